@@ -244,9 +244,11 @@ describe('the stores', () => {
     expect(stores.filter(({ text }) => !text.includes('storeFrom(')).map(({ path }) => path)).toEqual([]);
   });
 
-  test('leave to the rules of writes who may write and which revision fits', () => {
+  test('leave to the shared rules who may write and which revision fits', () => {
     const rule = /\b(?:grantLease|checkWrite|isNewRevision|checkReplaceable)\b/;
-    const places = ['rules/writes', 'rules/lease', 'encoding/revision'].map((name) => `src/store/${name}.ts`);
+    const places = ['rules/writes', 'rules/ownership', 'rules/lease', 'encoding/revision'].map(
+      (name) => `src/store/${name}.ts`,
+    );
     expect(sources.filter(({ text }) => rule.test(text)).map(({ path }) => path)).toEqual(places.sort());
   });
 });

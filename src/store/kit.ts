@@ -18,34 +18,26 @@ export {
   settledLater,
 } from './group-commit.ts';
 export type { ListDueOptions } from './port.ts';
-export type { Lease, Ownership } from './rules/lease.ts';
 export {
-  acknowledge,
-  appendDelta,
   type Change,
-  type ClaimWish,
-  claimRun,
   type Decide,
   type Decided,
   type Decision,
   decideAsking,
   decideNow,
-  deleteRun,
   type Fact,
   factsOfDamage,
   type InboxFacts,
-  keepOutcome,
-  leaveRun,
   type OutcomeToKeep,
   type RecordFacts,
   type RunFacts,
-  releaseClaim,
-  renewClaim,
-  saveRecord,
-  sendCommand,
   type ToStore,
   type Writer,
-} from './rules/writes.ts';
+} from './rules/decision.ts';
+export { acknowledge, sendCommand } from './rules/inbox.ts';
+export type { Lease, Ownership } from './rules/lease.ts';
+export { type ClaimWish, claimRun, leaveRun, releaseClaim, renewClaim } from './rules/ownership.ts';
+export { appendDelta, deleteRun, keepOutcome, saveRecord } from './rules/writes.ts';
 export {
   changedValue,
   commandsIn,

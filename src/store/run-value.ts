@@ -1,7 +1,6 @@
 import type { StoredCommand } from './commands.ts';
 import type { Due } from './due.ts';
 import type { StoredBody } from './encoding/stored-body.ts';
-import type { Lease } from './rules/lease.ts';
 import {
   type Change,
   factsOfDamage,
@@ -9,7 +8,8 @@ import {
   type OutcomeToKeep,
   type RecordFacts,
   type RunFacts,
-} from './rules/writes.ts';
+} from './rules/decision.ts';
+import type { Lease } from './rules/lease.ts';
 import type { ListedHead } from './store-driver.ts';
 
 /**

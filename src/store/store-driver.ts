@@ -3,8 +3,8 @@ import type { Due } from './due.ts';
 import type { StoredPieces } from './encoding/blob-refs.ts';
 import type { StoredBody } from './encoding/stored-body.ts';
 import type { Claim, Cursor, InboxOf, ListDueOptions } from './port.ts';
+import type { Decide } from './rules/decision.ts';
 import type { Lease } from './rules/lease.ts';
-import type { Decide } from './rules/writes.ts';
 import type { TopicDriver } from './topics.ts';
 
 /**

@@ -11,7 +11,10 @@ import { Encryption } from './encoding/encryption.ts';
 import { BodyWriter, charsOf, type StoredBody } from './encoding/stored-body.ts';
 import { Minutely } from './minutely.ts';
 import type { AppendingStore, Claim, ControlStore, DueStore, EventStore, OutcomeStore, WriteOptions } from './port.ts';
-import * as transitions from './rules/writes.ts';
+import type { Decide, Writer } from './rules/decision.ts';
+import * as inboxRules from './rules/inbox.ts';
+import * as ownerRules from './rules/ownership.ts';
+import * as writeRules from './rules/writes.ts';
 import type { StoreDriver, WriteKind } from './store-driver.ts';
 import { StoredReader } from './stored-reader.ts';
 import { expectWrite, signalWrite, type TopicDriver } from './topics.ts';
@@ -124,7 +127,7 @@ function recordWrites({ driver, bodies, dropsBefore }: Parts): Pick<FullStore, '
     save: async (record, options = {}) => {
       options.signal?.throwIfAborted();
       const body = bodies.ofRecord(record);
-      await write('save', transitions.saveRecord(body, by(options)), { body, ...options });
+      await write('save', writeRules.saveRecord(body, by(options)), { body, ...options });
       record.messages.forEach(dropEncoding);
     },
     append: async (delta, options = {}) => {
@@ -132,7 +135,7 @@ function recordWrites({ driver, bodies, dropsBefore }: Parts): Pick<FullStore, '
       const body = bodies.ofDelta(delta);
       // The body has it now. If the write fails, the next one encodes it again.
       if (dropsBefore) delta.messages.forEach(dropEncoding);
-      const decide = transitions.appendDelta(body, by(options));
+      const decide = writeRules.appendDelta(body, by(options));
       let isNew = false;
       const noting: typeof decide = (facts) => {
         const decision = decide(facts);
@@ -145,7 +148,7 @@ function recordWrites({ driver, bodies, dropsBefore }: Parts): Pick<FullStore, '
     },
     delete: async (runId, options = {}) => {
       options.signal?.throwIfAborted();
-      const decide = transitions.deleteRun(checkRunId(runId), by(options));
+      const decide = writeRules.deleteRun(checkRunId(runId), by(options));
       await driver.write(
         { kind: 'delete', runId, decide, size: 0, hasClaim: options.claim !== undefined },
         options.signal,
@@ -158,10 +161,10 @@ function recordWrites({ driver, bodies, dropsBefore }: Parts): Pick<FullStore, '
 function writing(driver: StoreDriver) {
   const isDead = driver.isDead && ((owner: string) => driver.isDead?.(owner) ?? false);
   const keepsDue = driver.listDue !== undefined;
-  const by = ({ claim }: WriteOptions): transitions.Writer => ({ claim, isDead, keepsDue });
+  const by = ({ claim }: WriteOptions): Writer => ({ claim, isDead, keepsDue });
   const write = (
     kind: WriteKind,
-    decide: transitions.Decide<void>,
+    decide: Decide<void>,
     { body, claim, signal }: WriteOptions & { readonly body: StoredBody },
   ) =>
     driver.write({ kind, runId: body.runId, decide, body, size: charsOf(body), hasClaim: claim !== undefined }, signal);
@@ -177,7 +180,7 @@ function outcomes(
     keepOutcome: async (runId, outcome, untilMs, options = {}) => {
       options.signal?.throwIfAborted();
       const text = encryption.seal(encodeOutcome(outcome), checkRunId(runId), 'outcome');
-      const decide = transitions.keepOutcome({ runId, text, untilMs }, by(options));
+      const decide = writeRules.keepOutcome({ runId, text, untilMs }, by(options));
       const hasClaim = options.claim !== undefined;
       await driver.write({ kind: 'keep', runId, decide, size: text.length, hasClaim }, options.signal);
       sweep?.begin();
@@ -191,17 +194,17 @@ function outcomes(
 
 function ownership({ driver, sweep }: Parts): Pick<FullStore, 'claim' | 'renew' | 'release'> {
   const { isDead } = writing(driver);
-  const owned = <T>(kind: WriteKind, { runId }: Claim, decide: transitions.Decide<T>) =>
+  const owned = <T>(kind: WriteKind, { runId }: Claim, decide: Decide<T>) =>
     driver.write({ kind, runId, decide, size: 0, hasClaim: true });
   return {
     claim: async (runId, owner, ttlMs) => {
-      const decide = transitions.claimRun({ runId: checkRunId(runId), owner, ttlMs }, { isDead });
+      const decide = ownerRules.claimRun({ runId: checkRunId(runId), owner, ttlMs }, { isDead });
       const claim = await driver.write({ kind: 'claim', runId, decide, size: 0, hasClaim: false });
       sweep?.begin();
       return claim;
     },
-    renew: async (claim, ttlMs) => owned('renew', claim, transitions.renewClaim(claim, ttlMs)),
-    release: async (claim, options) => owned('release', claim, transitions.releaseClaim(claim, options)),
+    renew: async (claim, ttlMs) => owned('renew', claim, ownerRules.renewClaim(claim, ttlMs)),
+    release: async (claim, options) => owned('release', claim, ownerRules.releaseClaim(claim, options)),
   };
 }
 
@@ -214,13 +217,13 @@ function control(
       const text = encryption.seal(encodeCommand(command), checkRunId(runId), 'command');
       const toSend = { runId, id: command.id, kind: command.kind, text };
       if (driver.send) return driver.send(toSend);
-      const decide = transitions.sendCommand(toSend, { keepsDue: driver.listDue !== undefined });
+      const decide = inboxRules.sendCommand(toSend, { keepsDue: driver.listDue !== undefined });
       await driver.write({ kind: 'send', runId, decide, size: text.length, hasClaim: false });
     },
     inbox: async (of) => reader.inbox(of),
     acknowledge: async (claim, ids) => {
       if (driver.acknowledge) return driver.acknowledge(claim, ids);
-      const decide = transitions.acknowledge(claim, ids);
+      const decide = inboxRules.acknowledge(claim, ids);
       await driver.write({ kind: 'acknowledge', runId: claim.runId, decide, size: 0, hasClaim: true });
     },
   };
@@ -231,7 +234,7 @@ function due({ driver }: Parts, reader: StoredReader): Partial<DueStore> {
   if (!driver.listDue || !countResting) return {};
   return {
     leave: async (claim, { dueAt, readUpTo, attempts }) => {
-      const decide = transitions.leaveRun(claim, { due: toDue(dueAt), readUpTo, attempts });
+      const decide = ownerRules.leaveRun(claim, { due: toDue(dueAt), readUpTo, attempts });
       return driver.write({ kind: 'leave', runId: claim.runId, decide, size: 0, hasClaim: true });
     },
     listDue: async (page) => reader.due(page),

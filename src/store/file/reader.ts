@@ -8,7 +8,7 @@ import { MAX_WAITING } from '../../run/command.ts';
 import { CheckpointCorruptError } from '../../values/errors.ts';
 import type { StoredCommand } from '../commands.ts';
 import type { InboxOf } from '../port.ts';
-import type { Decided } from '../rules/writes.ts';
+import type { Decided } from '../rules/decision.ts';
 import type { MessageReader, StoredTexts, StoreWrite } from '../store-driver.ts';
 import { storeError } from './errors.ts';
 import { foundBy, readJournal } from './journal/read.ts';

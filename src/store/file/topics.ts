@@ -5,7 +5,7 @@ import { isSafeName, safeName } from '../../files/safe-name.ts';
 import { hasCode } from '../../values/error-data.ts';
 import type { CommandToSend } from '../commands.ts';
 import { GroupCommit, giveAnswers, type Job, type Settled, settledLater } from '../group-commit.ts';
-import { sendCommand } from '../rules/writes.ts';
+import { sendCommand } from '../rules/inbox.ts';
 import {
   type ExpectWrite,
   emptyTopic,

@@ -6,8 +6,9 @@ import { isResting } from '../due.ts';
 import { type StepTexts, stepAfter } from '../encoding/step-texts.ts';
 import type { StoredBody } from '../encoding/stored-body.ts';
 import type { AppendingStore, EventStore, InboxOf, ListDueOptions, OutcomeStore } from '../port.ts';
+import { decideNow } from '../rules/decision.ts';
+import { sendCommand } from '../rules/inbox.ts';
 import { checkClaim } from '../rules/lease.ts';
-import { decideNow, sendCommand } from '../rules/writes.ts';
 import {
   changedValue,
   commandsIn,

@@ -1,5 +1,5 @@
 import { PawlError } from '../../values/errors.ts';
-import { type Decided, decideNow } from '../rules/writes.ts';
+import { type Decided, decideNow } from '../rules/decision.ts';
 import { isGroupFailure, isTransient, NoAnswer } from './errors.ts';
 import type { Session } from './pool.ts';
 import { factsFound, factsKnown, leaseAfter, recordAfter, rowChange } from './row-change.ts';

@@ -4,7 +4,7 @@ import { MAX_WAITING } from '../../run/command.ts';
 import type { StoredCommand } from '../commands.ts';
 import { isIntact } from '../encoding/checksum.ts';
 import type { InboxOf } from '../port.ts';
-import type { InboxFacts } from '../rules/writes.ts';
+import type { InboxFacts } from '../rules/decision.ts';
 
 interface CommandRow {
   readonly run_id: string;

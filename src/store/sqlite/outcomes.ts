@@ -2,7 +2,7 @@ import type { DatabaseSync, StatementSync } from 'node:sqlite';
 import { crc32 } from 'node:zlib';
 import { CheckpointCorruptError } from '../../values/errors.ts';
 import { isIntact } from '../encoding/checksum.ts';
-import type { Change } from '../rules/writes.ts';
+import type { Change } from '../rules/decision.ts';
 
 interface OutcomeRow {
   readonly until: number;

@@ -2,8 +2,8 @@ import type { DatabaseSync, StatementSync } from 'node:sqlite';
 import { crc32 } from 'node:zlib';
 import type { CommandToSend } from '../commands.ts';
 import { isIntact } from '../encoding/checksum.ts';
+import { sendCommand } from '../rules/inbox.ts';
 import { checkClaim } from '../rules/lease.ts';
-import { sendCommand } from '../rules/writes.ts';
 import {
   checkRoom,
   type ExpectWrite,

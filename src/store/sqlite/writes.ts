@@ -1,7 +1,7 @@
 import type { Due } from '../due.ts';
 import type { StoredBody } from '../encoding/stored-body.ts';
+import { type Change, decideNow, type InboxFacts, type RecordFacts, type RunFacts } from '../rules/decision.ts';
 import type { Lease } from '../rules/lease.ts';
-import { type Change, decideNow, type InboxFacts, type RecordFacts, type RunFacts } from '../rules/writes.ts';
 import type { StoreWrite } from '../store-driver.ts';
 import type { InboxTable } from './inboxes.ts';
 import type { KnownRuns, Stored } from './known-runs.ts';

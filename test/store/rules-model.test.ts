@@ -1,9 +1,11 @@
 import { fc, test } from '@fast-check/vitest';
 import { describe, expect } from 'vitest';
 import type { Claim } from '../../src/store/port.ts';
+import { type Change, type Decide, decideAsking, type Fact, type RunFacts } from '../../src/store/rules/decision.ts';
+import * as inboxRules from '../../src/store/rules/inbox.ts';
 import type { Ownership } from '../../src/store/rules/lease.ts';
-import * as transitions from '../../src/store/rules/writes.ts';
-import { type Change, type Decide, decideAsking, type Fact, type RunFacts } from '../../src/store/rules/writes.ts';
+import * as ownerRules from '../../src/store/rules/ownership.ts';
+import * as writeRules from '../../src/store/rules/writes.ts';
 import { torture } from '../crash/random.ts';
 
 /** All that is stored of one run. */
@@ -85,7 +87,7 @@ const gone = (keptEpoch: number): State => ({
   due: 0,
 });
 
-/** Makes the changes that the transitions decide. */
+/** Makes the changes that the rules decide. */
 class DecidedRun extends Run {
   async does(op: Op): Promise<unknown> {
     if (op.name === 'wait') this.now += TTL / 2;
@@ -107,18 +109,18 @@ class DecidedRun extends Run {
     const by = { claim, isDead: () => false, keepsDue: true };
     const { revision = 0, count = 0 } = this.state.record ?? {};
     const delta = { runId: 'run', attempts: 0, due, revision: revision + ahead, from: count };
-    if (name === 'claim') return transitions.claimRun({ runId: 'run', owner, ttlMs: TTL }, by);
-    if (name === 'save') return transitions.saveRecord({ runId: 'run', attempts: 1, due }, by);
-    if (name === 'append') return transitions.appendDelta(delta, by);
-    if (name === 'delete') return transitions.deleteRun('run', by);
-    if (name === 'keep') return transitions.keepOutcome({ runId: 'run', text: 'x', untilMs: 1 }, by);
+    if (name === 'claim') return ownerRules.claimRun({ runId: 'run', owner, ttlMs: TTL }, by);
+    if (name === 'save') return writeRules.saveRecord({ runId: 'run', attempts: 1, due }, by);
+    if (name === 'append') return writeRules.appendDelta(delta, by);
+    if (name === 'delete') return writeRules.deleteRun('run', by);
+    if (name === 'keep') return writeRules.keepOutcome({ runId: 'run', text: 'x', untilMs: 1 }, by);
     if (name === 'send')
-      return transitions.sendCommand({ runId: 'run', id: `c${ahead}`, kind: 'cancel', text: 'x' }, by);
+      return inboxRules.sendCommand({ runId: 'run', id: `c${ahead}`, kind: 'cancel', text: 'x' }, by);
     if (!claim || name === 'wait') return undefined;
-    if (name === 'renew') return transitions.renewClaim(claim, TTL);
-    if (name === 'release') return transitions.releaseClaim(claim, { attempts: 0 });
-    if (name === 'leave') return transitions.leaveRun(claim, { due: 7 * ahead, readUpTo: ahead, attempts: 0 });
-    return transitions.acknowledge(claim, [`c${ahead}`]);
+    if (name === 'renew') return ownerRules.renewClaim(claim, TTL);
+    if (name === 'release') return ownerRules.releaseClaim(claim, { attempts: 0 });
+    if (name === 'leave') return ownerRules.leaveRun(claim, { due: 7 * ahead, readUpTo: ahead, attempts: 0 });
+    return inboxRules.acknowledge(claim, [`c${ahead}`]);
   }
 
   get #facts(): Required<Omit<RunFacts, 'damage'>> {
@@ -166,7 +168,7 @@ class DecidedRun extends Run {
   }
 }
 
-/** What the transitions are to do, told without facts and changes. */
+/** What the rules are to do, told without facts and changes. */
 class ModelRun extends Run {
   does({ name, owner, ahead, due }: Op): unknown {
     const { state, now } = this;

@@ -1,8 +1,17 @@
 import { describe, expect, test } from 'vitest';
 import { MAX_COMMANDS } from '../../src/run/command.ts';
+import {
+  type Change,
+  type Decide,
+  decideAsking,
+  decideNow,
+  type RunFacts,
+  type Writer,
+} from '../../src/store/rules/decision.ts';
+import * as inboxRules from '../../src/store/rules/inbox.ts';
 import type { Ownership } from '../../src/store/rules/lease.ts';
-import * as transitions from '../../src/store/rules/writes.ts';
-import { type Change, type Decide, decideAsking, decideNow, type RunFacts } from '../../src/store/rules/writes.ts';
+import * as ownerRules from '../../src/store/rules/ownership.ts';
+import * as writeRules from '../../src/store/rules/writes.ts';
 import { CheckpointCorruptError } from '../../src/values/errors.ts';
 
 const claim = { runId: 'run', owner: 'one', epoch: 3, attempts: 2 };
@@ -43,11 +52,11 @@ function need(decide: Decide<unknown>, facts: RunFacts): readonly string[] {
 }
 
 describe('may a write be made', () => {
-  const writes: readonly (readonly [string, (by: transitions.Writer) => Decide<unknown>])[] = [
-    ['saveRecord', (by) => transitions.saveRecord(saved, by)],
-    ['appendDelta', (by) => transitions.appendDelta(delta, by)],
-    ['deleteRun', (by) => transitions.deleteRun('run', by)],
-    ['keepOutcome', (by) => transitions.keepOutcome(outcome, by)],
+  const writes: readonly (readonly [string, (by: Writer) => Decide<unknown>])[] = [
+    ['saveRecord', (by) => writeRules.saveRecord(saved, by)],
+    ['appendDelta', (by) => writeRules.appendDelta(delta, by)],
+    ['deleteRun', (by) => writeRules.deleteRun('run', by)],
+    ['keepOutcome', (by) => writeRules.keepOutcome(outcome, by)],
   ];
 
   test.for(writes)('%s is done for the newest claim, also when its lease has run out', ([, write]) => {
@@ -82,19 +91,19 @@ describe('may a write be made', () => {
 
 describe('saveRecord', () => {
   test('puts the record, and leaves the lease as it is', () => {
-    expect(change(transitions.saveRecord(saved, { claim }), held)).toEqual({ record: 'put' });
-    expect(change(transitions.saveRecord(saved, {}), { ...idle, record: null })).toEqual({ record: 'put' });
+    expect(change(writeRules.saveRecord(saved, { claim }), held)).toEqual({ record: 'put' });
+    expect(change(writeRules.saveRecord(saved, {}), { ...idle, record: null })).toEqual({ record: 'put' });
   });
 
   test('sets the attempts of the lease to those of the record, which a record may leave out', () => {
-    const counted = transitions.saveRecord({ ...saved, attempts: 0 }, { claim });
+    const counted = writeRules.saveRecord({ ...saved, attempts: 0 }, { claim });
     expect(change(counted, held)).toEqual({ record: 'put', lease: { ...lease, attempts: 0 } });
-    const uncounted = transitions.saveRecord({ ...saved, attempts: undefined }, { claim });
+    const uncounted = writeRules.saveRecord({ ...saved, attempts: undefined }, { claim });
     expect(change(uncounted, held)).toEqual({ record: 'put' });
   });
 
   test('frees a run that was released as damaged', () => {
-    expect(change(transitions.saveRecord(saved, {}), { ...idle, lease: damaged })).toEqual({
+    expect(change(writeRules.saveRecord(saved, {}), { ...idle, lease: damaged })).toEqual({
       record: 'put',
       lease: free,
     });
@@ -102,55 +111,55 @@ describe('saveRecord', () => {
 
   test('never writes over what a newer version wrote', () => {
     const newer = { ...idle, record: { ...record, version: 99 } };
-    expect(refusal(transitions.saveRecord(saved, {}), newer)).toBe('CHECKPOINT_TOO_NEW');
-    expect(refusal(transitions.appendDelta(delta, {}), newer)).toBe('CHECKPOINT_TOO_NEW');
+    expect(refusal(writeRules.saveRecord(saved, {}), newer)).toBe('CHECKPOINT_TOO_NEW');
+    expect(refusal(writeRules.appendDelta(delta, {}), newer)).toBe('CHECKPOINT_TOO_NEW');
   });
 
   test('replaces a record that cannot be read', () => {
-    expect(change(transitions.saveRecord(saved, {}), { ...idle, record: 'unreadable' })).toEqual({ record: 'put' });
+    expect(change(writeRules.saveRecord(saved, {}), { ...idle, record: 'unreadable' })).toEqual({ record: 'put' });
   });
 });
 
 describe('appendDelta', () => {
   test('appends the revision that comes next', () => {
-    expect(change(transitions.appendDelta(delta, { claim }), held)).toEqual({ record: 'append' });
-    const counted = transitions.appendDelta({ ...delta, attempts: 0 }, { claim });
+    expect(change(writeRules.appendDelta(delta, { claim }), held)).toEqual({ record: 'append' });
+    const counted = writeRules.appendDelta({ ...delta, attempts: 0 }, { claim });
     expect(change(counted, held)).toEqual({ record: 'append', lease: { ...lease, attempts: 0 } });
   });
 
   test('changes nothing when its revision is there already', () => {
     for (const revision of [4, 5])
-      expect(change(transitions.appendDelta({ ...delta, revision }, {}), idle)).toBe(undefined);
+      expect(change(writeRules.appendDelta({ ...delta, revision }, {}), idle)).toBe(undefined);
   });
 
   test('refuses a gap, a wrong number of messages, and a record that is not there or cannot be read', () => {
-    const append = transitions.appendDelta(delta, {});
-    expect(refusal(transitions.appendDelta({ ...delta, revision: 7 }, {}), idle)).toBe('REVISION_GAP');
+    const append = writeRules.appendDelta(delta, {});
+    expect(refusal(writeRules.appendDelta({ ...delta, revision: 7 }, {}), idle)).toBe('REVISION_GAP');
     for (const from of [7, 9])
-      expect(refusal(transitions.appendDelta({ ...delta, from }, {}), idle)).toBe('REVISION_GAP');
+      expect(refusal(writeRules.appendDelta({ ...delta, from }, {}), idle)).toBe('REVISION_GAP');
     expect(refusal(append, { ...idle, record: null })).toBe('REVISION_GAP');
     expect(refusal(append, { ...idle, record: 'unreadable' })).toBe('REVISION_GAP');
   });
 
   test('refuses a run that was released as damaged', () => {
-    expect(refusal(transitions.appendDelta(delta, {}), { ...idle, lease: damaged })).toBe('CHECKPOINT_CORRUPT');
-    expect(refusal(transitions.appendDelta(delta, { claim }), { ...idle, lease: damaged })).toBe('CHECKPOINT_CORRUPT');
+    expect(refusal(writeRules.appendDelta(delta, {}), { ...idle, lease: damaged })).toBe('CHECKPOINT_CORRUPT');
+    expect(refusal(writeRules.appendDelta(delta, { claim }), { ...idle, lease: damaged })).toBe('CHECKPOINT_CORRUPT');
   });
 });
 
 describe('deleteRun and keepOutcome', () => {
   test('a deleted run leaves its epoch to the outcome that is kept', () => {
-    expect(change(transitions.deleteRun('run', { claim }), held)).toEqual({ remove: true, raiseEpoch: 3 });
-    expect(change(transitions.deleteRun('run', {}), idle)).toEqual({ remove: true });
+    expect(change(writeRules.deleteRun('run', { claim }), held)).toEqual({ remove: true, raiseEpoch: 3 });
+    expect(change(writeRules.deleteRun('run', {}), idle)).toEqual({ remove: true });
   });
 
   test('an outcome is kept with the epoch of the lease, or else with the one that was kept before', () => {
     const keep = { text: 'text', untilMs: 9 };
-    expect(change(transitions.keepOutcome(outcome, { claim }), held)).toEqual({ keep: { ...keep, epoch: 3 } });
+    expect(change(writeRules.keepOutcome(outcome, { claim }), held)).toEqual({ keep: { ...keep, epoch: 3 } });
     const kept = { ...idle, keptEpoch: 7 };
-    expect(change(transitions.keepOutcome(outcome, {}), kept)).toEqual({ keep: { ...keep, epoch: 7 } });
-    expect(need(transitions.keepOutcome(outcome, {}), { lease: null })).toEqual(['keptEpoch']);
-    expect(need(transitions.keepOutcome(outcome, { claim }), { lease })).toEqual([]);
+    expect(change(writeRules.keepOutcome(outcome, {}), kept)).toEqual({ keep: { ...keep, epoch: 7 } });
+    expect(need(writeRules.keepOutcome(outcome, {}), { lease: null })).toEqual(['keptEpoch']);
+    expect(need(writeRules.keepOutcome(outcome, { claim }), { lease })).toEqual([]);
   });
 });
 
@@ -165,7 +174,7 @@ const notLookedAt = Object.create(null, {
 }) as RunFacts;
 
 describe('claimRun', () => {
-  const claimRun = (owner: string, by = alive) => transitions.claimRun({ runId: 'run', owner, ttlMs: 60 }, by);
+  const claimRun = (owner: string, by = alive) => ownerRules.claimRun({ runId: 'run', owner, ttlMs: 60 }, by);
 
   test('a first claim counts from the kept epoch and the attempts of the record', () => {
     const facts = { ...idle, keptEpoch: 7, attempts: 2 };
@@ -198,65 +207,65 @@ describe('claimRun', () => {
 
 describe('renewClaim and releaseClaim', () => {
   test('a renewal changes the time alone, and tells the attempts that count', () => {
-    expect(decideNow(transitions.renewClaim({ ...claim, attempts: 1 }, 60), { lease })).toEqual({
+    expect(decideNow(ownerRules.renewClaim({ ...claim, attempts: 1 }, 60), { lease })).toEqual({
       value: { ...claim, attempts: 2 },
       change: { ttlMs: 60 },
     });
     for (const other of [null, free, lost])
-      expect(refusal(transitions.renewClaim(claim, 60), { lease: other })).toBe('LEASE_LOST');
+      expect(refusal(ownerRules.renewClaim(claim, 60), { lease: other })).toBe('LEASE_LOST');
   });
 
   test('a release frees the run, gives attempts back, and marks damage', () => {
-    expect(change(transitions.releaseClaim(claim), { lease })).toEqual({ lease: free });
-    const back = transitions.releaseClaim(claim, { attempts: 1, damage: 'its head is torn' });
+    expect(change(ownerRules.releaseClaim(claim), { lease })).toEqual({ lease: free });
+    const back = ownerRules.releaseClaim(claim, { attempts: 1, damage: 'its head is torn' });
     expect(change(back, { lease })).toEqual({ lease: { ...damaged, attempts: 1 } });
   });
 
   test('the release of a lost claim, or of a run that cannot be read, changes nothing', () => {
     for (const other of [null, free, lost])
-      expect(change(transitions.releaseClaim(claim), { lease: other })).toBe(undefined);
-    expect(change(transitions.releaseClaim(claim), { lease, damage: new Error('torn') })).toBe(undefined);
+      expect(change(ownerRules.releaseClaim(claim), { lease: other })).toBe(undefined);
+    expect(change(ownerRules.releaseClaim(claim), { lease, damage: new Error('torn') })).toBe(undefined);
   });
 });
 
 describe('sendCommand and acknowledge', () => {
   test('a command is put behind the others, and one that waits already is not put twice', () => {
-    expect(change(transitions.sendCommand(command), idle)).toEqual({ send: command });
-    expect(change(transitions.sendCommand(command), { ...idle, inbox: { ...noInbox, has: () => true } })).toBe(
+    expect(change(inboxRules.sendCommand(command), idle)).toEqual({ send: command });
+    expect(change(inboxRules.sendCommand(command), { ...idle, inbox: { ...noInbox, has: () => true } })).toBe(
       undefined,
     );
-    expect(need(transitions.sendCommand(command), {})).toEqual(['record']);
-    expect(need(transitions.sendCommand(command), { record })).toEqual(['inbox']);
+    expect(need(inboxRules.sendCommand(command), {})).toEqual(['record']);
+    expect(need(inboxRules.sendCommand(command), { record })).toEqual(['inbox']);
   });
 
   test('a run without a record, and one that is damaged, takes no command', () => {
-    expect(refusal(transitions.sendCommand(command), { ...idle, record: null })).toBe('CHECKPOINT_MISSING');
+    expect(refusal(inboxRules.sendCommand(command), { ...idle, record: null })).toBe('CHECKPOINT_MISSING');
     const torn = { ...idle, damage: new CheckpointCorruptError('torn') };
-    expect(refusal(transitions.sendCommand(command), torn)).toBe('CHECKPOINT_CORRUPT');
+    expect(refusal(inboxRules.sendCommand(command), torn)).toBe('CHECKPOINT_CORRUPT');
   });
 
   test('a full inbox takes cancels only', () => {
     const full = { ...idle, inbox: { ...noInbox, size: MAX_COMMANDS } };
-    expect(refusal(transitions.sendCommand(command), full)).toBe('UNDELIVERED');
-    expect(change(transitions.sendCommand({ ...command, kind: 'cancel' }), full)).toBeDefined();
+    expect(refusal(inboxRules.sendCommand(command), full)).toBe('UNDELIVERED');
+    expect(change(inboxRules.sendCommand({ ...command, kind: 'cancel' }), full)).toBeDefined();
     const large = { ...command, text: 'x'.repeat(2 ** 20) };
     const crowded = { ...idle, inbox: { ...noInbox, chars: 16 * 2 ** 20 - 5_000 } };
-    expect(refusal(transitions.sendCommand(large), crowded)).toBe('UNDELIVERED');
-    expect(change(transitions.sendCommand({ ...large, kind: 'cancel' }), crowded)).toBeDefined();
-    expect(change(transitions.sendCommand(command), crowded)).toBeDefined();
+    expect(refusal(inboxRules.sendCommand(large), crowded)).toBe('UNDELIVERED');
+    expect(change(inboxRules.sendCommand({ ...large, kind: 'cancel' }), crowded)).toBeDefined();
+    expect(change(inboxRules.sendCommand(command), crowded)).toBeDefined();
   });
 
   test('only the newest claim takes commands out', () => {
-    expect(change(transitions.acknowledge(claim, ['a']), { lease })).toEqual({ forget: ['a'] });
+    expect(change(inboxRules.acknowledge(claim, ['a']), { lease })).toEqual({ forget: ['a'] });
     for (const other of [null, free, lost])
-      expect(refusal(transitions.acknowledge(claim, ['a']), { lease: other })).toBe('LEASE_LOST');
+      expect(refusal(inboxRules.acknowledge(claim, ['a']), { lease: other })).toBe('LEASE_LOST');
   });
 });
 
 describe('a driver that reads what is asked for', () => {
   test('is asked for the facts that a decision lacks, and for no others', async () => {
     const asked: string[] = [];
-    const decided = await decideAsking(transitions.saveRecord(saved, alive), {}, async (names) => {
+    const decided = await decideAsking(writeRules.saveRecord(saved, alive), {}, async (names) => {
       asked.push(...names);
       return Object.fromEntries(names.map((name) => [name, held[name]]));
     }).catch((error) => error.code);
@@ -264,8 +273,8 @@ describe('a driver that reads what is asked for', () => {
   });
 
   test('that does not give them fails with the names of the facts, and is not asked again and again', async () => {
-    const decided = decideAsking(transitions.saveRecord(saved, {}), {}, async () => ({ lease: null }));
+    const decided = decideAsking(writeRules.saveRecord(saved, {}), {}, async () => ({ lease: null }));
     await expect(decided).rejects.toThrow(/does not give the facts .*: record/);
-    expect(() => decideNow(transitions.renewClaim(claim, 1), {})).toThrow(/facts .*: lease/);
+    expect(() => decideNow(ownerRules.renewClaim(claim, 1), {})).toThrow(/facts .*: lease/);
   });
 });

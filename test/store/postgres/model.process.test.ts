@@ -2,7 +2,7 @@ import fc from 'fast-check';
 import { beforeAll, describe, expect, test } from 'vitest';
 import type { RunCheckpoint } from '../../../src/record/checkpoint.ts';
 import { memoryStore } from '../../../src/store/memory/memory-store.ts';
-import type { AppendingStore, Claim, ControlStore, OutcomeStore } from '../../../src/store/port.ts';
+import type { AppendingStore, Claim, DueStore, OutcomeStore } from '../../../src/store/port.ts';
 import { postgresStore } from '../../../src/store/postgres/index.ts';
 import { nextStep, sampleOutcome, sampleRecord, userMessage } from '../../../src/testing/store-contract/records.ts';
 import { type TestClock, testClock } from '../../../src/testing/test-clock.ts';
@@ -19,6 +19,7 @@ const limit = { timeout: 60_000 * torture };
 const methods = [
   ...['save', 'append', 'append', 'gap', 'delete', 'claim', 'claim', 'renew', 'release'],
   ...['keepOutcome', 'outcome', 'load', 'list', 'wait'],
+  ...['leave', 'leave', 'send', 'send', 'acknowledge', 'inbox', 'due', 'resting'],
 ] as const;
 
 /** What one of two hosts asks of one of three runs, with no claim or one of the last that it got. */
@@ -29,16 +30,19 @@ const command = fc.record({
   claim: fc.constantFrom('none', 'last', 'last', 'last', 'one before'),
   /** What becomes of the next statements that write. */
   fates: fc.array(fc.constantFrom<Fate>('fine', 'fine', 'lost', 'unsent'), { maxLength: 3 }),
+  /** Whether a run that leaves has read all commands, and when it is due. */
+  hasRead: fc.boolean(),
+  dueMs: fc.constantFrom(0, 700, undefined),
 });
 type Command = typeof command extends fc.Arbitrary<infer T> ? T : never;
 
 /** A story whose writes all meet with trouble: of those that are drawn only few may. */
 const troubled = (['claim', 'save', 'append', 'append', 'keepOutcome', 'append', 'renew', 'delete'] as const).map(
-  (method): Command => ({ method, run: 0, host: 0, claim: 'last', fates: ['lost', 'unsent'] }),
+  (method): Command => ({ method, run: 0, host: 0, claim: 'last', fates: ['lost', 'unsent'], hasRead: true, dueMs: 0 }),
 );
 
 /** A place where commands are carried out: by both hosts on one storage. */
-type Stores = AppendingStore & ControlStore & OutcomeStore;
+type Stores = AppendingStore & DueStore & OutcomeStore;
 
 interface World {
   readonly hosts: readonly Stores[];
@@ -70,6 +74,16 @@ async function answer({ hosts, claims, records }: World, asked: Command, clock: 
     outcome: () => store.outcome(runId),
     load: () => store.load(runId),
     list: () => store.listInterrupted(),
+    leave: async () => {
+      const dueAt = asked.dueMs === undefined ? undefined : clock.now() + asked.dueMs;
+      const readUpTo = asked.hasRead ? Number.MAX_SAFE_INTEGER : 0;
+      return claim && store.leave(claim, { dueAt, readUpTo, attempts: 0 });
+    },
+    send: () => store.send(runId, { id: `c${asked.host}`, kind: 'steer', text: 'Hello.' }),
+    acknowledge: async () => claim && store.acknowledge(claim, ['c0']),
+    inbox: async () => (await store.inbox({ runId })).map(({ command }) => command.id),
+    due: async () => (await store.listDue({ limit: 2 })).runs,
+    resting: () => store.countResting(),
     wait: async () => {},
   };
   try {
@@ -91,7 +105,7 @@ describe.skipIf(whyNoPostgres)('two hosts on PostgreSQL, any answers of which ge
   });
 
   test(
-    `are told what two on one memory store would be told (seed ${seed}) (checkpoint 8, 14, recovery 3, 4)`,
+    `are told what two on one memory store would be told (seed ${seed}) (checkpoint 8, 14, recovery 3, 4, waiting 16, 18)`,
     limit,
     async () => {
       await fc.assert(

@@ -76,6 +76,7 @@ export type {
 export type { ListedWait, ListWaitsOptions, WaitCursor, WaitPathStep } from './executor/lifecycle/list-waits.ts';
 export type { RecoverOptions, RecoveryEntry, RecoveryReport } from './executor/lifecycle/recover.ts';
 export type { RunLogic, RunSnapshot } from './executor/lifecycle/run-logic.ts';
+export type { SignalKeys } from './executor/lifecycle/signal-runs.ts';
 export { finalizeCheckpoint } from './executor/run/finalize-checkpoint.ts';
 export type { Accepted, EndedRun, Run } from './executor/run/handle.ts';
 export type { RunActor } from './executor/run/run-actor.ts';

@@ -68,6 +68,12 @@ export const sections: readonly Section[] = [
         option: 'keepOutcomesMs',
       },
       {
+        what: 'time for which a signal is kept that no run waits for',
+        code: 'src/executor/host: DAY_MS',
+        unit: 'ms',
+        option: 'keepSignalsMs',
+      },
+      {
         what: 'time of a shutdown',
         code: 'src/executor/lifecycle: drainMs',
         unit: 'ms',
@@ -177,7 +183,10 @@ export const sections: readonly Section[] = [
         unit: 'size',
       },
       { what: 'signals that are kept for one topic', code: 'MAX_KEPT_SIGNALS' },
+      { what: 'signals that a process keeps without a store, for one topic', code: 'MAX_KEPT_HERE' },
+      { what: 'signals that a process keeps without a store, for all topics', code: 'MAX_SIGNALS' },
       { what: 'characters of a signal', code: 'MAX_SIGNAL_CHARS' },
+      { what: 'characters of the id of a signal', code: 'MAX_SIGNAL_ID_CHARS' },
       { what: 'time for which an obeyed command is recognised', code: 'REMEMBERED_MS', unit: 'ms' },
       { what: 'obeyed commands that a run remembers', code: 'src/executor/services: MAX_REMEMBERED' },
       { what: 'characters of a nudge of a critic', code: 'src/executor: MAX_NUDGE' },

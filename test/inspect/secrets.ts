@@ -132,6 +132,7 @@ export function secretiveHost(client: Observer<InspectionEvent>, play: readonly 
     compactor: keeping('compactor', (messages: unknown) => messages),
     contextTokens: keeping('contextTokens', () => undefined),
     keepOutcomesMs: 60_000,
+    keepSignalsMs: 60_000,
     clock: clockOf('the clock'),
     random: keeping('random', () => 0),
     ids: keeping('ids', () => {

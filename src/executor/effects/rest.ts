@@ -42,6 +42,7 @@ function isReadable(run: ActiveRun): boolean {
 async function hasLeft(run: ActiveRun, isWaiting: () => boolean): Promise<boolean> {
   const { services, runId } = run;
   const { inbox } = services;
+  if (!(await run.waits.said())) return false;
   await inbox.look();
   await inbox.delivered(runId);
   const { context } = run.actor.getSnapshot();

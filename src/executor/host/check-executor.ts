@@ -26,6 +26,7 @@ const optionKeys: KnownKeys<ExecutorOptions> = {
   contextTokens: true,
   onOutcome: true,
   keepOutcomesMs: true,
+  keepSignalsMs: true,
   clock: true,
   random: true,
   ids: true,
@@ -118,12 +119,14 @@ function checkDefaults(given: Partial<Defaults> | undefined, defaults: Defaults)
 }
 
 function checkPolicies(options: ExecutorOptions): void {
-  const { onSaveError, onUnknownOutcome, onModelOutage, onDefinitionChange, requireDurable } = options;
+  const { onSaveError, onUnknownOutcome, onModelOutage, onDefinitionChange, requireDurable, keepSignalsMs } = options;
   checkWord(`${of}: onUnknownOutcome`, onUnknownOutcome, ['tell-model', 'park']);
   checkWord(`${of}: onModelOutage`, onModelOutage, ['park', 'fail']);
   checkWord(`${of}: onDefinitionChange`, onDefinitionChange, ['refuse', 'restart', 'continue-matching']);
   if (requireDurable !== undefined && typeof requireDurable !== 'boolean')
     throw new TypeError(`${of}: requireDurable must be true or false, not ${kindOf(requireDurable)}`);
+  if (keepSignalsMs !== undefined && !(Number.isFinite(keepSignalsMs) && keepSignalsMs > 0))
+    throw new TypeError(`${of}: keepSignalsMs must be a number above 0, not ${kindOf(keepSignalsMs)}`);
   if (onSaveError === undefined) return;
   checkKeys(onSaveError, saveErrorKeys, { of, at: 'onSaveError' });
   checkWord(`${of}: onSaveError.then`, onSaveError.then, ['wait', 'fail']);

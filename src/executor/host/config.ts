@@ -17,7 +17,8 @@ import { type Observer, observersOf } from './observers.ts';
 import type { Defaults, ExecutorOptions, Ports } from './options.ts';
 import { redactedInspect, redactedWarn } from './redaction.ts';
 
-const WEEK_MS = 7 * 86_400_000;
+const DAY_MS = 86_400_000;
+const WEEK_MS = 7 * DAY_MS;
 
 const defaults: Defaults = {
   modelTier: 'fast',
@@ -68,6 +69,7 @@ export interface Config {
   readonly critic: Ports['critic'];
   readonly palette: Ports['palette'];
   readonly keepOutcomesMs: number;
+  readonly keepSignalsMs: number;
   readonly clock: Clock;
   readonly newId: () => string;
   /** Whether `newId` returns ids that no other run can have. */
@@ -113,6 +115,7 @@ export function configOf(options: ExecutorOptions): Config {
     contextTokens: options.contextTokens,
     ...portsOf(options),
     keepOutcomesMs: options.keepOutcomesMs ?? WEEK_MS,
+    keepSignalsMs: options.keepSignalsMs ?? DAY_MS,
     clock,
     newId: guardedId(options.ids, warn),
     hasRandomIds: options.ids === undefined,

@@ -144,6 +144,8 @@ export interface ExecutorOptions {
   readonly onOutcome?: (outcome: RunOutcome) => Promise<void> | void;
   /** How long stores keep answers after the record is deleted; default 7 days. */
   readonly keepOutcomesMs?: number;
+  /** How long a signal that no run waits for is kept, ms above 0; default 1 day. Its id counts once for as long. */
+  readonly keepSignalsMs?: number;
   readonly clock?: Clock;
   /** For the jitter of retries: a number from 0 to 1; default Math.random. */
   readonly random?: () => number;

@@ -77,18 +77,19 @@ async function answerIn(giving: Giving, runId: string, depth: number): Promise<A
 
 /** The answer as records have it. A value that redaction would change is refused: the run would continue with another one. */
 function recordable(services: ExecutorServices, { note, reason, ...answer }: Answer): Answer {
-  const { redact } = services.config;
   const text = (said: string | undefined) => said && recordedText(services, said);
   const [saidNote, saidReason] = [text(note), text(reason)];
   for (const what of ['value', 'input'] as const) {
-    if (answer[what] === undefined) continue;
-    const value: JsonValue = frozenJson(answer[what], what);
-    if (!redact || canonicalJson(new Redactor(redact, 'record').json(value)) === canonicalJson(value)) continue;
-    throw new AnswerRedactedError(
-      `${what} holds a text that redaction removes from records; give it without that text`,
-    );
+    if (answer[what] !== undefined) recordableValue(services, answer[what], what);
   }
   return { ...answer, ...(saidNote ? { note: saidNote } : {}), ...(saidReason ? { reason: saidReason } : {}) };
+}
+
+/** Returns a value as JSON that records may hold. @throws {NotJsonError} @throws {AnswerRedactedError} */
+export function recordableValue({ config: { redact } }: ExecutorServices, given: unknown, what: string): JsonValue {
+  const value = frozenJson(given, what);
+  if (!redact || canonicalJson(new Redactor(redact, 'record').json(value)) === canonicalJson(value)) return value;
+  throw new AnswerRedactedError(`${what} holds a text that redaction removes from records; give it without that text`);
 }
 
 /** Answers a run that is live here. @returns undefined if it is not any more */

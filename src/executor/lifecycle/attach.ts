@@ -104,6 +104,7 @@ function accepted(run: ActiveRun): void {
     run.publish(resumedFrom ? { type: 'run.resumed', ...resumedFrom } : { type: 'run.started' });
     const { completedPhases } = run.actor.getSnapshot().context.progress;
     for (const [index, { name }] of completedPhases.entries()) run.publish({ type: 'phase.skipped', index, name });
+    run.waits.resumed();
   }
   run.life.accepted.resolve();
 }

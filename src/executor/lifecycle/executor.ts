@@ -9,6 +9,7 @@ import { type DueRun, isDue } from '../../store/port.ts';
 import { withDeadline } from '../../values/deadline.ts';
 import { toErrorData } from '../../values/error-data.ts';
 import { ShutdownError } from '../../values/errors.ts';
+import type { JsonValue } from '../../values/json.ts';
 import { checkKeys } from '../../values/known-options.ts';
 import { type Config, configOf } from '../host/config.ts';
 import { readable } from '../host/guard.ts';
@@ -28,6 +29,7 @@ import { park, unpark } from './parking.ts';
 import { type RecoverOptions, type RecoveryReport, recover } from './recover.ts';
 import { takeUpDue } from './recover-one-run.ts';
 import { type RunLogic, runLogic } from './run-logic.ts';
+import { type SignalKeys, signalRuns } from './signal-runs.ts';
 import { startRun } from './start.ts';
 
 /** Runs agents. One per process is enough; any number of executors may share a store. */
@@ -81,6 +83,21 @@ export interface Executor {
   unpark(runId: string): Promise<void>;
   /** Controls a run by its id, live in any process or waiting in the store: cancel it, steer it, park it. */
   control(runId: string): RunControl;
+  /**
+   * Sends an event to the calls that wait for it (`context.waitFor`): to the oldest open wait of its name and key. Without one
+   * it is kept for `keepSignalsMs`, for the next such wait. A signal serves one wait. Its value should fit the schema of the
+   * wait: one that does not is used up, and the call waits on.
+   *
+   * In a store with `expect` and `signal` (all of Pawl's have them) the run may be in any process, or rest. In other stores, and
+   * for runs without a record, a signal reaches the runs that are live in this process.
+   * @param value any JSON
+   * @param keys.id names the signal: sent twice with the same id, it counts once
+   * @returns the run that got it; none = it is kept
+   * @throws {AnswerRedactedError} for a value that `redact` would change @throws {NotJsonError} @throws {TypeError}
+   * @throws {UndeliveredError} if 1,000 signals of this event are kept, or the value is too long @throws {UnsupportedError}
+   * @example await executor.signal('payment', { cents: 700 }, { key: 'order 7', id: webhook.id })
+   */
+  signal(name: string, value: JsonValue, keys: SignalKeys): Promise<{ readonly to?: string }>;
   /**
    * Leaves all live runs for the next boot. Running calls with effects may end first, for three quarters of that time.
    * @param options.drainMs longest time that may take; default 10,000 ms
@@ -141,6 +158,7 @@ export function createExecutor(options: ExecutorOptions): Executor {
     recover: (recoverOptions = {}) => recover(services, recoverOptions),
     park: (runId, reason) => park(services, runId, reason),
     unpark: (runId) => unpark(services, runId),
+    signal: (name, value, keys) => signalRuns(services, { name, value }, keys),
     control: (runId) => controlOf(services, checkRunId(runId)),
     shutdown: end,
     shutdownOnSignals: (signalOptions = {}) => signals.on(signalOptions),

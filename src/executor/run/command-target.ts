@@ -1,10 +1,12 @@
-import { type Command, parseCommand } from '../../run/command.ts';
+import { type Command, parseCommand, type SignalAnswer } from '../../run/command.ts';
 import { callOf } from '../../run/open-step.ts';
 import { type GivenAnswer, waitsOf } from '../../run/waits/wait-rules.ts';
+import { carriesCommands, isEvents } from '../../store/port.ts';
 import { policyOf } from '../../values/error-codes.ts';
-import { readProperty } from '../../values/error-data.ts';
+import { readProperty, toErrorData } from '../../values/error-data.ts';
 import type { CommandTarget } from '../services/command-inbox.ts';
 import type { ActiveRun } from './active-run.ts';
+import { isClosed } from './waits/expected-events.ts';
 import { isTaking } from './waits/run-waits.ts';
 
 type ChildEnded = Extract<Command, { kind: 'child-ended' }>;
@@ -36,7 +38,8 @@ export function commandTargetOf(run: ActiveRun, stored: readonly string[]): Comm
         }
         case 'answer': {
           const { waitId, answer, by, id } = command;
-          return isTaken(run, { waitId, answer, by, command: id, at: sent.sentAt ?? run.services.config.clock.now() });
+          const given = { waitId, answer, by, command: id, at: sent.sentAt ?? run.services.config.clock.now() };
+          return answer.how === 'signal' ? isSignalTaken(run, given, answer) : isTaken(run, given);
         }
         case 'child-ended':
           return childEnded(run, command, sent.sentAt);
@@ -88,5 +91,43 @@ async function isTaken(run: ActiveRun, given: GivenAnswer): Promise<boolean> {
     // A run that is over, or left, has not answered: the next process reads the command again.
     if (!isTaking(run)) return false;
     return policyOf(readProperty(error, 'code'))?.retry === 'never';
+  }
+}
+
+/**
+ * Gives a signal to the run. If its wait has closed, the store gets the signal back, for another wait. If its value does not
+ * fit, the signal is used up, and the store must know again that the run waits.
+ * @returns whether the signal may leave the inbox
+ */
+async function isSignalTaken(run: ActiveRun, given: GivenAnswer, answer: SignalAnswer): Promise<boolean> {
+  try {
+    return (await run.waits.take(given)) === 'durable';
+  } catch (error) {
+    if (!isTaking(run)) return false;
+    if (isClosed(error)) return giveBack(run, answer);
+    if (policyOf(readProperty(error, 'code'))?.retry !== 'never') return false;
+    const { store } = run.services.config;
+    // While this command is in the inbox, the store takes the wait for served.
+    if (run.claim && store && carriesCommands(store) && given.command !== undefined)
+      await store.acknowledge(run.claim, [given.command]);
+    run.waits.again(given.waitId);
+    return true;
+  }
+}
+
+async function giveBack(run: ActiveRun, { value, signal: { id, topic, untilMs } }: SignalAnswer): Promise<boolean> {
+  const { store, warn } = run.services.config;
+  if (!store || !isEvents(store)) return true;
+  try {
+    await store.signal({ topic, id, value, untilMs, from: run.runId });
+    return true;
+  } catch (error) {
+    const isDropped = policyOf(readProperty(error, 'code'))?.retry === 'never';
+    if (isDropped)
+      warn('run: a signal came after its wait, and the store does not take it back', {
+        runId: run.runId,
+        error: toErrorData(error),
+      });
+    return isDropped;
   }
 }

@@ -116,6 +116,12 @@ export interface RunWaiting {
    * @throws {WaitGoneError} @throws {AlreadyAnsweredError} @throws {AnswerRefusedError} @throws {AnswerRedactedError}
    */
   take(given: GivenAnswer): Promise<'durable' | 'queued'>;
+  /** The run continues with the waits of its record. */
+  resumed(): void;
+  /** Reports the events that the run waits for to its store. Never rejects. @returns whether the store knows them all */
+  said(): Promise<boolean>;
+  /** The wait for an event is still open although a signal was delivered to it. */
+  again(waitId: string): void;
   /** These waits are open once their boundary is stored. */
   opened(event: Emitted<'waits.opened'>): void;
   /** The machine has applied an answer. */

@@ -2,7 +2,7 @@ import { MAX_COMMANDS, type SentCommand } from '../../run/command.ts';
 import { type CheckpointStore, type Claim, type ControlStore, carriesCommands } from '../../store/port.ts';
 import type { Clock } from '../../values/clock.ts';
 import { withDeadline } from '../../values/deadline.ts';
-import { hasCode, toErrorData } from '../../values/error-data.ts';
+import { hasCode, readProperty, toErrorData } from '../../values/error-data.ts';
 import type { Warn } from '../host/guard.ts';
 
 /** A live run that commands may be waiting for. */
@@ -172,17 +172,18 @@ export class CommandInbox {
       const key = keyOf(member, command.id);
       return !this.#underWay.has(key) && !this.#acknowledged.has(key);
     };
+    // All signals to one wait have one id: the run knows whether it has had this one.
     const known = new Set(commands);
+    const isKnown = ({ command }: SentCommand) => known.has(command.id) && !isSignal(command);
     const news = sent.filter(isNews);
-    const recorded = news.map(({ command }) => command.id).filter((id) => known.has(id));
+    const recorded = news.filter(isKnown).map(({ command }) => command.id);
     this.#note(member, sent);
     if (recorded.length > 0) void this.#acknowledge(store, member, recorded);
     const waiting = new Set(sent.map(({ command }) => command.id));
     const gone = commands.filter((id) => !waiting.has(id) && !this.#underWay.has(keyOf(member, id)));
     this.#forgetOld(member, gone);
     for (const each of news) {
-      if (!known.has(each.command.id))
-        this.#underWay.set(keyOf(member, each.command.id), this.#hand(store, member, each));
+      if (!isKnown(each)) this.#underWay.set(keyOf(member, each.command.id), this.#hand(store, member, each));
     }
   }
 
@@ -229,6 +230,10 @@ export class CommandInbox {
       }
     }
   }
+}
+
+function isSignal(command: SentCommand['command']): boolean {
+  return command.kind === 'answer' && readProperty(command.answer, 'how') === 'signal';
 }
 
 function keyOf({ runId }: CommandTarget, id: string): string {

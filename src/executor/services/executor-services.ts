@@ -8,6 +8,7 @@ import type { RunOptions } from '../host/options.ts';
 import type { CommandInbox } from './command-inbox.ts';
 import type { DueSweep } from './due-sweep.ts';
 import { LeaseRenewal } from './lease-renewal.ts';
+import { LocalSignals } from './local-signals.ts';
 import { PaletteEntries } from './palette-entries.ts';
 import { Recovery } from './recovery-limits.ts';
 import { type LiveRun, Registry } from './registry.ts';
@@ -67,6 +68,8 @@ export class Services<Run extends LiveRun> {
   readonly recovery: Recovery = new Recovery();
   /** Takes up the runs that are due. */
   readonly sweep: DueSweep;
+  /** The events that live runs wait for and no store knows. */
+  readonly signals: LocalSignals;
   readonly #runs: WeakMap<AnyActorRef, Run> = new WeakMap();
 
   constructor(config: Config, parts: Parts) {
@@ -76,6 +79,7 @@ export class Services<Run extends LiveRun> {
     this.startChild = parts.startChild;
     this.endChild = parts.endChild;
     this.sweep = parts.sweep;
+    this.signals = new LocalSignals(() => config.clock.now());
     this.palette = new PaletteEntries(config.palette);
     this.registry = new Registry(config.warn);
     this.leases = new LeaseRenewal(config.store, config.clock, config.defaults.leaseMs);

@@ -27,7 +27,7 @@ export type WaitAnswer = {
   readonly by?: Person;
   /** The id of the command that brought it: the record remembers it. */
   readonly command?: string;
-  /** The id of the person's decision (`decisionIdOf`). */
+  /** The id of the person's decision (`decisionIdOf`), or of the signal. */
   readonly decision?: string;
 } & (
   | {

@@ -88,7 +88,7 @@ export interface SettledWait {
   /** Wall clock, ms. */
   readonly at: number;
   readonly digest?: string;
-  /** The ids of the decisions that ended it, by which a repetition is recognised. */
+  /** The ids of the decisions, or of the signal, that ended it, by which a repetition is recognised. */
   readonly decisions?: readonly string[];
 }
 

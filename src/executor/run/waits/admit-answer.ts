@@ -7,6 +7,7 @@ import type { Approval } from '../../../tool/approval.ts';
 import type { Tool } from '../../../tool/define-tool.ts';
 import { readSchema } from '../../../tool/schema.ts';
 import { withDeadline } from '../../../values/deadline.ts';
+import { sha256 } from '../../../values/digest.ts';
 import { toErrorData } from '../../../values/error-data.ts';
 import { AnswerRedactedError, AnswerRefusedError } from '../../../values/errors.ts';
 import { canonicalJson, frozenJson, isObject, type JsonValue, prototypeKeyIn } from '../../../values/json.ts';
@@ -52,7 +53,8 @@ export async function admit(run: ActiveRun, given: GivenAnswer): Promise<WaitAns
 
 function decisionOf({ waitId, answer, by }: GivenAnswer): { readonly decision?: string } {
   const { how } = answer;
-  if (how === 'expire' || how === 'ended' || how === 'signal') return {};
+  if (how === 'expire' || how === 'ended') return {};
+  if (how === 'signal') return { decision: sha256(answer.signal.id) };
   return { decision: decisionIdOf(waitId, answer, by?.id) };
 }
 

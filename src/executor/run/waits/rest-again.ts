@@ -1,7 +1,8 @@
 import type { RunCheckpoint, RunHead } from '../../../record/checkpoint.ts';
 import { parseCommand, type SentCommand } from '../../../run/command.ts';
-import { isAtRest } from '../../../run/waits/wait-rules.ts';
-import { type DueStore, isDue } from '../../../store/port.ts';
+import { topicOf } from '../../../run/identity.ts';
+import { isAtRest, withoutLostWaits } from '../../../run/waits/wait-rules.ts';
+import { type DueStore, isDue, isEvents } from '../../../store/port.ts';
 import { forgetClaim, uncounted } from '../acquire.ts';
 import type { ActiveRun } from '../active-run.ts';
 
@@ -17,6 +18,7 @@ export async function restAgain(run: ActiveRun, record: RunCheckpoint): Promise<
   const { store, clock } = run.services.config;
   if (!store || !isDue(store) || !isRestable(run, record) || !isAtRest(record)) return false;
   const { waits = [] } = record.waiting ?? {};
+  await expectEvents(run, withoutLostWaits(record));
   const isOver = (dueAt: number | undefined) => dueAt !== undefined && dueAt <= clock.now();
   for (;;) {
     const sent = await store.inbox({ runId: run.runId });
@@ -32,12 +34,16 @@ export async function restAgain(run: ActiveRun, record: RunCheckpoint): Promise<
   }
 }
 
-/** Whether the store would wake this run: it is stored, and neither a host's machine nor an unstored parent has to continue it. */
-export function isRestable(run: ActiveRun, state: Pick<RunHead, 'hosted' | 'parent'> | undefined): boolean {
+/**
+ * Whether the store would wake this run: it is stored, neither a host's machine nor an unstored parent has to continue it, and
+ * the store carries the signals that it waits for.
+ */
+export function isRestable(run: ActiveRun, state: Pick<RunHead, 'hosted' | 'parent' | 'waiting'> | undefined): boolean {
   const { services, seed, options } = run;
   const { store } = services.config;
   const isHosted = seed.origin === 'hosted' || state?.hosted === true;
   if (isHosted || options.checkpointer || !store || !isDue(store)) return false;
+  if (!isEvents(store) && state?.waiting?.waits.some(({ kind }) => kind === 'event')) return false;
   const above = state?.parent && services.registry.live(state.parent.runId);
   return !above || (above.isDurable && above.resources.claim !== undefined && above.options.checkpointer === undefined);
 }
@@ -45,6 +51,15 @@ export function isRestable(run: ActiveRun, state: Pick<RunHead, 'hosted' | 'pare
 /** Returns whether a run that rests has a command to read. */
 export function hasNews(sent: readonly SentCommand[]): boolean {
   return sent.map(kindOf).some(isNews);
+}
+
+/** A process may have died before its store knew which event the run waits for. A kept signal is in the inbox then. */
+async function expectEvents({ claim, services }: ActiveRun, { waiting }: RunCheckpoint): Promise<void> {
+  const { store } = services.config;
+  if (!claim || !store || !isEvents(store)) return;
+  for (const wait of waiting?.waits ?? []) {
+    if (wait.kind === 'event') await store.expect(claim, { waitId: wait.id, topic: topicOf(wait.name, wait.key) });
+  }
 }
 
 const isNews = (kind: string) => kind !== 'unknown' && kind !== 'damaged';

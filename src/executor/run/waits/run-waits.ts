@@ -13,6 +13,7 @@ import {
 import type { ActiveRun } from '../active-run.ts';
 import type { RunWaiting } from '../run-state.ts';
 import { admit } from './admit-answer.ts';
+import { ExpectedEvents } from './expected-events.ts';
 
 type Emitted<Type extends RunEmitted['type']> = Extract<RunEmitted, { type: Type }>;
 type Recorded = 'durable' | 'queued';
@@ -49,6 +50,8 @@ export class RunWaits implements RunWaiting {
   readonly #turns = new Map<string, Promise<void>>();
   /** The expiry of the waits that are due. Resolves to whether the inbox was read first. */
   #expiring: Promise<boolean> | undefined;
+  /** Made with the first wait for an event. */
+  #events: ExpectedEvents | undefined;
   #count = 0;
   #timer: unknown;
   /** Since when nothing but waits is left, monotonic ms. */
@@ -141,7 +144,31 @@ export class RunWaits implements RunWaiting {
     this.#whenRecorded(boundary, () => {
       for (const wait of waits) this.#publishOpened(wait);
       this.arm();
+      this.#updateEvents();
     });
+  }
+
+  /** The run continues with the waits of its record. */
+  resumed(): void {
+    if (waitsOf(this.#run.progress ?? {}).length === 0) return;
+    this.arm();
+    this.#updateEvents({ isAgain: true });
+  }
+
+  /** Reports the events that the run waits for to its store. Never rejects. @returns whether the store knows them all */
+  async said(): Promise<boolean> {
+    return (await this.#events?.said()) ?? true;
+  }
+
+  /** The wait for an event is still open although a signal was delivered to it. */
+  again(waitId: string): void {
+    this.#events?.again(waitId);
+  }
+
+  #updateEvents(options?: { readonly isAgain?: boolean }): void {
+    if (!this.#events && !waitsOf(this.#run.progress ?? {}).some(({ kind }) => kind === 'event')) return;
+    this.#events ??= new ExpectedEvents(this.#run);
+    this.#events.update(options);
   }
 
   #publishOpened(wait: Wait): void {
@@ -158,6 +185,8 @@ export class RunWaits implements RunWaiting {
     const by = given?.by;
     if (given) this.#publishDone(wait, given);
     this.#whenRecorded(boundary, () => {
+      if (settled?.how === 'signal') this.#events?.served(waitId);
+      this.#updateEvents();
       if (opened) {
         this.#run.publish({ type: 'wait.withdrawn', waitId, kind, ...call });
         this.#publishOpened(opened);

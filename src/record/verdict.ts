@@ -1,9 +1,9 @@
 import { type ParkedReason, staysParked } from '../run/fields.ts';
-import type { ListedStatus } from '../run/result.ts';
 import type { Wait, Waiting } from '../run/waits/wait.ts';
 import type { ErrorData } from '../values/error-data.ts';
 import type { RunCheckpoint } from './checkpoint.ts';
 import { damageIn, type InterruptedRun, type ReadableRun } from './interrupted.ts';
+import { listedStatus } from './listed-status.ts';
 import { mayBeChild, type Place } from './run-tree.ts';
 
 /*
@@ -197,18 +197,4 @@ function continued({ iteration, attempts = 0 }: RunCheckpoint): string {
 function unreadable({ code, message }: { readonly code?: string; readonly message: string }): Verdict {
   const reason = `it cannot be read: ${message}`;
   return { verdict: 'unreadable', reason, ...(code ? { code } : {}), needsPerson: true };
-}
-
-/**
- * Returns the status of a stored run in a list: live, interrupted, parked or quarantined. A readable one with an owner is live,
- * because lists name owners of live claims only.
- * @param asker the owner that asks: its own claims say nothing
- */
-export function listedStatus(
-  entry: { readonly status?: Exclude<ListedStatus, 'live'>; readonly owner?: string },
-  asker?: string,
-): ListedStatus {
-  const { status = 'interrupted', owner } = entry;
-  if (status === 'quarantined') return status;
-  return owner !== undefined && owner !== asker ? 'live' : status;
 }

@@ -105,8 +105,8 @@ function checkOpenStep({ message, calls }: OpenStep): void {
   for (const [i, { result }] of calls.entries()) if (result) checkOutput(result, `openStep.calls[${i}].result`);
 }
 
-/** The fields of a resume state that are lists of messages. */
-const messageLists = [
+/** The fields of a resume state that are lists of messages: `history`, and those of the table of run fields. */
+export const messageLists = [
   'history',
   ...rowsOf('start', 'head').flatMap(({ key, spec }) => (spec.isValid === isMessages ? [key] : [])),
 ] as readonly ('history' | 'earlier' | 'undelivered' | 'nudges')[];

@@ -1,7 +1,8 @@
 import type { InterruptedRun, RunCheckpoint, RunStatus, Wait, Waiting } from 'pawl';
 import { describe, expect, test } from 'vitest';
+import { listedStatus } from '../../src/record/listed-status.ts';
 import type { Place } from '../../src/record/run-tree.ts';
-import { LIVE_HERE, listedStatus, type NextStart, type RunFacts, verdictOf } from '../../src/record/verdict.ts';
+import { LIVE_HERE, type NextStart, type RunFacts, verdictOf } from '../../src/record/verdict.ts';
 import { recordOf } from '../fixtures/records.ts';
 
 const record: RunCheckpoint = { ...recordOf('first'), iteration: 2, attempts: 0 };

@@ -1,11 +1,12 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Executor } from '../../index.ts';
+import { listedStatus } from '../../record/listed-status.ts';
 import { hasCode } from '../../values/error-data.ts';
 import type { Command, CommandContext } from '../command.ts';
 import { auditForRuns } from '../open/audit-file.ts';
 import { controlExecutor } from '../open/control-executor.ts';
 import { openExistingStore, type RunStore } from '../open/open-store.ts';
-import { findWaiting, pidOf, statusOf } from '../open/stored-runs.ts';
+import { findWaiting, pidOf } from '../open/stored-runs.ts';
 import { lengthOf } from '../option-values.ts';
 import { exitCodes, Failure, lineOf, oneLine } from '../ui/failure.ts';
 import { withoutRecord } from './obstacle.ts';
@@ -57,7 +58,7 @@ export const steerCommand: Command = (context) => {
   return tell(context, async (told) => {
     await told.control.steer(text);
     const entry = await findWaiting(told.store, told.runId);
-    if (entry && statusOf(entry) !== 'live') {
+    if (entry && listedStatus(entry) !== 'live') {
       return { status: 'kept', text: 'gets the message when it continues; no process works on it now' };
     }
     const isHeard = await told.until(async () => (await told.control.unread()) === 0 || undefined);

@@ -1,10 +1,11 @@
 import type { InterruptedRun, OpenCall, RunCheckpoint, RunOutcome, SentCommand } from '../../index.ts';
+import { listedStatus } from '../../record/listed-status.ts';
 import type { Place } from '../../record/run-tree.ts';
 import { verdictOf } from '../../record/verdict.ts';
 import { isObject } from '../../values/json.ts';
 import { type Message, type ToolOutput, toolCallsOf, toolResultsOf } from '../../values/message.ts';
 import type { RunStore } from '../open/open-store.ts';
-import { pidOf, statusOf } from '../open/stored-runs.ts';
+import { pidOf } from '../open/stored-runs.ts';
 import { oneLine } from '../ui/failure.ts';
 import { ago, count, duration, shortened } from '../ui/format.ts';
 import { quoted } from '../ui/shell-words.ts';
@@ -42,7 +43,7 @@ export function describeRecord(
 ): string[] {
   const { meta, iteration, usage, parked, openStep } = record;
   const pid = pidOf(entry);
-  const status = entry ? statusOf(entry) : 'interrupted';
+  const status = entry ? listedStatus(entry) : 'interrupted';
   return [
     field('run', oneLine(meta.runId)),
     field('status', pid === undefined ? status : `${status}, in process ${pid}`),

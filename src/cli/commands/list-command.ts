@@ -1,8 +1,9 @@
 import type { AuditedRun, InterruptedRun } from '../../index.ts';
+import { listedStatus } from '../../record/listed-status.ts';
 import type { Command, CommandContext } from '../command.ts';
 import { type AuditFile, auditToAsk, pathBeside } from '../open/audit-file.ts';
 import { isStoreThere, openExistingStore, type RunStore } from '../open/open-store.ts';
-import { pidOf, statusOf } from '../open/stored-runs.ts';
+import { pidOf } from '../open/stored-runs.ts';
 import { limitOf, sinceOf } from '../option-values.ts';
 import { exitCodes, Failure, oneLine } from '../ui/failure.ts';
 import { ago, shortened } from '../ui/format.ts';
@@ -58,7 +59,7 @@ function document({ store, waiting, audited, others }: Listed) {
 
 function plain(entry: InterruptedRun) {
   const pid = pidOf(entry);
-  return { ...entry, status: statusOf(entry), ...(pid === undefined ? {} : { pid }) };
+  return { ...entry, status: listedStatus(entry), ...(pid === undefined ? {} : { pid }) };
 }
 
 function print({ output }: CommandContext, { store, waiting, audited, others }: Listed): void {
@@ -75,7 +76,7 @@ function cells(entry: InterruptedRun, now: number): string[] {
   const runId = oneLine(entry.runId);
   if (entry.status === 'quarantined') return [runId, 'unreadable', '', '', '', shortened(oneLine(entry.reason), 100)];
   const pid = pidOf(entry);
-  const status = statusOf(entry) + (pid === undefined ? '' : ` (pid ${pid})`);
+  const status = listedStatus(entry) + (pid === undefined ? '' : ` (pid ${pid})`);
   const about = entry.reason === undefined ? entry.meta.prompt : `parked: ${entry.reason}`;
   const agent = oneLine(entry.meta.agentName);
   return [runId, status, agent, String(entry.iteration), ago(entry.updatedAt, now), shortened(oneLine(about), 60)];

@@ -1,10 +1,11 @@
 import type { InterruptedRun } from '../../index.ts';
+import { listedStatus } from '../../record/listed-status.ts';
 import { staysParked } from '../../run/fields.ts';
 import { hasCode } from '../../values/error-data.ts';
 import type { Command, CommandContext } from '../command.ts';
 import { controlExecutor } from '../open/control-executor.ts';
 import { openExistingStore, type RunStore } from '../open/open-store.ts';
-import { statusOf, treeIn } from '../open/stored-runs.ts';
+import { treeIn } from '../open/stored-runs.ts';
 import { exitCodes, Failure, lineOf, oneLine } from '../ui/failure.ts';
 import { quoted } from '../ui/shell-words.ts';
 import { wayOn } from './describe-run.ts';
@@ -23,7 +24,7 @@ export const unparkCommand: Command = (context) =>
   change(context, async (store, runId) => {
     const entries = await store.listInterrupted();
     const entry = entries.find((each) => each.runId === runId);
-    const isParked = !entry || !['interrupted', 'waiting'].includes(statusOf(entry));
+    const isParked = !entry || !['interrupted', 'waiting'].includes(listedStatus(entry));
     if (isParked) await controlExecutor(store).unpark(runId);
     const done = isParked ? `unparked ${oneLine(runId)}${warning(entry)}` : `run ${oneLine(runId)} is not parked`;
     const place = entry ? await treeIn(store, entries).placeOf(entry) : ({ kind: 'own' } as const);

@@ -1,10 +1,10 @@
 import type { InterruptedRun } from '../../index.ts';
 import { damageIn } from '../../record/interrupted.ts';
+import { listedStatus } from '../../record/listed-status.ts';
 import { NOT_OPENED } from '../../values/error-codes.ts';
 import { hasCode, toErrorData } from '../../values/error-data.ts';
 import type { Arguments } from '../arguments.ts';
 import type { RunStore } from '../open/open-store.ts';
-import { statusOf } from '../open/stored-runs.ts';
 import { lengthOf } from '../option-values.ts';
 import { Failure } from '../ui/failure.ts';
 
@@ -46,7 +46,7 @@ export async function* chosenOf(
 ): AsyncGenerator<InterruptedRun, void, undefined> {
   const entries = wish.quarantined || wish.parked ? await store.listInterrupted() : [];
   for (const [i, entry] of entries.entries()) {
-    const isInQuestion = statusOf(entry) !== 'live' && isOldEnough(entry, wish);
+    const isInQuestion = listedStatus(entry) !== 'live' && isOldEnough(entry, wish);
     const found = isInQuestion && wish.quarantined ? await asRead(store, entry) : entry;
     onRead(i + 1, entries.length);
     if (isInQuestion && found && isWanted(found, wish)) yield found;
@@ -59,7 +59,7 @@ function isOldEnough({ updatedAt }: InterruptedRun, { before }: Wish): boolean {
 }
 
 function isWanted(entry: InterruptedRun, { quarantined, parked }: Wish): boolean {
-  if (entry.status !== 'quarantined') return parked && statusOf(entry) === 'parked';
+  if (entry.status !== 'quarantined') return parked && listedStatus(entry) === 'parked';
   // A record of a newer version, or an encrypted one, is whole: an upgrade, or a key, can read it.
   const { code, message } = damageIn(entry.reason);
   return quarantined && code === 'CHECKPOINT_CORRUPT' && !message.includes(NOT_OPENED);

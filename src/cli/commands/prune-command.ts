@@ -1,10 +1,10 @@
 import { randomUUID } from 'node:crypto';
 import { createInterface } from 'node:readline/promises';
 import type { InterruptedRun } from '../../index.ts';
+import { listedStatus } from '../../record/listed-status.ts';
 import { hasCode } from '../../values/error-data.ts';
 import type { Command, CommandContext } from '../command.ts';
 import { openExistingStore, type RunStore } from '../open/open-store.ts';
-import { statusOf } from '../open/stored-runs.ts';
 import { exitCodes, Failure, lineOf, oneLine } from '../ui/failure.ts';
 import { ago, count } from '../ui/format.ts';
 import { chosenOf, type OnRead, type Wish, wishOf } from './prune-choice.ts';
@@ -50,7 +50,7 @@ async function choose({ args, output }: CommandContext, store: RunStore, wish: W
 function lineFor(entry: InterruptedRun, isDryRun: boolean): string {
   const age = entry.updatedAt ? `, recorded ${ago(entry.updatedAt, Date.now())}` : '';
   const why = entry.reason === undefined ? '' : `: ${oneLine(entry.reason)}`;
-  return `${isDryRun ? 'would delete' : 'to delete'} ${oneLine(entry.runId)} (${statusOf(entry)}${age})${why}`;
+  return `${isDryRun ? 'would delete' : 'to delete'} ${oneLine(entry.runId)} (${listedStatus(entry)}${age})${why}`;
 }
 
 /** Asks the user whether the records may be deleted. @throws {Failure} if the user does not agree */

@@ -1,9 +1,10 @@
 import type { RunOutcome, SentCommand } from '../../index.ts';
+import { listedStatus } from '../../record/listed-status.ts';
 import type { Command, CommandContext } from '../command.ts';
 import { type AuditFile, auditToAsk, isAuditNamed } from '../open/audit-file.ts';
 import { KnownModules } from '../open/known-modules.ts';
 import { isStoreThere, openExistingStore, type RunStore } from '../open/open-store.ts';
-import { loadRecord, pidOf, statusOf, treeIn } from '../open/stored-runs.ts';
+import { loadRecord, pidOf, treeIn } from '../open/stored-runs.ts';
 import { exitCodes, Failure, lineOf } from '../ui/failure.ts';
 import { type Audited, describeAudited, describeChildren, describeSteps } from './describe-audit.ts';
 import { describeOutcome, describeRecord, type Waiting } from './describe-run.ts';
@@ -98,7 +99,7 @@ function document({ runId, waiting, outcome, audited }: Found) {
   if (waiting) {
     const { record, entry, commands, module } = waiting;
     const pid = pidOf(entry);
-    const status = entry ? statusOf(entry) : 'interrupted';
+    const status = entry ? listedStatus(entry) : 'interrupted';
     const known = { ...(pid === undefined ? {} : { pid }), ...(module === undefined ? {} : { module }) };
     return { runId, status, ...known, record, commands, ...audit };
   }

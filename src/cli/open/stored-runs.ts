@@ -4,8 +4,6 @@ import { Failure, lineOf, oneLine } from '../ui/failure.ts';
 import { shortened } from '../ui/format.ts';
 import type { RunStore } from './open-store.ts';
 
-export { listedStatus as statusOf } from '../../record/verdict.ts';
-
 /** Finds one run by its id in the store's list of those that have not ended. */
 export async function findWaiting(store: RunStore, runId: string): Promise<InterruptedRun | undefined> {
   return (await store.listInterrupted()).find((entry) => entry.runId === runId);

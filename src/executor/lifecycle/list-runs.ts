@@ -1,5 +1,5 @@
 import type { InterruptedRun } from '../../record/interrupted.ts';
-import { listedStatus } from '../../record/verdict.ts';
+import { listedStatus } from '../../record/listed-status.ts';
 import { type Labels, labelsOf, type RunCheckpointMeta } from '../../run/request.ts';
 import type { ListedStatus } from '../../run/result.ts';
 import { checkKeys, type KnownKeys, kindOf } from '../../values/known-options.ts';

@@ -2,6 +2,7 @@ import { createActor, type InspectionEvent } from 'xstate';
 import { type Agent, agentFrom, defineAgent } from '../../agent/agent.ts';
 import { wrongFieldOf } from '../../record/parse.ts';
 import type { Invocation, ParentCall } from '../../run/request.ts';
+import { messageLists } from '../../run/resume.ts';
 import { readProperty, toErrorData } from '../../values/error-data.ts';
 import { RunPanicError, ShutdownError } from '../../values/errors.ts';
 import { isObject } from '../../values/json.ts';
@@ -113,8 +114,6 @@ function readRunOptions(given: RunOptions): RunOptions {
     throw new TypeError('run options: signal must be an AbortSignal, as an AbortController has one');
   return options;
 }
-
-const messageLists = ['history', 'earlier', 'undelivered', 'nudges'] as const;
 
 /** The messages are checked when the run begins; their errors are the run's own. @throws {TypeError} */
 function checkResume(resume: unknown): void {

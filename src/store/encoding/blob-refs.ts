@@ -54,7 +54,7 @@ interface Part extends Piece {
 const none: ReadonlyMap<string, Part> = new Map();
 
 /**
- * Splits the large parts (blobs) out of a record's or delta's texts, so that each is stored once. It remembers the pieces
+ * Splits the large parts out of a record's or delta's texts, so that each is stored once. It remembers the pieces
  * of each run's last head, because they will become messages.
  */
 export class Splitter {
@@ -70,7 +70,7 @@ export class Splitter {
   }
 
   /**
-   * Splits long texts of a record or delta into blobs.
+   * Splits long texts of a record or delta into pieces.
    * @param messages whether they follow the previous head: those of a whole record do not
    */
   split<T extends EncodedHead & { readonly messages: readonly string[] }>(
@@ -181,13 +181,13 @@ const outermostFirst = (parts: readonly Part[]): readonly Part[] => [
   ...parts.filter(({ inner }) => inner.length === 0),
 ];
 
-/** Returns the reference to a blob, as stored texts contain it. */
+/** Returns the reference to a piece, as stored texts contain it. */
 export const mention = (name: string): string => `${MARK}${name}${MARK}`;
 
-/** Returns the part of a stored text before its first reference to a blob. */
+/** Returns the part of a stored text before its first reference to a piece. */
 export const withoutMentions = (text: string): string => text.split(MARK, 1)[0] ?? '';
 
-/** Returns the names of the blobs to which a stored text refers. */
+/** Returns the names of the pieces to which a stored text refers. */
 export function namesIn(text: string): string[] {
   return isCut(text) ? text.split(MARK).filter((_, i) => i % 2 === 1) : [];
 }
@@ -207,12 +207,12 @@ function cut(text: string, parts: readonly Part[], found?: Set<Part>): string {
   return from === 0 ? text : before + text.slice(from);
 }
 
-/** Joins blobs into one text, a bundle. */
+/** Joins pieces into one text, a bundle. */
 export function bundleOf(pieces: readonly Piece[]): string {
   return pieces.map(({ name, text }) => `${name}${BETWEEN}${text}`).join(BETWEEN);
 }
 
-/** Splits a bundle of blobs, the inverse of `bundleOf`. */
+/** Splits a bundle of pieces, the inverse of `bundleOf`. */
 export function piecesIn(bundled: string): Piece[] {
   const parts = bundled.split(BETWEEN);
   return Array.from({ length: parts.length >> 1 }, (_, i) => ({
@@ -221,13 +221,13 @@ export function piecesIn(bundled: string): Piece[] {
   }));
 }
 
-/** Returns whether a stored text refers to blobs. */
+/** Returns whether a stored text refers to pieces. */
 export function isCut(text: string): boolean {
   return text.includes(MARK);
 }
 
 /**
- * Puts the blobs to which a stored text refers back into it.
+ * Puts the pieces to which a stored text refers back into it.
  * @param find the whole text of a piece
  * @throws {CheckpointCorruptError} if one is missing
  */
@@ -243,7 +243,7 @@ export function joinPieces(text: string, find: (name: string) => string | undefi
   return parts.join('');
 }
 
-/** Replaces the references to blobs in a stored text by `null`, so that it is JSON. */
+/** Replaces the references to pieces in a stored text by `null`, so that it is JSON. */
 export function withoutPieces(text: string): string {
   return joinPieces(text, () => 'null');
 }
@@ -258,13 +258,13 @@ const MAX_DEPTH = 4;
 
 const partOf = (name: string) => `piece ${name}`;
 
-/** Encrypts the blobs of a body. */
+/** Encrypts the pieces of a body. */
 export function encryptPieces(runId: string, pieces: readonly Piece[], encryption: Encryption): Piece[] {
   const { seal } = cutEncryption(encryption);
   return pieces.map(({ name, text }) => ({ name, text: seal(text, runId, partOf(name)) }));
 }
 
-/** Returns an encryption for texts that refer to blobs: the names stay readable after it. */
+/** Returns an encryption for texts that refer to pieces: the names stay readable after it. */
 export function cutEncryption(encryption: Encryption): Pick<Encryption, 'seal'> {
   return {
     seal: (text, runId, part) => {
@@ -276,7 +276,7 @@ export function cutEncryption(encryption: Encryption): Pick<Encryption, 'seal'> 
 
 export type StoredPieces = ReadonlyMap<string, { readonly stored: string }>;
 
-/** Decrypts the stored texts of one run, and joins them with their blobs. */
+/** Decrypts the stored texts of one run, and joins them with their pieces. */
 export class RunTexts {
   readonly runId: string;
   readonly #encryption: Encryption;

@@ -37,7 +37,7 @@ export function withColumns(head: string, columns: Columns): string {
 /** Returns tokens as one text for a column, each once. */
 export const tokensOf = (tokens: readonly number[]) => [...new Set(tokens)].join(' ');
 
-/** Returns the blobs of a change that the server may not have yet. A piece that is already stored is stored twice. */
+/** Returns the pieces of a change that the server may not have yet. A piece that is already stored is stored twice. */
 export function newPieces({ head, start, record }: Change): readonly Piece[] {
   return head?.blobs.pieces.filter(({ name }) => start || !record?.pieces.has(name)) ?? [];
 }

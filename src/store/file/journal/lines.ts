@@ -84,7 +84,7 @@ export const baseLine = (meta: string): string => unchecked('base', [meta]);
 /** Encodes the line of a journal with inputs and images. */
 export const extrasLine = (extras: string): string => unchecked('extras', [extras]);
 
-/** Encodes the line of a journal with a blob. */
+/** Encodes the line of a journal with a piece. */
 export const pieceLine = ({ name, text }: Piece): string => unchecked('piece', [name, text]);
 
 /** Encodes the line of a journal with a lease. */

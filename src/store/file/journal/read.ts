@@ -107,7 +107,7 @@ type FoundPieces = ReadonlyMap<string, FoundPiece>;
 /** The part of pieces that is kept in memory. */
 const placesOf = (pieces: FoundPieces) => new Map([...pieces].map(([name, { at, length }]) => [name, { at, length }]));
 
-/** Reads the head in the last state of a journal; it names its blobs. @throws {CheckpointCorruptError} */
+/** Reads the head in the last state of a journal; it names its pieces. @throws {CheckpointCorruptError} */
 export async function readHead(file: OpenFile, { stateAt }: Journal): Promise<string | undefined> {
   const bytes = await readLineAt(file, stateAt, 2_048);
   return toState(intactLine({ at: stateAt, bytes: bytes ?? Buffer.alloc(0) })).record?.head;

@@ -215,6 +215,30 @@ describe('a tree that rests', () => {
     await world.shutdown();
   });
 
+  test('is cancelled whole by a start of its root whose signal is aborted already (waiting 24)', async () => {
+    const world = treeWorld();
+    const { die } = await atRest(world);
+    die();
+    const run = await world.process().start({ signal: AbortSignal.abort() });
+    await world.clock.advance(100);
+    expect((await run.result).status).toBe('cancelled');
+    await ended(world);
+    expect(world.outcomes.map(({ status }) => status)).toEqual(['cancelled', 'cancelled', 'cancelled']);
+    await world.shutdown();
+  });
+
+  test('whose damaged records wait for each other can be cancelled (waiting 24)', async () => {
+    const world = treeWorld();
+    await atRest(world);
+    const record = await world.store.load(leaf);
+    const facts = { id: 'w', createdAt: 1, step: 1, kind: 'child', childRunId: root } as const;
+    if (record) await world.store.save({ ...record, revision: 99, waiting: { waits: [facts], settled: [] } });
+    expect(await world.process().executor.control(root).cancel('enough')).toBe('ended');
+    await ended(world);
+    expect(world.outcomes).toHaveLength(3);
+    await world.shutdown();
+  });
+
   test('grows no deeper than eight agents, also where each continued by itself (waiting 24)', async () => {
     const world = treeWorld({
       answer: (request) => {

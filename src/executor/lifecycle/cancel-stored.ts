@@ -11,6 +11,7 @@ import { withDeadline } from '../../values/deadline.ts';
 import { hasCode, toErrorData } from '../../values/error-data.ts';
 import { CancelledError } from '../../values/errors.ts';
 import type { ExecutorServices } from '../run/active-run.ts';
+import { MAX_DEPTH } from '../run/child-run.ts';
 import { infoFrom } from '../run/run-info.ts';
 import { recordedText, rewriteHead, type StoredRun, withStoredRun } from '../run/stored-run.ts';
 import { openChildren, tellParent } from '../run/waits/child-end.ts';
@@ -29,13 +30,25 @@ export function cancelStored(
   runId: string,
   reason = 'the run was cancelled',
 ): Promise<void> {
+  return cancelOne(services, { runId, reason, above: [] });
+}
+
+function cancelOne(services: ExecutorServices, wanted: Cancel): Promise<void> {
   const { cancels } = services;
-  const cancel = cancels.get(runId) ?? endStored(services, runId, reason).finally(() => cancels.delete(runId));
+  const { runId } = wanted;
+  const cancel = cancels.get(runId) ?? endStored(services, wanted).finally(() => cancels.delete(runId));
   cancels.set(runId, cancel);
   return cancel;
 }
 
-function endStored(services: ExecutorServices, runId: string, reason: string): Promise<void> {
+interface Cancel {
+  readonly runId: string;
+  readonly reason: string;
+  /** The runs above it that are being cancelled. */
+  readonly above: readonly string[];
+}
+
+function endStored(services: ExecutorServices, { runId, reason, above }: Cancel): Promise<void> {
   return withStoredRun(services, runId, (run) => {
     const { store, claim, record } = run;
     const outcome = record.outcome ?? cancelled(record, claim, recordedText(services, reason));
@@ -51,7 +64,7 @@ function endStored(services: ExecutorServices, runId: string, reason: string): P
         outcome: { ...outcome, ...fingerprintIn(identified(record)) },
         record: record.outcome ? undefined : () => rewriteHead(store, ended, claim),
         closeAudit: () => closeAudit(services, run, outcome),
-        endChildren: () => endChildren(services, record),
+        endChildren: () => endChildren(services, record, [...above, runId]),
         tellParent: async () => {
           const parent = parentOf(record);
           const { agentId } = record.meta;
@@ -63,8 +76,11 @@ function endStored(services: ExecutorServices, runId: string, reason: string): P
   });
 }
 
-async function endChildren(services: ExecutorServices, record: RunCheckpoint): Promise<void> {
-  for (const childRunId of openChildren(record)) await services.endChild(childRunId);
+async function endChildren(services: ExecutorServices, record: RunCheckpoint, above: readonly string[]): Promise<void> {
+  if (above.length > MAX_DEPTH + 1) return;
+  // Damaged records may name each other: a run that waits for its own end would never end.
+  for (const childRunId of openChildren(record))
+    if (!above.includes(childRunId)) await endChild(services, childRunId, above);
 }
 
 const parentGone = 'the run that began it is over';
@@ -74,7 +90,11 @@ const parentGone = 'the run that began it is over';
  * with its own children, and one of another process is sent a command. Each repetition finds what is left to do.
  * @throws the store's error: then the record of the parent must stay, and its next start repeats this
  */
-export async function endChild(services: ExecutorServices, childRunId: string): Promise<void> {
+export async function endChild(
+  services: ExecutorServices,
+  childRunId: string,
+  above: readonly string[] = [],
+): Promise<void> {
   for (let live = services.registry.live(childRunId); live; live = services.registry.live(childRunId)) {
     await live.life.accepted.promise;
     const hasLeft = (await live.life.leaving) || live.life.hasLeft;
@@ -84,7 +104,8 @@ export async function endChild(services: ExecutorServices, childRunId: string): 
   }
   try {
     // Most calls have no child that is left: a read costs less than a claim.
-    if (await services.config.store?.load(childRunId)) await cancelStored(services, childRunId, parentGone);
+    if (await services.config.store?.load(childRunId))
+      await cancelOne(services, { runId: childRunId, reason: parentGone, above });
   } catch (error) {
     if (hasCode(error, 'RUN_OWNED_ELSEWHERE')) return sendCancel(services, childRunId);
     // A child that cannot be read cannot be ended either. A person has to look at it.

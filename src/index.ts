@@ -244,5 +244,5 @@ export type { Hidden } from './values/hidden.ts';
 export type { JsonObject, JsonValue } from './values/json.ts';
 export type { AssistantMessage, Message, ToolOutput } from './values/message.ts';
 export type { Redaction, RedactionPlace } from './values/redact.ts';
-export { estimateTokens } from './values/token-estimate.ts';
+export { estimateTokens } from './values/texts/token-estimate.ts';
 export type { Spend, Usage } from './values/usage.ts';

@@ -1,7 +1,7 @@
 import type { ModelSettings } from '../run/model-settings.ts';
 import { nameOfEntry, type ToolEntries } from '../tool/toolbox.ts';
 import { nearest } from '../values/known-options.ts';
-import { placeholdersOf } from '../values/template.ts';
+import { placeholdersOf } from '../values/texts/template.ts';
 import type { Phase } from './phase.ts';
 
 /** How the names of the tools begin whose calls are runs of their own. */

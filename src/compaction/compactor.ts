@@ -7,7 +7,7 @@ import { type Clock, systemClock } from '../values/clock.ts';
 import { ModelError } from '../values/errors.ts';
 import { checkKeys, type KnownKeys } from '../values/known-options.ts';
 import { type Message, textOf } from '../values/message.ts';
-import { estimateTokens } from '../values/token-estimate.ts';
+import { estimateTokens } from '../values/texts/token-estimate.ts';
 import type { Compactor } from './port.ts';
 import { renderMessages } from './render.ts';
 import type { SecretFields } from './secrets.ts';

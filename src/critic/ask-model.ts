@@ -5,7 +5,7 @@ import type { Clock } from '../values/clock.ts';
 import { PortTimeoutError } from '../values/errors.ts';
 import { canonicalJson, isObject, type JsonValue } from '../values/json.ts';
 import { type Message, textOf, toolCallsOf, toolResultsOf } from '../values/message.ts';
-import { withoutFence } from '../values/model-text.ts';
+import { withoutFence } from '../values/texts/model-text.ts';
 import { isToolError } from '../values/tool-output.ts';
 import { judgementOf } from './checked-decision.ts';
 import type { EscalatorDecision, EscalatorState } from './escalator.ts';

@@ -3,7 +3,7 @@ import { ModelError } from '../values/errors.ts';
 import { frozenJson, isObject, MESSAGE_DEPTH } from '../values/json.ts';
 import type { AssistantMessage } from '../values/message.ts';
 import { partsProblem } from '../values/message-shape.ts';
-import { printable } from '../values/model-text.ts';
+import { printable } from '../values/texts/model-text.ts';
 import { INVALID_TOOL_NAME, isToolName } from '../values/tool-name.ts';
 import { noUsage, type Usage } from '../values/usage.ts';
 import { type ReplyLimits, ReplySize } from './reply-limits.ts';

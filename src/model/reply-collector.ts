@@ -4,7 +4,7 @@ import { readProperty, toErrorData } from '../values/error-data.ts';
 import { ModelError } from '../values/errors.ts';
 import { isDeeperThan, MAX_DEPTH } from '../values/json.ts';
 import { type AssistantMessage, enterMessage, type ToolCallPart } from '../values/message.ts';
-import { printable } from '../values/model-text.ts';
+import { printable } from '../values/texts/model-text.ts';
 import { isToolName } from '../values/tool-name.ts';
 import type { Usage } from '../values/usage.ts';
 import { brokenOff } from './failure.ts';

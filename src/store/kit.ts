@@ -2,9 +2,9 @@
 export type { CommandToSend, StoredCommand } from './commands.ts';
 export { dueAmong, isFree, pageOf } from './cursor.ts';
 export { type Due, isResting, ON_COMMAND } from './due.ts';
-export type { Piece, Pieces, StoredPieces } from './encoding/blob-refs.ts';
 export type { EncodedHead } from './encoding/encode.ts';
 export type { MessageRow } from './encoding/encryption.ts';
+export type { Piece, Pieces, StoredPieces } from './encoding/piece-refs.ts';
 export { type StepText, type StepTexts, stepAfter } from './encoding/step-texts.ts';
 export type { StoredBody } from './encoding/stored-body.ts';
 export {

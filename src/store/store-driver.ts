@@ -1,6 +1,6 @@
 import type { CommandToSend, StoredCommand } from './commands.ts';
 import type { Due } from './due.ts';
-import type { StoredPieces } from './encoding/blob-refs.ts';
+import type { StoredPieces } from './encoding/piece-refs.ts';
 import type { StoredBody } from './encoding/stored-body.ts';
 import type { Claim, Cursor, InboxOf, ListDueOptions } from './port.ts';
 import type { Decide } from './rules/decision.ts';

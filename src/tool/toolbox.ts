@@ -2,7 +2,7 @@ import type { LanguageModelV4FunctionTool } from '@ai-sdk/provider';
 import type { ToolFacts } from '../run/progress.ts';
 import { UnknownToolError } from '../values/errors.ts';
 import { isObject } from '../values/json.ts';
-import { printable } from '../values/model-text.ts';
+import { printable } from '../values/texts/model-text.ts';
 import { isToolName } from '../values/tool-name.ts';
 import {
   type AiSdkTool,

@@ -1,7 +1,7 @@
 import { testClock } from 'pawl/testing';
 import type pg from 'pg';
 import { describe, expect, test } from 'vitest';
-import { joinPieces, piecesIn } from '../../src/store/encoding/blob-refs.ts';
+import { joinPieces, piecesIn } from '../../src/store/encoding/piece-refs.ts';
 import { type PostgresStore, postgresStore } from '../../src/store/postgres/index.ts';
 import { fixedWrites, type PinnedVersion } from '../fixtures/fixed-writes.ts';
 import { expectAllEnds, expectAllRecords } from '../fixtures/pinned-ends.ts';

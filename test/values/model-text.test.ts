@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { withoutFence } from '../../src/values/model-text.ts';
+import { withoutFence } from '../../src/values/texts/model-text.ts';
 
 describe('an answer in a code fence', () => {
   test.for([

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { fillTemplate } from '../../src/values/template.ts';
+import { fillTemplate } from '../../src/values/texts/template.ts';
 
 const values = { Query: 'why?', survey: 'notes', _n1: 'one' };
 

@@ -15,7 +15,7 @@ import { type ErrorData, toErrorData } from '../../values/error-data.ts';
 import { ModelError } from '../../values/errors.ts';
 import { frozenJson, MESSAGE_DEPTH } from '../../values/json.ts';
 import type { AssistantMessage, Message } from '../../values/message.ts';
-import { estimateTokens } from '../../values/token-estimate.ts';
+import { estimateTokens } from '../../values/texts/token-estimate.ts';
 import { addUsage, countedUse, noUsage, type Spend, type Usage } from '../../values/usage.ts';
 import { callThrough, type Layers, type ModelCallInfo, noLabels } from '../host/middleware.ts';
 import { yieldToEventLoop } from '../host/yield-to-event-loop.ts';

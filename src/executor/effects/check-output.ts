@@ -5,7 +5,7 @@ import type { ToolInput } from '../../tool/schema.ts';
 import { withDeadline } from '../../values/deadline.ts';
 import { toErrorData } from '../../values/error-data.ts';
 import { frozenJson, prototypeKeyIn } from '../../values/json.ts';
-import { withoutFence } from '../../values/model-text.ts';
+import { withoutFence } from '../../values/texts/model-text.ts';
 import type { ActiveRun, ExecutorServices } from '../run/active-run.ts';
 
 /**

@@ -17,7 +17,7 @@ import {
 import { canonicalJson, frozenJson, type JsonValue } from '../../values/json.ts';
 import { Redactor } from '../../values/redact.ts';
 import type { ActiveRun, ExecutorServices } from '../run/active-run.ts';
-import { MAX_DEPTH } from '../run/child-run.ts';
+import { MAX_DEPTH } from '../run/children/child-run.ts';
 import { recordedText, storeOf } from '../run/stored-run.ts';
 import { openChildren } from '../run/waits/child-end.ts';
 import { answeredBefore, isTaking } from '../run/waits/run-waits.ts';

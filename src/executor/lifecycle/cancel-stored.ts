@@ -11,7 +11,7 @@ import { withDeadline } from '../../values/deadline.ts';
 import { hasCode, toErrorData } from '../../values/error-data.ts';
 import { CancelledError } from '../../values/errors.ts';
 import type { ExecutorServices } from '../run/active-run.ts';
-import { MAX_DEPTH } from '../run/child-run.ts';
+import { MAX_DEPTH } from '../run/children/child-run.ts';
 import { infoFrom } from '../run/run-info.ts';
 import { recordedText, rewriteHead, type StoredRun, withStoredRun } from '../run/stored-run.ts';
 import { openChildren, tellParent } from '../run/waits/child-end.ts';

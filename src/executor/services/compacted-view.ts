@@ -6,8 +6,8 @@ import { toErrorData } from '../../values/error-data.ts';
 import { TranscriptInvalidError } from '../../values/errors.ts';
 import { isObject } from '../../values/json.ts';
 import { enterMessage, type Message, toolCallsOf, toolResultsOf } from '../../values/message.ts';
+import { estimateTokens } from '../../values/texts/token-estimate.ts';
 import { letGo } from '../../values/thenable.ts';
-import { estimateTokens } from '../../values/token-estimate.ts';
 import type { Warn } from '../host/guard.ts';
 
 export interface CompactedViewOptions {

@@ -6,7 +6,7 @@ import { type ModelSettings, mergeSettings } from '../../run/model-settings.ts';
 import type { PhaseOutput } from '../../run/phase.ts';
 import { restrict, type Toolbox } from '../../tool/toolbox.ts';
 import { toErrorData } from '../../values/error-data.ts';
-import { fillTemplate } from '../../values/template.ts';
+import { fillTemplate } from '../../values/texts/template.ts';
 import type { Config } from '../host/config.ts';
 import { CompactedView } from './compacted-view.ts';
 import type { RequestEstimate } from './request-estimate.ts';

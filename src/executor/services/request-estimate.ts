@@ -1,7 +1,7 @@
 import type { LanguageModelV4FunctionTool } from '@ai-sdk/provider';
 import type { Transcript } from '../../run/transcript.ts';
 import type { Message } from '../../values/message.ts';
-import { estimateTokens } from '../../values/token-estimate.ts';
+import { estimateTokens } from '../../values/texts/token-estimate.ts';
 import type { Config } from '../host/config.ts';
 
 /** The size of one request. */

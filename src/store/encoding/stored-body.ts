@@ -1,9 +1,9 @@
 import type { RunCheckpoint } from '../../record/checkpoint.ts';
 import type { RunDelta } from '../../record/delta.ts';
-import { cutEncryption, encryptPieces, type Pieces, Splitter } from './blob-refs.ts';
 import { type EncodedHead, encodeDelta, encodeRecord } from './encode.ts';
 import type { Encryption } from './encryption.ts';
 import { type MessageRow, rowsOf, sealStep } from './encryption.ts';
+import { cutEncryption, encryptPieces, type Pieces, Splitter } from './piece-refs.ts';
 import { StepSplitter } from './step-texts.ts';
 
 /** A record, or the new part of one, as texts to be stored. */

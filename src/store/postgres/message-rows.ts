@@ -1,6 +1,6 @@
 import { crc32 } from 'node:zlib';
-import { namesIn, type Piece } from '../encoding/blob-refs.ts';
 import type { EncodedHead } from '../encoding/encode.ts';
+import { namesIn, type Piece } from '../encoding/piece-refs.ts';
 import type { Change } from './row-change.ts';
 
 /** A row of `messages` as a change adds it. */

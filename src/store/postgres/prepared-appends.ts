@@ -1,6 +1,6 @@
 import { hash } from 'node:crypto';
 import { crc32 } from 'node:zlib';
-import { bundleOf } from '../encoding/blob-refs.ts';
+import { bundleOf } from '../encoding/piece-refs.ts';
 import { messageRows, newPieces, tokensOf } from './message-rows.ts';
 import type { Session, Statement } from './pool.ts';
 import { headChecksum } from './run-row.ts';

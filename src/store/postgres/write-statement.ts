@@ -1,5 +1,5 @@
 import { crc32 } from 'node:zlib';
-import { bundleOf } from '../encoding/blob-refs.ts';
+import { bundleOf } from '../encoding/piece-refs.ts';
 import { messageRows, newPieces, tokensOf } from './message-rows.ts';
 import { Parameters } from './parameters.ts';
 import type { Session } from './pool.ts';

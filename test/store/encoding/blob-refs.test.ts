@@ -3,6 +3,7 @@ import { describe, expect, test } from 'vitest';
 import type { RunHead } from '../../../src/record/checkpoint.ts';
 import { headOf } from '../../../src/record/delta.ts';
 import { type OpenCall, type OpenStep, resultsMessage } from '../../../src/run/open-step.ts';
+import { encodeDelta, encodeRecord } from '../../../src/store/encoding/encode.ts';
 import {
   isCut,
   joinPieces,
@@ -10,8 +11,7 @@ import {
   type Pieces,
   Splitter,
   withoutPieces,
-} from '../../../src/store/encoding/blob-refs.ts';
-import { encodeDelta, encodeRecord } from '../../../src/store/encoding/encode.ts';
+} from '../../../src/store/encoding/piece-refs.ts';
 import { nextStep, sampleRecord, userMessage } from '../../../src/testing/store-contract/records.ts';
 import type { Message } from '../../../src/values/message.ts';
 import { torture } from '../../crash/random.ts';

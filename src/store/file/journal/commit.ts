@@ -2,8 +2,8 @@ import { type Durable, writeAtomically } from '../../../files/atomic-write.ts';
 import type { FileStamp, OpenFile } from '../../../files/file-system.ts';
 import { withFile } from '../../../files/file-system.ts';
 import { readLines } from '../../../files/lines.ts';
-import { namesIn, type Piece } from '../../encoding/blob-refs.ts';
 import type { MessageRow } from '../../encoding/encryption.ts';
+import { namesIn, type Piece } from '../../encoding/piece-refs.ts';
 import { LineWriter } from './line-writer.ts';
 import {
   baseLine,

@@ -1,9 +1,9 @@
 import { decodeLine, type Line, type RawLine, unchecked } from '../../../files/lines.ts';
 import { CheckpointCorruptError } from '../../../values/errors.ts';
 import type { Due } from '../../due.ts';
-import type { Piece } from '../../encoding/blob-refs.ts';
 import { parseStored } from '../../encoding/encode.ts';
 import type { MessageRow } from '../../encoding/encryption.ts';
+import type { Piece } from '../../encoding/piece-refs.ts';
 import type { Lease } from '../../rules/lease.ts';
 import { layoutError } from '../errors.ts';
 

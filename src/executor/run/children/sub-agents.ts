@@ -1,13 +1,13 @@
-import type { Agent } from '../../agent/agent.ts';
-import { childToolName } from '../../agent/names.ts';
-import { type Skill, textsOf } from '../../agent/skill.ts';
-import { defineTool, type Tool, type ToolContext } from '../../tool/define-tool.ts';
-import { withDeadline } from '../../values/deadline.ts';
-import { toErrorData } from '../../values/error-data.ts';
-import type { JsonObject } from '../../values/json.ts';
-import { fillTemplate } from '../../values/template.ts';
-import { isThenable } from '../../values/thenable.ts';
-import type { ActiveRun } from './active-run.ts';
+import type { Agent } from '../../../agent/agent.ts';
+import { childToolName } from '../../../agent/names.ts';
+import { type Skill, textsOf } from '../../../agent/skill.ts';
+import { defineTool, type Tool, type ToolContext } from '../../../tool/define-tool.ts';
+import { withDeadline } from '../../../values/deadline.ts';
+import { toErrorData } from '../../../values/error-data.ts';
+import type { JsonObject } from '../../../values/json.ts';
+import { fillTemplate } from '../../../values/texts/template.ts';
+import { isThenable } from '../../../values/thenable.ts';
+import type { ActiveRun } from '../active-run.ts';
 import { answerOf } from './child-run.ts';
 
 const promptSchema = {

@@ -1,18 +1,18 @@
-import type { Agent } from '../../agent/agent.ts';
-import { isShutdown } from '../../run/finalize.ts';
-import { childRunId, oldCallName } from '../../run/identity.ts';
-import type { RunResult } from '../../run/result.ts';
-import type { WaitRequest } from '../../tool/call-waits.ts';
-import type { ToolContext } from '../../tool/define-tool.ts';
-import { ReadyOutput } from '../../tool/output.ts';
-import { holdKey } from '../../tool/run-tool.ts';
-import { backoffMs, pause } from '../../values/backoff.ts';
-import { policyOf } from '../../values/error-codes.ts';
-import { hasCode, hasTrait, toErrorData } from '../../values/error-data.ts';
-import { CancelledError, ShutdownError } from '../../values/errors.ts';
-import type { ToolOutput } from '../../values/message.ts';
-import type { ActiveRun } from './active-run.ts';
-import { childOutput } from './waits/child-end.ts';
+import type { Agent } from '../../../agent/agent.ts';
+import { isShutdown } from '../../../run/finalize.ts';
+import { childRunId, oldCallName } from '../../../run/identity.ts';
+import type { RunResult } from '../../../run/result.ts';
+import type { WaitRequest } from '../../../tool/call-waits.ts';
+import type { ToolContext } from '../../../tool/define-tool.ts';
+import { ReadyOutput } from '../../../tool/output.ts';
+import { holdKey } from '../../../tool/run-tool.ts';
+import { backoffMs, pause } from '../../../values/backoff.ts';
+import { policyOf } from '../../../values/error-codes.ts';
+import { hasCode, hasTrait, toErrorData } from '../../../values/error-data.ts';
+import { CancelledError, ShutdownError } from '../../../values/errors.ts';
+import type { ToolOutput } from '../../../values/message.ts';
+import type { ActiveRun } from '../active-run.ts';
+import { childOutput } from '../waits/child-end.ts';
 
 /** How deep agents that call agents may be nested. */
 export const MAX_DEPTH = 8;

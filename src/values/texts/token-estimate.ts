@@ -1,5 +1,5 @@
-import { isObject } from './json.ts';
-import type { Message } from './message.ts';
+import { isObject } from '../json.ts';
+import type { Message } from '../message.ts';
 
 const CHARACTERS_PER_TOKEN = 4;
 /** What providers charge for an image of common size; a document counts the same. */

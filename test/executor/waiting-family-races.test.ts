@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { defineAgent, type RunEvent } from 'pawl';
-import { callTool, reply } from 'pawl/testing';
+import { callTool, hang, reply } from 'pawl/testing';
 import { describe, expect, test } from 'vitest';
 import { createActor } from 'xstate';
 import { seed, torture } from '../crash/random.ts';
@@ -236,6 +236,42 @@ describe('a tree that rests', () => {
     expect(await world.process().executor.control(root).cancel('enough')).toBe('ended');
     await ended(world);
     expect(world.outcomes).toHaveLength(3);
+    await world.shutdown();
+  });
+
+  test('is cancelled with its root also where a call of it has joined a child that continued by itself (waiting 24)', async () => {
+    const world = treeWorld({
+      answer: ({ system, messages }) => (system === 'leaf' && messages.length > 1 ? hang() : undefined),
+    });
+    const { die } = await atRest(world);
+    die();
+    await approve(world, leaf);
+    const second = world.process();
+    await second.executor.recover();
+    await world.until(() => world.turns.includes('leaf 1'), 'the work of the leaf');
+    // An older record of its parent is put back: the call begins again.
+    const record = await world.store.load(mid);
+    if (!record?.openStep) throw new Error('no open step');
+    const calls = record.openStep.calls.map((call) => ({ ...call, state: 'started' as const }));
+    await world.store.save({
+      ...record,
+      revision: 99,
+      openStep: { ...record.openStep, calls },
+      waiting: { waits: [], settled: [] },
+    });
+    await world.until(() => second.executor.get(mid)?.actor, 'the start of its parent');
+    await world.clock.advance(5_000);
+    expect(
+      second.executor.runs
+        .get()
+        .map(({ agentId }) => agentId)
+        .toSorted(),
+    ).toEqual(['leaf', 'mid']);
+    expect(world.turns.filter((turn) => turn === 'leaf 0')).toHaveLength(1);
+    await second.executor.control(mid).cancel('enough');
+    await world.until(async () => (await world.store.load(leaf)) === null, 'the end of the leaf');
+    expect(outcomeOf(world, leaf)).toMatchObject({ status: 'cancelled' });
+    await ended(world);
     await world.shutdown();
   });
 

@@ -12,6 +12,9 @@ import { CheckpointMissingError, UndeliveredError } from '../values/errors.ts';
 import { jsonText } from '../values/json.ts';
 import { parseStored } from './encoding/encode.ts';
 
+/** The text that a driver returns for a command whose checksum is wrong. */
+export const DAMAGED_TEXT = '';
+
 /** A command as it is stored. */
 export interface StoredCommand {
   readonly runId: string;

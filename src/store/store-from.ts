@@ -234,8 +234,14 @@ function due({ driver }: Parts, reader: StoredReader): Partial<DueStore> {
   if (!driver.listDue || !countResting) return {};
   return {
     leave: async (claim, { dueAt, readUpTo, attempts }) => {
-      const decide = ownerRules.leaveRun(claim, { due: toDue(dueAt), readUpTo, attempts });
-      return driver.write({ kind: 'leave', runId: claim.runId, decide, size: 0, hasClaim: true });
+      const { runId } = claim;
+      const due = toDue(dueAt);
+      for (let upTo: number | undefined = readUpTo; upTo !== undefined; ) {
+        const decide = ownerRules.leaveRun(claim, { due, readUpTo: upTo, attempts });
+        if (await driver.write({ kind: 'leave', runId, decide, size: 0, hasClaim: true })) return true;
+        upTo = await reader.damagedUpTo(runId, upTo);
+      }
+      return false;
     },
     listDue: async (page) => reader.due(page),
     countResting: async () => countResting.call(driver),

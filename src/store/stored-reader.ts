@@ -4,7 +4,7 @@ import { dueOfRecord, type InterruptedRun, interruptedRun, quarantinedRun } from
 import { MAX_WAITING, type SentCommand } from '../run/command.ts';
 import type { RunOutcome } from '../run/result.ts';
 import { CheckpointCorruptError, PawlError } from '../values/errors.ts';
-import { decodeCommand, sentCommand } from './commands.ts';
+import { DAMAGED_TEXT, decodeCommand, sentCommand } from './commands.ts';
 import { shownDue } from './due.ts';
 import { decodeHead, decodeRecord, parseStored } from './encoding/encode.ts';
 import type { Encryption } from './encoding/encryption.ts';
@@ -112,6 +112,31 @@ export class StoredReader {
       }
     }
     return sent;
+  }
+
+  /**
+   * Finds out whether all commands of a run after `readUpTo` are damaged: no process will ever read them.
+   * @returns the number of the last of them; undefined if one can be read, or there are none
+   */
+  async damagedUpTo(runId: string, readUpTo: number): Promise<number | undefined> {
+    let last: number | undefined;
+    for (const { text, seq = 0 } of await this.#driver.inbox({ runId })) {
+      if (seq <= readUpTo) continue;
+      if (!this.#isDamaged(runId, text)) return undefined;
+      last = Math.max(last ?? 0, seq);
+    }
+    return last;
+  }
+
+  /** A command that only lacks its key is not damaged. */
+  #isDamaged(runId: string, text: string): boolean {
+    if (text === DAMAGED_TEXT) return true;
+    try {
+      decodeCommand(this.#encryption.open(text, runId, 'command'));
+      return false;
+    } catch (error) {
+      return error instanceof CheckpointCorruptError;
+    }
   }
 
   #listed(stored: ListedHead, isDead: IsDead): InterruptedRun {

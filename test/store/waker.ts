@@ -6,13 +6,15 @@ import { createInterface } from 'node:readline';
 import { setTimeout as sleep } from 'node:timers/promises';
 import pg from 'pg';
 import { fileStore } from '../../src/store/file/index.ts';
-import type { EventStore } from '../../src/store/port.ts';
+import { newOwner } from '../../src/store/owner.ts';
+import type { Claim, EventStore } from '../../src/store/port.ts';
 import { postgresStore } from '../../src/store/postgres/index.ts';
 import { sqliteStore } from '../../src/store/sqlite/index.ts';
+import { sampleRecord } from '../../src/testing/store-contract/records.ts';
 
 /** What to do to a run, and how long to wait before, ms. */
 export interface Task {
-  readonly does: 'send' | 'signal';
+  readonly does: 'send' | 'signal' | 'hold';
   readonly runId: string;
   readonly topic: string;
   readonly afterMs: number;
@@ -28,13 +30,20 @@ export function openAt([kind, place, schema]: Place, given?: pg.Pool): EventStor
   return postgresStore({ pool: given ?? new pg.Pool({ connectionString: place, max: 3 }), schema });
 }
 
+/** Owns a run from now on. */
+async function hold(store: EventStore, runId: string): Promise<void> {
+  const claim = (await store.claim(runId, newOwner(), 600_000)) as Claim;
+  await store.save(sampleRecord(runId), { claim });
+}
+
 /** Ends when its input ends. */
 async function work(place: Place): Promise<void> {
   const store = openAt(place);
   for await (const line of createInterface({ input: process.stdin })) {
     const { does, runId, topic, afterMs } = JSON.parse(line) as Task;
     if (afterMs > 0) await sleep(afterMs);
-    if (does === 'send') await store.send(runId, { id: 'wake', kind: 'steer', text: 'Wake up.' });
+    if (does === 'hold') await hold(store, runId);
+    else if (does === 'send') await store.send(runId, { id: 'wake', kind: 'steer', text: 'Wake up.' });
     else await store.signal({ topic, id: runId, value: runId, untilMs: Date.now() + 600_000 });
     process.stdout.write('done\n');
   }

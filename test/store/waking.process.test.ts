@@ -1,4 +1,5 @@
 import { type ChildProcess, spawn } from 'node:child_process';
+import { once } from 'node:events';
 import { createInterface } from 'node:readline';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
@@ -34,8 +35,10 @@ class Waker {
     expect((await this.#answers.next()).value).toBe('done');
   }
 
-  kill(): void {
+  async kill(): Promise<void> {
+    const isGone = this.#process.exitCode !== null || this.#process.signalCode !== null;
     this.#process.kill('SIGKILL');
+    if (!isGone) await once(this.#process, 'exit');
   }
 }
 
@@ -67,7 +70,7 @@ describe.for(places)('two processes on one %s store', ([kind, make]) => {
     waker = new Waker(place);
   });
   afterAll(async () => {
-    waker?.kill();
+    await waker?.kill();
     await store?.close();
   });
 
@@ -115,4 +118,12 @@ describe.for(places)('two processes on one %s store', ([kind, make]) => {
       expect([woken > 0, stayed > 0]).toEqual([true, true]);
     },
   );
+
+  test.skipIf(isSkipped)('a run whose process is killed is due at once (waiting 18)', async () => {
+    await waker.tell({ does: 'hold', runId: 'held', topic, afterMs: 0 });
+    expect(await dueOf(store)).toEqual([]);
+    await waker.kill();
+    expect(await dueOf(store)).toEqual(['held']);
+    expect(await store.claim('held', 'me', LONG)).toMatchObject({ attempts: 2 });
+  });
 });

@@ -1,6 +1,13 @@
 import { crc32 } from 'node:zlib';
 import { isInboxFull, MAX_INBOX_CHARS, MAX_WAITING, placesFor } from '../../run/command.ts';
-import { type CommandToSend, refuseFull, refuseLarge, refuseMissing, type StoredCommand } from '../commands.ts';
+import {
+  type CommandToSend,
+  DAMAGED_TEXT,
+  refuseFull,
+  refuseLarge,
+  refuseMissing,
+  type StoredCommand,
+} from '../commands.ts';
 import { isIntact } from '../encoding/checksum.ts';
 import type { Claim, InboxOf } from '../port.ts';
 import { checkClaim } from '../rules/lease.ts';
@@ -75,14 +82,14 @@ export async function readInbox(session: Session, { tables }: Server, of: InboxO
      ORDER BY c.no LIMIT ${MAX_WAITING}`,
     ['owner' in of ? ownerText(of.owner) : hexOf(of.runId)],
   );
-  return rows.flatMap(storedCommand);
+  return rows.map(storedCommand);
 }
 
-function storedCommand({ id, command_id: commandId, checksum, command, no, sent_at: at }: Row): StoredCommand[] {
-  if (!isIntact(command, checksum)) return [];
+function storedCommand({ id, command_id: commandId, checksum, command, no, sent_at: at }: Row): StoredCommand {
+  const text = isIntact(command, checksum) ? command : DAMAGED_TEXT;
   const sentAt = at == null ? undefined : Number(at);
   const runId = runIdOf(id ?? '');
-  return [{ runId, id: String(JSON.parse(commandId ?? '""')), text: command, seq: Number(no), sentAt }];
+  return { runId, id: String(JSON.parse(commandId ?? '""')), text, seq: Number(no), sentAt };
 }
 
 /** Deletes commands from the inbox of a run in PostgreSQL. @throws {LeaseLostError} */

@@ -1,7 +1,7 @@
 import type { DatabaseSync, StatementSync } from 'node:sqlite';
 import { crc32 } from 'node:zlib';
 import { MAX_WAITING } from '../../run/command.ts';
-import type { StoredCommand } from '../commands.ts';
+import { DAMAGED_TEXT, type StoredCommand } from '../commands.ts';
 import { isIntact } from '../encoding/checksum.ts';
 import type { InboxOf } from '../port.ts';
 import type { InboxFacts } from '../rules/decision.ts';
@@ -63,15 +63,10 @@ export class InboxTable {
   /** A damaged command counts as never sent: it must not block the others. */
   read(of: InboxOf): StoredCommand[] {
     const rows = ('owner' in of ? this.#ofOwner.all(of.owner) : this.#ofRun.all(of.runId)) as unknown as CommandRow[];
-    return rows
-      .filter(({ command, checksum }) => isIntact(command, checksum))
-      .map((row) => ({
-        runId: row.run_id,
-        id: row.command_id,
-        text: row.command,
-        seq: row.no,
-        sentAt: row.sent_at ?? undefined,
-      }));
+    return rows.map(({ run_id: runId, command_id: id, checksum, command, no: seq, sent_at: at }) => {
+      const text = isIntact(command, checksum) ? command : DAMAGED_TEXT;
+      return { runId, id, text, seq, sentAt: at ?? undefined };
+    });
   }
 
   forget(runId: string, ids: readonly string[]): void {

@@ -4,11 +4,22 @@ import {
   createCompactor,
   createCritic,
   createEscalator,
+  createPalette,
+  defineAgent,
   memoryStore,
   type RunEvent,
   type RunOutcome,
 } from 'pawl';
-import { callTool, fail, reply, type ScriptedEntry, scriptedModel, type TestClock, testClock } from 'pawl/testing';
+import {
+  callTool,
+  callTools,
+  fail,
+  reply,
+  type ScriptedEntry,
+  scriptedModel,
+  type TestClock,
+  testClock,
+} from 'pawl/testing';
 import { describe, expect, test } from 'vitest';
 import { listen, ofType } from '../events/listening.ts';
 import { type HostOptions, hostOf, settle, toolOf } from '../fixtures/host.ts';
@@ -392,6 +403,10 @@ describe('a model that refuses the account (401 to 404)', () => {
     const { begin, clock, executor, waits, model, outcomes } = deskOf([look, ...times(3, status(401)), reply('done')]);
     await begin();
     expect(await waits()).toMatchObject([{ kind: 'retry', needsPerson: true, failures: 1 }]);
+    expect(await executor.waiting({ kind: 'retry' })).toMatchObject([
+      { runId: 'r', needsPerson: true, error: { message: 'the model call failed: status 401' } },
+    ]);
+    expect(await executor.list({ status: 'waiting' })).toMatchObject([{ runId: 'r' }]);
     await clock.advance(14 * MINUTE);
     expect(model.calls).toHaveLength(2);
     await clock.advance(MINUTE);
@@ -469,6 +484,68 @@ describe('the parts of a run that can do without a model', () => {
     expect(outcomes).toMatchObject([{ status: 'ok', output: 'done' }]);
     expect(seen).toEqual(['look']);
   });
+});
+
+describe('a child run whose model is away', () => {
+  test.for([false, true])(
+    'does not end its parent: both wait, and end ok (resting: %j) (waiting 23, 29)',
+    async (rests) => {
+      const clock = testClock();
+      const checkpoints = (rests ? memoryStore({ clock }) : plainStore()) as Memory;
+      let isAway = true;
+      const models = {
+        fast: scriptedModel([callTool('agent__helper', { prompt: 'Help.' }), reply('done')]),
+        cheap: scriptedModel(times(99, () => (isAway ? away : reply('helped')))),
+      };
+      const helper = defineAgent({ id: 'helper', instructions: 'Help.', modelTier: 'cheap', description: 'Helps.' });
+      const agent = { subAgents: ['helper'], maxRuntimeMs: 2 * MINUTE };
+      const palette = createPalette({ agents: [helper] });
+      const { start, outcomes, waits } = deskOf([], { clock, checkpoints, models, agent, ports: { palette } });
+      await start({ runId: 'r' });
+      for (let minute = 0; minute < 30; minute++) await clock.advance(MINUTE);
+      expect(outcomes).toEqual([]);
+      if (rests) expect(await waits()).toMatchObject([{ kind: 'child' }]);
+      isAway = false;
+      for (let minute = 0; minute < 20; minute++) await clock.advance(MINUTE);
+      expect(outcomes).toMatchObject([
+        { status: 'ok', output: 'helped' },
+        { status: 'ok', output: 'done' },
+      ]);
+    },
+  );
+});
+
+describe('a parent whose child waits in the same process', () => {
+  test.for([
+    [90 * SECOND, 'ok'],
+    [3 * MINUTE, 'timeout'],
+  ] as const)(
+    'works only as long as another call of it runs: %i ms of 95 s, then %s (waiting 21)',
+    async ([ms, status]) => {
+      const clock = testClock();
+      let isAway = true;
+      const both = callTools([
+        { name: 'agent__helper', input: { prompt: 'Help.' } },
+        { name: 'look', input: {} },
+      ]);
+      const models = {
+        fast: scriptedModel([both, reply('done')]),
+        cheap: scriptedModel(times(99, () => (isAway ? away : reply('helped')))),
+      };
+      const helper = defineAgent({ id: 'helper', instructions: 'Help.', modelTier: 'cheap', description: 'Helps.' });
+      const slow = toolOf('look', 'read', () => new Promise((resolve) => clock.setTimeout(() => resolve('seen'), ms)), {
+        timeoutMs: HOUR,
+      });
+      const agent = { subAgents: ['helper'], maxRuntimeMs: 95 * SECOND, tools: [slow] };
+      const ports = { palette: createPalette({ agents: [helper] }) };
+      const { start } = deskOf([], { clock, checkpoints: plainStore() as Memory, models, agent, ports });
+      const run = await start({ runId: 'r' });
+      for (let minute = 0; minute < 30; minute++) await clock.advance(MINUTE);
+      isAway = false;
+      for (let minute = 0; minute < 20; minute++) await clock.advance(MINUTE);
+      expect(await run.result).toMatchObject({ status });
+    },
+  );
 });
 
 describe('a provider that is away for two hours', () => {

@@ -41,6 +41,7 @@ export function attach(
   actor.subscribe({
     next: ({ value }) => {
       announceState(run, value);
+      if (run.resources.children.size > 0) run.waits.look();
       services.registry.touch(run);
     },
     error: (error) => run.finish(crashed(run, error)),

@@ -132,6 +132,8 @@ export interface RunWaiting {
   began(progress: Progress): void;
   /** The run works again, or ends. */
   ended(): void;
+  /** One of its children waits, or works again, or ended. */
+  look(): void;
   /** The run ends otherwise: reports its open waits as withdrawn. */
   withdraw(progress: Progress): void;
 }

@@ -116,6 +116,8 @@ async function runOnce(run: ActiveRun, { agent, prompt, context, depth, runId }:
     const started = await services.startChild(agent, { invocation, options, parent, depth, maxAttempts });
     const child = services.runBehind(started.actor);
     if (child) run.resources.children.add(child);
+    // It may wait already.
+    run.waits.look();
     // It was taken up by itself, and does not follow the signal of this start.
     if (started.accepted === 'joined') joined = child;
     if (signal.aborted) follow();
@@ -124,6 +126,7 @@ async function runOnce(run: ActiveRun, { agent, prompt, context, depth, runId }:
       return { result: await started.result, child };
     } finally {
       if (child) run.resources.children.delete(child);
+      run.waits.look();
     }
   } finally {
     signal.removeEventListener('abort', follow);

@@ -14,6 +14,7 @@ import type { ActiveRun } from '../active-run.ts';
 import type { RunWaiting } from '../run-state.ts';
 import { admit } from './admit-answer.ts';
 import { ExpectedEvents } from './expected-events.ts';
+import { WorkingTime } from './working-time.ts';
 
 type Emitted<Type extends RunEmitted['type']> = Extract<RunEmitted, { type: Type }>;
 type Recorded = 'durable' | 'queued';
@@ -54,13 +55,15 @@ export class RunWaits implements RunWaiting {
   #events: ExpectedEvents | undefined;
   #count = 0;
   #timer: unknown;
-  /** Since when nothing but waits is left, monotonic ms. */
-  #idleSince: number | undefined;
+  readonly #time: WorkingTime;
+  /** Nothing but waits is left. */
+  #isWaiting = false;
   /** Counts the times that the run began to wait: an effect of an earlier time is over. */
   turn = 0;
 
   constructor(run: ActiveRun) {
     this.#run = run;
+    this.#time = new WorkingTime(run);
   }
 
   /**
@@ -249,15 +252,13 @@ export class RunWaits implements RunWaiting {
   began(progress: Progress): void {
     const run = this.#run;
     this.turn += 1;
-    this.#idleSince = run.services.config.clock.monotonic();
-    run.life.idleSince = this.#idleSince;
-    run.life.deadline?.pause();
-    run.resources.monitor?.pause();
+    this.#isWaiting = true;
+    this.#time.stop();
     const { waits = [], wakeAt } = progress.waiting ?? {};
     const { requested } = run.actor.getSnapshot().context;
     const turn = this.turn;
     this.#whenRecorded(requested, () => {
-      if (this.turn === turn && this.#idleSince !== undefined)
+      if (this.turn === turn && this.#isWaiting)
         run.publish({ type: 'run.waiting', waits: waits.length, ...(wakeAt === undefined ? {} : { wakeAt }) });
     });
     this.arm();
@@ -266,16 +267,18 @@ export class RunWaits implements RunWaiting {
   /** The run works again, or ends. */
   ended(): void {
     const run = this.#run;
-    if (this.#idleSince === undefined) return;
-    const idleMs = run.services.config.clock.monotonic() - this.#idleSince;
-    this.#idleSince = undefined;
-    run.life.idleSince = undefined;
-    run.life.startedAt += idleMs;
+    if (!this.#isWaiting) return;
+    this.#isWaiting = false;
+    this.#time.start();
+    const { cause, requested } = run.actor.getSnapshot().context;
     // A run that leaves, or is stopped, does not work again.
-    if (run.life.isFinished || run.actor.getSnapshot().context.cause) return;
-    run.life.deadline?.resume();
-    run.resources.monitor?.resume();
-    this.#whenRecorded(run.actor.getSnapshot().context.requested, () => run.publish({ type: 'run.woken' }));
+    if (run.life.isFinished || cause) return;
+    this.#whenRecorded(requested, () => run.publish({ type: 'run.woken' }));
+  }
+
+  /** One of its children waits, or works again, or ended. */
+  look(): void {
+    this.#time.look();
   }
 
   withdraw(progress: Progress): void {
@@ -287,7 +290,7 @@ export class RunWaits implements RunWaiting {
   arm(): void {
     const wakeAt = this.#run.progress?.waiting?.wakeAt;
     if (wakeAt !== undefined) this.#armIn(wakeAt - this.#run.services.config.clock.now());
-    else this.#armIn(this.#idleSince === undefined ? undefined : LONGEST_TIMER_MS);
+    else this.#armIn(this.#isWaiting ? LONGEST_TIMER_MS : undefined);
   }
 
   #armIn(ms: number | undefined): void {

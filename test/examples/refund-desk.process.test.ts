@@ -1,0 +1,57 @@
+import { spawn } from 'node:child_process';
+import { mkdtempSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { fileURLToPath } from 'node:url';
+import { expect, test } from 'vitest';
+import { Bank } from '../../docs/examples/refund-desk/bank.ts';
+
+const desk = fileURLToPath(new URL('../../docs/examples/refund-desk/desk.ts', import.meta.url));
+
+/** The desk of one folder; each command is a process. */
+function deskIn(folder: string) {
+  const begin = (...args: readonly string[]) =>
+    spawn(process.execPath, ['-C', 'pawl-source', desk, ...args], {
+      env: { ...process.env, DESK: folder },
+      stdio: ['ignore', 'pipe', 'pipe'],
+    });
+  const say = async (...args: readonly string[]) => {
+    const child = begin(...args);
+    let said = '';
+    for (const stream of [child.stdout, child.stderr]) stream.on('data', (data) => (said += data));
+    const code = await new Promise((resolve) => child.once('close', resolve));
+    return { said: said.trim(), code };
+  };
+  /** A worker that is killed as soon as the check holds. */
+  const workUntil = async (isEnough: () => Promise<boolean>) => {
+    const child = begin('work');
+    child.stdout.resume();
+    child.stderr.resume();
+    while (!(await isEnough())) await sleep(50);
+    child.kill('SIGKILL');
+    await new Promise((resolve) => child.once('close', resolve));
+  };
+  return { say, workUntil, bank: new Bank(join(folder, 'bank.jsonl')) };
+}
+
+test('the refund desk pays a small refund at once, and a large one once two persons of the team approved it, over two killed workers (waiting 4, 7)', async () => {
+  const { say, workUntil, bank } = deskIn(mkdtempSync(join(tmpdir(), 'pawl-refund-desk-')));
+  const asked = await say('ask', 'case-7', 'Refund A1 for 49.90 and B2 for 5.00, please.');
+  expect(asked.said).toMatch(/^case-7 waiting\ncase-7 \S+ approval \(0 of 2\): Refund 49\.90 € for order A1\?$/);
+  expect(bank.transfers.map(({ order, cents }) => [order, cents])).toEqual([['B2', 500]]);
+  const inbox = async () => (await say('inbox')).said;
+  const wait = (await inbox()).split(' ')[1] ?? '';
+
+  expect((await say('approve', 'case-7', wait, 'cleo')).code).toBe(0);
+  expect((await say('approve', 'case-7', wait, 'ada')).said).toBe('sent');
+  await workUntil(async () => (await inbox()).includes('(1 of 2)'));
+  expect((await say('approve', 'case-7', wait, 'ben')).said).toBe('sent');
+  await workUntil(async () => bank.transfers.length === 2);
+  expect(bank.transfers.map(({ order, cents }) => [order, cents])).toEqual([
+    ['B2', 500],
+    ['A1', 4_990],
+  ]);
+  await workUntil(async () => /WAIT_GONE|CHECKPOINT_MISSING/.test((await say('approve', 'case-7', wait, 'ben')).said));
+  expect(bank.transfers.length).toBe(2);
+}, 120_000);

@@ -1,5 +1,6 @@
 import {
   type CheckpointStore,
+  type Claim,
   memoryStore,
   type Run,
   type RunEvent,
@@ -7,7 +8,7 @@ import {
   type Tool,
   type ToolContext,
 } from 'pawl';
-import { callTool, reply, testClock } from 'pawl/testing';
+import { callTool, callTools, reply, testClock } from 'pawl/testing';
 import { describe, expect, test } from 'vitest';
 import { z } from 'zod';
 import { ofType } from '../events/listening.ts';
@@ -68,6 +69,19 @@ async function recoverIn(world: Scene, host: Host): Promise<void> {
 const readBy = (host: Host): string => JSON.stringify(host.model.calls.at(-1)?.messages.at(-1));
 
 const paid = (id: string, key = '7') => ({ key, id });
+
+type Expect = ReturnType<typeof memoryStore>['expect'];
+
+/** A store whose `expect` is watched. */
+function watching(
+  inner: ReturnType<typeof memoryStore>,
+  watch: (expectEvent: () => Promise<void>, ...given: Parameters<Expect>) => Promise<void>,
+): ReturnType<typeof memoryStore> {
+  const watched: Expect = (claim, wait) => watch(() => inner.expect(claim, wait), claim, wait);
+  return new Proxy(inner, { get: (target, name) => (name === 'expect' ? watched : Reflect.get(target, name)) });
+}
+
+const paying = { name: 'pay', input: {} };
 
 /** A store without these methods. */
 function without(store: object, ...names: string[]): CheckpointStore {
@@ -225,6 +239,54 @@ describe('a wait that has closed', () => {
   });
 });
 
+describe('a wait that has its signal', () => {
+  /** A run that got the signal s1, and then asks something; the claim and the wait of its event. */
+  async function served() {
+    const world = scene();
+    const seen: { claim?: Claim; waitId?: string; topic?: string | null } = {};
+    const store = watching(world.store, async (expectEvent, claim, wait) => {
+      if (wait.topic !== null) Object.assign(seen, { claim, ...wait });
+      return expectEvent();
+    });
+    const tool = paymentTool(async (context) => {
+      const value = await context.waitFor('paid', { key: '7' });
+      await context.ask({ question: 'Well?' });
+      return value;
+    });
+    const host = world.waiting({ checkpoints: store, defaults: { waitLingerMs: DAY } }, tool);
+    const run = await host.start({ runId: 'r' });
+    await world.clock.advance(50);
+    await host.executor.signal('paid', 1, paid('s1'));
+    await world.clock.advance(1_000);
+    const events = heardOf(run);
+    return { world, host, seen: seen as Required<typeof seen>, events };
+  }
+
+  test('gives a second one back: it is kept for another run (waiting 12)', async () => {
+    const { world, host, seen } = await served();
+    // An earlier attempt of this process arrives in its store only now.
+    await world.store.expect(seen.claim, seen);
+    expect(await host.executor.signal('paid', 2, paid('s2'))).toEqual({ to: 'r' });
+    await world.clock.advance(1_000);
+    expect(await world.store.inbox({ runId: 'r' })).toEqual([]);
+    const other = world.waiting();
+    expect(await settled(world, (await other.start({ runId: 'b' })).result)).toMatchObject({ status: 'ok' });
+    expect(readBy(other)).toContain('2');
+  });
+
+  test('drops the same one if a store delivers it again', async () => {
+    const { world, seen } = await served();
+    const { waitId, topic } = seen;
+    const signal = { id: 's1', topic: topic ?? '', untilMs: world.clock.now() + DAY };
+    const answer = { how: 'signal', value: 1, signal } as const;
+    await world.store.send('r', { id: 'again', kind: 'answer', waitId, answer });
+    await world.clock.advance(1_000);
+    expect(await world.store.inbox({ runId: 'r' })).toEqual([]);
+    const other = world.waiting();
+    expect(await settled(world, (await other.start({ runId: 'b' })).result)).toMatchObject({ status: 'waiting' });
+  });
+});
+
 describe('a value that does not fit the schema of the wait', () => {
   const schema = z.object({ cents: z.number() });
   const typed = () => paymentTool((context) => context.waitFor('paid', { key: '7', schema }));
@@ -273,6 +335,52 @@ describe('the run tells its store which event it waits for', () => {
     expect(fails).toBe(-1);
     expect(host.warnings.filter((each) => each.includes('which event'))).toHaveLength(1);
     expect(await host.executor.signal('paid', 1, paid('s1'))).toEqual({ to: 'r' });
+  });
+
+  test('while other calls of the message still run, a failed attempt is repeated', async () => {
+    const world = scene();
+    let fails = 2;
+    const store = watching(world.store, async (expectEvent) => {
+      fails -= 1;
+      if (fails >= 0) throw new Error('the store is away');
+      return expectEvent();
+    });
+    const hangs = toolOf('hang', 'read', () => new Promise(() => {}));
+    const script = [callTools([paying, { name: 'hang', input: {} }] as never)];
+    const host = hostOf({ tools: [paymentTool(), hangs], checkpoints: store, clock: world.clock, script });
+    await host.start({ runId: 'r' });
+    await world.clock.advance(900);
+    expect(fails).toBe(1);
+    await world.clock.advance(2_200);
+    expect(fails).toBe(-1);
+    expect(await host.executor.signal('paid', 1, paid('s1'))).toEqual({ to: 'r' });
+  });
+
+  test('and then looks for a signal that was kept: the call does not wait for the next look', async () => {
+    const world = scene();
+    const defaults = { controlMs: DAY, waitLingerMs: DAY };
+    const host = world.waiting({ defaults });
+    await host.executor.signal('paid', 5, paid('s1'));
+    const run = await host.start({ runId: 'r' });
+    await world.clock.advance(50);
+    expect(await run.result).toMatchObject({ status: 'ok' });
+  });
+
+  test('again when it is taken up, although other calls of the message still have to end', async () => {
+    const world = scene();
+    const hangs = toolOf('hang', 'read', () => new Promise(() => {}));
+    const tools = [paymentTool(), hangs];
+    const script = [callTools([paying, { name: 'hang', input: {} }] as never)];
+    const first = hostOf({ tools, checkpoints: world.store, clock: world.clock, script });
+    await first.start({ runId: 'r' });
+    await world.clock.advance(1_000);
+    // The process has died before its store knew the event.
+    const copy = memoryStore({ clock: world.clock });
+    await copy.save((await world.store.load('r')) as never);
+    const second = hostOf({ tools, checkpoints: copy, clock: world.clock });
+    await recoverIn(world, second);
+    await world.clock.advance(1_000);
+    expect(await second.executor.signal('paid', 5, paid('s1'))).toEqual({ to: 'r' });
   });
 
   test('again when it is taken up: a process that died before that loses no signal', async () => {
@@ -335,7 +443,7 @@ describe('without a store that carries signals', () => {
       tools: [paymentTool(), toolOf('rest', 'read', (_, context) => context.ask({ question: 'Well?' }))],
       clock: world.clock,
       ...(typeof kind === 'string' ? { checkpoints } : {}),
-      script: [callTool('pay', {}), callTool('pay', {}), reply('done'), reply('done')],
+      script: [callTool('pay', {}), reply('done'), callTool('pay', {}), reply('done'), callTool('pay', {})],
     });
     const a = await host.start({ runId: 'a' });
     await world.clock.advance(10_000);
@@ -345,6 +453,11 @@ describe('without a store that carries signals', () => {
     expect(await host.executor.signal('paid', 2, paid('s2'))).toEqual({});
     const b = await host.start({ runId: 'b' });
     expect(await settled(world, Promise.all([a.result, b.result]))).toMatchObject([{ status: 'ok' }, { status: 'ok' }]);
+    const c = await host.start({ runId: 'c' });
+    const heard = heardOf(c);
+    await world.clock.advance(1_000);
+    expect(ofType(heard, 'wait.opened')).toHaveLength(1);
+    expect(ofType(heard, 'wait.answered')).toEqual([]);
   });
 
   test('a run that waits for an event stays in its process: a signal could not reach it elsewhere', async () => {

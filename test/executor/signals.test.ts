@@ -211,14 +211,30 @@ describe('a wait that has closed', () => {
     expect(readBy(third)).toContain('5');
   });
 
+  test.for([
+    ['that rests', 1_000],
+    ['that is live', DAY],
+  ] as const)('by the cancel of its run gives an unread signal back: a run %s', async ([, waitLingerMs]) => {
+    const world = scene();
+    const host = world.waiting({ defaults: { waitLingerMs, controlMs: DAY, dueMs: DAY } });
+    const run = await host.start({ runId: 'a' });
+    await world.clock.advance(waitLingerMs === DAY ? 50 : 5_000);
+    const sender = world.boot();
+    expect(await sender.executor.signal('paid', 5, paid('s1'))).toEqual({ to: 'a' });
+    await settled(world, host.executor.control('a').cancel());
+    expect(await world.store.outcome('a')).toMatchObject({ status: 'cancelled' });
+    const third = world.waiting();
+    expect(await settled(world, (await third.start({ runId: 'b' })).result)).toMatchObject({ status: 'ok' });
+    expect(readBy(third)).toContain('5');
+    expect((await run.result).status).toBe(waitLingerMs === DAY ? 'cancelled' : 'waiting');
+  });
+
   test('is withdrawn from the store: a later signal is kept', async () => {
     const world = scene();
     const short = paymentTool((context) =>
       context.waitFor('paid', { key: '7', timeoutMs: 100 }).catch((error) => error.code),
     );
     const host = world.waiting({}, short);
-    const slow = { script: [callTool('pay', {}), callTool('pay', {}), reply('done')] };
-    expect(slow.script).toHaveLength(3);
     const run = await host.start({ runId: 'a' });
     await settled(world, run.result);
     expect(await host.executor.signal('paid', 5, paid('s1'))).toEqual({});

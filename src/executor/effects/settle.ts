@@ -124,6 +124,7 @@ function end(run: ActiveRun, input: SettleInput, outcome: RunOutcome): Promise<v
       if (parent && !isAwaitedHere(run))
         await tellParent(run.services, { runId, parent, agentId: agent.id, outcome: kept });
     },
+    waits: progress.waiting?.waits,
     remove: async () => {
       await finalizeCheckpoint(checkpointer, error, cause);
       forgetClaim(run);

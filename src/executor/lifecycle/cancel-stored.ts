@@ -70,6 +70,7 @@ function endStored(services: ExecutorServices, { runId, reason, above }: Cancel)
           const { agentId } = record.meta;
           if (parent) await tellParent(services, { runId, parent, agentId, outcome });
         },
+        waits: waiting?.waits,
         remove: () => store.delete(runId, options),
       },
     });

@@ -1,10 +1,11 @@
 import { type Command, parseCommand, type SignalAnswer } from '../../run/command.ts';
 import { callOf } from '../../run/open-step.ts';
 import { type GivenAnswer, waitsOf } from '../../run/waits/wait-rules.ts';
-import { carriesCommands, isEvents } from '../../store/port.ts';
+import { carriesCommands } from '../../store/port.ts';
 import { policyOf } from '../../values/error-codes.ts';
-import { readProperty, toErrorData } from '../../values/error-data.ts';
+import { readProperty } from '../../values/error-data.ts';
 import type { CommandTarget } from '../services/command-inbox.ts';
+import { returnSignal } from '../services/unread-signals.ts';
 import type { ActiveRun } from './active-run.ts';
 import { isClosed } from './waits/expected-events.ts';
 import { isTaking } from './waits/run-waits.ts';
@@ -104,7 +105,7 @@ async function isSignalTaken(run: ActiveRun, given: GivenAnswer, answer: SignalA
     return (await run.waits.take(given)) === 'durable';
   } catch (error) {
     if (!isTaking(run)) return false;
-    if (isClosed(error)) return giveBack(run, answer);
+    if (isClosed(error)) return returnSignal(run.services.config, run.runId, answer);
     if (policyOf(readProperty(error, 'code'))?.retry !== 'never') return false;
     const { store } = run.services.config;
     // While this command is in the inbox, the store takes the wait for served.
@@ -112,22 +113,5 @@ async function isSignalTaken(run: ActiveRun, given: GivenAnswer, answer: SignalA
       await store.acknowledge(run.claim, [given.command]);
     run.waits.again(given.waitId);
     return true;
-  }
-}
-
-async function giveBack(run: ActiveRun, { value, signal: { id, topic, untilMs } }: SignalAnswer): Promise<boolean> {
-  const { store, warn } = run.services.config;
-  if (!store || !isEvents(store)) return true;
-  try {
-    await store.signal({ topic, id, value, untilMs, from: run.runId });
-    return true;
-  } catch (error) {
-    const isDropped = policyOf(readProperty(error, 'code'))?.retry === 'never';
-    if (isDropped)
-      warn('run: a signal came after its wait, and the store does not take it back', {
-        runId: run.runId,
-        error: toErrorData(error),
-      });
-    return isDropped;
   }
 }

@@ -1,8 +1,10 @@
 import { keptOutcome } from '../../run/outcome.ts';
 import type { RunOutcome } from '../../run/result.ts';
+import type { Wait } from '../../run/waits/wait.ts';
 import { type Claim, isKeepingOutcomes } from '../../store/port.ts';
 import { hasTrait, toErrorData } from '../../values/error-data.ts';
 import type { Config } from '../host/config.ts';
+import { returnUnread } from './unread-signals.ts';
 
 /** The steps that only a run with a record has at its end. */
 interface StoredEnd {
@@ -17,6 +19,8 @@ interface StoredEnd {
   readonly endChildren: () => Promise<void>;
   /** Sends the outcome to the run whose call began it, if that waits for it. */
   readonly tellParent: () => Promise<void>;
+  /** The open waits of the run before its end. */
+  readonly waits: readonly Wait[] | undefined;
   /** Deletes the record. */
   readonly remove: () => Promise<unknown>;
 }
@@ -31,7 +35,7 @@ interface RunEnd {
 
 /**
  * Ends a run in its store, live or stored: writes the outcome, delivers it to the host, keeps it, ends its
- * children, sends it to its parent, deletes the record. So a crash at any point leaves a record whose outcome is only delivered
+ * children, sends it to its parent, gives unread signals back, deletes the record. So a crash at any point leaves a record whose outcome is only delivered
  * again. The caller releases the run afterwards.
  * @throws the first error; then the later steps are left to the next start
  */
@@ -49,6 +53,7 @@ export async function endRun(config: Config, { runId, announce, stored }: RunEnd
   await keep(config, runId, stored);
   await stored.endChildren();
   await stored.tellParent();
+  await returnUnread(config, stored.claim, stored.waits);
   await stored.remove();
 }
 

@@ -1,0 +1,61 @@
+import { parseCommand, type SentCommand, type SignalAnswer } from '../../run/command.ts';
+import type { Wait } from '../../run/waits/wait.ts';
+import { type Claim, isEvents } from '../../store/port.ts';
+import { policyOf } from '../../values/error-codes.ts';
+import { readProperty, toErrorData } from '../../values/error-data.ts';
+import type { Config } from '../host/config.ts';
+
+/**
+ * Gives a signal back to its store, for another run: the wait that it was delivered to is over.
+ * @returns whether it may leave the inbox; false = the store is away
+ */
+export async function returnSignal({ store, warn }: Config, runId: string, answer: SignalAnswer): Promise<boolean> {
+  const { value, signal } = answer;
+  const { id, topic, untilMs } = signal;
+  if (!store || !isEvents(store)) return true;
+  try {
+    await store.signal({ topic, id, value, untilMs, from: runId });
+    return true;
+  } catch (error) {
+    const isDropped = policyOf(readProperty(error, 'code'))?.retry === 'never';
+    if (isDropped)
+      warn('run: a signal came after its wait, and the store does not take it back', {
+        runId,
+        error: toErrorData(error),
+      });
+    return isDropped;
+  }
+}
+
+/**
+ * Withdraws the waits for events of a run that ends, and gives its unread signals back: they would be deleted with its record.
+ * Never rejects: the end of a run does not wait for that.
+ */
+export async function returnUnread(
+  config: Config,
+  claim: Claim | undefined,
+  waits: readonly Wait[] = [],
+): Promise<void> {
+  const { store, warn } = config;
+  const expected = waits.filter(({ kind }) => kind === 'event');
+  if (expected.length === 0 || !claim || !store || !isEvents(store)) return;
+  const { runId } = claim;
+  try {
+    for (const { id: waitId } of expected) await store.expect(claim, { waitId, topic: null });
+    for (const sent of await store.inbox({ runId })) {
+      const answer = signalIn(sent);
+      if (answer) await returnSignal(config, runId, answer);
+    }
+  } catch (error) {
+    warn('run: the signals of a run that ended could not be given back', { runId, error: toErrorData(error) });
+  }
+}
+
+function signalIn({ command }: SentCommand): SignalAnswer | undefined {
+  try {
+    const known = parseCommand(command);
+    return known.kind === 'answer' && known.answer.how === 'signal' ? known.answer : undefined;
+  } catch {
+    return undefined;
+  }
+}

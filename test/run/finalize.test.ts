@@ -144,3 +144,15 @@ describe('the status that a result shows', () => {
     },
   );
 });
+
+test('a run that waits, by the own code of its cause, is left with the status waiting; a code deeper in the chain says nothing (finalize 1, 7, waiting 17)', () => {
+  const waits = { code: 'RUN_WAITS', name: 'RunWaitsError', message: 'later' };
+  const wrapped = { code: 'CANCELLED', name: 'Error', message: 'no', cause: waits };
+  const error = { code: 'ABORTED', name: 'Error', message: 'stopped' };
+  expect(classifyCheckpointOutcome(error, waits)).toBe('leave-running');
+  expect(classifyCheckpointOutcome(undefined, waits)).toBe('complete');
+  expect(classifyCheckpointOutcome(error, wrapped)).toBe('fail');
+  expect(classifyCheckpointOutcome(waits, undefined)).toBe('fail');
+  expect(statusOf('leave-running', waits, waits)).toBe('waiting');
+  expect(statusOf('leave-running', error, { ...error, code: 'ERR_SHUTDOWN', cause: waits })).toBe('interrupted');
+});

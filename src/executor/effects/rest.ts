@@ -1,12 +1,16 @@
 import type { Rested } from '../../../machines/context.ts';
 import { stateOf } from '../../record/state.ts';
 import type { Progress } from '../../run/progress.ts';
-import type { Claim, DueStore } from '../../store/port.ts';
+import type { Claim, DueStore, LeaveOptions } from '../../store/port.ts';
+import { type Backoff, backoffMs } from '../../values/backoff.ts';
 import { hasCode, toErrorData } from '../../values/error-data.ts';
 import { RunWaitsError } from '../../values/errors.ts';
 import { forgetClaim } from '../run/acquire.ts';
 import type { ActiveRun } from '../run/active-run.ts';
-import { isRestable } from '../run/waits/rest-again.ts';
+import { isRestable, unreadDueAt } from '../run/waits/rest-again.ts';
+
+/** The pauses after a store that did not answer. */
+const pause: Backoff = { firstMs: 250, maxMs: 30_000 };
 
 /**
  * Leaves a run that waits to its store, where it rests without a process. Ends only when the store has it. A run that
@@ -17,11 +21,15 @@ export async function rest(_: unknown, run: ActiveRun): Promise<Rested> {
   const { clock, defaults } = run.services.config;
   const { turn } = run.waits;
   const isWaiting = () => run.waits.turn === turn && run.actor.getSnapshot().hasTag('waiting') && !run.life.isFinished;
-  while (mayRest(run) && isWaiting()) {
-    await new Promise<void>((resolve) => clock.setTimeout(resolve, defaults.waitLingerMs));
-    if (isWaiting() && (await hasLeft(run, isWaiting))) {
+  for (let failures = 0; mayRest(run) && isWaiting(); ) {
+    const pauseMs =
+      failures === 0 ? defaults.waitLingerMs : Math.max(defaults.waitLingerMs, backoffMs(failures, pause));
+    await new Promise<void>((resolve) => clock.setTimeout(resolve, pauseMs));
+    if (!isWaiting()) continue;
+    const left = await tryToLeave(run, isWaiting, failures === 0);
+    if (left === 'left')
       return { cause: toErrorData(new RunWaitsError(`run ${run.runId} waits; it continues when a wait is over`)) };
-    }
+    failures = left === 'failed' ? failures + 1 : 0;
   }
   return new Promise(() => {});
 }
@@ -38,56 +46,89 @@ function isReadable(run: ActiveRun): boolean {
   return step.calls.every(({ state, input }) => state !== 'waiting' || redaction.records.json(input) === input);
 }
 
-/** Whether the store took the run. Not if it has a command that the run has not read. */
-async function hasLeft(run: ActiveRun, isWaiting: () => boolean): Promise<boolean> {
+/** `kept`: the run has something to do first. `failed`: the store did not answer. */
+type Leaving = 'left' | 'kept' | 'failed';
+
+async function tryToLeave(run: ActiveRun, isWaiting: () => boolean, isFirst: boolean): Promise<Leaving> {
   const { services, runId } = run;
   const { inbox } = services;
-  if (!(await run.waits.said())) return false;
+  if (!(await run.waits.said())) return 'kept';
   await inbox.look();
   await inbox.delivered(runId);
   const { context } = run.actor.getSnapshot();
   // A command that was seen and not taken is read again by each look: after one that failed it may be unread.
-  if (inbox.hasFailed || !isWaiting() || context.persisted < context.requested) return false;
-  const leaving = leave(run, context.progress);
-  run.life.leaving = leaving;
-  const left = await leaving;
-  run.life.leaving = undefined;
-  return left;
-}
-
-async function leave(run: ActiveRun, progress: Progress): Promise<boolean> {
-  const { services, runId, claim } = run;
-  const { leases, inbox, config } = services;
-  const store = config.store as DueStore;
-  if (!claim) return false;
-  const readUpTo = inbox.readUpTo(runId);
+  if (inbox.hasFailed || inbox.isDelivering(runId)) return 'kept';
+  if (!isWaiting() || context.persisted < context.requested) return 'kept';
+  const leaving = leave(run, context.progress, isFirst);
+  run.life.leaving = leaving.then((left) => left === 'left');
   try {
-    const state = stateOf({ ...progress, attempts: 0 }, run.nowOf(progress));
-    await run.resources.checkpointer?.save(state, { force: true });
-    // The claim goes with the run: a renewal that finds none must not report a lost run.
-    const since = leases.drop(run);
-    const wakeAt = progress.waiting?.wakeAt;
-    const isTaken = await store.leave(claim, {
-      readUpTo,
-      attempts: 0,
-      ...(wakeAt === undefined ? {} : { dueAt: wakeAt }),
-    });
-    if (!isTaken) keep(run, claim, since);
-    else leftFor(run);
-    return isTaken;
-  } catch (error) {
-    if (hasCode(error, 'LEASE_LOST')) run.loseLease(error);
-    else {
-      config.warn('run: the run could not rest; it tries again', { runId, error: toErrorData(error) });
-      keep(run, claim, undefined);
-    }
-    return false;
+    return await leaving;
+  } finally {
+    run.life.leaving = undefined;
   }
 }
 
-function keep(run: ActiveRun, claim: Claim, since: number | undefined): void {
+/** Never rejects. @param isFirst whether a failure is news */
+async function leave(run: ActiveRun, progress: Progress, isFirst: boolean): Promise<Leaving> {
+  const { services, runId, claim } = run;
+  if (!claim) return 'kept';
+  try {
+    const readUpTo = services.inbox.readUpTo(runId);
+    const dueAt = await dueAtOf(run, progress);
+    const state = stateOf({ ...progress, attempts: 0 }, run.nowOf(progress));
+    await run.resources.checkpointer?.save(state, { force: true });
+    return await give(run, claim, { readUpTo, attempts: 0, ...(dueAt === undefined ? {} : { dueAt }) });
+  } catch (error) {
+    if (hasCode(error, 'LEASE_LOST')) run.loseLease(error);
+    else if (isFirst)
+      services.config.warn('run: the run could not rest; it tries again', { runId, error: toErrorData(error) });
+    return 'failed';
+  }
+}
+
+/** Gives the claim back. An answer of the store may be lost: then it is asked again, for as long as no other can have the run. */
+async function give(run: ActiveRun, claim: Claim, options: LeaveOptions): Promise<Leaving> {
   const { leases, config } = run.services;
-  if (run.resources.claim === claim) leases.keep(run, since ?? config.clock.monotonic() - config.defaults.leaseMs);
+  const { clock, defaults } = config;
+  const store = config.store as DueStore;
+  // The claim goes with the run: a renewal that finds none must not report a lost run.
+  const since = leases.drop(run) ?? clock.monotonic();
+  const isSure = () => clock.monotonic() - since < defaults.leaseMs;
+  for (let failures = 0; ; ) {
+    try {
+      const isTaken = await store.leave(claim, options);
+      if (isTaken) leftFor(run);
+      else keep(run, since);
+      return isTaken ? 'left' : 'kept';
+    } catch (error) {
+      // Within its lease no other process can have taken the run: an earlier try succeeded without an answer.
+      const hasLeft = failures > 0 && hasCode(error, 'LEASE_LOST') && isSure();
+      if (hasLeft) leftFor(run);
+      if (hasLeft) return 'left';
+      failures += 1;
+      if (hasCode(error, 'LEASE_LOST') || !isSure() || run.services.isShutDown) {
+        keep(run, since);
+        throw error;
+      }
+      await new Promise<void>((resolve) => clock.setTimeout(resolve, backoffMs(failures, pause)));
+    }
+  }
+}
+
+function keep(run: ActiveRun, since: number): void {
+  if (!run.life.isFinished) run.services.leases.keep(run, since);
+}
+
+/** When the run continues by itself. One with a command that it could not take looks again soon. */
+async function dueAtOf(run: ActiveRun, { waiting, commands }: Progress): Promise<number | undefined> {
+  const store = run.services.config.store as DueStore;
+  const sent = await store.inbox({ runId: run.runId });
+  const soon = unreadDueAt(
+    sent.filter(({ command }) => !commands.includes(command.id)),
+    run.services.config.clock.now(),
+  );
+  const times = [waiting?.wakeAt, soon].filter((time) => time !== undefined);
+  return times.length > 0 ? Math.min(...times) : undefined;
 }
 
 /** From now on the record belongs to the next process that takes it up. */

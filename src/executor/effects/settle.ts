@@ -15,6 +15,7 @@ import { forgetClaim, releaseClaim, uncounted } from '../run/acquire.ts';
 import type { ActiveRun } from '../run/active-run.ts';
 import { finalizeCheckpoint } from '../run/finalize-checkpoint.ts';
 import { isAwaitedHere, openChildren, tellParent } from '../run/waits/child-end.ts';
+import { forwardCancel } from '../run/waits/left-run.ts';
 import { endRun } from '../services/end-run.ts';
 
 /** How many times a refused save of the outcome is repeated, and the waits before. */
@@ -35,7 +36,12 @@ export function settle(input: SettleInput, run: ActiveRun): Promise<RunOutput> {
 
 async function settled(run: ActiveRun, input: SettleInput): Promise<RunOutput> {
   const { clock, defaults, warn } = run.services.config;
-  if (run.life.hasLeft) return waitingOutput(input.progress, run.life.saveErrors);
+  // The host sent an event to the machine itself while the store was asked to take the run.
+  if (run.life.leaving) await run.life.leaving;
+  if (run.life.hasLeft) {
+    if (input.cause?.code === 'CANCELLED') await forwardCancel(run, input.cause.message);
+    return waitingOutput(input.progress, run.life.saveErrors);
+  }
   const outcome = outcomeFor(run, input);
   try {
     const settling = record(run, input, outcome);
@@ -48,7 +54,13 @@ async function settled(run: ActiveRun, input: SettleInput): Promise<RunOutput> {
   }
   // Also if there was only an outcome to deliver, and the host did not accept it.
   void run.outlive(releaseClaim(run, input.progress.outcome && uncounted(run)));
-  return outputOf(run, outcome);
+  return isWaitingStop(run, input) ? waitingOutput(input.progress, run.life.saveErrors) : outputOf(run, outcome);
+}
+
+/** A host may stop a run that waits, with the cause of one that rests: its record is left like that of any stopped run. */
+function isWaitingStop({ isDurable }: ActiveRun, { outcome, error, cause, progress }: SettleInput): boolean {
+  const hasWaits = (progress.waiting?.waits.length ?? 0) > 0;
+  return isDurable && hasWaits && statusOf(outcome, error, cause) === 'waiting';
 }
 
 async function record(run: ActiveRun, input: SettleInput, outcome: RunOutcome): Promise<void> {

@@ -81,7 +81,7 @@ async function endChildren(services: ExecutorServices, record: RunCheckpoint, ab
   if (above.length > MAX_DEPTH + 1) return;
   // Damaged records may name each other: a run that waits for its own end would never end.
   for (const childRunId of openChildren(record))
-    if (!above.includes(childRunId)) await endChild(services, childRunId, above);
+    if (!above.includes(childRunId)) await endChild(services, childRunId, { above });
 }
 
 const parentGone = 'the run that began it is over';
@@ -94,21 +94,23 @@ const parentGone = 'the run that began it is over';
 export async function endChild(
   services: ExecutorServices,
   childRunId: string,
-  above: readonly string[] = [],
+  {
+    above = [],
+    reason = parentGone,
+  }: { readonly above?: readonly string[]; readonly reason?: string | undefined } = {},
 ): Promise<void> {
   for (let live = services.registry.live(childRunId); live; live = services.registry.live(childRunId)) {
     await live.life.accepted.promise;
     const hasLeft = (await live.life.leaving) || live.life.hasLeft;
     if (!hasLeft && live.life.resolution === 'accepted' && !live.life.isFinished)
-      return live.send({ type: 'run.cancel', reason: parentGone });
+      return live.send({ type: 'run.cancel', reason });
     await live.life.ended.promise;
   }
   try {
     // Most calls have no child that is left: a read costs less than a claim.
-    if (await services.config.store?.load(childRunId))
-      await cancelOne(services, { runId: childRunId, reason: parentGone, above });
+    if (await services.config.store?.load(childRunId)) await cancelOne(services, { runId: childRunId, reason, above });
   } catch (error) {
-    if (hasCode(error, 'RUN_OWNED_ELSEWHERE')) return sendCancel(services, childRunId);
+    if (hasCode(error, 'RUN_OWNED_ELSEWHERE')) return sendCancel(services, childRunId, reason);
     // A child that cannot be read cannot be ended either. A person has to look at it.
     if (!unreadable.some((code) => hasCode(error, code))) throw error;
     services.config.warn('run: a child run cannot be cancelled', { runId: childRunId, error: toErrorData(error) });
@@ -117,10 +119,10 @@ export async function endChild(
 
 const unreadable = ['CHECKPOINT_CORRUPT', 'CHECKPOINT_TOO_NEW', 'KEY_MISMATCH'];
 
-async function sendCancel({ config: { store } }: ExecutorServices, runId: string): Promise<void> {
+async function sendCancel({ config: { store } }: ExecutorServices, runId: string, reason: string): Promise<void> {
   if (!store || !carriesCommands(store)) return;
   try {
-    await store.send(runId, { id: waitIdOf([runId, 'cancel']), kind: 'cancel', reason: parentGone });
+    await store.send(runId, { id: waitIdOf([runId, 'cancel']), kind: 'cancel', reason });
   } catch (error) {
     if (!hasCode(error, 'CHECKPOINT_MISSING')) throw error;
   }

@@ -128,7 +128,7 @@ export function createExecutor(options: ExecutorOptions): Executor {
     owner,
     inbox: inboxOf(config, owner),
     startChild: (agent, call) => startRun(services, agent, call),
-    endChild: (childRunId) => endChild(services, childRunId),
+    endChild: (childRunId, reason) => endChild(services, childRunId, { reason }),
     sweep: sweepOf(config, (due) => takeUpDue(services, due)),
   });
   const { registry } = services;

@@ -146,7 +146,7 @@ export class ActiveRun implements LiveRun, Leaseholder {
     const { leaving } = this.life;
     // The store may have the run: then this process changes nothing of it.
     if (leaving && event.type !== 'boundary.persisted')
-      void leaving.then((hasLeft) => (hasLeft ? undefined : this.send(event)));
+      void leaving.then((hasLeft) => (hasLeft ? this.waits.forward(event) : this.send(event)));
     else if (this.isActive) this.actor.send(event);
   }
 

@@ -69,7 +69,9 @@ export class Checkpointing {
   async #save(boundary: Boundary, attempt: { force: boolean; isRetry?: true }): Promise<void> {
     const { services, life } = this.#run;
     const { checkpointer } = this.#run.resources;
-    if (!checkpointer || life.isClosing) return;
+    if (!checkpointer || life.isClosing || life.hasLeft) return;
+    // The store may have the run: then this process writes nothing more.
+    if (life.leaving) return void life.leaving.then((hasLeft) => (hasLeft ? undefined : this.#save(boundary, attempt)));
     this.#checkpointer = checkpointer;
     const { clock, defaults } = services.config;
     const { progress } = boundary;

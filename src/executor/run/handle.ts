@@ -5,6 +5,7 @@ import type { ErrorData } from '../../values/error-data.ts';
 import { checkKeys } from '../../values/known-options.ts';
 import type { ActiveRun } from './active-run.ts';
 import type { RunActor } from './run-actor.ts';
+import { cancelResting } from './waits/left-run.ts';
 
 /**
  * How a start found its run. `started`: it is new. `resumed`: it continues from its record. `joined`: it is live, here or in
@@ -90,9 +91,10 @@ export function handleOf(run: ActiveRun, met?: 'joined'): Run {
       checkKeys(options, { after: true }, { of: 'events' });
       return run.events.consume(options.after ?? 0);
     },
-    cancel(reason) {
+    async cancel(reason) {
       run.send({ type: 'run.cancel', ...(reason === undefined ? {} : { reason }) });
-      return result;
+      const ended = await result;
+      return ended.status === 'waiting' ? cancelResting(run, ended, reason) : ended;
     },
   };
 }

@@ -1,4 +1,4 @@
-import type { Resolution, RunEmitted } from '../../../machines/context.ts';
+import type { Resolution, RunEmitted, RunMachineEvent } from '../../../machines/context.ts';
 import type { RunCheckpoint } from '../../record/checkpoint.ts';
 import type { Progress, ToolFacts } from '../../run/progress.ts';
 import type { RunOutput, RunResult } from '../../run/result.ts';
@@ -108,6 +108,10 @@ type Emitted<Type extends RunEmitted['type']> = Extract<RunEmitted, { type: Type
 
 /** The waits of a live run. */
 export interface RunWaiting {
+  /** Sends a cancel that came after the run had left through the store. */
+  forward(event: RunMachineEvent): void;
+  /** Sends a message that came after the run had left through the store. @throws {UndeliveredError} */
+  forwardSteering(text: string): Promise<'durable'>;
   /** Counts the times that the run began to wait: an effect of an earlier time is over. */
   readonly turn: number;
   /**

@@ -11,6 +11,7 @@ export type Steered = 'durable' | 'queued';
 type Refusal = Extract<RunEmitted, { type: 'steer.refused' }>;
 
 interface Waiting {
+  readonly text: string;
   /** It came through the store, and is removed there only when the record has it. */
   readonly isCommand: boolean;
   readonly settle: PromiseWithResolvers<Steered>;
@@ -40,13 +41,14 @@ export class Steering {
     }
     const tooLong = tooLongToSay(text);
     if (tooLong) return Promise.reject(tooLong);
+    if (this.#run.life.hasLeft && command === undefined) return this.#run.waits.forwardSteering(text);
     if (this.#run.life.isFinished || !this.#run.isActive) return Promise.reject(this.#tooLate());
     this.#count += 1;
     const receipt = String(this.#count);
     const settle = Promise.withResolvers<Steered>();
     if (!this.#waiting) this.#run.onEnd(() => this.#refuseAll());
     this.#waiting ??= new Map();
-    this.#waiting.set(receipt, { settle, taken, isCommand: command !== undefined });
+    this.#waiting.set(receipt, { text, settle, taken, isCommand: command !== undefined });
     const message = enterMessage({ role: 'user', content: [{ type: 'text', text }] });
     this.#run.send({ type: 'run.steer', message, receipt, ...(command === undefined ? {} : { command }) });
     return settle.promise;
@@ -95,7 +97,12 @@ export class Steering {
   }
 
   #refuseAll(): void {
-    for (const waiting of this.#waiting?.values() ?? []) waiting.settle.reject(this.#tooLate());
+    const { hasLeft } = this.#run.life;
+    for (const { text, settle, isCommand } of this.#waiting?.values() ?? []) {
+      // The store took the run before its machine got the message.
+      if (hasLeft && !isCommand) settle.resolve(this.#run.waits.forwardSteering(text));
+      else settle.reject(this.#tooLate());
+    }
     this.#waiting?.clear();
   }
 

@@ -86,6 +86,11 @@ export class CommandInbox {
     return this.#isFailing;
   }
 
+  /** Whether a command of this run is on its way into it. */
+  isDelivering(runId: string): boolean {
+    return [...this.#underWay.keys()].some((key) => key.startsWith(`${runId}\n`));
+  }
+
   /** The highest number of the commands that this run has seen here; 0 = none. */
   readUpTo(runId: string): number {
     return this.#readUpTo.get(runId) ?? 0;

@@ -29,7 +29,7 @@ export type StartChild = (
 ) => Promise<{ readonly actor: AnyActorRef; readonly accepted: string; readonly result: Promise<RunResult> }>;
 
 /** Cancels a child run whose parent has ended, and returns when its record is deleted, or another process was asked. */
-export type EndChild = (childRunId: string) => Promise<void>;
+export type EndChild = (childRunId: string, reason?: string) => Promise<void>;
 
 interface Parts {
   readonly owner: string;

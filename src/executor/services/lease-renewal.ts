@@ -25,6 +25,8 @@ export class LeaseRenewal {
   readonly #leaseMs: number;
   /** When each claim was last known to be valid, monotonic ms. */
   readonly #held = new Map<Leaseholder, number>();
+  /** The holders whose end drops them. */
+  readonly #known = new WeakSet<Leaseholder>();
   #timer: unknown;
 
   constructor(store: CheckpointStore | undefined, clock: Clock, leaseMs: number) {
@@ -39,7 +41,9 @@ export class LeaseRenewal {
    */
   keep(holder: Leaseholder, askedAt: number): void {
     this.#held.set(holder, askedAt);
-    holder.onEnd(() => this.drop(holder));
+    // A run that waits may give its claim away, and get it back, many times.
+    if (!this.#known.has(holder)) holder.onEnd(() => this.drop(holder));
+    this.#known.add(holder);
     this.#arm();
   }
 

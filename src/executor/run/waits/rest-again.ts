@@ -34,6 +34,11 @@ export async function restAgain(run: ActiveRun, record: RunCheckpoint): Promise<
   }
 }
 
+/** Returns when a run looks again that leaves these commands unread; undefined if they are none, or damaged. Wall clock, ms. */
+export function unreadDueAt(unread: readonly SentCommand[], now: number): number | undefined {
+  return unread.some((sent) => kindOf(sent) !== 'damaged') ? now + UNREAD_MS : undefined;
+}
+
 /**
  * Whether the store would wake this run: it is stored, neither a host's machine nor an unstored parent has to continue it, and
  * the store carries the signals that it waits for.

@@ -1,4 +1,4 @@
-import type { RunEmitted } from '../../../../machines/context.ts';
+import type { RunEmitted, RunMachineEvent } from '../../../../machines/context.ts';
 import { callOf } from '../../../run/open-step.ts';
 import type { Progress } from '../../../run/progress.ts';
 import type { SettledWait, Wait } from '../../../run/waits/wait.ts';
@@ -14,6 +14,7 @@ import type { ActiveRun } from '../active-run.ts';
 import type { RunWaiting } from '../run-state.ts';
 import { admit } from './admit-answer.ts';
 import { ExpectedEvents } from './expected-events.ts';
+import { forwardEvent, forwardSteering } from './left-run.ts';
 import { WorkingTime } from './working-time.ts';
 
 type Emitted<Type extends RunEmitted['type']> = Extract<RunEmitted, { type: Type }>;
@@ -107,6 +108,14 @@ export class RunWaits implements RunWaiting {
       turn.resolve();
       if (this.#turns.get(waitId) === turn.promise) this.#turns.delete(waitId);
     }
+  }
+
+  forward(event: RunMachineEvent): void {
+    forwardEvent(this.#run, event);
+  }
+
+  forwardSteering(text: string): Promise<'durable'> {
+    return forwardSteering(this.#run, text);
   }
 
   /** Most runs never wait: they need none of this. */

@@ -1,0 +1,59 @@
+import type { RunMachineEvent } from '../../../../machines/context.ts';
+import { type Command, checkCommand } from '../../../run/command.ts';
+import { type RunResult, withoutId } from '../../../run/result.ts';
+import { carriesCommands, isKeepingOutcomes } from '../../../store/port.ts';
+import { toErrorData } from '../../../values/error-data.ts';
+import { UndeliveredError } from '../../../values/errors.ts';
+import type { ActiveRun } from '../active-run.ts';
+import { recordedText } from '../stored-run.ts';
+
+/* What still reaches a run after its store took it: it goes through the store, to the next process that has the run. */
+
+/** Sends what a machine can no longer take: a cancel. Steering and answers see to themselves; a shutdown leaves the run anyway. */
+export function forwardEvent(run: ActiveRun, event: RunMachineEvent): void {
+  if (event.type === 'run.cancel') void forwardCancel(run, event.reason);
+  else if (event.type === 'run.stop' && event.cause.code === 'CANCELLED') void forwardCancel(run, event.cause.message);
+}
+
+/** Sends a cancel to a run that has left. Never rejects: the run rests, and can be cancelled again. */
+export async function forwardCancel(run: ActiveRun, reason: string | undefined): Promise<void> {
+  const { services, runId } = run;
+  try {
+    await send(run, {
+      id: crypto.randomUUID(),
+      kind: 'cancel',
+      ...(reason === undefined ? {} : { reason: recordedText(services, reason) }),
+    });
+  } catch (error) {
+    services.config.warn('run: a cancel did not reach the run, which rests', { runId, error: toErrorData(error) });
+  }
+}
+
+/** Sends a message to a run that has left. @throws {UndeliveredError} */
+export async function forwardSteering(run: ActiveRun, text: string): Promise<'durable'> {
+  await send(run, { id: crypto.randomUUID(), kind: 'steer', text: recordedText(run.services, text) });
+  return 'durable';
+}
+
+async function send({ services, runId }: ActiveRun, command: Command): Promise<void> {
+  const { store } = services.config;
+  if (!store || !carriesCommands(store))
+    throw new UndeliveredError(`run ${runId} has left, and its store has no inbox`);
+  await store.send(runId, checkCommand(command));
+  services.sweep.retry(runId);
+  if (services.sweep.isOn) void services.sweep.look();
+}
+
+/** Cancels a run that rests, for the handle of its start. @returns its kept outcome, or that it waits */
+export async function cancelResting(run: ActiveRun, result: RunResult, reason: string | undefined): Promise<RunResult> {
+  const { services, runId } = run;
+  const { store } = services.config;
+  try {
+    await services.endChild(runId, reason ?? 'cancelled');
+    const outcome = store && isKeepingOutcomes(store) ? await store.outcome(runId) : null;
+    return outcome ? { ...withoutId(outcome), messages: result.messages } : result;
+  } catch (error) {
+    services.config.warn('run: a run that rests could not be cancelled', { runId, error: toErrorData(error) });
+    return result;
+  }
+}

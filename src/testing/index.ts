@@ -4,6 +4,7 @@ export type { RunStory } from './arbitraries/stories.ts';
 export { type CrashTestReport, type CrashTestViolation, crashTest } from './crash-test/crash-test.ts';
 export type { CrashTestPromise } from './crash-test/ledger.ts';
 export type { CrashTestOptions } from './crash-test/options.ts';
+export type { AskedWait, CrashTestAnswer, CrashTestAnswers } from './crash-test/person.ts';
 export type { CrashTestExecutorOptions } from './crash-test/process.ts';
 export {
   type RecordingCheckpointer,

@@ -65,11 +65,11 @@ export class TimedLedger extends Ledger {
     this.deaths.set(this.life, { how, at: this.#clock.monotonic(), works: this.works.length });
   }
 
-  override began(call: Omit<BegunCall, 'life' | 'id'> & { runId: string; callId: string }): void {
+  override began(call: Omit<BegunCall, 'life' | 'id'> & { runId: string; callId: string }): BegunCall {
     const { runId, callId, step, effect } = call;
     const id = this.idOf(runId, callId);
     this.#noteWork({ runId, id, step, isRead: effect === 'read' });
-    super.began(call);
+    return super.began(call);
   }
 
   /** A turn of a run's model, by its name in the budget. */

@@ -12,6 +12,7 @@ import type { CrashTestPromise } from './ledger.ts';
 import { type CrashPoint, nameOf, type StopAt } from './life.ts';
 import { ModelMemory } from './model.ts';
 import { type CrashTestOptions, checkOptions, wrong } from './options.ts';
+import { baseClockOf, MovedTime } from './person.ts';
 import type { Job } from './process.ts';
 
 /** A broken promise. Plain JSON. */
@@ -61,9 +62,10 @@ const SPARE_LIVES = 4;
  */
 export async function crashTest(options: CrashTestOptions): Promise<CrashTestReport> {
   checkOptions(options);
-  const stores = await openStores(options);
+  const time = new MovedTime();
+  const stores = await openStores(options, time);
   try {
-    return await new CrashTest(options, stores).run();
+    return await new CrashTest(options, { stores, time }).run();
   } finally {
     await stores.dispose();
   }
@@ -76,6 +78,7 @@ interface Trial {
 class CrashTest {
   readonly #options: CrashTestOptions;
   readonly #stores: OpenedStores;
+  readonly #time: MovedTime;
   readonly #memory = new ModelMemory();
   readonly #violations: CrashTestViolation[] = [];
   readonly #stamp: string;
@@ -84,9 +87,10 @@ class CrashTest {
   #hung = 0;
   #parked = 0;
 
-  constructor(options: CrashTestOptions, stores: OpenedStores) {
+  constructor(options: CrashTestOptions, { stores, time }: { stores: OpenedStores; time: MovedTime }) {
     this.#options = options;
     this.#stores = stores;
+    this.#time = time;
     this.#stamp = crypto.randomUUID().slice(0, 8);
   }
 
@@ -173,17 +177,19 @@ class CrashTest {
   }
 
   #scene(modelOf: () => Model): Scene {
-    const { agent, prompt, tools = [], executor = {}, lifeMs = 10_000 } = this.#options;
+    const { agent, prompt, tools = [], executor = {}, lifeMs = 10_000, answers } = this.#options;
     const job: Job = {
       agent,
       tools,
       executor,
       memory: this.#memory,
+      time: this.#time,
       modelFor: modelOf,
       isAlone: isAlone(this.#options),
     };
     const within: Scene['within'] = (what, work) => withDeadline(work, { ms: lifeMs, clock: systemClock, what });
-    return { job, prompt, open: () => this.#stores.open(), within, spareLives: SPARE_LIVES, isAskedAgain: true };
+    const open = () => this.#stores.open();
+    return { job, prompt, answers, open, within, spareLives: SPARE_LIVES, isAskedAgain: true };
   }
 }
 
@@ -211,8 +217,8 @@ function spread<T>(all: readonly T[], limit: number): T[] {
   return Array.from({ length: limit }, (_, i) => all[Math.round(i * step)] as T);
 }
 
-async function openStores({ store }: CrashTestOptions): Promise<OpenedStores> {
-  const memory = memoryStore();
+async function openStores({ store }: CrashTestOptions, time: MovedTime): Promise<OpenedStores> {
+  const memory = memoryStore({ clock: time.clock(baseClockOf(undefined)) });
   const stores = new OpenedStores(store ?? (() => memory));
   try {
     await stores.open();

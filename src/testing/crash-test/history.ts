@@ -4,6 +4,7 @@ import { type CheckpointStore, isKeepingOutcomes, isOwning } from '../../store/p
 import { toErrorData } from '../../values/error-data.ts';
 import { Ledger } from './ledger.ts';
 import { type CrashPoint, Life, nameOf, type StopAt } from './life.ts';
+import { baseClockOf, type CrashTestAnswers, HistoryPerson, MovedTime } from './person.ts';
 import { type CrashTestExecutorOptions, type Job, type MortalProcess, processOf } from './process.ts';
 
 /** Where histories run. */
@@ -20,6 +21,8 @@ export interface Scene {
   readonly isAskedAgain: boolean;
   /** The ledger of its processes; absent = a plain one. */
   readonly ledger?: (runId: string) => Ledger;
+  /** Answers the waits of its runs; absent = time passes where it can. */
+  readonly answers?: CrashTestAnswers | undefined;
   /** Called at the end of a process: calls that it waited for may be answered now. */
   readonly onEnd?: () => void;
 }
@@ -63,11 +66,15 @@ class Player implements History {
   life: Life | undefined;
   readonly #scene: Scene;
   readonly #foreign = new Set<string>();
+  readonly #person: HistoryPerson;
   #reason = '';
 
   constructor(scene: Scene, ledger: Ledger) {
     this.#scene = scene;
     this.ledger = ledger;
+    const { job, answers } = scene;
+    const base = baseClockOf(job.executor.clock);
+    this.#person = new HistoryPerson({ answers, ledger, time: job.time ?? new MovedTime(), base });
   }
 
   async play(stops: readonly StopAt[]): Promise<void> {
@@ -161,16 +168,16 @@ class Player implements History {
     return true;
   }
 
-  async #live({ store }: Opened, stopAt: StopAt | undefined): Promise<void> {
+  async #live({ store, bare }: Opened, stopAt: StopAt | undefined): Promise<void> {
     const { ledger } = this;
     const late = this.life?.late;
     const life = new Life(stopAt);
     this.life = life;
     this.points.push(life.points);
     const isForeign = (runId: string) => this.#foreign.has(runId);
-    const process = processOf(this.#scene.job, { store, life, ledger, late, isForeign });
+    const process = processOf(this.#scene.job, { store, life, ledger, late, isForeign, person: this.#person });
     try {
-      const ended = this.#work(process, life);
+      const ended = this.#work(process, { life, bare });
       await this.#scene.within('the process', Promise.race([ended, life.died]));
     } catch (error) {
       this.isHung = true;
@@ -182,29 +189,59 @@ class Player implements History {
   }
 
   /** What a host does at its start; resolves when the run ends, or if there is nothing to do. Never rejects. */
-  async #work({ executor, agent }: MortalProcess, life: Life): Promise<void> {
-    const { ledger } = this;
-    const { runId } = ledger;
+  async #work(
+    { executor, agent }: MortalProcess,
+    { life, bare }: { life: Life; bare: CheckpointStore },
+  ): Promise<void> {
     const leaving = life.leaving.then(() => executor.shutdown());
     try {
-      const { resumed, parked, skipped, failed } = await executor.recover({ maxAttempts: 99 });
-      const reason = [...parked, ...skipped, ...failed].find((entry) => entry.runId === runId)?.reason;
-      const isStored = ledger.recordOf(runId) != null;
-      const found = executor.get(runId);
-      // Children without a parent that waits for them.
-      if (!found) await Promise.all(resumed.map((entry) => executor.get(entry.runId)?.result));
-      if (!found && (isStored || ledger.outcomes.length > 0)) {
-        this.#reason = isStored ? (reason ?? 'the store has it, and its list does not') : '';
+      await this.#person.begin(bare, this.#storedIds());
+      for (let visits = 0; visits < MAX_VISITS; visits++) {
+        const ended = await this.#continue({ executor, agent });
+        if (ended === 'left') await leaving;
+        const isResting = ended === 'waiting' || (ended === 'none' && this.#isWaiting());
+        if (isResting && !life.isOver && (await this.#person.visit(bare, this.#storedIds()))) continue;
+        if (isResting) this.#reason = this.#person.reason || this.#reason;
+        if (ended !== 'left' && ended !== 'none') await executor.shutdown();
         return;
       }
-      const run = found ?? (await executor.start(agent, { runId, prompt: this.#scene.prompt }));
-      const { error, status } = await run.result;
-      this.#reason = error ? `${status}, ${textOf(error)}` : status;
-      if (status === 'interrupted' && error?.code === 'ERR_SHUTDOWN') await leaving;
-      else await executor.shutdown();
+      this.#reason = `the run still waits after ${MAX_VISITS} answers`;
     } catch (error) {
       this.#reason = textOf(error);
     }
+  }
+
+  /** Continues the run in a process, or starts it. @returns how it ended there; `none` = the process finds nothing to do */
+  async #continue({ executor, agent }: MortalProcess): Promise<'none' | 'waiting' | 'left' | 'ended'> {
+    const { ledger } = this;
+    const { runId } = ledger;
+    const { resumed, parked, skipped, failed } = await executor.recover({ maxAttempts: 99 });
+    const reason = [...parked, ...skipped, ...failed].find((entry) => entry.runId === runId)?.reason;
+    const isStored = ledger.recordOf(runId) != null;
+    const found = executor.get(runId);
+    // Children without a parent that waits for them.
+    if (!found) await Promise.all(resumed.map((entry) => executor.get(entry.runId)?.result));
+    if (!found && (isStored || ledger.outcomes.length > 0)) {
+      this.#reason = isStored ? (reason ?? 'the store has it, and its list does not') : '';
+      return 'none';
+    }
+    const run = found ?? (await executor.start(agent, { runId, prompt: this.#scene.prompt }));
+    const { error, status } = await run.result;
+    this.#reason = error ? `${status}, ${textOf(error)}` : status;
+    if (status === 'interrupted' && error?.code === 'ERR_SHUTDOWN') return 'left';
+    return status === 'waiting' ? 'waiting' : 'ended';
+  }
+
+  #isWaiting(): boolean {
+    const { waiting } = this.ledger.recordOf(this.ledger.runId) ?? {};
+    return (waiting?.waits.length ?? 0) > 0;
+  }
+
+  /** The runs of the history that the store has. */
+  #storedIds(): string[] {
+    return [...this.ledger.stored()].flatMap(({ runId, certain, unclear }) =>
+      certain || unclear.some((record) => record !== null) ? [runId] : [],
+    );
   }
 
   /** An ended run leaves no records; a store that keeps outcomes returns the same outcome again. */
@@ -237,6 +274,9 @@ class Player implements History {
     return point ? `after the crash ${nameOf(point)}` : 'without a crash';
   }
 }
+
+/** The most times that one process has its waits answered. */
+const MAX_VISITS = 200;
 
 type Opened = Awaited<ReturnType<Scene['open']>>;
 

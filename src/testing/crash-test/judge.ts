@@ -26,7 +26,7 @@ export function judge(history: History, whole: History, allowed: Allowed): Compl
   // A run that did not end is already reported: its missing calls might still have come.
   if (ledger.isOver)
     complaints.push(...judgeEnd(ledger, whole.ledger, allowed), ...judgeWork(ledger, whole.ledger, allowed));
-  complaints.push(...judgeCalls(ledger));
+  complaints.push(...judgeCalls(ledger), ...judgeApprovals(ledger));
   // If a sub-agent was parked, other calls may lack the effects of its missing calls.
   if (!allowed.mayDiffer) complaints.push(...judgeFailures(ledger, whole.ledger, allowed.hasRealTime ?? false));
   complaints.push(...judgeRepeats(history, allowed), ...judgeSize(history, allowed));
@@ -94,8 +94,21 @@ function judgeWork(ledger: Ledger, whole: Ledger, allowed: Allowed): Complaint[]
   return complaints;
 }
 
+/** An approved call of a run that ended well has started, or it is not known whether it did. */
+function judgeApprovals({ held, approvals, calls, unknown, outcomes, isOver }: Ledger): Complaint[] {
+  if (!isOver || outcomes.at(-1)?.outcome.status !== 'ok') return [];
+  const begun = new Set(calls.map(({ id }) => id));
+  return [...held].flatMap(([id, needed]): Complaint[] => {
+    if ((approvals.get(id) ?? 0) < needed || begun.has(id) || unknown.has(id)) return [];
+    return [{ promise: 'h', detail: `call ${id} was approved, and never started` }];
+  });
+}
+
+/** An execution that ended by waiting did nothing that a repeat could do twice. */
+const isExecuted = ({ hasWaited }: BegunCall) => !hasWaited;
+
 function judgeCalls({ calls }: Ledger): Complaint[] {
-  return [...Map.groupBy(calls, ({ id }) => id).values()].flatMap((group) => {
+  return [...Map.groupBy(calls.filter(isExecuted), ({ id }) => id).values()].flatMap((group) => {
     const [first] = group as [BegunCall];
     const what = `call ${first.id} of tool ${first.name}`;
     const found: string[] = [];
@@ -112,7 +125,8 @@ function judgeCalls({ calls }: Ledger): Complaint[] {
 
 /** Checks what was done before a crash and again after it. */
 function judgeRepeats({ ledger, points }: History, allowed: Allowed): Complaint[] {
-  const { calls, asked } = ledger;
+  const { asked } = ledger;
+  const calls = ledger.calls.filter(isExecuted);
   for (let life = 1; life < points.length + 1; life++) {
     const before = new Set(calls.filter((call) => call.life < life).map(({ id }) => id));
     const again = calls.filter((call) => call.life === life && before.has(call.id));

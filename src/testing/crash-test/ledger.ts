@@ -7,7 +7,7 @@ import type { Message, ToolOutput } from '../../values/message.ts';
 import { isToolError } from '../../values/tool-output.ts';
 
 /** The letter of a promise; docs/testing.md explains each. */
-export type CrashTestPromise = 'a' | 'b' | 'c' | 'd' | 'e' | 'f' | 'g';
+export type CrashTestPromise = 'a' | 'b' | 'c' | 'd' | 'e' | 'f' | 'g' | 'h';
 
 export interface Complaint {
   readonly promise: CrashTestPromise;
@@ -27,6 +27,8 @@ export interface BegunCall {
   readonly step: number;
   /** Aborted when the call was stopped from outside. */
   readonly signal?: AbortSignal;
+  /** It ended by waiting, and runs again from its beginning when the wait is over: that is no repeat. */
+  hasWaited?: boolean;
 }
 
 /** What the store has acknowledged of one run. */
@@ -60,6 +62,12 @@ export class Ledger {
   readonly finished: Set<string> = new Set();
   /** The results that the model got of calls, as far as they were recorded. */
   readonly answers: Map<string, CallAnswer> = new Map();
+  /** Calls that wait for approvals, and how many each needs. */
+  readonly held: Map<string, number> = new Map();
+  /** How many persons approved each call. */
+  readonly approvals: Map<string, number> = new Map();
+  /** Waits whose answer the run refused: they stay open. */
+  readonly refused: Set<string> = new Set();
   /** Whether the model got a failed tool call. */
   hasFailures = false;
   /** Messages that the store got, messages of all runs, and the most of one record. */
@@ -83,12 +91,23 @@ export class Ledger {
     this.complaints.push({ promise, detail });
   }
 
-  began({ runId, callId, ...call }: Omit<BegunCall, 'life' | 'id'> & { runId: string; callId: string }): void {
+  began({ runId, callId, ...call }: Omit<BegunCall, 'life' | 'id'> & { runId: string; callId: string }): BegunCall {
     const id = this.idOf(runId, callId);
+    const [needed = 0, given = 0] = [this.held.get(id), this.approvals.get(id)];
+    if (given < needed)
+      this.complain('h', `call ${id} of tool ${call.name} started with ${given} of ${needed} approvals`);
     if (this.answers.has(id)) {
       this.complain('b', `call ${id} of tool ${call.name} started again although its result was recorded`);
     }
-    this.calls.push({ life: this.life, id, ...call });
+    const begun = { life: this.life, id, ...call };
+    this.calls.push(begun);
+    return begun;
+  }
+
+  /** A person approves a call. */
+  approved({ runId, callId = '' }: { readonly runId: string; readonly callId?: string }): void {
+    const id = this.idOf(runId, callId);
+    this.approvals.set(id, (this.approvals.get(id) ?? 0) + 1);
   }
 
   /** The tool of a call has succeeded in a living process. */
@@ -203,6 +222,9 @@ export class Ledger {
   }
 
   #noteResults(record: RunCheckpoint): void {
+    for (const wait of record.waiting?.waits ?? []) {
+      if (wait.kind === 'approval') this.held.set(this.idOf(record.meta.runId, wait.callId ?? ''), wait.quorum);
+    }
     for (const result of resultsIn(record)) {
       const id = this.idOf(record.meta.runId, result.callId);
       if (!this.answers.has(id)) this.answers.set(id, answerOf(result));

@@ -6,6 +6,7 @@ import type { CheckpointStore } from '../../store/port.ts';
 import type { Tool } from '../../tool/define-tool.ts';
 import { toolboxOf } from '../../tool/toolbox.ts';
 import { toErrorData } from '../../values/error-data.ts';
+import type { CrashTestAnswers } from './person.ts';
 import type { CrashTestExecutorOptions } from './process.ts';
 
 /** What to crash. */
@@ -23,6 +24,12 @@ export interface CrashTestOptions {
   readonly store?: () => CheckpointStore | Promise<CheckpointStore>;
   /** The host's other settings of its executors. */
   readonly executor?: CrashTestExecutorOptions;
+  /**
+   * Answers the open waits of the run and its children as a person outside of its processes: each answer is sent twice, and once
+   * more when its wait is over. It is called again for a wait that still needs an answer, for example another vote. Where it
+   * returns undefined the time of the wait passes at once. A run that waits without an end breaks promise (a).
+   */
+  readonly answers?: CrashTestAnswers;
   /** The most histories with one crash; default 300. If there are more boundaries, they are evenly thinned out. */
   readonly limit?: number;
   /** The most histories with a second crash while the run is being recovered; default 100, 0 = none. */
@@ -35,7 +42,7 @@ export interface CrashTestOptions {
 
 /** Checks the options of crashTest. @throws {TypeError} if an option is invalid */
 export function checkOptions(options: CrashTestOptions): void {
-  const { agent, prompt, model, tools = [], store, limit, doubleCrashes, lifeMs } = options ?? {};
+  const { agent, prompt, model, tools = [], store, limit, doubleCrashes, lifeMs, answers } = options ?? {};
   if (typeof agent?.id !== 'string' || typeof agent.instructions !== 'string') {
     throw wrong('agent must be made with defineAgent');
   }
@@ -43,6 +50,9 @@ export function checkOptions(options: CrashTestOptions): void {
   if (typeof model !== 'function') throw wrong('model must be a function that makes the model of one process');
   if (store !== undefined && typeof store !== 'function') {
     throw wrong('store must be a function that opens the same storage each time: store: () => store');
+  }
+  if (answers !== undefined && typeof answers !== 'function') {
+    throw wrong('answers must be a function that returns the answer to a wait: answers: () => ({ how: "approve" })');
   }
   for (const [name, value, least] of [
     ['limit', limit, 1],

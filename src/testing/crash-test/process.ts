@@ -2,14 +2,16 @@ import type { Agent } from '../../agent/agent.ts';
 import type { ExecutorOptions, Ports } from '../../executor/host/options.ts';
 import { createExecutor, type Executor } from '../../executor/lifecycle/executor.ts';
 import type { Model } from '../../model/port.ts';
+import type { RunEvent } from '../../run/events.ts';
 import type { CheckpointerFactory } from '../../store/factory.ts';
 import { type CheckpointStore, type Claim, isOwning } from '../../store/port.ts';
-import type { Tool } from '../../tool/define-tool.ts';
+import type { Tool, ToolContext } from '../../tool/define-tool.ts';
 import { toolboxOf } from '../../tool/toolbox.ts';
-import { type Clock, systemClock } from '../../values/clock.ts';
-import { type Ledger, runIdOf } from './ledger.ts';
+import type { Clock } from '../../values/clock.ts';
+import { type BegunCall, type Ledger, runIdOf } from './ledger.ts';
 import type { LateWrite, Life } from './life.ts';
 import { type ModelMemory, mortalModel } from './model.ts';
+import { baseClockOf, type HistoryPerson, letsRest, type MovedTime } from './person.ts';
 
 type Palette = NonNullable<Ports['palette']>;
 type Budget = NonNullable<Ports['budget']>;
@@ -30,6 +32,8 @@ export interface Job {
   readonly modelFor: () => Model;
   /** Whether each turn of the model belongs to the run itself, so that recorded turns can be identified. */
   readonly isAlone: boolean;
+  /** The moved time of all processes; absent = time is not moved. */
+  readonly time?: MovedTime;
   /** Makes the checkpointer of a process; absent = the default one. */
   readonly checkpointer?: (store: CheckpointStore, clock: Clock) => CheckpointerFactory;
 }
@@ -42,9 +46,16 @@ export interface World {
   readonly late?: LateWrite | undefined;
   /** Records that existed before the history: its processes do not see them. */
   readonly isForeign: (runId: string) => boolean;
+  /** Answers the waits of a run that its store cannot let rest. */
+  readonly person?: HistoryPerson;
 }
 
-const writes = ['save', 'append', 'delete', 'keepOutcome', 'claim', 'release'];
+const writes = [
+  ...['save', 'append', 'delete', 'keepOutcome', 'claim', 'release'],
+  ...['leave', 'send', 'acknowledge', 'expect', 'signal'],
+];
+/** Writes of a dead process that its store must refuse when another process has claimed the run. */
+const owned = ['store.save', 'store.append', 'store.delete', 'store.keepOutcome', 'store.leave'];
 /** A list that never ends must not block the test. */
 const MAX_PAGES = 1_000;
 
@@ -60,12 +71,15 @@ export function processOf(job: Job, world: World): MortalProcess {
   const { life, ledger } = world;
   const agent = mortalAgent(job.agent, job, world);
   const { palette, budget } = executor.ports ?? {};
-  const [store, clock] = [mortalStore(world), life.clock(executor.clock ?? systemClock)];
+  const base = baseClockOf(executor.clock);
+  const [store, clock] = [mortalStore(job, world), life.clock(job.time?.clock(base) ?? base)];
   const checkpointer = job.checkpointer?.(store, clock);
   const model = mortalModel(job.modelFor(), life, (options) => ledger.asks(job.memory.turnOf(options), job.isAlone));
   const own = createExecutor({
     random: () => 0,
     ...executor,
+    defaults: { waitLingerMs: 1, ...executor.defaults },
+    observers: [{ onEvent: (event, { info }) => noteWait(event, info.runId) }],
     models: () => model,
     agents: [agent],
     tools: tools.map((tool) => mortalTool(tool, world)),
@@ -84,6 +98,11 @@ export function processOf(job: Job, world: World): MortalProcess {
       await life.pass('after', 'onOutcome');
     },
   });
+  const noteWait = (event: RunEvent, runId: string) => {
+    if (life.isOver) return;
+    if (event.type === 'wait.refused') ledger.refused.add(event.waitId);
+    if (event.type === 'run.waiting' && !letsRest(world.store)) void world.person?.answerHere(own, world.store, runId);
+  };
   return { executor: own, agent };
 }
 
@@ -121,10 +140,12 @@ function mortalTool(tool: Tool, { life, ledger }: World): Tool {
     if (life.isOver) return new Promise<never>(() => {});
     const { runId, callId, idempotencyKey: key, attempt, runState, signal } = context;
     const { name, effect } = tool;
-    ledger.began({ runId, callId, key, attempt, name, effect, signal, step: runState.iteration });
-    await life.pass('before', `tool ${name}`);
+    const call = ledger.began({ runId, callId, key, attempt, name, effect, signal, step: runState.iteration });
+    // A tool may only wait before it awaits anything.
+    const dying = life.pass('before', `tool ${name}`);
+    if (dying) return dying;
     try {
-      const answer = await life.reach(() => tool.execute(input, context));
+      const answer = await life.reach(() => tool.execute(input, waitingContext(context, call)));
       ledger.succeeded(context);
       return answer;
     } finally {
@@ -134,21 +155,48 @@ function mortalTool(tool: Tool, { life, ledger }: World): Tool {
   return Object.create(tool, { execute: { value: execute, enumerable: true } }) as Tool;
 }
 
+/** The context of a call, which notes whether the call ended by waiting. */
+function waitingContext(context: ToolContext, call: BegunCall): ToolContext {
+  const noted =
+    <Args extends unknown[]>(wait: (...args: Args) => Promise<unknown>) =>
+    async (...args: Args) => {
+      call.hasWaited = true;
+      const value = await wait(...args).finally(() => {
+        call.hasWaited = false;
+      });
+      return value;
+    };
+  return Object.create(context, {
+    ask: { value: noted(context.ask) },
+    waitFor: { value: noted(context.waitFor) },
+    sleep: { value: noted(context.sleep) },
+    sleepUntil: { value: noted(context.sleepUntil) },
+  }) as ToolContext;
+}
+
 /** The store as this process reaches it, with the same methods; those that write are boundaries. */
-function mortalStore(world: World): CheckpointStore {
+function mortalStore(job: Job, world: World): CheckpointStore {
   const { store } = world;
   const methods = new Map<PropertyKey, unknown>();
   return new Proxy(store, {
     get(_, key) {
       const method: unknown = Reflect.get(store, key);
       if (typeof method !== 'function') return method;
-      if (!methods.has(key)) methods.set(key, mortalMethod(String(key), method.bind(store) as Method, world));
+      if (!methods.has(key))
+        methods.set(key, mortalMethod(String(key), atTime(job, String(key), method.bind(store) as Method), world));
       return methods.get(key);
     },
   });
 }
 
 type Method = (...args: unknown[]) => Promise<unknown>;
+
+/** The store's own clock is behind that of the processes if time was moved past a wait. */
+function atTime({ time, executor }: Job, name: string, method: Method): Method {
+  if (!time || name !== 'listDue') return method;
+  const base = baseClockOf(executor.clock);
+  return (options) => method(time.isMoved ? { now: time.clock(base).now(), ...(options as object) } : options);
+}
 
 function mortalMethod(name: string, method: Method, world: World): Method {
   const { life, ledger } = world;
@@ -165,7 +213,7 @@ function mortalMethod(name: string, method: Method, world: World): Method {
     };
     const answer = await life.reach(asked);
     if (name === 'claim' && answer) life.claims.set(args[0] as string, answer as Claim);
-    if (name === 'release') life.claims.delete((args[0] as Claim).runId);
+    if (name === 'release' || (name === 'leave' && answer)) life.claims.delete((args[0] as Claim).runId);
     if (name === 'claim' && answer && world.late) await arrive(world, args[0] as string);
     if (isWrite) await life.pass('after', what);
     return answer;
@@ -193,7 +241,7 @@ const arrived = new WeakSet<LateWrite>();
 /** The write of the dead process arrives after its successor has claimed the run: it must be refused. */
 async function arrive({ store, late, ledger }: World, runId: string): Promise<void> {
   if (!late || runId !== late.runId || !isOwning(store) || arrived.has(late)) return;
-  if (!['store.save', 'store.append', 'store.delete', 'store.keepOutcome'].includes(late.what)) return;
+  if (!owned.includes(late.what)) return;
   arrived.add(late);
   try {
     await late.send();

@@ -1,0 +1,177 @@
+import { type CheckpointStore, createPalette, defineAgent, defineTool, memoryStore } from 'pawl';
+import {
+  type AskedWait,
+  type CrashTestAnswer,
+  type CrashTestOptions,
+  callTool,
+  callTools,
+  crashTest,
+  reply,
+  scriptedModel,
+} from 'pawl/testing';
+import { describe, expect, test } from 'vitest';
+import { answeringModel, turnsOf } from '../../fixtures/answering-model.ts';
+import { plainStore } from '../../fixtures/watched-store.ts';
+
+const ada = { id: 'ada' };
+const approve: CrashTestAnswer = { how: 'approve', by: ada };
+
+/** A desk whose refunds need approvals. */
+function desk({ quorum = 1, expiresInMs = 60_000 } = {}) {
+  const refund = defineTool({
+    name: 'refund',
+    description: 'Pays money back.',
+    effect: 'once',
+    input: { type: 'object' },
+    needsApproval: true,
+    approval: { quorum, expiresInMs },
+    execute: async () => 'paid',
+  });
+  const book = defineTool({
+    name: 'book',
+    description: 'Writes a booking.',
+    effect: 'idempotent',
+    input: { type: 'object' },
+    execute: async () => 'booked',
+  });
+  return defineAgent({ id: 'desk', instructions: 'Refund.', tools: [refund, book] });
+}
+
+const script = [
+  callTools([
+    { name: 'refund', input: {} },
+    { name: 'book', input: {} },
+  ]),
+  callTool('refund', { n: 2 }),
+  reply('Done.'),
+];
+const refunding = (rest: Partial<CrashTestOptions>) =>
+  crashTest({
+    agent: desk(),
+    prompt: 'Refund.',
+    model: () => scriptedModel(script),
+    limit: 60,
+    doubleCrashes: 10,
+    ...rest,
+  });
+
+describe('crashTest of a run that waits (waiting 32)', () => {
+  test('is quiet on approvals that come twice and late: each approved call runs once after any crash', async () => {
+    const report = await refunding({ answers: () => approve, doubleCrashes: 60 });
+    expect(report.violations).toEqual([]);
+    expect(report.undisturbed).toEqual({ status: 'ok', output: 'Done.' });
+    expect(report.crashes).toBeGreaterThan(100);
+  });
+
+  test('is quiet on a call that two persons must approve, and gives the open wait with its votes to `answers`', async () => {
+    const seen: AskedWait[] = [];
+    const answers = (wait: AskedWait): CrashTestAnswer => {
+      seen.push(wait);
+      return { how: 'approve', by: { id: wait.kind === 'approval' && wait.votes.length > 0 ? 'bob' : 'ada' } };
+    };
+    const report = await refunding({ agent: desk({ quorum: 2 }), answers, limit: 40 });
+    expect(report.violations).toEqual([]);
+    expect(report.undisturbed.output).toBe('Done.');
+    expect(seen[0]).toMatchObject({ kind: 'approval', tool: 'refund', input: {}, votes: [] });
+    expect(seen[1]).toMatchObject({ votes: [{ by: ada }] });
+  });
+
+  test('is quiet on calls that are denied, and on calls whose time passes without an answer: they never run', async () => {
+    const paid: unknown[] = [];
+    const denied = await refunding({ answers: () => ({ how: 'deny', by: ada, reason: 'no' }), limit: 25 });
+    expect(denied.violations).toEqual([]);
+    const expired = await refunding({ agent: { ...desk() }, limit: 25 });
+    expect(expired.violations).toEqual([]);
+    expect([denied, expired].map(({ undisturbed }) => undisturbed.status)).toEqual(['ok', 'ok']);
+    expect(paid).toEqual([]);
+  });
+
+  test('is quiet on questions and times: a tool runs from its beginning, and its effect is not repeated', async () => {
+    const answered: unknown[] = [];
+    const book = defineTool({
+      name: 'book',
+      description: 'Books a day.',
+      effect: 'once',
+      input: { type: 'object' },
+      execute: async (_, { ask }) => {
+        const day = await ask({ question: 'Which day?', options: ['Monday', 'Friday'] });
+        answered.push(day);
+        return `booked ${day}`;
+      },
+    });
+    const delivered = defineTool({
+      name: 'delivered',
+      description: 'Waits for the parcel.',
+      effect: 'read',
+      input: { type: 'object' },
+      execute: async (_, { ask, sleep }) => {
+        await sleep('3d');
+        return ask({ question: 'Is it there?' });
+      },
+    });
+    const report = await crashTest({
+      agent: defineAgent({ id: 'travel', instructions: 'Book.', tools: [book, delivered] }),
+      prompt: 'Book.',
+      model: () => scriptedModel([callTool('book'), callTool('delivered'), reply('Booked.')]),
+      answers: ({ kind }) => (kind === 'timer' ? undefined : { how: 'answer', value: 'Friday' }),
+      limit: 60,
+      doubleCrashes: 10,
+    });
+    expect(report.violations).toEqual([]);
+    expect(report.undisturbed).toEqual({ status: 'ok', output: 'Booked.' });
+    expect(new Set(answered)).toEqual(new Set(['Friday']));
+  });
+
+  test('answers a run whose store cannot let it rest in its process', async () => {
+    const storage = memoryStore();
+    const report = await refunding({
+      store: () => plainStore(storage),
+      answers: () => approve,
+      limit: 12,
+      doubleCrashes: 2,
+    });
+    expect(report.violations).toEqual([]);
+    expect(report.undisturbed.output).toBe('Done.');
+  });
+
+  test('answers the calls of children', async () => {
+    const palette = createPalette({ agents: [desk()] });
+    const report = await crashTest({
+      agent: defineAgent({ id: 'boss', instructions: 'Ask the desk.', subAgents: ['desk'] }),
+      prompt: 'Refund.',
+      model: () =>
+        answeringModel((request) => {
+          if (turnsOf(request) > 0) return reply('Done.');
+          return request.system === 'Refund.'
+            ? callTool('refund')
+            : callTool('agent__desk', { prompt: 'Pay it back.' });
+        }),
+      executor: { ports: { palette } },
+      answers: () => approve,
+      limit: 40,
+      doubleCrashes: 5,
+    });
+    expect(report.violations).toEqual([]);
+    expect(report.undisturbed.output).toBe('Done.');
+  });
+
+  test('reports a run that waits without an end although no one answers it (a)', async () => {
+    const report = await refunding({ agent: desk({ expiresInMs: Number.POSITIVE_INFINITY }) });
+    expect(report.violations).toMatchObject([{ promise: 'a', crashAt: 'no crash' }]);
+    expect(report.violations[0]?.detail).toContain('the approval of tool refund has no answer');
+  });
+
+  /** A store that loses a part of what it acknowledged. */
+  function losing(
+    change: (storage: ReturnType<typeof memoryStore>) => Partial<CheckpointStore>,
+  ): () => CheckpointStore {
+    const storage = memoryStore();
+    return () => ({ ...storage, ...change(storage) });
+  }
+
+  test('reports a store that loses an answer (h)', async () => {
+    const store = losing(() => ({ send: async () => {} }) as never);
+    const { violations } = await refunding({ store, answers: () => approve, limit: 1, doubleCrashes: 0 });
+    expect(violations[0]).toMatchObject({ promise: 'h', crashAt: 'no crash' });
+  });
+});

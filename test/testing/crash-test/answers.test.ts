@@ -86,7 +86,7 @@ describe('crashTest of a run that waits (waiting 32)', () => {
     expect(paid).toEqual([]);
   });
 
-  test('is quiet on questions and times: a tool runs from its beginning, and its effect is not repeated', async () => {
+  test('is quiet on questions, events and times: a tool runs from its beginning, and its effect is not repeated', async () => {
     const answered: unknown[] = [];
     const book = defineTool({
       name: 'book',
@@ -104,16 +104,17 @@ describe('crashTest of a run that waits (waiting 32)', () => {
       description: 'Waits for the parcel.',
       effect: 'read',
       input: { type: 'object' },
-      execute: async (_, { ask, sleep }) => {
+      execute: async (_, { waitFor, sleep }) => {
         await sleep('3d');
-        return ask({ question: 'Is it there?' });
+        return waitFor('parcel', { key: '7' });
       },
     });
     const report = await crashTest({
       agent: defineAgent({ id: 'travel', instructions: 'Book.', tools: [book, delivered] }),
       prompt: 'Book.',
       model: () => scriptedModel([callTool('book'), callTool('delivered'), reply('Booked.')]),
-      answers: ({ kind }) => (kind === 'timer' ? undefined : { how: 'answer', value: 'Friday' }),
+      answers: ({ kind }) =>
+        kind === 'timer' ? undefined : { how: 'answer', value: kind === 'event' ? { at: 'door' } : 'Friday' },
       limit: 60,
       doubleCrashes: 10,
     });

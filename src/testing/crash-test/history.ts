@@ -196,7 +196,7 @@ class Player implements History {
     const leaving = life.leaving.then(() => executor.shutdown());
     try {
       await this.#person.begin(bare, this.#storedIds());
-      for (let visits = 0; visits < MAX_VISITS; visits++) {
+      for (let visits = 0; visits < VISITS; visits++) {
         const ended = await this.#continue({ executor, agent });
         if (ended === 'left') await leaving;
         const isResting = ended === 'waiting' || (ended === 'none' && this.#isWaiting());
@@ -205,7 +205,7 @@ class Player implements History {
         if (ended !== 'left' && ended !== 'none') await executor.shutdown();
         return;
       }
-      this.#reason = `the run still waits after ${MAX_VISITS} answers`;
+      this.#reason = `the run still waits after ${VISITS} answers`;
     } catch (error) {
       this.#reason = textOf(error);
     }
@@ -276,7 +276,7 @@ class Player implements History {
 }
 
 /** The most times that one process has its waits answered. */
-const MAX_VISITS = 200;
+const VISITS = 200;
 
 type Opened = Awaited<ReturnType<Scene['open']>>;
 

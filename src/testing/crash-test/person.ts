@@ -28,7 +28,7 @@ export type CrashTestAnswers = (wait: AskedWait) => CrashTestAnswer | undefined;
 const LATE = { id: 'late' };
 const DAY_MS = 86_400_000;
 /** The most answers that one wait takes in a process. */
-const MAX_VOTES = 50;
+const VOTES = 50;
 
 /** The wall clock and the monotonic clock of all processes of a crash test: they are moved past the time that runs wait. */
 export class MovedTime {
@@ -119,7 +119,7 @@ export class HistoryPerson {
 
   /** Answers the waits of a run that is live in this process, since its store cannot let it rest. */
   async answerHere(executor: Executor, store: CheckpointStore, runId: string): Promise<void> {
-    for (let votes = 0; votes < MAX_VOTES; votes++) {
+    for (let votes = 0; votes < VOTES; votes++) {
       const waits = await openWaitsIn(store, [runId]);
       for (const wait of waits) if (votesOf(wait) === this.#given.get(wait.id)) this.#given.delete(wait.id);
       const given = await Promise.all(waits.map((wait) => this.#giveHere(executor, wait)));

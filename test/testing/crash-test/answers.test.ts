@@ -17,7 +17,7 @@ const ada = { id: 'ada' };
 const approve: CrashTestAnswer = { how: 'approve', by: ada };
 
 /** A desk whose refunds need approvals. */
-function desk({ quorum = 1, expiresInMs = 60_000 } = {}) {
+function desk({ quorum = 1, expiresInMs = 60_000, paid = [] as string[] } = {}) {
   const refund = defineTool({
     name: 'refund',
     description: 'Pays money back.',
@@ -25,7 +25,10 @@ function desk({ quorum = 1, expiresInMs = 60_000 } = {}) {
     input: { type: 'object' },
     needsApproval: true,
     approval: { quorum, expiresInMs },
-    execute: async () => 'paid',
+    execute: async (_, { runId }) => {
+      paid.push(runId);
+      return 'paid';
+    },
   });
   const book = defineTool({
     name: 'book',
@@ -50,17 +53,17 @@ const refunding = (rest: Partial<CrashTestOptions>) =>
     agent: desk(),
     prompt: 'Refund.',
     model: () => scriptedModel(script),
-    limit: 60,
-    doubleCrashes: 10,
+    limit: 20,
+    doubleCrashes: 4,
     ...rest,
   });
 
 describe('crashTest of a run that waits (waiting 32)', () => {
   test('is quiet on approvals that come twice and late: each approved call runs once after any crash', async () => {
-    const report = await refunding({ answers: () => approve, doubleCrashes: 60 });
+    const report = await refunding({ answers: () => approve, limit: 1_000, doubleCrashes: 20 });
     expect(report.violations).toEqual([]);
     expect(report.undisturbed).toEqual({ status: 'ok', output: 'Done.' });
-    expect(report.crashes).toBeGreaterThan(100);
+    expect(report.crashes).toBeGreaterThan(60);
   });
 
   test('is quiet on a call that two persons must approve, and gives the open wait with its votes to `answers`', async () => {
@@ -69,7 +72,7 @@ describe('crashTest of a run that waits (waiting 32)', () => {
       seen.push(wait);
       return { how: 'approve', by: { id: wait.kind === 'approval' && wait.votes.length > 0 ? 'bob' : 'ada' } };
     };
-    const report = await refunding({ agent: desk({ quorum: 2 }), answers, limit: 40 });
+    const report = await refunding({ agent: desk({ quorum: 2 }), answers, limit: 16 });
     expect(report.violations).toEqual([]);
     expect(report.undisturbed.output).toBe('Done.');
     expect(seen[0]).toMatchObject({ kind: 'approval', tool: 'refund', input: {}, votes: [] });
@@ -77,10 +80,11 @@ describe('crashTest of a run that waits (waiting 32)', () => {
   });
 
   test('is quiet on calls that are denied, and on calls whose time passes without an answer: they never run', async () => {
-    const paid: unknown[] = [];
-    const denied = await refunding({ answers: () => ({ how: 'deny', by: ada, reason: 'no' }), limit: 25 });
+    const paid: string[] = [];
+    const agent = desk({ paid });
+    const denied = await refunding({ agent, answers: () => ({ how: 'deny', by: ada, reason: 'no' }), limit: 12 });
     expect(denied.violations).toEqual([]);
-    const expired = await refunding({ agent: { ...desk() }, limit: 25 });
+    const expired = await refunding({ agent, limit: 12 });
     expect(expired.violations).toEqual([]);
     expect([denied, expired].map(({ undisturbed }) => undisturbed.status)).toEqual(['ok', 'ok']);
     expect(paid).toEqual([]);
@@ -115,8 +119,8 @@ describe('crashTest of a run that waits (waiting 32)', () => {
       model: () => scriptedModel([callTool('book'), callTool('delivered'), reply('Booked.')]),
       answers: ({ kind }) =>
         kind === 'timer' ? undefined : { how: 'answer', value: kind === 'event' ? { at: 'door' } : 'Friday' },
-      limit: 60,
-      doubleCrashes: 10,
+      limit: 20,
+      doubleCrashes: 4,
     });
     expect(report.violations).toEqual([]);
     expect(report.undisturbed).toEqual({ status: 'ok', output: 'Booked.' });
@@ -149,8 +153,8 @@ describe('crashTest of a run that waits (waiting 32)', () => {
         }),
       executor: { ports: { palette } },
       answers: () => approve,
-      limit: 40,
-      doubleCrashes: 5,
+      limit: 16,
+      doubleCrashes: 2,
     });
     expect(report.violations).toEqual([]);
     expect(report.undisturbed.output).toBe('Done.');

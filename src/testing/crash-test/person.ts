@@ -146,7 +146,7 @@ export class HistoryPerson {
     const answer = this.#decide(wait);
     if (!answer) return false;
     this.#note(wait, answer);
-    if (wait.kind === 'event') return signalled(store, wait, answer, this.#options.base.now() + DAY_MS);
+    if (wait.kind === 'event') return signalled(store, wait, answer);
     const executor = this.#executor(store, wait);
     try {
       await give(executor, wait, answer);
@@ -267,12 +267,11 @@ async function give(executor: Executor, { id, runId }: AskedWait, answer: CrashT
 
 async function signalled(
   store: CheckpointStore,
-  { id, name, key }: AskedWait & { readonly kind: 'event' },
+  { id, name, key, createdAt }: AskedWait & { readonly kind: 'event' },
   answer: CrashTestAnswer,
-  untilMs: number,
 ): Promise<boolean> {
   if (!isEvents(store) || answer.how !== 'answer') return false;
-  const signal = { topic: topicOf(name, key), id: `signal ${id}`, value: answer.value, untilMs };
+  const signal = { topic: topicOf(name, key), id: `signal ${id}`, value: answer.value, untilMs: createdAt + DAY_MS };
   await store.signal(signal);
   await store.signal(signal);
   return true;

@@ -1,4 +1,4 @@
-import { memoryStore, type Run, type RunEvent, type RunResult, type Tool } from 'pawl';
+import { type Middleware, memoryStore, type Run, type RunEvent, type RunResult, type Tool } from 'pawl';
 import { callTool, callTools, reply, testClock } from 'pawl/testing';
 import { describe, expect, test } from 'vitest';
 import { z } from 'zod';
@@ -331,6 +331,94 @@ describe('the rules over restarts', () => {
     await clock.advance(100);
     expect(await run.result).toMatchObject({ status: 'ok' });
     expect(ended).toEqual([1, 2, 3, 0]);
+  });
+
+  test('a run whose waiting call has a redacted input stays in its process (waiting 14)', async () => {
+    const { clock, store, boot } = scene();
+    const got: unknown[] = [];
+    const tool = toolOf('order', 'idempotent', async (input, context) => {
+      await context.ask({ question: 'Well?' });
+      got.push(input);
+      return 'ordered';
+    });
+    const redact = (text: string) => text.replaceAll('s3cret', '***');
+    const host = boot(tool, { script: [callTool('order', { card: 's3cret' }), reply('done')], redact });
+    const run = await host.start({ runId: 'r' });
+    const heard = heardOf(run);
+    await clock.advance(60_000);
+    expect(await store.countResting()).toBe(0);
+    const [opened] = ofType(heard.events, 'wait.opened');
+    await host.executor.control('r').answer(opened?.wait.id ?? '', 'well');
+    await clock.advance(100);
+    expect(await run.result).toMatchObject({ status: 'ok' });
+    expect(got).toEqual([{ card: 's3cret' }]);
+  });
+
+  test('after a crash such a call ends as lost, and the model reads that (waiting 14)', async () => {
+    const { clock, store, boot } = scene();
+    let begun = 0;
+    const tool = toolOf('order', 'idempotent', async (_, context) => {
+      begun += 1;
+      return context.ask({ question: 'Well?' });
+    });
+    const redact = (text: string) => text.replaceAll('s3cret', '***');
+    const first = boot(tool, { script: [callTool('order', { card: 's3cret' })], redact });
+    await first.start({ runId: 'r' });
+    await clock.advance(5_000);
+    // The process dies: the record alone is left.
+    const copy = memoryStore({ clock });
+    await copy.save((await store.load('r')) as never);
+    const second = boot(tool, { checkpoints: copy, redact });
+    const recovered = second.executor.recover();
+    await clock.advance(5_000);
+    await recovered;
+    expect(await copy.outcome('r')).toMatchObject({ status: 'ok', output: 'done' });
+    expect(JSON.stringify(second.model.calls[0]?.messages)).toContain('its arguments are not in the record');
+    expect(begun).toBe(1);
+  });
+
+  test('a middleware around the tool runs each time, and `next()` does not return while the call waits', async () => {
+    const { clock, store, boot } = scene();
+    const seen: string[] = [];
+    const middleware: Middleware = {
+      async tool({ name }, next) {
+        seen.push(`before ${name}`);
+        try {
+          const output = await next();
+          seen.push('after');
+          return output;
+        } finally {
+          seen.push('finally');
+        }
+      },
+    };
+    const tool = toolOf('order', 'once', async (_, context) => `color ${await context.ask({ question: 'Which?' })}`);
+    const script = [callTool('order', {}), reply('done')];
+    const host = boot(tool, { script, middleware: [middleware], defaults: { waitLingerMs: DAY } });
+    const run = await host.start({ runId: 'r' });
+    await clock.advance(60_000);
+    expect(seen).toEqual(['before order']);
+    const [wait] = (await store.load('r'))?.waiting?.waits ?? [];
+    await host.executor.control('r').answer(wait?.id ?? '', 'red');
+    await clock.advance(100);
+    expect(await run.result).toMatchObject({ status: 'ok' });
+    expect(seen).toEqual(['before order', 'before order', 'after', 'finally']);
+  });
+
+  test('a cancel ends a run that waits, and its call does not run again', async () => {
+    const { clock, store, boot } = scene();
+    let begun = 0;
+    const tool = toolOf('order', 'idempotent', async (_, context) => {
+      begun += 1;
+      return context.ask({ question: 'Well?' });
+    });
+    const host = boot(tool, { script: [callTool('order', {})] });
+    const run = await host.start({ runId: 'r' });
+    await clock.advance(100);
+    await run.cancel('changed my mind');
+    await clock.advance(5_000);
+    expect(await run.result).toMatchObject({ status: 'cancelled' });
+    expect([begun, await store.load('r')]).toEqual([1, null]);
   });
 
   test('a tool that catches WAIT_EXPIRED and asks in a loop has a wait for each turn of it', async () => {

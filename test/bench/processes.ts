@@ -9,6 +9,7 @@ import { bench, hangingAfter } from './workload.ts';
 const root = fileURLToPath(new URL('../..', import.meta.url));
 const idleWorker = fileURLToPath(new URL('./idle-worker.ts', import.meta.url));
 const largeWorker = fileURLToPath(new URL('./large-worker.ts', import.meta.url));
+const restingWorker = fileURLToPath(new URL('./resting-worker.ts', import.meta.url));
 const resumeWorker = fileURLToPath(new URL('./resume-worker.ts', import.meta.url));
 
 /** What can only be seen in processes of their own: memory, the time to import, the time to go on after a start. */
@@ -17,6 +18,7 @@ export async function processRows(isQuick: boolean): Promise<Part> {
     await resumeRow(isQuick ? 3 : 9),
     ...(await largeRows(isQuick ? 20 : 100, isQuick ? 1 : 3)),
     idleRow(isQuick ? 2_000 : 10_000),
+    restingRow(1_000),
     importRow(isQuick ? 7 : 21),
   ];
   return { rows, broken: [] };
@@ -73,6 +75,13 @@ function idleRow(runs: number): Row {
   const bytes = Number(node('--expose-gc', idleWorker, String(runs)));
   const note = 'heap of a run that waits for its model';
   return { what: `${runs} idle runs, each`, value: bytes / 1_000, unit: 'KB', budget: 10, note };
+}
+
+/** In the process that watches them. */
+function restingRow(runs: number): Row {
+  const bytes = Number(node('--expose-gc', restingWorker, String(runs)));
+  const note = 'heap of a run that waits for a person in its store';
+  return { what: `${runs} resting runs, each`, value: Math.max(0, bytes) / 1_000, unit: 'KB', budget: 2, note };
 }
 
 /** The built package, as a user imports it. */

@@ -1,0 +1,49 @@
+// Prints what one resting run takes of the heap of the process that watches it, in bytes:
+// node --expose-gc resting-worker.ts <how many runs>
+import { join } from 'node:path';
+import { createExecutor, defineAgent, defineTool } from 'pawl';
+import { sqliteStore } from 'pawl/stores/sqlite';
+import { callTool, scriptedModel } from 'pawl/testing';
+import { inFolder } from './measure.ts';
+
+const runs = Number(process.argv[2]);
+const AT_ONCE = 50;
+
+const pay = defineTool({
+  name: 'pay',
+  description: 'Pays.',
+  effect: 'once',
+  input: { type: 'object' },
+  needsApproval: true,
+  execute: async () => 'paid',
+});
+const agent = defineAgent({ id: 'desk', instructions: 'Pay.', tools: [pay] });
+
+await inFolder(async (folder) => {
+  const store = sqliteStore({ path: join(folder, 'pawl.db'), durability: 'process' });
+  const models = () => scriptedModel([callTool('pay')]);
+  const executor = createExecutor({ models, agents: [agent], checkpoints: store, defaults: { waitLingerMs: 1 } });
+  await executor.recover();
+  const rest = async (count: number) => {
+    for (let left = count; left > 0; left -= AT_ONCE) {
+      const group = Array.from({ length: Math.min(AT_ONCE, left) }, () => executor.run(agent, { prompt: 'Pay it.' }));
+      for (const { status } of await Promise.all(group)) {
+        if (status !== 'waiting') throw new Error(`a run is ${status}, and should wait`);
+      }
+    }
+  };
+  await rest(500);
+  const before = await heapUsed();
+  await rest(runs);
+  const after = await heapUsed();
+  process.stdout.write(`${Math.round((after - before) / runs)}\n`);
+});
+process.exit();
+
+/** After the writes and timers of the runs are through. */
+async function heapUsed(): Promise<number> {
+  await new Promise((resolve) => setTimeout(resolve, 1_500));
+  globalThis.gc?.();
+  globalThis.gc?.();
+  return process.memoryUsage().heapUsed;
+}

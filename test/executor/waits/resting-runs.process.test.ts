@@ -1,0 +1,54 @@
+import { spawnSync } from 'node:child_process';
+import { fileURLToPath } from 'node:url';
+import { createExecutor, defineAgent, defineTool, memoryStore } from 'pawl';
+import { callTool, scriptedModel, testClock } from 'pawl/testing';
+import { expect, test } from 'vitest';
+import { watchedStore } from '../../fixtures/watched-store.ts';
+
+const pay = defineTool({
+  name: 'pay',
+  description: 'Pays.',
+  effect: 'once',
+  input: { type: 'object' },
+  needsApproval: true,
+  execute: async () => 'paid',
+});
+const agent = defineAgent({ id: 'desk', instructions: 'Pay.', tools: [pay] });
+
+test('1,000 runs that rest hold no claim, and the process that watches them one timer (waiting 35)', async () => {
+  const clock = testClock(1_000_000);
+  const inner = memoryStore({ clock });
+  const store = watchedStore({}, inner);
+  const executor = createExecutor({
+    models: () => scriptedModel([callTool('pay')]),
+    agents: [agent],
+    checkpoints: store,
+    clock,
+  });
+  await executor.recover();
+  const runs = Array.from({ length: 1_000 }, (_, i) => executor.run(agent, { runId: `r${i}`, prompt: 'Pay.' }));
+  let isOver = false;
+  const results = Promise.all(runs).finally(() => {
+    isOver = true;
+  });
+  while (!isOver) await clock.advance(1_000);
+  expect(new Set((await results).map(({ status }) => status))).toEqual(new Set(['waiting']));
+  expect(clock.pending).toBe(1);
+  const before = store.methods.length;
+  await clock.advance(600_000);
+  expect(clock.pending).toBe(1);
+  // It asks what is due. It claims nothing, renews nothing, and reads no record.
+  expect(new Set(store.methods.slice(before))).toEqual(new Set(['listDue']));
+  expect(await inner.countResting()).toBe(1_000);
+  const claims = await Promise.all(Array.from({ length: 1_000 }, (_, i) => inner.claim(`r${i}`, 'another', 1_000)));
+  expect(claims).not.toContain(null);
+  await executor.shutdown();
+});
+
+test('a run that rests takes at most 2 KB of the process that watches it (waiting 35)', { timeout: 60_000 }, () => {
+  const worker = fileURLToPath(new URL('../../bench/resting-worker.ts', import.meta.url));
+  const { stdout, stderr } = spawnSync(process.execPath, ['-C', 'pawl-source', '--expose-gc', worker, '1000'], {
+    encoding: 'utf8',
+  });
+  expect(Number.parseInt(stdout, 10), stderr).toBeLessThanOrEqual(2_048);
+});

@@ -9,6 +9,10 @@ const commandNames = [
   'recover',
   'cancel',
   'steer',
+  'waiting',
+  'approve',
+  'deny',
+  'answer',
   'park',
   'unpark',
   'doctor',
@@ -35,6 +39,10 @@ export interface Arguments {
   readonly olderThan: string | undefined;
   readonly quarantined: boolean;
   readonly parked: boolean;
+  readonly waiting: boolean;
+  readonly note: string | undefined;
+  readonly input: string | undefined;
+  readonly digest: string | undefined;
   readonly dryRun: boolean;
   readonly yes: boolean;
   readonly reason: string | undefined;
@@ -65,6 +73,10 @@ const options = {
   'older-than': { type: 'string' },
   quarantined: { type: 'boolean' },
   parked: { type: 'boolean' },
+  waiting: { type: 'boolean' },
+  note: { type: 'string' },
+  input: { type: 'string' },
+  digest: { type: 'string' },
   'dry-run': { type: 'boolean' },
   yes: { type: 'boolean', short: 'y' },
   reason: { type: 'string' },
@@ -92,10 +104,14 @@ const accepted: Readonly<Record<CommandName, { readonly options: readonly string
   recover: { options: ['store', 'audit'], words: Number.POSITIVE_INFINITY },
   cancel: { options: ['store', 'audit', 'reason', 'wait'], words: 1 },
   steer: { options: ['store', 'wait'], words: 2 },
+  waiting: { options: ['store'], words: 1 },
+  approve: { options: ['store', 'by', 'note', 'input', 'digest'], words: 2 },
+  deny: { options: ['store', 'by', 'reason'], words: 2 },
+  answer: { options: ['store', 'by'], words: 3 },
   park: { options: ['store'], words: 2 },
   unpark: { options: ['store'], words: 1 },
   doctor: { options: ['store'], words: Number.POSITIVE_INFINITY },
-  prune: { options: ['store', 'older-than', 'quarantined', 'parked', 'dry-run', 'yes'], words: 0 },
+  prune: { options: ['store', 'older-than', 'quarantined', 'parked', 'waiting', 'dry-run', 'yes'], words: 0 },
   stats: { options: ['store', 'audit', 'by', 'since'], words: 0 },
   ask: { options: ['models', 'module', 'root', 'no-files', 'judge', 'deadline', 'steps', 'continue'], words: 2 },
   demo: { options: ['verbose'], words: 0 },
@@ -123,6 +139,10 @@ export function readArguments(argv: readonly string[]): Arguments {
     olderThan: values['older-than'],
     quarantined: values.quarantined ?? false,
     parked: values.parked ?? false,
+    waiting: values.waiting ?? false,
+    note: values.note,
+    input: values.input,
+    digest: values.digest,
     dryRun: values['dry-run'] ?? false,
     yes: values.yes ?? false,
     reason: values.reason,

@@ -1,7 +1,8 @@
 import type { AuditedRun, AuditedRunDetail, AuditedTool, AuditedTree } from '../../index.ts';
 import { oneLine } from '../ui/failure.ts';
 import { ago, count, dollars, duration, shortened, tokens } from '../ui/format.ts';
-import { field, resultText, WIDTH } from './describe-run.ts';
+import { field } from '../ui/table.ts';
+import { resultText, WIDTH } from './describe-run.ts';
 
 /** What an audit has of a run. */
 export interface Audited {

@@ -1,5 +1,7 @@
 import type { InterruptedRun, OpenCall, RunCheckpoint, RunOutcome, SentCommand } from '../../index.ts';
+import { openWaitsIn } from '../../record/interrupted.ts';
 import { listedStatus } from '../../record/listed-status.ts';
+
 import type { Place } from '../../record/run-tree.ts';
 import { verdictOf } from '../../record/verdict.ts';
 import { isObject } from '../../values/json.ts';
@@ -9,6 +11,8 @@ import { pidOf } from '../open/stored-runs.ts';
 import { oneLine } from '../ui/failure.ts';
 import { ago, count, duration, shortened } from '../ui/format.ts';
 import { quoted } from '../ui/shell-words.ts';
+import { field } from '../ui/table.ts';
+import { commandsFor, describeWait, nameOfWait } from './describe-wait.ts';
 
 /** The most characters of a value in a line of `pawl show`. */
 export const WIDTH = 72;
@@ -59,9 +63,20 @@ export function describeRecord(
     '',
     ...steps(record.messages),
     ...(openStep ? ['under way:', ...openStep.calls.map(openCall)] : []),
+    ...waitLines(record, option),
     ...(commands.length === 0 ? [] : ['not heard yet:', ...told(commands)]),
     ...(isToContinue(entry, place) ? ['', wayOn(meta.runId, place, option)] : []),
   ];
+}
+
+/** What the run waits for, and the commands that answer. */
+function waitLines(record: RunCheckpoint, option: string): string[] {
+  const { runId } = record.meta;
+  return openWaitsIn(record).flatMap((wait) => [
+    `waits for ${oneLine(nameOfWait(wait))}:`,
+    ...describeWait(wait, Date.now()).map((line) => `  ${line}`),
+    ...commandsFor({ ...wait, runId }, option).map((line) => `  ${line}`),
+  ]);
 }
 
 /** Returns whether the run, or the one above it, can be resumed. */
@@ -76,11 +91,6 @@ export function wayOn(runId: string, place: Place, option: string): string {
   if (place.kind === 'own') return `continue with: pawl resume ${quoted(runId)}${option}`;
   if (place.kind === 'orphan') return 'its parent run is gone: `pawl recover` ends it as cancelled';
   return `the top run continues it: pawl resume ${quoted(place.root)}${option}`;
-}
-
-/** Returns a line `name  value` of a description, with the names aligned. */
-export function field(name: string, value: string): string {
-  return `${name.padEnd(10)}${oneLine(value)}`;
 }
 
 /** Further commands are only counted. */

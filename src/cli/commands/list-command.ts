@@ -1,13 +1,16 @@
 import type { AuditedRun, InterruptedRun } from '../../index.ts';
+import type { ReadableRun } from '../../record/interrupted.ts';
 import { listedStatus } from '../../record/listed-status.ts';
 import type { Command, CommandContext } from '../command.ts';
 import { type AuditFile, auditToAsk, pathBeside } from '../open/audit-file.ts';
 import { isStoreThere, openExistingStore, type RunStore } from '../open/open-store.ts';
-import { pidOf } from '../open/stored-runs.ts';
+import { allRuns, pidOf } from '../open/stored-runs.ts';
+
 import { limitOf, sinceOf } from '../option-values.ts';
 import { exitCodes, Failure, oneLine } from '../ui/failure.ts';
 import { ago, shortened } from '../ui/format.ts';
 import { table } from '../ui/table.ts';
+import { nameOfWait } from './describe-wait.ts';
 
 /** How many runs of an audit are listed by default. */
 const USUAL_LIMIT = 50;
@@ -19,7 +22,7 @@ export const listCommand: Command = async (context) => {
   if (!args.all) refuseBounds(context);
   // An audit is useful even if the store no longer exists.
   const store = audited && !isStoreThere(args.store) ? undefined : await openExistingStore(args.store);
-  const waiting = (await store?.listInterrupted()) ?? [];
+  const waiting = store ? await allRuns(store) : [];
   const known = new Set(waiting.map(({ runId }) => runId));
   const others = (audited?.runs ?? []).filter(({ runId }) => !known.has(runId));
   if (args.json) output.printJson(document({ store, waiting, audited, others }), 2);
@@ -77,9 +80,14 @@ function cells(entry: InterruptedRun, now: number): string[] {
   if (entry.status === 'quarantined') return [runId, 'unreadable', '', '', '', shortened(oneLine(entry.reason), 100)];
   const pid = pidOf(entry);
   const status = listedStatus(entry) + (pid === undefined ? '' : ` (pid ${pid})`);
-  const about = entry.reason === undefined ? entry.meta.prompt : `parked: ${entry.reason}`;
+  const about = entry.reason === undefined ? aboutWaits(entry) : `parked: ${entry.reason}`;
   const agent = oneLine(entry.meta.agentName);
   return [runId, status, agent, String(entry.iteration), ago(entry.updatedAt, now), shortened(oneLine(about), 60)];
+}
+
+/** What a run waits for; else its prompt. */
+function aboutWaits({ waits = [], meta }: ReadableRun): string {
+  return waits.length === 0 ? meta.prompt : `waits for ${waits.map(nameOfWait).join(', ')}`;
 }
 
 function auditedCells(run: AuditedRun, now: number): string[] {

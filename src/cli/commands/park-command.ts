@@ -5,7 +5,9 @@ import { hasCode } from '../../values/error-data.ts';
 import type { Command, CommandContext } from '../command.ts';
 import { controlExecutor } from '../open/control-executor.ts';
 import { openExistingStore, type RunStore } from '../open/open-store.ts';
-import { treeIn } from '../open/stored-runs.ts';
+
+import { allRuns, treeIn } from '../open/stored-runs.ts';
+
 import { exitCodes, Failure, lineOf, oneLine } from '../ui/failure.ts';
 import { quoted } from '../ui/shell-words.ts';
 import { wayOn } from './describe-run.ts';
@@ -22,7 +24,7 @@ export const parkCommand: Command = (context) =>
 /** Runs `pawl unpark`: releases a parked run and resets its attempts. */
 export const unparkCommand: Command = (context) =>
   change(context, async (store, runId) => {
-    const entries = await store.listInterrupted();
+    const entries = await allRuns(store);
     const entry = entries.find((each) => each.runId === runId);
     const isParked = !entry || !['interrupted', 'waiting'].includes(listedStatus(entry));
     if (isParked) await controlExecutor(store).unpark(runId);

@@ -5,6 +5,9 @@ import { NOT_OPENED } from '../../values/error-codes.ts';
 import { hasCode, toErrorData } from '../../values/error-data.ts';
 import type { Arguments } from '../arguments.ts';
 import type { RunStore } from '../open/open-store.ts';
+
+import { allRuns } from '../open/stored-runs.ts';
+
 import { lengthOf } from '../option-values.ts';
 import { Failure } from '../ui/failure.ts';
 
@@ -12,6 +15,8 @@ import { Failure } from '../ui/failure.ts';
 export interface Wish {
   readonly quarantined: boolean;
   readonly parked: boolean;
+  /** Runs that wait, for a person or anything else: they are ended as cancelled. */
+  readonly waiting?: boolean;
   /** Wall clock, ms: only records last written before this. */
   readonly before: number | undefined;
 }
@@ -20,15 +25,18 @@ export interface Wish {
  * Reads from the options of `pawl prune` which records it deletes: quarantined, parked, older than.
  * @throws {Failure} for options that would delete too much, or contradict each other
  */
-export function wishOf({ quarantined, parked, olderThan }: Arguments): Wish {
+export function wishOf({ quarantined, parked, waiting, olderThan }: Arguments): Wish {
   if (parked && olderThan === undefined) {
     throw new Failure('--parked needs --older-than <time>, for example 30d: newer ones may still be needed');
   }
-  if (olderThan !== undefined && !parked && !quarantined) {
-    throw new Failure('--older-than needs --parked or --quarantined; outcomes expire by themselves');
+  if (waiting && olderThan === undefined) {
+    throw new Failure('--waiting needs --older-than <time>, for example 30d: newer ones may still get their answers');
+  }
+  if (olderThan !== undefined && !parked && !quarantined && !waiting) {
+    throw new Failure('--older-than needs --parked, --waiting or --quarantined; outcomes expire by themselves');
   }
   const before = olderThan === undefined ? undefined : Date.now() - lengthOf('older-than', olderThan);
-  return { quarantined, parked, before };
+  return { quarantined, parked, waiting, before };
 }
 
 /** The progress of the search: `done` of `all` records. */
@@ -44,7 +52,7 @@ export async function* chosenOf(
   wish: Wish,
   onRead: OnRead = () => {},
 ): AsyncGenerator<InterruptedRun, void, undefined> {
-  const entries = wish.quarantined || wish.parked ? await store.listInterrupted() : [];
+  const entries = wish.quarantined || wish.parked || wish.waiting ? await allRuns(store) : [];
   for (const [i, entry] of entries.entries()) {
     const isInQuestion = listedStatus(entry) !== 'live' && isOldEnough(entry, wish);
     const found = isInQuestion && wish.quarantined ? await asRead(store, entry) : entry;
@@ -58,8 +66,9 @@ function isOldEnough({ updatedAt }: InterruptedRun, { before }: Wish): boolean {
   return before === undefined || (updatedAt !== undefined && updatedAt > 0 && updatedAt < before);
 }
 
-function isWanted(entry: InterruptedRun, { quarantined, parked }: Wish): boolean {
-  if (entry.status !== 'quarantined') return parked && listedStatus(entry) === 'parked';
+function isWanted(entry: InterruptedRun, { quarantined, parked, waiting = false }: Wish): boolean {
+  const status = listedStatus(entry);
+  if (entry.status !== 'quarantined') return (parked && status === 'parked') || (waiting && status === 'waiting');
   // A record of a newer version, or an encrypted one, is whole: an upgrade, or a key, can read it.
   const { code, message } = damageIn(entry.reason);
   return quarantined && code === 'CHECKPOINT_CORRUPT' && !message.includes(NOT_OPENED);

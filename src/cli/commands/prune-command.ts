@@ -1,9 +1,11 @@
 import { randomUUID } from 'node:crypto';
 import { createInterface } from 'node:readline/promises';
-import type { InterruptedRun } from '../../index.ts';
+import type { Executor, InterruptedRun } from '../../index.ts';
 import { listedStatus } from '../../record/listed-status.ts';
+
 import { hasCode } from '../../values/error-data.ts';
 import type { Command, CommandContext } from '../command.ts';
+import { controlExecutor } from '../open/control-executor.ts';
 import { openExistingStore, type RunStore } from '../open/open-store.ts';
 import { exitCodes, Failure, lineOf, oneLine } from '../ui/failure.ts';
 import { ago, count } from '../ui/format.ts';
@@ -15,10 +17,11 @@ export const pruneCommand: Command = async (context) => {
   const store = await openExistingStore(context.args.store);
   const chosen = await choose(context, store, wish);
   if (chosen.length > 0 && !context.args.dryRun) await confirm(context, chosen.length);
+  const executor = controlExecutor(store);
   const deleted: string[] = [];
   const kept: { runId: string; reason: string }[] = [];
   for (const entry of chosen) {
-    const reason = context.args.dryRun ? undefined : await removed(store, entry);
+    const reason = context.args.dryRun ? undefined : await ended(store, executor, entry);
     if (reason === undefined) deleted.push(entry.runId);
     else kept.push({ runId: entry.runId, reason });
   }
@@ -50,20 +53,40 @@ async function choose({ args, output }: CommandContext, store: RunStore, wish: W
 function lineFor(entry: InterruptedRun, isDryRun: boolean): string {
   const age = entry.updatedAt ? `, recorded ${ago(entry.updatedAt, Date.now())}` : '';
   const why = entry.reason === undefined ? '' : `: ${oneLine(entry.reason)}`;
-  return `${isDryRun ? 'would delete' : 'to delete'} ${oneLine(entry.runId)} (${listedStatus(entry)}${age})${why}`;
+  const verb = entry.status === 'waiting' ? 'cancel' : 'delete';
+  return `${isDryRun ? 'would' : 'to'} ${verb} ${oneLine(entry.runId)} (${listedStatus(entry)}${age})${why}`;
 }
 
 /** Asks the user whether the records may be deleted. @throws {Failure} if the user does not agree */
 async function confirm({ args }: CommandContext, records: number): Promise<void> {
   if (args.yes) return;
-  const what = count(records, 'record');
+  const what = count(records, args.waiting ? 'run' : 'record');
+  const verb = args.waiting ? 'end' : 'delete';
   if (!process.stdin.isTTY || !process.stderr.isTTY) {
-    throw new Failure(`${what} would be deleted for good; use --yes to confirm, or --dry-run to look only`);
+    throw new Failure(
+      `${what} would be ${args.waiting ? 'ended' : 'deleted'} for good; use --yes to confirm, or --dry-run to look only`,
+    );
   }
   const asking = createInterface({ input: process.stdin, output: process.stderr });
-  const answer = await asking.question(`delete ${what} for good? [y/N] `);
+  const answer = await asking.question(`${verb} ${what} for good? [y/N] `);
   asking.close();
   if (!/^y(es)?$/i.test(answer.trim())) throw new Failure('nothing was deleted');
+}
+
+/**
+ * Ends a listed run for `pawl prune`: one that waits as cancelled, with its children and a result; of another one only the
+ * record is left, and is deleted.
+ * @returns why it was not ended
+ */
+async function ended(store: RunStore, executor: Executor, entry: InterruptedRun): Promise<string | undefined> {
+  if (entry.status !== 'waiting') return removed(store, entry);
+  try {
+    const sent = await executor.control(entry.runId).cancel('it waited too long (pawl prune --waiting)');
+    return sent === 'ended' ? undefined : 'a process works on it now';
+  } catch (error) {
+    // Another process, or the end of its parent, was faster.
+    return hasCode(error, 'CHECKPOINT_MISSING') ? undefined : lineOf(error);
+  }
 }
 
 type Removing = Pick<RunStore, 'claim' | 'release' | 'load' | 'delete'>;

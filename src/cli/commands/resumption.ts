@@ -6,7 +6,7 @@ import { type AgentModule, loadAgentModule, putsToWork } from '../open/agent-mod
 import type { AuditFile } from '../open/audit-file.ts';
 import { KnownModules } from '../open/known-modules.ts';
 import type { RunStore } from '../open/open-store.ts';
-import { loadRecord, pidOf, treeIn } from '../open/stored-runs.ts';
+import { allRuns, loadRecord, pidOf, treeIn } from '../open/stored-runs.ts';
 import { exitCodes, Failure, lineOf, oneLine } from '../ui/failure.ts';
 import { quoted } from '../ui/shell-words.ts';
 import { aboutRun, describeVerdict, unknownRun } from './obstacle.ts';
@@ -59,12 +59,12 @@ export class Resumption {
   }
 
   async one(runId: string): Promise<number> {
-    const entries = await this.#store.listInterrupted();
+    const entries = await allRuns(this.#store);
     const entry = entries.find((each) => each.runId === runId);
     if (!entry) return this.#ended(runId);
     const judged = await this.#judge(entry, treeIn(this.#store, entries));
     if (!('need' in judged.found)) throw this.#refusal(judged, judged.found);
-    return judged.place?.kind === 'orphan' ? this.session.dismiss(runId) : this.#resume(runId);
+    return judged.place?.kind === 'orphan' ? this.session.dismiss(runId) : this.#resume(runId, true);
   }
 
   /** Continues every interrupted run, some at once. A run that cannot be continued does not block the others. */
@@ -142,7 +142,7 @@ export class Resumption {
 
   async #tryResume({ entry, isOrphan }: Waiting): Promise<number> {
     try {
-      if (!isOrphan) return Math.min(await this.#resume(entry.runId), exitCodes.failed);
+      if (!isOrphan) return Math.min(await this.#resume(entry.runId, false), exitCodes.failed);
       await this.session.dismiss(entry.runId);
       return exitCodes.ok;
     } catch (error) {
@@ -151,10 +151,10 @@ export class Resumption {
     }
   }
 
-  async #resume(runId: string): Promise<number> {
+  async #resume(runId: string, mayAsk: boolean): Promise<number> {
     const record = await loadRecord(this.#store, runId);
     if (!record) return this.#ended(runId);
-    return this.session.carry({ module: await this.#moduleOf(record), work: record, isResumed: true });
+    return this.session.carry({ module: await this.#moduleOf(record), work: record, isResumed: true, mayAsk });
   }
 
   /** Reports the result of an ended run again. */

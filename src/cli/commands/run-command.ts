@@ -23,7 +23,7 @@ export const runCommand: Command = async (context) => {
   const store = await openStore(storeOption, module.codec);
   const isResumed = runId !== undefined && (await findWaiting(store, runId)) !== undefined;
   const session = new Session(context, store, await auditForRuns(context));
-  const exitCode = await session.carry({ module, work: invocation, isResumed });
+  const exitCode = await session.carry({ module, work: invocation, isResumed, mayAsk: true });
   await session.close();
   return exitCode;
 };

@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from 'node:timers/promises';
 import { createActor, waitFor } from 'xstate';
 import {
   type Agent,
@@ -5,8 +6,10 @@ import {
   createExecutor,
   type Executor,
   type Invocation,
+  type ListedWait,
   type Logger,
   type RunCheckpoint,
+  type RunEvent,
   type RunResult,
 } from '../../index.ts';
 import { hasCode, toErrorData } from '../../values/error-data.ts';
@@ -21,7 +24,10 @@ import { Interruption } from '../ui/ctrl-c.ts';
 import { exitCodeOf, exitCodes, lineOf, oneLine } from '../ui/failure.ts';
 import { type Progress, progressFor } from '../ui/progress.ts';
 import { quoted } from '../ui/shell-words.ts';
+import { type Asked, askPerson, hasPerson } from './ask-person.ts';
+import { commandsFor } from './describe-wait.ts';
 import { todoForParked } from './obstacle.ts';
+import { allWaits } from './waiting-command.ts';
 
 /** One run to complete. */
 export interface Job {
@@ -29,7 +35,15 @@ export interface Job {
   /** The request, or the record of a continued run. */
   readonly work: (Invocation & { readonly runId: string }) | RunCheckpoint;
   readonly isResumed: boolean;
+  /** Whether a person at the terminal is asked when the run waits for one. Not if several runs continue at once. */
+  readonly mayAsk: boolean;
 }
+
+/** How often a run that waits is looked at, until it has read its commands, ms. */
+const POLL_MS = 50;
+
+/** A run waits this long for the person at the terminal before it rests in the store; without a person it rests soon, ms. */
+const LINGER_MS = { withPerson: 86_400_000, without: 50 };
 
 /** Runs agents for a command: makes executors, shows progress, handles Ctrl-C, and reports how each run ended. */
 export class Session {
@@ -40,6 +54,7 @@ export class Session {
   readonly #interruption: Interruption;
   readonly #executors = new Map<Agent, Executor>();
   readonly #modules = new KnownModules();
+  readonly #waits = new WaitingRuns();
   #caretaker: Executor | undefined;
   /** What a command that continues the run needs besides the store: the module that has the key. */
   #moduleOption = '';
@@ -57,14 +72,15 @@ export class Session {
   }
 
   /** Completes a run. @returns its exit code */
-  async carry({ module, work, isResumed }: Job): Promise<number> {
+  async carry({ module, work, isResumed, mayAsk }: Job): Promise<number> {
     if (module.codec) this.#moduleOption = ` --agent ${quoted(module.path)}`;
     const runId = 'meta' in work ? work.meta.runId : work.runId;
     const place = { store: this.#store.identity, runId };
     // Before the start: if the process dies right after it, `pawl resume` still finds the run's agent.
     const isNew = !this.#isKnown(place);
     if (isNew) this.#remember(place, module);
-    const executor = this.#executorFor(module);
+    const asks = mayAsk && !this.#context.args.json && hasPerson();
+    const executor = this.#executorFor(module, asks);
     const run =
       'meta' in work
         ? await continuedRun(executor, module.agent, work)
@@ -72,9 +88,55 @@ export class Session {
     const { hasBegun } = run;
     if (hasBegun && !isNew) this.#remember(place, module);
     if (hasBegun) this.progress.begun({ runId, agentId: module.agent.id, isResumed, executor });
-    const result = await run.result;
+    const result = hasBegun ? await this.#endOf(run, { runId, executor, asks }) : await run.result;
+    if (!result || result.status === 'waiting') return this.#reportWaiting(executor, runId);
     if ((isNew && !hasBegun) || (hasBegun && (await this.#isGone(result)))) this.#modules.forget(place);
     return this.report(result);
+  }
+
+  /** Waits for the end of a run, and asks the person for what it waits for. @returns undefined if it waits, and is left */
+  async #endOf(run: WorkedOn, { runId, executor, asks }: Asking): Promise<RunResult | undefined> {
+    for (;;) {
+      const next = this.#waits.next();
+      const asked = asks && this.#waits.hasAny ? await this.#ask(executor, runId) : 'none';
+      if (asked === 'answered') continue;
+      if (this.isInterrupted) return run.result;
+      const mustLeave = this.#waits.has(runId) && (asks || run.isHosted);
+      if (mustLeave && (await this.#isIdle(executor, runId))) {
+        run.leave();
+        return undefined;
+      }
+      const ended = await Promise.race([run.result, mustLeave ? sleep(POLL_MS, undefined) : next]);
+      if (ended) return ended;
+    }
+  }
+
+  /** Whether a run that waits has no command to read: an answer may have come before it was resumed. */
+  async #isIdle(executor: Executor, runId: string): Promise<boolean> {
+    const unread = await executor
+      .control(runId)
+      .unread()
+      .catch(() => 0);
+    return unread === 0 && this.#waits.has(runId);
+  }
+
+  async #ask(executor: Executor, runId: string): Promise<Asked> {
+    this.progress.hold(true);
+    try {
+      return await askPerson(this.#context.output, executor, runId);
+    } finally {
+      this.progress.hold(false);
+    }
+  }
+
+  /** Reports a run that waits, with the commands that answer and continue. @returns the exit code */
+  async #reportWaiting(executor: Executor, runId: string): Promise<number> {
+    const waits: ListedWait[] = [];
+    for await (const wait of allWaits(executor, runId)) waits.push(wait);
+    const options = `${this.#store.option}${this.#moduleOption}`;
+    const answers = waits.flatMap((wait) => commandsFor(wait, this.#store.option));
+    this.progress.waiting(runId, waits, [...answers, `pawl resume ${quoted(runId)}${options}`]);
+    return exitCodes.waiting;
   }
 
   #isKnown(place: RunPlace): boolean {
@@ -132,7 +194,7 @@ export class Session {
   }
 
   /** Runs of one module share an executor: its models and tools differ from those of other modules. */
-  #executorFor({ agent, models, tools, options }: AgentModule): Executor {
+  #executorFor({ agent, models, tools, options }: AgentModule, asks: boolean): Executor {
     const known = this.#executors.get(agent);
     if (known) return known;
     const executor = createExecutor({
@@ -144,8 +206,16 @@ export class Session {
       agents: [agent],
       checkpoints: this.#store,
       requireDurable: true,
+      defaults: { waitLingerMs: asks ? LINGER_MS.withPerson : LINGER_MS.without },
       logger: this.#logger(),
-      observers: [{ onEvent: (event, run) => this.progress.onEvent(event, run) }],
+      observers: [
+        {
+          onEvent: (event, run) => {
+            this.#waits.onEvent(event);
+            this.progress.onEvent(event, run);
+          },
+        },
+      ],
     });
     this.#executors.set(agent, this.#interruption.covers(executor));
     return executor;
@@ -201,17 +271,55 @@ function unlessMissing(error: unknown): 'ended' {
   throw error;
 }
 
+interface Asking {
+  readonly runId: string;
+  readonly executor: Executor;
+  readonly asks: boolean;
+}
+
+/** Which runs of this process wait, by their events. */
+class WaitingRuns {
+  readonly #runs = new Set<string>();
+  #changed = Promise.withResolvers<undefined>();
+
+  get hasAny(): boolean {
+    return this.#runs.size > 0;
+  }
+
+  has(runId: string): boolean {
+    return this.#runs.has(runId);
+  }
+
+  /** Resolves when the next run begins to wait. */
+  next(): Promise<undefined> {
+    return this.#changed.promise;
+  }
+
+  onEvent({ type, runId }: RunEvent): void {
+    if (type === 'run.woken' || type === 'run.ended') this.#runs.delete(runId);
+    if (type !== 'run.waiting') return;
+    this.#runs.add(runId);
+    this.#changed.resolve(undefined);
+    this.#changed = Promise.withResolvers();
+  }
+}
+
 /** A run in this process. */
 interface WorkedOn {
   /** False if it was refused, or had already ended: then it never starts here. */
   readonly hasBegun: boolean;
   readonly result: Promise<RunResult>;
+  /** Whether it continues as a host's actor: then it does not rest by itself. */
+  readonly isHosted: boolean;
+  /** Stops working on it: its record stays as it is. */
+  leave(): void;
 }
 
 /** Starts a run, or joins the run of the same request. */
 async function startedRun(executor: Executor, agent: Agent, invocation: Invocation): Promise<WorkedOn> {
   const { actor, result } = await executor.start(agent, invocation);
-  return { hasBegun: hasBegun(actor.getSnapshot().value), result };
+  const begun = hasBegun(actor.getSnapshot().value);
+  return { hasBegun: begun, result, isHosted: false, leave: () => actor.stop() };
 }
 
 function hasBegun(value: unknown): boolean {
@@ -229,7 +337,8 @@ async function continuedRun(executor: Executor, agent: Agent, record: RunCheckpo
   actor.start();
   const { value } = await waitFor(actor, (state) => state.value !== 'resolving', { timeout: Number.POSITIVE_INFINITY });
   const known = executor.get(runId)?.result;
-  return { hasBegun: hasBegun(value), result: known ?? settledResult(actor) };
+  const result = known ?? settledResult(actor);
+  return { hasBegun: hasBegun(value), result, isHosted: true, leave: () => actor.stop() };
 }
 
 async function settledResult(actor: ReturnType<typeof createActor<ReturnType<Executor['logic']>>>): Promise<RunResult> {

@@ -4,7 +4,9 @@ import type { Command, CommandContext } from '../command.ts';
 import { type AuditFile, auditToAsk, isAuditNamed } from '../open/audit-file.ts';
 import { KnownModules } from '../open/known-modules.ts';
 import { isStoreThere, openExistingStore, type RunStore } from '../open/open-store.ts';
-import { loadRecord, pidOf, treeIn } from '../open/stored-runs.ts';
+
+import { allRuns, loadRecord, pidOf, treeIn } from '../open/stored-runs.ts';
+
 import { exitCodes, Failure, lineOf } from '../ui/failure.ts';
 import { type Audited, describeAudited, describeChildren, describeSteps } from './describe-audit.ts';
 import { describeOutcome, describeRecord, type Waiting } from './describe-run.ts';
@@ -43,7 +45,7 @@ const nothingStored: Stored = { waiting: undefined, outcome: null };
 async function storedRun(context: CommandContext, store: RunStore, runId: string): Promise<Stored> {
   const record = await loadRecord(store, runId);
   if (!record) return { waiting: undefined, outcome: await store.outcome(runId) };
-  const entries = await store.listInterrupted();
+  const entries = await allRuns(store);
   const entry = entries.find((each) => each.runId === runId);
   const place = entry ? await treeIn(store, entries).placeOf(entry) : ({ kind: 'own' } as const);
   const commands = await commandsFor(context, store, runId);

@@ -1,4 +1,5 @@
-// The help pages of the commands that control runs: recover, cancel, steer, park, unpark, doctor, prune.
+// The help pages of the commands that control runs: recover, cancel, steer, the answers to waits, park, unpark,
+// doctor, prune.
 
 /** The help text of `pawl recover`. */
 export const recover = `Usage: pawl recover [agent module…] [options]
@@ -55,6 +56,78 @@ Options:
 
 Examples:
   pawl steer nightly-2026-11-21 "Leave the archive alone"
+`;
+
+/** The help text of `pawl waiting`. */
+export const waiting = `Usage: pawl waiting [run id] [options]
+
+Lists what runs wait for: an approval, an answer to a question, an event, a time, a child run, or a model that is away. With
+the call and its input, who has voted, when the wait ends by itself, and the commands that answer. With an id: the waits of
+this run and of the runs below it. A run that waits needs no process.
+
+Options:
+  --store <store>  the store; else $PAWL_STORE, else .pawl/runs.db
+  --json           { store, waits: [{ runId, rootRunId, path, agentId, callerId, labels, id, kind, createdAt, dueAt?, step,
+                   callId?, tool?, input?, … }] }; of an approval { digest, prompt?, detail?, quorum, votes, editable, onExpiry },
+                   of a question { question, options?, schema? }
+
+Examples:
+  pawl waiting
+  pawl waiting --json | jq -r '.waits[] | select(.kind == "approval") | .runId'
+`;
+
+/** The help text of `pawl approve`. */
+export const approve = `Usage: pawl approve <run id> [wait id] [options]
+
+Allows a call that waits for an approval. The beginning of the wait's id is enough; without it, the run must wait for one
+approval. A call that has changed since is not approved. The first recorded answer stands. This command starts no run: the process
+that has the run continues it within a second, or the next \`pawl resume\` or \`pawl recover\` does.
+
+Options:
+  --by <id>        who approves; needed where several must approve, or the tool checks who may
+  --note <text>    a note in the record, for those who read it later
+  --input <json>   the input as you change it, if the tool allows that
+  --digest <hash>  that of the wait as you saw it (\`pawl waiting\`); default: of the wait as it is now
+  --store <store>  the store; else $PAWL_STORE, else .pawl/runs.db
+  --json           { runId, waitId, status: 'recorded' | 'sent' }; sent: the process that has the run reads it, now or later
+
+Exit code 2: the run does not wait for this, or another answer was first.
+
+Examples:
+  pawl approve refund-7 --by ada --note "checked with the customer"
+  pawl approve refund-7 3f2a --input '{ "cents": 500 }'
+`;
+
+/** The help text of `pawl deny`. */
+export const deny = `Usage: pawl deny <run id> [wait id] [options]
+
+Refuses a call that waits for an approval: it does not start, and the model reads the reason. One denial decides. Otherwise as
+\`pawl approve\`.
+
+Options:
+  --reason <text>  the reason, for the model
+  --by <id>        who denies
+  --store <store>  the store; else $PAWL_STORE, else .pawl/runs.db
+  --json           { runId, waitId, status: 'recorded' | 'sent' }
+
+Examples:
+  pawl deny refund-7 --reason "The order was never paid"
+`;
+
+/** The help text of `pawl answer`. */
+export const answer = `Usage: pawl answer <run id> [wait id] <value> [options]
+
+Answers a question of a run. The value is JSON; a text that is not JSON, or that the question offers as an option, is taken as
+it is. It must fit the question. Otherwise as \`pawl approve\`.
+
+Options:
+  --by <id>        who answers
+  --store <store>  the store; else $PAWL_STORE, else .pawl/runs.db
+  --json           { runId, waitId, status: 'recorded' | 'sent' }
+
+Examples:
+  pawl answer survey-7 "the second one"
+  pawl answer survey-7 3f2a '{ "city": "Graz" }'
 `;
 
 /** The help text of `pawl park`. */
@@ -124,6 +197,8 @@ Records are deleted only on request, and permanently; runs that are live or can 
 
 Options:
   --parked         also parked runs; needs --older-than. To end a run with a result, use \`pawl cancel\` instead
+  --waiting        also runs that wait for an answer, an event or a time: each is ended as cancelled, with its child runs;
+                   needs --older-than
   --quarantined    also damaged records: each record is read whole to find them, as by \`pawl doctor\`. Records that need a
                    newer version or a key stay
   --older-than <time>  only records last written so long ago: 12h, 30d. Damaged records without a readable time stay

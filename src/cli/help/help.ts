@@ -1,5 +1,17 @@
 import type { CommandName } from '../arguments.ts';
-import { cancel, doctor, park, prune, recover, steer, unpark } from './help-operations.ts';
+import {
+  answer,
+  approve,
+  cancel,
+  deny,
+  doctor,
+  park,
+  prune,
+  recover,
+  steer,
+  unpark,
+  waiting,
+} from './help-operations.ts';
 
 /** The text of `pawl ask --help`. */
 const ask = `Usage: pawl ask <prompt> --models a,b,c [options]
@@ -60,6 +72,9 @@ Commands:
   recover [agent module…]       continue all interrupted runs, or those of these agents
   cancel <run id>               end a run permanently, wherever it is
   steer <run id> <text>         send a message to the model of a run
+  waiting [run id]              what runs wait for: approvals, questions, events, times
+  approve <run id> [wait id]    allow a call that waits for it; deny: refuse it
+  answer <run id> <value>       answer a question of a run
   park <run id> [reason]        set a run aside, so that no process continues it
   unpark <run id>               release a parked run
   doctor [agent module…]        read every record, and say what the next recovery does with it
@@ -88,7 +103,8 @@ Environment:
   PAWL_DEBUG=1     print the stack of an error
   NO_COLOR         no colours
 
-Exit codes: 0 ok · 1 the run failed, or something needs a person · 2 bad input, nothing was done · 130 interrupted, left to be resumed
+Exit codes: 0 ok · 1 the run failed, or something needs a person · 2 bad input, nothing was done · 75 the run waits · 130 interrupted,
+left to be resumed
 
 Examples:
   pawl run agent.ts "What is new in the logs?"
@@ -111,6 +127,9 @@ Tools find the folder in which the run started as context.invocation.inputs.cwd.
 PAWL_MODEL=provider/model replaces the module's models; the provider's key comes from its usual variable, for
 example OPENAI_API_KEY, ANTHROPIC_API_KEY or GOOGLE_GENERATIVE_AI_API_KEY.
 
+On a terminal, \`pawl run\` and \`pawl resume\` of one run ask when the run waits for an approval (y, n, edit, later) or an
+answer, and continue. Elsewhere, and for other waits, they exit with 75 and print the commands that answer and continue.
+
 Ctrl-C once stops after saving and says how to continue; twice exits now. Nothing recorded is lost either way.
 
 Options:
@@ -122,7 +141,8 @@ Options:
                    \`pawl\` never deletes anything from it
   --json           JSON lines on stdout: { type: 'run.started', runId, agentId, store, resumed }, for each step
                    { type: 'step.done', runId, iteration, tools, usage }, and at the end
-                   { type: 'run.ended', runId, status, output, error?, usage, iterations, … }
+                   { type: 'run.ended', runId, status, output, error?, usage, iterations, … }; a run that waits gives
+                   { type: 'run.waiting', runId, waits: [as of \`pawl waiting\`], commands: […] }
 
 Examples:
   pawl run agent.ts "Summarise the open tickets"
@@ -133,8 +153,8 @@ Examples:
 
 const list = `Usage: pawl list [options]
 
-Lists the runs of a store that have not ended: interrupted ones, those that are live in some process, parked ones, and
-records that cannot be read. Results of ended runs are kept for a week: \`pawl show <run id>\`.
+Lists the runs of a store that have not ended: interrupted ones, those that are live in some process, those that wait, parked
+ones, and records that cannot be read. Results of ended runs are kept for a week: \`pawl show <run id>\`.
 
 With --all they are followed by the runs of an audit, the latest first. A run that has not ended there and has no record
 (its process died, and it was not durable or its record is elsewhere) is marked "no record".
@@ -163,7 +183,7 @@ cost.
 Options:
   --store <store>  the store; else $PAWL_STORE, else .pawl/runs.db
   --audit <file>   the audit; else $PAWL_AUDIT, else audit.db beside the store if it exists
-  --json           { runId, status: 'live' | 'interrupted' | 'parked', pid?, module?, record, commands, audit? } or
+  --json           { runId, status: 'live' | 'interrupted' | 'waiting' | 'parked', pid?, module?, record, commands, audit? } or
                    { runId, status: 'ended', outcome, audit? }, outcome null if only the audit has it; 'lost': it has
                    not ended there, and there is no record. audit: { run, children: [{ run, children }] }
 
@@ -236,6 +256,10 @@ const pages: Readonly<Record<CommandName, string>> = {
   recover,
   cancel,
   steer,
+  waiting,
+  approve,
+  deny,
+  answer,
   park,
   unpark,
   doctor,

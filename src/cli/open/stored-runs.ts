@@ -4,9 +4,19 @@ import { Failure, lineOf, oneLine } from '../ui/failure.ts';
 import { shortened } from '../ui/format.ts';
 import type { RunStore } from './open-store.ts';
 
-/** Finds one run by its id in the store's list of those that have not ended. */
+/** Lists all runs of a store that have not ended, also those that rest, by the time of their last record. */
+export async function allRuns(store: Pick<RunStore, 'listInterrupted'>): Promise<InterruptedRun[]> {
+  const working = await store.listInterrupted();
+  const known = new Set(working.map(({ runId }) => runId));
+  // One that has just begun to rest may be in both lists.
+  const resting = (await store.listInterrupted({ status: 'waiting' })).filter(({ runId }) => !known.has(runId));
+  if (resting.length === 0) return [...working];
+  return [...working, ...resting].sort((a, b) => (a.updatedAt ?? 0) - (b.updatedAt ?? 0));
+}
+
+/** Finds one run by its id among those of the store that have not ended. */
 export async function findWaiting(store: RunStore, runId: string): Promise<InterruptedRun | undefined> {
-  return (await store.listInterrupted()).find((entry) => entry.runId === runId);
+  return (await allRuns(store)).find((entry) => entry.runId === runId);
 }
 
 /** Builds the trees of parent and child runs in an opened store, from its listed runs. */

@@ -5,7 +5,7 @@ import { oneLine } from './control-characters.ts';
 export { oneLine } from './control-characters.ts';
 
 /** The exit codes of the command. */
-export const exitCodes = { ok: 0, failed: 1, badInput: 2, interrupted: 130 } as const;
+export const exitCodes = { ok: 0, failed: 1, badInput: 2, waiting: 75, interrupted: 130 } as const;
 
 /** The error that ends a command: one line that says what is wrong and what to do, and an exit code. */
 export class Failure extends Error {

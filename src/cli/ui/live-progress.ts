@@ -1,4 +1,5 @@
-import type { Executor, RunEvent, RunResult, RunSummary } from '../../index.ts';
+import type { Executor, ListedWait, RunEvent, RunResult, RunSummary } from '../../index.ts';
+import { sayWaiting } from '../commands/describe-wait.ts';
 import { oneLine } from './failure.ts';
 import { count, duration, tokens } from './format.ts';
 import type { Output } from './output.ts';
@@ -13,6 +14,7 @@ export class LiveProgress {
   readonly #startedAt = performance.now();
   #timer: NodeJS.Timeout | undefined;
   #frame = 0;
+  #isHeld = false;
 
   constructor(output: Output) {
     this.#output = output;
@@ -43,6 +45,17 @@ export class LiveProgress {
     this.#output.say(`${this.#output.paint('yellow', '■')} skipped ${oneLine(runId)}: ${reason}`);
   }
 
+  waiting(runId: string, waits: readonly ListedWait[], commands: readonly string[]): void {
+    this.#summaries.delete(runId);
+    if (this.#summaries.size === 0) this.#rest();
+    sayWaiting(this.#output, { runId, waits, commands });
+  }
+
+  hold(isHeld: boolean): void {
+    this.#isHeld = isHeld;
+    if (isHeld) this.#output.show('');
+  }
+
   #rest(): void {
     clearInterval(this.#timer);
     this.#timer = undefined;
@@ -52,7 +65,7 @@ export class LiveProgress {
   #draw(): void {
     const runs = [...this.#summaries.values()].flatMap((read) => read() ?? []);
     const [first] = runs;
-    if (!first) return;
+    if (!first || this.#isHeld) return;
     this.#frame = (this.#frame + 1) % frames.length;
     const text = runs.length === 1 ? one(first) : many(runs);
     this.#output.show(`${this.#output.paint('cyan', frames[this.#frame] ?? '')} ${text} · ${this.#elapsed()}`);

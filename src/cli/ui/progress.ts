@@ -1,4 +1,5 @@
-import type { Executor, RunObserver, RunResult } from '../../index.ts';
+import type { Executor, ListedWait, RunObserver, RunResult } from '../../index.ts';
+import { sayWaiting } from '../commands/describe-wait.ts';
 import { oneLine } from './failure.ts';
 import { count, tally, tokens } from './format.ts';
 import { LiveProgress } from './live-progress.ts';
@@ -18,6 +19,10 @@ export interface Progress extends Required<RunObserver> {
   ended(result: RunResult): void;
   /** A run that was not continued. */
   skipped(runId: string, reason: string): void;
+  /** A run waits, and its process ends. @param commands those that answer and continue */
+  waiting(runId: string, waits: readonly ListedWait[], commands: readonly string[]): void;
+  /** Shows nothing that changes, while a person is asked. */
+  hold(isHeld: boolean): void;
 }
 
 /**
@@ -45,6 +50,8 @@ function plainProgress(output: Output): Progress {
     },
     ended: ({ runId, status, iterations, usage }) => output.say(summary({ runId, status, iterations, usage })),
     skipped: (runId, reason) => output.say(`skipped ${oneLine(runId)}: ${reason}`),
+    waiting: (runId, waits, commands) => sayWaiting(output, { runId, waits, commands }),
+    hold: () => {},
   };
 }
 
@@ -64,5 +71,7 @@ function jsonProgress(output: Output, store: string): Progress {
     },
     ended: ({ messages: _, ...result }) => print({ type: 'run.ended', ...result }),
     skipped: (runId, reason) => print({ type: 'run.skipped', runId, reason }),
+    waiting: (runId, waits, commands) => print({ type: 'run.waiting', runId, waits, commands }),
+    hold: () => {},
   };
 }

@@ -12,3 +12,8 @@ export function table(texts: readonly (readonly string[])[]): string[] {
 function longest(rows: readonly (readonly string[])[], column: number): number {
   return rows.reduce((most, row) => Math.max(most, row[column]?.length ?? 0), 0);
 }
+
+/** Returns a line `name  value` of a description, with the names aligned. */
+export function field(name: string, value: string): string {
+  return `${name.padEnd(10)}${oneLine(value)}`;
+}

@@ -1,0 +1,104 @@
+import type { ListedWait, OpenWait } from '../../index.ts';
+import { oneLine } from '../ui/failure.ts';
+import { duration } from '../ui/format.ts';
+import type { Output } from '../ui/output.ts';
+import { quoted } from '../ui/shell-words.ts';
+import { field } from '../ui/table.ts';
+
+/** The most characters of an input or a detail on the screen; `--json` has all of it. */
+const MOST_SHOWN = 2_000;
+
+/** The most characters of an id that a command needs: the ids of the waits of a run differ in their first ones. */
+const ID_CHARS = 8;
+
+/** Returns in a few words what a wait is for. */
+export function nameOfWait(wait: OpenWait): string {
+  switch (wait.kind) {
+    case 'approval':
+      return `an approval of ${wait.tool ?? 'a call'}`;
+    case 'question':
+      return 'an answer';
+    case 'event':
+      return `the event ${wait.name}`;
+    case 'timer':
+      return 'a time';
+    case 'child':
+      return `run ${wait.childRunId}`;
+    case 'retry':
+      return 'its model';
+  }
+}
+
+/** Returns whether a person can answer a wait with a command. */
+export function isForPerson({ kind }: OpenWait): boolean {
+  return kind === 'approval' || kind === 'question';
+}
+
+/** Describes an open wait as lines: what is asked, with which input, who has voted, until when. Nothing is cut without a word. */
+export function describeWait(wait: OpenWait, now: number): string[] {
+  const said = (name: string, value: unknown) => (value === undefined ? [] : [line(name, value)]);
+  const ends = said('until', wait.dueAt === undefined ? undefined : untilWords(wait.dueAt, now));
+  switch (wait.kind) {
+    case 'approval': {
+      const votes = wait.votes.map(({ by, note }) => `${by.id || 'a person'}${note ? ` (${note})` : ''}`).join(', ');
+      const quorum =
+        wait.quorum === 1 ? undefined : `${wait.votes.length} of ${wait.quorum}${votes ? `: ${votes}` : ''}`;
+      return [
+        ...said('call', wait.tool),
+        ...said('prompt', wait.prompt),
+        ...said('input', wait.input),
+        ...said('detail', wait.detail),
+        ...said('votes', quorum),
+        ...said('digest', wait.digest),
+        ...ends,
+      ];
+    }
+    case 'question':
+      return [
+        ...said('question', wait.question),
+        ...said('options', wait.options),
+        ...said('schema', wait.schema),
+        ...ends,
+      ];
+    case 'event':
+      return [...said('event', wait.name), ...said('key', wait.key), ...ends];
+    case 'child':
+      return [...said('run', wait.childRunId), ...ends];
+    case 'retry':
+      return [...said('error', wait.error.message), ...said('failures', String(wait.failures)), ...ends];
+    default:
+      return ends;
+  }
+}
+
+function line(name: string, value: unknown): string {
+  const text = oneLine(typeof value === 'string' ? value : JSON.stringify(value));
+  if (text.length <= MOST_SHOWN) return field(name, text);
+  return field(
+    name,
+    `${text.slice(0, MOST_SHOWN).toWellFormed()}… (${text.length - MOST_SHOWN} more characters; --json has all)`,
+  );
+}
+
+function untilWords(dueAt: number, now: number): string {
+  const date = new Date(dueAt);
+  const day = Number.isNaN(date.getTime()) ? String(dueAt) : date.toISOString();
+  return dueAt <= now ? `${day}, now` : `${day}, in ${duration(dueAt - now)}`;
+}
+
+/** Returns the commands that answer a wait. @param option the store, as an option */
+export function commandsFor(wait: OpenWait & { readonly runId: string }, option: string): string[] {
+  const at = `${quoted(wait.runId)} ${wait.id.slice(0, ID_CHARS)}`;
+  if (wait.kind === 'approval') return [`pawl approve ${at}${option}`, `pawl deny ${at} --reason "…"${option}`];
+  return wait.kind === 'question' ? [`pawl answer ${at} "…"${option}`] : [];
+}
+
+/** Says what a run waits for, and the commands that answer and continue. */
+export function sayWaiting(
+  output: Output,
+  { runId, waits, commands }: { runId: string; waits: readonly ListedWait[]; commands: readonly string[] },
+): void {
+  const what = waits.map(nameOfWait).join(', ') || 'something';
+  output.say(`pawl: run ${oneLine(runId)} waits for ${oneLine(what)}; it is recorded, and continues with:`);
+  for (const command of commands) output.say(`  ${command}`);
+}

@@ -1,0 +1,37 @@
+import { defineAgent, defineTool } from 'pawl';
+import { callTool, reply, scriptedModel } from 'pawl/testing';
+
+const refund = defineTool({
+  name: 'refund',
+  description: 'Pays money back.',
+  input: { type: 'object', properties: { cents: { type: 'number' } }, required: ['cents'] },
+  effect: 'once',
+  needsApproval: true,
+  approval: { prompt: ({ cents }) => `Pay ${cents} cents\u001b[31m?`, editable: true },
+  execute: async ({ cents }) => `paid ${cents} cents`,
+});
+
+const which = defineTool({
+  name: 'which',
+  description: 'Asks which one.',
+  input: { type: 'object' },
+  execute: async (_, context) => `chosen: ${await context.ask({ question: 'Which one?', options: ['red', 'blue'] })}`,
+});
+
+/** Pays money back, or asks which one; the answer of its model is the result of the call. */
+const model = scriptedModel(
+  Array.from({ length: 20 }, () => ({ messages }) => {
+    const last = messages.at(-1);
+    if (last?.role === 'tool') {
+      const [part] = last.content;
+      const output = part?.type === 'tool-result' ? part.output : undefined;
+      return reply(JSON.stringify(output && 'value' in output ? output.value : output));
+    }
+    const asked = JSON.stringify(messages[0]).includes('which');
+    return asked ? callTool('which', {}) : callTool('refund', { cents: 700 });
+  }),
+);
+
+export const models = { fast: model };
+export const prompt = 'refund';
+export default defineAgent({ id: 'refunder', name: 'Refunder', instructions: 'Refund.', tools: [refund, which] });

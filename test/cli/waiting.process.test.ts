@@ -1,0 +1,188 @@
+import { join } from 'node:path';
+import { describe, expect, test } from 'vitest';
+import { sqliteStore } from '../../src/store/sqlite/index.ts';
+import { bin } from '../toolchain/programs.ts';
+import { agentFile, emptyFolder, jsonLines, pawl } from './pawl.ts';
+import { hasTerminal, TerminalSession } from './terminal.ts';
+
+const agent = agentFile('refunder');
+
+/** A folder of its own, and the command in it. */
+function desk() {
+  const cwd = emptyFolder();
+  return { cwd, go: (...args: string[]) => pawl([...args, '--store', 'runs.db'], { cwd }) };
+}
+
+describe.concurrent('a run that waits for an approval, in a pipe', () => {
+  test('exits with 75 and the commands that answer, and rests: `list`, `waiting`, `show` and `doctor` know it (waiting 22)', async () => {
+    const { go } = desk();
+    const started = await go('run', agent, '--run-id', 'r1');
+    expect(started).toMatchObject({ code: 75, stdout: '' });
+    expect(started.stderr).toMatch(/pawl: run r1 waits for an approval of refund; it is recorded, and continues with:/);
+    expect(started.stderr).toMatch(/ {2}pawl approve r1 \w{8} --store runs\.db\n/);
+    expect(started.stderr).toContain('  pawl resume r1 --store runs.db\n');
+    expect((await go('list')).stdout).toMatch(/r1 +waiting +Refunder .*waits for an approval of refund/);
+    const { waits } = JSON.parse((await go('waiting', '--json')).stdout);
+    expect(waits).toMatchObject([{ runId: 'r1', kind: 'approval', tool: 'refund', input: { cents: 700 }, quorum: 1 }]);
+    const shown = await go('show', 'r1');
+    for (const line of ['prompt    Pay 700 cents?', 'input     {"cents":700}', `digest    ${waits[0].digest}`])
+      expect(shown.stdout).toContain(`  ${line}\n`);
+    const doctor = await go('doctor');
+    expect(doctor).toMatchObject({
+      code: 1,
+      stdout: expect.stringMatching(/^! waits +r1: it waits for an approval, until/),
+    });
+  });
+
+  test('continues after `pawl approve`, which needs no agent module; the same answer again succeeds (waiting 10, 22)', async () => {
+    const { go } = desk();
+    await go('run', agent, '--run-id', 'r1');
+    const approved = await go('approve', 'r1', '--by', 'ada', '--note', 'checked');
+    expect(approved).toMatchObject({ code: 0, stdout: '' });
+    expect(approved.stderr).toBe(
+      'approved refund of run r1; the run continues when a process takes it up: pawl resume r1 --store runs.db\n',
+    );
+    expect(jsonLines((await go('approve', 'r1', '--by', 'ada', '--json')).stdout)).toMatchObject([
+      { runId: 'r1', status: 'sent' },
+    ]);
+    expect(await go('resume', 'r1')).toMatchObject({ code: 0, stdout: '"paid 700 cents"\n' });
+  });
+
+  test('does not start a call after `pawl deny`, and the model reads the reason (waiting 4, 22)', async () => {
+    const { go } = desk();
+    await go('run', agent, '--run-id', 'r1');
+    await go('deny', 'r1', '--reason', 'the order was never paid');
+    const resumed = await go('recover');
+    expect(resumed).toMatchObject({ code: 0, stdout: expect.stringContaining('execution-denied') });
+    expect(resumed.stdout).toContain('the order was never paid');
+  });
+
+  test('starts the call with the input of `pawl approve --input` (waiting 6, 22)', async () => {
+    const { go } = desk();
+    await go('run', agent, '--run-id', 'r1');
+    expect(await go('approve', 'r1', '--input', '{oops')).toMatchObject({ code: 2 });
+    await go('approve', 'r1', '--input', '{ "cents": 5 }');
+    expect((await go('resume', 'r1')).stdout).toContain('paid 5 cents');
+  });
+
+  test('refuses an approval of another call, another wait and another run, with exit code 2 (waiting 5, 22)', async () => {
+    const { go } = desk();
+    await go('run', agent, '--run-id', 'r1');
+    expect(await go('approve')).toMatchObject({ code: 2, stderr: expect.stringContaining('needs the id of a run') });
+    expect(await go('approve', 'r1', 'zzz')).toMatchObject({ code: 2, stderr: expect.stringContaining('zzz') });
+    expect(await go('approve', 'nobody')).toMatchObject({
+      code: 2,
+      stderr: expect.stringContaining('there is no run'),
+    });
+    expect(await go('answer', 'r1', 'red')).toMatchObject({
+      code: 2,
+      stderr: expect.stringContaining('does not wait'),
+    });
+    await go('approve', 'r1', '--digest', 'f'.repeat(64));
+    expect((await go('resume', 'r1')).code).toBe(75);
+  });
+
+  test('is not continued by `pawl resume` before it has its answer: it exits with 75 again, and no attempt is counted (waiting 20, 22)', async () => {
+    const { go, cwd } = desk();
+    await go('run', agent, '--run-id', 'r1');
+    for (let i = 0; i < 4; i++) expect((await go('resume', 'r1')).code).toBe(75);
+    expect(await go('resume')).toMatchObject({ code: expect.toBeOneOf([0, 1]) });
+    const store = sqliteStore({ path: join(cwd, 'runs.db') });
+    expect((await store.load('r1'))?.parked).toBeUndefined();
+    await store.close();
+    await go('approve', 'r1');
+    expect((await go('resume', 'r1')).code).toBe(0);
+  });
+
+  test('gives JSON lines with --json: its waits, and the commands (waiting 22)', async () => {
+    const { go } = desk();
+    const { code, stdout } = await go('run', agent, 'which', '--run-id', 'q1', '--json');
+    expect(code).toBe(75);
+    expect(jsonLines(stdout).at(-1)).toMatchObject({
+      ...{ type: 'run.waiting', runId: 'q1' },
+      waits: [{ kind: 'question', question: 'Which one?', options: ['red', 'blue'] }],
+      commands: [expect.stringMatching(/^pawl answer q1 \w{8} "…"/), 'pawl resume q1 --store runs.db'],
+    });
+    expect(await go('answer', 'q1', 'green')).toMatchObject({
+      code: 2,
+      stderr: 'pawl: the answer must be one of: "red", "blue"\n',
+    });
+    expect((await go('answer', 'q1', 'red')).code).toBe(0);
+    expect((await go('resume', 'q1')).stdout).toBe('"chosen: red"\n');
+  });
+});
+
+test('`pawl prune --waiting` needs an age, and ends runs that wait as cancelled, with a result (waiting 22)', async () => {
+  const { go } = desk();
+  await go('run', agent, '--run-id', 'r1');
+  expect(await go('prune', '--waiting')).toMatchObject({ code: 2, stderr: expect.stringContaining('--older-than') });
+  for (const options of [['--parked'], ['--quarantined']])
+    expect((await go('prune', ...options, '--older-than', '0s', '--yes', '--json')).stdout).toContain('"deleted": []');
+  expect(await go('prune', '--waiting', '--older-than', '1h', '--yes')).toMatchObject({ code: 0 });
+  expect((await go('show', 'r1')).stdout).toContain('waiting');
+  expect((await go('prune', '--waiting', '--older-than', '0s', '--dry-run')).stderr).toContain('would cancel r1');
+  expect((await go('prune', '--waiting', '--older-than', '0s', '--yes')).stderr).toContain('to cancel r1');
+  expect((await go('show', 'r1')).stdout).toMatch(/status +ended: cancelled/);
+});
+
+describe.skipIf(!hasTerminal)('a run that waits, on a terminal', () => {
+  const session = (cwd: string, ...args: string[]) =>
+    new TerminalSession([process.execPath, bin, ...args, '--store', 'runs.db'], { columns: 110, rows: 30, cwd });
+
+  test('asks for an approval, and continues after y; a prompt cannot write to the terminal (waiting 22)', async () => {
+    const { cwd } = desk();
+    const terminal = session(cwd, 'run', agent, '--run-id', 'r1');
+    await terminal.shows('approve? [y]es, [n]o, [e]dit, [l]ater:');
+    expect(terminal.written).not.toContain('\u001b[31m');
+    expect((await terminal.screen()).join('\n')).toContain('Pay 700 cents');
+    terminal.send('what\r');
+    await terminal.shows(/later: what\s+approve\?/);
+    terminal.send('y\r');
+    await terminal.shows('paid 700 cents');
+    expect(await terminal.ended).toEqual({ code: 0, signal: null });
+  });
+
+  test('asks for the reason after n, and for the input after e (waiting 6, 22)', async () => {
+    const { cwd } = desk();
+    const denied = session(cwd, 'run', agent, '--run-id', 'r1');
+    await denied.shows('[l]ater:');
+    denied.send('n\r');
+    await denied.shows('why not?');
+    denied.send('too much\r');
+    await denied.shows('too much"');
+    expect(await denied.ended).toEqual({ code: 0, signal: null });
+    const edited = session(cwd, 'run', agent, '--run-id', 'r2');
+    await edited.shows('[l]ater:');
+    edited.send('e\r');
+    await edited.shows('as JSON:');
+    edited.send('{"cents": 5}\r');
+    await edited.shows('paid 5 cents');
+    expect(await edited.ended).toEqual({ code: 0, signal: null });
+  });
+
+  test('leaves the run after later, with exit code 75; `pawl resume` asks again, and asks again for an answer that does not fit (waiting 22)', async () => {
+    const { cwd } = desk();
+    const first = session(cwd, 'run', agent, 'which', '--run-id', 'q1');
+    await first.shows('answer (empty: later):');
+    first.send('\r');
+    await first.shows('pawl resume q1');
+    expect(await first.ended).toEqual({ code: 75, signal: null });
+    const second = session(cwd, 'resume', 'q1');
+    await second.shows('answer (empty: later):');
+    second.send('green\r');
+    await second.shows('must be one of the options');
+    second.send('blue\r');
+    await second.shows('chosen: blue');
+    expect(await second.ended).toEqual({ code: 0, signal: null });
+  });
+
+  test('ends at Ctrl-C while it asks, with exit code 130, and can be resumed (waiting 22)', async () => {
+    const { cwd, go } = desk();
+    const terminal = session(cwd, 'run', agent, '--run-id', 'r1');
+    await terminal.shows('[l]ater:');
+    terminal.send('\u0003');
+    expect(await terminal.ended).toEqual({ code: 130, signal: null });
+    await go('approve', 'r1');
+    expect((await go('resume', 'r1')).code).toBe(0);
+  });
+});

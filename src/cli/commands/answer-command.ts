@@ -6,9 +6,9 @@ import type { Command } from '../command.ts';
 import { controlExecutor } from '../open/control-executor.ts';
 import { openExistingStore, type RunStore } from '../open/open-store.ts';
 import { findWaiting, pidOf } from '../open/stored-runs.ts';
+import { nameOfWait } from '../ui/describe-wait.ts';
 import { exitCodes, Failure, lineOf, oneLine } from '../ui/failure.ts';
 import { quoted } from '../ui/shell-words.ts';
-import { nameOfWait } from './describe-wait.ts';
 import { withoutRecord } from './obstacle.ts';
 import { allWaits } from './waiting-command.ts';
 

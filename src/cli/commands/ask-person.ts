@@ -1,10 +1,10 @@
 import { createInterface } from 'node:readline/promises';
 import type { Executor, ListedWait } from '../../index.ts';
 import type { JsonValue } from '../../values/json.ts';
+import { describeWait, isForPerson, nameOfWait } from '../ui/describe-wait.ts';
 import { lineOf, oneLine } from '../ui/failure.ts';
 import type { Output } from '../ui/output.ts';
 import { answerValue } from './answer-command.ts';
-import { describeWait, isForPerson, nameOfWait } from './describe-wait.ts';
 import { allWaits } from './waiting-command.ts';
 
 /** What became of the questions of a run: one was answered, the person wants to answer later, or there is none. */

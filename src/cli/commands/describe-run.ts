@@ -8,11 +8,11 @@ import { isObject } from '../../values/json.ts';
 import { type Message, type ToolOutput, toolCallsOf, toolResultsOf } from '../../values/message.ts';
 import type { RunStore } from '../open/open-store.ts';
 import { pidOf } from '../open/stored-runs.ts';
+import { commandsFor, describeWait, nameOfWait } from '../ui/describe-wait.ts';
 import { oneLine } from '../ui/failure.ts';
 import { ago, count, duration, shortened } from '../ui/format.ts';
 import { quoted } from '../ui/shell-words.ts';
 import { field } from '../ui/table.ts';
-import { commandsFor, describeWait, nameOfWait } from './describe-wait.ts';
 
 /** The most characters of a value in a line of `pawl show`. */
 export const WIDTH = 72;

@@ -7,10 +7,10 @@ import { isStoreThere, openExistingStore, type RunStore } from '../open/open-sto
 import { allRuns, pidOf } from '../open/stored-runs.ts';
 
 import { limitOf, sinceOf } from '../option-values.ts';
+import { nameOfWait } from '../ui/describe-wait.ts';
 import { exitCodes, Failure, oneLine } from '../ui/failure.ts';
 import { ago, shortened } from '../ui/format.ts';
 import { table } from '../ui/table.ts';
-import { nameOfWait } from './describe-wait.ts';
 
 /** How many runs of an audit are listed by default. */
 const USUAL_LIMIT = 50;

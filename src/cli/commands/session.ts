@@ -21,11 +21,11 @@ import { KnownModules, type RunPlace } from '../open/known-modules.ts';
 import type { RunStore } from '../open/open-store.ts';
 import { findWaiting } from '../open/stored-runs.ts';
 import { Interruption } from '../ui/ctrl-c.ts';
+import { commandsFor } from '../ui/describe-wait.ts';
 import { exitCodeOf, exitCodes, lineOf, oneLine } from '../ui/failure.ts';
 import { type Progress, progressFor } from '../ui/progress.ts';
 import { quoted } from '../ui/shell-words.ts';
 import { type Asked, askPerson, hasPerson } from './ask-person.ts';
-import { commandsFor } from './describe-wait.ts';
 import { todoForParked } from './obstacle.ts';
 import { allWaits } from './waiting-command.ts';
 

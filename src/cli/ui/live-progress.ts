@@ -1,5 +1,5 @@
 import type { Executor, ListedWait, RunEvent, RunResult, RunSummary } from '../../index.ts';
-import { sayWaiting } from '../commands/describe-wait.ts';
+import { sayWaiting } from './describe-wait.ts';
 import { oneLine } from './failure.ts';
 import { count, duration, tokens } from './format.ts';
 import type { Output } from './output.ts';

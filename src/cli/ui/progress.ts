@@ -1,5 +1,5 @@
 import type { Executor, ListedWait, RunObserver, RunResult } from '../../index.ts';
-import { sayWaiting } from '../commands/describe-wait.ts';
+import { sayWaiting } from './describe-wait.ts';
 import { oneLine } from './failure.ts';
 import { count, tally, tokens } from './format.ts';
 import { LiveProgress } from './live-progress.ts';

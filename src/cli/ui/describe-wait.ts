@@ -1,12 +1,12 @@
 import type { ListedWait, OpenWait } from '../../index.ts';
-import { oneLine } from '../ui/failure.ts';
-import { duration } from '../ui/format.ts';
-import type { Output } from '../ui/output.ts';
-import { quoted } from '../ui/shell-words.ts';
-import { field } from '../ui/table.ts';
+import { oneLine } from './failure.ts';
+import { duration } from './format.ts';
+import type { Output } from './output.ts';
+import { quoted } from './shell-words.ts';
+import { field } from './table.ts';
 
 /** The most characters of an input or a detail on the screen; `--json` has all of it. */
-const MOST_SHOWN = 2_000;
+const SHOWN_CHARS = 2_000;
 
 /** The most characters of an id that a command needs: the ids of the waits of a run differ in their first ones. */
 const ID_CHARS = 8;
@@ -73,10 +73,10 @@ export function describeWait(wait: OpenWait, now: number): string[] {
 
 function line(name: string, value: unknown): string {
   const text = oneLine(typeof value === 'string' ? value : JSON.stringify(value));
-  if (text.length <= MOST_SHOWN) return field(name, text);
+  if (text.length <= SHOWN_CHARS) return field(name, text);
   return field(
     name,
-    `${text.slice(0, MOST_SHOWN).toWellFormed()}… (${text.length - MOST_SHOWN} more characters; --json has all)`,
+    `${text.slice(0, SHOWN_CHARS).toWellFormed()}… (${text.length - SHOWN_CHARS} more characters; --json has all)`,
   );
 }
 

@@ -13,6 +13,7 @@ const commandNames = [
   'approve',
   'deny',
   'answer',
+  'signal',
   'park',
   'unpark',
   'doctor',
@@ -43,6 +44,8 @@ export interface Arguments {
   readonly note: string | undefined;
   readonly input: string | undefined;
   readonly digest: string | undefined;
+  readonly key: string | undefined;
+  readonly id: string | undefined;
   readonly dryRun: boolean;
   readonly yes: boolean;
   readonly reason: string | undefined;
@@ -77,6 +80,8 @@ const options = {
   note: { type: 'string' },
   input: { type: 'string' },
   digest: { type: 'string' },
+  key: { type: 'string' },
+  id: { type: 'string' },
   'dry-run': { type: 'boolean' },
   yes: { type: 'boolean', short: 'y' },
   reason: { type: 'string' },
@@ -108,6 +113,7 @@ const accepted: Readonly<Record<CommandName, { readonly options: readonly string
   approve: { options: ['store', 'by', 'note', 'input', 'digest'], words: 2 },
   deny: { options: ['store', 'by', 'reason'], words: 2 },
   answer: { options: ['store', 'by'], words: 3 },
+  signal: { options: ['store', 'key', 'id'], words: 2 },
   park: { options: ['store'], words: 2 },
   unpark: { options: ['store'], words: 1 },
   doctor: { options: ['store'], words: Number.POSITIVE_INFINITY },
@@ -143,6 +149,8 @@ export function readArguments(argv: readonly string[]): Arguments {
     note: values.note,
     input: values.input,
     digest: values.digest,
+    key: values.key,
+    id: values.id,
     dryRun: values['dry-run'] ?? false,
     yes: values.yes ?? false,
     reason: values.reason,

@@ -19,6 +19,7 @@ const commands: Readonly<Record<CommandName, () => Promise<Command>>> = {
   approve: async () => (await import('./commands/answer-command.ts')).approveCommand,
   deny: async () => (await import('./commands/answer-command.ts')).denyCommand,
   answer: async () => (await import('./commands/answer-command.ts')).answerCommand,
+  signal: async () => (await import('./commands/signal-command.ts')).signalCommand,
   park: async () => (await import('./commands/park-command.ts')).parkCommand,
   unpark: async () => (await import('./commands/park-command.ts')).unparkCommand,
   doctor: async () => (await import('./commands/doctor-command.ts')).doctorCommand,

@@ -112,6 +112,20 @@ describe.concurrent('a run that waits for an approval, in a pipe', () => {
   });
 });
 
+test('`pawl signal` gives its event to the run that waits for it, once for each id, and keeps it for the next one (waiting 12, 22)', async () => {
+  const { go } = desk();
+  expect((await go('run', agent, 'payment', '--run-id', 'p1')).code).toBe(75);
+  expect(await go('signal', 'payment')).toMatchObject({ code: 2, stderr: expect.stringContaining('needs the name') });
+  const event = ['signal', 'payment', '{ "cents": 7 }', '--key', 'order 7', '--json'];
+  const sent = await go(...event, '--id', 'w1');
+  expect(jsonLines(sent.stdout)).toEqual([{ name: 'payment', key: 'order 7', id: 'w1', to: 'p1' }]);
+  expect((await go('resume', 'p1')).stdout).toContain('"got: {\\"cents\\":7}"');
+  expect((await go('run', agent, 'payment', '--run-id', 'p2')).code).toBe(75);
+  expect(jsonLines((await go(...event, '--id', 'w1')).stdout)).toMatchObject([{ to: 'p1' }]);
+  expect(jsonLines((await go(...event, '--id', 'w2')).stdout)).toMatchObject([{ to: 'p2' }]);
+  expect((await go('signal', 'payment', '8')).stderr).toContain('no run waits for the event payment');
+});
+
 test('`pawl prune --waiting` needs an age, and ends runs that wait as cancelled, with a result (waiting 22)', async () => {
   const { go } = desk();
   await go('run', agent, '--run-id', 'r1');

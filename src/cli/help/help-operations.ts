@@ -130,6 +130,22 @@ Examples:
   pawl answer survey-7 3f2a '{ "city": "Graz" }'
 `;
 
+/** The help text of `pawl signal`. */
+export const signal = `Usage: pawl signal <event> <value> [options]
+
+Sends an event to the oldest wait for it (\`context.waitFor\`). If no run waits for it, it is kept for a day for the next one. A
+signal serves one wait. The value is JSON; a text that is not JSON is taken as it is.
+
+Options:
+  --key <key>      tells events of one name apart, for example the number of an order
+  --id <id>        names the signal: sent twice with the same id, it counts once; default: a random id
+  --store <store>  the store; else $PAWL_STORE, else .pawl/runs.db
+  --json           { name, key, id, to: the id of the run that got it, or null }
+
+Examples:
+  pawl signal payment '{ "cents": 700 }' --key "order 7" --id webhook-123
+`;
+
 /** The help text of `pawl park`. */
 export const park = `Usage: pawl park <run id> [reason] [options]
 

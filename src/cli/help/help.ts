@@ -8,6 +8,7 @@ import {
   park,
   prune,
   recover,
+  signal,
   steer,
   unpark,
   waiting,
@@ -75,6 +76,7 @@ Commands:
   waiting [run id]              what runs wait for: approvals, questions, events, times
   approve <run id> [wait id]    allow a call that waits for it; deny: refuse it
   answer <run id> <value>       answer a question of a run
+  signal <event> <value>        send an event to the run that waits for it
   park <run id> [reason]        set a run aside, so that no process continues it
   unpark <run id>               release a parked run
   doctor [agent module…]        read every record, and say what the next recovery does with it
@@ -260,6 +262,7 @@ const pages: Readonly<Record<CommandName, string>> = {
   approve,
   deny,
   answer,
+  signal,
   park,
   unpark,
   doctor,

@@ -18,7 +18,14 @@ const which = defineTool({
   execute: async (_, context) => `chosen: ${await context.ask({ question: 'Which one?', options: ['red', 'blue'] })}`,
 });
 
-/** Pays money back, or asks which one; the answer of its model is the result of the call. */
+const paid = defineTool({
+  name: 'paid',
+  description: 'Waits for a payment.',
+  input: { type: 'object' },
+  execute: async (_, context) => `got: ${JSON.stringify(await context.waitFor('payment', { key: 'order 7' }))}`,
+});
+
+/** Pays money back, waits for a payment, or asks which one; the answer of its model is the result of the call. */
 const model = scriptedModel(
   Array.from({ length: 20 }, () => ({ messages }) => {
     const last = messages.at(-1);
@@ -27,11 +34,12 @@ const model = scriptedModel(
       const output = part?.type === 'tool-result' ? part.output : undefined;
       return reply(JSON.stringify(output && 'value' in output ? output.value : output));
     }
-    const asked = JSON.stringify(messages[0]).includes('which');
-    return asked ? callTool('which', {}) : callTool('refund', { cents: 700 });
+    const asked = JSON.stringify(messages[0]);
+    if (asked.includes('payment')) return callTool('paid', {});
+    return asked.includes('which') ? callTool('which', {}) : callTool('refund', { cents: 700 });
   }),
 );
 
 export const models = { fast: model };
 export const prompt = 'refund';
-export default defineAgent({ id: 'refunder', name: 'Refunder', instructions: 'Refund.', tools: [refund, which] });
+export default defineAgent({ id: 'refunder', name: 'Refunder', instructions: 'Refund.', tools: [refund, which, paid] });

@@ -24,31 +24,34 @@ const codeOf = (promise: Promise<unknown>) =>
   promise.then(String, (error: { code?: string; name: string }) => error.code ?? error.name);
 
 describe('an approval', () => {
-  test('and the intent of its call are one save, and the tool starts when that has landed (waiting 4)', async () => {
-    const desk = await waiting();
-    const door = gate();
-    const held: unknown[] = [];
-    for (const method of ['save', 'append'])
-      desk.noted.rule(method, async (call, ...args) => {
-        held.push(args);
-        await door.pass();
-        return call();
-      });
-    const approved = desk.control.approve(desk.id, { by: ada, note: 'fine' });
-    await door.reached;
-    await settle();
-    expect(desk.paid).toEqual([]);
-    expect(held).toHaveLength(1);
-    const saved = JSON.stringify(held[0]);
-    expect(saved).toContain('"state":"started"');
-    expect(saved).toContain('"allowed":{"by":[{"id":"ada"}]');
-    expect(saved).toContain('"how":"approve"');
-    expect(saved).not.toContain('"state":"waiting"');
-    door.open();
-    expect(await approved).toBe('recorded');
-    expect((await desk.run.result).status).toBe('ok');
-    expect(desk.paid).toEqual([700]);
-  });
+  test.for(['read', 'idempotent', 'once'] as const)(
+    'and the intent of its call are one save, and the tool (%s) starts when that has landed (waiting 4)',
+    async (effect) => {
+      const desk = await waiting({}, { rules: { needsApproval: true, effect } });
+      const door = gate();
+      const held: unknown[] = [];
+      for (const method of ['save', 'append'])
+        desk.noted.rule(method, async (call, ...args) => {
+          held.push(args);
+          await door.pass();
+          return call();
+        });
+      const approved = desk.control.approve(desk.id, { by: ada, note: 'fine' });
+      await door.reached;
+      await settle();
+      expect(desk.paid).toEqual([]);
+      expect(held).toHaveLength(1);
+      const saved = JSON.stringify(held[0]);
+      expect(saved).toContain('"state":"started"');
+      expect(saved).toContain('"allowed":{"by":[{"id":"ada"}]');
+      expect(saved).toContain('"how":"approve"');
+      expect(saved).not.toContain('"state":"waiting"');
+      door.open();
+      expect(await approved).toBe('recorded');
+      expect((await desk.run.result).status).toBe('ok');
+      expect(desk.paid).toEqual([700]);
+    },
+  );
 
   test.for(['deny', 'expire'] as const)(
     'that ends with %s starts nothing, and the model reads execution-denied (waiting 4)',

@@ -75,17 +75,22 @@ describe('a run that waits', () => {
 
   test('does not leave while a command of its inbox is being checked, however long that takes (waiting 16)', async () => {
     const door = gate<true>();
+    let judged = 0;
     const desk = await waiting({
-      rules: { needsApproval: true, approval: { approvers: () => door.pass() } },
+      rules: { needsApproval: true, approval: { editable: true, approvers: () => door.pass() } },
+      // The changed input is judged again; that takes all of its time, and then the approvers are asked.
+      approvals: () => (judged++ === 0 ? 'ask' : new Promise(() => {})),
       defaults: { portMs: 20_000 },
     });
-    await nextOf(desk).executor.control('r').approve(desk.wait().id, { by: ada });
-    await desk.clock.advance(19_000);
+    await nextOf(desk)
+      .executor.control('r')
+      .approve(desk.wait().id, { by: ada, input: { cents: 5 } });
+    await desk.clock.advance(35_000);
     expect(desk.noted.of('leave')).toEqual([]);
     door.open(true);
     await settle();
     expect((await desk.run.result).status).toBe('ok');
-    expect(desk.paid).toEqual([700]);
+    expect(desk.paid).toEqual([5]);
   });
 
   test('keeps a command that it cannot read, and looks again within 30 s (waiting 16)', async () => {
@@ -189,12 +194,13 @@ describe('while the store is asked to take the run', () => {
 
   test('nothing is written after the store took it, whatever is sent to its actor meanwhile (waiting 16)', async () => {
     const desk = await leaving();
+    const before = desk.noted.calls.length;
     desk.run.actor.send({
       type: 'run.steer',
       receipt: 'x',
       message: { role: 'user', content: [{ type: 'text', text: 'late' }] },
     });
-    const before = desk.noted.calls.length;
+    await settle();
     desk.door.open('take');
     expect((await desk.run.result).status).toBe('waiting');
     await desk.clock.advance(900);

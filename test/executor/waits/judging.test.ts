@@ -1,4 +1,12 @@
-import { createCheckpointerFactory, createExecutor, defineAgent, type ExecutorOptions, type Verdict } from 'pawl';
+import {
+  createCheckpointerFactory,
+  createExecutor,
+  defineAgent,
+  defineTool,
+  type ExecutorOptions,
+  type Tool,
+  type Verdict,
+} from 'pawl';
 import { fanOut } from 'pawl/fan-out';
 import { callTool, callTools, reply, scriptedModel, testClock } from 'pawl/testing';
 import { expect, test } from 'vitest';
@@ -282,3 +290,36 @@ test('an executor refuses an approvals option that is no function', () => {
   const agents = [defineAgent({ id: 'a', instructions: '' })];
   expect(() => createExecutor({ models: {}, agents, approvals: 'ask' as never })).toThrow(TypeError);
 });
+
+test.for<[string, object, string]>([
+  ['its tool needs an approval', { rules: { needsApproval: true } }, 'waiting'],
+  ['the executor has a rule', { approvals: () => 'ask' }, 'waiting'],
+])('a call whose input schema throws or hangs waits for a person where %s (waiting 1)', async ([, options, status]) => {
+  for (const fails of [thrown, hang]) {
+    const paid: unknown[] = [];
+    const desk = deskOf({ tools: [unsteadyTool(fails, paid, options)], ...options });
+    const { run } = await desk.begin();
+    await desk.clock.advance(60_000);
+    await settle();
+    expect((await run.result).status).toBe(status);
+    expect(paid).toEqual([]);
+    expect(waitsIn(await run.result)).toMatchObject([{ kind: 'approval', callId: 'c1', tool: 'refund' }]);
+  }
+});
+
+/** A tool whose input schema fails at its first check, as one that asks a database. */
+function unsteadyTool(fails: () => unknown, paid: unknown[], { rules = {} }: { rules?: object }): Tool {
+  let checks = 0;
+  const validate = (value: unknown) => (checks++ === 0 ? fails() : { value });
+  const jsonSchema = { input: () => ({ type: 'object' }), output: () => ({ type: 'object' }) };
+  return defineTool({
+    name: 'refund',
+    description: 'Pays money back.',
+    input: { '~standard': { version: 1, vendor: 'test', validate, jsonSchema } } as never,
+    ...rules,
+    execute: async (input: unknown) => {
+      paid.push(input);
+      return 'paid';
+    },
+  }) as unknown as Tool;
+}

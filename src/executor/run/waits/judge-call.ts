@@ -42,9 +42,14 @@ export async function judgeCall(run: ActiveRun, candidate: Candidate): Promise<J
   const { call, tool, progress } = candidate;
   const { callId } = call;
   const runs = { callId, verdict: 'run' } as const;
+  const input = tool && (await checkedInput(run, tool, call));
   // A call that cannot run needs no person: its error tells the model why.
-  const input = tool && (await validInput(run, tool, call));
   if (!tool || !input) return runs;
+  // A call whose input cannot be checked now may run later: no rule has seen it then, so a person must.
+  if (input === 'unchecked') {
+    if (!isJudged(run, tool)) return runs;
+    return { callId, verdict: 'ask', wait: approvalWait(run, { ...candidate, tool }) };
+  }
   const judging = { ...candidate, tool, input: input.value };
   const verdict = await verdictOf(run, judging);
   if (verdict === 'run') return runs;
@@ -59,7 +64,7 @@ function reasonOf(said: string): string {
   return said.slice(0, MAX_REASON_CHARS).toWellFormed();
 }
 
-/** The input as the tool would get it; undefined for one that does not fit. */
+/** The input as the tool would get it; undefined for one that does not fit. @throws the error of the schema */
 async function validInput(
   run: ActiveRun,
   tool: Tool,
@@ -67,13 +72,26 @@ async function validInput(
 ): Promise<{ readonly value: unknown } | undefined> {
   if (prototypeKeyIn(call.input) !== undefined) return undefined;
   if (typeof call.input === 'string' && tool.input.jsonSchema.type !== 'string') return undefined;
+  const validate = () => tool.input.validate(call.input);
+  const validation = await bounded(run, `the input schema of tool ${tool.name}`, validate);
+  return validation.ok ? { value: validation.value } : undefined;
+}
+
+/** The input as the tool would get it; `unchecked` if its schema threw or did not answer in time. Never rejects. */
+async function checkedInput(run: ActiveRun, tool: Tool, call: OpenCall) {
   try {
-    const validate = () => tool.input.validate(call.input);
-    const validation = await bounded(run, `the input schema of tool ${tool.name}`, validate);
-    return validation.ok ? { value: validation.value } : undefined;
-  } catch {
-    return undefined;
+    return await validInput(run, tool, call);
+  } catch (error) {
+    const { runId, services } = run;
+    const why = { runId, error: toErrorData(error) };
+    services.config.warn(`run: the input of a call of tool ${tool.name} cannot be checked`, why);
+    return 'unchecked';
   }
+}
+
+/** Whether the tool, or the executor, has rules for its calls. */
+function isJudged({ services }: ActiveRun, { needsApproval = false }: Tool): boolean {
+  return needsApproval !== false || services.config.approvals !== undefined;
 }
 
 /** A call whose input fits its tool. */
@@ -81,6 +99,8 @@ export interface Judging extends Candidate {
   readonly tool: Tool;
   readonly input: unknown;
 }
+
+type Asked = Judging | (Candidate & { readonly tool: Tool });
 
 /** Returns the verdict on a call: the executor's, or, where that is undefined, the tool's. Never rejects. */
 export async function verdictOf(run: ActiveRun, judging: Judging): Promise<Verdict> {
@@ -146,8 +166,8 @@ async function bounded<T>(run: ActiveRun, what: string, work: () => T | PromiseL
   return withDeadline(Promise.resolve(work()), { ms: defaults.portMs, clock, what });
 }
 
-/** Returns the wait for the approval of a call. Each one has another id. */
-export function approvalWait(run: ActiveRun, { progress, call, tool, input }: Judging): Wait {
+/** Returns the wait for the approval of a call. Each one has another id. An input that is not checked gets no words. */
+export function approvalWait(run: ActiveRun, { progress, call, tool, ...checked }: Asked): Wait {
   const { expiresInMs = APPROVAL_EXPIRES_MS, onExpiry = 'deny', quorum = 1, editable = false } = tool.approval ?? {};
   const createdAt = run.services.config.clock.now();
   const { callId, name } = call;
@@ -157,7 +177,7 @@ export function approvalWait(run: ActiveRun, { progress, call, tool, input }: Ju
     createdAt,
     ...(Number.isFinite(expiresInMs) ? { dueAt: createdAt + Math.ceil(expiresInMs) } : {}),
     ...{ step: progress.iteration + 1, callId, tool: name, kind: 'approval', digest },
-    ...wordsFor(run, tool, input),
+    ...('input' in checked ? wordsFor(run, tool, checked.input) : {}),
     ...{ quorum, votes: [], editable, onExpiry },
   };
 }
@@ -165,8 +185,9 @@ export function approvalWait(run: ActiveRun, { progress, call, tool, input }: Ju
 /** Returns the wait that asks again about a call; undefined if its tool does not exist any more, or does not take its input. */
 export async function approvalAgain(run: ActiveRun, candidate: Candidate): Promise<Wait | undefined> {
   const { call, tool } = candidate;
-  const input = tool && (await validInput(run, tool, call));
-  return tool && input && approvalWait(run, { ...candidate, tool, input: input.value });
+  const input = tool && (await checkedInput(run, tool, call));
+  if (!tool || !input) return undefined;
+  return approvalWait(run, input === 'unchecked' ? { ...candidate, tool } : { ...candidate, tool, input: input.value });
 }
 
 /** The question and the facts for the person; a call without them is asked about all the same. */

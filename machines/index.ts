@@ -4,11 +4,14 @@
  */
 
 export type { ModelReply, RefusedCall } from '../src/run/reply.ts';
-export type { ModelCallInput, SettleInput } from './actors.ts';
+export type { Judgement, WaitAnswer } from '../src/run/waits/wait-rules.ts';
+export type { JudgeInput, ModelCallInput, SettleInput } from './actors.ts';
 export type {
+  FailedAnswer,
   ModelAnswer,
   OutputCheck,
   Resolution,
+  Rested,
   RunContext,
   RunEmitted,
   RunInput,

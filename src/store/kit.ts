@@ -1,4 +1,5 @@
 // The entry point `pawl/stores/kit`: the parts that make a store of a driver. It contains no driver.
+export type { DueOfRecord } from '../record/interrupted.ts';
 export type { CommandToSend, StoredCommand } from './commands.ts';
 export { dueAmong, isFree, pageOf } from './cursor.ts';
 export { type Due, isResting, ON_COMMAND } from './due.ts';
@@ -28,6 +29,7 @@ export {
   type Fact,
   factsOfDamage,
   type InboxFacts,
+  type Need,
   type OutcomeToKeep,
   type RecordFacts,
   type RunFacts,
@@ -35,7 +37,7 @@ export {
   type Writer,
 } from './rules/decision.ts';
 export { acknowledge, sendCommand } from './rules/inbox.ts';
-export type { Lease, Ownership } from './rules/lease.ts';
+export type { IsDead, Lease, Ownership } from './rules/lease.ts';
 export { type ClaimWish, claimRun, leaveRun, releaseClaim, renewClaim } from './rules/ownership.ts';
 export { appendDelta, deleteRun, keepOutcome, saveRecord } from './rules/writes.ts';
 export {
@@ -59,7 +61,7 @@ export type {
   StoreWrite,
   WriteKind,
 } from './store-driver.ts';
-export { type FullStore, type StoreFromOptions, type StoreOf, storeFrom } from './store-from.ts';
+export { type DueMethods, type FullStore, type StoreFromOptions, type StoreOf, storeFrom } from './store-from.ts';
 export {
   checkRoom,
   type ExpectWrite,

@@ -27,7 +27,7 @@ export interface FullStore extends AppendingStore, ControlStore, OutcomeStore {
 }
 
 /** The methods that a store has because its driver has `listDue`, or `topics` besides. */
-type DueMethods<D> = D extends { listDue: unknown; countResting: unknown }
+export type DueMethods<D> = D extends { listDue: unknown; countResting: unknown }
   ? Pick<DueStore, 'leave' | 'listDue' | 'countResting'> &
       (D extends { readonly topics: TopicDriver } ? Pick<EventStore, 'expect' | 'signal'> : unknown)
   : unknown;

@@ -89,7 +89,7 @@ describe('three reviewers of a change (the example opinions)', () => {
       { at: 'src/executor/run/active-run.ts:88', says: { qwen: 'the flag is never taken back' } },
     ]);
     expect(ranking).toEqual({ order: ['qwen', 'sonnet', 'mistral'], reason: 'It finds the most.' });
-    expect(conversationsOf(servers.sonnet)).toContain('passes each requested boundary to the checkpointer');
+    expect(conversationsOf(servers.sonnet)).toContain('the one listener between its machine and its checkpointer');
     expect(conversationsOf(judge)).not.toMatch(/sonnet|qwen|mistral/);
     const [, , third] = responses;
     if (third) await applyWrites(third, { root: folder });

@@ -323,3 +323,22 @@ function unsteadyTool(fails: () => unknown, paid: unknown[], { rules = {} }: { r
     },
   }) as unknown as Tool;
 }
+
+test('a question or a fact that is a promise gives no words, and its failure does not reach the process (waiting 1)', async () => {
+  const unhandled: unknown[] = [];
+  const note = (error: unknown) => unhandled.push(error);
+  process.on('unhandledRejection', note);
+  const late = async () => thrown();
+  for (const words of [{ prompt: late }, { detail: late }]) {
+    const warned: unknown[] = [];
+    const logger = { warn: (...said: unknown[]) => void warned.push(said) };
+    const desk = deskOf({ rules: { needsApproval: true, approval: words as never }, logger: logger as never });
+    const { wait } = await desk.begin();
+    await new Promise((resolve) => setImmediate(resolve));
+    expect(wait()).not.toHaveProperty('prompt');
+    expect(wait()).not.toHaveProperty('detail');
+    expect(JSON.stringify(warned)).toContain('the question of tool refund cannot be made');
+  }
+  process.off('unhandledRejection', note);
+  expect(unhandled).toEqual([]);
+});

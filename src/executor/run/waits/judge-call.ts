@@ -14,7 +14,7 @@ import type { Tool } from '../../../tool/define-tool.ts';
 import { transcriptKey } from '../../../tool/run-tool.ts';
 import { withDeadline } from '../../../values/deadline.ts';
 import { toErrorData } from '../../../values/error-data.ts';
-import { frozenJson, type JsonValue, prototypeKeyIn } from '../../../values/json.ts';
+import { frozenJson, isObject, type JsonValue, prototypeKeyIn } from '../../../values/json.ts';
 import { noLabels } from '../../host/middleware.ts';
 import type { JudgedCall } from '../../host/options.ts';
 import type { ActiveRun } from '../active-run.ts';
@@ -193,8 +193,8 @@ export async function approvalAgain(run: ActiveRun, candidate: Candidate): Promi
 /** The question and the facts for the person; a call without them is asked about all the same. */
 function wordsFor(run: ActiveRun, { name, approval }: Tool, input: unknown): { prompt?: string; detail?: JsonValue } {
   try {
-    const prompt: unknown = approval?.prompt?.(input);
-    const detail = approval?.detail?.(input);
+    const prompt: unknown = settledNow(approval?.prompt?.(input));
+    const detail = settledNow(approval?.detail?.(input));
     const facts = detail === undefined ? undefined : frozenJson(detail, 'detail');
     const isSmall = facts === undefined || JSON.stringify(facts).length <= MAX_DETAIL_CHARS;
     return {
@@ -210,4 +210,11 @@ function wordsFor(run: ActiveRun, { name, approval }: Tool, input: unknown): { p
     });
     return {};
   }
+}
+
+/** A promise is no question and no fact; its failure must not reach the process. @throws {TypeError} for a promise */
+function settledNow<T>(value: T): T {
+  if (!isObject(value) || typeof value.then !== 'function') return value;
+  void Promise.resolve(value).catch(() => {});
+  throw new TypeError('it returned a promise; prompt and detail of an approval return a value');
 }

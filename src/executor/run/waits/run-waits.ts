@@ -3,6 +3,7 @@ import { callOf } from '../../../run/open-step.ts';
 import type { Progress } from '../../../run/progress.ts';
 import type { SettledWait, Wait } from '../../../run/waits/wait.ts';
 import { type GivenAnswer, type WaitAnswer, waitOf, waitsOf } from '../../../run/waits/wait-rules.ts';
+import { systemClock } from '../../../values/clock.ts';
 import { toErrorData } from '../../../values/error-data.ts';
 import {
   AlreadyAnsweredError,
@@ -10,6 +11,7 @@ import {
   StoreUnavailableError,
   WaitGoneError,
 } from '../../../values/errors.ts';
+import { yieldToEventLoop } from '../../host/yield-to-event-loop.ts';
 import type { ActiveRun } from '../active-run.ts';
 import type { RunWaiting } from '../run-state.ts';
 import { admit } from './admit-answer.ts';
@@ -338,7 +340,14 @@ export class RunWaits implements RunWaiting {
     const checked = () => [...ids].flatMap((id) => this.#turns.get(id) ?? []);
     // Each check is bounded in time, and an answer that came too late is not checked before the expiry.
     while (checked().length > 0) await Promise.all(checked());
-    await Promise.all(due().flatMap((wait) => (ids.has(wait.id) ? [this.#expire(wait)] : [])));
+    const ended: Promise<void>[] = [];
+    for (const wait of due().filter(({ id }) => ids.has(id))) {
+      // Thousands of calls of one message expire at the same time: the lease must be renewed meanwhile.
+      const turn = config.clock === systemClock ? yieldToEventLoop() : undefined;
+      if (turn) await turn;
+      ended.push(this.#expire(wait));
+    }
+    await Promise.all(ended);
     return true;
   }
 

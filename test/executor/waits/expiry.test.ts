@@ -1,0 +1,36 @@
+import { createExecutor, defineAgent, memoryStore } from 'pawl';
+import { callTools, reply, scriptedModel } from 'pawl/testing';
+import { expect, test } from 'vitest';
+import { refundTool, waitsOf } from '../../fixtures/approval-desk.ts';
+
+const nextTurn = () => new Promise<void>((resolve) => setImmediate(resolve));
+
+test('2,000 calls that expire at the same time do not hold the event loop until the last one (waiting 4)', {
+  timeout: 120_000,
+}, async () => {
+  const count = 2_000;
+  const calls = Array.from({ length: count }, (_, n) => ({ name: 'refund', input: { cents: n } }));
+  const paid: unknown[] = [];
+  const agent = defineAgent({
+    id: 'desk',
+    instructions: 'Refund.',
+    tools: [refundTool({ needsApproval: true, approval: { expiresInMs: 1_000 } }, paid)],
+  });
+  const executor = createExecutor({
+    models: { fast: scriptedModel([callTools(calls), reply('done')]) },
+    checkpoints: memoryStore(),
+    defaults: { waitLingerMs: 60_000 },
+  });
+  const run = await executor.start(agent, { runId: 'r', prompt: 'Go.' });
+  const open = new Set<number>();
+  let isOver = false;
+  const result = run.result.finally(() => {
+    isOver = true;
+  });
+  // Each turn of the event loop sees how many calls still wait.
+  for (; !isOver; await nextTurn()) open.add(waitsOf(executor, 'r').length);
+  expect((await result).status).toBe('ok');
+  expect(paid).toEqual([]);
+  expect(open.size).toBeGreaterThan(10);
+  await executor.shutdown();
+});

@@ -25,7 +25,7 @@ export interface Arbitraries {
   readonly progress: Arbitrary<Progress>;
   /** The events of a whole run, for a walk of `runMachine` with XState's `transition`, and how the run must end. */
   readonly runStory: Arbitrary<RunStory>;
-  /** A record as stores have it, as plain JSON; with open steps, parked runs and undelivered outcomes. */
+  /** A record as stores have it, as plain JSON; with open steps, open waits, parked runs and undelivered outcomes. */
   readonly checkpoint: Arbitrary<RunCheckpoint>;
 }
 

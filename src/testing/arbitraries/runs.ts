@@ -14,7 +14,9 @@ import {
 } from '../../run/progress.ts';
 import type { ModelReply } from '../../run/reply.ts';
 import type { Invocation, RunCheckpointMeta } from '../../run/request.ts';
-import type { JsonObject } from '../../values/json.ts';
+import type { Wait } from '../../run/waits/wait.ts';
+import { openWaits } from '../../run/waits/wait-rules.ts';
+import type { JsonObject, JsonValue } from '../../values/json.ts';
 import { enterMessage, type Message, type ToolOutput } from '../../values/message.ts';
 import type { Usage } from '../../values/usage.ts';
 import type { Arbitrary, Generators } from './fast-check.ts';
@@ -157,8 +159,7 @@ export const fieldOrigins: { readonly [K in keyof Required<RunFields>]: FieldOri
   elapsedMs: (fc) => fc.nat(60_000),
   iteration: 'played',
   openStep: 'played',
-  // This version refuses a run that waits.
-  waiting: 'absent',
+  waiting: 'played',
   openPhase: 'absent',
   undelivered: (fc) => messagesWith(fc),
   nudges: (fc) => messagesWith(fc),
@@ -249,7 +250,59 @@ function definedOf<T extends object>(fields: T): { [Key in keyof T]?: NonNullabl
   return Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined)) as never;
 }
 
-/** Makes an arbitrary of records: some are parked, some have an outcome that is not delivered yet. */
+/** The parts of a wait for a call. */
+interface Waited {
+  readonly kind: 'approval' | 'question' | 'event' | 'timer';
+  readonly text: string;
+  readonly value: unknown;
+  readonly createdAt: number;
+  readonly dueAt: number;
+}
+
+function waitsWith(fc: Generators): Arbitrary<Waited | undefined> {
+  const time = fc.nat(2 ** 31);
+  const wait = fc.record<Waited>({
+    kind: fc.constantFrom('approval', 'question', 'event', 'timer'),
+    text: textWith(fc),
+    value: jsonWith(fc, 2),
+    createdAt: time,
+    // In the past: recovery ends the wait, and continues the run.
+    dueAt: time,
+  });
+  return fc.option(wait, { nil: undefined });
+}
+
+/** The calls that have not started wait, as calls of real runs do. */
+function waitingOf(progress: Progress, waited: Waited | undefined): Progress {
+  const planned = progress.openStep?.calls.filter(({ state }) => state === 'planned') ?? [];
+  if (!waited) return progress;
+  return openWaits(
+    progress,
+    planned.map(({ callId, name }) => waitOf(waited, { callId, tool: name, step: progress.iteration + 1 })),
+  );
+}
+
+function waitOf(
+  { kind, text, value, createdAt, dueAt }: Waited,
+  call: { readonly callId: string; readonly tool: string; readonly step: number },
+): Wait {
+  const facts = { id: `wait-${call.callId}`, createdAt, dueAt, ...call };
+  switch (kind) {
+    case 'approval': {
+      const votes = [{ by: { id: text }, at: createdAt, note: text }];
+      const asked = { prompt: text, detail: value as JsonValue, digest: 'd'.repeat(64), quorum: 2, votes };
+      return { ...facts, kind, ...asked, editable: true, onExpiry: 'deny' };
+    }
+    case 'question':
+      return { ...facts, kind, question: text, options: [value as JsonValue] };
+    case 'event':
+      return { ...facts, kind, name: text, key: text };
+    case 'timer':
+      return { ...facts, kind };
+  }
+}
+
+/** Makes an arbitrary of records: some wait, some are parked, some have an outcome that is not delivered yet. */
 export function checkpointsWith(fc: Generators): Arbitrary<RunCheckpoint> {
   return fc
     .record({
@@ -258,9 +311,11 @@ export function checkpointsWith(fc: Generators): Arbitrary<RunCheckpoint> {
       now: fc.nat(2 ** 31),
       revision: fc.nat(500),
       seq: fc.nat(5_000),
+      waited: waitsWith(fc),
     })
-    .map(({ progress, end, now, revision, seq }) => {
-      const record = { ...toCheckpoint({ ...progress, ...endOf(progress, end) }, now * 1_000, revision), seq };
+    .map(({ progress, end, now, revision, seq, waited }) => {
+      const last = end === undefined ? waitingOf(progress, waited) : { ...progress, ...endOf(progress, end) };
+      const record = { ...toCheckpoint(last, now * 1_000, revision), seq };
       return JSON.parse(JSON.stringify(record)) as RunCheckpoint;
     });
 }

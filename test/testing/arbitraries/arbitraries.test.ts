@@ -121,6 +121,7 @@ describe('a checkpoint', () => {
         done: states('done'),
         started: states('started'),
         planned: states('planned'),
+        waiting: states('waiting'),
         parked: share(({ parked }) => parked),
         ended: share(({ outcome }) => outcome),
         begun: share(({ iteration }) => iteration === 0),

@@ -12,6 +12,8 @@ const PATIENCE_MS = 5_000;
 const modelAttempts = 3;
 const defaults = {
   modelAttempts,
+  // A run whose model is away would wait for it: here it ends.
+  modelOutageMs: 0,
   portMs: 30,
   finalizeMs: 60,
   toolTimeoutMs: 30,

@@ -249,7 +249,7 @@ export class WaitingWorld {
             calls.map((name, i) => ({
               name,
               input: name.startsWith('agent__') ? { prompt: 'Help.' } : {},
-              id: `${turn}-${i}`,
+              callId: `${turn}-${i}`,
             })),
           )
         : reply('done');

@@ -1,10 +1,11 @@
 import { existsSync, readdirSync, readFileSync, rmSync } from 'node:fs';
-import { dirname } from 'node:path';
+import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { expect, test } from 'vitest';
 import { historiesOf, repeatedCalls } from '../../src/cli/demo/call-journal.ts';
 import { type Kill, Narrator } from '../../src/cli/demo/narrator.ts';
 import type { Output } from '../../src/cli/ui/output.ts';
+import { sqliteStore } from '../../src/store/sqlite/index.ts';
 import { isAlive } from '../fixtures/processes.ts';
 import { bin } from '../toolchain/programs.ts';
 import { emptyFolder, Pawl, pawl } from './pawl.ts';
@@ -19,6 +20,12 @@ interface DemoDocument {
     readonly steps: number;
     readonly underWay: readonly { readonly tool: string; readonly callId: string }[];
   }[];
+  readonly approval: {
+    readonly tool: string;
+    readonly callId: string;
+    readonly askedBy: number;
+    readonly approvedBy: number;
+  };
   readonly processes: readonly {
     readonly pid: number;
     readonly calls: readonly { readonly tool: string; readonly callId: string; readonly finished: boolean }[];
@@ -42,13 +49,14 @@ test.concurrent('the demo kills a run twice at work, resumes it, and repeats not
   expect(publishing?.underWay.map(({ tool }) => tool)).toEqual(['publish_report']);
   expect(demo.once).toEqual(publishing?.underWay.map(({ callId }) => callId));
 
-  const [first, second, third] = demo.processes;
-  expect(new Set(demo.processes.map(({ pid }) => pid)).size).toBe(3);
+  const [first, second, third, fourth] = demo.processes;
+  expect(new Set(demo.processes.map(({ pid }) => pid)).size).toBe(4);
   const cutOff = first?.calls.filter(({ finished }) => !finished).map(({ callId }) => callId) ?? [];
   expect(cutOff).toEqual(halfway?.underWay.map(({ callId }) => callId));
   expect(second?.calls.map(({ callId }) => callId)).toEqual(expect.arrayContaining(cutOff));
-  expect(second?.calls.filter(({ finished }) => !finished)).toMatchObject([{ tool: 'publish_report' }]);
-  expect(third?.calls).toEqual([]);
+  expect(second?.calls.filter(({ finished }) => !finished)).toEqual([]);
+  expect(third?.calls).toMatchObject([{ tool: 'publish_report', finished: false }]);
+  expect(fourth?.calls).toEqual([]);
 
   const files = readdirSync(docs, { recursive: true, withFileTypes: true }).filter((entry) => entry.isFile());
   const report = readFileSync(demo.report, 'utf8');
@@ -57,8 +65,30 @@ test.concurrent('the demo kills a run twice at work, resumes it, and repeats not
   rmSync(demo.folder, { recursive: true });
 });
 
+test.concurrent('the demo has an approval that outlives its process: another process approves, and the call begins once, after it (waiting 22)', async () => {
+  const { code, stdout } = await pawl(['demo', '--json'], { cwd: emptyFolder() });
+  expect(code).toBe(0);
+  const { approval, processes, once, folder }: DemoDocument = JSON.parse(stdout);
+  const [first, asking, publishing, last] = processes.map(({ pid }) => pid);
+  expect(approval).toMatchObject({
+    tool: 'publish_report',
+    askedBy: asking,
+    digest: expect.stringMatching(/^\w{64}$/),
+  });
+  expect([first, asking, publishing, last]).not.toContain(approval.approvedBy);
+  expect(isAlive(approval.askedBy)).toBe(false);
+  expect(once).toEqual([approval.callId]);
+  const calls = readFileSync(join(folder, 'demo/calls.jsonl'), 'utf8').trimEnd().split('\n');
+  const published = calls.map((line) => JSON.parse(line)).filter(({ callId }) => callId === approval.callId);
+  expect(published).toMatchObject([{ event: 'begun', tool: 'publish_report', pid: publishing }]);
+  const store = sqliteStore({ path: join(folder, 'runs.db') });
+  expect(await store.load('demo')).toBeNull();
+  await store.close();
+  rmSync(folder, { recursive: true });
+});
+
 test.skipIf(!hasTerminal)(
-  'the demo is about ten lines of 80 columns on a terminal, a once call that is not repeated among them',
+  'the demo is about twelve lines of 80 columns on a terminal, an approval and a once call that is not repeated among them (waiting 22)',
   async () => {
     const session = new TerminalSession([process.execPath, bin, 'demo'], { columns: 80, rows: 24, cwd: emptyFolder() });
     expect(await session.ended).toEqual({ code: 0, signal: null });
@@ -67,17 +97,18 @@ test.skipIf(!hasTerminal)(
     expect(
       lines.map((line) => line.replace(/pid \d+/g, 'pid').replace(/\b\d+ (files|calls|recorded)/g, 'n $1')),
     ).toEqual([
-      'An agent surveys n files. Its model is a small program; the kills are real.',
+      'An agent surveys n files; its model is a small program. Each step: --verbose',
       'Process 1 (pid) starts the run',
       expect.stringMatching(/^ {2}SIGKILL during .*add_note( ×\d+)? \(idempotent\).*; n recorded$/),
       'Process 2 (pid) resumes it',
+      '  publish_report waits for a person; process 2 is gone, no other has the run',
+      'Process 3 (pid) approves it; process 4 (pid) resumes it',
       '  SIGKILL during publish_report (once); n recorded',
-      'Process 3 (pid) resumes it again',
+      'Process 5 (pid) resumes it again',
       '  publish_report (once) is not repeated: its model gets "outcome unknown"',
       expect.stringMatching(/^The run ended ok: n calls; \d+ were cut off and ran again, as they may\.$/),
       'Recorded calls that ran again: 0. Once calls that ran twice: 0.',
       expect.stringMatching(/^Report: .*report\.md$/),
-      'Each step and each call: --verbose',
     ]);
     const report = /Report: (.*)/.exec(lines.join('\n'))?.[1] ?? '';
     expect(existsSync(report)).toBe(true);
@@ -101,9 +132,10 @@ test.concurrent('the demo tells with --verbose what ran where', async () => {
   const { code, stdout, stderr } = await pawl(['demo', '--verbose'], { cwd: emptyFolder() });
   expect(code).toBe(0);
   expect(stderr).toMatch(/\n {2}process 1 {2}step 1: list_files\n/);
-  expect(stderr).toMatch(/\n {2}add_note \S+ +cut off +done +-\n/);
-  expect(stderr).toMatch(/\n {2}list_files +done +- +-\n/);
-  expect(stderr).toMatch(/\n {2}publish_report +- +cut off +-\n/);
+  expect(stderr).toMatch(/\n {2}add_note \S+ +cut off +done +- +-\n/);
+  expect(stderr).toMatch(/\n {2}list_files +done +- +- +-\n/);
+  expect(stderr).toMatch(/\n {2}publish_report +- +- +cut off +-\n/);
+  expect(stderr).toMatch(/\n {2}process 2 {2}asked: Publish the report\? \(wait \w{12}\)\n/);
   const report = /Report: (.*)/.exec(stdout)?.[1] ?? '';
   expect(existsSync(report)).toBe(true);
   rmSync(dirname(dirname(report)), { recursive: true });

@@ -48,6 +48,8 @@ export const publishReport: Tool = defineTool({
   input: { type: 'object', properties: { markdown: text('The whole report in Markdown.') }, required: ['markdown'] },
   // What is published is published: a call whose outcome is unknown is not repeated.
   effect: 'once',
+  needsApproval: Boolean(process.env.SURVEY_APPROVAL),
+  approval: { prompt: () => 'Publish the report?' },
   execute: (input, context: ToolContext) =>
     journaled({ tool: 'publish_report', file: '' }, context, async () => ({
       report: await writeReport(await outputFolder(context), String(input.markdown)),

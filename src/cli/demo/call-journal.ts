@@ -20,7 +20,7 @@ export interface CallHistory {
   readonly processes: ReadonlyMap<number, boolean>;
   /** How often it was started. */
   readonly begun: number;
-  /** After which kill its result was in the store, counted from 0; undefined if after none. */
+  /** After which process its result was in the store, counted from 0; undefined if after none. */
   readonly recordedAt: number | undefined;
 }
 
@@ -51,8 +51,8 @@ export function recordedCalls({ messages, openStep }: RunCheckpoint): Set<string
 }
 
 /**
- * Returns the history of each tool call of the demo: the processes that ran it, and the kill after which it was recorded.
- * @param recordings what was stored after each kill
+ * Returns the history of each tool call of the demo: the processes that ran it, and the one after which it was recorded.
+ * @param recordings what was stored after each process but the last
  */
 export function historiesOf(lines: readonly CallLine[], recordings: readonly ReadonlySet<string>[]): CallHistory[] {
   const ids = [...new Set(lines.map(({ callId }) => callId))];
@@ -62,8 +62,8 @@ export function historiesOf(lines: readonly CallLine[], recordings: readonly Rea
     const hasFinished = (pid: number) => own.some((line) => line.event === 'finished' && line.pid === pid);
     const { tool = '', file = '' } = own[0] ?? {};
     const processes = new Map(begun.map(({ pid }) => [pid, hasFinished(pid)]));
-    const kill = recordings.findIndex((recorded) => recorded.has(callId));
-    return { callId, tool, file, processes, begun: begun.length, recordedAt: kill < 0 ? undefined : kill };
+    const process = recordings.findIndex((recorded) => recorded.has(callId));
+    return { callId, tool, file, processes, begun: begun.length, recordedAt: process < 0 ? undefined : process };
   });
 }
 

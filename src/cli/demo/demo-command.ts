@@ -3,22 +3,26 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
-import type { RunCheckpoint } from '../../index.ts';
+import type { ListedWait, RunCheckpoint } from '../../index.ts';
 import { sqliteStore } from '../../store/sqlite/index.ts';
 import type { Command } from '../command.ts';
+import { allWaits } from '../commands/waiting-command.ts';
+import { controlExecutor } from '../open/control-executor.ts';
+import { openExistingStore } from '../open/open-store.ts';
+import { findWaiting, pidOf } from '../open/stored-runs.ts';
 import { codeFile, packagePath } from '../own-package.ts';
 import { Interruption } from '../ui/ctrl-c.ts';
 import { exitCodes, Failure } from '../ui/failure.ts';
 import { type CallLine, historiesOf, readLines, recordedCalls, repeatedCalls, underWay } from './call-journal.ts';
 import { PawlProcess, type ProgressLine } from './child-process.ts';
-import { type DemoFacts, type Kill, Narrator } from './narrator.ts';
+import { type Approval, type DemoFacts, type Kill, Narrator } from './narrator.ts';
 
 const RUN_ID = 'demo';
 /** Long enough to watch, and to kill in the middle of a call. */
 const PAUSE_MS = 250;
 const POLL_MS = 5;
 
-/** Runs `pawl demo`: a run is killed twice and completes nevertheless. */
+/** Runs `pawl demo`: a run is killed twice, waits for an approval without a process, and completes nevertheless. */
 export const demoCommand: Command = async ({ args, output }) => {
   new Interruption(output);
   const stage = setUp();
@@ -26,17 +30,19 @@ export const demoCommand: Command = async ({ args, output }) => {
   narrator.opens(stage);
 
   const run = ['run', stage.agent, stage.docs, '--run-id', RUN_ID];
-  const kills = [
-    await struck({ stage, narrator, number: 1, args: run, isMoment: isHalfway(stage) }),
-    await struck({ stage, narrator, number: 2, args: ['resume', RUN_ID], isMoment: isPublished(stage) }),
-  ];
+  const halfway = await struck({ stage, narrator, number: 1, args: run, isMoment: isHalfway(stage) });
+  const rest = await rested(stage, narrator);
+  const approval = await approved(stage, narrator, rest);
+  const resume = ['resume', RUN_ID];
+  const publishing = await struck({ stage, narrator, number: 4, args: resume, isMoment: isPublished(stage) });
   const last = await finished(stage, narrator);
-  const pids = [...kills.map(({ pid }) => pid), last.pid];
-  const recordings = kills.map(({ record }) => recordedCalls(record));
+  const kills = [halfway, publishing];
+  const pids = [halfway, rest, publishing, last].map(({ pid }) => pid);
+  const recordings = [halfway, rest, publishing].map(({ record }) => recordedCalls(record));
   const histories = historiesOf(readLines(stage.journal), recordings);
   const once = new Set(kills.flatMap(({ record }) => onceCalls(record)));
   const repeated = repeatedCalls(histories, pids, once);
-  const facts: DemoFacts = { stage, pids, kills, histories, repeated, once, ...last.end };
+  const facts: DemoFacts = { stage, pids, kills, approval, histories, repeated, once, ...last.end };
   if (args.json) output.printJson(documentOf(facts), 2);
   else narrator.concludes(facts);
   return last.end.status === 'ok' && repeated.length === 0 ? exitCodes.ok : exitCodes.failed;
@@ -79,7 +85,12 @@ function setUp(): Stage {
     files: readdirSync(docs, { recursive: true, withFileTypes: true }).filter((entry) => entry.isFile()).length,
     agent,
     options: ['--store', store, '--json'],
-    env: { PAWL_STATE_HOME: join(folder, 'state'), SURVEY_OUT: folder, SURVEY_PAUSE_MS: String(PAUSE_MS) },
+    env: {
+      PAWL_STATE_HOME: join(folder, 'state'),
+      SURVEY_OUT: folder,
+      SURVEY_PAUSE_MS: String(PAUSE_MS),
+      SURVEY_APPROVAL: '1',
+    },
   };
 }
 
@@ -132,7 +143,7 @@ async function reached(child: PawlProcess, { journal }: Stage, isMoment: Moment)
     }
     if (child.isOver) {
       const complaint = await child.ended;
-      throw new Failure(`a process ended before it could be killed: ${complaint}`, { exitCode: exitCodes.failed });
+      throw broken(`a process ended before it could be killed: ${complaint}`);
     }
     await sleep(POLL_MS);
   }
@@ -142,7 +153,7 @@ async function loadRecord(path: string): Promise<RunCheckpoint> {
   const store = sqliteStore({ path });
   const record = await store.load(RUN_ID);
   await store.close();
-  if (!record) throw new Failure(`the killed run left no record in ${path}`, { exitCode: exitCodes.failed });
+  if (!record) throw broken(`the run left no record in ${path}`);
   return record;
 }
 
@@ -153,21 +164,86 @@ interface Last {
 
 /** The process that completes the run. */
 async function finished(stage: Stage, narrator: Narrator): Promise<Last> {
+  const { pid, last, complaints } = await resumed(stage, narrator, 5);
+  if (last?.type !== 'run.ended') throw broken(`the last process did not finish the run: ${complaints}`);
+  return { pid, end: { status: last.status ?? '', answer: last.output ?? '' } };
+}
+
+interface Resumed {
+  readonly pid: number;
+  readonly last: ProgressLine | undefined;
+  readonly complaints: string;
+}
+
+/** A process that resumes the run, and ends by itself. */
+async function resumed(stage: Stage, narrator: Narrator, number: number): Promise<Resumed> {
   let last: ProgressLine | undefined;
   const child = new PawlProcess(['resume', RUN_ID, ...stage.options], stage.env, (line) => {
-    narrator.hears(3, line);
+    narrator.hears(number, line);
     last = line;
   });
-  narrator.begins(3, child.pid);
+  narrator.begins(number, child.pid);
   const complaints = await child.ended;
-  if (last?.type !== 'run.ended') {
-    throw new Failure(`the last process did not finish the run: ${complaints}`, { exitCode: exitCodes.failed });
+  return { pid: child.pid, last, complaints };
+}
+
+/** An approval that a call waits for. */
+type CallWait = Extract<ListedWait, { kind: 'approval' }> & { readonly tool: string; readonly callId: string };
+
+interface Rest {
+  readonly pid: number;
+  readonly wait: CallWait;
+  /** The record in the store after the end of the process. */
+  readonly record: RunCheckpoint;
+}
+
+/** The process that ends because the run waits for an approval. */
+async function rested(stage: Stage, narrator: Narrator): Promise<Rest> {
+  const { pid, last, complaints } = await resumed(stage, narrator, 2);
+  if (last?.type !== 'run.waiting') throw broken(`the run does not wait for an approval: ${complaints}`);
+  const { wait, owner } = await listed(stage);
+  if (!wait || !isOfCall(wait)) throw broken('the store does not list the approval that the run waits for');
+  if (owner !== undefined) throw broken(`process ${owner} has the run that waits`);
+  if (readLines(stage.journal).some(({ callId }) => callId === wait.callId)) {
+    throw broken(`${wait.tool} began before its approval`);
   }
-  return { pid: child.pid, end: { status: last.status ?? '', answer: last.output ?? '' } };
+  narrator.rests(2, wait);
+  return { pid, wait, record: await loadRecord(stage.store) };
+}
+
+function isOfCall(wait: ListedWait): wait is CallWait {
+  return wait.kind === 'approval' && wait.tool !== undefined && wait.callId !== undefined;
+}
+
+/** What `pawl waiting` lists, read in this process, and the process that has the run. */
+async function listed({ store: path }: Stage) {
+  const store = await openExistingStore(path);
+  const { value: wait } = await allWaits(controlExecutor(store), RUN_ID).next();
+  const owner = pidOf(await findWaiting(store, RUN_ID));
+  await store.close();
+  return { wait, owner };
+}
+
+/** The process that approves the call. It does not run the agent. */
+async function approved(stage: Stage, narrator: Narrator, { pid, wait }: Rest): Promise<Approval> {
+  const { id, tool, callId, digest } = wait;
+  let state: string | undefined;
+  const args = ['approve', RUN_ID, id, '--digest', digest, '--by', 'demo', ...stage.options];
+  const child = new PawlProcess(args, stage.env, ({ status }) => {
+    state = status;
+  });
+  const complaints = await child.ended;
+  if (state !== 'sent') throw broken(`the approval was not recorded: ${complaints}`);
+  narrator.approves(3, child.pid);
+  return { waitId: id, tool, callId, digest, askedBy: pid, approvedBy: child.pid };
+}
+
+function broken(message: string): Failure {
+  return new Failure(message, { exitCode: exitCodes.failed });
 }
 
 /** What `pawl demo --json` prints. */
-function documentOf({ stage, pids, kills, histories, repeated, once, status, answer }: DemoFacts) {
+function documentOf({ stage, pids, kills, approval, histories, repeated, once, status, answer }: DemoFacts) {
   const calls = (pid: number) =>
     histories.flatMap(({ tool, file, callId, processes }) => {
       const finished = processes.get(pid);
@@ -186,6 +262,7 @@ function documentOf({ stage, pids, kills, histories, repeated, once, status, ans
       steps: record.iteration,
       underWay: cutOff.map(({ tool, file, callId }) => ({ tool, file, callId })),
     })),
+    approval,
     processes: pids.map((pid) => ({ pid, calls: calls(pid) })),
     recorded: histories.filter(({ recordedAt }) => recordedAt !== undefined).length,
     once: [...once],

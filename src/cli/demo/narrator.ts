@@ -13,12 +13,25 @@ export interface Kill {
   readonly record: RunCheckpoint;
 }
 
+/** A call that waited for an approval while no process had its run. */
+export interface Approval {
+  readonly waitId: string;
+  readonly tool: string;
+  readonly callId: string;
+  readonly digest: string;
+  /** The process that ended because the run waits. */
+  readonly askedBy: number;
+  /** The process that approved the call. */
+  readonly approvedBy: number;
+}
+
 /** The results of a demo. */
 export interface DemoFacts {
   readonly stage: { readonly folder: string; readonly store: string; readonly report: string };
-  /** Of the processes, in order. */
+  /** Of the processes that had the run, in order. */
   readonly pids: readonly number[];
   readonly kills: readonly Kill[];
+  readonly approval: Approval;
   readonly histories: readonly CallHistory[];
   readonly repeated: readonly CallHistory[];
   /** Ids of the `once` calls that a kill interrupted. */
@@ -27,13 +40,15 @@ export interface DemoFacts {
   readonly answer: string;
 }
 
-const NAMES = ['starts the run', 'resumes it', 'resumes it again'];
+const NAMES = ['starts the run', 'resumes it', 'approves it', 'resumes it', 'resumes it again'];
 
-/** Prints what happens in the demo: about ten lines, or with --verbose each step and each call. */
+/** Prints what happens in the demo: about twelve lines, or with --verbose each step and each call. */
 export class Narrator {
   readonly #output: Output;
   readonly #isSilent: boolean;
   readonly #isVerbose: boolean;
+  /** What the next process shares a line with. */
+  #before = '';
 
   constructor(output: Output, { isSilent, isVerbose }: { readonly isSilent: boolean; readonly isVerbose: boolean }) {
     this.#output = output;
@@ -42,12 +57,27 @@ export class Narrator {
   }
 
   opens({ docs, files, folder }: { docs: string; files: number; folder: string }): void {
-    this.#say(`An agent surveys ${count(files, 'file')}. Its model is a small program; the kills are real.`);
+    const more = this.#isVerbose ? 'The kills are real.' : 'Each step: --verbose';
+    this.#say(`An agent surveys ${count(files, 'file')}; its model is a small program. ${more}`);
     this.#detail(`It surveys ${docs}, and everything it writes is in ${folder}`);
   }
 
   begins(process: number, pid: number): void {
-    this.#say(`${this.#output.paint('bold', `Process ${process}`)} (pid ${pid}) ${NAMES[process - 1]}`);
+    const name = this.#output.paint('bold', `${this.#before ? 'process' : 'Process'} ${process}`);
+    this.#say(`${this.#before}${name} (pid ${pid}) ${NAMES[process - 1]}`);
+    this.#before = '';
+  }
+
+  rests(process: number, { id, tool, prompt }: { id: string; tool: string; prompt?: string }): void {
+    if (!this.#isSilent) this.#output.show('');
+    this.#say(
+      this.#output.paint('yellow', `  ${tool} waits for a person; process ${process} is gone, no other has the run`),
+    );
+    this.#detail(`  process ${process}  asked: ${prompt ?? ''} (wait ${id.slice(0, 12)})`);
+  }
+
+  approves(process: number, pid: number): void {
+    this.#before = `${this.#output.paint('bold', `Process ${process}`)} (pid ${pid}) ${NAMES[process - 1]}; `;
   }
 
   hears(process: number, line: ProgressLine): void {
@@ -89,7 +119,6 @@ export class Narrator {
     );
     this.#output.print(`Report: ${stage.report}`);
     if (repeated.length > 0) this.#say(this.#output.paint('red', `Ran again: ${repeated.map(nameOf).join(', ')}`));
-    if (!this.#isVerbose) this.#say('Each step and each call: --verbose');
   }
 
   #tellTable(histories: readonly CallHistory[], pids: readonly number[]): void {

@@ -83,7 +83,7 @@ Commands:
   prune                         delete expired results, and records on request
   stats                         totals of the runs in an audit, by day, agent or caller
   ask <prompt>                  ask several models at once; then ask show, diff, apply <model>, rewind
-  demo                          kill a run with SIGKILL twice, resume it, and show what ran again
+  demo                          kill a run with SIGKILL twice, approve a call, and show what ran again
 
 Options:
   --store <store>  where runs are recorded; else $PAWL_STORE, else .pawl/runs.db. A SQLite file; a folder of plain files (a
@@ -239,8 +239,9 @@ const demo = `Usage: pawl demo [options]
 
 Surveys the documents of this package with the example agent (its model is a small program, not a language model). Kills it
 with SIGKILL twice: during idempotent calls, which run again with the same keys, and during a once call, which is not
-repeated. A third process completes the run. All of it happens in a temporary folder. Exit code 1 means that a recorded
-call, or a once call, ran again.
+repeated. Before it starts, this call waits for an approval: its process ends, and another process approves it. All of it
+happens in a temporary folder. Exit code 1 means that a recorded call, or a once call, ran again, or that a call started
+before its approval.
 
 Options:
   --verbose        each step, and for each call in which process it ran

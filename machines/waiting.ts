@@ -34,7 +34,9 @@ export function startJudged(context: RunContext, opened: Progress, enqueue: Enqu
   if (!judgements) return void startTools(context, opened, { enqueue, also });
   const judged = judge(opened, judgements);
   const waits = judgements.flatMap((each) => (each.verdict === 'ask' ? [each.wait] : []));
-  const denied = new Set(judgements.flatMap(({ verdict, callId }) => (verdict === 'deny' ? [callId] : [])));
+  const denied = new Set(
+    judgements.flatMap(({ verdict, callId }) => (verdict === 'deny' || verdict === 'unfit' ? [callId] : [])),
+  );
   announceRefused(judged, enqueue, ({ callId }) => denied.has(callId));
   const boundary = startTools(context, judged, {
     enqueue,

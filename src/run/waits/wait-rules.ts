@@ -16,6 +16,8 @@ import type { Allowed, HowAnswered, Person, SettledWait, Vote, Wait, Waiting } f
 export type Judgement =
   | { readonly callId: string; readonly verdict: 'run'; readonly allowed?: Allowed }
   | { readonly callId: string; readonly verdict: 'deny'; readonly reason: string }
+  /** It can never run: no tool has its name, or its input does not fit. The model reads why. */
+  | { readonly callId: string; readonly verdict: 'unfit'; readonly error: string }
   | { readonly callId: string; readonly verdict: 'ask'; readonly wait: Wait };
 
 /** An answer to a wait, or its expiry, as the owner of the run accepted it: checked, and redaction would not change it. */
@@ -106,10 +108,15 @@ export function judge(progress: Progress, judgements: readonly Judgement[]): Pro
     const judgement = byCall.get(call.callId);
     if (call.state !== 'planned' || !judgement || judgement.verdict === 'ask') return call;
     if (judgement.verdict === 'deny') return deniedCall(call, judgement.reason);
+    if (judgement.verdict === 'unfit') return unfitCall(call, judgement.error);
     return judgement.allowed ? { ...call, allowed: judgement.allowed } : call;
   });
   const waits = judgements.flatMap((judgement) => (judgement.verdict === 'ask' ? [judgement.wait] : []));
   return openWaits({ ...progress, openStep: judged }, waits);
+}
+
+function unfitCall(call: OpenCall, error: string): OpenCall {
+  return { ...call, state: 'done', result: { type: 'error-text', value: error } };
 }
 
 function deniedCall(call: OpenCall, reason: string): OpenCall {

@@ -307,6 +307,17 @@ test.for<[string, object, string]>([
   }
 });
 
+test('a call whose input does not fit when it is judged never runs, although it would fit at its start (waiting 1)', async () => {
+  const paid: unknown[] = [];
+  const refused = () => ({ issues: [{ message: 'there is no such order' }] });
+  const desk = deskOf({ tools: [unsteadyTool(refused, paid, { rules: { needsApproval: true } })] });
+  const { run } = await desk.begin();
+  const { status, messages } = await run.result;
+  expect(status).toBe('ok');
+  expect(paid).toEqual([]);
+  expect(JSON.stringify(messages)).toContain('there is no such order');
+});
+
 /** A tool whose input schema fails at its first check, as one that asks a database. */
 function unsteadyTool(fails: () => unknown, paid: unknown[], { rules = {} }: { rules?: object }): Tool {
   let checks = 0;

@@ -43,8 +43,14 @@ export async function judgeCall(run: ActiveRun, candidate: Candidate): Promise<J
   const { callId } = call;
   const runs = { callId, verdict: 'run' } as const;
   const input = tool && (await checkedInput(run, tool, call));
-  // A call that cannot run needs no person: its error tells the model why.
-  if (!tool || !input) return runs;
+  // A call that cannot run needs no person. It has its error now: at its start the input might fit, or the tool be there, and no
+  // rule would have seen it.
+  if (!tool || !input)
+    return { callId, verdict: 'unfit', error: `there is no tool named ${JSON.stringify(call.name)}` };
+  if (input !== 'unchecked' && 'problem' in input) {
+    const error = `invalid input for tool "${tool.name}": ${input.problem}`;
+    return isJudged(run, tool) ? { callId, verdict: 'unfit', error } : runs;
+  }
   // A call whose input cannot be checked now may run later: no rule has seen it then, so a person must.
   if (input === 'unchecked') {
     if (!isJudged(run, tool)) return runs;
@@ -64,17 +70,19 @@ function reasonOf(said: string): string {
   return said.slice(0, MAX_REASON_CHARS).toWellFormed();
 }
 
-/** The input as the tool would get it; undefined for one that does not fit. @throws the error of the schema */
+/** The input as the tool would get it, or what is wrong with it. @throws the error of the schema */
 async function validInput(
   run: ActiveRun,
   tool: Tool,
   call: OpenCall,
-): Promise<{ readonly value: unknown } | undefined> {
-  if (prototypeKeyIn(call.input) !== undefined) return undefined;
-  if (typeof call.input === 'string' && tool.input.jsonSchema.type !== 'string') return undefined;
+): Promise<{ readonly value: unknown } | { readonly problem: string }> {
+  const key = prototypeKeyIn(call.input);
+  if (key !== undefined) return { problem: `it holds the key ${key}, which no tool takes; leave it out` };
+  if (typeof call.input === 'string' && tool.input.jsonSchema.type !== 'string')
+    return { problem: 'the arguments are not valid JSON' };
   const validate = () => tool.input.validate(call.input);
   const validation = await bounded(run, `the input schema of tool ${tool.name}`, validate);
-  return validation.ok ? { value: validation.value } : undefined;
+  return validation.ok ? { value: validation.value } : { problem: validation.message };
 }
 
 /** The input as the tool would get it; `unchecked` if its schema threw or did not answer in time. Never rejects. */
@@ -186,7 +194,7 @@ export function approvalWait(run: ActiveRun, { progress, call, tool, ...checked 
 export async function approvalAgain(run: ActiveRun, candidate: Candidate): Promise<Wait | undefined> {
   const { call, tool } = candidate;
   const input = tool && (await checkedInput(run, tool, call));
-  if (!tool || !input) return undefined;
+  if (!tool || !input || (input !== 'unchecked' && 'problem' in input)) return undefined;
   return approvalWait(run, input === 'unchecked' ? { ...candidate, tool } : { ...candidate, tool, input: input.value });
 }
 

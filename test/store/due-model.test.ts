@@ -142,6 +142,9 @@ describe.for([
         const stores = open(clock);
         const real = world(stores);
         try {
+          // A SQLite store removes the released leases of runs without a record at its first grant: not in the middle of a story.
+          for (const store of stores) await store.claim('first', 'host', 1);
+          await memory.claim('first', 'host', 1);
           for (const [i, each] of story.entries()) {
             if (each.does === 'pass') await clock.advance(10);
             const [given, expected] = [await answer(real, each, clock), await answer(model, each, clock)];

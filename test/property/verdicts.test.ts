@@ -55,6 +55,28 @@ const stories = fc.record({
   onUnknownOutcome: fc.constantFrom('park' as const, 'tell-model' as const),
 });
 
+const plain: Plan = {
+  ...{ agentId: 'worker', above: undefined, parked: undefined, attempts: 0, isCallOpen: false, arePhasesOthers: false },
+  ...{ owner: 'none', waits: 'none', damage: 'none' },
+};
+
+/** Two stores with a run for each row of the verdict: a random draw may miss one. */
+const ofEachKind = [
+  [
+    ...[plain, { ...plain, above: 99 }, { ...plain, above: 0 }, { ...plain, agentId: 'stranger' }],
+    ...[
+      { ...plain, parked: 'PARKED' },
+      { ...plain, owner: 'living' },
+      { ...plain, waits: 'rests' },
+    ],
+  ],
+  [
+    { ...plain, damage: 'migrate' },
+    { ...plain, damage: 'listed' },
+    { ...plain, damage: 'unlisted' },
+  ],
+].map((runs) => [{ runs: runs as readonly Plan[], maxAttempts: 3, onUnknownOutcome: 'tell-model' as const }] as const);
+
 const idOf = (i: number) => `r${i}`;
 const usual = { version: 2, iteration: 1, revision: 1, usage: noUsage, updatedAt: 1 } as const;
 const noMeta = { callerId: '', channelId: '', guildId: '', modelTier: 'fast', prompt: 'Go.' };
@@ -251,7 +273,7 @@ test('what `diagnose` says of a run is what `recover` then does, in the same wor
       }
       await host.executor.shutdown();
     }),
-    { numRuns: STORES, seed, endOnFailure: false },
+    { numRuns: STORES, seed, endOnFailure: false, examples: ofEachKind as never },
   );
   const pairs = [
     'resumes resumed',

@@ -12,7 +12,7 @@ import { toolOf, until } from '../fixtures/host.ts';
 import { modelAt } from '../model/provider-server.ts';
 import { torture } from './random.ts';
 
-const RUNS = 30;
+const RUNS = torture > 1 ? 100 : 30;
 /** The tool calls of a run, before its answer. */
 const CALLS = 10;
 const [OUTAGE_MS, SPEED] = torture > 1 ? [20_000, 1] : [3_000, 60];

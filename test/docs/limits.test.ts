@@ -12,7 +12,7 @@ const inner = new Set([
   // What is kept open or remembered, and is found again at a cost.
   ...['MAX_ANSWERED', 'MAX_DELIVERED', 'MAX_KEPT', 'MAX_RUNS', 'MAX_SETTLED', 'MAX_STUCK', 'MAX_SUPERSEDED_SHARE'],
   // Pauses and measurements.
-  ...['MAX_MS', 'MAX_PAUSE_MS', 'MOST_ERROR'],
+  ...['MAX_MS', 'MAX_PAUSE_MS', 'MAX_TRIES', 'MOST_ERROR'],
   // How much of an error, a value or a run is looked at or printed for a person.
   ...['MAX_ABOVE', 'MAX_COMPARED_ISSUES', 'MAX_DAMAGE', 'MAX_VISITED', 'MAX_WHY', 'MAX_WITH_ALL_ISSUES', 'MOST_BYTES'],
   ...['MOST_COMMANDS', 'MOST_DESCENDANTS'],

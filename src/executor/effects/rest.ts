@@ -1,6 +1,7 @@
 import type { Rested } from '../../../machines/context.ts';
 import { stateOf } from '../../record/state.ts';
 import type { Progress } from '../../run/progress.ts';
+import { earliest } from '../../run/waits/wait-rules.ts';
 import type { Claim, DueStore, LeaveOptions } from '../../store/port.ts';
 import { type Backoff, backoffMs } from '../../values/backoff.ts';
 import { hasCode, toErrorData } from '../../values/error-data.ts';
@@ -127,8 +128,7 @@ async function dueAtOf(run: ActiveRun, { waiting, commands }: Progress): Promise
     sent.filter(({ command }) => !commands.includes(command.id)),
     run.services.config.clock.now(),
   );
-  const times = [waiting?.wakeAt, soon].filter((time) => time !== undefined);
-  return times.length > 0 ? Math.min(...times) : undefined;
+  return earliest([waiting?.wakeAt, soon]);
 }
 
 /** From now on the record belongs to the next process that takes it up. */

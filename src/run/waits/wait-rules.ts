@@ -162,8 +162,16 @@ function heldCall(call: OpenCall): OpenCall {
 }
 
 function withWaits({ settled }: Waiting, waits: readonly Wait[]): Waiting {
-  const times = waits.flatMap(({ dueAt }) => dueAt ?? []);
-  return { waits, ...(times.length > 0 ? { wakeAt: Math.min(...times) } : {}), settled };
+  const wakeAt = earliest(waits.map(({ dueAt }) => dueAt));
+  return { waits, ...(wakeAt === undefined ? {} : { wakeAt }), settled };
+}
+
+/** Returns the first of some times; undefined if there is none. A run may have thousands of waits. */
+export function earliest(times: readonly (number | undefined)[]): number | undefined {
+  return times.reduce(
+    (first, time) => (time === undefined || (first !== undefined && first <= time) ? first : time),
+    undefined,
+  );
 }
 
 /**

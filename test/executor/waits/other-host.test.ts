@@ -1,6 +1,7 @@
 import { createExecutor, defineAgent, defineTool, memoryStore } from 'pawl';
 import { callTool, reply, scriptedModel, testClock } from 'pawl/testing';
 import { expect, test } from 'vitest';
+import { deskOf, notedStore } from '../../fixtures/approval-desk.ts';
 import { settle } from '../../fixtures/host.ts';
 
 const DUE_MS = 1_000;
@@ -44,4 +45,27 @@ test('a call that is approved on a host that takes up no runs starts on another 
   }
   expect(startedAt).toHaveLength(1);
   expect((startedAt[0] ?? 0) - approvedAt).toBeLessThanOrEqual(DUE_MS + CONTROL_MS);
+});
+
+test('a store that refuses each leave does not hold up the start of a run that rests: it waits in the process (waiting 16, 20)', async () => {
+  const inner = memoryStore();
+  const first = deskOf({ noted: { ...notedStore(testClock(1_000_000)), store: inner } });
+  await first.begin();
+  await first.linger();
+  const record = await inner.load('r');
+  expect(record?.waiting?.waits).toHaveLength(1);
+  let asked = 0;
+  const refusing = {
+    ...inner,
+    leave: async () => {
+      asked += 1;
+      if (asked > 1_000) throw new Error('asked without end');
+      return false;
+    },
+  };
+  const second = deskOf({ noted: { ...notedStore(testClock(1_000_000)), store: refusing } });
+  const run = await second.start({ runId: 'r' });
+  expect(run.actor.getSnapshot().hasTag('waiting')).toBe(true);
+  expect(asked).toBeLessThan(10);
+  await second.executor.shutdown();
 });

@@ -1,13 +1,16 @@
 import type { RunCheckpoint, RunHead } from '../../../record/checkpoint.ts';
 import { parseCommand, type SentCommand } from '../../../run/command.ts';
 import { topicOf } from '../../../run/identity.ts';
-import { isAtRest, withoutLostWaits } from '../../../run/waits/wait-rules.ts';
+import { earliest, isAtRest, withoutLostWaits } from '../../../run/waits/wait-rules.ts';
 import { type DueStore, isDue, isEvents } from '../../../store/port.ts';
 import { forgetClaim, uncounted } from '../acquire.ts';
 import type { ActiveRun } from '../active-run.ts';
 
 /** A command that only a newer version reads may bring a process of it: until then the run looks again after this time, ms. */
 const UNREAD_MS = 30_000;
+
+/** A command may come between each read of the inbox and its `leave`; a host's own store may refuse without a reason. */
+const MAX_TRIES = 5;
 
 /**
  * Gives an acquired run back to its store if nothing has changed since it rests: no answer, no time that is over. Such a start
@@ -20,11 +23,11 @@ export async function restAgain(run: ActiveRun, record: RunCheckpoint): Promise<
   const { waits = [] } = record.waiting ?? {};
   await expectEvents(run, withoutLostWaits(record));
   const isOver = (dueAt: number | undefined) => dueAt !== undefined && dueAt <= clock.now();
-  for (;;) {
+  for (let tries = 0; tries < MAX_TRIES; tries++) {
     const sent = await store.inbox({ runId: run.runId });
     const kinds = sent.map(kindOf);
     if (kinds.some(isNews) || waits.some(({ dueAt }) => isOver(dueAt)) || run.options.signal?.aborted) return false;
-    const leaving = leave(run, store, { sent, wakeAt: record.waiting?.wakeAt, isUnread: kinds.includes('unknown') });
+    const leaving = leave(run, store, { sent, wakeAt: record.waiting?.wakeAt });
     run.life.leaving = leaving;
     const hasLeft = await leaving.finally(() => {
       run.life.leaving = undefined;
@@ -32,6 +35,8 @@ export async function restAgain(run: ActiveRun, record: RunCheckpoint): Promise<
     run.life.isResting = hasLeft;
     if (hasLeft) return true;
   }
+  // The run waits in this process, which tries again with pauses.
+  return false;
 }
 
 /** Returns when a run looks again that leaves these commands unread; undefined if they are none, or damaged. Wall clock, ms. */
@@ -80,18 +85,15 @@ function kindOf({ command }: SentCommand): string {
 interface Leaving {
   readonly sent: readonly SentCommand[];
   readonly wakeAt: number | undefined;
-  readonly isUnread: boolean;
 }
 
-async function leave(run: ActiveRun, store: DueStore, { sent, wakeAt, isUnread }: Leaving): Promise<boolean> {
+async function leave(run: ActiveRun, store: DueStore, { sent, wakeAt }: Leaving): Promise<boolean> {
   const { claim, services } = run;
   if (!claim) return false;
   const readUpTo = sent.reduce((most, { seq = 0 }) => Math.max(most, seq), 0);
-  const soon = isUnread ? services.config.clock.now() + UNREAD_MS : undefined;
-  const times = [wakeAt, soon].filter((time) => time !== undefined);
+  const dueAt = earliest([wakeAt, unreadDueAt(sent, services.config.clock.now())]);
   const since = services.leases.drop(run);
-  const dueAt = times.length > 0 ? { dueAt: Math.min(...times) } : {};
-  const left = await store.leave(claim, { readUpTo, ...uncounted(run), ...dueAt });
+  const left = await store.leave(claim, { readUpTo, ...uncounted(run), dueAt });
   if (left) forgetClaim(run);
   else services.leases.keep(run, since ?? services.config.clock.monotonic());
   return left;

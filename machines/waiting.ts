@@ -23,7 +23,6 @@ export function judgeInputOf(
 
 export type GivenAnswer = Extract<RunMachineEvent, { type: 'wait.answer' }>;
 
-/** Returns the context after the model has answered again: its outage is over. */
 /**
  * Opens the step of a reply after its calls were judged. Calls that a person has to approve wait; one save has the message,
  * the calls and the waits.
@@ -56,8 +55,10 @@ export function keepOutage(context: RunContext, answer: ModelAnswer, enqueue: En
   enqueue.emit({ type: 'waits.opened', waits: [answer.wait], boundary });
 }
 
-/** Returns the context of a run that is parked for this error. */
-/** The run stops with its record parked. An outage ends with it: after `unpark` the run asks its model as if for the first time. */
+/**
+ * Returns the context of a run that stops with its record parked for this error. An outage ends with it: after `unpark` the run
+ * asks its model as if for the first time.
+ */
 export function parked({ progress }: RunContext, why: ErrorData): Partial<RunContext> {
   const { code, message: reason } = why;
   const error = toErrorData(new RunParkedError(`run ${progress.meta.runId} is parked: ${reason}`, { cause: why }));

@@ -34,8 +34,8 @@ export type AnswerOf<Schema, Option = JsonValue> = Schema extends undefined ? Op
  * run. When the wait is over, `execute` runs again from its beginning, also in the same process. Waits that are over return
  * their recorded values at once; all other code runs again. So code before a wait must be harmless to repeat.
  *
- * A call has one open wait at a time: two requests at the same time end the call with an error. A call asks for the same things in the same order each time it runs: another kind of wait,
- * or another event name, throws WAIT_CHANGED. A tool with `effect: 'once'` may wait once, before it awaits anything else;
+ * A call has one open wait at a time: two requests at the same time end the call with an error. A call asks for the same
+ * things in the same order each time it runs: another kind of wait, or another event name, throws WAIT_CHANGED. A tool with `effect: 'once'` may wait once, before it awaits anything else;
  * later waits throw WAIT_AFTER_EFFECT. One call may have 1,000 waits.
  */
 export interface CallWaits {

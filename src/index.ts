@@ -65,6 +65,7 @@ export type { AnswerState } from './executor/lifecycle/answer-wait.ts';
 export type { ApproveOptions, RunControl } from './executor/lifecycle/control.ts';
 export { type DiagnoseOptions, diagnose, type RunDiagnosis } from './executor/lifecycle/diagnose.ts';
 export { createExecutor, type Executor } from './executor/lifecycle/executor.ts';
+export type { EndedRunLine, FindRunOptions, FoundRun } from './executor/lifecycle/find-run.ts';
 export type {
   ListCursor,
   ListedRun,

@@ -2,6 +2,7 @@ import type { Labels, ParentCall, RunCheckpointMeta } from '../run/request.ts';
 import type { Wait } from '../run/waits/wait.ts';
 import { toErrorData } from '../values/error-data.ts';
 import type { JsonValue } from '../values/json.ts';
+import type { Spend, Usage } from '../values/usage.ts';
 import type { RunHead } from './checkpoint.ts';
 import { parentOf } from './identify.ts';
 
@@ -31,6 +32,10 @@ export type InterruptedRun =
       readonly parent?: ParentCall;
       /** Absent = none. */
       readonly labels?: Labels;
+      /** Tokens of all its model calls so far; absent in a list of a host's own store. */
+      readonly usage?: Usage;
+      /** The cost so far as a budget counts it; absent without a budget. */
+      readonly spend?: Spend;
       /** The open waits of a run with the status `waiting`. */
       readonly waits?: readonly OpenWait[];
       /** When a resting run continues, wall clock, ms; absent = when a command comes, or unknown to the store. */
@@ -68,6 +73,8 @@ export function interruptedRun(head: RunHead, owner?: string, dueAt?: number): I
     attempts: head.attempts ?? 0,
     ...(parent ? { parent } : {}),
     ...(head.labels ? { labels: head.labels } : {}),
+    usage: head.usage,
+    ...(head.spend ? { spend: head.spend } : {}),
     ...(owner === undefined ? {} : { owner }),
     ...(isWaiting ? { waits } : {}),
     ...(dueAt === undefined ? {} : { dueAt }),

@@ -23,6 +23,7 @@ import { Services } from '../services/executor-services.ts';
 import type { Registry, RunSummary } from '../services/registry.ts';
 import { endChild } from './cancel-stored.ts';
 import { controlOf, type RunControl } from './control.ts';
+import { type FindRunOptions, type FoundRun, findRun } from './find-run.ts';
 import { type ListedRun, type ListRunsOptions, listRuns } from './list-runs.ts';
 import { type ListedWait, type ListWaitsOptions, listWaits } from './list-waits.ts';
 import { park, unpark } from './parking.ts';
@@ -42,6 +43,15 @@ export interface Executor {
   logic<Data>(agent: Agent<Data>): RunLogic<Data>;
   /** The handle of a live run, or of one of the last 1,000 that ended. */
   get(runId: string): Run | EndedRun | undefined;
+  /**
+   * What is known of one run, in any process: a line as in `list`, or how it ended while its record or outcome is kept. It reads
+   * the whole record of a stored run.
+   * @param options.owner whether to ask who works on it; without, a run that is live in another process looks `interrupted`
+   * @returns null if there is no such run, or not any more
+   * @throws {CheckpointCorruptError} or another error of the store, if its record cannot be read @throws {InvalidRunIdError}
+   * @example if ((await executor.find(runId))?.status === 'ended') return;
+   */
+  find(runId: string, options?: FindRunOptions): Promise<FoundRun | null>;
   /**
    * A page of runs: first those that are live in this process, by id, then those of the store, by the time of their last
    * record: live in another process, interrupted, waiting, parked, and unreadable records. The list is not a snapshot: a run that moves
@@ -151,6 +161,7 @@ export function createExecutor(options: ExecutorOptions): Executor {
         readable('the agent of logic', () => agentFrom(agent, 'logic needs')),
       ) as RunLogic<Data>,
     get: (runId) => handleFor(registry, runId),
+    find: async (runId, findOptions = {}) => findRun(services, checkRunId(runId), findOptions),
     list: (listOptions = {}) => listRuns(services, listOptions),
     runs: registry.runs,
     run$: (runId) => registry.atomOf(runId),

@@ -1,8 +1,11 @@
-import type { InterruptedRun } from '../../record/interrupted.ts';
+import { type InterruptedRun, type OpenWait, openWaitsIn } from '../../record/interrupted.ts';
 import { listedStatus } from '../../record/listed-status.ts';
-import { type Labels, labelsOf, type RunCheckpointMeta } from '../../run/request.ts';
+import { type Labels, labelsOf, type ParentCall, type RunCheckpointMeta } from '../../run/request.ts';
 import type { ListedStatus } from '../../run/result.ts';
+import { redactWait } from '../../run/waits/wait.ts';
 import { checkKeys, type KnownKeys, kindOf } from '../../values/known-options.ts';
+import type { Spend } from '../../values/usage.ts';
+import { metaFor } from '../host/request.ts';
 import type { ActiveRun, ExecutorServices } from '../run/active-run.ts';
 import type { RunSummary } from '../services/registry.ts';
 import { allListed } from './stored-run-pages.ts';
@@ -10,6 +13,13 @@ import { allListed } from './stored-run-pages.ts';
 /** A run that is live in this process. */
 export type LiveRunLine = RunSummary & {
   readonly status: 'live';
+  readonly meta: RunCheckpointMeta;
+  /** The call that began the run; absent = a host did. */
+  readonly parent?: ParentCall;
+  /** Its open waits; absent = none. */
+  readonly waits?: readonly OpenWait[];
+  /** The cost so far as a budget counts it; absent without a budget. */
+  readonly spend?: Spend;
   readonly owner?: undefined;
   readonly updatedAt?: undefined;
 };
@@ -44,11 +54,20 @@ export interface ListRunsOptions {
   readonly status?: ListedStatus | readonly ListedStatus[];
   /** Only runs of this agent. An unreadable record has none. */
   readonly agentId?: string;
+  /** Only runs of this caller (`invocation.callerId`). An unreadable record has none. */
+  readonly callerId?: string;
   /** Only runs that have all of these. An unreadable record has none. */
   readonly labels?: Labels;
 }
 
-const optionKeys: KnownKeys<ListRunsOptions> = { limit: true, after: true, status: true, agentId: true, labels: true };
+const optionKeys: KnownKeys<ListRunsOptions> = {
+  limit: true,
+  after: true,
+  status: true,
+  agentId: true,
+  callerId: true,
+  labels: true,
+};
 const USUAL_LIMIT = 1_000;
 
 /**
@@ -79,11 +98,41 @@ function liveHere({ registry }: ExecutorServices, after = ''): ListedRun[] {
     .all()
     .filter((run) => run.runId > after && isLive(run))
     .sort((a, b) => (a.runId < b.runId ? -1 : 1))
-    .map(({ summary }) => ({ ...summary, status: 'live' }));
+    .map(liveLine);
 }
 
-/** A start that was refused, or answered with a kept result, has its place until its result settles; but it is not a run. */
-function isLive(run: ActiveRun | undefined): boolean {
+/** Returns the entry of a run that is live in this process, in `executor.list`. Its texts are redacted as in its record. */
+export function liveLine(run: ActiveRun): LiveRunLine {
+  const { agent, seed, services, progress, redaction } = run;
+  const meta = progress?.meta ?? metaFor(agent, seed.request, agent.modelTier ?? services.config.defaults.modelTier);
+  const parent = run.parent ?? seed.request.parent;
+  const waits = progress?.waiting ? openWaitsIn(progress) : [];
+  const shown = redaction?.records;
+  return {
+    ...run.summary,
+    status: 'live',
+    meta: shown ? { ...meta, prompt: shown.text(meta.prompt) } : meta,
+    ...(parent ? { parent } : {}),
+    ...(progress?.spend ? { spend: progress.spend } : {}),
+    ...(waits.length > 0 ? { waits: shown ? redactedWaits(waits, shown) : waits } : {}),
+  };
+}
+
+/** Returns open waits without their secrets, the inputs of their calls included. */
+export function redactedWaits(waits: readonly OpenWait[], by: RecordRedactor): readonly OpenWait[] {
+  return waits.map((wait) => ({
+    ...redactWait(wait, by),
+    ...(wait.input === undefined ? {} : { input: by.json(wait.input) }),
+  }));
+}
+
+type RecordRedactor = NonNullable<ActiveRun['redaction']>['records'];
+
+/**
+ * Returns whether a run of the registry is live. A start that was refused, or answered with a kept result, has its place there
+ * until its result settles; but it is not a run.
+ */
+export function isLive(run: ActiveRun | undefined): run is ActiveRun {
   return run !== undefined && run.life.resolution !== 'refused' && run.life.resolution !== 'answered';
 }
 
@@ -102,7 +151,7 @@ function lineOf(entry: InterruptedRun, at: { readonly owner: string; readonly up
 
 function checked(options: ListRunsOptions) {
   checkKeys(options, optionKeys, { of: 'executor.list' });
-  const { limit = USUAL_LIMIT, after, agentId, labels = {} } = options;
+  const { limit = USUAL_LIMIT, after, agentId, callerId, labels = {} } = options;
   if (!Number.isInteger(limit) || limit < 1)
     throw new TypeError(`executor.list: limit must be a whole number above 0, not ${String(limit)}`);
   if (after !== undefined && !isCursor(after))
@@ -111,6 +160,8 @@ function checked(options: ListRunsOptions) {
     throw new TypeError(
       `executor.list: agentId must be the id of an agent, not ${agentId === '' ? "''" : kindOf(agentId)}`,
     );
+  if (callerId !== undefined && typeof callerId !== 'string')
+    throw new TypeError(`executor.list: callerId must be a string, not ${kindOf(callerId)}`);
   const statuses = statusesOf(options.status);
   const wanted = Object.entries(labelsOf(labels, 'executor.list: labels'));
   const hasLabels = (run: ListedRun) => {
@@ -118,7 +169,10 @@ function checked(options: ListRunsOptions) {
     return wanted.every(([name, text]) => Object.hasOwn(own, name) && own[name] === text);
   };
   const isWanted = (run: ListedRun) =>
-    statuses.includes(run.status) && (agentId === undefined || agentId === agentOf(run)) && hasLabels(run);
+    statuses.includes(run.status) &&
+    (agentId === undefined || agentId === metaIn(run)?.agentId) &&
+    (callerId === undefined || callerId === metaIn(run)?.callerId) &&
+    hasLabels(run);
   return { limit, after, isWanted };
 }
 
@@ -143,7 +197,6 @@ function statusesOf(status: ListRunsOptions['status'] = allStatuses): readonly L
   return wanted;
 }
 
-function agentOf(run: ListedRun): string | undefined {
-  if ('meta' in run) return run.meta.agentId;
-  return 'agentId' in run ? run.agentId : undefined;
+function metaIn(run: ListedRun): RunCheckpointMeta | undefined {
+  return 'meta' in run ? run.meta : undefined;
 }

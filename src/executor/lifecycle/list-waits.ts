@@ -1,9 +1,10 @@
 import type { RunCheckpoint } from '../../record/checkpoint.ts';
 import { type OpenWait, openWaitsIn, type ReadableRun } from '../../record/interrupted.ts';
 import type { Labels, ParentCall, RunCheckpointMeta } from '../../run/request.ts';
-import { redactWait, type Wait } from '../../run/waits/wait.ts';
+import type { Wait } from '../../run/waits/wait.ts';
 import { checkKeys, type KnownKeys, kindOf } from '../../values/known-options.ts';
 import type { ActiveRun, ExecutorServices } from '../run/active-run.ts';
+import { redactedWaits } from './list-runs.ts';
 import { allListed } from './stored-run-pages.ts';
 
 /** A run on the way from a root to a wait. */
@@ -161,12 +162,7 @@ function liveRun({ progress, redaction }: ActiveRun): WaitingRun {
     meta: progress.meta,
     parent: progress.parent,
     labels: progress.labels ?? {},
-    waits: shown
-      ? waits.map((wait) => ({
-          ...redactWait(wait, shown),
-          ...(wait.input === undefined ? {} : { input: shown.json(wait.input) }),
-        }))
-      : waits,
+    waits: shown ? redactedWaits(waits, shown) : waits,
   };
 }
 

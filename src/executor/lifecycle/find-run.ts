@@ -1,0 +1,105 @@
+import type { RunCheckpoint } from '../../record/checkpoint.ts';
+import { parentOf } from '../../record/identify.ts';
+import { type InterruptedRun, interruptedRun, type ReadableRun } from '../../record/interrupted.ts';
+import { listedStatus } from '../../record/listed-status.ts';
+import type { Labels, ParentCall, RunCheckpointMeta } from '../../run/request.ts';
+import { type RunOutput, withoutId } from '../../run/result.ts';
+import { type CheckpointStore, isDue, isKeepingOutcomes } from '../../store/port.ts';
+import { checkKeys } from '../../values/known-options.ts';
+import type { ExecutorServices } from '../run/active-run.ts';
+import { isLive, type LiveRunLine, liveLine, type StoredRunLine } from './list-runs.ts';
+
+/** A run that has ended: its outcome, and, while its record is kept, what the record says of it. */
+export interface EndedRunLine {
+  readonly runId: string;
+  readonly status: 'ended';
+  /** How it ended, without messages. */
+  readonly outcome: RunOutput;
+  /** Absent if only the outcome is kept: it does not say who started the run. */
+  readonly meta?: RunCheckpointMeta;
+  readonly parent?: ParentCall;
+  readonly labels?: Labels;
+  /** The last record of the run, wall clock, ms. */
+  readonly updatedAt?: number;
+}
+
+/** The answer of `executor.find()`: a line as in `executor.list()`, or a run that has ended. */
+export type FoundRun = LiveRunLine | StoredRunLine | EndedRunLine;
+
+/** The options of `executor.find()`. */
+export interface FindRunOptions {
+  /** Whether to ask who works on a stored run. Without it, a run that is live in another process looks interrupted. */
+  readonly owner?: boolean;
+}
+
+/**
+ * Finds one run: live in this process, stored, or ended with a kept outcome.
+ * @throws the store's own error if the record cannot be read
+ */
+export async function findRun(
+  services: ExecutorServices,
+  runId: string,
+  options: FindRunOptions,
+): Promise<FoundRun | null> {
+  checkKeys(options, { owner: true }, { of: 'executor.find' });
+  const { registry, config } = services;
+  const { store } = config;
+  const live = registry.live(runId);
+  if (isLive(live)) return liveLine(live);
+  if (!store) return endedHere(registry.ended(runId));
+  const record = await store.load(runId);
+  if (record) return recordedLine(record, options.owner ? await ownerOf(services, store, record) : undefined);
+  // It may have begun, or continued here, while the store was asked.
+  const begun = registry.live(runId);
+  if (isLive(begun)) return liveLine(begun);
+  const outcome = isKeepingOutcomes(store) ? await store.outcome(runId) : null;
+  return outcome && { runId, status: 'ended', outcome: withoutId(outcome) };
+}
+
+/** Without a store only the results in memory are known; a refused start, or a run that was left, has no outcome. */
+function endedHere(output: RunOutput | undefined): EndedRunLine | null {
+  if (!output || output.status === 'interrupted' || output.status === 'waiting') return null;
+  return { runId: output.runId, status: 'ended', outcome: output };
+}
+
+function recordedLine(record: RunCheckpoint, owner: string | undefined): FoundRun {
+  const { meta, outcome, labels, updatedAt } = record;
+  const parent = parentOf(record);
+  if (outcome) {
+    const known = { meta, ...(parent ? { parent } : {}), ...(labels ? { labels } : {}), updatedAt };
+    return { runId: meta.runId, status: 'ended', outcome: withoutId(outcome), ...known };
+  }
+  const { status, owner: _, ...entry } = interruptedRun(record) as ReadableRun;
+  if (owner !== undefined) return { ...entry, owner, status: 'live' };
+  return { ...entry, status: status ?? 'interrupted' };
+}
+
+const PAGE = 50;
+/** Most pages of runs that were recorded in the same millisecond. */
+const MAX_PAGES = 20;
+
+/** Only a list names the owner of a run. The one that is asked for begins at the run. */
+async function ownerOf(
+  services: ExecutorServices,
+  store: CheckpointStore,
+  { meta: { runId }, updatedAt, waiting }: RunCheckpoint,
+): Promise<string | undefined> {
+  const mayRest = waiting && waiting.waits.length > 0 && isDue(store);
+  const lists = mayRest ? ([undefined, 'waiting'] as const) : [undefined];
+  for (const status of lists) {
+    let after = { updatedAt, runId: '' };
+    for (let pages = 0; pages < MAX_PAGES; pages++) {
+      const page = await store.listInterrupted({ after, limit: PAGE, ...(status ? { status } : {}) });
+      const found = page.find((entry) => entry.runId === runId);
+      if (found) return liveOwner(found, services.owner);
+      const last = page.at(-1);
+      if (page.length < PAGE || last?.updatedAt !== updatedAt || last.runId === after.runId) break;
+      after = { updatedAt, runId: last.runId };
+    }
+  }
+  return undefined;
+}
+
+function liveOwner(entry: InterruptedRun, asker: string): string | undefined {
+  return entry.status !== 'quarantined' && listedStatus(entry, asker) === 'live' ? entry.owner : undefined;
+}

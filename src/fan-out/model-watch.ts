@@ -62,8 +62,8 @@ export class ModelWatch {
 
   /** Adds an event of the run. */
   heed(event: RunEvent): void {
-    // A retried model call sends its deltas again. Until then the text of the last attempt is shown.
-    if (event.type === 'model.retry') this.#textStep = 0;
+    // The deltas of the step come again. Until then the text of the last attempt is shown.
+    if (event.type === 'step.reset') this.#textStep = 0;
     if (event.type !== 'model.delta' || event.kind !== 'text') return;
     if (event.step !== this.#textStep) this.#text = '';
     this.#textStep = event.step;

@@ -19,6 +19,7 @@ import { noteSpent } from './failed-call-usage.ts';
 import type { Model } from './port.ts';
 import { ReplyCollector } from './reply-collector.ts';
 import { type ReplyLimits, replyLimits } from './reply-limits.ts';
+import type { ReplyPiece } from './reply-pieces.ts';
 
 /** One model call. Times in milliseconds. */
 export interface ModelRequest {
@@ -34,8 +35,8 @@ export interface ModelRequest {
   readonly firstChunkMs: number;
   /** From one piece of content to the next. */
   readonly chunkGapMs: number;
-  /** Gets each piece of text as it arrives. Its errors are ignored. */
-  readonly onDelta?: (delta: { type: 'text' | 'reasoning'; text: string }) => void;
+  /** Gets each piece of the reply as it arrives. Its errors are ignored. */
+  readonly onPiece?: (piece: ReplyPiece) => void;
   /** Without tools the tool choice is left out. */
   readonly settings?: ModelSettings;
   /** Default: `replyLimits`. */
@@ -139,17 +140,22 @@ class ModelCall {
       }
       if (count % PARTS_PER_TURN === 0) await new Promise<void>((resolve) => setImmediate(resolve));
     }
-    return this.#collector.reply();
+    const reply = this.#collector.reply();
+    if (!this.#isOver) this.#pass(this.#collector.takePiece());
+    return reply;
   }
 
   #take(part: LanguageModelV4StreamPart): void {
     if (this.#isOver) return;
     if (this.#collector.add(part)) this.#watch?.content();
-    if (part.type !== 'text-delta' && part.type !== 'reasoning-delta') return;
-    const { onDelta } = this.#request;
-    if (onDelta === undefined || part.delta === '' || this.#isOver) return;
+    if (!this.#isOver) this.#pass(this.#collector.takePiece());
+  }
+
+  #pass(piece: ReplyPiece | undefined): void {
+    const { onPiece } = this.#request;
+    if (onPiece === undefined || piece === undefined) return;
     try {
-      onDelta({ type: part.type === 'text-delta' ? 'text' : 'reasoning', text: part.delta });
+      onPiece(piece);
     } catch {
       // An observer must not change the call.
     }

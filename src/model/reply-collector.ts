@@ -9,18 +9,28 @@ import { isToolName } from '../values/tool-name.ts';
 import type { Usage } from '../values/usage.ts';
 import { brokenOff } from './failure.ts';
 import { type ReplyLimits, ReplySize } from './reply-limits.ts';
-import { type ReplyPart, toolCallPart, toolResultPart, wholePart, withMetadata } from './reply-parts.ts';
+import { type ReplyPart, recordedName, toolCallPart, toolResultPart, wholePart, withMetadata } from './reply-parts.ts';
+import { type ReplyPiece, sourceOf } from './reply-pieces.ts';
 
 /** Replaces arguments that are too large in the transcript. Providers want an object. */
 const TOO_LARGE = '{"omitted":"the arguments were too large"}';
 
+/** Characters of a file's media type for an observer. */
+const MAX_MEDIA_TYPE = 256;
+
 type StreamPart<Type extends LanguageModelV4StreamPart['type']> = Extract<LanguageModelV4StreamPart, { type: Type }>;
-interface TextSlot {
+interface Slot {
+  /** Its expected index in the content; undefined for a block that ended without content. */
+  block: number | undefined;
+  /** Whether an observer got a piece with that index. */
+  isShown?: true;
+}
+interface TextSlot extends Slot {
   readonly type: 'text' | 'reasoning';
   text: string;
   metadata: unknown;
 }
-interface CallSlot {
+interface CallSlot extends Slot {
   readonly type: 'call';
   readonly name: string;
   /** Characters and bytes of the arguments that arrived piece by piece. */
@@ -30,7 +40,7 @@ interface CallSlot {
   /** Why the call must not run. */
   why?: string | undefined;
 }
-interface WholeSlot {
+interface WholeSlot extends Slot {
   readonly type: 'whole';
   part: ReplyPart;
   size: number;
@@ -47,6 +57,9 @@ export class ReplyCollector {
   #unfinished: Map<string, CallSlot> | undefined;
   #results: Map<string, WholeSlot> | undefined;
   #finish: StreamPart<'finish'> | undefined;
+  /** The index of the next part, if no block before it stays empty. */
+  #nextBlock = 0;
+  #piece: ReplyPiece | undefined;
 
   constructor(limits: ReplyLimits) {
     this.#size = new ReplySize(limits);
@@ -60,6 +73,13 @@ export class ReplyCollector {
   /** The cost of the reply as the model reported it, once it is complete. Unreadable values count as zero. */
   get usage(): Usage | undefined {
     return this.#finish && tokenUsage(readProperty(this.#finish, 'usage'));
+  }
+
+  /** Returns what the last part was for an observer, once. */
+  takePiece(): ReplyPiece | undefined {
+    const piece = this.#piece;
+    this.#piece = undefined;
+    return piece;
   }
 
   /**
@@ -78,7 +98,7 @@ export class ReplyCollector {
         return this.#extend(part);
       case 'text-end':
       case 'reasoning-end':
-        this.#describe(this.#textSlots(part.type)?.get(part.id), part.providerMetadata);
+        this.#endText(this.#textSlots(part.type)?.get(part.id), part.providerMetadata);
         return true;
       case 'tool-input-start':
         this.#beginCall(part.id, part.toolName);
@@ -116,6 +136,7 @@ export class ReplyCollector {
       case 'source':
         this.#size.part(part.id);
         this.#size.chars(this.#size.sizeOf(part));
+        this.#addSource(part);
         return true;
       default:
         return part.type === 'tool-input-end';
@@ -126,7 +147,38 @@ export class ReplyCollector {
     this.#size.part(undefined);
     const size = this.#size.sizeOf(part);
     this.#size.chars(size);
-    this.#slots.push({ type: 'whole', part: wholePart(part), size });
+    const slot: WholeSlot = { type: 'whole', part: wholePart(part), size, block: undefined };
+    this.#push(slot);
+    if (part.type === 'custom' || typeof part.mediaType !== 'string') return;
+    this.#piece = { type: 'file', block: this.#show(slot), mediaType: part.mediaType.slice(0, MAX_MEDIA_TYPE) };
+  }
+
+  #addSource(part: StreamPart<'source'>): void {
+    const source = sourceOf(part);
+    if (source !== undefined) this.#piece = { type: 'source', source };
+  }
+
+  #push(slot: TextSlot | CallSlot | WholeSlot): void {
+    slot.block = this.#nextBlock++;
+    this.#slots.push(slot);
+  }
+
+  /** Returns the index of a block for a piece of it. A block that was taken for empty gets one at the end. */
+  #show(slot: Slot): number {
+    slot.isShown = true;
+    slot.block ??= this.#nextBlock++;
+    return slot.block;
+  }
+
+  /** An empty block has no part in the message; its index is free if none was given out after it. */
+  #endText(slot: TextSlot | undefined, metadata: unknown): void {
+    this.#describe(slot, metadata);
+    if (slot?.block === undefined) return;
+    if (slot.isShown) this.#piece = { type: 'end', block: slot.block };
+    else if (isEmpty(slot) && slot.block === this.#nextBlock - 1) {
+      this.#nextBlock = slot.block;
+      slot.block = undefined;
+    }
   }
 
   #textSlots(type: string): Map<string, TextSlot> | undefined {
@@ -136,9 +188,9 @@ export class ReplyCollector {
   #begin(part: StreamPart<'text-start' | 'reasoning-start' | 'text-delta' | 'reasoning-delta'>): TextSlot {
     const type = part.type.startsWith('text') ? 'text' : 'reasoning';
     this.#size.part(part.id);
-    const slot: TextSlot = { type, text: '', metadata: undefined };
+    const slot: TextSlot = { type, text: '', metadata: undefined, block: undefined };
     this.#describe(slot, part.providerMetadata);
-    this.#slots.push(slot);
+    this.#push(slot);
     if (type === 'reasoning') this.#reasonings ??= new Map();
     this.#textSlots(type)?.set(part.id, slot);
     return slot;
@@ -149,6 +201,10 @@ export class ReplyCollector {
     this.#describe(slot, part.providerMetadata);
     if (typeof part.delta === 'string') {
       this.#size.chars(part.delta.length);
+      if (part.delta !== '') {
+        const { type } = slot;
+        this.#piece = { type, block: this.#show(slot), offset: slot.text.length, text: part.delta };
+      }
       slot.text += part.delta;
     }
     return part.delta !== '' || part.providerMetadata !== undefined;
@@ -165,8 +221,8 @@ export class ReplyCollector {
 
   #beginCall(id: string, name: string): CallSlot {
     this.#size.call(id, name);
-    const slot: CallSlot = { type: 'call', name, chars: 0, bytes: 0 };
-    this.#slots.push(slot);
+    const slot: CallSlot = { type: 'call', name, chars: 0, bytes: 0, block: undefined };
+    this.#push(slot);
     this.#unfinished ??= new Map();
     this.#unfinished.set(id, slot);
     return slot;
@@ -177,6 +233,10 @@ export class ReplyCollector {
     const slot = this.#unfinished?.get(id) ?? this.#beginCall(id, 'unknown');
     if (typeof delta !== 'string') return true;
     this.#size.chars(delta.length);
+    if (delta !== '' && typeof id === 'string') {
+      const [block, offset, name] = [this.#show(slot), slot.chars, recordedName(slot.name)];
+      this.#piece = { type: 'tool-input', block, offset, callId: id, name, text: delta };
+    }
     slot.chars += delta.length;
     slot.bytes += Buffer.byteLength(delta);
     return delta !== '';
@@ -186,8 +246,9 @@ export class ReplyCollector {
     const begun = this.#unfinished?.get(call.toolCallId);
     this.#unfinished?.delete(call.toolCallId);
     if (begun === undefined) this.#size.call(call.toolCallId, call.toolName);
-    const slot: CallSlot = begun ?? { type: 'call', name: call.toolName, chars: 0, bytes: 0 };
-    if (begun === undefined) this.#slots.push(slot);
+    const slot: CallSlot = begun ?? { type: 'call', name: call.toolName, chars: 0, bytes: 0, block: undefined };
+    if (begun === undefined) this.#push(slot);
+    else if (slot.isShown && slot.block !== undefined) this.#piece = { type: 'end', block: slot.block };
     // The pieces that arrived before are already counted.
     this.#size.chars(Math.max(0, this.#size.sizeOf(call.input) - slot.chars));
     if (call.providerMetadata !== undefined) this.#size.chars(this.#size.sizeOf(call.providerMetadata));
@@ -208,10 +269,10 @@ export class ReplyCollector {
       return;
     }
     this.#size.part(undefined);
-    const slot: WholeSlot = { type: 'whole', part, size };
+    const slot: WholeSlot = { type: 'whole', part, size, block: undefined };
     this.#results ??= new Map();
     this.#results.set(result.toolCallId, slot);
-    this.#slots.push(slot);
+    this.#push(slot);
   }
 
   /**
@@ -254,15 +315,20 @@ export class ReplyCollector {
   #content(isCut: boolean): ReplyPart[] {
     const parts: ReplyPart[] = [];
     for (const slot of this.#slots) {
+      if (slot.isShown && slot.block !== parts.length) this.#piece = { type: 'void' };
       if (slot.type === 'whole') parts.push(slot.part);
       else if (slot.type === 'call') {
         if (slot.call !== undefined) parts.push(callPart(slot, slot.call, isCut));
-      } else if (slot.text !== '' || slot.metadata !== undefined) {
+      } else if (!isEmpty(slot)) {
         parts.push(withMetadata({ type: slot.type, text: slot.text }, slot.metadata));
       }
     }
     return parts;
   }
+}
+
+function isEmpty({ text, metadata }: TextSlot): boolean {
+  return text === '' && metadata === undefined;
 }
 
 /** A call whose arguments are nested too deep does not run. The transcript holds a note in their place. */

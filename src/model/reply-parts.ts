@@ -28,7 +28,7 @@ export function toolCallPart(call: LanguageModelV4ToolCall, isCut: boolean): Too
 }
 
 /** Replaces an invalid name before any code records, prints or sends it. */
-function recordedName(name: unknown): string {
+export function recordedName(name: unknown): string {
   return isToolName(name) ? name : INVALID_TOOL_NAME;
 }
 

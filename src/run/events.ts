@@ -1,18 +1,32 @@
 import type { ErrorData } from '../values/error-data.ts';
 import type { JsonValue } from '../values/json.ts';
-import type { ToolOutput } from '../values/message.ts';
+import type { AssistantMessage, ToolOutput } from '../values/message.ts';
 import type { Redactor } from '../values/redact.ts';
 import type { Usage } from '../values/usage.ts';
 import type { RunStatus } from './finalize.ts';
 import type { ToolEffect } from './ledger.ts';
+import type { ModelSource } from './reply.ts';
 import { type HowAnswered, type Person, redactWait, type Wait } from './waits/wait.ts';
 
-/** An event without the run, the number and the time. `step` counts from 1 over the whole life of the run. */
+/** The parts of a model's message. */
+type ReplyContent = AssistantMessage['content'];
+
+/**
+ * An event without the run, the number and the time. `step` counts from 1 over the whole life of the run. `block` is the index
+ * of a part in the content of the step's message, `offset` a place in its text, in UTF-16 units. `owner` is the owner of the
+ * run's claim, `revision` the newest one of its record that this process knows to be stored.
+ */
 export type RunEventBody =
   /** A new run was accepted. */
-  | { readonly type: 'run.started' }
+  | { readonly type: 'run.started'; readonly owner?: string; readonly revision?: number }
   /** A recorded run continues; recorded events are not published again. */
-  | { readonly type: 'run.resumed'; readonly iteration: number; readonly attempts: number }
+  | {
+      readonly type: 'run.resumed';
+      readonly iteration: number;
+      readonly attempts: number;
+      readonly owner?: string;
+      readonly revision?: number;
+    }
   /** The run's machine is in another state, for example `completing`. */
   | { readonly type: 'run.status'; readonly state: string }
   /** The run is parked until a person unparks it: it parked itself, or a start or a recovery found it parked. */
@@ -23,8 +37,23 @@ export type RunEventBody =
   | { readonly type: 'step.started'; readonly step: number }
   /** A model turn and its tool calls are over; `usage` is the run's total so far. */
   | { readonly type: 'step.done'; readonly step: number; readonly usage: Usage; readonly tools: readonly string[] }
-  /** A piece of the model's answer as it arrives. A retried model call sends its pieces again. */
-  | { readonly type: 'model.delta'; readonly step: number; readonly kind: 'text' | 'reasoning'; readonly text: string }
+  /** The pieces of this step, and all events of later ones, are void: the step is made again. */
+  | { readonly type: 'step.reset'; readonly step: number }
+  /** The whole message of a step, for a reader that did not get its pieces. Never in `run.events()`. */
+  | { readonly type: 'step.snapshot'; readonly step: number; readonly content: AssistantMessage['content'] }
+  /** A piece of the model's answer as it arrives. After `step.reset` the pieces of a step come again. */
+  | {
+      readonly type: 'model.delta';
+      readonly step: number;
+      readonly block: number;
+      readonly offset: number;
+      readonly kind: 'text' | 'reasoning';
+      readonly text: string;
+    }
+  /** The model's answer has a file; its content is in the message. */
+  | { readonly type: 'model.file'; readonly step: number; readonly block: number; readonly mediaType: string }
+  /** The model named a source. Published when its answer is complete; the message does not have it. */
+  | { readonly type: 'model.source'; readonly step: number; readonly source: ModelSource }
   /** A model call failed with a retryable error. `attempt` is the one made after `delayMs`: the first retry is 2. */
   | {
       readonly type: 'model.retry';
@@ -32,6 +61,16 @@ export type RunEventBody =
       readonly attempt: number;
       readonly delayMs: number;
       readonly error: ErrorData;
+    }
+  /** A piece of a call's arguments, as the model writes them: JSON text. With `redact` only one comes, and its text is empty. */
+  | {
+      readonly type: 'tool.input';
+      readonly step: number;
+      readonly block: number;
+      readonly offset: number;
+      readonly callId: string;
+      readonly name: string;
+      readonly text: string;
     }
   /** A tool call begins. */
   | {
@@ -42,6 +81,8 @@ export type RunEventBody =
       readonly effect: ToolEffect;
       readonly input: JsonValue;
       readonly attempt: number;
+      readonly owner?: string;
+      readonly revision?: number;
     }
   /** A tool reported its progress, as plain JSON. */
   | { readonly type: 'tool.progress'; readonly callId: string; readonly name: string; readonly progress: JsonValue }
@@ -58,6 +99,8 @@ export type RunEventBody =
       readonly output: ToolOutput;
       readonly ms: number;
       readonly isLate?: true;
+      readonly owner?: string;
+      readonly revision?: number;
     }
   /** A phase of a pipeline begins; `index` counts from 0. */
   | { readonly type: 'phase.started'; readonly index: number; readonly name: string }
@@ -110,9 +153,9 @@ export type RunEvent = RunEventBody & { readonly runId: string; readonly seq: nu
 
 /**
  * How a host's redaction treats a field: not at all (`public`: names, ids, codes), or it changes the text, every text in the
- * JSON, in the tool's output, in the error, or in the wait.
+ * JSON, in the message's content, in the tool's output, in the error, or in the wait.
  */
-export type FieldRedaction = 'public' | 'text' | 'json' | 'output' | 'error' | 'wait';
+export type FieldRedaction = 'public' | 'text' | 'json' | 'content' | 'output' | 'error' | 'wait';
 
 /** The redactions that keep a field's type. A field that may hold a host's or a model's words is never `public`. */
 type RedactionOf<Value> = [Value] extends [string]
@@ -125,9 +168,11 @@ type RedactionOf<Value> = [Value] extends [string]
       ? 'error'
       : [Value] extends [ToolOutput]
         ? 'output'
-        : [string] extends [Value]
-          ? 'json'
-          : 'public' | 'json';
+        : [Value] extends [ReplyContent]
+          ? 'content'
+          : [string] extends [Value]
+            ? 'json'
+            : 'public' | 'json';
 
 /** A redaction for each field that is not a number or a flag. */
 export type EventRows<Event> = {
@@ -151,7 +196,7 @@ export interface EventSpec<Event> {
    */
   readonly keep: 'kept' | 'passing' | 'none' | ((event: Event) => 'kept' | 'passing');
   /**
-   * The critic takes it as a sign of life. `delta`: a piece of a text that arrives whole later; a full buffer drops these
+   * The critic takes it as a sign of life. `delta`: a piece of a message that arrives whole later; a full buffer drops these
    * first.
    */
   readonly activity?: 'step' | 'tool' | 'delta';
@@ -167,8 +212,8 @@ export type EventTable<Body extends { readonly type: string }> = {
  * and a sample in test/run/events.test.ts; `npm run docs` writes the table of docs/events.md.
  */
 export const runEvents = {
-  'run.started': { redact: {}, audit: 'log', endsText: false, keep: 'kept' },
-  'run.resumed': { redact: {}, audit: 'log', endsText: false, keep: 'kept' },
+  'run.started': { redact: { owner: 'public' }, audit: 'log', endsText: false, keep: 'kept' },
+  'run.resumed': { redact: { owner: 'public' }, audit: 'log', endsText: false, keep: 'kept' },
   'run.status': { redact: { state: 'public' }, audit: 'skip', endsText: true, keep: 'none' },
   'run.parked': { redact: { code: 'public', reason: 'text' }, audit: 'log', endsText: true, keep: 'kept' },
   'run.ended': {
@@ -185,6 +230,8 @@ export const runEvents = {
     keep: 'kept',
     activity: 'step',
   },
+  'step.reset': { redact: {}, audit: 'skip', endsText: true, keep: 'passing' },
+  'step.snapshot': { redact: { content: 'content' }, audit: 'skip', endsText: false, keep: 'kept' },
   'model.delta': {
     redact: { kind: 'public', text: 'text' },
     audit: 'skip',
@@ -192,9 +239,24 @@ export const runEvents = {
     keep: 'passing',
     activity: 'delta',
   },
+  'model.file': {
+    redact: { mediaType: 'text' },
+    audit: 'skip',
+    endsText: false,
+    keep: 'passing',
+    activity: 'delta',
+  },
+  'model.source': { redact: { source: 'json' }, audit: 'skip', endsText: false, keep: 'kept' },
   'model.retry': { redact: { error: 'error' }, audit: 'log', endsText: true, keep: 'passing' },
+  'tool.input': {
+    redact: { callId: 'public', name: 'public', text: 'text' },
+    audit: 'skip',
+    endsText: false,
+    keep: 'passing',
+    activity: 'delta',
+  },
   'tool.started': {
-    redact: { callId: 'public', name: 'public', effect: 'public', input: 'json' },
+    redact: { callId: 'public', name: 'public', effect: 'public', input: 'json', owner: 'public' },
     audit: 'tool',
     endsText: true,
     keep: ({ effect }) => (effect === 'read' ? 'passing' : 'kept'),
@@ -207,7 +269,7 @@ export const runEvents = {
     keep: 'passing',
   },
   'tool.done': {
-    redact: { callId: 'public', name: 'public', effect: 'public', output: 'output' },
+    redact: { callId: 'public', name: 'public', effect: 'public', output: 'output', owner: 'public' },
     audit: 'tool',
     endsText: false,
     keep: ({ isLate }) => (isLate ? 'passing' : 'kept'),
@@ -298,6 +360,11 @@ export function keepOf<Event extends RunEventBody>(event: Event): 'kept' | 'pass
   return typeof keep === 'function' ? keep(event as never) : keep;
 }
 
+/** Returns whether an event names the process that published it: kept events about starts and tool calls do. */
+export function hasOrigin(event: RunEventBody): boolean {
+  return Object.hasOwn(specOf(event).redact, 'owner') && keepOf(event) === 'kept';
+}
+
 /**
  * Returns a redacted copy of an event. Numbers and flags stay. A field without a row is left out, and an event without a row
  * keeps only numbers: another version may have put anything there.
@@ -318,6 +385,7 @@ function redactedField(value: unknown, how: FieldRedaction, redactor: Redactor):
   if (how === 'public') return value;
   if (how === 'text') return redactor.text(value as string);
   if (how === 'json') return redactor.json(value);
+  if (how === 'content') return redactor.message({ role: 'assistant', content: value as ReplyContent }).content;
   if (how === 'wait') return redactWait(value as Wait, redactor);
   return how === 'output' ? redactor.output(value as ToolOutput) : redactor.error(value as ErrorData);
 }

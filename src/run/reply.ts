@@ -8,6 +8,17 @@ export interface RefusedCall {
   readonly why: string;
 }
 
+/** A source that a model names for its answer, as its provider reports it. */
+export type ModelSource =
+  | { readonly sourceType: 'url'; readonly id: string; readonly url: string; readonly title?: string }
+  | {
+      readonly sourceType: 'document';
+      readonly id: string;
+      readonly mediaType: string;
+      readonly title: string;
+      readonly filename?: string;
+    };
+
 /** One finished model turn, before the run acts on it. */
 export interface ModelReply {
   readonly message: AssistantMessage;

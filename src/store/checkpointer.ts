@@ -112,6 +112,11 @@ export function maxRecordBytesOf(checkpointer: Checkpointer | null): number {
   return checkpointer instanceof StoreCheckpointer ? checkpointer.maxRecordBytes : DEFAULT_MAX_RECORD_BYTES;
 }
 
+/** Returns the newest revision of a run's record that is known to be stored; undefined for a host's own checkpointer. */
+export function revisionOf(checkpointer: Checkpointer | null): number | undefined {
+  return checkpointer instanceof StoreCheckpointer ? checkpointer.revision : undefined;
+}
+
 /**
  * Abandons the checkpointer of a run that is over in this process: delayed saves are dropped, and no further save is
  * delayed.
@@ -170,6 +175,10 @@ class StoreCheckpointer implements Checkpointer {
     if (this.#inFlight) return this.#wait(state, force);
     if (!force && this.#windowLeft() > 0) return this.#defer(state);
     return this.#write(state, force);
+  }
+
+  get revision(): number | undefined {
+    return this.#writer.revision;
   }
 
   abandon(): void {

@@ -60,6 +60,11 @@ export class RecordWriter {
     this.#canAppend = options.landed !== undefined && !options.landed.isReplaced && isAppending(store);
   }
 
+  /** The revision that the store is known to have; undefined before the first write. */
+  get revision(): number | undefined {
+    return this.#landed?.revision;
+  }
+
   async write(state: RunCheckpointState): Promise<void> {
     const { transcript, isOurs } = transcriptOf(state);
     if (this.#unclear) await this.#sendAgain(this.#unclear);

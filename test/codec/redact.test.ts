@@ -17,6 +17,17 @@ const echo = toolOf('echo', 'read', async () => ({ key: SECRET, at: [`${SECRET}!
 const prompt = `Use ${SECRET}.`;
 const scripted = () => [callTool('echo', { with: `${SECRET} please` }), reply(`I used ${SECRET}\nand ${SECRET}`)];
 
+/** Whether each piece of a block continues at the end of the piece before it. */
+function areOffsetsRight(events: readonly RunEventBody[]): boolean {
+  const ends = new Map<number, number>();
+  return events.every((event) => {
+    if (event.type !== 'model.delta') return true;
+    const end = ends.get(event.block) ?? 0;
+    ends.set(event.block, end + event.text.length);
+    return event.offset === end;
+  });
+}
+
 async function eventsOf(run: { events(): AsyncIterable<RunEvent> }): Promise<RunEvent[]> {
   const events: RunEvent[] = [];
   for await (const event of run.events()) events.push(event);
@@ -57,7 +68,7 @@ describe('redact (recovery 11)', () => {
       let held = 0;
       for (let at = 0; at < text.length; at += size) {
         const piece = text.slice(at, at + size);
-        const events = run.events({ type: 'model.delta', step: 1, kind: 'text', text: piece });
+        const events = run.events({ type: 'model.delta', step: 1, block: 0, offset: at, kind: 'text', text: piece });
         held = events.length > 0 ? 0 : held + piece.length;
         expect(held).toBeLessThan(4_200);
         shown.push(...events, ...run.events({ type: 'checkpoint.saved', iteration: 1 }));
@@ -66,24 +77,57 @@ describe('redact (recovery 11)', () => {
       hides(shown);
       const said = shown.flatMap((event) => (event.type === 'model.delta' ? [event.text] : []));
       expect(said.join('')).toBe(redact(text));
+      expect(areOffsetsRight(shown)).toBe(true);
       expect(shown.at(-1)).toEqual({ type: 'run.status', state: 'completing' });
     }
   });
 
-  test('keeps text and reasoning of a stream apart, in the order in which they came', () => {
+  test('keeps the blocks of a stream apart, so that a secret cut into pieces is seen although they interleave', () => {
     const run = new RunRedaction(redact);
-    const say = (kind: 'text' | 'reasoning', text: string) => run.events({ type: 'model.delta', step: 1, kind, text });
+    const say = (block: number, text: string) =>
+      run.events({ type: 'model.delta', step: 1, block, offset: 0, kind: block === 0 ? 'reasoning' : 'text', text });
     const shown = [
-      ...say('reasoning', 'hm '),
-      ...say('text', 'so\nand'),
+      ...say(0, 'hm sk-hun'),
+      ...say(1, 'so\nand sk-'),
+      ...say(0, 'ter2 '),
+      ...say(1, 'hunter2'),
+      ...run.endText(0),
+      ...run.endText(0),
+      ...say(0, 'late'),
       ...run.events({ type: 'step.started', step: 2 }),
     ];
-    expect(shown.map((event) => ('text' in event ? `${event.kind}: ${event.text}` : event.type))).toEqual([
-      'reasoning: hm ',
-      'text: so\n',
-      'text: and',
-      'step.started',
+    hides(shown);
+    expect(
+      shown.map((event) => ('kind' in event && 'text' in event ? `${event.kind}: ${event.text}` : event.type)),
+    ).toEqual(['text: so\n', 'reasoning: hm [key] ', 'text: and [key]', 'reasoning: late', 'step.started']);
+    expect(areOffsetsRight(shown)).toBe(true);
+  });
+
+  test('counts offsets in what readers get, from 0 again after step.reset', () => {
+    const run = new RunRedaction(redact);
+    const say = (text: string) => run.events({ type: 'model.delta', step: 1, block: 0, offset: 0, kind: 'text', text });
+    const shown = [
+      ...say(`${SECRET}\n`),
+      ...say('b\nc'),
+      ...run.events({ type: 'step.reset', step: 1 }),
+      ...say('again\n'),
+      ...run.endText(0),
+    ];
+    expect(shown).toMatchObject([
+      { offset: 0, text: '[key]\n' },
+      { offset: 6, text: 'b\n' },
+      { offset: 8, text: 'c' },
+      { type: 'step.reset' },
+      { offset: 0, text: 'again\n' },
     ]);
+  });
+
+  test('shows only the beginning of the arguments of a call: in JSON text a secret may have another spelling', () => {
+    const run = new RunRedaction(redact);
+    const input = { type: 'tool.input', step: 1, block: 0, callId: 'c', name: 'echo' } as const;
+    const pieces = ['{"key":"sk-', '\\u0068unter2"}'];
+    const shown = pieces.flatMap((text, i) => run.events({ ...input, offset: i * 11, text }));
+    expect(shown).toEqual([{ ...input, offset: 0, text: '' }]);
   });
 
   test('reaches the log: messages of errors and of their causes', async () => {

@@ -82,6 +82,7 @@ const code = (text: string) => `\`${text.replaceAll('|', '\\|')}\``;
 const hidden: Readonly<Record<Exclude<FieldRedaction, 'public'>, (field: string) => string>> = {
   text: (field) => field,
   json: (field) => `texts in ${field}`,
+  content: (field) => `texts in ${field}`,
   output: (field) => `texts in ${field}`,
   error: (field) => `messages in ${field}`,
   wait: (field) => `texts in ${field}`,

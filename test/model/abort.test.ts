@@ -49,9 +49,9 @@ describe('an abort ends the call at once with its reason (executor 5)', () => {
     expect(call.error).toBe(controller.signal.reason);
   });
 
-  test('from within the observer of deltas', async () => {
+  test('from within the observer of pieces', async () => {
     const controller = new AbortController();
-    const request = requestOf({ signal: controller.signal, onDelta: () => controller.abort(reason) });
+    const request = requestOf({ signal: controller.signal, onPiece: () => controller.abort(reason) });
     await expect(callModel(streaming(...text('hi'), finish), request)).rejects.toBe(reason);
   });
 

@@ -128,7 +128,7 @@ describe('whatever a model throws is a ModelError with it as its cause (executor
   });
 });
 
-describe('an observer of deltas', () => {
+describe('an observer of pieces', () => {
   test('hears of each piece of text and reasoning in order (executor 20)', async () => {
     const heard: unknown[] = [];
     const parts = [
@@ -138,16 +138,18 @@ describe('an observer of deltas', () => {
       ...text('b', '2'),
       finish,
     ];
-    await callModel(streaming(...parts), requestOf({ onDelta: (delta) => heard.push(delta) }));
+    await callModel(streaming(...parts), requestOf({ onPiece: (piece) => heard.push(piece) }));
     expect(heard).toEqual([
-      { type: 'reasoning', text: 'why' },
-      { type: 'text', text: 'a' },
-      { type: 'text', text: 'b' },
+      { type: 'reasoning', block: 0, offset: 0, text: 'why' },
+      { type: 'text', block: 1, offset: 0, text: 'a' },
+      { type: 'end', block: 1 },
+      { type: 'text', block: 2, offset: 0, text: 'b' },
+      { type: 'end', block: 2 },
     ]);
   });
 
   test('that throws changes nothing (executor 1)', async () => {
-    const reply = await callModel(streaming(...text('hi'), finish), requestOf({ onDelta: throws(null) }));
+    const reply = await callModel(streaming(...text('hi'), finish), requestOf({ onPiece: throws(null) }));
     expect(reply.message.content).toEqual([{ type: 'text', text: 'hi' }]);
   });
 });

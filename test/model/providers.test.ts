@@ -4,8 +4,10 @@ import { LLMock } from '@copilotkit/aimock';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { callModel, type ModelRequest } from '../../src/model/call.ts';
 import type { Model } from '../../src/model/port.ts';
+import type { ReplyPiece } from '../../src/model/reply-pieces.ts';
 import { systemClock } from '../../src/values/clock.ts';
 import { enterMessage, type Message, textOf, toolCallsOf } from '../../src/values/message.ts';
+import { shownBy } from './shown-pieces.ts';
 
 const server = new LLMock({ port: 0 });
 /** The bodies of the requests, as the provider packages wrote them. */
@@ -68,11 +70,24 @@ describe.each(['anthropic', 'openai-compatible'])('over HTTP, with the provider 
     expect(call).toMatchObject({ toolName: 'lookup', input: { id: '7' } });
     expect(first.finishReason).toBe('tool-calls');
     expect(first.usage).toMatchObject({ inputTokens: 11, outputTokens: 4 });
-    const deltas: string[] = [];
-    const onDelta = ({ text }: { text: string }) => deltas.push(text);
-    const second = await ask(provider, [user, first.message, result(call?.toolCallId ?? '')], { onDelta });
+    const pieces: ReplyPiece[] = [];
+    const onPiece = (piece: ReplyPiece) => void pieces.push(piece);
+    const second = await ask(provider, [user, first.message, result(call?.toolCallId ?? '')], { onPiece });
     expect(textOf(second.message)).toBe('It is Ann.');
-    expect(deltas.join('')).toBe('It is Ann.');
+    expect(shownBy(pieces).at(-1)).toBe('It is Ann.');
+    expect(shownBy(pieces)).toHaveLength(second.message.content.length);
+  });
+
+  test('pieces show the arguments of a call at its place in the message', async () => {
+    server.on({}, lookUp);
+    const pieces: ReplyPiece[] = [];
+    const { message } = await ask(provider, [user], { onPiece: (piece) => void pieces.push(piece) });
+    const shown = shownBy(pieces);
+    const at = message.content.findIndex(({ type }) => type === 'tool-call');
+    expect(JSON.parse(shown[at] ?? '')).toEqual({ id: '7' });
+    for (const [block, part] of message.content.slice(0, at).entries()) {
+      expect(shown[block] ?? '').toBe('text' in part ? part.text : '');
+    }
   });
 
   test('a stream that breaks off is a ModelError: cut arguments never become a call (executor 7)', async () => {

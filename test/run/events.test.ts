@@ -1,5 +1,13 @@
 import { describe, expect, test } from 'vitest';
-import { type EventTable, keepOf, type RunEventBody, redactedEvent, runEvents, specOf } from '../../src/run/events.ts';
+import {
+  type EventTable,
+  hasOrigin,
+  keepOf,
+  type RunEventBody,
+  redactedEvent,
+  runEvents,
+  specOf,
+} from '../../src/run/events.ts';
 import type { Wait } from '../../src/run/waits/wait.ts';
 import type { ErrorData } from '../../src/values/error-data.ts';
 import { Redactor } from '../../src/values/redact.ts';
@@ -9,6 +17,7 @@ const redactor = new Redactor((text) => text.replaceAll(SECRET, '[key]'), 'event
 const error: ErrorData = { name: 'Error', code: 'MODEL', message: `no ${SECRET}` };
 const hidden: ErrorData = { ...error, message: 'no [key]' };
 const call = { step: 1, callId: 'c', name: 'look', effect: 'read' } as const;
+const lookCall = { type: 'tool-call', toolCallId: SECRET, toolName: 'look', input: { at: SECRET } } as const;
 const usage = { inputTokens: 1, outputTokens: 2, reasoningTokens: 3, cacheReadTokens: 4, cacheWriteTokens: 5 };
 
 const wait: Wait & { kind: 'approval' } = {
@@ -21,7 +30,7 @@ type Body<Type extends Types> = Extract<RunEventBody, { readonly type: Type }>;
 
 /** One event of each type, and what of it is passed on. */
 const samples: { readonly [Type in Types]: readonly [event: Body<Type>, redacted: Body<Type>] } = {
-  'run.started': [{ type: 'run.started' }, { type: 'run.started' }],
+  'run.started': same({ type: 'run.started', owner: 'host/1', revision: 1 }),
   'run.resumed': same({ type: 'run.resumed', iteration: 1, attempts: 2 }),
   'run.status': same({ type: 'run.status', state: 'running' }),
   'run.parked': [
@@ -34,13 +43,37 @@ const samples: { readonly [Type in Types]: readonly [event: Body<Type>, redacted
   ],
   'step.started': same({ type: 'step.started', step: 1 }),
   'step.done': same({ type: 'step.done', step: 1, usage, tools: ['look'] }),
+  'step.reset': same({ type: 'step.reset', step: 1 }),
+  'step.snapshot': [
+    { type: 'step.snapshot', step: 1, content: [{ type: 'text', text: SECRET }, lookCall] },
+    {
+      type: 'step.snapshot',
+      step: 1,
+      content: [
+        { type: 'text', text: '[key]' },
+        { ...lookCall, input: { at: '[key]' } },
+      ],
+    },
+  ],
   'model.delta': [
-    { type: 'model.delta', step: 1, kind: 'text', text: SECRET },
-    { type: 'model.delta', step: 1, kind: 'text', text: '[key]' },
+    { type: 'model.delta', step: 1, block: 0, offset: 4, kind: 'text', text: SECRET },
+    { type: 'model.delta', step: 1, block: 0, offset: 4, kind: 'text', text: '[key]' },
+  ],
+  'model.file': [
+    { type: 'model.file', step: 1, block: 2, mediaType: SECRET },
+    { type: 'model.file', step: 1, block: 2, mediaType: '[key]' },
+  ],
+  'model.source': [
+    { type: 'model.source', step: 1, source: { sourceType: 'url', id: 's', url: `https://a.example/${SECRET}` } },
+    { type: 'model.source', step: 1, source: { sourceType: 'url', id: 's', url: 'https://a.example/[key]' } },
   ],
   'model.retry': [
     { type: 'model.retry', step: 1, attempt: 2, delayMs: 3, error },
     { type: 'model.retry', step: 1, attempt: 2, delayMs: 3, error: hidden },
+  ],
+  'tool.input': [
+    { type: 'tool.input', step: 1, block: 1, offset: 0, callId: 'c', name: 'look', text: SECRET },
+    { type: 'tool.input', step: 1, block: 1, offset: 0, callId: 'c', name: 'look', text: '[key]' },
   ],
   'tool.started': [
     { type: 'tool.started', ...call, input: { at: [SECRET, 1] }, attempt: 1 },
@@ -191,6 +224,7 @@ describe('the table of events', () => {
       'run.ended',
       'step.started',
       'step.done',
+      'step.reset',
       'model.retry',
       'tool.started',
       'phase.started',
@@ -205,8 +239,17 @@ describe('the table of events', () => {
     expect(typesWhere((type) => active(type) !== undefined).map((type) => `${type} ${active(type)}`)).toEqual([
       'step.done step',
       'model.delta delta',
+      'model.file delta',
+      'tool.input delta',
       'tool.started tool',
     ]);
+  });
+
+  test('names the process in kept events about starts and tool calls only', () => {
+    const [started] = samples['tool.started'];
+    expect(typesWhere((type) => hasOrigin(samples[type][0]))).toEqual(['run.started', 'run.resumed']);
+    expect(hasOrigin({ ...started, effect: 'once' })).toBe(true);
+    expect(hasOrigin({ type: 'tool.done', ...call, output: { type: 'text', value: '' }, ms: 1 })).toBe(true);
   });
 
   test('says what a journal keeps: what the record holds, so no read call’s start and no late result', () => {
@@ -217,7 +260,15 @@ describe('the table of events', () => {
     expect([started, { ...started, effect: 'idempotent' as const }].map(keep)).toEqual(['passing', 'kept']);
     expect([done, timely].map(keep)).toEqual(['passing', 'kept']);
     const kept = (as: string) => typesWhere((type) => runEvents[type].keep === as);
-    expect(kept('passing')).toEqual(['step.started', 'model.delta', 'model.retry', 'tool.progress']);
+    expect(kept('passing')).toEqual([
+      'step.started',
+      'step.reset',
+      'model.delta',
+      'model.file',
+      'model.retry',
+      'tool.input',
+      'tool.progress',
+    ]);
     expect(kept('none')).toEqual(['run.status', 'checkpoint.saved', 'checkpoint.failed', 'events.dropped']);
     expect(keepOf({ type: 'order.placed' } as never)).toBe('none');
   });

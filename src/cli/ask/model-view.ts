@@ -29,6 +29,7 @@ export class AskView {
   heed(event: RunEvent): ModelView {
     if (event.type === 'step.started') return this.#now({ state: 'thinking', text: '' }, '');
     if (event.type === 'model.retry') return this.#now({ text: '' }, 'tries again');
+    if (event.type === 'step.reset') return this.#now({ text: '' });
     if (event.type === 'model.delta' && event.kind === 'text') {
       return this.#now({ text: (this.#view.text + event.text).slice(-MAX_TEXT) }, '');
     }

@@ -69,6 +69,7 @@ class Turn {
     const { budget } = this.#run.services.config;
     const spending = budget ? await Spending.reserve(this.#run, this.#estimate()) : undefined;
     const step = this.#input.iteration + 1;
+    this.#run.replies.begin(step);
     this.#run.publish({ type: 'step.started', step });
     try {
       const { view } = this.#loop;
@@ -76,6 +77,7 @@ class Turn {
       const reply = await this.#ask(step, this.#shorter ?? this.#input.transcript.slice());
       this.#loop.lastInputTokens = reply.usage.inputTokens;
       this.#loop.lastSize = this.#input.transcript.size;
+      this.#run.replies.complete(step, reply.message, this.#paid?.message);
       const usage = this.#lost ? addUsage(reply.usage, this.#lost) : reply.usage;
       const spend = spending && (await spending.commit(this.#counted(reply)));
       return { reply: { ...reply, usage, ...(spend ? { spend } : {}) } };
@@ -208,7 +210,11 @@ class Turn {
   #askModel(step: number, request: ModelRequest): Promise<ModelReply> {
     const [run, { model }] = [this.#run, this.#loop];
     const { clock, defaults, random } = run.services.config;
-    return withRetries(() => callModel(model, request), {
+    const call = () => {
+      run.replies.begin(step);
+      return callModel(model, request);
+    };
+    return withRetries(call, {
       signal: run.signal,
       clock,
       // Each wake is one attempt.
@@ -247,7 +253,7 @@ class Turn {
       firstChunkMs: defaults.firstChunkMs,
       chunkGapMs: defaults.chunkGapMs,
       limits: defaults,
-      onDelta: ({ type: kind, text }) => this.#run.publish({ type: 'model.delta', step, kind, text }),
+      onPiece: (piece) => this.#run.replies.take(step, piece),
     };
   }
 }

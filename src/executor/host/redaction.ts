@@ -17,7 +17,10 @@ const MAX_LINE = 4_096;
 export class RunRedaction {
   readonly records: ProgressRedaction;
   readonly #events: Redactor;
-  #line: Delta | undefined;
+  /** The incomplete line of each block of the model's message. */
+  readonly #lines = new Map<number, Delta>();
+  /** The redacted characters of each block that were passed on. */
+  readonly #shown = new Map<number, number>();
 
   constructor(redact: Redaction) {
     this.records = new ProgressRedaction(new Redactor(redact, 'record'));
@@ -26,12 +29,22 @@ export class RunRedaction {
 
   /**
    * Returns the events to publish for one. A model's text is passed on line by line: a secret arrives in pieces, and no single
-   * piece looks like one.
+   * piece looks like one. Of the arguments of a call only their beginning is: in JSON text a secret has another spelling.
    */
   events(body: RunEventBody): readonly RunEventBody[] {
     if (body.type === 'model.delta') return this.#said(body);
-    const before = specOf(body).endsText ? this.#endLine() : [];
+    if (body.type === 'tool.input') return body.offset === 0 ? [{ ...body, text: '' }] : [];
+    const before = specOf(body).endsText ? this.#endLines() : [];
+    if (body.type === 'step.started' || body.type === 'step.reset') this.#shown.clear();
     return [...before, redactedEvent(body, this.#events)];
+  }
+
+  /** Returns the events to publish when no more text of a block comes. */
+  endText(block: number): readonly RunEventBody[] {
+    const line = this.#lines.get(block);
+    if (line === undefined) return [];
+    this.#lines.delete(block);
+    return [this.#redacted(line)];
   }
 
   info(info: RunInfo, where: 'record' | 'event'): RunInfo {
@@ -49,18 +62,26 @@ export class RunRedaction {
   }
 
   #said(delta: Delta): readonly RunEventBody[] {
-    const isSame = this.#line?.kind === delta.kind && this.#line.step === delta.step;
-    const before = isSame ? [] : this.#endLine();
-    const text = (isSame ? (this.#line?.text ?? '') : '') + delta.text;
+    const text = (this.#lines.get(delta.block)?.text ?? '') + delta.text;
     const end = text.lastIndexOf('\n') + 1 || (text.length > MAX_LINE ? text.lastIndexOf(' ') + 1 || text.length : 0);
-    this.#line = { ...delta, text: text.slice(end) };
-    return end === 0 ? before : [...before, redactedEvent({ ...delta, text: text.slice(0, end) }, this.#events)];
+    if (end === text.length) this.#lines.delete(delta.block);
+    else this.#lines.set(delta.block, { ...delta, text: text.slice(end) });
+    return end === 0 ? [] : [this.#redacted({ ...delta, text: text.slice(0, end) })];
   }
 
-  #endLine(): readonly RunEventBody[] {
-    const line = this.#line;
-    this.#line = undefined;
-    return line && line.text !== '' ? [redactedEvent(line, this.#events)] : [];
+  #endLines(): readonly RunEventBody[] {
+    if (this.#lines.size === 0) return [];
+    const lines = [...this.#lines.values()];
+    this.#lines.clear();
+    return lines.map((line) => this.#redacted(line));
+  }
+
+  /** A redacted piece; its offset counts what readers got. */
+  #redacted(piece: Delta): RunEventBody {
+    const offset = this.#shown.get(piece.block) ?? 0;
+    const event = redactedEvent({ ...piece, offset }, this.#events);
+    this.#shown.set(piece.block, offset + event.text.length);
+    return event;
   }
 }
 

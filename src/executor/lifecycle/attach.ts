@@ -57,6 +57,7 @@ type OnStep = ((step: StepInfo) => void) | undefined;
 
 /** Handles all events that the machine emits. */
 function heed(event: RunEmitted, run: ActiveRun, onStep: OnStep): void {
+  if (event.type === 'boundary' || event.type === 'step.done') run.replies.publishSources(event.progress);
   if (event.type === 'boundary') run.checkpointing.announce(event);
   else if (event.type === 'step.done') stepDone(event, run, onStep);
   else if (event.type === 'run.accepted') accepted(run);

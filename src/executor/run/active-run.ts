@@ -1,11 +1,12 @@
 import type { RunContext } from '../../../machines/context.ts';
 import type { Agent } from '../../agent/agent.ts';
 import type { SaveMoment } from '../../record/state.ts';
-import type { RunEventBody } from '../../run/events.ts';
+import { hasOrigin, type RunEventBody } from '../../run/events.ts';
 import { causeData } from '../../run/finalize.ts';
 import type { Progress } from '../../run/progress.ts';
 import type { ParentCall, RunInfo } from '../../run/request.ts';
 import type { RunOutput } from '../../run/result.ts';
+import { revisionOf } from '../../store/checkpointer.ts';
 import type { Claim } from '../../store/port.ts';
 import { readProperty, toErrorData } from '../../values/error-data.ts';
 import { LeaseLostError } from '../../values/errors.ts';
@@ -18,6 +19,7 @@ import type { Leaseholder } from '../services/lease-renewal.ts';
 import { ObserverList } from '../services/observer-list.ts';
 import type { LiveRun, RunSummary } from '../services/registry.ts';
 import { Checkpointing } from './checkpointing.ts';
+import { ReplyStream } from './reply-stream.ts';
 import { type RunActor, summaryOf } from './run-actor.ts';
 import { observedRun } from './run-info.ts';
 import { RunLife, RunResources, type RunWaiting } from './run-state.ts';
@@ -47,6 +49,8 @@ export class ActiveRun implements LiveRun, Leaseholder {
   /** The call of another run that began it. */
   parent: ParentCall | undefined;
   readonly events: EventStream;
+  /** The reply of the model, while it arrives. */
+  readonly replies: ReplyStream = new ReplyStream(this);
   /** Undefined = everything is passed on unchanged. */
   readonly redaction: RunRedaction | undefined;
   /** Undefined = none. */
@@ -106,10 +110,20 @@ export class ActiveRun implements LiveRun, Leaseholder {
     else for (const shown of this.redaction.events(body)) this.#publish(shown);
   }
 
+  /** No more text of this block of the model's message comes. */
+  endText(block: number): void {
+    for (const shown of this.redaction?.endText(block) ?? []) this.#publish(shown);
+  }
+
   #publish(body: RunEventBody): void {
-    const event = this.events.publish(body);
+    const event = this.events.publish(this.claim && hasOrigin(body) ? this.#withOrigin(body, this.claim) : body);
     // A start that returns an earlier answer again is not a run of its own.
     if (event && this.#observers && this.life.resolution !== 'answered') this.#observers.pass(event, this.observed);
+  }
+
+  #withOrigin(body: RunEventBody, { owner }: Claim): RunEventBody {
+    const revision = revisionOf(this.resources.checkpointer);
+    return { ...body, owner, ...(revision === undefined ? {} : { revision }) } as RunEventBody;
   }
 
   /** Adds an observer of this run alone. */

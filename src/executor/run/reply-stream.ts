@@ -1,0 +1,86 @@
+import type { ReplyPiece } from '../../model/reply-pieces.ts';
+import type { RunEventBody } from '../../run/events.ts';
+import type { Progress } from '../../run/progress.ts';
+import type { ModelSource } from '../../run/reply.ts';
+import type { AssistantMessage } from '../../values/message.ts';
+
+/** Further sources of one reply are not published. */
+const MAX_SOURCES = 1_000;
+
+/** The parts of a run that publish a reply. */
+export interface StreamingRun {
+  publish(body: RunEventBody): void;
+  /** No more text of this block comes: a buffered incomplete line is published. */
+  endText(block: number): void;
+}
+
+/**
+ * Publishes the reply of the model while it arrives. A second attempt, or a message with other parts than were shown, voids the
+ * pieces with `step.reset`.
+ */
+export class ReplyStream {
+  readonly #run: StreamingRun;
+  /** The step whose pieces were published; 0 = none since the last reset. */
+  #shownStep = 0;
+  #hasMoved = false;
+  #sources: ModelSource[] = [];
+  /** The step of complete sources, which its record does not have yet. */
+  #sourcesStep = 0;
+
+  constructor(run: StreamingRun) {
+    this.#run = run;
+  }
+
+  /** An attempt begins. Pieces of an earlier one are void; the step is shown again from its beginning. */
+  begin(step: number): void {
+    this.#sources = [];
+    this.#hasMoved = false;
+    if (this.#shownStep === step) this.#run.publish({ type: 'step.reset', step });
+    this.#shownStep = 0;
+  }
+
+  take(step: number, piece: ReplyPiece): void {
+    if (piece.type === 'end') this.#run.endText(piece.block);
+    else if (piece.type === 'void') this.#hasMoved = true;
+    else if (piece.type === 'source') {
+      if (this.#sources.length < MAX_SOURCES) this.#sources.push(piece.source);
+    } else {
+      this.#shownStep = step;
+      this.#run.publish(eventOf(step, piece));
+    }
+  }
+
+  /**
+   * The reply is complete.
+   * @param message as the run records it
+   * @param shown the message that the model sent, if a middleware returned another reply
+   */
+  complete(step: number, message: AssistantMessage, shown: AssistantMessage = message): void {
+    const isSame = message === shown || JSON.stringify(message.content) === JSON.stringify(shown.content);
+    if (isSame) this.#sourcesStep = step;
+    else this.#sources = [];
+    if ((isSame && !this.#hasMoved) || this.#shownStep !== step) return;
+    this.#run.publish({ type: 'step.reset', step });
+    for (const [block, part] of message.content.entries()) {
+      if ((part.type !== 'text' && part.type !== 'reasoning') || part.text === '') continue;
+      this.#run.publish({ type: 'model.delta', step, block, offset: 0, kind: part.type, text: part.text });
+      this.#run.endText(block);
+    }
+  }
+
+  /** Publishes the sources of the step that a progress has for the first time, before the save of that progress. */
+  publishSources({ iteration, openStep }: Pick<Progress, 'iteration' | 'openStep'>): void {
+    const step = this.#sourcesStep;
+    if (this.#sources.length === 0 || step > iteration + (openStep ? 1 : 0)) return;
+    for (const source of this.#sources.splice(0)) this.#run.publish({ type: 'model.source', step, source });
+  }
+}
+
+/** Its fields are named: an answer has thousands of pieces, and a spread costs more. */
+function eventOf(step: number, piece: Exclude<ReplyPiece, { type: 'source' | 'end' | 'void' }>): RunEventBody {
+  const { block } = piece;
+  if (piece.type === 'file') return { type: 'model.file', step, block, mediaType: piece.mediaType };
+  const { offset, text } = piece;
+  if (piece.type !== 'tool-input') return { type: 'model.delta', step, block, offset, kind: piece.type, text };
+  return { type: 'tool.input', step, block, offset, callId: piece.callId, name: piece.name, text };
+}

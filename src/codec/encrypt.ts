@@ -53,6 +53,7 @@ export function encrypt(options: EncryptOptions): Codec {
   const known = new Map(Object.entries(keys).map(([id, key]) => [id, keyOf(id, key)] as const));
   const own = known.get(current);
   if (!own) throw new TypeError(`encrypt: the current key ${JSON.stringify(current)} is not among the keys`);
+  const hashKeys = hashKeysOf(known, current);
   return {
     plain,
     seal: (text, place) => `${FORM}.${current}.${sealed(text, own, boundTo(current, place))}`,
@@ -63,7 +64,22 @@ export function encrypt(options: EncryptOptions): Codec {
       if (key) return opened(bytes, key, { aad: boundTo(id, place), place });
       throw new KeyMismatchError(`${nameOf(place)} is encrypted with the key ${id}, ${UNKNOWN_KEY}`);
     },
+    lookups: (text, what) => hashKeys.map((key) => hashed(key, [what, text])),
   };
+}
+
+/** The current key first. */
+function hashKeysOf(keys: ReadonlyMap<string, KeyObject>, current: string): readonly Buffer[] {
+  const ids = [current, ...[...keys.keys()].filter((id) => id !== current)];
+  return ids.map((id) => {
+    const hmac = nodeCrypto().createHmac('sha256', keys.get(id) as KeyObject);
+    return hmac.update('pawl lookup 1').digest();
+  });
+}
+
+/** HMAC-SHA-256 with a key that is derived from the encryption key, so that one key serves one purpose. */
+function hashed(key: Buffer, texts: readonly string[]): string {
+  return nodeCrypto().createHmac('sha256', key).update(JSON.stringify(texts)).digest('base64url');
 }
 
 const HOW_TO_MAKE_ONE = `make one with: node -e "console.log(require('crypto').randomBytes(32).toString('base64'))"`;

@@ -1,12 +1,13 @@
 import type { ErrorCode } from '../values/error-codes.ts';
 import { type ErrorData, isErrorData } from '../values/error-data.ts';
 import { PawlError } from '../values/errors.ts';
-import { hasTexts, isCount, type JsonValue } from '../values/json.ts';
+import { hasTexts, isCount, isObject, type JsonValue } from '../values/json.ts';
 import { isMessages, type Message } from '../values/message.ts';
 import type { FieldRedactor } from '../values/redact.ts';
 import { isUsage, type Spend, type Usage } from '../values/usage.ts';
 import type { RunStatus } from './finalize.ts';
 import { isPhaseOutput, type PhaseOutput, redactPhase } from './phase.ts';
+import { isLabels, isParentCall, type Labels, type ParentCall } from './request.ts';
 import type { Wait } from './waits/wait.ts';
 
 /** The fields of every result, with any status. */
@@ -78,15 +79,29 @@ export function withoutMessages({ messages: _, ...output }: RunResult): RunOutpu
   return output;
 }
 
+/** Whose run a kept outcome belongs to, as its record says it. */
+export interface OutcomeOwner {
+  readonly agentId: string;
+  readonly agentName: string;
+  readonly callerId: string;
+  /** The beginning of its prompt: up to 200 characters. */
+  readonly prompt?: string;
+  readonly labels?: Labels;
+  /** The call that began the run; absent = a host did. */
+  readonly parent?: ParentCall;
+}
+
 /** The terminal outcome as it is stored and delivered. `outcomeId` is the same at each delivery. */
 export type RunOutcome = {
   readonly outcomeId: string;
   /** In a kept outcome: the hash of the request, as in the record. */
   readonly fingerprint?: string;
+  /** In a kept outcome of an executor with `history` or `journal`: whose run it is. */
+  readonly run?: OutcomeOwner;
 } & ((Omit<OkOutput, 'data'> & { /** Absent without an `output` schema. */ readonly data?: JsonValue }) | FailedOutput);
 
 /** Returns the result that an outcome was stored of. */
-export function withoutId({ outcomeId: _, fingerprint: __, ...output }: RunOutcome): RunOutput {
+export function withoutId({ outcomeId: _, fingerprint: __, run: ___, ...output }: RunOutcome): RunOutput {
   return output as RunOutput;
 }
 
@@ -139,7 +154,22 @@ export function isOutcome(value: unknown): boolean {
   const isCounted = isUsage(value.usage) && isCount(value.iterations) && typeof value.durable === 'boolean';
   const isExplained = value.status === 'ok' ? value.error === undefined : isErrorData(value.error);
   const isNamed = value.fingerprint === undefined || typeof value.fingerprint === 'string';
-  return hasLists && isCounted && isExplained && isNamed;
+  const isOwned = value.run === undefined || isOutcomeOwner(value.run);
+  return hasLists && isCounted && isExplained && isNamed && isOwned;
+}
+
+/** Returns whether a stored value says whose run it is. */
+export function isOutcomeOwner(value: unknown): boolean {
+  if (!isObject(value) || !hasTexts(value, ['agentId', 'agentName', 'callerId'])) return false;
+  const { prompt, labels, parent } = value;
+  const hasPrompt = prompt === undefined || typeof prompt === 'string';
+  return hasPrompt && (labels === undefined || isLabels(labels)) && (parent === undefined || isParentCall(parent));
+}
+
+/** Returns whether a value is the status of a run that ended. */
+export function isEndStatus(value: unknown): boolean {
+  const isStatus = typeof value === 'string' && Object.hasOwn(statuses, value);
+  return isStatus && value !== 'interrupted' && value !== 'waiting';
 }
 
 /** Returns an outcome without its secrets. */

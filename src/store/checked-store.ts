@@ -8,9 +8,9 @@ import { CheckpointCorruptError, StoreUnavailableError } from '../values/errors.
 import { isAmount, isObject } from '../values/json.ts';
 import { kindOf } from '../values/known-options.ts';
 import { letGo } from '../values/thenable.ts';
-import type { AppendingStore, CheckpointStore, DueList, EventStore, OutcomeStore, OwningStore } from './port.ts';
+import type { AppendingStore, CheckpointStore, DueList, EventStore, HistoryStore } from './port.ts';
 
-type MethodName = keyof (AppendingStore & OwningStore & OutcomeStore & EventStore);
+type MethodName = keyof (AppendingStore & EventStore & HistoryStore);
 
 /** The methods that a store may have. A method of the port without a line does not compile: every store would lose it. */
 const methods: { readonly [Name in MethodName]-?: true } = {
@@ -33,6 +33,10 @@ const methods: { readonly [Name in MethodName]-?: true } = {
   countResting: true,
   expect: true,
   signal: true,
+  end: true,
+  listEnded: true,
+  erase: true,
+  forgetEnded: true,
 };
 
 const METHODS = Object.keys(methods) as MethodName[];
@@ -119,6 +123,7 @@ const checkedAnswers: { readonly [Name in MethodName]?: (answer: unknown, runId:
   inbox: checkedInbox,
   leave: checkedLeave,
   listDue: checkedDue,
+  listEnded: checkedEnded,
 };
 
 /**
@@ -165,6 +170,12 @@ function checkedDue(answer: unknown): DueList {
     return answer as never;
   }
   throw wrongAnswer('listDue', answer, '{ now, runs: { runId, dueAt, attempts }[], nextAt? }');
+}
+
+function checkedEnded(answer: unknown): unknown {
+  const isKept = (each: unknown) => isObject(each) && isId(each.runId) && isAmount(each.endedAt);
+  if (Array.isArray(answer) && answer.every(isKept)) return answer;
+  throw wrongAnswer('listEnded', answer, 'an array of { runId, status, endedAt, ... }');
 }
 
 function wrongAnswer(method: string, answer: unknown, needed: string): StoreUnavailableError {

@@ -1,7 +1,7 @@
 import { isResting, ON_COMMAND } from './due.ts';
-import type { Cursor, ListDueOptions } from './port.ts';
+import type { Cursor, EndedCursor, ListDueOptions } from './port.ts';
 import { damageIn, type IsDead, isHeld } from './rules/lease.ts';
-import type { DueHeads, ListedHead, ListPage } from './store-driver.ts';
+import type { DueHeads, EndedHead, EndedPage, ListedHead, ListPage } from './store-driver.ts';
 
 /**
  * Returns a page of the heads of all records, which may be in any order.
@@ -33,6 +33,23 @@ export function dueAmong(heads: Iterable<ListedHead>, { limit, after }: ListDueO
   const following = from ? found.filter((head) => compareCursors(byDue(head), from) > 0) : found;
   const page = following.sort((a, b) => compareCursors(byDue(a), byDue(b))).slice(0, limit);
   return { now, heads: page, ...(nextAt < ON_COMMAND ? { nextAt } : {}) };
+}
+
+/** The kept record of a run that ended, with the texts by which its agent and its caller are found. */
+type FoundEnded = EndedHead & { readonly agent: string | null; readonly caller: string | null };
+
+/** Returns a page of the runs that ended, among all of them in any order, for drivers without an index. */
+export function endedPageOf(runs: readonly FoundEnded[], { after, limit, agents, callers }: EndedPage): EndedHead[] {
+  const isOf = (ids: readonly string[] | undefined, id: string | null) => !ids || id === null || ids.includes(id);
+  const isWanted = ({ agent, caller, ...at }: FoundEnded) =>
+    isOf(agents, agent) && isOf(callers, caller) && (!after || compareEnds(at, after) > 0);
+  const following = runs.filter(isWanted).sort(compareEnds).slice(0, limit);
+  return following.map(({ runId, endedAt, text, error }) => ({ runId, endedAt, text, error }));
+}
+
+/** The newest end comes first; equal ends are in the order of their ids. */
+export function compareEnds(a: EndedCursor, b: EndedCursor): number {
+  return b.endedAt - a.endedAt || compareBytes(a.runId, b.runId);
 }
 
 const byDue = ({ due, runId }: ListedHead): Cursor => ({ updatedAt: due ?? 0, runId });

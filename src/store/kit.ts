@@ -1,7 +1,7 @@
 // The entry point `pawl/stores/kit`: the parts that make a store of a driver. It contains no driver.
 export type { DueOfRecord } from '../record/interrupted.ts';
 export type { CommandToSend, StoredCommand } from './commands.ts';
-export { dueAmong, isFree, pageOf } from './cursor.ts';
+export { dueAmong, endedPageOf, isFree, pageOf } from './cursor.ts';
 export { type Due, isResting, ON_COMMAND } from './due.ts';
 export type { EncodedHead } from './encoding/encode.ts';
 export type { MessageRow } from './encoding/encryption.ts';
@@ -18,6 +18,7 @@ export {
   settled,
   settledLater,
 } from './group-commit.ts';
+export type { KeptRun, ReadableKeptRun } from './kept-run.ts';
 export type { ListDueOptions } from './port.ts';
 export {
   type Change,
@@ -26,6 +27,7 @@ export {
   type Decision,
   decideAsking,
   decideNow,
+  type EndedToKeep,
   type Fact,
   factsOfDamage,
   type InboxFacts,
@@ -36,6 +38,7 @@ export {
   type ToStore,
   type Writer,
 } from './rules/decision.ts';
+export { endRun, eraseRun, type RunToEnd } from './rules/history.ts';
 export { acknowledge, sendCommand } from './rules/inbox.ts';
 export type { IsDead, Lease, Ownership } from './rules/lease.ts';
 export { type ClaimWish, claimRun, leaveRun, releaseClaim, renewClaim } from './rules/ownership.ts';
@@ -43,6 +46,8 @@ export { appendDelta, deleteRun, keepOutcome, saveRecord } from './rules/writes.
 export {
   changedValue,
   commandsIn,
+  type EndedValue,
+  endedIn,
   factsOfValue,
   headsIn,
   type KeptValue,
@@ -53,6 +58,8 @@ export {
 } from './run-value.ts';
 export type {
   DueHeads,
+  EndedHead,
+  EndedPage,
   ListedHead,
   ListPage,
   MessageReader,
@@ -61,7 +68,14 @@ export type {
   StoreWrite,
   WriteKind,
 } from './store-driver.ts';
-export { type DueMethods, type FullStore, type StoreFromOptions, type StoreOf, storeFrom } from './store-from.ts';
+export {
+  type DueMethods,
+  type FullStore,
+  type HistoryMethods,
+  type StoreFromOptions,
+  type StoreOf,
+  storeFrom,
+} from './store-from.ts';
 export {
   checkRoom,
   type ExpectWrite,

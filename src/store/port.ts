@@ -6,6 +6,7 @@ import type { ParentCall, RunCheckpointMeta } from '../run/request.ts';
 import type { RunOutcome } from '../run/result.ts';
 import type { JsonValue } from '../values/json.ts';
 import { kindOf, missingMethods } from '../values/known-options.ts';
+import type { KeptRun } from './kept-run.ts';
 
 /** The right to write a run's record: the owner with the highest epoch has it. `attempts` counts starts without progress. */
 export type Claim = {
@@ -33,6 +34,12 @@ export interface ReleaseOptions {
   readonly damage?: string | undefined;
 }
 
+export interface LoadOptions {
+  readonly signal?: AbortSignal | undefined;
+  /** Loads the record of a run that ended too: only a `HistoryStore` has such records. Default `false`. */
+  readonly ended?: boolean | undefined;
+}
+
 /** The last entry of a page; the next page begins after it. */
 export type Cursor = { readonly updatedAt: number; readonly runId: string };
 export interface ListOptions {
@@ -52,7 +59,7 @@ export interface ListOptions {
  */
 export interface CheckpointStore {
   save(record: RunCheckpoint, options?: WriteOptions): Promise<void>;
-  load(runId: string, options?: { readonly signal?: AbortSignal | undefined }): Promise<RunCheckpoint | null>;
+  load(runId: string, options?: LoadOptions): Promise<RunCheckpoint | null>;
   delete(runId: string, options?: WriteOptions): Promise<void>;
   /** Ordered by `updatedAt`, then `runId`; a record that cannot be read is listed as quarantined. */
   listInterrupted(options?: ListOptions): Promise<readonly InterruptedRun[]>;
@@ -188,6 +195,60 @@ export interface EventStore extends DueStore {
   signal(signal: Signal): Promise<{ readonly to?: string }>;
 }
 
+/** How the end of a run is stored. */
+export interface EndOptions {
+  /** The kept outcome. Its `run` is what `listEnded` shows of the run. */
+  readonly outcome: RunOutcome;
+  /** How long the ended record is kept, wall clock, ms; Infinity = until it is erased or replaced. */
+  readonly keepUntil: number;
+  /** How long `outcome` returns the outcome, wall clock, ms. Default: as long as the record. 0 = never. */
+  readonly outcomeUntil?: number | undefined;
+}
+
+/** What the commit that ended a run did besides. */
+export interface Ended {
+  /** The run that it admitted; absent = none. */
+  readonly admitted?: { readonly runId: string; readonly agentId: string };
+}
+
+export interface ListEndedOptions {
+  /** At most this many runs. */
+  readonly limit: number;
+  /** The last run of the page before. */
+  readonly after?: EndedCursor | undefined;
+  /** Only runs of this agent. */
+  readonly agentId?: string | undefined;
+  /** Only runs of this caller. */
+  readonly callerId?: string | undefined;
+}
+
+/** The last entry of a page of ended runs; the next page has those that ended before it. */
+export type EndedCursor = { readonly endedAt: number; readonly runId: string };
+
+/**
+ * A store that keeps the records of runs that ended. A kept record is no run to recover: `listInterrupted`, `claim`, `listDue`,
+ * `send` and `load` do not see it, unless `load` is asked with `ended`. It is deleted when its time is over, and a `save` under
+ * its id replaces it.
+ */
+export interface HistoryStore extends OwningStore, OutcomeStore {
+  /**
+   * Ends a run, in one commit: keeps its outcome and its record, releases its claim, removes its commands. No message is
+   * written again. A repeated call with the same claim changes nothing.
+   * @throws {LeaseLostError} if this is no longer the newest claim
+   */
+  end(claim: Claim, options: EndOptions): Promise<Ended>;
+  /** The kept records of runs that ended: the newest end first, then by run id. Fewer than `limit` = there are no more. */
+  listEnded(options: ListEndedOptions): Promise<readonly KeptRun[]>;
+  /**
+   * Removes all that is stored of a run that ended: its record, its outcome, its commands. A run of which nothing is stored is no
+   * error.
+   * @throws {RunOwnedElsewhereError} while an owner holds it @throws {RunNotEndedError} if it has not ended
+   */
+  erase(runId: string): Promise<void>;
+  /** Removes the kept records whose time is over, which stores also do by themselves; with `dryRun` only counts them. @returns how many */
+  forgetEnded?(options?: { readonly dryRun?: boolean }): Promise<number>;
+}
+
 export type InboxOf = { readonly owner: string } | { readonly runId: string };
 
 const has = (store: CheckpointStore, method: string) =>
@@ -202,6 +263,8 @@ export const carriesCommands = (store: CheckpointStore): store is ControlStore =
 export const isDue = (store: CheckpointStore): store is DueStore => has(store, 'leave');
 /** Returns whether a store keeps topics of events: it has the methods of an EventStore. */
 export const isEvents = (store: CheckpointStore): store is EventStore => has(store, 'expect');
+/** Returns whether a store keeps the records of runs that ended: it has the methods of a HistoryStore. */
+export const isKeepingRecords = (store: CheckpointStore): store is HistoryStore => has(store, 'listEnded');
 /** Returns whether a store keeps outcomes after the record is deleted: it has `keepOutcome`. */
 export const isKeepingOutcomes = (store: CheckpointStore): store is OutcomeStore => has(store, 'keepOutcome');
 

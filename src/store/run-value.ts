@@ -3,6 +3,7 @@ import type { Due } from './due.ts';
 import type { StoredBody } from './encoding/stored-body.ts';
 import {
   type Change,
+  type EndedToKeep,
   factsOfDamage,
   type InboxFacts,
   type OutcomeToKeep,
@@ -20,6 +21,8 @@ export interface RunValue {
   readonly lease?: Lease | undefined;
   readonly record?: RecordValue | undefined;
   readonly kept?: KeptValue | undefined;
+  /** What is kept of an earlier run of this id that ended. */
+  readonly ended?: EndedValue | undefined;
   /** The oldest first. */
   readonly inbox?: readonly StoredCommand[] | undefined;
   /** The highest `seq` that a command of the run has had. */
@@ -38,6 +41,9 @@ export type RecordValue = Pick<
 
 /** A kept outcome: its text, its expiry, and the epoch of its run. */
 export type KeptValue = OutcomeToKeep & { readonly epoch: number };
+
+/** The kept record of a run that ended, and when that was, wall clock, ms. */
+export type EndedValue = EndedToKeep & { readonly endedAt: number; readonly record: RecordValue };
 
 /** The clocks of a driver, ms. */
 export interface StoreTimes {
@@ -82,7 +88,8 @@ class ValueFacts implements RunFacts {
   }
 
   get keptEpoch(): number {
-    return keptIn(this.#value, this.#times)?.epoch ?? 0;
+    const kept = keptIn(this.#value, this.#times)?.epoch ?? 0;
+    return Math.max(kept, endedIn(this.#value, this.#times)?.epoch ?? 0);
   }
 
   get due(): Due {
@@ -107,13 +114,26 @@ export function changedValue(
   { change, body }: { readonly change: Change; readonly body?: StoredBody | undefined },
   times: StoreTimes,
 ): RunValue | undefined {
+  if (change.erase) return undefined;
   const kept = keptAfter(value, change, times);
-  if (change.remove) return kept && { kept };
+  const ended = endedAfter(value, change, times);
+  if (change.remove || change.end) return kept || ended ? { kept, ended } : undefined;
   const lease = leaseAfter(value, change, times);
   const record = change.record && body ? recordAfter(value, body) : value.record;
-  if (!lease && !record && !kept) return undefined;
+  if (!lease && !record && !kept && !ended) return undefined;
   const due = change.due === undefined ? dueIn(value) : change.due;
-  return { lease, record, kept, ...inboxAfter(value, change, times), ...(due === 0 ? {} : { due }) };
+  return { lease, record, kept, ended, ...inboxAfter(value, change, times), ...(due === 0 ? {} : { due }) };
+}
+
+/** Returns the kept record of a run that ended, until its time is over. */
+export function endedIn({ ended }: RunValue, times: StoreTimes): EndedValue | undefined {
+  return ended && ended.keepUntil > times.now() ? ended : undefined;
+}
+
+/** A record that is put replaces that of the run that ended. */
+function endedAfter(value: RunValue, { end, record }: Change, times: StoreTimes): EndedValue | undefined {
+  if (end && value.record) return { ...end, endedAt: times.now(), record: value.record };
+  return record === 'put' ? undefined : endedIn(value, times);
 }
 
 /** Returns the kept outcome of a run, until it expires. */

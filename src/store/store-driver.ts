@@ -2,7 +2,7 @@ import type { CommandToSend, StoredCommand } from './commands.ts';
 import type { Due } from './due.ts';
 import type { StoredPieces } from './encoding/piece-refs.ts';
 import type { StoredBody } from './encoding/stored-body.ts';
-import type { Claim, Cursor, InboxOf, ListDueOptions } from './port.ts';
+import type { Claim, Cursor, EndedCursor, InboxOf, ListDueOptions } from './port.ts';
 import type { Decide } from './rules/decision.ts';
 import type { Lease } from './rules/lease.ts';
 import type { TopicDriver } from './topics.ts';
@@ -27,6 +27,18 @@ export interface StoreDriver {
    * @throws {CheckpointCorruptError} if it is damaged
    */
   load(runId: string, messages: MessageReader, signal?: AbortSignal): Promise<StoredTexts | null>;
+  /**
+   * As `load`, of the record of a run that ended, until its time is over. A driver with `listEnded` has it.
+   * @throws {CheckpointCorruptError} if it is damaged
+   */
+  loadEnded?(runId: string, messages: MessageReader, signal?: AbortSignal): Promise<StoredTexts | null>;
+  /**
+   * The runs that ended and whose record is kept: the newest end first, then by the UTF-8 bytes of the run id. A driver that has
+   * it makes `change.end` and `change.erase`. A record whose time is over counts as removed.
+   */
+  listEnded?(page: EndedPage): Promise<readonly EndedHead[]>;
+  /** Removes the records of ended runs whose time is over, or only counts them. Called once a minute. @returns how many */
+  forgetEnded?(options: { readonly dryRun: boolean }): Promise<number>;
   /** The runs with a record, by `updatedAt`, then by the UTF-8 bytes of the run id: those after `after`, up to `limit`. */
   list(page: ListPage): Promise<readonly ListedHead[]>;
   /** The text of a kept outcome; null if there is none, or it has expired. @throws {CheckpointCorruptError} */
@@ -80,6 +92,8 @@ export type WriteKind =
   | 'renew'
   | 'release'
   | 'leave'
+  | 'end'
+  | 'erase'
   | 'send'
   | 'acknowledge';
 
@@ -130,6 +144,22 @@ export interface ListedHead extends Cursor {
   /** When the run is due; absent = unknown. */
   readonly due?: Due | undefined;
   /** Why the record cannot be read: the run is listed as quarantined. */
+  readonly error?: unknown;
+}
+
+/** Which runs that ended a driver lists. */
+export interface EndedPage {
+  readonly after: EndedCursor | undefined;
+  readonly limit: number;
+  /** Only those with one of these agents, or callers, as `change.end` had them, and those with null. Absent: all. */
+  readonly agents?: readonly string[] | undefined;
+  readonly callers?: readonly string[] | undefined;
+}
+
+/** The entry of a run that ended, as it is stored. */
+export interface EndedHead extends EndedCursor {
+  readonly text: string;
+  /** Why the entry cannot be read. */
   readonly error?: unknown;
 }
 

@@ -9,13 +9,25 @@ import { toDue } from './due.ts';
 import { encodeOutcome } from './encoding/encode.ts';
 import { Encryption } from './encoding/encryption.ts';
 import { BodyWriter, charsOf, type StoredBody } from './encoding/stored-body.ts';
+import { encodeKeptRun, keysOf } from './kept-run.ts';
 import { Minutely } from './minutely.ts';
-import type { AppendingStore, Claim, ControlStore, DueStore, EventStore, OutcomeStore, WriteOptions } from './port.ts';
+import type {
+  AppendingStore,
+  Claim,
+  ControlStore,
+  DueStore,
+  EndOptions,
+  EventStore,
+  HistoryStore,
+  OutcomeStore,
+  WriteOptions,
+} from './port.ts';
 import type { Decide, Writer } from './rules/decision.ts';
+import * as historyRules from './rules/history.ts';
 import * as inboxRules from './rules/inbox.ts';
 import * as ownerRules from './rules/ownership.ts';
 import * as writeRules from './rules/writes.ts';
-import type { StoreDriver, WriteKind } from './store-driver.ts';
+import type { StoreDriver, StoreWrite, WriteKind } from './store-driver.ts';
 import { StoredReader } from './stored-reader.ts';
 import { expectWrite, signalWrite, type TopicDriver } from './topics.ts';
 
@@ -32,8 +44,16 @@ export type DueMethods<D> = D extends { listDue: unknown; countResting: unknown 
       (D extends { readonly topics: TopicDriver } ? Pick<EventStore, 'expect' | 'signal'> : unknown)
   : unknown;
 
-/** The store of a driver: a `DueStore` if it has `listDue`, an `EventStore` if it has `topics` besides. */
-export type StoreOf<D extends StoreDriver> = FullStore & DueMethods<D>;
+/** The methods that a store has because its driver has `listEnded`. */
+export type HistoryMethods<D> = D extends { listEnded: unknown; loadEnded: unknown; forgetEnded: unknown }
+  ? Required<Pick<HistoryStore, 'end' | 'listEnded' | 'erase' | 'forgetEnded'>>
+  : unknown;
+
+/**
+ * The store of a driver: a `DueStore` if it has `listDue`, an `EventStore` if it has `topics` besides, a `HistoryStore` if it
+ * has `listEnded`.
+ */
+export type StoreOf<D extends StoreDriver> = FullStore & DueMethods<D> & HistoryMethods<D>;
 
 export interface StoreFromOptions {
   /** Encrypts the stored texts: see `encrypt`. */
@@ -91,7 +111,8 @@ export function storeFrom<D extends StoreDriver>(driver: D, options: StoreFromOp
     encryption,
     bodies: new BodyWriter({ encryption, blobs, steps }),
     dropsBefore: options.dropEncoding === 'before',
-    sweep: driver.forgetOutcomes && new Minutely(clock, () => void forgetQuietly(driver)),
+    sweep:
+      driver.forgetOutcomes || driver.forgetEnded ? new Minutely(clock, () => void forgetQuietly(driver)) : undefined,
   };
   const reader = new StoredReader(driver, encryption);
   const close = async () => {
@@ -105,7 +126,8 @@ export function storeFrom<D extends StoreDriver>(driver: D, options: StoreFromOp
     ...control(parts, reader),
     ...due(parts, reader),
     ...topics(parts),
-    load: async (runId, { signal } = {}) => reader.load(checkRunId(runId), signal),
+    ...history(parts, reader),
+    load: async (runId, options = {}) => reader.load(checkRunId(runId), options),
     listInterrupted: async (list = {}) => reader.list(list),
     close,
     [Symbol.asyncDispose]: close,
@@ -114,10 +136,12 @@ export function storeFrom<D extends StoreDriver>(driver: D, options: StoreFromOp
 
 /** A failed removal is repeated in the next minute. */
 async function forgetQuietly(driver: StoreDriver): Promise<void> {
-  try {
-    await driver.forgetOutcomes?.({ dryRun: false });
-  } catch {
-    // The driver may be a host's: nothing that it throws may end the process.
+  for (const method of ['forgetOutcomes', 'forgetEnded'] as const) {
+    try {
+      await driver[method]?.({ dryRun: false });
+    } catch {
+      // The driver may be a host's: nothing that it throws may end the process.
+    }
   }
 }
 
@@ -183,7 +207,7 @@ function outcomes(
       const decide = writeRules.keepOutcome({ runId, text, untilMs }, by(options));
       const hasClaim = options.claim !== undefined;
       await driver.write({ kind: 'keep', runId, decide, size: text.length, hasClaim }, options.signal);
-      sweep?.begin();
+      if (driver.forgetOutcomes) sweep?.begin();
     },
     outcome: async (runId) => reader.outcome(checkRunId(runId)),
     ...(driver.forgetOutcomes
@@ -200,7 +224,7 @@ function ownership({ driver, sweep }: Parts): Pick<FullStore, 'claim' | 'renew' 
     claim: async (runId, owner, ttlMs) => {
       const decide = ownerRules.claimRun({ runId: checkRunId(runId), owner, ttlMs }, { isDead });
       const claim = await driver.write({ kind: 'claim', runId, decide, size: 0, hasClaim: false });
-      sweep?.begin();
+      if (driver.forgetOutcomes) sweep?.begin();
       return claim;
     },
     renew: async (claim, ttlMs) => owned('renew', claim, ownerRules.renewClaim(claim, ttlMs)),
@@ -256,6 +280,56 @@ function topics({ driver, encryption }: Parts): Partial<EventStore> {
     signal: async (signal) => {
       const to = await topics.signal(signalWrite(signal, encryption));
       return to === undefined ? {} : { to };
+    },
+  };
+}
+
+function history({ driver, encryption, bodies, sweep }: Parts, reader: StoredReader): Partial<HistoryStore> {
+  if (!driver.listEnded || !driver.loadEnded) return {};
+  const { isDead } = writing(driver);
+  return {
+    end: async (claim, options) => {
+      const write = endWrite(claim, options, encryption);
+      await driver.write(write);
+      bodies.forget(write.runId);
+      sweep?.begin();
+      return {};
+    },
+    listEnded: async (page) => reader.ended(page),
+    erase: async (runId) => {
+      const decide = historyRules.eraseRun(checkRunId(runId), { isDead });
+      await driver.write({ kind: 'erase', runId, decide, size: 0, hasClaim: false });
+      bodies.forget(runId);
+    },
+    ...(driver.forgetEnded
+      ? { forgetEnded: async ({ dryRun = false } = {}) => driver.forgetEnded?.({ dryRun }) ?? 0 }
+      : {}),
+  };
+}
+
+/** The write that ends a run. */
+function endWrite(claim: Claim, options: EndOptions, encryption: Encryption): StoreWrite<void> {
+  const runId = checkRunId(claim.runId);
+  const toEnd = runToEnd(runId, options, encryption);
+  const size = toEnd.ended.text.length + (toEnd.outcome?.text.length ?? 0);
+  return { kind: 'end', runId, decide: historyRules.endRun(claim, toEnd), size, hasClaim: true };
+}
+
+function runToEnd(
+  runId: string,
+  { outcome, keepUntil, outcomeUntil = keepUntil }: EndOptions,
+  encryption: Encryption,
+): historyRules.RunToEnd {
+  const { agentId = '', callerId = '' } = outcome.run ?? {};
+  const text = encodeOutcome(outcome);
+  return {
+    outcome: outcomeUntil > 0 ? { text: encryption.seal(text, runId, 'outcome'), untilMs: outcomeUntil } : undefined,
+    ended: {
+      text: encryption.seal(encodeKeptRun(outcome), runId, 'ended'),
+      agent: keysOf(agentId, 'agent', encryption)?.[0] ?? null,
+      caller: keysOf(callerId, 'caller', encryption)?.[0] ?? null,
+      // JSON has no infinity.
+      keepUntil: Math.min(keepUntil, Number.MAX_SAFE_INTEGER),
     },
   };
 }

@@ -11,14 +11,27 @@ import type { Encryption } from './encoding/encryption.ts';
 import { messagesFrom, stepText } from './encoding/encryption.ts';
 import { RunTexts, type StoredPieces } from './encoding/piece-refs.ts';
 import { withoutStep, withStep } from './encoding/step-texts.ts';
+import { decodeKeptRun, type KeptRun, keysOf, quarantinedKeptRun } from './kept-run.ts';
 import { isDeadProcess } from './owner.ts';
-import type { Cursor, DueList, DueRun, InboxOf, ListDueOptions, ListOptions } from './port.ts';
+import type {
+  Cursor,
+  DueList,
+  DueRun,
+  InboxOf,
+  ListDueOptions,
+  ListEndedOptions,
+  ListOptions,
+  LoadOptions,
+} from './port.ts';
 import { type IsDead, isHeld, refuseDamaged } from './rules/lease.ts';
-import type { ListedHead, MessageReader, StoreDriver } from './store-driver.ts';
+import type { EndedHead, ListedHead, MessageReader, StoreDriver } from './store-driver.ts';
 
 type ReadableRun = Extract<InterruptedRun, { readonly meta: unknown }>;
 
 const noPieces: StoredPieces = new Map();
+
+/** How many entries of ended runs are read in one turn of the event loop. */
+const MAX_ENDED_PAGE = 500;
 
 /** Decrypts and decodes the stored texts that a driver reads: records, lists, outcomes and commands. */
 export class StoredReader {
@@ -30,11 +43,12 @@ export class StoredReader {
     this.#encryption = encryption;
   }
 
-  async load(runId: string, signal?: AbortSignal): Promise<RunCheckpoint | null> {
+  async load(runId: string, { signal, ended = false }: LoadOptions = {}): Promise<RunCheckpoint | null> {
     signal?.throwIfAborted();
     const texts = new RunTexts(this.#encryption, runId);
     const messages = new Messages(texts);
-    const stored = await this.#driver.load(runId, messages, signal);
+    const live = await this.#driver.load(runId, messages, signal);
+    const stored = live ?? (ended ? await this.#driver.loadEnded?.(runId, messages, signal) : null);
     if (!stored) return null;
     const { meta, head, extras, pieces = noPieces, step = [], attempts } = stored;
     const stepTexts = step.map((text, place) => texts.open(text, stepText(place)));
@@ -97,6 +111,37 @@ export class StoredReader {
     const text = await this.#driver.outcome(runId);
     if (text === null) return null;
     return parseStored(this.#encryption.open(text, runId, 'outcome'), 'outcome') as RunOutcome;
+  }
+
+  /** An entry that cannot be read belongs to no known agent or caller. */
+  async ended({ limit, after, agentId, callerId }: ListEndedOptions): Promise<KeptRun[]> {
+    const agents = agentId === undefined ? undefined : keysOf(agentId, 'agent', this.#encryption);
+    const callers = callerId === undefined ? undefined : keysOf(callerId, 'caller', this.#encryption);
+    const isWanted = (run: KeptRun) => {
+      const isOf = (field: 'agentId' | 'callerId', id?: string) =>
+        id === undefined || (run.status !== 'quarantined' && run[field] === id);
+      return isOf('agentId', agentId) && isOf('callerId', callerId);
+    };
+    const runs: KeptRun[] = [];
+    for (let from = after; runs.length < limit; ) {
+      const most = Math.min(limit - runs.length, MAX_ENDED_PAGE);
+      const heads = (await this.#driver.listEnded?.({ after: from, limit: most, agents, callers })) ?? [];
+      runs.push(...heads.map((head) => this.#ended(head)).filter(isWanted));
+      from = heads.at(-1);
+      if (from === undefined || heads.length < most) break;
+      await nextTurn();
+    }
+    return runs;
+  }
+
+  #ended({ runId, endedAt, text, error }: EndedHead): KeptRun {
+    const place = { runId, endedAt };
+    try {
+      if (error !== undefined) throw error;
+      return decodeKeptRun(this.#encryption.open(text, runId, 'ended'), place);
+    } catch (reason) {
+      return quarantinedKeptRun(place, reason);
+    }
   }
 
   /** A damaged command counts as never sent: it must not block the others. */

@@ -64,6 +64,7 @@ const policies = {
   REPLY_TOO_LARGE: never,
   REVISION_GAP: never,
   RUN_ID_CONFLICT: never,
+  RUN_NOT_ENDED: later,
   RUN_OWNED_ELSEWHERE: Object.freeze({ retry: 'later', ownership: 'elsewhere' }),
   RUN_PANIC: never,
   RUN_PARKED: never,

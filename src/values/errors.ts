@@ -130,6 +130,10 @@ export class RunIdConflictError extends PawlError {
 export class RunOwnedElsewhereError extends PawlError {
   readonly code = 'RUN_OWNED_ELSEWHERE';
 }
+/** The run has not ended: what is stored of it cannot be erased yet. */
+export class RunNotEndedError extends PawlError {
+  readonly code = 'RUN_NOT_ENDED';
+}
 /** The run is parked because it died repeatedly without progress. */
 export class RunParkedError extends PawlError {
   readonly code = 'RUN_PARKED';

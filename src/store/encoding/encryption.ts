@@ -36,6 +36,23 @@ export class Encryption {
   }
 
   /**
+   * Returns the texts under which a store finds a value: it keeps the first, and searches for all. Without a codec the only one
+   * is the value. Undefined: a host's codec cannot hash, so the store must not keep the value, and cannot search for it.
+   * @param what names the kind of the value, for example `caller`
+   */
+  lookups(value: string, what: string): readonly [string, ...string[]] | undefined {
+    if (!this.#codec) return [value];
+    const { lookups, plain } = this.#codec;
+    if (typeof lookups !== 'function') return undefined;
+    const hashes: unknown = lookups.call(this.#codec, value, what);
+    if (!Array.isArray(hashes) || hashes.length === 0 || !hashes.every(isWord)) {
+      throw new TypeError('codec.lookups must return one or more texts of printable ASCII without spaces');
+    }
+    const found = hashes.map((hash) => MARK + hash);
+    return (plain === 'read' ? [...found, value] : found) as [string, ...string[]];
+  }
+
+  /**
    * Decrypts a stored text.
    * @throws {KeyMismatchError} if a codec or a key is missing
    * @throws {CheckpointCorruptError} if the text is not the encrypted one

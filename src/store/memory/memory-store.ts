@@ -1,25 +1,29 @@
 import { type Clock, systemClock } from '../../values/clock.ts';
 import { checkKeys } from '../../values/known-options.ts';
 import type { StoredCommand } from '../commands.ts';
-import { dueAmong, pageOf } from '../cursor.ts';
+import { dueAmong, endedPageOf, pageOf } from '../cursor.ts';
 import { isResting } from '../due.ts';
 import { type StepTexts, stepAfter } from '../encoding/step-texts.ts';
 import type { StoredBody } from '../encoding/stored-body.ts';
-import type { AppendingStore, EventStore, InboxOf, ListDueOptions, OutcomeStore } from '../port.ts';
+import type { AppendingStore, EventStore, HistoryStore, InboxOf, ListDueOptions, OutcomeStore } from '../port.ts';
 import { decideNow } from '../rules/decision.ts';
 import { sendCommand } from '../rules/inbox.ts';
 import { checkClaim } from '../rules/lease.ts';
 import {
   changedValue,
   commandsIn,
+  endedIn,
   factsOfValue,
   headsIn,
   keptIn,
+  type RecordValue,
   type RunValue,
   type StoreTimes,
 } from '../run-value.ts';
 import type {
   DueHeads,
+  EndedHead,
+  EndedPage,
   ListedHead,
   ListPage,
   MessageReader,
@@ -30,8 +34,8 @@ import type {
 import { storeFrom } from '../store-from.ts';
 import { MemoryTopics } from './memory-topics.ts';
 
-/** Appends, owns, carries commands and signals, lets runs rest, and keeps outcomes. */
-export type MemoryStore = AppendingStore & EventStore & OutcomeStore;
+/** Appends, owns, carries commands and signals, lets runs rest, and keeps outcomes and the records of ended runs. */
+export type MemoryStore = AppendingStore & EventStore & OutcomeStore & HistoryStore;
 
 /**
  * A store in this process's memory, for tests and for hosts that want claims and listings without files. It does not survive a
@@ -79,21 +83,43 @@ class MemoryDriver implements StoreDriver {
     const { value, change } = decideNow(decide, factsOfValue(before, this.#times));
     if (!change) return value;
     this.#put(runId, changedValue(before, { change, body }, this.#times));
-    if (change.remove || change.record === 'put') this.#rows.delete(runId);
+    if (change.record === 'put') this.#rows.delete(runId);
     if (change.record && body) this.#addRows(body);
-    if (change.remove || (change.record && body)) this.#putStep(runId, body?.step);
+    if (change.record && body) this.#putStep(runId, body.step);
     if (change.keep) this.#noteKept(runId);
-    if (change.remove) this.topics.runGone(runId);
+    if (change.remove || change.end || change.erase) this.topics.runGone(runId);
     return value;
   }
 
   async load(runId: string, messages: MessageReader): Promise<StoredTexts | null> {
     const { record, lease } = this.#runs.get(runId) ?? {};
-    if (!record) return null;
+    return record ? { ...this.#texts(runId, record, messages), attempts: lease?.attempts } : null;
+  }
+
+  async loadEnded(runId: string, messages: MessageReader): Promise<StoredTexts | null> {
+    const ended = this.#run(runId)?.ended;
+    return ended ? this.#texts(runId, ended.record, messages) : null;
+  }
+
+  #texts(runId: string, { start, head }: RecordValue, messages: MessageReader): StoredTexts {
     for (const row of this.#rows.get(runId) ?? []) messages.add(row);
     // A copy: the next write may change the texts before the record is made of them.
     const step = this.#steps.get(runId)?.slice();
-    return { ...record.start, head: record.head, step, attempts: lease?.attempts };
+    return { ...start, head, step };
+  }
+
+  async listEnded(page: EndedPage): Promise<EndedHead[]> {
+    const runs = [...this.#runs.keys()].flatMap((runId) => {
+      const ended = this.#run(runId)?.ended;
+      return ended ? [{ runId, ...ended }] : [];
+    });
+    return endedPageOf(runs, page);
+  }
+
+  async forgetEnded({ dryRun }: { readonly dryRun: boolean }): Promise<number> {
+    const over = [...this.#runs].filter(([, value]) => value.ended && !endedIn(value, this.#times));
+    if (!dryRun) for (const [runId] of over) this.#run(runId);
+    return over.length;
   }
 
   async list(page: ListPage): Promise<ListedHead[]> {
@@ -122,16 +148,20 @@ class MemoryDriver implements StoreDriver {
     return [...this.#runs.values()].flatMap((value) => (value.lease?.owner === of.owner ? commandsIn(value) : []));
   }
 
-  /** The stored state of a run. An expired outcome is removed, even if the clock is set back later. */
+  /** The stored state of a run. What has expired is removed, even if the clock is set back later. */
   #run(runId: string): RunValue | undefined {
     const value = this.#runs.get(runId);
-    if (!value?.kept || keptIn(value, this.#times)) return value;
+    if (!value || (keptIn(value, this.#times) === value.kept && endedIn(value, this.#times) === value.ended))
+      return value;
     return this.#put(runId, changedValue(value, { change: {} }, this.#times));
   }
 
   #put(runId: string, value: RunValue | undefined): RunValue | undefined {
     if (value) this.#runs.set(runId, value);
     else this.#runs.delete(runId);
+    if (value?.record || value?.ended) return value;
+    this.#rows.delete(runId);
+    this.#steps.delete(runId);
     return value;
   }
 

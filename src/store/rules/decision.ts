@@ -21,11 +21,11 @@ export interface RunFacts {
   readonly expiresAt?: number | undefined;
   /** The lease clock, ms. */
   readonly now?: number | undefined;
-  /** `unreadable`: there is a record, but its revision cannot be read. */
+  /** `unreadable`: there is a record, but its revision cannot be read. The record of a run that ended is none. */
   readonly record?: RecordFacts | 'unreadable' | null | undefined;
   /** The attempts in the record; 0 without a record. */
   readonly attempts?: number | undefined;
-  /** The epoch in a kept outcome; 0 without one. */
+  /** The highest epoch in a kept outcome, and in the kept record of a run that ended; 0 without either. */
   readonly keptEpoch?: number | undefined;
   readonly inbox?: InboxFacts | undefined;
   /** When the run is due; 0 without a record. Only drivers with `listDue` have it. */
@@ -64,8 +64,15 @@ export interface InboxFacts {
 export interface Change {
   /** Stores the body of the write: `put` replaces the record, `append` adds to it. */
   readonly record?: 'put' | 'append';
-  /** Removes the record, the lease, and the waiting commands. */
+  /** Removes the record, the lease, and the waiting commands. The record of an earlier run that ended stays. */
   readonly remove?: true;
+  /**
+   * Marks the record as that of a run that ended: from now on only `loadEnded` and `listEnded` find it, and a record that is put
+   * replaces it. Removes the lease, the waiting commands and the waits. Only drivers with `listEnded` get it.
+   */
+  readonly end?: EndedToKeep;
+  /** Removes all that is stored of the run, also the record of one that ended, and its outcome. */
+  readonly erase?: true;
   /** Owner, epoch and attempts from now on. Only `ttlMs` changes when the lease expires. */
   readonly lease?: Ownership;
   /** From now on the lease is valid for this time, by the store's clock. */
@@ -86,6 +93,18 @@ export interface OutcomeToKeep {
   readonly text: string;
   /** Wall clock, ms. */
   readonly untilMs: number;
+}
+
+/** What is kept of a run that ends, besides its record. */
+export interface EndedToKeep {
+  /** The entry of `listEnded`, as it is stored. */
+  readonly text: string;
+  /** Under these its agent and its caller are searched; null = they cannot be searched. */
+  readonly agent: string | null;
+  readonly caller: string | null;
+  /** Wall clock, ms. */
+  readonly keepUntil: number;
+  readonly epoch: number;
 }
 
 /** An answer, with the change that must be made first. */

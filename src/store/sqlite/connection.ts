@@ -1,6 +1,7 @@
 import { Database } from '../../sqlite/connection.ts';
 import type { Encryption } from '../encoding/encryption.ts';
 import type { LeaseClock } from '../lease-clock.ts';
+import { EndedTable } from './ended.ts';
 import { InboxTable } from './inboxes.ts';
 import { KnownRuns } from './known-runs.ts';
 import { LeaseTable } from './leases.ts';
@@ -43,7 +44,8 @@ export function runDatabase({ path, durability, leaseClock, now, encryption }: R
       const records = new RecordTable(db, encryption, known);
       const outcomes = new OutcomeTable(db, now);
       const inboxes = new InboxTable(db, now);
-      const tables = { records, leases, outcomes, inboxes, topics: new TopicTables(db, now), known };
+      const ended = new EndedTable(db, now);
+      const tables = { records, leases, outcomes, inboxes, topics: new TopicTables(db, now), ended, known };
       return { tables, reads: new Reads(db, leases, now) };
     },
   });

@@ -12,6 +12,8 @@ export interface Stored {
   readonly has_step: number;
   /** When its run is due: see `Due`. */
   readonly due_at: number | null;
+  /** Whether its run has ended, so that the record is only kept: 1 or 0. */
+  readonly has_ended: number;
 }
 
 /** The content of the tables for one run; `null` = none. */

@@ -6,7 +6,6 @@ import type { Change } from '../rules/decision.ts';
 
 interface OutcomeRow {
   readonly until: number;
-  readonly epoch: number;
   readonly checksum: number;
   readonly outcome: string;
 }
@@ -19,10 +18,12 @@ export class OutcomeTable {
   readonly #raiseEpoch: StatementSync;
   readonly #forget: StatementSync;
   readonly #countExpired: StatementSync;
+  readonly #epoch: StatementSync;
+  readonly #remove: StatementSync;
 
   constructor(db: DatabaseSync, now: () => number) {
     this.#now = now;
-    this.#find = db.prepare('SELECT until, epoch, checksum, outcome FROM outcomes WHERE run_id = ?');
+    this.#find = db.prepare('SELECT until, checksum, outcome FROM outcomes WHERE run_id = ?');
     this.#put = db.prepare(
       `INSERT INTO outcomes (run_id, until, epoch, checksum, outcome) VALUES (?, ?, ?, ?, ?)
        ON CONFLICT (run_id) DO UPDATE SET until = excluded.until, epoch = excluded.epoch,
@@ -30,6 +31,11 @@ export class OutcomeTable {
     );
     this.#raiseEpoch = db.prepare('UPDATE outcomes SET epoch = max(epoch, ?) WHERE run_id = ?');
     this.#forget = db.prepare('DELETE FROM outcomes WHERE until <= ?');
+    this.#epoch = db.prepare(
+      `SELECT max(epoch) AS epoch FROM (SELECT epoch FROM outcomes WHERE run_id = $id AND until > $now UNION ALL
+       SELECT e.epoch FROM runs r JOIN ended e ON e.no = r.no WHERE r.run_id = $id AND e.keep_until > $now)`,
+    );
+    this.#remove = db.prepare('DELETE FROM outcomes WHERE run_id = ?');
     this.#countExpired = db.prepare('SELECT count(*) AS count FROM outcomes WHERE until <= ?');
   }
 
@@ -44,10 +50,14 @@ export class OutcomeTable {
     return { text: row.outcome };
   }
 
-  /** The epoch in a kept outcome. */
+  /** The highest epoch in a kept outcome, and in the kept record of a run that ended. */
   epoch(runId: string): number {
-    const row = this.#find.get(runId) as unknown as OutcomeRow | undefined;
-    return row && row.until > this.#now() ? row.epoch : 0;
+    const row = this.#epoch.get({ $id: runId, $now: this.#now() }) as { epoch: number | null } | undefined;
+    return row?.epoch ?? 0;
+  }
+
+  remove(runId: string): void {
+    this.#remove.run(runId);
   }
 
   put(runId: string, { text, untilMs, epoch }: NonNullable<Change['keep']>): void {

@@ -3,7 +3,15 @@ import { backoffMs, lockBackoff } from '../../values/backoff.ts';
 import { CheckpointCorruptError } from '../../values/errors.ts';
 import type { StoredCommand } from '../commands.ts';
 import type { InboxOf, ListDueOptions } from '../port.ts';
-import type { DueHeads, ListedHead, ListPage, MessageReader, StoredTexts } from '../store-driver.ts';
+import type {
+  DueHeads,
+  EndedHead,
+  EndedPage,
+  ListedHead,
+  ListPage,
+  MessageReader,
+  StoredTexts,
+} from '../store-driver.ts';
 import type { RunDatabase, Statements } from './connection.ts';
 import { isBusy, isDamage, isIoError, storeError } from './errors.ts';
 import type { QueueOptions, WriteQueue } from './queue.ts';
@@ -21,11 +29,16 @@ export class Reader {
     this.#options = options;
   }
 
-  async load(runId: string, messages: MessageReader, signal?: AbortSignal): Promise<StoredTexts | null> {
+  /** @param of a run that ended, or of any other */
+  async load(
+    runId: string,
+    messages: MessageReader,
+    { signal, hasEnded }: { readonly signal?: AbortSignal | undefined; readonly hasEnded?: boolean } = {},
+  ): Promise<StoredTexts | null> {
     await this.#queue.idle();
     for (; ; messages.keep(0)) {
       const found = await this.#read(({ reads }) => {
-        const row = reads.run(runId);
+        const row = reads.run(runId, hasEnded);
         if (row) reads.messages(row, messages);
         return row && { row, step: reads.step(row) };
       });
@@ -34,6 +47,11 @@ export class Reader {
       if (!(await this.#readRest(row, { messages, signal }))) continue;
       return { meta: row.meta, head: row.head, extras: row.extras, step, attempts: row.attempts ?? undefined };
     }
+  }
+
+  async ended(page: EndedPage): Promise<EndedHead[]> {
+    await this.#queue.idle();
+    return this.#read(({ tables }) => tables.ended.page(page));
   }
 
   async list(page: ListPage): Promise<ListedHead[]> {

@@ -66,6 +66,7 @@ const pageOf = (runs: string) =>
 export class Reads {
   readonly #leases: LeaseTable;
   readonly #run: StatementSync;
+  readonly #ended: StatementSync;
   readonly #generation: StatementSync;
   readonly #messages: StatementSync;
   readonly #now: () => number;
@@ -78,17 +79,20 @@ export class Reads {
   constructor(db: DatabaseSync, leases: LeaseTable, now: () => number) {
     this.#leases = leases;
     this.#now = now;
-    this.#run = db.prepare(
-      `SELECT ${columns}, r.extras, r.extras_checksum FROM runs r LEFT JOIN heads h ON h.no = r.no
-       LEFT JOIN claims c ON c.run_id = r.run_id WHERE r.run_id = ?`,
-    );
+    const run = (ended: string) =>
+      db.prepare(
+        `SELECT ${columns}, r.extras, r.extras_checksum FROM runs r LEFT JOIN heads h ON h.no = r.no
+         LEFT JOIN claims c ON c.run_id = r.run_id WHERE r.run_id = ? AND ${ended}`,
+      );
+    this.#run = run('NOT EXISTS (SELECT 1 FROM ended e WHERE e.no = r.no)');
+    this.#ended = run('EXISTS (SELECT 1 FROM ended e WHERE e.no = r.no AND e.keep_until > ?)');
     this.#generation = db.prepare(
       'SELECT h.generation FROM runs r JOIN heads h ON h.no = r.no WHERE r.no = ? AND r.run_id = ?',
     );
     this.#messages = db.prepare('SELECT id, checksum, messages FROM messages WHERE id >= ? AND id < ? ORDER BY id');
     const page = (of: string) => db.prepare(pageOf(of));
     this.#page = {
-      all: page('SELECT no, run_id FROM runs WHERE $now IS NOT NULL'),
+      all: page('SELECT no, run_id FROM due WHERE $now IS NOT NULL'),
       resting: page('SELECT no, run_id FROM due WHERE due_at > $now'),
       // Parked runs have no time.
       others: page(
@@ -107,9 +111,10 @@ export class Reads {
     this.#countDue = db.prepare('SELECT count(*) AS count FROM due WHERE due_at > ?');
   }
 
-  /** Reads the row of a run, without its messages. @throws {CheckpointCorruptError} */
-  run(runId: string): LoadedRow | undefined {
-    const row = this.#run.get(runId) as unknown as LoadedRow | undefined;
+  /** Reads the row of a run, without its messages. @param hasEnded of one that ended @throws {CheckpointCorruptError} */
+  run(runId: string, hasEnded = false): LoadedRow | undefined {
+    const found = hasEnded ? this.#ended.get(runId, this.#now()) : this.#run.get(runId);
+    const row = found as unknown as LoadedRow | undefined;
     if (!row) return undefined;
     checkTexts(row);
     checkText(row.extras ?? '', row.extras_checksum, 'extras');

@@ -64,6 +64,8 @@ export class RecordTable {
   readonly #nextNo: StatementSync;
   readonly #insertDue: StatementSync;
   readonly #updateDue: StatementSync;
+  readonly #deleteDue: StatementSync;
+  readonly #deleteEnded: StatementSync;
 
   constructor(db: DatabaseSync, encryption: Encryption, known: KnownRuns) {
     this.#encryption = encryption;
@@ -71,10 +73,14 @@ export class RecordTable {
     this.#find = db.prepare(
       `SELECT r.no, h.generation, h.version, h.revision, h.message_count, EXISTS (SELECT 1 FROM messages m
          WHERE m.id >= r.no * ${KEYS_PER_RUN} + ${MAX_MESSAGES} AND m.id < (r.no + 1) * ${KEYS_PER_RUN}) AS has_step,
-         (SELECT due_at FROM due d WHERE d.no = r.no) AS due_at
+         (SELECT due_at FROM due d WHERE d.no = r.no) AS due_at,
+         EXISTS (SELECT 1 FROM ended e WHERE e.no = r.no) AS has_ended
        FROM runs r LEFT JOIN heads h ON h.no = r.no WHERE r.run_id = ?`,
     );
-    this.#readHead = db.prepare('SELECT h.head FROM runs r JOIN heads h ON h.no = r.no WHERE r.run_id = ?');
+    this.#readHead = db.prepare(
+      `SELECT h.head FROM runs r JOIN heads h ON h.no = r.no
+       WHERE r.run_id = ? AND NOT EXISTS (SELECT 1 FROM ended e WHERE e.no = r.no)`,
+    );
     this.#insertRun = db.prepare(
       // A number is reused only if no messages of a removed record have it.
       `INSERT INTO runs (no, meta_checksum, extras_checksum, meta, extras, run_id)
@@ -103,10 +109,24 @@ export class RecordTable {
     this.#nextNo = db.prepare(`SELECT min(id) / ${KEYS_PER_RUN} AS no FROM messages WHERE id >= ? * ${KEYS_PER_RUN}`);
     this.#insertDue = db.prepare('INSERT INTO due (no, due_at, run_id) VALUES (?, ?, ?)');
     this.#updateDue = db.prepare('UPDATE due SET due_at = ? WHERE no = ?');
+    this.#deleteDue = db.prepare('DELETE FROM due WHERE no = ?');
+    this.#deleteEnded = db.prepare('DELETE FROM ended WHERE no = ?');
     this.#deletes = ['runs', 'heads', 'due'].map((table) => db.prepare(`DELETE FROM ${table} WHERE no = ?`));
   }
 
+  /** The record of a run that has not ended. */
   find(runId: string): Stored | undefined {
+    const stored = this.#findAny(runId);
+    return stored?.has_ended === 1 ? undefined : stored;
+  }
+
+  /** The number of the kept record of a run that ended. */
+  findEnded(runId: string): number | undefined {
+    const stored = this.#findAny(runId);
+    return stored?.has_ended === 1 ? stored.no : undefined;
+  }
+
+  #findAny(runId: string): Stored | undefined {
     const known = this.#known.record(runId);
     if (known !== undefined) return known ?? undefined;
     const stored = this.#find.get(runId) as unknown as Stored | undefined;
@@ -135,8 +155,11 @@ export class RecordTable {
     const { messageCount, rows } = record;
     const { meta = '', extras = null } = record.start ?? {};
     checkCount(record);
-    const rest = stored && this.#removePiece(stored.no) ? stored.no : undefined;
+    const ended = stored ? undefined : this.findEnded(record.runId);
+    const former = stored?.no ?? ended;
+    const rest = former !== undefined && this.#removePiece(former) ? former : undefined;
     if (rest !== undefined) this.#removeRun(rest);
+    if (ended !== undefined) this.#removeEnded(ended);
     const run = [crc32(meta), crc32(extras ?? ''), meta, extras] as const;
     const known = rest === undefined ? stored?.no : undefined;
     if (known !== undefined) this.#updateRun.run(...run, known);
@@ -179,6 +202,24 @@ export class RecordTable {
     this.#removeRun(no);
     this.#known.forget(runId);
     return this.#removePiece(no) ? no : undefined;
+  }
+
+  /** Marks the record of a run that ends. Lists and the search for due runs find a run by its row in `due`. */
+  end(runId: string, { no }: Stored): void {
+    this.#deleteDue.run(no);
+    this.#known.forget(runId);
+  }
+
+  /** Removes the kept record of a run that ended, as `remove` does. */
+  removeEnded(runId: string, no: number): number | undefined {
+    this.#removeEnded(no);
+    this.#known.forget(runId);
+    return this.#removePiece(no) ? no : undefined;
+  }
+
+  #removeEnded(no: number): void {
+    this.#removeRun(no);
+    this.#deleteEnded.run(no);
   }
 
   /** Removes some of the messages of a removed record. @returns whether there are more */
@@ -226,7 +267,8 @@ export class RecordTable {
     { no, generation, due_at }: Pick<Stored, 'no' | 'due_at'> & { readonly generation: number },
   ): void {
     const has_step = step ? 1 : 0;
-    this.#known.putRecord(runId, { no, generation, version, revision, message_count: messageCount, has_step, due_at });
+    const rest = { message_count: messageCount, has_step, due_at, has_ended: 0 };
+    this.#known.putRecord(runId, { no, generation, version, revision, ...rest });
   }
 
   #removeKeys(no: number, from = 0): void {

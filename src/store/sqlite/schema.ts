@@ -3,7 +3,7 @@ import { CheckpointTooNewError, StoreUnavailableError } from '../../values/error
 import { DAMAGE_ADVICE } from './errors.ts';
 
 /** The layout that this code reads and writes; kept in the file as `user_version`. */
-const SCHEMA_VERSION = 2;
+const SCHEMA_VERSION = 3;
 
 /** "Pawl" in ASCII, kept in the file as `application_id`: identifies Pawl's database. */
 const APPLICATION_ID = 0x5061776c;
@@ -96,6 +96,28 @@ const second = [
   `CREATE INDEX signals_until ON signals (until)`,
 ];
 
+/**
+ * The runs that ended and whose record is kept: the rows of their records stay where they are. `agent` and `caller` are hashes if
+ * the texts are encrypted.
+ */
+const third = [
+  `CREATE TABLE ended (
+    no INTEGER PRIMARY KEY,
+    run_id TEXT NOT NULL,
+    ended_at REAL NOT NULL,
+    keep_until REAL NOT NULL,
+    epoch INTEGER NOT NULL,
+    agent TEXT,
+    caller TEXT,
+    checksum INTEGER NOT NULL,
+    line TEXT NOT NULL
+  ) STRICT`,
+  `CREATE INDEX ended_at ON ended (ended_at DESC, run_id)`,
+  `CREATE INDEX ended_caller ON ended (caller, ended_at DESC, run_id)`,
+  `CREATE INDEX ended_agent ON ended (agent, ended_at DESC, run_id)`,
+  `CREATE INDEX ended_until ON ended (keep_until)`,
+];
+
 const SENT_AT = ', sent_at REAL';
 
 /** The steps from each layout to the next; the first one starts from nothing. A released layout is never changed. */
@@ -107,6 +129,7 @@ const steps: readonly (readonly string[])[] = [
     // A record of an earlier version that is parked says so itself.
     'INSERT INTO due (no, due_at, run_id) SELECT no, 0, run_id FROM runs',
   ],
+  third,
 ];
 
 /**
@@ -141,7 +164,7 @@ export function prepareSchema(db: DatabaseSync, path: string): void {
       .map(({ sql }) => String(sql).replace(SENT_AT, '')),
   );
   // One flipped bit in the name of a column is enough to confuse rows.
-  if (![...first, ...second].every((statement) => found.has(statement))) {
+  if (![...first, ...second, ...third].every((statement) => found.has(statement))) {
     throw new StoreUnavailableError(`the layout of ${path} is damaged; ${DAMAGE_ADVICE}`);
   }
 }

@@ -7,9 +7,11 @@ import { checkKeys, checkWord, type KnownKeys, kindOf } from '../../values/known
 import type { StoredCommand } from '../commands.ts';
 import { Encryption } from '../encoding/encryption.ts';
 import { leaseClock } from '../lease-clock.ts';
-import type { AppendingStore, EventStore, InboxOf, ListDueOptions, OutcomeStore } from '../port.ts';
+import type { AppendingStore, EventStore, HistoryStore, InboxOf, ListDueOptions, OutcomeStore } from '../port.ts';
 import type {
   DueHeads,
+  EndedHead,
+  EndedPage,
   ListedHead,
   ListPage,
   MessageReader,
@@ -41,8 +43,8 @@ export interface SqliteStoreOptions {
   readonly clock?: Clock | undefined;
 }
 
-/** Appends, owns, carries commands, and keeps outcomes. */
-export interface SqliteStore extends AppendingStore, EventStore, OutcomeStore {
+/** Appends, owns, carries commands, and keeps outcomes and the records of ended runs. */
+export interface SqliteStore extends AppendingStore, EventStore, OutcomeStore, HistoryStore {
   /** Waits for the pending writes, and closes the file. Every later call is refused. */
   close(): Promise<void>;
   [Symbol.asyncDispose](): Promise<void>;
@@ -101,11 +103,21 @@ class SqliteDriver implements StoreDriver {
   async write<T>(write: StoreWrite<T>, signal?: AbortSignal): Promise<T> {
     const { value, hasRemoved, rest } = await this.#queue.add((tables) => make(tables, write), signal);
     if (hasRemoved) this.#removals.happened(rest);
+    // A process that lives for less than a minute never comes to its sweep.
+    if (write.kind === 'end') this.#removals.sweepEndedSoon();
     return value;
   }
 
   load(runId: string, messages: MessageReader, signal?: AbortSignal): Promise<StoredTexts | null> {
-    return this.#reader.load(runId, messages, signal);
+    return this.#reader.load(runId, messages, { signal });
+  }
+
+  loadEnded(runId: string, messages: MessageReader, signal?: AbortSignal): Promise<StoredTexts | null> {
+    return this.#reader.load(runId, messages, { signal, hasEnded: true });
+  }
+
+  listEnded(page: EndedPage): Promise<EndedHead[]> {
+    return this.#reader.ended(page);
   }
 
   list(page: ListPage): Promise<ListedHead[]> {
@@ -132,6 +144,10 @@ class SqliteDriver implements StoreDriver {
     return dryRun ? this.#queue.add(({ outcomes }) => outcomes.countExpired()) : this.#removals.sweep();
   }
 
+  forgetEnded({ dryRun }: { readonly dryRun: boolean }): Promise<number> {
+    return dryRun ? this.#queue.add(({ ended }) => ended.countExpired()) : this.#removals.sweepEnded();
+  }
+
   async close(): Promise<void> {
     await this.#queue.idle();
     await this.#removals.end();
@@ -139,6 +155,9 @@ class SqliteDriver implements StoreDriver {
     this.#database.close();
   }
 }
+
+/** How many records of ended runs are removed in one transaction. Of a large one each removes a piece. */
+const REMOVED_AT_ONCE = 20;
 
 /** How many numbers of records are checked in one turn of the event loop. */
 const LOOKED_AT_ONCE = 500;
@@ -176,6 +195,28 @@ class Removals {
     if (count + signals > 0) this.happened();
     await this.#sweepRests();
     return count;
+  }
+
+  /** Removes the kept records whose time is over. @returns how many */
+  async sweepEnded(): Promise<number> {
+    for (let count = 0; ; ) {
+      const removed = await this.#queue.add(({ ended, records }) =>
+        ended.expired(REMOVED_AT_ONCE).map(({ no, runId }) => records.removeEnded(runId, no)),
+      );
+      for (const rest of removed) this.happened(rest);
+      count += removed.length;
+      if (removed.length < REMOVED_AT_ONCE) return count;
+    }
+  }
+
+  /** After an end. A failure is left to the next sweep. */
+  sweepEndedSoon(): void {
+    this.#pieces = this.#pieces
+      .then(() => this.sweepEnded())
+      .then(
+        () => {},
+        () => {},
+      );
   }
 
   /** Waits for the remaining pieces. */

@@ -1,8 +1,16 @@
 import type { Due } from '../due.ts';
 import type { StoredBody } from '../encoding/stored-body.ts';
-import { type Change, decideNow, type InboxFacts, type RecordFacts, type RunFacts } from '../rules/decision.ts';
+import {
+  type Change,
+  decideNow,
+  type EndedToKeep,
+  type InboxFacts,
+  type RecordFacts,
+  type RunFacts,
+} from '../rules/decision.ts';
 import type { Lease } from '../rules/lease.ts';
 import type { StoreWrite } from '../store-driver.ts';
+import type { EndedTable } from './ended.ts';
 import type { InboxTable } from './inboxes.ts';
 import type { KnownRuns, Stored } from './known-runs.ts';
 import type { LeaseTable } from './leases.ts';
@@ -17,6 +25,7 @@ export interface Tables {
   readonly outcomes: OutcomeTable;
   readonly inboxes: InboxTable;
   readonly topics: TopicTables;
+  readonly ended: EndedTable;
   /** What the tables of records and leases remember of written rows. */
   readonly known: KnownRuns;
 }
@@ -37,8 +46,12 @@ export function make<T>(
 ): Made<T> {
   const { value, change } = decideNow(decide, new TableFacts(tables, runId));
   const rest = change && makeChange(tables, { runId, body, change });
-  const hasRemoved = rest !== undefined || change?.remove !== undefined || change?.forget !== undefined;
+  const hasRemoved = rest !== undefined || (change !== undefined && isRemoval(change));
   return { value, hasRemoved, rest };
+}
+
+function isRemoval({ remove, forget, end, erase }: Change): boolean {
+  return remove !== undefined || forget !== undefined || end !== undefined || erase !== undefined;
 }
 
 interface ToMake {
@@ -58,6 +71,8 @@ function makeChange(tables: Tables, { runId, body, change }: ToMake): number | u
   if (send) tables.inboxes.put(send);
   if (forget) tables.inboxes.forget(runId, forget);
   if (remove) return removeRun(tables, runId);
+  if (change.erase) return eraseRun(tables, runId);
+  if (change.end) endRun(tables, runId, change.end);
   const rest = body && change.record ? storeBody(tables, body, change.record) : undefined;
   if (change.lease || change.ttlMs !== undefined) own(tables, runId, change);
   if (due !== undefined) tables.records.setDue(runId, due);
@@ -79,6 +94,27 @@ function removeRun({ records, leases, inboxes, topics }: Tables, runId: string):
   topics.runGone(runId);
   if (leases.find(runId)) leases.remove(runId);
   return rest;
+}
+
+/** The record of an earlier run that ended, and its outcome, go too. */
+function eraseRun(tables: Tables, runId: string): number | undefined {
+  const { records, outcomes } = tables;
+  outcomes.remove(runId);
+  const ended = records.findEnded(runId);
+  const rest = removeRun(tables, runId);
+  return ended === undefined ? rest : records.removeEnded(runId, ended);
+}
+
+/** The rows of the record stay as they are. */
+function endRun({ records, leases, inboxes, topics, ended }: Tables, runId: string, end: EndedToKeep): void {
+  const stored = records.find(runId);
+  if (stored) {
+    ended.put(runId, stored.no, end);
+    records.end(runId, stored);
+  }
+  inboxes.remove(runId);
+  topics.runGone(runId);
+  leases.remove(runId);
 }
 
 /** Each grant also removes claims that are no longer needed. */

@@ -6,10 +6,12 @@ import {
   carriesCommands,
   type DueStore,
   type EventStore,
+  type HistoryStore,
   isAppending,
   isDue,
   isEvents,
   isKeepingOutcomes,
+  isKeepingRecords,
   isOwning,
   type OutcomeStore,
   type OwningStore,
@@ -98,6 +100,11 @@ export function dueStore(title: string, body: Body<DueStore>, needs?: 'reopen' |
 /** Makes a case of the store contract for stores that carry signals. */
 export function eventStore(title: string, body: Body<EventStore>, needs?: 'reopen'): Draft {
   return { title, body, offers: isEvents, ...(needs ? { needs } : {}) };
+}
+
+/** Makes a case of the store contract for stores that keep the records of runs that ended. */
+export function historyStore(title: string, body: Body<HistoryStore>, needs?: 'reopen' | 'damage'): Draft {
+  return { title, body, offers: isKeepingRecords, ...(needs ? { needs } : {}) };
 }
 
 /**

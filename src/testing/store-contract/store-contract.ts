@@ -5,6 +5,7 @@ import { claimCases } from './claim-cases.ts';
 import { controlCases } from './control-cases.ts';
 import { dueCases } from './due-cases.ts';
 import { eventCases } from './event-cases.ts';
+import { historyCases } from './history-cases.ts';
 import { outcomeCases } from './outcome-cases.ts';
 import { recordCases } from './record-cases.ts';
 import { safetyCases } from './safety-cases.ts';
@@ -22,6 +23,7 @@ const drafts: readonly Draft[] = [
   ...controlCases,
   ...dueCases,
   ...eventCases,
+  ...historyCases,
 ];
 
 /**

@@ -1,0 +1,329 @@
+import assert from 'node:assert/strict';
+import type { RunCheckpoint } from '../../record/checkpoint.ts';
+import type { RunOutcome } from '../../run/result.ts';
+import type { KeptRun } from '../../store/kept-run.ts';
+import { type Claim, type EndOptions, type HistoryStore, isAppending, isDue, isEvents } from '../../store/port.ts';
+import { type Draft, historyStore, refuses } from './case.ts';
+import { nextStep, sampleOutcome, sampleRecord, userMessage } from './records.ts';
+
+/** Longer than any case takes. */
+const LONG = 600_000;
+/** The year 2100: later than any clock of a test. */
+const LATER = 4_102_444_800_000;
+
+const owner = { agentId: 'agent-1', agentName: 'Writer', callerId: 'caller-1' };
+
+async function claimed(store: HistoryStore, runId: string, by = 'me'): Promise<Claim> {
+  const claim = await store.claim(runId, by, LONG);
+  assert(claim);
+  return claim;
+}
+
+/** A run with a record, and its owner's claim. */
+async function owned(store: HistoryStore, runId: string, fields: Partial<RunCheckpoint> = {}): Promise<Claim> {
+  const claim = await claimed(store, runId);
+  await store.save(sampleRecord(runId, fields), { claim });
+  return claim;
+}
+
+function endOf(runId: string, of: Partial<RunOutcome> = {}): EndOptions {
+  return { outcome: { ...sampleOutcome(runId), run: owner, ...of } as RunOutcome, keepUntil: LATER };
+}
+
+/** A run that has ended, and whose record is kept. */
+async function ended(store: HistoryStore, runId: string, end: EndOptions = endOf(runId)): Promise<void> {
+  await store.end(await owned(store, runId), end);
+}
+
+const idsOf = (runs: readonly KeptRun[]) => runs.map(({ runId }) => runId);
+
+async function listed(store: HistoryStore, filter: { agentId?: string; callerId?: string } = {}): Promise<string[]> {
+  return idsOf(await store.listEnded({ limit: 1_000, ...filter })).sort();
+}
+
+/** The cases of the store contract about the records of runs that ended. */
+export const historyCases: readonly Draft[] = [
+  historyStore('a run that ended is kept, and is no run to recover (web 16)', async ({ store }) => {
+    const claim = await owned(store, 'run');
+    const record = await store.load('run');
+    await store.end(claim, endOf('run'));
+    assert.equal(await store.load('run'), null);
+    assert.deepEqual(await store.load('run', { ended: true }), record);
+    assert.deepEqual(await store.listInterrupted(), []);
+    assert.deepEqual(await store.listInterrupted({ status: 'waiting' }), []);
+    if (!isDue(store)) return;
+    assert.deepEqual((await store.listDue({ limit: 10 })).runs, []);
+    assert.equal(await store.countResting(), 0);
+  }),
+
+  historyStore('its outcome is kept by the same commit, as long as it should be (web 16)', async ({ store }) => {
+    await ended(store, 'as the record');
+    assert.deepEqual(await store.outcome('as the record'), endOf('as the record').outcome);
+    await ended(store, 'never', { ...endOf('never'), outcomeUntil: 0 });
+    assert.equal(await store.outcome('never'), null);
+    assert(await store.load('never', { ended: true }));
+  }),
+
+  historyStore('the messages that steps appended are kept too (web 16)', async ({ store }) => {
+    if (!isAppending(store)) return;
+    const claim = await owned(store, 'run');
+    const step = nextStep(sampleRecord('run'), [userMessage('one more')]);
+    await store.append(step.delta, { claim });
+    await store.end(claim, endOf('run'));
+    assert.deepEqual((await store.load('run', { ended: true }))?.messages, step.record.messages);
+  }),
+
+  historyStore('an end that is repeated changes nothing: its answer may be lost (web 16)', async ({ store }) => {
+    const claim = await owned(store, 'run');
+    await store.end(claim, endOf('run'));
+    const before = await store.listEnded({ limit: 10 });
+    await store.end(claim, { ...endOf('run', { output: 'another' }), keepUntil: LATER + 1 });
+    assert.deepEqual(await store.listEnded({ limit: 10 }), before);
+    assert.equal((await store.outcome('run'))?.output, 'a line');
+    assert(await store.load('run', { ended: true }));
+  }),
+
+  historyStore('an end without a kept outcome can be repeated too (web 16)', async ({ store }) => {
+    const claim = await owned(store, 'run');
+    for (let i = 0; i < 2; i++) await store.end(claim, { ...endOf('run'), outcomeUntil: 0 });
+    assert.deepEqual(await listed(store), ['run']);
+  }),
+
+  historyStore('only the owner of a run ends it (web 16)', async ({ store }) => {
+    const lost = await owned(store, 'run');
+    const claim = await claimed(store, 'run');
+    await refuses(store.end(lost, endOf('run')), 'LEASE_LOST');
+    assert(await store.load('run'));
+    assert.equal(await store.outcome('run'), null);
+    assert.deepEqual(await listed(store), []);
+    await store.end(claim, endOf('run'));
+    await refuses(store.end(lost, endOf('run')), 'LEASE_LOST');
+    await refuses(store.end({ ...claim, runId: 'nobody' }, endOf('nobody')), 'LEASE_LOST');
+  }),
+
+  historyStore('a run that recorded nothing leaves its outcome only (web 16)', async ({ store }) => {
+    const claim = await claimed(store, 'run');
+    await store.end(claim, endOf('run'));
+    assert(await store.outcome('run'));
+    assert.deepEqual(await listed(store), []);
+    assert.equal(await store.load('run', { ended: true }), null);
+    assert(await store.claim('run', 'another', LONG), 'its claim is gone');
+  }),
+
+  historyStore('a run that ended cannot be written, sent to, or waited for (web 16)', async ({ store }) => {
+    const claim = await owned(store, 'run');
+    await store.end(claim, endOf('run'));
+    await refuses(store.save(sampleRecord('run'), { claim }), 'LEASE_LOST');
+    await refuses(store.renew(claim, LONG), 'LEASE_LOST');
+    if (isDue(store)) {
+      await refuses(store.send('run', { id: 'a', kind: 'cancel', reason: 'late' }), 'CHECKPOINT_MISSING');
+      await refuses(store.leave(claim, { readUpTo: 0 }), 'LEASE_LOST');
+    }
+    if (isAppending(store)) {
+      await refuses(store.append(nextStep(sampleRecord('run')).delta), 'REVISION_GAP');
+    }
+    await store.delete('run');
+    assert(await store.load('run', { ended: true }), 'a delete does not see it');
+  }),
+
+  historyStore('its commands and its waits go with its end (web 16)', async ({ store }) => {
+    if (!isDue(store)) return;
+    const claim = await owned(store, 'run');
+    await store.send('run', { id: 'a', kind: 'steer', text: 'hurry' });
+    const topic = 'a'.repeat(64);
+    if (isEvents(store)) await store.expect(claim, { waitId: 'w', topic });
+    await store.end(claim, endOf('run'));
+    assert.deepEqual(await store.inbox({ runId: 'run' }), []);
+    assert.deepEqual(await store.inbox({ owner: 'me' }), []);
+    if (isEvents(store)) assert.deepEqual(await store.signal({ topic, id: '1', value: 1, untilMs: LATER }), {});
+  }),
+
+  historyStore('a new run takes the id of one that ended, and replaces it (web 16)', async ({ store }) => {
+    await ended(store, 'run');
+    const claim = await claimed(store, 'run', 'another');
+    assert.equal(claim.attempts, 1);
+    assert(await store.load('run', { ended: true }), 'a claim alone replaces nothing');
+    const next = sampleRecord('run', { messages: [userMessage('new')] });
+    await store.save(next, { claim });
+    assert.deepEqual(await store.load('run'), next);
+    assert.deepEqual(await store.load('run', { ended: true }), next);
+    assert.deepEqual(await listed(store), []);
+    assert.deepEqual(idsOf((await store.listInterrupted()) as never), ['run']);
+    if (isDue(store)) {
+      await store.release(claim);
+      assert.deepEqual(
+        (await store.listDue({ limit: 10 })).runs.map(({ runId }) => runId),
+        ['run'],
+      );
+    }
+    await ended(store, 'run');
+    assert.deepEqual(await listed(store), ['run']);
+  }),
+
+  historyStore('the epoch of a run continues after its end (web 16)', async ({ store }) => {
+    for (const outcomeUntil of [LATER, 0]) {
+      const runId = `run ${outcomeUntil}`;
+      await store.release(await claimed(store, runId));
+      const claim = await owned(store, runId);
+      await store.end(claim, { ...endOf(runId), outcomeUntil });
+      const next = await claimed(store, runId);
+      assert(next.epoch > claim.epoch);
+      await refuses(store.end(claim, endOf(runId)), 'LEASE_LOST');
+    }
+  }),
+
+  historyStore('a record whose time is over is gone (web 16)', async ({ store }) => {
+    await ended(store, 'run', { ...endOf('run'), keepUntil: 0 });
+    assert.equal(await store.load('run', { ended: true }), null);
+    assert.deepEqual(await listed(store), []);
+    assert.equal(await store.outcome('run'), null);
+    await store.save(sampleRecord('run'));
+    assert.deepEqual(await store.load('run'), sampleRecord('run'));
+    await store.delete('run');
+    assert.equal(await store.load('run', { ended: true }), null);
+  }),
+
+  historyStore('a record is kept without an end of its time (web 16)', async ({ store }) => {
+    await ended(store, 'run', { ...endOf('run'), keepUntil: Number.POSITIVE_INFINITY });
+    assert(await store.load('run', { ended: true }));
+    assert.deepEqual(await listed(store), ['run']);
+  }),
+
+  historyStore('the list says whose each run was, and how it ended (web 16)', async ({ store }) => {
+    const error = { name: 'Error', code: 'MODEL', message: 'down' };
+    const run = {
+      ...owner,
+      labels: { team: 'a' },
+      prompt: 'write',
+      parent: { runId: 'p', callId: 'c', rootRunId: 'r' },
+    };
+    const outcome = { ...sampleOutcome('run', { spend: { tokens: 15, usd: 0.5, seconds: 2 } }, { status: 'error', error }), run };
+    await ended(store, 'run', { ...endOf('run'), outcome });
+    const [line] = await store.listEnded({ limit: 10 });
+    assert(line && line.status !== 'quarantined');
+    const { endedAt, spend, ...rest } = line;
+    const { usage, iterations } = outcome;
+    assert.deepEqual(rest, { runId: 'run', ...run, status: 'error', error, usage, iterations });
+    assert.deepEqual(spend, outcome.spend);
+    assert.equal(typeof endedAt, 'number');
+  }),
+
+  historyStore('the newest end comes first, page by page (web 16)', async ({ store }) => {
+    const ids = Array.from({ length: 7 }, (_, i) => `run-${(i * 3) % 7}`);
+    for (const runId of ids) {
+      await ended(store, runId);
+      // Ends of one millisecond are in the order of their ids.
+      await new Promise((resolve) => setTimeout(resolve, 2));
+    }
+    const all = await store.listEnded({ limit: 100 });
+    const order = all.map(({ endedAt }) => endedAt);
+    assert.deepEqual(
+      order,
+      [...order].sort((a, b) => b - a),
+    );
+    if (new Set(order).size === ids.length) assert.deepEqual(idsOf(all), [...ids].reverse());
+    const paged: KeptRun[] = [];
+    for (let page = await store.listEnded({ limit: 2 }); page.length > 0; ) {
+      paged.push(...page);
+      const after = page.at(-1);
+      assert(after);
+      page = await store.listEnded({ limit: 2, after });
+    }
+    assert.deepEqual(paged, all);
+  }),
+
+  historyStore('ends of one moment are all listed, each once (web 16)', async ({ store }) => {
+    const ids = Array.from({ length: 20 }, (_, i) => `run-${i}`);
+    const claims = await Promise.all(ids.map((runId) => owned(store, runId)));
+    await Promise.all(claims.map((claim) => store.end(claim, endOf(claim.runId))));
+    const found: string[] = [];
+    for (let page = await store.listEnded({ limit: 3 }); page.length > 0; ) {
+      found.push(...idsOf(page));
+      const after = page.at(-1);
+      assert(after);
+      page = await store.listEnded({ limit: 3, after });
+    }
+    assert.deepEqual(found.sort(), ids.sort());
+  }),
+
+  historyStore('a list may be of one agent, of one caller, or of both (web 16)', async ({ store }) => {
+    const hostile = '\ud800 "%_\' OR 1=1 -- \n ∞';
+    const runs: readonly (readonly [string, string, string])[] = [
+      ['a1', 'a', '1'],
+      ['a2', 'a', '2'],
+      ['b1', 'b', '1'],
+      ['hostile', hostile, hostile],
+      ['empty', 'a', ''],
+    ];
+    for (const [runId, agentId, callerId] of runs) {
+      await ended(store, runId, endOf(runId, { run: { agentId, agentName: '', callerId } }));
+    }
+    assert.deepEqual(await listed(store, { agentId: 'a' }), ['a1', 'a2', 'empty']);
+    assert.deepEqual(await listed(store, { callerId: '1' }), ['a1', 'b1']);
+    assert.deepEqual(await listed(store, { agentId: 'a', callerId: '1' }), ['a1']);
+    assert.deepEqual(await listed(store, { agentId: hostile, callerId: hostile }), ['hostile']);
+    assert.deepEqual(await listed(store, { callerId: '' }), ['empty']);
+    assert.deepEqual(await listed(store, { agentId: 'nobody' }), []);
+    assert.equal((await store.listEnded({ limit: 1, agentId: 'a' })).length, 1);
+  }),
+
+  historyStore('erase removes all of a run that ended (web 16)', async ({ store }) => {
+    await ended(store, 'run');
+    await ended(store, 'other');
+    await store.erase('run');
+    assert.equal(await store.load('run', { ended: true }), null);
+    assert.equal(await store.outcome('run'), null);
+    assert.deepEqual(await listed(store), ['other']);
+    assert.equal((await claimed(store, 'run')).epoch, 1);
+    await store.keepOutcome('outcome only', sampleOutcome('outcome only'), LATER);
+    await store.erase('outcome only');
+    assert.equal(await store.outcome('outcome only'), null);
+    await store.erase('nobody');
+    await refuses(store.erase(''), 'INVALID_RUN_ID');
+  }),
+
+  historyStore('a run that has not ended is not erased (web 16)', async ({ store }) => {
+    const claim = await owned(store, 'live');
+    await claimed(store, 'only claimed');
+    await refuses(store.erase('live'), 'RUN_OWNED_ELSEWHERE');
+    await refuses(store.erase('only claimed'), 'RUN_OWNED_ELSEWHERE');
+    await store.release(claim);
+    await refuses(store.erase('live'), 'RUN_NOT_ENDED');
+    assert(await store.load('live'));
+    await ended(store, 'again');
+    const next = await claimed(store, 'again');
+    await refuses(store.erase('again'), 'RUN_OWNED_ELSEWHERE');
+    await store.release(next);
+    await store.erase('again');
+    assert.deepEqual(await listed(store), []);
+  }),
+
+  historyStore(
+    'what is kept of a run that ended is the same for another process (web 16)',
+    async ({ store, reopen }) => {
+      await ended(store, 'run');
+      await ended(store, 'gone');
+      await store.erase('gone');
+      const other = await reopen();
+      assert.deepEqual(await other.listEnded({ limit: 10 }), await store.listEnded({ limit: 10 }));
+      assert.deepEqual(await listed(other), ['run']);
+      assert.equal(await other.load('run'), null);
+      assert.deepEqual(await other.load('run', { ended: true }), await store.load('run', { ended: true }));
+      assert.deepEqual(await other.listInterrupted(), []);
+      const claim = await other.claim('run', 'another', LONG);
+      assert(claim);
+      await other.save(sampleRecord('run'), { claim });
+      assert.deepEqual(await listed(store), []);
+      assert(await store.load('run'));
+    },
+    'reopen',
+  ),
+
+  historyStore('expired records are counted, and removed on demand (web 16)', async ({ store }) => {
+    if (!store.forgetEnded) return;
+    await ended(store, 'kept');
+    assert.equal(await store.forgetEnded({ dryRun: true }), 0);
+    assert.equal(await store.forgetEnded(), 0);
+    assert.deepEqual(await listed(store), ['kept']);
+  }),
+];

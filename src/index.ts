@@ -89,6 +89,7 @@ export type { Palette } from './palette/port.ts';
 export { type RunCheckpoint, type RunHead, toCheckpoint, toResumeState } from './record/checkpoint.ts';
 export type { RunDelta } from './record/delta.ts';
 export { type InterruptedRun, interruptedRun, type OpenWait, quarantinedRun } from './record/interrupted.ts';
+export type { KeptRun, ReadableKeptRun } from './record/kept-run.ts';
 export { type Migrate, migrateRecord, type RecordDraft } from './record/migrate.ts';
 export { parseCheckpoint } from './record/parse.ts';
 export type { RunCheckpointState } from './record/state.ts';
@@ -127,6 +128,7 @@ export type {
   FailedOutput,
   ListedStatus,
   OkOutput,
+  OutcomeOwner,
   RunFailedError,
   RunOutcome,
   RunOutput,
@@ -153,11 +155,17 @@ export type {
   DueList,
   DueRun,
   DueStore,
+  Ended,
+  EndedCursor,
+  EndOptions,
   EventStore,
+  HistoryStore,
   InboxOf,
   LeaveOptions,
   ListDueOptions,
+  ListEndedOptions,
   ListOptions,
+  LoadOptions,
   OutcomeStore,
   OwningStore,
   ReleaseOptions,
@@ -222,6 +230,7 @@ export {
   ReplyTooLargeError,
   RevisionGapError,
   RunIdConflictError,
+  RunNotEndedError,
   RunOwnedElsewhereError,
   RunPanicError,
   RunParkedError,

@@ -18,7 +18,6 @@ export {
   settled,
   settledLater,
 } from './group-commit.ts';
-export type { KeptRun, ReadableKeptRun } from './kept-run.ts';
 export type { ListDueOptions } from './port.ts';
 export {
   type Change,

@@ -1,12 +1,12 @@
 import type { RunCheckpoint } from '../record/checkpoint.ts';
 import type { RunDelta } from '../record/delta.ts';
 import type { InterruptedRun } from '../record/interrupted.ts';
+import type { KeptRun } from '../record/kept-run.ts';
 import type { Command, SentCommand } from '../run/command.ts';
 import type { ParentCall, RunCheckpointMeta } from '../run/request.ts';
 import type { RunOutcome } from '../run/result.ts';
 import type { JsonValue } from '../values/json.ts';
 import { kindOf, missingMethods } from '../values/known-options.ts';
-import type { KeptRun } from './kept-run.ts';
 
 /** The right to write a run's record: the owner with the highest epoch has it. `attempts` counts starts without progress. */
 export type Claim = {

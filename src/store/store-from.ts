@@ -9,7 +9,7 @@ import { toDue } from './due.ts';
 import { encodeOutcome } from './encoding/encode.ts';
 import { Encryption } from './encoding/encryption.ts';
 import { BodyWriter, charsOf, type StoredBody } from './encoding/stored-body.ts';
-import { encodeKeptRun, keysOf } from './kept-run.ts';
+import { encodeEnd } from './kept-entry.ts';
 import { Minutely } from './minutely.ts';
 import type {
   AppendingStore,
@@ -310,26 +310,7 @@ function history({ driver, encryption, bodies, sweep }: Parts, reader: StoredRea
 /** The write that ends a run. */
 function endWrite(claim: Claim, options: EndOptions, encryption: Encryption): StoreWrite<void> {
   const runId = checkRunId(claim.runId);
-  const toEnd = runToEnd(runId, options, encryption);
+  const toEnd = encodeEnd(runId, options, encryption);
   const size = toEnd.ended.text.length + (toEnd.outcome?.text.length ?? 0);
   return { kind: 'end', runId, decide: historyRules.endRun(claim, toEnd), size, hasClaim: true };
-}
-
-function runToEnd(
-  runId: string,
-  { outcome, keepUntil, outcomeUntil = keepUntil }: EndOptions,
-  encryption: Encryption,
-): historyRules.RunToEnd {
-  const { agentId = '', callerId = '' } = outcome.run ?? {};
-  const text = encodeOutcome(outcome);
-  return {
-    outcome: outcomeUntil > 0 ? { text: encryption.seal(text, runId, 'outcome'), untilMs: outcomeUntil } : undefined,
-    ended: {
-      text: encryption.seal(encodeKeptRun(outcome), runId, 'ended'),
-      agent: keysOf(agentId, 'agent', encryption)?.[0] ?? null,
-      caller: keysOf(callerId, 'caller', encryption)?.[0] ?? null,
-      // JSON has no infinity.
-      keepUntil: Math.min(keepUntil, Number.MAX_SAFE_INTEGER),
-    },
-  };
 }

@@ -1,6 +1,7 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { RunCheckpoint, RunHead } from '../record/checkpoint.ts';
 import { dueOfRecord, type InterruptedRun, interruptedRun, quarantinedRun } from '../record/interrupted.ts';
+import type { KeptRun } from '../record/kept-run.ts';
 import { MAX_WAITING, type SentCommand } from '../run/command.ts';
 import type { RunOutcome } from '../run/result.ts';
 import { CheckpointCorruptError, PawlError } from '../values/errors.ts';
@@ -11,7 +12,7 @@ import type { Encryption } from './encoding/encryption.ts';
 import { messagesFrom, stepText } from './encoding/encryption.ts';
 import { RunTexts, type StoredPieces } from './encoding/piece-refs.ts';
 import { withoutStep, withStep } from './encoding/step-texts.ts';
-import { decodeKeptRun, type KeptRun, keysOf, quarantinedKeptRun } from './kept-run.ts';
+import { decodeEntry, keysOf } from './kept-entry.ts';
 import { isDeadProcess } from './owner.ts';
 import type {
   Cursor,
@@ -24,7 +25,7 @@ import type {
   LoadOptions,
 } from './port.ts';
 import { type IsDead, isHeld, refuseDamaged } from './rules/lease.ts';
-import type { EndedHead, ListedHead, MessageReader, StoreDriver } from './store-driver.ts';
+import type { ListedHead, MessageReader, StoreDriver } from './store-driver.ts';
 
 type ReadableRun = Extract<InterruptedRun, { readonly meta: unknown }>;
 
@@ -126,22 +127,12 @@ export class StoredReader {
     for (let from = after; runs.length < limit; ) {
       const most = Math.min(limit - runs.length, MAX_ENDED_PAGE);
       const heads = (await this.#driver.listEnded?.({ after: from, limit: most, agents, callers })) ?? [];
-      runs.push(...heads.map((head) => this.#ended(head)).filter(isWanted));
+      runs.push(...heads.map((head) => decodeEntry(head, this.#encryption)).filter(isWanted));
       from = heads.at(-1);
       if (from === undefined || heads.length < most) break;
       await nextTurn();
     }
     return runs;
-  }
-
-  #ended({ runId, endedAt, text, error }: EndedHead): KeptRun {
-    const place = { runId, endedAt };
-    try {
-      if (error !== undefined) throw error;
-      return decodeKeptRun(this.#encryption.open(text, runId, 'ended'), place);
-    } catch (reason) {
-      return quarantinedKeptRun(place, reason);
-    }
   }
 
   /** A damaged command counts as never sent: it must not block the others. */

@@ -189,3 +189,26 @@ function thrownBy(work: () => unknown): unknown {
   }
   return undefined;
 }
+
+describe('the hashes that encrypt gives for searches (web 16)', () => {
+  test('are the same in all processes with the same keys, the current key first', () => {
+    const both = { keys: { ...first, ...second } };
+    const hash = (codec: ReturnType<typeof encrypt>, text: string, what = 'caller') => codec.lookups?.(text, what);
+    const [one] = hash(encrypt({ ...both, current: 'first' }), 'ada') ?? [];
+    expect(hash(encrypt({ ...both, current: 'second' }), 'ada')?.[1]).toBe(one);
+    expect(hash(encrypt({ keys: first, current: 'first' }), 'ada')).toEqual([one]);
+  });
+
+  test('differ by text, by kind and by key, and say nothing of the text', () => {
+    fc.assert(
+      fc.property(anyText, anyText, (text, other) => {
+        fc.pre(text !== other);
+        const [hash = ''] = codecOf().lookups?.(text, 'caller') ?? [];
+        expect(hash).toMatch(/^[\w-]{43}$/);
+        expect(codecOf().lookups?.(other, 'caller')[0]).not.toBe(hash);
+        expect(codecOf().lookups?.(text, 'agent')[0]).not.toBe(hash);
+        expect(encrypt({ keys: second, current: 'second' }).lookups?.(text, 'caller')[0]).not.toBe(hash);
+      }),
+    );
+  });
+});

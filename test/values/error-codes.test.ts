@@ -28,6 +28,7 @@ describe('the policy of an error', () => {
       'PORT_TIMEOUT',
       'NOT_DURABLE',
       'RUN_OWNED_ELSEWHERE',
+      'RUN_NOT_ENDED',
       'CHECKPOINT_TOO_NEW',
       'STORE_UNAVAILABLE',
       'STORE_FULL',

@@ -29,7 +29,7 @@ export class Reader {
     this.#options = options;
   }
 
-  /** @param of a run that ended, or of any other */
+  /** Loads a record. @param options.hasEnded loads only that of a run that ended; default: only that of any other */
   async load(
     runId: string,
     messages: MessageReader,

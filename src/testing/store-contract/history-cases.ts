@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import type { RunCheckpoint } from '../../record/checkpoint.ts';
+import type { KeptRun } from '../../record/kept-run.ts';
 import type { RunOutcome } from '../../run/result.ts';
-import type { KeptRun } from '../../store/kept-run.ts';
 import { type Claim, type EndOptions, type HistoryStore, isAppending, isDue, isEvents } from '../../store/port.ts';
 import { type Draft, historyStore, refuses } from './case.ts';
 import { nextStep, sampleOutcome, sampleRecord, userMessage } from './records.ts';
@@ -197,7 +197,10 @@ export const historyCases: readonly Draft[] = [
       prompt: 'write',
       parent: { runId: 'p', callId: 'c', rootRunId: 'r' },
     };
-    const outcome = { ...sampleOutcome('run', { spend: { tokens: 15, usd: 0.5, seconds: 2 } }, { status: 'error', error }), run };
+    const outcome = {
+      ...sampleOutcome('run', { spend: { tokens: 15, usd: 0.5, seconds: 2 } }, { status: 'error', error }),
+      run,
+    };
     await ended(store, 'run', { ...endOf('run'), outcome });
     const [line] = await store.listEnded({ limit: 10 });
     assert(line && line.status !== 'quarantined');

@@ -61,7 +61,7 @@ describe('a file that cannot be opened', () => {
     const store = sqliteStore({ path });
     await store.save(sampleRecord('run'));
     await store.close();
-    sql(path, 'PRAGMA user_version = 3');
+    sql(path, 'PRAGMA user_version = 99');
     const before = readFileSync(path);
     await using reopened = sqliteStore({ path });
     const refusal = { code: 'CHECKPOINT_TOO_NEW', message: expect.stringContaining('upgrade') };

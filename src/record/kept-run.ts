@@ -1,0 +1,71 @@
+import { isEndStatus, isOutcomeOwner, type OutcomeOwner, type RunOutcome } from '../run/result.ts';
+import { type ErrorData, isErrorData, toErrorData } from '../values/error-data.ts';
+import { CheckpointCorruptError } from '../values/errors.ts';
+import { isCount, isObject } from '../values/json.ts';
+import { isSpend, isUsage, type Spend, type Usage } from '../values/usage.ts';
+
+/** The entry of a run that ended, as lists show it. */
+export interface ReadableKeptRun extends OutcomeOwner {
+  readonly runId: string;
+  readonly status: RunOutcome['status'];
+  /** Absent if it succeeded. Its message has up to 1,000 characters. */
+  readonly error?: ErrorData;
+  readonly usage: Usage;
+  /** Absent without a budget. */
+  readonly spend?: Spend;
+  readonly iterations: number;
+  /** When the end was stored, by the wall clock of the store, ms. */
+  readonly endedAt: number;
+}
+
+/** What is kept of a run that ended, without its transcript. */
+export type KeptRun =
+  | ReadableKeptRun
+  | {
+      readonly runId: string;
+      /** The entry cannot be read. */
+      readonly status: 'quarantined';
+      /** The error code, and the problem. */
+      readonly reason: string;
+      readonly endedAt: number;
+    };
+
+/** The part of an entry that is stored as its text. */
+type KeptLine = Omit<ReadableKeptRun, 'runId' | 'endedAt'>;
+
+/** Where the store has an entry. */
+type KeptPlace = Pick<KeptRun, 'runId' | 'endedAt'>;
+
+const MAX_ERROR_CHARS = 1_000;
+
+/** Returns the entry of a run that ends, from its outcome. */
+export function keptLineOf({ status, error, usage, spend, iterations, run }: RunOutcome): KeptLine {
+  const short = error && shortened(error);
+  const owner: OutcomeOwner = run ?? { agentId: '', agentName: '', callerId: '' };
+  return { ...owner, status, ...(short ? { error: short } : {}), usage, ...(spend ? { spend } : {}), iterations };
+}
+
+function shortened({ name, code, message }: ErrorData): ErrorData {
+  return { name, code, message: message.slice(0, MAX_ERROR_CHARS).toWellFormed() };
+}
+
+/** Makes an entry of its parsed text. @throws {CheckpointCorruptError} */
+export function keptRunOf(line: unknown, { runId, endedAt }: KeptPlace): KeptRun {
+  if (!isKeptLine(line)) {
+    throw new CheckpointCorruptError('this record is damaged: its entry is not what it should be');
+  }
+  return { runId, ...(line as KeptLine), endedAt };
+}
+
+function isKeptLine(line: unknown): boolean {
+  if (!isObject(line) || !isOutcomeOwner(line)) return false;
+  const { status, error, usage, spend, iterations } = line;
+  const isCounted = isUsage(usage) && isCount(iterations) && (spend === undefined || isSpend(spend));
+  return isCounted && isEndStatus(status) && (error === undefined || isErrorData(error));
+}
+
+/** Makes the entry of a run whose own cannot be read. @param error what reading it threw */
+export function quarantinedKeptRun({ runId, endedAt }: KeptPlace, error: unknown): KeptRun {
+  const { code, message } = toErrorData(error, 'CHECKPOINT_CORRUPT');
+  return { runId, status: 'quarantined', reason: `${code}: ${message}`, endedAt };
+}

@@ -1,0 +1,63 @@
+import { type KeptRun, keptLineOf, keptRunOf, quarantinedKeptRun } from '../record/kept-run.ts';
+import type { RunOutcome } from '../run/result.ts';
+import { jsonText } from '../values/json.ts';
+import { encodeOutcome, parseStored } from './encoding/encode.ts';
+import type { Encryption } from './encoding/encryption.ts';
+import type { EndOptions } from './port.ts';
+import type { RunToEnd } from './rules/history.ts';
+import type { EndedHead } from './store-driver.ts';
+
+/** Most characters of an id by which a run that ended is found: databases index short texts only. */
+const MAX_KEY_CHARS = 200;
+
+/**
+ * Returns the texts under which the ended runs of an agent or a caller are found, the one to store first. Ids may share one: each
+ * found entry is compared as well. Undefined: a host's codec cannot hash, and all entries are read.
+ */
+export function keysOf(
+  id: string,
+  what: 'agent' | 'caller',
+  encryption: Encryption,
+): readonly [string, ...string[]] | undefined {
+  return encryption.lookups(id.slice(0, MAX_KEY_CHARS).toWellFormed().replaceAll('\0', '\ufffd'), what);
+}
+
+/** Encodes and encrypts what a run leaves at its end. @throws {NotJsonError} @throws the codec's error */
+export function encodeEnd(
+  runId: string,
+  { outcome, keepUntil, outcomeUntil = keepUntil }: EndOptions,
+  encryption: Encryption,
+): RunToEnd {
+  const { agentId = '', callerId = '' } = outcome.run ?? {};
+  const kept = () => ({
+    text: encryption.seal(encodeOutcome(outcome), runId, 'outcome'),
+    untilMs: finite(outcomeUntil),
+  });
+  return {
+    outcome: outcomeUntil > 0 ? kept() : undefined,
+    ended: {
+      text: encryption.seal(encodeEntry(outcome), runId, 'ended'),
+      agent: keysOf(agentId, 'agent', encryption)?.[0] ?? null,
+      caller: keysOf(callerId, 'caller', encryption)?.[0] ?? null,
+      keepUntil: finite(keepUntil),
+    },
+  };
+}
+
+/** JSON has no infinity. */
+const finite = (time: number) => Math.min(time, Number.MAX_SAFE_INTEGER);
+
+function encodeEntry(outcome: RunOutcome): string {
+  return jsonText(keptLineOf(outcome), 'outcome');
+}
+
+/** Decrypts and decodes the entry of a run that ended; one that cannot be read is quarantined. */
+export function decodeEntry({ runId, endedAt, text, error }: EndedHead, encryption: Encryption): KeptRun {
+  const place = { runId, endedAt };
+  try {
+    if (error !== undefined) throw error;
+    return keptRunOf(parseStored(encryption.open(text, runId, 'ended'), 'entry'), place);
+  } catch (reason) {
+    return quarantinedKeptRun(place, reason);
+  }
+}

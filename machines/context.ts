@@ -178,7 +178,7 @@ export type RunEmitted =
   | { readonly type: 'steer.refused'; readonly receipt: string; readonly bytes?: number; readonly left?: number }
   /** There was no room for a message of the critic. */
   | { readonly type: 'nudge.dropped'; readonly bytes: number; readonly left: number }
-  | { readonly type: 'steer.applied'; readonly count: number }
+  | { readonly type: 'steer.applied'; readonly count: number; readonly texts: readonly string[] }
   /** A call of the step that has just opened is answered without being run. */
   | { readonly type: 'call.refused'; readonly step: number; readonly call: OpenCall }
   /** These waits are open once `boundary` is stored. */

@@ -15,7 +15,7 @@ import type { RunOutput } from '../src/run/result.ts';
 import { forgetRetry, type Judgement } from '../src/run/waits/wait-rules.ts';
 import { type ErrorData, toErrorData } from '../src/values/error-data.ts';
 import { OutputInvalidError, StepLimitError } from '../src/values/errors.ts';
-import type { Message } from '../src/values/message.ts';
+import { type Message, textOf } from '../src/values/message.ts';
 import { actors } from './actors.ts';
 import { forgetNamed, modelCallId, withoutPlace } from './call-ids.ts';
 import type {
@@ -219,8 +219,9 @@ interface Moment {
 function applySteering({ progress }: RunContext, enqueue: Enqueue): void {
   const count = progress.undelivered.length + progress.nudges.length;
   if (count === 0) return;
+  const texts = [...progress.undelivered, ...progress.nudges].map(textOf);
   enqueue.assign({ progress: deliver(progress) });
-  enqueue.emit({ type: 'steer.applied', count });
+  enqueue.emit({ type: 'steer.applied', count, texts });
 }
 
 /** The reply is the last step. */

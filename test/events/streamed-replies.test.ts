@@ -120,6 +120,28 @@ describe('the events of a reply that arrives', () => {
     expect(ofType(events, 'step.reset')).toHaveLength(1);
   });
 
+  test('come in the order of blocks, so that one place tells what a reader has: texts that interleave come again at the end (web 6)', async () => {
+    const say = (id: string, delta: string) => ({ type: 'text-delta', id, delta });
+    const run = await started(streams([say('a', '1'), say('b', '2'), say('a', '3'), say('b', '4'), finish]));
+    const events = await listen(run);
+    const shown = events.flatMap((event) =>
+      event.type === 'model.delta' ? [`${event.block}:${event.text}`] : event.type === 'step.reset' ? ['reset'] : [],
+    );
+    expect(shown).toEqual(['0:1', '1:2', '1:4', 'reset', '0:13', '1:24']);
+  });
+
+  test('have no arguments of calls that the provider runs itself (web 3)', async () => {
+    const theirs = [
+      { type: 'tool-input-start', id: 'p', toolName: 'search', providerExecuted: true },
+      { type: 'tool-input-delta', id: 'p', delta: '{}' },
+      { type: 'tool-call', toolCallId: 'p', toolName: 'search', input: '{}', providerExecuted: true },
+      { type: 'tool-result', toolCallId: 'p', toolName: 'search', result: 'found' },
+    ];
+    const events = await listen(await started(streams([...theirs, ...text('ok'), finish])));
+    expect(ofType(events, 'tool.input')).toEqual([]);
+    expect(ofType(events, 'model.delta')).toMatchObject([{ block: 2, text: 'ok' }]);
+  });
+
   test('have each source once, with the step that is recorded, also if an earlier attempt named it (web 3)', async () => {
     const run = await started(
       streams(

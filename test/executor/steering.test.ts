@@ -129,8 +129,11 @@ describe('a steered message', () => {
     const { run, gate } = await runWithGate([callTool('work', {}), reply('done')]);
     await run.steer('Also check X.');
     gate.resolve();
-    const types: string[] = [];
-    for await (const event of run.events()) types.push(event.type);
-    expect(types.filter((type) => type.startsWith('steer.'))).toEqual(['steer.queued', 'steer.applied']);
+    const said: unknown[] = [];
+    for await (const event of run.events()) if (event.type.startsWith('steer.')) said.push(event);
+    expect(said).toMatchObject([
+      { type: 'steer.queued' },
+      { type: 'steer.applied', count: 1, texts: ['Also check X.'] },
+    ]);
   });
 });

@@ -94,7 +94,10 @@ const samples: { readonly [Type in Types]: readonly [event: Body<Type>, redacted
   ],
   'phase.skipped': same({ type: 'phase.skipped', index: 0, name: 'a' }),
   'steer.queued': [{ type: 'steer.queued' }, { type: 'steer.queued' }],
-  'steer.applied': same({ type: 'steer.applied', count: 2 }),
+  'steer.applied': [
+    { type: 'steer.applied', count: 2, texts: [SECRET, 'b'] },
+    { type: 'steer.applied', count: 2, texts: ['[key]', 'b'] },
+  ],
   'wait.opened': [
     { type: 'wait.opened', wait: { ...wait, prompt: SECRET }, input: { at: SECRET } },
     { type: 'wait.opened', wait: { ...wait, prompt: '[key]' }, input: { at: '[key]' } },

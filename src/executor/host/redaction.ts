@@ -17,10 +17,9 @@ const MAX_LINE = 4_096;
 export class RunRedaction {
   readonly records: ProgressRedaction;
   readonly #events: Redactor;
-  /** The incomplete line of each block of the model's message. */
-  readonly #lines = new Map<number, Delta>();
-  /** The redacted characters of each block that were passed on. */
-  readonly #shown = new Map<number, number>();
+  #line: Delta | undefined;
+  /** How many redacted characters of a block were passed on. */
+  #shown = { block: 0, chars: 0 };
 
   constructor(redact: Redaction) {
     this.records = new ProgressRedaction(new Redactor(redact, 'record'));
@@ -34,17 +33,14 @@ export class RunRedaction {
   events(body: RunEventBody): readonly RunEventBody[] {
     if (body.type === 'model.delta') return this.#said(body);
     if (body.type === 'tool.input') return body.offset === 0 ? [{ ...body, text: '' }] : [];
-    const before = specOf(body).endsText ? this.#endLines() : [];
-    if (body.type === 'step.started' || body.type === 'step.reset') this.#shown.clear();
+    const before = specOf(body).endsText ? this.#endLine() : [];
+    if (body.type === 'step.started' || body.type === 'step.reset') this.#shown = { block: 0, chars: 0 };
     return [...before, redactedEvent(body, this.#events)];
   }
 
   /** Returns the events to publish when no more text of a block comes. */
   endText(block: number): readonly RunEventBody[] {
-    const line = this.#lines.get(block);
-    if (line === undefined) return [];
-    this.#lines.delete(block);
-    return [this.#redacted(line)];
+    return this.#line?.block === block ? this.#endLine() : [];
   }
 
   info(info: RunInfo, where: 'record' | 'event'): RunInfo {
@@ -61,26 +57,28 @@ export class RunRedaction {
     return { ...output, output: text, error: this.#events.error(output.error) };
   }
 
+  /** Texts come in the order of blocks: one of the next block ends the line. */
   #said(delta: Delta): readonly RunEventBody[] {
-    const text = (this.#lines.get(delta.block)?.text ?? '') + delta.text;
+    const isSame = this.#line?.block === delta.block && this.#line.step === delta.step;
+    const before = isSame ? [] : this.#endLine();
+    const text = (isSame ? (this.#line?.text ?? '') : '') + delta.text;
     const end = text.lastIndexOf('\n') + 1 || (text.length > MAX_LINE ? text.lastIndexOf(' ') + 1 || text.length : 0);
-    if (end === text.length) this.#lines.delete(delta.block);
-    else this.#lines.set(delta.block, { ...delta, text: text.slice(end) });
-    return end === 0 ? [] : [this.#redacted({ ...delta, text: text.slice(0, end) })];
+    this.#line = { ...delta, text: text.slice(end) };
+    return end === 0 ? before : [...before, this.#redacted({ ...delta, text: text.slice(0, end) })];
   }
 
-  #endLines(): readonly RunEventBody[] {
-    if (this.#lines.size === 0) return [];
-    const lines = [...this.#lines.values()];
-    this.#lines.clear();
-    return lines.map((line) => this.#redacted(line));
+  #endLine(): readonly RunEventBody[] {
+    const line = this.#line;
+    this.#line = undefined;
+    return line && line.text !== '' ? [this.#redacted(line)] : [];
   }
 
   /** A redacted piece; its offset counts what readers got. */
   #redacted(piece: Delta): RunEventBody {
-    const offset = this.#shown.get(piece.block) ?? 0;
+    const { block } = piece;
+    const offset = this.#shown.block === block ? this.#shown.chars : 0;
     const event = redactedEvent({ ...piece, offset }, this.#events);
-    this.#shown.set(piece.block, offset + event.text.length);
+    this.#shown = { block, chars: offset + event.text.length };
     return event;
   }
 }

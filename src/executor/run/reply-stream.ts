@@ -7,6 +7,8 @@ import type { AssistantMessage } from '../../values/message.ts';
 /** Further sources of one reply are not published. */
 const MAX_SOURCES = 1_000;
 
+type Shown = Exclude<ReplyPiece, { type: 'source' | 'end' | 'void' }>;
+
 /** The parts of a run that publish a reply. */
 export interface StreamingRun {
   publish(body: RunEventBody): void;
@@ -22,7 +24,10 @@ export class ReplyStream {
   readonly #run: StreamingRun;
   /** The step whose pieces were published; 0 = none since the last reset. */
   #shownStep = 0;
-  #hasMoved = false;
+  /** The newest text block that was shown. */
+  #textBlock = 0;
+  /** The message does not have the pieces as they were shown. */
+  #isVoid = false;
   #sources: ModelSource[] = [];
   /** The step of complete sources, which its record does not have yet. */
   #sourcesStep = 0;
@@ -34,20 +39,29 @@ export class ReplyStream {
   /** An attempt begins. Pieces of an earlier one are void; the step is shown again from its beginning. */
   begin(step: number): void {
     this.#sources = [];
-    this.#hasMoved = false;
+    this.#textBlock = 0;
+    this.#isVoid = false;
     if (this.#shownStep === step) this.#run.publish({ type: 'step.reset', step });
     this.#shownStep = 0;
   }
 
   take(step: number, piece: ReplyPiece): void {
     if (piece.type === 'end') this.#run.endText(piece.block);
-    else if (piece.type === 'void') this.#hasMoved = true;
+    else if (piece.type === 'void') this.#isVoid = true;
     else if (piece.type === 'source') {
       if (this.#sources.length < MAX_SOURCES) this.#sources.push(piece.source);
-    } else {
+    } else if (this.#isInOrder(piece)) {
       this.#shownStep = step;
       this.#run.publish(eventOf(step, piece));
     }
+  }
+
+  /** Texts are shown in the order of blocks: a reader's place is one block and one offset. */
+  #isInOrder(piece: Shown): boolean {
+    if (piece.type !== 'text' && piece.type !== 'reasoning') return true;
+    if (piece.block < this.#textBlock) this.#isVoid = true;
+    else this.#textBlock = piece.block;
+    return piece.block === this.#textBlock;
   }
 
   /**
@@ -59,7 +73,7 @@ export class ReplyStream {
     const isSame = message === shown || JSON.stringify(message.content) === JSON.stringify(shown.content);
     if (isSame) this.#sourcesStep = step;
     else this.#sources = [];
-    if ((isSame && !this.#hasMoved) || this.#shownStep !== step) return;
+    if ((isSame && !this.#isVoid) || this.#shownStep !== step) return;
     this.#run.publish({ type: 'step.reset', step });
     for (const [block, part] of message.content.entries()) {
       if ((part.type !== 'text' && part.type !== 'reasoning') || part.text === '') continue;
@@ -77,7 +91,7 @@ export class ReplyStream {
 }
 
 /** Its fields are named: an answer has thousands of pieces, and a spread costs more. */
-function eventOf(step: number, piece: Exclude<ReplyPiece, { type: 'source' | 'end' | 'void' }>): RunEventBody {
+function eventOf(step: number, piece: Shown): RunEventBody {
   const { block } = piece;
   if (piece.type === 'file') return { type: 'model.file', step, block, mediaType: piece.mediaType };
   const { offset, text } = piece;

@@ -45,6 +45,7 @@ export { type CriticOptions, createCritic } from './critic/critic.ts';
 export type { Escalator, EscalatorDecision, EscalatorState } from './critic/escalator.ts';
 export type { Activity, Critic, CriticHandle, SupervisedRun } from './critic/port.ts';
 export { createEscalator, type EscalatorOptions } from './critic/ready-escalator.ts';
+export type { JournalOption, JournalOptions } from './executor/host/journal-options.ts';
 export { type JsonLoggerOptions, jsonLogger } from './executor/host/logger.ts';
 export type { CallInfo, Middleware, ModelCallInfo, ToolCallInfo } from './executor/host/middleware.ts';
 export type { ObservedRun, RunObserver, RunOrigin } from './executor/host/observers.ts';
@@ -75,6 +76,7 @@ export type {
   StoredRunLine,
 } from './executor/lifecycle/list-runs.ts';
 export type { ListedWait, ListWaitsOptions, WaitCursor, WaitPathStep } from './executor/lifecycle/list-waits.ts';
+export type { FollowOptions } from './executor/lifecycle/read-events.ts';
 export type { RecoverOptions, RecoveryEntry, RecoveryReport } from './executor/lifecycle/recover.ts';
 export type { RunLogic, RunSnapshot } from './executor/lifecycle/run-logic.ts';
 export type { SignalKeys } from './executor/lifecycle/signal-runs.ts';
@@ -108,6 +110,8 @@ export type {
 } from './run/fields.ts';
 export { type CheckpointOutcome, classifyCheckpointOutcome, type RunStatus } from './run/finalize.ts';
 export { checkRunId } from './run/identity.ts';
+export type { ContentPlace, JournalEntry, JournalWrite, TextPlace } from './run/journal/entry.ts';
+export type { JournalEvent } from './run/journal/reader.ts';
 export type { GuardCounters, Limits } from './run/limits.ts';
 export type { ModelSettings } from './run/model-settings.ts';
 export type { OpenCall, OpenStep, ToolEffect, WaitEnd } from './run/open-step.ts';
@@ -161,6 +165,8 @@ export type {
   EventStore,
   HistoryStore,
   InboxOf,
+  JournalPage,
+  JournalStore,
   LeaveOptions,
   ListDueOptions,
   ListEndedOptions,
@@ -168,6 +174,7 @@ export type {
   LoadOptions,
   OutcomeStore,
   OwningStore,
+  ReadEventsOptions,
   ReleaseOptions,
   Signal,
   WriteOptions,
@@ -215,6 +222,7 @@ export {
   DefinitionChangedError,
   InvalidLabelsError,
   InvalidRunIdError,
+  JournalGoneError,
   KeyMismatchError,
   LeaseLostError,
   MigrationError,

@@ -1,5 +1,6 @@
 import type { Writable } from '../run/change.ts';
 import { emptyHead, type HeadFields, type IdentityFields, type StartFields } from '../run/fields.ts';
+import type { JournalWrite } from '../run/journal/entry.ts';
 import { recordable } from '../run/pipeline.ts';
 import type { Progress } from '../run/progress.ts';
 import { Transcript } from '../run/transcript.ts';
@@ -34,9 +35,18 @@ interface Origin {
   readonly fields: StateHead;
   /** An upper bound for the UTF-16 units of their JSON. */
   readonly bound: number;
+  readonly journal: JournalPart | undefined;
 }
 
 const origins = hiddenField<Origin>();
+
+/** The events that become part of a run's journal with a save. */
+export interface JournalPart {
+  /** What the save adds, as far as no earlier save has added it. Called when the write begins. */
+  write(): JournalWrite | undefined;
+  /** The save is stored. */
+  landed(): void;
+}
 
 /** The inputs of a save besides the run's progress. */
 export interface SaveMoment {
@@ -46,6 +56,7 @@ export interface SaveMoment {
   readonly seq: number;
   readonly critic?: JsonObject | undefined;
   readonly redaction?: ProgressRedaction | undefined;
+  readonly journal?: JournalPart | undefined;
 }
 
 /** Returns the present state of a run, as a checkpointer saves it. */
@@ -64,7 +75,7 @@ export function stateOf(run: Progress, now: SaveMoment): RunCheckpointState {
     },
   };
   addStart(state, progress);
-  origins.put(state, { transcript, fields, bound });
+  origins.put(state, { transcript, fields, bound, journal: now.journal });
   return state;
 }
 
@@ -90,4 +101,9 @@ export function headFieldsOf(state: RunCheckpointState, attempts: number): State
 /** Returns a bound for the UTF-16 units of these fields as JSON. For a host's own state none is known. */
 export function sizeBound(state: RunCheckpointState): number {
   return origins.get(state)?.bound ?? Number.POSITIVE_INFINITY;
+}
+
+/** Returns the events that a state brings into the journal of its run; undefined without a journal. */
+export function journalOf(state: RunCheckpointState): JournalPart | undefined {
+  return origins.get(state)?.journal;
 }

@@ -39,11 +39,13 @@ export class Connection<T> {
   readonly #begin: { readonly write: StatementSync; readonly read: StatementSync };
   readonly #commit: StatementSync;
   readonly #rollback: StatementSync;
+  readonly #isSynced: boolean;
   #lookedAt = Number.NEGATIVE_INFINITY;
 
-  constructor(db: DatabaseSync, path: string, statements: T) {
+  constructor(db: DatabaseSync, { path, isSynced }: Pick<DatabaseOptions<T>, 'path' | 'isSynced'>, statements: T) {
     this.#db = db;
     this.#path = path;
+    this.#isSynced = isSynced;
     this.#statements = statements;
     this.#file = identityOf(path);
     this.#begin = { write: db.prepare('BEGIN IMMEDIATE'), read: db.prepare('BEGIN') };
@@ -51,8 +53,21 @@ export class Connection<T> {
     this.#rollback = db.prepare('ROLLBACK');
   }
 
-  /** Runs `work` in a transaction: SQLite stores all of it or nothing. */
-  transaction<R>(kind: 'read' | 'write', work: (statements: T) => R): R {
+  /**
+   * Runs `work` in a transaction: SQLite stores all of it or nothing. `passing`: a write that a loss of power may undo; it does
+   * not wait for the disk.
+   */
+  transaction<R>(kind: 'read' | 'write' | 'passing', work: (statements: T) => R): R {
+    if (kind !== 'passing' || !this.#isSynced) return this.#transaction(kind === 'read' ? 'read' : 'write', work);
+    this.#db.exec('PRAGMA synchronous = NORMAL');
+    try {
+      return this.#transaction('write', work);
+    } finally {
+      this.#db.exec('PRAGMA synchronous = FULL');
+    }
+  }
+
+  #transaction<R>(kind: 'read' | 'write', work: (statements: T) => R): R {
     this.#begin[kind].run();
     try {
       const result = work(this.#statements);
@@ -162,7 +177,7 @@ function open<T>({ path, isSynced, makeTables, prepare }: DatabaseOptions<T>): C
     db.exec(`PRAGMA journal_size_limit = ${WAL_LIMIT}`);
     // Deleted data is overwritten. FAST would leave whole free pages unchanged.
     db.exec('PRAGMA secure_delete = ON');
-    return new Connection(db, path, prepare(db));
+    return new Connection(db, { path, isSynced }, prepare(db));
   } catch (error) {
     db.close();
     throw error;

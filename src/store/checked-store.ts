@@ -8,9 +8,17 @@ import { CheckpointCorruptError, StoreUnavailableError } from '../values/errors.
 import { isAmount, isObject } from '../values/json.ts';
 import { kindOf } from '../values/known-options.ts';
 import { letGo } from '../values/thenable.ts';
-import type { AppendingStore, CheckpointStore, DueList, EventStore, HistoryStore } from './port.ts';
+import type {
+  AppendingStore,
+  CheckpointStore,
+  DueList,
+  EventStore,
+  HistoryStore,
+  JournalPage,
+  JournalStore,
+} from './port.ts';
 
-type MethodName = keyof (AppendingStore & EventStore & HistoryStore);
+type MethodName = keyof (AppendingStore & EventStore & HistoryStore & JournalStore);
 
 /** The methods that a store may have. A method of the port without a line does not compile: every store would lose it. */
 const methods: { readonly [Name in MethodName]-?: true } = {
@@ -37,6 +45,8 @@ const methods: { readonly [Name in MethodName]-?: true } = {
   listEnded: true,
   erase: true,
   forgetEnded: true,
+  publish: true,
+  readEvents: true,
 };
 
 const METHODS = Object.keys(methods) as MethodName[];
@@ -124,6 +134,7 @@ const checkedAnswers: { readonly [Name in MethodName]?: (answer: unknown, runId:
   leave: checkedLeave,
   listDue: checkedDue,
   listEnded: checkedEnded,
+  readEvents: checkedEvents,
 };
 
 /**
@@ -176,6 +187,14 @@ function checkedEnded(answer: unknown): unknown {
   const isKept = (each: unknown) => isObject(each) && isId(each.runId) && isAmount(each.endedAt);
   if (Array.isArray(answer) && answer.every(isKept)) return answer;
   throw wrongAnswer('listEnded', answer, 'an array of { runId, status, endedAt, ... }');
+}
+
+function checkedEvents(answer: unknown): JournalPage | null {
+  if (answer === null || answer === undefined) return null;
+  const isEntry = (each: unknown) => isObject(each) && isAmount(each.place) && isObject(each.event);
+  const isPage = isObject(answer) && isAmount(answer.next) && Array.isArray(answer.entries);
+  if (isPage && (answer.entries as readonly unknown[]).every(isEntry)) return answer as never;
+  throw wrongAnswer('readEvents', answer, '{ entries: { place, event, keep }[], next }, or null');
 }
 
 function wrongAnswer(method: string, answer: unknown, needed: string): StoreUnavailableError {

@@ -3,6 +3,7 @@ import type { RunDelta } from '../record/delta.ts';
 import type { InterruptedRun } from '../record/interrupted.ts';
 import type { KeptRun } from '../record/kept-run.ts';
 import type { Command, SentCommand } from '../run/command.ts';
+import type { JournalEntry, JournalWrite } from '../run/journal/entry.ts';
 import type { ParentCall, RunCheckpointMeta } from '../run/request.ts';
 import type { RunOutcome } from '../run/result.ts';
 import type { JsonValue } from '../values/json.ts';
@@ -21,6 +22,8 @@ export interface WriteOptions {
   readonly claim?: Claim | undefined;
   /** Already aborted = reject and write nothing. */
   readonly signal?: AbortSignal | undefined;
+  /** Of `save` and `append`: events that become part of the run's journal in the same commit. Only a JournalStore reads it. */
+  readonly events?: JournalWrite | undefined;
 }
 
 export interface ReleaseOptions {
@@ -249,6 +252,40 @@ export interface HistoryStore extends OwningStore, OutcomeStore {
   forgetEnded?(options?: { readonly dryRun?: boolean }): Promise<number>;
 }
 
+export interface ReadEventsOptions {
+  /** The `next` of the page before; 0 or absent = from the first entry. */
+  readonly after?: number | undefined;
+  /** About how many entries: those of one write come together. */
+  readonly limit: number;
+}
+
+/** A page of a run's journal. */
+export interface JournalPage {
+  /** By their places. Content that only the record holds is filled in; an entry whose content is gone is left out. */
+  readonly entries: readonly JournalEntry[];
+  /** Where the next page begins. Equal to `after`: there is nothing newer yet. */
+  readonly next: number;
+}
+
+/**
+ * A store with a journal: the events of a run, for readers in any process. The journal belongs to the record, and is removed
+ * with it.
+ */
+export interface JournalStore extends OwningStore {
+  /**
+   * Adds entries that no save waits for. They need not survive a loss of power. An entry with the place of an earlier one
+   * replaces it.
+   * @throws {LeaseLostError} if this is no longer the newest claim
+   */
+  publish(
+    runId: string,
+    entries: readonly JournalEntry[],
+    options: { readonly claim: Claim; readonly signal?: AbortSignal | undefined },
+  ): Promise<void>;
+  /** Reads a page of a run's journal; null if there is no record of the run. @throws {CheckpointCorruptError} */
+  readEvents(runId: string, options: ReadEventsOptions): Promise<JournalPage | null>;
+}
+
 export type InboxOf = { readonly owner: string } | { readonly runId: string };
 
 const has = (store: CheckpointStore, method: string) =>
@@ -265,6 +302,8 @@ export const isDue = (store: CheckpointStore): store is DueStore => has(store, '
 export const isEvents = (store: CheckpointStore): store is EventStore => has(store, 'expect');
 /** Returns whether a store keeps the records of runs that ended: it has the methods of a HistoryStore. */
 export const isKeepingRecords = (store: CheckpointStore): store is HistoryStore => has(store, 'listEnded');
+/** Returns whether a store has a journal: it has `readEvents`. */
+export const isJournal = (store: CheckpointStore): store is JournalStore => has(store, 'readEvents');
 /** Returns whether a store keeps outcomes after the record is deleted: it has `keepOutcome`. */
 export const isKeepingOutcomes = (store: CheckpointStore): store is OutcomeStore => has(store, 'keepOutcome');
 

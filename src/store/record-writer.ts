@@ -1,6 +1,14 @@
 import { RECORD_VERSION, type RunHead } from '../record/checkpoint.ts';
 import { type RunDelta, startOf } from '../record/delta.ts';
-import { headFieldsOf, type RunCheckpointState, sizeBound, transcriptOf } from '../record/state.ts';
+import {
+  headFieldsOf,
+  type JournalPart,
+  journalOf,
+  type RunCheckpointState,
+  sizeBound,
+  transcriptOf,
+} from '../record/state.ts';
+import type { JournalWrite } from '../run/journal/entry.ts';
 import type { RunCheckpointMeta } from '../run/request.ts';
 import type { Transcript } from '../run/transcript.ts';
 import type { Clock } from '../values/clock.ts';
@@ -31,6 +39,18 @@ export interface WriterOptions {
   readonly landed?: LandedState | undefined;
 }
 
+/** A delta that was sent, with its events: it is repeated as it was. */
+interface SentDelta {
+  readonly delta: RunDelta;
+  readonly events: JournalWrite | undefined;
+}
+
+interface WholeState {
+  readonly state: RunCheckpointState;
+  readonly head: RunHead;
+  readonly transcript: Transcript;
+}
+
 /**
  * Writes one run's states to its store, one at a time: only new messages if the store appends, else the whole record.
  *
@@ -46,7 +66,7 @@ export class RecordWriter {
   #canAppend: boolean;
   /** The last stored state is a view of this transcript. */
   #origin: Transcript | undefined;
-  #unclear: RunDelta | undefined;
+  #unclear: SentDelta | undefined;
   /** Bytes of the run's start data. */
   #startSize: number | undefined;
   #metaSize: number | undefined;
@@ -66,20 +86,27 @@ export class RecordWriter {
   }
 
   async write(state: RunCheckpointState): Promise<void> {
+    const journal = journalOf(state);
+    await this.#writeState(state, journal);
+    journal?.landed();
+  }
+
+  async #writeState(state: RunCheckpointState, journal: JournalPart | undefined): Promise<void> {
     const { transcript, isOurs } = transcriptOf(state);
     if (this.#unclear) await this.#sendAgain(this.#unclear);
     const revision = (this.#landed?.revision ?? 0) + 1;
     const head = this.#headOf(state, revision);
     this.#checkSize(head, transcript, state);
-    if (!isOurs || !this.#canAppend || !this.#isContinued(transcript)) return this.#saveWhole(state, head, transcript);
+    const whole = { state, head, transcript };
+    if (!isOurs || !this.#canAppend || !this.#isContinued(transcript)) return this.#saveWhole(whole, journal);
     this.#origin = transcript;
     const from = this.#landed?.messages ?? 0;
     const delta: RunDelta = { runId: this.#meta.runId, revision, from, messages: transcript.slice(from), head };
     try {
-      await this.#send(delta);
+      await this.#send({ delta, events: journal?.write() });
     } catch (error) {
       if (!hasCode(error, 'REVISION_GAP')) throw error;
-      await this.#saveWhole(state, head, transcript);
+      await this.#saveWhole(whole, journal);
     }
   }
 
@@ -94,20 +121,21 @@ export class RecordWriter {
   }
 
   /** A gap here means that the store lost its state: then the whole record is written instead of a delta. */
-  async #sendAgain(delta: RunDelta): Promise<void> {
+  async #sendAgain(sent: SentDelta): Promise<void> {
     try {
-      await this.#send(delta);
+      await this.#send(sent);
     } catch (error) {
       if (!hasCode(error, 'REVISION_GAP')) throw error;
       this.#canAppend = false;
     }
   }
 
-  async #send(delta: RunDelta): Promise<void> {
+  async #send(sent: SentDelta): Promise<void> {
     if (!isAppending(this.#store)) return;
-    this.#unclear = delta;
+    this.#unclear = sent;
+    const { delta, events } = sent;
     try {
-      await this.#bounded('store.append', this.#store.append(delta, this.#writeOptions()));
+      await this.#bounded('store.append', this.#store.append(delta, this.#writeOptions(events)));
     } catch (error) {
       if (hasCode(error, 'REVISION_GAP')) this.#unclear = undefined;
       throw error;
@@ -116,10 +144,10 @@ export class RecordWriter {
     this.#landed = { revision: delta.revision, messages: delta.from + delta.messages.length };
   }
 
-  async #saveWhole(state: RunCheckpointState, head: RunHead, transcript: Transcript): Promise<void> {
+  async #saveWhole({ state, head, transcript }: WholeState, journal: JournalPart | undefined): Promise<void> {
     const record = { ...head, messages: transcript.slice(), ...startOf(state) };
     this.#canAppend = false;
-    await this.#bounded('store.save', this.#store.save(record, this.#writeOptions()));
+    await this.#bounded('store.save', this.#store.save(record, this.#writeOptions(journal?.write())));
     this.#canAppend = isAppending(this.#store);
     this.#origin = transcript;
     this.#unclear = undefined;
@@ -153,8 +181,9 @@ export class RecordWriter {
     );
   }
 
-  #writeOptions(): WriteOptions {
-    return this.#options.claim ? { claim: this.#options.claim } : {};
+  #writeOptions(events?: JournalWrite): WriteOptions {
+    const { claim } = this.#options;
+    return { ...(claim ? { claim } : {}), ...(events ? { events } : {}) };
   }
 
   #bounded(what: string, answer: Promise<void>): Promise<void> {

@@ -2,6 +2,7 @@ import type { CommandToSend, StoredCommand } from './commands.ts';
 import type { Due } from './due.ts';
 import type { StoredPieces } from './encoding/piece-refs.ts';
 import type { StoredBody } from './encoding/stored-body.ts';
+import type { JournalRow } from './encoding/stored-journal.ts';
 import type { Claim, Cursor, EndedCursor, InboxOf, ListDueOptions } from './port.ts';
 import type { Decide } from './rules/decision.ts';
 import type { Lease } from './rules/lease.ts';
@@ -60,6 +61,8 @@ export interface StoreDriver {
   countResting?(): Promise<number>;
   /** What runs wait for, and early signals: needs `listDue`. */
   readonly topics?: TopicDriver;
+  /** The journals of runs: `body.journal` of a write goes there in its commit. */
+  readonly journal?: JournalDriver;
   /** Waits for the pending writes, and refuses every later call. */
   close?(): Promise<void>;
   /** Whether an owner is certainly dead. Default: a dead process of this machine, if the executor named the owner. */
@@ -67,6 +70,32 @@ export interface StoreDriver {
   /** A list is read in pages of at most this many runs, with a turn of the event loop between. Default: in one page. */
   readonly runsPerPage?: number;
 }
+
+/** The journals of a store. A row belongs to the record of its run, and is removed with it. */
+export interface JournalDriver {
+  /** Checks the claim, and adds rows. It need not wait for the disk. A row with the key of another one replaces it. @throws {LeaseLostError} */
+  publish(write: { readonly claim: Claim; readonly rows: readonly JournalRow[] }, signal?: AbortSignal): Promise<void>;
+  /** The rows after a place, in the order of places, up to `limit`; null without a record of the run. */
+  read(runId: string, page: { readonly after: number; readonly limit: number }): Promise<readonly JournalRow[] | null>;
+  /**
+   * Reads the head of a record, its open step, and those rows of messages that hold messages `from` to `to` (excluded); null
+   * without a record.
+   * @param row gets each row, with the index of its first message
+   */
+  content(runId: string, range: MessageRange, row: PartReader): Promise<StoredPart | null>;
+}
+
+/** The head of a record, with its open step. */
+export interface StoredPart extends Pick<StoredTexts, 'head' | 'pieces' | 'step'> {
+  readonly messageCount: number;
+}
+
+export interface MessageRange {
+  readonly from: number;
+  readonly to: number;
+}
+
+export type PartReader = (first: number, text: string, pieces?: StoredPieces) => void;
 
 /** A write to one run. */
 export interface StoreWrite<T = unknown> {

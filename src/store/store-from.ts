@@ -9,6 +9,7 @@ import { toDue } from './due.ts';
 import { encodeOutcome } from './encoding/encode.ts';
 import { Encryption } from './encoding/encryption.ts';
 import { BodyWriter, charsOf, type StoredBody } from './encoding/stored-body.ts';
+import { journalRows, storedJournal } from './encoding/stored-journal.ts';
 import { encodeEnd } from './kept-entry.ts';
 import { Minutely } from './minutely.ts';
 import type {
@@ -19,6 +20,7 @@ import type {
   EndOptions,
   EventStore,
   HistoryStore,
+  JournalStore,
   OutcomeStore,
   WriteOptions,
 } from './port.ts';
@@ -27,7 +29,7 @@ import * as historyRules from './rules/history.ts';
 import * as inboxRules from './rules/inbox.ts';
 import * as ownerRules from './rules/ownership.ts';
 import * as writeRules from './rules/writes.ts';
-import type { StoreDriver, StoreWrite, WriteKind } from './store-driver.ts';
+import type { JournalDriver, StoreDriver, StoreWrite, WriteKind } from './store-driver.ts';
 import { StoredReader } from './stored-reader.ts';
 import { expectWrite, signalWrite, type TopicDriver } from './topics.ts';
 
@@ -49,11 +51,16 @@ export type HistoryMethods<D> = D extends { listEnded: unknown; loadEnded: unkno
   ? Required<Pick<HistoryStore, 'end' | 'listEnded' | 'erase' | 'forgetEnded'>>
   : unknown;
 
+/** The methods that a store has because its driver has a journal. */
+export type JournalMethods<D> = D extends { readonly journal: JournalDriver }
+  ? Pick<JournalStore, 'publish' | 'readEvents'>
+  : unknown;
+
 /**
  * The store of a driver: a `DueStore` if it has `listDue`, an `EventStore` if it has `topics` besides, a `HistoryStore` if it
- * has `listEnded`.
+ * has `listEnded`, a `JournalStore` if it has a `journal`.
  */
-export type StoreOf<D extends StoreDriver> = FullStore & DueMethods<D> & HistoryMethods<D>;
+export type StoreOf<D extends StoreDriver> = FullStore & DueMethods<D> & HistoryMethods<D> & JournalMethods<D>;
 
 export interface StoreFromOptions {
   /** Encrypts the stored texts: see `encrypt`. */
@@ -128,6 +135,7 @@ export function storeFrom<D extends StoreDriver>(driver: D, options: StoreFromOp
     ...topics(parts),
     ...history(parts, reader),
     load: async (runId, options = {}) => reader.load(checkRunId(runId), options),
+    ...journal(parts, reader),
     listInterrupted: async (list = {}) => reader.list(list),
     close,
     [Symbol.asyncDispose]: close,
@@ -145,18 +153,23 @@ async function forgetQuietly(driver: StoreDriver): Promise<void> {
   }
 }
 
-function recordWrites({ driver, bodies, dropsBefore }: Parts): Pick<FullStore, 'save' | 'append' | 'delete'> {
+function recordWrites(parts: Parts): Pick<FullStore, 'save' | 'append' | 'delete'> {
+  const { driver, bodies, dropsBefore } = parts;
   const { write, by } = writing(driver);
+  const withJournal = (body: StoredBody, { events }: WriteOptions): StoredBody => {
+    const journal = events && driver.journal && storedJournal(body.runId, events, parts.encryption);
+    return journal ? { ...body, journal } : body;
+  };
   return {
     save: async (record, options = {}) => {
       options.signal?.throwIfAborted();
-      const body = bodies.ofRecord(record);
+      const body = withJournal(bodies.ofRecord(record), options);
       await write('save', writeRules.saveRecord(body, by(options)), { body, ...options });
       record.messages.forEach(dropEncoding);
     },
     append: async (delta, options = {}) => {
       options.signal?.throwIfAborted();
-      const body = bodies.ofDelta(delta);
+      const body = withJournal(bodies.ofDelta(delta), options);
       // The body has it now. If the write fails, the next one encodes it again.
       if (dropsBefore) delta.messages.forEach(dropEncoding);
       const decide = writeRules.appendDelta(body, by(options));
@@ -313,4 +326,17 @@ function endWrite(claim: Claim, options: EndOptions, encryption: Encryption): St
   const toEnd = encodeEnd(runId, options, encryption);
   const size = toEnd.ended.text.length + (toEnd.outcome?.text.length ?? 0);
   return { kind: 'end', runId, decide: historyRules.endRun(claim, toEnd), size, hasClaim: true };
+}
+
+function journal({ driver, encryption }: Parts, reader: StoredReader): Partial<JournalStore> {
+  const { journal } = driver;
+  if (!journal) return {};
+  return {
+    publish: async (runId, entries, { claim, signal }) => {
+      signal?.throwIfAborted();
+      const rows = journalRows(checkRunId(runId), entries, encryption);
+      if (rows.length > 0) await journal.publish({ claim, rows }, signal);
+    },
+    readEvents: async (runId, page) => reader.events(checkRunId(runId), page),
+  };
 }

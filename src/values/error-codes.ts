@@ -50,6 +50,7 @@ const policies = {
   ERR_SHUTDOWN: later,
   INVALID_LABELS: never,
   INVALID_RUN_ID: never,
+  JOURNAL_GONE: never,
   KEY_MISMATCH: never,
   LEASE_LOST: Object.freeze({ retry: 'never', ownership: 'lost' }),
   MIGRATION: never,

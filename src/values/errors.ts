@@ -118,6 +118,10 @@ export class TranscriptInvalidError extends PawlError {
 export class InvalidRunIdError extends PawlError {
   readonly code = 'INVALID_RUN_ID';
 }
+/** The events of a run cannot be read any more: it ended too long ago, or never began. */
+export class JournalGoneError extends PawlError {
+  readonly code = 'JOURNAL_GONE';
+}
 /** A run has too many labels, or their texts are too long together. */
 export class InvalidLabelsError extends PawlError {
   readonly code = 'INVALID_LABELS';

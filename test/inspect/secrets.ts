@@ -116,6 +116,7 @@ export function secretiveHost(client: Observer<InspectionEvent>, play: readonly 
     tools: [tool('spare', 'read', async () => 'spare')],
     agents: [agent],
     checkpoints: store,
+    journal: true,
     ports: { checkpointer: Object.assign(factory, headers('the factory')), ...beside('the ports') },
     defaults: { modelTier: 'fast' },
     requireDurable: false,

@@ -8,7 +8,7 @@ import { isBeyondOpening, type Progress } from '../../run/progress.ts';
 import { type RunOutput, withoutId, withoutMessages } from '../../run/result.ts';
 import { enterResume, type ResumeState, resumeProgress } from '../../run/resume.ts';
 import { withoutLostWaits } from '../../run/waits/wait-rules.ts';
-import { maxRecordBytesOf } from '../../store/checkpointer.ts';
+import { type Checkpointer, maxRecordBytesOf } from '../../store/checkpointer.ts';
 import { joined, toolboxOf } from '../../tool/toolbox.ts';
 import { toErrorData } from '../../values/error-data.ts';
 import { DefinitionChangedError, ShutdownError } from '../../values/errors.ts';
@@ -20,6 +20,7 @@ import { commandTargetOf } from '../run/command-target.ts';
 import { beginAudit, checkBudget, supervise } from '../run/oversight.ts';
 import { checkpointerOf, firstSave } from '../run/recording.ts';
 import { identifiedBy, infoOf, limitsOf, metaOf } from '../run/run-info.ts';
+import { journalOf } from '../run/run-journal.ts';
 import { askerOf, conflict, isAskedRun } from '../run/same-request.ts';
 import { restoreSpend } from '../run/spending.ts';
 import { restAgain } from '../run/waits/rest-again.ts';
@@ -89,7 +90,7 @@ async function found(run: ActiveRun, fresh: Progress): Promise<Resolution> {
   run.checkOurs();
   const checkpointer = await checkpointerOf(run, found.record, resumed);
   run.checkOurs();
-  run.resources.checkpointer = checkpointer;
+  equipRecording(run, checkpointer, resume?.seq);
   await firstSave(run, progress, found.record);
   run.checkOurs();
   run.life.isOurs = true;
@@ -123,6 +124,11 @@ function judgingOf({ services }: ActiveRun, { openStep }: Progress, recorded: Re
     hasPolicy: services.config.approvals !== undefined,
     isUnjudged: openStep !== undefined && recorded?.openStep === undefined,
   };
+}
+
+function equipRecording(run: ActiveRun, checkpointer: Checkpointer | null, seq = 0): void {
+  run.resources.checkpointer = checkpointer;
+  run.journal = checkpointer ? journalOf(run, seq) : undefined;
 }
 
 /** Nothing has changed since the run rests: its result is again that it waits. */

@@ -207,6 +207,7 @@ async function recordOutcome(run: ActiveRun, progress: Progress, outcome: RunOut
   const { clock, defaults } = run.services.config;
   const latest = clock.monotonic() + defaults.finalizeMs;
   const ended = { ...withdrawWaits(progress), outcome: keptOutcome(outcome) };
+  run.journal?.end(run.events.last, ended.outcome);
   const state = stateOf(ended, run.nowOf(progress));
   for (let tries = 0; ; tries++) {
     run.checkOurs();

@@ -27,6 +27,7 @@ const optionKeys: KnownKeys<ExecutorOptions> = {
   onOutcome: true,
   keepOutcomesMs: true,
   keepSignalsMs: true,
+  journal: true,
   clock: true,
   random: true,
   ids: true,

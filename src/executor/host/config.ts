@@ -4,7 +4,7 @@ import { replyLimits } from '../../model/reply-limits.ts';
 import { checkHostRunId } from '../../run/identity.ts';
 import { boundedStore, checkedStore } from '../../store/checked-store.ts';
 import { type CheckpointerFactory, createCheckpointerFactory } from '../../store/factory.ts';
-import type { CheckpointStore } from '../../store/port.ts';
+import { type CheckpointStore, isJournal } from '../../store/port.ts';
 import type { Tool } from '../../tool/define-tool.ts';
 import type { Clock } from '../../values/clock.ts';
 import { readProperty, toErrorData } from '../../values/error-data.ts';
@@ -12,6 +12,7 @@ import { letGo } from '../../values/thenable.ts';
 import { checkExecutor } from './check-executor.ts';
 import { guarded, guardedWarn, readable, type Warn } from './guard.ts';
 import { guardedClock } from './guarded-clock.ts';
+import { type JournalOptions, journalOptionsOf } from './journal-options.ts';
 import { type Layers, layersOf } from './middleware.ts';
 import { type Observer, observersOf } from './observers.ts';
 import type { Defaults, ExecutorOptions, Ports } from './options.ts';
@@ -70,6 +71,8 @@ export interface Config {
   readonly palette: Ports['palette'];
   readonly keepOutcomesMs: number;
   readonly keepSignalsMs: number;
+  /** Undefined = events are not kept. */
+  readonly journal: JournalOptions | undefined;
   readonly clock: Clock;
   readonly newId: () => string;
   /** Whether `newId` returns ids that no other run can have. */
@@ -116,6 +119,7 @@ export function configOf(options: ExecutorOptions): Config {
     ...portsOf(options),
     keepOutcomesMs: options.keepOutcomesMs ?? WEEK_MS,
     keepSignalsMs: options.keepSignalsMs ?? DAY_MS,
+    journal: journalFor(options, store, warn),
     clock,
     newId: guardedId(options.ids, warn),
     hasRandomIds: options.ids === undefined,
@@ -126,6 +130,13 @@ export function configOf(options: ExecutorOptions): Config {
     inspect: redactedInspect(guarded('inspect', options.inspect, warn), options.redact),
     onStep: guarded('onStep', options.onStep, warn),
   };
+}
+
+function journalFor({ journal }: ExecutorOptions, store: CheckpointStore | undefined, warn: Warn) {
+  const options = journalOptionsOf(journal);
+  if (!options || (store && isJournal(store))) return options;
+  warn('executor: the option journal has no effect: this store has no journal', {});
+  return undefined;
 }
 
 /** The options with a value: an undefined option is absent, and must not replace a default. */

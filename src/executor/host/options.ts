@@ -17,6 +17,7 @@ import type { Tool } from '../../tool/define-tool.ts';
 import type { Clock } from '../../values/clock.ts';
 import type { Redaction } from '../../values/redact.ts';
 import type { Usage } from '../../values/usage.ts';
+import type { JournalOption } from './journal-options.ts';
 import type { CallInfo, Middleware, ToolCallInfo } from './middleware.ts';
 import type { RunObserver } from './observers.ts';
 
@@ -146,6 +147,11 @@ export interface ExecutorOptions {
   readonly keepOutcomesMs?: number;
   /** How long a signal that no run waits for is kept, ms above 0; default 1 day. Its id counts once for as long. */
   readonly keepSignalsMs?: number;
+  /**
+   * Keeps the events of runs in the store, for readers in any process (`executor.events`); default `false`. With `true`, text is
+   * published each 100 ms, and an ended run can be read for 10 minutes. Needs a store with a journal: all of Pawl's have one.
+   */
+  readonly journal?: JournalOption;
   readonly clock?: Clock;
   /** For the jitter of retries: a number from 0 to 1; default Math.random. */
   readonly random?: () => number;

@@ -103,12 +103,19 @@ function stepDone(
 function accepted(run: ActiveRun): void {
   const { resolution, resumedFrom } = run.life;
   if (resolution === 'accepted') {
+    if (run.journal && resumedFrom) resumedInJournal(run);
     run.publish(resumedFrom ? { type: 'run.resumed', ...resumedFrom } : { type: 'run.started' });
     const { completedPhases } = run.actor.getSnapshot().context.progress;
     for (const [index, { name }] of completedPhases.entries()) run.publish({ type: 'phase.skipped', index, name });
     run.waits.resumed();
   }
   run.life.accepted.resolve();
+}
+
+/** An earlier process may have announced pieces of a step that is not recorded, and its readers wait for the rest. */
+function resumedInJournal(run: ActiveRun): void {
+  const { iteration, openStep } = run.actor.getSnapshot().context.progress;
+  if (!openStep) run.publish({ type: 'step.reset', step: iteration + 1 });
 }
 
 /**

@@ -2,6 +2,7 @@
 import type { ReadonlyAtom } from '@xstate/store';
 import { type Agent, agentFrom } from '../../agent/agent.ts';
 import { checkRunId } from '../../run/identity.ts';
+import type { JournalEvent } from '../../run/journal/reader.ts';
 import type { Invocation } from '../../run/request.ts';
 import type { RunResult } from '../../run/result.ts';
 import { newOwner } from '../../store/owner.ts';
@@ -27,6 +28,7 @@ import { type FindRunOptions, type FoundRun, findRun } from './find-run.ts';
 import { type ListedRun, type ListRunsOptions, listRuns } from './list-runs.ts';
 import { type ListedWait, type ListWaitsOptions, listWaits } from './list-waits.ts';
 import { park, unpark } from './parking.ts';
+import { type FollowOptions, readEvents } from './read-events.ts';
 import { type RecoverOptions, type RecoveryReport, recover } from './recover.ts';
 import { takeUpDue } from './recover-one-run.ts';
 import { type RunLogic, runLogic } from './run-logic.ts';
@@ -73,6 +75,19 @@ export interface Executor {
    * }
    */
   waiting(options?: ListWaitsOptions): Promise<readonly ListedWait[]>;
+  /**
+   * Follows the events of a run, live in any process, waiting, interrupted or just ended, to its end: each at least 0.1 s after it
+   * happened, once its record is stored. Needs the option `journal`.
+   *
+   * A reader from the beginning gets a recorded step as `step.snapshot`, and the step in progress in pieces. With `after` it
+   * continues where it was cut, on any host: it gets the rest of a text, or `step.reset` and the step again. The last event is
+   * `run.ended`. While the run waits, or no process has it, the iterator waits.
+   * @throws {TypeError} for a wrong call; the iterator throws {JournalGoneError} if the run cannot be read (any more), {UnsupportedError}
+   *   without a journal, the store's own error, and {ShutdownError} when this executor shuts down
+   * @example
+   * for await (const event of executor.events(runId, { after: lastCursor })) show(event);
+   */
+  events(runId: string, options?: FollowOptions): AsyncIterableIterator<JournalEvent>;
   /** Summaries of the live runs; changes at most once per event-loop turn. */
   readonly runs: ReadonlyAtom<readonly RunSummary[]>;
   /** The summary of one live run. */
@@ -165,6 +180,7 @@ export function createExecutor(options: ExecutorOptions): Executor {
     list: (listOptions = {}) => listRuns(services, listOptions),
     runs: registry.runs,
     run$: (runId) => registry.atomOf(runId),
+    events: (runId, eventOptions = {}) => readEvents(services, runId, eventOptions),
     waiting: (waitOptions = {}) => listWaits(services, waitOptions),
     recover: (recoverOptions = {}) => recover(services, recoverOptions),
     park: (runId, reason) => park(services, runId, reason),
@@ -205,6 +221,7 @@ const CALLS_SHARE = 0.75;
 async function shutdown(services: ExecutorServices, drainMs: number): Promise<boolean> {
   services.isShutDown = true;
   services.sweep.end();
+  services.feeds.end(new ShutdownError('this executor is shut down: read the events on another host'));
   const activeRuns = services.registry.all();
   const cause = new ShutdownError('the host is shutting down');
   for (const run of activeRuns) run.send({ type: 'run.leave', cause: toErrorData(cause) });

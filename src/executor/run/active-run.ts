@@ -22,6 +22,7 @@ import { Checkpointing } from './checkpointing.ts';
 import { ReplyStream } from './reply-stream.ts';
 import { type RunActor, summaryOf } from './run-actor.ts';
 import { observedRun } from './run-info.ts';
+import type { RunJournal } from './run-journal.ts';
 import { RunLife, RunResources, type RunWaiting } from './run-state.ts';
 import type { RunSeed } from './seed.ts';
 import { Steering } from './steering.ts';
@@ -49,6 +50,8 @@ export class ActiveRun implements LiveRun, Leaseholder {
   /** The call of another run that began it. */
   parent: ParentCall | undefined;
   readonly events: EventStream;
+  /** Its journal, once its claim and its store are known; undefined = none. */
+  journal: RunJournal | undefined;
   /** The reply of the model, while it arrives. */
   readonly replies: ReplyStream = new ReplyStream(this);
   /** Undefined = everything is passed on unchanged. */
@@ -101,7 +104,8 @@ export class ActiveRun implements LiveRun, Leaseholder {
     const until = this.life.idleSince ?? this.life.finishedAt ?? this.services.config.clock.monotonic();
     const elapsedMs = progress.elapsedMs + until - this.life.startedAt;
     const critic = this.resources.monitor?.state ?? this.resources.savedCritic;
-    return { elapsedMs, seq: this.events.reserved, critic, redaction: this.redaction?.records };
+    const journal = this.journal?.part(progress, this.events.last);
+    return { elapsedMs, seq: this.events.reserved, critic, redaction: this.redaction?.records, journal };
   }
 
   /** Publishes an event to the consumers of `events` and to all observers. */
@@ -117,6 +121,7 @@ export class ActiveRun implements LiveRun, Leaseholder {
 
   #publish(body: RunEventBody): void {
     const event = this.events.publish(this.claim && hasOrigin(body) ? this.#withOrigin(body, this.claim) : body);
+    if (event) this.journal?.add(event);
     // A start that returns an earlier answer again is not a run of its own.
     if (event && this.#observers && this.life.resolution !== 'answered') this.#observers.pass(event, this.observed);
   }

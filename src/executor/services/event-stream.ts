@@ -33,6 +33,11 @@ export class EventStream {
     return this.#seq + RESERVED;
   }
 
+  /** The number of the last event. */
+  get last(): number {
+    return this.#seq;
+  }
+
   /** Continues the numbers of a record. */
   continueFrom(seq: number): void {
     this.#seq = Math.max(this.#seq, seq);

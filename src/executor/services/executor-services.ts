@@ -7,6 +7,7 @@ import type { Config } from '../host/config.ts';
 import type { RunOptions } from '../host/options.ts';
 import type { CommandInbox } from './command-inbox.ts';
 import type { DueSweep } from './due-sweep.ts';
+import { EventFeeds } from './event-feeds.ts';
 import { LeaseRenewal } from './lease-renewal.ts';
 import { LocalSignals } from './local-signals.ts';
 import { PaletteEntries } from './palette-entries.ts';
@@ -70,6 +71,8 @@ export class Services<Run extends LiveRun> {
   readonly sweep: DueSweep;
   /** The events that live runs wait for and no store knows. */
   readonly signals: LocalSignals;
+  /** The journals that readers of this process follow. */
+  readonly feeds: EventFeeds;
   readonly #runs: WeakMap<AnyActorRef, Run> = new WeakMap();
 
   constructor(config: Config, parts: Parts) {
@@ -79,6 +82,7 @@ export class Services<Run extends LiveRun> {
     this.startChild = parts.startChild;
     this.endChild = parts.endChild;
     this.sweep = parts.sweep;
+    this.feeds = new EventFeeds(config.store, config.clock);
     this.signals = new LocalSignals(() => config.clock.now());
     this.palette = new PaletteEntries(config.palette);
     this.registry = new Registry(config.warn);

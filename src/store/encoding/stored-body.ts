@@ -5,6 +5,7 @@ import type { Encryption } from './encryption.ts';
 import { type MessageRow, rowsOf, sealStep } from './encryption.ts';
 import { cutEncryption, encryptPieces, type Pieces, Splitter } from './piece-refs.ts';
 import { StepSplitter } from './step-texts.ts';
+import type { StoredJournal } from './stored-journal.ts';
 
 /** A record, or the new part of one, as texts to be stored. */
 export interface StoredBody extends EncodedHead {
@@ -17,6 +18,8 @@ export interface StoredBody extends EncodedHead {
   readonly rows: readonly MessageRow[];
   /** The large parts that the texts name: none without `blobs`. */
   readonly blobs: Pieces;
+  /** What the write adds to the journal of its run. */
+  readonly journal?: StoredJournal | undefined;
 }
 
 export interface BodyOptions {
@@ -103,10 +106,11 @@ export class BodyWriter {
 }
 
 /** Counts the characters of the texts in a stored body. */
-export function charsOf({ head, start, rows, blobs, step }: StoredBody): number {
+export function charsOf({ head, start, rows, blobs, step, journal }: StoredBody): number {
   let chars = head.length + (start ? start.meta.length + (start.extras?.length ?? 0) : 0);
   for (const { text } of rows) chars += text.length;
   for (const { text } of blobs.pieces) chars += text.length;
   for (const { text } of step?.texts ?? []) chars += text.length;
+  for (const { text } of journal?.rows ?? []) chars += text.length;
   return chars;
 }

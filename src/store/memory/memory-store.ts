@@ -3,9 +3,19 @@ import { checkKeys } from '../../values/known-options.ts';
 import type { StoredCommand } from '../commands.ts';
 import { dueAmong, endedPageOf, pageOf } from '../cursor.ts';
 import { isResting } from '../due.ts';
+import type { MessageRow } from '../encoding/encryption.ts';
 import { type StepTexts, stepAfter } from '../encoding/step-texts.ts';
 import type { StoredBody } from '../encoding/stored-body.ts';
-import type { AppendingStore, EventStore, HistoryStore, InboxOf, ListDueOptions, OutcomeStore } from '../port.ts';
+import type { JournalRow, StoredJournal } from '../encoding/stored-journal.ts';
+import type {
+  AppendingStore,
+  EventStore,
+  HistoryStore,
+  InboxOf,
+  JournalStore,
+  ListDueOptions,
+  OutcomeStore,
+} from '../port.ts';
 import { decideNow } from '../rules/decision.ts';
 import { sendCommand } from '../rules/inbox.ts';
 import { checkClaim } from '../rules/lease.ts';
@@ -24,18 +34,24 @@ import type {
   DueHeads,
   EndedHead,
   EndedPage,
+  JournalDriver,
   ListedHead,
   ListPage,
+  MessageRange,
   MessageReader,
+  PartReader,
   StoreDriver,
+  StoredPart,
   StoredTexts,
   StoreWrite,
 } from '../store-driver.ts';
 import { storeFrom } from '../store-from.ts';
 import { MemoryTopics } from './memory-topics.ts';
 
-/** Appends, owns, carries commands and signals, lets runs rest, and keeps outcomes and the records of ended runs. */
-export type MemoryStore = AppendingStore & EventStore & OutcomeStore & HistoryStore;
+/**
+ * Appends, owns, carries commands and signals, lets runs rest, keeps outcomes and the records of ended runs, and has a journal.
+ */
+export type MemoryStore = AppendingStore & EventStore & OutcomeStore & HistoryStore & JournalStore;
 
 /**
  * A store in this process's memory, for tests and for hosts that want claims and listings without files. It does not survive a
@@ -53,12 +69,22 @@ class MemoryDriver implements StoreDriver {
   readonly #times: StoreTimes;
   readonly #runs = new Map<string, RunValue>();
   /** The messages of each record, in rows. */
-  readonly #rows = new Map<string, string[]>();
+  readonly #rows = new Map<string, MessageRow[]>();
   /** The texts of the large open step of each record that has one. */
   readonly #steps = new Map<string, string[]>();
   /** The runs with kept outcomes, in the order of their keeping. */
   readonly #keeping = new Set<string>();
   readonly topics: MemoryTopics;
+  readonly #journals = new MemoryJournal();
+  readonly journal: JournalDriver = {
+    publish: async ({ claim, rows }) => {
+      const run = this.#runs.get(claim.runId);
+      checkClaim(run?.lease, claim);
+      if (run?.record) this.#journals.add(claim.runId, { rows });
+    },
+    read: async (runId, page) => (this.#recordOf(runId) ? this.#journals.read(runId, page) : null),
+    content: async (runId, range, row) => this.#content(runId, range, row),
+  };
 
   constructor(clock: Clock) {
     this.#times = { leaseNow: () => clock.monotonic(), now: () => clock.now() };
@@ -84,8 +110,10 @@ class MemoryDriver implements StoreDriver {
     if (!change) return value;
     this.#put(runId, changedValue(before, { change, body }, this.#times));
     if (change.record === 'put') this.#rows.delete(runId);
+    if (change.record === 'put' && !before?.record) this.#journals.remove(runId);
     if (change.record && body) this.#addRows(body);
     if (change.record && body) this.#putStep(runId, body.step);
+    if (change.record && body?.journal) this.#journals.add(runId, body.journal);
     if (change.keep) this.#noteKept(runId);
     if (change.remove || change.end || change.erase) this.topics.runGone(runId);
     return value;
@@ -102,7 +130,7 @@ class MemoryDriver implements StoreDriver {
   }
 
   #texts(runId: string, { start, head }: RecordValue, messages: MessageReader): StoredTexts {
-    for (const row of this.#rows.get(runId) ?? []) messages.add(row);
+    for (const { text } of this.#rows.get(runId) ?? []) messages.add(text);
     // A copy: the next write may change the texts before the record is made of them.
     const step = this.#steps.get(runId)?.slice();
     return { ...start, head, step };
@@ -162,12 +190,27 @@ class MemoryDriver implements StoreDriver {
     if (value?.record || value?.ended) return value;
     this.#rows.delete(runId);
     this.#steps.delete(runId);
+    this.#journals.remove(runId);
     return value;
+  }
+
+  /** The record of a run, also the kept one of a run that ended. */
+  #recordOf(runId: string): RecordValue | undefined {
+    const { record, ended } = this.#run(runId) ?? {};
+    return record ?? ended?.record;
+  }
+
+  #content(runId: string, { from, to }: MessageRange, row: PartReader): StoredPart | null {
+    const record = this.#recordOf(runId);
+    if (!record) return null;
+    for (const { first, count, text } of this.#rows.get(runId) ?? [])
+      if (first < to && first + count > from) row(first, text);
+    return { head: record.head, step: this.#steps.get(runId)?.slice(), messageCount: record.messageCount };
   }
 
   #addRows({ runId, rows }: StoredBody): void {
     const stored = this.#rows.get(runId) ?? [];
-    for (const { text } of rows) stored.push(text);
+    stored.push(...rows);
     this.#rows.set(runId, stored);
   }
 
@@ -184,5 +227,37 @@ class MemoryDriver implements StoreDriver {
       if (this.#run(oldest)?.kept) return;
       this.#keeping.delete(oldest);
     }
+  }
+}
+
+/** The journals of a memory store: rows by run. */
+class MemoryJournal {
+  readonly #rows = new Map<string, JournalRow[]>();
+
+  add(runId: string, { rows, dropTo = -1 }: StoredJournal): void {
+    const isStale = (row: JournalRow) => !row.isKept && row.place <= dropTo;
+    const isReplaced = (row: JournalRow) => rows.some((each) => each.isKept === row.isKept && each.place === row.place);
+    const before = this.#rows.get(runId) ?? [];
+    // Nearly every row comes after all others.
+    const isClean = dropTo < 0 && rows.every((row) => row.place > (before.at(-1)?.place ?? -1));
+    const kept = isClean ? before : before.filter((row) => !isStale(row) && !isReplaced(row));
+    kept.push(...rows);
+    if (!isClean) kept.sort((a, b) => a.place - b.place);
+    this.#rows.set(runId, kept);
+  }
+
+  remove(runId: string): void {
+    this.#rows.delete(runId);
+  }
+
+  read(runId: string, { after, limit }: { readonly after: number; readonly limit: number }): JournalRow[] {
+    const rows = this.#rows.get(runId) ?? [];
+    let [low, high] = [0, rows.length];
+    while (low < high) {
+      const middle = (low + high) >> 1;
+      if ((rows[middle]?.place ?? 0) <= after) low = middle + 1;
+      else high = middle;
+    }
+    return rows.slice(low, low + limit);
   }
 }

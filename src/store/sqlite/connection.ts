@@ -3,6 +3,7 @@ import type { Encryption } from '../encoding/encryption.ts';
 import type { LeaseClock } from '../lease-clock.ts';
 import { EndedTable } from './ended.ts';
 import { InboxTable } from './inboxes.ts';
+import { JournalTables } from './journals.ts';
 import { KnownRuns } from './known-runs.ts';
 import { LeaseTable } from './leases.ts';
 import { OutcomeTable } from './outcomes.ts';
@@ -45,7 +46,8 @@ export function runDatabase({ path, durability, leaseClock, now, encryption }: R
       const outcomes = new OutcomeTable(db, now);
       const inboxes = new InboxTable(db, now);
       const ended = new EndedTable(db, now);
-      const tables = { records, leases, outcomes, inboxes, topics: new TopicTables(db, now), ended, known };
+      const [topics, journals] = [new TopicTables(db, now), new JournalTables(db)];
+      const tables = { records, leases, outcomes, inboxes, topics, ended, journals, known };
       return { tables, reads: new Reads(db, leases, now) };
     },
   });

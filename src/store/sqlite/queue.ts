@@ -12,8 +12,13 @@ export interface QueueOptions {
   readonly busyTimeoutMs: number;
 }
 
-/** A task inside a transaction. It throws errors of Pawl only before it writes. */
-type Work = (tables: Tables) => unknown;
+/** A task inside a transaction. */
+interface Work {
+  /** Throws errors of Pawl only before it writes. */
+  readonly make: (tables: Tables) => unknown;
+  /** A loss of power may undo it: a group of such tasks does not wait for the disk. */
+  readonly isPassing: boolean;
+}
 
 /** Commits the writes to SQLite of one turn of the event loop together: one sync of the disk for all of them. */
 export class WriteQueue {
@@ -29,8 +34,13 @@ export class WriteQueue {
     this.#options = options;
   }
 
-  add<T>(work: (tables: Tables) => T, signal?: AbortSignal): Promise<T> {
-    return this.#commits.add<T>(work, { signal });
+  add<T>(make: (tables: Tables) => T, signal?: AbortSignal): Promise<T> {
+    return this.#commits.add<T>({ make, isPassing: false }, { signal });
+  }
+
+  /** Like `add`; but a loss of power may undo the write. */
+  addPassing<T>(make: (tables: Tables) => T, signal?: AbortSignal): Promise<T> {
+    return this.#commits.add<T>({ make, isPassing: true }, { signal });
   }
 
   /** Resolves when all earlier writes have settled. */
@@ -54,9 +64,10 @@ export class WriteQueue {
 
   /** One transaction for all of them. @throws if it failed as a whole, and nothing was written */
   #commit(group: readonly Job<Work>[]): void {
-    const { answers, known } = this.#database.get().transaction('write', ({ tables }) => {
+    const kind = group.every(({ write }) => write.isPassing) ? 'passing' : 'write';
+    const { answers, known } = this.#database.get().transaction(kind, ({ tables }) => {
       tables.known.begun();
-      return { answers: group.map((job) => settled(job, (work) => work(tables))), known: tables.known };
+      return { answers: group.map((job) => settled(job, ({ make }) => make(tables))), known: tables.known };
     });
     known.committed();
     giveAnswers(answers);

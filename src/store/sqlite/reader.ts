@@ -2,6 +2,7 @@ import { setImmediate as nextTurn, setTimeout as sleep } from 'node:timers/promi
 import { backoffMs, lockBackoff } from '../../values/backoff.ts';
 import { CheckpointCorruptError } from '../../values/errors.ts';
 import type { StoredCommand } from '../commands.ts';
+import type { JournalRow } from '../encoding/stored-journal.ts';
 import type { InboxOf, ListDueOptions } from '../port.ts';
 import type {
   DueHeads,
@@ -9,7 +10,10 @@ import type {
   EndedPage,
   ListedHead,
   ListPage,
+  MessageRange,
   MessageReader,
+  PartReader,
+  StoredPart,
   StoredTexts,
 } from '../store-driver.ts';
 import type { RunDatabase, Statements } from './connection.ts';
@@ -52,6 +56,28 @@ export class Reader {
   async ended(page: EndedPage): Promise<EndedHead[]> {
     await this.#queue.idle();
     return this.#read(({ tables }) => tables.ended.page(page));
+  }
+
+  /** The rows of a journal, also of a run that ended. */
+  async journal(
+    runId: string,
+    page: { readonly after: number; readonly limit: number },
+  ): Promise<readonly JournalRow[] | null> {
+    await this.#queue.idle();
+    return this.#read(({ tables, reads }) => {
+      const no = reads.numberOf(runId);
+      return no === undefined ? null : tables.journals.read(no, page);
+    });
+  }
+
+  async content(runId: string, range: MessageRange, row: PartReader): Promise<StoredPart | null> {
+    await this.#queue.idle();
+    return this.#read(({ reads }) => {
+      const found = reads.run(runId) ?? reads.run(runId, true);
+      if (!found) return null;
+      reads.part(found, range, row);
+      return { head: found.head, step: reads.step(found), messageCount: found.message_count };
+    });
   }
 
   async list(page: ListPage): Promise<ListedHead[]> {

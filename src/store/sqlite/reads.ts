@@ -5,7 +5,7 @@ import { ON_COMMAND } from '../due.ts';
 import { isIntact } from '../encoding/checksum.ts';
 import type { ListDueOptions } from '../port.ts';
 import type { Lease } from '../rules/lease.ts';
-import type { DueHeads, ListedHead, ListPage, MessageReader } from '../store-driver.ts';
+import type { DueHeads, ListedHead, ListPage, MessageRange, MessageReader, PartReader } from '../store-driver.ts';
 import type { LeaseTable } from './leases.ts';
 import { type HeadRow, headChecksum, KEYS_PER_RUN, MAX_MESSAGES } from './records.ts';
 
@@ -69,6 +69,8 @@ export class Reads {
   readonly #ended: StatementSync;
   readonly #generation: StatementSync;
   readonly #messages: StatementSync;
+  readonly #number: StatementSync;
+  readonly #rowBefore: StatementSync;
   readonly #now: () => number;
   readonly #page: { readonly all: StatementSync; readonly resting: StatementSync; readonly others: StatementSync };
   readonly #due: StatementSync;
@@ -90,6 +92,10 @@ export class Reads {
       'SELECT h.generation FROM runs r JOIN heads h ON h.no = r.no WHERE r.no = ? AND r.run_id = ?',
     );
     this.#messages = db.prepare('SELECT id, checksum, messages FROM messages WHERE id >= ? AND id < ? ORDER BY id');
+    this.#number = db.prepare(
+      'SELECT r.no FROM runs r LEFT JOIN ended e ON e.no = r.no WHERE r.run_id = ? AND (e.no IS NULL OR e.keep_until > ?)',
+    );
+    this.#rowBefore = db.prepare('SELECT id FROM messages WHERE id >= ? AND id <= ? ORDER BY id DESC LIMIT 1');
     const page = (of: string) => db.prepare(pageOf(of));
     this.#page = {
       all: page('SELECT no, run_id FROM due WHERE $now IS NOT NULL'),
@@ -157,6 +163,24 @@ export class Reads {
       throw new CheckpointCorruptError(
         `this record is damaged: it has ${messages.count} of its ${row.message_count} messages`,
       );
+    }
+  }
+
+  /** The number of a run's record, also of a kept one; undefined without one. */
+  numberOf(runId: string): number | undefined {
+    return this.#number.get(runId, this.#now())?.no as number | undefined;
+  }
+
+  /** Reads the rows that hold messages `from` to `to` (excluded). @throws {CheckpointCorruptError} */
+  part({ no, message_count }: LoadedRow, { from, to }: MessageRange, row: PartReader): void {
+    const first = no * KEYS_PER_RUN;
+    if (from >= Math.min(to, message_count)) return;
+    // The row that holds message `from` may begin before it.
+    const { id: start = first + from } = (this.#rowBefore.get(first, first + from) ?? {}) as { id?: number };
+    const rows = this.#messages.iterate(start, first + Math.min(to, message_count));
+    for (const { id, checksum, messages: text } of rows as unknown as Iterable<MessageRow>) {
+      checkText(text, checksum, `messages from ${id - first} on`);
+      row(id - first, text);
     }
   }
 

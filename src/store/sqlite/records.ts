@@ -20,6 +20,12 @@ export const MAX_MESSAGES = KEYS_PER_RUN - 2 ** 20;
 /** About how many bytes of messages one transaction removes: overwriting them takes some 10 ms for each megabyte. */
 const MAX_REMOVED = 2 ** 20;
 
+/** The tables of journals: their rows belong to the number of a record. */
+const journals = ['journal', 'passing'];
+
+/** The number of no record: a journal has it while its record is replaced by one with another number. */
+const NO_RUN = 0;
+
 /** A head with everything that its checksum covers. */
 export interface HeadRow {
   readonly generation: number;
@@ -58,6 +64,8 @@ export class RecordTable {
   readonly #insertMessages: StatementSync;
   readonly #putMessage: StatementSync;
   readonly #deletes: readonly StatementSync[];
+  readonly #deletesOfJournal: readonly StatementSync[];
+  readonly #renumber: readonly StatementSync[];
   readonly #deleteMessages: StatementSync;
   readonly #sizes: StatementSync;
   readonly #hasRun: StatementSync;
@@ -112,6 +120,8 @@ export class RecordTable {
     this.#deleteDue = db.prepare('DELETE FROM due WHERE no = ?');
     this.#deleteEnded = db.prepare('DELETE FROM ended WHERE no = ?');
     this.#deletes = ['runs', 'heads', 'due'].map((table) => db.prepare(`DELETE FROM ${table} WHERE no = ?`));
+    this.#deletesOfJournal = journals.map((table) => db.prepare(`DELETE FROM ${table} WHERE no = ?`));
+    this.#renumber = journals.map((table) => db.prepare(`UPDATE ${table} SET no = ? WHERE no = ?`));
   }
 
   /** The record of a run that has not ended. */
@@ -158,14 +168,16 @@ export class RecordTable {
     const ended = stored ? undefined : this.findEnded(record.runId);
     const former = stored?.no ?? ended;
     const rest = former !== undefined && this.#removePiece(former) ? former : undefined;
-    if (rest !== undefined) this.#removeRun(rest);
+    if (rest !== undefined) this.#removeRecord(rest);
     if (ended !== undefined) this.#removeEnded(ended);
+    else if (rest !== undefined) this.#renumberJournal(rest, NO_RUN);
     const run = [crc32(meta), crc32(extras ?? ''), meta, extras] as const;
     const known = rest === undefined ? stored?.no : undefined;
     if (known !== undefined) this.#updateRun.run(...run, known);
     const no = known ?? Number(this.#insertRun.run(...run, record.runId).lastInsertRowid);
     const due_at = stored ? stored.due_at : 0;
     if (known === undefined) this.#insertDue.run(no, due_at, record.runId);
+    if (ended === undefined && rest !== undefined) this.#renumberJournal(NO_RUN, no);
     // Distinguishes whole saves: a long load sees by it that the record was replaced meanwhile.
     const generation = Math.floor(Math.random() * 2 ** 48);
     this.#putHead.run(...headValues(record, { generation, message_count: messageCount }), no);
@@ -241,7 +253,16 @@ export class RecordTable {
   }
 
   #removeRun(no: number): void {
+    this.#removeRecord(no);
+    for (const statement of this.#deletesOfJournal) statement.run(no);
+  }
+
+  #removeRecord(no: number): void {
     for (const statement of this.#deletes) statement.run(no);
+  }
+
+  #renumberJournal(from: number, to: number): void {
+    for (const statement of this.#renumber) statement.run(to, from);
   }
 
   /** Deletes a bounded part of the messages of a removed record. @returns whether there are more */

@@ -118,6 +118,27 @@ const third = [
   `CREATE INDEX ended_until ON ended (keep_until)`,
 ];
 
+/**
+ * The journals of runs. A row has the entries that one write added; its key ends with the place of the last one. The rows of
+ * `passing` are deleted with each step: in a table of their own they leave no holes between those that stay.
+ */
+const fourth = [
+  `CREATE TABLE journal (
+    no INTEGER NOT NULL,
+    place INTEGER NOT NULL,
+    checksum INTEGER NOT NULL,
+    entries TEXT NOT NULL,
+    PRIMARY KEY (no, place)
+  ) STRICT, WITHOUT ROWID`,
+  `CREATE TABLE passing (
+    no INTEGER NOT NULL,
+    place INTEGER NOT NULL,
+    checksum INTEGER NOT NULL,
+    entries TEXT NOT NULL,
+    PRIMARY KEY (no, place)
+  ) STRICT, WITHOUT ROWID`,
+];
+
 const SENT_AT = ', sent_at REAL';
 
 /** The steps from each layout to the next; the first one starts from nothing. A released layout is never changed. */
@@ -129,7 +150,7 @@ const steps: readonly (readonly string[])[] = [
     // A record of an earlier version that is parked says so itself.
     'INSERT INTO due (no, due_at, run_id) SELECT no, 0, run_id FROM runs',
   ],
-  third,
+  [...third, ...fourth],
 ];
 
 /**
@@ -164,7 +185,7 @@ export function prepareSchema(db: DatabaseSync, path: string): void {
       .map(({ sql }) => String(sql).replace(SENT_AT, '')),
   );
   // One flipped bit in the name of a column is enough to confuse rows.
-  if (![...first, ...second, ...third].every((statement) => found.has(statement))) {
+  if (![...first, ...second, ...third, ...fourth].every((statement) => found.has(statement))) {
     throw new StoreUnavailableError(`the layout of ${path} is damaged; ${DAMAGE_ADVICE}`);
   }
 }

@@ -7,11 +7,20 @@ import { checkKeys, checkWord, type KnownKeys, kindOf } from '../../values/known
 import type { StoredCommand } from '../commands.ts';
 import { Encryption } from '../encoding/encryption.ts';
 import { leaseClock } from '../lease-clock.ts';
-import type { AppendingStore, EventStore, HistoryStore, InboxOf, ListDueOptions, OutcomeStore } from '../port.ts';
+import type {
+  AppendingStore,
+  EventStore,
+  HistoryStore,
+  InboxOf,
+  JournalStore,
+  ListDueOptions,
+  OutcomeStore,
+} from '../port.ts';
 import type {
   DueHeads,
   EndedHead,
   EndedPage,
+  JournalDriver,
   ListedHead,
   ListPage,
   MessageReader,
@@ -22,6 +31,7 @@ import type {
 import { storeFrom } from '../store-from.ts';
 import type { TopicDriver } from '../topics.ts';
 import { type RunDatabase, runDatabase } from './connection.ts';
+import { publishIn } from './journals.ts';
 import { type QueueOptions, WriteQueue } from './queue.ts';
 import { Reader } from './reader.ts';
 import { expectIn, signalIn } from './topics.ts';
@@ -43,8 +53,8 @@ export interface SqliteStoreOptions {
   readonly clock?: Clock | undefined;
 }
 
-/** Appends, owns, carries commands, and keeps outcomes and the records of ended runs. */
-export interface SqliteStore extends AppendingStore, EventStore, OutcomeStore, HistoryStore {
+/** Appends, owns, carries commands and signals, keeps outcomes and the records of ended runs, and has a journal. */
+export interface SqliteStore extends AppendingStore, EventStore, OutcomeStore, HistoryStore, JournalStore {
   /** Waits for the pending writes, and closes the file. Every later call is refused. */
   close(): Promise<void>;
   [Symbol.asyncDispose](): Promise<void>;
@@ -88,6 +98,7 @@ class SqliteDriver implements StoreDriver {
   readonly #reader: Reader;
   readonly #removals: Removals;
   readonly topics: TopicDriver;
+  readonly journal: JournalDriver;
 
   constructor(database: RunDatabase, options: QueueOptions) {
     this.#database = database;
@@ -97,6 +108,11 @@ class SqliteDriver implements StoreDriver {
     this.topics = {
       expect: (write) => this.#queue.add((tables) => expectIn(tables, write)),
       signal: (write) => this.#queue.add((tables) => signalIn(tables, write)),
+    };
+    this.journal = {
+      publish: (write, signal) => this.#queue.addPassing((tables) => publishIn(tables, write), signal),
+      read: (runId, page) => this.#reader.journal(runId, page),
+      content: (runId, range, row) => this.#reader.content(runId, range, row),
     };
   }
 

@@ -12,6 +12,7 @@ import type { Lease } from '../rules/lease.ts';
 import type { StoreWrite } from '../store-driver.ts';
 import type { EndedTable } from './ended.ts';
 import type { InboxTable } from './inboxes.ts';
+import type { JournalTables } from './journals.ts';
 import type { KnownRuns, Stored } from './known-runs.ts';
 import type { LeaseTable } from './leases.ts';
 import type { OutcomeTable } from './outcomes.ts';
@@ -26,6 +27,7 @@ export interface Tables {
   readonly inboxes: InboxTable;
   readonly topics: TopicTables;
   readonly ended: EndedTable;
+  readonly journals: JournalTables;
   /** What the tables of records and leases remember of written rows. */
   readonly known: KnownRuns;
 }
@@ -79,12 +81,18 @@ function makeChange(tables: Tables, { runId, body, change }: ToMake): number | u
   return rest;
 }
 
-function storeBody({ records }: Tables, body: StoredBody, how: 'put' | 'append'): number | undefined {
+function storeBody({ records, journals }: Tables, body: StoredBody, how: 'put' | 'append'): number | undefined {
   const stored = records.find(body.runId);
-  if (how === 'put') return records.put(body, stored);
-  // An appended delta was decided from this record.
-  records.append(body, stored as WholeRecord);
-  return undefined;
+  let rest: number | undefined;
+  if (how === 'put') {
+    rest = records.put(body, stored);
+  } else {
+    // An appended delta was decided from this record.
+    records.append(body, stored as WholeRecord);
+  }
+  const no = body.journal && records.find(body.runId)?.no;
+  if (body.journal && no !== undefined) journals.add(no, body.journal);
+  return rest;
 }
 
 function removeRun({ records, leases, inboxes, topics }: Tables, runId: string): number | undefined {

@@ -10,9 +10,11 @@ import {
   isAppending,
   isDue,
   isEvents,
+  isJournal,
   isKeepingOutcomes,
   isKeepingRecords,
   isOwning,
+  type JournalStore,
   type OutcomeStore,
   type OwningStore,
 } from '../../store/port.ts';
@@ -75,6 +77,11 @@ export function appendingStore(title: string, body: Body<AppendingStore>): Draft
 /** Makes a case of the store contract for stores with claims. */
 export function owningStore(title: string, body: Body<OwningStore>, needs?: 'reopen'): Draft {
   return { title, body, offers: isOwning, ...(needs ? { needs } : {}) };
+}
+
+/** Makes a case of the store contract for stores with a journal. */
+export function journalStore(title: string, body: Body<JournalStore>): Draft {
+  return { title, body, offers: isJournal };
 }
 
 /** Makes a case of the store contract for stores that keep outcomes. */

@@ -6,6 +6,7 @@ import { controlCases } from './control-cases.ts';
 import { dueCases } from './due-cases.ts';
 import { eventCases } from './event-cases.ts';
 import { historyCases } from './history-cases.ts';
+import { journalCases } from './journal-cases.ts';
 import { outcomeCases } from './outcome-cases.ts';
 import { recordCases } from './record-cases.ts';
 import { safetyCases } from './safety-cases.ts';
@@ -24,6 +25,7 @@ const drafts: readonly Draft[] = [
   ...dueCases,
   ...eventCases,
   ...historyCases,
+  ...journalCases,
 ];
 
 /**

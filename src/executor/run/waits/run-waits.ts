@@ -171,7 +171,10 @@ export class RunWaits implements RunWaiting {
 
   /** The run continues with the waits of its record. */
   resumed(): void {
-    if (waitsOf(this.#run.progress ?? {}).length === 0) return;
+    const waits = waitsOf(this.#run.progress ?? {});
+    if (waits.length === 0) return;
+    // The process before may have died between a record and its journal.
+    if (this.#run.journal) for (const wait of waits) this.#publishOpened(wait);
     this.arm();
     this.#updateEvents({ isAgain: true });
   }

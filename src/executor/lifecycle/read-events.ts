@@ -1,0 +1,90 @@
+import { checkRunId } from '../../run/identity.ts';
+import { cursorOf, type JournalEvent, JournalReader, journalStart, positionIn } from '../../run/journal/reader.ts';
+import { isKeepingOutcomes } from '../../store/port.ts';
+import { JournalGoneError, UnsupportedError } from '../../values/errors.ts';
+import { checkKeys } from '../../values/known-options.ts';
+import type { ExecutorServices } from '../run/active-run.ts';
+
+/** The options of `executor.events`. */
+export interface FollowOptions {
+  /** The `cursor` of the reader's last event. Absent: from the beginning of the run. */
+  readonly after?: string | undefined;
+  /** Aborted: the events end. */
+  readonly signal?: AbortSignal | undefined;
+}
+
+const optionKeys = { after: true, signal: true } as const;
+
+/**
+ * Follows the journal of a run, from any process.
+ * @throws {TypeError} for a wrong call; the iterator throws the rest
+ */
+export function readEvents(
+  services: ExecutorServices,
+  runId: string,
+  options: FollowOptions,
+): AsyncIterableIterator<JournalEvent> {
+  checkKeys(options, optionKeys, { of: 'events' });
+  const from = options.after === undefined ? journalStart : positionIn(options.after);
+  const reader = new JournalReader(from);
+  const ending = new AbortController();
+  const given = options.signal;
+  const signal = given ? AbortSignal.any([given, ending.signal]) : ending.signal;
+  const events = follow(services, { runId: checkRunId(runId), reader, signal });
+  return {
+    next: () => events.next(),
+    // A reader that waits for its next event can still be ended.
+    return: () => {
+      ending.abort();
+      return events.return(undefined);
+    },
+    [Symbol.asyncIterator]() {
+      return this;
+    },
+  };
+}
+
+interface Following {
+  readonly runId: string;
+  readonly reader: JournalReader;
+  readonly signal: AbortSignal;
+}
+
+async function* follow(
+  services: ExecutorServices,
+  { runId, reader, signal }: Following,
+): AsyncGenerator<JournalEvent, undefined> {
+  if (reader.isOver || signal.aborted) return;
+  const feed = services.config.journal && services.feeds.open(runId, reader.place);
+  if (!feed)
+    throw new UnsupportedError('events can be read in other processes with the option journal of createExecutor');
+  try {
+    while (!signal.aborted) {
+      const page = await feed.after(reader.place, signal);
+      if (!page) {
+        yield await lastEvent(services, { runId, reader, signal });
+        return;
+      }
+      for (const entry of page.entries) {
+        for (const event of reader.read(entry)) {
+          yield event;
+          if (event.type === 'run.ended' || signal.aborted) return;
+        }
+      }
+      reader.skipTo(page.next);
+    }
+  } finally {
+    services.feeds.close(runId, feed);
+  }
+}
+
+/** The run has no record any more. Its kept outcome is its last event. @throws {JournalGoneError} */
+async function lastEvent({ config }: ExecutorServices, { runId, reader }: Following): Promise<JournalEvent> {
+  const { store, clock } = config;
+  const outcome = store && isKeepingOutcomes(store) ? await store.outcome(runId) : null;
+  if (!outcome) throw new JournalGoneError(`run ${runId} has no journal: it ended too long ago, or never began`);
+  const { status, output, error } = outcome;
+  const seq = reader.place + 1;
+  const cursor = cursorOf({ ...journalStart, place: seq, isOver: true });
+  return { type: 'run.ended', status, output, ...(error ? { error } : {}), runId, seq, at: clock.now(), cursor };
+}

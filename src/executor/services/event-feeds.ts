@@ -1,0 +1,237 @@
+import type { JournalEntry } from '../../run/journal/entry.ts';
+import { type CheckpointStore, isJournal, type JournalPage, type JournalStore } from '../../store/port.ts';
+import type { Clock } from '../../values/clock.ts';
+
+/** How often the journal of a run is read while text comes, and otherwise, ms. */
+const FLOWING_MS = 100;
+const RESTING_MS = 1_000;
+/** Text that came within this time still flows, ms. */
+const FLOWS_FOR_MS = 3_000;
+/** Most entries of one read. */
+const PAGE = 500;
+/** About how many characters of entries are kept for the readers of one run. */
+const TAIL_CHARS = 2 ** 20;
+
+/** The journals that readers of this process follow. Each journal is read once for all of its readers. */
+export class EventFeeds {
+  readonly #store: JournalStore | undefined;
+  readonly #clock: Clock;
+  readonly #feeds = new Map<string, Feed>();
+  #timer: unknown;
+  #dueAt = Number.POSITIVE_INFINITY;
+  #cause: unknown;
+
+  constructor(store: CheckpointStore | undefined, clock: Clock) {
+    this.#store = store && isJournal(store) ? store : undefined;
+    this.#clock = clock;
+  }
+
+  /** The feed of a run, for one more reader; it must close it. @throws the cause of the end */
+  open(runId: string, after: number): Feed | undefined {
+    if (this.#cause !== undefined) throw this.#cause;
+    if (!this.#store) return undefined;
+    const store = this.#store;
+    const read = (from: number) => store.readEvents(runId, { after: from, limit: PAGE });
+    const known = this.#feeds.get(runId);
+    const feed: Feed = known ?? new Feed(after, { read, onWait: () => this.#awaited(feed) });
+    this.#feeds.set(runId, feed);
+    feed.readers += 1;
+    return feed;
+  }
+
+  close(runId: string, feed: Feed): void {
+    feed.readers -= 1;
+    if (feed.readers === 0 && this.#feeds.get(runId) === feed) this.#feeds.delete(runId);
+  }
+
+  /** A run of this process has published something. */
+  wake(runId: string): void {
+    const feed = this.#feeds.get(runId);
+    feed?.noteNews();
+    if (feed?.isAwaited) this.#look(feed);
+  }
+
+  /** Ends all readers: this host leaves. */
+  end(cause: unknown): void {
+    this.#cause = cause;
+    this.#clock.clearTimeout(this.#timer);
+    for (const feed of this.#feeds.values()) feed.fail(cause);
+  }
+
+  #awaited(feed: Feed): void {
+    if (feed.dueAt <= this.#clock.monotonic()) this.#look(feed);
+    else this.#arm();
+  }
+
+  #look(feed: Feed): void {
+    void feed.look(this.#clock.monotonic()).then(() => {
+      // The next reader begins again.
+      if (feed.hasFailed) this.#forget(feed);
+      this.#arm();
+    });
+  }
+
+  #forget(feed: Feed): void {
+    for (const [runId, known] of this.#feeds) if (known === feed) this.#feeds.delete(runId);
+  }
+
+  /** One timer for all of them. */
+  #arm(): void {
+    let dueAt = Number.POSITIVE_INFINITY;
+    for (const feed of this.#feeds.values()) dueAt = Math.min(dueAt, feed.dueAt);
+    if (dueAt === this.#dueAt || this.#cause !== undefined) return;
+    this.#clock.clearTimeout(this.#timer);
+    this.#dueAt = dueAt;
+    if (dueAt === Number.POSITIVE_INFINITY) return;
+    this.#timer = this.#clock.setTimeout(() => this.#lookAll(), Math.max(0, dueAt - this.#clock.monotonic()));
+  }
+
+  #lookAll(): void {
+    this.#dueAt = Number.POSITIVE_INFINITY;
+    const now = this.#clock.monotonic();
+    // Those that are due soon are read as well: a store may read many journals at once.
+    for (const feed of this.#feeds.values()) if (feed.dueAt <= now + FLOWING_MS / 2) this.#look(feed);
+    this.#arm();
+  }
+}
+
+/** The newest entries of one journal. */
+export class Feed {
+  readers = 0;
+  readonly #read: (after: number) => Promise<JournalPage | null>;
+  readonly #onWait: () => void;
+  #tail: { readonly entry: JournalEntry; readonly chars: number }[] = [];
+  #chars = 0;
+  /** Entries after this place are in the tail. */
+  #start: number;
+  #end: number;
+  #textAt = Number.NEGATIVE_INFINITY;
+  #lookedAt = Number.NEGATIVE_INFINITY;
+  #looking: Promise<void> | undefined;
+  #isAsked = false;
+  #waiting: (() => void)[] = [];
+  /** The run has no record. */
+  #isGone = false;
+  #failure: { readonly error: unknown } | undefined;
+
+  constructor(
+    after: number,
+    from: { readonly read: (after: number) => Promise<JournalPage | null>; readonly onWait: () => void },
+  ) {
+    this.#read = from.read;
+    this.#onWait = from.onWait;
+    this.#start = after;
+    this.#end = after;
+  }
+
+  get hasFailed(): boolean {
+    return this.#failure !== undefined;
+  }
+
+  /** There may be something new: it is read as soon as a reader waits. */
+  noteNews(): void {
+    this.#lookedAt = Number.NEGATIVE_INFINITY;
+  }
+
+  /** Whether a reader waits for news. */
+  get isAwaited(): boolean {
+    return this.#waiting.length > 0;
+  }
+
+  /** When it should be read again, monotonic ms. */
+  get dueAt(): number {
+    // Without a waiting reader there is nothing to read for: streams that are not read cost nothing.
+    if (this.#looking || this.#waiting.length === 0) return Number.POSITIVE_INFINITY;
+    const flows = this.#lookedAt - this.#textAt < FLOWS_FOR_MS;
+    return this.#lookedAt + (flows ? FLOWING_MS : RESTING_MS);
+  }
+
+  /**
+   * What comes after a place, once there is something; null if there is no record of the run. An aborted signal ends it with an
+   * empty page.
+   * @throws the store's error
+   */
+  async after(place: number, signal: AbortSignal): Promise<JournalPage | null> {
+    for (;;) {
+      if (this.#failure) throw this.#failure.error;
+      if (signal.aborted) return { entries: [], next: place };
+      if (place < this.#start) {
+        const page = await this.#read(place);
+        if (!page || page.next > place) return page;
+        // What was there is deleted: the tail is next.
+        this.#start = Math.min(this.#start, place);
+      }
+      if (place < this.#end) return this.#after(place);
+      if (this.#isGone) return null;
+      await this.#news(signal);
+    }
+  }
+
+  /** Reads what is new. Never rejects: the readers get the error. @param now monotonic ms */
+  look(now: number): Promise<void> {
+    this.#isAsked = true;
+    this.#looking ??= this.#lookAll(now).finally(() => {
+      this.#looking = undefined;
+    });
+    return this.#looking;
+  }
+
+  fail(error: unknown): void {
+    this.#failure = { error };
+    this.#tell();
+  }
+
+  async #lookAll(now: number): Promise<void> {
+    this.#lookedAt = now;
+    try {
+      while (this.#isAsked) {
+        this.#isAsked = false;
+        const page = await this.#read(this.#end);
+        this.#isGone = page === null;
+        if (page && page.next > this.#end) this.#add(page, now);
+      }
+    } catch (error) {
+      this.#failure = { error };
+    }
+    this.#tell();
+  }
+
+  #add({ entries, next }: JournalPage, now: number): void {
+    for (const entry of entries) {
+      const chars = JSON.stringify(entry.event).length;
+      this.#tail.push({ entry, chars });
+      this.#chars += chars;
+      if (entry.keep === 'passing') this.#textAt = now;
+    }
+    this.#end = next;
+    this.#isAsked = true;
+    let lost = 0;
+    for (; this.#chars > TAIL_CHARS && lost < this.#tail.length - 1; lost++) {
+      const { entry, chars = 0 } = this.#tail[lost] ?? {};
+      this.#chars -= chars;
+      this.#start = entry?.place ?? this.#start;
+    }
+    if (lost > 0) this.#tail = this.#tail.slice(lost);
+  }
+
+  #after(place: number): JournalPage {
+    const entries = this.#tail.filter(({ entry }) => entry.place > place).map(({ entry }) => entry);
+    return { entries, next: this.#end };
+  }
+
+  #news(signal: AbortSignal): Promise<void> {
+    return new Promise((resolve) => {
+      const end = () => {
+        signal.removeEventListener('abort', end);
+        resolve();
+      };
+      signal.addEventListener('abort', end);
+      this.#waiting.push(end);
+      this.#onWait();
+    });
+  }
+
+  #tell(): void {
+    for (const end of this.#waiting.splice(0)) end();
+  }
+}

@@ -129,6 +129,7 @@ const importTable: rules.ImportTable = {
     'src/executor/host/guarded-clock',
     'machines/fan-out',
   ],
+  'src/http': ['src/index', 'src/values', 'src/run/command', 'src/run/request', 'src/tool/json-schema'],
   'src/cli/ui': ['src/index', 'src/values'],
   'src/cli/open': [
     'src/cli/ui',
@@ -162,6 +163,7 @@ const importTable: rules.ImportTable = {
     '!src/cli',
     '!src/fan-out',
     '!src/edits',
+    '!src/http',
     '!src/sqlite',
     '!src/store/file',
     '!src/store/sqlite',
@@ -193,7 +195,7 @@ const parameterCount = rules.parametersPerFunction(3, fourParameters);
 const imports = rules.importsFollow(importTable);
 const packages = rules.packagesFollow(packageTable);
 
-/** Small files that stand alone: ports, and effects, of which each is a file. */
+/** Small files that stand alone: ports, effects, of which each is a file, and the table of routes. */
 const smallParts = {
   lines: 60,
   apart: [
@@ -201,6 +203,7 @@ const smallParts = {
       (area) => `src/${area}/port`,
     ),
     'src/executor/effects',
+    'src/http/routes',
   ],
   entryPoints: entryPoints.map(({ source }) => source),
 };

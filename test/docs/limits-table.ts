@@ -303,6 +303,37 @@ export const sections: readonly Section[] = [
     ],
   },
   {
+    title: 'Requests over HTTP',
+    text: 'Of `pawl/http`; the options are those of `httpHandler`.',
+    limits: [
+      { what: 'bytes of a body', code: 'src/http: maxBodyBytes', unit: 'size', option: 'maxBodyBytes' },
+      { what: 'time for a body', code: 'src/http: bodyMs', unit: 'ms', option: 'bodyMs' },
+      { what: 'open streams of a caller', code: 'src/http: maxStreams', option: 'maxStreams' },
+      {
+        what: 'pause between comments of a silent stream',
+        code: 'src/http: heartbeatMs',
+        unit: 'ms',
+        option: 'heartbeatMs',
+      },
+      {
+        what: 'time after which a stream is authorised again',
+        code: 'src/http: reauthorizeMs',
+        unit: 'ms',
+        option: 'reauthorizeMs',
+      },
+      { what: 'time for an answer of `authorize`', code: 'AUTHORIZE_MS', unit: 'ms' },
+      { what: 'characters of a `callerId`', code: 'MAX_CALLER_CHARS' },
+      { what: 'characters of an `Idempotency-Key`', code: 'MAX_KEY' },
+      { what: 'entries of a page', code: 'MAX_LIMIT' },
+      { what: 'runs that are read for a page', code: 'MAX_READ' },
+      { what: 'runs below others that are read for a page', code: 'MAX_BELOW' },
+      { what: 'characters of a filter of `GET /runs`', code: 'MAX_FILTER_CHARS' },
+      { what: 'labels of that filter', code: 'MAX_LABEL_FILTERS' },
+      { what: 'characters of the `detail` of an error', code: 'MAX_DETAIL' },
+      { what: 'bytes that wait for a slow reader of a stream', code: 'BUFFER_BYTES', unit: 'size' },
+    ],
+  },
+  {
     title: 'Logs and the command line',
     limits: [
       { what: 'characters of a text in a line of `jsonLogger`', code: 'src/executor/host: MAX_TEXT' },

@@ -1,0 +1,74 @@
+import type { Clock, Labels, Person } from '../index.ts';
+import { isPerson } from '../run/command.ts';
+import { labelsOf } from '../run/request.ts';
+import { withDeadline } from '../values/deadline.ts';
+import { isObject } from '../values/json.ts';
+import { RequestError } from './problem.ts';
+
+/** What a request wants to do. */
+export type Action = 'start' | 'read' | 'list' | 'answer' | 'steer' | 'cancel' | 'delete';
+
+/** What a request wants to do, and with what. The ids are as the request names them: they may not exist. */
+export interface AuthorizeDetails {
+  readonly action: Action;
+  readonly runId?: string;
+  readonly threadId?: string;
+  readonly agentId?: string;
+}
+
+/** Who sends a request, and what that caller may see. */
+export interface Grant {
+  /** Owns the runs and threads that it starts, and sees no others. Not empty. */
+  readonly callerId: string;
+  /** The person who decides about approvals; absent = not known. */
+  readonly by?: Person;
+  /** The caller sees the runs and threads of all callers. */
+  readonly all?: boolean;
+  /** The labels of the runs that it starts. */
+  readonly labels?: Labels;
+}
+
+/**
+ * Decides about one request. Null refuses it with 401. A throw, no answer within 10 s, or any other value is 500. Read the
+ * method, the URL and the headers of the request, never its body.
+ */
+export type Authorize = (
+  request: Request,
+  details: AuthorizeDetails,
+) => Grant | null | undefined | Promise<Grant | null | undefined>;
+
+const AUTHORIZE_MS = 10_000;
+const MAX_CALLER_CHARS = 512;
+
+/**
+ * Asks the host who sends a request.
+ * @throws {RequestError} UNAUTHORIZED for null @throws what `authorize` throws, and an error for a grant that is none: both are 500
+ */
+export async function askHost(
+  { authorize, clock }: { readonly authorize: Authorize; readonly clock: Clock },
+  request: Request,
+  details: AuthorizeDetails,
+): Promise<Grant> {
+  const asked = new Promise<unknown>((resolve) => resolve(authorize(request, details)));
+  const given = await withDeadline(asked, { ms: AUTHORIZE_MS, clock, what: 'authorize' }).catch((cause: unknown) => {
+    // The code of the host's error must not choose the status.
+    throw new Error('authorize failed', { cause });
+  });
+  if (given === null) throw new RequestError('UNAUTHORIZED');
+  return checkedGrant(given);
+}
+
+function checkedGrant(given: unknown): Grant {
+  if (!isObject(given)) throw new Error('authorize must return a grant or null');
+  const { callerId, by, all = false, labels } = given;
+  const isCaller = typeof callerId === 'string' && callerId !== '' && callerId.length <= MAX_CALLER_CHARS;
+  if (!isCaller || !callerId.isWellFormed()) throw new Error('authorize must return a callerId that is not empty');
+  if (by !== undefined && !isPerson(by)) throw new Error('authorize: `by` must be { id, name? }');
+  if (typeof all !== 'boolean') throw new Error('authorize: `all` must be true, or absent');
+  return {
+    callerId,
+    all,
+    ...(by === undefined ? {} : { by: { id: by.id, ...(by.name === undefined ? {} : { name: by.name }) } }),
+    ...(labels === undefined ? {} : { labels: labelsOf(labels, 'authorize: labels') }),
+  };
+}

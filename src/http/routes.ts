@@ -1,0 +1,11 @@
+import { descriptionRoute } from './openapi.ts';
+import type { Route } from './route.ts';
+import { runRoutes } from './runs/run-routes.ts';
+
+const described: readonly Route[] = [...runRoutes];
+
+/**
+ * The one table of routes: the dispatch, the actions for `authorize`, the checks of bodies and queries, the OpenAPI description
+ * and the documentation come from it.
+ */
+export const routes: readonly Route[] = [...described, descriptionRoute(described)];

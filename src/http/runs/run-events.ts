@@ -1,0 +1,68 @@
+import type { ErrorData, OpenWait, RunEvent } from '../../index.ts';
+import { publicError, RequestError } from '../problem.ts';
+import type { RunCall } from '../route.ts';
+import { frameOf, streamAnswer } from '../sse.ts';
+import { publicWait } from './run-line.ts';
+
+/** Streams the events of a run, after those that the reader has. */
+export function streamEvents(call: RunCall): Promise<Response> {
+  const { run, served, request, grant, details, ask } = call;
+  const after = placeOf(call);
+  const options = { web: served.web, request, grant, details, ask };
+  const isOver = run.line.status === 'ended';
+  const open = (signal: AbortSignal) => {
+    try {
+      const events = served.executor.events(run.runId, { signal, ...(after === undefined ? {} : { after }) });
+      return framesOf(events, { isOver, all: grant.all === true });
+    } catch (error) {
+      if (error instanceof TypeError) throw new RequestError('BAD_REQUEST', 'there is no such place in the events');
+      throw error;
+    }
+  };
+  return streamAnswer(options, open, { isOver });
+}
+
+const MAX_PLACE_CHARS = 1_024;
+
+/** What the browser read last counts more than the place at which the page began. */
+function placeOf({ request, query }: RunCall): string | undefined {
+  const { after: [given] = [] } = query;
+  const place = request.headers.get('last-event-id') ?? given;
+  if (place === undefined || place === '') return undefined;
+  if (place.length <= MAX_PLACE_CHARS) return place;
+  throw new RequestError('BAD_REQUEST', 'there is no such place in the events');
+}
+
+type Journaled = RunEvent & { readonly cursor: string };
+
+/**
+ * The events as frames.
+ * @param of.isOver whether the run had ended before: then a reader may have all of its events
+ * @throws if the events end before the run: this host leaves, and the reader must connect again
+ */
+async function* framesOf(
+  events: AsyncIterable<Journaled>,
+  { isOver, all }: { readonly isOver: boolean; readonly all: boolean },
+): AsyncGenerator<string, void, undefined> {
+  let isEnd = isOver;
+  for await (const event of events) {
+    isEnd = event.type === 'run.ended';
+    yield frameOf({ id: event.cursor, data: JSON.stringify(publicEvent(event, all)) });
+  }
+  if (!isEnd) throw new Error('the events ended before the run');
+}
+
+/**
+ * Returns an event as clients see it. The message of a provider's or a host's error stays in the server, and so does the name of
+ * the process, but for a caller who sees everything.
+ */
+export function publicEvent<E extends object>(event: E, all = false): E {
+  const { owner, ...rest } = event as E & { readonly owner?: string };
+  const { error, wait } = event as { readonly error?: ErrorData; readonly wait?: OpenWait };
+  return {
+    ...rest,
+    ...(all && owner !== undefined ? { owner } : {}),
+    ...(error ? { error: { name: 'Error', ...publicError(error) } } : {}),
+    ...(wait ? { wait: publicWait(wait) } : {}),
+  } as E;
+}

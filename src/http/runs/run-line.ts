@@ -1,0 +1,178 @@
+import type { FoundRun, Labels, ListedRun, OpenWait, RunOutput } from '../../index.ts';
+import { publicError } from '../problem.ts';
+
+/**
+ * Where a run stands. `you`: it waits for a person. `run`: a process works on it. `wait`: for an event, a time, a child or its
+ * model. `idle`: no process works on it. `park`: it is set aside. `bad`: its record cannot be read. `ok`, `fail`, `cut`: it
+ * ended well, with an error, or was cancelled.
+ */
+export type RunState = 'you' | 'run' | 'wait' | 'idle' | 'park' | 'bad' | 'ok' | 'fail' | 'cut';
+
+/** All states of a run, in the order in which a person wants to see them. */
+export const runStates: readonly RunState[] = ['you', 'run', 'wait', 'idle', 'park', 'bad', 'ok', 'fail', 'cut'];
+
+/** A run in a list. */
+export interface RunLine {
+  readonly runId: string;
+  readonly agentId: string;
+  readonly agentName: string;
+  /** Its first 200 characters. */
+  readonly prompt: string;
+  readonly state: RunState;
+  /** Where it is, in a few words. */
+  readonly where: string;
+  /** Why it is there, if that needs a word: what it waits for, or what is wrong. */
+  readonly why?: string;
+  /** The error code of the reason. */
+  readonly code?: string;
+  readonly steps: number;
+  readonly maxSteps?: number;
+  readonly tokens: number;
+  readonly usd?: number;
+  /** Its last record, or its end, wall clock, ms; absent while it is live in the process that answers. */
+  readonly updatedAt?: number;
+  /** The process that works on it, if another one does. */
+  readonly owner?: string;
+  /** How many runs below it it waits for. */
+  readonly children: number;
+  readonly labels: Labels;
+}
+
+/** What a line needs besides the run itself. */
+export interface LineFacts {
+  /** Whether a run below it waits for a person. */
+  readonly needsPerson?: boolean;
+  readonly maxSteps?: number | undefined;
+}
+
+type AnyRun = FoundRun | ListedRun;
+type OpenRun = Exclude<AnyRun, { status: 'ended' | 'quarantined' }>;
+
+const PROMPT_CHARS = 200;
+
+/** Makes the line of a run, as `GET /runs` lists it. */
+export function runLine(run: AnyRun, facts: LineFacts = {}): RunLine {
+  const meta = 'meta' in run ? run.meta : undefined;
+  const names = { agentId: meta?.agentId ?? '', agentName: meta?.agentName ?? '' };
+  const { maxSteps } = facts;
+  return {
+    runId: run.runId,
+    ...names,
+    prompt: shortened(meta?.prompt ?? ''),
+    ...standing(run, facts),
+    ...spent(run),
+    ...(maxSteps === undefined ? {} : { maxSteps }),
+    ...(run.updatedAt === undefined ? {} : { updatedAt: run.updatedAt }),
+    ...('owner' in run && run.owner !== undefined ? { owner: run.owner } : {}),
+    children: childrenOf(run).length,
+    labels: ('labels' in run ? run.labels : undefined) ?? {},
+  };
+}
+
+function shortened(text: string): string {
+  return text.length <= PROMPT_CHARS ? text : `${text.slice(0, PROMPT_CHARS - 1).toWellFormed()}…`;
+}
+
+function spent(run: AnyRun): Pick<RunLine, 'steps' | 'tokens' | 'usd'> {
+  if (run.status === 'quarantined') return { steps: 0, tokens: 0 };
+  const { usage, spend } = run.status === 'ended' ? run.outcome : run;
+  const steps = run.status === 'ended' ? run.outcome.iterations : run.iteration;
+  const tokens = (usage?.inputTokens ?? 0) + (usage?.outputTokens ?? 0);
+  return { steps, tokens, ...(spend ? { usd: spend.usd } : {}) };
+}
+
+type Standing = Pick<RunLine, 'state' | 'where' | 'why' | 'code'>;
+
+function standing(run: AnyRun, { needsPerson = false }: LineFacts): Standing {
+  if (run.status === 'quarantined') {
+    const [code = ''] = run.reason.split(':');
+    return { state: 'bad', where: 'its record cannot be read', ...(isCode(code) ? { code } : {}) };
+  }
+  if (run.status === 'ended') return ended(run.outcome);
+  if (run.status === 'parked') {
+    const { code, reason } = run;
+    return { state: 'park', where: afterSteps(run), ...(reason ? { why: reason } : {}), ...(code ? { code } : {}) };
+  }
+  const waits = ('waits' in run ? run.waits : undefined) ?? [];
+  const isForPerson = needsPerson || waits.some(isForPersonWait);
+  if (waits.length > 0 && (isForPerson || isResting(run))) return waiting(run, waits, isForPerson);
+  if (run.status === 'live') return { state: 'run', where: placeOf(run) };
+  return { state: 'idle', where: afterSteps(run), why: 'no process works on it' };
+}
+
+function waiting(run: OpenRun, waits: readonly OpenWait[], isForPerson: boolean): Standing {
+  const things = [...new Set(waits.map(awaited))].slice(0, MAX_THINGS);
+  return { state: isForPerson ? 'you' : 'wait', where: afterSteps(run), why: `waits for ${things.join(', ')}` };
+}
+
+const MAX_THINGS = 3;
+
+/** Whether nothing but its waits is left. */
+function isResting(run: OpenRun): boolean {
+  if (run.status !== 'live') return true;
+  return 'state' in run ? run.state.endsWith('waiting') : false;
+}
+
+function placeOf(run: OpenRun): string {
+  const step = `step ${run.iteration + 1}`;
+  if (!('state' in run)) return step;
+  return `${step}, ${run.state.slice(run.state.lastIndexOf('.') + 1).replaceAll('-', ' ')}`;
+}
+
+function afterSteps({ iteration }: OpenRun): string {
+  return iteration === 0 ? 'at its beginning' : `after ${iteration === 1 ? '1 step' : `${iteration} steps`}`;
+}
+
+const ends: { readonly [status in RunOutput['status']]: RunState } = {
+  ok: 'ok',
+  error: 'fail',
+  timeout: 'fail',
+  killed: 'fail',
+  cancelled: 'cut',
+  interrupted: 'idle',
+  waiting: 'wait',
+};
+
+function ended({ status, error }: RunOutput): Standing {
+  const where = `ended: ${status}`;
+  if (!error) return { state: ends[status], where };
+  const { code, message } = publicError(error);
+  return { state: ends[status], where, why: message, code };
+}
+
+function isCode(text: string): boolean {
+  return text !== '' && text.length <= 64 && /^[A-Z_]+$/.test(text);
+}
+
+/** Returns whether a person can end a wait. */
+export function isForPersonWait(wait: OpenWait): boolean {
+  return wait.kind === 'approval' || wait.kind === 'question' || (wait.kind === 'retry' && wait.needsPerson);
+}
+
+function awaited(wait: OpenWait): string {
+  switch (wait.kind) {
+    case 'approval':
+      return `an approval of ${wait.tool ?? 'a call'}`;
+    case 'question':
+      return 'an answer';
+    case 'event':
+      return `the event ${wait.name}`;
+    case 'timer':
+      return 'a time';
+    case 'child':
+      return 'a run below it';
+    case 'retry':
+      return 'its model';
+  }
+}
+
+/** Returns the ids of the runs below a run that it waits for. */
+export function childrenOf(run: AnyRun): readonly string[] {
+  const waits = 'waits' in run ? (run.waits ?? []) : [];
+  return waits.flatMap((wait) => (wait.kind === 'child' ? [wait.childRunId] : []));
+}
+
+/** An open wait as clients see it: without the message of a provider's error. */
+export function publicWait<W extends OpenWait>(wait: W): W {
+  return wait.kind === 'retry' ? ({ ...wait, error: { name: 'Error', ...publicError(wait.error) } } as W) : wait;
+}

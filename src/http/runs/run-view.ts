@@ -1,0 +1,62 @@
+import type { FoundRun, ListedWait, OpenWait, RunOutput } from '../../index.ts';
+import { type PublicError, publicError } from '../problem.ts';
+import type { RunCall } from '../route.ts';
+import { publicWait, type RunLine, runLine } from './run-line.ts';
+import { Below, withoutOwner } from './run-list.ts';
+
+/** How a run ended, as clients see it. */
+export interface RunEndView {
+  readonly status: RunOutput['status'];
+  /** The answer; of a run that did not succeed, its last text. */
+  readonly output: string;
+  /** The answer as the agent's `output` schema returned it. */
+  readonly data?: unknown;
+  readonly error?: PublicError;
+}
+
+/** One run: the answer of `GET /runs/:runId`. */
+export interface RunView extends RunLine {
+  /** The run that a host started. */
+  readonly rootRunId: string;
+  readonly parentRunId?: string;
+  /** The open waits of this run. */
+  readonly waits: readonly OpenWait[];
+  /** Absent while it has not ended. */
+  readonly result?: RunEndView;
+}
+
+/** Describes the run of a request. */
+export async function viewOf({ run, served, grant }: RunCall): Promise<RunView> {
+  const { executor, agents } = served;
+  // Who works on it takes another look, which other routes do not need.
+  const isStored = run.line.status !== 'live' && run.line.status !== 'ended';
+  const line = isStored ? ((await executor.find(run.runId, { owner: true })) ?? run.line) : run.line;
+  const maxSteps = agents.get(line.meta?.agentId ?? '')?.maxIterations;
+  const shown = runLine(line, { maxSteps, needsPerson: await new Below(served).needsPerson(line) });
+  return {
+    ...(grant.all ? shown : withoutOwner(shown)),
+    rootRunId: run.rootRunId,
+    ...(line.parent ? { parentRunId: line.parent.runId } : {}),
+    waits: waitsOf(line).map(publicWait),
+    ...(line.status === 'ended' ? { result: endOf(line.outcome) } : {}),
+  };
+}
+
+function waitsOf(line: FoundRun): readonly OpenWait[] {
+  return ('waits' in line ? line.waits : undefined) ?? [];
+}
+
+/** Returns how a run ended, as clients see it. */
+export function endOf({ status, output, data, error }: RunOutput): RunEndView {
+  return {
+    status,
+    output,
+    ...(data === undefined ? {} : { data }),
+    ...(error ? { error: publicError(error) } : {}),
+  };
+}
+
+/** Returns a listed wait as clients see it. */
+export function waitView(wait: ListedWait): ListedWait {
+  return publicWait(wait);
+}

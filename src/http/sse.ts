@@ -1,0 +1,176 @@
+import type { AuthorizeDetails, Grant } from './authorize.ts';
+import type { Web } from './web.ts';
+
+/** What an open stream needs: who reads it, and how to ask that again. */
+export interface StreamOptions {
+  readonly web: Web;
+  readonly request: Request;
+  readonly grant: Grant;
+  /** Asks the host again. @throws if the request is not granted any more */
+  ask(details: AuthorizeDetails): Promise<Grant>;
+  readonly details: AuthorizeDetails;
+  readonly headers?: Readonly<Record<string, string>>;
+}
+
+/** One event of a stream, as text. */
+export function frameOf({ id, data }: { readonly id?: string; readonly data: string }): string {
+  return `${id === undefined ? '' : `id: ${id}\n`}data: ${data}\n\n`;
+}
+
+/** How long a browser waits before it connects again, ms. */
+const RETRY_MS = 1_000;
+
+/** Bytes that wait for a slow reader; beyond them no event is read from the journal. */
+const BUFFER_BYTES = 16_384;
+
+const headers = {
+  'content-type': 'text/event-stream; charset=utf-8',
+  'cache-control': 'no-cache, no-transform',
+  'x-accel-buffering': 'no',
+  'x-content-type-options': 'nosniff',
+} as const;
+
+/**
+ * Makes the answer that streams frames. The frames' own end ends it in good order. A throw of theirs, a refused new
+ * authorisation and a client that leaves break it: a reader must never take a cut for the end.
+ * @param open gets a signal, which is aborted when the stream is over; each string that it yields is a whole frame
+ * @returns an answer with 204 if the frames end before the first one
+ * @throws {RequestError} TOO_MANY_STREAMS @throws what the frames throw before the first one, if `isOver`
+ */
+export async function streamAnswer(
+  options: StreamOptions,
+  open: (signal: AbortSignal) => AsyncIterable<string>,
+  {
+    isOver = false,
+  }: { /** The events are all there: it is known at once whether any is left. */ readonly isOver?: boolean } = {},
+): Promise<Response> {
+  const giveBack = options.web.streams.take(options.grant.callerId);
+  const stream = opened(options, open, giveBack);
+  try {
+    if (isOver && (await stream.isEmpty())) {
+      stream.close();
+      return new Response(null, { status: 204, headers: { 'cache-control': 'no-store' } });
+    }
+  } catch (error) {
+    stream.close();
+    throw error;
+  }
+  return new Response(stream.body(), { status: 200, headers: { ...headers, ...options.headers } });
+}
+
+function opened(options: StreamOptions, open: Parameters<typeof streamAnswer>[1], giveBack: () => void): EventStream {
+  try {
+    return new EventStream(options, open, giveBack);
+  } catch (error) {
+    giveBack();
+    throw error;
+  }
+}
+
+class EventStream {
+  readonly #options: StreamOptions;
+  readonly #frames: AsyncIterator<string>;
+  readonly #stop = new AbortController();
+  readonly #giveBack: () => void;
+  readonly #encoder = new TextEncoder();
+  #timers: unknown[] = [];
+  #first: IteratorResult<string> | undefined;
+  #controller: ReadableStreamDefaultController<Uint8Array> | undefined;
+  #isClosed = false;
+
+  constructor(options: StreamOptions, open: (signal: AbortSignal) => AsyncIterable<string>, giveBack: () => void) {
+    this.#options = options;
+    this.#giveBack = giveBack;
+    this.#frames = open(this.#stop.signal)[Symbol.asyncIterator]();
+  }
+
+  /** Whether no frame is left. */
+  async isEmpty(): Promise<boolean> {
+    this.#first = await this.#frames.next();
+    return this.#first.done === true;
+  }
+
+  body(): ReadableStream<Uint8Array> {
+    const { signal } = this.#options.request;
+    const leave = () => this.#break(signal.reason);
+    return new ReadableStream<Uint8Array>(
+      {
+        start: (controller) => {
+          this.#controller = controller;
+          controller.enqueue(this.#encoder.encode(`retry: ${RETRY_MS}\n\n`));
+          if (signal.aborted) return leave();
+          signal.addEventListener('abort', leave, { once: true });
+          this.#stop.signal.addEventListener('abort', () => signal.removeEventListener('abort', leave));
+          this.#beat();
+          this.#watch(this.#options.grant);
+        },
+        pull: () => this.#next(),
+        cancel: () => this.close(),
+      },
+      new ByteLengthQueuingStrategy({ highWaterMark: BUFFER_BYTES }),
+    );
+  }
+
+  async #next(): Promise<void> {
+    try {
+      const { done, value } = this.#first ?? (await this.#frames.next());
+      this.#first = undefined;
+      if (this.#isClosed) return;
+      if (!done) return this.#controller?.enqueue(this.#encoder.encode(value));
+      this.close();
+      this.#controller?.close();
+    } catch (error) {
+      if (!this.#isClosed) this.#options.web.warn('http: a stream broke', error);
+      this.#break(error);
+    }
+  }
+
+  /** Ends the connection without the end of the stream. */
+  #break(reason: unknown): void {
+    if (this.#isClosed) return;
+    this.close();
+    this.#controller?.error(reason ?? new Error('the stream was left'));
+  }
+
+  /** Frees everything that the stream holds. */
+  close(): void {
+    if (this.#isClosed) return;
+    this.#isClosed = true;
+    for (const timer of this.#timers) this.#options.web.clock.clearTimeout(timer);
+    this.#giveBack();
+    this.#stop.abort();
+    // A generator that waits ends with its signal; its rejection interests no reader any more.
+    Promise.resolve(this.#frames.return?.()).catch(() => {});
+  }
+
+  #later(ms: number, work: () => void): void {
+    const { clock } = this.#options.web;
+    const timer = clock.setTimeout(() => {
+      this.#timers = this.#timers.filter((each) => each !== timer);
+      if (!this.#isClosed) work();
+    }, ms);
+    this.#timers.push(timer);
+  }
+
+  /** A comment keeps proxies from closing a stream that is silent. A reader that reads nothing gets none. */
+  #beat(): void {
+    this.#later(this.#options.web.heartbeatMs, () => {
+      if ((this.#controller?.desiredSize ?? 0) > 0) this.#controller?.enqueue(this.#encoder.encode(':\n\n'));
+      this.#beat();
+    });
+  }
+
+  /** Asks again who reads: a grant may end while the stream is open. */
+  #watch(before: Grant): void {
+    const { web, details, ask } = this.#options;
+    this.#later(web.reauthorizeMs, () => {
+      ask(details).then(
+        (grant) => {
+          if (grant.callerId === before.callerId && grant.all === before.all) this.#watch(before);
+          else this.#break(new Error('another caller has the stream'));
+        },
+        (error: unknown) => this.#break(error),
+      );
+    });
+  }
+}

@@ -1,0 +1,72 @@
+import type { StepChunk, UiChunk } from './ui-chunk.ts';
+
+/**
+ * What a page already has of a message.
+ * `cut`: everything up to some place in this step, which it gets again whole. 0 = no step yet.
+ * `answered`: all of the step in which a person answered calls. `waits`: those that are answered now. `outputs`: the calls for
+ * which the page shows a person's answer as the output.
+ */
+export type PagePosition =
+  | { readonly kind: 'cut'; readonly step: number }
+  | {
+      readonly kind: 'answered';
+      readonly calls: ReadonlySet<string>;
+      readonly waits: ReadonlySet<string>;
+      readonly outputs: ReadonlySet<string>;
+    };
+
+export type View = (chunks: readonly StepChunk[]) => readonly StepChunk[];
+
+/** Makes the function that leaves out what a page has. */
+export function viewFrom(position: PagePosition | undefined): View {
+  if (!position) return (chunks) => chunks;
+  return position.kind === 'cut' ? afterCut(position.step) : afterAnswer(position);
+}
+
+const isLast = ({ type }: UiChunk): boolean => type === 'finish' || type === 'abort' || type === 'error';
+
+/** A cut leaves the page with any part of its last step: that step is taken back and sent again. */
+function afterCut(from: number): View {
+  let isOpen = from === 0;
+  const see = (placed: StepChunk): readonly StepChunk[] => {
+    const { step, chunk } = placed;
+    if (chunk.type === 'start') return [];
+    if (isOpen) return [placed];
+    if (step < from && !isLast(chunk)) return [];
+    isOpen = true;
+    const reset: StepChunk = { step: from, chunk: { type: 'reset-step' } };
+    return step === from && chunk.type === 'start-step' ? [reset] : [reset, placed];
+  };
+  return (chunks) => chunks.flatMap(see);
+}
+
+/** After an answer the page gets the state of each call of that step, and what follows. */
+function afterAnswer({ calls, waits, outputs }: Extract<PagePosition, { kind: 'answered' }>): View {
+  const unasked = new Set(waits);
+  let answered: number | undefined;
+  const ofStep = (chunk: UiChunk): boolean => {
+    switch (chunk.type) {
+      case 'tool-input-available':
+        return outputs.has(chunk.toolCallId);
+      case 'tool-approval-request':
+        // The page shows the answer to this question already.
+        return !unasked.delete(chunk.approvalId);
+      case 'finish-step':
+      case 'tool-input-error':
+      case 'steering-message':
+      case 'data-pawl-run':
+      case 'data-pawl-wait':
+        return true;
+      default:
+        return chunk.type.startsWith('tool-output-') || chunk.type === 'tool-approval-response' || isLast(chunk);
+    }
+  };
+  const see = (placed: StepChunk): readonly StepChunk[] => {
+    const { step, chunk } = placed;
+    if (chunk.type === 'start' || chunk.type === 'data-pawl-run') return [placed];
+    if (answered === undefined && chunk.type === 'tool-input-available' && calls.has(chunk.toolCallId)) answered = step;
+    if (answered === undefined) return isLast(chunk) ? [placed] : [];
+    return step > answered || ofStep(chunk) ? [placed] : [];
+  };
+  return (chunks) => chunks.flatMap(see);
+}

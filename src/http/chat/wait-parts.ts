@@ -1,0 +1,58 @@
+import type { Wait } from '../../index.ts';
+import type { JsonObject } from '../../values/json.ts';
+import type { WaitPart } from './ui-chunk.ts';
+
+/** Returns whether only a person ends a wait, apart from its expiry. */
+export function needsPerson({ kind }: Pick<Wait, 'kind'>): boolean {
+  return kind === 'approval' || kind === 'question';
+}
+
+/** Returns what a page shows of an open wait. */
+export function waitPart(wait: Wait): WaitPart {
+  const { id, kind, createdAt, dueAt, callId, tool } = wait;
+  return {
+    ...{ id, kind, state: 'open', createdAt },
+    ...(dueAt === undefined ? {} : { dueAt }),
+    ...(callId === undefined ? {} : { callId }),
+    ...(tool === undefined ? {} : { tool }),
+    ...ofKind(wait),
+  };
+}
+
+/** What a person reads before the decision on a call. The page posts it back, so it has the digest. */
+export function approvalDescriptor(wait: Extract<Wait, { kind: 'approval' }>): JsonObject {
+  const { digest, detail, quorum, votes, editable, onExpiry, dueAt } = wait;
+  return {
+    ...{ digest, quorum, votes: votes.length, editable, onExpiry },
+    ...(detail === undefined ? {} : { detail }),
+    ...(dueAt === undefined ? {} : { dueAt }),
+  };
+}
+
+function ofKind(wait: Wait): JsonObject {
+  switch (wait.kind) {
+    case 'approval':
+      return { ...approvalDescriptor(wait), ...(wait.prompt === undefined ? {} : { prompt: wait.prompt }) };
+    case 'question': {
+      const { question, options, schema } = wait;
+      return { question, ...(options ? { options } : {}), ...(schema ? { schema } : {}) };
+    }
+    case 'event':
+      return { name: wait.name };
+    case 'child':
+      return { childRunId: wait.childRunId };
+    default:
+      return {};
+  }
+}
+
+/** What a page shows of a model that is away. */
+export function retryPart({
+  error,
+  failures,
+  since,
+  needsPerson,
+  dueAt,
+}: Extract<Wait, { kind: 'retry' }>): JsonObject {
+  return { code: error.code, failures, since, needsPerson, ...(dueAt === undefined ? {} : { dueAt }) };
+}

@@ -46,7 +46,7 @@ async function* framesOf(
 ): AsyncGenerator<string, void, undefined> {
   let isEnd = isOver;
   for await (const event of events) {
-    isEnd = event.type === 'run.ended';
+    isEnd = event.type === 'run.ended' && event.status !== 'interrupted' && event.status !== 'waiting';
     yield frameOf({ id: event.cursor, data: JSON.stringify(publicEvent(event, all)) });
   }
   if (!isEnd) throw new Error('the events ended before the run');

@@ -4,7 +4,6 @@ import { isObject } from '../values/json.ts';
 import { checkWord, type KnownKeys, kindOf } from '../values/known-options.ts';
 import { type AuthorizeDetails, askHost } from './authorize.ts';
 import { readJson } from './body.ts';
-import { isJournaling } from './journaling.ts';
 import { RequestError } from './problem.ts';
 import { type Call, checkForm, type Match, matchRoute, queryOf, type Route, type Served } from './route.ts';
 import { routes } from './routes.ts';
@@ -43,7 +42,7 @@ export function httpHandler(executor: Executor, options: HttpOptions): (request:
 function servedBy(executor: Executor, options: HttpOptions): Served {
   const web = webOf(options, 'httpHandler', ownKeys);
   if (typeof executor?.find !== 'function') throw new TypeError('httpHandler needs an executor, from createExecutor');
-  if (!isJournaling(executor))
+  if (!executor.hasJournal)
     throw new TypeError('httpHandler needs an executor with a journal: createExecutor({ journal: true, checkpoints })');
   const { agents, onWaiting = 'interrupt' } = options;
   checkWord('httpHandler: onWaiting', onWaiting, ['interrupt', 'queue']);

@@ -15,6 +15,7 @@ const requestErrors = {
   BODY_TOO_LARGE: [413, 'The body is too large'],
   WRONG_CONTENT_TYPE: [415, 'The content type must be application/json'],
   WRONG_HOST: [421, 'This server does not answer for this host'],
+  RESUME_MISMATCH: [422, 'The answers do not fit the open interrupts'],
   TOO_MANY_STREAMS: [429, 'Too many open streams'],
   INTERNAL: [500, 'The server failed'],
 } as const satisfies Record<string, readonly [number, string]>;

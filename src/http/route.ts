@@ -1,15 +1,14 @@
-import type { Agent } from '../index.ts';
+import type { Agent, Executor } from '../index.ts';
 import { jsonSchemaValidator } from '../tool/json-schema.ts';
 import type { JsonObject } from '../values/json.ts';
 import type { Action, AuthorizeDetails, Grant } from './authorize.ts';
-import type { JournalingExecutor } from './journaling.ts';
 import { RequestError } from './problem.ts';
 import type { OwnRun } from './run-access.ts';
 import type { Web } from './web.ts';
 
 /** What a route works with, besides the request. */
 export interface Served {
-  readonly executor: JournalingExecutor;
+  readonly executor: Executor;
   readonly agents: ReadonlyMap<string, Agent>;
   readonly web: Web;
   /** What becomes of a run that waits for a person if another message comes. */

@@ -1,4 +1,4 @@
-import { defineTool, type Executor, memoryStore, type RunEvent, type Tool } from 'pawl';
+import { defineTool, memoryStore, type Tool } from 'pawl';
 import { type Authorize, type HttpOptions, httpHandler } from 'pawl/http';
 import { afterEach } from 'vitest';
 import { type HostOptions, hostOf } from '../fixtures/host.ts';
@@ -81,10 +81,10 @@ export type WebHostOptions = HostOptions & { readonly http?: Partial<HttpOptions
 
 /** A host with a memory store and a handler of web requests on it. */
 export function webHost({ http = {}, ...options }: WebHostOptions = {}) {
-  const host = hostOf({ checkpoints: memoryStore(), ...options });
+  const host = hostOf({ checkpoints: memoryStore(), journal: { flushMs: 5 }, ...options });
   left.push(() => host.executor.shutdown());
   const warned: string[] = [];
-  const executor = journaling(host.executor);
+  const { executor } = host;
   const handler = httpHandler(executor, {
     agents: { worker: host.agent },
     authorize: byToken,
@@ -93,7 +93,6 @@ export function webHost({ http = {}, ...options }: WebHostOptions = {}) {
   });
   return {
     ...host,
-    executor,
     handler,
     httpWarned: warned,
     open: (path: string, sent?: Sent) => handler(requestTo(path, sent)),
@@ -101,18 +100,3 @@ export function webHost({ http = {}, ...options }: WebHostOptions = {}) {
   };
 }
 export type WebHost = ReturnType<typeof webHost>;
-
-type Journaled = RunEvent & { readonly cursor: string };
-
-/** The events of an executor without a journal: those of the runs that are live in this process. */
-export function journaling(executor: Executor): Executor {
-  const events = (runId: string, { after = '0' }: { after?: string } = {}) => {
-    if (!/^\d+$/.test(after)) throw new TypeError('not a cursor');
-    const run = executor.get(runId);
-    return (async function* (): AsyncGenerator<Journaled> {
-      if (!run?.actor) return;
-      for await (const event of run.events({ after: Number(after) })) yield { ...event, cursor: String(event.seq) };
-    })();
-  };
-  return Object.assign(Object.create(executor) as Executor, executor, { hasJournal: true, events });
-}

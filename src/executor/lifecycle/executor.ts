@@ -88,6 +88,8 @@ export interface Executor {
    * for await (const event of executor.events(runId, { after: lastCursor })) show(event);
    */
   events(runId: string, options?: FollowOptions): AsyncIterableIterator<JournalEvent>;
+  /** Whether this executor has a journal (the option `journal`), so that `events` can be read. */
+  readonly hasJournal: boolean;
   /** Summaries of the live runs; changes at most once per event-loop turn. */
   readonly runs: ReadonlyAtom<readonly RunSummary[]>;
   /** The summary of one live run. */
@@ -180,6 +182,7 @@ export function createExecutor(options: ExecutorOptions): Executor {
     list: (listOptions = {}) => listRuns(services, listOptions),
     runs: registry.runs,
     run$: (runId) => registry.atomOf(runId),
+    hasJournal: Boolean(config.journal),
     events: (runId, eventOptions = {}) => readEvents(services, runId, eventOptions),
     waiting: (waitOptions = {}) => listWaits(services, waitOptions),
     recover: (recoverOptions = {}) => recover(services, recoverOptions),

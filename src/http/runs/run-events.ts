@@ -1,4 +1,4 @@
-import type { ErrorData, OpenWait, RunEvent } from '../../index.ts';
+import type { ErrorData, JournalEvent, OpenWait } from '../../index.ts';
 import { publicError, RequestError } from '../problem.ts';
 import type { RunCall } from '../route.ts';
 import { frameOf, streamAnswer } from '../sse.ts';
@@ -33,15 +33,13 @@ function placeOf({ request, query }: RunCall): string | undefined {
   throw new RequestError('BAD_REQUEST', 'there is no such place in the events');
 }
 
-type Journaled = RunEvent & { readonly cursor: string };
-
 /**
  * The events as frames.
  * @param of.isOver whether the run had ended before: then a reader may have all of its events
  * @throws if the events end before the run: this host leaves, and the reader must connect again
  */
 async function* framesOf(
-  events: AsyncIterable<Journaled>,
+  events: AsyncIterable<JournalEvent>,
   { isOver, all }: { readonly isOver: boolean; readonly all: boolean },
 ): AsyncGenerator<string, void, undefined> {
   let isEnd = isOver;
@@ -57,11 +55,10 @@ async function* framesOf(
  * the process, but for a caller who sees everything.
  */
 export function publicEvent<E extends object>(event: E, all = false): E {
-  const { owner, ...rest } = event as E & { readonly owner?: string };
+  const { owner, revision, ...rest } = event as E & { readonly owner?: string; readonly revision?: number };
   const { error, wait } = event as { readonly error?: ErrorData; readonly wait?: OpenWait };
   return {
-    ...rest,
-    ...(all && owner !== undefined ? { owner } : {}),
+    ...(all ? event : rest),
     ...(error ? { error: { name: 'Error', ...publicError(error) } } : {}),
     ...(wait ? { wait: publicWait(wait) } : {}),
   } as E;

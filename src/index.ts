@@ -79,7 +79,9 @@ export type { ListedWait, ListWaitsOptions, WaitCursor, WaitPathStep } from './e
 export type { FollowOptions } from './executor/lifecycle/read-events.ts';
 export type { RecoverOptions, RecoveryEntry, RecoveryReport } from './executor/lifecycle/recover.ts';
 export type { RunLogic, RunSnapshot } from './executor/lifecycle/run-logic.ts';
+export type { MessagePart } from './executor/lifecycle/send-message.ts';
 export type { SignalKeys } from './executor/lifecycle/signal-runs.ts';
+export type { Thread, ThreadOptions, ThreadSend, ThreadSent } from './executor/lifecycle/threads.ts';
 export { finalizeCheckpoint } from './executor/run/finalize-checkpoint.ts';
 export type { Accepted, EndedRun, Run } from './executor/run/handle.ts';
 export type { RunActor } from './executor/run/run-actor.ts';
@@ -180,6 +182,22 @@ export type {
   WriteOptions,
 } from './store/port.ts';
 export type { LandedState } from './store/record-writer.ts';
+export type {
+  Admission,
+  BegunTurn,
+  Compaction,
+  ListThreadsOptions,
+  OnBusy,
+  ReadThreadOptions,
+  ThreadKey,
+  ThreadLine,
+  ThreadMessage,
+  ThreadPlaceOf,
+  ThreadStore,
+  ThreadTurn,
+  TurnEnd,
+  TurnToAdmit,
+} from './store/thread-port.ts';
 export type { AiSdkTool, AiSdkToolEntry } from './tool/ai-sdk.ts';
 export type { Approval, ApprovalContext, ApproverCheck, NeedsApproval, Verdict } from './tool/approval.ts';
 export type { AnswerOf, CallWaits, ExpectedEvent, Question } from './tool/call-waits.ts';

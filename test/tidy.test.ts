@@ -8,6 +8,7 @@ import { entryPoints } from './toolchain/entry-points.ts';
 /** What a store stands on: the port, the rules that stores share, records. No other store. */
 const belowStores = [
   'src/store/port',
+  'src/store/thread-port',
   'src/store/lease-clock',
   'src/store/minutely',
   'src/store/owner',
@@ -33,6 +34,7 @@ const belowExecutor = [
   'src/run',
   'src/record',
   'src/store/port',
+  'src/store/thread-port',
   'src/store/checkpointer',
   'src/store/factory',
   'src/store/checked-store',
@@ -58,11 +60,13 @@ const importTable: rules.ImportTable = {
   'src/files': ['src/values'],
   'src/codec': ['src/values'],
   machines: ['src/run', 'src/values'],
-  'src/store/port': ['src/record', 'src/run', 'src/values'],
+  'src/store/port': ['src/store/thread-port', 'src/record', 'src/run', 'src/values'],
+  'src/store/thread-port': ['src/store/port', 'src/record', 'src/values'],
   'src/store/encoding': ['src/record', 'src/run', 'src/values', 'src/codec/port'],
   'src/store': ['src/store/encoding', 'src/record', 'src/run', 'src/values', 'src/codec/port'],
   'src/store/rules': [
     'src/store/port',
+    'src/store/thread-port',
     'src/store/commands',
     'src/store/due',
     'src/store/owner',

@@ -1,7 +1,7 @@
 import { type HeadFields, type IdentityFields, rowsOf, SMALL_FIELD, type StartFields } from '../run/fields.ts';
 import type { PhaseOutput } from '../run/phase.ts';
 import { recordable } from '../run/pipeline.ts';
-import type { Progress } from '../run/progress.ts';
+import { ownFrom, type Progress } from '../run/progress.ts';
 import type { ResumeState } from '../run/resume.ts';
 import type { Message } from '../values/message.ts';
 import type { Usage } from '../values/usage.ts';
@@ -43,7 +43,7 @@ export function toCheckpoint(run: Progress, now: number, revision = 0): RunCheck
   const marks = { version: RECORD_VERSION, revision, updatedAt: now } as const;
   const head = { ...marks, meta };
   addHead(head, progress);
-  return addStart({ ...(head as RunHead), messages: transcript.slice() }, progress);
+  return addStart({ ...(head as RunHead), messages: transcript.slice(ownFrom(progress)) }, progress);
 }
 
 /** The head rows as each save needs them: loops over plain values, because a save is a part of each step. */
@@ -78,12 +78,15 @@ export function addHead(to: object, progress: Progress): number {
 
 const startKeys = rowsOf('start').map(({ key }) => key as keyof StartFields);
 
-/** Adds the start data of a run (what is written once, as inputs and images) to a record, as far as it is not empty. */
+/**
+ * Adds the start data of a run (what is written once, as inputs and images) to a record, as far as it is not empty. The earlier
+ * turns of a thread are in the records of their own runs.
+ */
 export function addStart<T extends object>(to: T, progress: Progress): T & Partial<StartFields> {
   const target = to as Record<string, unknown>;
   for (const key of startKeys) {
     const { value } = progress[key];
-    if (!isEmpty(value)) target[key] = value;
+    if (!isEmpty(value) && !(key === 'earlier' && progress.thread)) target[key] = value;
   }
   return to;
 }

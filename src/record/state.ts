@@ -2,7 +2,7 @@ import type { Writable } from '../run/change.ts';
 import { emptyHead, type HeadFields, type IdentityFields, type StartFields } from '../run/fields.ts';
 import type { JournalWrite } from '../run/journal/entry.ts';
 import { recordable } from '../run/pipeline.ts';
-import type { Progress } from '../run/progress.ts';
+import { ownFrom, type Progress } from '../run/progress.ts';
 import { Transcript } from '../run/transcript.ts';
 import { hiddenField } from '../values/hidden.ts';
 import type { JsonObject } from '../values/json.ts';
@@ -31,6 +31,8 @@ type StateHead = Omit<RunHead, 'version' | 'revision' | 'updatedAt' | 'meta'>;
 /** The data behind a state that the runtime made. */
 interface Origin {
   readonly transcript: Transcript;
+  /** The first message that the record holds: those before it belong to earlier turns of a thread. */
+  readonly ownFrom: number;
   /** The state without the parts that a record stores elsewhere: messages, inputs, images. */
   readonly fields: StateHead;
   /** An upper bound for the UTF-16 units of their JSON. */
@@ -68,23 +70,31 @@ export function stateOf(run: Progress, now: SaveMoment): RunCheckpointState {
   const fields = { seq, elapsedMs: 0 } as Writable<StateHead>;
   const bound = addHead(fields, critic ? { ...progress, critic } : progress);
   fields.elapsedMs = Math.round(now.elapsedMs);
+  const first = ownFrom(progress);
   const state = {
     ...fields,
     get messages() {
-      return transcript.slice();
+      return transcript.slice(first);
     },
   };
   addStart(state, progress);
-  origins.put(state, { transcript, fields, bound, journal: now.journal });
+  origins.put(state, { transcript, ownFrom: first, fields, bound, journal: now.journal });
   return state;
 }
 
-/** Returns the transcript behind a state: the runtime's own, or one made of a host's plain array. */
-export function transcriptOf(state: RunCheckpointState): { transcript: Transcript; isOurs: boolean } {
+/**
+ * Returns the transcript behind a state: the runtime's own, or one made of a host's plain array; and the index of its first
+ * message that the record holds.
+ */
+export function transcriptOf(state: RunCheckpointState): {
+  readonly transcript: Transcript;
+  readonly ownFrom: number;
+  readonly isOurs: boolean;
+} {
   const origin = origins.get(state);
-  if (origin) return { transcript: origin.transcript, isOurs: true };
+  if (origin) return { transcript: origin.transcript, ownFrom: origin.ownFrom, isOurs: true };
   const messages = (state.messages ?? []).map((message, i) => enterMessage(message, `messages[${i}]`));
-  return { transcript: Transcript.of(messages), isOurs: false };
+  return { transcript: Transcript.of(messages), ownFrom: 0, isOurs: false };
 }
 
 /**

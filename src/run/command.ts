@@ -29,7 +29,14 @@ export interface SignalAnswer {
 /** A command to a run from outside its process. Sent twice with the same `id`, it counts once. */
 export type Command =
   | { readonly id: string; readonly kind: 'cancel'; readonly reason?: string }
-  | { readonly id: string; readonly kind: 'steer'; readonly text: string; readonly children?: boolean }
+  | {
+      readonly id: string;
+      readonly kind: 'steer';
+      readonly text: string;
+      readonly children?: boolean;
+      /** The id of the message in the thread of the run. */
+      readonly messageId?: string;
+    }
   | {
       readonly id: string;
       readonly kind: 'answer';
@@ -181,7 +188,8 @@ function isCommand(value: unknown): value is Command {
   if (kind === 'cancel') return isOptionalText(value.reason);
   if (kind === 'steer') {
     const isSaid = typeof value.text === 'string' && value.text.trim() !== '';
-    return isSaid && (value.children === undefined || typeof value.children === 'boolean');
+    const isTold = value.children === undefined || typeof value.children === 'boolean';
+    return isSaid && isTold && isOptionalText(value.messageId);
   }
   if (kind === 'answer') return isId(value.waitId) && isAnswer(value.answer) && isBy(value.by);
   if (kind !== 'child-ended') return false;

@@ -1,5 +1,5 @@
 import { nodeCrypto } from '../values/digest.ts';
-import { InvalidRunIdError } from '../values/errors.ts';
+import { InvalidRunIdError, InvalidThreadIdError } from '../values/errors.ts';
 import { canonicalJson, type JsonObject, type JsonValue } from '../values/json.ts';
 import type { Answer } from './command.ts';
 import type { RunRequest } from './request.ts';
@@ -10,6 +10,19 @@ export const CHILD_MARK = '~';
 /** Returns the id of the child run that a tool call begins. A process that repeats the call finds the same run. */
 export function childRunId(parentRunId: string, callId: string): string {
   return CHILD_MARK + base32(sha256Of(JSON.stringify([parentRunId, callId])));
+}
+
+/**
+ * Returns the id of the run that a message of a thread begins. A process that repeats the message finds the same run.
+ * @param attempt counts the runs of this message, from 0: after a rewind the same message begins another run
+ */
+export function threadRunId(
+  of: { readonly callerId: string; readonly threadId: string; readonly messageId: string },
+  attempt = 0,
+): string {
+  const { callerId, threadId, messageId } = of;
+  const named = ['thread', callerId, threadId, messageId];
+  return `t-${base32(sha256Of(JSON.stringify(attempt === 0 ? named : [...named, attempt])))}`;
 }
 
 /** Returns the idempotency key of a tool call, by which its receiver recognises a repetition: 64 hexadecimal digits. */
@@ -135,6 +148,24 @@ export function checkRunId(runId: unknown): string {
     throw new InvalidRunIdError(`a run id has at most ${MAX_RUN_ID_BYTES} bytes, and this one has ${bytes}`);
   if (!runId.isWellFormed()) throw new InvalidRunIdError('a run id must be well-formed Unicode');
   return runId;
+}
+
+/**
+ * Checks the id of a thread, of its caller or of a message: any string of 1 to 512 bytes (UTF-8) that is well-formed.
+ * @param what names it, for example `a thread`
+ * @throws {InvalidThreadIdError}
+ */
+export function checkThreadId(id: unknown, what: string): string {
+  const problem = problemOf(id);
+  if (problem === undefined) return id as string;
+  throw new InvalidThreadIdError(`the id of ${what} ${problem}`);
+}
+
+function problemOf(id: unknown): string | undefined {
+  if (typeof id !== 'string' || id === '') return 'must be a string that is not empty';
+  const bytes = Buffer.byteLength(id, 'utf8');
+  if (bytes > MAX_RUN_ID_BYTES) return `has at most ${MAX_RUN_ID_BYTES} bytes, and this one has ${bytes}`;
+  return id.isWellFormed() ? undefined : 'must be well-formed Unicode';
 }
 
 /**

@@ -74,7 +74,9 @@ export function isPhasePassable(error: ErrorData | undefined, facts: PhaseFacts 
  * phases.
  */
 export function recordable(progress: Progress): Progress {
-  const { openPhase, completedPhases } = progress;
+  const { openPhase, completedPhases, thread, outcome } = progress;
+  // The conversation of a turn that has ended belongs to its thread.
+  if (thread && outcome) return progress;
   if (openPhase?.start) {
     const { openPhase: _, openStep: __, spend: ___, ...rest } = progress;
     return { ...rest, ...openPhase.start, transcript: emptyTranscript };

@@ -74,6 +74,14 @@ export function openingOf({ meta, images, earlier }: Pick<Progress, 'meta' | 'im
   return Transcript.of([...earlier.value, turn]);
 }
 
+/**
+ * Returns how many messages at the beginning of the transcript belong to earlier turns of the run's thread. Its record does not
+ * hold them.
+ */
+export function ownFrom({ thread, earlier }: Pick<Progress, 'thread' | 'earlier'>): number {
+  return thread ? earlier.value.length : 0;
+}
+
 /** Returns whether a conversation is longer than its opening. */
 export function isBeyondOpening({
   transcript,

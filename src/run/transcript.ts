@@ -69,6 +69,12 @@ export class Transcript {
     return this.length === 0 ? 0 : (this.#buffer.sizes[this.length - 1] ?? 0);
   }
 
+  /** Bytes of the JSON of the messages from `start` on, in O(1). */
+  sizeFrom(start: number): number {
+    const before = Math.min(start, this.length);
+    return this.size - (before > 0 ? (this.#buffer.sizes[before - 1] ?? 0) : 0);
+  }
+
   /** Whether a message may have a file by URL. */
   get hasUrls(): boolean {
     return this.#buffer.firstUrl < this.length;

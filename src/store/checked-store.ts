@@ -17,8 +17,9 @@ import type {
   JournalPage,
   JournalStore,
 } from './port.ts';
+import type { ThreadStore } from './thread-port.ts';
 
-type MethodName = keyof (AppendingStore & EventStore & HistoryStore & JournalStore);
+type MethodName = keyof (AppendingStore & EventStore & HistoryStore & JournalStore & ThreadStore);
 
 /** The methods that a store may have. A method of the port without a line does not compile: every store would lose it. */
 const methods: { readonly [Name in MethodName]-?: true } = {
@@ -47,6 +48,15 @@ const methods: { readonly [Name in MethodName]-?: true } = {
   forgetEnded: true,
   publish: true,
   readEvents: true,
+  admit: true,
+  readThread: true,
+  historyOf: true,
+  turnOf: true,
+  turns: true,
+  listThreads: true,
+  rewind: true,
+  fork: true,
+  deleteThread: true,
 };
 
 const METHODS = Object.keys(methods) as MethodName[];

@@ -8,6 +8,7 @@ import type { ParentCall, RunCheckpointMeta } from '../run/request.ts';
 import type { RunOutcome } from '../run/result.ts';
 import type { JsonValue } from '../values/json.ts';
 import { kindOf, missingMethods } from '../values/known-options.ts';
+import type { BegunTurn, ThreadStore, TurnEnd } from './thread-port.ts';
 
 /** The right to write a run's record: the owner with the highest epoch has it. `attempts` counts starts without progress. */
 export type Claim = {
@@ -206,12 +207,14 @@ export interface EndOptions {
   readonly keepUntil: number;
   /** How long `outcome` returns the outcome, wall clock, ms. Default: as long as the record. 0 = never. */
   readonly outcomeUntil?: number | undefined;
+  /** The run is a turn of a thread: its messages become those of the thread, and the next turn begins. */
+  readonly turn?: TurnEnd | undefined;
 }
 
 /** What the commit that ended a run did besides. */
 export interface Ended {
-  /** The run that it admitted; absent = none. */
-  readonly admitted?: { readonly runId: string; readonly agentId: string };
+  /** The turn that it began; absent = none. */
+  readonly admitted?: BegunTurn;
 }
 
 export interface ListEndedOptions {
@@ -304,6 +307,8 @@ export const isEvents = (store: CheckpointStore): store is EventStore => has(sto
 export const isKeepingRecords = (store: CheckpointStore): store is HistoryStore => has(store, 'listEnded');
 /** Returns whether a store has a journal: it has `readEvents`. */
 export const isJournal = (store: CheckpointStore): store is JournalStore => has(store, 'readEvents');
+/** Returns whether a store keeps conversations: it has the methods of a ThreadStore. */
+export const isThreads = (store: CheckpointStore): store is ThreadStore => has(store, 'admit');
 /** Returns whether a store keeps outcomes after the record is deleted: it has `keepOutcome`. */
 export const isKeepingOutcomes = (store: CheckpointStore): store is OutcomeStore => has(store, 'keepOutcome');
 

@@ -22,6 +22,7 @@ import { type CheckpointStore, type Claim, isAppending, type WriteOptions } from
 /** The known stored state of a run. */
 export interface LandedState {
   readonly revision: number;
+  /** How long the run's transcript was, with the earlier turns of its thread. */
   readonly messages: number;
   /** Those messages in the transcript of the resumed run. Absent = the first write begins with them, if it is as long. */
   readonly origin?: Transcript | undefined;
@@ -67,6 +68,8 @@ export class RecordWriter {
   /** The last stored state is a view of this transcript. */
   #origin: Transcript | undefined;
   #unclear: SentDelta | undefined;
+  /** The first message of the transcript that the record holds. */
+  #ownFrom = 0;
   /** Bytes of the run's start data. */
   #startSize: number | undefined;
   #metaSize: number | undefined;
@@ -92,7 +95,8 @@ export class RecordWriter {
   }
 
   async #writeState(state: RunCheckpointState, journal: JournalPart | undefined): Promise<void> {
-    const { transcript, isOurs } = transcriptOf(state);
+    const { transcript, ownFrom, isOurs } = transcriptOf(state);
+    this.#ownFrom = ownFrom;
     if (this.#unclear) await this.#sendAgain(this.#unclear);
     const revision = (this.#landed?.revision ?? 0) + 1;
     const head = this.#headOf(state, revision);
@@ -100,8 +104,9 @@ export class RecordWriter {
     const whole = { state, head, transcript };
     if (!isOurs || !this.#canAppend || !this.#isContinued(transcript)) return this.#saveWhole(whole, journal);
     this.#origin = transcript;
-    const from = this.#landed?.messages ?? 0;
-    const delta: RunDelta = { runId: this.#meta.runId, revision, from, messages: transcript.slice(from), head };
+    const start = Math.max(ownFrom, this.#landed?.messages ?? 0);
+    const messages = transcript.slice(start);
+    const delta: RunDelta = { runId: this.#meta.runId, revision, from: start - ownFrom, messages, head };
     try {
       await this.#send({ delta, events: journal?.write() });
     } catch (error) {
@@ -141,11 +146,11 @@ export class RecordWriter {
       throw error;
     }
     this.#unclear = undefined;
-    this.#landed = { revision: delta.revision, messages: delta.from + delta.messages.length };
+    this.#landed = { revision: delta.revision, messages: this.#ownFrom + delta.from + delta.messages.length };
   }
 
   async #saveWhole({ state, head, transcript }: WholeState, journal: JournalPart | undefined): Promise<void> {
-    const record = { ...head, messages: transcript.slice(), ...startOf(state) };
+    const record = { ...head, messages: transcript.slice(this.#ownFrom), ...startOf(state) };
     this.#canAppend = false;
     await this.#bounded('store.save', this.#store.save(record, this.#writeOptions(journal?.write())));
     this.#canAppend = isAppending(this.#store);
@@ -168,12 +173,12 @@ export class RecordWriter {
     const { maxRecordBytes } = this.#options;
     this.#startSize ??= Buffer.byteLength(JSON.stringify(startOf(state)));
     this.#metaSize ??= Buffer.byteLength(JSON.stringify(this.#meta));
-    const written = transcript.size + this.#startSize;
+    const written = transcript.sizeFrom(this.#ownFrom) + this.#startSize;
     // A unit has up to 3 bytes.
     if (maxRecordBytes - written > this.#metaSize + 3 * sizeBound(state)) return;
     const size = written + Buffer.byteLength(JSON.stringify(head));
     if (size <= maxRecordBytes) return;
-    const sizes = transcript.slice().map((message) => Buffer.byteLength(encodeMessage(message)));
+    const sizes = transcript.slice(this.#ownFrom).map((message) => Buffer.byteLength(encodeMessage(message)));
     const largest = Math.max(0, ...sizes);
     throw new RecordTooLargeError(
       `the record of ${this.#meta.runId} would have ${size} bytes, maxRecordBytes is ${maxRecordBytes}; ` +

@@ -4,8 +4,9 @@ import type { StoredPieces } from './encoding/piece-refs.ts';
 import type { StoredBody } from './encoding/stored-body.ts';
 import type { JournalRow } from './encoding/stored-journal.ts';
 import type { Claim, Cursor, EndedCursor, InboxOf, ListDueOptions } from './port.ts';
-import type { Decide } from './rules/decision.ts';
+import type { Decide, RecordFacts } from './rules/decision.ts';
 import type { Lease } from './rules/lease.ts';
+import type { ThreadDecision, ThreadFacts, ThreadRow, TurnQuery, TurnRow } from './rules/thread-rows.ts';
 import type { TopicDriver } from './topics.ts';
 
 /**
@@ -63,6 +64,8 @@ export interface StoreDriver {
   readonly topics?: TopicDriver;
   /** The journals of runs: `body.journal` of a write goes there in its commit. */
   readonly journal?: JournalDriver;
+  /** Conversations of several runs: needs `listEnded` and `listDue`. */
+  readonly threads?: ThreadDriver;
   /** Waits for the pending writes, and refuses every later call. */
   close?(): Promise<void>;
   /** Whether an owner is certainly dead. Default: a dead process of this machine, if the executor named the owner. */
@@ -200,4 +203,53 @@ export interface DueHeads {
   readonly heads: readonly ListedHead[];
   /** When the next run after `now` is due, ms; absent = unknown, or none is. */
   readonly nextAt?: number | undefined;
+}
+
+/** A write to a thread. */
+export interface ThreadWrite<T> {
+  /** What the thread may be stored under: with a rotated key there are several. */
+  readonly threads: readonly string[];
+  /** What the message may be stored under; empty: the write names none. */
+  readonly messages: readonly string[];
+  /** The end of a run, decided before the thread and made in the same commit. */
+  readonly end?: StoreWrite<unknown> | undefined;
+  /**
+   * Decides from the facts; may be called several times. An error rejects the write, and changes nothing.
+   * @param ended the record of the run that ends; undefined: nothing ends, because it has ended before
+   */
+  decide(facts: ThreadFacts, ended: RecordFacts | undefined): ThreadDecision<T, StoreWrite<unknown>>;
+}
+
+/** A page of threads. */
+export interface ThreadPage {
+  /** What the threads of a caller may be stored under; absent = all. */
+  readonly callers?: readonly string[] | undefined;
+  /** The last thread of the page before. */
+  readonly after?: { readonly updatedAt: number; readonly thread: string } | undefined;
+  readonly limit: number;
+}
+
+/** A thread in a page. */
+export interface ListedThread extends ThreadRow {
+  readonly live: string | undefined;
+  readonly queued: number;
+}
+
+/** A fork: the row of the new thread, and the begun turns that it shares. */
+export interface ForkWrite {
+  readonly threads: readonly string[];
+  /** What the new thread may be stored under. */
+  readonly newThreads: readonly string[];
+  /** Decides from the facts of the source. The new thread gets the turns below `turns`. */
+  decide(source: ThreadRow | null, found: ThreadRow | null): ThreadRow | undefined;
+}
+
+/** The threads of a store. Each method is atomic. */
+export interface ThreadDriver {
+  write<T>(write: ThreadWrite<T>): Promise<T>;
+  fork(write: ForkWrite): Promise<void>;
+  /** Null: there is no such thread. */
+  turns(threads: readonly string[], query: TurnQuery): Promise<readonly TurnRow[] | null>;
+  /** Ordered by `updatedAt`, then by `thread`, the highest first. */
+  list(page: ThreadPage): Promise<readonly ListedThread[]>;
 }

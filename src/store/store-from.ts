@@ -29,8 +29,10 @@ import * as historyRules from './rules/history.ts';
 import * as inboxRules from './rules/inbox.ts';
 import * as ownerRules from './rules/ownership.ts';
 import * as writeRules from './rules/writes.ts';
-import type { JournalDriver, StoreDriver, StoreWrite, WriteKind } from './store-driver.ts';
+import type { JournalDriver, StoreDriver, StoreWrite, ThreadDriver, WriteKind } from './store-driver.ts';
 import { StoredReader } from './stored-reader.ts';
+import { type ThreadMethods, Threads, threadMethods } from './threads/threads.ts';
+import { ThreadTexts } from './threads/turn-text.ts';
 import { expectWrite, signalWrite, type TopicDriver } from './topics.ts';
 
 /** Appends, owns, carries commands, and keeps outcomes. */
@@ -60,7 +62,11 @@ export type JournalMethods<D> = D extends { readonly journal: JournalDriver }
  * The store of a driver: a `DueStore` if it has `listDue`, an `EventStore` if it has `topics` besides, a `HistoryStore` if it
  * has `listEnded`, a `JournalStore` if it has a `journal`.
  */
-export type StoreOf<D extends StoreDriver> = FullStore & DueMethods<D> & HistoryMethods<D> & JournalMethods<D>;
+export type StoreOf<D extends StoreDriver> = FullStore &
+  DueMethods<D> &
+  HistoryMethods<D> &
+  JournalMethods<D> &
+  (D extends { readonly threads: ThreadDriver } ? ThreadMethods : unknown);
 
 export interface StoreFromOptions {
   /** Encrypts the stored texts: see `encrypt`. */
@@ -122,6 +128,7 @@ export function storeFrom<D extends StoreDriver>(driver: D, options: StoreFromOp
       driver.forgetOutcomes || driver.forgetEnded ? new Minutely(clock, () => void forgetQuietly(driver)) : undefined,
   };
   const reader = new StoredReader(driver, encryption);
+  const threads = threadsOf(parts, reader, clock);
   const close = async () => {
     parts.sweep?.end();
     await driver.close?.();
@@ -133,7 +140,8 @@ export function storeFrom<D extends StoreDriver>(driver: D, options: StoreFromOp
     ...control(parts, reader),
     ...due(parts, reader),
     ...topics(parts),
-    ...history(parts, reader),
+    ...history(parts, reader, threads),
+    ...(threads ? threadMethods(threads) : {}),
     load: async (runId, options = {}) => reader.load(checkRunId(runId), options),
     ...journal(parts, reader),
     listInterrupted: async (list = {}) => reader.list(list),
@@ -297,16 +305,22 @@ function topics({ driver, encryption }: Parts): Partial<EventStore> {
   };
 }
 
-function history({ driver, encryption, bodies, sweep }: Parts, reader: StoredReader): Partial<HistoryStore> {
+function history(
+  { driver, encryption, bodies, sweep }: Parts,
+  reader: StoredReader,
+  threads: Threads | undefined,
+): Partial<HistoryStore> {
   if (!driver.listEnded || !driver.loadEnded) return {};
   const { isDead } = writing(driver);
   return {
     end: async (claim, options) => {
       const write = endWrite(claim, options, encryption);
-      await driver.write(write);
+      const { turn } = options;
+      const admitted = turn && threads ? await threads.end({ ...turn, runId: claim.runId }, write) : undefined;
+      if (!turn || !threads) await driver.write(write);
       bodies.forget(write.runId);
       sweep?.begin();
-      return {};
+      return admitted ? { admitted } : {};
     },
     listEnded: async (page) => reader.ended(page),
     erase: async (runId) => {
@@ -318,6 +332,20 @@ function history({ driver, encryption, bodies, sweep }: Parts, reader: StoredRea
       ? { forgetEnded: async ({ dryRun = false } = {}) => driver.forgetEnded?.({ dryRun }) ?? 0 }
       : {}),
   };
+}
+
+function threadsOf({ driver, encryption, bodies }: Parts, reader: StoredReader, clock: Clock): Threads | undefined {
+  const { threads, listDue, loadEnded } = driver;
+  if (!threads || !listDue || !loadEnded) return undefined;
+  return new Threads({
+    driver: threads,
+    encryption,
+    bodies,
+    texts: new ThreadTexts(encryption),
+    now: () => clock.now(),
+    isDead: writing(driver).isDead,
+    messagesOf: async (runId) => (await reader.load(runId, { ended: true }))?.messages ?? [],
+  });
 }
 
 /** The write that ends a run. */

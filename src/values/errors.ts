@@ -228,3 +228,27 @@ export class AnswerRefusedError extends PawlError {
 export class AnswerRedactedError extends PawlError {
   readonly code = 'ANSWER_REDACTED';
 }
+/** An id of a thread, of its caller or of a message is not one. */
+export class InvalidThreadIdError extends PawlError {
+  readonly code = 'INVALID_THREAD_ID';
+}
+/** A run of the thread is live. */
+export class ThreadBusyError extends PawlError {
+  readonly code = 'THREAD_BUSY';
+}
+/** A fork has the id of another thread. */
+export class ThreadExistsError extends PawlError {
+  readonly code = 'THREAD_EXISTS';
+}
+/** Too many messages wait for their turn in the thread. */
+export class ThreadFullError extends PawlError {
+  readonly code = 'THREAD_FULL';
+}
+/** The thread has a message of this id with other content. */
+export class ThreadMessageConflictError extends PawlError {
+  readonly code = 'THREAD_MESSAGE_CONFLICT';
+}
+/** The caller has no such thread, or the thread has no such message. */
+export class ThreadMissingError extends PawlError {
+  readonly code = 'THREAD_MISSING';
+}

@@ -33,6 +33,8 @@ describe('the policy of an error', () => {
       'STORE_UNAVAILABLE',
       'STORE_FULL',
       'RUN_WAITS',
+      'THREAD_BUSY',
+      'THREAD_FULL',
     ]);
   });
 

@@ -23,6 +23,7 @@ import { identifiedBy, infoOf, limitsOf, metaOf } from '../run/run-info.ts';
 import { journalOf } from '../run/run-journal.ts';
 import { askerOf, conflict, isAskedRun } from '../run/same-request.ts';
 import { restoreSpend } from '../run/spending.ts';
+import { withThread } from '../run/threads/thread-turn.ts';
 import { restAgain } from '../run/waits/rest-again.ts';
 import { loopsFor } from '../services/loop-context.ts';
 import { checkedOutput } from './check-output.ts';
@@ -60,7 +61,7 @@ async function found(run: ActiveRun, fresh: Progress): Promise<Resolution> {
   const twin = await takePlace(run);
   if (twin) return { kind: 'answered', output: twin };
 
-  const found = await acquireRun(run, restAgain);
+  const found = await withThread(run, await acquireRun(run, restAgain));
   if (found.outcome) {
     await releaseClaim(run, uncounted(run));
     return { kind: 'answered', output: withoutId(found.outcome) };

@@ -14,6 +14,7 @@ import { RunPanicError } from '../../values/errors.ts';
 import { forgetClaim, releaseClaim, uncounted } from '../run/acquire.ts';
 import type { ActiveRun } from '../run/active-run.ts';
 import { finalizeCheckpoint } from '../run/finalize-checkpoint.ts';
+import { liveTurnEndOf, withTurnOf } from '../run/threads/thread-turn.ts';
 import { isAwaitedHere, openChildren, tellParent } from '../run/waits/child-end.ts';
 import { forwardCancel } from '../run/waits/left-run.ts';
 import { endRun } from '../services/end-run.ts';
@@ -120,7 +121,7 @@ function outputOf(run: ActiveRun, outcome: RunOutcome): RunOutput {
 }
 
 /** The end of a live run. A run without a record is only announced. */
-function end(run: ActiveRun, input: SettleInput, outcome: RunOutcome): Promise<void> {
+async function end(run: ActiveRun, input: SettleInput, outcome: RunOutcome): Promise<void> {
   const { checkpointer, claim } = run.resources;
   const { progress, error, cause } = input;
   run.waits.withdraw(progress);
@@ -137,13 +138,16 @@ function end(run: ActiveRun, input: SettleInput, outcome: RunOutcome): Promise<v
         await tellParent(run.services, { runId, parent, agentId: agent.id, outcome: kept });
     },
     waits: progress.waiting?.waits,
+    turn: liveTurnEndOf(run, progress),
+    sealed: () => forgetClaim(run),
     remove: async () => {
       await finalizeCheckpoint(checkpointer, error, cause);
       forgetClaim(run);
     },
   };
   const announce = () => announced(run, progress, outcome);
-  return endRun(run.services.config, { runId: run.runId, announce, stored: stored ?? undefined });
+  const next = await endRun(run.services.config, { runId: run.runId, announce, stored: stored ?? undefined });
+  if (next) void run.outlive(run.services.startTurn(next));
 }
 
 /** A live child of a running call follows the signal of its parent; one that leaves just now may miss it. */
@@ -206,8 +210,9 @@ async function closeAudit(run: ActiveRun, outcome: RunOutcome): Promise<void> {
 async function recordOutcome(run: ActiveRun, progress: Progress, outcome: RunOutcome): Promise<void> {
   const { clock, defaults } = run.services.config;
   const latest = clock.monotonic() + defaults.finalizeMs;
-  const ended = { ...withdrawWaits(progress), outcome: keptOutcome(outcome) };
-  run.journal?.end(run.events.last, ended.outcome);
+  const kept = keptOutcome(outcome);
+  const ended = withTurnOf({ ...withdrawWaits(progress), outcome: kept });
+  run.journal?.end(run.events.last, kept);
   const state = stateOf(ended, run.nowOf(progress));
   for (let tries = 0; ; tries++) {
     run.checkOurs();

@@ -14,6 +14,7 @@ import type { ExecutorServices } from '../run/active-run.ts';
 import { MAX_DEPTH } from '../run/children/child-run.ts';
 import { infoFrom } from '../run/run-info.ts';
 import { recordedText, rewriteHead, type StoredRun, withStoredRun } from '../run/stored-run.ts';
+import { turnEndOf } from '../run/threads/thread-turn.ts';
 import { openChildren, tellParent } from '../run/waits/child-end.ts';
 import { Auditing } from '../services/auditing.ts';
 import { endRun } from '../services/end-run.ts';
@@ -49,20 +50,20 @@ interface Cancel {
 }
 
 function endStored(services: ExecutorServices, { runId, reason, above }: Cancel): Promise<void> {
-  return withStoredRun(services, runId, (run) => {
+  const ended = withStoredRun(services, runId, (run) => {
     const { store, claim, record } = run;
     const outcome = record.outcome ?? cancelled(record, claim, recordedText(services, reason));
     const options = claim ? { claim } : {};
     const { parked: _, waiting, ...rest } = record;
     const settled = waiting && { waiting: { waits: [], settled: waiting.settled } };
-    const ended = { ...rest, ...settled, outcome: keptOutcome(outcome) };
+    const withOutcome = { ...rest, ...settled, outcome: keptOutcome(outcome) };
     return endRun(services.config, {
       runId,
       announce: () => announced(services, outcome),
       stored: {
         claim,
         outcome: { ...outcome, ...fingerprintIn(identified(record)) },
-        record: record.outcome ? undefined : () => rewriteHead(store, ended, claim),
+        record: record.outcome ? undefined : () => rewriteHead(store, withOutcome, claim),
         closeAudit: () => closeAudit(services, run, outcome),
         endChildren: () => endChildren(services, record, [...above, runId]),
         tellParent: async () => {
@@ -71,9 +72,13 @@ function endStored(services: ExecutorServices, { runId, reason, above }: Cancel)
           if (parent) await tellParent(services, { runId, parent, agentId, outcome });
         },
         waits: waiting?.waits,
+        turn: turnEndOf(record, { own: record.messages, now: services.config.clock.now() }),
         remove: () => store.delete(runId, options),
       },
     });
+  });
+  return ended.then((next) => {
+    if (next) void services.startTurn(next);
   });
 }
 

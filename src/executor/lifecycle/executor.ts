@@ -7,6 +7,7 @@ import type { Invocation } from '../../run/request.ts';
 import type { RunResult } from '../../run/result.ts';
 import { newOwner } from '../../store/owner.ts';
 import { type DueRun, isDue } from '../../store/port.ts';
+import type { ListThreadsOptions, ThreadLine } from '../../store/thread-port.ts';
 import { withDeadline } from '../../values/deadline.ts';
 import { toErrorData } from '../../values/error-data.ts';
 import { ShutdownError } from '../../values/errors.ts';
@@ -22,6 +23,7 @@ import { CommandInbox } from '../services/command-inbox.ts';
 import { DueSweep } from '../services/due-sweep.ts';
 import { Services } from '../services/executor-services.ts';
 import type { Registry, RunSummary } from '../services/registry.ts';
+import { startTurn } from './begin-turn.ts';
 import { endChild } from './cancel-stored.ts';
 import { controlOf, type RunControl } from './control.ts';
 import { type FindRunOptions, type FoundRun, findRun } from './find-run.ts';
@@ -34,6 +36,7 @@ import { takeUpDue } from './recover-one-run.ts';
 import { type RunLogic, runLogic } from './run-logic.ts';
 import { type SignalKeys, signalRuns } from './signal-runs.ts';
 import { startRun } from './start.ts';
+import { listThreads, type Thread, type ThreadOptions, threadOf } from './threads.ts';
 
 /** Runs agents. One per process is enough; any number of executors may share a store. */
 export interface Executor {
@@ -126,6 +129,19 @@ export interface Executor {
    */
   signal(name: string, value: JsonValue, keys: SignalKeys): Promise<{ readonly to?: string }>;
   /**
+   * A conversation by its id: `send` adds a message, and begins its run or lets it wait for its turn.
+   * @throws {TypeError} @throws {InvalidThreadIdError} @throws {UnsupportedError} if the store keeps no threads
+   * @example
+   * const thread = executor.thread('t1', { agent, callerId: 'ada' });
+   * await thread.send({ id: 'm1', text: 'What is new?' });
+   */
+  thread<Data>(id: string, options: ThreadOptions<Data>): Thread;
+  /**
+   * A page of threads, the last changed first; the next page begins after the `cursor` of its last one.
+   * @throws {TypeError} for invalid options @throws {UnsupportedError} if the store keeps no threads
+   */
+  threads(options?: ListThreadsOptions): Promise<readonly ThreadLine[]>;
+  /**
    * Leaves all live runs for the next boot. Running calls with effects may end first, for three quarters of that time.
    * @param options.drainMs longest time that may take; default 10,000 ms
    */
@@ -157,6 +173,7 @@ export function createExecutor(options: ExecutorOptions): Executor {
     startChild: (agent, call) => startRun(services, agent, call),
     endChild: (childRunId, reason) => endChild(services, childRunId, { reason }),
     sweep: sweepOf(config, (due) => takeUpDue(services, due)),
+    startTurn: (turn) => startTurn(services, turn),
   });
   const { registry } = services;
   const signals = new SignalSwitch({ config, shutdown: (drainMs) => shutdown(services, drainMs) });
@@ -190,6 +207,8 @@ export function createExecutor(options: ExecutorOptions): Executor {
     unpark: (runId) => unpark(services, runId),
     signal: (name, value, keys) => signalRuns(services, { name, value }, keys),
     control: (runId) => controlOf(services, checkRunId(runId)),
+    thread: (id, threadOptions) => threadOf(services, id, threadOptions as ThreadOptions),
+    threads: async (threadsOptions = {}) => listThreads(services, threadsOptions),
     shutdown: end,
     shutdownOnSignals: (signalOptions = {}) => signals.on(signalOptions),
     [Symbol.asyncDispose]: () => end(),

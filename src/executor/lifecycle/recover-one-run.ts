@@ -138,9 +138,10 @@ export function leave(report: Report, runId: string, { verdict, code, reason }: 
   report[listOf[verdict]].push({ runId, reason: code === undefined ? reason : `${code}: ${reason}` });
 }
 
-/** Finds the agent of an interrupted run: a registered one, or one that only the palette has. */
+/** Finds the agent of an interrupted run: a registered one, one of the palette, or that of a thread. */
 export function agentFor(services: ExecutorServices, agentId: string): Agent | undefined {
-  return services.config.agents.get(agentId) ?? services.palette.agentById(agentId);
+  const { config, palette, threadAgents } = services;
+  return config.agents.get(agentId) ?? palette.agentById(agentId) ?? threadAgents.get(agentId);
 }
 
 /** How many runs a sweep lets live at once; those of `recover` count as well. */

@@ -172,14 +172,18 @@ export class ActiveRun implements LiveRun, Leaseholder {
   /**
    * Sends a message to this run, and to its children where the caller wants that.
    * @param told.children whether running child runs get the message as well @param told.command the id of the command that
-   *   sent it
+   *   sent it @param told.messageId its id in the thread of the run
    */
-  steerAll(text: string, told: { children?: boolean; command?: string }): Promise<'durable' | 'queued'> {
+  steerAll(
+    text: string,
+    told: { children?: boolean; command?: string; messageId?: string | undefined },
+  ): Promise<'durable' | 'queued'> {
     // Not before this run has accepted it: a command without room is delivered again, and the children would get it each time.
     const tellChildren = () => {
       for (const child of this.resources.children) child.steerAll(text, { children: true }).catch(() => {});
     };
-    return this.steering.send(text, told.command, told.children ? tellChildren : undefined);
+    const { command, messageId, children } = told;
+    return this.steering.send(text, { command, messageId, taken: children ? tellChildren : undefined });
   }
 
   /** Asks the run to stop; the first cause stays. */

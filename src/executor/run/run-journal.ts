@@ -4,7 +4,7 @@ import { withoutContent } from '../../run/journal/content.ts';
 import type { ContentPlace, JournalEntry, JournalWrite, TextPlace } from '../../run/journal/entry.ts';
 import { callOf } from '../../run/open-step.ts';
 import { recordable } from '../../run/pipeline.ts';
-import type { Progress } from '../../run/progress.ts';
+import { ownFrom, type Progress } from '../../run/progress.ts';
 import type { RunOutcome } from '../../run/result.ts';
 import { type Claim, isJournal, type JournalStore } from '../../store/port.ts';
 import type { Clock } from '../../values/clock.ts';
@@ -285,14 +285,17 @@ export class RunJournal {
   }
 
   /** Notes where the record has the message of a step, while it is the last one. */
-  #notePlace(step: number, { iteration, openStep, openPhase, transcript }: Progress): void {
+  #notePlace(step: number, progress: Progress): void {
+    const { iteration, openStep, openPhase, transcript } = progress;
     if (this.#messages.has(step)) return;
+    // The record of a turn of a thread begins behind the earlier turns.
+    const first = ownFrom(progress);
     let message = -1;
     if (step === iteration + 1 && openStep) message = transcript.length;
-    for (let i = transcript.length - 1; step === iteration && message < 0 && i >= 0; i--)
+    for (let i = transcript.length - 1; step === iteration && message < 0 && i >= first; i--)
       if (transcript.at(i)?.role === 'assistant') message = i;
     if (message < 0) return;
-    this.#messages.set(step, { message, ...(openPhase ? { phase: openPhase.index } : {}) });
+    this.#messages.set(step, { message: message - first, ...(openPhase ? { phase: openPhase.index } : {}) });
   }
 
   #stopTimer(): void {

@@ -8,6 +8,15 @@ import type { ActiveRun } from './active-run.ts';
 /** The state of a steered message: stored, or kept in memory (without a store, or while it fails). */
 export type Steered = 'durable' | 'queued';
 
+/** Where a message comes from. */
+interface SteeredFrom {
+  /** The id of the command that carried it. */
+  readonly command?: string | undefined;
+  /** Its id in the thread of the run. */
+  readonly messageId?: string | undefined;
+  readonly taken?: (() => void) | undefined;
+}
+
 type Refusal = Extract<RunEmitted, { type: 'steer.refused' }>;
 
 interface Waiting {
@@ -32,10 +41,10 @@ export class Steering {
 
   /**
    * Sends a message to the run.
-   * @param taken is called when the run has accepted it
+   * @param from.taken is called when the run has accepted it
    * @throws {UndeliveredError} if the run is over
    */
-  send(text: string, command?: string, taken?: () => void): Promise<Steered> {
+  send(text: string, { command, messageId, taken }: SteeredFrom = {}): Promise<Steered> {
     if (typeof text !== 'string' || text.trim() === '') {
       return Promise.reject(new TypeError('steer needs a message: a string that is not empty'));
     }
@@ -49,7 +58,9 @@ export class Steering {
     if (!this.#waiting) this.#run.onEnd(() => this.#refuseAll());
     this.#waiting ??= new Map();
     this.#waiting.set(receipt, { text, settle, taken, isCommand: command !== undefined });
-    const message = enterMessage({ role: 'user', content: [{ type: 'text', text }] });
+    // Providers ignore options that are not theirs. The end of the run finds by it which messages it has delivered.
+    const named = messageId === undefined ? {} : { providerOptions: { pawl: { messageId } } };
+    const message = enterMessage({ role: 'user', content: [{ type: 'text', text }], ...named });
     this.#run.send({ type: 'run.steer', message, receipt, ...(command === undefined ? {} : { command }) });
     return settle.promise;
   }

@@ -62,6 +62,11 @@ export class CompactedView {
     this.#options = options;
   }
 
+  /** The messages that replace the first `replaced` messages of the transcript; undefined: it was not compacted. */
+  get shorter(): { readonly replaced: number; readonly messages: readonly Message[] } | undefined {
+    return this.#replaced === 0 ? undefined : { replaced: this.#replaced, messages: this.#prefix };
+  }
+
   /**
    * The messages of a model call, compacted when they fill too much of the model's window.
    * @param messages the whole transcript; the view follows its growth, and restarts for another transcript

@@ -1,8 +1,10 @@
 import { keptOutcome } from '../../run/outcome.ts';
 import type { RunOutcome } from '../../run/result.ts';
 import type { Wait } from '../../run/waits/wait.ts';
-import { type Claim, isKeepingOutcomes } from '../../store/port.ts';
+import { type Claim, isKeepingOutcomes, isThreads } from '../../store/port.ts';
+import type { BegunTurn, TurnEnd } from '../../store/thread-port.ts';
 import { hasTrait, toErrorData } from '../../values/error-data.ts';
+import { UnsupportedError } from '../../values/errors.ts';
 import type { Config } from '../host/config.ts';
 import { returnUnread } from './unread-signals.ts';
 
@@ -21,6 +23,10 @@ interface StoredEnd {
   readonly tellParent: () => Promise<void>;
   /** The open waits of the run before its end. */
   readonly waits: readonly Wait[] | undefined;
+  /** Set if the run is a turn of a thread: then its record is kept, and the next turn begins. */
+  readonly turn?: TurnEnd | undefined;
+  /** The record has ended with the turn: nothing more is written. */
+  readonly sealed?: (() => void) | undefined;
   /** Deletes the record. */
   readonly remove: () => Promise<unknown>;
 }
@@ -37,10 +43,14 @@ interface RunEnd {
  * Ends a run in its store, live or stored: writes the outcome, delivers it to the host, keeps it, ends its
  * children, sends it to its parent, gives unread signals back, deletes the record. So a crash at any point leaves a record whose outcome is only delivered
  * again. The caller releases the run afterwards.
+ * @returns the turn of the same thread that begins now, if the run was one
  * @throws the first error; then the later steps are left to the next start
  */
-export async function endRun(config: Config, { runId, announce, stored }: RunEnd): Promise<void> {
-  if (!stored) return announce();
+export async function endRun(config: Config, { runId, announce, stored }: RunEnd): Promise<BegunTurn | undefined> {
+  if (!stored) {
+    await announce();
+    return undefined;
+  }
   try {
     await stored.record?.();
   } catch (error) {
@@ -50,11 +60,30 @@ export async function endRun(config: Config, { runId, announce, stored }: RunEnd
   }
   await announce();
   await stored.closeAudit();
-  await keep(config, runId, stored);
+  if (!stored.turn) await keep(config, runId, stored);
   await stored.endChildren();
   await stored.tellParent();
   await returnUnread(config, stored.claim, stored.waits);
+  if (stored.turn) return endTurn(config, stored, stored.turn);
   await stored.remove();
+  return undefined;
+}
+
+/** One commit: the record ends and stays, its messages belong to the thread, and the next turn begins. */
+async function endTurn(
+  { store, keepOutcomesMs, clock }: Config,
+  { claim, outcome, sealed }: StoredEnd,
+  turn: TurnEnd,
+): Promise<BegunTurn | undefined> {
+  if (!store || !isThreads(store) || !claim) throw new UnsupportedError('this store keeps no threads');
+  const { admitted } = await store.end(claim, {
+    outcome: keptOutcome(outcome),
+    keepUntil: Number.POSITIVE_INFINITY,
+    outcomeUntil: keepOutcomesMs > 0 ? clock.now() + keepOutcomesMs : 0,
+    turn,
+  });
+  sealed?.();
+  return admitted;
 }
 
 async function keep(config: Config, runId: string, { claim, outcome }: StoredEnd): Promise<void> {

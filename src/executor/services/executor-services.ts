@@ -3,6 +3,7 @@ import type { RunMachine } from '../../../machines/run.ts';
 import type { Agent } from '../../agent/agent.ts';
 import type { Invocation, ParentCall } from '../../run/request.ts';
 import type { RunResult } from '../../run/result.ts';
+import type { BegunTurn } from '../../store/thread-port.ts';
 import type { Config } from '../host/config.ts';
 import type { RunOptions } from '../host/options.ts';
 import type { CommandInbox } from './command-inbox.ts';
@@ -32,12 +33,16 @@ export type StartChild = (
 /** Cancels a child run whose parent has ended, and returns when its record is deleted, or another process was asked. */
 export type EndChild = (childRunId: string, reason?: string) => Promise<void>;
 
+/** Starts the run of a turn that has begun in the store, if this executor has its agent. Never rejects. */
+export type StartTurn = (turn: BegunTurn) => Promise<void>;
+
 interface Parts {
   readonly owner: string;
   readonly inbox: CommandInbox;
   readonly startChild: StartChild;
   readonly endChild: EndChild;
   readonly sweep: DueSweep;
+  readonly startTurn: StartTurn;
 }
 
 /**
@@ -55,6 +60,9 @@ export class Services<Run extends LiveRun> {
   readonly palette: PaletteEntries;
   readonly startChild: StartChild;
   readonly endChild: EndChild;
+  readonly startTurn: StartTurn;
+  /** The agents of the threads of this executor, by id. */
+  readonly threadAgents: Map<string, Agent> = new Map();
   isShutDown = false;
   /** Whether the host was warned that its budget counts estimates. */
   hasWarnedOfEstimate = false;
@@ -83,6 +91,7 @@ export class Services<Run extends LiveRun> {
     this.endChild = parts.endChild;
     this.sweep = parts.sweep;
     this.feeds = new EventFeeds(config.store, config.clock);
+    this.startTurn = parts.startTurn;
     this.signals = new LocalSignals(() => config.clock.now());
     this.palette = new PaletteEntries(config.palette);
     this.registry = new Registry(config.warn);

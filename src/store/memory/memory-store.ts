@@ -16,7 +16,7 @@ import type {
   ListDueOptions,
   OutcomeStore,
 } from '../port.ts';
-import { decideNow } from '../rules/decision.ts';
+import { type Change, decideNow } from '../rules/decision.ts';
 import { sendCommand } from '../rules/inbox.ts';
 import { checkClaim } from '../rules/lease.ts';
 import {
@@ -46,12 +46,15 @@ import type {
   StoreWrite,
 } from '../store-driver.ts';
 import { storeFrom } from '../store-from.ts';
+import type { ThreadStore } from '../thread-port.ts';
+import { MemoryThreads } from './memory-threads.ts';
 import { MemoryTopics } from './memory-topics.ts';
 
 /**
- * Appends, owns, carries commands and signals, lets runs rest, keeps outcomes and the records of ended runs, and has a journal.
+ * Appends, owns, carries commands and signals, lets runs rest, keeps outcomes and the records of ended runs and
+ * threads, and has a journal.
  */
-export type MemoryStore = AppendingStore & EventStore & OutcomeStore & HistoryStore & JournalStore;
+export type MemoryStore = AppendingStore & EventStore & OutcomeStore & HistoryStore & JournalStore & ThreadStore;
 
 /**
  * A store in this process's memory, for tests and for hosts that want claims and listings without files. It does not survive a
@@ -85,6 +88,7 @@ class MemoryDriver implements StoreDriver {
     read: async (runId, page) => (this.#recordOf(runId) ? this.#journals.read(runId, page) : null),
     content: async (runId, range, row) => this.#content(runId, range, row),
   };
+  readonly threads: MemoryThreads;
 
   constructor(clock: Clock) {
     this.#times = { leaseNow: () => clock.monotonic(), now: () => clock.now() };
@@ -98,6 +102,11 @@ class MemoryDriver implements StoreDriver {
         return true;
       },
     });
+    this.threads = new MemoryThreads({
+      decide: (write) => this.#decided(write),
+      hasRecord: (runId) => this.#run(runId)?.record !== undefined,
+      isKnown: (runId) => this.#run(runId) !== undefined,
+    });
   }
 
   async write<T>(write: StoreWrite<T>): Promise<T> {
@@ -105,9 +114,22 @@ class MemoryDriver implements StoreDriver {
   }
 
   #write<T>({ runId, decide, body }: Pick<StoreWrite<T>, 'runId' | 'decide' | 'body'>): T {
+    const { value, change } = decideNow(decide, factsOfValue(this.#run(runId), this.#times));
+    if (change) this.#make(runId, change, body);
+    return value;
+  }
+
+  /** A write that is made together with others, once all of them are decided. */
+  #decided({ runId, decide, body }: StoreWrite<unknown>) {
+    const facts = factsOfValue(this.#run(runId), this.#times);
+    const { change } = decideNow(decide, facts);
+    if (!change) return undefined;
+    const { version = 0, revision = 0, messageCount = 0 } = this.#run(runId)?.record ?? {};
+    return { ended: { version, revision, messageCount }, make: () => this.#make(runId, change, body) };
+  }
+
+  #make(runId: string, change: Change, body: StoredBody | undefined): void {
     const before = this.#run(runId);
-    const { value, change } = decideNow(decide, factsOfValue(before, this.#times));
-    if (!change) return value;
     this.#put(runId, changedValue(before, { change, body }, this.#times));
     if (change.record === 'put') this.#rows.delete(runId);
     if (change.record === 'put' && !before?.record) this.#journals.remove(runId);
@@ -116,7 +138,6 @@ class MemoryDriver implements StoreDriver {
     if (change.record && body?.journal) this.#journals.add(runId, body.journal);
     if (change.keep) this.#noteKept(runId);
     if (change.remove || change.end || change.erase) this.topics.runGone(runId);
-    return value;
   }
 
   async load(runId: string, messages: MessageReader): Promise<StoredTexts | null> {

@@ -10,6 +10,7 @@ import { OutcomeTable } from './outcomes.ts';
 import { Reads } from './reads.ts';
 import { RecordTable } from './records.ts';
 import { prepareSchema } from './schema.ts';
+import { ThreadTables } from './threads.ts';
 import { TopicTables } from './topics.ts';
 import type { Tables } from './writes.ts';
 
@@ -47,7 +48,8 @@ export function runDatabase({ path, durability, leaseClock, now, encryption }: R
       const inboxes = new InboxTable(db, now);
       const ended = new EndedTable(db, now);
       const [topics, journals] = [new TopicTables(db, now), new JournalTables(db)];
-      const tables = { records, leases, outcomes, inboxes, topics, ended, journals, known };
+      const threads = new ThreadTables(db);
+      const tables = { records, leases, outcomes, inboxes, topics, ended, journals, threads, known };
       return { tables, reads: new Reads(db, leases, now) };
     },
   });

@@ -4,17 +4,20 @@ import { CheckpointCorruptError } from '../../values/errors.ts';
 import type { StoredCommand } from '../commands.ts';
 import type { JournalRow } from '../encoding/stored-journal.ts';
 import type { InboxOf, ListDueOptions } from '../port.ts';
+import type { TurnQuery, TurnRow } from '../rules/thread-rows.ts';
 import type {
   DueHeads,
   EndedHead,
   EndedPage,
   ListedHead,
+  ListedThread,
   ListPage,
   MessageRange,
   MessageReader,
   PartReader,
   StoredPart,
   StoredTexts,
+  ThreadPage,
 } from '../store-driver.ts';
 import type { RunDatabase, Statements } from './connection.ts';
 import { isBusy, isDamage, isIoError, storeError } from './errors.ts';
@@ -88,6 +91,19 @@ export class Reader {
   async due(page: ListDueOptions): Promise<DueHeads> {
     await this.#queue.idle();
     return this.#read(({ reads }) => reads.due(page));
+  }
+
+  async turns(threads: readonly string[], query: TurnQuery): Promise<TurnRow[] | null> {
+    await this.#queue.idle();
+    return this.#read(({ tables }) => {
+      const found = tables.threads.find(threads);
+      return found ? tables.threads.turns(found.no, query) : null;
+    });
+  }
+
+  async threads(page: ThreadPage): Promise<ListedThread[]> {
+    await this.#queue.idle();
+    return this.#read(({ tables }) => tables.threads.list(page));
   }
 
   async countResting(): Promise<number> {

@@ -116,6 +116,35 @@ const third = [
   `CREATE INDEX ended_caller ON ended (caller, ended_at DESC, run_id)`,
   `CREATE INDEX ended_agent ON ended (agent, ended_at DESC, run_id)`,
   `CREATE INDEX ended_until ON ended (keep_until)`,
+  `CREATE TABLE threads (
+    no INTEGER PRIMARY KEY AUTOINCREMENT,
+    thread TEXT NOT NULL UNIQUE,
+    caller TEXT NOT NULL,
+    updated_at REAL NOT NULL,
+    turns INTEGER NOT NULL,
+    length INTEGER NOT NULL,
+    rewinds INTEGER NOT NULL,
+    checksum INTEGER NOT NULL,
+    content TEXT NOT NULL
+  ) STRICT`,
+  `CREATE INDEX threads_caller ON threads (caller, updated_at, thread)`,
+  `CREATE INDEX threads_updated ON threads (updated_at, thread)`,
+  `CREATE TABLE thread_turns (
+    no INTEGER PRIMARY KEY,
+    thread INTEGER NOT NULL,
+    message TEXT NOT NULL,
+    state TEXT NOT NULL,
+    place INTEGER NOT NULL,
+    run_id TEXT NOT NULL,
+    first INTEGER NOT NULL,
+    count INTEGER NOT NULL,
+    checksum INTEGER NOT NULL,
+    content TEXT NOT NULL,
+    compaction TEXT,
+    UNIQUE (thread, message)
+  ) STRICT`,
+  `CREATE INDEX thread_turns_place ON thread_turns (thread, state, place)`,
+  `CREATE INDEX thread_turns_run ON thread_turns (run_id)`,
 ];
 
 /**

@@ -27,13 +27,16 @@ import type {
   StoreDriver,
   StoredTexts,
   StoreWrite,
+  ThreadDriver,
 } from '../store-driver.ts';
 import { storeFrom } from '../store-from.ts';
+import type { ThreadStore } from '../thread-port.ts';
 import type { TopicDriver } from '../topics.ts';
 import { type RunDatabase, runDatabase } from './connection.ts';
 import { publishIn } from './journals.ts';
 import { type QueueOptions, WriteQueue } from './queue.ts';
 import { Reader } from './reader.ts';
+import { forkThread, writeThread } from './threads.ts';
 import { expectIn, signalIn } from './topics.ts';
 import { make } from './writes.ts';
 
@@ -53,8 +56,8 @@ export interface SqliteStoreOptions {
   readonly clock?: Clock | undefined;
 }
 
-/** Appends, owns, carries commands and signals, keeps outcomes and the records of ended runs, and has a journal. */
-export interface SqliteStore extends AppendingStore, EventStore, OutcomeStore, HistoryStore, JournalStore {
+/** Appends, owns, carries commands and signals, keeps outcomes and the records of ended runs and threads, and has a journal. */
+export interface SqliteStore extends AppendingStore, EventStore, OutcomeStore, HistoryStore, JournalStore, ThreadStore {
   /** Waits for the pending writes, and closes the file. Every later call is refused. */
   close(): Promise<void>;
   [Symbol.asyncDispose](): Promise<void>;
@@ -99,6 +102,7 @@ class SqliteDriver implements StoreDriver {
   readonly #removals: Removals;
   readonly topics: TopicDriver;
   readonly journal: JournalDriver;
+  readonly threads: ThreadDriver;
 
   constructor(database: RunDatabase, options: QueueOptions) {
     this.#database = database;
@@ -113,6 +117,16 @@ class SqliteDriver implements StoreDriver {
       publish: (write, signal) => this.#queue.addPassing((tables) => publishIn(tables, write), signal),
       read: (runId, page) => this.#reader.journal(runId, page),
       content: (runId, range, row) => this.#reader.content(runId, range, row),
+    };
+    this.threads = {
+      write: async (write) => {
+        const { value, made } = await this.#queue.add((tables) => writeThread(tables, write));
+        for (const { hasRemoved, rest } of made) if (hasRemoved) this.#removals.happened(rest);
+        return value;
+      },
+      fork: (write) => this.#queue.add((tables) => forkThread(tables, write)),
+      turns: (threads, query) => this.#reader.turns(threads, query),
+      list: (page) => this.#reader.threads(page),
     };
   }
 

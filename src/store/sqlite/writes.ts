@@ -2,6 +2,7 @@ import type { Due } from '../due.ts';
 import type { StoredBody } from '../encoding/stored-body.ts';
 import {
   type Change,
+  type Decided,
   decideNow,
   type EndedToKeep,
   type InboxFacts,
@@ -17,6 +18,7 @@ import type { KnownRuns, Stored } from './known-runs.ts';
 import type { LeaseTable } from './leases.ts';
 import type { OutcomeTable } from './outcomes.ts';
 import type { RecordTable, WholeRecord } from './records.ts';
+import type { ThreadTables } from './threads.ts';
 import type { TopicTables } from './topics.ts';
 
 /** The tables of one open database. */
@@ -28,6 +30,7 @@ export interface Tables {
   readonly topics: TopicTables;
   readonly ended: EndedTable;
   readonly journals: JournalTables;
+  readonly threads: ThreadTables;
   /** What the tables of records and leases remember of written rows. */
   readonly known: KnownRuns;
 }
@@ -42,11 +45,29 @@ export interface Made<T> {
 }
 
 /** Makes one write inside a transaction of SQLite that others may share: decides it, and changes the rows. */
-export function make<T>(
+export function make<T>(tables: Tables, write: Pick<StoreWrite<T>, 'runId' | 'decide' | 'body'>): Made<T> {
+  return makeDecided(tables, decideWrite(tables, write));
+}
+
+/** A write that is decided, and not made yet. */
+export interface DecidedWrite<T> extends Decided<T> {
+  readonly runId: string;
+  readonly body: StoredBody | undefined;
+  /** The record before the write. */
+  readonly facts: Pick<RunFacts, 'record'>;
+}
+
+/** Decides one write. Several to different runs may be decided before the first one is made. */
+export function decideWrite<T>(
   tables: Tables,
   { runId, decide, body }: Pick<StoreWrite<T>, 'runId' | 'decide' | 'body'>,
-): Made<T> {
-  const { value, change } = decideNow(decide, new TableFacts(tables, runId));
+): DecidedWrite<T> {
+  const facts = new TableFacts(tables, runId);
+  return { ...decideNow(decide, facts), runId, body, facts };
+}
+
+/** Makes a decided write. */
+export function makeDecided<T>(tables: Tables, { value, change, runId, body }: DecidedWrite<T>): Made<T> {
   const rest = change && makeChange(tables, { runId, body, change });
   const hasRemoved = rest !== undefined || (change !== undefined && isRemoval(change));
   return { value, hasRemoved, rest };

@@ -1,0 +1,94 @@
+import type { RunCheckpoint } from '../../../record/checkpoint.ts';
+import type { ThreadPlace } from '../../../run/fields.ts';
+import type { Progress } from '../../../run/progress.ts';
+import { openingOf, ownFrom } from '../../../run/progress.ts';
+import { isThreads } from '../../../store/port.ts';
+import type { Compaction, TurnEnd } from '../../../store/thread-port.ts';
+import { UnsupportedError } from '../../../values/errors.ts';
+import { isObject } from '../../../values/json.ts';
+import { enterMessage, enterStored, type Message } from '../../../values/message.ts';
+import type { Found } from '../acquire.ts';
+import type { ActiveRun } from '../active-run.ts';
+
+/*
+ * A run that is a turn of a thread. Its record holds its own messages, and says where they begin in the thread; the messages
+ * before them are in the records of earlier turns.
+ */
+
+/** Returns what a start has found, with the earlier messages of the run's thread: the run continues from both. */
+export async function withThread(run: ActiveRun, found: Found): Promise<Found> {
+  if (!found.record?.thread) return found;
+  return { ...found, record: await joined(run, found.record, found.record.thread) };
+}
+
+async function joined(run: ActiveRun, record: RunCheckpoint, thread: ThreadPlace): Promise<RunCheckpoint> {
+  const { meta, messages } = record;
+  const { store } = run.services.config;
+  if (!store || !isThreads(store))
+    throw new UnsupportedError(`run ${run.runId} is a turn of a thread, and this store has none`);
+  const history = await store.historyOf({ callerId: meta.callerId, id: thread.id }, thread.upTo);
+  const earlier = history.map(enterStored);
+  // Between two phases a record has no messages: then the next phase begins with these.
+  return { ...record, earlier, messages: messages.length > 0 ? [...earlier, ...messages] : [] };
+}
+
+/**
+ * Returns the progress of a turn that has ended as its thread keeps it. The phases of a pipeline have conversations of their own:
+ * the thread gets the message and the answer.
+ */
+export function withTurnOf(progress: Progress): Progress {
+  const { thread, completedPhases, openPhase, outcome } = progress;
+  if (!thread || !outcome || (completedPhases.length === 0 && !openPhase)) return progress;
+  const opening = openingOf(progress);
+  if (outcome.output === '') return { ...progress, transcript: opening };
+  const answer = enterMessage({ role: 'assistant', content: [{ type: 'text', text: outcome.output }] });
+  return { ...progress, transcript: opening.append(answer) };
+}
+
+/** Returns what the store needs at the end of a turn; undefined for a run that is none. */
+export function turnEndOf(
+  { thread, meta }: Pick<RunCheckpoint, 'thread' | 'meta'>,
+  {
+    own,
+    compaction,
+    now,
+  }: { readonly own: readonly Message[]; readonly compaction?: Compaction | undefined; readonly now: number },
+): TurnEnd | undefined {
+  if (!thread) return undefined;
+  return {
+    callerId: meta.callerId,
+    id: thread.id,
+    delivered: own.flatMap(sentId),
+    now,
+    ...(compaction ? { compaction } : {}),
+  };
+}
+
+/** Returns what the store needs at the end of a live turn. */
+export function liveTurnEndOf(run: ActiveRun, progress: Progress): TurnEnd | undefined {
+  if (!progress.thread) return undefined;
+  const now = run.services.config.clock.now();
+  return turnEndOf(progress, {
+    own: progress.transcript.slice(ownFrom(progress)),
+    compaction: compactionOf(run, progress),
+    now,
+  });
+}
+
+/** The shorter history that the run sends in place of the earlier one, as its thread keeps it. */
+function compactionOf({ resources, redaction }: ActiveRun, progress: Progress): Compaction | undefined {
+  const [loop, ...phases] = resources.loops ?? [];
+  const shorter = phases.length === 0 ? loop?.view?.shorter : undefined;
+  if (!shorter || !progress.thread) return undefined;
+  const { records } = redaction ?? {};
+  return {
+    upTo: progress.thread.upTo + shorter.replaced - ownFrom(progress),
+    messages: records ? shorter.messages.map((message) => records.message(message)) : shorter.messages,
+  };
+}
+
+/** The id under which a host sent a message to the thread of a live run. */
+function sentId(message: Message): string[] {
+  const pawl = message.providerOptions?.pawl;
+  return isObject(pawl) && typeof pawl.messageId === 'string' ? [pawl.messageId] : [];
+}

@@ -1,7 +1,8 @@
-import { createBudget } from 'pawl';
+import { createBudget, memoryStore } from 'pawl';
 import { callTool, hang, reply } from 'pawl/testing';
 import { describe, expect, test } from 'vitest';
 import { until } from '../fixtures/host.ts';
+import { change } from '../fixtures/left-runs.ts';
 import { askTool, mailTool, webHost } from './web-host.ts';
 
 const startOf = (prompt = 'Go.') => ({ agent: 'worker', prompt });
@@ -124,6 +125,28 @@ describe('GET /runs/:runId', () => {
     const { body } = await host.ask(`/runs/${runId}`, { as: 'root:boss' });
     expect(body).toMatchObject({ state: 'fail', result: { status: 'error', error: { message: expect.any(String) } } });
     expect(JSON.stringify(body)).not.toMatch(/sk-123|SECRET_CODE/);
+  });
+
+  test('shows why a run was set aside without the message of its provider, which only a caller who sees everything reads (web 22)', async () => {
+    const store = memoryStore();
+    const host = webHost({ checkpoints: store, script: [hang()] });
+    await host.start({ runId: 'r', callerId: 'ada' });
+    await until(() => host.model.calls.length === 1);
+    await host.executor.shutdown();
+    const parked = { code: 'MODEL_OUTAGE', reason: '401 key sk-123 refused' };
+    await change(store, 'r', (record) => ({ ...record, parked }));
+    const other = webHost({ checkpoints: store });
+    for (const path of ['/runs/r', '/runs']) {
+      const { body } = await other.ask(path);
+      expect(JSON.stringify(body)).not.toContain('sk-123');
+      expect(body.items?.[0] ?? body).toMatchObject({
+        state: 'park',
+        code: 'MODEL_OUTAGE',
+        why: 'its model was away for too long',
+      });
+      const all = await other.ask(path, { as: 'root:boss' });
+      expect(all.body.items?.[0] ?? all.body).toMatchObject({ why: parked.reason });
+    }
   });
 
   test('an id is decoded once: a run may have any id (web 17)', async () => {

@@ -2,7 +2,7 @@ import type { ErrorData, JournalEvent, OpenWait } from '../../index.ts';
 import { publicError, RequestError } from '../problem.ts';
 import type { RunCall } from '../route.ts';
 import { frameOf, streamAnswer } from '../sse.ts';
-import { publicWait } from './run-line.ts';
+import { publicParking, publicWait } from './run-line.ts';
 
 /** Streams the events of a run, after those that the reader has. */
 export function streamEvents(call: RunCall): Promise<Response> {
@@ -51,14 +51,17 @@ async function* framesOf(
 }
 
 /**
- * Returns an event as clients see it. The message of a provider's or a host's error stays in the server, and so does the name of
- * the process, but for a caller who sees everything.
+ * Returns an event as clients see it. The message of a provider's or a host's error stays in the server. So do the name of the
+ * process and the reason of a parking, but for a caller who sees everything.
  */
 export function publicEvent<E extends object>(event: E, all = false): E {
   const { owner, revision, ...rest } = event as E & { readonly owner?: string; readonly revision?: number };
   const { error, wait } = event as { readonly error?: ErrorData; readonly wait?: OpenWait };
+  const { type, code } = event as { readonly type?: string; readonly code?: string };
+  const parking = !all && type === 'run.parked' ? publicParking(code ?? '') : undefined;
   return {
     ...(all ? event : rest),
+    ...(parking ? { code: parking.code, reason: parking.why } : {}),
     ...(error ? { error: { name: 'Error', ...publicError(error) } } : {}),
     ...(wait ? { wait: publicWait(wait) } : {}),
   } as E;

@@ -40,6 +40,8 @@ export interface RunLine {
 
 /** What a line needs besides the run itself. */
 export interface LineFacts {
+  /** Whether its reader sees everything: reasons may quote a provider's error, or an operator. */
+  readonly all?: boolean;
   /** Whether a run below it waits for a person. */
   readonly needsPerson?: boolean;
   readonly maxSteps?: number | undefined;
@@ -81,17 +83,32 @@ function spent(run: AnyRun): Pick<RunLine, 'steps' | 'tokens' | 'usd'> {
   return { steps, tokens, ...(spend ? { usd: spend.usd } : {}) };
 }
 
+/** Why a run was set aside, in words that quote no error. */
+const parkings: { readonly [code: string]: string } = {
+  DEFINITION_CHANGED: 'the agent has changed',
+  MODEL_OUTAGE: 'its model was away for too long',
+  OUTCOME_UNKNOWN: 'it is unknown whether a call took effect',
+  PARKED: 'set aside by hand',
+  TOO_MANY_ATTEMPTS: 'it died several times without progress',
+};
+
+/** Returns why a run was set aside, as clients may see it. */
+export function publicParking(given: string): { readonly code: string; readonly why: string } {
+  const code = Object.hasOwn(parkings, given) ? given : 'PARKED';
+  return { code, why: parkings[code] ?? '' };
+}
+
 type Standing = Pick<RunLine, 'state' | 'where' | 'why' | 'code'>;
 
-function standing(run: AnyRun, { needsPerson = false }: LineFacts): Standing {
+function standing(run: AnyRun, { needsPerson = false, all = false }: LineFacts): Standing {
   if (run.status === 'quarantined') {
     const [code = ''] = run.reason.split(':');
     return { state: 'bad', where: 'its record cannot be read', ...(isCode(code) ? { code } : {}) };
   }
   if (run.status === 'ended') return ended(run.outcome);
   if (run.status === 'parked') {
-    const { code, reason } = run;
-    return { state: 'park', where: afterSteps(run), ...(reason ? { why: reason } : {}), ...(code ? { code } : {}) };
+    const { code = 'PARKED', reason } = run;
+    return { state: 'park', where: afterSteps(run), ...(all && reason ? { code, why: reason } : publicParking(code)) };
   }
   const waits = ('waits' in run ? run.waits : undefined) ?? [];
   const isForPerson = needsPerson || waits.some(isForPersonWait);

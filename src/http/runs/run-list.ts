@@ -61,7 +61,7 @@ export async function listRunLines(call: GrantedCall): Promise<Page<RunLine>> {
     const page = await openRuns(served, filter, after);
     for (const run of page) {
       after = { runId: run.runId, ...(run.updatedAt === undefined ? {} : { updatedAt: run.updatedAt }) };
-      const line = await lineOf(run, { served, filter, below });
+      const line = await lineOf(run, { served, filter, below, all: grant.all === true });
       if (line) items.push(grant.all ? line : withoutOwner(line));
       if (items.length === filter.limit) return { items, next: cursorText(after) };
     }
@@ -88,14 +88,15 @@ interface LineContext {
   readonly served: Served;
   readonly filter: Filter;
   readonly below: Below;
+  readonly all: boolean;
 }
 
 /** The line of a run that fits the filter. Runs below others are part of the line of their root. */
-async function lineOf(run: ListedRun, { served, filter, below }: LineContext): Promise<RunLine | undefined> {
+async function lineOf(run: ListedRun, { served, filter, below, all }: LineContext): Promise<RunLine | undefined> {
   if (('parent' in run && run.parent) || !hasText(run, filter.text)) return undefined;
   const agentId = 'meta' in run ? run.meta.agentId : '';
   const maxSteps = served.agents.get(agentId)?.maxIterations;
-  const line = runLine(run, { maxSteps, needsPerson: await below.needsPerson(run) });
+  const line = runLine(run, { all, maxSteps, needsPerson: await below.needsPerson(run) });
   return filter.states.has(line.state) ? line : undefined;
 }
 

@@ -32,7 +32,11 @@ export async function viewOf({ run, served, grant }: RunCall): Promise<RunView> 
   const isStored = run.line.status !== 'live' && run.line.status !== 'ended';
   const line = isStored ? ((await executor.find(run.runId, { owner: true })) ?? run.line) : run.line;
   const maxSteps = agents.get(line.meta?.agentId ?? '')?.maxIterations;
-  const shown = runLine(line, { maxSteps, needsPerson: await new Below(served).needsPerson(line) });
+  const shown = runLine(line, {
+    all: grant.all === true,
+    maxSteps,
+    needsPerson: await new Below(served).needsPerson(line),
+  });
   return {
     ...(grant.all ? shown : withoutOwner(shown)),
     rootRunId: run.rootRunId,

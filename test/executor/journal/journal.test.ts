@@ -47,4 +47,17 @@ describe.each(Object.keys(stores) as (keyof typeof stores)[])('the journal of a 
       await other.shutdown();
     },
   );
+
+  test('has the last event of a run whose record stays: a turn of a thread (web 1, 9)', async () => {
+    const agent = agentOf('read', () => 'well');
+    await using host = createExecutor({
+      models: { fast: scriptedModel([reply('It is well.')]) },
+      checkpoints: stores[name](),
+      journal: { flushMs: 1 },
+    });
+    const { runId } = await host.thread('t', { agent, callerId: 'ada' }).send({ id: 'm', text: 'Look.' });
+    const events: JournalEvent[] = [];
+    for await (const event of host.events(runId)) events.push(event);
+    expect(events.at(-1)).toMatchObject({ type: 'run.ended', status: 'ok', output: 'It is well.' });
+  });
 });

@@ -134,6 +134,8 @@ const importTable: rules.ImportTable = {
     'machines/fan-out',
   ],
   'src/http': ['src/index', 'src/values', 'src/run/command', 'src/run/request', 'src/tool/json-schema'],
+  // Types only: a test looks at what the bundle for a browser has.
+  'src/client': ['src/http/problem', 'src/http/runs', 'src/index', 'src/run', 'src/values'],
   'src/cli/ui': ['src/index', 'src/values'],
   'src/cli/open': [
     'src/cli/ui',
@@ -165,6 +167,7 @@ const importTable: rules.ImportTable = {
     'src',
     '!src/testing',
     '!src/cli',
+    '!src/client',
     '!src/fan-out',
     '!src/edits',
     '!src/http',
@@ -335,6 +338,7 @@ describe('the tables', () => {
     ['src/testing/a.ts', '../cli/x.ts', '../executor/lifecycle/executor.ts'],
     ['src/edits/a.ts', '../fan-out/x.ts', '../files/x.ts'],
     ['src/edits/root/a.ts', '../plan.ts', '../errors.ts'],
+    ['src/client/a.ts', '../executor/host/x.ts', '../run/command.ts'],
     ['src/cli/a.ts', '../executor/host/x.ts', '../store/sqlite/index.ts'],
     ['src/cli/ui/a.ts', '../open/x.ts', '../../values/x.ts'],
     ['src/cli/open/a.ts', '../commands/x.ts', '../ui/x.ts'],

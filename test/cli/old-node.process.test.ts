@@ -1,16 +1,15 @@
 import { spawnSync } from 'node:child_process';
-import { existsSync, readFileSync, writeFileSync } from 'node:fs';
+import { existsSync, writeFileSync } from 'node:fs';
 import { delimiter, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { describe, expect, test } from 'vitest';
 import { nodeComplaint } from '../../src/cli/node-version.ts';
+import { entryPoints } from '../toolchain/entry-points.ts';
 import { emptyFolder } from './pawl.ts';
 
 const root = fileURLToPath(new URL('../..', import.meta.url));
-const { exports } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8'));
-const entryPoints = Object.keys(exports)
-  .filter((entryPoint) => entryPoint !== './package.json')
-  .map((entryPoint) => `pawl${entryPoint.slice(1)}`);
+/** What runs in browsers asks for no Node. */
+const nodeEntryPoints = entryPoints.filter(({ inBrowsers }) => !inBrowsers).map(({ name }) => name);
 
 const versionOf = (node: string) =>
   spawnSync(node, ['-p', 'process.versions.node'], { encoding: 'utf8' }).stdout.trim();
@@ -44,7 +43,7 @@ function pretending(version: string): string[] {
   return ['--require', path];
 }
 
-describe.each(entryPoints)('importing %s', (entryPoint) => {
+describe.each(nodeEntryPoints)('importing %s', (entryPoint) => {
   test.skipIf(oldNode === undefined)('on a real Node before 22.18 fails with the one line that says so', () => {
     const { status, stderr } = run(oldNode ?? '', `import '${entryPoint}'`);
     expect(linesOf(stderr)).toEqual([`Error: ${complaint(versionOf(oldNode ?? ''))}`]);

@@ -24,7 +24,10 @@ const starters: readonly string[] = [
  * import, directly or not. Imports of types do not count.
  * @param sources the tests, and all that they may import
  */
-export function misnamedTests(sources: readonly SourceText[], entryPoints: readonly EntryPoint[]): Finding[] {
+export function misnamedTests(
+  sources: readonly SourceText[],
+  entryPoints: readonly Pick<EntryPoint, 'name' | 'source'>[],
+): Finding[] {
   const wayOf = waysToStarters(sources, entryPoints);
   return sources.flatMap(({ path }): Finding[] => {
     if (!path.endsWith('.test.ts')) return [];
@@ -38,7 +41,7 @@ export function misnamedTests(sources: readonly SourceText[], entryPoints: reado
 }
 
 /** How a file comes to a module that starts processes, from import to import; undefined = it does not. */
-function waysToStarters(sources: readonly SourceText[], entryPoints: readonly EntryPoint[]) {
+function waysToStarters(sources: readonly SourceText[], entryPoints: readonly Pick<EntryPoint, 'name' | 'source'>[]) {
   const files = new Map(sources.map(({ path, text }) => [path, loadedBy(path, text)]));
   const packages = new Map(entryPoints.map(({ name, source }) => [name, source]));
   return (path: string): string[] | undefined => {

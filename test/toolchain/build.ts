@@ -17,8 +17,10 @@ rmSync('dist', { recursive: true, force: true });
 const { status } = spawnSync(process.execPath, ['node_modules/typescript/bin/tsc'], { stdio: 'inherit' });
 if (status !== 0) process.exit(status ?? 1);
 
-const entries = entryPoints.map(({ source }) => source.replace(/\.ts$/, ''));
-/** What each entry point imports first: it throws on a Node that is too old. */
+const nameOf = (source: string): string => source.replace(/\.ts$/, '');
+const entries = entryPoints.map(({ source }) => nameOf(source));
+const inBrowsers = new Set(entryPoints.flatMap((entry) => (entry.inBrowsers ? [nameOf(entry.source)] : [])));
+/** What each other entry point imports first: it throws on a Node that is too old. */
 const check = 'src/shared/require-node';
 /** Which module imports which, statically. */
 const imports = new Map<string, readonly string[]>();
@@ -55,7 +57,8 @@ function reachedFrom(entry: string): Set<string> {
 const { output } = await bundle.write({
   dir: 'dist',
   chunkFileNames: 'src/shared/[name].js',
-  banner: ({ isEntry, name }) => (isEntry && name !== check ? `import '${pathFrom(name)}/${check}.js';` : ''),
+  banner: ({ isEntry, name }) =>
+    isEntry && name !== check && !inBrowsers.has(name) ? `import '${pathFrom(name)}/${check}.js';` : '',
   codeSplitting: { groups: [{ name: 'core', test: isCore }] },
   // The docstrings stand in the types; here they would only be read at every start.
   comments: { jsdoc: false, annotation: true, legal: true },

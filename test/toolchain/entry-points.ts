@@ -1,4 +1,5 @@
 import { readFileSync } from 'node:fs';
+import { posix } from 'node:path';
 
 /** A module of the package that users import. */
 export interface EntryPoint {
@@ -6,6 +7,8 @@ export interface EntryPoint {
   readonly name: string;
   /** Its source, from the root: `src/store/file/index.ts`. */
   readonly source: string;
+  /** It runs in browsers, and on any Node that has what it uses. */
+  readonly inBrowsers: boolean;
 }
 
 interface Manifest {
@@ -15,9 +18,11 @@ interface Manifest {
 
 const manifest: Manifest = JSON.parse(readFileSync(new URL('../../package.json', import.meta.url), 'utf8'));
 
+const browserFolders: ReadonlySet<string> = new Set(['src/client', 'src/react']);
+
 /** The entry points that package.json exports, in its order. */
-export const entryPoints: readonly EntryPoint[] = Object.entries(manifest.exports).flatMap(([subpath, target]) =>
-  typeof target === 'string'
-    ? []
-    : [{ name: manifest.name + subpath.slice(1), source: target['pawl-source'].replace('./', '') }],
-);
+export const entryPoints: readonly EntryPoint[] = Object.entries(manifest.exports).flatMap(([subpath, target]) => {
+  if (typeof target === 'string') return [];
+  const source = target['pawl-source'].replace('./', '');
+  return [{ name: manifest.name + subpath.slice(1), source, inBrowsers: browserFolders.has(posix.dirname(source)) }];
+});

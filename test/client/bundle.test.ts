@@ -1,0 +1,61 @@
+import { fileURLToPath } from 'node:url';
+import { runInNewContext } from 'node:vm';
+import { gzipSync } from 'node:zlib';
+import { rolldown } from 'rolldown';
+import { describe, expect, test } from 'vitest';
+import { eventStream, Journal } from './wire.ts';
+
+const root = fileURLToPath(new URL('../..', import.meta.url));
+
+/** The entry point as a page loads it: one file, minified. */
+async function bundled() {
+  const bundle = await rolldown({ input: `${root}src/client/index.ts`, platform: 'browser', external: /^(?![./])/ });
+  try {
+    const { output } = await bundle.generate({ format: 'iife', name: 'pawl', minify: true });
+    const [{ code, imports, moduleIds }] = output;
+    return {
+      code,
+      imports,
+      modules: moduleIds.map((id) => id.replaceAll('\\', '/').replace(root, '')),
+      files: output.length,
+    };
+  } finally {
+    await bundle.close();
+  }
+}
+
+/** All that the client may use of its host: what browsers, Node, Bun and Deno share. */
+const web = () => {
+  const { AbortController, AbortSignal, Headers, ReadableStream, TextDecoder, URLSearchParams } = globalThis;
+  const { clearTimeout, crypto, performance, setTimeout } = globalThis;
+  const classes = { AbortController, AbortSignal, Headers, ReadableStream, TextDecoder, URLSearchParams };
+  return { ...classes, clearTimeout, crypto, performance, setTimeout };
+};
+
+describe('pawl/client in a browser', () => {
+  test('is one file of its own modules only, below 8 KB gzipped (web 33)', async () => {
+    const { code, imports, modules, files } = await bundled();
+    expect({ imports, files }).toEqual({ imports: [], files: 1 });
+    expect(modules.filter((path) => !path.startsWith('src/client/'))).toEqual([]);
+    expect(modules.length).toBeGreaterThan(5);
+    const bytes = gzipSync(code).byteLength;
+    expect(bytes, `${bytes} bytes`).toBeLessThan(8_000);
+    expect(bytes).toBeGreaterThan(1_000);
+  });
+
+  test('follows a run with nothing of Node: no process, no Buffer, no require (web 33)', async () => {
+    const { code } = await bundled();
+    const journal = new Journal('r', [{ type: 'run.started' }, { type: 'run.ended', status: 'ok', output: 'Hi' }]);
+    const text = journal.from(null);
+    const fetch = async (url: string, init: RequestInit) =>
+      init.headers instanceof Headers && url === '/api/runs/r/events' ? eventStream(text) : expect.unreachable(url);
+    const program = `${code};
+      (async () => {
+        const types = [];
+        for await (const event of pawl.createClient({ url: '/api', fetch }).run('r').events()) types.push(event.type);
+        return [typeof process, typeof Buffer, typeof require, ...types].join();
+      })()`;
+    const result = await runInNewContext(program, { ...web(), fetch });
+    expect(result).toBe('undefined,undefined,undefined,run.started,run.ended');
+  });
+});

@@ -5,7 +5,15 @@ import { RecordTooLargeError } from '../../values/errors.ts';
 import { checkKeys, type KnownKeys } from '../../values/known-options.ts';
 import type { CommandToSend, StoredCommand } from '../commands.ts';
 import type { StoredBody } from '../encoding/stored-body.ts';
-import type { AppendingStore, Claim, EventStore, InboxOf, ListDueOptions, OutcomeStore } from '../port.ts';
+import type {
+  AppendingStore,
+  Claim,
+  EventStore,
+  InboxOf,
+  JournalStore,
+  ListDueOptions,
+  OutcomeStore,
+} from '../port.ts';
 import type {
   DueHeads,
   ListedHead,
@@ -18,6 +26,7 @@ import type {
 import { storeFrom } from '../store-from.ts';
 import type { TopicDriver } from '../topics.ts';
 import { Writer } from './group-writer.ts';
+import { Journals } from './journals.ts';
 import type { PostgresPool } from './pool.ts';
 import { Reader } from './reads-after-writes.ts';
 import { serverTimes } from './run-row.ts';
@@ -48,8 +57,8 @@ const optionKeys: KnownKeys<PostgresStoreOptions> = {
 /** PostgreSQL accepts no statement of 2^30 bytes. */
 const MAX_BYTES = 1_000_000_000;
 
-/** Appends, owns, carries commands and signals, lets runs rest, and keeps outcomes. */
-export interface PostgresStore extends AppendingStore, EventStore, OutcomeStore {
+/** Appends, owns, carries commands and signals, lets runs rest, keeps outcomes, and has a journal. */
+export interface PostgresStore extends AppendingStore, EventStore, OutcomeStore, JournalStore {
   /** Waits for the pending writes. Every later call is refused. The pool stays open: it belongs to the host. */
   close(): Promise<void>;
   [Symbol.asyncDispose](): Promise<void>;
@@ -83,6 +92,7 @@ class PostgresDriver implements StoreDriver {
   readonly #queue: WriteQueue;
   readonly #reader: Reader;
   readonly topics: TopicDriver;
+  readonly journal: Journals;
 
   constructor(server: Server, timeoutMs: number) {
     const writer = new Writer(server);
@@ -90,6 +100,7 @@ class PostgresDriver implements StoreDriver {
     this.#queue = new WriteQueue((...group) => writer.perform(...group), timeoutMs);
     const reader = new Reader(server, this.#queue, timeoutMs);
     this.#reader = reader;
+    this.journal = new Journals(server, { queue: this.#queue, reader, waitMs: timeoutMs });
     this.topics = { expect: (write) => reader.expect(write), signal: (write) => reader.signal(write) };
   }
 
@@ -135,14 +146,15 @@ class PostgresDriver implements StoreDriver {
   }
 
   async close(): Promise<void> {
-    await this.#queue.settled();
+    await Promise.all([this.#queue.settled(), this.journal.end()]);
     this.#server.close();
   }
 }
 
 /** Checks that PostgreSQL accepts a body in one statement. @throws {RecordTooLargeError} if it does not */
-function checkBytes({ runId, head, start, rows, blobs }: StoredBody): void {
-  const texts = [head, start?.meta ?? '', start?.extras ?? '', ...[...rows, ...blobs.pieces].map(({ text }) => text)];
+function checkBytes({ runId, head, start, rows, blobs, journal }: StoredBody): void {
+  const parts = [...rows, ...blobs.pieces, ...(journal?.rows ?? [])];
+  const texts = [head, start?.meta ?? '', start?.extras ?? '', ...parts.map(({ text }) => text)];
   const bytes = texts.reduce((sum, text) => sum + Buffer.byteLength(text), 0);
   if (bytes <= MAX_BYTES) return;
   throw new RecordTooLargeError(`run ${runId}: a write of ${bytes} bytes; PostgreSQL takes up to ${MAX_BYTES} at once`);

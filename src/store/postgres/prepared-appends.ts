@@ -4,11 +4,11 @@ import { bundleOf } from '../encoding/piece-refs.ts';
 import { messageRows, newPieces, tokensOf } from './message-rows.ts';
 import type { Session, Statement } from './pool.ts';
 import { headChecksum } from './run-row.ts';
-import type { Tables } from './schema.ts';
+import { REPLACES, type Tables } from './schema.ts';
 import type { Sent } from './write-statement.ts';
 
 /*
- * Nearly all writes add one step to one record. Such a write is one of four statements whose texts never change, with a plain
+ * Nearly all writes add one step to one record. Such a write is one of sixteen statements whose texts never change, with a plain
  * parameter for each value. The general statement, which accepts all changes of several runs, is built for each write, and
  * costs this process several times as much.
  */
@@ -17,6 +17,9 @@ import type { Sent } from './write-statement.ts';
 interface Parts {
   readonly hasPieces: boolean;
   readonly hasMessages: boolean;
+  readonly hasEvents: boolean;
+  /** Passing events are deleted. */
+  readonly drops: boolean;
 }
 
 const headColumns = {
@@ -35,7 +38,9 @@ export class Appends {
 
   /** Whether a change only adds to the existing record. */
   has({ change }: Sent): boolean {
-    const { kind, seen, head, start, record, outcome, ttlMs, due, dueBefore, rows = [] } = change;
+    const { kind, seen, head, start, record, outcome, ttlMs, due, dueBefore, rows = [], journal } = change;
+    const events = journal?.rows ?? [];
+    if (events.length > 1 || events.some(({ isKept }) => !isKept)) return false;
     const isOther = kind !== 'put' || seen === null || start || outcome || ttlMs !== undefined || due !== dueBefore;
     return !isOther && head !== undefined && record !== undefined && rows.length <= 1;
   }
@@ -45,7 +50,7 @@ export class Appends {
    * @returns whether it was written: false if the row has changed, or another transaction has locked it
    */
   async write(session: Session, { change, token, record }: Sent): Promise<boolean> {
-    const { runId, head, seen, attempts } = change;
+    const { runId, head, seen, attempts, journal } = change;
     if (!head || !record) return false;
     const pieces = newPieces(change);
     const [row] = messageRows(change, token);
@@ -58,12 +63,23 @@ export class Appends {
       values.push(crc32(bundled), bundled);
     }
     if (row) values.push(row.first, row.checksum, row.messages, row.pieces);
-    const statement = this.#statement({ hasPieces: pieces.length > 0, hasMessages: row !== undefined });
+    const [events] = journal?.rows ?? [];
+    if (events) values.push(events.place, crc32(events.text), events.text);
+    const drops = journal?.dropTo !== undefined;
+    if (drops) values.push(journal.dropTo);
+    const parts = {
+      hasPieces: pieces.length > 0,
+      hasMessages: row !== undefined,
+      hasEvents: events !== undefined,
+      drops,
+    };
+    const statement = this.#statement(parts);
     return (await session.change(statement, values)) === 1;
   }
 
   #statement(parts: Parts): Statement {
-    const key = (parts.hasPieces ? 1 : 0) + (parts.hasMessages ? 2 : 0);
+    const { hasPieces, hasMessages, hasEvents, drops } = parts;
+    const key = (hasPieces ? 1 : 0) + (hasMessages ? 2 : 0) + (hasEvents ? 4 : 0) + (drops ? 8 : 0);
     const known = this.#statements.get(key);
     if (known) return known;
     const text = appendText(this.#tables, parts);
@@ -74,7 +90,8 @@ export class Appends {
 }
 
 /** The statement does not wait for another transaction's lock: the write looks again. */
-function appendText({ runs, pieces, messages }: Tables, { hasPieces, hasMessages }: Parts): string {
+function appendText(tables: Tables, { hasPieces, hasMessages, hasEvents, drops }: Parts): string {
+  const { runs, pieces, messages, journal, passing } = tables;
   let count = 0;
   const next = (type: string) => `$${++count}::${type}`;
   const nexts = (...types: string[]) => types.map(next).join(', ');
@@ -93,6 +110,17 @@ function appendText({ runs, pieces, messages }: Tables, { hasPieces, hasMessages
       ? [
           `messages_put AS (INSERT INTO ${messages} (body, first, checksum, messages, pieces)
             SELECT ${body}, ${nexts('bigint', 'bigint', 'text', 'text')} FROM landed)`,
+        ]
+      : []),
+    ...(hasEvents
+      ? [
+          `journal_put AS (INSERT INTO ${journal} (run_id, place, checksum, entries)
+            SELECT ${runId}, ${nexts('bigint', 'bigint', 'text')} FROM landed ${REPLACES})`,
+        ]
+      : []),
+    ...(drops
+      ? [
+          `passing_gone AS (DELETE FROM ${passing} p USING landed WHERE p.run_id = ${runId} AND p.place <= ${next('bigint')})`,
         ]
       : []),
   ];

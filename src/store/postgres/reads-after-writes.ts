@@ -60,7 +60,7 @@ export class Reader {
     for (let loads = 0; loads < MAX_LOADS; loads++) {
       signal?.throwIfAborted();
       messages.keep(0);
-      const stored = await this.#read((session) => readRun(session, this.#server, runId));
+      const stored = await this.insist((session) => readRun(session, this.#server, runId));
       if (!stored) return null;
       const texts = textsOf(stored);
       if (await this.#hasRead(stored, { messages, signal })) return texts;
@@ -73,7 +73,7 @@ export class Reader {
   async list({ signal, ...page }: ListPage): Promise<ListedHead[]> {
     await this.#queue.settled();
     signal?.throwIfAborted();
-    const runs = await this.#read((session) => readPage(session, this.#server, page));
+    const runs = await this.insist((session) => readPage(session, this.#server, page));
     return runs.map(listedHead);
   }
 
@@ -81,7 +81,7 @@ export class Reader {
     await this.#queue.settled();
     const heads: ListedHead[] = [];
     for (let from = after; ; ) {
-      const page = await this.#read((session) => readDue(session, this.#server, { after: from, limit }));
+      const page = await this.insist((session) => readDue(session, this.#server, { after: from, limit }));
       const { now, nextAt, runs } = page;
       for (const head of runs.map(listedHead)) if (heads.length < limit && isFree(head)) heads.push(head);
       const last = runs.at(-1);
@@ -92,25 +92,25 @@ export class Reader {
 
   async countResting(): Promise<number> {
     await this.#queue.settled();
-    return this.#read((session) => countLater(session, this.#server));
+    return this.insist((session) => countLater(session, this.#server));
   }
 
   /** Adds or withdraws a wait. */
   async expect(write: ExpectWrite): Promise<void> {
     await this.#queue.settled(write.claim.runId);
-    await this.#read((session) => expectIn(session, this.#server, write));
+    await this.insist((session) => expectIn(session, this.#server, write));
   }
 
   /** Delivers or keeps a signal. @returns the run that has it */
   async signal(write: SignalWrite): Promise<string | undefined> {
-    return this.#read((session) => signalIn(session, this.#server, write));
+    return this.insist((session) => signalIn(session, this.#server, write));
   }
 
   async outcome(runId: string): Promise<string | null> {
     await this.#queue.settled(runId);
     const { tables, times } = this.#server;
     const now = times.wall();
-    const [row] = await this.#read(async (session) => {
+    const [row] = await this.insist(async (session) => {
       const id = hexOf(runId);
       const rows = await session.query(
         `SELECT until, checksum, outcome FROM ${tables.outcomes} WHERE run_id = decode($1, 'hex')`,
@@ -138,16 +138,16 @@ export class Reader {
     const now = times.wall();
     const due = `FROM ${tables.outcomes} WHERE until <= $1::float8`;
     if (isOnlyCounted) {
-      const [row] = await this.#read((session) => session.query(`SELECT count(*) AS count ${due}`, [now]));
+      const [row] = await this.insist((session) => session.query(`SELECT count(*) AS count ${due}`, [now]));
       return Number(row?.count);
     }
     const gone = `SELECT signal FROM ${tables.signals} WHERE until <= $1::float8 LIMIT ${FORGOTTEN_AT_ONCE}`;
     const forgetSignals = `DELETE FROM ${tables.signals} WHERE signal IN (${gone} FOR UPDATE SKIP LOCKED)`;
-    await this.#read((session) => session.query(forgetSignals, [now]));
+    await this.insist((session) => session.query(forgetSignals, [now]));
     const some = `SELECT run_id ${due} LIMIT ${FORGOTTEN_AT_ONCE} FOR UPDATE SKIP LOCKED`;
     const forget = `DELETE FROM ${tables.outcomes} WHERE run_id IN (${some}) RETURNING 1 AS gone`;
     for (let count = 0; ; ) {
-      const { length } = await this.#read((session) => session.query(forget, [now]));
+      const { length } = await this.insist((session) => session.query(forget, [now]));
       count += length;
       if (length < FORGOTTEN_AT_ONCE) return count;
     }
@@ -155,7 +155,7 @@ export class Reader {
 
   async inbox(of: InboxOf): Promise<StoredCommand[]> {
     if ('runId' in of) await this.#queue.settled(of.runId);
-    return this.#read((session) => readInbox(session, this.#server, of));
+    return this.insist((session) => readInbox(session, this.#server, of));
   }
 
   /** These write, but change no record: they need not wait for writes that do. */
@@ -163,12 +163,12 @@ export class Reader {
     await this.#queue.settled(command.runId);
     let sent = 0;
     const attempt = (session: Session) => send(session, this.#server, { command, isAgain: sent++ > 0 });
-    await this.#read(attempt, Math.min(this.#waitMs, MAX_SEND_MS));
+    await this.insist(attempt, Math.min(this.#waitMs, MAX_SEND_MS));
   }
 
   async acknowledge(claim: Claim, ids: readonly string[]): Promise<void> {
     await this.#queue.settled(claim.runId);
-    await this.#read((session) => acknowledge(session, this.#server.tables, { claim, ids }));
+    await this.insist((session) => acknowledge(session, this.#server.tables, { claim, ids }));
   }
 
   /** Returns false if the record was replaced or deleted meanwhile. A record that only grew is read in its former state. */
@@ -178,9 +178,9 @@ export class Reader {
   ): Promise<boolean> {
     const count = Number(stored.row.message_count);
     while (messages.count < count) {
-      const isMore = await this.#read((session) => readMessages(session, this.#server, { stored, messages }));
+      const isMore = await this.insist((session) => readMessages(session, this.#server, { stored, messages }));
       if (!isMore) {
-        if (!(await this.#read((session) => isSame(session, this.#server, stored)))) return false;
+        if (!(await this.insist((session) => isSame(session, this.#server, stored)))) return false;
         break;
       }
       await nextTurn(undefined, { signal });
@@ -189,7 +189,8 @@ export class Reader {
     throw new CheckpointCorruptError(`this record is damaged: it has ${messages.count} of its ${count} messages`);
   }
 
-  async #read<T>(work: (session: Session) => Promise<T>, ms = this.#waitMs): Promise<T> {
+  /** Runs a piece of work that may be done twice, and retries it. Only a few run at once. @param ms how long it is retried */
+  async insist<T>(work: (session: Session) => Promise<T>, ms = this.#waitMs): Promise<T> {
     const until = performance.now() + ms;
     while (this.#underWay >= MAX_READS) await new Promise<void>((resolve) => this.#waiting.push(resolve));
     this.#underWay += 1;

@@ -2,6 +2,7 @@ import { crc32 } from 'node:zlib';
 import type { Due } from '../due.ts';
 import type { MessageRow } from '../encoding/encryption.ts';
 import type { StoredBody } from '../encoding/stored-body.ts';
+import type { StoredJournal } from '../encoding/stored-journal.ts';
 import type { Change as RunChange, RunFacts } from '../rules/decision.ts';
 import type { Lease, Ownership } from '../rules/lease.ts';
 import type { StoreWrite } from '../store-driver.ts';
@@ -32,6 +33,7 @@ export interface Change {
   readonly due: Due;
   readonly dueBefore: Due;
   readonly rows?: readonly MessageRow[] | undefined;
+  readonly journal?: StoredJournal | undefined;
   readonly outcome?: KeptOutcome | undefined;
 }
 
@@ -84,7 +86,8 @@ export function rowChange(
   if (!change.record || !body) return owned;
   // A run without a lease counts the attempts of its record.
   const attempts = lease ? lease.attempts : (body.attempts ?? 0);
-  return { ...owned, attempts, head: withoutColumns(body), start: body.start, rows: body.rows };
+  const { start, rows, journal } = body;
+  return { ...owned, attempts, head: withoutColumns(body), start, rows, journal };
 }
 
 /** Returns the lease of a run after its change was stored. */

@@ -6,7 +6,7 @@ import { piecesIn, type StoredPieces } from '../encoding/piece-refs.ts';
 import { newOwner } from '../owner.ts';
 import type { ListDueOptions } from '../port.ts';
 import type { Lease } from '../rules/lease.ts';
-import type { ListPage, MessageReader, StoredTexts } from '../store-driver.ts';
+import type { ListPage, MessageRange, MessageReader, StoredTexts } from '../store-driver.ts';
 import { withColumns } from './message-rows.ts';
 import { Parameters } from './parameters.ts';
 import type { Row, Session } from './pool.ts';
@@ -160,6 +160,41 @@ export async function readMessages(
     messages.add(text ?? '', piecesFrom(pieces));
   }
   return rows.length > 0;
+}
+
+/** A row of messages, with the index of its first one. */
+interface PartRow {
+  readonly first: number;
+  readonly text: string;
+  readonly pieces: StoredPieces;
+}
+
+/**
+ * Reads the rows of a record in PostgreSQL that hold messages `from` to `to` (excluded).
+ * @returns undefined if the record was replaced meanwhile
+ * @throws {CheckpointCorruptError}
+ */
+export async function readPart(
+  session: Session,
+  server: Server,
+  { stored, range: { from, to } }: { readonly stored: StoredRun; readonly range: MessageRange },
+): Promise<PartRow[] | undefined> {
+  const { messages } = server.tables;
+  const end = Math.min(to, Number(stored.row.message_count));
+  if (from >= end) return [];
+  const rows = await session.query(
+    `SELECT first, checksum, messages, ${piecesOf(server.tables, 'm')} FROM ${messages} m WHERE body = $1::bigint AND first < $3::bigint
+       AND first >= (SELECT max(first) FROM ${messages} WHERE body = $1::bigint AND first <= $2::bigint) ORDER BY first`,
+    [stored.row.body, from, end],
+  );
+  if (rows.length === 0) {
+    if (!(await isSame(session, server, stored))) return undefined;
+    throw new CheckpointCorruptError(`this record is damaged: its messages from ${from} on are missing`);
+  }
+  return rows.map(({ first, checksum, messages: text, pieces }) => {
+    checkText(text ?? '', checksum, `messages from ${first} on`);
+    return { first: Number(first), text: text ?? '', pieces: piecesFrom(pieces) };
+  });
 }
 
 /**

@@ -15,6 +15,8 @@ export interface Tables {
   readonly commands: string;
   readonly waits: string;
   readonly signals: string;
+  readonly journal: string;
+  readonly passing: string;
 }
 
 /** PostgreSQL truncates longer names: two of them could become one. */
@@ -47,8 +49,14 @@ export function tablesIn(name: string): Tables {
     commands: table('commands'),
     waits: table('waits'),
     signals: table('signals'),
+    journal: table('journal'),
+    passing: table('passing'),
   };
 }
+
+/** Ends an INSERT into a journal: a row with the key of another one replaces it. */
+export const REPLACES =
+  'ON CONFLICT (run_id, place) DO UPDATE SET checksum = excluded.checksum, entries = excluded.entries';
 
 function quoted(name: string): string {
   return `"${name.replaceAll('"', '""')}"`;
@@ -149,6 +157,24 @@ const layouts: readonly ((tables: Tables) => string)[] = [
     );
     CREATE INDEX ON ${signals} (topic, no) WHERE run_id IS NULL;
     CREATE INDEX ON ${signals} (until);
+  `,
+  // The journals of runs. A row has the entries that one write added; its key ends with the place of the last one. The rows of
+  // `passing` are deleted with each step.
+  ({ journal, passing }) => `
+    CREATE TABLE ${journal} (
+      run_id bytea,
+      place bigint,
+      checksum bigint NOT NULL,
+      entries text NOT NULL,
+      PRIMARY KEY (run_id, place)
+    );
+    CREATE TABLE ${passing} (
+      run_id bytea,
+      place bigint,
+      checksum bigint NOT NULL,
+      entries text NOT NULL,
+      PRIMARY KEY (run_id, place)
+    );
   `,
 ];
 

@@ -5,7 +5,7 @@ import { Parameters } from './parameters.ts';
 import type { Session } from './pool.ts';
 import type { Change } from './row-change.ts';
 import { headChecksum, hexOf, ownerText, type StoredRecord, type Times } from './run-row.ts';
-import type { Tables } from './schema.ts';
+import { REPLACES, type Tables } from './schema.ts';
 
 /** A change to be sent, with the new token of the run's row. */
 export interface Sent {
@@ -60,6 +60,9 @@ function partsOf(writing: Writing): string[] {
     has((change) => newPieces(change).length) && pieces(writing),
     has(({ rows }) => rows?.length) && messages(writing),
     has(isReplacing) && bodiesGone(writing),
+    has(({ journal }) => journal?.rows.some(({ isKept }) => isKept)) && journalRows(writing, 'kept'),
+    has(({ journal }) => journal?.rows.some(({ isKept }) => !isKept)) && journalRows(writing, 'passing'),
+    has(({ journal }) => journal?.dropTo !== undefined) && passingGone(writing),
     has(({ outcome }) => outcome) && outcomes(writing),
     has(({ kind, lease }) => kind === 'remove' && lease) && epochKept(writing),
     has(({ kind }) => kind === 'remove') && commandsGone(writing),
@@ -213,7 +216,37 @@ function commandsGone({ tables }: Writing): string {
   return `commands_gone AS (DELETE FROM ${tables.commands} c USING input i JOIN landed USING (token)
     WHERE i.kind = 'remove' AND c.run_id = i.run_id),
     waits_gone AS (DELETE FROM ${tables.waits} w USING input i JOIN landed USING (token)
-    WHERE i.kind = 'remove' AND w.run_id = i.run_id)`;
+    WHERE i.kind = 'remove' AND w.run_id = i.run_id),
+    ${journalsGone(tables, "USING input i JOIN landed USING (token) WHERE i.kind = 'remove' AND j.run_id = i.run_id")}`;
+}
+
+/** The parts of a statement that remove journals. @param which ends a DELETE of rows `j` */
+function journalsGone({ journal, passing }: Tables, which: string): string {
+  return `journal_gone AS (DELETE FROM ${journal} j ${which}), passing_gone AS (DELETE FROM ${passing} j ${which})`;
+}
+
+function journalRows({ sent, tables, parameters }: Writing, keep: 'kept' | 'passing'): string {
+  const rows = sent.flatMap(({ change: { runId, journal }, token }) =>
+    (journal?.rows ?? [])
+      .filter(({ isKept, place }) => isKept === (keep === 'kept') && (isKept || place > (journal?.dropTo ?? 0)))
+      .map(({ place, text }) => ({ token, id: hexOf(runId), place, checksum: crc32(text), entries: text })),
+  );
+  const table = parameters.table(
+    { token: 'bigint', id: 'text', place: 'bigint', checksum: 'bigint', entries: 'long' },
+    rows,
+  );
+  return `${keep}_put AS (INSERT INTO ${keep === 'kept' ? tables.journal : tables.passing} (run_id, place, checksum, entries)
+    SELECT decode(id, 'hex'), place, checksum, entries FROM ${table} JOIN landed USING (token) ${REPLACES})`;
+}
+
+/** The save has what they told. */
+function passingGone({ sent, tables, parameters }: Writing): string {
+  const rows = sent.flatMap(({ change: { runId, journal }, token }) =>
+    journal?.dropTo === undefined ? [] : [{ token, id: hexOf(runId), drop_to: journal.dropTo }],
+  );
+  const table = parameters.table({ token: 'bigint', id: 'text', drop_to: 'bigint' }, rows);
+  return `passing_dropped AS (DELETE FROM ${tables.passing} p USING ${table} JOIN landed USING (token)
+    WHERE p.run_id = decode(t.id, 'hex') AND p.place <= t.drop_to)`;
 }
 
 /** The epoch outlives the record while the outcome is kept. */

@@ -80,8 +80,8 @@ export function owningStore(title: string, body: Body<OwningStore>, needs?: 'reo
 }
 
 /** Makes a case of the store contract for stores with a journal. */
-export function journalStore(title: string, body: Body<JournalStore>): Draft {
-  return { title, body, offers: isJournal };
+export function journalStore(title: string, body: Body<JournalStore>, needs?: 'reopen'): Draft {
+  return { title, body, offers: isJournal, ...(needs ? { needs } : {}) };
 }
 
 /** Makes a case of the store contract for stores that keep outcomes. */

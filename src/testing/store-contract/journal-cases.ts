@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict';
 import type { RunEventBody } from '../../run/events.ts';
 import type { JournalEntry } from '../../run/journal/entry.ts';
-import type { Claim, JournalStore } from '../../store/port.ts';
+import { type Claim, isAppending, type JournalStore } from '../../store/port.ts';
 import { type Draft, journalStore, refuses } from './case.ts';
-import { sampleRecord, userMessage } from './records.ts';
+import { nextStep, sampleRecord, userMessage } from './records.ts';
 
 const LONG = 600_000;
 
@@ -26,10 +26,36 @@ async function begun(store: JournalStore, runId = 'run'): Promise<Claim> {
   return claim;
 }
 
-async function placesOf(store: JournalStore, after = 0): Promise<number[] | null> {
-  const page = await store.readEvents('run', { after, limit: 100 });
+async function placesOf(store: JournalStore, after = 0, runId = 'run'): Promise<number[] | null> {
+  const page = await store.readEvents(runId, { after, limit: 100 });
   return page === null ? null : page.entries.map(({ place }) => place);
 }
+
+/** Reads a journal in pages to its end. */
+async function read(store: JournalStore, limit: number): Promise<readonly JournalEntry[]> {
+  const entries: JournalEntry[] = [];
+  for (let after = 0; ; ) {
+    const page = await store.readEvents('run', { after, limit });
+    assert(page);
+    if (page.next === after) return entries;
+    assert(page.entries.length <= limit);
+    entries.push(...page.entries);
+    after = page.next;
+  }
+}
+
+/** Ids that a file, a statement or a key might take for something else. */
+const hostileIds = [
+  '../../etc/passwd',
+  'a\u0000b',
+  "x'); DROP TABLE runs; --",
+  'RUN',
+  'run ',
+  'é',
+  'e\u0301',
+  '𐀀%_*',
+  '__proto__',
+];
 
 /** Cases of a store with a journal. */
 export const journalCases: readonly Draft[] = [
@@ -99,17 +125,9 @@ export const journalCases: readonly Draft[] = [
     for (let place = 1; place <= 20; place++) {
       await store.publish('run', [place % 3 === 0 ? piece(place) : parked(place)], { claim });
     }
-    const read: number[] = [];
-    for (let after = 0; ; ) {
-      const page = await store.readEvents('run', { after, limit: 3 });
-      assert(page);
-      if (page.next === after) break;
-      assert(page.entries.length <= 3);
-      read.push(...page.entries.map(({ place }) => place));
-      after = page.next;
-    }
+    const entries = await read(store, 3);
     assert.deepEqual(
-      read,
+      entries.map(({ place }) => place),
       Array.from({ length: 20 }, (_, i) => i + 1),
     );
   }),
@@ -154,5 +172,154 @@ export const journalCases: readonly Draft[] = [
     await store.save({ ...record, revision: 2, messages: long }, { claim, events: { entries: [parked(2)] } });
     await store.save({ ...record, revision: 3, messages: [] }, { claim, events: { entries: [parked(3)] } });
     assert.deepEqual(await placesOf(store), [1, 2, 3]);
+  }),
+
+  journalStore(
+    'the entries of a save outlive it, and are read in another process (web 1, 6)',
+    async ({ store, reopen }) => {
+      const claim = await begun(store);
+      const record = await store.load('run');
+      assert(record);
+      await store.save({ ...record, revision: 2 }, { claim, events: { entries: [parked(1), parked(2)] } });
+      await store.publish('run', [piece(3)], { claim });
+      const other = await reopen();
+      assert.deepEqual(await other.readEvents('run', { limit: 10 }), {
+        entries: [parked(1), parked(2), piece(3)],
+        next: 3,
+      });
+      const later = await other.load('run');
+      assert(later);
+      await other.save({ ...later, revision: 3 }, { claim, events: { entries: [parked(4)], dropTo: 3 } });
+      assert.deepEqual(await placesOf(store), [1, 2, 4]);
+    },
+    'reopen',
+  ),
+
+  journalStore(
+    'each append takes the passing entries of its step away, and leaves the kept ones (web 4)',
+    async ({ store }) => {
+      const claim = await begun(store);
+      let record = await store.load('run');
+      assert(record);
+      const kept: number[] = [];
+      for (let place = 1; place < 40; place += 4) {
+        await store.publish('run', [piece(place), piece(place + 1)], { claim });
+        await store.publish('run', [piece(place + 2)], { claim });
+        assert.deepEqual(await placesOf(store), [...kept, place, place + 1, place + 2]);
+        const events = { entries: [parked(place + 3)], dropTo: place + 2 };
+        const next = nextStep(record);
+        const write = { claim, events };
+        await (isAppending(store) ? store.append(next.delta, write) : store.save(next.record, write));
+        record = next.record;
+        kept.push(place + 3);
+        assert.deepEqual(await placesOf(store), kept);
+      }
+    },
+  ),
+
+  journalStore('an append that is sent again adds its events once (web 1)', async ({ store }) => {
+    if (!isAppending(store)) return;
+    const claim = await begun(store as JournalStore);
+    const record = await store.load('run');
+    assert(record);
+    const events = { entries: [parked(1), parked(2)] };
+    const { delta } = nextStep(record);
+    await store.append(delta, { claim, events });
+    await store.append(delta, { claim, events });
+    assert.deepEqual(await placesOf(store as JournalStore), [1, 2]);
+  }),
+
+  journalStore('a claim that was released or never given publishes nothing (web 7)', async ({ store }) => {
+    const claim = await begun(store);
+    await refuses(store.publish('run', [parked(1)], { claim: { ...claim, epoch: claim.epoch + 1 } }), 'LEASE_LOST');
+    await refuses(store.publish('run', [parked(1)], { claim: { ...claim, owner: 'another' } }), 'LEASE_LOST');
+    await store.release(claim);
+    await refuses(store.publish('run', [parked(1)], { claim }), 'LEASE_LOST');
+    await refuses(store.publish('never', [parked(1)], { claim: { ...claim, runId: 'never' } }), 'LEASE_LOST');
+    assert.deepEqual(await placesOf(store), []);
+  }),
+
+  journalStore(
+    'of two processes that publish at once only the owner reaches readers (web 7, 36)',
+    async ({ store }) => {
+      const claim = await begun(store);
+      await store.release(claim);
+      const next = await store.claim('run', 'another', LONG);
+      assert(next);
+      const [zombie, owner] = await Promise.allSettled([
+        store.publish('run', [parked(1)], { claim }),
+        store.publish('run', [parked(1), piece(2)], { claim: next }),
+      ]);
+      assert.equal(zombie.status, 'rejected');
+      assert.equal(owner.status, 'fulfilled');
+      assert.deepEqual(await store.readEvents('run', { limit: 10 }), { entries: [parked(1), piece(2)], next: 2 });
+    },
+  ),
+
+  journalStore('a publish whose signal is aborted changes nothing (web 2)', async ({ store }) => {
+    const claim = await begun(store);
+    const reason = new Error('no more');
+    const signal = AbortSignal.abort(reason);
+    await assert.rejects(store.publish('run', [parked(1)], { claim, signal }), (error) => error === reason);
+    await store.publish('run', [parked(2)], { claim });
+    assert.deepEqual(await placesOf(store), [2]);
+  }),
+
+  journalStore(
+    'a claimed run without a record has no journal, and what it publishes is lost (web 8)',
+    async ({ store }) => {
+      const claim = await store.claim('run', 'me', LONG);
+      assert(claim);
+      await store.publish('run', [parked(1)], { claim });
+      assert.equal(await placesOf(store), null);
+      await store.save(sampleRecord('run'), { claim });
+      assert.deepEqual(await placesOf(store), []);
+    },
+  ),
+
+  journalStore('each run has its own journal, however its id is spelled (web 1)', async ({ store }) => {
+    const ids = ['run', ...hostileIds];
+    for (const [i, runId] of ids.entries()) {
+      const claim = await begun(store, runId);
+      const events = [parked(i + 1), piece(100)].map((each) => ({ ...each, event: { ...each.event, runId } }));
+      await store.publish(runId, events, { claim });
+    }
+    for (const [i, runId] of ids.entries()) {
+      const page = await store.readEvents(runId, { limit: 10 });
+      assert.deepEqual(
+        page?.entries.map(({ place, event }) => [place, event.runId]),
+        [i + 1, 100].map((place) => [place, runId]),
+      );
+    }
+    assert.equal(await placesOf(store, 0, 'Run'), null);
+  }),
+
+  journalStore('many runs publish and are read at the same time (web 7)', async ({ store }) => {
+    const ids = Array.from({ length: 100 }, (_, i) => `run-${i}`);
+    const claims = await Promise.all(ids.map((runId) => begun(store, runId)));
+    await Promise.all(
+      claims.map((claim, i) => store.publish(claim.runId, i % 2 === 0 ? [piece(i + 1)] : [parked(i + 1)], { claim })),
+    );
+    const found = await Promise.all([...ids, 'none'].map((runId) => placesOf(store, 0, runId)));
+    assert.deepEqual(found, [...ids.map((_, i) => [i + 1]), null]);
+  }),
+
+  journalStore('entries of any size and text are read whole, in pages (web 6)', async ({ store }) => {
+    const claim = await begun(store);
+    const texts = ['', '\ud800', '\u0000', 'x'.repeat(1_500_000), '\n'.repeat(2_000), '{"a":', '😀'.repeat(100_000)];
+    const entries = texts.map((text, i) => piece(i + 1, text));
+    for (const each of entries) await store.publish('run', [each], { claim });
+    assert.deepEqual(await read(store, 4), entries);
+    assert.deepEqual(await read(store, 1), entries);
+  }),
+
+  journalStore('the journal goes with its record, with all of its events (web 8)', async ({ store }) => {
+    const first = await begun(store);
+    for (let place = 1; place <= 30; place++)
+      await store.publish('run', [parked(place), piece(place)], { claim: first });
+    await store.delete('run', { claim: first });
+    await store.publish('run', [parked(31)], { claim: first }).catch(() => {});
+    await begun(store);
+    assert.deepEqual(await placesOf(store), []);
   }),
 ];

@@ -27,6 +27,17 @@ export async function damageRun(server: PostgresServer, { schema, runId, kind }:
 
 /** Making a schema anew for each case would take longer than most cases. */
 export async function emptyTables(server: PostgresServer, schema: string): Promise<void> {
-  const tables = ['runs', 'starts', 'messages', 'pieces', 'outcomes', 'commands', 'waits', 'signals'];
+  const tables = [
+    'runs',
+    'starts',
+    'messages',
+    'pieces',
+    'outcomes',
+    'commands',
+    'waits',
+    'signals',
+    'journal',
+    'passing',
+  ];
   await server.sql(tables.map((table) => `DELETE FROM "${schema}".${table}`).join('; '));
 }

@@ -74,6 +74,7 @@ async function record(run: ActiveRun, input: SettleInput, outcome: RunOutcome): 
 async function leaveHere(run: ActiveRun, progress: Progress): Promise<void> {
   await leave(run, progress);
   if (progress.parked) run.publish({ type: 'run.parked', ...progress.parked });
+  await run.journal?.flush();
 }
 
 /** Removes what the first save of a run that is not durable may have left: no process may continue it. */

@@ -1,7 +1,9 @@
 import type { RunCheckpoint } from '../../record/checkpoint.ts';
 import { toResumeState } from '../../record/checkpoint.ts';
 import { fingerprintIn, identified, parentOf } from '../../record/identify.ts';
+import type { RunEventBody } from '../../run/events.ts';
 import { waitIdOf } from '../../run/identity.ts';
+import type { JournalEntry, JournalWrite } from '../../run/journal/entry.ts';
 import { keptOutcome, outcomeOf } from '../../run/outcome.ts';
 import { beginProgress } from '../../run/progress.ts';
 import { type RunOutcome, withoutId } from '../../run/result.ts';
@@ -63,7 +65,9 @@ function endStored(services: ExecutorServices, { runId, reason, above }: Cancel)
       stored: {
         claim,
         outcome: { ...outcome, ...fingerprintIn(identified(record)) },
-        record: record.outcome ? undefined : () => rewriteHead(store, withOutcome, claim),
+        record: record.outcome
+          ? undefined
+          : () => rewriteHead(store, withOutcome, { claim, events: lastEvents(services, record, outcome) }),
         closeAudit: () => closeAudit(services, run, outcome),
         endChildren: () => endChildren(services, record, [...above, runId]),
         tellParent: async () => {
@@ -80,6 +84,25 @@ function endStored(services: ExecutorServices, { runId, reason, above }: Cancel)
   return ended.then((next) => {
     if (next) void services.startTurn(next);
   });
+}
+
+/** What the journal of a run gets at its end: its open waits are withdrawn, and it has ended. */
+function lastEvents(
+  { config: { journal, clock } }: ExecutorServices,
+  { meta, seq = 0, waiting }: RunCheckpoint,
+  { status, output, error }: RunOutcome,
+): JournalWrite | undefined {
+  if (!journal) return undefined;
+  const bodies: RunEventBody[] = (waiting?.waits ?? []).map(({ id: waitId, kind, callId }) => {
+    return { type: 'wait.withdrawn', waitId, kind, ...(callId === undefined ? {} : { callId }) };
+  });
+  bodies.push({ type: 'run.ended', status, output, ...(error ? { error } : {}) });
+  // No earlier event has a number above that of the record.
+  const entries = bodies.map((body, i): JournalEntry => {
+    const place = seq + 1 + i;
+    return { place, keep: 'kept', event: { ...body, runId: meta.runId, seq: place, at: clock.now() } };
+  });
+  return { entries };
 }
 
 async function endChildren(services: ExecutorServices, record: RunCheckpoint, above: readonly string[]): Promise<void> {

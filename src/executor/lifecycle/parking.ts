@@ -35,6 +35,6 @@ function changed(
   return withStoredRun(services, runId, ({ record, store, claim, counts }) => {
     const changed = change(record);
     counts(changed.attempts);
-    return rewriteHead(store, changed, claim);
+    return rewriteHead(store, changed, { claim });
   });
 }

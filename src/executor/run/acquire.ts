@@ -244,7 +244,7 @@ function changeOf(record: RunCheckpoint, rules: StartRules): ParkedReason | unde
 
 async function rewrite(run: ActiveRun, store: CheckpointStore, record: RunCheckpoint): Promise<void> {
   run.checkOurs();
-  return rewriteHead(store, record, run.resources.claim);
+  return rewriteHead(store, record, { claim: run.resources.claim });
 }
 
 /** Forgets the claim of a run, which was deleted with its record. */

@@ -93,6 +93,12 @@ export class RunJournal {
   readonly #messages = new Map<number, ContentPlace>();
   /** The last published place that a step may delete; 0 = none. An earlier process may have left some. */
   #passingTo: number;
+  /** What the save in progress deletes. */
+  #dropTo = 0;
+  /** The message of this step, and of all before it, is in the record, or on its way there. */
+  #recordedTo = 0;
+  /** This step, and all before it, are over. */
+  #doneTo = 0;
   #timer: unknown;
   #publishing: Promise<void> | undefined;
   #isOver = false;
@@ -230,27 +236,28 @@ export class RunJournal {
   }
 
   #write(written: readonly Waiting[], state: Progress): JournalWrite | undefined {
-    for (const { step } of written) if (step !== undefined) this.#notePlace(step, state);
-    // A snapshot comes before the results of its calls, whichever was reported first.
+    let isStepRecorded = false;
+    for (const { event, step } of written) {
+      if (step !== undefined) this.#notePlace(step, state);
+      if (event.type === 'step.snapshot') this.#recordedTo = Math.max(this.#recordedTo, event.step);
+      if (event.type === 'step.done') this.#doneTo = Math.max(this.#doneTo, event.step);
+      isStepRecorded ||= event.type === 'step.snapshot' || event.type === 'step.done';
+    }
+    // Pieces that are not published yet need not be: the record has their message.
+    this.#outbox = this.#outbox.filter((each) => !this.#isStale(each));
     const entries = written.filter((each) => this.#isReadable(each)).map((each) => this.#entry(each));
-    const isRecorded = written.some(({ event }) => event.type === 'step.snapshot' || event.type === 'step.done');
-    const dropTo = isRecorded && this.#passingTo > 0 ? this.#passingTo : undefined;
-    return entries.length === 0 && dropTo === undefined
-      ? undefined
-      : { entries, ...(dropTo === undefined ? {} : { dropTo }) };
+    this.#dropTo = isStepRecorded ? this.#passingTo : 0;
+    if (entries.length === 0 && this.#dropTo === 0) return undefined;
+    return { entries, ...(this.#dropTo > 0 ? { dropTo: this.#dropTo } : {}) };
   }
 
   #landed(written: readonly Waiting[]): void {
     if (written.length === 0) return;
     const isWritten = new Set(written);
     this.#pending = this.#pending.filter((each) => !isWritten.has(each));
-    const recordedStep = Math.max(
-      0,
-      ...written.map(({ event, step = 0 }) => (event.type === 'step.snapshot' ? step : 0)),
-    );
-    this.#recordedTo = Math.max(this.#recordedTo, recordedStep);
-    this.#outbox = this.#outbox.filter((each) => !isWritten.has(each) && !this.#isStale(each));
-    if (recordedStep > 0) this.#passingTo = 0;
+    this.#outbox = this.#outbox.filter((each) => !isWritten.has(each));
+    // What was published meanwhile is deleted with the next step.
+    if (this.#dropTo === this.#passingTo) this.#passingTo = 0;
     const later = this.#later;
     this.#later = [];
     for (const each of later) this.#put(each);
@@ -258,11 +265,9 @@ export class RunJournal {
     this.#parts.onNews();
   }
 
-  #recordedTo = 0;
-
-  /** Pieces of a recorded message: the record has them. */
+  /** Pieces of a message that the record has, and what passed in a step that is over. */
   #isStale({ isOfCall, step = 0, keep }: Waiting): boolean {
-    return isOfCall === true && keep === 'passing' && step <= this.#recordedTo;
+    return keep === 'passing' && step <= (isOfCall ? this.#recordedTo : this.#doneTo);
   }
 
   #entry(waiting: Waiting): JournalEntry {

@@ -1,7 +1,14 @@
 import type { RunCheckpoint } from '../../record/checkpoint.ts';
 import { headOf } from '../../record/delta.ts';
 import { isRewritten } from '../../record/upcast.ts';
-import { type CheckpointStore, type Claim, isAppending, isOwning, type OwningStore } from '../../store/port.ts';
+import {
+  type CheckpointStore,
+  type Claim,
+  isAppending,
+  isOwning,
+  type OwningStore,
+  type WriteOptions,
+} from '../../store/port.ts';
 import { hasCode } from '../../values/error-data.ts';
 import { CheckpointMissingError, NotDurableError, RunOwnedElsewhereError } from '../../values/errors.ts';
 import { Redactor } from '../../values/redact.ts';
@@ -107,9 +114,16 @@ async function inHand<T>(services: ExecutorServices, runId: string, work: (run: 
   }
 }
 
-/** Saves changed head fields of a claimed record, and nothing else. */
-export function rewriteHead(store: CheckpointStore, record: RunCheckpoint, claim: Claim | undefined): Promise<void> {
-  const options = claim ? { claim } : {};
+/**
+ * Saves changed head fields of a claimed record, and nothing else.
+ * @param events become part of the journal of its run
+ */
+export function rewriteHead(
+  store: CheckpointStore,
+  record: RunCheckpoint,
+  { claim, events }: Pick<WriteOptions, 'claim' | 'events'> = {},
+): Promise<void> {
+  const options = { ...(claim ? { claim } : {}), ...(events ? { events } : {}) };
   const revision = (record.revision ?? 0) + 1;
   if (!isAppending(store) || isRewritten(record)) return store.save({ ...record, revision }, options);
   const head = { ...headOf(record), revision };

@@ -1,5 +1,11 @@
 import type { JournalEntry } from '../../run/journal/entry.ts';
-import { type CheckpointStore, isJournal, type JournalPage, type JournalStore } from '../../store/port.ts';
+import {
+  type CheckpointStore,
+  isJournal,
+  isKeepingOutcomes,
+  type JournalPage,
+  type JournalStore,
+} from '../../store/port.ts';
 import type { Clock } from '../../values/clock.ts';
 
 /** How often the journal of a run is read while text comes, and otherwise, ms. */
@@ -9,6 +15,8 @@ const RESTING_MS = 1_000;
 const FLOWS_FOR_MS = 3_000;
 /** Most entries of one read. */
 const PAGE = 500;
+/** After this many reads without news it is checked whether the run has ended without a last event. */
+const LOOKS_TO_CHECK = 5;
 /** About how many characters of entries are kept for the readers of one run. */
 const TAIL_CHARS = 2 ** 20;
 
@@ -33,7 +41,8 @@ export class EventFeeds {
     const store = this.#store;
     const read = (from: number) => store.readEvents(runId, { after: from, limit: PAGE });
     const known = this.#feeds.get(runId);
-    const feed: Feed = known ?? new Feed(after, { read, onWait: () => this.#awaited(feed) });
+    const isEnded = async () => isKeepingOutcomes(store) && (await store.outcome(runId)) !== null;
+    const feed: Feed = known ?? new Feed(after, { read, isEnded, onWait: () => this.#awaited(feed) });
     this.#feeds.set(runId, feed);
     feed.readers += 1;
     return feed;
@@ -99,6 +108,7 @@ export class EventFeeds {
 export class Feed {
   readers = 0;
   readonly #read: (after: number) => Promise<JournalPage | null>;
+  readonly #isEnded: () => Promise<boolean>;
   readonly #onWait: () => void;
   #tail: { readonly entry: JournalEntry; readonly chars: number }[] = [];
   #chars = 0;
@@ -109,16 +119,23 @@ export class Feed {
   #lookedAt = Number.NEGATIVE_INFINITY;
   #looking: Promise<void> | undefined;
   #isAsked = false;
+  #idleLooks = 0;
   #waiting: (() => void)[] = [];
-  /** The run has no record. */
+  /** The run has no record, or has ended and nothing more comes. */
   #isGone = false;
   #failure: { readonly error: unknown } | undefined;
 
   constructor(
     after: number,
-    from: { readonly read: (after: number) => Promise<JournalPage | null>; readonly onWait: () => void },
+    from: {
+      readonly read: (after: number) => Promise<JournalPage | null>;
+      /** Whether the outcome of the run is known. */
+      readonly isEnded: () => Promise<boolean>;
+      readonly onWait: () => void;
+    },
   ) {
     this.#read = from.read;
+    this.#isEnded = from.isEnded;
     this.#onWait = from.onWait;
     this.#start = after;
     this.#end = after;
@@ -189,11 +206,21 @@ export class Feed {
         const page = await this.#read(this.#end);
         this.#isGone = page === null;
         if (page && page.next > this.#end) this.#add(page, now);
+        else if (page) await this.#checkEnd(now);
       }
     } catch (error) {
       this.#failure = { error };
     }
     this.#tell();
+  }
+
+  /** A run may end without a last event: its journal was switched on or off meanwhile. */
+  async #checkEnd(now: number): Promise<void> {
+    this.#idleLooks += 1;
+    if (this.#idleLooks % LOOKS_TO_CHECK !== 0 || !(await this.#isEnded())) return;
+    const page = await this.#read(this.#end);
+    if (page && page.next > this.#end) this.#add(page, now);
+    else this.#isGone = true;
   }
 
   #add({ entries, next }: JournalPage, now: number): void {
@@ -204,6 +231,7 @@ export class Feed {
       if (entry.keep === 'passing') this.#textAt = now;
     }
     this.#end = next;
+    this.#idleLooks = 0;
     this.#isAsked = true;
     let lost = 0;
     for (; this.#chars > TAIL_CHARS && lost < this.#tail.length - 1; lost++) {

@@ -40,9 +40,9 @@ type Delta = Extract<RunEvent, { type: 'model.delta' }>;
 type Snapshot = Extract<RunEvent, { type: 'step.snapshot' }>;
 
 /**
- * Makes the events of one reader from the entries of a journal. A reader gets each text once: a recorded step whose pieces it has
- * read adds only the rest, one whose pieces it has not read comes as a whole, and other pieces than the recorded ones are voided
- * by `step.reset`.
+ * Makes the events of one reader from the entries of a journal. Of a recorded step whose pieces it has read, a reader gets the rest
+ * of the text, and the whole message if it has more than text. A step whose pieces it has not read comes as a whole. Pieces of
+ * another attempt than the recorded one are voided by `step.reset`.
  */
 export class JournalReader {
   #at: ReaderPosition;
@@ -80,7 +80,8 @@ export class JournalReader {
         return this.#piece(event, attempt);
       case 'tool.input':
         if (attempt !== this.#at.attempt) this.#begin(event.step, attempt);
-        this.#at = { ...this.#at, block: event.block, offset: event.offset + event.text.length };
+        // The arguments of several calls may arrive by turns.
+        if (event.block > this.#at.block) this.#at = { ...this.#at, block: event.block, offset: 0 };
         return [this.#event(event)];
       case 'step.reset':
         this.#at = { ...this.#at, step: Math.min(this.#at.step, event.step), attempt: 0, block: 0, offset: 0 };
@@ -122,15 +123,17 @@ export class JournalReader {
     this.#at = before;
     const events: JournalEvent[] = [];
     // Pieces that were redacted alone may differ from the whole: they cannot be continued.
-    if (isSame && end === undefined) {
-      for (const delta of this.#rest(snapshot)) events.push(this.#said(delta));
+    const isContinued = isSame && end === undefined;
+    if (isContinued) for (const delta of this.#rest(snapshot)) events.push(this.#said(delta));
+    const isComplete = isSame && end?.block === block && end.offset === offset;
+    if (isContinued || isComplete) {
       this.#at = after;
+      // Pieces carry only texts.
+      if (snapshot.content.some(({ type }) => type !== 'text' && type !== 'reasoning')) {
+        return [...events, this.#event(snapshot)];
+      }
       const last = events.pop();
       return last ? [...events, this.#event(last)] : [];
-    }
-    if (isSame && end?.block === block && end.offset === offset) {
-      this.#at = after;
-      return [];
     }
     const { runId, seq, at } = snapshot;
     this.#at = { ...after, place: before.place };

@@ -1,9 +1,9 @@
 import { mkdtempSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { createExecutor, defineAgent, defineTool, type JournalEvent, memoryStore } from 'pawl';
+import { createExecutor, defineAgent, defineTool, type JournalEvent, memoryStore, type Tool } from 'pawl';
 import { sqliteStore } from 'pawl/stores/sqlite';
-import { callTool, reply, scriptedModel } from 'pawl/testing';
+import { callTool, callTools, fail, reply, type ScriptedEntry, scriptedModel } from 'pawl/testing';
 import { describe, expect, test } from 'vitest';
 
 const stores = {
@@ -11,53 +11,169 @@ const stores = {
   SQLite: () => sqliteStore({ path: join(mkdtempSync(join(tmpdir(), 'pawl-journal-')), 'runs.db') }),
 };
 
-const agentOf = (effect: 'read' | 'once', execute: () => Promise<string> | string) =>
-  defineAgent({
-    id: 'desk',
-    instructions: 'Work.',
-    tools: [defineTool({ name: 'look', description: 'Looks.', input: { type: 'object' }, effect, execute })],
+type Store = ReturnType<(typeof stores)[keyof typeof stores]>;
+
+/** A process: an executor with a journal. */
+const hostOn = (checkpoints: Store, script: readonly ScriptedEntry[] = [], tools: readonly Tool[] = []) =>
+  createExecutor({
+    models: { fast: scriptedModel(script) },
+    agents: [defineAgent({ id: 'desk', instructions: 'Work.', tools: [...tools] })],
+    checkpoints,
+    journal: { flushMs: 1 },
   });
+const deskWith = (...tools: readonly Tool[]) => defineAgent({ id: 'desk', instructions: 'Work.', tools: [...tools] });
+const toolOf = (effect: 'read' | 'once', execute: () => Promise<string> | string, more = {}) =>
+  defineTool({ name: 'look', description: 'Looks.', input: { type: 'object' }, effect, execute, ...more });
+
+async function read(
+  events: AsyncIterable<JournalEvent>,
+  until: (event: JournalEvent) => boolean = () => false,
+): Promise<JournalEvent[]> {
+  const read: JournalEvent[] = [];
+  for await (const event of events) {
+    read.push(event);
+    if (until(event)) break;
+  }
+  return read;
+}
+
+const line = (event: JournalEvent): string => {
+  if (event.type === 'model.delta') return `delta ${event.text}`;
+  if (event.type === 'step.snapshot')
+    return `snapshot ${event.content.map((part) => ('text' in part ? part.text : part.type)).join('+')}`;
+  if (event.type === 'tool.done')
+    return `tool.done ${JSON.stringify(event.output.type === 'text' ? event.output.value : event.output)}`;
+  if (event.type === 'tool.started') return `tool.started ${JSON.stringify(event.input)}`;
+  if (event.type === 'run.ended') return `run.ended ${event.status} ${event.output}`;
+  return event.type;
+};
 
 describe.each(Object.keys(stores) as (keyof typeof stores)[])('the journal of a run in %s', (name) => {
-  test.each(['read', 'once'] as const)(
-    'tells a reader of another executor what a run with a %s tool did (web 1, 4)',
-    async (effect) => {
-      const checkpoints = stores[name]();
-      const gate = Promise.withResolvers<string>();
-      const agent = agentOf(effect, () => gate.promise);
-      const host = createExecutor({
-        models: { fast: scriptedModel([callTool('look', { at: 'a' }), reply('It is well.')]) },
-        checkpoints,
-        journal: { flushMs: 1 },
-      });
-      const other = createExecutor({ models: { fast: scriptedModel([]) }, checkpoints, journal: true });
-      const run = await host.start(agent, { runId: 'r', prompt: 'Look.' });
-      const early: JournalEvent[] = [];
-      const reading = (async () => {
-        for await (const event of other.events('r')) {
-          early.push(event);
-          if (event.type === 'tool.started') gate.resolve('well');
-        }
-      })();
-      await run.result;
-      await reading;
-      const late = early.at(-1);
-      expect(late).toMatchObject({ type: 'run.ended', status: 'ok', output: 'It is well.' });
-      await host.shutdown();
-      await other.shutdown();
-    },
-  );
+  test('tells a reader of another process what a run does while it does it (web 1, 2, 4)', async () => {
+    const checkpoints = stores[name]();
+    const gate = Promise.withResolvers<string>();
+    const tool = toolOf('once', () => gate.promise);
+    const host = hostOn(checkpoints, [callTool('look', { at: 'a' }), reply('It is well.')], [tool]);
+    const other = hostOn(checkpoints);
+    const run = await host.start(deskWith(tool), { runId: 'r', prompt: 'Look.' });
+    const events = await read(other.events('r'), (event) => {
+      if (event.type === 'tool.started') gate.resolve('seen');
+      return false;
+    });
+    await run.result;
+    const lines = events.map(line).filter((text) => text !== 'step.started');
+    expect(lines.slice(0, 3)).toEqual(['run.started', 'snapshot tool-call', 'tool.started {"at":"a"}']);
+    expect(lines).toContain('tool.done "seen"');
+    expect(lines.at(-1)).toBe('run.ended ok It is well.');
+  });
+
+  test('gives a late reader each recorded step whole, with the content of the record (web 1, 4)', async () => {
+    const checkpoints = stores[name]();
+    const tool = toolOf('read', () => 'seen');
+    const host = hostOn(checkpoints);
+    const ask = defineTool({
+      name: 'ask',
+      description: 'Asks.',
+      input: { type: 'object' },
+      effect: 'once',
+      needsApproval: true,
+      execute: () => 'yes',
+    });
+    const agent = defineAgent({ id: 'desk', instructions: 'Work.', tools: [tool, ask] });
+    const model = scriptedModel([
+      callTools([
+        { name: 'look', input: { at: 'a' } },
+        { name: 'look', input: { at: 'b' } },
+      ]),
+      callTool('ask', { money: 7 }),
+      reply('Paid.'),
+    ]);
+    const desk = createExecutor({ models: { fast: model }, agents: [agent], checkpoints, journal: { flushMs: 1 } });
+    const run = await desk.start(agent, { runId: 'r', prompt: 'Look.' });
+    const opened = await read(host.events('r'), ({ type }) => type === 'run.waiting');
+    expect(opened.filter(({ type }) => type === 'wait.opened')).toMatchObject([
+      { input: { money: 7 }, wait: { tool: 'ask' } },
+    ]);
+    expect((await run.result).status).toBe('waiting');
+    const late = (await read(host.events('r'), ({ type }) => type === 'run.waiting')).map(line);
+    expect(late).toEqual([
+      'run.started',
+      'snapshot tool-call+tool-call',
+      'tool.done "seen"',
+      'tool.done "seen"',
+      'step.done',
+      'snapshot tool-call',
+      'wait.opened',
+      'run.waiting',
+    ]);
+    const [wait] = await host.waiting();
+    await host.control('r').approve(wait?.id ?? '', { by: { id: 'ada' } });
+    await desk.recover();
+    const rest = await read(host.events('r', { after: opened.at(-1)?.cursor }));
+    expect(rest.map(line)).toContain('wait.answered');
+    expect(rest.map(line).at(-1)).toBe('run.ended ok Paid.');
+    await desk.shutdown();
+  });
+
+  test('does not have a step of a model call that failed: its second attempt follows a reset (web 5)', async () => {
+    const checkpoints = stores[name]();
+    const gate = Promise.withResolvers<string>();
+    const tool = toolOf('once', () => gate.promise);
+    const busy = Object.assign(new Error('busy'), { statusCode: 503, isRetryable: true });
+    const host = hostOn(checkpoints, [fail(busy), callTool('look'), reply('Well.')], [tool]);
+    const run = await host.start(deskWith(tool), { runId: 'r', prompt: 'Look.' });
+    const events = await read(hostOn(checkpoints).events('r'), ({ type }) => type === 'tool.started');
+    expect(events.filter(({ type }) => type === 'step.snapshot')).toHaveLength(1);
+    gate.resolve('x');
+    await run.result;
+  });
+
+  test('of a run that was cancelled in its store ends with the end of the run (web 1)', async () => {
+    const checkpoints = stores[name]();
+    const ask = toolOf('once', () => 'yes', { needsApproval: true });
+    const host = hostOn(checkpoints, [callTool('look')], [ask]);
+    expect((await host.run(deskWith(ask), { runId: 'r', prompt: 'Look.' })).status).toBe('waiting');
+    const other = hostOn(checkpoints);
+    const reading = read(other.events('r'));
+    await other.control('r').cancel('enough');
+    expect((await reading).map(line).at(-1)).toBe('run.ended cancelled ');
+  });
+
+  test('cannot be read without the option, for an unknown run, or with a wrong cursor (web 6, 8)', async () => {
+    const checkpoints = stores[name]();
+    const plain = createExecutor({ models: { fast: scriptedModel([]) }, checkpoints });
+    await expect(read(plain.events('r'))).rejects.toMatchObject({ code: 'UNSUPPORTED' });
+    const host = hostOn(checkpoints);
+    await expect(read(host.events('r'))).rejects.toMatchObject({ code: 'JOURNAL_GONE' });
+    expect(() => host.events('r', { after: 'x' })).toThrow(TypeError);
+    expect(() => host.events('')).toThrow(expect.objectContaining({ code: 'INVALID_RUN_ID' }));
+  });
+
+  test('breaks off for its readers when their host shuts down, and ends for one that leaves (web 24)', async () => {
+    const checkpoints = stores[name]();
+    const ask = toolOf('once', () => 'yes', { needsApproval: true });
+    const host = hostOn(checkpoints, [callTool('look')], [ask]);
+    await host.run(deskWith(ask), { runId: 'r', prompt: 'Look.' });
+    const other = hostOn(checkpoints);
+    const leaving = new AbortController();
+    const left = read(other.events('r', { signal: leaving.signal }), ({ type }) => {
+      if (type === 'run.waiting') setTimeout(() => leaving.abort(), 1);
+      return false;
+    });
+    expect((await left).at(-1)?.type).toBe('run.waiting');
+    const iterator = other.events('r', { after: (await left).at(-1)?.cursor });
+    const next = iterator.next();
+    await iterator.return?.();
+    expect(await next).toMatchObject({ done: true });
+    const staying = read(other.events('r'));
+    await new Promise((resolve) => setTimeout(resolve, 20));
+    await other.shutdown();
+    await expect(staying).rejects.toMatchObject({ code: 'ERR_SHUTDOWN' });
+  });
 
   test('has the last event of a run whose record stays: a turn of a thread (web 1, 9)', async () => {
-    const agent = agentOf('read', () => 'well');
-    await using host = createExecutor({
-      models: { fast: scriptedModel([reply('It is well.')]) },
-      checkpoints: stores[name](),
-      journal: { flushMs: 1 },
-    });
-    const { runId } = await host.thread('t', { agent, callerId: 'ada' }).send({ id: 'm', text: 'Look.' });
-    const events: JournalEvent[] = [];
-    for await (const event of host.events(runId)) events.push(event);
-    expect(events.at(-1)).toMatchObject({ type: 'run.ended', status: 'ok', output: 'It is well.' });
+    await using host = hostOn(stores[name](), [reply('It is well.')]);
+    const { runId } = await host.thread('t', { agent: deskWith(), callerId: 'ada' }).send({ id: 'm', text: 'Look.' });
+    expect((await read(host.events(runId))).map(line).at(-1)).toBe('run.ended ok It is well.');
   });
 });

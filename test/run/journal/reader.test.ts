@@ -44,6 +44,31 @@ describe('a reader of a journal', () => {
     expect(shown(readAll(new JournalReader(journalStart), entries))).toEqual(['step.started', '0.0 Hello', '1.0 you']);
   });
 
+  test('gets the whole message of a step that has more than text, also after its pieces (web 4)', () => {
+    const call = { type: 'tool-call', toolCallId: 'c', toolName: 'look', input: { at: 1 } } as const;
+    const content = [{ type: 'text', text: 'Hello' } as const, call];
+    const recorded = {
+      ...snapshot(9, []),
+      event: numbered({ type: 'step.snapshot', step: 1, content }, 9),
+    };
+    const reader = new JournalReader(journalStart);
+    const events = readAll(reader, [started(1), said(2, 'Hel'), recorded]);
+    expect(shown(events)).toEqual(['step.started', '0.0 Hel', '0.3 lo', ['Hello', '?']]);
+    const cut = new JournalReader(positionIn(events[2]?.cursor));
+    expect(shown(cut.read(recorded))).toEqual([['Hello', '?']]);
+  });
+
+  test('keeps its place in the text while the arguments of two calls arrive by turns (web 6)', () => {
+    const input = (place: number, block: number, offset: number) =>
+      passing(place, { type: 'tool.input', step: 1, block, offset, callId: `c${block}`, name: 'look', text: 'ab' });
+    const entries = [started(1), said(2, 'One'), input(3, 1, 0), input(4, 3, 0), input(5, 1, 2), input(6, 3, 2)];
+    const reader = new JournalReader(journalStart);
+    const before = readAll(reader, entries);
+    const next = new JournalReader(positionIn(before.at(-1)?.cursor));
+    const texts = ['One', '', 'Two', '', 'Three'];
+    expect(shown(next.read(snapshot(9, texts)))).toEqual(['4.0 Three']);
+  });
+
   test('that was cut in a text gets the rest of it from the record (web 6)', () => {
     const first = readAll(new JournalReader(journalStart), [started(1), said(2, 'Hel')]);
     const next = new JournalReader(positionIn(first.at(-1)?.cursor));

@@ -8,10 +8,10 @@ import {
 } from '../../store/port.ts';
 import type { Clock } from '../../values/clock.ts';
 
-/** How often the journal of a run is read while text comes, and otherwise, ms. */
+/** How often the journal of a run is read while events come, and otherwise, ms. */
 const FLOWING_MS = 100;
 const RESTING_MS = 1_000;
-/** Text that came within this time still flows, ms. */
+/** Events that came within this time still flow, ms. */
 const FLOWS_FOR_MS = 3_000;
 /** Most entries of one read. */
 const PAGE = 500;
@@ -115,7 +115,7 @@ export class Feed {
   /** Entries after this place are in the tail. */
   #start: number;
   #end: number;
-  #textAt = Number.NEGATIVE_INFINITY;
+  #newsAt = Number.NEGATIVE_INFINITY;
   #lookedAt = Number.NEGATIVE_INFINITY;
   #looking: Promise<void> | undefined;
   #isAsked = false;
@@ -159,7 +159,7 @@ export class Feed {
   get dueAt(): number {
     // Without a waiting reader there is nothing to read for: streams that are not read cost nothing.
     if (this.#looking || this.#waiting.length === 0) return Number.POSITIVE_INFINITY;
-    const flows = this.#lookedAt - this.#textAt < FLOWS_FOR_MS;
+    const flows = this.#lookedAt - this.#newsAt < FLOWS_FOR_MS;
     return this.#lookedAt + (flows ? FLOWING_MS : RESTING_MS);
   }
 
@@ -228,9 +228,9 @@ export class Feed {
       const chars = JSON.stringify(entry.event).length;
       this.#tail.push({ entry, chars });
       this.#chars += chars;
-      if (entry.keep === 'passing') this.#textAt = now;
     }
     this.#end = next;
+    this.#newsAt = now;
     this.#idleLooks = 0;
     this.#isAsked = true;
     let lost = 0;

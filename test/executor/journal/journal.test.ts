@@ -53,11 +53,14 @@ describe.each(Object.keys(stores) as (keyof typeof stores)[])('the journal of a 
     const checkpoints = stores[name]();
     const gate = Promise.withResolvers<string>();
     const tool = toolOf('once', () => gate.promise);
-    const host = hostOn(checkpoints, [callTool('look', { at: 'a' }), reply('It is well.')], [tool]);
+    const last = Promise.withResolvers<void>();
+    const answer = () => last.promise.then(() => reply('It is well.'));
+    const host = hostOn(checkpoints, [callTool('look', { at: 'a' }), answer], [tool]);
     const other = hostOn(checkpoints);
     const run = await host.start(deskWith(tool), { runId: 'r', prompt: 'Look.' });
     const events = await read(other.events('r'), (event) => {
       if (event.type === 'tool.started') gate.resolve('seen');
+      if (event.type === 'step.done') last.resolve();
       return false;
     });
     await run.result;
@@ -80,13 +83,14 @@ describe.each(Object.keys(stores) as (keyof typeof stores)[])('the journal of a 
       execute: () => 'yes',
     });
     const agent = defineAgent({ id: 'desk', instructions: 'Work.', tools: [tool, ask] });
+    const last = Promise.withResolvers<void>();
     const model = scriptedModel([
       callTools([
         { name: 'look', input: { at: 'a' } },
         { name: 'look', input: { at: 'b' } },
       ]),
       callTool('ask', { money: 7 }),
-      reply('Paid.'),
+      () => last.promise.then(() => reply('Paid.')),
     ]);
     const desk = createExecutor({ models: { fast: model }, agents: [agent], checkpoints, journal: { flushMs: 1 } });
     const run = await desk.start(agent, { runId: 'r', prompt: 'Look.' });
@@ -109,7 +113,10 @@ describe.each(Object.keys(stores) as (keyof typeof stores)[])('the journal of a 
     const [wait] = await host.waiting();
     await host.control('r').approve(wait?.id ?? '', { by: { id: 'ada' } });
     await desk.recover();
-    const rest = await read(host.events('r', { after: opened.at(-1)?.cursor }));
+    const rest = await read(host.events('r', { after: opened.at(-1)?.cursor }), ({ type }) => {
+      if (type === 'tool.done') last.resolve();
+      return false;
+    });
     expect(rest.map(line)).toContain('wait.answered');
     expect(rest.map(line).at(-1)).toBe('run.ended ok Paid.');
     await desk.shutdown();

@@ -127,6 +127,13 @@ export const sections: readonly Section[] = [
     title: 'Sizes',
     limits: [
       { what: 'bytes of a run id', code: 'MAX_RUN_ID_BYTES' },
+      { what: 'bytes of the id of a thread, of its caller, and of a message', code: 'MAX_RUN_ID_BYTES' },
+      { what: 'parts of a message of a thread', code: 'MAX_MESSAGE_PARTS' },
+      {
+        what: 'characters of a message of a thread as JSON, with its files as base64',
+        code: 'MAX_MESSAGE_CHARS',
+        unit: 'size',
+      },
       { what: 'labels of a run', code: 'MAX_LABELS' },
       { what: 'bytes of the labels of a run, together', code: 'MAX_LABEL_BYTES' },
       {

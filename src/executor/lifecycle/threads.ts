@@ -107,7 +107,7 @@ const optionKeys: KnownKeys<ThreadOptions> = {
 };
 
 /** How often a delete cancels the run that is live then: others may send messages meanwhile. */
-const MAX_CANCELS = 100;
+const CANCELS_OF_DELETE = 100;
 
 /**
  * Makes the handle of a thread. It reads and writes nothing before its first call.
@@ -175,7 +175,7 @@ async function cancelLive({ services, store, key }: ThreadSetting, reason?: stri
 /** Other messages may come meanwhile, and a run that is live in another process ends at its next look. */
 async function remove({ services, store, key }: ThreadSetting): Promise<void> {
   const { clock, defaults } = services.config;
-  for (let tries = 0; tries < MAX_CANCELS; tries++) {
+  for (let tries = 0; tries < CANCELS_OF_DELETE; tries++) {
     const live = await store.deleteThread(key);
     if (live === undefined) return;
     const cancelled = await cancelTurn(services, live, 'its thread is deleted');

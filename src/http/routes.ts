@@ -1,8 +1,9 @@
 import { descriptionRoute } from './openapi.ts';
 import type { Route } from './route.ts';
 import { runRoutes } from './runs/run-routes.ts';
+import { threadRoutes } from './threads/thread-routes.ts';
 
-const described: readonly Route[] = [...runRoutes];
+const described: readonly Route[] = [...runRoutes, ...threadRoutes];
 
 /**
  * The one table of routes: the dispatch, the actions for `authorize`, the checks of bodies and queries, the OpenAPI description

@@ -5,7 +5,7 @@ import { hostOf, settle, until } from '../fixtures/host.ts';
 import { everyRoute, type SampleRequest } from './every-route.ts';
 import { base, byToken, read, requestTo, webHost } from './web-host.ts';
 
-const unknown = everyRoute({ runId: 'unknown' });
+const unknown = everyRoute({ runId: 'unknown', threadId: 'unknown' });
 const posts = unknown.filter(({ route }) => route.method === 'POST');
 const named = (sample: SampleRequest) => [sample.name, sample] as const;
 
@@ -100,9 +100,10 @@ describe.for(unknown.map(named))('%s', ([, { route, path, body }]) => {
     });
     await host.ask(path, { method, body });
     expect(asked).toHaveLength(1);
-    const [details] = asked as [{ action: string; runId?: string; agentId?: string }];
+    const [details] = asked as [{ action: string; runId?: string; threadId?: string; agentId?: string }];
     expect('actions' in route ? route.actions : [route.action]).toContain(details.action);
     if (route.path.includes(':runId')) expect(details.runId).toBe('unknown');
+    if (route.path.includes(':threadId')) expect(details.threadId).toBe('unknown');
     if (route.path === '/runs' && method === 'POST') expect(details.agentId).toBe('worker');
   });
 
@@ -116,6 +117,28 @@ describe.for(unknown.map(named))('%s', ([, { route, path, body }]) => {
     const { status, body: problem } = await webHost().ask(`${path}?callerId=bob`, { method, body });
     expect([status, problem.code]).toEqual([400, 'BAD_REQUEST']);
   });
+
+  if (route.path.includes(':threadId')) {
+    test("of another caller's thread sees nothing of it: the answer is that of an unknown one (web 19, 39)", async () => {
+      const host = webHost({ script: Array.from({ length: 4 }, () => hang()) });
+      const foreign = host.executor.thread('unknown', { agent: host.agent, callerId: 'bob' });
+      await foreign.send({ id: 'm1', text: 'Mine.' });
+      const before = await foreign.turns();
+      const seen = await seenBy(await host.open(path, { method, body }));
+      const other = path.replace('unknown', 'nothing');
+      const wanted = await seenBy(await host.open(other, { method, body }));
+      // A message begins a thread of the caller's own.
+      const named = 'state' in (seen.body as object) ? { runId: seen.body.runId } : {};
+      expect(seen).toEqual({ ...wanted, body: { ...wanted.body, ...named } });
+      expect(seen.status).toBe(method === 'POST' && path.endsWith('/messages') ? 202 : 404);
+      if (route.query?.caller) {
+        const asked = await seenBy(await host.open(`${path}?caller=bob`, { method, body }));
+        expect(asked.status).toBe(404);
+      }
+      expect(await foreign.turns()).toEqual(before);
+      expect(await host.executor.find(before[0]?.runId ?? '')).toMatchObject({ status: 'live' });
+    });
+  }
 
   if (route.path.includes(':runId')) {
     test("of another caller's run is 404, the same as of an unknown one; `all` lifts this (web 19, 39)", async () => {

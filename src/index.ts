@@ -67,6 +67,7 @@ export type { ApproveOptions, RunControl } from './executor/lifecycle/control.ts
 export { type DiagnoseOptions, diagnose, type RunDiagnosis } from './executor/lifecycle/diagnose.ts';
 export { createExecutor, type Executor } from './executor/lifecycle/executor.ts';
 export type { EndedRunLine, FindRunOptions, FoundRun } from './executor/lifecycle/find-run.ts';
+export type { HistoryFilter, MessagesOptions } from './executor/lifecycle/history/history.ts';
 export type {
   ListCursor,
   ListedRun,

@@ -1,6 +1,8 @@
+import type { IdentityFields } from '../run/fields.ts';
 import { storedFingerprintOf } from '../run/identity.ts';
 import type { OpenCall } from '../run/open-step.ts';
 import type { ParentCall } from '../run/request.ts';
+import type { OutcomeOwner } from '../run/result.ts';
 import type { RunCheckpoint, RunHead } from './checkpoint.ts';
 import { rewritten } from './upcast.ts';
 
@@ -23,6 +25,16 @@ export function parentOf({ meta, parent, fingerprint }: RunHead): ParentCall | u
   if (!isSpelled && !runId.startsWith('~')) return undefined;
   const callId = isSpelled ? runId.slice(parentRunId.length + 1) : '';
   return { runId: parentRunId, callId, rootRunId: parentRunId };
+}
+
+/** Most characters of a prompt in a kept outcome. */
+const MAX_PROMPT = 200;
+
+/** Returns whose run it is, for its kept outcome. */
+export function outcomeOwnerOf({ meta, labels, parent }: IdentityFields): OutcomeOwner {
+  const short = { ...meta, prompt: meta.prompt.slice(0, MAX_PROMPT).toWellFormed() };
+  const hasLabels = labels && Object.keys(labels).length > 0;
+  return { meta: short, ...(hasLabels ? { labels } : {}), ...(parent ? { parent } : {}) };
 }
 
 /**

@@ -1,3 +1,4 @@
+import type { RunCheckpointMeta } from '../run/request.ts';
 import { isEndStatus, isOutcomeOwner, type OutcomeOwner, type RunOutcome } from '../run/result.ts';
 import { type ErrorData, isErrorData, toErrorData } from '../values/error-data.ts';
 import { CheckpointCorruptError } from '../values/errors.ts';
@@ -38,12 +39,24 @@ type KeptPlace = Pick<KeptRun, 'runId' | 'endedAt'>;
 
 const MAX_ERROR_CHARS = 1_000;
 
-/** Returns the entry of a run that ends, from its outcome. */
-export function keptLineOf({ status, error, usage, spend, iterations, run }: RunOutcome): KeptLine {
+/** Returns the entry of a run that ends, from its outcome. One that does not say whose it is belongs to no agent and caller. */
+export function keptLineOf({ runId, status, error, usage, spend, iterations, run }: RunOutcome): KeptLine {
   const short = error && shortened(error);
-  const owner: OutcomeOwner = run ?? { agentId: '', agentName: '', callerId: '' };
+  const owner: OutcomeOwner = run ?? { meta: { ...noMeta, runId } };
   return { ...owner, status, ...(short ? { error: short } : {}), usage, ...(spend ? { spend } : {}), iterations };
 }
+
+const noMeta: RunCheckpointMeta = {
+  runId: '',
+  agentId: '',
+  agentName: '',
+  callerId: '',
+  channelId: '',
+  guildId: '',
+  prompt: '',
+  modelTier: '',
+  parentRunId: '',
+};
 
 function shortened({ name, code, message }: ErrorData): ErrorData {
   return { name, code, message: message.slice(0, MAX_ERROR_CHARS).toWellFormed() };

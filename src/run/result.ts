@@ -7,7 +7,7 @@ import type { FieldRedactor } from '../values/redact.ts';
 import { isUsage, type Spend, type Usage } from '../values/usage.ts';
 import type { RunStatus } from './finalize.ts';
 import { isPhaseOutput, type PhaseOutput, redactPhase } from './phase.ts';
-import { isLabels, isParentCall, type Labels, type ParentCall } from './request.ts';
+import { isLabels, isMeta, isParentCall, type Labels, type ParentCall, type RunCheckpointMeta } from './request.ts';
 import type { Wait } from './waits/wait.ts';
 
 /** The fields of every result, with any status. */
@@ -81,11 +81,8 @@ export function withoutMessages({ messages: _, ...output }: RunResult): RunOutpu
 
 /** Whose run a kept outcome belongs to, as its record says it. */
 export interface OutcomeOwner {
-  readonly agentId: string;
-  readonly agentName: string;
-  readonly callerId: string;
-  /** The beginning of its prompt: up to 200 characters. */
-  readonly prompt?: string;
+  /** Of a longer prompt the first 200 characters. */
+  readonly meta: RunCheckpointMeta;
   readonly labels?: Labels;
   /** The call that began the run; absent = a host did. */
   readonly parent?: ParentCall;
@@ -160,10 +157,9 @@ export function isOutcome(value: unknown): boolean {
 
 /** Returns whether a stored value says whose run it is. */
 export function isOutcomeOwner(value: unknown): boolean {
-  if (!isObject(value) || !hasTexts(value, ['agentId', 'agentName', 'callerId'])) return false;
-  const { prompt, labels, parent } = value;
-  const hasPrompt = prompt === undefined || typeof prompt === 'string';
-  return hasPrompt && (labels === undefined || isLabels(labels)) && (parent === undefined || isParentCall(parent));
+  if (!isObject(value) || !isMeta(value.meta)) return false;
+  const { labels, parent } = value;
+  return (labels === undefined || isLabels(labels)) && (parent === undefined || isParentCall(parent));
 }
 
 /** Returns whether a value is the status of a run that ended. */

@@ -4,7 +4,7 @@ import { type Clock, systemClock } from '../values/clock.ts';
 import { hasTrait } from '../values/error-data.ts';
 import { checkKeys, type KnownKeys } from '../values/known-options.ts';
 import { storeFailure } from './checked-store.ts';
-import { type CheckpointStore, type Claim, checkStore } from './port.ts';
+import { type CheckpointStore, type Claim, checkStore, type Ended, type EndOptions } from './port.ts';
 import { type LandedState, RecordWriter } from './record-writer.ts';
 
 /** Records one run. A host's own needs only `save`, `complete` and `fail`. */
@@ -125,6 +125,14 @@ export function abandon(checkpointer: Checkpointer | null): void {
   if (checkpointer instanceof StoreCheckpointer) checkpointer.abandon();
 }
 
+/**
+ * Returns how a checkpointer ends its run so that the record is kept: once, after its last save. Undefined if its store keeps no
+ * records of ended runs, or it is a host's.
+ */
+export function keeperOf(checkpointer: Checkpointer): ((end: EndOptions) => Promise<Ended>) | undefined {
+  return checkpointer instanceof StoreCheckpointer ? checkpointer.keeper : undefined;
+}
+
 /** Returns whether a write's error means that another owner has the run. */
 export function isTakenOver(error: unknown): boolean {
   return hasTrait(error, 'ownership');
@@ -187,8 +195,21 @@ class StoreCheckpointer implements Checkpointer {
   }
 
   complete(): Promise<void> {
-    this.#sealed ??= this.#seal();
+    this.#sealed ??= this.#seal(() => this.#writer.delete());
     return this.#sealed;
+  }
+
+  get keeper(): ((end: EndOptions) => Promise<Ended>) | undefined {
+    const { end } = this.#writer;
+    if (!end) return undefined;
+    return async (options) => {
+      let ended: Ended = {};
+      this.#sealed ??= this.#seal(async () => {
+        ended = await end(options);
+      });
+      await this.#sealed;
+      return ended;
+    };
   }
 
   fail(_error: unknown): Promise<void> {
@@ -279,9 +300,9 @@ class StoreCheckpointer implements Checkpointer {
     return this.#lastSuccess + this.#throttleMs - this.#clock.monotonic();
   }
 
-  async #seal(): Promise<void> {
+  async #seal(last: () => Promise<void>): Promise<void> {
     this.#dropDeferred();
     await this.#inFlight?.catch(() => {});
-    await this.#writer.delete();
+    await last();
   }
 }

@@ -28,7 +28,7 @@ export function encodeEnd(
   { outcome, keepUntil, outcomeUntil = keepUntil }: EndOptions,
   encryption: Encryption,
 ): RunToEnd {
-  const { agentId = '', callerId = '' } = outcome.run ?? {};
+  const { agentId = '', callerId = '' } = outcome.run?.meta ?? {};
   const kept = () => ({
     text: encryption.seal(encodeOutcome(outcome), runId, 'outcome'),
     untilMs: finite(outcomeUntil),

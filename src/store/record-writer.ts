@@ -17,7 +17,15 @@ import { hasCode } from '../values/error-data.ts';
 import { RecordTooLargeError } from '../values/errors.ts';
 import { encodeMessage } from '../values/message.ts';
 import { checkedStore } from './checked-store.ts';
-import { type CheckpointStore, type Claim, isAppending, type WriteOptions } from './port.ts';
+import {
+  type CheckpointStore,
+  type Claim,
+  type Ended,
+  type EndOptions,
+  isAppending,
+  isKeepingRecords,
+  type WriteOptions,
+} from './port.ts';
 
 /** The known stored state of a run. */
 export interface LandedState {
@@ -121,6 +129,14 @@ export class RecordWriter {
     return transcript.length >= (this.#landed?.messages ?? 0);
   }
 
+  /** Ends the run and keeps its record; undefined if the store keeps none. */
+  get end(): ((options: EndOptions) => Promise<Ended>) | undefined {
+    const store = this.#store;
+    const { claim } = this.#options;
+    if (!claim || !isKeepingRecords(store)) return undefined;
+    return (options) => this.#bounded('store.end', store.end(claim, options));
+  }
+
   async delete(): Promise<void> {
     await this.#bounded('store.delete', this.#store.delete(this.#meta.runId, this.#writeOptions()));
   }
@@ -191,7 +207,7 @@ export class RecordWriter {
     return { ...(claim ? { claim } : {}), ...(events ? { events } : {}) };
   }
 
-  #bounded(what: string, answer: Promise<void>): Promise<void> {
+  #bounded<T>(what: string, answer: Promise<T>): Promise<T> {
     return withDeadline(answer, { ms: this.#options.timeoutMs, clock: this.#options.clock, what });
   }
 }

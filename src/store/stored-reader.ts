@@ -130,7 +130,7 @@ export class StoredReader {
     const callers = callerId === undefined ? undefined : keysOf(callerId, 'caller', this.#encryption);
     const isWanted = (run: KeptRun) => {
       const isOf = (field: 'agentId' | 'callerId', id?: string) =>
-        id === undefined || (run.status !== 'quarantined' && run[field] === id);
+        id === undefined || (run.status !== 'quarantined' && run.meta[field] === id);
       return isOf('agentId', agentId) && isOf('callerId', callerId);
     };
     const runs: KeptRun[] = [];

@@ -1,5 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { expect, test } from 'vitest';
 import { encrypt } from '../../src/codec/encrypt.ts';
 import { sqliteStore } from '../../src/store/sqlite/index.ts';
@@ -107,10 +108,20 @@ test('`pawl prune` removes what it was told to, never a run that is live or can 
   await store.claim('held', 'another host|1', 600_000);
   await store.keepOutcome('ended', outcome('ended'), Date.now() + DAY);
   await store.keepOutcome('long-ended', outcome('long-ended'), Date.now() - DAY);
+  for (const [runId, keepUntil] of [
+    ['kept', Date.now() + DAY],
+    ['long-kept', Date.now() + 100],
+  ] as const) {
+    const claim = await store.claim(runId, 'us', 600_000);
+    if (!claim) throw new Error('held');
+    await store.save(interruptedRun({ runId }), { claim });
+    await store.end(claim, { outcome: outcome(runId), keepUntil, outcomeUntil: 0 });
+  }
+  await sleep(200);
   const args = ['prune', '--store', path, '--parked', '--quarantined', '--older-than', '30d'];
   const dry = await pawl([...args, '--dry-run'], { cwd });
   expect(dry.code).toBe(0);
-  expect(dry.stderr).toContain('would delete 2 records and 1 outcome past their time');
+  expect(dry.stderr).toContain('would delete 2 records and 1 outcome, and 1 record of ended runs, past their time');
   const unsure = await pawl(args, { cwd });
   expect(unsure).toMatchObject({ code: 2, stderr: expect.stringContaining('use --yes to confirm, or --dry-run') });
   expect(await listed(store)).toEqual(['held', 'newer', 'old', 'sealed', 'torn', 'waits', 'young']);
@@ -121,11 +132,13 @@ test('`pawl prune` removes what it was told to, never a run that is live or can 
     store: path,
     dryRun: false,
     outcomes: 1,
+    history: 1,
     deleted: ['old', 'torn'],
     kept: [],
   });
   expect(await listed(store)).toEqual(['held', 'newer', 'sealed', 'waits', 'young']);
   expect(await store.outcome('ended')).not.toBeNull();
+  expect((await store.listEnded({ limit: 9 })).map(({ runId }) => runId)).toEqual(['kept']);
   await store.close();
 });
 

@@ -117,6 +117,7 @@ export function secretiveHost(client: Observer<InspectionEvent>, play: readonly 
     agents: [agent],
     checkpoints: store,
     journal: true,
+    history: { keepMs: 60_000, ...beside('history') },
     ports: { checkpointer: Object.assign(factory, headers('the factory')), ...beside('the ports') },
     defaults: { modelTier: 'fast' },
     requireDurable: false,

@@ -25,8 +25,10 @@ export const pruneCommand: Command = async (context) => {
     if (reason === undefined) deleted.push(entry.runId);
     else kept.push({ runId: entry.runId, reason });
   }
-  const outcomes = (await store.forgetOutcomes?.({ dryRun: context.args.dryRun })) ?? 0;
-  report(context, store, { outcomes, deleted, kept });
+  const { dryRun } = context.args;
+  const outcomes = (await store.forgetOutcomes?.({ dryRun })) ?? 0;
+  const history = (await store.forgetEnded?.({ dryRun })) ?? 0;
+  report(context, store, { outcomes, history, deleted, kept });
   await store.close();
   return kept.length === 0 ? exitCodes.ok : exitCodes.failed;
 };
@@ -136,17 +138,20 @@ async function whatChanged(store: Removing, entry: InterruptedRun): Promise<stri
 
 interface Pruned {
   readonly outcomes: number;
+  /** Kept records of ended runs, past their time. */
+  readonly history: number;
   readonly deleted: readonly string[];
   readonly kept: readonly { readonly runId: string; readonly reason: string }[];
 }
 
-function report({ args, output }: CommandContext, store: RunStore, { outcomes, deleted, kept }: Pruned): void {
+function report({ args, output }: CommandContext, store: RunStore, { outcomes, history, deleted, kept }: Pruned): void {
   const { dryRun } = args;
   if (args.json) {
-    output.printJson({ store: store.path, dryRun, outcomes, deleted, kept }, 2);
+    output.printJson({ store: store.path, dryRun, outcomes, history, deleted, kept }, 2);
     return;
   }
   for (const { runId, reason } of kept) output.say(`kept ${oneLine(runId)}: ${reason}`);
-  const what = `${count(deleted.length, 'record')} and ${count(outcomes, 'outcome')} past their time`;
+  const ends = history > 0 ? `, and ${count(history, 'record')} of ended runs,` : '';
+  const what = `${count(deleted.length, 'record')} and ${count(outcomes, 'outcome')}${ends} past their time`;
   output.say(`${dryRun ? 'would delete' : 'deleted'} ${what} in ${store.path}`);
 }

@@ -221,7 +221,7 @@ Options:
   --dry-run        says what would be deleted, and deletes nothing
   --yes            does not ask; needed to delete records without a terminal
   --store <store>  the store; else $PAWL_STORE, else .pawl/runs.db
-  --json           { store, dryRun, outcomes: number, deleted: [runId], kept: [{ runId, reason }] }
+  --json           { store, dryRun, outcomes: number, history: number, deleted: [runId], kept: [{ runId, reason }] }
 
 Examples:
   pawl prune --parked --older-than 30d --dry-run

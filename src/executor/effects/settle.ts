@@ -6,7 +6,8 @@ import { keptOutcome, outcomeOf, type RunEnd, waitingOutput } from '../../run/ou
 import type { Progress } from '../../run/progress.ts';
 import { type RunOutcome, type RunOutput, withoutId } from '../../run/result.ts';
 import { withdrawWaits } from '../../run/waits/wait-rules.ts';
-import type { Claim } from '../../store/port.ts';
+import { type Checkpointer, keeperOf } from '../../store/checkpointer.ts';
+import type { Claim, Ended, EndOptions } from '../../store/port.ts';
 import { type Backoff, backoffMs } from '../../values/backoff.ts';
 import { withDeadline } from '../../values/deadline.ts';
 import { hasCode, hasTrait, toErrorData } from '../../values/error-data.ts';
@@ -127,6 +128,11 @@ async function end(run: ActiveRun, input: SettleInput, outcome: RunOutcome): Pro
   const { progress, error, cause } = input;
   run.waits.withdraw(progress);
   const kept = run.redaction?.records.outcome(outcome) ?? outcome;
+  const keeper = checkpointer ? keeperOf(checkpointer) : undefined;
+  const finish = async (finalizer: Checkpointer) => {
+    await finalizeCheckpoint(finalizer, error, cause);
+    forgetClaim(run);
+  };
   const stored = checkpointer && {
     claim,
     outcome: { ...kept, ...fingerprintIn(progress) },
@@ -140,15 +146,29 @@ async function end(run: ActiveRun, input: SettleInput, outcome: RunOutcome): Pro
     },
     waits: progress.waiting?.waits,
     turn: liveTurnEndOf(run, progress),
-    sealed: () => forgetClaim(run),
-    remove: async () => {
-      await finalizeCheckpoint(checkpointer, error, cause);
-      forgetClaim(run);
-    },
+    identity: () => run.redaction?.records.progress(progress) ?? progress,
+    end: keeper && ((options: EndOptions) => ended(checkpointer, { keeper, options, finish })),
+    remove: () => finish(checkpointer),
   };
   const announce = () => announced(run, progress, outcome);
   const next = await endRun(run.services.config, { runId: run.runId, announce, stored: stored ?? undefined });
   if (next) void run.outlive(run.services.startTurn(next));
+}
+
+interface Ending {
+  readonly keeper: (options: EndOptions) => Promise<Ended>;
+  readonly options: EndOptions;
+  readonly finish: (finalizer: Checkpointer) => Promise<void>;
+}
+
+/** Both ways to finalise a record end it so that it is kept. */
+async function ended(checkpointer: Checkpointer, { keeper, options, finish }: Ending): Promise<Ended> {
+  let answer: Ended = {};
+  const end = async () => {
+    answer = await keeper(options);
+  };
+  await finish({ save: (state, how) => checkpointer.save(state, how), complete: end, fail: end });
+  return answer;
 }
 
 /** A live child of a running call follows the signal of its parent; one that leaves just now may miss it. */

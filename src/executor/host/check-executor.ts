@@ -4,7 +4,7 @@ import { readProperty } from '../../values/error-data.ts';
 import { checkKeys, checkMethods, checkWord, type KnownKeys, kindOf } from '../../values/known-options.ts';
 import { checkMiddleware } from './middleware.ts';
 import { checkObservers } from './observers.ts';
-import type { Defaults, ExecutorOptions, Ports } from './options.ts';
+import type { Defaults, ExecutorOptions, HistoryOptions, Ports } from './options.ts';
 
 const optionKeys: KnownKeys<ExecutorOptions> = {
   models: true,
@@ -26,6 +26,7 @@ const optionKeys: KnownKeys<ExecutorOptions> = {
   contextTokens: true,
   onOutcome: true,
   keepOutcomesMs: true,
+  history: true,
   keepSignalsMs: true,
   journal: true,
   clock: true,
@@ -43,6 +44,8 @@ const portKeys: KnownKeys<Ports> = { checkpointer: true, budget: true, audit: tr
 // biome-ignore lint/suspicious/noThenProperty: the name of a policy's field
 const saveErrorKeys: KnownKeys<NonNullable<ExecutorOptions['onSaveError']>> = { maxUnsavedSteps: true, then: true };
 
+const historyKeys: KnownKeys<HistoryOptions> = { keepMs: true };
+
 /** Defaults whose 0 switches something off. */
 const mayBeZero: ReadonlySet<string> = new Set<keyof Defaults>(['modelOutageMs']);
 
@@ -58,6 +61,7 @@ export function checkExecutor(options: ExecutorOptions, defaults: Defaults): voi
     ...names('defaults', defaults),
     ...names('ports', portKeys),
     ...names('onSaveError', saveErrorKeys),
+    ...names('history', historyKeys),
   ];
   checkKeys(options, optionKeys, { of, elsewhere });
   checkModels(options.models);
@@ -128,12 +132,21 @@ function checkPolicies(options: ExecutorOptions): void {
     throw new TypeError(`${of}: requireDurable must be true or false, not ${kindOf(requireDurable)}`);
   if (keepSignalsMs !== undefined && !(Number.isFinite(keepSignalsMs) && keepSignalsMs > 0))
     throw new TypeError(`${of}: keepSignalsMs must be a number above 0, not ${kindOf(keepSignalsMs)}`);
+  checkHistory(options.history);
   if (onSaveError === undefined) return;
   checkKeys(onSaveError, saveErrorKeys, { of, at: 'onSaveError' });
   checkWord(`${of}: onSaveError.then`, onSaveError.then, ['wait', 'fail']);
   const { maxUnsavedSteps: steps } = onSaveError;
   if (steps !== undefined && !(typeof steps === 'number' && steps >= 0))
     throw new TypeError(`${of}: onSaveError.maxUnsavedSteps must be a number of 0 or more, not ${kindOf(steps)}`);
+}
+
+function checkHistory(history: HistoryOptions | undefined): void {
+  if (history === undefined) return;
+  checkKeys(history, historyKeys, { of, at: 'history' });
+  const { keepMs } = history;
+  if (keepMs !== undefined && !(typeof keepMs === 'number' && keepMs >= 0))
+    throw new TypeError(`${of}: history.keepMs must be a number of 0 or more, not ${kindOf(keepMs)}`);
 }
 
 function checkCallbacks(options: ExecutorOptions): void {

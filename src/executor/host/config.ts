@@ -4,7 +4,7 @@ import { replyLimits } from '../../model/reply-limits.ts';
 import { checkHostRunId } from '../../run/identity.ts';
 import { boundedStore, checkedStore } from '../../store/checked-store.ts';
 import { type CheckpointerFactory, createCheckpointerFactory } from '../../store/factory.ts';
-import { type CheckpointStore, isJournal } from '../../store/port.ts';
+import { type CheckpointStore, isJournal, isKeepingRecords } from '../../store/port.ts';
 import type { Tool } from '../../tool/define-tool.ts';
 import type { Clock } from '../../values/clock.ts';
 import { readProperty, toErrorData } from '../../values/error-data.ts';
@@ -71,6 +71,8 @@ export interface Config {
   readonly palette: Ports['palette'];
   readonly keepOutcomesMs: number;
   readonly keepSignalsMs: number;
+  /** How long records of ended runs are kept; 0 = they are deleted. */
+  readonly keepRecordsMs: number;
   /** Undefined = events are not kept. */
   readonly journal: JournalOptions | undefined;
   readonly clock: Clock;
@@ -119,6 +121,7 @@ export function configOf(options: ExecutorOptions): Config {
     ...portsOf(options),
     keepOutcomesMs: options.keepOutcomesMs ?? WEEK_MS,
     keepSignalsMs: options.keepSignalsMs ?? DAY_MS,
+    keepRecordsMs: keepRecordsMsOf(options, store, warn),
     journal: journalFor(options, store, warn),
     clock,
     newId: guardedId(options.ids, warn),
@@ -137,6 +140,19 @@ function journalFor({ journal }: ExecutorOptions, store: CheckpointStore | undef
   if (!options || (store && isJournal(store))) return options;
   warn('executor: the option journal has no effect: this store has no journal', {});
   return undefined;
+}
+
+/** A store that cannot keep them deletes them, as without the option. */
+function keepRecordsMsOf(
+  { history, journal }: ExecutorOptions,
+  store: CheckpointStore | undefined,
+  warn: Warn,
+): number {
+  const { keepMs = 0 } = history ?? {};
+  if (keepMs > 0 && !(store && isKeepingRecords(store))) {
+    warn('executor: the store keeps no records of ended runs (it has no listEnded); they are deleted', { keepMs });
+  }
+  return Math.max(keepMs, journalOptionsOf(journal)?.lingerMs ?? 0);
 }
 
 /** The options with a value: an undefined option is absent, and must not replace a default. */

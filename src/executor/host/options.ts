@@ -96,6 +96,15 @@ export interface Ports {
 /** Gets XState's inspection events: a function, or an observer as inspectors provide it. */
 export type Inspect = ((event: InspectionEvent) => void) | Observer<InspectionEvent>;
 
+/** What is kept of runs that ended. Needs a store with `end`, `listEnded` and `erase`; other stores delete, with one warning. */
+export interface HistoryOptions {
+  /**
+   * How long their records are kept, ms; default 0: they are deleted at the end. Infinity = until they are erased. With the option
+   * `journal` they are kept for its `lingerMs` at least.
+   */
+  readonly keepMs?: number;
+}
+
 export interface ExecutorOptions {
   /** AI SDK language models by tier (spec v4; v3 and v2 are adapted), or a function that finds one. */
   readonly models: Models;
@@ -145,6 +154,8 @@ export interface ExecutorOptions {
   readonly onOutcome?: (outcome: RunOutcome) => Promise<void> | void;
   /** How long stores keep answers after the record is deleted; default 7 days. */
   readonly keepOutcomesMs?: number;
+  /** What is kept of runs that ended, besides their outcomes. */
+  readonly history?: HistoryOptions;
   /** How long a signal that no run waits for is kept, ms above 0; default 1 day. Its id counts once for as long. */
   readonly keepSignalsMs?: number;
   /**

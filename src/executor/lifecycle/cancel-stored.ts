@@ -8,7 +8,7 @@ import { keptOutcome, outcomeOf } from '../../run/outcome.ts';
 import { beginProgress } from '../../run/progress.ts';
 import { type RunOutcome, withoutId } from '../../run/result.ts';
 import { resumeProgress } from '../../run/resume.ts';
-import { type Claim, carriesCommands } from '../../store/port.ts';
+import { type Claim, carriesCommands, isKeepingRecords } from '../../store/port.ts';
 import { withDeadline } from '../../values/deadline.ts';
 import { hasCode, toErrorData } from '../../values/error-data.ts';
 import { CancelledError } from '../../values/errors.ts';
@@ -77,6 +77,8 @@ function endStored(services: ExecutorServices, { runId, reason, above }: Cancel)
         },
         waits: waiting?.waits,
         turn: turnEndOf(record, { own: record.messages, now: services.config.clock.now() }),
+        identity: () => identified(record),
+        end: claim && isKeepingRecords(store) ? (end) => store.end(claim, end) : undefined,
         remove: () => store.delete(runId, options),
       },
     });

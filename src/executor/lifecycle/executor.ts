@@ -1,6 +1,7 @@
 /// <reference lib="esnext.disposable" preserve="true" />
 import type { ReadonlyAtom } from '@xstate/store';
 import { type Agent, agentFrom } from '../../agent/agent.ts';
+import type { KeptRun } from '../../record/kept-run.ts';
 import { checkRunId } from '../../run/identity.ts';
 import type { JournalEvent } from '../../run/journal/reader.ts';
 import type { Invocation } from '../../run/request.ts';
@@ -13,6 +14,7 @@ import { toErrorData } from '../../values/error-data.ts';
 import { ShutdownError } from '../../values/errors.ts';
 import type { JsonValue } from '../../values/json.ts';
 import { checkKeys } from '../../values/known-options.ts';
+import type { Message } from '../../values/message.ts';
 import { type Config, configOf } from '../host/config.ts';
 import { readable } from '../host/guard.ts';
 import type { ExecutorOptions, RunOptions } from '../host/options.ts';
@@ -27,6 +29,8 @@ import { startTurn } from './begin-turn.ts';
 import { endChild } from './cancel-stored.ts';
 import { controlOf, type RunControl } from './control.ts';
 import { type FindRunOptions, type FoundRun, findRun } from './find-run.ts';
+import { erase } from './history/erase.ts';
+import { type HistoryFilter, history, type MessagesOptions, messagesOf } from './history/history.ts';
 import { type ListedRun, type ListRunsOptions, listRuns } from './list-runs.ts';
 import { type ListedWait, type ListWaitsOptions, listWaits } from './list-waits.ts';
 import { park, unpark } from './parking.ts';
@@ -93,6 +97,30 @@ export interface Executor {
   events(runId: string, options?: FollowOptions): AsyncIterableIterator<JournalEvent>;
   /** Whether this executor has a journal (the option `journal`), so that `events` can be read. */
   readonly hasJournal: boolean;
+  /**
+   * A page of the runs that ended and whose records are kept (`history: { keepMs }`, or the `lingerMs` of the journal): the newest
+   * end first.
+   * @throws {TypeError} for invalid options @throws {UnsupportedError} if the store keeps no records of ended runs
+   * @throws {NotDurableError} without a store; the store's own error if its list cannot be read
+   * @example
+   * let page = await executor.history({ limit: 100, callerId: 'ada' });
+   * while (page.length === 100) page = await executor.history({ limit: 100, callerId: 'ada', after: page[99] });
+   */
+  history(options?: HistoryFilter): Promise<readonly KeptRun[]>;
+  /**
+   * The recorded messages of a run, also of one that ended and whose record is kept: of a pipeline those of its last phase. A
+   * redacted record has the redacted ones.
+   * @returns null if there is no record
+   * @throws {NotDurableError} without a store; the store's own error if the record cannot be read
+   */
+  messages(runId: string, options?: MessagesOptions): Promise<readonly Message[] | null>;
+  /**
+   * Removes all that is stored of a run that ended: its record, its outcome, its journal, its commands; and all of the child runs
+   * that the calls in its kept record began. A run of which nothing is stored is no error.
+   * @throws {RunOwnedElsewhereError} while a process works on it @throws {RunNotEndedError} if it has not ended: cancel it first
+   * @throws {UnsupportedError} if the store keeps no records of ended runs @throws {NotDurableError} without a store
+   */
+  erase(runId: string): Promise<void>;
   /** Summaries of the live runs; changes at most once per event-loop turn. */
   readonly runs: ReadonlyAtom<readonly RunSummary[]>;
   /** The summary of one live run. */
@@ -197,6 +225,9 @@ export function createExecutor(options: ExecutorOptions): Executor {
     get: (runId) => handleFor(registry, runId),
     find: async (runId, findOptions = {}) => findRun(services, checkRunId(runId), findOptions),
     list: (listOptions = {}) => listRuns(services, listOptions),
+    history: (filter = {}) => history(services, filter),
+    messages: (runId, messagesOptions = {}) => messagesOf(services, runId, messagesOptions),
+    erase: (runId) => erase(services, runId),
     runs: registry.runs,
     run$: (runId) => registry.atomOf(runId),
     hasJournal: Boolean(config.journal),

@@ -4,7 +4,7 @@ import { type InterruptedRun, interruptedRun, type ReadableRun } from '../../rec
 import { listedStatus } from '../../record/listed-status.ts';
 import type { Labels, ParentCall, RunCheckpointMeta } from '../../run/request.ts';
 import { type RunOutput, withoutId } from '../../run/result.ts';
-import { type CheckpointStore, isDue, isKeepingOutcomes } from '../../store/port.ts';
+import { type CheckpointStore, isDue, isKeepingOutcomes, isKeepingRecords } from '../../store/port.ts';
 import { checkKeys } from '../../values/known-options.ts';
 import type { ExecutorServices } from '../run/active-run.ts';
 import { isLive, type LiveRunLine, liveLine, type StoredRunLine } from './list-runs.ts';
@@ -15,7 +15,10 @@ export interface EndedRunLine {
   readonly status: 'ended';
   /** How it ended, without messages. */
   readonly outcome: RunOutput;
-  /** Absent if only the outcome is kept: it does not say who started the run. */
+  /**
+   * Absent if only the outcome is kept, by an executor without `history` and `journal`. Of an outcome it has up to 200 characters
+   * of the prompt.
+   */
   readonly meta?: RunCheckpointMeta;
   readonly parent?: ParentCall;
   readonly labels?: Labels;
@@ -53,7 +56,10 @@ export async function findRun(
   const begun = registry.live(runId);
   if (isLive(begun)) return liveLine(begun);
   const outcome = isKeepingOutcomes(store) ? await store.outcome(runId) : null;
-  return outcome && { runId, status: 'ended', outcome: withoutId(outcome) };
+  if (outcome) return { runId, status: 'ended', outcome: withoutId(outcome), ...outcome.run };
+  // A record may be kept longer than its outcome.
+  const kept = isKeepingRecords(store) ? await store.load(runId, { ended: true }) : null;
+  return kept?.outcome ? recordedLine(kept, undefined) : null;
 }
 
 /** Without a store only the results in memory are known; a refused start, or a run that was left, has no outcome. */

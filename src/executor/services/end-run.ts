@@ -1,7 +1,9 @@
+import { outcomeOwnerOf } from '../../record/identify.ts';
+import type { IdentityFields } from '../../run/fields.ts';
 import { keptOutcome } from '../../run/outcome.ts';
 import type { RunOutcome } from '../../run/result.ts';
 import type { Wait } from '../../run/waits/wait.ts';
-import { type Claim, isKeepingOutcomes, isThreads } from '../../store/port.ts';
+import { type Claim, type Ended, type EndOptions, isKeepingOutcomes } from '../../store/port.ts';
 import type { BegunTurn, TurnEnd } from '../../store/thread-port.ts';
 import { hasTrait, toErrorData } from '../../values/error-data.ts';
 import { UnsupportedError } from '../../values/errors.ts';
@@ -25,8 +27,10 @@ interface StoredEnd {
   readonly waits: readonly Wait[] | undefined;
   /** Set if the run is a turn of a thread: then its record is kept, and the next turn begins. */
   readonly turn?: TurnEnd | undefined;
-  /** The record has ended with the turn: nothing more is written. */
-  readonly sealed?: (() => void) | undefined;
+  /** Whose run it is, as the record has it: redacted. */
+  readonly identity: () => IdentityFields;
+  /** Ends the record so that it is kept; absent if this store, or the checkpointer of a host, can only delete it. */
+  readonly end?: ((options: EndOptions) => Promise<Ended>) | undefined;
   /** Deletes the record. */
   readonly remove: () => Promise<unknown>;
 }
@@ -41,8 +45,9 @@ interface RunEnd {
 
 /**
  * Ends a run in its store, live or stored: writes the outcome, delivers it to the host, keeps it, ends its
- * children, sends it to its parent, gives unread signals back, deletes the record. So a crash at any point leaves a record whose outcome is only delivered
- * again. The caller releases the run afterwards.
+ * children, sends it to its parent, gives unread signals back, deletes the record. With `history`, one commit at the end keeps both
+ * the outcome and the record. So a crash at any point leaves a record whose outcome is only delivered again. The caller releases
+ * the run afterwards.
  * @returns the turn of the same thread that begins now, if the run was one
  * @throws the first error; then the later steps are left to the next start
  */
@@ -60,35 +65,39 @@ export async function endRun(config: Config, { runId, announce, stored }: RunEnd
   }
   await announce();
   await stored.closeAudit();
-  if (!stored.turn) await keep(config, runId, stored);
+  const end = endOf(config, stored);
+  if (!end) await keep(config, runId, stored);
   await stored.endChildren();
   await stored.tellParent();
   await returnUnread(config, stored.claim, stored.waits);
-  if (stored.turn) return endTurn(config, stored, stored.turn);
+  if (end) return (await stored.end?.(end))?.admitted;
   await stored.remove();
   return undefined;
 }
 
-/** One commit: the record ends and stays, its messages belong to the thread, and the next turn begins. */
-async function endTurn(
-  { store, keepOutcomesMs, clock }: Config,
-  { claim, outcome, sealed }: StoredEnd,
-  turn: TurnEnd,
-): Promise<BegunTurn | undefined> {
-  if (!store || !isThreads(store) || !claim) throw new UnsupportedError('this store keeps no threads');
-  const { admitted } = await store.end(claim, {
-    outcome: keptOutcome(outcome),
-    keepUntil: Number.POSITIVE_INFINITY,
-    outcomeUntil: keepOutcomesMs > 0 ? clock.now() + keepOutcomesMs : 0,
-    turn,
-  });
-  sealed?.();
-  return admitted;
+/**
+ * How the record is kept; undefined: it is deleted. One commit ends a turn of a thread: its record stays as long as the thread, its
+ * messages belong to that, and the next turn begins.
+ */
+function endOf({ keepRecordsMs, keepOutcomesMs, clock }: Config, stored: StoredEnd): EndOptions | undefined {
+  const { turn } = stored;
+  if (turn && !stored.end) throw new UnsupportedError('this store keeps no threads');
+  if (!stored.end || (!turn && keepRecordsMs <= 0)) return undefined;
+  const now = clock.now();
+  return {
+    outcome: keptOutcome(withOwner(stored)),
+    keepUntil: turn ? Number.POSITIVE_INFINITY : now + keepRecordsMs,
+    outcomeUntil: keepOutcomesMs > 0 ? now + keepOutcomesMs : 0,
+    ...(turn ? { turn } : {}),
+  };
 }
 
-async function keep(config: Config, runId: string, { claim, outcome }: StoredEnd): Promise<void> {
-  const { store, keepOutcomesMs, clock } = config;
+const withOwner = ({ outcome, identity }: StoredEnd): RunOutcome => ({ ...outcome, run: outcomeOwnerOf(identity()) });
+
+async function keep(config: Config, runId: string, stored: StoredEnd): Promise<void> {
+  const { store, keepOutcomesMs, keepRecordsMs, clock } = config;
   if (!store || !isKeepingOutcomes(store) || keepOutcomesMs <= 0) return;
-  const options = claim ? { claim } : {};
-  await store.keepOutcome(runId, keptOutcome(outcome), clock.now() + keepOutcomesMs, options);
+  const { claim } = stored;
+  const outcome = keepRecordsMs > 0 ? withOwner(stored) : stored.outcome;
+  await store.keepOutcome(runId, keptOutcome(outcome), clock.now() + keepOutcomesMs, claim ? { claim } : {});
 }

@@ -127,6 +127,11 @@ export class Registry<R extends LiveRun> {
     return this.#ended.get(runId);
   }
 
+  /** The result of a run that ended is not known any more. */
+  forget(runId: string): void {
+    this.#ended.delete(runId);
+  }
+
   atomOf(runId: string): ReadonlyAtom<RunSummary> | undefined {
     const entry = this.#live.get(runId);
     if (entry) entry.atom ??= this.#guard(createAtom(entry.run.summary));

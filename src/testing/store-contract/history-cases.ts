@@ -4,14 +4,12 @@ import type { KeptRun } from '../../record/kept-run.ts';
 import type { RunOutcome } from '../../run/result.ts';
 import { type Claim, type EndOptions, type HistoryStore, isAppending, isDue, isEvents } from '../../store/port.ts';
 import { type Draft, historyStore, refuses } from './case.ts';
-import { nextStep, sampleOutcome, sampleRecord, userMessage } from './records.ts';
+import { nextStep, sampleMeta, sampleOutcome, sampleRecord, userMessage } from './records.ts';
 
 /** Longer than any case takes. */
 const LONG = 600_000;
 /** The year 2100: later than any clock of a test. */
 const LATER = 4_102_444_800_000;
-
-const owner = { agentId: 'agent-1', agentName: 'Writer', callerId: 'caller-1' };
 
 async function claimed(store: HistoryStore, runId: string, by = 'me'): Promise<Claim> {
   const claim = await store.claim(runId, by, LONG);
@@ -27,7 +25,10 @@ async function owned(store: HistoryStore, runId: string, fields: Partial<RunChec
 }
 
 function endOf(runId: string, of: Partial<RunOutcome> = {}): EndOptions {
-  return { outcome: { ...sampleOutcome(runId), run: owner, ...of } as RunOutcome, keepUntil: LATER };
+  return {
+    outcome: { ...sampleOutcome(runId), run: { meta: sampleMeta(runId) }, ...of } as RunOutcome,
+    keepUntil: LATER,
+  };
 }
 
 /** A run that has ended, and whose record is kept. */
@@ -192,9 +193,8 @@ export const historyCases: readonly Draft[] = [
   historyStore('the list says whose each run was, and how it ended (web 16)', async ({ store }) => {
     const error = { name: 'Error', code: 'MODEL', message: 'down' };
     const run = {
-      ...owner,
+      meta: sampleMeta('run'),
       labels: { team: 'a' },
-      prompt: 'write',
       parent: { runId: 'p', callId: 'c', rootRunId: 'r' },
     };
     const outcome = {
@@ -259,7 +259,7 @@ export const historyCases: readonly Draft[] = [
       ['empty', 'a', ''],
     ];
     for (const [runId, agentId, callerId] of runs) {
-      await ended(store, runId, endOf(runId, { run: { agentId, agentName: '', callerId } }));
+      await ended(store, runId, endOf(runId, { run: { meta: { ...sampleMeta(runId), agentId, callerId } } }));
     }
     assert.deepEqual(await listed(store, { agentId: 'a' }), ['a1', 'a2', 'empty']);
     assert.deepEqual(await listed(store, { callerId: '1' }), ['a1', 'b1']);

@@ -4,7 +4,7 @@ import { type Codec, encrypt, type HistoryStore, type Message, type RunOutcome }
 import { type SqliteStore, sqliteStore } from 'pawl/stores/sqlite';
 import { testClock } from 'pawl/testing';
 import { describe, expect, test, vi } from 'vitest';
-import { sampleOutcome, sampleRecord } from '../../../src/testing/store-contract/records.ts';
+import { sampleMeta, sampleOutcome, sampleRecord } from '../../../src/testing/store-contract/records.ts';
 import { codecOf, first, second } from '../../codec/keys.ts';
 import { filesBelow, freshDir } from '../file/folder.ts';
 import { freshPath, sql } from './files.ts';
@@ -17,7 +17,7 @@ const large = Array.from({ length: 100 }, (_, i) => said(`${i} ${SECRET} ${'x'.r
 
 const outcomeOf = (runId: string, callerId = 'ada'): RunOutcome => ({
   ...sampleOutcome(runId),
-  run: { agentId: 'writer', agentName: 'Writer', callerId },
+  run: { meta: { ...sampleMeta(runId), agentId: 'writer', callerId } },
 });
 
 interface Ending {

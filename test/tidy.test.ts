@@ -136,6 +136,7 @@ const importTable: rules.ImportTable = {
   'src/http': ['src/index', 'src/values', 'src/run/command', 'src/run/request', 'src/tool/json-schema'],
   // Types only: a test looks at what the bundle for a browser has.
   'src/client': ['src/http/problem', 'src/http/runs', 'src/index', 'src/run', 'src/values'],
+  'src/ag-ui': ['src/index', 'src/http', 'src/values'],
   'src/cli/ui': ['src/index', 'src/values'],
   'src/cli/open': [
     'src/cli/ui',
@@ -171,6 +172,7 @@ const importTable: rules.ImportTable = {
     '!src/fan-out',
     '!src/edits',
     '!src/http',
+    '!src/ag-ui',
     '!src/sqlite',
     '!src/store/file',
     '!src/store/sqlite',
@@ -188,6 +190,7 @@ const packageTable: rules.PackageTable = {
   '@standard-schema/spec': { from: ['src'], typeOnly: true },
   '@ai-sdk/provider': { from: ['src'], typeOnly: true },
   '@cfworker/json-schema': { from: ['src/tool'] },
+  '@ag-ui/core': { from: ['src/ag-ui'], typeOnly: true },
   'node:*': { from: ['src'] },
   'node:sqlite': { from: ['src/store/sqlite', 'src/sqlite', 'src/budget/sqlite*', 'src/audit/sqlite*'] },
   '@pydantic/genai-prices': { from: ['src/budget/genai-prices'] },

@@ -362,6 +362,18 @@ export const sections: readonly Section[] = [
     ],
   },
   {
+    title: 'Requests over AG-UI',
+    text: 'Of `pawl/ag-ui`; the other options and limits are those of `httpHandler`.',
+    limits: [
+      { what: 'bytes of a body', code: 'DEFAULT_BODY_BYTES', unit: 'size', option: 'maxBodyBytes' },
+      { what: 'characters of an id in a body', code: 'MAX_POSTED_ID_CHARS' },
+      { what: 'messages of a body', code: 'MAX_POSTED_MESSAGES' },
+      { what: 'new messages at its end that are taken', code: 'MAX_NEW_MESSAGES' },
+      { what: 'parts of a message', code: 'MAX_POSTED_PARTS' },
+      { what: 'answers to interrupts in a body', code: 'MAX_RESUME_ENTRIES' },
+    ],
+  },
+  {
     title: 'Logs and the command line',
     limits: [
       { what: 'characters of a text in a line of `jsonLogger`', code: 'src/executor/host: MAX_TEXT' },

@@ -1,0 +1,60 @@
+import type { Executor, Thread } from '../index.ts';
+import type { Conversation, Turn } from './follow.ts';
+import type { PostedInput, PostedMessage } from './input.ts';
+import type { RecordedMessage } from './messages.ts';
+import { readWaits } from './open-waits.ts';
+
+const PAGE = 1_000;
+
+/** Reads a conversation of an executor for streams. */
+export function conversationOf(executor: Executor, thread: Thread): Conversation {
+  return {
+    messages: () => allMessages(thread),
+    turn: (runId) => thread.turn({ runId }),
+    newest: async () => (await thread.turns({ limit: 1 }))[0],
+    events: (runId, signal) => executor.events(runId, { signal }),
+    waits: (runId) => readWaits(executor, runId),
+    isParked: async (runId) => (await executor.find(runId))?.status === 'parked',
+  };
+}
+
+async function allMessages(thread: Thread): Promise<readonly RecordedMessage[]> {
+  const all: RecordedMessage[] = [];
+  for (let after: number | undefined; ; ) {
+    const page = await thread.messages({ limit: PAGE, ...(after === undefined ? {} : { after }) });
+    all.push(...page);
+    after = page.at(-1)?.index;
+    if (page.length < PAGE || after === undefined) return all;
+  }
+}
+
+/** What is new in a post, and the turn that its stream is about. */
+export interface News {
+  /** The new messages of a person, as one: they have one answer. */
+  readonly posted: PostedMessage | undefined;
+  /** The turn to stream where nothing is new. */
+  readonly turn: Turn | undefined;
+}
+
+/** Most messages at the end of a post that are looked up. */
+const MAX_NEW_MESSAGES = 100;
+
+/**
+ * Finds what is new in a post. New are the messages of persons behind the last one that the conversation knows: readers send all
+ * that they have each time. Without news the stream continues the newest turn, or the last message that waits in the queue.
+ */
+export async function newsIn({ tail }: PostedInput, thread: Thread): Promise<News> {
+  const fresh: PostedMessage[] = [];
+  for (const message of tail.slice(-MAX_NEW_MESSAGES).toReversed()) {
+    const turn = await thread.turn(message.id);
+    if (!turn) {
+      fresh.unshift(message);
+      continue;
+    }
+    if (fresh.length === 0 && turn.state === 'queued') return { posted: undefined, turn };
+    break;
+  }
+  const last = fresh.at(-1);
+  const posted = last && { id: last.id, parts: fresh.flatMap(({ parts }) => parts) };
+  return { posted, turn: (await thread.turns({ limit: 1 }))[0] };
+}

@@ -1,0 +1,225 @@
+import { publicError } from '../http/problem.ts';
+import type { Clock, JournalEvent, Usage } from '../index.ts';
+import type { PostedInput, PostedMessage } from './input.ts';
+import { interruptOf } from './interrupts.ts';
+import { Mapper } from './mapper.ts';
+import { messagesOf, type RecordedMessage } from './messages.ts';
+import type { Answered, OpenWaits } from './open-waits.ts';
+import { type AgUiEvent, type AgUiMessage, PROTOCOL } from './protocol.ts';
+import { Reader } from './reader.ts';
+import { type End, RunEvents } from './run-events.ts';
+
+/** A message of a person, and the run that answers it. */
+export interface Turn {
+  readonly runId: string;
+  readonly state: 'queued' | 'live' | 'steered' | 'ended';
+}
+
+/** What a stream reads: a conversation and its runs. */
+export interface Conversation {
+  messages(): Promise<readonly RecordedMessage[]>;
+  /** Undefined if the conversation has no such turn, for example because it was removed. */
+  turn(runId: string): Promise<Turn | undefined>;
+  /** The newest turn that has begun. */
+  newest(): Promise<Turn | undefined>;
+  events(runId: string, signal: AbortSignal): AsyncIterable<JournalEvent>;
+  waits(runId: string): Promise<OpenWaits>;
+  isParked(runId: string): Promise<boolean>;
+}
+
+/** What one stream is about. */
+export interface Following {
+  readonly conversation: Conversation;
+  readonly input: PostedInput;
+  /** The run to stream; undefined if the conversation has none. */
+  readonly runId: string | undefined;
+  /** The new message: the conversation does not show it before its turn. */
+  readonly posted?: PostedMessage | undefined;
+  readonly answered: Answered;
+  readonly signal: AbortSignal;
+  readonly clock: Clock;
+}
+
+/** A pause of the events, ms: what came before it is the state to begin with. */
+const PAUSE_MS = 50;
+/** Longest time for the events that are there already, ms. */
+const CATCH_UP_MS = 1_000;
+/** How often a queue without a live run is looked at, ms. */
+const QUEUE_MS = 200;
+
+const none: Answered = new Map();
+
+/**
+ * Makes the events of one stream: what there is so far as a snapshot, then what is new, up to the end of the run, or until only a
+ * person can help. A throw means that the connection must break: a reader takes a clean end for success.
+ */
+export async function* follow(following: Following): AsyncGenerator<AgUiEvent, void, undefined> {
+  const { input, runId } = following;
+  const { threadId, parentRunId } = input;
+  yield {
+    ...{ type: 'RUN_STARTED', threadId, runId: input.runId, protocolVersion: PROTOCOL },
+    ...(parentRunId === undefined ? {} : { parentRunId }),
+    ...(runId === undefined ? {} : { metadata: { pawl: { runId } } }),
+  };
+  const stream = new Stream(following);
+  if (runId === undefined) yield* stream.finish({ kind: 'gone' });
+  else if (yield* stream.queue(runId)) yield* stream.run(runId);
+}
+
+/** The stream of one reader. */
+class Stream {
+  readonly #following: Following;
+  #reader: Reader;
+  #hasSnapshot = false;
+
+  constructor(following: Following) {
+    this.#following = following;
+    this.#reader = new Reader(following.input.had);
+  }
+
+  /** Waits until the turn of a message begins. @returns false if the stream is over instead */
+  async *queue(runId: string): AsyncGenerator<AgUiEvent, boolean, undefined> {
+    const { conversation } = this.#following;
+    for (;;) {
+      const turn = await conversation.turn(runId);
+      if (turn && turn.state !== 'queued') return true;
+      if (!this.#hasSnapshot) yield* this.#show(await this.#recorded());
+      // A message that was removed from the queue has no answer.
+      const end: End | undefined = turn ? await this.#runBefore() : { kind: 'ended', status: 'cancelled', output: '' };
+      if (end?.kind === 'gone') await this.#pause();
+      else if (end && (!turn || end.kind !== 'ended')) {
+        yield* this.finish(end);
+        return false;
+      }
+    }
+  }
+
+  /** Waits for the end of the run before a queued message, or until it needs a person. */
+  async #runBefore(): Promise<End> {
+    const { conversation } = this.#following;
+    const before = await conversation.newest();
+    if (before?.state !== 'live') return { kind: 'gone' };
+    const events = this.#eventsOf(before.runId, none);
+    try {
+      for (;;) {
+        const next = await events.next();
+        if (next.kind !== 'event' && next.kind !== 'pause') return next;
+      }
+    } finally {
+      events.close();
+    }
+  }
+
+  /** Streams a run: what there is of it in one snapshot, then its events as they come. */
+  async *run(runId: string): AsyncGenerator<AgUiEvent, void, undefined> {
+    const events = this.#eventsOf(runId, this.#following.answered);
+    try {
+      const now = new Reader(await this.#before(runId));
+      const mapper = new Mapper(runId, now);
+      let end = await this.#catchUp(events, mapper);
+      yield* this.#show(now.messages);
+      this.#reader = now;
+      while (!end) {
+        const next = await events.next();
+        if (next.kind === 'event') yield* mapper.map(next.event);
+        else if (next.kind !== 'pause') end = next;
+      }
+      yield* mapper.close();
+      yield* this.finish(end, mapper.usage);
+    } finally {
+      events.close();
+    }
+  }
+
+  /** Takes in the events that are there already. @returns the end of the run, if it is among them */
+  async #catchUp(events: RunEvents, mapper: Mapper): Promise<End | undefined> {
+    const { clock } = this.#following;
+    const until = clock.monotonic() + CATCH_UP_MS;
+    let end: End | undefined;
+    while (!end && clock.monotonic() < until) {
+      const next = await events.next(PAUSE_MS);
+      if (next.kind === 'pause') break;
+      if (next.kind === 'event') mapper.map(next.event);
+      else end = next;
+    }
+    // The snapshot has the beginning of an open message; its next piece opens the message again.
+    mapper.close();
+    return end;
+  }
+
+  /** The conversation before the answers of a run. Those come from the run's events: records lack the step that is in progress. */
+  async #before(runId: string): Promise<AgUiMessage[]> {
+    const recorded = await this.#following.conversation.messages();
+    const first = recorded.findIndex((each) => each.runId === runId);
+    if (first === -1) return this.#withPosted(messagesOf(recorded));
+    const own = recorded.slice(first).filter((each) => each.runId === runId);
+    const answer = own.findIndex(({ message }) => message.role !== 'user');
+    const asked = answer === -1 ? own : own.slice(0, answer);
+    return this.#withPosted(messagesOf([...recorded.slice(0, first), ...asked]));
+  }
+
+  async #recorded(): Promise<AgUiMessage[]> {
+    return this.#withPosted(messagesOf(await this.#following.conversation.messages()));
+  }
+
+  /** Adds the new message, if it is not recorded yet. */
+  #withPosted(messages: AgUiMessage[]): AgUiMessage[] {
+    const { posted } = this.#following;
+    if (!posted || messages.some(({ id }) => id === posted.id)) return messages;
+    const message = { role: 'user' as const, content: [...posted.parts] as never };
+    return [...messages, ...messagesOf([{ id: posted.id, runId: '', message }])];
+  }
+
+  *#show(wanted: readonly AgUiMessage[]): Generator<AgUiEvent, void, undefined> {
+    this.#hasSnapshot = true;
+    yield* this.#reader.replace(wanted);
+  }
+
+  /** Puts the reader right, and ends the stream. */
+  async *finish(end: End, usage?: Usage): AsyncGenerator<AgUiEvent, void, undefined> {
+    // The messages of a run in progress are not all recorded.
+    const isOver = end.kind === 'ended' || end.kind === 'gone';
+    const wanted = isOver || !this.#hasSnapshot ? await this.#recorded() : this.#reader.messages;
+    // A reader has all messages before it is asked.
+    const isAsked = end.kind === 'interrupt';
+    if (!this.#hasSnapshot || isAsked || !this.#reader.has(wanted)) yield* this.#show(wanted);
+    yield this.#last(end, usage);
+  }
+
+  #last(end: End, total: Usage | undefined): AgUiEvent {
+    const { threadId, runId } = this.#following.input;
+    const run = { type: 'RUN_FINISHED', threadId, runId } as const;
+    const usage = total ? { usage: [tokensOf(total)] } : {};
+    if (end.kind === 'interrupt') {
+      const interrupts = end.waits.map(({ wait, toolCallId }) => interruptOf(wait, toolCallId));
+      return { ...run, outcome: { type: 'interrupt', interrupts }, ...usage };
+    }
+    if (end.kind === 'parked') return { type: 'RUN_ERROR', ...publicError({ code: 'RUN_PARKED' }), ...usage };
+    if (end.kind === 'gone') return { ...run, outcome: { type: 'success' }, ...usage };
+    if (end.status === 'cancelled') return { ...run, outcome: { type: 'cancelled' }, ...usage };
+    if (end.status === 'ok') return { ...run, result: end.output, outcome: { type: 'success' }, ...usage };
+    return { type: 'RUN_ERROR', ...publicError({ code: end.error?.code ?? '' }), ...usage };
+  }
+
+  #eventsOf(runId: string, answered: Answered): RunEvents {
+    const { conversation, signal, clock } = this.#following;
+    return new RunEvents({
+      ...{ runId, clock, answered },
+      events: () => conversation.events(runId, signal),
+      waits: () => conversation.waits(runId),
+      isParked: () => conversation.isParked(runId),
+    });
+  }
+
+  #pause(): Promise<void> {
+    return new Promise((resolve) => {
+      this.#following.clock.setTimeout(resolve, QUEUE_MS);
+    });
+  }
+}
+
+function tokensOf(usage: Usage) {
+  const { inputTokens, outputTokens, reasoningTokens, cacheReadTokens, cacheWriteTokens } = usage;
+  const cache = { cachedInputTokens: cacheReadTokens, cacheWriteInputTokens: cacheWriteTokens };
+  return { inputTokens, outputTokens, totalTokens: inputTokens + outputTokens, reasoningTokens, ...cache };
+}

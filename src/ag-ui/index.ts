@@ -1,0 +1,3 @@
+export type { Action, Authorize, AuthorizeDetails, Grant } from '../http/authorize.ts';
+export type { WebOptions } from '../http/web.ts';
+export { type AgUiHandlerOptions, agUiHandler } from './handler.ts';

@@ -1,0 +1,94 @@
+import type { Executor, RunEvent, Wait } from '../index.ts';
+import { type Interrupt, interruptOf, isForPerson, type PersonWait } from './interrupts.ts';
+import { callIdOf } from './messages.ts';
+
+/** The waits of a run, as the store has them now. */
+export interface OpenWaits {
+  /** Those that a person ends, of the run and of those below it. */
+  readonly persons: readonly ShownWait[];
+  /** Whether the run waits for runs below it: their waits are in no event of this run. */
+  readonly hasChildren: boolean;
+}
+
+/** A wait, and the call of the reader's run that it holds up. */
+export interface ShownWait {
+  readonly wait: PersonWait;
+  readonly toolCallId: string | undefined;
+  /** Whether the run itself waits, and not one below it. */
+  readonly isOwn: boolean;
+}
+
+/** Most runs between a run and one below it that waits. */
+const DEEPEST = 8;
+const PAGE = 1_000;
+
+/** Reads the open waits of a run and of the runs below it. */
+export async function readWaits(executor: Executor, runId: string): Promise<OpenWaits> {
+  const persons: ShownWait[] = [];
+  let hasChildren = false;
+  const read = async (of: string, depth: number, above?: string) => {
+    for (const wait of await executor.waiting({ runId: of, limit: PAGE })) {
+      const own = wait.callId === undefined ? undefined : callIdOf({ runId, step: wait.step }, wait.callId);
+      const toolCallId = depth === 0 ? own : above;
+      if (isForPerson(wait)) persons.push({ wait, toolCallId, isOwn: depth === 0 });
+      if (wait.kind !== 'child' || depth >= DEEPEST) continue;
+      hasChildren = true;
+      await read(wait.childRunId, depth + 1, toolCallId);
+    }
+  };
+  await read(runId, 0);
+  return { persons, hasChildren };
+}
+
+/** Returns the interrupts of open waits. */
+export function interruptsOf(shown: readonly ShownWait[]): Interrupt[] {
+  return shown.map(({ wait, toolCallId }) => interruptOf(wait, toolCallId));
+}
+
+/** How long an answer may take to its run before its wait counts as open again, ms. */
+const ANSWER_MS = 5_000;
+
+/** The waits that one request has answered: the run may not have read the answers yet. */
+export type Answered = ReadonlyMap<string, { readonly votes: number; readonly at: number }>;
+
+/**
+ * Follows the waits of a run through its events. A run that rests needs a person if the events and the store agree about it: the
+ * events may be old, and the store may be ahead of them.
+ */
+export class WaitWatch {
+  readonly #open = new Set<string>();
+  readonly #answered: Answered;
+  /** Nothing is left to do before a wait is over, as far as the events show. */
+  isResting = false;
+
+  constructor(answered: Answered = new Map()) {
+    this.#answered = answered;
+  }
+
+  see(event: RunEvent): void {
+    if (event.type === 'run.waiting') this.isResting = true;
+    if (event.type === 'run.woken' || event.type === 'run.resumed' || event.type === 'step.started')
+      this.isResting = false;
+    if (event.type === 'wait.opened' && isForPerson(event.wait as Wait)) this.#open.add(event.wait.id);
+    const isOver = event.type === 'wait.expired' || event.type === 'wait.withdrawn';
+    if (isOver || (event.type === 'wait.answered' && event.votes === undefined)) this.#open.delete(event.waitId);
+  }
+
+  /** Returns whether persons must act now before the run does anything else. @param now wall clock, ms */
+  needsPerson({ persons }: OpenWaits, now: number): boolean {
+    const own = persons.filter(({ isOwn }) => isOwn);
+    const isSame = own.length === this.#open.size && own.every(({ wait }) => this.#open.has(wait.id));
+    return isSame && persons.length > 0 && !persons.some(({ wait }) => this.#isOnItsWay(wait, now));
+  }
+
+  #isOnItsWay(wait: PersonWait, now: number): boolean {
+    const answered = this.#answered.get(wait.id);
+    if (!answered || now - answered.at > ANSWER_MS) return false;
+    return votesOf(wait) === answered.votes;
+  }
+}
+
+/** How many persons have approved a call so far. */
+export function votesOf(wait: PersonWait): number {
+  return wait.kind === 'approval' ? wait.votes.length : 0;
+}

@@ -1,0 +1,132 @@
+import { describe, expect, test } from 'vitest';
+import type { ResumeEntry } from '../../src/ag-ui/input.ts';
+import {
+  answerLate,
+  decide,
+  ignoreLate,
+  interruptOf,
+  matchResume,
+  type PersonWait,
+} from '../../src/ag-ui/interrupts.ts';
+import type { JsonValue, RunControl } from '../../src/index.ts';
+import { AlreadyAnsweredError, WaitGoneError } from '../../src/values/errors.ts';
+
+const facts = { createdAt: 0, step: 1, callId: 'c', tool: 'mail' };
+const approval = (id: string, more: object = {}): PersonWait =>
+  ({
+    id,
+    kind: 'approval',
+    ...facts,
+    digest: 'd',
+    quorum: 1,
+    votes: [],
+    editable: true,
+    onExpiry: 'deny',
+    ...more,
+  }) as never;
+const question = (id: string, more: object = {}): PersonWait =>
+  ({ id, kind: 'question', ...facts, question: 'Which one?', ...more }) as never;
+const resolved = (interruptId: string, payload?: JsonValue): ResumeEntry => ({
+  interruptId,
+  status: 'resolved',
+  payload,
+});
+const cancelled = (interruptId: string): ResumeEntry => ({ interruptId, status: 'cancelled', payload: undefined });
+
+/** A control that notes its calls, and fails with an error. */
+function control(error?: Error) {
+  const calls: unknown[][] = [];
+  const call =
+    (name: string) =>
+    async (...given: unknown[]) => {
+      calls.push([name, ...given]);
+      if (error) throw error;
+      return 'recorded';
+    };
+  return {
+    calls,
+    it: { approve: call('approve'), deny: call('deny'), answer: call('answer') } as unknown as RunControl,
+  };
+}
+
+describe('an interrupt', () => {
+  test('offers edits of the arguments only where the tool allows them (web 34)', () => {
+    expect(interruptOf(approval('w'), 'call').responseSchema).toMatchObject({
+      properties: { editedArgs: { type: 'object' } },
+    });
+    expect(interruptOf(approval('w', { editable: false }), 'call').responseSchema?.properties).not.toHaveProperty(
+      'editedArgs',
+    );
+  });
+
+  test('of a question has its text, and the schema or the options of the answer (web 34)', () => {
+    expect(interruptOf(question('w', { options: ['a', 'b'] }), undefined)).toEqual({
+      ...{ id: 'w', reason: 'input_required', message: 'Which one?', responseSchema: { enum: ['a', 'b'] } },
+    });
+    expect(interruptOf(question('w', { schema: { type: 'number' } }), undefined).responseSchema).toEqual({
+      type: 'number',
+    });
+    expect(interruptOf(question('w'), undefined)).not.toHaveProperty('responseSchema');
+  });
+});
+
+describe('resume', () => {
+  const open = [approval('a'), question('q')];
+
+  test('needs one answer for each open interrupt (web 34)', () => {
+    const { decisions, late } = matchResume([resolved('q', 7), resolved('a', { approved: true })], open);
+    expect(decisions.map(({ wait }) => wait.id)).toEqual(['q', 'a']);
+    expect(late).toEqual([]);
+  });
+
+  test.for([
+    ['without one of them', [resolved('a', { approved: true })], 'without one: q'],
+    ['with one twice', [cancelled('a'), resolved('q', 7), cancelled('a')], 'twice'],
+    ['with no decision', [resolved('a', {}), resolved('q', 7)], '{ approved, editedArgs?, note? }'],
+    [
+      'with a text for a decision',
+      [resolved('a', { approved: 'true' }), resolved('q', 7)],
+      '{ approved, editedArgs?, note? }',
+    ],
+    ['with a note that is none', [resolved('a', { approved: true, note: {} }), resolved('q', 7)], 'note'],
+    ['without an answer to a question', [cancelled('a'), resolved('q')], 'payload'],
+    ['that gives up a question', [cancelled('a'), cancelled('q')], 'cancel the run'],
+  ] as [string, ResumeEntry[], string][])('%s is refused (web 34)', ([, entries, message]) => {
+    expect(() => matchResume(entries, open)).toThrow(
+      expect.objectContaining({ code: 'RESUME_MISMATCH', message: expect.stringContaining(message) }),
+    );
+  });
+
+  test('approves, approves an edit, denies with a reason, and takes `cancelled` for a denial (web 34)', async () => {
+    const by = { id: 'ada' };
+    const { calls, it } = control();
+    const wait = approval('a');
+    const give = (entry: ResumeEntry) => decide(it, { wait, entry }, by);
+    await give(resolved('a', { approved: true }));
+    await give(resolved('a', { approved: true, editedArgs: { to: 'Bob' }, note: 'Fine.' }));
+    await give(resolved('a', { approved: false, editedArgs: { to: 'Bob' }, note: 'No.' }));
+    await give(cancelled('a'));
+    expect(calls).toEqual([
+      ['approve', 'a', { by, digest: 'd' }],
+      ['approve', 'a', { by, input: { to: 'Bob' }, note: 'Fine.', digest: 'd' }],
+      ['deny', 'a', { by, reason: 'No.' }],
+      ['deny', 'a', { by }],
+    ]);
+  });
+
+  test('answers a question with its payload (web 34)', async () => {
+    const { calls, it } = control();
+    await decide(it, { wait: question('q'), entry: resolved('q', { n: 1 }) }, undefined);
+    expect(calls).toEqual([['answer', 'q', { n: 1 }, {}]]);
+  });
+
+  test('that comes late is no error, and one for a wait that the run never had is refused (web 34)', async () => {
+    const other = new AlreadyAnsweredError('taken', { answered: { at: 0, how: 'deny' } } as never);
+    await answerLate(control(other).it, resolved('a', { approved: true }), undefined);
+    await answerLate(control().it, cancelled('a'), undefined);
+    const late = answerLate(control(new WaitGoneError('none')).it, resolved('x', 7), undefined);
+    await expect(late).rejects.toMatchObject({ code: 'RESUME_MISMATCH' });
+    expect(() => ignoreLate(new WaitGoneError('none'))).not.toThrow();
+    expect(() => ignoreLate(new Error('other'))).toThrow('other');
+  });
+});

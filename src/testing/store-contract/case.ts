@@ -14,10 +14,12 @@ import {
   isKeepingOutcomes,
   isKeepingRecords,
   isOwning,
+  isThreads,
   type JournalStore,
   type OutcomeStore,
   type OwningStore,
 } from '../../store/port.ts';
+import type { ThreadStore } from '../../store/thread-port.ts';
 
 /** What the contract needs of a store's tests. */
 export interface StoreUnderTest<S extends CheckpointStore = CheckpointStore> {
@@ -112,6 +114,11 @@ export function eventStore(title: string, body: Body<EventStore>, needs?: 'reope
 /** Makes a case of the store contract for stores that keep the records of runs that ended. */
 export function historyStore(title: string, body: Body<HistoryStore>, needs?: 'reopen' | 'damage'): Draft {
   return { title, body, offers: isKeepingRecords, ...(needs ? { needs } : {}) };
+}
+
+/** Makes a case of the store contract for stores that keep threads. */
+export function threadStore(title: string, body: Body<ThreadStore>, needs?: 'reopen'): Draft {
+  return { title, body, offers: isThreads, ...(needs ? { needs } : {}) };
 }
 
 /**

@@ -11,6 +11,7 @@ import { outcomeCases } from './outcome-cases.ts';
 import { recordCases } from './record-cases.ts';
 import { safetyCases } from './safety-cases.ts';
 import { storeCases } from './store-cases.ts';
+import { threadCases } from './thread-cases.ts';
 
 export type { ContractCase, DamageKind, StoreUnderTest } from './case.ts';
 
@@ -25,6 +26,7 @@ const drafts: readonly Draft[] = [
   ...dueCases,
   ...eventCases,
   ...historyCases,
+  ...threadCases,
   ...journalCases,
 ];
 

@@ -3,7 +3,7 @@ import { hasCode } from '../../values/error-data.ts';
 import { needsPerson } from './wait-parts.ts';
 
 /** How many runs below a run are looked at. */
-const MAX_DEPTH = 8;
+const MAX_CHILD_DEPTH = 8;
 
 /**
  * Returns the ids of the open waits of a run, and of the runs below it, that only a person ends. A run with an answer that it
@@ -14,7 +14,7 @@ export async function personWaits(executor: Executor, runId: string, depth = 0):
   const waits = line && 'waits' in line ? (line.waits ?? []) : [];
   const found = new Set(waits.filter(needsPerson).map(({ id }) => id));
   for (const wait of waits)
-    if (wait.kind === 'child' && depth < MAX_DEPTH)
+    if (wait.kind === 'child' && depth < MAX_CHILD_DEPTH)
       for (const id of await personWaits(executor, wait.childRunId, depth + 1)) found.add(id);
   return found.size > 0 && (await hasUnread(executor, runId)) ? new Set() : found;
 }

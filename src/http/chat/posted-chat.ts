@@ -1,15 +1,11 @@
+import type { MessagePart } from '../../index.ts';
 import { isObject, type JsonValue } from '../../values/json.ts';
-import type { Message } from '../../values/message.ts';
 import { RequestError } from '../problem.ts';
-
-/** What a user's message holds: texts, and files with their bytes. */
-export type UserParts = Extract<Message, { role: 'user' }>['content'];
-type UserPart = UserParts[number];
 
 /** A message of the user at the end of the conversation, as the page posted it. */
 export interface PostedMessage {
   readonly id: string;
-  readonly parts: UserParts;
+  readonly parts: readonly MessagePart[];
 }
 
 /** A person's answer in a message of the assistant. It names the wait that the page showed. */
@@ -32,11 +28,11 @@ export interface PostedChat {
   readonly continued?: { readonly id: string; readonly callIds: readonly string[]; readonly steps: number };
 }
 
-const MAX_ID_CHARS = 512;
-const MAX_REASON_CHARS = 4_000;
+const MAX_CHAT_ID_CHARS = 512;
+const MAX_ANSWER_NOTE_CHARS = 4_000;
 /** Most answers of one request, and most messages of the user in one turn. */
-const MAX_ANSWERS = 1_000;
-const MAX_TAIL = 100;
+const MAX_POSTED_ANSWERS = 1_000;
+const MAX_TURN_MESSAGES = 100;
 
 /**
  * Reads the body of `useChat`: `{ id, messages | message, trigger?, messageId? }`. What a page says about the past is not read.
@@ -51,14 +47,14 @@ export function postedChat(body: unknown): PostedChat {
   const given = messageId === undefined || messageId === null ? undefined : idOf(messageId, 'messageId');
   const last = messages.findLastIndex((message) => isObject(message) && message.role !== 'user');
   const tail = messages.slice(last + 1);
-  if (tail.length > MAX_TAIL) throw refused(`more than ${MAX_TAIL} messages in one turn`);
+  if (tail.length > MAX_TURN_MESSAGES) throw refused(`more than ${MAX_TURN_MESSAGES} messages in one turn`);
   const continued = continuedIn(messages, given);
   return {
     threadId: idOf(id, 'id'),
     isRegenerate: trigger === 'regenerate-message',
     ...(given === undefined ? {} : { messageId: given }),
     tail: tail.map(postedMessage),
-    answers: messages.flatMap(answersIn).slice(-MAX_ANSWERS),
+    answers: messages.flatMap(answersIn).slice(-MAX_POSTED_ANSWERS),
     ...(continued ? { continued } : {}),
   };
 }
@@ -68,8 +64,9 @@ function refused(detail: string): RequestError {
 }
 
 function idOf(value: unknown, name: string): string {
-  if (typeof value === 'string' && value !== '' && value.length <= MAX_ID_CHARS && value.isWellFormed()) return value;
-  throw refused(`${name} must be a string of 1 to ${MAX_ID_CHARS} characters`);
+  if (typeof value === 'string' && value !== '' && value.length <= MAX_CHAT_ID_CHARS && value.isWellFormed())
+    return value;
+  throw refused(`${name} must be a string of 1 to ${MAX_CHAT_ID_CHARS} characters`);
 }
 
 function messagesOf({ messages, message }: Record<string, unknown>): readonly unknown[] {
@@ -92,7 +89,7 @@ function partsOf(message: unknown): readonly Record<string, unknown>[] {
 }
 
 /** Other parts, such as data of the page, are not for the model. */
-function userPart(part: Record<string, unknown>): UserPart[] {
+function userPart(part: Record<string, unknown>): MessagePart[] {
   const { type, text, mediaType, url, filename } = part;
   if (type === 'text') return typeof text === 'string' && text !== '' ? [{ type, text }] : [];
   if (type !== 'file') return [];
@@ -100,7 +97,7 @@ function userPart(part: Record<string, unknown>): UserPart[] {
   const data = typeof url === 'string' ? bytesOf(url) : undefined;
   // A URL of the page's choice would be fetched from inside the network of a provider or a model.
   if (data === undefined) throw refused('a file needs its bytes as a data: URL');
-  return [{ type, mediaType, data: { type: 'data', data }, ...(typeof filename === 'string' ? { filename } : {}) }];
+  return [{ type, mediaType, data, ...(typeof filename === 'string' ? { filename } : {}) }];
 }
 
 const isMediaType = /^[\w.+*-]{1,100}\/[\w.+*-]{1,100}$/;
@@ -155,7 +152,7 @@ function answersIn(message: unknown): PostedAnswer[] {
 function decisionIn({ approval }: Record<string, unknown>, callId: string): PostedAnswer[] {
   if (!isObject(approval) || typeof approval.id !== 'string' || typeof approval.approved !== 'boolean') return [];
   const { id: waitId, approved, reason, descriptor } = approval;
-  const text = typeof reason === 'string' && reason !== '' ? reason.slice(0, MAX_REASON_CHARS) : undefined;
+  const text = typeof reason === 'string' && reason !== '' ? reason.slice(0, MAX_ANSWER_NOTE_CHARS) : undefined;
   if (!approved) return [{ waitId, callId, how: 'deny', ...(text === undefined ? {} : { reason: text }) }];
   const digest = isObject(descriptor) && typeof descriptor.digest === 'string' ? { digest: descriptor.digest } : {};
   return [{ waitId, callId, how: 'approve', ...(text === undefined ? {} : { note: text }), ...digest }];

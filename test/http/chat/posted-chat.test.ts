@@ -121,11 +121,9 @@ describe('A body of useChat', () => {
       ...body({ id: '1', role: 'user', parts: [{ type: 'file', mediaType, url, filename: 'a.png' }] }),
     });
     expect(postedChat(withFile('data:image/png;base64,aGk=')).tail[0]?.parts).toEqual([
-      { type: 'file', mediaType: 'image/png', filename: 'a.png', data: { type: 'data', data: 'aGk=' } },
+      { type: 'file', mediaType: 'image/png', filename: 'a.png', data: 'aGk=' },
     ]);
-    expect(postedChat(withFile('data:text/plain,h%69', 'text/plain')).tail[0]?.parts).toMatchObject([
-      { data: { data: 'aGk=' } },
-    ]);
+    expect(postedChat(withFile('data:text/plain,h%69', 'text/plain')).tail[0]?.parts).toMatchObject([{ data: 'aGk=' }]);
     for (const url of [
       'https://169.254.169.254/',
       'file:///etc/passwd',

@@ -1,0 +1,108 @@
+import type { Executor, RunEvent } from '../../index.ts';
+import { JournalGoneError } from '../../values/errors.ts';
+import { frameOf } from '../sse.ts';
+import { RunChunks } from './chunks.ts';
+import { personWaits } from './held-run.ts';
+import { type PagePosition, viewFrom } from './page-position.ts';
+import type { StepChunk } from './ui-chunk.ts';
+
+/** The run behind a message, and what the page has of it. */
+export interface ChatSource {
+  readonly executor: Executor;
+  readonly runId: string;
+  /** Absent: nothing. */
+  readonly position?: PagePosition;
+  /** The waits that this request has just answered: the run may not have read that yet. */
+  readonly answered?: ReadonlySet<string>;
+}
+
+/** The headers by which `useChat` recognises the stream. */
+export const chatHeaders = { 'x-vercel-ai-ui-message-stream': 'v1' } as const;
+
+/**
+ * Makes the frames of a message: the chunks of its run, and `[DONE]`. They end with the run, or when only a person can continue
+ * it.
+ * @throws {Error} if the events end before that: a reader must not take it for the end
+ */
+export async function* chatFrames(source: ChatSource, signal: AbortSignal): AsyncGenerator<string> {
+  const { executor, runId, position } = source;
+  const chunks = new RunChunks(runId);
+  const view = viewFrom(position);
+  const pending = new Set(source.answered);
+  let isFirst = true;
+  for await (const event of executor.events(runId, { signal })) {
+    // Only the outcome is left: the page would lose the message that it has.
+    if (isFirst && event.type === 'run.ended' && event.status === 'ok')
+      throw new JournalGoneError(`the events of run ${runId} are not kept any more`);
+    isFirst = false;
+    for (const placed of view(chunks.map(event))) yield frame(runId, placed, chunks.isOver);
+    if (isAnswer(event)) pending.delete(event.waitId);
+    if (!chunks.isOver && mayRest(event)) {
+      const reason = await restOf(executor, { runId, chunks, pending });
+      if (reason) for (const placed of view(chunks.pause(reason))) yield frame(runId, placed, false);
+    }
+    if (chunks.isOver) return yield done;
+  }
+  throw new Error(`the events of run ${runId} ended before the run did`);
+}
+
+/** Makes the frames of a message that gets nothing: the page keeps what it has, and does not send by itself. */
+export async function* nothingNew(): AsyncGenerator<string> {
+  yield frameOf({ data: JSON.stringify({ type: 'finish', finishReason: 'interrupted' }) });
+  yield done;
+}
+
+const done = frameOf({ data: '[DONE]' });
+
+function frame(runId: string, { step, chunk }: StepChunk, isOver: boolean): string {
+  const isEnd = isOver && (chunk.type === 'finish' || chunk.type === 'error');
+  return frameOf({ id: eventId(runId, isEnd ? 'end' : step), data: JSON.stringify(chunk) });
+}
+
+/** The id of a chunk: its run, and its step. A page that has it gets that step again, and the rest. */
+function eventId(runId: string, place: number | 'end'): string {
+  return `${encodeURIComponent(runId)}/${place}`;
+}
+
+/** Reads the id of the last chunk that a page has; undefined for a text that is none. */
+export function placeIn(id: string): { readonly runId: string; readonly step: number | 'end' } | undefined {
+  const [run = '', place = '', ...more] = id.split('/');
+  if (more.length > 0 || !/^(?:\d{1,9}|end)$/.test(place)) return undefined;
+  try {
+    return { runId: decodeURIComponent(run), step: place === 'end' ? place : Number(place) };
+  } catch {
+    return undefined;
+  }
+}
+
+type Settling = Extract<RunEvent, { waitId: string }>;
+
+function isAnswer(event: RunEvent): event is Settling {
+  return event.type.startsWith('wait.') && 'waitId' in event;
+}
+
+function mayRest(event: RunEvent): boolean {
+  return event.type === 'run.waiting' || event.type === 'run.parked' || isAnswer(event);
+}
+
+interface Moment {
+  readonly runId: string;
+  readonly chunks: RunChunks;
+  readonly pending: ReadonlySet<string>;
+}
+
+/**
+ * Returns why the stream of a run ends before its run: only a person can continue it. The events may be old, so the run itself
+ * is asked.
+ */
+async function restOf(
+  executor: Executor,
+  { runId, chunks, pending }: Moment,
+): Promise<'tool-calls' | 'interrupted' | undefined> {
+  if (chunks.isParked) return (await executor.find(runId))?.status === 'parked' ? 'interrupted' : undefined;
+  if (!chunks.needsPerson) return undefined;
+  const waits = [...chunks.waits.keys()];
+  if (waits.some((id) => pending.has(id))) return undefined;
+  const open = await personWaits(executor, runId);
+  return waits.every((id) => open.has(id)) ? 'tool-calls' : undefined;
+}

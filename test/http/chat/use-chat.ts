@@ -1,0 +1,101 @@
+import { useChat } from '@ai-sdk/react';
+import { type ChatInit, DefaultChatTransport, type HttpChatTransportInitOptions, type UIMessage } from 'ai';
+// @ts-expect-error The package has no types.
+import { JSDOM } from 'jsdom';
+import { createElement } from 'react';
+import { createRoot } from 'react-dom/client';
+
+export type ChatOfPage = ReturnType<typeof useChat<UIMessage>>;
+
+/** A page with `useChat` and its stock transport. */
+export interface OpenPage extends AsyncDisposable {
+  readonly chat: ChatOfPage;
+  /** Resolves when the page, after its next render, is as asked. */
+  until(isThere: (chat: ChatOfPage) => boolean): Promise<void>;
+}
+
+export interface PageOptions extends Omit<ChatInit<UIMessage>, 'transport'> {
+  readonly url: string;
+  readonly resume?: boolean;
+  readonly fetch?: HttpChatTransportInitOptions<UIMessage>['fetch'];
+}
+
+/** What a page needs of a document. */
+interface PageDocument {
+  createElement(name: string): never;
+}
+
+let document: PageDocument | undefined;
+
+/** React needs a document before it renders for the first time. */
+function documentOf(): PageDocument {
+  if (document) return document;
+  const { window } = new JSDOM('<!doctype html><html><body></body></html>', { url: 'http://localhost/' });
+  const made = window.document as PageDocument;
+  document = made;
+  Object.assign(globalThis, { window, document, IS_REACT_ACT_ENVIRONMENT: false });
+  return made;
+}
+
+/** Opens a page with a chat. */
+export function openPage({ url, resume = false, fetch, ...init }: PageOptions): OpenPage {
+  const container = documentOf().createElement('div');
+  const root = createRoot(container);
+  const transport = new DefaultChatTransport<UIMessage>({ api: `${url}/chat`, ...(fetch ? { fetch } : {}) });
+  let chat: ChatOfPage | undefined;
+  const watchers = new Set<() => void>();
+  const Page = () => {
+    chat = useChat({ ...init, transport, resume });
+    queueMicrotask(() => {
+      for (const look of watchers) look();
+    });
+    return null;
+  };
+  root.render(createElement(Page));
+  const current = () => chat as ChatOfPage;
+  return {
+    get chat() {
+      return current();
+    },
+    until: (isThere) =>
+      new Promise((resolve) => {
+        const look = () => {
+          if (!chat || !isThere(chat)) return;
+          watchers.delete(look);
+          resolve();
+        };
+        watchers.add(look);
+        look();
+      }),
+    [Symbol.asyncDispose]: async () => {
+      await chat?.stop();
+      root.unmount();
+    },
+  };
+}
+
+/** A fetch whose first answers are cut after so many bytes each, as a network cuts them. */
+export function cuttingFetch(cuts: readonly number[]): typeof fetch {
+  const left = [...cuts];
+  return async (input, init) => {
+    const response = await fetch(input, init);
+    const bytes = left.shift();
+    if (bytes === undefined || !response.body) return response;
+    const reader = response.body.getReader();
+    let seen = 0;
+    const body = new ReadableStream<Uint8Array>({
+      async pull(controller) {
+        const { done, value } = await reader.read();
+        if (done) return controller.close();
+        const room = bytes - seen;
+        seen += value.length;
+        if (room > 0) controller.enqueue(value.subarray(0, room));
+        if (seen < bytes) return;
+        await reader.cancel();
+        controller.error(new TypeError('network error'));
+      },
+      cancel: (reason) => reader.cancel(reason),
+    });
+    return new Response(body, response);
+  };
+}

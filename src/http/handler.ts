@@ -47,6 +47,10 @@ function servedBy(executor: Executor, options: HttpOptions): Served {
   const { agents, onWaiting = 'interrupt' } = options;
   checkWord('httpHandler: onWaiting', onWaiting, ['interrupt', 'queue']);
   if (!isObject(agents)) throw new TypeError(`httpHandler: agents must be an object of agents, not ${kindOf(agents)}`);
+  for (const [id, agent] of Object.entries(agents)) {
+    if (!isObject(agent) || typeof agent.id !== 'string')
+      throw new TypeError(`httpHandler: agents.${id} must be an agent, from defineAgent`);
+  }
   return { executor, web, onWaiting, agents: new Map(Object.entries(agents)) };
 }
 

@@ -134,7 +134,9 @@ async function send(
 ): Promise<void> {
   outgoing.statusCode = answer.status;
   for (const [name, value] of answer.headers) {
-    if (name !== 'set-cookie') outgoing.setHeader(name, value);
+    // HTTP/2 has no `connection`.
+    const isSent = name !== 'set-cookie' && !(name === 'connection' && incoming.httpVersionMajor > 1);
+    if (isSent) outgoing.setHeader(name, value);
   }
   const cookies = answer.headers.getSetCookie();
   if (cookies.length > 0) outgoing.setHeader('set-cookie', cookies);

@@ -206,6 +206,7 @@ describe('POST /runs/:runId/cancel, steer and answers', () => {
       status: 409,
       body: { code: 'ALREADY_ANSWERED', answered: { how: 'approve', by: { id: 'ada' } } },
     });
+    expect((await host.ask(`/runs/r/answers/${'x'.repeat(200)}`, { body })).status).toBe(410);
     expect(await host.ask('/runs/r/answers/other', { body })).toMatchObject({
       status: 410,
       body: { code: 'WAIT_GONE' },

@@ -18,6 +18,8 @@ export type LiveRunLine = RunSummary & {
   readonly parent?: ParentCall;
   /** Its open waits; absent = none. */
   readonly waits?: readonly OpenWait[];
+  /** The live runs that its calls began; absent = none. */
+  readonly children?: readonly string[];
   /** The cost so far as a budget counts it; absent without a budget. */
   readonly spend?: Spend;
   readonly owner?: undefined;
@@ -108,12 +110,14 @@ export function liveLine(run: ActiveRun): LiveRunLine {
   const parent = run.parent ?? seed.request.parent;
   const waits = progress?.waiting ? openWaitsIn(progress) : [];
   const shown = redaction?.records;
+  const children = [...run.resources.children].map(({ runId }) => runId);
   return {
     ...run.summary,
     status: 'live',
     meta: shown ? { ...meta, prompt: shown.text(meta.prompt) } : meta,
     ...(parent ? { parent } : {}),
     ...(progress?.spend ? { spend: progress.spend } : {}),
+    ...(children.length > 0 ? { children } : {}),
     ...(waits.length > 0 ? { waits: shown ? redactedWaits(waits, shown) : waits } : {}),
   };
 }

@@ -33,7 +33,7 @@ export interface RunLine {
   readonly updatedAt?: number;
   /** The process that works on it, if another one does. */
   readonly owner?: string;
-  /** How many runs below it it waits for. */
+  /** How many runs below it are known to work for it, or it waits for. */
   readonly children: number;
   readonly labels: Labels;
 }
@@ -112,13 +112,14 @@ function standing(run: AnyRun, { needsPerson = false, all = false }: LineFacts):
   }
   const waits = ('waits' in run ? run.waits : undefined) ?? [];
   const isForPerson = needsPerson || waits.some(isForPersonWait);
-  if (waits.length > 0 && (isForPerson || isResting(run))) return waiting(run, waits, isForPerson);
+  if (isForPerson || (waits.length > 0 && isResting(run))) return waiting(run, waits, isForPerson);
   if (run.status === 'live') return { state: 'run', where: placeOf(run) };
   return { state: 'idle', where: afterSteps(run), why: 'no process works on it' };
 }
 
 function waiting(run: OpenRun, waits: readonly OpenWait[], isForPerson: boolean): Standing {
-  const things = [...new Set(waits.map(awaited))].slice(0, MAX_THINGS);
+  const own = waits.length === 0 ? ['a run below it'] : waits.map(awaited);
+  const things = [...new Set(own)].slice(0, MAX_THINGS);
   return { state: isForPerson ? 'you' : 'wait', where: afterSteps(run), why: `waits for ${things.join(', ')}` };
 }
 
@@ -183,10 +184,11 @@ function awaited(wait: OpenWait): string {
   }
 }
 
-/** Returns the ids of the runs below a run that it waits for. */
+/** Returns the ids of the runs below a run that are known to work for it, or that it waits for. */
 export function childrenOf(run: AnyRun): readonly string[] {
   const waits = 'waits' in run ? (run.waits ?? []) : [];
-  return waits.flatMap((wait) => (wait.kind === 'child' ? [wait.childRunId] : []));
+  const awaited = waits.flatMap((wait) => (wait.kind === 'child' ? [wait.childRunId] : []));
+  return [...new Set([...awaited, ...(('children' in run ? run.children : undefined) ?? [])])];
 }
 
 /** An open wait as clients see it: without the message of a provider's error. */

@@ -94,10 +94,14 @@ interface LineContext {
 /** The line of a run that fits the filter. Runs below others are part of the line of their root. */
 async function lineOf(run: ListedRun, { served, filter, below, all }: LineContext): Promise<RunLine | undefined> {
   if (('parent' in run && run.parent) || !hasText(run, filter.text)) return undefined;
-  const agentId = 'meta' in run ? run.meta.agentId : '';
-  const maxSteps = served.agents.get(agentId)?.maxIterations;
+  const maxSteps = maxStepsOf(served, 'meta' in run ? run.meta.agentId : '');
   const line = runLine(run, { all, maxSteps, needsPerson: await below.needsPerson(run) });
   return filter.states.has(line.state) ? line : undefined;
+}
+
+/** Returns the step limit of an agent; undefined if requests may not start it, or it has none of its own. */
+export function maxStepsOf({ agents }: Served, agentId: string): number | undefined {
+  return [...agents.values()].find(({ id }) => id === agentId)?.maxIterations;
 }
 
 function hasText(run: ListedRun, text: string): boolean {

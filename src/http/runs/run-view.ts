@@ -2,7 +2,7 @@ import type { FoundRun, ListedWait, OpenWait, RunOutput } from '../../index.ts';
 import { type PublicError, publicError } from '../problem.ts';
 import type { RunCall } from '../route.ts';
 import { publicWait, type RunLine, runLine } from './run-line.ts';
-import { Below, withoutOwner } from './run-list.ts';
+import { Below, maxStepsOf, withoutOwner } from './run-list.ts';
 
 /** How a run ended, as clients see it. */
 export interface RunEndView {
@@ -27,11 +27,11 @@ export interface RunView extends RunLine {
 
 /** Describes the run of a request. */
 export async function viewOf({ run, served, grant }: RunCall): Promise<RunView> {
-  const { executor, agents } = served;
+  const { executor } = served;
   // Who works on it takes another look, which other routes do not need.
   const isStored = run.line.status !== 'live' && run.line.status !== 'ended';
   const line = isStored ? ((await executor.find(run.runId, { owner: true })) ?? run.line) : run.line;
-  const maxSteps = agents.get(line.meta?.agentId ?? '')?.maxIterations;
+  const maxSteps = maxStepsOf(served, line.meta?.agentId ?? '');
   const shown = runLine(line, {
     all: grant.all === true,
     maxSteps,

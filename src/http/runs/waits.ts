@@ -1,4 +1,5 @@
 import type { Answer, AnswerState, ListedWait, WaitCursor } from '../../index.ts';
+import { WaitGoneError } from '../../values/errors.ts';
 import { cursorText, limitIn, type Page, placeIn } from '../cursor.ts';
 import { jsonAnswer, RequestError } from '../problem.ts';
 import type { GrantedCall, RunCall } from '../route.ts';
@@ -22,9 +23,24 @@ export async function listWaitViews({ served, grant, query }: GrantedCall): Prom
     // Runs below a run have its caller.
     ...(grant.all ? {} : { callerId: grant.callerId }),
   });
-  const items = waits.map(waitView);
+  const items = (await ownWaits(waits, { served, grant })).map(waitView);
   const last = waits.at(-1);
   return last && waits.length === limit ? { items, next: cursorText(placeOf(last)) } : { items };
+}
+
+/** The waits whose root is the caller's. */
+async function ownWaits(
+  waits: readonly ListedWait[],
+  { served, grant }: Pick<GrantedCall, 'served' | 'grant'>,
+): Promise<readonly ListedWait[]> {
+  if (grant.all) return waits;
+  const roots = new Set(waits.flatMap((wait) => (wait.rootRunId === wait.runId ? [] : [wait.rootRunId])));
+  const own = new Set<string>();
+  for (const root of roots) {
+    const line = await served.executor.find(root).catch(() => null);
+    if (line && !line.parent && line.meta?.callerId === grant.callerId) own.add(root);
+  }
+  return waits.filter(({ runId, rootRunId }) => rootRunId === runId || own.has(rootRunId));
 }
 
 function placeOf({ runId, id, createdAt, updatedAt }: ListedWait): WaitCursor {
@@ -36,10 +52,14 @@ function isWaitCursor({ runId, id, createdAt, updatedAt }: Record<string, unknow
   return isNamed && (updatedAt === undefined || Number.isFinite(updatedAt));
 }
 
+/** Longest id of a wait that a command can name. */
+const MAX_WAIT_ID = 128;
+
 /** Gives an answer to a wait of a run, or of a run below it. The person comes from the grant, never from the body. */
 export async function answerWait({ run, params, body, grant, served }: RunCall): Promise<Response> {
   const control = served.executor.control(run.runId);
   const { waitId = '' } = params;
+  if (waitId.length > MAX_WAIT_ID) throw new WaitGoneError('there is no wait of this id');
   const { how, value, input, note, reason, digest } = body as unknown as Answer;
   const by = grant.by ? { by: grant.by } : {};
   const give = (): Promise<AnswerState> => {

@@ -69,11 +69,11 @@ export interface LineBatch {
   readonly torn?: RawLine;
 }
 
-/** Reads a file of lines from its beginning, in bounded turns of the event loop. */
-export async function* readLines(file: Readable): AsyncGenerator<LineBatch> {
+/** Reads a file of lines, in bounded turns of the event loop. @param from the beginning of a line */
+export async function* readLines(file: Readable, from = 0): AsyncGenerator<LineBatch> {
   let parts: Buffer[] = [];
-  let at = 0;
-  for (let position = 0; ; ) {
+  let at = from;
+  for (let position = from; ; ) {
     const chunk = await file.read(CHUNK, position);
     position += chunk.length;
     const end = chunk.lastIndexOf(LINE_END) + 1;

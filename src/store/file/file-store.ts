@@ -9,7 +9,7 @@ import { checkKeys, checkWord, type KnownKeys, kindOf } from '../../values/known
 import type { StoredCommand } from '../commands.ts';
 import { Encryption } from '../encoding/encryption.ts';
 import { leaseClock } from '../lease-clock.ts';
-import type { AppendingStore, EventStore, InboxOf, ListDueOptions, OutcomeStore } from '../port.ts';
+import type { AppendingStore, EventStore, InboxOf, JournalStore, ListDueOptions, OutcomeStore } from '../port.ts';
 import type {
   DueHeads,
   ListedHead,
@@ -20,8 +20,10 @@ import type {
   StoreWrite,
 } from '../store-driver.ts';
 import { storeFrom } from '../store-from.ts';
+import { FileEvents } from './events.ts';
 import { foldersIn } from './folders.ts';
 import { InboxFiles } from './inboxes.ts';
+import { PassingFiles } from './journal/passing.ts';
 import { Lister } from './list.ts';
 import { OutcomeFiles } from './outcomes.ts';
 import { nameRun, WriteQueues } from './queue.ts';
@@ -46,8 +48,8 @@ export interface FileStoreOptions {
   readonly clock?: Clock | undefined;
 }
 
-/** Appends, owns, carries commands and signals, lets runs rest, and keeps outcomes. */
-export interface FileStore extends AppendingStore, EventStore, OutcomeStore {
+/** Appends, owns, carries commands and signals, lets runs rest, keeps outcomes, and has a journal. */
+export interface FileStore extends AppendingStore, EventStore, OutcomeStore, JournalStore {
   /** Waits for the pending writes. Every later call is refused. */
   close(): Promise<void>;
   [Symbol.asyncDispose](): Promise<void>;
@@ -96,6 +98,7 @@ export function fileStoreOn(files: FileSystem, options: FileStoreOptions): FileS
     folders,
     outcomes,
     mail: new InboxFiles(durable, folders),
+    passing: new PassingFiles(durable, folders),
     leaseClock: leaseClock(clock),
     now: () => clock.now(),
     encryption: new Encryption(options.codec),
@@ -119,6 +122,7 @@ class FileDriver implements StoreDriver {
   readonly #lister: Lister;
   readonly #sweep: OutcomeSweep;
   readonly topics: FileTopics;
+  readonly journal: FileEvents;
 
   constructor(access: StoreFolder, files: RunFiles) {
     this.#access = access;
@@ -127,6 +131,7 @@ class FileDriver implements StoreDriver {
     this.#reader = new Reader(access, this.#queues, files);
     this.#lister = new Lister(access, this.#queues, files);
     this.topics = new FileTopics(access, this.#queues, files);
+    this.journal = new FileEvents(access, this.#queues, files);
     this.#sweep = new OutcomeSweep(files.outcomes, this.#queues, () => this.topics.forgetExpired());
   }
 

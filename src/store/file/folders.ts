@@ -5,7 +5,8 @@ import { join, sep } from 'node:path';
  * leads anywhere else.
  *
  *   layout                    the number of this layout
- *   runs/<hash>/journal       a run's record and lease; `expiry`: until when the lease was renewed; `waits`: for which topics
+ *   runs/<hash>/journal       a run's record and lease; `expiry`: until when the lease was renewed; `waits`: for which topics;
+ *                             `passing`: events of the step in progress
  *   outcomes/<hash>           a kept outcome
  *   mail/<hash>               commands that wait for a run
  *   topics/<topic>            what waits for a topic, and signals that were early or were delivered
@@ -32,6 +33,7 @@ export function foldersIn(dir: string) {
     journal: (name: string) => `${runs}${sep}${name}${sep}journal`,
     expiry: (name: string) => `${runs}${sep}${name}${sep}expiry`,
     waits: (name: string) => `${runs}${sep}${name}${sep}waits`,
+    passing: (name: string) => `${runs}${sep}${name}${sep}passing`,
     topic: (topic: string) => join(dir, 'topics', topic),
     outcome: (name: string) => outcomes + sep + name,
     mailOf: (name: string) => mail + sep + name,

@@ -11,6 +11,7 @@ import type { LeaseClock } from '../lease-clock.ts';
 import type { Folders } from './folders.ts';
 import type { InboxFiles } from './inboxes.ts';
 import { appendCommit, type Commit, isBloated, rewriteJournal } from './journal/commit.ts';
+import type { PassingFiles } from './journal/passing.ts';
 import { type Found, type Journal, readJournal } from './journal/read.ts';
 import type { OutcomeFiles } from './outcomes.ts';
 
@@ -20,6 +21,7 @@ export interface RunFiles {
   readonly folders: Folders;
   readonly outcomes: OutcomeFiles;
   readonly mail: InboxFiles;
+  readonly passing: PassingFiles;
   readonly leaseClock: LeaseClock;
   /** Wall clock, ms. */
   readonly now: () => number;

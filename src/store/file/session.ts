@@ -7,10 +7,12 @@ import type { MessageRow } from '../encoding/encryption.ts';
 import type { Piece } from '../encoding/piece-refs.ts';
 import { RunTexts } from '../encoding/piece-refs.ts';
 import type { StoredBody } from '../encoding/stored-body.ts';
+import type { JournalRow, StoredJournal } from '../encoding/stored-journal.ts';
 import type { Claim } from '../port.ts';
 import { type Change, decideAsking, type Fact, type InboxFacts, type RunFacts } from '../rules/decision.ts';
 import { checkClaim, damageIn, type Lease, type Ownership } from '../rules/lease.ts';
 import type { StoreWrite } from '../store-driver.ts';
+import { storeError } from './errors.ts';
 import type { Mail } from './inboxes.ts';
 import type { Commit } from './journal/commit.ts';
 import type { RecordState, StoredLease } from './journal/lines.ts';
@@ -44,6 +46,9 @@ export class RunSession {
   #pieces: Piece[] = [];
   #inHead: readonly string[] | undefined;
   readonly #inMessages = new Set<string>();
+  /** Kept events, and up to which place passing ones are over. */
+  #events: JournalRow[] = [];
+  #dropTo: number | undefined;
   #outcome: KeptOutcome | undefined;
   #mail: Mail | undefined;
   #isChanged = false;
@@ -107,6 +112,7 @@ export class RunSession {
     const { record, lease, ttlMs, keep, raiseEpoch, remove, send, forget, due } = change;
     // Reads come first: they may fail, and then nothing may change.
     const mail = send || forget ? await this.#waiting() : undefined;
+    if (record && body?.journal) await this.#addEvents(body.journal);
     const isReleased = lease !== undefined && ttlMs === undefined && !record && !this.#record;
     const isOwnerless = due !== undefined && !this.#lease;
     const kept = isReleased || isOwnerless || raiseEpoch !== undefined ? await this.#keptOutcome() : undefined;
@@ -117,6 +123,7 @@ export class RunSession {
     if (mail && forget) this.#forget(mail, forget);
     // If a kept outcome remembers the epoch, nothing else is kept of a run without a record.
     const isOver = remove || (isReleased && kept !== undefined);
+    if (isOver) await this.#files.passing.drop(this.#name, Number.POSITIVE_INFINITY);
     if (isOver) this.#remove();
     else if (lease || ttlMs !== undefined)
       this.#own(lease, { ttlMs, mustLast: this.#record !== undefined && !isFree(lease) });
@@ -159,6 +166,26 @@ export class RunSession {
   async #keptOutcome(): Promise<KeptOutcome | undefined> {
     const kept = this.#outcome ?? (await undamaged(this.#files.outcomes.find(this.runId)));
     return kept && !this.#files.outcomes.isOver(kept) ? kept : undefined;
+  }
+
+  /** Adds events: passing ones at once, kept ones with this group. @throws {LeaseLostError} */
+  async publish(claim: Claim, rows: readonly JournalRow[]): Promise<void> {
+    checkClaim(this.#lease, claim);
+    if (!this.#record) return;
+    await this.#addEvents({ rows });
+    this.#isChanged ||= this.#events.length > 0;
+  }
+
+  /** Passing events are written before anything changes: if that fails, their write alone is refused. */
+  async #addEvents({ rows, dropTo }: StoredJournal): Promise<void> {
+    const passing = rows.filter(({ isKept, place }) => !isKept && place > (dropTo ?? 0));
+    try {
+      if (passing.length > 0) await this.#files.passing.append(this.#name, passing);
+    } catch (error) {
+      throw storeError(error, this.#files.folders.dir);
+    }
+    this.#events.push(...rows.filter(({ isKept }) => isKept));
+    if (dropTo !== undefined) this.#dropTo = Math.max(dropTo, this.#dropTo ?? 0);
   }
 
   /** Checks that a claim is the newest. @returns the waits of the run: for which topic each one is */
@@ -275,6 +302,8 @@ export class RunSession {
     this.#pieces = [];
     this.#inHead = undefined;
     this.#mail = new Map();
+    this.#events = [];
+    this.#dropTo = undefined;
     this.#isRenewed = false;
   }
 
@@ -293,6 +322,8 @@ export class RunSession {
     if (this.#isChanged || isSuspect) await this.#store(this.#mustSync || isSuspect);
     // After the run is due: no run may rest with a command.
     if (this.#mail && !this.#isDiscarded) await this.#files.mail.put(this.#name, this.#mail);
+    // If this fails, readers get them until the next step is recorded.
+    if (this.#dropTo !== undefined) await this.#files.passing.drop(this.#name, this.#dropTo).catch(() => {});
     if (!this.#isRenewed || !this.#lease) return;
     await writeRenewal(this.#files.durable.files, this.#files.folders.expiry(this.#name), this.#lease);
   }
@@ -313,6 +344,7 @@ export class RunSession {
       record,
       pieces: this.#pieces,
       inMessages: this.#inMessages,
+      events: this.#events,
       inHead: record ? (this.#inHead ?? [...(this.#found.journal?.pieces.keys() ?? [])]) : [],
     };
     await storeCommit(this.#files, this.#name, {

@@ -2,12 +2,14 @@ import { mkdtempSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createExecutor, defineAgent, defineTool, type JournalEvent, memoryStore, type Tool } from 'pawl';
+import { fileStore } from 'pawl/stores/file';
 import { sqliteStore } from 'pawl/stores/sqlite';
 import { callTool, callTools, fail, reply, type ScriptedEntry, scriptedModel } from 'pawl/testing';
 import { describe, expect, test } from 'vitest';
 
 const stores = {
   memory: () => memoryStore(),
+  files: () => fileStore({ dir: join(mkdtempSync(join(tmpdir(), 'pawl-journal-')), 'runs') }),
   SQLite: () => sqliteStore({ path: join(mkdtempSync(join(tmpdir(), 'pawl-journal-')), 'runs.db') }),
 };
 
@@ -178,9 +180,13 @@ describe.each(Object.keys(stores) as (keyof typeof stores)[])('the journal of a 
     await expect(staying).rejects.toMatchObject({ code: 'ERR_SHUTDOWN' });
   });
 
-  test('has the last event of a run whose record stays: a turn of a thread (web 1, 9)', async () => {
-    await using host = hostOn(stores[name](), [reply('It is well.')]);
-    const { runId } = await host.thread('t', { agent: deskWith(), callerId: 'ada' }).send({ id: 'm', text: 'Look.' });
-    expect((await read(host.events(runId))).map(line).at(-1)).toBe('run.ended ok It is well.');
-  });
+  // Folders keep no threads.
+  test.skipIf(name === 'files')(
+    'has the last event of a run whose record stays: a turn of a thread (web 1, 9)',
+    async () => {
+      await using host = hostOn(stores[name](), [reply('It is well.')]);
+      const { runId } = await host.thread('t', { agent: deskWith(), callerId: 'ada' }).send({ id: 'm', text: 'Look.' });
+      expect((await read(host.events(runId))).map(line).at(-1)).toBe('run.ended ok It is well.');
+    },
+  );
 });

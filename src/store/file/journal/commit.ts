@@ -1,12 +1,15 @@
 import { type Durable, writeAtomically } from '../../../files/atomic-write.ts';
 import type { FileStamp, OpenFile } from '../../../files/file-system.ts';
 import { withFile } from '../../../files/file-system.ts';
-import { readLines } from '../../../files/lines.ts';
+import { decodeLine, readLines } from '../../../files/lines.ts';
 import type { MessageRow } from '../../encoding/encryption.ts';
 import { namesIn, type Piece } from '../../encoding/piece-refs.ts';
+import type { JournalRow } from '../../encoding/stored-journal.ts';
 import { LineWriter } from './line-writer.ts';
 import {
   baseLine,
+  eventsLine,
+  eventsPlace,
   extrasLine,
   intactLine,
   type LineKind,
@@ -35,6 +38,8 @@ export interface Commit {
   /** The names of the pieces that the head needs, and that the messages need. */
   readonly inHead: readonly string[];
   readonly inMessages: ReadonlySet<string>;
+  /** Kept events. */
+  readonly events: readonly JournalRow[];
 }
 
 /** A journal with fewer superseded bytes is never rewritten, ... */
@@ -60,7 +65,7 @@ export async function appendCommit(file: OpenFile, journal: Journal, commit: Com
   for (const [name, { length }] of journal.pieces) {
     if (!pieces.has(name) && !commit.inMessages.has(name)) superseded += length;
   }
-  await addRows(writer, commit.rows);
+  await addRows(writer, commit);
   let { lease } = journal;
   if (commit.isLeaseNew && commit.lease) {
     superseded += lease?.length ?? 0;
@@ -82,8 +87,11 @@ export function rewriteJournal(durable: Durable, path: string, { commit, old }: 
     } else writer.add(runLine(commit.runId));
     if (commit.base) writer.add(baseLine(commit.base.meta));
     if (commit.base?.extras != null) writer.add(extrasLine(commit.base.extras));
+    if (old && commit.base) {
+      await withFile(durable.files.open(path, 'read'), (from) => copyEvents(from, { old, writer }));
+    }
     const pieces = addPieces(writer, commit, there);
-    await addRows(writer, commit.rows);
+    await addRows(writer, commit);
     const lease = commit.lease && addLease(writer, commit.lease);
     const stamp = await file.stamp();
     return addState(writer, { commit, lease, superseded: 0, stamp, pieces });
@@ -113,9 +121,23 @@ async function copyRecord(from: OpenFile, { old, commit, writer, there }: Copyin
       if (raw.at >= old.end) continue;
       const { kind, fields } = intactLine(raw);
       const [name = ''] = fields;
-      if (!copied.includes(kind) || (kind === 'piece' && !needed.has(name))) continue;
-      if (kind === 'piece') there.set(name, { at: writer.position, length: raw.bytes.length });
+      const isEvents = kind === 'piece' && eventsPlace(name) !== undefined;
+      if (!copied.includes(kind) || (kind === 'piece' && !isEvents && !needed.has(name))) continue;
+      if (kind === 'piece' && !isEvents) there.set(name, { at: writer.position, length: raw.bytes.length });
       writer.copy(raw.bytes);
+      if (writer.isFull) await writer.flush();
+    }
+  }
+}
+
+/** The events of a record outlive its replacement. Those of a damaged line are lost. */
+async function copyEvents(from: OpenFile, { old, writer }: Pick<Copying, 'old' | 'writer'>): Promise<void> {
+  for await (const { lines } of readLines(from)) {
+    for (const { at, bytes } of lines) {
+      if (at >= old.end) continue;
+      const { kind, fields } = decodeLine(bytes) ?? {};
+      if (kind !== 'piece' || eventsPlace(fields?.[0] ?? '') === undefined) continue;
+      writer.copy(bytes);
       if (writer.isFull) await writer.flush();
     }
   }
@@ -130,7 +152,7 @@ async function piecesNeeded(from: OpenFile, old: Journal, { inHead, inMessages }
       const { kind, fields } = intactLine(raw);
       const [name = '', text = ''] = fields;
       if (raw.at >= old.end) continue;
-      if (kind === 'piece') inner.set(name, namesIn(text));
+      if (kind === 'piece' && eventsPlace(name) === undefined) inner.set(name, namesIn(text));
       if (kind === 'messages') for (const named of namesIn(text)) needed.add(named);
     }
   }
@@ -161,9 +183,9 @@ function addPieces(
   return new Map(inHead.map((name) => [name, places.get(name) ?? nowhere]));
 }
 
-async function addRows(writer: LineWriter, rows: readonly MessageRow[]): Promise<void> {
-  for (const row of rows) {
-    writer.add(messagesLine(row));
+async function addRows(writer: LineWriter, { rows, events }: Pick<Commit, 'rows' | 'events'>): Promise<void> {
+  for (const line of [...rows.map(messagesLine), ...events.map(eventsLine)]) {
+    writer.add(line);
     if (writer.isFull) await writer.flush();
   }
 }

@@ -4,6 +4,7 @@ import type { Due } from '../../due.ts';
 import { parseStored } from '../../encoding/encode.ts';
 import type { MessageRow } from '../../encoding/encryption.ts';
 import type { Piece } from '../../encoding/piece-refs.ts';
+import type { JournalRow } from '../../encoding/stored-journal.ts';
 import type { Lease } from '../../rules/lease.ts';
 import { layoutError } from '../errors.ts';
 
@@ -14,7 +15,8 @@ import { layoutError } from '../errors.ts';
  *   run       layout, run id             the first line of each journal
  *   base      meta                       the second, once there is a record
  *   extras    inputs and images          when the record has any
- *   piece     a name, a part of a record: heads and messages name it
+ *   piece     a name, a part of a record: heads and messages name it; or @ and a place, events of the run. Earlier versions
+ *             read such a piece as one that nothing names
  *   messages  how many, an array of them
  *   lease     epoch, attempts, until, boot, owner; when the run is due, unless at 0; the last number of a command
  *   state     where the lease stands, superseded bytes, and of the record: version, revision, updatedAt, messages, head,
@@ -86,6 +88,13 @@ export const extrasLine = (extras: string): string => unchecked('extras', [extra
 
 /** Encodes the line of a journal with a piece. */
 export const pieceLine = ({ name, text }: Piece): string => unchecked('piece', [name, text]);
+
+/** Encodes the line of a journal with kept events. */
+export const eventsLine = ({ place, text }: JournalRow): string => unchecked('piece', [`@${place}`, text]);
+
+/** The place of events, from the name of their line; undefined for a piece. */
+export const eventsPlace = (name: string): number | undefined =>
+  name.startsWith('@') ? toNumber(name.slice(1)) : undefined;
 
 /** Encodes the line of a journal with a lease. */
 export function leaseLine({ epoch, attempts, expiresAt, boot, owner, due = 0, sent = 0 }: StoredLease): string {

@@ -1,6 +1,7 @@
 import { isIntact, type Line, type RawLine } from '../../../files/lines.ts';
 import { CheckpointCorruptError } from '../../../values/errors.ts';
 import {
+  eventsPlace,
   intactLine,
   type LeaseInFile,
   type PieceInFile,
@@ -78,6 +79,7 @@ export class JournalScan {
   }
 
   #addPiece({ fields: [name = '', stored = ''] }: Line, { at, bytes }: RawLine): void {
+    if (eventsPlace(name) !== undefined) return;
     if (this.piecesSoFar === this.pieces) this.piecesSoFar = new Map(this.pieces);
     this.piecesSoFar.set(name, { at, length: bytes.length, stored });
   }

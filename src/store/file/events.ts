@@ -1,0 +1,175 @@
+import { orAbsent } from '../../files/errors.ts';
+import type { OpenFile } from '../../files/file-system.ts';
+import { withFile } from '../../files/file-system.ts';
+import { safeName } from '../../files/safe-name.ts';
+import { CheckpointCorruptError } from '../../values/errors.ts';
+import type { JournalRow } from '../encoding/stored-journal.ts';
+import type { Claim } from '../port.ts';
+import type { JournalDriver, MessageRange, PartReader, StoredPart } from '../store-driver.ts';
+import { storeError } from './errors.ts';
+import { type EventsPlace, JournalIndex, lineAt, readRows } from './journal/line-index.ts';
+import { readPassing } from './journal/passing.ts';
+import { nameRun, type WriteQueues } from './queue.ts';
+import { surely } from './reader.ts';
+import { checkFolder, type RunFiles } from './run-files.ts';
+import type { StoreFolder } from './store-folder.ts';
+
+/** About how many bytes of events are read at once. */
+const BYTES_PER_PAGE = 2 ** 19;
+
+/** Most journals whose lines are remembered: a further one removes the oldest. */
+const MAX_KNOWN = 200;
+
+/** What is known of the passing events of a run. */
+interface PassingIndex {
+  readonly identity: string;
+  readonly size: number;
+  readonly end: number;
+  readonly rows: readonly EventsPlace[];
+}
+
+interface Page {
+  readonly after: number;
+  readonly limit: number;
+}
+
+/**
+ * The journals of events in a file store. Kept events are lines of the journal of their run, passing ones have a file of their
+ * own. Readers take no lock, and read only what is new.
+ */
+export class FileEvents implements JournalDriver {
+  readonly #access: StoreFolder;
+  readonly #queues: WriteQueues;
+  readonly #files: RunFiles;
+  readonly #journals = new Map<string, JournalIndex>();
+  readonly #passing = new Map<string, PassingIndex>();
+
+  constructor(access: StoreFolder, queues: WriteQueues, files: RunFiles) {
+    this.#access = access;
+    this.#queues = queues;
+    this.#files = files;
+  }
+
+  publish({ claim, rows }: { claim: Claim; rows: readonly JournalRow[] }, signal?: AbortSignal): Promise<void> {
+    return this.#queues.add(nameRun(claim.runId), (session) => session.publish(claim, rows), signal);
+  }
+
+  read(runId: string, page: Page): Promise<readonly JournalRow[] | null> {
+    return this.#reading(runId, async (name) => {
+      // Passing events first: those that a save meanwhile deletes are in the journal then.
+      const passing = await this.#readPassing(name, page);
+      const kept = await this.#readKept(name, page);
+      if (kept === null) return null;
+      // If one source has more than this page, the rows of the other one beyond it belong to a later page.
+      const end = Math.min(kept.end, passing.end);
+      const rows = [...kept.rows, ...passing.rows].filter(({ place }) => place <= end);
+      return rows.sort((a, b) => a.place - b.place).slice(0, page.limit);
+    });
+  }
+
+  content(runId: string, { from, to }: MessageRange, row: PartReader): Promise<StoredPart | null> {
+    return this.#reading(runId, (name) =>
+      this.#withJournal(name, async (file, index) => {
+        const { record } = index.state ?? {};
+        if (!record) return null;
+        const { head, messageCount } = record;
+        for (const place of from < to ? index.messagesIn(from, Math.min(to, messageCount)) : []) {
+          const [, text = ''] = (await lineAt(file, place)).fields;
+          row(place.first, text, await index.pieces(file, text));
+        }
+        return { head, pieces: await index.pieces(file, head), messageCount };
+      }),
+    );
+  }
+
+  async #readKept(name: string, { after, limit }: Page): Promise<Part | null> {
+    const { durable, folders } = this.#files;
+    const known = this.#journals.get(name);
+    const stamp = await orAbsent(durable.files.stamp(folders.journal(name)));
+    const hasAll = stamp !== undefined && known?.fits(stamp) === true;
+    if (hasAll && known.state?.record && known.eventsAfter(after).length === 0) return nothing;
+    return this.#withJournal(name, async (file, index) => {
+      if (!index.state?.record) return null;
+      const { places, end } = pageOf(index.eventsAfter(after), limit);
+      return { rows: await readRows(file, places, true), end };
+    });
+  }
+
+  async #withJournal<T>(name: string, work: (file: OpenFile, index: JournalIndex) => Promise<T>): Promise<T | null> {
+    const { durable, folders } = this.#files;
+    await checkFolder(this.#files, name);
+    const reading = withFile(durable.files.open(folders.journal(name), 'read'), async (file) => {
+      const index = this.#journals.get(name) ?? new JournalIndex();
+      try {
+        await index.update(file);
+        remember(this.#journals, name, index);
+        return await work(file, index);
+      } catch (error) {
+        // The next look begins again.
+        this.#journals.delete(name);
+        throw error;
+      }
+    });
+    return (await orAbsent(reading)) ?? null;
+  }
+
+  async #readPassing(name: string, { after, limit }: Page): Promise<Part> {
+    const { durable, folders } = this.#files;
+    const path = folders.passing(name);
+    const stamp = await orAbsent(durable.files.stamp(path));
+    const known = this.#passing.get(name);
+    const isKnown = known?.identity === stamp?.identity && known?.size === stamp?.size;
+    if (!stamp || (isKnown && known && !known.rows.some(({ place }) => place > after))) return nothing;
+    const reading = withFile(durable.files.open(path, 'read'), async (file) => {
+      const { identity, size } = await file.stamp();
+      const before = known?.identity === identity && known.end <= size ? known : undefined;
+      const { end, rows } = await readPassing(file, before?.end ?? 0);
+      const index = { identity, size, end, rows: [...(before?.rows ?? []), ...rows] };
+      remember(this.#passing, name, index);
+      const later = index.rows.filter(({ place }) => place > after).sort((a, b) => a.place - b.place);
+      const { places, end: last } = pageOf(later, limit);
+      return { rows: await readRows(file, places, false), end: last };
+    });
+    return (await orAbsent(reading)) ?? nothing;
+  }
+
+  async #reading<T>(runId: string, work: (name: string) => Promise<T>): Promise<T> {
+    const name = safeName(runId);
+    try {
+      await this.#access.check();
+      await this.#queues.idle(name);
+      const answer = await surely(() => work(name));
+      if (answer === null) await this.#access.confirm();
+      return answer;
+    } catch (error) {
+      if (error instanceof CheckpointCorruptError) this.#passing.delete(name);
+      throw storeError(error, this.#files.folders.dir);
+    }
+  }
+}
+
+/** Rows of one source, and up to which place it has no others. */
+interface Part {
+  readonly rows: readonly JournalRow[];
+  readonly end: number;
+}
+
+const nothing: Part = { rows: [], end: Number.POSITIVE_INFINITY };
+
+/** The first rows that fit in a page: at least one. */
+function pageOf(places: readonly EventsPlace[], limit: number) {
+  let bytes = 0;
+  const end = places.findIndex(({ length }, i) => {
+    bytes += length;
+    return i > 0 && (i >= limit || bytes > BYTES_PER_PAGE);
+  });
+  if (end < 0) return { places, end: Number.POSITIVE_INFINITY };
+  return { places: places.slice(0, end), end: places[end - 1]?.place ?? 0 };
+}
+
+function remember<T>(known: Map<string, T>, name: string, value: T): void {
+  known.delete(name);
+  known.set(name, value);
+  const [oldest] = known.size > MAX_KNOWN ? known.keys() : [];
+  if (oldest !== undefined) known.delete(oldest);
+}

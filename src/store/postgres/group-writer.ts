@@ -1,5 +1,6 @@
 import { PawlError } from '../../values/errors.ts';
 import { type Decided, decideNow } from '../rules/decision.ts';
+import { removeEnded } from './ended.ts';
 import { isGroupFailure, isTransient, NoAnswer } from './errors.ts';
 import type { Session } from './pool.ts';
 import { factsFound, factsKnown, leaseAfter, recordAfter, rowChange } from './row-change.ts';
@@ -104,7 +105,7 @@ export class Writer {
     if (!run) return undefined;
     try {
       const decision = job.decide(factsKnown(run));
-      return 'need' in decision ? undefined : plannedFor(job, decision, run);
+      return 'need' in decision ? undefined : plannedFor(job, decision, { run, endedBody: run.endedBody });
     } catch (error) {
       if (error instanceof PawlError) return undefined;
       throw error;
@@ -119,7 +120,7 @@ export class Writer {
     }
     try {
       const decision = decideNow(job.decide, factsFound(found));
-      const plan = plannedFor(job, decision, found.run);
+      const plan = plannedFor(job, decision, found);
       if (plan) return plan;
       open.delete(job);
       job.resolve(decision.value);
@@ -130,6 +131,11 @@ export class Writer {
   }
 
   async #send(session: Session, planned: readonly Planned[], open: Set<Job>): Promise<void> {
+    const replaced = planned.filter(({ change: { start, endedBody } }) => start && endedBody !== undefined);
+    if (replaced.length > 0) {
+      const ids = replaced.map(({ change }) => change.runId);
+      await removeEnded(session, this.#server.tables, ids);
+    }
     for (const plan of planned) plan.job.sent.set(plan.token, plan);
     const landed = await this.#write(session, planned);
     for (const plan of planned) {
@@ -151,11 +157,13 @@ export class Writer {
   }
 
   #landed(job: Job, { change, token, record, value }: SentJob, open: Set<Job>): void {
-    const { kind, attempts, due } = change;
+    const { kind, attempts, due, start } = change;
+    const endedBody = start ? undefined : change.endedBody;
     const lease = leaseAfter(change);
     this.#known.delete(job.runId);
     // A process that has released or deleted a run does not write to it next.
-    if (kind === 'put' && lease?.owner != null) this.#known.set(job.runId, { token, lease, attempts, record, due });
+    if (kind === 'put' && lease?.owner != null)
+      this.#known.set(job.runId, { token, lease, attempts, record, due, endedBody });
     for (const runId of this.#known.keys()) {
       if (this.#known.size <= MAX_KNOWN) break;
       this.#known.delete(runId);
@@ -182,9 +190,14 @@ function dropAborted(open: Set<Job>): void {
   }
 }
 
-function plannedFor(job: Job, decided: Decided<unknown>, run: RunState | undefined): Planned | undefined {
+function plannedFor(
+  job: Job,
+  decided: Decided<unknown>,
+  { run, endedBody }: Pick<Found, 'run' | 'endedBody'>,
+): Planned | undefined {
   const { value } = decided;
-  const change = decided.change && rowChange(run, decided.change, job);
+  const { runId, body } = job;
+  const change = decided.change && rowChange(run, decided.change, { runId, body, endedBody });
   if (!change) return undefined;
   const token = Math.floor(Math.random() * 2 ** 53);
   return { job, value, change, token, record: recordAfter(change, token) };
@@ -193,6 +206,6 @@ function plannedFor(job: Job, decided: Decided<unknown>, run: RunState | undefin
 /** An earlier request that was executed. */
 function sentFor(job: Job, { run }: Found): SentJob | undefined {
   if (run) return job.sent.get(run.token);
-  for (const sent of job.sent.values()) if (sent.change.kind === 'remove') return sent;
+  for (const sent of job.sent.values()) if (sent.change.kind === 'remove' || sent.change.kind === 'end') return sent;
   return undefined;
 }

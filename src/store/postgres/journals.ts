@@ -11,7 +11,7 @@ import { NoAnswer } from './errors.ts';
 import { Parameters } from './parameters.ts';
 import type { Row, Session } from './pool.ts';
 import type { Reader } from './reads-after-writes.ts';
-import { readPart, readRun, textsOf } from './run-queries.ts';
+import { readEndedRun, readPart, readRun, textsOf } from './run-queries.ts';
 import { hexOf, leaseOf, ownerText } from './run-row.ts';
 import { REPLACES } from './schema.ts';
 import { pause, type Server } from './server.ts';
@@ -95,7 +95,8 @@ export class Journals implements JournalDriver {
     await this.#queue.settled(runId);
     for (let loads = 0; loads < MAX_LOADS; loads++) {
       const found = await this.#reader.insist(async (session) => {
-        const stored = await readRun(session, this.#server, runId);
+        const live = await readRun(session, this.#server, runId);
+        const stored = live ?? (await readEndedRun(session, this.#server, runId));
         return stored && { stored, rows: await readPart(session, this.#server, { stored, range }) };
       });
       if (!found) return null;
@@ -231,7 +232,7 @@ function answerOf(row: Row, job: Job<Publish>): readonly Settled<Publish>[] {
 /** Reads pages of several journals in one statement. */
 async function readJournals(
   session: Session,
-  { tables }: Server,
+  { tables, times }: Server,
   jobs: readonly Job<Read>[],
 ): Promise<readonly Settled<Read>[]> {
   const parameters = new Parameters();
@@ -241,14 +242,17 @@ async function readJournals(
   );
   const part = (table: string, kept: number) => `
     (SELECT j.place, ${kept} AS kept, j.checksum, j.entries FROM ${table} j
-     WHERE j.run_id = r.run_id AND j.place > t.after ORDER BY j.place LIMIT t.most)`;
+     WHERE j.run_id = decode(t.id, 'hex') AND j.place > t.after ORDER BY j.place LIMIT t.most)`;
+  const isThere = `EXISTS (SELECT FROM ${tables.runs} r WHERE r.run_id = decode(t.id, 'hex') AND r.body IS NOT NULL)
+    OR EXISTS (SELECT FROM ${tables.ended} d WHERE d.run_id = decode(t.id, 'hex')
+      AND d.keep_until > ${parameters.add(times.wall())}::float8)`;
   const found = await session.query(
     `SELECT t.no, e.place, e.kept, e.checksum, e.entries FROM ${input}
-     JOIN ${tables.runs} r ON r.run_id = decode(t.id, 'hex') AND r.body IS NOT NULL
      LEFT JOIN LATERAL (
        SELECT * FROM (SELECT u.*, sum(octet_length(u.entries)) OVER (ORDER BY u.place, u.kept) - octet_length(u.entries) AS before
          FROM (${part(tables.journal, 1)} UNION ALL ${part(tables.passing, 0)} ORDER BY place LIMIT t.most) u) sized
        WHERE before < ${CHARS_PER_PAGE}) e ON true
+     WHERE ${isThere}
      ORDER BY t.no, e.place`,
     parameters.values,
   );

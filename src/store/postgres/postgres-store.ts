@@ -9,6 +9,7 @@ import type {
   AppendingStore,
   Claim,
   EventStore,
+  HistoryStore,
   InboxOf,
   JournalStore,
   ListDueOptions,
@@ -16,6 +17,8 @@ import type {
 } from '../port.ts';
 import type {
   DueHeads,
+  EndedHead,
+  EndedPage,
   ListedHead,
   ListPage,
   MessageReader,
@@ -57,8 +60,8 @@ const optionKeys: KnownKeys<PostgresStoreOptions> = {
 /** PostgreSQL accepts no statement of 2^30 bytes. */
 const MAX_BYTES = 1_000_000_000;
 
-/** Appends, owns, carries commands and signals, lets runs rest, keeps outcomes, and has a journal. */
-export interface PostgresStore extends AppendingStore, EventStore, OutcomeStore, JournalStore {
+/** Appends, owns, carries commands and signals, lets runs rest, keeps outcomes and the records of ended runs, and has a journal. */
+export interface PostgresStore extends AppendingStore, EventStore, OutcomeStore, HistoryStore, JournalStore {
   /** Waits for the pending writes. Every later call is refused. The pool stays open: it belongs to the host. */
   close(): Promise<void>;
   [Symbol.asyncDispose](): Promise<void>;
@@ -106,11 +109,19 @@ class PostgresDriver implements StoreDriver {
 
   async write<T>(write: StoreWrite<T>, signal?: AbortSignal): Promise<T> {
     if (write.body && write.size > MAX_BYTES / 3) checkBytes(write.body);
-    return this.#queue.add(write, signal);
+    return write.kind === 'erase' ? this.#reader.erase(write) : this.#queue.add(write, signal);
   }
 
   load(runId: string, messages: MessageReader, signal?: AbortSignal): Promise<StoredTexts | null> {
-    return this.#reader.load(runId, messages, signal);
+    return this.#reader.load(runId, messages, { signal });
+  }
+
+  loadEnded(runId: string, messages: MessageReader, signal?: AbortSignal): Promise<StoredTexts | null> {
+    return this.#reader.load(runId, messages, { signal, hasEnded: true });
+  }
+
+  listEnded(page: EndedPage): Promise<EndedHead[]> {
+    return this.#reader.ended(page);
   }
 
   list(page: ListPage): Promise<ListedHead[]> {
@@ -143,6 +154,10 @@ class PostgresDriver implements StoreDriver {
 
   forgetOutcomes({ dryRun }: { readonly dryRun: boolean }): Promise<number> {
     return this.#reader.forgetOutcomes(dryRun);
+  }
+
+  forgetEnded({ dryRun }: { readonly dryRun: boolean }): Promise<number> {
+    return this.#reader.forgetEnded(dryRun);
   }
 
   async close(): Promise<void> {

@@ -4,14 +4,25 @@ import type { CommandToSend, StoredCommand } from '../commands.ts';
 import { isFree } from '../cursor.ts';
 import { isIntact } from '../encoding/checksum.ts';
 import type { Claim, InboxOf, ListDueOptions } from '../port.ts';
-import type { DueHeads, ListedHead, ListPage, MessageReader, StoredTexts } from '../store-driver.ts';
+import type {
+  DueHeads,
+  EndedHead,
+  EndedPage,
+  ListedHead,
+  ListPage,
+  MessageReader,
+  StoredTexts,
+  StoreWrite,
+} from '../store-driver.ts';
 import type { ExpectWrite, SignalWrite } from '../topics.ts';
+import { countExpired, erase, readEnded, removeExpired } from './ended.ts';
 import { acknowledge, readInbox, send } from './inboxes.ts';
 import type { Session } from './pool.ts';
 import {
   countLater,
   isSame,
   readDue,
+  readEndedRun,
   readMessages,
   readPage,
   readRun,
@@ -55,12 +66,18 @@ export class Reader {
     this.#waitMs = waitMs;
   }
 
-  async load(runId: string, messages: MessageReader, signal?: AbortSignal): Promise<StoredTexts | null> {
+  /** Loads a record. @param options.hasEnded only that of a run that ended; default: only that of any other */
+  async load(
+    runId: string,
+    messages: MessageReader,
+    { signal, hasEnded = false }: { readonly signal?: AbortSignal | undefined; readonly hasEnded?: boolean } = {},
+  ): Promise<StoredTexts | null> {
+    const read = hasEnded ? readEndedRun : readRun;
     await this.#queue.settled(runId);
     for (let loads = 0; loads < MAX_LOADS; loads++) {
       signal?.throwIfAborted();
       messages.keep(0);
-      const stored = await this.insist((session) => readRun(session, this.#server, runId));
+      const stored = await this.insist((session) => read(session, this.#server, runId));
       if (!stored) return null;
       const texts = textsOf(stored);
       if (await this.#hasRead(stored, { messages, signal })) return texts;
@@ -68,6 +85,27 @@ export class Reader {
     throw new StoreUnavailableError(
       `run ${runId}: its record was replaced each time while it was read; try again later`,
     );
+  }
+
+  async ended(page: EndedPage): Promise<EndedHead[]> {
+    await this.#queue.settled();
+    return this.insist((session) => readEnded(session, this.#server, page));
+  }
+
+  /** Removes the kept records whose time is over, or only counts them. @returns how many */
+  async forgetEnded(isOnlyCounted: boolean): Promise<number> {
+    if (isOnlyCounted) return this.insist((session) => countExpired(session, this.#server));
+    for (let count = 0; ; ) {
+      const removed = await this.insist((session) => removeExpired(session, this.#server));
+      count += removed;
+      if (removed === 0) return count;
+    }
+  }
+
+  /** Removes all of a run. @throws what `decide` throws */
+  async erase<T>(write: StoreWrite<T>): Promise<T> {
+    await this.#queue.settled(write.runId);
+    return this.insist((session) => erase(session, this.#server, write));
   }
 
   async list({ signal, ...page }: ListPage): Promise<ListedHead[]> {

@@ -3,9 +3,8 @@ import type { Due } from '../due.ts';
 import type { MessageRow } from '../encoding/encryption.ts';
 import type { StoredBody } from '../encoding/stored-body.ts';
 import type { StoredJournal } from '../encoding/stored-journal.ts';
-import type { Change as RunChange, RunFacts } from '../rules/decision.ts';
+import type { EndedToKeep, Change as RunChange, RunFacts } from '../rules/decision.ts';
 import type { Lease, Ownership } from '../rules/lease.ts';
-import type { StoreWrite } from '../store-driver.ts';
 import { withoutColumns } from './message-rows.ts';
 import type { Found, RunState, StoredRecord } from './run-row.ts';
 
@@ -16,8 +15,8 @@ export interface Change {
    * The token of the row that the decision used; null: there was no row. If the row has another token now, nothing is written.
    */
   readonly seen: number | null;
-  /** `none`: there is no row, and none will be written. */
-  readonly kind: 'put' | 'remove' | 'none';
+  /** `none`: there is no row, and none will be written. `end`: the row is moved to those of ended runs. */
+  readonly kind: 'put' | 'remove' | 'end' | 'none';
   /** The server computes when it expires. */
   readonly lease: Ownership | undefined;
   /** Equal to the lease's; also kept for a run without a lease. */
@@ -35,6 +34,9 @@ export interface Change {
   readonly rows?: readonly MessageRow[] | undefined;
   readonly journal?: StoredJournal | undefined;
   readonly outcome?: KeptOutcome | undefined;
+  readonly ended?: EndedToKeep | undefined;
+  /** The body of the kept record of an earlier run, which a whole record replaces. */
+  readonly endedBody: number | undefined;
 }
 
 export interface KeptOutcome {
@@ -69,18 +71,29 @@ export function factsKnown(run: RunState | undefined): RunFacts {
 export function rowChange(
   run: RunState | undefined,
   change: RunChange,
-  { runId, body }: Pick<StoreWrite, 'runId' | 'body'>,
+  { runId, body, endedBody }: Pick<Change, 'runId' | 'endedBody'> & { readonly body: StoredBody | undefined },
 ): Change | undefined {
   const { token: seen = null, lease: found, record } = run ?? {};
   const dueBefore = run ? run.due : 0;
   const due = change.due === undefined ? dueBefore : change.due;
   const attemptsBefore = run?.attempts ?? 0;
-  const base = { runId, seen, kind: 'put' as const, lease: found, attempts: attemptsBefore, record, due, dueBefore };
-  if (change.remove) return run && { ...base, kind: 'remove' };
-  if (change.keep) {
-    const outcome = { ...change.keep, checksum: crc32(change.keep.text) };
-    return { ...base, kind: run ? 'put' : 'none', outcome };
-  }
+  const dues = { due, dueBefore };
+  const base = {
+    runId,
+    seen,
+    kind: 'put' as const,
+    lease: found,
+    attempts: attemptsBefore,
+    record,
+    endedBody,
+    ...dues,
+  };
+  const { keep, end } = change;
+  const outcome = keep && { ...keep, checksum: crc32(keep.text) };
+  // An outcome that is kept has the epoch itself.
+  if (change.remove) return run && { ...base, kind: 'remove', outcome, lease: outcome ? undefined : found };
+  if (end) return run && { ...base, kind: 'end', outcome, ended: end };
+  if (outcome) return { ...base, kind: run ? 'put' : 'none', outcome };
   const lease = change.lease ?? found;
   const owned = { ...base, lease, attempts: change.lease?.attempts ?? base.attempts, ttlMs: change.ttlMs };
   if (!change.record || !body) return owned;

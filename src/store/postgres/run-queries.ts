@@ -27,6 +27,8 @@ export interface StoredRun {
   /** The lease clock at the read, ms. */
   readonly now: number;
   readonly row: Row;
+  /** Its run has ended, and the record is kept. */
+  readonly hasEnded?: true;
 }
 
 const columns = `encode(r.run_id, 'hex') AS id, r.body, r.version, r.revision, r.updated_at, r.message_count, r.checksum,
@@ -55,6 +57,25 @@ export async function readRun(
     parameters.values,
   );
   return rows[0] && storedRun(rows[0]);
+}
+
+/** Reads the kept record of a run that ended, without its messages. */
+export async function readEndedRun(
+  session: Session,
+  { tables, times }: Server,
+  runId: string,
+): Promise<StoredRun | undefined> {
+  const parameters = new Parameters();
+  const record = 'run_id, body, version, revision, updated_at, message_count, checksum, head, pieces';
+  const unowned = 'NULL::numeric AS due_at, NULL AS owner, NULL::bigint AS epoch, NULL::bigint AS attempts';
+  const rows = await session.query(
+    `SELECT ${columns}, ${piecesOf(tables, 'r')}, s.extras, s.extras_checksum, ${times.lease(parameters)} AS now
+     FROM (SELECT ${record}, ${unowned}, NULL::float8 AS expires_at FROM ${tables.ended}
+       WHERE run_id = decode(${parameters.add(hexOf(runId))}, 'hex') AND keep_until > ${parameters.add(times.wall())}::float8) r
+     LEFT JOIN ${tables.starts} s ON s.body = r.body`,
+    parameters.values,
+  );
+  return rows[0] && { ...storedRun(rows[0]), hasEnded: true };
 }
 
 /** Reads a page of the list of runs in PostgreSQL. Sorts only keys, and reads only the texts of the page. */
@@ -201,8 +222,13 @@ export async function readPart(
  * Returns whether a record in PostgreSQL is still the one that was read: it may have grown, but was not replaced or
  * deleted.
  */
-export async function isSame(session: Session, { tables }: Server, { runId, row }: StoredRun): Promise<boolean> {
-  const rows = await session.query(`SELECT body FROM ${tables.runs} WHERE run_id = decode($1, 'hex')`, [hexOf(runId)]);
+export async function isSame(
+  session: Session,
+  { tables }: Server,
+  { runId, row, hasEnded }: StoredRun,
+): Promise<boolean> {
+  const table = hasEnded ? tables.ended : tables.runs;
+  const rows = await session.query(`SELECT body FROM ${table} WHERE run_id = decode($1, 'hex')`, [hexOf(runId)]);
   return rows[0]?.body === row.body;
 }
 

@@ -27,6 +27,8 @@ export interface RunState {
   /** Undefined if the run is only claimed. */
   readonly record: StoredRecord | undefined;
   readonly due: Due;
+  /** The body of the kept record of an earlier run of this id, if there is one. */
+  readonly endedBody?: number | undefined;
 }
 
 /** The state that a write found. */
@@ -35,7 +37,9 @@ export interface Found {
   readonly run: RunState | undefined;
   /** The lease clock, ms. */
   readonly now: number;
-  /** The epoch in a kept outcome. */
+  /** As in `RunState`, also without a row. */
+  readonly endedBody: number | undefined;
+  /** The higher epoch of a kept outcome and of a kept record. */
   readonly outcomeEpoch: number;
   /** The number of the newest waiting command; undefined if it was not asked for. */
   readonly newest: number | undefined;
@@ -77,12 +81,14 @@ export async function look(
 ): Promise<Map<string, Found>> {
   const parameters = new Parameters();
   const ids = [...new Set(runIds)];
+  const wall = `${parameters.add(times.wall())}::float8`;
   const text = `
     SELECT i.id, r.token, r.body, r.due_at, ${withInbox ? newestOf(tables) : 'NULL'} AS newest, r.owner, r.epoch, r.attempts, r.expires_at, r.version, r.revision, r.message_count,
-      o.epoch AS outcome_epoch, ${times.lease(parameters)} AS now
+      e.body AS ended_body, greatest(o.epoch, CASE WHEN e.keep_until > ${wall} THEN e.epoch END) AS outcome_epoch, ${times.lease(parameters)} AS now
     FROM unnest(${parameters.add(ids.map(hexOf))}::text[]) AS i (id)
     LEFT JOIN ${tables.runs} r ON r.run_id = decode(i.id, 'hex')
-    LEFT JOIN ${tables.outcomes} o ON o.run_id = decode(i.id, 'hex') AND o.until > ${parameters.add(times.wall())}::float8`;
+    LEFT JOIN ${tables.outcomes} o ON o.run_id = decode(i.id, 'hex') AND o.until > ${wall}
+    LEFT JOIN ${tables.ended} e ON e.run_id = decode(i.id, 'hex')`;
   const rows = await session.query(text, parameters.values);
   const byId = new Map(rows.map((row) => [row.id, row]));
   return new Map(ids.map((runId) => [runId, found(byId.get(hexOf(runId)) ?? {})]));
@@ -93,7 +99,10 @@ const newestOf = ({ commands }: Tables) =>
 
 function found(row: Row): Found {
   const newest = row.newest == null ? undefined : Number(row.newest);
-  return { run: stateOf(row), now: Number(row.now), outcomeEpoch: Number(row.outcome_epoch ?? 0), newest };
+  const endedBody = row.ended_body == null ? undefined : Number(row.ended_body);
+  const run = stateOf(row);
+  const outcomeEpoch = Number(row.outcome_epoch ?? 0);
+  return { run: run && { ...run, endedBody }, endedBody, now: Number(row.now), outcomeEpoch, newest };
 }
 
 function stateOf(row: Row): RunState | undefined {

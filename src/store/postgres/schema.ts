@@ -17,6 +17,7 @@ export interface Tables {
   readonly signals: string;
   readonly journal: string;
   readonly passing: string;
+  readonly ended: string;
 }
 
 /** PostgreSQL truncates longer names: two of them could become one. */
@@ -51,6 +52,7 @@ export function tablesIn(name: string): Tables {
     signals: table('signals'),
     journal: table('journal'),
     passing: table('passing'),
+    ended: table('ended'),
   };
 }
 
@@ -159,8 +161,9 @@ const layouts: readonly ((tables: Tables) => string)[] = [
     CREATE INDEX ON ${signals} (until);
   `,
   // The journals of runs. A row has the entries that one write added; its key ends with the place of the last one. The rows of
-  // `passing` are deleted with each step.
-  ({ journal, passing }) => `
+  // `passing` are deleted with each step. The runs that ended and whose record is kept: the row of `runs` with its head is moved to
+  // `ended`, and its parts stay where they are. `agent` and `caller` are hashes if the texts are encrypted.
+  ({ journal, passing, ended }) => `
     CREATE TABLE ${journal} (
       run_id bytea,
       place bigint,
@@ -175,6 +178,28 @@ const layouts: readonly ((tables: Tables) => string)[] = [
       entries text NOT NULL,
       PRIMARY KEY (run_id, place)
     );
+    CREATE TABLE ${ended} (
+      run_id bytea PRIMARY KEY,
+      body bigint NOT NULL,
+      version bigint,
+      revision bigint,
+      updated_at double precision,
+      message_count bigint,
+      checksum bigint,
+      pieces text,
+      head text,
+      ended_at double precision NOT NULL,
+      keep_until double precision NOT NULL,
+      epoch bigint NOT NULL,
+      agent text,
+      caller text,
+      entry_checksum bigint NOT NULL,
+      entry text NOT NULL
+    );
+    CREATE INDEX ON ${ended} (ended_at DESC, run_id);
+    CREATE INDEX ON ${ended} (agent, ended_at DESC, run_id);
+    CREATE INDEX ON ${ended} (caller, ended_at DESC, run_id);
+    CREATE INDEX ON ${ended} (keep_until);
   `,
 ];
 

@@ -52,6 +52,7 @@ function partsOf(writing: Writing): string[] {
     ['created', has(({ kind, seen }) => kind === 'put' && seen === null) && created(writing)],
     ['changed', has(({ kind, seen }) => kind === 'put' && seen !== null) && changed(writing)],
     ['removed', has(({ kind }) => kind === 'remove') && removed(writing)],
+    ['moved', has(({ kind }) => kind === 'end') && moved(writing)],
     ['free', has(({ kind }) => kind === 'none') && "SELECT token FROM input WHERE kind = 'none'"],
   ].filter(([, part]) => part);
   const landed = landing.map(([name]) => `SELECT token FROM ${name}`).join(' UNION ALL ');
@@ -64,8 +65,9 @@ function partsOf(writing: Writing): string[] {
     has(({ journal }) => journal?.rows.some(({ isKept }) => !isKept)) && journalRows(writing, 'passing'),
     has(({ journal }) => journal?.dropTo !== undefined) && passingGone(writing),
     has(({ outcome }) => outcome) && outcomes(writing),
+    has(({ kind }) => kind === 'end') && endedPut(writing),
     has(({ kind, lease }) => kind === 'remove' && lease) && epochKept(writing),
-    has(({ kind }) => kind === 'remove') && commandsGone(writing),
+    has(({ kind }) => kind === 'remove' || kind === 'end') && commandsGone(writing),
   ].filter((part) => part !== false);
   return [
     input(writing),
@@ -148,6 +150,37 @@ function removed({ tables }: Writing): string {
     WHERE i.kind = 'remove' AND r.run_id = i.run_id RETURNING i.token`;
 }
 
+/** The columns of a record that stay when its run ends. */
+const recordColumns = ['body', 'version', 'revision', 'updated_at', 'message_count', 'checksum', 'pieces', 'head'];
+
+/** The rows of runs that end. */
+function moved({ tables }: Writing): string {
+  return `DELETE FROM ${tables.runs} r USING input i JOIN locked USING (token)
+    WHERE i.kind = 'end' AND r.run_id = i.run_id
+    RETURNING i.token, r.run_id, ${recordColumns.map((column) => `r.${column}`).join(', ')}`;
+}
+
+function endedPut({ sent, tables, times, parameters }: Writing): string {
+  const rows = sent.flatMap(({ change: { ended }, token }) => {
+    if (!ended) return [];
+    const { text, agent, caller, keepUntil: keep_until, epoch } = ended;
+    return [{ token, agent, caller, keep_until, epoch, entry_checksum: crc32(text), entry: text }];
+  });
+  const table = parameters.table(
+    {
+      ...{ token: 'bigint', agent: 'text', caller: 'text', keep_until: 'float8', epoch: 'bigint' },
+      ...{ entry_checksum: 'bigint', entry: 'long' },
+    },
+    rows,
+  );
+  const record = recordColumns.join(', ');
+  return `ended_put AS (INSERT INTO ${tables.ended}
+      (run_id, ${record}, ended_at, keep_until, epoch, agent, caller, entry_checksum, entry)
+    SELECT m.run_id, ${recordColumns.map((column) => `m.${column}`).join(', ')}, floor(${times.due(parameters)})::float8,
+      t.keep_until, t.epoch, t.agent, t.caller, t.entry_checksum, t.entry
+    FROM moved m JOIN ${table} ON t.token = m.token)`;
+}
+
 function starts({ sent, tables, parameters }: Writing): string {
   const rows = sent.flatMap(({ change: { start }, token }) => {
     if (!start) return [];
@@ -214,14 +247,18 @@ function outcomes({ sent, tables, times, parameters }: Writing): string {
 
 function commandsGone({ tables }: Writing): string {
   return `commands_gone AS (DELETE FROM ${tables.commands} c USING input i JOIN landed USING (token)
-    WHERE i.kind = 'remove' AND c.run_id = i.run_id),
+    WHERE i.kind IN ('remove', 'end') AND c.run_id = i.run_id),
     waits_gone AS (DELETE FROM ${tables.waits} w USING input i JOIN landed USING (token)
-    WHERE i.kind = 'remove' AND w.run_id = i.run_id),
-    ${journalsGone(tables, "USING input i JOIN landed USING (token) WHERE i.kind = 'remove' AND j.run_id = i.run_id")}`;
+    WHERE i.kind IN ('remove', 'end') AND w.run_id = i.run_id),
+    ${journalsGone(tables, ofRemovedRecord)}`;
 }
 
+/** Without a record of its own a run has no journal: that of an earlier run which ended stays. */
+const ofRemovedRecord =
+  "USING input i JOIN landed USING (token) WHERE i.kind = 'remove' AND i.replaced IS NOT NULL AND j.run_id = i.run_id";
+
 /** The parts of a statement that remove journals. @param which ends a DELETE of rows `j` */
-function journalsGone({ journal, passing }: Tables, which: string): string {
+export function journalsGone({ journal, passing }: Tables, which: string): string {
   return `journal_gone AS (DELETE FROM ${journal} j ${which}), passing_gone AS (DELETE FROM ${passing} j ${which})`;
 }
 
@@ -252,5 +289,5 @@ function passingGone({ sent, tables, parameters }: Writing): string {
 /** The epoch outlives the record while the outcome is kept. */
 function epochKept({ tables }: Writing): string {
   return `epoch_kept AS (UPDATE ${tables.outcomes} o SET epoch = greatest(o.epoch, i.epoch)
-    FROM input i JOIN landed USING (token) WHERE i.kind = 'remove' AND o.run_id = i.run_id)`;
+    FROM input i JOIN landed USING (token) WHERE i.kind = 'remove' AND i.epoch IS NOT NULL AND o.run_id = i.run_id)`;
 }

@@ -38,6 +38,7 @@ export async function emptyTables(server: PostgresServer, schema: string): Promi
     'signals',
     'journal',
     'passing',
+    'ended',
   ];
   await server.sql(tables.map((table) => `DELETE FROM "${schema}".${table}`).join('; '));
 }

@@ -1,0 +1,115 @@
+import { CheckpointCorruptError } from '../../values/errors.ts';
+import { compareEnds } from '../cursor.ts';
+import { isIntact } from '../encoding/checksum.ts';
+import { decideNow } from '../rules/decision.ts';
+import type { EndedHead, EndedPage, StoreWrite } from '../store-driver.ts';
+import { NoAnswer } from './errors.ts';
+import { Parameters } from './parameters.ts';
+import type { Session } from './pool.ts';
+import { factsFound } from './row-change.ts';
+import { hexOf, look, runIdOf } from './run-row.ts';
+import type { Tables } from './schema.ts';
+import type { Server } from './server.ts';
+import { journalsGone } from './write-statement.ts';
+
+/** How many kept records one statement removes. */
+const REMOVED_AT_ONCE = 20;
+
+/** The parts of a statement that remove what belongs to the rows of `gone`, which have `run_id` and `body`. */
+function contentGone(tables: Tables): string {
+  const parts = [tables.starts, tables.messages, tables.pieces].map(
+    (table, i) => `part_${i}_gone AS (DELETE FROM ${table} p USING gone g WHERE p.body = g.body)`,
+  );
+  return [...parts, journalsGone(tables, 'USING gone g WHERE j.run_id = g.run_id')].join(',\n');
+}
+
+/** Removes the kept records of earlier runs from PostgreSQL: new runs have their ids. */
+export async function removeEnded(session: Session, tables: Tables, runIds: readonly string[]): Promise<void> {
+  await session.query(
+    `WITH gone AS (DELETE FROM ${tables.ended} WHERE run_id IN (SELECT decode(id, 'hex') FROM unnest($1::text[]) AS i (id))
+       RETURNING run_id, body), ${contentGone(tables)} SELECT 1`,
+    [runIds.map(hexOf)],
+  );
+}
+
+/** Removes some of the records whose time is over. @returns how many */
+export async function removeExpired(session: Session, { tables, times }: Server): Promise<number> {
+  const rows = await session.query(
+    `WITH gone AS (DELETE FROM ${tables.ended} WHERE run_id IN (SELECT run_id FROM ${tables.ended} WHERE keep_until <= $1::float8
+       ORDER BY keep_until LIMIT ${REMOVED_AT_ONCE} FOR UPDATE SKIP LOCKED) RETURNING run_id, body),
+     ${contentGone(tables)} SELECT count(*) AS count FROM gone`,
+    [times.wall()],
+  );
+  return Number(rows[0]?.count);
+}
+
+/** Counts the records whose time is over. */
+export async function countExpired(session: Session, { tables, times }: Server): Promise<number> {
+  const text = `SELECT count(*) AS count FROM ${tables.ended} WHERE keep_until <= $1::float8`;
+  const [row] = await session.query(text, [times.wall()]);
+  return Number(row?.count);
+}
+
+/**
+ * Removes all of a run from PostgreSQL in one statement, if its row is still that of the decision.
+ * @throws what `decide` throws; NoAnswer if the row has changed: then it is tried again
+ */
+export async function erase<T>(session: Session, { tables, times }: Server, write: StoreWrite<T>): Promise<T> {
+  const { runId, decide } = write;
+  const found = (await look(session, [runId], { tables, times, withInbox: false })).get(runId);
+  if (!found) throw new NoAnswer('the run was not read');
+  const { value } = decideNow(decide, factsFound(found));
+  const which = (alias: string) => `${alias} WHERE ${alias}.run_id = decode($1, 'hex') AND EXISTS (SELECT FROM free)`;
+  const rows = await session.query(
+    `WITH locked AS (SELECT token FROM ${tables.runs} WHERE run_id = decode($1, 'hex') FOR UPDATE),
+     free AS (SELECT 1 AS free WHERE NOT EXISTS (SELECT FROM locked WHERE token IS DISTINCT FROM $2::bigint)),
+     run_gone AS (DELETE FROM ${tables.runs} ${which('r')} RETURNING run_id, body),
+     ended_gone AS (DELETE FROM ${tables.ended} ${which('e')} RETURNING run_id, body),
+     gone AS (SELECT run_id, body FROM run_gone UNION ALL SELECT run_id, body FROM ended_gone),
+     outcome_gone AS (DELETE FROM ${tables.outcomes} ${which('o')}),
+     commands_gone AS (DELETE FROM ${tables.commands} ${which('c')}),
+     waits_gone AS (DELETE FROM ${tables.waits} ${which('w')}),
+     ${contentGone(tables)} SELECT free FROM free`,
+    [hexOf(runId), found.run?.token ?? null],
+  );
+  if (rows.length === 0) throw new NoAnswer('other transactions keep changing the run');
+  return value;
+}
+
+/** Comes before every end, in the order of a list. */
+const newest = { endedAt: Number.POSITIVE_INFINITY, runId: '' };
+
+/**
+ * Reads a page of ended runs from PostgreSQL. It searches once for each key, so that each has its rows in order from an index; rows
+ * without a key are found too.
+ */
+export async function readEnded(
+  session: Session,
+  { tables, times }: Server,
+  { after = newest, limit, agents, callers }: EndedPage,
+): Promise<EndedHead[]> {
+  const parameters = new Parameters();
+  const now = `${parameters.add(times.wall())}::float8`;
+  const at = `${parameters.add(after.endedAt)}::float8`;
+  const id = `decode(${parameters.add(hexOf(after.runId))}, 'hex')`;
+  const most = `${parameters.add(limit)}::bigint`;
+  const keys = callers ?? agents;
+  const column = callers ? 'caller' : 'agent';
+  const both = callers && agents ? ` AND (agent IS NULL OR agent = ANY (${parameters.add(agents)}::text[]))` : '';
+  const wanted = keys
+    ? [...keys.map((key) => ` AND ${column} = ${parameters.add(key)}::text`), ` AND ${column} IS NULL`]
+    : [''];
+  const searches = wanted.map(
+    (filter) => `(SELECT encode(run_id, 'hex') AS id, ended_at, entry_checksum, entry FROM ${tables.ended}
+      WHERE keep_until > ${now} AND (ended_at < ${at} OR (ended_at = ${at} AND run_id > ${id}))${filter}${both}
+      ORDER BY ended_at DESC, run_id LIMIT ${most})`,
+  );
+  const rows = await session.query(searches.join(' UNION ALL '), parameters.values);
+  const heads = rows.map((row) => {
+    const text = row.entry ?? '';
+    const error = new CheckpointCorruptError('this record is damaged: the checksum of its entry is wrong');
+    const place = { runId: runIdOf(row.id ?? ''), endedAt: Number(row.ended_at) };
+    return { ...place, text, ...(isIntact(text, row.entry_checksum) ? {} : { error }) };
+  });
+  return heads.sort(compareEnds).slice(0, limit);
+}

@@ -70,6 +70,15 @@ const places: readonly (readonly [name: string, state: string, place: Place])[] 
     },
   ],
   [
+    'ended, with its record kept',
+    'ok',
+    async (store) => {
+      const other = await elsewhere(store, { script: [reply('done')] });
+      await other.executor.get('r')?.result;
+      return { host: webHost({ checkpoints: store }) };
+    },
+  ],
+  [
     'ended, with its record not delivered',
     'ok',
     async (store) => {

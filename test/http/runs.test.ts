@@ -1,5 +1,5 @@
 import { createBudget, memoryStore } from 'pawl';
-import { callTool, hang, reply } from 'pawl/testing';
+import { callTool, fail, hang, reply } from 'pawl/testing';
 import { describe, expect, test } from 'vitest';
 import { until } from '../fixtures/host.ts';
 import { change } from '../fixtures/left-runs.ts';
@@ -250,6 +250,52 @@ describe('GET /runs', () => {
     expect((await ids('label=n%3D1')).flat()).toEqual(['a1', 'a3']);
     expect((await ids('state=run')).flat()).toHaveLength(5);
     expect((await ids('state=you&state=park')).flat()).toEqual([]);
+  });
+
+  test('lists runs that ended after the open ones, the newest end first, as long as their records are kept (web 16, 17)', async () => {
+    const host = webHost({ script: [reply('a'), fail(new Error('no')), hang(), hang(), hang()] });
+    await (await host.start({ runId: 'ok', callerId: 'ada', labels: { n: '1' } })).result;
+    await (await host.start({ runId: 'fail', callerId: 'ada' })).result;
+    await host.start({ runId: 'cut', callerId: 'ada' });
+    await host.executor.control('cut').cancel();
+    await host.start({ runId: 'open', callerId: 'ada' });
+    await host.start({ runId: 'other', callerId: 'bob' });
+    await host.executor.control('other').cancel();
+    const list = async (query: string) => {
+      const found: { runId: string; state: string }[] = [];
+      for (let after = ''; ; ) {
+        const { body } = await host.ask(`/runs?${query}${after && `&after=${after}`}`);
+        found.push(...body.items);
+        if (!body.next) return found.map(({ runId, state }) => [runId, state]);
+        after = body.next;
+      }
+    };
+    const all = [
+      ['open', 'run'],
+      ['cut', 'cut'],
+      ['fail', 'fail'],
+      ['ok', 'ok'],
+    ];
+    const ended = (found: string[][]) => found.filter(([runId]) => runId !== 'open').toSorted();
+    for (const limit of [1, 2, 3, 4, 50]) {
+      const found = await list(`limit=${limit}`);
+      expect(found[0]).toEqual(all[0]);
+      expect(found).toHaveLength(4);
+      expect(ended(found)).toEqual(ended(all));
+    }
+    expect(await list('state=ok')).toEqual([['ok', 'ok']]);
+    expect(await list('state=run')).toEqual([['open', 'run']]);
+    expect(await list('label=n%3D1')).toEqual([['ok', 'ok']]);
+    expect((await host.ask('/runs/ok')).body).toMatchObject({
+      state: 'ok',
+      result: { output: 'a' },
+      labels: { n: '1' },
+    });
+    expect((await host.ask('/runs/other')).status).toBe(404);
+    const events = await host.ask('/runs/ok/events');
+    expect(events.body).toContain('"type":"run.ended"');
+    const last = /id: (.*)\n.*run\.ended/.exec(events.body)?.[1] ?? '';
+    expect((await host.ask('/runs/ok/events', { headers: { 'last-event-id': last } })).status).toBe(204);
   });
 
   test.for([

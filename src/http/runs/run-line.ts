@@ -1,4 +1,4 @@
-import type { FoundRun, Labels, ListedRun, OpenWait, RunOutput } from '../../index.ts';
+import type { EndedRunLine, FoundRun, KeptRun, Labels, ListedRun, OpenWait, RunOutput } from '../../index.ts';
 import { publicError } from '../problem.ts';
 
 /**
@@ -47,10 +47,30 @@ export interface LineFacts {
   readonly maxSteps?: number | undefined;
 }
 
-type AnyRun = FoundRun | ListedRun;
+/** A run whose record is kept after its end, in a list. */
+export interface EndedEntry extends Omit<EndedRunLine, 'outcome'> {
+  readonly outcome: Pick<RunOutput, 'status' | 'error' | 'usage' | 'spend' | 'iterations'>;
+}
+
+/** A run in any place. */
+export type AnyRun = FoundRun | ListedRun | EndedEntry;
+type ReadableKeptRun = Exclude<KeptRun, { status: 'quarantined' }>;
 type OpenRun = Exclude<AnyRun, { status: 'ended' | 'quarantined' }>;
 
 const PROMPT_CHARS = 200;
+
+/** Returns the entry of a kept run in the form of a run that was found. */
+export function endedLine({ runId, meta, parent, labels, endedAt, ...outcome }: ReadableKeptRun): EndedEntry {
+  return {
+    runId,
+    status: 'ended',
+    outcome: outcome as EndedEntry['outcome'],
+    meta,
+    ...(parent ? { parent } : {}),
+    ...(labels ? { labels } : {}),
+    updatedAt: endedAt,
+  };
+}
 
 /** Makes the line of a run, as `GET /runs` lists it. */
 export function runLine(run: AnyRun, facts: LineFacts = {}): RunLine {
@@ -151,7 +171,7 @@ const ends: { readonly [status in RunOutput['status']]: RunState } = {
   waiting: 'wait',
 };
 
-function ended({ status, error }: RunOutput): Standing {
+function ended({ status, error }: EndedEntry['outcome']): Standing {
   const where = `ended: ${status}`;
   if (!error) return { state: ends[status], where };
   const { code, message } = publicError(error);

@@ -1,8 +1,18 @@
-import type { FoundRun, Labels, ListCursor, ListedRun } from '../../index.ts';
+import type { KeptRun, Labels, ListCursor, ListedRun } from '../../index.ts';
+import { hasCode } from '../../values/error-data.ts';
 import { cursorText, limitIn, type Page, placeIn } from '../cursor.ts';
 import { RequestError } from '../problem.ts';
 import type { GrantedCall, Served } from '../route.ts';
-import { childrenOf, isForPersonWait, type RunLine, type RunState, runLine, runStates } from './run-line.ts';
+import {
+  type AnyRun,
+  childrenOf,
+  endedLine,
+  isForPersonWait,
+  type RunLine,
+  type RunState,
+  runLine,
+  runStates,
+} from './run-line.ts';
 
 /** What a list of runs is narrowed to. */
 interface Filter {
@@ -50,38 +60,90 @@ function labelOf(given: string): readonly [string, string] {
   return [given.slice(0, at), given.slice(at + 1)];
 }
 
-/** Lists the runs that a caller started, without the runs below them: open ones first, by the time of their last record. */
+/** Where a page ended: at an open run, or at one that has ended. */
+type Place = ListCursor | KeptCursor;
+type KeptCursor = Pick<KeptRun, 'runId' | 'endedAt'>;
+
+/**
+ * Lists the runs that a caller started, without the runs below them: open ones first, by the time of their last record, then
+ * those that ended while their records are kept, the newest end first.
+ */
 export async function listRunLines(call: GrantedCall): Promise<Page<RunLine>> {
   const { served, grant, query } = call;
   const filter = filterOf(call);
-  const below = new Below(served);
+  const context = { served, filter, below: new Below(served), all: grant.all === true };
   const items: RunLine[] = [];
-  let after = placeIn<ListCursor>(query.after?.[0], isListCursor);
-  for (let read = 0; read < MAX_READ; ) {
-    const page = await openRuns(served, filter, after);
+  let place = placeIn<Place>(query.after?.[0], isPlace);
+  let read = 0;
+  for await (const [run, at] of runsAfter(served, filter, place)) {
+    place = at;
+    read += 1;
+    const line = await lineOf(run, context);
+    if (line) items.push(grant.all ? line : withoutOwner(line));
+    if (items.length === filter.limit || read === MAX_READ) return { items, next: cursorText(place) };
+  }
+  return { items };
+}
+
+function isPlace({ runId, updatedAt, endedAt }: Record<string, unknown>): boolean {
+  const isTime = (time: unknown) => time === undefined || Number.isFinite(time);
+  return typeof runId === 'string' && isTime(updatedAt) && isTime(endedAt);
+}
+
+type Placed = readonly [run: AnyRun, place: Place];
+
+async function* runsAfter(served: Served, filter: Filter, place: Place | undefined): AsyncGenerator<Placed> {
+  const isEnded = place !== undefined && 'endedAt' in place;
+  if (!isEnded && hasState(filter, openStates)) yield* openRuns(served, filter, place);
+  if (hasState(filter, endStates)) yield* endedRuns(served, filter, isEnded ? place : undefined);
+}
+
+const endStates: readonly RunState[] = ['ok', 'fail', 'cut'];
+const openStates = runStates.filter((state) => !endStates.includes(state));
+
+function hasState({ states }: Filter, some: readonly RunState[]): boolean {
+  return some.some((state) => states.has(state));
+}
+
+async function* openRuns({ executor }: Served, filter: Filter, from: ListCursor | undefined): AsyncGenerator<Placed> {
+  const { labels } = filter;
+  let after = from;
+  for (;;) {
+    const options = { limit: READ_AT_ONCE, labels, ...callerOf(filter), ...(after ? { after } : {}) };
+    const page: readonly ListedRun[] = await executor.list(options);
     for (const run of page) {
       after = { runId: run.runId, ...(run.updatedAt === undefined ? {} : { updatedAt: run.updatedAt }) };
-      const line = await lineOf(run, { served, filter, below, all: grant.all === true });
-      if (line) items.push(grant.all ? line : withoutOwner(line));
-      if (items.length === filter.limit) return { items, next: cursorText(after) };
+      yield [run, after];
     }
-    if (page.length < READ_AT_ONCE) return { items };
-    read += page.length;
+    if (page.length < READ_AT_ONCE) return;
   }
-  return after ? { items, next: cursorText(after) } : { items };
 }
 
-function isListCursor({ runId, updatedAt }: Record<string, unknown>): boolean {
-  return typeof runId === 'string' && (updatedAt === undefined || Number.isFinite(updatedAt));
+/** None in a store that keeps no records of ended runs. */
+async function* endedRuns({ executor }: Served, filter: Filter, from: KeptCursor | undefined): AsyncGenerator<Placed> {
+  let after = from;
+  for (;;) {
+    const options = { limit: READ_AT_ONCE, ...callerOf(filter), ...(after ? { after } : {}) };
+    const page = await executor.history(options).catch((error: unknown): readonly KeptRun[] => {
+      if (hasCode(error, 'UNSUPPORTED')) return [];
+      throw error;
+    });
+    for (const run of page) {
+      after = { runId: run.runId, endedAt: run.endedAt };
+      yield [run.status === 'quarantined' ? run : endedLine(run), after];
+    }
+    if (page.length < READ_AT_ONCE) return;
+  }
 }
 
-function openRuns({ executor }: Served, { callerId, labels }: Filter, after: ListCursor | undefined) {
-  return executor.list({
-    limit: READ_AT_ONCE,
-    labels,
-    ...(after ? { after } : {}),
-    ...(callerId === undefined ? {} : { callerId }),
-  });
+function callerOf({ callerId }: Filter): { callerId?: string } {
+  return callerId === undefined ? {} : { callerId };
+}
+
+/** The list of open runs has done this already. */
+function hasLabels(run: AnyRun, { labels }: Filter): boolean {
+  const own = ('labels' in run ? run.labels : undefined) ?? {};
+  return Object.entries(labels).every(([name, label]) => Object.hasOwn(own, name) && own[name] === label);
 }
 
 interface LineContext {
@@ -92,9 +154,9 @@ interface LineContext {
 }
 
 /** The line of a run that fits the filter. Runs below others are part of the line of their root. */
-async function lineOf(run: ListedRun, { served, filter, below, all }: LineContext): Promise<RunLine | undefined> {
-  if (('parent' in run && run.parent) || !hasText(run, filter.text)) return undefined;
-  const maxSteps = maxStepsOf(served, 'meta' in run ? run.meta.agentId : '');
+async function lineOf(run: AnyRun, { served, filter, below, all }: LineContext): Promise<RunLine | undefined> {
+  if (('parent' in run && run.parent) || !hasText(run, filter.text) || !hasLabels(run, filter)) return undefined;
+  const maxSteps = maxStepsOf(served, ('meta' in run ? run.meta?.agentId : undefined) ?? '');
   const line = runLine(run, { all, maxSteps, needsPerson: await below.needsPerson(run) });
   return filter.states.has(line.state) ? line : undefined;
 }
@@ -104,9 +166,10 @@ export function maxStepsOf({ agents }: Served, agentId: string): number | undefi
   return [...agents.values()].find(({ id }) => id === agentId)?.maxIterations;
 }
 
-function hasText(run: ListedRun, text: string): boolean {
+function hasText(run: AnyRun, text: string): boolean {
   if (text === '') return true;
-  const texts = 'meta' in run ? [run.runId, run.meta.agentName, run.meta.prompt] : [run.runId];
+  const meta = 'meta' in run ? run.meta : undefined;
+  const texts = meta ? [run.runId, meta.agentName, meta.prompt] : [run.runId];
   return texts.some((each) => each.toLowerCase().includes(text));
 }
 
@@ -125,7 +188,7 @@ export class Below {
   }
 
   /** Returns whether a run below this one waits for a person. Of very many, not all are looked at. */
-  async needsPerson(run: FoundRun | ListedRun): Promise<boolean> {
+  async needsPerson(run: AnyRun): Promise<boolean> {
     for (const runId of childrenOf(run)) {
       if (this.#left === 0) return false;
       this.#left -= 1;

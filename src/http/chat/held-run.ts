@@ -10,13 +10,15 @@ const MAX_CHILD_DEPTH = 8;
  * has not read yet counts as one without such a wait.
  */
 export async function personWaits(executor: Executor, runId: string, depth = 0): Promise<ReadonlySet<string>> {
+  // Asked first: an answer that is not there any more is in the record that is read next.
+  if (await hasUnread(executor, runId)) return new Set();
   const line = await executor.find(runId);
   const waits = line && 'waits' in line ? (line.waits ?? []) : [];
   const found = new Set(waits.filter(needsPerson).map(({ id }) => id));
   for (const wait of waits)
     if (wait.kind === 'child' && depth < MAX_CHILD_DEPTH)
       for (const id of await personWaits(executor, wait.childRunId, depth + 1)) found.add(id);
-  return found.size > 0 && (await hasUnread(executor, runId)) ? new Set() : found;
+  return found;
 }
 
 /** Returns whether commands wait in the store for a run. */

@@ -202,6 +202,15 @@ describe('POST /chat', () => {
     expect(JSON.stringify(host.model.calls[2]?.messages)).not.toMatch(/one|two|And/);
   });
 
+  test('repeats a `regenerate-message` with the same Idempotency-Key without another run (web 20, 31)', async () => {
+    const host = chatHost({ script: [reply('one'), reply('two')] });
+    const page = pageOf(host);
+    await page.say('1', 'Hi');
+    const body = { id: 'chat', messages: [said('1', 'Hi')], trigger: 'regenerate-message' };
+    const again = () => host.ask('/chat', { body, headers: { 'idempotency-key': 'k' } }).then(chunksIn);
+    expect([textIn(await again()), textIn(await again())]).toEqual(['two', 'two']);
+  });
+
   test('makes the answer of a live run again: that run is cancelled first (web 31)', async () => {
     const host = chatHost({ script: [callTool('mail', {}), reply('two')], tools: [mailTool()] });
     const page = pageOf(host);

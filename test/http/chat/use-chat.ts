@@ -37,8 +37,8 @@ function documentOf(): PageDocument {
   return made;
 }
 
-/** Opens a page with a chat. */
-export function openPage({ url, resume = false, fetch, ...init }: PageOptions): OpenPage {
+/** Opens a page with a chat. Resolves after its first render. */
+export async function openPage({ url, resume = false, fetch, ...init }: PageOptions): Promise<OpenPage> {
   const container = documentOf().createElement('div');
   const root = createRoot(container);
   const transport = new DefaultChatTransport<UIMessage>({ api: `${url}/chat`, ...(fetch ? { fetch } : {}) });
@@ -52,21 +52,22 @@ export function openPage({ url, resume = false, fetch, ...init }: PageOptions): 
     return null;
   };
   root.render(createElement(Page));
-  const current = () => chat as ChatOfPage;
+  const until: OpenPage['until'] = (isThere) =>
+    new Promise((resolve) => {
+      const look = () => {
+        if (!chat || !isThere(chat)) return;
+        watchers.delete(look);
+        resolve();
+      };
+      watchers.add(look);
+      look();
+    });
+  await until(() => true);
   return {
     get chat() {
-      return current();
+      return chat as ChatOfPage;
     },
-    until: (isThere) =>
-      new Promise((resolve) => {
-        const look = () => {
-          if (!chat || !isThere(chat)) return;
-          watchers.delete(look);
-          resolve();
-        };
-        watchers.add(look);
-        look();
-      }),
+    until,
     [Symbol.asyncDispose]: async () => {
       await chat?.stop();
       root.unmount();
@@ -74,8 +75,8 @@ export function openPage({ url, resume = false, fetch, ...init }: PageOptions): 
   };
 }
 
-/** A fetch whose first answers are cut after so many bytes each, as a network cuts them. */
-export function cuttingFetch(cuts: readonly number[]): typeof fetch {
+/** A fetch whose first answers are cut after so many bytes each, as a network cuts them. `onCut`: an answer was long enough. */
+export function cuttingFetch(cuts: readonly number[], onCut: () => void): typeof fetch {
   const left = [...cuts];
   return async (input, init) => {
     const response = await fetch(input, init);
@@ -91,6 +92,7 @@ export function cuttingFetch(cuts: readonly number[]): typeof fetch {
         seen += value.length;
         if (room > 0) controller.enqueue(value.subarray(0, room));
         if (seen < bytes) return;
+        onCut();
         await reader.cancel();
         controller.error(new TypeError('network error'));
       },

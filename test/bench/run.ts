@@ -5,6 +5,7 @@ import { otherStoreRows } from './other-stores.ts';
 import { processRows } from './processes.ts';
 import { type Broken, machine, type Part, print, type Report, type Row } from './report.ts';
 import { stepRows } from './steps.ts';
+import { webRows } from './web.ts';
 
 const { values: flags } = parseArgs({
   options: { quick: { type: 'boolean', default: false }, json: { type: 'boolean', default: false } },
@@ -15,6 +16,7 @@ const parts: readonly [string, (isQuick: boolean) => Promise<Part>][] = [
   ['files and PostgreSQL', otherStoreRows],
   ['many runs', manyRunsRows],
   ['processes', processRows],
+  ['journal and readers', webRows],
 ];
 
 const rows: Row[] = [];

@@ -124,8 +124,17 @@ export function bench(options: {
   readonly model?: Model;
   /** The record stays when its run ends, so that its size can be seen. */
   readonly isRecordKept?: boolean;
+  /** The events of its runs can be read in other processes. */
+  readonly hasJournal?: boolean;
 }): Bench {
-  const { path = '', steps, effect = 'read', model = askingModel(steps), isRecordKept = false } = options;
+  const {
+    path = '',
+    steps,
+    effect = 'read',
+    model = askingModel(steps),
+    isRecordKept = false,
+    hasJournal = false,
+  } = options;
   const watch = new PromiseWatch();
   const own = options.store ? undefined : sqliteStore({ path });
   const store = options.store ?? (own as BenchStore);
@@ -150,6 +159,7 @@ export function bench(options: {
     agents: [agent],
     checkpoints: { ...watch.watching(store), ...(isRecordKept ? { delete: nothing, keepOutcome: nothing } : {}) },
     onStep: ({ runId, iteration }) => watch.stepDone(runId, iteration),
+    journal: hasJournal,
   });
   return {
     executor,

@@ -277,7 +277,7 @@ export class RunJournal {
     return {
       place: waiting.place,
       keep,
-      event: content || !hasContent.has(event.type) ? withoutContent(event) : event,
+      event: stored(content || !hasContent.has(event.type) ? withoutContent(event) : event),
       ...(attempt === undefined ? {} : { attempt }),
       ...(content ? { content } : {}),
       ...(end ? { end } : {}),
@@ -321,7 +321,13 @@ const ofCall = new Set<RunEventBody['type']>([
 ]);
 
 /** The events whose content the message of their step has. */
-const hasContent = new Set<RunEventBody['type']>(['step.snapshot', 'tool.started', 'tool.done', 'wait.opened']);
+const hasContent = new Set<RunEventBody['type']>([
+  'step.snapshot',
+  'tool.started',
+  'tool.done',
+  'wait.opened',
+  'step.done',
+]);
 
 function stepOf(event: RunEvent): number | undefined {
   if (event.type === 'wait.opened') return event.wait.step;
@@ -336,6 +342,13 @@ function isIn({ event, step = 0 }: Waiting, { iteration, openStep, completedPhas
   if (step <= iteration) return true;
   if (step !== iteration + 1 || !openStep || event.type === 'step.done') return false;
   return event.type !== 'tool.done' || callOf(openStep, event.callId)?.state === 'done';
+}
+
+/** The owner of a call is that of the last start: the journal does not repeat it. A microsecond is exact enough. */
+function stored(event: RunEvent): RunEvent {
+  if (event.type !== 'tool.started' && event.type !== 'tool.done') return event;
+  const { owner: _, ...rest } = event;
+  return rest.type === 'tool.done' ? { ...rest, ms: Math.round(rest.ms * 1_000) / 1_000 } : rest;
 }
 
 /** Two pieces of one text are one entry. */

@@ -1,5 +1,5 @@
 import type { JsonValue } from '../../values/json.ts';
-import type { AssistantMessage, Message, ToolOutput } from '../../values/message.ts';
+import { type AssistantMessage, type Message, type ToolOutput, toolCallsOf } from '../../values/message.ts';
 import type { RunEvent } from '../events.ts';
 import { callOf, type OpenStep } from '../open-step.ts';
 import type { PhaseOutput } from '../phase.ts';
@@ -27,7 +27,9 @@ export function withoutContent(event: RunEvent): RunEvent {
     case 'tool.started':
       return { ...event, input: null };
     case 'tool.done':
-      return { ...event, output: nothing };
+      return { ...event, name: '', output: nothing };
+    case 'step.done':
+      return { ...event, tools: [] };
     case 'phase.done':
     case 'run.ended':
       return { ...event, output: '' };
@@ -90,8 +92,13 @@ function filled({ event, content }: JournalEntry, record: RecordContent): RunEve
     }
     case 'tool.done': {
       if (!content) return event;
-      const output = outputOf(content, event.callId, record);
-      return output && { ...event, output };
+      const done = resultOf(content, event.callId, record);
+      return done && { ...event, ...done };
+    }
+    case 'step.done': {
+      const message = content && messageAt(content, record);
+      if (!message) return content ? undefined : event;
+      return { ...event, tools: toolCallsOf(message).map(({ toolName }) => toolName) };
     }
     default:
       return event;
@@ -113,11 +120,19 @@ function inputOf(place: ContentPlace, callId: string, record: RecordContent): Js
   return undefined;
 }
 
-function outputOf(place: ContentPlace, callId: string, record: RecordContent): ToolOutput | undefined {
+function resultOf(
+  place: ContentPlace,
+  callId: string,
+  record: RecordContent,
+): { readonly name: string; readonly output: ToolOutput } | undefined {
   if (place.phase !== record.phase) return undefined;
-  if (place.message === record.count) return record.openStep && callOf(record.openStep, callId)?.result;
+  if (place.message === record.count) {
+    const { name, result } = (record.openStep && callOf(record.openStep, callId)) ?? {};
+    return name === undefined || !result ? undefined : { name, output: result };
+  }
   const results = record.messages.get(place.message + 1);
   if (results?.role !== 'tool') return undefined;
-  for (const part of results.content) if (part.type === 'tool-result' && part.toolCallId === callId) return part.output;
+  for (const part of results.content)
+    if (part.type === 'tool-result' && part.toolCallId === callId) return { name: part.toolName, output: part.output };
   return undefined;
 }

@@ -1,8 +1,8 @@
 import type { JournalEntry, JournalWrite } from '../../run/journal/entry.ts';
-import { CheckpointCorruptError } from '../../values/errors.ts';
-import { isCount, isObject, jsonText } from '../../values/json.ts';
+import { jsonText } from '../../values/json.ts';
 import { parseStored } from './encode.ts';
 import type { Encryption } from './encryption.ts';
+import { entriesIn, shortRow } from './journal-text.ts';
 
 /** A text of a journal: the entries that one write added. */
 export interface JournalRow {
@@ -38,8 +38,7 @@ export function journalRows(
     const own = entries.filter(({ keep }) => (keep === 'kept') === isKept);
     const place = own.at(-1)?.place;
     if (place === undefined) continue;
-    const short = own.map(({ keep: _, event: { runId: __, ...event }, ...rest }) => ({ ...rest, event }));
-    const text = encryption.seal(jsonText(short, 'journal'), runId, journalText(place));
+    const text = encryption.seal(jsonText(shortRow(own, place), 'journal'), runId, journalText(place));
     rows.push({ place, isKept, text });
   }
   return rows;
@@ -68,21 +67,9 @@ export function entriesOf(
 ): JournalEntry[] {
   const found = new Map<number, JournalEntry>();
   for (const { place, isKept, text } of rows) {
-    const parsed = parseStored(encryption.open(text, runId, journalText(place)), 'journal');
-    if (!Array.isArray(parsed) || !parsed.every(isEntry))
-      throw new CheckpointCorruptError('this record is damaged: its journal is not what it should be');
-    for (const entry of parsed) {
-      if (entry.place <= after) continue;
-      const event = { ...entry.event, runId };
-      found.set(entry.place, { ...entry, keep: isKept ? 'kept' : 'passing', event });
-    }
+    const row = parseStored(encryption.open(text, runId, journalText(place)), 'journal');
+    for (const entry of entriesIn(row, { runId, place, isKept }))
+      if (entry.place > after) found.set(entry.place, entry);
   }
   return [...found.values()].sort((a, b) => a.place - b.place);
-}
-
-function isEntry(value: unknown): value is JournalEntry {
-  if (!isObject(value) || !isCount(value.place) || !isObject(value.event)) return false;
-  const { event, content } = value;
-  if (typeof event.type !== 'string' || !isCount(event.seq)) return false;
-  return content === undefined || (isObject(content) && isCount(content.message));
 }

@@ -10,7 +10,7 @@ import { sqliteStore } from 'pawl/stores/sqlite';
 import { scriptedModel } from 'pawl/testing';
 import { afterAll, expect, test } from 'vitest';
 import { passOnErrors } from '../fixtures/processes.ts';
-import { closed } from './child-end.ts';
+import { closed, heard } from './child-end.ts';
 import type { JournalJob } from './journal-worker.ts';
 import { randomFrom, seed, torture } from './random.ts';
 
@@ -93,7 +93,7 @@ test(`readers that are cut at random have the recorded text of a run whose proce
       const end = closed(child);
       // From the fourth process on, they may end.
       if (i < 3) {
-        await Promise.race([end, sleep(350 + random() * 350)]);
+        await Promise.race([end, heard(child, 'started').then(() => sleep(20 + random() * 250))]);
         if (child.exitCode === null) kills += 1;
         child.kill('SIGKILL');
       }

@@ -3,7 +3,7 @@ import { toResumeState } from '../../record/checkpoint.ts';
 import { fingerprintIn, identified, parentOf } from '../../record/identify.ts';
 import type { RunEventBody } from '../../run/events.ts';
 import { waitIdOf } from '../../run/identity.ts';
-import type { JournalEntry, JournalWrite } from '../../run/journal/entry.ts';
+import { firstPlace, type JournalEntry, type JournalWrite } from '../../run/journal/entry.ts';
 import { keptOutcome, outcomeOf } from '../../run/outcome.ts';
 import { beginProgress } from '../../run/progress.ts';
 import { type RunOutcome, withoutId } from '../../run/result.ts';
@@ -67,7 +67,7 @@ function endStored(services: ExecutorServices, { runId, reason, above }: Cancel)
         outcome: { ...outcome, ...fingerprintIn(identified(record)) },
         record: record.outcome
           ? undefined
-          : () => rewriteHead(store, withOutcome, { claim, events: lastEvents(services, record, outcome) }),
+          : () => rewriteHead(store, withOutcome, { claim, events: lastEvents(services, run, outcome) }),
         closeAudit: () => closeAudit(services, run, outcome),
         endChildren: () => endChildren(services, record, [...above, runId]),
         tellParent: async () => {
@@ -91,17 +91,17 @@ function endStored(services: ExecutorServices, { runId, reason, above }: Cancel)
 /** What the journal of a run gets at its end: its open waits are withdrawn, and it has ended. */
 function lastEvents(
   { config: { journal, clock } }: ExecutorServices,
-  { meta, seq = 0, waiting }: RunCheckpoint,
+  { record: { meta, seq = 0, waiting }, claim }: StoredRun,
   { status, output, error }: RunOutcome,
 ): JournalWrite | undefined {
-  if (!journal) return undefined;
+  if (!journal || !claim) return undefined;
   const bodies: RunEventBody[] = (waiting?.waits ?? []).map(({ id: waitId, kind, callId }) => {
     return { type: 'wait.withdrawn', waitId, kind, ...(callId === undefined ? {} : { callId }) };
   });
   bodies.push({ type: 'run.ended', status, output, ...(error ? { error } : {}) });
-  // No earlier event has a number above that of the record.
+  const first = firstPlace(seq, claim.epoch) + 1;
   const entries = bodies.map((body, i): JournalEntry => {
-    const place = seq + 1 + i;
+    const place = first + i;
     return { place, keep: 'kept', event: { ...body, runId: meta.runId, seq: place, at: clock.now() } };
   });
   return { entries };

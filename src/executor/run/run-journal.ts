@@ -1,7 +1,13 @@
 import type { JournalPart } from '../../record/state.ts';
 import { keepOf, type RunEvent, type RunEventBody } from '../../run/events.ts';
 import { withoutContent } from '../../run/journal/content.ts';
-import type { ContentPlace, JournalEntry, JournalWrite, TextPlace } from '../../run/journal/entry.ts';
+import {
+  type ContentPlace,
+  firstPlace,
+  type JournalEntry,
+  type JournalWrite,
+  type TextPlace,
+} from '../../run/journal/entry.ts';
 import { callOf } from '../../run/open-step.ts';
 import { recordable } from '../../run/pipeline.ts';
 import { ownFrom, type Progress } from '../../run/progress.ts';
@@ -297,8 +303,10 @@ export class RunJournal {
     const first = ownFrom(progress);
     let message = -1;
     if (step === iteration + 1 && openStep) message = transcript.length;
-    for (let i = transcript.length - 1; step === iteration && message < 0 && i >= first; i--)
-      if (transcript.at(i)?.role === 'assistant') message = i;
+    // A save may record several steps: each has one message of the model.
+    let later = iteration - step;
+    for (let i = transcript.length - 1; step <= iteration && message < 0 && i >= first; i--)
+      if (transcript.at(i)?.role === 'assistant' && later-- === 0) message = i;
     if (message < 0) return;
     this.#messages.set(step, { message: message - first, ...(openPhase ? { phase: openPhase.index } : {}) });
   }
@@ -364,12 +372,16 @@ function sizeOf(event: RunEvent): number {
   return 200;
 }
 
-/** Makes the journal of a run that is recorded; undefined without the option, or without a claim. */
-export function journalOf(run: ActiveRun, after: number): RunJournal | undefined {
+/**
+ * Makes the journal of a run that is recorded; undefined without the option, or without a claim.
+ * @param seq of the record that it continues; 0 = a new run
+ */
+export function journalOf(run: ActiveRun, seq: number): RunJournal | undefined {
   const { config, feeds } = run.services;
   const { journal: options, store, clock, warn } = config;
   if (!options || !store || !isJournal(store) || !run.claim) return undefined;
   const { runId } = run;
+  const after = firstPlace(seq, run.claim.epoch);
   const onNews = () => feeds.wake(runId);
   const claim = () => run.claim;
   const journal = new RunJournal({

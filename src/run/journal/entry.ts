@@ -44,3 +44,15 @@ export interface JournalWrite {
    */
   readonly dropTo?: number | undefined;
 }
+
+/** No process adds that many entries to the journal of a run. */
+const ENTRIES_PER_PROCESS = 2 ** 24;
+
+/**
+ * Returns the place after which a process adds its entries. It is after all places of the processes before: a record that one of them
+ * saved has a higher `seq`, and of two that continue from the same record, the later one has a higher epoch.
+ * @param seq of the record that it continues; 0 = a new run @param epoch of its claim
+ */
+export function firstPlace(seq: number, epoch: number): number {
+  return seq + epoch * ENTRIES_PER_PROCESS;
+}

@@ -168,6 +168,22 @@ describe('toNodeListener', () => {
     expect(statusIn(next)).toBe(200);
   });
 
+  test('a client that leaves aborts its request, also before there is an answer (web 40)', async () => {
+    const reasons: unknown[] = [];
+    const { port } = await listening(async ({ signal }) => {
+      await new Promise((resolve) => signal.addEventListener('abort', resolve));
+      reasons.push(signal.reason);
+      return new Response('late');
+    });
+    const socket = connect(port, '127.0.0.1');
+    socket.write('GET / HTTP/1.1\r\nhost: x\r\n\r\n');
+    await once(socket, 'connect');
+    await new Promise((resolve) => setTimeout(resolve, 100));
+    socket.destroy();
+    await until(() => reasons.length === 1);
+    expect(String(reasons[0])).toContain('the client has left');
+  });
+
   test('a handler that rejects breaks the connection, and the server lives (web 40)', async () => {
     const { url } = await listening(() => Promise.reject(new Error('no')));
     await expect(fetch(url)).rejects.toThrow();

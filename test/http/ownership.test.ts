@@ -153,6 +153,9 @@ describe('a run below another one', () => {
     expect((await later.ask(path, { as: 'bob' })).status).toBe(404);
     expect((await later.ask('/waiting', { as: 'bob' })).body.items).toEqual([]);
     expect((await later.ask(path)).status).toBe(200);
+    // A root that is below another run is none.
+    await change(store, 'r', (record) => ({ ...record, parent: { runId, callId: 'c', rootRunId: runId } }));
+    expect((await later.ask(path)).status).toBe(404);
     // Its root is gone: nothing says whose it is.
     await store.delete('r');
     expect((await later.ask(path)).status).toBe(404);

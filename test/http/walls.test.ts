@@ -1,3 +1,4 @@
+import { StoreUnavailableError } from 'pawl';
 import { type AuthorizeDetails, httpHandler } from 'pawl/http';
 import { hang, testClock } from 'pawl/testing';
 import { describe, expect, test } from 'vitest';
@@ -223,6 +224,41 @@ describe('httpHandler', () => {
     const { status, headers } = await host.ask('/runs', { headers: { origin: 'https://app.test:444' } });
     expect(status).toBe(403);
     expect([...headers.keys()].filter((name) => name.startsWith('access-control'))).toEqual([]);
+  });
+
+  test('shows nothing of an error that is not of Pawl, whatever its code says (web 22)', async () => {
+    const host = webHost();
+    host.executor.list = () => Promise.reject(Object.assign(new Error('secret'), { code: 'RUN_PARKED' }));
+    const { status, body } = await host.ask('/runs');
+    expect([status, body.code]).toEqual([500, 'INTERNAL']);
+    expect(JSON.stringify(body)).not.toContain('secret');
+    expect(host.httpWarned[0]).toContain('secret');
+  });
+
+  test('shows no message of a store that does not answer (web 22)', async () => {
+    const host = webHost();
+    host.executor.list = () => Promise.reject(new StoreUnavailableError('postgres://u:secret@db'));
+    const { status, body, headers } = await host.ask('/runs');
+    expect([status, body, headers.get('retry-after')]).toEqual([
+      503,
+      {
+        type: 'urn:pawl:STORE_UNAVAILABLE',
+        title: 'The store does not answer',
+        status: 503,
+        code: 'STORE_UNAVAILABLE',
+      },
+      '5',
+    ]);
+  });
+
+  test('lives with a logger that throws (web 22)', async () => {
+    const logger = {
+      warn: () => {
+        throw new Error('no');
+      },
+    };
+    const host = webHost({ http: { logger, authorize: () => ({ callerId: '' }) } });
+    expect((await host.ask('/runs')).status).toBe(500);
   });
 
   test('has its routes below the base path, and nowhere else (web 17)', async () => {

@@ -113,6 +113,8 @@ export interface StoreWrite<T = unknown> {
   readonly size: number;
   /** The write names its claim: the last state that the driver wrote for this run is most likely unchanged. */
   readonly hasClaim: boolean;
+  /** The command that a write of the kind `send` stores. */
+  readonly command?: CommandToSend | undefined;
 }
 
 export type WriteKind =

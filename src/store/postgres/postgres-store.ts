@@ -25,8 +25,10 @@ import type {
   StoreDriver,
   StoredTexts,
   StoreWrite,
+  ThreadDriver,
 } from '../store-driver.ts';
 import { storeFrom } from '../store-from.ts';
+import type { ThreadStore } from '../thread-port.ts';
 import type { TopicDriver } from '../topics.ts';
 import { Writer } from './group-writer.ts';
 import { Journals } from './journals.ts';
@@ -34,6 +36,7 @@ import type { PostgresPool } from './pool.ts';
 import { Reader } from './reads-after-writes.ts';
 import { serverTimes } from './run-row.ts';
 import { Server } from './server.ts';
+import { forkThread, readThreads, readTurns, writeThread } from './threads/thread-tables.ts';
 import { WriteQueue } from './write-queue.ts';
 
 export interface PostgresStoreOptions {
@@ -61,7 +64,13 @@ const optionKeys: KnownKeys<PostgresStoreOptions> = {
 const MAX_BYTES = 1_000_000_000;
 
 /** Appends, owns, carries commands and signals, lets runs rest, keeps outcomes and the records of ended runs, and has a journal. */
-export interface PostgresStore extends AppendingStore, EventStore, OutcomeStore, HistoryStore, JournalStore {
+export interface PostgresStore
+  extends AppendingStore,
+    EventStore,
+    OutcomeStore,
+    HistoryStore,
+    JournalStore,
+    ThreadStore {
   /** Waits for the pending writes. Every later call is refused. The pool stays open: it belongs to the host. */
   close(): Promise<void>;
   [Symbol.asyncDispose](): Promise<void>;
@@ -95,6 +104,7 @@ class PostgresDriver implements StoreDriver {
   readonly #queue: WriteQueue;
   readonly #reader: Reader;
   readonly topics: TopicDriver;
+  readonly threads: ThreadDriver;
   readonly journal: Journals;
 
   constructor(server: Server, timeoutMs: number) {
@@ -105,6 +115,7 @@ class PostgresDriver implements StoreDriver {
     this.#reader = reader;
     this.journal = new Journals(server, { queue: this.#queue, reader, waitMs: timeoutMs });
     this.topics = { expect: (write) => reader.expect(write), signal: (write) => reader.signal(write) };
+    this.threads = threadsOf(server, { reader, queue: this.#queue });
   }
 
   async write<T>(write: StoreWrite<T>, signal?: AbortSignal): Promise<T> {
@@ -164,6 +175,22 @@ class PostgresDriver implements StoreDriver {
     await Promise.all([this.#queue.settled(), this.journal.end()]);
     this.#server.close();
   }
+}
+
+/** The threads of a PostgreSQL store. They wait for the earlier writes of their runs. */
+function threadsOf(
+  server: Server,
+  { reader, queue }: { readonly reader: Reader; readonly queue: WriteQueue },
+): ThreadDriver {
+  return {
+    write: async (write) => {
+      await queue.settled(write.end?.runId ?? '');
+      return reader.insist((session) => writeThread(session, server, write));
+    },
+    fork: (fork) => reader.insist((session) => forkThread(session, server, fork)),
+    turns: (threads, query) => reader.insist((session) => readTurns(session, server, { threads, query })),
+    list: (page) => reader.insist((session) => readThreads(session, server, page)),
+  };
 }
 
 /** Checks that PostgreSQL accepts a body in one statement. @throws {RecordTooLargeError} if it does not */

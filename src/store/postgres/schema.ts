@@ -18,6 +18,8 @@ export interface Tables {
   readonly journal: string;
   readonly passing: string;
   readonly ended: string;
+  readonly threads: string;
+  readonly turns: string;
 }
 
 /** PostgreSQL truncates longer names: two of them could become one. */
@@ -53,6 +55,8 @@ export function tablesIn(name: string): Tables {
     journal: table('journal'),
     passing: table('passing'),
     ended: table('ended'),
+    threads: table('threads'),
+    turns: table('thread_turns'),
   };
 }
 
@@ -163,7 +167,7 @@ const layouts: readonly ((tables: Tables) => string)[] = [
   // The journals of runs. A row has the entries that one write added; its key ends with the place of the last one. The rows of
   // `passing` are deleted with each step. The runs that ended and whose record is kept: the row of `runs` with its head is moved to
   // `ended`, and its parts stay where they are. `agent` and `caller` are hashes if the texts are encrypted.
-  ({ journal, passing, ended }) => `
+  ({ journal, passing, ended, threads, turns }) => `
     CREATE TABLE ${journal} (
       run_id bytea,
       place bigint,
@@ -200,6 +204,34 @@ const layouts: readonly ((tables: Tables) => string)[] = [
     CREATE INDEX ON ${ended} (agent, ended_at DESC, run_id);
     CREATE INDEX ON ${ended} (caller, ended_at DESC, run_id);
     CREATE INDEX ON ${ended} (keep_until);
+    CREATE TABLE ${threads} (
+      no bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+      thread text NOT NULL UNIQUE,
+      caller text NOT NULL,
+      updated_at double precision NOT NULL,
+      turns bigint NOT NULL,
+      length bigint NOT NULL,
+      rewinds bigint NOT NULL,
+      checksum bigint NOT NULL,
+      content text NOT NULL
+    );
+    CREATE INDEX ON ${threads} (caller, updated_at, thread);
+    CREATE INDEX ON ${threads} (updated_at, thread);
+    CREATE TABLE ${turns} (
+      thread bigint NOT NULL,
+      message text NOT NULL,
+      state text NOT NULL,
+      place bigint NOT NULL,
+      run_id bytea NOT NULL,
+      first bigint NOT NULL,
+      count bigint NOT NULL,
+      checksum bigint NOT NULL,
+      content text NOT NULL,
+      compaction text,
+      PRIMARY KEY (thread, message)
+    );
+    CREATE INDEX ON ${turns} (thread, state, place);
+    CREATE INDEX ON ${turns} (run_id);
   `,
 ];
 

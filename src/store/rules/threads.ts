@@ -233,6 +233,8 @@ export function dropTurns<W>(drop: Drop<W>): (facts: ThreadFacts) => ThreadDecis
     if (!thread || drop.turns.length === 0) return { value: undefined };
     if (facts.live && facts.hasRecord(facts.live.runId)) throw new ThreadBusyError('a run of the thread is live');
     const oldest = drop.turns.at(-1) as TurnRow;
+    // The answer of an earlier attempt was lost.
+    if (thread.turns <= oldest.order) return { value: undefined };
     const begun = drop.turns.filter(({ state }) => state !== 'taken');
     if (oldest.order + begun.length !== thread.turns) throw new ThreadBusyError('the thread has changed meanwhile');
     const change: ThreadChange<W> = {

@@ -65,7 +65,7 @@ function commandWrite(encryption: Encryption, runId: string, command: Command): 
   const text = encryption.seal(encodeCommand(command), runId, 'command');
   const toSend: CommandToSend = { runId, id: command.id, kind: command.kind, text };
   const decide = sendCommand(toSend, { keepsDue: true });
-  return { kind: 'send', runId, decide, size: text.length, hasClaim: false };
+  return { kind: 'send', runId, decide, size: text.length, hasClaim: false, command: toSend };
 }
 
 /** Makes what a decision needs of a message. */

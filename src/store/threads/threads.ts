@@ -135,16 +135,20 @@ export class Threads {
     const turn = await this.#placeOf(key, place);
     if (turn.state === 'live' && !place.isBefore) throw new ThreadBusyError('the turn of the message has not ended');
     const isWith = place.isBefore ? 0 : 1;
+    const updatedAt = now();
+    // Unlike any other, so that a repetition of this write is known.
+    const text = texts.sealThread({ ...to, fork: crypto.randomUUID() }, newThreads[0]);
     await driver.fork({
       threads,
       newThreads,
       decide: (source, found) => {
+        // The answer of an earlier attempt was lost.
+        if (found?.text === text) return undefined;
         if (found) throw new ThreadExistsError('there is a thread with the id of the fork');
         if (!source || source.turns < turn.order + isWith)
           throw new ThreadMissingError('the thread has changed meanwhile');
         const length = turn.first + (place.isBefore ? 0 : turn.count);
-        const text = texts.sealThread(to, newThreads[0]);
-        const row = { ...source, thread: newThreads[0], updatedAt: now(), turns: turn.order + isWith };
+        const row = { ...source, thread: newThreads[0], updatedAt, turns: turn.order + isWith };
         return { ...row, length, rewinds: 0, text };
       },
     });

@@ -24,14 +24,18 @@ export class ThreadTexts {
     this.#encryption = encryption;
   }
 
-  sealThread({ callerId, id }: ThreadKey, thread: string): string {
-    return this.#encryption.seal(jsonText({ callerId, id }, 'thread'), thread, 'thread');
+  /** Encrypts the text of a thread. @param of.fork names a fork */
+  sealThread({ callerId, id, fork }: ThreadKey & { readonly fork?: string }, thread: string): string {
+    return this.#encryption.seal(jsonText({ callerId, id, fork }, 'thread'), thread, 'thread');
   }
 
   /** Opens the text of a thread. @throws {CheckpointCorruptError} @throws {KeyMismatchError} */
   openThread({ thread, text }: Pick<ThreadRow, 'thread' | 'text'>): ThreadKey {
     const key = parseStored(this.#encryption.open(text, thread, 'thread'), 'thread');
-    if (hasTexts(key, ['callerId', 'id'])) return key as unknown as ThreadKey;
+    if (hasTexts(key, ['callerId', 'id'])) {
+      const { callerId, id } = key as unknown as ThreadKey;
+      return { callerId, id };
+    }
     throw new CheckpointCorruptError('this thread is damaged: it has no id');
   }
 

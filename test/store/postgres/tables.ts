@@ -38,6 +38,8 @@ export async function emptyTables(server: PostgresServer, schema: string): Promi
     'signals',
     'journal',
     'passing',
+    'threads',
+    'thread_turns',
     'ended',
   ];
   await server.sql(tables.map((table) => `DELETE FROM "${schema}".${table}`).join('; '));

@@ -137,6 +137,7 @@ const importTable: rules.ImportTable = {
   // Types only: a test looks at what the bundle for a browser has.
   'src/client': ['src/http/problem', 'src/http/runs', 'src/index', 'src/run', 'src/values'],
   'src/ag-ui': ['src/index', 'src/http', 'src/values'],
+  'src/react': ['src/client/index', 'src/index', 'src/values'],
   'src/cli/ui': ['src/index', 'src/values'],
   'src/cli/open': [
     'src/cli/ui',
@@ -169,6 +170,7 @@ const importTable: rules.ImportTable = {
     '!src/testing',
     '!src/cli',
     '!src/client',
+    '!src/react',
     '!src/fan-out',
     '!src/edits',
     '!src/http',
@@ -191,6 +193,7 @@ const packageTable: rules.PackageTable = {
   '@ai-sdk/provider': { from: ['src'], typeOnly: true },
   '@cfworker/json-schema': { from: ['src/tool'] },
   '@ag-ui/core': { from: ['src/ag-ui'], typeOnly: true },
+  react: { from: ['src/react'] },
   'node:*': { from: ['src'] },
   'node:sqlite': { from: ['src/store/sqlite', 'src/sqlite', 'src/budget/sqlite*', 'src/audit/sqlite*'] },
   '@pydantic/genai-prices': { from: ['src/budget/genai-prices'] },
@@ -342,6 +345,7 @@ describe('the tables', () => {
     ['src/edits/a.ts', '../fan-out/x.ts', '../files/x.ts'],
     ['src/edits/root/a.ts', '../plan.ts', '../errors.ts'],
     ['src/client/a.ts', '../executor/host/x.ts', '../run/command.ts'],
+    ['src/react/a.ts', '../client/connection.ts', '../client/index.ts'],
     ['src/cli/a.ts', '../executor/host/x.ts', '../store/sqlite/index.ts'],
     ['src/cli/ui/a.ts', '../open/x.ts', '../../values/x.ts'],
     ['src/cli/open/a.ts', '../commands/x.ts', '../ui/x.ts'],

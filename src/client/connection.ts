@@ -112,7 +112,7 @@ export class Connection {
 
   /** Returns a new id. */
   newId(): string {
-    return (this.#options.ids ?? randomId)();
+    return (this.#options.ids ?? newId)();
   }
 
   /**
@@ -251,8 +251,12 @@ export function timedOut(ms: number): ClientError {
   return new ClientError(`The server sent nothing for ${ms} ms`, { code: 'TIMEOUT', retry: 'later' });
 }
 
-/** Not `randomUUID`, which pages without HTTPS do not have. */
-function randomId(): string {
+/**
+ * Returns an id for a message, or a key for a start: 128 random bits.
+ * @example const id = newId(); // '9f86d081884c7d659a2feaa0c55ad015'
+ */
+export function newId(): string {
+  // Not `randomUUID`, which pages without HTTPS do not have.
   const bytes = crypto.getRandomValues(new Uint8Array(16));
   return Array.from(bytes, (byte) => byte.toString(16).padStart(2, '0')).join('');
 }

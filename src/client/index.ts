@@ -11,14 +11,8 @@ export {
   type StartedRun,
   type WaitFilter,
 } from './client.ts';
-export type { ClientHeaders, ClientOptions, Page } from './connection.ts';
+export { type ClientHeaders, type ClientOptions, newId, type Page } from './connection.ts';
 export { ClientError, type ClientErrorFacts } from './error.ts';
 export type { ConnectionState } from './follow.ts';
 export type { ApproveAnswer, ClientRun, FollowEventsOptions } from './run.ts';
-export type {
-  ClientThread,
-  ClientThreadMessage,
-  SentMessage,
-  ThreadMessageFacts,
-  ThreadMessageToSend,
-} from './thread.ts';
+export type { ClientThread, MessagesPage, ThreadMessageFacts, ThreadMessageToSend, ThreadView } from './thread.ts';

@@ -1,19 +1,12 @@
-import type { Message } from '../values/message.ts';
+import type { MessagePart, OnBusy, ThreadMessage, ThreadSent, ThreadTurn } from '../index.ts';
 import { type Connection, type Page, pathOf } from './connection.ts';
 
-/** A message of a conversation. */
-export interface ClientThreadMessage {
-  readonly id: string;
-  /** The run that recorded it. */
-  readonly runId: string;
-  /** Its place in the thread, from 0: `messages({ after: index })` continues behind it. */
-  readonly index: number;
-  readonly message: Message;
-}
-
-/** What a person says. */
+/** A message for a thread: a text, or parts with files. */
 export type ThreadMessageToSend = ThreadMessageFacts &
-  ({ readonly text: string; readonly parts?: never } | { readonly parts: readonly unknown[]; readonly text?: never });
+  (
+    | { readonly text: string; readonly parts?: undefined }
+    | { readonly parts: readonly MessagePart[]; readonly text?: undefined }
+  );
 
 /** What a message to a thread has besides its content. */
 export interface ThreadMessageFacts {
@@ -21,18 +14,24 @@ export interface ThreadMessageFacts {
   readonly id?: string;
   /** The agent that answers; needed if the server offers more than one. */
   readonly agent?: string;
-  /** What a message does that comes while a run is live; default that of the server, `queue`. */
-  readonly onBusy?: 'queue' | 'steer' | 'reject' | 'interrupt';
+  /** What a message does that comes while a run is live; default `queue`. */
+  readonly onBusy?: OnBusy;
 }
 
-/** What became of a message. */
-export interface SentMessage {
-  /** The run that answers it: `client.run(runId).events()` follows the answer. */
-  readonly runId: string;
-  /** `known`: the thread had this message already. */
-  readonly state: 'started' | 'queued' | 'steered' | 'known';
-  /** The waits of the live run, if the message is queued behind a run that waits. */
-  readonly waits?: readonly unknown[];
+/** A thread in one look. */
+export interface ThreadView {
+  readonly id: string;
+  /** The run that is live, also one that waits. */
+  readonly live?: string;
+  /** The turns that have begun, the newest first, as far as the server shows them. */
+  readonly turns: readonly ThreadTurn[];
+}
+
+/** Which page of messages is read. */
+export interface MessagesPage {
+  /** The `index` of the last message of the page before. */
+  readonly after?: number | string;
+  readonly limit?: number;
 }
 
 /** A conversation on the server. */
@@ -42,15 +41,20 @@ export interface ClientThread {
    * Sends a message. It is sent again under its id until the server has answered, at most 4 times.
    * @throws {ClientError} THREAD_BUSY, THREAD_FULL, or THREAD_MESSAGE_CONFLICT if the id is that of another message
    */
-  send(message: ThreadMessageToSend): Promise<SentMessage>;
+  send(message: ThreadMessageToSend): Promise<ThreadSent>;
   /** Returns a page of the messages, oldest first. */
-  messages(page?: { readonly after?: string | number; readonly limit?: number }): Promise<Page<ClientThreadMessage>>;
-  /** Cancels the live run. */
+  messages(page?: MessagesPage): Promise<Page<ThreadMessage>>;
+  /**
+   * Returns the live run and the newest turns.
+   * @throws {ClientError} NOT_FOUND if no message was sent to the thread
+   */
+  get(): Promise<ThreadView>;
+  /** Cancels the live run; then the next message has its turn. */
   cancel(reason?: string): Promise<void>;
-  /** Drops what comes after a message. */
-  rewind(messageId: string): Promise<void>;
-  /** Makes another thread of the messages up to one of them. */
-  fork(messageId: string, newId: string): Promise<void>;
+  /** Drops the turns after a message; with `before`, also the turn of the message. */
+  rewind(messageId: string, options?: { readonly before?: boolean }): Promise<void>;
+  /** Makes another thread that shares the turns up to a message; with `before`, without the turn of the message. */
+  fork(messageId: string, newId: string, options?: { readonly before?: boolean }): Promise<void>;
   /** Cancels the live run and deletes the thread. */
   delete(): Promise<void>;
 }
@@ -63,11 +67,12 @@ export function threadOn(connection: Connection, id: string): ClientThread {
   return {
     id,
     send: async ({ id: messageId = connection.newId(), ...rest }) =>
-      (await post('/messages', { ...rest, id: messageId })) as SentMessage,
-    messages: (page = {}) => connection.page<ClientThreadMessage>(`${path}/messages`, { ...page }),
+      (await post('/messages', { ...rest, id: messageId })) as ThreadSent,
+    get: async () => (await connection.call({ path, isRepeatable: true })) as ThreadView,
+    messages: (page = {}) => connection.page<ThreadMessage>(`${path}/messages`, { ...page }),
     cancel: async (reason) => void (await post('/cancel', { reason })),
-    rewind: async (messageId) => void (await post('/rewind', { messageId })),
-    fork: async (messageId, newId) => void (await post('/fork', { messageId, newId })),
+    rewind: async (messageId, { before } = {}) => void (await post('/rewind', { messageId, before })),
+    fork: async (messageId, newId, { before } = {}) => void (await post('/fork', { messageId, newId, before })),
     delete: async () => void (await connection.call({ method: 'DELETE', path, isRepeatable: true })),
   };
 }

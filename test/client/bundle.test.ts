@@ -8,10 +8,19 @@ import { eventStream, Journal } from './wire.ts';
 const root = fileURLToPath(new URL('../..', import.meta.url));
 
 /** The entry point as a page loads it: one file, minified. */
-async function bundled() {
-  const bundle = await rolldown({ input: `${root}src/client/index.ts`, platform: 'browser', external: /^(?![./])/ });
+async function bundled(entry: 'client' | 'react') {
+  const bundle = await rolldown({
+    input: `${root}src/${entry}/index.ts`,
+    platform: 'browser',
+    external: /^(?![./])/,
+    logLevel: 'silent',
+  });
   try {
-    const { output } = await bundle.generate({ format: 'iife', name: 'pawl', minify: true });
+    const { output } = await bundle.generate({
+      format: entry === 'client' ? 'iife' : 'esm',
+      name: 'pawl',
+      minify: true,
+    });
     const [{ code, imports, moduleIds }] = output;
     return {
       code,
@@ -34,7 +43,7 @@ const web = () => {
 
 describe('pawl/client in a browser', () => {
   test('is one file of its own modules only, below 8 KB gzipped (web 33)', async () => {
-    const { code, imports, modules, files } = await bundled();
+    const { code, imports, modules, files } = await bundled('client');
     expect({ imports, files }).toEqual({ imports: [], files: 1 });
     expect(modules.filter((path) => !path.startsWith('src/client/'))).toEqual([]);
     expect(modules.length).toBeGreaterThan(5);
@@ -44,7 +53,7 @@ describe('pawl/client in a browser', () => {
   });
 
   test('follows a run with nothing of Node: no process, no Buffer, no require (web 33)', async () => {
-    const { code } = await bundled();
+    const { code } = await bundled('client');
     const journal = new Journal('r', [{ type: 'run.started' }, { type: 'run.ended', status: 'ok', output: 'Hi' }]);
     const text = journal.from(null);
     const fetch = async (url: string, init: RequestInit) =>
@@ -57,5 +66,15 @@ describe('pawl/client in a browser', () => {
       })()`;
     const result = await runInNewContext(program, { ...web(), fetch });
     expect(result).toBe('undefined,undefined,undefined,run.started,run.ended');
+  });
+
+  test('is all of the package that pawl/react loads besides its own modules, with React and @xstate/store (web 33)', async () => {
+    const { code, imports, modules } = await bundled('react');
+    expect(imports.toSorted()).toEqual(['@xstate/store', 'react']);
+    expect(modules.filter((path) => !/^src\/(client|react)\//.test(path))).toEqual([]);
+    // Pages that servers draw look for it on the first line.
+    expect(code.trimStart()).toMatch(/^["']use client["'];/);
+    const bytes = gzipSync(code).byteLength;
+    expect(bytes, `${bytes} bytes`).toBeLessThan(12_000);
   });
 });

@@ -45,6 +45,7 @@ describe('the calls of a client', () => {
       '',
       (c) => c.thread('t').messages({ after: 3, limit: 10 }),
     ],
+    ['thread.get', 'GET /api/threads/t', '', (c) => c.thread('t').get()],
     ['thread.cancel', 'POST /api/threads/t/cancel', '{}', (c) => c.thread('t').cancel()],
     ['thread.rewind', 'POST /api/threads/t/rewind', '{"messageId":"m"}', (c) => c.thread('t').rewind('m')],
     ['thread.fork', 'POST /api/threads/t/fork', '{"messageId":"m","newId":"u"}', (c) => c.thread('t').fork('m', 'u')],

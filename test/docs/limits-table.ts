@@ -366,6 +366,8 @@ export const sections: readonly Section[] = [
         option: 'maxBytes',
       },
       { what: 'time until an answer of a chat begins', code: 'FIRST_ANSWER_MS', unit: 'ms', option: 'firstAnswerMs' },
+      { what: 'time between looks of `useWaiting`', code: 'src/react: POLL_MS', unit: 'ms' },
+      { what: 'life of a connection after its last component', code: 'src/react: LINGER_MS', unit: 'ms' },
     ],
   },
   {

@@ -31,6 +31,8 @@ const bundle = await rolldown({
   },
   external: (id) => !/^[./]/.test(id),
   platform: 'node',
+  // `use client` stays where it is: at the top of its entry point.
+  onLog: (level, log, handler) => log.code !== 'MODULE_LEVEL_DIRECTIVE' && handler(level, log),
   plugins: [{ name: 'imports', moduleParsed: ({ id, importedIds }) => void imports.set(id, importedIds) }],
 });
 

@@ -14,7 +14,14 @@ const MAX_PACKAGES = 9;
 const MAX_BYTES = 8_000_000;
 
 const root = fileURLToPath(new URL('../..', import.meta.url));
-const manifest: { name: string; exports: Record<string, unknown> } = readJson(join(root, 'package.json'));
+const manifest: {
+  name: string;
+  exports: Record<string, unknown>;
+  devDependencies: Record<string, string>;
+} = readJson(join(root, 'package.json'));
+/** Entry points that load an optional peer, and what these and the types of others need. */
+const needPeers: ReadonlySet<string> = new Set(['./react']);
+const peers = ['@ag-ui/core', 'react', '@types/react'] as const;
 // npm and the linters are started by `env node`: let them find the Node that runs this file.
 const env = { ...process.env, PATH: `${dirname(process.execPath)}${delimiter}${process.env.PATH}` };
 
@@ -23,10 +30,11 @@ try {
   const tarball = pack();
   await lint(tarball);
   const consumer = install(tarball);
-  importEveryEntryPoint(consumer);
+  importEveryEntryPoint(consumer, (subpath) => !needPeers.has(subpath));
   weigh(consumer);
   // Only now: the compilers are no part of what a user gets.
-  npmInstall(consumer, compilerPackages);
+  npmInstall(consumer, [...compilerPackages, ...peers.map((name) => `${name}@${manifest.devDependencies[name]}`)]);
+  importEveryEntryPoint(consumer, (subpath) => needPeers.has(subpath));
   checkTypes(
     consumer,
     entryPoints.map(({ name }) => name),
@@ -64,8 +72,8 @@ function npmInstall(consumer: string, packages: readonly string[]): void {
   run(consumer, 'npm', ['install', ...packages, ...quietly]);
 }
 
-function importEveryEntryPoint(consumer: string): void {
-  for (const subpath of Object.keys(manifest.exports)) {
+function importEveryEntryPoint(consumer: string, isMeant: (subpath: string) => boolean): void {
+  for (const subpath of Object.keys(manifest.exports).filter(isMeant)) {
     const specifier = manifest.name + subpath.slice(1);
     const attributes = subpath.endsWith('.json') ? ", { with: { type: 'json' } }" : '';
     const program = `

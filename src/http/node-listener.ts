@@ -1,7 +1,21 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { isObject } from '../values/json.ts';
 
-type Handler = (request: Request) => Promise<Response>;
+/** A handler of web requests, as `httpHandler` returns one. */
+export type WebHandler = (request: Request) => Promise<Response>;
+
+/** The request of a Node server: an `IncomingMessage`, also one to which Express has added its own. */
+export interface NodeRequest {
+  readonly method?: string | undefined;
+  readonly url?: string | undefined;
+  readonly rawHeaders: readonly string[];
+}
+
+/** The answer of a Node server: a `ServerResponse`. */
+export interface NodeResponse {
+  statusCode: number;
+  readonly destroyed: boolean;
+}
 
 /** The addresses at the other ends, for `localOnly`. */
 const addresses = new WeakMap<Request, string>();
@@ -17,15 +31,16 @@ export function remoteAddressOf(request: Request): string | undefined {
  * path too (give the handler that `basePath`), and behind `express.json()`.
  * @example createServer(toNodeListener(httpHandler(executor, options))).listen(3000)
  */
-export function toNodeListener(handler: Handler): (request: IncomingMessage, response: ServerResponse) => void {
-  return (incoming, outgoing) => {
-    serve(handler, incoming, outgoing).catch((error: unknown) => {
+export function toNodeListener(handler: WebHandler): (request: NodeRequest, response: NodeResponse) => void {
+  return (request, response) => {
+    const outgoing = response as ServerResponse;
+    serve(handler, request as IncomingMessage, outgoing).catch((error: unknown) => {
       outgoing.destroy(error instanceof Error ? error : undefined);
     });
   };
 }
 
-async function serve(handler: Handler, incoming: IncomingMessage, outgoing: ServerResponse): Promise<void> {
+async function serve(handler: WebHandler, incoming: IncomingMessage, outgoing: ServerResponse): Promise<void> {
   const left = new AbortController();
   outgoing.once('close', () => {
     if (!outgoing.writableFinished) left.abort(new Error('the client has left'));

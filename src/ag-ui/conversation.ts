@@ -14,7 +14,10 @@ export function conversationOf(executor: Executor, thread: Thread): Conversation
     newest: async () => (await thread.turns({ limit: 1 }))[0],
     events: (runId, signal) => executor.events(runId, { signal }),
     waits: (runId) => readWaits(executor, runId),
-    isParked: async (runId) => (await executor.find(runId))?.status === 'parked',
+    standing: async (runId) => {
+      const status = (await executor.find(runId))?.status;
+      return status === 'waiting' || status === 'parked' ? status : 'other';
+    },
   };
 }
 

@@ -7,7 +7,7 @@ import { messagesOf, type RecordedMessage } from './messages.ts';
 import type { Answered, OpenWaits } from './open-waits.ts';
 import { type AgUiEvent, type AgUiMessage, PROTOCOL } from './protocol.ts';
 import { Reader } from './reader.ts';
-import { type End, RunEvents } from './run-events.ts';
+import { type End, type Next, RunEvents, type Standing } from './run-events.ts';
 
 /** A message of a person, and the run that answers it. */
 export interface Turn {
@@ -24,7 +24,7 @@ export interface Conversation {
   newest(): Promise<Turn | undefined>;
   events(runId: string, signal: AbortSignal): AsyncIterable<JournalEvent>;
   waits(runId: string): Promise<OpenWaits>;
-  isParked(runId: string): Promise<boolean>;
+  standing(runId: string): Promise<Standing>;
 }
 
 /** What one stream is about. */
@@ -116,35 +116,32 @@ class Stream {
     try {
       const now = new Reader(await this.#before(runId));
       const mapper = new Mapper(runId, now);
-      let end = await this.#catchUp(events, mapper);
+      let next = await this.#catchUp(events, mapper);
       yield* this.#show(now.messages);
       this.#reader = now;
-      while (!end) {
-        const next = await events.next();
+      while (next.kind === 'event' || next.kind === 'pause') {
         if (next.kind === 'event') yield* mapper.map(next.event);
-        else if (next.kind !== 'pause') end = next;
+        next = await events.next();
       }
       yield* mapper.close();
-      yield* this.finish(end, mapper.usage);
+      yield* this.finish(next, mapper.usage);
     } finally {
       events.close();
     }
   }
 
-  /** Takes in the events that are there already. @returns the end of the run, if it is among them */
-  async #catchUp(events: RunEvents, mapper: Mapper): Promise<End | undefined> {
+  /** Takes in the events from before this stream. @returns the first one after them, a pause, or the end of the run */
+  async #catchUp(events: RunEvents, mapper: Mapper): Promise<Next> {
     const { clock } = this.#following;
-    const until = clock.monotonic() + CATCH_UP_MS;
-    let end: End | undefined;
-    while (!end && clock.monotonic() < until) {
-      const next = await events.next(PAUSE_MS);
-      if (next.kind === 'pause') break;
-      if (next.kind === 'event') mapper.map(next.event);
-      else end = next;
+    const [began, until] = [clock.now(), clock.monotonic() + CATCH_UP_MS];
+    let next = await events.next(PAUSE_MS);
+    while (next.kind === 'event' && next.event.at <= began && clock.monotonic() < until) {
+      mapper.map(next.event);
+      next = await events.next(PAUSE_MS);
     }
     // The snapshot has the beginning of an open message; its next piece opens the message again.
     mapper.close();
-    return end;
+    return next;
   }
 
   /** The conversation before the answers of a run. Those come from the run's events: records lack the step that is in progress. */
@@ -207,7 +204,7 @@ class Stream {
       ...{ runId, clock, answered },
       events: () => conversation.events(runId, signal),
       waits: () => conversation.waits(runId),
-      isParked: () => conversation.isParked(runId),
+      standing: () => conversation.standing(runId),
     });
   }
 

@@ -78,10 +78,15 @@ export class WaitWatch {
   needsPerson({ persons }: OpenWaits, now: number): boolean {
     const own = persons.filter(({ isOwn }) => isOwn);
     const isSame = own.length === this.#open.size && own.every(({ wait }) => this.#open.has(wait.id));
-    return isSame && persons.length > 0 && !persons.some(({ wait }) => this.#isOnItsWay(wait, now));
+    return isSame && persons.length > 0 && !this.isOnItsWay({ persons }, now);
   }
 
-  #isOnItsWay(wait: PersonWait, now: number): boolean {
+  /** Returns whether the run may not have read an answer of the request yet. */
+  isOnItsWay({ persons }: Pick<OpenWaits, 'persons'>, now: number): boolean {
+    return persons.some(({ wait }) => this.#isUnread(wait, now));
+  }
+
+  #isUnread(wait: PersonWait, now: number): boolean {
     const answered = this.#answered.get(wait.id);
     if (!answered || now - answered.at > ANSWER_MS) return false;
     return votesOf(wait) === answered.votes;

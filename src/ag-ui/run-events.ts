@@ -17,6 +17,9 @@ export type End =
 /** What `RunEvents.next` returns. */
 export type Next = { readonly kind: 'event'; readonly event: JournalEvent } | { readonly kind: 'pause' } | End;
 
+/** Whether a run rests, is set aside, or is something else: in work, left by a dead process, ended. */
+export type Standing = 'waiting' | 'parked' | 'other';
+
 /** What is read of a run. */
 export interface RunSource {
   readonly runId: string;
@@ -25,17 +28,20 @@ export interface RunSource {
   readonly answered: Answered;
   events(): AsyncIterable<JournalEvent>;
   waits(): Promise<OpenWaits>;
-  isParked(): Promise<boolean>;
+  /** Reads from the store what the run does. */
+  standing(): Promise<Standing>;
 }
 
-/** How often the waits of a run that rests are looked at, where no event reports them, ms. */
-const LOOK_MS = 1_000;
+/** How soon a run that is silent is looked at in the store, ms; doubled up to the longest while it stays silent. */
+const FIRST_LOOK_MS = 1_000;
+const LONGEST_LOOK_MS = 30_000;
 
 /** Reads the events of a run up to its end, or until only a person can help. */
 export class RunEvents {
   readonly #source: RunSource;
   readonly #pull: Pull<JournalEvent>;
   readonly #watch: WaitWatch;
+  #lookMs = FIRST_LOOK_MS;
 
   constructor(source: RunSource) {
     this.#source = source;
@@ -52,10 +58,24 @@ export class RunEvents {
       const resting = this.#watch.isResting ? await this.#source.waits() : undefined;
       if (resting && this.#watch.needsPerson(resting, this.#source.clock.now()))
         return { kind: 'interrupt', waits: resting.persons };
-      const mustLook = resting !== undefined && (resting.hasChildren || this.#source.answered.size > 0);
-      const next = await this.#read(ms ?? (mustLook ? LOOK_MS : undefined));
+      const next = await this.#read(ms ?? this.#lookMs);
       if (next.kind !== 'pause' || ms !== undefined) return next;
+      // The waits of runs below it are in no event. A process that died may have kept an event of its own to itself.
+      const end = await this.#endInStore();
+      if (end) return end;
+      if (!resting?.hasChildren) this.#lookMs = Math.min(2 * this.#lookMs, LONGEST_LOOK_MS);
     }
+  }
+
+  /** The run as the store has it, for a run that is silent. */
+  async #endInStore(): Promise<End | undefined> {
+    const source = this.#source;
+    const standing = await source.standing();
+    if (standing === 'parked') return { kind: 'parked' };
+    if (standing !== 'waiting') return undefined;
+    const waits = await source.waits();
+    if (waits.persons.length === 0 || this.#watch.isOnItsWay(waits, source.clock.now())) return undefined;
+    return { kind: 'interrupt', waits: waits.persons };
   }
 
   close(): void {
@@ -76,12 +96,13 @@ export class RunEvents {
 
   async #endIn(event: JournalEvent): Promise<End | undefined> {
     this.#watch.see(event);
+    this.#lookMs = FIRST_LOOK_MS;
     if (event.type === 'run.ended') {
       const { status, output, error } = event;
       return { kind: 'ended', status, output, error };
     }
     // It may have been unparked since.
-    return event.type === 'run.parked' && (await this.#source.isParked()) ? { kind: 'parked' } : undefined;
+    return event.type === 'run.parked' && (await this.#source.standing()) === 'parked' ? { kind: 'parked' } : undefined;
   }
 }
 

@@ -1,6 +1,7 @@
 import type { Conversation, Turn } from '../../src/ag-ui/follow.ts';
 import type { RecordedMessage } from '../../src/ag-ui/messages.ts';
 import type { OpenWaits } from '../../src/ag-ui/open-waits.ts';
+import type { Standing } from '../../src/ag-ui/run-events.ts';
 import type { JournalEvent, RunEventBody } from '../../src/index.ts';
 import type { Clock } from '../../src/values/clock.ts';
 
@@ -58,7 +59,7 @@ export class FakeConversation implements Conversation {
   recorded: RecordedMessage[] = [];
   turns: Turn[] = [];
   open: OpenWaits = { persons: [], hasChildren: false };
-  parked = false;
+  status: Standing = 'other';
   /** How often the waits were read. */
   looks = 0;
 
@@ -84,8 +85,8 @@ export class FakeConversation implements Conversation {
     return this.open;
   }
 
-  async isParked(): Promise<boolean> {
-    return this.parked;
+  async standing(): Promise<Standing> {
+    return this.status;
   }
 }
 

@@ -288,9 +288,25 @@ describe('a run that waits for a person', () => {
     expect(agent.pendingInterrupts[0]).toMatchObject({ metadata: { pawl: { votes: 1 } } });
   });
 
+  test('asks a person whose wait no event reports: the process that opened it died before it could (web 34, web 35)', async () => {
+    const { it } = conversation(said('Hm.'));
+    it.status = 'waiting';
+    it.open = asked('w1');
+    const { agent } = await post(it);
+    expect(agent.pendingInterrupts.map(({ id }) => id)).toEqual(['w1']);
+    expect(agent.messages.at(-1)).toMatchObject({ content: 'Hm.' });
+  });
+
+  test('that is set aside without an event of it ends the stream with an error (web 34, web 35)', async () => {
+    const { it } = conversation();
+    it.status = 'parked';
+    expect((await post(it)).events.at(-1)).toMatchObject({ type: 'RUN_ERROR', code: 'RUN_PARKED' });
+  });
+
   test('looks at the waits of the runs below it, which are in no event of its own (web 34)', async () => {
     const { it } = conversation(rests);
     it.open = { persons: [], hasChildren: true };
+    it.status = 'waiting';
     const onShown = () => {
       it.open = { hasChildren: true, persons: [{ wait: wait('below'), toolCallId: 'r1:1:call:c', isOwn: false }] };
     };
@@ -300,7 +316,7 @@ describe('a run that waits for a person', () => {
   test('that is set aside ends the stream with an error, but not if it was set aside only before (web 34)', async () => {
     const parked: RunEventBody = { type: 'run.parked', code: 'X', reason: 'secret' };
     const { it } = conversation(parked);
-    it.parked = true;
+    it.status = 'parked';
     expect((await post(it)).events.at(-1)).toMatchObject({ type: 'RUN_ERROR', code: 'RUN_PARKED' });
     const { it: again } = conversation(parked, ...ended);
     expect((await post(again)).events.at(-1)).toMatchObject({ outcome: { type: 'success' } });

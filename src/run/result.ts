@@ -1,7 +1,7 @@
 import type { ErrorCode } from '../values/error-codes.ts';
 import { type ErrorData, isErrorData } from '../values/error-data.ts';
 import { PawlError } from '../values/errors.ts';
-import { hasTexts, isCount, isObject, type JsonValue } from '../values/json.ts';
+import { hasTexts, isAmount, isCount, isObject, type JsonValue } from '../values/json.ts';
 import { isMessages, type Message } from '../values/message.ts';
 import type { FieldRedactor } from '../values/redact.ts';
 import { isUsage, type Spend, type Usage } from '../values/usage.ts';
@@ -86,6 +86,8 @@ export interface OutcomeOwner {
   readonly labels?: Labels;
   /** The call that began the run; absent = a host did. */
   readonly parent?: ParentCall;
+  /** When it ended, wall clock of its process, ms. */
+  readonly endedAt?: number;
 }
 
 /** The terminal outcome as it is stored and delivered. `outcomeId` is the same at each delivery. */
@@ -158,8 +160,9 @@ export function isOutcome(value: unknown): boolean {
 /** Returns whether a stored value says whose run it is. */
 export function isOutcomeOwner(value: unknown): boolean {
   if (!isObject(value) || !isMeta(value.meta)) return false;
-  const { labels, parent } = value;
-  return (labels === undefined || isLabels(labels)) && (parent === undefined || isParentCall(parent));
+  const { labels, parent, endedAt } = value;
+  const isTimed = endedAt === undefined || isAmount(endedAt);
+  return isTimed && (labels === undefined || isLabels(labels)) && (parent === undefined || isParentCall(parent));
 }
 
 /** Returns whether a value is the status of a run that ended. */

@@ -22,8 +22,10 @@ export interface EndedRunLine {
   readonly meta?: RunCheckpointMeta;
   readonly parent?: ParentCall;
   readonly labels?: Labels;
-  /** The last record of the run, wall clock, ms. */
+  /** The last record of the run, wall clock, ms; absent if only the outcome was read. */
   readonly updatedAt?: number;
+  /** When it ended, wall clock, ms; only if the kept outcome says it. */
+  readonly endedAt?: number;
 }
 
 /** The answer of `executor.find()`: a line as in `executor.list()`, or a run that has ended. */

@@ -85,19 +85,22 @@ function endOf({ keepRecordsMs, keepOutcomesMs, clock }: Config, stored: StoredE
   if (!stored.end || (!turn && keepRecordsMs <= 0)) return undefined;
   const now = clock.now();
   return {
-    outcome: keptOutcome(withOwner(stored)),
+    outcome: keptOutcome(withOwner(stored, now)),
     keepUntil: turn ? Number.POSITIVE_INFINITY : now + keepRecordsMs,
     outcomeUntil: keepOutcomesMs > 0 ? now + keepOutcomesMs : 0,
     ...(turn ? { turn } : {}),
   };
 }
 
-const withOwner = ({ outcome, identity }: StoredEnd): RunOutcome => ({ ...outcome, run: outcomeOwnerOf(identity()) });
+const withOwner = ({ outcome, identity }: StoredEnd, endedAt: number): RunOutcome => ({
+  ...outcome,
+  run: { ...outcomeOwnerOf(identity()), endedAt },
+});
 
 async function keep(config: Config, runId: string, stored: StoredEnd): Promise<void> {
   const { store, keepOutcomesMs, keepRecordsMs, clock } = config;
   if (!store || !isKeepingOutcomes(store) || keepOutcomesMs <= 0) return;
   const { claim } = stored;
-  const outcome = keepRecordsMs > 0 ? withOwner(stored) : stored.outcome;
+  const outcome = keepRecordsMs > 0 ? withOwner(stored, clock.now()) : stored.outcome;
   await store.keepOutcome(runId, keptOutcome(outcome), clock.now() + keepOutcomesMs, claim ? { claim } : {});
 }

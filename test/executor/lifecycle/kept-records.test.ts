@@ -65,7 +65,12 @@ describe('with history', () => {
     await host.run({ runId: 'r', callerId: 'ada', prompt: 'x'.repeat(500) });
     const meta = { runId: 'r', agentId: 'worker', callerId: 'ada', prompt: 'x'.repeat(200) };
     expect(await store.outcome('r')).toMatchObject({ run: { meta } });
-    expect(await host.executor.find('r')).toMatchObject({ status: 'ended', meta, outcome: { output: 'done' } });
+    expect(await host.executor.find('r')).toMatchObject({
+      status: 'ended',
+      meta,
+      outcome: { output: 'done' },
+      endedAt: expect.any(Number),
+    });
     expect((await host.executor.find('r')) as object).not.toHaveProperty('outcome.run');
   });
 

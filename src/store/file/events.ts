@@ -1,3 +1,4 @@
+import { dirname } from 'node:path';
 import { orAbsent } from '../../files/errors.ts';
 import type { OpenFile } from '../../files/file-system.ts';
 import { withFile } from '../../files/file-system.ts';
@@ -28,6 +29,11 @@ interface PassingIndex {
   readonly rows: readonly EventsPlace[];
 }
 
+interface EventsPaths {
+  readonly journal: string;
+  readonly passing: string;
+}
+
 interface Page {
   readonly after: number;
   readonly limit: number;
@@ -55,21 +61,29 @@ export class FileEvents implements JournalDriver {
   }
 
   read(runId: string, page: Page): Promise<readonly JournalRow[] | null> {
+    const { journal, passing, endedJournal, endedPassing } = this.#files.folders;
     return this.#reading(runId, async (name) => {
-      // Passing events first: those that a save meanwhile deletes are in the journal then.
-      const passing = await this.#readPassing(name, page);
-      const kept = await this.#readKept(name, page);
-      if (kept === null) return null;
-      // If one source has more than this page, the rows of the other one beyond it belong to a later page.
-      const end = Math.min(kept.end, passing.end);
-      const rows = [...kept.rows, ...passing.rows].filter(({ place }) => place <= end);
-      return rows.sort((a, b) => a.place - b.place).slice(0, page.limit);
+      const live = await this.#readPage({ journal: journal(name), passing: passing(name) }, page);
+      if (live !== null || !(await this.#files.ended.isKept(name))) return live;
+      return this.#readPage({ journal: endedJournal(name), passing: endedPassing(name) }, page);
     });
   }
 
+  async #readPage(paths: EventsPaths, page: Page): Promise<readonly JournalRow[] | null> {
+    // Passing events first: those that a save meanwhile deletes are in the journal then.
+    const passing = await this.#readPassing(paths.passing, page);
+    const kept = await this.#readKept(paths.journal, page);
+    if (kept === null) return null;
+    // If one source has more than this page, the rows of the other one beyond it belong to a later page.
+    const end = Math.min(kept.end, passing.end);
+    const rows = [...kept.rows, ...passing.rows].filter(({ place }) => place <= end);
+    return rows.sort((a, b) => a.place - b.place).slice(0, page.limit);
+  }
+
   content(runId: string, { from, to }: MessageRange, row: PartReader): Promise<StoredPart | null> {
-    return this.#reading(runId, (name) =>
-      this.#withJournal(name, async (file, index) => {
+    const { journal, endedJournal } = this.#files.folders;
+    const part = (path: string) =>
+      this.#withJournal(path, async (file, index): Promise<StoredPart | null> => {
         const { record } = index.state ?? {};
         if (!record) return null;
         const { head, messageCount } = record;
@@ -78,46 +92,48 @@ export class FileEvents implements JournalDriver {
           row(place.first, text, await index.pieces(file, text));
         }
         return { head, pieces: await index.pieces(file, head), messageCount };
-      }),
-    );
+      });
+    return this.#reading(runId, async (name) => {
+      const live = await part(journal(name));
+      return live === null && (await this.#files.ended.isKept(name)) ? part(endedJournal(name)) : live;
+    });
   }
 
-  async #readKept(name: string, { after, limit }: Page): Promise<Part | null> {
-    const { durable, folders } = this.#files;
-    const known = this.#journals.get(name);
-    const stamp = await orAbsent(durable.files.stamp(folders.journal(name)));
+  async #readKept(path: string, { after, limit }: Page): Promise<Part | null> {
+    const { durable } = this.#files;
+    const known = this.#journals.get(path);
+    const stamp = await orAbsent(durable.files.stamp(path));
     const hasAll = stamp !== undefined && known?.fits(stamp) === true;
     if (hasAll && known.state?.record && known.eventsAfter(after).length === 0) return nothing;
-    return this.#withJournal(name, async (file, index) => {
+    return this.#withJournal(path, async (file, index) => {
       if (!index.state?.record) return null;
       const { places, end } = pageOf(index.eventsAfter(after), limit);
       return { rows: await readRows(file, places, true), end };
     });
   }
 
-  async #withJournal<T>(name: string, work: (file: OpenFile, index: JournalIndex) => Promise<T>): Promise<T | null> {
-    const { durable, folders } = this.#files;
-    await checkFolder(this.#files, name);
-    const reading = withFile(durable.files.open(folders.journal(name), 'read'), async (file) => {
-      const index = this.#journals.get(name) ?? new JournalIndex();
+  async #withJournal<T>(path: string, work: (file: OpenFile, index: JournalIndex) => Promise<T>): Promise<T | null> {
+    const { durable } = this.#files;
+    await checkFolder(this.#files, dirname(path));
+    const reading = withFile(durable.files.open(path, 'read'), async (file) => {
+      const index = this.#journals.get(path) ?? new JournalIndex();
       try {
         await index.update(file);
-        remember(this.#journals, name, index);
+        remember(this.#journals, path, index);
         return await work(file, index);
       } catch (error) {
         // The next look begins again.
-        this.#journals.delete(name);
+        this.#journals.delete(path);
         throw error;
       }
     });
     return (await orAbsent(reading)) ?? null;
   }
 
-  async #readPassing(name: string, { after, limit }: Page): Promise<Part> {
-    const { durable, folders } = this.#files;
-    const path = folders.passing(name);
+  async #readPassing(path: string, { after, limit }: Page): Promise<Part> {
+    const { durable } = this.#files;
     const stamp = await orAbsent(durable.files.stamp(path));
-    const known = this.#passing.get(name);
+    const known = this.#passing.get(path);
     const isKnown = known?.identity === stamp?.identity && known?.size === stamp?.size;
     if (!stamp || (isKnown && known && !known.rows.some(({ place }) => place > after))) return nothing;
     const reading = withFile(durable.files.open(path, 'read'), async (file) => {
@@ -125,7 +141,7 @@ export class FileEvents implements JournalDriver {
       const before = known?.identity === identity && known.end <= size ? known : undefined;
       const { end, rows } = await readPassing(file, before?.end ?? 0);
       const index = { identity, size, end, rows: [...(before?.rows ?? []), ...rows] };
-      remember(this.#passing, name, index);
+      remember(this.#passing, path, index);
       const later = index.rows.filter(({ place }) => place > after).sort((a, b) => a.place - b.place);
       const { places, end: last } = pageOf(later, limit);
       return { rows: await readRows(file, places, false), end: last };
@@ -142,7 +158,7 @@ export class FileEvents implements JournalDriver {
       if (answer === null) await this.#access.confirm();
       return answer;
     } catch (error) {
-      if (error instanceof CheckpointCorruptError) this.#passing.delete(name);
+      if (error instanceof CheckpointCorruptError) this.#passing.delete(this.#files.folders.passing(name));
       throw storeError(error, this.#files.folders.dir);
     }
   }

@@ -9,9 +9,19 @@ import { checkKeys, checkWord, type KnownKeys, kindOf } from '../../values/known
 import type { StoredCommand } from '../commands.ts';
 import { Encryption } from '../encoding/encryption.ts';
 import { leaseClock } from '../lease-clock.ts';
-import type { AppendingStore, EventStore, InboxOf, JournalStore, ListDueOptions, OutcomeStore } from '../port.ts';
+import type {
+  AppendingStore,
+  EventStore,
+  HistoryStore,
+  InboxOf,
+  JournalStore,
+  ListDueOptions,
+  OutcomeStore,
+} from '../port.ts';
 import type {
   DueHeads,
+  EndedHead,
+  EndedPage,
   ListedHead,
   ListPage,
   MessageReader,
@@ -20,6 +30,7 @@ import type {
   StoreWrite,
 } from '../store-driver.ts';
 import { storeFrom } from '../store-from.ts';
+import { EndedFiles } from './ended.ts';
 import { FileEvents } from './events.ts';
 import { foldersIn } from './folders.ts';
 import { InboxFiles } from './inboxes.ts';
@@ -28,7 +39,7 @@ import { Lister } from './list.ts';
 import { OutcomeFiles } from './outcomes.ts';
 import { nameRun, WriteQueues } from './queue.ts';
 import { Reader } from './reader.ts';
-import type { RunFiles } from './run-files.ts';
+import type { RunFiles, RunName } from './run-files.ts';
 import { StoreFolder } from './store-folder.ts';
 import { FileTopics } from './topics.ts';
 
@@ -48,8 +59,8 @@ export interface FileStoreOptions {
   readonly clock?: Clock | undefined;
 }
 
-/** Appends, owns, carries commands and signals, lets runs rest, keeps outcomes, and has a journal. */
-export interface FileStore extends AppendingStore, EventStore, OutcomeStore, JournalStore {
+/** Appends, owns, carries commands and signals, lets runs rest, keeps outcomes and the records of ended runs, and has a journal. */
+export interface FileStore extends AppendingStore, EventStore, OutcomeStore, HistoryStore, JournalStore {
   /** Waits for the pending writes. Every later call is refused. */
   close(): Promise<void>;
   [Symbol.asyncDispose](): Promise<void>;
@@ -99,6 +110,7 @@ export function fileStoreOn(files: FileSystem, options: FileStoreOptions): FileS
     outcomes,
     mail: new InboxFiles(durable, folders),
     passing: new PassingFiles(durable, folders),
+    ended: new EndedFiles(durable, folders, () => clock.now()),
     leaseClock: leaseClock(clock),
     now: () => clock.now(),
     encryption: new Encryption(options.codec),
@@ -121,6 +133,7 @@ class FileDriver implements StoreDriver {
   readonly #reader: Reader;
   readonly #lister: Lister;
   readonly #sweep: OutcomeSweep;
+  #endedSweep: Promise<void> | undefined;
   readonly topics: FileTopics;
   readonly journal: FileEvents;
 
@@ -138,13 +151,42 @@ class FileDriver implements StoreDriver {
   async write<T>(write: StoreWrite<T>, signal?: AbortSignal): Promise<T> {
     const refusal = write.kind === 'claim' ? await this.#reader.refusal(write) : undefined;
     if (refusal) return refusal.value;
-    const value = await this.#queues.add(nameRun(write.runId), (session) => session.perform(write), signal);
+    const run = nameRun(write.runId);
+    if (write.kind === 'end' || write.kind === 'erase') return this.#last(run, write);
+    const value = await this.#queues.add(run, (session) => session.perform(write), signal);
     if (write.kind === 'claim' || write.kind === 'keep') this.#sweep.begin();
     return value;
   }
 
+  /** After the first one: a process that lives for less than a minute never comes to its sweep. */
+  async #last<T>(run: RunName, write: StoreWrite<T>): Promise<T> {
+    const value = await this.#queues.addAlone(run, (session) => session.perform(write));
+    this.#endedSweep ??= this.#sweepEnded().then(nothing, nothing);
+    return value;
+  }
+
   load(runId: string, messages: MessageReader, signal?: AbortSignal): Promise<StoredTexts | null> {
-    return this.#reader.load(runId, messages, signal);
+    return this.#reader.load(runId, messages, { signal });
+  }
+
+  loadEnded(runId: string, messages: MessageReader, signal?: AbortSignal): Promise<StoredTexts | null> {
+    return this.#reader.load(runId, messages, { signal, hasEnded: true });
+  }
+
+  listEnded(page: EndedPage): Promise<EndedHead[]> {
+    return this.#reader.ended(page);
+  }
+
+  async forgetEnded({ dryRun }: { readonly dryRun: boolean }): Promise<number> {
+    return dryRun ? (await this.#files.ended.expired()).length : this.#sweepEnded();
+  }
+
+  async #sweepEnded(): Promise<number> {
+    const names = await this.#files.ended.expired();
+    for (const name of names) {
+      await this.#queues.addAlone({ runId: '', name }, () => this.#files.ended.forget(name));
+    }
+    return names.length;
   }
 
   list(page: ListPage): Promise<ListedHead[]> {
@@ -172,6 +214,7 @@ class FileDriver implements StoreDriver {
   }
 
   async close(): Promise<void> {
+    await this.#endedSweep;
     await this.#sweep.end();
     await this.topics.end();
     await this.#queues.end();

@@ -7,6 +7,7 @@ import { join, sep } from 'node:path';
  *   layout                    the number of this layout
  *   runs/<hash>/journal       a run's record and lease; `expiry`: until when the lease was renewed; `waits`: for which topics;
  *                             `passing`: events of the step in progress
+ *   ended/<hash>/             the folder of a run that ended and whose record is kept; `entry`: its entry in lists
  *   outcomes/<hash>           a kept outcome
  *   mail/<hash>               commands that wait for a run
  *   topics/<topic>            what waits for a topic, and signals that were early or were delivered
@@ -35,6 +36,13 @@ export function foldersIn(dir: string) {
     waits: (name: string) => `${runs}${sep}${name}${sep}waits`,
     passing: (name: string) => `${runs}${sep}${name}${sep}passing`,
     topic: (topic: string) => join(dir, 'topics', topic),
+    ended: join(dir, 'ended'),
+    endedRun: (name: string) => join(dir, 'ended', name),
+    endedJournal: (name: string) => join(dir, 'ended', name, 'journal'),
+    endedPassing: (name: string) => join(dir, 'ended', name, 'passing'),
+    entry: (name: string) => join(dir, 'ended', name, 'entry'),
+    /** The entry of a run that is about to end. */
+    newEntry: (name: string) => `${runs}${sep}${name}${sep}entry`,
     outcome: (name: string) => outcomes + sep + name,
     mailOf: (name: string) => mail + sep + name,
   };

@@ -211,7 +211,7 @@ function namesAfter(places: Places, after: Cursor | undefined): readonly string[
 }
 
 /** Works on all of them, a few at a time. */
-async function eachOf(names: readonly string[], work: (name: string) => Promise<void>): Promise<void> {
+export async function eachOf(names: readonly string[], work: (name: string) => Promise<void>): Promise<void> {
   const rest = names.values();
   const lanes = Array.from({ length: AT_ONCE }, async () => {
     for (const name of rest) await work(name);

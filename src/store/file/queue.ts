@@ -1,8 +1,8 @@
 import { safeName } from '../../files/safe-name.ts';
 import { GroupCommit, giveAnswers, type Job, type Settled, settledLater } from '../group-commit.ts';
 import { storeError } from './errors.ts';
-import type { RunFiles } from './run-files.ts';
-import { type RunName, RunSession } from './session.ts';
+import type { RunFiles, RunName } from './run-files.ts';
+import { RunSession } from './session.ts';
 import type { StoreFolder } from './store-folder.ts';
 
 /** Most runs that are written at once: each has a file open meanwhile. */
@@ -11,6 +11,8 @@ const MAX_AT_ONCE = 64;
 /** A task for a run, under its lock. */
 interface Work {
   readonly runId: string;
+  /** It is the only one of its commit. */
+  readonly isAlone?: boolean;
   perform(session: RunSession): Promise<unknown>;
 }
 
@@ -35,6 +37,11 @@ export class WriteQueues {
     return this.#commits.add<T>({ runId, perform }, { key: name, signal });
   }
 
+  /** As `add`, for a write that shares its commit with no other one. */
+  addAlone<T>({ runId, name }: RunName, perform: (session: RunSession) => Promise<T>): Promise<T> {
+    return this.#commits.add<T>({ runId, perform, isAlone: true }, { key: name });
+  }
+
   /** Resolves when the earlier writes to a run (or to all) have settled. */
   idle(name?: string): Promise<void> {
     return this.#commits.idle(name);
@@ -54,7 +61,7 @@ export class WriteQueues {
       await this.#access.lock(name);
       try {
         // Only now: requests during the wait for the lock belong to this group.
-        await this.#commit(take(), name);
+        for (const group of commitsOf(take())) await this.#commit(group, name);
       } finally {
         await this.#access.unlock(name);
       }
@@ -84,6 +91,18 @@ export class WriteQueues {
     if (next) next();
     else this.#free += 1;
   }
+}
+
+/** The writes of a group, commit by commit. */
+function commitsOf(group: readonly Job<Work>[]): readonly (readonly Job<Work>[])[] {
+  if (!group.some(({ write }) => write.isAlone)) return [group];
+  const commits: Job<Work>[][] = [];
+  for (const [i, job] of group.entries()) {
+    const isShared = i > 0 && !job.write.isAlone && !group[i - 1]?.write.isAlone;
+    if (isShared) commits.at(-1)?.push(job);
+    else commits.push([job]);
+  }
+  return commits;
 }
 
 /** The names of recent runs: each step of a run needs its name again. */

@@ -1,3 +1,4 @@
+import { dirname } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { orAbsent } from '../../files/errors.ts';
 import type { OpenFile } from '../../files/file-system.ts';
@@ -9,7 +10,7 @@ import { CheckpointCorruptError } from '../../values/errors.ts';
 import type { StoredCommand } from '../commands.ts';
 import type { InboxOf } from '../port.ts';
 import type { Decided } from '../rules/decision.ts';
-import type { MessageReader, StoredTexts, StoreWrite } from '../store-driver.ts';
+import type { EndedHead, EndedPage, MessageReader, StoredTexts, StoreWrite } from '../store-driver.ts';
 import { storeError } from './errors.ts';
 import { foundBy, readJournal } from './journal/read.ts';
 import { JournalScan } from './journal/scan.ts';
@@ -33,10 +34,19 @@ export class Reader {
     this.#files = files;
   }
 
-  async load(runId: string, messages: MessageReader, signal?: AbortSignal): Promise<StoredTexts | null> {
+  /** Loads a record. @param options.hasEnded only that of a run that ended; default: only that of any other */
+  async load(
+    runId: string,
+    messages: MessageReader,
+    { signal, hasEnded = false }: { readonly signal?: AbortSignal | undefined; readonly hasEnded?: boolean } = {},
+  ): Promise<StoredTexts | null> {
+    const { folders, ended } = this.#files;
+    const name = safeName(runId);
     return this.#reading(async () => {
-      await this.#queues.idle(safeName(runId));
-      const record = await surely(() => this.#record(runId, messages, signal));
+      await this.#queues.idle(name);
+      const path = hasEnded ? folders.endedJournal(name) : folders.journal(name);
+      const isKept = !hasEnded || (await surely(() => ended.isKept(name)));
+      const record = isKept ? await surely(() => this.#record(path, { runId, messages, signal })) : null;
       if (!record) await this.#access.confirm();
       return record;
     });
@@ -112,12 +122,17 @@ export class Reader {
     }
   }
 
-  async #record(runId: string, messages: MessageReader, signal: AbortSignal | undefined): Promise<StoredTexts | null> {
-    const { durable, folders } = this.#files;
-    const name = safeName(runId);
-    await checkFolder(this.#files, name);
-    const opening = durable.files.open(folders.journal(name), 'read');
-    return (await orAbsent(withFile(opening, (file) => readRecord(file, { runId, messages, signal })))) ?? null;
+  async #record(path: string, loading: Loading): Promise<StoredTexts | null> {
+    await checkFolder(this.#files, dirname(path));
+    const opening = this.#files.durable.files.open(path, 'read');
+    return (await orAbsent(withFile(opening, (file) => readRecord(file, loading)))) ?? null;
+  }
+
+  async ended(page: EndedPage): Promise<EndedHead[]> {
+    return this.#reading(async () => {
+      await this.#queues.idle();
+      return this.#files.ended.page(page);
+    });
   }
 }
 

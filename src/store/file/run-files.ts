@@ -8,12 +8,20 @@ import type { Syncs } from '../../files/syncs.ts';
 import { CheckpointCorruptError, RevisionGapError, StoreUnavailableError } from '../../values/errors.ts';
 import type { Encryption } from '../encoding/encryption.ts';
 import type { LeaseClock } from '../lease-clock.ts';
+import type { EndedToKeep } from '../rules/decision.ts';
+import type { EndedFiles } from './ended.ts';
 import type { Folders } from './folders.ts';
 import type { InboxFiles } from './inboxes.ts';
 import { appendCommit, type Commit, isBloated, rewriteJournal } from './journal/commit.ts';
 import type { PassingFiles } from './journal/passing.ts';
 import { type Found, type Journal, readJournal } from './journal/read.ts';
 import type { OutcomeFiles } from './outcomes.ts';
+
+/** A run, and the name of its files. A cleanup knows only the name: then the id is empty. */
+export interface RunName {
+  readonly runId: string;
+  readonly name: string;
+}
 
 /** The state that the writes of all runs share. */
 export interface RunFiles {
@@ -22,6 +30,7 @@ export interface RunFiles {
   readonly outcomes: OutcomeFiles;
   readonly mail: InboxFiles;
   readonly passing: PassingFiles;
+  readonly ended: EndedFiles;
   readonly leaseClock: LeaseClock;
   /** Wall clock, ms. */
   readonly now: () => number;
@@ -55,7 +64,7 @@ export async function findRun(run: RunFiles, name: string): Promise<Found> {
     throw error;
   }
   if (journal && isSameJournal(journal.stamp, stamp)) return { journal, damage: undefined };
-  await checkFolder(run, name);
+  await checkFolder(run, folders.run(name));
   await durable.files.remove(unfinished(path));
   return withFile(durable.files.open(path, 'read'), readJournal);
 }
@@ -66,10 +75,10 @@ export function isSameJournal(a: FileStamp, b: FileStamp): boolean {
 }
 
 /** Checks that the folder of a run is no link. A link instead of a run's folder would lead out of the store. */
-export async function checkFolder({ durable, folders }: RunFiles, name: string): Promise<void> {
-  const stamp = await orAbsent(durable.files.stamp(folders.run(name)));
+export async function checkFolder({ durable }: RunFiles, path: string): Promise<void> {
+  const stamp = await orAbsent(durable.files.stamp(path));
   if (!stamp || stamp.isFolder) return;
-  throw new StoreUnavailableError(`${folders.run(name)} is not a folder; something that is not the store made it`);
+  throw new StoreUnavailableError(`${path} is not a folder; something that is not the store made it`);
 }
 
 export interface Store {
@@ -144,7 +153,7 @@ async function rewrite(run: RunFiles, name: string, what: Store & { old: Journal
   const isSynced = what.isSynced || (durable.isSynced && commit.record !== undefined);
   const isNew = !found.journal && !found.damage;
   if (isNew) {
-    await checkFolder(run, name);
+    await checkFolder(run, folders.run(name));
     await durable.files.makeFolder(folders.run(name));
   }
   // Epochs restart: a renewal of the former run would look like one of the new lease.
@@ -165,15 +174,25 @@ async function rewrite(run: RunFiles, name: string, what: Store & { old: Journal
   return journal;
 }
 
+/** Ends a run in a file store: its folder is moved to those that are kept. */
+export async function endRun(run: RunFiles, { runId, name }: RunName, end: EndedToKeep): Promise<void> {
+  forgetRun(run, name);
+  await run.ended.put(name, runId, end);
+}
+
+function forgetRun({ known, suspects, kept }: RunFiles, name: string): void {
+  known.delete(name);
+  suspects.delete(name);
+  kept.drop(name);
+}
+
 /**
  * Removes the files of a run from a file store. The journal is removed first: without it there is no run. A later list
  * removes the rest of its folder.
  */
 export async function removeRun(run: RunFiles, name: string, isSynced: boolean): Promise<void> {
-  const { durable, folders, known, suspects } = run;
-  known.delete(name);
-  suspects.delete(name);
-  run.kept.drop(name);
+  const { durable, folders } = run;
+  forgetRun(run, name);
   await durable.files.remove(folders.journal(name));
   const isGone = await durable.files.removeFolder(folders.run(name)).then(
     () => true,

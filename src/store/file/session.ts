@@ -19,14 +19,8 @@ import type { RecordState, StoredLease } from './journal/lines.ts';
 import { type Found, readHead } from './journal/read.ts';
 import { renewed, toLiveLease, writeRenewal } from './lease.ts';
 import type { KeptOutcome } from './outcomes.ts';
-import { findRun, type RunFiles, removeRun, storeCommit } from './run-files.ts';
+import { endRun, findRun, type RunFiles, type RunName, removeRun, storeCommit } from './run-files.ts';
 import { readWaits, type Waits, writeWaits } from './waits.ts';
-
-/** A run, and the name of its files. A cleanup knows only the name: then the id is empty. */
-export interface RunName {
-  readonly runId: string;
-  readonly name: string;
-}
 
 /**
  * One run of a file store while its lock is held: its stored state, and the changes of a group of writes. Nothing is
@@ -56,6 +50,8 @@ export class RunSession {
   #isRenewed = false;
   /** The found state must not stay. */
   #isDiscarded = false;
+  /** The run ends, or all of it is removed: the only write of its group. */
+  #last: Pick<Change, 'end' | 'erase'> | undefined;
   #mustSync = false;
 
   private constructor(files: RunFiles, { runId, name }: RunName, found: Found) {
@@ -102,7 +98,7 @@ export class RunSession {
     const kept = has('keptEpoch') ? await this.#keptOutcome() : undefined;
     return {
       ...(has('expiresAt') ? { expiresAt: (await this.#renewedLease())?.expiresAt ?? 0 } : {}),
-      ...(has('keptEpoch') ? { keptEpoch: kept?.epoch ?? 0 } : {}),
+      ...(has('keptEpoch') ? { keptEpoch: Math.max(kept?.epoch ?? 0, await this.#files.ended.epoch(this.#name)) } : {}),
       ...(has('attempts') ? { attempts: await this.#attempts() } : {}),
       ...(has('inbox') ? { inbox: factsOfMail(await this.#waiting()) } : {}),
     };
@@ -110,6 +106,7 @@ export class RunSession {
 
   async #make(change: Change, body: StoredBody | undefined): Promise<void> {
     const { record, lease, ttlMs, keep, raiseEpoch, remove, send, forget, due } = change;
+    if (change.end || change.erase) this.#last = change;
     // Reads come first: they may fail, and then nothing may change.
     const mail = send || forget ? await this.#waiting() : undefined;
     if (record && body?.journal) await this.#addEvents(body.journal);
@@ -314,6 +311,9 @@ export class RunSession {
 
   /** Writes the changes. @throws errors of the file system; then nothing counts as written */
   async flush(): Promise<void> {
+    if (this.#last) return this.#flushLast(this.#last);
+    // A whole record replaces that of a run which ended.
+    if (this.#base) await this.#files.ended.remove(this.#name);
     if (this.#outcome) await this.#files.outcomes.put(this.#outcome);
     // Before the record is deleted: its unread commands must not wait for the next run of that name.
     if (this.#mail && this.#isDiscarded) await this.#files.mail.put(this.#name, this.#mail);
@@ -326,6 +326,19 @@ export class RunSession {
     if (this.#dropTo !== undefined) await this.#files.passing.drop(this.#name, this.#dropTo).catch(() => {});
     if (!this.#isRenewed || !this.#lease) return;
     await writeRenewal(this.#files.durable.files, this.#files.folders.expiry(this.#name), this.#lease);
+  }
+
+  /** Each part leaves the run as it was, or has ended it: a crash between them leaves a run that ends again. */
+  async #flushLast({ end }: Pick<Change, 'end' | 'erase'>): Promise<void> {
+    const { mail, outcomes, ended, durable } = this.#files;
+    const run = { runId: this.runId, name: this.#name };
+    if (this.#outcome) await outcomes.put(this.#outcome);
+    await mail.put(run.name, new Map());
+    this.#files.written.names?.add(run.name);
+    if (end) return endRun(this.#files, run, end);
+    await outcomes.remove(run.runId);
+    await removeRun(this.#files, run.name, durable.isSynced && this.#found.journal !== undefined);
+    await ended.remove(run.name);
   }
 
   async #store(mustSync: boolean): Promise<void> {

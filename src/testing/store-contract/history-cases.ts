@@ -1,8 +1,17 @@
 import assert from 'node:assert/strict';
 import type { RunCheckpoint } from '../../record/checkpoint.ts';
 import type { KeptRun } from '../../record/kept-run.ts';
+import type { JournalEntry } from '../../run/journal/entry.ts';
 import type { RunOutcome } from '../../run/result.ts';
-import { type Claim, type EndOptions, type HistoryStore, isAppending, isDue, isEvents } from '../../store/port.ts';
+import {
+  type Claim,
+  type EndOptions,
+  type HistoryStore,
+  isAppending,
+  isDue,
+  isEvents,
+  isJournal,
+} from '../../store/port.ts';
 import { type Draft, historyStore, refuses } from './case.ts';
 import { nextStep, sampleMeta, sampleOutcome, sampleRecord, userMessage } from './records.ts';
 
@@ -34,6 +43,12 @@ function endOf(runId: string, of: Partial<RunOutcome> = {}): EndOptions {
 /** A run that has ended, and whose record is kept. */
 async function ended(store: HistoryStore, runId: string, end: EndOptions = endOf(runId)): Promise<void> {
   await store.end(await owned(store, runId), end);
+}
+
+/** A kept event. */
+function entry(place: number): JournalEntry {
+  const event = { type: 'run.parked', code: 'C', reason: 'r', runId: 'run', seq: place, at: 7 } as const;
+  return { place, keep: 'kept', event };
 }
 
 const idsOf = (runs: readonly KeptRun[]) => runs.map(({ runId }) => runId);
@@ -321,6 +336,31 @@ export const historyCases: readonly Draft[] = [
     },
     'reopen',
   ),
+
+  historyStore('a run that ended keeps its journal as long as its record (web 8, 16)', async ({ store }) => {
+    if (!isJournal(store)) return;
+    const places = async () => (await store.readEvents('run', { limit: 9 }))?.entries.map(({ place }) => place) ?? null;
+    const begun = async () => {
+      const claim = await owned(store, 'run');
+      await store.publish('run', [entry(1), entry(2)], { claim });
+      return claim;
+    };
+    await store.end(await begun(), endOf('run'));
+    assert.deepEqual(await places(), [1, 2]);
+    // A start of a new run that records nothing.
+    await store.delete('run', { claim: await claimed(store, 'run') });
+    assert.deepEqual(await places(), [1, 2]);
+    const claim = await claimed(store, 'run');
+    await store.save(sampleRecord('run'), { claim });
+    assert.deepEqual(await places(), []);
+    await store.publish('run', [entry(3)], { claim });
+    await store.end(claim, endOf('run'));
+    assert.deepEqual(await places(), [3]);
+    await store.erase('run');
+    assert.equal(await places(), null);
+    await store.end(await begun(), { ...endOf('run'), keepUntil: 0 });
+    assert.equal(await places(), null);
+  }),
 
   historyStore('expired records are counted, and removed on demand (web 16)', async ({ store }) => {
     if (!store.forgetEnded) return;

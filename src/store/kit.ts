@@ -41,6 +41,16 @@ export { endRun, eraseRun, type RunToEnd } from './rules/history.ts';
 export { acknowledge, sendCommand } from './rules/inbox.ts';
 export type { IsDead, Lease, Ownership } from './rules/lease.ts';
 export { type ClaimWish, claimRun, leaveRun, releaseClaim, renewClaim } from './rules/ownership.ts';
+export type {
+  ThreadChange,
+  ThreadDecision,
+  ThreadFacts,
+  ThreadRow,
+  TurnQuery,
+  TurnRow,
+  TurnState,
+} from './rules/thread-rows.ts';
+export { begunTurnsIn, factsOfTurns, queueOf, turnsAmong } from './rules/turn-lists.ts';
 export { appendDelta, deleteRun, keepOutcome, saveRecord } from './rules/writes.ts';
 export {
   changedValue,
@@ -59,12 +69,17 @@ export type {
   DueHeads,
   EndedHead,
   EndedPage,
+  ForkWrite,
   ListedHead,
+  ListedThread,
   ListPage,
   MessageReader,
   StoreDriver,
   StoredTexts,
   StoreWrite,
+  ThreadDriver,
+  ThreadPage,
+  ThreadWrite,
   WriteKind,
 } from './store-driver.ts';
 export {
@@ -75,6 +90,7 @@ export {
   type StoreOf,
   storeFrom,
 } from './store-from.ts';
+export type { ThreadMethods } from './threads/threads.ts';
 export {
   checkRoom,
   type ExpectWrite,

@@ -52,6 +52,9 @@ export async function sendMessage(setting: ThreadSetting, given: ThreadSend): Pr
   // The process that stored it may have died before its run began.
   if (state === 'known' && live === runId && waits.length === 0) await begin(setting, runId);
   if (onBusy === 'interrupt' && state === 'queued') interrupt(setting, live);
+  // One that is live here gets it now; one that rests is due.
+  if (state === 'steered') void setting.services.inbox.look();
+  if (state === 'steered' && setting.services.sweep.isOn) void setting.services.sweep.look();
   return { runId, state, ...(waits.length > 0 ? { waits } : {}) };
 }
 

@@ -1,8 +1,8 @@
 import type { RunEmitted } from '../../../machines/context.ts';
 import { tooLongToSay } from '../../run/command.ts';
 import { MAX_UNDELIVERED } from '../../run/progress.ts';
+import { steeredMessage } from '../../run/steered.ts';
 import { UndeliveredError } from '../../values/errors.ts';
-import { enterMessage } from '../../values/message.ts';
 import type { ActiveRun } from './active-run.ts';
 
 /** The state of a steered message: stored, or kept in memory (without a store, or while it fails). */
@@ -58,9 +58,7 @@ export class Steering {
     if (!this.#waiting) this.#run.onEnd(() => this.#refuseAll());
     this.#waiting ??= new Map();
     this.#waiting.set(receipt, { text, settle, taken, isCommand: command !== undefined });
-    // Providers ignore options that are not theirs. The end of the run finds by it which messages it has delivered.
-    const named = messageId === undefined ? {} : { providerOptions: { pawl: { messageId } } };
-    const message = enterMessage({ role: 'user', content: [{ type: 'text', text }], ...named });
+    const message = steeredMessage(text, messageId);
     this.#run.send({ type: 'run.steer', message, receipt, ...(command === undefined ? {} : { command }) });
     return settle.promise;
   }

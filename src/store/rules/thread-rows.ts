@@ -86,7 +86,7 @@ export type TurnQuery =
   /** `queued` and `steered` ones, in any order. */
   | { readonly kind: 'waiting'; readonly limit: number }
   | { readonly kind: 'message'; readonly messages: readonly string[] }
-  /** The begun turn of a run. */
+  /** The turn of a run, begun or not. */
   | { readonly kind: 'run'; readonly runId: string }
   /** The begun turn that has this message of the thread, or would have it next. */
   | { readonly kind: 'at'; readonly index: number }

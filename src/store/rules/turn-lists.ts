@@ -55,7 +55,7 @@ export function turnsAmong(turns: readonly TurnRow[], query: TurnQuery): TurnRow
     case 'message':
       return turns.filter(({ message }) => query.messages.includes(message));
     case 'run':
-      return begunTurnsIn(turns, query.runId);
+      return turns.filter(({ runId, state }) => runId === query.runId && state !== 'taken');
     case 'at':
       return turns
         .filter((turn) => isBegun(turn) && turn.first <= query.index)

@@ -44,7 +44,7 @@ const queries: { readonly [Kind in TurnQuery['kind']]: string } = {
   last: `AND NOT ${waiting} AND t.place >= ? ORDER BY ${newestFirst} LIMIT ?`,
   waiting: `AND ${waiting} LIMIT ?`,
   message: 'AND t.message IN (SELECT value FROM json_each(?))',
-  run: `AND ${begun} AND t.run_id = ?`,
+  run: `AND t.state <> 'taken' AND t.run_id = ?`,
   at: `AND ${begun} AND t.first <= ? ORDER BY t.place DESC LIMIT 1`,
   compacted: `AND t.state = 'ended' AND t.compaction IS NOT NULL AND t.first + t.count <= ? ORDER BY t.place DESC LIMIT 1`,
 };

@@ -1,4 +1,5 @@
 import { checkThreadId } from '../../run/identity.ts';
+import { messageIdOf } from '../../run/steered.ts';
 import { sha256 } from '../../values/digest.ts';
 import { ThreadBusyError, ThreadExistsError, ThreadMissingError, UnsupportedError } from '../../values/errors.ts';
 import { isAmount } from '../../values/json.ts';
@@ -217,7 +218,8 @@ export class Threads {
     const own = await this.#parts.messagesOf(runId);
     const shown = state === 'live' ? own : own.slice(0, count);
     return shown.map((message, place) => {
-      const id = place === 0 ? this.#parts.texts.openTurn(turn).id : `${runId}:${place}`;
+      const sent = place === 0 ? this.#parts.texts.openTurn(turn).id : messageIdOf(message);
+      const id = sent ?? `${runId}:${place}`;
       return { id, runId, index: first + place, message };
     });
   }

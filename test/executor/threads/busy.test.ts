@@ -82,6 +82,7 @@ describe('a message that finds a live run', () => {
     expect(textsIn(host.model.calls[1]?.messages ?? [])).toContain('also this');
     expect(await textsOf(thread)).toEqual(['first', 'also this', 'one']);
     expect(await thread.turn('m2')).toEqual({ messageId: 'm2', runId: first.runId, state: 'steered' });
+    expect((await thread.messages()).map(({ id }) => id)).toContain('m2');
     expect(await thread.send({ id: 'm2', text: 'also this' })).toEqual({ runId: first.runId, state: 'known' });
     expect(host.model.calls).toHaveLength(2);
   });

@@ -2,10 +2,10 @@ import type { RunCheckpoint } from '../../../record/checkpoint.ts';
 import type { ThreadPlace } from '../../../run/fields.ts';
 import type { Progress } from '../../../run/progress.ts';
 import { openingOf, ownFrom } from '../../../run/progress.ts';
+import { messageIdOf } from '../../../run/steered.ts';
 import { isThreads } from '../../../store/port.ts';
 import type { Compaction, TurnEnd } from '../../../store/thread-port.ts';
 import { UnsupportedError } from '../../../values/errors.ts';
-import { isObject } from '../../../values/json.ts';
 import { enterMessage, enterStored, type Message } from '../../../values/message.ts';
 import type { Found } from '../acquire.ts';
 import type { ActiveRun } from '../active-run.ts';
@@ -58,7 +58,7 @@ export function turnEndOf(
   return {
     callerId: meta.callerId,
     id: thread.id,
-    delivered: own.flatMap(sentId),
+    delivered: own.flatMap((message) => messageIdOf(message) ?? []),
     now,
     ...(compaction ? { compaction } : {}),
   };
@@ -85,10 +85,4 @@ function compactionOf({ resources, redaction }: ActiveRun, progress: Progress): 
     upTo: progress.thread.upTo + shorter.replaced - ownFrom(progress),
     messages: records ? shorter.messages.map((message) => records.message(message)) : shorter.messages,
   };
-}
-
-/** The id under which a host sent a message to the thread of a live run. */
-function sentId(message: Message): string[] {
-  const pawl = message.providerOptions?.pawl;
-  return isObject(pawl) && typeof pawl.messageId === 'string' ? [pawl.messageId] : [];
 }

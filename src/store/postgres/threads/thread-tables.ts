@@ -36,7 +36,7 @@ const queries: { readonly [Kind in TurnQuery['kind']]: string } = {
   last: `AND NOT ${waiting} AND t.place >= $2::bigint ORDER BY ${newestFirst} LIMIT $3::bigint`,
   waiting: `AND ${waiting} LIMIT $2::bigint`,
   message: 'AND t.message = ANY ($2::text[])',
-  run: `AND ${begun} AND t.run_id = decode($2, 'hex')`,
+  run: `AND t.state <> 'taken' AND t.run_id = decode($2, 'hex')`,
   at: `AND ${begun} AND t.first <= $2::bigint ORDER BY t.place DESC LIMIT 1`,
   compacted: `AND t.state = 'ended' AND t.compaction IS NOT NULL AND t.first + t.count <= $2::bigint ORDER BY t.place DESC LIMIT 1`,
 };

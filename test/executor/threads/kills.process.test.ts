@@ -1,0 +1,59 @@
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { fileURLToPath } from 'node:url';
+import { sqliteStore } from 'pawl/stores/sqlite';
+import { afterAll, describe, expect, test } from 'vitest';
+import { randomFrom, seed, torture } from '../../crash/random.ts';
+import { passOnErrors } from '../../fixtures/processes.ts';
+import { textsIn } from './thread-host.ts';
+
+const folder = mkdtempSync(join(tmpdir(), 'pawl-threads-'));
+afterAll(() => rmSync(folder, { recursive: true, force: true }));
+
+const KILLS = 12 * torture;
+const MESSAGES = 25;
+
+/** Runs a host, and kills it after some time. @returns whether it had ended before */
+async function hasEnded(path: string, afterMs: number | undefined): Promise<boolean> {
+  const program = fileURLToPath(new URL('./talker.ts', import.meta.url));
+  const child = passOnErrors(
+    spawn(process.execPath, [...process.execArgv, '-C', 'pawl-source', program, path, String(MESSAGES)]),
+  );
+  let said = '';
+  child.stdout?.on('data', (text) => {
+    said += text;
+  });
+  const exited = once(child, 'exit');
+  // The time for the modules: what is to be killed is the work.
+  const killing = afterMs === undefined ? exited : Promise.race([exited, sleep(afterMs)]);
+  await killing;
+  child.kill('SIGKILL');
+  await exited;
+  return said.includes('ended');
+}
+
+describe('a thread whose process is killed', () => {
+  test('has each message once and in its order, each with its answer, and the history of each turn is whole (web 13, 35)', async () => {
+    const path = join(folder, 'killed.db');
+    const random = randomFrom(seed);
+    let kills = 0;
+    for (let isOver = false; !isOver; ) {
+      isOver = await hasEnded(path, kills < KILLS ? 250 + random() * 500 : undefined);
+      kills += 1;
+      expect(kills).toBeLessThan(KILLS + 3);
+    }
+    const store = sqliteStore({ path });
+    const messages = await store.readThread({ callerId: 'ada', id: 't' }, { limit: 1_000 });
+    const expected = Array.from({ length: MESSAGES }, (_, i) => [`m${i}`, `re m${i}`]).flat();
+    expect(textsIn(messages.map(({ message }) => message))).toEqual(expected);
+    expect(messages.map(({ message }) => message.role)).toEqual(
+      Array.from({ length: MESSAGES }, () => ['user', 'assistant', 'tool', 'assistant']).flat(),
+    );
+    expect(await store.listInterrupted()).toEqual([]);
+    await store.close();
+  }, 180_000);
+});

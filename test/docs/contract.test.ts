@@ -14,6 +14,7 @@ const pages = [
   'recovery',
   'supervision',
   'waiting',
+  'web',
 ];
 const names = pages.join('|');
 

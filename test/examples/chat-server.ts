@@ -32,10 +32,10 @@ export class ChatServer {
   #port: number | undefined;
   #process: ChildProcess | undefined;
 
-  /** @param wordMs how long the model needs for a word */
-  constructor(page: string, { wordMs = 20 } = {}) {
+  /** @param page the folder of the bundle; absent: without a page @param wordMs how long the model needs for a word */
+  constructor(page: string | undefined, { wordMs = 20 } = {}) {
     this.#wordMs = wordMs;
-    symlinkSync(join(page, 'page.js'), join(this.#folder, 'page.js'));
+    if (page !== undefined) symlinkSync(join(page, 'page.js'), join(this.#folder, 'page.js'));
   }
 
   async start(): Promise<void> {
@@ -53,9 +53,16 @@ export class ChatServer {
 
   /** Ends the process as the kernel would, and waits until it is gone. */
   async kill(): Promise<void> {
+    await this.end('SIGKILL');
+  }
+
+  /** @returns the exit code; null for a process that was killed, or none */
+  async end(signal: 'SIGTERM' | 'SIGKILL'): Promise<number | null> {
     const child = this.#process;
     this.#process = undefined;
-    if (child?.kill('SIGKILL')) await once(child, 'exit');
+    if (!child?.kill(signal)) return null;
+    const [code] = await once(child, 'exit');
+    return code as number | null;
   }
 
   /** The address of a conversation. */

@@ -338,6 +338,7 @@ export const sections: readonly Section[] = [
       { what: 'how long an ended run is replayed to a page', code: 'REPLAY_MS', unit: 'ms' },
       { what: 'time for the end of a run whose message is made again', code: 'END_MS', unit: 'ms' },
       { what: 'runs below a run in which a page looks for questions, in depth', code: 'MAX_CHILD_DEPTH' },
+      { what: 'time for the last events of a sub-agent that has ended', code: 'CHILD_END_MS', unit: 'ms' },
       { what: 'entries of a page', code: 'MAX_LIMIT' },
       { what: 'runs that are read for a page', code: 'MAX_READ' },
       { what: 'runs below others that are read for a page', code: 'MAX_BELOW' },

@@ -1,14 +1,16 @@
-import type { Executor, RunEvent } from '../../index.ts';
+import type { Clock, Executor, RunEvent } from '../../index.ts';
 import { JournalGoneError } from '../../values/errors.ts';
 import { frameOf } from '../sse.ts';
 import { RunChunks } from './chunks.ts';
 import { personWaits } from './held-run.ts';
 import { type PagePosition, viewFrom } from './page-position.ts';
+import { treeEvents } from './tree-events.ts';
 import type { StepChunk } from './ui-chunk.ts';
 
 /** The run behind a message, and what the page has of it. */
 export interface ChatSource {
   readonly executor: Executor;
+  readonly clock: Clock;
   readonly runId: string;
   /** Absent: nothing. */
   readonly position?: PagePosition;
@@ -25,17 +27,17 @@ export const chatHeaders = { 'x-vercel-ai-ui-message-stream': 'v1' } as const;
  * @throws {Error} if the events end before that: a reader must not take it for the end
  */
 export async function* chatFrames(source: ChatSource, signal: AbortSignal): AsyncGenerator<string> {
-  const { executor, runId, position } = source;
+  const { executor, clock, runId, position } = source;
   const chunks = new RunChunks(runId);
   const view = viewFrom(position);
   const pending = new Set(source.answered);
   let isFirst = true;
-  for await (const event of executor.events(runId, { signal })) {
+  for await (const { event, isBelow } of treeEvents({ executor, clock, signal }, runId)) {
     // Only the outcome is left: the page would lose the message that it has.
     if (isFirst && event.type === 'run.ended' && event.status === 'ok')
       throw new JournalGoneError(`the events of run ${runId} are not kept any more`);
     isFirst = false;
-    for (const placed of view(chunks.map(event))) yield frame(runId, placed, chunks.isOver);
+    for (const placed of view(chunks.map(event, isBelow))) yield frame(runId, placed, chunks.isOver);
     if (isAnswer(event)) pending.delete(event.waitId);
     if (!chunks.isOver && mayRest(event)) {
       const reason = await restOf(executor, { runId, chunks, pending });
@@ -82,7 +84,7 @@ function isAnswer(event: RunEvent): event is Settling {
 }
 
 function mayRest(event: RunEvent): boolean {
-  return event.type === 'run.waiting' || event.type === 'run.parked' || isAnswer(event);
+  return ['run.waiting', 'run.parked', 'wait.opened'].includes(event.type) || isAnswer(event);
 }
 
 interface Moment {
@@ -101,7 +103,7 @@ async function restOf(
 ): Promise<'tool-calls' | 'interrupted' | undefined> {
   if (chunks.isParked) return (await executor.find(runId))?.status === 'parked' ? 'interrupted' : undefined;
   if (!chunks.needsPerson) return undefined;
-  const waits = [...chunks.waits.keys()];
+  const waits = chunks.personWaits;
   if (waits.some((id) => pending.has(id))) return undefined;
   const open = await personWaits(executor, runId);
   return waits.every((id) => open.has(id)) ? 'tool-calls' : undefined;

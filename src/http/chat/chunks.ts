@@ -1,14 +1,14 @@
-import type { RunEvent, Wait } from '../../index.ts';
+import type { RunEvent } from '../../index.ts';
 import type { ErrorData } from '../../values/error-data.ts';
 import type { ToolOutput } from '../../values/message.ts';
 import type { Usage } from '../../values/usage.ts';
 import { publicError } from '../problem.ts';
 import { type ShownCall, StepContent, textOf } from './step-content.ts';
-import type { RunPart, StepChunk, UiChunk, WaitPart } from './ui-chunk.ts';
-import { approvalDescriptor, needsPerson, retryPart, waitPart } from './wait-parts.ts';
+import type { RunPart, StepChunk, UiChunk } from './ui-chunk.ts';
+import { WaitChunks } from './wait-chunks.ts';
+import { retryPart } from './wait-parts.ts';
 
 type EventOf<Type extends RunEvent['type']> = Extract<RunEvent, { type: Type }>;
-type Approval = Extract<Wait, { kind: 'approval' }>;
 
 /** The id of the message that shows a run in a page. */
 export function messageIdOf(runId: string): string {
@@ -26,8 +26,11 @@ export class RunChunks {
   #run: RunPart;
   #content: StepContent | undefined;
   #step = 0;
-  /** The open waits that the page shows, by id. */
-  readonly #waits = new Map<string, { readonly wait: Wait; part: WaitPart }>();
+  readonly #waits: WaitChunks;
+  /** The runs below this one that work. */
+  readonly #busyBelow = new Set<string>();
+  /** The wait for a model that is away. */
+  #retryId: string | undefined;
   #usage: Usage | undefined;
   #steered = 0;
   /** The run is over, or its stream is. */
@@ -40,6 +43,7 @@ export class RunChunks {
   constructor(runId: string) {
     this.#runId = runId;
     this.#run = { runId, status: 'running' };
+    this.#waits = new WaitChunks({ at: (step) => this.#at(step), now: () => this.#content }, this.#emit);
   }
 
   /** The step of the message in which the last chunk arrived; 0 = before the first. */
@@ -47,22 +51,30 @@ export class RunChunks {
     return this.#step;
   }
 
-  /** The open waits, by id. */
-  get waits(): ReadonlyMap<string, { readonly wait: Wait }> {
-    return this.#waits;
+  /** The ids of the open waits for persons. */
+  get personWaits(): readonly string[] {
+    return this.#waits.persons;
   }
 
-  /** Returns whether the run waits, and only persons can end its waits. */
+  /** Whether the run waits, and only persons can end its waits. */
   get needsPerson(): boolean {
-    return this.isWaiting && this.#waits.size > 0 && [...this.#waits.values()].every(({ wait }) => needsPerson(wait));
+    const isIdle = this.isWaiting && this.#busyBelow.size === 0 && this.#retryId === undefined;
+    return isIdle && this.#waits.needsPerson;
   }
 
-  /** Returns the chunks of one event. */
-  map(event: RunEvent): readonly StepChunk[] {
+  /**
+   * Returns the chunks of one event.
+   * @param isBelow of a run below this one: its waits name the call of this run
+   */
+  map(event: RunEvent, isBelow = false): readonly StepChunk[] {
     if (this.isOver) return [];
+    if (isBelow && event.type.startsWith('run.')) {
+      this.#below(event);
+      return [];
+    }
     this.#start();
     if (event.type.startsWith('tool.') || event.type.startsWith('model.')) this.#ofStep(event);
-    else if (event.type.startsWith('wait.')) this.#ofWait(event);
+    else if (event.type.startsWith('wait.')) this.#ofWait(event, isBelow);
     else this.#ofRun(event);
     return this.#taken();
   }
@@ -167,30 +179,28 @@ export class RunChunks {
     }
   }
 
+  #below({ type, runId }: RunEvent): void {
+    if (['run.started', 'run.resumed', 'run.woken'].includes(type)) this.#busyBelow.add(runId);
+    else this.#busyBelow.delete(runId);
+  }
+
   #works(): void {
     this.isParked = false;
     this.isWaiting = false;
     if (this.#run.status !== 'running') this.#showRun({ status: 'running' });
   }
 
-  #ofWait(event: RunEvent): void {
-    switch (event.type) {
-      case 'wait.opened':
-        this.#opened(event);
-        break;
-      case 'wait.answered':
-        this.#answered(event);
-        break;
-      case 'wait.refused':
-        this.#refused(event);
-        break;
-      case 'wait.expired':
-        this.#settled(event.waitId, { state: 'expired' });
-        break;
-      case 'wait.withdrawn':
-        this.#settled(event.waitId, { state: 'withdrawn' });
-        break;
-    }
+  /** A model that is away has no call: the head of the message shows it. */
+  #ofWait(event: RunEvent, isBelow: boolean): void {
+    if (event.type === 'wait.opened' && event.wait.kind === 'retry') {
+      if (isBelow) return;
+      this.#retryId = event.wait.id;
+      this.#showRun({ status: 'waiting', retry: retryPart(event.wait) });
+    } else if ('waitId' in event && event.waitId === this.#retryId) {
+      this.#retryId = undefined;
+      const { retry: _, ...rest } = this.#run;
+      this.#run = rest;
+    } else this.#waits.map(event, isBelow);
   }
 
   #source({ step, source }: EventOf<'model.source'>): void {
@@ -218,103 +228,11 @@ export class RunChunks {
     const call = content.call({ callId, name, input: {} });
     if (call.isDone) return;
     call.isDone = true;
-    if (output.type === 'execution-denied') this.#denied(content, call, output.reason);
+    if (output.type === 'execution-denied') this.#waits.denied(content, call, output.reason);
     else {
-      this.#approved(content, call);
+      this.#waits.approved(content, call);
       content.send(outputChunk(call, output));
     }
-  }
-
-  /** A call that has run was approved, although the news of it may still be on its way. */
-  #approved(content: StepContent, { approval }: ShownCall): void {
-    if (!approval || approval.isSettled) return;
-    approval.isSettled = true;
-    content.send({ type: 'tool-approval-response', approvalId: approval.waitId, approved: true });
-  }
-
-  /** A rule that denied a call never asked: the page gets question and answer at once. */
-  #denied(content: StepContent, call: ShownCall, reason: string | undefined): void {
-    const toolCallId = call.callId;
-    const approvalId = call.approval?.waitId ?? `${toolCallId}:rule`;
-    if (!call.approval) content.send({ type: 'tool-approval-request', approvalId, toolCallId, isAutomatic: true });
-    call.approval = { waitId: approvalId, isSettled: true };
-    const why = reason === undefined ? {} : { reason };
-    content.send({ type: 'tool-approval-response', approvalId, approved: false, ...why });
-    content.send({ type: 'tool-output-denied', toolCallId });
-  }
-
-  #opened({ wait, input }: EventOf<'wait.opened'>): void {
-    const part = waitPart(wait);
-    this.#waits.set(wait.id, { wait, part });
-    if (wait.kind === 'retry') this.#showRun({ status: 'waiting', retry: retryPart(wait) });
-    const content = wait.kind === 'retry' ? undefined : this.#at(wait.step);
-    if (!content) return;
-    const { callId, tool = '' } = wait;
-    const call = callId === undefined ? undefined : content.call({ callId, name: tool, input: input ?? {} });
-    content.send({ type: 'data-pawl-wait', id: wait.id, data: part });
-    if (!call) return;
-    if (wait.kind === 'approval') this.#ask(content, call, wait);
-    else if (call.isPreliminary) content.send(inputChunk(call));
-    delete call.isPreliminary;
-  }
-
-  #ask(content: StepContent, call: ShownCall, wait: Approval): void {
-    call.approval = { waitId: wait.id, isSettled: false };
-    content.send({
-      type: 'tool-approval-request',
-      approvalId: wait.id,
-      toolCallId: call.callId,
-      ...(wait.prompt === undefined ? {} : { reason: wait.prompt }),
-      approvalDescriptor: approvalDescriptor(wait),
-    });
-  }
-
-  #answered({ waitId, how, by, votes, callId }: EventOf<'wait.answered'>): void {
-    const open = this.#waits.get(waitId);
-    const call = callId === undefined ? undefined : this.#content?.calls.get(callId);
-    if (votes !== undefined) {
-      if (open) this.#changeWait(waitId, { votes });
-      if (open?.wait.kind === 'approval' && call && this.#content) this.#askAgain(call, open.wait, votes);
-      return;
-    }
-    if (how === 'approve' && call?.approval?.waitId === waitId && this.#content) this.#approved(this.#content, call);
-    const person = by === undefined ? {} : { by: { ...by } };
-    this.#settled(waitId, { state: 'answered', how, ...person });
-  }
-
-  #askAgain(call: ShownCall, wait: Approval, votes: number): void {
-    const { prompt, id: approvalId } = wait;
-    const descriptor = { ...approvalDescriptor(wait), votes };
-    const asked = { approvalId, toolCallId: call.callId, approvalDescriptor: descriptor };
-    this.#emit({ type: 'tool-approval-request', ...asked, ...(prompt === undefined ? {} : { reason: prompt }) });
-  }
-
-  /** The page may show the answer that was refused: it gets the question again. */
-  #refused({ waitId, code }: EventOf<'wait.refused'>): void {
-    const open = this.#waits.get(waitId);
-    if (!open) return;
-    this.#changeWait(waitId, { refused: code });
-    const { wait } = open;
-    const call = wait.callId === undefined ? undefined : this.#content?.calls.get(wait.callId);
-    if (!call || !this.#content) return;
-    if (wait.kind === 'approval') this.#askAgain(call, wait, votesIn(open.part, wait));
-    else this.#content.send(inputChunk(call));
-  }
-
-  #settled(waitId: string, change: Partial<WaitPart>): void {
-    const isRetry = this.#waits.get(waitId)?.wait.kind === 'retry';
-    if (isRetry) {
-      const { retry: _, ...rest } = this.#run;
-      this.#run = rest;
-    } else this.#changeWait(waitId, change);
-    this.#waits.delete(waitId);
-  }
-
-  #changeWait(waitId: string, change: { readonly [field: string]: WaitPart[string] | undefined }): void {
-    const open = this.#waits.get(waitId);
-    if (!open || open.wait.kind === 'retry') return;
-    open.part = { ...open.part, ...change } as WaitPart;
-    this.#emit({ type: 'data-pawl-wait', id: waitId, data: open.part });
   }
 
   #steer({ texts = [] }: EventOf<'steer.applied'>): void {
@@ -330,7 +248,7 @@ export class RunChunks {
     const content = this.#content;
     content?.close();
     for (const call of content?.calls.values() ?? [])
-      if (content && call.approval && !call.isDone) this.#denied(content, call, undefined);
+      if (content && call.approval && !call.approval.isSettled && !call.isDone) this.#waits.denied(content, call);
     content?.finish();
     this.#showRun({ status });
     this.isOver = true;
@@ -354,14 +272,6 @@ export class RunChunks {
       this.#emit({ type: 'finish', finishReason: 'interrupted' });
     } else this.#emit({ type: 'error', errorText: publicError(error ?? { code: '' }).message });
   }
-}
-
-function votesIn({ votes }: WaitPart, wait: Approval): number {
-  return typeof votes === 'number' ? votes : wait.votes.length;
-}
-
-function inputChunk({ callId, name, input }: ShownCall): UiChunk {
-  return { type: 'tool-input-available', toolCallId: callId, toolName: name, input };
 }
 
 /** The output of a call as the page shows it; an error is the text that the model read. */

@@ -49,11 +49,11 @@ async function afterPlace(chat: OpenChat, last: string): Promise<Response> {
 /** Streams the message of a run. @param isOver the run has ended: what is wrong with its events is known at once */
 export function streamChat(
   chat: OpenChat,
-  source: Omit<ChatSource, 'executor'>,
+  source: Omit<ChatSource, 'executor' | 'clock'>,
   { isOver = false }: { readonly isOver?: boolean } = {},
 ): Promise<Response> {
-  const { executor } = chat.call.served;
-  return streamFrames(chat, (signal) => chatFrames({ executor, ...source }, signal), { isOver });
+  const { executor, web } = chat.call.served;
+  return streamFrames(chat, (signal) => chatFrames({ executor, clock: web.clock, ...source }, signal), { isOver });
 }
 
 /** Streams frames to the page of a chat. */

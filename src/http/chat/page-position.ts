@@ -3,15 +3,15 @@ import type { StepChunk, UiChunk } from './ui-chunk.ts';
 /**
  * What a page already has of a message.
  * `cut`: everything up to some place in this step, which it gets again whole. 0 = no step yet.
- * `answered`: all of the step in which a person answered calls. `waits`: those that are answered now. `outputs`: the calls for
- * which the page shows a person's answer as the output.
+ * `answered`: all of the step in which a person answered calls. `waits`: those that are answered now, with their calls. `outputs`:
+ * the calls for which the page shows a person's answer as the output.
  */
 export type PagePosition =
   | { readonly kind: 'cut'; readonly step: number }
   | {
       readonly kind: 'answered';
       readonly calls: ReadonlySet<string>;
-      readonly waits: ReadonlySet<string>;
+      readonly waits: ReadonlyMap<string, string>;
       readonly outputs: ReadonlySet<string>;
     };
 
@@ -42,15 +42,16 @@ function afterCut(from: number): View {
 
 /** After an answer the page gets the state of each call of that step, and what follows. */
 function afterAnswer({ calls, waits, outputs }: Extract<PagePosition, { kind: 'answered' }>): View {
-  const unasked = new Set(waits);
+  const asked = new ApprovalsOfPage(waits);
   let answered: number | undefined;
   const ofStep = (chunk: UiChunk): boolean => {
     switch (chunk.type) {
       case 'tool-input-available':
         return outputs.has(chunk.toolCallId);
       case 'tool-approval-request':
-        // The page shows the answer to this question already.
-        return !unasked.delete(chunk.approvalId);
+        return asked.isNew(chunk);
+      case 'tool-approval-response':
+        return asked.isForPage(chunk.approvalId);
       case 'finish-step':
       case 'tool-input-error':
       case 'steering-message':
@@ -58,7 +59,7 @@ function afterAnswer({ calls, waits, outputs }: Extract<PagePosition, { kind: 'a
       case 'data-pawl-wait':
         return true;
       default:
-        return chunk.type.startsWith('tool-output-') || chunk.type === 'tool-approval-response' || isLast(chunk);
+        return chunk.type.startsWith('tool-output-') || isLast(chunk);
     }
   };
   const see = (placed: StepChunk): readonly StepChunk[] => {
@@ -69,4 +70,30 @@ function afterAnswer({ calls, waits, outputs }: Extract<PagePosition, { kind: 'a
     return step > answered || ofStep(chunk) ? [placed] : [];
   };
   return (chunks) => chunks.flatMap(see);
+}
+
+/** The approvals of a step whose calls a page shows as answered: it has these questions, and those before them. */
+class ApprovalsOfPage {
+  readonly #answered: Map<string, string>;
+  /** The calls whose answered question has not come yet. */
+  readonly #quiet: Set<string>;
+  readonly #callOf = new Map<string, string>();
+
+  constructor(answered: ReadonlyMap<string, string>) {
+    this.#answered = new Map(answered);
+    this.#quiet = new Set(answered.values());
+  }
+
+  /** Whether the page lacks a question. One that comes twice is asked again. */
+  isNew({ approvalId, toolCallId }: Extract<UiChunk, { type: 'tool-approval-request' }>): boolean {
+    this.#callOf.set(approvalId, toolCallId);
+    if (!this.#answered.delete(approvalId)) return !this.#quiet.has(toolCallId);
+    this.#quiet.delete(toolCallId);
+    return false;
+  }
+
+  /** Whether a response belongs to a question that the page shows. */
+  isForPage(approvalId: string): boolean {
+    return !this.#quiet.has(this.#callOf.get(approvalId) ?? '');
+  }
 }

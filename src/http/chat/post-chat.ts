@@ -25,26 +25,26 @@ export async function postChat(call: Call): Promise<Response> {
   const chat = await openChat(call, { threadId: String(id), action: 'read', agentId });
   const posted = postedChat(call.body);
   const live = await liveRun(chat);
-  const answered = live === undefined ? new Set<string>() : await giveAnswers(chat, live, posted.answers);
+  const answered = live === undefined ? new Map<string, string>() : await giveAnswers(chat, live, posted.answers);
   const sent = await sendNews(chat, posted, live);
   if (sent) return streamTurn(chat, sent);
   return continueMessage(chat, posted, answered);
 }
 
-/** Gives the answers for open waits. @returns the waits that are answered now */
+/** Gives the answers for open waits. @returns the waits that are answered now, with the calls of the page */
 async function giveAnswers(
   chat: OpenChat,
   runId: string,
   answers: readonly PostedAnswer[],
-): Promise<ReadonlySet<string>> {
+): Promise<ReadonlyMap<string, string>> {
   const { executor } = chat.call.served;
   const open = answers.length > 0 ? await personWaits(executor, runId) : new Set<string>();
   const fresh = answers.filter(({ waitId }) => open.has(waitId));
-  const given = new Set<string>();
+  const given = new Map<string, string>();
   if (fresh.length === 0) return given;
   const { by } = await alsoAsk(chat, 'answer');
   for (const answer of fresh)
-    if (await give(executor, runId, { answer, ...(by ? { by } : {}) })) given.add(answer.waitId);
+    if (await give(executor, runId, { answer, ...(by ? { by } : {}) })) given.set(answer.waitId, answer.callId);
   return given;
 }
 
@@ -182,7 +182,7 @@ function streamTurn(chat: OpenChat, turn: Turn): Promise<Response> {
 }
 
 async function* turnFrames(chat: OpenChat, turn: Turn, signal: AbortSignal): AsyncGenerator<string> {
-  const { executor } = chat.call.served;
+  const { executor, web } = chat.call.served;
   const isQueued = async () => (await chat.thread.turn(turn.messageId))?.state === 'queued';
   while (await isQueued()) {
     const live = await liveRun(chat);
@@ -192,11 +192,15 @@ async function* turnFrames(chat: OpenChat, turn: Turn, signal: AbortSignal): Asy
     await pause(chat.call, LOOK_MS);
     signal.throwIfAborted();
   }
-  yield* chatFrames({ executor, runId: turn.runId }, signal);
+  yield* chatFrames({ executor, clock: web.clock, runId: turn.runId }, signal);
 }
 
 /** Streams the rest of a message of the assistant. */
-async function continueMessage(chat: OpenChat, posted: PostedChat, answered: ReadonlySet<string>): Promise<Response> {
+async function continueMessage(
+  chat: OpenChat,
+  posted: PostedChat,
+  answered: ReadonlyMap<string, string>,
+): Promise<Response> {
   const { continued, answers } = posted;
   const turn = continued && (await turnOfAnswer(chat, continued.id));
   if (!turn || turn.state === 'queued') return streamNothing(chat);
@@ -208,7 +212,11 @@ async function continueMessage(chat: OpenChat, posted: PostedChat, answered: Rea
   const position: PagePosition =
     own.length > 0 ? { kind: 'answered', calls, waits: answered, outputs } : { kind: 'cut', step: continued.steps };
   try {
-    return await streamChat(chat, { runId: turn.runId, position, answered }, { isOver: isEnded });
+    return await streamChat(
+      chat,
+      { runId: turn.runId, position, answered: new Set(answered.keys()) },
+      { isOver: isEnded },
+    );
   } catch (error) {
     if (hasCode(error, 'JOURNAL_GONE')) return streamNothing(chat);
     throw error;

@@ -1,5 +1,6 @@
 import type { UIMessage } from 'ai';
-import { callTool, reply } from 'pawl/testing';
+import { createPalette, defineAgent } from 'pawl';
+import { callTool, callTools, reply } from 'pawl/testing';
 import { describe, expect, test } from 'vitest';
 import type { UiChunk } from '../../../src/http/chat/ui-chunk.ts';
 import { type ChatHost, chatHost, chooseTool, chunksIn, mailTool, received, said } from './chat-host.ts';
@@ -217,6 +218,44 @@ describe('POST /chat', () => {
     await page.say('1', 'Hi');
     page.messages.pop();
     expect(textIn(await page.post({ trigger: 'regenerate-message' }))).toBe('two');
+  });
+
+  test('asks for the approvals of a sub-agent on the call that runs it, one at a time (web 28, 29)', async () => {
+    let mails = 0;
+    const postman = defineAgent({
+      ...{ id: 'postman', name: 'Postman', description: 'Mails.', instructions: 'Mail.' },
+      tools: [mailTool(() => `mail ${++mails}`)],
+    });
+    const two = [
+      { name: 'mail', input: { to: 'bo' } },
+      { name: 'mail', input: { to: 'cy' } },
+    ];
+    const script = [
+      callTool('agent__postman', { prompt: 'Mail both.' }),
+      callTools(two),
+      reply('Both out.'),
+      reply('Done.'),
+    ];
+    const host = chatHost({
+      script,
+      agent: { subAgents: ['postman'] },
+      ports: { palette: createPalette({ agents: [postman] }) },
+    });
+    const page = pageOf(host);
+    const cards = () =>
+      page.messages[1]?.parts.flatMap((part) =>
+        'state' in part && part.state === 'approval-requested' ? part.type : [],
+      );
+    expect(end(await page.say('1', 'Mail both'))).toEqual({ type: 'finish', finishReason: 'tool-calls' });
+    expect(cards()).toEqual(['tool-agent__postman']);
+    expect(end(await page.decide(true))).toEqual({ type: 'finish', finishReason: 'tool-calls' });
+    expect([cards(), mails]).toEqual([['tool-agent__postman'], 1]);
+    expect([textIn(await page.decide(false)), mails]).toEqual(['Done.', 1]);
+    expect(page.messages[1]?.parts).toContainEqual(
+      expect.objectContaining({ type: 'tool-agent__postman', state: 'output-available' }),
+    );
+    const { message } = await read(await chunksIn(await host.ask('/chat/chat/stream')));
+    expect(message).toEqual(page.messages[1]);
   });
 
   test('asks the host for each thing that it does (web 18)', async () => {

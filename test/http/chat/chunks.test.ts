@@ -289,6 +289,18 @@ describe('An approval in a page', () => {
     expect(partOf(message, 'c')).toMatchObject({ state: 'output-denied', approval: { id: 'w', approved: false } });
   });
 
+  test('of a run below is asked on the call that began it, one at a time (web 29)', () => {
+    const chunks = new RunChunks('r');
+    const two = [opened(approval('w', 'c', 'mail')), opened(approval('v', 'c', 'mail'))];
+    const answer = { type: 'wait.answered', waitId: 'w', kind: 'approval', how: 'deny', callId: 'inner' } as const;
+    const out = [snapshot(1, call('c', 'agent__b')), ...two, answer].flatMap((body) =>
+      story(body).flatMap((event) => chunks.map(event, event.type.startsWith('wait.')).map(({ chunk }) => chunk)),
+    );
+    const approvals = out.flatMap((chunk) => ('approvalId' in chunk ? `${chunk.type} ${chunk.approvalId}` : []));
+    expect(approvals).toEqual([...['tool-approval-request w', 'tool-approval-response w', 'tool-approval-request v']]);
+    expect(types(out)).not.toContain('tool-output-denied');
+  });
+
   test('of a question is none: the page shows the question as data and answers it with an output (web 29)', async () => {
     const events = story(
       started,

@@ -92,7 +92,10 @@ describe('A page that posted an answer', () => {
   const both = {
     kind: 'answered',
     calls: new Set(['c', 'd']),
-    waits: new Set(['w', 'v']),
+    waits: new Map([
+      ['w', 'c'],
+      ['v', 'd'],
+    ]),
     outputs: new Set<string>(),
   } as const;
 
@@ -105,7 +108,7 @@ describe('A page that posted an answer', () => {
   });
 
   test('gets the question of a call that is still open (web 30)', async () => {
-    const one = { ...both, waits: new Set(['w']) };
+    const one = { ...both, waits: new Map([['w', 'c']]) };
     const chunks = chunksOf(story(...asked, ...rest.slice(0, 1)), one);
     const requests = chunks.flatMap((chunk) => (chunk.type === 'tool-approval-request' ? chunk.approvalId : []));
     expect(requests).toEqual(['v']);
@@ -127,7 +130,7 @@ describe('A page that posted an answer', () => {
     const position = {
       kind: 'answered',
       calls: new Set(['q']),
-      waits: new Set(['w']),
+      waits: new Map([['w', 'c']]),
       outputs: new Set(['q']),
     } as const;
     const { message } = await read(chunksOf(events, position), page);
@@ -138,7 +141,7 @@ describe('A page that posted an answer', () => {
     const unknown = {
       kind: 'answered',
       calls: new Set(['x']),
-      waits: new Set<string>(),
+      waits: new Map<string, string>(),
       outputs: new Set<string>(),
     } as const;
     const shown = chunksOf(story(...asked, ...rest), unknown).filter(({ type }) => type !== 'data-pawl-run');

@@ -1,0 +1,109 @@
+import type { Clock, Executor, RunEvent, Wait } from '../../index.ts';
+import { withDeadline } from '../../values/deadline.ts';
+
+/** An event of a run; with `isBelow` one of a run below it, about its state or its waits, which name the call of this run. */
+export interface TreeEvent {
+  readonly event: RunEvent;
+  readonly isBelow: boolean;
+}
+
+interface Source {
+  readonly executor: Executor;
+  readonly clock: Clock;
+  readonly signal: AbortSignal;
+}
+
+/** The events of an ended child are all there: reading them takes no longer than this, ms. */
+const CHILD_END_MS = 2_000;
+
+type ChildWait = Extract<Wait, { kind: 'child' }>;
+
+/** Reads the events of a run, and those about waits of the runs below it while the run waits for them. */
+export async function* treeEvents(source: Source, runId: string): AsyncGenerator<TreeEvent> {
+  const children = new ChildWaits(source);
+  const events = source.executor.events(runId, { signal: source.signal });
+  try {
+    let next = events.next();
+    for (;;) {
+      const got = await Promise.race([next, children.news()]);
+      yield* children.taken();
+      if (!got) continue;
+      if (got.done) return;
+      const event = got.value;
+      if (event.type === 'tool.done' || event.type === 'wait.withdrawn') yield* await children.ended(event.callId);
+      yield { event, isBelow: false };
+      if (event.type === 'wait.opened' && event.wait.kind === 'child') children.follow(event.wait);
+      next = events.next();
+    }
+  } finally {
+    children.stop();
+    await events.return?.(undefined);
+  }
+}
+
+/** The waits of runs below a run. */
+class ChildWaits {
+  readonly #source: Source;
+  readonly #stop = new AbortController();
+  /** The runs that are read, by the call that began them. */
+  readonly #reading = new Map<string, Promise<void>>();
+  #events: TreeEvent[] = [];
+  #news = Promise.withResolvers<undefined>();
+
+  constructor(source: Source) {
+    const { signal } = source;
+    this.#source = { ...source, signal: AbortSignal.any([signal, this.#stop.signal]) };
+  }
+
+  /** Resolves when there is an event. */
+  news(): Promise<undefined> {
+    return this.#news.promise;
+  }
+
+  taken(): readonly TreeEvent[] {
+    this.#news = Promise.withResolvers();
+    return this.#events.splice(0);
+  }
+
+  /** Reads a child of a call, as long as the call waits for it. */
+  follow(wait: ChildWait): void {
+    this.#reading.set(wait.callId ?? '', this.#read(wait, wait.childRunId));
+  }
+
+  /** What is left of the child of a call that is over. */
+  async ended(callId = ''): Promise<readonly TreeEvent[]> {
+    const reading = this.#reading.get(callId);
+    if (!reading) return [];
+    this.#reading.delete(callId);
+    const { clock } = this.#source;
+    await withDeadline(reading, { ms: CHILD_END_MS, clock, what: 'reading a child' }).catch(() => {});
+    return this.taken();
+  }
+
+  stop(): void {
+    this.#stop.abort();
+  }
+
+  /** Never rejects: without the events of a child, the page does not show its waits. */
+  async #read(of: ChildWait, childRunId: string): Promise<void> {
+    const { executor, signal } = this.#source;
+    const deeper: Promise<void>[] = [];
+    try {
+      for await (const event of executor.events(childRunId, { signal })) {
+        if (event.type === 'wait.opened' && event.wait.kind === 'child')
+          deeper.push(this.#read(of, event.wait.childRunId));
+        else this.#add(event, of);
+      }
+    } catch {
+      return;
+    }
+    await Promise.all(deeper);
+  }
+
+  #add(event: RunEvent, { step, callId = '' }: ChildWait): void {
+    if (!event.type.startsWith('wait.') && !event.type.startsWith('run.')) return;
+    const mapped = 'wait' in event ? { ...event, wait: { ...event.wait, step, callId } } : event;
+    this.#events.push({ event: mapped, isBelow: true });
+    this.#news.resolve(undefined);
+  }
+}

@@ -1,0 +1,176 @@
+import type { RunEvent, Wait } from '../../index.ts';
+import type { ShownCall, StepContent } from './step-content.ts';
+import type { UiChunk, WaitPart } from './ui-chunk.ts';
+import { approvalDescriptor, needsPerson, waitPart } from './wait-parts.ts';
+
+type EventOf<Type extends RunEvent['type']> = Extract<RunEvent, { type: Type }>;
+type Approval = Extract<Wait, { kind: 'approval' }>;
+
+/** The steps of a message. */
+export interface Steps {
+  /** The content of a step; undefined for one that is over. */
+  at(step: number): StepContent | undefined;
+  /** The content of the newest step. */
+  now(): StepContent | undefined;
+}
+
+interface OpenWait {
+  readonly wait: Wait;
+  part: WaitPart;
+  /** A run below this one waits. */
+  readonly isBelow: boolean;
+}
+
+/** The open waits of a run, and of the runs below it, as a page shows them: one approval at a time for each call. */
+export class WaitChunks {
+  readonly #steps: Steps;
+  readonly #emit: (chunk: UiChunk) => void;
+  readonly #open = new Map<string, OpenWait>();
+
+  constructor(steps: Steps, emit: (chunk: UiChunk) => void) {
+    this.#steps = steps;
+    this.#emit = emit;
+  }
+
+  /** Whether a wait is open, and only persons can end the waits that are. A child counts by the waits below it. */
+  get needsPerson(): boolean {
+    const waits = [...this.#open.values()];
+    const below = new Set(waits.flatMap(({ wait, isBelow }) => (isBelow ? (wait.callId ?? []) : [])));
+    const isPersons = ({ wait }: OpenWait) =>
+      needsPerson(wait) || (wait.kind === 'child' && below.has(wait.callId ?? ''));
+    return waits.length > 0 && waits.every(isPersons);
+  }
+
+  /** The ids of the open waits for persons. */
+  get persons(): readonly string[] {
+    return [...this.#open].flatMap(([id, { wait }]) => (needsPerson(wait) ? id : []));
+  }
+
+  /** Maps an event about a wait of a call. */
+  map(event: RunEvent, isBelow: boolean): void {
+    switch (event.type) {
+      case 'wait.opened':
+        this.#opened(event, isBelow);
+        break;
+      case 'wait.answered':
+        this.#answered(event);
+        break;
+      case 'wait.refused':
+        this.#refused(event);
+        break;
+      case 'wait.expired':
+        this.#settled(event.waitId, { state: 'expired' });
+        break;
+      case 'wait.withdrawn':
+        this.#settled(event.waitId, { state: 'withdrawn' });
+        break;
+    }
+  }
+
+  /** A call that has run was approved, although the news of it may still be on its way. */
+  approved(content: StepContent, { approval }: ShownCall): void {
+    if (!approval || approval.isSettled) return;
+    approval.isSettled = true;
+    content.send({ type: 'tool-approval-response', approvalId: approval.waitId, approved: true });
+  }
+
+  /** A rule that denied a call never asked: the page gets question and answer at once. */
+  denied(content: StepContent, call: ShownCall, reason?: string): void {
+    const toolCallId = call.callId;
+    const approvalId = call.approval?.waitId ?? `${toolCallId}:rule`;
+    if (!call.approval) content.send({ type: 'tool-approval-request', approvalId, toolCallId, isAutomatic: true });
+    call.approval = { waitId: approvalId, isSettled: true };
+    const why = reason === undefined ? {} : { reason };
+    content.send({ type: 'tool-approval-response', approvalId, approved: false, ...why });
+    content.send({ type: 'tool-output-denied', toolCallId });
+  }
+
+  #opened({ wait, input }: EventOf<'wait.opened'>, isBelow: boolean): void {
+    const content = this.#steps.at(wait.step);
+    const part = waitPart(wait);
+    this.#open.set(wait.id, { wait, part, isBelow });
+    if (!content) return;
+    const { callId, tool = '' } = wait;
+    const call = callId === undefined ? undefined : content.call({ callId, name: tool, input: input ?? {} });
+    content.send({ type: 'data-pawl-wait', id: wait.id, data: part });
+    if (!call) return;
+    if (wait.kind === 'approval') this.#askNext(call);
+    else if (call.isPreliminary) content.send(inputChunk(call));
+    delete call.isPreliminary;
+  }
+
+  /** A part of a message holds one approval: the next one is asked when the one that it has is over. */
+  #askNext(call: ShownCall): void {
+    if (call.isDone || this.#open.has(call.approval?.waitId ?? '')) return;
+    for (const { wait, part } of this.#open.values()) {
+      if (wait.kind !== 'approval' || wait.callId !== call.callId) continue;
+      call.approval = { waitId: wait.id, isSettled: false };
+      this.#ask(call, wait, votesIn(part, wait));
+      return;
+    }
+  }
+
+  #ask(call: ShownCall, wait: Approval, votes: number): void {
+    const { prompt, id: approvalId } = wait;
+    const asked = { type: 'tool-approval-request', approvalId, toolCallId: call.callId } as const;
+    const reason = prompt === undefined ? {} : { reason: prompt };
+    this.#emit({ ...asked, ...reason, approvalDescriptor: { ...approvalDescriptor(wait), votes } });
+  }
+
+  #answered({ waitId, how, by, votes }: EventOf<'wait.answered'>): void {
+    const open = this.#open.get(waitId);
+    const call = this.#callOf(open);
+    if (votes !== undefined) {
+      this.#change(waitId, { votes });
+      if (open?.wait.kind === 'approval' && call?.approval?.waitId === waitId) this.#ask(call, open.wait, votes);
+      return;
+    }
+    const content = this.#steps.now();
+    if (content && call?.approval?.waitId === waitId && !call.isDone) {
+      if (how === 'approve') this.approved(content, call);
+      // A denied call of a run below ends there: the page's call continues.
+      if (how === 'deny' && open?.isBelow) {
+        call.approval.isSettled = true;
+        content.send({ type: 'tool-approval-response', approvalId: waitId, approved: false });
+      }
+    }
+    this.#settled(waitId, { state: 'answered', how, ...(by === undefined ? {} : { by: { ...by } }) });
+  }
+
+  /** The page may show the answer that was refused: it gets the question again. */
+  #refused({ waitId, code }: EventOf<'wait.refused'>): void {
+    const open = this.#open.get(waitId);
+    this.#change(waitId, { refused: code });
+    const call = this.#callOf(open);
+    if (!open || !call) return;
+    if (open.wait.kind !== 'approval') this.#emit(inputChunk(call));
+    else if (call.approval?.waitId === waitId) this.#ask(call, open.wait, votesIn(open.part, open.wait));
+  }
+
+  #settled(waitId: string, change: Partial<WaitPart>): void {
+    const call = this.#callOf(this.#open.get(waitId));
+    this.#change(waitId, change);
+    this.#open.delete(waitId);
+    if (call) this.#askNext(call);
+  }
+
+  #change(waitId: string, change: { readonly [field: string]: WaitPart[string] | undefined }): void {
+    const open = this.#open.get(waitId);
+    if (!open) return;
+    open.part = { ...open.part, ...change } as WaitPart;
+    this.#emit({ type: 'data-pawl-wait', id: waitId, data: open.part });
+  }
+
+  #callOf(open: OpenWait | undefined): ShownCall | undefined {
+    const callId = open?.wait.callId;
+    return callId === undefined ? undefined : this.#steps.now()?.calls.get(callId);
+  }
+}
+
+function votesIn({ votes }: WaitPart, wait: Approval): number {
+  return typeof votes === 'number' ? votes : wait.votes.length;
+}
+
+function inputChunk({ callId, name, input }: ShownCall): UiChunk {
+  return { type: 'tool-input-available', toolCallId: callId, toolName: name, input };
+}

@@ -1,29 +1,10 @@
-import { AbstractChat, type ChatState, type ChatTransport, type UIMessage } from 'ai';
+import type { UIMessage } from 'ai';
 import { describe, expect, test } from 'vitest';
 import { type ClientOptions, createClient, type PawlChatTransport } from '../../src/client/index.ts';
 import { testClock } from '../../src/testing/test-clock.ts';
 import { randomFrom } from '../crash/random.ts';
+import { PlainChat } from './plain-chat.ts';
 import { type Answer, type Cutting, eventStream, problem, quickClock, ScriptedServer, until } from './wire.ts';
-
-/** `useChat` without React: the hook adds nothing to how a stream is read. */
-class PlainChat extends AbstractChat<UIMessage> {
-  readonly finished: { readonly isError: boolean; readonly isAbort: boolean }[] = [];
-
-  constructor(transport: ChatTransport<UIMessage>, messages: UIMessage[] = []) {
-    const state: ChatState<UIMessage> = {
-      status: 'ready',
-      error: undefined,
-      messages: structuredClone(messages),
-      pushMessage: (message) => void state.messages.push(structuredClone(message)),
-      popMessage: () => void state.messages.pop(),
-      replaceMessage: (index, message) => void state.messages.splice(index, 1, structuredClone(message)),
-      snapshot: (thing) => structuredClone(thing),
-    };
-    let id = 0;
-    const generateId = () => `made-${++id}`;
-    super({ id: 'c', state, transport, generateId, onFinish: (end) => void this.finished.push(end) });
-  }
-}
 
 type Chunk = { readonly type: string; readonly [field: string]: unknown };
 /** Chunks that come from one event of the journal, and the id on the last of them. */

@@ -1,6 +1,6 @@
 import type { Executor, Thread } from '../index.ts';
 import type { Conversation, Turn } from './follow.ts';
-import type { PostedInput, PostedMessage } from './input.ts';
+import { newMessage, type PostedInput, type PostedMessage, type RawMessage } from './input.ts';
 import type { RecordedMessage } from './messages.ts';
 import { readWaits } from './open-waits.ts';
 
@@ -47,7 +47,7 @@ const MAX_NEW_MESSAGES = 100;
  * that they have each time. Without news the stream continues the newest turn, or the last message that waits in the queue.
  */
 export async function newsIn({ tail }: PostedInput, thread: Thread): Promise<News> {
-  const fresh: PostedMessage[] = [];
+  const fresh: RawMessage[] = [];
   for (const message of tail.slice(-MAX_NEW_MESSAGES).toReversed()) {
     const turn = await thread.turn(message.id);
     if (!turn) {
@@ -57,7 +57,5 @@ export async function newsIn({ tail }: PostedInput, thread: Thread): Promise<New
     if (fresh.length === 0 && turn.state === 'queued') return { posted: undefined, turn };
     break;
   }
-  const last = fresh.at(-1);
-  const posted = last && { id: last.id, parts: fresh.flatMap(({ parts }) => parts) };
-  return { posted, turn: (await thread.turns({ limit: 1 }))[0] };
+  return { posted: newMessage(fresh), turn: (await thread.turns({ limit: 1 }))[0] };
 }

@@ -4,12 +4,12 @@ import { RequestError } from '../http/problem.ts';
 import { frameOf, streamAnswer } from '../http/sse.ts';
 import { checkContentType, checkSource } from '../http/walls.ts';
 import { type Web, type WebOptions, webOf } from '../http/web.ts';
-import type { Agent, Executor, MessagePart } from '../index.ts';
+import type { Agent, Executor } from '../index.ts';
 import { isObject } from '../values/json.ts';
 import { kindOf } from '../values/known-options.ts';
 import { conversationOf, type News, newsIn } from './conversation.ts';
 import { follow } from './follow.ts';
-import { inputOf, type PostedInput, type PostedMessage, type PostedPart } from './input.ts';
+import { inputOf, type PostedInput, type PostedMessage } from './input.ts';
 import { answerLate, decide, ignoreLate, matchResume, mismatch } from './interrupts.ts';
 import { type Answered, readWaits, votesOf } from './open-waits.ts';
 import type { AgUiEvent } from './protocol.ts';
@@ -117,7 +117,7 @@ class Post {
   async #send({ agent, agentId, callerId, input: { threadId } }: Asked, { id, parts }: PostedMessage): Promise<string> {
     const { labels } = await this.#askAlso({ action: 'start', threadId, agentId }, callerId);
     const thread = this.#options.executor.thread(threadId, { agent, callerId, ...(labels ? { labels } : {}) });
-    return (await thread.send({ id, parts: parts.map(sentPart) })).runId;
+    return (await thread.send({ id, parts })).runId;
   }
 
   /**
@@ -141,9 +141,21 @@ class Post {
     if (live === undefined) return new Map();
     const { decisions, late } = matchResume(resume, open);
     const control = executor.control(live);
-    for (const entry of late) await answerLate(control, entry, by);
-    for (const decision of decisions) await decide(control, decision, by).catch(ignoreLate);
+    await refusingPersons(async () => {
+      for (const entry of late) await answerLate(control, entry, by);
+      for (const decision of decisions) await decide(control, decision, by).catch(ignoreLate);
+    });
     return new Map(decisions.map(({ wait }) => [wait.id, { votes: votesOf(wait), at: web.clock.now() }]));
+  }
+}
+
+/** Gives answers. The payloads are checked, so what the executor calls a wrong call is an answer without a person. */
+async function refusingPersons(give: () => Promise<void>): Promise<void> {
+  try {
+    await give();
+  } catch (error) {
+    if (error instanceof TypeError) throw new RequestError('PERSON_REQUIRED');
+    throw error;
   }
 }
 
@@ -165,11 +177,6 @@ function agentIdIn(path: string, basePath: string): string | undefined {
   } catch {
     return undefined;
   }
-}
-
-function sentPart(part: PostedPart): MessagePart {
-  if (part.type === 'text') return part;
-  return { ...part, data: part.data.type === 'data' ? part.data.data : new URL(part.data.url) };
 }
 
 async function* frames(events: AsyncIterable<AgUiEvent>): AsyncGenerator<string, void, undefined> {

@@ -2,16 +2,18 @@ import { RequestError } from '../http/problem.ts';
 import { isObject, type JsonObject, type JsonValue } from '../values/json.ts';
 import type { AgUiMessage } from './protocol.ts';
 
-/** A part of a new message: a text, or a file by its bytes in base64, or by its URL. */
+/** A part of a new message: a text, or a file by its bytes in base64. */
 export type PostedPart =
   | { readonly type: 'text'; readonly text: string }
-  | {
-      readonly type: 'file';
-      readonly mediaType: string;
-      readonly data: { readonly type: 'data'; readonly data: string } | { readonly type: 'url'; readonly url: string };
-    };
+  | { readonly type: 'file'; readonly mediaType: string; readonly data: string };
 
-/** A message of a person. */
+/** A message of a person as it was posted; the content is not checked. */
+export interface RawMessage {
+  readonly id: string;
+  readonly content: unknown;
+}
+
+/** A new message of a person. */
 export interface PostedMessage {
   readonly id: string;
   readonly parts: readonly PostedPart[];
@@ -33,7 +35,7 @@ export interface PostedInput {
   /** The messages that the reader has: their ids, roles and order. */
   readonly had: readonly AgUiMessage[];
   /** The messages of persons behind the last other one, oldest first. */
-  readonly tail: readonly PostedMessage[];
+  readonly tail: readonly RawMessage[];
   /** Absent if it answers no interrupt. */
   readonly resume?: readonly ResumeEntry[];
 }
@@ -50,13 +52,13 @@ const MAX_RESUME_ENTRIES = 1_000;
 export function inputOf(body: JsonObject): PostedInput {
   const { threadId, runId, parentRunId, messages = [], resume } = body;
   const posted = listOf(messages, 'messages', MAX_POSTED_MESSAGES).map(messageOf);
-  const isLast = posted.findLastIndex(({ role }) => role !== 'user');
+  const last = posted.findLastIndex(({ role }) => role !== 'user');
   return {
     threadId: idOf(threadId, 'threadId'),
     runId: idOf(runId, 'runId'),
     ...(parentRunId === undefined || parentRunId === null ? {} : { parentRunId: idOf(parentRunId, 'parentRunId') }),
     had: posted.map(({ id, role }) => bareMessage(id, role)),
-    tail: posted.slice(isLast + 1).map(({ id, content }) => ({ id, parts: partsOf(content) })),
+    tail: posted.slice(last + 1).map(({ id, content }) => ({ id, content })),
     ...(resume === undefined || resume === null
       ? {}
       : { resume: listOf(resume, 'resume', MAX_RESUME_ENTRIES).map(entryOf) }),
@@ -90,35 +92,39 @@ function bareMessage(id: string, role: string): AgUiMessage {
   return { id, role: 'assistant', content: '' };
 }
 
+/**
+ * Makes one message of new ones, with the id of the last.
+ * @throws {RequestError} BAD_REQUEST for parts that no model gets, and for a message without a text and without a file
+ */
+export function newMessage(messages: readonly RawMessage[]): PostedMessage | undefined {
+  const last = messages.at(-1);
+  if (!last) return undefined;
+  const parts = messages.flatMap(({ content }) => partsOf(content));
+  if (parts.length === 0) throw wrong('a new message needs a text or a file');
+  return { id: last.id, parts };
+}
+
 function partsOf(content: unknown): readonly PostedPart[] {
-  if (typeof content === 'string') return [{ type: 'text', text: content }];
-  return listOf(content, 'the content of a message', MAX_POSTED_PARTS).map(partOf);
+  const parts = typeof content === 'string' ? [{ type: 'text', text: content }] : content;
+  return listOf(parts, 'the content of a message', MAX_POSTED_PARTS).flatMap(partOf);
 }
 
 const mediaTypes = ['image', 'audio', 'video', 'document'];
+const MEDIA_TYPE = /^[\w.+*-]{1,100}\/[\w.+*-]{1,100}$/;
+const BASE64 = /^[A-Za-z0-9+/]+={0,2}$/;
 
-function partOf(part: unknown): PostedPart {
+function partOf(part: unknown): readonly PostedPart[] {
   if (!isObject(part) || typeof part.type !== 'string')
     throw wrong('a part of a message must be an object with a type');
-  if (part.type === 'text' && typeof part.text === 'string') return { type: 'text', text: part.text };
+  if (part.type === 'text' && typeof part.text === 'string')
+    return part.text === '' ? [] : [{ type: 'text', text: part.text }];
   if (!mediaTypes.includes(part.type) || !isObject(part.source)) throw wrong('a part of a message is not known');
   const { type, value, mimeType } = part.source;
-  // A provider's own handle of a file says nothing to another provider.
-  if (typeof value !== 'string' || (type !== 'data' && type !== 'url'))
-    throw wrong('a file must come as data or by its URL');
-  const mediaType = mimeType ?? (part.type === 'document' ? undefined : `${part.type}/*`);
-  if (typeof mediaType !== 'string') throw wrong('a file must have a mimeType');
-  if (type === 'url') return { type: 'file', mediaType, data: { type, url: urlOf(value) } };
+  // The provider of a model would fetch a URL of the page's choice, and knows no file of another provider.
+  if (type !== 'data' || typeof value !== 'string') throw wrong('a file must come as data');
+  if (typeof mimeType !== 'string' || !MEDIA_TYPE.test(mimeType)) throw wrong('a file must have a mimeType');
   if (!BASE64.test(value)) throw wrong('the data of a file must be base64');
-  return { type: 'file', mediaType, data: { type, data: value } };
-}
-
-const BASE64 = /^[\w+/-]*={0,2}$/;
-
-function urlOf(value: string): string {
-  const url = URL.canParse(value) ? new URL(value) : undefined;
-  if (url?.protocol === 'https:' || url?.protocol === 'http:') return url.href;
-  throw wrong('the URL of a file must begin with https:// or http://');
+  return [{ type: 'file', mediaType: mimeType, data: value }];
 }
 
 function entryOf(value: unknown): ResumeEntry {

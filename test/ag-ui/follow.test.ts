@@ -1,7 +1,7 @@
 import { HttpAgent } from '@ag-ui/client';
 import { describe, expect, test } from 'vitest';
 import { follow } from '../../src/ag-ui/follow.ts';
-import { inputOf } from '../../src/ag-ui/input.ts';
+import { inputOf, newMessage } from '../../src/ag-ui/input.ts';
 import type { PersonWait } from '../../src/ag-ui/interrupts.ts';
 import { messagesOf, type RecordedMessage } from '../../src/ag-ui/messages.ts';
 import type { Answered } from '../../src/ag-ui/open-waits.ts';
@@ -75,7 +75,7 @@ async function post(
   const agent = options.agent ?? new HttpAgent({ url: 'http://agent.invalid/', threadId: 't' });
   agent.fetch = async (_url, { body }) => {
     const input = inputOf(JSON.parse(String(body)));
-    const posted = input.tail.at(-1);
+    const posted = newMessage(input.tail.slice(-1));
     const stream = follow({
       ...{ conversation: it, input, runId, posted, answered },
       ...{ signal: new AbortController().signal, clock: hastyClock },

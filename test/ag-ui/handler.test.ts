@@ -1,3 +1,4 @@
+import { defineTool, type Tool } from 'pawl';
 import { callTool, hang, reply } from 'pawl/testing';
 import { describe, expect, test } from 'vitest';
 import { messagesOf } from '../../src/ag-ui/messages.ts';
@@ -188,6 +189,12 @@ async function status(
   return [response.status, undefined];
 }
 
+/** A tool that two persons must approve. */
+const quorumTool = defineTool({
+  ...{ name: 'mail', description: 'Sends a mail.', effect: 'once', needsApproval: true, approval: { quorum: 2 } },
+  ...{ input: { type: 'object' }, execute: () => 'sent' },
+}) as unknown as Tool;
+
 describe('the walls of AG-UI', () => {
   test('a conversation of another caller looks like an unknown one, with each of its ids (web 19, web 34, web 39)', async () => {
     const { host, sent, page } = asking();
@@ -239,6 +246,28 @@ describe('the walls of AG-UI', () => {
     await page.post('Write to Bob.');
     await page.answer({ approved: true });
     expect(asked).toEqual(['read t worker', 'start t worker', 'read t worker', 'answer t worker']);
+  });
+
+  test('refuses a message that no model gets, an id that is too long, and a decision that needs a person, with 4xx (web 22, web 34)', async () => {
+    const host = agUiHost();
+    const message = (id: string, content: unknown) => ({ messages: [{ id, role: 'user', content }] });
+    expect(await status(host, message('m', ''))).toEqual([400, 'BAD_REQUEST']);
+    expect(await status(host, message('y'.repeat(1_000), 'Hi.'))).toEqual([400, 'INVALID_THREAD_ID']);
+    expect(await status(host, { threadId: 'y'.repeat(1_000) })).toEqual([400, 'INVALID_THREAD_ID']);
+    expect(host.warnings).toEqual([]);
+    const {
+      host: asked,
+      page,
+      sent,
+    } = asking({ agUi: { authorize: () => ({ callerId: 'ada' }) }, tools: [quorumTool] });
+    await page.post('Write to Bob.');
+    const resume = page.agent.pendingInterrupts.map(({ id }) => ({
+      interruptId: id,
+      status: 'resolved',
+      payload: { approved: true },
+    }));
+    expect(await status(asked, { resume })).toEqual([403, 'PERSON_REQUIRED']);
+    expect(sent).toEqual([]);
   });
 
   test('may read and not start, and a caller who changes within a request is an error of the host (web 18, web 19)', async () => {

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { inputOf } from '../../src/ag-ui/input.ts';
+import { inputOf, newMessage } from '../../src/ag-ui/input.ts';
 import type { JsonObject } from '../../src/index.ts';
 
 const post = (fields: JsonObject): JsonObject => ({
@@ -20,10 +20,13 @@ describe('a posted input', () => {
       { id: '3', role: 'tool', toolCallId: 'c', content: '' },
     ];
     const input = inputOf(post({ messages: [...messages, user('4'), user('5', [{ type: 'text', text: 'Yo.' }])] }));
-    expect(input.tail).toEqual([
-      { id: '4', parts: [{ type: 'text', text: 'Hi.' }] },
-      { id: '5', parts: [{ type: 'text', text: 'Yo.' }] },
-    ]);
+    expect(newMessage(input.tail)).toEqual({
+      id: '5',
+      parts: [
+        { type: 'text', text: 'Hi.' },
+        { type: 'text', text: 'Yo.' },
+      ],
+    });
     expect(input.had.map(({ id, role }) => `${id} ${role}`)).toEqual([
       ...['1 user', '2 reasoning', '3 assistant', '4 user', '5 user'],
     ]);
@@ -36,19 +39,36 @@ describe('a posted input', () => {
     expect(input).toEqual({ threadId: 't', runId: 'r', had: [], tail: [] });
   });
 
-  test('takes files by their bytes or their URL, and no handle of a provider (web 34)', () => {
-    const image = (source: JsonObject) => post({ messages: [user('1', [{ type: 'image', source }])] });
-    expect(inputOf(image({ type: 'data', value: 'AAAA', mimeType: 'image/png' })).tail[0]?.parts).toEqual([
-      { type: 'file', mediaType: 'image/png', data: { type: 'data', data: 'AAAA' } },
+  const message = (content: JsonObject[string]) => newMessage(inputOf(post({ messages: [user('1', content)] })).tail);
+
+  test('takes files by their bytes; a URL of the page, which a provider would fetch, is refused (web 34)', () => {
+    const image = (source: JsonObject) => message([{ type: 'image', source }]);
+    expect(image({ type: 'data', value: 'AAAA', mimeType: 'image/png' })?.parts).toEqual([
+      { type: 'file', mediaType: 'image/png', data: 'AAAA' },
     ]);
-    expect(inputOf(image({ type: 'url', value: 'https://a.example/b.png' })).tail[0]?.parts).toEqual([
-      { type: 'file', mediaType: 'image/*', data: { type: 'url', url: 'https://a.example/b.png' } },
-    ]);
-    expect(() => inputOf(image({ type: 'file', value: 'file-1' }))).toThrow('by its URL');
-    expect(() => inputOf(image({ type: 'url', value: 'file:///etc/passwd' }))).toThrow('http');
-    expect(() => inputOf(image({ type: 'url', value: 'not a URL' }))).toThrow('http');
-    expect(() => inputOf(image({ type: 'data', value: 'http://a.example/', mimeType: 'image/png' }))).toThrow('base64');
+    expect(() => image({ type: 'url', value: 'http://169.254.169.254/', mimeType: 'image/png' })).toThrow('as data');
+    expect(() => image({ type: 'file', value: 'file-1' })).toThrow('as data');
+    for (const value of ['http://a.example/', '', 'AA A'])
+      expect(() => image({ type: 'data', value, mimeType: 'image/png' })).toThrow('base64');
+    for (const mimeType of [null, '', 'image', 'image/png\r\nx: y'])
+      expect(() => image({ type: 'data', value: 'AAAA', mimeType })).toThrow('mimeType');
   });
+
+  test.for([
+    ['the content of a message', 7],
+    ['the content of a message', Array(101).fill({ type: 'text', text: 'a' })],
+    ['a part', [{ type: 'exec', source: {} }]],
+    ['a part', [null]],
+    ['a text', ''],
+    ['a text', [{ type: 'text', text: '' }]],
+  ] as [string, JsonObject[string]][])(
+    'with a message that no model gets is refused: %s %j (web 34)',
+    ([name, content]) => {
+      expect(() => message(content)).toThrow(
+        expect.objectContaining({ code: 'BAD_REQUEST', message: expect.stringContaining(name) }),
+      );
+    },
+  );
 
   test.for([
     ['threadId', { threadId: '' }],
@@ -61,10 +81,6 @@ describe('a posted input', () => {
     ['messages', { messages: Array(20_001).fill(user('1')) }],
     ['the id of a message', { messages: [{ role: 'user', content: 'Hi.' }] }],
     ['a role', { messages: [null] }],
-    ['the content of a message', { messages: [user('1', 7)] }],
-    ['the content of a message', { messages: [user('1', Array(101).fill({ type: 'text', text: '' }))] }],
-    ['a part', { messages: [user('1', [{ type: 'exec', source: {} }])] }],
-    ['a mimeType', { messages: [user('1', [{ type: 'document', source: { type: 'data', value: 'AAAA' } }])] }],
     ['resume', { resume: 'all' }],
     ['resume', { resume: Array(1_001).fill({ interruptId: 'w', status: 'cancelled' }) }],
     ['resume', { resume: [7] }],

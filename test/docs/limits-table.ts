@@ -345,6 +345,7 @@ export const sections: readonly Section[] = [
       { what: 'characters of a filter of `GET /runs`', code: 'MAX_FILTER_CHARS' },
       { what: 'labels of that filter', code: 'MAX_LABEL_FILTERS' },
       { what: 'characters of the messages in a page of a thread', code: 'PAGE_CHARS', unit: 'size' },
+      { what: 'recorded messages of a page with whole answers (`format=ui`)', code: 'MAX_RECORDED' },
       { what: 'newest turns that a thread shows', code: 'TURNS_SHOWN' },
       { what: 'characters of the `detail` of an error', code: 'MAX_DETAIL' },
       { what: 'bytes that wait for a slow reader of a stream', code: 'BUFFER_BYTES', unit: 'size' },

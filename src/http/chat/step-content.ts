@@ -220,7 +220,7 @@ function isContinuedBy(sent: Sent, part: Shown | undefined): boolean {
 }
 
 /** The parts of a message that a page shows. Metadata of providers stays on the server. */
-function shownPart(part: Part, block: number): Shown[] {
+export function shownPart(part: Part, block: number): Shown[] {
   switch (part.type) {
     case 'text':
     case 'reasoning':
@@ -231,7 +231,7 @@ function shownPart(part: Part, block: number): Shown[] {
       return [{ kind: 'whole', chunk: providerResult(part) }];
     case 'file':
     case 'reasoning-file': {
-      const url = urlOf(part);
+      const url = fileUrlOf(part);
       return url === undefined ? [] : [{ kind: 'whole', chunk: { type: part.type, url, mediaType: part.mediaType } }];
     }
     case 'custom':
@@ -255,7 +255,10 @@ export function textOf(value: unknown): string {
 }
 
 /** Returns the URL of a file; undefined for one that only its provider can read. */
-function urlOf({ data, mediaType }: Extract<Part, { type: 'file' | 'reasoning-file' }>): string | undefined {
+export function fileUrlOf({
+  data,
+  mediaType,
+}: Pick<Extract<Part, { type: 'file' }>, 'data' | 'mediaType'>): string | undefined {
   switch (data.type) {
     case 'url':
       return String(data.url);

@@ -1,4 +1,5 @@
-import type { ThreadMessage, ThreadTurn } from '../../index.ts';
+import type { Thread, ThreadMessage, ThreadTurn } from '../../index.ts';
+import { type UiMessage, uiMessagesOf } from '../chat/ui-messages.ts';
 import { cursorText, limitIn, type Page, placeIn } from '../cursor.ts';
 import { jsonAnswer, RequestError } from '../problem.ts';
 import type { GrantedCall } from '../route.ts';
@@ -41,12 +42,40 @@ const PAGE_CHARS = 4_000_000;
 
 /** Lists messages of a thread. */
 export async function listMessages(call: GrantedCall): Promise<Response> {
-  const { after: [given] = [], limit: [length] = [] } = call.query;
+  const { after: [given] = [], limit: [length] = [], format: [format = 'model'] = [] } = call.query;
   const limit = limitIn(length);
   const after = given === undefined ? undefined : indexIn(given);
+  if (format !== 'model' && format !== 'ui')
+    throw new RequestError('BAD_REQUEST', 'the query has an unknown format; known: model, ui');
   const thread = await existingThread(call);
+  if (format === 'ui') return jsonAnswer(await uiPage(thread, { limit, after }));
   const messages = await thread.messages({ limit, ...(after === undefined ? {} : { after }) });
   return jsonAnswer(pageWithin(messages, limit));
+}
+
+/** Most recorded messages of a page whose runs are whole; a longer run is cut. */
+const MAX_RECORDED = 1_000;
+
+/** A page of whole runs: a part of an answer would be another message. */
+async function uiPage(
+  thread: Thread,
+  { limit, after }: { readonly limit: number; readonly after: number | undefined },
+): Promise<Page<UiMessage>> {
+  const found: ThreadMessage[] = [];
+  let isLast = false;
+  while (!isLast && found.length < MAX_RECORDED) {
+    const from = found.at(-1)?.index ?? after;
+    const more = pageWithin(await thread.messages({ limit, ...(from === undefined ? {} : { after: from }) }), limit);
+    found.push(...more.items);
+    isLast = more.next === undefined;
+    const runId = found.at(-1)?.runId;
+    if (!isLast && found[0]?.runId !== runId) {
+      const whole = found.filter((message) => message.runId !== runId);
+      return { items: uiMessagesOf(whole), next: String(whole.at(-1)?.index) };
+    }
+  }
+  const last = found.at(-1);
+  return { items: uiMessagesOf(found), ...(!isLast && last ? { next: String(last.index) } : {}) };
 }
 
 /** Messages may hold files: a page ends early rather than being very large. */

@@ -63,6 +63,21 @@ const sentSchema = answerOf(
   ['runId', 'state'],
 );
 
+const messageSchema: JsonObject = {
+  anyOf: [
+    answerOf({ id: text, runId: text, index: count, message: anything }),
+    answerOf({ id: text, role: { enum: ['user', 'assistant'] }, parts: { type: 'array', items: { type: 'object' } } }),
+  ],
+};
+
+const formatQuery = {
+  format: {
+    description:
+      '`model`: as models get them, the default. `ui`: as `useChat` has them; a page ends behind a whole answer.',
+    schema: { enum: ['model', 'ui'] },
+  },
+} as const;
+
 /** The routes of threads: conversations of a caller. */
 export const threadRoutes: readonly Route[] = [
   {
@@ -104,11 +119,11 @@ export const threadRoutes: readonly Route[] = [
     path: '/threads/:threadId/messages',
     summary: 'Lists the messages of a thread by pages, in order.',
     action: 'read',
-    query: { ...pageQuery, ...callerQuery },
+    query: { ...pageQuery, ...callerQuery, ...formatQuery },
     answers: {
       200: {
-        description: 'A page of messages, as models get them.',
-        schema: pageOf(answerOf({ id: text, runId: text, index: count, message: anything })),
+        description: 'A page of messages, as models get them; with `format=ui` as `useChat` has them: id, role, parts.',
+        schema: pageOf(messageSchema),
       },
     },
     problems: ['NOT_FOUND'],

@@ -53,6 +53,7 @@ export type {
   ApprovalPolicy,
   Defaults,
   ExecutorOptions,
+  HistoryOptions,
   Inspect,
   JudgedCall,
   Logger,

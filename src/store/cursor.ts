@@ -36,7 +36,7 @@ export function dueAmong(heads: Iterable<ListedHead>, { limit, after }: ListDueO
 }
 
 /** The kept record of a run that ended, with the texts by which its agent and its caller are found. */
-type FoundEnded = EndedHead & { readonly agent: string | null; readonly caller: string | null };
+export type FoundEnded = EndedHead & { readonly agent: string | null; readonly caller: string | null };
 
 /** Returns a page of the runs that ended, among all of them in any order, for drivers without an index. */
 export function endedPageOf(runs: readonly FoundEnded[], { after, limit, agents, callers }: EndedPage): EndedHead[] {

@@ -1,7 +1,7 @@
 // The entry point `pawl/stores/kit`: the parts that make a store of a driver. It contains no driver.
 export type { DueOfRecord } from '../record/interrupted.ts';
 export type { CommandToSend, StoredCommand } from './commands.ts';
-export { dueAmong, endedPageOf, isFree, pageOf } from './cursor.ts';
+export { dueAmong, endedPageOf, type FoundEnded, isFree, pageOf } from './cursor.ts';
 export { type Due, isResting, ON_COMMAND } from './due.ts';
 export type { EncodedHead } from './encoding/encode.ts';
 export type { MessageRow } from './encoding/encryption.ts';

@@ -48,7 +48,8 @@ export class Reader {
       const isKept = !hasEnded || (await surely(() => ended.isKept(name)));
       const record = isKept ? await surely(() => this.#record(path, { runId, messages, signal })) : null;
       if (!record) await this.#access.confirm();
-      return record;
+      // A run that ended has no lease: its record counts the attempts.
+      return record && hasEnded ? { ...record, attempts: undefined } : record;
     });
   }
 

@@ -19,7 +19,15 @@ type Budget = NonNullable<Ports['budget']>;
 /** The settings of the host's executors, without those of the crash test. */
 export type CrashTestExecutorOptions = Pick<
   ExecutorOptions,
-  'clock' | 'compactor' | 'contextTokens' | 'defaults' | 'onSaveError' | 'onUnknownOutcome' | 'random' | 'systemHeader'
+  | 'clock'
+  | 'compactor'
+  | 'contextTokens'
+  | 'defaults'
+  | 'history'
+  | 'onSaveError'
+  | 'onUnknownOutcome'
+  | 'random'
+  | 'systemHeader'
 > & { readonly ports?: Pick<Ports, 'budget' | 'palette'> };
 
 /** What each process runs. */
@@ -52,10 +60,10 @@ export interface World {
 
 const writes = [
   ...['save', 'append', 'delete', 'keepOutcome', 'claim', 'release'],
-  ...['leave', 'send', 'acknowledge', 'expect', 'signal'],
+  ...['leave', 'end', 'erase', 'send', 'acknowledge', 'expect', 'signal'],
 ];
 /** Writes of a dead process that its store must refuse when another process has claimed the run. */
-const owned = ['store.save', 'store.append', 'store.delete', 'store.keepOutcome', 'store.leave'];
+const owned = ['store.save', 'store.append', 'store.delete', 'store.keepOutcome', 'store.leave', 'store.end'];
 /** A list that never ends must not block the test. */
 const MAX_PAGES = 1_000;
 

@@ -1,4 +1,4 @@
-import { type CheckpointStore, createPalette, defineAgent, memoryStore, type Tool } from 'pawl';
+import { type CheckpointStore, createPalette, defineAgent, type HistoryStore, memoryStore, type Tool } from 'pawl';
 import { fileStore } from 'pawl/stores/file';
 import { postgresStore } from 'pawl/stores/postgres';
 import { sqliteStore } from 'pawl/stores/sqlite';
@@ -53,6 +53,29 @@ describe('crashTest (recovery 10)', () => {
       const report = await charging(open, few);
       expect(report.violations, name).toEqual([]);
       expect(report.crashes, name).toBe(18);
+    }
+  });
+
+  test('is quiet with history: a crash around the commit that ends a run leaves it ended once, and its record kept (web 16)', async () => {
+    const path = freshPath();
+    const dir = freshDir();
+    const stores: { [name: string]: () => CheckpointStore & HistoryStore } = {
+      memory: shared(memoryStore()),
+      file: () => fileStore({ dir, durability: 'process' }),
+      SQLite: () => sqliteStore({ path, durability: 'process' }),
+    };
+    for (const [name, open] of Object.entries(stores)) {
+      const executor = { history: { keepMs: 86_400_000 } };
+      const report = await charging(open, { executor, doubleCrashes: 5 });
+      expect(report.violations, name).toEqual([]);
+      const store = open();
+      const kept = await store.listEnded({ limit: 1_000 });
+      expect(
+        kept.map(({ status }) => status),
+        name,
+      ).toEqual(Array.from({ length: report.runs }, () => 'ok'));
+      expect(await store.listInterrupted(), name).toEqual([]);
+      for (const { runId } of kept) expect((await store.load(runId, { ended: true }))?.messages, name).toHaveLength(8);
     }
   });
 

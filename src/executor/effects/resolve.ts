@@ -17,10 +17,10 @@ import { acquireRun, carriedRecord, releaseClaim, returnRun, uncounted } from '.
 import type { ActiveRun } from '../run/active-run.ts';
 import { childTools } from '../run/children/sub-agents.ts';
 import { commandTargetOf } from '../run/command-target.ts';
+import { journalOf } from '../run/journal/run-journal.ts';
 import { beginAudit, checkBudget, supervise } from '../run/oversight.ts';
 import { checkpointerOf, firstSave } from '../run/recording.ts';
 import { identifiedBy, infoOf, limitsOf, metaOf } from '../run/run-info.ts';
-import { journalOf } from '../run/run-journal.ts';
 import { askerOf, conflict, isAskedRun } from '../run/same-request.ts';
 import { restoreSpend } from '../run/spending.ts';
 import { withThread } from '../run/threads/thread-turn.ts';

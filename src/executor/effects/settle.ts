@@ -233,7 +233,6 @@ async function recordOutcome(run: ActiveRun, progress: Progress, outcome: RunOut
   const latest = clock.monotonic() + defaults.finalizeMs;
   const kept = keptOutcome(outcome);
   const ended = withTurnOf({ ...withdrawWaits(progress), outcome: kept });
-  run.journal?.end(run.events.last, kept);
   const state = stateOf(ended, run.nowOf(ended));
   for (let tries = 0; ; tries++) {
     run.checkOurs();

@@ -38,6 +38,11 @@ export class RunRedaction {
     return [...before, redactedEvent(body, this.#events)];
   }
 
+  /** Returns an event that has no text of a model's stream, as it may be shown. */
+  event<Body extends RunEventBody>(body: Body): Body {
+    return redactedEvent(body, this.#events);
+  }
+
   /** Returns the events to publish when no more text of a block comes. */
   endText(block: number): readonly RunEventBody[] {
     return this.#line?.block === block ? this.#endLine() : [];

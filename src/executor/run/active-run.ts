@@ -22,8 +22,7 @@ import { Checkpointing } from './checkpointing.ts';
 import { ReplyStream } from './reply-stream.ts';
 import { type RunActor, summaryOf } from './run-actor.ts';
 import { observedRun } from './run-info.ts';
-import type { RunJournal } from './run-journal.ts';
-import { RunLife, RunResources, type RunWaiting } from './run-state.ts';
+import { type RunJournaling, RunLife, RunResources, type RunWaiting } from './run-state.ts';
 import type { RunSeed } from './seed.ts';
 import { Steering } from './steering.ts';
 
@@ -51,7 +50,7 @@ export class ActiveRun implements LiveRun, Leaseholder {
   parent: ParentCall | undefined;
   readonly events: EventStream;
   /** Its journal, once its claim and its store are known; undefined = none. */
-  journal: RunJournal | undefined;
+  journal: RunJournaling | undefined;
   /** The reply of the model, while it arrives. */
   readonly replies: ReplyStream = new ReplyStream(this);
   /** Undefined = everything is passed on unchanged. */

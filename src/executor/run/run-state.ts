@@ -1,5 +1,7 @@
 import type { Resolution, RunEmitted, RunMachineEvent } from '../../../machines/context.ts';
 import type { RunCheckpoint } from '../../record/checkpoint.ts';
+import type { JournalPart } from '../../record/state.ts';
+import type { RunEvent } from '../../run/events.ts';
 import type { Progress, ToolFacts } from '../../run/progress.ts';
 import type { RunOutput, RunResult } from '../../run/result.ts';
 import type { GivenAnswer } from '../../run/waits/wait-rules.ts';
@@ -105,6 +107,16 @@ export class RunLife {
 }
 
 type Emitted<Type extends RunEmitted['type']> = Extract<RunEmitted, { type: Type }>;
+
+/** The journal of a live run. */
+export interface RunJournaling {
+  /** Takes an event that was published. */
+  add(event: RunEvent): void;
+  /** What a save of this state adds. @param upTo the `seq` of the last event before the state was taken */
+  part(progress: Progress, upTo: number): JournalPart;
+  /** Publishes what may be read now. Never rejects. */
+  flush(): Promise<void>;
+}
 
 /** The waits of a live run. */
 export interface RunWaiting {

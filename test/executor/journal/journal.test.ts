@@ -189,4 +189,73 @@ describe.each(Object.keys(stores) as (keyof typeof stores)[])('the journal of a 
       expect((await read(host.events(runId))).map(line).at(-1)).toBe('run.ended ok It is well.');
     },
   );
+
+  test('has the wait of a run whose process dies right after the save that opened it (web 1, 35)', async () => {
+    const store = stores[name]();
+    const ask = toolOf('once', () => 'yes', { needsApproval: true });
+    // From the save of the wait on, this process does nothing more.
+    let isDead = false;
+    const never = () => new Promise<never>(() => {});
+    const dying = {
+      ...store,
+      append: async (...args: Parameters<Store['append']>) => {
+        if (isDead) return never();
+        await store.append(...args);
+        isDead = (args[0].head.waiting?.waits.length ?? 0) > 0;
+        return isDead ? never() : undefined;
+      },
+      publish: (...args: Parameters<Store['publish']>) => (isDead ? never() : store.publish(...args)),
+      leave: never,
+    };
+    const host = hostOn(dying as never, [callTool('look', { at: 'a' })], [ask]);
+    await host.start(deskWith(ask), { runId: 'r', prompt: 'Look.' });
+    const opened = ({ type }: JournalEvent) => type === 'wait.opened';
+    const events = await read(hostOn(store).events('r'), opened);
+    expect(events.at(-1)).toMatchObject({ input: { at: 'a' }, wait: { tool: 'look', kind: 'approval' } });
+  });
+
+  test('reports a run that rests again as waiting (web 1, 35)', async () => {
+    const store = stores[name]();
+    const ask = toolOf('once', () => 'yes', { needsApproval: true });
+    const agent = deskWith(ask);
+    expect((await hostOn(store, [callTool('look')], [ask]).run(agent, { runId: 'r', prompt: 'Look.' })).status).toBe(
+      'waiting',
+    );
+    expect((await hostOn(store, [], [ask]).run(agent, { runId: 'r', prompt: 'Look.' })).status).toBe('waiting');
+    let times = 0;
+    const twice = ({ type }: JournalEvent) => {
+      times += type === 'run.waiting' ? 1 : 0;
+      return times === 2;
+    };
+    expect((await read(hostOn(store).events('r'), twice)).filter(({ type }) => type === 'wait.opened')).toHaveLength(1);
+  });
+
+  test.skipIf(name === 'files')(
+    'passes on no text that the host redacts, also in events of its own (web 1)',
+    async () => {
+      const store = stores[name]();
+      const ask = toolOf('once', () => 'yes', { needsApproval: true });
+      const host = createExecutor({
+        models: { fast: scriptedModel([callTool('look', { key: 'geheim' }), fail(new Error('geheim is wrong'))]) },
+        checkpoints: store,
+        journal: { flushMs: 1 },
+        redact: (text) => text.replaceAll('geheim', '***'),
+      });
+      const reading = (async () => {
+        for (;;) {
+          try {
+            return await read(hostOn(store).events('r'));
+          } catch {
+            await new Promise((resolve) => setTimeout(resolve, 5));
+          }
+        }
+      })();
+      await host.start(deskWith(ask), { runId: 'r', prompt: 'Look.' });
+      await read(hostOn(store).events('r'), ({ type }) => type === 'wait.opened');
+      await host.control('r').cancel('geheim again');
+      const events = await reading;
+      expect(events.at(-1)?.type).toBe('run.ended');
+      expect(JSON.stringify(events)).not.toContain('geheim');
+    },
+  );
 });

@@ -171,10 +171,7 @@ export class RunWaits implements RunWaiting {
 
   /** The run continues with the waits of its record. */
   resumed(): void {
-    const waits = waitsOf(this.#run.progress ?? {});
-    if (waits.length === 0) return;
-    // The process before may have died between a record and its journal.
-    if (this.#run.journal) for (const wait of waits) this.#publishOpened(wait);
+    if (waitsOf(this.#run.progress ?? {}).length === 0) return;
     this.arm();
     this.#updateEvents({ isAgain: true });
   }

@@ -1,23 +1,37 @@
-import type { JournalPart } from '../../record/state.ts';
-import { keepOf, type RunEvent, type RunEventBody } from '../../run/events.ts';
-import { withoutContent } from '../../run/journal/content.ts';
+import type { JournalPart } from '../../../record/state.ts';
+import { keepOf, type RunEvent, type RunEventBody } from '../../../run/events.ts';
+import { withoutContent } from '../../../run/journal/content.ts';
 import {
   type ContentPlace,
   firstPlace,
   type JournalEntry,
   type JournalWrite,
   type TextPlace,
-} from '../../run/journal/entry.ts';
-import { callOf } from '../../run/open-step.ts';
-import { recordable } from '../../run/pipeline.ts';
-import { ownFrom, type Progress } from '../../run/progress.ts';
-import type { RunOutcome } from '../../run/result.ts';
-import { type Claim, isJournal, type JournalStore } from '../../store/port.ts';
-import type { Clock } from '../../values/clock.ts';
-import { hasCode, toErrorData } from '../../values/error-data.ts';
-import type { Warn } from '../host/guard.ts';
-import type { JournalOptions } from '../host/journal-options.ts';
-import type { ActiveRun } from './active-run.ts';
+} from '../../../run/journal/entry.ts';
+import { callOf } from '../../../run/open-step.ts';
+import { recordable } from '../../../run/pipeline.ts';
+import { ownFrom, type Progress } from '../../../run/progress.ts';
+import type { Wait } from '../../../run/waits/wait.ts';
+import { type Claim, isJournal, type JournalStore } from '../../../store/port.ts';
+import type { Clock } from '../../../values/clock.ts';
+import { hasCode, toErrorData } from '../../../values/error-data.ts';
+import type { Warn } from '../../host/guard.ts';
+import type { JournalOptions } from '../../host/journal-options.ts';
+import type { ActiveRun } from '../active-run.ts';
+import type { RunJournaling } from '../run-state.ts';
+import {
+  hasContent,
+  isIn,
+  isOfState,
+  isOfStep,
+  joinedDelta,
+  ofCall,
+  recorded,
+  sizeOf,
+  stepOf,
+  stored,
+  type Waiting,
+} from './journal-events.ts';
 
 interface Parts {
   readonly runId: string;
@@ -27,26 +41,14 @@ interface Parts {
   readonly options: JournalOptions;
   readonly clock: Clock;
   readonly warn: Warn;
-  /** Whether the pieces of a text are redacted alone. */
-  readonly isRedacted: boolean;
+  /** Redacts events that the journal makes itself; undefined = everything is passed on unchanged. */
+  readonly redact: (<Body extends RunEventBody>(body: Body) => Body) | undefined;
+  /** The open waits of the record that the run continues: its journal has them. */
+  readonly waits: readonly Wait[];
   /** Places of entries are higher than this. */
   readonly after: number;
   /** Called when readers of this process can read more. */
   readonly onNews: () => void;
-}
-
-/** An event on its way to the journal. */
-interface Waiting {
-  readonly event: RunEvent;
-  readonly keep: 'kept' | 'passing';
-  readonly attempt?: number | undefined;
-  /** The step that it belongs to; undefined = none. */
-  readonly step?: number | undefined;
-  /** It belongs to a model call, and is void if that is repeated. */
-  readonly isOfCall?: true;
-  readonly end?: TextPlace | undefined;
-  /** It was given to a save, or is being published, at this place. */
-  place?: number;
 }
 
 /** The model call in progress. */
@@ -57,34 +59,13 @@ interface Call extends TextPlace {
   isRead: boolean;
 }
 
-/** The kept events that report what a save records, and wait for it. Every other kept event is published after its save. */
-const recorded = new Set<RunEventBody['type']>([
-  'model.source',
-  'step.snapshot',
-  'tool.done',
-  'step.done',
-  'phase.started',
-  'phase.done',
-  'steer.applied',
-  'run.ended',
-]);
-
-/** Events of a step after its model call. */
-const isOfStep = new Set<RunEventBody['type']>([
-  'tool.started',
-  'tool.done',
-  'tool.progress',
-  'wait.opened',
-  'step.done',
-]);
-
 /**
  * Brings the events of a live run into its journal: kept ones with the save that records what they report, passing ones each
  * `flushMs`. No run waits for it, and its failures are only logged.
  *
  * Nothing of a step is published before the step before it is recorded: a crash can void one step at most.
  */
-export class RunJournal {
+export class RunJournal implements RunJournaling {
   readonly #parts: Parts;
   /** Kept events whose save is not stored yet. */
   #pending: Waiting[] = [];
@@ -105,6 +86,9 @@ export class RunJournal {
   #recordedTo = 0;
   /** This step, and all before it, are over. */
   #doneTo = 0;
+  /** The waits that the journal has, or gets with a save. */
+  readonly #waits: Set<string>;
+  #isParked = false;
   #timer: unknown;
   #publishing: Promise<void> | undefined;
   #isOver = false;
@@ -114,12 +98,13 @@ export class RunJournal {
     this.#parts = parts;
     this.#place = parts.after;
     this.#passingTo = parts.after;
+    this.#waits = new Set(parts.waits.map(({ id }) => id));
   }
 
   add(event: RunEvent): void {
     const keep = this.#isOver ? 'none' : keepOf(event);
     // The end of a run is written by the save that ends it.
-    if (keep === 'none' || event.type === 'run.ended') return;
+    if (keep === 'none' || isOfState.has(event.type)) return;
     const step = stepOf(event) ?? this.#call?.step;
     if (event.type === 'step.started') this.#begin(event);
     else if (event.type === 'step.reset') this.#reset(event);
@@ -138,6 +123,7 @@ export class RunJournal {
     const { iteration, openStep } = state;
     const isRecorded = this.#call && this.#call.step <= (openStep ? iteration + 1 : iteration);
     if (isRecorded) this.#snapshot(upTo);
+    this.#noteState(state, upTo);
     let written: readonly Waiting[] = [];
     return {
       write: () => {
@@ -147,14 +133,6 @@ export class RunJournal {
       },
       landed: () => this.#landed(written),
     };
-  }
-
-  /** The save that holds the outcome of the run adds its last event. */
-  end(seq: number, { status, output, error }: Pick<RunOutcome, 'status' | 'output' | 'error'>): void {
-    if (this.#pending.some(({ event }) => event.type === 'run.ended')) return;
-    const { runId, clock } = this.#parts;
-    const ended = { type: 'run.ended', status, output, ...(error ? { error } : {}) } as const;
-    this.#pending.push({ event: { ...ended, runId, seq, at: clock.now() }, keep: 'kept' });
   }
 
   /** Publishes what may be read now. Never rejects. */
@@ -174,6 +152,27 @@ export class RunJournal {
     this.#isOver = true;
     this.#stopTimer();
     this.#parts.onNews();
+  }
+
+  /** A process may die right after a save: what its state says to readers must be in the journal with it. */
+  #noteState({ waiting, openStep, parked, outcome }: Progress, seq: number): void {
+    for (const wait of waiting?.waits ?? []) {
+      if (this.#waits.has(wait.id)) continue;
+      this.#waits.add(wait.id);
+      const call = openStep && wait.callId !== undefined ? callOf(openStep, wait.callId) : undefined;
+      this.#note({ type: 'wait.opened', wait, ...(call ? { input: call.input } : {}) }, seq);
+    }
+    if (parked && !this.#isParked) this.#note({ type: 'run.parked', ...parked }, seq);
+    this.#isParked = parked !== undefined;
+    if (!outcome || this.#pending.some(({ event }) => event.type === 'run.ended')) return;
+    const { status, output, error } = outcome;
+    this.#note({ type: 'run.ended', status, output, ...(error ? { error } : {}) }, seq);
+  }
+
+  #note(body: RunEventBody, seq: number): void {
+    const { runId, clock, redact } = this.#parts;
+    const event: RunEvent = { ...(redact?.(body) ?? body), runId, seq, at: clock.now() };
+    this.#pending.push({ event, keep: 'kept', step: stepOf(event) });
   }
 
   #begin({ step, seq }: Extract<RunEvent, { type: 'step.started' }>): void {
@@ -201,7 +200,7 @@ export class RunJournal {
     call.isRead = true;
     const { step, attempt, block, offset } = call;
     const event: RunEvent = { type: 'step.snapshot', step, content: [], runId, seq, at: clock.now() };
-    const end = this.#parts.isRedacted ? { end: { block, offset } } : {};
+    const end = this.#parts.redact ? { end: { block, offset } } : {};
     this.#pending.push({ event, keep: 'kept', step, attempt, ...end });
   }
 
@@ -317,61 +316,6 @@ export class RunJournal {
   }
 }
 
-/** The events of a model call: a second attempt voids them. */
-const ofCall = new Set<RunEventBody['type']>([
-  'step.started',
-  'model.delta',
-  'model.file',
-  'model.source',
-  'model.retry',
-  'tool.input',
-  'step.reset',
-]);
-
-/** The events whose content the message of their step has. */
-const hasContent = new Set<RunEventBody['type']>([
-  'step.snapshot',
-  'tool.started',
-  'tool.done',
-  'wait.opened',
-  'step.done',
-]);
-
-function stepOf(event: RunEvent): number | undefined {
-  if (event.type === 'wait.opened') return event.wait.step;
-  return 'step' in event ? event.step : undefined;
-}
-
-/** Returns whether a recorded state has what an event reports. */
-function isIn({ event, step = 0 }: Waiting, { iteration, openStep, completedPhases, outcome }: Progress): boolean {
-  if (event.type === 'run.ended') return outcome !== undefined;
-  if (event.type === 'phase.done') return completedPhases.length > event.index;
-  if (!recorded.has(event.type) || event.type === 'phase.started' || event.type === 'steer.applied') return true;
-  if (step <= iteration) return true;
-  if (step !== iteration + 1 || !openStep || event.type === 'step.done') return false;
-  return event.type !== 'tool.done' || callOf(openStep, event.callId)?.state === 'done';
-}
-
-/** The owner of a call is that of the last start: the journal does not repeat it. A microsecond is exact enough. */
-function stored(event: RunEvent): RunEvent {
-  if (event.type !== 'tool.started' && event.type !== 'tool.done') return event;
-  const { owner: _, ...rest } = event;
-  return rest.type === 'tool.done' ? { ...rest, ms: Math.round(rest.ms * 1_000) / 1_000 } : rest;
-}
-
-/** Two pieces of one text are one entry. */
-function joinedDelta(last: Waiting, next: Waiting): Waiting | undefined {
-  const [a, b] = [last.event, next.event];
-  if (a.type !== 'model.delta' || b.type !== 'model.delta' || last.place !== undefined) return undefined;
-  const isNext = a.block === b.block && a.offset + a.text.length === b.offset && last.attempt === next.attempt;
-  return isNext ? { ...last, event: { ...b, offset: a.offset, text: a.text + b.text } } : undefined;
-}
-
-function sizeOf(event: RunEvent): number {
-  if (event.type === 'model.delta' || event.type === 'tool.input') return event.text.length + 100;
-  return 200;
-}
-
 /**
  * Makes the journal of a run that is recorded; undefined without the option, or without a claim.
  * @param seq of the record that it continues; 0 = a new run
@@ -391,7 +335,8 @@ export function journalOf(run: ActiveRun, seq: number): RunJournal | undefined {
     options,
     clock,
     warn,
-    isRedacted: run.redaction !== undefined,
+    redact: run.redaction && ((body) => run.redaction?.event(body) ?? body),
+    waits: run.resources.record?.waiting?.waits ?? [],
     after,
     onNews,
   });

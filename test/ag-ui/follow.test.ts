@@ -156,7 +156,7 @@ describe('a post', () => {
     });
   });
 
-  test('that comes again in the middle of a text gets it in the snapshot, and then only the rest (web 34, web 35)', async () => {
+  test('that comes again in the middle of a text gets it in the snapshot, and then only the rest (web 34, 35)', async () => {
     const { it, run } = conversation(said('Hi '));
     const agent = new HttpAgent({
       ...{ url: 'http://agent.invalid/', threadId: 't' },
@@ -288,7 +288,7 @@ describe('a run that waits for a person', () => {
     expect(agent.pendingInterrupts[0]).toMatchObject({ metadata: { pawl: { votes: 1 } } });
   });
 
-  test('asks a person whose wait no event reports: the process that opened it died before it could (web 34, web 35)', async () => {
+  test('asks a person whose wait no event reports: the process that opened it died before it could (web 34, 35)', async () => {
     const { it } = conversation(said('Hm.'));
     it.status = 'waiting';
     it.open = asked('w1');
@@ -297,7 +297,7 @@ describe('a run that waits for a person', () => {
     expect(agent.messages.at(-1)).toMatchObject({ content: 'Hm.' });
   });
 
-  test('that is set aside without an event of it ends the stream with an error (web 34, web 35)', async () => {
+  test('that is set aside without an event of it ends the stream with an error (web 34, 35)', async () => {
     const { it } = conversation();
     it.status = 'parked';
     expect((await post(it)).events.at(-1)).toMatchObject({ type: 'RUN_ERROR', code: 'RUN_PARKED' });

@@ -196,7 +196,7 @@ const quorumTool = defineTool({
 }) as unknown as Tool;
 
 describe('the walls of AG-UI', () => {
-  test('a conversation of another caller looks like an unknown one, with each of its ids (web 19, web 34, web 39)', async () => {
+  test('a conversation of another caller looks like an unknown one, with each of its ids (web 19, 34, 39)', async () => {
     const { host, sent, page } = asking();
     await page.post('Write to Bob.');
     const [{ id: interruptId } = { id: '' }] = page.agent.pendingInterrupts;
@@ -217,7 +217,7 @@ describe('the walls of AG-UI', () => {
     expect((await host.executor.waiting({ callerId: 'ada' })).length).toBe(1);
   });
 
-  test('without a grant 401, another path 404, another method 405, another type 415, a foreign page 403 (web 18, web 21, web 39)', async () => {
+  test('without a grant 401, another path 404, another method 405, another type 415, a foreign page 403 (web 18, 21, 39)', async () => {
     const host = agUiHost();
     const body = { messages: [{ id: 'm', role: 'user', content: 'Hi.' }] };
     expect(await status(host, body, { as: '' })).toEqual([401, 'UNAUTHORIZED']);
@@ -248,7 +248,7 @@ describe('the walls of AG-UI', () => {
     expect(asked).toEqual(['read t worker', 'start t worker', 'read t worker', 'answer t worker']);
   });
 
-  test('refuses a message that no model gets, an id that is too long, and a decision that needs a person, with 4xx (web 22, web 34)', async () => {
+  test('refuses a message that no model gets, an id that is too long, and a decision that needs a person, with 4xx (web 22, 34)', async () => {
     const host = agUiHost();
     const message = (id: string, content: unknown) => ({ messages: [{ id, role: 'user', content }] });
     expect(await status(host, message('m', ''))).toEqual([400, 'BAD_REQUEST']);
@@ -270,7 +270,7 @@ describe('the walls of AG-UI', () => {
     expect(sent).toEqual([]);
   });
 
-  test('may read and not start, and a caller who changes within a request is an error of the host (web 18, web 19)', async () => {
+  test('may read and not start, and a caller who changes within a request is an error of the host (web 18, 19)', async () => {
     const body = { messages: [{ id: 'm', role: 'user', content: 'Hi.' }] };
     const reader = agUiHost({
       agUi: { authorize: (_, { action }) => (action === 'read' ? { callerId: 'ada' } : null) },
@@ -281,7 +281,7 @@ describe('the walls of AG-UI', () => {
     expect([reader.model.calls, liar.model.calls]).toEqual([[], []]);
   });
 
-  test('a client that leaves frees its stream, and the run goes its way (web 34, web 36)', async () => {
+  test('a client that leaves frees its stream, and the run goes its way (web 34, 36)', async () => {
     const host = agUiHost({ script: [hang()], agUi: { maxStreams: 1 } });
     const body = { messages: [{ id: 'm', role: 'user', content: 'Hi.' }] };
     for (let i = 0; i < 3; i += 1) expect(await status(host, body)).toEqual([200, undefined]);

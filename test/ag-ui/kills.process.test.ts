@@ -121,7 +121,7 @@ class LastingPage {
   }
 }
 
-test(`a conversation over a server that is killed ${KILLS} times: the real client has the recorded messages, and no approved call ran twice (web 34, web 35)`, {
+test(`a conversation over a server that is killed ${KILLS} times: the real client has the recorded messages, and no approved call ran twice (web 34, 35)`, {
   timeout: 60_000 + KILLS * 4_000,
 }, async () => {
   const errors = vi.spyOn(console, 'error').mockReturnValue();

@@ -131,7 +131,7 @@ describe('a stream of a run', () => {
     });
   });
 
-  test('cut after any event and begun again at the first one gives the messages of an uncut one (web 34, web 35)', async () => {
+  test('cut after any event and begun again at the first one gives the messages of an uncut one (web 34, 35)', async () => {
     for (let cut = 1; cut < live.length; cut += 1) {
       const first = mapped(live.slice(0, cut));
       const had = await applied(framed(first));

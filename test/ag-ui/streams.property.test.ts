@@ -152,7 +152,7 @@ function mapped(events: readonly RunEvent[], reader: Reader): AgUiEvent[] {
 
 describe('the messages of the real client', () => {
   test.prop([story, fc.nat(), fc.nat()], { numRuns: 150 })(
-    'equal the transcript of any run, with any lost attempts, and after a cut at any event (web 34, web 35)',
+    'equal the transcript of any run, with any lost attempts, and after a cut at any event (web 34, 35)',
     async (steps, first, second) => {
       const wanted = messagesOf(transcriptOf(steps));
       const live = liveEvents(steps);

@@ -360,9 +360,13 @@ export function keepOf<Event extends RunEventBody>(event: Event): 'kept' | 'pass
   return typeof keep === 'function' ? keep(event as never) : keep;
 }
 
+const withOwner: ReadonlySet<string> = new Set(
+  [...specs].flatMap(([type, { redact }]) => ('owner' in redact ? [type] : [])),
+);
+
 /** Returns whether an event names the process that published it: kept events about starts and tool calls do. */
 export function hasOrigin(event: RunEventBody): boolean {
-  return Object.hasOwn(specOf(event).redact, 'owner') && keepOf(event) === 'kept';
+  return withOwner.has(event.type) && keepOf(event) === 'kept';
 }
 
 /**

@@ -13,7 +13,7 @@ import { LeaseLostError } from '../../values/errors.ts';
 import type { ObservedRun, Observer } from '../host/observers.ts';
 import type { RunOptions } from '../host/options.ts';
 import { RunRedaction } from '../host/redaction.ts';
-import { EventStream } from '../services/event-stream.ts';
+import { type EventOrigin, EventStream } from '../services/event-stream.ts';
 import type { Services } from '../services/executor-services.ts';
 import type { Leaseholder } from '../services/lease-renewal.ts';
 import { ObserverList } from '../services/observer-list.ts';
@@ -119,15 +119,16 @@ export class ActiveRun implements LiveRun, Leaseholder {
   }
 
   #publish(body: RunEventBody): void {
-    const event = this.events.publish(this.claim && hasOrigin(body) ? this.#withOrigin(body, this.claim) : body);
+    const { claim } = this.resources;
+    const event = this.events.publish(body, claim && hasOrigin(body) ? this.#origin(claim) : undefined);
     if (event) this.journal?.add(event);
     // A start that returns an earlier answer again is not a run of its own.
     if (event && this.#observers && this.life.resolution !== 'answered') this.#observers.pass(event, this.observed);
   }
 
-  #withOrigin(body: RunEventBody, { owner }: Claim): RunEventBody {
+  #origin({ owner }: Claim): EventOrigin {
     const revision = revisionOf(this.resources.checkpointer);
-    return { ...body, owner, ...(revision === undefined ? {} : { revision }) } as RunEventBody;
+    return revision === undefined ? { owner } : { owner, revision };
   }
 
   /** Adds an observer of this run alone. */

@@ -12,6 +12,12 @@ const BUFFER = 1_000;
  */
 const RESERVED = 2 ** 32;
 
+/** The process that publishes an event. */
+export interface EventOrigin {
+  readonly owner: string;
+  readonly revision?: number;
+}
+
 /** The events of one run: numbered, frozen, buffered, and delivered to each consumer at its own pace. */
 export class EventStream {
   readonly #runId: string;
@@ -45,10 +51,11 @@ export class EventStream {
   }
 
   /** Numbers an event and gives it to all consumers. @returns the numbered event; undefined after `close` */
-  publish(body: RunEventBody): RunEvent | undefined {
+  publish(body: RunEventBody, origin?: EventOrigin): RunEvent | undefined {
     if (this.#isOver) return undefined;
     this.#seq += 1;
-    const event: RunEvent = { ...body, runId: this.#runId, seq: this.#seq, at: this.#clock.now() };
+    const place = { runId: this.#runId, seq: this.#seq, at: this.#clock.now() };
+    const event: RunEvent = origin ? { ...body, ...origin, ...place } : { ...body, ...place };
     this.#history.push(event);
     // Most events have no consumer; an event with one is frozen first.
     if (this.#consumers) for (const consumer of this.#consumers) consumer.push(frozenEvent(event));

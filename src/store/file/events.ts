@@ -9,7 +9,7 @@ import type { Claim } from '../port.ts';
 import type { JournalDriver, MessageRange, PartReader, StoredPart } from '../store-driver.ts';
 import { storeError } from './errors.ts';
 import { type EventsPlace, JournalIndex, lineAt, readRows } from './journal/line-index.ts';
-import { readPassing } from './journal/passing.ts';
+import { readPublished } from './journal/published.ts';
 import { nameRun, type WriteQueues } from './queue.ts';
 import { surely } from './reader.ts';
 import { checkFolder, type RunFiles } from './run-files.ts';
@@ -21,17 +21,20 @@ const BYTES_PER_PAGE = 2 ** 19;
 /** Most journals whose lines are remembered: a further one removes the oldest. */
 const MAX_KNOWN = 200;
 
-/** What is known of the passing events of a run. */
-interface PassingIndex {
+/** Most looks at files that change meanwhile. */
+const MAX_LOOKS = 20;
+
+/** What is known of the published events of a run. */
+interface PublishedIndex {
   readonly identity: string;
   readonly size: number;
   readonly end: number;
-  readonly rows: readonly EventsPlace[];
+  readonly rows: readonly (EventsPlace & { readonly isKept: boolean })[];
 }
 
 interface EventsPaths {
   readonly journal: string;
-  readonly passing: string;
+  readonly published: string;
 }
 
 interface Page {
@@ -40,15 +43,15 @@ interface Page {
 }
 
 /**
- * The journals of events in a file store. Kept events are lines of the journal of their run, passing ones have a file of their
- * own. Readers take no lock, and read only what is new.
+ * The journals of events in a file store. The events of a save are lines of the journal of its run, published ones have a file
+ * of their own. Readers take no lock, and read only what is new.
  */
 export class FileEvents implements JournalDriver {
   readonly #access: StoreFolder;
   readonly #queues: WriteQueues;
   readonly #files: RunFiles;
   readonly #journals = new Map<string, JournalIndex>();
-  readonly #passing = new Map<string, PassingIndex>();
+  readonly #published = new Map<string, PublishedIndex>();
 
   constructor(access: StoreFolder, queues: WriteQueues, files: RunFiles) {
     this.#access = access;
@@ -56,27 +59,26 @@ export class FileEvents implements JournalDriver {
     this.#files = files;
   }
 
-  publish({ claim, rows }: { claim: Claim; rows: readonly JournalRow[] }, signal?: AbortSignal): Promise<void> {
-    return this.#queues.add(nameRun(claim.runId), (session) => session.publish(claim, rows), signal);
+  async publish({ claim, rows }: { claim: Claim; rows: readonly JournalRow[] }, signal?: AbortSignal): Promise<void> {
+    await this.#queues.addAlone(nameRun(claim.runId), (session) => session.publish(claim, rows), signal);
   }
 
   read(runId: string, page: Page): Promise<readonly JournalRow[] | null> {
-    const { journal, passing, endedJournal, endedPassing } = this.#files.folders;
+    const { journal, published, endedJournal, endedPublished } = this.#files.folders;
     return this.#reading(runId, async (name) => {
-      const live = await this.#readPage({ journal: journal(name), passing: passing(name) }, page);
+      const live = await this.#readPage({ journal: journal(name), published: published(name) }, page);
       if (live !== null || !(await this.#files.ended.isKept(name))) return live;
-      return this.#readPage({ journal: endedJournal(name), passing: endedPassing(name) }, page);
+      return this.#readPage({ journal: endedJournal(name), published: endedPublished(name) }, page);
     });
   }
 
   async #readPage(paths: EventsPaths, page: Page): Promise<readonly JournalRow[] | null> {
-    // Passing events first: those that a save meanwhile deletes are in the journal then.
-    const passing = await this.#readPassing(paths.passing, page);
-    const kept = await this.#readKept(paths.journal, page);
-    if (kept === null) return null;
+    const parts = await this.#readBoth(paths, page);
+    if (parts === null) return null;
+    const { recorded, published } = parts;
     // If one source has more than this page, the rows of the other one beyond it belong to a later page.
-    const end = Math.min(kept.end, passing.end);
-    const rows = [...kept.rows, ...passing.rows].filter(({ place }) => place <= end);
+    const end = Math.min(recorded.end, published.end);
+    const rows = [...recorded.rows, ...published.rows].filter(({ place }) => place <= end);
     return rows.sort((a, b) => a.place - b.place).slice(0, page.limit);
   }
 
@@ -99,7 +101,30 @@ export class FileEvents implements JournalDriver {
     });
   }
 
-  async #readKept(path: string, { after, limit }: Page): Promise<Part | null> {
+  /**
+   * Reads both files as they were at one moment: a reader goes by places, and must not get an entry of one file before an earlier
+   * one of the other.
+   */
+  async #readBoth(
+    { journal, published: path }: EventsPaths,
+    page: Page,
+  ): Promise<{ recorded: Part; published: Part } | null> {
+    const stampOf = async () => {
+      const stamp = await orAbsent(this.#files.durable.files.stamp(path));
+      return stamp && `${stamp.identity} ${stamp.size}`;
+    };
+    for (let looks = 0; looks < MAX_LOOKS; looks++) {
+      const before = await stampOf();
+      const published = await this.#readPublished(path, page);
+      const recorded = await this.#readRecorded(journal, page);
+      if (recorded === null) return null;
+      if ((await stampOf()) === before) return { recorded, published };
+    }
+    // It changes all the time: a later look finds it at rest.
+    return { recorded: nothing, published: nothing };
+  }
+
+  async #readRecorded(path: string, { after, limit }: Page): Promise<Part | null> {
     const { durable } = this.#files;
     const known = this.#journals.get(path);
     const stamp = await orAbsent(durable.files.stamp(path));
@@ -108,7 +133,7 @@ export class FileEvents implements JournalDriver {
     return this.#withJournal(path, async (file, index) => {
       if (!index.state?.record) return null;
       const { places, end } = pageOf(index.eventsAfter(after), limit);
-      return { rows: await readRows(file, places, true), end };
+      return { rows: await readRows(file, places), end };
     });
   }
 
@@ -130,21 +155,21 @@ export class FileEvents implements JournalDriver {
     return (await orAbsent(reading)) ?? null;
   }
 
-  async #readPassing(path: string, { after, limit }: Page): Promise<Part> {
+  async #readPublished(path: string, { after, limit }: Page): Promise<Part> {
     const { durable } = this.#files;
     const stamp = await orAbsent(durable.files.stamp(path));
-    const known = this.#passing.get(path);
+    const known = this.#published.get(path);
     const isKnown = known?.identity === stamp?.identity && known?.size === stamp?.size;
     if (!stamp || (isKnown && known && !known.rows.some(({ place }) => place > after))) return nothing;
     const reading = withFile(durable.files.open(path, 'read'), async (file) => {
       const { identity, size } = await file.stamp();
       const before = known?.identity === identity && known.end <= size ? known : undefined;
-      const { end, rows } = await readPassing(file, before?.end ?? 0);
+      const { end, rows } = await readPublished(file, before?.end ?? 0);
       const index = { identity, size, end, rows: [...(before?.rows ?? []), ...rows] };
-      remember(this.#passing, path, index);
+      remember(this.#published, path, index);
       const later = index.rows.filter(({ place }) => place > after).sort((a, b) => a.place - b.place);
       const { places, end: last } = pageOf(later, limit);
-      return { rows: await readRows(file, places, false), end: last };
+      return { rows: await readRows(file, places), end: last };
     });
     return (await orAbsent(reading)) ?? nothing;
   }
@@ -158,7 +183,7 @@ export class FileEvents implements JournalDriver {
       if (answer === null) await this.#access.confirm();
       return answer;
     } catch (error) {
-      if (error instanceof CheckpointCorruptError) this.#passing.delete(this.#files.folders.passing(name));
+      if (error instanceof CheckpointCorruptError) this.#published.delete(this.#files.folders.published(name));
       throw storeError(error, this.#files.folders.dir);
     }
   }
@@ -173,7 +198,7 @@ interface Part {
 const nothing: Part = { rows: [], end: Number.POSITIVE_INFINITY };
 
 /** The first rows that fit in a page: at least one. */
-function pageOf(places: readonly EventsPlace[], limit: number) {
+function pageOf<P extends EventsPlace>(places: readonly P[], limit: number) {
   let bytes = 0;
   const end = places.findIndex(({ length }, i) => {
     bytes += length;

@@ -34,7 +34,7 @@ import { EndedFiles } from './ended.ts';
 import { FileEvents } from './events.ts';
 import { foldersIn } from './folders.ts';
 import { InboxFiles } from './inboxes.ts';
-import { PassingFiles } from './journal/passing.ts';
+import { PublishedFiles } from './journal/published.ts';
 import { Lister } from './list.ts';
 import { OutcomeFiles } from './outcomes.ts';
 import { nameRun, WriteQueues } from './queue.ts';
@@ -109,7 +109,7 @@ export function fileStoreOn(files: FileSystem, options: FileStoreOptions): FileS
     folders,
     outcomes,
     mail: new InboxFiles(durable, folders),
-    passing: new PassingFiles(durable, folders),
+    published: new PublishedFiles(durable, folders),
     ended: new EndedFiles(durable, folders, () => clock.now()),
     leaseClock: leaseClock(clock),
     now: () => clock.now(),

@@ -6,7 +6,7 @@ import { join, sep } from 'node:path';
  *
  *   layout                    the number of this layout
  *   runs/<hash>/journal       a run's record and lease; `expiry`: until when the lease was renewed; `waits`: for which topics;
- *                             `passing`: events of the step in progress
+ *                             `published`: events of the step in progress
  *   ended/<hash>/             the folder of a run that ended and whose record is kept; `entry`: its entry in lists
  *   outcomes/<hash>           a kept outcome
  *   mail/<hash>               commands that wait for a run
@@ -34,12 +34,12 @@ export function foldersIn(dir: string) {
     journal: (name: string) => `${runs}${sep}${name}${sep}journal`,
     expiry: (name: string) => `${runs}${sep}${name}${sep}expiry`,
     waits: (name: string) => `${runs}${sep}${name}${sep}waits`,
-    passing: (name: string) => `${runs}${sep}${name}${sep}passing`,
+    published: (name: string) => `${runs}${sep}${name}${sep}published`,
     topic: (topic: string) => join(dir, 'topics', topic),
     ended: join(dir, 'ended'),
     endedRun: (name: string) => join(dir, 'ended', name),
     endedJournal: (name: string) => join(dir, 'ended', name, 'journal'),
-    endedPassing: (name: string) => join(dir, 'ended', name, 'passing'),
+    endedPublished: (name: string) => join(dir, 'ended', name, 'published'),
     entry: (name: string) => join(dir, 'ended', name, 'entry'),
     /** The entry of a run that is about to end. */
     newEntry: (name: string) => `${runs}${sep}${name}${sep}entry`,

@@ -38,8 +38,12 @@ export class WriteQueues {
   }
 
   /** As `add`, for a write that shares its commit with no other one. */
-  addAlone<T>({ runId, name }: RunName, perform: (session: RunSession) => Promise<T>): Promise<T> {
-    return this.#commits.add<T>({ runId, perform, isAlone: true }, { key: name });
+  addAlone<T>(
+    { runId, name }: RunName,
+    perform: (session: RunSession) => Promise<T>,
+    signal?: AbortSignal,
+  ): Promise<T> {
+    return this.#commits.add<T>({ runId, perform, isAlone: true }, { key: name, signal });
   }
 
   /** Resolves when the earlier writes to a run (or to all) have settled. */

@@ -13,7 +13,7 @@ import type { EndedFiles } from './ended.ts';
 import type { Folders } from './folders.ts';
 import type { InboxFiles } from './inboxes.ts';
 import { appendCommit, type Commit, isBloated, rewriteJournal } from './journal/commit.ts';
-import type { PassingFiles } from './journal/passing.ts';
+import type { PublishedFiles } from './journal/published.ts';
 import { type Found, type Journal, readJournal } from './journal/read.ts';
 import type { OutcomeFiles } from './outcomes.ts';
 
@@ -29,7 +29,7 @@ export interface RunFiles {
   readonly folders: Folders;
   readonly outcomes: OutcomeFiles;
   readonly mail: InboxFiles;
-  readonly passing: PassingFiles;
+  readonly published: PublishedFiles;
   readonly ended: EndedFiles;
   readonly leaseClock: LeaseClock;
   /** Wall clock, ms. */

@@ -120,7 +120,7 @@ export class RunSession {
     if (mail && forget) this.#forget(mail, forget);
     // If a kept outcome remembers the epoch, nothing else is kept of a run without a record.
     const isOver = remove || (isReleased && kept !== undefined);
-    if (isOver) await this.#files.passing.drop(this.#name, Number.POSITIVE_INFINITY);
+    if (isOver) await this.#files.published.drop(this.#name, Number.POSITIVE_INFINITY);
     if (isOver) this.#remove();
     else if (lease || ttlMs !== undefined)
       this.#own(lease, { ttlMs, mustLast: this.#record !== undefined && !isFree(lease) });
@@ -165,22 +165,25 @@ export class RunSession {
     return kept && !this.#files.outcomes.isOver(kept) ? kept : undefined;
   }
 
-  /** Adds events: passing ones at once, kept ones with this group. @throws {LeaseLostError} */
+  /** Publishes events at once: the files of earlier writes of this run are written. @throws {LeaseLostError} */
   async publish(claim: Claim, rows: readonly JournalRow[]): Promise<void> {
     checkClaim(this.#lease, claim);
-    if (!this.#record) return;
-    await this.#addEvents({ rows });
-    this.#isChanged ||= this.#events.length > 0;
+    if (this.#record) await this.#publish(rows);
   }
 
-  /** Passing events are written before anything changes: if that fails, their write alone is refused. */
-  async #addEvents({ rows, dropTo }: StoredJournal): Promise<void> {
-    const passing = rows.filter(({ isKept, place }) => !isKept && place > (dropTo ?? 0));
+  /** Before anything changes: if this fails, its write alone is refused. */
+  async #publish(rows: readonly JournalRow[]): Promise<void> {
     try {
-      if (passing.length > 0) await this.#files.passing.append(this.#name, passing);
+      if (rows.length > 0) await this.#files.published.append(this.#name, rows);
     } catch (error) {
       throw storeError(error, this.#files.folders.dir);
     }
+  }
+
+  async #addEvents({ rows, dropTo }: StoredJournal): Promise<void> {
+    await this.#publish(rows.filter(({ isKept, place }) => !isKept && place > (dropTo ?? 0)));
+    if (dropTo !== undefined && this.#dropTo === undefined)
+      this.#events.push(...(await this.#files.published.kept(this.#name)));
     this.#events.push(...rows.filter(({ isKept }) => isKept));
     if (dropTo !== undefined) this.#dropTo = Math.max(dropTo, this.#dropTo ?? 0);
   }
@@ -323,7 +326,7 @@ export class RunSession {
     // After the run is due: no run may rest with a command.
     if (this.#mail && !this.#isDiscarded) await this.#files.mail.put(this.#name, this.#mail);
     // If this fails, readers get them until the next step is recorded.
-    if (this.#dropTo !== undefined) await this.#files.passing.drop(this.#name, this.#dropTo).catch(() => {});
+    if (this.#dropTo !== undefined) await this.#files.published.drop(this.#name, this.#dropTo).catch(() => {});
     if (!this.#isRenewed || !this.#lease) return;
     await writeRenewal(this.#files.durable.files, this.#files.folders.expiry(this.#name), this.#lease);
   }

@@ -79,11 +79,15 @@ export class Journals implements JournalDriver {
     return published;
   }
 
+  /** Readers go by places: no save that was requested before this call comes after it, and no later one before. */
   async #publish({ claim, rows }: Pick<Publish, 'claim' | 'rows'>, signal?: AbortSignal): Promise<void> {
     const until = performance.now() + this.#waitMs;
-    // A save that is being written has the lock of the run.
-    await this.#queue.settled(claim.runId);
-    return this.#publishes.add({ claim, rows, tries: 1, until }, { signal });
+    let published = Promise.resolve();
+    await this.#queue.inTurn(claim.runId, async () => {
+      published = this.#publishes.add({ claim, rows, tries: 1, until }, { signal });
+      await published.catch(() => {});
+    });
+    return published;
   }
 
   async read(runId: string, { after, limit }: { readonly after: number; readonly limit: number }) {

@@ -26,6 +26,12 @@ export interface SentJob extends Sent {
   readonly value: unknown;
 }
 
+/** Other work on a run that waits for its turn among the writes of the run. */
+interface Turn {
+  readonly runId: string;
+  begin(): void;
+}
+
 /** Settles each job of a group; never rejects. @param takeLate removes jobs whose time is over */
 type Perform = (group: readonly Job[], takeLate: () => readonly Job[]) => Promise<void>;
 
@@ -38,7 +44,7 @@ export class WriteQueue {
   readonly #waitMs: number;
   readonly #busy = new Set<string>();
   readonly #unsettled = new Set<Job>();
-  #jobs: Job[] = [];
+  #jobs: (Job | Turn)[] = [];
   #lanes = 0;
   #isScheduled = false;
 
@@ -56,6 +62,17 @@ export class WriteQueue {
     this.#unsettled.add(job);
     this.#schedule();
     return promise;
+  }
+
+  /** Does other work on a run after its earlier writes; later ones wait for it. @param work never rejects */
+  async inTurn(runId: string, work: () => Promise<void>): Promise<void> {
+    await new Promise<void>((begin) => {
+      this.#jobs.push({ runId, begin });
+      this.#schedule();
+    });
+    await work();
+    this.#busy.delete(runId);
+    this.#schedule();
   }
 
   /** Resolves when the earlier writes have settled: those of one run, or all. */
@@ -91,12 +108,21 @@ export class WriteQueue {
   /** In the order of the requests, but no write before an earlier one of its run. */
   #takeGroup(): Job[] {
     const [only] = this.#jobs;
-    if (only && this.#jobs.length === 1 && !this.#busy.has(only.runId)) return this.#jobs.splice(0);
+    if (only && this.#jobs.length === 1 && !('begin' in only) && !this.#busy.has(only.runId)) {
+      this.#jobs = [];
+      return [only];
+    }
     const group: Job[] = [];
-    const left: Job[] = [];
+    const left: (Job | Turn)[] = [];
     const passed = new Set(this.#busy);
     let size = 0;
     for (const job of this.#jobs) {
+      if ('begin' in job) {
+        if (passed.has(job.runId)) left.push(job);
+        else this.#begin(job);
+        passed.add(job.runId);
+        continue;
+      }
       const isFull = group.length > 0 && (group.length >= MAX_GROUP || size + job.size > MAX_GROUP_CHARS);
       if (isFull || passed.has(job.runId)) {
         left.push(job);
@@ -110,11 +136,16 @@ export class WriteQueue {
     return group;
   }
 
+  #begin({ runId, begin }: Turn): void {
+    this.#busy.add(runId);
+    begin();
+  }
+
   /** Removes the jobs that waited until their time was over. */
   #takeLate(): Job[] {
     const now = performance.now();
-    const late = this.#jobs.filter((job) => job.until <= now);
-    if (late.length > 0) this.#jobs = this.#jobs.filter((job) => job.until > now);
+    const late = this.#jobs.filter((job): job is Job => 'until' in job && job.until <= now);
+    if (late.length > 0) this.#jobs = this.#jobs.filter((job) => !late.includes(job as Job));
     for (const job of late) this.#unsettled.delete(job);
     return late;
   }

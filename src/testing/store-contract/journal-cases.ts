@@ -304,6 +304,42 @@ export const journalCases: readonly Draft[] = [
     assert.deepEqual(found, [...ids.map((_, i) => [i + 1]), null]);
   }),
 
+  journalStore(
+    'a reader never sees an entry before an earlier one: saves and publishes keep their order (web 1, 6)',
+    async ({ store }) => {
+      const claim = await begun(store);
+      const first = await store.load('run');
+      assert(first && isAppending(store));
+      let record = first;
+      const writes: Promise<unknown>[] = [];
+      const seen: number[] = [];
+      let isOver = false;
+      const reading = (async () => {
+        for (let after = 0; !isOver || after < 60; ) {
+          const page = await (store as JournalStore).readEvents('run', { after, limit: 100 });
+          seen.push(...(page?.entries.map(({ place }) => place) ?? []));
+          if (after === page?.next) await new Promise((resolve) => setTimeout(resolve, 1));
+          after = page?.next ?? after;
+        }
+      })();
+      for (let place = 1; place <= 60; place += 3) {
+        const next = nextStep(record);
+        record = next.record;
+        writes.push(store.append(next.delta, { claim, events: { entries: [parked(place)] } }));
+        writes.push((store as JournalStore).publish('run', [piece(place + 1)], { claim }));
+        if (place % 2 === 0) await Promise.all(writes);
+        writes.push((store as JournalStore).publish('run', [parked(place + 2)], { claim }));
+      }
+      await Promise.all(writes);
+      isOver = true;
+      await reading;
+      assert.deepEqual(
+        seen,
+        Array.from({ length: 60 }, (_, i) => i + 1),
+      );
+    },
+  ),
+
   journalStore('entries of any size and text are read whole, in pages (web 6)', async ({ store }) => {
     const claim = await begun(store);
     const texts = ['', '\ud800', '\u0000', 'x'.repeat(1_500_000), '\n'.repeat(2_000), '{"a":', '😀'.repeat(100_000)];

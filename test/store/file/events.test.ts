@@ -1,4 +1,4 @@
-import { appendFileSync, readFileSync, statSync, writeFileSync } from 'node:fs';
+import { appendFileSync, existsSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import type { JournalEntry, RunCheckpoint } from 'pawl';
 import { describe, expect, test } from 'vitest';
 import { fileStoreOn } from '../../../src/store/file/file-store.ts';
@@ -21,7 +21,7 @@ async function begun(store: FileStore) {
 
 const placesOf = async (store: FileStore, after = 0) =>
   (await store.readEvents('run', { after, limit: 1_000 }))?.entries.map(({ place }) => place);
-const passingOf = (dir: string) => journalOf(dir, 'run').replace(/journal$/, 'passing');
+const publishedOf = (dir: string) => journalOf(dir, 'run').replace(/journal$/, 'published');
 
 describe('the journal of events in files', () => {
   test('takes no sync of its own: publishing takes none, and a save with events as many as one without (web 1, 2, 38)', async () => {
@@ -91,15 +91,15 @@ describe('the journal of events in files', () => {
     await using store = fileStore({ dir });
     const claim = await begun(store);
     await store.publish('run', [entry(1, 'passing')], { claim });
-    const whole = readFileSync(passingOf(dir));
+    const whole = readFileSync(publishedOf(dir));
     for (const torn of ['0123', whole.subarray(0, -1), whole.subarray(0, 20)]) {
-      appendFileSync(passingOf(dir), torn);
+      appendFileSync(publishedOf(dir), torn);
       await using reader = fileStore({ dir });
       expect(await placesOf(reader)).toEqual([1]);
       await using next = fileStore({ dir });
       await next.publish('run', [entry(2, 'passing')], { claim });
       expect(await placesOf(reader)).toEqual([1, 2]);
-      replaceFile(passingOf(dir), whole);
+      replaceFile(publishedOf(dir), whole);
     }
   });
 
@@ -126,7 +126,8 @@ describe('the journal of events in files', () => {
     const dir = freshDir();
     await using store = fileStore({ dir });
     const claim = await begun(store);
-    await store.publish('run', [entry(1, 'kept', 'hello'), entry(2, 'passing')], { claim });
+    const { delta } = nextStep(sampleRecord('run'));
+    await store.append(delta, { claim, events: { entries: [entry(1, 'kept', 'hello')] } });
     const bytes = readFileSync(journalOf(dir, 'run'));
     const at = bytes.indexOf('hello');
     bytes[at] = (bytes[at] ?? 0) ^ 1;
@@ -140,7 +141,7 @@ describe('the journal of events in files', () => {
     const dir = freshDir();
     await using store = fileStoreOn(files, { dir });
     const claim = await begun(store);
-    plan(({ method, path }) => (method === 'write' && path.endsWith('passing') ? 'ENOSPC' : undefined));
+    plan(({ method, path }) => (method === 'write' && path.endsWith('published') ? 'ENOSPC' : undefined));
     const { delta, record } = nextStep(sampleRecord('run'));
     const [published, saved] = await Promise.allSettled([
       store.publish('run', [entry(1, 'passing')], { claim }),
@@ -153,6 +154,25 @@ describe('the journal of events in files', () => {
     expect(await placesOf(store)).toEqual([2]);
     await store.publish('run', [entry(3, 'passing')], { claim });
     expect(await placesOf(store)).toEqual([2, 3]);
+  });
+
+  test('published events that are kept become part of the run at its next step, once (web 1, 4)', async () => {
+    const dir = freshDir();
+    await using store = fileStore({ dir });
+    const claim = await begun(store);
+    await store.publish('run', [entry(1), entry(2, 'passing'), entry(3), entry(4, 'passing')], { claim });
+    await using reader = fileStore({ dir });
+    expect(await placesOf(reader)).toEqual([1, 2, 3, 4]);
+    const left = readFileSync(publishedOf(dir));
+    const { delta } = nextStep(sampleRecord('run'));
+    await store.append(delta, { claim, events: { entries: [entry(5)], dropTo: 4 } });
+    expect(existsSync(publishedOf(dir))).toBe(false);
+    expect(await placesOf(reader)).toEqual([1, 3, 5]);
+    // As a crash between the two writes leaves it.
+    writeFileSync(publishedOf(dir), left);
+    expect(await placesOf(reader, 4)).toEqual([5]);
+    const found = await placesOf(reader);
+    expect(found).toEqual([1, 2, 3, 4, 5]);
   });
 
   test('with many rows and pages gives each event once, in order, whichever of its files has it (web 6)', async () => {

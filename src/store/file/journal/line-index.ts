@@ -157,16 +157,15 @@ export async function lineAt(file: OpenFile, { at, length }: LinePlace): Promise
   throw new CheckpointCorruptError(`this record is damaged: the checksum of the line at byte ${at} is wrong`);
 }
 
-/** Reads rows of events. @throws {CheckpointCorruptError} */
+/** Reads rows of events: kept ones, if they do not say otherwise. @throws {CheckpointCorruptError} */
 export async function readRows(
   file: OpenFile,
-  places: readonly EventsPlace[],
-  isKept: boolean,
+  places: readonly (EventsPlace & { readonly isKept?: boolean })[],
 ): Promise<readonly JournalRow[]> {
   const rows: JournalRow[] = [];
   for (const each of places) {
     const [, text = ''] = (await lineAt(file, each)).fields;
-    rows.push({ place: each.place, isKept, text });
+    rows.push({ place: each.place, isKept: each.isKept ?? true, text });
   }
   return rows;
 }

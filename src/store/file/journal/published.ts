@@ -5,27 +5,36 @@ import { withFile } from '../../../files/file-system.ts';
 import { encodeLine, isIntact, readLines } from '../../../files/lines.ts';
 import type { JournalRow } from '../../encoding/stored-journal.ts';
 import type { Folders } from '../folders.ts';
-import type { EventsPlace } from './line-index.ts';
+import { type EventsPlace, readRows } from './line-index.ts';
 
-/** The passing events of a run, as its file has them. */
-interface Passing {
+/** A row of published events. */
+interface PublishedPlace extends EventsPlace {
+  readonly isKept: boolean;
+}
+
+/** The published events of a run, as their file has them. */
+interface Published {
   readonly stamp: FileStamp;
   /** The end of the last whole line: later bytes are an incomplete write. */
   readonly end: number;
-  readonly rows: readonly EventsPlace[];
+  readonly rows: readonly PublishedPlace[];
 }
+
+const KEPT = 'kept';
+const PASSING = 'passing';
 
 /** Most files that are remembered: a further one removes the oldest. */
 const MAX_KNOWN = 1_000;
 
 /**
- * The passing events of runs in a file store: a file of lines for each run, while a step of it is in progress. A process that
- * changes one holds the lock of the run. No write waits for the disk.
+ * The published events of runs in a file store: a file of lines for each run, while a step of it is in progress. The next save
+ * that ends a step moves the kept ones to the run's journal, and deletes the passing ones. A process that changes a file holds the
+ * lock of the run. No write waits for the disk.
  */
-export class PassingFiles {
+export class PublishedFiles {
   readonly #durable: Durable;
   readonly #folders: Folders;
-  readonly #known = new Map<string, Passing>();
+  readonly #known = new Map<string, Published>();
 
   constructor(durable: Durable, folders: Folders) {
     this.#durable = { ...durable, isSynced: false };
@@ -34,14 +43,14 @@ export class PassingFiles {
 
   async append(name: string, rows: readonly JournalRow[]): Promise<void> {
     const found = await this.#find(name);
-    const path = this.#folders.passing(name);
+    const path = this.#folders.published(name);
     await withFile(this.#durable.files.open(path, found ? 'update' : 'create'), async (file) => {
       const { end, rows: before } = found ?? { end: 0, rows: [] };
       if (found && found.stamp.size > end) await file.truncate(end);
       let at = end;
-      const added = rows.map(({ place, text }) => {
-        const bytes = encodeLine('events', [place, text]);
-        const row = { place, at, length: bytes.length };
+      const added = rows.map(({ place, isKept, text }) => {
+        const bytes = encodeLine(isKept ? KEPT : PASSING, [place, text]);
+        const row = { place, isKept, at, length: bytes.length };
         at += bytes.length;
         return { row, bytes };
       });
@@ -50,12 +59,20 @@ export class PassingFiles {
     });
   }
 
-  /** Removes the rows up to a place. */
+  /** The kept rows. */
+  async kept(name: string): Promise<readonly JournalRow[]> {
+    const found = await this.#find(name);
+    const kept = found?.rows.filter(({ isKept }) => isKept) ?? [];
+    if (kept.length === 0) return [];
+    return withFile(this.#durable.files.open(this.#folders.published(name), 'read'), (file) => readRows(file, kept));
+  }
+
+  /** Removes the kept rows, and the passing ones up to a place. */
   async drop(name: string, dropTo: number): Promise<void> {
     const found = await this.#find(name);
     if (!found) return;
-    const path = this.#folders.passing(name);
-    const left = found.rows.filter(({ place }) => place > dropTo);
+    const path = this.#folders.published(name);
+    const left = found.rows.filter(({ place, isKept }) => !isKept && place > dropTo);
     this.#known.delete(name);
     if (left.length === 0) return this.#durable.files.remove(path);
     if (left.length === found.rows.length) return;
@@ -70,19 +87,19 @@ export class PassingFiles {
     );
   }
 
-  async #find(name: string): Promise<Passing | undefined> {
-    const path = this.#folders.passing(name);
+  async #find(name: string): Promise<Published | undefined> {
+    const path = this.#folders.published(name);
     const stamp = await orAbsent(this.#durable.files.stamp(path));
     const known = this.#known.get(name);
     if (!stamp) return undefined;
     if (known && known.stamp.identity === stamp.identity && known.stamp.size === stamp.size) return known;
     return withFile(this.#durable.files.open(path, 'read'), async (file) => ({
       stamp,
-      ...(await readPassing(file, 0)),
+      ...(await readPublished(file, 0)),
     }));
   }
 
-  #remember(name: string, passing: Passing): void {
+  #remember(name: string, passing: Published): void {
     this.#known.delete(name);
     this.#known.set(name, passing);
     const [oldest] = this.#known.size > MAX_KNOWN ? this.#known.keys() : [];
@@ -90,15 +107,16 @@ export class PassingFiles {
   }
 }
 
-/** Reads the rows of a file of passing events from a byte on. Nothing after a damaged line counts: it was an incomplete write. */
-export async function readPassing(file: OpenFile, from: number): Promise<Pick<Passing, 'end' | 'rows'>> {
-  const rows: EventsPlace[] = [];
+/** Reads the rows of a file of published events from a byte on. Nothing after a damaged line counts: it was an incomplete write. */
+export async function readPublished(file: OpenFile, from: number): Promise<Pick<Published, 'end' | 'rows'>> {
+  const rows: PublishedPlace[] = [];
   let end = from;
   for await (const { lines } of readLines(file, from)) {
     for (const { at, bytes } of lines) {
-      const place = Number(bytes.toString('latin1', 0, 64).split('\t')[2]);
+      const [, kind, first] = bytes.toString('latin1', 0, 64).split('\t');
+      const place = Number(first);
       if (!Number.isSafeInteger(place) || !isIntact(bytes)) return { end, rows };
-      rows.push({ place, at, length: bytes.length });
+      rows.push({ place, isKept: kind === KEPT, at, length: bytes.length });
       end = at + bytes.length;
     }
   }

@@ -63,7 +63,11 @@ describe('POST /runs', () => {
     [{ agent: 'worker', prompt: 7 }, 'body.prompt'],
     [{ agent: 'worker', prompt: 'Go.', inputs: [] }, 'body.inputs'],
     [{ agent: 'worker', prompt: 'Go.', inputs: { 'pawl.x': 1 } }, 'inputs'],
-    [{ agent: 'worker', prompt: 'Go.', images: [{ mediaType: 'image/png', data: 'file:///etc/passwd' }] }, 'images'],
+    [{ agent: 'worker', prompt: 'Go.', images: [{ mediaType: 'image/png', data: 'file:///etc/passwd' }] }, 'base64'],
+    [
+      { agent: 'worker', prompt: 'Go.', images: [{ mediaType: 'image/png', data: 'http://169.254.169.254/' }] },
+      'base64',
+    ],
     ['[]', 'object'],
     ['{', 'JSON'],
     [`{"agent":"worker","prompt":"Go.","inputs":${'{"a":'.repeat(5_000)}1${'}'.repeat(5_000)}}`, ''],

@@ -51,6 +51,7 @@ describe('POST /threads/:threadId/messages', () => {
       { id: 'n', text: 'a', parts: [file] },
       { id: 'n', parts: [] },
       { id: 'n', parts: [{ ...file, data: 'file:///etc/passwd' }] },
+      { id: 'n', parts: [{ ...file, data: 'https://intern.test/x.png' }] },
       { id: 'n', parts: [{ ...file, url: 'x' }] },
       { id: '', text: 'a' },
       { id: 'n', text: 'a', agent: 'other' },

@@ -103,7 +103,7 @@ export const startBody: JsonObject = objectOf(
       items: objectOf(
         {
           mediaType: upTo(128, 1),
-          data: { type: 'string', description: 'Base64, or a URL that the model provider can fetch.' },
+          data: { type: 'string', description: 'Base64.' },
         },
         ['mediaType', 'data'],
       ),

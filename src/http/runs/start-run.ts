@@ -28,6 +28,16 @@ export function agentNamed({ agents }: Pick<Served, 'agents'>, id: unknown): Age
   throw new RequestError('BAD_REQUEST', 'there is no agent of this id');
 }
 
+/**
+ * Refuses files by URL: the model's provider, or a model server in this network, would fetch what any page names.
+ * @throws {RequestError} BAD_REQUEST
+ */
+export function refuseUrls(files: readonly { readonly data?: unknown }[] = []): void {
+  // Base64 has no colon.
+  if (files.some(({ data }) => typeof data === 'string' && data.includes(':')))
+    throw new RequestError('BAD_REQUEST', 'a file must come as its base64, not as a URL');
+}
+
 interface StartBody {
   readonly agent: string;
   readonly prompt: string;
@@ -40,6 +50,7 @@ export async function startRun({ request, body, grant, served }: GrantedCall): P
   const { agent: agentId, prompt, inputs, images } = body as unknown as StartBody;
   const agent = agentNamed(served, agentId);
   if (prompt.trim() === '' && !images?.length) throw new RequestError('BAD_REQUEST', 'the body needs a prompt');
+  refuseUrls(images);
   const runId = runIdFor(request, grant, 'POST /runs');
   const invocation: Invocation = {
     prompt,

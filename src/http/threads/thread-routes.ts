@@ -3,7 +3,7 @@ import type { JsonObject } from '../../values/json.ts';
 import { jsonAnswer, RequestError } from '../problem.ts';
 import type { GrantedCall, Route } from '../route.ts';
 import { publicWait } from '../runs/run-line.ts';
-import { agentNamed } from '../runs/start-run.ts';
+import { agentNamed, refuseUrls } from '../runs/start-run.ts';
 import { answerOf, anything, count, objectOf, pageOf, pageQuery, text, time, upTo } from '../schemas.ts';
 import { callerQuery, existingThread, threadIn } from './thread-access.ts';
 import { listMessages, listThreads, showThread } from './thread-reads.ts';
@@ -27,7 +27,7 @@ const partSchema: JsonObject = {
       {
         type: { enum: ['file'] },
         mediaType: upTo(128, 1),
-        data: { type: 'string', description: 'Base64, or a URL that the model provider can fetch.' },
+        data: { type: 'string', description: 'Base64.' },
         filename: upTo(512),
       },
       ['type', 'mediaType', 'data'],
@@ -200,6 +200,7 @@ async function sendMessage(call: GrantedCall): Promise<Response> {
   const [only] = agents.size === 1 ? agents.values() : [];
   const agent = named === undefined && only ? only : agentNamed(call.served, named);
   const labels: { labels?: Labels } = call.grant.labels ? { labels: call.grant.labels } : {};
+  refuseUrls(message.parts as readonly { readonly data?: unknown }[] | undefined);
   const thread = threadIn(call, { agent, ...labels });
   const sent = await thread.send(message as unknown as ThreadSend).catch((error: unknown) => {
     // The rest of the call is the server's: so the message is wrong.

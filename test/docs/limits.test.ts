@@ -8,7 +8,9 @@ const root = fileURLToPath(new URL('../..', import.meta.url));
 const inner = new Set([
   // Writes, reads and deletes that share a commit, a statement, or a turn of the event loop.
   ...['MAX_AT_ONCE', 'MAX_BATCH', 'MAX_GROUP', 'MAX_GROUP_CHARS', 'MAX_LOADS', 'MAX_NAMED', 'MAX_READS', 'MAX_REMOVED'],
-  ...['MAX_ROW_CHARS', 'MAX_SEND_MS', 'MOST_LEAVING'],
+  ...['MAX_ENDED_PAGE', 'MAX_ROW_CHARS', 'MAX_SEND_MS', 'MAX_WRITE_CHARS', 'MOST_LEAVING'],
+  // How a run that ended is found: longer ids share an entry of the index.
+  'MAX_KEY_CHARS',
   // What is kept open or remembered, and is found again at a cost.
   ...['MAX_ANSWERED', 'MAX_DELIVERED', 'MAX_KEPT', 'MAX_RUNS', 'MAX_SETTLED', 'MAX_STUCK', 'MAX_SUPERSEDED_SHARE'],
   // Pauses and measurements.

@@ -116,9 +116,11 @@ export interface Executor {
   messages(runId: string, options?: MessagesOptions): Promise<readonly Message[] | null>;
   /**
    * Removes all that is stored of a run that ended: its record, its outcome, its journal, its commands; and all of the child runs
-   * that the calls in its kept record began. A run of which nothing is stored is no error.
+   * that the calls in its kept record began. A run of which nothing is stored is no error. A turn of a thread is erased by its
+   * thread (`rewind`, `delete`).
    * @throws {RunOwnedElsewhereError} while a process works on it @throws {RunNotEndedError} if it has not ended: cancel it first
-   * @throws {UnsupportedError} if the store keeps no records of ended runs @throws {NotDurableError} without a store
+   * @throws {UnsupportedError} for a turn of a thread, and if the store keeps no records of ended runs
+   * @throws {NotDurableError} without a store
    */
   erase(runId: string): Promise<void>;
   /** Summaries of the live runs; changes at most once per event-loop turn. */

@@ -287,6 +287,21 @@ describe('executor.erase', () => {
   });
 });
 
+test('executor.erase refuses a turn of a thread: its thread erases it (web 15, 16)', async () => {
+  const host = someHost({ checkpoints: memoryStore() });
+  const thread = host.executor.thread('t', { agent: host.agent });
+  const { runId } = await thread.send({ id: 'm', text: 'Hello.' });
+  await until(async () => (await host.executor.find(runId))?.status === 'ended');
+  await expect(host.executor.erase(runId)).rejects.toMatchObject({
+    code: 'UNSUPPORTED',
+    message: expect.stringContaining('thread'),
+  });
+  expect(await thread.messages()).toHaveLength(2);
+  await thread.delete();
+  await host.executor.erase(runId);
+  expect(await host.executor.find(runId)).toBeNull();
+});
+
 describe('a store that keeps no records of ended runs', () => {
   test('deletes them as before, with one warning (web 16)', async () => {
     const { end: _, listEnded: __, erase: ___, ...store } = watchedStore();

@@ -1,7 +1,7 @@
 import { checkRunId, childRunId } from '../../../run/identity.ts';
 import type { HistoryStore } from '../../../store/port.ts';
 import { hasCode, toErrorData } from '../../../values/error-data.ts';
-import { RunOwnedElsewhereError } from '../../../values/errors.ts';
+import { RunOwnedElsewhereError, UnsupportedError } from '../../../values/errors.ts';
 import { toolCallsOf } from '../../../values/message.ts';
 import type { ExecutorServices } from '../../run/active-run.ts';
 import { untilUntouched } from '../../run/stored-run.ts';
@@ -34,6 +34,11 @@ async function callsOf({ config }: ExecutorServices, store: HistoryStore, runId:
     // The store refuses to erase a run that has not ended, and its children stay.
     if (await store.load(runId)) return [];
     const record = await store.load(runId, { ended: true });
+    if (record?.thread) {
+      throw new UnsupportedError(
+        `run ${runId} is a turn of thread ${record.thread.id}: its thread erases it (thread.rewind, thread.delete)`,
+      );
+    }
     return record?.messages.flatMap((message) => toolCallsOf(message).map(({ toolCallId }) => toolCallId)) ?? [];
   } catch (error) {
     if (!unreadable.some((code) => hasCode(error, code))) throw error;

@@ -350,6 +350,12 @@ export const sections: readonly Section[] = [
       { what: 'time for the end of a run whose message is made again', code: 'END_MS', unit: 'ms' },
       { what: 'runs below a run in which a page looks for questions, in depth', code: 'MAX_CHILD_DEPTH' },
       { what: 'time for the last events of a sub-agent that has ended', code: 'CHILD_END_MS', unit: 'ms' },
+      {
+        what: 'silence of a run after which a page looks at its record; each look doubles it',
+        code: 'src/http/chat: FIRST_LOOK_MS',
+        unit: 'ms',
+      },
+      { what: 'longest such silence', code: 'LAST_LOOK_MS', unit: 'ms' },
       { what: 'entries of a page', code: 'MAX_LIMIT' },
       { what: 'runs that are read for a page', code: 'MAX_READ' },
       { what: 'runs below others that are read for a page', code: 'MAX_BELOW' },

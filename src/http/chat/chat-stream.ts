@@ -4,7 +4,7 @@ import { frameOf } from '../sse.ts';
 import { RunChunks } from './chunks.ts';
 import { personWaits } from './held-run.ts';
 import { type PagePosition, viewFrom } from './page-position.ts';
-import { treeEvents } from './tree-events.ts';
+import { eventsOrRecord } from './tree-events.ts';
 import type { StepChunk } from './ui-chunk.ts';
 
 /** The run behind a message, and what the page has of it. */
@@ -32,7 +32,7 @@ export async function* chatFrames(source: ChatSource, signal: AbortSignal): Asyn
   const view = viewFrom(position);
   const pending = new Set(source.answered);
   let isFirst = true;
-  for await (const { event, isBelow } of treeEvents({ executor, clock, signal }, runId)) {
+  for await (const { event, isBelow } of eventsOrRecord({ executor, clock, signal }, runId, chunks)) {
     // Only the outcome is left: the page would lose the message that it has.
     if (isFirst && event.type === 'run.ended' && event.status === 'ok')
       throw new JournalGoneError(`the events of run ${runId} are not kept any more`);

@@ -56,6 +56,11 @@ export class RunChunks {
     return this.#waits.persons;
   }
 
+  /** Whether the page has a wait, or has had it. */
+  knows(waitId: string): boolean {
+    return waitId === this.#retryId || this.#waits.knows(waitId);
+  }
+
   /** Whether the run waits, and only persons can end its waits. */
   get needsPerson(): boolean {
     const isIdle = this.isWaiting && this.#busyBelow.size === 0 && this.#retryId === undefined;

@@ -1,5 +1,6 @@
 import type { Clock, Executor, RunEvent, Wait } from '../../index.ts';
 import { withDeadline } from '../../values/deadline.ts';
+import type { RunChunks } from './chunks.ts';
 
 /** An event of a run; with `isBelow` one of a run below it, about its state or its waits, which name the call of this run. */
 export interface TreeEvent {
@@ -7,7 +8,8 @@ export interface TreeEvent {
   readonly isBelow: boolean;
 }
 
-interface Source {
+/** Where the events of runs come from. */
+export interface TreeSource {
   readonly executor: Executor;
   readonly clock: Clock;
   readonly signal: AbortSignal;
@@ -19,7 +21,7 @@ const CHILD_END_MS = 2_000;
 type ChildWait = Extract<Wait, { kind: 'child' }>;
 
 /** Reads the events of a run, and those about waits of the runs below it while the run waits for them. */
-export async function* treeEvents(source: Source, runId: string): AsyncGenerator<TreeEvent> {
+export async function* treeEvents(source: TreeSource, runId: string): AsyncGenerator<TreeEvent> {
   const children = new ChildWaits(source);
   const events = source.executor.events(runId, { signal: source.signal });
   try {
@@ -43,14 +45,14 @@ export async function* treeEvents(source: Source, runId: string): AsyncGenerator
 
 /** The waits of runs below a run. */
 class ChildWaits {
-  readonly #source: Source;
+  readonly #source: TreeSource;
   readonly #stop = new AbortController();
   /** The runs that are read, by the call that began them. */
   readonly #reading = new Map<string, Promise<void>>();
   #events: TreeEvent[] = [];
   #news = Promise.withResolvers<undefined>();
 
-  constructor(source: Source) {
+  constructor(source: TreeSource) {
     const { signal } = source;
     this.#source = { ...source, signal: AbortSignal.any([signal, this.#stop.signal]) };
   }
@@ -106,4 +108,60 @@ class ChildWaits {
     this.#events.push({ event: mapped, isBelow: true });
     this.#news.resolve(undefined);
   }
+}
+
+/** How long a run is silent before its record is looked at, ms; each look doubles it. */
+const FIRST_LOOK_MS = 1_000;
+const LAST_LOOK_MS = 30_000;
+
+/**
+ * Reads the events of a run and of the runs below it, and adds waits of the record that no event announced: a process may die
+ * between a save and the events that report it, and then no process has anything to do until a person acts.
+ */
+export async function* eventsOrRecord(source: TreeSource, runId: string, chunks: RunChunks): AsyncGenerator<TreeEvent> {
+  const { clock } = source;
+  const events = treeEvents(source, runId);
+  let lookMs = FIRST_LOOK_MS;
+  try {
+    let next = events.next();
+    for (;;) {
+      const silence = Promise.withResolvers<undefined>();
+      const timer = clock.setTimeout(() => silence.resolve(undefined), lookMs);
+      const got = await Promise.race([next, silence.promise]).finally(() => clock.clearTimeout(timer));
+      if (got?.done) return;
+      if (got) {
+        lookMs = FIRST_LOOK_MS;
+        yield got.value;
+        next = events.next();
+      } else {
+        lookMs = Math.min(LAST_LOOK_MS, lookMs * 2);
+        for (const event of await lostEvents(source, runId, chunks)) yield { event, isBelow: false };
+      }
+    }
+  } finally {
+    // A read that waits ends with the signal of the stream.
+    void events.return(undefined).catch(() => {});
+  }
+}
+
+/** What the record of a run says and its events did not. */
+async function lostEvents(
+  { executor, clock }: TreeSource,
+  runId: string,
+  chunks: RunChunks,
+): Promise<readonly RunEvent[]> {
+  // A run that is live beside its waits publishes what it does.
+  const line = await executor.find(runId, { owner: true });
+  if (!line || line.status === 'ended') return [];
+  const facts = { runId, seq: 0, at: clock.now() };
+  const lost: RunEvent[] = [];
+  for (const { input, ...wait } of line.waits ?? []) {
+    if (chunks.knows(wait.id)) continue;
+    lost.push({ type: 'wait.opened', wait, ...(input === undefined ? {} : { input }), ...facts });
+  }
+  if (line.status === 'waiting' && !chunks.isWaiting)
+    lost.push({ type: 'run.waiting', waits: line.waits?.length ?? 0, ...facts });
+  if (line.status === 'parked' && !chunks.isParked)
+    lost.push({ type: 'run.parked', code: line.code ?? '', reason: '', ...facts });
+  return lost;
 }

@@ -26,6 +26,7 @@ export class WaitChunks {
   readonly #steps: Steps;
   readonly #emit: (chunk: UiChunk) => void;
   readonly #open = new Map<string, OpenWait>();
+  readonly #seen = new Set<string>();
 
   constructor(steps: Steps, emit: (chunk: UiChunk) => void) {
     this.#steps = steps;
@@ -44,6 +45,11 @@ export class WaitChunks {
   /** The ids of the open waits for persons. */
   get persons(): readonly string[] {
     return [...this.#open].flatMap(([id, { wait }]) => (needsPerson(wait) ? id : []));
+  }
+
+  /** Whether a wait was ever opened here. */
+  knows(waitId: string): boolean {
+    return this.#seen.has(waitId);
   }
 
   /** Maps an event about a wait of a call. */
@@ -89,6 +95,7 @@ export class WaitChunks {
     const content = this.#steps.at(wait.step);
     const part = waitPart(wait);
     this.#open.set(wait.id, { wait, part, isBelow });
+    this.#seen.add(wait.id);
     if (!content) return;
     const { callId, tool = '' } = wait;
     const call = callId === undefined ? undefined : content.call({ callId, name: tool, input: input ?? {} });

@@ -26,15 +26,15 @@ function executorOf({ runs, waits = () => [], unread = () => 0 }: World): Execut
     await new Promise((resolve) => signal.addEventListener('abort', resolve));
   }
   const control = () => ({ unread: async () => unread() });
-  const find = async () => ({ status: 'live', waits: waits() });
+  const find = async () => ({ status: waits().length > 0 ? 'waiting' : 'live', waits: waits() });
   return { events, control, find } as unknown as Executor;
 }
 
-/** The finish reasons of a stream that ends within 200 ms; undefined for one that stays open. */
-async function finishOf(world: World, answered: readonly string[] = []): Promise<string | undefined> {
+/** The finish reason of a stream that ends within some time; undefined for one that stays open. */
+async function finishOf(world: World, answered: readonly string[] = [], ms = 200): Promise<string | undefined> {
   const stop = new AbortController();
   const source = { executor: executorOf(world), clock: systemClock, runId: 'r', answered: new Set(answered) };
-  const timer = setTimeout(() => stop.abort(), 200);
+  const timer = setTimeout(() => stop.abort(), ms);
   let text = '';
   try {
     for await (const frame of chatFrames(source, stop.signal)) text += frame;
@@ -79,6 +79,12 @@ describe('The stream of a run that waits', () => {
   test('ends after an answer that was refused (web 29)', async () => {
     const refused = { type: 'wait.refused', waitId: 'w', code: 'ANSWER_REFUSED', reason: 'not you' } as const;
     expect(await finishOf({ runs: { r: [...asked, refused] }, waits: () => [wait] }, ['w'])).toBe('tool-calls');
+  });
+
+  test('has the waits of the record that no event announced: a process died before (web 28, 35)', async () => {
+    const lost = { runs: { r: asked.slice(0, 2) }, waits: () => [wait] };
+    expect(await finishOf(lost, [], 300)).toBeUndefined();
+    expect(await finishOf(lost, [], 3_000)).toBe('tool-calls');
   });
 
   test('never ends cleanly without the end of its run (web 24)', async () =>

@@ -2,11 +2,11 @@
 // loading a module costs more than what stands in most of them. The command stays as tsc wrote it; it finds its own files by
 // where they lie.
 import { spawnSync } from 'node:child_process';
-import { chmodSync, existsSync, globSync, readFileSync, rmSync } from 'node:fs';
+import { chmodSync, existsSync, globSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { posix } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { rolldown } from 'rolldown';
-import { parseSync } from 'rolldown/utils';
+import { minifySync, parseSync } from 'rolldown/utils';
 import { entryPoints } from './entry-points.ts';
 
 const root = fileURLToPath(new URL('../..', import.meta.url));
@@ -73,10 +73,38 @@ const built = globSync('dist/**/*.js').map((path) => path.replaceAll('\\', '/'))
 const kept = new Set([...bundled, ...built.filter((path) => /^dist\/(src\/cli|docs)\//.test(path))]);
 // What is added while it is walked is walked as well.
 for (const file of kept) for (const imported of relativeImports(file)) kept.add(imported);
-for (const file of built) if (!kept.has(file)) rmSync(file);
+for (const file of built) {
+  if (!kept.has(file)) rmSync(file);
+  else if (!bundled.includes(file)) dropComments(file);
+}
+
+/** What compilers read: the types of the entry points, and all that these name. */
+const types = new Set(entries.map((entry) => `dist/${entry}.d.ts`));
+// What is added while it is walked is walked as well.
+for (const file of types) for (const imported of namedTypes(file)) types.add(imported);
+for (const file of globSync('dist/**/*.d.ts')) if (!types.has(file.replaceAll('\\', '/'))) rmSync(file);
 
 const command = 'dist/src/cli/bin.js';
 if (existsSync(command)) chmodSync(command, 0o755);
+
+/** Docstrings stand in the types, comments in the sources. Names and lines stay readable in a stack. */
+function dropComments(file: string): void {
+  const as = { compress: false, mangle: false, codegen: { removeWhitespace: false } };
+  const { code, errors } = minifySync(file, readFileSync(file, 'utf8'), as);
+  if (errors.length > 0) throw new Error(`${file}: ${errors[0]?.message}`);
+  writeFileSync(file, code);
+}
+
+/** The declaration files that one names, in imports, exports and `import('…')`. */
+function namedTypes(file: string): string[] {
+  const named = [
+    ...readFileSync(file, 'utf8').matchAll(/(?:from|import)[ (]*'(\.[^']+)'|(?:from|import)[ (]*"(\.[^"]+)"/g),
+  ];
+  return named.map(([, single, double]) => {
+    const path = posix.join(posix.dirname(file), single ?? double ?? '');
+    return `${path.replace(/(?:\.d)?\.[jt]s$/, '')}.d.ts`;
+  });
+}
 
 /** The files that a built file imports, paths from the root. */
 function relativeImports(file: string): string[] {

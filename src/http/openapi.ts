@@ -20,7 +20,7 @@ export function descriptionRoute(routes: readonly Route[]): Route {
 }
 
 /** Describes routes as an OpenAPI 3.1 document. @param basePath where they are, '' for the root */
-export function describe(routes: readonly Route[], basePath: string): JsonObject {
+function describe(routes: readonly Route[], basePath: string): JsonObject {
   const paths: Record<string, Record<string, JsonObject>> = {};
   for (const route of routes) {
     const path = route.path.replaceAll(/:(\w+)/g, '{$1}');

@@ -43,7 +43,7 @@ export interface RunCall extends GrantedCall {
 }
 
 /** A parameter of the query. */
-export interface QueryField {
+interface QueryField {
   readonly description: string;
   readonly schema: JsonObject;
   /** It may come more than once. */
@@ -51,7 +51,7 @@ export interface QueryField {
 }
 
 /** One kind of answer. */
-export interface AnswerSpec {
+interface AnswerSpec {
   readonly description: string;
   readonly schema?: JsonObject;
   /** Default `application/json`. */

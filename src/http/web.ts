@@ -36,7 +36,7 @@ export interface WebOptions {
 }
 
 /** Every option of WebOptions, for the checks of a handler that has more. */
-export const webKeys: KnownKeys<WebOptions> = {
+const webKeys: KnownKeys<WebOptions> = {
   authorize: true,
   basePath: true,
   hosts: true,

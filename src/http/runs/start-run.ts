@@ -13,7 +13,7 @@ const MAX_KEY = 256;
  * new one. No other caller can make it.
  * @throws {RequestError} BAD_REQUEST for a key that is too long
  */
-export function runIdFor({ headers }: Request, { callerId }: Pick<Grant, 'callerId'>, route: string): string {
+function runIdFor({ headers }: Request, { callerId }: Pick<Grant, 'callerId'>, route: string): string {
   const key = headers.get('idempotency-key');
   if (key === null) return crypto.randomUUID();
   if (key === '' || key.length > MAX_KEY)

@@ -15,7 +15,7 @@ export const callerQuery = {
  * Returns the caller whose threads a request is about: its own, or the one that a grant for everything names.
  * @throws {RequestError} NOT_FOUND for the threads of another caller
  */
-export function threadCaller({ grant, query }: GrantedCall): string {
+function threadCaller({ grant, query }: GrantedCall): string {
   const { caller: [named = grant.callerId] = [] } = query;
   if (named === grant.callerId || grant.all) return named;
   throw new RequestError('NOT_FOUND');

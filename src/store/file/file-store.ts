@@ -30,6 +30,7 @@ import type {
   StoreWrite,
 } from '../store-driver.ts';
 import { storeFrom } from '../store-from.ts';
+import type { ThreadStore } from '../thread-port.ts';
 import { EndedFiles } from './ended.ts';
 import { FileEvents } from './events.ts';
 import { foldersIn } from './folders.ts';
@@ -41,6 +42,7 @@ import { nameRun, WriteQueues } from './queue.ts';
 import { Reader } from './reader.ts';
 import type { RunFiles, RunName } from './run-files.ts';
 import { StoreFolder } from './store-folder.ts';
+import { FileThreads } from './threads.ts';
 import { FileTopics } from './topics.ts';
 
 export interface FileStoreOptions {
@@ -59,8 +61,8 @@ export interface FileStoreOptions {
   readonly clock?: Clock | undefined;
 }
 
-/** Appends, owns, carries commands and signals, lets runs rest, keeps outcomes and the records of ended runs, and has a journal. */
-export interface FileStore extends AppendingStore, EventStore, OutcomeStore, HistoryStore, JournalStore {
+/** Appends, owns, carries commands and signals, lets runs rest, keeps outcomes, the records of ended runs and threads, has a journal. */
+export interface FileStore extends AppendingStore, EventStore, OutcomeStore, HistoryStore, JournalStore, ThreadStore {
   /** Waits for the pending writes. Every later call is refused. */
   close(): Promise<void>;
   [Symbol.asyncDispose](): Promise<void>;
@@ -135,6 +137,7 @@ class FileDriver implements StoreDriver {
   readonly #sweep: OutcomeSweep;
   #endedSweep: Promise<void> | undefined;
   readonly topics: FileTopics;
+  readonly threads: FileThreads;
   readonly journal: FileEvents;
 
   constructor(access: StoreFolder, files: RunFiles) {
@@ -144,6 +147,7 @@ class FileDriver implements StoreDriver {
     this.#reader = new Reader(access, this.#queues, files);
     this.#lister = new Lister(access, this.#queues, files);
     this.topics = new FileTopics(access, this.#queues, files);
+    this.threads = new FileThreads(access, this.#queues, files);
     this.journal = new FileEvents(access, this.#queues, files);
     this.#sweep = new OutcomeSweep(files.outcomes, this.#queues, () => this.topics.forgetExpired());
   }
@@ -217,6 +221,7 @@ class FileDriver implements StoreDriver {
     await this.#endedSweep;
     await this.#sweep.end();
     await this.topics.end();
+    await this.threads.end();
     await this.#queues.end();
     this.#files.kept.close();
     await this.#access.close();

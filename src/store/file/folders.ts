@@ -10,6 +10,7 @@ import { join, sep } from 'node:path';
  *   ended/<hash>/             the folder of a run that ended and whose record is kept; `entry`: its entry in lists
  *   outcomes/<hash>           a kept outcome
  *   mail/<hash>               commands that wait for a run
+ *   threads/<hash>            a thread and its turns
  *   topics/<topic>            what waits for a topic, and signals that were early or were delivered
  *   due/<time>/<hash>         this outcome's time is over by then: spares looking at all of them
  *   locks/<hash>              who writes at the moment
@@ -35,6 +36,8 @@ export function foldersIn(dir: string) {
     expiry: (name: string) => `${runs}${sep}${name}${sep}expiry`,
     waits: (name: string) => `${runs}${sep}${name}${sep}waits`,
     published: (name: string) => `${runs}${sep}${name}${sep}published`,
+    threads: join(dir, 'threads'),
+    thread: (name: string) => join(dir, 'threads', name),
     topic: (topic: string) => join(dir, 'topics', topic),
     ended: join(dir, 'ended'),
     endedRun: (name: string) => join(dir, 'ended', name),

@@ -4,6 +4,7 @@ import { decodeLine, encodeLine, splitLines } from '../../files/lines.ts';
 import { isSafeName } from '../../files/safe-name.ts';
 import type { StoredCommand } from '../commands.ts';
 import { parseStored } from '../encoding/encode.ts';
+import type { InboxFacts } from '../rules/decision.ts';
 import type { Folders } from './folders.ts';
 
 /** The commands that wait for a run, by their ids: the oldest first. */
@@ -56,4 +57,18 @@ export class InboxFiles {
   async names(): Promise<string[]> {
     return ((await orAbsent(this.#durable.files.names(this.#folders.mail))) ?? []).filter(isSafeName);
   }
+}
+
+/** Returns the highest number of the waiting commands; 0 if there are none. */
+export function newestIn(mail: Mail): number {
+  let newest = 0;
+  for (const { seq = 0 } of mail.values()) newest = Math.max(newest, seq);
+  return newest;
+}
+
+/** Returns the facts of an inbox. */
+export function factsOfMail(mail: Mail): InboxFacts {
+  let chars = 0;
+  for (const { text } of mail.values()) chars += text.length;
+  return { size: mail.size, chars, newest: newestIn(mail), has: (id) => mail.has(id) };
 }

@@ -3,7 +3,7 @@ import { type Durable, writeAtomically } from '../../files/atomic-write.ts';
 import { orAbsent, systemCode } from '../../files/errors.ts';
 import { decodeLine, encodeLine } from '../../files/lines.ts';
 import { safeName } from '../../files/safe-name.ts';
-import { CheckpointCorruptError } from '../../values/errors.ts';
+import { CheckpointCorruptError, PawlError } from '../../values/errors.ts';
 import { parseStored } from '../encoding/encode.ts';
 import { MINUTE_MS } from '../minutely.ts';
 import type { Folders } from './folders.ts';
@@ -132,5 +132,15 @@ export class OutcomeFiles {
     }
     const id = String(parseStored(runId, 'run id'));
     return { runId: id, text: outcome, untilMs: toNumber(until), epoch: toNumber(epoch) };
+  }
+}
+
+/** Returns what was read; undefined if it is damaged. */
+export async function undamaged<T>(reading: Promise<T>): Promise<T | undefined> {
+  try {
+    return await reading;
+  } catch (error) {
+    if (error instanceof PawlError) return undefined;
+    throw error;
   }
 }

@@ -1,5 +1,5 @@
 import { withFile } from '../../files/file-system.ts';
-import { CheckpointCorruptError, CheckpointTooNewError, PawlError } from '../../values/errors.ts';
+import { CheckpointCorruptError, CheckpointTooNewError } from '../../values/errors.ts';
 import type { CommandToSend } from '../commands.ts';
 import type { Due } from '../due.ts';
 import { parseStored } from '../encoding/encode.ts';
@@ -9,16 +9,16 @@ import { RunTexts } from '../encoding/piece-refs.ts';
 import type { StoredBody } from '../encoding/stored-body.ts';
 import type { JournalRow, StoredJournal } from '../encoding/stored-journal.ts';
 import type { Claim } from '../port.ts';
-import { type Change, decideAsking, type Fact, type InboxFacts, type RunFacts } from '../rules/decision.ts';
+import { type Change, decideAsking, type Fact, type RecordFacts, type RunFacts } from '../rules/decision.ts';
 import { checkClaim, damageIn, type Lease, type Ownership } from '../rules/lease.ts';
 import type { StoreWrite } from '../store-driver.ts';
 import { storeError } from './errors.ts';
-import type { Mail } from './inboxes.ts';
+import { factsOfMail, type Mail, newestIn } from './inboxes.ts';
 import type { Commit } from './journal/commit.ts';
 import type { RecordState, StoredLease } from './journal/lines.ts';
 import { type Found, readHead } from './journal/read.ts';
 import { renewed, toLiveLease, writeRenewal } from './lease.ts';
-import type { KeptOutcome } from './outcomes.ts';
+import { type KeptOutcome, undamaged } from './outcomes.ts';
 import { endRun, findRun, type RunFiles, type RunName, removeRun, storeCommit } from './run-files.ts';
 import { readWaits, type Waits, writeWaits } from './waits.ts';
 
@@ -78,6 +78,21 @@ export class RunSession {
     const { value, change } = await decideAsking(decide, this.#facts(), (need) => this.#read(need));
     if (change) await this.#make(change, body);
     return value;
+  }
+
+  /** Decides the end of the run, and makes nothing. @returns the record that ends; undefined: the run has ended before */
+  async endedBy({ decide }: Pick<StoreWrite<unknown>, 'decide'>): Promise<RecordFacts | undefined> {
+    const { change } = await decideAsking(decide, this.#facts(), (need) => this.#read(need));
+    if (!change) return undefined;
+    const { version = 0, revision = 0, messageCount = 0 } = this.#record ?? {};
+    return { version, revision, messageCount };
+  }
+
+  /** Returns whether the run has a record, and whether there is any trace of it. */
+  async known(): Promise<{ readonly hasRecord: boolean; readonly isKnown: boolean }> {
+    const hasRecord = this.#record !== undefined;
+    const { keptEpoch = 0 } = hasRecord ? {} : await this.#read(['keptEpoch']);
+    return { hasRecord, isKnown: hasRecord || keptEpoch > 0 };
   }
 
   /** Removes the rest of a run without a record, unless it is held. */
@@ -375,25 +390,4 @@ export class RunSession {
 /** Released, as damaged or not. */
 function isFree(lease: Ownership | undefined): boolean {
   return lease !== undefined && (lease.owner === null || damageIn(lease) !== undefined);
-}
-
-function newestIn(mail: Mail): number {
-  let newest = 0;
-  for (const { seq = 0 } of mail.values()) newest = Math.max(newest, seq);
-  return newest;
-}
-
-function factsOfMail(mail: Mail): InboxFacts {
-  let chars = 0;
-  for (const { text } of mail.values()) chars += text.length;
-  return { size: mail.size, chars, newest: newestIn(mail), has: (id) => mail.has(id) };
-}
-
-async function undamaged<T>(reading: Promise<T>): Promise<T | undefined> {
-  try {
-    return await reading;
-  } catch (error) {
-    if (error instanceof PawlError) return undefined;
-    throw error;
-  }
 }

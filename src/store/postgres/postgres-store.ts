@@ -63,7 +63,7 @@ const optionKeys: KnownKeys<PostgresStoreOptions> = {
 /** PostgreSQL accepts no statement of 2^30 bytes. */
 const MAX_BYTES = 1_000_000_000;
 
-/** Appends, owns, carries commands and signals, lets runs rest, keeps outcomes and the records of ended runs, and has a journal. */
+/** Appends, owns, carries commands and signals, lets runs rest, keeps outcomes, the records of ended runs and threads, has a journal. */
 export interface PostgresStore
   extends AppendingStore,
     EventStore,

@@ -1,7 +1,9 @@
-import { defineTool, type Tool } from 'pawl';
-import { callTool, hang, reply } from 'pawl/testing';
+import { createPalette, defineAgent, defineTool, type Tool } from 'pawl';
+import { callTool, hang, reply, type ScriptedRequest } from 'pawl/testing';
 import { describe, expect, test } from 'vitest';
 import { messagesOf } from '../../src/ag-ui/messages.ts';
+import { answeringModel, turnsOf } from '../fixtures/answering-model.ts';
+import { asking as askingOnce, askReviewer } from '../fixtures/family.ts';
 import { toolOf } from '../fixtures/host.ts';
 import { type AgUiHostOptions, agUiHost, mailTool, Page, said } from './ag-ui-host.ts';
 
@@ -161,6 +163,35 @@ describe('an approval over AG-UI', () => {
     });
     await page.answer('b');
     expect(JSON.stringify(page.agent.messages)).toContain('Good.');
+  });
+});
+
+describe('a sub-agent over AG-UI', () => {
+  test('asks for its approvals one after the other, each as an interrupt of the run above it (web 34)', async () => {
+    const sent: unknown[] = [];
+    const child = (request: ScriptedRequest) => {
+      const turns = turnsOf(request);
+      return turns < 2 ? callTool('mail', { to: `person ${turns}` }, `mail-${turns}`) : reply('Reviewed.');
+    };
+    const reviewer = defineAgent({ id: 'reviewer', instructions: 'Review.', tools: [mailTool(sent)] });
+    const host = agUiHost({
+      models: { fast: answeringModel(askingOnce(askReviewer, child)) },
+      agent: { subAgents: ['reviewer'] },
+      ports: { palette: createPalette({ agents: [reviewer] }) },
+      defaults: { waitLingerMs: 1, dueMs: 20, controlMs: 20 },
+    });
+    await host.executor.recover();
+    const page = new Page(host.handler);
+    await page.post('Look at a.ts.');
+    const [call] = page.agent.messages.filter(({ role }) => role === 'assistant');
+    expect(page.agent.pendingInterrupts).toMatchObject([{ reason: 'tool_call', toolCallId: call?.id }]);
+    await page.answer({ approved: true });
+    expect(page.agent.pendingInterrupts).toMatchObject([{ reason: 'tool_call', toolCallId: call?.id }]);
+    expect(sent).toEqual([{ to: 'person 0' }]);
+    await page.answer({ approved: true });
+    expect(sent).toEqual([{ to: 'person 0' }, { to: 'person 1' }]);
+    expect(page.agent.pendingInterrupts).toEqual([]);
+    expect(page.agent.messages).toEqual(await recorded(host));
   });
 });
 

@@ -1,6 +1,6 @@
 import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { lastAssistantMessageIsCompleteWithApprovalResponses, type UIMessage } from 'ai';
+import { lastAssistantMessageIsCompleteWithApprovalResponses } from 'ai';
 import { memoryStore } from 'pawl';
 import { toNodeListener } from 'pawl/http';
 import { callTool, reply } from 'pawl/testing';
@@ -8,6 +8,7 @@ import { afterEach, describe, expect, test } from 'vitest';
 import { randomFrom, seed, torture } from '../../crash/random.ts';
 import { toolOf } from '../../fixtures/host.ts';
 import { type ChatHost, type ChatHostOptions, chatHost, mailTool } from './chat-host.ts';
+import { openCard, textOf, told } from './told-messages.ts';
 import { type ChatOfPage, cuttingFetch, openPage, type PageOptions } from './use-chat.ts';
 
 const CUTS = 100 * torture;
@@ -33,13 +34,6 @@ async function served(options: ChatHostOptions): Promise<ChatHost & { readonly u
 }
 
 const isReady = ({ status }: ChatOfPage) => status === 'ready';
-const openCard = ({ messages }: ChatOfPage) =>
-  messages.at(-1)?.parts.find((part) => 'state' in part && part.state === 'approval-requested') as
-    | { readonly approval: { readonly id: string } }
-    | undefined;
-const textOf = (message: UIMessage | undefined) =>
-  message?.parts.flatMap((part) => (part.type === 'text' ? part.text : [])).join('|') ?? '';
-
 function page(url: string, more: Partial<PageOptions> = {}) {
   let ids = 0;
   return openPage({
@@ -47,15 +41,6 @@ function page(url: string, more: Partial<PageOptions> = {}) {
     sendAutomaticallyWhen: lastAssistantMessageIsCompleteWithApprovalResponses,
     ...more,
   });
-}
-
-/** Messages without times, and with waits numbered in the order in which they come: two runs of the same story are equal. */
-function told(messages: readonly UIMessage[]): unknown {
-  const waits: string[] = [];
-  for (const part of messages.flatMap(({ parts }) => parts))
-    if (part.type === 'data-pawl-wait') waits.push(part.id ?? '');
-  const text = JSON.stringify(messages, (key, value) => (['createdAt', 'dueAt', 'wakeAt'].includes(key) ? 0 : value));
-  return JSON.parse(waits.reduce((all, id, i) => all.replaceAll(id, `wait ${i}`), text));
 }
 
 const story = () => ({

@@ -51,6 +51,7 @@ export class FileEvents implements JournalDriver {
   readonly #queues: WriteQueues;
   readonly #files: RunFiles;
   readonly #journals = new Map<string, JournalIndex>();
+  readonly #turns = new Map<string, Promise<void>>();
   readonly #published = new Map<string, PublishedIndex>();
 
   constructor(access: StoreFolder, queues: WriteQueues, files: RunFiles) {
@@ -137,7 +138,17 @@ export class FileEvents implements JournalDriver {
     });
   }
 
-  async #withJournal<T>(path: string, work: (file: OpenFile, index: JournalIndex) => Promise<T>): Promise<T | null> {
+  /** One after the other for each file: what is known of it must not change while it is used. */
+  #withJournal<T>(path: string, work: (file: OpenFile, index: JournalIndex) => Promise<T>): Promise<T | null> {
+    const turn = (this.#turns.get(path) ?? Promise.resolve()).then(() => this.#readJournal(path, work));
+    const end: Promise<void> = turn.then(noMore, noMore).then(() => {
+      if (this.#turns.get(path) === end) this.#turns.delete(path);
+    });
+    this.#turns.set(path, end);
+    return turn;
+  }
+
+  async #readJournal<T>(path: string, work: (file: OpenFile, index: JournalIndex) => Promise<T>): Promise<T | null> {
     const { durable } = this.#files;
     await checkFolder(this.#files, dirname(path));
     const reading = withFile(durable.files.open(path, 'read'), async (file) => {
@@ -214,3 +225,5 @@ function remember<T>(known: Map<string, T>, name: string, value: T): void {
   const [oldest] = known.size > MAX_KNOWN ? known.keys() : [];
   if (oldest !== undefined) known.delete(oldest);
 }
+
+function noMore(): void {}

@@ -123,6 +123,7 @@ export class RunChunks {
     if (this.#content && this.#content.step > step) return undefined;
     if (this.#content?.step !== step) {
       this.#content?.finish();
+      this.#waits.over('answered');
       this.#content = new StepContent(step, this.#emit);
     }
     return this.#content;
@@ -255,6 +256,7 @@ export class RunChunks {
     for (const call of content?.calls.values() ?? [])
       if (content && call.approval && !call.approval.isSettled && !call.isDone) this.#waits.denied(content, call);
     content?.finish();
+    this.#waits.over(status === 'ok' ? 'answered' : 'withdrawn');
     this.#showRun({ status });
     this.isOver = true;
     if (status === 'ok') this.#succeeded();

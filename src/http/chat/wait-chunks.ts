@@ -73,6 +73,12 @@ export class WaitChunks {
     }
   }
 
+  /** The calls of a step are over, and with them their waits: a process may have died before it could say how. */
+  over(state: 'answered' | 'withdrawn'): void {
+    for (const waitId of this.#open.keys()) this.#change(waitId, { state });
+    this.#open.clear();
+  }
+
   /** A call that has run was approved, although the news of it may still be on its way. */
   approved(content: StepContent, { approval }: ShownCall): void {
     if (!approval || approval.isSettled) return;

@@ -277,6 +277,15 @@ describe('An approval in a page', () => {
     expect(message?.parts.at(-1)).toMatchObject({ data: { state: 'open', refused: 'ANSWER_REFUSED' } });
   });
 
+  test('is over with its step, also if no event says so: a process died before (web 29, 35)', async () => {
+    const ran = [begun(1, 'c', 'mail'), done(1, 'c', 'mail', { type: 'text', value: 'sent' }), stepDone(1, 'mail')];
+    for (const end of [[text(2, 0, 0, 'a')], [ended()]]) {
+      const message = await messageOf(story(...asked, ...ran, ...end));
+      const part = message?.parts.find(({ type }) => type === 'data-pawl-wait');
+      expect(part).toMatchObject({ data: { state: 'answered' } });
+    }
+  });
+
   test('that is asked anew replaces the old one: a call shows one approval (web 29)', async () => {
     const withdrawn = { type: 'wait.withdrawn', waitId: 'w', kind: 'approval', callId: 'c' } as const;
     const message = await messageOf(story(...asked, withdrawn, opened(approval('w2', 'c', 'mail'))));

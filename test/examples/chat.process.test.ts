@@ -125,7 +125,7 @@ describe.skipIf(whyNoChromium)(inChromium('the example chat in Chromium'), () =>
     expect(server.sent).toHaveLength(1);
   });
 
-  test('shows the same in two tabs: an approval in one is the answer in both (web 35)', async () => {
+  test('shows the same in two tabs: an approval in one is the answer in both, a message in one comes to the other, and a third tab shows all (web 35)', async () => {
     const server = await started();
     const one = await opened(server.chat('four'));
     await say(one, REQUEST);
@@ -133,8 +133,14 @@ describe.skipIf(whyNoChromium)(inChromium('the example chat in Chromium'), () =>
     await Promise.all([shown(one, CARD), shown(two, CARD)]);
     await press(two, 'Approve');
     await Promise.all([shown(one, END), shown(two, END)]);
-    expect((await texts(one)).at(-1)).toEqual((await texts(two)).at(-1));
+    expect(await texts(one)).toEqual(await texts(two));
     expect(server.sent).toHaveLength(1);
+    await say(one, 'Hello');
+    await Promise.all([shown(one, 'or wait for you.'), shown(two, 'or wait for you.')]);
+    const three = await opened(server.chat('four'));
+    await shown(three, 'or wait for you.');
+    const all = await texts(one);
+    expect([all.length, await texts(two), await texts(three)]).toEqual([4, all, all]);
   });
 
   test('sends the mail as the person edited it (web 29)', async () => {

@@ -3,27 +3,45 @@ import { DefaultChatTransport, lastAssistantMessageIsCompleteWithApprovalRespons
 import { createClient } from 'pawl/client';
 import { useEffect, useMemo, useRef } from 'react';
 import { Composer } from './composer.tsx';
+import { loadMessages } from './history.ts';
 import { Message } from './message.tsx';
-import { useAnswersOfOthers } from './other-tabs.ts';
+import { useAnswersOfOthers, useMessagesOfOthers } from './other-tabs.ts';
 
 const client = createClient({ url: '/api' });
 const pawl = client.chatTransport();
 
-/** One conversation. @param isStock with the transport of the AI SDK: after a lost connection the page must be loaded again */
-export function Chat({ id, isStock }: { readonly id: string; readonly isStock: boolean }) {
+interface ChatProps {
+  readonly id: string;
+  /** What was said before the page was opened. */
+  readonly recorded: UIMessage[];
+  /** With the transport of the AI SDK: after a lost connection the page must be loaded again. */
+  readonly isStock: boolean;
+}
+
+/** One conversation. */
+export function Chat({ id, recorded, isStock }: ChatProps) {
   const transport = useMemo(
     () => (isStock ? new DefaultChatTransport<UIMessage>({ api: '/api/chat' }) : pawl),
     [isStock],
   );
   const chat = useChat({
     id,
+    messages: recorded,
     transport,
-    resume: true,
+    resume: true, // the newest message once more, with what follows
     throttle: 50,
     sendAutomaticallyWhen: lastAssistantMessageIsCompleteWithApprovalResponses,
   });
-  const { messages, status, error, sendMessage, addToolApprovalResponse, resumeStream } = chat;
-  useAnswersOfOthers(client, { messages, isIdle: status === 'ready', resume: resumeStream });
+  const { messages, status, error, sendMessage, addToolApprovalResponse, resumeStream, setMessages } = chat;
+  const page = { messages, isIdle: status === 'ready', resume: resumeStream };
+  useAnswersOfOthers(client, page);
+  useMessagesOfOthers(id, {
+    ...page,
+    reload: async () => {
+      setMessages(await loadMessages(id));
+      await resumeStream();
+    },
+  });
   const isBusy = status === 'submitted' || status === 'streaming';
 
   return (

@@ -1,13 +1,41 @@
 import type { UIMessage } from 'ai';
 import { isToolUIPart } from 'ai';
 import type { Client } from 'pawl/client';
-import { useEffect } from 'react';
+import { useEffect, useRef } from 'react';
+import { newestRun } from './history.ts';
 
 interface Page {
   readonly messages: readonly UIMessage[];
   readonly isIdle: boolean;
   /** Reads the newest message again, and what follows. */
   readonly resume: () => Promise<void>;
+}
+
+const LOOK_MS = 2_000;
+
+/** While this page is idle, another tab may send a message: then it is shown here too. */
+export function useMessagesOfOthers(
+  threadId: string,
+  { messages, isIdle, reload }: Page & { readonly reload: () => Promise<void> },
+): void {
+  const seen = useRef<string>(undefined);
+  const own = messages.at(-1)?.id.slice(0, -2);
+  // biome-ignore lint/correctness/useExhaustiveDependencies: reload is another function at each render
+  useEffect(() => {
+    if (!isIdle) return;
+    const look = async () => {
+      const newest = document.hidden ? undefined : await newestRun(threadId);
+      if (isGone || newest === undefined || newest === own || newest === seen.current) return;
+      seen.current = newest;
+      await reload();
+    };
+    let isGone = false;
+    const timer = setInterval(() => look().catch((error: unknown) => console.warn(error)), LOOK_MS);
+    return () => {
+      isGone = true;
+      clearInterval(timer);
+    };
+  }, [threadId, own, isIdle]);
 }
 
 /** While this page shows an open question, another tab, or another person, may answer it: then the answer is shown here too. */

@@ -8,6 +8,7 @@ export type { MessageRow } from './encoding/encryption.ts';
 export type { Piece, Pieces, StoredPieces } from './encoding/piece-refs.ts';
 export { type StepText, type StepTexts, stepAfter } from './encoding/step-texts.ts';
 export type { StoredBody } from './encoding/stored-body.ts';
+export type { JournalRow, StoredJournal } from './encoding/stored-journal.ts';
 export {
   GroupCommit,
   type GroupCommitOptions,
@@ -70,11 +71,15 @@ export type {
   EndedHead,
   EndedPage,
   ForkWrite,
+  JournalDriver,
   ListedHead,
   ListedThread,
   ListPage,
+  MessageRange,
   MessageReader,
+  PartReader,
   StoreDriver,
+  StoredPart,
   StoredTexts,
   StoreWrite,
   ThreadDriver,
@@ -86,6 +91,7 @@ export {
   type DueMethods,
   type FullStore,
   type HistoryMethods,
+  type JournalMethods,
   type StoreFromOptions,
   type StoreOf,
   storeFrom,

@@ -78,41 +78,7 @@ function begun(command: string, env: NodeJS.ProcessEnv = {}) {
   return { child, lines, ended: once(child, 'exit') };
 }
 
-/** The request that a `curl` command makes, at another address. */
-function curl(command: string, url: string): Promise<Response> {
-  const given = [...command.matchAll(/(?:(-\w) )?'([^']*)'|(http:\S+)/g)];
-  const body = given.find(([, flag]) => flag === '-d')?.[2];
-  const headers = given
-    .filter(([, flag]) => flag === '-H')
-    .map(([, , text = '']) => text.split(': ') as [string, string]);
-  const { pathname } = new URL(given.find(([, , , address]) => address)?.[3] ?? '');
-  return fetch(`${url}${pathname}`, body === undefined ? {} : { method: 'POST', body, headers });
-}
-
 describe('an example of the installed package runs by the commands in its comment:', () => {
-  test('the server starts a run, streams its events, and goes on with it at the next boot', async () => {
-    const [esm = '', copy = '', start = '', post = '', events = ''] = commandsOf('server/server.ts');
-    sh(esm);
-    sh(copy);
-    const boot = async () => {
-      const server = begun(start, { PORT: '0', COUNT_MS: '150' });
-      await until(() => server.lines.some((line) => line.includes('http://')), 'the server', 1_000_000);
-      return { ...server, url: /http:\/\/\S+/.exec(server.lines.join('\n'))?.[0] ?? '' };
-    };
-    const first = await boot();
-    const started = await curl(post, first.url);
-    expect(started.status).toBe(202);
-    first.child.kill('SIGKILL');
-    await first.ended;
-    const second = await boot();
-    await curl(post, second.url);
-    const stream = await (await curl(events, second.url)).text();
-    expect(stream).toContain('event: run.resumed');
-    expect(stream).toContain('Counted to 5.');
-    second.child.kill('SIGTERM');
-    expect(await second.ended).toEqual([0, null]);
-  });
-
   test('the desk is killed with open tickets, and its second command answers each of them once', async () => {
     const [esm = '', copy = '', start = '', again = ''] = commandsOf('desk/desk.ts');
     sh(esm);

@@ -142,7 +142,9 @@ export class Connection {
 
   /** Waits; less if the browser says that it is online again, or when the signal is aborted. Never rejects. */
   pause(ms: number, signal?: AbortSignal): Promise<void> {
-    const page = 'document' in globalThis ? (globalThis as unknown as EventTarget) : undefined;
+    // A page, or a worker of one. Elsewhere there is no such event; a document alone, as tests have it, tells nothing.
+    const around = globalThis as Partial<EventTarget>;
+    const page = typeof around.addEventListener === 'function' ? (around as EventTarget) : undefined;
     return new Promise((resolve) => {
       const end = (): void => {
         this.clock.clearTimeout(timer);

@@ -42,6 +42,10 @@ export interface LoadOptions {
   readonly signal?: AbortSignal | undefined;
   /** Loads the record of a run that ended too: only a `HistoryStore` has such records. Default `false`. */
   readonly ended?: boolean | undefined;
+  /**
+   * `false`: without the messages; the record then has an empty list of them, and must not be saved. A store may ignore it.
+   */
+  readonly messages?: false | undefined;
 }
 
 /** The last entry of a page; the next page begins after it. */

@@ -89,7 +89,11 @@ export interface JournalDriver {
 }
 
 /** The head of a record, with its open step. */
-export interface StoredPart extends Pick<StoredTexts, 'head' | 'pieces' | 'step'> {
+export interface StoredPart extends Pick<StoredTexts, 'head' | 'pieces' | 'step' | 'attempts'> {
+  /** Without it, `load` reads the whole record also where no messages are wanted. */
+  readonly meta?: string | undefined;
+  /** It is the kept record of a run that ended. */
+  readonly hasEnded?: boolean | undefined;
   readonly messageCount: number;
 }
 

@@ -54,8 +54,13 @@ export class StoredReader {
     this.#encryption = encryption;
   }
 
-  async load(runId: string, { signal, ended = false }: LoadOptions = {}): Promise<RunCheckpoint | null> {
+  async load(
+    runId: string,
+    { signal, ended = false, messages: wanted }: LoadOptions = {},
+  ): Promise<RunCheckpoint | null> {
     signal?.throwIfAborted();
+    const bare = wanted === false ? await this.#bareRecord(runId, ended) : undefined;
+    if (bare !== undefined) return bare;
     const texts = new RunTexts(this.#encryption, runId);
     const messages = new Messages(texts);
     const live = await this.#driver.load(runId, messages, signal);
@@ -71,6 +76,18 @@ export class StoredReader {
       messages: messages.all,
     };
     return decodeRecord(opened, attempts);
+  }
+
+  /** A record without its messages; undefined where only the whole record can be read. */
+  async #bareRecord(runId: string, ended: boolean): Promise<RunCheckpoint | null | undefined> {
+    const stored = await this.#driver.journal?.content(runId, { from: 0, to: 0 }, () => {});
+    if (stored === null || (stored?.hasEnded && !ended)) return null;
+    if (stored?.meta === undefined) return undefined;
+    const { head, pieces = noPieces, attempts } = stored;
+    const texts = new RunTexts(this.#encryption, runId);
+    const meta = texts.open(stored.meta, 'meta');
+    const opened = { runId, meta, head: withoutStep(texts.whole(head, 'head', pieces)) };
+    return { ...decodeHead(opened, attempts), messages: [] };
   }
 
   async list({ after, limit = Number.POSITIVE_INFINITY, signal, status }: ListOptions): Promise<InterruptedRun[]> {

@@ -52,7 +52,8 @@ export async function findRun(
   const live = registry.live(runId);
   if (isLive(live)) return liveLine(live);
   if (!store) return endedHere(registry.ended(runId));
-  const record = await store.load(runId);
+  // The transcript may be large, and nothing of it is shown.
+  const record = await store.load(runId, { messages: false });
   if (record) return recordedLine(record, options.owner ? await ownerOf(services, store, record) : undefined);
   // It may have begun, or continued here, while the store was asked.
   const begun = registry.live(runId);
@@ -60,7 +61,7 @@ export async function findRun(
   const outcome = isKeepingOutcomes(store) ? await store.outcome(runId) : null;
   if (outcome) return { runId, status: 'ended', outcome: withoutId(outcome), ...outcome.run };
   // A record may be kept longer than its outcome.
-  const kept = isKeepingRecords(store) ? await store.load(runId, { ended: true }) : null;
+  const kept = isKeepingRecords(store) ? await store.load(runId, { ended: true, messages: false }) : null;
   return kept?.outcome ? recordedLine(kept, undefined) : null;
 }
 

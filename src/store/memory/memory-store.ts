@@ -224,9 +224,12 @@ class MemoryDriver implements StoreDriver {
   #content(runId: string, { from, to }: MessageRange, row: PartReader): StoredPart | null {
     const record = this.#recordOf(runId);
     if (!record) return null;
+    const { record: live, lease } = this.#runs.get(runId) ?? {};
     for (const { first, count, text } of this.#rows.get(runId) ?? [])
       if (first < to && first + count > from) row(first, text);
-    return { head: record.head, step: this.#steps.get(runId)?.slice(), messageCount: record.messageCount };
+    const { head, messageCount, start } = record;
+    const part = { head, messageCount, meta: start.meta, step: this.#steps.get(runId)?.slice() };
+    return { ...part, attempts: lease?.attempts, hasEnded: live === undefined };
   }
 
   #addRows({ runId, rows }: StoredBody): void {

@@ -101,14 +101,20 @@ export class Journals implements JournalDriver {
       const found = await this.#reader.insist(async (session) => {
         const live = await readRun(session, this.#server, runId);
         const stored = live ?? (await readEndedRun(session, this.#server, runId));
-        return stored && { stored, rows: await readPart(session, this.#server, { stored, range }) };
+        return (
+          stored && {
+            stored,
+            hasEnded: live === null || live === undefined,
+            rows: await readPart(session, this.#server, { stored, range }),
+          }
+        );
       });
       if (!found) return null;
-      const { stored, rows } = found;
+      const { stored, rows, hasEnded } = found;
       if (!rows) continue;
-      const { head, pieces } = textsOf(stored);
+      const { meta, head, pieces, attempts } = textsOf(stored);
       for (const each of rows) row(each.first, each.text, each.pieces);
-      return { head, pieces, messageCount: Number(stored.row.message_count) };
+      return { meta, head, pieces, attempts, hasEnded, messageCount: Number(stored.row.message_count) };
     }
     throw new StoreUnavailableError(
       `run ${runId}: its record was replaced each time while it was read; try again later`,

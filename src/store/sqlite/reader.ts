@@ -76,10 +76,13 @@ export class Reader {
   async content(runId: string, range: MessageRange, row: PartReader): Promise<StoredPart | null> {
     await this.#queue.idle();
     return this.#read(({ reads }) => {
-      const found = reads.run(runId) ?? reads.run(runId, true);
+      const live = reads.run(runId);
+      const found = live ?? reads.run(runId, true);
       if (!found) return null;
       reads.part(found, range, row);
-      return { head: found.head, step: reads.step(found), messageCount: found.message_count };
+      const { meta, head, message_count: messageCount } = found;
+      const part = { meta, head, messageCount, step: reads.step(found), hasEnded: live === undefined };
+      return { ...part, attempts: found.attempts ?? undefined };
     });
   }
 

@@ -13,6 +13,17 @@ export async function keeps(store: CheckpointStore, record: RunCheckpoint): Prom
 
 /** The cases of the store contract about what is stored, and how it is read back. */
 export const recordCases: readonly Draft[] = [
+  everyStore('a load without messages has the rest of what a list shows (checkpoint 7, web 39)', async ({ store }) => {
+    const record = fullRecord('run');
+    await store.save(record);
+    const bare = await store.load('run', { messages: false });
+    assert(bare);
+    assert.deepEqual([bare.meta, bare.iteration, bare.updatedAt], [record.meta, record.iteration, record.updatedAt]);
+    assert(bare.messages.length === 0 || bare.messages.length === record.messages.length);
+    assert.equal(await store.load('unknown', { messages: false }), null);
+    assert.deepEqual(await store.load('run'), record);
+  }),
+
   everyStore('a run with all nine attributes reads back deep-equal (checkpoint 1)', async ({ store }) => {
     const record = sampleRecord('run');
     await keeps(store, record);

@@ -200,6 +200,8 @@ export class Feed {
 
   async #lookAll(now: number): Promise<void> {
     this.#lookedAt = now;
+    // A run that is followed from its start has nothing in its journal yet.
+    if (this.#newsAt === Number.NEGATIVE_INFINITY) this.#newsAt = now;
     try {
       while (this.#isAsked) {
         this.#isAsked = false;

@@ -122,7 +122,7 @@ describe.for(mounts)('the handler in %s', ([, mount]) => {
 });
 
 describe('the handler in other runtimes', () => {
-  test.skip('Bun: its server takes a function from Request to Response; there is no Bun here (web 40)', () => {});
-  test.skip('Deno: its server takes a function from Request to Response; there is no Deno here (web 40)', () => {});
-  test.skip('workerd: a worker exports such a function as `fetch`; there is no workerd here (web 40)', () => {});
+  test.todo('Bun: its server takes a function from Request to Response; there is no Bun here (web 40)');
+  test.todo('Deno: its server takes a function from Request to Response; there is no Deno here (web 40)');
+  test.todo('workerd: a worker exports such a function as `fetch`; there is no workerd here (web 40)');
 });

@@ -265,7 +265,8 @@ export class RunJournal implements RunJournaling {
     if (this.#dropTo === this.#passingTo) this.#passingTo = 0;
     const later = this.#later;
     this.#later = [];
-    for (const each of later) this.#put(each);
+    // A save may have recorded their step too.
+    for (const each of later) if (!this.#isStale(each)) this.#put(each);
     for (const step of this.#messages.keys()) if (step < this.#recordedTo - 1) this.#messages.delete(step);
     this.#parts.onNews();
   }

@@ -1,0 +1,56 @@
+import { expect, test } from 'vitest';
+import { RunJournal } from '../../../src/executor/run/journal/run-journal.ts';
+import type { RunEventBody } from '../../../src/run/events.ts';
+import type { JournalEntry } from '../../../src/run/journal/entry.ts';
+import type { Progress } from '../../../src/run/progress.ts';
+import { Transcript } from '../../../src/run/transcript.ts';
+import { testClock } from '../../../src/testing/test-clock.ts';
+import type { Message } from '../../../src/values/message.ts';
+import { noUsage } from '../../../src/values/usage.ts';
+
+function journal() {
+  const published: JournalEntry[] = [];
+  const store = { publish: async (_: string, entries: readonly JournalEntry[]) => void published.push(...entries) };
+  const own = new RunJournal({
+    ...{ runId: 'r', store: store as never, claim: () => ({ runId: 'r', owner: 'me', epoch: 1, attempts: 1 }) },
+    ...{ options: { flushMs: 1, flushBytes: 1e9, lingerMs: 1 }, clock: testClock(), warn: () => {} },
+    ...{ redact: undefined, waits: [], after: 0, onNews: () => {} },
+  });
+  let seq = 0;
+  const add = (body: RunEventBody) => own.add({ ...body, runId: 'r', seq: ++seq, at: 0 });
+  return { own, add, published, last: () => seq };
+}
+
+const text = (step: number): RunEventBody => ({
+  type: 'model.delta',
+  step,
+  block: 0,
+  offset: 0,
+  kind: 'text',
+  text: 'hi',
+});
+const said: Message = { role: 'assistant', content: [{ type: 'text', text: 'hi' }] };
+const after = (steps: number): Progress =>
+  ({
+    iteration: steps,
+    completedPhases: [],
+    earlier: { value: [] },
+    transcript: Transcript.of(Array.from({ length: steps }, () => said)),
+  }) as never;
+
+test('a save of several steps leaves no pieces of them behind: a reader has each text once (web 4, 35)', async () => {
+  const { own, add, published, last } = journal();
+  for (const step of [1, 2, 3]) {
+    add({ type: 'step.started', step });
+    add(text(step));
+    add({ type: 'step.done', step, usage: noUsage, tools: [] });
+    // The store was away, or the throttle waited: the last state is the first that is saved.
+    own.part(after(step), last());
+  }
+  add({ type: 'step.started', step: 4 });
+  const save = own.part(after(3), last());
+  expect(save.write()?.entries.filter(({ event }) => event.type === 'step.snapshot')).toHaveLength(3);
+  save.landed();
+  await own.flush();
+  expect(published.map(({ event }) => event.type)).toEqual(['step.started']);
+});

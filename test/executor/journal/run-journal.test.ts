@@ -54,3 +54,15 @@ test('a save of several steps leaves no pieces of them behind: a reader has each
   await own.flush();
   expect(published.map(({ event }) => event.type)).toEqual(['step.started']);
 });
+
+test('a tool that reports without end, while the store is away, fills no memory (web 36)', () => {
+  const { own, add, published, last } = journal();
+  add({ type: 'step.started', step: 1 });
+  add({ type: 'step.done', step: 1, usage: noUsage, tools: [] });
+  add({ type: 'step.started', step: 2 });
+  for (let i = 0; i < 20_000; i++) add({ type: 'tool.progress', callId: 'c', name: 'long', progress: i });
+  const save = own.part(after(1), last());
+  save.write();
+  save.landed();
+  return own.flush().then(() => expect(published.length).toBeLessThan(1_100));
+});

@@ -51,6 +51,9 @@ interface Parts {
   readonly onNews: () => void;
 }
 
+/** While so many events wait, because the store is away, no progress of tools is added: they may report without end. */
+const MAX_PROGRESS = 1_000;
+
 /** The model call in progress. */
 interface Call extends TextPlace {
   readonly step: number;
@@ -105,6 +108,7 @@ export class RunJournal implements RunJournaling {
     const keep = this.#isOver ? 'none' : keepOf(event);
     // The end of a run is written by the save that ends it.
     if (keep === 'none' || isOfState.has(event.type)) return;
+    if (event.type === 'tool.progress' && this.#outbox.length + this.#later.length >= MAX_PROGRESS) return;
     const step = stepOf(event) ?? this.#call?.step;
     if (event.type === 'step.started') this.#begin(event);
     else if (event.type === 'step.reset') this.#reset(event);

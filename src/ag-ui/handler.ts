@@ -72,6 +72,8 @@ class Post {
     const { agentId, agent } = this.#agentAt(checkSource(request, web));
     if (request.method !== 'POST') throw new RequestError('METHOD_NOT_ALLOWED', '', { allow: 'POST' });
     checkContentType(request);
+    // Without a grant nothing of the body is read; the thread is in it.
+    await this.#ask({ action: 'read', agentId });
     const input = inputOf(await readJson(request, web));
     const { threadId } = input;
     const details = { action: 'read', threadId, agentId } as const;

@@ -8,7 +8,10 @@ import { RequestError } from './problem.ts';
 /** What a request wants to do. */
 export type Action = 'start' | 'read' | 'list' | 'answer' | 'steer' | 'cancel' | 'delete';
 
-/** What a request wants to do, and with what. The ids are as the request names them: they may not exist. */
+/**
+ * What a request wants to do, and with what. The ids are as the request names them: they may not exist. A body is read only
+ * after a grant, so a request whose body names an agent or a thread is asked about twice: first without that id.
+ */
 export interface AuthorizeDetails {
   readonly action: Action;
   readonly runId?: string;

@@ -77,24 +77,26 @@ async function run(
   const ask = (details: AuthorizeDetails) => askHost(served.web, request, details);
   const query = queryOf(at.url, route);
   const call: Call = { request, url: at.url, served, params, query, body: {}, ask };
-  if ('actions' in route) return route.handle({ ...call, body: await bodyOf(served, request, route) });
-  const named = { action: route.action, ...idsIn(params) };
+  const ids = idsIn(params);
+  if ('actions' in route) {
+    if (route.method === 'POST') await ask({ action: route.actions[0], ...ids });
+    return route.handle({ ...call, body: await bodyOf(served, request, route) });
+  }
+  const named = { action: route.action, ...ids };
+  const grant = await ask(named);
+  const body = await bodyOf(served, request, route);
   if (route.of === 'run') {
-    const grant = await ask(named);
-    const body = await bodyOf(served, request, route);
     const own = await ownRun(served, params.runId ?? '', grant);
     return route.handle({ ...call, body, grant, details: named, run: own });
   }
-  if (!route.detailsOf) {
-    const grant = await ask(named);
-    return route.handle({ ...call, body: await bodyOf(served, request, route), grant, details: named });
-  }
-  const body = await bodyOf(served, request, route);
-  const details = { ...named, ...route.detailsOf(body) };
-  return route.handle({ ...call, body, grant: await ask(details), details });
+  const more = route.detailsOf?.(body) ?? {};
+  const details = { ...named, ...more };
+  const isSame = Object.keys(more).length === 0;
+  return route.handle({ ...call, body, grant: isSame ? grant : await ask(details), details });
 }
 
-function idsIn({ runId, threadId }: Match['params']): Partial<AuthorizeDetails> {
+/** The ids in a path. A chat is a thread of its caller. */
+function idsIn({ runId, id, threadId = id }: Match['params']): Partial<AuthorizeDetails> {
   return { ...(runId === undefined ? {} : { runId }), ...(threadId === undefined ? {} : { threadId }) };
 }
 

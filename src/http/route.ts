@@ -74,13 +74,12 @@ interface RouteFacts {
 }
 
 /**
- * One row of the table of routes. The dispatch, the action for `authorize`, the checks of bodies and the description come
+ * One row of the table of routes. Before a body is read, the host is asked with the ids of the path. The dispatch, the action for `authorize`, the checks of bodies and the description come
  * from it.
  */
 export type Route = RouteFacts &
   (
     | {
-        /** Asked before the body is read. */
         readonly action: Action;
         /** The path names a run: another caller's is 404. */
         readonly of: 'run';
@@ -89,13 +88,13 @@ export type Route = RouteFacts &
     | {
         readonly action: Action;
         readonly of?: undefined;
-        /** The body names what is asked for: it is read first. */
+        /** What the body adds to the question: with it, the host is asked again. */
         detailsOf?(body: JsonObject): Partial<AuthorizeDetails>;
         handle(call: GrantedCall): Promise<Response>;
       }
     | {
-        /** The route asks once for each thing that it does. */
-        readonly actions: readonly Action[];
+        /** The route asks once for each thing that it does. The first one is asked before the body is read, too. */
+        readonly actions: readonly [Action, ...Action[]];
         readonly of?: undefined;
         handle(call: Call): Promise<Response>;
       }

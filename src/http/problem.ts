@@ -53,6 +53,7 @@ const pawlErrors: { readonly [code: string]: readonly [number, string] } = {
   MODEL: [500, 'The model failed'],
   MODEL_OUTAGE: [503, 'The model is away'],
   MODEL_STALLED: [503, 'The model sent nothing for too long'],
+  NEWER_DEPLOYMENT: [503, 'A newer version of this server has the run'],
   NOT_DURABLE: [503, 'The run could not be recorded'],
   NOT_JSON: [400, 'A value is not valid JSON'],
   OUTPUT_INVALID: [500, 'The answer has not the required form'],

@@ -16,10 +16,12 @@ import type {
   HistoryStore,
   JournalPage,
   JournalStore,
+  TakenRuns,
+  TakingStore,
 } from './port.ts';
 import type { ThreadStore } from './thread-port.ts';
 
-type MethodName = keyof (AppendingStore & EventStore & HistoryStore & JournalStore & ThreadStore);
+type MethodName = keyof (AppendingStore & EventStore & TakingStore & HistoryStore & JournalStore & ThreadStore);
 
 /** The methods that a store may have. A method of the port without a line does not compile: every store would lose it. */
 const methods: { readonly [Name in MethodName]-?: true } = {
@@ -40,6 +42,8 @@ const methods: { readonly [Name in MethodName]-?: true } = {
   leave: true,
   listDue: true,
   countResting: true,
+  takeDue: true,
+  heldUntil: true,
   expect: true,
   signal: true,
   end: true,
@@ -143,6 +147,8 @@ const checkedAnswers: { readonly [Name in MethodName]?: (answer: unknown, runId:
   inbox: checkedInbox,
   leave: checkedLeave,
   listDue: checkedDue,
+  takeDue: checkedTaken,
+  heldUntil: checkedHeldUntil,
   listEnded: checkedEnded,
   readEvents: checkedEvents,
 };
@@ -191,6 +197,27 @@ function checkedDue(answer: unknown): DueList {
     return answer as never;
   }
   throw wrongAnswer('listDue', answer, '{ now, runs: { runId, dueAt, attempts }[], nextAt? }');
+}
+
+/** A claim that is not one would be a run that no process works on, or two do. */
+function checkedTaken(answer: unknown): TakenRuns {
+  const isTaken = (each: unknown) =>
+    isObject(each) &&
+    isId(each.runId) &&
+    Number.isInteger(each.epoch) &&
+    Number.isInteger(each.attempts) &&
+    isObject(each.run) &&
+    each.run.runId === each.runId;
+  if (isObject(answer) && isAmount(answer.now) && Array.isArray(answer.claims) && answer.claims.every(isTaken)) {
+    return answer as never;
+  }
+  throw wrongAnswer('takeDue', answer, '{ now, claims: { runId, owner, epoch, attempts, run }[], nextAt? }');
+}
+
+function checkedHeldUntil(answer: unknown): number | null {
+  if (answer === null || answer === undefined) return null;
+  if (isAmount(answer)) return answer as number;
+  throw wrongAnswer('heldUntil', answer, 'a time in ms, or null');
 }
 
 function checkedEnded(answer: unknown): unknown {

@@ -25,6 +25,16 @@ export interface WriteOptions {
   readonly signal?: AbortSignal | undefined;
   /** Of `save` and `append`: events that become part of the run's journal in the same commit. Only a JournalStore reads it. */
   readonly events?: JournalWrite | undefined;
+  /** Of the first record of a run: the key under which due runs are taken in turn. Only a TakingStore reads it. */
+  readonly fairKey?: string | undefined;
+}
+
+export interface ClaimOptions {
+  /**
+   * The number of the deployment that claims the run. The store keeps the highest one beside the claim, as long as the run has a
+   * record or a claim. Absent: it is not compared, and the kept one stays.
+   */
+  readonly deployment?: number | undefined;
 }
 
 export interface ReleaseOptions {
@@ -80,7 +90,8 @@ export interface AppendingStore extends CheckpointStore {
 
 /** A store that checks who may write. `claim` works before a record exists; null = another owner holds a live claim. */
 export interface OwningStore extends CheckpointStore {
-  claim(runId: string, owner: string, ttlMs: number): Promise<Claim | null>;
+  /** @throws {NewerDeploymentError} if a higher deployment has claimed the run: nothing is counted. Only a TakingStore has it */
+  claim(runId: string, owner: string, ttlMs: number, options?: ClaimOptions): Promise<Claim | null>;
   renew(claim: Claim, ttlMs: number): Promise<Claim>;
   release(claim: Claim, options?: ReleaseOptions): Promise<void>;
 }
@@ -137,6 +148,8 @@ export interface DueRun {
   readonly meta: RunCheckpointMeta;
   /** The call that began the run; absent = a host did. */
   readonly parent?: ParentCall;
+  /** The run's key for `fullKeys`: an opaque text where the store has a codec. Absent: it has none. */
+  readonly fairKey?: string;
 }
 
 export interface DueList {
@@ -169,6 +182,45 @@ export interface DueStore extends ControlStore {
   listDue(options: ListDueOptions): Promise<DueList>;
   /** How many runs rest: those that are due later, or only by a command. */
   countResting(): Promise<number>;
+}
+
+export interface TakeDueOptions {
+  /** Who claims the runs, and for how long, ms. */
+  readonly owner: string;
+  readonly ttlMs: number;
+  /** At most this many runs. */
+  readonly limit: number;
+  /** Only runs of these agents. Absent: of all. */
+  readonly agentIds?: readonly string[] | undefined;
+  /** No runs with these keys, as `DueRun.fairKey` has them. */
+  readonly fullKeys?: readonly string[] | undefined;
+  /** The number of the deployment that claims: runs that a higher one has claimed are left alone. */
+  readonly version?: number | undefined;
+}
+
+/** A due run, and its claim. */
+export type TakenRun = Claim & { readonly run: DueRun };
+
+export interface TakenRuns {
+  /** The store's wall clock, ms. */
+  readonly now: number;
+  readonly claims: readonly TakenRun[];
+  /** When to take again at the earliest, ms: at once if it is not after `now`. Absent: no run is due later. */
+  readonly nextAt?: number;
+}
+
+/** A store from which several processes take due runs: each of them gets others. */
+export interface TakingStore extends DueStore {
+  /**
+   * Finds due runs and claims them, in one commit where the store can. A claim counts an attempt and an epoch, as `claim` does.
+   * Parked, hosted, damaged and ended runs are never taken.
+   *
+   * The k-th due run of each fair key is taken before the (k+1)-th of any; runs without a key share one. Keys have their turns:
+   * the next call continues after the last key. Within a key runs are taken by `dueAt`, then by the UTF-8 bytes of the run id.
+   */
+  takeDue(options: TakeDueOptions): Promise<TakenRuns>;
+  /** When the live claim of a run ends, wall clock, ms; null = no live owner holds it. */
+  heldUntil(runId: string): Promise<number | null>;
 }
 
 /** A signal to the runs that wait for its topic. */
@@ -305,6 +357,8 @@ export const isOwning = (store: CheckpointStore): store is OwningStore => has(st
 export const carriesCommands = (store: CheckpointStore): store is ControlStore => has(store, 'inbox');
 /** Returns whether a store finds runs that are due: it has the methods of a DueStore. */
 export const isDue = (store: CheckpointStore): store is DueStore => has(store, 'leave');
+/** Returns whether processes can take due runs from a store: it has `takeDue`. */
+export const isTaking = (store: CheckpointStore): store is TakingStore => has(store, 'takeDue');
 /** Returns whether a store keeps topics of events: it has the methods of an EventStore. */
 export const isEvents = (store: CheckpointStore): store is EventStore => has(store, 'expect');
 /** Returns whether a store keeps the records of runs that ended: it has the methods of a HistoryStore. */

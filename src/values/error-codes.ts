@@ -58,6 +58,8 @@ const policies = {
   MODEL: never,
   MODEL_OUTAGE: later,
   MODEL_STALLED: later,
+  // A process of the newer deployment can continue the run.
+  NEWER_DEPLOYMENT: later,
   NOT_DURABLE: later,
   NOT_JSON: unstorable,
   OUTPUT_INVALID: never,

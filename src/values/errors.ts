@@ -154,6 +154,10 @@ export class CheckpointCorruptError extends PawlError {
 export class CheckpointTooNewError extends PawlError {
   readonly code = 'CHECKPOINT_TOO_NEW';
 }
+/** A process of a newer deployment has worked on the run: those of an older one leave it alone. */
+export class NewerDeploymentError extends PawlError {
+  readonly code = 'NEWER_DEPLOYMENT';
+}
 /** The host's `migrate` failed on a stored record; the record is unchanged. */
 export class MigrationError extends PawlError {
   readonly code = 'MIGRATION';

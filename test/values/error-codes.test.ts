@@ -30,6 +30,7 @@ describe('the policy of an error', () => {
       'RUN_OWNED_ELSEWHERE',
       'RUN_NOT_ENDED',
       'CHECKPOINT_TOO_NEW',
+      'NEWER_DEPLOYMENT',
       'STORE_UNAVAILABLE',
       'STORE_FULL',
       'RUN_WAITS',

@@ -20,6 +20,9 @@ export function frameOf({ id, data }: { readonly id?: string; readonly data: str
 /** How long a browser waits before it connects again, ms. */
 const RETRY_MS = 1_000;
 
+/** How long the answer waits for the first frame of what has ended, ms. */
+const FIRST_FRAME_MS = 500;
+
 /** Bytes that wait for a slow reader; beyond them no event is read from the journal. */
 const BUFFER_BYTES = 16_384;
 
@@ -34,15 +37,17 @@ const headers = {
  * Makes the answer that streams frames. The frames' own end ends it in good order. A throw of theirs, a refused new
  * authorisation and a client that leaves break it: a reader must never take a cut for the end.
  * @param open gets a signal, which is aborted when the stream is over; each string that it yields is a whole frame
- * @returns an answer with 204 if the frames end before the first one
- * @throws {RequestError} TOO_MANY_STREAMS @throws what the frames throw before the first one, if `isOver`
+ * @returns with `isOver`, an answer with 204 if the frames end before the first one
+ * @throws {RequestError} TOO_MANY_STREAMS @throws with `isOver`, what the frames throw before the first one
  */
 export async function streamAnswer(
   options: StreamOptions,
   open: (signal: AbortSignal) => AsyncIterable<string>,
   {
     isOver = false,
-  }: { /** The events are all there: it is known at once whether any is left. */ readonly isOver?: boolean } = {},
+  }: {
+    /** The events are all there: it is known within half a second whether any is left. */ readonly isOver?: boolean;
+  } = {},
 ): Promise<Response> {
   const giveBack = options.web.streams.take(options.grant.callerId);
   const stream = opened(options, open, giveBack);
@@ -74,7 +79,7 @@ class EventStream {
   readonly #giveBack: () => void;
   readonly #encoder = new TextEncoder();
   #timers: unknown[] = [];
-  #first: IteratorResult<string> | undefined;
+  #first: Promise<IteratorResult<string>> | undefined;
   #controller: ReadableStreamDefaultController<Uint8Array> | undefined;
   #isClosed = false;
 
@@ -84,10 +89,16 @@ class EventStream {
     this.#frames = open(this.#stop.signal)[Symbol.asyncIterator]();
   }
 
-  /** Whether no frame is left. */
+  /** Returns whether no frame is left, as far as it is known in time: a store may take long to read. */
   async isEmpty(): Promise<boolean> {
-    this.#first = await this.#frames.next();
-    return this.#first.done === true;
+    const { clock } = this.#options.web;
+    const late = Promise.withResolvers<undefined>();
+    const timer = clock.setTimeout(() => late.resolve(undefined), FIRST_FRAME_MS);
+    this.#first = this.#frames.next();
+    // Rejects also if the answer is over by then.
+    this.#first.catch(() => {});
+    const first = await Promise.race([this.#first, late.promise]).finally(() => clock.clearTimeout(timer));
+    return first?.done === true;
   }
 
   body(): ReadableStream<Uint8Array> {
@@ -113,8 +124,9 @@ class EventStream {
 
   async #next(): Promise<void> {
     try {
-      const { done, value } = this.#first ?? (await this.#frames.next());
+      const first = this.#first ?? this.#frames.next();
       this.#first = undefined;
+      const { done, value } = await first;
       if (this.#isClosed) return;
       if (!done) return this.#controller?.enqueue(this.#encoder.encode(value));
       this.close();

@@ -142,6 +142,26 @@ describe('GET /runs/:runId/events', () => {
     expect([status, body]).toEqual([204, '']);
   });
 
+  test('answers within 500 ms to a reader of an ended run, also if its first event takes longer (web 23)', async () => {
+    const clock = testClock();
+    const host = await liveHost({ http: { clock } });
+    await host.executor.control('r').cancel();
+    const gate = Promise.withResolvers<void>();
+    journal(host, async function* () {
+      await gate.promise;
+      yield ended;
+    });
+    const opening = follow(host, '/runs/r/events');
+    await until(() => clock.pending > 0);
+    await settle();
+    await clock.advance(500);
+    const stream = await opening;
+    expect(stream.response.status).toBe(200);
+    gate.resolve();
+    expect(await stream.toEnd()).toBe('clean');
+    expect(stream.frames.map(({ id }) => id)).toEqual(['c2']);
+  });
+
   test('breaks, and does not end, if the events end before the run or fail: the host is leaving, or its store is lost (web 24)', async () => {
     const host = await liveHost();
     journal(host, async function* () {

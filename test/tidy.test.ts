@@ -133,7 +133,14 @@ const importTable: rules.ImportTable = {
     'src/executor/host/guarded-clock',
     'machines/fan-out',
   ],
-  'src/http': ['src/index', 'src/values', 'src/run/command', 'src/run/request', 'src/tool/json-schema'],
+  'src/http': [
+    'src/index',
+    'src/values',
+    'src/run/command',
+    'src/run/journal/reader',
+    'src/run/request',
+    'src/tool/json-schema',
+  ],
   // Types only: a test looks at what the bundle for a browser has.
   'src/client': ['src/http/problem', 'src/http/runs', 'src/index', 'src/run', 'src/values'],
   'src/ag-ui': ['src/index', 'src/http', 'src/values'],

@@ -1,9 +1,9 @@
 import { checkRunId } from '../../run/identity.ts';
 import { cursorOf, type JournalEvent, JournalReader, journalStart, positionIn } from '../../run/journal/reader.ts';
-import { isKeepingOutcomes } from '../../store/port.ts';
 import { JournalGoneError, UnsupportedError } from '../../values/errors.ts';
 import { checkKeys } from '../../values/known-options.ts';
 import type { ExecutorServices } from '../run/active-run.ts';
+import { endOf } from '../services/event-feeds.ts';
 
 /** The options of `executor.events`. */
 export interface FollowOptions {
@@ -78,10 +78,10 @@ async function* follow(
   }
 }
 
-/** The run has no record any more. Its kept outcome is its last event. @throws {JournalGoneError} */
+/** The run has no journal, or has it no more. How it ended is its last event. @throws {JournalGoneError} */
 async function lastEvent({ config }: ExecutorServices, { runId, reader }: Following): Promise<JournalEvent> {
   const { store, clock } = config;
-  const outcome = store && isKeepingOutcomes(store) ? await store.outcome(runId) : null;
+  const outcome = store && (await endOf(store, runId));
   if (!outcome) throw new JournalGoneError(`run ${runId} has no journal: it ended too long ago, or never began`);
   const { status, output, error } = outcome;
   const seq = reader.place + 1;

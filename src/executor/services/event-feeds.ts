@@ -1,8 +1,10 @@
 import type { JournalEntry } from '../../run/journal/entry.ts';
+import type { RunOutcome } from '../../run/result.ts';
 import {
   type CheckpointStore,
   isJournal,
   isKeepingOutcomes,
+  isKeepingRecords,
   type JournalPage,
   type JournalStore,
 } from '../../store/port.ts';
@@ -19,6 +21,14 @@ const PAGE = 500;
 const LOOKS_TO_CHECK = 5;
 /** About how many characters of entries are kept for the readers of one run. */
 const TAIL_CHARS = 2 ** 20;
+
+/** Returns how a run ended: its kept outcome, or that of its kept record. Undefined if neither is there. */
+export async function endOf(store: CheckpointStore, runId: string): Promise<Omit<RunOutcome, 'run'> | undefined> {
+  const outcome = isKeepingOutcomes(store) ? await store.outcome(runId) : null;
+  if (outcome) return outcome;
+  const kept = isKeepingRecords(store) ? await store.load(runId, { ended: true, messages: false }) : null;
+  return kept?.outcome;
+}
 
 /** The journals that readers of this process follow. Each journal is read once for all of its readers. */
 export class EventFeeds {
@@ -41,7 +51,7 @@ export class EventFeeds {
     const store = this.#store;
     const read = (from: number) => store.readEvents(runId, { after: from, limit: PAGE });
     const known = this.#feeds.get(runId);
-    const isEnded = async () => isKeepingOutcomes(store) && (await store.outcome(runId)) !== null;
+    const isEnded = async () => (await endOf(store, runId)) !== undefined;
     const feed: Feed = known ?? new Feed(after, { read, isEnded, onWait: () => this.#awaited(feed) });
     this.#feeds.set(runId, feed);
     feed.readers += 1;
@@ -175,13 +185,21 @@ export class Feed {
       if (place < this.#start) {
         const page = await this.#read(place);
         if (!page || page.next > place) return page;
-        // What was there is deleted: the tail is next.
-        this.#start = Math.min(this.#start, place);
+        // What was there is deleted: the tail is next. Without one, the first reader named a place that does not exist.
+        if (this.#tail.some(({ entry }) => entry.place > place)) this.#start = Math.min(this.#start, place);
+        else this.#beginAt(place);
       }
       if (place < this.#end) return this.#after(place);
       if (this.#isGone) return null;
       await this.#news(signal);
     }
+  }
+
+  #beginAt(place: number): void {
+    this.#tail = [];
+    this.#chars = 0;
+    this.#start = place;
+    this.#end = place;
   }
 
   /** Reads what is new. Never rejects: the readers get the error. @param now monotonic ms */
@@ -205,9 +223,11 @@ export class Feed {
     try {
       while (this.#isAsked) {
         this.#isAsked = false;
-        const page = await this.#read(this.#end);
+        const from = this.#end;
+        const page = await this.#read(from);
         this.#isGone = page === null;
-        if (page && page.next > this.#end) this.#add(page, now);
+        if (page && this.#end !== from) this.#isAsked = true;
+        else if (page && page.next > from) this.#add(page, now);
         else if (page) await this.#checkEnd(now);
       }
     } catch (error) {
@@ -220,9 +240,10 @@ export class Feed {
   async #checkEnd(now: number): Promise<void> {
     this.#idleLooks += 1;
     if (this.#idleLooks % LOOKS_TO_CHECK !== 0 || !(await this.#isEnded())) return;
-    const page = await this.#read(this.#end);
-    if (page && page.next > this.#end) this.#add(page, now);
-    else this.#isGone = true;
+    const from = this.#end;
+    const page = await this.#read(from);
+    if (page && page.next > from && this.#end === from) this.#add(page, now);
+    else this.#isGone = this.#end === from;
   }
 
   #add({ entries, next }: JournalPage, now: number): void {

@@ -1,4 +1,5 @@
 import type { ErrorData, JournalEvent, OpenWait } from '../../index.ts';
+import { isEndCursor } from '../../run/journal/reader.ts';
 import { publicError, RequestError } from '../problem.ts';
 import type { RunCall } from '../route.ts';
 import { frameOf, streamAnswer } from '../sse.ts';
@@ -10,12 +11,13 @@ export function streamEvents(call: RunCall): Promise<Response> {
   const after = placeOf(call);
   const options = { web: served.web, request, grant, details, ask };
   const isOver = run.line.status === 'ended';
+  if (!isOver && after !== undefined && isEndCursor(after)) throw noPlace();
   const open = (signal: AbortSignal) => {
     try {
       const events = served.executor.events(run.runId, { signal, ...(after === undefined ? {} : { after }) });
       return framesOf(events, { isOver, all: grant.all === true });
     } catch (error) {
-      if (error instanceof TypeError) throw new RequestError('BAD_REQUEST', 'there is no such place in the events');
+      if (error instanceof TypeError) throw noPlace();
       throw error;
     }
   };
@@ -30,7 +32,11 @@ function placeOf({ request, query }: RunCall): string | undefined {
   const place = request.headers.get('last-event-id') ?? given;
   if (place === undefined || place === '') return undefined;
   if (place.length <= MAX_PLACE_CHARS) return place;
-  throw new RequestError('BAD_REQUEST', 'there is no such place in the events');
+  throw noPlace();
+}
+
+function noPlace(): RequestError {
+  return new RequestError('BAD_REQUEST', 'there is no such place in the events');
 }
 
 /**

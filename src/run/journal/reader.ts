@@ -36,6 +36,11 @@ export function positionIn(cursor: unknown): ReaderPosition {
   return { place, step, attempt, block, offset, ...(parts.length > 5 ? { isOver: true } : {}) };
 }
 
+/** Returns whether a cursor says that its reader has the last event of the run. */
+export function isEndCursor(cursor: string): boolean {
+  return CURSOR.test(cursor) && cursor.endsWith('-end');
+}
+
 type Delta = Extract<RunEvent, { type: 'model.delta' }>;
 type Snapshot = Extract<RunEvent, { type: 'step.snapshot' }>;
 

@@ -54,6 +54,10 @@ export interface RunContext {
   readonly data?: JsonValue;
   /** Why the run was stopped from outside; the first cause stays. */
   readonly cause?: ErrorData;
+  /** The slice of this process is over, and why: no call begins any more; those under way may end. */
+  readonly yielding?: ErrorData;
+  /** The calls whose child runs were left for another process, as this run is about to be. */
+  readonly leftCalls: readonly string[];
   readonly output?: RunOutput;
   /** A restored run: its snapshot, which is valid while its progress is this one. */
   readonly restored?: Hidden<{ readonly progress: Progress; readonly persisted: object }>;
@@ -74,6 +78,7 @@ export const unresolved: Omit<RunContext, 'progress'> = {
   persisted: 0,
   intents: [],
   places: [],
+  leftCalls: [],
   held: [],
   heldNudges: [],
   heldSteps: 0,
@@ -128,6 +133,8 @@ export type ToolAnswer = {
   readonly result: ToolOutput;
   /** The run had to leave before the call began: the call is withdrawn. */
   readonly isUnbegun?: true;
+  /** The child run of the call was left for another process: the call stays started, and finds it again. */
+  readonly isLeft?: true;
   /** The call needs something from outside, and gave its place back: it runs again when the wait is over. */
   readonly wait?: Wait;
 };
@@ -142,6 +149,8 @@ export type RunMachineEvent =
   | ({ readonly type: 'run.steer' } & Steer)
   /** The run must stop when no call with effects is running any more. */
   | { readonly type: 'run.leave'; readonly cause: ErrorData }
+  /** The slice is over: the run begins no call any more, and leaves when those under way have ended. */
+  | { readonly type: 'run.yield'; readonly cause: ErrorData }
   /** The run must stop: shutdown, deadline, the caller's signal, a lost lease, a store that failed for good. */
   | { readonly type: 'run.stop'; readonly cause: ErrorData }
   /** These commands of other processes wait no longer: the record may forget them. */

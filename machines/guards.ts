@@ -18,20 +18,27 @@ export const guards = {
   /** The open step has calls that no process has judged, and some must be. */
   hasUnjudgedStep: ({ context }: Context) => context.isUnjudged === true && mustJudgeStep(context),
   hasOpenStep: ({ context }: Context) => context.progress.openStep !== undefined,
+  /** The slice is over: no call may begin. */
+  isSliceOver: ({ context }: Context) => context.yielding !== undefined,
+  /** The slice is over, and no call runs any more; child runs have been left. */
+  isFreeToYield: ({ context: { yielding, progress, leftCalls } }: Context) =>
+    yielding !== undefined &&
+    !progress.openStep?.calls.some(({ state, callId }) => state === 'started' && !leftCalls.includes(callId)),
+  /** The slice ended while the run waited for its model. */
+  isModelDueTooLate: ({ context: { yielding, progress } }: Context) => yielding !== undefined && isModelDue(progress),
   isStepAnswered: ({ context: { progress } }: Context) =>
     progress.openStep !== undefined && isAllAnswered(progress.openStep),
   /** Whether this is the result of the only call of the open step that has not answered. */
-  isLastResult: ({ context: { progress } }: Context, { callId, isUnbegun, wait }: ToolAnswer) =>
-    !isUnbegun && !wait && progress.openStep !== undefined && isLastUnanswered(progress.openStep, callId),
+  isLastResult: ({ context: { progress } }: Context, { callId, isUnbegun, isLeft, wait }: ToolAnswer) =>
+    !isUnbegun &&
+    !isLeft &&
+    !wait && progress.openStep !== undefined && isLastUnanswered(progress.openStep, callId),
   /** Each call of the open step has answered or waits; none runs or may start. */
   isIdle: ({ context: { progress } }: Context) => progress.openStep !== undefined && isIdle(progress.openStep),
   hasCallsToRun: ({ context: { progress } }: Context) => progress.openStep !== undefined && !isIdle(progress.openStep),
   /** The model did not answer, and the run waits until it is asked again. */
   isModelAway: ({ context: { progress } }: Context) => retryOf(progress) !== undefined,
-  isModelDue: ({ context: { progress } }: Context) => {
-    const retry = retryOf(progress);
-    return retry !== undefined && retry.dueAt === undefined;
-  },
+  isModelDue: ({ context: { progress } }: Context) => isModelDue(progress),
   isOutage: (_: Context, answer: ModelAnswer) => 'error' in answer && answer.wait !== undefined,
   isOutageOver: (_: Context, answer: ModelAnswer) => 'error' in answer && answer.parks === true,
   hasCause: ({ context }: Context) => context.cause !== undefined,
@@ -69,6 +76,11 @@ export const guards = {
   isComplete: ({ context }: Context) => classifyCheckpointOutcome(context.error, context.cause) === 'complete',
   isLeaveRunning: ({ context }: Context) => classifyCheckpointOutcome(context.error, context.cause) === 'leave-running',
 };
+
+function isModelDue(progress: Progress): boolean {
+  const retry = retryOf(progress);
+  return retry !== undefined && retry.dueAt === undefined;
+}
 
 /** A call whose intent is not stored has not begun; a call that is a run is left for another process, like this run. */
 function hasEffectUnderWay({ progress, intents, tools }: RunContext): boolean {

@@ -24,6 +24,7 @@ export const loop = pieces.createStateConfig({
         { guard: 'hasCause', target: 'left', actions: 'announceStop' },
         { guard: 'hasUnjudgedStep', target: 'judging-calls' },
         { guard: 'hasOpenStep', target: 'calling-tools' },
+        { guard: 'isSliceOver', target: 'left', actions: 'stopSlice' },
         { guard: 'isModelDue', target: 'calling-model', actions: 'applySteering' },
         { guard: 'isModelAway', target: 'waiting' },
         { guard: 'isAnsweredToCheck', target: 'checking-output' },
@@ -41,6 +42,7 @@ export const loop = pieces.createStateConfig({
         src: 'ask-critic',
         onDone: [
           { guard: 'isOutOfSteps', target: 'exhausted', actions: 'blameStepLimit' },
+          { guard: 'isSliceOver', target: 'left', actions: 'stopSlice' },
           { target: 'calling-model', actions: 'applySteering' },
         ],
       },
@@ -95,6 +97,7 @@ export const loop = pieces.createStateConfig({
         { guard: 'isStepAnswered', target: 'entering', actions: { type: 'closeStep', params: undefined } },
         { guard: 'isFreeToLeave', target: 'left', actions: 'announceStop' },
         { guard: 'isIdle', target: 'waiting' },
+        { guard: 'isFreeToYield', target: 'left', actions: 'stopSlice' },
       ],
       on: {
         'xstate.done.actor.tool.*': [
@@ -118,6 +121,7 @@ export const loop = pieces.createStateConfig({
         { guard: 'isStepAnswered', target: 'entering', actions: { type: 'closeStep', params: undefined } },
         { guard: 'hasCause', target: 'left', actions: 'announceStop' },
         { guard: 'hasCallsToRun', target: 'calling-tools' },
+        { guard: 'isModelDueTooLate', target: 'left', actions: 'stopSlice' },
         { guard: 'isModelDue', target: 'calling-model', actions: 'applySteering' },
       ],
       invoke: {
@@ -149,7 +153,7 @@ export const loop = pieces.createStateConfig({
     },
     answered: { type: 'final', description: 'The model answered without asking for tools.' },
     exhausted: { type: 'final', description: 'A limit was reached: steps, failing tools, or one repeated call.' },
-    left: { type: 'final', description: 'The host is shutting down, and no call with effects is running any more.' },
+    left: { type: 'final', description: 'The host is shutting down, or the slice is over: no call that must end is running.' },
     failed: { type: 'final', description: 'The model call failed for good, or its answer does not fit the schema.' },
   },
 });

@@ -25,6 +25,7 @@ const work = pieces.createStateConfig({
     'run.progressed': { actions: 'countProgress' },
     'run.forget': { actions: { type: 'forgetCommands', params: ({ event }) => event.commands } },
     'wait.answer': { actions: { type: 'answerWait', params: ({ event }) => event } },
+    'run.yield': { actions: { type: 'yieldSlice', params: givenCause } },
     'run.cancel': { target: 'ending', actions: { type: 'stop', params: cancelCause } },
     'run.stop': { target: 'ending', actions: { type: 'stop', params: givenCause } },
     'run.leave': [
@@ -120,6 +121,7 @@ export function runMachine(agent: ChartedAgent) {
           'run.steer': { actions: { type: 'holdSteering', params: ({ event }) => event } },
           'run.nudge': { actions: { type: 'holdNudge', params: ({ event }) => event.message } },
           'run.raise': { actions: { type: 'holdRaise', params: ({ event }) => event.by } },
+          'run.yield': { actions: { type: 'yieldSlice', params: givenCause } },
           'run.cancel': { actions: { type: 'stop', params: cancelCause } },
           'run.stop': { actions: { type: 'stop', params: givenCause } },
           'run.leave': { actions: { type: 'stop', params: givenCause } },

@@ -53,10 +53,15 @@ export const pieces = setup({
     announceAccepted: emit({ type: 'run.accepted' }),
     announceWork: emit({ type: 'run.working', state: 'running' }),
     /** The first cause stays. The executor aborts the work with it, also for a run that was waiting for its calls to end. */
-    stop: enqueueActions(({ context, enqueue }, given: ErrorData) => {
-      const cause = context.cause ?? given;
-      enqueue.assign({ cause, error: context.error ?? cause });
-      enqueue.emit({ type: 'run.stopping', cause });
+    stop: enqueueActions(({ context, enqueue }, given: ErrorData) => stop(context, given, enqueue)),
+    /** No call begins from now on; the first cause stays. Calls whose intent is being stored have not begun. */
+    yieldSlice: enqueueActions(({ context, enqueue }, cause: ErrorData) => {
+      if (context.yielding) return;
+      enqueue.assign({ yielding: cause });
+      withdrawIntents(context, enqueue);
+    }),
+    stopSlice: enqueueActions(({ context, enqueue }) => {
+      if (context.yielding) stop(context, context.yielding, enqueue);
     }),
     /** The run continues until it is free to stop, and begins nothing new; the first cause stays. */
     keepCause: enqueueActions(({ context, enqueue }, cause: ErrorData) => {
@@ -163,6 +168,12 @@ export const pieces = setup({
   },
 });
 
+function stop(context: RunContext, given: ErrorData, enqueue: Enqueue): void {
+  const cause = context.cause ?? given;
+  enqueue.assign({ cause, error: context.error ?? cause });
+  enqueue.emit({ type: 'run.stopping', cause });
+}
+
 function adopted(resolution: Resolution): Partial<RunContext> {
   if (resolution.kind === 'answered') return { output: resolution.output };
   const { kind: _, ...found } = resolution;
@@ -235,8 +246,12 @@ function takeAnswer({ context, event, enqueue }: Moment): void {
 
 /** A result of a call with effects is recorded as it arrives (it does not wait for other calls), and others may start. */
 function takeResult({ context, event, enqueue }: Moment, answer: ToolAnswer): void {
-  const { callId, result, isUnbegun, wait } = answer;
+  const { callId, result, isUnbegun, isLeft, wait } = answer;
   forgetNamed(context, event, enqueue);
+  if (isLeft) {
+    enqueue.assign({ leftCalls: [...context.leftCalls, callId] });
+    return;
+  }
   if (wait) {
     holdCall(context, wait, enqueue);
     return;

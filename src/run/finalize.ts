@@ -12,8 +12,13 @@ export function isShutdown(cause: unknown): boolean {
   return hasCode(cause, 'ERR_SHUTDOWN');
 }
 
+/** Returns whether a run that was stopped for this reason is left for another process, with its children. */
+export function isLeftFor(reason: unknown): boolean {
+  return isShutdown(reason) || hasCode(reason, 'LEASE_LOST') || readProperty(reason, 'code') === 'RUN_SLICED';
+}
+
 /** Causes by which a run leaves by itself. Only the cause's own code counts: the code of a tool deeper in it says nothing. */
-const leaving: ReadonlySet<unknown> = new Set(['RUN_WAITS', 'RUN_PARKED']);
+const leaving: ReadonlySet<unknown> = new Set(['RUN_WAITS', 'RUN_PARKED', 'RUN_SLICED']);
 
 function isLeaving(cause: unknown): boolean {
   return isShutdown(cause) || leaving.has(readProperty(cause, 'code'));
@@ -32,7 +37,7 @@ export function causeData(cause: unknown): ErrorData {
 /**
  * Decides by the finalize matrix what becomes of a run's record: complete it, fail it, or leave it for the next process.
  * Success wins. Otherwise only the *cause* of the stop (why the run's signal was aborted) can leave the record for the next
- * process: a shutdown, or a run that waits or is parked. Every other error ends the run for good.
+ * process: a shutdown, the end of a slice, or a run that waits or is parked. Every other error ends the run for good.
  *
  * @param error the error that ended the run; `undefined` or `null` = it succeeded
  * @param cause why the run was stopped from outside; `undefined` or `null` = it was not

@@ -82,8 +82,13 @@ export type WaitRequest = { readonly waitMs?: number; readonly dueAt?: number } 
   | { readonly kind: 'child'; readonly childRunId: string }
 );
 
+/** The child run of the call was left for another process; the run of the call is about to be left as well. */
+export interface LeftChild {
+  readonly kind: 'left-child';
+}
+
 /** The end of an execution whose call waits: it runs again when the wait is over. */
 export interface ToolWait {
   readonly type: 'wait';
-  readonly request: WaitRequest;
+  readonly request: WaitRequest | LeftChild;
 }

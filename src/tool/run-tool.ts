@@ -190,7 +190,7 @@ class RunningCall {
       waitFor: (name, event) => this.#requested.waitFor(name, event),
       sleep: (duration) => this.#requested.sleep(duration),
       sleepUntil: (time) => this.#requested.sleepUntil(time),
-      ...(this.#tool.isRun === true ? { [holdKey]: (request: WaitRequest) => this.#hold(request) } : {}),
+      ...(this.#tool.isRun === true ? { [holdKey]: (request: ToolWait['request']) => this.#hold(request) } : {}),
       ...(transcript === undefined ? {} : { [transcriptKey]: transcript }),
     };
   }
@@ -315,7 +315,7 @@ class RunningCall {
     this.#controller?.abort(reason);
   }
 
-  #hold(request: WaitRequest): void {
+  #hold(request: ToolWait['request']): void {
     if (this.#isOver) return;
     this.#isHeld = true;
     const message = `the call of tool "${this.#tool.name}" waits; it runs again when the wait is over`;

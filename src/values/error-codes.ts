@@ -72,6 +72,7 @@ const policies = {
   RUN_OWNED_ELSEWHERE: Object.freeze({ retry: 'later', ownership: 'elsewhere' }),
   RUN_PANIC: never,
   RUN_PARKED: never,
+  RUN_SLICED: later,
   RUN_WAITS: later,
   STEP_LIMIT: never,
   STORE_FULL: storeAway,

@@ -190,6 +190,10 @@ export class StoreFullError extends PawlError {
 export class RunWaitsError extends PawlError {
   readonly code = 'RUN_WAITS';
 }
+/** The time of this process for the run is over (`executor.drive`, `executor.work`); the run is due, and continues anywhere. */
+export class RunSlicedError extends PawlError {
+  readonly code = 'RUN_SLICED';
+}
 /** The run has no such wait, or not any more. */
 export class WaitGoneError extends PawlError {
   readonly code = 'WAIT_GONE';

@@ -24,7 +24,7 @@ export async function callTool(given: ToolCallInput, run: ActiveRun): Promise<To
     const turn = services.config.clock === systemClock ? yieldToEventLoop() : undefined;
     if (turn) await turn;
     // A run that must leave begins nothing more, even if the request came while the call waited here.
-    const isOver = () => run.signal.aborted || run.actor.getSnapshot().context.cause !== undefined;
+    const isOver = () => run.signal.aborted || mustStop(run);
     if (turn && isOver()) return notBegun(callId);
     // Checked in the turn in which the call begins: the process may have slept during a wait for the store.
     if (mustAsk(run, effect) && !(await mayBegin(run, isOver))) return notBegun(callId);
@@ -46,7 +46,11 @@ export async function callTool(given: ToolCallInput, run: ActiveRun): Promise<To
       onProgress: (progress) => run.publish({ type: 'tool.progress', callId, name, progress }),
       onLate: (output) => done(output, true),
     });
-    if (result.type === 'wait') return { callId, result: waits, wait: waitFrom(result.request, run, input) };
+    if (result.type === 'wait') {
+      const { request } = result;
+      if (request.kind === 'left-child') return { callId, result: waits, isLeft: true };
+      return { callId, result: waits, wait: waitFrom(request, run, input) };
+    }
     const shown = withEdit(result, input.call);
     done(shown);
     return { callId, result: shown };
@@ -55,7 +59,13 @@ export async function callTool(given: ToolCallInput, run: ActiveRun): Promise<To
   }
 }
 
-/** The result of a call that waits: nothing reads it. */
+/** Whether the run stops, or its slice is over. */
+function mustStop({ actor }: ActiveRun): boolean {
+  const { cause, yielding } = actor.getSnapshot().context;
+  return cause !== undefined || yielding !== undefined;
+}
+
+/** The result of a call that waits, or whose child was left: nothing reads it. */
 const waits = { type: 'error-text', value: 'waits' } as const;
 
 /** The latest time that a date can hold, ms. */

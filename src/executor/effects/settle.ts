@@ -73,8 +73,9 @@ async function record(run: ActiveRun, input: SettleInput, outcome: RunOutcome): 
 }
 
 async function leaveHere(run: ActiveRun, progress: Progress): Promise<void> {
-  await leave(run, progress);
-  if (progress.parked) run.publish({ type: 'run.parked', ...progress.parked });
+  const left = run.slice?.left(progress) ?? { ...progress, attempts: 0 };
+  await leave(run, left);
+  if (left.parked) run.publish({ type: 'run.parked', ...left.parked });
   await run.journal?.flush();
 }
 
@@ -210,7 +211,7 @@ async function deliver(run: ActiveRun, progress: Progress, outcome: RunOutcome):
   } catch (error) {
     warn('run: onOutcome failed', { runId: run.runId, error: toErrorData(error) });
     // Without a claim the record counts the starts. This start did not fail, so its process did not die of the run.
-    if (progress.outcome && !run.resources.claim) await leave(run, progress);
+    if (progress.outcome && !run.resources.claim) await leave(run, { ...progress, attempts: 0 });
     throw error;
   }
 }
@@ -251,13 +252,12 @@ async function recordOutcome(run: ActiveRun, progress: Progress, outcome: RunOut
 }
 
 /**
- * Saves the newest state of a run that this process leaves unfinished, past the throttle; a run that is left in good order
- * counts no failed start.
+ * Saves the newest state of a run that this process leaves unfinished, past the throttle.
+ * @param progress a run that is left in good order has no attempts: it counts no failed start
  */
 export async function leave(run: ActiveRun, progress: Progress): Promise<void> {
   run.life.isClosing = true;
   const { claim } = run;
-  const state = stateOf({ ...progress, attempts: 0 }, run.nowOf(progress));
-  await run.resources.checkpointer?.save(state, { force: true });
+  await run.resources.checkpointer?.save(stateOf(progress, run.nowOf(progress)), { force: true });
   await takeBack(run, claim);
 }

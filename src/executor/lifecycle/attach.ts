@@ -17,6 +17,7 @@ import { releaseClaim } from '../run/acquire.ts';
 import { ActiveRun, type ExecutorServices } from '../run/active-run.ts';
 import type { RunActor } from '../run/run-actor.ts';
 import type { RunSeed } from '../run/seed.ts';
+import { Slice } from '../run/slice.ts';
 import { followSignal } from '../run/stop-causes.ts';
 import { RunWaits } from '../run/waits/run-waits.ts';
 
@@ -32,6 +33,7 @@ export function attach(
   const { actor, options } = parts;
   const run = new ActiveRun(services, agent, parts);
   run.waits = new RunWaits(run);
+  if (parts.seed.slice) run.slice = new Slice(run, parts.seed.slice);
   services.add(actor, run);
 
   const onStep = guarded('onStep', options.onStep, services.config.warn);
@@ -158,7 +160,7 @@ async function conclude(run: ActiveRun): Promise<void> {
   if (run.life.isOurs) {
     try {
       const { clock, defaults } = run.services.config;
-      await withDeadline(leave(run, progress), { ms: defaults.finalizeMs, clock, what: 'leaving the run' });
+      await withDeadline(leave(run, { ...progress, attempts: 0 }), { ms: defaults.finalizeMs, clock, what: 'leaving the run' });
     } catch (error) {
       run.services.config.warn('run: checkpoint save failed', { runId: run.runId, error: toErrorData(error) });
     }

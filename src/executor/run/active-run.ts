@@ -22,7 +22,7 @@ import { Checkpointing } from './checkpointing.ts';
 import { ReplyStream } from './reply-stream.ts';
 import { type RunActor, summaryOf } from './run-actor.ts';
 import { observedRun } from './run-info.ts';
-import { type RunJournaling, RunLife, RunResources, type RunWaiting } from './run-state.ts';
+import { type RunJournaling, RunLife, RunResources, type RunSlicing, type RunWaiting } from './run-state.ts';
 import type { RunSeed } from './seed.ts';
 import { Steering } from './steering.ts';
 
@@ -43,6 +43,8 @@ export class ActiveRun implements LiveRun, Leaseholder {
   readonly resources: RunResources = new RunResources();
   readonly steering: Steering;
   readonly checkpointing: Checkpointing;
+  /** The time that this process has for it; undefined = no end is set. */
+  slice: RunSlicing | undefined;
   /** Its waits, and the answers on their way to them; set before any other code reaches the run. */
   waits!: RunWaiting;
   info: RunInfo | undefined;

@@ -118,6 +118,14 @@ export interface RunJournaling {
   flush(): Promise<void>;
 }
 
+/** The time that this process has for a live run. */
+export interface RunSlicing {
+  /** Ends the budget now. Calls under way have their grace, and the slice counts as no failed start. */
+  end(options?: { readonly graceMs?: number }): void;
+  /** Returns the state that the slice leaves: with its failed starts, and parked if there were too many. */
+  left(progress: Progress): Progress;
+}
+
 /** The waits of a live run. */
 export interface RunWaiting {
   /** Sends a cancel that came after the run had left through the store. */

@@ -3,6 +3,7 @@ import { asError, isError } from '../host/guard.ts';
 import type { RunOrigin } from '../host/observers.ts';
 import { type Beginning, refusedRequest, requestOf } from '../host/request.ts';
 import type { PersistedRun } from '../host/snapshot.ts';
+import type { SliceLimits } from './slice.ts';
 
 /** The origin of a run, before any lookup. */
 export interface RunSeed {
@@ -18,6 +19,8 @@ export interface RunSeed {
   readonly maxAttempts?: number;
   /** Recovery: without a record there is nothing to do; such a run must not begin again. */
   readonly mustExist?: boolean;
+  /** How long this process may work on the run; absent = until it ends. */
+  readonly slice?: SliceLimits;
   /** The number of agents above this one; absent = none. */
   readonly depth?: number;
 }

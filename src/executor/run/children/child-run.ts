@@ -1,17 +1,18 @@
 import type { Agent } from '../../../agent/agent.ts';
-import { isShutdown } from '../../../run/finalize.ts';
+import { isLeftFor } from '../../../run/finalize.ts';
 import { childRunId, oldCallName } from '../../../run/identity.ts';
 import type { RunResult } from '../../../run/result.ts';
-import type { WaitRequest } from '../../../tool/call-waits.ts';
+import type { ToolWait } from '../../../tool/call-waits.ts';
 import type { ToolContext } from '../../../tool/define-tool.ts';
 import { ReadyOutput } from '../../../tool/output.ts';
 import { holdKey } from '../../../tool/run-tool.ts';
 import { backoffMs, pause } from '../../../values/backoff.ts';
 import { policyOf } from '../../../values/error-codes.ts';
-import { hasCode, hasTrait, toErrorData } from '../../../values/error-data.ts';
+import { hasTrait, toErrorData } from '../../../values/error-data.ts';
 import { CancelledError, ShutdownError } from '../../../values/errors.ts';
 import type { ToolOutput } from '../../../values/message.ts';
 import type { ActiveRun } from '../active-run.ts';
+import { sliceEndOf, yieldTree } from '../slice.ts';
 import { childOutput } from '../waits/child-end.ts';
 
 /** How deep agents that call agents may be nested. */
@@ -52,7 +53,13 @@ function held({ context, runId: childRunId }: Task): Promise<never> {
   return new Promise(() => {});
 }
 
-type HoldingContext = ToolContext & { readonly [holdKey]?: (request: WaitRequest) => void };
+/** Ends the execution of a call whose child was left at the end of its slice: the run of the call leaves as well. */
+function leftWith({ context }: Task): Promise<never> {
+  (context as HoldingContext)[holdKey]?.({ kind: 'left-child' });
+  return new Promise(() => {});
+}
+
+type HoldingContext = ToolContext & { readonly [holdKey]?: (request: ToolWait['request']) => void };
 
 /**
  * Waits for a child that another process has: that process is dead, or about to release it. A child that was interrupted here
@@ -70,11 +77,13 @@ async function endOf(run: ActiveRun, task: Task): Promise<ToolOutput | undefined
     const { result, child } = await runOnce(run, task);
     if (result.status === 'waiting')
       return signal.aborted ? childOutput(task.agent.id, result) : run.resources.endedChildren.get(task.runId);
+    const isSliced = result.error?.code === 'RUN_SLICED';
+    if (isSliced && sliceEndOf(run)) return leftWith(task);
     const isRefused = onSaveError.then === 'wait' && child !== undefined && isStoreAway(child, result);
-    if (signal.aborted || !(isRefused || isUnfinished(result))) return childOutput(task.agent.id, result);
+    if (signal.aborted || !(isRefused || isSliced || isUnfinished(result))) return childOutput(task.agent.id, result);
     if (isRefused) await pause(backoffMs(retry, { firstMs: FIRST_RETRY_MS, maxMs }), clock, signal);
     else if (services.isShutDown) await pause(Number.POSITIVE_INFINITY, clock, signal);
-    else if (result.status !== 'interrupted') await pause(maxMs, clock, signal);
+    else if (!isSliced && result.status !== 'interrupted') await pause(maxMs, clock, signal);
   }
 }
 
@@ -121,6 +130,8 @@ async function runOnce(run: ActiveRun, { agent, prompt, context, depth, runId }:
     // It was taken up by itself, and does not follow the signal of this start.
     if (started.accepted === 'joined') joined = child;
     if (signal.aborted) follow();
+    const sliceEnd = sliceEndOf(run);
+    if (child && sliceEnd) yieldTree(child, sliceEnd);
     void child?.life.progressed.promise.then(() => run.send({ type: 'run.progressed' }));
     try {
       return { result: await started.result, child };
@@ -138,7 +149,7 @@ async function runOnce(run: ActiveRun, { agent, prompt, context, depth, runId }:
  * cancelled, for every end of the parent: a child was not killed, and had no deadline of its own.
  */
 function forChild(reason: unknown): unknown {
-  if (isShutdown(reason) || hasCode(reason, 'LEASE_LOST'))
+  if (isLeftFor(reason))
     return new ShutdownError('the parent run is left for another process', { cause: reason });
   return new CancelledError(`the parent run was stopped: ${toErrorData(reason).message}`);
 }

@@ -1,7 +1,7 @@
 import { childToolPrefixes } from '../../../agent/names.ts';
 import type { RunHead } from '../../../record/checkpoint.ts';
 import { MAX_OUTPUT_CHARS } from '../../../run/command.ts';
-import { isShutdown } from '../../../run/finalize.ts';
+import { isLeftFor } from '../../../run/finalize.ts';
 import { childRunId, oldCallName, waitIdOf } from '../../../run/identity.ts';
 import type { OpenCall } from '../../../run/open-step.ts';
 import type { Progress } from '../../../run/progress.ts';
@@ -68,7 +68,7 @@ export function isAwaitedHere(child: ActiveRun): boolean {
   const parent = child.parent && child.services.registry.live(child.parent.runId);
   if (!parent?.resources.children.has(child)) return false;
   const { aborted, reason } = parent.signal;
-  return !(aborted && (isShutdown(reason) || hasCode(reason, 'LEASE_LOST')));
+  return !(aborted && isLeftFor(reason));
 }
 
 /** The child runs that the open calls of a run began, as far as they may not have ended. */

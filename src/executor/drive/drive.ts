@@ -1,0 +1,13 @@
+import type { Agent } from '../../agent/agent.ts';
+import type { RunCheckpoint } from '../../record/checkpoint.ts';
+import { interruptedRun } from '../../record/interrupted.ts';
+import { mayBeChild, type Place } from '../../record/run-tree.ts';
+import { type Verdict, verdictOf } from '../../record/verdict.ts';
+import type { RunResult } from '../../run/result.ts';
+import { type CheckpointStore, isKeepingOutcomes, isTaking } from '../../store/port.ts';
+import { type ErrorData, hasTrait, toErrorData } from '../../values/error-data.ts';
+import { CancelledError, NotDurableError, StoreUnavailableError } from '../../values/errors.ts';
+import { launch } from '../lifecycle/start.ts';
+import { agentFor, treeIn } from '../lifecycle/recover-one-run.ts';
+import type { ActiveRun, ExecutorServices } from '../run/active-run.ts';
+import type { SliceLimits } from '../run/slice.ts';

@@ -45,6 +45,7 @@ export { type CriticOptions, createCritic } from './critic/critic.ts';
 export type { Escalator, EscalatorDecision, EscalatorState } from './critic/escalator.ts';
 export type { Activity, Critic, CriticHandle, SupervisedRun } from './critic/port.ts';
 export { createEscalator, type EscalatorOptions } from './critic/ready-escalator.ts';
+export { createExecutor, type Executor } from './executor/executor.ts';
 export type { JournalOption, JournalOptions } from './executor/host/journal-options.ts';
 export { type JsonLoggerOptions, jsonLogger } from './executor/host/logger.ts';
 export type { CallInfo, Middleware, ModelCallInfo, ToolCallInfo } from './executor/host/middleware.ts';
@@ -66,7 +67,6 @@ export { asSnapshot, type PersistedRun } from './executor/host/snapshot.ts';
 export type { AnswerState } from './executor/lifecycle/answer-wait.ts';
 export type { ApproveOptions, RunControl } from './executor/lifecycle/control.ts';
 export { type DiagnoseOptions, diagnose, type RunDiagnosis } from './executor/lifecycle/diagnose.ts';
-export { createExecutor, type Executor } from './executor/lifecycle/executor.ts';
 export type { EndedRunLine, FindRunOptions, FoundRun } from './executor/lifecycle/find-run.ts';
 export type { HistoryFilter, MessagesOptions } from './executor/lifecycle/history/history.ts';
 export type {

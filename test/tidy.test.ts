@@ -29,6 +29,7 @@ const belowStores = [
 ];
 
 /** What every part of the executor may use: of stores and batteries only their ports. */
+const insideExecutor = ['src/executor/effects', 'src/executor/run', 'src/executor/services', 'src/executor/host'];
 const belowExecutor = [
   'src/values',
   'src/run',
@@ -99,12 +100,14 @@ const importTable: rules.ImportTable = {
   'src/compaction/port': ['src/run', 'src/values', 'src/model/port'],
   'src/compaction': ['src/run', 'src/values', 'src/model'],
   'src/palette': ['src/agent', 'src/values'],
-  // lifecycle > effects > run > services > host
+  // executor > drive > lifecycle > effects > run > services > host
   'src/executor/host': [...belowExecutor],
   'src/executor/services': ['src/executor/host', ...belowExecutor],
   'src/executor/run': ['src/executor/services', 'src/executor/host', ...belowExecutor],
   'src/executor/effects': ['src/executor/run', 'src/executor/services', 'src/executor/host', ...belowExecutor],
-  'src/executor/lifecycle': ['src/executor', ...belowExecutor],
+  'src/executor/lifecycle': [...insideExecutor, ...belowExecutor],
+  'src/executor/drive': ['src/executor/lifecycle', ...insideExecutor, ...belowExecutor],
+  'src/executor/executor': ['src/executor', ...belowExecutor],
   'src/testing': [
     'src/values',
     'src/run',
@@ -113,7 +116,7 @@ const importTable: rules.ImportTable = {
     'src/model',
     'src/tool',
     'src/agent',
-    'src/executor/lifecycle/executor',
+    'src/executor/executor',
     'src/executor/host/options',
     'machines/context',
   ],
@@ -348,7 +351,7 @@ describe('the tables', () => {
     ['src/critic/a.ts', '../executor/host/x.ts', '../../machines/critic.ts'],
     ['src/compaction/a.ts', '../executor/host/x.ts', '../model/x.ts'],
     ['src/palette/a.ts', '../executor/host/x.ts', '../agent/x.ts'],
-    ['src/testing/a.ts', '../cli/x.ts', '../executor/lifecycle/executor.ts'],
+    ['src/testing/a.ts', '../cli/x.ts', '../executor/executor.ts'],
     ['src/edits/a.ts', '../fan-out/x.ts', '../files/x.ts'],
     ['src/edits/root/a.ts', '../plan.ts', '../errors.ts'],
     ['src/client/a.ts', '../executor/host/x.ts', '../run/command.ts'],

@@ -160,7 +160,11 @@ async function conclude(run: ActiveRun): Promise<void> {
   if (run.life.isOurs) {
     try {
       const { clock, defaults } = run.services.config;
-      await withDeadline(leave(run, { ...progress, attempts: 0 }), { ms: defaults.finalizeMs, clock, what: 'leaving the run' });
+      await withDeadline(leave(run, { ...progress, attempts: 0 }), {
+        ms: defaults.finalizeMs,
+        clock,
+        what: 'leaving the run',
+      });
     } catch (error) {
       run.services.config.warn('run: checkpoint save failed', { runId: run.runId, error: toErrorData(error) });
     }

@@ -10,7 +10,7 @@ import type { ActiveRun } from './active-run.ts';
 export interface SliceLimits {
   /** After this time no model call and no tool starts, ms. */
   readonly budgetMs: number;
-  /** How long calls that are under way then may go on, ms. */
+  /** How long calls that are under way may then last, ms. */
   readonly graceMs: number;
 }
 

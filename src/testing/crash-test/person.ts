@@ -1,4 +1,4 @@
-import { createExecutor, type Executor } from '../../executor/lifecycle/executor.ts';
+import { createExecutor, type Executor } from '../../executor/executor.ts';
 import type { Command } from '../../run/command.ts';
 import { topicOf } from '../../run/identity.ts';
 import type { Person, Wait } from '../../run/waits/wait.ts';

@@ -1,6 +1,6 @@
 import type { Agent } from '../../agent/agent.ts';
+import { createExecutor, type Executor } from '../../executor/executor.ts';
 import type { ExecutorOptions, Ports } from '../../executor/host/options.ts';
-import { createExecutor, type Executor } from '../../executor/lifecycle/executor.ts';
 import type { Model } from '../../model/port.ts';
 import type { RunEvent } from '../../run/events.ts';
 import type { CheckpointerFactory } from '../../store/factory.ts';

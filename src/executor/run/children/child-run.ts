@@ -149,8 +149,7 @@ async function runOnce(run: ActiveRun, { agent, prompt, context, depth, runId }:
  * cancelled, for every end of the parent: a child was not killed, and had no deadline of its own.
  */
 function forChild(reason: unknown): unknown {
-  if (isLeftFor(reason))
-    return new ShutdownError('the parent run is left for another process', { cause: reason });
+  if (isLeftFor(reason)) return new ShutdownError('the parent run is left for another process', { cause: reason });
   return new CancelledError(`the parent run was stopped: ${toErrorData(reason).message}`);
 }
 

@@ -30,9 +30,7 @@ export const guards = {
     progress.openStep !== undefined && isAllAnswered(progress.openStep),
   /** Whether this is the result of the only call of the open step that has not answered. */
   isLastResult: ({ context: { progress } }: Context, { callId, isUnbegun, isLeft, wait }: ToolAnswer) =>
-    !isUnbegun &&
-    !isLeft &&
-    !wait && progress.openStep !== undefined && isLastUnanswered(progress.openStep, callId),
+    !isUnbegun && !isLeft && !wait && progress.openStep !== undefined && isLastUnanswered(progress.openStep, callId),
   /** Each call of the open step has answered or waits; none runs or may start. */
   isIdle: ({ context: { progress } }: Context) => progress.openStep !== undefined && isIdle(progress.openStep),
   hasCallsToRun: ({ context: { progress } }: Context) => progress.openStep !== undefined && !isIdle(progress.openStep),

@@ -153,7 +153,10 @@ export const loop = pieces.createStateConfig({
     },
     answered: { type: 'final', description: 'The model answered without asking for tools.' },
     exhausted: { type: 'final', description: 'A limit was reached: steps, failing tools, or one repeated call.' },
-    left: { type: 'final', description: 'The host is shutting down, or the slice is over: no call that must end is running.' },
+    left: {
+      type: 'final',
+      description: 'The host is shutting down, or the slice is over: no call that must end is running.',
+    },
     failed: { type: 'final', description: 'The model call failed for good, or its answer does not fit the schema.' },
   },
 });

@@ -45,6 +45,8 @@ export { type CriticOptions, createCritic } from './critic/critic.ts';
 export type { Escalator, EscalatorDecision, EscalatorState } from './critic/escalator.ts';
 export type { Activity, Critic, CriticHandle, SupervisedRun } from './critic/port.ts';
 export { createEscalator, type EscalatorOptions } from './critic/ready-escalator.ts';
+export type { Driven } from './executor/drive/driven.ts';
+export type { DriveOptions } from './executor/drive/options.ts';
 export { createExecutor, type Executor } from './executor/executor.ts';
 export type { JournalOption, JournalOptions } from './executor/host/journal-options.ts';
 export { type JsonLoggerOptions, jsonLogger } from './executor/host/logger.ts';

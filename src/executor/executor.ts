@@ -15,6 +15,9 @@ import { ShutdownError } from '../values/errors.ts';
 import type { JsonValue } from '../values/json.ts';
 import { checkKeys } from '../values/known-options.ts';
 import type { Message } from '../values/message.ts';
+import { Drives } from './drive/drive.ts';
+import type { Driven } from './drive/driven.ts';
+import { type DriveOptions, driveLimitsOf } from './drive/options.ts';
 import { type Config, configOf } from './host/config.ts';
 import { readable } from './host/guard.ts';
 import type { ExecutorOptions, RunOptions } from './host/options.ts';
@@ -37,6 +40,7 @@ import { startRun } from './lifecycle/start.ts';
 import { listThreads, type Thread, type ThreadOptions, threadOf } from './lifecycle/threads.ts';
 import type { ActiveRun, ExecutorServices } from './run/active-run.ts';
 import { type EndedRun, endedHandle, handleOf, type Run } from './run/handle.ts';
+import { treeOf } from './run/slice.ts';
 import { CommandInbox } from './services/command-inbox.ts';
 import { DueSweep } from './services/due-sweep.ts';
 import { Services } from './services/executor-services.ts';
@@ -136,6 +140,20 @@ export interface Executor {
    */
   recover(options?: RecoverOptions): Promise<RecoveryReport>;
   /**
+   * Works on one stored run for the time of a budget, and leaves it in good order: for platforms that end a function after
+   * minutes, for queues and for engines. Any slicing gives the record and the answer of one `run`. A call may be repeated at will;
+   * it tries at once, also before a `wakeAt` that an earlier call told. A second call for a run that is driven here joins the
+   * first.
+   * @param runId a run that is stored: begun by `start`, by an earlier process, or with `drive: 'later'`
+   * @throws {TypeError} @throws {InvalidRunIdError} @throws {NotDurableError} without a store @throws {StoreUnavailableError} or
+   *   another error of the store, if it did not answer: nothing is lost, call again
+   * @example
+   * const { state, wakeAt } = await executor.drive(runId, { budgetMs: 50_000, graceMs: 20_000 });
+   * if (state === 'more') await queue.send(runId);
+   * if (state === 'waiting' && wakeAt) await queue.send(runId, { at: wakeAt });
+   */
+  drive(runId: string, options?: DriveOptions): Promise<Driven>;
+  /**
    * Parks a stored run: `recover` skips it, `start` refuses it. `unpark` frees it, with all its attempts.
    * @throws {RunOwnedElsewhereError} while it is live, here or elsewhere @throws {CheckpointMissingError} if there is none
    */
@@ -206,6 +224,7 @@ export function createExecutor(options: ExecutorOptions): Executor {
     startTurn: (turn) => startTurn(services, turn),
   });
   const { registry } = services;
+  const drives = new Drives(services);
   const signals = new SignalSwitch({ config, shutdown: (drainMs) => shutdown(services, drainMs) });
   const end = async (ending: { readonly drainMs?: number } = {}) => {
     checkKeys(ending, { drainMs: true }, { of: 'shutdown' });
@@ -236,6 +255,7 @@ export function createExecutor(options: ExecutorOptions): Executor {
     events: (runId, eventOptions = {}) => readEvents(services, runId, eventOptions),
     waiting: (waitOptions = {}) => listWaits(services, waitOptions),
     recover: (recoverOptions = {}) => recover(services, recoverOptions),
+    drive: async (runId, driveOptions = {}) => drives.drive(checkRunId(runId), driveLimitsOf(driveOptions)),
     park: (runId, reason) => park(services, runId, reason),
     unpark: (runId) => unpark(services, runId),
     signal: (name, value, keys) => signalRuns(services, { name, value }, keys),
@@ -269,7 +289,8 @@ const CALLS_SHARE = 0.75;
 
 /**
  * Leaves all live runs for the next boot: each saves its newest state and releases its claim. A running call with effects may
- * end before that, so that its result is recorded: the next process could not know it.
+ * end before that, so that its result is recorded: the next process could not know it. Driven runs end their slices: their model
+ * calls may end as well.
  * @param drainMs longest time for everything, ms; runs that are not left by then are recovered as after a crash
  * @returns whether everything was done by then
  */
@@ -279,10 +300,13 @@ async function shutdown(services: ExecutorServices, drainMs: number): Promise<bo
   services.feeds.end(new ShutdownError('this executor is shut down: read the events on another host'));
   const activeRuns = services.registry.all();
   const cause = new ShutdownError('the host is shutting down');
-  for (const run of activeRuns) run.send({ type: 'run.leave', cause: toErrorData(cause) });
+  const driven = new Set(activeRuns.filter(({ slice }) => slice).flatMap(treeOf));
+  const others = activeRuns.filter((run) => !driven.has(run));
+  for (const run of driven) run.slice?.end({ graceMs: drainMs });
+  for (const run of others) run.send({ type: 'run.leave', cause: toErrorData(cause) });
   const { clock } = services.config;
   const timer = clock.setTimeout(() => {
-    for (const run of activeRuns) run.stop(cause);
+    for (const run of others) run.stop(cause);
   }, drainMs * CALLS_SHARE);
   const allEnded = Promise.all(activeRuns.map((run) => run.life.ended.promise)).then(() =>
     Promise.all(services.closing),

@@ -63,6 +63,7 @@ const pawlErrors: { readonly [code: string]: readonly [number, string] } = {
   RUN_ID_CONFLICT: [409, 'This key belongs to another request'],
   RUN_OWNED_ELSEWHERE: [409, 'Another process works on the run'],
   RUN_PARKED: [409, 'The run is set aside until a person looks at it'],
+  RUN_SLICED: [409, 'The slice of the run is over'],
   RUN_WAITS: [409, 'The run waits'],
   STEP_LIMIT: [500, 'The run took too many steps'],
   STORE_FULL: [503, 'The server has no room'],

@@ -6,7 +6,7 @@ import type { Clock } from '../values/clock.ts';
 import { readProperty, toErrorData } from '../values/error-data.ts';
 import { frozenJson, type JsonValue, prototypeKeyIn } from '../values/json.ts';
 import type { Message, ToolOutput } from '../values/message.ts';
-import type { ToolWait, WaitRequest } from './call-waits.ts';
+import type { ToolWait } from './call-waits.ts';
 import type { Tool, ToolContext } from './define-tool.ts';
 import {
   checkUrl,

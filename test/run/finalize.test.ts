@@ -156,3 +156,12 @@ test('a run that waits, by the own code of its cause, is left with the status wa
   expect(statusOf('leave-running', waits, waits)).toBe('waiting');
   expect(statusOf('leave-running', error, { ...error, code: 'ERR_SHUTDOWN', cause: waits })).toBe('interrupted');
 });
+
+test('a run whose slice is over, by the own code of its cause, is left with the status interrupted (finalize 1, engine 1)', () => {
+  const sliced = { code: 'RUN_SLICED', name: 'RunSlicedError', message: 'later' };
+  const wrapped = { code: 'CANCELLED', name: 'Error', message: 'no', cause: sliced };
+  expect(classifyCheckpointOutcome(sliced, sliced)).toBe('leave-running');
+  expect(classifyCheckpointOutcome(undefined, sliced)).toBe('complete');
+  expect(classifyCheckpointOutcome(sliced, wrapped)).toBe('fail');
+  expect(statusOf('leave-running', sliced, sliced)).toBe('interrupted');
+});

@@ -33,6 +33,7 @@ describe('the policy of an error', () => {
       'NEWER_DEPLOYMENT',
       'STORE_UNAVAILABLE',
       'STORE_FULL',
+      'RUN_SLICED',
       'RUN_WAITS',
       'THREAD_BUSY',
       'THREAD_FULL',

@@ -68,12 +68,16 @@ function isWaitingStop({ isDurable }: ActiveRun, { outcome, error, cause, progre
 async function record(run: ActiveRun, input: SettleInput, outcome: RunOutcome): Promise<void> {
   run.life.isClosing = true;
   if (input.outcome === 'leave-running') await leaveHere(run, input.progress);
-  else await end(run, input, outcome);
+  else {
+    await end(run, input, outcome);
+    run.life.isDelivered = true;
+  }
   await releaseClaim(run);
 }
 
 async function leaveHere(run: ActiveRun, progress: Progress): Promise<void> {
   const left = run.slice?.left(progress) ?? { ...progress, attempts: 0 };
+  run.life.left = left;
   await leave(run, left);
   if (left.parked) run.publish({ type: 'run.parked', ...left.parked });
   await run.journal?.flush();

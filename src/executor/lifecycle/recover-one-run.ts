@@ -2,11 +2,13 @@ import type { Agent } from '../../agent/agent.ts';
 import type { ReadableRun } from '../../record/interrupted.ts';
 import { mayBeChild, type Place, RunTree } from '../../record/run-tree.ts';
 import { LIVE_HERE, type Verdict } from '../../record/verdict.ts';
+import type { RunCheckpointMeta } from '../../run/request.ts';
 import type { RunResult } from '../../run/result.ts';
 import type { CheckpointStore, DueRun } from '../../store/port.ts';
 import { type ErrorData, toErrorData } from '../../values/error-data.ts';
 import { CancelledError } from '../../values/errors.ts';
 import type { ActiveRun, ExecutorServices } from '../run/active-run.ts';
+import type { SliceLimits } from '../run/slice.ts';
 import { launch } from './start.ts';
 
 export interface RecoveryEntry {
@@ -68,7 +70,7 @@ export async function takeUp(taken: TakenUp, work: Work): Promise<ActiveRun | un
   try {
     // It may have been started meanwhile: a wait for its end would occupy the place for nothing.
     if (services.registry.live(runId) && (await isLive(services, runId))) return leave();
-    return await begin(taken, work);
+    return await beginNoted(taken, work);
   } catch (error) {
     places.leave();
     note(report, runId, toErrorData(error));
@@ -88,26 +90,48 @@ async function isLive({ registry }: ExecutorServices, runId: string): Promise<bo
   return false;
 }
 
-async function begin(
-  { run: { runId, meta }, place }: TakenUp,
-  { services, report, maxAttempts }: Work,
-): Promise<ActiveRun | undefined> {
-  const { prompt, callerId, channelId, guildId, parentRunId } = meta;
+/** A stored run that this process continues. */
+interface Continued {
+  readonly meta: RunCheckpointMeta;
+  readonly maxAttempts: number;
+  readonly place?: Place | undefined;
+  /** How long; absent = until its end. */
+  readonly slice?: SliceLimits;
+}
+
+/** Continues a stored run, whose agent this process has, and returns when its start was accepted, answered or refused. */
+export async function begin(services: ExecutorServices, continued: Continued): Promise<Begun> {
+  const { meta, maxAttempts, place, slice } = continued;
+  const { runId, prompt, callerId, channelId, guildId, parentRunId } = meta;
   const request = { runId, prompt, callerId, channelId, guildId, parentRunId, inputs: {}, images: [] };
   const agent = agentFor(services, meta.agentId) as Agent;
   const depth = place?.kind === 'child' ? place.depth : 0;
-  const seed = { request, isNewId: false, origin: 'recovered' as const, maxAttempts, mustExist: true, depth };
+  const known = { isNewId: false, origin: 'recovered', mustExist: true } as const;
+  const seed = { request, ...known, maxAttempts, depth, ...(slice ? { slice } : {}) };
   // The run that wanted its answer has ended: this one is cancelled in good order, without another model call.
   const gone = new CancelledError('the run that began it is over');
   const options = place?.kind === 'orphan' ? { signal: AbortSignal.abort(gone) } : {};
-  const launched = await launch(services, agent, { seed, options });
-  void launched.result.then(() => services.recovery.places.leave());
-  const run = services.runBehind(launched.actor);
+  const { actor, result } = await launch(services, agent, { seed, options });
+  return { run: services.runBehind(actor), result };
+}
+
+/** A run that has begun in this process, or was refused. */
+interface Begun {
+  readonly run: ActiveRun | undefined;
+  readonly result: Promise<RunResult>;
+}
+
+async function beginNoted(
+  { run: { runId, meta }, place }: TakenUp,
+  { services, report, maxAttempts }: Work,
+): Promise<ActiveRun | undefined> {
+  const { run, result } = await begin(services, { meta, maxAttempts, place });
+  void result.then(() => services.recovery.places.leave());
   if (run?.life.resolution === 'accepted') report.resumed.push({ runId });
   // It is among the waiting runs again.
   else if (run?.life.isResting) return run;
   else if (run?.life.resolution === 'answered') report.skipped.push({ runId, reason: 'it ended in the meantime' });
-  else note(report, runId, (await launched.result).error);
+  else note(report, runId, (await result).error);
   return run;
 }
 

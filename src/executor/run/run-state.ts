@@ -95,6 +95,10 @@ export class RunLife {
   leaving: Promise<boolean> | undefined;
   /** The start found the run resting, and nothing had changed: it rests again. */
   isResting = false;
+  /** The state in which this process left the run, at a shutdown or at the end of its slice. */
+  left: Progress | undefined;
+  /** The end is stored, and the host has the outcome. */
+  isDelivered = false;
   /** The store has the run: this process writes nothing more. */
   hasLeft = false;
   isFinished = false;

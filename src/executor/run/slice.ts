@@ -102,7 +102,7 @@ export class Slice {
   #cut(cause: ErrorData, graceMs: number): void {
     const now = this.#run.services.config.clock.monotonic();
     if (isCalling(this.#run)) this.#longestMs = now - Math.min(now, ...this.#begun.values());
-    forTree(this.#run, (run) => run.send({ type: 'run.leave', cause }));
+    for (const run of treeOf(this.#run)) run.send({ type: 'run.leave', cause });
     this.#wait(graceMs * (EFFECTS_SHARE - READS_SHARE), () => this.#run.stop(cause));
   }
 
@@ -115,7 +115,7 @@ export class Slice {
 
 /** Ends the work of a run and of its running children at their next points between two calls. */
 export function yieldTree(run: ActiveRun, cause: ErrorData): void {
-  forTree(run, (each) => each.send({ type: 'run.yield', cause }));
+  for (const each of treeOf(run)) each.send({ type: 'run.yield', cause });
 }
 
 /** Returns why the slice of a run is over; undefined: it is not, or the run is not driven. */
@@ -123,10 +123,9 @@ export function sliceEndOf({ actor }: ActiveRun): ErrorData | undefined {
   return (actor.getSnapshot().context as RunContext | undefined)?.yielding;
 }
 
-/** The deepest first: a run that leaves makes its children leave. */
-function forTree(run: ActiveRun, then: (run: ActiveRun) => void): void {
-  for (const child of [...run.resources.children]) forTree(child, then);
-  then(run);
+/** Returns a run and its running children. The deepest come first: a run that leaves makes its children leave. */
+export function treeOf(run: ActiveRun): readonly ActiveRun[] {
+  return [...[...run.resources.children].flatMap(treeOf), run];
 }
 
 /** Whether the run waits for its model, or for a tool. */

@@ -186,13 +186,13 @@ export class StoreUnavailableError extends PawlError {
 export class StoreFullError extends PawlError {
   readonly code = 'STORE_FULL';
 }
-/** The run waits for a person, an event, a time, a child or its model, and holds no process meanwhile. */
-export class RunWaitsError extends PawlError {
-  readonly code = 'RUN_WAITS';
-}
 /** The time of this process for the run is over (`executor.drive`, `executor.work`); the run is due, and continues anywhere. */
 export class RunSlicedError extends PawlError {
   readonly code = 'RUN_SLICED';
+}
+/** The run waits for a person, an event, a time, a child or its model, and holds no process meanwhile. */
+export class RunWaitsError extends PawlError {
+  readonly code = 'RUN_WAITS';
 }
 /** The run has no such wait, or not any more. */
 export class WaitGoneError extends PawlError {

@@ -21,7 +21,7 @@ const rowsOf = (text = '') =>
 /** The folders to which the paths of a section are relative; in all others paths begin at the root. */
 const bases: Readonly<Record<string, readonly string[]>> = {
   '': ['', 'src/'],
-  'The executor': ['src/executor/run/', 'src/executor/lifecycle/'],
+  'The executor': ['src/executor/', 'src/executor/run/', 'src/executor/lifecycle/'],
   'The store': ['src/store/'],
   'Where is it?': ['src/', ''],
 };

@@ -57,6 +57,18 @@ export const sections: readonly Section[] = [
     title: 'Defaults of an executor',
     limits: [
       {
+        what: 'time of one slice of a run',
+        code: 'src/executor/drive: budgetMs',
+        unit: 'ms',
+        option: '`budgetMs` of `executor.drive`',
+      },
+      {
+        what: 'time that calls of a slice may last longer',
+        code: 'src/executor/drive: graceMs',
+        unit: 'ms',
+        option: '`graceMs` of `executor.drive`',
+      },
+      {
         what: 'finished steps that may be unsaved while the store fails',
         code: 'maxUnsavedSteps',
         option: 'onSaveError.maxUnsavedSteps',
@@ -75,7 +87,7 @@ export const sections: readonly Section[] = [
       },
       {
         what: 'time of a shutdown',
-        code: 'src/executor/lifecycle: drainMs',
+        code: 'src/executor/executor: drainMs',
         unit: 'ms',
         option: '`drainMs` of `executor.shutdown`',
       },

@@ -19,7 +19,7 @@ const inner = new Set([
   ...['MAX_ABOVE', 'MAX_COMPARED_ISSUES', 'MAX_DAMAGE', 'MAX_VISITED', 'MAX_WHY', 'MAX_WITH_ALL_ISSUES', 'MOST_BYTES'],
   ...['MOST_COMMANDS', 'MOST_DESCENDANTS', 'MAX_PLACE', 'MAX_PLACE_CHARS', 'MAX_THINGS', 'MAX_WAIT_ID'],
   // What the ready escalator shows to its model, and sums of a budget beyond all measure.
-  ...['MAX_LOOKS', 'MAX_MESSAGES', 'MAX_OUTPUT_TOKENS', 'MAX_UNITS'],
+  ...['MAX_CODE_CHARS', 'MAX_LOOKS', 'MAX_MESSAGES', 'MAX_OUTPUT_TOKENS', 'MAX_UNITS'],
   // The testing kit.
   ...['MAX_HUNG', 'MAX_PAGES', 'MAX_STEPS'],
 ]);

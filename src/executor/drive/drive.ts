@@ -109,7 +109,7 @@ function refused(around: Around, { verdict, code }: Verdict): Driven {
   return stuck(around, code ?? (verdict === 'child' ? 'RUN_OWNED_ELSEWHERE' : undefined), verdict !== 'unreadable');
 }
 
-/** A run that a slice was too short for says so; all others are parked, whatever the reason. */
+/** A run that a slice was too short for says so; of all others the list says why. */
 function parked({ runId }: Around, code: string | undefined): Driven {
   const shown = code === 'SLICE_TOO_SHORT' ? code : 'RUN_PARKED';
   return { runId, state: 'waiting', code: shown, boundaries: 0 };
@@ -117,7 +117,8 @@ function parked({ runId }: Around, code: string | undefined): Driven {
 
 /** This process cannot continue the run. @param mayPass whether time, or another process, may help */
 function stuck({ services, runId }: Around, code: string | undefined, mayPass = true): Driven {
-  const wakeAt = mayPass ? { wakeAt: services.config.clock.now() + services.stuck.pauseOf(runId) } : {};
+  const pauseMs = services.sweep.note({ runId, dueAt: 0 }, 'stuck');
+  const wakeAt = mayPass ? { wakeAt: services.config.clock.now() + pauseMs } : {};
   return { runId, state: 'waiting', ...wakeAt, ...codeIn(code), boundaries: 0 };
 }
 
@@ -127,7 +128,7 @@ async function answerOf(around: Around, run: ActiveRun | undefined, result: RunR
   const { error, status } = result;
   const boundaries = run?.actor.getSnapshot().context.persisted ?? 0;
   if (run?.life.resolution === 'refused') return refusal(around, error);
-  services.stuck.forget(runId);
+  services.sweep.note({ runId, dueAt: 0 }, 'further');
   if (result.status === 'waiting') return { runId, state: 'waiting', ...wakeAtIn(result.wakeAt), boundaries };
   if (status === 'interrupted') return { ...interrupted(around, run, error), boundaries };
   if (run?.life.resolution === 'accepted' && !run.life.isDelivered)
@@ -137,7 +138,7 @@ async function answerOf(around: Around, run: ActiveRun | undefined, result: RunR
 
 /** Answers for a run that could not begin. */
 async function refusal(around: Around, error: ErrorData | undefined): Promise<Driven> {
-  const { services, store, runId } = around;
+  const { store, runId } = around;
   const code = error?.code;
   if (hasTrait(error, 'isStoreAway')) throw storeAway(error);
   if (code === 'CHECKPOINT_MISSING') return ended(around);
@@ -155,10 +156,9 @@ function elsewhere({ services, runId }: Around, until: number | null): Driven {
 
 /** Answers for a run that this process has left: at the end of the slice, or because it lost it. */
 function interrupted(around: Around, run: ActiveRun | undefined, error: ErrorData | undefined): Driven {
-  const { services, runId } = around;
-  const code = error?.code;
+  const { runId } = around;
   if (hasTrait(error, 'isStoreAway')) throw storeAway(error);
-  if (code === 'LEASE_LOST') return elsewhere(around, null);
+  if (error?.code === 'LEASE_LOST') return elsewhere(around, null);
   const left = run?.life.left;
   if (left?.parked) return parked(around, left.parked.code);
   const waits = left?.waiting?.waits ?? [];

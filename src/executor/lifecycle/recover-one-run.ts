@@ -179,12 +179,12 @@ export async function takeUpDue(services: ExecutorServices, due: DueRun): Promis
   const { runId, meta, parent, dueAt } = due;
   const { sweep, registry, recovery, config } = services;
   if (!config.store || registry.live(runId) || services.storedWork.has(runId)) return;
-  if (!agentFor(services, meta.agentId)) return sweep.note(due, 'stuck');
+  if (!agentFor(services, meta.agentId)) return void sweep.note(due, 'stuck');
   const found = { runId, meta, ...(parent ? { parent } : {}) };
   const place = mayBeChild(found) ? await treeIn(config.store, services).placeOf(found) : undefined;
   // Its parent continues it; one that is live here may be about to wait for it.
   if (place?.kind === 'child' && !place.isAlone)
-    return sweep.note(due, registry.live(place.parent) === undefined ? 'stuck' : 'further');
+    return void sweep.note(due, registry.live(place.parent) === undefined ? 'stuck' : 'further');
   const report = emptyReport();
   const work: Work = {
     ...{ services, report, begun: [], signal: undefined, concurrency: CONCURRENCY },

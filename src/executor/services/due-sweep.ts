@@ -102,15 +102,16 @@ export class DueSweep {
     this.#stuck.delete(runId);
   }
 
-  /** Notes what became of a run that was taken up. */
-  note({ runId, dueAt }: Pick<DueRun, 'runId' | 'dueAt'>, what: TakenUp): void {
+  /** Notes what became of a run that was taken up. @returns how long it is left alone, ms */
+  note({ runId, dueAt }: Pick<DueRun, 'runId' | 'dueAt'>, what: TakenUp): number {
     const before = this.#stuck.get(runId);
     this.#stuck.delete(runId);
-    if (what === 'further') return;
+    if (what === 'further') return 0;
     const pauseMs = before ? Math.min(LONGEST_PAUSE_MS, before.pauseMs * 2) : FIRST_PAUSE_MS;
     this.#stuck.set(runId, { dueAt, until: this.#around.clock.monotonic() + pauseMs, pauseMs });
     const oldest = this.#stuck.keys().next().value;
     if (this.#stuck.size > MAX_STUCK && oldest !== undefined) this.#stuck.delete(oldest);
+    return pauseMs;
   }
 
   /** Sets the one timer. */

@@ -14,7 +14,6 @@ import { LocalSignals } from './local-signals.ts';
 import { PaletteEntries } from './palette-entries.ts';
 import { Recovery } from './recovery-limits.ts';
 import { type LiveRun, Registry } from './registry.ts';
-import { StuckRuns } from './stuck-runs.ts';
 
 /** A run that a tool call of another run begins. */
 export interface ChildStart {
@@ -76,8 +75,6 @@ export class Services<Run extends LiveRun> {
   /** This executor's running work on stored runs, by run id: each promise resolves at its end. */
   readonly storedWork: Map<string, Promise<void>> = new Map();
   readonly recovery: Recovery = new Recovery();
-  /** The runs that `drive` and `work` could not continue. */
-  readonly stuck: StuckRuns = new StuckRuns();
   /** Takes up the runs that are due. */
   readonly sweep: DueSweep;
   /** The events that live runs wait for and no store knows. */

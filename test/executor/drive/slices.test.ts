@@ -7,7 +7,10 @@ type Clock = ReturnType<typeof testClock>;
 
 /** A model call, or a tool, that takes this long on the test clock. */
 const sleepOf = (clock: Clock, ms: number) => new Promise<void>((resolve) => clock.setTimeout(resolve, ms));
-const taking = (clock: Clock, ms: number, step: ScriptedStep) => async () => (await sleepOf(clock, ms), step);
+const taking = (clock: Clock, ms: number, step: ScriptedStep) => async () => {
+  await sleepOf(clock, ms);
+  return step;
+};
 
 interface Slicing {
   readonly clock?: Clock;
@@ -16,8 +19,8 @@ interface Slicing {
 }
 
 /** A stored run that an earlier process left, and a host that drives it. */
-async function left({ clock = testClock({ now: 1_000_000 }), script, tools = () => [] }: Slicing) {
-  const store = memoryStore();
+async function left({ clock = testClock(1_000_000), script, tools = () => [] }: Slicing) {
+  const store = memoryStore({ clock });
   const options = { clock, checkpoints: store, tools: tools(clock) };
   const first = hostOf({ ...options, script: [hang()] });
   await first.start({ runId: 'r' });
@@ -46,7 +49,7 @@ describe('a slice', () => {
         taking(clock, 400, callTool('look')),
         taking(clock, 400, reply('found')),
       ],
-      tools: (clock) => [toolOf('look', 'read', async () => (await sleepOf(clock, 100), 'seen'))],
+      tools: (clock) => [toolOf('look', 'read', () => sleepOf(clock, 100))],
     });
     expect(await drive({ budgetMs: 300, graceMs: 1_000 })).toMatchObject({ runId: 'r', state: 'more' });
     expect(model.calls).toHaveLength(1);

@@ -69,6 +69,8 @@ export interface ListOptions {
    * all runs in both cases.
    */
   readonly status?: 'waiting' | undefined;
+  /** Only runs of this caller: a caller's list must not cost what all others have. A store may ignore it, and list all. */
+  readonly callerId?: string | undefined;
 }
 
 /**

@@ -78,14 +78,14 @@ const USUAL_LIMIT = 1_000;
  * @throws {TypeError} for options that cannot be; the store's own error when its list cannot be read
  */
 export async function listRuns(services: ExecutorServices, options: ListRunsOptions): Promise<readonly ListedRun[]> {
-  const { limit, after, isWanted } = checked(options);
+  const { limit, after, callerId, isWanted } = checked(options);
   const { registry, config } = services;
   const isInStore = after?.updatedAt !== undefined;
-  const page = isInStore ? [] : liveHere(services, after?.runId).filter(isWanted).slice(0, limit);
+  const page = isInStore ? [] : liveHere(services, { after: after?.runId, callerId }).filter(isWanted).slice(0, limit);
   if (!config.store || page.length === limit) return page;
   const from = isInStore ? { updatedAt: after.updatedAt, runId: after.runId } : undefined;
   let updatedAt = after?.updatedAt ?? 0;
-  for await (const { entry } of allListed(config.store, { after: from })) {
+  for await (const { entry } of allListed(config.store, { after: from, callerId, wanted: limit })) {
     updatedAt = entry.updatedAt ?? updatedAt;
     const line = lineOf(entry, { owner: services.owner, updatedAt });
     if (isLive(registry.live(entry.runId)) || !isWanted(line)) continue;
@@ -95,12 +95,21 @@ export async function listRuns(services: ExecutorServices, options: ListRunsOpti
   return page;
 }
 
-function liveHere({ registry }: ExecutorServices, after = ''): ListedRun[] {
+/** Returns the entries of runs that are live in this process, by id. @param callerId undefined = of all callers */
+function liveHere(
+  { registry }: ExecutorServices,
+  { after = '', callerId }: { readonly after: string | undefined; readonly callerId: string | undefined },
+): ListedRun[] {
   return registry
     .all()
-    .filter((run) => run.runId > after && isLive(run))
+    .filter((run) => run.runId > after && isLive(run) && isOfCaller(run, callerId))
     .sort((a, b) => (a.runId < b.runId ? -1 : 1))
     .map(liveLine);
+}
+
+/** Returns whether a run is one of this caller. @param callerId undefined = of any */
+export function isOfCaller({ progress, seed }: ActiveRun, callerId: string | undefined): boolean {
+  return callerId === undefined || (progress?.meta ?? seed.request).callerId === callerId;
 }
 
 /** Returns the entry of a run that is live in this process, in `executor.list`. Its texts are redacted as in its record. */
@@ -177,7 +186,7 @@ function checked(options: ListRunsOptions) {
     (agentId === undefined || agentId === metaIn(run)?.agentId) &&
     (callerId === undefined || callerId === metaIn(run)?.callerId) &&
     hasLabels(run);
-  return { limit, after, isWanted };
+  return { limit, after, callerId, isWanted };
 }
 
 function isCursor(after: Partial<ListCursor> | null): boolean {

@@ -4,7 +4,7 @@ import type { Labels, ParentCall, RunCheckpointMeta } from '../../run/request.ts
 import type { Wait } from '../../run/waits/wait.ts';
 import { checkKeys, type KnownKeys, kindOf } from '../../values/known-options.ts';
 import type { ActiveRun, ExecutorServices } from '../run/active-run.ts';
-import { redactedWaits } from './list-runs.ts';
+import { isOfCaller, redactedWaits } from './list-runs.ts';
 import { allListed } from './stored-run-pages.ts';
 
 /** A run on the way from a root to a wait. */
@@ -116,7 +116,7 @@ function isBefore(wait: OpenWait, { meta }: WaitingRun, after: WaitCursor | unde
 
 async function* waitingRuns(
   services: ExecutorServices,
-  { after, runId }: ListWaitsOptions,
+  { after, runId, callerId, limit = WAITS_A_PAGE }: ListWaitsOptions,
 ): AsyncGenerator<WaitingRun, void, undefined> {
   const { registry, config } = services;
   const { store } = config;
@@ -130,13 +130,13 @@ async function* waitingRuns(
     if (record) yield recordedRun(record);
     return;
   }
-  if (after?.updatedAt === undefined) yield* liveRuns(services, after?.runId);
+  if (after?.updatedAt === undefined) yield* liveRuns(services, { after: after?.runId, callerId });
   if (!store) return;
   // The run at which the last page ended may have more waits; the list begins after it.
   const last = after?.updatedAt === undefined ? undefined : await storedRun(services, after.runId);
   if (last && last.updatedAt === after?.updatedAt) yield last;
   const from = after?.updatedAt === undefined ? {} : { after: { updatedAt: after.updatedAt, runId: after.runId } };
-  for await (const { entry } of allListed(store, from)) {
+  for await (const { entry } of allListed(store, { ...from, callerId, wanted: limit })) {
     const live = registry.live(entry.runId);
     if (entry.status === 'quarantined' || (live && isShown(live))) continue;
     const run = await entryRun(services, entry);
@@ -149,8 +149,11 @@ function isShown({ life }: ActiveRun): boolean {
   return life.resolution === 'accepted' && !life.isFinished && !life.hasLeft;
 }
 
-function* liveRuns({ registry }: ExecutorServices, after = ''): Generator<WaitingRun, void, undefined> {
-  const runs = registry.all().filter((run) => run.runId >= after && isShown(run));
+function* liveRuns(
+  { registry }: ExecutorServices,
+  { after = '', callerId }: { readonly after: string | undefined; readonly callerId: string | undefined },
+): Generator<WaitingRun, void, undefined> {
+  const runs = registry.all().filter((run) => run.runId >= after && isShown(run) && isOfCaller(run, callerId));
   for (const run of runs.toSorted((a, b) => (a.runId < b.runId ? -1 : 1))) yield liveRun(run);
 }
 

@@ -2,6 +2,7 @@ import type { InterruptedRun, ReadableRun } from '../../record/interrupted.ts';
 import { compareCursors } from '../../store/cursor.ts';
 import { type CheckpointStore, type Cursor, isDue, type ListOptions } from '../../store/port.ts';
 
+/** Most runs of a page. */
 const PAGE = 500;
 
 /** The same items in a random order, each order equally likely (Fisher and Yates). */
@@ -21,6 +22,10 @@ interface Reading {
   readonly after?: Cursor | undefined;
   /** `waiting`: the runs that rest; absent = the others. */
   readonly status?: ListOptions['status'];
+  /** Only runs of this caller, if the store can search for them. */
+  readonly callerId?: string | undefined;
+  /** How many runs are wanted: the first page has no more, each further one twice as many. Default: pages of 500. */
+  readonly wanted?: number;
 }
 
 /** Iterates over the runs in a store's list, one by one. */
@@ -70,24 +75,27 @@ function isAfter(a: InterruptedRun, b: InterruptedRun): boolean {
  */
 export async function* pages(
   store: CheckpointStore,
-  { signal, random, after: from, status }: Reading,
+  { signal, random, after: from, status, callerId, wanted = PAGE }: Reading,
 ): AsyncGenerator<readonly InterruptedRun[]> {
   let after = from;
+  let limit = Math.min(PAGE, wanted);
   // A run that is written during the list moves to its end, and would appear again.
   const seen = new Set<string>();
   for (;;) {
     const page = await store.listInterrupted({
-      limit: PAGE,
+      limit,
       ...(after ? { after } : {}),
       ...(signal ? { signal } : {}),
       ...(status ? { status } : {}),
+      ...(callerId === undefined ? {} : { callerId }),
     });
     const news = page.filter(({ runId }) => !seen.has(runId) && seen.add(runId));
     yield random ? shuffled(news, random) : news;
     const last = page.findLast((entry): entry is ReadableRun => 'updatedAt' in entry);
     // Entries from before the list began come before later ones. So a page without new entries is its end; and a host's own
     // list without pages would return the same page forever.
-    if (page.length < PAGE || !last || news.length === 0) return;
+    if (page.length < limit || !last || news.length === 0) return;
+    limit = Math.min(PAGE, limit * 2);
     after = { updatedAt: last.updatedAt, runId: last.runId };
   }
 }

@@ -4,6 +4,7 @@ import { afterEach, describe, expect, test } from 'vitest';
 import { sampleRecord } from '../../../src/testing/store-contract/records.ts';
 import { type HostOptions, hostOf, until } from '../../fixtures/host.ts';
 import { change } from '../../fixtures/left-runs.ts';
+import { watchedStore } from '../../fixtures/watched-store.ts';
 
 const other = defineAgent({ id: 'other', instructions: 'Work.' });
 const left: (() => Promise<void>)[] = [];
@@ -51,6 +52,21 @@ describe('executor.list', () => {
       ['r3', 'r4'],
     ]);
     expect(ids(await host.executor.list())).toEqual(['a', 'b', 'c', 'r0', 'r1', 'r2', 'r3', 'r4']);
+  });
+
+  test('of a caller asks the store for that caller, and for pages as long as its own', async () => {
+    const store = watchedStore({}, await storeOf(Array.from({ length: 9 }, (_, i) => `s${i}`)));
+    const { executor } = listingHost({ checkpoints: store });
+    const asked = () => store.log.splice(0).filter(({ method }) => method === 'listInterrupted');
+    asked();
+    await executor.list({ callerId: 'ada', limit: 3 });
+    const first = asked().map(({ args }) => args[0]);
+    expect(first).toContainEqual({ callerId: 'ada', limit: 3 });
+    expect(first).toContainEqual({ callerId: 'ada', limit: 3, status: 'waiting' });
+    await executor.waiting({ callerId: 'ada', limit: 3 });
+    expect(asked().map(({ args }) => args[0])).toContainEqual({ callerId: 'ada', limit: 3, status: 'waiting' });
+    await executor.list({ limit: 3 });
+    expect(asked().map(({ args }) => args[0])).toEqual([{ limit: 3 }, { limit: 3, status: 'waiting' }]);
   });
 
   test('is bounded to 1,000 lines where no limit is given, and its pages pass over runs that are live here', async () => {

@@ -1,5 +1,5 @@
 import { type Driven, type DriveOptions, memoryStore, type Tool } from 'pawl';
-import { callTool, hang, reply, type ScriptedEntry, type ScriptedStep, testClock } from 'pawl/testing';
+import { callTool, callTools, hang, reply, type ScriptedEntry, type ScriptedStep, testClock } from 'pawl/testing';
 import { describe, expect, test } from 'vitest';
 import { hostOf, settle, toolOf } from '../../fixtures/host.ts';
 
@@ -87,4 +87,85 @@ describe('a slice', () => {
     expect(await drive({ budgetMs: 300, graceMs: 500 })).toMatchObject({ state: 'ended' });
     expect(model.calls).toHaveLength(1);
   });
+
+  test('leaves at once when its last call has ended, however long the grace is (engine 2)', async () => {
+    const { drive, clock } = await left({
+      script: (at) => [taking(at, 400, callTool('look'))],
+      tools: () => [toolOf('look')],
+    });
+    const since = clock.monotonic();
+    expect(await drive({ budgetMs: 300, graceMs: 60_000 })).toMatchObject({ state: 'more' });
+    expect(clock.monotonic() - since).toBeLessThanOrEqual(425);
+  });
+
+  test('begins one call, however short its budget is: a run gets on with a budget of 0 (engine 2)', async () => {
+    const { drive, model } = await left({
+      script: (clock) => [taking(clock, 400, callTool('look')), taking(clock, 400, reply('found'))],
+      tools: (clock) => [toolOf('look', 'read', () => sleepOf(clock, 50))],
+    });
+    const states: string[] = [];
+    for (let i = 0; i < 5 && states.at(-1) !== 'ended'; i++)
+      states.push((await drive({ budgetMs: 0, graceMs: 1_000 })).state);
+    expect(states).toEqual(['more', 'more', 'ended']);
+    expect(model.calls).toHaveLength(2);
+  });
+
+  test('that recorded a reply, and cut only its call, is no failed start; the next ones are (engine 5)', async () => {
+    const { drive, store } = await left({
+      script: (clock) => [taking(clock, 100, callTool('look'))],
+      tools: (clock) => [toolOf('look', 'read', () => sleepOf(clock, 5_000))],
+    });
+    const codes: (string | undefined)[] = [];
+    const attempts: (number | undefined)[] = [];
+    for (let i = 0; i < 4; i++) {
+      codes.push((await drive({ budgetMs: 200, graceMs: 100 })).code);
+      attempts.push((await store.load('r'))?.attempts);
+    }
+    expect(attempts).toEqual([0, 1, 2, 3]);
+    expect(codes).toEqual([undefined, undefined, undefined, 'SLICE_TOO_SHORT']);
+  });
+
+  test('ends at once when its signal is aborted: its call has the grace, and no start is counted (engine 4)', async () => {
+    const abort = new AbortController();
+    const { drive, model, store, clock } = await left({
+      script: (at) => [taking(at, 2_000, reply('late')), taking(at, 400, callTool('look'))],
+      tools: () => [toolOf('look')],
+    });
+    clock.setTimeout(() => abort.abort(), 100);
+    expect(await drive({ budgetMs: 60_000, graceMs: 400, signal: abort.signal })).toMatchObject({ state: 'more' });
+    expect(model.calls[0]?.signal?.aborted).toBe(true);
+    expect((await store.load('r'))?.attempts).toBe(0);
+    expect(await drive({ signal: AbortSignal.abort() })).toEqual({ runId: 'r', state: 'more', boundaries: 0 });
+    expect(model.calls).toHaveLength(1);
+  });
+
+  test('ends at once at a shutdown: drainMs is the grace of its calls (engine 4, 20)', async () => {
+    const { drive, model, executor, clock, store } = await left({
+      script: (at) => [taking(at, 400, callTool('look'))],
+      tools: () => [toolOf('look')],
+    });
+    clock.setTimeout(() => void executor.shutdown({ drainMs: 1_000 }), 100);
+    expect(await drive({})).toMatchObject({ state: 'more' });
+    expect(model.calls[0]?.signal?.aborted).toBe(false);
+    expect(await store.load('r')).toMatchObject({ attempts: 0, openStep: { calls: [{ state: 'planned' }] } });
+  });
+
+  test.for([
+    { effect: 'read', ms: 800, state: 'started' },
+    { effect: 'read', ms: 600, state: 'done' },
+    { effect: 'once', ms: 800, state: 'done' },
+    { effect: 'once', ms: 950, state: 'started' },
+  ] as const)(
+    'of 100 ms and 1 s of grace leaves a $effect call of $ms ms $state: effects have nearly the whole grace (engine 3)',
+    async ({ effect, ms, state }) => {
+      const { drive, store } = await left({
+        script: () => [callTools([{ name: 'work', input: {} }]), reply('never')],
+        tools: (clock) => [toolOf('work', effect, () => sleepOf(clock, 100 + ms))],
+      });
+      expect(await drive({ budgetMs: 100, graceMs: 1_000 })).toMatchObject({ state: 'more' });
+      const record = await store.load('r');
+      expect(record?.openStep?.calls[0]?.state ?? 'done').toBe(state);
+      expect(record?.messages.length).toBe(state === 'done' ? 3 : 1);
+    },
+  );
 });

@@ -46,6 +46,7 @@ export type { Escalator, EscalatorDecision, EscalatorState } from './critic/esca
 export type { Activity, Critic, CriticHandle, SupervisedRun } from './critic/port.ts';
 export { createEscalator, type EscalatorOptions } from './critic/ready-escalator.ts';
 export type { Driven } from './executor/drive/driven.ts';
+export type { DueRunsOptions } from './executor/drive/due-runs.ts';
 export type { DriveOptions } from './executor/drive/options.ts';
 export { createExecutor, type Executor } from './executor/executor.ts';
 export type { JournalOption, JournalOptions } from './executor/host/journal-options.ts';

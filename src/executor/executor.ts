@@ -7,7 +7,7 @@ import type { JournalEvent } from '../run/journal/reader.ts';
 import type { Invocation } from '../run/request.ts';
 import type { RunResult } from '../run/result.ts';
 import { newOwner } from '../store/owner.ts';
-import { type DueRun, isDue } from '../store/port.ts';
+import { type DueList, type DueRun, isDue } from '../store/port.ts';
 import type { ListThreadsOptions, ThreadLine } from '../store/thread-port.ts';
 import { withDeadline } from '../values/deadline.ts';
 import { toErrorData } from '../values/error-data.ts';
@@ -17,6 +17,7 @@ import { checkKeys } from '../values/known-options.ts';
 import type { Message } from '../values/message.ts';
 import { Drives } from './drive/drive.ts';
 import type { Driven } from './drive/driven.ts';
+import { type DueRunsOptions, listDueRuns } from './drive/due-runs.ts';
 import { type DriveOptions, driveLimitsOf } from './drive/options.ts';
 import { type Config, configOf } from './host/config.ts';
 import { readable } from './host/guard.ts';
@@ -33,7 +34,7 @@ import { type ListedWait, type ListWaitsOptions, listWaits } from './lifecycle/l
 import { park, unpark } from './lifecycle/parking.ts';
 import { type FollowOptions, readEvents } from './lifecycle/read-events.ts';
 import { type RecoverOptions, type RecoveryReport, recover } from './lifecycle/recover.ts';
-import { takeUpDue } from './lifecycle/recover-one-run.ts';
+import { agentFor, takeUpDue } from './lifecycle/recover-one-run.ts';
 import { type RunLogic, runLogic } from './lifecycle/run-logic.ts';
 import { type SignalKeys, signalRuns } from './lifecycle/signal-runs.ts';
 import { startRun } from './lifecycle/start.ts';
@@ -154,6 +155,20 @@ export interface Executor {
    */
   drive(runId: string, options?: DriveOptions): Promise<Driven>;
   /**
+   * A page of the runs that are due and that no process works on, the longest due first. A run of the list may have
+   * an owner by now: drive it all the same.
+   * @returns the page, the store's wall clock, and when the next run is due after it
+   * @throws {TypeError} for invalid options @throws {UnsupportedError} if the store has no due runs
+   * @throws {NotDurableError} without a store; the store's own error if its list cannot be read
+   * @example for (const { runId } of (await executor.due({ limit: 100 })).runs) await queue.send(runId);
+   */
+  due(options?: DueRunsOptions): Promise<DueList>;
+  /**
+   * The agent with this id: of `createExecutor({ agents })`, else of the palette.
+   * @example const agent = executor.agent(job.agentId);
+   */
+  agent(id: string): Agent | undefined;
+  /**
    * Parks a stored run: `recover` skips it, `start` refuses it. `unpark` frees it, with all its attempts.
    * @throws {RunOwnedElsewhereError} while it is live, here or elsewhere @throws {CheckpointMissingError} if there is none
    */
@@ -256,6 +271,8 @@ export function createExecutor(options: ExecutorOptions): Executor {
     waiting: (waitOptions = {}) => listWaits(services, waitOptions),
     recover: (recoverOptions = {}) => recover(services, recoverOptions),
     drive: async (runId, driveOptions = {}) => drives.drive(checkRunId(runId), driveLimitsOf(driveOptions)),
+    due: async (dueOptions = {}) => listDueRuns(services, dueOptions),
+    agent: (id) => agentFor(services, id),
     park: (runId, reason) => park(services, runId, reason),
     unpark: (runId) => unpark(services, runId),
     signal: (name, value, keys) => signalRuns(services, { name, value }, keys),

@@ -1,12 +1,12 @@
 import type { RunCheckpoint } from '../../record/checkpoint.ts';
 import { parentOf } from '../../record/identify.ts';
-import { type InterruptedRun, interruptedRun, type ReadableRun } from '../../record/interrupted.ts';
+import { type InterruptedRun, interruptedRun, openWaitsIn, type ReadableRun } from '../../record/interrupted.ts';
 import { listedStatus } from '../../record/listed-status.ts';
 import type { Labels, ParentCall, RunCheckpointMeta } from '../../run/request.ts';
 import { type RunOutput, withoutId } from '../../run/result.ts';
 import { type CheckpointStore, isDue, isKeepingOutcomes, isKeepingRecords } from '../../store/port.ts';
 import { checkKeys } from '../../values/known-options.ts';
-import type { ExecutorServices } from '../run/active-run.ts';
+import type { ActiveRun, ExecutorServices } from '../run/active-run.ts';
 import { isLive, type LiveRunLine, liveLine, type StoredRunLine } from './list-runs.ts';
 
 /** A run that has ended: its outcome, and, while its record is kept, what the record says of it. */
@@ -50,19 +50,37 @@ export async function findRun(
   const { registry, config } = services;
   const { store } = config;
   const live = registry.live(runId);
-  if (isLive(live)) return liveLine(live);
+  if (isLive(live) && (isAccepted(live) || !store)) return liveLine(live);
   if (!store) return endedHere(registry.ended(runId));
   // The transcript may be large, and nothing of it is shown.
   const record = await store.load(runId, { messages: false });
-  if (record) return recordedLine(record, options.owner ? await ownerOf(services, store, record) : undefined);
   // It may have begun, or continued here, while the store was asked.
   const begun = registry.live(runId);
-  if (isLive(begun)) return liveLine(begun);
+  if (isLive(begun) && (isAccepted(begun) || !record)) return liveLine(begun);
+  if (isLive(begun) && record) return startingLine(begun, record);
+  if (record) return recordedLine(record, options.owner ? await ownerOf(services, store, record) : undefined);
   const outcome = isKeepingOutcomes(store) ? await store.outcome(runId) : null;
   if (outcome) return { runId, status: 'ended', outcome: withoutId(outcome), ...outcome.run };
   // A record may be kept longer than its outcome.
   const kept = isKeepingRecords(store) ? await store.load(runId, { ended: true, messages: false }) : null;
   return kept?.outcome ? recordedLine(kept, undefined) : null;
+}
+
+function isAccepted({ life }: ActiveRun): boolean {
+  return life.resolution === 'accepted';
+}
+
+/** A run that is about to continue here has read nothing of its record yet, not even what it waits for. */
+function startingLine(run: ActiveRun, record: RunCheckpoint): LiveRunLine {
+  const { meta, labels } = record;
+  const [parent, waits] = [parentOf(record), openWaitsIn(record)];
+  return {
+    ...liveLine(run),
+    meta,
+    ...(parent ? { parent } : {}),
+    ...(labels ? { labels } : {}),
+    ...(waits.length > 0 ? { waits } : {}),
+  };
 }
 
 /** Without a store only the results in memory are known; a refused start, or a run that was left, has no outcome. */

@@ -1,7 +1,7 @@
 import { defineTool, memoryStore } from 'pawl';
 import { callTool, fail, hang, reply } from 'pawl/testing';
 import { afterEach, describe, expect, test } from 'vitest';
-import { type HostOptions, hostOf, until } from '../../fixtures/host.ts';
+import { gate, type HostOptions, hostOf, toolOf, until } from '../../fixtures/host.ts';
 import { change } from '../../fixtures/left-runs.ts';
 
 const left: (() => Promise<void>)[] = [];
@@ -29,6 +29,34 @@ describe('executor.find', () => {
       runId: 'r',
       status: 'live',
       meta: { callerId: 'ada' },
+      labels: { team: 'x' },
+      waits: [{ kind: 'question', question: 'Which one?' }],
+    });
+  });
+
+  test('of a run that is about to continue here shows what its record has: whose it is, its labels and its waits', async () => {
+    const store = memoryStore();
+    const ask = toolOf('ask', 'read', (_, context) => context.ask({ question: 'Which one?' }));
+    const defaults = { waitLingerMs: 1 };
+    const first = someHost({ script: [callTool('ask', {})], tools: [ask], checkpoints: store, defaults });
+    const { result } = await first.start({ runId: 'r', callerId: 'ada', labels: { team: 'x' } });
+    expect((await result).status).toBe('waiting');
+    const claiming = gate();
+    const slow = new Proxy(store, {
+      get: (target, name: keyof typeof store) =>
+        name === 'claim'
+          ? (...given: Parameters<typeof store.claim>) => claiming.pass().then(() => target.claim(...given))
+          : target[name]?.bind(target),
+    });
+    const second = someHost({ script: [], tools: [ask], checkpoints: slow });
+    const started = second.executor.start(second.agent, { runId: 'r', prompt: 'Go.', callerId: 'ada' });
+    await claiming.reached;
+    const line = await second.executor.find('r');
+    claiming.open();
+    await started;
+    expect(line).toMatchObject({
+      status: 'live',
+      meta: { callerId: 'ada', prompt: 'Go.' },
       labels: { team: 'x' },
       waits: [{ kind: 'question', question: 'Which one?' }],
     });

@@ -16,7 +16,16 @@ const inner = new Set([
   // Pauses and measurements.
   ...['MAX_MS', 'MAX_PAUSE_MS', 'MAX_TRIES', 'MOST_ERROR'],
   // How much of an error, a value or a run is looked at or printed for a person.
-  ...['MAX_ABOVE', 'MAX_COMPARED_ISSUES', 'MAX_DAMAGE', 'MAX_VISITED', 'MAX_WHY', 'MAX_WITH_ALL_ISSUES', 'MOST_BYTES'],
+  ...[
+    'MAX_ABOVE',
+    'MAX_ASKED_CHARS',
+    'MAX_COMPARED_ISSUES',
+    'MAX_DAMAGE',
+    'MAX_VISITED',
+    'MAX_WHY',
+    'MAX_WITH_ALL_ISSUES',
+    'MOST_BYTES',
+  ],
   ...['MOST_COMMANDS', 'MOST_DESCENDANTS', 'MAX_PLACE', 'MAX_PLACE_CHARS', 'MAX_THINGS', 'MAX_WAIT_ID'],
   // What the ready escalator shows to its model, and sums of a budget beyond all measure.
   ...['MAX_CODE_CHARS', 'MAX_LOOKS', 'MAX_MESSAGES', 'MAX_OUTPUT_TOKENS', 'MAX_UNITS'],

@@ -2,6 +2,7 @@ import type { Clock, Executor, RunEvent } from '../../index.ts';
 import { JournalGoneError } from '../../values/errors.ts';
 import { frameOf } from '../sse.ts';
 import { RunChunks } from './chunks.ts';
+import { AskedQuestions, frameId } from './frame-id.ts';
 import { personWaits } from './held-run.ts';
 import { type PagePosition, viewFrom } from './page-position.ts';
 import { eventsOrRecord } from './tree-events.ts';
@@ -30,6 +31,17 @@ export async function* chatFrames(source: ChatSource, signal: AbortSignal): Asyn
   const { executor, clock, runId, position } = source;
   const chunks = new RunChunks(runId);
   const view = viewFrom(position);
+  const asked = new AskedQuestions();
+  const framesOf = function* (placed: readonly StepChunk[], isOver: boolean): Generator<string> {
+    for (const each of placed) {
+      asked.see(each);
+      for (const { step, chunk } of view([each])) {
+        const isEnd = isOver && (chunk.type === 'finish' || chunk.type === 'error');
+        const place = isEnd ? ({ step: 'end', asked: [] } as const) : { step, asked: asked.ids };
+        yield frameOf({ id: frameId({ runId, ...place }), data: JSON.stringify(chunk) });
+      }
+    }
+  };
   const pending = new Set(source.answered);
   let isFirst = true;
   for await (const { event, isBelow } of eventsOrRecord({ executor, clock, signal }, runId, chunks)) {
@@ -37,11 +49,11 @@ export async function* chatFrames(source: ChatSource, signal: AbortSignal): Asyn
     if (isFirst && event.type === 'run.ended' && event.status === 'ok')
       throw new JournalGoneError(`the events of run ${runId} are not kept any more`);
     isFirst = false;
-    for (const placed of view(chunks.map(event, isBelow))) yield frame(runId, placed, chunks.isOver);
+    yield* framesOf(chunks.map(event, isBelow), chunks.isOver);
     if (isAnswer(event)) pending.delete(event.waitId);
     if (!chunks.isOver && mayRest(event)) {
       const reason = await restOf(executor, { runId, chunks, pending });
-      if (reason) for (const placed of view(chunks.pause(reason))) yield frame(runId, placed, false);
+      if (reason) yield* framesOf(chunks.pause(reason), false);
     }
     if (chunks.isOver) return yield done;
   }
@@ -55,27 +67,6 @@ export async function* nothingNew(): AsyncGenerator<string> {
 }
 
 const done = frameOf({ data: '[DONE]' });
-
-function frame(runId: string, { step, chunk }: StepChunk, isOver: boolean): string {
-  const isEnd = isOver && (chunk.type === 'finish' || chunk.type === 'error');
-  return frameOf({ id: eventId(runId, isEnd ? 'end' : step), data: JSON.stringify(chunk) });
-}
-
-/** The id of a chunk: its run, and its step. A page that has it gets that step again, and the rest. */
-function eventId(runId: string, place: number | 'end'): string {
-  return `${encodeURIComponent(runId)}/${place}`;
-}
-
-/** Reads the id of the last chunk that a page has; undefined for a text that is none. */
-export function placeIn(id: string): { readonly runId: string; readonly step: number | 'end' } | undefined {
-  const [run = '', place = '', ...more] = id.split('/');
-  if (more.length > 0 || !/^(?:\d{1,9}|end)$/.test(place)) return undefined;
-  try {
-    return { runId: decodeURIComponent(run), step: place === 'end' ? place : Number(place) };
-  } catch {
-    return undefined;
-  }
-}
 
 type Settling = Extract<RunEvent, { waitId: string }>;
 

@@ -2,8 +2,9 @@ import { hasCode } from '../../values/error-data.ts';
 import { jsonAnswer, RequestError } from '../problem.ts';
 import type { Call } from '../route.ts';
 import { streamAnswer } from '../sse.ts';
-import { type ChatSource, chatFrames, chatHeaders, nothingNew, placeIn } from './chat-stream.ts';
+import { type ChatSource, chatFrames, chatHeaders, nothingNew } from './chat-stream.ts';
 import { liveRun, newestTurn, type OpenChat, openChat, turnOfAnswer } from './chat-thread.ts';
+import { placeIn } from './frame-id.ts';
 
 /** How long an ended run is replayed to a page that was away, ms: as long as a journal keeps it by default. */
 const REPLAY_MS = 600_000;
@@ -42,7 +43,7 @@ async function afterPlace(chat: OpenChat, last: string): Promise<Response> {
   const turn = await chat.thread.turn({ runId: place.runId });
   if (!turn) throw new RequestError('NOT_FOUND');
   if (place.step === 'end') return nothing();
-  const position = { kind: 'cut', step: place.step } as const;
+  const position = { kind: 'cut', step: place.step, asked: place.asked } as const;
   return streamChat(chat, { runId: place.runId, position }, { isOver: turn.state === 'ended' });
 }
 

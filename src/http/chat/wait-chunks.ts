@@ -105,10 +105,11 @@ export class WaitChunks {
     if (!content) return;
     const { callId, tool = '' } = wait;
     const call = callId === undefined ? undefined : content.call({ callId, name: tool, input: input ?? {} });
+    if (call?.isPreliminary && wait.kind !== 'approval') content.send(inputChunk(call));
+    // The last chunk of a question that is no approval: a page that has it has the question.
     content.send({ type: 'data-pawl-wait', id: wait.id, data: part });
     if (!call) return;
     if (wait.kind === 'approval') this.#askNext(call);
-    else if (call.isPreliminary) content.send(inputChunk(call));
     delete call.isPreliminary;
   }
 

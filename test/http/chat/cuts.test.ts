@@ -2,6 +2,8 @@ import type { UIMessage } from 'ai';
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { RunChunks } from '../../../src/http/chat/chunks.ts';
+import { AskedQuestions } from '../../../src/http/chat/frame-id.ts';
+import type { PagePosition } from '../../../src/http/chat/page-position.ts';
 import type { StepChunk } from '../../../src/http/chat/ui-chunk.ts';
 import type { RunEvent } from '../../../src/run/events.ts';
 import { seed, torture } from '../../crash/random.ts';
@@ -29,11 +31,19 @@ function placed(events: readonly RunEvent[]): StepChunk[] {
   return events.flatMap((event) => [...chunks.map(event)]);
 }
 
-/** What a page with this message shows after a person’s click. */
-function approved(message: UIMessage | undefined, isApproved = true): UIMessage {
+/** Where a page is that has these chunks. */
+function positionAfter(chunks: readonly StepChunk[]): Extract<PagePosition, { kind: 'cut' }> {
+  const asked = new AskedQuestions();
+  for (const chunk of chunks) asked.see(chunk);
+  return { kind: 'cut', step: chunks.at(-1)?.step ?? 0, asked: asked.ids };
+}
+
+/** What a page with this message shows after a person’s click. @param asked only these questions */
+function approved(message: UIMessage | undefined, isApproved = true, asked?: readonly string[]): UIMessage {
   const given = structuredClone(message) as UIMessage;
   for (const part of given.parts) {
     if (!('state' in part) || part.state !== 'approval-requested' || !('approval' in part) || !part.approval) continue;
+    if (asked && !asked.includes(part.approval.id)) continue;
     Object.assign(part, { state: 'approval-responded', approval: { ...part.approval, approved: isApproved } });
   }
   return given;
@@ -46,10 +56,24 @@ describe('A page that lost its connection', () => {
       expect(await messageOf(late)).toEqual(uncut);
       const chunks = placed(live);
       const before = chunks.slice(0, 1 + (at % (chunks.length - 1)));
-      const rest = chunksOf(isLive ? live : late, { kind: 'cut', step: before.at(-1)?.step ?? 0 });
+      const rest = chunksOf(isLive ? live : late, positionAfter(before));
       expect(rest[0]?.type).not.toBe('start');
       const { message } = await read([...before.map(({ chunk }) => chunk), ...rest]);
       expect(message).toEqual(uncut);
+    });
+    await fc.assert(property, { numRuns: STORIES, seed });
+  });
+
+  test(`keeps the answers to its open questions, whatever has happened since, in ${STORIES} random runs (seed ${seed}) (web 31, 35)`, async () => {
+    const property = fc.asyncProperty(randomStory, fc.nat(), fc.nat(), async ({ live }, at, more) => {
+      const questions = live.flatMap(({ type }, i) => (type === 'wait.opened' ? i : []));
+      fc.pre(questions.length > 0);
+      const asking = 1 + (questions[at % questions.length] ?? 0);
+      const position = positionAfter(placed(live.slice(0, asking)));
+      const page = approved(await messageOf(live.slice(0, asking)));
+      const now = live.slice(0, asking + (more % (live.length - asking)));
+      const { message } = await read(chunksOf(now, position), page);
+      expect(message).toEqual(approved(await messageOf(now), true, position.asked));
     });
     await fc.assert(property, { numRuns: STORIES, seed });
   });
@@ -73,6 +97,48 @@ describe('A page that lost its connection', () => {
       { type: 'text', text: 'a', state: 'done', providerMetadata: undefined },
       { type: 'step-start' },
     ]);
+  });
+});
+
+describe('A page that shows open questions and lost its connection', () => {
+  const asked = story(
+    ...[started, snapshot(1, { type: 'text', text: 'Now' }, call('c', 'mail'), call('d', 'mail'), call('e', 'look'))],
+    ...[opened(approval('w', 'c', 'mail')), begun(1, 'e', 'look')],
+  );
+  const later = story(
+    ...[started, snapshot(1, { type: 'text', text: 'Now' }, call('c', 'mail'), call('d', 'mail'), call('e', 'look'))],
+    ...[opened(approval('w', 'c', 'mail')), begun(1, 'e', 'look'), done(1, 'e', 'look', { type: 'text', value: '3' })],
+    ...[opened(approval('v', 'd', 'mail'))],
+  );
+
+  test('gets what came meanwhile: an output and another question, and nothing of what it has (web 29, 31)', async () => {
+    const chunks = chunksOf(later, positionAfter(placed(asked)));
+    expect(JSON.stringify(chunks)).not.toMatch(/reset-step|Now|"approvalId":"w"/);
+    const { message } = await read(chunks, approved(await messageOf(asked)));
+    expect(message).toEqual(approved(await messageOf(later), true, ['w']));
+  });
+
+  test('keeps a person’s output of a call that asks (web 29, 31)', async () => {
+    const asking = story(started, snapshot(1, call('q', 'choose')), opened(question('w', 'q', 'choose')));
+    const page = structuredClone(await messageOf(asking)) as UIMessage;
+    const part = page.parts.find((one) => 'toolCallId' in one);
+    Object.assign(part ?? {}, { state: 'output-available', output: 'a' });
+    const { message } = await read(chunksOf(asking, positionAfter(placed(asking))), structuredClone(page));
+    expect(message).toEqual(page);
+  });
+
+  test('gets its step again if a question is not there any more (web 31, 35)', async () => {
+    const gone = { kind: 'cut', step: 1, asked: ['x'] } as const;
+    const whole = story(later, stepDone(1), text(2, 0, 0, 'After'), stepDone(2), ended());
+    const { message } = await read(chunksOf(whole, gone), approved(await messageOf(asked)));
+    expect(message).toEqual(await messageOf(whole));
+  });
+
+  test('with very many of them gets its step again (web 31)', () => {
+    const many = Array.from({ length: 17 }, (_, i) => opened(approval(`w${i}`, `c${i}`, 'mail')));
+    const calls = many.map((_, i) => call(`c${i}`, 'mail'));
+    expect(positionAfter(placed(story(started, snapshot(1, ...calls), many.slice(1)))).asked).toHaveLength(16);
+    expect(positionAfter(placed(story(started, snapshot(1, ...calls), many))).asked).toEqual([]);
   });
 });
 

@@ -1,5 +1,11 @@
 import { useChat } from '@ai-sdk/react';
-import { type ChatInit, DefaultChatTransport, type HttpChatTransportInitOptions, type UIMessage } from 'ai';
+import {
+  type ChatInit,
+  type ChatTransport,
+  DefaultChatTransport,
+  type HttpChatTransportInitOptions,
+  type UIMessage,
+} from 'ai';
 // @ts-expect-error The package has no types.
 import { JSDOM } from 'jsdom';
 import { createElement } from 'react';
@@ -18,6 +24,8 @@ export interface PageOptions extends Omit<ChatInit<UIMessage>, 'transport'> {
   readonly url: string;
   readonly resume?: boolean;
   readonly fetch?: HttpChatTransportInitOptions<UIMessage>['fetch'];
+  /** Default: the transport of the AI SDK. */
+  readonly transport?: ChatTransport<UIMessage>;
 }
 
 /** What a page needs of a document. */
@@ -38,10 +46,17 @@ function documentOf(): PageDocument {
 }
 
 /** Opens a page with a chat. Resolves after its first render. */
-export async function openPage({ url, resume = false, fetch, ...init }: PageOptions): Promise<OpenPage> {
+export async function openPage({
+  url,
+  resume = false,
+  fetch,
+  transport: given,
+  ...init
+}: PageOptions): Promise<OpenPage> {
   const container = documentOf().createElement('div');
   const root = createRoot(container);
-  const transport = new DefaultChatTransport<UIMessage>({ api: `${url}/chat`, ...(fetch ? { fetch } : {}) });
+  const stock = () => new DefaultChatTransport<UIMessage>({ api: `${url}/chat`, ...(fetch ? { fetch } : {}) });
+  const transport = given ?? stock();
   let chat: ChatOfPage | undefined;
   const watchers = new Set<() => void>();
   const Page = () => {

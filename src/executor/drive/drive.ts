@@ -39,8 +39,10 @@ async function drive(services: ExecutorServices, runId: string, limits: DriveLim
   const { store } = services.config;
   if (!store) throw new NotDurableError('drive needs a store (createExecutor({ checkpoints }))');
   const around: Around = { services, store, runId, limits };
+  const { clock, defaults } = services.config;
+  const since = clock.monotonic();
   if (isOver(around)) return { runId, state: 'more', boundaries: 0 };
-  if (services.registry.live(runId)) return elsewhere(around, null);
+  if (await isLiveHere(around)) return elsewhere(around, null);
   const head = await headOf(around);
   if ('driven' in head) return head.driven;
   const { record } = head;
@@ -48,10 +50,9 @@ async function drive(services: ExecutorServices, runId: string, limits: DriveLim
   const place = mayBeChild(found) ? await treeIn(store, services).placeOf(found) : undefined;
   const verdict = verdictIn(around, record, place);
   if (verdict) return refused(around, verdict);
-  const { budgetMs, graceMs, signal } = limits;
-  const { maxAttempts } = services.config.defaults;
-  const { meta } = record;
-  const { run, result } = await begin(services, { meta, place, maxAttempts, slice: { budgetMs, graceMs } });
+  const { graceMs, signal } = limits;
+  const slice = { budgetMs: Math.max(0, limits.budgetMs - (clock.monotonic() - since)), graceMs };
+  const { run, result } = await begin(services, { meta: record.meta, place, maxAttempts: defaults.maxAttempts, slice });
   const end = () => run?.slice?.end();
   signal?.addEventListener('abort', end, { once: true });
   if (signal?.aborted) end();
@@ -71,6 +72,25 @@ interface Around {
 }
 
 const isOver = ({ services, limits }: Around) => services.isShutDown || limits.signal?.aborted === true;
+
+/** Whether this process keeps the run live, without a budget, for longer than this one. It may be about to end, or to rest. */
+async function isLiveHere({ services, runId, limits }: Around): Promise<boolean> {
+  const { registry, config } = services;
+  const { clock } = config;
+  const over = Promise.withResolvers<'over'>();
+  const end = () => over.resolve('over');
+  const timer = clock.setTimeout(end, limits.budgetMs);
+  limits.signal?.addEventListener('abort', end);
+  try {
+    for (let live = registry.live(runId); live; live = registry.live(runId)) {
+      if ((await Promise.race([live.life.ended.promise, over.promise])) === 'over') return true;
+    }
+    return false;
+  } finally {
+    clock.clearTimeout(timer);
+    limits.signal?.removeEventListener('abort', end);
+  }
+}
 
 /** The head of the run's record, or the answer for a run without one that can be read. */
 async function headOf(around: Around): Promise<{ readonly record: RunCheckpoint } | { readonly driven: Driven }> {

@@ -12,20 +12,37 @@ const taking = (clock: Clock, ms: number, step: ScriptedStep) => async () => {
   return step;
 };
 
+type Store = ReturnType<typeof memoryStore>;
+
+/** A store whose records take longer to load than a short budget lasts. */
+const slow = (store: Store, clock: Clock): Store => ({
+  ...store,
+  load: async (...args) => {
+    await sleepOf(clock, 50);
+    return store.load(...args);
+  },
+});
+
 interface Slicing {
+  readonly through?: (store: Store, clock: Clock) => Store;
   readonly clock?: Clock;
   readonly script: (clock: Clock) => readonly ScriptedEntry[];
   readonly tools?: (clock: Clock) => readonly Tool[];
 }
 
 /** A stored run that an earlier process left, and a host that drives it. */
-async function left({ clock = testClock(1_000_000), script, tools = () => [] }: Slicing) {
+async function left({ clock = testClock(1_000_000), script, tools = () => [], through = (store) => store }: Slicing) {
   const store = memoryStore({ clock });
   const options = { clock, checkpoints: store, tools: tools(clock) };
   const first = hostOf({ ...options, script: [hang()] });
   await first.start({ runId: 'r' });
   await first.executor.shutdown();
-  const host = hostOf({ ...options, script: script(clock), agent: { tools: tools(clock) } });
+  const host = hostOf({
+    ...options,
+    checkpoints: through(store, clock),
+    script: script(clock),
+    agent: { tools: tools(clock) },
+  });
   const drive = async (limits: DriveOptions): Promise<Driven> => {
     const driving = host.executor.drive('r', limits);
     let driven: Driven | undefined;
@@ -88,6 +105,19 @@ describe('a slice', () => {
     expect(model.calls).toHaveLength(1);
   });
 
+  test('waits for a run that this process keeps live without a budget, and says then who has it (engine 7)', async () => {
+    const clock = testClock(1_000_000);
+    const host = hostOf({ clock, checkpoints: memoryStore({ clock }), script: [taking(clock, 5_000, reply('done'))] });
+    await host.start({ runId: 'r' });
+    const short = host.executor.drive('r', { budgetMs: 1_000 });
+    const joined = host.executor.drive('r');
+    await clock.advance(6_000);
+    expect(await short).toEqual({ runId: 'r', state: 'owned-elsewhere', wakeAt: 1_031_000, boundaries: 0 });
+    expect(await joined).toBe(await short);
+    expect(await host.executor.drive('r')).toEqual({ runId: 'r', state: 'ended', boundaries: 0 });
+    expect(host.model.calls).toHaveLength(1);
+  });
+
   test('leaves at once when its last call has ended, however long the grace is (engine 2)', async () => {
     const { drive, clock } = await left({
       script: (at) => [taking(at, 400, callTool('look'))],
@@ -100,6 +130,7 @@ describe('a slice', () => {
 
   test('begins one call, however short its budget is: a run gets on with a budget of 0 (engine 2)', async () => {
     const { drive, model } = await left({
+      through: slow,
       script: (clock) => [taking(clock, 400, callTool('look')), taking(clock, 400, reply('found'))],
       tools: (clock) => [toolOf('look', 'read', () => sleepOf(clock, 50))],
     });

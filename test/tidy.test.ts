@@ -21,6 +21,7 @@ const belowStores = [
   'src/store/store-driver',
   'src/store/store-from',
   'src/store/stored-reader',
+  'src/store/taking/in-turns',
   'src/store/topics',
   'src/store/encoding',
   'src/record',

@@ -3,24 +3,10 @@ import type { RunOutcome } from '../run/result.ts';
 import { jsonText } from '../values/json.ts';
 import { encodeOutcome, parseStored } from './encoding/encode.ts';
 import type { Encryption } from './encoding/encryption.ts';
+import { keysOf } from './encoding/filed.ts';
 import type { EndOptions } from './port.ts';
 import type { RunToEnd } from './rules/history.ts';
 import type { EndedHead } from './store-driver.ts';
-
-/** Most characters of an id by which a run that ended is found: databases index short texts only. */
-const MAX_KEY_CHARS = 200;
-
-/**
- * Returns the texts under which the ended runs of an agent or a caller are found, the one to store first. Ids may share one: each
- * found entry is compared as well. Undefined: a host's codec cannot hash, and all entries are read.
- */
-export function keysOf(
-  id: string,
-  what: 'agent' | 'caller',
-  encryption: Encryption,
-): readonly [string, ...string[]] | undefined {
-  return encryption.lookups(id.slice(0, MAX_KEY_CHARS).toWellFormed().replaceAll('\0', '\ufffd'), what);
-}
 
 /** Encodes and encrypts what a run leaves at its end. @throws {NotJsonError} @throws the codec's error */
 export function encodeEnd(

@@ -5,6 +5,7 @@ export { dueAmong, endedPageOf, type FoundEnded, isFree, pageOf } from './cursor
 export { type Due, isResting, ON_COMMAND } from './due.ts';
 export type { EncodedHead } from './encoding/encode.ts';
 export type { MessageRow } from './encoding/encryption.ts';
+export type { Filed } from './encoding/filed.ts';
 export type { Piece, Pieces, StoredPieces } from './encoding/piece-refs.ts';
 export { type StepText, type StepTexts, stepAfter } from './encoding/step-texts.ts';
 export type { StoredBody } from './encoding/stored-body.ts';
@@ -19,7 +20,7 @@ export {
   settled,
   settledLater,
 } from './group-commit.ts';
-export type { ListDueOptions } from './port.ts';
+export type { ClaimOptions, ListDueOptions, TakeDueOptions, TakenRun, TakenRuns, TakingStore } from './port.ts';
 export {
   type Change,
   type Decide,
@@ -41,7 +42,7 @@ export {
 export { endRun, eraseRun, type RunToEnd } from './rules/history.ts';
 export { acknowledge, sendCommand } from './rules/inbox.ts';
 export type { IsDead, Lease, Ownership } from './rules/lease.ts';
-export { type ClaimWish, claimRun, leaveRun, releaseClaim, renewClaim } from './rules/ownership.ts';
+export { type ClaimWish, claimRun, heldFor, leaveRun, releaseClaim, renewClaim, takeRun } from './rules/ownership.ts';
 export type {
   ThreadChange,
   ThreadDecision,
@@ -82,6 +83,9 @@ export type {
   StoredPart,
   StoredTexts,
   StoreWrite,
+  TakeDue,
+  TakenHead,
+  TakenHeads,
   ThreadDriver,
   ThreadPage,
   ThreadWrite,
@@ -96,6 +100,12 @@ export {
   type StoreOf,
   storeFrom,
 } from './store-from.ts';
+export {
+  inTurns,
+  isWished,
+  type Taking,
+  takeAmong,
+} from './taking/in-turns.ts';
 export type { ThreadMethods } from './threads/threads.ts';
 export {
   checkRoom,

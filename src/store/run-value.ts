@@ -1,5 +1,6 @@
 import type { StoredCommand } from './commands.ts';
 import type { Due } from './due.ts';
+import type { Filed } from './encoding/filed.ts';
 import type { StoredBody } from './encoding/stored-body.ts';
 import {
   type Change,
@@ -29,6 +30,8 @@ export interface RunValue {
   readonly sent?: number | undefined;
   /** When the run is due; absent = 0. */
   readonly due?: Due | undefined;
+  /** Under what its record is found. */
+  readonly filed?: Filed | undefined;
   /** Why the value cannot be read; it replaces everything else. It is never stored. */
   readonly damage?: unknown;
 }
@@ -122,7 +125,13 @@ export function changedValue(
   const record = change.record && body ? recordAfter(value, body) : value.record;
   if (!lease && !record && !kept && !ended) return undefined;
   const due = change.due === undefined ? dueIn(value) : change.due;
-  return { lease, record, kept, ended, ...inboxAfter(value, change, times), ...(due === 0 ? {} : { due }) };
+  const rest = { ...(due === 0 ? {} : { due }), ...filedAfter(value, change) };
+  return { lease, record, kept, ended, ...inboxAfter(value, change, times), ...rest };
+}
+
+function filedAfter({ filed: before }: RunValue, { filed }: Change): Pick<RunValue, 'filed'> {
+  if (!filed) return before ? { filed: before } : {};
+  return { filed: { ...filed, fair: filed.fair ?? before?.fair } };
 }
 
 /** Returns the kept record of a run that ended, until its time is over. */
@@ -142,11 +151,16 @@ export function keptIn({ kept }: RunValue, times: StoreTimes): KeptValue | undef
 }
 
 /** Returns the list entry of a run's stored value: none without a record. */
-export function headsIn(runId: string, { record, lease, damage, due }: RunValue, times: StoreTimes): ListedHead[] {
+export function headsIn(
+  runId: string,
+  { record, lease, damage, due, filed }: RunValue,
+  times: StoreTimes,
+): ListedHead[] {
   if (damage !== undefined) return [{ runId, updatedAt: 0, head: '', meta: '', now: 0, error: damage }];
   if (!record) return [];
   const { updatedAt, head, start } = record;
-  return [{ runId, updatedAt, head, meta: start.meta, lease, now: times.leaseNow(), due }];
+  const { agent, fair } = filed ?? {};
+  return [{ runId, updatedAt, head, meta: start.meta, lease, now: times.leaseNow(), due, agent, fair }];
 }
 
 function keptAfter(value: RunValue, { keep, raiseEpoch = 0 }: Change, times: StoreTimes): KeptValue | undefined {
@@ -157,9 +171,9 @@ function keptAfter(value: RunValue, { keep, raiseEpoch = 0 }: Change, times: Sto
 function leaseAfter({ lease: before }: RunValue, { lease, ttlMs }: Change, times: StoreTimes): Lease | undefined {
   const owned = lease ?? before;
   if (!owned || (!lease && ttlMs === undefined)) return before;
-  const { owner, epoch, attempts } = owned;
+  const { owner, epoch, attempts, deployment } = owned;
   const expiresAt = ttlMs === undefined ? (before?.expiresAt ?? 0) : times.leaseNow() + ttlMs;
-  return { owner, epoch, attempts, expiresAt };
+  return { owner, epoch, attempts, expiresAt, ...(deployment === undefined ? {} : { deployment }) };
 }
 
 function recordAfter({ record }: RunValue, body: StoredBody): RecordValue | undefined {

@@ -60,6 +60,11 @@ export interface StoreDriver {
   listDue?(page: ListDueOptions): Promise<DueHeads>;
   /** How many runs rest: needed with `listDue`. */
   countResting?(): Promise<number>;
+  /**
+   * Finds due runs and claims them, each with the decision `take.decide`: see `takeAmong`. A driver that has it keeps
+   * `change.filed`, and `deployment` beside the lease.
+   */
+  takeDue?(take: TakeDue): Promise<TakenHeads>;
   /** What runs wait for, and early signals: needs `listDue`. */
   readonly topics?: TopicDriver;
   /** The journals of runs: `body.journal` of a write goes there in its commit. */
@@ -181,6 +186,9 @@ export interface ListedHead extends Cursor {
   readonly now: number;
   /** When the run is due; absent = unknown. */
   readonly due?: Due | undefined;
+  /** As `change.filed` had them; absent or empty = unknown, or none. */
+  readonly agent?: string | undefined;
+  readonly fair?: string | undefined;
   /** Why the record cannot be read: the run is listed as quarantined. */
   readonly error?: unknown;
 }
@@ -208,6 +216,41 @@ export interface DueHeads {
   /** By `due`, then by the UTF-8 bytes of the run id. */
   readonly heads: readonly ListedHead[];
   /** When the next run after `now` is due, ms; absent = unknown, or none is. */
+  readonly nextAt?: number | undefined;
+}
+
+/** A wish for due runs, as a driver gets it. */
+export interface TakeDue {
+  readonly owner: string;
+  readonly ttlMs: number;
+  /** At most this many runs; 0 = only `nextAt` is asked for. */
+  readonly limit: number;
+  /** Only runs with one of these agents, as `change.filed` had them, and those with none. Absent: of all. */
+  readonly agents?: readonly string[] | undefined;
+  /** No runs with these fair keys, as `change.filed` had them. */
+  readonly fullKeys: readonly string[];
+  /** No runs that a higher deployment has claimed. */
+  readonly deployment?: number | undefined;
+  /** The key of the run that this store took last: the next key has its turn. Absent: any key has. A driver may know better. */
+  readonly after?: string | undefined;
+  /** Returns whether the record of a run can be read, and its run may be taken. Asked before the claim, or a claim is given back. */
+  isTakeable(head: ListedHead): boolean;
+  /** The decision that claims a run. @param now the driver's wall clock, ms */
+  decide(runId: string, now: number): Decide<Claim | null>;
+}
+
+/** A run that a driver took: its head, and its claim. */
+export interface TakenHead {
+  readonly head: ListedHead;
+  readonly claim: Claim;
+}
+
+/** What a driver took. */
+export interface TakenHeads {
+  /** Wall clock, ms. */
+  readonly now: number;
+  readonly taken: readonly TakenHead[];
+  /** When the next run is due, ms: `now` if others are. */
   readonly nextAt?: number | undefined;
 }
 

@@ -22,6 +22,7 @@ import type {
   HistoryStore,
   JournalStore,
   OutcomeStore,
+  TakingStore,
   WriteOptions,
 } from './port.ts';
 import type { Decide, Writer } from './rules/decision.ts';
@@ -31,6 +32,7 @@ import * as ownerRules from './rules/ownership.ts';
 import * as writeRules from './rules/writes.ts';
 import type { JournalDriver, StoreDriver, StoreWrite, ThreadDriver, WriteKind } from './store-driver.ts';
 import { StoredReader } from './stored-reader.ts';
+import { checkDeployment, takingMethods } from './taking/taking-methods.ts';
 import { type ThreadMethods, Threads, threadMethods } from './threads/threads.ts';
 import { ThreadTexts } from './threads/turn-text.ts';
 import { expectWrite, signalWrite, type TopicDriver } from './topics.ts';
@@ -42,9 +44,10 @@ export interface FullStore extends AppendingStore, ControlStore, OutcomeStore {
   [Symbol.asyncDispose](): Promise<void>;
 }
 
-/** The methods that a store has because its driver has `listDue`, or `topics` besides. */
+/** The methods that a store has because its driver has `listDue`, or `takeDue` or `topics` besides. */
 export type DueMethods<D> = D extends { listDue: unknown; countResting: unknown }
   ? Pick<DueStore, 'leave' | 'listDue' | 'countResting'> &
+      (D extends { takeDue: unknown } ? Pick<TakingStore, 'takeDue' | 'heldUntil'> : unknown) &
       (D extends { readonly topics: TopicDriver } ? Pick<EventStore, 'expect' | 'signal'> : unknown)
   : unknown;
 
@@ -59,7 +62,7 @@ export type JournalMethods<D> = D extends { readonly journal: JournalDriver }
   : unknown;
 
 /**
- * The store of a driver: a `DueStore` if it has `listDue`, an `EventStore` if it has `topics` besides, a `HistoryStore` if it
+ * The store of a driver: a `DueStore` if it has `listDue`, a `TakingStore` if it has `takeDue` besides, an `EventStore` if it has `topics` besides, a `HistoryStore` if it
  * has `listEnded`, a `JournalStore` if it has a `journal`.
  */
 export type StoreOf<D extends StoreDriver> = FullStore &
@@ -139,6 +142,13 @@ export function storeFrom<D extends StoreDriver>(driver: D, options: StoreFromOp
     ...ownership(parts),
     ...control(parts, reader),
     ...due(parts, reader),
+    ...takingMethods({
+      driver,
+      encryption,
+      clock,
+      isDead: writing(driver).isDead,
+      dueRun: (head) => reader.dueRun(head),
+    }),
     ...topics(parts),
     ...history(parts, reader, threads),
     ...(threads ? threadMethods(threads) : {}),
@@ -171,7 +181,7 @@ function recordWrites(parts: Parts): Pick<FullStore, 'save' | 'append' | 'delete
   return {
     save: async (record, options = {}) => {
       options.signal?.throwIfAborted();
-      const body = withJournal(bodies.ofRecord(record), options);
+      const body = withJournal(bodies.ofRecord(record, options.fairKey), options);
       await write('save', writeRules.saveRecord(body, by(options)), { body, ...options });
       record.messages.forEach(dropEncoding);
     },
@@ -242,8 +252,9 @@ function ownership({ driver, sweep }: Parts): Pick<FullStore, 'claim' | 'renew' 
   const owned = <T>(kind: WriteKind, { runId }: Claim, decide: Decide<T>) =>
     driver.write({ kind, runId, decide, size: 0, hasClaim: true });
   return {
-    claim: async (runId, owner, ttlMs) => {
-      const decide = ownerRules.claimRun({ runId: checkRunId(runId), owner, ttlMs }, { isDead });
+    claim: async (runId, owner, ttlMs, options = {}) => {
+      const deployment = checkDeployment('deployment', options.deployment);
+      const decide = ownerRules.claimRun({ runId: checkRunId(runId), owner, ttlMs, deployment }, { isDead });
       const claim = await driver.write({ kind: 'claim', runId, decide, size: 0, hasClaim: false });
       if (driver.forgetOutcomes) sweep?.begin();
       return claim;

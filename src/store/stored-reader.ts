@@ -17,10 +17,11 @@ import { shownDue } from './due.ts';
 import { decodeHead, decodeRecord, parseStored } from './encoding/encode.ts';
 import type { Encryption } from './encoding/encryption.ts';
 import { messagesFrom, stepText } from './encoding/encryption.ts';
+import { keysOf } from './encoding/filed.ts';
 import { RunTexts, type StoredPieces } from './encoding/piece-refs.ts';
 import { withoutStep, withStep } from './encoding/step-texts.ts';
 import { entriesOf } from './encoding/stored-journal.ts';
-import { decodeEntry, keysOf } from './kept-entry.ts';
+import { decodeEntry } from './kept-entry.ts';
 import { isDeadProcess } from './owner.ts';
 import type {
   Cursor,
@@ -113,7 +114,7 @@ export class StoredReader {
       const limit = options.limit - runs.length;
       const page = await this.#driver.listDue?.({ ...options, after, limit });
       const { now = 0, heads = [], nextAt } = page ?? {};
-      for (const head of heads) runs.push(...this.#due(head));
+      for (const head of heads) runs.push(...[this.dueRun(head) ?? []].flat());
       const last = heads.at(-1);
       if (!last || heads.length < limit || runs.length === options.limit) {
         return { now, runs, ...(nextAt === undefined ? {} : { nextAt }) };
@@ -122,16 +123,17 @@ export class StoredReader {
     }
   }
 
-  /** An unreadable record is in the list of all runs, as quarantined. */
-  #due(stored: ListedHead): DueRun[] {
-    const { runId, due, lease } = stored;
+  /** The entry of a due run. An unreadable record has none: it is in the list of all runs, as quarantined. */
+  dueRun(stored: ListedHead): DueRun | undefined {
+    const { runId, due, lease, fair = '' } = stored;
     try {
       const head = this.#headOf(stored);
-      if (dueOfRecord(head) === 'never') return [];
+      if (dueOfRecord(head) === 'never') return undefined;
       const { meta, attempts = 0, parent } = interruptedRun(head) as ReadableRun;
-      return [{ runId, dueAt: due ?? 0, attempts: lease?.attempts ?? attempts, meta, ...(parent ? { parent } : {}) }];
+      const rest = { ...(parent ? { parent } : {}), ...(fair === '' ? {} : { fairKey: fair }) };
+      return { runId, dueAt: due ?? 0, attempts: lease?.attempts ?? attempts, meta, ...rest };
     } catch {
-      return [];
+      return undefined;
     }
   }
 

@@ -18,6 +18,8 @@ export interface TurnToAdmit extends ThreadKey {
   readonly digest: string;
   /** The first record of its run. The store sets the run id, and `thread`. */
   readonly record: RunCheckpoint;
+  /** Of its first record: see `WriteOptions.fairKey`. */
+  readonly fairKey?: string | undefined;
   /** The text that a live run can take; absent: the message has files, and begins a turn. */
   readonly text?: string | undefined;
   readonly onBusy: OnBusy;

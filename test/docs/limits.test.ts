@@ -7,7 +7,18 @@ const root = fileURLToPath(new URL('../..', import.meta.url));
 /** Bounds that no host, model or user meets: they cut work into parts, or memory that is only a help. */
 const inner = new Set([
   // Writes, reads and deletes that share a commit, a statement, or a turn of the event loop.
-  ...['MAX_AT_ONCE', 'MAX_BATCH', 'MAX_GROUP', 'MAX_GROUP_CHARS', 'MAX_LOADS', 'MAX_NAMED', 'MAX_READS', 'MAX_REMOVED'],
+  ...[
+    'MAX_AT_ONCE',
+    'MAX_BATCH',
+    'MAX_GROUP',
+    'MAX_GROUP_CHARS',
+    'MAX_KEYS',
+    'MAX_LINES',
+    'MAX_LOADS',
+    'MAX_NAMED',
+    'MAX_READS',
+    'MAX_REMOVED',
+  ],
   ...['MAX_ENDED_PAGE', 'MAX_ROW_CHARS', 'MAX_SEND_MS', 'MAX_WRITE_CHARS', 'MOST_LEAVING'],
   // How a run that ended is found: longer ids share an entry of the index.
   'MAX_KEY_CHARS',

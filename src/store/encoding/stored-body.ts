@@ -3,6 +3,7 @@ import type { RunDelta } from '../../record/delta.ts';
 import { type EncodedHead, encodeDelta, encodeRecord } from './encode.ts';
 import type { Encryption } from './encryption.ts';
 import { type MessageRow, rowsOf, sealStep } from './encryption.ts';
+import { type Filed, filedOf } from './filed.ts';
 import { cutEncryption, encryptPieces, type Pieces, Splitter } from './piece-refs.ts';
 import { StepSplitter } from './step-texts.ts';
 import type { StoredJournal } from './stored-journal.ts';
@@ -20,6 +21,8 @@ export interface StoredBody extends EncodedHead {
   readonly blobs: Pieces;
   /** What the write adds to the journal of its run. */
   readonly journal?: StoredJournal | undefined;
+  /** Under what the run of a whole record is found. */
+  readonly filed?: Filed | undefined;
 }
 
 export interface BodyOptions {
@@ -47,8 +50,11 @@ export class BodyWriter {
     this.#steps = steps ? new StepSplitter() : undefined;
   }
 
-  /** The texts that a store keeps of a whole record. @throws the errors of `encodeRecord` and of the codec */
-  ofRecord(record: RunCheckpoint): StoredBody {
+  /**
+   * The texts that a store keeps of a whole record. @throws the errors of `encodeRecord` and of the codec
+   * @param fairKey of a first record: the key under which due runs are taken in turn
+   */
+  ofRecord(record: RunCheckpoint, fairKey?: string): StoredBody {
     const encoded = encodeRecord(record, this.#steps);
     const cut = this.#splitter?.split(encoded, record, { isContinued: false }) ?? { ...encoded, ...noBlobs };
     const { runId, meta, extras } = cut;
@@ -57,7 +63,7 @@ export class BodyWriter {
       meta: encryption.seal(meta, runId, 'meta'),
       extras: extras === null ? null : encryption.seal(extras, runId, 'extras'),
     };
-    return { ...this.#body({ ...cut, from: 0 }), start };
+    return { ...this.#body({ ...cut, from: 0 }), start, filed: filedOf(record.meta, fairKey, this.#encryption) };
   }
 
   /** The texts that a store keeps of a delta. @throws the errors of `encodeDelta` and of the codec */

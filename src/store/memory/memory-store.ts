@@ -15,6 +15,7 @@ import type {
   JournalStore,
   ListDueOptions,
   OutcomeStore,
+  TakingStore,
 } from '../port.ts';
 import { type Change, decideNow } from '../rules/decision.ts';
 import { sendCommand } from '../rules/inbox.ts';
@@ -44,8 +45,11 @@ import type {
   StoredPart,
   StoredTexts,
   StoreWrite,
+  TakeDue,
+  TakenHeads,
 } from '../store-driver.ts';
 import { storeFrom } from '../store-from.ts';
+import { takeAmong } from '../taking/in-turns.ts';
 import type { ThreadStore } from '../thread-port.ts';
 import { MemoryThreads } from './memory-threads.ts';
 import { MemoryTopics } from './memory-topics.ts';
@@ -54,7 +58,13 @@ import { MemoryTopics } from './memory-topics.ts';
  * Appends, owns, carries commands and signals, lets runs rest, keeps outcomes and the records of ended runs and
  * threads, and has a journal.
  */
-export type MemoryStore = AppendingStore & EventStore & OutcomeStore & HistoryStore & JournalStore & ThreadStore;
+export type MemoryStore = AppendingStore &
+  EventStore &
+  TakingStore &
+  OutcomeStore &
+  HistoryStore &
+  JournalStore &
+  ThreadStore;
 
 /**
  * A store in this process's memory, for tests and for hosts that want claims and listings without files. It does not survive a
@@ -177,6 +187,10 @@ class MemoryDriver implements StoreDriver {
 
   async listDue(page: ListDueOptions): Promise<DueHeads> {
     return dueAmong(this.#heads(), page, page.now ?? this.#times.now());
+  }
+
+  async takeDue(take: TakeDue): Promise<TakenHeads> {
+    return takeAmong(this.#heads(), take, { now: this.#times.now(), write: (write) => this.write(write) });
   }
 
   async countResting(): Promise<number> {

@@ -1,6 +1,7 @@
 import type { DueOfRecord } from '../../record/interrupted.ts';
 import type { CommandToSend } from '../commands.ts';
 import type { Due } from '../due.ts';
+import type { Filed } from '../encoding/filed.ts';
 import type { Claim } from '../port.ts';
 import type { Ownership } from './lease.ts';
 
@@ -86,6 +87,8 @@ export interface Change {
   readonly forget?: readonly string[];
   /** When the run is due from now on. A record that replaces none is due at 0, unless this says otherwise. */
   readonly due?: Due;
+  /** Under what the run is found: only with `record: 'put'`. */
+  readonly filed?: Filed;
 }
 
 export interface OutcomeToKeep {
@@ -136,6 +139,8 @@ export interface ToStore {
   /** Undefined: the record has no count. */
   readonly attempts: number | undefined;
   readonly due?: DueOfRecord | undefined;
+  /** Of a whole record. */
+  readonly filed?: Filed | undefined;
 }
 
 /**

@@ -1,4 +1,9 @@
-import { CheckpointCorruptError, LeaseLostError, RunOwnedElsewhereError } from '../../values/errors.ts';
+import {
+  CheckpointCorruptError,
+  LeaseLostError,
+  NewerDeploymentError,
+  RunOwnedElsewhereError,
+} from '../../values/errors.ts';
 import { isDeadProcess } from '../owner.ts';
 import type { Claim, ReleaseOptions } from '../port.ts';
 
@@ -8,6 +13,8 @@ export interface Ownership {
   readonly owner: string | null;
   readonly epoch: number;
   readonly attempts: number;
+  /** The highest deployment that has claimed the run; absent = none said its number. */
+  readonly deployment?: number | undefined;
 }
 
 /** Ownership, and its expiry. */
@@ -24,6 +31,8 @@ export interface LeaseRequest {
   readonly lastEpoch: number;
   /** The attempts in the record. */
   readonly lastAttempts: number;
+  /** The number of the deployment that asks. */
+  readonly deployment?: number | undefined;
   readonly isDead?: IsDead | undefined;
 }
 
@@ -63,16 +72,28 @@ export function isHeld(
 /**
  * Returns the lease of a new owner, or null if another owner holds the run. Each grant counts one more attempt.
  * @throws {CheckpointCorruptError} if the record was found damaged
+ * @throws {NewerDeploymentError} if a higher deployment has claimed the run
  */
 export function grantLease(lease: Lease | undefined, request: LeaseRequest): (Ownership & { owner: string }) | null {
-  const { owner, now, isDead } = request;
+  const { owner, now, isDead, deployment = lease?.deployment } = request;
   refuseDamaged(lease);
   if (lease?.owner !== owner && isHeld(lease, now, isDead)) return null;
+  if (isOfNewer(lease, deployment)) {
+    throw new NewerDeploymentError(
+      `deployment ${lease?.deployment} has worked on this run; deployment ${deployment} leaves it to that one`,
+    );
+  }
   return {
     owner,
     epoch: (lease?.epoch ?? request.lastEpoch) + 1,
     attempts: (lease?.attempts ?? request.lastAttempts) + 1,
+    ...(deployment === undefined ? {} : { deployment }),
   };
+}
+
+/** Returns whether a higher deployment has claimed a run. @param deployment undefined is not compared */
+export function isOfNewer(lease: Pick<Ownership, 'deployment'> | undefined, deployment: number | undefined): boolean {
+  return deployment !== undefined && lease?.deployment !== undefined && lease.deployment > deployment;
 }
 
 /** Returns whether a claim is the newest of its run. An expired claim still is, as long as no other owner took the run. */

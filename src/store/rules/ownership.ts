@@ -10,11 +10,22 @@ import {
   ofHeld,
   ofInbox,
   ofLease,
+  ofRecordAndDue,
   type RunFacts,
   unchanged,
   type Writer,
 } from './decision.ts';
-import { checkClaim, checkWrite, damageIn, freed, grantLease, isNewest, type Lease, type Ownership } from './lease.ts';
+import {
+  checkClaim,
+  checkWrite,
+  damageIn,
+  freed,
+  grantLease,
+  isHeld,
+  isNewest,
+  type Lease,
+  type Ownership,
+} from './lease.ts';
 
 /* Who owns a run: claims, their renewal and release, and the check of each write. */
 
@@ -23,15 +34,18 @@ export interface ClaimWish {
   readonly runId: string;
   readonly owner: string;
   readonly ttlMs: number;
+  /** The number of its deployment. */
+  readonly deployment?: number | undefined;
 }
 
 /**
  * Decides whether an owner gets the claim of a run; null = another one holds it. Each grant counts one more attempt, and
  * has a higher epoch.
  * @throws {CheckpointCorruptError} if the run cannot be read, or was released as damaged
+ * @throws {NewerDeploymentError} if a higher deployment has claimed it
  */
 export function claimRun(wish: ClaimWish, { isDead }: Pick<Writer, 'isDead'> = {}): Decide<Claim | null> {
-  const { runId, owner, ttlMs } = wish;
+  const { runId, owner, ttlMs, deployment } = wish;
   return (facts) => {
     if (facts.damage !== undefined) throw facts.damage;
     const need = lacking(facts, factsOfHolder(facts.lease, owner), facts.lease === null ? ofCounts : none);
@@ -42,10 +56,45 @@ export function claimRun(wish: ClaimWish, { isDead }: Pick<Writer, 'isDead'> = {
       // A driver may have to decrypt the record for its attempts: they are read only without a lease.
       lastEpoch: (facts.lease ? undefined : facts.keptEpoch) ?? 0,
       lastAttempts: (facts.lease ? undefined : facts.attempts) ?? 0,
+      deployment,
       isDead,
     });
     if (!granted) return { value: null };
-    return { value: { runId, ...granted }, change: { lease: granted, ttlMs } };
+    const { epoch, attempts } = granted;
+    return { value: { runId, owner, epoch, attempts }, change: { lease: granted, ttlMs } };
+  };
+}
+
+/**
+ * Decides whether an owner gets the claim of a run because it is due; null = it has no record, is not due, or an owner holds it,
+ * be it this one.
+ * @param now the store's wall clock, ms
+ * @throws the errors of `claimRun`
+ */
+export function takeRun(
+  wish: ClaimWish,
+  { isDead, now }: Pick<Writer, 'isDead'> & { readonly now: number },
+): Decide<Claim | null> {
+  const claim = claimRun(wish, { isDead });
+  return (facts) => {
+    if (facts.damage !== undefined) throw facts.damage;
+    const need = lacking(facts, factsOfHolder(facts.lease), ofRecordAndDue);
+    if (need) return need;
+    const isDue = facts.record !== null && facts.due !== null && facts.due !== undefined && facts.due <= now;
+    if (!isDue || isHeld(timed(facts), facts.now ?? 0, isDead)) return { value: null };
+    return claim(facts);
+  };
+}
+
+/** Decides nothing: answers how much longer the claim of a run holds, ms; null = no live owner holds it. */
+export function heldFor({ isDead }: Pick<Writer, 'isDead'> = {}): Decide<number | null> {
+  return (facts) => {
+    if (facts.damage !== undefined) return { value: null };
+    const need = lacking(facts, factsOfHolder(facts.lease));
+    if (need) return need;
+    const lease = timed(facts);
+    const now = facts.now ?? 0;
+    return { value: isHeld(lease, now, isDead) ? lease.expiresAt - now : null };
   };
 }
 
@@ -114,5 +163,5 @@ export function writableLease(runId: string, facts: RunFacts, { claim, isDead }:
 
 /** Decisions ask for `expiresAt` only where it matters; elsewhere any time is fine. */
 function timed({ lease, expiresAt = Number.NEGATIVE_INFINITY }: RunFacts): Lease | undefined {
-  return lease ? { owner: lease.owner, epoch: lease.epoch, attempts: lease.attempts, expiresAt } : undefined;
+  return lease ? { ...lease, expiresAt } : undefined;
 }

@@ -29,7 +29,9 @@ export function saveRecord(record: ToStore, by: Writer): Decide<void> {
     if (need) return need;
     const lease = writableLease(runId, facts, by);
     checkReplaceable(runId, readable(facts)?.version);
-    return changed({ record: 'put', ...leaseAfter(lease, sound(lease), attempts), ...dueAfter(record, facts, by) });
+    const filed = by.keepsDue && record.filed ? { filed: record.filed } : {};
+    const change = { ...leaseAfter(lease, sound(lease), attempts), ...dueAfter(record, facts, by), ...filed };
+    return changed({ record: 'put', ...change });
   };
 }
 

@@ -10,6 +10,7 @@ import { OutcomeTable } from './outcomes.ts';
 import { Reads } from './reads.ts';
 import { RecordTable } from './records.ts';
 import { prepareSchema } from './schema.ts';
+import { TakingTables } from './taking.ts';
 import { ThreadTables } from './threads.ts';
 import { TopicTables } from './topics.ts';
 import type { Tables } from './writes.ts';
@@ -49,8 +50,10 @@ export function runDatabase({ path, durability, leaseClock, now, encryption }: R
       const ended = new EndedTable(db, now);
       const [topics, journals] = [new TopicTables(db, now), new JournalTables(db)];
       const threads = new ThreadTables(db);
-      const tables = { records, leases, outcomes, inboxes, topics, ended, journals, threads, known };
-      return { tables, reads: new Reads(db, leases, now) };
+      const reads = new Reads(db, leases, now);
+      const taking = new TakingTables(db, { leases, reads, now });
+      const tables = { records, leases, outcomes, inboxes, topics, taking, ended, journals, threads, known };
+      return { tables, reads };
     },
   });
 }

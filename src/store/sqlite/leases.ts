@@ -9,6 +9,7 @@ interface LeaseRow {
   readonly attempts: number;
   readonly expires_at: number;
   readonly boot: string;
+  readonly deployment: number | null;
 }
 
 /**
@@ -26,9 +27,9 @@ export class LeaseTable {
   constructor(db: DatabaseSync, clock: LeaseClock, known: KnownRuns) {
     this.#clock = clock;
     this.#known = known;
-    this.#find = db.prepare('SELECT owner, epoch, attempts, expires_at, boot FROM claims WHERE run_id = ?');
+    this.#find = db.prepare('SELECT owner, epoch, attempts, expires_at, boot, deployment FROM claims WHERE run_id = ?');
     this.#put = db.prepare(
-      'INSERT OR REPLACE INTO claims (run_id, owner, epoch, attempts, expires_at, boot) VALUES (?, ?, ?, ?, ?, ?)',
+      'INSERT OR REPLACE INTO claims (run_id, owner, epoch, attempts, expires_at, boot, deployment) VALUES (?, ?, ?, ?, ?, ?, ?)',
     );
     this.#remove = db.prepare('DELETE FROM claims WHERE run_id = ?');
     this.#sweep = db.prepare('DELETE FROM claims WHERE owner IS NULL AND run_id NOT IN (SELECT run_id FROM runs)');
@@ -47,13 +48,14 @@ export class LeaseTable {
     return lease;
   }
 
-  toLease({ owner, epoch, attempts, expires_at, boot }: LeaseRow): Lease {
-    return { owner, epoch, attempts, expiresAt: boot === this.#clock.boot ? expires_at : Number.NEGATIVE_INFINITY };
+  toLease({ owner, epoch, attempts, expires_at, boot, deployment }: LeaseRow): Lease {
+    const expiresAt = boot === this.#clock.boot ? expires_at : Number.NEGATIVE_INFINITY;
+    return { owner, epoch, attempts, expiresAt, ...(deployment === null ? {} : { deployment }) };
   }
 
   put(runId: string, lease: Lease): void {
-    const { owner, epoch, attempts, expiresAt } = lease;
-    this.#put.run(runId, owner, epoch, attempts, expiresAt, this.#clock.boot);
+    const { owner, epoch, attempts, expiresAt, deployment = null } = lease;
+    this.#put.run(runId, owner, epoch, attempts, expiresAt, this.#clock.boot, deployment);
     this.#known.putLease(runId, lease);
   }
 

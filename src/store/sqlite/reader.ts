@@ -17,12 +17,15 @@ import type {
   PartReader,
   StoredPart,
   StoredTexts,
+  TakeDue,
+  TakenHeads,
   ThreadPage,
 } from '../store-driver.ts';
 import type { RunDatabase, Statements } from './connection.ts';
 import { isBusy, isDamage, isIoError, storeError } from './errors.ts';
 import type { QueueOptions, WriteQueue } from './queue.ts';
 import type { LoadedRow } from './reads.ts';
+import { lookForDue } from './taking.ts';
 
 /** Loads and lists runs in SQLite. It waits for the earlier writes, and lets the event loop run while it reads large texts. */
 export class Reader {
@@ -94,6 +97,12 @@ export class Reader {
   async due(page: ListDueOptions): Promise<DueHeads> {
     await this.#queue.idle();
     return this.#read(({ reads }) => reads.due(page));
+  }
+
+  /** Reads whether due runs can be taken; `nextAt` is `now` if they can, or might be. */
+  async lookForDue(take: TakeDue): Promise<TakenHeads> {
+    await this.#queue.idle();
+    return this.#read(({ tables }) => lookForDue(tables, take));
   }
 
   async turns(threads: readonly string[], query: TurnQuery): Promise<TurnRow[] | null> {

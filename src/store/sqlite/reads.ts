@@ -31,11 +31,17 @@ interface ListedRow extends RunRow {
   readonly epoch: number | null;
   readonly expires_at: number;
   readonly boot: string;
+  readonly deployment: number | null;
   readonly due_at: number | null;
+  readonly fair: string | null;
+  readonly agent: string | null;
 }
 
 /** A record that may be due, with the claim of its run. */
-type DueRow = Pick<ListedRow, 'no' | 'run_id' | 'due_at' | 'owner' | 'epoch' | 'attempts' | 'expires_at' | 'boot'>;
+type DueRow = Pick<
+  ListedRow,
+  'no' | 'run_id' | 'due_at' | 'owner' | 'epoch' | 'attempts' | 'expires_at' | 'boot' | 'deployment'
+>;
 
 interface MessageRow {
   readonly id: number;
@@ -49,7 +55,7 @@ const CHARS_PER_TURN = 2 ** 22;
 const columns = `r.no, r.run_id, r.meta, r.meta_checksum, c.attempts, h.generation, h.version, h.revision,
   h.updated_at, h.message_count, h.checksum, h.head`;
 
-const claimColumns = 'c.owner, c.epoch, c.expires_at, c.boot, d.due_at';
+const claimColumns = 'c.owner, c.epoch, c.expires_at, c.boot, c.deployment, d.due_at, d.fair, d.agent';
 /** The tables of a list. @param first has the numbers of the records */
 const joined = (first: 'r' | 'p') =>
   `${first === 'r' ? 'runs r' : 'page p JOIN runs r ON r.no = p.no'} LEFT JOIN heads h ON h.no = r.no
@@ -106,7 +112,7 @@ export class Reads {
       ),
     };
     this.#due = db.prepare(
-      `SELECT d.no, d.run_id, d.due_at, c.owner, c.epoch, c.attempts, c.expires_at, c.boot
+      `SELECT d.no, d.run_id, d.due_at, c.owner, c.epoch, c.attempts, c.expires_at, c.boot, c.deployment
        FROM due d LEFT JOIN claims c ON c.run_id = d.run_id
        WHERE d.due_at <= ? AND (d.due_at, d.run_id) > (?, ?) ORDER BY d.due_at, d.run_id`,
     );
@@ -198,10 +204,15 @@ export class Reads {
     for (const row of this.#due.iterate(now, ...from) as unknown as Iterable<DueRow>) {
       if (heads.length === limit) break;
       if (!isFree({ lease: this.#leaseOf(row), now: this.#leases.now() })) continue;
-      heads.push(this.#listed(this.#byNo.get(row.no) as unknown as ListedRow));
+      heads.push(this.head(row.no));
     }
     const { at } = this.#nextDue.get(now) as { at: number | null };
     return { now, heads, ...(at === null || at >= ON_COMMAND ? {} : { nextAt: at }) };
+  }
+
+  /** The entry of the record with a number. */
+  head(no: number): ListedHead {
+    return this.#listed(this.#byNo.get(no) as unknown as ListedRow);
   }
 
   countResting(): number {
@@ -214,13 +225,14 @@ export class Reads {
 
   #listed(row: ListedRow): ListedHead {
     const { run_id: runId, at: updatedAt, meta, head, due_at: due } = row;
+    const place = { due, fair: row.fair ?? undefined, agent: row.agent ?? undefined };
     const now = this.#leases.now();
     try {
       checkTexts(row);
     } catch (error) {
       return { runId, updatedAt, meta: '', head: '', now, error };
     }
-    return { runId, updatedAt, meta, head, now, due, lease: this.#leaseOf(row) };
+    return { runId, updatedAt, meta, head, now, ...place, lease: this.#leaseOf(row) };
   }
 }
 

@@ -4,6 +4,7 @@ import { KeyMismatchError, RecordTooLargeError } from '../../values/errors.ts';
 import type { Due } from '../due.ts';
 import type { EncodedHead } from '../encoding/encode.ts';
 import type { Encryption, MessageRow } from '../encoding/encryption.ts';
+import type { Filed } from '../encoding/filed.ts';
 import { type StepTexts, withoutStep } from '../encoding/step-texts.ts';
 import type { StoredBody } from '../encoding/stored-body.ts';
 import type { KnownRuns, Stored } from './known-runs.ts';
@@ -34,6 +35,13 @@ export interface HeadRow {
   readonly updated_at: number;
   readonly message_count: number;
   readonly head: string;
+}
+
+/** Under what a run is found. */
+interface FiledRow {
+  readonly fair: string;
+  readonly agent: string;
+  readonly caller: string | null;
 }
 
 /** The known facts of a record whose head exists. */
@@ -71,6 +79,8 @@ export class RecordTable {
   readonly #hasRun: StatementSync;
   readonly #nextNo: StatementSync;
   readonly #insertDue: StatementSync;
+  readonly #findFiled: StatementSync;
+  readonly #updateFiled: StatementSync;
   readonly #updateDue: StatementSync;
   readonly #deleteDue: StatementSync;
   readonly #deleteEnded: StatementSync;
@@ -115,7 +125,9 @@ export class RecordTable {
     );
     this.#hasRun = db.prepare('SELECT 1 FROM runs WHERE no = ?');
     this.#nextNo = db.prepare(`SELECT min(id) / ${KEYS_PER_RUN} AS no FROM messages WHERE id >= ? * ${KEYS_PER_RUN}`);
-    this.#insertDue = db.prepare('INSERT INTO due (no, due_at, run_id) VALUES (?, ?, ?)');
+    this.#insertDue = db.prepare('INSERT INTO due (no, due_at, run_id, fair, agent, caller) VALUES (?, ?, ?, ?, ?, ?)');
+    this.#findFiled = db.prepare('SELECT fair, agent, caller FROM due WHERE no = ?');
+    this.#updateFiled = db.prepare('UPDATE due SET fair = ?, agent = ?, caller = ? WHERE no = ?');
     this.#updateDue = db.prepare('UPDATE due SET due_at = ? WHERE no = ?');
     this.#deleteDue = db.prepare('DELETE FROM due WHERE no = ?');
     this.#deleteEnded = db.prepare('DELETE FROM ended WHERE no = ?');
@@ -159,12 +171,14 @@ export class RecordTable {
 
   /**
    * Writes a whole record, in place of the existing one.
+   * @param filed under what its run is found from now on; absent: as before
    * @returns the number of the former record, if `removeRest` must be called with it
    */
-  put(record: StoredBody, stored: Stored | undefined): number | undefined {
+  put(record: StoredBody, stored: Stored | undefined, filed?: Filed): number | undefined {
     const { messageCount, rows } = record;
     const { meta = '', extras = null } = record.start ?? {};
     checkCount(record);
+    const place = this.#filedAfter(stored, filed);
     const ended = stored ? undefined : this.findEnded(record.runId);
     const former = stored?.no ?? ended;
     const rest = former !== undefined && this.#removePiece(former) ? former : undefined;
@@ -176,7 +190,9 @@ export class RecordTable {
     if (known !== undefined) this.#updateRun.run(...run, known);
     const no = known ?? Number(this.#insertRun.run(...run, record.runId).lastInsertRowid);
     const due_at = stored ? stored.due_at : 0;
-    if (known === undefined) this.#insertDue.run(no, due_at, record.runId);
+    const { fair, agent, caller } = place;
+    if (known === undefined) this.#insertDue.run(no, due_at, record.runId, fair, agent, caller);
+    else if (place.isNew) this.#updateFiled.run(fair, agent, caller, no);
     if (ended === undefined && rest !== undefined) this.#renumberJournal(NO_RUN, no);
     // Distinguishes whole saves: a long load sees by it that the record was replaced meanwhile.
     const generation = Math.floor(Math.random() * 2 ** 48);
@@ -185,6 +201,13 @@ export class RecordTable {
     this.#putStep(no, record.step);
     this.#knowNow(record, { no, generation, due_at });
     return rest;
+  }
+
+  #filedAfter(stored: Stored | undefined, filed: Filed | undefined): FiledRow & { readonly isNew: boolean } {
+    const before = stored && (this.#findFiled.get(stored.no) as unknown as FiledRow | undefined);
+    const fair = filed?.fair ?? before?.fair ?? '';
+    const { agent, caller } = filed ?? before ?? { agent: '', caller: null };
+    return { fair, agent, caller, isNew: before?.fair !== fair || before.agent !== agent || before.caller !== caller };
   }
 
   /** Adds new messages. `runs` stays unchanged. */

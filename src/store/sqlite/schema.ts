@@ -1,9 +1,10 @@
 import type { DatabaseSync } from 'node:sqlite';
 import { CheckpointTooNewError, StoreUnavailableError } from '../../values/errors.ts';
+import { ON_COMMAND } from '../due.ts';
 import { DAMAGE_ADVICE } from './errors.ts';
 
 /** The layout that this code reads and writes; kept in the file as `user_version`. */
-const SCHEMA_VERSION = 3;
+const SCHEMA_VERSION = 4;
 
 /** "Pawl" in ASCII, kept in the file as `application_id`: identifies Pawl's database. */
 const APPLICATION_ID = 0x5061776c;
@@ -168,18 +169,40 @@ const fourth = [
   ) STRICT, WITHOUT ROWID`,
 ];
 
-const SENT_AT = ', sent_at REAL';
+/** Columns that were added to a table of an earlier layout. */
+const added = {
+  commands: [', sent_at REAL'],
+  due: [", fair TEXT NOT NULL DEFAULT ''", ", agent TEXT NOT NULL DEFAULT ''", ', caller TEXT'],
+  claims: [', deployment INTEGER'],
+};
+
+const adding = (table: keyof typeof added) =>
+  added[table].map((column) => `ALTER TABLE ${table} ADD COLUMN ${column.slice(2)}`);
+
+/**
+ * Under what runs are found: hashes if the texts are encrypted, empty or null in rows of an earlier layout. Only a run that is due
+ * at some time can have a turn. `turns` has one row: the fair key of the run that was taken last.
+ */
+const fifth = [
+  `CREATE INDEX due_turns ON due (fair, due_at, run_id, agent) WHERE due_at < ${ON_COMMAND}`,
+  'CREATE INDEX due_caller ON due (caller, run_id) WHERE caller IS NOT NULL',
+  `CREATE TABLE turns (
+    no INTEGER PRIMARY KEY,
+    fair TEXT NOT NULL
+  ) STRICT`,
+];
 
 /** The steps from each layout to the next; the first one starts from nothing. A released layout is never changed. */
 const steps: readonly (readonly string[])[] = [
   first,
   [
     ...second,
-    'ALTER TABLE commands ADD COLUMN sent_at REAL',
+    ...adding('commands'),
     // A record of an earlier version that is parked says so itself.
     'INSERT INTO due (no, due_at, run_id) SELECT no, 0, run_id FROM runs',
   ],
   [...third, ...fourth],
+  [...adding('due'), ...adding('claims'), ...fifth],
 ];
 
 /**
@@ -211,10 +234,14 @@ export function prepareSchema(db: DatabaseSync, path: string): void {
     db
       .prepare('SELECT sql FROM sqlite_schema')
       .all()
-      .map(({ sql }) => String(sql).replace(SENT_AT, '')),
+      .map(({ sql }) =>
+        Object.values(added)
+          .flat()
+          .reduce((text, column) => text.replace(column, ''), String(sql)),
+      ),
   );
   // One flipped bit in the name of a column is enough to confuse rows.
-  if (![...first, ...second, ...third, ...fourth].every((statement) => found.has(statement))) {
+  if (![...first, ...second, ...third, ...fourth, ...fifth].every((statement) => found.has(statement))) {
     throw new StoreUnavailableError(`the layout of ${path} is damaged; ${DAMAGE_ADVICE}`);
   }
 }

@@ -15,6 +15,7 @@ import type {
   JournalStore,
   ListDueOptions,
   OutcomeStore,
+  TakingStore,
 } from '../port.ts';
 import type {
   DueHeads,
@@ -27,6 +28,8 @@ import type {
   StoreDriver,
   StoredTexts,
   StoreWrite,
+  TakeDue,
+  TakenHeads,
   ThreadDriver,
 } from '../store-driver.ts';
 import { storeFrom } from '../store-from.ts';
@@ -36,6 +39,7 @@ import { type RunDatabase, runDatabase } from './connection.ts';
 import { publishIn } from './journals.ts';
 import { type QueueOptions, WriteQueue } from './queue.ts';
 import { Reader } from './reader.ts';
+import { takeDueIn } from './taking.ts';
 import { forkThread, writeThread } from './threads.ts';
 import { expectIn, signalIn } from './topics.ts';
 import { make } from './writes.ts';
@@ -57,7 +61,14 @@ export interface SqliteStoreOptions {
 }
 
 /** Appends, owns, carries commands and signals, keeps outcomes and the records of ended runs and threads, and has a journal. */
-export interface SqliteStore extends AppendingStore, EventStore, OutcomeStore, HistoryStore, JournalStore, ThreadStore {
+export interface SqliteStore
+  extends AppendingStore,
+    EventStore,
+    TakingStore,
+    OutcomeStore,
+    HistoryStore,
+    JournalStore,
+    ThreadStore {
   /** Waits for the pending writes, and closes the file. Every later call is refused. */
   close(): Promise<void>;
   [Symbol.asyncDispose](): Promise<void>;
@@ -156,6 +167,13 @@ class SqliteDriver implements StoreDriver {
 
   listDue(page: ListDueOptions): Promise<DueHeads> {
     return this.#reader.due(page);
+  }
+
+  /** Takes the lock of the file only if there is something to take. */
+  async takeDue(take: TakeDue): Promise<TakenHeads> {
+    const seen = await this.#reader.lookForDue(take);
+    if (seen.nextAt !== seen.now || take.limit === 0) return seen;
+    return this.#queue.add((tables) => takeDueIn(tables, take));
   }
 
   countResting(): Promise<number> {

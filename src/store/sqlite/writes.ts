@@ -18,6 +18,7 @@ import type { KnownRuns, Stored } from './known-runs.ts';
 import type { LeaseTable } from './leases.ts';
 import type { OutcomeTable } from './outcomes.ts';
 import type { RecordTable, WholeRecord } from './records.ts';
+import type { TakingTables } from './taking.ts';
 import type { ThreadTables } from './threads.ts';
 import type { TopicTables } from './topics.ts';
 
@@ -28,6 +29,7 @@ export interface Tables {
   readonly outcomes: OutcomeTable;
   readonly inboxes: InboxTable;
   readonly topics: TopicTables;
+  readonly taking: TakingTables;
   readonly ended: EndedTable;
   readonly journals: JournalTables;
   readonly threads: ThreadTables;
@@ -96,17 +98,17 @@ function makeChange(tables: Tables, { runId, body, change }: ToMake): number | u
   if (remove) return removeRun(tables, runId);
   if (change.erase) return eraseRun(tables, runId);
   if (change.end) endRun(tables, runId, change.end);
-  const rest = body && change.record ? storeBody(tables, body, change.record) : undefined;
+  const rest = body && change.record ? storeBody(tables, body, change) : undefined;
   if (change.lease || change.ttlMs !== undefined) own(tables, runId, change);
   if (due !== undefined) tables.records.setDue(runId, due);
   return rest;
 }
 
-function storeBody({ records, journals }: Tables, body: StoredBody, how: 'put' | 'append'): number | undefined {
+function storeBody({ records, journals }: Tables, body: StoredBody, { record, filed }: Change): number | undefined {
   const stored = records.find(body.runId);
   let rest: number | undefined;
-  if (how === 'put') {
-    rest = records.put(body, stored);
+  if (record === 'put') {
+    rest = records.put(body, stored, filed);
   } else {
     // An appended delta was decided from this record.
     records.append(body, stored as WholeRecord);
@@ -153,8 +155,7 @@ function own({ leases }: Tables, runId: string, { lease, ttlMs }: Change): void 
   if (!owned) return;
   if (lease && ttlMs !== undefined) leases.sweep();
   const expiresAt = ttlMs === undefined ? (before?.expiresAt ?? Number.NEGATIVE_INFINITY) : leases.now() + ttlMs;
-  const { owner, epoch, attempts } = owned;
-  leases.put(runId, { owner, epoch, attempts, expiresAt });
+  leases.put(runId, { ...owned, expiresAt });
 }
 
 /** The facts of a run, each read when a decision uses it. */

@@ -28,12 +28,12 @@ export function turnTexts(
 ): TurnTexts<StoreWrite<unknown>> {
   return {
     begun: (turn) => {
-      const { record: _, ...content } = texts.openTurn(turn);
+      const { record: _, fairKey: __, ...content } = texts.openTurn(turn);
       return texts.sealTurn(content, turn.message);
     },
     firstRecord: (turn, upTo) => {
-      const record = recordIn(texts, turn);
-      return record && firstRecord(bodies, { ...record, thread: { id: threadId, upTo } });
+      const { record, fairKey } = contentIn(texts, turn) ?? {};
+      return record && firstRecord(bodies, { ...record, thread: { id: threadId, upTo } }, fairKey);
     },
     agentOf: (turn) => texts.openTurn(turn).agentId,
     cancel: (live, { message }) =>
@@ -46,17 +46,17 @@ export function turnTexts(
 }
 
 /** A damaged text has none. @throws {KeyMismatchError} */
-function recordIn(texts: ThreadTexts, turn: TurnRow): RunCheckpoint | undefined {
+function contentIn(texts: ThreadTexts, turn: TurnRow): TurnContent | undefined {
   try {
-    return texts.openTurn(turn).record;
+    return texts.openTurn(turn);
   } catch (error) {
     if (hasCode(error, 'CHECKPOINT_CORRUPT')) return undefined;
     throw error;
   }
 }
 
-function firstRecord(bodies: BodyWriter, record: RunCheckpoint): StoreWrite<unknown> {
-  const body = bodies.ofRecord(record);
+function firstRecord(bodies: BodyWriter, record: RunCheckpoint, fairKey: string | undefined): StoreWrite<unknown> {
+  const body = bodies.ofRecord(record, fairKey);
   const decide = saveRecord(body, { keepsDue: true });
   return { kind: 'save', runId: body.runId, decide, body, size: charsOf(body), hasClaim: false };
 }
@@ -75,7 +75,7 @@ export function arrivalOf(
   { message, thread }: { readonly message: string; readonly thread: ThreadRow },
 ): Arrival<StoreWrite<unknown>> {
   const { texts, encryption } = parts;
-  const { callerId, id, messageId, digest, record, text } = turn;
+  const { callerId, id, messageId, digest, record, text, fairKey } = turn;
   const content = { id: messageId, digest, agentId: record.meta.agentId };
   return {
     ...turnTexts(parts, id),
@@ -86,7 +86,7 @@ export function arrivalOf(
     now: record.updatedAt,
     isEqual: (stored) => texts.openTurn(stored).digest === digest,
     queuedText: (runId) => {
-      const queued: TurnContent = { ...content, record: { ...record, meta: { ...record.meta, runId } } };
+      const queued: TurnContent = { ...content, fairKey, record: { ...record, meta: { ...record.meta, runId } } };
       return texts.sealTurn(queued, message);
     },
     runId: (attempt) => threadRunId({ callerId, threadId: id, messageId }, attempt),

@@ -14,6 +14,8 @@ export interface TurnContent {
   readonly agentId: string;
   /** The first record of its run, while it waits. */
   readonly record?: RunCheckpoint;
+  /** Of its first record. */
+  readonly fairKey?: string | undefined;
 }
 
 /** Encrypts and decrypts the texts of threads and turns. A text of a turn belongs to its message, so that forks share it. */

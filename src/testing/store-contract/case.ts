@@ -14,10 +14,12 @@ import {
   isKeepingOutcomes,
   isKeepingRecords,
   isOwning,
+  isTaking,
   isThreads,
   type JournalStore,
   type OutcomeStore,
   type OwningStore,
+  type TakingStore,
 } from '../../store/port.ts';
 import type { ThreadStore } from '../../store/thread-port.ts';
 
@@ -104,6 +106,11 @@ export function controlStore(title: string, body: Body<ControlStore>, needs?: 'r
 /** Makes a case of the store contract for stores in which runs rest. */
 export function dueStore(title: string, body: Body<DueStore>, needs?: 'reopen' | 'damage'): Draft {
   return { title, body, offers: isDue, ...(needs ? { needs } : {}) };
+}
+
+/** Makes a case of the store contract for stores from which processes take due runs. */
+export function takingStore(title: string, body: Body<TakingStore>, needs?: 'reopen' | 'damage'): Draft {
+  return { title, body, offers: isTaking, ...(needs ? { needs } : {}) };
 }
 
 /** Makes a case of the store contract for stores that carry signals. */

@@ -11,6 +11,7 @@ import { outcomeCases } from './outcome-cases.ts';
 import { recordCases } from './record-cases.ts';
 import { safetyCases } from './safety-cases.ts';
 import { storeCases } from './store-cases.ts';
+import { takeCases } from './take-cases.ts';
 import { threadCases } from './thread-cases.ts';
 
 export type { ContractCase, DamageKind, StoreUnderTest } from './case.ts';
@@ -24,6 +25,7 @@ const drafts: readonly Draft[] = [
   ...outcomeCases,
   ...controlCases,
   ...dueCases,
+  ...takeCases,
   ...eventCases,
   ...historyCases,
   ...threadCases,

@@ -1,0 +1,77 @@
+import { checkRunId } from '../../run/identity.ts';
+import type { Clock } from '../../values/clock.ts';
+import type { Encryption } from '../encoding/encryption.ts';
+import { keysOf } from '../encoding/filed.ts';
+import type { DueRun, TakeDueOptions, TakenRun, TakenRuns, TakingStore } from '../port.ts';
+import type { IsDead } from '../rules/lease.ts';
+import { heldFor, takeRun } from '../rules/ownership.ts';
+import type { ListedHead, StoreDriver, TakeDue, TakenHead } from '../store-driver.ts';
+
+interface Parts {
+  readonly driver: StoreDriver;
+  readonly encryption: Encryption;
+  readonly clock: Clock;
+  readonly isDead: IsDead | undefined;
+  /** Reads the entry of a due run; undefined: its record cannot be read, or says that it is never due. */
+  readonly dueRun: (head: ListedHead) => DueRun | undefined;
+}
+
+/** Returns the methods of a TakingStore; none if the driver has no `takeDue`. */
+export function takingMethods(parts: Parts): Partial<TakingStore> {
+  const { driver, clock, isDead } = parts;
+  if (!driver.takeDue || !driver.listDue) return {};
+  let after: string | undefined;
+  return {
+    takeDue: async (options) => {
+      const runs = new Map<string, DueRun>();
+      const found = await driver.takeDue?.(wishOf(options, parts, { after, runs }));
+      const { now = 0, taken = [], nextAt } = found ?? {};
+      after = taken.at(-1)?.head.fair ?? after;
+      const claims = taken.flatMap((each) => takenRun(each, runs));
+      return { now, claims, ...(nextAt === undefined ? {} : { nextAt }) } satisfies TakenRuns;
+    },
+    heldUntil: async (runId) => {
+      const decide = heldFor({ isDead });
+      const ms = await driver.write({ kind: 'claim', runId: checkRunId(runId), decide, size: 0, hasClaim: false });
+      return ms === null ? null : Math.ceil(clock.now() + ms);
+    },
+  };
+}
+
+/** Makes what a driver gets of a wish. @throws {TypeError} for a limit or a deployment that is no number */
+function wishOf(
+  { owner, ttlMs, limit, agentIds, fullKeys = [], version }: TakeDueOptions,
+  { encryption, isDead, dueRun }: Parts,
+  { after, runs }: { readonly after: string | undefined; readonly runs: Map<string, DueRun> },
+): TakeDue {
+  if (!(limit >= 0)) throw new TypeError(`limit must be a number of runs, not ${String(limit)}`);
+  const deployment = checkDeployment('version', version);
+  return {
+    owner,
+    ttlMs,
+    limit: Math.floor(limit),
+    agents: agentIds?.flatMap((id) => keysOf(id, 'agent', encryption) ?? []),
+    fullKeys,
+    deployment,
+    after,
+    isTakeable: (head) => {
+      const run = dueRun(head);
+      // Ids may share the text under which they are found.
+      if (!run || (agentIds && !agentIds.includes(run.meta.agentId))) return false;
+      runs.set(head.runId, run);
+      return true;
+    },
+    decide: (runId, now) => takeRun({ runId, owner, ttlMs, deployment }, { isDead, now }),
+  };
+}
+
+/** Checks the number of a deployment. @throws {TypeError} */
+export function checkDeployment(name: string, deployment: number | undefined): number | undefined {
+  if (deployment === undefined || (Number.isSafeInteger(deployment) && deployment >= 0)) return deployment;
+  throw new TypeError(`${name} must be a whole number from 0 on, or absent, not ${String(deployment)}`);
+}
+
+function takenRun({ claim, head: { runId } }: TakenHead, runs: ReadonlyMap<string, DueRun>): TakenRun[] {
+  const run = runs.get(runId);
+  return run ? [{ ...claim, run: { ...run, attempts: claim.attempts - 1 } }] : [];
+}

@@ -43,6 +43,7 @@ export interface RunFilter {
 export interface WaitFilter {
   /** Only waits of this run and of the runs below it. */
   readonly runId?: string;
+  /** Absent: all kinds but `child`. */
   readonly kind?: ListedWait['kind'] | readonly ListedWait['kind'][];
   readonly after?: string;
   readonly limit?: number;

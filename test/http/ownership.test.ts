@@ -131,6 +131,16 @@ describe('a run below another one', () => {
     return host;
   }
 
+  test('is no wait of the run above it for a person: GET /waiting has it only where it is asked for (web 17)', async () => {
+    const host = await withChild(memoryStore());
+    const kindsOf = async (path: string) => (await host.ask(path)).body.items.map(({ kind }: { kind: string }) => kind);
+    await until(async () => (await host.executor.waiting({ kind: 'child' })).length === 1);
+    expect(await kindsOf('/waiting')).toEqual(['approval']);
+    expect(await kindsOf('/waiting?runId=r')).toEqual(['approval']);
+    expect(await kindsOf('/waiting?kind=child')).toEqual(['child']);
+    expect((await kindsOf('/waiting?kind=child&kind=approval')).sort()).toEqual(['approval', 'child']);
+  });
+
   test('belongs to the caller of its root, whatever its own record says (web 19, 39)', async () => {
     const store = memoryStore();
     const host = await withChild(store);

@@ -30,7 +30,11 @@ const listQuery = {
 
 const waitingQuery = {
   ...pageQuery,
-  kind: { description: 'Only waits of this kind.', schema: { enum: [...waitKinds] }, isList: true },
+  kind: {
+    description: 'Only waits of this kind; without it all kinds but `child`.',
+    schema: { enum: [...waitKinds] },
+    isList: true,
+  },
   runId: { description: 'Only waits of this run and of the runs below it.', schema: text },
 } as const;
 

@@ -8,6 +8,9 @@ import { waitView } from './run-view.ts';
 /** Kinds of waits, as a query names them. */
 export const waitKinds: readonly ListedWait['kind'][] = ['approval', 'question', 'event', 'timer', 'child', 'retry'];
 
+/** A run that waits for a run below it waits for what that one waits for, which is in the list. */
+const usualKinds = waitKinds.filter((kind) => kind !== 'child');
+
 /** Lists the open waits of a caller's runs, and of the runs below them. */
 export async function listWaitViews({ served, grant, query }: GrantedCall): Promise<Page<ListedWait>> {
   const { kind: kinds = [], runId: [rootRunId] = [], limit: [given] = [], after: [after] = [] } = query;
@@ -18,7 +21,7 @@ export async function listWaitViews({ served, grant, query }: GrantedCall): Prom
   const waits = await served.executor.waiting({
     limit,
     ...(from ? { after: from } : {}),
-    ...(kinds.length > 0 ? { kind: kinds as readonly ListedWait['kind'][] } : {}),
+    kind: kinds.length > 0 ? (kinds as readonly ListedWait['kind'][]) : usualKinds,
     ...(rootRunId === undefined ? {} : { rootRunId }),
     // Runs below a run have its caller.
     ...(grant.all ? {} : { callerId: grant.callerId }),

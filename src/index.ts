@@ -70,7 +70,7 @@ export { asSnapshot, type PersistedRun } from './executor/host/snapshot.ts';
 export type { AnswerState } from './executor/lifecycle/answer-wait.ts';
 export type { ApproveOptions, RunControl } from './executor/lifecycle/control.ts';
 export { type DiagnoseOptions, diagnose, type RunDiagnosis } from './executor/lifecycle/diagnose.ts';
-export type { EndedRunLine, FindRunOptions, FoundRun } from './executor/lifecycle/find-run.ts';
+export type { EndedRunLine, FindRunOptions, FoundRun, QueuedRunLine } from './executor/lifecycle/find-run.ts';
 export type { HistoryFilter, MessagesOptions } from './executor/lifecycle/history/history.ts';
 export type {
   ListCursor,

@@ -7,6 +7,9 @@ import type { RunRequest } from './request.ts';
 /** The prefix of the ids of children. A host cannot start a run under such an id. */
 export const CHILD_MARK = '~';
 
+/** The prefix of the ids of runs that messages of threads begin. A host may use it too. */
+export const TURN_MARK = 't-';
+
 /** Returns the id of the child run that a tool call begins. A process that repeats the call finds the same run. */
 export function childRunId(parentRunId: string, callId: string): string {
   return CHILD_MARK + base32(sha256Of(JSON.stringify([parentRunId, callId])));
@@ -22,7 +25,7 @@ export function threadRunId(
 ): string {
   const { callerId, threadId, messageId } = of;
   const named = ['thread', callerId, threadId, messageId];
-  return `t-${base32(sha256Of(JSON.stringify(attempt === 0 ? named : [...named, attempt])))}`;
+  return `${TURN_MARK}${base32(sha256Of(JSON.stringify(attempt === 0 ? named : [...named, attempt])))}`;
 }
 
 /** Returns the idempotency key of a tool call, by which its receiver recognises a repetition: 64 hexadecimal digits. */

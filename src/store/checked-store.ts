@@ -56,6 +56,7 @@ const methods: { readonly [Name in MethodName]-?: true } = {
   readThread: true,
   historyOf: true,
   turnOf: true,
+  queuedRun: true,
   turns: true,
   listThreads: true,
   rewind: true,

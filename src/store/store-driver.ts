@@ -299,6 +299,8 @@ export interface ThreadDriver {
   fork(write: ForkWrite): Promise<void>;
   /** Null: there is no such thread. */
   turns(threads: readonly string[], query: TurnQuery): Promise<readonly TurnRow[] | null>;
+  /** The queued turn of a run, in any thread; null: there is none. A driver without an index of runs lacks it. */
+  queued?(runId: string): Promise<TurnRow | null>;
   /** Ordered by `updatedAt`, then by `thread`, the highest first. */
   list(page: ThreadPage): Promise<readonly ListedThread[]>;
 }

@@ -130,6 +130,8 @@ export interface ThreadStore extends HistoryStore {
   historyOf(key: ThreadKey, upTo: number): Promise<readonly Message[]>;
   /** The turn of a message or of a run. */
   turnOf(key: ThreadKey, of: { readonly messageId: string } | { readonly runId: string }): Promise<ThreadTurn | null>;
+  /** The first record of the run of a message that waits for its turn; null: no such message waits. A store may lack it. */
+  queuedRun?(runId: string): Promise<RunCheckpoint | null>;
   /** The begun turns, the newest first. */
   turns(key: ThreadKey, options: { readonly limit: number }): Promise<readonly ThreadTurn[]>;
   /** One page of threads, the last changed first. */

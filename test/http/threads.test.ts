@@ -1,7 +1,7 @@
 import { defineAgent } from 'pawl';
 import { callTool, hang, reply } from 'pawl/testing';
 import { describe, expect, test } from 'vitest';
-import { until } from '../fixtures/host.ts';
+import { gate, settle, toolOf, until } from '../fixtures/host.ts';
 import { askTool, webHost } from './web-host.ts';
 
 describe('POST /threads/:threadId/messages', () => {
@@ -36,6 +36,32 @@ describe('POST /threads/:threadId/messages', () => {
     });
     const third = await host.ask('/threads/t/messages', { body: { id: 'm3', text: 'Now.', onBusy: 'reject' } });
     expect(third).toMatchObject({ status: 409, body: { code: 'THREAD_BUSY' } });
+  });
+
+  test('gives the id of a run that is found while it waits for its turn, and followed into it (web 11, 17)', async () => {
+    const { pass, open: release } = gate<string>();
+    const script = [callTool('wait', {}), reply('one'), reply('two')];
+    const host = webHost({ script, tools: [toolOf('wait', 'read', () => pass())] });
+    await host.ask('/threads/t/messages', { body: { id: 'm1', text: 'Hi.' } });
+    const sent = await host.ask('/threads/t/messages', { body: { id: 'm2', text: 'And?' } });
+    expect(sent.body.state).toBe('queued');
+    const path = `/runs/${sent.body.runId}`;
+    const shown = { runId: sent.body.runId, state: 'wait', why: 'waits for its turn', prompt: 'And?', steps: 0 };
+    expect(await host.ask(path)).toMatchObject({ status: 200, body: shown });
+    expect(await host.ask(path, { as: 'bob' })).toMatchObject({ status: 404, body: { code: 'NOT_FOUND' } });
+    for (const [rest, body] of [
+      ['cancel', {}],
+      ['steer', { text: 'Be short.' }],
+    ] as const)
+      expect(await host.ask(`${path}/${rest}`, { body })).toMatchObject({ status: 409, body: { code: 'RUN_WAITS' } });
+    const events = host.ask(`${path}/events`);
+    await settle();
+    release('fine');
+    const { status, body } = await events;
+    expect([status, body.match(/"type":"run\.\w+"/g)]).toEqual([200, ['"type":"run.resumed"', '"type":"run.ended"']]);
+    expect(body).toContain('two');
+    expect((await host.ask(path)).body).toMatchObject({ state: 'ok', result: { output: 'two' } });
+    expect(host.httpWarned).toEqual([]);
   });
 
   test('takes files, and refuses a message that is none (web 17, 22)', async () => {

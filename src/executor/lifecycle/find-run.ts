@@ -2,9 +2,10 @@ import type { RunCheckpoint } from '../../record/checkpoint.ts';
 import { parentOf } from '../../record/identify.ts';
 import { type InterruptedRun, interruptedRun, openWaitsIn, type ReadableRun } from '../../record/interrupted.ts';
 import { listedStatus } from '../../record/listed-status.ts';
+import { TURN_MARK } from '../../run/identity.ts';
 import type { Labels, ParentCall, RunCheckpointMeta } from '../../run/request.ts';
 import { type RunOutput, withoutId } from '../../run/result.ts';
-import { type CheckpointStore, isDue, isKeepingOutcomes, isKeepingRecords } from '../../store/port.ts';
+import { type CheckpointStore, isDue, isKeepingOutcomes, isKeepingRecords, isThreads } from '../../store/port.ts';
 import { checkKeys } from '../../values/known-options.ts';
 import type { ActiveRun, ExecutorServices } from '../run/active-run.ts';
 import { isLive, type LiveRunLine, liveLine, type StoredRunLine } from './list-runs.ts';
@@ -28,8 +29,19 @@ export interface EndedRunLine {
   readonly endedAt?: number;
 }
 
-/** The answer of `executor.find()`: a line as in `executor.list()`, or a run that has ended. */
-export type FoundRun = LiveRunLine | StoredRunLine | EndedRunLine;
+/** A message of a thread that waits for its turn: its run has not begun. */
+export interface QueuedRunLine {
+  readonly runId: string;
+  readonly status: 'queued';
+  readonly meta: RunCheckpointMeta;
+  readonly parent?: undefined;
+  readonly labels?: Labels;
+  /** When the message was sent, wall clock, ms. */
+  readonly updatedAt: number;
+}
+
+/** The answer of `executor.find()`: a line as in `executor.list()`, a run that waits for its turn, or one that has ended. */
+export type FoundRun = LiveRunLine | StoredRunLine | QueuedRunLine | EndedRunLine;
 
 /** The options of `executor.find()`. */
 export interface FindRunOptions {
@@ -38,7 +50,7 @@ export interface FindRunOptions {
 }
 
 /**
- * Finds one run: live in this process, stored, or ended with a kept outcome.
+ * Finds one run: live in this process, stored, a turn of a thread that has not begun, or ended with a kept outcome.
  * @throws the store's own error if the record cannot be read
  */
 export async function findRun(
@@ -59,11 +71,24 @@ export async function findRun(
   if (isLive(begun) && (isAccepted(begun) || !record)) return liveLine(begun);
   if (isLive(begun) && record) return startingLine(begun, record);
   if (record) return recordedLine(record, options.owner ? await ownerOf(services, store, record) : undefined);
+  const queued = await queuedRun(store, runId);
+  if (queued) return queuedLine(queued);
   const outcome = isKeepingOutcomes(store) ? await store.outcome(runId) : null;
   if (outcome) return { runId, status: 'ended', outcome: withoutId(outcome), ...outcome.run };
   // A record may be kept longer than its outcome.
   const kept = isKeepingRecords(store) ? await store.load(runId, { ended: true, messages: false }) : null;
-  return kept?.outcome ? recordedLine(kept, undefined) : null;
+  if (kept) return recordedLine(kept, undefined);
+  return null;
+}
+
+/** Returns the first record of a run whose turn has not begun; undefined if no thread has such a turn. */
+export async function queuedRun(store: CheckpointStore, runId: string): Promise<RunCheckpoint | undefined> {
+  if (!runId.startsWith(TURN_MARK) || !isThreads(store)) return undefined;
+  return (await store.queuedRun?.(runId)) ?? undefined;
+}
+
+function queuedLine({ meta, labels, updatedAt }: RunCheckpoint): QueuedRunLine {
+  return { runId: meta.runId, status: 'queued', meta, ...(labels ? { labels } : {}), updatedAt };
 }
 
 function isAccepted({ life }: ActiveRun): boolean {

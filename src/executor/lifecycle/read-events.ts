@@ -4,6 +4,7 @@ import { JournalGoneError, UnsupportedError } from '../../values/errors.ts';
 import { checkKeys } from '../../values/known-options.ts';
 import type { ExecutorServices } from '../run/active-run.ts';
 import { endOf } from '../services/event-feeds.ts';
+import { queuedRun } from './find-run.ts';
 
 /** The options of `executor.events`. */
 export interface FollowOptions {
@@ -61,6 +62,10 @@ async function* follow(
   try {
     while (!signal.aborted) {
       const page = await feed.after(reader.place, signal);
+      if (!page && (await isQueued(services, runId))) {
+        feed.lookAgain();
+        continue;
+      }
       if (!page) {
         yield await lastEvent(services, { runId, reader, signal });
         return;
@@ -76,6 +81,10 @@ async function* follow(
   } finally {
     services.feeds.close(runId, feed);
   }
+}
+
+async function isQueued({ config: { store } }: ExecutorServices, runId: string): Promise<boolean> {
+  return store !== undefined && (await queuedRun(store, runId)) !== undefined;
 }
 
 /** The run has no journal, or has it no more. How it ended is its last event. @throws {JournalGoneError} */

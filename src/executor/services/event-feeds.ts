@@ -211,6 +211,11 @@ export class Feed {
     return this.#looking;
   }
 
+  /** The run has no record yet: its turn has not come. */
+  lookAgain(): void {
+    this.#isGone = false;
+  }
+
   fail(error: unknown): void {
     this.#failure = { error };
     this.#tell();

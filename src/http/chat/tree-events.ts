@@ -152,7 +152,7 @@ async function lostEvents(
 ): Promise<readonly RunEvent[]> {
   // A run that is live beside its waits publishes what it does.
   const line = await executor.find(runId, { owner: true });
-  if (!line || line.status === 'ended') return [];
+  if (!line || line.status === 'ended' || line.status === 'queued') return [];
   const facts = { runId, seq: 0, at: clock.now() };
   const lost: RunEvent[] = [];
   for (const { input, ...wait } of line.waits ?? []) {

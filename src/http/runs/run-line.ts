@@ -55,7 +55,7 @@ export interface EndedEntry extends Omit<EndedRunLine, 'outcome'> {
 /** A run in any place. */
 export type AnyRun = FoundRun | ListedRun | EndedEntry;
 type ReadableKeptRun = Exclude<KeptRun, { status: 'quarantined' }>;
-type OpenRun = Exclude<AnyRun, { status: 'ended' | 'quarantined' }>;
+type OpenRun = Exclude<AnyRun, { status: 'queued' | 'ended' | 'quarantined' }>;
 
 const PROMPT_CHARS = 200;
 
@@ -96,7 +96,7 @@ function shortened(text: string): string {
 }
 
 function spent(run: AnyRun): Pick<RunLine, 'steps' | 'tokens' | 'usd'> {
-  if (run.status === 'quarantined') return { steps: 0, tokens: 0 };
+  if (run.status === 'quarantined' || run.status === 'queued') return { steps: 0, tokens: 0 };
   const { usage, spend } = run.status === 'ended' ? run.outcome : run;
   const steps = run.status === 'ended' ? run.outcome.iterations : run.iteration;
   const tokens = (usage?.inputTokens ?? 0) + (usage?.outputTokens ?? 0);
@@ -126,6 +126,7 @@ function standing(run: AnyRun, { needsPerson = false, all = false }: LineFacts):
     return { state: 'bad', where: 'its record cannot be read', ...(isCode(code) ? { code } : {}) };
   }
   if (run.status === 'ended') return ended(run.outcome);
+  if (run.status === 'queued') return { state: 'wait', where: 'in its conversation', why: 'waits for its turn' };
   if (run.status === 'parked') {
     const { code = 'PARKED', reason } = run;
     return { state: 'park', where: afterSteps(run), ...(all && reason ? { code, why: reason } : publicParking(code)) };

@@ -1,5 +1,5 @@
 import { hasCode } from '../../values/error-data.ts';
-import { UndeliveredError } from '../../values/errors.ts';
+import { RunWaitsError, UndeliveredError } from '../../values/errors.ts';
 import { jsonAnswer, RequestError } from '../problem.ts';
 import type { GrantedCall, Route, RunCall } from '../route.ts';
 import { answerOf, pageOf, pageQuery, text } from '../schemas.ts';
@@ -114,6 +114,7 @@ export const runRoutes: readonly Route[] = [
       200: { description: 'It is over.', schema: stateOf('ended') },
       202: { description: 'The process that works on it ends it.', schema: stateOf('sent') },
     },
+    problems: ['RUN_WAITS'],
     handle: cancelRun,
   },
   {
@@ -124,7 +125,7 @@ export const runRoutes: readonly Route[] = [
     of: 'run',
     body: steerBody,
     answers: { 202: { description: 'The message is on its way.', schema: stateOf('durable', 'queued', 'sent') } },
-    problems: ['UNDELIVERED'],
+    problems: ['UNDELIVERED', 'RUN_WAITS'],
     handle: steerRun,
   },
   {
@@ -159,6 +160,7 @@ function answered(state: string) {
 async function cancelRun({ run, body, served }: RunCall): Promise<Response> {
   const { runId } = run;
   if (run.line.status === 'ended') return jsonAnswer({ runId, state: 'ended' });
+  checkBegun(run);
   const { reason } = body as { readonly reason?: string };
   try {
     const state = await served.executor.control(runId).cancel(reason);
@@ -170,9 +172,15 @@ async function cancelRun({ run, body, served }: RunCall): Promise<Response> {
   }
 }
 
+/** A message that waits is removed with its conversation. @throws {RunWaitsError} */
+function checkBegun({ line }: RunCall['run']): void {
+  if (line.status === 'queued') throw new RunWaitsError('the run waits for its turn in its conversation');
+}
+
 async function steerRun({ run, body, served }: RunCall): Promise<Response> {
   const { text: said, children = false } = body as { readonly text: string; readonly children?: boolean };
   if (said.trim() === '') throw new RequestError('BAD_REQUEST', 'the body needs a text');
+  checkBegun(run);
   const { runId } = run;
   try {
     const state = await served.executor.control(runId).steer(said, { children });

@@ -77,6 +77,13 @@ export class FileThreads implements ThreadDriver {
     return found ? turnsAmong([...found.turns.values()], query) : null;
   }
 
+  /** The file of a thread is found by its id alone: all are read, as for a list. */
+  async queued(runId: string): Promise<TurnRow | null> {
+    const all = await this.#reading(() => this.#all());
+    const turns = all.flatMap((thread) => [...thread.turns.values()]);
+    return turns.find((turn) => turn.state === 'queued' && turn.runId === runId) ?? null;
+  }
+
   async list({ callers, after, limit }: ThreadPage): Promise<ListedThread[]> {
     const all = await this.#reading(() => this.#all());
     const isAfter = ({ updatedAt, thread }: ThreadRow) =>

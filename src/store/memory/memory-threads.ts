@@ -50,6 +50,14 @@ export class MemoryThreads implements ThreadDriver {
     return thread ? turnsAmong([...thread.turns.values()], query) : null;
   }
 
+  async queued(runId: string): Promise<TurnRow | null> {
+    for (const { turns } of this.#threads.values()) {
+      const found = [...turns.values()].find((turn) => turn.state === 'queued' && turn.runId === runId);
+      if (found) return found;
+    }
+    return null;
+  }
+
   async list({ callers, after, limit }: ThreadPage): Promise<ListedThread[]> {
     const isAfter = ({ updatedAt, thread }: ThreadRow) =>
       !after || updatedAt < after.updatedAt || (updatedAt === after.updatedAt && thread < after.thread);

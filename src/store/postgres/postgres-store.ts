@@ -36,7 +36,7 @@ import type { PostgresPool } from './pool.ts';
 import { Reader } from './reads-after-writes.ts';
 import { serverTimes } from './run-row.ts';
 import { Server } from './server.ts';
-import { forkThread, readThreads, readTurns, writeThread } from './threads/thread-tables.ts';
+import { forkThread, readQueued, readThreads, readTurns, writeThread } from './threads/thread-tables.ts';
 import { WriteQueue } from './write-queue.ts';
 
 export interface PostgresStoreOptions {
@@ -189,6 +189,7 @@ function threadsOf(
     },
     fork: (fork) => reader.insist((session) => forkThread(session, server, fork)),
     turns: (threads, query) => reader.insist((session) => readTurns(session, server, { threads, query })),
+    queued: (runId) => reader.insist((session) => readQueued(session, server, runId)),
     list: (page) => reader.insist((session) => readThreads(session, server, page)),
   };
 }

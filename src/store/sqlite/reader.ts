@@ -113,6 +113,11 @@ export class Reader {
     });
   }
 
+  async queued(runId: string): Promise<TurnRow | null> {
+    await this.#queue.idle();
+    return this.#read(({ tables }) => tables.threads.queued(runId) ?? null);
+  }
+
   async threads(page: ThreadPage): Promise<ListedThread[]> {
     await this.#queue.idle();
     return this.#read(({ tables }) => tables.threads.list(page));

@@ -137,6 +137,7 @@ class SqliteDriver implements StoreDriver {
       },
       fork: (write) => this.#queue.add((tables) => forkThread(tables, write)),
       turns: (threads, query) => this.#reader.turns(threads, query),
+      queued: (runId) => this.#reader.queued(runId),
       list: (page) => this.#reader.threads(page),
     };
   }

@@ -61,6 +61,7 @@ export class ThreadTables {
   readonly #queue: StatementSync;
   readonly #isUsed: StatementSync;
   readonly #hasOther: StatementSync;
+  readonly #queued: StatementSync;
   readonly #putTurn: StatementSync;
   readonly #removeTurn: StatementSync;
   readonly #fork: StatementSync;
@@ -85,6 +86,9 @@ export class ThreadTables {
     );
     this.#isUsed = db.prepare('SELECT 1 FROM thread_turns WHERE run_id = ? LIMIT 1');
     this.#hasOther = db.prepare('SELECT 1 FROM thread_turns WHERE run_id = ? AND thread <> ? LIMIT 1');
+    this.#queued = db.prepare(
+      `SELECT ${turnColumns} FROM thread_turns t WHERE t.run_id = ? AND t.state = 'queued' LIMIT 1`,
+    );
     this.#putTurn = db.prepare(
       `INSERT INTO thread_turns (thread, message, state, place, run_id, first, count, checksum, content, compaction)
        VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
@@ -120,6 +124,12 @@ export class ThreadTables {
       (value): SQLInputValue => (Array.isArray(value) ? JSON.stringify(value) : (value as never)),
     );
     return (this.#turns[kind].all(no, ...values) as unknown as StoredTurn[]).map(turnRow);
+  }
+
+  /** The queued turn of a run, in any thread. */
+  queued(runId: string): TurnRow | undefined {
+    const row = this.#queued.get(runId) as unknown as StoredTurn | undefined;
+    return row && turnRow(row);
   }
 
   /** The facts of a thread, each read when a decision uses it. */

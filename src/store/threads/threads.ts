@@ -1,4 +1,5 @@
-import { checkThreadId } from '../../run/identity.ts';
+import type { RunCheckpoint } from '../../record/checkpoint.ts';
+import { checkRunId, checkThreadId } from '../../run/identity.ts';
 import { messageIdOf } from '../../run/steered.ts';
 import { sha256 } from '../../values/digest.ts';
 import { ThreadBusyError, ThreadExistsError, ThreadMissingError, UnsupportedError } from '../../values/errors.ts';
@@ -47,6 +48,10 @@ export class Threads {
 
   constructor(parts: ThreadStoreParts) {
     this.#parts = parts;
+  }
+
+  get findsQueued(): boolean {
+    return this.#parts.driver.queued !== undefined;
   }
 
   admit(turn: TurnToAdmit): Promise<Admission> {
@@ -109,6 +114,11 @@ export class Threads {
   async turnOf(key: ThreadKey, of: { messageId: string } | { runId: string }): Promise<ThreadTurn | null> {
     const turn = await this.#turnOf(key, of);
     return turn ? this.#shown(turn) : null;
+  }
+
+  async queuedRun(runId: string): Promise<RunCheckpoint | null> {
+    const turn = await this.#parts.driver.queued?.(checkRunId(runId));
+    return (turn && this.#parts.texts.openTurn(turn).record) ?? null;
   }
 
   async turns(key: ThreadKey, { limit }: { readonly limit: number }): Promise<ThreadTurn[]> {
@@ -277,6 +287,7 @@ export type ThreadMethods = Omit<ThreadStore, keyof HistoryStore>;
 /** Returns the methods of a `ThreadStore`. */
 export function threadMethods(threads: Threads): ThreadMethods {
   return {
+    ...(threads.findsQueued ? { queuedRun: async (runId) => threads.queuedRun(runId) } : {}),
     admit: async (turn) => threads.admit(turn),
     readThread: async (key, options) => threads.read(key, options),
     historyOf: async (key, upTo) => threads.history(key, upTo),

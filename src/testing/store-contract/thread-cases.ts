@@ -175,6 +175,24 @@ export const threadCases: readonly Draft[] = [
   ),
 
   threadStore(
+    'a message that waits for its turn is found by the id of its run, until it begins (web 11)',
+    async ({ store }) => {
+      const queuedRun = store.queuedRun?.bind(store);
+      if (!queuedRun) return;
+      const first = await store.admit(turn('m1'));
+      const next = await store.admit(turn('m2'));
+      assert.equal(await queuedRun(first.runId), null);
+      const record = await queuedRun(next.runId);
+      assert.equal(record?.meta.runId, next.runId);
+      assert.equal(await store.load(next.runId), null);
+      assert.equal(await queuedRun('unknown'), null);
+      await play(store, first.runId);
+      assert.equal(await queuedRun(next.runId), null);
+      assert.notEqual(await store.load(next.runId), null);
+    },
+  ),
+
+  threadStore(
     'an end that is repeated changes nothing, and one by an owner that lost the run is refused (web 13)',
     async ({ store }) => {
       const first = await store.admit(turn('m1'));

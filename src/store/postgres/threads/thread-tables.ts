@@ -55,6 +55,15 @@ export async function readTurns(
   return rows.map(turnRow);
 }
 
+/** Reads the queued turn of a run from PostgreSQL, in any thread. */
+export async function readQueued(session: Session, { tables }: Server, runId: string): Promise<TurnRow | null> {
+  const [row] = await session.query(
+    `SELECT ${turnColumns} FROM ${tables.turns} t WHERE t.run_id = decode($1, 'hex') AND t.state = 'queued' LIMIT 1`,
+    [hexOf(runId)],
+  );
+  return row ? turnRow(row) : null;
+}
+
 const turnsOf = ({ turns }: Tables, rest: string) =>
   `SELECT ${turnColumns} FROM ${turns} t WHERE t.thread = $1::bigint ${rest}`;
 

@@ -101,13 +101,14 @@ const importTable: rules.ImportTable = {
   'src/compaction/port': ['src/run', 'src/values', 'src/model/port'],
   'src/compaction': ['src/run', 'src/values', 'src/model'],
   'src/palette': ['src/agent', 'src/values'],
-  // executor > drive > lifecycle > effects > run > services > host
+  // executor > drive, fleet > lifecycle > effects > run > services > host
   'src/executor/host': [...belowExecutor],
   'src/executor/services': ['src/executor/host', ...belowExecutor],
   'src/executor/run': ['src/executor/services', 'src/executor/host', ...belowExecutor],
   'src/executor/effects': ['src/executor/run', 'src/executor/services', 'src/executor/host', ...belowExecutor],
   'src/executor/lifecycle': [...insideExecutor, ...belowExecutor],
   'src/executor/drive': ['src/executor/lifecycle', ...insideExecutor, ...belowExecutor],
+  'src/executor/fleet': ['src/executor/lifecycle', ...insideExecutor, ...belowExecutor],
   'src/executor/executor': ['src/executor', ...belowExecutor],
   'src/testing': [
     'src/values',

@@ -19,6 +19,8 @@ import { Drives } from './drive/drive.ts';
 import type { Driven } from './drive/driven.ts';
 import { type DueRunsOptions, listDueRuns } from './drive/due-runs.ts';
 import { type DriveOptions, driveLimitsOf } from './drive/options.ts';
+import { Fleet, type Worker } from './fleet/fleet.ts';
+import type { WorkOptions } from './fleet/options.ts';
 import { type Config, configOf } from './host/config.ts';
 import { readable } from './host/guard.ts';
 import type { ExecutorOptions, RunOptions } from './host/options.ts';
@@ -46,6 +48,7 @@ import { CommandInbox } from './services/command-inbox.ts';
 import { DueSweep } from './services/due-sweep.ts';
 import { Services } from './services/executor-services.ts';
 import type { Registry, RunSummary } from './services/registry.ts';
+import { StuckRuns } from './services/stuck-runs.ts';
 
 /** Runs agents. One per process is enough; any number of executors may share a store. */
 export interface Executor {
@@ -169,6 +172,17 @@ export interface Executor {
    */
   agent(id: string): Agent | undefined;
   /**
+   * Works on the due runs of the store, as one process of a fleet: it takes as many as it has free places, and works on each for a
+   * slice. The processes of a fleet share one store, and each due run is taken by one of them. Keeps the process alive until it is
+   * drained, or the executor shuts down.
+   * @throws {TypeError} @throws {NotDurableError} without a store @throws {UnsupportedError} for a store in which no runs rest
+   * @throws {ShutdownError} after a shutdown
+   * @example
+   * const worker = executor.work({ concurrency: 32 });
+   * executor.shutdownOnSignals({ drainMs: 25_000 });
+   */
+  work(options?: WorkOptions): Worker;
+  /**
    * Parks a stored run: `recover` skips it, `start` refuses it. `unpark` frees it, with all its attempts.
    * @throws {RunOwnedElsewhereError} while it is live, here or elsewhere @throws {CheckpointMissingError} if there is none
    */
@@ -230,21 +244,24 @@ export interface Executor {
 export function createExecutor(options: ExecutorOptions): Executor {
   const config = configOf(options);
   const owner = newOwner();
+  const stuck = new StuckRuns(config.clock);
   const services: ExecutorServices = new Services(config, {
     owner,
     inbox: inboxOf(config, owner),
     startChild: (agent, call) => startRun(services, agent, call),
     endChild: (childRunId, reason) => endChild(services, childRunId, { reason }),
-    sweep: sweepOf(config, (due) => takeUpDue(services, due)),
+    stuck,
+    sweep: sweepOf(config, stuck, (due) => takeUpDue(services, due)),
     startTurn: (turn) => startTurn(services, turn),
   });
   const { registry } = services;
   const drives = new Drives(services);
-  const signals = new SignalSwitch({ config, shutdown: (drainMs) => shutdown(services, drainMs) });
+  const fleet = new Fleet(services);
+  const signals = new SignalSwitch({ config, shutdown: (drainMs) => shutdown(services, { fleet, drainMs }) });
   const end = async (ending: { readonly drainMs?: number } = {}) => {
     checkKeys(ending, { drainMs: true }, { of: 'shutdown' });
     const { drainMs = 10_000 } = ending;
-    await shutdown(services, drainMs);
+    await shutdown(services, { fleet, drainMs });
     signals.off();
   };
   // The data of a run is the output of its agent's output schema.
@@ -273,6 +290,7 @@ export function createExecutor(options: ExecutorOptions): Executor {
     drive: async (runId, driveOptions = {}) => drives.drive(checkRunId(runId), driveLimitsOf(driveOptions)),
     due: async (dueOptions = {}) => listDueRuns(services, dueOptions),
     agent: (id) => agentFor(services, id),
+    work: (workOptions = {}) => fleet.work(workOptions),
     park: (runId, reason) => park(services, runId, reason),
     unpark: (runId) => unpark(services, runId),
     signal: (name, value, keys) => signalRuns(services, { name, value }, keys),
@@ -285,9 +303,10 @@ export function createExecutor(options: ExecutorOptions): Executor {
   };
 }
 
-function sweepOf({ store, clock, warn, random, defaults }: Config, take: (due: DueRun) => Promise<void>): DueSweep {
+function sweepOf(config: Config, stuck: StuckRuns, takeUp: (due: DueRun) => Promise<void>): DueSweep {
+  const { store, clock, warn, random, defaults } = config;
   const due = store && isDue(store) ? store : undefined;
-  return new DueSweep(due, { clock, warn, random, everyMs: defaults.dueMs, takeUp: take });
+  return new DueSweep(due, { clock, warn, random, stuck, everyMs: defaults.dueMs, takeUp });
 }
 
 function inboxOf({ store, clock, warn, defaults }: Config, owner: string): CommandInbox {
@@ -301,6 +320,12 @@ function handleFor(registry: Registry<ActiveRun>, runId: string): Run | EndedRun
   return output && endedHandle(output);
 }
 
+/** What a shutdown ends besides live runs, and how long it may take, ms. */
+interface Leaving {
+  readonly fleet: Fleet;
+  readonly drainMs: number;
+}
+
 /** The share of a shutdown's time for calls with effects; the rest is for the last saves. */
 const CALLS_SHARE = 0.75;
 
@@ -311,7 +336,8 @@ const CALLS_SHARE = 0.75;
  * @param drainMs longest time for everything, ms; runs that are not left by then are recovered as after a crash
  * @returns whether everything was done by then
  */
-async function shutdown(services: ExecutorServices, drainMs: number): Promise<boolean> {
+async function shutdown(services: ExecutorServices, { fleet, drainMs }: Leaving): Promise<boolean> {
+  const drained = fleet.drain(drainMs);
   services.isShutDown = true;
   services.sweep.end();
   services.feeds.end(new ShutdownError('this executor is shut down: read the events on another host'));
@@ -325,7 +351,7 @@ async function shutdown(services: ExecutorServices, drainMs: number): Promise<bo
   const timer = clock.setTimeout(() => {
     for (const run of others) run.stop(cause);
   }, drainMs * CALLS_SHARE);
-  const allEnded = Promise.all(activeRuns.map((run) => run.life.ended.promise)).then(() =>
+  const allEnded = Promise.all([drained, ...activeRuns.map((run) => run.life.ended.promise)]).then(() =>
     Promise.all(services.closing),
   );
   try {

@@ -69,6 +69,17 @@ export const sections: readonly Section[] = [
         option: '`graceMs` of `executor.drive`',
       },
       {
+        what: 'runs that a worker of a fleet works on at once',
+        code: 'src/executor/fleet: concurrency',
+        option: '`concurrency` of `executor.work`',
+      },
+      {
+        what: 'time that a worker of a fleet works on a run before it leaves it to the others',
+        code: 'src/executor/fleet: budgetMs',
+        unit: 'ms',
+        option: '`budgetMs` of `executor.work`',
+      },
+      {
         what: 'finished steps that may be unsaved while the store fails',
         code: 'maxUnsavedSteps',
         option: 'onSaveError.maxUnsavedSteps',
@@ -105,7 +116,7 @@ export const sections: readonly Section[] = [
       },
       {
         what: 'recovered runs that are live at once',
-        code: 'concurrency',
+        code: 'src/executor/lifecycle: concurrency',
         option: '`concurrency` of `recover`',
       },
       {

@@ -137,7 +137,7 @@ function parked({ runId }: Around, code: string | undefined): Driven {
 
 /** This process cannot continue the run. @param mayPass whether time, or another process, may help */
 function stuck({ services, runId }: Around, code: string | undefined, mayPass = true): Driven {
-  const pauseMs = services.sweep.note({ runId, dueAt: 0 }, 'stuck');
+  const pauseMs = services.stuck.note({ runId, dueAt: 0 }, 'stuck');
   const wakeAt = mayPass ? { wakeAt: services.config.clock.now() + pauseMs } : {};
   return { runId, state: 'waiting', ...wakeAt, ...codeIn(code), boundaries: 0 };
 }
@@ -148,7 +148,7 @@ async function answerOf(around: Around, run: ActiveRun | undefined, result: RunR
   const { error, status } = result;
   const boundaries = run?.actor.getSnapshot().context.persisted ?? 0;
   if (run?.life.resolution === 'refused') return refusal(around, error);
-  services.sweep.note({ runId, dueAt: 0 }, 'further');
+  services.stuck.note({ runId, dueAt: 0 }, 'further');
   if (result.status === 'waiting') return { runId, state: 'waiting', ...wakeAtIn(result.wakeAt), boundaries };
   if (status === 'interrupted') return { ...interrupted(around, run, error), boundaries };
   if (run?.life.resolution === 'accepted' && !run.life.isDelivered)

@@ -12,7 +12,7 @@ import { type Backoff, backoffMs } from '../../values/backoff.ts';
 import { withDeadline } from '../../values/deadline.ts';
 import { hasCode, hasTrait, toErrorData } from '../../values/error-data.ts';
 import { RunPanicError } from '../../values/errors.ts';
-import { forgetClaim, releaseClaim, uncounted } from '../run/acquire.ts';
+import { forgetClaim, releaseClaim, uncounted, withdraw } from '../run/acquire.ts';
 import type { ActiveRun } from '../run/active-run.ts';
 import { finalizeCheckpoint } from '../run/finalize-checkpoint.ts';
 import { liveTurnEndOf, withTurnOf } from '../run/threads/thread-turn.ts';
@@ -55,7 +55,7 @@ async function settled(run: ActiveRun, input: SettleInput): Promise<RunOutput> {
     warn(`run: checkpoint ${step} failed`, { runId: run.runId, error: toErrorData(error) });
   }
   // Also if there was only an outcome to deliver, and the host did not accept it.
-  void run.outlive(releaseClaim(run, input.progress.outcome && uncounted(run)));
+  void run.outlive(withdraw(run, input.progress.outcome && uncounted(run)));
   return isWaitingStop(run, input) ? waitingOutput(input.progress, run.life.saveErrors) : outputOf(run, outcome);
 }
 

@@ -151,7 +151,7 @@ async function answerStored(giving: Giving, runId: string, depth: number): Promi
   const agent = agentFor(services, record.meta.agentId);
   const answer = asSeen(open, given, () => agent !== undefined && hasApprovers(agent, services, open));
   await store.send(runId, commandOf({ ...given, answer }));
-  services.sweep.retry(runId);
+  services.stuck.retry(runId);
   if (services.sweep.isOn) void services.sweep.look();
   return 'sent';
 }

@@ -9,6 +9,7 @@ import { type ErrorData, toErrorData } from '../../values/error-data.ts';
 import { CancelledError } from '../../values/errors.ts';
 import type { ActiveRun, ExecutorServices } from '../run/active-run.ts';
 import type { SliceLimits } from '../run/slice.ts';
+import type { TakenClaim } from '../services/taken-claim.ts';
 import { launch } from './start.ts';
 
 export interface RecoveryEntry {
@@ -97,17 +98,19 @@ interface Continued {
   readonly place?: Place | undefined;
   /** How long; absent = until its end. */
   readonly slice?: SliceLimits;
+  /** The claim with which it was found due; absent = it is claimed. */
+  readonly claim?: TakenClaim;
 }
 
 /** Continues a stored run, whose agent this process has, and returns when its start was accepted, answered or refused. */
 export async function begin(services: ExecutorServices, continued: Continued): Promise<Begun> {
-  const { meta, maxAttempts, place, slice } = continued;
+  const { meta, maxAttempts, place, slice, claim } = continued;
   const { runId, prompt, callerId, channelId, guildId, parentRunId } = meta;
   const request = { runId, prompt, callerId, channelId, guildId, parentRunId, inputs: {}, images: [] };
   const agent = agentFor(services, meta.agentId) as Agent;
   const depth = place?.kind === 'child' ? place.depth : 0;
   const known = { isNewId: false, origin: 'recovered', mustExist: true } as const;
-  const seed = { request, ...known, maxAttempts, depth, ...(slice ? { slice } : {}) };
+  const seed = { request, ...known, maxAttempts, depth, ...(slice ? { slice } : {}), ...(claim ? { claim } : {}) };
   // The run that wanted its answer has ended: this one is cancelled in good order, without another model call.
   const gone = new CancelledError('the run that began it is over');
   const options = place?.kind === 'orphan' ? { signal: AbortSignal.abort(gone) } : {};
@@ -177,14 +180,14 @@ const CONCURRENCY = 64;
  */
 export async function takeUpDue(services: ExecutorServices, due: DueRun): Promise<void> {
   const { runId, meta, parent, dueAt } = due;
-  const { sweep, registry, recovery, config } = services;
+  const { stuck, registry, recovery, config } = services;
   if (!config.store || registry.live(runId) || services.storedWork.has(runId)) return;
-  if (!agentFor(services, meta.agentId)) return void sweep.note(due, 'stuck');
+  if (!agentFor(services, meta.agentId)) return void stuck.note(due, 'stuck');
   const found = { runId, meta, ...(parent ? { parent } : {}) };
   const place = mayBeChild(found) ? await treeIn(config.store, services).placeOf(found) : undefined;
   // Its parent continues it; one that is live here may be about to wait for it.
   if (place?.kind === 'child' && !place.isAlone)
-    return void sweep.note(due, registry.live(place.parent) === undefined ? 'stuck' : 'further');
+    return void stuck.note(due, registry.live(place.parent) === undefined ? 'stuck' : 'further');
   const report = emptyReport();
   const work: Work = {
     ...{ services, report, begun: [], signal: undefined, concurrency: CONCURRENCY },
@@ -194,7 +197,7 @@ export async function takeUpDue(services: ExecutorServices, due: DueRun): Promis
   const run = await takeUp({ run: found, ...(place ? { place } : {}) }, work);
   if (run?.life.resolution === 'accepted') {
     // A run that was interrupted again (its store failed) is due at once.
-    const noted = ({ status }: RunResult) => sweep.note(due, status === 'interrupted' ? 'stuck' : 'further');
+    const noted = ({ status }: RunResult) => stuck.note(due, status === 'interrupted' ? 'stuck' : 'further');
     void run.life.ended.promise.then(noted);
     return;
   }
@@ -203,7 +206,7 @@ export async function takeUpDue(services: ExecutorServices, due: DueRun): Promis
   const isEarly = run?.life.isResting && dueAt > 0;
   const { resolution, refusal } = run?.life ?? {};
   const isElsewhere = resolution === 'answered' || takenElsewhere.includes(refusal?.code ?? '');
-  sweep.note(due, isEarly || !isElsewhere ? 'stuck' : 'further');
+  stuck.note(due, isEarly || !isElsewhere ? 'stuck' : 'further');
 }
 
 /** Builds the tree of the runs of a store, and of those that are live here. */

@@ -58,8 +58,8 @@ export async function signalRuns(
 }
 
 /** The signal is in the inbox of the run: its owner need not wait for the next look. */
-function wake({ registry, inbox, sweep }: ExecutorServices, runId: string): void {
+function wake({ registry, inbox, stuck, sweep }: ExecutorServices, runId: string): void {
   if (registry.live(runId)) void inbox.look();
-  sweep.retry(runId);
+  stuck.retry(runId);
   if (sweep.isOn) void sweep.look();
 }

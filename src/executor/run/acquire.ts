@@ -13,6 +13,7 @@ import { hasCode, toErrorData } from '../../values/error-data.ts';
 import { CheckpointMissingError, RunOwnedElsewhereError, RunParkedError } from '../../values/errors.ts';
 import { enterStored } from '../../values/message.ts';
 import type { Config } from '../host/config.ts';
+import type { TakenClaim } from '../services/taken-claim.ts';
 import type { ActiveRun } from './active-run.ts';
 import { announceParked } from './oversight.ts';
 import { askerOf, conflict, isAskedOutcome, isAskedRecord, isComparing, withIdentity } from './same-request.ts';
@@ -52,7 +53,7 @@ export async function acquireRun(run: ActiveRun, restAgain: RestAgain): Promise<
   try {
     return await look(run, store, restAgain);
   } catch (error) {
-    await releaseClaim(run, { ...uncounted(run), ...damageFrom(run, error) });
+    await withdraw(run, { ...uncounted(run), ...damageFrom(run, error) });
     throw error;
   }
 }
@@ -75,12 +76,22 @@ export function uncounted({ claim }: ActiveRun): ReleaseOptions {
 /** Returns false if another process has the run. */
 async function claim(run: ActiveRun, store: CheckpointStore): Promise<boolean> {
   if (!isOwning(store)) return true;
-  const { services, runId } = run;
+  const { services, runId, seed } = run;
+  if (seed.claim) return takeClaim(run, seed.claim);
   const askedAt = services.config.clock.monotonic();
   const claimed = await store.claim(runId, services.owner, services.config.defaults.leaseMs);
   if (!claimed) return false;
   run.resources.claim = claimed;
   services.leases.keep(run, askedAt);
+  return true;
+}
+
+/** Returns false if another process has taken the run meanwhile. */
+function takeClaim(run: ActiveRun, taken: TakenClaim): boolean {
+  const given = taken.take();
+  if (!given) return false;
+  run.resources.claim = given.claim;
+  run.services.leases.keep(run, given.since);
   return true;
 }
 
@@ -187,7 +198,7 @@ export async function returnRun(run: ActiveRun): Promise<void> {
   } catch (error) {
     warn('run: the record could not be restored', { runId: run.runId, error: toErrorData(error) });
   }
-  await releaseClaim(run, uncounted(run));
+  await withdraw(run, uncounted(run));
 }
 
 async function refuseParked(run: ActiveRun, store: CheckpointStore, record: RunCheckpoint): Promise<void> {
@@ -264,6 +275,17 @@ export async function releaseClaim(run: ActiveRun, options?: ReleaseOptions): Pr
   } catch (error) {
     services.config.warn('run: claim release failed', { runId: run.runId, error: toErrorData(error) });
   }
+}
+
+/**
+ * Releases the claim of a run that could not begin, or could not be ended. One that was found due goes back to its finder, who
+ * decides when it is due again: otherwise it would be taken again at once.
+ */
+export async function withdraw(run: ActiveRun, options: ReleaseOptions = {}): Promise<void> {
+  const { claim, seed } = run;
+  if (!claim || !seed.claim || options.damage !== undefined) return releaseClaim(run, options);
+  forgetClaim(run);
+  seed.claim.put(claim, options);
 }
 
 /** Returns the whole record that a host's snapshot carries, if it is not only a reference. */

@@ -3,6 +3,7 @@ import { asError, isError } from '../host/guard.ts';
 import type { RunOrigin } from '../host/observers.ts';
 import { type Beginning, refusedRequest, requestOf } from '../host/request.ts';
 import type { PersistedRun } from '../host/snapshot.ts';
+import type { TakenClaim } from '../services/taken-claim.ts';
 import type { SliceLimits } from './slice.ts';
 
 /** The origin of a run, before any lookup. */
@@ -21,6 +22,8 @@ export interface RunSeed {
   readonly mustExist?: boolean;
   /** How long this process may work on the run; absent = until it ends. */
   readonly slice?: SliceLimits;
+  /** The claim that was made when the run was found due; absent = the start claims it. */
+  readonly claim?: TakenClaim;
   /** The number of agents above this one; absent = none. */
   readonly depth?: number;
 }

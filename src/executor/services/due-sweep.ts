@@ -2,34 +2,21 @@ import type { DueRun, DueStore } from '../../store/port.ts';
 import type { Clock } from '../../values/clock.ts';
 import { toErrorData } from '../../values/error-data.ts';
 import type { Warn } from '../host/guard.ts';
+import type { StuckRuns } from './stuck-runs.ts';
 
 interface Surroundings {
   readonly clock: Clock;
   readonly warn: Warn;
   readonly random: () => number;
+  /** The runs that get no further. */
+  readonly stuck: StuckRuns;
   /** How often to look, ms. */
   readonly everyMs: number;
   /** Takes a run up, and notes what became of it. Never rejects. */
   readonly takeUp: (run: DueRun) => Promise<void>;
 }
 
-/** A run that got no further is left alone for this time, doubled each time up to the longest, ms. */
-const FIRST_PAUSE_MS = 30_000;
-const LONGEST_PAUSE_MS = 600_000;
-/** Most runs that are remembered as stuck. */
-const MAX_STUCK = 10_000;
 const PAGE = 100;
-
-/** What became of a due run. `stuck`: it got no further, and is left alone for a while. */
-export type TakenUp = 'further' | 'stuck';
-
-/** A run that got no further, when it was due at that time. */
-interface Stuck {
-  readonly dueAt: number;
-  /** Monotonic ms. */
-  readonly until: number;
-  readonly pauseMs: number;
-}
 
 /**
  * Looks for runs that are due, and takes them up: one timer for all runs, which keeps no process alive. It begins after
@@ -38,7 +25,6 @@ interface Stuck {
 export class DueSweep {
   readonly #store: DueStore | undefined;
   readonly #around: Surroundings;
-  readonly #stuck = new Map<string, Stuck>();
   #timer: unknown;
   #looking: Promise<void> | undefined;
   #next: Promise<void> | undefined;
@@ -46,6 +32,8 @@ export class DueSweep {
   #isOver = false;
   #isFailing = false;
   readonly #end = Promise.withResolvers<void>();
+  /** How the workers that take due runs instead of this sweep are woken; undefined = there never was one. */
+  #workers: Set<() => void> | undefined;
   /** The calls that keep the process alive. */
   #followers = 0;
 
@@ -56,7 +44,7 @@ export class DueSweep {
 
   /** Whether this executor takes due runs up. */
   get isOn(): boolean {
-    return this.#store !== undefined && this.#hasBegun && !this.#isOver;
+    return this.#store !== undefined && (this.#hasBegun || this.#workers !== undefined) && !this.#isOver;
   }
 
   /** Looks from now on. A second call changes nothing. */
@@ -64,6 +52,17 @@ export class DueSweep {
     if (!this.#store || this.#hasBegun) return;
     this.#hasBegun = true;
     this.#arm();
+  }
+
+  /**
+   * A worker takes the due runs from now on: this sweep takes none any more, also after the worker's end.
+   * @param look wakes the worker @returns ends that
+   */
+  handOver(look: () => void): () => void {
+    this.#workers ??= new Set();
+    this.#workers.add(look);
+    this.#around.clock.clearTimeout(this.#timer);
+    return () => this.#workers?.delete(look);
   }
 
   /** Keeps the process alive until the end of the sweep, or until the signal is aborted. */
@@ -89,6 +88,7 @@ export class DueSweep {
 
   /** Looks now; if a look has begun before, after that one. Never rejects. */
   look(): Promise<void> {
+    for (const wake of this.#workers ?? []) wake();
     if (!this.#looking) return this.#lookOnce();
     this.#next ??= this.#looking.then(() => {
       this.#next = undefined;
@@ -97,28 +97,11 @@ export class DueSweep {
     return this.#next;
   }
 
-  /** Forgets that a run got no further: an answer has come for it. */
-  retry(runId: string): void {
-    this.#stuck.delete(runId);
-  }
-
-  /** Notes what became of a run that was taken up. @returns how long it is left alone, ms */
-  note({ runId, dueAt }: Pick<DueRun, 'runId' | 'dueAt'>, what: TakenUp): number {
-    const before = this.#stuck.get(runId);
-    this.#stuck.delete(runId);
-    if (what === 'further') return 0;
-    const pauseMs = before ? Math.min(LONGEST_PAUSE_MS, before.pauseMs * 2) : FIRST_PAUSE_MS;
-    this.#stuck.set(runId, { dueAt, until: this.#around.clock.monotonic() + pauseMs, pauseMs });
-    const oldest = this.#stuck.keys().next().value;
-    if (this.#stuck.size > MAX_STUCK && oldest !== undefined) this.#stuck.delete(oldest);
-    return pauseMs;
-  }
-
   /** Sets the one timer. */
   #arm(): void {
     const { clock, everyMs, random } = this.#around;
     clock.clearTimeout(this.#timer);
-    if (this.#isOver || !this.#hasBegun) return;
+    if (this.#isOver || !this.#hasBegun || (this.#workers && this.#followers === 0)) return;
     // Hosts that boot together look at different times.
     this.#timer = clock.setTimeout(() => void this.look().then(() => this.#arm()), everyMs * (0.75 + random() / 2));
     if (this.#followers === 0) unreferenced(this.#timer);
@@ -133,7 +116,7 @@ export class DueSweep {
 
   async #look(): Promise<void> {
     const store = this.#store;
-    if (!store || this.#isOver) return;
+    if (!store || this.#isOver || this.#workers) return;
     const seen = new Set<string>();
     try {
       for (let after: DueRun | undefined; !this.#isOver; ) {
@@ -153,8 +136,8 @@ export class DueSweep {
 
   /** Hosts read the same page: with a random order they meet less often. */
   async #takeUp(runs: readonly DueRun[]): Promise<void> {
-    const { random, takeUp } = this.#around;
-    const ready = runs.filter((run) => this.#isReady(run));
+    const { random, stuck, takeUp } = this.#around;
+    const ready = runs.filter((run) => stuck.isReady(run));
     for (let i = ready.length - 1; i > 0; i--) {
       const j = Math.min(i, Math.floor(random() * (i + 1)));
       [ready[i], ready[j]] = [ready[j] as DueRun, ready[i] as DueRun];
@@ -163,12 +146,6 @@ export class DueSweep {
       if (this.#isOver) return;
       await takeUp(run);
     }
-  }
-
-  /** A run that is due for another reason than before is taken up at once: a command has come, or its process is gone. */
-  #isReady({ runId, dueAt }: DueRun): boolean {
-    const stuck = this.#stuck.get(runId);
-    return !stuck || stuck.dueAt !== dueAt || stuck.until <= this.#around.clock.monotonic();
   }
 }
 

@@ -14,6 +14,7 @@ import { LocalSignals } from './local-signals.ts';
 import { PaletteEntries } from './palette-entries.ts';
 import { Recovery } from './recovery-limits.ts';
 import { type LiveRun, Registry } from './registry.ts';
+import type { StuckRuns } from './stuck-runs.ts';
 
 /** A run that a tool call of another run begins. */
 export interface ChildStart {
@@ -42,6 +43,7 @@ interface Parts {
   readonly startChild: StartChild;
   readonly endChild: EndChild;
   readonly sweep: DueSweep;
+  readonly stuck: StuckRuns;
   readonly startTurn: StartTurn;
 }
 
@@ -77,6 +79,8 @@ export class Services<Run extends LiveRun> {
   readonly recovery: Recovery = new Recovery();
   /** Takes up the runs that are due. */
   readonly sweep: DueSweep;
+  /** The runs that it could not continue. */
+  readonly stuck: StuckRuns;
   /** The events that live runs wait for and no store knows. */
   readonly signals: LocalSignals;
   /** The journals that readers of this process follow. */
@@ -90,6 +94,7 @@ export class Services<Run extends LiveRun> {
     this.startChild = parts.startChild;
     this.endChild = parts.endChild;
     this.sweep = parts.sweep;
+    this.stuck = parts.stuck;
     this.feeds = new EventFeeds(config.store, config.clock);
     this.startTurn = parts.startTurn;
     this.signals = new LocalSignals(() => config.clock.now());

@@ -33,6 +33,13 @@ export class Semaphore {
     });
   }
 
+  /** Enters if there is a place now. @returns whether the caller has one */
+  tryEnter(size: number): boolean {
+    if (this.#taken >= size) return false;
+    this.#taken += 1;
+    return true;
+  }
+
   leave(): void {
     this.#taken -= 1;
     for (const next of this.#waiting) {

@@ -2,6 +2,7 @@ import { type DueRun, type DueStore, memoryStore } from 'pawl';
 import { type TestClock, testClock } from 'pawl/testing';
 import { describe, expect, test } from 'vitest';
 import { DueSweep } from '../../../src/executor/services/due-sweep.ts';
+import { StuckRuns } from '../../../src/executor/services/stuck-runs.ts';
 import { gate, settle } from '../../fixtures/host.ts';
 
 const meta = {
@@ -14,7 +15,7 @@ const many = (count: number) => Array.from({ length: count }, (_, i) => dueRun(`
 interface Scene {
   /** The runs that are due at each look. */
   readonly due?: () => readonly DueRun[];
-  readonly take?: (run: DueRun, sweep: DueSweep) => unknown;
+  readonly take?: (run: DueRun, stuck: StuckRuns) => unknown;
   readonly random?: () => number;
   readonly clock?: TestClock;
 }
@@ -30,20 +31,22 @@ function sweepOf({ due = () => [], take, random = () => 0.5, clock = testClock()
     const from = after ? runs.findIndex(({ runId }) => runId === after.runId) + 1 : 0;
     return { now: clock.now(), runs: runs.slice(from, from + limit) };
   };
-  const sweep: DueSweep = new DueSweep(
+  const stuck = new StuckRuns(clock);
+  const sweep = new DueSweep(
     { ...memoryStore(), listDue },
     {
       clock,
       random,
+      stuck,
       everyMs: 1_000,
       warn: (message) => warned.push(message),
       takeUp: async (run) => {
         taken.push(run.runId);
-        await take?.(run, sweep);
+        await take?.(run, stuck);
       },
     },
   );
-  return { sweep, clock, looks, taken, warned };
+  return { sweep, stuck, clock, looks, taken, warned };
 }
 
 describe('the sweep of due runs', () => {
@@ -130,9 +133,9 @@ describe('the sweep of due runs', () => {
     const times: number[] = [];
     const { sweep, clock } = sweepOf({
       due: () => [dueRun('r')],
-      take: (run, self) => {
+      take: (run, stuck) => {
         times.push(clock.monotonic());
-        self.note(run, 'stuck');
+        stuck.note(run, 'stuck');
       },
     });
     sweep.begin();
@@ -145,20 +148,20 @@ describe('the sweep of due runs', () => {
   test('takes a stuck run up at once when an answer came here, when it is due for another reason, or after it got further (waiting 19)', async () => {
     let dueAt = 5;
     let what: 'stuck' | 'further' = 'stuck';
-    const { sweep, clock, taken } = sweepOf({
+    const { sweep, stuck, clock, taken } = sweepOf({
       due: () => [dueRun('r', dueAt)],
-      take: (run, self) => self.note(run, what),
+      take: (run, runs) => runs.note(run, what),
     });
     sweep.begin();
     await clock.advance(5_500);
     expect(taken).toHaveLength(1);
-    sweep.retry('r');
+    stuck.retry('r');
     await sweep.look();
     expect(taken).toHaveLength(2);
     dueAt = 0;
     await sweep.look();
     expect(taken).toHaveLength(3);
-    sweep.retry('r');
+    stuck.retry('r');
     what = 'further';
     await sweep.look();
     await sweep.look();
@@ -169,7 +172,7 @@ describe('the sweep of due runs', () => {
   test('does not let a stuck run keep the others waiting (waiting 19)', async () => {
     const { sweep, clock, taken } = sweepOf({
       due: () => [dueRun('a'), dueRun('stuck'), dueRun('z')],
-      take: (run, self) => self.note(run, run.runId === 'stuck' ? 'stuck' : 'further'),
+      take: (run, stuck) => stuck.note(run, run.runId === 'stuck' ? 'stuck' : 'further'),
     });
     sweep.begin();
     await clock.advance(3_500);
@@ -204,7 +207,7 @@ describe('the sweep of due runs', () => {
     const listDue: DueStore['listDue'] = async () => ({ now: 0, runs: page });
     const taken: string[] = [];
     const takeUp = async ({ runId }: DueRun) => void taken.push(runId);
-    const around = { clock, random: () => 0, everyMs: 1_000, warn: () => {}, takeUp };
+    const around = { clock, stuck: new StuckRuns(clock), random: () => 0, everyMs: 1_000, warn: () => {}, takeUp };
     const sweep = new DueSweep({ ...memoryStore(), listDue }, around);
     sweep.begin();
     await sweep.look();
@@ -241,7 +244,14 @@ describe('the sweep of due runs', () => {
 
   test('does nothing on a store without `listDue` (waiting 26)', async () => {
     const clock = testClock();
-    const around = { clock, random: () => 0, everyMs: 1_000, warn: () => {}, takeUp: async () => {} };
+    const around = {
+      clock,
+      stuck: new StuckRuns(clock),
+      random: () => 0,
+      everyMs: 1_000,
+      warn: () => {},
+      takeUp: async () => {},
+    };
     const sweep = new DueSweep(undefined, around);
     sweep.begin();
     expect([sweep.isOn, clock.pending]).toEqual([false, 0]);

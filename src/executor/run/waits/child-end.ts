@@ -38,7 +38,7 @@ interface ChildEnd {
  * @throws the store's error: then the record of the child must stay, and the send is repeated at its next start
  */
 export async function tellParent(services: ExecutorServices, child: ChildEnd): Promise<void> {
-  const { config, registry, inbox, sweep } = services;
+  const { config, registry, inbox, stuck, sweep } = services;
   const { runId, parent, agentId, outcome } = child;
   if (!config.store || !carriesCommands(config.store)) return;
   const output = sendable(agentId, outcome);
@@ -51,7 +51,7 @@ export async function tellParent(services: ExecutorServices, child: ChildEnd): P
     throw error;
   }
   if (registry.live(parent.runId)) void inbox.look();
-  sweep.retry(parent.runId);
+  stuck.retry(parent.runId);
   if (sweep.isOn) void sweep.look();
 }
 

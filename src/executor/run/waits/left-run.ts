@@ -40,7 +40,7 @@ async function send({ services, runId }: ActiveRun, command: Command): Promise<v
   if (!store || !carriesCommands(store))
     throw new UndeliveredError(`run ${runId} has left, and its store has no inbox`);
   await store.send(runId, checkCommand(command));
-  services.sweep.retry(runId);
+  services.stuck.retry(runId);
   if (services.sweep.isOn) void services.sweep.look();
 }
 

@@ -1,0 +1,100 @@
+import { type DueRun, type DueStore, isDue, isTaking, type TakenRun, type TakenRuns } from '../../../store/port.ts';
+import { hasTrait } from '../../../values/error-data.ts';
+import { NotDurableError, UnsupportedError } from '../../../values/errors.ts';
+import type { ExecutorServices } from '../../run/active-run.ts';
+import { TakenClaim } from '../../services/taken-claim.ts';
+
+/** A wish for due runs. */
+export interface DueWish {
+  /** At most this many. */
+  readonly limit: number;
+  /** No runs with these fair keys. */
+  readonly fullKeys?: readonly string[];
+}
+
+/** Due runs that this process has claimed. */
+export interface TakenDue {
+  readonly claims: readonly TakenClaim[];
+  /** In how many ms the next run is due: 0 = others are due now. Absent: none is. */
+  readonly nextMs?: number;
+}
+
+/** How many runs a page of the due list has, for stores without `takeDue`. */
+const PAGE = 100;
+
+/** Returns the store from which due runs are taken. @throws {NotDurableError} @throws {UnsupportedError} */
+export function dueStoreOf({ config: { store } }: ExecutorServices, caller: string): DueStore {
+  if (!store) throw new NotDurableError(`${caller} needs a store (createExecutor({ checkpoints }))`);
+  if (isDue(store)) return store;
+  throw new UnsupportedError(
+    `${caller} needs a store in which runs rest (with leave and listDue); this one has neither`,
+  );
+}
+
+/**
+ * Claims due runs for this executor: of its own agents, unless a palette may find others. A store without `takeDue` is asked for
+ * its list, and each run is claimed by itself.
+ * @throws the store's error: then nothing was taken, or the claims of a lost answer run out
+ */
+export async function takeDue(services: ExecutorServices, store: DueStore, wish: DueWish): Promise<TakenDue> {
+  const { clock } = services.config;
+  const askedAt = clock.monotonic();
+  const taken = await (isTaking(store) ? store.takeDue(takingOf(services, wish)) : takeListed(services, store, wish));
+  const { now, claims, nextAt } = taken;
+  return {
+    claims: claims.map((claim) => new TakenClaim(services, claim, { now, askedAt })),
+    ...(nextAt === undefined ? {} : { nextMs: Math.max(0, nextAt - now) }),
+  };
+}
+
+function takingOf(services: ExecutorServices, { limit, fullKeys = [] }: DueWish) {
+  const { owner, config } = services;
+  return { owner, ttlMs: config.defaults.leaseMs, limit, fullKeys, agentIds: agentIdsOf(services) };
+}
+
+/** The agents whose runs this executor can continue; undefined: a palette may find any. */
+function agentIdsOf({ config, threadAgents }: ExecutorServices): readonly string[] | undefined {
+  return config.palette ? undefined : [...new Set([...config.agents.keys(), ...threadAgents.keys()])];
+}
+
+/** The order is that of the list: without `takeDue` no key has its turn. */
+async function takeListed(services: ExecutorServices, store: DueStore, wish: DueWish): Promise<TakenRuns> {
+  const claims: TakenRun[] = [];
+  const seen = new Set<string>();
+  for (let after: DueRun | undefined; ; ) {
+    const { now, runs, nextAt } = await store.listDue({ limit: PAGE, ...(after ? { after } : {}) });
+    // A host's own store may return the same page each time.
+    const news = runs.filter(({ runId }) => !seen.has(runId) && seen.add(runId));
+    for (const run of news.filter((each) => isWished(services, each, wish))) {
+      if (claims.length >= wish.limit) return { now, claims, nextAt: now };
+      const claim = await claimOne(services, store, { run, isFirst: claims.length === 0 });
+      if (claim === 'failed') return { now, claims };
+      if (claim) claims.push(claim);
+    }
+    after = runs.at(-1);
+    if (runs.length < PAGE || news.length === 0) return { now, claims, ...(nextAt === undefined ? {} : { nextAt }) };
+  }
+}
+
+function isWished(services: ExecutorServices, run: DueRun, { fullKeys = [] }: DueWish): boolean {
+  const { registry, stuck, storedWork } = services;
+  if (registry.live(run.runId) || storedWork.has(run.runId) || !stuck.isReady(run)) return false;
+  const agentIds = agentIdsOf(services);
+  return (!agentIds || agentIds.includes(run.meta.agentId)) && !fullKeys.includes(run.fairKey ?? '');
+}
+
+/** A failure must not lose the claims that are made already. @returns undefined if this run cannot be claimed */
+async function claimOne(
+  { owner, config, stuck }: ExecutorServices,
+  store: DueStore,
+  { run, isFirst }: { readonly run: DueRun; readonly isFirst: boolean },
+): Promise<TakenRun | undefined | 'failed'> {
+  try {
+    const claim = await store.claim(run.runId, owner, config.defaults.leaseMs);
+    return claim ? { ...claim, run } : undefined;
+  } catch (error) {
+    if (!hasTrait(error, 'isStoreAway')) return void stuck.note(run, 'stuck');
+    if (isFirst) throw error;
+    return 'failed';
+  }
+}

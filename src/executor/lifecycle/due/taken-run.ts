@@ -1,0 +1,74 @@
+import { mayBeChild, type Place } from '../../../record/run-tree.ts';
+import type { RunResult } from '../../../run/result.ts';
+import type { CheckpointStore } from '../../../store/port.ts';
+import { toErrorData } from '../../../values/error-data.ts';
+import type { ActiveRun, ExecutorServices } from '../../run/active-run.ts';
+import type { SliceLimits } from '../../run/slice.ts';
+import type { TakenClaim } from '../../services/taken-claim.ts';
+import { agentFor, begin, treeIn } from '../recover-one-run.ts';
+
+/** How this process works on a run that it has taken. */
+export interface TakingLimits {
+  /** Starts in a row without progress before it is parked. */
+  readonly maxAttempts: number;
+  /** How long; absent = until its end. */
+  readonly slice?: SliceLimits;
+}
+
+/** What became of a taken run. `left`: it is due again. `given-back`: this process could not continue it. */
+export type TakenEnd = 'ended' | 'rests' | 'left' | 'given-back';
+
+/** A taken run that has begun, or was given back. */
+export interface TakenStart {
+  readonly run?: ActiveRun;
+  /** Resolves when this process has nothing more to do with it. Never rejects. */
+  readonly over: Promise<TakenEnd>;
+}
+
+/**
+ * Continues a run that this process has taken, or gives it back: without its agent, or to a parent that continues it. Never
+ * rejects.
+ * @returns when its start was accepted, answered or refused
+ */
+export async function startTaken(
+  services: ExecutorServices,
+  taken: TakenClaim,
+  limits: TakingLimits,
+): Promise<TakenStart> {
+  const { runId, meta, parent } = taken.run;
+  try {
+    if (!agentFor(services, meta.agentId)) return givenBack(services, taken);
+    const found = { runId, ...(parent ? { parent } : {}) };
+    const tree = treeIn(services.config.store as CheckpointStore, services);
+    const place: Place | undefined = mayBeChild(found) ? await tree.placeOf(found) : undefined;
+    // Its parent continues it.
+    if (place?.kind === 'child' && !place.isAlone) return givenBack(services, taken);
+    const { run, result } = await begin(services, { meta, place, claim: taken, ...limits });
+    return { ...(run ? { run } : {}), over: endOf(services, taken, { run, result }) };
+  } catch (error) {
+    services.config.warn('work: a run could not be started', { runId, error: toErrorData(error) });
+    return givenBack(services, taken);
+  }
+}
+
+async function givenBack({ stuck }: ExecutorServices, taken: TakenClaim): Promise<TakenStart> {
+  await taken.giveBack(stuck.note(taken.run, 'stuck'));
+  return { over: Promise.resolve('given-back') };
+}
+
+interface Begun {
+  readonly run: ActiveRun | undefined;
+  readonly result: Promise<RunResult>;
+}
+
+async function endOf(services: ExecutorServices, taken: TakenClaim, { run, result }: Begun): Promise<TakenEnd> {
+  const { status, error } = await result;
+  const isLeaving = error?.code === 'ERR_SHUTDOWN' || services.isShutDown;
+  if (taken.claim) {
+    await taken.giveBack(isLeaving ? 0 : services.stuck.note(taken.run, 'stuck'));
+    return 'given-back';
+  }
+  services.stuck.note(taken.run, 'further');
+  if (run?.life.resolution !== 'accepted') return status === 'waiting' ? 'rests' : 'given-back';
+  return status === 'interrupted' ? 'left' : status === 'waiting' ? 'rests' : 'ended';
+}

@@ -1,0 +1,52 @@
+import type { DueRun } from '../../store/port.ts';
+import type { Clock } from '../../values/clock.ts';
+
+/** A run that got no further is left alone for this time, doubled each time up to the longest, ms. */
+const FIRST_PAUSE_MS = 30_000;
+const LONGEST_PAUSE_MS = 600_000;
+/** Most runs that are remembered as stuck. */
+const MAX_STUCK = 10_000;
+
+/** What became of a due run. `stuck`: it got no further, and is left alone for a while. */
+export type TakenUp = 'further' | 'stuck';
+
+/** A run that got no further, when it was due at that time. */
+interface Stuck {
+  readonly dueAt: number;
+  /** Monotonic ms. */
+  readonly until: number;
+  readonly pauseMs: number;
+}
+
+/** The runs that this process could not continue, and how long it leaves each of them alone. */
+export class StuckRuns {
+  readonly #clock: Clock;
+  readonly #stuck = new Map<string, Stuck>();
+
+  constructor(clock: Clock) {
+    this.#clock = clock;
+  }
+
+  /** Notes what became of a run that was taken up. @returns how long it is left alone, ms */
+  note({ runId, dueAt }: Pick<DueRun, 'runId' | 'dueAt'>, what: TakenUp): number {
+    const before = this.#stuck.get(runId);
+    this.#stuck.delete(runId);
+    if (what === 'further') return 0;
+    const pauseMs = before ? Math.min(LONGEST_PAUSE_MS, before.pauseMs * 2) : FIRST_PAUSE_MS;
+    this.#stuck.set(runId, { dueAt, until: this.#clock.monotonic() + pauseMs, pauseMs });
+    const oldest = this.#stuck.keys().next().value;
+    if (this.#stuck.size > MAX_STUCK && oldest !== undefined) this.#stuck.delete(oldest);
+    return pauseMs;
+  }
+
+  /** Forgets that a run got no further: an answer has come for it. */
+  retry(runId: string): void {
+    this.#stuck.delete(runId);
+  }
+
+  /** A run that is due for another reason than before is taken up at once: a command has come, or its process is gone. */
+  isReady({ runId, dueAt }: Pick<DueRun, 'runId' | 'dueAt'>): boolean {
+    const stuck = this.#stuck.get(runId);
+    return !stuck || stuck.dueAt !== dueAt || stuck.until <= this.#clock.monotonic();
+  }
+}

@@ -1,0 +1,101 @@
+import type { Claim, DueRun, DueStore, ReleaseOptions, TakenRun } from '../../store/port.ts';
+import { hasCode, toErrorData } from '../../values/error-data.ts';
+import type { Services } from './executor-services.ts';
+import type { Leaseholder } from './lease-renewal.ts';
+import type { LiveRun } from './registry.ts';
+
+/** A command may come between each read of the inbox and its `leave`. */
+const MAX_TRIES = 5;
+
+type Around = Pick<Services<LiveRun>, 'config' | 'leases'>;
+
+/** When a run was taken. */
+export interface TakenAt {
+  /** The store's wall clock, ms: that of this host may differ. */
+  readonly now: number;
+  /** Before the store was asked, monotonic ms. */
+  readonly askedAt: number;
+}
+
+/**
+ * The claim of a due run that this process has taken, until its run has begun, and again if the run could not begin. It is
+ * renewed meanwhile.
+ */
+export class TakenClaim implements Leaseholder {
+  readonly run: DueRun;
+  /** Starts in a row without progress, the next one included. */
+  readonly attempts: number;
+  readonly #services: Around;
+  readonly #at: TakenAt;
+  #claim: Claim | undefined;
+  /** What the store gets with the claim. */
+  #options: ReleaseOptions;
+
+  constructor(services: Around, { run, ...claim }: TakenRun, at: TakenAt) {
+    this.run = run;
+    this.attempts = claim.attempts;
+    this.#services = services;
+    this.#at = at;
+    this.#claim = claim;
+    this.#options = { attempts: Math.max(0, claim.attempts - 1) };
+    services.leases.keep(this, at.askedAt);
+  }
+
+  /** The claim, while no run has it. */
+  get claim(): Claim | undefined {
+    return this.#claim;
+  }
+
+  loseLease(): void {
+    this.#claim = undefined;
+  }
+
+  /** The claim is dropped by `take`, `giveBack` or `loseLease`: this holder has no end of its own. */
+  onEnd(): void {}
+
+  /** Hands the claim to a run. @returns it, and since when it is valid, monotonic ms; undefined if another process has it */
+  take(): { readonly claim: Claim; readonly since: number } | undefined {
+    const claim = this.#claim;
+    const since = this.#services.leases.drop(this);
+    this.#claim = undefined;
+    return claim && { claim, since: since ?? this.#at.askedAt };
+  }
+
+  /** Takes the claim back from a run that could not begin, or could not be ended. */
+  put(claim: Claim, options: ReleaseOptions): void {
+    this.#claim = claim;
+    this.#options = options;
+    this.#services.leases.keep(this, this.#services.leases.drop(this) ?? this.#services.config.clock.monotonic());
+  }
+
+  /**
+   * Gives the run back to the store: it is due after a pause. The start is not counted. Never rejects.
+   * @param pauseMs 0 = it is due as before
+   */
+  async giveBack(pauseMs: number): Promise<void> {
+    const { config, leases } = this.#services;
+    const claim = this.#claim;
+    leases.drop(this);
+    this.#claim = undefined;
+    if (!claim) return;
+    try {
+      const store = config.store as DueStore;
+      if (pauseMs === 0 || !(await this.#leave(store, claim, pauseMs))) await store.release(claim, this.#options);
+    } catch (error) {
+      if (hasCode(error, 'LEASE_LOST')) return;
+      config.warn('work: a run could not be given back', { runId: claim.runId, error: toErrorData(error) });
+    }
+  }
+
+  async #leave(store: DueStore, claim: Claim, pauseMs: number): Promise<boolean> {
+    const { clock } = this.#services.config;
+    const { attempts } = this.#options;
+    for (let tries = 0; tries < MAX_TRIES; tries++) {
+      const sent = await store.inbox({ runId: claim.runId });
+      const readUpTo = sent.reduce((most, { seq = 0 }) => Math.max(most, seq), 0);
+      const dueAt = this.#at.now + (clock.monotonic() - this.#at.askedAt) + pauseMs;
+      if (await store.leave(claim, { dueAt, readUpTo, attempts })) return true;
+    }
+    return false;
+  }
+}

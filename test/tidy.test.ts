@@ -88,7 +88,7 @@ const importTable: rules.ImportTable = {
     'src/sqlite/connection',
   ],
   'src/store/postgres': [...belowStores, 'src/codec/port'],
-  'src/sqlite': ['src/values', 'src/files/file-system', 'src/store/sqlite/errors'],
+  'src/sqlite': ['src/values', 'src/files/private-modes', 'src/store/sqlite/errors'],
   'src/model': ['src/run', 'src/values'],
   'src/tool': ['src/run', 'src/values'],
   'src/agent': ['src/tool', 'src/run', 'src/values'],

@@ -1,5 +1,5 @@
 import { type Backoff, backoffMs } from '../values/backoff.ts';
-import type { Clock } from '../values/clock.ts';
+import { type Clock, nextTurn } from '../values/clock.ts';
 import { retryOf, toErrorData } from '../values/error-data.ts';
 
 import { type Entry, type QueuedEntry, type RunHandle, type RunRow, sizeOf } from './entries.ts';
@@ -192,5 +192,3 @@ function unref(timer: unknown): void {
   const { unref } = (timer ?? {}) as { unref?: () => void };
   unref?.call(timer);
 }
-
-const nextTurn = () => new Promise<void>((resolve) => setImmediate(resolve));

@@ -1,5 +1,5 @@
-import { setImmediate as nextTurn } from 'node:timers/promises';
 import { SqliteFile } from '../sqlite/file.ts';
+import { nextTurn } from '../values/clock.ts';
 import type { JsonObject, JsonValue } from '../values/json.ts';
 import type { QueuedEntry } from './entries.ts';
 import type { AuditedPhase, AuditedStep, AuditedTool } from './port.ts';

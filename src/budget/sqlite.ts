@@ -1,6 +1,6 @@
 /// <reference lib="esnext.disposable" preserve="true" />
-import { setImmediate as nextTurn } from 'node:timers/promises';
 import { SqliteFile } from '../sqlite/file.ts';
+import { nextTurn } from '../values/clock.ts';
 import { checkKeys, type KnownKeys } from '../values/known-options.ts';
 import { Ledger } from './ledger.ts';
 import { SqliteAccount } from './sqlite-account.ts';

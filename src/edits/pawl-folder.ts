@@ -1,7 +1,7 @@
 import { lstat, mkdir, readdir, rm, rmdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { orAbsent, systemCode } from '../files/errors.ts';
-import { PRIVATE_FILE, PRIVATE_FOLDER } from '../files/file-system.ts';
+import { PRIVATE_FILE, PRIVATE_FOLDER } from '../files/private-modes.ts';
 import { WriteFailedError, WriteOutsideRootError } from './errors.ts';
 import { Root } from './root/root.ts';
 

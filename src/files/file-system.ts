@@ -2,6 +2,7 @@ import * as fs from 'node:fs';
 import { readdir, rm, unlink } from 'node:fs/promises';
 import { promisify } from 'node:util';
 import { isAbsent, systemCode } from './errors.ts';
+import { PRIVATE_FILE, PRIVATE_FOLDER } from './private-modes.ts';
 
 /** Identifies the file at a path: it stays the same while the file grows, and differs after another file replaced it. */
 export interface FileStamp {
@@ -68,14 +69,6 @@ const flags: Readonly<Record<OpenMode, number>> = {
   create: O_RDWR | O_CREAT | O_EXCL | noFollow,
   'create-shared': O_RDWR | O_CREAT | O_EXCL | noFollow,
 };
-
-/**
- * The permissions of files that Pawl makes: they are for this user alone, regardless of the umask. Existing files keep
- * their permissions.
- */
-export const PRIVATE_FILE = 0o600;
-/** The permissions of folders that Pawl makes: they are for this user alone. */
-export const PRIVATE_FOLDER = 0o700;
 
 /** The most bytes that are written in place, and the largest file that is removed in place. */
 const SMALL = 2 ** 16;

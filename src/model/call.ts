@@ -8,7 +8,7 @@ import type {
 } from '@ai-sdk/provider';
 import type { ModelSettings } from '../run/model-settings.ts';
 import type { ModelReply } from '../run/reply.ts';
-import type { Clock } from '../values/clock.ts';
+import { type Clock, nextTurn } from '../values/clock.ts';
 import { readProperty, toErrorData } from '../values/error-data.ts';
 import { ModelError, ModelStalledError, ReplyTooLargeError } from '../values/errors.ts';
 import { isObject, type JsonObject } from '../values/json.ts';
@@ -138,7 +138,7 @@ class ModelCall {
         drain(reader);
         break;
       }
-      if (count % PARTS_PER_TURN === 0) await new Promise<void>((resolve) => setImmediate(resolve));
+      if (count % PARTS_PER_TURN === 0) await nextTurn();
     }
     const reply = this.#collector.reply();
     if (!this.#isOver) this.#pass(this.#collector.takePiece());

@@ -1,8 +1,6 @@
-import { closeSync, mkdirSync, openSync, statSync } from 'node:fs';
-import { dirname } from 'node:path';
 import type { DatabaseSync, StatementSync } from 'node:sqlite';
-import { PRIVATE_FILE, PRIVATE_FOLDER } from '../files/file-system.ts';
-import { StoreUnavailableError } from '../values/errors.ts';
+import { PRIVATE_FILE, PRIVATE_FOLDER } from '../files/private-modes.ts';
+import { InvalidRunIdError, StoreUnavailableError } from '../values/errors.ts';
 
 export interface DatabaseOptions<T> {
   /** Absolute, or `:memory:`. */
@@ -17,8 +15,13 @@ export interface DatabaseOptions<T> {
   readonly prepare: (db: DatabaseSync) => T;
 }
 
+/** Not imported: a bundle of the package must also load where there are no modules of Node. */
+const fs = () => process.getBuiltinModule('node:fs');
+
 /** How long one statement may block the event loop while another process holds the lock, ms. */
 const BLOCKING_MS = 5;
+
+const CUT = 'the SQLite of this runtime cuts a text at a NUL character: use ids without it, or another store';
 
 /** How long the result of the last check that the file exists is used, ms. */
 const LOOK_EVERY_MS = 100;
@@ -171,6 +174,7 @@ function open<T>({ path, isSynced, makeTables, prepare }: DatabaseOptions<T>): C
   const { DatabaseSync: Opened } = process.getBuiltinModule('node:sqlite');
   const db = new Opened(path, { timeout: BLOCKING_MS });
   try {
+    if (cutsTexts(db)) refuseNul(db);
     makeTables(db);
     db.exec('PRAGMA journal_mode = WAL');
     db.exec(`PRAGMA synchronous = ${isSynced ? 'FULL' : 'NORMAL'}`);
@@ -184,20 +188,41 @@ function open<T>({ path, isSynced, makeTables, prepare }: DatabaseOptions<T>): C
   }
 }
 
+/** Returns whether the runtime reads a text only up to a NUL, as Deno 2.9 does: two ids would look like one. */
+function cutsTexts(db: DatabaseSync): boolean {
+  return db.prepare("SELECT 'a' || char(0) AS text").get()?.text === 'a';
+}
+
+/** Makes each statement of a database refuse a text with a NUL. */
+function refuseNul(db: DatabaseSync): void {
+  const prepare = db.prepare.bind(db);
+  db.prepare = (sql) => {
+    const statement = prepare(sql);
+    for (const method of ['run', 'get', 'all', 'iterate'] as const) {
+      const call = statement[method].bind(statement) as (...values: unknown[]) => never;
+      statement[method] = (...values: unknown[]) => {
+        if (values.some((value) => typeof value === 'string' && value.includes('\0'))) throw new InvalidRunIdError(CUT);
+        return call(...values);
+      };
+    }
+    return statement;
+  };
+}
+
 /**
  * Makes an empty file that only this user may read, if there is none. SQLite would make one with the umask's permissions.
  * SQLite gives the -wal and -shm files the permissions of the database.
  */
 function makePrivate(path: string): void {
-  mkdirSync(dirname(path), { recursive: true, mode: PRIVATE_FOLDER });
+  fs().mkdirSync(process.getBuiltinModule('node:path').dirname(path), { recursive: true, mode: PRIVATE_FOLDER });
   try {
-    closeSync(openSync(path, 'wx', PRIVATE_FILE));
+    fs().closeSync(fs().openSync(path, 'wx', PRIVATE_FILE));
   } catch {
     // If the file cannot be made, SQLite reports why it cannot open it.
   }
 }
 
 function identityOf(path: string): string | undefined {
-  const stat = path === ':memory:' ? undefined : statSync(path, { throwIfNoEntry: false });
+  const stat = path === ':memory:' ? undefined : fs().statSync(path, { throwIfNoEntry: false });
   return stat && `${stat.dev}:${stat.ino}`;
 }

@@ -1,6 +1,4 @@
-import { resolve } from 'node:path';
 import type { DatabaseSync } from 'node:sqlite';
-import { setTimeout as sleep } from 'node:timers/promises';
 import { isBusy, isIoError, storeError } from '../store/sqlite/errors.ts';
 import { backoffMs, lockBackoff } from '../values/backoff.ts';
 import { CheckpointTooNewError, StoreUnavailableError } from '../values/errors.ts';
@@ -35,7 +33,7 @@ export class SqliteFile<T> {
   readonly #busyTimeoutMs: number;
 
   constructor(layout: Layout<T>, { path, busyTimeoutMs }: FileOptions) {
-    const place = path === ':memory:' ? path : resolve(path);
+    const place = path === ':memory:' ? path : process.getBuiltinModule('node:path').resolve(path);
     this.path = place;
     this.#database = new Database({
       path: place,
@@ -61,7 +59,8 @@ export class SqliteFile<T> {
         if (!isBusy(error) || performance.now() >= latest) throw storeError(error, this.path);
       }
       // With jitter, so that processes that wait for one lock do not retry at the same time.
-      await sleep(backoffMs(retries, lockBackoff));
+      const ms = backoffMs(retries, lockBackoff);
+      await new Promise((resolve) => setTimeout(resolve, ms));
     }
   }
 

@@ -1,4 +1,3 @@
-import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { RunCheckpoint, RunHead } from '../record/checkpoint.ts';
 import { dueOfRecord, type InterruptedRun, interruptedRun, quarantinedRun } from '../record/interrupted.ts';
 import type { KeptRun } from '../record/kept-run.ts';
@@ -9,6 +8,7 @@ import type { JournalEntry } from '../run/journal/entry.ts';
 
 import { isPhaseOutput, type PhaseOutput } from '../run/phase.ts';
 import type { RunOutcome } from '../run/result.ts';
+import { nextTurn } from '../values/clock.ts';
 import { CheckpointCorruptError, PawlError } from '../values/errors.ts';
 import { isObject } from '../values/json.ts';
 import { isMessages, type Message } from '../values/message.ts';
@@ -102,7 +102,8 @@ export class StoredReader {
       for (const head of heads) listed.push(this.#listed(head, isDead));
       from = heads.at(-1);
       if (from === undefined || heads.length < most) break;
-      await nextTurn(undefined, { signal });
+      await nextTurn();
+      signal?.throwIfAborted();
     }
     return listed;
   }

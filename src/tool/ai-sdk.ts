@@ -1,4 +1,5 @@
 import type { ToolEffect } from '../run/open-step.ts';
+import { nextTurn } from '../values/clock.ts';
 import { readProperty } from '../values/error-data.ts';
 import { UnsupportedError } from '../values/errors.ts';
 import { isObject } from '../values/json.ts';
@@ -175,7 +176,7 @@ async function lastOf(values: AsyncIterable<unknown>, context: ToolContext): Pro
     if (count > 0) context.progress(last);
     count += 1;
     last = value;
-    if (count % VALUES_PER_TURN === 0) await new Promise<void>((resolve) => setImmediate(resolve));
+    if (count % VALUES_PER_TURN === 0) await nextTurn();
     if (signal.aborted) break;
   }
   return last;

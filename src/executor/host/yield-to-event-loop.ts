@@ -1,8 +1,12 @@
 /** After this time, ms, the event loop gets a turn. */
 const PATIENCE_MS = 20;
 
-/** The real functions, also in a test that replaces them: a replaced timer might never fire. */
-const [nextTurn, now] = [setImmediate, performance.now.bind(performance)];
+/**
+ * The real functions, also in a test that replaces them: a replaced timer might never fire. Where the runtime has no
+ * `setImmediate`, the package still loads.
+ */
+const { setImmediate: nextTurn, performance } = globalThis;
+const now = performance.now.bind(performance);
 let lastAt = now();
 let turn: Promise<void> | undefined;
 

@@ -24,10 +24,25 @@ const advice: Readonly<Record<number, string>> = {
   [code.notADatabase]: 'it is not a SQLite database; choose another path',
 };
 
+/** How the message of an error of `exec` begins in Deno, which gives no number. */
+const messages: readonly (readonly [message: string, code: number])[] = [
+  ['database is locked', code.busy],
+  ['database table is locked', code.locked],
+  ['attempt to write a readonly database', code.readonly],
+  ['disk I/O error', code.ioError],
+  ['database disk image is malformed', code.corrupt],
+  ['database or disk is full', code.full],
+  ['unable to open database file', code.cannotOpen],
+  ['string or blob too big', code.tooBig],
+  ['file is not a database', code.notADatabase],
+];
+
 /** The primary result code of an error of SQLite; undefined for any other error. */
 function resultCode(error: unknown): number | undefined {
-  const { code: name, errcode } = (error ?? {}) as { code?: unknown; errcode?: unknown };
-  return name === 'ERR_SQLITE_ERROR' && typeof errcode === 'number' ? errcode & 0xff : undefined;
+  const { code: name, errcode, message } = (error ?? {}) as { code?: unknown; errcode?: unknown; message?: unknown };
+  if (name !== 'ERR_SQLITE_ERROR') return undefined;
+  if (typeof errcode === 'number') return errcode & 0xff;
+  return messages.find(([text]) => String(message).startsWith(text))?.[1];
 }
 
 /**

@@ -166,6 +166,12 @@ function skip(context: unknown): void {
   if (typeof skipCase === 'function') skipCase.call(context, 'the store does not have these methods');
 }
 
+/** For the error of a store that refuses an id which it cannot keep apart from others. @returns null */
+export function refusedId(error: unknown): null {
+  assert.equal((error as { code?: unknown }).code, 'INVALID_RUN_ID');
+  return null;
+}
+
 /** Checks that a call is refused with an error of this code. */
 export async function refuses(call: Promise<unknown>, code: string): Promise<Error> {
   let refusal: unknown;

@@ -1,4 +1,5 @@
 import type { Lie } from '../fixtures/naive-store.ts';
+import type { Runtime } from '../runtimes/runtimes.ts';
 import type { Failpoint } from './failpoints.ts';
 
 /** What a worker is told. It does the same in every process: begin the run, or go on with it. */
@@ -11,6 +12,8 @@ export interface Job {
   /** Where it kills itself. */
   readonly failpoint?: Failpoint | undefined;
   readonly leaseMs?: number | undefined;
+  /** What its processes run in; default Node. */
+  readonly runtime?: Runtime | undefined;
   /** Run on a store that lies in these ways. */
   readonly lies?: readonly Lie[] | undefined;
 }

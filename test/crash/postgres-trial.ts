@@ -8,16 +8,12 @@ import type { RunResult } from 'pawl';
 import { type PostgresStore, postgresStore } from 'pawl/stores/postgres';
 import type pg from 'pg';
 import type { PostgresServer } from '../fixtures/postgres-server.ts';
-import { packageFlags } from '../toolchain/programs.ts';
+import { commandOf, type Runtime, runtimeEnvironment } from '../runtimes/runtimes.ts';
 import { beginsIn, readLedger } from './ledger.ts';
 import type { PostgresJob } from './postgres-worker.ts';
 import type { Death, Stop, Trial } from './trial.ts';
 
 const worker = fileURLToPath(new URL('./postgres-worker.ts', import.meta.url));
-const environment = {
-  ...process.env,
-  NODE_NO_WARNINGS: '1',
-};
 const MAX_PROCESSES = 8;
 
 export interface Place {
@@ -43,8 +39,8 @@ export function newPlace(server: PostgresServer, runId = 'run-1'): Place {
 }
 
 export function startWorker(job: PostgresJob): ChildProcess {
-  const args = [...packageFlags, worker, JSON.stringify(job)];
-  return spawn(process.execPath, args, { stdio: ['ignore', 'pipe', 'pipe'], env: environment });
+  const [command = '', ...args] = [...commandOf(job.runtime ?? 'Node'), worker, JSON.stringify(job)];
+  return spawn(command, args, { stdio: ['ignore', 'pipe', 'pipe'], env: runtimeEnvironment });
 }
 
 /** All that a process says until it has ended. @param onWord called with each piece of it */
@@ -61,9 +57,14 @@ export async function ended(child: ChildProcess, onWord: (text: string) => void 
 }
 
 /** Runs a run to its end in as many processes as that takes: one for each stop, and more until it has ended. */
-export async function runPostgresTrial(server: PostgresServer, stops: readonly Stop[]): Promise<Trial> {
+export async function runPostgresTrial(
+  server: PostgresServer,
+  stops: readonly Stop[],
+  runtime: Runtime = 'Node',
+): Promise<Trial> {
   const place = newPlace(server);
-  const { folder, job, store } = place;
+  const { folder, store } = place;
+  const job = { ...place.job, runtime };
   try {
     const deaths: Death[] = [];
     let complaints = '';

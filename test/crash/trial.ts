@@ -7,7 +7,7 @@ import { fileURLToPath } from 'node:url';
 import type { RunCheckpoint, RunResult } from 'pawl';
 import { fileStore } from 'pawl/stores/file';
 import { sqliteStore } from 'pawl/stores/sqlite';
-import { packageFlags } from '../toolchain/programs.ts';
+import { commandOf, type Runtime, runtimeEnvironment } from '../runtimes/runtimes.ts';
 import type { FleetJob, Job } from './job.ts';
 import { beginsIn, type Line, readLedger } from './ledger.ts';
 
@@ -19,7 +19,7 @@ export type Stop =
       /** After the process began with the run (the default), or after its first call began. */
       readonly from?: 'started' | 'working';
     }
-  | { readonly failpoint: NonNullable<Job['failpoint']> }
+  | { readonly failpoint: NonNullable<Job['failpoint']>; readonly runtime?: Runtime }
   /** A command that runs the process, and meddles with it. */
   | { readonly under: readonly string[] };
 
@@ -52,11 +52,6 @@ export interface Trial {
 
 const worker = fileURLToPath(new URL('./worker.ts', import.meta.url));
 const fleet = fileURLToPath(new URL('./fleet.ts', import.meta.url));
-/** The cache spares each worker the stripping of types. */
-const environment = {
-  ...process.env,
-  NODE_NO_WARNINGS: '1',
-};
 const MAX_PROCESSES = 12;
 
 export type RunJob = Omit<Job, 'folder' | 'failpoint'>;
@@ -88,8 +83,8 @@ async function inFolder(folder: string, job: RunJob, stops: readonly Stop[]): Pr
   let tookMs = 0;
   for (let process = 0; process < MAX_PROCESSES && !hasResult(folder); process++) {
     const stop = stops[process];
-    const failpoint = stop && 'failpoint' in stop ? stop.failpoint : undefined;
-    const life = await liveAndDie({ ...job, folder, failpoint }, stop);
+    const { failpoint, runtime = job.runtime } = stop && 'failpoint' in stop ? stop : {};
+    const life = await liveAndDie({ ...job, folder, failpoint, runtime }, stop);
     complaints += life.complaints;
     tookMs = life.tookMs;
     if (!hasResult(folder) && stop) deaths.push(await death(folder, job.runId, stop));
@@ -118,15 +113,12 @@ async function liveAndDie(job: Job, stop: Stop | undefined): Promise<{ tookMs: n
   return { tookMs: heard.ended - heard.started, complaints };
 }
 
-export const startWorker = (job: Job, under: readonly string[] = []) => startProcess(worker, job, under);
-export const startFleet = (job: FleetJob) => startProcess(fleet, job);
+export const startWorker = (job: Job, under: readonly string[] = []) =>
+  startProcess([...under, ...commandOf(job.runtime ?? 'Node'), worker], job);
+export const startFleet = (job: FleetJob) => startProcess([...commandOf('Node'), fleet], job);
 
-function startProcess(program: string, job: Job | FleetJob, under: readonly string[] = []): ChildProcess {
-  const [command = '', ...args] = [...under, process.execPath, ...packageFlags, program, JSON.stringify(job)];
-  return spawn(command, args, {
-    stdio: ['ignore', 'pipe', 'pipe'],
-    env: environment,
-  });
+function startProcess([command = '', ...args]: readonly string[], job: Job | FleetJob): ChildProcess {
+  return spawn(command, [...args, JSON.stringify(job)], { stdio: ['ignore', 'pipe', 'pipe'], env: runtimeEnvironment });
 }
 
 async function death(folder: string, runId: string, stop: Stop): Promise<Death> {

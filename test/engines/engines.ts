@@ -1,8 +1,10 @@
 import { existsSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 
+export const engines = ['restate-server', 'bun', 'deno', 'workerd'] as const;
+
 /** A server or runtime that stands in a package of its own, `test/engines/package.json`. */
-export type Engine = 'restate-server' | 'bun' | 'deno' | 'workerd';
+export type Engine = (typeof engines)[number];
 
 /** What an engine's package calls a machine, and where the program lies in it. */
 const programs: Readonly<Record<Engine, (machine: string) => string>> = {

@@ -1,15 +1,18 @@
-// One handler below a path of five kinds of servers. Bun, Deno and workerd are not here: their cases are skipped by name.
+// One handler below a path of many kinds of servers. Where an engine is not installed its case is skipped by name.
 import { createServer, type RequestListener } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import express, { type Request as ExpressRequest, type Response as ExpressResponse, type NextFunction } from 'express';
 import { Hono } from 'hono';
 import { toNodeListener } from 'pawl/http';
 import { callTool, reply } from 'pawl/testing';
-import { afterEach, describe, expect, test } from 'vitest';
+import { afterEach, describe, test } from 'vitest';
+import { inEngine, whyNo } from '../engines/engines.ts';
 import { toolOf } from '../fixtures/host.ts';
+import { startServer } from '../runtimes/runtimes.ts';
+import { startWorkerd } from '../runtimes/workerd.ts';
+import { checkMounted, type Fetch, mountedTitle } from './mounted.ts';
 import { webHost } from './web-host.ts';
 
-type Fetch = (path: string, init?: RequestInit) => Promise<Response>;
 type Handler = (request: Request) => Promise<Response>;
 /** A server with a handler mounted below `/api/pawl`. */
 type Mount = (handler: Handler) => Fetch | Promise<Fetch>;
@@ -87,42 +90,32 @@ const mounts: readonly (readonly [string, Mount])[] = [
   ],
 ];
 
-const headers = { authorization: 'Bearer ada', 'content-type': 'application/json' };
-
 describe.for(mounts)('the handler in %s', ([, mount]) => {
-  test('starts a run, streams it, refuses what it must, and has its own paths (web 40)', async () => {
+  test(mountedTitle, async () => {
     const gate = Promise.withResolvers<string>();
     const wait = toolOf('wait', 'read', () => gate.promise);
     const script = [callTool('wait', {}), reply('done'), reply('more')];
     const host = webHost({ script, tools: [wait], http: { basePath: '/api/pawl' } });
-    const ask = await mount(host.handler);
-    const body = JSON.stringify({ agent: 'worker', prompt: 'Größe' });
-    const started = await ask('/api/pawl/runs', { method: 'POST', headers, body });
-    expect(started.status).toBe(202);
-    const { runId } = (await started.json()) as { runId: string };
-    expect(started.headers.get('location')).toBe(`/api/pawl/runs/${runId}`);
-    expect(await (await ask(`/api/pawl/runs/${runId}`, { headers })).json()).toMatchObject({ prompt: 'Größe' });
-
-    const stream = await ask(`/api/pawl/runs/${runId}/events`, { headers });
-    const reader = stream.body?.pipeThrough(new TextDecoderStream()).getReader();
-    // Nothing between holds it back: it is read while the run waits for the gate.
-    expect((await reader?.read())?.value).toContain('retry: 1000');
-    gate.resolve('fine');
-    let text = '';
-    for (let piece = await reader?.read(); piece && !piece.done; piece = await reader?.read()) text += piece.value;
-    expect(text).toContain('"type":"run.ended"');
-
-    expect((await ask('/api/pawl/runs', { method: 'POST', headers, body: '{' })).status).toBe(400);
-    expect((await ask('/api/pawl/runs', { headers: { authorization: '' } })).status).toBe(401);
-    const plain = { ...headers, 'content-type': 'text/plain' };
-    expect((await ask('/api/pawl/runs', { method: 'POST', headers: plain, body })).status).toBe(415);
-    expect((await ask('/api/pawl/nothing', { headers })).status).toBe(404);
-    expect((await ask(`/api/pawl/runs/${encodeURIComponent('a/b')}`, { headers })).status).toBe(404);
+    await checkMounted(await mount(host.handler), () => gate.resolve('fine'));
   });
 });
 
 describe('the handler in other runtimes', () => {
-  test.todo('Bun: its server takes a function from Request to Response; there is no Bun here (web 40)');
-  test.todo('Deno: its server takes a function from Request to Response; there is no Deno here (web 40)');
-  test.todo('workerd: a worker exports such a function as `fetch`; there is no workerd here (web 40)');
+  const servers = [
+    ['bun', 'Bun.serve', () => startServer('Bun')],
+    ['deno', 'Deno.serve', () => startServer('Deno')],
+    ['workerd', 'a Durable Object of workerd', () => startWorkerd('./durable-worker.ts', { durable: true })],
+  ] as const;
+
+  test.for(servers.map((server) => [inEngine(server[0], `${server[1]} ${mountedTitle}`), ...server] as const))(
+    '%s',
+    { timeout: 60_000 },
+    async ([, engine, , start], { skip }) => {
+      const reason = whyNo(engine);
+      if (reason) return skip(reason);
+      const { ask, stop } = await start();
+      closing.push(stop);
+      await checkMounted(ask, () => ask('/open'));
+    },
+  );
 });

@@ -11,5 +11,8 @@ export const bin: string = fileURLToPath(
   new URL(isBuilt ? '../../dist/src/cli/bin.js' : '../../src/cli/bin.ts', import.meta.url),
 );
 
-/** For Node: what a program of these tests gets when it imports `pawl`. */
-export const packageFlags: readonly string[] = isBuilt ? [] : ['-C', 'pawl-source'];
+/** What a program of these tests gets when it imports `pawl`: conditions for a bundler. */
+export const packageConditions: readonly string[] = isBuilt ? [] : ['pawl-source'];
+
+/** The same for Node, Bun and Deno. */
+export const packageFlags: readonly string[] = packageConditions.map((name) => `--conditions=${name}`);

@@ -23,7 +23,16 @@ const inner = new Set([
   // How a run that ended is found: longer ids share an entry of the index.
   'MAX_KEY_CHARS',
   // What is kept open or remembered, and is found again at a cost.
-  ...['MAX_ANSWERED', 'MAX_DELIVERED', 'MAX_KEPT', 'MAX_RUNS', 'MAX_SETTLED', 'MAX_STUCK', 'MAX_SUPERSEDED_SHARE'],
+  ...[
+    'MAX_ANSWERED',
+    'MAX_DELIVERED',
+    'MAX_KEPT',
+    'MAX_RUNS',
+    'MAX_SETTLED',
+    'MAX_SKIPPED',
+    'MAX_STUCK',
+    'MAX_SUPERSEDED_SHARE',
+  ],
   // Pauses and measurements.
   ...['MAX_MS', 'MAX_PAUSE_MS', 'MAX_TRIES', 'MOST_ERROR'],
   // How much of an error, a value or a run is looked at or printed for a person.

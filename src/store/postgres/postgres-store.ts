@@ -14,6 +14,7 @@ import type {
   JournalStore,
   ListDueOptions,
   OutcomeStore,
+  TakingStore,
 } from '../port.ts';
 import type {
   DueHeads,
@@ -25,6 +26,8 @@ import type {
   StoreDriver,
   StoredTexts,
   StoreWrite,
+  TakeDue,
+  TakenHeads,
   ThreadDriver,
 } from '../store-driver.ts';
 import { storeFrom } from '../store-from.ts';
@@ -36,6 +39,7 @@ import type { PostgresPool } from './pool.ts';
 import { Reader } from './reads-after-writes.ts';
 import { serverTimes } from './run-row.ts';
 import { Server } from './server.ts';
+import { Taker } from './taking/taker.ts';
 import { forkThread, readQueued, readThreads, readTurns, writeThread } from './threads/thread-tables.ts';
 import { WriteQueue } from './write-queue.ts';
 
@@ -67,6 +71,7 @@ const MAX_BYTES = 1_000_000_000;
 export interface PostgresStore
   extends AppendingStore,
     EventStore,
+    TakingStore,
     OutcomeStore,
     HistoryStore,
     JournalStore,
@@ -103,6 +108,7 @@ class PostgresDriver implements StoreDriver {
   readonly #server: Server;
   readonly #queue: WriteQueue;
   readonly #reader: Reader;
+  readonly #taker: Taker;
   readonly topics: TopicDriver;
   readonly threads: ThreadDriver;
   readonly journal: Journals;
@@ -113,6 +119,7 @@ class PostgresDriver implements StoreDriver {
     this.#queue = new WriteQueue((...group) => writer.perform(...group), timeoutMs);
     const reader = new Reader(server, this.#queue, timeoutMs);
     this.#reader = reader;
+    this.#taker = new Taker(server, { reader, queue: this.#queue });
     this.journal = new Journals(server, { queue: this.#queue, reader, waitMs: timeoutMs });
     this.topics = { expect: (write) => reader.expect(write), signal: (write) => reader.signal(write) };
     this.threads = threadsOf(server, { reader, queue: this.#queue });
@@ -141,6 +148,10 @@ class PostgresDriver implements StoreDriver {
 
   listDue(page: ListDueOptions): Promise<DueHeads> {
     return this.#reader.due(page);
+  }
+
+  takeDue(take: TakeDue): Promise<TakenHeads> {
+    return this.#taker.take(take);
   }
 
   countResting(): Promise<number> {

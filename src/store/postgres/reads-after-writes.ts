@@ -249,12 +249,13 @@ export class Reader {
   }
 }
 
-/** The entry of a row in a list of runs; one with a wrong checksum has the error. */
-function listedHead(stored: StoredRun): ListedHead {
-  const { runId, updatedAt, lease, due, now } = stored;
+/** Returns the entry of a row in a list of runs; one with a wrong checksum has the error. */
+export function listedHead(stored: StoredRun): ListedHead {
+  const { runId, updatedAt, lease, due, now, row } = stored;
+  const place = { due, fair: row.fair ?? '', agent: row.agent ?? '' };
   try {
-    return { ...textsOf(stored), runId, updatedAt, lease, due, now };
+    return { ...textsOf(stored), runId, updatedAt, lease, now, ...place };
   } catch (error) {
-    return { runId, updatedAt, meta: '', head: '', lease, due, now, error };
+    return { runId, updatedAt, meta: '', head: '', lease, now, ...place, error };
   }
 }

@@ -1,6 +1,7 @@
 import { crc32 } from 'node:zlib';
 import type { Due } from '../due.ts';
 import type { MessageRow } from '../encoding/encryption.ts';
+import type { Filed } from '../encoding/filed.ts';
 import type { StoredBody } from '../encoding/stored-body.ts';
 import type { StoredJournal } from '../encoding/stored-journal.ts';
 import type { EndedToKeep, Change as RunChange, RunFacts } from '../rules/decision.ts';
@@ -31,6 +32,8 @@ export interface Change {
   /** When the run is due after the change, and before. */
   readonly due: Due;
   readonly dueBefore: Due;
+  /** Of a whole record: under what the run is found. */
+  readonly filed?: Filed | undefined;
   readonly rows?: readonly MessageRow[] | undefined;
   readonly journal?: StoredJournal | undefined;
   readonly outcome?: KeptOutcome | undefined;
@@ -100,7 +103,8 @@ export function rowChange(
   // A run without a lease counts the attempts of its record.
   const attempts = lease ? lease.attempts : (body.attempts ?? 0);
   const { start, rows, journal } = body;
-  return { ...owned, attempts, head: withoutColumns(body), start, rows, journal };
+  const { filed } = change;
+  return { ...owned, attempts, head: withoutColumns(body), start, rows, journal, filed };
 }
 
 /** Returns the lease of a run after its change was stored. */

@@ -31,11 +31,12 @@ export interface StoredRun {
   readonly hasEnded?: true;
 }
 
-const columns = `encode(r.run_id, 'hex') AS id, r.body, r.version, r.revision, r.updated_at, r.message_count, r.checksum,
-  r.head, r.due_at, r.owner, r.epoch, r.attempts, r.expires_at, s.meta, s.meta_checksum`;
+/** Of rows `r` of runs and `s` of starts. */
+export const columns = `encode(r.run_id, 'hex') AS id, r.body, r.version, r.revision, r.updated_at, r.message_count, r.checksum,
+  r.head, r.due_at, r.fair, r.agent, r.owner, r.epoch, r.attempts, r.expires_at, r.deployment, s.meta, s.meta_checksum`;
 
 /** The pieces that a row of `runs` or `messages` names, at the time of the statement. */
-function piecesOf(tables: Tables, row: string): string {
+export function piecesOf(tables: Tables, row: string): string {
   return `(SELECT json_agg(json_build_array(x.checksum, x.bundled)) FROM ${bundlesOf(tables, row)}) AS pieces`;
 }
 
@@ -67,10 +68,11 @@ export async function readEndedRun(
 ): Promise<StoredRun | undefined> {
   const parameters = new Parameters();
   const record = 'run_id, body, version, revision, updated_at, message_count, checksum, head, pieces';
-  const unowned = 'NULL::numeric AS due_at, NULL AS owner, NULL::bigint AS epoch, NULL::bigint AS attempts';
+  const unowned =
+    'NULL::numeric AS due_at, NULL AS owner, NULL::bigint AS epoch, NULL::bigint AS attempts, NULL::numeric AS deployment';
   const rows = await session.query(
     `SELECT ${columns}, ${piecesOf(tables, 'r')}, s.extras, s.extras_checksum, ${times.lease(parameters)} AS now
-     FROM (SELECT ${record}, ${unowned}, NULL::float8 AS expires_at FROM ${tables.ended}
+     FROM (SELECT ${record}, ${unowned}, '' AS fair, '' AS agent, NULL::float8 AS expires_at FROM ${tables.ended}
        WHERE run_id = decode(${parameters.add(hexOf(runId))}, 'hex') AND keep_until > ${parameters.add(times.wall())}::float8) r
      LEFT JOIN ${tables.starts} s ON s.body = r.body`,
     parameters.values,
@@ -111,9 +113,9 @@ export interface DuePage {
  * The beginning of the names of owners on this machine, as PostgreSQL has them: only here it can be known that one of them is
  * dead.
  */
-const ofThisMachine = () => JSON.stringify(`${newOwner().split('|').slice(0, 3).join('|')}|`).slice(0, -1);
+export const ofThisMachine = () => JSON.stringify(`${newOwner().split('|').slice(0, 3).join('|')}|`).slice(0, -1);
 /** As `ofThisMachine`, of the mark in the place of an owner that found the record damaged. */
-const DAMAGED = '"|quarantined|';
+export const DAMAGED = '"|quarantined|';
 
 /**
  * Reads a page of due runs in PostgreSQL, by their time: all without an owner, and those of this machine, whose owners may be
@@ -232,7 +234,8 @@ export async function isSame(
   return rows[0]?.body === row.body;
 }
 
-function storedRun(row: Row): StoredRun {
+/** Returns the record in a row with these columns, and with `now`. */
+export function storedRun(row: Row): StoredRun {
   const runId = runIdOf(row.id ?? '');
   return { runId, updatedAt: Number(row.updated_at), lease: leaseOf(row), due: dueOf(row), now: Number(row.now), row };
 }

@@ -83,7 +83,7 @@ export async function look(
   const ids = [...new Set(runIds)];
   const wall = `${parameters.add(times.wall())}::float8`;
   const text = `
-    SELECT i.id, r.token, r.body, r.due_at, ${withInbox ? newestOf(tables) : 'NULL'} AS newest, r.owner, r.epoch, r.attempts, r.expires_at, r.version, r.revision, r.message_count,
+    SELECT i.id, r.token, r.body, r.due_at, ${withInbox ? newestOf(tables) : 'NULL'} AS newest, r.owner, r.epoch, r.attempts, r.expires_at, r.deployment, r.version, r.revision, r.message_count,
       e.body AS ended_body, greatest(o.epoch, CASE WHEN e.keep_until > ${wall} THEN e.epoch END) AS outcome_epoch, ${times.lease(parameters)} AS now
     FROM unnest(${parameters.add(ids.map(hexOf))}::text[]) AS i (id)
     LEFT JOIN ${tables.runs} r ON r.run_id = decode(i.id, 'hex')
@@ -125,13 +125,14 @@ function stateOf(row: Row): RunState | undefined {
 export const dueOf = ({ due_at: due }: Row): Due => (due == null ? null : Number(due));
 
 /** Returns the lease in a PostgreSQL row of a run. */
-export function leaseOf({ owner, epoch, attempts, expires_at: expiresAt }: Row): Lease | undefined {
+export function leaseOf({ owner, epoch, attempts, expires_at: expiresAt, deployment }: Row): Lease | undefined {
   if (epoch == null) return undefined;
   return {
     owner: owner == null ? null : (JSON.parse(owner) as string),
     epoch: Number(epoch),
     attempts: Number(attempts),
     expiresAt: Number(expiresAt),
+    ...(deployment == null ? {} : { deployment: Number(deployment) }),
   };
 }
 

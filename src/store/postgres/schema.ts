@@ -1,5 +1,6 @@
 import { crc32 } from 'node:zlib';
 import { CheckpointTooNewError, StoreUnavailableError } from '../../values/errors.ts';
+import { ON_COMMAND } from '../due.ts';
 import { isTableMissing } from './errors.ts';
 import type { Session } from './pool.ts';
 
@@ -20,6 +21,7 @@ export interface Tables {
   readonly ended: string;
   readonly threads: string;
   readonly turns: string;
+  readonly lastTurn: string;
 }
 
 /** PostgreSQL truncates longer names: two of them could become one. */
@@ -57,12 +59,16 @@ export function tablesIn(name: string): Tables {
     ended: table('ended'),
     threads: table('threads'),
     turns: table('thread_turns'),
+    lastTurn: table('last_turn'),
   };
 }
 
 /** Ends an INSERT into a journal: a row with the key of another one replaces it. */
 export const REPLACES =
   'ON CONFLICT (run_id, place) DO UPDATE SET checksum = excluded.checksum, entries = excluded.entries';
+
+/** The condition of the index on fair keys: it is used only where this is repeated. */
+export const HAS_TURN = `body IS NOT NULL AND due_at < ${ON_COMMAND}`;
 
 function quoted(name: string): string {
   return `"${name.replaceAll('"', '""')}"`;
@@ -232,6 +238,18 @@ const layouts: readonly ((tables: Tables) => string)[] = [
     );
     CREATE INDEX ON ${turns} (thread, state, place);
     CREATE INDEX ON ${turns} (run_id);
+  `,
+  // Under what runs are found: hashes if the texts are encrypted, empty or null in rows of an earlier layout. They stand at the end,
+  // and without alignment, for the reason that `due_at` does. Only a run that is due at some time can have a turn. `last_turn` has
+  // one row: the fair key of the run that was taken last.
+  ({ runs, lastTurn }) => `
+    ALTER TABLE ${runs} ADD COLUMN fair text COLLATE "C" NOT NULL DEFAULT '',
+      ADD COLUMN agent text COLLATE "C" NOT NULL DEFAULT '',
+      ADD COLUMN caller text COLLATE "C",
+      ADD COLUMN deployment numeric;
+    CREATE INDEX ON ${runs} (fair, due_at, run_id, agent) WHERE ${HAS_TURN};
+    CREATE INDEX ON ${runs} (caller, run_id) WHERE body IS NOT NULL AND caller IS NOT NULL;
+    CREATE TABLE ${lastTurn} (no integer PRIMARY KEY, fair text NOT NULL);
   `,
 ];
 

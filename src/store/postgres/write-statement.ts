@@ -89,7 +89,10 @@ function input({ sent, parameters }: Writing): string {
     const { version, revision, updatedAt: updated_at, head: text } = head ?? {};
     const to = { version, revision, updated_at, message_count: head?.messageCount, checksum, head: text };
     const pieces = head && record ? tokensOf([...record.pieces.values()]) : null;
-    const { due: due_at } = change;
+    const { due: due_at, filed } = change;
+    // Only a grant has another number than the row.
+    const deployment = ttl === undefined ? undefined : lease?.deployment;
+    const place = { fair: filed?.fair, agent: filed?.agent, caller: filed?.caller, deployment };
     return {
       ...from,
       due_at,
@@ -99,6 +102,7 @@ function input({ sent, parameters }: Writing): string {
       ttl,
       ...to,
       pieces,
+      ...place,
     };
   });
   return `input AS (SELECT decode(t.id, 'hex') AS run_id, t.* FROM ${parameters.table(
@@ -114,6 +118,7 @@ function input({ sent, parameters }: Writing): string {
         revision: 'bigint',
       },
       ...{ updated_at: 'float8', message_count: 'bigint', checksum: 'bigint', head: 'long', pieces: 'text' },
+      ...Object.fromEntries(placeColumns(sent).map((column) => [column, placeTypes[column]])),
     },
     rows,
   )} WHERE t.id IS NOT NULL)`;
@@ -130,15 +135,42 @@ function locked({ tables }: Writing): string {
 const columns =
   'token, body, due_at, owner, epoch, attempts, version, revision, updated_at, message_count, checksum, pieces, head';
 
-function created({ tables, times, parameters }: Writing): string {
-  return `INSERT INTO ${tables.runs} (run_id, expires_at, ${columns})
-    SELECT run_id, ${times.lease(parameters)} + ttl, ${columns} FROM input WHERE kind = 'put' AND seen IS NULL ORDER BY run_id
+const placeTypes = { fair: 'text', agent: 'text', caller: 'text', deployment: 'bigint' } as const;
+type PlaceColumn = keyof typeof placeTypes;
+
+/** The columns under which runs are found, and of their deployment, as far as a write has them: a step has none. */
+function placeColumns(sent: readonly Sent[]): readonly PlaceColumn[] {
+  const isFiled = sent.some(({ change }) => change.filed);
+  const isGranted = sent.some(({ change: { ttlMs, lease } }) => ttlMs !== undefined && lease?.deployment !== undefined);
+  return [...(isFiled ? (['fair', 'agent', 'caller'] as const) : []), ...(isGranted ? (['deployment'] as const) : [])];
+}
+
+const ofNothing: { readonly [Column in PlaceColumn]?: string } = {
+  fair: "coalesce(fair, '')",
+  agent: "coalesce(agent, '')",
+};
+
+function created({ sent, tables, times, parameters }: Writing): string {
+  const place = placeColumns(sent);
+  const into = [columns, ...place].join(', ');
+  const values = [columns, ...place.map((column) => ofNothing[column] ?? column)].join(', ');
+  return `INSERT INTO ${tables.runs} (run_id, expires_at, ${into})
+    SELECT run_id, ${times.lease(parameters)} + ttl, ${values} FROM input WHERE kind = 'put' AND seen IS NULL ORDER BY run_id
     ON CONFLICT (run_id) DO NOTHING RETURNING token`;
 }
 
 /** A change without a head leaves the record unchanged. */
-function changed({ tables, times, parameters }: Writing): string {
-  const kept = ['version', 'revision', 'updated_at', 'message_count', 'checksum', 'pieces', 'head'];
+function changed({ sent, tables, times, parameters }: Writing): string {
+  const kept = [
+    'version',
+    'revision',
+    'updated_at',
+    'message_count',
+    'checksum',
+    'pieces',
+    'head',
+    ...placeColumns(sent),
+  ];
   return `UPDATE ${tables.runs} r SET token = i.token, body = i.body, due_at = i.due_at, owner = i.owner, epoch = i.epoch,
       attempts = i.attempts, expires_at = coalesce(${times.lease(parameters)} + i.ttl, r.expires_at),
       ${kept.map((column) => `${column} = coalesce(i.${column}, r.${column})`).join(', ')}

@@ -55,7 +55,7 @@ describe.skipIf(whyNoPostgres)('the schema of a PostgreSQL store', () => {
     await store.save(sampleRecord('run'));
     expect(await server.sql(`SELECT * FROM "${schema}".layouts ORDER BY part`)).toEqual([
       { part: 'something else', layout: 7 },
-      { part: 'store', layout: 4 },
+      { part: 'store', layout: 5 },
     ]);
   });
 

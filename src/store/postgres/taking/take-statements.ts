@@ -1,0 +1,171 @@
+import type { TakeDue } from '../../store-driver.ts';
+import { Parameters } from '../parameters.ts';
+import type { Row, Session } from '../pool.ts';
+import { columns, DAMAGED, ofThisMachine, piecesOf } from '../run-queries.ts';
+import { hexOf, ownerText } from '../run-row.ts';
+import { HAS_TURN } from '../schema.ts';
+import type { Server } from '../server.ts';
+
+/** Up to this many due runs are compared with each other; of more only some of each key are read. */
+const FEW = 512;
+
+/** Processes that ask at once pass over each other's runs: this many may find enough. */
+const AT_ONCE = 8;
+
+/** A wish for due runs, as a statement gets it. */
+export interface Wish extends TakeDue {
+  /** The tokens of the taken rows. A row that has one already was taken by an attempt whose answer was lost. */
+  readonly tokens: readonly number[];
+  readonly isAgain: boolean;
+  /** Owners that certainly are dead. */
+  readonly dead: readonly string[];
+  /** Runs whose records this process cannot read. */
+  readonly skipped: readonly string[];
+}
+
+/** What a statement took. */
+export interface TakenRows {
+  /** Wall clock of the server, ms. */
+  readonly now: number;
+  /** When the next run after `now` is due. */
+  readonly nextAt: number | null;
+  /** How many runs the wish could have got. */
+  readonly found: number;
+  /** There are more runs than this statement compares: nothing was taken. */
+  readonly isMany: boolean;
+  /** Owners of this machine that hold due runs. */
+  readonly owners: readonly string[];
+  /** In the order of their turns. */
+  readonly rows: readonly Row[];
+}
+
+/** The parts of a statement that takes runs. */
+interface Taking {
+  readonly server: Server;
+  readonly parameters: Parameters;
+  readonly limit: string;
+  /** Of rows `r`: they are due. */
+  readonly isDue: string;
+  /** Of rows `r`: the wish may get them. */
+  readonly isWished: string;
+  readonly tokens: string;
+}
+
+/** Takes due runs in PostgreSQL, unless there are many. All of it is one statement: what another one takes is passed over. */
+export function takeOfFew(session: Session, server: Server, wish: Wish): Promise<TakenRows> {
+  const taking = takingOf(server, wish);
+  const { isDue, isWished } = taking;
+  const { runs } = server.tables;
+  // Rows that are held, or of other agents, cost a look each: their number is bounded too.
+  const lined = `oldest AS MATERIALIZED (SELECT run_id, fair, due_at FROM
+      (SELECT * FROM ${runs} r WHERE r.body IS NOT NULL AND ${isDue} ORDER BY r.due_at, r.run_id LIMIT ${8 * FEW}) r
+      WHERE ${isWished} ORDER BY due_at, run_id LIMIT ${FEW + 1}),
+    many AS MATERIALIZED (SELECT count(*) > ${FEW} OR (count(*) < ${FEW} AND EXISTS (SELECT FROM ${runs} r
+      WHERE r.body IS NOT NULL AND ${isDue} ORDER BY r.due_at, r.run_id OFFSET ${8 * FEW} LIMIT 1)) AS is_many FROM oldest),
+    lined AS (SELECT run_id, fair, row_number() OVER (PARTITION BY fair ORDER BY due_at, run_id) AS k
+      FROM oldest WHERE NOT (SELECT is_many FROM many))`;
+  return taken(session, taking, { wish, lined, isMany: '(SELECT is_many FROM many)' });
+}
+
+/**
+ * Takes due runs in PostgreSQL where there are many, also in one statement. It jumps from key to key in an index, from the one
+ * after the last turn on, and reads some runs of each.
+ */
+export function takeOfMany(session: Session, server: Server, wish: Wish): Promise<TakenRows> {
+  const taking = takingOf(server, wish);
+  const { isDue, isWished, limit } = taking;
+  const { runs } = server.tables;
+  const next = (after: string) =>
+    `(SELECT r.fair FROM ${runs} r WHERE ${HAS_TURN} AND r.fair > ${after} ORDER BY r.fair LIMIT 1)`;
+  const first = `(SELECT r.fair FROM ${runs} r WHERE ${HAS_TURN} ORDER BY r.fair LIMIT 1)`;
+  const ofKey = (most: string) => `(SELECT r.run_id, r.due_at FROM ${runs} r
+      WHERE ${HAS_TURN} AND r.fair = key.fair AND ${isDue} AND ${isWished} ORDER BY r.due_at, r.run_id LIMIT ${most})`;
+  const few = `(SELECT count(*) FROM lines) <= ${limit}`;
+  const lined = `RECURSIVE after AS (SELECT ${next('t.last')} AS fair FROM t
+      UNION ALL SELECT ${next('a.fair')} FROM after a WHERE a.fair IS NOT NULL),
+    around AS (SELECT ${first} AS fair UNION ALL SELECT ${next('a.fair')} FROM around a, t WHERE a.fair < t.last),
+    lines AS MATERIALIZED (SELECT key.fair, line.run_id FROM (SELECT fair FROM after WHERE fair IS NOT NULL
+        UNION ALL SELECT a.fair FROM around a, t WHERE a.fair <= t.last) key
+      CROSS JOIN LATERAL ${ofKey('1')} line LIMIT greatest(64, least(256, ${AT_ONCE} * ${limit}))),
+    lined AS (SELECT run_id, fair, 1 AS k FROM lines WHERE NOT (${few})
+      UNION ALL SELECT line.run_id, key.fair, row_number() OVER (PARTITION BY key.fair ORDER BY line.due_at, line.run_id)
+      FROM lines key CROSS JOIN LATERAL ${ofKey(`(SELECT ${limit} + ${AT_ONCE} * ${limit} / greatest(count(*), 1) + 1 FROM lines)`)} line
+      WHERE ${few})`;
+  return taken(session, taking, { wish, lined, isMany: 'false' });
+}
+
+function takingOf(server: Server, wish: Wish): Taking {
+  const { times } = server;
+  const parameters = new Parameters();
+  const add = (value: unknown, type: string) => `${parameters.add(value)}::${type}`;
+  const limit = add(wish.limit, 'bigint');
+  const tokens = add(wish.tokens, 'bigint[]');
+  const isFree = [
+    'r.owner IS NULL',
+    `(NOT starts_with(r.owner, '${DAMAGED}') AND (r.expires_at <= ${times.lease(parameters)} OR
+      r.owner = ANY (${add(wish.dead.map(ownerText), 'text[]')})))`,
+    ...(wish.isAgain ? [`r.token = ANY (${tokens})`] : []),
+  ];
+  const isWished = [
+    `(${isFree.join(' OR ')})`,
+    ...(wish.agents ? [`r.agent = ANY (${add(['', ...wish.agents], 'text[]')})`] : []),
+    ...(wish.fullKeys.length > 0 ? [`r.fair <> ALL (${add(wish.fullKeys, 'text[]')})`] : []),
+    ...(wish.deployment === undefined
+      ? []
+      : [`(r.deployment IS NULL OR r.deployment <= ${add(wish.deployment, 'numeric')})`]),
+    ...(wish.skipped.length > 0 ? [`encode(r.run_id, 'hex') <> ALL (${add(wish.skipped.map(hexOf), 'text[]')})`] : []),
+  ].join(' AND ');
+  return { server, parameters, limit, tokens, isDue: `r.due_at <= ${times.due(parameters)}`, isWished };
+}
+
+/** Locks and claims runs in their turns. A row that has changed meanwhile is looked at again, and one that is locked is passed over. */
+async function taken(
+  session: Session,
+  { server: { tables, times }, parameters, limit, tokens, isDue, isWished }: Taking,
+  { wish, lined, isMany }: { readonly wish: Wish; readonly lined: string; readonly isMany: string },
+): Promise<TakenRows> {
+  const { runs, starts, outcomes, ended, lastTurn } = tables;
+  const add = (value: unknown, type: string) => `${parameters.add(value)}::${type}`;
+  const now = times.due(parameters);
+  const wall = add(times.wall(), 'float8');
+  const isMine = wish.isAgain ? `r.token = ANY (${tokens})` : 'false';
+  const isRecursive = lined.startsWith('RECURSIVE ');
+  const keptEpoch = `greatest((SELECT o.epoch FROM ${outcomes} o WHERE o.run_id = r.run_id AND o.until > ${wall}),
+    (SELECT e.epoch FROM ${ended} e WHERE e.run_id = r.run_id AND e.keep_until > ${wall}), 0)`;
+  const deployment =
+    wish.deployment === undefined ? 'r.deployment' : `greatest(r.deployment, ${add(wish.deployment, 'numeric')})`;
+  const machine = add(ofThisMachine(), 'text');
+  const rows = await session.query(
+    `WITH ${isRecursive ? 'RECURSIVE ' : ''}t AS (SELECT coalesce((SELECT fair FROM ${lastTurn} WHERE no = 1), '') COLLATE "C" AS last),
+     ${isRecursive ? lined.slice('RECURSIVE '.length) : lined},
+     locked AS (SELECT r.run_id, l.fair, l.k FROM lined l JOIN ${runs} r ON r.run_id = l.run_id, t
+       WHERE r.body IS NOT NULL AND ${isDue} AND ${isWished}
+       ORDER BY l.k, l.fair <= t.last, l.fair LIMIT ${limit} FOR UPDATE OF r SKIP LOCKED),
+     picked AS (SELECT run_id, fair, row_number() OVER (ORDER BY k, fair <= last, fair) AS place FROM locked, t),
+     granted AS (UPDATE ${runs} r SET token = CASE WHEN ${isMine} THEN r.token ELSE (${tokens})[p.place] END,
+         owner = ${add(ownerText(wish.owner), 'text')}, expires_at = ${times.lease(parameters)} + ${add(wish.ttlMs, 'float8')},
+         epoch = coalesce(r.epoch, ${keptEpoch}) + CASE WHEN ${isMine} THEN 0 ELSE 1 END,
+         attempts = r.attempts + CASE WHEN ${isMine} THEN 0 ELSE 1 END, deployment = ${deployment}
+       FROM picked p WHERE r.run_id = p.run_id RETURNING r.*, p.place),
+     turned AS (INSERT INTO ${lastTurn} (no, fair) SELECT 1, p.fair FROM picked p, t
+       WHERE p.place = (SELECT max(place) FROM picked) AND p.fair <> t.last
+       ON CONFLICT (no) DO UPDATE SET fair = excluded.fair)
+     SELECT a.*, g.* FROM (SELECT ${now} AS due_now, ${isMany} AS is_many, (SELECT count(*) FROM lined) AS found,
+         (SELECT min(r.due_at) FROM ${runs} r WHERE r.body IS NOT NULL AND r.due_at > ${now}) AS next_at,
+         (SELECT json_agg(DISTINCT h.owner) FROM (SELECT r.owner, r.expires_at FROM ${runs} r
+            WHERE r.body IS NOT NULL AND ${isDue} ORDER BY r.due_at, r.run_id LIMIT ${FEW}) h
+          WHERE starts_with(h.owner, ${machine}) AND h.expires_at > ${times.lease(parameters)}) AS owners) a
+     LEFT JOIN (SELECT r.place, ${columns}, ${piecesOf(tables, 'r')}, ${times.lease(parameters)} AS now
+       FROM granted r LEFT JOIN ${starts} s ON s.body = r.body) g ON true ORDER BY g.place`,
+    parameters.values,
+  );
+  const [row = {}] = rows;
+  return {
+    now: Number(row.due_now),
+    nextAt: row.next_at == null ? null : Number(row.next_at),
+    found: Number(row.found),
+    isMany: row.is_many === 't' || row.is_many === 'true',
+    owners: ((JSON.parse(row.owners ?? 'null') ?? []) as string[]).map((owner) => String(JSON.parse(owner))),
+    rows: rows.filter(({ id }) => id != null),
+  };
+}

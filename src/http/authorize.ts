@@ -2,6 +2,7 @@ import type { Clock, Labels, Person } from '../index.ts';
 import { isPerson } from '../run/command.ts';
 import { labelsOf } from '../run/request.ts';
 import { withDeadline } from '../values/deadline.ts';
+import { hasCode, readProperty } from '../values/error-data.ts';
 import { isObject } from '../values/json.ts';
 import { RequestError } from './problem.ts';
 
@@ -32,8 +33,8 @@ export interface Grant {
 }
 
 /**
- * Decides about one request. Null refuses it with 401. A throw, no answer within 10 s, or any other value is 500. Read the
- * method, the URL and the headers of the request, never its body.
+ * Decides about one request. Null refuses it with 401. A throw, no answer within 10 s, or any other value is 500; of an error
+ * only the name and the code are logged. Read the method, the URL and the headers of the request, never its body.
  */
 export type Authorize = (
   request: Request,
@@ -54,18 +55,27 @@ export async function askHost(
 ): Promise<Grant> {
   const asked = new Promise<unknown>((resolve) => resolve(authorize(request, details)));
   const given = await withDeadline(asked, { ms: AUTHORIZE_MS, clock, what: 'authorize' }).catch((cause: unknown) => {
-    // The code of the host's error must not choose the status.
-    throw new Error('authorize failed', { cause });
+    // The code of the host's error must not choose the status, and its message may quote the request's secret.
+    throw new Error(`authorize failed: ${nameOf(cause)}; its message is not logged, because it may quote a secret`);
   });
   if (given === null) throw new RequestError('UNAUTHORIZED');
   return checkedGrant(given);
+}
+
+/** A name or a code, and nothing that an error may quote. */
+function nameOf(error: unknown): string {
+  if (hasCode(error, 'PORT_TIMEOUT')) return `no answer within ${AUTHORIZE_MS} ms`;
+  const words = [readProperty(error, 'name'), readProperty(error, 'code')];
+  const names = words.filter((word) => typeof word === 'string' && word.length <= 64 && /^[A-Za-z_]\w*$/.test(word));
+  return names.join(' ') || 'an error without a name';
 }
 
 function checkedGrant(given: unknown): Grant {
   if (!isObject(given)) throw new Error('authorize must return a grant or null');
   const { callerId, by, all = false, labels } = given;
   const isCaller = typeof callerId === 'string' && callerId !== '' && callerId.length <= MAX_CALLER_CHARS;
-  if (!isCaller || !callerId.isWellFormed()) throw new Error('authorize must return a callerId that is not empty');
+  if (!isCaller || !callerId.isWellFormed())
+    throw new Error(`authorize must return a callerId of 1 to ${MAX_CALLER_CHARS} characters of well-formed Unicode`);
   if (by !== undefined && !isPerson(by)) throw new Error('authorize: `by` must be { id, name? }');
   if (typeof all !== 'boolean') throw new Error('authorize: `all` must be true, or absent');
   return {

@@ -24,9 +24,11 @@ const faults: readonly (readonly [string, () => unknown])[] = [
       throw Object.assign(new Error('sk-123'), { code: 'RUN_PARKED' });
     },
   ],
-  ['rejects', () => Promise.reject(new Error('sk-123'))],
+  ['rejects', () => Promise.reject(new Error('Bearer sk-123', { cause: new Error('sk-123') }))],
+  ['throws a text', () => Promise.reject('sk-123')],
   ['returns nothing', () => undefined],
   ['returns an empty callerId', () => ({ callerId: '' })],
+  ['returns a callerId with half a character', () => ({ callerId: '\ud800' })],
   ['returns a callerId that is no text', () => ({ callerId: 7 })],
   ['returns a person that is none', () => ({ callerId: 'ada', by: 'ada' })],
   ['returns labels that are none', () => ({ callerId: 'ada', labels: { a: 1 } })],
@@ -76,6 +78,8 @@ describe.for(unknown.map(named))('%s', ([, { route, path, body }]) => {
     expect(problem).toEqual({ type: 'urn:pawl:INTERNAL', title: 'The server failed', status: 500, code: 'INTERNAL' });
     expect(status).toBe(500);
     expect(host.httpWarned).toHaveLength(1);
+    expect(host.httpWarned[0]).toMatch(/authorize (failed|must return)|authorize: /);
+    expect(host.httpWarned[0]).not.toContain('sk-123');
     expect(await host.executor.list()).toEqual([]);
   });
 

@@ -40,7 +40,10 @@ export const chatRoutes: readonly Route[] = [
     summary: 'Takes a message, or answers, of `useChat`, and streams the answer.',
     actions: ['read', 'start', 'answer', 'delete'],
     body: chatBody,
-    headers: { 'idempotency-key': 'A repeated `regenerate-message` or edit with the same key finds its run.' },
+    headers: {
+      'idempotency-key':
+        'Of a `regenerate-message` or an edit: repeated with the same key it finds its run, with other content it is 409. Any other message is known by its id.',
+    },
     answers: { 200: streamed },
     problems: ['THREAD_FULL', 'THREAD_BUSY', 'THREAD_MESSAGE_CONFLICT', 'TOO_MANY_STREAMS'],
     handle: postChat,

@@ -98,8 +98,8 @@ async function sendNews(chat: OpenChat, posted: PostedChat, live: string | undef
   const known = await chat.thread.turn(last.id);
   const key = chat.call.request.headers.get('idempotency-key') ?? undefined;
   if (known && replaces(posted, last)) {
-    if (await isMadeBy(chat, known.runId, key)) return { runId: known.runId, messageId: last.id };
-    await takeBack(chat, last.id);
+    // Sent again, it is known; other content under the same key is a conflict.
+    if (!(await isMadeBy(chat, known.runId, key))) await takeBack(chat, last.id);
     return send(chat, posted.tail.slice(-1), { live: undefined, key });
   }
   // A page may continue an earlier message, to which it has an answer.

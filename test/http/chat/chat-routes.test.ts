@@ -212,6 +212,20 @@ describe('POST /chat', () => {
     expect([textIn(await again()), textIn(await again())]).toEqual(['two', 'two']);
   });
 
+  test('refuses an edit with the Idempotency-Key of another edit: the run of the first one stays (web 20, 31)', async () => {
+    const host = chatHost({ script: [reply('one'), reply('two')] });
+    await pageOf(host).say('1', 'Hi');
+    const edit = (text: string) => {
+      const body = { id: 'chat', messages: [said('1', text)], messageId: '1' };
+      return host.ask('/chat', { body, headers: { 'idempotency-key': 'k' } });
+    };
+    expect(textIn(await chunksIn(await edit('Hello')))).toBe('two');
+    const other = await edit('Bye');
+    expect([other.status, await other.json()]).toMatchObject([409, { code: 'THREAD_MESSAGE_CONFLICT' }]);
+    expect(textIn(await chunksIn(await edit('Hello')))).toBe('two');
+    expect(host.model.calls).toHaveLength(2);
+  });
+
   test('makes the answer of a live run again: that run is cancelled first (web 31)', async () => {
     const host = chatHost({ script: [callTool('mail', {}), reply('two')], tools: [mailTool()] });
     const page = pageOf(host);

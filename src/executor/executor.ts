@@ -10,14 +10,16 @@ import { newOwner } from '../store/owner.ts';
 import { type DueList, type DueRun, isDue } from '../store/port.ts';
 import type { ListThreadsOptions, ThreadLine } from '../store/thread-port.ts';
 import { withDeadline } from '../values/deadline.ts';
-import { toErrorData } from '../values/error-data.ts';
+import { readProperty, toErrorData } from '../values/error-data.ts';
 import { ShutdownError } from '../values/errors.ts';
 import type { JsonValue } from '../values/json.ts';
 import { checkKeys } from '../values/known-options.ts';
 import type { Message } from '../values/message.ts';
+import { admit } from './drive/admit.ts';
 import { Drives } from './drive/drive.ts';
 import type { Driven } from './drive/driven.ts';
 import { type DueRunsOptions, listDueRuns } from './drive/due-runs.ts';
+import { FollowedRuns } from './drive/followed-runs.ts';
 import { type DriveOptions, driveLimitsOf } from './drive/options.ts';
 import { Fleet, type Worker } from './fleet/fleet.ts';
 import type { WorkOptions } from './fleet/options.ts';
@@ -257,16 +259,27 @@ export function createExecutor(options: ExecutorOptions): Executor {
   const { registry } = services;
   const drives = new Drives(services);
   const fleet = new Fleet(services);
-  const signals = new SignalSwitch({ config, shutdown: (drainMs) => shutdown(services, { fleet, drainMs }) });
+  const followed = new FollowedRuns(services);
+  const leave = async (drainMs: number) => {
+    followed.end();
+    const isInTime = await shutdown(services, { fleet, drainMs });
+    followed.close();
+    return isInTime;
+  };
+  const signals = new SignalSwitch({ config, shutdown: leave });
   const end = async (ending: { readonly drainMs?: number } = {}) => {
     checkKeys(ending, { drainMs: true }, { of: 'shutdown' });
     const { drainMs = 10_000 } = ending;
-    await shutdown(services, { fleet, drainMs });
+    await leave(drainMs);
     signals.off();
   };
   // The data of a run is the output of its agent's output schema.
-  const start = <Data>(agent: Agent<Data>, invocation: Invocation, runOptions: RunOptions = {}): Promise<Run<Data>> =>
-    startRun(services, agent, { invocation, options: runOptions }) as Promise<Run<Data>>;
+  const start = <Data>(agent: Agent<Data>, invocation: Invocation, options: RunOptions = {}): Promise<Run<Data>> => {
+    const isLater = readProperty(options, 'drive') === 'later';
+    const call = { invocation, options };
+    const begun = isLater ? admit({ services, followed }, agent, call) : startRun(services, agent, call);
+    return begun as Promise<Run<Data>>;
+  };
   return {
     start,
     run: async (agent, invocation, runOptions) => (await start(agent, invocation, runOptions)).result,
@@ -351,9 +364,9 @@ async function shutdown(services: ExecutorServices, { fleet, drainMs }: Leaving)
   const timer = clock.setTimeout(() => {
     for (const run of others) run.stop(cause);
   }, drainMs * CALLS_SHARE);
-  const allEnded = Promise.all([drained, ...activeRuns.map((run) => run.life.ended.promise)]).then(() =>
-    Promise.all(services.closing),
-  );
+  const allEnded = Promise.all([drained, ...activeRuns.map((run) => run.life.ended.promise)])
+    .then(() => Promise.all(services.closing))
+    .then(() => services.config.hints.settled());
   try {
     await withDeadline(allEnded, { ms: drainMs, clock, what: 'draining' });
     return true;

@@ -149,6 +149,9 @@ export function secretiveHost(client: Observer<InspectionEvent>, play: readonly 
       throw requestError('an error of onStep');
     }),
     onOutcome: keeping('onOutcome', () => {}),
+    onDue: keeping('onDue', () => {
+      throw requestError('an error of onDue');
+    }),
   };
   const executor = createExecutor({ ...options, ...beside('the options of the executor') } as never);
   return {

@@ -2,7 +2,7 @@ import type { Resolution } from '../../../machines/context.ts';
 import { phaseFactsOf } from '../../agent/phase.ts';
 import { type RunCheckpoint, toResumeState } from '../../record/checkpoint.ts';
 import { recoverOpenStep } from '../../run/open-step.ts';
-import { waitingOutput } from '../../run/outcome.ts';
+import { outcomeOf, waitingOutput } from '../../run/outcome.ts';
 import { isSamePipeline, restartPipeline } from '../../run/pipeline.ts';
 import { isBeyondOpening, type Progress } from '../../run/progress.ts';
 import { type RunOutput, withoutId, withoutMessages } from '../../run/result.ts';
@@ -11,7 +11,7 @@ import { withoutLostWaits } from '../../run/waits/wait-rules.ts';
 import { type Checkpointer, maxRecordBytesOf } from '../../store/checkpointer.ts';
 import { joined, toolboxOf } from '../../tool/toolbox.ts';
 import { toErrorData } from '../../values/error-data.ts';
-import { DefinitionChangedError, ShutdownError } from '../../values/errors.ts';
+import { DefinitionChangedError, NotDurableError, RunSlicedError, ShutdownError } from '../../values/errors.ts';
 import { asError } from '../host/guard.ts';
 import { acquireRun, carriedRecord, releaseClaim, returnRun, uncounted } from '../run/acquire.ts';
 import type { ActiveRun } from '../run/active-run.ts';
@@ -50,14 +50,7 @@ async function refused(run: ActiveRun, progress: Progress, error: unknown): Prom
 
 async function found(run: ActiveRun, fresh: Progress): Promise<Resolution> {
   const { seed, options, services } = run;
-  if (seed.refusal) throw seed.refusal;
-  // A host's machine may begin its next run while the executor shuts down.
-  if (services.isShutDown) {
-    const cause = new ShutdownError('this executor is shut down');
-    // The cause, not only the error: the run is left for the next process, and has not failed.
-    run.stop(cause);
-    throw cause;
-  }
+  checkBeginning(run);
   const twin = await takePlace(run);
   if (twin) return { kind: 'answered', output: twin };
 
@@ -74,16 +67,21 @@ async function found(run: ActiveRun, fresh: Progress): Promise<Resolution> {
   const named = identifiedBy(record, fresh);
   const begun = found.record ? { ...named, meta: metaOf(fresh, found.record) } : named;
   if (found.record && found.isResting) return resting(begun, found.record);
+  if (found.record && seed.isAdmission) return admitted(run, begun, 'resumed');
   run.info = infoOf(run, begun, limits);
   run.life.attempt = found.attempts;
   run.parent = begun.parent;
   const isStored = found.record !== undefined;
   await checkBudget(run, isStored);
-  beginAudit(run);
+  // The first process that works on the run begins it.
+  if (!seed.isAdmission) beginAudit(run);
   const early = equip(run, isStored);
 
   run.events.continueFrom(resume?.seq ?? 0);
-  const { progress: fitting, isReplaced } = progressOf(run, begun, { resume, attempts: found.attempts });
+  const { progress: fitting, isReplaced } = progressOf(run, begun, {
+    resume,
+    attempts: seed.isAdmission ? 0 : found.attempts,
+  });
   const progress = await withData(run, fitting);
   if (resume) run.life.resumedFrom = { iteration: progress.iteration, attempts: progress.attempts };
   run.resources.savedCritic = resume?.critic;
@@ -94,6 +92,7 @@ async function found(run: ActiveRun, fresh: Progress): Promise<Resolution> {
   equipRecording(run, checkpointer, resume?.seq);
   await firstSave(run, progress, found.record);
   run.checkOurs();
+  if (seed.isAdmission) return admitted(run, progress, 'started');
   run.life.isOurs = true;
   services.inbox.enter(commandTargetOf(run, progress.commands));
   // A run that was cancelled while no process worked on it should not ask its model again.
@@ -119,6 +118,21 @@ async function found(run: ActiveRun, fresh: Progress): Promise<Resolution> {
   };
 }
 
+/** Refuses a start that can do nothing. @throws the reason */
+function checkBeginning(run: ActiveRun): void {
+  const { seed, options, services } = run;
+  if (seed.refusal) throw seed.refusal;
+  // A host's machine may begin its next run while the executor shuts down.
+  if (services.isShutDown) {
+    const cause = new ShutdownError('this executor is shut down');
+    // The cause, not only the error: the run is left for the next process, and has not failed.
+    run.stop(cause);
+    throw cause;
+  }
+  if (seed.isAdmission && (!services.config.store || options.checkpointer))
+    throw new NotDurableError("drive: 'later' needs a store of the executor (createExecutor({ checkpoints }))");
+}
+
 /** Whether calls of the run are judged, and whether those of its open step must be: no record says that they were. */
 function judgingOf({ services }: ActiveRun, { openStep }: Progress, recorded: ResumeState | undefined) {
   return {
@@ -135,6 +149,16 @@ function equipRecording(run: ActiveRun, checkpointer: Checkpointer | null, seq =
 /** Nothing has changed since the run rests: its result is again that it waits. */
 function resting(begun: Progress, record: RunCheckpoint): Resolution {
   return { kind: 'answered', output: waitingOutput(resumeProgress(begun, toResumeState(record))) };
+}
+
+/** Leaves a run that is stored and due. For the other starts of this process it is one that was interrupted here. */
+async function admitted(run: ActiveRun, progress: Progress, how: 'started' | 'resumed'): Promise<Resolution> {
+  await releaseClaim(run, uncounted(run));
+  run.life.admitted = how;
+  const error = toErrorData(new RunSlicedError(`run ${run.runId} is admitted, and due`));
+  const left = { status: 'interrupted', error } as const;
+  const output = outcomeOf(progress, left, { durable: true, saveErrors: 0, outcomeId: '' });
+  return { kind: 'answered', output: withoutId(output) };
 }
 
 /**

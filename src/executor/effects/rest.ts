@@ -78,7 +78,10 @@ async function leave(run: ActiveRun, progress: Progress, isFirst: boolean): Prom
     const dueAt = await dueAtOf(run, progress);
     const state = stateOf({ ...progress, attempts: 0 }, run.nowOf(progress));
     await run.resources.checkpointer?.save(state, { force: true });
-    return await give(run, claim, { readUpTo, attempts: 0, ...(dueAt === undefined ? {} : { dueAt }) });
+    const left = await give(run, claim, { readUpTo, attempts: 0, ...(dueAt === undefined ? {} : { dueAt }) });
+    // The answer of `drive` says it of the run that is driven.
+    if (left === 'left' && dueAt !== undefined && !run.slice) services.config.hints.tell(runId, dueAt);
+    return left;
   } catch (error) {
     if (hasCode(error, 'LEASE_LOST')) run.loseLease(error);
     else if (isFirst)

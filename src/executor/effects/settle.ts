@@ -73,6 +73,13 @@ async function record(run: ActiveRun, input: SettleInput, outcome: RunOutcome): 
     run.life.isDelivered = true;
   }
   await releaseClaim(run);
+  if (input.outcome === 'leave-running') tellLeft(run);
+}
+
+/** A run that no process works on is due. A parent continues its child, and a host's machine its run; `drive` reports its own. */
+function tellLeft({ slice, life, parent, seed, isDurable, runId, services }: ActiveRun): void {
+  const isOthers = slice !== undefined || parent !== undefined || seed.origin === 'hosted';
+  if (isDurable && !isOthers && !life.left?.parked) services.config.hints.tell(runId);
 }
 
 async function leaveHere(run: ActiveRun, progress: Progress): Promise<void> {
@@ -157,7 +164,9 @@ async function end(run: ActiveRun, input: SettleInput, outcome: RunOutcome): Pro
   };
   const announce = () => announced(run, progress, outcome);
   const next = await endRun(run.services.config, { runId: run.runId, announce, stored: stored ?? undefined });
-  if (next) void run.outlive(run.services.startTurn(next));
+  // The process of a slice may end with it.
+  if (next && run.slice) run.services.config.hints.tell(next.runId);
+  else if (next) void run.outlive(run.services.startTurn(next));
 }
 
 interface Ending {

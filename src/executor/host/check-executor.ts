@@ -25,6 +25,7 @@ const optionKeys: KnownKeys<ExecutorOptions> = {
   compactor: true,
   contextTokens: true,
   onOutcome: true,
+  onDue: true,
   keepOutcomesMs: true,
   history: true,
   keepSignalsMs: true,
@@ -48,6 +49,18 @@ const historyKeys: KnownKeys<HistoryOptions> = { keepMs: true };
 
 /** Defaults whose 0 switches something off. */
 const mayBeZero: ReadonlySet<string> = new Set<keyof Defaults>(['modelOutageMs']);
+
+const callbacks = [
+  'redact',
+  'approvals',
+  'migrate',
+  'compactor',
+  'onOutcome',
+  'onDue',
+  'ids',
+  'random',
+  'onStep',
+] as const satisfies readonly (keyof ExecutorOptions)[];
 
 const of = 'createExecutor';
 
@@ -150,7 +163,7 @@ function checkHistory(history: HistoryOptions | undefined): void {
 }
 
 function checkCallbacks(options: ExecutorOptions): void {
-  for (const name of ['redact', 'approvals', 'migrate', 'compactor', 'onOutcome', 'ids', 'random', 'onStep'] as const) {
+  for (const name of callbacks) {
     const given: unknown = options[name];
     if (given !== undefined && typeof given !== 'function')
       throw new TypeError(`${of}: ${name} must be a function, not ${kindOf(given)}`);

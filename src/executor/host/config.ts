@@ -10,6 +10,7 @@ import type { Clock } from '../../values/clock.ts';
 import { readProperty, toErrorData } from '../../values/error-data.ts';
 import { letGo } from '../../values/thenable.ts';
 import { checkExecutor } from './check-executor.ts';
+import { DueHints } from './due-hints.ts';
 import { guarded, guardedWarn, readable, type Warn } from './guard.ts';
 import { guardedClock } from './guarded-clock.ts';
 import { type JournalOptions, journalOptionsOf } from './journal-options.ts';
@@ -53,6 +54,8 @@ export interface Config {
   readonly factory: CheckpointerFactory | undefined;
   /** Each of its calls ends within `portMs`. Checkpointers write past it, and bound their saves themselves. */
   readonly store: CheckpointStore | undefined;
+  /** Reports the runs that this process makes due. */
+  readonly hints: DueHints;
   readonly defaults: Defaults;
   readonly requireDurable: boolean;
   readonly onSaveError: { readonly maxUnsavedSteps: number; readonly then: 'wait' | 'fail' };
@@ -98,13 +101,15 @@ export function configOf(options: ExecutorOptions): Config {
     options.ports?.checkpointer ??
     (options.checkpoints && createCheckpointerFactory(options.checkpoints, { clock, timeoutMs: limits.portMs }));
   const store = factory?.store ?? options.checkpoints;
+  const hints = new DueHints(options.onDue, { clock, warn, ms: limits.portMs });
   return {
     models: options.models,
     onOutcome: options.onOutcome,
     tools: options.tools ?? [],
     agents: agentsById(options.agents ?? []),
     factory,
-    store: store && boundedStore(checkedStore(store), { ms: limits.portMs, clock }),
+    store: store && hints.listening(boundedStore(checkedStore(store), { ms: limits.portMs, clock })),
+    hints,
     defaults: limits,
     requireDurable: options.requireDurable ?? false,
     // biome-ignore lint/suspicious/noThenProperty: a policy's field, and no code awaits a policy

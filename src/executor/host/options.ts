@@ -17,6 +17,7 @@ import type { Tool } from '../../tool/define-tool.ts';
 import type { Clock } from '../../values/clock.ts';
 import type { Redaction } from '../../values/redact.ts';
 import type { Usage } from '../../values/usage.ts';
+import type { OnDue } from './due-hints.ts';
 import type { JournalOption } from './journal-options.ts';
 import type { CallInfo, Middleware, ToolCallInfo } from './middleware.ts';
 import type { RunObserver } from './observers.ts';
@@ -152,6 +153,14 @@ export interface ExecutorOptions {
   readonly contextTokens?: { readonly [tier: string]: number } | ((tier: string) => number | undefined);
   /** Gets the end of each run, at least once, with a stable `outcomeId`. A rejection keeps the record for another delivery. */
   readonly onOutcome?: (outcome: RunOutcome) => Promise<void> | void;
+  /**
+   * Called with a run and the time at which it is due (wall clock, ms) after each commit of this process that makes a run due
+   * earlier: an admission, a rest, an answer or another command, a signal, the end of a child, an unpark. A queue or an engine then
+   * calls `executor.drive(runId)`; `drive` reports the runs that it leaves itself. It is a hint: no caller waits for it, it has
+   * `portMs`, and a failure is logged and changes nothing. A run whose hint is lost is found by `executor.drive('due')`.
+   * @example onDue: (runId, at) => queue.send(runId, { startAfter: at })
+   */
+  readonly onDue?: OnDue;
   /** How long stores keep answers after the record is deleted; default 7 days. */
   readonly keepOutcomesMs?: number;
   /** What is kept of runs that ended, besides their outcomes. */
@@ -203,6 +212,12 @@ export interface RunOptions {
   readonly resume?: ResumeState;
   /** An existing checkpointer; the factory is not called. */
   readonly checkpointer?: Checkpointer;
+  /**
+   * `later`: admits the run, and works on none of it. Request and budget are checked, the first record is stored, and the run is due:
+   * `executor.drive`, another process, or the sweep of this one works on it. Needs a store; without one the start is refused with
+   * NOT_DURABLE. The handle follows the store (`onStep`, `inspect` are not called): see `Run`.
+   */
+  readonly drive?: 'later';
   readonly inspect?: Inspect;
   readonly onStep?: (step: StepInfo) => void;
 }

@@ -49,8 +49,9 @@ export async function startTurn(
   agent?: Agent,
 ): Promise<void> {
   const found = agent ?? agentFor(services, agentId);
-  // A sweep of an executor that has the agent takes it up.
-  if (!found || services.isShutDown || services.registry.live(runId)) return;
+  if (services.registry.live(runId)) return;
+  // An executor that has the agent takes it up.
+  if (!found || services.isShutDown) return services.config.hints.tell(runId);
   const request = {
     runId,
     prompt: '',

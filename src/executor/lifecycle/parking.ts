@@ -20,11 +20,12 @@ export function park(services: ExecutorServices, runId: string, reason: string):
  * run whose model was away asks it again at once.
  * @throws the errors of `park`
  */
-export function unpark(services: ExecutorServices, runId: string): Promise<void> {
-  return changed(services, runId, ({ parked, ...record }) => {
+export async function unpark(services: ExecutorServices, runId: string): Promise<void> {
+  await changed(services, runId, ({ parked, ...record }) => {
     const seen = parked?.code === 'OUTCOME_UNKNOWN' ? record.openStep : undefined;
     return { ...forgetRetry(record), attempts: 0, ...(seen ? { openStep: recoverOpenStep(seen) } : {}) };
   });
+  services.config.hints.tell(runId);
 }
 
 function changed(

@@ -6,7 +6,7 @@ import { messageLists } from '../../run/resume.ts';
 import { readProperty, toErrorData } from '../../values/error-data.ts';
 import { RunPanicError, ShutdownError } from '../../values/errors.ts';
 import { isObject } from '../../values/json.ts';
-import { checkMethods, type KnownKeys, kindOf, readOptions } from '../../values/known-options.ts';
+import { checkMethods, checkWord, type KnownKeys, kindOf, readOptions } from '../../values/known-options.ts';
 import { guarded, isTypeError, readable } from '../host/guard.ts';
 import type { RunOptions } from '../host/options.ts';
 import { redactedInspect } from '../host/redaction.ts';
@@ -38,6 +38,7 @@ export async function startRun(services: ExecutorServices, given: Agent, call: S
     ...seedOf(invocation, { agentId: agent.id, newId, parent }),
     ...unreadable,
     depth,
+    ...(options.drive === 'later' ? { isAdmission: true as const } : {}),
     ...(maxAttempts === undefined ? {} : { maxAttempts }),
   };
   if (seed.refusal) return launch(services, agent, { seed, options });
@@ -102,6 +103,7 @@ const optionKeys: KnownKeys<RunOptions> = {
   checkpointer: true,
   inspect: true,
   onStep: true,
+  drive: true,
 };
 
 /** Reads the options once, like an agent. @throws {TypeError} */
@@ -109,6 +111,7 @@ function readRunOptions(given: RunOptions): RunOptions {
   const options = readable('run options', () => readOptions(given, optionKeys, { of: 'run options' }));
   const { signal, checkpointer, resume } = options;
   if (resume !== undefined) readable('run options: resume', () => checkResume(resume));
+  checkWord('run options: drive', options.drive, ['later']);
   checkMethods('run options: checkpointer', checkpointer, { methods: ['save', 'complete', 'fail'] });
   if (signal !== undefined && typeof readProperty(signal, 'addEventListener') !== 'function')
     throw new TypeError('run options: signal must be an AbortSignal, as an AbortController has one');

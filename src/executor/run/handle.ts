@@ -15,7 +15,11 @@ import { cancelResting } from './waits/left-run.ts';
  */
 export type Accepted = 'started' | 'resumed' | 'joined' | 'ended' | 'refused';
 
-/** The host's handle of a run. */
+/**
+ * The host's handle of a run. One of a start with `drive: 'later'` follows the store: `result` resolves when the run has ended in any
+ * process (looked for from its first reading on), or `interrupted` at a shutdown; `events` reads the journal, and the iterator throws
+ * {UnsupportedError} without one; `actor` is that of the admission; `cancel` rejects if the store does not answer.
+ */
 export interface Run<Data = unknown> {
   readonly runId: string;
   readonly agentId: string;
@@ -99,7 +103,8 @@ export function handleOf(run: ActiveRun, met?: 'joined'): Run {
   };
 }
 
-function acceptedOf({ life: { resolution, resumedFrom, isElsewhere, isResting } }: ActiveRun): Accepted {
+function acceptedOf({ life: { resolution, resumedFrom, isElsewhere, isResting, admitted } }: ActiveRun): Accepted {
+  if (admitted) return admitted;
   if (isResting) return 'resumed';
   if (resolution === 'accepted') return resumedFrom ? 'resumed' : 'started';
   if (resolution === 'answered') return 'ended';

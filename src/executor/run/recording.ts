@@ -45,6 +45,8 @@ export async function checkpointerOf(
         : null;
     if (begun && begun !== noCheckpointer) return checkedCheckpointer(begun);
     if (requireDurable) throw new NotDurableError(`run ${runId} has no checkpointer, and requireDurable is set`);
+    if (run.seed.isAdmission)
+      throw new NotDurableError(`run ${runId} has no checkpointer, and drive: 'later' needs one`);
     if (record) throw new NotDurableError(`run ${runId} has a record, and the factory gives no checkpointer for it`);
     await releaseClaim(run, uncounted(run));
     return null;
@@ -56,7 +58,7 @@ export async function checkpointerOf(
 /** A durable run repeats its calls after a crash: then its children must be found. */
 function isNeeded({ services, seed }: ActiveRun): boolean {
   const parent = seed.request.parent && services.registry.live(seed.request.parent.runId);
-  return services.config.requireDurable || (parent?.isDurable ?? false);
+  return services.config.requireDurable || seed.isAdmission === true || (parent?.isDurable ?? false);
 }
 
 async function refuseOrGoOn(
@@ -102,8 +104,9 @@ export async function firstSave(run: ActiveRun, progress: Progress, record: RunC
   try {
     const save = checkpointer.save(stateOf(progress, run.nowOf(progress)), { force: true });
     await askCheckpointer(run, 'checkpointer.save', save);
-    if (services.config.requireDurable && !run.isDurable) {
-      throw new NotDurableError(`run ${run.runId} is not stored from its start on, and requireDurable is set`);
+    if ((services.config.requireDurable || run.seed.isAdmission) && !run.isDurable) {
+      const why = services.config.requireDurable ? 'requireDurable is set' : "drive: 'later' needs its record";
+      throw new NotDurableError(`run ${run.runId} is not stored from its start on, and ${why}`);
     }
   } catch (error) {
     run.resources.checkpointer = null;

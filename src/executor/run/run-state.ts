@@ -95,6 +95,8 @@ export class RunLife {
   leaving: Promise<boolean> | undefined;
   /** The start found the run resting, and nothing had changed: it rests again. */
   isResting = false;
+  /** The start only admitted the run: it is new, or has a record. */
+  admitted: 'started' | 'resumed' | undefined;
   /** The state in which this process left the run, at a shutdown or at the end of its slice. */
   left: Progress | undefined;
   /** The end is stored, and the host has the outcome. */

@@ -24,6 +24,8 @@ export interface RunSeed {
   readonly slice?: SliceLimits;
   /** The claim that was made when the run was found due; absent = the start claims it. */
   readonly claim?: TakenClaim;
+  /** The run is stored, and no part of it is worked on. */
+  readonly isAdmission?: true;
   /** The number of agents above this one; absent = none. */
   readonly depth?: number;
 }

@@ -41,7 +41,9 @@ export class Slice {
   constructor(run: ActiveRun, limits: SliceLimits) {
     this.#run = run;
     this.#limits = limits;
-    this.#wait(limits.budgetMs, () => this.#endBudget());
+    // Without a budget one call begins; a timer could come after many.
+    if (limits.budgetMs > 0) this.#wait(limits.budgetMs, () => this.#endBudget());
+    else this.#isBudgetOver = true;
     run.observe({ onEvent: (event) => this.#note(event) });
     run.onEnd(() => run.services.config.clock.clearTimeout(this.#timer));
   }

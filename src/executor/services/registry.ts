@@ -45,6 +45,8 @@ export class Registry<R extends LiveRun> {
   readonly #version = createAtom(0);
   readonly #warn: Warn;
   #isFlushing = false;
+  /** Called with each run that leaves the table. */
+  onLeave: ((run: R) => void) | undefined;
 
   constructor(warn: Warn) {
     this.#warn = warn;
@@ -86,6 +88,7 @@ export class Registry<R extends LiveRun> {
     const [oldest] = this.#ended.keys();
     if (this.#ended.size > MAX_ENDED && oldest !== undefined) this.#ended.delete(oldest);
     this.#note(entry);
+    this.onLeave?.(run);
   }
 
   /** Records that a run changed; its atom changes at the end of this event-loop turn. */

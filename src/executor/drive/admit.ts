@@ -1,0 +1,116 @@
+import type { Agent } from '../../agent/agent.ts';
+import { isShutdown } from '../../run/finalize.ts';
+import type { JournalEvent } from '../../run/journal/reader.ts';
+import { okOrThrow, type RunResult } from '../../run/result.ts';
+import { hasCode, toErrorData } from '../../values/error-data.ts';
+import { UndeliveredError } from '../../values/errors.ts';
+import { checkKeys } from '../../values/known-options.ts';
+import { controlOf } from '../lifecycle/control.ts';
+import { readEvents } from '../lifecycle/read-events.ts';
+import { type StartCall, startRun } from '../lifecycle/start.ts';
+import type { ExecutorServices } from '../run/active-run.ts';
+import type { Run } from '../run/handle.ts';
+import type { FollowedRuns } from './followed-runs.ts';
+
+/** What an admission needs. */
+export interface Admitting {
+  readonly services: ExecutorServices;
+  readonly followed: FollowedRuns;
+}
+
+/**
+ * Admits a run: its first record is stored, and it is due. No part of it is worked on here. A repeated admission finds its record,
+ * and reports again that it is due.
+ * @throws {TypeError} for a wrong call, and nothing else
+ */
+export async function admit(admitting: Admitting, agent: Agent, call: StartCall): Promise<Run> {
+  const first = await startRun(admitting.services, agent, call);
+  if (first.accepted === 'refused' || first.accepted === 'ended') return first;
+  await report(admitting.services, first);
+  const run = followedRun(admitting, first);
+  followSignal(admitting.services, run, call.options.signal);
+  return run;
+}
+
+/** Reports when the run is due. One that is live here is not; nor is one that rests until it has an answer. */
+async function report(services: ExecutorServices, { runId, actor, result }: Run): Promise<void> {
+  const { hints } = services.config;
+  const life = services.runBehind(actor)?.life;
+  // It has not ended.
+  if (life?.admitted) services.registry.forget(runId);
+  if (life?.admitted || life?.isElsewhere) return hints.tell(runId);
+  if (!life?.isResting) return;
+  const rested = await result;
+  if (rested.status === 'waiting' && rested.wakeAt !== undefined) hints.tell(runId, rested.wakeAt);
+}
+
+/** The handle of a run that any process may work on. */
+function followedRun({ services, followed }: Admitting, first: Run): Run {
+  const { runId, agentId, accepted, actor } = first;
+  const control = controlOf(services, runId);
+  let end: Promise<RunResult> | undefined;
+  // A host that answers its request and reads no result keeps nothing here.
+  const result = () => {
+    end ??= followed.follow(runId);
+    return end;
+  };
+  return {
+    ...{ runId, agentId, accepted, actor },
+    get result() {
+      return result();
+    },
+    orThrow: () => okOrThrow(result()),
+    events: (options = {}) => {
+      checkKeys(options, { after: true }, { of: 'events' });
+      return eventsAfter(readEvents(services, runId, {}), options.after ?? 0);
+    },
+    async steer(text, options) {
+      try {
+        const state = await control.steer(text, options);
+        return state === 'sent' ? 'durable' : state;
+      } catch (error) {
+        if (!hasCode(error, 'CHECKPOINT_MISSING')) throw error;
+        throw new UndeliveredError(`run ${runId} is over`, { cause: error });
+      }
+    },
+    async cancel(reason) {
+      try {
+        await control.cancel(reason);
+      } catch (error) {
+        // It is over.
+        if (!hasCode(error, 'CHECKPOINT_MISSING')) throw error;
+      }
+      const ended = result();
+      followed.look(runId);
+      return ended;
+    },
+  };
+}
+
+/** Skips the events that the reader has. */
+function eventsAfter(events: AsyncIterableIterator<JournalEvent>, after: number): AsyncIterableIterator<JournalEvent> {
+  return {
+    async next() {
+      for (;;) {
+        const next = await events.next();
+        if (next.done || next.value.seq > after) return next;
+      }
+    },
+    return: async () => (await events.return?.()) ?? { done: true, value: undefined },
+    [Symbol.asyncIterator]() {
+      return this;
+    },
+  };
+}
+
+/** A caller's abort cancels the run, wherever it is, unless the host shuts down. */
+function followSignal({ config }: ExecutorServices, run: Run, signal: AbortSignal | undefined): void {
+  const cancel = () => {
+    if (isShutdown(signal?.reason)) return;
+    run.cancel('the caller aborted the run').catch((error: unknown) => {
+      config.warn('run: an admitted run could not be cancelled', { runId: run.runId, error: toErrorData(error) });
+    });
+  };
+  if (signal?.aborted) cancel();
+  else signal?.addEventListener('abort', cancel, { once: true });
+}

@@ -1,0 +1,92 @@
+import { type CheckpointStore, carriesCommands, isEvents, isThreads } from '../../store/port.ts';
+import type { Clock } from '../../values/clock.ts';
+import { withDeadline } from '../../values/deadline.ts';
+import { toErrorData } from '../../values/error-data.ts';
+import type { Warn } from './guard.ts';
+
+/** Reports that a run is due at a time: see `createExecutor({ onDue })`. */
+export type OnDue = (runId: string, at: number) => void | Promise<void>;
+
+interface Surroundings {
+  readonly clock: Clock;
+  readonly warn: Warn;
+  /** The longest time that one call may take, ms. */
+  readonly ms: number;
+}
+
+/**
+ * Calls the host's `onDue` after each commit of this process that makes a run due earlier. No caller waits for it, and its
+ * failures change nothing: a run whose hint is lost stays in the list of due runs.
+ */
+export class DueHints {
+  readonly #onDue: OnDue | undefined;
+  readonly #around: Surroundings;
+  readonly #running = new Set<Promise<void>>();
+  #isFailing = false;
+
+  constructor(onDue: OnDue | undefined, around: Surroundings) {
+    this.#onDue = onDue;
+    this.#around = around;
+  }
+
+  /** Reports that a run is due. Never throws. @param at wall clock, ms; default: now */
+  tell(runId: string, at: number = this.#around.clock.now()): void {
+    const onDue = this.#onDue;
+    if (!onDue) return;
+    const telling = this.#tell(async () => onDue(runId, at), runId);
+    this.#running.add(telling);
+    void telling.then(() => this.#running.delete(telling));
+  }
+
+  /** Waits for the calls that run, each for at most `portMs`. Never rejects. */
+  async settled(): Promise<void> {
+    await Promise.all(this.#running);
+  }
+
+  /** Wraps a store: a command, a signal or a message of a thread makes the run due that gets it. */
+  listening<S extends CheckpointStore>(store: S): S {
+    if (!this.#onDue) return store;
+    return { ...store, ...this.#sending(store), ...this.#signaling(store), ...this.#admitting(store) };
+  }
+
+  #sending(store: CheckpointStore) {
+    if (!carriesCommands(store)) return {};
+    const send: typeof store.send = async (runId, command) => {
+      await store.send(runId, command);
+      this.tell(runId);
+    };
+    return { send };
+  }
+
+  #signaling(store: CheckpointStore) {
+    if (!isEvents(store)) return {};
+    const signal: typeof store.signal = async (given) => {
+      const answer = await store.signal(given);
+      if (answer.to !== undefined) this.tell(answer.to);
+      return answer;
+    };
+    return { signal };
+  }
+
+  /** A message that begins a turn starts its run by itself. */
+  #admitting(store: CheckpointStore) {
+    if (!isThreads(store)) return {};
+    const admit: typeof store.admit = async (turn) => {
+      const admission = await store.admit(turn);
+      if (admission.state === 'steered') this.tell(admission.runId);
+      return admission;
+    };
+    return { admit };
+  }
+
+  async #tell(call: () => Promise<void>, runId: string): Promise<void> {
+    const { clock, warn, ms } = this.#around;
+    try {
+      await withDeadline(call(), { ms, clock, what: 'onDue' });
+      this.#isFailing = false;
+    } catch (error) {
+      if (!this.#isFailing) warn('executor: onDue failed; the run stays due', { runId, error: toErrorData(error) });
+      this.#isFailing = true;
+    }
+  }
+}

@@ -245,17 +245,7 @@ export interface Executor {
  */
 export function createExecutor(options: ExecutorOptions): Executor {
   const config = configOf(options);
-  const owner = newOwner();
-  const stuck = new StuckRuns(config.clock);
-  const services: ExecutorServices = new Services(config, {
-    owner,
-    inbox: inboxOf(config, owner),
-    startChild: (agent, call) => startRun(services, agent, call),
-    endChild: (childRunId, reason) => endChild(services, childRunId, { reason }),
-    stuck,
-    sweep: sweepOf(config, stuck, (due) => takeUpDue(services, due)),
-    startTurn: (turn) => startTurn(services, turn),
-  });
+  const services = servicesOf(config);
   const { registry } = services;
   const drives = new Drives(services);
   const fleet = new Fleet(services);
@@ -314,6 +304,21 @@ export function createExecutor(options: ExecutorOptions): Executor {
     shutdownOnSignals: (signalOptions = {}) => signals.on(signalOptions),
     [Symbol.asyncDispose]: () => end(),
   };
+}
+
+function servicesOf(config: Config): ExecutorServices {
+  const owner = newOwner();
+  const stuck = new StuckRuns(config.clock);
+  const services: ExecutorServices = new Services(config, {
+    owner,
+    inbox: inboxOf(config, owner),
+    startChild: (agent, call) => startRun(services, agent, call),
+    endChild: (childRunId, reason) => endChild(services, childRunId, { reason }),
+    stuck,
+    sweep: sweepOf(config, stuck, (due) => takeUpDue(services, due)),
+    startTurn: (turn) => startTurn(services, turn),
+  });
+  return services;
 }
 
 function sweepOf(config: Config, stuck: StuckRuns, takeUp: (due: DueRun) => Promise<void>): DueSweep {

@@ -293,7 +293,8 @@ function askedAgain(
   return { ...wait, id, digest, createdAt: at, ...dueAt, votes: [] };
 }
 
-const notInTime = 'No person decided in time.';
+/** Why a call is denied whose approval has expired. */
+export const notInTime = 'No person decided in time.';
 
 /** The effect of an answer on the call, or on the run itself. */
 function effectOf(progress: Progress, wait: Wait, answer: WaitAnswer): Progress {

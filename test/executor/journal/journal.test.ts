@@ -1,7 +1,15 @@
 import { mkdtempSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { createExecutor, defineAgent, defineTool, type JournalEvent, memoryStore, type Tool } from 'pawl';
+import {
+  createExecutor,
+  defineAgent,
+  defineTool,
+  type ExecutorOptions,
+  type JournalEvent,
+  memoryStore,
+  type Tool,
+} from 'pawl';
 import { fileStore } from 'pawl/stores/file';
 import { sqliteStore } from 'pawl/stores/sqlite';
 import { callTool, callTools, fail, reply, type ScriptedEntry, scriptedModel } from 'pawl/testing';
@@ -16,8 +24,14 @@ const stores = {
 type Store = ReturnType<(typeof stores)[keyof typeof stores]>;
 
 /** A process: an executor with a journal. */
-const hostOn = (checkpoints: Store, script: readonly ScriptedEntry[] = [], tools: readonly Tool[] = []) =>
+const hostOn = (
+  checkpoints: Store,
+  script: readonly ScriptedEntry[] = [],
+  tools: readonly Tool[] = [],
+  defaults: ExecutorOptions['defaults'] = {},
+) =>
   createExecutor({
+    defaults,
     models: { fast: scriptedModel(script) },
     agents: [defineAgent({ id: 'desk', instructions: 'Work.', tools: [...tools] })],
     checkpoints,
@@ -26,6 +40,34 @@ const hostOn = (checkpoints: Store, script: readonly ScriptedEntry[] = [], tools
 const deskWith = (...tools: readonly Tool[]) => defineAgent({ id: 'desk', instructions: 'Work.', tools: [...tools] });
 const toolOf = (effect: 'read' | 'once', execute: () => Promise<string> | string, more = {}) =>
   defineTool({ name: 'look', description: 'Looks.', input: { type: 'object' }, effect, execute, ...more });
+
+const asking = () => toolOf('once', () => 'yes', { needsApproval: true });
+
+type Head = Parameters<Store['append']>[0]['head'];
+const isOpen = ({ waiting }: Head) => (waiting?.waits.length ?? 0) > 0;
+
+/** The store of a process that does nothing more from a save on. */
+function dyingAfter(store: Store, isLast: (head: Head) => boolean): Store {
+  let isDead = false;
+  const never = () => new Promise<never>(() => {});
+  const alive = (method: 'publish' | 'leave' | 'renew' | 'inbox') => ({
+    [method]: (...args: readonly unknown[]) =>
+      isDead ? never() : (store[method] as (...given: unknown[]) => unknown)(...args),
+  });
+  return {
+    ...store,
+    ...alive('publish'),
+    ...alive('leave'),
+    ...alive('renew'),
+    ...alive('inbox'),
+    append: async (...args: Parameters<Store['append']>) => {
+      if (isDead) return never();
+      await store.append(...args);
+      isDead = isLast(args[0].head);
+      return isDead ? never() : undefined;
+    },
+  } as Store;
+}
 
 async function read(
   events: AsyncIterable<JournalEvent>,
@@ -192,42 +234,67 @@ describe.each(Object.keys(stores) as (keyof typeof stores)[])('the journal of a 
 
   test('has the wait of a run whose process dies right after the save that opened it (web 1, 35)', async () => {
     const store = stores[name]();
-    const ask = toolOf('once', () => 'yes', { needsApproval: true });
-    // From the save of the wait on, this process does nothing more.
-    let isDead = false;
-    const never = () => new Promise<never>(() => {});
-    const dying = {
-      ...store,
-      append: async (...args: Parameters<Store['append']>) => {
-        if (isDead) return never();
-        await store.append(...args);
-        isDead = (args[0].head.waiting?.waits.length ?? 0) > 0;
-        return isDead ? never() : undefined;
-      },
-      publish: (...args: Parameters<Store['publish']>) => (isDead ? never() : store.publish(...args)),
-      leave: never,
-    };
-    const host = hostOn(dying as never, [callTool('look', { at: 'a' })], [ask]);
-    await host.start(deskWith(ask), { runId: 'r', prompt: 'Look.' });
-    const opened = ({ type }: JournalEvent) => type === 'wait.opened';
-    const events = await read(hostOn(store).events('r'), opened);
-    expect(events.at(-1)).toMatchObject({ input: { at: 'a' }, wait: { tool: 'look', kind: 'approval' } });
+    const host = hostOn(dyingAfter(store, isOpen), [callTool('look', { at: 'a' })], [asking()]);
+    await host.start(deskWith(asking()), { runId: 'r', prompt: 'Look.' });
+    const waiting = ({ type }: JournalEvent) => type === 'run.waiting';
+    const events = await read(hostOn(store).events('r'), waiting);
+    expect(events.at(-2)).toMatchObject({ input: { at: 'a' }, wait: { tool: 'look', kind: 'approval' } });
   });
 
   test('reports a run that rests again as waiting (web 1, 35)', async () => {
     const store = stores[name]();
-    const ask = toolOf('once', () => 'yes', { needsApproval: true });
-    const agent = deskWith(ask);
-    expect((await hostOn(store, [callTool('look')], [ask]).run(agent, { runId: 'r', prompt: 'Look.' })).status).toBe(
-      'waiting',
-    );
-    expect((await hostOn(store, [], [ask]).run(agent, { runId: 'r', prompt: 'Look.' })).status).toBe('waiting');
-    let times = 0;
-    const twice = ({ type }: JournalEvent) => {
-      times += type === 'run.waiting' ? 1 : 0;
-      return times === 2;
-    };
-    expect((await read(hostOn(store).events('r'), twice)).filter(({ type }) => type === 'wait.opened')).toHaveLength(1);
+    const agent = deskWith(asking());
+    const dying = hostOn(dyingAfter(store, isOpen), [callTool('look')], [asking()], { leaseMs: 100 });
+    await dying.start(agent, { runId: 'r', prompt: 'Look.' });
+    await read(hostOn(store).events('r'), ({ type }) => type === 'wait.opened');
+    const next = hostOn(store, [], [asking()], { leaseMs: 100 });
+    await expect
+      .poll(async () => (await next.run(agent, { runId: 'r', prompt: 'Look.' })).status, { interval: 10 })
+      .toBe('waiting');
+    const { entries = [] } = (await store.readEvents('r', { limit: 100 })) ?? {};
+    expect(entries.map(({ event: { type } }) => type).slice(-2)).toEqual(['wait.opened', 'run.waiting']);
+  });
+
+  test('has what became of a wait although the process dies right after the save that records it (web 1, 35)', async () => {
+    const store = stores[name]();
+    const isSettled = ({ waiting }: Head) => (waiting?.settled.length ?? 0) > 0;
+    const host = hostOn(dyingAfter(store, isSettled), [callTool('look')], [asking()]);
+    await host.start(deskWith(asking()), { runId: 'r', prompt: 'Look.' });
+    const events = hostOn(store).events('r');
+    let waitId = '';
+    await read(events, (event) => {
+      if (event.type === 'wait.opened') waitId = event.wait.id;
+      return event.type === 'run.waiting';
+    });
+    host
+      .control('r')
+      .approve(waitId, { by: { id: 'ada' } })
+      .catch(() => {});
+    const after = await read(hostOn(store).events('r'), ({ type }) => type === 'run.woken');
+    expect(after.slice(-4).map(({ type }) => type)).toEqual([
+      'wait.opened',
+      'run.waiting',
+      'wait.answered',
+      'run.woken',
+    ]);
+    expect(after.at(-2)).toMatchObject({ waitId, how: 'approve', by: { id: 'ada' }, callId: 'call-1' });
+  });
+
+  test('has each event of a wait once, and in its order (web 1)', async () => {
+    const store = stores[name]();
+    await using host = hostOn(store, [callTool('look'), callTool('look'), reply('It is well.')], [asking()]);
+    const { result } = await host.start(deskWith(asking()), { runId: 'r', prompt: 'Look.' });
+    const types: string[] = [];
+    await read(host.events('r'), (event) => {
+      types.push(event.type);
+      if (event.type === 'wait.opened') void host.control('r').approve(event.wait.id, { by: { id: 'ada' } });
+      return false;
+    });
+    await result;
+    const isOfWait = (type: string) =>
+      type.startsWith('wait.') || ['run.waiting', 'run.woken', 'tool.done'].includes(type);
+    const one = ['wait.opened', 'run.waiting', 'wait.answered', 'run.woken', 'tool.done'];
+    expect(types.filter(isOfWait)).toEqual([...one, ...one]);
   });
 
   test('passes on no text that the host redacts, also in events of its own (web 1)', async () => {

@@ -1,5 +1,6 @@
 import { expect, test } from 'vitest';
 import { RunJournal } from '../../../src/executor/run/journal/run-journal.ts';
+import { ToldState } from '../../../src/executor/run/journal/told-state.ts';
 import type { RunEventBody } from '../../../src/run/events.ts';
 import type { JournalEntry } from '../../../src/run/journal/entry.ts';
 import type { Progress } from '../../../src/run/progress.ts';
@@ -14,7 +15,7 @@ function journal() {
   const own = new RunJournal({
     ...{ runId: 'r', store: store as never, claim: () => ({ runId: 'r', owner: 'me', epoch: 1, attempts: 1 }) },
     ...{ options: { flushMs: 1, flushBytes: 1e9, lingerMs: 1 }, clock: testClock(), warn: () => {} },
-    ...{ redact: undefined, waits: [], after: 0, onNews: () => {} },
+    ...{ redact: undefined, told: new ToldState(undefined), after: 0, onNews: () => {} },
   });
   let seq = 0;
   const add = (body: RunEventBody) => own.add({ ...body, runId: 'r', seq: ++seq, at: 0 });
@@ -65,4 +66,31 @@ test('a tool that reports without end, while the store is away, fills no memory 
   save.write();
   save.landed();
   return own.flush().then(() => expect(published.length).toBeLessThan(1_100));
+});
+
+test('pieces of the steps of a phase that is recorded at its end wait as one text, and only those of the newest step (web 36)', () => {
+  const { own, add, published, last } = journal();
+  let offset = 0;
+  for (const step of [1, 2, 3, 4]) {
+    add({ type: 'step.started', step });
+    for (offset = 0; offset < 5_000; offset += 5) {
+      add({ ...text(step), offset, text: 'piece' } as RunEventBody);
+    }
+    for (offset = 0; offset < 5_000; offset += 5)
+      add({ type: 'tool.input', step, block: 1, offset, callId: 'c', name: 'long', text: 'piece' });
+    if (step < 4) add({ type: 'step.done', step, usage: noUsage, tools: [] });
+  }
+  expect(own.waiting).toBeLessThan(20);
+  const save = own.part(after(3), last());
+  save.write();
+  save.landed();
+  return own.flush().then(() => {
+    const texts = published.flatMap(({ event }) =>
+      event.type === 'model.delta' || event.type === 'tool.input' ? [event] : [],
+    );
+    expect(texts.map(({ step, type, text: { length } }) => [step, type, length])).toEqual([
+      [4, 'model.delta', 5_000],
+      [4, 'tool.input', 5_000],
+    ]);
+  });
 });

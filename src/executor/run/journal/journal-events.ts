@@ -26,13 +26,7 @@ export const recorded = new Set<RunEventBody['type']>([
   'phase.started',
   'phase.done',
   'steer.applied',
-  'wait.opened',
-  'run.parked',
-  'run.ended',
 ]);
-
-/** Events that the state of a save says: they come with it. */
-export const isOfState = new Set<RunEventBody['type']>(['wait.opened', 'run.parked', 'run.ended']);
 
 /** Events of a step after its model call. */
 export const isOfStep = new Set<RunEventBody['type']>([
@@ -69,12 +63,9 @@ export function stepOf(event: RunEvent): number | undefined {
   return 'step' in event ? event.step : undefined;
 }
 
-/** Returns whether a recorded state has what an event reports. */
+/** Returns whether a recorded state has what an event reports that waits for a save. */
 export function isIn({ event, step = 0 }: Waiting, state: Progress): boolean {
-  const { iteration, openStep, completedPhases, outcome, parked, waiting } = state;
-  if (event.type === 'run.ended') return outcome !== undefined;
-  if (event.type === 'run.parked') return parked !== undefined;
-  if (event.type === 'wait.opened') return waiting?.waits.some(({ id }) => id === event.wait.id) ?? false;
+  const { iteration, openStep, completedPhases } = state;
   if (event.type === 'phase.done') return completedPhases.length > event.index;
   if (!recorded.has(event.type) || event.type === 'phase.started' || event.type === 'steer.applied') return true;
   if (step <= iteration) return true;
@@ -87,18 +78,4 @@ export function stored(event: RunEvent): RunEvent {
   if (event.type !== 'tool.started' && event.type !== 'tool.done') return event;
   const { owner: _, ...rest } = event;
   return rest.type === 'tool.done' ? { ...rest, ms: Math.round(rest.ms * 1_000) / 1_000 } : rest;
-}
-
-/** Returns two pieces of one text as one entry; undefined if they are not next to each other. */
-export function joinedDelta(last: Waiting, next: Waiting): Waiting | undefined {
-  const [a, b] = [last.event, next.event];
-  if (a.type !== 'model.delta' || b.type !== 'model.delta' || last.place !== undefined) return undefined;
-  const isNext = a.block === b.block && a.offset + a.text.length === b.offset && last.attempt === next.attempt;
-  return isNext ? { ...last, event: { ...b, offset: a.offset, text: a.text + b.text } } : undefined;
-}
-
-/** Returns about how many bytes an event takes in a journal. */
-export function sizeOf(event: RunEvent): number {
-  if (event.type === 'model.delta' || event.type === 'tool.input') return event.text.length + 100;
-  return 200;
 }

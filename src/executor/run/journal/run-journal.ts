@@ -8,10 +8,8 @@ import {
   type JournalWrite,
   type TextPlace,
 } from '../../../run/journal/entry.ts';
-import { callOf } from '../../../run/open-step.ts';
 import { recordable } from '../../../run/pipeline.ts';
 import { ownFrom, type Progress } from '../../../run/progress.ts';
-import type { Wait } from '../../../run/waits/wait.ts';
 import { type Claim, isJournal, type JournalStore } from '../../../store/port.ts';
 import type { Clock } from '../../../values/clock.ts';
 import { hasCode, toErrorData } from '../../../values/error-data.ts';
@@ -19,19 +17,9 @@ import type { Warn } from '../../host/guard.ts';
 import type { JournalOptions } from '../../host/journal-options.ts';
 import type { ActiveRun } from '../active-run.ts';
 import type { RunJournaling } from '../run-state.ts';
-import {
-  hasContent,
-  isIn,
-  isOfState,
-  isOfStep,
-  joinedDelta,
-  ofCall,
-  recorded,
-  sizeOf,
-  stepOf,
-  stored,
-  type Waiting,
-} from './journal-events.ts';
+import { EventQueue } from './event-queue.ts';
+import { hasContent, isIn, isOfStep, ofCall, recorded, stepOf, stored, type Waiting } from './journal-events.ts';
+import { type Said, ToldState } from './told-state.ts';
 
 interface Parts {
   readonly runId: string;
@@ -43,8 +31,8 @@ interface Parts {
   readonly warn: Warn;
   /** Redacts events that the journal makes itself; undefined = everything is passed on unchanged. */
   readonly redact: (<Body extends RunEventBody>(body: Body) => Body) | undefined;
-  /** The open waits of the record that the run continues: its journal has them. */
-  readonly waits: readonly Wait[];
+  /** What its journal says of the run: the state of the record that it continues. */
+  readonly told: ToldState;
   /** Places of entries are higher than this. */
   readonly after: number;
   /** Called when readers of this process can read more. */
@@ -71,12 +59,11 @@ interface Call extends TextPlace {
 export class RunJournal implements RunJournaling {
   readonly #parts: Parts;
   /** Kept events whose save is not stored yet. */
-  #pending: Waiting[] = [];
+  readonly #pending = new EventQueue();
   /** Events that the next flush publishes. */
-  #outbox: Waiting[] = [];
+  readonly #outbox = new EventQueue();
   /** Events after a step that is not stored yet. */
-  #later: Waiting[] = [];
-  #chars = 0;
+  readonly #later = new EventQueue();
   #place: number;
   #call: Call | undefined;
   /** The place of each open step's message in the record, by step. */
@@ -89,9 +76,8 @@ export class RunJournal implements RunJournaling {
   #recordedTo = 0;
   /** This step, and all before it, are over. */
   #doneTo = 0;
-  /** The waits that the journal has, or gets with a save. */
-  readonly #waits: Set<string>;
-  #isParked = false;
+  /** What a save says that is not stored yet, by its name: the next try has the same. */
+  readonly #said = new Map<string, Waiting>();
   #timer: unknown;
   #publishing: Promise<void> | undefined;
   #isOver = false;
@@ -101,17 +87,22 @@ export class RunJournal implements RunJournaling {
     this.#parts = parts;
     this.#place = parts.after;
     this.#passingTo = parts.after;
-    this.#waits = new Set(parts.waits.map(({ id }) => id));
+  }
+
+  /** How many events wait for their save, or for the next flush. */
+  get waiting(): number {
+    return this.#pending.size + this.#outbox.size + this.#later.size;
   }
 
   add(event: RunEvent): void {
     const keep = this.#isOver ? 'none' : keepOf(event);
-    // The end of a run is written by the save that ends it.
-    if (keep === 'none' || isOfState.has(event.type)) return;
-    if (event.type === 'tool.progress' && this.#outbox.length + this.#later.length >= MAX_PROGRESS) return;
+    if (keep === 'none' || this.#parts.told.take(event)) return;
+    if (event.type === 'tool.progress' && this.waiting >= MAX_PROGRESS) return;
     const step = stepOf(event) ?? this.#call?.step;
     if (event.type === 'step.started') this.#begin(event);
     else if (event.type === 'step.reset') this.#reset(event);
+    // What has not been published of it yet need not be: a save that waits has the whole step.
+    else if (event.type === 'step.done') this.#later.drop((each) => each.keep === 'passing' && each.step === step);
     const isOfCall = ofCall.has(event.type);
     if (!isOfCall && isOfStep.has(event.type)) this.#snapshot(event.seq);
     const attempt = isOfCall ? this.#call?.attempt : undefined;
@@ -127,15 +118,24 @@ export class RunJournal implements RunJournaling {
     const { iteration, openStep } = state;
     const isRecorded = this.#call && this.#call.step <= (openStep ? iteration + 1 : iteration);
     if (isRecorded) this.#snapshot(upTo);
-    this.#noteState(state, upTo);
     let written: readonly Waiting[] = [];
     return {
       write: () => {
-        const waiting = [...this.#outbox.filter(({ keep }) => keep === 'kept'), ...this.#pending];
-        written = waiting.filter((each) => each.event.seq <= upTo && isIn(each, state));
+        const { first, last } = this.#parts.told.news(state);
+        const isReady = (each: Waiting) => each.event.seq <= upTo && isIn(each, state);
+        written = [
+          ...this.#outbox.those((each) => each.keep === 'kept' && isReady(each)),
+          ...first.map((said) => this.#saidBy(said, upTo)),
+          ...this.#pending.those(isReady),
+          ...last.map((said) => this.#saidBy(said, upTo)),
+        ];
         return this.#write(written, state);
       },
-      landed: () => this.#landed(written),
+      landed: () => {
+        this.#parts.told.landed(state);
+        this.#said.clear();
+        this.#landed(written);
+      },
     };
   }
 
@@ -143,12 +143,9 @@ export class RunJournal implements RunJournaling {
   async flush(): Promise<void> {
     this.#stopTimer();
     await this.#publishing;
-    const batch = this.#outbox;
     const claim = this.#parts.claim();
-    if (batch.length === 0 || this.#isOver || !claim) return;
-    this.#outbox = [];
-    this.#chars = 0;
-    this.#publishing = this.#publish(batch, claim);
+    if (this.#outbox.size === 0 || this.#isOver || !claim) return;
+    this.#publishing = this.#publish(this.#outbox.take(), claim);
     await this.#publishing;
   }
 
@@ -158,25 +155,18 @@ export class RunJournal implements RunJournaling {
     this.#parts.onNews();
   }
 
-  /** A process may die right after a save: what its state says to readers must be in the journal with it. */
-  #noteState({ waiting, openStep, parked, outcome }: Progress, seq: number): void {
-    for (const wait of waiting?.waits ?? []) {
-      if (this.#waits.has(wait.id)) continue;
-      this.#waits.add(wait.id);
-      const call = openStep && wait.callId !== undefined ? callOf(openStep, wait.callId) : undefined;
-      this.#note({ type: 'wait.opened', wait, ...(call ? { input: call.input } : {}) }, seq);
-    }
-    if (parked && !this.#isParked) this.#note({ type: 'run.parked', ...parked }, seq);
-    this.#isParked = parked !== undefined;
-    if (!outcome || this.#pending.some(({ event }) => event.type === 'run.ended')) return;
-    const { status, output, error } = outcome;
-    this.#note({ type: 'run.ended', status, output, ...(error ? { error } : {}) }, seq);
-  }
-
-  #note(body: RunEventBody, seq: number): void {
+  #saidBy({ name, body }: Said, seq: number): Waiting {
     const { runId, clock, redact } = this.#parts;
     const event: RunEvent = { ...(redact?.(body) ?? body), runId, seq, at: clock.now() };
-    this.#pending.push({ event, keep: 'kept', step: stepOf(event) });
+    const before = this.#said.get(name);
+    const waiting: Waiting = {
+      event,
+      keep: 'kept',
+      step: stepOf(event),
+      ...(before?.place ? { place: before.place } : {}),
+    };
+    this.#said.set(name, waiting);
+    return waiting;
   }
 
   #begin({ step, seq }: Extract<RunEvent, { type: 'step.started' }>): void {
@@ -186,9 +176,7 @@ export class RunJournal implements RunJournaling {
   /** The pieces of an earlier attempt that are not published yet never are. */
   #reset({ step, seq }: Extract<RunEvent, { type: 'step.reset' }>): void {
     const isVoid = (each: Waiting) => each.isOfCall === true && (each.step ?? 0) >= step && each.place === undefined;
-    this.#outbox = this.#outbox.filter((each) => !isVoid(each));
-    this.#later = this.#later.filter((each) => !isVoid(each));
-    this.#pending = this.#pending.filter((each) => !isVoid(each));
+    for (const queue of [this.#outbox, this.#later, this.#pending]) queue.drop(isVoid);
     this.#call &&= { ...this.#call, attempt: seq, block: 0, offset: 0, isRead: false };
   }
 
@@ -209,19 +197,15 @@ export class RunJournal implements RunJournaling {
   }
 
   #put(waiting: Waiting): void {
-    const isHeld = this.#pending.some(({ event, step }) => event.type === 'step.done' && step !== waiting.step);
-    if (isHeld) this.#later.push(waiting);
+    const isOther = ({ event, step }: Waiting) => event.type === 'step.done' && step !== waiting.step;
+    if (this.#pending.has(isOther)) this.#later.push(waiting);
     else this.#send(waiting);
   }
 
   #send(waiting: Waiting): void {
     const { clock, options } = this.#parts;
-    const last = this.#outbox.at(-1);
-    const joined = last && joinedDelta(last, waiting);
-    if (joined) this.#outbox[this.#outbox.length - 1] = joined;
-    else this.#outbox.push(waiting);
-    this.#chars += sizeOf(waiting.event);
-    if (this.#chars >= options.flushBytes) void this.flush();
+    this.#outbox.push(waiting);
+    if (this.#outbox.bytes >= options.flushBytes) void this.flush();
     else this.#timer ??= clock.setTimeout(() => void this.flush(), options.flushMs);
   }
 
@@ -237,7 +221,7 @@ export class RunJournal implements RunJournaling {
       if (!this.#hasFailed) warn('run: a journal write failed', { runId, error: toErrorData(error) });
       this.#hasFailed = true;
       // They keep their places: if the store has them all the same, it replaces them.
-      this.#outbox = [...batch.filter((each) => !this.#isStale(each)), ...this.#outbox];
+      this.#outbox.putBack(batch.filter((each) => !this.#isStale(each)));
       this.#timer ??= this.#parts.clock.setTimeout(() => void this.flush(), 10 * this.#parts.options.flushMs);
     } finally {
       this.#publishing = undefined;
@@ -253,7 +237,7 @@ export class RunJournal implements RunJournaling {
       isStepRecorded ||= event.type === 'step.snapshot' || event.type === 'step.done';
     }
     // Pieces that are not published yet need not be: the record has their message.
-    this.#outbox = this.#outbox.filter((each) => !this.#isStale(each));
+    this.#outbox.drop((each) => this.#isStale(each));
     const entries = written.filter((each) => this.#isReadable(each)).map((each) => this.#entry(each));
     this.#dropTo = isStepRecorded ? this.#passingTo : 0;
     if (entries.length === 0 && this.#dropTo === 0) return undefined;
@@ -263,14 +247,11 @@ export class RunJournal implements RunJournaling {
   #landed(written: readonly Waiting[]): void {
     if (written.length === 0) return;
     const isWritten = new Set(written);
-    this.#pending = this.#pending.filter((each) => !isWritten.has(each));
-    this.#outbox = this.#outbox.filter((each) => !isWritten.has(each));
+    for (const queue of [this.#pending, this.#outbox]) queue.drop((each) => isWritten.has(each));
     // What was published meanwhile is deleted with the next step.
     if (this.#dropTo === this.#passingTo) this.#passingTo = 0;
-    const later = this.#later;
-    this.#later = [];
     // A save may have recorded their step too.
-    for (const each of later) if (!this.#isStale(each)) this.#put(each);
+    for (const each of this.#later.take()) if (!this.#isStale(each)) this.#put(each);
     for (const step of this.#messages.keys()) if (step < this.#recordedTo - 1) this.#messages.delete(step);
     this.#parts.onNews();
   }
@@ -341,7 +322,7 @@ export function journalOf(run: ActiveRun, seq: number): RunJournal | undefined {
     clock,
     warn,
     redact: run.redaction && ((body) => run.redaction?.event(body) ?? body),
-    waits: run.resources.record?.waiting?.waits ?? [],
+    told: new ToldState(run.resources.record),
     after,
     onNews,
   });

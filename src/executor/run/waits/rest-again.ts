@@ -1,10 +1,8 @@
 import type { RunCheckpoint, RunHead } from '../../../record/checkpoint.ts';
 import { parseCommand, type SentCommand } from '../../../run/command.ts';
 import { topicOf } from '../../../run/identity.ts';
-import { firstPlace } from '../../../run/journal/entry.ts';
 import { earliest, isAtRest, withoutLostWaits } from '../../../run/waits/wait-rules.ts';
-import { type DueStore, isDue, isEvents, isJournal } from '../../../store/port.ts';
-import { toErrorData } from '../../../values/error-data.ts';
+import { type DueStore, isDue, isEvents } from '../../../store/port.ts';
 import { forgetClaim, uncounted } from '../acquire.ts';
 import type { ActiveRun } from '../active-run.ts';
 
@@ -24,7 +22,6 @@ export async function restAgain(run: ActiveRun, record: RunCheckpoint): Promise<
   if (!store || !isDue(store) || !isRestable(run, record) || !isAtRest(record)) return false;
   const { waits = [] } = record.waiting ?? {};
   await expectEvents(run, withoutLostWaits(record));
-  await tellReaders(run, record);
   const isOver = (dueAt: number | undefined) => dueAt !== undefined && dueAt <= clock.now();
   for (let tries = 0; tries < MAX_TRIES; tries++) {
     const sent = await store.inbox({ runId: run.runId });
@@ -64,21 +61,6 @@ export function isRestable(run: ActiveRun, state: Pick<RunHead, 'hosted' | 'pare
 /** Returns whether a run that rests has a command to read. */
 export function hasNews(sent: readonly SentCommand[]): boolean {
   return sent.map(kindOf).some(isNews);
-}
-
-/** A process may have died before the readers of the run knew that it waits. */
-async function tellReaders({ claim, runId, services }: ActiveRun, { waiting, seq = 0 }: RunCheckpoint): Promise<void> {
-  const { store, journal, clock } = services.config;
-  if (!claim || !journal || !store || !isJournal(store) || !waiting) return;
-  const { waits, wakeAt } = waiting;
-  const place = firstPlace(seq, claim.epoch) + 1;
-  const until = wakeAt === undefined ? {} : { wakeAt };
-  const event = { type: 'run.waiting', waits: waits.length, ...until, runId, seq: place, at: clock.now() } as const;
-  try {
-    await store.publish(runId, [{ place, keep: 'kept', event }], { claim });
-  } catch (error) {
-    services.config.warn('run: a journal write failed', { runId, error: toErrorData(error) });
-  }
 }
 
 /** A process may have died before its store knew which event the run waits for. A kept signal is in the inbox then. */

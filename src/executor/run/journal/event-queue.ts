@@ -1,0 +1,61 @@
+import type { RunEvent } from '../../../run/events.ts';
+import type { Waiting } from './journal-events.ts';
+
+/** Events on their way to a journal, in their order. Pieces of one text that are next to each other are one event. */
+export class EventQueue {
+  #events: Waiting[] = [];
+  /** About how many bytes they take in a journal. */
+  bytes = 0;
+
+  get size(): number {
+    return this.#events.length;
+  }
+
+  push(waiting: Waiting): void {
+    const last = this.#events.at(-1);
+    const joined = last && last.place === undefined ? joinedPieces(last, waiting) : undefined;
+    if (joined) this.#events[this.#events.length - 1] = joined;
+    else this.#events.push(waiting);
+    this.bytes += sizeOf(waiting.event);
+  }
+
+  /** Takes events back that could not be published: they come first. */
+  putBack(events: readonly Waiting[]): void {
+    this.#events = [...events, ...this.#events];
+  }
+
+  /** Takes all of them out. */
+  take(): Waiting[] {
+    const events = this.#events;
+    this.#events = [];
+    this.bytes = 0;
+    return events;
+  }
+
+  those(isOne: (waiting: Waiting) => boolean): Waiting[] {
+    return this.#events.filter(isOne);
+  }
+
+  has(isOne: (waiting: Waiting) => boolean): boolean {
+    return this.#events.some(isOne);
+  }
+
+  drop(isOne: (waiting: Waiting) => boolean): void {
+    if (this.has(isOne)) this.#events = this.#events.filter((each) => !isOne(each));
+  }
+}
+
+/** Two pieces of one text, or of the arguments of one call, as one event; undefined if they are not next to each other. */
+function joinedPieces(last: Waiting, next: Waiting): Waiting | undefined {
+  const [a, b] = [last.event, next.event];
+  const isPiece = a.type === 'model.delta' || (a.type === 'tool.input' && b.type === a.type && b.callId === a.callId);
+  if (!isPiece || (b.type !== 'model.delta' && b.type !== 'tool.input') || a.type !== b.type) return undefined;
+  const isNext = a.block === b.block && a.offset + a.text.length === b.offset && last.attempt === next.attempt;
+  return isNext ? { ...last, event: { ...b, offset: a.offset, text: a.text + b.text } } : undefined;
+}
+
+/** About how many bytes an event takes in a journal. */
+function sizeOf(event: RunEvent): number {
+  if (event.type === 'model.delta' || event.type === 'tool.input') return event.text.length + 100;
+  return 200;
+}

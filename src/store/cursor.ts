@@ -7,9 +7,14 @@ import type { DueHeads, EndedHead, EndedPage, ListedHead, ListPage } from './sto
  * Returns a page of the heads of all records, which may be in any order.
  * @param now wall clock, ms: tells the runs that rest from the others, if the driver keeps when runs are due
  */
-export function pageOf(heads: Iterable<ListedHead>, { after, limit, resting }: ListPage, now?: number): ListedHead[] {
-  const isListed = ({ due }: ListedHead) =>
-    now === undefined || resting === undefined || isResting(due, now) === resting;
+export function pageOf(
+  heads: Iterable<ListedHead>,
+  { after, limit, resting, callers }: ListPage,
+  now?: number,
+): ListedHead[] {
+  const isListed = ({ due, caller = null }: ListedHead) =>
+    (now === undefined || resting === undefined || isResting(due, now) === resting) &&
+    (!callers || caller === null || callers.includes(caller));
   const following = [...heads].filter((head) => isListed(head) && (!after || compareCursors(head, after) > 0));
   return following.sort(compareCursors).slice(0, limit);
 }

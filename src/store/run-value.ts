@@ -159,8 +159,8 @@ export function headsIn(
   if (damage !== undefined) return [{ runId, updatedAt: 0, head: '', meta: '', now: 0, error: damage }];
   if (!record) return [];
   const { updatedAt, head, start } = record;
-  const { agent, fair } = filed ?? {};
-  return [{ runId, updatedAt, head, meta: start.meta, lease, now: times.leaseNow(), due, agent, fair }];
+  const { agent, caller, fair } = filed ?? {};
+  return [{ runId, updatedAt, head, meta: start.meta, lease, now: times.leaseNow(), due, agent, caller, fair }];
 }
 
 function keptAfter(value: RunValue, { keep, raiseEpoch = 0 }: Change, times: StoreTimes): KeptValue | undefined {

@@ -174,6 +174,8 @@ export interface ListPage {
   readonly signal: AbortSignal | undefined;
   /** True: only the runs that rest (see `isResting`); false: only the others. A driver without `listDue` lists all. */
   readonly resting?: boolean | undefined;
+  /** Only those with one of these callers, as `change.filed` had them, and those without one. A driver may list all. */
+  readonly callers?: readonly string[] | undefined;
 }
 
 /** A record without its messages, for a list. */
@@ -188,6 +190,7 @@ export interface ListedHead extends Cursor {
   readonly due?: Due | undefined;
   /** As `change.filed` had them; absent or empty = unknown, or none. */
   readonly agent?: string | undefined;
+  readonly caller?: string | null | undefined;
   readonly fair?: string | undefined;
   /** Why the record cannot be read: the run is listed as quarantined. */
   readonly error?: unknown;

@@ -91,15 +91,25 @@ export class StoredReader {
     return { ...decodeHead(opened, attempts), messages: [] };
   }
 
-  async list({ after, limit = Number.POSITIVE_INFINITY, signal, status }: ListOptions): Promise<InterruptedRun[]> {
+  async list(options: ListOptions): Promise<InterruptedRun[]> {
+    const { after, limit = Number.POSITIVE_INFINITY, signal, status, callerId } = options;
     signal?.throwIfAborted();
+    const callers = callerId === undefined ? undefined : keysOf(callerId, 'caller', this.#encryption);
+    const isWanted = (run: InterruptedRun) =>
+      callerId === undefined || (run.status !== 'quarantined' && run.meta.callerId === callerId);
     const { runsPerPage = Number.POSITIVE_INFINITY } = this.#driver;
     const listed: InterruptedRun[] = [];
     for (let from: Cursor | undefined = after; listed.length < limit; ) {
       const most = Math.min(runsPerPage, limit - listed.length);
-      const heads = await this.#driver.list({ after: from, limit: most, signal, resting: status === 'waiting' });
+      const heads = await this.#driver.list({
+        after: from,
+        limit: most,
+        signal,
+        resting: status === 'waiting',
+        callers,
+      });
       const isDead = this.#lookOnce();
-      for (const head of heads) listed.push(this.#listed(head, isDead));
+      listed.push(...heads.map((head) => this.#listed(head, isDead)).filter(isWanted));
       from = heads.at(-1);
       if (from === undefined || heads.length < most) break;
       await nextTurn();

@@ -68,6 +68,23 @@ const pageOf = (runs: string) =>
      WHERE (coalesce(h.updated_at, 0), s.run_id) > ($at, $id) ORDER BY 2, 3 LIMIT $limit
    ) SELECT ${columns}, p.at, ${claimColumns} FROM ${joined('p')} ORDER BY p.at, p.run_id`;
 
+interface PageStatements {
+  readonly all: StatementSync;
+  readonly resting: StatementSync;
+  readonly others: StatementSync;
+}
+
+/** Prepares the lists of some runs. @param runs selects them, with a condition on `due_at` */
+function pagesOf(db: DatabaseSync, runs: (time: string) => string): PageStatements {
+  const page = (of: string) => db.prepare(pageOf(of));
+  return {
+    all: page(runs('$now IS NOT NULL')),
+    resting: page(runs('due_at > $now')),
+    // Parked runs have no time.
+    others: page(`${runs('due_at <= $now')} UNION ALL ${runs('due_at IS NULL')}`),
+  };
+}
+
 /** Reads records and lists from SQLite: the queries of `load`, `listInterrupted` and `listDue`. */
 export class Reads {
   readonly #leases: LeaseTable;
@@ -78,7 +95,8 @@ export class Reads {
   readonly #number: StatementSync;
   readonly #rowBefore: StatementSync;
   readonly #now: () => number;
-  readonly #page: { readonly all: StatementSync; readonly resting: StatementSync; readonly others: StatementSync };
+  readonly #page: PageStatements;
+  readonly #pageOfCaller: PageStatements;
   readonly #due: StatementSync;
   readonly #byNo: StatementSync;
   readonly #nextDue: StatementSync;
@@ -102,15 +120,14 @@ export class Reads {
       'SELECT r.no FROM runs r LEFT JOIN ended e ON e.no = r.no WHERE r.run_id = ? AND (e.no IS NULL OR e.keep_until > ?)',
     );
     this.#rowBefore = db.prepare('SELECT id FROM messages WHERE id >= ? AND id <= ? ORDER BY id DESC LIMIT 1');
-    const page = (of: string) => db.prepare(pageOf(of));
-    this.#page = {
-      all: page('SELECT no, run_id FROM due WHERE $now IS NOT NULL'),
-      resting: page('SELECT no, run_id FROM due WHERE due_at > $now'),
-      // Parked runs have no time.
-      others: page(
-        'SELECT no, run_id FROM due WHERE due_at <= $now UNION ALL SELECT no, run_id FROM due WHERE due_at IS NULL',
-      ),
-    };
+    this.#page = pagesOf(db, (time) => `SELECT no, run_id FROM due WHERE ${time}`);
+    // A plus keeps SQLite from using the index of the times: that of the callers has fewer rows.
+    this.#pageOfCaller = pagesOf(
+      db,
+      (time) =>
+        `SELECT no, run_id FROM due WHERE caller IN (SELECT value FROM json_each($callers)) AND +${time}
+         UNION ALL SELECT no, run_id FROM due WHERE caller IS NULL AND +${time}`,
+    );
     this.#due = db.prepare(
       `SELECT d.no, d.run_id, d.due_at, c.owner, c.epoch, c.attempts, c.expires_at, c.boot, c.deployment
        FROM due d LEFT JOIN claims c ON c.run_id = d.run_id
@@ -190,10 +207,14 @@ export class Reads {
     }
   }
 
-  page({ after, limit, resting }: ListPage): ListedHead[] {
+  page({ after, limit, resting, callers }: ListPage): ListedHead[] {
     const [at, id] = [after?.updatedAt ?? Number.NEGATIVE_INFINITY, after?.runId ?? ''];
-    const statement = resting === undefined ? this.#page.all : resting ? this.#page.resting : this.#page.others;
-    const rows = statement.all({ $now: this.#now(), $at: at, $id: id, $limit: limit }) as unknown as ListedRow[];
+    const pages = callers ? this.#pageOfCaller : this.#page;
+    const statement = resting === undefined ? pages.all : resting ? pages.resting : pages.others;
+    const asked = { $now: this.#now(), $at: at, $id: id, $limit: limit };
+    const rows = statement.all(
+      callers ? { ...asked, $callers: JSON.stringify(callers) } : asked,
+    ) as unknown as ListedRow[];
     return rows.map((row) => this.#listed(row));
   }
 

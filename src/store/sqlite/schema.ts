@@ -185,7 +185,7 @@ const adding = (table: keyof typeof added) =>
  */
 const fifth = [
   `CREATE INDEX due_turns ON due (fair, due_at, run_id, agent) WHERE due_at < ${ON_COMMAND}`,
-  'CREATE INDEX due_caller ON due (caller, run_id) WHERE caller IS NOT NULL',
+  'CREATE INDEX due_caller ON due (caller)',
   `CREATE TABLE turns (
     no INTEGER PRIMARY KEY,
     fair TEXT NOT NULL

@@ -31,9 +31,7 @@ export const compareAndSetStore = (keys: Keys, options: { readonly codec?: Codec
   kit.storeFrom(new CompareAndSet(keys), options);
 
 /** The value of a run. Each row of messages names the one before it: a step adds a row, and changes none. */
-interface Value extends kit.RunValue {
-  readonly lastRow?: string | undefined;
-}
+type Value = kit.RunValue & { readonly lastRow?: string | undefined };
 type Row = readonly [key: string, text: string];
 
 /** Leases and outcomes go by the wall clock here, so those of all hosts must agree. Redis has `TIME`. */
@@ -86,6 +84,7 @@ class CompareAndSet implements kit.StoreDriver {
 
   list = async (page: kit.ListPage) => kit.pageOf(await this.#heads(), page, times.now());
   listDue = async (page: kit.ListDueOptions) => kit.dueAmong(await this.#heads(), page, times.now());
+  takeDue = async (take: kit.TakeDue) => kit.takeAmong(await this.#heads(), take, { now: times.now(), driver: this });
   countResting = async () => (await this.#heads()).filter(({ due }) => kit.isResting(due, times.now())).length;
 
   async outcome(runId: string): Promise<string | null> {

@@ -17,6 +17,7 @@ import type {
   JournalStore,
   ListDueOptions,
   OutcomeStore,
+  TakingStore,
 } from '../port.ts';
 import type {
   DueHeads,
@@ -28,6 +29,8 @@ import type {
   StoreDriver,
   StoredTexts,
   StoreWrite,
+  TakeDue,
+  TakenHeads,
 } from '../store-driver.ts';
 import { storeFrom } from '../store-from.ts';
 import type { ThreadStore } from '../thread-port.ts';
@@ -62,7 +65,14 @@ export interface FileStoreOptions {
 }
 
 /** Appends, owns, carries commands and signals, lets runs rest, keeps outcomes, the records of ended runs and threads, has a journal. */
-export interface FileStore extends AppendingStore, EventStore, OutcomeStore, HistoryStore, JournalStore, ThreadStore {
+export interface FileStore
+  extends AppendingStore,
+    EventStore,
+    TakingStore,
+    OutcomeStore,
+    HistoryStore,
+    JournalStore,
+    ThreadStore {
   /** Waits for the pending writes. Every later call is refused. */
   close(): Promise<void>;
   [Symbol.asyncDispose](): Promise<void>;
@@ -199,6 +209,10 @@ class FileDriver implements StoreDriver {
 
   listDue(page: ListDueOptions): Promise<DueHeads> {
     return this.#lister.due(page);
+  }
+
+  takeDue(take: TakeDue): Promise<TakenHeads> {
+    return this.#lister.takeDue(take, this);
   }
 
   countResting(): Promise<number> {

@@ -54,7 +54,8 @@ export class ListEntries {
     const lease = await this.#liveLease(name, journal.lease?.value);
     const stored = journal.lease?.value.due;
     const due = stored === undefined ? 0 : stored;
-    return { runId, updatedAt, meta, head, pieces, lease, due, now: this.#files.leaseClock.now() };
+    const place = { due, fair: journal.lease?.value.fair };
+    return { runId, updatedAt, meta, head, pieces, lease, ...place, now: this.#files.leaseClock.now() };
   }
 
   /** The expiry of the lease is read only where it matters. */

@@ -5,7 +5,8 @@ import { compareCursors, dueAmong } from '../cursor.ts';
 import { isResting, ON_COMMAND } from '../due.ts';
 import type { Cursor, ListDueOptions } from '../port.ts';
 import { isHeld } from '../rules/lease.ts';
-import type { DueHeads, ListedHead, ListPage } from '../store-driver.ts';
+import type { DueHeads, ListedHead, ListPage, StoreDriver, TakeDue, TakenHeads } from '../store-driver.ts';
+import { takeAmong } from '../taking/in-turns.ts';
 import { storeError } from './errors.ts';
 import { type Leftover, ListEntries } from './list-entries.ts';
 import type { WriteQueues } from './queue.ts';
@@ -80,6 +81,15 @@ export class Lister {
     const { heads, resting } = await this.#others(now);
     const nextAt = resting.reduce((least, due) => Math.min(least, due), ON_COMMAND);
     const found = dueAmong(heads, page, now);
+    return { ...found, ...(nextAt < ON_COMMAND ? { nextAt } : {}) };
+  }
+
+  /** Takes due runs: each claim is a write, and a run that another process took meanwhile is passed over. */
+  async takeDue(take: TakeDue, driver: Pick<StoreDriver, 'write'>): Promise<TakenHeads> {
+    const now = this.#files.now();
+    const { heads, resting } = await this.#others(now);
+    const found = await takeAmong(heads, take, { now, driver });
+    const nextAt = resting.reduce((least, due) => Math.min(least, due), found.nextAt ?? ON_COMMAND);
     return { ...found, ...(nextAt < ON_COMMAND ? { nextAt } : {}) };
   }
 

@@ -1,7 +1,6 @@
 import { withFile } from '../../files/file-system.ts';
 import { CheckpointCorruptError, CheckpointTooNewError } from '../../values/errors.ts';
 import type { CommandToSend } from '../commands.ts';
-import type { Due } from '../due.ts';
 import { parseStored } from '../encoding/encode.ts';
 import type { MessageRow } from '../encoding/encryption.ts';
 import type { Piece } from '../encoding/piece-refs.ts';
@@ -120,13 +119,14 @@ export class RunSession {
   }
 
   async #make(change: Change, body: StoredBody | undefined): Promise<void> {
-    const { record, lease, ttlMs, keep, raiseEpoch, remove, send, forget, due } = change;
+    const { record, lease, ttlMs, keep, raiseEpoch, remove, send, forget, due, filed } = change;
     if (change.end || change.erase) this.#last = change;
     // Reads come first: they may fail, and then nothing may change.
     const mail = send || forget ? await this.#waiting() : undefined;
     if (record && body?.journal) await this.#addEvents(body.journal);
     const isReleased = lease !== undefined && ttlMs === undefined && !record && !this.#record;
-    const isOwnerless = due !== undefined && !this.#lease;
+    const isPlaced = due !== undefined || (filed?.fair ?? '') !== '';
+    const isOwnerless = isPlaced && !this.#lease;
     const kept = isReleased || isOwnerless || raiseEpoch !== undefined ? await this.#keptOutcome() : undefined;
     if (record === 'put' && body) this.#begin(body);
     if (record && body) this.#add(body);
@@ -139,7 +139,8 @@ export class RunSession {
     if (isOver) this.#remove();
     else if (lease || ttlMs !== undefined)
       this.#own(lease, { ttlMs, mustLast: this.#record !== undefined && !isFree(lease) });
-    if (due !== undefined && !isOver) this.#setDue(due, { epoch: kept?.epoch ?? 0, attempts: body?.attempts ?? 0 });
+    if (isPlaced && !isOver)
+      this.#setPlace({ due, fair: filed?.fair }, { epoch: kept?.epoch ?? 0, attempts: body?.attempts ?? 0 });
     this.#raiseEpoch(kept, raiseEpoch ?? (isReleased ? lease.epoch : 0));
   }
 
@@ -258,9 +259,10 @@ export class RunSession {
     const { leaseClock } = this.#files;
     const before = toLiveLease(this.#lease, leaseClock)?.expiresAt ?? Number.NEGATIVE_INFINITY;
     const expiresAt = ttlMs === undefined ? before : leaseClock.now() + ttlMs;
-    const { owner, epoch, attempts } = owned;
-    const { due, sent } = this.#lease ?? {};
-    this.#lease = { owner, epoch, attempts, expiresAt, boot: leaseClock.boot, due, sent };
+    const { owner, epoch, attempts, deployment } = owned;
+    const { due, sent, fair } = this.#lease ?? {};
+    const place = { due, sent, fair, ...(deployment === undefined ? {} : { deployment }) };
+    this.#lease = { owner, epoch, attempts, expiresAt, boot: leaseClock.boot, ...place };
     if (!ownership) {
       this.#isRenewed = true;
       return;
@@ -275,13 +277,15 @@ export class RunSession {
   }
 
   /**
-   * Writes down when the run is due, beside its lease.
+   * Writes down when the run is due, and its fair key, beside its lease.
+   * @param place what is absent stays as it is
    * @param unowned the counts of a run that had no lease yet
    */
-  #setDue(due: Due, unowned: Pick<Ownership, 'epoch' | 'attempts'>): void {
+  #setPlace(place: Pick<StoredLease, 'due' | 'fair'>, unowned: Pick<Ownership, 'epoch' | 'attempts'>): void {
     const { boot } = this.#files.leaseClock;
     const free: StoredLease = { owner: null, ...unowned, expiresAt: Number.NEGATIVE_INFINITY, boot };
-    this.#lease = { ...(this.#lease ?? free), due };
+    const { due = this.#lease?.due, fair = this.#lease?.fair } = place;
+    this.#lease = { ...(this.#lease ?? free), due, fair };
     this.#isLeaseNew = true;
     this.#isChanged = true;
     // A time that is lost with the power makes the run due too early; a wake that is lost, never.

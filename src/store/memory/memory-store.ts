@@ -190,7 +190,7 @@ class MemoryDriver implements StoreDriver {
   }
 
   async takeDue(take: TakeDue): Promise<TakenHeads> {
-    return takeAmong(this.#heads(), take, { now: this.#times.now(), write: (write) => this.write(write) });
+    return takeAmong(this.#heads(), take, { now: this.#times.now(), driver: this });
   }
 
   async countResting(): Promise<number> {

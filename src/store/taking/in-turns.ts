@@ -3,7 +3,7 @@ import { compareCursors, isFree } from '../cursor.ts';
 import { ON_COMMAND } from '../due.ts';
 import type { Claim } from '../port.ts';
 import { type IsDead, isOfNewer } from '../rules/lease.ts';
-import type { ListedHead, StoreWrite, TakeDue, TakenHead, TakenHeads } from '../store-driver.ts';
+import type { ListedHead, StoreDriver, TakeDue, TakenHead, TakenHeads } from '../store-driver.ts';
 
 /** Returns whether a wish may get a run, as far as that is known without its texts. */
 export function isWished(head: ListedHead, { agents, fullKeys, deployment }: TakeDue, isDead?: IsDead): boolean {
@@ -41,8 +41,7 @@ const at = (time: number | null | undefined, runId: string) => ({ updatedAt: tim
 export interface Taking {
   /** Wall clock, ms. */
   readonly now: number;
-  /** The `write` of the driver. */
-  write<T>(write: StoreWrite<T>): Promise<T>;
+  readonly driver: Pick<StoreDriver, 'write'>;
   readonly isDead?: IsDead | undefined;
 }
 
@@ -53,7 +52,7 @@ export interface Taking {
 export async function takeAmong(
   heads: Iterable<ListedHead>,
   take: TakeDue,
-  { now, write, isDead }: Taking,
+  { now, driver, isDead }: Taking,
 ): Promise<TakenHeads> {
   const found: ListedHead[] = [];
   let nextAt = ON_COMMAND;
@@ -67,7 +66,7 @@ export async function takeAmong(
   for (const head of inTurns(found, take.after)) {
     if (!take.isTakeable(head)) continue;
     if (taken.length >= take.limit) return { now, taken, nextAt: now };
-    const claim = await claimed(head.runId, { take, now, write, taken });
+    const claim = await claimed(head.runId, { take, now, driver, taken });
     if (claim === 'failed') return { now, taken, nextAt: now };
     if (claim) taken.push({ head, claim });
   }
@@ -77,10 +76,10 @@ export async function takeAmong(
 /** A failure must not lose the claims that are made already: no process would work on their runs. */
 async function claimed(
   runId: string,
-  { take, now, write, taken }: Taking & { readonly take: TakeDue; readonly taken: readonly TakenHead[] },
+  { take, now, driver, taken }: Taking & { readonly take: TakeDue; readonly taken: readonly TakenHead[] },
 ): Promise<Claim | null | 'failed'> {
   try {
-    return await write({ kind: 'claim', runId, decide: take.decide(runId, now), size: 0, hasClaim: false });
+    return await driver.write({ kind: 'claim', runId, decide: take.decide(runId, now), size: 0, hasClaim: false });
   } catch (error) {
     if (isOfThisRun(error)) return null;
     if (taken.length > 0) return 'failed';

@@ -18,7 +18,8 @@ import { layoutError } from '../errors.ts';
  *   piece     a name, a part of a record: heads and messages name it; or @ and a place, events of the run. Earlier versions
  *             read such a piece as one that nothing names
  *   messages  how many, an array of them
- *   lease     epoch, attempts, until, boot, owner; when the run is due, unless at 0; the last number of a command
+ *   lease     epoch, attempts, until, boot, owner; when the run is due, unless at 0; the last number of a command; the highest
+ *             deployment, and the fair key: an earlier version ignores both
  *   state     where the lease stands, superseded bytes, and of the record: version, revision, updatedAt, messages, head,
  *             where the pieces stand that the head names
  *
@@ -37,6 +38,8 @@ export interface StoredLease extends Lease {
   readonly due?: Due | undefined;
   /** The highest number of a command of the run that waits no longer; absent = 0. */
   readonly sent?: number | undefined;
+  /** The key under which the run is taken in turn; absent = none. */
+  readonly fair?: string | undefined;
 }
 
 /** Stored for a run that is never due. */
@@ -97,8 +100,19 @@ export const eventsPlace = (name: string): number | undefined =>
   name.startsWith('@') ? toNumber(name.slice(1)) : undefined;
 
 /** Encodes the line of a journal with a lease. */
-export function leaseLine({ epoch, attempts, expiresAt, boot, owner, due = 0, sent = 0 }: StoredLease): string {
-  const rest = due !== 0 || sent > 0 ? [due ?? NEVER, sent] : [];
+export function leaseLine({
+  epoch,
+  attempts,
+  expiresAt,
+  boot,
+  owner,
+  due = 0,
+  sent = 0,
+  ...place
+}: StoredLease): string {
+  const { deployment, fair = '' } = place;
+  const found = deployment !== undefined || fair !== '' ? [deployment ?? '', JSON.stringify(fair)] : [];
+  const rest = due !== 0 || sent > 0 || found.length > 0 ? [due ?? NEVER, sent, ...found] : [];
   return unchecked('lease', [epoch, attempts, expiresAt, JSON.stringify(boot), JSON.stringify(owner), ...rest]);
 }
 
@@ -122,7 +136,8 @@ export function intactLine({ at, bytes }: RawLine): Line {
 
 /** Decodes a line of a journal with a lease. */
 export function toLease(line: Line): StoredLease {
-  const [epoch, attempts, expiresAt, boot = '', owner = '', due = '0', sent = '0'] = line.fields;
+  const [epoch, attempts, expiresAt, boot = '', owner = '', due = '0', sent = '0', deployment = '', fair = '""'] =
+    line.fields;
   return {
     epoch: toNumber(epoch),
     attempts: toNumber(attempts),
@@ -131,6 +146,8 @@ export function toLease(line: Line): StoredLease {
     owner: parseStored(owner, 'lease') as string | null,
     due: due === NEVER ? null : toNumber(due),
     sent: toNumber(sent),
+    ...(deployment === '' ? {} : { deployment: toNumber(deployment) }),
+    fair: String(parseStored(fair, 'lease')),
   };
 }
 

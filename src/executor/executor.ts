@@ -149,8 +149,8 @@ export interface Executor {
    * Works on one stored run for the time of a budget, and leaves it in good order: for platforms that end a function after
    * minutes, for queues and for engines. Any slicing gives the record and the answer of one `run`. A call may be repeated at will;
    * it tries at once, also before the `wakeAt` of an earlier call. A second call for a run that is driven here joins the
-   * first.
-   * @param runId a run that is stored: begun by `start`, by an earlier process, or with `drive: 'later'`
+   * first. `drive('due')` works on due runs one after another; so a run with the id `due` cannot be driven by its id.
+   * @param runId a run that is stored: begun by `start`, by an earlier process, or with `drive: 'later'`; or `due`
    * @throws {TypeError} @throws {InvalidRunIdError} @throws {NotDurableError} without a store @throws {StoreUnavailableError} or
    *   another error of the store, if it did not answer: nothing is lost, call again
    * @example

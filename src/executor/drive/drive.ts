@@ -8,6 +8,7 @@ import { type ErrorData, hasCode, hasTrait, toErrorData } from '../../values/err
 import { NotDurableError, StoreUnavailableError } from '../../values/errors.ts';
 import { agentFor, begin, treeIn } from '../lifecycle/recover-one-run.ts';
 import type { ActiveRun, ExecutorServices } from '../run/active-run.ts';
+import { driveDue } from './drive-due.ts';
 import { codeIn, type Driven } from './driven.ts';
 import type { DriveLimits } from './options.ts';
 
@@ -23,13 +24,14 @@ export class Drives {
 
   /**
    * Works on one stored run for the time of a budget, and leaves it in good order: ended, at rest, or due. A second call for the
-   * same run joins the first.
+   * same run joins the first. `due` is not the id of a run: it works on due runs one after another.
    * @throws {StoreUnavailableError} or another error of the store, if it did not answer @throws {NotDurableError} without a store
    */
   drive(runId: string, limits: DriveLimits): Promise<Driven> {
     const running = this.#running.get(runId);
     if (running) return running;
-    const driving = drive(this.#services, runId, limits).finally(() => this.#running.delete(runId));
+    const begun = runId === 'due' ? driveDue(this.#services, limits) : drive(this.#services, runId, limits);
+    const driving = begun.finally(() => this.#running.delete(runId));
     this.#running.set(runId, driving);
     return driving;
   }
@@ -126,6 +128,8 @@ function verdictIn({ services }: Around, record: RunCheckpoint, place: Place | u
 
 function refused(around: Around, { verdict, code }: Verdict): Driven {
   if (verdict === 'parked') return parked(around, code);
+  // Only the machine of the host continues it.
+  if (verdict === 'skipped' && code === 'RUN_OWNED_ELSEWHERE') return stuck(around, code, false);
   return stuck(around, code ?? (verdict === 'child' ? 'RUN_OWNED_ELSEWHERE' : undefined), verdict !== 'unreadable');
 }
 

@@ -8,6 +8,7 @@ import { hasCode, toErrorData } from '../../values/error-data.ts';
 import { RunWaitsError } from '../../values/errors.ts';
 import { forgetClaim } from '../run/acquire.ts';
 import type { ActiveRun } from '../run/active-run.ts';
+import { isDriven } from '../run/slice.ts';
 import { isRestable, unreadDueAt } from '../run/waits/rest-again.ts';
 
 /** The pauses after a store that did not answer. */
@@ -138,5 +139,6 @@ async function dueAtOf(run: ActiveRun, { waiting, commands }: Progress): Promise
 function leftFor(run: ActiveRun): void {
   run.life.hasLeft = true;
   forgetClaim(run);
-  run.services.sweep.begin();
+  // A driven run is the queue's, or the engine's.
+  if (!isDriven(run)) run.services.sweep.begin();
 }

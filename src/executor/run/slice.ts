@@ -14,6 +14,8 @@ export interface SliceLimits {
   readonly graceMs: number;
 }
 
+/** Most runs above a run that are looked at. */
+const MAX_ABOVE = 16;
 /** The shares of the grace after which model calls and `read` calls end, and after which every call ends. */
 const READS_SHARE = 0.75;
 const EFFECTS_SHARE = 0.9;
@@ -123,6 +125,17 @@ export function yieldTree(run: ActiveRun, cause: ErrorData): void {
 /** Returns why the slice of a run is over; undefined: it is not, or the run is not driven. */
 export function sliceEndOf({ actor }: ActiveRun): ErrorData | undefined {
   return (actor.getSnapshot().context as RunContext | undefined)?.yielding;
+}
+
+/** Returns whether this process has a run, or the run that called it, for a time only. */
+export function isDriven(run: ActiveRun): boolean {
+  let at: ActiveRun | undefined = run;
+  // Damaged records may name each other.
+  for (let depth = 0; at && depth < MAX_ABOVE; depth++) {
+    if (at.slice) return true;
+    at = at.parent && run.services.registry.live(at.parent.runId);
+  }
+  return false;
 }
 
 /** Returns a run and its running children. The deepest come first: a run that leaves makes its children leave. */

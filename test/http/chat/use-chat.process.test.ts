@@ -9,9 +9,9 @@ import { randomFrom, seed, torture } from '../../crash/random.ts';
 import { toolOf } from '../../fixtures/host.ts';
 import { type ChatHost, type ChatHostOptions, chatHost, mailTool } from './chat-host.ts';
 import { openCard, textOf, told } from './told-messages.ts';
-import { type ChatOfPage, cuttingFetch, openPage, type PageOptions } from './use-chat.ts';
+import { type ChatOfPage, cuttingFetch, openPage, type PageOptions, pawlTransport } from './use-chat.ts';
 
-const CUTS = 100 * torture;
+const CUTS = torture === 1 ? 30 : 1_000;
 
 const servers: Server[] = [];
 afterEach(async () => {
@@ -57,23 +57,28 @@ interface Told {
   readonly messages: unknown;
   readonly calls: number;
   readonly cuts: number;
+  /** How often the page showed an error. */
+  readonly errors: number;
 }
 
 /** One conversation with an approval, on connections that break after so many bytes. */
-async function conversation(cuts: readonly number[]): Promise<Told> {
+async function conversation(cuts: readonly number[], { isPawls = false } = {}): Promise<Told> {
   let cut = 0;
   const onCut = () => {
     cut += 1;
   };
   const host = await served(story());
-  await using open = await page(host.url, { fetch: cuttingFetch(cuts, onCut) });
+  const fetch = cuttingFetch(cuts, onCut);
+  await using open = await page(host.url, isPawls ? { transport: pawlTransport(host.url, fetch) } : { fetch });
   let seen: Error | undefined;
+  let errors = 0;
   const settled = async (isThere: (chat: ChatOfPage) => boolean) => {
     for (;;) {
       const isNews = (chat: ChatOfPage) => chat.status === 'error' && chat.error !== seen;
       await open.until((chat) => isNews(chat) || (isReady(chat) && isThere(chat)));
       if (isReady(open.chat)) return;
       seen = open.chat.error;
+      errors += 1;
       // Stock pages resume when they are looked at again: here, at once.
       await open.chat.resumeStream();
     }
@@ -82,7 +87,7 @@ async function conversation(cuts: readonly number[]): Promise<Told> {
   await settled((chat) => openCard(chat) !== undefined);
   void open.chat.addToolApprovalResponse({ id: openCard(open.chat)?.approval.id ?? '', approved: true });
   await settled((chat) => textOf(chat.messages.at(-1)).endsWith('three.'));
-  return { messages: told(open.chat.messages), calls: host.model.calls.length, cuts: cut };
+  return { messages: told(open.chat.messages), calls: host.model.calls.length, cuts: cut, errors };
 }
 
 describe('useChat with its stock transport', () => {
@@ -103,6 +108,17 @@ describe('useChat with its stock transport', () => {
     for (let done = 0; done < CUTS; ) {
       const cuts = Array.from({ length: 1 + Math.floor(random() * 5) }, () => 1 + Math.floor(random() * 3_000));
       const { cuts: made, ...told } = await conversation(cuts);
+      expect({ ...told, cuts: 0, errors: 0 }, `cuts after ${cuts} bytes`).toEqual(uncut);
+      done += made;
+    }
+  });
+
+  test(`with chatTransport() has the same after ${CUTS} cuts, and never shows an error (seed ${seed}) (web 33, 35, 37)`, async () => {
+    const uncut = await conversation([]);
+    const random = randomFrom(seed);
+    for (let done = 0; done < CUTS; ) {
+      const cuts = Array.from({ length: 1 + Math.floor(random() * 5) }, () => 1 + Math.floor(random() * 3_000));
+      const { cuts: made, ...told } = await conversation(cuts, { isPawls: true });
       expect({ ...told, cuts: 0 }, `cuts after ${cuts} bytes`).toEqual(uncut);
       done += made;
     }

@@ -10,6 +10,8 @@ import {
 import { JSDOM } from 'jsdom';
 import { createElement } from 'react';
 import { createRoot } from 'react-dom/client';
+import { createClient } from '../../../src/client/index.ts';
+import { type Clock, systemClock } from '../../../src/values/clock.ts';
 
 export type ChatOfPage = ReturnType<typeof useChat<UIMessage>>;
 
@@ -88,6 +90,18 @@ export async function openPage({
       root.unmount();
     },
   };
+}
+
+const SILENCE_MS = 60_000;
+/** A clock on which the pauses between two connections are short. */
+const hastyClock: Clock = {
+  ...systemClock,
+  setTimeout: (callback, ms) => systemClock.setTimeout(callback, ms < SILENCE_MS ? ms / 50 : ms),
+};
+
+/** The transport of `pawl/client`, which connects again by itself. Its pauses are short. */
+export function pawlTransport(url: string, fetch: typeof globalThis.fetch): ChatTransport<UIMessage> {
+  return createClient({ url, fetch, clock: hastyClock, silenceMs: SILENCE_MS }).chatTransport();
 }
 
 /** A fetch whose first answers are cut after so many bytes each, as a network cuts them. `onCut`: an answer was long enough. */

@@ -57,8 +57,8 @@ describe(`with ${RESTING} resting runs and ${KEPT} kept outcomes`, () => {
         ${numbers(RESTING)} SELECT 1000 + i, 'run-' || i, meta_checksum, extras_checksum, meta, extras FROM n, runs WHERE no = (SELECT no FROM one);
       INSERT INTO heads SELECT r.no, h.generation, h.version, h.revision, h.updated_at, h.message_count, h.checksum, h.head
         FROM runs r, heads h WHERE r.no > 1000 AND h.no = (SELECT no FROM one);
-      INSERT INTO due SELECT no, (SELECT due_at FROM one) + no, run_id FROM runs WHERE no > 1000;
-      INSERT INTO claims SELECT r.run_id, c.owner, c.epoch, c.attempts, c.expires_at, c.boot
+      INSERT INTO due (no, due_at, run_id) SELECT no, (SELECT due_at FROM one) + no, run_id FROM runs WHERE no > 1000;
+      INSERT INTO claims (run_id, owner, epoch, attempts, expires_at, boot) SELECT r.run_id, c.owner, c.epoch, c.attempts, c.expires_at, c.boot
         FROM runs r, claims c WHERE r.no > 1000 AND c.run_id = 'run';
       INSERT INTO outcomes (run_id, until, epoch, checksum, outcome) ${numbers(KEPT)} SELECT 'ended-' || i, 9e12 + i, 1, 0, '{}' FROM n;
       COMMIT`);

@@ -45,6 +45,8 @@ export interface Session {
   query(text: string, values?: unknown[]): Promise<Row[]>;
   /** @returns how many rows it changed @throws the errors of `query` */
   change(statement: Statement, values: unknown[]): Promise<number>;
+  /** @throws the errors of `query` */
+  rows(statement: Statement, values: unknown[]): Promise<Row[]>;
 }
 
 const asWritten = { getTypeParser: () => (value: string) => value };
@@ -137,16 +139,24 @@ class Loan implements Session {
   }
 
   async change({ text, name }: Statement, values: unknown[]): Promise<number> {
+    return (await this.#askKept({ text, name, values })).rowCount ?? 0;
+  }
+
+  async rows({ text, name }: Statement, values: unknown[]): Promise<Row[]> {
+    return (await this.#askKept({ text, name, values, types: asWritten })).rows as Row[];
+  }
+
+  async #askKept({ name, ...query }: PostgresQuery & Statement): ReturnType<PostgresClient['query']> {
     if (this.#connections.isKeeping) {
       try {
-        return (await this.#ask({ text, values, name })).rowCount ?? 0;
+        return await this.#ask({ ...query, name });
       } catch (error) {
         if (!isStatementLost(error)) throw error;
         // The statement had no effect. A pooler is in between, or the server had to drop all statements.
         this.#connections.keepNone();
       }
     }
-    return (await this.#ask({ text, values })).rowCount ?? 0;
+    return this.#ask(query);
   }
 
   failed(error: unknown): void {

@@ -248,7 +248,7 @@ const layouts: readonly ((tables: Tables) => string)[] = [
       ADD COLUMN caller text COLLATE "C",
       ADD COLUMN deployment numeric;
     CREATE INDEX ON ${runs} (fair, due_at, run_id, agent) WHERE ${HAS_TURN};
-    CREATE INDEX ON ${runs} (caller, run_id) WHERE body IS NOT NULL AND caller IS NOT NULL;
+    CREATE INDEX ON ${runs} (caller, run_id) WHERE body IS NOT NULL;
     CREATE TABLE ${lastTurn} (no integer PRIMARY KEY, fair text NOT NULL);
   `,
 ];

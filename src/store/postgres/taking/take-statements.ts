@@ -1,3 +1,4 @@
+import { hash } from 'node:crypto';
 import type { TakeDue } from '../../store-driver.ts';
 import { Parameters } from '../parameters.ts';
 import type { Row, Session } from '../pool.ts';
@@ -10,7 +11,7 @@ import type { Server } from '../server.ts';
 const FEW = 512;
 
 /** Processes that ask at once pass over each other's runs: this many may find enough. */
-const AT_ONCE = 8;
+const AT_ONCE = 4;
 
 /** A wish for due runs, as a statement gets it. */
 export interface Wish extends TakeDue {
@@ -91,7 +92,7 @@ export function takeOfMany(session: Session, server: Server, wish: Wish): Promis
       UNION ALL SELECT line.run_id, key.fair, row_number() OVER (PARTITION BY key.fair ORDER BY line.due_at, line.run_id)
       FROM lines key CROSS JOIN LATERAL ${ofKey(`(SELECT ${limit} + ${AT_ONCE} * ${limit} / greatest(count(*), 1) + 1 FROM lines)`)} line
       WHERE ${few})`;
-  return taken(session, taking, { wish, lined, isMany: 'false' });
+  return taken(session, taking, { wish, lined });
 }
 
 function takingOf(server: Server, wish: Wish): Taking {
@@ -122,7 +123,7 @@ function takingOf(server: Server, wish: Wish): Taking {
 async function taken(
   session: Session,
   { server: { tables, times }, parameters, limit, tokens, isDue, isWished }: Taking,
-  { wish, lined, isMany }: { readonly wish: Wish; readonly lined: string; readonly isMany: string },
+  { wish, lined, isMany }: { readonly wish: Wish; readonly lined: string; readonly isMany?: string },
 ): Promise<TakenRows> {
   const { runs, starts, outcomes, ended, lastTurn } = tables;
   const add = (value: unknown, type: string) => `${parameters.add(value)}::${type}`;
@@ -134,9 +135,10 @@ async function taken(
     (SELECT e.epoch FROM ${ended} e WHERE e.run_id = r.run_id AND e.keep_until > ${wall}), 0)`;
   const deployment =
     wish.deployment === undefined ? 'r.deployment' : `greatest(r.deployment, ${add(wish.deployment, 'numeric')})`;
-  const machine = add(ofThisMachine(), 'text');
-  const rows = await session.query(
-    `WITH ${isRecursive ? 'RECURSIVE ' : ''}t AS (SELECT coalesce((SELECT fair FROM ${lastTurn} WHERE no = 1), '') COLLATE "C" AS last),
+  const owners = () => `(SELECT json_agg(DISTINCT h.owner) FROM (SELECT r.owner, r.expires_at FROM ${runs} r
+      WHERE r.body IS NOT NULL AND ${isDue} ORDER BY r.due_at, r.run_id LIMIT ${FEW}) h
+    WHERE starts_with(h.owner, ${add(ofThisMachine(), 'text')}) AND h.expires_at > ${times.lease(parameters)})`;
+  const text = `WITH ${isRecursive ? 'RECURSIVE ' : ''}t AS (SELECT coalesce((SELECT fair FROM ${lastTurn} WHERE no = 1), '') COLLATE "C" AS last),
      ${isRecursive ? lined.slice('RECURSIVE '.length) : lined},
      locked AS (SELECT r.run_id, l.fair, l.k FROM lined l JOIN ${runs} r ON r.run_id = l.run_id, t
        WHERE r.body IS NOT NULL AND ${isDue} AND ${isWished}
@@ -150,15 +152,16 @@ async function taken(
      turned AS (INSERT INTO ${lastTurn} (no, fair) SELECT 1, p.fair FROM picked p, t
        WHERE p.place = (SELECT max(place) FROM picked) AND p.fair <> t.last
        ON CONFLICT (no) DO UPDATE SET fair = excluded.fair)
-     SELECT a.*, g.* FROM (SELECT ${now} AS due_now, ${isMany} AS is_many, (SELECT count(*) FROM lined) AS found,
+     SELECT a.*, g.* FROM (SELECT ${now} AS due_now, ${isMany ?? false} AS is_many, (SELECT count(*) FROM lined) AS found,
          (SELECT min(r.due_at) FROM ${runs} r WHERE r.body IS NOT NULL AND r.due_at > ${now}) AS next_at,
-         (SELECT json_agg(DISTINCT h.owner) FROM (SELECT r.owner, r.expires_at FROM ${runs} r
-            WHERE r.body IS NOT NULL AND ${isDue} ORDER BY r.due_at, r.run_id LIMIT ${FEW}) h
-          WHERE starts_with(h.owner, ${machine}) AND h.expires_at > ${times.lease(parameters)}) AS owners) a
+         ${isMany === undefined ? 'NULL' : owners()} AS owners) a
      LEFT JOIN (SELECT r.place, ${columns}, ${piecesOf(tables, 'r')}, ${times.lease(parameters)} AS now
-       FROM granted r LEFT JOIN ${starts} s ON s.body = r.body) g ON true ORDER BY g.place`,
-    parameters.values,
-  );
+       FROM granted r LEFT JOIN ${starts} s ON s.body = r.body) g ON true ORDER BY g.place`;
+  // Planning takes as long as the work. A statement with more parts is rare.
+  const isUsual = !wish.isAgain && wish.skipped.length === 0;
+  const name = isUsual ? `pawl_${hash('sha1', text)}` : '';
+  const { values } = parameters;
+  const rows = await (isUsual ? session.rows({ text, name }, values) : session.query(text, values));
   const [row = {}] = rows;
   return {
     now: Number(row.due_now),

@@ -25,6 +25,8 @@ export class Taker {
   /** Until when runs are left alone, on the clock of `performance.now()`. */
   readonly #skipped = new Map<string, number>();
   #dead: readonly string[] = [];
+  /** There were enough runs for the last call of the statement for many, so that the next one begins with it. */
+  #areMany = false;
 
   constructor(server: Server, { reader, queue }: { readonly reader: Reader; readonly queue: WriteQueue }) {
     this.#server = server;
@@ -51,11 +53,19 @@ export class Taker {
   }
 
   async #rows(take: TakeDue): Promise<TakenRows> {
+    if (this.#areMany && take.limit > 0) {
+      const rows = await this.#attempt(takeOfMany, take);
+      this.#areMany = rows.rows.length === take.limit;
+      return rows;
+    }
     const found = await this.#attempt(takeOfFew, take);
     const dead = found.owners.filter((owner) => isDeadProcess(owner));
     const isNews = dead.some((owner) => !this.#dead.includes(owner));
     this.#dead = dead;
-    if (found.isMany && take.limit > 0) return this.#attempt(takeOfMany, take);
+    if (found.isMany && take.limit > 0) {
+      this.#areMany = true;
+      return this.#rows(take);
+    }
     return isNews && found.rows.length < take.limit ? this.#again(found, take) : found;
   }
 

@@ -1,0 +1,153 @@
+import { DatabaseSync } from 'node:sqlite';
+import { describe, expect, test } from 'vitest';
+import type { TakenRun, TakingStore } from '../../src/store/port.ts';
+import { type PostgresPool, postgresStore } from '../../src/store/postgres/index.ts';
+import { sqliteStore } from '../../src/store/sqlite/index.ts';
+import { sampleRecord } from '../../src/testing/store-contract/records.ts';
+import { torture } from '../crash/random.ts';
+import { postgresServer, whyNoPostgres } from '../fixtures/postgres-server.ts';
+import { addToPostgres, addToSqlite, type Copies } from './due-runs.ts';
+import { freshPath } from './sqlite/files.ts';
+
+const server = postgresServer(['fsync=off']);
+/** 100,000 under torture. */
+const DUE = 10_000 * torture;
+const KEYS = 1_000;
+/** One run of each of 50 keys behind 10,000 of one. */
+const noisy: Copies = { count: 10_050, fairKey: (i) => (i < 10_000 ? 'noisy' : `tenant-${i % 50}`) };
+const spread: Copies = { count: DUE, fairKey: (i) => `key-${i % KEYS}` };
+const limit = { timeout: 60_000 * torture };
+const wish = { owner: 'me', ttlMs: 600_000, limit: 16 };
+
+async function openSqlite(copies: Copies) {
+  const path = freshPath();
+  const store = sqliteStore({ path, durability: 'process' });
+  await store.save(sampleRecord('run'), { fairKey: copies.fairKey(0) });
+  addToSqlite(path, copies);
+  return { store, path };
+}
+
+async function openPostgres(copies: Copies, pool: PostgresPool = server.pool()) {
+  const schema = server.freshSchema();
+  const store = postgresStore({ pool, schema });
+  await store.save(sampleRecord('run'), { fairKey: copies.fairKey(0) });
+  await addToPostgres(server, schema, copies);
+  return store;
+}
+
+/** The time of a call that nothing disturbs, ms: the eighth of 41. Others take the machine away at times. */
+async function timeOf(work: () => Promise<unknown>): Promise<number> {
+  const times: number[] = [];
+  for (let i = 0; i < 41; i++) {
+    const begun = performance.now();
+    await work();
+    times.push(performance.now() - begun);
+  }
+  return times.sort((a, b) => a - b)[7] as number;
+}
+
+/** How many runs of quiet keys are among the first 100 that are taken. */
+async function quietAmong100(store: TakingStore, lot: number): Promise<number> {
+  const taken: TakenRun[] = [];
+  while (taken.length < 100)
+    taken.push(...(await store.takeDue({ ...wish, limit: Math.min(lot, 100 - taken.length) })).claims);
+  await Promise.all(taken.map((claim) => store.release(claim)));
+  return taken.filter(({ run }) => run.fairKey !== 'noisy').length;
+}
+
+async function expectTurns(store: TakingStore): Promise<void> {
+  const { claims } = await store.takeDue(wish);
+  expect(new Set(claims.map(({ run }) => run.fairKey)).size).toBe(16);
+  for (const claim of claims) await store.release(claim);
+}
+
+/** A pool that notes the statements which take runs. */
+function noting(pool: PostgresPool) {
+  const statements: { readonly text: string; readonly values: unknown[] }[] = [];
+  const known = new WeakSet<object>();
+  const connect = async () => {
+    const client = await pool.connect();
+    if (known.has(client)) return client;
+    known.add(client);
+    const query = client.query.bind(client);
+    client.query = (asked) => {
+      if (asked.text.includes('SKIP LOCKED') && asked.text.includes('last_turn'))
+        statements.push({ text: asked.text, values: asked.values ?? [] });
+      return query(asked);
+    };
+    return client;
+  };
+  const noted: PostgresPool = { connect, on: pool.on.bind(pool), removeListener: pool.removeListener.bind(pool) };
+  return { statements, noted };
+}
+
+describe(`with ${DUE} due runs of ${KEYS} keys`, () => {
+  test('SQLite takes runs by its index of keys, and scans no table (engine 17, 44)', limit, async () => {
+    const prepare = DatabaseSync.prototype.prepare;
+    const texts = new Set<string>();
+    DatabaseSync.prototype.prepare = function noted(text, ...rest) {
+      if (/\bFROM due\b/.test(text) && /ORDER BY fair|d\.fair =|OFFSET/.test(text)) texts.add(text);
+      return prepare.call(this, text, ...rest);
+    };
+    const { store, path } = await openSqlite(spread).finally(() => {
+      DatabaseSync.prototype.prepare = prepare;
+    });
+    await expectTurns(store);
+    const db = new DatabaseSync(path);
+    const plans = [...texts].flatMap((text) =>
+      db
+        .prepare(`EXPLAIN QUERY PLAN ${text}`)
+        .all()
+        .map(({ detail }) => String(detail)),
+    );
+    db.close();
+    expect(plans.filter((detail) => detail.includes('due_turns')).length).toBeGreaterThanOrEqual(4);
+    expect(plans.filter((detail) => /^SCAN (due|d)\b/.test(detail) && !detail.includes('INDEX'))).toEqual([]);
+    if (torture > 1) expect(await timeOf(() => store.takeDue(wish))).toBeLessThan(5);
+    await store.close();
+  });
+
+  test.skipIf(whyNoPostgres)('so does PostgreSQL, in one statement a call (engine 16, 17, 44)', limit, async () => {
+    const { statements, noted } = noting(server.pool());
+    await using store = await openPostgres(spread, noted);
+    await expectTurns(store);
+    await store.takeDue({ ...wish, limit: 1 });
+    // The first call finds out that there are many.
+    expect(statements).toHaveLength(3);
+    for (const { text, values } of statements) {
+      const plan = (await server.sql(`EXPLAIN ${text}`, ...values)).map((row) => Object.values(row)[0]).join('\n');
+      const isOfMany = text.includes('RECURSIVE');
+      if (isOfMany) expect(plan).toContain('runs_fair_due_at_run_id_agent_idx');
+      // A table of 10,000 small rows is read as fast as 512 places of it are found.
+      if (isOfMany || torture > 1) expect(plan).not.toMatch(/Seq Scan on (runs|starts)/);
+    }
+    if (torture > 1) expect(await timeOf(() => store.takeDue(wish))).toBeLessThan(5);
+  });
+});
+
+describe('with 10,000 due runs of one key, and one of each of 50 keys', () => {
+  test('SQLite takes the 50 within the first 100, one or 16 a call (engine 44)', limit, async () => {
+    const { store } = await openSqlite(noisy);
+    expect([await quietAmong100(store, 1), await quietAmong100(store, 16)]).toEqual([50, 50]);
+    await store.close();
+  });
+
+  test.skipIf(whyNoPostgres)('so does PostgreSQL (engine 44)', limit, async () => {
+    await using store = await openPostgres(noisy);
+    expect([await quietAmong100(store, 1), await quietAmong100(store, 16)]).toEqual([50, 50]);
+  });
+});
+
+describe.skipIf(whyNoPostgres)('a process that finds nothing due in PostgreSQL', () => {
+  test('asks one statement, which changes nothing (engine 44)', async () => {
+    const { statements, noted } = noting(server.pool());
+    const schema = server.freshSchema();
+    await using store = postgresStore({ pool: noted, schema });
+    await store.save(sampleRecord('run'));
+    expect(await store.claim('run', 'me', 600_000)).not.toBe(null);
+    const before = await server.sql(`SELECT xmin, xmax, ctid FROM "${schema}".runs`);
+    expect((await store.takeDue(wish)).claims).toEqual([]);
+    expect(statements).toHaveLength(1);
+    expect(await server.sql(`SELECT xmin, xmax, ctid FROM "${schema}".runs`)).toEqual(before);
+  });
+});

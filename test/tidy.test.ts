@@ -20,7 +20,7 @@ const belowStores = [
   'src/store/run-value',
   'src/store/store-driver',
   'src/store/store-from',
-  'src/store/stored-reader',
+  'src/store/reading',
   'src/store/taking/in-turns',
   'src/store/topics',
   'src/store/encoding',

@@ -25,13 +25,13 @@ import type {
   TakingStore,
   WriteOptions,
 } from './port.ts';
+import { StoredReader } from './reading/stored-reader.ts';
 import type { Decide, Writer } from './rules/decision.ts';
 import * as historyRules from './rules/history.ts';
 import * as inboxRules from './rules/inbox.ts';
 import * as ownerRules from './rules/ownership.ts';
 import * as writeRules from './rules/writes.ts';
 import type { JournalDriver, StoreDriver, StoreWrite, ThreadDriver, WriteKind } from './store-driver.ts';
-import { StoredReader } from './stored-reader.ts';
 import { checkDeployment, takingMethods } from './taking/taking-methods.ts';
 import { type ThreadMethods, Threads, threadMethods } from './threads/threads.ts';
 import { ThreadTexts } from './threads/turn-text.ts';

@@ -1,28 +1,20 @@
-import type { RunCheckpoint, RunHead } from '../record/checkpoint.ts';
-import { dueOfRecord, type InterruptedRun, interruptedRun, quarantinedRun } from '../record/interrupted.ts';
-import type { KeptRun } from '../record/kept-run.ts';
-import { parseOpenStep, parseOutcome } from '../record/parse.ts';
-import { MAX_WAITING, type SentCommand } from '../run/command.ts';
-import { messagesFor, needsContent, type RecordContent, withContent } from '../run/journal/content.ts';
-import type { JournalEntry } from '../run/journal/entry.ts';
-
-import { isPhaseOutput, type PhaseOutput } from '../run/phase.ts';
-import type { RunOutcome } from '../run/result.ts';
-import { nextTurn } from '../values/clock.ts';
-import { CheckpointCorruptError, PawlError } from '../values/errors.ts';
-import { isObject } from '../values/json.ts';
-import { isMessages, type Message } from '../values/message.ts';
-import { DAMAGED_TEXT, decodeCommand, sentCommand } from './commands.ts';
-import { shownDue } from './due.ts';
-import { decodeHead, decodeRecord, parseStored } from './encoding/encode.ts';
-import type { Encryption } from './encoding/encryption.ts';
-import { messagesFrom, stepText } from './encoding/encryption.ts';
-import { keysOf } from './encoding/filed.ts';
-import { RunTexts, type StoredPieces } from './encoding/piece-refs.ts';
-import { withoutStep, withStep } from './encoding/step-texts.ts';
-import { entriesOf } from './encoding/stored-journal.ts';
-import { decodeEntry } from './kept-entry.ts';
-import { isDeadProcess } from './owner.ts';
+import type { RunCheckpoint, RunHead } from '../../record/checkpoint.ts';
+import { dueOfRecord, type InterruptedRun, interruptedRun, quarantinedRun } from '../../record/interrupted.ts';
+import type { KeptRun } from '../../record/kept-run.ts';
+import { MAX_WAITING, type SentCommand } from '../../run/command.ts';
+import type { RunOutcome } from '../../run/result.ts';
+import { nextTurn } from '../../values/clock.ts';
+import { CheckpointCorruptError, PawlError } from '../../values/errors.ts';
+import { DAMAGED_TEXT, decodeCommand, sentCommand } from '../commands.ts';
+import { shownDue } from '../due.ts';
+import { decodeHead, decodeRecord, parseStored } from '../encoding/encode.ts';
+import type { Encryption } from '../encoding/encryption.ts';
+import { messagesFrom, stepText } from '../encoding/encryption.ts';
+import { keysOf } from '../encoding/filed.ts';
+import { RunTexts, type StoredPieces } from '../encoding/piece-refs.ts';
+import { withoutStep, withStep } from '../encoding/step-texts.ts';
+import { decodeEntry } from '../kept-entry.ts';
+import { isDeadProcess } from '../owner.ts';
 import type {
   Cursor,
   DueList,
@@ -34,9 +26,10 @@ import type {
   ListOptions,
   LoadOptions,
   ReadEventsOptions,
-} from './port.ts';
-import { type IsDead, isHeld, refuseDamaged } from './rules/lease.ts';
-import type { ListedHead, MessageReader, StoreDriver } from './store-driver.ts';
+} from '../port.ts';
+import { type IsDead, isHeld, refuseDamaged } from '../rules/lease.ts';
+import type { ListedHead, MessageReader, StoreDriver } from '../store-driver.ts';
+import { storedEvents } from './journal-page.ts';
 
 type ReadableRun = Extract<InterruptedRun, { readonly meta: unknown }>;
 
@@ -204,31 +197,9 @@ export class StoredReader {
     return last;
   }
 
-  /** A page of a run's journal, with the content that only the record holds. */
-  async events(runId: string, { after = 0, limit }: ReadEventsOptions): Promise<JournalPage | null> {
-    const rows = await this.#driver.journal?.read(runId, { after, limit });
-    if (!rows) return null;
-    const entries = entriesOf(runId, rows, { after, encryption: this.#encryption });
-    const next = entries.at(-1)?.place ?? after;
-    if (!entries.some(needsContent)) return { entries, next };
-    const content = await this.#content(runId, entries);
-    if (!content) return null;
-    return { entries: entries.flatMap((entry) => withContent(entry, content) ?? []), next };
-  }
-
-  async #content(runId: string, entries: readonly JournalEntry[]): Promise<RecordContent | undefined> {
-    const texts = new RunTexts(this.#encryption, runId);
-    const messages = new Map<number, Message>();
-    const range = messagesFor(entries) ?? { from: 0, to: 0 };
-    const stored = await this.#driver.journal?.content(runId, range, (first, text, pieces = noPieces) => {
-      const row = parseStored(texts.whole(text, messagesFrom(first), pieces), 'messages');
-      if (!isMessages(row)) throw new CheckpointCorruptError('this record is damaged: its messages cannot be read');
-      for (const [i, message] of (row as Message[]).entries()) messages.set(first + i, message);
-    });
-    if (!stored) return undefined;
-    const { head, pieces = noPieces, step = [], messageCount } = stored;
-    const steps = step.map((text, place) => texts.open(text, stepText(place)));
-    return contentIn(withStep(texts.whole(head, 'head', pieces), steps), { messages, count: messageCount });
+  async events(runId: string, page: ReadEventsOptions): Promise<JournalPage | null> {
+    const { journal } = this.#driver;
+    return journal ? storedEvents({ journal, encryption: this.#encryption }, runId, page) : null;
   }
 
   /** A command that only lacks its key is not damaged. */
@@ -271,21 +242,6 @@ export class StoredReader {
       return isDead;
     };
   }
-}
-
-/** Takes from a head what events need of it. @throws {CheckpointCorruptError} */
-function contentIn(text: string, messages: Pick<RecordContent, 'messages' | 'count'>): RecordContent {
-  const head = parseStored(text, 'head');
-  if (!isObject(head)) throw new CheckpointCorruptError('this record is damaged: its head is not an object');
-  const { openStep, openPhase, completedPhases, outcome } = head;
-  const phase = isObject(openPhase) && typeof openPhase.index === 'number' ? openPhase.index : undefined;
-  return {
-    ...messages,
-    phase,
-    openStep: openStep === undefined ? undefined : parseOpenStep(openStep),
-    completedPhases: Array.isArray(completedPhases) ? (completedPhases as PhaseOutput[]).filter(isPhaseOutput) : [],
-    outcome: outcome === undefined ? undefined : parseOutcome(outcome),
-  };
 }
 
 class Messages implements MessageReader {

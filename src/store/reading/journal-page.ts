@@ -19,9 +19,17 @@ interface Reading {
   readonly encryption: Encryption;
 }
 
+/** About how many characters of content a page has; its first entries are always in it. */
+const PAGE_CHARS = 2 ** 22;
+/** How many messages are read first: how large they are is not known before. */
+const FIRST_MESSAGES = 8;
+
 const noPieces: StoredPieces = new Map();
 
-/** Returns a page of a run's journal, with the content that only the record holds; null without a record. */
+/**
+ * Returns a page of a run's journal, with the content that only the record holds; null without a record. A page with much content
+ * has fewer entries: a host has a page for each of its readers.
+ */
 export async function storedEvents(
   reading: Reading,
   runId: string,
@@ -31,22 +39,44 @@ export async function storedEvents(
   const rows = await journal.read(runId, { after, limit });
   if (!rows) return null;
   const entries = entriesOf(runId, rows, { after, encryption });
-  const next = entries.at(-1)?.place ?? after;
-  if (!entries.some(needsContent)) return { entries, next };
-  const content = await contentOf(reading, runId, entries);
-  if (!content) return null;
-  return { entries: entries.flatMap((entry) => withContent(entry, content) ?? []), next };
+  const filled: JournalEntry[] = [];
+  let [read, chars, atOnce] = [0, 0, FIRST_MESSAGES];
+  while (read < entries.length && chars < PAGE_CHARS) {
+    const part = partOf(entries.slice(read), atOnce);
+    read += part.length;
+    const content = part.some(needsContent) ? await contentOf(reading, runId, part) : noContent;
+    if (!content) return null;
+    filled.push(...part.flatMap((entry) => (needsContent(entry) ? (withContent(entry, content) ?? []) : entry)));
+    chars += content.chars;
+    const average = content.chars / Math.max(1, content.messages.size);
+    atOnce = Math.max(1, Math.floor((PAGE_CHARS - chars) / Math.max(1, average)));
+  }
+  return { entries: filled, next: entries[read - 1]?.place ?? after };
 }
+
+/** The first entries, up to one that lies more than `most` messages behind: at least one. */
+function partOf(entries: readonly JournalEntry[], most: number): readonly JournalEntry[] {
+  const first = entries.find(({ content }) => content)?.content?.message ?? 0;
+  const end = entries.findIndex(({ content }, i) => i > 0 && content && content.message >= first + most);
+  return end < 0 ? entries : entries.slice(0, end);
+}
+
+/** The content of some entries, and how many characters were read for it. */
+type ReadContent = RecordContent & { readonly chars: number };
+
+const noContent: ReadContent = { messages: new Map(), count: 0, completedPhases: [], chars: 0 };
 
 async function contentOf(
   { journal, encryption }: Reading,
   runId: string,
   entries: readonly JournalEntry[],
-): Promise<RecordContent | undefined> {
+): Promise<ReadContent | undefined> {
   const texts = new RunTexts(encryption, runId);
   const messages = new Map<number, Message>();
   const range = messagesFor(entries) ?? { from: 0, to: 0 };
+  let chars = 0;
   const stored = await journal.content(runId, range, (first, text, pieces = noPieces) => {
+    chars += text.length;
     const row = parseStored(texts.whole(text, messagesFrom(first), pieces), 'messages');
     if (!isMessages(row)) throw new CheckpointCorruptError('this record is damaged: its messages cannot be read');
     for (const [i, message] of (row as Message[]).entries()) messages.set(first + i, message);
@@ -54,7 +84,8 @@ async function contentOf(
   if (!stored) return undefined;
   const { head, pieces = noPieces, step = [], messageCount } = stored;
   const steps = step.map((text, place) => texts.open(text, stepText(place)));
-  return contentIn(withStep(texts.whole(head, 'head', pieces), steps), { messages, count: messageCount });
+  const found = { messages, count: messageCount };
+  return { ...contentIn(withStep(texts.whole(head, 'head', pieces), steps), found), chars };
 }
 
 /** Takes from a head what events need of it. @throws {CheckpointCorruptError} */

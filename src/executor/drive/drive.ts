@@ -2,6 +2,7 @@ import type { RunCheckpoint } from '../../record/checkpoint.ts';
 import { interruptedRun } from '../../record/interrupted.ts';
 import { mayBeChild, type Place } from '../../record/run-tree.ts';
 import { type Verdict, verdictOf } from '../../record/verdict.ts';
+import { staysParked } from '../../run/fields.ts';
 import type { RunResult } from '../../run/result.ts';
 import { type CheckpointStore, isKeepingOutcomes, isTaking } from '../../store/port.ts';
 import { type ErrorData, hasCode, hasTrait, toErrorData } from '../../values/error-data.ts';
@@ -167,7 +168,11 @@ async function refusal(around: Around, error: ErrorData | undefined): Promise<Dr
   if (hasTrait(error, 'isStoreAway')) throw storeAway(error);
   if (code === 'CHECKPOINT_MISSING') return ended(around);
   if (code === 'ERR_SHUTDOWN') return { runId, state: 'more', boundaries: 0 };
-  if (code === 'RUN_PARKED') return parked(around, (await store.load(runId, { messages: false }))?.parked?.code);
+  if (code === 'RUN_PARKED') {
+    const why = (await store.load(runId, { messages: false }))?.parked?.code;
+    // A process with the agent as it was continues it.
+    return staysParked(why) ? parked(around, why) : stuck(around, why);
+  }
   if (code !== 'RUN_OWNED_ELSEWHERE') return stuck(around, code, code !== 'CHECKPOINT_CORRUPT');
   return elsewhere(around, isTaking(store) ? await store.heldUntil(runId) : null);
 }

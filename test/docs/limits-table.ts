@@ -136,6 +136,7 @@ export const sections: readonly Section[] = [
       { what: 'characters of the prompt in an entry of `executor.history`', code: 'src/record: MAX_PROMPT' },
       { what: 'characters of the error in it', code: 'MAX_ERROR_CHARS' },
       { what: 'sources of a step in events', code: 'MAX_SOURCES' },
+      { what: 'characters of the content in a page of a journal, about', code: 'CONTENT_CHARS' },
       { what: 'events that wait for the journal, before progress of tools is left out', code: 'MAX_PROGRESS' },
       { what: 'characters of a field of a source', code: 'MAX_FIELD' },
       { what: 'characters of the media type of a file in events', code: 'MAX_MEDIA_TYPE' },

@@ -20,7 +20,7 @@ interface Reading {
 }
 
 /** About how many characters of content a page has; its first entries are always in it. */
-const PAGE_CHARS = 2 ** 22;
+const CONTENT_CHARS = 2 ** 22;
 /** How many messages are read first: how large they are is not known before. */
 const FIRST_MESSAGES = 8;
 
@@ -41,7 +41,7 @@ export async function storedEvents(
   const entries = entriesOf(runId, rows, { after, encryption });
   const filled: JournalEntry[] = [];
   let [read, chars, atOnce] = [0, 0, FIRST_MESSAGES];
-  while (read < entries.length && chars < PAGE_CHARS) {
+  while (read < entries.length && chars < CONTENT_CHARS) {
     const part = partOf(entries.slice(read), atOnce);
     read += part.length;
     const content = part.some(needsContent) ? await contentOf(reading, runId, part) : noContent;
@@ -49,7 +49,7 @@ export async function storedEvents(
     filled.push(...part.flatMap((entry) => (needsContent(entry) ? (withContent(entry, content) ?? []) : entry)));
     chars += content.chars;
     const average = content.chars / Math.max(1, content.messages.size);
-    atOnce = Math.max(1, Math.floor((PAGE_CHARS - chars) / Math.max(1, average)));
+    atOnce = Math.max(1, Math.floor((CONTENT_CHARS - chars) / Math.max(1, average)));
   }
   return { entries: filled, next: entries[read - 1]?.place ?? after };
 }

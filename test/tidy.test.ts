@@ -150,6 +150,7 @@ const importTable: rules.ImportTable = {
   'src/client': ['src/http/problem', 'src/http/runs', 'src/index', 'src/run', 'src/values'],
   'src/ag-ui': ['src/index', 'src/http', 'src/values'],
   'src/react': ['src/client/index', 'src/index', 'src/values'],
+  'src/restate': ['src/index'],
   'src/cli/ui': ['src/index', 'src/values'],
   'src/cli/open': [
     'src/cli/ui',
@@ -183,6 +184,7 @@ const importTable: rules.ImportTable = {
     '!src/cli',
     '!src/client',
     '!src/react',
+    '!src/restate',
     '!src/fan-out',
     '!src/edits',
     '!src/http',
@@ -205,6 +207,7 @@ const packageTable: rules.PackageTable = {
   '@ai-sdk/provider': { from: ['src'], typeOnly: true },
   '@cfworker/json-schema': { from: ['src/tool'] },
   '@ag-ui/core': { from: ['src/ag-ui'], typeOnly: true },
+  '@restatedev/restate-sdk': { from: ['src/restate'] },
   react: { from: ['src/react'] },
   'node:*': { from: ['src'] },
   'node:sqlite': { from: ['src/store/sqlite', 'src/sqlite', 'src/budget/sqlite*', 'src/audit/sqlite*'] },

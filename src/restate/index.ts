@@ -75,7 +75,8 @@ function terminalOf(error: unknown): restate.TerminalError | undefined {
 function stateOf(run: pawl.FoundRun) {
   const { runId, status } = run;
   if (status === 'ended') return { runId, status, result: run.outcome.status, code: run.outcome.error?.code };
-  return { runId, status, waits: run.waits?.map(({ id, kind }) => ({ id, kind })) };
+  const waits = 'waits' in run ? run.waits?.map(({ id, kind }) => ({ id, kind })) : undefined;
+  return { runId, status, waits };
 }
 
 async function begin({ executor }: Host, runId: string, { agentId, ...invocation }: StartRequest) {

@@ -195,13 +195,19 @@ export function restateRuns(executor: pawl.Executor, options: RestateRunsOptions
   const host: Host = { name: 'pawl', budgetMs: 60_000, graceMs: 30_000, dueMs: 60_000, ...options, executor };
   if (!URL.canParse(host.ingress)) throw new TypeError(`restateRuns: ingress must be a URL, not ${host.ingress}`);
   const { shared } = restate.handlers.object;
-  /** A handler that gives the run a command in one step, and then sends `drive`: a slice sees what it changed. */
+  const commanded = new Set<string>();
+  /** A handler that gives the run a command in one step, and then sends `drive`, which sees what that changed. */
   const command = <I, O>(work: (runId: string, input: I) => Promise<O>) =>
     shared(async (ctx: Shared, input: I): Promise<O> => {
-      const done = await ctx.run('command', () => work(ctx.key, input));
+      const done = await ctx.run('command', () => {
+        commanded.add(ctx.key);
+        return work(ctx.key, input).finally(() => commanded.delete(ctx.key));
+      });
       sendDrive(host, ctx);
       return done;
     });
+  // The hint of a command would be a second `drive`.
+  const onDue = async (runId: string, at: number) => (commanded.has(runId) ? undefined : postDrive(host, runId, at));
   const object = restate.object<string, RunHandlers>({
     name: host.name,
     handlers: {
@@ -222,5 +228,5 @@ export function restateRuns(executor: pawl.Executor, options: RestateRunsOptions
       asTerminalError: terminalOf,
     },
   });
-  return { object, onDue: (id, at) => postDrive(host, id, at), sweep: ({ signal }) => sweep(host, signal) };
+  return { object, onDue, sweep: ({ signal }) => sweep(host, signal) };
 }

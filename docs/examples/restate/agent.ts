@@ -8,8 +8,9 @@ import { type Agent, defineAgent, defineTool } from 'pawl';
 /** A line of the ledger: a call of the model, or of a tool. */
 export interface LedgerLine {
   readonly runId: string;
-  /** The nonce of a model's answer, which its tool call carries into the record. */
+  /** The nonce of a model's answer, which its tool call carries into the record; and its step. */
   readonly model?: string;
+  readonly step?: number;
   /** The id of a tool call that ran, and the tool's effect. */
   readonly tool?: string;
   readonly effect?: string;
@@ -56,7 +57,7 @@ export function orderDesk({ ledger, steps, modelMs, padding = 0 }: Desk): { agen
     doGenerate: () => Promise.reject(new Error('this model only streams')),
     doStream: async ({ prompt, abortSignal }) => {
       const nonce = crypto.randomUUID();
-      note({ runId: runIdIn(prompt), model: nonce });
+      note({ runId: runIdIn(prompt), model: nonce, step: orderIn(prompt) });
       await sleep(modelMs, undefined, abortSignal ? { signal: abortSignal } : {});
       return { stream: ReadableStream.from(answerTo(prompt, { steps, nonce })) };
     },
@@ -70,11 +71,13 @@ function runIdIn(prompt: LanguageModelV4Prompt): string {
   return part?.type === 'text' ? part.text : '';
 }
 
+const orderIn = (prompt: LanguageModelV4Prompt) => prompt.filter(({ role }) => role === 'assistant').length + 1;
+
 function* answerTo(
   prompt: LanguageModelV4Prompt,
   { steps, nonce }: { steps: number; nonce: string },
 ): Generator<LanguageModelV4StreamPart> {
-  const order = prompt.filter(({ role }) => role === 'assistant').length + 1;
+  const order = orderIn(prompt);
   yield { type: 'stream-start', warnings: [] };
   if (order < steps) {
     const toolName = order % 5 === 0 ? 'pay' : 'look_up';

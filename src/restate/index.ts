@@ -55,8 +55,8 @@ export interface RestateRuns {
 
 type Host = Required<RestateRunsOptions> & { readonly executor: pawl.Executor };
 
-/** The pause after a slice that recorded nothing, as in a process that shuts down, ms. */
-const NOTHING_DONE_MS = 1_000;
+/** The least time from one slice to the next if it recorded no step, as in a process that shuts down, ms. */
+const IDLE_MS = 500;
 /** Most awakeables of a run: they stand in the journal of each slice. */
 const MAX_ATTACHED = 16;
 /** The time limit of a call of the ingress, ms. */
@@ -120,8 +120,9 @@ function sendDrive({ name }: Host, ctx: Shared, timer?: number, delay = 0): void
 async function slice({ executor, budgetMs, graceMs }: Host, ctx: Exclusive) {
   const { attemptCompletedSignal: signal } = ctx.request();
   const work = async () => {
+    const earliest = Date.now() + IDLE_MS;
     const { state, wakeAt, code, boundaries } = await executor.drive(ctx.key, { budgetMs, graceMs, signal });
-    const pauseMs = Math.max((wakeAt ?? 0) - Date.now(), boundaries > 0 ? 0 : NOTHING_DONE_MS);
+    const pauseMs = Math.max(0, Math.max(wakeAt ?? 0, boundaries > 0 ? 0 : earliest) - Date.now());
     return { state, code, nextMs: state === 'waiting' && wakeAt === undefined ? undefined : pauseMs };
   };
   return ctx.run('slice', work).catch(async (error: unknown) => {
@@ -159,7 +160,7 @@ async function tell(host: Host, runId: string, awakeableId: string): Promise<voi
 
 async function attach(host: Host, ctx: Exclusive, id: string): Promise<void> {
   const ids = new Set(await ctx.get<readonly string[]>('attached')).add(id);
-  if (ids.size > MAX_ATTACHED || !/^\w{1,64}$/.test(id)) throw new TypeError('attach: no awakeable, or too many');
+  if (ids.size > MAX_ATTACHED || !/^[\w-]{1,64}$/.test(id)) throw new TypeError('attach: no awakeable, or too many');
   ctx.set('attached', [...ids]);
   sendDrive(host, ctx);
 }

@@ -16,9 +16,9 @@ export class WatchedServer extends RestateServer {
   }
 
   async journalOf(invocationId: string): Promise<Journal> {
-    const rows = await this.query(`select * from sys_journal where id = '${invocationId}'`);
-    const raw = rows.map(({ raw }) => Buffer.from(String(raw ?? ''), 'hex'));
-    return { bytes: raw.reduce((sum, { length }) => sum + length, 0), text: raw.map(String).join('\n') };
+    const rows = await this.query(`select raw, raw_length from sys_journal where id = '${invocationId}'`);
+    const bytes = rows.reduce((sum, row) => sum + Number(row.raw_length), 0);
+    return { bytes, text: rows.map(({ raw }) => String(Buffer.from(String(raw), 'hex'))).join('\n') };
   }
 
   /** The values of a name in the states of all objects of a service. */

@@ -428,6 +428,14 @@ export const sections: readonly Section[] = [
     ],
   },
   {
+    title: 'Runs in Restate',
+    text: 'Of `pawl/restate`.',
+    limits: [
+      { what: 'awakeables that wait for the end of a run', code: 'MAX_ATTACHED' },
+      { what: 'least time from one slice to the next, if it recorded no step', code: 'src/restate: IDLE_MS', unit: 'ms' },
+    ],
+  },
+  {
     title: 'Logs and the command line',
     limits: [
       { what: 'characters of a text in a line of `jsonLogger`', code: 'src/executor/host: MAX_TEXT' },

@@ -14,7 +14,7 @@ import { orderDesk } from './agent.ts';
 import { Fleet } from './fleet.ts';
 import { readLedger, tallyOf } from './tally.ts';
 
-const [runs = 200, steps = 12] = process.argv.slice(2).map(Number);
+const [runs = 200, steps = 25] = process.argv.slice(2).map(Number);
 const engines = new URL('../../../test/engines/node_modules/', import.meta.url);
 const packaged = `@restatedev/restate-server-${process.platform}-${process.arch}/bin/restate-server`;
 const restateServer = process.env.RESTATE_SERVER ?? fileURLToPath(new URL(packaged, engines));
@@ -22,7 +22,7 @@ const LIMIT_MS = 300_000;
 
 const folder = mkdtempSync(join(tmpdir(), 'pawl-restate-'));
 const ledger = join(folder, 'ledger.jsonl');
-const desk = { steps, modelMs: 150 };
+const desk = { steps, modelMs: 250 };
 const fleet = new Fleet({ restateServer, services: 2, job: { ...desk, folder } });
 await fleet.start();
 
@@ -50,9 +50,9 @@ const pause = (ms: number) => sleep(ms, undefined, { signal: over.signal }).catc
 /** Kills the services in turn, and Restate now and then, until all runs have ended. */
 async function trouble(): Promise<void> {
   for (let round = 1; !over.signal.aborted; round++) {
-    await pause(2_500);
+    await pause(2_000);
     if (over.signal.aborted) return;
-    if (round % 4 === 0) {
+    if (round % 3 === 0) {
       await fleet.restate.kill();
       kills.restate += 1;
       await pause(300);

@@ -432,7 +432,11 @@ export const sections: readonly Section[] = [
     text: 'Of `pawl/restate`.',
     limits: [
       { what: 'awakeables that wait for the end of a run', code: 'MAX_ATTACHED' },
-      { what: 'least time from one slice to the next, if it recorded no step', code: 'src/restate: IDLE_MS', unit: 'ms' },
+      {
+        what: 'least time from one slice to the next, if it recorded no step',
+        code: 'src/restate: IDLE_MS',
+        unit: 'ms',
+      },
     ],
   },
   {

@@ -144,6 +144,7 @@ const importTable: rules.ImportTable = {
     'src/run/command',
     'src/run/journal/reader',
     'src/run/request',
+    'src/run/waits/wait',
     'src/tool/json-schema',
   ],
   // Types only: a test looks at what the bundle for a browser has.
@@ -151,7 +152,7 @@ const importTable: rules.ImportTable = {
   'src/ag-ui': ['src/index', 'src/http', 'src/values'],
   'src/react': ['src/client/index', 'src/index', 'src/values'],
   'src/restate': ['src/index'],
-  'src/cli/ui': ['src/index', 'src/values'],
+  'src/cli/ui': ['src/index', 'src/values', 'src/run/waits/wait'],
   'src/cli/open': [
     'src/cli/ui',
     'src/cli/arguments',

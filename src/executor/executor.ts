@@ -107,6 +107,8 @@ export interface Executor {
   events(runId: string, options?: FollowOptions): AsyncIterableIterator<JournalEvent>;
   /** Whether this executor has a journal (the option `journal`), so that `events` can be read. */
   readonly hasJournal: boolean;
+  /** How long the events of a run can be read after its end, ms: `lingerMs` of the option `journal`; 0 without a journal. */
+  readonly lingerMs: number;
   /**
    * A page of the runs that ended and whose records are kept (`history: { keepMs }`, or the `lingerMs` of the journal): the newest
    * end first.
@@ -287,6 +289,7 @@ export function createExecutor(options: ExecutorOptions): Executor {
     runs: registry.runs,
     run$: (runId) => registry.atomOf(runId),
     hasJournal: Boolean(config.journal),
+    lingerMs: config.journal?.lingerMs ?? 0,
     events: (runId, eventOptions = {}) => readEvents(services, runId, eventOptions),
     waiting: (waitOptions = {}) => listWaits(services, waitOptions),
     recover: (recoverOptions = {}) => recover(services, recoverOptions),

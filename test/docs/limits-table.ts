@@ -371,7 +371,6 @@ export const sections: readonly Section[] = [
       { what: 'messages of the user in one turn of it', code: 'MAX_TURN_MESSAGES' },
       { what: 'answers in it', code: 'MAX_POSTED_ANSWERS' },
       { what: 'characters of the reason of one of them', code: 'MAX_ANSWER_NOTE_CHARS' },
-      { what: 'how long an ended run is replayed to a page', code: 'REPLAY_MS', unit: 'ms' },
       { what: 'time for the end of a run whose message is made again', code: 'END_MS', unit: 'ms' },
       { what: 'open questions of a step that a page keeps over a lost connection', code: 'MAX_ASKED' },
       { what: 'runs below a run in which a page looks for questions, in depth', code: 'MAX_CHILD_DEPTH' },

@@ -1,4 +1,5 @@
 import type { AnswerState, Executor, ListedWait, Person } from '../../index.ts';
+import { nameOfWait } from '../../run/waits/wait.ts';
 import { hasCode } from '../../values/error-data.ts';
 import type { JsonValue } from '../../values/json.ts';
 import type { Arguments } from '../arguments.ts';
@@ -6,7 +7,6 @@ import type { Command } from '../command.ts';
 import { controlExecutor } from '../open/control-executor.ts';
 import { openExistingStore, type RunStore } from '../open/open-store.ts';
 import { findWaiting, pidOf } from '../open/stored-runs.ts';
-import { nameOfWait } from '../ui/describe-wait.ts';
 import { exitCodes, Failure, lineOf, oneLine } from '../ui/failure.ts';
 import { quoted } from '../ui/shell-words.ts';
 import { withoutRecord } from './obstacle.ts';

@@ -1,7 +1,8 @@
 import { createInterface } from 'node:readline/promises';
 import type { Executor, ListedWait } from '../../index.ts';
+import { nameOfWait } from '../../run/waits/wait.ts';
 import type { JsonValue } from '../../values/json.ts';
-import { describeWait, isForPerson, nameOfWait } from '../ui/describe-wait.ts';
+import { describeWait, isForPerson } from '../ui/describe-wait.ts';
 import { lineOf, oneLine } from '../ui/failure.ts';
 import type { Output } from '../ui/output.ts';
 import { answerValue } from './answer-command.ts';

@@ -4,11 +4,12 @@ import { listedStatus } from '../../record/listed-status.ts';
 
 import type { Place } from '../../record/run-tree.ts';
 import { verdictOf } from '../../record/verdict.ts';
+import { nameOfWait } from '../../run/waits/wait.ts';
 import { isObject } from '../../values/json.ts';
 import { type Message, type ToolOutput, toolCallsOf, toolResultsOf } from '../../values/message.ts';
 import type { RunStore } from '../open/open-store.ts';
 import { pidOf } from '../open/stored-runs.ts';
-import { commandsFor, describeWait, nameOfWait } from '../ui/describe-wait.ts';
+import { commandsFor, describeWait } from '../ui/describe-wait.ts';
 import { oneLine } from '../ui/failure.ts';
 import { ago, count, duration, shortened } from '../ui/format.ts';
 import { quoted } from '../ui/shell-words.ts';

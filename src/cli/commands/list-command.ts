@@ -1,13 +1,12 @@
 import type { AuditedRun, InterruptedRun } from '../../index.ts';
 import type { ReadableRun } from '../../record/interrupted.ts';
 import { listedStatus } from '../../record/listed-status.ts';
+import { nameOfWait } from '../../run/waits/wait.ts';
 import type { Command, CommandContext } from '../command.ts';
 import { type AuditFile, auditToAsk, pathBeside } from '../open/audit-file.ts';
 import { isStoreThere, openExistingStore, type RunStore } from '../open/open-store.ts';
 import { allRuns, pidOf } from '../open/stored-runs.ts';
-
 import { limitOf, sinceOf } from '../option-values.ts';
-import { nameOfWait } from '../ui/describe-wait.ts';
 import { exitCodes, Failure, oneLine } from '../ui/failure.ts';
 import { ago, shortened } from '../ui/format.ts';
 import { table } from '../ui/table.ts';

@@ -1,8 +1,9 @@
 import type { Executor, ListedWait } from '../../index.ts';
+import { nameOfWait } from '../../run/waits/wait.ts';
 import type { Command } from '../command.ts';
 import { controlExecutor } from '../open/control-executor.ts';
 import { openExistingStore } from '../open/open-store.ts';
-import { commandsFor, describeWait, nameOfWait } from '../ui/describe-wait.ts';
+import { commandsFor, describeWait } from '../ui/describe-wait.ts';
 import { exitCodes, oneLine } from '../ui/failure.ts';
 import { count } from '../ui/format.ts';
 

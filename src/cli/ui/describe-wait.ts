@@ -1,4 +1,5 @@
 import type { ListedWait, OpenWait } from '../../index.ts';
+import { nameOfWait } from '../../run/waits/wait.ts';
 import { oneLine } from './failure.ts';
 import { duration } from './format.ts';
 import type { Output } from './output.ts';
@@ -10,24 +11,6 @@ const SHOWN_CHARS = 2_000;
 
 /** The most characters of an id that a command needs: the ids of the waits of a run differ in their first ones. */
 const ID_CHARS = 8;
-
-/** Returns in a few words what a wait is for. */
-export function nameOfWait(wait: OpenWait): string {
-  switch (wait.kind) {
-    case 'approval':
-      return `an approval of ${wait.tool ?? 'a call'}`;
-    case 'question':
-      return 'an answer';
-    case 'event':
-      return `the event ${wait.name}`;
-    case 'timer':
-      return 'a time';
-    case 'child':
-      return `run ${wait.childRunId}`;
-    case 'retry':
-      return 'its model';
-  }
-}
 
 /** Returns whether a person can answer a wait with a command. */
 export function isForPerson({ kind }: OpenWait): boolean {

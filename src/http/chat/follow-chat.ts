@@ -6,9 +6,6 @@ import { type ChatSource, chatFrames, chatHeaders, nothingNew } from './chat-str
 import { liveRun, newestTurn, type OpenChat, openChat, turnOfAnswer } from './chat-thread.ts';
 import { placeIn } from './frame-id.ts';
 
-/** How long an ended run is replayed to a page that was away, ms: as long as a journal keeps it by default. */
-const REPLAY_MS = 600_000;
-
 /** Streams the newest message of a chat from its beginning, or what a page lacks of a message; 204 if there is nothing. */
 export async function followChat(call: Call): Promise<Response> {
   const { id: threadId = '' } = call.params;
@@ -30,11 +27,12 @@ function nothing(): Response {
   return new Response(null, { status: 204, headers: { 'cache-control': 'no-store' } });
 }
 
-async function hasJustEnded({ served }: Call, runId: string): Promise<boolean> {
-  const line = await served.executor.find(runId);
+/** An ended run is replayed to a page that was away for as long as its events are sure to be there. */
+async function hasJustEnded({ served: { executor, web } }: Call, runId: string): Promise<boolean> {
+  const line = await executor.find(runId);
   if (line?.status !== 'ended') return line !== null;
-  const { updatedAt } = line;
-  return updatedAt === undefined || updatedAt + REPLAY_MS >= served.web.clock.now();
+  const { updatedAt, endedAt = updatedAt } = line;
+  return endedAt === undefined || endedAt + executor.lingerMs >= web.clock.now();
 }
 
 async function afterPlace(chat: OpenChat, last: string): Promise<Response> {

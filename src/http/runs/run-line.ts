@@ -1,4 +1,5 @@
 import type { EndedRunLine, FoundRun, KeptRun, Labels, ListedRun, OpenWait, RunOutput } from '../../index.ts';
+import { nameOfWait } from '../../run/waits/wait.ts';
 import { publicError } from '../problem.ts';
 
 /**
@@ -139,7 +140,8 @@ function standing(run: AnyRun, { needsPerson = false, all = false }: LineFacts):
 }
 
 function waiting(run: OpenRun, waits: readonly OpenWait[], isForPerson: boolean): Standing {
-  const own = waits.length === 0 ? ['a run below it'] : waits.map(awaited);
+  const below = 'a run below it';
+  const own = waits.length === 0 ? [below] : waits.map((wait) => (wait.kind === 'child' ? below : nameOfWait(wait)));
   const things = [...new Set(own)].slice(0, MAX_THINGS);
   return { state: isForPerson ? 'you' : 'wait', where: afterSteps(run), why: `waits for ${things.join(', ')}` };
 }
@@ -186,23 +188,6 @@ function isCode(text: string): boolean {
 /** Returns whether a person can end a wait. */
 export function isForPersonWait(wait: OpenWait): boolean {
   return wait.kind === 'approval' || wait.kind === 'question' || (wait.kind === 'retry' && wait.needsPerson);
-}
-
-function awaited(wait: OpenWait): string {
-  switch (wait.kind) {
-    case 'approval':
-      return `an approval of ${wait.tool ?? 'a call'}`;
-    case 'question':
-      return 'an answer';
-    case 'event':
-      return `the event ${wait.name}`;
-    case 'timer':
-      return 'a time';
-    case 'child':
-      return 'a run below it';
-    case 'retry':
-      return 'its model';
-  }
 }
 
 /** Returns the ids of the runs below a run that are known to work for it, or that it waits for. */

@@ -215,3 +215,21 @@ export function redactAllowed(allowed: Allowed, by: FieldRedactor): Allowed {
 function redactNote<T extends { readonly note?: string }>(value: T, by: Pick<FieldRedactor, 'text'>): T {
   return value.note === undefined ? value : { ...value, note: by.text(value.note) };
 }
+
+/** Returns in a few words what a wait is for. */
+export function nameOfWait(wait: Wait): string {
+  switch (wait.kind) {
+    case 'approval':
+      return `an approval of ${wait.tool ?? 'a call'}`;
+    case 'question':
+      return 'an answer';
+    case 'event':
+      return `the event ${wait.name}`;
+    case 'timer':
+      return 'a time';
+    case 'child':
+      return `run ${wait.childRunId}`;
+    case 'retry':
+      return 'its model';
+  }
+}

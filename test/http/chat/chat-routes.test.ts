@@ -3,6 +3,7 @@ import { createPalette, defineAgent } from 'pawl';
 import { callTool, callTools, reply } from 'pawl/testing';
 import { describe, expect, test } from 'vitest';
 import type { UiChunk } from '../../../src/http/chat/ui-chunk.ts';
+import { systemClock } from '../../../src/values/clock.ts';
 import { type ChatHost, chatHost, chooseTool, chunksIn, mailTool, received, said } from './chat-host.ts';
 import { read } from './page.ts';
 
@@ -308,6 +309,18 @@ describe('GET /chat/:id/stream', () => {
     await page.say('1', 'Hi');
     const { message } = await read(await chunksIn(await host.ask('/chat/chat/stream')));
     expect(message).toEqual(page.messages[1]);
+  });
+
+  test('is 204 once the lingerMs of the journal are over, also while the record is kept (web 31)', async () => {
+    let ahead = 0;
+    const clock = { ...systemClock, now: () => Date.now() + ahead };
+    const journal = { lingerMs: 30_000 };
+    const host = chatHost({ script: [reply('one')], journal, history: { keepMs: 1e9 }, http: { clock } });
+    await pageOf(host).say('1', 'Hi');
+    ahead = 20_000;
+    expect((await host.ask('/chat/chat/stream')).status).toBe(200);
+    ahead = 31_000;
+    expect((await host.ask('/chat/chat/stream')).status).toBe(204);
   });
 
   test('is 204 for a chat without a run, and for another caller (web 19, 31)', async () => {

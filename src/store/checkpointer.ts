@@ -29,6 +29,8 @@ export interface CheckpointerOptions {
   readonly timeoutMs?: number;
   /** What the store already holds of this run. */
   readonly landed?: LandedState | undefined;
+  /** Stored with the first record: see `WriteOptions.fairKey`. */
+  readonly fairKey?: string | undefined;
   /**
    * Called when the late write of a throttled state failed. The write is repeated at the end of the next window, unless
    * another owner has the run.
@@ -44,6 +46,7 @@ const optionKeys: KnownKeys<CheckpointerOptions> = {
   timeoutMs: true,
   landed: true,
   onFlushError: true,
+  fairKey: true,
 };
 
 const DEFAULT_MAX_RECORD_BYTES = 64 * 2 ** 20;
@@ -167,6 +170,7 @@ class StoreCheckpointer implements Checkpointer {
       clock = systemClock,
       claim,
       landed,
+      fairKey,
       timeoutMs = 30_000,
       maxRecordBytes = DEFAULT_MAX_RECORD_BYTES,
     } = options;
@@ -175,7 +179,7 @@ class StoreCheckpointer implements Checkpointer {
     this.maxRecordBytes = maxRecordBytes;
     this.#throttleMs = options.throttleMs ?? 0;
     this.#onFlushError = options.onFlushError;
-    this.#writer = new RecordWriter(store, meta, { clock, claim, landed, timeoutMs, maxRecordBytes });
+    this.#writer = new RecordWriter(store, meta, { clock, claim, landed, fairKey, timeoutMs, maxRecordBytes });
   }
 
   save(state: RunCheckpointState, { force = false }: { readonly force?: boolean } = {}): Promise<void> {

@@ -9,6 +9,8 @@ export interface BeginOptions {
   readonly claim?: Claim | undefined;
   readonly landed?: LandedState | undefined;
   readonly onFlushError?: ((error: unknown) => void) | undefined;
+  /** The key under which the run is taken in turn with others: see `createExecutor({ fairBy })`. */
+  readonly fairKey?: string | undefined;
 }
 
 /** Decides run by run whether it is recorded, and how. */

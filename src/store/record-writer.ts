@@ -46,6 +46,8 @@ export interface WriterOptions {
   readonly timeoutMs: number;
   /** The stored state: a resumed run continues with deltas instead of writing its whole record again. */
   readonly landed?: LandedState | undefined;
+  /** Goes with each whole record; absent = the store keeps what it has. */
+  readonly fairKey?: string | undefined;
 }
 
 /** A delta that was sent, with its events: it is repeated as it was. */
@@ -168,7 +170,9 @@ export class RecordWriter {
   async #saveWhole({ state, head, transcript }: WholeState, journal: JournalPart | undefined): Promise<void> {
     const record = { ...head, messages: transcript.slice(this.#ownFrom), ...startOf(state) };
     this.#canAppend = false;
-    await this.#bounded('store.save', this.#store.save(record, this.#writeOptions(journal?.write())));
+    const { fairKey } = this.#options;
+    const options = { ...this.#writeOptions(journal?.write()), ...(fairKey === undefined ? {} : { fairKey }) };
+    await this.#bounded('store.save', this.#store.save(record, options));
     this.#canAppend = isAppending(this.#store);
     this.#origin = transcript;
     this.#unclear = undefined;

@@ -22,13 +22,13 @@ const all = {
 async function sent(
   agent: Partial<AgentDefinition>,
   script: readonly ScriptedEntry[],
-  { version = 'v4', ...options }: { version?: string } & Parameters<typeof hostOf>[0] = {},
+  { spec = 'v4', ...options }: { spec?: string } & Parameters<typeof hostOf>[0] = {},
 ): Promise<Record<string, unknown>[]> {
   const calls: Record<string, unknown>[] = [];
   const model = scriptedModel(script);
   const watched = {
     ...model,
-    specificationVersion: version,
+    specificationVersion: spec,
     doStream: (call: LanguageModelV4CallOptions) => {
       const { prompt: _, abortSignal: __, tools, ...rest } = call;
       calls.push({ ...rest, ...(tools ? { tools: tools.map(({ name }) => name) } : {}) });
@@ -72,11 +72,11 @@ describe('settings of an agent reach its model calls', () => {
     expect(calls).toEqual([{ temperature: 0 }, { temperature: 0 }]);
   });
 
-  test.for(['v3', 'v2'])('a model of spec %s gets them without reasoning, which it does not know', async (version) => {
+  test.for(['v3', 'v2'])('a model of spec %s gets them without reasoning, which it does not know', async (spec) => {
     const { reasoning: _, ...known } = all;
     const agent = { settings: { ...all, toolChoice: 'required' as const }, tools: [look] };
     const script = [{ stream: [] } as never];
-    const [first] = await sent(agent, script, { version, defaults: { modelAttempts: 1 } });
+    const [first] = await sent(agent, script, { spec, defaults: { modelAttempts: 1 } });
     expect(first).toEqual({ ...known, toolChoice: { type: 'required' }, tools: ['look'] });
   });
 

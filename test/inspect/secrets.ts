@@ -121,6 +121,8 @@ export function secretiveHost(client: Observer<InspectionEvent>, play: readonly 
     ports: { checkpointer: Object.assign(factory, headers('the factory')), ...beside('the ports') },
     defaults: { modelTier: 'fast' },
     requireDurable: false,
+    version: 1,
+    fairBy: 'tenant',
     onSaveError: beside('onSaveError'),
     onUnknownOutcome: 'tell-model',
     onModelOutage: 'park',

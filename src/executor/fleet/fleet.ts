@@ -29,12 +29,18 @@ export class Fleet {
   /** Begins a worker. @throws {TypeError} @throws {NotDurableError} @throws {UnsupportedError} @throws {ShutdownError} */
   work(options: WorkOptions): Worker {
     const limits = workLimitsOf(options);
+    if (options.perKey !== undefined && this.#services.config.fairBy === undefined)
+      throw new TypeError('work: perKey needs the label that has the key: createExecutor({ fairBy })');
     if (this.#services.isShutDown) throw new ShutdownError('this executor is shut down');
     const worker = new FleetWorker(this.#services, limits);
     this.#workers.add(worker);
-    const leave = this.#services.sweep.handOver(() => worker.look());
+    const { sweep, config } = this.#services;
+    const wake = () => worker.look();
+    const leave = sweep.handOver(wake);
+    config.hints.wakes.add(wake);
     const drain = (drainMs: number) => {
       leave();
+      config.hints.wakes.delete(wake);
       return worker.drain(drainMs).finally(() => this.#workers.delete(worker));
     };
     const abort = () => void drain(limits.graceMs);

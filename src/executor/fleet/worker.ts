@@ -4,7 +4,10 @@ import { toErrorData } from '../../values/error-data.ts';
 import { dueStoreOf, type TakenDue, takeDue } from '../lifecycle/due/take-due.ts';
 import { startTaken, type TakenEnd, type TakenStart } from '../lifecycle/due/taken-run.ts';
 import type { ExecutorServices } from '../run/active-run.ts';
+import { LoopDelay } from '../services/loop-delay.ts';
 import type { TakenClaim } from '../services/taken-claim.ts';
+import { Listener } from './listener.ts';
+
 import type { WorkLimits } from './options.ts';
 
 /** What a worker does, at one moment. */
@@ -24,10 +27,19 @@ const away: Backoff = { firstMs: 500, maxMs: 30_000, jitter: 'around' };
 /** A suspect that has to wait for another one is due again after this time, ms. */
 const SUSPECT_PAUSE_MS = 2_000;
 
+/** Notifications that come within this time cost one look, ms. */
+const WAKE_MS = 20;
+
 /** A run that this worker has taken. */
 interface Working {
   readonly key: string | undefined;
   readonly start: Promise<TakenStart>;
+}
+
+/** Gives back a suspect that has to wait for another one. */
+async function later(claim: TakenClaim): Promise<TakenStart> {
+  await claim.giveBack(SUSPECT_PAUSE_MS);
+  return { over: Promise.resolve('given-back') };
 }
 
 /** Takes due runs as long as it has free places, and works on each for a slice. */
@@ -45,6 +57,10 @@ export class FleetWorker {
   /** Something has changed since the look began, or no place was free: look again when one is. */
   #isWanted = false;
   #isOver = false;
+  /** When it last asked, monotonic ms. */
+  #askedAt = Number.NEGATIVE_INFINITY;
+  readonly #delay: LoopDelay;
+  readonly #listener: Listener | undefined;
   /** The grace of slices that begin while the worker drains, ms. */
   #drainMs = 0;
 
@@ -53,10 +69,16 @@ export class FleetWorker {
     this.#services = services;
     this.#limits = limits;
     this.#store = dueStoreOf(services, 'work');
+    const { clock, random, warn, defaults } = services.config;
+    this.#delay = new LoopDelay(clock);
+    const around = { clock, random, warn, ms: defaults.portMs, wake: () => this.#wake() };
+    this.#listener = limits.listen && new Listener(limits.listen, around);
   }
 
   /** Looks for due runs from now on. */
   begin(): void {
+    this.#delay.begin();
+    void this.#listener?.begin();
     this.look();
   }
 
@@ -80,6 +102,8 @@ export class FleetWorker {
     this.#isOver = true;
     this.#drainMs = drainMs;
     this.#services.config.clock.clearTimeout(this.#timer);
+    this.#delay.end();
+    this.#listener?.end();
     await Promise.all([...this.#live.values()].map((working) => this.#endSlice(working)));
     await this.#looking;
   }
@@ -93,22 +117,31 @@ export class FleetWorker {
   /** Asks until no more runs are due, or no place is free. */
   async #lookOn(): Promise<void> {
     while (this.#isWanted && !this.#isOver) {
-      const limit = this.#room();
-      if (limit === 0) return;
+      const limit = Math.min(this.#room(), this.#roomOfKeys());
+      if (this.#room() === 0) return;
       this.#isWanted = false;
+      if (this.#delay.isLong) return this.#arm(this.#pollMs);
       const taken = await this.#take(limit);
       if (!taken) return this.#arm(backoffMs(this.#failures, away, this.#services.config.random));
       await this.#beginAll(taken.claims);
-      const isMore = taken.claims.length > 0 && (taken.claims.length >= limit || taken.nextMs === 0);
-      this.#isWanted ||= isMore;
+      this.#isWanted ||= taken.claims.length > 0 && (taken.claims.length >= limit || taken.nextMs === 0);
       this.#arm(this.#pauseMs(taken));
     }
   }
 
+  /** A notification has come: looks soon. Those that come close together cost one look. */
+  #wake(): void {
+    const { clock } = this.#services.config;
+    const ms = this.#askedAt + WAKE_MS - clock.monotonic();
+    if (ms <= 0) this.look();
+    else this.#arm(ms);
+  }
+
   async #take(limit: number): Promise<TakenDue | undefined> {
     this.#polls += 1;
+    this.#askedAt = this.#services.config.clock.monotonic();
     try {
-      const taken = await takeDue(this.#services, this.#store, { limit, fullKeys: [] });
+      const taken = await takeDue(this.#services, this.#store, { limit, fullKeys: this.#fullKeys() });
       this.#failures = 0;
       this.#taken += taken.claims.length;
       return taken;
@@ -129,19 +162,22 @@ export class FleetWorker {
     const { maxAttempts } = this.#services.config.defaults;
     const { alone } = this.#services.recovery;
     const isSuspect = claim.attempts >= maxAttempts;
-    if (isSuspect && !alone.tryEnter(1)) return void claim.giveBack(SUSPECT_PAUSE_MS);
+    const mayBegin = !isSuspect || alone.tryEnter(1);
     const { budgetMs, graceMs } = this.#limits;
-    const start = startTaken(this.#services, claim, { maxAttempts, slice: { budgetMs, graceMs } });
+    const start = mayBegin
+      ? startTaken(this.#services, claim, { maxAttempts, slice: { budgetMs, graceMs } })
+      : later(claim);
     this.#live.set(claim, { key: claim.run.fairKey, start });
-    if (isSuspect) void start.then(({ run }) => run?.life.progressed.promise).then(() => alone.leave());
+    if (isSuspect && mayBegin) void start.then(({ run }) => run?.life.progressed.promise).then(() => alone.leave());
     void start.then(({ over }) => over).then((end) => this.#ended(claim, end));
   }
 
   #ended(claim: TakenClaim, end: TakenEnd): void {
-    const wasFull = this.#room() === 0;
+    const { fairKey } = claim.run;
+    const wasFull = this.#room() === 0 ? this.#isWanted : fairKey !== undefined && this.#fullKeys().includes(fairKey);
     this.#live.delete(claim);
     // A run that was left is due now, perhaps behind others.
-    if (end === 'left' || (wasFull && this.#isWanted)) this.look();
+    if (end === 'left' || wasFull) this.look();
   }
 
   /** How many runs it may take now. */
@@ -149,9 +185,34 @@ export class FleetWorker {
     return this.#limits.concurrency - this.#live.size;
   }
 
+  /** The live runs of each fair key. Runs without one are not counted: they belong to no tenant. */
+  #ofKeys(): ReadonlyMap<string, number> {
+    const counts = new Map<string, number>();
+    for (const { key } of this.#live.values()) if (key !== undefined) counts.set(key, (counts.get(key) ?? 0) + 1);
+    return counts;
+  }
+
+  #fullKeys(): readonly string[] {
+    return [...this.#ofKeys()].flatMap(([key, count]) => (count >= this.#limits.perKey ? [key] : []));
+  }
+
+  /** How many runs it may ask for, so that no key gets more than its places: all of them may be of one key. */
+  #roomOfKeys(): number {
+    const { perKey } = this.#limits;
+    const rooms = [...this.#ofKeys().values()].map((count) => perKey - count).filter((room) => room > 0);
+    return Math.min(perKey, ...rooms);
+  }
+
+  /** Processes that begin together ask at different times. */
+  get #pollMs(): number {
+    return this.#limits.dueMs * (0.8 + 0.4 * this.#services.config.random());
+  }
+
   #pauseMs({ nextMs = Number.POSITIVE_INFINITY, claims }: TakenDue): number {
-    const pollMs = this.#limits.dueMs * (0.8 + 0.4 * this.#services.config.random());
-    return claims.length === 0 && nextMs === 0 ? pollMs : Math.min(pollMs, nextMs);
+    if (claims.length === 0 && nextMs === 0) return this.#pollMs;
+    // The next one may be a run that this process cannot continue: another one should have it first.
+    const laterMs = this.#services.stuck.isAny ? this.#limits.dueMs / 2 : 0;
+    return Math.min(this.#pollMs, nextMs + laterMs);
   }
 
   #arm(ms: number): void {

@@ -30,6 +30,8 @@ const optionKeys: KnownKeys<ExecutorOptions> = {
   history: true,
   keepSignalsMs: true,
   journal: true,
+  version: true,
+  fairBy: true,
   clock: true,
   random: true,
   ids: true,
@@ -146,12 +148,20 @@ function checkPolicies(options: ExecutorOptions): void {
   if (keepSignalsMs !== undefined && !(Number.isFinite(keepSignalsMs) && keepSignalsMs > 0))
     throw new TypeError(`${of}: keepSignalsMs must be a number above 0, not ${kindOf(keepSignalsMs)}`);
   checkHistory(options.history);
+  checkFleet(options);
   if (onSaveError === undefined) return;
   checkKeys(onSaveError, saveErrorKeys, { of, at: 'onSaveError' });
   checkWord(`${of}: onSaveError.then`, onSaveError.then, ['wait', 'fail']);
   const { maxUnsavedSteps: steps } = onSaveError;
   if (steps !== undefined && !(typeof steps === 'number' && steps >= 0))
     throw new TypeError(`${of}: onSaveError.maxUnsavedSteps must be a number of 0 or more, not ${kindOf(steps)}`);
+}
+
+function checkFleet({ version, fairBy }: ExecutorOptions): void {
+  if (version !== undefined && !(Number.isSafeInteger(version) && version >= 0))
+    throw new TypeError(`${of}: version must be a whole number from 0 on, not ${kindOf(version)}`);
+  if (fairBy !== undefined && (typeof fairBy !== 'string' || fairBy === ''))
+    throw new TypeError(`${of}: fairBy must be the name of a label, not ${kindOf(fairBy)}`);
 }
 
 function checkHistory(history: HistoryOptions | undefined): void {

@@ -78,6 +78,10 @@ export interface Config {
   readonly keepRecordsMs: number;
   /** Undefined = events are not kept. */
   readonly journal: JournalOptions | undefined;
+  /** The number of this deployment; undefined = it is not compared. */
+  readonly version: number | undefined;
+  /** The label whose value is the fair key of a run. */
+  readonly fairBy: string | undefined;
   readonly clock: Clock;
   readonly newId: () => string;
   /** Whether `newId` returns ids that no other run can have. */
@@ -128,6 +132,8 @@ export function configOf(options: ExecutorOptions): Config {
     keepSignalsMs: options.keepSignalsMs ?? DAY_MS,
     keepRecordsMs: keepRecordsMsOf(options, store, warn),
     journal: journalFor(options, store, warn),
+    version: options.version,
+    fairBy: options.fairBy,
     clock,
     newId: guardedId(options.ids, warn),
     hasRandomIds: options.ids === undefined,

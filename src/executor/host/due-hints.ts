@@ -22,6 +22,8 @@ export class DueHints {
   readonly #onDue: OnDue | undefined;
   readonly #around: Surroundings;
   readonly #running = new Set<Promise<void>>();
+  /** Wake the workers of this executor: a run is due now. */
+  readonly wakes: Set<() => void> = new Set();
   #isFailing = false;
 
   constructor(onDue: OnDue | undefined, around: Surroundings) {
@@ -31,6 +33,7 @@ export class DueHints {
 
   /** Reports that a run is due. Never throws. @param at wall clock, ms; default: now */
   tell(runId: string, at: number = this.#around.clock.now()): void {
+    if (at <= this.#around.clock.now()) for (const wake of this.wakes) wake();
     const onDue = this.#onDue;
     if (!onDue) return;
     const telling = this.#tell(async () => onDue(runId, at), runId);

@@ -172,6 +172,17 @@ export interface ExecutorOptions {
    * published each 100 ms, and an ended run can be read for 10 minutes. Needs a store with a journal: all of Pawl's have one.
    */
   readonly journal?: JournalOption;
+  /**
+   * The number of this deployment, a whole number from 0 on: a new one for each release, also for a rollback. A store keeps the
+   * highest one that has claimed a run; executors of a lower one leave that run alone (NEWER_DEPLOYMENT). Absent: it is not compared.
+   */
+  readonly version?: number;
+  /**
+   * The label by whose value due runs are taken in turn: the k-th due run of each value before the (k+1)-th of any, so that one
+   * tenant with ten thousand runs delays no other. Runs without the label are one value. The same for all processes of a fleet.
+   * @example createExecutor({ models, checkpoints, fairBy: 'tenant' })
+   */
+  readonly fairBy?: string;
   readonly clock?: Clock;
   /** For the jitter of retries: a number from 0 to 1; default Math.random. */
   readonly random?: () => number;

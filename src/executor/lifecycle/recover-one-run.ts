@@ -138,7 +138,7 @@ async function beginNoted(
   return run;
 }
 
-const leftAlone = ['RUN_OWNED_ELSEWHERE', 'CHECKPOINT_MISSING', 'UNKNOWN_TOOL', 'ERR_SHUTDOWN'];
+const leftAlone = ['RUN_OWNED_ELSEWHERE', 'NEWER_DEPLOYMENT', 'CHECKPOINT_MISSING', 'UNKNOWN_TOOL', 'ERR_SHUTDOWN'];
 /** Another process works on the run, or it has ended. */
 const takenElsewhere = ['RUN_OWNED_ELSEWHERE', 'CHECKPOINT_MISSING'];
 

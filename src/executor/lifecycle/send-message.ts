@@ -10,6 +10,7 @@ import { canonicalJson, isObject } from '../../values/json.ts';
 import { checkKeys, checkWord, kindOf } from '../../values/known-options.ts';
 import { encodeMessage, enterMessage } from '../../values/message.ts';
 import type { ExecutorServices } from '../run/active-run.ts';
+import { fairKeyOf } from '../run/run-info.ts';
 import { firstRecordOf, startTurn, type UserTurn } from './begin-turn.ts';
 import { controlOf } from './control.ts';
 import type { ThreadSend, ThreadSent } from './threads.ts';
@@ -67,7 +68,9 @@ async function admit(
   const digest = sha256(canonicalJson(message.content as never));
   const steered = files.length === 0 && text.trim() !== '' ? { text } : {};
   const record = firstRecordOf(services, agent, turn);
-  const given = { ...key, messageId, digest, record, maxQueued, ...steered };
+  const fairKey = fairKeyOf(services.config, turn.labels);
+  const fair = fairKey === undefined ? {} : { fairKey };
+  const given = { ...key, messageId, digest, record, maxQueued, ...fair, ...steered };
   try {
     return await store.admit({ ...given, onBusy });
   } catch (error) {

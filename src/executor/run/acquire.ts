@@ -17,7 +17,7 @@ import type { TakenClaim } from '../services/taken-claim.ts';
 import type { ActiveRun } from './active-run.ts';
 import { announceParked } from './oversight.ts';
 import { askerOf, conflict, isAskedOutcome, isAskedRecord, isComparing, withIdentity } from './same-request.ts';
-import { rewriteHead, untilUntouched } from './stored-run.ts';
+import { claimOptionsOf, rewriteHead, untilUntouched } from './stored-run.ts';
 
 /** The state of a starting run in the store. */
 export interface Found {
@@ -79,7 +79,7 @@ async function claim(run: ActiveRun, store: CheckpointStore): Promise<boolean> {
   const { services, runId, seed } = run;
   if (seed.claim) return takeClaim(run, seed.claim);
   const askedAt = services.config.clock.monotonic();
-  const claimed = await store.claim(runId, services.owner, services.config.defaults.leaseMs);
+  const claimed = await store.claim(runId, services.owner, services.config.defaults.leaseMs, claimOptionsOf(services));
   if (!claimed) return false;
   run.resources.claim = claimed;
   services.leases.keep(run, askedAt);

@@ -13,6 +13,7 @@ import { NotDurableError } from '../../values/errors.ts';
 import type { Config } from '../host/config.ts';
 import { releaseClaim, uncounted } from './acquire.ts';
 import type { ActiveRun } from './active-run.ts';
+import { fairKeyOf } from './run-info.ts';
 
 /** Bounds a call of a checkpointer in time. */
 function askCheckpointer<T>(run: ActiveRun, what: string, answer: Promise<T>): Promise<T> {
@@ -37,11 +38,16 @@ export async function checkpointerOf(
   const { isResumed } = resumed;
   const transcript = run.redaction?.records.transcript(resumed.transcript) ?? resumed.transcript;
   const landed = record && landedOf(record, { ...resumed, transcript });
+  const fairKey = record ? undefined : fairKeyOf(services.config, info?.labels);
   const shown = info && (run.redaction?.info(info, 'record') ?? info);
   try {
     const begun =
       factory && shown
-        ? await askCheckpointer(run, 'checkpointer begin', factory.begin(shown, { claim, landed, onFlushError }))
+        ? await askCheckpointer(
+            run,
+            'checkpointer begin',
+            factory.begin(shown, { claim, landed, onFlushError, fairKey }),
+          )
         : null;
     if (begun && begun !== noCheckpointer) return checkedCheckpointer(begun);
     if (requireDurable) throw new NotDurableError(`run ${runId} has no checkpointer, and requireDurable is set`);

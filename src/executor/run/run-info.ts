@@ -2,7 +2,8 @@ import type { RunCheckpoint } from '../../record/checkpoint.ts';
 import { identityOf, type RunFields } from '../../run/fields.ts';
 import type { Limits } from '../../run/limits.ts';
 import type { Progress } from '../../run/progress.ts';
-import type { RunCheckpointMeta, RunInfo } from '../../run/request.ts';
+import type { Labels, RunCheckpointMeta, RunInfo } from '../../run/request.ts';
+import type { Config } from '../host/config.ts';
 import type { ObservedRun } from '../host/observers.ts';
 import { metaFor } from '../host/request.ts';
 import type { ActiveRun } from './active-run.ts';
@@ -54,6 +55,15 @@ export function observedRun(run: ActiveRun): ObservedRun {
   const info = run.info ?? infoOf(run, { ...seed.request, meta: meta() }, limitsOf(run));
   const rootRunId = (run.parent ?? seed.request.parent)?.rootRunId ?? run.runId;
   return Object.freeze({ info: redaction?.info(info, 'event') ?? info, origin: seed.origin, attempt, rootRunId });
+}
+
+/**
+ * Returns the key under which a run is taken in turn with others: the value of its label `fairBy`.
+ * @returns '' for a run without the label; undefined without `fairBy`
+ */
+export function fairKeyOf({ fairBy }: Pick<Config, 'fairBy'>, labels: Labels | undefined): string | undefined {
+  if (fairBy === undefined) return undefined;
+  return labels && Object.hasOwn(labels, fairBy) ? labels[fairBy] : '';
 }
 
 /** Makes the RunInfo of a stored run, from the fields of its record. */

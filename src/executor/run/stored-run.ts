@@ -4,6 +4,7 @@ import { isRewritten } from '../../record/upcast.ts';
 import {
   type CheckpointStore,
   type Claim,
+  type ClaimOptions,
   isAppending,
   isOwning,
   type OwningStore,
@@ -29,6 +30,11 @@ export function storeOf({ config }: ExecutorServices): CheckpointStore {
   throw new NotDurableError('this executor has no store: it knows only its own runs');
 }
 
+/** Returns the options of each claim of an executor: the number of its deployment. */
+export function claimOptionsOf({ config: { version } }: ExecutorServices): ClaimOptions {
+  return version === undefined ? {} : { deployment: version };
+}
+
 /** Redacts a person's text to a run, or reason, for the store. */
 export function recordedText({ config }: ExecutorServices, text: string): string {
   return config.redact ? new Redactor(config.redact, 'record').text(text) : text;
@@ -43,7 +49,8 @@ export async function untilUntouched(services: ExecutorServices, runId: string):
 /**
  * Claims a stored run, loads its record, does the work, and releases it. If two calls need the same run, the second waits:
  * all claims of one executor have the same owner, so the second would take the run from the first.
- * @throws {RunOwnedElsewhereError} while another owner works on it, or if one takes it meanwhile
+ * @throws {RunOwnedElsewhereError} while another owner works on it, if one takes it meanwhile, or if a newer deployment has
+ *   worked on it
  * @throws {CheckpointMissingError} if the store has no record of it
  */
 export async function withStoredRun<T>(
@@ -58,6 +65,8 @@ export async function withStoredRun<T>(
   try {
     return await inHand(services, runId, work);
   } catch (error) {
+    if (hasCode(error, 'NEWER_DEPLOYMENT'))
+      throw new RunOwnedElsewhereError(`run ${runId} is left to a newer deployment`, { cause: error });
     if (!hasCode(error, 'LEASE_LOST')) throw error;
     throw new RunOwnedElsewhereError(`run ${runId} was taken up by another owner meanwhile`, { cause: error });
   } finally {
@@ -70,18 +79,19 @@ interface ClaimWish {
   readonly runId: string;
   readonly owner: string;
   readonly ttlMs: number;
+  readonly options: ClaimOptions;
 }
 
 /** A quarantined record that is readable again (it was restored, the key is back) is freed by a save of the whole record. */
-async function claimed(store: OwningStore, { runId, owner, ttlMs }: ClaimWish): Promise<Claim | null> {
+async function claimed(store: OwningStore, { runId, owner, ttlMs, options }: ClaimWish): Promise<Claim | null> {
   try {
-    return await store.claim(runId, owner, ttlMs);
+    return await store.claim(runId, owner, ttlMs, options);
   } catch (error) {
     if (!hasCode(error, 'CHECKPOINT_CORRUPT')) throw error;
     const record = await store.load(runId).catch(() => null);
     if (!record) throw error;
     await store.save(record);
-    return store.claim(runId, owner, ttlMs);
+    return store.claim(runId, owner, ttlMs, options);
   }
 }
 
@@ -90,7 +100,7 @@ async function inHand<T>(services: ExecutorServices, runId: string, work: (run: 
   const store = storeOf(services);
   if (services.registry.live(runId)) throw new RunOwnedElsewhereError(`run ${runId} is live in this process`);
   const claim = isOwning(store)
-    ? await claimed(store, { runId, owner: services.owner, ttlMs: defaults.leaseMs })
+    ? await claimed(store, { runId, owner: services.owner, ttlMs: defaults.leaseMs, options: claimOptionsOf(services) })
     : undefined;
   if (claim === null) throw new RunOwnedElsewhereError(`run ${runId} is being worked on by another process`);
   // The claim counted a start that did not happen.

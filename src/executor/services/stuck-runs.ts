@@ -22,6 +22,8 @@ interface Stuck {
 export class StuckRuns {
   readonly #clock: Clock;
   readonly #stuck = new Map<string, Stuck>();
+  /** Until when any run is left alone, monotonic ms. */
+  #until = Number.NEGATIVE_INFINITY;
 
   constructor(clock: Clock) {
     this.#clock = clock;
@@ -33,10 +35,17 @@ export class StuckRuns {
     this.#stuck.delete(runId);
     if (what === 'further') return 0;
     const pauseMs = before ? Math.min(LONGEST_PAUSE_MS, before.pauseMs * 2) : FIRST_PAUSE_MS;
-    this.#stuck.set(runId, { dueAt, until: this.#clock.monotonic() + pauseMs, pauseMs });
+    const until = this.#clock.monotonic() + pauseMs;
+    this.#stuck.set(runId, { dueAt, until, pauseMs });
+    this.#until = Math.max(this.#until, until);
     const oldest = this.#stuck.keys().next().value;
     if (this.#stuck.size > MAX_STUCK && oldest !== undefined) this.#stuck.delete(oldest);
     return pauseMs;
+  }
+
+  /** Whether there may be a run that is left alone just now. */
+  get isAny(): boolean {
+    return this.#until > this.#clock.monotonic();
   }
 
   /** Forgets that a run got no further: an answer has come for it. */
@@ -44,9 +53,20 @@ export class StuckRuns {
     this.#stuck.delete(runId);
   }
 
-  /** A run that is due for another reason than before is taken up at once: a command has come, or its process is gone. */
-  isReady({ runId, dueAt }: Pick<DueRun, 'runId' | 'dueAt'>): boolean {
+  /** Notes the time at which a stuck run is due from now on: this process has set it, and no command has come. */
+  moved({ runId, dueAt }: Pick<DueRun, 'runId' | 'dueAt'>): void {
     const stuck = this.#stuck.get(runId);
-    return !stuck || stuck.dueAt !== dueAt || stuck.until <= this.#clock.monotonic();
+    if (stuck) this.#stuck.set(runId, { ...stuck, dueAt });
+  }
+
+  /** A run that is due for another reason than before is taken up at once: a command has come, or its process is gone. */
+  isReady(run: Pick<DueRun, 'runId' | 'dueAt'>): boolean {
+    return this.leftMs(run) === 0;
+  }
+
+  /** Returns how long a run is left alone, ms; 0 = it may be taken up. */
+  leftMs({ runId, dueAt }: Pick<DueRun, 'runId' | 'dueAt'>): number {
+    const stuck = this.#stuck.get(runId);
+    return stuck?.dueAt === dueAt ? Math.max(0, stuck.until - this.#clock.monotonic()) : 0;
   }
 }

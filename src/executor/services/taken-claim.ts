@@ -71,31 +71,35 @@ export class TakenClaim implements Leaseholder {
   /**
    * Gives the run back to the store: it is due after a pause. The start is not counted. Never rejects.
    * @param pauseMs 0 = it is due as before
+   * @returns when it is due, the store's wall clock, ms; undefined if that is not known
    */
-  async giveBack(pauseMs: number): Promise<void> {
+  async giveBack(pauseMs: number): Promise<number | undefined> {
     const { config, leases } = this.#services;
     const claim = this.#claim;
     leases.drop(this);
     this.#claim = undefined;
-    if (!claim) return;
+    if (!claim) return undefined;
     try {
       const store = config.store as DueStore;
-      if (pauseMs === 0 || !(await this.#leave(store, claim, pauseMs))) await store.release(claim, this.#options);
+      const dueAt = pauseMs === 0 ? undefined : await this.#leave(store, claim, pauseMs);
+      if (dueAt === undefined) await store.release(claim, this.#options);
+      return dueAt;
     } catch (error) {
-      if (hasCode(error, 'LEASE_LOST')) return;
+      if (hasCode(error, 'LEASE_LOST')) return undefined;
       config.warn('work: a run could not be given back', { runId: claim.runId, error: toErrorData(error) });
+      return undefined;
     }
   }
 
-  async #leave(store: DueStore, claim: Claim, pauseMs: number): Promise<boolean> {
+  async #leave(store: DueStore, claim: Claim, pauseMs: number): Promise<number | undefined> {
     const { clock } = this.#services.config;
     const { attempts } = this.#options;
     for (let tries = 0; tries < MAX_TRIES; tries++) {
       const sent = await store.inbox({ runId: claim.runId });
       const readUpTo = sent.reduce((most, { seq = 0 }) => Math.max(most, seq), 0);
-      const dueAt = this.#at.now + (clock.monotonic() - this.#at.askedAt) + pauseMs;
-      if (await store.leave(claim, { dueAt, readUpTo, attempts })) return true;
+      const dueAt = Math.ceil(this.#at.now + (clock.monotonic() - this.#at.askedAt) + pauseMs);
+      if (await store.leave(claim, { dueAt, readUpTo, attempts })) return dueAt;
     }
-    return false;
+    return undefined;
   }
 }

@@ -26,7 +26,8 @@ export function takingMethods(parts: Parts): Partial<TakingStore> {
       const runs = new Map<string, DueRun>();
       const found = await driver.takeDue?.(wishOf(options, parts, { after, runs }));
       const { now = 0, taken = [], nextAt } = found ?? {};
-      after = taken.at(-1)?.head.fair ?? after;
+      // A run without a key has '' as its key.
+      if (taken.length > 0) after = taken.at(-1)?.head.fair ?? '';
       const claims = taken.flatMap((each) => takenRun(each, runs));
       return { now, claims, ...(nextAt === undefined ? {} : { nextAt }) } satisfies TakenRuns;
     },

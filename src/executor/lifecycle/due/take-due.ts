@@ -2,6 +2,7 @@ import { type DueRun, type DueStore, isDue, isTaking, type TakenRun, type TakenR
 import { hasTrait } from '../../../values/error-data.ts';
 import { NotDurableError, UnsupportedError } from '../../../values/errors.ts';
 import type { ExecutorServices } from '../../run/active-run.ts';
+import { claimOptionsOf } from '../../run/stored-run.ts';
 import { TakenClaim } from '../../services/taken-claim.ts';
 
 /** A wish for due runs. */
@@ -49,7 +50,8 @@ export async function takeDue(services: ExecutorServices, store: DueStore, wish:
 
 function takingOf(services: ExecutorServices, { limit, fullKeys = [] }: DueWish) {
   const { owner, config } = services;
-  return { owner, ttlMs: config.defaults.leaseMs, limit, fullKeys, agentIds: agentIdsOf(services) };
+  const { version, defaults } = config;
+  return { owner, ttlMs: defaults.leaseMs, limit, fullKeys, agentIds: agentIdsOf(services), version };
 }
 
 /** The agents whose runs this executor can continue; undefined: a palette may find any. */
@@ -85,12 +87,13 @@ function isWished(services: ExecutorServices, run: DueRun, { fullKeys = [] }: Du
 
 /** A failure must not lose the claims that are made already. @returns undefined if this run cannot be claimed */
 async function claimOne(
-  { owner, config, stuck }: ExecutorServices,
+  services: ExecutorServices,
   store: DueStore,
   { run, isFirst }: { readonly run: DueRun; readonly isFirst: boolean },
 ): Promise<TakenRun | undefined | 'failed'> {
+  const { owner, config, stuck } = services;
   try {
-    const claim = await store.claim(run.runId, owner, config.defaults.leaseMs);
+    const claim = await store.claim(run.runId, owner, config.defaults.leaseMs, claimOptionsOf(services));
     return claim ? { ...claim, run } : undefined;
   } catch (error) {
     if (!hasTrait(error, 'isStoreAway')) return void stuck.note(run, 'stuck');

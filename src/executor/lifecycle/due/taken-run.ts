@@ -37,7 +37,7 @@ export async function startTaken(
 ): Promise<TakenStart> {
   const { runId, meta, parent } = taken.run;
   try {
-    if (!agentFor(services, meta.agentId)) return givenBack(services, taken);
+    if (!services.stuck.isReady(taken.run) || !agentFor(services, meta.agentId)) return givenBack(services, taken);
     const found = { runId, ...(parent ? { parent } : {}) };
     const tree = treeIn(services.config.store as CheckpointStore, services);
     const place: Place | undefined = mayBeChild(found) ? await tree.placeOf(found) : undefined;
@@ -51,9 +51,24 @@ export async function startTaken(
   }
 }
 
-async function givenBack({ stuck }: ExecutorServices, taken: TakenClaim): Promise<TakenStart> {
-  await taken.giveBack(stuck.note(taken.run, 'stuck'));
+async function givenBack(services: ExecutorServices, taken: TakenClaim): Promise<TakenStart> {
+  await giveBack(services, taken);
   return { over: Promise.resolve('given-back') };
+}
+
+/** A process that is known to be unable gives a run back for this time, so that another one takes it, ms. */
+const SHORT_PAUSE_MS = 2_000;
+
+/**
+ * Gives back a run that this process cannot continue. It is due for all processes after half of the pause: in the other half this
+ * one gives it back at once.
+ */
+async function giveBack({ stuck }: ExecutorServices, taken: TakenClaim): Promise<void> {
+  const { run } = taken;
+  const leftMs = stuck.leftMs(run);
+  const pauseMs = leftMs > 0 ? Math.min(leftMs, SHORT_PAUSE_MS) : stuck.note(run, 'stuck') / 2;
+  const dueAt = await taken.giveBack(pauseMs);
+  if (dueAt !== undefined) stuck.moved({ runId: run.runId, dueAt });
 }
 
 interface Begun {
@@ -65,7 +80,8 @@ async function endOf(services: ExecutorServices, taken: TakenClaim, { run, resul
   const { status, error } = await result;
   const isLeaving = error?.code === 'ERR_SHUTDOWN' || services.isShutDown;
   if (taken.claim) {
-    await taken.giveBack(isLeaving ? 0 : services.stuck.note(taken.run, 'stuck'));
+    if (isLeaving) await taken.giveBack(0);
+    else await giveBack(services, taken);
     return 'given-back';
   }
   services.stuck.note(taken.run, 'further');

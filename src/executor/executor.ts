@@ -47,10 +47,10 @@ import type { ActiveRun, ExecutorServices } from './run/active-run.ts';
 import { type EndedRun, endedHandle, handleOf, type Run } from './run/handle.ts';
 import { treeOf } from './run/slice.ts';
 import { CommandInbox } from './services/command-inbox.ts';
-import { DueSweep } from './services/due-sweep.ts';
+import { DueSweep } from './services/due/due-sweep.ts';
+import { StuckRuns } from './services/due/stuck-runs.ts';
 import { Services } from './services/executor-services.ts';
 import type { Registry, RunSummary } from './services/registry.ts';
-import { StuckRuns } from './services/stuck-runs.ts';
 
 /** Runs agents. One per process is enough; any number of executors may share a store. */
 export interface Executor {

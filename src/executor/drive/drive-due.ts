@@ -3,7 +3,7 @@ import { dueStoreOf, takeDue } from '../lifecycle/due/take-due.ts';
 import { startTaken, type TakenEnd } from '../lifecycle/due/taken-run.ts';
 import { agentFor } from '../lifecycle/recover-one-run.ts';
 import type { ExecutorServices } from '../run/active-run.ts';
-import type { TakenClaim } from '../services/taken-claim.ts';
+import type { TakenClaim } from '../services/due/taken-claim.ts';
 import type { Driven } from './driven.ts';
 import type { DriveLimits } from './options.ts';
 

@@ -4,8 +4,8 @@ import { toErrorData } from '../../values/error-data.ts';
 import { dueStoreOf, type TakenDue, takeDue } from '../lifecycle/due/take-due.ts';
 import { startTaken, type TakenEnd, type TakenStart } from '../lifecycle/due/taken-run.ts';
 import type { ExecutorServices } from '../run/active-run.ts';
+import type { TakenClaim } from '../services/due/taken-claim.ts';
 import { LoopDelay } from '../services/loop-delay.ts';
-import type { TakenClaim } from '../services/taken-claim.ts';
 import { Listener } from './listener.ts';
 
 import type { WorkLimits } from './options.ts';

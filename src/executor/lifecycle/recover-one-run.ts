@@ -9,7 +9,7 @@ import { type ErrorData, toErrorData } from '../../values/error-data.ts';
 import { CancelledError } from '../../values/errors.ts';
 import type { ActiveRun, ExecutorServices } from '../run/active-run.ts';
 import type { SliceLimits } from '../run/slice.ts';
-import type { TakenClaim } from '../services/taken-claim.ts';
+import type { TakenClaim } from '../services/due/taken-claim.ts';
 import { launch } from './start.ts';
 
 export interface RecoveryEntry {

@@ -13,7 +13,7 @@ import { hasCode, toErrorData } from '../../values/error-data.ts';
 import { CheckpointMissingError, RunOwnedElsewhereError, RunParkedError } from '../../values/errors.ts';
 import { enterStored } from '../../values/message.ts';
 import type { Config } from '../host/config.ts';
-import type { TakenClaim } from '../services/taken-claim.ts';
+import type { TakenClaim } from '../services/due/taken-claim.ts';
 import type { ActiveRun } from './active-run.ts';
 import { announceParked } from './oversight.ts';
 import { askerOf, conflict, isAskedOutcome, isAskedRecord, isComparing, withIdentity } from './same-request.ts';

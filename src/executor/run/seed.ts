@@ -3,7 +3,7 @@ import { asError, isError } from '../host/guard.ts';
 import type { RunOrigin } from '../host/observers.ts';
 import { type Beginning, refusedRequest, requestOf } from '../host/request.ts';
 import type { PersistedRun } from '../host/snapshot.ts';
-import type { TakenClaim } from '../services/taken-claim.ts';
+import type { TakenClaim } from '../services/due/taken-claim.ts';
 import type { SliceLimits } from './slice.ts';
 
 /** The origin of a run, before any lookup. */

@@ -7,14 +7,14 @@ import type { BegunTurn } from '../../store/thread-port.ts';
 import type { Config } from '../host/config.ts';
 import type { RunOptions } from '../host/options.ts';
 import type { CommandInbox } from './command-inbox.ts';
-import type { DueSweep } from './due-sweep.ts';
+import type { DueSweep } from './due/due-sweep.ts';
+import type { StuckRuns } from './due/stuck-runs.ts';
 import { EventFeeds } from './event-feeds.ts';
 import { LeaseRenewal } from './lease-renewal.ts';
 import { LocalSignals } from './local-signals.ts';
 import { PaletteEntries } from './palette-entries.ts';
 import { Recovery } from './recovery-limits.ts';
 import { type LiveRun, Registry } from './registry.ts';
-import type { StuckRuns } from './stuck-runs.ts';
 
 /** A run that a tool call of another run begins. */
 export interface ChildStart {

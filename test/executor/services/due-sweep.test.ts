@@ -1,8 +1,8 @@
 import { type DueRun, type DueStore, memoryStore } from 'pawl';
 import { type TestClock, testClock } from 'pawl/testing';
 import { describe, expect, test } from 'vitest';
-import { DueSweep } from '../../../src/executor/services/due-sweep.ts';
-import { StuckRuns } from '../../../src/executor/services/stuck-runs.ts';
+import { DueSweep } from '../../../src/executor/services/due/due-sweep.ts';
+import { StuckRuns } from '../../../src/executor/services/due/stuck-runs.ts';
 import { gate, settle } from '../../fixtures/host.ts';
 
 const meta = {

@@ -3,7 +3,7 @@ import { hasTrait } from '../../../values/error-data.ts';
 import { NotDurableError, UnsupportedError } from '../../../values/errors.ts';
 import type { ExecutorServices } from '../../run/active-run.ts';
 import { claimOptionsOf } from '../../run/stored-run.ts';
-import { TakenClaim } from '../../services/taken-claim.ts';
+import { TakenClaim } from '../../services/due/taken-claim.ts';
 
 /** A wish for due runs. */
 export interface DueWish {

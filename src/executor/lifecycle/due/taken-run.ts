@@ -4,7 +4,7 @@ import type { CheckpointStore } from '../../../store/port.ts';
 import { toErrorData } from '../../../values/error-data.ts';
 import type { ActiveRun, ExecutorServices } from '../../run/active-run.ts';
 import type { SliceLimits } from '../../run/slice.ts';
-import type { TakenClaim } from '../../services/taken-claim.ts';
+import type { TakenClaim } from '../../services/due/taken-claim.ts';
 import { agentFor, begin, treeIn } from '../recover-one-run.ts';
 
 /** How this process works on a run that it has taken. */

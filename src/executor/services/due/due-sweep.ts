@@ -1,7 +1,7 @@
-import type { DueRun, DueStore } from '../../store/port.ts';
-import type { Clock } from '../../values/clock.ts';
-import { toErrorData } from '../../values/error-data.ts';
-import type { Warn } from '../host/guard.ts';
+import type { DueRun, DueStore } from '../../../store/port.ts';
+import type { Clock } from '../../../values/clock.ts';
+import { toErrorData } from '../../../values/error-data.ts';
+import type { Warn } from '../../host/guard.ts';
 import type { StuckRuns } from './stuck-runs.ts';
 
 interface Surroundings {

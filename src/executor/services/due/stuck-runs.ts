@@ -1,5 +1,5 @@
-import type { DueRun } from '../../store/port.ts';
-import type { Clock } from '../../values/clock.ts';
+import type { DueRun } from '../../../store/port.ts';
+import type { Clock } from '../../../values/clock.ts';
 
 /** A run that got no further is left alone for this time, doubled each time up to the longest, ms. */
 const FIRST_PAUSE_MS = 30_000;

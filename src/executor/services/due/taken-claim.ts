@@ -1,8 +1,8 @@
-import type { Claim, DueRun, DueStore, ReleaseOptions, TakenRun } from '../../store/port.ts';
-import { hasCode, toErrorData } from '../../values/error-data.ts';
-import type { Services } from './executor-services.ts';
-import type { Leaseholder } from './lease-renewal.ts';
-import type { LiveRun } from './registry.ts';
+import type { Claim, DueRun, DueStore, ReleaseOptions, TakenRun } from '../../../store/port.ts';
+import { hasCode, toErrorData } from '../../../values/error-data.ts';
+import type { Services } from '../executor-services.ts';
+import type { Leaseholder } from '../lease-renewal.ts';
+import type { LiveRun } from '../registry.ts';
 
 /** A command may come between each read of the inbox and its `leave`. */
 const MAX_TRIES = 5;

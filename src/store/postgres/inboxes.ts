@@ -47,16 +47,18 @@ export async function send(session: Session, server: Server, { command, isAgain 
     placesFor(kind),
   );
   const sentAt = server.times.due(parameters);
+  const { wake } = server;
+  const told = wake === undefined ? '' : `, (SELECT ${wake} FROM run WHERE owner IS NULL) AS told`;
   const [row] = await session.query(
     `WITH run AS (UPDATE ${runs} SET token = $3::bigint, due_at = CASE WHEN due_at IS NOT NULL THEN 0 END
-         WHERE run_id = decode($1, 'hex') AND body IS NOT NULL RETURNING run_id),
+         WHERE run_id = decode($1, 'hex') AND body IS NOT NULL RETURNING run_id, owner),
        waiting AS (SELECT count(*) AS count, coalesce(sum(char_length(command)), 0) AS chars, count(*) FILTER (WHERE command_id = $2) AS same
          FROM ${commands} WHERE run_id = decode($1, 'hex')),
        put AS (INSERT INTO ${commands} (run_id, command_id, checksum, command, sent_at)
          SELECT run.run_id, $2, $4::bigint, $5, ${sentAt} FROM run, waiting WHERE waiting.count < $7::bigint
            AND (NOT $6 OR waiting.chars + char_length($5) <= ${MAX_INBOX_CHARS}) ON CONFLICT DO NOTHING)
      SELECT (SELECT count(*) FROM run) AS runs, count, chars, same,
-       (SELECT count(*) FROM ${outcomes} WHERE run_id = decode($1, 'hex')) AS ended FROM waiting`,
+       (SELECT count(*) FROM ${outcomes} WHERE run_id = decode($1, 'hex')) AS ended${told} FROM waiting`,
     parameters.values,
   );
   if (Number(row?.runs) === 0) {

@@ -50,6 +50,11 @@ export interface PostgresStoreOptions {
   readonly schema?: string | undefined;
   /** How long a call is retried, over new connections, before it is refused with STORE_UNAVAILABLE, ms; default 10,000. */
   readonly timeoutMs?: number | undefined;
+  /**
+   * Runs `NOTIFY pawl_due` in the commit that makes a run due, for workers of `executor.work({ listen })`. Each such commit then
+   * waits for the others of the whole database for a moment. Default `false`.
+   */
+  readonly notify?: boolean | undefined;
   /** Encrypts the stored texts: see `encrypt`. */
   readonly codec?: Codec | undefined;
   /** For tests. All stores of one schema must then share it, because leases use it instead of the server's clock. */
@@ -60,6 +65,7 @@ const optionKeys: KnownKeys<PostgresStoreOptions> = {
   pool: true,
   schema: true,
   timeoutMs: true,
+  notify: true,
   codec: true,
   clock: true,
 };
@@ -95,10 +101,10 @@ export interface PostgresStore
  */
 export function postgresStore(options: PostgresStoreOptions): PostgresStore {
   checkKeys(options, optionKeys, { of: 'postgresStore' });
-  const { pool, schema = 'pawl', timeoutMs = 10_000, clock = systemClock } = options;
+  const { pool, schema = 'pawl', timeoutMs = 10_000, notify = false, clock = systemClock } = options;
   if (typeof pool?.connect !== 'function') throw new TypeError('postgresStore needs a pool: a Pool of pg');
   if (!(timeoutMs > 0)) throw new TypeError(`timeoutMs must be above 0, not ${timeoutMs}`);
-  const server = new Server({ pool, schema, times: serverTimes(clock) });
+  const server = new Server({ pool, schema, times: serverTimes(clock), notifies: notify });
   return storeFrom(new PostgresDriver(server, timeoutMs), { codec: options.codec, blobs: 'messages', clock });
 }
 

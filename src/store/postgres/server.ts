@@ -8,6 +8,9 @@ import { Appends } from './prepared-appends.ts';
 import type { Times } from './run-row.ts';
 import { Schema, type Tables } from './schema.ts';
 
+/** The channel of notifications that a run has become due, with an empty payload: one for all schemas of a database. */
+export const DUE_CHANNEL = 'pawl_due';
+
 /** An attempt gets at least this many ms, even if less time is left. */
 const LEAST_MS = 500;
 
@@ -18,6 +21,8 @@ export interface ServerOptions {
   readonly pool: PostgresPool;
   readonly schema: string;
   readonly times: Times;
+  /** Notifies listeners when a run becomes due. */
+  readonly notifies: boolean;
 }
 
 /** Runs work on a PostgreSQL server over the host's pool: prepares the schema, retries, converts errors. */
@@ -25,14 +30,17 @@ export class Server {
   readonly tables: Tables;
   readonly appends: Appends;
   readonly times: Times;
+  /** SQL of a text: notifies the listeners of `DUE_CHANNEL`. Undefined: the store notifies none. */
+  readonly wake: string | undefined;
   readonly #connections: Connections;
   readonly #schema: Schema;
   readonly #name: string;
   #isSwept = false;
   #isClosed = false;
 
-  constructor({ pool, schema, times }: ServerOptions) {
+  constructor({ pool, schema, times, notifies }: ServerOptions) {
     this.times = times;
+    this.wake = notifies ? `pg_notify('${DUE_CHANNEL}', '')::text` : undefined;
     this.#connections = new Connections(pool);
     this.#schema = new Schema(schema);
     this.#name = `the PostgreSQL store in schema ${schema}`;

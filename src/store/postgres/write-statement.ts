@@ -34,14 +34,23 @@ const FORGOTTEN_AT_ONCE = 100;
 export async function write(
   session: Session,
   sent: readonly Sent[],
-  { tables, times }: { readonly tables: Tables; readonly times: Times },
+  { tables, times, wake }: { readonly tables: Tables; readonly times: Times; readonly wake: string | undefined },
 ): Promise<Set<number>> {
   const parameters = new Parameters();
   // All statements use the same order: if two add the same runs, only one waits for the other.
   const ordered = sent.toSorted((a, b) => Buffer.compare(Buffer.from(a.change.runId), Buffer.from(b.change.runId)));
   const parts = partsOf({ sent: ordered, tables, times, parameters });
-  const rows = await session.query(`WITH ${parts.join(',\n')}\nSELECT token FROM landed`, parameters.values);
+  const woken =
+    wake === undefined ? [] : sent.filter(({ change }) => isDueNow(change, times)).map(({ token }) => token);
+  const told = woken.length > 0 ? `, CASE WHEN token = ANY (${parameters.add(woken)}::bigint[]) THEN ${wake} END` : '';
+  const rows = await session.query(`WITH ${parts.join(',\n')}\nSELECT token${told} FROM landed`, parameters.values);
   return new Set(rows.map((row) => Number(row.token)));
+}
+
+/** Whether a change leaves a run that a process can take at once. */
+function isDueNow({ kind, lease, record, head, due }: Change, times: Times): boolean {
+  const isFree = kind === 'put' && (lease?.owner ?? null) === null && (record ?? head) !== undefined;
+  return isFree && due !== null && due <= times.wall();
 }
 
 /** The parts of the statement that at least one change needs. */

@@ -17,7 +17,7 @@ import { releaseClaim } from '../run/acquire.ts';
 import { ActiveRun, type ExecutorServices } from '../run/active-run.ts';
 import type { RunActor } from '../run/run-actor.ts';
 import type { RunSeed } from '../run/seed.ts';
-import { Slice } from '../run/slice.ts';
+import { Slice, sliceOf } from '../run/slice.ts';
 import { followSignal } from '../run/stop-causes.ts';
 import { RunWaits } from '../run/waits/run-waits.ts';
 
@@ -34,6 +34,9 @@ export function attach(
   const run = new ActiveRun(services, agent, parts);
   run.waits = new RunWaits(run);
   if (parts.seed.slice) run.slice = new Slice(run, parts.seed.slice);
+  const { parent } = parts.seed.request;
+  const above = parent && services.registry.live(parent.runId);
+  if (above) sliceOf(above)?.follow(run);
   services.add(actor, run);
 
   const onStep = guarded('onStep', options.onStep, services.config.warn);

@@ -128,6 +128,8 @@ export interface RunJournaling {
 export interface RunSlicing {
   /** Ends the budget now. Calls under way have their grace, and the slice counts as no failed start. */
   end(options?: { readonly graceMs?: number }): void;
+  /** Notes a run that a call of this one began. */
+  follow(child: ActiveRun): void;
   /** Returns the state that the slice leaves: with its failed starts, and parked if there were too many. */
   left(progress: Progress): Progress;
 }

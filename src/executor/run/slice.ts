@@ -1,10 +1,12 @@
 import type { RunContext } from '../../../machines/context.ts';
+import { childToolPrefixes } from '../../agent/names.ts';
 import type { RunEvent } from '../../run/events.ts';
 import type { ParkedReason } from '../../run/fields.ts';
 import type { Progress } from '../../run/progress.ts';
 import { type ErrorData, toErrorData } from '../../values/error-data.ts';
 import { RunSlicedError } from '../../values/errors.ts';
 import type { ActiveRun } from './active-run.ts';
+import type { RunSlicing } from './run-state.ts';
 
 /** How long a process may work on a run. */
 export interface SliceLimits {
@@ -29,6 +31,8 @@ export class Slice {
   readonly #limits: SliceLimits;
   #timer: unknown;
   #hasBegun = false;
+  /** A call began a run, whose own calls count. */
+  #isCallingRun = false;
   #isBudgetOver = false;
   #isOver = false;
   /** A slice that the host ended early counts nothing. */
@@ -54,6 +58,16 @@ export class Slice {
   end({ graceMs = this.#limits.graceMs }: { readonly graceMs?: number } = {}): void {
     this.#isCounted = false;
     this.#yield(graceMs);
+  }
+
+  /** Notes the calls of a run that a call of this one begins: a slice that ends before the first of them would get nowhere. */
+  follow(child: ActiveRun): void {
+    if (this.#hasBegun) return;
+    child.observe({
+      onEvent: (event) => {
+        if (!this.#hasBegun && isCallOfModelOrTool(event)) this.#begin();
+      },
+    });
   }
 
   /** Returns the state that the slice leaves: with its failed starts, and parked if there were too many. */
@@ -86,6 +100,13 @@ export class Slice {
     if (call !== '') this.#begun.delete('');
     this.#begun.set(call, this.#run.services.config.clock.monotonic());
     this.#hadStep ??= call !== '';
+    if (isCallOfModelOrTool(event)) this.#begin();
+    else this.#isCallingRun = true;
+    this.#limitStart();
+  }
+
+  /** A call of a model or a tool has begun. */
+  #begin(): void {
     this.#hasBegun = true;
     if (this.#isBudgetOver) this.#yield(this.#limits.graceMs);
   }
@@ -93,6 +114,14 @@ export class Slice {
   #endBudget(): void {
     this.#isBudgetOver = true;
     if (this.#hasBegun) this.#yield(this.#limits.graceMs);
+    this.#limitStart();
+  }
+
+  /** A child that another process has begins nothing here: then half of the grace is for its first call. */
+  #limitStart(): void {
+    if (!this.#isBudgetOver || this.#hasBegun || !this.#isCallingRun || this.#isOver) return;
+    const half = this.#limits.graceMs / 2;
+    this.#wait(half, () => this.#yield(half));
   }
 
   #yield(graceMs: number): void {
@@ -129,13 +158,18 @@ export function sliceEndOf({ actor }: ActiveRun): ErrorData | undefined {
 
 /** Returns whether this process has a run, or the run that called it, for a time only. */
 export function isDriven(run: ActiveRun): boolean {
+  return sliceOf(run) !== undefined;
+}
+
+/** Returns the slice of a run, or of the run that called it. */
+export function sliceOf(run: ActiveRun): RunSlicing | undefined {
   let at: ActiveRun | undefined = run;
   // Damaged records may name each other.
   for (let depth = 0; at && depth < MAX_ABOVE; depth++) {
-    if (at.slice) return true;
+    if (at.slice) return at.slice;
     at = at.parent && run.services.registry.live(at.parent.runId);
   }
-  return false;
+  return undefined;
 }
 
 /** Returns a run and its running children. The deepest come first: a run that leaves makes its children leave. */
@@ -148,4 +182,10 @@ function isCalling({ actor }: ActiveRun): boolean {
   const { value, context } = actor.getSnapshot();
   const isAsking = typeof value === 'object' && Object.values(value)[0] === 'calling-model';
   return isAsking || (context.progress.openStep?.calls ?? []).some(({ state }) => state === 'started');
+}
+
+/** Whether an event says that a call of a model or a tool has begun, and not one that is a run of its own. */
+function isCallOfModelOrTool(event: RunEvent): boolean {
+  if (event.type !== 'tool.started') return event.type === 'step.started';
+  return !childToolPrefixes.some((prefix) => event.name.startsWith(prefix));
 }

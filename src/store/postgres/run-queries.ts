@@ -84,15 +84,17 @@ export async function readEndedRun(
 export async function readPage(
   session: Session,
   { tables, times }: Server,
-  { after, limit, resting }: Pick<ListPage, 'after' | 'limit' | 'resting'>,
+  { after, limit, resting, callers }: Pick<ListPage, 'after' | 'limit' | 'resting' | 'callers'>,
 ): Promise<StoredRun[]> {
   const parameters = new Parameters();
   const from = [after?.updatedAt ?? Number.NEGATIVE_INFINITY, hexOf(after?.runId ?? '')] as const;
   const isLater = `due_at > ${times.due(parameters)}`;
   const which = resting === undefined ? '' : resting ? `AND ${isLater}` : `AND (NOT (${isLater}) OR due_at IS NULL)`;
+  // Rows of an earlier layout have no caller.
+  const whose = callers ? `AND (caller = ANY (${parameters.add(callers)}::text[]) OR caller IS NULL)` : '';
   const rows = await session.query(
     `SELECT ${columns}, ${piecesOf(tables, 'r')}, ${times.lease(parameters)} AS now FROM (
-       SELECT run_id, updated_at FROM ${tables.runs} WHERE body IS NOT NULL ${which}
+       SELECT run_id, updated_at FROM ${tables.runs} WHERE body IS NOT NULL ${which} ${whose}
          AND (updated_at, run_id) > (${parameters.add(from[0])}::float8, decode(${parameters.add(from[1])}, 'hex'))
        ORDER BY updated_at, run_id LIMIT ${parameters.add(limit)}::bigint
      ) p JOIN ${tables.runs} r ON r.run_id = p.run_id LEFT JOIN ${tables.starts} s ON s.body = r.body

@@ -216,7 +216,8 @@ class ModelRun extends Run {
 
   #stores(record: NonNullable<State['record']>, due: Op['due']): void {
     this.state.record = record;
-    if (due !== 'kept') this.state.due = due === 'now' ? 0 : null;
+    // A record that waits, and was never due, is due: its time was not kept.
+    if (due !== 'kept' || this.state.due === null) this.state.due = due === 'never' ? null : 0;
     if (this.state.lease) this.state.lease = { ...this.state.lease, attempts: record.attempts };
   }
 }

@@ -213,6 +213,8 @@ export const dueCases: readonly Draft[] = [
       );
       await store.save(sampleRecord('run'));
       assert.deepEqual(await due(store), ['run']);
+      await store.save(sampleRecord('resting', { waiting }));
+      assert.deepEqual(await due(store), ['resting', 'run']);
     },
   ),
 

@@ -7,7 +7,7 @@ import type { Call } from '../route.ts';
 import { chatFrames, nothingNew } from './chat-stream.ts';
 import { alsoAsk, liveRun, type OpenChat, openChat, threadOf, turnOfAnswer } from './chat-thread.ts';
 import { streamChat, streamFrames, streamNothing } from './follow-chat.ts';
-import { personWaits } from './held-run.ts';
+import { needsPersonNow, personWaits } from './held-run.ts';
 import type { PagePosition } from './page-position.ts';
 import { type PostedAnswer, type PostedChat, type PostedMessage, postedChat } from './posted-chat.ts';
 
@@ -187,7 +187,7 @@ async function* turnFrames(chat: OpenChat, turn: Turn, signal: AbortSignal): Asy
   while (await isQueued()) {
     const live = await liveRun(chat);
     // Only a person can end the run before it: this page has the question, and must not wait for its own answer.
-    const isHeld = live !== undefined && live !== turn.interrupts && (await personWaits(executor, live)).size > 0;
+    const isHeld = live !== undefined && live !== turn.interrupts && (await needsPersonNow(executor, live));
     if (isHeld) return yield* nothingNew();
     await pause(chat.call, LOOK_MS);
     signal.throwIfAborted();

@@ -1,5 +1,5 @@
 import type { UIMessage } from 'ai';
-import { createPalette, defineAgent } from 'pawl';
+import { createPalette, defineAgent, defineTool } from 'pawl';
 import { callTool, callTools, reply } from 'pawl/testing';
 import { describe, expect, test } from 'vitest';
 import type { UiChunk } from '../../../src/http/chat/ui-chunk.ts';
@@ -180,6 +180,23 @@ describe('POST /chat', () => {
     const other = pageOf(host);
     other.messages.push(said('1', 'Mail Bo') as UIMessage, first as UIMessage);
     expect(textIn(await other.decide(true))).toBe('Sent.');
+    expect(textIn(await page.post())).toBe('Second.');
+  });
+
+  test('that queues behind a parked run ends with `interrupted`; its turn comes when that is unparked or cancelled (web 32)', async () => {
+    const parking = defineTool({
+      ...{ name: 'mail', description: 'Sends a mail.', effect: 'once', input: { type: 'object' } },
+      approval: { expiresInMs: 1, onExpiry: 'park' },
+      needsApproval: true,
+      execute: () => 'sent',
+    });
+    const host = chatHost({ script: [callTool('mail', {}), reply('Second.')], tools: [parking] });
+    const page = pageOf(host);
+    await page.say('1', 'Mail Bo');
+    const runId = page.messages[1]?.id.slice(0, -2) ?? '';
+    await expect.poll(async () => (await host.executor.find(runId))?.status, { interval: 5 }).toBe('parked');
+    expect(await page.say('2', 'And then?')).toEqual([{ type: 'finish', finishReason: 'interrupted' }]);
+    expect((await host.ask('/chat/chat/stop', { body: {} })).status).toBe(200);
     expect(textIn(await page.post())).toBe('Second.');
   });
 

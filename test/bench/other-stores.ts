@@ -10,12 +10,19 @@ import { amount, type Part, type Row } from './report.ts';
 import { type BenchStore, bench, checkEnded, payloadOf } from './workload.ts';
 
 /** A kind of store, and the floor of the same kind. */
-interface Kind {
+export interface Kind {
   readonly name: string;
   /** Whether this process itself hands the bytes to the disk, so that they can be counted. */
   readonly isWriter: boolean;
   floor(folder: string): StepFloor | Promise<StepFloor>;
-  store(folder: string): { readonly store: BenchStore; close(): Promise<void> };
+  store(folder: string): OpenStore;
+}
+
+export interface OpenStore {
+  readonly store: BenchStore;
+  close(): Promise<void>;
+  /** The bytes that another process has written for it so far; absent: this process writes them. */
+  bytes?(): Promise<number>;
 }
 
 interface Case {
@@ -35,7 +42,7 @@ interface Measurement {
   readonly mostUnsaved: number;
 }
 
-const files: Kind = {
+export const files: Kind = {
   name: 'files',
   isWriter: true,
   floor: (folder) => fileFloor(join(folder, 'floor')),
@@ -48,19 +55,24 @@ const files: Kind = {
 /** What one durable step costs on files, and on PostgreSQL where a server can be started. */
 export async function otherStoreRows(isQuick: boolean): Promise<Part> {
   const filePart = await rowsOf(files, isQuick);
+  const part = await onPostgres((kind) => rowsOf(kind, isQuick));
+  if (!part) return filePart;
+  return { rows: [...filePart.rows, ...part.rows], broken: [...filePart.broken, ...part.broken] };
+}
+
+/** Measures on a PostgreSQL server of its own; undefined, with a note, where there is none: the other figures are worth having. */
+export async function onPostgres<T>(measure: (kind: Kind) => Promise<T>): Promise<T | undefined> {
   if (whyNoPostgres) {
     console.error(`PostgreSQL is not measured: ${whyNoPostgres}`);
-    return filePart;
+    return undefined;
   }
   const server = new PostgresServer([]);
   try {
     await server.create();
-    const part = await rowsOf(postgresOn(server), isQuick);
-    return { rows: [...filePart.rows, ...part.rows], broken: [...filePart.broken, ...part.broken] };
+    return await measure(postgresOn(server));
   } catch (error) {
-    // The other figures are worth having all the same.
     console.error(`PostgreSQL is not measured: ${(error as Error).message}`);
-    return filePart;
+    return undefined;
   } finally {
     await server.destroy();
   }
@@ -82,7 +94,12 @@ function postgresOn(server: PostgresServer): Kind {
         await store.close();
         await pool.end();
       };
-      return { store, close };
+      // The log that it writes ahead: whatever it commits is there.
+      const bytes = async () => {
+        const { rows } = await pool.query("SELECT pg_wal_lsn_diff(pg_current_wal_lsn(), '0/0')::float8 AS bytes");
+        return Number(rows[0]?.bytes);
+      };
+      return { store, close, bytes };
     },
   };
 }

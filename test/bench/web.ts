@@ -3,53 +3,76 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { createExecutor, defineAgent, type JournalEvent, type Model } from 'pawl';
 import { sqliteStore } from 'pawl/stores/sqlite';
 import { type Cost, inFolder, measured, median, perStep } from './measure.ts';
+import { files, type Kind, onPostgres } from './other-stores.ts';
 import { amount, type Part, type Row } from './report.ts';
-import { askingModel, bench, checkEnded, payloadOf } from './workload.ts';
+import { askingModel, type BenchStore, bench, checkEnded, payloadOf } from './workload.ts';
 
 const STEPS = 300;
 const READERS = 1_000;
 
 /** What it costs that other processes can read the events of a run, and how soon they have a text. */
 export async function webRows(isQuick: boolean): Promise<Part> {
-  const rows = [...(await journalRows(isQuick)), await latencyRow(isQuick ? 20 : 60), ...(await readersRows())];
+  const own = await journalRows(sqlite, isQuick);
+  const others = [await journalRows(files, isQuick), (await onPostgres((kind) => journalRows(kind, isQuick))) ?? []];
+  const rows = [...own, ...others.flat(), await latencyRow(isQuick ? 20 : 60), ...(await readersRows())];
   return { rows, broken: [] };
 }
 
+type JournalKind = Pick<Kind, 'name' | 'isWriter' | 'store'>;
+
+const sqlite: JournalKind = {
+  name: 'SQLite',
+  isWriter: true,
+  store: (folder) => {
+    const store = sqliteStore({ path: join(folder, 'pawl.db') });
+    return { store: store as BenchStore, close: () => store.close() };
+  },
+};
+
 /** The same run with and without a journal, by turns. */
-async function journalRows(isQuick: boolean): Promise<Row[]> {
+async function journalRows(kind: JournalKind, isQuick: boolean): Promise<Row[]> {
   const pairs: { readonly off: Cost; readonly on: Cost }[] = [];
   for (let i = 0; i <= (isQuick ? 4 : 10); i++) {
     const [off, on] =
       i % 2 === 0
-        ? [await stepCost(false), await stepCost(true)]
-        : swapped(await stepCost(true), await stepCost(false));
+        ? [await stepCost(kind, false), await stepCost(kind, true)]
+        : swapped(await stepCost(kind, true), await stepCost(kind, false));
     // The first turn warms up.
     if (i > 0) pairs.push({ off, on });
   }
   const row = (what: string, { key, budget }: { readonly key: 'cpuMs' | 'bytes'; readonly budget: number }): Row => {
     const [off, on] = [median(pairs.map((each) => each.off[key])), median(pairs.map((each) => each.on[key]))];
+    const who = kind.isWriter ? '' : ', without the server';
     const note =
       key === 'cpuMs'
-        ? `${on.toFixed(3)} ms, without ${off.toFixed(3)} ms`
+        ? `${on.toFixed(3)} ms, without ${off.toFixed(3)} ms${who}`
         : `${amount(on / 1_000, 'KB')}, without ${amount(off / 1_000, 'KB')}, payload ${amount(payloadOf(STEPS) / STEPS / 1_000, 'KB')}`;
     return { what, value: median(pairs.map(({ on, off }) => on[key] / off[key])), unit: 'x', budget, note };
   };
+  const to = kind.isWriter ? 'bytes to disk' : 'bytes of its log';
   return [
-    row(`CPU a step with a journal to without, N=${STEPS}`, { key: 'cpuMs', budget: 1.15 }),
-    row(`bytes to disk a step with a journal to without, N=${STEPS}`, { key: 'bytes', budget: 1.1 }),
+    row(`CPU a step with a journal to without, ${kind.name}, N=${STEPS}`, { key: 'cpuMs', budget: 1.15 }),
+    row(`${to} a step with a journal to without, ${kind.name}, N=${STEPS}`, { key: 'bytes', budget: 1.1 }),
   ];
 }
 
 const swapped = <T>(a: T, b: T): readonly [T, T] => [b, a];
 
-function stepCost(hasJournal: boolean): Promise<Cost> {
+function stepCost(kind: JournalKind, hasJournal: boolean): Promise<Cost> {
   return inFolder(async (folder) => {
-    const { run, close } = bench({ path: join(folder, 'pawl.db'), steps: STEPS, hasJournal });
+    const { store, close, bytes } = kind.store(folder);
+    const { run } = bench({ store, steps: STEPS, hasJournal });
+    // The first use makes folders and tables, which is no cost of a step.
+    await store.listInterrupted();
+    const before = await bytes?.();
+    let after: number | undefined;
     const cost = await measured(async () => {
       for (let i = 0; i < 5; i++) checkEnded(await run(), STEPS);
+      after = await bytes?.();
       await close();
     });
-    return perStep(cost, 5 * STEPS);
+    const written = before === undefined || after === undefined ? {} : { bytes: after - before };
+    return perStep({ ...cost, ...written }, 5 * STEPS);
   });
 }
 

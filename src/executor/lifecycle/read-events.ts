@@ -1,5 +1,7 @@
 import { checkRunId } from '../../run/identity.ts';
+import type { JournalEntry } from '../../run/journal/entry.ts';
 import { cursorOf, type JournalEvent, JournalReader, journalStart, positionIn } from '../../run/journal/reader.ts';
+import type { JournalPage } from '../../store/port.ts';
 import { JournalGoneError, UnsupportedError } from '../../values/errors.ts';
 import { checkKeys } from '../../values/known-options.ts';
 import type { ExecutorServices } from '../run/active-run.ts';
@@ -61,7 +63,7 @@ async function* follow(
     throw new UnsupportedError('events can be read in other processes with the option journal of createExecutor');
   try {
     while (!signal.aborted) {
-      const page = await feed.after(reader.place, signal);
+      const page = await weakPage(feed.after(reader.place, signal));
       if (!page && (await isQueued(services, runId))) {
         feed.lookAgain();
         continue;
@@ -70,17 +72,39 @@ async function* follow(
         yield await lastEvent(services, { runId, reader, signal });
         return;
       }
-      for (const entry of page.entries) {
+      for (let i = 0; i <= page.count; i++) {
+        const entry = entryOf(page, i);
+        if (!entry) {
+          // Without the page, it is read again from here.
+          if (i === page.count) reader.skipTo(page.next);
+          break;
+        }
         for (const event of reader.read(entry)) {
           yield event;
           if (event.type === 'run.ended' || signal.aborted) return;
         }
       }
-      reader.skipTo(page.next);
     }
   } finally {
     services.feeds.close(runId, feed);
   }
+}
+
+/** A page that its reader does not keep in memory: it may have megabytes, and a stream may be unread for hours. */
+interface WeakPage {
+  readonly entries: WeakRef<readonly JournalEntry[]>;
+  readonly count: number;
+  readonly next: number;
+}
+
+/** Not part of the generator, which would keep the page while it waits for its consumer. */
+async function weakPage(reading: Promise<JournalPage | null>): Promise<WeakPage | null> {
+  const page = await reading;
+  return page && { entries: new WeakRef(page.entries), count: page.entries.length, next: page.next };
+}
+
+function entryOf({ entries }: WeakPage, i: number): JournalEntry | undefined {
+  return entries.deref()?.[i];
 }
 
 async function isQueued({ config: { store } }: ExecutorServices, runId: string): Promise<boolean> {

@@ -57,6 +57,24 @@ const roles: Readonly<Record<string, () => Promise<void>>> = {
     process.stdin.destroy();
   },
 
+  /** Takes due runs until none is left; says which it got. */
+  async take() {
+    const owner = newOwner();
+    await store.load('run');
+    say('ready');
+    await told();
+    const taken: string[] = [];
+    for (let isMore = true; isMore; ) {
+      const { claims, nextAt, now } = await store.takeDue({ owner, ttlMs: 600_000, limit: 16 });
+      for (const { runId } of claims) taken.push(runId);
+      isMore = claims.length > 0 || (nextAt !== undefined && nextAt <= now);
+    }
+    say(taken);
+    // The claims of a process that has ended are free.
+    await told();
+    process.stdin.destroy();
+  },
+
   /** Appends for ever; says each revision once it is stored. */
   async append() {
     let record = sampleRecord('run');

@@ -2,7 +2,7 @@ import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { fileStore } from '../../src/store/file/index.ts';
 import { memoryStore } from '../../src/store/memory/memory-store.ts';
-import type { AppendingStore, Claim, EventStore } from '../../src/store/port.ts';
+import type { AppendingStore, Claim, EventStore, TakingStore } from '../../src/store/port.ts';
 import { sqliteStore } from '../../src/store/sqlite/index.ts';
 import { sampleRecord } from '../../src/testing/store-contract/records.ts';
 import { type TestClock, testClock } from '../../src/testing/test-clock.ts';
@@ -10,7 +10,7 @@ import { torture } from '../crash/random.ts';
 import { freshDir } from './file/folder.ts';
 import { freshPath } from './sqlite/files.ts';
 
-type Store = AppendingStore & EventStore;
+type Store = AppendingStore & EventStore & TakingStore;
 
 interface World {
   /** Two connections to one storage. */
@@ -38,6 +38,9 @@ const op = fc.record({
       'leave',
       'send',
       'send',
+      'take',
+      'take',
+      'held',
     ] as const),
     ...([
       'read',
@@ -77,14 +80,22 @@ async function answer(
   const signal = { topic, id: `s${which}`, value: which, untilMs: clock.now() + 40 };
   const dueAt = which === 2 ? {} : { dueAt: clock.now() + which * 15 };
   const does_: { readonly [Name in Op['does']]: () => Promise<unknown> } = {
-    save: () => store.save(sampleRecord(runId), by),
+    save: () => store.save(sampleRecord(runId), { ...by, ...(which === 2 ? {} : { fairKey: `key-${which}` }) }),
     wait: () => store.save(sampleRecord(runId, { waiting }), by),
     park: () => store.save(sampleRecord(runId, { parked: { code: 'PARKED', reason: 'no' } }), by),
     claim: async () => {
-      const got = await store.claim(runId, `host-${host}`, 25);
+      const got = await store.claim(runId, `host-${host}`, 25, which === 0 ? {} : { deployment: which });
       if (got) claims.set(`${host} ${runId}`, got);
       return got && { ...got };
     },
+    // Which key has its turn is a matter of each process, so that all are taken.
+    take: async () => {
+      const wish = { owner: `host-${host}`, ttlMs: 25, limit: 10, ...(which === 0 ? {} : { version: which }) };
+      const { now, nextAt, claims: taken } = await store.takeDue(wish);
+      for (const { run: _, ...got } of taken) claims.set(`${host} ${got.runId}`, got);
+      return [now, nextAt, taken.toSorted((a, b) => (a.runId < b.runId ? -1 : 1))];
+    },
+    held: () => store.heldUntil(runId),
     release: async () => claim && store.release(claim),
     leave: async () => claim && store.leave(claim, { ...dueAt, readUpTo: read.get(runId) ?? 0, attempts: 0 }),
     send: () => store.send(runId, { id: `c${which}`, kind: 'steer', text: 'Hello.' }),
@@ -131,7 +142,7 @@ describe.for([
     },
   ],
 ] as const)('two processes on one %s store', ([, open]) => {
-  test('get the answers of two on one memory store about what is due, rests, waits and was signalled (waiting 12, 16, 18)', {
+  test('get the answers of two on one memory store about what is due, is taken, rests, waits and was signalled (waiting 12, 16, 18, engine 16-18)', {
     timeout: 60_000 * torture,
   }, async () => {
     await fc.assert(

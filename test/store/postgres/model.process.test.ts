@@ -2,7 +2,7 @@ import fc from 'fast-check';
 import { beforeAll, describe, expect, test } from 'vitest';
 import type { RunCheckpoint } from '../../../src/record/checkpoint.ts';
 import { memoryStore } from '../../../src/store/memory/memory-store.ts';
-import type { AppendingStore, Claim, DueStore, OutcomeStore } from '../../../src/store/port.ts';
+import type { AppendingStore, Claim, OutcomeStore, TakingStore } from '../../../src/store/port.ts';
 import { postgresStore } from '../../../src/store/postgres/index.ts';
 import { nextStep, sampleOutcome, sampleRecord, userMessage } from '../../../src/testing/store-contract/records.ts';
 import { type TestClock, testClock } from '../../../src/testing/test-clock.ts';
@@ -19,7 +19,7 @@ const limit = { timeout: 60_000 * torture };
 const methods = [
   ...['save', 'append', 'append', 'gap', 'delete', 'claim', 'claim', 'renew', 'release'],
   ...['keepOutcome', 'outcome', 'load', 'list', 'wait'],
-  ...['leave', 'leave', 'send', 'send', 'acknowledge', 'inbox', 'due', 'resting'],
+  ...['leave', 'leave', 'send', 'send', 'acknowledge', 'inbox', 'due', 'take', 'take', 'resting'],
 ] as const;
 
 /** What one of two hosts asks of one of three runs, with no claim or one of the last that it got. */
@@ -37,12 +37,26 @@ const command = fc.record({
 type Command = typeof command extends fc.Arbitrary<infer T> ? T : never;
 
 /** A story whose writes all meet with trouble: of those that are drawn only few may. */
-const troubled = (['claim', 'save', 'append', 'append', 'keepOutcome', 'append', 'renew', 'delete'] as const).map(
+const troubled = (
+  [
+    'claim',
+    'save',
+    'append',
+    'append',
+    'release',
+    'take',
+    'append',
+    'keepOutcome',
+    'append',
+    'renew',
+    'delete',
+  ] as const
+).map(
   (method): Command => ({ method, run: 0, host: 0, claim: 'last', fates: ['lost', 'unsent'], hasRead: true, dueMs: 0 }),
 );
 
 /** A place where commands are carried out: by both hosts on one storage. */
-type Stores = AppendingStore & DueStore & OutcomeStore;
+type Stores = AppendingStore & TakingStore & OutcomeStore;
 
 interface World {
   readonly hosts: readonly Stores[];
@@ -83,6 +97,14 @@ async function answer({ hosts, claims, records }: World, asked: Command, clock: 
     acknowledge: async () => claim && store.acknowledge(claim, ['c0']),
     inbox: async () => (await store.inbox({ runId })).map(({ command }) => command.id),
     due: async () => (await store.listDue({ limit: 2 })).runs,
+    take: async () => {
+      const { claims: taken } = await store.takeDue({ owner, ttlMs: 1_000, limit: 10 });
+      for (const { run: _, ...got } of taken) {
+        const of = `${owner} ${got.runId}`;
+        claims.set(of, [...(claims.get(of) ?? []), got]);
+      }
+      return taken.toSorted((a, b) => (a.runId < b.runId ? -1 : 1));
+    },
     resting: () => store.countResting(),
     wait: async () => {},
   };
@@ -105,7 +127,7 @@ describe.skipIf(whyNoPostgres)('two hosts on PostgreSQL, any answers of which ge
   });
 
   test(
-    `are told what two on one memory store would be told (seed ${seed}) (checkpoint 8, 14, recovery 3, 4, waiting 16, 18)`,
+    `are told what two on one memory store would be told (seed ${seed}) (checkpoint 8, 14, recovery 3, 4, waiting 16, 18, engine 16)`,
     limit,
     async () => {
       await fc.assert(

@@ -46,7 +46,8 @@ export async function restateHost(server: RestateServer, { restate = {}, ...opti
   served.on('session', (session) => sessions.add(session));
   await new Promise<void>((resolve) => served.listen(0, '127.0.0.1', resolve));
   const { port } = served.address() as AddressInfo;
-  const deployment = await server.register(`http://127.0.0.1:${port}`);
+  const url = `http://127.0.0.1:${port}`;
+  const deployment = await server.register(url);
 
   const post = (runId: string, handler: string, input?: unknown) =>
     fetch(`${server.ingress}/${name}/${encodeURIComponent(runId)}/${handler}`, {
@@ -57,6 +58,7 @@ export async function restateHost(server: RestateServer, { restate = {}, ...opti
     ...host,
     runs,
     name,
+    url,
     deployment,
     /** Calls a handler of the object by the ingress. @throws what it answered, if that is an error */
     call: async (runId: string, handler: string, input?: unknown): Promise<unknown> => {

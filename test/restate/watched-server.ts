@@ -32,6 +32,12 @@ export class WatchedServer extends RestateServer {
     return this.#admin('GET', `services/${name}`);
   }
 
+  /** Removes a deployment. @returns whether Restate needs it no more */
+  async remove(deployment: string): Promise<boolean> {
+    await this.#admin('DELETE', `deployments/${deployment}?force=true`);
+    return true;
+  }
+
   async end(invocationId: string, how: 'cancel' | 'kill'): Promise<void> {
     await this.#admin('PATCH', `invocations/${invocationId}/${how}`);
   }

@@ -1,6 +1,6 @@
 // Starts restate-server, as npm brings it, on free ports of this machine: without telemetry, with all data in one folder.
 import { type ChildProcess, spawn } from 'node:child_process';
-import { mkdirSync, openSync, writeFileSync } from 'node:fs';
+import { mkdirSync, openSync, rmSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:net';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -41,6 +41,13 @@ export class RestateServer {
     await closed;
   }
 
+  /** Ends it, removes its data, and starts it again. */
+  async wipe(): Promise<void> {
+    await this.kill();
+    rmSync(join(this.#folder, 'data'), { recursive: true, force: true });
+    await this.start();
+  }
+
   /** Registers the services at an address. The same address again: Restate reads anew what they have. */
   async register(uri: string): Promise<string> {
     const body = JSON.stringify({ uri, force: true });
@@ -58,6 +65,7 @@ export class RestateServer {
       headers,
       body: JSON.stringify({ query: sql }),
     });
+    if (!answer.ok) throw new Error(`the query failed: ${await answer.text()}`);
     return ((await answer.json()) as { rows: readonly Record<string, unknown>[] }).rows;
   }
 

@@ -1,6 +1,7 @@
 // Services behind a balancer, and a Restate before it: started, killed and started again.
 import { type ChildProcess, spawn } from 'node:child_process';
 import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { type Balancer, startBalancer } from './balancer.ts';
 import { freePort, RestateServer } from './restate-server.ts';
@@ -64,9 +65,11 @@ export class Fleet implements AsyncDisposable {
     await ended(this.#services[i], 'SIGKILL');
   }
 
-  /** Ends a service in good order. */
-  async stopService(i: number): Promise<void> {
-    await ended(this.#services[i], 'SIGTERM');
+  /** Lets a service stand still for some time, as a frozen machine does. */
+  async holdService(i: number, ms: number): Promise<void> {
+    this.#services[i]?.kill('SIGSTOP');
+    await sleep(ms);
+    this.#services[i]?.kill('SIGCONT');
   }
 
   async [Symbol.asyncDispose](): Promise<void> {

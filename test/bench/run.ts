@@ -4,6 +4,7 @@ import { manyRunsRows } from './many-runs.ts';
 import { otherStoreRows } from './other-stores.ts';
 import { processRows } from './processes.ts';
 import { type Broken, machine, type Part, print, type Report, type Row } from './report.ts';
+import { restateRows } from './restate.ts';
 import { stepRows } from './steps.ts';
 import { webRows } from './web.ts';
 
@@ -17,6 +18,7 @@ const parts: readonly [string, (isQuick: boolean) => Promise<Part>][] = [
   ['many runs', manyRunsRows],
   ['processes', processRows],
   ['journal and readers', webRows],
+  ['Restate', restateRows],
 ];
 
 const rows: Row[] = [];

@@ -34,7 +34,7 @@ const inner = new Set([
     'MAX_SUPERSEDED_SHARE',
   ],
   // Pauses and measurements.
-  ...['MAX_MS', 'MAX_PAUSE_MS', 'MAX_TRIES', 'MOST_ERROR'],
+  ...['MAX_EMPTY', 'MAX_MS', 'MAX_PAUSE_MS', 'MAX_TRIES', 'MOST_ERROR'],
   // How much of an error, a value or a run is looked at or printed for a person.
   ...[
     'MAX_ABOVE',

@@ -197,6 +197,7 @@ describe('the handle of an admitted run', () => {
       reads += 1;
       return load(...args);
     };
+    const late = runs.pop();
     const results = runs.map(({ result }) => result);
     expect(clock.pending).toBe(1);
     await clock.advance(10_000);
@@ -204,6 +205,7 @@ describe('the handle of an admitted run', () => {
     await executor.shutdown();
     const ends = await Promise.all(results);
     expect(ends.every(({ status, error }) => status === 'interrupted' && error?.code === 'ERR_SHUTDOWN')).toBe(true);
+    expect(await late?.result).toMatchObject({ status: 'interrupted', error: { code: 'ERR_SHUTDOWN' } });
     expect(clock.pending).toBe(0);
     expect((await store.listDue({ limit: 1_000 })).runs).toHaveLength(300);
   });

@@ -144,6 +144,24 @@ describe('onDue', () => {
     expect(await onClock(clock, executor.drive(second.runId))).toMatchObject({ state: 'ended' });
   });
 
+  test('is called for a turn that begins where nothing can start it, and for one that a message steers (engine 13)', async () => {
+    const { common, host, take, clock } = world();
+    const left = host({ script: [hang()] });
+    const thread = left.executor.thread('t', { agent: left.agent, callerId: 'ada' });
+    const first = await thread.send({ id: 'm1', text: 'One.' });
+    const second = await thread.send({ id: 'm2', text: 'Two.' });
+    await left.executor.shutdown();
+    take();
+    const next = host();
+    const there = next.executor.thread('t', { agent: next.agent, callerId: 'ada' });
+    expect(await there.send({ id: 'm3', text: 'Hurry.', onBusy: 'steer' })).toMatchObject({ state: 'steered' });
+    expect(take()).toEqual([[first.runId, clock.now()]]);
+    const desk = hostOf({ ...common, agents: [] }).executor;
+    expect(await desk.control(first.runId).cancel()).toBe('ended');
+    await settle();
+    expect(take()).toEqual([[second.runId, clock.now()]]);
+  });
+
   test('that throws, rejects or hangs fails nothing, delays nothing, and is logged once (engine 13)', async () => {
     const { clock, common, store } = world();
     const failures = [

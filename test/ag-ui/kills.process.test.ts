@@ -13,8 +13,8 @@ import { messagesOf } from '../../src/ag-ui/messages.ts';
 import { randomFrom, seed, torture } from '../crash/random.ts';
 
 const worker = fileURLToPath(new URL('./server-worker.ts', import.meta.url));
-const KILLS = torture > 1 ? 100 : 6;
-const TURNS = torture > 1 ? 30 : 3;
+const KILLS = torture > 1 ? 100 : 3;
+const TURNS = torture > 1 ? 30 : 2;
 
 /** A server that is killed again and again; each time another one begins, on another port. */
 class Server {

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { brokenPromises } from './promises.ts';
-import { seed } from './random.ts';
+import { seed, torture } from './random.ts';
 import { RandomKills } from './random-kills.ts';
 import { judgeNotes, plantFolder } from './survey-agent.ts';
 import { runTrial, type Stop } from './trial.ts';
@@ -9,7 +9,7 @@ const job = { runId: 'run-1', agent: 'survey' } as const;
 const around = { prepare: plantFolder, judge: judgeNotes };
 
 describe(`the survey of docs/examples, killed with SIGKILL (seed ${seed})`, () => {
-  const trials = RandomKills.of(job, { kills: 25, around });
+  const trials = RandomKills.of(job, { kills: torture > 1 ? 25 : 12, around });
 
   test('at random moments: the report, the notes and the answer are those of an undisturbed survey', () => {
     trials.expectUnbroken();

@@ -25,6 +25,9 @@ afterEach(async () => {
 });
 afterAll(() => browser?.close());
 
+/** How fast the model speaks in a test that kills no server in the middle of a text. */
+const fast = { wordMs: 5 };
+
 async function started(options?: { readonly wordMs: number }): Promise<ChatServer> {
   const server = new ChatServer(bundle, options);
   servers.push(server);
@@ -59,7 +62,7 @@ async function shoot(page: Page, name: string): Promise<void> {
 
 /** What a page shows of the conversation if nothing is cut. */
 async function uncut(): Promise<readonly string[]> {
-  const server = await started();
+  const server = await started(fast);
   const page = await opened(server.chat('uncut'));
   await say(page, REQUEST);
   await shown(page, CARD);
@@ -93,7 +96,7 @@ describe.skipIf(whyNoChromium)(inChromium('the example chat in Chromium'), () =>
   });
 
   test('takes an approval while there is no server, and sends the mail once when one is back (web 33, 35)', async () => {
-    const server = await started();
+    const server = await started(fast);
     const page = await opened(server.chat('two'));
     await say(page, REQUEST);
     await shown(page, CARD);
@@ -126,7 +129,7 @@ describe.skipIf(whyNoChromium)(inChromium('the example chat in Chromium'), () =>
   });
 
   test('shows the same in two tabs: an approval in one is the answer in both, a message in one comes to the other, and a third tab shows all (web 35)', async () => {
-    const server = await started();
+    const server = await started(fast);
     const one = await opened(server.chat('four'));
     await say(one, REQUEST);
     const two = await opened(server.chat('four'));
@@ -144,7 +147,7 @@ describe.skipIf(whyNoChromium)(inChromium('the example chat in Chromium'), () =>
   });
 
   test('sends the mail as the person edited it (web 29)', async () => {
-    const server = await started();
+    const server = await started(fast);
     const page = await opened(server.chat('five'));
     await say(page, REQUEST);
     await press(page, 'Edit');
@@ -156,7 +159,7 @@ describe.skipIf(whyNoChromium)(inChromium('the example chat in Chromium'), () =>
   });
 
   test('sends nothing after a denial, and the agent reads of it (web 29)', async () => {
-    const server = await started();
+    const server = await started(fast);
     const page = await opened(server.chat('six'));
     await say(page, REQUEST);
     await press(page, 'Deny');

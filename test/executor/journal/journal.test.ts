@@ -14,6 +14,7 @@ import { fileStore } from 'pawl/stores/file';
 import { sqliteStore } from 'pawl/stores/sqlite';
 import { callTool, callTools, fail, reply, type ScriptedEntry, scriptedModel } from 'pawl/testing';
 import { describe, expect, test } from 'vitest';
+import { type Clock, systemClock } from '../../../src/values/clock.ts';
 
 const stores = {
   memory: () => memoryStore(),
@@ -23,6 +24,14 @@ const stores = {
 
 type Store = ReturnType<(typeof stores)[keyof typeof stores]>;
 
+const PACE = 5;
+/** A clock that is fast: a reader looks into a journal once a second at rest. */
+const quickClock: Clock = {
+  ...systemClock,
+  monotonic: () => systemClock.monotonic() * PACE,
+  setTimeout: (callback, ms) => systemClock.setTimeout(callback, ms / PACE),
+};
+
 /** A process: an executor with a journal. */
 const hostOn = (
   checkpoints: Store,
@@ -31,6 +40,7 @@ const hostOn = (
   defaults: ExecutorOptions['defaults'] = {},
 ) =>
   createExecutor({
+    clock: quickClock,
     defaults,
     models: { fast: scriptedModel(script) },
     agents: [defineAgent({ id: 'desk', instructions: 'Work.', tools: [...tools] })],

@@ -10,6 +10,7 @@ import type { JournalDriver, MessageRange, PartReader, StoredPart } from '../sto
 import { storeError } from './errors.ts';
 import { type EventsPlace, JournalIndex, lineAt, readRows } from './journal/line-index.ts';
 import { readPublished } from './journal/published.ts';
+import { readSummary } from './journal/read.ts';
 import { nameRun, type WriteQueues } from './queue.ts';
 import { surely } from './reader.ts';
 import { checkFolder, type RunFiles } from './run-files.ts';
@@ -96,10 +97,27 @@ export class FileEvents implements JournalDriver {
         }
         return { head, pieces: await index.pieces(file, head), messageCount };
       });
+    const read = from < to ? part : (path: string) => this.#headAt(path, runId);
     return this.#reading(runId, async (name) => {
-      const live = await part(journal(name));
-      return live === null && (await this.#files.ended.isKept(name)) ? part(endedJournal(name)) : live;
+      const live = await read(journal(name));
+      if (live !== null || !(await this.#files.ended.isKept(name))) return live;
+      const ended = await read(endedJournal(name));
+      // A run that ended has no lease: its record counts the attempts.
+      return ended && { ...ended, attempts: undefined, hasEnded: true };
     });
+  }
+
+  /** The head of a record, from the ends of its journal: no message is read. */
+  async #headAt(path: string, runId: string): Promise<StoredPart | null> {
+    const { durable } = this.#files;
+    await checkFolder(this.#files, dirname(path));
+    const found = await orAbsent(withFile(durable.files.open(path, 'read'), readSummary));
+    if (found?.head === undefined) return null;
+    const { head, meta, pieces, journal } = found;
+    if (found.runId !== runId)
+      throw new CheckpointCorruptError(`this record is damaged: it names the run ${found.runId}`);
+    const messageCount = journal.record?.messageCount ?? 0;
+    return { head, meta, pieces, messageCount, attempts: journal.lease?.value.attempts };
   }
 
   /**

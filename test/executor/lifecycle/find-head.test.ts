@@ -1,6 +1,10 @@
-import { createExecutor, defineAgent, defineTool, memoryStore } from 'pawl';
-import { callTool, scriptedModel } from 'pawl/testing';
+import { type Codec, createExecutor, defineAgent, defineTool, memoryStore } from 'pawl';
+import { fileStore } from 'pawl/stores/file';
+import { sqliteStore } from 'pawl/stores/sqlite';
+import { callTool, reply, scriptedModel } from 'pawl/testing';
 import { expect, test } from 'vitest';
+import { toolOf } from '../../fixtures/host.ts';
+import { freshFolder } from '../../fixtures/pinned-stores.ts';
 
 test('executor.find reads no message of a stored run: who asks for the run of another caller costs nothing (web 39)', async () => {
   const store = memoryStore();
@@ -27,4 +31,35 @@ test('executor.find reads no message of a stored run: who asks for the run of an
   expect(await other.find('r')).toMatchObject({ status: 'waiting', meta: { callerId: 'ada' } });
   expect(await other.find('unknown')).toBe(null);
   expect(new Set(asked)).toEqual(new Set([false]));
+});
+
+const encrypted = [
+  ['SQLite', (codec: Codec) => sqliteStore({ path: ':memory:', codec })],
+  ['files', (codec: Codec) => fileStore({ dir: freshFolder(), codec })],
+] as const;
+
+test.for(encrypted)('executor.find opens no message in %s (web 39)', async ([, storeWith]) => {
+  const opened: string[] = [];
+  const base64 = {
+    seal: (text: string) => btoa(encodeURIComponent(text)),
+    open: (text: string) => decodeURIComponent(atob(text)),
+  };
+  const codec: Codec = {
+    seal: base64.seal,
+    open: (text, { part }) => {
+      opened.push(part);
+      return base64.open(text);
+    },
+  };
+  const store = storeWith(codec);
+  const agent = defineAgent({ id: 'desk', instructions: 'Look.', tools: [toolOf('look')] });
+  const models = { fast: scriptedModel([callTool('look'), reply('fine')]) };
+  const host = createExecutor({ models, checkpoints: store, history: { keepMs: 1e9 }, keepOutcomesMs: 0 });
+  await host.run(agent, { runId: 'ended', prompt: 'Look.' });
+  const other = createExecutor({ models, checkpoints: store });
+  opened.length = 0;
+  expect(await other.find('ended')).toMatchObject({ status: 'ended', outcome: { output: 'fine' } });
+  expect(opened.filter((part) => part.startsWith('messages'))).toEqual([]);
+  expect(opened).not.toEqual([]);
+  await store.close();
 });

@@ -4,7 +4,7 @@ import { type Claim, memoryStore, type OutcomeStore, type OwningStore } from 'pa
 import { testClock } from 'pawl/testing';
 import { describe, expect, test } from 'vitest';
 import { fileStore } from '../../src/store/file/index.ts';
-import { isDue } from '../../src/store/port.ts';
+import { isDue, isTaking } from '../../src/store/port.ts';
 import { sqliteStore } from '../../src/store/sqlite/index.ts';
 import { fixedWrites, type PinnedVersion } from '../fixtures/fixed-writes.ts';
 import { expectAllEnds, expectAllRecords, expectSameRecords } from '../fixtures/pinned-ends.ts';
@@ -133,6 +133,17 @@ describe.for(stores)('a $name store as version $version left it', ({ version, pi
   test('gives every record as it was: loop, open step, pipeline, parent and child, outcome, command (checkpoint 2, 3)', async () => {
     await using store = open(copyOfPinned(pin, version));
     await expectAllRecords(store, version);
+  });
+
+  test('has all of its runs for processes that take them (engine 16)', async () => {
+    await using store = open(copyOfPinned(pin, version));
+    if (!isTaking(store)) return;
+    const wish = { owner: 'me', ttlMs: 60_000, limit: 100, version: 1 };
+    const { records } = pinnedRecords(version);
+    const agentIds = records.map(({ meta }) => meta.agentId);
+    expect((await store.takeDue({ ...wish, agentIds: ['none of them'] })).claims).toEqual([]);
+    const { claims } = await store.takeDue({ ...wish, agentIds });
+    expect(claims.map(({ runId }) => runId).sort()).toEqual(records.map(({ meta }) => meta.runId).sort());
   });
 
   test('has all of its runs due, its command too, and they can rest (waiting 18)', async () => {

@@ -66,6 +66,20 @@ describe.skipIf(whyNoPostgres)('several processes on one schema', () => {
     },
   );
 
+  test.skipIf(!existsSync('/proc/self/stat'))(
+    'the run of a process that was killed can be taken at once (engine 14)',
+    async () => {
+      const { schema, store } = open();
+      await store.save(sampleRecord('run'));
+      const child = start('hold', schema);
+      const held = (await child.next()) as Claim;
+      const wish = { owner: 'heir', ttlMs: 1_000, limit: 1 };
+      expect((await store.takeDue(wish)).claims).toEqual([]);
+      await child.kill();
+      expect((await store.takeDue(wish)).claims).toMatchObject([{ runId: 'run', epoch: held.epoch + 1 }]);
+    },
+  );
+
   test('a process killed at any moment has lost no step that it was told is stored (recovery 5)', async () => {
     for (const steps of [1, 13]) {
       const { schema, store } = open();

@@ -59,6 +59,27 @@ describe.skipIf(whyNoPostgres)('the schema of a PostgreSQL store', () => {
     ]);
   });
 
+  test('the runs of the layout before fair keys are due, and can be taken (checkpoint 6, engine 16)', async () => {
+    const schema = server.freshSchema();
+    const pool = server.pool();
+    const before = postgresStore({ pool, schema });
+    const agentId = sampleRecord('run').meta.agentId;
+    for (const runId of ['run', 'other']) await before.save(sampleRecord(runId));
+    await before.close();
+    await server.sql(
+      `ALTER TABLE "${schema}".runs DROP COLUMN fair, DROP COLUMN agent, DROP COLUMN caller, DROP COLUMN deployment`,
+    );
+    await server.sql(`DROP TABLE "${schema}".last_turn`);
+    await server.sql(`UPDATE "${schema}".layouts SET layout = 4 WHERE part = 'store'`);
+    await using store = postgresStore({ pool, schema });
+    const wish = { owner: 'me', ttlMs: 60_000, limit: 10 };
+    expect((await store.takeDue({ ...wish, agentIds: ['another'] })).claims).toEqual([]);
+    expect((await store.listDue({ limit: 10 })).runs.map(({ attempts }) => attempts)).toEqual([1, 1]);
+    await using other = postgresStore({ pool, schema });
+    const { claims } = await other.takeDue({ ...wish, agentIds: [agentId], version: 3 });
+    expect(claims.map(({ runId }) => runId).sort()).toEqual(['other', 'run']);
+  });
+
   test('tables of something else are refused, and left as they are (recovery 6)', async () => {
     const schema = server.freshSchema();
     await server.sql(`CREATE SCHEMA "${schema}"`);

@@ -1,5 +1,6 @@
 // npm run bench [-- --quick] [-- --json]: Pawl as it is built, against the floor, on this machine.
 import { parseArgs } from 'node:util';
+import { fleetRows } from './fleet.ts';
 import { manyRunsRows } from './many-runs.ts';
 import { otherStoreRows } from './other-stores.ts';
 import { processRows } from './processes.ts';
@@ -19,6 +20,7 @@ const parts: readonly [string, (isQuick: boolean) => Promise<Part>][] = [
   ['processes', processRows],
   ['journal and readers', webRows],
   ['Restate', restateRows],
+  ['slices and fleets', fleetRows],
 ];
 
 const rows: Row[] = [];

@@ -12,7 +12,7 @@ export type { BenchStore } from './promise-watch.ts';
 const THOUGHT = 'I need one more piece of the answer, so I look it up before I go on with the rest of the task. '
   .repeat(2)
   .trim();
-const RESULT = 'The piece that was looked up, as plain text of a size that tools often give. '
+export const RESULT = 'The piece that was looked up, as plain text of a size that tools often give. '
   .repeat(26)
   .slice(0, 2_000);
 

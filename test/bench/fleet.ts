@@ -6,6 +6,7 @@ import { postgresStore } from 'pawl/stores/postgres';
 import { reply, scriptedModel, testClock } from 'pawl/testing';
 import pg from 'pg';
 import { PostgresServer, whyNoPostgres } from '../fixtures/postgres-server.ts';
+import { passOnErrors } from '../fixtures/processes.ts';
 import { fleetAgent } from './fleet-work.ts';
 import { measured, median } from './measure.ts';
 import type { Part, Row } from './report.ts';
@@ -137,7 +138,7 @@ async function admit(server: PostgresServer, schema: string, runs: number): Prom
 }
 
 function spawnWorker(url: string, schema: string): ChildProcess {
-  return spawn(process.execPath, [worker, url, schema, String(STEPS)], { stdio: ['pipe', 'pipe', 'inherit'] });
+  return passOnErrors(spawn(process.execPath, [worker, url, schema, String(STEPS)], { stdio: 'pipe' }));
 }
 
 function linesOf(process: ChildProcess) {

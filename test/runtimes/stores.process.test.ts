@@ -25,7 +25,7 @@ const pairs = others.flatMap((runtime) => stores.map((store) => [runtime, ...sto
 
 const skipped = (reason?: string) => (reason === undefined ? '' : ` (SKIPPED: ${reason})`);
 
-describe.for(pairs)('%s', ([runtime, store, name, whyNot]) => {
+describe.for(pairs)('%s', { concurrent: true }, ([runtime, store, name, whyNot]) => {
   test.skipIf(whyNoRuntime(runtime) ?? whyNot)(
     inRuntime(runtime, `${name} keeps the store contract (engine 35)`) + skipped(whyNot),
     { timeout: 180_000 },

@@ -234,13 +234,13 @@ export const takeCases: readonly Draft[] = [
 
   takingStore('takeDue takes only runs of the agents that it is asked for (engine 18)', async ({ store }) => {
     for (const agentId of ['a', 'b', 'c', 'a\0']) {
-      const record = sampleRecord(`run of ${agentId}`);
+      const record = sampleRecord(`run of ${agentId.replace('\0', '0')}`);
       await store.save({ ...record, meta: { ...record.meta, agentId } });
     }
     assert.deepEqual(await takeIds(store, { agentIds: [] }), []);
     assert.deepEqual(await takeIds(store, { agentIds: ['d'] }), []);
     assert.deepEqual(await takeIds(store, { agentIds: ['a', 'c', 'd'] }), ['run of a', 'run of c']);
-    assert.deepEqual(await takeIds(store), ['run of a\0', 'run of b']);
+    assert.deepEqual(await takeIds(store), ['run of a0', 'run of b']);
   }),
 
   takingStore(

@@ -29,7 +29,7 @@ export function anySlicing(makeStore: (clock: TestClock) => CheckpointStore, bud
       let slices = 0;
       for (let state: Driven['state'] = 'more'; state === 'more' && slices < 50; slices++) {
         const { executor } = world.host();
-        const driven = await world.drive(executor, { budgetMs, graceMs: 1_000 });
+        const driven = await world.drive(executor, { budgetMs, graceMs: 60_000 });
         state = driven.state;
         expect(JSON.stringify(driven).length).toBeLessThan(512);
         expect(await world.store.load('r')).toEqual(
@@ -57,7 +57,7 @@ export function anySlicing(makeStore: (clock: TestClock) => CheckpointStore, bud
     })();
     let slices = 0;
     for (let state: Driven['state'] = 'more'; state === 'more'; slices++)
-      ({ state } = await world.drive(world.host({ journal }).executor, { budgetMs: 0, graceMs: 1_000 }));
+      ({ state } = await world.drive(world.host({ journal }).executor, { budgetMs: 0, graceMs: 60_000 }));
     await onClock(world.clock, reading);
     expect(slices).toBeGreaterThan(3);
     const types = events.map(({ type }) => type);

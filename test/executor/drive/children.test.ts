@@ -84,9 +84,9 @@ describe('slices of a run that calls another run', () => {
       });
       await store.claim(ids.child, 'another process', 600_000);
       const since = clock.now();
-      const driving = host().executor.drive(ids.parent, { budgetMs, graceMs: 40 });
+      const driving = host().executor.drive(ids.parent, { budgetMs, graceMs: 400 });
       expect(await onClock(clock, driving, { everyMs: 1 })).toMatchObject({ state: 'more' });
-      expect(clock.now() - since).toBeLessThanOrEqual(budgetMs + 40);
+      expect(clock.now() - since).toBeLessThanOrEqual(budgetMs + 400);
       expect(turns).toEqual(['parent 0']);
     },
   );
@@ -97,7 +97,7 @@ describe('slices of a run that calls another run', () => {
     await executor.start(host().agent, { runId: ids.parent, prompt: 'Go.' }, later);
     const driving = executor.drive(ids.parent, { budgetMs: 30, graceMs: 8 });
     expect(await onClock(clock, driving, { everyMs: 1 })).toMatchObject({ state: 'more' });
-    expect(clock.now() - START).toBeLessThanOrEqual(30 + 8 + 1);
+    expect(clock.now() - START).toBeLessThan(30 + MODEL_MS);
     expect(turns).toEqual(['parent 0', 'child 0']);
     const { executor: next } = host();
     expect(await onClock(clock, next.drive(ids.parent), { everyMs: 10 })).toMatchObject({ state: 'ended' });

@@ -35,7 +35,7 @@ function failing(store: CheckpointStore, { at, when }: Failing) {
 async function driveToEnd(world: SlicedWorld, checkpoints: CheckpointStore): Promise<Driven> {
   for (let slices = 0; slices < 60; slices++) {
     const { executor } = world.host({ checkpoints });
-    const limits = { budgetMs: 30, graceMs: 1_000 };
+    const limits = { budgetMs: 30, graceMs: 60_000 };
     const driven = await world.drive(executor, limits).catch((error: { code?: string }) => error.code ?? 'no code');
     if (typeof driven === 'string') expect(driven).toBe('STORE_UNAVAILABLE');
     else if (driven.state === 'ended') return driven;

@@ -139,7 +139,7 @@ describe('onDue', () => {
     take();
     const { executor, model } = host({ script: [reply('one'), reply('two')] });
     expect(await onClock(clock, executor.drive(first.runId))).toMatchObject({ state: 'ended' });
-    expect(take()).toEqual([[second.runId, clock.now()]]);
+    expect(take()).toEqual([[second.runId, expect.any(Number)]]);
     expect(model.calls).toHaveLength(1);
     expect(await onClock(clock, executor.drive(second.runId))).toMatchObject({ state: 'ended' });
   });

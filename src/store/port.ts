@@ -190,7 +190,7 @@ export interface TakeDueOptions {
   /** Who claims the runs, and for how long, ms. */
   readonly owner: string;
   readonly ttlMs: number;
-  /** At most this many runs. */
+  /** At most this many runs, and at most 1,000; 0 only asks when to take. */
   readonly limit: number;
   /** Only runs of these agents. Absent: of all. */
   readonly agentIds?: readonly string[] | undefined;

@@ -7,6 +7,9 @@ import type { IsDead } from '../rules/lease.ts';
 import { heldFor, takeRun } from '../rules/ownership.ts';
 import type { ListedHead, StoreDriver, TakeDue, TakenHead } from '../store-driver.ts';
 
+/** Most runs that one call takes. */
+const MAX_TAKEN = 1_000;
+
 interface Parts {
   readonly driver: StoreDriver;
   readonly encryption: Encryption;
@@ -50,7 +53,7 @@ function wishOf(
   return {
     owner,
     ttlMs,
-    limit: Math.floor(limit),
+    limit: Math.min(Math.floor(limit), MAX_TAKEN),
     agents: agentIds?.flatMap((id) => keysOf(id, 'agent', encryption) ?? []),
     fullKeys,
     deployment,

@@ -120,6 +120,7 @@ export const takeCases: readonly Draft[] = [
       assert.deepEqual([rest.claims.length, rest.nextAt], [1, undefined]);
       const over = await store.takeDue({ ...wish, limit: 0 });
       assert.deepEqual([over.claims, over.nextAt], [[], undefined]);
+      assert.deepEqual((await store.takeDue({ ...wish, limit: Number.POSITIVE_INFINITY })).claims, []);
       await assert.rejects(store.takeDue({ ...wish, limit: Number.NaN }), TypeError);
     },
   ),

@@ -5,11 +5,14 @@ import type { RunResult } from 'pawl';
 import { beforeAll, describe, expect, test } from 'vitest';
 import { runPostgresTrial } from '../crash/postgres-trial.ts';
 import { brokenPromises } from '../crash/promises.ts';
-import { type Around, inTurn, runTrial, type Stop } from '../crash/trial.ts';
+import { randomFrom, seed } from '../crash/random.ts';
+import { type Around, inTurn, killsFrom, runTrial, type Stop, type Trial } from '../crash/trial.ts';
 import { postgresServer, whyNoPostgres } from '../fixtures/postgres-server.ts';
 import { inRuntime, others, type Runtime, whyNoRuntime } from './runtimes.ts';
 
 const server = postgresServer(['fsync=off']);
+/** It takes a minute: `npm test` kills at two places. */
+const whyNotNow = process.env.PAWL_TEST_ENGINES ? undefined : 'npm run test:engines runs it';
 const job = { runId: 'run-1', agent: 'twelve-tools' } as const;
 
 const stores = [
@@ -69,6 +72,22 @@ describe.skipIf(others.every((runtime) => whyNoRuntime(runtime)))('a run whose p
   );
 
   describe.for(others)('in %s', (runtime) => {
+    test.skipIf(whyNoRuntime(runtime) ?? whyNotNow)(
+      `${inRuntime(runtime, `killed by SIGKILL at random moments, it ends as in Node (seed ${seed}) (engine 46)`)}${whyNotNow ? ` (SKIPPED: ${whyNotNow})` : ''}`,
+      { timeout: 300_000 },
+      async () => {
+        const { tookMs } = await runTrial({ ...job, runtime }, []);
+        const random = randomFrom(seed);
+        const trials: Trial[] = [];
+        const midRun = () => trials.flatMap(({ deaths }) => deaths).filter(({ isMidRun }) => isMidRun);
+        while (midRun().length < 4 && trials.length < 20) {
+          trials.push(await runTrial({ ...job, runtime }, killsFrom(random, tookMs)));
+        }
+        expect(trials.flatMap((trial) => brokenPromises(trial, undisturbed))).toEqual([]);
+        expect(midRun().length).toBeGreaterThan(3);
+      },
+    );
+
     test.skipIf(whyNoRuntime(runtime))(
       inRuntime(runtime, 'a new SQLite file that another process has locked is waited for (engine 35)'),
       async () => {

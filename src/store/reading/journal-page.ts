@@ -20,7 +20,7 @@ interface Reading {
 }
 
 /** About how many characters of content a page has; its first entries are always in it. */
-const CONTENT_CHARS = 2 ** 22;
+const CONTENT_CHARS = 2 ** 18;
 /** How many messages are read first: how large they are is not known before. */
 const FIRST_MESSAGES = 8;
 

@@ -51,7 +51,6 @@ async function outlast({ runs, steps, modelMs, blows, pauseMs, url, postgres }: 
   await fleet.start();
   const front = restateRuns(executor, { ingress: fleet.restate.ingress });
   const ids = Array.from({ length: runs }, (_, i) => `run-${i}`);
-  for (const runId of ids) await executor.start(agent, { runId, prompt: runId }, { drive: 'later' });
   const random = randomFrom(seed);
   const slow = { services: 0 };
   const deal = async (blow: Blow, n: number) => {
@@ -66,7 +65,11 @@ async function outlast({ runs, steps, modelMs, blows, pauseMs, url, postgres }: 
       await fleet.startService(n % 2);
     }
   };
+  const batch = Math.ceil(runs / blows.length);
   for (const [n, blow] of blows.entries()) {
+    // The runs come one after another, so that each blow meets some at work.
+    const next = ids.slice(n * batch, (n + 1) * batch);
+    await Promise.all(next.map((runId) => executor.start(agent, { runId, prompt: runId }, { drive: 'later' })));
     await sleep(pauseMs * (0.5 + random() / 2));
     await deal(blow, n);
   }
@@ -119,7 +122,7 @@ describe.skipIf(!isTorture || whyNo('restate-server') || whyNoOwnPostgres)('a lo
       url: server.url,
       postgres,
     });
-    console.log('engine 39:', JSON.stringify(tally), blows.filter((blow) => blow === 'restate').length);
+    console.log('the long fight:', JSON.stringify(tally));
     expect(tally).toMatchObject({ ok: 200, repeats: 0 });
     expect(tally.modelCalls - tally.lost).toBe(200 * 40);
     expect(tally.lost).toBeLessThanOrEqual(tally.serviceKills * 200);

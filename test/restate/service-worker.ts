@@ -20,7 +20,8 @@ const executor: Executor = createExecutor({
   agents: [agent],
   checkpoints: sharedStore(job),
   history: { keepMs: 3_600_000 },
-  defaults: { leaseMs: 2_000 },
+  // Where a process lives for two seconds, a run may be started several times before it records anything.
+  defaults: { leaseMs: 2_000, maxAttempts: 10 },
   logger: { warn: () => {} },
   onDue: (runId, at) => runs.onDue(runId, at),
 });

@@ -116,9 +116,9 @@ describe.skipIf(!isTorture || whyNo('restate-server') || whyNoOwnPostgres)('a lo
     const tally = await outlast({
       runs: 200,
       steps: 40,
-      modelMs: 1_500,
+      modelMs: 200,
       blows,
-      pauseMs: 1_200,
+      pauseMs: 2_500,
       url: server.url,
       postgres,
     });

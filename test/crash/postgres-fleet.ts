@@ -1,0 +1,120 @@
+import { type ChildProcess, spawn } from 'node:child_process';
+import { closeSync, mkdtempSync, openSync, readFileSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { fileURLToPath } from 'node:url';
+import { createExecutor, defineAgent, type Executor } from 'pawl';
+import { type PostgresStore, postgresStore } from 'pawl/stores/postgres';
+import { scriptedModel } from 'pawl/testing';
+import type { PostgresServer } from '../fixtures/postgres-server.ts';
+import { packageFlags } from '../toolchain/programs.ts';
+import type { FleetWorkerJob } from './postgres-fleet-worker.ts';
+
+const program = fileURLToPath(new URL('./postgres-fleet-worker.ts', import.meta.url));
+const agent = defineAgent({ id: 'worker', instructions: 'Work.' });
+
+/** Processes that take due runs from one schema, and the ledger that all of them write. */
+export class PostgresFleet implements AsyncDisposable {
+  readonly store: PostgresStore;
+  readonly schema: string;
+  readonly #folder = mkdtempSync(join(tmpdir(), 'pawl-postgres-fleet-'));
+  readonly #url: string;
+  readonly #job: Partial<FleetWorkerJob>;
+  readonly #admitting: Executor;
+  readonly #children = new Set<ChildProcess>();
+  #admitted = 0;
+
+  constructor(server: PostgresServer, job: Partial<FleetWorkerJob> = {}) {
+    this.schema = server.freshSchema();
+    this.#url = server.url;
+    this.#job = job;
+    this.store = postgresStore({ pool: server.pool(), schema: this.schema, notify: job.listens ?? false });
+    const models = { fast: scriptedModel([]) };
+    this.#admitting = createExecutor({ models, checkpoints: this.store, logger: { warn: () => {} } });
+  }
+
+  /** Stores a run for the processes of the fleet. @returns its id */
+  async admit(): Promise<string> {
+    const runId = `run-${this.#admitted++}`;
+    const { accepted } = await this.#admitting.start(agent, { prompt: runId, runId }, { drive: 'later' });
+    if (accepted !== 'started') throw new Error(`${runId} was not admitted: ${accepted}`);
+    return runId;
+  }
+
+  begin(version = 1): ChildProcess {
+    const rest = { ledger: this.#path('ledger'), url: this.#url, schema: this.schema, version };
+    const usual = { steps: 4, modelMs: 5, dueMs: 100, leaseMs: 1_500, listens: false };
+    const job: FleetWorkerJob = { ...usual, ...this.#job, ...rest };
+    const complaints = openSync(this.#path('complaints'), 'a');
+    const stdio = ['ignore', complaints, complaints] as const;
+    const child = spawn(process.execPath, [...packageFlags, program, JSON.stringify(job)], { stdio: [...stdio] });
+    closeSync(complaints);
+    this.#children.add(child);
+    return child;
+  }
+
+  /** The lines of the ledger that begin with a word, each without it, split into words. */
+  lines(what: string): readonly (readonly string[])[] {
+    return this.ledger().flatMap(([first, ...rest]) => (first === what ? [rest] : []));
+  }
+
+  ledger(): readonly (readonly string[])[] {
+    const lines = this.#read('ledger').split('\n').slice(0, -1);
+    return lines.map((line) => line.split(' '));
+  }
+
+  /** How many runs have ended. */
+  ended(): number {
+    return new Set(this.lines('ended').map(([runId]) => runId)).size;
+  }
+
+  async until(what: string, isSo: () => boolean | Promise<boolean>, ms = 60_000): Promise<void> {
+    for (const latest = performance.now() + ms; !(await isSo()); await sleep(25)) {
+      if (performance.now() > latest)
+        throw new Error(`waited ${ms} ms: ${what}\n${this.#read('complaints').slice(-4_000)}`);
+    }
+  }
+
+  /** A SIGTERM, as at a deploy. @returns its exit code when it has ended */
+  async terminate(child: ChildProcess): Promise<number | null> {
+    const isGone = new Promise<number | null>((resolve) => child.once('exit', resolve));
+    child.kill('SIGTERM');
+    return isGone;
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    for (const child of this.#children) child.kill('SIGKILL');
+    await this.#admitting.shutdown();
+    await this.store.close();
+    rmSync(this.#folder, { recursive: true, force: true });
+  }
+
+  #path(name: string): string {
+    return join(this.#folder, name);
+  }
+
+  #read(name: string): string {
+    try {
+      return readFileSync(this.#path(name), 'utf8');
+    } catch {
+      return '';
+    }
+  }
+}
+
+/** Calls that began after a record had their answer, and calls with effect `once` that began twice. */
+export function repeatsIn(ledger: readonly (readonly string[])[]): readonly string[] {
+  const recorded = new Set<string>();
+  const paid = new Set<string>();
+  const repeats: string[] = [];
+  for (const [what, runId = '', call = ''] of ledger) {
+    const name = `${runId} ${call}`;
+    if (what === 'recorded') recorded.add(name);
+    if (what !== 'called') continue;
+    if (recorded.has(name)) repeats.push(`recorded before: ${name}`);
+    if (call.startsWith('pay-') && paid.has(name)) repeats.push(`paid twice: ${name}`);
+    paid.add(name);
+  }
+  return repeats;
+}

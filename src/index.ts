@@ -52,6 +52,7 @@ export { createExecutor, type Executor } from './executor/executor.ts';
 export type { Worker } from './executor/fleet/fleet.ts';
 export type { ListenClient, WorkOptions } from './executor/fleet/options.ts';
 export type { WorkerStats } from './executor/fleet/worker.ts';
+export type { OnDue } from './executor/host/due-hints.ts';
 export type { JournalOption, JournalOptions } from './executor/host/journal-options.ts';
 export { type JsonLoggerOptions, jsonLogger } from './executor/host/logger.ts';
 export type { CallInfo, Middleware, ModelCallInfo, ToolCallInfo } from './executor/host/middleware.ts';

@@ -1,4 +1,5 @@
 export {
+  type BegunRun,
   type RestateRuns,
   type RestateRunsOptions,
   type RunHandlers,

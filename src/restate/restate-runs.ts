@@ -22,25 +22,32 @@ export type WaitAnswer = pawl.Answer & { readonly waitId: string; readonly by?: 
 /** Where a run is, without its texts: how it ended, the code of its error, its open waits. */
 export type RunState = ReturnType<typeof stateOf>;
 
+/** How `start` found the run, and the code of its error. */
+export interface BegunRun {
+  readonly runId: string;
+  readonly accepted: pawl.Accepted;
+  readonly code: string | undefined;
+}
+
 type Shared = restate.ObjectSharedContext;
 type Exclusive = restate.ObjectContext;
 
 /** The handlers of the virtual object, whose key is the run id. Only errors that no repetition changes are terminal. */
 export type RunHandlers = {
   /** Begins the run, in the store only. A repetition finds the run by its id. */
-  start(ctx: Shared, request: StartRequest): ReturnType<typeof begin>;
+  start(ctx: restate.ObjectSharedContext, request: StartRequest): Promise<BegunRun>;
   /** Ends the run for good, as `control.cancel`. */
-  cancel(ctx: Shared, request?: { readonly reason?: string }): Promise<'ended' | 'sent'>;
+  cancel(ctx: restate.ObjectSharedContext, request?: { readonly reason?: string }): Promise<'ended' | 'sent'>;
   /** Sends a message to the model, as `control.steer`; a crash of the service may repeat it. */
-  steer(ctx: Shared, request: { readonly text: string }): Promise<string>;
+  steer(ctx: restate.ObjectSharedContext, request: { readonly text: string }): Promise<string>;
   /** Answers a wait of the run. */
-  answer(ctx: Shared, answer: WaitAnswer): Promise<string>;
+  answer(ctx: restate.ObjectSharedContext, answer: WaitAnswer): Promise<string>;
   /** Reads the store; null = there is no such run, or not any more. */
-  status(ctx: Shared): Promise<RunState | null>;
+  status(ctx: restate.ObjectSharedContext): Promise<RunState | null>;
   /** One slice of the run; then it sends itself, at once or later. With a `timer` that is superseded it does nothing. */
-  drive(ctx: Exclusive, request?: { readonly timer?: number | undefined }): Promise<void>;
+  drive(ctx: restate.ObjectContext, request?: { readonly timer?: number | undefined }): Promise<void>;
   /** Keeps an awakeable. The slice that ends the run resolves it with the outcome, or with null if none is kept. */
-  attach(ctx: Exclusive, request: { readonly awakeableId: string }): Promise<void>;
+  attach(ctx: restate.ObjectContext, request: { readonly awakeableId: string }): Promise<void>;
 };
 
 /** The runs of an executor as a virtual object of Restate. */
@@ -79,7 +86,8 @@ function stateOf(run: pawl.FoundRun) {
   return { runId, status, waits };
 }
 
-async function begin({ executor }: Host, runId: string, { agentId, ...invocation }: StartRequest) {
+async function begin(host: Host, runId: string, { agentId, ...invocation }: StartRequest): Promise<BegunRun> {
+  const { executor } = host;
   const agent = executor.agent(agentId);
   if (!agent) throw new restate.TerminalError(`AGENT_NOT_FOUND: there is no agent ${agentId}`, { errorCode: 404 });
   const { accepted, error } = await executor.start(agent, { ...invocation, runId }, { drive: 'later' });

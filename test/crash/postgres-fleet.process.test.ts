@@ -1,7 +1,8 @@
+import { setTimeout as sleep } from 'node:timers/promises';
 import { describe, expect, test } from 'vitest';
-import { postgresServer, whyNoPostgres } from '../fixtures/postgres-server.ts';
-import { PostgresFleet } from './postgres-fleet.ts';
-import { torture } from './random.ts';
+import { postgresServer, whyNoOwnPostgres, whyNoPostgres } from '../fixtures/postgres-server.ts';
+import { PostgresFleet, repeatsIn } from './postgres-fleet.ts';
+import { randomFrom, seed, torture } from './random.ts';
 
 const isTorture = torture > 1;
 const server = postgresServer(['fsync=off', 'max_connections=200']);
@@ -32,6 +33,108 @@ describe.skipIf(whyNoPostgres)('a fleet of processes on PostgreSQL', () => {
       expect(fleet.lines('claimed')).toEqual([]);
       expect(await fleet.store.listInterrupted()).toEqual([]);
       expect(await Promise.all(workers.map((worker) => fleet.terminate(worker)))).toEqual(workers.map(() => 0));
+    },
+  );
+
+  const replaced = isTorture ? 20 : 2;
+
+  test(
+    `${replaced} processes of a version are replaced by a higher one under load: no attempt is counted, no run is parked, and none is on the lower version after the higher one (engine 18, 45)`,
+    limit,
+    async () => {
+      await using fleet = new PostgresFleet(server, { steps: 6, modelMs: 25, leaseMs: 30_000 });
+      const workers = Array.from({ length: processes }, () => fleet.begin(1));
+      await fleet.until('all processes begin', () => fleet.lines('began').length === processes);
+      let isDeployed = false;
+      let admitted = 0;
+      const load = (async () => {
+        for (; !isDeployed; await sleep(20)) {
+          for (let due = admitted - fleet.ended(); due < 6 * processes; due++, admitted++) await fleet.admit();
+        }
+      })();
+      const codes: (number | null)[] = [];
+      for (let n = 0; n < replaced; n++) {
+        const version = 2 + Math.floor(n / processes);
+        const isTaking = (of: number) =>
+          new Set(fleet.lines('taken').flatMap(([, by, , pid]) => (Number(by) === of ? [pid] : [])));
+        const before = isTaking(version).size;
+        workers.push(fleet.begin(version));
+        await fleet.until('the new process takes runs', () => isTaking(version).size > before);
+        const old = workers.shift();
+        if (old) codes.push(await fleet.terminate(old));
+      }
+      isDeployed = true;
+      await load;
+      await fleet.until('all runs end', () => fleet.ended() === admitted);
+
+      expect(codes.filter((code) => code !== 0)).toEqual([]);
+      const taken = fleet.lines('taken');
+      expect(new Set(taken.map(([, , attempts]) => attempts))).toEqual(new Set(['1']));
+      const byRun = [...Map.groupBy(taken, ([runId]) => runId).values()].map((lines) =>
+        lines.map(([, version]) => Number(version)),
+      );
+      expect(byRun.filter((versions) => versions.some((version, i) => version < (versions[i - 1] ?? 0)))).toEqual([]);
+      expect(byRun.filter((versions) => new Set(versions).size > 1).length, 'runs of two versions').toBeGreaterThan(0);
+      expect(fleet.lines('ended').filter(([, , status]) => status !== 'ok')).toEqual([]);
+      expect(repeatsIn(fleet.ledger())).toEqual([]);
+      expect(await fleet.store.listInterrupted()).toEqual([]);
+    },
+  );
+});
+
+type Blow = 'kill' | 'stop' | 'server';
+const LEASE_MS = 1_500;
+
+describe.skipIf(whyNoOwnPostgres)('a fleet of processes on PostgreSQL, and what befalls them', () => {
+  const [processes, runs] = isTorture ? [8, 1_000] : [3, 30];
+  const usual: readonly Blow[] = ['kill', 'stop', 'server'];
+  const blows: readonly Blow[] = isTorture
+    ? Array.from({ length: 60 }, (_, i) => (i % 12 === 6 ? 'server' : i % 4 === 1 ? 'stop' : 'kill'))
+    : usual;
+
+  test(
+    `${runs} runs outlast ${blows.length} kills and stops of their processes and of the server: each ends once, no call with effect once runs twice, and no recorded call is repeated (seed ${seed}) (engine 20, 36)`,
+    limit,
+    async () => {
+      await using fleet = new PostgresFleet(server, { steps: 5, modelMs: 15, leaseMs: LEASE_MS });
+      const random = randomFrom(seed);
+      const workers = Array.from({ length: processes }, () => fleet.begin());
+      await fleet.until('all processes begin', () => fleet.lines('began').length === processes);
+      await Promise.all(Array.from({ length: runs }, () => fleet.admit()));
+      const continued: Promise<void>[] = [];
+      const deal = async (blow: Blow) => {
+        if (blow === 'server') {
+          await server.kill(random() < 0.5 ? 'SIGKILL' : 'SIGQUIT');
+          await sleep(random() * 1_000);
+          return server.start();
+        }
+        const [worker] = workers.splice(Math.floor(random() * workers.length), 1);
+        worker?.kill(blow === 'kill' ? 'SIGKILL' : 'SIGSTOP');
+        if (blow === 'kill') return void workers.push(fleet.begin());
+        const rested = sleep(LEASE_MS * 1.2 + random() * 1_000);
+        continued.push(
+          rested.then(() => {
+            worker?.kill('SIGCONT');
+            if (worker) workers.push(worker);
+          }),
+        );
+      };
+      for (const [n, blow] of blows.entries()) {
+        const at = (runs * (n + random())) / (blows.length + 1);
+        await fleet.until(`${at} runs end`, () => fleet.ended() >= at && workers.length > 0);
+        await deal(blow);
+      }
+      await Promise.all(continued);
+      await fleet.until('all runs end', () => fleet.ended() === runs);
+      await fleet.until('no record is left', async () => (await fleet.store.listInterrupted()).length === 0);
+
+      const ends = [...Map.groupBy(fleet.lines('ended'), ([runId]) => runId).values()];
+      expect(ends.filter((lines) => new Set(lines.map(([, outcomeId]) => outcomeId)).size > 1)).toEqual([]);
+      expect(ends.filter((lines) => lines.some(([, , status]) => status !== 'ok'))).toEqual([]);
+      expect(repeatsIn(fleet.ledger()), `PAWL_SEED=${seed}`).toEqual([]);
+      const taken = Map.groupBy(fleet.lines('taken'), ([runId]) => runId);
+      const moved = [...taken.values()].filter((lines) => lines.length > 1);
+      expect(moved.length, 'runs that were taken again').toBeGreaterThan(0);
     },
   );
 });

@@ -7,6 +7,7 @@ import { fileURLToPath } from 'node:url';
 import { createExecutor, defineAgent, type Executor } from 'pawl';
 import { type PostgresStore, postgresStore } from 'pawl/stores/postgres';
 import { scriptedModel } from 'pawl/testing';
+import type pg from 'pg';
 import type { PostgresServer } from '../fixtures/postgres-server.ts';
 import { packageFlags } from '../toolchain/programs.ts';
 import type { FleetWorkerJob } from './postgres-fleet-worker.ts';
@@ -20,6 +21,7 @@ export class PostgresFleet implements AsyncDisposable {
   readonly schema: string;
   readonly #folder = mkdtempSync(join(tmpdir(), 'pawl-postgres-fleet-'));
   readonly #url: string;
+  readonly #pool: pg.Pool;
   readonly #job: Partial<FleetWorkerJob>;
   readonly #admitting: Executor;
   readonly #children = new Set<ChildProcess>();
@@ -29,7 +31,8 @@ export class PostgresFleet implements AsyncDisposable {
     this.schema = server.freshSchema();
     this.#url = server.url;
     this.#job = job;
-    this.store = postgresStore({ pool: server.pool(), schema: this.schema, notify: job.listens ?? false });
+    this.#pool = server.pool();
+    this.store = postgresStore({ pool: this.#pool, schema: this.schema, notify: job.listens ?? false });
     const models = { fast: scriptedModel([]) };
     this.#admitting = createExecutor({ models, checkpoints: this.store, logger: { warn: () => {} } });
   }
@@ -87,6 +90,7 @@ export class PostgresFleet implements AsyncDisposable {
     for (const child of this.#children) child.kill('SIGKILL');
     await this.#admitting.shutdown();
     await this.store.close();
+    await this.#pool.end();
     rmSync(this.#folder, { recursive: true, force: true });
   }
 

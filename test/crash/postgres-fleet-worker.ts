@@ -15,6 +15,8 @@ export interface FleetWorkerJob {
   readonly steps: number;
   readonly modelMs: number;
   readonly dueMs: number;
+  /** Of a slice. */
+  readonly budgetMs: number;
   readonly leaseMs: number;
   /** Whether a connection of its own listens for due runs. */
   readonly listens: boolean;
@@ -27,7 +29,7 @@ const runIdIn = (value: unknown) => /run-\d+/.exec(JSON.stringify(value))?.[0] ?
 
 /** A call whose answer names it, so that a saved record says which calls it has. */
 async function called(runId: string, call: string): Promise<string> {
-  note('called', runId, call);
+  note('called', runId, call, process.pid);
   await pause();
   return `<${runId}:${call}>`;
 }
@@ -100,6 +102,6 @@ async function listen(): Promise<pg.Client> {
   return client;
 }
 
-executor.work({ concurrency: 4, dueMs: job.dueMs, ...(job.listens ? { listen } : {}) });
+executor.work({ concurrency: 4, dueMs: job.dueMs, budgetMs: job.budgetMs, ...(job.listens ? { listen } : {}) });
 executor.shutdownOnSignals({ drainMs: 10_000 });
 note('began', process.pid);

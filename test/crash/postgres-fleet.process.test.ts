@@ -21,7 +21,7 @@ describe.skipIf(whyNoPostgres)('a fleet of processes on PostgreSQL', () => {
       await using fleet = new PostgresFleet(server, { steps: 1, modelMs: 20, leaseMs: 30_000 });
       const workers = Array.from({ length: processes }, () => fleet.begin());
       await fleet.until('all processes begin', () => fleet.lines('began').length === processes);
-      await Promise.all(Array.from({ length: runs }, () => fleet.admit()));
+      await fleet.admitAll(runs);
       await fleet.until('all runs end', () => fleet.ended() === runs, 60_000 * torture);
 
       const taken = fleet.lines('taken');
@@ -42,7 +42,8 @@ describe.skipIf(whyNoPostgres)('a fleet of processes on PostgreSQL', () => {
     `${replaced} processes of a version are replaced by a higher one under load: no attempt is counted, no run is parked, and none is on the lower version after the higher one (engine 18, 45)`,
     limit,
     async () => {
-      await using fleet = new PostgresFleet(server, { steps: 6, modelMs: 25, leaseMs: 30_000 });
+      // Short slices: each run is due several times while both versions take runs.
+      await using fleet = new PostgresFleet(server, { steps: 6, modelMs: 25, leaseMs: 30_000, budgetMs: 60 });
       const workers = Array.from({ length: processes }, () => fleet.begin(1));
       await fleet.until('all processes begin', () => fleet.lines('began').length === processes);
       let isDeployed = false;
@@ -100,8 +101,9 @@ describe.skipIf(whyNoOwnPostgres)('a fleet of processes on PostgreSQL, and what 
       const random = randomFrom(seed);
       const workers = Array.from({ length: processes }, () => fleet.begin());
       await fleet.until('all processes begin', () => fleet.lines('began').length === processes);
-      await Promise.all(Array.from({ length: runs }, () => fleet.admit()));
+      await fleet.admitAll(runs);
       const continued: Promise<void>[] = [];
+      const frozen = new Set<string>();
       const deal = async (blow: Blow) => {
         if (blow === 'server') {
           await server.kill(random() < 0.5 ? 'SIGKILL' : 'SIGQUIT');
@@ -111,6 +113,7 @@ describe.skipIf(whyNoOwnPostgres)('a fleet of processes on PostgreSQL, and what 
         const [worker] = workers.splice(Math.floor(random() * workers.length), 1);
         worker?.kill(blow === 'kill' ? 'SIGKILL' : 'SIGSTOP');
         if (blow === 'kill') return void workers.push(fleet.begin());
+        frozen.add(String(worker?.pid));
         const rested = sleep(LEASE_MS * 1.2 + random() * 1_000);
         continued.push(
           rested.then(() => {
@@ -131,7 +134,14 @@ describe.skipIf(whyNoOwnPostgres)('a fleet of processes on PostgreSQL, and what 
       const ends = [...Map.groupBy(fleet.lines('ended'), ([runId]) => runId).values()];
       expect(ends.filter((lines) => new Set(lines.map(([, outcomeId]) => outcomeId)).size > 1)).toEqual([]);
       expect(ends.filter((lines) => lines.some(([, , status]) => status !== 'ok'))).toEqual([]);
-      expect(repeatsIn(fleet.ledger()), `PAWL_SEED=${seed}`).toEqual([]);
+      const repeats = repeatsIn(fleet.ledger());
+      // A process that was frozen finds out at its next write or call with effects (faults 9): until then it may ask a model.
+      const late = repeats.filter(({ call, pid }) => call.includes(' model-') && frozen.has(pid));
+      expect(
+        repeats.filter((repeat) => !late.includes(repeat)),
+        `PAWL_SEED=${seed}`,
+      ).toEqual([]);
+      expect(late.length).toBeLessThanOrEqual(4 * continued.length);
       const taken = Map.groupBy(fleet.lines('taken'), ([runId]) => runId);
       const moved = [...taken.values()].filter((lines) => lines.length > 1);
       expect(moved.length, 'runs that were taken again').toBeGreaterThan(0);

@@ -45,9 +45,15 @@ export class PostgresFleet implements AsyncDisposable {
     return runId;
   }
 
+  /** A hundred at once: more would have to wait for their store longer than they may. */
+  async admitAll(count: number): Promise<void> {
+    for (let left = count; left > 0; left -= 100)
+      await Promise.all(Array.from({ length: Math.min(left, 100) }, () => this.admit()));
+  }
+
   begin(version = 1): ChildProcess {
     const rest = { ledger: this.#path('ledger'), url: this.#url, schema: this.schema, version };
-    const usual = { steps: 4, modelMs: 5, dueMs: 100, leaseMs: 1_500, listens: false };
+    const usual = { steps: 4, modelMs: 5, dueMs: 100, budgetMs: 60_000, leaseMs: 1_500, listens: false };
     const job: FleetWorkerJob = { ...usual, ...this.#job, ...rest };
     const complaints = openSync(this.#path('complaints'), 'a');
     const stdio = ['ignore', complaints, complaints] as const;
@@ -107,18 +113,23 @@ export class PostgresFleet implements AsyncDisposable {
   }
 }
 
+/** A call that was made once too often. */
+export interface Repeat {
+  readonly call: string;
+  readonly pid: string;
+}
+
 /** Calls that began after a record had their answer, and calls with effect `once` that began twice. */
-export function repeatsIn(ledger: readonly (readonly string[])[]): readonly string[] {
+export function repeatsIn(ledger: readonly (readonly string[])[]): readonly Repeat[] {
   const recorded = new Set<string>();
-  const paid = new Set<string>();
-  const repeats: string[] = [];
-  for (const [what, runId = '', call = ''] of ledger) {
+  const begun = new Set<string>();
+  const repeats: Repeat[] = [];
+  for (const [what, runId = '', call = '', pid = ''] of ledger) {
     const name = `${runId} ${call}`;
     if (what === 'recorded') recorded.add(name);
     if (what !== 'called') continue;
-    if (recorded.has(name)) repeats.push(`recorded before: ${name}`);
-    if (call.startsWith('pay-') && paid.has(name)) repeats.push(`paid twice: ${name}`);
-    paid.add(name);
+    if (recorded.has(name) || (call.startsWith('pay-') && begun.has(name))) repeats.push({ call: name, pid });
+    begun.add(name);
   }
   return repeats;
 }

@@ -10,7 +10,6 @@ import { CancelledError } from '../../values/errors.ts';
 import type { ActiveRun, ExecutorServices } from '../run/active-run.ts';
 import type { SliceLimits } from '../run/slice.ts';
 import type { TakenClaim } from '../services/due/taken-claim.ts';
-import { giveBack } from './due/give-back.ts';
 import { launch } from './start.ts';
 
 export interface RecoveryEntry {
@@ -52,8 +51,6 @@ export interface TakenUp {
   readonly run: Pick<ReadableRun, 'runId' | 'meta'>;
   /** Where a child is in its tree. No run waits for the answer of an orphan any more: it is cancelled. */
   readonly place?: Place;
-  /** The claim with which it was found due; absent = its start claims it. */
-  readonly claim?: TakenClaim;
 }
 
 /**
@@ -61,20 +58,6 @@ export interface TakenUp {
  * that cannot even be made must not keep the others from being taken up.
  */
 export async function takeUp(taken: TakenUp, work: Work): Promise<ActiveRun | undefined> {
-  const run = await takeUpOnce(taken, work);
-  if (taken.claim)
-    void (run?.life.ended.promise ?? Promise.resolve()).then(() => returnTaken(work.services, taken.claim));
-  return run;
-}
-
-/** Gives a run back that was found due and could not begin, or could not be ended: with a pause, or it would be taken again at once. */
-async function returnTaken(services: ExecutorServices, taken: TakenClaim | undefined): Promise<void> {
-  if (!taken?.claim) return;
-  if (services.isShutDown) await taken.giveBack(0);
-  else await giveBack(services, taken);
-}
-
-async function takeUpOnce(taken: TakenUp, work: Work): Promise<ActiveRun | undefined> {
   const { runId } = taken.run;
   const { services, report } = work;
   const { places, begun } = services.recovery;
@@ -142,10 +125,10 @@ interface Begun {
 }
 
 async function beginNoted(
-  { run: { runId, meta }, place, claim }: TakenUp,
+  { run: { runId, meta }, place }: TakenUp,
   { services, report, maxAttempts }: Work,
 ): Promise<ActiveRun | undefined> {
-  const { run, result } = await begin(services, { meta, maxAttempts, place, ...(claim ? { claim } : {}) });
+  const { run, result } = await begin(services, { meta, maxAttempts, place });
   void result.then(() => services.recovery.places.leave());
   if (run?.life.resolution === 'accepted') report.resumed.push({ runId });
   // It is among the waiting runs again.

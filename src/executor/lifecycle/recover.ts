@@ -1,11 +1,9 @@
 import type { InterruptedRun, ReadableRun } from '../../record/interrupted.ts';
 import type { Place, RunTree } from '../../record/run-tree.ts';
 import { type Need, type Verdict, verdictOf } from '../../record/verdict.ts';
-import { type CheckpointStore, isDue, isKeepingOutcomes, isTaking, type TakingStore } from '../../store/port.ts';
+import { type CheckpointStore, isDue } from '../../store/port.ts';
 import { checkKeys, type KnownKeys, kindOf } from '../../values/known-options.ts';
 import type { ExecutorServices } from '../run/active-run.ts';
-import { giveBack } from './due/give-back.ts';
-import { takeDue } from './due/take-due.ts';
 import {
   agentFor,
   emptyReport,
@@ -43,14 +41,9 @@ const optionKeys: KnownKeys<RecoverOptions> = {
 
 /** The runs that a sweep reads before it starts them. */
 interface Later {
-  /** By run id. */
-  readonly suspects: Map<string, TakenUp>;
+  readonly suspects: TakenUp[];
   readonly children: ReadableRun[];
   readonly tree: RunTree;
-  /** The runs that were taken because they are due: begun, or given back. */
-  readonly taken: Set<string>;
-  /** No run was due any more. */
-  isDry: boolean;
 }
 
 /**
@@ -101,43 +94,36 @@ function checkCount(name: string, count: unknown): void {
 
 async function sweep(store: CheckpointStore, work: Work): Promise<void> {
   const { services, signal } = work;
-  const later: Later = {
-    ...{ suspects: new Map<string, TakenUp>(), children: [], tree: treeIn(store, services) },
-    ...{ taken: new Set<string>(), isDry: !isTaking(store) },
-  };
+  const later: Later = { suspects: [], children: [], tree: treeIn(store, services) };
   // Hosts that boot together read the same list: with a random order they meet less often.
   const { random } = services.config;
   if (isOver(work)) return;
   for await (const page of pages(store, { signal, random })) {
-    for (const run of candidatesOf(page, work, later)) await takeUpSoon(run, work, later);
+    for (const run of candidatesOf(page, work, later)) await takeUpSoon(run, work);
     if (isOver(work)) return;
   }
   for (const child of later.children) {
-    if (later.taken.has(child.runId)) continue;
     const place = await later.tree.placeOf(child);
     if (isOver(work)) return;
     const found = judged(child, work, place);
     if (!('need' in found)) leave(work.report, child.runId, found);
-    else if (!isSuspect(found, work)) await takeUpSoon(takenUp(found, place), work, later);
-    else later.suspects.set(child.runId, takenUp(found, place));
+    else if (!isSuspect(found, work)) await takeUpSoon(takenUp(found, place), work);
+    else later.suspects.push(takenUp(found, place));
   }
-  await takeUpSuspects([...later.suspects.values()], work);
+  await takeUpSuspects(later.suspects, work);
 }
 
 const isOver = ({ signal, services }: Work): boolean => signal?.aborted === true || services.isShutDown;
 
 /** The runs of a page that can be started at once. The others are reported, or looked at later. */
-function candidatesOf(page: readonly InterruptedRun[], work: Work, later: Later): TakenUp[] {
-  const { suspects, children, tree, taken } = later;
+function candidatesOf(page: readonly InterruptedRun[], work: Work, { suspects, children, tree }: Later): TakenUp[] {
   const ready: TakenUp[] = [];
   for (const entry of page) {
     tree.add(entry);
-    if (taken.has(entry.runId)) continue;
     const found = judged(entry, work);
     if (!('need' in found)) leave(work.report, entry.runId, found);
     else if (found.need === 'place') children.push(found.run);
-    else if (isSuspect(found, work)) suspects.set(entry.runId, takenUp(found));
-    else ready.push(takenUp(found));
+    else (isSuspect(found, work) ? suspects : ready).push(takenUp(found));
   }
   return ready;
 }
@@ -161,70 +147,11 @@ const takenUp = ({ run }: Need, place?: Place): TakenUp => ({ run, ...(place ? {
 const isSuspect = ({ run }: Need, { maxAttempts }: Work) => (run.attempts ?? 0) >= maxAttempts - 1;
 
 /** Waits only for a place: the run itself continues in the background. */
-async function takeUpSoon(run: TakenUp, work: Work, later: Later): Promise<void> {
-  const { runId } = run.run;
-  while (!later.isDry && !later.taken.has(runId)) {
-    if (!(await hasPlace(work))) return;
-    const taken = await takeOne(work, later);
-    if (taken) work.begun.push(takeUp(taken, work).then(() => {}));
-    else work.services.recovery.places.leave();
-  }
-  if (later.taken.has(runId) || !(await hasPlace(work))) return;
-  const elsewhere = await takenElsewhere(runId, work);
-  if (elsewhere) {
-    work.services.recovery.places.leave();
-    work.report.skipped.push({ runId, reason: elsewhere });
-    return;
-  }
+async function takeUpSoon(run: TakenUp, work: Work): Promise<void> {
+  if (!(await hasPlace(work))) return;
   // Without the run itself: the promise that waits for all would keep ten thousand ended runs in memory.
   work.begun.push(takeUp(run, work).then(() => {}));
 }
-
-/**
- * Reads what became of a listed run that is not due any more: a read costs its next process nothing, a claim would.
- * @returns why it is not claimed; undefined: it is, because it is never due (a machine of a host owns it)
- */
-async function takenElsewhere(runId: string, { services }: Work): Promise<string | undefined> {
-  const { store } = services.config;
-  if (services.registry.live(runId) || services.recovery.begun.has(runId) || !store || !isTaking(store))
-    return undefined;
-  if ((await store.heldUntil(runId)) !== null) return 'RUN_OWNED_ELSEWHERE: another process has taken it';
-  if (await store.load(runId, { messages: false })) return undefined;
-  const hasEnded = isKeepingOutcomes(store) && (await store.outcome(runId)) !== null;
-  return hasEnded ? 'it ended in the meantime' : 'CHECKPOINT_MISSING: its record is gone';
-}
-
-/**
- * Takes the next due run, so that processes that boot together ask for different ones. A suspect is given back: it comes last.
- * @returns undefined if none is due
- */
-async function takeOne(work: Work, later: Later): Promise<TakenUp | undefined> {
-  const { services, report } = work;
-  while (!isOver(work)) {
-    const { claims } = await takeDue(services, services.config.store as TakingStore, { limit: 1 });
-    const claim = claims[0];
-    later.isDry ||= !claim;
-    if (!claim) return undefined;
-    const { runId, attempts } = claim.run;
-    const isKnown = later.taken.has(runId);
-    later.taken.add(runId);
-    const entry = { status: 'interrupted', updatedAt: 0, iteration: 0, completedPhases: [], ...claim.run } as const;
-    const needed = judged(entry, work);
-    const place = 'need' in needed && needed.need === 'place' ? await later.tree.placeOf(claim.run) : undefined;
-    const found = place ? judged(entry, work, place) : needed;
-    if (!('need' in found)) {
-      if (!isKnown) leave(report, runId, found);
-      await giveBack(services, claim);
-    } else if (attempts >= work.maxAttempts - 1) {
-      if (!isKnown) later.suspects.set(runId, takenUp(found, place));
-      await claim.giveBack(SUSPECT_PAUSE_MS);
-    } else return { ...takenUp(found, place), claim };
-  }
-  return undefined;
-}
-
-/** A suspect is due again after this time, for a process that dies before it has begun it, ms. */
-const SUSPECT_PAUSE_MS = 30_000;
 
 /** Waits for a place; there is none after the sweep's end. */
 function hasPlace(work: Work): Promise<boolean> {

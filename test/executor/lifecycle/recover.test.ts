@@ -3,7 +3,7 @@ import { hang, reply, type ScriptedEntry } from 'pawl/testing';
 import { describe, expect, test } from 'vitest';
 import { gate, hostOf, settle, toolOf, until } from '../../fixtures/host.ts';
 import { change, leftBehind, replies } from '../../fixtures/left-runs.ts';
-import { afterCrash, onlyRecord, plainStore, watchedStore, withoutTakeDue } from '../../fixtures/watched-store.ts';
+import { afterCrash, onlyRecord, plainStore, watchedStore } from '../../fixtures/watched-store.ts';
 
 const tools = [toolOf('look')];
 
@@ -27,10 +27,10 @@ describe('recover', () => {
     expect(await store.listInterrupted()).toEqual([]);
   });
 
-  test('takes the runs of a store without takeDue up in an order of its own: hosts that boot together seldom meet at one run (recovery 1)', async () => {
+  test('takes the runs up in an order of its own: hosts that boot together seldom meet at one run (recovery 1)', async () => {
     const store = await leftBehind(5);
     const order = async (random: () => number) => {
-      const host = hostOf({ script: replies(5), tools, checkpoints: withoutTakeDue(await afterCrash(store)), random });
+      const host = hostOf({ script: replies(5), tools, checkpoints: await afterCrash(store), random });
       return (await host.executor.recover()).resumed.map(({ runId }) => runId);
     };
     const [one, two] = [await order(() => 0), await order(() => 0.99)];
@@ -69,7 +69,7 @@ describe('recover', () => {
   });
 
   test('leaves alone a run one of whose tools is gone: skipped, UNKNOWN_TOOL, not counted as a start (recovery 1)', async () => {
-    const store = withoutTakeDue(await leftBehind(1));
+    const store = await leftBehind(1);
     for (let boot = 0; boot < 5; boot++) {
       const report = await hostOf({ agent: { tools: ['look'] }, checkpoints: store }).executor.recover();
       expect(report.skipped).toEqual([{ runId: 'r0', reason: expect.stringContaining('UNKNOWN_TOOL') }]);
@@ -142,33 +142,11 @@ describe('recover', () => {
     const inner = await leftBehind(2);
     await inner.claim('r0', 'elsewhere|1', 60_000);
     const store = watchedStore({}, inner);
-    const host = hostOf({ script: replies(1), tools, checkpoints: withoutTakeDue(store) });
+    const host = hostOf({ script: replies(1), tools, checkpoints: store });
     const report = await host.executor.recover();
     expect(report.skipped).toEqual([{ runId: 'r0', reason: 'RUN_OWNED_ELSEWHERE: a process works on it' }]);
     expect(report.resumed).toEqual([{ runId: 'r1' }]);
     expect(store.log.filter(({ method }) => method === 'claim').map(({ args }) => args[0])).toEqual(['r1']);
-  });
-
-  test('takes due runs from a store with takeDue: hosts that boot together get different ones, and no claim is refused (engine 15, 16)', async () => {
-    const inner = await leftBehind(20);
-    const stores = [watchedStore({}, inner), watchedStore({}, inner)];
-    const hosts = stores.map((checkpoints) => hostOf({ script: replies(20), tools, checkpoints }));
-    const reports = await Promise.all(hosts.map(({ executor }) => executor.recover({ concurrency: 4 })));
-    const resumed = reports.flatMap((report) => report.resumed.map(({ runId }) => runId));
-    expect(resumed.toSorted()).toEqual(Array.from({ length: 20 }, (_, i) => `r${i}`).toSorted());
-    for (const report of reports) expect(report.resumed.length).toBeGreaterThan(4);
-    expect(stores.flatMap(({ log }) => log.filter(({ method }) => method === 'claim'))).toEqual([]);
-  });
-
-  test('gives a taken run that it cannot continue back with a pause: skipped, and not counted as a start (engine 19)', async () => {
-    const store = await leftBehind(1);
-    const host = hostOf({ agent: { tools: ['look'] }, checkpoints: store });
-    const { skipped } = await host.executor.recover();
-    expect(skipped).toEqual([{ runId: 'r0', reason: expect.stringContaining('UNKNOWN_TOOL') }]);
-    await until(async () => (await store.countResting()) === 1);
-    expect(await store.load('r0')).toMatchObject({ iteration: 1, attempts: 0 });
-    const able = hostOf({ script: replies(1), tools, checkpoints: store });
-    expect((await able.run({ runId: 'r0', prompt: 'Go 0.', callerId: 'c0' })).status).toBe('ok');
   });
 
   test.for([1, 2, 7])(

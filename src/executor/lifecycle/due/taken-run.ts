@@ -6,7 +6,6 @@ import type { ActiveRun, ExecutorServices } from '../../run/active-run.ts';
 import type { SliceLimits } from '../../run/slice.ts';
 import type { TakenClaim } from '../../services/due/taken-claim.ts';
 import { agentFor, begin, treeIn } from '../recover-one-run.ts';
-import { giveBack } from './give-back.ts';
 
 /** How this process works on a run that it has taken. */
 export interface TakingLimits {
@@ -55,6 +54,21 @@ export async function startTaken(
 async function givenBack(services: ExecutorServices, taken: TakenClaim): Promise<TakenStart> {
   await giveBack(services, taken);
   return { over: Promise.resolve('given-back') };
+}
+
+/** A process that is known to be unable gives a run back for this time, so that another one takes it, ms. */
+const SHORT_PAUSE_MS = 2_000;
+
+/**
+ * Gives back a run that this process cannot continue. It is due for all processes after half of the pause: in the other half this
+ * one gives it back at once.
+ */
+async function giveBack({ stuck }: ExecutorServices, taken: TakenClaim): Promise<void> {
+  const { run } = taken;
+  const leftMs = stuck.leftMs(run);
+  const pauseMs = leftMs > 0 ? Math.min(leftMs, SHORT_PAUSE_MS) : stuck.note(run, 'stuck') / 2;
+  const dueAt = await taken.giveBack(pauseMs);
+  if (dueAt !== undefined) stuck.moved({ runId: run.runId, dueAt });
 }
 
 interface Begun {

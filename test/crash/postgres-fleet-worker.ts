@@ -31,6 +31,8 @@ const runIdIn = (value: unknown) => /run-\d+/.exec(JSON.stringify(value))?.[0] ?
 async function called(runId: string, call: string): Promise<string> {
   note('called', runId, call, process.pid);
   await pause();
+  // Long enough to be seen from outside.
+  for (let i = 0; i < 3 && call.startsWith('pay-'); i++) await pause();
   return `<${runId}:${call}>`;
 }
 

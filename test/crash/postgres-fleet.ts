@@ -73,6 +73,17 @@ export class PostgresFleet implements AsyncDisposable {
     return lines.map((line) => line.split(' '));
   }
 
+  /** The ids of the processes that are within a call with effect `once`, or were when they ended. */
+  paying(): ReadonlySet<number> {
+    const open = new Map<string, number>();
+    for (const [what, runId = '', call = '', pid] of this.ledger()) {
+      if (!call.startsWith('pay-')) continue;
+      if (what === 'called') open.set(runId, Number(pid));
+      if (what === 'recorded') open.delete(runId);
+    }
+    return new Set(open.values());
+  }
+
   /** How many runs have ended. */
   ended(): number {
     return new Set(this.lines('ended').map(([runId]) => runId)).size;

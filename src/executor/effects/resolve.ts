@@ -176,6 +176,8 @@ async function takePlace(run: ActiveRun): Promise<RunOutput | undefined> {
     // A start that was refused for its request has no answer of the run.
     if (output.error?.code === 'RUN_ID_CONFLICT') continue;
     if (isAsked && (output.status !== 'interrupted' || run.services.isShutDown)) return output;
+    // That actor claimed the run after it was taken for this one: both claims have the same owner, and only the newer one counts.
+    await run.seed.claim?.giveBack(0);
   }
   return undefined;
 }

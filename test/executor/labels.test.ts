@@ -164,6 +164,7 @@ describe('the labels of an invocation', () => {
     await host.start({ runId: 'r', prompt: 'Go blue.', labels: blue });
     await until(async () => (await store.load('r'))?.iteration === 1);
     expect(await store.load('r')).toMatchObject({ labels: blue, meta: { prompt: 'Go ***.' } });
+    await until(() => seen.length > 2, 'the second model call');
     expect(seen).toEqual([blue, blue, blue]);
     await host.executor.shutdown();
   });

@@ -2,7 +2,7 @@ import type { Agent } from '../../agent/agent.ts';
 import { isShutdown } from '../../run/finalize.ts';
 import type { JournalEvent } from '../../run/journal/reader.ts';
 import { okOrThrow, type RunResult } from '../../run/result.ts';
-import { hasCode, toErrorData } from '../../values/error-data.ts';
+import { hasCode, readProperty, toErrorData } from '../../values/error-data.ts';
 import { UndeliveredError } from '../../values/errors.ts';
 import { checkKeys } from '../../values/known-options.ts';
 import { controlOf } from '../lifecycle/control.ts';
@@ -106,7 +106,7 @@ function eventsAfter(events: AsyncIterableIterator<JournalEvent>, after: number)
 /** A caller's abort cancels the run, wherever it is, unless the host shuts down. */
 function followSignal({ config }: ExecutorServices, run: Run, signal: AbortSignal | undefined): void {
   const cancel = () => {
-    if (isShutdown(signal?.reason)) return;
+    if (isShutdown(readProperty(signal, 'reason'))) return;
     run.cancel('the caller aborted the run').catch((error: unknown) => {
       config.warn('run: an admitted run could not be cancelled', { runId: run.runId, error: toErrorData(error) });
     });

@@ -1,4 +1,4 @@
-import { checkKeys, type KnownKeys } from '../../values/known-options.ts';
+import { checkKeys, checkMethods, type KnownKeys } from '../../values/known-options.ts';
 
 export interface DriveOptions {
   /** After this time no model call and no tool starts, ms; default 60,000. At least one call begins, however short it is. */
@@ -28,6 +28,7 @@ const MAX_MS = 2 ** 31 - 1;
 export function driveLimitsOf(options: DriveOptions): DriveLimits {
   checkKeys(options, optionKeys, { of: 'drive' });
   const { budgetMs = 60_000, graceMs = 30_000, signal } = options;
+  checkMethods('drive: signal', signal, { methods: ['addEventListener', 'removeEventListener'] });
   return { budgetMs: msOf('budgetMs', budgetMs), graceMs: msOf('graceMs', graceMs), signal };
 }
 

@@ -1,4 +1,4 @@
-import { checkKeys, type KnownKeys, kindOf } from '../../values/known-options.ts';
+import { checkKeys, checkMethods, type KnownKeys, kindOf } from '../../values/known-options.ts';
 
 /** A connection of the driver pg, for notifications alone. */
 export interface ListenClient {
@@ -51,6 +51,7 @@ const MAX_MS = 2 ** 31 - 1;
 export function workLimitsOf(options: WorkOptions): WorkLimits {
   checkKeys(options, optionKeys, { of: 'work' });
   const { concurrency = 16, budgetMs = 600_000, graceMs = 30_000, perKey, dueMs = 1_000, listen, signal } = options;
+  checkMethods('work: signal', signal, { methods: ['addEventListener', 'removeEventListener'] });
   if (listen !== undefined && typeof listen !== 'function')
     throw new TypeError(`work: listen must be a function, not ${kindOf(listen)}`);
   return {

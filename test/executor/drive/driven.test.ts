@@ -189,6 +189,7 @@ describe('drive rejects', () => {
     await expect(executor.drive('')).rejects.toMatchObject({ code: 'INVALID_RUN_ID' });
     await expect(executor.drive('r', { budgetMs: -1 })).rejects.toThrow(TypeError);
     await expect(executor.drive('r', { budget: 1 } as never)).rejects.toThrow(TypeError);
+    await expect(executor.drive('r', { signal: {} } as never)).rejects.toThrow('drive: signal');
     await expect(host({ checkpoints: undefined as never }).executor.drive('r')).rejects.toMatchObject({
       code: 'NOT_DURABLE',
     });

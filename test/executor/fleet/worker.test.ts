@@ -161,6 +161,7 @@ describe('the options of work', () => {
     [{ dueMs: 0 }, 'work: dueMs must be a number of milliseconds, 1 or more, not 0'],
     [{ budgetMs: Number.NaN }, 'work: budgetMs must be a number of milliseconds, 0 or more, not NaN'],
     [{ listen: 'postgres://' }, 'work: listen must be a function, not a string'],
+    [{ signal: {} }, 'work: signal'],
     [{ perKey: 2 }, 'work: perKey needs the label that has the key: createExecutor({ fairBy })'],
     [{ places: 2 }, 'work: unknown option places'],
   ] as const)('%j are refused: %s', ([options, message]) => {

@@ -32,6 +32,7 @@ import { controlOf, type RunControl } from './lifecycle/control.ts';
 import { type FindRunOptions, type FoundRun, findRun } from './lifecycle/find-run.ts';
 import { erase } from './lifecycle/history/erase.ts';
 import { type HistoryFilter, history, type MessagesOptions, messagesOf } from './lifecycle/history/history.ts';
+import { capabilitiesOf, type ExecutorCapabilities, inspectRun, type RunInspection } from './lifecycle/inspect.ts';
 import { type ListedRun, type ListRunsOptions, listRuns } from './lifecycle/list-runs.ts';
 import { type ListedWait, type ListWaitsOptions, listWaits } from './lifecycle/list-waits.ts';
 import { park, unpark } from './lifecycle/parking.ts';
@@ -69,6 +70,18 @@ export interface Executor {
    * @example if ((await executor.find(runId))?.status === 'ended') return;
    */
   find(runId: string, options?: FindRunOptions): Promise<FoundRun | null>;
+  /**
+   * All that is known of one run, in any process: its record, what the next `recover()` does with it and why, who works on it,
+   * the commands that it has not read. It reads, and never claims or writes. A record that cannot be read is a part of the answer.
+   * @returns null if there is no such run, or not any more
+   * @throws {InvalidRunIdError}; the store's own error if it does not answer
+   * @example
+   * const { verdict, reason } = (await executor.inspect(runId)) ?? {};
+   * if (verdict === 'parked') console.warn(`${runId}: ${reason}`);
+   */
+  inspect(runId: string): Promise<RunInspection | null>;
+  /** What this executor can do, by its store and its options. */
+  readonly capabilities: ExecutorCapabilities;
   /**
    * A page of runs: first those that are live in this process, by id, then those of the store, by the time of their last
    * record: live in another process, interrupted, waiting, parked, and unreadable records. The list is not a snapshot: a run that moves
@@ -280,6 +293,8 @@ export function createExecutor(options: ExecutorOptions): Executor {
       ) as RunLogic<Data>,
     get: (runId) => handleFor(registry, runId),
     find: async (runId, findOptions = {}) => findRun(services, checkRunId(runId), findOptions),
+    inspect: async (runId) => inspectRun(services, checkRunId(runId)),
+    capabilities: capabilitiesOf(services),
     list: (listOptions = {}) => listRuns(services, listOptions),
     history: (filter = {}) => history(services, filter),
     messages: (runId, messagesOptions = {}) => messagesOf(services, runId, messagesOptions),

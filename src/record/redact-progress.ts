@@ -6,6 +6,7 @@ import type { ErrorData } from '../values/error-data.ts';
 import { Hidden } from '../values/hidden.ts';
 import { dropEncoding, enterMessage, type Message, type ToolOutput } from '../values/message.ts';
 import type { FieldRedactor, Redactor } from '../values/redact.ts';
+import type { RunCheckpoint } from './checkpoint.ts';
 
 /** Redacts the stored texts of a run's progress: messages, open step, phases, outcome. Each object is redacted once. */
 export class ProgressRedaction implements FieldRedactor {
@@ -20,9 +21,18 @@ export class ProgressRedaction implements FieldRedactor {
 
   /** By the table of run fields; in a field without a row every text is redacted. */
   progress(progress: Progress): Progress {
+    return this.#fields(progress);
+  }
+
+  /** A record, as `progress`. */
+  record(record: RunCheckpoint): RunCheckpoint {
+    return this.#fields(record);
+  }
+
+  #fields<T extends object>(of: T): T {
     const fields: Record<string, unknown> = {};
-    for (const [key, value] of Object.entries(progress)) fields[key] = this.#field(key, value);
-    return fields as unknown as Progress;
+    for (const [key, value] of Object.entries(of)) fields[key] = this.#field(key, value);
+    return fields as T;
   }
 
   #field(key: string, value: unknown): unknown {

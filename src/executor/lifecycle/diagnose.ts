@@ -99,7 +99,9 @@ export async function* diagnose(
   checkStore('diagnose: the store', store);
   const { clock = systemClock, timeoutMs: ms = 30_000, signal } = options;
   const bounded = boundedStore(store, { ms, clock });
-  const doctor = new Doctor(bounded, options);
+  const { agents } = options;
+  const known = agents && new Map(agents.map((agent) => [agent.id, agent]));
+  const doctor = new Doctor(bounded, { ...options, ...(known ? { agentOf: (id: string) => known.get(id) } : {}) });
   for await (const each of allListed(bounded, { signal })) {
     signal?.throwIfAborted();
     const diagnosis = await doctor.lookAt(each);
@@ -107,17 +109,23 @@ export async function* diagnose(
   }
 }
 
-class Doctor {
+/** How a doctor knows what the next start would do. */
+interface DoctorOptions extends Omit<DiagnoseOptions, 'agents' | 'timeoutMs' | 'migrate'> {
+  readonly migrate?: DiagnoseOptions['migrate'] | undefined;
+  /** Finds the agent of a run; absent = it is not checked whether there is one. */
+  readonly agentOf?: (id: string) => Agent | undefined;
+}
+
+/** Finds out what becomes of stored runs. */
+export class Doctor {
   readonly #store: CheckpointStore;
-  readonly #options: DiagnoseOptions;
-  readonly #agents: ReadonlyMap<string, Agent> | undefined;
+  readonly #options: DoctorOptions;
   readonly #tree = this.#emptyTree();
   #listedTree: Promise<RunTree> | undefined;
 
-  constructor(store: CheckpointStore, options: DiagnoseOptions) {
+  constructor(store: CheckpointStore, options: DoctorOptions) {
     this.#store = store;
     this.#options = options;
-    this.#agents = options.agents && new Map(options.agents.map((agent) => [agent.id, agent]));
   }
 
   /** Undefined if the run has ended meanwhile. */
@@ -130,7 +138,15 @@ class Doctor {
     } catch (error) {
       return { runId, ...(await this.#judged({ entry, damage: toErrorData(error) })) };
     }
-    if (!record) return undefined;
+    return record ? this.lookAtRecord({ entry, isResting }, record) : undefined;
+  }
+
+  /** Judges a run whose record was read. @param stored.entry that of the list, which may be older */
+  async lookAtRecord(
+    { entry, isResting }: { readonly entry: ReadableRun; readonly isResting: boolean },
+    record: RunCheckpoint,
+  ): Promise<RunDiagnosis> {
+    const { runId } = entry;
     const mayRest = await this.#mayRest(record);
     let start = undefined as NextStart | undefined;
     // At its first use: `migrate` is not called for a run that does not start.
@@ -176,8 +192,9 @@ class Doctor {
   }
 
   #agentOf({ meta }: RunCheckpoint): RunFacts['agent'] {
-    if (!this.#agents) return undefined;
-    return this.#agents.has(meta.agentId) ? 'found' : 'missing';
+    const { agentOf } = this.#options;
+    if (!agentOf) return undefined;
+    return agentOf(meta.agentId) ? 'found' : 'missing';
   }
 
   /** What its next start would find. */
@@ -185,7 +202,7 @@ class Doctor {
     const { migrate, maxAttempts, onUnknownOutcome, onDefinitionChange, clock = systemClock } = this.#options;
     try {
       const next = migrateRecord(record, migrate);
-      const agent = this.#agents?.get(record.meta.agentId);
+      const agent = this.#options.agentOf?.(record.meta.agentId);
       const started = { ...next, attempts: (next.attempts ?? 0) + 1 };
       const parks = parkingOf(started, { agent, maxAttempts, onUnknownOutcome, onDefinitionChange });
       return { record: next, parks, now: clock.now(), mayRest: mayRest && !next.parked && isAtRest(next) };

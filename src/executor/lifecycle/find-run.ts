@@ -9,6 +9,7 @@ import { type CheckpointStore, isDue, isKeepingOutcomes, isKeepingRecords, isThr
 import { checkKeys } from '../../values/known-options.ts';
 import type { ActiveRun, ExecutorServices } from '../run/active-run.ts';
 import { isLive, type LiveRunLine, liveLine, type StoredRunLine } from './list-runs.ts';
+import type { StoredEntry } from './stored-run-pages.ts';
 
 /** A run that has ended: its outcome, and, while its record is kept, what the record says of it. */
 export interface EndedRunLine {
@@ -130,20 +131,31 @@ const PAGE = 50;
 /** Most pages of runs that were recorded in the same millisecond. */
 const MAX_PAGES = 20;
 
-/** Only a list names the owner of a run. The one that is asked for begins at the run. */
 async function ownerOf(
   services: ExecutorServices,
   store: CheckpointStore,
-  { meta: { runId }, updatedAt, waiting }: RunCheckpoint,
+  record: RunCheckpoint,
 ): Promise<string | undefined> {
+  const found = await listedEntry(store, record);
+  return found && liveOwner(found.entry, services.owner);
+}
+
+/**
+ * Finds the entry of a stored run in the list of its store: only a list names the owner of a run. The list that is asked for
+ * begins at the run.
+ */
+export async function listedEntry(
+  store: CheckpointStore,
+  { meta: { runId }, updatedAt, waiting }: RunCheckpoint,
+): Promise<StoredEntry | undefined> {
   const mayRest = waiting && waiting.waits.length > 0 && isDue(store);
   const lists = mayRest ? ([undefined, 'waiting'] as const) : [undefined];
   for (const status of lists) {
     let after = { updatedAt, runId: '' };
     for (let pages = 0; pages < MAX_PAGES; pages++) {
       const page = await store.listInterrupted({ after, limit: PAGE, ...(status ? { status } : {}) });
-      const found = page.find((entry) => entry.runId === runId);
-      if (found) return liveOwner(found, services.owner);
+      const entry = page.find((each) => each.runId === runId);
+      if (entry) return { entry, isResting: status === 'waiting' };
       const last = page.at(-1);
       if (page.length < PAGE || last?.updatedAt !== updatedAt || last.runId === after.runId) break;
       after = { updatedAt, runId: last.runId };
@@ -152,6 +164,7 @@ async function ownerOf(
   return undefined;
 }
 
-function liveOwner(entry: InterruptedRun, asker: string): string | undefined {
+/** Returns the owner of a live claim on a listed run. @param asker its own claims say nothing */
+export function liveOwner(entry: InterruptedRun, asker: string): string | undefined {
   return entry.status !== 'quarantined' && listedStatus(entry, asker) === 'live' ? entry.owner : undefined;
 }

@@ -1,0 +1,232 @@
+import { definitionOf } from '../../agent/agent.ts';
+import type { RunCheckpoint } from '../../record/checkpoint.ts';
+import { interruptedRun, quarantinedRun, type ReadableRun } from '../../record/interrupted.ts';
+import { ProgressRedaction } from '../../record/redact-progress.ts';
+import { LIVE_HERE, type Verdict } from '../../record/verdict.ts';
+import type { SentCommand } from '../../run/command.ts';
+import type { RunDefinition } from '../../run/fields.ts';
+import { type RunOutput, withoutId } from '../../run/result.ts';
+import { isAtRest } from '../../run/waits/wait-rules.ts';
+import {
+  type CheckpointStore,
+  carriesCommands,
+  isDue,
+  isKeepingRecords,
+  isTaking,
+  isThreads,
+} from '../../store/port.ts';
+import { hasCode, toErrorData } from '../../values/error-data.ts';
+import { Redactor } from '../../values/redact.ts';
+import type { ExecutorServices } from '../run/active-run.ts';
+import { endOf } from '../services/event-feeds.ts';
+import { Doctor } from './diagnose.ts';
+import { listedEntry, liveOwner, queuedRun } from './find-run.ts';
+import { isLive } from './list-runs.ts';
+import { agentFor } from './recover-one-run.ts';
+
+/** All that is known of one run. Texts are redacted as the option `redact` says. */
+export interface RunInspection extends Omit<Verdict, 'verdict'> {
+  readonly runId: string;
+  /**
+   * What the next `recover()` of this executor does with the run, as `diagnose` says it. `ended`: nothing, it has ended. `queued`:
+   * nothing, its turn in its conversation has not come.
+   */
+  readonly verdict: Verdict['verdict'] | 'ended' | 'queued';
+  /**
+   * The state of its machine, for example `phase(1).calling-tools`: of a run that is live in this process the present one, of
+   * any other the one from which its record continues. Absent if the record cannot be read, or is not kept.
+   */
+  readonly state?: string;
+  /** Whether it is live in this process. */
+  readonly isLive: boolean;
+  /** The whole record; absent if there is none, or it cannot be read. */
+  readonly record?: RunCheckpoint;
+  /** How it ended; absent if it has not. */
+  readonly outcome?: RunOutput;
+  /** The process that works on it, and until when its claim is valid, wall clock, ms, if the store knows that. */
+  readonly owner?: { readonly name: string; readonly until?: number };
+  /** The commands that the run has not read yet: the oldest first. */
+  readonly commands: readonly SentCommand[];
+  /** What its agent is now; absent if this executor does not have the agent. */
+  readonly agent?: { readonly definition: RunDefinition; readonly phases: readonly string[] };
+}
+
+/** What an executor can do, by its store and its options. */
+export interface ExecutorCapabilities {
+  /** The events of runs are kept, so that any process can read them: `events`. */
+  readonly journal: boolean;
+  /** Runs rest in the store while they wait. */
+  readonly waits: boolean;
+  /** Commands reach runs of other processes: answers, `cancel`, `steer`. */
+  readonly commands: boolean;
+  /** The store can keep the records of runs that ended: `history`. */
+  readonly history: boolean;
+  /** The store keeps conversations: `thread`. */
+  readonly threads: boolean;
+}
+
+/** Returns what an executor can do. */
+export function capabilitiesOf({ config: { store, journal } }: ExecutorServices): ExecutorCapabilities {
+  return {
+    journal: journal !== undefined,
+    waits: store !== undefined && isDue(store),
+    commands: store !== undefined && carriesCommands(store),
+    history: store !== undefined && isKeepingRecords(store),
+    threads: store !== undefined && isThreads(store),
+  };
+}
+
+/**
+ * Reads all that is known of one run, and changes nothing. A record that cannot be read is a part of the answer.
+ * @throws the store's own error if it does not answer
+ */
+export async function inspectRun(services: ExecutorServices, runId: string): Promise<RunInspection | null> {
+  const { store, redact } = services.config;
+  const live = services.registry.live(runId);
+  const isHere = isLive(live);
+  const found = store && (await readRun(services, store, runId));
+  if (!found && !isHere) return endedWithoutRecord(services, runId);
+  const seen: RunInspection = {
+    ...(found ?? { commands: [] }),
+    runId,
+    ...(isHere ? { verdict: 'live', reason: LIVE_HERE, needsPerson: false } : (found as Found).verdict),
+    ...(isHere ? { state: live.summary.state, owner: { name: services.owner } } : {}),
+    isLive: isHere,
+  };
+  return redact ? redacted(seen, new Redactor(redact, 'record')) : seen;
+}
+
+type Judged = Pick<RunInspection, 'verdict' | 'reason' | 'code' | 'needsPerson'>;
+type Found = Pick<RunInspection, 'state' | 'record' | 'outcome' | 'owner' | 'commands' | 'agent'> & {
+  readonly verdict: Judged;
+};
+
+const unreadable = ['CHECKPOINT_CORRUPT', 'CHECKPOINT_TOO_NEW', 'KEY_MISMATCH'];
+
+async function readRun(services: ExecutorServices, store: CheckpointStore, runId: string): Promise<Found | undefined> {
+  try {
+    const record = await store.load(runId);
+    if (record) return await openRun(services, store, record);
+    const queued = await queuedRun(store, runId);
+    if (queued) return { ...ofRecord(services, queued), verdict: inItsThread, commands: [] };
+    const kept = isKeepingRecords(store) ? await store.load(runId, { ended: true }) : null;
+    if (!kept) return undefined;
+    const { outcome } = kept;
+    const ended = outcome
+      ? { outcome: withoutId(outcome), verdict: endedAs(outcome) }
+      : { verdict: endedAs(undefined) };
+    return { ...ofRecord(services, kept), ...ended, state: 'settled', commands: [] };
+  } catch (error) {
+    if (!unreadable.some((code) => hasCode(error, code))) throw error;
+    const entry = quarantinedRun({ runId, updatedAt: 0 }, error);
+    const verdict = await new Doctor(store, {}).lookAt({ entry, isResting: false });
+    return { verdict: verdict as Judged, commands: [] };
+  }
+}
+
+const inItsThread: Judged = {
+  verdict: 'queued',
+  reason: 'it waits for its turn in its conversation',
+  needsPerson: false,
+};
+
+function endedAs(outcome: Pick<RunOutput, 'status' | 'error'> | undefined): Judged {
+  const { status, error } = outcome ?? {};
+  const reason = status === undefined ? 'it has ended' : `it has ended: ${status}`;
+  return { verdict: 'ended', reason, ...(error ? { code: error.code } : {}), needsPerson: false };
+}
+
+async function endedWithoutRecord(services: ExecutorServices, runId: string): Promise<RunInspection | null> {
+  const { store, redact } = services.config;
+  const kept = store ? await endOf(store, runId) : undefined;
+  const outcome = kept ? withoutId(kept as never) : services.registry.ended(runId);
+  if (!outcome || outcome.status === 'interrupted' || outcome.status === 'waiting') return null;
+  const seen: RunInspection = { runId, ...endedAs(outcome), outcome, isLive: false, commands: [] };
+  return redact ? redacted(seen, new Redactor(redact, 'record')) : seen;
+}
+
+/** A run that has not ended, or whose end is not delivered yet. */
+async function openRun(services: ExecutorServices, store: CheckpointStore, record: RunCheckpoint): Promise<Found> {
+  const { runId } = record.meta;
+  const { entry, isResting = false } = (await listedEntry(store, record)) ?? {};
+  const owner = entry && liveOwner(entry, services.owner);
+  const until = owner !== undefined && isTaking(store) ? await store.heldUntil(runId) : null;
+  const attempts = (entry as ReadableRun | undefined)?.attempts ?? record.attempts;
+  const listed = interruptedRun({ ...record, attempts }, owner) as ReadableRun;
+  const doctor = doctorOf(services, store);
+  const verdict = await doctor.lookAtRecord({ entry: listed, isResting }, record);
+  const { outcome } = record;
+  return {
+    ...ofRecord(services, record),
+    verdict: { ...verdictIn(verdict) },
+    ...(outcome ? { outcome: withoutId(outcome) } : {}),
+    ...(owner === undefined ? {} : { owner: { name: owner, ...(until === null ? {} : { until }) } }),
+    commands: await commandsOf(services, store, runId),
+  };
+}
+
+function verdictIn({ verdict, reason, code, needsPerson }: Judged): Judged {
+  return { verdict, reason, ...(code === undefined ? {} : { code }), needsPerson };
+}
+
+/** A process without any agent continues no run itself: it does not miss them. */
+function doctorOf(services: ExecutorServices, store: CheckpointStore): Doctor {
+  const { migrate, onUnknownOutcome, onDefinitionChange, clock, agents, defaults } = services.config;
+  const { palette, threadAgents } = services;
+  const hasAgents = agents.size > 0 || palette.isThere || threadAgents.size > 0;
+  return new Doctor(store, {
+    migrate,
+    onUnknownOutcome,
+    onDefinitionChange,
+    clock,
+    maxAttempts: defaults.maxAttempts,
+    ...(hasAgents ? { agentOf: (id: string) => agentFor(services, id) } : {}),
+  });
+}
+
+/** A damaged command must not hide its run. */
+async function commandsOf(
+  { config }: ExecutorServices,
+  store: CheckpointStore,
+  runId: string,
+): Promise<readonly SentCommand[]> {
+  if (!carriesCommands(store)) return [];
+  try {
+    return await store.inbox({ runId });
+  } catch (error) {
+    config.warn('run: the commands to a run cannot be read', { runId, error: toErrorData(error) });
+    return [];
+  }
+}
+
+function ofRecord(services: ExecutorServices, record: RunCheckpoint): Pick<Found, 'record' | 'state' | 'agent'> {
+  const agent = agentFor(services, record.meta.agentId);
+  const phases = (agent?.phases ?? []).map(({ name }) => name);
+  return {
+    record,
+    state: stateIn(record, phases.length > 0),
+    ...(agent ? { agent: { definition: definitionOf(agent), phases } } : {}),
+  };
+}
+
+/** Returns the state of the machine from which a record continues. */
+function stateIn(record: RunCheckpoint, hasPhases: boolean): string {
+  const { outcome, openPhase, completedPhases, openStep } = record;
+  if (outcome) return outcome.status === 'ok' ? 'completing' : 'failing';
+  if (!openPhase && (hasPhases || completedPhases.length > 0)) return 'between-phases';
+  const stage = openPhase ? `phase(${openPhase.index})` : 'running';
+  if (isAtRest(record)) return `${stage}.waiting`;
+  return openStep ? `${stage}.calling-tools` : `${stage}.entering`;
+}
+
+function redacted(seen: RunInspection, redactor: Redactor): RunInspection {
+  const by = new ProgressRedaction(redactor);
+  const { record, outcome, commands, reason } = seen;
+  return {
+    ...seen,
+    reason: by.text(reason),
+    ...(record ? { record: by.record(record) } : {}),
+    ...(outcome ? { outcome: by.outcome(outcome) } : {}),
+    commands: commands.map((sent) => ({ ...sent, command: by.json(sent.command) })),
+  };
+}

@@ -1,0 +1,143 @@
+import { CheckpointCorruptError, memoryStore } from 'pawl';
+import { callTool, hang, reply } from 'pawl/testing';
+import { describe, expect, test } from 'vitest';
+import { hostOf, toolOf, until } from '../../fixtures/host.ts';
+import { change, leftBehind } from '../../fixtures/left-runs.ts';
+import { plainStore, watchedStore } from '../../fixtures/watched-store.ts';
+import { mailTool } from '../../http/web-host.ts';
+
+const defaults = { waitLingerMs: 1 };
+
+/** A run `r` that rests until a person approves its mail. */
+async function resting(store = memoryStore()) {
+  const host = hostOf({ checkpoints: store, script: [callTool('mail', { to: 'ada' })], tools: [mailTool], defaults });
+  await host.start({ runId: 'r' });
+  await until(() => host.executor.runs.get().length === 0);
+  return store;
+}
+
+describe('executor.inspect', () => {
+  test('says of a run that rests what it waits for, from which state it continues, and what it has not read', async () => {
+    const store = await resting();
+    await store.send('r', { id: 'c1', kind: 'steer', text: 'Be quick.' });
+    const { executor, agent } = hostOf({ checkpoints: store, tools: [mailTool] });
+    const seen = await executor.inspect('r');
+    expect(seen).toMatchObject({
+      runId: 'r',
+      verdict: 'resumes',
+      state: 'running.waiting',
+      isLive: false,
+      record: { iteration: 0, openStep: { calls: [{ name: 'mail', state: 'waiting' }] } },
+      commands: [{ command: { kind: 'steer', text: 'Be quick.' } }],
+      agent: { definition: { version: agent.version }, phases: [] },
+    });
+    expect(seen?.record?.definition).toEqual(seen?.agent?.definition);
+    const before = await hostOf({ checkpoints: await resting() }).executor.inspect('r');
+    expect(before).toMatchObject({
+      verdict: 'waits',
+      reason: expect.stringMatching(/^it waits for an approval, until /),
+      needsPerson: true,
+    });
+  });
+
+  test('reads, and neither claims nor writes', async () => {
+    const store = watchedStore({}, await resting());
+    await hostOf({ checkpoints: store }).executor.inspect('r');
+    expect([...new Set(store.methods)].sort()).toEqual(['inbox', 'listInterrupted', 'load']);
+  });
+
+  test('names the process that works on a run, and until when its claim is valid', async () => {
+    const store = memoryStore();
+    const other = hostOf({ checkpoints: store, script: [hang()] });
+    await other.start({ runId: 'r' });
+    const seen = await hostOf({ checkpoints: store }).executor.inspect('r');
+    expect(seen).toMatchObject({ verdict: 'live', code: 'RUN_OWNED_ELSEWHERE', isLive: false });
+    expect(seen?.owner?.name).toContain(`|${process.pid}|`);
+    expect(seen?.owner?.until).toBeGreaterThan(Date.now());
+    const here = await other.executor.inspect('r');
+    expect(here).toMatchObject({ verdict: 'live', state: 'running.calling-model', isLive: true });
+    await other.executor.shutdown();
+  });
+
+  test('judges as the next recovery of this executor: attempts, agents, parking', async () => {
+    const store = await leftBehind(1);
+    expect(await hostOf({ checkpoints: store }).executor.inspect('r0')).toMatchObject({
+      verdict: 'resumes',
+      reason: 'it continues after 1 step',
+      state: 'running.entering',
+    });
+    const foreign = hostOf({ checkpoints: store, agent: { id: 'other' } });
+    expect(await foreign.executor.inspect('r0')).toMatchObject({ verdict: 'skipped', code: 'AGENT_NOT_FOUND' });
+    const without = hostOf({ checkpoints: store, agents: [] });
+    expect(await without.executor.inspect('r0')).toMatchObject({ verdict: 'resumes' });
+    await change(store, 'r0', (record) => ({ ...record, attempts: 3 }));
+    expect(await hostOf({ checkpoints: store }).executor.inspect('r0')).toMatchObject({
+      verdict: 'parked',
+      code: 'TOO_MANY_ATTEMPTS',
+    });
+  });
+
+  test('of a run that ended has the record while that is kept, then the outcome, then null', async () => {
+    const store = memoryStore();
+    const keeping = hostOf({ checkpoints: store, history: { keepMs: 60_000 }, script: [reply('kept')] });
+    await keeping.run({ runId: 'kept' });
+    await hostOf({ checkpoints: store, script: [reply('gone')] }).run({ runId: 'gone' });
+    const { executor } = hostOf({ checkpoints: store });
+    const ended = { verdict: 'ended', reason: 'it has ended: ok', needsPerson: false };
+    expect(await executor.inspect('kept')).toMatchObject({
+      ...ended,
+      state: 'settled',
+      record: { messages: [{ role: 'user' }, { role: 'assistant' }] },
+      outcome: { output: 'kept' },
+    });
+    const gone = await executor.inspect('gone');
+    expect(gone).toMatchObject({ ...ended, outcome: { output: 'gone' } });
+    expect(gone?.record).toBeUndefined();
+    expect(await executor.inspect('unknown')).toBeNull();
+  });
+
+  test('has a damaged record as a part of its answer; a store that does not answer is an error', async () => {
+    const store = plainStore(await leftBehind(1));
+    const damaged = { ...store, load: () => Promise.reject(new CheckpointCorruptError('its checksum is wrong')) };
+    const seen = await hostOf({ checkpoints: damaged }).executor.inspect('r0');
+    expect(seen).toMatchObject({ verdict: 'unreadable', code: 'CHECKPOINT_CORRUPT', needsPerson: true });
+    expect(seen?.reason).toContain('its checksum is wrong');
+    const away = { ...store, load: () => Promise.reject(new Error('no route')) };
+    await expect(hostOf({ checkpoints: away }).executor.inspect('r0')).rejects.toMatchObject({
+      code: 'STORE_UNAVAILABLE',
+    });
+  });
+
+  test('shows no text that `redact` removes, also of a record that was written without it', async () => {
+    const store = await resting();
+    await store.send('r', { id: 'c1', kind: 'steer', text: 'Ask ada.' });
+    const { executor } = hostOf({ checkpoints: store, redact: (text) => text.replaceAll('ada', '[name]') });
+    const text = JSON.stringify(await executor.inspect('r'));
+    expect(text).toContain('[name]');
+    expect(text).not.toContain('ada');
+  });
+
+  test('knows the state of a pipeline: between two phases, or in one', async () => {
+    const store = await leftBehind(1);
+    const phases = [
+      { name: 'plan', instructions: 'Plan.' },
+      { name: 'write', instructions: 'Write.' },
+    ];
+    const { executor } = hostOf({ checkpoints: store, agent: { phases } });
+    const stateOf = async () => (await executor.inspect('r0'))?.state;
+    expect(await stateOf()).toBe('between-phases');
+    await change(store, 'r0', (record) => ({ ...record, openPhase: { index: 1, hash: 'h', iteration: 1 } }));
+    expect(await stateOf()).toBe('phase(1).entering');
+    expect((await executor.inspect('r0'))?.agent?.phases).toEqual(['plan', 'write']);
+  });
+});
+
+test('executor.capabilities names what the store and the options allow', () => {
+  const all = { journal: false, waits: true, commands: true, history: true, threads: true };
+  expect(hostOf({ checkpoints: memoryStore() }).executor.capabilities).toEqual(all);
+  expect(hostOf({ checkpoints: memoryStore(), journal: true }).executor.capabilities.journal).toBe(true);
+  const none = { journal: false, waits: false, commands: false, history: false, threads: false };
+  expect(hostOf({ checkpoints: plainStore(memoryStore()), journal: true }).executor.capabilities).toEqual(none);
+  expect(hostOf().executor.capabilities).toEqual(none);
+  expect(hostOf({ tools: [toolOf('look')] }).executor.capabilities).toEqual(none);
+});

@@ -9,6 +9,7 @@ import { entryPoints } from './toolchain/entry-points.ts';
 const belowStores = [
   'src/store/port',
   'src/store/thread-port',
+  'src/store/read-only',
   'src/store/lease-clock',
   'src/store/minutely',
   'src/store/owner',

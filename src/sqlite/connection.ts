@@ -9,6 +9,8 @@ export interface DatabaseOptions<T> {
   readonly name: string;
   /** Whether each commit must survive a power loss, which costs a sync of the disk. */
   readonly isSynced: boolean;
+  /** Opens an existing file, and writes nothing to it. SQLite still needs its -shm and -wal files, and leaves them. */
+  readonly isReadOnly?: boolean | undefined;
   /** Makes the tables in a new file, and throws if the file belongs to another application. */
   readonly makeTables: (db: DatabaseSync) => void;
   /** Prepares the statements of a connection. */
@@ -168,24 +170,30 @@ export class Database<T> {
   }
 }
 
-function open<T>({ path, isSynced, makeTables, prepare }: DatabaseOptions<T>): Connection<T> {
-  if (path !== ':memory:') makePrivate(path);
+function open<T>(options: DatabaseOptions<T>): Connection<T> {
+  const { path, name, isSynced, isReadOnly = false, makeTables, prepare } = options;
+  if (isReadOnly && !fs().existsSync(path)) throw new StoreUnavailableError(`${name} does not exist`);
+  if (!isReadOnly && path !== ':memory:') makePrivate(path);
   // Loaded at the first use: not every user of the package needs a database.
   const { DatabaseSync: Opened } = process.getBuiltinModule('node:sqlite');
-  const db = new Opened(path, { timeout: BLOCKING_MS });
+  const db = new Opened(path, { timeout: BLOCKING_MS, readOnly: isReadOnly });
   try {
     if (cutsTexts(db)) refuseNul(db);
     makeTables(db);
-    db.exec('PRAGMA journal_mode = WAL');
-    db.exec(`PRAGMA synchronous = ${isSynced ? 'FULL' : 'NORMAL'}`);
-    db.exec(`PRAGMA journal_size_limit = ${WAL_LIMIT}`);
-    // Deleted data is overwritten. FAST would leave whole free pages unchanged.
-    db.exec('PRAGMA secure_delete = ON');
+    if (!isReadOnly) setUpWrites(db, isSynced);
     return new Connection(db, { path, isSynced }, prepare(db));
   } catch (error) {
     db.close();
     throw error;
   }
+}
+
+function setUpWrites(db: DatabaseSync, isSynced: boolean): void {
+  db.exec('PRAGMA journal_mode = WAL');
+  db.exec(`PRAGMA synchronous = ${isSynced ? 'FULL' : 'NORMAL'}`);
+  db.exec(`PRAGMA journal_size_limit = ${WAL_LIMIT}`);
+  // Deleted data is overwritten. FAST would leave whole free pages unchanged.
+  db.exec('PRAGMA secure_delete = ON');
 }
 
 /** Returns whether the runtime reads a text only up to a NUL, as Deno 2.9 does: two ids would look like one. */

@@ -67,6 +67,12 @@ export function checkWord(name: string, value: unknown, words: readonly string[]
   throw new TypeError(`${name} must be ${words.map((word) => `'${word}'`).join(' or ')}, not ${got}${advice}`);
 }
 
+/** Checks an option that is true, false or absent. @throws {TypeError} */
+export function checkFlag(name: string, value: unknown): void {
+  if (value !== undefined && typeof value !== 'boolean')
+    throw new TypeError(`${name} must be true or false, not ${kindOf(value)}`);
+}
+
 const MAX_SHOWN = 64;
 
 /** A key as code spells it if it is an identifier, else quoted; long ones are cut. */

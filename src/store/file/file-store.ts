@@ -5,7 +5,7 @@ import { diskFiles, type FileSystem } from '../../files/file-system.ts';
 import { OpenFiles } from '../../files/open-files.ts';
 import { FolderSyncs, Syncs } from '../../files/syncs.ts';
 import { type Clock, systemClock } from '../../values/clock.ts';
-import { checkKeys, checkWord, type KnownKeys, kindOf } from '../../values/known-options.ts';
+import { checkFlag, checkKeys, checkWord, type KnownKeys, kindOf } from '../../values/known-options.ts';
 import type { StoredCommand } from '../commands.ts';
 import { Encryption } from '../encoding/encryption.ts';
 import { leaseClock } from '../lease-clock.ts';
@@ -19,6 +19,7 @@ import type {
   OutcomeStore,
   TakingStore,
 } from '../port.ts';
+import { withoutWrites } from '../read-only.ts';
 import type {
   DueHeads,
   EndedHead,
@@ -60,6 +61,8 @@ export interface FileStoreOptions {
   readonly busyTimeoutMs?: number | undefined;
   /** Encrypts the stored texts: see `encrypt`. */
   readonly codec?: Codec | undefined;
+  /** For reading only: nothing is made, and each write is refused with UNSUPPORTED. Default `false`. */
+  readonly readOnly?: boolean | undefined;
   /** For tests. All stores of one folder must then share it, because leases use it. */
   readonly clock?: Clock | undefined;
 }
@@ -83,6 +86,7 @@ const optionKeys: KnownKeys<FileStoreOptions> = {
   durability: true,
   busyTimeoutMs: true,
   codec: true,
+  readOnly: true,
   clock: true,
 };
 
@@ -111,11 +115,12 @@ export function fileStoreOn(files: FileSystem, options: FileStoreOptions): FileS
   checkWord('fileStore: durability', options.durability, ['power', 'process']);
   if (typeof options.dir !== 'string')
     throw new TypeError(`fileStore: dir must be a string, not ${kindOf(options.dir)}`);
-  const { durability = 'power', busyTimeoutMs = 10_000, clock = systemClock } = options;
+  checkFlag('fileStore: readOnly', options.readOnly);
+  const { durability = 'power', busyTimeoutMs = 10_000, readOnly: isReadOnly = false, clock = systemClock } = options;
   const durable = { files, isSynced: durability === 'power', folders: new FolderSyncs(files) };
   const folders = foldersIn(resolve(options.dir));
   const outcomes = new OutcomeFiles(durable, folders, () => clock.now());
-  const access = new StoreFolder(durable, folders, busyTimeoutMs);
+  const access = new StoreFolder(durable, folders, { waitMs: busyTimeoutMs, isReadOnly });
   const driver = new FileDriver(access, {
     durable,
     folders,
@@ -132,7 +137,8 @@ export function fileStoreOn(files: FileSystem, options: FileStoreOptions): FileS
     suspects: new Set(),
     written: { names: undefined },
   });
-  return storeFrom(driver, { codec: options.codec, blobs: true, clock });
+  const store = storeFrom(driver, { codec: options.codec, blobs: true, clock });
+  return isReadOnly ? withoutWrites(store, `the store ${folders.dir}`) : store;
 }
 
 /** Journals with one lock and one sync for each group of writes to a run. */

@@ -7,6 +7,7 @@ import { withFile } from '../../files/file-system.ts';
 import { Locks } from '../../files/lock.ts';
 import { StoreUnavailableError } from '../../values/errors.ts';
 import { isDeadOwner, newOwner } from '../owner.ts';
+import { readOnlyError } from '../read-only.ts';
 import { layoutError } from './errors.ts';
 import type { Folders } from './folders.ts';
 import { LAYOUT } from './journal/lines.ts';
@@ -17,6 +18,8 @@ export class StoreFolder {
   readonly #folders: Folders;
   /** How long a write waits for the lock of another process, ms. */
   readonly #waitMs: number;
+  /** Takes no lock, and so makes and changes nothing. */
+  readonly #isReadOnly: boolean;
   readonly #owner = newOwner();
   #isChecked = false;
   #isClosed = false;
@@ -26,10 +29,15 @@ export class StoreFolder {
   /** Folders with new names in them, which the disk may not have yet. */
   #unsynced: readonly string[] = [];
 
-  constructor(durable: Durable, folders: Folders, waitMs: number) {
+  constructor(
+    durable: Durable,
+    folders: Folders,
+    { waitMs, isReadOnly }: { readonly waitMs: number; readonly isReadOnly: boolean },
+  ) {
     this.#durable = durable;
     this.#folders = folders;
     this.#waitMs = waitMs;
+    this.#isReadOnly = isReadOnly;
   }
 
   /** For readers: creates nothing. @throws {CheckpointTooNewError} @throws {StoreUnavailableError} */
@@ -37,13 +45,16 @@ export class StoreFolder {
     if (this.#isClosed) throw this.#closed();
     if (this.#isChecked) return;
     const bytes = await orAbsent(this.#durable.files.readWhole(this.#folders.layout));
+    if (this.#isReadOnly && !bytes) throw new StoreUnavailableError(`the store ${this.#folders.dir} does not exist`);
     const layout = Number(bytes?.toString() ?? LAYOUT);
     if (layout > LAYOUT) throw layoutError(this.#folders.dir, layout, LAYOUT);
-    this.#isChecked = bytes !== undefined;
+    // Another process makes and removes a store that is only read: it is looked for each time.
+    this.#isChecked = bytes !== undefined && !this.#isReadOnly;
   }
 
   /** Makes this process the only writer of a run, until it unlocks it. */
   async lock(name: string): Promise<void> {
+    if (this.#isReadOnly) throw readOnlyError(`the store ${this.#folders.dir}`);
     const { locks } = this.#opened ?? (await this.#open());
     try {
       await locks.acquire(name, this.#waitMs);

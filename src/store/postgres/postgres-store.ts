@@ -2,7 +2,7 @@
 import type { Codec } from '../../codec/port.ts';
 import { type Clock, systemClock } from '../../values/clock.ts';
 import { RecordTooLargeError } from '../../values/errors.ts';
-import { checkKeys, type KnownKeys } from '../../values/known-options.ts';
+import { checkFlag, checkKeys, type KnownKeys } from '../../values/known-options.ts';
 import type { CommandToSend, StoredCommand } from '../commands.ts';
 import type { StoredBody } from '../encoding/stored-body.ts';
 import type {
@@ -16,6 +16,7 @@ import type {
   OutcomeStore,
   TakingStore,
 } from '../port.ts';
+import { withoutWrites } from '../read-only.ts';
 import type {
   DueHeads,
   EndedHead,
@@ -57,6 +58,11 @@ export interface PostgresStoreOptions {
   readonly notify?: boolean | undefined;
   /** Encrypts the stored texts: see `encrypt`. */
   readonly codec?: Codec | undefined;
+  /**
+   * Reads an existing schema: nothing is made or changed in it, not even an older layout, and each write is refused with
+   * UNSUPPORTED. Default `false`.
+   */
+  readonly readOnly?: boolean | undefined;
   /** For tests. All stores of one schema must then share it, because leases use it instead of the server's clock. */
   readonly clock?: Clock | undefined;
 }
@@ -67,6 +73,7 @@ const optionKeys: KnownKeys<PostgresStoreOptions> = {
   timeoutMs: true,
   notify: true,
   codec: true,
+  readOnly: true,
   clock: true,
 };
 
@@ -101,11 +108,15 @@ export interface PostgresStore
  */
 export function postgresStore(options: PostgresStoreOptions): PostgresStore {
   checkKeys(options, optionKeys, { of: 'postgresStore' });
-  const { pool, schema = 'pawl', timeoutMs = 10_000, notify = false, clock = systemClock } = options;
+  checkFlag('postgresStore: readOnly', options.readOnly);
+  const { pool, schema = 'pawl', timeoutMs = 10_000, notify = false, readOnly: isReadOnly = false } = options;
+  const { clock = systemClock } = options;
   if (typeof pool?.connect !== 'function') throw new TypeError('postgresStore needs a pool: a Pool of pg');
   if (!(timeoutMs > 0)) throw new TypeError(`timeoutMs must be above 0, not ${timeoutMs}`);
-  const server = new Server({ pool, schema, times: serverTimes(clock), notifies: notify });
-  return storeFrom(new PostgresDriver(server, timeoutMs), { codec: options.codec, blobs: 'messages', clock });
+  const server = new Server({ pool, schema, times: serverTimes(clock), notifies: notify, isReadOnly });
+  const driver = new PostgresDriver(server, timeoutMs);
+  const store = storeFrom(driver, { codec: options.codec, blobs: 'messages', clock });
+  return isReadOnly ? withoutWrites(store, `the PostgreSQL store in schema ${schema}`) : store;
 }
 
 /** A driver whose writes compare the token of a run's row. Commands need no decision: one statement checks and changes. */

@@ -1,6 +1,7 @@
 import { crc32 } from 'node:zlib';
 import { CheckpointTooNewError, StoreUnavailableError } from '../../values/errors.ts';
 import { ON_COMMAND } from '../due.ts';
+import { olderLayout } from '../read-only.ts';
 import { isTableMissing } from './errors.ts';
 import type { Session } from './pool.ts';
 
@@ -275,15 +276,27 @@ export class Schema {
   /**
    * Creates or migrates the tables, unless they are those of this version.
    * @throws {CheckpointTooNewError} if a newer version wrote the layout
+   * @throws {StoreUnavailableError} for a reader, if there are no tables of this version
    */
-  async prepare(session: Session): Promise<void> {
-    if ((await this.#found(session)) !== layouts.length) await this.#migrate(session);
+  async prepare(session: Session, { isReadOnly }: { readonly isReadOnly: boolean }): Promise<void> {
+    const found = await this.#found(session);
+    if (found !== layouts.length) {
+      if (isReadOnly) throw this.#unread(found);
+      await this.#migrate(session);
+    }
     this.#isReady = true;
   }
 
   /** The tables were dropped: the next use looks again. */
   forget(): void {
     this.#isReady = false;
+  }
+
+  #unread(found: number): StoreUnavailableError {
+    const place = `the PostgreSQL store in schema ${this.#name}`;
+    return found === 0
+      ? new StoreUnavailableError(`${place} does not exist`)
+      : olderLayout(place, found, layouts.length);
   }
 
   /** The existing layout; 0 if there is none. */

@@ -23,6 +23,8 @@ export interface ServerOptions {
   readonly times: Times;
   /** Notifies listeners when a run becomes due. */
   readonly notifies: boolean;
+  /** Makes, migrates and removes nothing. */
+  readonly isReadOnly: boolean;
 }
 
 /** Runs work on a PostgreSQL server over the host's pool: prepares the schema, retries, converts errors. */
@@ -35,14 +37,17 @@ export class Server {
   readonly #connections: Connections;
   readonly #schema: Schema;
   readonly #name: string;
-  #isSwept = false;
+  readonly isReadOnly: boolean;
+  #isSwept: boolean;
   #isClosed = false;
 
-  constructor({ pool, schema, times, notifies }: ServerOptions) {
+  constructor({ pool, schema, times, notifies, isReadOnly }: ServerOptions) {
     this.times = times;
     this.wake = notifies ? `pg_notify('${DUE_CHANNEL}', '')::text` : undefined;
     this.#connections = new Connections(pool);
     this.#schema = new Schema(schema);
+    this.isReadOnly = isReadOnly;
+    this.#isSwept = isReadOnly;
     this.#name = `the PostgreSQL store in schema ${schema}`;
     this.tables = this.#schema.tables;
     this.appends = new Appends(this.tables);
@@ -53,7 +58,7 @@ export class Server {
     if (this.#isClosed) throw new StoreUnavailableError(`${this.#name} was closed`);
     try {
       return await this.#connections.use(Math.max(ms, LEAST_MS), async (session) => {
-        if (!this.#schema.isReady) await this.#schema.prepare(session);
+        if (!this.#schema.isReady) await this.#schema.prepare(session, this);
         if (!this.#isSwept) await this.#sweep(session);
         return work(session);
       });

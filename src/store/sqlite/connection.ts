@@ -9,7 +9,7 @@ import { LeaseTable } from './leases.ts';
 import { OutcomeTable } from './outcomes.ts';
 import { Reads } from './reads.ts';
 import { RecordTable } from './records.ts';
-import { prepareSchema } from './schema.ts';
+import { checkSchema, prepareSchema } from './schema.ts';
 import { TakingTables } from './taking.ts';
 import { ThreadTables } from './threads.ts';
 import { TopicTables } from './topics.ts';
@@ -18,6 +18,7 @@ import type { Tables } from './writes.ts';
 interface RunDatabaseOptions {
   readonly path: string;
   readonly durability: 'power' | 'process';
+  readonly isReadOnly: boolean;
   readonly leaseClock: LeaseClock;
   /** Wall clock, ms. */
   readonly now: () => number;
@@ -33,12 +34,14 @@ export interface Statements {
 export type RunDatabase = Database<Statements>;
 
 /** Opens the database of a SQLite store: its file, its settings, its tables. */
-export function runDatabase({ path, durability, leaseClock, now, encryption }: RunDatabaseOptions): RunDatabase {
+export function runDatabase(options: RunDatabaseOptions): RunDatabase {
+  const { path, durability, isReadOnly, leaseClock, now, encryption } = options;
   return new Database({
     path,
     name: `the store ${path}`,
     isSynced: durability === 'power',
-    makeTables: (db) => prepareSchema(db, path),
+    isReadOnly,
+    makeTables: (db) => (isReadOnly ? checkSchema(db, path) : prepareSchema(db, path)),
     prepare: (db) => {
       // 4 MB of small pages, the size of SQLite's default log: after 1 MB, more pages would be copied twice.
       db.exec('PRAGMA wal_autocheckpoint = 4000');

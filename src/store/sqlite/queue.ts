@@ -10,6 +10,7 @@ export interface QueueOptions {
   readonly path: string;
   /** How long a write waits for the lock of another process, ms. */
   readonly busyTimeoutMs: number;
+  readonly isReadOnly: boolean;
 }
 
 /** A task inside a transaction. */

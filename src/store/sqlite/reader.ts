@@ -137,7 +137,7 @@ export class Reader {
     await this.#queue.idle();
     const found = await this.#read(({ tables }) => tables.outcomes.read(runId));
     if (found !== 'expired') return found?.text ?? null;
-    await this.#queue.add((tables) => tables.outcomes.forgetExpired());
+    if (!this.#options.isReadOnly) await this.#queue.add((tables) => tables.outcomes.forgetExpired());
     return null;
   }
 

@@ -1,6 +1,7 @@
 import type { DatabaseSync } from 'node:sqlite';
 import { CheckpointTooNewError, StoreUnavailableError } from '../../values/errors.ts';
 import { ON_COMMAND } from '../due.ts';
+import { olderLayout } from '../read-only.ts';
 import { DAMAGE_ADVICE } from './errors.ts';
 
 /** The layout that this code reads and writes; kept in the file as `user_version`. */
@@ -219,6 +220,24 @@ export function prepareSchema(db: DatabaseSync, path: string): void {
     db.exec('PRAGMA journal_mode = WAL');
     migrate(db);
   }
+  if (readLayout(db, path) < SCHEMA_VERSION) migrate(db);
+  checkTables(db, path);
+}
+
+/**
+ * Checks the owner and the layout of a file, and changes nothing.
+ * @throws {CheckpointTooNewError} if a newer version wrote the layout
+ * @throws {StoreUnavailableError} for a file without tables or with an older layout, and as `prepareSchema`
+ */
+export function checkSchema(db: DatabaseSync, path: string): void {
+  if (isEmpty(db)) throw new StoreUnavailableError(`the store ${path} is an empty file: no run was recorded in it yet`);
+  const version = readLayout(db, path);
+  if (version < SCHEMA_VERSION) throw olderLayout(path, version, SCHEMA_VERSION);
+  checkTables(db, path);
+}
+
+/** Reads the layout of a file. @throws {CheckpointTooNewError} @throws {StoreUnavailableError} */
+function readLayout(db: DatabaseSync, path: string): number {
   const version = readPragma(db, 'user_version');
   if (readPragma(db, 'application_id') !== APPLICATION_ID) {
     throw new StoreUnavailableError(`${path} is a database of another application; choose another path`);
@@ -228,7 +247,10 @@ export function prepareSchema(db: DatabaseSync, path: string): void {
       `${path} has layout ${version}, this Pawl knows ${SCHEMA_VERSION}: upgrade the package (the file is untouched)`,
     );
   }
-  if (version < SCHEMA_VERSION) migrate(db);
+  return version;
+}
+
+function checkTables(db: DatabaseSync, path: string): void {
   // Versions of SQLite put a column that was added at different places.
   const found = new Set(
     db

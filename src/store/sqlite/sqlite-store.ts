@@ -3,7 +3,7 @@
 import { resolve } from 'node:path';
 import type { Codec } from '../../codec/port.ts';
 import { type Clock, systemClock } from '../../values/clock.ts';
-import { checkKeys, checkWord, type KnownKeys, kindOf } from '../../values/known-options.ts';
+import { checkFlag, checkKeys, checkWord, type KnownKeys, kindOf } from '../../values/known-options.ts';
 import type { StoredCommand } from '../commands.ts';
 import { Encryption } from '../encoding/encryption.ts';
 import { leaseClock } from '../lease-clock.ts';
@@ -17,6 +17,7 @@ import type {
   OutcomeStore,
   TakingStore,
 } from '../port.ts';
+import { withoutWrites } from '../read-only.ts';
 import type {
   DueHeads,
   EndedHead,
@@ -56,6 +57,11 @@ export interface SqliteStoreOptions {
   readonly busyTimeoutMs?: number | undefined;
   /** Encrypts the stored texts: see `encrypt`. */
   readonly codec?: Codec | undefined;
+  /**
+   * Opens an existing file for reading: nothing is made or changed in it, not even an older layout, and each write is refused
+   * with UNSUPPORTED. SQLite may leave its -shm and -wal files beside the file. Default `false`.
+   */
+  readonly readOnly?: boolean | undefined;
   /** For tests. All stores of one file must then share it, because leases use it. */
   readonly clock?: Clock | undefined;
 }
@@ -79,6 +85,7 @@ const optionKeys: KnownKeys<SqliteStoreOptions> = {
   durability: true,
   busyTimeoutMs: true,
   codec: true,
+  readOnly: true,
   clock: true,
 };
 
@@ -96,12 +103,15 @@ export function sqliteStore(options: SqliteStoreOptions): SqliteStore {
   checkWord('sqliteStore: durability', options.durability, ['power', 'process']);
   if (typeof options.path !== 'string')
     throw new TypeError(`sqliteStore: path must be a string, not ${kindOf(options.path)}`);
-  const { durability = 'power', busyTimeoutMs = 10_000, clock = systemClock } = options;
+  checkFlag('sqliteStore: readOnly', options.readOnly);
+  const { durability = 'power', busyTimeoutMs = 10_000, readOnly: isReadOnly = false, clock = systemClock } = options;
   const path = options.path === ':memory:' ? options.path : resolve(options.path);
   const encryption = new Encryption(options.codec);
-  const database = runDatabase({ path, durability, leaseClock: leaseClock(clock), now: () => clock.now(), encryption });
-  const driver = new SqliteDriver(database, { path, busyTimeoutMs });
-  return storeFrom(driver, { codec: options.codec, steps: true, dropEncoding: 'before', clock });
+  const times = { leaseClock: leaseClock(clock), now: () => clock.now() };
+  const database = runDatabase({ path, durability, isReadOnly, ...times, encryption });
+  const driver = new SqliteDriver(database, { path, busyTimeoutMs, isReadOnly });
+  const store = storeFrom(driver, { codec: options.codec, steps: true, dropEncoding: 'before', clock });
+  return isReadOnly ? withoutWrites(store, `the store ${path}`) : store;
 }
 
 /** Tables with one transaction for the writes of each turn of the event loop. */

@@ -153,6 +153,18 @@ const importTable: rules.ImportTable = {
   'src/ag-ui': ['src/index', 'src/http', 'src/values'],
   'src/react': ['src/client/index', 'src/index', 'src/values'],
   'src/restate': ['src/index'],
+  'src/studio': [
+    'src/index',
+    'src/http',
+    'src/fan-out/index',
+    'src/edits/index',
+    'src/record',
+    'src/run',
+    'src/store/port',
+    'src/values',
+  ],
+  // What the server sends, and nothing that would bring the server into the page.
+  'src/studio/page': ['src/studio/wire', 'src/run/waits/wait'],
   'src/cli/ui': ['src/index', 'src/values', 'src/run/waits/wait'],
   'src/cli/open': [
     'src/cli/ui',
@@ -187,6 +199,7 @@ const importTable: rules.ImportTable = {
     '!src/client',
     '!src/react',
     '!src/restate',
+    '!src/studio',
     '!src/fan-out',
     '!src/edits',
     '!src/http',
@@ -211,6 +224,12 @@ const packageTable: rules.PackageTable = {
   '@ag-ui/core': { from: ['src/ag-ui'], typeOnly: true },
   '@restatedev/restate-sdk': { from: ['src/restate'] },
   react: { from: ['src/react'] },
+  // Bundled into the page of Studio: who installs Pawl does not install them.
+  preact: { from: ['src/studio/page'] },
+  'preact/*': { from: ['src/studio/page'] },
+  '@preact/signals': { from: ['src/studio/page'] },
+  // The path of the built page, from the sources.
+  built: { from: ['src/studio/page-files'] },
   'node:*': { from: ['src'] },
   'node:sqlite': { from: ['src/store/sqlite', 'src/sqlite', 'src/budget/sqlite*', 'src/audit/sqlite*'] },
   '@pydantic/genai-prices': { from: ['src/budget/genai-prices'] },
@@ -234,12 +253,14 @@ const smallParts = {
     ),
     'src/executor/effects',
     'src/http/routes',
+    // A handler of its own for each thing that Studio answers with; the build replaces one module by the page.
+    'src/studio',
   ],
   entryPoints: entryPoints.map(({ source }) => source),
 };
 
 const root = fileURLToPath(new URL('..', import.meta.url));
-const sources = globSync('{src,machines}/**/*.ts', { cwd: root })
+const sources = globSync('{src,machines}/**/*.{ts,tsx}', { cwd: root })
   .map((path) => path.replaceAll('\\', '/'))
   .sort()
   .map((path) => parse({ path, text: readFileSync(`${root}/${path}`, 'utf8') }));

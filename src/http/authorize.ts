@@ -6,8 +6,18 @@ import { hasCode, readProperty } from '../values/error-data.ts';
 import { isObject } from '../values/json.ts';
 import { RequestError } from './problem.ts';
 
-/** What a request wants to do. */
-export type Action = 'start' | 'read' | 'list' | 'answer' | 'steer' | 'cancel' | 'delete';
+/** What a request wants to do. `inspect`, `park` and `apply` come only from Studio. */
+export type Action =
+  | 'start'
+  | 'read'
+  | 'list'
+  | 'answer'
+  | 'steer'
+  | 'cancel'
+  | 'delete'
+  | 'inspect'
+  | 'park'
+  | 'apply';
 
 /**
  * What a request wants to do, and with what. The ids are as the request names them: they may not exist. A body is read only

@@ -190,7 +190,7 @@ export const noUnfinishedWork: Rule = ({ path, text }) =>
 
 export const goodNames: Rule = ({ path }) => {
   const finding = (message: string) => [{ path, line: 1, message }];
-  const names = path.replace(/\.ts$/, '').split('/');
+  const names = path.replace(/\.tsx?$/, '').split('/');
   if (!names.every((name) => /^[a-z0-9]+(?:-[a-z0-9]+)*$/.test(name))) return finding('is not kebab-case');
   const vague = names.find((name) => /^(?:utils?|helpers?|common|managers?|types?)$/.test(name));
   return vague === undefined ? [] : finding(`"${vague}" does not say what the file holds`);

@@ -39,7 +39,10 @@ export interface Import {
 }
 
 export function parse({ path, text }: SourceText): Source {
-  const { program, comments, errors } = parseSync(path, text, { lang: 'ts', sourceType: 'module' });
+  const { program, comments, errors } = parseSync(path, text, {
+    lang: path.endsWith('.tsx') ? 'tsx' : 'ts',
+    sourceType: 'module',
+  });
   if (errors[0] !== undefined) throw new SyntaxError(`${path} does not parse: ${errors[0].message}`);
   const lineAt = lineCounter(text);
   const root = program as unknown as Node;

@@ -7,6 +7,7 @@ import { posix } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { rolldown } from 'rolldown';
 import { minifySync, parseSync } from 'rolldown/utils';
+import { buildStudioPage } from './build-studio.ts';
 import { entryPoints } from './entry-points.ts';
 
 const root = fileURLToPath(new URL('../..', import.meta.url));
@@ -16,6 +17,8 @@ process.chdir(root);
 rmSync('dist', { recursive: true, force: true });
 const { status } = spawnSync(process.execPath, ['node_modules/typescript/bin/tsc'], { stdio: 'inherit' });
 if (status !== 0) process.exit(status ?? 1);
+
+await buildStudioPage();
 
 const nameOf = (source: string): string => source.replace(/\.ts$/, '');
 const entries = entryPoints.map(({ source }) => nameOf(source));
@@ -29,7 +32,8 @@ const bundle = await rolldown({
     ...Object.fromEntries(entries.map((entry) => [entry, `dist/${entry}.js`])),
     [check]: 'dist/src/cli/require-node.js',
   },
-  external: (id) => !/^[./]/.test(id),
+  // The page of Studio is read at its first request.
+  external: (id) => !/^[./]/.test(id) || id.endsWith('/page-files.js'),
   platform: 'node',
   // `use client` stays where it is: at the top of its entry point.
   onLog: (level, log, handler) => log.code !== 'MODULE_LEVEL_DIRECTIVE' && handler(level, log),
@@ -70,7 +74,10 @@ await bundle.close();
 /** The command, the examples and all that they import one by one stay; everything else is in the bundle now. */
 const bundled = output.map(({ fileName }) => `dist/${fileName}`);
 const built = globSync('dist/**/*.js').map((path) => path.replaceAll('\\', '/'));
-const kept = new Set([...bundled, ...built.filter((path) => /^dist\/(src\/cli|docs)\//.test(path))]);
+const kept = new Set([
+  ...bundled,
+  ...built.filter((path) => /^dist\/(src\/cli|docs)\/|^dist\/src\/studio\/page-files\.js$/.test(path)),
+]);
 // What is added while it is walked is walked as well.
 for (const file of kept) for (const imported of relativeImports(file)) kept.add(imported);
 for (const file of built) {

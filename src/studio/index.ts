@@ -1,0 +1,2 @@
+export { studioHandler } from './handler.ts';
+export type { StudioOptions } from './studio.ts';

@@ -1,0 +1,44 @@
+import { useEffect } from 'preact/hooks';
+import { FanOuts } from './fan-out/fan-outs.tsx';
+import { Help } from './frame/help.tsx';
+import { storeTrouble } from './frame/live.ts';
+import { LostBar, Nav } from './frame/nav.tsx';
+import { place } from './frame/route.ts';
+import { Inbox } from './inbox/inbox.tsx';
+import { Failed } from './parts/empty.tsx';
+import { escaped } from './parts/escaped.ts';
+import { Said } from './parts/say.tsx';
+import { Run } from './run/run.tsx';
+import { Runs } from './runs/runs.tsx';
+import { Store } from './store/store.tsx';
+import { Threads } from './threads/threads.tsx';
+
+/** The whole page. */
+export function App() {
+  const { view, id } = place.value;
+  useEffect(() => {
+    document.title = `${escaped(id || view)} · Pawl Studio`;
+  }, [id, view]);
+  return (
+    <>
+      <Nav />
+      <main id="main" tabIndex={-1}>
+        <LostBar />
+        {storeTrouble.value && <Failed trouble={storeTrouble.value} />}
+        <View />
+      </main>
+      <Said />
+      <Help />
+    </>
+  );
+}
+
+function View() {
+  const { view, id, part } = place.value;
+  if (view === 'run') return <Run key={id} runId={id} part={part} />;
+  if (view === 'inbox') return <Inbox picked={id} />;
+  if (view === 'fan-outs') return <FanOuts id={id} />;
+  if (view === 'threads') return <Threads id={id} />;
+  if (view === 'store') return <Store />;
+  return <Runs />;
+}

@@ -1,0 +1,48 @@
+import { signal } from '@preact/signals';
+import { place, show } from './route.ts';
+
+/** What a key does in the view that is shown; `true`: it was used. */
+export type KeyHandler = (key: string, event: KeyboardEvent) => boolean | undefined;
+
+const handlers = new Set<KeyHandler>();
+
+/** Whether the list of keys is open. */
+export const isHelpOpen = signal(false);
+
+/** Lets a view use keys. @returns ends that */
+export function onKey(handler: KeyHandler): () => void {
+  handlers.add(handler);
+  return () => handlers.delete(handler);
+}
+
+const views: { readonly [key: string]: string } = { r: 'runs', i: 'inbox', f: 'fan-outs', t: 'threads', s: 'store' };
+let isChord = false;
+
+/** Begins to listen. */
+export function startKeys(): void {
+  addEventListener('keydown', (event) => {
+    const { key, target, ctrlKey, metaKey, altKey } = event;
+    const isTyping = target instanceof HTMLElement && target.matches('input, textarea, select, [contenteditable]');
+    if (isTyping && key === 'Escape') target.blur();
+    if (isTyping && !(ctrlKey || metaKey)) return;
+    if (altKey) return;
+    if (isUsed(ctrlKey || metaKey ? `Mod+${key}` : key, event)) event.preventDefault();
+  });
+}
+
+function isUsed(key: string, event: KeyboardEvent): boolean {
+  if (document.querySelector('dialog[open]')) return false;
+  if (isChord) {
+    isChord = false;
+    const view = views[key];
+    if (view) show(`#/${view}`);
+    return view !== undefined;
+  }
+  for (const handler of [...handlers].reverse()) if (handler(key, event)) return true;
+  if (key === 'g') isChord = true;
+  else if (key === '?') isHelpOpen.value = true;
+  else if (key === 'a') show('#/inbox');
+  else if (key === 'Escape' && place.value.id !== '') history.back();
+  else return false;
+  return true;
+}

@@ -1,0 +1,175 @@
+import { batch, signal } from '@preact/signals';
+import type { JournalEvent, RunLine, StoreView, WatchFrame } from '../../wire.ts';
+import { get, type Trouble, troubleOf } from './api.ts';
+import { ownHeaders } from './session.ts';
+
+/** Whether the page has the newest state. `rest`: the tab is hidden, and asks for nothing. */
+export interface Connection {
+  readonly state: 'connecting' | 'live' | 'lost' | 'rest';
+  /** When it came into this state, wall clock, ms. */
+  readonly since: number;
+  readonly trouble?: Trouble;
+}
+
+/** The connection to the server. */
+export const connection = signal<Connection>({ state: 'connecting', since: Date.now() });
+/** What the store can do, and what may be done here; undefined until the server has said so. */
+export const store = signal<StoreView | undefined>(undefined);
+/** Why the store cannot be read, while it cannot. */
+export const storeTrouble = signal<{ readonly code: string; readonly message: string } | undefined>(undefined);
+/** Lines that have changed, the newest last; a list takes them into its own rows. */
+export const changes = signal<readonly RunLine[]>([]);
+/** Runs that are gone. */
+export const gone = signal<readonly string[]>([]);
+
+/** A run whose events the tab reads. */
+interface Followed {
+  readonly runId: string;
+  after: string | undefined;
+  onEvent(event: JournalEvent): void;
+}
+
+let followed: Followed | undefined;
+let stop = new AbortController();
+
+/**
+ * Follows the events of one run, from its beginning, over each cut; another one takes its place.
+ * @returns ends that
+ */
+export function follow(runId: string, onEvent: (event: JournalEvent) => void): () => void {
+  const own: Followed = { runId, after: undefined, onEvent };
+  followed = own;
+  again();
+  return () => {
+    if (followed !== own) return;
+    followed = undefined;
+    again();
+  };
+}
+
+/** Closes the stream: the loop opens one with what is wanted now. */
+function again(): void {
+  stop.abort();
+}
+
+/** Begins to watch the store. A hidden tab closes its stream. */
+export function startLive(): void {
+  document.addEventListener('visibilitychange', again);
+  void readStore();
+  void watchForEver();
+}
+
+/** Reads what the store can do once more. */
+export async function readStore(): Promise<void> {
+  const { value, trouble } = await get<StoreView>('store').then((answer) =>
+    'value' in answer ? { value: answer.value, trouble: undefined } : { value: undefined, trouble: answer.trouble },
+  );
+  if (value) store.value = value;
+  else if (trouble && trouble.code !== 'OFFLINE') storeTrouble.value = trouble;
+}
+
+const FIRST_PAUSE_MS = 250;
+const MAX_PAUSE_MS = 10_000;
+
+async function watchForEver(): Promise<void> {
+  for (let failures = 0; ; ) {
+    await visible();
+    stop = new AbortController();
+    const { signal } = stop;
+    const trouble = await watchOnce(signal, () => {
+      failures = 0;
+    });
+    if (signal.aborted) continue;
+    setState('lost', trouble);
+    const pause = Math.min(MAX_PAUSE_MS, FIRST_PAUSE_MS * 2 ** failures);
+    failures += 1;
+    await slept(pause * (0.5 + Math.random() / 2));
+  }
+}
+
+function setState(state: Connection['state'], trouble?: Trouble): void {
+  if (connection.value.state === state && connection.value.trouble?.code === trouble?.code) return;
+  connection.value = { state, since: Date.now(), ...(trouble ? { trouble } : {}) };
+}
+
+function slept(ms: number): Promise<void> {
+  return new Promise((resolve) => setTimeout(resolve, ms));
+}
+
+async function visible(): Promise<void> {
+  while (document.hidden) {
+    setState('rest');
+    await new Promise((resolve) => document.addEventListener('visibilitychange', resolve, { once: true }));
+  }
+}
+
+/** Reads one stream to its end. @returns why it ended */
+async function watchOnce(signal: AbortSignal, onFrame: () => void): Promise<Trouble | undefined> {
+  const query = new URLSearchParams({ runs: '1' });
+  if (followed) {
+    query.set('run', followed.runId);
+    if (followed.after !== undefined) query.set('after', followed.after);
+  }
+  try {
+    const answer = await fetch(`watch?${query}`, { headers: ownHeaders(), signal });
+    if (!answer.ok || !answer.body) return troubleOf(answer.status, await answer.json().catch(() => undefined));
+    const isBack = connection.value.state === 'lost';
+    setState('live');
+    if (isBack) void readStore();
+    for await (const { id, data } of frames(answer.body)) {
+      onFrame();
+      take(JSON.parse(data) as WatchFrame, id);
+    }
+    return undefined;
+  } catch {
+    return { code: 'OFFLINE', message: 'The server does not answer.', status: 0, more: {} };
+  }
+}
+
+function take(frame: WatchFrame, id: string | undefined): void {
+  if (frame.type === 'run') {
+    if (followed?.runId !== frame.event.runId) return;
+    followed.onEvent(frame.event);
+    // What was handled, not what arrived: the next stream begins after it.
+    if (id !== undefined) followed.after = id;
+    return;
+  }
+  batch(() => {
+    if (frame.type === 'runs') changes.value = frame.lines;
+    else if (frame.type === 'gone') gone.value = [frame.runId];
+    else storeTrouble.value = frame.isAway ? { code: frame.code ?? '', message: frame.message ?? '' } : undefined;
+  });
+}
+
+interface SseFrame {
+  readonly id: string | undefined;
+  readonly data: string;
+}
+
+/** The frames of an event stream; a piece of one at its end is dropped. */
+async function* frames(body: ReadableStream<Uint8Array>): AsyncGenerator<SseFrame> {
+  const reader = body.getReader();
+  const decoder = new TextDecoder();
+  let text = '';
+  try {
+    for (;;) {
+      const { done, value } = await reader.read();
+      if (done) return;
+      text += decoder.decode(value, { stream: true });
+      const parts = text.split('\n\n');
+      text = parts.pop() ?? '';
+      for (const part of parts) {
+        const lines = part.split('\n');
+        const field = (name: string) =>
+          lines
+            .filter((line) => line.startsWith(`${name}: `))
+            .map((line) => line.slice(name.length + 2))
+            .join('\n');
+        const data = field('data');
+        if (data !== '') yield { id: field('id') || undefined, data };
+      }
+    }
+  } finally {
+    reader.cancel().catch(() => {});
+  }
+}

@@ -1,0 +1,94 @@
+import { useEffect, useState } from 'preact/hooks';
+import { span } from '../parts/amounts.ts';
+import { Icon } from '../parts/glyph.tsx';
+import { Plain } from '../parts/text.tsx';
+import { isHelpOpen } from './keys.ts';
+import { connection, store } from './live.ts';
+import { place } from './route.ts';
+import { switchTheme } from './theme.ts';
+
+const items = [
+  ['runs', 'Runs', 'runs'],
+  ['inbox', 'Inbox', 'inbox'],
+  ['fan-outs', 'Fan-outs', 'fan'],
+  ['threads', 'Threads', 'thread'],
+  ['store', 'Store', 'store'],
+] as const;
+
+/** The views, and where the page stands. */
+export function Nav() {
+  const { view } = place.value;
+  const at = view === 'run' ? 'runs' : view;
+  const needsYou = store.value?.counts.you ?? 0;
+  return (
+    <nav id="nav" aria-label="Studio">
+      <div class="brand">
+        <i />
+        <Plain text={store.value?.title ?? 'Pawl Studio'} />
+      </div>
+      {items.map(([to, name, icon]) => (
+        <a key={to} class="item" href={`#/${to}`} aria-current={at === to ? 'page' : undefined}>
+          <Icon name={icon} />
+          {name}
+          {to === 'inbox' && needsYou > 0 && <span class="count hot">{needsYou}</span>}
+        </a>
+      ))}
+      <Foot />
+    </nav>
+  );
+}
+
+function Foot() {
+  const { place: where = '', may } = store.value ?? {};
+  return (
+    <div class="foot">
+      <Liveness />
+      <span class="mono cut1" title={where}>
+        <Plain text={where} />
+      </span>
+      <span>{may?.write ? (may.apply ? '--write --apply' : '--write: runs, not files') : 'read-only'}</span>
+      <button type="button" class="plain" onClick={switchTheme}>
+        <Icon name="theme" />
+        Theme
+      </button>
+      <button
+        type="button"
+        class="plain"
+        onClick={() => {
+          isHelpOpen.value = true;
+        }}
+      >
+        <kbd>?</kbd>
+        Keys
+      </button>
+    </div>
+  );
+}
+
+function Liveness() {
+  const { state } = connection.value;
+  if (state === 'live') return <span class="live">live</span>;
+  if (state === 'lost') return <span class="live lost-dot">not connected</span>;
+  return <span class="live rest">{state === 'rest' ? 'resting' : 'connecting'}</span>;
+}
+
+/** Says since when the server is lost; the page stays as it was. */
+export function LostBar() {
+  const { state, since, trouble } = connection.value;
+  const [now, setNow] = useState(Date.now());
+  useEffect(() => {
+    if (state !== 'lost') return;
+    const timer = setInterval(() => setNow(Date.now()), 1_000);
+    return () => clearInterval(timer);
+  }, [state]);
+  if (state !== 'lost') return null;
+  const what =
+    trouble?.status === 401
+      ? 'The token of this page is not valid any more. Open the address that pawl studio printed.'
+      : `${trouble?.message ?? 'The connection was closed.'} Since ${span(Math.max(0, now - since))}; the page connects again by itself.`;
+  return (
+    <div class="lost" role="alert">
+      <span>{what}</span>
+    </div>
+  );
+}

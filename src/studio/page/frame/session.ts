@@ -1,0 +1,40 @@
+// The token of this Studio. It arrives in the fragment of the address, which no server gets, and leaves it at once.
+
+const KEPT = 'pawl-studio-token';
+const ASK_MS = 300;
+
+let token: string | null = null;
+
+/** The headers that name the reader; none for a Studio behind a login of its own. */
+export function ownHeaders(): Record<string, string> {
+  return token === null ? {} : { authorization: `Bearer ${token}` };
+}
+
+/** Takes the token from the address, from this tab's memory, or from another open tab. */
+export async function takeToken(): Promise<void> {
+  const given = /^#token=([\w-]{1,200})$/.exec(location.hash)?.[1];
+  if (given !== undefined) {
+    sessionStorage.setItem(KEPT, given);
+    history.replaceState(null, '', `${location.pathname}#/runs`);
+  }
+  token = sessionStorage.getItem(KEPT);
+  const channel = new BroadcastChannel(`${KEPT}:${location.pathname}`);
+  token ??= await asked(channel);
+  if (token !== null) sessionStorage.setItem(KEPT, token);
+  channel.addEventListener('message', ({ data }) => {
+    if (data === 'ask' && token !== null) channel.postMessage({ token });
+  });
+}
+
+/** Null if no other tab answers. */
+function asked(channel: BroadcastChannel): Promise<string | null> {
+  return new Promise((resolve) => {
+    const timer = setTimeout(() => resolve(null), ASK_MS);
+    channel.addEventListener('message', ({ data }) => {
+      if (typeof data?.token !== 'string') return;
+      clearTimeout(timer);
+      resolve(data.token);
+    });
+    channel.postMessage('ask');
+  });
+}

@@ -1,0 +1,25 @@
+import { effect, signal } from '@preact/signals';
+
+const KEPT = 'pawl-studio-theme';
+const wish = matchMedia('(prefers-color-scheme: dark)');
+
+/** The theme that the reader chose; undefined: that of the system. */
+const chosen = signal(localStorage.getItem(KEPT) ?? undefined);
+const system = signal(wish.matches ? 'dark' : 'light');
+
+/** Applies the theme, and each change of it. */
+export function startTheme(): void {
+  wish.addEventListener('change', ({ matches }) => {
+    system.value = matches ? 'dark' : 'light';
+  });
+  effect(() => {
+    document.documentElement.dataset.theme = chosen.value ?? system.value;
+  });
+}
+
+/** Changes from light to dark, or back. */
+export function switchTheme(): void {
+  const next = (chosen.value ?? system.value) === 'dark' ? 'light' : 'dark';
+  chosen.value = next;
+  localStorage.setItem(KEPT, next);
+}

@@ -1,0 +1,50 @@
+import type { ComponentChildren } from 'preact';
+import type { Trouble } from '../frame/api.ts';
+import { Plain } from './text.tsx';
+
+interface EmptyProps {
+  readonly text: string;
+  readonly children?: ComponentChildren;
+  /** The call that fills the view. */
+  readonly call?: string;
+}
+
+/** A view with nothing in it, and how it gets something. */
+export function Empty({ text, children, call }: EmptyProps) {
+  return (
+    <div class="card">
+      <header>
+        <h1>{text}</h1>
+        <div class="dim">{children ?? 'Studio shows what the store holds.'}</div>
+      </header>
+      {call !== undefined && (
+        <section>
+          <pre>{call}</pre>
+        </section>
+      )}
+    </div>
+  );
+}
+
+/** What failed, beside it, with its code and the next step. */
+export function Failed({
+  trouble,
+  again,
+}: {
+  readonly trouble: Pick<Trouble, 'code' | 'message'>;
+  readonly again?: () => void;
+}) {
+  return (
+    <div class="trouble" role="alert">
+      <code>{trouble.code}</code>
+      <span class="grow">
+        <Plain text={trouble.message} />
+      </span>
+      {again && (
+        <button type="button" onClick={again}>
+          Try again
+        </button>
+      )}
+    </div>
+  );
+}

@@ -1,0 +1,42 @@
+import type { ComponentChildren } from 'preact';
+import { useState } from 'preact/hooks';
+import { escaped } from './escaped.ts';
+
+/** A text of a model, a tool, a person or an id, as it is: nothing in it is rendered, followed or run. */
+export function Plain({ text }: { readonly text: string }) {
+  return <>{escaped(text)}</>;
+}
+
+interface SpanProps {
+  readonly class?: string;
+  readonly children: ComponentChildren;
+}
+
+/** Ids, names of tools and code. */
+export function Mono({ text, ...rest }: { readonly text: string; readonly class?: string }) {
+  return (
+    <span {...rest} class={`mono ${rest.class ?? ''}`}>
+      {escaped(text)}
+    </span>
+  );
+}
+
+/** What is said beside something. */
+export function Faint({ class: more = '', children }: SpanProps) {
+  return <span class={`faint ${more}`}>{children}</span>;
+}
+
+/** Copies the exact value, without the escapes that the page shows. */
+export function Copy({ text, name = 'Copy' }: { readonly text: string; readonly name?: string }) {
+  const [isDone, setDone] = useState(false);
+  const copy = async () => {
+    await navigator.clipboard.writeText(text).catch(() => {});
+    setDone(true);
+    setTimeout(() => setDone(false), 1_500);
+  };
+  return (
+    <button type="button" class="copy" onClick={copy}>
+      {isDone ? 'Copied' : name}
+    </button>
+  );
+}

@@ -1,0 +1,80 @@
+import type { RunLine, RunState } from '../../wire.ts';
+
+/** What the list is narrowed to; it is part of the address. */
+export interface Filter {
+  readonly states: readonly RunState[];
+  /** As typed: a text, or `label:name=value`. */
+  readonly text: string;
+}
+
+/** The groups of the list, in the order in which a person wants to see them. */
+const groups: readonly (readonly [name: string, ...states: RunState[]])[] = [
+  ['Needs you', 'you'],
+  ['Running', 'run'],
+  ['Waiting for time or an event', 'wait'],
+  ['No process works on it', 'idle', 'park', 'bad'],
+  ['Ended', 'ok', 'fail', 'cut'],
+];
+
+/** A row of the list: the head of a group, or a run. */
+export type RunRow =
+  | { readonly group: string; readonly count: number; readonly line?: undefined }
+  | { readonly line: RunLine; readonly group?: undefined };
+
+/** The most rows that a tab keeps. */
+export const MAX_LINES = 300;
+
+/** Returns the lines with those that have changed; the newest of what is too much is kept. */
+export function merged(
+  lines: ReadonlyMap<string, RunLine>,
+  changed: readonly RunLine[],
+): { readonly lines: ReadonlyMap<string, RunLine>; readonly fresh: readonly RunLine[] } {
+  const next = new Map(lines);
+  const fresh: RunLine[] = [];
+  for (const line of changed) {
+    if (next.has(line.runId)) next.set(line.runId, line);
+    else fresh.push(line);
+  }
+  return { lines: next, fresh };
+}
+
+/** Returns the newest lines, as many as a tab keeps. */
+export function bounded(lines: ReadonlyMap<string, RunLine>): ReadonlyMap<string, RunLine> {
+  if (lines.size <= MAX_LINES) return lines;
+  const isOpen = ({ state }: RunLine) => state !== 'ok' && state !== 'fail' && state !== 'cut';
+  const kept = [...lines.values()].toSorted(
+    (a, b) => Number(isOpen(b)) - Number(isOpen(a)) || (b.updatedAt ?? Infinity) - (a.updatedAt ?? Infinity),
+  );
+  return new Map(kept.slice(0, MAX_LINES).map((line) => [line.runId, line]));
+}
+
+/** Returns whether a line fits the filter. */
+export function fits(line: RunLine, { states, text }: Filter): boolean {
+  if (states.length > 0 && !states.includes(line.state)) return false;
+  const { label, rest } = labelIn(text);
+  if (label && line.labels[label[0]] !== label[1]) return false;
+  const wanted = rest.toLowerCase();
+  return [line.runId, line.agentName, line.prompt].some((each) => each.toLowerCase().includes(wanted));
+}
+
+/** Reads `label:name=value` in a filter. */
+export function labelIn(text: string): { readonly label?: readonly [string, string]; readonly rest: string } {
+  const words = text.split(' ');
+  const at = words.findIndex((word) => word.startsWith('label:') && word.indexOf('=') > 'label:'.length);
+  const word = words[at];
+  if (word === undefined) return { rest: text.trim() };
+  const equals = word.indexOf('=');
+  const label = [word.slice('label:'.length, equals), word.slice(equals + 1)] as const;
+  return { label, rest: words.toSpliced(at, 1).join(' ').trim() };
+}
+
+/** Returns the rows of a list: each group that has runs, the newest first. */
+export function rowsOf(lines: Iterable<RunLine>, filter: Filter): readonly RunRow[] {
+  const fitting = [...lines].filter((line) => fits(line, filter));
+  return groups.flatMap(([group, ...states]) => {
+    const own = fitting
+      .filter(({ state }) => states.includes(state))
+      .toSorted((a, b) => (b.updatedAt ?? Infinity) - (a.updatedAt ?? Infinity) || (a.runId < b.runId ? -1 : 1));
+    return own.length === 0 ? [] : [{ group, count: own.length }, ...own.map((line): RunRow => ({ line }))];
+  });
+}

@@ -1,0 +1,18 @@
+import type { Route } from '../http/route.ts';
+import { runRoutes } from '../http/runs/run-routes.ts';
+import { threadRoutes } from '../http/threads/thread-routes.ts';
+import { storeRoute } from './store-view.ts';
+import type { Studio } from './studio.ts';
+
+/** What a reader needs of the routes for clients. */
+const reading = ['GET /runs', 'GET /runs/:runId', 'GET /runs/:runId/events', 'GET /waiting', 'GET /threads'];
+const readingThreads = ['GET /threads/:threadId', 'GET /threads/:threadId/messages'];
+/** What a person may do to a run. Studio starts none. */
+const writing = ['POST /runs/:runId/answers/:waitId', 'POST /runs/:runId/steer', 'POST /runs/:runId/cancel'];
+
+/** The routes of a Studio. One that may not write has no route that does. */
+export function studioRoutes(studio: Studio): readonly Route[] {
+  const wanted = new Set([...reading, ...readingThreads, ...(studio.write ? writing : [])]);
+  const known = [...runRoutes, ...threadRoutes].filter(({ method, path }) => wanted.has(`${method} ${path}`));
+  return [...known, storeRoute(studio)];
+}

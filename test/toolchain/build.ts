@@ -9,6 +9,7 @@ import { rolldown } from 'rolldown';
 import { minifySync, parseSync } from 'rolldown/utils';
 import { buildStudioPage } from './build-studio.ts';
 import { entryPoints } from './entry-points.ts';
+import { pruneTypes } from './prune-types.ts';
 
 const root = fileURLToPath(new URL('../..', import.meta.url));
 process.chdir(root);
@@ -25,11 +26,19 @@ const entries = entryPoints.map(({ source }) => nameOf(source));
 const inBrowsers = new Set(entryPoints.flatMap((entry) => (entry.inBrowsers ? [nameOf(entry.source)] : [])));
 /** What each other entry point imports first: it throws on a Node that is too old. */
 const check = 'src/shared/require-node';
+const builtFiles = (): string[] => globSync('dist/**/*.js').map((path) => path.replaceAll('\\', '/'));
+/** The command stays file by file. What it imports from the library is a name for code in the bundle, not a second copy. */
+const isCommand = (file: string): boolean => /^dist\/(src\/cli|docs)\//.test(file);
+const fromLibrary = builtFiles()
+  .filter(isCommand)
+  .flatMap(relativeImports)
+  .filter((file) => !isCommand(file))
+  .map((file) => file.replace(/^dist\/|\.js$/g, ''));
 /** Which module imports which, statically. */
 const imports = new Map<string, readonly string[]>();
 const bundle = await rolldown({
   input: {
-    ...Object.fromEntries(entries.map((entry) => [entry, `dist/${entry}.js`])),
+    ...Object.fromEntries([...entries, ...fromLibrary].map((entry) => [entry, `dist/${entry}.js`])),
     [check]: 'dist/src/cli/require-node.js',
   },
   // The page of Studio is read at its first request.
@@ -64,32 +73,22 @@ const { output } = await bundle.write({
   dir: 'dist',
   chunkFileNames: 'src/shared/[name].js',
   banner: ({ isEntry, name }) =>
-    isEntry && name !== check && !inBrowsers.has(name) ? `import '${pathFrom(name)}/${check}.js';` : '',
+    isEntry && entries.includes(name) && !inBrowsers.has(name) ? `import '${pathFrom(name)}/${check}.js';` : '',
   codeSplitting: { groups: [{ name: 'core', test: isCore }] },
   // The docstrings stand in the types; here they would only be read at every start.
   comments: { jsdoc: false, annotation: true, legal: true },
 });
 await bundle.close();
 
-/** The command, the examples and all that they import one by one stay; everything else is in the bundle now. */
+/** The page of Studio, the command and the examples stay; everything else is in the bundle now. */
 const bundled = output.map(({ fileName }) => `dist/${fileName}`);
-const built = globSync('dist/**/*.js').map((path) => path.replaceAll('\\', '/'));
-const kept = new Set([
-  ...bundled,
-  ...built.filter((path) => /^dist\/(src\/cli|docs)\/|^dist\/src\/studio\/page-files\.js$/.test(path)),
-]);
-// What is added while it is walked is walked as well.
-for (const file of kept) for (const imported of relativeImports(file)) kept.add(imported);
-for (const file of built) {
-  if (!kept.has(file)) rmSync(file);
-  else if (!bundled.includes(file)) dropComments(file);
+const page = 'dist/src/studio/page-files.js';
+for (const file of builtFiles()) {
+  if (isCommand(file)) dropComments(file);
+  else if (!bundled.includes(file) && file !== page) rmSync(file);
 }
 
-/** What compilers read: the types of the entry points, and all that these name. */
-const types = new Set(entries.map((entry) => `dist/${entry}.d.ts`));
-// What is added while it is walked is walked as well.
-for (const file of types) for (const imported of namedTypes(file)) types.add(imported);
-for (const file of globSync('dist/**/*.d.ts')) if (!types.has(file.replaceAll('\\', '/'))) rmSync(file);
+pruneTypes(entries.map((entry) => `dist/${entry}.d.ts`));
 
 const command = 'dist/src/cli/bin.js';
 if (existsSync(command)) chmodSync(command, 0o755);
@@ -100,17 +99,6 @@ function dropComments(file: string): void {
   const { code, errors } = minifySync(file, readFileSync(file, 'utf8'), as);
   if (errors.length > 0) throw new Error(`${file}: ${errors[0]?.message}`);
   writeFileSync(file, code);
-}
-
-/** The declaration files that one names, in imports, exports and `import('…')`. */
-function namedTypes(file: string): string[] {
-  const named = [
-    ...readFileSync(file, 'utf8').matchAll(/(?:from|import)[ (]*'(\.[^']+)'|(?:from|import)[ (]*"(\.[^"]+)"/g),
-  ];
-  return named.map(([, single, double]) => {
-    const path = posix.join(posix.dirname(file), single ?? double ?? '');
-    return `${path.replace(/(?:\.d)?\.[jt]s$/, '')}.d.ts`;
-  });
 }
 
 /** The files that a built file imports, paths from the root. */

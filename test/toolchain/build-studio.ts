@@ -7,8 +7,8 @@ import { rolldown } from 'rolldown';
 const page = fileURLToPath(new URL('../../src/studio/page', import.meta.url));
 const target = fileURLToPath(new URL('../../dist/src/studio', import.meta.url));
 
-/** The files of the page, as browsers get them. */
-async function pageFiles(): Promise<{ readonly [name: string]: string }> {
+/** Makes the files of the page, as browsers get them. */
+export async function madePage(): Promise<{ readonly [name: string]: string }> {
   return {
     'index.html': readFileSync(`${page}/index.html`, 'utf8').replaceAll(/^ +/gm, ''),
     'studio.css': styles(),
@@ -18,7 +18,7 @@ async function pageFiles(): Promise<{ readonly [name: string]: string }> {
 
 /** Writes `dist/src/studio/page-files.js`, which the handler imports at its first request. */
 export async function buildStudioPage(): Promise<void> {
-  const files = await pageFiles();
+  const files = await madePage();
   mkdirSync(target, { recursive: true });
   const text = `const files = ${JSON.stringify(files, null, 1)};\nexport async function pageFiles() {\n  return files;\n}\n`;
   writeFileSync(`${target}/page-files.js`, text);

@@ -2,6 +2,7 @@
 import { chmodSync, mkdtempSync, rmSync, statfsSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { buildStudioPage } from './build-studio.ts';
 
 let folder: string | undefined;
 
@@ -25,8 +26,10 @@ function parentFolder(): string {
 const TMPFS = 0x01021994;
 
 /** Once for all projects, before the first worker: workers and the processes that they start inherit the variable. */
-export function setup(): void {
+export async function setup(): Promise<void> {
   if (process.env.PAWL_TEST_TMPDIR) return;
+  // The page of Studio is a built file for the sources, too.
+  if (!process.env.PAWL_TEST_BUILT) await buildStudioPage();
   folder = mkdtempSync(join(parentFolder(), 'pawl-tests-'));
   // A database server may run as another user.
   chmodSync(folder, 0o755);

@@ -1,4 +1,4 @@
-import { batch, signal } from '@preact/signals';
+import { batch, computed, signal } from '@preact/signals';
 import type { JournalEvent, RunLine, StoreView, WatchFrame } from '../../wire.ts';
 import { get, type Trouble, troubleOf } from './api.ts';
 import { ownHeaders } from './session.ts';
@@ -15,6 +15,8 @@ export interface Connection {
 export const connection = signal<Connection>({ state: 'connecting', since: Date.now() });
 /** What the store can do, and what may be done here; undefined until the server has said so. */
 export const store = signal<StoreView | undefined>(undefined);
+/** Whether a change can be sent now: this Studio may write, and the server answers. Without it, buttons rest. */
+export const canWrite = computed(() => store.value?.may.write === true && connection.value.state === 'live');
 /** Why the store cannot be read, while it cannot. */
 export const storeTrouble = signal<{ readonly code: string; readonly message: string } | undefined>(undefined);
 /** Lines that have changed, the newest last; a list takes them into its own rows. */
@@ -135,10 +137,24 @@ function take(frame: WatchFrame, id: string | undefined): void {
     return;
   }
   batch(() => {
-    if (frame.type === 'runs') changes.value = frame.lines;
+    if (frame.type === 'runs') changed(frame.lines);
     else if (frame.type === 'gone') gone.value = [frame.runId];
     else storeTrouble.value = frame.isAway ? { code: frame.code ?? '', message: frame.message ?? '' } : undefined;
   });
+}
+
+/** The counts beside the filters follow, a little later. */
+const COUNT_MS = 3_000;
+let isCounting = false;
+
+function changed(lines: readonly RunLine[]): void {
+  changes.value = lines;
+  if (isCounting || lines.length === 0) return;
+  isCounting = true;
+  setTimeout(() => {
+    isCounting = false;
+    void readStore();
+  }, COUNT_MS);
 }
 
 interface SseFrame {

@@ -15,13 +15,15 @@ interface RowsProps<T> {
   readonly head?: ComponentChild;
   /** The end is in sight. */
   onEnd?(): void;
+  /** The pointer came over the rows, or left. */
+  onPointed?(isOver: boolean): void;
 }
 
 /** Rows drawn above and below what is in sight, px. */
 const MARGIN = 200;
 
 /** A long list: only what is in sight is in the page. */
-export function Rows<T>({ items, heightOf, keyOf, draw, label, shown, head, onEnd, ...rest }: RowsProps<T>) {
+export function Rows<T>({ items, heightOf, keyOf, draw, label, shown, head, onEnd, onPointed, ...rest }: RowsProps<T>) {
   const box = useRef<HTMLElement>(null);
   const [view, setView] = useState({ top: 0, height: 900 });
   const tops: number[] = [];
@@ -58,8 +60,15 @@ export function Rows<T>({ items, heightOf, keyOf, draw, label, shown, head, onEn
     if (to >= items.length) onEnd?.();
   }, [to >= items.length, items.length]);
   return (
-    // biome-ignore lint/a11y/noNoninteractiveTabindex: it scrolls, also by the keyboard
-    <section class={`scroll ${rest.class ?? ''}`} ref={box} aria-label={label} tabIndex={0}>
+    <section
+      class={`scroll ${rest.class ?? ''}`}
+      ref={box}
+      aria-label={label}
+      // biome-ignore lint/a11y/noNoninteractiveTabindex: it scrolls, also by the keyboard
+      tabIndex={0}
+      onPointerEnter={() => onPointed?.(true)}
+      onPointerLeave={() => onPointed?.(false)}
+    >
       {head}
       <div style={{ height: `${total}px`, position: 'relative' }}>
         <div style={{ position: 'absolute', top: `${tops[from] ?? 0}px`, left: 0, right: 0 }}>

@@ -19,7 +19,12 @@ const groups: readonly (readonly [name: string, ...states: RunState[]])[] = [
 /** A row of the list: the head of a group, or a run. */
 export type RunRow =
   | { readonly group: string; readonly count: number; readonly line?: undefined }
-  | { readonly line: RunLine; readonly group?: undefined };
+  | {
+      readonly line: RunLine;
+      readonly group?: undefined;
+      /** The run above it, under which it is unfolded. */
+      readonly below?: string;
+    };
 
 /** The most rows that a tab keeps. */
 export const MAX_LINES = 300;
@@ -77,4 +82,21 @@ export function rowsOf(lines: Iterable<RunLine>, filter: Filter): readonly RunRo
       .toSorted((a, b) => (b.updatedAt ?? Infinity) - (a.updatedAt ?? Infinity) || (a.runId < b.runId ? -1 : 1));
     return own.length === 0 ? [] : [{ group, count: own.length }, ...own.map((line): RunRow => ({ line }))];
   });
+}
+
+/** Returns the rows with the runs below those that are unfolded. */
+export function unfolded(
+  rows: readonly RunRow[],
+  children: ReadonlyMap<string, readonly RunLine[]>,
+): readonly RunRow[] {
+  if (children.size === 0) return rows;
+  return rows.flatMap((row) => {
+    const below = row.line ? (children.get(row.line.runId) ?? []) : [];
+    return [row, ...below.map((line): RunRow => ({ line, below: row.line?.runId ?? '' }))];
+  });
+}
+
+/** Returns the rows as they were, with the newest line of each run: nothing moves under the pointer. */
+export function held(rows: readonly RunRow[], lines: ReadonlyMap<string, RunLine>): readonly RunRow[] {
+  return rows.map((row) => (row.line ? { ...row, line: lines.get(row.line.runId) ?? row.line } : row));
 }

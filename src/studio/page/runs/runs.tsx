@@ -1,7 +1,7 @@
 import { useComputed, useSignal, useSignalEffect } from '@preact/signals';
 import { useEffect, useRef } from 'preact/hooks';
-import type { RunLine, RunState } from '../../wire.ts';
-import { get, type Trouble } from '../frame/api.ts';
+import type { RecordView, RunLine, RunState } from '../../wire.ts';
+import { get, pathOf, type Trouble } from '../frame/api.ts';
 import { onKey } from '../frame/keys.ts';
 import { changes, gone, store } from '../frame/live.ts';
 import { addressOf, place, setQuery, show } from '../frame/route.ts';
@@ -9,9 +9,10 @@ import { age, short, usd } from '../parts/amounts.ts';
 import { Empty, Failed } from '../parts/empty.tsx';
 import { escaped } from '../parts/escaped.ts';
 import { Icon, State, words } from '../parts/glyph.tsx';
+import { now } from '../parts/now.ts';
 import { Rows } from '../parts/rows.tsx';
 import { Mono, Plain } from '../parts/text.tsx';
-import { bounded, type Filter, labelIn, MAX_LINES, merged, type RunRow, rowsOf } from './run-rows.ts';
+import { bounded, type Filter, held, labelIn, MAX_LINES, merged, type RunRow, rowsOf, unfolded } from './run-rows.ts';
 
 interface Page {
   readonly items: readonly RunLine[];
@@ -22,7 +23,22 @@ interface Page {
 export function Runs() {
   const list = useRunList();
   const selected = useSignal(0);
-  const rows = useComputed(() => rowsOf(list.lines.value.values(), list.filter.value));
+  const children = useSignal<ReadonlyMap<string, readonly RunLine[]>>(new Map());
+  const before = useRef<readonly RunRow[]>([]);
+  const isPointed = useSignal(false);
+  const rows = useComputed(() => {
+    const now = isPointed.value
+      ? held(before.current, list.lines.value)
+      : unfolded(rowsOf(list.lines.value.values(), list.filter.value), children.value);
+    before.current = now;
+    return now;
+  });
+  const fold = async (runId: string) => {
+    const next = new Map(children.value);
+    if (!next.delete(runId)) next.set(runId, await linesBelow(runId));
+    isPointed.value = false;
+    children.value = next;
+  };
   useEffect(
     () =>
       onKey((key) => {
@@ -32,7 +48,7 @@ export function Runs() {
           return true;
         }
         const line = rows.value[selected.value]?.line;
-        if (key !== 'Enter' || !line || document.activeElement instanceof HTMLButtonElement) return false;
+        if (key !== 'Enter' || !line || isControl(document.activeElement)) return false;
         show(addressOf('run', line.runId));
         return true;
       }),
@@ -56,12 +72,24 @@ export function Runs() {
           label="Runs"
           items={rows.value}
           heightOf={(row) => (row.line ? (isSmall ? 78 : 34) : 39)}
-          keyOf={(row) => row.line?.runId ?? `group ${row.group}`}
+          keyOf={(row) => (row.line ? `${row.below ?? ''} ${row.line.runId}` : `group ${row.group}`)}
           shown={selected.value}
           onEnd={list.more}
           head={<Columns />}
+          onPointed={(isOver) => {
+            isPointed.value = isOver;
+          }}
           draw={(row, at) =>
-            row.line ? <Line line={row.line} isSelected={at === selected.value} /> : <GroupHead row={row} />
+            row.line ? (
+              <Line
+                row={row}
+                isSelected={at === selected.value}
+                isOpen={children.value.has(row.line.runId)}
+                fold={fold}
+              />
+            ) : (
+              <GroupHead row={row} />
+            )
           }
         />
       )}
@@ -226,8 +254,19 @@ function Filters() {
           </button>
         );
       })}
+      <button type="button" class="chip" onClick={askForLabel}>
+        + Label
+      </button>
     </div>
   );
+}
+
+/** Begins a filter by label where the reader types the rest. */
+function askForLabel(): void {
+  const input = document.querySelector<HTMLInputElement>('.search input');
+  if (!input) return;
+  if (!input.value.includes('label:')) input.value = `${input.value} label:`.trimStart();
+  input.focus();
 }
 
 function Columns() {
@@ -254,15 +293,30 @@ function GroupHead({ row }: { readonly row: RunRow }) {
   );
 }
 
-function Line({ line, isSelected }: { readonly line: RunLine; readonly isSelected: boolean }) {
+interface LineProps {
+  readonly row: Extract<RunRow, { line: RunLine }>;
+  readonly isSelected: boolean;
+  /** Whether the runs below it are shown. */
+  readonly isOpen: boolean;
+  fold(runId: string): void;
+}
+
+function Line({ row: { line, below }, isSelected, isOpen, fold }: LineProps) {
   const { runId, state, agentName, prompt, children, steps, maxSteps, tokens, updatedAt } = line;
   const why = whereAndWhy(line);
   return (
-    <a class={`row${isSelected ? ' sel' : ''}`} href={addressOf('run', runId)}>
+    <div class={`row${isSelected ? ' sel' : ''}${below === undefined ? '' : ' below'}`}>
       <State state={state} word={words[state]} />
       <span class="cut1">
-        <Mono text={runId} />
-        {children > 0 && <span class="kids">+{children} runs</span>}
+        <a class="cover" href={addressOf('run', runId)}>
+          <Mono text={runId} />
+        </a>
+        {children > 0 && (
+          <button type="button" class="kids" aria-expanded={isOpen} onClick={() => fold(runId)}>
+            {isOpen ? '−' : '+'}
+            {children} runs
+          </button>
+        )}
       </span>
       <span class="cut1">
         <Plain text={agentName || '—'} />
@@ -277,9 +331,20 @@ function Line({ line, isSelected }: { readonly line: RunLine; readonly isSelecte
       <span class="num dim">{maxSteps === undefined ? steps : `${steps}/${maxSteps}`}</span>
       <span class="num dim">{short(tokens)}</span>
       <span class="num dim">{line.usd === undefined ? '—' : usd(line.usd)}</span>
-      <span class="num faint">{updatedAt === undefined ? 'now' : age(Date.now() - updatedAt)}</span>
-    </a>
+      <span class="num faint">{updatedAt === undefined ? 'now' : age(now.value - updatedAt)}</span>
+    </div>
   );
+}
+
+/** The lines of the runs below a run; none if it cannot be read. */
+async function linesBelow(runId: string): Promise<readonly RunLine[]> {
+  const answer = await get<RecordView>(`${pathOf('runs', runId)}/record`);
+  return answer.trouble ? [] : answer.value.children.flatMap(({ line }) => line ?? []);
+}
+
+/** Enter presses what has the focus. */
+function isControl(element: Element | null): boolean {
+  return element instanceof HTMLButtonElement || element instanceof HTMLAnchorElement;
 }
 
 /** Where a run is and why, with the code of the reason. */

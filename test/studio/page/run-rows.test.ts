@@ -1,0 +1,106 @@
+import { describe, expect, test } from 'vitest';
+import { age, clockTime, short, size, span, usd } from '../../../src/studio/page/parts/amounts.ts';
+import { escaped } from '../../../src/studio/page/parts/escaped.ts';
+import { bounded, fits, held, labelIn, merged, rowsOf, unfolded } from '../../../src/studio/page/runs/run-rows.ts';
+import type { RunLine } from '../../../src/studio/wire.ts';
+
+const line = (runId: string, more: Partial<RunLine> = {}): RunLine => ({
+  runId,
+  agentId: 'clerk',
+  agentName: 'Help desk clerk',
+  prompt: 'My printer is on fire.',
+  state: 'run',
+  where: 'step 1',
+  steps: 0,
+  tokens: 0,
+  updatedAt: 1_000,
+  children: 0,
+  labels: {},
+  ...more,
+});
+const mapOf = (...lines: RunLine[]) => new Map(lines.map((each) => [each.runId, each]));
+const all = { states: [], text: '' };
+
+describe('the list of runs', () => {
+  test('groups are in the order: needs you, running, waiting, no process, ended (studio 1)', () => {
+    const lines = (['ok', 'park', 'wait', 'run', 'you', 'cut', 'idle'] as const).map((state) => line(state, { state }));
+    const shown = rowsOf(lines, all).map((row) => row.group ?? row.line?.runId);
+    expect(shown).toEqual([
+      ...['Needs you', 'you', 'Running', 'run', 'Waiting for time or an event', 'wait'],
+      ...['No process works on it', 'idle', 'park', 'Ended', 'cut', 'ok'],
+    ]);
+  });
+
+  test('in a group the newest run is first, and a live one before all (studio 1)', () => {
+    const { updatedAt: _, ...live } = line('live');
+    const rows = rowsOf([line('old', { updatedAt: 1 }), line('new', { updatedAt: 2 }), live], all);
+    expect(rows.map((row) => row.line?.runId)).toEqual([undefined, 'live', 'new', 'old']);
+  });
+
+  test('a filter by state, text and label narrows the list (studio 1)', () => {
+    const one = line('a', { labels: { tenant: 'acme' } });
+    expect(fits(one, { states: ['you'], text: '' })).toBe(false);
+    expect(fits(one, { states: ['run'], text: 'PRINTER' })).toBe(true);
+    expect(fits(one, { states: [], text: 'label:tenant=acme fire' })).toBe(true);
+    expect(fits(one, { states: [], text: 'label:tenant=globex' })).toBe(false);
+    expect(labelIn('a label:x=y=z b')).toEqual({ label: ['x', 'y=z'], rest: 'a b' });
+    expect(labelIn('label:=x')).toEqual({ rest: 'label:=x' });
+  });
+
+  test('a changed line replaces its old one, and a new run waits (studio 15)', () => {
+    const { lines, fresh } = merged(mapOf(line('a')), [line('a', { state: 'ok' }), line('b')]);
+    expect(lines.get('a')?.state).toBe('ok');
+    expect(lines.has('b')).toBe(false);
+    expect(fresh.map(({ runId }) => runId)).toEqual(['b']);
+  });
+
+  test('under the pointer each run stays where it is, with its newest state (studio 15)', () => {
+    const before = rowsOf([line('a', { updatedAt: 2 }), line('b', { updatedAt: 1 })], all);
+    const after = held(before, mapOf(line('a', { state: 'ok' }), line('b', { updatedAt: 9 })));
+    expect(after.map((row) => row.line?.runId)).toEqual([undefined, 'a', 'b']);
+    expect(after[1]?.line?.state).toBe('ok');
+  });
+
+  test('children are folded under their root until they are asked for (studio 1)', () => {
+    const rows = rowsOf([line('root', { children: 2 })], all);
+    expect(unfolded(rows, new Map())).toEqual(rows);
+    const open = unfolded(rows, new Map([['root', [line('~x'), line('~y')]]]));
+    expect(open.map((row) => row.line?.runId)).toEqual([undefined, 'root', '~x', '~y']);
+  });
+
+  test('a tab keeps 300 rows, open runs before ended ones (studio 20)', () => {
+    const lines = Array.from({ length: 400 }, (_, i) => line(`ended-${i}`, { state: 'ok', updatedAt: 10_000 + i }));
+    const kept = bounded(mapOf(...lines, line('asks', { state: 'you', updatedAt: 1 })));
+    expect(kept.size).toBe(300);
+    expect(kept.has('asks')).toBe(true);
+    expect(kept.has('ended-399')).toBe(true);
+    expect(kept.has('ended-0')).toBe(false);
+  });
+});
+
+describe('texts', () => {
+  test('characters that hide or reorder a text are shown as escapes (studio 16)', () => {
+    expect(escaped('a\u202eb\u0000c\u200bd\ufeffe\u{e0041}f\ud800g')).toBe(
+      'a\\u202eb\\u0000c\\u200bd\\ufeffe\\ue0041f\\ud800g',
+    );
+  });
+
+  test('letters, emoji, tabs and line ends stay as they are (studio 16)', () => {
+    const text = 'Größe\t日本語 👍\nمرحبا';
+    expect(escaped(text)).toBe(text);
+  });
+
+  test('numbers and times are short, and have units', () => {
+    expect([short(999), short(30_756), short(1_200_000)]).toEqual(['999', '30.8k', '1.2M']);
+    expect([usd(0.0611), usd(123.456)]).toEqual(['0.0611', '123.46']);
+    expect([size(12), size(148_000), size(5_000_000)]).toEqual(['12 B', '148 KB', '5.0 MB']);
+    expect([age(10), age(48_000), age(240_000), age(3 * 86_400_000)]).toEqual(['now', '48s', '4m', '3d']);
+    expect([span(86), span(4_900), span(252_000), span(187_200_000)]).toEqual([
+      '86 ms',
+      '4.9 s',
+      '4 m 12 s',
+      '2 d 4 h',
+    ]);
+    expect(clockTime(new Date(2026, 0, 2, 12, 4, 9).getTime(), new Date(2026, 0, 2).getTime())).toBe('12:04:09');
+  });
+});

@@ -1,9 +1,8 @@
-import { useComputed, useSignal, useSignalEffect } from '@preact/signals';
+import { useSignal } from '@preact/signals';
 import { useEffect, useRef } from 'preact/hooks';
-import type { RecordView, RunLine, RunState } from '../../wire.ts';
-import { get, pathOf, type Trouble } from '../frame/api.ts';
+import type { RunLine, RunState } from '../../wire.ts';
 import { onKey } from '../frame/keys.ts';
-import { changes, gone, store } from '../frame/live.ts';
+import { store } from '../frame/live.ts';
 import { addressOf, place, setQuery, show } from '../frame/route.ts';
 import { age, short, usd } from '../parts/amounts.ts';
 import { Empty, Failed } from '../parts/empty.tsx';
@@ -12,33 +11,14 @@ import { Icon, State, words } from '../parts/glyph.tsx';
 import { now } from '../parts/now.ts';
 import { Rows } from '../parts/rows.tsx';
 import { Mono, Plain } from '../parts/text.tsx';
-import { bounded, type Filter, held, labelIn, MAX_LINES, merged, type RunRow, rowsOf, unfolded } from './run-rows.ts';
-
-interface Page {
-  readonly items: readonly RunLine[];
-  readonly next?: string;
-}
+import { isFiltered, useRows, useRunList } from './run-list.ts';
+import type { RunRow } from './run-rows.ts';
 
 /** The list of runs. */
 export function Runs() {
   const list = useRunList();
   const selected = useSignal(0);
-  const children = useSignal<ReadonlyMap<string, readonly RunLine[]>>(new Map());
-  const before = useRef<readonly RunRow[]>([]);
-  const isPointed = useSignal(false);
-  const rows = useComputed(() => {
-    const now = isPointed.value
-      ? held(before.current, list.lines.value)
-      : unfolded(rowsOf(list.lines.value.values(), list.filter.value), children.value);
-    before.current = now;
-    return now;
-  });
-  const fold = async (runId: string) => {
-    const next = new Map(children.value);
-    if (!next.delete(runId)) next.set(runId, await linesBelow(runId));
-    isPointed.value = false;
-    children.value = next;
-  };
+  const { rows, children, isPointed, fold } = useRows(list);
   useEffect(
     () =>
       onKey((key) => {
@@ -95,87 +75,6 @@ export function Runs() {
       )}
     </>
   );
-}
-
-/** The lines of the list: the first pages from the server, then what changes. New runs wait for a click. */
-function useRunList() {
-  const lines = useSignal<ReadonlyMap<string, RunLine>>(new Map());
-  const fresh = useSignal<readonly RunLine[]>([]);
-  const next = useSignal<string | undefined>(undefined);
-  const trouble = useSignal<Trouble | undefined>(undefined);
-  const isLoaded = useSignal(false);
-  const turn = useRef(0);
-  const filter = useComputed<Filter>(() => ({
-    states: place.value.query.getAll('state') as RunState[],
-    text: place.value.query.get('q') ?? '',
-  }));
-  const add = (found: readonly RunLine[]) => {
-    lines.value = bounded(new Map([...lines.value, ...found.map((line) => [line.runId, line] as const)]));
-  };
-  const page = async (after?: string) => {
-    turn.current += 1;
-    const own = turn.current;
-    const answer = await get<Page>(`runs?${queryOf(filter.value, after)}`);
-    if (own !== turn.current) return;
-    isLoaded.value = true;
-    trouble.value = answer.trouble;
-    if (answer.trouble) return;
-    if (after === undefined) lines.value = new Map();
-    add(answer.value.items);
-    next.value = answer.value.next;
-  };
-  useSignalEffect(() => {
-    // Each filter is asked of the server: it knows runs that this tab has not seen.
-    filter.value;
-    const timer = setTimeout(() => void page(), isLoaded.peek() ? 150 : 0);
-    return () => clearTimeout(timer);
-  });
-  useSignalEffect(() => {
-    const { lines: now, fresh: found } = merged(lines.peek(), changes.value);
-    lines.value = now;
-    // An empty list has nothing that could move.
-    if (now.size === 0) add(found);
-    else if (found.length > 0) {
-      const ids = new Set(found.map(({ runId }) => runId));
-      fresh.value = [...fresh.peek().filter(({ runId }) => !ids.has(runId)), ...found].slice(-MAX_LINES);
-    }
-  });
-  useSignalEffect(() => {
-    if (gone.value.length === 0) return;
-    const left = new Map(lines.peek());
-    for (const runId of gone.value) left.delete(runId);
-    lines.value = left;
-  });
-  return {
-    lines,
-    fresh,
-    next,
-    trouble,
-    isLoaded,
-    filter,
-    load: () => void page(),
-    more: () => {
-      if (next.value !== undefined && lines.value.size < MAX_LINES) void page(next.value);
-    },
-    showFresh: () => {
-      add(fresh.value);
-      fresh.value = [];
-    },
-  };
-}
-
-function queryOf({ states, text }: Filter, after: string | undefined): URLSearchParams {
-  const query = new URLSearchParams({ limit: '100' });
-  for (const state of states) query.append('state', state);
-  const { label, rest } = labelIn(text);
-  if (label) query.append('label', label.join('='));
-  if (rest !== '') query.set('q', rest);
-  if (after !== undefined) query.set('after', after);
-  return query;
-}
-
-function isFiltered({ states, text }: Filter): boolean {
-  return states.length > 0 || text !== '';
 }
 
 function nextRun(rows: readonly RunRow[], from: number, by: 1 | -1): number {
@@ -334,12 +233,6 @@ function Line({ row: { line, below }, isSelected, isOpen, fold }: LineProps) {
       <span class="num faint">{updatedAt === undefined ? 'now' : age(now.value - updatedAt)}</span>
     </div>
   );
-}
-
-/** The lines of the runs below a run; none if it cannot be read. */
-async function linesBelow(runId: string): Promise<readonly RunLine[]> {
-  const answer = await get<RecordView>(`${pathOf('runs', runId)}/record`);
-  return answer.trouble ? [] : answer.value.children.flatMap(({ line }) => line ?? []);
 }
 
 /** Enter presses what has the focus. */

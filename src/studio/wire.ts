@@ -1,6 +1,6 @@
 // What Studio's own routes answer with: the server writes these forms, and the page reads them.
 import type { RunLine, RunState } from '../http/runs/run-line.ts';
-import type { JournalEvent, OpenWait, Person } from '../index.ts';
+import type { JournalEvent, OpenWait, Person, RunInspection } from '../index.ts';
 import type { JsonValue } from '../values/json.ts';
 
 export type { RunLine, RunState } from '../http/runs/run-line.ts';
@@ -44,19 +44,42 @@ export interface StoreView {
 
 /** What happens to a run next, in the words of `pawl doctor`. */
 export interface VerdictView {
-  readonly verdict: 'resumes' | 'waits' | 'child' | 'live' | 'parked' | 'skipped' | 'fails' | 'unreadable' | 'ended';
+  readonly verdict: RunInspection['verdict'];
   /** Why, in words. */
   readonly reason: string;
   readonly code?: string;
   readonly needsPerson: boolean;
 }
 
-/** A value in JSON that may be too long to send at once. */
+/** A value in JSON that may be too long, or too deep, to send at once. */
 export interface ShownValue {
-  /** Absent if it is longer than 64 KiB: it is at `GET /runs/:id/value?call=…&part=…`. */
+  /** Absent if it is longer than 64 KiB, deeper than 64 levels, or its message has many such values: then it is at `at`. */
   readonly value?: JsonValue;
   /** The length of its JSON in UTF-8, bytes. */
   readonly bytes: number;
+  /** The query of `GET /runs/:id/value` that loads it; absent if `value` is there. */
+  readonly at?: string;
+}
+
+/** A text that may be too long to send at once. */
+export interface ShownText {
+  /** Of a longer text the first 16,384 characters. */
+  readonly text: string;
+  /** The length of the whole text in UTF-8, bytes. */
+  readonly bytes: number;
+  /** The query of `GET /runs/:id/value` that loads the whole text; absent if `text` is whole. */
+  readonly at?: string;
+}
+
+/** The answer of `GET /runs/:id/value`: a piece of a long value, as text. */
+export interface ValuePage {
+  /** `json`: `text` is a piece of indented JSON. `text`: of the text itself. */
+  readonly kind: 'text' | 'json';
+  readonly text: string;
+  /** The length of the whole, in UTF-16 units. */
+  readonly chars: number;
+  /** Give it as `from` for the next piece; absent = this is the last one. */
+  readonly next?: string;
 }
 
 /** A tool call of the step in progress, as the record has it. */
@@ -66,6 +89,11 @@ export interface CallView {
   readonly effect: 'read' | 'idempotent' | 'once';
   /** `planned`: intended. `allowed`: may start. `started`: it began. `waiting`: for a person, an event, a time, a child. `done`: its result is recorded. */
   readonly state: 'planned' | 'allowed' | 'started' | 'waiting' | 'done';
+  /** How many times it was started, over all processes. */
+  readonly attempt: number;
+  /** The persons who allowed it, and when. */
+  readonly allowed?: { readonly by: readonly Person[]; readonly at: number };
+  /** The idempotency key. */
   readonly key: string;
   readonly input: ShownValue;
   readonly output?: ShownValue;
@@ -95,13 +123,23 @@ export interface RecordFacts {
   /** Names of the phases of a pipeline, in their order; absent for an agent without phases. */
   readonly phases?: readonly { readonly name: string; readonly isDone: boolean }[];
   /** The model's turn whose calls are not all done. */
-  readonly openStep?: { readonly step: number; readonly calls: readonly CallView[] };
-  /** Commands that the run has not read yet. */
+  readonly openStep?: {
+    readonly step: number;
+    /** The first 200. */
+    readonly calls: readonly CallView[];
+    /** How many more there are. */
+    readonly more: number;
+  };
+  /** Commands that the run has not read yet: the first 100. */
   readonly commands: readonly { readonly kind: string; readonly at?: number; readonly by?: Person }[];
-  /** Why and since when it is parked. */
+  /** Why it is parked. */
   readonly parked?: { readonly code: string; readonly reason: string };
-  /** The whole head in JSON, without secrets that `redact` removed. */
-  readonly raw: ShownValue;
+  /** The cost as the budget counts it; absent without a budget. */
+  readonly spend?: { readonly tokens: number; readonly usd: number; readonly seconds: number };
+  /** The state of the critic; absent if none is recorded. */
+  readonly critic?: ShownValue;
+  /** The whole record in JSON without its messages and images; absent for a reader who does not see the runs of all. */
+  readonly raw?: ShownValue;
 }
 
 /** What was used and paid. */
@@ -123,8 +161,17 @@ export interface UsageView {
 /** A run below this one. */
 export interface ChildView {
   readonly runId: string;
+  /** The call that began it. */
   readonly callId?: string;
+  /** Absent if nothing of it is stored any more. */
   readonly line?: RunLine;
+}
+
+/** Where the machine of a run is, for example `phase(1).calling-tools`. */
+export interface MachineState {
+  readonly name: string;
+  /** Whether it is the present state. Else it is the state as of the last save, from which a restart continues. */
+  readonly isLive: boolean;
 }
 
 /** The answer of `GET /runs/:id/record`. */
@@ -134,8 +181,19 @@ export interface RecordView {
   readonly parentRunId?: string;
   readonly waits: readonly OpenWait[];
   readonly verdict: VerdictView;
-  /** The process that holds the run, and until when its lease lasts, wall clock, ms. */
-  readonly owner?: { readonly name: string; readonly leaseUntil?: number };
+  /** Absent if it cannot be read, or is not kept after the end. */
+  readonly state?: MachineState;
+  /** The process that holds the run; only for a reader who sees the runs of all. */
+  readonly owner?: {
+    /** In words: `process 4711 on host`. */
+    readonly name: string;
+    /** As events and lines name it. */
+    readonly id: string;
+    /** Until when its lease lasts, wall clock, ms. */
+    readonly leaseUntil?: number;
+    /** Whether it is the process that serves this Studio. */
+    readonly isHere: boolean;
+  };
   /** Absent if it cannot be read, or is not kept after the end. */
   readonly record?: RecordFacts;
   /** Why there is no record. */
@@ -158,7 +216,11 @@ export interface MessageView {
   readonly by?: Person;
   /** Whether it stands for earlier messages that were compacted. */
   readonly isSummary?: true;
-  readonly texts: readonly string[];
+  readonly texts: readonly ShownText[];
+  /** What the model thought, if it was recorded. */
+  readonly reasoning?: readonly ShownText[];
+  /** Its files, without their content. */
+  readonly files?: readonly { readonly mediaType: string; readonly bytes: number }[];
   readonly calls?: readonly { readonly callId: string; readonly name: string; readonly input: ShownValue }[];
   readonly results?: readonly {
     readonly callId: string;
@@ -166,6 +228,8 @@ export interface MessageView {
     readonly output: ShownValue;
     readonly isError: boolean;
   }[];
+  /** How many more parts it has: the first 200 are shown. */
+  readonly more?: number;
 }
 
 /** The answer of `GET /runs/:id/messages`. */

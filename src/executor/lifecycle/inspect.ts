@@ -2,7 +2,7 @@ import { definitionOf } from '../../agent/agent.ts';
 import type { RunCheckpoint } from '../../record/checkpoint.ts';
 import { interruptedRun, quarantinedRun, type ReadableRun } from '../../record/interrupted.ts';
 import { ProgressRedaction } from '../../record/redact-progress.ts';
-import { LIVE_HERE, type Verdict } from '../../record/verdict.ts';
+import { LIVE_HERE } from '../../record/verdict.ts';
 import type { SentCommand } from '../../run/command.ts';
 import type { RunDefinition } from '../../run/fields.ts';
 import { type RunOutput, withoutId } from '../../run/result.ts';
@@ -19,19 +19,25 @@ import { hasCode, toErrorData } from '../../values/error-data.ts';
 import { Redactor } from '../../values/redact.ts';
 import type { ExecutorServices } from '../run/active-run.ts';
 import { endOf } from '../services/event-feeds.ts';
-import { Doctor } from './diagnose.ts';
+import { Doctor, type RunDiagnosis } from './diagnose.ts';
 import { listedEntry, liveOwner, queuedRun } from './find-run.ts';
 import { isLive } from './list-runs.ts';
 import { agentFor } from './recover-one-run.ts';
 
 /** All that is known of one run. Texts are redacted as the option `redact` says. */
-export interface RunInspection extends Omit<Verdict, 'verdict'> {
+export interface RunInspection {
   readonly runId: string;
   /**
    * What the next `recover()` of this executor does with the run, as `diagnose` says it. `ended`: nothing, it has ended. `queued`:
    * nothing, its turn in its conversation has not come.
    */
-  readonly verdict: Verdict['verdict'] | 'ended' | 'queued';
+  readonly verdict: RunDiagnosis['verdict'] | 'ended' | 'queued';
+  /** Why, in words, without the code. */
+  readonly reason: string;
+  /** The error code of the reason, if there is one. */
+  readonly code?: string;
+  /** Whether it stays as it is until a person, or a deploy, changes something. */
+  readonly needsPerson: boolean;
   /**
    * The state of its machine, for example `phase(1).calling-tools`: of a run that is live in this process the present one, of
    * any other the one from which its record continues. Absent if the record cannot be read, or is not kept.

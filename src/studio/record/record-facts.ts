@@ -1,0 +1,101 @@
+import { publicParking } from '../../http/runs/run-line.ts';
+import type { RunCheckpoint, RunInspection } from '../../index.ts';
+import { idempotencyKeyOf, oldCallName } from '../../run/identity.ts';
+import type { OpenCall } from '../../run/ledger.ts';
+import type { CallView, JsonValue, RecordFacts } from '../wire.ts';
+import { outputValue } from './messages.ts';
+import { jsonOf, Shown } from './shown-value.ts';
+
+/** Most calls of the open step that are sent. */
+const MAX_CALLS = 200;
+/** Most commands that are sent. */
+const MAX_COMMANDS = 100;
+
+/** Describes the record of a run, without its conversation. @param all whether the reader sees the runs of all */
+export function recordFacts(seen: RunInspection, record: RunCheckpoint, all: boolean): RecordFacts {
+  const { version, revision, updatedAt, iteration, attempts, elapsedMs = 0, spend, critic, parked } = record;
+  const raw = rawOf(record);
+  const shown = new Shown();
+  const phases = phasesOf(seen, record);
+  return {
+    version,
+    revision,
+    updatedAt,
+    bytes: sizeOf(raw) + record.messages.reduce((bytes, message) => bytes + sizeOf(message), 0),
+    iteration,
+    attempts,
+    elapsedMs,
+    messages: record.messages.length,
+    definition: definitionOf(seen, record),
+    ...(phases ? { phases } : {}),
+    ...openStepOf(record, shown),
+    commands: seen.commands.slice(0, MAX_COMMANDS).map(({ command, sentAt }) => ({
+      kind: command.kind,
+      ...(sentAt === undefined ? {} : { at: sentAt }),
+      ...('by' in command && command.by ? { by: command.by } : {}),
+    })),
+    ...(parked ? { parked: all ? parked : parkingOf(parked.code) } : {}),
+    ...(spend ? { spend } : {}),
+    ...(critic ? { critic: shown.value(critic, 'part=critic') } : {}),
+    ...(all ? { raw: new Shown().value(raw, 'part=raw') } : {}),
+  };
+}
+
+function parkingOf(given: string): { readonly code: string; readonly reason: string } {
+  const { code, why } = publicParking(given);
+  return { code, reason: why };
+}
+
+/** Returns a record without what other views show: its messages, and the content of its images. */
+export function rawOf({ messages: _, images = [], earlier: __, ...rest }: RunCheckpoint): JsonValue {
+  const named = images.map(({ mediaType }) => ({ mediaType }));
+  return { ...rest, ...(named.length > 0 ? { images: named } : {}) } as unknown as JsonValue;
+}
+
+function sizeOf(value: unknown): number {
+  return Buffer.byteLength(jsonOf(value) ?? '');
+}
+
+function definitionOf({ agent }: RunInspection, { definition }: RunCheckpoint): RecordFacts['definition'] {
+  const name = ({ version, hash }: { readonly version: string; readonly hash: string }) =>
+    version === '' ? hash : `${version} ${hash}`;
+  const stored = definition?.hash ? name(definition) : undefined;
+  const now = agent && name(agent.definition);
+  return {
+    ...(stored === undefined ? {} : { stored }),
+    ...(now === undefined ? {} : { now }),
+    ...(stored === undefined || now === undefined ? {} : { isSame: stored === now }),
+  };
+}
+
+/** The phases of the agent as it is now; without the agent, those that the record names. */
+function phasesOf({ agent }: RunInspection, { completedPhases, openPhase }: RunCheckpoint): RecordFacts['phases'] {
+  const known = agent?.phases ?? [];
+  if (known.length > 0) return known.map((name, i) => ({ name, isDone: completedPhases[i]?.name === name }));
+  const done = completedPhases.map(({ name }) => ({ name, isDone: true }));
+  if (openPhase) return [...done, { name: '', isDone: false }];
+  return done.length > 0 ? done : undefined;
+}
+
+function openStepOf(record: RunCheckpoint, shown: Shown): Pick<RecordFacts, 'openStep'> {
+  const { openStep, iteration, meta } = record;
+  if (!openStep) return {};
+  const calls = openStep.calls.slice(0, MAX_CALLS).map((call) => callView(call, meta.runId, shown));
+  return { openStep: { step: iteration + 1, calls, more: openStep.calls.length - calls.length } };
+}
+
+function callView(call: OpenCall, runId: string, shown: Shown): CallView {
+  const { callId, name, effect, attempt, allowed, input, result } = call;
+  const at = `call=${encodeURIComponent(callId)}`;
+  return {
+    callId,
+    name,
+    effect,
+    state: call.state === 'planned' && allowed ? 'allowed' : call.state,
+    attempt,
+    ...(allowed && allowed.by !== 'policy' ? { allowed: { by: allowed.by, at: allowed.at } } : {}),
+    key: call.hasOldKey ? oldCallName(runId, callId, ':') : idempotencyKeyOf(runId, callId),
+    input: shown.value(allowed?.input ?? input, `${at}&part=input`),
+    ...(result ? { output: shown.value(outputValue(result), `${at}&part=output`) } : {}),
+  };
+}

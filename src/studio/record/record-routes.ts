@@ -1,0 +1,70 @@
+import { limitIn } from '../../http/cursor.ts';
+import { jsonAnswer } from '../../http/problem.ts';
+import type { GrantedCall, Route } from '../../http/route.ts';
+import { answerOf, anything, count, pageQuery, text } from '../../http/schemas.ts';
+import { messagesPage } from './messages.ts';
+import { inspected, missingFor, recordView } from './record-view.ts';
+import { valuePage } from './value-page.ts';
+
+const one = { schema: text } as const;
+
+/** The routes of one run's record, its messages and its long values. */
+export const recordRoutes: readonly Route[] = [
+  {
+    method: 'GET',
+    path: '/runs/:runId/record',
+    summary: 'Shows the record of a run, and what becomes of it.',
+    action: 'inspect',
+    answers: { 200: { description: 'The record.', schema: answerOf({ line: anything, verdict: anything }) } },
+    handle: async (call: GrantedCall) => jsonAnswer(await recordView(call, await inspected(call))),
+  },
+  {
+    method: 'GET',
+    path: '/runs/:runId/messages',
+    summary: 'Shows the recorded messages of a run, by pages.',
+    action: 'inspect',
+    query: pageQuery,
+    answers: {
+      200: {
+        description: 'A page of messages. `missing` says why there are none.',
+        schema: answerOf({ items: { type: 'array', items: anything }, total: count, next: text, missing: text }, [
+          'items',
+          'total',
+        ]),
+      },
+    },
+    handle: async (call: GrantedCall) => {
+      const { after: [after] = [], limit: [limit] = [] } = call.query;
+      const page = { after, limit: limitIn(limit) };
+      const { seen } = await inspected(call);
+      const found = messagesPage(seen, page);
+      return jsonAnswer(seen.record ? found : { ...found, missing: missingFor(seen) });
+    },
+  },
+  {
+    method: 'GET',
+    path: '/runs/:runId/value',
+    summary: 'Shows a piece of a long value of a run, as text.',
+    action: 'inspect',
+    query: {
+      message: { ...one, description: 'The index of a message.' },
+      call: { ...one, description: 'The id of a call.' },
+      part: { ...one, description: 'The index of a part of the message; `input`, `output`; `critic`, `raw`.' },
+      from: { ...one, description: 'The `next` of the piece before.' },
+    },
+    answers: {
+      200: {
+        description: 'A piece.',
+        schema: answerOf({ kind: { enum: ['text', 'json'] }, text, chars: count, next: text }, [
+          'kind',
+          'text',
+          'chars',
+        ]),
+      },
+    },
+    handle: async (call: GrantedCall) => {
+      const { seen } = await inspected(call);
+      return jsonAnswer(valuePage(seen, call.query, call.grant.all === true));
+    },
+  },
+];

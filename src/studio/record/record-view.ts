@@ -1,0 +1,158 @@
+import { RequestError } from '../../http/problem.ts';
+import type { GrantedCall } from '../../http/route.ts';
+import { type OwnRun, ownRun } from '../../http/run-access.ts';
+import { childrenOf, publicParking, runLine } from '../../http/runs/run-line.ts';
+import { maxStepsOf, withoutOwner } from '../../http/runs/run-list.ts';
+import { endOf, viewOf } from '../../http/runs/run-view.ts';
+import type { RunInspection, RunOutput } from '../../index.ts';
+import { childRunId } from '../../run/identity.ts';
+import { hasCode, readProperty } from '../../values/error-data.ts';
+import { toolCallsOf } from '../../values/message.ts';
+import type { ChildView, RecordView, RunLine, UsageView, VerdictView } from '../wire.ts';
+import { recordFacts } from './record-facts.ts';
+
+/** A run of a request, and all that is known of it. */
+export interface Inspected {
+  /** Undefined for a run whose record cannot be read. */
+  readonly run: OwnRun | undefined;
+  readonly seen: RunInspection;
+}
+
+const unreadable = ['CHECKPOINT_CORRUPT', 'CHECKPOINT_TOO_NEW', 'KEY_MISMATCH'];
+
+/**
+ * Finds the run of a request. One that cannot be read says nothing of its caller: only a reader of all runs may see it.
+ * @throws {RequestError} NOT_FOUND
+ */
+export async function inspected({ served, params, grant }: GrantedCall): Promise<Inspected> {
+  const { runId = '' } = params;
+  const run = await ownRun(served, runId, grant).catch((error: unknown) => {
+    if (grant.all && unreadable.some((code) => hasCode(error, code))) return undefined;
+    throw error;
+  });
+  const seen = await served.executor.inspect(runId);
+  if (!seen) throw new RequestError('NOT_FOUND');
+  return { run, seen };
+}
+
+/** Makes the answer of `GET /runs/:runId/record`. */
+export async function recordView(call: GrantedCall, { run, seen }: Inspected): Promise<RecordView> {
+  const { served, grant } = call;
+  const all = grant.all === true;
+  if (!run) return unreadableView(seen);
+  const { rootRunId, parentRunId, waits, result: _, ...line } = await viewOf({ ...call, run });
+  const { record } = seen;
+  const outcome = seen.outcome ?? (run.line.status === 'ended' ? run.line.outcome : undefined);
+  return {
+    line: outcome?.error && all ? { ...line, why: outcome.error.message, code: outcome.error.code } : line,
+    rootRunId,
+    ...(parentRunId === undefined ? {} : { parentRunId }),
+    waits,
+    verdict: verdictView(seen, all),
+    ...(seen.state === undefined ? {} : { state: { name: seen.state, isLive: seen.isLive } }),
+    ...(all ? ownerOf(seen) : {}),
+    ...(record ? { record: recordFacts(seen, record, all) } : { missing: missingFor(seen) }),
+    usage: usageOf(seen, run),
+    children: await childrenBelow(served, run, { seen, all }),
+    ...(outcome ? { result: resultOf(outcome, all) } : {}),
+  };
+}
+
+function unreadableView(seen: RunInspection): RecordView {
+  const { runId, reason, code } = seen;
+  return {
+    line: runLine({ runId, status: 'quarantined', reason: code ? `${code}: ${reason}` : reason }),
+    rootRunId: runId,
+    waits: [],
+    verdict: verdictView(seen, true),
+    missing: missingFor(seen),
+    usage: { inputTokens: 0, outputTokens: 0, models: [] },
+    children: [],
+  };
+}
+
+/** A caller of its own runs gets no text of a host: reasons may quote an operator, a provider or a path. */
+function verdictView({ verdict, reason, code, needsPerson }: RunInspection, all: boolean): VerdictView {
+  const named = { verdict, needsPerson };
+  if (all || (verdict !== 'parked' && verdict !== 'fails')) return { ...named, reason, ...(code ? { code } : {}) };
+  if (verdict === 'fails') return { ...named, reason: 'the server cannot continue it', ...(code ? { code } : {}) };
+  const parking = publicParking(code ?? '');
+  return { ...named, reason: parking.why, code: parking.code };
+}
+
+function ownerOf({ owner, isLive }: RunInspection): Pick<RecordView, 'owner'> {
+  if (!owner) return {};
+  const [host = '', , , pid = ''] = owner.name.split('|');
+  const name = pid === '' ? owner.name : `process ${pid} on ${host}`;
+  const until = owner.until === undefined ? {} : { leaseUntil: owner.until };
+  return { owner: { name, id: owner.name, ...until, isHere: isLive } };
+}
+
+/** Says why there is no record, and which option keeps it. */
+export function missingFor({ verdict, reason, isLive }: RunInspection): string {
+  if (verdict === 'unreadable') return reason;
+  if (isLive) return 'The run is not recorded yet.';
+  if (verdict !== 'ended') return 'There is no record of the run.';
+  return 'The record of a run is deleted at its end. `history: { keepMs }` of createExecutor keeps it.';
+}
+
+function usageOf({ record, outcome }: RunInspection, { line }: OwnRun): UsageView {
+  const ended = outcome ?? (line.status === 'ended' ? line.outcome : undefined);
+  const known = record ?? ended ?? ('usage' in line ? line : undefined);
+  const { inputTokens = 0, outputTokens = 0, cacheReadTokens = 0, reasoningTokens = 0 } = known?.usage ?? {};
+  const spend = known?.spend;
+  return {
+    inputTokens,
+    outputTokens,
+    cachedInputTokens: cacheReadTokens,
+    reasoningTokens,
+    ...(spend ? { usd: spend.usd } : {}),
+    models: [],
+  };
+}
+
+/** A reader of all runs sees the message of the error itself. */
+function resultOf(outcome: RunOutput, all: boolean): NonNullable<RecordView['result']> {
+  const { status, output, error } = endOf(outcome);
+  const own = all && outcome.error ? { code: outcome.error.code, message: outcome.error.message } : error;
+  return { status, output, ...(own ? { error: own } : {}) };
+}
+
+/** Most runs below a run that are looked for. */
+const MAX_CHILDREN = 64;
+const childTools = ['agent__', 'skill__'];
+
+/** The runs that calls of the record began, those that it waits for, and those that are live: the last ones. */
+async function childrenBelow(
+  served: GrantedCall['served'],
+  run: OwnRun,
+  { seen: { record }, all }: { readonly seen: RunInspection; readonly all: boolean },
+): Promise<readonly ChildView[]> {
+  const calls = (record?.messages ?? []).flatMap(toolCallsOf);
+  const open = (record?.openStep?.calls ?? []).map(({ callId, name }) => ({ toolCallId: callId, toolName: name }));
+  const found = new Map<string, string | undefined>();
+  for (const { toolCallId, toolName } of [...calls, ...open]) {
+    if (childTools.some((prefix) => toolName.startsWith(prefix)))
+      found.set(childRunId(run.runId, toolCallId), toolCallId);
+  }
+  for (const runId of childrenOf(run.line)) if (!found.has(runId)) found.set(runId, undefined);
+  const wanted = [...found].slice(-MAX_CHILDREN);
+  return Promise.all(
+    wanted.map(async ([runId, callId]) => {
+      const line = await lineOfChild(served, runId, all);
+      return { runId, ...(callId === undefined ? {} : { callId }), ...(line ? { line } : {}) };
+    }),
+  );
+}
+
+async function lineOfChild(served: GrantedCall['served'], runId: string, all: boolean): Promise<RunLine | undefined> {
+  try {
+    const found = await served.executor.find(runId);
+    if (!found) return undefined;
+    const line = runLine(found, { all, maxSteps: maxStepsOf(served, found.meta?.agentId ?? '') });
+    return all ? line : withoutOwner(line);
+  } catch (error) {
+    const code = readProperty(error, 'code');
+    return all ? runLine({ runId, status: 'quarantined', reason: `${code}: it cannot be read` }) : undefined;
+  }
+}

@@ -1,0 +1,233 @@
+import { CheckpointCorruptError, createPalette, defineAgent, memoryStore } from 'pawl';
+import { callTool, hang, reply } from 'pawl/testing';
+import { describe, expect, test } from 'vitest';
+import { answeringModel } from '../fixtures/answering-model.ts';
+import { asking, askReviewer } from '../fixtures/family.ts';
+import { hostOf, toolOf, until } from '../fixtures/host.ts';
+import { change, leftBehind } from '../fixtures/left-runs.ts';
+import { plainStore } from '../fixtures/watched-store.ts';
+import { mailTool } from '../http/web-host.ts';
+import { studioHost } from './studio-host.ts';
+
+const defaults = { waitLingerMs: 1 };
+
+/** A run `r` of ada that rests until a person approves its mail. */
+async function resting(options: Parameters<typeof studioHost>[0] = {}) {
+  const script = [callTool('mail', { to: 'bob' })];
+  const host = studioHost({ checkpoints: memoryStore(), script, tools: [mailTool], defaults, ...options });
+  await host.start({ runId: 'r', callerId: 'ada', prompt: 'Write to bob.' });
+  await until(() => host.executor.runs.get().length === 0);
+  return host;
+}
+
+describe('GET /runs/:runId/record', () => {
+  test('says why a run is where it is, what continues it, and has the ledger of its open step (studio 2, 6, 7)', async () => {
+    const { ask, executor } = await resting();
+    const { status, body } = await ask('/runs/r/record');
+    expect(status).toBe(200);
+    const seen = await executor.inspect('r');
+    expect(body).toMatchObject({
+      line: { runId: 'r', state: 'you', why: 'waits for an approval of mail' },
+      rootRunId: 'r',
+      waits: [{ kind: 'approval', tool: 'mail', input: { to: 'bob' } }],
+      verdict: { verdict: 'waits', reason: seen?.reason, needsPerson: true },
+      state: { name: 'running.waiting', isLive: false },
+      record: {
+        version: 2,
+        revision: seen?.record?.revision,
+        messages: seen?.record?.messages.length,
+        definition: { isSame: true },
+        openStep: {
+          step: 1,
+          more: 0,
+          calls: [{ name: 'mail', effect: 'once', state: 'waiting', attempt: 0, input: { value: { to: 'bob' } } }],
+        },
+        commands: [],
+        raw: { value: { meta: { runId: 'r' } } },
+      },
+      children: [],
+    });
+    expect(body.record.openStep.calls[0].key).toMatch(/^[0-9a-f]{64}$/);
+    expect(body.missing).toBeUndefined();
+    expect(body.owner).toBeUndefined();
+  });
+
+  test('names the process that works on the run, and the commands that it has not read (studio 2, 7)', async () => {
+    const store = memoryStore();
+    const other = hostOf({ checkpoints: store, script: [hang()], journal: { flushMs: 5 } });
+    await other.start({ runId: 'r', callerId: 'ada' });
+    const { ask } = studioHost({ checkpoints: store });
+    await store.send('r', { id: 'c', kind: 'steer', text: 'Be quick.' });
+    const { body } = await ask('/runs/r/record');
+    expect(body.line.state).toBe('run');
+    expect(body.verdict).toEqual({
+      verdict: 'live',
+      reason: 'a process works on it',
+      code: 'RUN_OWNED_ELSEWHERE',
+      needsPerson: false,
+    });
+    expect(body.owner).toMatchObject({ name: expect.stringContaining(`process ${process.pid} on `), isHere: false });
+    expect(body.owner.leaseUntil).toBeGreaterThan(Date.now());
+    expect(body.record.commands).toMatchObject([{ kind: 'steer' }]);
+    await other.executor.shutdown();
+  });
+
+  test('has what changed in the definition of the agent, and the phases that are done (studio 7)', async () => {
+    const store = await leftBehind(1);
+    const phases = [
+      { name: 'plan', instructions: 'Plan.' },
+      { name: 'write', instructions: 'Write.' },
+    ];
+    await change(store, 'r0', (record) => ({ ...record, completedPhases: [{ name: 'plan', output: 'A plan.' }] }));
+    const { ask } = studioHost({ checkpoints: store, agent: { phases, version: '2' } });
+    const { body } = await ask('/runs/r0/record');
+    expect(body.record.phases).toEqual([
+      { name: 'plan', isDone: true },
+      { name: 'write', isDone: false },
+    ]);
+    expect(body.state).toEqual({ name: 'between-phases', isLive: false });
+    expect(body.record.definition).toMatchObject({ isSame: false, now: expect.stringMatching(/^2 .{16}$/) });
+  });
+
+  test('shows an ended run with its result; without a record it names history.keepMs (studio 12)', async () => {
+    const store = memoryStore();
+    await hostOf({ checkpoints: store, script: [reply('gone')] }).run({ runId: 'gone', callerId: 'ada' });
+    await hostOf({ checkpoints: store, history: { keepMs: 60_000 }, script: [reply('kept')] }).run({ runId: 'kept' });
+    const { ask } = studioHost({ checkpoints: store });
+    const gone = (await ask('/runs/gone/record')).body;
+    expect(gone).toMatchObject({ verdict: { verdict: 'ended' }, result: { status: 'ok', output: 'gone' } });
+    expect([gone.record, gone.missing]).toEqual([undefined, expect.stringContaining('history: { keepMs }')]);
+    const messages = (await ask('/runs/gone/messages')).body;
+    expect(messages).toEqual({ items: [], total: 0, missing: gone.missing });
+    const kept = (await ask('/runs/kept/record')).body;
+    expect(kept).toMatchObject({ state: { name: 'settled' }, record: { messages: 2 }, result: { output: 'kept' } });
+    expect((await ask('/runs/kept/messages')).body).toMatchObject({ total: 2 });
+  });
+
+  test('shows an unreadable record as one, and never as an error of the server (studio 13, 27)', async () => {
+    const store = plainStore(await leftBehind(1));
+    const damaged = { ...store, load: () => Promise.reject(new CheckpointCorruptError('its checksum is wrong')) };
+    const { ask } = studioHost({ checkpoints: damaged });
+    const { status, body } = await ask('/runs/r0/record');
+    expect(status).toBe(200);
+    expect(body).toMatchObject({
+      line: { runId: 'r0', state: 'bad', code: 'CHECKPOINT_CORRUPT' },
+      verdict: { verdict: 'unreadable', code: 'CHECKPOINT_CORRUPT', needsPerson: true },
+      missing: expect.stringContaining('its checksum is wrong'),
+    });
+    expect((await ask('/runs/r0/messages')).body).toEqual({ items: [], total: 0, missing: body.missing });
+    expect((await ask('/runs/r0/record', { as: 'ada' })).status).toBe(404);
+  });
+
+  test('has the runs below a run, each with its line (studio 1, 7)', async () => {
+    const model = answeringModel(asking(askReviewer, () => callTool('mail', {})));
+    const reviewer = defineAgent({ id: 'reviewer', instructions: 'Review.', tools: [mailTool] });
+    const host = studioHost({
+      models: { fast: model },
+      agent: { subAgents: ['reviewer'] },
+      ports: { palette: createPalette({ agents: [reviewer] }) },
+      checkpoints: memoryStore(),
+    });
+    await host.start({ runId: 'r', callerId: 'ada' });
+    await until(async () => (await host.executor.waiting({ kind: 'approval' })).length === 1);
+    const { body } = await host.ask('/runs/r/record');
+    expect(body.children).toMatchObject([
+      { runId: expect.stringMatching(/^~/), callId: expect.any(String), line: { agentId: 'reviewer', state: 'you' } },
+    ]);
+    const child = (await host.ask(`/runs/${encodeURIComponent(body.children[0].runId)}/record`)).body;
+    expect(child).toMatchObject({ rootRunId: 'r', parentRunId: 'r' });
+  });
+
+  test('of another caller is as that of an unknown run; an own one has no texts of the host (studio 2)', async () => {
+    const { ask, executor } = await resting();
+    const unknown = await ask('/runs/unknown/record', { as: 'bob' });
+    for (const what of ['record', 'messages', 'value?part=raw']) {
+      const { status, body } = await ask(`/runs/r/${what}`, { as: 'bob' });
+      expect([status, body]).toEqual([404, unknown.body]);
+    }
+    await executor.park('r', 'ask carla@example.org');
+    const own = await ask('/runs/r/record', { as: 'ada' });
+    expect(own.body.verdict).toMatchObject({ verdict: 'parked', reason: 'set aside by hand' });
+    expect(JSON.stringify(own.body)).not.toContain('carla');
+    expect(own.body.record.raw).toBeUndefined();
+    expect((await ask('/runs/r/value?part=raw', { as: 'ada' })).status).toBe(404);
+    expect((await ask('/runs/r/record')).body.verdict.reason).toBe('it is parked: ask carla@example.org');
+  });
+});
+
+describe('GET /runs/:runId/messages', () => {
+  test('has the conversation by pages, with calls and results (studio 7)', async () => {
+    const look = toolOf('look', 'read', () => ({ found: 3 }));
+    const { run, ask } = studioHost({
+      tools: [look],
+      script: [callTool('look', { at: 'it' }), reply('Three.')],
+      history: { keepMs: 60_000 },
+    });
+    await run({ runId: 'r', prompt: 'How many?' });
+    const first = (await ask('/runs/r/messages?limit=2')).body;
+    expect(first).toMatchObject({ total: 4, next: '2' });
+    const rest = (await ask(`/runs/r/messages?after=${first.next}`)).body;
+    expect(rest.next).toBeUndefined();
+    expect([...first.items, ...rest.items]).toMatchObject([
+      { index: 0, role: 'user', texts: [{ text: 'How many?', bytes: 9 }] },
+      { index: 1, role: 'assistant', calls: [{ name: 'look', input: { value: { at: 'it' } } }] },
+      { index: 2, role: 'tool', results: [{ name: 'look', output: { value: { found: 3 } }, isError: false }] },
+      { index: 3, role: 'assistant', texts: [{ text: 'Three.' }] },
+    ]);
+    expect((await ask('/runs/r/messages?after=x')).status).toBe(400);
+  });
+
+  test('sends no value beyond 64 KiB: it names the query that loads it, piece by piece (studio 6, 27)', async () => {
+    const long = 'a'.repeat(300_000);
+    const { run, ask } = studioHost({
+      tools: [toolOf('look', 'read', () => ({ long }))],
+      script: [callTool('look', { n: 1 }), reply(long)],
+      history: { keepMs: 60_000 },
+    });
+    await run({ runId: 'r' });
+    const { items } = (await ask('/runs/r/messages')).body;
+    const { output } = items[2].results[0];
+    expect(output).toEqual({ bytes: 300_011, at: 'message=2&part=0' });
+    expect(items[3].texts[0]).toEqual({ text: long.slice(0, 16_384), bytes: 300_000, at: 'message=3&part=0' });
+    let [whole, next]: [string, string | undefined] = ['', '0'];
+    while (next !== undefined) {
+      const piece: { readonly text: string; readonly next?: string } = (
+        await ask(`/runs/r/value?${output.at}&from=${next}`)
+      ).body;
+      expect(piece.text.length).toBeLessThanOrEqual(262_144);
+      whole += piece.text;
+      next = piece.next;
+    }
+    expect(JSON.parse(whole)).toEqual({ long });
+    expect((await ask(`/runs/r/value?message=3&part=0`)).body).toMatchObject({ kind: 'text', chars: 300_000 });
+    expect((await ask('/runs/r/value?message=99&part=0')).status).toBe(404);
+    expect((await ask('/runs/r/value')).status).toBe(404);
+  });
+
+  test('bounds what a hostile record makes it send: 20,000 calls in a message, values 200 deep (studio 27)', async () => {
+    const store = await leftBehind(1);
+    const deep = JSON.parse(`${'['.repeat(200)}${']'.repeat(200)}`);
+    const content = Array.from({ length: 20_000 }, (_, i) => ({
+      type: 'tool-call' as const,
+      toolCallId: `c${i}`,
+      toolName: 'look',
+      input: i === 0 ? deep : { text: 'x'.repeat(1_000) },
+    }));
+    const damaged = {
+      ...store,
+      load: async (runId: string) => {
+        const record = await store.load(runId);
+        return record && { ...record, messages: [...record.messages, { role: 'assistant' as const, content }] };
+      },
+    };
+    const { open } = studioHost({ checkpoints: damaged });
+    const text = await (await open('/runs/r0/messages')).text();
+    expect(text.length).toBeLessThan(600_000);
+    const { items } = JSON.parse(text);
+    const last = items.at(-1);
+    expect([last.calls.length, last.more]).toEqual([200, 19_800]);
+    expect(last.calls[0].input.value).toBeUndefined();
+    expect(last.calls[0].input.at).toMatch(/^message=\d+&part=0$/);
+    expect((await open('/runs/r0/record')).status).toBe(200);
+  });
+});

@@ -18,12 +18,15 @@ export interface FleetWorkerJob {
   /** Of a slice. */
   readonly budgetMs: number;
   readonly leaseMs: number;
+  /** Starts in a row of which nothing was recorded, before a run is parked. */
+  readonly maxAttempts: number;
   /** Whether a connection of its own listens for due runs. */
   readonly listens: boolean;
 }
 
 const job = JSON.parse(process.argv[2] ?? '') as FleetWorkerJob;
-const note = (...words: (string | number)[]) => appendFileSync(job.ledger, `${words.join(' ')}\n`);
+/** The last word of each line is the time. */
+const note = (...words: (string | number)[]) => appendFileSync(job.ledger, `${words.join(' ')} ${Date.now()}\n`);
 const pause = () => new Promise((resolve) => setTimeout(resolve, job.modelMs));
 const runIdIn = (value: unknown) => /run-\d+/.exec(JSON.stringify(value))?.[0] ?? '';
 
@@ -61,7 +64,7 @@ function noting(store: PostgresStore): PostgresStore {
   const recorded = new Set<string>();
   const record = (saved: unknown) => {
     for (const [text, runId = '', call = ''] of JSON.stringify(saved).matchAll(/<(run-\d+):([a-z]+-\d+)>/g)) {
-      if (!recorded.has(text)) note('recorded', runId, call);
+      if (!recorded.has(text)) note('recorded', runId, call, process.pid);
       recorded.add(text);
     }
   };
@@ -74,7 +77,7 @@ function noting(store: PostgresStore): PostgresStore {
     },
     claim: async (runId, ...rest) => {
       const claim = await store.claim(runId, ...rest);
-      note('claimed', runId, claim ? 'yes' : 'no');
+      note('claimed', runId, claim ? 'yes' : 'no', process.pid);
       return claim;
     },
     save: async (saved, options) => {
@@ -94,7 +97,7 @@ const executor = createExecutor({
   agents: [agent],
   checkpoints: noting(postgresStore({ pool, schema: job.schema, notify: job.listens })),
   version: job.version,
-  defaults: { leaseMs: job.leaseMs },
+  defaults: { leaseMs: job.leaseMs, maxAttempts: job.maxAttempts },
   onOutcome: ({ runId, outcomeId, status }) => note('ended', runId, outcomeId, status),
 });
 

@@ -25,9 +25,11 @@ export class PostgresFleet implements AsyncDisposable {
   readonly #job: Partial<FleetWorkerJob>;
   readonly #admitting: Executor;
   readonly #children = new Set<ChildProcess>();
+  readonly #server: PostgresServer;
   #admitted = 0;
 
   constructor(server: PostgresServer, job: Partial<FleetWorkerJob> = {}) {
+    this.#server = server;
     this.schema = server.freshSchema();
     this.#url = server.url;
     this.#job = job;
@@ -53,7 +55,15 @@ export class PostgresFleet implements AsyncDisposable {
 
   begin(version = 1): ChildProcess {
     const rest = { ledger: this.#path('ledger'), url: this.#url, schema: this.schema, version };
-    const usual = { steps: 4, modelMs: 5, dueMs: 100, budgetMs: 60_000, leaseMs: 1_500, listens: false };
+    const usual = {
+      steps: 4,
+      modelMs: 5,
+      dueMs: 100,
+      budgetMs: 60_000,
+      leaseMs: 1_500,
+      maxAttempts: 3,
+      listens: false,
+    };
     const job: FleetWorkerJob = { ...usual, ...this.#job, ...rest };
     const complaints = openSync(this.#path('complaints'), 'a');
     const stdio = ['ignore', complaints, complaints] as const;
@@ -71,6 +81,14 @@ export class PostgresFleet implements AsyncDisposable {
   ledger(): readonly (readonly string[])[] {
     const lines = this.#read('ledger').split('\n').slice(0, -1);
     return lines.map((line) => line.split(' '));
+  }
+
+  /** All that the ledger has of some runs, for the message of a test. */
+  linesOf(runIds: readonly string[]): string {
+    return this.ledger()
+      .filter(([, runId = '']) => runIds.includes(runId))
+      .map((words) => words.join(' '))
+      .join('\n');
   }
 
   /** The ids of the processes that are within a call with effect `once`, or were when they ended. */
@@ -91,9 +109,44 @@ export class PostgresFleet implements AsyncDisposable {
 
   async until(what: string, isSo: () => boolean | Promise<boolean>, ms = 60_000): Promise<void> {
     for (const latest = performance.now() + ms; !(await isSo()); await sleep(25)) {
-      if (performance.now() > latest)
-        throw new Error(`waited ${ms} ms: ${what}\n${this.#read('complaints').slice(-4_000)}`);
+      if (performance.now() > latest) throw new Error(`waited ${ms} ms: ${what}\n${await this.#report()}`);
     }
+  }
+
+  /** What the store, the list and the processes say of the runs that have not ended. */
+  async #report(): Promise<string> {
+    const ended = new Set(this.lines('ended').map(([runId]) => runId));
+    const missing = Array.from({ length: this.#admitted }, (_, i) => `run-${i}`).filter((runId) => !ended.has(runId));
+    const taken = Map.groupBy(this.lines('taken'), ([runId]) => runId);
+    const isMissing = (runId: string) => missing.includes(runId);
+    const listed = await this.store.listInterrupted({ limit: 1_000 }).catch((error) => [{ runId: '', error }]);
+    const processes = [...this.#children].map(
+      ({ pid, exitCode, signalCode }) => `${pid}: ${exitCode ?? signalCode ?? 'lives'}`,
+    );
+    return [
+      `${missing.length} of ${this.#admitted} runs have not ended: ${missing.slice(0, 20).join(' ')}`,
+      ...(await this.#rows())
+        .filter(({ run_id }) => isMissing(String(run_id)))
+        .slice(0, 20)
+        .map((row) => JSON.stringify(row)),
+      ...missing
+        .slice(0, 20)
+        .map((runId) => `${runId} was taken: ${JSON.stringify(taken.get(runId)?.slice(-6) ?? [])}`),
+      ...listed
+        .filter(({ runId }) => isMissing(runId))
+        .slice(0, 20)
+        .map((run) => JSON.stringify(run).slice(0, 600)),
+      `processes ${processes.join(', ')}`,
+      this.#read('complaints').slice(-4_000),
+    ].join('\n');
+  }
+
+  #rows(): Promise<Record<string, unknown>[]> {
+    const columns = "convert_from(run_id, 'UTF8') AS run_id, epoch, attempts, owner, revision, due_at, deployment";
+    const times = 'expires_at - extract(epoch FROM now()) * 1000 AS lease_ms, body IS NOT NULL AS has_record';
+    return this.#server
+      .sql(`SELECT ${columns}, ${times} FROM "${this.schema}".runs`)
+      .catch((error) => [{ run_id: '', error: String(error) }]);
   }
 
   /** A SIGTERM, as at a deploy. @returns its exit code when it has ended */

@@ -181,18 +181,23 @@ export class PostgresFleet implements AsyncDisposable {
 export interface Repeat {
   readonly call: string;
   readonly pid: string;
+  /** Another process has taken the run since this one did. */
+  readonly isLate: boolean;
 }
 
 /** Calls that began after a record had their answer, and calls with effect `once` that began twice. */
 export function repeatsIn(ledger: readonly (readonly string[])[]): readonly Repeat[] {
   const recorded = new Set<string>();
   const begun = new Set<string>();
+  const takers = new Map<string, string>();
   const repeats: Repeat[] = [];
-  for (const [what, runId = '', call = '', pid = ''] of ledger) {
+  for (const [what, runId = '', call = '', pid = '', taker = ''] of ledger) {
     const name = `${runId} ${call}`;
+    if (what === 'taken') takers.set(runId, taker);
     if (what === 'recorded') recorded.add(name);
     if (what !== 'called') continue;
-    if (recorded.has(name) || (call.startsWith('pay-') && begun.has(name))) repeats.push({ call: name, pid });
+    if (recorded.has(name) || (call.startsWith('pay-') && begun.has(name)))
+      repeats.push({ call: name, pid, isLate: takers.get(runId) !== pid });
     begun.add(name);
   }
   return repeats;

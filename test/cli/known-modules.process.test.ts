@@ -14,7 +14,8 @@ import {
 import { homedir } from 'node:os';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
-import { KnownModules, stateFolder } from '../../src/cli/open/known-modules.ts';
+import { KnownModules } from '../../src/cli/open/known-modules.ts';
+import { stateFolder } from '../../src/cli/open/private-files.ts';
 import { sqliteStore } from '../../src/store/sqlite/index.ts';
 import { agentFile, emptyFolder, jsonLines, Pawl, pawl } from './pawl.ts';
 import { interruptedRun, stepsOf, storeRuns } from './stored-runs.ts';

@@ -1,0 +1,105 @@
+import { randomUUID } from 'node:crypto';
+import {
+  closeSync,
+  constants,
+  fstatSync,
+  fsyncSync,
+  mkdirSync,
+  openSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  type Stats,
+  statSync,
+  writeFileSync,
+} from 'node:fs';
+import { homedir } from 'node:os';
+import { isAbsolute, join, resolve } from 'node:path';
+import { Failure } from '../ui/failure.ts';
+
+const MOST_BYTES = 65_536;
+
+/** Undefined if there is no such file, or if it is too large. @throws {Failure} if it is not private */
+export function readPrivate(folder: string, path: string): string | undefined {
+  let descriptor: number;
+  try {
+    checkPrivate(folder, statSync(folder));
+    // A link could point to a file of another user.
+    descriptor = openSync(path, constants.O_RDONLY | (constants.O_NOFOLLOW ?? 0));
+  } catch (error) {
+    const { code } = error as NodeJS.ErrnoException;
+    if (code === 'ENOENT' || code === 'ENOTDIR') return undefined;
+    throw error instanceof Failure ? error : new Failure(`${path} cannot be read (${code})`, { cause: error });
+  }
+  try {
+    return checkPrivateFile(path, descriptor) > MOST_BYTES ? undefined : readFileSync(descriptor, 'utf8');
+  } finally {
+    closeSync(descriptor);
+  }
+}
+
+export function writePrivate(path: string, text: string): void {
+  const unfinished = `${path}.${randomUUID()}`;
+  try {
+    const descriptor = openSync(unfinished, 'wx', 0o600);
+    try {
+      writeFileSync(descriptor, text);
+      fsyncSync(descriptor);
+    } finally {
+      closeSync(descriptor);
+    }
+    renameSync(unfinished, path);
+  } catch (error) {
+    rmSync(unfinished, { force: true });
+    throw error;
+  }
+}
+
+/**
+ * Returns the folder for state of the command line on this machine: $PAWL_STATE_HOME, else `pawl` in the platform's folder
+ * for state.
+ */
+export function stateFolder(
+  env: NodeJS.ProcessEnv = process.env,
+  platform: NodeJS.Platform = process.platform,
+): string {
+  if (env.PAWL_STATE_HOME) return resolve(env.PAWL_STATE_HOME);
+  return join(platformFolder(env, platform), 'pawl');
+}
+
+function platformFolder(env: NodeJS.ProcessEnv, platform: NodeJS.Platform): string {
+  if (platform === 'darwin') return join(homedir(), 'Library', 'Application Support');
+  if (platform === 'win32') return env.LOCALAPPDATA || join(homedir(), 'AppData', 'Local');
+  // A relative path in XDG_STATE_HOME is invalid, and its specification says to ignore it.
+  const { XDG_STATE_HOME: given = '' } = env;
+  return isAbsolute(given) ? given : join(homedir(), '.local', 'state');
+}
+
+/** Makes a folder that only this user can read or write. @throws {Failure} if it exists and others can write to it */
+export function makePrivateFolder(path: string): void {
+  mkdirSync(path, { recursive: true, mode: 0o700 });
+  checkPrivate(path, statSync(path));
+}
+
+/**
+ * Checks that only this user can change the file that lists the agent modules, or its folder.
+ * @throws {Failure} if another user owns a file or folder, or can write to it
+ */
+function checkPrivate(path: string, { uid, mode }: Pick<Stats, 'uid' | 'mode'>): void {
+  // Windows has neither: there, access lists protect a user's folders.
+  const self = process.geteuid?.();
+  if (self === undefined) return;
+  if (uid !== self) throw new Failure(`${path} belongs to user ${uid}, and this is user ${self}; remove it`);
+  if ((mode & 0o022) !== 0) {
+    const permissions = (mode & 0o777).toString(8).padStart(4, '0');
+    throw new Failure(`other users can write to ${path} (mode ${permissions}); run chmod go-w on it, or remove it`);
+  }
+}
+
+/** The same for an open file. @returns its size in bytes */
+function checkPrivateFile(path: string, descriptor: number): number {
+  const stats = fstatSync(descriptor);
+  if (!stats.isFile()) throw new Failure(`${path} is not a file; remove it`);
+  checkPrivate(path, stats);
+  return stats.size;
+}

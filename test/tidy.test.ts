@@ -190,6 +190,12 @@ const importTable: rules.ImportTable = {
     'src/record/run-tree',
     'src/record/listed-status',
     'src/record/verdict',
+    'src/store/read-only',
+    'src/http/authorize',
+    'src/http/node-listener',
+    'src/http/problem',
+    'src/studio/index',
+    'src/studio/assets',
     'src/values',
   ],
   'src/index': [

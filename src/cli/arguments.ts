@@ -19,6 +19,7 @@ const commandNames = [
   'doctor',
   'prune',
   'stats',
+  'studio',
   'ask',
   'demo',
 ] as const;
@@ -59,6 +60,13 @@ export interface Arguments {
   readonly steps: string | undefined;
   readonly continue: boolean;
   readonly verbose: boolean;
+  readonly codec: string | undefined;
+  readonly port: string | undefined;
+  readonly open: boolean;
+  readonly write: boolean;
+  readonly apply: string | undefined;
+  readonly fanOuts: string | undefined;
+  readonly newToken: boolean;
   readonly json: boolean;
   readonly help: boolean;
   readonly version: boolean;
@@ -95,6 +103,13 @@ const options = {
   steps: { type: 'string' },
   continue: { type: 'boolean', short: 'c' },
   verbose: { type: 'boolean' },
+  codec: { type: 'string' },
+  port: { type: 'string' },
+  open: { type: 'boolean' },
+  write: { type: 'boolean' },
+  apply: { type: 'string' },
+  'fan-outs': { type: 'string' },
+  'new-token': { type: 'boolean' },
   json: { type: 'boolean' },
   help: { type: 'boolean', short: 'h' },
   version: { type: 'boolean', short: 'v' },
@@ -119,6 +134,10 @@ const accepted: Readonly<Record<CommandName, { readonly options: readonly string
   doctor: { options: ['store'], words: Number.POSITIVE_INFINITY },
   prune: { options: ['store', 'older-than', 'quarantined', 'parked', 'waiting', 'dry-run', 'yes'], words: 0 },
   stats: { options: ['store', 'audit', 'by', 'since'], words: 0 },
+  studio: {
+    options: ['store', 'codec', 'agent', 'port', 'open', 'write', 'apply', 'fan-outs', 'new-token'],
+    words: 0,
+  },
   ask: { options: ['models', 'module', 'root', 'no-files', 'judge', 'deadline', 'steps', 'continue'], words: 2 },
   demo: { options: ['verbose'], words: 0 },
 };
@@ -164,6 +183,13 @@ export function readArguments(argv: readonly string[]): Arguments {
     steps: values.steps,
     continue: values.continue ?? false,
     verbose: values.verbose ?? false,
+    codec: values.codec,
+    port: values.port,
+    open: values.open ?? false,
+    write: values.write ?? false,
+    apply: values.apply,
+    fanOuts: values['fan-outs'],
+    newToken: values['new-token'] ?? false,
     json: values.json ?? false,
     help: isHelp || (values.help ?? false),
     version: values.version ?? false,

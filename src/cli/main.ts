@@ -25,6 +25,7 @@ const commands: Readonly<Record<CommandName, () => Promise<Command>>> = {
   doctor: async () => (await import('./commands/doctor-command.ts')).doctorCommand,
   prune: async () => (await import('./commands/prune-command.ts')).pruneCommand,
   stats: async () => (await import('./commands/stats-command.ts')).statsCommand,
+  studio: async () => (await import('./commands/studio-command.ts')).studioCommand,
   ask: async () => (await import('./ask/ask-command.ts')).askCommand,
   demo: async () => (await import('./demo/demo-command.ts')).demoCommand,
 };

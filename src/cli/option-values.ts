@@ -64,3 +64,11 @@ export function oneOf<T extends string>(name: string, option: string | undefined
 function quoted(text: string): string {
   return JSON.stringify(shortened(oneLine(text), 60));
 }
+
+/** Parses the option `--port`; 0 = any free one. @throws {Failure} if it is not a port */
+export function portOf(option: string | undefined, usual: number): number {
+  if (option === undefined) return usual;
+  const port = /^\d{1,5}$/.test(option) ? Number(option) : Number.NaN;
+  if (port <= 65_535) return port;
+  throw new Failure(`--port ${quoted(option)} is not a port; use 0 to 65535`);
+}

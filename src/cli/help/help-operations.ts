@@ -205,6 +205,33 @@ Examples:
   pawl doctor --json | jq -r 'select(.needsPerson).runId'
 `;
 
+/** The help text of `pawl studio`. */
+export const studio = `Usage: pawl studio [options]
+
+Serves a web page on the runs of a store, at 127.0.0.1 and ::1 only: what runs, what waits for a person, why a run does not
+continue, what it did and cost. Other processes work on the runs; this one starts and continues none. It reads only, unless
+--write or --apply is given. The store need not exist yet. Ctrl-C stops it.
+
+The printed address has the token of this store's Studio after the #. It stays the same, so that an open page works again
+after a restart; only this user can read it.
+
+Options:
+  --write          the page may answer, steer, cancel, park and unpark runs, in the name of this user
+  --apply <folder> the page may apply the file changes that fan-outs propose, below this folder
+  --fan-outs <folder>  where fan-outs are looked for; default .pawl
+  --agent <file>   an agent module: with it the page knows its step limits and phases, and the codec that it exports
+  --codec <file>   a module that exports \`codec\`; else that of --agent, else $PAWL_CODEC
+  --port <n>       default 4747; if it is taken, the next one that is free. 0 = any
+  --open           opens the page in the browser
+  --new-token      replaces the token: pages that are open need the new address
+  --store <store>  the store; else $PAWL_STORE, else .pawl/runs.db
+  --json           one line when it listens: { url, port, store, write, apply: folder or null }
+
+Examples:
+  pawl studio --open
+  pawl studio --store /var/lib/pawl/runs.db --write
+`;
+
 /** The help text of `pawl prune`. */
 export const prune = `Usage: pawl prune [options]
 

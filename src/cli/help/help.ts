@@ -10,6 +10,7 @@ import {
   recover,
   signal,
   steer,
+  studio,
   unpark,
   waiting,
 } from './help-operations.ts';
@@ -81,6 +82,7 @@ Commands:
   unpark <run id>               release a parked run
   doctor [agent module…]        read every record, and say what the next recovery does with it
   prune                         delete expired results, and records on request
+  studio                        a web page on the store: what runs, what waits for you, and why
   stats                         totals of the runs in an audit, by day, agent or caller
   ask <prompt>                  ask several models at once; then ask show, diff, apply <model>, rewind
   demo                          kill a run with SIGKILL twice, approve a call, and show what ran again
@@ -269,6 +271,7 @@ const pages: Readonly<Record<CommandName, string>> = {
   doctor,
   prune,
   stats,
+  studio,
   ask,
   demo,
 };

@@ -17,6 +17,13 @@ type PoolClass = new (options: object) => Pool;
 /** A command waits this long for a connection, ms. */
 const CONNECT_MS = 10_000;
 
+interface PostgresOpening {
+  readonly codec: Codec | undefined;
+  readonly mustExist: boolean;
+  /** Opens it for reading only: the server refuses each write of its sessions, and a call is retried for so long, ms. */
+  readonly readMs?: number;
+}
+
 /**
  * Opens a store in a PostgreSQL database; `?schema=…` in its URL names the schema (default `pawl`).
  * @param mustExist throws if there is no store yet
@@ -24,11 +31,13 @@ const CONNECT_MS = 10_000;
  */
 export async function openPostgres(
   { path, url }: StorePlace,
-  { codec, mustExist }: { readonly codec: Codec | undefined; readonly mustExist: boolean },
+  { codec, mustExist, readMs }: PostgresOpening,
 ): Promise<PostgresStore> {
+  const readOnly = readMs !== undefined;
   const address = new URL(url ?? path);
   const schema = address.searchParams.get('schema') ?? 'pawl';
   address.searchParams.delete('schema');
+  if (readOnly) addOption(address, '-c default_transaction_read_only=on');
   const Pool = await poolClass();
   const pool = new Pool({ connectionString: address.href, connectionTimeoutMillis: CONNECT_MS, max: 6 });
   pool.on('error', () => {
@@ -36,7 +45,7 @@ export async function openPostgres(
   });
   try {
     if (mustExist && !(await hasStore(pool, schema))) throw noStore(path);
-    const store = postgresStore({ pool, schema, codec });
+    const store = postgresStore({ pool, schema, codec, readOnly, timeoutMs: readMs });
     const close = async () => {
       await store.close();
       await pool.end();
@@ -47,6 +56,12 @@ export async function openPostgres(
     if (error instanceof Failure || error instanceof TypeError) throw error;
     throw new Failure(`the store ${path} cannot be reached: ${reasonOf(error)}`, { cause: error });
   }
+}
+
+/** Options of the server for each session, besides those that the URL has. */
+function addOption({ searchParams }: URL, option: string): void {
+  const given = searchParams.get('options');
+  searchParams.set('options', given === null ? option : `${given} ${option}`);
 }
 
 async function hasStore(pool: Pool, schema: string): Promise<boolean> {

@@ -66,6 +66,26 @@ async function open(place: StorePlace, { codec: given, mustExist }: Opening): Pr
   return { ...store, path, option, identity: identityOf(place) };
 }
 
+/** A reader waits this long for a lock or a server, ms: a person looks at a page meanwhile. */
+const READING_MS = 3_000;
+
+/**
+ * Opens the store of a command for reading only. It need not be there, and need not answer yet: each read says what is wrong.
+ * @throws {Failure} if the driver of its database is not installed
+ */
+export async function openReader(option: string | undefined, codec: Codec | undefined): Promise<RunStore> {
+  const place = placeOf(option);
+  const { kind, path } = place;
+  const reading = { codec, readOnly: true, busyTimeoutMs: READING_MS };
+  const store =
+    kind === 'postgres'
+      ? await openPostgres(place, { codec, mustExist: false, readMs: READING_MS })
+      : kind === 'files'
+        ? fileStore({ dir: path, ...reading })
+        : sqliteStore({ path, ...reading });
+  return { ...store, path, option: place.option, identity: identityOf(place) };
+}
+
 function isThere({ kind, path }: StorePlace): boolean {
   return kind === 'postgres' || lookAt(path) !== undefined;
 }
@@ -74,14 +94,18 @@ function isThere({ kind, path }: StorePlace): boolean {
  * The codec of the module that PAWL_CODEC names, its export `codec` or its default one: for commands without an agent module.
  * @throws {Failure} that says what is wrong with it
  */
-async function codecFromEnvironment(): Promise<Codec | undefined> {
+export async function codecFromEnvironment(): Promise<Codec | undefined> {
   const file = process.env.PAWL_CODEC;
-  if (!file) return undefined;
+  return file ? codecIn(file, 'PAWL_CODEC') : undefined;
+}
+
+/** The codec of a module. @param of what names the module, for errors @throws {Failure} that says what is wrong with it */
+export async function codecIn(file: string, of: string): Promise<Codec> {
   const path = resolve(file);
   const exported = await loadModule(path, 'codec module');
   const codec = codecOf(exported.codec ?? exported.default, path);
   if (codec) return codec;
   throw new Failure(
-    `PAWL_CODEC names ${path}, which exports no codec; write \`export const codec = encrypt({ keys, current })\` in it`,
+    `${of} names ${path}, which exports no codec; write \`export const codec = encrypt({ keys, current })\` in it`,
   );
 }

@@ -19,8 +19,16 @@ import { Failure } from '../ui/failure.ts';
 
 const MOST_BYTES = 65_536;
 
-/** Undefined if there is no such file, or if it is too large. @throws {Failure} if it is not private */
-export function readPrivate(folder: string, path: string): string | undefined {
+/**
+ * Undefined if there is no such file, or if it is too large.
+ * @param options.isSecret other users may not even read it
+ * @throws {Failure} if it is not private
+ */
+export function readPrivate(
+  folder: string,
+  path: string,
+  { isSecret = false }: { readonly isSecret?: boolean } = {},
+): string | undefined {
   let descriptor: number;
   try {
     checkPrivate(folder, statSync(folder));
@@ -32,12 +40,13 @@ export function readPrivate(folder: string, path: string): string | undefined {
     throw error instanceof Failure ? error : new Failure(`${path} cannot be read (${code})`, { cause: error });
   }
   try {
-    return checkPrivateFile(path, descriptor) > MOST_BYTES ? undefined : readFileSync(descriptor, 'utf8');
+    return checkPrivateFile(path, descriptor, isSecret) > MOST_BYTES ? undefined : readFileSync(descriptor, 'utf8');
   } finally {
     closeSync(descriptor);
   }
 }
 
+/** Writes a file that only this user can read, at once or not at all. */
 export function writePrivate(path: string, text: string): void {
   const unfinished = `${path}.${randomUUID()}`;
   try {
@@ -97,9 +106,11 @@ function checkPrivate(path: string, { uid, mode }: Pick<Stats, 'uid' | 'mode'>):
 }
 
 /** The same for an open file. @returns its size in bytes */
-function checkPrivateFile(path: string, descriptor: number): number {
+function checkPrivateFile(path: string, descriptor: number, isSecret: boolean): number {
   const stats = fstatSync(descriptor);
   if (!stats.isFile()) throw new Failure(`${path} is not a file; remove it`);
   checkPrivate(path, stats);
+  if (isSecret && process.geteuid?.() !== undefined && (stats.mode & 0o044) !== 0)
+    throw new Failure(`other users can read ${path}; remove it`);
   return stats.size;
 }

@@ -1,0 +1,83 @@
+import type { CheckpointStore, Codec } from '../../index.ts';
+import { writingMethods } from '../../store/read-only.ts';
+import { StoreUnavailableError } from '../../values/errors.ts';
+import { openExistingStore, openReader, type RunStore } from '../open/open-store.ts';
+import { Failure } from '../ui/failure.ts';
+
+/** Closed when it had nothing to do for this long, ms: before it would begin to remove what has expired. */
+const IDLE_MS = 20_000;
+
+export interface StudioStoreOptions {
+  readonly codec: Codec | undefined;
+  /** Whether actions may write. */
+  readonly write: boolean;
+}
+
+/**
+ * Opens the store of Studio: a connection that only reads and, for the time of an action, a second one that writes.
+ * @throws {Failure} if this cannot be a store; a store that does not answer says so at each read
+ */
+export async function openStudioStore(
+  option: string | undefined,
+  { codec, write }: StudioStoreOptions,
+): Promise<RunStore> {
+  const reader = await openReader(option, codec);
+  if (!write) return reader;
+  const writer = new Writer(() => openExistingStore(option, codec).catch(asStoreError));
+  const writes = writingMethods.filter((name) => name in reader);
+  return {
+    ...reader,
+    ...Object.fromEntries(writes.map((name) => [name, (...args: unknown[]) => writer.call(name, args)])),
+    close: async () => {
+      await writer.close();
+      await reader.close();
+    },
+  };
+}
+
+/** A page needs a code as well: the errors of commands are sentences alone. */
+function asStoreError(error: unknown): never {
+  throw error instanceof Failure ? new StoreUnavailableError(error.message, { cause: error }) : error;
+}
+
+type Method = (...args: unknown[]) => Promise<unknown>;
+
+/** Opens the store at the first write, and closes it when no write has come for a while. */
+class Writer {
+  readonly #open: () => Promise<RunStore>;
+  #store: Promise<RunStore> | undefined;
+  #calls = 0;
+  #idle: NodeJS.Timeout | undefined;
+
+  constructor(open: () => Promise<RunStore>) {
+    this.#open = open;
+  }
+
+  async call(name: string, args: readonly unknown[]): Promise<unknown> {
+    this.#calls += 1;
+    clearTimeout(this.#idle);
+    try {
+      const store = (await this.#opened()) as CheckpointStore as unknown as Readonly<Record<string, Method>>;
+      return await store[name]?.(...args);
+    } finally {
+      this.#calls -= 1;
+      if (this.#calls === 0) this.#idle = setTimeout(() => void this.close().catch(() => {}), IDLE_MS).unref();
+    }
+  }
+
+  async close(): Promise<void> {
+    clearTimeout(this.#idle);
+    const store = this.#store;
+    this.#store = undefined;
+    await (await store)?.close();
+  }
+
+  #opened(): Promise<RunStore> {
+    const opening = this.#store ?? this.#open();
+    this.#store = opening;
+    opening.catch(() => {
+      if (this.#store === opening) this.#store = undefined;
+    });
+    return opening;
+  }
+}

@@ -117,16 +117,20 @@ describe.each(each)('the chart of a run with $phases phases (studio 30)', ({ pha
       const rects = layout.nodes.map((node) => ({ id: node.id, ...rectOf(node) }));
       for (const [at, rect] of rects.entries()) {
         expect(rects.slice(at + 1).filter((other) => meet(rect, other))).toEqual([]);
-        expect(rect.left >= 0 && rect.right <= layout.width && rect.top >= 0 && rect.bottom <= layout.height).toBe(true);
+        expect(rect.left >= 0 && rect.right <= layout.width && rect.top >= 0 && rect.bottom <= layout.height).toBe(
+          true,
+        );
         for (const box of layout.boxes) {
           const own = boxRect(box);
-          const isInside = rect.left >= own.left && rect.right <= own.right && rect.top > own.top && rect.bottom < own.bottom;
+          const isInside =
+            rect.left >= own.left && rect.right <= own.right && rect.top > own.top && rect.bottom < own.bottom;
           expect([rect.id, isInside]).toEqual([rect.id, rect.id.startsWith(`${box.id}.`)]);
           expect(isInside || !meet(rect, own)).toBe(true);
         }
       }
       const boxes = layout.boxes.map(boxRect);
-      for (const [at, box] of boxes.entries()) expect(boxes.slice(at + 1).some((other) => meet(box, other))).toBe(false);
+      for (const [at, box] of boxes.entries())
+        expect(boxes.slice(at + 1).some((other) => meet(box, other))).toBe(false);
     }
   });
 

@@ -13,13 +13,15 @@ export interface ChartFacts {
   readonly at: string;
   /** The transition that was taken last: `running.entering>running.calling-model`. */
   readonly last: string;
+  /** The newest model turn that was proved; its number counts over the whole life of the run. */
+  readonly step: number;
   /** The model has answered without calls of tools. */
   readonly hasAnswered: boolean;
 }
 
 /** A run before its first event. */
 export function unseen(phases = 0): ChartFacts {
-  return { phases, done: 0, visits: {}, at: '', last: '', hasAnswered: false };
+  return { phases, done: 0, visits: {}, at: '', last: '', step: 0, hasAnswered: false };
 }
 
 /** Returns the id of the loop that works, or worked last. */
@@ -51,7 +53,8 @@ function resolved(facts: ChartFacts): ChartFacts {
 function begun(facts: ChartFacts): ChartFacts {
   const stage = stageOf(facts);
   if (facts.at.startsWith(`${stage}.`)) return facts;
-  const before = facts.phases > 0 && facts.at !== 'between-phases' ? went(facts, 'between-phases') : facts;
+  const from = facts.at === 'resolved' || facts.at === 'between-phases' ? facts : { ...facts, at: '' };
+  const before = facts.phases > 0 && from.at !== 'between-phases' ? went(from, 'between-phases') : from;
   return entered(went(before, stage), `${stage}.entering`);
 }
 
@@ -91,16 +94,31 @@ function left(facts: ChartFacts, to: string): ChartFacts {
 }
 
 /** A model turn begins. An answer that did not fit its schema has led back to the beginning of the loop. */
-function turned(facts: ChartFacts): ChartFacts {
+function turned(facts: ChartFacts, step: number): ChartFacts {
+  if (step <= facts.step && !facts.hasAnswered && facts.at.startsWith(`${stageOf(facts)}.`)) return facts;
   const checked = facts.hasAnswered ? reached(reached(facts, 'checking-output'), 'entering') : facts;
   const inLoop = loopState(checked);
   if (inLoop === 'calling-model') return checked;
-  const ready = inLoop === 'landing' || inLoop === 'calling-tools' ? reached(checked, 'entering') : checked;
-  return { ...reached(ready, 'calling-model'), hasAnswered: false };
+  const ready = inLoop === 'landing' || inLoop === 'calling-tools' ? reached(checked, 'entering') : begun(checked);
+  return { ...reached(untold(ready, step - 1 - ready.step), 'calling-model'), step, hasAnswered: false };
+}
+
+/** Turns that the journal does not have, or no longer: those of a phase are kept once it is over. The number proves them. */
+function untold(facts: ChartFacts, turns: number): ChartFacts {
+  if (!(turns > 0)) return facts;
+  const visits: Record<string, number> = { ...facts.visits };
+  for (const name of ['entering', 'calling-model', 'landing', 'calling-tools']) {
+    const id = `${stageOf(facts)}.${name}`;
+    visits[id] = (visits[id] ?? 0) + turns;
+  }
+  return { ...facts, visits };
 }
 
 /** The errors of a limit. */
 const limits: ReadonlySet<string> = new Set(['STEP_LIMIT', 'TOOL_LOOP']);
+
+/** The errors of a model call that failed for good. */
+const failures: ReadonlySet<string> = new Set(['MODEL', 'MODEL_STALLED', 'REPLY_TOO_LARGE']);
 
 /** How the loop came to its end, if that is known. A cancel or a shutdown takes the run out of any state. */
 function stopped(facts: ChartFacts, status: string, code = ''): ChartFacts {
@@ -108,6 +126,8 @@ function stopped(facts: ChartFacts, status: string, code = ''): ChartFacts {
   if (known === '') return facts;
   if (status === 'ok') return reached(facts, 'answered');
   if (code === 'OUTPUT_INVALID') return reached(reached(facts, 'checking-output'), 'failed');
+  if (failures.has(code) && (known === 'entering' || known === 'calling-model'))
+    return reached(turned(facts, facts.step + 1), 'failed');
   const end = limits.has(code) ? 'exhausted' : 'failed';
   return status === 'error' && wayTo(known, end).length === 1 ? reached(facts, end) : facts;
 }
@@ -127,31 +147,31 @@ function ended(facts: ChartFacts, status: string, code?: string): ChartFacts {
 export function afterEvent(facts: ChartFacts, event: JournalEvent): ChartFacts {
   switch (event.type) {
     case 'run.started':
+      return resolved(facts);
     case 'run.resumed':
-      return resolved({ ...facts, hasAnswered: false });
+      return resolved({ ...facts, step: event.iteration, hasAnswered: false });
     case 'phase.skipped':
       return { ...facts, phases: Math.max(facts.phases, event.index + 1), done: event.index + 1 };
     case 'phase.started':
       return begun({ ...facts, phases: Math.max(facts.phases, event.index + 1), done: event.index });
-    case 'phase.done': {
-      const end = loopState(facts) === 'entering' ? 'exhausted' : 'answered';
-      const over = left(reached(facts, end), 'between-phases');
-      return { ...over, done: event.index + 1, hasAnswered: false };
-    }
+    case 'phase.done':
+      return phaseDone({ ...facts, phases: Math.max(facts.phases, event.index + 1), done: event.index });
     case 'step.started':
-      return turned(facts);
+      return turned(facts, event.step);
     case 'step.snapshot':
-      return reached(turned(facts), 'landing');
+      return event.step > facts.step || loopState(facts) === 'calling-model'
+        ? reached(turned(facts, event.step), 'landing')
+        : facts;
     case 'tool.started':
     case 'tool.done':
-      return event.type === 'tool.done' && event.isLate ? facts : atTools(facts);
+      return event.type === 'tool.done' && event.isLate ? facts : { ...atTools(facts), step: event.step };
     case 'wait.opened':
       if (event.wait.kind === 'retry') return facts;
       return atTools(loopState(facts) === 'landing' ? reached(facts, 'judging-calls') : facts);
     case 'run.waiting':
       return reached(facts, 'waiting');
     case 'step.done':
-      return stepDone(facts, event.tools.length);
+      return stepDone(facts, event);
     case 'run.ended':
       return ended(facts, event.status, event.error?.code);
     default:
@@ -161,41 +181,48 @@ export function afterEvent(facts: ChartFacts, event: JournalEvent): ChartFacts {
 
 function atTools(facts: ChartFacts): ChartFacts {
   const known = loopState(facts);
-  return known === 'calling-model' ? reached(reached(facts, 'landing'), 'calling-tools') : reached(facts, 'calling-tools');
+  return known === 'calling-model'
+    ? reached(reached(facts, 'landing'), 'calling-tools')
+    : reached(facts, 'calling-tools');
 }
 
-function stepDone(facts: ChartFacts, tools: number): ChartFacts {
-  if (tools === 0) {
-    const landed = loopState(facts) === 'landing' ? facts : reached(turned(facts), 'landing');
+function stepDone(facts: ChartFacts, { step, tools }: { step: number; tools: readonly string[] }): ChartFacts {
+  const known = loopState(facts);
+  if (tools.length === 0) {
+    const landed = known === 'landing' ? facts : reached(turned(facts, step), 'landing');
     return { ...landed, hasAnswered: true };
   }
-  const known = loopState(facts);
-  return reached(known === 'calling-tools' || known === 'waiting' ? facts : atTools(facts), 'entering');
+  const isThere = known === 'calling-tools' || known === 'waiting';
+  const tooled = isThere ? facts : atTools(known === 'landing' ? facts : turned(facts, step));
+  return { ...reached(tooled, 'entering'), step };
 }
 
-/** Returns what the record of a run proves: its last save, and nothing of the time after it. */
-export function factsOfRecord({ record, waits, line, result }: RecordView): ChartFacts {
+function phaseDone(facts: ChartFacts): ChartFacts {
+  const end = loopState(facts) === 'entering' ? 'exhausted' : 'answered';
+  const over = left(reached(facts, end), 'between-phases');
+  return { ...over, done: facts.done + 1, hasAnswered: false };
+}
+
+/** Returns what the record of a run proves: the steps that are in it, and the state at which it is or would continue. */
+export function factsOfRecord({ record, state, result }: RecordView): ChartFacts {
   const phases = record?.phases ?? [];
   const done = phases.filter((phase) => phase.isDone).length;
   const facts: ChartFacts = { ...unseen(phases.length), done };
   if (result) return { ...facts, visits: { settled: 1 }, at: 'settled' };
-  if (!record) return facts;
-  const stage = stageOf(facts);
-  const isAtTools = record.openStep !== undefined;
-  const name = waits.length > 0 && line.state !== 'run' ? 'waiting' : isAtTools ? 'calling-tools' : 'entering';
-  const visits: Record<string, number> = { resolving: Math.max(1, record.attempts), resolved: 1, [stage]: 1 };
-  for (const [index] of phases.slice(0, done).entries()) visits[`phase(${index})`] = 1;
-  if (phases.length > 0) visits['between-phases'] = done + 1;
-  // Steps of earlier phases were made in their own loops.
-  const steps = phases.length > 0 ? 0 : record.iteration;
-  for (const state of ['entering', 'calling-model', 'landing']) visits[`${stage}.${state}`] = steps + (isAtTools ? 1 : 0);
-  visits[`${stage}.entering`] = steps + 1;
-  visits[`${stage}.${name}`] ||= 1;
-  return { ...facts, visits, at: `${stage}.${name}` };
+  const at = state?.name ?? '';
+  const visits: Record<string, number> = {};
+  if (record) visits.resolving = visits.resolved = Math.max(1, record.attempts);
+  for (const index of phases.slice(0, done).keys()) visits[`phase(${index})`] = 1;
+  // How many of a pipeline's steps were made in the phase that is open, the record does not say.
+  if (record && phases.length === 0)
+    for (const name of ['entering', 'calling-model', 'landing']) visits[`running.${name}`] = record.iteration;
+  if (at !== '') visits[at] = Math.max(1, visits[at] ?? 0);
+  const [stage = ''] = at.split('.');
+  if (stage !== '') visits[stage] ||= 1;
+  return { ...facts, visits, at };
 }
 
 /** Returns the ids of the states that were entered, in the order of their first visit. */
 export function seenStates({ visits }: ChartFacts): readonly (readonly [id: string, count: number])[] {
   return Object.entries(visits).filter(([, count]) => count > 0);
 }
-

@@ -164,6 +164,7 @@ export {
 export { type MemoryStore, memoryStore } from './store/memory/memory-store.ts';
 export type {
   AppendingStore,
+  ChangeStore,
   CheckpointStore,
   Claim,
   ClaimOptions,

@@ -32,7 +32,13 @@ import { controlOf, type RunControl } from './lifecycle/control.ts';
 import { type FindRunOptions, type FoundRun, findRun } from './lifecycle/find-run.ts';
 import { erase } from './lifecycle/history/erase.ts';
 import { type HistoryFilter, history, type MessagesOptions, messagesOf } from './lifecycle/history/history.ts';
-import { capabilitiesOf, type ExecutorCapabilities, inspectRun, type RunInspection } from './lifecycle/inspect.ts';
+import {
+  capabilitiesOf,
+  changeMarkOf,
+  type ExecutorCapabilities,
+  inspectRun,
+  type RunInspection,
+} from './lifecycle/inspect.ts';
 import { type ListedRun, type ListRunsOptions, listRuns } from './lifecycle/list-runs.ts';
 import { type ListedWait, type ListWaitsOptions, listWaits } from './lifecycle/list-waits.ts';
 import { park, unpark } from './lifecycle/parking.ts';
@@ -80,6 +86,12 @@ export interface Executor {
    * if (verdict === 'parked') console.warn(`${runId}: ${reason}`);
    */
   inspect(runId: string): Promise<RunInspection | null>;
+  /**
+   * A text for comparison: two equal ones say that no process has written to the store between them. A claim whose time is over
+   * is no write. It costs one small read, so that it can be asked twice a second.
+   * @returns undefined if the store cannot tell @throws the store's own error if it does not answer
+   */
+  changeMark(): Promise<string | undefined>;
   /** What this executor can do, by its store and its options. */
   readonly capabilities: ExecutorCapabilities;
   /**
@@ -294,6 +306,7 @@ export function createExecutor(options: ExecutorOptions): Executor {
     get: (runId) => handleFor(registry, runId),
     find: async (runId, findOptions = {}) => findRun(services, checkRunId(runId), findOptions),
     inspect: async (runId) => inspectRun(services, checkRunId(runId)),
+    changeMark: () => changeMarkOf(services),
     capabilities: capabilitiesOf(services),
     list: (listOptions = {}) => listRuns(services, listOptions),
     history: (filter = {}) => history(services, filter),

@@ -10,6 +10,7 @@ import { kindOf } from '../values/known-options.ts';
 import { letGo } from '../values/thenable.ts';
 import type {
   AppendingStore,
+  ChangeStore,
   CheckpointStore,
   DueList,
   EventStore,
@@ -21,7 +22,13 @@ import type {
 } from './port.ts';
 import type { ThreadStore } from './thread-port.ts';
 
-type MethodName = keyof (AppendingStore & EventStore & TakingStore & HistoryStore & JournalStore & ThreadStore);
+type MethodName = keyof (AppendingStore &
+  ChangeStore &
+  EventStore &
+  TakingStore &
+  HistoryStore &
+  JournalStore &
+  ThreadStore);
 
 /** The methods that a store may have. A method of the port without a line does not compile: every store would lose it. */
 const methods: { readonly [Name in MethodName]-?: true } = {
@@ -52,6 +59,7 @@ const methods: { readonly [Name in MethodName]-?: true } = {
   forgetEnded: true,
   publish: true,
   readEvents: true,
+  changeMark: true,
   admit: true,
   readThread: true,
   historyOf: true,

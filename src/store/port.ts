@@ -347,6 +347,15 @@ export interface JournalStore extends OwningStore {
   readEvents(runId: string, options: ReadEventsOptions): Promise<JournalPage | null>;
 }
 
+/** A store that tells cheaply that nothing has changed, so that readers need not list it again. */
+export interface ChangeStore extends CheckpointStore {
+  /**
+   * A text that any process may compare with an earlier one: if they are equal, no write to any run was made between them, by any
+   * process. Different ones promise nothing. A claim whose time is over, and an owner that died, are no writes.
+   */
+  changeMark(): Promise<string>;
+}
+
 export type InboxOf = { readonly owner: string } | { readonly runId: string };
 
 const has = (store: CheckpointStore, method: string) =>
@@ -367,6 +376,8 @@ export const isEvents = (store: CheckpointStore): store is EventStore => has(sto
 export const isKeepingRecords = (store: CheckpointStore): store is HistoryStore => has(store, 'listEnded');
 /** Returns whether a store has a journal: it has `readEvents`. */
 export const isJournal = (store: CheckpointStore): store is JournalStore => has(store, 'readEvents');
+/** Returns whether a store tells that nothing has changed: it has `changeMark`. */
+export const isMarking = (store: CheckpointStore): store is ChangeStore => has(store, 'changeMark');
 /** Returns whether a store keeps conversations: it has the methods of a ThreadStore. */
 export const isThreads = (store: CheckpointStore): store is ThreadStore => has(store, 'admit');
 /** Returns whether a store keeps outcomes after the record is deleted: it has `keepOutcome`. */

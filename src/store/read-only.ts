@@ -1,6 +1,7 @@
 import { StoreUnavailableError, UnsupportedError } from '../values/errors.ts';
 import type {
   AppendingStore,
+  ChangeStore,
   ControlStore,
   EventStore,
   HistoryStore,
@@ -11,6 +12,7 @@ import type {
 import type { ThreadStore } from './thread-port.ts';
 
 type WholeStore = AppendingStore &
+  ChangeStore &
   ControlStore &
   EventStore &
   HistoryStore &
@@ -48,6 +50,7 @@ const storeMethods = {
   forgetEnded: 'writes',
   publish: 'writes',
   readEvents: 'reads',
+  changeMark: 'reads',
   admit: 'writes',
   readThread: 'reads',
   historyOf: 'reads',

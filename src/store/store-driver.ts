@@ -65,6 +65,8 @@ export interface StoreDriver {
    * `change.filed`, and `deployment` beside the lease.
    */
   takeDue?(take: TakeDue): Promise<TakenHeads>;
+  /** See `ChangeStore`. */
+  changeMark?(): Promise<string>;
   /** What runs wait for, and early signals: needs `listDue`. */
   readonly topics?: TopicDriver;
   /** The journals of runs: `body.journal` of a write goes there in its commit. */

@@ -14,6 +14,7 @@ import { encodeEnd } from './kept-entry.ts';
 import { Minutely } from './minutely.ts';
 import type {
   AppendingStore,
+  ChangeStore,
   Claim,
   ControlStore,
   DueStore,
@@ -69,6 +70,7 @@ export type StoreOf<D extends StoreDriver> = FullStore &
   DueMethods<D> &
   HistoryMethods<D> &
   JournalMethods<D> &
+  (D extends { changeMark: unknown } ? Pick<ChangeStore, 'changeMark'> : unknown) &
   (D extends { readonly threads: ThreadDriver } ? ThreadMethods : unknown);
 
 export interface StoreFromOptions {
@@ -154,6 +156,7 @@ export function storeFrom<D extends StoreDriver>(driver: D, options: StoreFromOp
     ...(threads ? threadMethods(threads) : {}),
     load: async (runId, options = {}) => reader.load(checkRunId(runId), options),
     ...journal(parts, reader),
+    ...(driver.changeMark ? { changeMark: async () => (driver as Required<StoreDriver>).changeMark() } : {}),
     listInterrupted: async (list = {}) => reader.list(list),
     close,
     [Symbol.asyncDispose]: close,

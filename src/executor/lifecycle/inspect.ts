@@ -12,6 +12,7 @@ import {
   carriesCommands,
   isDue,
   isKeepingRecords,
+  isMarking,
   isTaking,
   isThreads,
 } from '../../store/port.ts';
@@ -80,6 +81,11 @@ export function capabilitiesOf({ config: { store, journal } }: ExecutorServices)
     history: store !== undefined && isKeepingRecords(store),
     threads: store !== undefined && isThreads(store),
   };
+}
+
+/** Returns the change mark of an executor's store; undefined if it has none. @throws the store's own error */
+export async function changeMarkOf({ config: { store } }: ExecutorServices): Promise<string | undefined> {
+  return store && isMarking(store) ? store.changeMark() : undefined;
 }
 
 /**

@@ -11,6 +11,7 @@ import { Encryption } from '../encoding/encryption.ts';
 import { leaseClock } from '../lease-clock.ts';
 import type {
   AppendingStore,
+  ChangeStore,
   EventStore,
   HistoryStore,
   InboxOf,
@@ -70,6 +71,7 @@ export interface FileStoreOptions {
 /** Appends, owns, carries commands and signals, lets runs rest, keeps outcomes, the records of ended runs and threads, has a journal. */
 export interface FileStore
   extends AppendingStore,
+    ChangeStore,
     EventStore,
     TakingStore,
     OutcomeStore,
@@ -223,6 +225,10 @@ class FileDriver implements StoreDriver {
 
   countResting(): Promise<number> {
     return this.#lister.countResting();
+  }
+
+  changeMark(): Promise<string> {
+    return this.#access.changeMark();
   }
 
   outcome(runId: string): Promise<string | null> {

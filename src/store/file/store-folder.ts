@@ -12,6 +12,9 @@ import { layoutError } from './errors.ts';
 import type { Folders } from './folders.ts';
 import { LAYOUT } from './journal/lines.ts';
 
+/** Longer than any tick of a system's clock, ms. */
+const TICK_MS = 50;
+
 /** Opens the folder of a file store for one process: at the first use, and again if it was removed meanwhile. */
 export class StoreFolder {
   readonly #durable: Durable;
@@ -72,6 +75,18 @@ export class StoreFolder {
     } catch (error) {
       throw isAbsent(error) ? this.#gone(error) : error;
     }
+  }
+
+  /**
+   * Each write makes and removes a lock, which changes the time of their folder. Two changes within one tick of the system's clock
+   * have the same time: a time that is so new names nothing.
+   */
+  async changeMark(): Promise<string> {
+    await this.check();
+    const found = await orAbsent(this.#durable.files.stamp(this.#folders.locks));
+    if (!found) return 'none';
+    const { identity, changedAt } = found;
+    return Date.now() - changedAt < TICK_MS ? randomUUID() : `${identity} ${changedAt}`;
   }
 
   /** A failed unlock is harmless: this process still has the lock at its next write, and the lock is stale after its exit. */

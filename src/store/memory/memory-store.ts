@@ -9,6 +9,7 @@ import type { StoredBody } from '../encoding/stored-body.ts';
 import type { JournalRow, StoredJournal } from '../encoding/stored-journal.ts';
 import type {
   AppendingStore,
+  ChangeStore,
   EventStore,
   HistoryStore,
   InboxOf,
@@ -59,6 +60,7 @@ import { MemoryTopics } from './memory-topics.ts';
  * threads, and has a journal.
  */
 export type MemoryStore = AppendingStore &
+  ChangeStore &
   EventStore &
   TakingStore &
   OutcomeStore &
@@ -81,6 +83,7 @@ export function memoryStore(options: { readonly clock?: Clock | undefined } = {}
 class MemoryDriver implements StoreDriver {
   readonly #times: StoreTimes;
   readonly #runs = new Map<string, RunValue>();
+  #changes = 0;
   /** The messages of each record, in rows. */
   readonly #rows = new Map<string, MessageRow[]>();
   /** The texts of the large open step of each record that has one. */
@@ -202,6 +205,10 @@ class MemoryDriver implements StoreDriver {
     return [...this.#runs].flatMap(([runId, value]) => headsIn(runId, value, this.#times));
   }
 
+  async changeMark(): Promise<string> {
+    return String(this.#changes);
+  }
+
   async outcome(runId: string): Promise<string | null> {
     return this.#run(runId)?.kept?.text ?? null;
   }
@@ -220,6 +227,7 @@ class MemoryDriver implements StoreDriver {
   }
 
   #put(runId: string, value: RunValue | undefined): RunValue | undefined {
+    this.#changes += 1;
     if (value) this.#runs.set(runId, value);
     else this.#runs.delete(runId);
     if (value?.record || value?.ended) return value;

@@ -7,6 +7,7 @@ import type { CommandToSend, StoredCommand } from '../commands.ts';
 import type { StoredBody } from '../encoding/stored-body.ts';
 import type {
   AppendingStore,
+  ChangeStore,
   Claim,
   EventStore,
   HistoryStore,
@@ -83,6 +84,7 @@ const MAX_BYTES = 1_000_000_000;
 /** Appends, owns, carries commands and signals, lets runs rest, keeps outcomes, the records of ended runs and threads, has a journal. */
 export interface PostgresStore
   extends AppendingStore,
+    ChangeStore,
     EventStore,
     TakingStore,
     OutcomeStore,
@@ -173,6 +175,10 @@ class PostgresDriver implements StoreDriver {
 
   countResting(): Promise<number> {
     return this.#reader.countResting();
+  }
+
+  changeMark(): Promise<string> {
+    return this.#reader.changeMark();
   }
 
   outcome(runId: string): Promise<string | null> {

@@ -26,6 +26,7 @@ import {
   readMessages,
   readPage,
   readRun,
+  readSnapshot,
   type StoredRun,
   textsOf,
 } from './run-queries.ts';
@@ -131,6 +132,11 @@ export class Reader {
   async countResting(): Promise<number> {
     await this.#queue.settled();
     return this.insist((session) => countLater(session, this.#server));
+  }
+
+  async changeMark(): Promise<string> {
+    await this.#queue.settled();
+    return this.insist((session) => readSnapshot(session));
   }
 
   /** Adds or withdraws a wait. */

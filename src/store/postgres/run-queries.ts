@@ -148,6 +148,12 @@ export async function readDue(
   return { now: Number(rows[0]?.due_now), nextAt, runs: rows.filter(({ id }) => id != null).map(storedRun) };
 }
 
+/** Reads which transactions are visible: two equal snapshots see the same, so that nothing was committed between them. */
+export async function readSnapshot(session: Session): Promise<string> {
+  const [row] = await session.query('SELECT pg_current_snapshot()::text AS snapshot', []);
+  return String(row?.snapshot);
+}
+
 /** Counts the runs in PostgreSQL that are due later, or only by a command. */
 export async function countLater(session: Session, { tables, times }: Server): Promise<number> {
   const parameters = new Parameters();

@@ -128,6 +128,11 @@ export class Reader {
     return this.#read(({ reads }) => reads.countResting());
   }
 
+  async changeMark(): Promise<string> {
+    await this.#queue.idle();
+    return this.#read(({ reads }) => reads.changeMark());
+  }
+
   async inbox(of: InboxOf): Promise<StoredCommand[]> {
     await this.#queue.idle();
     return this.#read(({ tables }) => tables.inboxes.read(of));

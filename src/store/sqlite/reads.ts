@@ -101,6 +101,9 @@ export class Reads {
   readonly #byNo: StatementSync;
   readonly #nextDue: StatementSync;
   readonly #countDue: StatementSync;
+  readonly #changes: StatementSync;
+  /** Counts begin again with each connection. */
+  readonly #opening = crypto.randomUUID();
 
   constructor(db: DatabaseSync, leases: LeaseTable, now: () => number) {
     this.#leases = leases;
@@ -137,6 +140,7 @@ export class Reads {
       `SELECT ${columns}, coalesce(h.updated_at, 0) AS at, ${claimColumns} FROM ${joined('r')} WHERE r.no = ?`,
     );
     this.#nextDue = db.prepare('SELECT min(due_at) AS at FROM due WHERE due_at > ?');
+    this.#changes = db.prepare('SELECT data_version AS others, total_changes() AS own FROM pragma_data_version');
     this.#countDue = db.prepare('SELECT count(*) AS count FROM due WHERE due_at > ?');
   }
 
@@ -238,6 +242,12 @@ export class Reads {
 
   countResting(): number {
     return Number(this.#countDue.get(this.#now())?.count);
+  }
+
+  /** What other connections have committed, and what this one has changed since it was opened. */
+  changeMark(): string {
+    const { others, own } = this.#changes.get() as { others: number; own: number };
+    return `${this.#opening} ${others} ${own}`;
   }
 
   #leaseOf({ owner, epoch, attempts, ...row }: Omit<DueRow, 'no'>): Lease | undefined {

@@ -9,6 +9,7 @@ import { Encryption } from '../encoding/encryption.ts';
 import { leaseClock } from '../lease-clock.ts';
 import type {
   AppendingStore,
+  ChangeStore,
   EventStore,
   HistoryStore,
   InboxOf,
@@ -69,6 +70,7 @@ export interface SqliteStoreOptions {
 /** Appends, owns, carries commands and signals, keeps outcomes and the records of ended runs and threads, and has a journal. */
 export interface SqliteStore
   extends AppendingStore,
+    ChangeStore,
     EventStore,
     TakingStore,
     OutcomeStore,
@@ -189,6 +191,10 @@ class SqliteDriver implements StoreDriver {
 
   countResting(): Promise<number> {
     return this.#reader.countResting();
+  }
+
+  changeMark(): Promise<string> {
+    return this.#reader.changeMark();
   }
 
   outcome(runId: string): Promise<string | null> {

@@ -5,7 +5,7 @@ import type { JsonValue, MessagesPage, MessageView } from '../wire.ts';
 import { Shown } from './shown-value.ts';
 
 /** Most parts of a message that are sent. */
-const MAX_PARTS = 200;
+const MESSAGE_PARTS = 200;
 /** About how many bytes a page has: it ends after the message that reaches them. */
 const PAGE_BYTES = 2 ** 20;
 
@@ -43,7 +43,7 @@ function messageView(message: Message, index: number): MessageView {
   const shown = new Shown();
   const at = (part: number) => `message=${index}&part=${part}`;
   if (typeof message.content === 'string') return { index, role, texts: [shown.text(message.content, at(0))] };
-  const parts = message.content.slice(0, MAX_PARTS) as Parts;
+  const parts = message.content.slice(0, MESSAGE_PARTS) as Parts;
   const found: Found = { texts: [], reasoning: [], files: [], calls: [], results: [] };
   for (const [i, part] of parts.entries()) addPart(found, part, { shown, at: at(i) });
   const more = message.content.length - parts.length;

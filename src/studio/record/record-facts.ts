@@ -7,9 +7,9 @@ import { outputValue } from './messages.ts';
 import { jsonOf, Shown } from './shown-value.ts';
 
 /** Most calls of the open step that are sent. */
-const MAX_CALLS = 200;
+const SHOWN_CALLS = 200;
 /** Most commands that are sent. */
-const MAX_COMMANDS = 100;
+const SHOWN_COMMANDS = 100;
 
 /** Describes the record of a run, without its conversation. @param all whether the reader sees the runs of all */
 export function recordFacts(seen: RunInspection, record: RunCheckpoint, all: boolean): RecordFacts {
@@ -29,7 +29,7 @@ export function recordFacts(seen: RunInspection, record: RunCheckpoint, all: boo
     definition: definitionOf(seen, record),
     ...(phases ? { phases } : {}),
     ...openStepOf(record, shown),
-    commands: seen.commands.slice(0, MAX_COMMANDS).map(({ command, sentAt }) => ({
+    commands: seen.commands.slice(0, SHOWN_COMMANDS).map(({ command, sentAt }) => ({
       kind: command.kind,
       ...(sentAt === undefined ? {} : { at: sentAt }),
       ...('by' in command && command.by ? { by: command.by } : {}),
@@ -80,7 +80,7 @@ function phasesOf({ agent }: RunInspection, { completedPhases, openPhase }: RunC
 function openStepOf(record: RunCheckpoint, shown: Shown): Pick<RecordFacts, 'openStep'> {
   const { openStep, iteration, meta } = record;
   if (!openStep) return {};
-  const calls = openStep.calls.slice(0, MAX_CALLS).map((call) => callView(call, meta.runId, shown));
+  const calls = openStep.calls.slice(0, SHOWN_CALLS).map((call) => callView(call, meta.runId, shown));
   return { openStep: { step: iteration + 1, calls, more: openStep.calls.length - calls.length } };
 }
 

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import {
   type AppendingStore,
+  type ChangeStore,
   type CheckpointStore,
   type ControlStore,
   carriesCommands,
@@ -13,6 +14,7 @@ import {
   isJournal,
   isKeepingOutcomes,
   isKeepingRecords,
+  isMarking,
   isOwning,
   isTaking,
   isThreads,
@@ -121,6 +123,11 @@ export function eventStore(title: string, body: Body<EventStore>, needs?: 'reope
 /** Makes a case of the store contract for stores that keep the records of runs that ended. */
 export function historyStore(title: string, body: Body<HistoryStore>, needs?: 'reopen' | 'damage'): Draft {
   return { title, body, offers: isKeepingRecords, ...(needs ? { needs } : {}) };
+}
+
+/** Makes a case of the store contract for stores that tell that nothing has changed. */
+export function markingStore(title: string, body: Body<ChangeStore & OwningStore>, needs?: 'reopen'): Draft {
+  return { title, body, offers: (store) => isMarking(store) && isOwning(store), ...(needs ? { needs } : {}) };
 }
 
 /** Makes a case of the store contract for stores that keep threads. */

@@ -1,6 +1,7 @@
 import type { CheckpointStore } from '../../store/port.ts';
 import { appendCases } from './append-cases.ts';
 import { type ContractCase, type Draft, type StoreUnderTest, toCase } from './case.ts';
+import { changeCases } from './change-cases.ts';
 import { claimCases } from './claim-cases.ts';
 import { controlCases } from './control-cases.ts';
 import { dueCases } from './due-cases.ts';
@@ -30,6 +31,7 @@ const drafts: readonly Draft[] = [
   ...historyCases,
   ...threadCases,
   ...journalCases,
+  ...changeCases,
 ];
 
 /**

@@ -132,6 +132,18 @@ describe('executor.inspect', () => {
   });
 });
 
+test('executor.changeMark is equal while nothing is written, and undefined for a store that cannot tell', async () => {
+  const store = memoryStore();
+  const { executor, run } = hostOf({ checkpoints: store });
+  const before = await executor.changeMark();
+  await executor.list();
+  expect(await executor.changeMark()).toBe(before);
+  await run();
+  expect(await executor.changeMark()).not.toBe(before);
+  expect(await hostOf({ checkpoints: plainStore(store) }).executor.changeMark()).toBeUndefined();
+  expect(await hostOf().executor.changeMark()).toBeUndefined();
+});
+
 test('executor.capabilities names what the store and the options allow', () => {
   const all = { journal: false, waits: true, commands: true, history: true, threads: true };
   expect(hostOf({ checkpoints: memoryStore() }).executor.capabilities).toEqual(all);

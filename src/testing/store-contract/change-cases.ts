@@ -1,0 +1,63 @@
+import assert from 'node:assert/strict';
+import type { ChangeStore } from '../../store/port.ts';
+import { type Draft, markingStore } from './case.ts';
+import { sampleRecord } from './records.ts';
+
+/** A store may need a moment after a write until its marks are equal again, ms. */
+const SETTLES_MS = 5_000;
+
+/** The mark of a store at rest. */
+async function settledMark(store: ChangeStore): Promise<string> {
+  for (const latest = performance.now() + SETTLES_MS; ; ) {
+    const mark = await store.changeMark();
+    await new Promise((resolve) => setTimeout(resolve, 10));
+    if ((await store.changeMark()) === mark) return mark;
+    assert(performance.now() < latest, 'the marks of a store at rest differ');
+  }
+}
+
+/** The cases of the store contract about marks that tell that nothing has changed. */
+export const changeCases: readonly Draft[] = [
+  markingStore(
+    'two marks are equal if nothing was written between them: reads change none (studio 18)',
+    async ({ store }) => {
+      await store.save(sampleRecord('run'));
+      const before = await settledMark(store);
+      await store.load('run');
+      await store.listInterrupted();
+      assert.equal(await store.changeMark(), before);
+    },
+  ),
+
+  markingStore('each write to a run changes the mark (studio 18)', async ({ store }) => {
+    await settledMark(store);
+    const seen = new Set<string>();
+    const isNews = async (what: string, write: Promise<unknown>) => {
+      await write;
+      const mark = await settledMark(store);
+      assert(!seen.has(mark), `${what} left the mark as it was`);
+      seen.add(mark);
+    };
+    seen.add(await settledMark(store));
+    const claiming = store.claim('run', 'one', 600_000);
+    await isNews('claim', claiming);
+    const claim = await claiming;
+    assert(claim);
+    await isNews('save', store.save(sampleRecord('run'), { claim }));
+    await isNews('renew', store.renew(claim, 900_000));
+    await isNews('release', store.release(claim));
+    await isNews('delete', store.delete('run'));
+  }),
+
+  markingStore(
+    'a mark changes by the writes of other processes (studio 18)',
+    async ({ store, reopen }) => {
+      await store.save(sampleRecord('run'));
+      const other = await reopen();
+      const before = await settledMark(other);
+      await store.delete('run');
+      assert.notEqual(await other.changeMark(), before);
+    },
+    'reopen',
+  ),
+];

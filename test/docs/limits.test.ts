@@ -46,7 +46,15 @@ const inner = new Set([
     'MAX_WITH_ALL_ISSUES',
     'MOST_BYTES',
   ],
-  ...['MOST_COMMANDS', 'MOST_DESCENDANTS', 'MAX_PLACE', 'MAX_PLACE_CHARS', 'MAX_THINGS', 'MAX_WAIT_ID'],
+  ...[
+    'MOST_COMMANDS',
+    'MOST_DESCENDANTS',
+    'MAX_PLACE',
+    'MAX_PLACE_CHARS',
+    'MAX_THINGS',
+    'MAX_WAIT_ID',
+    'MOST_CONNECTIONS',
+  ],
   // What the ready escalator shows to its model, and sums of a budget beyond all measure.
   ...['MAX_CODE_CHARS', 'MAX_LOOKS', 'MAX_MESSAGES', 'MAX_OUTPUT_TOKENS', 'MAX_UNITS'],
   // The testing kit.

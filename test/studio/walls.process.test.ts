@@ -33,7 +33,7 @@ function asked({ path = '/runs', method = 'GET', version = '1.1', ...changed }: 
 
 const statusOf = async (changed: Record<string, string>) => (await raw(port, asked(changed))).status;
 
-describe('the walls of `pawl studio` (studio 21-25, 31)', () => {
+describe('the walls of `pawl studio` (studio 21, 22, 23, 24, 25, 31)', () => {
   test('a request with the token is answered on 127.0.0.1 and on ::1, by each name of this machine', async () => {
     const answer = await raw(port, asked({}));
     expect(answer.status).toBe(200);

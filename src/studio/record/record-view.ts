@@ -119,7 +119,7 @@ function resultOf(outcome: RunOutput, all: boolean): NonNullable<RecordView['res
 }
 
 /** Most runs below a run that are looked for. */
-const MAX_CHILDREN = 64;
+const SHOWN_CHILDREN = 64;
 const childTools = ['agent__', 'skill__'];
 
 /** The runs that calls of the record began, those that it waits for, and those that are live: the last ones. */
@@ -136,7 +136,7 @@ async function childrenBelow(
       found.set(childRunId(run.runId, toolCallId), toolCallId);
   }
   for (const runId of childrenOf(run.line)) if (!found.has(runId)) found.set(runId, undefined);
-  const wanted = [...found].slice(-MAX_CHILDREN);
+  const wanted = [...found].slice(-SHOWN_CHILDREN);
   return Promise.all(
     wanted.map(async ([runId, callId]) => {
       const line = await lineOfChild(served, runId, all);

@@ -39,8 +39,8 @@ export default defineConfig({
     hookTimeout: 60_000,
     // Also of a worker: one that has run hundreds of files takes its time to go.
     teardownTimeout: 60_000,
-    // Most of the work is done by the processes that the tests start, and wait for: one worker more than there are cores.
-    maxWorkers: availableParallelism() + 1,
+    // Tests with processes compute for half of their time, and wait for the other half: two workers more than there are cores.
+    maxWorkers: availableParallelism() + 2,
     // Hundreds of processes are started, many of them only to be killed: they should not compile the same sources again.
     env: { NODE_COMPILE_CACHE: fromRoot('node_modules/.cache/compile') },
     coverage: { provider: 'v8', include: ['src/**/*.ts', 'machines/**/*.ts'], reporter: ['text', 'html'] },

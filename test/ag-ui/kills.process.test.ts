@@ -11,6 +11,7 @@ import { scriptedModel } from 'pawl/testing';
 import { expect, test, vi } from 'vitest';
 import { messagesOf } from '../../src/ag-ui/messages.ts';
 import { randomFrom, seed, torture } from '../crash/random.ts';
+import { packageFlags } from '../toolchain/programs.ts';
 
 const worker = fileURLToPath(new URL('./server-worker.ts', import.meta.url));
 const KILLS = torture > 1 ? 100 : 3;
@@ -49,7 +50,7 @@ class Server {
 
   async #begin(): Promise<void> {
     const job = JSON.stringify({ folder: this.#folder });
-    const child = spawn(process.execPath, ['-C', 'pawl-source', worker, job], { stdio: ['ignore', 'pipe', 'ignore'] });
+    const child = spawn(process.execPath, [...packageFlags, worker, job], { stdio: ['ignore', 'pipe', 'ignore'] });
     this.#child = child;
     this.port = await new Promise<number>((resolve, reject) => {
       child.stdout?.once('data', (port: Buffer) => resolve(Number(port)));

@@ -9,6 +9,7 @@ import { sqliteStore } from 'pawl/stores/sqlite';
 import { scriptedModel } from 'pawl/testing';
 import { expect, test } from 'vitest';
 import { Bank } from '../../docs/examples/refund-desk/bank.ts';
+import { packageFlags } from '../toolchain/programs.ts';
 import type { DeskJob } from './desk-worker.ts';
 import { randomFrom, seed, torture } from './random.ts';
 
@@ -39,7 +40,7 @@ class Desk {
 
   async #live(): Promise<void> {
     while (!this.#isOver) {
-      const child = spawn(process.execPath, ['-C', 'pawl-source', worker, JSON.stringify(this.#job)], {
+      const child = spawn(process.execPath, [...packageFlags, worker, JSON.stringify(this.#job)], {
         stdio: ['ignore', 'pipe', 'ignore'],
       });
       await started(child);

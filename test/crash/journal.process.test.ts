@@ -10,6 +10,7 @@ import { sqliteStore } from 'pawl/stores/sqlite';
 import { scriptedModel } from 'pawl/testing';
 import { afterAll, expect, test } from 'vitest';
 import { passOnErrors } from '../fixtures/processes.ts';
+import { packageFlags } from '../toolchain/programs.ts';
 import { closed, heard } from './child-end.ts';
 import type { JournalJob } from './journal-worker.ts';
 import { randomFrom, seed, torture } from './random.ts';
@@ -22,7 +23,7 @@ afterAll(() => {
 });
 
 function start(job: JournalJob): ChildProcess {
-  const child = passOnErrors(spawn(process.execPath, ['-C', 'pawl-source', worker, JSON.stringify(job)]));
+  const child = passOnErrors(spawn(process.execPath, [...packageFlags, worker, JSON.stringify(job)]));
   running.add(child);
   return child;
 }

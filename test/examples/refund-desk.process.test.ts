@@ -6,13 +6,14 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { expect, test } from 'vitest';
 import { Bank } from '../../docs/examples/refund-desk/bank.ts';
+import { packageFlags } from '../toolchain/programs.ts';
 
 const desk = fileURLToPath(new URL('../../docs/examples/refund-desk/desk.ts', import.meta.url));
 
 /** The desk of one folder; each command is a process. */
 function deskIn(folder: string) {
   const begin = (...args: readonly string[]) =>
-    spawn(process.execPath, ['-C', 'pawl-source', desk, ...args], {
+    spawn(process.execPath, [...packageFlags, desk, ...args], {
       env: { ...process.env, DESK: folder },
       stdio: ['ignore', 'pipe', 'pipe'],
     });

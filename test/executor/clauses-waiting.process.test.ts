@@ -5,6 +5,7 @@ import { describe, expect, test } from 'vitest';
 import { listen, ofType } from '../events/listening.ts';
 import { hostOf, settle, toolOf, until } from '../fixtures/host.ts';
 import { watchedStore } from '../fixtures/watched-store.ts';
+import { packageFlags } from '../toolchain/programs.ts';
 
 /** What has come by now, and when: nothing is waited for. */
 function watch<T>(promise: Promise<T>, clock: TestClock): { value?: T; at?: number } {
@@ -205,7 +206,7 @@ test('a process whose tool ignores its abort and never answers can exit, and the
       const { status } = await executor.run(agent, { prompt: 'Go.' });
       console.log(name, status, performance.now() - begun < 4_000);
     }`;
-  const child = spawn(process.execPath, ['-C', 'pawl-source', '--input-type=module', '--eval', program]);
+  const child = spawn(process.execPath, [...packageFlags, '--input-type=module', '--eval', program]);
   let output = '';
   for (const stream of [child.stdout, child.stderr]) stream.on('data', (data) => (output += data));
   const code = await new Promise((resolve) => child.on('close', resolve));

@@ -4,6 +4,7 @@ import { type AddressInfo, createServer } from 'node:net';
 import { text } from 'node:stream/consumers';
 import { fileURLToPath } from 'node:url';
 import { describe, expect, onTestFinished, test } from 'vitest';
+import { packageFlags } from '../toolchain/programs.ts';
 import { type Relay, type Socket, startRelay } from './relay.ts';
 import type { Told } from './worker.ts';
 
@@ -11,7 +12,7 @@ const here = fileURLToPath(new URL('.', import.meta.url));
 
 /** Runs a host whose client sends to `url`; `inTheMiddle` resolves when the host may go on. */
 async function hostWatchedAt(url: string, how: 'ends' | 'exits', inTheMiddle: Promise<unknown> = Promise.resolve()) {
-  const child = spawn(process.execPath, ['-C', 'pawl-source', 'worker.ts', url, how], { cwd: here });
+  const child = spawn(process.execPath, [...packageFlags, 'worker.ts', url, how], { cwd: here });
   onTestFinished(() => void child.kill('SIGKILL'));
   const [out, err, closed] = [text(child.stdout), text(child.stderr), once(child, 'close')];
   void inTheMiddle.then(() => child.stdin.write('on\n'));

@@ -6,6 +6,7 @@ import { fileURLToPath } from 'node:url';
 import { createBrowserReceiver, createWebSocketInspector, createWebSocketReceiver } from '@statelyai/inspect';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { passOnErrors } from '../fixtures/processes.ts';
+import { packageFlags } from '../toolchain/programs.ts';
 import { startClient } from './client.ts';
 
 const root = fileURLToPath(new URL('../..', import.meta.url));
@@ -17,7 +18,7 @@ const block = (language: string) =>
 /** Runs a block of the page in a process of its own, which ends with the test. */
 function started(language: 'ts' | 'js', env: Readonly<Record<string, string>>) {
   const kind = language === 'ts' ? 'module-typescript' : 'module';
-  const args = ['-C', 'pawl-source', `--input-type=${kind}`, '--eval', block(language)];
+  const args = [...packageFlags, `--input-type=${kind}`, '--eval', block(language)];
   const child = passOnErrors(
     spawn(process.execPath, args, { cwd: root, env: { ...process.env, ...env }, stdio: ['ignore', 'pipe', 'pipe'] }),
   );

@@ -9,6 +9,7 @@ import { sqliteStore } from 'pawl/stores/sqlite';
 import { afterAll, describe, expect, test } from 'vitest';
 import { randomFrom, seed, torture } from '../../crash/random.ts';
 import { passOnErrors } from '../../fixtures/processes.ts';
+import { packageFlags } from '../../toolchain/programs.ts';
 import { textsIn } from './thread-host.ts';
 
 const folder = mkdtempSync(join(tmpdir(), 'pawl-threads-'));
@@ -21,7 +22,7 @@ const MESSAGES = 25;
 async function hasEnded(path: string, afterMs: number | undefined): Promise<boolean> {
   const program = fileURLToPath(new URL('./talker.ts', import.meta.url));
   const child = passOnErrors(
-    spawn(process.execPath, [...process.execArgv, '-C', 'pawl-source', program, path, String(MESSAGES)]),
+    spawn(process.execPath, [...process.execArgv, ...packageFlags, program, path, String(MESSAGES)]),
   );
   let said = '';
   child.stdout?.on('data', (text) => {

@@ -4,6 +4,7 @@ import { createExecutor, defineAgent, defineTool, memoryStore } from 'pawl';
 import { callTool, scriptedModel, testClock } from 'pawl/testing';
 import { expect, test } from 'vitest';
 import { watchedStore } from '../../fixtures/watched-store.ts';
+import { packageFlags } from '../../toolchain/programs.ts';
 
 const pay = defineTool({
   name: 'pay',
@@ -47,7 +48,7 @@ test('1,000 runs that rest hold no claim, and the process that watches them one 
 
 test('a run that rests takes at most 2 KB of the process that watches it (waiting 35)', { timeout: 60_000 }, () => {
   const worker = fileURLToPath(new URL('../../bench/resting-worker.ts', import.meta.url));
-  const { stdout, stderr } = spawnSync(process.execPath, ['-C', 'pawl-source', '--expose-gc', worker, '1000'], {
+  const { stdout, stderr } = spawnSync(process.execPath, [...packageFlags, '--expose-gc', worker, '1000'], {
     encoding: 'utf8',
   });
   expect(Number.parseInt(stdout, 10), stderr).toBeLessThanOrEqual(2_048);

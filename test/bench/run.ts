@@ -7,6 +7,7 @@ import { processRows } from './processes.ts';
 import { type Broken, machine, type Part, print, type Report, type Row } from './report.ts';
 import { restateRows } from './restate.ts';
 import { stepRows } from './steps.ts';
+import { studioRows } from './studio.ts';
 import { webRows } from './web.ts';
 
 const { values: flags } = parseArgs({
@@ -20,6 +21,7 @@ const parts: readonly [string, (isQuick: boolean) => Promise<Part>][] = [
   ['processes', processRows],
   ['journal and readers', webRows],
   ['Restate', restateRows],
+  ['Studio', studioRows],
   ['slices and fleets', fleetRows],
 ];
 

@@ -36,6 +36,7 @@ export type Command =
       readonly children?: boolean;
       /** The id of the message in the thread of the run. */
       readonly messageId?: string;
+      readonly by?: Person;
     }
   | {
       readonly id: string;
@@ -128,7 +129,7 @@ export const MAX_OUTPUT_CHARS: number = 2 ** 23;
 export function checkCommand(command: Command): Command {
   if (!isCommand(command)) {
     throw new TypeError(
-      "a command is { id, kind: 'cancel', reason? }, { id, kind: 'steer', text, children? }, " +
+      "a command is { id, kind: 'cancel', reason? }, { id, kind: 'steer', text, children?, by? }, " +
         "{ id, kind: 'answer', waitId, answer, by? } or { id, kind: 'child-ended', childRunId, callId, output, usage? }",
     );
   }
@@ -189,7 +190,7 @@ function isCommand(value: unknown): value is Command {
   if (kind === 'steer') {
     const isSaid = typeof value.text === 'string' && value.text.trim() !== '';
     const isTold = value.children === undefined || typeof value.children === 'boolean';
-    return isSaid && isTold && isOptionalText(value.messageId);
+    return isSaid && isTold && isOptionalText(value.messageId) && isBy(value.by);
   }
   if (kind === 'answer') return isId(value.waitId) && isAnswer(value.answer) && isBy(value.by);
   if (kind !== 'child-ended') return false;

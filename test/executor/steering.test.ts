@@ -51,6 +51,40 @@ describe('a steered message', () => {
     expect(JSON.stringify(messages[3])).toContain('first');
   });
 
+  test('carries the person who sent it into the transcript, and not to the eyes of the model (studio 7, 25)', async () => {
+    const ada = { id: 'ada', name: 'Ada' };
+    const { run, gate, model, executor } = await runWithGate([callTool('work', {}), reply('done')]);
+    await run.steer('from the handle', { by: ada });
+    await executor.control('run-1').steer('from the control', { by: ada });
+    gate.resolve();
+    const { messages } = await run.result;
+    const senders = messages.flatMap(({ providerOptions }) => providerOptions?.pawl ?? []);
+    expect(senders).toEqual([{ by: ada }, { by: ada }]);
+    const text = JSON.stringify(model.calls[1]?.messages.map(({ content }) => content));
+    expect(text).toContain('from the control');
+    expect(text).not.toContain('Ada');
+  });
+
+  test('from another process carries its person too (studio 7, 25)', async () => {
+    const { run, gate, store } = await runWithGate([callTool('work', {}), reply('done')]);
+    const other = createExecutor({ models: () => undefined, checkpoints: store });
+    expect(await other.control('run-1').steer('from elsewhere', { by: { id: 'ben' } })).toBe('sent');
+    const [sent] = await store.inbox({ runId: 'run-1' });
+    expect(sent?.command).toMatchObject({ kind: 'steer', by: { id: 'ben' } });
+    gate.resolve();
+    await run.result;
+  });
+
+  test('refuses a person who is none (studio 25)', async () => {
+    const { run, gate, executor } = await runWithGate([callTool('work', {}), reply('done')]);
+    for (const by of ['ada', {}, { id: 1 }, { id: 'x'.repeat(10_000) }, null]) {
+      await expect(run.steer('hello', { by: by as never })).rejects.toThrow(TypeError);
+      await expect(executor.control('run-1').steer('hello', { by: by as never })).rejects.toThrow(TypeError);
+    }
+    gate.resolve();
+    expect((await run.result).undelivered).toEqual([]);
+  });
+
   test('survives the death of the process, and is delivered exactly once (executor 11)', async () => {
     const { run, gate, store } = await runWithGate([callTool('work', {}), hang()]);
     await run.steer('Also check X.');

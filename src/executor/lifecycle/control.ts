@@ -8,6 +8,7 @@ import { checkKeys } from '../../values/known-options.ts';
 import { settledAtLast } from '../effects/settle.ts';
 import type { ActiveRun, ExecutorServices } from '../run/active-run.ts';
 import { handleOf } from '../run/handle.ts';
+import { checkedSteering } from '../run/steering.ts';
 import { recordedText } from '../run/stored-run.ts';
 import { type AnswerState, answerWait, mailStore, wakeAll } from './answer-wait.ts';
 import { cancelStored } from './cancel-stored.ts';
@@ -31,11 +32,15 @@ export interface RunControl {
    * for the process that works on the run, now or later. It reaches the model once, redacted as it is stored. A run that ends
    * before its next look never gets it.
    * @param options.children whether running child runs get the message as well
+   * @param options.by the person who says it: the transcript names it, the model does not read it
    * @throws {CheckpointMissingError} if there is no such run @throws {UndeliveredError} if 1,000 commands wait for it
    * @throws {KeyMismatchError} if the run is encrypted with a key that this store does not have @throws
    *   {CheckpointCorruptError}
    */
-  steer(text: string, options?: { readonly children?: boolean }): Promise<'durable' | 'queued' | 'sent'>;
+  steer(
+    text: string,
+    options?: { readonly children?: boolean; readonly by?: Person },
+  ): Promise<'durable' | 'queued' | 'sent'>;
   /**
    * Approves a call that waits for it: a wait of `executor.waiting()`, of this run or of one below it (its children, their
    * children). The first
@@ -80,8 +85,8 @@ export function controlOf(services: ExecutorServices, runId: string): RunControl
     runId,
     cancel: (reason) => cancel(services, runId, reason),
     steer: async (text, options = {}) => {
-      checkKeys(options, { children: true }, { of: 'steer' });
-      return steer(services, runId, { text, children: options.children ?? false });
+      const { children = false, by } = checkedSteering(options);
+      return steer(services, runId, { text, children, by });
     },
     approve: async (waitId, options = {}) => {
       checkKeys(options, { by: true, note: true, input: true, digest: true }, { of: 'approve' });
@@ -148,16 +153,22 @@ async function endLive(services: ExecutorServices, live: ActiveRun, reason: stri
 async function steer(
   services: ExecutorServices,
   runId: string,
-  { text, children }: { text: string; children: boolean },
+  { text, children, by }: { text: string; children: boolean; by: Person | undefined },
 ): Promise<'durable' | 'queued' | 'sent'> {
   for (let live = services.registry.live(runId); live; live = services.registry.live(runId)) {
     // While a start is still resolving, it is unknown which request the run has: a refused start would lose the message.
     await live.life.accepted.promise;
     const hasLeft = (await live.life.leaving) || live.life.hasLeft;
-    if (live.life.resolution === 'accepted' && !hasLeft) return handleOf(live).steer(text, { children });
+    if (live.life.resolution === 'accepted' && !hasLeft) return live.steerAll(text, { children, by });
     await live.life.ended.promise;
   }
-  await send(services, runId, { id: newCommandId(), kind: 'steer', text, ...(children ? { children } : {}) });
+  await send(services, runId, {
+    id: newCommandId(),
+    kind: 'steer',
+    text,
+    ...(children ? { children } : {}),
+    ...(by ? { by } : {}),
+  });
   return 'sent';
 }
 

@@ -6,6 +6,7 @@ import { causeData } from '../../run/finalize.ts';
 import type { Progress } from '../../run/progress.ts';
 import type { ParentCall, RunInfo } from '../../run/request.ts';
 import type { RunOutput } from '../../run/result.ts';
+import type { SteeredBy } from '../../run/steered.ts';
 import { revisionOf } from '../../store/checkpointer.ts';
 import type { Claim } from '../../store/port.ts';
 import { readProperty, toErrorData } from '../../values/error-data.ts';
@@ -174,18 +175,15 @@ export class ActiveRun implements LiveRun, Leaseholder {
   /**
    * Sends a message to this run, and to its children where the caller wants that.
    * @param told.children whether running child runs get the message as well @param told.command the id of the command that
-   *   sent it @param told.messageId its id in the thread of the run
+   *   sent it @param told.messageId its id in the thread of the run @param told.by the person who sent it
    */
-  steerAll(
-    text: string,
-    told: { children?: boolean; command?: string; messageId?: string | undefined },
-  ): Promise<'durable' | 'queued'> {
+  steerAll(text: string, told: SteeredBy & { children?: boolean; command?: string }): Promise<'durable' | 'queued'> {
+    const { command, messageId, by, children } = told;
     // Not before this run has accepted it: a command without room is delivered again, and the children would get it each time.
     const tellChildren = () => {
-      for (const child of this.resources.children) child.steerAll(text, { children: true }).catch(() => {});
+      for (const child of this.resources.children) child.steerAll(text, { children: true, by }).catch(() => {});
     };
-    const { command, messageId, children } = told;
-    return this.steering.send(text, { command, messageId, taken: children ? tellChildren : undefined });
+    return this.steering.send(text, { command, messageId, by, taken: children ? tellChildren : undefined });
   }
 
   /** Asks the run to stop; the first cause stays. */

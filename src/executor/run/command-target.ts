@@ -34,8 +34,8 @@ export function commandTargetOf(run: ActiveRun, stored: readonly string[]): Comm
         case 'unknown':
           return false;
         case 'steer': {
-          const { text, children = false, id, messageId } = command;
-          return (await run.steerAll(text, { children, command: id, messageId })) === 'durable';
+          const { text, children = false, id, messageId, by } = command;
+          return (await run.steerAll(text, { children, command: id, messageId, by })) === 'durable';
         }
         case 'answer': {
           const { waitId, answer, by, id } = command;

@@ -1,10 +1,12 @@
 import type { RunEvent } from '../../run/events.ts';
 import type { OkOutput, RunOutput, RunResult } from '../../run/result.ts';
 import { okOrThrow } from '../../run/result.ts';
+import type { Person } from '../../run/waits/wait.ts';
 import type { ErrorData } from '../../values/error-data.ts';
 import { checkKeys } from '../../values/known-options.ts';
 import type { ActiveRun } from './active-run.ts';
 import type { RunActor } from './run-actor.ts';
+import { checkedSteering } from './steering.ts';
 import { cancelResting } from './waits/left-run.ts';
 
 /**
@@ -49,9 +51,10 @@ export interface Run<Data = unknown> {
    * Sends a message to the model before its next turn. Resolves when the message is stored (`durable`), or kept in memory
    * (`queued`: the run is not durable, or its store fails just now). The result lists messages that were not delivered.
    * @param options.children whether running child runs get the message as well
+   * @param options.by the person who says it: the transcript names it, the model does not read it
    * @throws {UndeliveredError} if the run is over, or 1,000 messages wait already
    */
-  steer(text: string, options?: { readonly children?: boolean }): Promise<'durable' | 'queued'>;
+  steer(text: string, options?: { readonly children?: boolean; readonly by?: Person }): Promise<'durable' | 'queued'>;
   /**
    * Ends the run for good and deletes its record. A run that is being left for the next process (a shutdown, a lost lease)
    * still ends `interrupted`. A run whose store does not answer keeps its record: call `executor.control(runId).cancel()`
@@ -88,8 +91,8 @@ export function handleOf(run: ActiveRun, met?: 'joined'): Run {
     result,
     orThrow: () => okOrThrow(result),
     steer: async (text, options = {}) => {
-      checkKeys(options, { children: true }, { of: 'steer' });
-      return run.steerAll(text, { children: options.children ?? false });
+      const { children = false, by } = checkedSteering(options);
+      return run.steerAll(text, { children, by });
     },
     events: (options = {}) => {
       checkKeys(options, { after: true }, { of: 'events' });

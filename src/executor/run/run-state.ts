@@ -4,6 +4,7 @@ import type { JournalPart } from '../../record/state.ts';
 import type { RunEvent } from '../../run/events.ts';
 import type { Progress, ToolFacts } from '../../run/progress.ts';
 import type { RunOutput, RunResult } from '../../run/result.ts';
+import type { Person } from '../../run/waits/wait.ts';
 import type { GivenAnswer } from '../../run/waits/wait-rules.ts';
 import type { Checkpointer } from '../../store/checkpointer.ts';
 import type { Claim } from '../../store/port.ts';
@@ -139,7 +140,7 @@ export interface RunWaiting {
   /** Sends a cancel that came after the run had left through the store. */
   forward(event: RunMachineEvent): void;
   /** Sends a message that came after the run had left through the store. @throws {UndeliveredError} */
-  forwardSteering(text: string): Promise<'durable'>;
+  forwardSteering(text: string, by?: Person): Promise<'durable'>;
   /** Counts the times that the run began to wait: an effect of an earlier time is over. */
   readonly turn: number;
   /**

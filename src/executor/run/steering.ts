@@ -1,20 +1,33 @@
 import type { RunEmitted } from '../../../machines/context.ts';
-import { tooLongToSay } from '../../run/command.ts';
+import { isPerson, tooLongToSay } from '../../run/command.ts';
 import { MAX_UNDELIVERED } from '../../run/progress.ts';
-import { steeredMessage } from '../../run/steered.ts';
+import { type SteeredBy, steeredMessage } from '../../run/steered.ts';
+import type { Person } from '../../run/waits/wait.ts';
 import { UndeliveredError } from '../../values/errors.ts';
+import { checkKeys } from '../../values/known-options.ts';
 import type { ActiveRun } from './active-run.ts';
 
 /** The state of a steered message: stored, or kept in memory (without a store, or while it fails). */
 export type Steered = 'durable' | 'queued';
 
 /** Where a message comes from. */
-interface SteeredFrom {
+interface SteeredFrom extends SteeredBy {
   /** The id of the command that carried it. */
   readonly command?: string | undefined;
-  /** Its id in the thread of the run. */
-  readonly messageId?: string | undefined;
   readonly taken?: (() => void) | undefined;
+}
+
+/** The options of `steer`. */
+interface SteerOptions {
+  readonly children?: boolean;
+  readonly by?: Person;
+}
+
+/** Checks the options of `steer`. @throws {TypeError} */
+export function checkedSteering(options: SteerOptions): SteerOptions {
+  checkKeys(options, { children: true, by: true }, { of: 'steer' });
+  if (options.by !== undefined && !isPerson(options.by)) throw new TypeError('steer: `by` must be { id, name? }');
+  return options;
 }
 
 type Refusal = Extract<RunEmitted, { type: 'steer.refused' }>;
@@ -44,13 +57,13 @@ export class Steering {
    * @param from.taken is called when the run has accepted it
    * @throws {UndeliveredError} if the run is over
    */
-  send(text: string, { command, messageId, taken }: SteeredFrom = {}): Promise<Steered> {
+  send(text: string, { command, messageId, by, taken }: SteeredFrom = {}): Promise<Steered> {
     if (typeof text !== 'string' || text.trim() === '') {
       return Promise.reject(new TypeError('steer needs a message: a string that is not empty'));
     }
     const tooLong = tooLongToSay(text);
     if (tooLong) return Promise.reject(tooLong);
-    if (this.#run.life.hasLeft && command === undefined) return this.#run.waits.forwardSteering(text);
+    if (this.#run.life.hasLeft && command === undefined) return this.#run.waits.forwardSteering(text, by);
     if (this.#run.life.isFinished || !this.#run.isActive) return Promise.reject(this.#tooLate());
     this.#count += 1;
     const receipt = String(this.#count);
@@ -58,7 +71,7 @@ export class Steering {
     if (!this.#waiting) this.#run.onEnd(() => this.#refuseAll());
     this.#waiting ??= new Map();
     this.#waiting.set(receipt, { text, settle, taken, isCommand: command !== undefined });
-    const message = steeredMessage(text, messageId);
+    const message = steeredMessage(text, { messageId, by });
     this.#run.send({ type: 'run.steer', message, receipt, ...(command === undefined ? {} : { command }) });
     return settle.promise;
   }

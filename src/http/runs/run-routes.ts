@@ -177,13 +177,13 @@ function checkBegun({ line }: RunCall['run']): void {
   if (line.status === 'queued') throw new RunWaitsError('the run waits for its turn in its conversation');
 }
 
-async function steerRun({ run, body, served }: RunCall): Promise<Response> {
+async function steerRun({ run, body, served, grant: { by } }: RunCall): Promise<Response> {
   const { text: said, children = false } = body as { readonly text: string; readonly children?: boolean };
   if (said.trim() === '') throw new RequestError('BAD_REQUEST', 'the body needs a text');
   checkBegun(run);
   const { runId } = run;
   try {
-    const state = await served.executor.control(runId).steer(said, { children });
+    const state = await served.executor.control(runId).steer(said, { children, ...(by ? { by } : {}) });
     return jsonAnswer({ runId, state }, 202);
   } catch (error) {
     if (hasCode(error, 'CHECKPOINT_MISSING')) throw new UndeliveredError('the run is over');

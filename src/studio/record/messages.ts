@@ -1,5 +1,6 @@
 import { RequestError } from '../../http/problem.ts';
 import type { Message, RunInspection } from '../../index.ts';
+import { steeredBy } from '../../run/steered.ts';
 import type { ToolOutput } from '../../values/message.ts';
 import type { JsonValue, MessagesPage, MessageView } from '../wire.ts';
 import { Shown } from './shown-value.ts';
@@ -48,10 +49,12 @@ function messageView(message: Message, index: number): MessageView {
   for (const [i, part] of parts.entries()) addPart(found, part, { shown, at: at(i) });
   const more = message.content.length - parts.length;
   const { texts, ...others } = found;
+  const by = steeredBy(message);
   const given = Object.entries(others).filter(([, list]) => list.length > 0);
   return {
     index,
     role,
+    ...(by ? { by } : {}),
     ...(isSummary(message) ? { isSummary: true } : {}),
     texts,
     ...Object.fromEntries(given),

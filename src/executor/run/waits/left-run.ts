@@ -1,6 +1,7 @@
 import type { RunMachineEvent } from '../../../../machines/context.ts';
 import { type Command, checkCommand } from '../../../run/command.ts';
 import { type RunResult, withoutId } from '../../../run/result.ts';
+import type { Person } from '../../../run/waits/wait.ts';
 import { carriesCommands, isKeepingOutcomes } from '../../../store/port.ts';
 import { toErrorData } from '../../../values/error-data.ts';
 import { UndeliveredError } from '../../../values/errors.ts';
@@ -30,8 +31,9 @@ export async function forwardCancel(run: ActiveRun, reason: string | undefined):
 }
 
 /** Sends a message to a run that has left. @throws {UndeliveredError} */
-export async function forwardSteering(run: ActiveRun, text: string): Promise<'durable'> {
-  await send(run, { id: crypto.randomUUID(), kind: 'steer', text: recordedText(run.services, text) });
+export async function forwardSteering(run: ActiveRun, text: string, by?: Person): Promise<'durable'> {
+  const said = recordedText(run.services, text);
+  await send(run, { id: crypto.randomUUID(), kind: 'steer', text: said, ...(by ? { by } : {}) });
   return 'durable';
 }
 

@@ -1,7 +1,7 @@
 import type { RunEmitted, RunMachineEvent } from '../../../../machines/context.ts';
 import { callOf } from '../../../run/open-step.ts';
 import type { Progress } from '../../../run/progress.ts';
-import type { SettledWait, Wait } from '../../../run/waits/wait.ts';
+import type { Person, SettledWait, Wait } from '../../../run/waits/wait.ts';
 import { type GivenAnswer, type WaitAnswer, waitOf, waitsOf } from '../../../run/waits/wait-rules.ts';
 import { systemClock } from '../../../values/clock.ts';
 import { toErrorData } from '../../../values/error-data.ts';
@@ -117,8 +117,8 @@ export class RunWaits implements RunWaiting {
     forwardEvent(this.#run, event);
   }
 
-  forwardSteering(text: string): Promise<'durable'> {
-    return forwardSteering(this.#run, text);
+  forwardSteering(text: string, by?: Person): Promise<'durable'> {
+    return forwardSteering(this.#run, text, by);
   }
 
   /** Thousands of answers may come at once, and each costs as much as there are open waits. */

@@ -5,6 +5,7 @@ import type { Executor } from '../index.ts';
 import { pageAnswer, safeHeaders } from './assets.ts';
 import { studioRoutes } from './routes.ts';
 import { type Studio, type StudioOptions, studioOf } from './studio.ts';
+import { troubleAnswer } from './trouble.ts';
 
 /**
  * Makes a handler of web requests for Studio: a page on the runs of an executor, and the routes that the page uses. It takes
@@ -21,7 +22,9 @@ export function studioHandler(executor: Executor, options: StudioOptions): (requ
   const studio = studioOf(executor, options);
   const table = studioRoutes(studio);
   const { web } = studio.served;
-  return async (request) => withHeaders(await web.answer(request, () => answer(studio, table, request)));
+  const work = (request: Request) =>
+    answer(studio, table, request).catch((error: unknown) => troubleAnswer(error, request, web));
+  return async (request) => withHeaders(await web.answer(request, () => work(request)));
 }
 
 async function answer({ served }: Studio, table: readonly Route[], request: Request): Promise<Response> {

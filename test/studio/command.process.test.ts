@@ -153,18 +153,4 @@ describe.concurrent('the store of `pawl studio`', () => {
     expect(inbox).toMatchObject([{ command: { kind: 'steer', text: 'faster' } }]);
     await writing.stop();
   });
-
-  test('is not made: Studio waits for it, shows it once it is there, and lives while it is away (studio 17, 27)', async () => {
-    const cwd = emptyFolder();
-    const studio = await StudioProcess.start(store, { cwd });
-    expect((await studio.get('/runs')).body).toMatchObject({ status: 503, code: 'STORE_UNAVAILABLE' });
-    expect(existsSync(join(cwd, 'runs.db'))).toBe(false);
-    writeFileSync(join(cwd, 'runs.db'), '');
-    expect((await studio.get('/runs')).body).toMatchObject({ status: 503, code: 'STORE_UNAVAILABLE' });
-    await using worker = sqliteStore({ path: join(cwd, 'runs.db') });
-    await worker.save(sampleRecord('r1'));
-    const { status, body } = await studio.get('/runs');
-    expect({ status, body }).toMatchObject({ status: 200, body: { items: [{ runId: 'r1' }] } });
-    expect(await studio.stop()).toBe(0);
-  });
 });

@@ -19,6 +19,8 @@ import { exitCodes, Failure, lineOf, oneLine } from '../ui/failure.ts';
 import type { Output } from '../ui/output.ts';
 
 const USUAL_PORT = 4747;
+const WARN_EVERY_MS = 60_000;
+const MOST_WARNINGS = 100;
 
 /** Runs `pawl studio`: serves a page on a store until it is stopped. */
 export const studioCommand: Command = async (context) => {
@@ -84,10 +86,18 @@ async function executorOn(
   });
 }
 
+/** A page asks again and again: the same warning is printed once a minute. */
 function warnings(output: Output) {
+  const printed = new Map<string, number>();
   return {
-    warn: (message: string, { error }: { readonly error?: unknown } = {}) =>
-      output.say(oneLine(`pawl: warning: ${message}${error === undefined ? '' : `: ${toErrorData(error).message}`}`)),
+    warn: (message: string, { error }: { readonly error?: unknown } = {}) => {
+      const line = oneLine(`pawl: warning: ${message}${error === undefined ? '' : `: ${toErrorData(error).message}`}`);
+      const now = performance.now();
+      if (now - (printed.get(line) ?? Number.NEGATIVE_INFINITY) < WARN_EVERY_MS) return;
+      if (printed.size >= MOST_WARNINGS) printed.clear();
+      printed.set(line, now);
+      output.say(line);
+    },
   };
 }
 

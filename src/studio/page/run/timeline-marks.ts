@@ -1,0 +1,111 @@
+import type { JournalEvent } from '../../wire.ts';
+import type { Timeline, TimelineCall, TimelineStep } from './timeline.ts';
+
+/** A time in which no process worked. */
+export interface Idle {
+  /** Wall clock, ms. */
+  readonly since: number;
+  /** The run waited; else its process had ended. */
+  readonly isWait: boolean;
+}
+
+interface Placed {
+  /** It stands before this step, or inside it. */
+  readonly step: number;
+  readonly isInside: boolean;
+  /** Wall clock, ms. */
+  readonly at: number;
+}
+
+/** A call that ran again. */
+export type Again = Pick<TimelineCall, 'callId' | 'name' | 'effect'>;
+
+/** A change of owner. */
+export interface OwnerMark extends Placed {
+  readonly kind: 'owner';
+  /** `waited`: nothing was left to do. `died`: a call was under way. `ended`: no call was under way. */
+  readonly why: 'waited' | 'died' | 'ended';
+  readonly before?: string;
+  readonly after?: string;
+  /** How long no process is known to have worked, ms. */
+  readonly ms: number;
+  /** Calls that ran when the process ended. */
+  readonly cut: readonly string[];
+  /** Recorded calls that were repeated: none, if Pawl keeps its word. */
+  readonly repeated: number;
+  readonly again: readonly Again[];
+  /** Names of `once` calls whose outcome is unknown. */
+  readonly unknown: readonly string[];
+  /** Whether the model is asked again for the turn that the process had asked for. */
+  readonly isTurnAgain: boolean;
+}
+
+/** Something between the steps of a run. */
+export type TimelineMark =
+  | OwnerMark
+  | (Placed & { readonly kind: 'steer'; readonly count: number; readonly texts: readonly string[] })
+  | (Placed & { readonly kind: 'parked'; readonly code: string; readonly text: string })
+  | (Placed & { readonly kind: 'ended'; readonly status: string; readonly code?: string; readonly text?: string });
+
+/** A mark before its place is known. */
+export type Unplaced<Mark> = Mark extends Placed ? Omit<Mark, 'step' | 'isInside'> : never;
+
+interface Change {
+  readonly timeline: Timeline;
+  readonly event: Extract<JournalEvent, { type: 'run.resumed' }>;
+  /** The last step that is known. */
+  readonly open: TimelineStep | undefined;
+}
+
+/** What a change of owner means for the calls that were under way. */
+export function ownerChange({ timeline, event, open }: Change): {
+  readonly mark: Unplaced<OwnerMark>;
+  readonly unknownIds: readonly string[];
+} {
+  const under = (open?.calls ?? []).filter(({ state }) => state === 'started');
+  const unknown = under.filter(({ effect }) => effect === 'once');
+  const { rest, now, owner } = timeline;
+  return {
+    mark: {
+      kind: 'owner',
+      at: event.at,
+      why: rest?.isWait ? 'waited' : under.length > 0 ? 'died' : 'ended',
+      ...(owner === undefined ? {} : { before: owner }),
+      ...(event.owner === undefined ? {} : { after: event.owner }),
+      ms: Math.max(0, event.at - (rest?.since ?? now)),
+      cut: under.filter(({ effect }) => effect !== 'once').map(({ callId }) => callId),
+      ...{ repeated: 0, again: [] },
+      unknown: unknown.map(({ name }) => name),
+      isTurnAgain: !rest && (open === undefined || open.isDone || open.at === undefined),
+    },
+    unknownIds: unknown.map(({ callId }) => callId),
+  };
+}
+
+/** `process 4711 on host`, as the server names owners. */
+export function ownerName(owner: string | undefined): string {
+  const [host = '', , , pid = ''] = (owner ?? '').split('|');
+  if (pid !== '') return `process ${pid} on ${host}`;
+  return owner === undefined || owner === '' ? 'a process' : owner;
+}
+
+const counted = (count: number, one: string, many = `${one}s`) => `${count} ${count === 1 ? one : many}`;
+
+/** A change of owner in words: what was, and what was not, repeated. */
+export function ownerWords(mark: OwnerMark, length: string): readonly [title: string, text: string] {
+  const { why, before, after, repeated, again, unknown, isTurnAgain } = mark;
+  const next = `${ownerName(after)} continues from the record`;
+  if (why === 'waited') return ['Waited. ', `No process held the run for ${length}; ${next}.`];
+  const was = why === 'died' ? 'ended in the middle of a call' : 'died or left';
+  const parts = [`${counted(repeated, 'recorded call')} repeated`];
+  for (const effect of ['idempotent', 'read'] as const) {
+    const own = again.filter((call) => call.effect === effect).length;
+    const how = effect === 'read' ? 'changes nothing' : 'with its key';
+    if (own > 0) parts.push(`${counted(own, `${effect} call`)} ran again, ${how}`);
+  }
+  if (unknown.length > 0)
+    parts.push(`the outcome of ${unknown.slice(0, 5).join(', ')} is unknown, and it is not repeated`);
+  if (isTurnAgain) parts.push('a model turn under way is asked again');
+  const title = why === 'died' ? 'Owner died. ' : 'New owner. ';
+  return [title, `${ownerName(before)} ${was}; nothing worked for ${length}. ${next}. ${parts.join('; ')}.`];
+}

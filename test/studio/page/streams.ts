@@ -1,0 +1,64 @@
+import {
+  type Agent,
+  createExecutor,
+  defineAgent,
+  type Executor,
+  type JournalEvent,
+  memoryStore,
+  type Tool,
+} from 'pawl';
+import { type ScriptedEntry, scriptedModel, testClock } from 'pawl/testing';
+
+/** 12:00:00 of a day. */
+const NOON = Date.UTC(2026, 10, 23, 12);
+
+/** A process that can die: after `kill`, nothing of it reaches the store. */
+export interface Process {
+  readonly executor: Executor;
+  readonly agent: Agent;
+  kill(): void;
+}
+
+/** A store with a journal, a clock that the test moves, and processes that come and go. */
+export function world() {
+  const clock = testClock(NOON);
+  const store = memoryStore({ clock });
+  const begin = (script: readonly ScriptedEntry[], tools: readonly Tool[] = [], more: object = {}): Process => {
+    let isDead = false;
+    const checkpoints = Object.fromEntries(
+      Object.entries(store).map(([name, method]) => [
+        name,
+        typeof method !== 'function'
+          ? method
+          : (...given: unknown[]) =>
+              isDead ? new Promise(() => {}) : (method as (...all: unknown[]) => unknown)(...given),
+      ]),
+    ) as typeof store;
+    const agent = defineAgent({ id: 'desk', instructions: 'Work.', tools: [...tools], ...more });
+    const executor = createExecutor({
+      ...{ clock, logger: { warn: () => {} }, models: { fast: scriptedModel(script) }, agents: [agent] },
+      ...{ checkpoints, journal: { flushMs: 1 } },
+    });
+    const kill = () => {
+      isDead = true;
+    };
+    return { executor, agent, kill };
+  };
+  return { clock, store, begin, events: (runId: string) => eventsOf(begin([]).executor, runId) };
+}
+
+/** The events of a run that its journal has now. */
+async function eventsOf(executor: Executor, runId: string): Promise<readonly JournalEvent[]> {
+  const read: JournalEvent[] = [];
+  const events = executor.events(runId)[Symbol.asyncIterator]();
+  for (;;) {
+    const next = await Promise.race([events.next(), settled()]);
+    if (!next || next.done) return read;
+    read.push(next.value);
+  }
+}
+
+async function settled(): Promise<undefined> {
+  for (let turn = 0; turn < 20; turn++) await new Promise((resolve) => setImmediate(resolve));
+  return undefined;
+}

@@ -1,0 +1,233 @@
+import { defineTool, type JournalEvent, type Tool } from 'pawl';
+import { callTool, callTools, fail, hang, reply } from 'pawl/testing';
+import { describe, expect, test } from 'vitest';
+import { emptyTimeline, type Timeline, workedMs } from '../../../src/studio/page/run/timeline.ts';
+import { type OwnerMark, ownerWords } from '../../../src/studio/page/run/timeline-marks.ts';
+import { folded } from '../../../src/studio/page/run/timeline-model.ts';
+import { world } from './streams.ts';
+
+const toolOf = (name: string, effect: 'read' | 'idempotent' | 'once', execute: Tool['execute'], more = {}) =>
+  defineTool({ name, description: 'Works.', input: { type: 'object' }, effect, execute, ...more });
+const never = () => new Promise<string>(() => {});
+const timelineOf = (events: readonly JournalEvent[]) => folded(emptyTimeline, events);
+const ownerMarks = ({ marks }: Timeline) => marks.filter((mark): mark is OwnerMark => mark.kind === 'owner');
+const callsOf = ({ steps }: Timeline) =>
+  steps.flatMap(({ calls }) => calls.map(({ name, state, attempts }) => `${name} ${state} ${attempts}`));
+
+test('a timeline has a step for each model turn and a call for each of its calls, with their bars on one axis (studio 3)', async () => {
+  const { begin, clock, events } = world();
+  const slow = toolOf('look', 'read', () => new Promise((resolve) => clock.setTimeout(() => resolve('seen'), 400)));
+  const note = toolOf('note', 'idempotent', () => 'noted');
+  const model = [
+    async () => {
+      await new Promise<void>((resolve) => clock.setTimeout(resolve, 1_000));
+      return callTools([
+        { name: 'look', input: { file: 'a.ts' } },
+        { name: 'note', input: {} },
+      ]);
+    },
+    reply('Well.'),
+  ];
+  const { executor, agent } = begin(model, [slow, note]);
+  await executor.start(agent, { runId: 'r', prompt: 'Look.' });
+  await clock.advance(5_000);
+  const timeline = timelineOf(await events('r'));
+  expect(timeline.steps).toMatchObject([
+    {
+      step: 1,
+      from: 0,
+      ms: 1_000,
+      isDone: true,
+      tokens: { input: 10, cached: 0, output: 5 },
+      calls: [
+        { name: 'look', effect: 'read', words: 'a.ts', state: 'done', from: 1_000, end: { ms: 400 } },
+        { name: 'note', effect: 'idempotent', words: '', state: 'done', attempts: 1, from: 1_000 },
+      ],
+    },
+    { step: 2, from: 1_400, ms: 0, words: 'Well.', calls: [], tokens: { input: 10, output: 5 } },
+  ]);
+  expect(workedMs(timeline)).toBe(1_400);
+  expect(timeline.marks).toMatchObject([{ kind: 'ended', status: 'ok', step: 3 }]);
+});
+
+test('events in any pieces give the same timeline (studio 3)', async () => {
+  const { begin, clock, events } = world();
+  const { executor, agent } = begin(
+    [callTool('look'), callTool('look'), reply('Well.')],
+    [toolOf('look', 'read', () => 'seen')],
+  );
+  await executor.start(agent, { runId: 'r', prompt: 'Look.' });
+  await clock.advance(100);
+  const all = await events('r');
+  const one = all.reduce((before, event) => folded(before, [event]), emptyTimeline);
+  expect(one).toEqual(timelineOf(all));
+  const before = timelineOf(all.slice(0, 4));
+  const copy = structuredClone(before);
+  folded(before, all.slice(4));
+  expect(before).toEqual(copy);
+});
+
+describe('a change of owner', () => {
+  const rows = async (isDying: () => void | Promise<void> = () => {}) => {
+    const { begin, clock, events } = world();
+    let isFirst = true;
+    const work = () => (isFirst ? never() : 'done');
+    const tools = [
+      toolOf('look', 'read', () => 'seen'),
+      toolOf('note', 'idempotent', work),
+      toolOf('pay', 'once', work),
+      toolOf('file', 'idempotent', () => 'filed'),
+    ];
+    const dying = begin(
+      [callTool('look'), callTools(['file', 'note', 'pay'].map((name) => ({ name, input: {} })))],
+      tools,
+    );
+    await dying.executor.start(dying.agent, { runId: 'r', prompt: 'Pay.' });
+    await clock.advance(2_000);
+    const before = timelineOf(await events('r'));
+    dying.kill();
+    await isDying();
+    isFirst = false;
+    await clock.advance(60_000);
+    await begin([reply('Paid?')], tools).executor.recover();
+    await clock.advance(1_000);
+    return { before, after: timelineOf(await events('r')) };
+  };
+
+  test('says what ran again and why, what was not repeated, and which outcomes are unknown (studio 4)', async () => {
+    const { before, after } = await rows();
+    expect(callsOf(before)).toEqual(['look done 0', 'file done 1', 'note started 1', 'pay started 1']);
+    expect(callsOf(after)).toEqual(['look done 0', 'file done 1', 'note done 2', 'pay unknown 1']);
+    const [mark] = ownerMarks(after);
+    expect(mark).toMatchObject({
+      why: 'died',
+      step: 2,
+      isInside: true,
+      repeated: 0,
+      again: [{ name: 'note', effect: 'idempotent' }],
+      unknown: ['pay'],
+    });
+    expect(ownerWords(mark as OwnerMark, '62.0 s').join('')).toMatch(
+      /^Owner died\. process \d+ on \S+ ended in the middle of a call; nothing worked for 62\.0 s\. process \d+ on \S+ continues from the record\. 0 recorded calls repeated; 1 idempotent call ran again, with its key; the outcome of pay is unknown, and it is not repeated\.$/,
+    );
+  });
+
+  test('takes no width: the axis has working time alone (studio 3, 4)', async () => {
+    const { after } = await rows();
+    const [mark] = ownerMarks(after);
+    expect(mark?.ms).toBe(62_000);
+    expect(after.now - after.begin).toBe(62_000);
+    expect(workedMs(after)).toBe(0);
+    expect(after.waited).toBe(0);
+  });
+
+  test('between two turns says that a turn under way is asked again (studio 4)', async () => {
+    const { begin, clock, events } = world();
+    const tools = [toolOf('look', 'read', () => 'seen')];
+    const dying = begin([callTool('look'), hang()], tools);
+    await dying.executor.start(dying.agent, { runId: 'r', prompt: 'Look.' });
+    await clock.advance(2_000);
+    expect(timelineOf(await events('r')).steps.map(({ step, isDone }) => [step, isDone])).toEqual([
+      [1, true],
+      [2, false],
+    ]);
+    dying.kill();
+    await clock.advance(60_000);
+    const busy = Object.assign(new Error('busy'), { statusCode: 503, isRetryable: true });
+    await begin([fail(busy), reply('Well.')], tools).executor.recover();
+    await clock.advance(10);
+    const asked = timelineOf(await events('r'));
+    expect(asked.steps.at(-1)).toMatchObject({ step: 2, retries: 1, isDone: false });
+    expect(ownerMarks(asked)).toMatchObject([{ why: 'ended', isTurnAgain: true, step: 2, isInside: false }]);
+    await clock.advance(10_000);
+    expect(timelineOf(await events('r')).steps.map(({ step, words }) => [step, words])).toEqual([
+      [1, ''],
+      [2, 'Well.'],
+    ]);
+  });
+});
+
+test('a wait asks, takes no width, and is answered by a person whom its call names (studio 3, 6)', async () => {
+  const { begin, clock, events } = world();
+  const pay = toolOf('pay', 'once', () => 'paid', { needsApproval: true });
+  const asking = begin([callTool('pay', { amount: 7 })], [pay]);
+  await asking.executor.start(asking.agent, { runId: 'r', prompt: 'Pay.' });
+  await clock.advance(1_000);
+  const waiting = timelineOf(await events('r'));
+  const [wait] = await asking.executor.waiting();
+  expect(waiting.steps[0]?.calls).toMatchObject([
+    { name: 'pay', state: 'asks', words: '{ amount: 7 }', starts: [], wait: { kind: 'approval', id: wait?.id } },
+  ]);
+  expect(waiting.rest).toMatchObject({ isWait: true });
+  await clock.advance(250_000);
+  await asking.executor.control('r').approve(wait?.id ?? '', { by: { id: 'ada', name: 'Ada' } });
+  await begin([reply('Paid.')], [pay]).executor.recover();
+  await clock.advance(1_000);
+  const after = timelineOf(await events('r'));
+  expect(after.steps[0]?.calls).toMatchObject([
+    { state: 'done', attempts: 1, wait: { end: { how: 'approve', by: 'Ada' } } },
+  ]);
+  expect(ownerMarks(after)).toMatchObject([{ why: 'waited', repeated: 0, cut: [], unknown: [] }]);
+  expect(after.waited).toBeCloseTo(251_000);
+  expect(workedMs(after)).toBe(0);
+  expect(after.rest).toBeUndefined();
+});
+
+test('a steered message stands before the turn that reads it (studio 3)', async () => {
+  const { begin, clock, events } = world();
+  const look = toolOf('look', 'read', () => new Promise((resolve) => clock.setTimeout(() => resolve('seen'), 1_000)));
+  const { executor, agent } = begin([callTool('look'), reply('Well.')], [look]);
+  const run = await executor.start(agent, { runId: 'r', prompt: 'Look.' });
+  await clock.advance(500);
+  run.steer('Mind the\ntests.');
+  await clock.advance(5_000);
+  const { marks } = timelineOf(await events('r'));
+  expect(marks).toMatchObject([{ kind: 'steer', count: 1, texts: ['Mind the tests.'], step: 2 }, { kind: 'ended' }]);
+});
+
+test('a pipeline has its phases with their steps, also after the messages of a phase are gone (studio 3)', async () => {
+  const { begin, clock, events } = world();
+  const phases = ['look', 'tell'].map((name) => ({ name, instructions: `${name}.` }));
+  const slow = toolOf('look', 'read', () => new Promise((resolve) => clock.setTimeout(() => resolve('seen'), 700)));
+  const { executor, agent } = begin([callTool('look'), reply('A'), callTool('look'), hang()], [slow], {
+    phases,
+    instructions: undefined,
+  });
+  await executor.start(agent, { runId: 'r', prompt: 'Look.' });
+  await clock.advance(5_000);
+  const timeline = timelineOf(await events('r'));
+  expect(timeline.phases).toMatchObject([
+    { index: 0, name: 'look', isDone: true, ms: 700, last: 2 },
+    { index: 1, name: 'tell', isDone: false, from: 700, first: 3, last: 4 },
+  ]);
+  expect(timeline.steps.map(({ step, phase }) => [step, phase])).toEqual([
+    [2, 0],
+    [3, 1],
+    [4, 1],
+  ]);
+});
+
+test('3,000 steps with 20,000 events fold within a second, and no event is kept (studio 20, 33)', () => {
+  const usage = { inputTokens: 1, outputTokens: 1, reasoningTokens: 0, cacheReadTokens: 0, cacheWriteTokens: 0 };
+  const events: JournalEvent[] = [];
+  const add = (body: object) =>
+    events.push({ ...body, runId: 'r', seq: events.length, at: events.length, cursor: '' } as JournalEvent);
+  add({ type: 'run.started' });
+  for (let step = 1; step <= 3_000; step++) {
+    const calls = ['a', 'b', 'c'].map((name) => ({ name, callId: `${name}${step}` }));
+    const content = calls.map(({ name, callId }) => ({
+      ...{ type: 'tool-call', toolName: name, toolCallId: callId },
+      input: { text: 'x'.repeat(1_000) },
+    }));
+    add({ type: 'step.snapshot', step, content });
+    for (const call of calls)
+      add({ ...call, type: 'tool.done', step, effect: 'read', output: { type: 'text', value: 'y' }, ms: 1 });
+    add({ type: 'step.done', step, usage, tools: [] });
+  }
+  const begin = performance.now();
+  let timeline = emptyTimeline;
+  for (let from = 0; from < events.length; from += 500) timeline = folded(timeline, events.slice(from, from + 500));
+  expect(performance.now() - begin).toBeLessThan(1_000);
+  expect(timeline.steps).toHaveLength(3_000);
+  expect(JSON.stringify(timeline).length / timeline.steps.length).toBeLessThan(1_500);
+});

@@ -29,6 +29,7 @@ import { type SignalOptions, SignalSwitch } from './host/process-signals.ts';
 import { startTurn } from './lifecycle/begin-turn.ts';
 import { endChild } from './lifecycle/cancel-stored.ts';
 import { controlOf, type RunControl } from './lifecycle/control.ts';
+import { takeUpDue } from './lifecycle/due/take-up-due.ts';
 import { type FindRunOptions, type FoundRun, findRun } from './lifecycle/find-run.ts';
 import { erase } from './lifecycle/history/erase.ts';
 import { type HistoryFilter, history, type MessagesOptions, messagesOf } from './lifecycle/history/history.ts';
@@ -44,7 +45,7 @@ import { type ListedWait, type ListWaitsOptions, listWaits } from './lifecycle/l
 import { park, unpark } from './lifecycle/parking.ts';
 import { type FollowOptions, readEvents } from './lifecycle/read-events.ts';
 import { type RecoverOptions, type RecoveryReport, recover } from './lifecycle/recover.ts';
-import { agentFor, takeUpDue } from './lifecycle/recover-one-run.ts';
+import { agentFor } from './lifecycle/recover-one-run.ts';
 import { type RunLogic, runLogic } from './lifecycle/run-logic.ts';
 import { type SignalKeys, signalRuns } from './lifecycle/signal-runs.ts';
 import { startRun } from './lifecycle/start.ts';
@@ -344,13 +345,13 @@ function servicesOf(config: Config): ExecutorServices {
     startChild: (agent, call) => startRun(services, agent, call),
     endChild: (childRunId, reason) => endChild(services, childRunId, { reason }),
     stuck,
-    sweep: sweepOf(config, stuck, (due) => takeUpDue(services, due)),
+    sweep: sweepOf(config, stuck, (runs) => takeUpDue(services, runs)),
     startTurn: (turn) => startTurn(services, turn),
   });
   return services;
 }
 
-function sweepOf(config: Config, stuck: StuckRuns, takeUp: (due: DueRun) => Promise<void>): DueSweep {
+function sweepOf(config: Config, stuck: StuckRuns, takeUp: (runs: readonly DueRun[]) => Promise<void>): DueSweep {
   const { store, clock, warn, random, defaults } = config;
   const due = store && isDue(store) ? store : undefined;
   return new DueSweep(due, { clock, warn, random, stuck, everyMs: defaults.dueMs, takeUp });

@@ -2,7 +2,7 @@
 export type { DueOfRecord } from '../record/interrupted.ts';
 export type { CommandToSend, StoredCommand } from './commands.ts';
 export { dueAmong, endedPageOf, type FoundEnded, isFree, pageOf } from './cursor.ts';
-export { type Due, isResting, ON_COMMAND } from './due.ts';
+export { type Due, isResting, isTimeToTake, ON_COMMAND } from './due.ts';
 export type { EncodedHead } from './encoding/encode.ts';
 export type { MessageRow } from './encoding/encryption.ts';
 export type { Filed } from './encoding/filed.ts';

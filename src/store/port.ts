@@ -42,8 +42,7 @@ export interface ReleaseOptions {
   readonly attempts?: number | undefined;
   /**
    * The record cannot be read, and why. From then on it is listed as quarantined with this reason, `claim` and `append` throw
-   * it as a CheckpointCorruptError, and nothing of it is written. A `save` of the whole record makes it an ordinary record
-   * again.
+   * it as a CheckpointCorruptError, and nothing of it is written. A `save` of the whole record makes it an ordinary one again.
    */
   readonly damage?: string | undefined;
 }
@@ -52,9 +51,7 @@ export interface LoadOptions {
   readonly signal?: AbortSignal | undefined;
   /** Loads the record of a run that ended too: only a `HistoryStore` has such records. Default `false`. */
   readonly ended?: boolean | undefined;
-  /**
-   * `false`: without the messages; the record then has an empty list of them, and must not be saved. A store may ignore it.
-   */
+  /** `false`: without the messages; the record then has an empty list of them, and must not be saved. A store may ignore it. */
   readonly messages?: false | undefined;
 }
 
@@ -121,15 +118,14 @@ export interface ControlStore extends OwningStore {
 }
 
 export interface LeaveOptions {
-  /**
-   * When the run continues if no command comes before, wall clock, ms. Absent: only a command wakes it. A time that is over:
-   * it is due at once.
-   */
+  /** When the run continues if no command comes before, wall clock, ms; a past time: at once. Absent: only a command wakes it. */
   readonly dueAt?: number | undefined;
   /** The highest `seq` of the commands that the run has read; 0 = it has seen none. */
   readonly readUpTo: number;
   /** The run's new count of attempts, as for `release`. */
   readonly attempts?: number | undefined;
+  /** A process that cannot continue the run gives it back: until `dueAt` it is listed, and taken only by its name. */
+  readonly givenBack?: boolean | undefined;
 }
 
 export interface ListDueOptions {
@@ -182,7 +178,7 @@ export interface DueStore extends ControlStore {
    * that is listed may have an owner by now: claim it. Fewer than `limit` = there are no more.
    */
   listDue(options: ListDueOptions): Promise<DueList>;
-  /** How many runs rest: those that are due later, or only by a command. */
+  /** How many runs rest: those that are due later, or only by a command. One that was given back does not. */
   countResting(): Promise<number>;
 }
 
@@ -192,12 +188,16 @@ export interface TakeDueOptions {
   readonly ttlMs: number;
   /** At most this many runs, and at most 1,000; 0 only asks when to take. */
   readonly limit: number;
+  /** Only these runs; one of them that was given back is taken before its time. At most 1,000. Absent: all. */
+  readonly runIds?: readonly string[] | undefined;
   /** Only runs of these agents. Absent: of all. */
   readonly agentIds?: readonly string[] | undefined;
   /** No runs with these keys, as `DueRun.fairKey` has them. */
   readonly fullKeys?: readonly string[] | undefined;
   /** The number of the deployment that claims: runs that a higher one has claimed are left alone. */
   readonly version?: number | undefined;
+  /** For tests, wall clock, ms, as for `listDue`. */
+  readonly now?: number | undefined;
 }
 
 /** A due run, and its claim. */

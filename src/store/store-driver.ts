@@ -230,6 +230,10 @@ export interface TakeDue {
   readonly ttlMs: number;
   /** At most this many runs; 0 = only `nextAt` is asked for. */
   readonly limit: number;
+  /** Only these runs, and also those among them that were given back: see `isTimeToTake`. Absent: all that are due. */
+  readonly runIds?: ReadonlySet<string> | undefined;
+  /** The wall clock, ms, instead of the driver's own. A driver on a server ignores it. */
+  readonly now?: number | undefined;
   /** Only runs with one of these agents, as `change.filed` had them, and those with none. Absent: of all. */
   readonly agents?: readonly string[] | undefined;
   /** No runs with these fair keys, as `change.filed` had them. */

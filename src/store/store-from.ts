@@ -292,9 +292,9 @@ function due({ driver }: Parts, reader: StoredReader): Partial<DueStore> {
   const { countResting } = driver;
   if (!driver.listDue || !countResting) return {};
   return {
-    leave: async (claim, { dueAt, readUpTo, attempts }) => {
+    leave: async (claim, { dueAt, readUpTo, attempts, givenBack }) => {
       const { runId } = claim;
-      const due = toDue(dueAt);
+      const due = toDue(dueAt, givenBack);
       for (let upTo: number | undefined = readUpTo; upTo !== undefined; ) {
         const decide = ownerRules.leaveRun(claim, { due, readUpTo: upTo, attempts });
         if (await driver.write({ kind: 'leave', runId, decide, size: 0, hasClaim: true })) return true;

@@ -3,7 +3,7 @@ import { callTool, hang, reply } from 'pawl/testing';
 import { describe, expect, test } from 'vitest';
 import { hostOf, toolOf, until } from '../fixtures/host.ts';
 import { leftBehind, replies } from '../fixtures/left-runs.ts';
-import { plainStore } from '../fixtures/watched-store.ts';
+import { plainStore, withoutTakeDue } from '../fixtures/watched-store.ts';
 
 const tools = [toolOf('look')];
 
@@ -87,9 +87,15 @@ describe("a plain error of a host's store", () => {
   );
 
   test.for(['load', 'claim'])('is STORE_UNAVAILABLE with its cause where %s ends a resume by it', async (method) => {
-    const checkpoints = refusing(method, new Error('ECONNREFUSED'), await leftBehind(1));
+    const checkpoints = refusing(method, new Error('ECONNREFUSED'), withoutTakeDue(await leftBehind(1)));
     const { failed } = await hostOf({ tools, checkpoints }).executor.recover();
     expect(failed).toEqual([{ runId: 'r0', reason: `STORE_UNAVAILABLE: store.${method} failed: ECONNREFUSED` }]);
+  });
+
+  test('makes recover() claim each run by itself, where takeDue fails (engine 16)', async () => {
+    const checkpoints = refusing('takeDue', new Error('ECONNREFUSED'), await leftBehind(3));
+    const { resumed, failed } = await hostOf({ tools, checkpoints, script: replies(3) }).executor.recover();
+    expect([resumed.length, failed]).toEqual([3, []]);
   });
 
   test('is what recover() rejects with, as a StoreUnavailableError, where the list is not to be had', async () => {

@@ -36,11 +36,16 @@ function sleeper(inner: Memory, during: Method) {
     },
     inner,
   );
-  const { claim } = store;
+  const { claim, takeDue } = store;
   store.claim = async (...args) => {
     const granted = await claim(...args);
     if (granted) claims.push(granted);
     return granted;
+  };
+  store.takeDue = async (wish) => {
+    const taken = await takeDue(wish);
+    claims.push(...taken.claims);
+    return taken;
   };
   const delivered: RunOutcome[] = [];
   return {

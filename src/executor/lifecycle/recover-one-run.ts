@@ -1,10 +1,10 @@
 import type { Agent } from '../../agent/agent.ts';
 import type { ReadableRun } from '../../record/interrupted.ts';
-import { mayBeChild, type Place, RunTree } from '../../record/run-tree.ts';
+import { type Place, RunTree } from '../../record/run-tree.ts';
 import { LIVE_HERE, type Verdict } from '../../record/verdict.ts';
 import type { RunCheckpointMeta } from '../../run/request.ts';
 import type { RunResult } from '../../run/result.ts';
-import type { CheckpointStore, DueRun } from '../../store/port.ts';
+import type { CheckpointStore } from '../../store/port.ts';
 import { type ErrorData, toErrorData } from '../../values/error-data.ts';
 import { CancelledError } from '../../values/errors.ts';
 import type { ActiveRun, ExecutorServices } from '../run/active-run.ts';
@@ -51,6 +51,8 @@ export interface TakenUp {
   readonly run: Pick<ReadableRun, 'runId' | 'meta'>;
   /** Where a child is in its tree. No run waits for the answer of an orphan any more: it is cancelled. */
   readonly place?: Place;
+  /** The claim with which it was taken; absent = its start claims it. */
+  readonly claim?: TakenClaim;
 }
 
 /**
@@ -58,6 +60,13 @@ export interface TakenUp {
  * that cannot even be made must not keep the others from being taken up.
  */
 export async function takeUp(taken: TakenUp, work: Work): Promise<ActiveRun | undefined> {
+  const run = await takeUpOnce(taken, work);
+  // One that has begun gives its claim back itself.
+  if (!run) await taken.claim?.giveBack(0);
+  return run;
+}
+
+async function takeUpOnce(taken: TakenUp, work: Work): Promise<ActiveRun | undefined> {
   const { runId } = taken.run;
   const { services, report } = work;
   const { places, begun } = services.recovery;
@@ -125,11 +134,15 @@ interface Begun {
 }
 
 async function beginNoted(
-  { run: { runId, meta }, place }: TakenUp,
+  { run: { runId, meta }, place, claim }: TakenUp,
   { services, report, maxAttempts }: Work,
 ): Promise<ActiveRun | undefined> {
-  const { run, result } = await begin(services, { meta, maxAttempts, place });
+  const { run, result } = await begin(services, { meta, maxAttempts, place, ...(claim ? { claim } : {}) });
   void result.then(() => services.recovery.places.leave());
+  // It was refused, or could not be ended. No pause: the next `recover` tries it again.
+  const back = result.then(() => claim?.giveBack(0)).then(() => {});
+  if (claim) run?.outlive(back);
+  if (run?.life.resolution !== 'accepted') await back;
   if (run?.life.resolution === 'accepted') report.resumed.push({ runId });
   // It is among the waiting runs again.
   else if (run?.life.isResting) return run;
@@ -139,8 +152,6 @@ async function beginNoted(
 }
 
 const leftAlone = ['RUN_OWNED_ELSEWHERE', 'NEWER_DEPLOYMENT', 'CHECKPOINT_MISSING', 'UNKNOWN_TOOL', 'ERR_SHUTDOWN'];
-/** Another process works on the run, or it has ended. */
-const takenElsewhere = ['RUN_OWNED_ELSEWHERE', 'CHECKPOINT_MISSING'];
 
 function note(report: Report, runId: string, error: ErrorData | undefined): void {
   const { code = 'UNKNOWN', message = 'the run was refused' } = error ?? {};
@@ -169,44 +180,6 @@ export function leave(report: Report, runId: string, { verdict, code, reason }: 
 export function agentFor(services: ExecutorServices, agentId: string): Agent | undefined {
   const { config, palette, threadAgents } = services;
   return config.agents.get(agentId) ?? palette.agentById(agentId) ?? threadAgents.get(agentId);
-}
-
-/** How many runs a sweep lets live at once; those of `recover` count as well. */
-const CONCURRENCY = 64;
-
-/**
- * Takes up one run that is due, unless it is live here, and notes in the sweep if it got no further. Waits for a place among
- * the recovered runs, and for the start. Never rejects.
- */
-export async function takeUpDue(services: ExecutorServices, due: DueRun): Promise<void> {
-  const { runId, meta, parent, dueAt } = due;
-  const { stuck, registry, recovery, config } = services;
-  if (!config.store || registry.live(runId) || services.storedWork.has(runId)) return;
-  if (!agentFor(services, meta.agentId)) return void stuck.note(due, 'stuck');
-  const found = { runId, meta, ...(parent ? { parent } : {}) };
-  const place = mayBeChild(found) ? await treeIn(config.store, services).placeOf(found) : undefined;
-  // Its parent continues it; one that is live here may be about to wait for it.
-  if (place?.kind === 'child' && !place.isAlone)
-    return void stuck.note(due, registry.live(place.parent) === undefined ? 'stuck' : 'further');
-  const report = emptyReport();
-  const work: Work = {
-    ...{ services, report, begun: [], signal: undefined, concurrency: CONCURRENCY },
-    maxAttempts: config.defaults.maxAttempts,
-  };
-  if (!(await recovery.place(work, () => services.isShutDown))) return;
-  const run = await takeUp({ run: found, ...(place ? { place } : {}) }, work);
-  if (run?.life.resolution === 'accepted') {
-    // A run that was interrupted again (its store failed) is due at once.
-    const noted = ({ status }: RunResult) => stuck.note(due, status === 'interrupted' ? 'stuck' : 'further');
-    void run.life.ended.promise.then(noted);
-    return;
-  }
-  // Only the clocks differ: the store says that a time has come, and this host that it has not. A command that wakes a run and
-  // changes nothing is gone with it.
-  const isEarly = run?.life.isResting && dueAt > 0;
-  const { resolution, refusal } = run?.life ?? {};
-  const isElsewhere = resolution === 'answered' || takenElsewhere.includes(refusal?.code ?? '');
-  stuck.note(due, isEarly || !isElsewhere ? 'stuck' : 'further');
 }
 
 /** Builds the tree of the runs of a store, and of those that are live here. */

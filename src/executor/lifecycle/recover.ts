@@ -1,9 +1,10 @@
 import type { InterruptedRun, ReadableRun } from '../../record/interrupted.ts';
 import type { Place, RunTree } from '../../record/run-tree.ts';
-import { type Need, type Verdict, verdictOf } from '../../record/verdict.ts';
-import { type CheckpointStore, isDue } from '../../store/port.ts';
+import { LIVE_HERE, type Need, type Verdict, verdictOf } from '../../record/verdict.ts';
+import { type CheckpointStore, isDue, isTaking } from '../../store/port.ts';
 import { checkKeys, type KnownKeys, kindOf } from '../../values/known-options.ts';
-import type { ExecutorServices } from '../run/active-run.ts';
+import type { ActiveRun, ExecutorServices } from '../run/active-run.ts';
+import { hasPlace, isOver, takeNamed } from './due/take-named.ts';
 import {
   agentFor,
   emptyReport,
@@ -39,16 +40,21 @@ const optionKeys: KnownKeys<RecoverOptions> = {
   follow: true,
 };
 
+/** A run of the list that may be started. */
+interface Candidate extends TakenUp {
+  readonly run: ReadableRun;
+}
+
 /** The runs that a sweep reads before it starts them. */
 interface Later {
-  readonly suspects: TakenUp[];
+  readonly suspects: Candidate[];
   readonly children: ReadableRun[];
   readonly tree: RunTree;
 }
 
 /**
  * Starts the interrupted runs that earlier processes left, and the resting ones that are due: a bounded loop over the store's
- * list, page by page, without transcripts. From then on the executor looks for runs that become due.
+ * list, page by page, without transcripts. From a store with `takeDue`, processes that recover at once take different runs. From then on the executor looks for runs that become due.
  */
 export async function recover(services: ExecutorServices, options: RecoverOptions): Promise<RecoveryReport> {
   checkKeys(options, optionKeys, { of: 'recover' });
@@ -95,35 +101,39 @@ function checkCount(name: string, count: unknown): void {
 async function sweep(store: CheckpointStore, work: Work): Promise<void> {
   const { services, signal } = work;
   const later: Later = { suspects: [], children: [], tree: treeIn(store, services) };
-  // Hosts that boot together read the same list: with a random order they meet less often.
+  // Hosts that boot together read the same list: without `takeDue` they meet less often in a random order.
   const { random } = services.config;
   if (isOver(work)) return;
   for await (const page of pages(store, { signal, random })) {
-    for (const run of candidatesOf(page, work, later)) await takeUpSoon(run, work);
+    await takeUpAll(candidatesOf(page, work, later), work);
     if (isOver(work)) return;
   }
-  for (const child of later.children) {
-    const place = await later.tree.placeOf(child);
-    if (isOver(work)) return;
-    const found = judged(child, work, place);
-    if (!('need' in found)) leave(work.report, child.runId, found);
-    else if (!isSuspect(found, work)) await takeUpSoon(takenUp(found, place), work);
-    else later.suspects.push(takenUp(found, place));
-  }
+  await takeUpAll(await childrenOf(work, later), work);
   await takeUpSuspects(later.suspects, work);
 }
 
-const isOver = ({ signal, services }: Work): boolean => signal?.aborted === true || services.isShutDown;
-
 /** The runs of a page that can be started at once. The others are reported, or looked at later. */
-function candidatesOf(page: readonly InterruptedRun[], work: Work, { suspects, children, tree }: Later): TakenUp[] {
-  const ready: TakenUp[] = [];
+function candidatesOf(page: readonly InterruptedRun[], work: Work, { suspects, children, tree }: Later): Candidate[] {
+  const ready: Candidate[] = [];
   for (const entry of page) {
     tree.add(entry);
     const found = judged(entry, work);
     if (!('need' in found)) leave(work.report, entry.runId, found);
     else if (found.need === 'place') children.push(found.run);
     else (isSuspect(found, work) ? suspects : ready).push(takenUp(found));
+  }
+  return ready;
+}
+
+/** The children that can be started by themselves. Their places are known when the whole list is read. */
+async function childrenOf(work: Work, { suspects, children, tree }: Later): Promise<Candidate[]> {
+  const ready: Candidate[] = [];
+  for (const child of children) {
+    const place = await tree.placeOf(child);
+    if (isOver(work)) return [];
+    const found = judged(child, work, place);
+    if (!('need' in found)) leave(work.report, child.runId, found);
+    else (isSuspect(found, work) ? suspects : ready).push(takenUp(found, place));
   }
   return ready;
 }
@@ -141,34 +151,78 @@ function judged(entry: InterruptedRun, { services }: Work, place?: Place): Verdi
   });
 }
 
-const takenUp = ({ run }: Need, place?: Place): TakenUp => ({ run, ...(place ? { place } : {}) });
+const takenUp = ({ run }: Need, place?: Place): Candidate => ({ run, ...(place ? { place } : {}) });
 
 /** Whether one more start without progress would park it. */
 const isSuspect = ({ run }: Need, { maxAttempts }: Work) => (run.attempts ?? 0) >= maxAttempts - 1;
 
-/** Waits only for a place: the run itself continues in the background. */
-async function takeUpSoon(run: TakenUp, work: Work): Promise<void> {
-  if (!(await hasPlace(work))) return;
+/** Waits only for places: the runs themselves continue in the background. */
+async function takeUpAll(runs: readonly Candidate[], work: Work): Promise<void> {
   // Without the run itself: the promise that waits for all would keep ten thousand ended runs in memory.
-  work.begun.push(takeUp(run, work).then(() => {}));
+  await beginEach(runs, work, (run) => work.begun.push(takeUp(run, work).then(() => {})));
 }
 
-/** Waits for a place; there is none after the sweep's end. */
-function hasPlace(work: Work): Promise<boolean> {
-  return work.services.recovery.place(work, () => isOver(work));
+/** Begins each run that this process gets. Of a store without `takeDue` that is known when its start has claimed it. */
+async function beginEach(runs: readonly Candidate[], work: Work, begin: (run: Candidate) => unknown): Promise<void> {
+  const others = await takeNamed(runs, work, begin);
+  for (const run of await claimableOf(others, work)) if (await hasPlace(work)) begin(run);
+}
+
+/**
+ * The runs among those that `takeDue` did not give that have to be claimed by themselves, because the store does not find them due:
+ * those of a host's machine, for example. The others are reported. They are read as a list, because a claim would count a start.
+ */
+async function claimableOf(runs: readonly Candidate[], work: Work): Promise<readonly Candidate[]> {
+  const { store } = work.services.config;
+  if (!store || !isTaking(store) || runs.length === 0) return runs;
+  const now = await readAgain(store, runs, work);
+  return runs.filter(({ run: { runId }, place }) => {
+    const entry = now.get(runId);
+    const found = entry ? judged(entry, work, place) : takenBy(work.services, runId);
+    if (!('need' in found)) leave(work.report, runId, found);
+    return 'need' in found;
+  });
+}
+
+/** The verdict on a run that a process has written, or ended, since it was listed. */
+function takenBy({ registry }: ExecutorServices, runId: string): Verdict {
+  const live = { verdict: 'live', needsPerson: false } as const;
+  if (registry.live(runId)) return { ...live, reason: LIVE_HERE };
+  if (registry.ended(runId)) return { ...live, reason: 'it ended in the meantime' };
+  return { ...live, code: 'RUN_OWNED_ELSEWHERE', reason: 'another process has taken it' };
+}
+
+/** Reads the entries of runs again that stand where they did. A process that has taken a run writes it, which moves its entry. */
+async function readAgain(
+  store: CheckpointStore,
+  runs: readonly Candidate[],
+  { signal }: Work,
+): Promise<ReadonlyMap<string, InterruptedRun>> {
+  const times = runs.map(({ run }) => run.updatedAt);
+  const after = { updatedAt: times.reduce((least, each) => Math.min(least, each)), runId: '' };
+  const last = times.reduce((most, each) => Math.max(most, each));
+  const wanted = new Set(runs.map(({ run }) => run.runId));
+  const found = new Map<string, InterruptedRun>();
+  for await (const page of pages(store, { signal, after, wanted: wanted.size })) {
+    for (const entry of page) if (wanted.has(entry.runId)) found.set(entry.runId, entry);
+    if (found.size === wanted.size || page.some(({ updatedAt = 0 }) => updatedAt > last)) break;
+  }
+  return found;
 }
 
 /**
  * Runs that one more start would park. This run may kill its process, or may only have died together with another run. Each
  * starts when the one before has recorded progress, so that a killer dies alone.
  */
-async function takeUpSuspects(suspects: readonly TakenUp[], work: Work): Promise<void> {
+async function takeUpSuspects(suspects: readonly Candidate[], work: Work): Promise<void> {
   const { alone } = work.services.recovery;
   for (const suspect of suspects) {
     if (!(await alone.enter(1, work.signal))) return;
-    if (!(await hasPlace(work))) return alone.leave();
-    const begun = takeUp(suspect, work);
-    work.begun.push(begun.then(() => {}));
+    let begun: Promise<ActiveRun | undefined> = Promise.resolve(undefined);
+    await beginEach([suspect], work, (run) => {
+      begun = takeUp(run, work);
+      work.begun.push(begun.then(() => {}));
+    });
     const progressed = begun.then((run) => run?.life.progressed.promise);
     void progressed.then(() => alone.leave());
     await unlessAborted(progressed, work.signal);

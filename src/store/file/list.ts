@@ -86,7 +86,7 @@ export class Lister {
 
   /** Takes due runs: each claim is a write, and a run that another process took meanwhile is passed over. */
   async takeDue(take: TakeDue, driver: Pick<StoreDriver, 'write'>): Promise<TakenHeads> {
-    const now = this.#files.now();
+    const now = take.now ?? this.#files.now();
     const { heads, resting } = await this.#others(now);
     const found = await takeAmong(heads, take, { now, driver });
     const nextAt = resting.reduce((least, due) => Math.min(least, due), found.nextAt ?? ON_COMMAND);

@@ -193,7 +193,10 @@ class MemoryDriver implements StoreDriver {
   }
 
   async takeDue(take: TakeDue): Promise<TakenHeads> {
-    return takeAmong(this.#heads(), take, { now: this.#times.now(), driver: this });
+    const heads = take.runIds
+      ? [...take.runIds].flatMap((runId) => headsIn(runId, this.#runs.get(runId) ?? {}, this.#times))
+      : this.#heads();
+    return takeAmong(heads, take, { now: take.now ?? this.#times.now(), driver: this });
   }
 
   async countResting(): Promise<number> {

@@ -1,5 +1,5 @@
 /** `long`: a text of any length. */
-type ColumnType = 'text' | 'bigint' | 'float8' | 'long';
+type ColumnType = 'text' | 'bigint' | 'numeric' | 'float8' | 'long';
 type Columns = Readonly<Record<string, ColumnType>>;
 type RowOf<C extends Columns> = Readonly<Record<keyof C, string | number | null | undefined>>;
 

@@ -11,7 +11,7 @@ import { withColumns } from './message-rows.ts';
 import { Parameters } from './parameters.ts';
 import type { Row, Session } from './pool.ts';
 import { dueOf, headChecksum, hexOf, leaseOf, runIdOf } from './run-row.ts';
-import type { Tables } from './schema.ts';
+import { GIVEN_BACK, type Tables } from './schema.ts';
 import type { Server } from './server.ts';
 
 /** About how many characters of a transcript are read and parsed before the event loop gets its turn, and how many rows. */
@@ -88,7 +88,7 @@ export async function readPage(
 ): Promise<StoredRun[]> {
   const parameters = new Parameters();
   const from = [after?.updatedAt ?? Number.NEGATIVE_INFINITY, hexOf(after?.runId ?? '')] as const;
-  const isLater = `due_at > ${times.due(parameters)}`;
+  const isLater = `due_at > ${times.due(parameters)} AND NOT ${GIVEN_BACK}`;
   const which = resting === undefined ? '' : resting ? `AND ${isLater}` : `AND (NOT (${isLater}) OR due_at IS NULL)`;
   // Rows of an earlier layout have no caller.
   const whose = callers ? `AND (caller = ANY (${parameters.add(callers)}::text[]) OR caller IS NULL)` : '';
@@ -157,7 +157,7 @@ export async function readSnapshot(session: Session): Promise<string> {
 /** Counts the runs in PostgreSQL that are due later, or only by a command. */
 export async function countLater(session: Session, { tables, times }: Server): Promise<number> {
   const parameters = new Parameters();
-  const later = `due_at > ${times.due(parameters)}`;
+  const later = `due_at > ${times.due(parameters)} AND NOT ${GIVEN_BACK}`;
   const text = `SELECT count(*) AS count FROM ${tables.runs} WHERE body IS NOT NULL AND ${later}`;
   const [row] = await session.query(text, parameters.values);
   return Number(row?.count);

@@ -71,6 +71,9 @@ export const REPLACES =
 /** The condition of the index on fair keys: it is used only where this is repeated. */
 export const HAS_TURN = `body IS NOT NULL AND due_at < ${ON_COMMAND}`;
 
+/** Whether a run was given back: its time has half a ms. */
+export const GIVEN_BACK = '(due_at <> floor(due_at))';
+
 function quoted(name: string): string {
   return `"${name.replaceAll('"', '""')}"`;
 }

@@ -118,7 +118,7 @@ function input({ sent, parameters }: Writing): string {
     {
       ...{ id: 'text', kind: 'text', seen: 'bigint', token: 'bigint', body: 'bigint', replaced: 'bigint' },
       ...{
-        due_at: 'bigint',
+        due_at: 'numeric',
         owner: 'text',
         epoch: 'bigint',
         attempts: 'bigint',

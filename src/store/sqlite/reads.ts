@@ -8,6 +8,7 @@ import type { Lease } from '../rules/lease.ts';
 import type { DueHeads, ListedHead, ListPage, MessageRange, MessageReader, PartReader } from '../store-driver.ts';
 import type { LeaseTable } from './leases.ts';
 import { type HeadRow, headChecksum, KEYS_PER_RUN, MAX_MESSAGES } from './records.ts';
+import { GIVEN_BACK } from './schema.ts';
 
 interface RunRow extends HeadRow {
   readonly no: number;
@@ -79,9 +80,13 @@ function pagesOf(db: DatabaseSync, runs: (time: string) => string): PageStatemen
   const page = (of: string) => db.prepare(pageOf(of));
   return {
     all: page(runs('$now IS NOT NULL')),
-    resting: page(runs('due_at > $now')),
+    resting: page(runs(`due_at > $now AND NOT ${GIVEN_BACK}`)),
     // Parked runs have no time.
-    others: page(`${runs('due_at <= $now')} UNION ALL ${runs('due_at IS NULL')}`),
+    others: page(
+      [`due_at <= $now`, `due_at > $now AND due_at < ${ON_COMMAND} AND ${GIVEN_BACK}`, 'due_at IS NULL']
+        .map(runs)
+        .join(' UNION ALL '),
+    ),
   };
 }
 
@@ -141,7 +146,7 @@ export class Reads {
     );
     this.#nextDue = db.prepare('SELECT min(due_at) AS at FROM due WHERE due_at > ?');
     this.#changes = db.prepare('SELECT data_version AS others, total_changes() AS own FROM pragma_data_version');
-    this.#countDue = db.prepare('SELECT count(*) AS count FROM due WHERE due_at > ?');
+    this.#countDue = db.prepare(`SELECT count(*) AS count FROM due WHERE due_at > ? AND NOT ${GIVEN_BACK}`);
   }
 
   /** Reads the row of a run, without its messages. @param hasEnded of one that ended @throws {CheckpointCorruptError} */

@@ -7,6 +7,7 @@ import type { ListedHead, TakeDue, TakenHead, TakenHeads } from '../store-driver
 import { inTurns, isOfThisRun, isWished } from '../taking/in-turns.ts';
 import type { LeaseTable } from './leases.ts';
 import type { Reads } from './reads.ts';
+import { GIVEN_BACK } from './schema.ts';
 import { make, type Tables } from './writes.ts';
 
 /** Up to this many due runs are compared with each other; of more only some of each key are read. */
@@ -59,6 +60,7 @@ export class TakingTables {
   readonly #now: () => number;
   readonly #isMany: StatementSync;
   readonly #oldest: StatementSync;
+  readonly #named: StatementSync;
   readonly #nextKey: StatementSync;
   readonly #firstKey: StatementSync;
   readonly #ofKey: StatementSync;
@@ -73,6 +75,10 @@ export class TakingTables {
     this.#now = now;
     this.#isMany = db.prepare(`SELECT 1 FROM due WHERE due_at <= ? ORDER BY due_at, run_id LIMIT 1 OFFSET ${FEW}`);
     this.#oldest = db.prepare(`SELECT ${columns} WHERE d.due_at <= ? ORDER BY d.due_at, d.run_id`);
+    this.#named = db.prepare(
+      `SELECT ${columns} WHERE d.no IN (SELECT no FROM runs WHERE run_id IN (SELECT value FROM json_each(?)))
+         AND (d.due_at <= ? OR (d.due_at < ${ON_COMMAND} AND ${GIVEN_BACK})) ORDER BY d.due_at, d.run_id`,
+    );
     // An index on keys is used only where its condition is repeated.
     const hasTurn = `due_at < ${ON_COMMAND}`;
     const key = (which: string) =>
@@ -114,13 +120,15 @@ export class TakingTables {
     return at === null || at >= ON_COMMAND ? undefined : at;
   }
 
-  /** The runs among which a wish has its turns: all that are due, or of many those that come first. */
+  /** The runs among which a wish has its turns: all that are due, or of many those that come first, or those that it names. */
   candidates(take: TakeDue, now: number): Candidates {
     const isDead = lookOnce();
     const wished = (row: DueRow) => this.#candidate(row, take, isDead);
-    if (this.#isMany.get(now)) return this.#ofLines(take, { now, wished });
+    const { runIds } = take;
+    if (!runIds && this.#isMany.get(now)) return this.#ofLines(take, { now, wished });
+    const rows = runIds ? this.#named.iterate(JSON.stringify([...runIds]), now) : this.#oldest.iterate(now);
     const found: Candidate[] = [];
-    for (const row of this.#oldest.iterate(now)) found.push(...wished(row as unknown as DueRow));
+    for (const row of rows) found.push(...wished(row as unknown as DueRow));
     return { found };
   }
 
@@ -196,7 +204,7 @@ interface Looking {
 
 /** Reads whether a wish would get a run; `nextAt` is `now` if it would, or might. */
 export function lookForDue({ taking }: Tables, take: TakeDue): TakenHeads {
-  const now = taking.now();
+  const now = take.now ?? taking.now();
   const { found, stoppedAt } = taking.candidates(take, now);
   const isAny = stoppedAt !== undefined || found.some(({ no }) => take.isTakeable(taking.head(no)));
   return { now, taken: [], nextAt: isAny ? now : taking.nextDue(now) };
@@ -205,7 +213,7 @@ export function lookForDue({ taking }: Tables, take: TakeDue): TakenHeads {
 /** Takes due runs, inside one transaction: each claim is a decision like any other. */
 export function takeDueIn(tables: Tables, take: TakeDue): TakenHeads {
   const { taking } = tables;
-  const now = taking.now();
+  const now = take.now ?? taking.now();
   const { found, stoppedAt } = taking.candidates(take, now);
   const taken: TakenHead[] = [];
   for (const { no, runId } of inTurns(found, taking.lastTurn()) as Iterable<Candidate>) {

@@ -1,6 +1,6 @@
 import { hasCode } from '../../values/error-data.ts';
 import { compareCursors, isFree } from '../cursor.ts';
-import { ON_COMMAND } from '../due.ts';
+import { isTimeToTake, ON_COMMAND } from '../due.ts';
 import type { Claim } from '../port.ts';
 import { type IsDead, isOfNewer } from '../rules/lease.ts';
 import type { ListedHead, StoreDriver, TakeDue, TakenHead, TakenHeads } from '../store-driver.ts';
@@ -58,8 +58,8 @@ export async function takeAmong(
   let nextAt = ON_COMMAND;
   for (const head of heads) {
     const { due = 0 } = head;
-    if (due === null || due >= ON_COMMAND) continue;
-    if (due > now) nextAt = Math.min(nextAt, due);
+    if (due === null || due >= ON_COMMAND || take.runIds?.has(head.runId) === false) continue;
+    if (!isTimeToTake(due, now, take.runIds !== undefined)) nextAt = Math.min(nextAt, due);
     else if (isWished(head, take, isDead)) found.push(head);
   }
   const taken: TakenHead[] = [];

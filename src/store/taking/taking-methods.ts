@@ -44,16 +44,21 @@ export function takingMethods(parts: Parts): Partial<TakingStore> {
 
 /** Makes what a driver gets of a wish. @throws {TypeError} for a limit or a deployment that is no number */
 function wishOf(
-  { owner, ttlMs, limit, agentIds, fullKeys = [], version }: TakeDueOptions,
+  { owner, ttlMs, limit, runIds, agentIds, fullKeys = [], version, now: at }: TakeDueOptions,
   { encryption, isDead, dueRun }: Parts,
   { after, runs }: { readonly after: string | undefined; readonly runs: Map<string, DueRun> },
 ): TakeDue {
   if (!(limit >= 0)) throw new TypeError(`limit must be a number of runs, not ${String(limit)}`);
+  if (runIds && runIds.length > MAX_TAKEN)
+    throw new TypeError(`runIds must have at most ${MAX_TAKEN} ids, not ${runIds.length}`);
   const deployment = checkDeployment('version', version);
+  const named = runIds && new Set(runIds);
   return {
     owner,
     ttlMs,
+    now: at,
     limit: Math.min(Math.floor(limit), MAX_TAKEN),
+    runIds: named,
     agents: agentIds?.flatMap((id) => keysOf(id, 'agent', encryption) ?? []),
     fullKeys,
     deployment,
@@ -61,11 +66,11 @@ function wishOf(
     isTakeable: (head) => {
       const run = dueRun(head);
       // Ids may share the text under which they are found.
-      if (!run || (agentIds && !agentIds.includes(run.meta.agentId))) return false;
+      if (!run || (named && !named.has(head.runId)) || (agentIds && !agentIds.includes(run.meta.agentId))) return false;
       runs.set(head.runId, run);
       return true;
     },
-    decide: (runId, now) => takeRun({ runId, owner, ttlMs, deployment }, { isDead, now }),
+    decide: (runId, now) => takeRun({ runId, owner, ttlMs, deployment, isNamed: named !== undefined }, { isDead, now }),
   };
 }
 

@@ -4,7 +4,7 @@ import type { ExecutorOptions, Ports } from '../../executor/host/options.ts';
 import type { Model } from '../../model/port.ts';
 import type { RunEvent } from '../../run/events.ts';
 import type { CheckpointerFactory } from '../../store/factory.ts';
-import { type CheckpointStore, type Claim, isOwning } from '../../store/port.ts';
+import { type CheckpointStore, type Claim, isOwning, type TakenRuns } from '../../store/port.ts';
 import type { Tool, ToolContext } from '../../tool/define-tool.ts';
 import { toolboxOf } from '../../tool/toolbox.ts';
 import type { Clock } from '../../values/clock.ts';
@@ -59,7 +59,7 @@ export interface World {
 }
 
 const writes = [
-  ...['save', 'append', 'delete', 'keepOutcome', 'claim', 'release'],
+  ...['save', 'append', 'delete', 'keepOutcome', 'claim', 'takeDue', 'release'],
   ...['leave', 'end', 'erase', 'send', 'acknowledge', 'expect', 'signal'],
 ];
 /** Writes of a dead process that its store must refuse when another process has claimed the run. */
@@ -201,7 +201,7 @@ type Method = (...args: unknown[]) => Promise<unknown>;
 
 /** The store's own clock is behind that of the processes if time was moved past a wait. */
 function atTime({ time, executor }: Job, name: string, method: Method): Method {
-  if (!time || name !== 'listDue') return method;
+  if (!time || (name !== 'listDue' && name !== 'takeDue')) return method;
   const base = baseClockOf(executor.clock);
   return (options) => method(time.isMoved ? { now: time.clock(base).now(), ...(options as object) } : options);
 }
@@ -220,12 +220,19 @@ function mortalMethod(name: string, method: Method, world: World): Method {
       return answer;
     };
     const answer = await life.reach(asked);
-    if (name === 'claim' && answer) life.claims.set(args[0] as string, answer as Claim);
+    const claims = claimsIn(name, answer);
+    for (const claim of claims) life.claims.set(claim.runId, claim);
     if (name === 'release' || (name === 'leave' && answer)) life.claims.delete((args[0] as Claim).runId);
-    if (name === 'claim' && answer && world.late) await arrive(world, args[0] as string);
+    for (const { runId } of claims) await arrive(world, runId);
     if (isWrite) await life.pass('after', what);
     return answer;
   };
+}
+
+/** The claims that an answer of the store gave to this process. */
+function claimsIn(name: string, answer: unknown): readonly Claim[] {
+  if (name === 'takeDue') return (answer as TakenRuns).claims;
+  return name === 'claim' && answer ? [answer as Claim] : [];
 }
 
 /** Also for a process that died meanwhile: its sent calls arrive. */

@@ -6,6 +6,7 @@ import { claimCases } from './claim-cases.ts';
 import { controlCases } from './control-cases.ts';
 import { dueCases } from './due-cases.ts';
 import { eventCases } from './event-cases.ts';
+import { giveBackCases } from './give-back-cases.ts';
 import { historyCases } from './history-cases.ts';
 import { journalCases } from './journal-cases.ts';
 import { outcomeCases } from './outcome-cases.ts';
@@ -27,6 +28,7 @@ const drafts: readonly Draft[] = [
   ...controlCases,
   ...dueCases,
   ...takeCases,
+  ...giveBackCases,
   ...eventCases,
   ...historyCases,
   ...threadCases,

@@ -40,9 +40,11 @@ function sweepOf({ due = () => [], take, random = () => 0.5, clock = testClock()
       stuck,
       everyMs: 1_000,
       warn: (message) => warned.push(message),
-      takeUp: async (run) => {
-        taken.push(run.runId);
-        await take?.(run, stuck);
+      takeUp: async (runs) => {
+        for (const run of runs) {
+          taken.push(run.runId);
+          await take?.(run, stuck);
+        }
       },
     },
   );
@@ -206,7 +208,7 @@ describe('the sweep of due runs', () => {
     const page = many(100);
     const listDue: DueStore['listDue'] = async () => ({ now: 0, runs: page });
     const taken: string[] = [];
-    const takeUp = async ({ runId }: DueRun) => void taken.push(runId);
+    const takeUp = async (runs: readonly DueRun[]) => void taken.push(...runs.map(({ runId }) => runId));
     const around = { clock, stuck: new StuckRuns(clock), random: () => 0, everyMs: 1_000, warn: () => {}, takeUp };
     const sweep = new DueSweep({ ...memoryStore(), listDue }, around);
     sweep.begin();
@@ -215,16 +217,16 @@ describe('the sweep of due runs', () => {
     sweep.end();
   });
 
-  test('starts no further run when the executor shuts down during a look (waiting 19)', async () => {
+  test('takes up no further page when the executor shuts down during a look (waiting 19)', async () => {
     const opened = gate();
-    const { sweep, taken } = sweepOf({ due: () => many(10), take: () => opened.pass() });
+    const { sweep, taken } = sweepOf({ due: () => many(150), take: () => opened.pass() });
     sweep.begin();
     const look = sweep.look();
     await opened.reached;
     sweep.end();
     opened.open();
     await look;
-    expect(taken).toHaveLength(1);
+    expect(taken).toHaveLength(100);
   });
 
   test('looks once more for calls that come during a look: a command of that time is not missed (waiting 19)', async () => {

@@ -9,6 +9,8 @@ import { TakenClaim } from '../../services/due/taken-claim.ts';
 export interface DueWish {
   /** At most this many. */
   readonly limit: number;
+  /** Only these, of any agent, from a store with `takeDue`. Absent: all that this executor can continue. */
+  readonly runIds?: readonly string[];
   /** No runs with these fair keys. */
   readonly fullKeys?: readonly string[];
 }
@@ -48,10 +50,11 @@ export async function takeDue(services: ExecutorServices, store: DueStore, wish:
   };
 }
 
-function takingOf(services: ExecutorServices, { limit, fullKeys = [] }: DueWish) {
+function takingOf(services: ExecutorServices, { limit, runIds, fullKeys = [] }: DueWish) {
   const { owner, config } = services;
   const { version, defaults } = config;
-  return { owner, ttlMs: defaults.leaseMs, limit, fullKeys, agentIds: agentIdsOf(services), version };
+  const which = runIds ? { runIds } : { agentIds: agentIdsOf(services) };
+  return { owner, ttlMs: defaults.leaseMs, limit, fullKeys, version, ...which };
 }
 
 /** The agents whose runs this executor can continue; undefined: a palette may find any. */

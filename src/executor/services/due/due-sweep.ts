@@ -12,8 +12,8 @@ interface Surroundings {
   readonly stuck: StuckRuns;
   /** How often to look, ms. */
   readonly everyMs: number;
-  /** Takes a run up, and notes what became of it. Never rejects. */
-  readonly takeUp: (run: DueRun) => Promise<void>;
+  /** Takes runs up, and notes what became of them. Never rejects. */
+  readonly takeUp: (runs: readonly DueRun[]) => Promise<void>;
 }
 
 const PAGE = 100;
@@ -134,7 +134,7 @@ export class DueSweep {
     }
   }
 
-  /** Hosts read the same page: with a random order they meet less often. */
+  /** Hosts read the same page: without `takeDue` they meet less often in a random order. */
   async #takeUp(runs: readonly DueRun[]): Promise<void> {
     const { random, stuck, takeUp } = this.#around;
     const ready = runs.filter((run) => stuck.isReady(run));
@@ -142,10 +142,7 @@ export class DueSweep {
       const j = Math.min(i, Math.floor(random() * (i + 1)));
       [ready[i], ready[j]] = [ready[j] as DueRun, ready[i] as DueRun];
     }
-    for (const run of ready) {
-      if (this.#isOver) return;
-      await takeUp(run);
-    }
+    if (!this.#isOver && ready.length > 0) await takeUp(ready);
   }
 }
 

@@ -12,6 +12,7 @@ export type TakenUp = 'further' | 'stuck';
 
 /** A run that got no further, when it was due at that time. */
 interface Stuck {
+  /** Whole ms: stores may keep less of the pause of a run that was given back. */
   readonly dueAt: number;
   /** Monotonic ms. */
   readonly until: number;
@@ -36,7 +37,7 @@ export class StuckRuns {
     if (what === 'further') return 0;
     const pauseMs = before ? Math.min(LONGEST_PAUSE_MS, before.pauseMs * 2) : FIRST_PAUSE_MS;
     const until = this.#clock.monotonic() + pauseMs;
-    this.#stuck.set(runId, { dueAt, until, pauseMs });
+    this.#stuck.set(runId, { dueAt: Math.ceil(dueAt), until, pauseMs });
     this.#until = Math.max(this.#until, until);
     const oldest = this.#stuck.keys().next().value;
     if (this.#stuck.size > MAX_STUCK && oldest !== undefined) this.#stuck.delete(oldest);
@@ -56,7 +57,7 @@ export class StuckRuns {
   /** Notes the time at which a stuck run is due from now on: this process has set it, and no command has come. */
   moved({ runId, dueAt }: Pick<DueRun, 'runId' | 'dueAt'>): void {
     const stuck = this.#stuck.get(runId);
-    if (stuck) this.#stuck.set(runId, { ...stuck, dueAt });
+    if (stuck) this.#stuck.set(runId, { ...stuck, dueAt: Math.ceil(dueAt) });
   }
 
   /** A run that is due for another reason than before is taken up at once: a command has come, or its process is gone. */
@@ -67,6 +68,6 @@ export class StuckRuns {
   /** Returns how long a run is left alone, ms; 0 = it may be taken up. */
   leftMs({ runId, dueAt }: Pick<DueRun, 'runId' | 'dueAt'>): number {
     const stuck = this.#stuck.get(runId);
-    return stuck?.dueAt === dueAt ? Math.max(0, stuck.until - this.#clock.monotonic()) : 0;
+    return stuck?.dueAt === Math.ceil(dueAt) ? Math.max(0, stuck.until - this.#clock.monotonic()) : 0;
   }
 }

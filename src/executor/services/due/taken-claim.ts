@@ -98,7 +98,7 @@ export class TakenClaim implements Leaseholder {
       const sent = await store.inbox({ runId: claim.runId });
       const readUpTo = sent.reduce((most, { seq = 0 }) => Math.max(most, seq), 0);
       const dueAt = Math.ceil(this.#at.now + (clock.monotonic() - this.#at.askedAt) + pauseMs);
-      if (await store.leave(claim, { dueAt, readUpTo, attempts })) return dueAt;
+      if (await store.leave(claim, { dueAt, readUpTo, attempts, givenBack: true })) return dueAt;
     }
     return undefined;
   }

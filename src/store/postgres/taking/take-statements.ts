@@ -1,10 +1,11 @@
 import { hash } from 'node:crypto';
+import { ON_COMMAND } from '../../due.ts';
 import type { TakeDue } from '../../store-driver.ts';
 import { Parameters } from '../parameters.ts';
 import type { Row, Session } from '../pool.ts';
 import { columns, DAMAGED, ofThisMachine, piecesOf } from '../run-queries.ts';
 import { hexOf, ownerText } from '../run-row.ts';
-import { HAS_TURN } from '../schema.ts';
+import { GIVEN_BACK, HAS_TURN } from '../schema.ts';
 import type { Server } from '../server.ts';
 
 /** Up to this many due runs are compared with each other; of more only some of each key are read. */
@@ -40,6 +41,15 @@ export interface TakenRows {
   readonly rows: readonly Row[];
 }
 
+/** Takes runs in PostgreSQL that the wish names, as far as they are due, in one statement. */
+export function takeNamed(session: Session, server: Server, wish: Wish): Promise<TakenRows> {
+  const taking = takingOf(server, wish);
+  const { isDue, isWished, isNamed } = taking;
+  const lined = `lined AS (SELECT r.run_id, r.fair, row_number() OVER (PARTITION BY r.fair ORDER BY r.due_at, r.run_id) AS k
+      FROM ${server.tables.runs} r WHERE ${isNamed} AND r.body IS NOT NULL AND ${isDue} AND ${isWished})`;
+  return taken(session, taking, { wish, lined, isMany: 'false' });
+}
+
 /** The parts of a statement that takes runs. */
 interface Taking {
   readonly server: Server;
@@ -47,6 +57,8 @@ interface Taking {
   readonly limit: string;
   /** Of rows `r`: they are due. */
   readonly isDue: string;
+  /** Of rows `r`: the wish names them. */
+  readonly isNamed: string;
   /** Of rows `r`: the wish may get them. */
   readonly isWished: string;
   readonly tokens: string;
@@ -116,13 +128,19 @@ function takingOf(server: Server, wish: Wish): Taking {
       : [`(r.deployment IS NULL OR r.deployment <= ${add(wish.deployment, 'numeric')})`]),
     ...(wish.skipped.length > 0 ? [`encode(r.run_id, 'hex') <> ALL (${add(wish.skipped.map(hexOf), 'text[]')})`] : []),
   ].join(' AND ');
-  return { server, parameters, limit, tokens, isDue: `r.due_at <= ${times.due(parameters)}`, isWished };
+  const isTime = `r.due_at <= ${times.due(parameters)}`;
+  if (!wish.runIds) return { server, parameters, limit, tokens, isDue: isTime, isNamed: 'true', isWished };
+  // By the primary key. The pause of a run that was given back is not for those that ask for it.
+  const named = add([...wish.runIds].map(hexOf), 'text[]');
+  const isNamed = `r.run_id IN (SELECT decode(id, 'hex') FROM unnest(${named}) id)`;
+  const isDue = `(${isTime} OR (r.due_at < ${ON_COMMAND} AND ${GIVEN_BACK}))`;
+  return { server, parameters, limit, tokens, isDue, isNamed, isWished };
 }
 
 /** Locks and claims runs in their turns. A row that has changed meanwhile is looked at again, and one that is locked is passed over. */
 async function taken(
   session: Session,
-  { server: { tables, times }, parameters, limit, tokens, isDue, isWished }: Taking,
+  { server: { tables, times }, parameters, limit, tokens, isDue, isNamed, isWished }: Taking,
   { wish, lined, isMany }: { readonly wish: Wish; readonly lined: string; readonly isMany?: string },
 ): Promise<TakenRows> {
   const { runs, starts, outcomes, ended, lastTurn } = tables;
@@ -136,7 +154,7 @@ async function taken(
   const deployment =
     wish.deployment === undefined ? 'r.deployment' : `greatest(r.deployment, ${add(wish.deployment, 'numeric')})`;
   const owners = () => `(SELECT json_agg(DISTINCT h.owner) FROM (SELECT r.owner, r.expires_at FROM ${runs} r
-      WHERE r.body IS NOT NULL AND ${isDue} ORDER BY r.due_at, r.run_id LIMIT ${FEW}) h
+      WHERE ${isNamed} AND r.body IS NOT NULL AND ${isDue} ORDER BY r.due_at, r.run_id LIMIT ${wish.runIds?.size ?? FEW}) h
     WHERE starts_with(h.owner, ${add(ofThisMachine(), 'text')}) AND h.expires_at > ${times.lease(parameters)})`;
   const text = `WITH ${isRecursive ? 'RECURSIVE ' : ''}t AS (SELECT coalesce((SELECT fair FROM ${lastTurn} WHERE no = 1), '') COLLATE "C" AS last),
      ${isRecursive ? lined.slice('RECURSIVE '.length) : lined},

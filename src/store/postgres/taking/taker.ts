@@ -8,7 +8,7 @@ import { listedHead, type Reader } from '../reads-after-writes.ts';
 import { storedRun } from '../run-queries.ts';
 import type { Server } from '../server.ts';
 import type { WriteQueue } from '../write-queue.ts';
-import { type TakenRows, takeOfFew, takeOfMany, type Wish } from './take-statements.ts';
+import { type TakenRows, takeNamed, takeOfFew, takeOfMany, type Wish } from './take-statements.ts';
 
 /** How long this process leaves a run alone whose record it cannot read, ms, and how many of them it remembers. */
 const SKIP_MS = 30_000;
@@ -53,12 +53,13 @@ export class Taker {
   }
 
   async #rows(take: TakeDue): Promise<TakenRows> {
-    if (this.#areMany && take.limit > 0) {
+    if (this.#areMany && take.limit > 0 && !take.runIds) {
       const rows = await this.#attempt(takeOfMany, take);
       this.#areMany = rows.rows.length === take.limit;
       return rows;
     }
-    const found = await this.#attempt(takeOfFew, take);
+    const statement = take.runIds ? takeNamed : takeOfFew;
+    const found = await this.#attempt(statement, take);
     const dead = found.owners.filter((owner) => isDeadProcess(owner));
     const isNews = dead.some((owner) => !this.#dead.includes(owner));
     this.#dead = dead;
@@ -66,12 +67,12 @@ export class Taker {
       this.#areMany = true;
       return this.#rows(take);
     }
-    return isNews && found.rows.length < take.limit ? this.#again(found, take) : found;
+    return isNews && found.rows.length < take.limit ? this.#again(found, take, statement) : found;
   }
 
   /** The runs of processes that died can be taken too. */
-  async #again(found: TakenRows, take: TakeDue): Promise<TakenRows> {
-    const more = await this.#attempt(takeOfFew, { ...take, limit: take.limit - found.rows.length });
+  async #again(found: TakenRows, take: TakeDue, statement: typeof takeOfFew): Promise<TakenRows> {
+    const more = await this.#attempt(statement, { ...take, limit: take.limit - found.rows.length });
     return { ...more, rows: [...found.rows, ...more.rows], found: more.found + found.rows.length };
   }
 

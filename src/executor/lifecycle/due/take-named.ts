@@ -1,0 +1,66 @@
+import { isTaking } from '../../../store/port.ts';
+import type { TakenClaim } from '../../services/due/taken-claim.ts';
+import type { TakenUp, Work } from '../recover-one-run.ts';
+import { takeDue } from './take-due.ts';
+
+/** Most runs that one call names. */
+const MAX_NAMED = 500;
+
+/** Whether a sweep starts no further runs. */
+export const isOver = ({ signal, services }: Work): boolean => signal?.aborted === true || services.isShutDown;
+
+/** Waits for a place; there is none after the sweep's end. */
+export function hasPlace(work: Work): Promise<boolean> {
+  return work.services.recovery.place(work, () => isOver(work));
+}
+
+/**
+ * Takes runs that were found in a list, and begins those that this process gets: of several processes that ask for the same run,
+ * the store gives it to one. Each has a place. A store without `takeDue` gives none.
+ * @param begin starts a run; what it returns is not awaited
+ * @returns the runs that it did not get
+ */
+export async function takeNamed<Run extends TakenUp>(
+  runs: readonly Run[],
+  work: Work,
+  begin: (run: Run) => unknown,
+): Promise<readonly Run[]> {
+  const { store } = work.services.config;
+  if (!store || !isTaking(store)) return runs;
+  const others: Run[] = [];
+  for (let i = 0; i < runs.length; i += MAX_NAMED)
+    others.push(...(await takeSome(runs.slice(i, i + MAX_NAMED), work, begin)));
+  return isOver(work) ? [] : others;
+}
+
+async function takeSome<Run extends TakenUp>(
+  runs: readonly Run[],
+  work: Work,
+  begin: (run: Run) => unknown,
+): Promise<readonly Run[]> {
+  const { places } = work.services.recovery;
+  const pending = new Map(runs.map((run) => [run.run.runId, run]));
+  while (pending.size > 0 && (await hasPlace(work))) {
+    let free = 1;
+    while (free < pending.size && places.tryEnter(work.concurrency)) free++;
+    const claims = await named([...pending.keys()], free, work);
+    for (; free > claims.length; free--) places.leave();
+    if (claims.length === 0) break;
+    for (const claim of claims) {
+      begin({ ...(pending.get(claim.run.runId) as Run), claim });
+      pending.delete(claim.run.runId);
+    }
+  }
+  return [...pending.values()];
+}
+
+/** If the store does not answer, each run is claimed by its start, which reports the error. */
+async function named(runIds: readonly string[], limit: number, { services }: Work): Promise<readonly TakenClaim[]> {
+  const { store } = services.config;
+  if (!store || !isTaking(store)) return [];
+  const { claims } = await takeDue(services, store, { runIds, limit }).catch(() => ({ claims: [] }));
+  // A host's store may not know `runIds`.
+  const others = claims.filter(({ run }) => !runIds.includes(run.runId));
+  await Promise.all(others.map((claim) => claim.giveBack(0)));
+  return claims.filter((claim) => !others.includes(claim));
+}

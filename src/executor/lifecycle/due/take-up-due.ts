@@ -1,0 +1,75 @@
+import { mayBeChild, type Place } from '../../../record/run-tree.ts';
+import type { RunResult } from '../../../run/result.ts';
+import { type DueRun, isTaking } from '../../../store/port.ts';
+import type { ActiveRun, ExecutorServices } from '../../run/active-run.ts';
+import { agentFor, emptyReport, type TakenUp, takeUp, treeIn, type Work } from '../recover-one-run.ts';
+import { hasPlace, takeNamed } from './take-named.ts';
+
+/** How many runs a sweep lets live at once; those of `recover` count as well. */
+const CONCURRENCY = 64;
+
+/** Another process works on the run, or it has ended. */
+const takenElsewhere = ['RUN_OWNED_ELSEWHERE', 'CHECKPOINT_MISSING'];
+
+/** A due run that this process may continue. */
+interface Candidate extends TakenUp {
+  readonly due: DueRun;
+}
+
+/**
+ * Takes up runs that are due, unless they are live here, and notes in the sweep which got no further. Waits for places among the
+ * recovered runs, and for the starts. Never rejects.
+ */
+export async function takeUpDue(services: ExecutorServices, dues: readonly DueRun[]): Promise<void> {
+  const { store, defaults } = services.config;
+  const work: Work = {
+    ...{ services, report: emptyReport(), begun: [], signal: undefined, concurrency: CONCURRENCY },
+    maxAttempts: defaults.maxAttempts,
+  };
+  const found: Candidate[] = [];
+  for (const due of dues) found.push(...(await candidatesOf(services, due)));
+  const begin = (run: Candidate) => {
+    const begun = takeUp(run, work).then((active) => noteStart(services, run.due, active));
+    work.begun.push(begun);
+    return begun;
+  };
+  const others = await takeNamed(found, work, begin);
+  await Promise.all(work.begun);
+  // Another process has taken it.
+  if (store && isTaking(store)) return;
+  for (const run of others) if (await hasPlace(work)) await begin(run);
+}
+
+async function candidatesOf(services: ExecutorServices, due: DueRun): Promise<Candidate[]> {
+  const { runId, meta, parent } = due;
+  const { registry, config } = services;
+  if (!config.store || registry.live(runId) || services.storedWork.has(runId)) return [];
+  if (!agentFor(services, meta.agentId)) return noted(services, due, 'stuck');
+  const run = { runId, meta, ...(parent ? { parent } : {}) };
+  const place: Place | undefined = mayBeChild(run) ? await treeIn(config.store, services).placeOf(run) : undefined;
+  // Its parent continues it; one that is live here may be about to wait for it.
+  if (place?.kind === 'child' && !place.isAlone)
+    return noted(services, due, registry.live(place.parent) === undefined ? 'stuck' : 'further');
+  return [{ due, run, ...(place ? { place } : {}) }];
+}
+
+function noted({ stuck }: ExecutorServices, due: DueRun, what: 'further' | 'stuck'): [] {
+  stuck.note(due, what);
+  return [];
+}
+
+/** Notes whether a run that was taken up got further. */
+function noteStart({ stuck }: ExecutorServices, due: DueRun, run: ActiveRun | undefined): void {
+  if (run?.life.resolution === 'accepted') {
+    // A run that was interrupted again (its store failed) is due at once.
+    const note = ({ status }: RunResult) => stuck.note(due, status === 'interrupted' ? 'stuck' : 'further');
+    void run.life.ended.promise.then(note);
+    return;
+  }
+  // Only the clocks differ: the store says that a time has come, and this host that it has not. A command that wakes a run and
+  // changes nothing is gone with it.
+  const isEarly = run?.life.isResting && due.dueAt > 0;
+  const { resolution, refusal } = run?.life ?? {};
+  const isElsewhere = resolution === 'answered' || takenElsewhere.includes(refusal?.code ?? '');
+  stuck.note(due, isEarly || !isElsewhere ? 'stuck' : 'further');
+}

@@ -1,0 +1,117 @@
+import assert from 'node:assert/strict';
+import type { RunCheckpoint } from '../../record/checkpoint.ts';
+import type { Claim, TakeDueOptions, TakingStore } from '../../store/port.ts';
+import type { Draft } from './case.ts';
+import { takingStore } from './case.ts';
+import { sampleRecord } from './records.ts';
+
+/** Longer than any case takes. */
+const LONG = 600_000;
+
+const waiting: NonNullable<RunCheckpoint['waiting']> = {
+  waits: [{ id: 'w', kind: 'timer', createdAt: 1, step: 1 }],
+  settled: [],
+};
+
+async function take(store: TakingStore, wish: Partial<TakeDueOptions> = {}) {
+  return (await store.takeDue({ owner: 'me', ttlMs: LONG, limit: 1_000, ...wish })).claims;
+}
+
+const takeIds = async (store: TakingStore, wish: Partial<TakeDueOptions> = {}) =>
+  (await take(store, wish)).map(({ runId }) => runId).sort();
+
+const listedIds = async (store: TakingStore, status?: 'waiting') =>
+  (await store.listInterrupted(status ? { status } : {})).map(({ runId }) => runId).sort();
+
+async function claimed(store: TakingStore, runId: string): Promise<Claim> {
+  const claim = await store.claim(runId, 'me', LONG);
+  assert(claim);
+  return claim;
+}
+
+/** A run that its process leaves for a time. @returns its claim */
+async function left(
+  store: TakingStore,
+  runId: string,
+  { inMs = LONG, ...how }: { readonly inMs?: number; readonly givenBack?: true; readonly fields?: object },
+): Promise<void> {
+  const { fields, ...options } = how;
+  await store.save(sampleRecord(runId, fields));
+  const claim = await claimed(store, runId);
+  const dueAt = Math.floor((await store.listDue({ limit: 1 })).now) + inMs;
+  assert.equal(await store.leave(claim, { dueAt, readUpTo: 0, attempts: 0, ...options }), true);
+}
+
+/** Cases of runs that are named, and of runs that a process gives back because it cannot continue them. */
+export const giveBackCases: readonly Draft[] = [
+  takingStore('takeDue takes only runs that it names, up to its limit (engine 16)', async ({ store }) => {
+    for (const runId of ['a', 'b', 'c', 'd', 'held']) await store.save(sampleRecord(runId));
+    await store.save(sampleRecord('parked', { parked: { code: 'PARKED', reason: 'not today' } }));
+    await claimed(store, 'held');
+    assert.deepEqual(await takeIds(store, { runIds: [] }), []);
+    const runIds = ['c', 'b', 'gone', 'held', 'parked'];
+    const one = await takeIds(store, { runIds, limit: 1 });
+    assert.equal(one.length, 1);
+    assert.deepEqual([...one, ...(await takeIds(store, { runIds }))].sort(), ['b', 'c']);
+    assert.deepEqual(await takeIds(store, { runIds }), []);
+    assert.deepEqual(await takeIds(store), ['a', 'd']);
+    await assert.rejects(take(store, { runIds: Array.from({ length: 1_001 }, (_, i) => `run-${i}`) }), TypeError);
+  }),
+
+  takingStore('two calls that name the same runs get different ones (engine 16)', async ({ store }) => {
+    const runIds = Array.from({ length: 20 }, (_, i) => `run-${i}`);
+    await Promise.all(runIds.map((runId) => store.save(sampleRecord(runId))));
+    const wishes = ['me', 'you', 'they'].map((owner) => takeIds(store, { owner, runIds, limit: 10 }));
+    const taken = (await Promise.all(wishes)).flat();
+    assert.deepEqual([...taken, ...(await takeIds(store, { runIds }))].sort(), [...runIds].sort());
+  }),
+
+  takingStore(
+    'a run that was given back is listed as interrupted meanwhile, and does not rest (engine 19)',
+    async ({ store, reopen }) => {
+      await left(store, 'back', { givenBack: true });
+      await left(store, 'waits, back', { givenBack: true, fields: { waiting } });
+      await left(store, 'rests', { fields: { waiting } });
+      for (const opened of [store, await reopen()]) {
+        assert.deepEqual(await listedIds(opened), ['back', 'waits, back']);
+        assert.deepEqual(await listedIds(opened, 'waiting'), ['rests']);
+        assert.equal(await opened.countResting(), 1);
+        assert.deepEqual(await takeIds(opened), []);
+        assert.deepEqual((await opened.listDue({ limit: 10 })).runs, []);
+        const [entry] = await opened.listInterrupted();
+        assert(entry && entry.status !== 'quarantined');
+        assert.ok(Number.isInteger(entry.dueAt), String(entry.dueAt));
+      }
+    },
+    'reopen',
+  ),
+
+  takingStore(
+    'a run that was given back is taken before its time by its name, not one that rests (engine 19)',
+    async ({ store }) => {
+      await left(store, 'back', { givenBack: true });
+      await left(store, 'rests', { fields: { waiting } });
+      const [taken, ...others] = await take(store, { runIds: ['back', 'rests'] });
+      assert(taken);
+      assert.deepEqual([taken.runId, taken.attempts, others.length], ['back', 1, 0]);
+      await store.release(taken, { attempts: 0 });
+      // It keeps its pause.
+      assert.deepEqual(await takeIds(store), []);
+      await store.send('back', { id: 'a', kind: 'steer', text: 'go' });
+      assert.deepEqual(await takeIds(store), ['back']);
+    },
+  ),
+
+  takingStore('a run that was given back is due when its pause is over (engine 19)', async ({ store }) => {
+    await left(store, 'back', { givenBack: true, inMs: 30 });
+    await left(store, 'at once', { givenBack: true, inMs: -1 });
+    const { nextAt = 0, now } = await store.takeDue({ owner: 'me', ttlMs: LONG, limit: 0 });
+    assert.ok(nextAt <= now + 31, String(nextAt - now));
+    const taken: string[] = [];
+    for (let looks = 0; looks < 1_000 && taken.length < 2; looks++) {
+      await new Promise((resolve) => setTimeout(resolve, 1));
+      taken.push(...(await takeIds(store)));
+    }
+    assert.deepEqual(taken.sort(), ['at once', 'back']);
+  }),
+];

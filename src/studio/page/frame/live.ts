@@ -167,25 +167,35 @@ async function* frames(body: ReadableStream<Uint8Array>): AsyncGenerator<SseFram
   const reader = body.getReader();
   const decoder = new TextDecoder();
   let text = '';
+  // Where the search for the next end begins: a long frame comes in many pieces, and is not searched again for each.
+  let from = 0;
   try {
     for (;;) {
       const { done, value } = await reader.read();
       if (done) return;
       text += decoder.decode(value, { stream: true });
-      const parts = text.split('\n\n');
-      text = parts.pop() ?? '';
-      for (const part of parts) {
-        const lines = part.split('\n');
-        const field = (name: string) =>
-          lines
-            .filter((line) => line.startsWith(`${name}: `))
-            .map((line) => line.slice(name.length + 2))
-            .join('\n');
-        const data = field('data');
-        if (data !== '') yield { id: field('id') || undefined, data };
+      let at = 0;
+      for (let end = text.indexOf('\n\n', from); end >= 0; end = text.indexOf('\n\n', at)) {
+        const frame = frameOf(text.slice(at, end));
+        if (frame) yield frame;
+        at = end + 2;
       }
+      text = text.slice(at);
+      from = Math.max(0, text.length - 1);
     }
   } finally {
     reader.cancel().catch(() => {});
   }
+}
+
+/** Undefined for a comment, which only keeps the connection open. */
+function frameOf(text: string): SseFrame | undefined {
+  const lines = text.split('\n');
+  const field = (name: string) =>
+    lines
+      .filter((line) => line.startsWith(`${name}: `))
+      .map((line) => line.slice(name.length + 2))
+      .join('\n');
+  const data = field('data');
+  return data === '' ? undefined : { id: field('id') || undefined, data };
 }

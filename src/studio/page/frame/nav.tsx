@@ -72,6 +72,8 @@ function Liveness() {
   return <span class="live rest">{state === 'rest' ? 'resting' : 'connecting'}</span>;
 }
 
+const LOST_MS = 1_000;
+
 /** Says since when the server is lost; the page stays as it was. */
 export function LostBar() {
   const { state, since, trouble } = connection.value;
@@ -81,7 +83,8 @@ export function LostBar() {
     const timer = setInterval(() => setNow(Date.now()), 1_000);
     return () => clearInterval(timer);
   }, [state]);
-  if (state !== 'lost') return null;
+  // A connection that is there again at once is not worth a word.
+  if (state !== 'lost' || now - since < LOST_MS) return null;
   const what =
     trouble?.status === 401
       ? 'The token of this page is not valid any more. Open the address that pawl studio printed.'

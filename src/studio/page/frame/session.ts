@@ -1,4 +1,5 @@
 // The token of this Studio. It arrives in the fragment of the address, which no server gets, and leaves it at once.
+import { inTab, keep, kept } from './kept.ts';
 
 const KEPT = 'pawl-studio-token';
 const ASK_MS = 300;
@@ -14,13 +15,13 @@ export function ownHeaders(): Record<string, string> {
 export async function takeToken(): Promise<void> {
   const given = /^#token=([\w-]{1,200})$/.exec(location.hash)?.[1];
   if (given !== undefined) {
-    sessionStorage.setItem(KEPT, given);
+    keep(inTab, KEPT, given);
     history.replaceState(null, '', `${location.pathname}#/runs`);
   }
-  token = sessionStorage.getItem(KEPT);
+  token = given ?? kept(inTab, KEPT);
   const channel = new BroadcastChannel(`${KEPT}:${location.pathname}`);
   token ??= await asked(channel);
-  if (token !== null) sessionStorage.setItem(KEPT, token);
+  if (token !== null) keep(inTab, KEPT, token);
   channel.addEventListener('message', ({ data }) => {
     if (data === 'ask' && token !== null) channel.postMessage({ token });
   });

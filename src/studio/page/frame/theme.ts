@@ -1,10 +1,11 @@
 import { effect, signal } from '@preact/signals';
+import { inBrowser, keep, kept } from './kept.ts';
 
 const KEPT = 'pawl-studio-theme';
 const wish = matchMedia('(prefers-color-scheme: dark)');
 
-/** The theme that the reader chose; undefined: that of the system. */
-const chosen = signal(localStorage.getItem(KEPT) ?? undefined);
+/** The theme that the reader chose; null: that of the system. */
+const chosen = signal(kept(inBrowser, KEPT));
 const system = signal(wish.matches ? 'dark' : 'light');
 
 /** Applies the theme, and each change of it. */
@@ -21,5 +22,5 @@ export function startTheme(): void {
 export function switchTheme(): void {
   const next = (chosen.value ?? system.value) === 'dark' ? 'light' : 'dark';
   chosen.value = next;
-  localStorage.setItem(KEPT, next);
+  keep(inBrowser, KEPT, next);
 }

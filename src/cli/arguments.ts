@@ -7,6 +7,7 @@ const commandNames = [
   'show',
   'resume',
   'recover',
+  'work',
   'cancel',
   'steer',
   'waiting',
@@ -67,6 +68,13 @@ export interface Arguments {
   readonly apply: string | undefined;
   readonly fanOuts: string | undefined;
   readonly newToken: boolean;
+  readonly fairBy: string | undefined;
+  readonly perKey: string | undefined;
+  readonly concurrency: string | undefined;
+  readonly deployment: string | undefined;
+  readonly budget: string | undefined;
+  readonly drain: string | undefined;
+  readonly listen: boolean;
   readonly json: boolean;
   readonly help: boolean;
   readonly version: boolean;
@@ -110,6 +118,13 @@ const options = {
   apply: { type: 'string' },
   'fan-outs': { type: 'string' },
   'new-token': { type: 'boolean' },
+  'fair-by': { type: 'string' },
+  'per-key': { type: 'string' },
+  concurrency: { type: 'string' },
+  deployment: { type: 'string' },
+  budget: { type: 'string' },
+  drain: { type: 'string' },
+  listen: { type: 'boolean' },
   json: { type: 'boolean' },
   help: { type: 'boolean', short: 'h' },
   version: { type: 'boolean', short: 'v' },
@@ -122,6 +137,10 @@ const accepted: Readonly<Record<CommandName, { readonly options: readonly string
   show: { options: ['store', 'audit'], words: 1 },
   resume: { options: ['store', 'audit', 'agent'], words: 1 },
   recover: { options: ['store', 'audit'], words: Number.POSITIVE_INFINITY },
+  work: {
+    options: ['store', 'audit', 'fair-by', 'per-key', 'concurrency', 'deployment', 'budget', 'drain', 'listen'],
+    words: 1,
+  },
   cancel: { options: ['store', 'audit', 'reason', 'wait'], words: 1 },
   steer: { options: ['store', 'wait'], words: 2 },
   waiting: { options: ['store'], words: 1 },
@@ -190,6 +209,13 @@ export function readArguments(argv: readonly string[]): Arguments {
     apply: values.apply,
     fanOuts: values['fan-outs'],
     newToken: values['new-token'] ?? false,
+    fairBy: values['fair-by'],
+    perKey: values['per-key'],
+    concurrency: values.concurrency,
+    deployment: values.deployment,
+    budget: values.budget,
+    drain: values.drain,
+    listen: values.listen ?? false,
     json: values.json ?? false,
     help: isHelp || (values.help ?? false),
     version: values.version ?? false,

@@ -13,6 +13,7 @@ const commands: Readonly<Record<CommandName, () => Promise<Command>>> = {
   show: async () => (await import('./commands/show-command.ts')).showCommand,
   resume: async () => (await import('./commands/resume-command.ts')).resumeCommand,
   recover: async () => (await import('./commands/resume-command.ts')).recoverCommand,
+  work: async () => (await import('./work/work-command.ts')).workCommand,
   cancel: async () => (await import('./commands/control-command.ts')).cancelCommand,
   steer: async () => (await import('./commands/control-command.ts')).steerCommand,
   waiting: async () => (await import('./commands/waiting-command.ts')).waitingCommand,

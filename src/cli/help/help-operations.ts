@@ -1,4 +1,4 @@
-// The help pages of the commands that control runs: recover, cancel, steer, the answers to waits, park, unpark,
+// The help pages of the commands that control runs: recover, work, cancel, steer, the answers to waits, park, unpark,
 // doctor, prune.
 
 /** The help text of `pawl recover`. */
@@ -20,6 +20,40 @@ Options:
 Examples:
   pawl recover
   pawl recover agents/clerk.ts agents/critic.ts --store /var/lib/pawl/runs.db
+`;
+
+/** The help text of `pawl work`. */
+export const work = `Usage: pawl work <agent module> [options]
+
+Takes due runs of one agent from the store and works on them, beside any other processes that do the same, until it is stopped.
+Runs come from programs that admit them (\`start\` with drive: 'later'), from interrupted ones, and from runs that wake. The agent
+module is one as of \`pawl run\`. With several processes use a store in PostgreSQL; a SQLite file serves those of one host.
+
+SIGTERM or Ctrl-C: it takes nothing more, and ends its runs between two calls. Calls under way have the time of --drain: those of
+models three quarters of it. The runs continue in other processes. A second signal exits now, as after a crash.
+
+Options:
+  --concurrency <n>   how many runs it works on at once; default 16
+  --fair-by <label>   the runs of each value of this label take turns. Give all processes the same
+  --per-key <n>       at most so many runs of one value at once; needs --fair-by
+  --deployment <n>    the number of the release, higher for each: a run that a higher one took is left alone by lower ones
+  --budget <time>     how long it works on a run before it leaves it to any process; default 10m
+  --listen            PostgreSQL only: what admits a run wakes it at once (postgresStore({ notify: true })); else it asks each second
+  --drain <time>      longest time to leave its runs after a signal; default 25s
+  --store <store>     the store; else $PAWL_STORE, else .pawl/runs.db. Made if it does not exist
+  --audit <file>      where runs are remembered when their records are gone, as of \`pawl run\`
+  --json              JSON lines on stdout: { type: 'work.started', agentId, store, concurrency }, for each run that it takes
+                      { type: 'run.started' | 'run.resumed', runId }, { type: 'step.done', runId, iteration, tools, usage },
+                      { type: 'run.waiting', runId, waits, wakeAt? }, { type: 'run.ended', runId, status, output, error? } with
+                      the status interrupted for one that it left, { type: 'work.draining', live, drainMs } at a signal, and
+                      { type: 'work.ended', taken, ended, live }
+
+Exit codes: 0 stopped, all runs left or ended · 1 some could not be left in time: they continue when their leases end · 2 bad input,
+nothing was done · 130 a second signal
+
+Examples:
+  pawl work agent.ts --store postgres://app@db/app --listen --concurrency 32
+  pawl work agent.ts --fair-by tenant --per-key 4 --deployment 42
 `;
 
 /** The help text of `pawl cancel`. */

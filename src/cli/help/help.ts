@@ -13,6 +13,7 @@ import {
   studio,
   unpark,
   waiting,
+  work,
 } from './help-operations.ts';
 
 /** The text of `pawl ask --help`. */
@@ -72,6 +73,7 @@ Commands:
   show <run id>                 one run: its progress, or how it ended
   resume [run id]               continue one interrupted run, or all of them
   recover [agent module…]       continue all interrupted runs, or those of these agents
+  work <agent module>           take due runs beside other processes, until it is stopped
   cancel <run id>               end a run permanently, wherever it is
   steer <run id> <text>         send a message to the model of a run
   waiting [run id]              what runs wait for: approvals, questions, events, times
@@ -259,6 +261,7 @@ const pages: Readonly<Record<CommandName, string>> = {
   show,
   resume,
   recover,
+  work,
   cancel,
   steer,
   waiting,

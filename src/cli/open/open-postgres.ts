@@ -1,5 +1,5 @@
 import { pathToFileURL } from 'node:url';
-import type { Codec } from '../../index.ts';
+import type { Codec, ListenClient } from '../../index.ts';
 import { type PostgresPool, type PostgresStore, postgresStore } from '../../store/postgres/index.ts';
 import { toErrorData } from '../../values/error-data.ts';
 import { Failure } from '../ui/failure.ts';
@@ -12,7 +12,11 @@ interface Pool extends PostgresPool {
   end(): Promise<void>;
 }
 
-type PoolClass = new (options: object) => Pool;
+/** What commands use of the package `pg`. */
+interface Driver {
+  readonly Pool: new (options: object) => Pool;
+  readonly Client: new (options: object) => ListenClient & { connect(): Promise<void> };
+}
 
 /** A command waits this long for a connection, ms. */
 const CONNECT_MS = 10_000;
@@ -22,6 +26,27 @@ interface PostgresOpening {
   readonly mustExist: boolean;
   /** Opens it for reading only: the server refuses each write of its sessions, and a call is retried for so long, ms. */
   readonly readMs?: number;
+  /** Whether its writes say which runs become due. */
+  readonly notify?: boolean;
+}
+
+/** Returns the address without the name of the schema, and that. */
+function schemaIn({ path, url }: StorePlace): { readonly address: URL; readonly schema: string } {
+  const address = new URL(url ?? path);
+  const schema = address.searchParams.get('schema') ?? 'pawl';
+  address.searchParams.delete('schema');
+  return { address, schema };
+}
+
+/** Returns what makes a connection for the notifications of a database. @throws {Failure} if `pg` is not installed */
+export async function postgresListener(place: StorePlace): Promise<() => Promise<ListenClient>> {
+  const { Client } = await driver();
+  const { href } = schemaIn(place).address;
+  return async () => {
+    const client = new Client({ connectionString: href, connectionTimeoutMillis: CONNECT_MS });
+    await client.connect();
+    return client;
+  };
 }
 
 /**
@@ -30,22 +55,21 @@ interface PostgresOpening {
  * @throws {Failure} if `pg` is not installed, or there is no store
  */
 export async function openPostgres(
-  { path, url }: StorePlace,
-  { codec, mustExist, readMs }: PostgresOpening,
+  place: StorePlace,
+  { codec, mustExist, readMs, notify = false }: PostgresOpening,
 ): Promise<PostgresStore> {
   const readOnly = readMs !== undefined;
-  const address = new URL(url ?? path);
-  const schema = address.searchParams.get('schema') ?? 'pawl';
-  address.searchParams.delete('schema');
+  const { path } = place;
+  const { address, schema } = schemaIn(place);
   if (readOnly) addOption(address, '-c default_transaction_read_only=on');
-  const Pool = await poolClass();
+  const { Pool } = await driver();
   const pool = new Pool({ connectionString: address.href, connectionTimeoutMillis: CONNECT_MS, max: 6 });
   pool.on('error', () => {
     // An idle connection broke; the next query reports it.
   });
   try {
     if (mustExist && !(await hasStore(pool, schema))) throw noStore(path);
-    const store = postgresStore({ pool, schema, codec, readOnly, timeoutMs: readMs });
+    const store = postgresStore({ pool, schema, codec, readOnly, timeoutMs: readMs, notify });
     const close = async () => {
       await store.close();
       await pool.end();
@@ -78,11 +102,11 @@ function reasonOf(error: unknown): string {
 }
 
 /** `pg` is resolved from the working folder, and from this package. */
-async function poolClass(): Promise<PoolClass> {
+async function driver(): Promise<Driver> {
   const parents = [pathToFileURL(`${process.cwd()}/package.json`).href, import.meta.url];
   try {
-    const { default: pg, Pool } = await importFrom({ specifier: 'pg', parents });
-    return (Pool ?? (pg as { Pool: unknown }).Pool) as PoolClass;
+    const { default: pg, ...named } = await importFrom({ specifier: 'pg', parents });
+    return { ...(pg as Driver), ...named };
   } catch (error) {
     const { code, message } = toErrorData(error);
     const isMissing = code === 'ERR_MODULE_NOT_FOUND' && message.includes("'pg'");

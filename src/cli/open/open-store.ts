@@ -1,11 +1,11 @@
 import { resolve } from 'node:path';
-import type { AppendingStore, Codec, ControlStore, OutcomeStore } from '../../index.ts';
+import type { AppendingStore, Codec, ControlStore, OutcomeStore, WorkOptions } from '../../index.ts';
 import { fileStore } from '../../store/file/index.ts';
 import { sqliteStore } from '../../store/sqlite/index.ts';
 import { Failure } from '../ui/failure.ts';
 import { loadModule } from './agent-module.ts';
 import { codecOf } from './codec-export.ts';
-import { openPostgres } from './open-postgres.ts';
+import { openPostgres, postgresListener } from './open-postgres.ts';
 import { identityOf, lookAt, noStore, placeOf, type StorePlace } from './store-place.ts';
 
 /** A store, with what the user needs to know of it. */
@@ -47,17 +47,42 @@ export async function openExistingStore(option: string | undefined, codec?: Code
   return open(place, { codec, mustExist: true });
 }
 
+/** The store of a worker. */
+export interface WorkStore extends RunStore {
+  /** Makes a connection on which the store says that a run is due; only if it was asked for. */
+  readonly listen?: WorkOptions['listen'];
+}
+
+/**
+ * Opens the store of a worker; its first write makes it if there is none.
+ * @throws {Failure} if it cannot be used, or cannot be listened to
+ */
+export async function openWorkStore(
+  option: string | undefined,
+  { codec, listens }: { readonly codec: Codec | undefined; readonly listens: boolean },
+): Promise<WorkStore> {
+  const place = placeOf(option);
+  if (listens && place.kind !== 'postgres')
+    throw new Failure(
+      `--listen needs a store in PostgreSQL, not ${place.path}; leave it out: the store is asked once a second`,
+    );
+  const store = await open(place, { codec, mustExist: false, notify: listens });
+  return listens ? { ...store, listen: await postgresListener(place) } : store;
+}
+
 interface Opening {
   readonly codec: Codec | undefined;
   readonly mustExist: boolean;
+  /** Whether a database says which runs become due. */
+  readonly notify?: boolean;
 }
 
-async function open(place: StorePlace, { codec: given, mustExist }: Opening): Promise<RunStore> {
+async function open(place: StorePlace, { codec: given, mustExist, notify = false }: Opening): Promise<RunStore> {
   const { kind, path, option } = place;
   const codec = given ?? (await codecFromEnvironment());
   const store =
     kind === 'postgres'
-      ? await openPostgres(place, { codec, mustExist })
+      ? await openPostgres(place, { codec, mustExist, notify })
       : kind === 'files'
         ? fileStore({ dir: path, codec })
         : sqliteStore({ path, codec });

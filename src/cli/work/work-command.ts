@@ -1,0 +1,114 @@
+import { createExecutor, type Executor, type WorkOptions } from '../../index.ts';
+import { toErrorData } from '../../values/error-data.ts';
+import type { Command, CommandContext } from '../command.ts';
+import { type AgentModule, loadAgentModule } from '../open/agent-module.ts';
+import { auditForRuns } from '../open/audit-file.ts';
+import { openWorkStore, type WorkStore } from '../open/open-store.ts';
+import { countOf, lengthOf } from '../option-values.ts';
+import { Interruption } from '../ui/ctrl-c.ts';
+import { exitCodes, Failure, oneLine } from '../ui/failure.ts';
+import { WorkProgress } from './work-progress.ts';
+
+const USUAL_PLACES = 16;
+const USUAL_DRAIN = '25s';
+
+/** What the options of `pawl work` say. */
+interface Wishes {
+  readonly concurrency: number;
+  readonly drainMs: number;
+  readonly limits: WorkOptions;
+  readonly executor: { readonly fairBy?: string; readonly version?: number };
+}
+
+/** Runs `pawl work`: takes due runs of one agent, beside other processes, until it is stopped. */
+export const workCommand: Command = async (context) => {
+  const { args, output } = context;
+  const [file] = args.words;
+  if (file === undefined) throw new Failure('`pawl work` needs an agent module: pawl work <agent module>');
+  const wishes = wishesOf(context);
+  const module = await loadAgentModule(file);
+  const store = await openWorkStore(args.store, { codec: module.codec, listens: args.listen });
+  const audit = await auditForRuns(context);
+  const progress = new WorkProgress(output, args.json);
+  const interruption = new Interruption(output);
+  const stop = new AbortController();
+  interruption.aborts(stop);
+  const executor = executorFor(module, { context, store, wishes, ports: audit ? { audit } : {}, progress });
+  const worker = executor.work({ ...wishes.limits, ...(store.listen ? { listen: store.listen } : {}) });
+  progress.began({ agentId: module.agent.id, store: store.path, concurrency: wishes.concurrency });
+  await aborted(stop.signal);
+  progress.draining(worker.stats().live, wishes.drainMs);
+  await executor.shutdown({ drainMs: wishes.drainMs });
+  const { live, taken } = worker.stats();
+  progress.over(taken, live);
+  interruption.stop();
+  await audit?.close();
+  await store.close();
+  return live === 0 ? exitCodes.ok : exitCodes.failed;
+};
+
+/** Reads the options of the command. @throws {Failure} that names the one that is wrong */
+function wishesOf({ args }: CommandContext): Wishes {
+  const { fairBy, perKey, deployment, budget } = args;
+  if (fairBy === '') throw new Failure('--fair-by is empty; name a label of the runs, for example tenant');
+  if (perKey !== undefined && fairBy === undefined)
+    throw new Failure('--per-key needs the label that has the key: add --fair-by <label>');
+  const concurrency = args.concurrency === undefined ? USUAL_PLACES : countOf('concurrency', args.concurrency, 'runs');
+  return {
+    concurrency,
+    drainMs: Math.max(1, lengthOf('drain', args.drain ?? USUAL_DRAIN)),
+    limits: {
+      concurrency,
+      ...(perKey === undefined ? {} : { perKey: countOf('per-key', perKey, 'runs') }),
+      ...(budget === undefined ? {} : { budgetMs: lengthOf('budget', budget) }),
+    },
+    executor: {
+      ...(fairBy === undefined ? {} : { fairBy }),
+      ...(deployment === undefined ? {} : { version: deploymentOf(deployment) }),
+    },
+  };
+}
+
+function deploymentOf(option: string): number {
+  const number = /^\d{1,15}$/.test(option) ? Number(option) : Number.NaN;
+  if (Number.isSafeInteger(number)) return number;
+  throw new Failure(
+    `--deployment ${JSON.stringify(oneLine(option))} is not a whole number; give each release a higher one`,
+  );
+}
+
+interface Surroundings {
+  readonly context: CommandContext;
+  readonly store: WorkStore;
+  readonly wishes: Wishes;
+  readonly ports: object;
+  readonly progress: WorkProgress;
+}
+
+function executorFor(module: AgentModule, { context, store, wishes, ports, progress }: Surroundings): Executor {
+  const { agent, models, tools, options } = module;
+  return createExecutor({
+    ...options,
+    ...wishes.executor,
+    // An audit of the module replaces the command's.
+    ports: { ...ports, ...options.ports },
+    models,
+    tools,
+    agents: [agent],
+    checkpoints: store,
+    observers: [progress],
+    logger: {
+      warn: (message, { error }) => {
+        const why = error === undefined ? '' : `: ${typeof error === 'string' ? error : toErrorData(error).message}`;
+        context.output.say(oneLine(`pawl: warning: ${message}${why}`));
+      },
+    },
+  });
+}
+
+function aborted(signal: AbortSignal): Promise<void> {
+  return new Promise((resolve) => {
+    if (signal.aborted) resolve();
+    else signal.addEventListener('abort', () => resolve(), { once: true });
+  });
+}

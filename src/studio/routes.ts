@@ -4,6 +4,7 @@ import { threadRoutes } from '../http/threads/thread-routes.ts';
 import { recordRoutes } from './record/record-routes.ts';
 import { storeRoute } from './store-view.ts';
 import type { Studio } from './studio.ts';
+import { watchRoute } from './watch/watch-route.ts';
 
 /** What a reader needs of the routes for clients. */
 const reading = ['GET /runs', 'GET /runs/:runId', 'GET /runs/:runId/events', 'GET /waiting', 'GET /threads'];
@@ -15,5 +16,5 @@ const writing = ['POST /runs/:runId/answers/:waitId', 'POST /runs/:runId/steer',
 export function studioRoutes(studio: Studio): readonly Route[] {
   const wanted = new Set([...reading, ...readingThreads, ...(studio.write ? writing : [])]);
   const known = [...runRoutes, ...threadRoutes].filter(({ method, path }) => wanted.has(`${method} ${path}`));
-  return [...known, ...recordRoutes, storeRoute(studio)];
+  return [...known, ...recordRoutes, storeRoute(studio), watchRoute(studio.served)];
 }

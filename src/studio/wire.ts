@@ -246,7 +246,8 @@ export interface MessagesPage {
 export type WatchFrame =
   /** The lines that have changed; the first frame has the first page. */
   | { readonly type: 'runs'; readonly lines: readonly RunLine[] }
-  | { readonly type: 'run'; readonly event: JournalEvent }
+  /** An event; `cut` names its fields that were longer than 64 KiB: they are at `GET /runs/:id/value`. */
+  | { readonly type: 'run'; readonly event: JournalEvent; readonly cut?: readonly string[] }
   /** A run is not there any more. */
   | { readonly type: 'gone'; readonly runId: string }
   /** The store does not answer, or answers again. */

@@ -60,7 +60,7 @@ async function* framesOf(
  * Returns an event as clients see it. The message of a provider's or a host's error stays in the server. So do the name of the
  * process and the reason of a parking, but for a caller who sees everything.
  */
-function publicEvent<E extends object>(event: E, all = false): E {
+export function publicEvent<E extends object>(event: E, all = false): E {
   const { owner, revision, ...rest } = event as E & { readonly owner?: string; readonly revision?: number };
   const { error, wait } = event as { readonly error?: ErrorData; readonly wait?: OpenWait };
   const { type, code } = event as { readonly type?: string; readonly code?: string };

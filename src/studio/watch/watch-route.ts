@@ -1,0 +1,95 @@
+import { RequestError } from '../../http/problem.ts';
+import type { GrantedCall, Route } from '../../http/route.ts';
+import { ownRun } from '../../http/run-access.ts';
+import { publicEvent } from '../../http/runs/run-events.ts';
+import { text } from '../../http/schemas.ts';
+import { streamAnswer } from '../../http/sse.ts';
+import { hasCode } from '../../values/error-data.ts';
+import { shownEvent } from './shown-event.ts';
+import { Tab } from './tab.ts';
+import { Watcher } from './watcher.ts';
+
+const MAX_PLACE_CHARS = 1_024;
+
+/** `GET /watch`: all that a tab wants to know, in one stream. */
+export function watchRoute(served: GrantedCall['served']): Route {
+  const watcher = new Watcher(served);
+  return {
+    method: 'GET',
+    path: '/watch',
+    summary: 'Streams the runs whose lines have changed, and the events of one run.',
+    action: 'inspect',
+    query: {
+      runs: { description: '1: the lines of runs, those that are there first.', schema: { enum: ['1'] } },
+      run: { description: 'The run whose events are wanted.', schema: text },
+      after: { description: 'The id of the last event of the run that the reader has.', schema: text },
+    },
+    answers: { 200: { description: 'Frames as JSON.', type: 'text/event-stream' } },
+    problems: ['TOO_MANY_STREAMS'],
+    handle: (call: GrantedCall) => watch(call, watcher),
+  };
+}
+
+async function watch(call: GrantedCall, watcher: Watcher): Promise<Response> {
+  const { served, grant, request, details, ask, query } = call;
+  const { runs: [runs] = [], run: [runId] = [], after: [given] = [] } = query;
+  if (runs !== '1' && runId === undefined) throw new RequestError('BAD_REQUEST', 'the query needs runs=1 or a run');
+  const after = given === '' ? undefined : given;
+  if ((after?.length ?? 0) > MAX_PLACE_CHARS) throw new RequestError('BAD_REQUEST', 'there is no such place');
+  if (runId !== undefined) await mayWatch(call, runId);
+  const open = (signal: AbortSignal) => {
+    const tab = new Tab();
+    const leave = watcher.add({ tab, grant, hasRuns: runs === '1', runId });
+    signal.addEventListener('abort', leave, { once: true });
+    if (runId !== undefined) void followRun(call, { runId, after, tab, signal });
+    return tab.frames(signal);
+  };
+  return streamAnswer({ web: served.web, request, grant, details, ask }, open);
+}
+
+/** A run that cannot be read has a view, too. @throws {RequestError} NOT_FOUND */
+async function mayWatch({ served, grant }: GrantedCall, runId: string): Promise<void> {
+  try {
+    await ownRun(served, runId, grant);
+  } catch (error) {
+    const isUnreadable = ['CHECKPOINT_CORRUPT', 'CHECKPOINT_TOO_NEW', 'KEY_MISMATCH'].some((code) =>
+      hasCode(error, code),
+    );
+    if (!grant.all || !isUnreadable) throw error;
+  }
+}
+
+interface Following {
+  readonly runId: string;
+  readonly after: string | undefined;
+  readonly tab: Tab;
+  readonly signal: AbortSignal;
+}
+
+/** The pause after the store did not answer, ms. */
+const AGAIN_MS = 2_000;
+
+/** Passes the events of a run on. What ends them (no journal, a run that is gone) leaves the rest of the stream open. */
+async function followRun({ served, grant }: GrantedCall, { runId, after, tab, signal }: Following): Promise<void> {
+  const { executor, web } = served;
+  if (!executor.hasJournal) return;
+  let place = after;
+  while (!signal.aborted) {
+    try {
+      for await (const event of executor.events(runId, { signal, ...(place === undefined ? {} : { after: place }) })) {
+        const shown = shownEvent(publicEvent(event, grant.all === true));
+        await tab.event(event.cursor, { type: 'run', ...shown });
+        place = event.cursor;
+      }
+      return;
+    } catch (error) {
+      // A place that is none: the reader begins again, and gets all of them.
+      if (error instanceof TypeError && place !== undefined) place = undefined;
+      else if (ends.some((code) => hasCode(error, code))) return;
+      else if (hasCode(error, 'ERR_SHUTDOWN')) return tab.fail(error);
+      else await new Promise((resolve) => void web.clock.setTimeout(() => resolve(undefined), AGAIN_MS));
+    }
+  }
+}
+
+const ends = ['JOURNAL_GONE', 'UNSUPPORTED', 'CHECKPOINT_CORRUPT', 'CHECKPOINT_TOO_NEW', 'KEY_MISMATCH'];

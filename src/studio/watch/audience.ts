@@ -18,7 +18,7 @@ const LOOKED_FOR = 100;
 /** The clocks of hosts may differ by so much, ms. */
 const SKEW_MS = 5_000;
 /** A whole list may take this share of the time; between two of them only what is new is read. */
-const SHARE = 0.05;
+const LISTING_SHARE = 0.05;
 
 /** What has changed for the readers of an audience. */
 export interface Change {
@@ -74,7 +74,7 @@ export class Audience {
     const missing = isWhole ? await this.#missing(new Set(lines.map(({ runId }) => runId))) : noChange;
     const changed = [...lines, ...missing.lines].filter((line) => this.#isNews(line));
     for (const runId of missing.gone) this.#known.delete(runId);
-    if (isWhole) this.#wholeAt = began + (clock.monotonic() - began) / SHARE;
+    if (isWhole) this.#wholeAt = began + (clock.monotonic() - began) / LISTING_SHARE;
     this.owesWhole = !isWhole || missing.isPartial;
     return { lines: changed, gone: missing.gone };
   }

@@ -54,6 +54,8 @@ const inner = new Set([
     'MAX_THINGS',
     'MAX_WAIT_ID',
     'MOST_CONNECTIONS',
+    'MOST_WARNINGS',
+    'MAX_STARTS',
   ],
   // What the ready escalator shows to its model, and sums of a budget beyond all measure.
   ...['MAX_CODE_CHARS', 'MAX_LOOKS', 'MAX_MESSAGES', 'MAX_OUTPUT_TOKENS', 'MAX_UNITS'],

@@ -79,6 +79,9 @@ const pawlErrors: { readonly [code: string]: readonly [number, string] } = {
   UNSUPPORTED: [501, 'This server does not offer that'],
   WAIT_EXPIRED: [409, 'No answer came in time'],
   WAIT_GONE: [410, 'Nothing waits for this answer any more'],
+  WRITE_CONFLICT: [409, 'A file is not what it was'],
+  WRITE_FAILED: [500, 'The files could not be written'],
+  WRITE_OUTSIDE_ROOT: [422, 'A file may not be changed'],
 };
 
 function rowOf(code: unknown): readonly [number, string] | undefined {

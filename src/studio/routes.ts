@@ -1,6 +1,7 @@
 import type { Route } from '../http/route.ts';
 import { runRoutes } from '../http/runs/run-routes.ts';
 import { threadRoutes } from '../http/threads/thread-routes.ts';
+import { fanOutRoutes } from './fan-outs/fan-out-routes.ts';
 import { recordRoutes } from './record/record-routes.ts';
 import { storeRoute } from './store-view.ts';
 import type { Studio } from './studio.ts';
@@ -16,5 +17,5 @@ const writing = ['POST /runs/:runId/answers/:waitId', 'POST /runs/:runId/steer',
 export function studioRoutes(studio: Studio): readonly Route[] {
   const wanted = new Set([...reading, ...readingThreads, ...(studio.write ? writing : [])]);
   const known = [...runRoutes, ...threadRoutes].filter(({ method, path }) => wanted.has(`${method} ${path}`));
-  return [...known, ...recordRoutes, storeRoute(studio), watchRoute(studio.served)];
+  return [...known, ...recordRoutes, ...fanOutRoutes(studio), storeRoute(studio), watchRoute(studio.served)];
 }

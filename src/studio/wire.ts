@@ -252,3 +252,88 @@ export type WatchFrame =
   | { readonly type: 'gone'; readonly runId: string }
   /** The store does not answer, or answers again. */
   | { readonly type: 'store'; readonly isAway: boolean; readonly code?: string; readonly message?: string };
+
+/** A fan-out in the list of `GET /fan-outs`. */
+export interface FanOutLine {
+  readonly id: string;
+  /** Its file, below the folder of fan-outs. */
+  readonly name: string;
+  /** Its first 200 characters. */
+  readonly prompt: string;
+  /** `run`: a process works on it. `idle`: models have no answer, and no process works. `ok`: all are done. `bad`: it cannot be read. */
+  readonly state: RunState;
+  readonly models: number;
+  readonly answered: number;
+  /** Wall clock of the last save, ms. */
+  readonly updatedAt: number;
+  /** Why it cannot be read. */
+  readonly code?: string;
+}
+
+/** The answer of `GET /fan-outs`. */
+export interface FanOutList {
+  readonly items: readonly FanOutLine[];
+  /** Where fan-outs are looked for. */
+  readonly folder: string;
+  /** Whether the folder has more than were looked at. */
+  readonly isPartial: boolean;
+}
+
+/** A line of a diff; `at` is the head of a part: `@@ -1,4 +1,5 @@`. */
+export interface DiffLine {
+  readonly kind: 'same' | 'add' | 'del' | 'at';
+  readonly text: string;
+}
+
+/** What an answer proposes for one file. */
+export interface ProposedFile {
+  readonly path: string;
+  readonly change: 'created' | 'changed' | 'deleted';
+  /** Other programs execute or obey the file by themselves: how. */
+  readonly warning?: string;
+  readonly added: number;
+  readonly removed: number;
+  readonly lines: readonly DiffLine[];
+  /** How many lines of the diff are not shown. */
+  readonly more: number;
+}
+
+/** One model of a fan-out. */
+export interface FanOutAnswer {
+  readonly modelId: string;
+  readonly state: RunState;
+  /** Why it stopped; '' while it works. */
+  readonly stopReason: string;
+  readonly latencyMs: number;
+  readonly inputTokens: number;
+  readonly outputTokens: number;
+  readonly usd: number;
+  readonly steps: number;
+  /** Its place in the ranking, from 1. */
+  readonly rank?: number;
+  readonly text: string;
+  /** How many characters of the text are not shown. */
+  readonly more: number;
+  readonly error?: string;
+  readonly files: readonly ProposedFile[];
+  /** Names the proposed changes as they are shown; `apply` takes it. Absent: it proposes none. */
+  readonly digest?: string;
+  /** Why the changes cannot be shown against the files of the folder, or applied. */
+  readonly trouble?: { readonly code: string; readonly message: string };
+}
+
+/** The answer of `GET /fan-outs/:id`. */
+export interface FanOutView extends FanOutLine {
+  readonly answers: readonly FanOutAnswer[];
+  /** Why the judge ranks them so. */
+  readonly reason?: string;
+}
+
+/** The answer of `POST /fan-outs/:id/apply`. */
+export interface AppliedFiles {
+  readonly files: readonly {
+    readonly path: string;
+    readonly change: 'created' | 'changed' | 'deleted';
+    readonly warning?: string;
+  }[];
+}

@@ -1,0 +1,81 @@
+import { applyWrites, rewind, WriteConflictError } from '../../edits/index.ts';
+import { jsonAnswer, RequestError } from '../../http/problem.ts';
+import type { GrantedCall, Route } from '../../http/route.ts';
+import { answerOf, anything, count, objectOf, text } from '../../http/schemas.ts';
+import type { Studio } from '../studio.ts';
+import type { AppliedFiles, FanOutList } from '../wire.ts';
+import { FanOutFiles } from './fan-out-files.ts';
+import { answersOf, digestOf, fanOutView } from './fan-out-view.ts';
+
+const list = { type: 'array', items: anything };
+
+/** The routes of fan-outs. They belong to no caller: only a reader of all runs sees them. */
+export function fanOutRoutes({ fanOuts, apply }: Studio): readonly Route[] {
+  const files = new FanOutFiles(fanOuts);
+  const reading: readonly Route[] = [
+    {
+      method: 'GET',
+      path: '/fan-outs',
+      summary: 'Lists the fan-outs below the folder of fan-outs, the newest first.',
+      action: 'inspect',
+      answers: { 200: { description: 'The fan-outs.', schema: answerOf({ items: list, folder: text }) } },
+      handle: async ({ grant }: GrantedCall) => {
+        const nothing: FanOutList = { items: [], folder: '', isPartial: false };
+        return jsonAnswer(grant.all ? await files.list() : nothing);
+      },
+    },
+    {
+      method: 'GET',
+      path: '/fan-outs/:fanOutId',
+      summary: 'Shows a fan-out: what each model answered, and the changes of files that it proposes.',
+      action: 'inspect',
+      answers: { 200: { description: 'The fan-out.', schema: answerOf({ id: text, models: count, answers: list }) } },
+      handle: async (call: GrantedCall) => {
+        const { line, fanOut } = await files.read(idIn(call));
+        return jsonAnswer(await fanOutView(line, fanOut, apply?.root));
+      },
+    },
+  ];
+  return apply ? [...reading, applyRoute(files, apply.root)] : reading;
+}
+
+function applyRoute(files: FanOutFiles, root: string): Route {
+  return {
+    method: 'POST',
+    path: '/fan-outs/:fanOutId/apply',
+    summary:
+      'Applies the changes that a model proposes: all of them, or none. With `undo` it takes the newest ones back.',
+    action: 'apply',
+    body: objectOf({ modelId: text, digest: text, undo: { type: 'boolean' } }),
+    answers: { 200: { description: 'The changed files.', schema: answerOf({ files: list }) } },
+    problems: ['WRITE_CONFLICT', 'WRITE_FAILED', 'WRITE_OUTSIDE_ROOT'],
+    handle: async (call: GrantedCall) => {
+      const id = idIn(call);
+      const { modelId, digest, undo } = call.body;
+      const done = undo === true ? await rewind(root) : await applied(files, { id, modelId, digest, root });
+      return jsonAnswer({ files: done.files } satisfies AppliedFiles);
+    },
+  };
+}
+
+interface Wanted {
+  readonly id: string;
+  readonly modelId: unknown;
+  readonly digest: unknown;
+  readonly root: string;
+}
+
+/** What is applied is what was shown: the model may have proposed more since. */
+async function applied(files: FanOutFiles, { id, modelId, digest, root }: Wanted): Promise<AppliedFiles> {
+  const { fanOut } = await files.read(id);
+  const answer = answersOf(fanOut).find((each) => each.modelId === modelId);
+  if (!answer) throw new RequestError('BAD_REQUEST', 'the fan-out has no such model');
+  if (digestOf(answer) !== digest)
+    throw new WriteConflictError('the proposed changes are not those that were shown; load the fan-out again');
+  return applyWrites(answer, { root });
+}
+
+function idIn({ grant, params }: GrantedCall): string {
+  if (!grant.all) throw new RequestError('NOT_FOUND');
+  return params.fanOutId ?? '';
+}

@@ -19,12 +19,12 @@ export const fleetAgent: Agent = defineAgent({
 });
 
 /** A model that takes a moment for each answer, as one behind a network does. */
-export function pausingModel(steps: number): Model {
+export function pausingModel(steps: number, ms: number): Model {
   const model = askingModel(steps);
   return {
     ...model,
     doStream: async (options) => {
-      await sleep(5);
+      await sleep(ms);
       return model.doStream(options);
     },
   };

@@ -1,16 +1,16 @@
-// One process of the measured fleet: node fleet-worker.ts <url> <schema> <steps>. It begins to work at a line on its input, and
-// writes a line for each run that has ended.
+// One process of the measured fleet: node fleet-worker.ts <url> <schema> <steps> <ms of a model call>. It begins to work at a line
+// on its input, and writes a line for each run that has ended.
 import { createInterface } from 'node:readline';
 import { createExecutor } from 'pawl';
 import { postgresStore } from 'pawl/stores/postgres';
 import pg from 'pg';
 import { fleetAgent, pausingModel } from './fleet-work.ts';
 
-const [url, schema, steps] = process.argv.slice(2);
+const [url, schema, steps, modelMs] = process.argv.slice(2);
 const pool = new pg.Pool({ connectionString: url, max: 4 });
 const store = postgresStore({ pool, schema });
 const executor = createExecutor({
-  models: { fast: pausingModel(Number(steps)) },
+  models: { fast: pausingModel(Number(steps), Number(modelMs)) },
   agents: [fleetAgent],
   checkpoints: store,
   onOutcome: ({ runId, status }) => console.log(`${status} ${runId}`),

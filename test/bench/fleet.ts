@@ -1,4 +1,5 @@
 import { type ChildProcess, spawn } from 'node:child_process';
+import { cpus } from 'node:os';
 import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
 import { createExecutor, memoryStore } from 'pawl';
@@ -68,7 +69,12 @@ async function onServer(isQuick: boolean): Promise<Row[]> {
   const server = new PostgresServer([]);
   try {
     await server.create();
-    return [...(await processRows(server, isQuick ? 60 : 200)), await idleRow(server)];
+    const runs = isQuick ? 60 : 200;
+    return [
+      ...(await processRows(server, { runs, modelMs: 5, counts: [2, 4, 8] })),
+      ...(await processRows(server, { runs, modelMs: 100, counts: [2] })),
+      await idleRow(server),
+    ];
   } finally {
     await server.destroy();
   }
@@ -77,47 +83,83 @@ async function onServer(isQuick: boolean): Promise<Row[]> {
 interface Fleet {
   readonly stepsPerSecond: number;
   readonly commitsPerStep: number;
+  /** Of all processors, also for the server and everything else on the machine; 0 to 1. */
+  readonly busy: number;
 }
 
-/** The same runs by 1, 2, 4 and 8 processes. */
-async function processRows(server: PostgresServer, runs: number): Promise<Row[]> {
-  const one = await fleetOf(1, { server, runs });
+interface FleetWork {
+  readonly runs: number;
+  /** How long a model call takes. */
+  readonly modelMs: number;
+}
+
+/** The same runs by one process and by more. Short model calls show what the machine can do, long ones what places add. */
+async function processRows(
+  server: PostgresServer,
+  { counts, ...work }: FleetWork & { readonly counts: readonly number[] },
+): Promise<Row[]> {
+  const { runs, modelMs } = work;
+  const one = await fleetOf(1, { server, ...work });
   const rows: Row[] = [];
-  for (const count of [2, 4, 8]) {
-    const many = await fleetOf(count, { server, runs });
-    const note = `${many.stepsPerSecond.toFixed(0)} to ${one.stepsPerSecond.toFixed(0)} steps/s, ${runs} runs of ${STEPS} steps`;
+  for (const count of counts) {
+    const many = await fleetOf(count, { server, ...work });
+    const rates = [many, one].map(({ stepsPerSecond }) => stepsPerSecond.toFixed(0)).join(' to ');
+    const shares = [many, one].map(({ busy }) => `${(100 * busy).toFixed(0)} %`).join(' to ');
+    const note = `${rates} steps/s, ${runs} runs of ${STEPS} steps; processors ${shares} busy, server included`;
     const value = many.stepsPerSecond / one.stepsPerSecond;
     // More processes than cores add nothing: they must not take much either.
     rows.push({
-      what: `${count} processes to one`,
+      what: `${count} processes to one, model calls of ${modelMs} ms`,
       value,
       unit: 'x',
       budget: count === 2 ? 1.7 : 1,
       isFloor: true,
       note,
     });
+    if (modelMs > 5) continue;
     const what = `commits a step, ${count} processes`;
     rows.push({ what, value: many.commitsPerStep, unit: 'x', budget: 0.5, note: 'by the statistics of the server' });
   }
   return rows;
 }
 
-async function fleetOf(count: number, { server, runs }: { server: PostgresServer; runs: number }): Promise<Fleet> {
+async function fleetOf(
+  count: number,
+  { server, runs, modelMs }: FleetWork & { readonly server: PostgresServer },
+): Promise<Fleet> {
   const schema = server.freshSchema();
   await admit(server, schema, runs);
-  const processes = Array.from({ length: count }, () => spawnWorker(server.url, schema));
+  const processes = Array.from({ length: count }, () => spawnWorker(server.url, schema, modelMs));
   const lines = processes.map((process) => linesOf(process));
   await Promise.all(lines.map(({ ready }) => ready));
   const before = await commitsOf(server);
   const startedAt = performance.now();
+  const timesBefore = processorTimes();
   for (const { stdin } of processes) stdin?.write('go\n');
   while (lines.reduce((sum, { ended }) => sum + ended(), 0) < runs)
     await new Promise((resolve) => setTimeout(resolve, 10));
   const seconds = (performance.now() - startedAt) / 1_000;
+  const busy = busyBetween(timesBefore, processorTimes());
   for (const { stdin } of processes) stdin?.end('end\n');
   await Promise.all(processes.map((process) => new Promise((resolve) => process.once('exit', resolve))));
   const commits = (await commitsOf(server)) - before;
-  return { stepsPerSecond: (runs * STEPS) / seconds, commitsPerStep: commits / (runs * STEPS) };
+  return { stepsPerSecond: (runs * STEPS) / seconds, commitsPerStep: commits / (runs * STEPS), busy };
+}
+
+interface Times {
+  readonly idle: number;
+  readonly all: number;
+}
+
+/** Of all processors since the machine began, ms. */
+function processorTimes(): Times {
+  const times = cpus().map((each) => each.times);
+  const all = times.flatMap((each) => Object.values(each)).reduce((sum, ms) => sum + ms, 0);
+  return { idle: times.reduce((sum, { idle }) => sum + idle, 0), all };
+}
+
+function busyBetween(before: Times, after: Times): number {
+  return 1 - (after.idle - before.idle) / Math.max(1, after.all - before.all);
 }
 
 async function admit(server: PostgresServer, schema: string, runs: number): Promise<void> {
@@ -137,8 +179,10 @@ async function admit(server: PostgresServer, schema: string, runs: number): Prom
   await store.close();
 }
 
-function spawnWorker(url: string, schema: string): ChildProcess {
-  return passOnErrors(spawn(process.execPath, [worker, url, schema, String(STEPS)], { stdio: 'pipe' }));
+function spawnWorker(url: string, schema: string, modelMs: number): ChildProcess {
+  return passOnErrors(
+    spawn(process.execPath, [worker, url, schema, String(STEPS), String(modelMs)], { stdio: 'pipe' }),
+  );
 }
 
 function linesOf(process: ChildProcess) {

@@ -86,6 +86,7 @@ export type {
   StoredRunLine,
 } from './executor/lifecycle/list-runs.ts';
 export type { ListedWait, ListWaitsOptions, WaitCursor, WaitPathStep } from './executor/lifecycle/list-waits.ts';
+export type { ParkOptions } from './executor/lifecycle/parking.ts';
 export type { FollowOptions } from './executor/lifecycle/read-events.ts';
 export type { RecoverOptions, RecoveryEntry, RecoveryReport } from './executor/lifecycle/recover.ts';
 export type { RunLogic, RunSnapshot } from './executor/lifecycle/run-logic.ts';

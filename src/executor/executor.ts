@@ -42,7 +42,7 @@ import {
 } from './lifecycle/inspect.ts';
 import { type ListedRun, type ListRunsOptions, listRuns } from './lifecycle/list-runs.ts';
 import { type ListedWait, type ListWaitsOptions, listWaits } from './lifecycle/list-waits.ts';
-import { park, unpark } from './lifecycle/parking.ts';
+import { type ParkOptions, park, unpark } from './lifecycle/parking.ts';
 import { type FollowOptions, readEvents } from './lifecycle/read-events.ts';
 import { type RecoverOptions, type RecoveryReport, recover } from './lifecycle/recover.ts';
 import { agentFor } from './lifecycle/recover-one-run.ts';
@@ -214,8 +214,8 @@ export interface Executor {
    * Parks a stored run: `recover` skips it, `start` refuses it. `unpark` frees it, with all its attempts.
    * @throws {RunOwnedElsewhereError} while it is live, here or elsewhere @throws {CheckpointMissingError} if there is none
    */
-  park(runId: string, reason: string): Promise<void>;
-  unpark(runId: string): Promise<void>;
+  park(runId: string, reason: string, options?: ParkOptions): Promise<void>;
+  unpark(runId: string, options?: ParkOptions): Promise<void>;
   /** Controls a run by its id, live in any process or waiting in the store: cancel it, steer it, park it. */
   control(runId: string): RunControl;
   /**
@@ -324,8 +324,8 @@ export function createExecutor(options: ExecutorOptions): Executor {
     due: async (dueOptions = {}) => listDueRuns(services, dueOptions),
     agent: (id) => agentFor(services, id),
     work: (workOptions = {}) => fleet.work(workOptions),
-    park: (runId, reason) => park(services, runId, reason),
-    unpark: (runId) => unpark(services, runId),
+    park: (runId, reason, options = {}) => park(services, runId, { ...options, reason }),
+    unpark: (runId, options = {}) => unpark(services, runId, options),
     signal: (name, value, keys) => signalRuns(services, { name, value }, keys),
     control: (runId) => controlOf(services, checkRunId(runId)),
     thread: (id, threadOptions) => threadOf(services, id, threadOptions as ThreadOptions),

@@ -30,7 +30,9 @@ export type RunEventBody =
   /** The run's machine is in another state, for example `completing`. */
   | { readonly type: 'run.status'; readonly state: string }
   /** The run is parked until a person unparks it: it parked itself, or a start or a recovery found it parked. */
-  | { readonly type: 'run.parked'; readonly code: string; readonly reason: string }
+  | { readonly type: 'run.parked'; readonly code: string; readonly reason: string; readonly by?: Person }
+  /** A person unparked the run: the next start continues it. Only in the journal: the run is not live then. */
+  | { readonly type: 'run.unparked'; readonly by?: Person }
   /** The last event. */
   | { readonly type: 'run.ended'; readonly status: RunStatus; readonly output: string; readonly error?: ErrorData }
   /** A model turn begins. */
@@ -215,7 +217,8 @@ export const runEvents = {
   'run.started': { redact: { owner: 'public' }, audit: 'log', endsText: false, keep: 'kept' },
   'run.resumed': { redact: { owner: 'public' }, audit: 'log', endsText: false, keep: 'kept' },
   'run.status': { redact: { state: 'public' }, audit: 'skip', endsText: true, keep: 'none' },
-  'run.parked': { redact: { code: 'public', reason: 'text' }, audit: 'log', endsText: true, keep: 'kept' },
+  'run.parked': { redact: { code: 'public', reason: 'text', by: 'json' }, audit: 'log', endsText: true, keep: 'kept' },
+  'run.unparked': { redact: { by: 'json' }, audit: 'log', endsText: false, keep: 'kept' },
   'run.ended': {
     redact: { status: 'public', output: 'text', error: 'error' },
     audit: 'skip',

@@ -16,7 +16,7 @@ import {
   type RunCheckpointMeta,
 } from './request.ts';
 import { isOutcome, type RunOutcome, redactOutcome } from './result.ts';
-import { isWaiting, redactWaiting, type Waiting } from './waits/wait.ts';
+import { isWaiting, type Person, redactWaiting, type Waiting } from './waits/wait.ts';
 
 /*
  * All recorded fields of a run are declared here: each in one of the interfaces, and as a row of the table that says how it is
@@ -34,6 +34,8 @@ export interface RunDefinition {
 export interface ParkedReason {
   readonly code: string;
   readonly reason: string;
+  /** The person who parked it; absent = no person did, or it is not known. */
+  readonly by?: Person;
 }
 
 /**

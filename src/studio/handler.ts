@@ -4,6 +4,7 @@ import { checkSource } from '../http/walls.ts';
 import type { Executor } from '../index.ts';
 import { pageAnswer, safeHeaders } from './assets.ts';
 import { studioRoutes } from './routes.ts';
+import { checkSite } from './site.ts';
 import { type Studio, type StudioOptions, studioOf } from './studio.ts';
 import { troubleAnswer } from './trouble.ts';
 
@@ -29,6 +30,7 @@ export function studioHandler(executor: Executor, options: StudioOptions): (requ
 
 async function answer({ served }: Studio, table: readonly Route[], request: Request): Promise<Response> {
   const { pathname } = checkSource(request, served.web);
+  checkSite(request, served.web);
   // Without the slash at its end, the page would look for its files one level too high.
   if (pathname === served.web.basePath && pathname !== '')
     return new Response(null, { status: 308, headers: { location: `${pathname}/` } });

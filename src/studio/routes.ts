@@ -1,11 +1,13 @@
 import type { Route } from '../http/route.ts';
 import { runRoutes } from '../http/runs/run-routes.ts';
 import { threadRoutes } from '../http/threads/thread-routes.ts';
+import { parkRoutes } from './actions/park-routes.ts';
 import { fanOutRoutes } from './fan-outs/fan-out-routes.ts';
 import { recordRoutes } from './record/record-routes.ts';
-import { storeRoute } from './store-view.ts';
+import { storeRoutes } from './store-view.ts';
 import type { Studio } from './studio.ts';
 import { watchRoute } from './watch/watch-route.ts';
+import { Watcher } from './watch/watcher.ts';
 
 /** What a reader needs of the routes for clients. */
 const reading = ['GET /runs', 'GET /runs/:runId', 'GET /runs/:runId/events', 'GET /waiting', 'GET /threads'];
@@ -17,5 +19,7 @@ const writing = ['POST /runs/:runId/answers/:waitId', 'POST /runs/:runId/steer',
 export function studioRoutes(studio: Studio): readonly Route[] {
   const wanted = new Set([...reading, ...readingThreads, ...(studio.write ? writing : [])]);
   const known = [...runRoutes, ...threadRoutes].filter(({ method, path }) => wanted.has(`${method} ${path}`));
-  return [...known, ...recordRoutes, ...fanOutRoutes(studio), storeRoute(studio), watchRoute(studio.served)];
+  const watcher = new Watcher(studio.served);
+  const ofRuns = [...(studio.write ? parkRoutes : []), ...recordRoutes];
+  return [...known, ...ofRuns, ...fanOutRoutes(studio), ...storeRoutes(studio, watcher), watchRoute(watcher)];
 }

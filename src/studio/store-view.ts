@@ -1,33 +1,126 @@
+import { cursorText, limitIn, placeIn } from '../http/cursor.ts';
 import { jsonAnswer } from '../http/problem.ts';
 import type { GrantedCall, Route } from '../http/route.ts';
-import { answerOf, anything } from '../http/schemas.ts';
+import { Below } from '../http/runs/run-list.ts';
+import { answerOf, anything, pageOf, pageQuery } from '../http/schemas.ts';
+import type { ListCursor, ListedRun, RunInspection } from '../index.ts';
+import { RECORD_VERSION } from '../record/checkpoint.ts';
+import { verdictView } from './record/verdict-view.ts';
 import type { Studio } from './studio.ts';
-import type { StoreView } from './wire.ts';
+import { Audience } from './watch/audience.ts';
+import type { Watcher } from './watch/watcher.ts';
+import type { DoctorPage, DoctorRow, StoreView } from './wire.ts';
 
-/** `GET /store`: what the store can do, and what a reader may do. */
-export function storeRoute(studio: Studio): Route {
-  return {
-    method: 'GET',
-    path: '/store',
-    summary: 'What the store holds, and what may be done here',
-    action: 'inspect',
-    answers: {
-      200: { description: 'The store', schema: answerOf({ parts: anything, may: anything, counts: anything }) },
+/** The routes of the store: what it can do and holds, and what the next recovery does with its runs. */
+export function storeRoutes(studio: Studio, watcher: Watcher): readonly Route[] {
+  return [
+    {
+      method: 'GET',
+      path: '/store',
+      summary: 'What the store can do and holds, and what may be done here.',
+      action: 'inspect',
+      answers: {
+        200: { description: 'The store.', schema: answerOf({ parts: anything, may: anything, counts: anything }) },
+      },
+      handle: async (call: GrantedCall) => jsonAnswer(await storeView(studio, call, watcher)),
     },
-    handle: async ({ grant }: GrantedCall) => jsonAnswer(storeView(studio, grant.by)),
-  };
+    {
+      method: 'GET',
+      path: '/store/doctor',
+      summary: 'What the next recovery does with each run that has not ended, by pages.',
+      action: 'inspect',
+      query: pageQuery,
+      answers: { 200: { description: 'A page of runs.', schema: pageOf(anything) } },
+      handle: async (call: GrantedCall) => jsonAnswer(await doctorPage(call)),
+    },
+  ];
 }
 
-function storeView({ title, place, write, apply, served }: Studio, by: StoreView['by']): StoreView {
-  const { executor } = served;
+async function storeView(
+  { title, place, write, apply, served }: Studio,
+  { grant }: GrantedCall,
+  watcher: Watcher,
+): Promise<StoreView> {
   return {
     title,
     place,
-    parts: { journal: executor.hasJournal, waits: true, commands: true, history: true, threads: true },
+    parts: served.executor.capabilities,
     may: { write, apply: apply !== undefined },
-    ...(by ? { by } : {}),
-    counts: {},
-    isPartial: true,
-    recordVersion: 2,
+    ...(grant.by ? { by: grant.by } : {}),
+    ...(await watcher.audienceOf(grant).counts()),
+    recordVersion: RECORD_VERSION,
   };
 }
+
+async function doctorPage({ served, grant, query }: GrantedCall): Promise<DoctorPage> {
+  const { after: [given] = [], limit: [wanted] = [] } = query;
+  const limit = limitIn(wanted);
+  const after = placeIn<ListCursor>(given, isPlace);
+  const callerId = grant.all ? undefined : grant.callerId;
+  const own = callerId === undefined ? {} : { callerId };
+  const runs = await served.executor.list({ limit, ...own, ...(after ? { after } : {}) });
+  const audience = new Audience(served, callerId);
+  const below = new Below(served);
+  const items: DoctorRow[] = [];
+  for (const run of runs) {
+    const seen = await served.executor.inspect(run.runId).catch(() => null);
+    // It has ended meanwhile.
+    if (seen) items.push(rowOf(run, seen, { all: grant.all === true, line: await audience.line(run, below) }));
+  }
+  const last = runs.at(-1);
+  return { items, ...(last && runs.length === limit ? { next: cursorText(placeOf(last)) } : {}) };
+}
+
+function isPlace({ runId, updatedAt }: Record<string, unknown>): boolean {
+  return typeof runId === 'string' && (updatedAt === undefined || Number.isFinite(updatedAt));
+}
+
+function placeOf({ runId, updatedAt }: ListedRun): ListCursor {
+  return { runId, ...(updatedAt === undefined ? {} : { updatedAt }) };
+}
+
+function rowOf(
+  run: ListedRun,
+  seen: RunInspection,
+  { all, line }: { readonly all: boolean; readonly line: DoctorRow['line'] },
+): DoctorRow {
+  const { record } = seen;
+  const needs = needsOf(seen);
+  const isOwned = run.status === 'live' || seen.owner !== undefined;
+  const running = (record?.openStep?.calls ?? []).filter(
+    ({ effect, state }) => effect === 'once' && state === 'started',
+  );
+  return {
+    line,
+    verdict: verdictView(seen, all),
+    ...(needs === undefined ? {} : { needs }),
+    ...(record ? { version: record.version } : {}),
+    // A live process knows the state of its calls.
+    unknownCalls: isOwned ? [] : running.slice(0, UNKNOWN_CALLS).map(({ name }) => name),
+  };
+}
+
+/** Most unknown calls of a row. */
+const UNKNOWN_CALLS = 20;
+
+function needsOf({ verdict, code = '', needsPerson }: RunInspection): string | undefined {
+  if (!needsPerson) return undefined;
+  if (Object.hasOwn(remedies, code)) return remedies[code];
+  return byVerdict[verdict];
+}
+
+/** What a run needs, by the code of its verdict. */
+const remedies: { readonly [code: string]: string } = {
+  CHECKPOINT_TOO_NEW: 'a process with the newer version of Pawl that wrote it',
+  DEFINITION_CHANGED: 'an agent with the phases that it began with, or a cancel',
+  KEY_MISMATCH: 'the codec with the key that it was written with',
+  OUTCOME_UNKNOWN: 'a look whether the call took effect, then unpark it',
+};
+
+const byVerdict: { readonly [verdict in RunInspection['verdict']]?: string } = {
+  waits: 'an answer',
+  parked: 'the cause removed, then unpark it',
+  skipped: 'a process that has its agent',
+  fails: 'a `migrate` that takes its record',
+  unreadable: 'its bytes from a backup',
+};

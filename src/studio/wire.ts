@@ -42,6 +42,25 @@ export interface StoreView {
   readonly recordVersion: number;
 }
 
+/** A row of `GET /store/doctor`: what the next recovery does with a run that has not ended. */
+export interface DoctorRow {
+  readonly line: RunLine;
+  readonly verdict: VerdictView;
+  /** What it needs to continue; absent if nothing has to be done. */
+  readonly needs?: string;
+  /** The version of its record as it is stored; absent if it cannot be read, or is not stored yet. */
+  readonly version?: number;
+  /** Names of `once` tools whose calls were running when their process died: it is unknown whether they took effect. */
+  readonly unknownCalls: readonly string[];
+}
+
+/** The answer of `GET /store/doctor`. */
+export interface DoctorPage {
+  readonly items: readonly DoctorRow[];
+  /** Give it as `after` for the next page. */
+  readonly next?: string;
+}
+
 /** What happens to a run next, in the words of `pawl doctor`. */
 export interface VerdictView {
   readonly verdict: RunInspection['verdict'];
@@ -133,7 +152,7 @@ export interface RecordFacts {
   /** Commands that the run has not read yet: the first 100. */
   readonly commands: readonly { readonly kind: string; readonly at?: number; readonly by?: Person }[];
   /** Why it is parked. */
-  readonly parked?: { readonly code: string; readonly reason: string };
+  readonly parked?: { readonly code: string; readonly reason: string; readonly by?: Person };
   /** The cost as the budget counts it; absent without a budget. */
   readonly spend?: { readonly tokens: number; readonly usd: number; readonly seconds: number };
   /** The state of the critic; absent if none is recorded. */

@@ -37,6 +37,7 @@ const samples: { readonly [Type in Types]: readonly [event: Body<Type>, redacted
     { type: 'run.parked', code: 'PARKED', reason: `see ${SECRET}` },
     { type: 'run.parked', code: 'PARKED', reason: 'see [key]' },
   ],
+  'run.unparked': same({ type: 'run.unparked', by: { id: 'ada' } }),
   'run.ended': [
     { type: 'run.ended', status: 'error', output: SECRET, error },
     { type: 'run.ended', status: 'error', output: '[key]', error: hidden },
@@ -202,6 +203,7 @@ describe('the table of events', () => {
       'run.started',
       'run.resumed',
       'run.parked',
+      'run.unparked',
       'model.retry',
       'steer.queued',
       'steer.applied',

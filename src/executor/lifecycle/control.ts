@@ -12,7 +12,7 @@ import { checkedSteering } from '../run/steering.ts';
 import { recordedText } from '../run/stored-run.ts';
 import { type AnswerState, answerWait, mailStore, wakeAll } from './answer-wait.ts';
 import { cancelStored } from './cancel-stored.ts';
-import { park, unpark } from './parking.ts';
+import { type ParkOptions, park, unpark } from './parking.ts';
 
 /**
  * A run by its id: live in this process, live in another one, or waiting in the store. A process that only controls runs needs
@@ -67,9 +67,9 @@ export interface RunControl {
    */
   unread(): Promise<number>;
   /** As `executor.park`. */
-  park(reason: string): Promise<void>;
+  park(reason: string, options?: ParkOptions): Promise<void>;
   /** As `executor.unpark`. */
-  unpark(): Promise<void>;
+  unpark(options?: ParkOptions): Promise<void>;
 }
 
 export interface ApproveOptions {
@@ -104,8 +104,8 @@ export function controlOf(services: ExecutorServices, runId: string): RunControl
     },
     wake: (waitId) => wake(services, runId, waitId),
     unread: async () => (await mailStore(services).inbox({ runId })).length,
-    park: (reason) => park(services, runId, reason),
-    unpark: () => unpark(services, runId),
+    park: (reason, options = {}) => park(services, runId, { ...options, reason }),
+    unpark: (options = {}) => unpark(services, runId, options),
   };
 }
 

@@ -41,6 +41,7 @@ export function recordFacts(seen: RunInspection, record: RunCheckpoint, all: boo
   };
 }
 
+/** An own text of the host, and the person, are for readers of all runs. */
 function parkingOf(given: string): { readonly code: string; readonly reason: string } {
   const { code, why } = publicParking(given);
   return { code, reason: why };

@@ -1,15 +1,16 @@
 import { RequestError } from '../../http/problem.ts';
 import type { GrantedCall } from '../../http/route.ts';
 import { type OwnRun, ownRun } from '../../http/run-access.ts';
-import { childrenOf, publicParking, runLine } from '../../http/runs/run-line.ts';
+import { childrenOf, runLine } from '../../http/runs/run-line.ts';
 import { maxStepsOf, withoutOwner } from '../../http/runs/run-list.ts';
 import { endOf, viewOf } from '../../http/runs/run-view.ts';
 import type { RunInspection, RunOutput } from '../../index.ts';
 import { childRunId } from '../../run/identity.ts';
 import { hasCode, readProperty } from '../../values/error-data.ts';
 import { toolCallsOf } from '../../values/message.ts';
-import type { ChildView, RecordView, RunLine, UsageView, VerdictView } from '../wire.ts';
+import type { ChildView, RecordView, RunLine, UsageView } from '../wire.ts';
 import { recordFacts } from './record-facts.ts';
+import { verdictView } from './verdict-view.ts';
 
 /** A run of a request, and all that is known of it. */
 export interface Inspected {
@@ -69,15 +70,6 @@ function unreadableView(seen: RunInspection): RecordView {
     usage: { inputTokens: 0, outputTokens: 0, models: [] },
     children: [],
   };
-}
-
-/** A caller of its own runs gets no text of a host: reasons may quote an operator, a provider or a path. */
-function verdictView({ verdict, reason, code, needsPerson }: RunInspection, all: boolean): VerdictView {
-  const named = { verdict, needsPerson };
-  if (all || (verdict !== 'parked' && verdict !== 'fails')) return { ...named, reason, ...(code ? { code } : {}) };
-  if (verdict === 'fails') return { ...named, reason: 'the server cannot continue it', ...(code ? { code } : {}) };
-  const parking = publicParking(code ?? '');
-  return { ...named, reason: parking.why, code: parking.code };
 }
 
 function ownerOf({ owner, isLive }: RunInspection): Pick<RecordView, 'owner'> {

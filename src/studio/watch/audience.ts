@@ -3,7 +3,7 @@ import { type AnyRun, endedLine, runLine, runStates } from '../../http/runs/run-
 import { Below, maxStepsOf, withoutOwner } from '../../http/runs/run-list.ts';
 import type { KeptRun, ListedRun } from '../../index.ts';
 import { hasCode } from '../../values/error-data.ts';
-import type { RunLine } from '../wire.ts';
+import type { RunLine, RunState, StoreView } from '../wire.ts';
 
 /** Most runs that have not ended whose lines are compared. */
 const OPEN_RUNS = 20_000;
@@ -11,6 +11,8 @@ const OPEN_RUNS = 20_000;
 const ENDED_RUNS = 100;
 /** Runs that ended and are remembered. */
 const KEPT_ENDED = 5_000;
+/** Runs that ended and are counted. */
+const COUNTED_ENDED = 1_000;
 /** Most lines of the first frame of a tab. */
 const FIRST_LINES = 300;
 /** Runs that are not in the list any more, and are looked for at one time. */
@@ -64,6 +66,20 @@ export class Audience {
     return lines.sort((a, b) => rank(a) - rank(b) || (b.updatedAt ?? 0) - (a.updatedAt ?? 0)).slice(0, FIRST_LINES);
   }
 
+  /**
+   * Counts the runs in each state: those that have not ended as they were at the last reading, which is done if there was none.
+   * @throws the store's error
+   */
+  async counts(): Promise<Pick<StoreView, 'counts' | 'isPartial'>> {
+    if (this.#wholeAt === Number.NEGATIVE_INFINITY) await this.read();
+    const ended = await this.#ended(COUNTED_ENDED);
+    const open = [...this.#known.values()].filter(({ isOpen }) => isOpen);
+    const counts: { [state in RunState]?: number } = {};
+    const states = [...open.map(({ line }) => line.state), ...(await this.#linesOf(ended)).map(({ state }) => state)];
+    for (const state of states) counts[state] = (counts[state] ?? 0) + 1;
+    return { counts, isPartial: open.length >= OPEN_RUNS || ended.length === COUNTED_ENDED };
+  }
+
   /** Reads what has changed. @param isAll whether to read the whole list even if that was done a moment ago @throws the store's error */
   async read(isAll = false): Promise<Change> {
     const { clock } = this.#served.web;
@@ -91,14 +107,12 @@ export class Audience {
     return live === 0 ? found : [...found, ...(await executor.list({ limit: live, ...own }))];
   }
 
-  async #ended(): Promise<readonly AnyRun[]> {
+  async #ended(limit = ENDED_RUNS): Promise<readonly AnyRun[]> {
     const own = this.#callerId === undefined ? {} : { callerId: this.#callerId };
-    const page = await this.#served.executor
-      .history({ limit: ENDED_RUNS, ...own })
-      .catch((error: unknown): readonly KeptRun[] => {
-        if (hasCode(error, 'UNSUPPORTED') || hasCode(error, 'NOT_DURABLE')) return [];
-        throw error;
-      });
+    const page = await this.#served.executor.history({ limit, ...own }).catch((error: unknown): readonly KeptRun[] => {
+      if (hasCode(error, 'UNSUPPORTED') || hasCode(error, 'NOT_DURABLE')) return [];
+      throw error;
+    });
     return page.map((run) => (run.status === 'quarantined' ? run : endedLine(run)));
   }
 

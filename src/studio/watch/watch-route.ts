@@ -7,13 +7,12 @@ import { streamAnswer } from '../../http/sse.ts';
 import { hasCode } from '../../values/error-data.ts';
 import { shownEvent } from './shown-event.ts';
 import { Tab } from './tab.ts';
-import { Watcher } from './watcher.ts';
+import type { Watcher } from './watcher.ts';
 
 const MAX_PLACE_CHARS = 1_024;
 
 /** `GET /watch`: all that a tab wants to know, in one stream. */
-export function watchRoute(served: GrantedCall['served']): Route {
-  const watcher = new Watcher(served);
+export function watchRoute(watcher: Watcher): Route {
   return {
     method: 'GET',
     path: '/watch',

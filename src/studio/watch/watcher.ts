@@ -56,8 +56,8 @@ export class Watcher {
   /** Watches for a tab. @returns ends that */
   add(watching: Watching): () => void {
     const { grant } = watching;
-    const key = grant.all ? '' : `=${grant.callerId}`;
-    const audience = this.#audiences.get(key) ?? new Audience(this.#served, grant.all ? undefined : grant.callerId);
+    const key = keyOf(grant);
+    const audience = this.#audiences.get(key) ?? this.#newAudience(grant);
     this.#audiences.set(key, audience);
     const watched: Watched = { ...watching, audience };
     this.#tabs.add(watched);
@@ -67,6 +67,17 @@ export class Watcher {
       if (![...this.#tabs].some((each) => each.audience === audience)) this.#audiences.delete(key);
       if (this.#tabs.size === 0) this.#rest();
     };
+  }
+
+  /** The readers of a grant, with what they know if a tab of theirs watches. */
+  audienceOf(grant: Grant): Audience {
+    const found = this.#audiences.get(keyOf(grant));
+    const isWatched = [...this.#tabs].some((each) => each.audience === found && each.isWelcome && each.hasRuns);
+    return found && isWatched ? found : this.#newAudience(grant);
+  }
+
+  #newAudience({ all, callerId }: Grant): Audience {
+    return new Audience(this.#served, all ? undefined : callerId);
   }
 
   /** A new tab gets what is there, after one look at all of it. */
@@ -169,6 +180,10 @@ export class Watcher {
     this.#away = toErrorData(error);
     for (const { tab, grant } of this.#tabs) tab.store(awayFor(this.#away, grant));
   }
+}
+
+function keyOf({ all, callerId }: Grant): string {
+  return all ? '' : `=${callerId}`;
 }
 
 /** The message of a store may name hosts and paths. */

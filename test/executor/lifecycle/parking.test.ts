@@ -41,6 +41,44 @@ describe('a parked run', () => {
   });
 });
 
+describe('the person who parks a run', () => {
+  test('is in its record and its journal, and so is the person who unparks it (studio 25)', async () => {
+    const store = memoryStore();
+    const journal = { flushMs: 5 };
+    const before = hostOf({ checkpoints: store, journal, script: [hang()] });
+    await before.start({ runId: 'r' });
+    await before.executor.shutdown();
+    const { executor } = hostOf({
+      checkpoints: store,
+      journal,
+      redact: (text) => text.replaceAll('secret', '[hidden]'),
+    });
+    await executor.park('r', 'see secret', { by: { id: 'ada', name: 'Ada' } });
+    const parked = { code: 'PARKED', reason: 'see [hidden]', by: { id: 'ada', name: 'Ada' } };
+    expect((await store.load('r'))?.parked).toEqual(parked);
+    await executor.control('r').unpark({ by: { id: 'bob' } });
+    const { entries = [] } = (await store.readEvents('r', { limit: 100 })) ?? {};
+    const told = entries.map(({ event }) => event).filter(({ type }) => type.endsWith('parked'));
+    expect(told).toMatchObject([
+      { type: 'run.parked', ...parked },
+      { type: 'run.unparked', by: { id: 'bob' } },
+    ]);
+    await expect(executor.park('r', 'why', { by: 'ada' as never })).rejects.toThrow(TypeError);
+    await expect(executor.unpark('r', { who: 'ada' } as never)).rejects.toThrow(TypeError);
+    expect(await executor.recover()).toMatchObject({ resumed: [{ runId: 'r' }] });
+    const types = [];
+    for await (const { type } of executor.events('r')) types.push(type);
+    expect(types.at(-1)).toBe('run.ended');
+    await executor.shutdown();
+  });
+
+  test('needs no journal (studio 25)', async () => {
+    const store = await left();
+    await hostOf({ checkpoints: store }).executor.park('r', 'why', { by: { id: 'ada' } });
+    expect((await store.load('r'))?.parked?.by).toEqual({ id: 'ada' });
+  });
+});
+
 describe('a start that finds its run set aside', () => {
   test('announces `run.parked` with its code and reason, to the audit too, and then the end', async () => {
     const store = await left();

@@ -1,0 +1,105 @@
+import { memoryStore } from 'pawl';
+import { hang } from 'pawl/testing';
+import { describe, expect, test } from 'vitest';
+import { hostOf } from '../fixtures/host.ts';
+import { leftBehind } from '../fixtures/left-runs.ts';
+import { watchedStore } from '../fixtures/watched-store.ts';
+import { base } from '../http/web-host.ts';
+import { root, studioHost } from './studio-host.ts';
+
+const write = { write: true } as const;
+
+describe('POST /runs/:runId/park and unpark', () => {
+  test('set a run aside and free it, and record the person (studio 25)', async () => {
+    const store = await leftBehind(1);
+    const { ask } = studioHost({ checkpoints: store, studio: write });
+    const parked = await ask('/runs/r0/park', { body: { reason: 'a look first' } });
+    expect([parked.status, parked.body]).toEqual([200, { runId: 'r0', state: 'parked' }]);
+    expect((await store.load('r0'))?.parked).toEqual({ code: 'PARKED', reason: 'a look first', by: { id: 'ada' } });
+    const seen = (await ask('/runs/r0/record')).body;
+    expect(seen).toMatchObject({ line: { state: 'park' }, record: { parked: { by: { id: 'ada' } } } });
+    expect((await ask('/runs/r0/unpark', { body: {} })).body).toEqual({ runId: 'r0', state: 'unparked' });
+    expect((await store.load('r0'))?.parked).toBeUndefined();
+    expect((await hostOf({ checkpoints: store }).executor.recover()).resumed).toEqual([{ runId: 'r0' }]);
+  });
+
+  test('claim the run for that one write, and give it back (studio 17, 25)', async () => {
+    const store = watchedStore({}, await leftBehind(1));
+    const { ask } = studioHost({ checkpoints: store, studio: write });
+    await ask('/runs/r0/park', { body: {} });
+    const writes = store.methods.filter((method) => ['claim', 'append', 'save', 'renew', 'release'].includes(method));
+    expect(writes).toEqual(['claim', 'append', 'release']);
+    expect((await store.load('r0'))?.parked?.reason).toBe('parked by hand');
+  });
+
+  test('are refused while a process works on the run, for a run of another caller, and for a wrong body (studio 25)', async () => {
+    const store = memoryStore();
+    const other = hostOf({ checkpoints: store, script: [hang()] });
+    await other.start({ runId: 'r', callerId: 'ada' });
+    const { ask } = studioHost({ checkpoints: store, studio: write });
+    expect((await ask('/runs/r/park', { body: {} })).body).toMatchObject({ status: 409, code: 'RUN_OWNED_ELSEWHERE' });
+    expect((await ask('/runs/r/park', { as: 'bob', body: {} })).status).toBe(404);
+    expect((await ask('/runs/r/unpark', { as: 'bob', body: {} })).status).toBe(404);
+    expect((await ask('/runs/r/park', { body: { reason: 'x'.repeat(5_000) } })).status).toBe(400);
+    expect((await ask('/runs/r/park', { body: { by: { id: 'eve' } } })).status).toBe(400);
+    await other.executor.shutdown();
+  });
+
+  test('do not exist without write, like each route that writes (studio 25)', async () => {
+    const store = watchedStore({}, await leftBehind(1));
+    const { ask } = studioHost({ checkpoints: store });
+    for (const what of ['park', 'unpark', 'cancel', 'steer', 'answers/w'])
+      expect((await ask(`/runs/r0/${what}`, { body: {} })).status).toBe(404);
+    for (const path of [
+      '/store',
+      '/store/doctor',
+      '/runs',
+      '/runs/r0',
+      '/runs/r0/record',
+      '/runs/r0/messages',
+      '/waiting',
+    ])
+      expect((await ask(path)).status).toBe(200);
+    const reads = ['load', 'listInterrupted', 'listEnded', 'inbox', 'heldUntil', 'outcome'];
+    expect(store.methods.filter((method) => !reads.includes(method))).toEqual([]);
+  });
+});
+
+describe('a request that a browser calls foreign', () => {
+  const from = (site: string, rest: Readonly<Record<string, string>> = {}) => ({ 'sec-fetch-site': site, ...rest });
+
+  test('is refused with 403 and all headers, but for the page that a link opens in a tab (studio 23, 24)', async () => {
+    const { open } = studioHost({ checkpoints: await leftBehind(1) });
+    for (const site of ['cross-site', 'same-site', 'anything']) {
+      const answer = await open('/runs', { headers: from(site) });
+      expect(answer.status).toBe(403);
+      expect(answer.headers.get('content-security-policy')).toContain("default-src 'none'");
+      expect(answer.headers.get('cache-control')).toBe('no-store');
+    }
+    for (const site of ['none', 'same-origin']) expect((await open('/runs', { headers: from(site) })).status).toBe(200);
+    const tab = { 'sec-fetch-mode': 'navigate', 'sec-fetch-dest': 'document' };
+    expect((await open('/runs', { headers: from('cross-site', tab) })).status).toBe(403);
+    expect((await open('/', { headers: from('cross-site', { ...tab, 'sec-fetch-dest': 'iframe' }) })).status).toBe(403);
+    expect((await open('/', { headers: from('cross-site', tab) })).status).not.toBe(403);
+  });
+
+  test('passes from an origin that the host has named (studio 23)', async () => {
+    const origin = 'https://admin.example';
+    const { open } = studioHost({ checkpoints: await leftBehind(1), studio: { origins: [origin] } });
+    expect((await open('/runs', { headers: from('cross-site', { origin }) })).status).toBe(200);
+    expect((await open('/runs', { headers: from('cross-site', { origin: 'https://evil.example' }) })).status).toBe(403);
+  });
+
+  test('has the headers on each kind of answer: data, errors, streams, redirects (studio 24)', async () => {
+    const { handler } = studioHost({ checkpoints: await leftBehind(1), studio: { basePath: '/studio' } });
+    const headers = { authorization: `Bearer ${root}` };
+    for (const path of ['/studio', '/studio/runs', '/studio/none', '/studio/watch?runs=1', '/elsewhere']) {
+      const answer = await handler(new Request(`${base}${path}`, { headers }));
+      expect(answer.headers.get('content-security-policy'), path).toContain("require-trusted-types-for 'script'");
+      expect(answer.headers.get('x-content-type-options'), path).toBe('nosniff');
+      expect(answer.headers.get('referrer-policy'), path).toBe('no-referrer');
+      expect(answer.headers.get('cross-origin-opener-policy'), path).toBe('same-origin');
+      await answer.body?.cancel();
+    }
+  });
+});

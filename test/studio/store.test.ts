@@ -1,0 +1,94 @@
+import { CheckpointCorruptError, memoryStore } from 'pawl';
+import { callTool, hang, reply } from 'pawl/testing';
+import { describe, expect, test } from 'vitest';
+import { hostOf, until } from '../fixtures/host.ts';
+import { change, leftBehind } from '../fixtures/left-runs.ts';
+import { plainStore } from '../fixtures/watched-store.ts';
+import { mailTool } from '../http/web-host.ts';
+import { studioHost } from './studio-host.ts';
+
+/** A run that waits for a person, one that is interrupted, one that is parked, one that ended. */
+async function someRuns() {
+  const store = memoryStore();
+  const options = { checkpoints: store, tools: [mailTool], defaults: { waitLingerMs: 1 } };
+  const keeping = hostOf({ ...options, script: [reply('done')], history: { keepMs: 60_000 } });
+  await keeping.run({ runId: 'ended', callerId: 'ada' });
+  const waiting = hostOf({ ...options, script: [callTool('mail', {})] });
+  await waiting.start({ runId: 'waits', callerId: 'ada' });
+  await until(() => waiting.executor.runs.get().length === 0);
+  const dying = hostOf({ ...options, script: [hang(), hang()] });
+  await dying.start({ runId: 'idle', callerId: 'bob' });
+  await dying.start({ runId: 'parked', callerId: 'ada' });
+  await until(() => dying.model.calls.length === 2);
+  await dying.executor.shutdown();
+  await hostOf(options).executor.park('parked', 'ask carla');
+  return store;
+}
+
+describe('GET /store', () => {
+  test('says what the store can do, what a reader may do, and how many runs are in each state (studio 11, 12)', async () => {
+    const { ask } = studioHost({ checkpoints: await someRuns(), studio: { place: 'runs.db', title: 'Ours' } });
+    const { body } = await ask('/store');
+    expect(body).toEqual({
+      title: 'Ours',
+      place: 'runs.db',
+      parts: { journal: true, waits: true, commands: true, history: true, threads: true },
+      may: { write: false, apply: false },
+      by: { id: 'ada' },
+      counts: { you: 1, idle: 1, park: 1, ok: 1 },
+      isPartial: false,
+      recordVersion: 2,
+    });
+    const own = (await ask('/store', { as: 'bob' })).body;
+    expect(own.counts).toEqual({ idle: 1 });
+  });
+
+  test('names what a store of four methods lacks (studio 12)', async () => {
+    const { ask } = studioHost({ checkpoints: plainStore(await leftBehind(1)), studio: { write: true } });
+    const { body } = await ask('/store');
+    expect(body.parts).toEqual({ journal: false, waits: false, commands: false, history: false, threads: false });
+    expect(body).toMatchObject({ may: { write: true }, counts: { idle: 1 } });
+  });
+});
+
+describe('GET /store/doctor', () => {
+  test('has the verdict on each run that has not ended, and what it needs, by pages (studio 11)', async () => {
+    const { ask } = studioHost({ checkpoints: await someRuns(), tools: [mailTool] });
+    const first = (await ask('/store/doctor?limit=2')).body;
+    const rest = (await ask(`/store/doctor?limit=2&after=${first.next}`)).body;
+    expect([first.items.length, rest.next]).toEqual([2, undefined]);
+    const rows = [...first.items, ...rest.items];
+    const found = rows.map(({ line, verdict, needs, version }) => [line.runId, verdict.verdict, needs, version]);
+    expect(found.sort()).toEqual([
+      ['idle', 'resumes', undefined, 2],
+      ['parked', 'parked', 'the cause removed, then unpark it', 2],
+      ['waits', 'waits', 'an answer', 2],
+    ]);
+  });
+
+  test('has a damaged record as a row, and hides no other one (studio 13)', async () => {
+    const store = await leftBehind(2);
+    const load = (runId: string) =>
+      runId === 'r0' ? Promise.reject(new CheckpointCorruptError('its checksum is wrong')) : store.load(runId);
+    const { ask } = studioHost({ checkpoints: { ...plainStore(store), load } });
+    const { items } = (await ask('/store/doctor')).body;
+    expect(items).toMatchObject([
+      { line: { runId: 'r0' }, verdict: { verdict: 'unreadable' }, needs: 'its bytes from a backup' },
+      { line: { runId: 'r1' }, verdict: { verdict: 'resumes' }, version: 2 },
+    ]);
+  });
+
+  test('names the calls of which it is unknown whether they took effect, and no run of another caller (studio 4, 11)', async () => {
+    const store = await leftBehind(2);
+    const call = { callId: 'c', name: 'mail', input: {}, effect: 'once', state: 'started', attempt: 1 } as const;
+    const message = {
+      role: 'assistant',
+      content: [{ type: 'tool-call', toolCallId: 'c', toolName: 'mail', input: {} }],
+    } as const;
+    await change(store, 'r0', (record) => ({ ...record, openStep: { message: message as never, calls: [call] } }));
+    const { ask } = studioHost({ checkpoints: store, tools: [mailTool] });
+    expect((await ask('/store/doctor')).body.items[0]).toMatchObject({ unknownCalls: ['mail'] });
+    const { items } = (await ask('/store/doctor', { as: 'c1' })).body;
+    expect(items.map(({ line }: { line: { runId: string } }) => line.runId)).toEqual(['r1']);
+  });
+});

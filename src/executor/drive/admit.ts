@@ -27,8 +27,9 @@ export async function admit(admitting: Admitting, agent: Agent, call: StartCall)
   const first = await startRun(admitting.services, agent, call);
   if (first.accepted === 'refused' || first.accepted === 'ended') return first;
   await report(admitting.services, first);
-  const run = followedRun(admitting, first);
-  followSignal(admitting.services, run, call.options.signal);
+  const ended = Promise.withResolvers<void>();
+  const run = followedRun(admitting, first, ended.resolve);
+  followSignal(admitting.services, run, { signal: call.options.signal, ended: ended.promise });
   return run;
 }
 
@@ -44,14 +45,16 @@ async function report(services: ExecutorServices, { runId, actor, result }: Run)
   if (rested.status === 'waiting' && rested.wakeAt !== undefined) hints.tell(runId, rested.wakeAt);
 }
 
-/** The handle of a run that any process may work on. */
-function followedRun({ services, followed }: Admitting, first: Run): Run {
+/** The handle of a run that any process may work on. @param onEnd called when its end is known */
+function followedRun({ services, followed }: Admitting, first: Run, onEnd: () => void): Run {
   const { runId, agentId, accepted, actor } = first;
   const control = controlOf(services, runId);
   let end: Promise<RunResult> | undefined;
   // A host that answers its request and reads no result keeps nothing here.
   const result = () => {
-    end ??= followed.follow(runId);
+    if (end) return end;
+    end = followed.follow(runId);
+    void end.then(onEnd);
     return end;
   };
   return {
@@ -103,14 +106,26 @@ function eventsAfter(events: AsyncIterableIterator<JournalEvent>, after: number)
   };
 }
 
+interface Caller {
+  readonly signal: AbortSignal | undefined;
+  /** Resolves when the end of the run is known here, which it is only if `result` is read. */
+  readonly ended: Promise<void>;
+}
+
 /** A caller's abort cancels the run, wherever it is, unless the host shuts down. */
-function followSignal({ config }: ExecutorServices, run: Run, signal: AbortSignal | undefined): void {
+function followSignal({ config }: ExecutorServices, run: Run, { signal, ended }: Caller): void {
+  if (!signal) return;
   const cancel = () => {
     if (isShutdown(readProperty(signal, 'reason'))) return;
     run.cancel('the caller aborted the run').catch((error: unknown) => {
       config.warn('run: an admitted run could not be cancelled', { runId: run.runId, error: toErrorData(error) });
     });
   };
-  if (signal?.aborted) cancel();
-  else signal?.addEventListener('abort', cancel, { once: true });
+  if (signal.aborted) {
+    cancel();
+    return;
+  }
+  signal.addEventListener('abort', cancel, { once: true });
+  // A signal of a host's own may have no such method.
+  ended.then(() => signal.removeEventListener('abort', cancel)).catch(() => {});
 }

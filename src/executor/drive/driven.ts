@@ -13,7 +13,7 @@ export interface Driven {
   readonly wakeAt?: number;
   /** The code of the error that ended the run, or of what keeps it from continuing. */
   readonly code?: string;
-  /** How many times the state of a run was recorded. */
+  /** How many times the state of a run was recorded while it worked. The record that a slice makes as it leaves does not count. */
   readonly boundaries: number;
   /** Of `drive('due')`: how many runs it worked on. */
   readonly runs?: number;

@@ -48,7 +48,7 @@ export class FollowedRuns {
     if (known) return known.end.promise;
     const followed = { runId, end: Promise.withResolvers<RunResult>(), dueAt: this.#now(), looks: 0 };
     this.#followed.set(runId, followed);
-    this.#arm();
+    this.#armBy(followed.dueAt);
     return followed.end.promise;
   }
 
@@ -88,23 +88,29 @@ export class FollowedRuns {
   #lookSoon(followed: Followed): void {
     followed.dueAt = this.#now();
     followed.looks = 0;
-    this.#arm();
+    this.#armBy(followed.dueAt);
   }
 
   #now(): number {
     return this.#services.config.clock.monotonic();
   }
 
-  /** Sets the one timer. */
+  /** Sets the one timer for the next look of all. */
   #arm(): void {
-    if (this.#isOver || this.#isLooking) return;
-    const { clock } = this.#services.config;
     let dueAt = Number.POSITIVE_INFINITY;
     for (const followed of this.#followed.values()) dueAt = Math.min(dueAt, followed.dueAt);
-    if (dueAt === this.#armedFor) return;
+    const { clock } = this.#services.config;
+    clock.clearTimeout(this.#timer);
+    this.#armedFor = Number.POSITIVE_INFINITY;
+    this.#armBy(dueAt);
+  }
+
+  /** Makes the one timer come no later than this: thousands of runs that are followed at once are not looked through for each. */
+  #armBy(dueAt: number): void {
+    if (this.#isOver || this.#isLooking || dueAt >= this.#armedFor) return;
+    const { clock } = this.#services.config;
     clock.clearTimeout(this.#timer);
     this.#armedFor = dueAt;
-    if (dueAt === Number.POSITIVE_INFINITY) return;
     this.#timer = clock.setTimeout(() => void this.#tick(), Math.max(0, dueAt - this.#now()));
   }
 

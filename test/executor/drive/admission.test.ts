@@ -1,3 +1,4 @@
+import { getEventListeners } from 'node:events';
 import { type Audit, type Budget, BudgetExceededError, memoryStore, type RunEvent } from 'pawl';
 import { callTool, reply, testClock } from 'pawl/testing';
 import { describe, expect, test } from 'vitest';
@@ -269,6 +270,34 @@ describe('the handle of an admitted run', () => {
     await start({ runId: 's' }, { ...later, signal: leaving });
     await settle();
     expect((await store.listDue({ limit: 10 })).runs.map(({ runId }) => runId)).toEqual(['s']);
+  });
+
+  test("takes its listener off the caller's signal when the end of the run is known (engine 12)", async () => {
+    const { clock, host } = world();
+    const { start } = host();
+    const caller = new AbortController();
+    const runs = await Promise.all(['a', 'b'].map((runId) => start({ runId }, { ...later, signal: caller.signal })));
+    expect(getEventListeners(caller.signal, 'abort')).toHaveLength(2);
+    const ends = Promise.all(runs.map(({ result }) => result));
+    await onClock(clock, Promise.all(['a', 'b'].map((runId) => host().executor.drive(runId))));
+    expect(await onClock(clock, ends)).toMatchObject([{ status: 'ok' }, { status: 'ok' }]);
+    expect(getEventListeners(caller.signal, 'abort')).toEqual([]);
+  });
+
+  test('looks soon for the run whose end is awaited last, beside those that are looked for seldom (engine 12)', async () => {
+    const { clock, host } = world();
+    const { start } = host();
+    const early = await start({ runId: 'early' }, later);
+    const ends: string[] = [];
+    void early.result.then(() => ends.push('early'));
+    // By now its looks are 10 s apart.
+    for (let i = 0; i < 60; i++) await clock.advance(1_000);
+    const late = await start({ runId: 'late' }, later);
+    expect(await host().executor.drive('late')).toMatchObject({ state: 'ended' });
+    void late.result.then(() => ends.push('late'));
+    await clock.advance(100);
+    await settle();
+    expect(ends).toEqual(['late']);
   });
 
   test('reads its events from the journal, over all slices, and without one says so (engine 12)', async () => {

@@ -7,7 +7,10 @@ export interface Cost {
   /** User and system time of all threads, ms. */
   readonly cpuMs: number;
   readonly wallMs: number;
-  /** What the disk got (`write_bytes` of /proc/self/io); NaN where the system does not count it. */
+  /**
+   * What the disk got (`write_bytes` of /proc/self/io, without pages of files that were deleted before they were written); NaN where
+   * the system does not count it.
+   */
   readonly bytes: number;
 }
 
@@ -23,7 +26,9 @@ export async function measured(work: () => unknown): Promise<Cost> {
 
 function bytesWritten(): number {
   try {
-    return Number(/^write_bytes: (\d+)/m.exec(readFileSync('/proc/self/io', 'utf8'))?.[1]);
+    const io = readFileSync('/proc/self/io', 'utf8');
+    const count = (name: string) => Number(new RegExp(`^${name}: (\\d+)`, 'm').exec(io)?.[1]);
+    return count('write_bytes') - count('cancelled_write_bytes');
   } catch {
     return Number.NaN;
   }

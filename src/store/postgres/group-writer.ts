@@ -152,7 +152,9 @@ export class Writer {
   async #write(session: Session, planned: readonly Planned[]): Promise<ReadonlySet<number>> {
     const { appends } = this.#server;
     const [first] = planned;
-    if (!first || planned.length > 1 || !appends.has(first)) return write(session, planned, this.#server);
+    // A second try may meet what stopped the first one: the general statement replaces rows that are there.
+    const isPlain = planned.length === 1 && first?.job.sent.size === 1 && appends.has(first);
+    if (!isPlain) return write(session, planned, this.#server);
     return new Set((await appends.write(session, first)) ? [first.token] : []);
   }
 

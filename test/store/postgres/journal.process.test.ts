@@ -72,6 +72,17 @@ describe.skipIf(whyNoPostgres)('the journal in PostgreSQL', () => {
     expect((await store.readEvents('run', { limit: 100 }))?.entries).toHaveLength(10);
   });
 
+  test('an append replaces a kept event of the same place that was published before it (web 1)', async () => {
+    await using store = postgresStore({ pool: server.pool(), schema });
+    const claim = await begun(store);
+    await store.publish('run', [entry(2, 'kept', 'before')], { claim });
+    const { delta } = nextStep(sampleRecord('run'));
+    await store.append(delta, { claim, events: { entries: [entry(1, 'kept', 'one'), entry(2, 'kept', 'after')] } });
+    const page = await store.readEvents('run', { limit: 10 });
+    expect(page?.entries.map(({ event }) => 'text' in event && event.text)).toEqual(['one', 'after']);
+    expect((await store.load('run'))?.revision).toBe(delta.revision);
+  });
+
   test('a run that another transaction has locked is published later; the others of its turn are not kept waiting (web 2)', async () => {
     await using store = postgresStore({ pool: server.pool(), schema });
     const claim = await begun(store);

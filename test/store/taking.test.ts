@@ -2,6 +2,7 @@ import { createHash } from 'node:crypto';
 import { describe, expect, test } from 'vitest';
 import { encrypt } from '../../src/codec/encrypt.ts';
 import type { Codec } from '../../src/codec/port.ts';
+import { fileStore } from '../../src/store/file/index.ts';
 import { memoryStore } from '../../src/store/memory/memory-store.ts';
 import { decideNow, type RunFacts } from '../../src/store/rules/decision.ts';
 import type { Ownership } from '../../src/store/rules/lease.ts';
@@ -10,6 +11,7 @@ import { sqliteStore } from '../../src/store/sqlite/index.ts';
 import type { ListedHead } from '../../src/store/store-driver.ts';
 import { inTurns } from '../../src/store/taking/in-turns.ts';
 import { sampleRecord } from '../../src/testing/store-contract/records.ts';
+import { freshDir } from './file/folder.ts';
 import { freshPath, sql } from './sqlite/files.ts';
 
 const wish = { runId: 'run', owner: 'me', ttlMs: 10 };
@@ -45,6 +47,34 @@ describe('the decision that takes a run', () => {
   test('refuses a damaged run with its damage (engine 16)', () => {
     expect(() => taken({ ...idle, damage: new RangeError('torn') })).toThrow(RangeError);
     expect(() => taken({ ...idle, lease: { ...lease, owner: '|quarantined|torn' } })).toThrow('torn');
+  });
+});
+
+describe('the time by which a run is taken', () => {
+  const opened = [
+    ['memory', () => memoryStore()],
+    ['a file', () => fileStore({ dir: freshDir() })],
+    ['SQLite', () => sqliteStore({ path: freshPath() })],
+  ] as const;
+
+  test.for(opened)('is that of a test, if it gives one, in %s (engine 16)', async ([, open]) => {
+    const store = open();
+    const ask = { owner: 'me', ttlMs: 60_000, limit: 10 };
+    await store.save(sampleRecord('run'));
+    const claim = await store.claim('run', 'me', 60_000);
+    const dueAt = Date.now() + 3_600_000;
+    expect(claim && (await store.leave(claim, { dueAt, readUpTo: 0 }))).toBe(true);
+    expect((await store.takeDue({ ...ask, now: dueAt - 1 })).claims).toEqual([]);
+    const { now, claims } = await store.takeDue({ ...ask, runIds: ['run'], now: dueAt });
+    expect([now, claims.map(({ runId }) => runId)]).toEqual([dueAt, ['run']]);
+  });
+
+  test('is not that of the pause of a run that was given back, if it is named (engine 19)', () => {
+    const given = (due: number, isNamed: boolean) =>
+      decideNow(takeRun({ ...wish, isNamed }, { isDead: () => false, now: 1_000 }), { ...idle, due }).value;
+    expect(given(2_000 - 0.5, true)).toMatchObject({ runId: 'run' });
+    expect(given(2_000 - 0.5, false)).toBe(null);
+    expect(given(2_000, true)).toBe(null);
   });
 });
 

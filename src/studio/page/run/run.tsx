@@ -1,20 +1,326 @@
-import { Empty } from '../parts/empty.tsx';
-import { Plain } from '../parts/text.tsx';
+import { useComputed, useSignal } from '@preact/signals';
+import { useEffect } from 'preact/hooks';
+import type { RecordView } from '../../wire.ts';
+import { Chart } from '../chart/chart.tsx';
+import { factsOfRecord } from '../chart/chart-model.ts';
+import { onKey } from '../frame/keys.ts';
+import { store } from '../frame/live.ts';
+import { addressOf } from '../frame/route.ts';
+import { age, span, usd, whole } from '../parts/amounts.ts';
+import { Empty, Failed } from '../parts/empty.tsx';
+import { Glyph, State } from '../parts/glyph.tsx';
+import { Facts } from '../parts/lists.tsx';
+import { now } from '../parts/now.ts';
+import { Mono, Plain } from '../parts/text.tsx';
+import { Record } from './record.tsx';
+import { useRun } from './run-data.ts';
+import { Selected } from './selected.tsx';
+import type { Timeline } from './timeline.ts';
+import { nextRow, rowsOf, type TimelineRow } from './timeline-rows.ts';
+import { TimelineView, workedNow } from './timeline-view.tsx';
+import { Transcript } from './transcript.tsx';
+import { UsageTab } from './usage.tsx';
+import { verdictLine } from './verdict.ts';
+
+const tabs = [
+  ['', 'Timeline'],
+  ['transcript', 'Transcript'],
+  ['usage', 'Tokens & cost'],
+  ['record', 'Record'],
+] as const;
+
+/** How many of the last steps are open when a run is opened. */
+const OPEN_STEPS = 3;
 
 /** One run. */
 export function Run({ runId, part }: { readonly runId: string; readonly part: string }) {
+  const run = useRun(runId);
+  const view = run.record.value;
   return (
     <>
-      <header class="head">
-        <a class="crumb" href="#/runs">
-          Runs
+      <Head runId={runId} view={view} />
+      {run.isGone.value && <p class="why bad">This run is not in the store any more.</p>}
+      {run.trouble.value && <Failed trouble={run.trouble.value} again={run.again} />}
+      {view && <Body {...{ runId, part, view, run }} />}
+    </>
+  );
+}
+
+function Head({ runId, view }: { readonly runId: string; readonly view: RecordView | undefined }) {
+  const { parentRunId, line } = view ?? {};
+  return (
+    <header class="head">
+      <a class="crumb" href="#/runs">
+        Runs
+      </a>
+      <span class="faint">/</span>
+      {parentRunId !== undefined && (
+        <>
+          <a class="crumb mono cut1 only-l" href={addressOf('run', parentRunId)}>
+            <Plain text={parentRunId} />
+          </a>
+          <span class="faint only-l">/</span>
+        </>
+      )}
+      <h1 class="mono cut1">
+        <Plain text={runId} />
+      </h1>
+      {line && <State state={line.state} />}
+      {line && (
+        <span class="dim only-l cut1 grow">
+          <Plain text={line.agentName || line.agentId} />
+          {line.prompt !== '' && ' · '}
+          <Plain text={line.prompt} />
+        </span>
+      )}
+      {!line && <span class="grow" />}
+    </header>
+  );
+}
+
+interface BodyProps {
+  readonly runId: string;
+  readonly part: string;
+  readonly view: RecordView;
+  readonly run: ReturnType<typeof useRun>;
+}
+
+function Body({ runId, part, view, run }: BodyProps) {
+  const timeline = run.timeline.value;
+  const selection = useSelection(run, view);
+  const hasJournal = store.value?.parts.journal !== false;
+  const isNarrow = matchMedia('(max-width: 760px)').matches;
+  const chart = (
+    <Chart
+      facts={hasJournal && timeline.begin > 0 ? run.chart.value : factsOfRecord(view)}
+      state={view.line.state}
+      phases={view.record?.phases}
+      isAsSaved={!hasJournal}
+      {...(part === 'chart' ? {} : { onHide: selection.hideChart })}
+    />
+  );
+  const row = selection.rows.value[selection.at.value];
+  const selected = part === 'chart' || part === '' || !isNarrow;
+  return (
+    <>
+      <Why view={view} />
+      <RunFacts view={view} timeline={timeline} />
+      <div class={`split${selection.isHidden.value ? ' wide' : ''}`}>
+        <section class="pane">
+          <Tabs
+            runId={runId}
+            part={part}
+            end={
+              part === '' && timeline.begin > 0
+                ? `bars: working time, ${span(workedNow(timeline, view.line.state))}`
+                : ''
+            }
+          />
+          {part === '' && !hasJournal && (
+            <p class="pad faint">
+              This store has no journal: the timeline is made of the record and its messages, without times.
+            </p>
+          )}
+          {part === '' && <TimelineTab {...{ view, timeline, selection, hasJournal }} />}
+          {part === 'transcript' && <Transcript key={view.record?.messages} view={view} />}
+          {part === 'usage' && <UsageTab view={view} timeline={timeline} />}
+          {part === 'record' && <Record view={view} />}
+          {part === 'chart' && <div class="scroll">{chart}</div>}
+        </section>
+        {!isNarrow && !selection.isHidden.value && (
+          // biome-ignore lint/a11y/noNoninteractiveTabindex: it scrolls, also by the keyboard
+          <aside class="pane side only-l" aria-label="Chart and selection" tabIndex={0}>
+            {chart}
+            <Selected row={row} view={view} />
+          </aside>
+        )}
+        {isNarrow && selected && selection.isPicked.value && (
+          <aside class="side sheet" aria-label="Selection">
+            <Selected row={row} view={view} onClose={selection.close} />
+          </aside>
+        )}
+      </div>
+    </>
+  );
+}
+
+interface TimelineTabProps {
+  readonly view: RecordView;
+  readonly timeline: Timeline;
+  readonly selection: ReturnType<typeof useSelection>;
+  readonly hasJournal: boolean;
+}
+
+function TimelineTab({ view, timeline, selection, hasJournal }: TimelineTabProps) {
+  if (timeline.steps.length === 0 && timeline.marks.length === 0) return <NoSteps view={view} />;
+  return (
+    <TimelineView
+      timeline={timeline}
+      rows={selection.rows.value}
+      picked={selection.rows.value[selection.at.value]?.key}
+      shown={selection.at.value < 0 ? undefined : selection.at.value}
+      state={view.line.state}
+      isTimed={hasJournal}
+      onPick={selection.pick}
+    />
+  );
+}
+
+function NoSteps({ view }: { readonly view: RecordView }) {
+  const { result, missing, line } = view;
+  if (missing === undefined) return <p class="pad faint">No step is recorded yet.</p>;
+  return (
+    <div class="scroll pad">
+      <Empty text={result ? `Ended: ${result.status}` : 'No record'}>
+        <Plain text={missing} />
+      </Empty>
+      {result && result.output !== '' && (
+        <pre class="short">
+          <Plain text={result.output.slice(0, 16_384)} />
+        </pre>
+      )}
+      <p class="faint">
+        {line.steps} steps · {whole(line.tokens)} tokens
+      </p>
+    </div>
+  );
+}
+
+/** Whether the chart is hidden: also in the next run that is opened. */
+let isChartHidden = false;
+
+function useSelection(run: ReturnType<typeof useRun>, view: RecordView) {
+  const key = useSignal<string | undefined>(undefined);
+  const isPicked = useSignal(false);
+  const turned = useSignal<ReadonlySet<number>>(new Set());
+  const openFrom = useSignal(0);
+  const isHidden = useSignal(isChartHidden);
+  const names = (view.record?.phases ?? []).map(({ name }) => name);
+  const phases = useSignal(names);
+  if (phases.peek().join() !== names.join()) phases.value = names;
+  const rows = useComputed(() => {
+    const timeline = run.timeline.value;
+    // Set once: what is open stays open while new steps come.
+    if (openFrom.peek() === 0 && timeline.steps.length > 0)
+      openFrom.value = Math.max(1, (timeline.steps.at(-1)?.step ?? 0) - OPEN_STEPS + 1);
+    return rowsOf(timeline, { openFrom: openFrom.value, turned: turned.value }, phases.value);
+  });
+  // Without a choice, the newest call or turn is shown.
+  const at = useComputed(() => {
+    const list = rows.value;
+    const found = key.value === undefined ? -1 : list.findIndex((row) => row.key === key.value);
+    return found >= 0 ? found : nextRow(list, { from: list.length, by: -1 });
+  });
+  const choose = (index: number) => {
+    key.value = rows.value[index]?.key;
+  };
+  const pick = (row: TimelineRow) => {
+    if (row.kind === 'step' && row.step.calls.length > 0 && key.value === row.key) turn(row.step.step);
+    key.value = row.key;
+    isPicked.value = true;
+  };
+  const turn = (step: number) => {
+    const next = new Set(turned.value);
+    if (!next.delete(step)) next.add(step);
+    turned.value = next;
+  };
+  const hideChart = () => {
+    isChartHidden = !isChartHidden;
+    isHidden.value = isChartHidden;
+  };
+  useEffect(
+    () =>
+      onKey((pressed) => {
+        const by = pressed === 'j' || pressed === ']' ? 1 : pressed === 'k' || pressed === '[' ? -1 : 0;
+        if (by !== 0) choose(nextRow(rows.value, { from: at.value, by, isStep: pressed === '[' || pressed === ']' }));
+        else if (pressed === 'c') hideChart();
+        else return false;
+        return true;
+      }),
+    [],
+  );
+  const close = () => {
+    isPicked.value = false;
+  };
+  return { rows, at, pick, isHidden, hideChart, isPicked, close };
+}
+
+function Why({ view }: { readonly view: RecordView }) {
+  const { state, title, name, text, action } = verdictLine(view, now.value);
+  return (
+    <div class={`why ${state}`} role="note">
+      <Glyph state={state} />
+      <span class="grow">
+        <b>{title}</b>
+        {name !== undefined && (
+          <>
+            <Mono text={name} />{' '}
+          </>
+        )}
+        <Plain text={text} />
+      </span>
+      {action && (
+        <a class="btn" href={addressOf(action.view, action.id)}>
+          {action.word} {action.view === 'inbox' && <kbd>a</kbd>}
         </a>
-        <span class="faint">/</span>
-        <h1 class="mono">
-          <Plain text={runId} />
-        </h1>
-      </header>
-      <Empty text={part} />
+      )}
+    </div>
+  );
+}
+
+function Tabs({ runId, part, end }: { readonly runId: string; readonly part: string; readonly end: string }) {
+  const link = (to: string, name: string, more = '') => (
+    <a key={to} class={more} href={addressOf('run', runId, to)} aria-current={part === to ? 'page' : undefined}>
+      {name}
+    </a>
+  );
+  return (
+    <nav class="tabs" aria-label="Views of the run">
+      {tabs.map(([to, name]) => link(to, name))}
+      {link('chart', 'Chart', 'only-s')}
+      <span class="end">{end}</span>
+    </nav>
+  );
+}
+
+function RunFacts({ view, timeline }: { readonly view: RecordView; readonly timeline: Timeline }) {
+  const { line, record, usage, owner } = view;
+  const tokens = usage.inputTokens + usage.outputTokens || line.tokens;
+  const worked = timeline.begin > 0 ? workedNow(timeline, line.state) : record?.elapsedMs;
+  const resting = timeline.rest?.isWait ? Math.max(0, now.value - timeline.rest.since) : 0;
+  const phase = record?.phases?.findIndex(({ isDone }) => !isDone) ?? -1;
+  const labels = Object.entries(line.labels).map(([name, value]) => `${name}=${value}`);
+  return (
+    <Facts
+      of={[
+        ...(phase < 0 ? [] : [['Phase', <PhaseFact key="phase" view={view} at={phase} />] as const]),
+        [
+          'Step',
+          <span key="step">
+            {line.steps}
+            {line.maxSteps !== undefined && <span class="faint"> of {line.maxSteps}</span>}
+          </span>,
+        ],
+        ['Tokens', whole(tokens)],
+        ...(usage.usd === undefined ? [] : [['Cost', `$${usd(usage.usd)}`] as const]),
+        ...(worked === undefined ? [] : [['Worked', span(worked)] as const]),
+        ...(timeline.waited + resting > 0 ? [['Waited', span(timeline.waited + resting)] as const] : []),
+        ['Owner', <Plain key="owner" text={owner?.name ?? (line.owner === undefined ? 'none' : line.owner)} />],
+        ...(timeline.resumes > 0 ? [['Resumed', `${timeline.resumes} ×`] as const] : []),
+        ...(record
+          ? [['Saved', `rev ${record.revision} · ${age(Math.max(0, now.value - record.updatedAt))} ago`] as const]
+          : []),
+        ...(labels.length > 0 ? [['Labels', <Mono key="labels" text={labels.join(' ')} />] as const] : []),
+      ]}
+    />
+  );
+}
+
+function PhaseFact({ view, at }: { readonly view: RecordView; readonly at: number }) {
+  const phases = view.record?.phases ?? [];
+  return (
+    <>
+      {at + 1} of {phases.length} · <Plain text={phases[at]?.name ?? ''} />
     </>
   );
 }

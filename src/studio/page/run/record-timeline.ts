@@ -1,0 +1,39 @@
+import type { CallView, MessageView, RecordView } from '../../wire.ts';
+import { fewWords, wordsOf } from './few-words.ts';
+import { emptyTimeline, type Timeline, type TimelineCall, type TimelineStep } from './timeline.ts';
+
+/** Makes a timeline of a record and its last messages: a store without a journal has no times. */
+export function timelineOfRecord({ record }: RecordView, messages: readonly MessageView[]): Timeline {
+  if (!record) return emptyTimeline;
+  const turns = messages.filter(({ role }) => role === 'assistant');
+  const results = new Map(messages.flatMap(({ results: own = [] }) => own.map((result) => [result.callId, result])));
+  const first = record.iteration - turns.length + 1;
+  const steps = turns.map(
+    (turn, i): TimelineStep => ({
+      ...untimed(first + i),
+      words: fewWords(turn.texts.map(({ text }) => text).join(' ')),
+      calls: (turn.calls ?? []).map(({ callId, name, input }) => {
+        const state = results.get(callId)?.isError ? 'failed' : 'done';
+        return { ...uncalled(callId, name), words: wordsOf(input.value), state, attempts: 1, end: { ms: 0 } };
+      }),
+      isDone: true,
+    }),
+  );
+  const { openStep } = record;
+  if (openStep) steps.push({ ...untimed(openStep.step), calls: openStep.calls.map(openCall) });
+  return { ...emptyTimeline, steps, resumes: record.attempts };
+}
+
+function untimed(step: number): TimelineStep {
+  return { step, from: 0, words: '', calls: [], isDone: false, retries: 0 };
+}
+
+function uncalled(callId: string, name: string): TimelineCall {
+  return { callId, name, state: 'planned', words: '', starts: [], attempts: 0, from: 0 };
+}
+
+const states = { planned: 'planned', allowed: 'planned', started: 'started', waiting: 'waits', done: 'done' } as const;
+
+function openCall({ callId, name, effect, state, attempt, input }: CallView): TimelineCall {
+  return { ...uncalled(callId, name), effect, words: wordsOf(input.value), state: states[state], attempts: attempt };
+}

@@ -1,0 +1,99 @@
+import { useSignal, useSignalEffect } from '@preact/signals';
+import { useEffect } from 'preact/hooks';
+import type { JournalEvent, MessagesPage, RecordView } from '../../wire.ts';
+import { afterEvent, type ChartFacts, unseen } from '../chart/chart-model.ts';
+import { get, pathOf, type Trouble } from '../frame/api.ts';
+import { changes, connection, follow, gone, store } from '../frame/live.ts';
+import { timelineOfRecord } from './record-timeline.ts';
+import { emptyTimeline, type Timeline } from './timeline.ts';
+import { folded } from './timeline-model.ts';
+
+/** Events are folded together at most this often, ms. */
+const FOLD_MS = 80;
+/** The record is read again at most this often, ms. */
+const READ_MS = 1_000;
+/** Events that change nothing in the record. */
+const passing: ReadonlySet<string> = new Set(['model.delta', 'tool.input', 'tool.progress', 'step.started']);
+
+/** All that the view of a run knows of it. */
+export function useRun(runId: string) {
+  const record = useSignal<RecordView | undefined>(undefined);
+  const trouble = useSignal<Trouble | undefined>(undefined);
+  const timeline = useSignal<Timeline>(emptyTimeline);
+  const chart = useSignal<ChartFacts>(unseen());
+  const isGone = useSignal(false);
+  const reading = useReading(async () => {
+    const answer = await get<RecordView>(pathOf('runs', runId, 'record'));
+    trouble.value = answer.trouble;
+    if (answer.trouble) return;
+    isGone.value = false;
+    record.value = answer.value;
+    if (store.value?.parts.journal === false) timeline.value = await withMessages(runId, answer.value);
+  });
+  useEffect(() => {
+    let waiting: JournalEvent[] = [];
+    let timer: ReturnType<typeof setTimeout> | undefined;
+    const fold = () => {
+      timer = undefined;
+      const events = waiting;
+      waiting = [];
+      timeline.value = folded(timeline.peek(), events);
+      chart.value = events.reduce(afterEvent, chart.peek());
+      if (events.some(({ type }) => !passing.has(type))) reading.soon();
+    };
+    const end = follow(runId, (event) => {
+      waiting.push(event);
+      timer ??= setTimeout(fold, FOLD_MS);
+    });
+    return () => {
+      end();
+      clearTimeout(timer);
+    };
+  }, [runId]);
+  useSignalEffect(() => {
+    if (changes.value.some((line) => line.runId === runId)) reading.soon();
+  });
+  useSignalEffect(() => {
+    if (connection.value.state === 'live' || store.value) reading.soon();
+  });
+  useSignalEffect(() => {
+    if (!gone.value.includes(runId)) return;
+    isGone.value = true;
+    reading.soon();
+  });
+  return { record, trouble, timeline, chart, isGone, again: reading.soon };
+}
+
+/** Reads at once, then at most once in a while. */
+function useReading(read: () => Promise<void>): { soon(): void } {
+  const own = useSignal({ isBusy: false, isWanted: false, isOver: false }).peek();
+  const soon = () => {
+    own.isWanted = true;
+    if (!own.isBusy) void work();
+  };
+  const work = async () => {
+    own.isBusy = true;
+    while (own.isWanted && !own.isOver) {
+      own.isWanted = false;
+      await read();
+      await new Promise((resolve) => setTimeout(resolve, READ_MS));
+    }
+    own.isBusy = false;
+  };
+  useEffect(
+    () => () => {
+      own.isOver = true;
+    },
+    [],
+  );
+  return { soon };
+}
+
+/** Most messages of which a timeline without a journal is made. */
+const MESSAGES = 200;
+
+async function withMessages(runId: string, view: RecordView): Promise<Timeline> {
+  const after = Math.max(0, (view.record?.messages ?? 0) - MESSAGES);
+  const page = await get<MessagesPage>(`${pathOf('runs', runId, 'messages')}?limit=${MESSAGES}&after=${after}`);
+  return timelineOfRecord(view, page.trouble ? [] : page.value.items);
+}

@@ -1,0 +1,223 @@
+import type { ComponentChildren } from 'preact';
+import type { CallView, RecordView, RunState } from '../../wire.ts';
+import { clockTime, span, whole } from '../parts/amounts.ts';
+import { Glyph } from '../parts/glyph.tsx';
+import { Pairs } from '../parts/lists.tsx';
+import { Mono, Plain } from '../parts/text.tsx';
+import { placed } from './placed.ts';
+import type { TimelineCall, TimelineStep } from './timeline.ts';
+import type { TimelineRow } from './timeline-rows.ts';
+import { callState, StateGlyph } from './timeline-view.tsx';
+import { Loaded, Value } from './value.tsx';
+
+interface SelectedProps {
+  readonly row: TimelineRow | undefined;
+  readonly view: RecordView;
+  /** Closes it, where it covers something. */
+  onClose?(): void;
+}
+
+/** The row that is chosen, in full. */
+export function Selected({ row, view, onClose }: SelectedProps) {
+  return (
+    <section class="insp" aria-label="Selected">
+      {onClose && (
+        <button type="button" class="close" onClick={onClose}>
+          Close
+        </button>
+      )}
+      {row?.kind === 'step' && <Turn step={row.step} />}
+      {row?.kind === 'call' && <Call key={row.key} step={row.step} call={row.call} view={view} />}
+      {row === undefined && <p class="pad faint">Choose a row to see its input, its output and its ledger.</p>}
+    </section>
+  );
+}
+
+function Turn({ step }: { readonly step: TimelineStep }) {
+  const { tokens, ms, at, retries, words, calls } = step;
+  return (
+    <>
+      <div class="sec">
+        <h2>Step {step.step} · model turn</h2>
+      </div>
+      <div class="in">
+        <Pairs
+          of={[
+            ...(tokens
+              ? [
+                  [
+                    'Tokens',
+                    `${whole(tokens.input)} in (${whole(tokens.cached)} cached) · ${whole(tokens.output)} out`,
+                  ] as const,
+                ]
+              : []),
+            ...(ms === undefined || at === undefined ? [] : [['Took', span(ms)] as const]),
+            ...(retries > 0 ? [['Attempts', `${retries + 1}: the model was asked again after an error`] as const] : []),
+            ['Calls', calls.length === 0 ? 'none: it answered' : whole(calls.length)],
+            ...(at === undefined ? [] : [['Message', `${clockTime(at)}`] as const]),
+            ...(words === '' ? [] : [['Says', <Plain key="says" text={words} />] as const]),
+          ]}
+        />
+      </div>
+    </>
+  );
+}
+
+const means = {
+  read: 'Reads only. After a crash it simply runs again.',
+  idempotent: 'May run again with the same key; the second time changes nothing.',
+  once: 'Has effects. It is never repeated: after a crash in the middle its outcome is called unknown.',
+} as const;
+
+interface CallProps {
+  readonly step: TimelineStep;
+  readonly call: TimelineCall;
+  readonly view: RecordView;
+}
+
+function Call({ step, call, view }: CallProps) {
+  const { name, effect, callId, attempts } = call;
+  const { record, line } = view;
+  const { runId } = line;
+  const open = record?.openStep?.calls.find((each) => each.callId === callId);
+  const child = view.children.find((each) => each.callId === callId);
+  const at = `call=${encodeURIComponent(callId)}`;
+  const isEnded = call.state === 'done' || call.state === 'failed';
+  return (
+    <>
+      <div class="sec">
+        <StateGlyph state={callState(call, line.state)} />
+        <h2 class="mono cut1">
+          <Plain text={name} />
+        </h2>
+        {effect && <span class={`eff ${effect}`}>{effect}</span>}
+        <Mono class="end cut1" text={callId} />
+      </div>
+      <div class="in">
+        <Pairs
+          of={[
+            ...(open ? [['Key', <Mono key="key" text={open.key} />] as const] : []),
+            ...(effect ? [['Means', means[effect]] as const] : []),
+            ...(attempts > 1 ? [['Starts', whole(attempts)] as const] : []),
+            ...(child
+              ? [
+                  [
+                    'Run',
+                    <a key="run" class="mono" href={`#/run/${encodeURIComponent(child.runId)}`}>
+                      <Plain text={child.runId} />
+                    </a>,
+                  ] as const,
+                ]
+              : []),
+          ]}
+        />
+        <Ledger call={call} isKept={step.at !== undefined} run={line.state} />
+        <h3>Input</h3>
+        <Content runId={runId} shown={open?.input} at={`${at}&part=input`} />
+        {isEnded && (
+          <>
+            <h3>{call.state === 'failed' ? 'Error' : 'Output'}</h3>
+            <Content runId={runId} shown={open?.output} at={`${at}&part=output`} />
+          </>
+        )}
+      </div>
+    </>
+  );
+}
+
+const NONE = 'The record does not have it any more: the messages of a phase are deleted with its end.';
+
+function Content({
+  runId,
+  shown,
+  at,
+}: {
+  readonly runId: string;
+  readonly shown: CallView['input'] | undefined;
+  readonly at: string;
+}) {
+  return shown ? <Value runId={runId} shown={shown} /> : <Loaded runId={runId} at={at} isAtOnce none={NONE} />;
+}
+
+interface LedgerProps {
+  readonly call: TimelineCall;
+  readonly isKept: boolean;
+  readonly run: RunState;
+}
+
+/** What was stored of a call, and when. */
+function Ledger({ call, isKept, run }: LedgerProps) {
+  const { plannedAt, starts, attempts, wait, end, state } = call;
+  const inRevision = (revision: number | undefined) => (revision === undefined ? '' : ` · revision ${revision}`);
+  return (
+    <ul class="log">
+      {isKept && <Entry at={plannedAt} state="ok" text="planned by the model’s message" />}
+      {wait && (
+        <Entry
+          at={wait.since}
+          state={wait.kind === 'approval' || wait.kind === 'question' ? 'you' : 'wait'}
+          text={`asked, and stored${wait.dueAt === undefined ? '' : ` · expires ${clockTime(wait.dueAt)}`}`}
+        />
+      )}
+      {wait?.end && (
+        <Entry
+          at={wait.end.at}
+          state="ok"
+          text={`${ends[wait.end.how] ?? wait.end.how}${wait.end.by ? ` by ${wait.end.by}` : ''}`}
+        />
+      )}
+      {placed(starts).map(({ place, item: { at, revision } }) => (
+        <Entry
+          key={`start ${place}`}
+          at={at}
+          state={state === 'started' && run === 'run' && place === starts.length - 1 ? 'run' : 'ok'}
+          text={`started · attempt ${attempts - starts.length + place + 1}${inRevision(revision)}`}
+        />
+      ))}
+      {state === 'unknown' && (
+        <Entry state="bad" text="the process ended while it ran: outcome unknown, not repeated" />
+      )}
+      {end?.at !== undefined && (
+        <Entry
+          at={end.at}
+          state={state === 'failed' ? 'fail' : 'ok'}
+          text={`result recorded after ${span(end.ms)}${inRevision(end.revision)}`}
+        />
+      )}
+      {wait && !wait.end && run !== 'run' && <Entry state="idle" text="claim released: no process waits" />}
+    </ul>
+  );
+}
+
+const ends: { readonly [how: string]: string } = {
+  approve: 'approved',
+  deny: 'denied',
+  answer: 'answered',
+  signal: 'its event came',
+  expire: 'no answer came in time',
+  expired: 'no answer came in time',
+  wake: 'woken',
+  ended: 'the child run has ended',
+  withdrawn: 'withdrawn',
+};
+
+interface EntryProps {
+  readonly at?: number | undefined;
+  readonly state: RunState;
+  readonly text: ComponentChildren;
+}
+
+function Entry({ at, state, text }: EntryProps) {
+  return (
+    <li>
+      <span class="mono">{at === undefined ? '' : exact(at)}</span>
+      <Glyph state={state} />
+      <span>{typeof text === 'string' ? <Plain text={text} /> : text}</span>
+    </li>
+  );
+}
+
+/** `12:04:09.114`. */
+function exact(at: number): string {
+  return `${new Date(at).toLocaleTimeString('en-GB')}.${String(Math.floor(at % 1_000)).padStart(3, '0')}`;
+}

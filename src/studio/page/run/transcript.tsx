@@ -1,0 +1,144 @@
+import { useEffect, useState } from 'preact/hooks';
+import type { MessagesPage, MessageView, RecordView } from '../../wire.ts';
+import { get, pathOf, type Trouble } from '../frame/api.ts';
+import { whole } from '../parts/amounts.ts';
+import { Failed } from '../parts/empty.tsx';
+import { Plain } from '../parts/text.tsx';
+import { wordsOf } from './few-words.ts';
+import { placed } from './placed.ts';
+import { Said, Value } from './value.tsx';
+
+/** Messages that are in the page at the same time. */
+const WINDOW = 50;
+
+/** What was said, the newest messages first in sight. */
+export function Transcript({ view }: { readonly view: RecordView }) {
+  const { runId } = view.line;
+  const count = view.record?.messages ?? 0;
+  const [from, setFrom] = useState(Math.max(0, count - WINDOW));
+  const [page, setPage] = useState<MessagesPage>();
+  const [trouble, setTrouble] = useState<Trouble>();
+  const load = async () => {
+    const path = `${pathOf('runs', runId, 'messages')}?limit=${WINDOW}&after=${from}`;
+    const answer = await get<MessagesPage>(path);
+    setTrouble(answer.trouble);
+    if (!answer.trouble) setPage(answer.value);
+  };
+  useEffect(() => void load(), [runId, from]);
+  if (trouble) return <Failed trouble={trouble} again={() => void load()} />;
+  if (!page) return null;
+  if (page.missing !== undefined)
+    return (
+      <p class="pad dim">
+        <Plain text={page.missing} />
+      </p>
+    );
+  const to = from + page.items.length;
+  const results = new Map(page.items.flatMap(({ results: own = [] }) => own.map((result) => [result.callId, result])));
+  const asked = new Set(page.items.flatMap(({ calls = [] }) => calls.map(({ callId }) => callId)));
+  const shown = page.items.filter((message) => !isAnswered(message, asked));
+  return (
+    // biome-ignore lint/a11y/noNoninteractiveTabindex: it scrolls, also by the keyboard
+    <section class="scroll" aria-label="Transcript" tabIndex={0}>
+      {from > 0 && (
+        <p class="pad">
+          <button type="button" onClick={() => setFrom(Math.max(0, from - WINDOW))}>
+            {Math.min(WINDOW, from)} earlier of {whole(from)}
+          </button>
+        </p>
+      )}
+      {shown.map((message) => (
+        <Message key={message.index} message={message} runId={runId} results={results} />
+      ))}
+      {to < page.total && (
+        <p class="pad">
+          <button type="button" onClick={() => setFrom(to)}>
+            Later messages
+          </button>
+        </p>
+      )}
+      <p class="pad faint">The model’s own words, shown as text. Nothing in them is rendered, followed or run.</p>
+    </section>
+  );
+}
+
+type Result = NonNullable<MessageView['results']>[number];
+type Results = ReadonlyMap<string, Result>;
+
+/** A message with nothing but results of calls that stand above it. */
+function isAnswered({ role, results = [], texts }: MessageView, asked: ReadonlySet<string>): boolean {
+  return role === 'tool' && texts.length === 0 && results.every(({ callId }) => asked.has(callId));
+}
+
+interface MessageProps {
+  readonly message: MessageView;
+  readonly runId: string;
+  readonly results: Results;
+}
+
+function Message({ message, runId, results }: MessageProps) {
+  const { role, by, isSummary, texts, reasoning = [], files = [], calls = [], index, more } = message;
+  const who = isSummary ? 'summary' : (by?.name ?? by?.id ?? role);
+  const note = isSummary ? 'compacted: it stands for earlier messages' : by ? 'steered' : `message ${index + 1}`;
+  return (
+    <article class="msg">
+      <div class="who">
+        <Plain text={who} />
+        <small>{note}</small>
+      </div>
+      <div>
+        {reasoning.length > 0 && (
+          <details>
+            <summary class="faint">Thoughts</summary>
+            {placed(reasoning).map(({ place, item }) => (
+              <Said key={place} runId={runId} said={item} />
+            ))}
+          </details>
+        )}
+        {placed(texts).map(({ place, item }) => (
+          <Said key={place} runId={runId} said={item} />
+        ))}
+        {placed(files).map(({ place, item: { mediaType } }) => (
+          <p key={place} class="faint">
+            file, <Plain text={mediaType} />
+          </p>
+        ))}
+        {calls.map((call) => (
+          <Called key={call.callId} call={call} result={results.get(call.callId)} runId={runId} />
+        ))}
+        {calls.length === 0 &&
+          (message.results ?? []).map((result) => <Called key={result.callId} result={result} runId={runId} />)}
+        {more !== undefined && <p class="faint">and {whole(more)} more parts</p>}
+      </div>
+    </article>
+  );
+}
+
+interface CalledProps {
+  readonly call?: NonNullable<MessageView['calls']>[number];
+  readonly result?: Result | undefined;
+  readonly runId: string;
+}
+
+/** A call on one line; opened, its input and its result. */
+function Called({ call, result, runId }: CalledProps) {
+  const [isOpen, setOpen] = useState(false);
+  const words = result ? wordsOf(result.output.value) || 'a long value' : 'no result is recorded yet';
+  return (
+    <details class="called" onToggle={({ currentTarget }) => setOpen(currentTarget.open)}>
+      <summary class="tool">
+        <b>
+          <Plain text={call?.name ?? result?.name ?? ''} />
+        </b>
+        <span class="dim cut1">
+          <Plain text={wordsOf(call?.input.value)} />
+        </span>
+        <span class={`cut1 ${result?.isError ? 'fail' : 'faint'}`}>
+          → <Plain text={words} />
+        </span>
+      </summary>
+      {isOpen && call && <Value runId={runId} shown={call.input} />}
+      {isOpen && result && <Value runId={runId} shown={result.output} />}
+    </details>
+  );
+}

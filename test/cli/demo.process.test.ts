@@ -83,6 +83,10 @@ test.concurrent('the demo has an approval that outlives its process: another pro
   expect(published).toMatchObject([{ event: 'begun', tool: 'publish_report', pid: publishing }]);
   const store = sqliteStore({ path: join(folder, 'runs.db') });
   expect(await store.load('demo')).toBeNull();
+  // Studio shows all of it: its record and its events are kept.
+  expect(await store.load('demo', { ended: true })).toMatchObject({ outcome: { status: 'ok' } });
+  const page = await store.readEvents('demo', { after: 0, limit: 10 });
+  expect(page?.entries.length).toBeGreaterThan(0);
   await store.close();
   rmSync(folder, { recursive: true });
 });
@@ -93,7 +97,7 @@ test.skipIf(!hasTerminal)(
     const session = new TerminalSession([process.execPath, bin, 'demo'], { columns: 80, rows: 24, cwd: emptyFolder() });
     expect(await session.ended).toEqual({ code: 0, signal: null });
     const lines = await session.screen();
-    expect(lines.length).toBeLessThanOrEqual(12);
+    expect(lines.length).toBeLessThanOrEqual(13);
     expect(
       lines.map((line) => line.replace(/pid \d+/g, 'pid').replace(/\b\d+ (files|calls|recorded)/g, 'n $1')),
     ).toEqual([
@@ -109,6 +113,7 @@ test.skipIf(!hasTerminal)(
       expect.stringMatching(/^The run ended ok: n calls; \d+ were cut off and ran again, as they may\.$/),
       'Recorded calls that ran again: 0. Once calls that ran twice: 0.',
       expect.stringMatching(/^Report: .*report\.md$/),
+      expect.stringMatching(/^Look at it: (npx )?pawl studio --store .*runs\.db$/),
     ]);
     const report = /Report: (.*)/.exec(lines.join('\n'))?.[1] ?? '';
     expect(existsSync(report)).toBe(true);

@@ -1,4 +1,5 @@
-// A refund desk: an agent that looks orders up and pays money back. desk.test.ts shows how it is tested.
+// A refund desk: an agent that looks orders up and pays money back. desk.test.ts shows how it is tested,
+// and play.ts plays it through in Studio.
 import { type Agent, defineAgent, defineTool } from 'pawl';
 
 /** The service that moves the money. */
@@ -29,6 +30,7 @@ export function refundDesk(payments: Payments): Agent {
     effect: 'once', // never repeated, not even after a crash
     concurrency: 1, // one after the other: at most one refund is ever in doubt
     input: order,
+    approval: { prompt: ({ order: id }) => `Refund order ${id}?`, editable: true }, // where the host's policy asks: play.ts
     execute: async ({ order: id }: { order: string }, { idempotencyKey }) => {
       if (!Object.hasOwn(prices, id)) throw new Error(`there is no order ${id}`);
       return payments.refund(id, idempotencyKey);

@@ -20,6 +20,9 @@ a section a file, and what the files have in common. Answer with a summary of a 
 
 export const tools = [listFiles, readFile, addNote, publishReport];
 
+/** How long Studio shows the whole of a survey that has ended. */
+export const history = { keepMs: 7 * 86_400_000 };
+
 /** Not a language model: see README.md. `PAWL_MODEL=provider/model` takes its place. */
 export const models = { fast: planner };
 

@@ -198,6 +198,8 @@ export class Session {
     const known = this.#executors.get(agent);
     if (known) return known;
     const executor = createExecutor({
+      // Studio follows the run by its events; they go with its record.
+      journal: { lingerMs: 0 },
       ...options,
       // An audit of the module replaces the command's.
       ports: { ...(this.#audit ? { audit: this.#audit } : {}), ...options.ports },

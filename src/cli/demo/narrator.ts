@@ -1,6 +1,7 @@
 import type { RunCheckpoint } from '../../index.ts';
 import { count, tally } from '../ui/format.ts';
 import type { Output } from '../ui/output.ts';
+import { quoted } from '../ui/shell-words.ts';
 import { type CallHistory, type CallLine, recordedCalls } from './call-journal.ts';
 import type { ProgressLine } from './child-process.ts';
 
@@ -118,6 +119,7 @@ export class Narrator {
       `Recorded calls that ran again: ${repeated.length}. Once calls that ran twice: ${twice(facts)}.`,
     );
     this.#output.print(`Report: ${stage.report}`);
+    this.#say(`Look at it: ${studioCommand(stage.store)}`);
     if (repeated.length > 0) this.#say(this.#output.paint('red', `Ran again: ${repeated.map(nameOf).join(', ')}`));
   }
 
@@ -145,6 +147,12 @@ export class Narrator {
   #say(text: string): void {
     if (!this.#isSilent) this.#output.say(text);
   }
+}
+
+/** The shell that `npm run demo` and `npx` come back to has no `pawl` on its path. */
+function studioCommand(store: string): string {
+  const program = process.env.npm_command === undefined ? 'pawl' : 'npx pawl';
+  return `${program} studio --store ${quoted(store)}`;
 }
 
 function twice({ histories, once }: DemoFacts): number {

@@ -125,7 +125,8 @@ Runs an agent until it answers. The answer goes to stdout; progress goes to stde
 The agent module is a JavaScript or TypeScript file. Its default export is the agent (made with defineAgent). It may also
 export \`models\` ({ tier: model } or a function), \`tools\` (for those that the agent names), \`prompt\` (the default
 prompt), \`ports\` ({ budget, critic, palette, audit }, each as in createExecutor), \`compactor\`, \`contextTokens\`,
-\`migrate\`, and \`codec\` (of the store: as encrypt({ … }) makes it).
+\`history\` ({ keepMs }: how long the record of an ended run is kept, for \`pawl studio\`), \`migrate\`, and
+\`codec\` (of the store: as encrypt({ … }) makes it).
 Importing it runs its top level: keep the agent in its own file (agent.ts), apart from a program that starts runs
 (main.ts). Its path is stored for \`pawl resume\` in a private file of this user ($PAWL_STATE_HOME), and never in the record.
 Tools find the folder in which the run started as context.invocation.inputs.cwd.

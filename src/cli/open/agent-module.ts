@@ -23,7 +23,7 @@ export interface AgentModule {
 }
 
 /** The executor options that an agent module may export; the command sets the others. */
-interface ModuleOptions extends Pick<ExecutorOptions, 'compactor' | 'contextTokens' | 'migrate'> {
+interface ModuleOptions extends Pick<ExecutorOptions, 'compactor' | 'contextTokens' | 'history' | 'migrate'> {
   readonly ports: Omit<Ports, 'checkpointer'>;
 }
 
@@ -158,7 +158,7 @@ const portMethods: Readonly<Record<keyof ModuleOptions['ports'], readonly string
 };
 
 function optionsOf(
-  { ports = {}, compactor, contextTokens, migrate }: Record<string, unknown>,
+  { ports = {}, compactor, contextTokens, history, migrate }: Record<string, unknown>,
   path: string,
 ): ModuleOptions {
   const mustBe = (name: string, what: string) => new Failure(`the export \`${name}\` of ${path} must be ${what}`);
@@ -169,14 +169,18 @@ function optionsOf(
   if (contextTokens !== undefined && typeof contextTokens !== 'function' && !isRecord(contextTokens)) {
     throw mustBe('contextTokens', 'an object { tier: tokens }, or a function (tier) => tokens');
   }
+  if (history !== undefined && !(isRecord(history) && typeof history.keepMs === 'number')) {
+    throw mustBe('history', 'an object { keepMs: milliseconds }');
+  }
   if (migrate !== undefined && typeof migrate !== 'function') {
     throw mustBe('migrate', 'a function (record) => record');
   }
   const checked = Object.keys(ports).map((name) => [name, portOf(ports, name, path)] as const);
-  const options = {
+  const options: object = {
     ports: Object.fromEntries(checked),
     ...(compactor === undefined ? {} : { compactor }),
     ...(contextTokens === undefined ? {} : { contextTokens }),
+    ...(history === undefined ? {} : { history }),
     ...(migrate === undefined ? {} : { migrate }),
   };
   return options as ModuleOptions;

@@ -94,7 +94,9 @@ test.concurrent('the demo has an approval that outlives its process: another pro
 test.skipIf(!hasTerminal)(
   'the demo is about twelve lines of 80 columns on a terminal, an approval and a once call that is not repeated among them (waiting 22)',
   async () => {
-    const session = new TerminalSession([process.execPath, bin, 'demo'], { columns: 80, rows: 24, cwd: emptyFolder() });
+    // A folder of temporary files whose name is as short as a user's.
+    const settings = { columns: 80, rows: 24, cwd: emptyFolder(), env: { TMPDIR: '/tmp' } };
+    const session = new TerminalSession([process.execPath, bin, 'demo'], settings);
     expect(await session.ended).toEqual({ code: 0, signal: null });
     const lines = await session.screen();
     expect(lines.length).toBeLessThanOrEqual(13);

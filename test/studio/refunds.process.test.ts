@@ -22,7 +22,7 @@ test('the refund desk is played through in Studio: an approval is given to a Stu
   const cwd = emptyFolder();
   const path = join(cwd, 'refunds.db');
   const env = { ...process.env, REFUNDS: path, REFUNDS_MS: '10' };
-  const desk = spawn(process.execPath, [...packageFlags, play], { cwd, env, stdio: ['ignore', 'pipe', 'inherit'] });
+  const desk = spawn(process.execPath, [...packageFlags, play], { cwd, env, stdio: ['ignore', 'pipe', 'ignore'] });
   let said = '';
   desk.stdout.on('data', (chunk) => (said += chunk));
   const args = ['--store', path, '--write'];

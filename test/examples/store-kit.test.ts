@@ -4,6 +4,7 @@ import type { FullStore } from 'pawl/stores/kit';
 import { checkpointStoreContract, reply, scriptedModel } from 'pawl/testing';
 import { describe, expect, test } from 'vitest';
 import { compareAndSetStore, type Keys, keysOn } from '../../docs/examples/store/compare-and-set.ts';
+import { changeCases } from '../../src/testing/store-contract/change-cases.ts';
 import { eventCases } from '../../src/testing/store-contract/event-cases.ts';
 import { historyCases } from '../../src/testing/store-contract/history-cases.ts';
 import { journalCases } from '../../src/testing/store-contract/journal-cases.ts';
@@ -38,11 +39,13 @@ function contractOf(options: Parameters<typeof compareAndSetStore>[1] = {}) {
 describe('the compare-and-set store, made with pawl/stores/kit', () => {
   for (const { title, run } of contractOf()) test(title, run);
 
-  test('has no signals, kept records, threads and journals, and passes every other case of the contract', async () => {
+  test('has no signals, kept records, threads, journals and marks of changes, and passes every other case of the contract', async () => {
     const store = storeOn(new Map());
     const skipped: string[] = [];
     for (const { title, run } of contractOf()) await run({ skip: () => skipped.push(title) });
-    const others = [...eventCases, ...journalCases, ...historyCases, ...threadCases].map(({ title }) => title);
+    const others = [...eventCases, ...journalCases, ...historyCases, ...threadCases, ...changeCases].map(
+      ({ title }) => title,
+    );
     expect(skipped.toSorted()).toEqual(others.toSorted());
     expect(Object.keys(store)).toEqual(expect.arrayContaining(['append', 'claim', 'send', 'keepOutcome', 'leave']));
   });

@@ -76,7 +76,7 @@ export type { ApproveOptions, RunControl } from './executor/lifecycle/control.ts
 export { type DiagnoseOptions, diagnose, type RunDiagnosis } from './executor/lifecycle/diagnose.ts';
 export type { EndedRunLine, FindRunOptions, FoundRun, QueuedRunLine } from './executor/lifecycle/find-run.ts';
 export type { HistoryFilter, MessagesOptions } from './executor/lifecycle/history/history.ts';
-export type { ExecutorCapabilities, RunInspection } from './executor/lifecycle/inspect.ts';
+export type { ExecutorCapabilities, InspectOptions, RunInspection } from './executor/lifecycle/inspect.ts';
 export type {
   ListCursor,
   ListedRun,

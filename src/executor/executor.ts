@@ -37,6 +37,7 @@ import {
   capabilitiesOf,
   changeMarkOf,
   type ExecutorCapabilities,
+  type InspectOptions,
   inspectRun,
   type RunInspection,
 } from './lifecycle/inspect.ts';
@@ -86,7 +87,7 @@ export interface Executor {
    * const { verdict, reason } = (await executor.inspect(runId)) ?? {};
    * if (verdict === 'parked') console.warn(`${runId}: ${reason}`);
    */
-  inspect(runId: string): Promise<RunInspection | null>;
+  inspect(runId: string, options?: InspectOptions): Promise<RunInspection | null>;
   /**
    * A text for comparison: two equal ones say that no process has written to the store between them. A claim whose time is over
    * is no write. It costs one small read, so that it can be asked twice a second.
@@ -306,7 +307,7 @@ export function createExecutor(options: ExecutorOptions): Executor {
       ) as RunLogic<Data>,
     get: (runId) => handleFor(registry, runId),
     find: async (runId, findOptions = {}) => findRun(services, checkRunId(runId), findOptions),
-    inspect: async (runId) => inspectRun(services, checkRunId(runId)),
+    inspect: async (runId, inspectOptions = {}) => inspectRun(services, checkRunId(runId), inspectOptions),
     changeMark: () => changeMarkOf(services),
     capabilities: capabilitiesOf(services),
     list: (listOptions = {}) => listRuns(services, listOptions),

@@ -63,7 +63,7 @@ async function doctorPage({ served, grant, query }: GrantedCall): Promise<Doctor
   const below = new Below(served);
   const items: DoctorRow[] = [];
   for (const run of runs) {
-    const seen = await served.executor.inspect(run.runId).catch(() => null);
+    const seen = await served.executor.inspect(run.runId, { listed: run }).catch(() => null);
     // It has ended meanwhile.
     if (seen) items.push(rowOf(run, seen, { all: grant.all === true, line: await audience.line(run, below) }));
   }

@@ -1,6 +1,6 @@
 import { definitionOf } from '../../agent/agent.ts';
 import type { RunCheckpoint } from '../../record/checkpoint.ts';
-import { interruptedRun, quarantinedRun, type ReadableRun } from '../../record/interrupted.ts';
+import { type InterruptedRun, interruptedRun, quarantinedRun, type ReadableRun } from '../../record/interrupted.ts';
 import { ProgressRedaction } from '../../record/redact-progress.ts';
 import { LIVE_HERE } from '../../record/verdict.ts';
 import type { SentCommand } from '../../run/command.ts';
@@ -17,13 +17,15 @@ import {
   isThreads,
 } from '../../store/port.ts';
 import { hasCode, toErrorData } from '../../values/error-data.ts';
+import { checkKeys } from '../../values/known-options.ts';
 import { Redactor } from '../../values/redact.ts';
 import type { ExecutorServices } from '../run/active-run.ts';
 import { endOf } from '../services/event-feeds.ts';
 import { Doctor, type RunDiagnosis } from './diagnose.ts';
 import { listedEntry, liveOwner, queuedRun } from './find-run.ts';
-import { isLive } from './list-runs.ts';
+import { isLive, type ListedRun, type StoredRunLine } from './list-runs.ts';
 import { agentFor } from './recover-one-run.ts';
+import type { StoredEntry } from './stored-run-pages.ts';
 
 /** All that is known of one run. Texts are redacted as the option `redact` says. */
 export interface RunInspection {
@@ -56,6 +58,15 @@ export interface RunInspection {
   readonly commands: readonly SentCommand[];
   /** What its agent is now; absent if this executor does not have the agent. */
   readonly agent?: { readonly definition: RunDefinition; readonly phases: readonly string[] };
+}
+
+/** The options of `executor.inspect()`. */
+export interface InspectOptions {
+  /**
+   * The line of the run in `executor.list()`: its owner is not asked for again, which costs a list of the store. It may be a moment
+   * old.
+   */
+  readonly listed?: ListedRun | undefined;
 }
 
 /** What an executor can do, by its store and its options. */
@@ -92,11 +103,16 @@ export async function changeMarkOf({ config: { store } }: ExecutorServices): Pro
  * Reads all that is known of one run, and changes nothing. A record that cannot be read is a part of the answer.
  * @throws the store's own error if it does not answer
  */
-export async function inspectRun(services: ExecutorServices, runId: string): Promise<RunInspection | null> {
+export async function inspectRun(
+  services: ExecutorServices,
+  runId: string,
+  options: InspectOptions,
+): Promise<RunInspection | null> {
+  checkKeys(options, { listed: true }, { of: 'executor.inspect' });
   const { store, redact } = services.config;
   const live = services.registry.live(runId);
   const isHere = isLive(live);
-  const found = store && (await readRun(services, store, runId));
+  const found = store && (await readRun(services, { store, runId, listed: options.listed }));
   if (!found && !isHere) return endedWithoutRecord(services, runId);
   const seen: RunInspection = {
     ...(found ?? { commands: [] }),
@@ -115,10 +131,18 @@ type Found = Pick<RunInspection, 'state' | 'record' | 'outcome' | 'owner' | 'com
 
 const unreadable = ['CHECKPOINT_CORRUPT', 'CHECKPOINT_TOO_NEW', 'KEY_MISMATCH'];
 
-async function readRun(services: ExecutorServices, store: CheckpointStore, runId: string): Promise<Found | undefined> {
+interface Wanted extends InspectOptions {
+  readonly store: CheckpointStore;
+  readonly runId: string;
+}
+
+async function readRun(services: ExecutorServices, { store, runId, listed }: Wanted): Promise<Found | undefined> {
   try {
     const record = await store.load(runId);
-    if (record) return await openRun(services, store, record);
+    if (record) {
+      const entry = entryOf(store, listed) ?? (await listedEntry(store, record));
+      return await openRun(services, { store, entry }, record);
+    }
     const queued = await queuedRun(store, runId);
     if (queued) return { ...ofRecord(services, queued), verdict: inItsThread, commands: [] };
     const kept = isKeepingRecords(store) ? await store.load(runId, { ended: true }) : null;
@@ -158,9 +182,13 @@ async function endedWithoutRecord(services: ExecutorServices, runId: string): Pr
 }
 
 /** A run that has not ended, or whose end is not delivered yet. */
-async function openRun(services: ExecutorServices, store: CheckpointStore, record: RunCheckpoint): Promise<Found> {
+async function openRun(
+  services: ExecutorServices,
+  { store, entry: found }: { readonly store: CheckpointStore; readonly entry: StoredEntry | undefined },
+  record: RunCheckpoint,
+): Promise<Found> {
   const { runId } = record.meta;
-  const { entry, isResting = false } = (await listedEntry(store, record)) ?? {};
+  const { entry, isResting = false } = found ?? {};
   const owner = entry && liveOwner(entry, services.owner);
   const until = owner !== undefined && isTaking(store) ? await store.heldUntil(runId) : null;
   const attempts = (entry as ReadableRun | undefined)?.attempts ?? record.attempts;
@@ -175,6 +203,14 @@ async function openRun(services: ExecutorServices, store: CheckpointStore, recor
     ...(owner === undefined ? {} : { owner: { name: owner, ...(until === null ? {} : { until }) } }),
     commands: await commandsOf(services, store, runId),
   };
+}
+
+/** A line of this executor's list as an entry of its store. */
+function entryOf(store: CheckpointStore, listed: ListedRun | undefined): StoredEntry | undefined {
+  if (!listed || listed.status === 'quarantined' || listed.updatedAt === undefined) return undefined;
+  const { status, owner, ...entry } = listed as StoredRunLine;
+  const standing = status === 'live' ? { owner } : { status };
+  return { entry: { ...entry, ...standing } as InterruptedRun, isResting: status === 'waiting' && isDue(store) };
 }
 
 function verdictIn({ verdict, reason, code, needsPerson }: Judged): Judged {

@@ -1,7 +1,7 @@
 import type { Served } from '../../http/route.ts';
 import { type AnyRun, endedLine, runLine, runStates } from '../../http/runs/run-line.ts';
 import { Below, maxStepsOf, withoutOwner } from '../../http/runs/run-list.ts';
-import type { KeptRun, ListedRun } from '../../index.ts';
+import type { KeptRun, ListedRun, ListRunsOptions } from '../../index.ts';
 import { hasCode } from '../../values/error-data.ts';
 import type { RunLine, RunState, StoreView } from '../wire.ts';
 
@@ -11,8 +11,8 @@ const OPEN_RUNS = 20_000;
 const ENDED_RUNS = 100;
 /** Runs that ended and are remembered. */
 const KEPT_ENDED = 5_000;
-/** Runs that ended and are counted. */
-const COUNTED_ENDED = 1_000;
+/** Runs that are counted while no tab watches; runs that ended and are counted. */
+const COUNTED_RUNS = 1_000;
 /** Most lines of the first frame of a tab. */
 const FIRST_LINES = 300;
 /** Runs that are not in the list any more, and are looked for at one time. */
@@ -67,17 +67,19 @@ export class Audience {
   }
 
   /**
-   * Counts the runs in each state: those that have not ended as they were at the last reading, which is done if there was none.
+   * Counts the runs in each state: those of the last reading if a tab watches, else those that come first.
    * @throws the store's error
    */
   async counts(): Promise<Pick<StoreView, 'counts' | 'isPartial'>> {
-    if (this.#wholeAt === Number.NEGATIVE_INFINITY) await this.read();
-    const ended = await this.#ended(COUNTED_ENDED);
-    const open = [...this.#known.values()].filter(({ isOpen }) => isOpen);
+    const known = [...this.#known.values()].flatMap(({ isOpen, line }) => (isOpen ? [line] : []));
+    const isKnown = this.#wholeAt !== Number.NEGATIVE_INFINITY;
+    const open = isKnown ? [] : await this.#list({ limit: COUNTED_RUNS });
+    const ended = await this.#ended(COUNTED_RUNS);
     const counts: { [state in RunState]?: number } = {};
-    const states = [...open.map(({ line }) => line.state), ...(await this.#linesOf(ended)).map(({ state }) => state)];
-    for (const state of states) counts[state] = (counts[state] ?? 0) + 1;
-    return { counts, isPartial: open.length >= OPEN_RUNS || ended.length === COUNTED_ENDED };
+    const lines = [...known, ...(await this.#linesOf([...open, ...ended]))];
+    for (const { state } of lines) counts[state] = (counts[state] ?? 0) + 1;
+    const isPartial = [open.length, ended.length].includes(COUNTED_RUNS) || known.length >= OPEN_RUNS;
+    return { counts, isPartial };
   }
 
   /** Reads what has changed. @param isAll whether to read the whole list even if that was done a moment ago @throws the store's error */
@@ -98,13 +100,17 @@ export class Audience {
   /** All runs that have not ended; or those that are live here, and those with a new record. */
   async #open(isWhole: boolean): Promise<readonly ListedRun[]> {
     const { executor } = this.#served;
-    const own = this.#callerId === undefined ? {} : { callerId: this.#callerId };
     const after = isWhole ? {} : { after: { runId: '', updatedAt: Math.max(0, this.#newest - SKEW_MS) } };
-    const found = await executor.list({ limit: OPEN_RUNS, ...own, ...after });
+    const found = await this.#list({ limit: OPEN_RUNS, ...after });
     for (const { updatedAt } of found) this.#newest = Math.max(this.#newest, updatedAt ?? 0);
     if (isWhole) return found;
     const live = executor.runs.get().length;
-    return live === 0 ? found : [...found, ...(await executor.list({ limit: live, ...own }))];
+    return live === 0 ? found : [...found, ...(await this.#list({ limit: live }))];
+  }
+
+  #list(options: ListRunsOptions): Promise<readonly ListedRun[]> {
+    const own = this.#callerId === undefined ? {} : { callerId: this.#callerId };
+    return this.#served.executor.list({ ...options, ...own });
   }
 
   async #ended(limit = ENDED_RUNS): Promise<readonly AnyRun[]> {

@@ -117,6 +117,17 @@ describe('executor.inspect', () => {
     expect(text).not.toContain('ada');
   });
 
+  test('with the line of a list lists nothing, and says the same (studio 11)', async () => {
+    const store = watchedStore({}, await resting());
+    const { executor } = hostOf({ checkpoints: store, tools: [mailTool] });
+    const [listed] = await executor.list();
+    const before = store.log.length;
+    const seen = await executor.inspect('r', { listed });
+    expect(store.methods.slice(before)).not.toContain('listInterrupted');
+    expect(seen).toEqual(await executor.inspect('r'));
+    await expect(executor.inspect('r', { line: listed } as never)).rejects.toThrow(TypeError);
+  });
+
   test('knows the state of a pipeline: between two phases, or in one', async () => {
     const store = await leftBehind(1);
     const phases = [

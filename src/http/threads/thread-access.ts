@@ -1,4 +1,4 @@
-import type { Agent, Thread, ThreadOptions } from '../../index.ts';
+import { defineAgent, type Thread, type ThreadOptions } from '../../index.ts';
 import { hasCode } from '../../values/error-data.ts';
 import { RequestError } from '../problem.ts';
 import type { GrantedCall } from '../route.ts';
@@ -25,8 +25,7 @@ function threadCaller({ grant, query }: GrantedCall): string {
 export function threadIn(call: GrantedCall, options: Partial<ThreadOptions> = {}): Thread {
   const { served, params } = call;
   const { threadId = '' } = params;
-  // Reading a thread needs no agent of its own.
-  const [agent = noAgent()] = served.agents.values();
+  const [agent = reader] = served.agents.values();
   const callerId = threadCaller(call);
   try {
     return served.executor.thread(threadId, { agent, callerId, ...options });
@@ -36,9 +35,8 @@ export function threadIn(call: GrantedCall, options: Partial<ThreadOptions> = {}
   }
 }
 
-function noAgent(): Agent {
-  throw new RequestError('NOT_FOUND');
-}
+/** Reading a thread needs no agent of its own: a server may know none. */
+const reader = defineAgent({ id: 'reader', name: 'Reader', instructions: '' });
 
 /** Returns the thread of the path. @throws {RequestError} NOT_FOUND if no message was sent to it */
 export async function existingThread(call: GrantedCall): Promise<Thread> {

@@ -1,13 +1,69 @@
-import { Empty } from '../parts/empty.tsx';
+import type { FanOutLine, FanOutList } from '../../wire.ts';
+import { useLoaded } from '../frame/loaded.ts';
+import { addressOf } from '../frame/route.ts';
+import { age } from '../parts/amounts.ts';
+import { Empty, Failed } from '../parts/empty.tsx';
+import { State } from '../parts/glyph.tsx';
+import { now } from '../parts/now.ts';
+import { Mono, Plain } from '../parts/text.tsx';
+import { FanOut } from './fan-out.tsx';
 
-/** Fan-outs. */
-export function FanOuts({ id: _ }: { readonly id: string }) {
+const POLL_MS = 3_000;
+
+/** Fan-outs: the list, or one of them. */
+export function FanOuts({ id }: { readonly id: string }) {
+  return id === '' ? <List /> : <FanOut key={id} id={id} />;
+}
+
+function List() {
+  const { value, trouble, again } = useLoaded<FanOutList>('fan-outs', () => POLL_MS);
   return (
     <>
       <header class="head">
         <h1>Fan-outs</h1>
+        {value && value.folder !== '' && (
+          <span class="faint only-l">
+            below <Mono text={value.folder} />
+            {value.isPartial && ' · the newest 200'}
+          </span>
+        )}
       </header>
-      <Empty text="Nothing here yet" />
+      {trouble && <Failed trouble={trouble} again={again} />}
+      {value?.items.length === 0 && (
+        <Empty text="No fan-out yet" call="pawl ask 'Which is better?' --models a,b">
+          A fan-out asks several models the same. Studio shows those whose files are below its folder.
+        </Empty>
+      )}
+      {value && value.items.length > 0 && (
+        <section class="scroll" aria-label="Fan-outs">
+          <div class="line th" aria-hidden="true">
+            {['State', 'File', 'Prompt', 'Answered', 'Last'].map((name) => (
+              <span key={name}>{name}</span>
+            ))}
+          </div>
+          {value.items.map((line) => (
+            <Line key={line.id} line={line} />
+          ))}
+        </section>
+      )}
     </>
   );
+}
+
+function Line({ line: { id, name, prompt, state, models, answered, updatedAt, code } }: { readonly line: FanOutLine }) {
+  return (
+    <a class="line" href={addressOf('fan-outs', id)}>
+      <State state={state} word={stateWord(state)} />
+      <Mono class="cut1" text={name} />
+      <span class="cut1">
+        <Plain text={code ?? prompt} />
+      </span>
+      <span class="dim">{models === 0 ? '' : `${answered} of ${models}`}</span>
+      <span class="faint">{age(now.value - updatedAt)}</span>
+    </a>
+  );
+}
+
+function stateWord(state: FanOutLine['state']): string {
+  return { ok: 'done', run: 'running', bad: 'unreadable' }[state as string] ?? 'interrupted';
 }

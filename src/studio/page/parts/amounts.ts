@@ -35,6 +35,12 @@ export function age(ms: number): string {
   return ms < DAY ? `${Math.floor(ms / HOUR)}h` : `${Math.floor(ms / DAY)}d`;
 }
 
+/** `1st`, `22nd`, `113th`. */
+export function ordinal(rank: number): string {
+  const isTeen = rank % 100 > 10 && rank % 100 < 14;
+  return `${rank}${(isTeen ? undefined : ['th', 'st', 'nd', 'rd'][rank % 10]) ?? 'th'}`;
+}
+
 /** A duration in words: `86 ms`, `4.9 s`, `4 m 12 s`, `2 d 4 h`. */
 export function span(ms: number): string {
   if (ms < 1_000) return `${Math.max(0, Math.round(ms))} ms`;

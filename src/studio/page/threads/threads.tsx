@@ -1,13 +1,200 @@
-import { Empty } from '../parts/empty.tsx';
+import { pathOf } from '../frame/api.ts';
+import { store } from '../frame/live.ts';
+import { useLoaded } from '../frame/loaded.ts';
+import { More, usePages } from '../frame/pages.tsx';
+import { addressOf, place } from '../frame/route.ts';
+import { age, whole } from '../parts/amounts.ts';
+import { Empty, Failed } from '../parts/empty.tsx';
+import { escaped } from '../parts/escaped.ts';
+import { State } from '../parts/glyph.tsx';
+import { now } from '../parts/now.ts';
+import { Mono, Plain } from '../parts/text.tsx';
+import { type Said, textsOf } from './said.ts';
 
-/** Threads. */
-export function Threads({ id: _ }: { readonly id: string }) {
+interface ThreadLine {
+  readonly id: string;
+  readonly callerId: string;
+  readonly updatedAt: number;
+  readonly turns: number;
+  readonly messages: number;
+  readonly live?: string;
+  readonly queued: number;
+}
+
+interface ThreadView {
+  readonly id: string;
+  readonly live?: string;
+  readonly turns: readonly {
+    readonly messageId: string;
+    readonly runId: string;
+    readonly state: 'queued' | 'live' | 'steered' | 'ended';
+  }[];
+}
+
+const POLL_MS = 3_000;
+
+/** Threads: the list, or one of them. */
+export function Threads({ id }: { readonly id: string }) {
+  if (store.value?.parts.threads === false)
+    return (
+      <>
+        <header class="head">
+          <h1>Threads</h1>
+        </header>
+        <Empty text="This store keeps no threads">
+          Conversations need a store with threads: all of Pawl's have them.
+        </Empty>
+      </>
+    );
+  const caller = place.value.query.get('caller') ?? undefined;
+  return id === '' ? <List /> : <Thread key={`${caller} ${id}`} id={id} caller={caller} />;
+}
+
+function List() {
+  const { items, isLoaded, next, more, trouble, again } = usePages<ThreadLine>('threads');
   return (
     <>
       <header class="head">
         <h1>Threads</h1>
       </header>
-      <Empty text="Nothing here yet" />
+      {trouble && <Failed trouble={trouble} again={again} />}
+      {isLoaded && items.length === 0 && (
+        <Empty text="No conversation yet" call="executor.thread('chat-42', { agent }).send({ text })" />
+      )}
+      {items.length > 0 && (
+        <section class="scroll" aria-label="Threads">
+          <div class="line th" aria-hidden="true">
+            {['State', 'Thread', 'Caller', 'Turns', 'Last'].map((name) => (
+              <span key={name}>{name}</span>
+            ))}
+          </div>
+          {items.map((line) => (
+            <Line key={`${line.callerId} ${line.id}`} line={line} />
+          ))}
+          <More next={next} more={more} />
+        </section>
+      )}
     </>
+  );
+}
+
+function Line({ line: { id, callerId, updatedAt, turns, live, queued } }: { readonly line: ThreadLine }) {
+  return (
+    <a class="line" href={`${addressOf('threads', id)}?${new URLSearchParams({ caller: callerId })}`}>
+      {live === undefined ? <span class="faint">at rest</span> : <State state="run" word="live" />}
+      <Mono class="cut1" text={id} />
+      <Mono class="cut1 dim" text={callerId} />
+      <span class="dim">
+        {whole(turns)}
+        {queued > 0 && ` · ${queued} queued`}
+      </span>
+      <span class="faint">{age(now.value - updatedAt)}</span>
+    </a>
+  );
+}
+
+interface ThreadProps {
+  readonly id: string;
+  readonly caller: string | undefined;
+}
+
+function Thread({ id, caller }: ThreadProps) {
+  const query = caller === undefined ? '' : `?${new URLSearchParams({ caller })}`;
+  const { value, trouble, again } = useLoaded<ThreadView>(`${pathOf('threads', id)}${query}`, () => POLL_MS);
+  const said = usePages<Said>(`${pathOf('threads', id, 'messages')}${query}`);
+  return (
+    <>
+      <header class="head">
+        <a class="crumb" href="#/threads">
+          Threads
+        </a>
+        <span class="faint">/</span>
+        <h1 class="mono cut1">{escaped(id)}</h1>
+        {value?.live !== undefined && <State state="run" word="live" />}
+        {caller !== undefined && (
+          <span class="dim only-l">
+            of <Mono text={caller} />
+          </span>
+        )}
+      </header>
+      {trouble && <Failed trouble={trouble} again={again} />}
+      {/* biome-ignore lint/a11y/noNoninteractiveTabindex: it scrolls, also by the keyboard */}
+      <section class="scroll" aria-label="Thread" tabIndex={0}>
+        {value && <Turns view={value} />}
+        {said.trouble && !trouble && <Failed trouble={said.trouble} again={said.again} />}
+        {said.items.map((message, at) => (
+          <Message key={message.id} said={message} isFirst={message.runId !== said.items[at - 1]?.runId} />
+        ))}
+        <More next={said.next} more={said.more} />
+      </section>
+    </>
+  );
+}
+
+const SHOWN = 20;
+
+function Turns({ view: { turns } }: { readonly view: ThreadView }) {
+  return (
+    <div class="pad turns">
+      <h2>Turns, the newest first{turns.length >= SHOWN ? `: ${SHOWN} of them` : ''}</h2>
+      <table>
+        <thead>
+          <tr>
+            <th>State</th>
+            <th>Run</th>
+            <th>Message</th>
+          </tr>
+        </thead>
+        <tbody>
+          {turns.map(({ messageId, runId, state }) => (
+            <tr key={messageId}>
+              <td>{state === 'live' ? <State state="run" word="live" /> : state}</td>
+              <td>
+                <a href={addressOf('run', runId)}>
+                  <Mono text={runId} />
+                </a>
+              </td>
+              <td>
+                <Mono class="dim" text={messageId} />
+              </td>
+            </tr>
+          ))}
+        </tbody>
+      </table>
+    </div>
+  );
+}
+
+const roles: { readonly [role: string]: string } = {
+  user: 'Person',
+  assistant: 'Model',
+  tool: 'Tools',
+  system: 'System',
+};
+
+/** A message; the first one of each run has the link to it. */
+function Message({ said, isFirst }: { readonly said: Said; readonly isFirst: boolean }) {
+  return (
+    <article class={isFirst ? 'msg begins' : 'msg'}>
+      {isFirst && (
+        <a class="of cut1" href={addressOf('run', said.runId)}>
+          run <Mono text={said.runId} />
+        </a>
+      )}
+      <div class="who">{roles[said.message.role] ?? escaped(said.message.role)}</div>
+      <div>
+        {textsOf(said).map(({ key, kind, text }) =>
+          kind === 'text' ? (
+            <p key={key}>
+              <Plain text={text} />
+            </p>
+          ) : (
+            <div key={key} class="tool">
+              <Plain text={text} />
+            </div>
+          ),
+        )}
+      </div>
+    </article>
   );
 }

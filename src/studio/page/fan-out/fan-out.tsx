@@ -1,0 +1,209 @@
+import { useState } from 'preact/hooks';
+import type { AppliedFiles, DiffLine, FanOutAnswer, FanOutView, ProposedFile } from '../../wire.ts';
+import { pathOf, post, type Trouble } from '../frame/api.ts';
+import { connection, store } from '../frame/live.ts';
+import { useLoaded } from '../frame/loaded.ts';
+import { ordinal, short, span, usd, whole } from '../parts/amounts.ts';
+import { Confirm } from '../parts/dialog.tsx';
+import { Failed } from '../parts/empty.tsx';
+import { escaped } from '../parts/escaped.ts';
+import { Glyph, State, words } from '../parts/glyph.tsx';
+import { say } from '../parts/say.tsx';
+import { Copy, Mono, Plain } from '../parts/text.tsx';
+
+const POLL_MS = 1_000;
+
+/** The answers of one fan-out, side by side. */
+export function FanOut({ id }: { readonly id: string }) {
+  const { value, trouble, again } = useLoaded<FanOutView>(pathOf('fan-outs', id), (view) =>
+    view?.state === 'run' ? POLL_MS : undefined,
+  );
+  return (
+    <>
+      <header class="head">
+        <a class="crumb" href="#/fan-outs">
+          Fan-outs
+        </a>
+        <span class="faint">/</span>
+        <h1 class="mono cut1">{escaped(value?.name ?? id)}</h1>
+        {value && <State state={value.state} word={`${value.answered} of ${value.models}`} />}
+        <span class="dim only-l cut1">
+          <Plain text={value?.prompt ?? ''} />
+        </span>
+      </header>
+      {trouble && <Failed trouble={trouble} again={again} />}
+      {value?.reason !== undefined && (
+        <p class="pad dim">
+          Ranked so by its judge: <Plain text={value.reason} />
+        </p>
+      )}
+      {value && (
+        // biome-ignore lint/a11y/noNoninteractiveTabindex: it scrolls, also by the keyboard
+        <section class="fan" aria-label="Answers side by side" tabIndex={0}>
+          {value.answers.map((answer) => (
+            <Column key={answer.modelId} id={id} answer={answer} again={again} />
+          ))}
+        </section>
+      )}
+    </>
+  );
+}
+
+interface ColumnProps {
+  readonly id: string;
+  readonly answer: FanOutAnswer;
+  again(): void;
+}
+
+function Column({ id, answer, again }: ColumnProps) {
+  const { modelId, state, rank, text, more, error, latencyMs, inputTokens, outputTokens, files } = answer;
+  return (
+    <section class={`col${rank === 1 ? ' best' : ''}`} aria-label={escaped(modelId)}>
+      <header>
+        <div>
+          <Glyph state={state} />
+          <b class="mono cut1">{escaped(modelId)}</b>
+          <span class="grow" />
+          <Standing answer={answer} />
+        </div>
+        <div class="faint">
+          {span(latencyMs)} · {short(inputTokens + outputTokens)} tokens · ${usd(answer.usd)}
+        </div>
+      </header>
+      {error !== undefined && (
+        <div class="find fail">
+          <p class="said">
+            <Plain text={error} />
+          </p>
+        </div>
+      )}
+      {text !== '' && (
+        <div class="find">
+          <p class="said">
+            <Plain text={text} />
+          </p>
+          {more > 0 && <p class="faint">{whole(more)} more characters are in its file.</p>}
+          <Copy text={text} />
+        </div>
+      )}
+      {files.map((file) => (
+        <Diff key={file.path} file={file} />
+      ))}
+      {files.length > 0 && <Apply id={id} answer={answer} again={again} />}
+    </section>
+  );
+}
+
+function Standing({ answer: { rank, state } }: { readonly answer: FanOutAnswer }) {
+  if (rank !== undefined) return <span class={`nowrap ${rank === 1 ? 'ok' : 'faint'}`}>{ordinal(rank)}</span>;
+  if (state === 'ok') return null;
+  return <span class={`nowrap ${state}`}>{state === 'run' ? 'writing…' : words[state]}</span>;
+}
+
+const signs: { readonly [kind in DiffLine['kind']]: string } = { same: ' ', add: '+', del: '-', at: '' };
+
+function Diff({ file: { path, change, warning, added, removed, lines, more } }: { readonly file: ProposedFile }) {
+  return (
+    <div class="diff">
+      <div class="sec">
+        <h2 class="cut1">
+          {change === 'deleted' ? 'Deletes' : 'Proposes'} · <Plain text={path} />
+        </h2>
+        <span class="end nowrap">
+          +{whole(added)} −{whole(removed)}
+        </span>
+      </div>
+      {warning !== undefined && <Warning text={warning} />}
+      <pre>
+        {lines.map(({ kind, text }, at) => (
+          // biome-ignore lint/suspicious/noArrayIndexKey: the lines of a diff have no other name
+          <span key={at} class={`l ${kind}`}>
+            {signs[kind]}
+            {escaped(text)}
+          </span>
+        ))}
+      </pre>
+      {more > 0 && <p class="faint">{whole(more)} more lines are not shown.</p>}
+    </div>
+  );
+}
+
+/** A file that other programs execute, or obey, by themselves. */
+function Warning({ text }: { readonly text: string }) {
+  return (
+    <p class="executable">
+      <b>Read it first:</b> <Plain text={text} />
+    </p>
+  );
+}
+
+function Apply({ id, answer, again }: ColumnProps) {
+  const [isAsking, setAsking] = useState(false);
+  const [trouble, setTrouble] = useState<Trouble>();
+  const [done, setDone] = useState<AppliedFiles>();
+  const [isBusy, setBusy] = useState(false);
+  const canApply = store.value?.may.apply === true;
+  const isLive = connection.value.state === 'live';
+  const send = async (body: object, said: string): Promise<AppliedFiles | undefined> => {
+    setBusy(true);
+    const sent = await post<AppliedFiles>(pathOf('fan-outs', id, 'apply'), body);
+    setBusy(false);
+    setTrouble(sent.trouble);
+    again();
+    if (sent.trouble) return undefined;
+    say(said);
+    return sent.value;
+  };
+  const apply = async () =>
+    setDone(await send({ modelId: answer.modelId, digest: answer.digest }, 'Applied: all files, together'));
+  const takeBack = async () => {
+    if (await send({ undo: true }, 'Taken back: the files are as they were')) setDone(undefined);
+  };
+  const refused = trouble ?? answer.trouble;
+  return (
+    <div class="diff">
+      {refused && <Failed trouble={refused} />}
+      <div class="sec">
+        {done ? (
+          <>
+            <span class="ok">Applied: {filesIn(done.files.length)}</span>
+            <button type="button" disabled={isBusy || !isLive} onClick={takeBack}>
+              Take back
+            </button>
+          </>
+        ) : (
+          <button
+            type="button"
+            disabled={!canApply || !isLive || isBusy || answer.trouble !== undefined || answer.digest === undefined}
+            onClick={() => setAsking(true)}
+          >
+            Apply…
+          </button>
+        )}
+        {!canApply && <span class="faint">needs --apply; shown without the files that it changes</span>}
+      </div>
+      {isAsking && (
+        <Confirm
+          title={`Apply what ${escaped(answer.modelId)} proposes?`}
+          yes="Apply"
+          onYes={apply}
+          onClose={() => setAsking(false)}
+        >
+          <ul class="files">
+            {answer.files.map(({ path, change, warning }) => (
+              <li key={path}>
+                {change} <Mono text={path} />
+                {warning !== undefined && <Warning text={warning} />}
+              </li>
+            ))}
+          </ul>
+          <p class="dim">All of them are written, or none. It can be taken back.</p>
+        </Confirm>
+      )}
+    </div>
+  );
+}
+
+function filesIn(count: number): string {
+  return count === 1 ? '1 file' : `${count} files`;
+}

@@ -64,17 +64,26 @@ for (const link of loopLinks) {
   nextIn.set(from, [...(nextIn.get(from) ?? []), to]);
 }
 
+const ways = new Map<string, readonly string[]>();
+
 /** The shortest way in the loop: what lies between two states that events prove, was gone through. */
-export function wayTo(from: string, to: string): readonly string[] {
-  const ways: string[][] = [[from]];
+function wayTo(from: string, to: string): readonly string[] {
+  const key = `${from}>${to}`;
+  const known = ways.get(key) ?? shortestWay(from, to);
+  ways.set(key, known);
+  return known;
+}
+
+function shortestWay(from: string, to: string): readonly string[] {
+  const open: string[][] = [[from]];
   const seen = new Set([from]);
-  for (const way of ways) {
+  for (const way of open) {
     const end = way.at(-1) ?? '';
     if (end === to) return way.slice(1);
     for (const next of nextIn.get(end) ?? []) {
       if (seen.has(next)) continue;
       seen.add(next);
-      ways.push([...way, next]);
+      open.push([...way, next]);
     }
   }
   return [];

@@ -1,6 +1,7 @@
 import type { Route } from '../http/route.ts';
 import { runRoutes } from '../http/runs/run-routes.ts';
 import { threadRoutes } from '../http/threads/thread-routes.ts';
+import { namingWhoCancels } from './actions/named-cancel.ts';
 import { parkRoutes } from './actions/park-routes.ts';
 import { fanOutRoutes } from './fan-outs/fan-out-routes.ts';
 import { recordRoutes } from './record/record-routes.ts';
@@ -21,5 +22,11 @@ export function studioRoutes(studio: Studio): readonly Route[] {
   const known = [...runRoutes, ...threadRoutes].filter(({ method, path }) => wanted.has(`${method} ${path}`));
   const watcher = new Watcher(studio.served);
   const ofRuns = [...(studio.write ? parkRoutes : []), ...recordRoutes];
-  return [...known, ...ofRuns, ...fanOutRoutes(studio), ...storeRoutes(studio, watcher), watchRoute(watcher)];
+  return [
+    ...known.map(namingWhoCancels),
+    ...ofRuns,
+    ...fanOutRoutes(studio),
+    ...storeRoutes(studio, watcher),
+    watchRoute(watcher),
+  ];
 }

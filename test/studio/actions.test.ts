@@ -65,6 +65,22 @@ describe('POST /runs/:runId/park and unpark', () => {
   });
 });
 
+describe('POST /runs/:runId/cancel', () => {
+  test('records in the error of the run who cancelled it (studio 25)', async () => {
+    const store = await leftBehind(2);
+    const { ask, executor } = studioHost({ checkpoints: store, history: { keepMs: 60_000 }, studio: write });
+    expect((await ask('/runs/r0/cancel', { body: { reason: 'not needed' } })).body.state).toBe('ended');
+    await ask('/runs/r1/cancel', { body: {} });
+    const messageOf = async (runId: string) => (await executor.inspect(runId))?.outcome?.error?.message;
+    expect(await messageOf('r0')).toBe('not needed (by ada)');
+    expect(await messageOf('r1')).toBe('the run was cancelled (by ada)');
+    expect((await ask('/runs/r0/record')).body.result.error).toEqual({
+      code: 'CANCELLED',
+      message: 'not needed (by ada)',
+    });
+  });
+});
+
 describe('a request that a browser calls foreign', () => {
   const from = (site: string, rest: Readonly<Record<string, string>> = {}) => ({ 'sec-fetch-site': site, ...rest });
 

@@ -3,7 +3,7 @@ import { callTool, hang, reply } from 'pawl/testing';
 import { describe, expect, test } from 'vitest';
 import { hostOf, until } from '../fixtures/host.ts';
 import { change, leftBehind } from '../fixtures/left-runs.ts';
-import { plainStore } from '../fixtures/watched-store.ts';
+import { plainStore, watchedStore } from '../fixtures/watched-store.ts';
 import { mailTool } from '../http/web-host.ts';
 import { studioHost } from './studio-host.ts';
 
@@ -64,6 +64,14 @@ describe('GET /store/doctor', () => {
       ['parked', 'parked', 'the cause removed, then unpark it', 2],
       ['waits', 'waits', 'an answer', 2],
     ]);
+  });
+
+  test('costs one list for a page, not one for each of its runs (studio 33)', async () => {
+    const store = watchedStore({}, await leftBehind(8));
+    const { ask } = studioHost({ checkpoints: store });
+    expect((await ask('/store/doctor')).body.items).toHaveLength(8);
+    // Working runs and resting ones are two lists.
+    expect(store.methods.filter((method) => method === 'listInterrupted').length).toBeLessThanOrEqual(2);
   });
 
   test('has a damaged record as a row, and hides no other one (studio 13)', async () => {

@@ -2,7 +2,7 @@ import { type CheckpointStore, memoryStore, StoreUnavailableError } from 'pawl';
 import { callTool, hang, reply, testClock } from 'pawl/testing';
 import { afterEach, describe, expect, test } from 'vitest';
 import type { WatchFrame } from '../../src/studio/wire.ts';
-import { hostOf, settle, until } from '../fixtures/host.ts';
+import { gate, hostOf, settle, until } from '../fixtures/host.ts';
 import { leftBehind } from '../fixtures/left-runs.ts';
 import { plainStore, watchedStore } from '../fixtures/watched-store.ts';
 import { mailTool } from '../http/web-host.ts';
@@ -103,6 +103,27 @@ describe('GET /watch?runs=1', () => {
     await poll(seen, 60_000);
     expect(store.log.length).toBe(left);
     expect(seen.clock.pending).toBe(0);
+  });
+
+  test('asks nothing more if the last tab leaves during a look (studio 18)', async () => {
+    const look = gate();
+    let isSlow = false;
+    const before = ({ method }: { readonly method: string }) =>
+      isSlow && method === 'changeMark' ? look.pass() : undefined;
+    const store = watchedStore({ before }, await leftBehind(1));
+    const seen = watching(store);
+    const tab = await tabOn(seen.host);
+    await until(() => tab.lines().length === 1);
+    isSlow = true;
+    await poll(seen);
+    await look.reached;
+    tab.leave();
+    await settle();
+    look.open();
+    await settle();
+    const left = store.log.length;
+    await poll(seen, 60_000);
+    expect([store.log.length, seen.clock.pending]).toEqual([left, 0]);
   });
 
   test('is one poll for all tabs (studio 18)', async () => {

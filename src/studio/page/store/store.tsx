@@ -1,13 +1,139 @@
-import { Empty } from '../parts/empty.tsx';
+import type { DoctorRow, StoreParts, StoreView } from '../../wire.ts';
+import { store } from '../frame/live.ts';
+import { More, usePages } from '../frame/pages.tsx';
+import { addressOf } from '../frame/route.ts';
+import { whole } from '../parts/amounts.ts';
+import { Empty, Failed } from '../parts/empty.tsx';
+import { Glyph, State, words } from '../parts/glyph.tsx';
+import { Facts } from '../parts/lists.tsx';
+import { Mono, Plain } from '../parts/text.tsx';
 
-/** Store. */
+/** The store: what it can do, and what each run in it needs. */
 export function Store() {
+  const { items, isLoaded, next, more, trouble, again } = usePages<DoctorRow>('store/doctor');
+  const view = store.value;
+  const inNeed = items.filter(({ needs }) => needs !== undefined).length;
   return (
     <>
       <header class="head">
         <h1>Store</h1>
+        {view && view.place !== '' && <Mono class="dim cut1" text={view.place} />}
       </header>
-      <Empty text="Nothing here yet" />
+      {view && <About view={view} />}
+      {trouble && <Failed trouble={trouble} again={again} />}
+      {/* biome-ignore lint/a11y/noNoninteractiveTabindex: it scrolls, also by the keyboard */}
+      <section class="scroll" aria-label="Store" tabIndex={0}>
+        {view && <Parts parts={view.parts} />}
+        {isLoaded && items.length === 0 && (
+          <Empty text="No run needs a person" call="pawl doctor --json">
+            Every run in this store has ended. The same table is printed by:
+          </Empty>
+        )}
+        {items.length > 0 && (
+          <div class="pad doctor">
+            <h2>
+              What becomes of each run {inNeed > 0 && <span class="you">· {whole(inNeed)} of these need a person</span>}
+            </h2>
+            <table>
+              <thead>
+                <tr>
+                  {['State', 'Run', 'What happens next', 'It needs', 'Record'].map((name) => (
+                    <th key={name}>{name}</th>
+                  ))}
+                </tr>
+              </thead>
+              <tbody>
+                {items.map((row) => (
+                  <Row key={row.line.runId} row={row} />
+                ))}
+              </tbody>
+            </table>
+            <More next={next} more={more} />
+          </div>
+        )}
+      </section>
     </>
+  );
+}
+
+function About({ view: { counts, isPartial, recordVersion, by } }: { readonly view: StoreView }) {
+  const known = Object.entries(counts).filter(([, count]) => count > 0) as [keyof typeof counts, number][];
+  return (
+    <Facts
+      of={[
+        ...known.map(
+          ([state, count]) =>
+            [
+              words[state],
+              <span key={state}>
+                <Glyph state={state} /> {whole(count)}
+                {isPartial && <span class="faint"> at least</span>}
+              </span>,
+            ] as const,
+        ),
+        ['Writes records', `version ${recordVersion}`],
+        ['You answer as', by ? <Plain key="by" text={by.name ?? by.id} /> : 'no name'],
+      ]}
+    />
+  );
+}
+
+/** What each part is for, and what is missing without it. */
+const parts: readonly (readonly [part: keyof StoreParts, name: string, has: string, lacks: string])[] = [
+  ['journal', 'Journal', 'keeps the events of each run', 'no timeline, and the chart shows the last save'],
+  ['waits', 'Waits', 'runs wait here without a process', 'a run that waits keeps its process'],
+  ['commands', 'Commands', 'other processes answer, steer and cancel', 'only the process of a run can do that'],
+  ['history', 'History', 'keeps runs that have ended', 'a run that has ended is gone'],
+  ['threads', 'Threads', 'keeps conversations', 'no conversations'],
+];
+
+function Parts({ parts: has }: { readonly parts: StoreParts }) {
+  return (
+    <div class="pad doctor">
+      <h2>What it can do</h2>
+      <table>
+        <tbody>
+          {parts.map(([part, name, does, lacks]) => (
+            <tr key={part}>
+              <th scope="row">{name}</th>
+              <td>{has[part] ? <State state="ok" word="yes" /> : <State state="cut" word="no" />}</td>
+              <td class="dim">{has[part] ? does : lacks}</td>
+            </tr>
+          ))}
+        </tbody>
+      </table>
+    </div>
+  );
+}
+
+function Row({ row: { line, verdict, needs, version, unknownCalls } }: { readonly row: DoctorRow }) {
+  return (
+    <tr>
+      <td>
+        <State state={line.state} />
+      </td>
+      <td>
+        <a href={addressOf('run', line.runId)}>
+          <Mono text={line.runId} />
+        </a>
+      </td>
+      <td class="wraps">
+        <Plain text={verdict.reason} />
+        {verdict.code !== undefined && (
+          <span class="faint">
+            {' '}
+            <Mono text={verdict.code} />
+          </span>
+        )}
+        {unknownCalls.length > 0 && (
+          <span class="you">
+            {' '}
+            It is unknown whether <Mono text={unknownCalls.join(', ')} /> took effect.
+          </span>
+        )}
+      </td>
+      <td class="wraps">{needs === undefined ? <span class="faint">nothing</span> : <Plain text={needs} />}</td>
+      <td class="faint">{version === undefined ? '' : `version ${version}`}</td>
+    </tr>
   );
 }

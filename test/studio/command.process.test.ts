@@ -1,6 +1,7 @@
 import { chmodSync, existsSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:net';
 import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { beforeAll, describe, expect, test } from 'vitest';
 import { sqliteStore } from '../../src/store/sqlite/index.ts';
 import { nextStep, sampleRecord } from '../../src/testing/store-contract/records.ts';
@@ -132,10 +133,17 @@ describe.concurrent('the store of `pawl studio`', () => {
     const paths = ['/runs', '/runs/r2', '/store', '/waiting', '/threads', '/runs?q=x'];
     for (const path of paths) expect([path, (await studio.get(path)).status]).toEqual([path, 200]);
     expect(traceOf(cwd)).toBe(before);
-    // A writer that commits meanwhile is read.
+    // A tab that watches reads what a writer commits meanwhile.
+    const tab = await fetch(`http://127.0.0.1:${studio.facts.port}/watch?runs=1&run=r2`, {
+      headers: { authorization: `Bearer ${studio.token}` },
+    });
+    const frames = tab.body?.pipeThrough(new TextDecoderStream()).getReader();
+    expect((await frames?.read())?.value).toBeDefined();
     await worker.append(nextStep(record).delta);
-    expect((await studio.get('/runs/r2')).status).toBe(200);
+    for (let seen = ''; !seen.includes('"steps":1'); ) seen += (await frames?.read())?.value ?? '';
     const after = traceOf(cwd);
+    await sleep(1_200); // two of its polls
+    expect(traceOf(cwd)).toBe(after);
     await studio.stop();
     expect(traceOf(cwd)).toBe(after);
   });

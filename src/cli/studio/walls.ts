@@ -10,33 +10,17 @@ export function hostsAt(port: number): readonly string[] {
 type Handler = (request: Request) => Promise<Response>;
 
 /**
- * Refuses requests of other pages with 403, before anything else looks at them: a present `Origin` must be that of the page
- * itself, and so must what the browser says in `Sec-Fetch-Site`.
+ * Refuses requests of other pages with 403: a present `Origin` must be that of the page itself, with the same protocol. There is
+ * no proxy before this server. What a browser says in `Sec-Fetch-Site`, the handler checks for all servers.
  */
 export function guarded(handler: Handler): Handler {
   return async (request) => {
-    if (isOwn(request)) return handler(request);
+    const origin = request.headers.get('origin');
+    if (origin === null || origin === new URL(request.url).origin) return handler(request);
     const answer = problemAnswer(new RequestError('FOREIGN_ORIGIN'));
     for (const [name, value] of Object.entries(safeHeaders)) answer.headers.set(name, value);
     return answer;
   };
-}
-
-function isOwn(request: Request): boolean {
-  const { headers, url } = request;
-  const origin = headers.get('origin');
-  if (origin !== null && origin !== new URL(url).origin) return false;
-  const site = headers.get('sec-fetch-site');
-  return site === null || site === 'none' || site === 'same-origin' || isOpened(request);
-}
-
-/**
- * The address of the page was opened from elsewhere, in a tab of its own: from the file of `--open`, or a link. The page has
- * no data, and does nothing without the token, which no other page knows.
- */
-function isOpened({ method, headers, url }: Request): boolean {
-  const isTab = headers.get('sec-fetch-mode') === 'navigate' && headers.get('sec-fetch-dest') === 'document';
-  return isTab && method === 'GET' && new URL(url).pathname === '/';
 }
 
 /** The person of this machine may see all runs, and decides under the name of their account. */

@@ -1,13 +1,210 @@
-import { Empty } from '../parts/empty.tsx';
+import { useSignal, useSignalEffect } from '@preact/signals';
+import { useEffect } from 'preact/hooks';
+import type { ListedWait } from '../../wire.ts';
+import { onKey } from '../frame/keys.ts';
+import { addressOf, show } from '../frame/route.ts';
+import { age } from '../parts/amounts.ts';
+import { Empty, Failed } from '../parts/empty.tsx';
+import { Glyph } from '../parts/glyph.tsx';
+import { now } from '../parts/now.ts';
+import { Rows } from '../parts/rows.tsx';
+import { Plain } from '../parts/text.tsx';
+import { sent } from './answers.ts';
+import { Card, digestOf } from './card.tsx';
+import { useWaitFacts, useWaits, type WaitList } from './wait-list.ts';
+import { dueOf, needsPerson, titleOf, votesOf, type WaitRow, waitRows, whereOf } from './waits.ts';
 
 /** All that waits for a person. @param props.picked the wait that is open, by its id */
 export function Inbox({ picked }: { readonly picked: string }) {
+  const list = useWaits();
+  const isSmall = matchMedia('(max-width: 760px)').matches;
+  const rows = waitRows(list.waits.value);
+  const ids = rows.flatMap((row) => ('wait' in row ? [row.wait] : []));
+  const at = isSmall || picked !== '' ? picked : (ids[0]?.id ?? '');
+  useEffect(
+    () =>
+      onKey((key) => {
+        const by = { j: 1, k: -1 }[key];
+        if (by === undefined) return false;
+        const next = ids[Math.min(ids.length - 1, Math.max(0, ids.findIndex(({ id }) => id === at) + by))];
+        if (next) show(addressOf('inbox', next.id));
+        return true;
+      }),
+    [list.waits.value, at],
+  );
   return (
     <>
-      <header class="head">
+      <Head list={list} isPicked={isSmall && picked !== ''} />
+      {list.trouble.value && <Failed trouble={list.trouble.value} again={list.load} />}
+      {list.isLoaded.value && ids.length === 0 && at === '' ? (
+        <NoWaits />
+      ) : (
+        <div class="split inbox">
+          {!(isSmall && picked !== '') && <List list={list} rows={rows} at={at} />}
+          {at !== '' && <Picked key={at} waitId={at} list={list} />}
+        </div>
+      )}
+    </>
+  );
+}
+
+function Head({ list, isPicked }: { readonly list: WaitList; readonly isPicked: boolean }) {
+  const all = list.waits.value;
+  const you = all.filter(needsPerson).length;
+  return (
+    <header class="head">
+      {isPicked ? (
+        <a class="crumb" href="#/inbox">
+          ‹ Inbox
+        </a>
+      ) : (
         <h1>Inbox</h1>
-      </header>
-      <Empty text={picked || 'Nothing waits for you'} />
+      )}
+      {list.isLoaded.value && (
+        <span class="faint only-l">
+          {`${you} need you · ${all.length - you} wait for time or events`}
+          {list.isMore.value && ' · there are more'}
+        </span>
+      )}
+      <span class="grow" />
+      <span class="faint only-l">
+        <kbd>j</kbd> <kbd>k</kbd> next, previous
+      </span>
+    </header>
+  );
+}
+
+function NoWaits() {
+  return (
+    <Empty
+      text="Nothing waits for you"
+      call="defineTool({ name: 'refund', needsApproval: true, approval: { prompt: ({ amount }) => `Refund ${amount}?` }, … })"
+    >
+      A run is here while a call needs an approval, or asks a question with context.ask().
+    </Empty>
+  );
+}
+
+interface ListProps {
+  readonly list: WaitList;
+  readonly rows: readonly WaitRow[];
+  readonly at: string;
+}
+
+function List({ list, rows, at }: ListProps) {
+  const shown = rows.findIndex((row) => 'wait' in row && row.wait.id === at);
+  return (
+    <div class="waits-box">
+      {list.fresh.value > 0 && (
+        <button type="button" class="fresh" onClick={list.showFresh}>
+          {list.fresh.value} new
+        </button>
+      )}
+      <Rows
+        label="Waits"
+        class="waits"
+        items={rows}
+        heightOf={(row) => ('wait' in row ? 75 : 37)}
+        keyOf={(row) => ('wait' in row ? row.wait.id : row.group)}
+        shown={shown < 0 ? undefined : shown}
+        onPointed={list.hold}
+        draw={(row) =>
+          'wait' in row ? <Line wait={row.wait} isAt={row.wait.id === at} /> : <h2 class="group">{row.group}</h2>
+        }
+      />
+    </div>
+  );
+}
+
+function Line({ wait, isAt }: { readonly wait: ListedWait; readonly isAt: boolean }) {
+  const votes = votesOf(wait);
+  const isSent = sent.value.get(wait.id)?.isStored;
+  return (
+    <a class="w" href={addressOf('inbox', wait.id)} aria-current={isAt ? 'true' : undefined}>
+      <Glyph state={isSent ? 'ok' : needsPerson(wait) ? 'you' : 'wait'} />
+      <b class="cut1">
+        <Plain text={titleOf(wait)} />
+      </b>
+      <small>{age(now.value - wait.createdAt)}</small>
+      <small class="mono cut1">
+        <Plain text={[whereOf(wait).join(' › '), votes].filter((text) => text !== '').join(' · ')} />
+      </small>
+      <small>{isSent ? 'answered' : dueOf(wait, now.value)}</small>
+    </a>
+  );
+}
+
+interface PickedProps {
+  readonly waitId: string;
+  readonly list: WaitList;
+}
+
+/** The wait that is open. It stays as it was shown, also when the list has lost it. */
+function Picked({ waitId, list }: PickedProps) {
+  const kept = useSignal<ListedWait | undefined>(sent.peek().get(waitId)?.wait);
+  const other = useSignal<ListedWait | undefined>(undefined);
+  useSignalEffect(() => {
+    const found = list.waits.value.find(({ id }) => id === waitId);
+    const before = kept.peek();
+    // Another input than the one on the card: it is not put under the reader's pointer.
+    if (found && before && digestOf(found) !== digestOf(before)) other.value = found;
+    else if (found) kept.value = found;
+  });
+  const wait = kept.value;
+  if (!wait) return list.isLoaded.value ? <Gone /> : <div />;
+  const take = () => {
+    kept.value = other.value;
+    other.value = undefined;
+  };
+  const isListed = list.waits.value.some(({ id }) => id === waitId);
+  return (
+    <section class="scroll" aria-label="Request">
+      {other.value && (
+        <button type="button" class="fresh" onClick={take}>
+          A person changed the input: show it
+        </button>
+      )}
+      <Shown wait={wait} isListed={isListed} isChanged={other.value !== undefined} list={list} />
+    </section>
+  );
+}
+
+function Gone() {
+  return (
+    <section class="scroll" aria-label="Request">
+      <Empty text="Nothing waits here any more">
+        It was answered, its time was over, or its run has ended. Press <kbd>k</kbd> for the one before.
+      </Empty>
+    </section>
+  );
+}
+
+interface ShownProps {
+  readonly wait: ListedWait;
+  readonly isListed: boolean;
+  readonly isChanged: boolean;
+  readonly list: WaitList;
+}
+
+function Shown({ wait, isListed, isChanged, list }: ShownProps) {
+  const { record, over } = useWaitFacts(wait, isListed);
+  const next = list.waits.value.find(
+    ({ runId, callId, id }) => runId === wait.runId && callId === wait.callId && id !== wait.id,
+  );
+  const ended = isListed ? undefined : over.value;
+  return (
+    <>
+      {next && !isListed && (
+        <a class="fresh" href={addressOf('inbox', next.id)}>
+          It asks again: show it
+        </a>
+      )}
+      <Card
+        wait={wait}
+        record={record.value}
+        over={isChanged ? 'The input is another one by now.' : ended}
+        reload={list.load}
+      />
     </>
   );
 }

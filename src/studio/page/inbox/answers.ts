@@ -1,0 +1,67 @@
+import { signal } from '@preact/signals';
+import type { JournalEvent, JsonValue, ListedWait, RecordView } from '../../wire.ts';
+import { pathOf, post, type Trouble } from '../frame/api.ts';
+import { dropKept } from './kept.ts';
+import { afterEvent, afterRecord, type Sent } from './stages.ts';
+import { settledText } from './waits.ts';
+
+/** What a person decides. */
+export interface Decision {
+  readonly how: Sent['how'];
+  readonly value?: JsonValue;
+  readonly input?: JsonValue;
+  readonly note?: string;
+  readonly reason?: string;
+  /** That of the input that was shown. */
+  readonly digest?: string;
+}
+
+/** The answers of this tab, by their waits. */
+export const sent = signal<ReadonlyMap<string, Sent>>(new Map());
+
+function change(waitId: string, next: Sent): void {
+  sent.value = new Map([...sent.value, [waitId, next]]);
+}
+
+/** Sends an answer. One that did not arrive may be sent again: it counts once. */
+export async function send(wait: ListedWait, decision: Decision): Promise<Sent> {
+  const own: Sent = { wait, how: decision.how, isSending: true, isStored: false };
+  change(wait.id, own);
+  const path = pathOf('runs', wait.runId, 'answers', wait.id);
+  const answer = await post<{ readonly state: 'recorded' | 'sent' }>(path, decision);
+  const isRecorded = answer.trouble === undefined && answer.value.state === 'recorded';
+  const now = sent.value.get(wait.id) ?? own;
+  const next: Sent = answer.trouble
+    ? { ...now, isSending: false, trouble: troubleText(answer.trouble) }
+    : { ...now, isSending: false, isStored: true, ...(isRecorded ? { takenBy: now.takenBy ?? '' } : {}) };
+  if (!answer.trouble) dropKept(wait.id);
+  change(wait.id, next);
+  return next;
+}
+
+/** Forgets an answer, so that the wait can be answered again. */
+export function forget(waitId: string): void {
+  sent.value = new Map([...sent.value].filter(([id]) => id !== waitId));
+}
+
+/** The trouble in words that say who was first, and what to do. */
+function troubleText({ code, message, more }: Trouble): Pick<Trouble, 'code' | 'message'> {
+  const before = code === 'ALREADY_ANSWERED' ? settledText(more.answered) : undefined;
+  if (before !== undefined) return { code, message: `${before}. Your answer changed nothing.` };
+  if (code !== 'OFFLINE') return { code, message };
+  return { code, message: `${message} Send it again when the page is live: an answer counts once.` };
+}
+
+/** Takes an event of the run of an answer. */
+export function seeEvent(waitId: string, event: JournalEvent, owner: string | undefined): void {
+  const own = sent.value.get(waitId);
+  const next = own && afterEvent(own, event, owner);
+  if (next && next !== own) change(waitId, next);
+}
+
+/** Takes the record of the run of an answer. */
+export function seeRecord(waitId: string, record: RecordView): void {
+  const own = sent.value.get(waitId);
+  const next = own && afterRecord(own, record);
+  if (next && next !== own) change(waitId, next);
+}

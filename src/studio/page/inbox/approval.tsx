@@ -1,0 +1,152 @@
+import { useSignal } from '@preact/signals';
+import type { ListedWait } from '../../wire.ts';
+import { store } from '../frame/live.ts';
+import { clockTime } from '../parts/amounts.ts';
+import { Confirm } from '../parts/dialog.tsx';
+import { Glyph } from '../parts/glyph.tsx';
+import { say } from '../parts/say.tsx';
+import { Copy, Mono, Plain } from '../parts/text.tsx';
+import { As, ModEnter, type PartsProps, useModEnter } from './card-parts.tsx';
+import { ExactInput } from './exact-input.tsx';
+import { Form, useForm } from './form.tsx';
+import { useKept } from './kept.ts';
+import { type Approval, personText } from './waits.ts';
+
+/** A call that a person approves, changes or denies. */
+export function ApprovalParts({ wait, canAnswer, isOpen, give, box }: PartsProps & { readonly wait: Approval }) {
+  const [note, setNote] = useKept(wait.id, 'note');
+  const isSeen = useSignal(wait.input === undefined);
+  const isDenying = useSignal(false);
+  const edit = useForm([wait.id, 'edit'], wait.input);
+  const said = note.trim() === '' ? {} : { note: note.trim() };
+  const approve = () => {
+    const filled = edit.isOn ? edit.read() : {};
+    if (filled) void give({ how: 'approve', digest: wait.digest, ...said, ...filled });
+  };
+  useModEnter(box, () => {
+    if (!canAnswer) return;
+    if (isSeen.value || edit.isOn) approve();
+    else say('Read the input to its end first');
+  });
+  const may = store.value?.may.write === true;
+  return (
+    <>
+      {edit.isOn && isOpen ? (
+        <Form {...edit} />
+      ) : (
+        wait.input !== undefined && (
+          <ExactInput
+            title="Exactly what will run"
+            value={wait.input}
+            onSeen={() => {
+              isSeen.value = true;
+            }}
+          >
+            <p class="faint digest">
+              Digest <Mono text={shortDigest(wait.digest)} />. Another input than this one would be asked again, never
+              run. <Copy text={wait.digest} name="Copy digest" />
+            </p>
+          </ExactInput>
+        )
+      )}
+      {wait.detail !== undefined && <ExactInput title="Details" value={wait.detail} />}
+      {wait.quorum > 1 && <Votes wait={wait} />}
+      {isOpen && may && (
+        <>
+          <section>
+            <label class="field">
+              <span>Note to the model (it reads it, quoted as yours)</span>
+              <textarea
+                rows={2}
+                maxLength={4096}
+                placeholder="Optional"
+                value={note}
+                onInput={({ currentTarget }) => setNote(currentTarget.value)}
+              />
+            </label>
+          </section>
+          <footer>
+            <button type="button" class="primary" disabled={!canAnswer} onClick={approve}>
+              {edit.isOn ? 'Approve this version ' : 'Approve '}
+              <ModEnter />
+            </button>
+            {wait.editable && (
+              <button type="button" disabled={!canAnswer} onClick={edit.toggle}>
+                {edit.isOn ? 'Do not edit' : 'Edit…'}
+              </button>
+            )}
+            <button
+              type="button"
+              class="danger"
+              disabled={!canAnswer}
+              onClick={() => {
+                isDenying.value = true;
+              }}
+            >
+              Deny…
+            </button>
+            <As />
+          </footer>
+        </>
+      )}
+      {isDenying.value && (
+        <Deny
+          wait={wait}
+          onYes={(reason) => void give({ how: 'deny', digest: wait.digest, ...(reason === '' ? {} : { reason }) })}
+          onClose={() => {
+            isDenying.value = false;
+          }}
+        />
+      )}
+    </>
+  );
+}
+
+function shortDigest(digest: string): string {
+  return `${digest.slice(0, 4)}·${digest.slice(4, 8)}`;
+}
+
+function Votes({ wait }: { readonly wait: Approval }) {
+  return (
+    <section>
+      <h2>{`Needs ${wait.quorum} persons · ${wait.votes.length} given`}</h2>
+      <ul class="done-steps">
+        {wait.votes.map(({ by, at, note }) => (
+          <li key={by.id}>
+            <Glyph state="ok" />
+            <span>
+              <Plain text={`${personText(by)} approved at ${clockTime(at)}${note ? `: ${note}` : ''}`} />
+            </span>
+          </li>
+        ))}
+      </ul>
+    </section>
+  );
+}
+
+interface DenyProps {
+  readonly wait: ListedWait;
+  onYes(reason: string): void;
+  onClose(): void;
+}
+
+function Deny({ wait, onYes, onClose }: DenyProps) {
+  const [reason, setReason] = useKept(wait.id, 'reason');
+  return (
+    <Confirm title="Deny this call?" yes="Deny" onYes={() => onYes(reason.trim())} onClose={onClose}>
+      <p>
+        <Mono text={wait.tool ?? ''} /> of run <Mono text={wait.runId} /> will not run.
+      </p>
+      <label class="field">
+        <span>Why? The model reads it</span>
+        <textarea
+          rows={2}
+          maxLength={4096}
+          placeholder="Optional"
+          value={reason}
+          onInput={({ currentTarget }) => setReason(currentTarget.value)}
+        />
+      </label>
+    </Confirm>
+  );
+}

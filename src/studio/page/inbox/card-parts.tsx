@@ -1,0 +1,45 @@
+import { useEffect, useRef } from 'preact/hooks';
+import { onKey } from '../frame/keys.ts';
+import { store } from '../frame/live.ts';
+import { Plain } from '../parts/text.tsx';
+import type { Decision } from './answers.ts';
+import { personText } from './waits.ts';
+
+/** As whom the answer is recorded. */
+export function As() {
+  const by = personText(store.value?.by);
+  return (
+    <>
+      <span class="grow only-l" />
+      <span class="faint only-l">{by === '' ? 'without a name' : <Plain text={`as ${by}`} />}</span>
+    </>
+  );
+}
+
+/** The keys that answer. */
+export function ModEnter() {
+  return <kbd class="only-l">{/Mac|iP/.test(navigator.platform) ? '⌘⏎' : 'Ctrl ⏎'}</kbd>;
+}
+
+/** What the controls of a wait work with. */
+export interface PartsProps {
+  readonly canAnswer: boolean;
+  readonly isOpen: boolean;
+  give(decision: Decision): Promise<void>;
+  readonly box: { readonly current: HTMLElement | null };
+}
+
+/** Runs something at Mod+Enter while the card has the focus. */
+export function useModEnter(box: PartsProps['box'], press: () => void): void {
+  const latest = useRef(press);
+  latest.current = press;
+  useEffect(
+    () =>
+      onKey((key) => {
+        if (key !== 'Mod+Enter' || !box.current?.contains(document.activeElement)) return false;
+        latest.current();
+        return true;
+      }),
+    [],
+  );
+}

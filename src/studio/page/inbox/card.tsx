@@ -1,0 +1,191 @@
+import { useEffect, useRef } from 'preact/hooks';
+import type { ListedWait, RecordView } from '../../wire.ts';
+import { onKey } from '../frame/keys.ts';
+import { canWrite, store } from '../frame/live.ts';
+import { addressOf } from '../frame/route.ts';
+import { span } from '../parts/amounts.ts';
+import { Failed } from '../parts/empty.tsx';
+import { Glyph } from '../parts/glyph.tsx';
+import { now } from '../parts/now.ts';
+import { Mono, Plain } from '../parts/text.tsx';
+import { type Decision, forget, send, sent } from './answers.ts';
+import { ApprovalParts } from './approval.tsx';
+import { As } from './card-parts.tsx';
+import { EventParts, QuestionParts } from './question.tsx';
+import { endText, isOver, type Sent, stagesOf } from './stages.ts';
+import { effects, resultOfExpiry, titleOf, when, whereOf } from './waits.ts';
+
+interface CardProps {
+  readonly wait: ListedWait;
+  /** The record of its run, once it was read. */
+  readonly record: RecordView | undefined;
+  /** Why it is not open any more. */
+  readonly over: string | undefined;
+  /** Reads the list again. */
+  reload(): void;
+}
+
+/** One wait: what is asked, exactly what would run, and the answer. */
+export function Card(props: CardProps) {
+  const { wait, record } = props;
+  const box = useRef<HTMLElement>(null);
+  useEffect(
+    () =>
+      onKey((key) => {
+        if (key !== 'a') return false;
+        box.current?.focus();
+        return true;
+      }),
+    [],
+  );
+  // After the answer its call is not in the record any more.
+  const effect = useRef<string | undefined>(undefined);
+  effect.current ??= record?.record?.openStep?.calls.find(({ callId }) => callId === wait.callId)?.effect;
+  const [title, text] = effects[effect.current ?? ''] ?? [];
+  return (
+    // biome-ignore lint/a11y/noNoninteractiveTabindex: Mod+Enter answers only while the card has the focus
+    <article ref={box} class="card" aria-labelledby="ask" tabIndex={0}>
+      <header>
+        <Where wait={wait} />
+        <h1 id="ask">
+          <Plain text={titleOf(wait)} />
+        </h1>
+        <Since wait={wait} agent={record?.line.agentName || wait.agentId} />
+      </header>
+      {wait.kind === 'approval' && title !== undefined && (
+        <section>
+          <div class="note">
+            <b>{title} </b>
+            {text}
+          </div>
+        </section>
+      )}
+      <Answer key={digestOf(wait)} {...props} box={box} />
+    </article>
+  );
+}
+
+function Where({ wait }: { readonly wait: ListedWait }) {
+  const [root = '', ...below] = whereOf(wait);
+  const [tool] = wait.tool === undefined ? [] : below.splice(-1);
+  return (
+    <div class="faint">
+      <a class="mono" href={addressOf('run', wait.rootRunId)}>
+        <Plain text={root} />
+      </a>
+      {below.map((name) => (
+        <span key={name}>
+          {' › '}
+          <a class="mono" href={addressOf('run', wait.runId)}>
+            <Plain text={name} />
+          </a>
+        </span>
+      ))}
+      {` › step ${wait.step}`}
+      {tool !== undefined && ' › '}
+      {tool !== undefined && <Mono text={tool} />}
+    </div>
+  );
+}
+
+function Since({ wait, agent }: { readonly wait: ListedWait; readonly agent: string }) {
+  const { createdAt, dueAt } = wait;
+  const [over, strong] = resultOfExpiry(wait);
+  const verb = wait.kind === 'approval' || wait.kind === 'question' ? 'asks' : 'waits';
+  return (
+    <div class="dim">
+      <Plain text={agent} />
+      {` ${verb} since ${span(now.value - createdAt)}`}
+      {dueAt !== undefined && ` · ${dueAt > now.value ? 'expires' : 'its time was over'} ${when(dueAt)}, then `}
+      {dueAt !== undefined && `${over} `}
+      {dueAt !== undefined && <b>{strong}</b>}
+    </div>
+  );
+}
+
+/** The input that an approval is for; '' for other waits. */
+export function digestOf(wait: ListedWait): string {
+  return wait.kind === 'approval' ? wait.digest : '';
+}
+
+interface AnswerProps extends CardProps {
+  readonly box: { readonly current: HTMLElement | null };
+}
+
+/** What would run, and the controls: those of one digest, so that another input begins with none of what was typed. */
+function Answer({ wait, over, reload, box }: AnswerProps) {
+  const own = sent.value.get(wait.id);
+  const isOpen = over === undefined && !own?.isStored && !own?.isSending;
+  const give = async (decision: Decision) => {
+    const { trouble } = await send(wait, decision);
+    if (trouble) reload();
+    box.current?.focus();
+  };
+  const canAnswer = isOpen && canWrite.value && !isLate(wait, now.value);
+  const parts = { wait, canAnswer, give, box };
+  return (
+    <>
+      {wait.kind === 'approval' && <ApprovalParts {...parts} wait={wait} isOpen={isOpen} />}
+      {wait.kind === 'question' && <QuestionParts {...parts} wait={wait} isOpen={isOpen} />}
+      {wait.kind === 'event' && <EventParts name={wait.name} eventKey={wait.key} />}
+      {wait.kind === 'retry' && <Failed trouble={wait.error} />}
+      {own && <Stages own={own} />}
+      {own?.trouble && <Failed trouble={own.trouble} again={() => again(wait.id, reload)} />}
+      {over !== undefined && !own?.isStored && (
+        <section role="status">
+          <Plain text={over} />
+        </section>
+      )}
+      {(wait.kind === 'timer' || wait.kind === 'retry') && isOpen && store.value?.may.write && (
+        <footer>
+          <button type="button" class="primary" disabled={!canAnswer} onClick={() => give({ how: 'wake' })}>
+            {wait.kind === 'timer' ? 'Wake now' : 'Try now'}
+          </button>
+          <As />
+        </footer>
+      )}
+      {isOpen && <Closed wait={wait} />}
+    </>
+  );
+}
+
+function again(waitId: string, reload: () => void): void {
+  forget(waitId);
+  reload();
+}
+
+/** Says why there is no button. */
+function Closed({ wait }: { readonly wait: ListedWait }) {
+  if (store.value && !store.value.may.write)
+    return <footer class="faint">Studio only reads here. Start it with --write to answer.</footer>;
+  if (isLate(wait, now.value) && wait.kind !== 'timer' && wait.kind !== 'retry')
+    return (
+      <footer class="faint">
+        Its time is over: {resultOfExpiry(wait).join(' ')} as soon as a process takes up the run.
+      </footer>
+    );
+  return null;
+}
+
+function isLate({ dueAt = Number.POSITIVE_INFINITY }: ListedWait, at: number): boolean {
+  return dueAt <= at;
+}
+
+function Stages({ own }: { readonly own: Sent }) {
+  if (own.trouble && !own.isStored) return null;
+  return (
+    <section aria-live="polite">
+      <ul class="done-steps">
+        {stagesOf(own).map(({ text, isDone }) => (
+          <li key={text} class={isDone ? '' : 'todo'}>
+            <Glyph state={isDone ? 'ok' : 'wait'} />
+            <span>
+              <Plain text={text} />
+            </span>
+          </li>
+        ))}
+      </ul>
+      {isOver(own) && !own.trouble && <p class="faint">{endText(own, store.value?.by)}</p>}
+    </section>
+  );
+}

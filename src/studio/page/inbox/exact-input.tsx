@@ -1,0 +1,113 @@
+import type { ComponentChildren, RefObject } from 'preact';
+import { useEffect, useRef, useState } from 'preact/hooks';
+import type { JsonValue } from '../../wire.ts';
+import { whole } from '../parts/amounts.ts';
+import { Copy, Plain } from '../parts/text.tsx';
+import { jsonText } from './form-fields.ts';
+
+/** Of a longer text the page shows this much at first, and says so. */
+const SHOWN = 16_384;
+
+interface ExactInputProps {
+  readonly title: string;
+  readonly value: JsonValue;
+  /** Said below it. */
+  readonly children?: ComponentChildren;
+  /** The reader has seen it to its end. */
+  onSeen?(): void;
+}
+
+/** A value as fields, or as JSON; nothing of it is cut without a word. */
+export function ExactInput({ title, value, onSeen, children }: ExactInputProps) {
+  const isObject =
+    typeof value === 'object' && value !== null && !Array.isArray(value) && Object.keys(value).length > 0;
+  const [isJson, setJson] = useState(!isObject);
+  const box = useRef<HTMLElement>(null);
+  useSeen(box, onSeen);
+  const json = jsonText(value);
+  return (
+    <section ref={box}>
+      <div class="sec">
+        <h2>{title}</h2>
+        <span class="grow" />
+        <Copy text={json} />
+        {isObject && (
+          <span class="seg">
+            <button type="button" aria-pressed={!isJson} onClick={() => setJson(false)}>
+              Fields
+            </button>
+            <button type="button" aria-pressed={isJson} onClick={() => setJson(true)}>
+              JSON
+            </button>
+          </span>
+        )}
+      </div>
+      {isJson || !isObject ? (
+        <LongText name="JSON" kind="" text={json} />
+      ) : (
+        Object.entries(value).map(([name, each]) => (
+          <LongText
+            key={name}
+            name={name}
+            kind={typeof each === 'string' ? 'text' : Array.isArray(each) ? 'list' : typeof each}
+            text={typeof each === 'string' ? each : jsonText(each)}
+          />
+        ))
+      )}
+      {children}
+    </section>
+  );
+}
+
+function LongText({ name, kind, text }: { readonly name: string; readonly kind: string; readonly text: string }) {
+  const [isWhole, setWhole] = useState(text.length <= SHOWN);
+  const lines = text.split('\n').length;
+  return (
+    <div class="field">
+      <span>
+        <Plain text={name} />
+        {kind && ` · ${kind}`}
+        {text.length > 80 && ` · ${whole(text.length)} characters`}
+        {lines > 8 && `, ${whole(lines)} lines`}
+        {!isWhole && `, the first ${whole(SHOWN)} are shown`}
+      </span>
+      {/* biome-ignore lint/a11y/noNoninteractiveTabindex: it scrolls, also by the keyboard */}
+      <pre class="short" tabIndex={0}>
+        <Plain text={isWhole ? text : text.slice(0, SHOWN)} />
+      </pre>
+      {!isWhole && (
+        <button type="button" class="more" onClick={() => setWhole(true)}>
+          Show all {whole(text.length)} characters
+        </button>
+      )}
+    </div>
+  );
+}
+
+const LOOK_MS = 300;
+
+/** Says once that the end of a section, and of each text that scrolls in it, was in sight. */
+function useSeen(box: RefObject<HTMLElement | null>, onSeen: (() => void) | undefined): void {
+  const isSeen = useRef(false);
+  useEffect(() => {
+    const ends = new WeakSet<Element>();
+    const look = () => {
+      const section = box.current;
+      if (!section || isSeen.current || document.hidden) return;
+      for (const text of section.querySelectorAll('pre'))
+        if (text.scrollTop + text.clientHeight >= text.scrollHeight - 4 && isInSight(text)) ends.add(text);
+      const isAll = [...section.querySelectorAll('pre')].every((text) => ends.has(text));
+      if (!isAll || section.querySelector('.more')) return;
+      isSeen.current = true;
+      onSeen?.();
+    };
+    const timer = setInterval(look, LOOK_MS);
+    look();
+    return () => clearInterval(timer);
+  }, []);
+}
+
+function isInSight(element: Element): boolean {
+  const { bottom } = element.getBoundingClientRect();
+  return bottom > 0 && bottom <= innerHeight + 1;
+}

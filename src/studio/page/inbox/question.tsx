@@ -1,0 +1,76 @@
+import type { JsonValue } from '../../wire.ts';
+import { store } from '../frame/live.ts';
+import { Plain } from '../parts/text.tsx';
+import { As, ModEnter, type PartsProps, useModEnter } from './card-parts.tsx';
+import { Form, useForm } from './form.tsx';
+import type { Question } from './waits.ts';
+
+/** A question, and its answer: an option, a form, or a text. */
+export function QuestionParts({ wait, canAnswer, isOpen, give, box }: PartsProps & { readonly wait: Question }) {
+  const { options, schema } = wait;
+  const choices = options?.length ? { enum: options } : undefined;
+  const form = useForm([wait.id, 'answer'], undefined, choices ?? schema ?? { type: 'string' });
+  const answer = () => {
+    const filled = form.read();
+    if (filled && filled.input !== '') void give({ how: 'answer', value: filled.input });
+  };
+  useModEnter(box, () => {
+    if (canAnswer) answer();
+  });
+  if (!isOpen || !store.value?.may.write) return null;
+  return (
+    <>
+      {options?.length ? (
+        <Options options={options} chosen={form.typed[''] ?? ''} onChoose={(text) => form.onType({ '': text })} />
+      ) : (
+        <Form {...form} />
+      )}
+      <footer>
+        <button type="button" class="primary" disabled={!canAnswer} onClick={answer}>
+          Answer <ModEnter />
+        </button>
+        <As />
+      </footer>
+    </>
+  );
+}
+
+interface OptionsProps {
+  readonly options: readonly JsonValue[];
+  readonly chosen: string;
+  onChoose(text: string): void;
+}
+
+function Options({ options, chosen, onChoose }: OptionsProps) {
+  return (
+    <section>
+      <fieldset class="options">
+        <legend>Choose one</legend>
+        {options.map((option) => {
+          const text = JSON.stringify(option, null, 2);
+          return (
+            <label key={text}>
+              <input type="radio" name="option" checked={text === chosen} onChange={() => onChoose(text)} />
+              <span>
+                <Plain text={typeof option === 'string' ? option : text} />
+              </span>
+            </label>
+          );
+        })}
+      </fieldset>
+    </section>
+  );
+}
+
+/** An event that a run waits for: no person can answer it here. */
+export function EventParts({ name, eventKey }: { readonly name: string; readonly eventKey: string }) {
+  const key = JSON.stringify(eventKey);
+  return (
+    <section>
+      <span class="faint">It ends when your code sends the event:</span>
+      <pre>
+        <Plain text={`await executor.signal(${JSON.stringify(name)}, value, { key: ${key}, id })`} />
+      </pre>
+    </section>
+  );
+}

@@ -1,0 +1,163 @@
+// What the inbox says of each wait: pure, so that it is tested without a page.
+import type { ListedWait, RecordView } from '../../wire.ts';
+import { clockTime, span } from '../parts/amounts.ts';
+
+/** A wait for a person to approve a call. */
+export type Approval = Extract<ListedWait, { readonly kind: 'approval' }>;
+/** A wait for the answer of a person. */
+export type Question = Extract<ListedWait, { readonly kind: 'question' }>;
+
+/** Returns whether a wait ends only when a person acts. */
+export function needsPerson(wait: ListedWait): boolean {
+  return wait.kind === 'approval' || wait.kind === 'question' || (wait.kind === 'retry' && wait.needsPerson);
+}
+
+/** A row of the list: the head of a group, or a wait. */
+export type WaitRow = { readonly group: string } | { readonly wait: ListedWait };
+
+/** The rows of the inbox: what needs a person first, in each group that which ends soonest. */
+export function waitRows(waits: readonly ListedWait[]): readonly WaitRow[] {
+  const groups = [
+    ['Needs you', waits.filter(needsPerson)],
+    ['Time and events', waits.filter((wait) => !needsPerson(wait))],
+  ] as const;
+  return groups.flatMap(([group, own]) =>
+    own.length === 0 ? [] : [{ group }, ...own.toSorted(bySoonest).map((wait) => ({ wait }))],
+  );
+}
+
+function bySoonest(a: ListedWait, b: ListedWait): number {
+  const end = ({ dueAt = Number.POSITIVE_INFINITY }: ListedWait) => dueAt;
+  if (end(a) !== end(b)) return end(a) - end(b);
+  return a.createdAt - b.createdAt || (a.id < b.id ? -1 : 1);
+}
+
+/** What is asked, in one line. */
+export function titleOf(wait: ListedWait): string {
+  switch (wait.kind) {
+    case 'approval':
+      return wait.prompt || `Run ${wait.tool ?? 'this call'}?`;
+    case 'question':
+      return `“${wait.question}”`;
+    case 'event':
+      return `${wait.name} · key ${wait.key}`;
+    case 'timer':
+      return wait.dueAt === undefined ? 'sleep' : `sleep until ${when(wait.dueAt)}`;
+    case 'retry':
+      return `The model is away · ${wait.failures} ${wait.failures === 1 ? 'failure' : 'failures'}`;
+    case 'child':
+      return `run ${wait.childRunId}`;
+  }
+}
+
+/** The runs from the root to the wait, and its tool. */
+export function whereOf({ path, runId, tool }: ListedWait): readonly string[] {
+  const [root = { runId }, ...below] = path;
+  const names = below.map((step) => step.agentId ?? step.runId);
+  return [root.runId, ...names, ...(tool === undefined ? [] : [tool])];
+}
+
+/** How many votes it needs and has; '' for one that needs a single person. */
+export function votesOf(wait: ListedWait): string {
+  return wait.kind === 'approval' && wait.quorum > 1 ? `needs ${wait.quorum}, ${wait.votes.length} given` : '';
+}
+
+const ends: { readonly [kind in ListedWait['kind']]: string } = {
+  approval: 'expires in',
+  question: 'expires in',
+  event: 'gives up in',
+  timer: 'in',
+  retry: 'tries again in',
+  child: 'in',
+};
+
+/** Its kind, and when it ends. */
+export function dueOf({ kind, dueAt }: ListedWait, now: number): string {
+  if (dueAt === undefined) return `${kind} · no time limit`;
+  const left = dueAt - now;
+  return left <= 0 ? `${kind} · its time is over` : `${kind} · ${ends[kind]} ${coarse(left)}`;
+}
+
+/** A duration without its small parts: `23 h`. */
+function coarse(ms: number): string {
+  return ms >= 4 * 3_600_000 && ms < 86_400_000 ? `${Math.floor(ms / 3_600_000)} h` : span(ms);
+}
+
+/** A time of day, with its day if that is not today. */
+export function when(at: number, now = Date.now()): string {
+  const day = (time: number) => new Date(time).toDateString();
+  const text = new Date(at).toLocaleTimeString('en-GB').slice(0, 5);
+  if (day(at) === day(now)) return text;
+  return day(at) === day(now + 86_400_000) ? `tomorrow ${text}` : clockTime(at, now);
+}
+
+/** What becomes of a wait whose time is over, and the words of it that matter most. */
+export function resultOfExpiry(wait: ListedWait): readonly [text: string, strong: string] {
+  switch (wait.kind) {
+    case 'approval':
+      return ({ deny: ['it is', 'denied'], fail: ['the run', 'fails'], park: ['the run is', 'parked'] } as const)[
+        wait.onExpiry
+      ];
+    case 'question':
+    case 'event':
+      return ['the tool reads that', 'nothing came'];
+    case 'retry':
+      return ['the model is', 'asked again'];
+    default:
+      return ['the run', 'continues'];
+  }
+}
+
+/** What an effect means for a call that may run. */
+export const effects: { readonly [effect: string]: readonly [title: string, text: string] } = {
+  once: [
+    'Runs at most once.',
+    'Pawl never repeats this call. If the process dies in the middle, its outcome is called unknown and the model reads that.',
+  ],
+  idempotent: [
+    'May run again with the same key.',
+    'After a crash in the middle it runs again; the second time changes nothing.',
+  ],
+  read: ['Reads only.', 'After a crash it runs again.'],
+};
+
+const settledWords: { readonly [how: string]: string } = {
+  approve: 'Approved',
+  deny: 'Denied',
+  answer: 'Answered',
+  signal: 'Its event came',
+  expire: 'Expired',
+  wake: 'Woken',
+  ended: 'Ended',
+};
+
+/** How a wait ended, as a record or an error of the server has it: `Approved by ada at 12:04`. */
+export function settledText(settled: unknown): string | undefined {
+  if (typeof settled !== 'object' || settled === null) return undefined;
+  const { how, by, at } = settled as { readonly how?: unknown; readonly by?: unknown; readonly at?: unknown };
+  const word = typeof how === 'string' ? settledWords[how] : undefined;
+  if (word === undefined) return undefined;
+  const person = personText(by);
+  return `${word}${person === '' ? '' : ` by ${person}`}${typeof at === 'number' ? ` at ${when(at)}` : ''}`;
+}
+
+/** The name of a person, else its id; '' for none. */
+export function personText(by: unknown): string {
+  const { id, name } = (by ?? {}) as { readonly id?: unknown; readonly name?: unknown };
+  return [name, id].find((text): text is string => typeof text === 'string' && text !== '') ?? '';
+}
+
+/** Why a wait that was shown is not open any more, as the record proves. */
+export function overText({ record, line, missing }: RecordView, waitId: string): string {
+  const said = settledText(settledIn(record, waitId));
+  if (said !== undefined) return `${said}.`;
+  if (line.state === 'ok' || line.state === 'fail' || line.state === 'cut') return `The run has ended: ${line.where}.`;
+  return missing ?? 'The run does not wait for this any more.';
+}
+
+/** How a wait ended, as the record of its run has it. */
+export function settledIn(record: RecordView['record'], waitId: string): { readonly how?: unknown } | undefined {
+  const { waiting } = (record?.raw?.value ?? {}) as { readonly waiting?: { readonly settled?: unknown } };
+  const all: readonly unknown[] = Array.isArray(waiting?.settled) ? waiting.settled : [];
+  return all.find((each): each is object => (each as { readonly id?: unknown } | null)?.id === waitId);
+}

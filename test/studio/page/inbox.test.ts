@@ -1,0 +1,207 @@
+import { describe, expect, test } from 'vitest';
+import { fieldsOf, filledOf, typedOf } from '../../../src/studio/page/inbox/form-fields.ts';
+import {
+  afterEvent,
+  afterRecord,
+  endText,
+  isOver,
+  type Sent,
+  stagesOf,
+} from '../../../src/studio/page/inbox/stages.ts';
+import {
+  dueOf,
+  overText,
+  resultOfExpiry,
+  settledText,
+  titleOf,
+  votesOf,
+  waitRows,
+  when,
+  whereOf,
+} from '../../../src/studio/page/inbox/waits.ts';
+import type { JournalEvent, ListedWait, RecordView } from '../../../src/studio/wire.ts';
+
+const NOON = new Date('2026-03-02T12:00:00').getTime();
+
+const approval = (more: object = {}) =>
+  ({
+    kind: 'approval',
+    id: 'w1',
+    runId: 'r1',
+    rootRunId: 'r1',
+    path: [{ runId: 'r1', agentId: 'desk' }],
+    agentId: 'desk',
+    callerId: 'shop',
+    labels: {},
+    createdAt: NOON,
+    step: 3,
+    callId: 'c1',
+    tool: 'refund',
+    input: { cents: 700 },
+    digest: 'd1',
+    quorum: 1,
+    votes: [],
+    editable: true,
+    onExpiry: 'deny',
+    ...more,
+  }) as unknown as ListedWait;
+
+const approved = (more: Partial<Sent> = {}, wait = approval()): Sent => ({
+  wait,
+  how: 'approve',
+  isSending: false,
+  isStored: true,
+  ...more,
+});
+const event = (type: string, more: object) => ({ type, runId: 'r1', ...more }) as unknown as JournalEvent;
+const record = (more: object = {}) =>
+  ({ waits: [], line: { steps: 0, state: 'run', where: 'step 3' }, ...more }) as unknown as RecordView;
+const isDone = (own: Sent) => stagesOf(own).map((stage) => stage.isDone);
+
+describe('the list of waits (studio 8)', () => {
+  test('shows first what needs a person, and in each group what ends soonest', () => {
+    const late = approval({ id: 'late', dueAt: NOON + 9_000 });
+    const never = approval({ id: 'never' });
+    const soon = approval({ id: 'soon', dueAt: NOON + 1_000 });
+    const timer = approval({ id: 'timer', kind: 'timer', dueAt: NOON });
+    const outage = approval({ id: 'outage', kind: 'retry', needsPerson: true, dueAt: NOON + 5_000 });
+    const rows = waitRows([timer, never, late, outage, soon]);
+    expect(rows.map((row) => ('wait' in row ? row.wait.id : row.group))).toEqual([
+      'Needs you',
+      'soon',
+      'outage',
+      'late',
+      'never',
+      'Time and events',
+      'timer',
+    ]);
+  });
+
+  test('names the question, the runs above, the votes, the end and what the end means', () => {
+    const path = [
+      { runId: 'r1', agentId: 'desk' },
+      { runId: '~x', agentId: 'clerk', callId: 'c0' },
+    ];
+    const wait = approval({ path, prompt: 'Pay?', quorum: 2, dueAt: NOON + 82_800_000, onExpiry: 'park' });
+    expect([titleOf(wait), whereOf(wait), votesOf(wait), dueOf(wait, NOON)]).toEqual([
+      'Pay?',
+      ['r1', 'clerk', 'refund'],
+      'needs 2, 0 given',
+      'approval · expires in 23 h',
+    ]);
+    expect(resultOfExpiry(wait).join(' ')).toBe('the run is parked');
+    expect(dueOf(wait, NOON + 90_000_000)).toBe('approval · its time is over');
+    expect([when(NOON, NOON), when(NOON + 86_400_000, NOON)]).toEqual(['12:00', 'tomorrow 12:00']);
+  });
+
+  test('says how a wait ended, and by whom, from an error or from the record', () => {
+    const settled = { id: 'w1', how: 'deny', by: { id: 'bob', name: 'Bob' }, at: NOON };
+    expect(settledText(settled)).toMatch(/^Denied by Bob at .*12:00$/);
+    expect(settledText({ how: 'x' })).toBeUndefined();
+    expect(settledText('Denied')).toBeUndefined();
+    const kept = record({ record: { raw: { value: { waiting: { settled: [null, settled] } } } } });
+    expect(overText(kept, 'w1')).toMatch(/^Denied by Bob at .*12:00\.$/);
+    expect(overText(record({ line: { state: 'cut', where: 'ended: cancelled' } }), 'w1')).toBe(
+      'The run has ended: ended: cancelled.',
+    );
+  });
+});
+
+describe('the stages of an answer (studio 9)', () => {
+  test('are true one after the other, from the events of the run: stored, taken up, the call runs, its result', () => {
+    let own = approved();
+    expect(isDone(own)).toEqual([true, false, false]);
+    own = afterEvent(own, event('tool.started', { callId: 'c1' }), 'api-1');
+    expect(isDone(own)).toEqual([true, false, false]);
+    own = afterEvent(own, event('wait.answered', { waitId: 'w1', how: 'approve' }), 'api-2');
+    expect(stagesOf(own)[1]).toEqual({ text: 'Taken up by api-2', isDone: true });
+    own = afterEvent(own, event('tool.started', { callId: 'c2' }), 'api-2');
+    expect(isDone(own)).toEqual([true, true, false]);
+    own = afterEvent(own, event('tool.started', { callId: 'c1', owner: 'api-2' }), 'api-2');
+    expect([isDone(own), isOver(own)]).toEqual([[true, true, true], false]);
+    own = afterEvent(own, event('tool.done', { callId: 'c1', output: { type: 'error-text', value: 'no' } }), 'api-2');
+    expect([stagesOf(own)[2]?.text, isOver(own)]).toEqual(['refund has failed: the model reads why', true]);
+  });
+
+  test('are what the record proves where no journal is: the wait is gone, its call has started, its step is over', () => {
+    const open = record({ waits: [approval()] });
+    expect(isDone(afterRecord(approved(), open))).toEqual([true, false, false]);
+    const calls = [{ callId: 'c1', state: 'started' }];
+    const started = afterRecord(approved(), record({ owner: { id: 'api-2' }, record: { openStep: { calls } } }));
+    expect([started.takenBy, started.call]).toEqual(['api-2', 'started']);
+    expect(afterRecord(approved(), record({ line: { steps: 2 } })).call).toBeUndefined();
+    expect(afterRecord(approved(), record({ line: { steps: 3 } })).call).toBe('done');
+  });
+
+  test('tell of an answer that another person gave first, and of one that was refused', () => {
+    const settled = [{ id: 'w1', how: 'deny', by: { id: 'bob' }, at: NOON }];
+    const raw = { value: { waiting: { settled } } };
+    const { trouble } = afterRecord(approved(), record({ record: { raw } }));
+    expect(trouble).toMatchObject({ code: 'ALREADY_ANSWERED', message: expect.stringContaining('Denied by bob') });
+    const refused = event('wait.refused', { waitId: 'w1', code: 'ANSWER_REFUSED', reason: 'not yours' });
+    expect(afterEvent(approved(), refused).trouble).toEqual({ code: 'ANSWER_REFUSED', message: 'not yours' });
+  });
+
+  test('of one vote of two end with the vote: no call runs yet', () => {
+    const wait = approval({ quorum: 2 });
+    const voted = afterEvent(approved({}, wait), event('wait.answered', { waitId: 'w1', votes: 1 }), 'api-2');
+    expect(stagesOf(voted).at(-1)?.text).toBe('1 of 2 have approved: others are needed');
+    const votes = [{ by: { id: 'ada' }, at: NOON }];
+    expect(afterRecord(approved({}, wait), record({ waits: [approval({ quorum: 2, votes })] })).votes).toBe(1);
+  });
+
+  test('of a denial end when it is taken up, and the card names the person', () => {
+    const denied = approved({ how: 'deny', takenBy: '' });
+    expect(isOver(denied)).toBe(true);
+    expect(endText(denied, { id: 'ada' })).toBe('Denied by ada. The run continues without this page.');
+  });
+});
+
+describe('the form of an edit or an answer (studio 8)', () => {
+  const schema = {
+    type: 'object',
+    properties: {
+      cents: { type: 'integer', description: 'How much.' },
+      why: { enum: ['late', 'lost'] },
+      now: { type: 'boolean' },
+      tags: { type: 'array' },
+    },
+    required: ['cents'],
+  } as const;
+
+  test('has a field for each property of the schema, with its kind and its help', () => {
+    expect(fieldsOf(schema, undefined).map(({ name, kind, isRequired }) => [name, kind, isRequired])).toEqual([
+      ['cents', 'number', true],
+      ['why', 'choice', false],
+      ['now', 'flag', false],
+      ['tags', 'json', false],
+    ]);
+    expect(fieldsOf({ type: 'string' }, undefined)).toMatchObject([{ name: '', kind: 'text' }]);
+    expect(fieldsOf(undefined, [1])).toMatchObject([{ name: '', kind: 'json' }]);
+  });
+
+  test('without a schema keeps the types of the value, and what it does not show', () => {
+    const value = { to: 'Ada', cents: 700, tags: ['a'] };
+    const fields = fieldsOf(undefined, value);
+    const typed = { ...typedOf(fields, value), cents: '500' };
+    expect(filledOf(fields, typed, value)).toEqual({ value: { to: 'Ada', cents: 500, tags: ['a'] } });
+  });
+
+  test('says at each field what is wrong, and leaves out what may be absent', () => {
+    const fields = fieldsOf(schema, undefined);
+    expect(filledOf(fields, { cents: 'x', tags: '[' }, undefined).wrong).toEqual({
+      cents: 'It needs a number.',
+      tags: 'It is not valid JSON.',
+    });
+    expect(filledOf(fields, {}, undefined).wrong).toEqual({ cents: 'It needs a value.' });
+    expect(filledOf(fields, { cents: '5', why: '"late"' }, undefined)).toEqual({ value: { cents: 5, why: 'late' } });
+  });
+
+  test('changes no prototype by a property with the name of one', () => {
+    const value = JSON.parse('{"__proto__":{"x":1}}');
+    const fields = fieldsOf(undefined, value);
+    const filled = filledOf(fields, typedOf(fields, value), value);
+    expect(({} as { x?: unknown }).x).toBeUndefined();
+    expect(JSON.stringify(filled.value)).toBe('{"__proto__":{"x":1}}');
+  });
+});

@@ -4,6 +4,7 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { passOnErrors } from '../../fixtures/processes.ts';
 import { packageFlags } from '../../toolchain/programs.ts';
 
 const program = fileURLToPath(new URL('world-process.ts', import.meta.url));
@@ -24,8 +25,9 @@ export class World {
   /** Starts the process that works on the runs. */
   async work(): Promise<void> {
     const worker = spawn(process.execPath, [...packageFlags, program, this.path], {
-      stdio: ['ignore', 'ignore', 'inherit', 'ipc'],
+      stdio: ['ignore', 'ignore', 'pipe', 'ipc'],
     });
+    passOnErrors(worker as typeof worker & { readonly stderr: NodeJS.ReadableStream });
     this.#worker = worker;
     await once(worker, 'message');
   }

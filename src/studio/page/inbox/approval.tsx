@@ -53,40 +53,17 @@ export function ApprovalParts({ wait, canAnswer, isOpen, give, box }: PartsProps
       {wait.quorum > 1 && <Votes wait={wait} />}
       {isOpen && may && (
         <>
-          <section>
-            <label class="field">
-              <span>Note to the model (it reads it, quoted as yours)</span>
-              <textarea
-                rows={2}
-                maxLength={4096}
-                placeholder="Optional"
-                value={note}
-                onInput={({ currentTarget }) => setNote(currentTarget.value)}
-              />
-            </label>
-          </section>
-          <footer>
-            <button type="button" class="primary" disabled={!canAnswer} onClick={approve}>
-              {edit.isOn ? 'Approve this version ' : 'Approve '}
-              <ModEnter />
-            </button>
-            {wait.editable && (
-              <button type="button" disabled={!canAnswer} onClick={edit.toggle}>
-                {edit.isOn ? 'Do not edit' : 'Edit…'}
-              </button>
-            )}
-            <button
-              type="button"
-              class="danger"
-              disabled={!canAnswer}
-              onClick={() => {
-                isDenying.value = true;
-              }}
-            >
-              Deny…
-            </button>
-            <As />
-          </footer>
+          <Note text={note} onType={setNote} />
+          <Buttons
+            canAnswer={canAnswer}
+            isEditable={wait.editable}
+            isEditing={edit.isOn}
+            onApprove={approve}
+            onEdit={edit.toggle}
+            onDeny={() => {
+              isDenying.value = true;
+            }}
+          />
         </>
       )}
       {isDenying.value && (
@@ -99,6 +76,52 @@ export function ApprovalParts({ wait, canAnswer, isOpen, give, box }: PartsProps
         />
       )}
     </>
+  );
+}
+
+function Note({ text, onType }: { readonly text: string; onType(text: string): void }) {
+  return (
+    <section>
+      <label class="field">
+        <span>Note to the model (it reads it, quoted as yours)</span>
+        <textarea
+          rows={2}
+          maxLength={4096}
+          placeholder="Optional"
+          value={text}
+          onInput={({ currentTarget }) => onType(currentTarget.value)}
+        />
+      </label>
+    </section>
+  );
+}
+
+interface ButtonsProps {
+  readonly canAnswer: boolean;
+  readonly isEditable: boolean;
+  readonly isEditing: boolean;
+  onApprove(): void;
+  onEdit(): void;
+  onDeny(): void;
+}
+
+function Buttons({ canAnswer, isEditable, isEditing, onApprove, onEdit, onDeny }: ButtonsProps) {
+  return (
+    <footer>
+      <button type="button" class="primary" disabled={!canAnswer} onClick={onApprove}>
+        {isEditing ? 'Approve this version ' : 'Approve '}
+        <ModEnter />
+      </button>
+      {isEditable && (
+        <button type="button" disabled={!canAnswer} onClick={onEdit}>
+          {isEditing ? 'Do not edit' : 'Edit…'}
+        </button>
+      )}
+      <button type="button" class="danger" disabled={!canAnswer} onClick={onDeny}>
+        Deny…
+      </button>
+      <As />
+    </footer>
   );
 }
 

@@ -1,0 +1,48 @@
+// What can be done to a run, and how far an action has come: pure.
+import type { RecordView } from '../../wire.ts';
+
+/** Something that a person does to a run. */
+export type RunAction = 'steer' | 'cancel' | 'park' | 'unpark';
+
+/** An action that the server took. */
+export interface Done {
+  readonly action: RunAction;
+  /** As the server answered: `sent`, `queued`, `durable`, `ended`; '' for others. */
+  readonly state: string;
+  /** The revision of the record before it. */
+  readonly revision?: number;
+}
+
+/** The actions that a run takes in its state. */
+export function actionsFor({ line: { state }, owner }: Pick<RecordView, 'line' | 'owner'>): readonly RunAction[] {
+  if (state === 'ok' || state === 'fail' || state === 'cut' || state === 'bad') return [];
+  if (state === 'park') return ['unpark', 'cancel'];
+  // A run that a process holds is parked by that process alone.
+  return owner || state === 'run' ? ['steer', 'cancel'] : ['steer', 'park', 'cancel'];
+}
+
+/** How far an action has come, as the record proves. */
+export function stageText(done: Done, { line, record }: Pick<RecordView, 'line' | 'record'>): string {
+  const isOver = line.state === 'ok' || line.state === 'fail' || line.state === 'cut';
+  switch (done.action) {
+    case 'steer':
+      return steerText(done, record, isOver);
+    case 'cancel':
+      if (isOver) return line.state === 'cut' ? 'Cancelled' : `It had ended before: ${line.where}`;
+      return 'Stored: the process that works on it ends it';
+    case 'park':
+      return line.state === 'park' ? 'Parked: no process takes it up' : 'Stored';
+    case 'unpark':
+      return line.state === 'park' ? 'Stored' : 'Unparked: the next process continues it';
+  }
+}
+
+function steerText({ state, revision }: Done, record: RecordView['record'], isOver: boolean): string {
+  if (state !== 'sent') return 'Taken up: the model reads it before its next turn';
+  if (isOver) return 'The run has ended';
+  const isRead = record !== undefined && !record.commands.some(({ kind }) => kind === 'steer');
+  const isNewer = revision !== undefined && record !== undefined && record.revision > revision;
+  return isRead && isNewer
+    ? 'Taken up: the model reads it in its next turn'
+    : 'Stored: the run reads it before its next turn';
+}

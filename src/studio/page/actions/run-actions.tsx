@@ -1,0 +1,205 @@
+import { useSignal } from '@preact/signals';
+import { useEffect, useRef } from 'preact/hooks';
+import type { RecordView } from '../../wire.ts';
+import { pathOf, post, type Trouble } from '../frame/api.ts';
+import { onKey } from '../frame/keys.ts';
+import { canWrite, store } from '../frame/live.ts';
+import { dropKept, useKept } from '../inbox/kept.ts';
+import { Confirm, Dialog } from '../parts/dialog.tsx';
+import { Failed } from '../parts/empty.tsx';
+import { say } from '../parts/say.tsx';
+import { Mono } from '../parts/text.tsx';
+import { actionsFor, type Done, type RunAction, stageText } from './action-stages.ts';
+
+/** Steer, Cancel, Park and Unpark of a run: those that can be done to it now. */
+export function RunActions({ record }: { readonly record: RecordView }) {
+  const open = useSignal<RunAction | undefined>(undefined);
+  const acts = useActions(record.line.runId, record.record?.revision);
+  const may = actionsFor(record);
+  const canSteer = may.includes('steer') && canWrite.value;
+  const latest = useRef(canSteer);
+  latest.current = canSteer;
+  useEffect(
+    () =>
+      onKey((key) => {
+        if (key !== 's' || !latest.current) return false;
+        open.value = 'steer';
+        return true;
+      }),
+    [],
+  );
+  if (!store.value?.may.write) return null;
+  const close = () => {
+    open.value = undefined;
+  };
+  const press = (action: RunAction) => {
+    if (action === 'unpark') void acts.send('unpark', {});
+    else open.value = action;
+  };
+  const button = (action: RunAction, name: string) =>
+    may.includes(action) && (
+      <button
+        type="button"
+        class={action === 'cancel' ? 'danger' : action === 'steer' ? 'only-l' : ''}
+        disabled={!canWrite.value || acts.isSending}
+        onClick={() => press(action)}
+      >
+        {name}
+        {action === 'steer' && <kbd>s</kbd>}
+      </button>
+    );
+  const ask = { record, close, send: acts.send };
+  return (
+    <>
+      <Stage record={record} done={acts.done} trouble={acts.trouble} />
+      {button('steer', 'Steer ')}
+      {button('unpark', 'Unpark')}
+      {button('park', 'Park…')}
+      {button('cancel', 'Cancel…')}
+      {open.value === 'steer' && <Steer {...ask} />}
+      {open.value === 'cancel' && <Cancel {...ask} />}
+      {open.value === 'park' && <Park {...ask} />}
+    </>
+  );
+}
+
+/** The one button of a parked run. */
+export function Unpark({ runId }: { readonly runId: string }) {
+  const acts = useActions(runId);
+  if (!store.value?.may.write) return null;
+  return (
+    <>
+      <button type="button" disabled={!canWrite.value || acts.isSending} onClick={() => void acts.send('unpark', {})}>
+        Unpark
+      </button>
+      {acts.trouble && <Failed trouble={acts.trouble} />}
+    </>
+  );
+}
+
+type Send = (action: RunAction, body: object) => Promise<boolean>;
+
+/** Sends actions of a run, and keeps how far the last one came. */
+function useActions(runId: string, revision?: number) {
+  const done = useSignal<Done | undefined>(undefined);
+  const trouble = useSignal<Trouble | undefined>(undefined);
+  const isSending = useSignal(false);
+  const send: Send = async (action, body) => {
+    isSending.value = true;
+    trouble.value = undefined;
+    const answer = await post<{ readonly state?: string }>(pathOf('runs', runId, action), body);
+    isSending.value = false;
+    trouble.value = answer.trouble;
+    if (answer.trouble) return false;
+    done.value = { action, state: answer.value.state ?? '', ...(revision === undefined ? {} : { revision }) };
+    dropKept(runId);
+    return true;
+  };
+  return { done: done.value, trouble: trouble.value, isSending: isSending.value, send };
+}
+
+interface StageProps {
+  readonly record: RecordView;
+  readonly done: Done | undefined;
+  readonly trouble: Trouble | undefined;
+}
+
+/** How far the last action came; it is said once. */
+function Stage({ record, done, trouble }: StageProps) {
+  const text = done ? stageText(done, record) : '';
+  useEffect(() => {
+    if (text !== '') say(text);
+  }, [text]);
+  if (trouble) return <Failed trouble={trouble} />;
+  return <span class="faint only-l">{text}</span>;
+}
+
+interface AskProps {
+  readonly record: RecordView;
+  readonly send: Send;
+  close(): void;
+}
+
+function Steer({ record: { line }, send, close }: AskProps) {
+  const [text, setText] = useKept(line.runId, 'steer');
+  const steer = async () => {
+    if (text.trim() !== '' && (await send('steer', { text: text.trim() }))) close();
+  };
+  return (
+    <Dialog label="Steer the run" onClose={close}>
+      <h1>
+        Steer <Mono text={line.runId} />
+      </h1>
+      <label class="field">
+        <span>The model reads it before its next turn</span>
+        <textarea
+          rows={4}
+          value={text}
+          onInput={({ currentTarget }) => setText(currentTarget.value)}
+          onKeyDown={(event) => {
+            if (event.key === 'Enter' && (event.metaKey || event.ctrlKey)) void steer();
+          }}
+        />
+      </label>
+      <p class="buttons">
+        <button type="button" class="primary" disabled={!canWrite.value} onClick={() => void steer()}>
+          Send
+        </button>
+        <button type="button" onClick={close}>
+          Not now
+        </button>
+      </p>
+    </Dialog>
+  );
+}
+
+function Cancel({ record: { line, children }, send, close }: AskProps) {
+  const [reason, setReason] = useKept(line.runId, 'cancel');
+  const more = children.length === 0 ? '' : ', and each run below it';
+  return (
+    <Confirm
+      title="Cancel this run?"
+      yes="Cancel the run"
+      onYes={() => void send('cancel', reason.trim() === '' ? {} : { reason: reason.trim() })}
+      onClose={close}
+    >
+      <p>
+        <Mono text={line.runId} />
+        {` ends for good${more}.`}
+      </p>
+      <Reason text={reason} onType={setReason} />
+    </Confirm>
+  );
+}
+
+function Park({ record: { line }, send, close }: AskProps) {
+  const [reason, setReason] = useKept(line.runId, 'park');
+  return (
+    <Confirm
+      title="Park this run?"
+      yes="Park the run"
+      onYes={() => void send('park', reason.trim() === '' ? {} : { reason: reason.trim() })}
+      onClose={close}
+    >
+      <p>
+        No process takes up <Mono text={line.runId} /> until a person unparks it.
+      </p>
+      <Reason text={reason} onType={setReason} />
+    </Confirm>
+  );
+}
+
+function Reason({ text, onType }: { readonly text: string; onType(text: string): void }) {
+  return (
+    <label class="field">
+      <span>Why?</span>
+      <textarea
+        rows={2}
+        maxLength={4096}
+        placeholder="Optional"
+        value={text}
+        onInput={({ currentTarget }) => onType(currentTarget.value)}
+      />
+    </label>
+  );
+}

@@ -54,9 +54,10 @@ interface NumberInCode {
   readonly value: number;
 }
 
-/** Numbers of the code: constants, defaults of options, and numbers in tables. */
+/** Numbers of the code: constants, defaults of options, and numbers in tables. How much Studio shows at once bounds no run. */
 export function numbersOf(root: string): readonly NumberInCode[] {
-  return globSync('{src,machines}/**/*.ts', { cwd: root }).flatMap((path) => {
+  const paths = globSync('{src,machines}/**/*.ts', { cwd: root }).filter((path) => !/^src.studio/.test(path));
+  return paths.flatMap((path) => {
     const { program } = parseSync(path, readFileSync(`${root}/${path}`, 'utf8'), { lang: 'ts', sourceType: 'module' });
     const named = [...numbersIn(program, new Map())];
     return named.map(([name, value]) => ({ path: path.replaceAll('\\', '/'), name, value }));

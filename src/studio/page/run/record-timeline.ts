@@ -37,3 +37,17 @@ const states = { planned: 'planned', allowed: 'planned', started: 'started', wai
 function openCall({ callId, name, effect, state, attempt, input }: CallView): TimelineCall {
   return { ...uncalled(callId, name), effect, words: wordsOf(input.value), state: states[state], attempts: attempt };
 }
+
+/** Adds what only the record says of the calls of the open step: the effect of one that has not begun. */
+export function withEffects(timeline: Timeline, record: RecordView['record']): Timeline {
+  const { steps } = timeline;
+  const last = steps.at(-1);
+  const open = record?.openStep;
+  if (!last || !open || last.step !== open.step) return timeline;
+  const effects = new Map(open.calls.map(({ callId, effect }) => [callId, effect]));
+  const calls = last.calls.map((call): TimelineCall => {
+    const effect = call.effect ?? effects.get(call.callId);
+    return effect === undefined ? call : { ...call, effect };
+  });
+  return { ...timeline, steps: steps.with(-1, { ...last, calls }) };
+}

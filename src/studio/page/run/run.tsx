@@ -13,6 +13,7 @@ import { Facts } from '../parts/lists.tsx';
 import { now } from '../parts/now.ts';
 import { Mono, Plain } from '../parts/text.tsx';
 import { Record } from './record.tsx';
+import { withEffects } from './record-timeline.ts';
 import { useRun } from './run-data.ts';
 import { Selected } from './selected.tsx';
 import type { Timeline } from './timeline.ts';
@@ -199,7 +200,7 @@ function useSelection(run: ReturnType<typeof useRun>, view: RecordView) {
   const phases = useSignal(names);
   if (phases.peek().join() !== names.join()) phases.value = names;
   const rows = useComputed(() => {
-    const timeline = run.timeline.value;
+    const timeline = withEffects(run.timeline.value, run.record.value?.record);
     // Set once: what is open stays open while new steps come.
     if (openFrom.peek() === 0 && timeline.steps.length > 0)
       openFrom.value = Math.max(1, (timeline.steps.at(-1)?.step ?? 0) - OPEN_STEPS + 1);

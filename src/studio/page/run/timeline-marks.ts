@@ -45,6 +45,7 @@ export type TimelineMark =
   | OwnerMark
   | (Placed & { readonly kind: 'steer'; readonly count: number; readonly texts: readonly string[] })
   | (Placed & { readonly kind: 'parked'; readonly code: string; readonly text: string })
+  | (Placed & { readonly kind: 'unparked'; readonly by: string })
   | (Placed & { readonly kind: 'ended'; readonly status: string; readonly code?: string; readonly text?: string });
 
 /** A mark before its place is known. */

@@ -63,6 +63,9 @@ class Fold {
       case 'run.parked':
         this.#mark({ kind: 'parked', at: this.#at, code: event.code, text: event.reason });
         return;
+      case 'run.unparked':
+        this.#mark({ kind: 'unparked', at: this.#at, by: event.by?.name || event.by?.id || '' });
+        return;
       case 'run.ended':
         this.#ended(event);
         return;

@@ -283,7 +283,7 @@ function Mark({ mark }: { readonly mark: TimelineMark }) {
 }
 
 function markState(mark: Exclude<TimelineMark, { kind: 'steer' }>): RunState {
-  if (mark.kind === 'parked') return 'park';
+  if (mark.kind === 'parked' || mark.kind === 'unparked') return 'park';
   if (mark.kind === 'owner') return mark.why === 'waited' ? 'wait' : 'idle';
   return mark.status === 'ok' ? 'ok' : mark.status === 'cancelled' ? 'cut' : 'fail';
 }
@@ -296,6 +296,8 @@ function wordsOf(mark: TimelineMark): readonly [title: string, text: string] {
       return [mark.count > 1 ? `${mark.count} messages: ` : 'Steered: ', mark.texts.join(' · ')];
     case 'parked':
       return ['Parked. ', `${mark.code}: ${escaped(mark.text)}`];
+    case 'unparked':
+      return ['Unparked. ', mark.by === '' ? 'The next start continues it.' : `By ${mark.by}.`];
     default:
       return [`Ended: ${mark.status}. `, [mark.code, mark.text].filter(Boolean).join(': ').slice(0, 400)];
   }

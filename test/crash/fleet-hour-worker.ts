@@ -41,12 +41,9 @@ function modelOf(): ScriptedModel {
     readonly messages: readonly { readonly role: string; readonly content: unknown }[];
   }) => {
     const step = messages.filter(({ role }) => role === 'assistant').length;
-    if (step === 3) return reply('done');
-    return callTool(
-      step === 1 && /rests/.test(JSON.stringify(messages[0])) ? 'rest' : 'look',
-      { step },
-      `call-${step}`,
-    );
+    const rests = /rests/.test(JSON.stringify(messages[0]));
+    if (step === (rests ? 2 : 1)) return reply('done');
+    return callTool(step === 1 ? 'rest' : 'look', { step }, `call-${step}`);
   };
   return scriptedModel([asked]);
 }

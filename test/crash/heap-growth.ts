@@ -15,22 +15,22 @@ export interface HeapGrowth {
   readonly to: number;
 }
 
-/**
- * Returns what a process keeps of each run: the median of all slopes, which single samples with many live runs do not move. The
- * first fifth of the runs does not count: code is compiled, and what is bounded fills.
- */
+/** An executor remembers how its last 1,000 runs ended: until then it grows. */
+const REMEMBERED = 1_100;
+
+/** Returns what a process keeps of each run: the median of all slopes, which single samples with many live runs do not move. */
 export function heapGrowth(samples: readonly HeapSample[]): HeapGrowth {
-  const all = samples.at(-1)?.runs ?? 0;
-  const counted = samples.filter(({ runs }) => runs >= all / 5);
+  const counted = samples.filter(({ runs }) => runs >= REMEMBERED);
+  const all = (samples.at(-1)?.runs ?? 0) - REMEMBERED;
   const slopes: number[] = [];
   for (const [i, a] of counted.entries())
     for (const b of counted.slice(i + 1))
-      if (b.runs - a.runs > all / 5) slopes.push((b.bytes - a.bytes) / 1_024 / ((b.runs - a.runs) / 1_000));
+      if (b.runs - a.runs > all / 3) slopes.push((b.bytes - a.bytes) / 1_024 / ((b.runs - a.runs) / 1_000));
   const fifth = Math.ceil(counted.length / 5);
   const kb = (part: readonly HeapSample[]) => median(part.map(({ bytes }) => bytes)) / 1_024;
   return {
     kbPerThousandRuns: median(slopes),
-    runs: all - (counted[0]?.runs ?? 0),
+    runs: all,
     from: kb(counted.slice(0, fifth)),
     to: kb(counted.slice(-fifth)),
   };

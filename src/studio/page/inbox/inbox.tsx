@@ -144,7 +144,7 @@ function Picked({ waitId, list }: PickedProps) {
   const kept = useSignal<ListedWait | undefined>(sent.peek().get(waitId)?.wait);
   const other = useSignal<ListedWait | undefined>(undefined);
   useSignalEffect(() => {
-    const found = list.waits.value.find(({ id }) => id === waitId);
+    const found = list.newest.value.find(({ id }) => id === waitId);
     const before = kept.peek();
     // Another input than the one on the card: it is not put under the reader's pointer.
     if (found && before && digestOf(found) !== digestOf(before)) other.value = found;
@@ -156,7 +156,7 @@ function Picked({ waitId, list }: PickedProps) {
     kept.value = other.value;
     other.value = undefined;
   };
-  const isListed = list.waits.value.some(({ id }) => id === waitId);
+  const isListed = list.newest.value.some(({ id }) => id === waitId);
   return (
     <section class="scroll" aria-label="Request">
       {other.value && (
@@ -188,7 +188,7 @@ interface ShownProps {
 
 function Shown({ wait, isListed, isChanged, list }: ShownProps) {
   const { record, over } = useWaitFacts(wait, isListed);
-  const next = list.waits.value.find(
+  const next = list.newest.value.find(
     ({ runId, callId, id }) => runId === wait.runId && callId === wait.callId && id !== wait.id,
   );
   const ended = isListed ? undefined : over.value;

@@ -22,6 +22,8 @@ interface WaitPage {
 /** The waits of all runs. */
 export interface WaitList {
   readonly waits: ReadonlySignal<readonly ListedWait[]>;
+  /** The waits as they were read last, also while the list rests under the pointer. */
+  readonly newest: ReadonlySignal<readonly ListedWait[]>;
   readonly isLoaded: ReadonlySignal<boolean>;
   /** Whether the store has more waits than were read. */
   readonly isMore: ReadonlySignal<boolean>;
@@ -73,7 +75,7 @@ export function useWaits(): WaitList {
     isHeld.value = next;
     if (!next) showFresh();
   };
-  return { waits, isLoaded, isMore, trouble, fresh, load: () => void load(), showFresh, hold };
+  return { waits, newest, isLoaded, isMore, trouble, fresh, load: () => void load(), showFresh, hold };
 }
 
 async function readWaits(
@@ -85,6 +87,8 @@ async function readWaits(
     const query = next === undefined ? '' : `&after=${encodeURIComponent(next)}`;
     const answer = await get<WaitPage>(`waiting?limit=100${query}`, signal);
     if (answer.trouble) return { items: [], isMore: false, trouble: answer.trouble };
+    // The connection was cut in the middle of the answer.
+    if (!answer.value) break;
     for (const wait of answer.value.items) all.set(wait.id, wait);
     next = answer.value.next;
     if (next === undefined) break;

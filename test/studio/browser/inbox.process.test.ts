@@ -1,0 +1,255 @@
+import { readFileSync } from 'node:fs';
+import { createRequire } from 'node:module';
+import { join } from 'node:path';
+import type { Browser, Page } from 'playwright-core';
+import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
+import { inChromium, startChromium, whyNoChromium } from '../../fixtures/chromium.ts';
+import { havePage, StudioProcess } from '../studio-process.ts';
+import { World } from './world.ts';
+
+const axe = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8');
+/** Set it to a folder to look at the pages. */
+const shots = process.env.PAWL_TEST_SHOTS;
+
+let browser: Browser;
+let world: World;
+let studio: StudioProcess;
+const open: Page[] = [];
+const complaints: string[] = [];
+
+const start = (args: readonly string[]): Promise<StudioProcess> =>
+  StudioProcess.start(['--store', world.path, ...args], {
+    cwd: world.folder,
+    env: { PAWL_STATE_HOME: join(world.folder, 'state') },
+  });
+
+beforeAll(async () => {
+  if (whyNoChromium !== undefined) return;
+  world = new World();
+  await Promise.all([havePage(), world.work()]);
+  await world.start({ runId: 'first', prompt: 'pay {"to":"Ada Lovelace","cents":4200,"memo":"thanks"}' });
+  [browser, studio] = await Promise.all([startChromium(), start(['--write'])]);
+});
+afterEach(async () => {
+  for (const page of open.splice(0)) await page.close();
+  expect(complaints.splice(0)).toEqual([]);
+});
+afterAll(async () => {
+  await browser?.close();
+  await studio?.stop();
+  await world?.end();
+});
+
+interface Opening {
+  readonly of?: StudioProcess;
+  readonly width?: number;
+  readonly isDark?: boolean;
+  /** A lost server is an error on the console of the browser itself. */
+  readonly mayLose?: boolean;
+}
+
+/** Opens a view in a tab of its own. What the browser complains of, and what the CSP reports, fails the test. */
+async function opened(view: string, { of = studio, width = 1_440, isDark = true, mayLose }: Opening = {}) {
+  const height = width === 390 ? 844 : 900;
+  const page = await browser.newPage({ viewport: { width, height }, colorScheme: isDark ? 'dark' : 'light' });
+  open.push(page);
+  page.on('console', (message) => {
+    if (message.type() === 'error' && !mayLose) complaints.push(message.text());
+  });
+  page.on('pageerror', (error) => complaints.push(String(error)));
+  await page.exposeFunction('complain', (text: string) => complaints.push(text));
+  // The tests have no types of a page: its own listener is a text. `page.evaluate` would pass the CSP by.
+  await page.addInitScript(
+    "addEventListener('securitypolicyviolation', (event) => complain('CSP: ' + event.violatedDirective + event.blockedURI))",
+  );
+  await page.goto(of.facts.url);
+  await page.evaluate(`location.hash = ${JSON.stringify(view)}`);
+  return page;
+}
+
+/** Starts a run, and opens its card. */
+async function asked(runId: string, prompt: string, options?: Opening): Promise<Page> {
+  await world.start({ runId, prompt });
+  const page = await opened('#/inbox', options);
+  await choose(page, runId);
+  return page;
+}
+
+const choose = (page: Page, runId: string) => page.locator('a.w', { hasText: runId }).first().click();
+const press = (page: Page, name: string) => page.getByRole('button', { name }).first().click();
+const shown = (page: Page, text: string) => page.getByText(text).first().waitFor({ timeout: 15_000 });
+const stateOf = async (runId: string) => (await studio.get(`/runs/${runId}`)).body;
+
+async function endOf(runId: string): Promise<Record<string, unknown>> {
+  for (;;) {
+    const view = await stateOf(runId);
+    if (view.result !== undefined) return view;
+    await new Promise((resolve) => setTimeout(resolve, 100));
+  }
+}
+
+async function isAccessible(page: Page): Promise<void> {
+  await page.evaluate(axe);
+  const broken = await page.evaluate(async () => {
+    const { axe: checker } = globalThis as unknown as {
+      axe: { run(): Promise<{ violations: { id: string; nodes: { html: string }[] }[] }> };
+    };
+    const { violations } = await checker.run();
+    return violations.map(({ id, nodes }) => `${id}: ${nodes[0]?.html.slice(0, 200)}`);
+  });
+  expect(broken).toEqual([]);
+}
+
+describe.skipIf(whyNoChromium)(inChromium('the inbox of Studio in Chromium'), () => {
+  test('approves by the keyboard alone, once the input was seen, and shows stored, taken up and the result as they become true (studio 9, 14)', async () => {
+    const page = await asked('keys', 'pay {"to":"Grace","cents":700}');
+    await shown(page, 'Runs at most once.');
+    await page.waitForTimeout(400);
+    await page.keyboard.press('Control+Enter');
+    expect((await stateOf('keys')).state).toBe('you');
+    await page.keyboard.press('a');
+    await page.keyboard.press('Control+Enter');
+    await shown(page, 'Stored: your answer survives a crash from here on');
+    await shown(page, 'Taken up');
+    await shown(page, 'pay is done, and its result recorded');
+    expect(await endOf('keys')).toMatchObject({ state: 'ok' });
+  });
+
+  test('sends the input as the person edited it, with the types of the fields kept (studio 8)', async () => {
+    const page = await asked('edit', 'pay {"to":"Bob","cents":900}');
+    await press(page, 'Edit');
+    await page.getByLabel('cents').fill('x');
+    await press(page, 'Approve this version');
+    await shown(page, 'It needs a number.');
+    await page.getByLabel('cents').fill('350');
+    await press(page, 'Approve this version');
+    await shown(page, 'pay is done, and its result recorded');
+    await endOf('edit');
+    const messages = await studio.get('/runs/edit/messages');
+    expect(JSON.stringify(messages.body)).toContain('paid 350 to Bob');
+  });
+
+  test('denies once a second question with the name of the run was answered (studio 25)', async () => {
+    const page = await asked('deny', 'pay {"to":"Bob","cents":901}');
+    await press(page, 'Deny');
+    const dialog = page.getByRole('dialog');
+    await dialog.getByText('deny', { exact: true }).waitFor();
+    await dialog.getByLabel('Why?').fill('too much');
+    await dialog.getByRole('button', { name: 'Deny' }).click();
+    await shown(page, 'The model reads that it was denied');
+    await endOf('deny');
+    expect(JSON.stringify((await studio.get('/runs/deny/messages')).body)).toContain('too much');
+  });
+
+  test('counts one vote of two, and says that others are needed (studio 8, 9)', async () => {
+    const page = await asked('votes', 'quorum {"to":"Bob","cents":902}');
+    await shown(page, 'Needs 2 persons · 0 given');
+    await press(page, 'Approve');
+    await shown(page, '1 of 2 have approved: others are needed');
+    expect((await stateOf('votes')).state).toBe('you');
+  });
+
+  test('answers a question with one of its options, and with a form from its schema (studio 8)', async () => {
+    const page = await asked('options', 'ask {"question":"May I?","options":["yes",{"no":1}]}');
+    await page.getByLabel('{ "no": 1 }').check();
+    await press(page, 'Answer');
+    await shown(page, 'ask is done, and its result recorded');
+    const schema = { type: 'object', properties: { amount: { type: 'number' } }, required: ['amount'] };
+    await world.start({ runId: 'form', prompt: `ask ${JSON.stringify({ question: 'How much?', schema })}` });
+    await choose(page, 'form');
+    await page.getByLabel('amount').fill('12.5');
+    await press(page, 'Answer');
+    await shown(page, 'ask is done, and its result recorded');
+    expect(JSON.stringify((await studio.get('/runs/form/messages')).body)).toContain('12.5');
+  });
+
+  test('shows on the open card who answered first, and has no dead button (studio 9, 28)', async () => {
+    const one = await asked('both-tabs', 'pay {"to":"Bob","cents":903}');
+    const two = await opened('#/inbox');
+    await choose(two, 'both-tabs');
+    await press(two, 'Approve');
+    await shown(two, 'Stored: your answer survives a crash from here on');
+    await shown(one, 'Approved by');
+    expect(await one.getByRole('button', { name: 'Approve' }).count()).toBe(0);
+  });
+
+  test('says on the open card that its time was over, and what became of the call (studio 8, 28)', async () => {
+    const page = await asked('late', 'soon {"to":"Bob","cents":904}');
+    await shown(page, 'denied');
+    await shown(page, 'Expired');
+    expect(await page.getByRole('button', { name: 'Approve' }).count()).toBe(0);
+  });
+
+  test('keeps a typed note over a reload, and over a server that is killed and started again; then Approve works in the same tab (studio 14, 26)', async () => {
+    const page = await asked('note', 'pay {"to":"Bob","cents":905}', { mayLose: true });
+    await page.getByLabel('Note to the model').fill('fine by me');
+    await page.reload();
+    await shown(page, 'Pay 9.05 EUR');
+    const { port } = studio.facts;
+    studio.pawl.child.kill('SIGKILL');
+    await studio.pawl.ended;
+    await shown(page, 'the page connects again by itself');
+    expect(await page.getByRole('button', { name: 'Approve' }).isDisabled()).toBe(true);
+    studio = await start(['--write', '--port', `${port}`]);
+    await page.locator('.live', { hasText: 'live' }).waitFor({ timeout: 15_000 });
+    expect(await page.getByLabel('Note to the model').inputValue()).toBe('fine by me');
+    await press(page, 'Approve');
+    await shown(page, 'pay is done, and its result recorded');
+  });
+
+  test('only reads without --write: no button answers, and a sentence names the option (studio 25)', async () => {
+    const reading = await start([]);
+    const page = await opened('#/inbox', { of: reading });
+    await choose(page, 'Ada Lovelace');
+    await shown(page, 'Start it with --write to answer.');
+    for (const name of ['Approve', 'Deny', 'Edit']) expect(await page.getByRole('button', { name }).count()).toBe(0);
+    await page.close();
+    await reading.stop();
+  });
+
+  test.each([
+    [1_440, true],
+    [1_440, false],
+    [390, true],
+    [390, false],
+  ])('breaks no rule of accessibility at %i px, dark: %s (studio 15, 29)', async (width, isDark) => {
+    const page = await opened('#/inbox', { width, isDark });
+    await page.locator('a.w').first().waitFor();
+    await isAccessible(page);
+    await choose(page, 'Ada Lovelace');
+    await shown(page, 'Exactly what will run');
+    await isAccessible(page);
+    if (shots !== undefined)
+      await page.screenshot({ path: `${shots}/inbox-${width}-${isDark ? 'dark' : 'light'}.png` });
+  });
+
+  test('executes none of 200 payloads in questions, options, prompts and inputs (studio 16, 31)', async () => {
+    const shapes = [
+      (run: string) => `<img src=x onerror="${run}">`,
+      (run: string) => `<script>${run}</script>`,
+      (run: string) => `<svg onload="${run}">`,
+      (run: string) => `<a href="javascript:${run}">x</a>`,
+      (run: string) => `"><iframe srcdoc="<script>parent.${run}</script>">`,
+      (run: string) => `javascript:${run}`,
+      (run: string) => `{{constructor.constructor('${run}')()}}`,
+      (run: string) => `</pre></article><style onload="${run}"></style>`,
+    ];
+    const payloads = Array.from({ length: 200 }, (_, i) => shapes[i % shapes.length]?.(`canary=${i}`) ?? '');
+    const options = payloads.slice(0, 100);
+    await world.start({ runId: 'hostile-1', prompt: `ask ${JSON.stringify({ question: payloads[0], options })}` });
+    const to = payloads.slice(100).join('\u202e');
+    await world.start({
+      runId: 'hostile-2',
+      prompt: `pay ${JSON.stringify({ to, cents: 1, [payloads[1] ?? '']: to })}`,
+    });
+    const page = await opened('#/inbox');
+    for (const runId of ['hostile-1', 'hostile-2']) {
+      await choose(page, runId);
+      await page.locator('#ask').waitFor();
+      for (const link of await page.locator('main a').all()) expect(await link.getAttribute('href')).toMatch(/^#/);
+    }
+    await shown(page, '\\u202e');
+    expect(await page.locator('main img, main iframe, main script, main style').count()).toBe(0);
+    expect(await page.evaluate('globalThis.canary')).toBeUndefined();
+  });
+});

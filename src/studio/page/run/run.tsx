@@ -1,6 +1,7 @@
 import { useComputed, useSignal } from '@preact/signals';
 import { useEffect } from 'preact/hooks';
 import type { RecordView } from '../../wire.ts';
+import { RunActions, Unpark } from '../actions/run-actions.tsx';
 import { Chart } from '../chart/chart.tsx';
 import { factsOfRecord } from '../chart/chart-model.ts';
 import { onKey } from '../frame/keys.ts';
@@ -75,6 +76,7 @@ function Head({ runId, view }: { readonly runId: string; readonly view: RecordVi
         </span>
       )}
       {!line && <span class="grow" />}
+      {view && <RunActions record={view} />}
     </header>
   );
 }
@@ -260,6 +262,7 @@ function Why({ view }: { readonly view: RecordView }) {
         )}
         <Plain text={text} />
       </span>
+      {state === 'park' && <Unpark runId={view.line.runId} />}
       {action && (
         <a class="btn" href={addressOf(action.view, action.id)}>
           {action.word} {action.view === 'inbox' && <kbd>a</kbd>}

@@ -85,6 +85,17 @@ describe('the fan-outs of a Studio', () => {
     expect(readFileSync(join(root, 'greeting.txt'), 'utf8')).toBe('Hello!\nBye!\n');
   });
 
+  it('are not taken back by a request that names another fan-out (studio 10, 31)', async () => {
+    const root = await answered();
+    const host = hostOn(root);
+    const view = await viewOf(host);
+    const body = { modelId: 'editor', digest: editorOf(view).digest ?? '' };
+    expect(await host.ask(`/fan-outs/${view.id}/apply`, { method: 'POST', body })).toMatchObject({ status: 200 });
+    const undone = await host.ask('/fan-outs/unknown/apply', { method: 'POST', body: { undo: true } });
+    expect(undone).toMatchObject({ status: 404, body: { code: 'NOT_FOUND' } });
+    expect(readFileSync(join(root, 'greeting.txt'), 'utf8')).toBe('Hello, world!\nBye!\n');
+  });
+
   it('are not applied over a file that has changed since the model read it (studio 10)', async () => {
     const root = await answered();
     const host = hostOn(root);

@@ -52,6 +52,8 @@ function applyRoute(files: FanOutFiles, root: string): Route {
     handle: async (call: GrantedCall) => {
       const id = idIn(call);
       const { modelId, digest, undo } = call.body;
+      // A request that names no fan-out takes nothing back either.
+      if (undo === true) await files.read(id);
       const done = undo === true ? await rewind(root) : await applied(files, { id, modelId, digest, root });
       return jsonAnswer({ files: done.files } satisfies AppliedFiles);
     },

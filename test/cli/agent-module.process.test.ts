@@ -1,6 +1,9 @@
 import { existsSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
+// Modules outside the repository find the package only if it has been loaded here before.
+import 'pawl';
+import 'pawl/testing';
 import { loadAgentModule } from '../../src/cli/open/agent-module.ts';
 import { childId } from '../fixtures/child-id.ts';
 import { emptyFolder, jsonLines, pawl } from './pawl.ts';

@@ -29,14 +29,18 @@ export function pathOf(...parts: readonly string[]): string {
   return parts.map(encodeURIComponent).join('/');
 }
 
+const offline: Trouble = { code: 'OFFLINE', message: 'The server does not answer.', status: 0, more: {} };
+
 async function request<T>(path: string, init: RequestInit): Promise<Answered<T>> {
   let answer: Response;
   try {
     answer = await fetch(path, init);
   } catch {
-    return { trouble: { code: 'OFFLINE', message: 'The server does not answer.', status: 0, more: {} } };
+    return { trouble: offline };
   }
   const body: unknown = await answer.json().catch(() => undefined);
+  // An answer that was cut in the middle is none.
+  if (answer.ok && body === undefined) return { trouble: offline };
   if (answer.ok) return { value: body as T };
   return { trouble: troubleOf(answer.status, body) };
 }

@@ -213,7 +213,7 @@ function Line({ row: { line, below }, isSelected, isOpen, fold }: LineProps) {
         {children > 0 && (
           <button type="button" class="kids" aria-expanded={isOpen} onClick={() => fold(runId)}>
             {isOpen ? '−' : '+'}
-            {children} runs
+            {children} {children === 1 ? 'run' : 'runs'}
           </button>
         )}
       </span>

@@ -32,7 +32,12 @@ export function Store() {
         {items.length > 0 && (
           <div class="pad doctor">
             <h2>
-              What becomes of each run {inNeed > 0 && <span class="you">· {whole(inNeed)} of these need a person</span>}
+              What becomes of each run{' '}
+              {inNeed > 0 && (
+                <span class="you">
+                  · {whole(inNeed)} of these {inNeed === 1 ? 'needs' : 'need'} a person
+                </span>
+              )}
             </h2>
             <table>
               <thead>

@@ -4,6 +4,8 @@ import type { JournalEvent } from '../wire.ts';
 const EVENT_CHARS = 65_536;
 /** The beginning of a long text that is sent, in UTF-16 units. */
 const BEGINNING = 16_384;
+/** The longest output of a call that is sent: a timeline shows none, and what is selected reads the whole one. */
+const OUTPUT_CHARS = 512;
 
 /** An event as it is sent, and the names of the fields that were too long. */
 export interface ShownEvent {
@@ -13,6 +15,8 @@ export interface ShownEvent {
 
 /** Returns an event without its long values: they are at `GET /runs/:id/value`. */
 export function shownEvent(event: JournalEvent): ShownEvent {
+  if (event.type === 'tool.done' && isLongOutput(event.output))
+    return { event: { ...event, output: shortened('output', event.output) } as JournalEvent, cut: ['output'] };
   if (JSON.stringify(event).length <= EVENT_CHARS) return { event };
   const cut: string[] = [];
   const fields = Object.entries(event).map(([name, value]) => {
@@ -24,10 +28,15 @@ export function shownEvent(event: JournalEvent): ShownEvent {
   return { event: Object.fromEntries(fields) as JournalEvent, cut };
 }
 
+function isLongOutput(output: unknown): boolean {
+  return JSON.stringify(output).length > OUTPUT_CHARS;
+}
+
 /** Something of the same form: readers find there what they expect. */
 function shortened(name: string, value: unknown): unknown {
   if (typeof value === 'string') return value.slice(0, BEGINNING).toWellFormed();
-  if (name === 'output') return { type: 'text', value: '' };
+  // Its kind says whether the call failed.
+  if (name === 'output') return { type: (value as { readonly type: string }).type, value: '' };
   if (name === 'error') return { ...(value as object), message: '', cause: undefined };
   if (Array.isArray(value)) return [];
   return name === 'wait' ? { ...(value as object), input: undefined, detail: undefined, schema: undefined } : null;

@@ -108,16 +108,18 @@ test('`pawl prune` removes what it was told to, never a run that is live or can 
   await store.claim('held', 'another host|1', 600_000);
   await store.keepOutcome('ended', outcome('ended'), Date.now() + DAY);
   await store.keepOutcome('long-ended', outcome('long-ended'), Date.now() - DAY);
+  // Its end must be stored before that: on a busy machine a commit takes its time.
+  const soon = Date.now() + 1_000;
   for (const [runId, keepUntil] of [
     ['kept', Date.now() + DAY],
-    ['long-kept', Date.now() + 100],
+    ['long-kept', soon],
   ] as const) {
     const claim = await store.claim(runId, 'us', 600_000);
     if (!claim) throw new Error('held');
     await store.save(interruptedRun({ runId }), { claim });
     await store.end(claim, { outcome: outcome(runId), keepUntil, outcomeUntil: 0 });
   }
-  await sleep(200);
+  await sleep(soon + 100 - Date.now());
   const args = ['prune', '--store', path, '--parked', '--quarantined', '--older-than', '30d'];
   const dry = await pawl([...args, '--dry-run'], { cwd });
   expect(dry.code).toBe(0);

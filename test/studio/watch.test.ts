@@ -142,6 +142,20 @@ describe('GET /watch?runs=1', () => {
     for (const tab of tabs) expect(tab.lines().at(-1)).toMatchObject({ runId: 'r0', state: 'park' });
   });
 
+  test('reads no list for a tab beside another one of the same reader (studio 18)', async () => {
+    const store = watchedStore({}, await leftBehind(2));
+    const seen = watching(store);
+    const first = await tabOn(seen.host);
+    await until(() => first.lines().length === 2);
+    await settle();
+    const before = store.log.length;
+    const others: Awaited<ReturnType<typeof tabOn>>[] = [];
+    for (let i = 0; i < 10; i++) others.push(await tabOn(seen.host));
+    for (const tab of others) await until(() => tab.lines().length >= 2);
+    expect(store.methods.slice(before)).not.toContain('listInterrupted');
+    for (const tab of others) expect(new Set(tab.lines().map(({ runId }) => runId))).toEqual(new Set(['r0', 'r1']));
+  });
+
   test('says of a run that ended how it ended, and of an erased one that it is gone, at the next poll (studio 28)', async () => {
     const store = memoryStore();
     const other = hostOf({ checkpoints: store, script: [hang(), hang()], history: { keepMs: 60_000 } });

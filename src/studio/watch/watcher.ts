@@ -80,13 +80,15 @@ export class Watcher {
     return new Audience(this.#served, all ? undefined : callerId);
   }
 
-  /** A new tab gets what is there, after one look at all of it. */
+  /** A new tab gets what is there: what other tabs of its readers know by now, or else one look at all of it. */
   async #welcome(watched: Watched): Promise<void> {
-    await this.#looking;
-    this.#listedAt = Number.NEGATIVE_INFINITY;
-    await this.#look();
-    if (!this.#tabs.has(watched)) return;
     const { tab, audience, hasRuns } = watched;
+    await this.#looking;
+    const isKnown = [...this.#tabs].some((each) => each.audience === audience && each.isWelcome && each.hasRuns);
+    if (!isKnown) this.#listedAt = Number.NEGATIVE_INFINITY;
+    await this.#look();
+    if (isKnown) await this.#readShown(audience, [watched]).catch((error: unknown) => this.#failed(error));
+    if (!this.#tabs.has(watched)) return;
     watched.isWelcome = true;
     if (this.#away) tab.store(awayFor(this.#away, watched.grant));
     tab.lines(hasRuns ? audience.first : []);

@@ -1,7 +1,7 @@
 import { batch, computed, signal } from '@preact/signals';
 import type { JournalEvent, RunLine, StoreView, WatchFrame } from '../../wire.ts';
 import { get, type Trouble, troubleOf } from './api.ts';
-import { ownHeaders } from './session.ts';
+import { ownHeaders, tokenIsTaken } from './session.ts';
 
 /** Whether the page has the newest state. `rest`: the tab is hidden, and asks for nothing. */
 export interface Connection {
@@ -115,6 +115,7 @@ async function watchOnce(signal: AbortSignal, onFrame: () => void): Promise<Trou
   try {
     const answer = await fetch(`watch?${query}`, { headers: ownHeaders(), signal });
     if (!answer.ok || !answer.body) return troubleOf(answer.status, await answer.json().catch(() => undefined));
+    tokenIsTaken();
     const isBack = connection.value.state === 'lost';
     setState('live');
     if (isBack) void readStore();

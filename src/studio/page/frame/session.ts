@@ -5,6 +5,13 @@ const KEPT = 'pawl-studio-token';
 const ASK_MS = 300;
 
 let token: string | null = null;
+/** Whether the server has taken it: any page can open this one with a token of its own making. */
+let isProven = false;
+
+/** The server has taken the token: other tabs may have it. */
+export function tokenIsTaken(): void {
+  isProven = true;
+}
 
 /** The headers that name the reader; none for a Studio behind a login of its own. */
 export function ownHeaders(): Record<string, string> {
@@ -23,7 +30,7 @@ export async function takeToken(): Promise<void> {
   token ??= await asked(channel);
   if (token !== null) keep(inTab, KEPT, token);
   channel.addEventListener('message', ({ data }) => {
-    if (data === 'ask' && token !== null) channel.postMessage({ token });
+    if (data === 'ask' && token !== null && isProven) channel.postMessage({ token });
   });
 }
 

@@ -114,7 +114,8 @@ export class Simulation {
       tools: [],
       executor: {
         clock,
-        defaults: { maxRuntimeMs: 1e9 },
+        // Three deaths while the store refuses each write are three starts without progress: that parks a run, and is no defect.
+        defaults: { maxRuntimeMs: 1e9, maxAttempts: 99 },
         onSaveError: { maxUnsavedSteps: MAX_UNSAVED_STEPS },
         ports: { budget, ...(palette ? { palette } : {}) },
       },

@@ -22,10 +22,14 @@ export const changeCases: readonly Draft[] = [
     'two marks are equal if nothing was written between them: reads change none (studio 18)',
     async ({ store }) => {
       await store.save(sampleRecord('run'));
-      const before = await settledMark(store);
-      await store.load('run');
-      await store.listInterrupted();
-      assert.equal(await store.changeMark(), before);
+      // In a database that others use too, or that tidies itself up, each of their transactions may change the mark.
+      for (const latest = performance.now() + SETTLES_MS; ; ) {
+        const before = await settledMark(store);
+        await store.load('run');
+        await store.listInterrupted();
+        if ((await store.changeMark()) === before) return;
+        assert(performance.now() < latest, 'reads change the mark');
+      }
     },
   ),
 

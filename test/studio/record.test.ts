@@ -1,6 +1,7 @@
 import { CheckpointCorruptError, createPalette, defineAgent, memoryStore } from 'pawl';
 import { callTool, hang, reply } from 'pawl/testing';
 import { describe, expect, test } from 'vitest';
+import { lastMessages } from '../../src/studio/page/run/record-timeline.ts';
 import { answeringModel } from '../fixtures/answering-model.ts';
 import { asking, askReviewer } from '../fixtures/family.ts';
 import { hostOf, toolOf, until } from '../fixtures/host.ts';
@@ -19,6 +20,15 @@ async function resting(options: Parameters<typeof studioHost>[0] = {}) {
   await until(() => host.executor.runs.get().length === 0);
   return host;
 }
+
+test('the page asks for messages in the form that the server takes (studio 5, 12)', async () => {
+  const { ask } = await resting();
+  const { body } = await ask('/runs/r/record');
+  for (const messages of [0, 2, 5_000])
+    expect(lastMessages({ record: { ...body.record, messages } })).toMatch(/^limit=100&after=(0|4900)$/);
+  const { status, body: page } = await ask(`/runs/r/messages?${lastMessages(body)}`);
+  expect({ status, total: page.total, items: page.items.length }).toEqual({ status: 200, total: 1, items: 1 });
+});
 
 describe('GET /runs/:runId/record', () => {
   test('says why a run is where it is, what continues it, and has the ledger of its open step (studio 2, 6, 7)', async () => {

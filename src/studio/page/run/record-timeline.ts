@@ -2,6 +2,14 @@ import type { CallView, MessageView, RecordView } from '../../wire.ts';
 import { fewWords, wordsOf } from './few-words.ts';
 import { emptyTimeline, type Timeline, type TimelineCall, type TimelineStep } from './timeline.ts';
 
+/** Most messages of which a timeline without a journal is made: one page of the server. */
+const MESSAGES = 100;
+
+/** The query for the last messages of a run. */
+export function lastMessages({ record }: Pick<RecordView, 'record'>): string {
+  return `limit=${MESSAGES}&after=${Math.max(0, (record?.messages ?? 0) - MESSAGES)}`;
+}
+
 /** Makes a timeline of a record and its last messages: a store without a journal has no times. */
 export function timelineOfRecord({ record }: RecordView, messages: readonly MessageView[]): Timeline {
   if (!record) return emptyTimeline;

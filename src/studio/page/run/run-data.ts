@@ -1,10 +1,10 @@
-import { useSignal, useSignalEffect } from '@preact/signals';
+import { useComputed, useSignal, useSignalEffect } from '@preact/signals';
 import { useEffect } from 'preact/hooks';
 import type { JournalEvent, MessagesPage, RecordView } from '../../wire.ts';
 import { afterEvent, type ChartFacts, unseen } from '../chart/chart-model.ts';
 import { get, pathOf, type Trouble } from '../frame/api.ts';
 import { changes, connection, follow, gone, store } from '../frame/live.ts';
-import { timelineOfRecord } from './record-timeline.ts';
+import { lastMessages, timelineOfRecord } from './record-timeline.ts';
 import { emptyTimeline, type Timeline } from './timeline.ts';
 import { folded } from './timeline-model.ts';
 
@@ -53,8 +53,10 @@ export function useRun(runId: string) {
   useSignalEffect(() => {
     if (changes.value.some((line) => line.runId === runId)) reading.soon();
   });
+  // Not each time that the store's counts are read: the record of a long run is long.
+  const isStoreKnown = useComputed(() => store.value !== undefined);
   useSignalEffect(() => {
-    if (connection.value.state === 'live' || store.value) reading.soon();
+    if (connection.value.state === 'live' || isStoreKnown.value) reading.soon();
   });
   useSignalEffect(() => {
     if (!gone.value.includes(runId)) return;
@@ -89,11 +91,7 @@ function useReading(read: () => Promise<void>): { soon(): void } {
   return { soon };
 }
 
-/** Most messages of which a timeline without a journal is made. */
-const MESSAGES = 200;
-
 async function withMessages(runId: string, view: RecordView): Promise<Timeline> {
-  const after = Math.max(0, (view.record?.messages ?? 0) - MESSAGES);
-  const page = await get<MessagesPage>(`${pathOf('runs', runId, 'messages')}?limit=${MESSAGES}&after=${after}`);
+  const page = await get<MessagesPage>(`${pathOf('runs', runId, 'messages')}?${lastMessages(view)}`);
   return timelineOfRecord(view, page.trouble ? [] : page.value.items);
 }

@@ -96,6 +96,18 @@ describe('the fan-outs of a Studio', () => {
     expect(readFileSync(join(root, 'greeting.txt'), 'utf8')).toBe('Hello, world!\nBye!\n');
   });
 
+  it('are not taken back by a fan-out of which nothing was applied here (studio 10, 31)', async () => {
+    const root = await answered();
+    const view = await viewOf(hostOn(root));
+    const body = { modelId: 'editor', digest: editorOf(view).digest ?? '' };
+    expect(await hostOn(root).ask(`/fan-outs/${view.id}/apply`, { method: 'POST', body })).toMatchObject({
+      status: 200,
+    });
+    const undone = await hostOn(root).ask(`/fan-outs/${view.id}/apply`, { method: 'POST', body: { undo: true } });
+    expect(undone).toMatchObject({ status: 409, body: { code: 'WRITE_CONFLICT' } });
+    expect(readFileSync(join(root, 'greeting.txt'), 'utf8')).toBe('Hello, world!\nBye!\n');
+  });
+
   it('are not applied over a file that has changed since the model read it (studio 10)', async () => {
     const root = await answered();
     const host = hostOn(root);

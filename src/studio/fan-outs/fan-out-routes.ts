@@ -1,4 +1,4 @@
-import { applyWrites, rewind, WriteConflictError } from '../../edits/index.ts';
+import { type AppliedWrites, applyWrites, WriteConflictError } from '../../edits/index.ts';
 import { jsonAnswer, RequestError } from '../../http/problem.ts';
 import type { GrantedCall, Route } from '../../http/route.ts';
 import { answerOf, anything, count, objectOf, text } from '../../http/schemas.ts';
@@ -39,12 +39,17 @@ export function fanOutRoutes({ fanOuts, apply }: Studio): readonly Route[] {
   return apply ? [...reading, applyRoute(files, apply.root)] : reading;
 }
 
+/** Applied changes that can be taken back here. */
+const MAX_TAKEN_BACK = 20;
+
 function applyRoute(files: FanOutFiles, root: string): Route {
+  // Of this process: `rewind` without a name would take back the newest changes of the root, whoever made them.
+  const done = new Map<string, AppliedWrites>();
   return {
     method: 'POST',
     path: '/fan-outs/:fanOutId/apply',
     summary:
-      'Applies the changes that a model proposes: all of them, or none. With `undo` it takes the newest ones back.',
+      'Applies the changes that a model proposes: all of them, or none. With `undo` it takes back what was applied of this fan-out last.',
     action: 'apply',
     body: objectOf({ modelId: text, digest: text, undo: { type: 'boolean' } }),
     answers: { 200: { description: 'The changed files.', schema: answerOf({ files: list }) } },
@@ -52,12 +57,28 @@ function applyRoute(files: FanOutFiles, root: string): Route {
     handle: async (call: GrantedCall) => {
       const id = idIn(call);
       const { modelId, digest, undo } = call.body;
-      // A request that names no fan-out takes nothing back either.
-      if (undo === true) await files.read(id);
-      const done = undo === true ? await rewind(root) : await applied(files, { id, modelId, digest, root });
-      return jsonAnswer({ files: done.files } satisfies AppliedFiles);
+      if (undo === true) {
+        await files.read(id);
+        return jsonAnswer({ files: await takenBack(done, id) } satisfies AppliedFiles);
+      }
+      const writes = await applied(files, { id, modelId, digest, root });
+      done.delete(id);
+      if (writes.files.length > 0) done.set(id, writes);
+      for (const first of [...done.keys()].slice(0, -MAX_TAKEN_BACK)) done.delete(first);
+      return jsonAnswer({ files: writes.files } satisfies AppliedFiles);
     },
   };
+}
+
+async function takenBack(done: Map<string, AppliedWrites>, id: string): Promise<AppliedFiles['files']> {
+  const writes = done.get(id);
+  if (!writes)
+    throw new WriteConflictError(
+      'this Studio has applied nothing of the fan-out; use `pawl ask rewind` for the newest changes',
+    );
+  const { files } = await writes.rewind();
+  done.delete(id);
+  return files;
 }
 
 interface Wanted {
@@ -68,7 +89,7 @@ interface Wanted {
 }
 
 /** What is applied is what was shown: the model may have proposed more since. */
-async function applied(files: FanOutFiles, { id, modelId, digest, root }: Wanted): Promise<AppliedFiles> {
+async function applied(files: FanOutFiles, { id, modelId, digest, root }: Wanted): Promise<AppliedWrites> {
   const { fanOut } = await files.read(id);
   const answer = answersOf(fanOut).find((each) => each.modelId === modelId);
   if (!answer) throw new RequestError('BAD_REQUEST', 'the fan-out has no such model');

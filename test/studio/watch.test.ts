@@ -200,6 +200,21 @@ describe('GET /watch?runs=1', () => {
     expect(JSON.stringify(tab.frames)).not.toMatch(/carla|other|r0/);
   });
 
+  test('says that a run is gone whose id another caller has by now, and shows nothing of it (studio 20, 28)', async () => {
+    const store = await leftBehind(2);
+    const seen = watching(store);
+    const tab = await tabOn(seen.host, 'runs=1&run=r1', 'c1');
+    await until(() => tab.lines().length > 0);
+    const record = await store.load('r1');
+    if (!record) throw new Error('there is no r1');
+    await store.delete('r1');
+    await store.save({ ...record, meta: { ...record.meta, callerId: 'c9', prompt: 'secret of c9' } });
+    await poll(seen);
+    await poll(seen);
+    expect(tab.gone()).toContain('r1');
+    expect(JSON.stringify(tab.frames)).not.toContain('secret of c9');
+  });
+
   test('says that the store is away after two failures, asks less often, and says when it is back (studio 18, 27)', async () => {
     let isAway = false;
     const store = watchedStore(

@@ -1,7 +1,7 @@
 import type { Served } from '../../http/route.ts';
 import { type AnyRun, endedLine, runLine, runStates } from '../../http/runs/run-line.ts';
 import { Below, maxStepsOf, withoutOwner } from '../../http/runs/run-list.ts';
-import type { KeptRun, ListedRun, ListRunsOptions } from '../../index.ts';
+import type { FoundRun, KeptRun, ListedRun, ListRunsOptions } from '../../index.ts';
 import { hasCode } from '../../values/error-data.ts';
 import type { RunLine, RunState, StoreView } from '../wire.ts';
 
@@ -156,12 +156,19 @@ export class Audience {
   async find(runId: string): Promise<RunLine | undefined> {
     try {
       const found = await this.#served.executor.find(runId, { owner: true });
-      return found ? await this.line(found, new Below(this.#served)) : undefined;
+      return found && (await this.#isOwn(found)) ? await this.line(found, new Below(this.#served)) : undefined;
     } catch (error) {
       const code = unreadable.find((each) => hasCode(error, each));
       if (code === undefined) throw error;
       return runLine({ runId, status: 'quarantined', reason: `${code}: it cannot be read` });
     }
+  }
+
+  /** An id that was erased may be that of another caller's run by now. A run belongs to the caller of its root. */
+  async #isOwn(run: FoundRun): Promise<boolean> {
+    if (this.#callerId === undefined) return true;
+    const root = run.parent ? await this.#served.executor.find(run.parent.rootRunId) : run;
+    return root?.meta?.callerId === this.#callerId;
   }
 
   /** Forgets runs that ended: those that ended first. */

@@ -4,7 +4,7 @@ import { snapshotFromPartial, toModelResponse } from '../../fan-out/index.ts';
 import { toErrorData } from '../../values/error-data.ts';
 import type { FanOutAnswer, FanOutLine, FanOutView, ProposedFile } from '../wire.ts';
 import type { FanOut } from './fan-out-files.ts';
-import { lineDiff } from './line-diff.ts';
+import { type DiffWork, lineDiff, workOfView } from './line-diff.ts';
 
 export type ModelAnswer = ReturnType<typeof toModelResponse>;
 
@@ -31,7 +31,8 @@ export function digestOf({ proposedWrites }: ModelAnswer): string {
 export async function fanOutView(line: FanOutLine, fanOut: FanOut, root: string | undefined): Promise<FanOutView> {
   const order = fanOut.ranking?.order ?? [];
   const answers: FanOutAnswer[] = [];
-  for (const answer of answersOf(fanOut)) answers.push(await answerView(answer, { line, order, root }));
+  const work = workOfView();
+  for (const answer of answersOf(fanOut)) answers.push(await answerView(answer, { line, order, root, work }));
   const { reason = '' } = fanOut.ranking ?? {};
   return { ...line, answers, ...(reason === '' ? {} : { reason: reason.slice(0, MAX_TEXT) }) };
 }
@@ -40,9 +41,10 @@ interface Around {
   readonly line: FanOutLine;
   readonly order: readonly string[];
   readonly root: string | undefined;
+  readonly work: DiffWork;
 }
 
-async function answerView(answer: ModelAnswer, { line, order, root }: Around): Promise<FanOutAnswer> {
+async function answerView(answer: ModelAnswer, { line, order, root, work }: Around): Promise<FanOutAnswer> {
   const { modelId, text, latencyMs, inputTokens, outputTokens, costUsd, steps, error, stopReason } = answer;
   const place = order.indexOf(modelId);
   return {
@@ -58,7 +60,7 @@ async function answerView(answer: ModelAnswer, { line, order, root }: Around): P
     text: text.slice(0, MAX_TEXT).toWellFormed(),
     more: Math.max(0, text.length - MAX_TEXT),
     ...(error === undefined ? {} : { error: error.slice(0, MAX_TEXT) }),
-    ...(await proposed(answer, root)),
+    ...(await proposed(answer, root, work)),
   };
 }
 
@@ -71,23 +73,24 @@ function stateOf({ error, interrupted, stopReason }: ModelAnswer, line: FanOutLi
 
 type Proposed = Pick<FanOutAnswer, 'files' | 'digest' | 'trouble'>;
 
-async function proposed(answer: ModelAnswer, root: string | undefined): Promise<Proposed> {
+async function proposed(answer: ModelAnswer, root: string | undefined, work: DiffWork): Promise<Proposed> {
   if (answer.proposedWrites.length === 0) return { files: [] };
   const digest = digestOf(answer);
   const known = answer.proposedWrites.slice(0, MAX_PROPOSED);
   const alone = known.map((write) => ({ path: write.path, before: null, after: write.delete ? null : write.content }));
-  if (root === undefined) return { files: alone.map(fileView), digest };
+  const shown = (file: PreviewedFile) => fileView(file, work);
+  if (root === undefined) return { files: alone.map(shown), digest };
   try {
     const files = await previewWrites(answer, { root });
-    return { files: files.slice(0, MAX_PROPOSED).map(fileView), digest };
+    return { files: files.slice(0, MAX_PROPOSED).map(shown), digest };
   } catch (error) {
     const { code = 'INTERNAL', message } = toErrorData(error, 'INTERNAL');
-    return { files: alone.map(fileView), digest, trouble: { code, message } };
+    return { files: alone.map(shown), digest, trouble: { code, message } };
   }
 }
 
-function fileView({ path, before, after, warning }: PreviewedFile): ProposedFile {
+function fileView({ path, before, after, warning }: PreviewedFile, work: DiffWork): ProposedFile {
   const change = after === null ? 'deleted' : before === null ? 'created' : 'changed';
-  const diff = lineDiff(before === null ? '' : Buffer.from(before).toString(), after ?? '');
+  const diff = lineDiff(before === null ? '' : Buffer.from(before).toString(), after ?? '', work);
   return { path, change, ...(warning === undefined ? {} : { warning }), ...diff };
 }

@@ -9,9 +9,23 @@ const MAX_LINE = 2_000;
 /** Pairs of lines that are compared; larger changes are shown as removed and added whole. */
 const MAX_PAIRS = 1_000_000;
 
-/** Compares two texts by lines. */
-export function lineDiff(before: string, after: string): Pick<ProposedFile, 'added' | 'removed' | 'lines' | 'more'> {
-  const all = comparedLines(linesOf(before), linesOf(after));
+/** Pairs of lines that may still be compared for one answer: many files of many models would hold up the process. */
+export interface DiffWork {
+  pairs: number;
+}
+
+/** Returns the work that one view may take. */
+export function workOfView(): DiffWork {
+  return { pairs: 20 * MAX_PAIRS };
+}
+
+/** Compares two texts by lines. @param work what it takes is taken from this */
+export function lineDiff(
+  before: string,
+  after: string,
+  work: DiffWork = workOfView(),
+): Pick<ProposedFile, 'added' | 'removed' | 'lines' | 'more'> {
+  const all = comparedLines(linesOf(before), linesOf(after), work);
   const count = (kind: DiffLine['kind']) => all.filter((line) => line.kind === kind).length;
   const shown = inParts(all);
   const lines = shown.slice(0, MAX_LINES).map(({ kind, text }) => ({ kind, text: shortened(text) }));
@@ -29,7 +43,7 @@ function linesOf(text: string): readonly string[] {
 }
 
 /** All lines of both texts, in order. */
-function comparedLines(before: readonly string[], after: readonly string[]): readonly DiffLine[] {
+function comparedLines(before: readonly string[], after: readonly string[], work: DiffWork): readonly DiffLine[] {
   let start = 0;
   while (start < before.length && start < after.length && before[start] === after[start]) start += 1;
   let end = 0;
@@ -38,10 +52,10 @@ function comparedLines(before: readonly string[], after: readonly string[]): rea
   const as = (kind: DiffLine['kind'], lines: readonly string[]) => lines.map((text) => ({ kind, text }));
   const removed = before.slice(start, before.length - end);
   const added = after.slice(start, after.length - end);
-  const middle =
-    removed.length * added.length > MAX_PAIRS
-      ? [...as('del', removed), ...as('add', added)]
-      : shortestEdit(removed, added);
+  const pairs = removed.length * added.length;
+  const isTooMuch = pairs > Math.min(MAX_PAIRS, work.pairs);
+  if (!isTooMuch) work.pairs -= pairs;
+  const middle = isTooMuch ? [...as('del', removed), ...as('add', added)] : shortestEdit(removed, added);
   return [...as('same', before.slice(0, start)), ...middle, ...as('same', before.slice(before.length - end))];
 }
 

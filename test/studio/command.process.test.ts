@@ -1,4 +1,13 @@
-import { chmodSync, existsSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
+import {
+  chmodSync,
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  statSync,
+  utimesSync,
+  writeFileSync,
+} from 'node:fs';
 import { createServer } from 'node:net';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -105,11 +114,18 @@ describe.concurrent('`pawl studio` (studio 17, 21, 22)', () => {
     const program = `#!/bin/sh\nprintf '%s' "$1" > ${cwd}/opened\nf="\${1#file://}"\ncp -p "$f" ${cwd}/page.html\n`;
     writeFileSync(join(bin, 'xdg-open'), program, { mode: 0o755 });
     const env = { PAWL_STATE_HOME: join(cwd, 'state'), PATH: `${bin}:${process.env.PATH}` };
+    // What a Studio that was killed had left, an hour ago.
+    const tokens = join(cwd, 'state', 'studio-tokens');
+    mkdirSync(tokens, { recursive: true, mode: 0o700 });
+    const left = join(tokens, 'open-00000000-0000-4000-8000-000000000000.html');
+    writeFileSync(left, 'a token', { mode: 0o600 });
+    utimesSync(left, new Date(Date.now() - 3_600_000), new Date(Date.now() - 3_600_000));
     const studio = await StudioProcess.start([...store, '--open'], { cwd, env });
     while (!existsSync(join(cwd, 'page.html'))) await new Promise((resolve) => setTimeout(resolve, 10));
     const opened = readFileSync(join(cwd, 'opened'), 'utf8');
     expect(opened).toMatch(/^file:\/\/.*\/open-[\w-]+\.html$/);
     expect(opened).not.toContain(studio.token);
+    expect(existsSync(left)).toBe(false);
     expect(statSync(join(cwd, 'page.html')).mode & 0o777).toBe(0o600);
     expect(readFileSync(join(cwd, 'page.html'), 'utf8')).toContain(`location.replace("${studio.facts.url}")`);
     await studio.stop();

@@ -1,6 +1,6 @@
 import { spawn } from 'node:child_process';
 import { randomUUID } from 'node:crypto';
-import { rmSync } from 'node:fs';
+import { readdirSync, rmSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { makePrivateFolder, stateFolder, writePrivate } from '../open/private-files.ts';
@@ -24,6 +24,7 @@ export function openPage(address: string, home: string = stateFolder()): Opening
   const folder = join(home, 'studio-tokens');
   const path = join(folder, `open-${randomUUID()}.html`);
   makePrivateFolder(folder);
+  removeLeft(folder);
   writePrivate(path, pageFor(address));
   const end = () => {
     clearTimeout(timer);
@@ -31,6 +32,16 @@ export function openPage(address: string, home: string = stateFolder()): Opening
   };
   const timer = setTimeout(end, KEPT_MS).unref();
   return { failed: started(pathToFileURL(path).href), end };
+}
+
+/** A Studio that was killed has left its file, which names a token. */
+function removeLeft(folder: string): void {
+  for (const name of readdirSync(folder)) {
+    if (!/^open-[0-9a-f-]{36}\.html$/.test(name)) continue;
+    const path = join(folder, name);
+    const written = statSync(path, { throwIfNoEntry: false })?.mtimeMs ?? 0;
+    if (Date.now() - written > KEPT_MS) rmSync(path, { force: true });
+  }
 }
 
 /** The address has only characters of URLs; the token in it is base64url. */

@@ -7,6 +7,7 @@ import { canWrite, store } from '../frame/live.ts';
 import { dropKept, useKept } from '../inbox/kept.ts';
 import { Confirm, Dialog } from '../parts/dialog.tsx';
 import { Failed } from '../parts/empty.tsx';
+import { Reason } from '../parts/reason.tsx';
 import { say } from '../parts/say.tsx';
 import { Mono } from '../parts/text.tsx';
 import { actionsFor, type Done, type RunAction, stageText } from './action-stages.ts';
@@ -167,7 +168,7 @@ function Cancel({ record: { line, children }, send, close }: AskProps) {
         <Mono text={line.runId} />
         {` ends for good${more}.`}
       </p>
-      <Reason text={reason} onType={setReason} />
+      <Reason label="Why?" text={reason} onType={setReason} />
     </Confirm>
   );
 }
@@ -184,22 +185,7 @@ function Park({ record: { line }, send, close }: AskProps) {
       <p>
         No process takes up <Mono text={line.runId} /> until a person unparks it.
       </p>
-      <Reason text={reason} onType={setReason} />
+      <Reason label="Why?" text={reason} onType={setReason} />
     </Confirm>
-  );
-}
-
-function Reason({ text, onType }: { readonly text: string; onType(text: string): void }) {
-  return (
-    <label class="field">
-      <span>Why?</span>
-      <textarea
-        rows={2}
-        maxLength={4096}
-        placeholder="Optional"
-        value={text}
-        onInput={({ currentTarget }) => onType(currentTarget.value)}
-      />
-    </label>
   );
 }

@@ -4,6 +4,7 @@ import { store } from '../frame/live.ts';
 import { clockTime } from '../parts/amounts.ts';
 import { Confirm } from '../parts/dialog.tsx';
 import { Glyph } from '../parts/glyph.tsx';
+import { Reason } from '../parts/reason.tsx';
 import { say } from '../parts/say.tsx';
 import { Copy, Mono, Plain } from '../parts/text.tsx';
 import { As, ModEnter, type PartsProps, useModEnter } from './card-parts.tsx';
@@ -53,7 +54,9 @@ export function ApprovalParts({ wait, canAnswer, isOpen, give, box }: PartsProps
       {wait.quorum > 1 && <Votes wait={wait} />}
       {isOpen && may && (
         <>
-          <Note text={note} onType={setNote} />
+          <section>
+            <Reason label="Note to the model (it reads it, quoted as yours)" text={note} onType={setNote} />
+          </section>
           <Buttons
             canAnswer={canAnswer}
             isEditable={wait.editable}
@@ -76,23 +79,6 @@ export function ApprovalParts({ wait, canAnswer, isOpen, give, box }: PartsProps
         />
       )}
     </>
-  );
-}
-
-function Note({ text, onType }: { readonly text: string; onType(text: string): void }) {
-  return (
-    <section>
-      <label class="field">
-        <span>Note to the model (it reads it, quoted as yours)</span>
-        <textarea
-          rows={2}
-          maxLength={4096}
-          placeholder="Optional"
-          value={text}
-          onInput={({ currentTarget }) => onType(currentTarget.value)}
-        />
-      </label>
-    </section>
   );
 }
 
@@ -160,16 +146,7 @@ function Deny({ wait, onYes, onClose }: DenyProps) {
       <p>
         <Mono text={wait.tool ?? ''} /> of run <Mono text={wait.runId} /> will not run.
       </p>
-      <label class="field">
-        <span>Why? The model reads it</span>
-        <textarea
-          rows={2}
-          maxLength={4096}
-          placeholder="Optional"
-          value={reason}
-          onInput={({ currentTarget }) => setReason(currentTarget.value)}
-        />
-      </label>
+      <Reason label="Why? The model reads it" text={reason} onType={setReason} />
     </Confirm>
   );
 }

@@ -43,7 +43,7 @@ export function fanOutRoutes({ fanOuts, apply }: Studio): readonly Route[] {
 const MAX_TAKEN_BACK = 20;
 
 function applyRoute(files: FanOutFiles, root: string): Route {
-  // Of this process: `rewind` without a name would take back the newest changes of the root, whoever made them.
+  // Of this process: `rewind` without a name would take back the newest changes of the root, also those of others.
   const done = new Map<string, AppliedWrites>();
   return {
     method: 'POST',

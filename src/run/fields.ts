@@ -16,7 +16,7 @@ import {
   type RunCheckpointMeta,
 } from './request.ts';
 import { isOutcome, type RunOutcome, redactOutcome } from './result.ts';
-import { isWaiting, type Person, redactWaiting, type Waiting } from './waits/wait.ts';
+import { isStoredPerson, isWaiting, type Person, redactWaiting, type Waiting } from './waits/wait.ts';
 
 /*
  * All recorded fields of a run are declared here: each in one of the interfaces, and as a row of the table that says how it is
@@ -163,6 +163,7 @@ export type FieldTable<Fields> = {
 export const SMALL_FIELD = 4_096;
 
 /** JSON may escape a character with 6 bytes for a UTF-16 unit; the bound counts 3 bytes for a unit of JSON. */
+const isOptionalPerson = (by: unknown): boolean => by === undefined || isStoredPerson(by);
 const inJson = (text: string): number => 2 * text.length;
 const sizeOfMessages = (messages: readonly Message[]): number =>
   messages.reduce((units, message) => units + encodeMessage(message).length + 1, 0);
@@ -292,9 +293,10 @@ export const runFields = {
   parked: {
     part: 'head',
     write: 'unless-empty',
-    isValid: (value) => hasTexts(value, ['code', 'reason']),
+    isValid: (value) =>
+      hasTexts(value, ['code', 'reason']) && isOptionalPerson((value as { readonly by?: unknown }).by),
     redact: (parked, by) => ({ ...parked, reason: by.text(parked.reason) }),
-    size: ({ code, reason }) => SMALL_FIELD + inJson(code + reason),
+    size: ({ code, reason, by }) => SMALL_FIELD + inJson(code + reason + (by?.id ?? '') + (by?.name ?? '')),
   },
   inputs: {
     part: 'start',

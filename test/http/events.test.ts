@@ -291,7 +291,8 @@ describe('GET /runs/:runId/events', () => {
       yield event(1, { type: 'run.started', owner: 'host|1|2|3' });
       yield event(2, { type: 'model.retry', error });
       yield event(3, { type: 'wait.opened', wait: { id: 'w', kind: 'retry', error } });
-      yield event(5, { type: 'run.parked', code: 'MODEL_OUTAGE', reason: 'key secret' });
+      yield event(5, { type: 'run.parked', code: 'MODEL_OUTAGE', reason: 'key secret', by: { id: 'secret-operator' } });
+      yield event(6, { type: 'run.unparked', by: { id: 'secret-operator' } });
       yield event(4, { type: 'run.ended', status: 'error', output: '', error: { ...error, code: 'MODEL' } });
     });
     const mine = await follow(host, '/runs/r/events');
@@ -301,6 +302,7 @@ describe('GET /runs/:runId/events', () => {
     const all = await follow(host, '/runs/r/events', { as: 'root:boss' });
     await all.toEnd();
     expect(all.text).toContain('host|1|2|3');
+    expect(all.text).toContain('secret-operator');
     expect(all.text).not.toContain('u:secret');
   });
 });

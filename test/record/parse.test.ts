@@ -71,6 +71,8 @@ describe('a damaged record is refused, with the name of the field', () => {
     ['outcome', 'outcome', { ...recordOf('outcome').outcome, status: 'x' }],
     ['parked', 'parked', true],
     ['parked', 'parked', {}],
+    ['parked', 'parked', { code: 'PARKED', reason: 'by hand', by: { id: 1 } }],
+    ['parked', 'parked', { code: 'PARKED', reason: 'by hand', by: 'ada' }],
     ['elapsedMs', 'elapsedMs', 'x'],
     ['elapsedMs', 'elapsedMs', -1],
     ['undelivered', 'undelivered', 'x'],

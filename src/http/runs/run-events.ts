@@ -58,12 +58,15 @@ async function* framesOf(
 
 /**
  * Returns an event as clients see it. The message of a provider's or a host's error stays in the server. So do the name of the
- * process and the reason of a parking, but for a caller who sees everything.
+ * process, and the reason of a parking and the operator who parked or unparked the run, but for a caller who sees everything.
  */
 export function publicEvent<E extends object>(event: E, all = false): E {
-  const { owner, revision, ...rest } = event as E & { readonly owner?: string; readonly revision?: number };
+  const hidden = event as E & { readonly owner?: string; readonly revision?: number; readonly by?: unknown };
   const { error, wait } = event as { readonly error?: ErrorData; readonly wait?: OpenWait };
   const { type, code } = event as { readonly type?: string; readonly code?: string };
+  const { owner, revision, ...own } = hidden;
+  const { by: operator, ...withoutOperator } = own;
+  const rest = type === 'run.parked' || type === 'run.unparked' ? withoutOperator : own;
   const parking = !all && type === 'run.parked' ? publicParking(code ?? '') : undefined;
   return {
     ...(all ? event : rest),

@@ -131,8 +131,9 @@ function has(value: unknown, checks: { readonly [field: string]: Check }): boole
   return isObject(value) && Object.entries(checks).every(([field, check]) => check(value[field]));
 }
 
-const isPerson: Check = (value) => has(value, { id: isText, name: isOptional(isText) });
-const isVote: Check = (value) => has(value, { by: isPerson, at: isAmount, note: isOptional(isText) });
+/** Returns whether a stored value is a person. */
+export const isStoredPerson: Check = (value) => has(value, { id: isText, name: isOptional(isText) });
+const isVote: Check = (value) => has(value, { by: isStoredPerson, at: isAmount, note: isOptional(isText) });
 
 /** The other fields of each kind of wait. A missing kind does not compile. */
 const kinds: { readonly [Kind in Wait['kind']]: Check } = {
@@ -163,7 +164,7 @@ const isSettled: Check = (value) =>
     id: isText,
     kind: isKind,
     how: isText,
-    by: isOptional(isPerson),
+    by: isOptional(isStoredPerson),
     at: isAmount,
     digest: isOptional(isText),
   });
@@ -175,7 +176,7 @@ export function isWaiting(value: unknown): boolean {
 
 /** Returns whether a stored value is an Allowed. */
 export function isAllowed(value: unknown): boolean {
-  const isBy: Check = (by) => by === 'policy' || isListOf(isPerson)(by);
+  const isBy: Check = (by) => by === 'policy' || isListOf(isStoredPerson)(by);
   return has(value, { by: isBy, at: isAmount, digest: isText, note: isOptional(isText) });
 }
 

@@ -21,14 +21,28 @@ export class RestateServer {
 
   /** Starts it, and waits until it answers. A second start continues with the data of the first. */
   async start(): Promise<void> {
-    if (!this.ingress) await this.#configure();
+    // A port that was free a moment ago may be another program's by now: the first start tries others.
+    for (let tries = this.ingress === '' ? 3 : 1; tries > 0; tries--) {
+      if (!this.ingress) await this.#configure();
+      if (await this.#comesUp()) return;
+      await this.kill();
+      if (tries > 1) this.ingress = '';
+    }
+    throw new Error(`restate-server did not start: see ${this.#folder}/restate.log`);
+  }
+
+  /** Whether it answers in time. One that has ended does not. */
+  async #comesUp(): Promise<boolean> {
     const log = openSync(join(this.#folder, 'restate.log'), 'a');
     const env = { ...process.env, RESTATE_DISABLE_TELEMETRY: 'true', DO_NOT_TRACK: '1' };
     const options = ['--no-logo', '--config-file', join(this.#folder, 'restate.toml')];
-    this.#process = spawn(this.#program, options, { env, stdio: ['ignore', log, log] });
-    for (const limit = Date.now() + 30_000; !(await this.#isHealthy()); await sleep(25)) {
-      if (Date.now() > limit) throw new Error(`restate-server did not start: see ${this.#folder}/restate.log`);
+    const server = spawn(this.#program, options, { env, stdio: ['ignore', log, log] });
+    this.#process = server;
+    for (const limit = Date.now() + 30_000; Date.now() < limit; await sleep(25)) {
+      if (server.exitCode !== null || server.signalCode !== null) return false;
+      if (await this.#isHealthy()) return true;
     }
+    return false;
   }
 
   /** Ends it at once, as a loss of power does. */
@@ -71,7 +85,9 @@ export class RestateServer {
 
   async #isHealthy(): Promise<boolean> {
     const urls = [`${this.admin}/health`, `${this.ingress}/restate/health`];
-    const answers = await Promise.all(urls.map((url) => fetch(url).catch(() => undefined)));
+    const answers = await Promise.all(
+      urls.map((url) => fetch(url, { signal: AbortSignal.timeout(2_000) }).catch(() => undefined)),
+    );
     return answers.every((answer) => answer?.ok);
   }
 

@@ -4,6 +4,7 @@ import { ownRun } from '../../http/run-access.ts';
 import { publicEvent } from '../../http/runs/run-events.ts';
 import { text } from '../../http/schemas.ts';
 import { streamAnswer } from '../../http/sse.ts';
+import { pause } from '../../values/backoff.ts';
 import { hasCode } from '../../values/error-data.ts';
 import { shownEvent } from './shown-event.ts';
 import { Tab } from './tab.ts';
@@ -86,7 +87,8 @@ async function followRun({ served, grant }: GrantedCall, { runId, after, tab, si
       if (error instanceof TypeError && place !== undefined) place = undefined;
       else if (ends.some((code) => hasCode(error, code))) return;
       else if (hasCode(error, 'ERR_SHUTDOWN')) return tab.fail(error);
-      else await new Promise((resolve) => void web.clock.setTimeout(() => resolve(undefined), AGAIN_MS));
+      // A tab that leaves meanwhile leaves no timer.
+      else await pause(AGAIN_MS, web.clock, signal);
     }
   }
 }

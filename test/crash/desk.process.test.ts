@@ -121,6 +121,13 @@ test(
     desk.end();
     hurried.end();
     await Promise.all(lives);
+    // A kill may strike each payment on its way: one case has processes that nothing kills.
+    const calm = new Desk({ folder, agentId: 'desk', cases: ['approvedlast'], expiresInMs: 3_600_000 }, random);
+    calm.kills = KILLS;
+    const living = calm.run();
+    await decide('approvedlast');
+    calm.end();
+    await living;
 
     const paid = Map.groupBy(bank.transfers, ({ order }) => order);
     for (const runId of [...cases, ...late]) {
@@ -133,7 +140,7 @@ test(
       else if (isUnknown) expect(times, `${runId}, seed ${seed}`).toBeLessThanOrEqual(1);
       else expect(times, `${runId}, seed ${seed}: ${outcome?.output}`).toBe(1);
     }
-    expect(paid.size).toBeGreaterThan(0);
+    expect(paid.get('approvedlast')).toHaveLength(1);
     expect([...codes].filter((code) => !expected.has(code))).toEqual([]);
     expect(await store.countResting()).toBe(0);
     await person.shutdown();

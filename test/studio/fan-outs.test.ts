@@ -1,4 +1,4 @@
-import { chmodSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { chmodSync, mkdirSync, readFileSync, utimesSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fanOut } from 'pawl/fan-out';
 import { callTool, fail, reply, scriptedModel } from 'pawl/testing';
@@ -42,7 +42,10 @@ describe('the fan-outs of a Studio', () => {
     const root = await answered();
     writeFileSync(join(root, '.pawl', 'settings.json'), '{"a":1}');
     mkdirSync(join(root, '.pawl', 'old'));
-    writeFileSync(join(root, '.pawl', 'old', 'answers.json'), 'not JSON');
+    const damaged = join(root, '.pawl', 'old', 'answers.json');
+    writeFileSync(damaged, 'not JSON');
+    // The clock of a file system may be coarser than the time between two writes.
+    utimesSync(damaged, new Date(), new Date(Date.now() + 60_000));
     const { items } = await listOf(hostOn(root));
     expect(items.map(({ name, state, code }) => [name, state, code])).toEqual([
       ['old/answers.json', 'bad', 'CHECKPOINT_CORRUPT'],

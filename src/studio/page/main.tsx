@@ -4,9 +4,11 @@ import { startKeys } from './frame/keys.ts';
 import { startLive } from './frame/live.ts';
 import { takeToken } from './frame/session.ts';
 import { startTheme } from './frame/theme.ts';
+import { escapeTexts } from './parts/escaped.ts';
 
 const root = document.getElementById('app');
 if (root) {
+  escapeTexts();
   startTheme();
   await takeToken();
   startKeys();

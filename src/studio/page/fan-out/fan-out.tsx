@@ -9,7 +9,7 @@ import { Failed } from '../parts/empty.tsx';
 import { escaped } from '../parts/escaped.ts';
 import { Glyph, State, words } from '../parts/glyph.tsx';
 import { say } from '../parts/say.tsx';
-import { Copy, Mono, Plain } from '../parts/text.tsx';
+import { Copy, Mono } from '../parts/text.tsx';
 
 const POLL_MS = 1_000;
 
@@ -25,18 +25,12 @@ export function FanOut({ id }: { readonly id: string }) {
           Fan-outs
         </a>
         <span class="faint">/</span>
-        <h1 class="mono cut1">{escaped(value?.name ?? id)}</h1>
+        <h1 class="mono cut1">{value?.name ?? id}</h1>
         {value && <State state={value.state} word={`${value.answered} of ${value.models}`} />}
-        <span class="dim only-l cut1">
-          <Plain text={value?.prompt ?? ''} />
-        </span>
+        <span class="dim only-l cut1">{value?.prompt ?? ''}</span>
       </header>
       {trouble && <Failed trouble={trouble} again={again} />}
-      {value?.reason !== undefined && (
-        <p class="pad dim">
-          Ranked so by its judge: <Plain text={value.reason} />
-        </p>
-      )}
+      {value?.reason !== undefined && <p class="pad dim">Ranked so by its judge: {value.reason}</p>}
       {value && (
         // biome-ignore lint/a11y/noNoninteractiveTabindex: it scrolls, also by the keyboard
         <section class="fan" aria-label="Answers side by side" tabIndex={0}>
@@ -62,7 +56,7 @@ function Column({ id, answer, again }: ColumnProps) {
       <header>
         <div>
           <Glyph state={state} />
-          <b class="mono cut1">{escaped(modelId)}</b>
+          <b class="mono cut1">{modelId}</b>
           <span class="grow" />
           <Standing answer={answer} />
         </div>
@@ -72,16 +66,12 @@ function Column({ id, answer, again }: ColumnProps) {
       </header>
       {error !== undefined && (
         <div class="find fail">
-          <p class="said">
-            <Plain text={error} />
-          </p>
+          <p class="said">{error}</p>
         </div>
       )}
       {text !== '' && (
         <div class="find">
-          <p class="said">
-            <Plain text={text} />
-          </p>
+          <p class="said">{text}</p>
           {more > 0 && <p class="faint">{whole(more)} more characters are in its file.</p>}
           <Copy text={text} />
         </div>
@@ -107,7 +97,7 @@ function Diff({ file: { path, change, warning, added, removed, lines, more } }: 
     <div class="diff">
       <div class="sec">
         <h2 class="cut1">
-          {change === 'deleted' ? 'Deletes' : 'Proposes'} · <Plain text={path} />
+          {change === 'deleted' ? 'Deletes' : 'Proposes'} · {path}
         </h2>
         <span class="end nowrap">
           +{whole(added)} −{whole(removed)}
@@ -119,7 +109,7 @@ function Diff({ file: { path, change, warning, added, removed, lines, more } }: 
           // biome-ignore lint/suspicious/noArrayIndexKey: the lines of a diff have no other name
           <span key={at} class={`l ${kind}`}>
             {signs[kind]}
-            {escaped(text)}
+            {text}
           </span>
         ))}
       </pre>
@@ -132,7 +122,7 @@ function Diff({ file: { path, change, warning, added, removed, lines, more } }: 
 function Warning({ text }: { readonly text: string }) {
   return (
     <p class="executable">
-      <b>Read it first:</b> <Plain text={text} />
+      <b>Read it first:</b> {text}
     </p>
   );
 }

@@ -5,7 +5,7 @@ import { age } from '../parts/amounts.ts';
 import { Empty, Failed } from '../parts/empty.tsx';
 import { State } from '../parts/glyph.tsx';
 import { now } from '../parts/now.ts';
-import { Mono, Plain } from '../parts/text.tsx';
+import { Mono } from '../parts/text.tsx';
 import { FanOut } from './fan-out.tsx';
 
 const POLL_MS = 3_000;
@@ -55,9 +55,7 @@ function Line({ line: { id, name, prompt, state, models, answered, updatedAt, co
     <a class="line" href={addressOf('fan-outs', id)}>
       <State state={state} word={stateWord(state)} />
       <Mono class="cut1" text={name} />
-      <span class="cut1">
-        <Plain text={code ?? prompt} />
-      </span>
+      <span class="cut1">{code ?? prompt}</span>
       <span class="dim">{models === 0 ? '' : `${answered} of ${models}`}</span>
       <span class="faint">{age(now.value - updatedAt)}</span>
     </a>

@@ -1,7 +1,6 @@
 import { useEffect, useState } from 'preact/hooks';
 import { span } from '../parts/amounts.ts';
 import { Icon } from '../parts/glyph.tsx';
-import { Plain } from '../parts/text.tsx';
 import { isHelpOpen } from './keys.ts';
 import { connection, store } from './live.ts';
 import { place } from './route.ts';
@@ -24,7 +23,7 @@ export function Nav() {
     <nav id="nav" aria-label="Studio">
       <div class="brand">
         <i />
-        <Plain text={store.value?.title ?? 'Pawl Studio'} />
+        {store.value?.title ?? 'Pawl Studio'}
       </div>
       {items.map(([to, name, icon]) => (
         <a key={to} class="item" href={`#/${to}`} aria-current={at === to ? 'page' : undefined}>
@@ -44,7 +43,7 @@ function Foot() {
     <div class="foot">
       <Liveness />
       <span class="mono cut1" title={where}>
-        <Plain text={where} />
+        {where}
       </span>
       <span>{may?.write ? (may.apply ? '--write --apply' : '--write: runs, not files') : 'read-only'}</span>
       <button type="button" class="plain" onClick={switchTheme}>

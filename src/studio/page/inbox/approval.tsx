@@ -6,7 +6,7 @@ import { Confirm } from '../parts/dialog.tsx';
 import { Glyph } from '../parts/glyph.tsx';
 import { Reason } from '../parts/reason.tsx';
 import { say } from '../parts/say.tsx';
-import { Copy, Mono, Plain } from '../parts/text.tsx';
+import { Copy, Mono } from '../parts/text.tsx';
 import { As, ModEnter, type PartsProps, useModEnter } from './card-parts.tsx';
 import { ExactInput } from './exact-input.tsx';
 import { Form, useForm } from './form.tsx';
@@ -123,9 +123,7 @@ function Votes({ wait }: { readonly wait: Approval }) {
         {wait.votes.map(({ by, at, note }) => (
           <li key={by.id}>
             <Glyph state="ok" />
-            <span>
-              <Plain text={`${personText(by)} approved at ${clockTime(at)}${note ? `: ${note}` : ''}`} />
-            </span>
+            <span>{`${personText(by)} approved at ${clockTime(at)}${note ? `: ${note}` : ''}`}</span>
           </li>
         ))}
       </ul>

@@ -1,7 +1,6 @@
 import { useEffect, useRef } from 'preact/hooks';
 import { onKey } from '../frame/keys.ts';
 import { store } from '../frame/live.ts';
-import { Plain } from '../parts/text.tsx';
 import type { Decision } from './answers.ts';
 import { personText } from './waits.ts';
 
@@ -11,7 +10,7 @@ export function As() {
   return (
     <>
       <span class="grow only-l" />
-      <span class="faint only-l">{by === '' ? 'without a name' : <Plain text={`as ${by}`} />}</span>
+      <span class="faint only-l">{by === '' ? 'without a name' : `as ${by}`}</span>
     </>
   );
 }

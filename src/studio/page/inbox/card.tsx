@@ -7,7 +7,7 @@ import { span } from '../parts/amounts.ts';
 import { Failed } from '../parts/empty.tsx';
 import { Glyph } from '../parts/glyph.tsx';
 import { now } from '../parts/now.ts';
-import { Mono, Plain } from '../parts/text.tsx';
+import { Mono } from '../parts/text.tsx';
 import { type Decision, forget, send, sent } from './answers.ts';
 import { ApprovalParts } from './approval.tsx';
 import { As } from './card-parts.tsx';
@@ -47,9 +47,7 @@ export function Card(props: CardProps) {
     <article ref={box} class="card" aria-labelledby="ask" tabIndex={0}>
       <header>
         <Where wait={wait} />
-        <h1 id="ask">
-          <Plain text={titleOf(wait)} />
-        </h1>
+        <h1 id="ask">{titleOf(wait)}</h1>
         <Since wait={wait} agent={record?.line.agentName || wait.agentId} />
       </header>
       {wait.kind === 'approval' && title !== undefined && (
@@ -71,13 +69,13 @@ function Where({ wait }: { readonly wait: ListedWait }) {
   return (
     <div class="faint">
       <a class="mono" href={addressOf('run', wait.rootRunId)}>
-        <Plain text={root} />
+        {root}
       </a>
       {below.map((name) => (
         <span key={name}>
           {' › '}
           <a class="mono" href={addressOf('run', wait.runId)}>
-            <Plain text={name} />
+            {name}
           </a>
         </span>
       ))}
@@ -94,7 +92,7 @@ function Since({ wait, agent }: { readonly wait: ListedWait; readonly agent: str
   const verb = wait.kind === 'approval' || wait.kind === 'question' ? 'asks' : 'waits';
   return (
     <div class="dim">
-      <Plain text={agent} />
+      {agent}
       {` ${verb} since ${span(now.value - createdAt)}`}
       {dueAt !== undefined && ` · ${dueAt > now.value ? 'expires' : 'its time was over'} ${when(dueAt)}, then `}
       {dueAt !== undefined && `${over} `}
@@ -131,11 +129,7 @@ function Answer({ wait, over, reload, box }: AnswerProps) {
       {wait.kind === 'retry' && <Failed trouble={wait.error} />}
       {own && <Stages own={own} />}
       {own?.trouble && <Failed trouble={own.trouble} again={() => again(wait.id, reload)} />}
-      {over !== undefined && !own?.isStored && (
-        <section role="status">
-          <Plain text={over} />
-        </section>
-      )}
+      {over !== undefined && !own?.isStored && <section role="status">{over}</section>}
       {(wait.kind === 'timer' || wait.kind === 'retry') && isOpen && store.value?.may.write && (
         <footer>
           <button type="button" class="primary" disabled={!canAnswer} onClick={() => give({ how: 'wake' })}>
@@ -179,9 +173,7 @@ function Stages({ own }: { readonly own: Sent }) {
         {stagesOf(own).map(({ text, isDone }) => (
           <li key={text} class={isDone ? '' : 'todo'}>
             <Glyph state={isDone ? 'ok' : 'wait'} />
-            <span>
-              <Plain text={text} />
-            </span>
+            <span>{text}</span>
           </li>
         ))}
       </ul>

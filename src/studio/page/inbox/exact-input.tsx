@@ -2,7 +2,7 @@ import type { ComponentChildren, RefObject } from 'preact';
 import { useEffect, useRef, useState } from 'preact/hooks';
 import type { JsonValue } from '../../wire.ts';
 import { whole } from '../parts/amounts.ts';
-import { Copy, Plain } from '../parts/text.tsx';
+import { Copy } from '../parts/text.tsx';
 import { jsonText } from './form-fields.ts';
 
 /** Of a longer text the page shows this much at first, and says so. */
@@ -65,7 +65,7 @@ function LongText({ name, kind, text }: { readonly name: string; readonly kind: 
   return (
     <div class="field">
       <span>
-        <Plain text={name} />
+        {name}
         {kind && ` · ${kind}`}
         {text.length > 80 && ` · ${whole(text.length)} characters`}
         {lines > 8 && `, ${whole(lines)} lines`}
@@ -73,7 +73,7 @@ function LongText({ name, kind, text }: { readonly name: string; readonly kind: 
       </span>
       {/* biome-ignore lint/a11y/noNoninteractiveTabindex: it scrolls, also by the keyboard */}
       <pre class="short" tabIndex={0}>
-        <Plain text={isWhole ? text : text.slice(0, SHOWN)} />
+        {isWhole ? text : text.slice(0, SHOWN)}
       </pre>
       {!isWhole && (
         <button type="button" class="more" onClick={() => setWhole(true)}>

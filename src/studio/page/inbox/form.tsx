@@ -1,6 +1,5 @@
 import { useSignal } from '@preact/signals';
 import type { JsonObject, JsonValue } from '../../wire.ts';
-import { escaped } from '../parts/escaped.ts';
 import { type FormField, fieldsOf, filledOf, jsonText, type Typed, typedOf } from './form-fields.ts';
 import { useKept } from './kept.ts';
 
@@ -18,9 +17,9 @@ export function Form({ fields, typed, wrong, onType }: FormProps) {
       {fields.map((field, at) => (
         <div key={field.name} class="field">
           <label htmlFor={`field-${at}`}>
-            {escaped(field.name || 'Value')}
+            {field.name || 'Value'}
             {field.kind === 'json' && ' · JSON'}
-            {field.help !== undefined && ` · ${escaped(field.help)}`}
+            {field.help !== undefined && ` · ${field.help}`}
           </label>
           <Control
             id={`field-${at}`}
@@ -62,7 +61,7 @@ function Control({ id, field: { kind, choices, isRequired }, text, isWrong, onTy
         {(!isRequired || text === '') && <option value="">—</option>}
         {all.map(([value, choice]) => (
           <option key={value} value={value}>
-            {escaped(typeof choice === 'string' ? choice : value)}
+            {typeof choice === 'string' ? choice : value}
           </option>
         ))}
       </select>

@@ -8,7 +8,6 @@ import { Empty, Failed } from '../parts/empty.tsx';
 import { Glyph } from '../parts/glyph.tsx';
 import { now } from '../parts/now.ts';
 import { Rows } from '../parts/rows.tsx';
-import { Plain } from '../parts/text.tsx';
 import { sent } from './answers.ts';
 import { Card, digestOf } from './card.tsx';
 import { useWaitFacts, useWaits, type WaitList } from './wait-list.ts';
@@ -122,13 +121,9 @@ function Line({ wait, isAt }: { readonly wait: ListedWait; readonly isAt: boolea
   return (
     <a class="w" href={addressOf('inbox', wait.id)} aria-current={isAt ? 'true' : undefined}>
       <Glyph state={isSent ? 'ok' : needsPerson(wait) ? 'you' : 'wait'} />
-      <b class="cut1">
-        <Plain text={titleOf(wait)} />
-      </b>
+      <b class="cut1">{titleOf(wait)}</b>
       <small>{age(now.value - wait.createdAt)}</small>
-      <small class="mono cut1">
-        <Plain text={[whereOf(wait).join(' › '), votes].filter((text) => text !== '').join(' · ')} />
-      </small>
+      <small class="mono cut1">{[whereOf(wait).join(' › '), votes].filter((text) => text !== '').join(' · ')}</small>
       <small>{isSent ? 'answered' : dueOf(wait, now.value)}</small>
     </a>
   );

@@ -1,6 +1,5 @@
 import type { JsonValue } from '../../wire.ts';
 import { store } from '../frame/live.ts';
-import { Plain } from '../parts/text.tsx';
 import { As, ModEnter, type PartsProps, useModEnter } from './card-parts.tsx';
 import { Form, useForm } from './form.tsx';
 import type { Question } from './waits.ts';
@@ -51,9 +50,7 @@ function Options({ options, chosen, onChoose }: OptionsProps) {
           return (
             <label key={text}>
               <input type="radio" name="option" checked={text === chosen} onChange={() => onChoose(text)} />
-              <span>
-                <Plain text={typeof option === 'string' ? option : text} />
-              </span>
+              <span>{typeof option === 'string' ? option : text}</span>
             </label>
           );
         })}
@@ -68,9 +65,7 @@ export function EventParts({ name, eventKey }: { readonly name: string; readonly
   return (
     <section>
       <span class="faint">It ends when your code sends the event:</span>
-      <pre>
-        <Plain text={`await executor.signal(${JSON.stringify(name)}, value, { key: ${key}, id })`} />
-      </pre>
+      <pre>{`await executor.signal(${JSON.stringify(name)}, value, { key: ${key}, id })`}</pre>
     </section>
   );
 }

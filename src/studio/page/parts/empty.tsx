@@ -1,6 +1,5 @@
 import type { ComponentChildren } from 'preact';
 import type { Trouble } from '../frame/api.ts';
-import { Plain } from './text.tsx';
 
 interface EmptyProps {
   readonly text: string;
@@ -37,9 +36,7 @@ export function Failed({
   return (
     <div class="trouble" role="alert">
       <code>{trouble.code}</code>
-      <span class="grow">
-        <Plain text={trouble.message} />
-      </span>
+      <span class="grow">{trouble.message}</span>
       {again && (
         <button type="button" onClick={again}>
           Try again

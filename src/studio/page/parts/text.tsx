@@ -1,11 +1,5 @@
 import type { ComponentChildren } from 'preact';
 import { useState } from 'preact/hooks';
-import { escaped } from './escaped.ts';
-
-/** A text of a model, a tool, a person or an id, as it is: nothing in it is rendered, followed or run. */
-export function Plain({ text }: { readonly text: string }) {
-  return <>{escaped(text)}</>;
-}
 
 interface SpanProps {
   readonly class?: string;
@@ -16,7 +10,7 @@ interface SpanProps {
 export function Mono({ text, ...rest }: { readonly text: string; readonly class?: string }) {
   return (
     <span {...rest} class={`mono ${rest.class ?? ''}`}>
-      {escaped(text)}
+      {text}
     </span>
   );
 }

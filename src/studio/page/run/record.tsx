@@ -4,7 +4,7 @@ import { addressOf } from '../frame/route.ts';
 import { clockTime, size, span, whole } from '../parts/amounts.ts';
 import { State } from '../parts/glyph.tsx';
 import { Pairs } from '../parts/lists.tsx';
-import { Mono, Plain } from '../parts/text.tsx';
+import { Mono } from '../parts/text.tsx';
 import { placed } from './placed.ts';
 import { Value } from './value.tsx';
 
@@ -17,11 +17,7 @@ export function Record({ view }: { readonly view: RecordView }) {
   return (
     // biome-ignore lint/a11y/noNoninteractiveTabindex: it scrolls, also by the keyboard
     <section class="scroll record" aria-label="Record" tabIndex={0}>
-      {missing !== undefined && (
-        <p class="pad dim">
-          <Plain text={missing} />
-        </p>
-      )}
+      {missing !== undefined && <p class="pad dim">{missing}</p>}
       <div class="pad">
         <Pairs
           of={[
@@ -30,17 +26,13 @@ export function Record({ view }: { readonly view: RecordView }) {
             ...(owner?.leaseUntil === undefined ? [] : [['Lease until', clockTime(owner.leaseUntil)] as Pair]),
             ...(rootRunId === runId ? [] : [['Root', <RunLink key="root" runId={rootRunId} />] as Pair]),
             ...(result ? [['Outcome', result.status] as Pair] : []),
-            ...(result?.error
-              ? [['Error', <Plain key="error" text={`${result.error.code}: ${result.error.message}`} />] as Pair]
-              : []),
+            ...(result?.error ? [['Error', `${result.error.code}: ${result.error.message}`] as Pair] : []),
           ]}
         />
       </div>
       {result && result.output !== '' && (
         <Part title="Output">
-          <pre class="short">
-            <Plain text={result.output.slice(0, 16_384)} />
-          </pre>
+          <pre class="short">{result.output.slice(0, 16_384)}</pre>
         </Part>
       )}
       {record && record.commands.length > 0 && <Commands of={record.commands} />}
@@ -84,14 +76,14 @@ function ofRecord(record: NonNullable<RecordView['record']>): readonly Pair[] {
       'and now',
       isSame ? 'the same' : now === undefined ? 'its agent is not known here' : <Mono key="now" text={now} />,
     ],
-    ...(parked ? [['Parked', <Plain key="parked" text={`${parked.code}: ${parked.reason}`} />] as Pair] : []),
+    ...(parked ? [['Parked', `${parked.code}: ${parked.reason}`] as Pair] : []),
   ];
 }
 
 function RunLink({ runId }: { readonly runId: string }) {
   return (
     <a class="mono" href={addressOf('run', runId)}>
-      <Plain text={runId} />
+      {runId}
     </a>
   );
 }
@@ -106,7 +98,7 @@ function Commands({ of }: { readonly of: NonNullable<RecordView['record']>['comm
             {by && (
               <>
                 {' by '}
-                <Plain text={by.name ?? by.id} />
+                {by.name ?? by.id}
               </>
             )}
             {at !== undefined && `, ${clockTime(at)}`}

@@ -12,7 +12,7 @@ import { Empty, Failed } from '../parts/empty.tsx';
 import { Glyph, State } from '../parts/glyph.tsx';
 import { Facts } from '../parts/lists.tsx';
 import { now } from '../parts/now.ts';
-import { Mono, Plain } from '../parts/text.tsx';
+import { Mono } from '../parts/text.tsx';
 import { Record } from './record.tsx';
 import { withEffects } from './record-timeline.ts';
 import { useRun } from './run-data.ts';
@@ -59,20 +59,18 @@ function Head({ runId, view }: { readonly runId: string; readonly view: RecordVi
       {parentRunId !== undefined && (
         <>
           <a class="crumb mono cut1 only-l" href={addressOf('run', parentRunId)}>
-            <Plain text={parentRunId} />
+            {parentRunId}
           </a>
           <span class="faint only-l">/</span>
         </>
       )}
-      <h1 class="mono cut1">
-        <Plain text={runId} />
-      </h1>
+      <h1 class="mono cut1">{runId}</h1>
       {line && <State state={line.state} />}
       {line && (
         <span class="dim only-l cut1 grow">
-          <Plain text={line.agentName || line.agentId} />
+          {line.agentName || line.agentId}
           {line.prompt !== '' && ' · '}
-          <Plain text={line.prompt} />
+          {line.prompt}
         </span>
       )}
       {!line && <span class="grow" />}
@@ -174,14 +172,8 @@ function NoSteps({ view }: { readonly view: RecordView }) {
   if (missing === undefined) return <p class="pad faint">No step is recorded yet.</p>;
   return (
     <div class="scroll pad">
-      <Empty text={result ? `Ended: ${result.status}` : 'No record'}>
-        <Plain text={missing} />
-      </Empty>
-      {result && result.output !== '' && (
-        <pre class="short">
-          <Plain text={result.output.slice(0, 16_384)} />
-        </pre>
-      )}
+      <Empty text={result ? `Ended: ${result.status}` : 'No record'}>{missing}</Empty>
+      {result && result.output !== '' && <pre class="short">{result.output.slice(0, 16_384)}</pre>}
       <p class="faint">
         {line.steps} steps · {whole(line.tokens)} tokens
       </p>
@@ -260,7 +252,7 @@ function Why({ view }: { readonly view: RecordView }) {
             <Mono text={name} />{' '}
           </>
         )}
-        <Plain text={text} />
+        {text}
       </span>
       {state === 'park' && <Unpark runId={view.line.runId} />}
       {action && (
@@ -309,7 +301,7 @@ function RunFacts({ view, timeline }: { readonly view: RecordView; readonly time
         ...(usage.usd === undefined ? [] : [['Cost', `$${usd(usage.usd)}`] as const]),
         ...(worked === undefined ? [] : [['Worked', span(worked)] as const]),
         ...(timeline.waited + resting > 0 ? [['Waited', span(timeline.waited + resting)] as const] : []),
-        ['Owner', <Plain key="owner" text={owner?.name ?? (line.owner === undefined ? 'none' : line.owner)} />],
+        ['Owner', owner?.name ?? (line.owner === undefined ? 'none' : line.owner)],
         ...(timeline.resumes > 0 ? [['Resumed', `${timeline.resumes} ×`] as const] : []),
         ...(record
           ? [['Saved', `rev ${record.revision} · ${age(Math.max(0, now.value - record.updatedAt))} ago`] as const]
@@ -324,7 +316,7 @@ function PhaseFact({ view, at }: { readonly view: RecordView; readonly at: numbe
   const phases = view.record?.phases ?? [];
   return (
     <>
-      {at + 1} of {phases.length} · <Plain text={phases[at]?.name ?? ''} />
+      {at + 1} of {phases.length} · {phases[at]?.name ?? ''}
     </>
   );
 }

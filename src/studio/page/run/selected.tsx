@@ -1,9 +1,8 @@
-import type { ComponentChildren } from 'preact';
 import type { CallView, RecordView, RunState } from '../../wire.ts';
 import { clockTime, span, whole } from '../parts/amounts.ts';
 import { Glyph } from '../parts/glyph.tsx';
 import { Pairs } from '../parts/lists.tsx';
-import { Mono, Plain } from '../parts/text.tsx';
+import { Mono } from '../parts/text.tsx';
 import { placed } from './placed.ts';
 import type { TimelineCall, TimelineStep } from './timeline.ts';
 import type { TimelineRow } from './timeline-rows.ts';
@@ -55,7 +54,7 @@ function Turn({ step }: { readonly step: TimelineStep }) {
             ...(retries > 0 ? [['Attempts', `${retries + 1}: the model was asked again after an error`] as const] : []),
             ['Calls', calls.length === 0 ? 'none: it answered' : whole(calls.length)],
             ...(at === undefined ? [] : [['Message', `${clockTime(at)}`] as const]),
-            ...(words === '' ? [] : [['Says', <Plain key="says" text={words} />] as const]),
+            ...(words === '' ? [] : [['Says', words] as const]),
           ]}
         />
       </div>
@@ -87,9 +86,7 @@ function Call({ step, call, view }: CallProps) {
     <>
       <div class="sec">
         <StateGlyph state={callState(call, line.state)} />
-        <h2 class="mono cut1">
-          <Plain text={name} />
-        </h2>
+        <h2 class="mono cut1">{name}</h2>
         {effect && <span class={`eff ${effect}`}>{effect}</span>}
         <Mono class="end cut1" text={callId} />
       </div>
@@ -104,7 +101,7 @@ function Call({ step, call, view }: CallProps) {
                   [
                     'Run',
                     <a key="run" class="mono" href={`#/run/${encodeURIComponent(child.runId)}`}>
-                      <Plain text={child.runId} />
+                      {child.runId}
                     </a>,
                   ] as const,
                 ]
@@ -204,7 +201,7 @@ const ends: { readonly [how: string]: string } = {
 interface EntryProps {
   readonly at?: number | undefined;
   readonly state: RunState;
-  readonly text: ComponentChildren;
+  readonly text: string;
 }
 
 function Entry({ at, state, text }: EntryProps) {
@@ -212,7 +209,7 @@ function Entry({ at, state, text }: EntryProps) {
     <li>
       <span class="mono">{at === undefined ? '' : exact(at)}</span>
       <Glyph state={state} />
-      <span>{typeof text === 'string' ? <Plain text={text} /> : text}</span>
+      <span>{text}</span>
     </li>
   );
 }

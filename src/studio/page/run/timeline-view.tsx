@@ -1,10 +1,8 @@
 import type { RunState } from '../../wire.ts';
 import { span, whole } from '../parts/amounts.ts';
-import { escaped } from '../parts/escaped.ts';
 import { Glyph, Icon } from '../parts/glyph.tsx';
 import { now } from '../parts/now.ts';
 import { Rows } from '../parts/rows.tsx';
-import { Plain } from '../parts/text.tsx';
 import { placed } from './placed.ts';
 import { type Timeline, type TimelineCall, type TimelinePhase, type TimelineStep, workedMs } from './timeline.ts';
 import { ownerWords, type TimelineMark } from './timeline-marks.ts';
@@ -112,9 +110,7 @@ function StepRow({
       <StateGlyph state={stepState(step, axis.state)} />
       <span class="what">
         <span class="name">Model turn</span>
-        <span class="faint cut1">
-          <Plain text={said} />
-        </span>
+        <span class="faint cut1">{said}</span>
         {retries > 0 && <span class="eff idempotent">{retries + 1} attempts</span>}
       </span>
       <span />
@@ -141,12 +137,8 @@ function CallRow({ call, axis, isPicked, onPick }: PickProps & { readonly call: 
       <span class="no" />
       <StateGlyph state={callState(call, axis.state)} />
       <span class="what">
-        <span class="name cut1">
-          <Plain text={name} />
-        </span>
-        <span class="dim cut1">
-          <Plain text={words} />
-        </span>
+        <span class="name cut1">{name}</span>
+        <span class="dim cut1">{words}</span>
         {attempts > 1 && <span class="eff idempotent">{attempts} starts</span>}
         {state === 'unknown' && <span class="bad nowrap">outcome unknown</span>}
       </span>
@@ -239,9 +231,7 @@ function PhaseRow({ phase, axis }: { readonly phase: TimelinePhase; readonly axi
       <span class="no">{index + 1}</span>
       <Glyph state={isDone ? 'ok' : axis.state} />
       <span class="what">
-        <span class="name">
-          <Plain text={name} />
-        </span>
+        <span class="name">{name}</span>
         <span class="faint cut1">
           phase({index}){steps}
         </span>
@@ -260,9 +250,7 @@ function Later({ name, index }: { readonly name: string; readonly index: number 
       <span class="no">{index + 1}</span>
       <Glyph state="wait" />
       <span class="what">
-        <span class="name">
-          <Plain text={name} />
-        </span>
+        <span class="name">{name}</span>
         <span class="faint cut1">phase({index}) · to come</span>
       </span>
     </div>
@@ -276,7 +264,7 @@ function Mark({ mark }: { readonly mark: TimelineMark }) {
       {mark.kind === 'steer' ? <Icon name="thread" /> : <Glyph state={markState(mark)} />}
       <span>
         <b>{title}</b>
-        <Plain text={text} />
+        {text}
       </span>
     </div>
   );
@@ -295,7 +283,7 @@ function wordsOf(mark: TimelineMark): readonly [title: string, text: string] {
     case 'steer':
       return [mark.count > 1 ? `${mark.count} messages: ` : 'Steered: ', mark.texts.join(' · ')];
     case 'parked':
-      return ['Parked. ', `${mark.code}: ${escaped(mark.text)}`];
+      return ['Parked. ', `${mark.code}: ${mark.text}`];
     case 'unparked':
       return ['Unparked. ', mark.by === '' ? 'The next start continues it.' : `By ${mark.by}.`];
     default:

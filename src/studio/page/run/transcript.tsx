@@ -3,7 +3,6 @@ import type { MessagesPage, MessageView, RecordView } from '../../wire.ts';
 import { get, pathOf, type Trouble } from '../frame/api.ts';
 import { whole } from '../parts/amounts.ts';
 import { Failed } from '../parts/empty.tsx';
-import { Plain } from '../parts/text.tsx';
 import { wordsOf } from './few-words.ts';
 import { placed } from './placed.ts';
 import { Said, Value } from './value.tsx';
@@ -27,12 +26,7 @@ export function Transcript({ view }: { readonly view: RecordView }) {
   useEffect(() => void load(), [runId, from]);
   if (trouble) return <Failed trouble={trouble} again={() => void load()} />;
   if (!page) return null;
-  if (page.missing !== undefined)
-    return (
-      <p class="pad dim">
-        <Plain text={page.missing} />
-      </p>
-    );
+  if (page.missing !== undefined) return <p class="pad dim">{page.missing}</p>;
   const to = from + page.items.length;
   const results = new Map(page.items.flatMap(({ results: own = [] }) => own.map((result) => [result.callId, result])));
   const asked = new Set(page.items.flatMap(({ calls = [] }) => calls.map(({ callId }) => callId)));
@@ -83,7 +77,7 @@ function Message({ message, runId, results }: MessageProps) {
   return (
     <article class="msg">
       <div class="who">
-        <Plain text={who} />
+        {who}
         <small>{note}</small>
       </div>
       <div>
@@ -100,7 +94,7 @@ function Message({ message, runId, results }: MessageProps) {
         ))}
         {placed(files).map(({ place, item: { mediaType } }) => (
           <p key={place} class="faint">
-            file, <Plain text={mediaType} />
+            file, {mediaType}
           </p>
         ))}
         {calls.map((call) => (
@@ -127,15 +121,9 @@ function Called({ call, result, runId }: CalledProps) {
   return (
     <details class="called" onToggle={({ currentTarget }) => setOpen(currentTarget.open)}>
       <summary class="tool">
-        <b>
-          <Plain text={call?.name ?? result?.name ?? ''} />
-        </b>
-        <span class="dim cut1">
-          <Plain text={wordsOf(call?.input.value)} />
-        </span>
-        <span class={`cut1 ${result?.isError ? 'fail' : 'faint'}`}>
-          → <Plain text={words} />
-        </span>
+        <b>{call?.name ?? result?.name ?? ''}</b>
+        <span class="dim cut1">{wordsOf(call?.input.value)}</span>
+        <span class={`cut1 ${result?.isError ? 'fail' : 'faint'}`}>→ {words}</span>
       </summary>
       {isOpen && call && <Value runId={runId} shown={call.input} />}
       {isOpen && result && <Value runId={runId} shown={result.output} />}

@@ -1,6 +1,5 @@
 import type { RecordView } from '../../wire.ts';
 import { usd, whole } from '../parts/amounts.ts';
-import { Plain } from '../parts/text.tsx';
 import { placed } from './placed.ts';
 import type { StepTokens, Timeline } from './timeline.ts';
 
@@ -114,7 +113,7 @@ function Line({ cells, isHead = false }: { readonly cells: readonly string[]; re
     <tr>
       {placed(cells).map(({ place, item }) => (
         <Cell key={place} class={place === 0 ? '' : 'num'}>
-          <Plain text={item} />
+          {item}
         </Cell>
       ))}
     </tr>

@@ -3,7 +3,7 @@ import type { JsonValue, ShownText, ShownValue, ValuePage } from '../../wire.ts'
 import { get, pathOf, type Trouble } from '../frame/api.ts';
 import { size, whole } from '../parts/amounts.ts';
 import { Failed } from '../parts/empty.tsx';
-import { Copy, Plain } from '../parts/text.tsx';
+import { Copy } from '../parts/text.tsx';
 
 /** A text is drawn up to this length; the rest comes with a click. */
 const DRAWN = 16_384;
@@ -81,7 +81,7 @@ function Text({ text }: { readonly text: string }) {
   return (
     // biome-ignore lint/a11y/noNoninteractiveTabindex: it scrolls, also by the keyboard
     <pre class="short" tabIndex={0}>
-      <Plain text={text} />
+      {text}
     </pre>
   );
 }
@@ -103,9 +103,7 @@ export function Value({ runId, shown }: { readonly runId: string; readonly shown
 export function Said({ runId, said }: { readonly runId: string; readonly said: ShownText }) {
   return (
     <>
-      <p>
-        <Plain text={said.text} />
-      </p>
+      <p>{said.text}</p>
       {said.at !== undefined && <Loaded runId={runId} at={said.at} bytes={said.bytes} />}
     </>
   );

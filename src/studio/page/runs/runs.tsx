@@ -10,7 +10,7 @@ import { escaped } from '../parts/escaped.ts';
 import { Icon, State, words } from '../parts/glyph.tsx';
 import { now } from '../parts/now.ts';
 import { Rows } from '../parts/rows.tsx';
-import { Mono, Plain } from '../parts/text.tsx';
+import { Mono } from '../parts/text.tsx';
 import { isFiltered, useRows, useRunList } from './run-list.ts';
 import type { RunRow } from './run-rows.ts';
 
@@ -218,14 +218,14 @@ function Line({ row: { line, below }, isSelected, isOpen, fold }: LineProps) {
         )}
       </span>
       <span class="cut1">
-        <Plain text={agentName || '—'} />
+        {agentName || '—'}
         <span class="faint">
           {' · '}
-          <Plain text={prompt || '—'} />
+          {prompt || '—'}
         </span>
       </span>
       <span class="cut1 dim" title={escaped(why)}>
-        <Plain text={why} />
+        {why}
       </span>
       <span class="num dim">{maxSteps === undefined ? steps : `${steps}/${maxSteps}`}</span>
       <span class="num dim">{short(tokens)}</span>

@@ -6,7 +6,7 @@ import { whole } from '../parts/amounts.ts';
 import { Empty, Failed } from '../parts/empty.tsx';
 import { Glyph, State, words } from '../parts/glyph.tsx';
 import { Facts } from '../parts/lists.tsx';
-import { Mono, Plain } from '../parts/text.tsx';
+import { Mono } from '../parts/text.tsx';
 
 /** The store: what it can do, and what each run in it needs. */
 export function Store() {
@@ -77,7 +77,7 @@ function About({ view: { counts, isPartial, recordVersion, by } }: { readonly vi
             ] as const,
         ),
         ['Writes records', `version ${recordVersion}`],
-        ['You answer as', by ? <Plain key="by" text={by.name ?? by.id} /> : 'no name'],
+        ['You answer as', by ? (by.name ?? by.id) : 'no name'],
       ]}
     />
   );
@@ -123,7 +123,7 @@ function Row({ row: { line, verdict, needs, version, unknownCalls } }: { readonl
         </a>
       </td>
       <td class="wraps">
-        <Plain text={verdict.reason} />
+        {verdict.reason}
         {verdict.code !== undefined && (
           <span class="faint">
             {' '}
@@ -137,7 +137,7 @@ function Row({ row: { line, verdict, needs, version, unknownCalls } }: { readonl
           </span>
         )}
       </td>
-      <td class="wraps">{needs === undefined ? <span class="faint">nothing</span> : <Plain text={needs} />}</td>
+      <td class="wraps">{needs === undefined ? <span class="faint">nothing</span> : needs}</td>
       <td class="faint">{version === undefined ? '' : `version ${version}`}</td>
     </tr>
   );

@@ -5,10 +5,9 @@ import { More, usePages } from '../frame/pages.tsx';
 import { addressOf, place } from '../frame/route.ts';
 import { age, whole } from '../parts/amounts.ts';
 import { Empty, Failed } from '../parts/empty.tsx';
-import { escaped } from '../parts/escaped.ts';
 import { State } from '../parts/glyph.tsx';
 import { now } from '../parts/now.ts';
-import { Mono, Plain } from '../parts/text.tsx';
+import { Mono } from '../parts/text.tsx';
 import { type Said, textsOf } from './said.ts';
 
 interface ThreadLine {
@@ -109,7 +108,7 @@ function Thread({ id, caller }: ThreadProps) {
           Threads
         </a>
         <span class="faint">/</span>
-        <h1 class="mono cut1">{escaped(id)}</h1>
+        <h1 class="mono cut1">{id}</h1>
         {value?.live !== undefined && <State state="run" word="live" />}
         {caller !== undefined && (
           <span class="dim only-l">
@@ -181,16 +180,14 @@ function Message({ said, isFirst }: { readonly said: Said; readonly isFirst: boo
           run <Mono text={said.runId} />
         </a>
       )}
-      <div class="who">{roles[said.message.role] ?? escaped(said.message.role)}</div>
+      <div class="who">{roles[said.message.role] ?? said.message.role}</div>
       <div>
         {textsOf(said).map(({ key, kind, text }) =>
           kind === 'text' ? (
-            <p key={key}>
-              <Plain text={text} />
-            </p>
+            <p key={key}>{text}</p>
           ) : (
             <div key={key} class="tool">
-              <Plain text={text} />
+              {text}
             </div>
           ),
         )}

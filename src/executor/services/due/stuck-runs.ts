@@ -4,6 +4,9 @@ import type { Clock } from '../../../values/clock.ts';
 /** A run that got no further is left alone for this time, doubled each time up to the longest, ms. */
 const FIRST_PAUSE_MS = 30_000;
 const LONGEST_PAUSE_MS = 600_000;
+/** A process that is known to be unable gives a run back for this time, doubled each time up to the longest, ms. */
+const FIRST_SHORT_MS = 2_000;
+const LONGEST_SHORT_MS = 15_000;
 /** Most runs that are remembered as stuck. */
 const MAX_STUCK = 10_000;
 
@@ -17,6 +20,8 @@ interface Stuck {
   /** Monotonic ms. */
   readonly until: number;
   readonly pauseMs: number;
+  /** How many times it was given back since it was tried. */
+  readonly returns?: number;
 }
 
 /** The runs that this process could not continue, and how long it leaves each of them alone. */
@@ -42,6 +47,20 @@ export class StuckRuns {
     const oldest = this.#stuck.keys().next().value;
     if (this.#stuck.size > MAX_STUCK && oldest !== undefined) this.#stuck.delete(oldest);
     return pauseMs;
+  }
+
+  /**
+   * Returns for how long a run that is left alone is given back, ms: longer each time, because this process takes it again until
+   * its pause is over. The longest time is short enough for a process that can continue it.
+   * @param random from 0 to 1: processes that give back together take at different times
+   */
+  shortPauseMs(run: Pick<DueRun, 'runId' | 'dueAt'>, random: number): number {
+    const stuck = this.#stuck.get(run.runId);
+    if (!stuck) return 0;
+    const { returns = 0 } = stuck;
+    this.#stuck.set(run.runId, { ...stuck, returns: returns + 1 });
+    const ms = Math.min(LONGEST_SHORT_MS, FIRST_SHORT_MS * 2 ** Math.min(returns, 10));
+    return Math.min(this.leftMs(run), Math.ceil(ms * (0.8 + 0.4 * random)));
   }
 
   /** Whether there may be a run that is left alone just now. */

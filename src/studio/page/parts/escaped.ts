@@ -1,5 +1,3 @@
-import { options } from 'preact';
-
 // Characters that would hide or reorder what a reader sees: controls, marks of direction, spaces without a width, halves of
 // characters.
 const hiding = /[\p{Cc}\p{Cf}\p{Cs}\u2028\u2029\u{e0000}-\u{e0fff}]/gu;
@@ -10,12 +8,4 @@ export function escaped(text: string): string {
   return text.replace(hiding, (char) =>
     kept.includes(char) ? char : `\\u${(char.codePointAt(0) ?? 0).toString(16).padStart(4, '0')}`,
   );
-}
-
-/** Escapes each text that comes into the page from now on; only attributes are escaped where they are made. */
-export function escapeTexts(): void {
-  // Preact has a vnode for each text, with the text in place of its props.
-  options.vnode = (node: { props: unknown }) => {
-    if (typeof node.props === 'string') node.props = escaped(node.props);
-  };
 }

@@ -172,11 +172,15 @@ function problemOf(id: unknown): string | undefined {
 }
 
 /**
- * Checks the id of a run that a host begins: an id that begins with the prefix of children is refused.
- * @throws {InvalidRunIdError} also for an id that begins with `~`: only a call of another run begins such a run
+ * Checks the id of a run that a host begins: an id that begins with the prefix of children is refused, and one that no
+ * address can hold. Stored runs of such an id stay readable: stores check less.
+ * @throws {InvalidRunIdError} also for an id that begins with `~`: only a call of another run begins such a run; for `.` and
+ *   `..`: each URL parser takes them for steps between folders, also as `%2e`
  */
 export function checkHostRunId(runId: unknown): string {
   const checked = checkRunId(runId);
+  if (checked === '.' || checked === '..')
+    throw new InvalidRunIdError('a run id must not be "." or "..": no URL can name such a run; use another id');
   if (!checked.startsWith(CHILD_MARK)) return checked;
   throw new InvalidRunIdError(
     'a run id that begins with ~ names a run that a call of another run begins: use another id',

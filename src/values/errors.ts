@@ -114,7 +114,7 @@ export class NotJsonError extends PawlError {
 export class TranscriptInvalidError extends PawlError {
   readonly code = 'TRANSCRIPT_INVALID';
 }
-/** A run id is empty or longer than 512 bytes. */
+/** A run id is empty, longer than 512 bytes, or one that a host may not give. */
 export class InvalidRunIdError extends PawlError {
   readonly code = 'INVALID_RUN_ID';
 }

@@ -29,6 +29,26 @@ function family(store: ReturnType<typeof memoryStore>, answer: () => ReturnType<
 
 const never = () => new Promise<never>(() => {});
 
+test.for(['.', '..'])('no host begins a run with the id %s, which no URL can name (studio 31)', async (runId) => {
+  const host = hostOf({ script: [], checkpoints: memoryStore() });
+  const run = await host.start({ runId });
+  expect([run.accepted, run.error?.code]).toEqual(['refused', 'INVALID_RUN_ID']);
+  expect((await host.run({ runId: `${runId}.x` })).error?.code).not.toBe('INVALID_RUN_ID');
+});
+
+test('a stored run with an id that no URL can name is continued all the same, by its record (studio 31)', async () => {
+  const store = memoryStore();
+  const host = hostOf({ checkpoints: store, script: [hang()] });
+  await host.start({ runId: 'r' });
+  await until(async () => (await store.load('r')) !== null);
+  const record = (await store.load('r')) as RunCheckpoint;
+  await store.save({ ...record, meta: { ...record.meta, runId: '..' } });
+  const next = hostOf({ checkpoints: store, script: [reply('Done.')] });
+  await next.executor.recover();
+  expect(await next.executor.get('..')?.result).toMatchObject({ status: 'ok', output: 'Done.' });
+  await host.executor.shutdown();
+});
+
 describe('the ids of children', () => {
   test.for(['~', '~x', childId('victim', callId)])('cannot be given by a host: %s is INVALID_RUN_ID', async (runId) => {
     const { createActor } = await import('xstate');

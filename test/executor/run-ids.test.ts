@@ -122,7 +122,7 @@ describe('a run id from the ids port', () => {
     expect(store.methods.filter((name) => name === 'load' || name === 'outcome')).toEqual([]);
   });
 
-  test.for(['~child', '', 'a\ud800', 7])(
+  test.for(['~child', '..', '', 'a\ud800', 7])(
     'that no host may give (%j) is replaced by a random one, with a warning',
     async (id) => {
       const host = hostOf({ ids: () => id as string });

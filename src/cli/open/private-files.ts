@@ -4,6 +4,7 @@ import {
   constants,
   fstatSync,
   fsyncSync,
+  linkSync,
   mkdirSync,
   openSync,
   readFileSync,
@@ -48,6 +49,36 @@ export function readPrivate(
 
 /** Writes a file that only this user can read, at once or not at all. */
 export function writePrivate(path: string, text: string): void {
+  placePrivate(path, text, renameSync);
+}
+
+/**
+ * Makes a file that only this user can read. Of several processes one makes it.
+ * @returns false if the file exists: it stays as it is
+ */
+export function createPrivate(path: string, text: string): boolean {
+  try {
+    placePrivate(path, text, linkNew);
+    return true;
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'EEXIST') return false;
+    throw error;
+  }
+}
+
+/** A link is made once, and has its whole text from the first moment on. A file system without links renames. */
+function linkNew(unfinished: string, path: string): void {
+  try {
+    linkSync(unfinished, path);
+  } catch (error) {
+    const { code = '' } = error as NodeJS.ErrnoException;
+    if (!['EPERM', 'ENOSYS', 'ENOTSUP', 'EOPNOTSUPP'].includes(code)) throw error;
+    renameSync(unfinished, path);
+  }
+  rmSync(unfinished, { force: true });
+}
+
+function placePrivate(path: string, text: string, place: (unfinished: string, path: string) => void): void {
   const unfinished = `${path}.${randomUUID()}`;
   try {
     const descriptor = openSync(unfinished, 'wx', 0o600);
@@ -57,7 +88,7 @@ export function writePrivate(path: string, text: string): void {
     } finally {
       closeSync(descriptor);
     }
-    renameSync(unfinished, path);
+    place(unfinished, path);
   } catch (error) {
     rmSync(unfinished, { force: true });
     throw error;

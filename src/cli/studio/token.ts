@@ -1,7 +1,7 @@
 import { createHash, randomBytes, timingSafeEqual } from 'node:crypto';
 import { join } from 'node:path';
 import { isObject } from '../../values/json.ts';
-import { makePrivateFolder, readPrivate, stateFolder, writePrivate } from '../open/private-files.ts';
+import { createPrivate, makePrivateFolder, readPrivate, stateFolder, writePrivate } from '../open/private-files.ts';
 import { Failure, oneLine } from '../ui/failure.ts';
 
 const BYTES = 32;
@@ -33,11 +33,17 @@ export function studioToken(store: string, { isNew, home = stateFolder() }: Toke
   const path = join(folder, `${createHash('sha256').update(store).digest('hex')}.json`);
   try {
     makePrivateFolder(folder);
-    const known = isNew ? undefined : tokenIn(readPrivate(folder, path, { isSecret: true }), store);
+    const kept = () => (isNew ? undefined : tokenIn(readPrivate(folder, path, { isSecret: true }), store));
+    const known = kept();
     if (known !== undefined) return known;
     const token = randomBytes(BYTES).toString('base64url');
     const entry: Entry = { v: 1, store, token };
-    writePrivate(path, `${JSON.stringify(entry)}\n`);
+    const text = `${JSON.stringify(entry)}\n`;
+    if (!isNew && createPrivate(path, text)) return token;
+    // Another Studio of this store may have started at the same moment: its token is the one that is kept.
+    const other = kept();
+    if (other !== undefined) return other;
+    writePrivate(path, text);
     return token;
   } catch (error) {
     if (error instanceof Failure) throw error;

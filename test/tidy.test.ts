@@ -157,6 +157,7 @@ const importTable: rules.ImportTable = {
     'src/index',
     'src/http',
     'src/fan-out/index',
+    'src/fan-out/file-claim',
     'src/edits/index',
     'src/record',
     'src/run',

@@ -1,4 +1,5 @@
 import { unlinkSync } from 'node:fs';
+import { open } from 'node:fs/promises';
 import { basename, dirname, join, resolve } from 'node:path';
 import type { FileSystem } from '../files/file-system.ts';
 import { withFile } from '../files/file-system.ts';
@@ -153,8 +154,7 @@ export class FileClaim {
       folder: dirname(this.#key),
       ownerFile,
       owner,
-      // A lock has its whole text from the first moment on; after a power loss it may be incomplete.
-      isDead: (holder) => holder.split('|').length < owner.split('|').length || isDeadOwner(holder),
+      isDead: isDeadHolder,
       // A holder on another machine may be alive: this process cannot check it, so the holder keeps its lock.
       isKnown: () => true,
     });
@@ -189,6 +189,34 @@ export class FileClaim {
     if (!basename(path).startsWith(prefix)) return false;
     const owner = await this.#files.readWhole(path).catch(() => Buffer.from(''));
     return isDeadOwner(owner.toString());
+  }
+}
+
+/** The parts of the name of an owner. */
+const OWNER_PARTS = 6;
+
+/** A lock has its whole text from the first moment on; after a power loss it may be incomplete. */
+function isDeadHolder(holder: string): boolean {
+  return holder.split('|').length < OWNER_PARTS || isDeadOwner(holder);
+}
+
+/** No name of an owner is longer, bytes. */
+const LOCK_BYTES = 4_096;
+
+/**
+ * Returns whether a process works on a checkpoint file, as far as this machine can see: a process of another machine counts, and
+ * the lock that a killed one left does not.
+ * @internal
+ */
+export async function isInUse(path: string): Promise<boolean> {
+  const lock = await open(`${path}.lock`).catch(() => undefined);
+  try {
+    const read = await lock?.read({ buffer: Buffer.alloc(LOCK_BYTES) });
+    return read !== undefined && !isDeadHolder(read.buffer.toString('utf8', 0, read.bytesRead));
+  } catch {
+    return false;
+  } finally {
+    await lock?.close();
   }
 }
 

@@ -3,6 +3,7 @@ import { join } from 'node:path';
 import { fanOut } from 'pawl/fan-out';
 import { callTool, fail, reply, scriptedModel } from 'pawl/testing';
 import { describe, expect, it } from 'vitest';
+import { newOwner } from '../../src/store/owner.ts';
 import { lineDiff } from '../../src/studio/fan-outs/line-diff.ts';
 import type { FanOutAnswer, FanOutList, FanOutView } from '../../src/studio/wire.ts';
 import { freshFolder } from '../fan-out/fresh-folder.ts';
@@ -52,6 +53,23 @@ describe('the fan-outs of a Studio', () => {
       ['answers.json', 'ok', undefined],
     ]);
     expect(items[1]).toMatchObject({ prompt: 'Greet better.', models: 2, answered: 1 });
+  });
+
+  it('run while a live process has their lock, and not once that process was killed (studio 10)', async () => {
+    const root = await answered();
+    const file = join(root, '.pawl', 'answers.json');
+    const checkpoint = JSON.parse(readFileSync(file, 'utf8'));
+    writeFileSync(file, JSON.stringify({ ...checkpoint, adapter_ids: ['editor', 'broken', 'slow'] }));
+    const host = hostOn(root);
+    const stateOf = async (owner: string) => {
+      writeFileSync(`${file}.lock`, owner);
+      const view = await viewOf(host);
+      return [(await listOf(host)).items[0]?.state, view.state, view.answers.at(-1)?.state];
+    };
+    const owner = newOwner();
+    expect(await stateOf(owner)).toEqual(['run', 'run', 'run']);
+    expect(await stateOf(owner.split('|').with(3, '99999999').join('|'))).toEqual(['idle', 'idle', 'idle']);
+    expect(await stateOf('')).toEqual(['idle', 'idle', 'idle']);
   });
 
   it('show each model, its answer or its error, and the changes against the files of the folder (studio 10)', async () => {

@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto';
-import { access, readdir, stat } from 'node:fs/promises';
+import { readdir, stat } from 'node:fs/promises';
 import { join, relative, sep } from 'node:path';
+import { isInUse } from '../../fan-out/file-claim.ts';
 import { loadCheckpoint } from '../../fan-out/index.ts';
 import { RequestError } from '../../http/problem.ts';
 import { toErrorData } from '../../values/error-data.ts';
@@ -54,7 +55,7 @@ export class FanOutFiles {
   }
 
   async #line(file: Found): Promise<FanOutLine | undefined> {
-    const key = `${file.updatedAt} ${file.size} ${await isLocked(file.path)}`;
+    const key = `${file.updatedAt} ${file.size} ${await isInUse(file.path)}`;
     const known = this.#lines.get(file.id);
     if (known?.key === key) return known.line;
     const line = await readLine(file);
@@ -109,7 +110,7 @@ async function lineOf({ id, name, path, updatedAt }: Found, fanOut: FanOut): Pro
   const { prompt, adapterIds, responses } = fanOut;
   const models = new Set([...adapterIds, ...responses.map(({ modelId }) => modelId)]).size;
   const isOver = responses.filter((each) => each.completed || each.error !== undefined).length >= models;
-  const open = (await isLocked(path)) ? 'run' : 'idle';
+  const open = (await isInUse(path)) ? 'run' : 'idle';
   return {
     id,
     name,
@@ -119,12 +120,4 @@ async function lineOf({ id, name, path, updatedAt }: Found, fanOut: FanOut): Pro
     answered: responses.filter(({ completed }) => completed).length,
     updatedAt,
   };
-}
-
-/** A process that works on a fan-out has its lock beside the file. */
-async function isLocked(path: string): Promise<boolean> {
-  return access(`${path}.lock`).then(
-    () => true,
-    () => false,
-  );
 }

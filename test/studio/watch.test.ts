@@ -315,6 +315,27 @@ describe('GET /watch?run=', () => {
     expect(tab.gone()).toEqual(['r0']);
   });
 
+  test('says of a run that is not there, or is of another caller, that it is gone; the tab keeps the lines of its runs (studio 20, 28)', async () => {
+    const seen = watching(await leftBehind(2));
+    for (const [runId, as] of [
+      ['nothing', root],
+      ['x'.repeat(2_000), root],
+      ['r0', 'c1'],
+    ] as const) {
+      const opening = tabOn(seen.host, `runs=1&run=${runId}`, as);
+      await until(() => seen.clock.pending > 0);
+      await seen.clock.advance(50);
+      const tab = await opening;
+      await until(() => tab.lines().some((line) => line.runId === 'r1'));
+      expect(tab.gone()).toEqual([runId]);
+      await poll(seen);
+      expect(tab.states()).toEqual([]);
+      expect(tab.isCut).toBe(false);
+      tab.leave();
+      await settle();
+    }
+  });
+
   test('is for another caller as that of an unknown run; a query that names nothing is refused (studio 20)', async () => {
     const { ask } = studioHost({ checkpoints: await leftBehind(1) });
     const unknown = await ask('/watch?run=nothing', { as: 'bob' });

@@ -36,26 +36,32 @@ async function watch(call: GrantedCall, watcher: Watcher): Promise<Response> {
   if (runs !== '1' && runId === undefined) throw new RequestError('BAD_REQUEST', 'the query needs runs=1 or a run');
   const after = given === '' ? undefined : given;
   if ((after?.length ?? 0) > MAX_PLACE_CHARS) throw new RequestError('BAD_REQUEST', 'there is no such place');
-  if (runId !== undefined) await mayWatch(call, runId);
+  const isThere = runId === undefined || (await mayWatch(call, runId));
+  // A tab asks for the runs as well: its stream says that this one is gone.
+  if (!isThere && runs !== '1') throw new RequestError('NOT_FOUND');
   const open = (signal: AbortSignal) => {
     const tab = new Tab();
-    const leave = watcher.add({ tab, grant, hasRuns: runs === '1', runId });
+    const leave = watcher.add({ tab, grant, hasRuns: runs === '1', runId: isThere ? runId : undefined });
     signal.addEventListener('abort', leave, { once: true });
-    if (runId !== undefined) void followRun(call, { runId, after, tab, signal });
+    if (runId !== undefined && isThere) void followRun(call, { runId, after, tab, signal });
+    else if (runId !== undefined) tab.lines([], [runId]);
     return tab.frames(signal);
   };
   return streamAnswer({ web: served.web, request, grant, details, ask }, open);
 }
 
-/** A run that cannot be read has a view, too. @throws {RequestError} NOT_FOUND */
-async function mayWatch({ served, grant }: GrantedCall, runId: string): Promise<void> {
+/** Returns whether there is such a run for this reader. One that cannot be read has a view, too. @throws the store's error */
+async function mayWatch({ served, grant }: GrantedCall, runId: string): Promise<boolean> {
   try {
     await ownRun(served, runId, grant);
+    return true;
   } catch (error) {
+    if (['NOT_FOUND', 'INVALID_RUN_ID'].some((code) => hasCode(error, code))) return false;
     const isUnreadable = ['CHECKPOINT_CORRUPT', 'CHECKPOINT_TOO_NEW', 'KEY_MISMATCH'].some((code) =>
       hasCode(error, code),
     );
     if (!grant.all || !isUnreadable) throw error;
+    return true;
   }
 }
 

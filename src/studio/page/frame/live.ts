@@ -21,7 +21,7 @@ export const canWrite = computed(() => store.value?.may.write === true && connec
 export const storeTrouble = signal<{ readonly code: string; readonly message: string } | undefined>(undefined);
 /** Lines that have changed, the newest last; a list takes them into its own rows. */
 export const changes = signal<readonly RunLine[]>([]);
-/** Runs that are gone. */
+/** Runs that are gone: said once. */
 export const gone = signal<readonly string[]>([]);
 
 /** A run whose events the tab reads. */
@@ -142,6 +142,8 @@ function take(frame: WatchFrame, id: string | undefined): void {
     else if (frame.type === 'gone') gone.value = [frame.runId];
     else storeTrouble.value = frame.isAway ? { code: frame.code ?? '', message: frame.message ?? '' } : undefined;
   });
+  // A view that is opened later must not take it for news: the run may be back.
+  if (gone.peek().length > 0) gone.value = [];
 }
 
 /** The counts beside the filters follow, a little later. */

@@ -23,14 +23,21 @@ export function useRun(runId: string) {
   const chart = useSignal<ChartFacts>(unseen());
   const isGone = useSignal(false);
   const reading = useReading(async () => {
+    // An answer that was asked for before the run was erased does not bring it back.
+    const wasGone = isGone.peek();
     const answer = await get<RecordView>(pathOf('runs', runId, 'record'));
-    trouble.value = answer.trouble;
+    const isMissing = answer.trouble?.status === 404;
+    trouble.value = isMissing ? undefined : answer.trouble;
+    if (isMissing) isGone.value = true;
     if (answer.trouble) return;
-    isGone.value = false;
+    if (wasGone) isGone.value = false;
     record.value = answer.value;
     if (store.value?.parts.journal === false) timeline.value = await withMessages(runId, answer.value);
   });
   useEffect(() => {
+    if (isGone.value) return;
+    timeline.value = emptyTimeline;
+    chart.value = unseen();
     let waiting: JournalEvent[] = [];
     let timer: ReturnType<typeof setTimeout> | undefined;
     const fold = () => {
@@ -49,7 +56,7 @@ export function useRun(runId: string) {
       end();
       clearTimeout(timer);
     };
-  }, [runId]);
+  }, [runId, isGone.value]);
   useSignalEffect(() => {
     if (changes.value.some((line) => line.runId === runId)) reading.soon();
   });
@@ -59,9 +66,7 @@ export function useRun(runId: string) {
     if (connection.value.state === 'live' || isStoreKnown.value) reading.soon();
   });
   useSignalEffect(() => {
-    if (!gone.value.includes(runId)) return;
-    isGone.value = true;
-    reading.soon();
+    if (gone.value.includes(runId)) isGone.value = true;
   });
   return { record, trouble, timeline, chart, isGone, again: reading.soon };
 }

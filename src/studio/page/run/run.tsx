@@ -37,11 +37,13 @@ const OPEN_STEPS = 3;
 /** One run. */
 export function Run({ runId, part }: { readonly runId: string; readonly part: string }) {
   const run = useRun(runId);
-  const view = run.record.value;
+  const isGone = run.isGone.value;
+  // What was erased leaves the page as well.
+  const view = isGone ? undefined : run.record.value;
   return (
     <>
       <Head runId={runId} view={view} />
-      {run.isGone.value && <p class="why bad">This run is not in the store any more.</p>}
+      {isGone && <p class="why bad">This run is not in the store: it was erased, or was never there.</p>}
       {run.trouble.value && <Failed trouble={run.trouble.value} again={run.again} />}
       {view && <Body {...{ runId, part, view, run }} />}
     </>

@@ -4,7 +4,18 @@ import type { RecordView, RunLine, RunState } from '../../wire.ts';
 import { get, pathOf, type Trouble } from '../frame/api.ts';
 import { changes, gone } from '../frame/live.ts';
 import { place } from '../frame/route.ts';
-import { bounded, type Filter, held, labelIn, MAX_LINES, merged, type RunRow, rowsOf, unfolded } from './run-rows.ts';
+import {
+  bounded,
+  type Filter,
+  fits,
+  held,
+  labelIn,
+  MAX_LINES,
+  merged,
+  type RunRow,
+  rowsOf,
+  unfolded,
+} from './run-rows.ts';
 
 interface Page {
   readonly items: readonly RunLine[];
@@ -20,6 +31,8 @@ interface RunList {
   readonly trouble: ReadonlySignal<Trouble | undefined>;
   readonly isLoaded: ReadonlySignal<boolean>;
   readonly filter: ReadonlySignal<Filter>;
+  /** Counts what was added because the reader asked for it. */
+  readonly added: ReadonlySignal<number>;
   load(): void;
   more(): void;
   showFresh(): void;
@@ -32,6 +45,7 @@ export function useRunList(): RunList {
   const next = useSignal<string | undefined>(undefined);
   const trouble = useSignal<Trouble | undefined>(undefined);
   const isLoaded = useSignal(false);
+  const added = useSignal(0);
   const turn = useRef(0);
   const filter = useComputed<Filter>(() => ({
     states: place.value.query.getAll('state') as RunState[],
@@ -39,6 +53,7 @@ export function useRunList(): RunList {
   }));
   const add = (found: readonly RunLine[]) => {
     lines.value = bounded(new Map([...lines.value, ...found.map((line) => [line.runId, line] as const)]));
+    added.value += 1;
   };
   const page = async (after?: string) => {
     turn.current += 1;
@@ -48,7 +63,7 @@ export function useRunList(): RunList {
     isLoaded.value = true;
     trouble.value = answer.trouble;
     if (answer.trouble) return;
-    if (after === undefined) lines.value = new Map();
+    if (after === undefined) [lines.value, fresh.value] = [new Map(), []];
     add(answer.value.items);
     next.value = answer.value.next;
   };
@@ -59,7 +74,8 @@ export function useRunList(): RunList {
     return () => clearTimeout(timer);
   });
   useSignalEffect(() => {
-    const { lines: now, fresh: found } = merged(lines.peek(), changes.value);
+    const { lines: now, fresh: all } = merged(lines.peek(), changes.value);
+    const found = all.filter((line) => fits(line, filter.peek()));
     lines.value = now;
     // An empty list has nothing that could move.
     if (now.size === 0) add(found);
@@ -81,6 +97,7 @@ export function useRunList(): RunList {
     trouble,
     isLoaded,
     filter,
+    added,
     load: () => void page(),
     more: () => {
       if (next.value !== undefined && lines.value.size < MAX_LINES) void page(next.value);
@@ -119,19 +136,25 @@ interface ShownRows {
 /** The rows of a list. */
 export function useRows(list: RunList): ShownRows {
   const children = useSignal<ReadonlyMap<string, readonly RunLine[]>>(new Map());
-  const before = useRef<readonly RunRow[]>([]);
+  const before = useRef<{ readonly rows: readonly RunRow[]; readonly asked: readonly unknown[] }>({
+    rows: [],
+    asked: [],
+  });
   const isPointed = useSignal(false);
   const rows = useComputed(() => {
-    const now = isPointed.value
-      ? held(before.current, list.lines.value)
-      : unfolded(rowsOf(list.lines.value.values(), list.filter.value), children.value);
-    before.current = now;
+    // What the reader asks for is shown at once, also under the pointer.
+    const asked = [list.filter.value, list.added.value, children.value];
+    const isSame = before.current.rows.length > 0 && asked.every((each, at) => each === before.current.asked[at]);
+    const now =
+      isPointed.value && isSame
+        ? held(before.current.rows, list.lines.value)
+        : unfolded(rowsOf(list.lines.value.values(), list.filter.value), children.value);
+    before.current = { rows: now, asked };
     return now;
   });
   const fold = async (runId: string) => {
     const next = new Map(children.value);
     if (!next.delete(runId)) next.set(runId, await linesBelow(runId));
-    isPointed.value = false;
     children.value = next;
   };
   return { rows, children, isPointed, fold };

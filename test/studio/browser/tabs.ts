@@ -1,0 +1,96 @@
+import { readFileSync } from 'node:fs';
+import { createRequire } from 'node:module';
+import type { Browser, BrowserContext, Page } from 'playwright-core';
+import { expect } from 'vitest';
+
+const axe = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8');
+
+/** How a page is looked at. */
+export interface Look {
+  readonly width?: 1_440 | 390;
+  readonly isDark?: boolean;
+  /** A server that is away, or refuses, is an error on the console of the browser itself. */
+  readonly mayLose?: boolean;
+}
+
+/** The tabs of a test file, in one browser. What the browser complains of, and each report of the CSP, is kept. */
+export class Tabs {
+  readonly complaints: string[] = [];
+  readonly #browser: Browser;
+  #context: Promise<BrowserContext> | undefined;
+
+  constructor(browser: Browser) {
+    this.#browser = browser;
+  }
+
+  /** Opens an address in a tab of its own. */
+  async open(address: string, look: Look = {}): Promise<Page> {
+    this.#context ??= this.#newContext();
+    const page = await (await this.#context).newPage();
+    page.on('console', (message) => {
+      if (message.type() === 'error' && !look.mayLose)
+        this.complaints.push(`${message.text()} ${message.location().url}`);
+    });
+    page.on('pageerror', (error) => this.complaints.push(String(error)));
+    await lookAt(page, look);
+    await page.goto(address);
+    return page;
+  }
+
+  /** Fails if the browser complained since the last time. @param except an address that may be missing: it was asked for before it went */
+  check(except?: string): void {
+    const found = this.complaints.splice(0);
+    expect(found.filter((text) => except === undefined || !text.includes(except))).toEqual([]);
+  }
+
+  /** Closes all tabs. */
+  async close(): Promise<void> {
+    for (const page of (await this.#context)?.pages() ?? []) await page.close();
+  }
+
+  async #newContext(): Promise<BrowserContext> {
+    const context = await this.#browser.newContext();
+    // Called by the page itself: what a test evaluates in a page passes the CSP by.
+    await context.exposeFunction('complain', (text: string) => this.complaints.push(text));
+    await context.addInitScript(
+      "addEventListener('securitypolicyviolation', (event) => complain('CSP: ' + event.violatedDirective + ' ' + event.blockedURI))",
+    );
+    return context;
+  }
+}
+
+const heights = { 1440: 900, 390: 844 } as const;
+
+/** Sets the size and the colours of a tab. */
+export async function lookAt(page: Page, { width = 1_440, isDark = true }: Look): Promise<void> {
+  await page.setViewportSize({ width, height: heights[width] });
+  await page.emulateMedia({ colorScheme: isDark ? 'dark' : 'light' });
+}
+
+/** Goes to a view of the page that is open. */
+export async function go(page: Page, view: string): Promise<void> {
+  await page.evaluate(`location.hash = ${JSON.stringify(view)}`);
+}
+
+/** Waits until a text is in sight. */
+export async function shown(page: Page, text: string): Promise<void> {
+  await page.getByText(text).first().waitFor({ timeout: 15_000 });
+}
+
+/** Presses a button. */
+export async function press(page: Page, name: string): Promise<void> {
+  await page.getByRole('button', { name }).first().click();
+}
+
+/** The rules that look at colours. Two looks of the same size differ in nothing else. */
+const colours = ['color-contrast', 'link-in-text-block'];
+
+/** The faults of a page that axe finds, and whether it is wider than its window. @param only whether only its colours have changed */
+export async function faultsOf(page: Page, only?: 'colours'): Promise<readonly string[]> {
+  if (!(await page.evaluate("'axe' in globalThis"))) await page.evaluate(axe);
+  const options = { resultTypes: ['violations'], iframes: false, ...(only ? { runOnly: colours } : {}) };
+  return page.evaluate(`axe.run(document, ${JSON.stringify(options)}).then(({ violations }) => [
+    ...violations.map(({ id, nodes }) => id + ': ' + nodes[0].html.slice(0, 200)),
+    ...(document.documentElement.scrollWidth <= innerWidth ? [] : ['it is wider than its window']),
+  ])`);
+}

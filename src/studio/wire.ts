@@ -341,9 +341,25 @@ export interface FanOutAnswer {
   readonly trouble?: { readonly code: string; readonly message: string };
 }
 
+/** A person applied the changes of a model in Studio, or took them back. */
+export interface FileAction {
+  readonly action: 'apply' | 'take-back';
+  readonly modelId: string;
+  /** Absent if Studio does not know who asks. */
+  readonly by?: Person;
+  /** When it began, wall clock, ms. */
+  readonly at: number;
+  /** `refused`: no file was changed. Absent: it is under way, or its process ended in the middle. */
+  readonly end?: 'done' | 'refused';
+  /** How many files it changed; only with an end. */
+  readonly files?: number;
+}
+
 /** The answer of `GET /fan-outs/:id`. */
 export interface FanOutView extends FanOutLine {
   readonly answers: readonly FanOutAnswer[];
+  /** What was done with its changes in Studio: the last 20, the newest first. */
+  readonly actions: readonly FileAction[];
   /** Why the judge ranks them so. */
   readonly reason?: string;
 }

@@ -1,4 +1,4 @@
-import { chmodSync, mkdirSync, readFileSync, utimesSync, writeFileSync } from 'node:fs';
+import { chmodSync, mkdirSync, readFileSync, statSync, symlinkSync, utimesSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fanOut } from 'pawl/fan-out';
 import { callTool, fail, reply, scriptedModel } from 'pawl/testing';
@@ -168,6 +168,75 @@ describe('the fan-outs of a Studio', () => {
     const body = { modelId: 'editor', digest: editorOf(view).digest ?? '' };
     const answer = await host.ask(`/fan-outs/${view.id}/apply`, { method: 'POST', body });
     expect(answer).toMatchObject({ status: 422, body: { code: 'WRITE_OUTSIDE_ROOT' } });
+  });
+});
+
+describe('the record of who applied the changes of a fan-out (studio 25)', () => {
+  const logIn = (root: string) => join(root, '.pawl', 'answers.json.applied.jsonl');
+
+  /** Sends an action for the editor's changes. */
+  async function act(host: Host, body: object = {}) {
+    const view = await viewOf(host);
+    const wanted = { modelId: 'editor', digest: editorOf(view).digest ?? '' };
+    return host.ask(`/fan-outs/${view.id}/apply`, { method: 'POST', body: 'undo' in body ? body : wanted });
+  }
+  const actionsOn = async (host: Host) => (await viewOf(host)).actions;
+
+  it('has the person, the model and the time of each action, also in a Studio that was started later', async () => {
+    const root = await answered();
+    const host = hostOn(root);
+    expect(await actionsOn(host)).toEqual([]);
+    await act(host);
+    await act(host, { undo: true });
+    writeFileSync(join(root, 'greeting.txt'), 'Mine.\n');
+    expect((await act(host)).status).toBe(409);
+    const known = { modelId: 'editor', by: { id: 'ada' }, at: expect.any(Number) };
+    const actions = [
+      { ...known, action: 'apply', end: 'refused', files: 0 },
+      { ...known, action: 'take-back', end: 'done', files: 2 },
+      { ...known, action: 'apply', end: 'done', files: 2 },
+    ];
+    expect(await actionsOn(host)).toEqual(actions);
+    expect(await actionsOn(hostOn(root, false))).toEqual(actions);
+    expect(statSync(logIn(root)).mode & 0o077).toBe(0);
+  });
+
+  it('has an action whose process was killed in the middle, and stays whole after a line that was cut', async () => {
+    const root = await answered();
+    await act(hostOn(root));
+    const [begun = ''] = readFileSync(logIn(root), 'utf8').split('\n');
+    writeFileSync(logIn(root), `${begun}\n${begun.slice(0, 20)}`);
+    expect(await actionsOn(hostOn(root))).toEqual([
+      { action: 'apply', modelId: 'editor', by: { id: 'ada' }, at: expect.any(Number) },
+    ]);
+    expect((await act(hostOn(root))).status).toBe(409);
+    expect((await actionsOn(hostOn(root))).map(({ end }) => end)).toEqual(['refused', undefined]);
+  });
+
+  it('comes before the change: where it cannot be written, nothing is applied, and no link is followed', async () => {
+    const root = await answered();
+    const outside = join(freshFolder(), 'outside');
+    writeFileSync(outside, '');
+    symlinkSync(outside, logIn(root));
+    expect((await act(hostOn(root))).body).toMatchObject({ status: 500, code: 'WRITE_FAILED' });
+    expect(readFileSync(outside, 'utf8')).toBe('');
+    expect(readFileSync(join(root, 'greeting.txt'), 'utf8')).toBe('Hello!\nBye!\n');
+    expect(await actionsOn(hostOn(root))).toEqual([]);
+  });
+
+  it('is bounded: a long file is set aside, and the view has the last 20', async () => {
+    const root = await answered();
+    const line = (at: number) => `${JSON.stringify({ v: 1, id: `a${at}`, at, action: 'apply', modelId: 'editor' })}\n`;
+    const lines = Array.from({ length: 20_000 }, (_, at) => line(at)).join('');
+    writeFileSync(logIn(root), lines);
+    expect((await actionsOn(hostOn(root))).map(({ at }) => at)).toEqual(
+      Array.from({ length: 20 }, (_, at) => 19_999 - at),
+    );
+    await act(hostOn(root));
+    expect(readFileSync(`${logIn(root)}.1`, 'utf8')).toBe(lines);
+    expect(readFileSync(logIn(root), 'utf8').split('\n')).toHaveLength(3);
+    const [last, before] = await actionsOn(hostOn(root));
+    expect([last?.end, before?.at]).toEqual(['done', 19_999]);
   });
 });
 

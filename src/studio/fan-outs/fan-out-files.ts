@@ -46,12 +46,12 @@ export class FanOutFiles {
   }
 
   /** Reads one fan-out. @throws {RequestError} NOT_FOUND @throws {CheckpointCorruptError} … */
-  async read(id: string): Promise<{ readonly line: FanOutLine; readonly fanOut: FanOut }> {
+  async read(id: string): Promise<{ readonly line: FanOutLine; readonly fanOut: FanOut; readonly path: string }> {
     const { files } = await this.#files();
     const file = files.find((each) => each.id === id);
     const fanOut = file && (await loadCheckpoint(file.path));
     if (!file || !fanOut) throw new RequestError('NOT_FOUND');
-    return { line: await lineOf(file, fanOut), fanOut };
+    return { line: await lineOf(file, fanOut), fanOut, path: file.path };
   }
 
   async #line(file: Found): Promise<FanOutLine | undefined> {

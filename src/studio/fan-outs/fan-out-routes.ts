@@ -3,15 +3,17 @@ import { jsonAnswer, RequestError } from '../../http/problem.ts';
 import type { GrantedCall, Route } from '../../http/route.ts';
 import { answerOf, anything, count, objectOf, text } from '../../http/schemas.ts';
 import type { Studio } from '../studio.ts';
-import type { AppliedFiles, FanOutList } from '../wire.ts';
+import type { AppliedFiles, FanOutList, FanOutView } from '../wire.ts';
+import { AppliedLog } from './applied-log.ts';
 import { FanOutFiles } from './fan-out-files.ts';
 import { answersOf, digestOf, fanOutView } from './fan-out-view.ts';
 
 const list = { type: 'array', items: anything };
 
 /** The routes of fan-outs. They belong to no caller: only a reader of all runs sees them. */
-export function fanOutRoutes({ fanOuts, apply }: Studio): readonly Route[] {
+export function fanOutRoutes({ fanOuts, apply, served: { web } }: Studio): readonly Route[] {
   const files = new FanOutFiles(fanOuts);
+  const logOf: LogOf = (path) => new AppliedLog(path, { now: () => web.clock.now(), warn: web.warn });
   const reading: readonly Route[] = [
     {
       method: 'GET',
@@ -31,20 +33,37 @@ export function fanOutRoutes({ fanOuts, apply }: Studio): readonly Route[] {
       action: 'inspect',
       answers: { 200: { description: 'The fan-out.', schema: answerOf({ id: text, models: count, answers: list }) } },
       handle: async (call: GrantedCall) => {
-        const { line, fanOut } = await files.read(idIn(call));
-        return jsonAnswer(await fanOutView(line, fanOut, apply?.root));
+        const { line, fanOut, path } = await files.read(idIn(call));
+        const actions = await logOf(path).read();
+        return jsonAnswer({ ...(await fanOutView(line, fanOut, apply?.root)), actions } satisfies FanOutView);
       },
     },
   ];
-  return apply ? [...reading, applyRoute(files, apply.root)] : reading;
+  return apply ? [...reading, applyRoute(files, apply.root, logOf)] : reading;
 }
 
 /** Applied changes that can be taken back here. */
 const MAX_TAKEN_BACK = 20;
 
-function applyRoute(files: FanOutFiles, root: string): Route {
-  // Of this process: `rewind` without a name would take back the newest changes of the root, also those of others.
-  const done = new Map<string, AppliedWrites>();
+/** What was applied of a fan-out last. */
+interface Done {
+  readonly modelId: string;
+  readonly writes: AppliedWrites;
+}
+
+/** Where changes are applied, and recorded. */
+interface Place {
+  readonly files: FanOutFiles;
+  readonly root: string;
+  readonly logOf: LogOf;
+  /** Of this process: `rewind` without a name would take back the newest changes of the root, also those of others. */
+  readonly done: Map<string, Done>;
+}
+
+type LogOf = (path: string) => AppliedLog;
+
+function applyRoute(files: FanOutFiles, root: string, logOf: LogOf): Route {
+  const place: Place = { files, root, logOf, done: new Map() };
   return {
     method: 'POST',
     path: '/fan-outs/:fanOutId/apply',
@@ -55,47 +74,41 @@ function applyRoute(files: FanOutFiles, root: string): Route {
     answers: { 200: { description: 'The changed files.', schema: answerOf({ files: list }) } },
     problems: ['WRITE_CONFLICT', 'WRITE_FAILED', 'WRITE_OUTSIDE_ROOT'],
     handle: async (call: GrantedCall) => {
-      const id = idIn(call);
-      const { modelId, digest, undo } = call.body;
-      if (undo === true) {
-        await files.read(id);
-        return jsonAnswer({ files: await takenBack(done, id) } satisfies AppliedFiles);
-      }
-      const writes = await applied(files, { id, modelId, digest, root });
-      done.delete(id);
-      if (writes.files.length > 0) done.set(id, writes);
-      for (const first of [...done.keys()].slice(0, -MAX_TAKEN_BACK)) done.delete(first);
-      return jsonAnswer({ files: writes.files } satisfies AppliedFiles);
+      const { files: changed } = call.body.undo === true ? await takenBack(place, call) : await applied(place, call);
+      return jsonAnswer({ files: changed } satisfies AppliedFiles);
     },
   };
 }
 
-async function takenBack(done: Map<string, AppliedWrites>, id: string): Promise<AppliedFiles['files']> {
-  const writes = done.get(id);
-  if (!writes)
+async function takenBack({ files, logOf, done }: Place, call: GrantedCall): Promise<AppliedFiles> {
+  const id = idIn(call);
+  const { path } = await files.read(id);
+  const last = done.get(id);
+  if (!last)
     throw new WriteConflictError(
       'this Studio has applied nothing of the fan-out; use `pawl ask rewind` for the newest changes',
     );
-  const { files } = await writes.rewind();
+  const asked = { action: 'take-back', modelId: last.modelId, by: call.grant.by } as const;
+  const rewound = await logOf(path).during(asked, () => last.writes.rewind());
   done.delete(id);
-  return files;
-}
-
-interface Wanted {
-  readonly id: string;
-  readonly modelId: unknown;
-  readonly digest: unknown;
-  readonly root: string;
+  return rewound;
 }
 
 /** What is applied is what was shown: the model may have proposed more since. */
-async function applied(files: FanOutFiles, { id, modelId, digest, root }: Wanted): Promise<AppliedWrites> {
-  const { fanOut } = await files.read(id);
+async function applied({ files, root, logOf, done }: Place, call: GrantedCall): Promise<AppliedFiles> {
+  const id = idIn(call);
+  const { fanOut, path } = await files.read(id);
+  const { modelId, digest } = call.body;
   const answer = answersOf(fanOut).find((each) => each.modelId === modelId);
   if (!answer) throw new RequestError('BAD_REQUEST', 'the fan-out has no such model');
   if (digestOf(answer) !== digest)
     throw new WriteConflictError('the proposed changes are not those that were shown; load the fan-out again');
-  return applyWrites(answer, { root });
+  const asked = { action: 'apply', modelId: answer.modelId, by: call.grant.by } as const;
+  const writes = await logOf(path).during(asked, () => applyWrites(answer, { root }));
+  done.delete(id);
+  if (writes.files.length > 0) done.set(id, { modelId: answer.modelId, writes });
+  for (const first of [...done.keys()].slice(0, -MAX_TAKEN_BACK)) done.delete(first);
+  return writes;
 }
 
 function idIn({ grant, params }: GrantedCall): string {

@@ -28,7 +28,11 @@ export function digestOf({ proposedWrites }: ModelAnswer): string {
  * Returns the view of a fan-out.
  * @param root the folder to which changes may be applied; without it they are shown without the files that they change
  */
-export async function fanOutView(line: FanOutLine, fanOut: FanOut, root: string | undefined): Promise<FanOutView> {
+export async function fanOutView(
+  line: FanOutLine,
+  fanOut: FanOut,
+  root: string | undefined,
+): Promise<Omit<FanOutView, 'actions'>> {
   const order = fanOut.ranking?.order ?? [];
   const answers: FanOutAnswer[] = [];
   const work = workOfView();

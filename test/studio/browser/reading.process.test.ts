@@ -113,7 +113,7 @@ describe.skipIf(whyNoChromium !== undefined)('the views of Studio that only read
 
   it(
     inChromium(
-      'show a fan-out, apply its changes after their files were shown, and take them back (studio 10, 16, 29)',
+      'show a fan-out, apply its changes after their files were shown, and take them back, and say by whom (studio 10, 16, 25, 29)',
     ),
     async () => {
       const { page, wrong, close } = await opened('fan-outs');
@@ -129,6 +129,10 @@ describe.skipIf(whyNoChromium !== undefined)('the views of Studio that only read
       await page.click('text=Take back');
       await page.waitForSelector('.col.best >> text=Apply…');
       expect(readFileSync(join(site.root, 'greeting.txt'), 'utf8')).toBe('Hello!\n');
+      // Who did it stays, also after a reload.
+      await page.reload();
+      await page.waitForSelector('.col.best >> text=/^Taken back by ada at \\d\\d:\\d\\d:\\d\\d$/');
+      await page.waitForSelector('.col.best >> text=/^Applied by ada at \\d\\d:\\d\\d:\\d\\d$/');
       expect(await page.evaluate('window.hit')).toBeUndefined();
       expect(wrong).toEqual([]);
       await close();

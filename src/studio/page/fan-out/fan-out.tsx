@@ -1,9 +1,10 @@
 import { useState } from 'preact/hooks';
-import type { AppliedFiles, DiffLine, FanOutAnswer, FanOutView, ProposedFile } from '../../wire.ts';
+import type { AppliedFiles, DiffLine, FanOutAnswer, FanOutView, FileAction, ProposedFile } from '../../wire.ts';
 import { pathOf, post, type Trouble } from '../frame/api.ts';
 import { connection, store } from '../frame/live.ts';
 import { useLoaded } from '../frame/loaded.ts';
-import { ordinal, short, span, usd, whole } from '../parts/amounts.ts';
+import { personText } from '../inbox/waits.ts';
+import { clockTime, ordinal, short, span, usd, whole } from '../parts/amounts.ts';
 import { Confirm } from '../parts/dialog.tsx';
 import { Failed } from '../parts/empty.tsx';
 import { escaped } from '../parts/escaped.ts';
@@ -35,7 +36,7 @@ export function FanOut({ id }: { readonly id: string }) {
         // biome-ignore lint/a11y/noNoninteractiveTabindex: it scrolls, also by the keyboard
         <section class="fan" aria-label="Answers side by side" tabIndex={0}>
           {value.answers.map((answer) => (
-            <Column key={answer.modelId} id={id} answer={answer} again={again} />
+            <Column key={answer.modelId} id={id} answer={answer} actions={value.actions} again={again} />
           ))}
         </section>
       )}
@@ -46,10 +47,12 @@ export function FanOut({ id }: { readonly id: string }) {
 interface ColumnProps {
   readonly id: string;
   readonly answer: FanOutAnswer;
+  readonly actions: readonly FileAction[];
   again(): void;
 }
 
-function Column({ id, answer, again }: ColumnProps) {
+function Column(props: ColumnProps) {
+  const { answer } = props;
   const { modelId, state, rank, text, more, error, latencyMs, inputTokens, outputTokens, files } = answer;
   return (
     <section class={`col${rank === 1 ? ' best' : ''}`} aria-label={escaped(modelId)}>
@@ -79,7 +82,15 @@ function Column({ id, answer, again }: ColumnProps) {
       {files.map((file) => (
         <Diff key={file.path} file={file} />
       ))}
-      {files.length > 0 && <Apply id={id} answer={answer} again={again} />}
+      {files.length > 0 && <Apply {...props} />}
+      {props.actions.map(
+        (action) =>
+          action.modelId === modelId && (
+            <p key={action.at} class="faint pad">
+              {actionText(action)}
+            </p>
+          ),
+      )}
     </section>
   );
 }
@@ -192,6 +203,16 @@ function Apply({ id, answer, again }: ColumnProps) {
       )}
     </div>
   );
+}
+
+const verbs = { apply: ['Applied', 'Applying'], 'take-back': ['Taken back', 'Taking back'] } as const;
+
+/** Who changed files, and when: `Applied by ada at 12:04:09`. */
+function actionText({ action, by, at, end }: FileAction): string {
+  const [done, doing] = verbs[action];
+  const open = end ? 'changed no file; asked for' : 'has no recorded end; begun';
+  const who = personText(by);
+  return `${end === 'done' ? done : `${doing} ${open}`}${who && ` by ${who}`} at ${clockTime(at)}`;
 }
 
 function filesIn(count: number): string {

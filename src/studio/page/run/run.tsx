@@ -88,11 +88,13 @@ interface BodyProps {
   readonly run: ReturnType<typeof useRun>;
 }
 
-function Body({ runId, part, view, run }: BodyProps) {
+function Body({ runId, part: asked, view, run }: BodyProps) {
   const timeline = run.timeline.value;
   const selection = useSelection(run, view);
   const hasJournal = store.value?.parts.journal !== false;
   const isNarrow = matchMedia('(max-width: 760px)').matches;
+  // A wide window has the chart beside each tab.
+  const part = asked === 'chart' && !isNarrow ? '' : asked;
   const chart = (
     <Chart
       facts={hasJournal && timeline.begin > 0 ? run.chart.value : factsOfRecord(view)}
@@ -306,7 +308,7 @@ function RunFacts({ view, timeline }: { readonly view: RecordView; readonly time
         ['Owner', owner?.name ?? (line.owner === undefined ? 'none' : line.owner)],
         ...(timeline.resumes > 0 ? [['Resumed', `${timeline.resumes} ×`] as const] : []),
         ...(record
-          ? [['Saved', `rev ${record.revision} · ${age(Math.max(0, now.value - record.updatedAt))} ago`] as const]
+          ? [['Saved', `rev ${record.revision} · ${age(Math.max(1_000, now.value - record.updatedAt))} ago`] as const]
           : []),
         ...(labels.length > 0 ? [['Labels', <Mono key="labels" text={labels.join(' ')} />] as const] : []),
       ]}

@@ -40,7 +40,7 @@ function Table({ view, again }: { readonly view: RecordView; readonly again: Aga
     <div class="pad wide">
       <table>
         <thead>
-          <Line cells={['', 'Turns', 'Input', 'Cached', 'Output', 'USD']} isHead />
+          <Line cells={['Model', 'Turns', 'Input', 'Cached', 'Output', 'USD']} isHead />
         </thead>
         <tbody>
           {usage.models.map(({ model, inputTokens, outputTokens, usd: paid }) => (

@@ -1,15 +1,9 @@
-import { readFileSync } from 'node:fs';
-import { createRequire } from 'node:module';
 import { join } from 'node:path';
 import type { Browser, Page } from 'playwright-core';
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
 import { inChromium, startChromium, whyNoChromium } from '../../fixtures/chromium.ts';
 import { havePage, StudioProcess } from '../studio-process.ts';
 import { World } from './world.ts';
-
-const axe = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8');
-/** Set it to a folder to look at the pages. */
-const shots = process.env.PAWL_TEST_SHOTS;
 
 let browser: Browser;
 let world: World;
@@ -86,18 +80,6 @@ async function endOf(runId: string): Promise<Record<string, unknown>> {
     if (view.result !== undefined) return view;
     await new Promise((resolve) => setTimeout(resolve, 100));
   }
-}
-
-async function isAccessible(page: Page): Promise<void> {
-  await page.evaluate(axe);
-  const broken = await page.evaluate(async () => {
-    const { axe: checker } = globalThis as unknown as {
-      axe: { run(): Promise<{ violations: { id: string; nodes: { html: string }[] }[] }> };
-    };
-    const { violations } = await checker.run();
-    return violations.map(({ id, nodes }) => `${id}: ${nodes[0]?.html.slice(0, 200)}`);
-  });
-  expect(broken).toEqual([]);
 }
 
 describe.skipIf(whyNoChromium)(inChromium('the inbox of Studio in Chromium'), () => {
@@ -205,22 +187,6 @@ describe.skipIf(whyNoChromium)(inChromium('the inbox of Studio in Chromium'), ()
     for (const name of ['Approve', 'Deny', 'Edit']) expect(await page.getByRole('button', { name }).count()).toBe(0);
     await page.close();
     await reading.stop();
-  });
-
-  test.each([
-    [1_440, true],
-    [1_440, false],
-    [390, true],
-    [390, false],
-  ])('breaks no rule of accessibility at %i px, dark: %s (studio 15, 29)', async (width, isDark) => {
-    const page = await opened('#/inbox', { width, isDark });
-    await page.locator('a.w').first().waitFor();
-    await isAccessible(page);
-    await choose(page, 'Ada Lovelace');
-    await shown(page, 'Exactly what will run');
-    await isAccessible(page);
-    if (shots !== undefined)
-      await page.screenshot({ path: `${shots}/inbox-${width}-${isDark ? 'dark' : 'light'}.png` });
   });
 
   test('executes none of 200 payloads in questions, options, prompts and inputs (studio 16, 31)', async () => {

@@ -79,7 +79,7 @@ describe.skipIf(whyNoChromium)(inChromium('the runs of Studio in Chromium'), () 
     await browser?.close();
     for (const stop of others) await stop();
     await site?.stop();
-    await worker.executor.shutdown();
+    await worker.executor.shutdown({ drainMs: 0 });
   });
 
   const button = (name: string) => page.getByRole('button', { name });
@@ -251,7 +251,7 @@ describe.skipIf(whyNoChromium)(inChromium('the runs of Studio in Chromium'), () 
     const first = workerOn(empty);
     others.push(
       () => own.stop(),
-      () => first.executor.shutdown(),
+      () => first.executor.shutdown({ drainMs: 0 }),
     );
     const tab = await tabs.open(own.at('#/runs'));
     const calls = {
@@ -313,7 +313,7 @@ describe.skipIf(whyNoChromium)(inChromium('the runs of Studio in Chromium'), () 
     const work = workerOn(plain, { journal: false });
     others.push(
       () => own.stop(),
-      () => work.executor.shutdown(),
+      () => work.executor.shutdown({ drainMs: 0 }),
     );
     await resting('silent', work);
     const tab = await tabs.open(own.at('#/run/silent'));

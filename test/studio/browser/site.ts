@@ -55,6 +55,6 @@ export class Site {
   async stop(): Promise<void> {
     this.#server.close();
     this.#server.closeAllConnections();
-    await this.executor.shutdown();
+    await this.executor.shutdown({ drainMs: 0 });
   }
 }

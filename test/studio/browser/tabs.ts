@@ -64,7 +64,10 @@ const heights = { 1440: 900, 390: 844 } as const;
 /** Sets the size and the colours of a tab. */
 export async function lookAt(page: Page, { width = 1_440, isDark = true }: Look): Promise<void> {
   await page.setViewportSize({ width, height: heights[width] });
-  await page.emulateMedia({ colorScheme: isDark ? 'dark' : 'light' });
+  const colorScheme = isDark ? 'dark' : 'light';
+  await page.emulateMedia({ colorScheme });
+  // The event of the change reaches the page a little later.
+  if (page.url() !== 'about:blank') await page.waitForSelector(`html[data-theme=${colorScheme}]`);
 }
 
 /** Goes to a view of the page that is open. */

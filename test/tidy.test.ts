@@ -234,7 +234,6 @@ const packageTable: rules.PackageTable = {
   // Bundled into the page of Studio: who installs Pawl does not install them.
   preact: { from: ['src/studio/page'] },
   'preact/*': { from: ['src/studio/page'] },
-  '@preact/signals': { from: ['src/studio/page'] },
   // The path of the built page, from the sources.
   built: { from: ['src/studio/page-files'] },
   'node:*': { from: ['src'] },

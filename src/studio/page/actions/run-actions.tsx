@@ -1,9 +1,9 @@
-import { useSignal } from '@preact/signals';
 import { useEffect, useRef } from 'preact/hooks';
 import type { RecordView } from '../../wire.ts';
 import { pathOf, post, type Trouble } from '../frame/api.ts';
 import { onKey } from '../frame/keys.ts';
 import { canWrite, store } from '../frame/live.ts';
+import { useSignal } from '../frame/use-signals.ts';
 import { dropKept, useKept } from '../inbox/kept.ts';
 import { Confirm, Dialog } from '../parts/dialog.tsx';
 import { Failed } from '../parts/empty.tsx';

@@ -1,5 +1,5 @@
-import { signal } from '@preact/signals';
 import { place, show } from './route.ts';
+import { signal } from './signals.ts';
 
 /** What a key does in the view that is shown; `true`: it was used. */
 export type KeyHandler = (key: string, event: KeyboardEvent) => boolean | undefined;

@@ -1,7 +1,7 @@
-import { batch, computed, signal } from '@preact/signals';
 import type { JournalEvent, RunLine, StoreView, WatchFrame } from '../../wire.ts';
 import { get, type Trouble, troubleOf } from './api.ts';
 import { ownHeaders, tokenIsTaken } from './session.ts';
+import { batch, computed, signal } from './signals.ts';
 
 /** Whether the page has the newest state. `rest`: the tab is hidden, and asks for nothing. */
 export interface Connection {

@@ -1,4 +1,4 @@
-import { signal } from '@preact/signals';
+import { signal } from './signals.ts';
 
 /** A view, by its address: `#/run/<id>/transcript?label=a`. */
 export interface Place {

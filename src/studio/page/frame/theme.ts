@@ -1,5 +1,5 @@
-import { effect, signal } from '@preact/signals';
 import { inBrowser, keep, kept } from './kept.ts';
+import { effect, signal } from './signals.ts';
 
 const KEPT = 'pawl-studio-theme';
 const wish = matchMedia('(prefers-color-scheme: dark)');

@@ -1,6 +1,6 @@
-import { signal } from '@preact/signals';
 import type { JournalEvent, JsonValue, ListedWait, RecordView } from '../../wire.ts';
 import { pathOf, post, type Trouble } from '../frame/api.ts';
+import { signal } from '../frame/signals.ts';
 import { dropKept } from './kept.ts';
 import { afterEvent, afterRecord, type Sent } from './stages.ts';
 import { settledText } from './waits.ts';

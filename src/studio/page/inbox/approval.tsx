@@ -1,6 +1,6 @@
-import { useSignal } from '@preact/signals';
 import type { ListedWait } from '../../wire.ts';
 import { store } from '../frame/live.ts';
+import { useSignal } from '../frame/use-signals.ts';
 import { clockTime } from '../parts/amounts.ts';
 import { Confirm } from '../parts/dialog.tsx';
 import { Glyph } from '../parts/glyph.tsx';

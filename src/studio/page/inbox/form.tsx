@@ -1,5 +1,5 @@
-import { useSignal } from '@preact/signals';
 import type { JsonObject, JsonValue } from '../../wire.ts';
+import { useSignal } from '../frame/use-signals.ts';
 import { type FormField, fieldsOf, filledOf, jsonText, type Typed, typedOf } from './form-fields.ts';
 import { useKept } from './kept.ts';
 

@@ -1,8 +1,8 @@
-import { useSignal, useSignalEffect } from '@preact/signals';
 import { useEffect } from 'preact/hooks';
 import type { ListedWait } from '../../wire.ts';
 import { onKey } from '../frame/keys.ts';
 import { addressOf, show } from '../frame/route.ts';
+import { useSignal, useSignalEffect } from '../frame/use-signals.ts';
 import { age } from '../parts/amounts.ts';
 import { Empty, Failed } from '../parts/empty.tsx';
 import { Glyph } from '../parts/glyph.tsx';

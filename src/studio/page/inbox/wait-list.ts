@@ -1,8 +1,9 @@
-import { type ReadonlySignal, useComputed, useSignal, useSignalEffect } from '@preact/signals';
 import { useEffect } from 'preact/hooks';
 import type { ListedWait, RecordView } from '../../wire.ts';
 import { get, pathOf, type Trouble } from '../frame/api.ts';
 import { changes, connection, follow, gone, store } from '../frame/live.ts';
+import type { ReadonlySignal } from '../frame/signals.ts';
+import { useComputed, useSignal, useSignalEffect } from '../frame/use-signals.ts';
 import { seeEvent, seeRecord, sent } from './answers.ts';
 import { isOver } from './stages.ts';
 import { overText } from './waits.ts';

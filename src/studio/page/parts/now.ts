@@ -1,4 +1,4 @@
-import { signal } from '@preact/signals';
+import { signal } from '../frame/signals.ts';
 
 const TICK_MS = 5_000;
 

@@ -1,4 +1,4 @@
-import { signal } from '@preact/signals';
+import { signal } from '../frame/signals.ts';
 
 const said = signal('');
 let timer: ReturnType<typeof setTimeout> | undefined;

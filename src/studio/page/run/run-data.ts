@@ -1,9 +1,9 @@
-import { useComputed, useSignal, useSignalEffect } from '@preact/signals';
 import { useEffect } from 'preact/hooks';
 import type { JournalEvent, MessagesPage, RecordView } from '../../wire.ts';
 import { afterEvent, type ChartFacts, unseen } from '../chart/chart-model.ts';
 import { get, pathOf, type Trouble } from '../frame/api.ts';
 import { changes, connection, follow, gone, store } from '../frame/live.ts';
+import { useComputed, useSignal, useSignalEffect } from '../frame/use-signals.ts';
 import { lastMessages, timelineOfRecord } from './record-timeline.ts';
 import { emptyTimeline, type Timeline } from './timeline.ts';
 import { folded } from './timeline-model.ts';

@@ -1,4 +1,3 @@
-import { useComputed, useSignal } from '@preact/signals';
 import { useEffect } from 'preact/hooks';
 import type { RecordView } from '../../wire.ts';
 import { RunActions, Unpark } from '../actions/run-actions.tsx';
@@ -7,6 +6,7 @@ import { factsOfRecord } from '../chart/chart-model.ts';
 import { onKey } from '../frame/keys.ts';
 import { store } from '../frame/live.ts';
 import { addressOf } from '../frame/route.ts';
+import { useComputed, useSignal } from '../frame/use-signals.ts';
 import { age, span, usd, whole } from '../parts/amounts.ts';
 import { Empty, Failed } from '../parts/empty.tsx';
 import { Glyph, State } from '../parts/glyph.tsx';

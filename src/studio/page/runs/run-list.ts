@@ -1,9 +1,10 @@
-import { type ReadonlySignal, type Signal, useComputed, useSignal, useSignalEffect } from '@preact/signals';
 import { useRef } from 'preact/hooks';
 import type { RecordView, RunLine, RunState } from '../../wire.ts';
 import { get, pathOf, type Trouble } from '../frame/api.ts';
 import { changes, gone } from '../frame/live.ts';
 import { place } from '../frame/route.ts';
+import type { ReadonlySignal, Signal } from '../frame/signals.ts';
+import { useComputed, useSignal, useSignalEffect } from '../frame/use-signals.ts';
 import {
   bounded,
   type Filter,
@@ -52,8 +53,8 @@ export function useRunList(): RunList {
     text: place.value.query.get('q') ?? '',
   }));
   const add = (found: readonly RunLine[]) => {
-    lines.value = bounded(new Map([...lines.value, ...found.map((line) => [line.runId, line] as const)]));
-    added.value += 1;
+    lines.value = bounded(new Map([...lines.peek(), ...found.map((line) => [line.runId, line] as const)]));
+    added.value = added.peek() + 1;
   };
   const page = async (after?: string) => {
     turn.current += 1;

@@ -1,9 +1,9 @@
-import { useSignal } from '@preact/signals';
 import { useEffect, useRef } from 'preact/hooks';
 import type { RunLine, RunState } from '../../wire.ts';
 import { onKey } from '../frame/keys.ts';
 import { store } from '../frame/live.ts';
 import { addressOf, place, setQuery, show } from '../frame/route.ts';
+import { useSignal } from '../frame/use-signals.ts';
 import { age, short, usd } from '../parts/amounts.ts';
 import { Empty, Failed } from '../parts/empty.tsx';
 import { escaped } from '../parts/escaped.ts';

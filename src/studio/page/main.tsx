@@ -20,6 +20,7 @@ if (root) {
   startTheme();
   await takeToken();
   startKeys();
-  startLive();
+  // A view asks for what it shows before the rest is asked for.
   render(<App />, root);
+  startLive();
 }

@@ -2,6 +2,7 @@ import type { Served } from '../../http/route.ts';
 import { type AnyRun, endedLine, runLine, runStates } from '../../http/runs/run-line.ts';
 import { Below, maxStepsOf, withoutOwner } from '../../http/runs/run-list.ts';
 import type { FoundRun, KeptRun, ListedRun, ListRunsOptions } from '../../index.ts';
+import { nextTurn } from '../../values/clock.ts';
 import { hasCode } from '../../values/error-data.ts';
 import type { RunLine, RunState, StoreView } from '../wire.ts';
 
@@ -17,6 +18,8 @@ const COUNTED_RUNS = 1_000;
 const FIRST_LINES = 300;
 /** Runs that are not in the list any more, and are looked for at one time. */
 const LOOKED_FOR = 100;
+/** Lines that are made in one turn of the event loop. */
+const RUNS_PER_TURN = 200;
 /** The clocks of hosts may differ by so much, ms. */
 const SKEW_MS = 5_000;
 /** A whole list may take this share of the time; between two of them only what is new is read. */
@@ -126,7 +129,11 @@ export class Audience {
   async #linesOf(runs: readonly AnyRun[]): Promise<RunLine[]> {
     const below = new Below(this.#served);
     const lines: RunLine[] = [];
-    for (const run of runs) if (!('parent' in run && run.parent)) lines.push(await this.line(run, below));
+    for (const [at, run] of runs.entries()) {
+      // Requests must not wait until a list of thousands is read.
+      if (at % RUNS_PER_TURN === RUNS_PER_TURN - 1) await nextTurn();
+      if (!('parent' in run && run.parent)) lines.push(await this.line(run, below));
+    }
     return lines;
   }
 

@@ -57,12 +57,24 @@ function again(): void {
 /** Begins to watch the store. A hidden tab closes its stream. */
 export function startLive(): void {
   document.addEventListener('visibilitychange', again);
-  void readStore();
+  readStore();
   void watchForEver();
 }
 
+let reading = Promise.resolve();
+
+/** What the store can do, once it is read; undefined if that failed. */
+export async function storeRead(): Promise<StoreView | undefined> {
+  await reading;
+  return store.value;
+}
+
 /** Reads what the store can do once more. */
-export async function readStore(): Promise<void> {
+export function readStore(): void {
+  reading = readStoreOnce();
+}
+
+async function readStoreOnce(): Promise<void> {
   const { value, trouble } = await get<StoreView>('store').then((answer) =>
     'value' in answer ? { value: answer.value, trouble: undefined } : { value: undefined, trouble: answer.trouble },
   );
@@ -118,7 +130,7 @@ async function watchOnce(signal: AbortSignal, onFrame: () => void): Promise<Trou
     tokenIsTaken();
     const isBack = connection.value.state === 'lost';
     setState('live');
-    if (isBack) void readStore();
+    if (isBack) readStore();
     for await (const { id, data } of frames(answer.body)) {
       onFrame();
       take(JSON.parse(data) as WatchFrame, id);
@@ -156,7 +168,7 @@ function changed(lines: readonly RunLine[]): void {
   isCounting = true;
   setTimeout(() => {
     isCounting = false;
-    void readStore();
+    readStore();
   }, COUNT_MS);
 }
 

@@ -4,13 +4,18 @@ import { inTab, keep, kept } from './kept.ts';
 const KEPT = 'pawl-studio-token';
 const ASK_MS = 300;
 
+const CHANNEL = `${KEPT}:${location.pathname}`;
+
 let token: string | null = null;
 /** Whether the server has taken it: any page can open this one with a token of its own making. */
 let isProven = false;
 
 /** The server has taken the token: other tabs may have it. */
 export function tokenIsTaken(): void {
+  if (isProven || token === null) return;
   isProven = true;
+  // A new tab sees by this lock that it can ask.
+  navigator.locks?.request(CHANNEL, { mode: 'shared' }, () => new Promise(() => {}));
 }
 
 /** The headers that name the reader; none for a Studio behind a login of its own. */
@@ -26,12 +31,18 @@ export async function takeToken(): Promise<void> {
     history.replaceState(null, '', `${location.pathname}#/runs`);
   }
   token = given ?? kept(inTab, KEPT);
-  const channel = new BroadcastChannel(`${KEPT}:${location.pathname}`);
-  token ??= await asked(channel);
+  const channel = new BroadcastChannel(CHANNEL);
+  if (token === null && (await isThereAnother())) token = await asked(channel);
   if (token !== null) keep(inTab, KEPT, token);
   channel.addEventListener('message', ({ data }) => {
     if (data === 'ask' && token !== null && isProven) channel.postMessage({ token });
   });
+}
+
+/** Whether another tab may have a token. Only a secure page has locks. */
+async function isThereAnother(): Promise<boolean> {
+  const { held } = (await navigator.locks?.query()) ?? {};
+  return held?.some(({ name }) => name === CHANNEL) ?? true;
 }
 
 /** Null if no other tab answers. */

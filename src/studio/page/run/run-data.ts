@@ -1,9 +1,9 @@
-import { useEffect } from 'preact/hooks';
+import { useEffect, useLayoutEffect } from 'preact/hooks';
 import type { JournalEvent, MessagesPage, RecordView } from '../../wire.ts';
 import { afterEvent, type ChartFacts, unseen } from '../chart/chart-model.ts';
 import { get, pathOf, type Trouble } from '../frame/api.ts';
-import { changes, connection, follow, gone, store } from '../frame/live.ts';
-import { useComputed, useSignal, useSignalEffect } from '../frame/use-signals.ts';
+import { changes, connection, follow, gone, storeRead } from '../frame/live.ts';
+import { useSignal, useSignalEffect } from '../frame/use-signals.ts';
 import { lastMessages, timelineOfRecord } from './record-timeline.ts';
 import { emptyTimeline, type Timeline } from './timeline.ts';
 import { folded } from './timeline-model.ts';
@@ -32,9 +32,10 @@ export function useRun(runId: string) {
     if (answer.trouble) return;
     if (wasGone) isGone.value = false;
     record.value = answer.value;
-    if (store.value?.parts.journal === false) timeline.value = await withMessages(runId, answer.value);
+    if ((await storeRead())?.parts.journal === false) timeline.value = await withMessages(runId, answer.value);
   });
-  useEffect(() => {
+  useLayoutEffect(reading.soon, []);
+  useLayoutEffect(() => {
     if (isGone.value) return;
     timeline.value = emptyTimeline;
     chart.value = unseen();
@@ -60,10 +61,8 @@ export function useRun(runId: string) {
   useSignalEffect(() => {
     if (changes.value.some((line) => line.runId === runId)) reading.soon();
   });
-  // Not each time that the store's counts are read: the record of a long run is long.
-  const isStoreKnown = useComputed(() => store.value !== undefined);
   useSignalEffect(() => {
-    if (connection.value.state === 'live' || isStoreKnown.value) reading.soon();
+    if (connection.value.state === 'live') reading.soon();
   });
   useSignalEffect(() => {
     if (gone.value.includes(runId)) isGone.value = true;

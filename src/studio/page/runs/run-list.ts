@@ -1,9 +1,9 @@
-import { useRef } from 'preact/hooks';
+import { useLayoutEffect, useRef } from 'preact/hooks';
 import type { RecordView, RunLine, RunState } from '../../wire.ts';
 import { get, pathOf, type Trouble } from '../frame/api.ts';
 import { changes, gone } from '../frame/live.ts';
 import { place } from '../frame/route.ts';
-import type { ReadonlySignal, Signal } from '../frame/signals.ts';
+import { effect, type ReadonlySignal, type Signal } from '../frame/signals.ts';
 import { useComputed, useSignal, useSignalEffect } from '../frame/use-signals.ts';
 import {
   bounded,
@@ -68,12 +68,15 @@ export function useRunList(): RunList {
     add(answer.value.items);
     next.value = answer.value.next;
   };
-  useSignalEffect(() => {
+  const filtered = () => {
     // Each filter is asked of the server: it knows runs that this tab has not seen.
     filter.value;
-    const timer = setTimeout(() => void page(), isLoaded.peek() ? 150 : 0);
+    if (turn.current === 0) return void page();
+    const timer = setTimeout(() => void page(), 150);
     return () => clearTimeout(timer);
-  });
+  };
+  // The first page is asked for before anything is drawn.
+  useLayoutEffect(() => effect(filtered), []);
   useSignalEffect(() => {
     const { lines: now, fresh: all } = merged(lines.peek(), changes.value);
     const found = all.filter((line) => fits(line, filter.peek()));

@@ -79,6 +79,7 @@ export type {
   MessageRange,
   MessageReader,
   PartReader,
+  RowsPage,
   StoreDriver,
   StoredPart,
   StoredTexts,

@@ -318,6 +318,8 @@ export interface ReadEventsOptions {
   readonly after?: number | undefined;
   /** About how many entries: those of one write come together. */
   readonly limit: number;
+  /** Begins with the newest writes, about so many, if they come after `after`. A store may ignore it. */
+  readonly newest?: number | undefined;
 }
 
 /** A page of a run's journal. */

@@ -81,12 +81,20 @@ export interface StoreDriver {
   readonly runsPerPage?: number;
 }
 
+/** Which rows of a journal are read. */
+export interface RowsPage {
+  readonly after: number;
+  readonly limit: number;
+  /** The page begins with the newest kept rows, about so many, if they come after `after`. A driver may ignore it. */
+  readonly newest?: number | undefined;
+}
+
 /** The journals of a store. A row belongs to the record of its run, and is removed with it. */
 export interface JournalDriver {
   /** Checks the claim, and adds rows. It need not wait for the disk. A row with the key of another one replaces it. @throws {LeaseLostError} */
   publish(write: { readonly claim: Claim; readonly rows: readonly JournalRow[] }, signal?: AbortSignal): Promise<void>;
   /** The rows after a place, in the order of places, up to `limit`; null without a record of the run. */
-  read(runId: string, page: { readonly after: number; readonly limit: number }): Promise<readonly JournalRow[] | null>;
+  read(runId: string, page: RowsPage): Promise<readonly JournalRow[] | null>;
   /**
    * Reads the head of a record, its open step, and those rows of messages that hold messages `from` to `to` (excluded); null
    * without a record.

@@ -2,7 +2,7 @@ import { type CheckpointStore, memoryStore, StoreUnavailableError } from 'pawl';
 import { callTool, hang, reply, testClock } from 'pawl/testing';
 import { afterEach, describe, expect, test } from 'vitest';
 import type { WatchFrame } from '../../src/studio/wire.ts';
-import { gate, hostOf, settle, until } from '../fixtures/host.ts';
+import { gate, hostOf, settle, toolOf, until } from '../fixtures/host.ts';
 import { leftBehind } from '../fixtures/left-runs.ts';
 import { plainStore, watchedStore } from '../fixtures/watched-store.ts';
 import { mailTool } from '../http/web-host.ts';
@@ -22,12 +22,13 @@ async function tabOn(host: Host, query = 'runs=1', as = root) {
   const response = await host.open(`/watch?${query}`, { as, signal: leaving.signal });
   const frames: (WatchFrame & { readonly id?: string | undefined })[] = [];
   const reader = response.body?.getReader();
-  const tab = { response, frames, text: '', isCut: false, leave: () => leaving.abort() };
+  const tab = { response, frames, text: '', isCut: false, pieces: 0, leave: () => leaving.abort() };
   const read = async () => {
     const decoder = new TextDecoder();
     for (let rest = ''; reader; ) {
       const { done, value } = await reader.read();
       if (done) return;
+      tab.pieces += 1;
       const parts = (rest + decoder.decode(value, { stream: true })).split('\n\n');
       rest = parts.pop() ?? '';
       for (const part of parts) {
@@ -282,6 +283,37 @@ describe('GET /watch?run=', () => {
     expect(later).not.toContain('wait.opened');
     expect(later).toContain('wait.answered');
     await other.executor.shutdown();
+  });
+
+  test('gives a tab the newest events of a long run, and all of them where it asks, many in a piece (studio 20, 33)', async () => {
+    const steps = 400;
+    const store = memoryStore();
+    const worker = hostOf({
+      checkpoints: store,
+      journal: true,
+      tools: [toolOf('look')],
+      agent: { maxIterations: steps + 1 },
+      script: [...Array.from({ length: steps }, (_, at) => callTool('look', { at })), hang()],
+    });
+    await worker.start({ runId: 'r' });
+    const host = studioHost({ checkpoints: store });
+    const hasLast = (tab: Awaited<ReturnType<typeof tabOn>>) => () =>
+      tab.events().some((event) => event.type === 'step.done' && event.step === steps);
+    const whole = await tabOn(host, 'run=r&all=1');
+    await until(hasLast(whole));
+    expect(whole.events()[0]?.type).toBe('run.started');
+    const tab = await tabOn(host, 'run=r');
+    await until(hasLast(tab));
+    const events = tab.events().filter(({ type }) => type !== 'step.started');
+    expect(events.length).toBeLessThan(1_000);
+    expect(
+      whole
+        .events()
+        .filter(({ type }) => type !== 'step.started')
+        .slice(-events.length),
+    ).toEqual(events);
+    expect(tab.pieces).toBeLessThan(events.length / 20);
+    await worker.executor.shutdown();
   });
 
   test('sends no long value of an event: it names the fields that were cut (studio 6)', async () => {

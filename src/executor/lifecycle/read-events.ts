@@ -1,7 +1,7 @@
 import { checkRunId } from '../../run/identity.ts';
 import type { JournalEntry } from '../../run/journal/entry.ts';
 import { cursorOf, type JournalEvent, JournalReader, journalStart, positionIn } from '../../run/journal/reader.ts';
-import type { JournalPage } from '../../store/port.ts';
+import { isJournal, type JournalPage } from '../../store/port.ts';
 import { JournalGoneError, UnsupportedError } from '../../values/errors.ts';
 import { checkKeys } from '../../values/known-options.ts';
 import type { ExecutorServices } from '../run/active-run.ts';
@@ -12,11 +12,16 @@ import { queuedRun } from './find-run.ts';
 export interface FollowOptions {
   /** The `cursor` of the reader's last event. Absent: from the beginning of the run. */
   readonly after?: string | undefined;
+  /**
+   * Without `after`: begins with the newest events, those of about so many writes to the journal, where the store can. Default: with
+   * the first event.
+   */
+  readonly newest?: number | undefined;
   /** Aborted: the events end. */
   readonly signal?: AbortSignal | undefined;
 }
 
-const optionKeys = { after: true, signal: true } as const;
+const optionKeys = { after: true, newest: true, signal: true } as const;
 
 /**
  * Follows the journal of a run, from any process.
@@ -29,11 +34,15 @@ export function readEvents(
 ): AsyncIterableIterator<JournalEvent> {
   checkKeys(options, optionKeys, { of: 'events' });
   const from = options.after === undefined ? journalStart : positionIn(options.after);
+  const { newest } = options;
+  if (newest !== undefined && (!Number.isInteger(newest) || newest < 1))
+    throw new TypeError(`events: newest must be a whole number above 0, not ${String(newest)}`);
   const reader = new JournalReader(from);
   const ending = new AbortController();
   const given = options.signal;
   const signal = given ? AbortSignal.any([given, ending.signal]) : ending.signal;
-  const events = follow(services, { runId: checkRunId(runId), reader, signal });
+  const begin = options.after === undefined ? newest : undefined;
+  const events = follow(services, { runId: checkRunId(runId), reader, signal, newest: begin });
   return {
     next: () => events.next(),
     // A reader that waits for its next event can still be ended.
@@ -51,13 +60,15 @@ interface Following {
   readonly runId: string;
   readonly reader: JournalReader;
   readonly signal: AbortSignal;
+  readonly newest?: number | undefined;
 }
 
 async function* follow(
   services: ExecutorServices,
-  { runId, reader, signal }: Following,
+  { runId, reader, signal, newest }: Following,
 ): AsyncGenerator<JournalEvent, undefined> {
   if (reader.isOver || signal.aborted) return;
+  if (newest !== undefined) reader.skipTo(await placeBefore(services, runId, newest));
   const feed = services.config.journal && services.feeds.open(runId, reader.place);
   if (!feed)
     throw new UnsupportedError('events can be read in other processes with the option journal of createExecutor');
@@ -88,6 +99,15 @@ async function* follow(
   } finally {
     services.feeds.close(runId, feed);
   }
+}
+
+/** The place before the newest entries of a journal; 0 if there are no others. @throws the store's error */
+async function placeBefore({ config }: ExecutorServices, runId: string, newest: number): Promise<number> {
+  const { store, journal } = config;
+  if (!journal || !store || !isJournal(store)) return 0;
+  const page = await store.readEvents(runId, { newest, limit: 1 });
+  const [first] = page?.entries ?? [];
+  return first ? first.place - 1 : 0;
 }
 
 /** A page that its reader does not keep in memory: it may have megabytes, and a stream may be unread for hours. */

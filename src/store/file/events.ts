@@ -6,7 +6,7 @@ import { safeName } from '../../files/safe-name.ts';
 import { CheckpointCorruptError } from '../../values/errors.ts';
 import type { JournalRow } from '../encoding/stored-journal.ts';
 import type { Claim } from '../port.ts';
-import type { JournalDriver, MessageRange, PartReader, StoredPart } from '../store-driver.ts';
+import type { JournalDriver, MessageRange, PartReader, RowsPage, StoredPart } from '../store-driver.ts';
 import { storeError } from './errors.ts';
 import { type EventsPlace, JournalIndex, lineAt, readRows } from './journal/line-index.ts';
 import { readPublished } from './journal/published.ts';
@@ -38,11 +38,6 @@ interface EventsPaths {
   readonly published: string;
 }
 
-interface Page {
-  readonly after: number;
-  readonly limit: number;
-}
-
 /**
  * The journals of events in a file store. The events of a save are lines of the journal of its run, published ones have a file
  * of their own. Readers take no lock, and read only what is new.
@@ -65,7 +60,7 @@ export class FileEvents implements JournalDriver {
     await this.#queues.addAlone(nameRun(claim.runId), (session) => session.publish(claim, rows), signal);
   }
 
-  read(runId: string, page: Page): Promise<readonly JournalRow[] | null> {
+  read(runId: string, page: RowsPage): Promise<readonly JournalRow[] | null> {
     const { journal, published, endedJournal, endedPublished } = this.#files.folders;
     return this.#reading(runId, async (name) => {
       const live = await this.#readPage({ journal: journal(name), published: published(name) }, page);
@@ -74,7 +69,13 @@ export class FileEvents implements JournalDriver {
     });
   }
 
-  async #readPage(paths: EventsPaths, page: Page): Promise<readonly JournalRow[] | null> {
+  async #readPage(paths: EventsPaths, wanted: RowsPage): Promise<readonly JournalRow[] | null> {
+    const { newest } = wanted;
+    const before =
+      newest === undefined
+        ? undefined
+        : await this.#withJournal(paths.journal, async (_file, index) => index.eventsAfter(0).at(-1 - newest));
+    const page = { ...wanted, after: Math.max(wanted.after, before?.place ?? 0) };
     const parts = await this.#readBoth(paths, page);
     if (parts === null) return null;
     const { recorded, published } = parts;
@@ -126,7 +127,7 @@ export class FileEvents implements JournalDriver {
    */
   async #readBoth(
     { journal, published: path }: EventsPaths,
-    page: Page,
+    page: RowsPage,
   ): Promise<{ recorded: Part; published: Part } | null> {
     const stampOf = async () => {
       const stamp = await orAbsent(this.#files.durable.files.stamp(path));
@@ -143,7 +144,7 @@ export class FileEvents implements JournalDriver {
     return { recorded: nothing, published: nothing };
   }
 
-  async #readRecorded(path: string, { after, limit }: Page): Promise<Part | null> {
+  async #readRecorded(path: string, { after, limit }: RowsPage): Promise<Part | null> {
     const { durable } = this.#files;
     const known = this.#journals.get(path);
     const stamp = await orAbsent(durable.files.stamp(path));
@@ -184,7 +185,7 @@ export class FileEvents implements JournalDriver {
     return (await orAbsent(reading)) ?? null;
   }
 
-  async #readPublished(path: string, { after, limit }: Page): Promise<Part> {
+  async #readPublished(path: string, { after, limit }: RowsPage): Promise<Part> {
     const { durable } = this.#files;
     const stamp = await orAbsent(durable.files.stamp(path));
     const known = this.#published.get(path);

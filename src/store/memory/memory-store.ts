@@ -42,6 +42,7 @@ import type {
   MessageRange,
   MessageReader,
   PartReader,
+  RowsPage,
   StoreDriver,
   StoredPart,
   StoredTexts,
@@ -299,8 +300,10 @@ class MemoryJournal {
     this.#rows.delete(runId);
   }
 
-  read(runId: string, { after, limit }: { readonly after: number; readonly limit: number }): JournalRow[] {
+  read(runId: string, { after: from, limit, newest }: RowsPage): JournalRow[] {
     const rows = this.#rows.get(runId) ?? [];
+    const before = newest === undefined ? undefined : rows.filter(({ isKept }) => isKept).at(-1 - newest);
+    const after = Math.max(from, before?.place ?? 0);
     let [low, high] = [0, rows.length];
     while (low < high) {
       const middle = (low + high) >> 1;

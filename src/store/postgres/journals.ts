@@ -6,7 +6,7 @@ import type { JournalRow } from '../encoding/stored-journal.ts';
 import { GroupCommit, giveAnswers, type Job, type Settled } from '../group-commit.ts';
 import type { Claim } from '../port.ts';
 import { checkClaim } from '../rules/lease.ts';
-import type { JournalDriver, MessageRange, PartReader, StoredPart } from '../store-driver.ts';
+import type { JournalDriver, MessageRange, PartReader, RowsPage, StoredPart } from '../store-driver.ts';
 import { NoAnswer } from './errors.ts';
 import { Parameters } from './parameters.ts';
 import type { Row, Session } from './pool.ts';
@@ -90,9 +90,21 @@ export class Journals implements JournalDriver {
     return published;
   }
 
-  async read(runId: string, { after, limit }: { readonly after: number; readonly limit: number }) {
+  async read(runId: string, { after, limit, newest }: RowsPage) {
     await Promise.all([this.#queue.settled(runId), this.#publishing.get(runId)]);
-    return this.#reads.add<readonly JournalRow[] | null>({ runId, after, limit });
+    const before = newest === undefined ? 0 : await this.#placeBefore(runId, newest);
+    return this.#reads.add<readonly JournalRow[] | null>({ runId, after: Math.max(after, before), limit });
+  }
+
+  /** The place before the newest kept rows; 0 if there are no others. */
+  #placeBefore(runId: string, newest: number): Promise<number> {
+    return this.#reader.insist(async (session) => {
+      const [row] = await session.query(
+        `SELECT place FROM ${this.#server.tables.journal} WHERE run_id = decode($1, 'hex') ORDER BY place DESC LIMIT 1 OFFSET $2`,
+        [hexOf(runId), newest],
+      );
+      return Number(row?.place ?? 0);
+    });
   }
 
   async content(runId: string, range: MessageRange, row: PartReader): Promise<StoredPart | null> {

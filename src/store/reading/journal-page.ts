@@ -33,10 +33,10 @@ const noPieces: StoredPieces = new Map();
 export async function storedEvents(
   reading: Reading,
   runId: string,
-  { after = 0, limit }: ReadEventsOptions,
+  { after = 0, limit, newest }: ReadEventsOptions,
 ): Promise<JournalPage | null> {
   const { journal, encryption } = reading;
-  const rows = await journal.read(runId, { after, limit });
+  const rows = await journal.read(runId, { after, limit, newest });
   if (!rows) return null;
   const entries = entriesOf(runId, rows, { after, encryption });
   const filled: JournalEntry[] = [];

@@ -5,6 +5,7 @@ import { isIntact } from '../encoding/checksum.ts';
 import type { JournalRow, StoredJournal } from '../encoding/stored-journal.ts';
 import type { Claim } from '../port.ts';
 import { checkClaim } from '../rules/lease.ts';
+import type { RowsPage } from '../store-driver.ts';
 import type { Tables } from './writes.ts';
 
 interface StoredRow {
@@ -22,6 +23,7 @@ export class JournalTables {
   readonly #put: { readonly kept: StatementSync; readonly passing: StatementSync };
   readonly #drop: StatementSync;
   readonly #read: StatementSync;
+  readonly #newest: StatementSync;
 
   constructor(db: DatabaseSync) {
     const put = (table: string) =>
@@ -31,6 +33,7 @@ export class JournalTables {
     const rows = (table: string, isKept: number) =>
       `SELECT * FROM (SELECT place, ${isKept} AS is_kept, checksum, entries FROM ${table}
          WHERE no = $no AND place > $after ORDER BY place LIMIT $limit)`;
+    this.#newest = db.prepare('SELECT place FROM journal WHERE no = ? ORDER BY place DESC LIMIT 1 OFFSET ?');
     this.#read = db.prepare(`${rows('journal', 1)} UNION ALL ${rows('passing', 0)} ORDER BY place LIMIT $limit`);
   }
 
@@ -42,8 +45,10 @@ export class JournalTables {
   }
 
   /** The rows after a place. @throws {CheckpointCorruptError} */
-  read(no: number, { after, limit }: { readonly after: number; readonly limit: number }): JournalRow[] {
-    const rows = this.#read.all({ $no: no, $after: after, $limit: limit }) as unknown as StoredRow[];
+  read(no: number, { after, limit, newest }: RowsPage): JournalRow[] {
+    const before = newest === undefined ? undefined : this.#newest.get(no, newest);
+    const from = Math.max(after, Number(before?.place ?? 0));
+    const rows = this.#read.all({ $no: no, $after: from, $limit: limit }) as unknown as StoredRow[];
     return rows.map(({ place, is_kept, checksum, entries }) => {
       if (!isIntact(entries, checksum))
         throw new CheckpointCorruptError('this record is damaged: the checksum of its journal is wrong');

@@ -15,6 +15,7 @@ import type {
   MessageRange,
   MessageReader,
   PartReader,
+  RowsPage,
   StoredPart,
   StoredTexts,
   TakeDue,
@@ -65,10 +66,7 @@ export class Reader {
   }
 
   /** The rows of a journal, also of a run that ended. */
-  async journal(
-    runId: string,
-    page: { readonly after: number; readonly limit: number },
-  ): Promise<readonly JournalRow[] | null> {
+  async journal(runId: string, page: RowsPage): Promise<readonly JournalRow[] | null> {
     await this.#queue.idle();
     return this.#read(({ tables, reads }) => {
       const no = reads.numberOf(runId);

@@ -1,4 +1,5 @@
 import { frameOf } from '../../http/sse.ts';
+import { nextTurn } from '../../values/clock.ts';
 import type { RunLine, WatchFrame } from '../wire.ts';
 
 /** Events that wait for a slow reader; then no more are read. */
@@ -60,6 +61,8 @@ export class Tab {
     try {
       while (!signal.aborted) {
         await this.#news.promise;
+        // What comes in one turn of the event loop is sent together: an event alone costs more than its text.
+        await nextTurn();
         this.#news = Promise.withResolvers();
         if (this.#failure) throw this.#failure.error;
         const text = this.#taken();

@@ -23,6 +23,10 @@ export function watchRoute(watcher: Watcher): Route {
       runs: { description: '1: the lines of runs, those that are there first.', schema: { enum: ['1'] } },
       run: { description: 'The run whose events are wanted.', schema: text },
       after: { description: 'The id of the last event of the run that the reader has.', schema: text },
+      all: {
+        description: '1: all events of the run. Else only the newest, and those that come.',
+        schema: { enum: ['1'] },
+      },
     },
     answers: { 200: { description: 'Frames as JSON.', type: 'text/event-stream' } },
     problems: ['TOO_MANY_STREAMS'],
@@ -32,7 +36,7 @@ export function watchRoute(watcher: Watcher): Route {
 
 async function watch(call: GrantedCall, watcher: Watcher): Promise<Response> {
   const { served, grant, request, details, ask, query } = call;
-  const { runs: [runs] = [], run: [runId] = [], after: [given] = [] } = query;
+  const { runs: [runs] = [], run: [runId] = [], after: [given] = [], all: [all] = [] } = query;
   if (runs !== '1' && runId === undefined) throw new RequestError('BAD_REQUEST', 'the query needs runs=1 or a run');
   const after = given === '' ? undefined : given;
   if ((after?.length ?? 0) > MAX_PLACE_CHARS) throw new RequestError('BAD_REQUEST', 'there is no such place');
@@ -43,7 +47,7 @@ async function watch(call: GrantedCall, watcher: Watcher): Promise<Response> {
     const tab = new Tab();
     const leave = watcher.add({ tab, grant, hasRuns: runs === '1', runId: isThere ? runId : undefined });
     signal.addEventListener('abort', leave, { once: true });
-    if (runId !== undefined && isThere) void followRun(call, { runId, after, tab, signal });
+    if (runId !== undefined && isThere) void followRun(call, { runId, after, isAll: all === '1', tab, signal });
     else if (runId !== undefined) tab.lines([], [runId]);
     return tab.frames(signal);
   };
@@ -68,21 +72,26 @@ async function mayWatch({ served, grant }: GrantedCall, runId: string): Promise<
 interface Following {
   readonly runId: string;
   readonly after: string | undefined;
+  readonly isAll: boolean;
   readonly tab: Tab;
   readonly signal: AbortSignal;
 }
 
+/** How many writes of a journal a tab gets at first: it shows the last steps, and asks for all of them when a person does. */
+const NEWEST_WRITES = 300;
 /** The pause after the store did not answer, ms. */
 const AGAIN_MS = 2_000;
 
 /** Passes the events of a run on. What ends them (no journal, a run that is gone) leaves the rest of the stream open. */
-async function followRun({ served, grant }: GrantedCall, { runId, after, tab, signal }: Following): Promise<void> {
+async function followRun({ served, grant }: GrantedCall, following: Following): Promise<void> {
+  const { runId, after, isAll, tab, signal } = following;
   const { executor, web } = served;
   if (!executor.hasJournal) return;
   let place = after;
   while (!signal.aborted) {
     try {
-      for await (const event of executor.events(runId, { signal, ...(place === undefined ? {} : { after: place }) })) {
+      const begin = place === undefined && !isAll ? { newest: NEWEST_WRITES } : { after: place };
+      for await (const event of executor.events(runId, { signal, ...begin })) {
         const shown = shownEvent(publicEvent(event, grant.all === true));
         await tab.event(event.cursor, { type: 'run', ...shown });
         place = event.cursor;

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
+import type { JournalEntry } from '../../run/journal/entry.ts';
 import type { ChangeStore } from '../../store/port.ts';
-import { type Draft, markingStore } from './case.ts';
+import { type Draft, journalStore, markingStore } from './case.ts';
 import { sampleRecord } from './records.ts';
 
 /** A store may need a moment after a write until its marks are equal again, ms. */
@@ -16,7 +17,7 @@ async function settledMark(store: ChangeStore): Promise<string> {
   }
 }
 
-/** The cases of the store contract about marks that tell that nothing has changed. */
+/** The cases of the store contract about what a reader that asks often need not read: what has not changed, and what is old. */
 export const changeCases: readonly Draft[] = [
   markingStore(
     'two marks are equal if nothing was written between them: reads change none (studio 18)',
@@ -63,5 +64,35 @@ export const changeCases: readonly Draft[] = [
       assert.notEqual(await other.changeMark(), before);
     },
     'reopen',
+  ),
+
+  journalStore(
+    'a page that begins with the newest writes has all that come after its first entry (studio 33)',
+    async ({ store }) => {
+      const claim = await store.claim('run', 'me', 600_000);
+      assert(claim);
+      await store.save(sampleRecord('run'), { claim });
+      const parked = (place: number): JournalEntry => ({
+        ...{ place, keep: 'kept' },
+        event: { type: 'run.parked', code: 'C', reason: '', runId: 'run', seq: place, at: 7 },
+      });
+      for (let place = 1; place <= 30; place++) await store.publish('run', [parked(place)], { claim });
+      for (const newest of [1, 7, 30, 31]) {
+        const page = await store.readEvents('run', { newest, limit: 100 });
+        const places = page?.entries.map(({ place }) => place) ?? [];
+        const from = places[0] ?? 0;
+        assert(from >= 1 && from <= Math.max(1, 31 - newest), `the newest ${newest} of 30 writes begin with ${from}`);
+        assert.deepEqual(
+          places,
+          Array.from({ length: 31 - from }, (_, at) => from + at),
+        );
+      }
+      const later = await store.readEvents('run', { newest: 7, after: 28, limit: 100 });
+      assert.deepEqual(
+        later?.entries.map(({ place }) => place),
+        [29, 30],
+      );
+      assert.equal(await store.readEvents('unknown', { newest: 7, limit: 100 }), null);
+    },
   ),
 ];

@@ -12,7 +12,7 @@ import {
 } from 'pawl';
 import { fileStore } from 'pawl/stores/file';
 import { sqliteStore } from 'pawl/stores/sqlite';
-import { callTool, callTools, fail, reply, type ScriptedEntry, scriptedModel } from 'pawl/testing';
+import { callTool, callTools, fail, hang, reply, type ScriptedEntry, scriptedModel } from 'pawl/testing';
 import { describe, expect, test } from 'vitest';
 import { type Clock, systemClock } from '../../../src/values/clock.ts';
 
@@ -200,6 +200,31 @@ describe.each(Object.keys(stores) as (keyof typeof stores)[])('the journal of a 
     const reading = read(other.events('r'));
     await other.control('r').cancel('enough');
     expect((await reading).map(line).at(-1)).toBe('run.ended cancelled ');
+  });
+
+  test('begins for a reader of the newest events with one of the last steps, and continues as for any other (studio 33)', async () => {
+    const checkpoints = stores[name]();
+    const tool = toolOf('read', () => 'seen');
+    const host = hostOn(
+      checkpoints,
+      [...Array.from({ length: 8 }, (_, at) => callTool('look', { at })), hang()],
+      [tool],
+    );
+    const run = await host.start(deskWith(tool), { runId: 'r', prompt: 'Look.' });
+    const isLast = (event: JournalEvent) => event.type === 'step.done' && event.step === 8;
+    const other = hostOn(checkpoints);
+    const whole = await read(other.events('r'), isLast);
+    const recorded = (events: readonly JournalEvent[]) =>
+      events.filter(({ type }) => type !== 'step.started').map((event) => `${event.seq} ${line(event)}`);
+    const newest = recorded(await read(other.events('r', { newest: 2 }), isLast));
+    expect(newest.length).toBeGreaterThanOrEqual(2);
+    expect(newest.length).toBeLessThan(12);
+    expect(recorded(whole).slice(-newest.length)).toEqual(newest);
+    expect((await read(other.events('r', { newest: 1_000 }), isLast))[0]?.type).toBe('run.started');
+    for (const wrong of [0, -1, 1.5, Number.NaN]) expect(() => other.events('r', { newest: wrong })).toThrow(TypeError);
+    const rest = read(other.events('r', { newest: 1 }));
+    await run.cancel('enough');
+    expect((await rest).map(line).at(-1)).toMatch(/^run.ended cancelled /);
   });
 
   test('cannot be read without the option, for an unknown run, or with a wrong cursor (web 6, 8)', async () => {

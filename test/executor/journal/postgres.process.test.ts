@@ -53,6 +53,10 @@ describe.skipIf(whyNoPostgres)('the journal of a run in PostgreSQL', () => {
       late.push(event);
       if (event.type === 'step.done' && event.step === 1) break;
     }
+    for await (const event of other.events('r', { newest: 1 })) {
+      expect(event.type).not.toBe('run.started');
+      break;
+    }
     last.resolve();
     for await (const event of other.events('r', { after: live.at(-1)?.cursor })) live.push(event);
     expect((await run.result).status).toBe('ok');

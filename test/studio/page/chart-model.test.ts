@@ -1,7 +1,13 @@
 import { defineTool, type JournalEvent, memoryStore } from 'pawl';
 import { callTool, callTools, fail, reply } from 'pawl/testing';
 import { describe, expect, it } from 'vitest';
-import { afterEvent, type ChartFacts, factsOfRecord, unseen } from '../../../src/studio/page/chart/chart-model.ts';
+import {
+  afterEvent,
+  type ChartFacts,
+  factsBefore,
+  factsOfRecord,
+  unseen,
+} from '../../../src/studio/page/chart/chart-model.ts';
 import { layoutOf } from '../../../src/studio/page/chart/layout.ts';
 import type { RecordView } from '../../../src/studio/wire.ts';
 import { type HostOptions, hostOf, toolOf, until } from '../../fixtures/host.ts';
@@ -198,6 +204,22 @@ describe('the chart of a run without a journal (studio 5)', () => {
       'running.landing': 3,
       'running.waiting': 1,
     });
+  });
+
+  it('gives the newest events the phases of the record, and counts the steps before them by their numbers', () => {
+    const phases = [
+      { name: 'survey', isDone: true },
+      { name: 'report', isDone: false },
+    ];
+    const view = { record: { phases } } as unknown as RecordView;
+    const base = { runId: 'r', seq: 1, at: 1, cursor: '1' };
+    const done = { ...base, type: 'step.done', step: 41, tools: ['look'], usage: { inputTokens: 0, outputTokens: 0 } };
+    const facts = factsBefore(done as never, view);
+    expect(facts).toMatchObject({ phases: 2, done: 1 });
+    const after = afterEvent(facts, done as never);
+    expect(after).toMatchObject({ at: 'phase(1).entering', step: 41 });
+    expect(after.visits['phase(1).landing']).toBe(41);
+    expect(factsBefore({ ...base, type: 'run.started' } as never, view)).toEqual(unseen());
   });
 
   it('opens the first phase that is not done, and counts no steps of a phase', () => {

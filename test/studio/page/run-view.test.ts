@@ -69,6 +69,15 @@ describe('the rows of a timeline', () => {
     expect(steps.map(toolsOf)).toEqual(['2 look, 1 note', '1 look', 'said']);
   });
 
+  test('begin with the steps that are not loaded, until they are (studio 3, 33)', () => {
+    const timeline = { ...emptyTimeline, steps: [stepOf(41), stepOf(42)] };
+    const rows = (hasEarlier: boolean) => rowsOf(timeline, { openFrom: 1, turned: new Set(), hasEarlier });
+    expect(rows(true)[0]).toEqual({ key: 'earlier', kind: 'earlier', to: 40 });
+    expect(rows(false).map(({ kind }) => kind)).toEqual(['step', 'step']);
+    const whole = rowsOf({ ...timeline, steps }, { openFrom: 9, turned: new Set(), hasEarlier: true });
+    expect(whole[0]?.kind).toBe('step');
+  });
+
   test('a change of owner inside a step stands below its turn and opens the step; phases to come are named (studio 3, 4)', () => {
     const rows = rowsOf({ ...emptyTimeline, steps, marks }, { openFrom: 9, turned: new Set() }, ['survey', 'report']);
     expect(rows.map(({ kind }) => kind)).toEqual([

@@ -152,6 +152,12 @@ function ended(facts: ChartFacts, status: string, code?: string): ChartFacts {
   return went(went(left(stopped(facts, status, code), 'ending'), outcomes[status] ?? 'failing'), 'settled');
 }
 
+/** Returns the facts before the first event that is known: without the beginning of a run, its record names the phases. */
+export function factsBefore(first: JournalEvent | undefined, view: RecordView | undefined): ChartFacts {
+  const phases = first?.type === 'run.started' ? [] : (view?.record?.phases ?? []);
+  return { ...unseen(phases.length), done: phases.filter(({ isDone }) => isDone).length };
+}
+
 /** Returns the facts after one more event. Events that say nothing of a state change nothing. */
 export function afterEvent(facts: ChartFacts, event: JournalEvent): ChartFacts {
   switch (event.type) {

@@ -19,8 +19,11 @@ export const store = signal<StoreView | undefined>(undefined);
 export const canWrite = computed(() => store.value?.may.write === true && connection.value.state === 'live');
 /** Why the store cannot be read, while it cannot. */
 export const storeTrouble = signal<{ readonly code: string; readonly message: string } | undefined>(undefined);
-/** Lines that have changed, the newest last; a list takes them into its own rows. */
-export const changes = signal<readonly RunLine[]>([]);
+/** Lines that have changed; a list takes them into its own rows. `isFirst`: they were there when the stream began, and are no news. */
+export const changes = signal<{ readonly lines: readonly RunLine[]; readonly isFirst: boolean }>({
+  lines: [],
+  isFirst: true,
+});
 /** Runs that are gone: said once. */
 export const gone = signal<readonly string[]>([]);
 
@@ -28,6 +31,7 @@ export const gone = signal<readonly string[]>([]);
 interface Followed {
   readonly runId: string;
   after: string | undefined;
+  readonly isWhole: boolean;
   onEvent(event: JournalEvent): void;
 }
 
@@ -35,11 +39,12 @@ let followed: Followed | undefined;
 let stop = new AbortController();
 
 /**
- * Follows the events of one run, from its beginning, over each cut; another one takes its place.
+ * Follows the events of one run over each cut; another one takes its place.
+ * @param isWhole from the first event; else from the newest ones
  * @returns ends that
  */
-export function follow(runId: string, onEvent: (event: JournalEvent) => void): () => void {
-  const own: Followed = { runId, after: undefined, onEvent };
+export function follow(runId: string, onEvent: (event: JournalEvent) => void, isWhole = false): () => void {
+  const own: Followed = { runId, after: undefined, isWhole, onEvent };
   followed = own;
   again();
   return () => {
@@ -123,6 +128,7 @@ async function watchOnce(signal: AbortSignal, onFrame: () => void): Promise<Trou
   if (followed) {
     query.set('run', followed.runId);
     if (followed.after !== undefined) query.set('after', followed.after);
+    if (followed.isWhole) query.set('all', '1');
   }
   try {
     const answer = await fetch(`watch?${query}`, { headers: ownHeaders(), signal });
@@ -131,9 +137,12 @@ async function watchOnce(signal: AbortSignal, onFrame: () => void): Promise<Trou
     const isBack = connection.value.state === 'lost';
     setState('live');
     if (isBack) readStore();
+    let isFirst = true;
     for await (const { id, data } of frames(answer.body)) {
       onFrame();
-      take(JSON.parse(data) as WatchFrame, id);
+      const frame = JSON.parse(data) as WatchFrame;
+      take(frame, id, isFirst);
+      if (frame.type === 'runs') isFirst = false;
     }
     return undefined;
   } catch {
@@ -141,7 +150,7 @@ async function watchOnce(signal: AbortSignal, onFrame: () => void): Promise<Trou
   }
 }
 
-function take(frame: WatchFrame, id: string | undefined): void {
+function take(frame: WatchFrame, id: string | undefined, isFirst: boolean): void {
   if (frame.type === 'run') {
     if (followed?.runId !== frame.event.runId) return;
     followed.onEvent(frame.event);
@@ -150,7 +159,7 @@ function take(frame: WatchFrame, id: string | undefined): void {
     return;
   }
   batch(() => {
-    if (frame.type === 'runs') changed(frame.lines);
+    if (frame.type === 'runs') changed(frame.lines, isFirst);
     else if (frame.type === 'gone') gone.value = [frame.runId];
     else storeTrouble.value = frame.isAway ? { code: frame.code ?? '', message: frame.message ?? '' } : undefined;
   });
@@ -162,8 +171,8 @@ function take(frame: WatchFrame, id: string | undefined): void {
 const COUNT_MS = 3_000;
 let isCounting = false;
 
-function changed(lines: readonly RunLine[]): void {
-  changes.value = lines;
+function changed(lines: readonly RunLine[], isFirst: boolean): void {
+  changes.value = { lines, isFirst };
   if (isCounting || lines.length === 0) return;
   isCounting = true;
   setTimeout(() => {

@@ -1,17 +1,20 @@
 import { useEffect, useLayoutEffect } from 'preact/hooks';
 import type { JournalEvent, MessagesPage, RecordView } from '../../wire.ts';
-import { afterEvent, type ChartFacts, unseen } from '../chart/chart-model.ts';
+import { afterEvent, type ChartFacts, factsBefore, unseen } from '../chart/chart-model.ts';
 import { get, pathOf, type Trouble } from '../frame/api.ts';
 import { changes, connection, follow, gone, storeRead } from '../frame/live.ts';
 import { useSignal, useSignalEffect } from '../frame/use-signals.ts';
 import { lastMessages, timelineOfRecord } from './record-timeline.ts';
-import { emptyTimeline, type Timeline } from './timeline.ts';
+import { emptyTimeline, shortened, type Timeline } from './timeline.ts';
 import { folded } from './timeline-model.ts';
 
 /** Events are folded together at most this often, ms. */
 const FOLD_MS = 80;
 /** The record is read again at most this often, ms. */
 const READ_MS = 1_000;
+/** Most steps that a tab keeps, and how many are left then: more only if a person asked for all of them. */
+const MAX_STEPS = { newest: 600, all: 20_000 } as const;
+const STEPS_LEFT = 300;
 /** Events that change nothing in the record. */
 const passing: ReadonlySet<string> = new Set(['model.delta', 'tool.input', 'tool.progress', 'step.started']);
 
@@ -22,6 +25,7 @@ export function useRun(runId: string) {
   const timeline = useSignal<Timeline>(emptyTimeline);
   const chart = useSignal<ChartFacts>(unseen());
   const isGone = useSignal(false);
+  const isWhole = useSignal(false);
   const reading = useReading(async () => {
     // An answer that was asked for before the run was erased does not bring it back.
     const wasGone = isGone.peek();
@@ -37,29 +41,32 @@ export function useRun(runId: string) {
   useLayoutEffect(reading.soon, []);
   useLayoutEffect(() => {
     if (isGone.value) return;
-    timeline.value = emptyTimeline;
-    chart.value = unseen();
     let waiting: JournalEvent[] = [];
     let timer: ReturnType<typeof setTimeout> | undefined;
+    let known = emptyTimeline;
+    let facts: ChartFacts | undefined;
     const fold = () => {
       timer = undefined;
       const events = waiting;
       waiting = [];
-      timeline.value = folded(timeline.peek(), events);
-      chart.value = events.reduce(afterEvent, chart.peek());
+      known = shortened(folded(known, events), MAX_STEPS[isWhole.peek() ? 'all' : 'newest'], STEPS_LEFT);
+      facts = events.reduce(afterEvent, facts ?? factsBefore(events[0], record.peek()));
+      timeline.value = known;
+      chart.value = facts;
       if (events.some(({ type }) => !passing.has(type))) reading.soon();
     };
-    const end = follow(runId, (event) => {
+    const take = (event: JournalEvent) => {
       waiting.push(event);
-      timer ??= setTimeout(fold, FOLD_MS);
-    });
+      timer ??= setTimeout(fold, known === emptyTimeline ? 0 : FOLD_MS);
+    };
+    const end = follow(runId, take, isWhole.value);
     return () => {
       end();
       clearTimeout(timer);
     };
-  }, [runId, isGone.value]);
+  }, [runId, isGone.value, isWhole.value]);
   useSignalEffect(() => {
-    if (changes.value.some((line) => line.runId === runId)) reading.soon();
+    if (changes.value.lines.some((line) => line.runId === runId)) reading.soon();
   });
   useSignalEffect(() => {
     if (connection.value.state === 'live') reading.soon();
@@ -67,7 +74,7 @@ export function useRun(runId: string) {
   useSignalEffect(() => {
     if (gone.value.includes(runId)) isGone.value = true;
   });
-  return { record, trouble, timeline, chart, isGone, again: reading.soon };
+  return { record, trouble, timeline, chart, isGone, isWhole, again: reading.soon };
 }
 
 /** Reads at once, then at most once in a while. */

@@ -202,7 +202,11 @@ function useSelection(run: ReturnType<typeof useRun>, view: RecordView) {
     // Set once: what is open stays open while new steps come.
     if (openFrom.peek() === 0 && timeline.steps.length > 0)
       openFrom.value = Math.max(1, (timeline.steps.at(-1)?.step ?? 0) - OPEN_STEPS + 1);
-    return rowsOf(timeline, { openFrom: openFrom.value, turned: turned.value }, phases.value);
+    return rowsOf(
+      timeline,
+      { openFrom: openFrom.value, turned: turned.value, hasEarlier: !run.isWhole.value },
+      phases.value,
+    );
   });
   // Without a choice, the newest call or turn is shown.
   const at = useComputed(() => {
@@ -214,6 +218,12 @@ function useSelection(run: ReturnType<typeof useRun>, view: RecordView) {
     key.value = rows.value[index]?.key;
   };
   const pick = (row: TimelineRow) => {
+    if (row.kind === 'earlier') {
+      // The reader stays where the earlier steps end.
+      key.value = `${row.to + 1}`;
+      run.isWhole.value = true;
+      return;
+    }
     if (row.kind === 'step' && row.step.calls.length > 0 && key.value === row.key) turn(row.step.step);
     key.value = row.key;
     isPicked.value = true;
@@ -286,8 +296,11 @@ function Tabs({ runId, part, end }: { readonly runId: string; readonly part: str
 function RunFacts({ view, timeline }: { readonly view: RecordView; readonly timeline: Timeline }) {
   const { line, record, usage, owner } = view;
   const tokens = usage.inputTokens + usage.outputTokens || line.tokens;
-  const worked = timeline.begin > 0 ? workedNow(timeline, line.state) : record?.elapsedMs;
+  // What is summed over all of its events is not known from the newest ones.
+  const isPart = timeline.begins !== undefined;
+  const worked = timeline.begin > 0 && !isPart ? workedNow(timeline, line.state) : record?.elapsedMs;
   const resting = timeline.rest?.isWait ? Math.max(0, now.value - timeline.rest.since) : 0;
+  const waited = isPart ? 0 : timeline.waited + resting;
   const phase = record?.phases?.findIndex(({ isDone }) => !isDone) ?? -1;
   const labels = Object.entries(line.labels).map(([name, value]) => `${name}=${value}`);
   return (
@@ -304,9 +317,9 @@ function RunFacts({ view, timeline }: { readonly view: RecordView; readonly time
         ['Tokens', whole(tokens)],
         ...(usage.usd === undefined ? [] : [['Cost', `$${usd(usage.usd)}`] as const]),
         ...(worked === undefined ? [] : [['Worked', span(worked)] as const]),
-        ...(timeline.waited + resting > 0 ? [['Waited', span(timeline.waited + resting)] as const] : []),
+        ...(waited > 0 ? [['Waited', span(waited)] as const] : []),
         ['Owner', owner?.name ?? (line.owner === undefined ? 'none' : line.owner)],
-        ...(timeline.resumes > 0 ? [['Resumed', `${timeline.resumes} ×`] as const] : []),
+        ...(timeline.resumes > 0 && !isPart ? [['Resumed', `${timeline.resumes} ×`] as const] : []),
         ...(record
           ? [['Saved', `rev ${record.revision} · ${age(Math.max(1_000, now.value - record.updatedAt))} ago`] as const]
           : []),

@@ -37,13 +37,18 @@ class Fold {
 
   take(event: JournalEvent): void {
     const { result } = this;
-    if (result.begin === 0) Object.assign(result, { begin: event.at, now: event.at });
+    if (result.begin === 0) this.#begin(event);
     // A clock that was set back takes no time back.
     this.#at = Math.max(event.at, result.now);
     if (event.type === 'run.resumed') this.#resumed(event);
     else if (event.type === 'run.woken') this.#wakes();
     this.#apply(event);
     result.now = this.#at;
+  }
+
+  #begin({ type, at }: JournalEvent): void {
+    Object.assign(this.result, { begin: at, now: at });
+    if (type !== 'run.started') this.result.begins = type === 'run.resumed' ? 'after' : 'inside';
   }
 
   /** Working time of the present event. */
@@ -218,12 +223,18 @@ class Fold {
   #done({ step, usage }: Of<'step.done'>): void {
     const { used } = this.result;
     const { inputTokens: input, cacheReadTokens: cached, outputTokens: output } = usage;
+    this.result.used = { input, cached, output };
+    this.result.edge = this.#work;
+    // Its beginning is not known: from here on, all is.
+    if (this.result.begins === 'inside') {
+      this.result.begins = 'after';
+      this.#steps.length = 0;
+      return;
+    }
     const tokens = { input: input - used.input, cached: cached - used.cached, output: output - used.output };
     const { ms, from } = this.#edit(step, { isDone: true, tokens });
     // The answer of a phase has no message: its end is that of the step.
     if (ms === undefined) this.#edit(step, { ms: this.#work - from, at: this.#at });
-    this.result.used = { input, cached, output };
-    this.result.edge = this.#work;
   }
 
   #started({ step, callId, name, effect, input, attempt, revision }: Of<'tool.started'>): void {

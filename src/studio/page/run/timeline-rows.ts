@@ -3,6 +3,7 @@ import type { TimelineMark } from './timeline-marks.ts';
 
 /** A row of the timeline. */
 export type TimelineRow =
+  | { readonly key: string; readonly kind: 'earlier'; readonly to: number }
   | { readonly key: string; readonly kind: 'phase'; readonly phase: TimelinePhase }
   | { readonly key: string; readonly kind: 'later'; readonly name: string; readonly index: number }
   | { readonly key: string; readonly kind: 'step'; readonly step: TimelineStep; readonly isOpen: boolean }
@@ -13,6 +14,8 @@ export type TimelineRow =
 export interface Folding {
   readonly openFrom: number;
   readonly turned: ReadonlySet<number>;
+  /** Earlier steps are loaded if a person asks for them. */
+  readonly hasEarlier?: boolean;
 }
 
 /** Returns whether the calls of a step are shown. */
@@ -38,6 +41,8 @@ export function rowsOf(
     for (let phase = phases[nextPhase]; phase && phase.index <= index; phase = phases[++nextPhase])
       rows.push({ key: `phase ${phase.index}`, kind: 'phase', phase });
   };
+  const to = (steps[0]?.step ?? 0) - 1;
+  if (folding.hasEarlier && to > 0) rows.push({ key: 'earlier', kind: 'earlier', to });
   for (const step of steps) {
     addMarks((mark) => mark.step < step.step || (mark.step === step.step && !mark.isInside));
     addPhases(step.phase ?? -1);

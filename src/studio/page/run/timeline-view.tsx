@@ -73,6 +73,14 @@ function Row({ row, axis, isPicked, onPick }: RowProps) {
       return <Mark mark={row.mark} />;
     case 'phase':
       return <PhaseRow phase={row.phase} axis={axis} />;
+    case 'earlier':
+      return (
+        <button type="button" class="tr step" onClick={onPick}>
+          <span class="no" />
+          <span />
+          <span class="what">{row.to === 1 ? 'Step 1' : `Steps 1 to ${whole(row.to)}`}: show</span>
+        </button>
+      );
     case 'later':
       return <Later name={row.name} index={row.index} />;
     case 'step':

@@ -103,6 +103,10 @@ export interface Timeline {
   /** Tokens of the run so far. */
   readonly used: StepTokens;
   readonly isOver: boolean;
+  /**
+   * Where the events begin, if not with the run: `inside` a step, which is left out, or `after` a step. Times begin there, too.
+   */
+  readonly begins?: 'inside' | 'after';
 }
 
 const noTokens: StepTokens = { input: 0, cached: 0, output: 0 };
@@ -121,6 +125,14 @@ export const emptyTimeline: Timeline = {
   used: noTokens,
   isOver: false,
 };
+
+/** Returns a timeline whose oldest steps are left out if it has too many. @param left how many steps it has then */
+export function shortened(timeline: Timeline, most: number, left: number): Timeline {
+  if (timeline.steps.length <= most) return timeline;
+  const steps = timeline.steps.slice(-left);
+  const first = steps[0]?.step ?? 0;
+  return { ...timeline, steps, marks: timeline.marks.filter(({ step }) => step >= first) };
+}
 
 /** Returns the working time of all that is folded, ms: waits and downtimes take none. */
 export function workedMs({ begin, now, idle, rest }: Timeline): number {

@@ -78,21 +78,19 @@ export function useRunList(): RunList {
   // The first page is asked for before anything is drawn.
   useLayoutEffect(() => effect(filtered), []);
   useSignalEffect(() => {
-    const { lines: now, fresh: all } = merged(lines.peek(), changes.value);
+    const { isFirst, lines: changed } = changes.value;
+    const { lines: now, fresh: all } = merged(lines.peek(), changed);
     const found = all.filter((line) => fits(line, filter.peek()));
     lines.value = now;
     // An empty list has nothing that could move.
-    if (now.size === 0) add(found);
+    if (now.size === 0 || isFirst) add(found);
     else if (found.length > 0) {
       const ids = new Set(found.map(({ runId }) => runId));
       fresh.value = [...fresh.peek().filter(({ runId }) => !ids.has(runId)), ...found].slice(-MAX_LINES);
     }
   });
   useSignalEffect(() => {
-    if (gone.value.length === 0) return;
-    const left = new Map(lines.peek());
-    for (const runId of gone.value) left.delete(runId);
-    lines.value = left;
+    if (gone.value.length > 0) lines.value = without(lines.peek(), gone.value);
   });
   return {
     lines,
@@ -111,6 +109,10 @@ export function useRunList(): RunList {
       fresh.value = [];
     },
   };
+}
+
+function without(lines: ReadonlyMap<string, RunLine>, ids: readonly string[]): ReadonlyMap<string, RunLine> {
+  return new Map([...lines].filter(([runId]) => !ids.includes(runId)));
 }
 
 function queryOf({ states, text }: Filter, after: string | undefined): URLSearchParams {

@@ -1,0 +1,158 @@
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { memoryStore } from 'pawl';
+import { toNodeListener } from 'pawl/http';
+import { studioHandler } from 'pawl/studio';
+import { callTool, hang } from 'pawl/testing';
+import type { Browser, Page } from 'playwright-core';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { safeHeaders } from '../../../src/studio/assets.ts';
+import { inChromium, startChromium, whyNoChromium } from '../../fixtures/chromium.ts';
+import { hostOf, toolOf, until } from '../../fixtures/host.ts';
+import { madePage } from '../../toolchain/build-studio.ts';
+
+const STEPS = 700;
+
+const toTop = (box: unknown) => (box as { scrollTo(x: number, y: number): void }).scrollTo(0, 0);
+
+/** A request of the page for data, and how many bytes it was answered with so far. */
+interface Asked {
+  readonly path: string;
+  bytes: number;
+}
+
+/** A Studio on a run of very many steps and on the runs beside it, which notes what it is asked for. */
+async function startSite() {
+  const checkpoints = memoryStore();
+  const worker = hostOf({
+    checkpoints,
+    journal: true,
+    tools: [toolOf('look', 'read', async () => 'seen '.repeat(100))],
+    agent: { maxIterations: STEPS + 1 },
+    script: [...Array.from({ length: STEPS }, (_, at) => callTool('look', { at })), hang()],
+  });
+  const run = await worker.start({ runId: 'long' });
+  for await (const event of run.events()) if (event.type === 'step.done' && event.step === STEPS) break;
+  for (let at = 0; at < 120; at++) await worker.start({ runId: `r${at}` }, { drive: 'later' });
+  const seer = hostOf({ checkpoints, journal: true });
+  const files = await madePage();
+  const studio = studioHandler(seer.executor, { authorize: () => ({ callerId: 'ada', all: true }) });
+  const types = { html: 'text/html', js: 'text/javascript', css: 'text/css' };
+  const asked: Asked[] = [];
+  const handler = async (request: Request): Promise<Response> => {
+    const { pathname, search } = new URL(request.url);
+    const name = pathname.slice(1) || 'index.html';
+    const type = types[name.split('.').at(-1) as keyof typeof types];
+    if (name in files) return new Response(files[name], { headers: { ...safeHeaders, 'content-type': type } });
+    const own: Asked = { path: `${pathname.slice(1)}${search}`, bytes: 0 };
+    asked.push(own);
+    const { body, status, headers } = await studio(request);
+    const counting = new TransformStream<Uint8Array, Uint8Array>({
+      transform: (chunk, controller) => {
+        own.bytes += chunk.byteLength;
+        controller.enqueue(chunk);
+      },
+    });
+    return new Response(body?.pipeThrough(counting) ?? null, { status, headers });
+  };
+  const server = createServer(toNodeListener(handler)).listen(0, '127.0.0.1');
+  await new Promise((resolve) => server.once('listening', resolve));
+  const close = async () => {
+    server.close();
+    server.closeAllConnections();
+    await Promise.all([worker.executor.shutdown(), seer.executor.shutdown()]);
+  };
+  return { asked, origin: `http://127.0.0.1:${(server.address() as AddressInfo).port}/`, close };
+}
+
+describe.skipIf(whyNoChromium !== undefined)('the first view of Studio', () => {
+  let site: Awaited<ReturnType<typeof startSite>>;
+  let browser: Browser;
+  beforeAll(async () => {
+    [site, browser] = await Promise.all([startSite(), startChromium()]);
+  });
+  afterAll(async () => {
+    await browser?.close();
+    await site?.close();
+  });
+
+  async function opened(address: string): Promise<Page> {
+    const page = await browser.newPage({ viewport: { width: 1440, height: 900 } });
+    site.asked.length = 0;
+    await page.goto(`${site.origin}#/${address}`);
+    return page;
+  }
+
+  it(
+    inChromium(
+      'of the list asks for its rows first, once for each thing, and draws at most 60 of them (studio 20, 33)',
+    ),
+    async () => {
+      const page = await opened('runs');
+      await page.locator('div.row:not(.th)').first().waitFor();
+      await page.locator('.live').waitFor();
+      await until(() => site.asked.length >= 3);
+      expect(site.asked.map(({ path }) => path).toSorted()).toEqual(['runs?limit=100', 'store', 'watch?runs=1']);
+      expect(site.asked[0]?.path).toBe('runs?limit=100');
+      expect(await page.locator('div.row:not(.th)').count()).toBeLessThanOrEqual(60);
+      // What was there before is no news.
+      expect(await page.locator('.fresh').count()).toBe(0);
+      await page.close();
+    },
+  );
+
+  it(
+    inChromium(
+      'of a long run asks for its record first, follows it once, and reads and draws only its last steps (studio 20, 33)',
+    ),
+    async () => {
+      const page = await opened('run/long');
+      const steps = page.locator('.tr.step .no');
+      await steps.getByText(`${STEPS}`, { exact: true }).waitFor();
+      await page
+        .locator('.facts', { hasText: `${STEPS}` })
+        .first()
+        .waitFor();
+      const paths = site.asked.map(({ path }) => path);
+      expect(paths[0]).toBe('runs/long/record');
+      expect(paths.filter((path) => path.startsWith('watch'))).toEqual(['watch?runs=1&run=long']);
+      expect(paths.filter((path) => path === 'store')).toHaveLength(1);
+      const stream = site.asked.find(({ path }) => path.startsWith('watch'));
+      const sent = () => stream?.bytes ?? 0;
+      // About 1 KB for each of the steps that are sent.
+      expect(sent()).toBeLessThan(600_000);
+      expect(await page.locator('.tr').count()).toBeLessThanOrEqual(60);
+
+      await page.locator('.tl').evaluate(toTop);
+      const earlier = page.getByRole('button', { name: /^Steps 1 to \d+: show$/ });
+      await earlier.click();
+      await page.locator('.tr.step[aria-pressed=true]', { hasNotText: `${STEPS}` }).waitFor();
+      await until(async () => {
+        await page.locator('.tl').evaluate(toTop);
+        return (await steps.getByText('1', { exact: true }).count()) > 0;
+      });
+      expect(await earlier.count()).toBe(0);
+      expect(site.asked.map(({ path }) => path)).toContain('watch?runs=1&run=long&all=1');
+      await page.close();
+    },
+  );
+
+  it(inChromium('of a second tab without a token asks no other tab, where none has one (studio 22, 33)'), async () => {
+    const context = await browser.newContext();
+    const page = await context.newPage();
+    await page.addInitScript(`globalThis.asks = [];
+      const post = BroadcastChannel.prototype.postMessage;
+      BroadcastChannel.prototype.postMessage = function (message) { asks.push(message); return post.call(this, message); };`);
+    await page.goto(site.origin);
+    await page.locator('.live').waitFor();
+    expect(await page.evaluate('asks')).toEqual([]);
+    const other = await context.newPage();
+    await page.goto(`${site.origin}#token=one-that-the-server-takes`);
+    await page.reload();
+    await page.locator('.live').waitFor();
+    await other.goto(site.origin);
+    await other.locator('.live').waitFor();
+    expect(await other.evaluate(`sessionStorage.getItem('pawl-studio-token')`)).toBe('one-that-the-server-takes');
+    await context.close();
+  });
+});

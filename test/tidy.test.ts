@@ -162,6 +162,7 @@ const importTable: rules.ImportTable = {
     'src/record',
     'src/run',
     'src/store/port',
+    'src/tool/toolbox',
     'src/values',
   ],
   // What the server sends, and nothing that would bring the server into the page.

@@ -7,6 +7,7 @@ import { fanOutRoutes } from './fan-outs/fan-out-routes.ts';
 import { recordRoutes } from './record/record-routes.ts';
 import { storeRoutes } from './store-view.ts';
 import type { Studio } from './studio.ts';
+import { withShownWaits } from './waits.ts';
 import { watchRoute } from './watch/watch-route.ts';
 import { Watcher } from './watch/watcher.ts';
 
@@ -21,9 +22,9 @@ export function studioRoutes(studio: Studio): readonly Route[] {
   const wanted = new Set([...reading, ...readingThreads, ...(studio.write ? writing : [])]);
   const known = [...runRoutes, ...threadRoutes].filter(({ method, path }) => wanted.has(`${method} ${path}`));
   const watcher = new Watcher(studio.served);
-  const ofRuns = [...(studio.write ? parkRoutes : []), ...recordRoutes];
+  const ofRuns = [...(studio.write ? parkRoutes : []), ...recordRoutes(studio)];
   return [
-    ...known.map(namingWhoCancels),
+    ...known.map(namingWhoCancels).map(withShownWaits),
     ...ofRuns,
     ...fanOutRoutes(studio),
     ...storeRoutes(studio, watcher),

@@ -1,6 +1,6 @@
 import type { Served } from '../http/route.ts';
 import { type WebOptions, webOf } from '../http/web.ts';
-import type { Agent, Executor } from '../index.ts';
+import type { Agent, Executor, Tool } from '../index.ts';
 import { isObject } from '../values/json.ts';
 import { type KnownKeys, kindOf } from '../values/known-options.ts';
 
@@ -10,8 +10,10 @@ export interface StudioOptions extends WebOptions {
   readonly title?: string;
   /** Where the records are, as a person would name it; shown on the page. Never a URL with a password. */
   readonly place?: string;
-  /** The agents of the runs, by their ids: with them Studio knows their step limits and phases. */
+  /** The agents of the runs, by their ids: with them Studio knows their step limits, phases and the schemas of their tools. */
   readonly agents?: { readonly [id: string]: Agent };
+  /** The registered tools that these agents name: with their schemas Studio makes the form of an edited input. */
+  readonly tools?: readonly Tool[];
   /** Whether persons may answer, steer, cancel and park runs here; default false: then no route writes. */
   readonly write?: boolean;
   /** Allows to apply the proposed file changes of fan-outs below one folder. Absent: nothing is applied. */
@@ -21,7 +23,7 @@ export interface StudioOptions extends WebOptions {
 }
 
 /** All that Studio's routes work with. */
-export interface Studio extends Required<Pick<StudioOptions, 'title' | 'place' | 'write' | 'fanOuts'>> {
+export interface Studio extends Required<Pick<StudioOptions, 'title' | 'place' | 'tools' | 'write' | 'fanOuts'>> {
   readonly served: Served;
   readonly apply: StudioOptions['apply'];
 }
@@ -30,6 +32,7 @@ const ownKeys: Omit<KnownKeys<StudioOptions>, keyof WebOptions> = {
   title: true,
   place: true,
   agents: true,
+  tools: true,
   write: true,
   apply: true,
   fanOuts: true,
@@ -39,9 +42,19 @@ const ownKeys: Omit<KnownKeys<StudioOptions>, keyof WebOptions> = {
 export function studioOf(executor: Executor, options: StudioOptions): Studio {
   const web = webOf(options, 'studioHandler', ownKeys);
   if (typeof executor?.find !== 'function') throw new TypeError('studioHandler needs an executor, from createExecutor');
-  const { agents = {}, title = 'Pawl Studio', place = '', write = false, fanOuts = '.pawl', apply } = options;
+  const {
+    agents = {},
+    tools = [],
+    title = 'Pawl Studio',
+    place = '',
+    write = false,
+    fanOuts = '.pawl',
+    apply,
+  } = options;
   if (!isObject(agents))
     throw new TypeError(`studioHandler: agents must be an object of agents, not ${kindOf(agents)}`);
+  if (!Array.isArray(tools))
+    throw new TypeError(`studioHandler: tools must be an array of tools, not ${kindOf(tools)}`);
   const served: Served = { executor, web, onWaiting: 'queue', agents: new Map(Object.entries(agents)) };
-  return { served, title, place, write, fanOuts, apply };
+  return { served, title, place, tools, write, fanOuts, apply };
 }

@@ -1,10 +1,10 @@
 // What Studio's own routes answer with: the server writes these forms, and the page reads them.
 import type { RunLine, RunState } from '../http/runs/run-line.ts';
-import type { JournalEvent, OpenWait, Person, RunInspection } from '../index.ts';
-import type { JsonValue } from '../values/json.ts';
+import type { ListedWait as AnyListedWait, JournalEvent, OpenWait, Person, RunInspection } from '../index.ts';
+import type { JsonObject, JsonValue } from '../values/json.ts';
 
 export type { RunLine, RunState } from '../http/runs/run-line.ts';
-export type { JournalEvent, ListedWait, OpenWait, Person } from '../index.ts';
+export type { JournalEvent, OpenWait, Person } from '../index.ts';
 export type { JsonObject, JsonValue } from '../values/json.ts';
 
 /** What a reader may do here; a part that is absent has no button. */
@@ -79,6 +79,25 @@ export interface ShownValue {
   /** The query of `GET /runs/:id/value` that loads it; absent if `value` is there. */
   readonly at?: string;
 }
+
+/** The parts of a wait that may be long. */
+export type WaitPart = 'input' | 'detail' | 'options' | 'schema' | 'prompt' | 'question';
+
+/** A part of a wait that is too long, or too deep, to send with it. */
+export interface LongPart {
+  /** Its first 16,384 characters, or fewer: of a value those of its JSON. */
+  readonly text: string;
+  /** The length of the whole in UTF-8, bytes. */
+  readonly bytes: number;
+  /** The query of `GET /runs/:id/value` that loads the whole. */
+  readonly at: string;
+}
+
+/** An open wait. A value that is in `long` is not in the wait; of such a text the wait has the beginning. */
+export type ShownWait<W extends OpenWait> = W & { readonly long?: { readonly [part in WaitPart]?: LongPart } };
+
+/** An entry of `GET /waiting`. */
+export type ListedWait = ShownWait<AnyListedWait>;
 
 /** A text that may be too long to send at once. */
 export interface ShownText {
@@ -198,7 +217,12 @@ export interface RecordView {
   readonly line: RunLine;
   readonly rootRunId: string;
   readonly parentRunId?: string;
-  readonly waits: readonly OpenWait[];
+  readonly waits: readonly ShownWait<OpenWait>[];
+  /**
+   * The schemas of the inputs that a person may change, by the ids of their waits. Absent where the agent, or its tool, is not known
+   * here.
+   */
+  readonly forms?: { readonly [waitId: string]: JsonObject };
   readonly verdict: VerdictView;
   /** Absent if it cannot be read, or is not kept after the end. */
   readonly state?: MachineState;

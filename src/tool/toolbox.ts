@@ -1,7 +1,7 @@
 import type { LanguageModelV4FunctionTool } from '@ai-sdk/provider';
 import type { ToolFacts } from '../run/progress.ts';
 import { UnknownToolError } from '../values/errors.ts';
-import { isObject } from '../values/json.ts';
+import { isObject, type JsonObject } from '../values/json.ts';
 import { printable } from '../values/texts/model-text.ts';
 import { isToolName } from '../values/tool-name.ts';
 import {
@@ -89,6 +89,29 @@ function withoutTraits(name: string, tool: AiSdkTool): AiSdkTool {
 
 /** Returns the name by which the model calls a tool of an agent's definition. */
 export const nameOfEntry = (entry: Tool | string): string => (typeof entry === 'string' ? entry : entry.name);
+
+/**
+ * Returns the JSON Schema of a tool's input, as a model reads it; undefined if there is no such tool here, or it cannot be read.
+ * @param from.entries the tools of an agent @param from.registry the tools that they name
+ */
+export function inputSchemaOf(
+  name: string,
+  { entries, registry }: { readonly entries: ToolEntries; readonly registry: readonly Tool[] },
+): JsonObject | undefined {
+  try {
+    const entry = entryNamed(name, entries);
+    return (typeof entry === 'string' ? find(name, registry) : entry)?.input.jsonSchema;
+  } catch {
+    return undefined;
+  }
+}
+
+function entryNamed(name: string, entries: ToolEntries = []): Tool | string | undefined {
+  if (Array.isArray(entries)) return entries.find((each) => nameOfEntry(each) === name);
+  return Object.hasOwn(entries, name)
+    ? fromRecord(name, (entries as { readonly [name: string]: unknown })[name])
+    : undefined;
+}
 
 /** Returns a toolbox with more tools. @throws {TypeError} for two tools of one name */
 export function joined(toolbox: Toolbox, more: readonly Tool[]): Toolbox {

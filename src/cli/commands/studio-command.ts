@@ -39,7 +39,7 @@ export const studioCommand: Command = async (context) => {
       place: store.path,
       write: args.write,
       fanOuts: resolve(args.fanOuts ?? '.pawl'),
-      ...(module ? { agents: { [module.agent.id]: module.agent } } : {}),
+      ...(module ? { agents: { [module.agent.id]: module.agent }, tools: module.tools } : {}),
       ...(apply === undefined ? {} : { apply: { root: apply } }),
       logger: warnings(output),
     });

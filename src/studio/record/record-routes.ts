@@ -2,6 +2,7 @@ import { limitIn } from '../../http/cursor.ts';
 import { jsonAnswer } from '../../http/problem.ts';
 import type { GrantedCall, Route } from '../../http/route.ts';
 import { answerOf, anything, count, pageQuery, text } from '../../http/schemas.ts';
+import type { Studio } from '../studio.ts';
 import { messagesPage } from './messages.ts';
 import { inspected, missingFor, recordView } from './record-view.ts';
 import { valuePage } from './value-page.ts';
@@ -9,14 +10,14 @@ import { valuePage } from './value-page.ts';
 const one = { schema: text } as const;
 
 /** The routes of one run's record, its messages and its long values. */
-export const recordRoutes: readonly Route[] = [
+export const recordRoutes = ({ tools }: Pick<Studio, 'tools'>): readonly Route[] => [
   {
     method: 'GET',
     path: '/runs/:runId/record',
     summary: 'Shows the record of a run, and what becomes of it.',
     action: 'inspect',
     answers: { 200: { description: 'The record.', schema: answerOf({ line: anything, verdict: anything }) } },
-    handle: async (call: GrantedCall) => jsonAnswer(await recordView(call, await inspected(call))),
+    handle: async (call: GrantedCall) => jsonAnswer(await recordView(call, await inspected(call), tools)),
   },
   {
     method: 'GET',
@@ -49,7 +50,12 @@ export const recordRoutes: readonly Route[] = [
     query: {
       message: { ...one, description: 'The index of a message.' },
       call: { ...one, description: 'The id of a call.' },
-      part: { ...one, description: 'The index of a part of the message; `input`, `output`; `critic`, `raw`.' },
+      wait: { ...one, description: 'The id of an open wait.' },
+      part: {
+        ...one,
+        description:
+          'The index of a part of the message; `input`, `output`; `critic`, `raw`; of a wait the name of its part.',
+      },
       from: { ...one, description: 'The `next` of the piece before.' },
     },
     answers: {

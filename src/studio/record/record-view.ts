@@ -4,10 +4,11 @@ import { type OwnRun, ownRun } from '../../http/run-access.ts';
 import { childrenOf, runLine } from '../../http/runs/run-line.ts';
 import { maxStepsOf, withoutOwner } from '../../http/runs/run-list.ts';
 import { endOf, viewOf } from '../../http/runs/run-view.ts';
-import type { RunInspection, RunOutput } from '../../index.ts';
+import type { Agent, RunInspection, RunOutput, Tool } from '../../index.ts';
 import { childRunId } from '../../run/identity.ts';
 import { hasCode, readProperty } from '../../values/error-data.ts';
 import { toolCallsOf } from '../../values/message.ts';
+import { formsOf, shownWaits } from '../waits.ts';
 import type { ChildView, RecordView, RunLine, UsageView } from '../wire.ts';
 import { recordFacts } from './record-facts.ts';
 import { verdictView } from './verdict-view.ts';
@@ -36,8 +37,12 @@ export async function inspected({ served, params, grant }: GrantedCall): Promise
   return { run, seen };
 }
 
-/** Makes the answer of `GET /runs/:runId/record`. */
-export async function recordView(call: GrantedCall, { run, seen }: Inspected): Promise<RecordView> {
+/** Makes the answer of `GET /runs/:runId/record`. @param registry the tools that agents name */
+export async function recordView(
+  call: GrantedCall,
+  { run, seen }: Inspected,
+  registry: readonly Tool[],
+): Promise<RecordView> {
   const { served, grant } = call;
   const all = grant.all === true;
   if (!run) return unreadableView(seen);
@@ -48,7 +53,8 @@ export async function recordView(call: GrantedCall, { run, seen }: Inspected): P
     line: outcome?.error && all ? { ...line, why: outcome.error.message, code: outcome.error.code } : line,
     rootRunId,
     ...(parentRunId === undefined ? {} : { parentRunId }),
-    waits,
+    waits: shownWaits(waits),
+    ...formsOf(waits, { tools: agentOf(served, line.agentId)?.tools, registry }),
     verdict: verdictView(seen, all),
     ...(seen.state === undefined ? {} : { state: { name: seen.state, isLive: seen.isLive } }),
     ...(all ? ownerOf(seen) : {}),
@@ -57,6 +63,10 @@ export async function recordView(call: GrantedCall, { run, seen }: Inspected): P
     children: await childrenBelow(served, run, { seen, all }),
     ...(outcome ? { result: resultOf(outcome, all) } : {}),
   };
+}
+
+function agentOf({ agents, executor }: GrantedCall['served'], agentId: string): Agent | undefined {
+  return [...agents.values()].find(({ id }) => id === agentId) ?? executor.agent(agentId);
 }
 
 function unreadableView(seen: RunInspection): RecordView {

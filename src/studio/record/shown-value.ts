@@ -1,4 +1,4 @@
-import type { JsonValue, ShownText, ShownValue } from '../wire.ts';
+import type { JsonValue, LongPart, ShownText, ShownValue } from '../wire.ts';
 
 /** The longest JSON that is sent with its view, in UTF-8 bytes. */
 const MAX_BYTES = 65_536;
@@ -20,9 +20,14 @@ export class Shown {
     const json = jsonOf(value);
     if (json === undefined) return { bytes: 0, at };
     const bytes = Buffer.byteLength(json);
-    if (bytes > MAX_BYTES || bytes > this.#left || depthOf(json) > MAX_DEPTH) return { bytes, at };
-    this.#left -= bytes;
-    return { value: value as JsonValue, bytes };
+    return this.#takes(json, bytes) ? { value: value as JsonValue, bytes } : { bytes, at };
+  }
+
+  /** Returns the beginning of a value, and how to load it; undefined for one that is short enough. */
+  part(value: JsonValue, at: string): LongPart | undefined {
+    const json = jsonOf(value) ?? '';
+    const bytes = Buffer.byteLength(json);
+    return json !== '' && this.#takes(json, bytes) ? undefined : { text: this.#beginning(json), bytes, at };
   }
 
   /** Returns a text, or its beginning and how to load it. @param at the query that loads it */
@@ -33,9 +38,19 @@ export class Shown {
       this.#left -= bytes;
       return { text, bytes };
     }
-    const beginning = text.slice(0, Math.min(BEGINNING, Math.max(0, most))).toWellFormed();
+    return { text: this.#beginning(text), bytes, at };
+  }
+
+  #takes(json: string, bytes: number): boolean {
+    if (bytes > MAX_BYTES || bytes > this.#left || depthOf(json) > MAX_DEPTH) return false;
+    this.#left -= bytes;
+    return true;
+  }
+
+  #beginning(text: string): string {
+    const beginning = text.slice(0, Math.min(BEGINNING, this.#left)).toWellFormed();
     this.#left = Math.max(0, this.#left - Buffer.byteLength(beginning));
-    return { text: beginning, bytes, at };
+    return beginning;
   }
 }
 

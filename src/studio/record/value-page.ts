@@ -2,6 +2,7 @@ import { RequestError } from '../../http/problem.ts';
 import type { Query } from '../../http/route.ts';
 import type { Message, RunInspection } from '../../index.ts';
 import { toolCallsOf, toolResultsOf } from '../../values/message.ts';
+import { partOfWait } from '../waits.ts';
 import type { ValuePage } from '../wire.ts';
 import { outputValue } from './messages.ts';
 import { rawOf } from './record-facts.ts';
@@ -31,9 +32,10 @@ export function valuePage(seen: RunInspection, query: Query, all: boolean): Valu
 
 function valueIn({ record }: RunInspection, query: Query, all: boolean): unknown {
   if (!record) return undefined;
-  const { message: [index] = [], call: [callId] = [], part: [part] = [] } = query;
+  const { message: [index] = [], call: [callId] = [], wait: [waitId] = [], part: [part] = [] } = query;
   if (index !== undefined) return partOf(record.messages[Number(index)], Number(part ?? 0));
   if (callId !== undefined) return ofCall(record, callId, part);
+  if (waitId !== undefined) return partOfWait(record, waitId, part);
   if (part === 'critic') return record.critic;
   return part === 'raw' && all ? rawOf(record) : undefined;
 }
@@ -60,7 +62,7 @@ function ofCall({ openStep, messages }: NonNullable<RunInspection['record']>, ca
   const open = openStep?.calls.find((call) => call.callId === callId);
   if (part === 'input') {
     const calls = messages.flatMap(toolCallsOf);
-    return open?.input ?? calls.findLast(({ toolCallId }) => toolCallId === callId)?.input;
+    return open?.allowed?.input ?? open?.input ?? calls.findLast(({ toolCallId }) => toolCallId === callId)?.input;
   }
   if (part !== 'output') return undefined;
   const results = messages.flatMap(toolResultsOf);

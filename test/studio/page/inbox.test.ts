@@ -171,13 +171,29 @@ describe('the form of an edit or an answer (studio 8)', () => {
 
   test('has a field for each property of the schema, with its kind and its help', () => {
     expect(fieldsOf(schema, undefined).map(({ name, kind, isRequired }) => [name, kind, isRequired])).toEqual([
-      ['cents', 'number', true],
+      ['cents', 'integer', true],
       ['why', 'choice', false],
       ['now', 'flag', false],
       ['tags', 'json', false],
     ]);
     expect(fieldsOf({ type: 'string' }, undefined)).toMatchObject([{ name: '', kind: 'text' }]);
     expect(fieldsOf(undefined, [1])).toMatchObject([{ name: '', kind: 'json' }]);
+  });
+
+  test('has what the schema asks for and the input lacks, and JSON for what is deeper', () => {
+    const deep = {
+      type: 'object',
+      properties: { to: { anyOf: [{ type: 'string' }] }, at: { type: ['string', 'null'] } },
+    };
+    expect(fieldsOf(deep, { to: 'x', at: null, more: 1 }).map(({ name, kind }) => [name, kind])).toEqual([
+      ['to', 'json'],
+      ['at', 'json'],
+      ['more', 'number'],
+    ]);
+    const fields = fieldsOf(schema, { tags: ['a'] });
+    expect(filledOf(fields, typedOf(fields, { tags: ['a'] }), { tags: ['a'] }).wrong).toEqual({
+      cents: 'It needs a value.',
+    });
   });
 
   test('without a schema keeps the types of the value, and what it does not show', () => {
@@ -189,8 +205,9 @@ describe('the form of an edit or an answer (studio 8)', () => {
 
   test('says at each field what is wrong, and leaves out what may be absent', () => {
     const fields = fieldsOf(schema, undefined);
-    expect(filledOf(fields, { cents: 'x', tags: '[' }, undefined).wrong).toEqual({
-      cents: 'It needs a number.',
+    expect(filledOf(fields, { cents: '1.5', why: '"x"', tags: '[' }, undefined).wrong).toEqual({
+      cents: 'It needs a whole number.',
+      why: 'It needs one of the choices.',
       tags: 'It is not valid JSON.',
     });
     expect(filledOf(fields, {}, undefined).wrong).toEqual({ cents: 'It needs a value.' });

@@ -1,4 +1,4 @@
-import type { ListedWait } from '../../wire.ts';
+import type { JsonObject, ListedWait } from '../../wire.ts';
 import { store } from '../frame/live.ts';
 import { useSignal } from '../frame/use-signals.ts';
 import { clockTime } from '../parts/amounts.ts';
@@ -13,12 +13,21 @@ import { Form, useForm } from './form.tsx';
 import { useKept } from './kept.ts';
 import { type Approval, personText } from './waits.ts';
 
+interface ApprovalProps extends PartsProps {
+  readonly wait: Approval;
+  /** Of the input, if Studio knows the tool. */
+  readonly schema: JsonObject | undefined;
+}
+
 /** A call that a person approves, changes or denies. */
-export function ApprovalParts({ wait, canAnswer, isOpen, give, box }: PartsProps & { readonly wait: Approval }) {
+export function ApprovalParts({ wait, schema, canAnswer, isOpen, give, load, box }: ApprovalProps) {
   const [note, setNote] = useKept(wait.id, 'note');
-  const isSeen = useSignal(wait.input === undefined);
+  const long = wait.long?.input;
+  const isSeen = useSignal(wait.input === undefined && !long);
   const isDenying = useSignal(false);
-  const edit = useForm([wait.id, 'edit'], wait.input);
+  const form = useForm([wait.id, 'edit'], wait.input, schema);
+  // A part of an input cannot be changed.
+  const edit = { ...form, isOn: form.isOn && !long };
   const said = note.trim() === '' ? {} : { note: note.trim() };
   const approve = () => {
     const filled = edit.isOn ? edit.read() : {};
@@ -35,22 +44,22 @@ export function ApprovalParts({ wait, canAnswer, isOpen, give, box }: PartsProps
       {edit.isOn && isOpen ? (
         <Form {...edit} />
       ) : (
-        wait.input !== undefined && (
-          <ExactInput
-            title="Exactly what will run"
-            value={wait.input}
-            onSeen={() => {
-              isSeen.value = true;
-            }}
-          >
-            <p class="faint digest">
-              Digest <Mono text={shortDigest(wait.digest)} />. Another input than this one would be asked again, never
-              run. <Copy text={wait.digest} name="Copy digest" />
-            </p>
-          </ExactInput>
-        )
+        <ExactInput
+          title="Exactly what will run"
+          value={wait.input}
+          long={long}
+          onLoad={() => load('input')}
+          onSeen={() => {
+            isSeen.value = true;
+          }}
+        >
+          <p class="faint digest">
+            Digest <Mono text={shortDigest(wait.digest)} />. Another input than this one would be asked again, never
+            run. <Copy text={wait.digest} name="Copy digest" />
+          </p>
+        </ExactInput>
       )}
-      {wait.detail !== undefined && <ExactInput title="Details" value={wait.detail} />}
+      <ExactInput title="Details" value={wait.detail} long={wait.long?.detail} onLoad={() => load('detail')} />
       {wait.quorum > 1 && <Votes wait={wait} />}
       {isOpen && may && (
         <>
@@ -59,7 +68,7 @@ export function ApprovalParts({ wait, canAnswer, isOpen, give, box }: PartsProps
           </section>
           <Buttons
             canAnswer={canAnswer}
-            isEditable={wait.editable}
+            isEditable={wait.editable && !long}
             isEditing={edit.isOn}
             onApprove={approve}
             onEdit={edit.toggle}

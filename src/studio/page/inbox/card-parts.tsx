@@ -1,4 +1,5 @@
 import { useEffect, useRef } from 'preact/hooks';
+import type { WaitPart } from '../../wire.ts';
 import { onKey } from '../frame/keys.ts';
 import { store } from '../frame/live.ts';
 import type { Decision } from './answers.ts';
@@ -25,6 +26,8 @@ export interface PartsProps {
   readonly canAnswer: boolean;
   readonly isOpen: boolean;
   give(decision: Decision): Promise<void>;
+  /** Loads a part of the wait that is long. */
+  load(part: WaitPart): void;
   readonly box: { readonly current: HTMLElement | null };
 }
 

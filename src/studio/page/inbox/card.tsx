@@ -11,9 +11,11 @@ import { Mono } from '../parts/text.tsx';
 import { type Decision, forget, send, sent } from './answers.ts';
 import { ApprovalParts } from './approval.tsx';
 import { As } from './card-parts.tsx';
+import { ExactInput } from './exact-input.tsx';
 import { EventParts, QuestionParts } from './question.tsx';
 import { endText, isOver, type Sent, stagesOf } from './stages.ts';
 import { effects, resultOfExpiry, titleOf, when, whereOf } from './waits.ts';
+import { useWhole } from './whole-wait.ts';
 
 interface CardProps {
   readonly wait: ListedWait;
@@ -111,20 +113,33 @@ interface AnswerProps extends CardProps {
 }
 
 /** What would run, and the controls: those of one digest, so that another input begins with none of what was typed. */
-function Answer({ wait, over, reload, box }: AnswerProps) {
+function Answer({ wait: shown, record, over, reload, box }: AnswerProps) {
+  const { whole: wait, load, trouble } = useWhole(shown);
   const own = sent.value.get(wait.id);
   const isOpen = over === undefined && !own?.isStored && !own?.isSending;
   const give = async (decision: Decision) => {
-    const { trouble } = await send(wait, decision);
-    if (trouble) reload();
+    if ((await send(shown, decision)).trouble) reload();
     box.current?.focus();
   };
   const canAnswer = isOpen && canWrite.value && !isLate(wait, now.value);
-  const parts = { wait, canAnswer, give, box };
+  const parts = { canAnswer, isOpen, give, load, box };
   return (
     <>
-      {wait.kind === 'approval' && <ApprovalParts {...parts} wait={wait} isOpen={isOpen} />}
-      {wait.kind === 'question' && <QuestionParts {...parts} wait={wait} isOpen={isOpen} />}
+      {(['prompt', 'question'] as const).map(
+        (part) =>
+          shown.long?.[part] && (
+            <ExactInput
+              key={part}
+              title="The whole question"
+              value={wait[part]}
+              long={wait.long?.[part]}
+              onLoad={() => load(part)}
+            />
+          ),
+      )}
+      {trouble && <Failed trouble={trouble} />}
+      {wait.kind === 'approval' && <ApprovalParts {...parts} wait={wait} schema={record?.forms?.[wait.id]} />}
+      {wait.kind === 'question' && <QuestionParts {...parts} wait={wait} />}
       {wait.kind === 'event' && <EventParts name={wait.name} eventKey={wait.key} />}
       {wait.kind === 'retry' && <Failed trouble={wait.error} />}
       {own && <Stages own={own} />}

@@ -1,36 +1,46 @@
 import type { ComponentChildren, RefObject } from 'preact';
 import { useEffect, useRef, useState } from 'preact/hooks';
-import type { JsonValue } from '../../wire.ts';
-import { whole } from '../parts/amounts.ts';
+import type { JsonValue, LongPart } from '../../wire.ts';
+import { size, whole } from '../parts/amounts.ts';
 import { Copy } from '../parts/text.tsx';
 import { jsonText } from './form-fields.ts';
 
 /** Of a longer text the page shows this much at first, and says so. */
 const SHOWN = 16_384;
 
-interface ExactInputProps {
+interface ExactProps {
   readonly title: string;
   readonly value: JsonValue;
+  /** Only the beginning of the value is here. */
+  readonly long?: LongPart | undefined;
+  onLoad?(): void;
   /** Said below it. */
   readonly children?: ComponentChildren;
   /** The reader has seen it to its end. */
   onSeen?(): void;
 }
 
-/** A value as fields, or as JSON; nothing of it is cut without a word. */
-export function ExactInput({ title, value, onSeen, children }: ExactInputProps) {
+type ExactInputProps = Omit<ExactProps, 'value'> & { readonly value: JsonValue | undefined };
+
+/** A value as fields, or as JSON; nothing of it is cut without a word. None, if there is none. */
+export function ExactInput({ value, long, ...rest }: ExactInputProps) {
+  if (long) return <Exact key="long" {...rest} value={null} long={long} />;
+  return value === undefined ? null : <Exact key="whole" {...rest} value={value} />;
+}
+
+function Exact({ title, value, long, onLoad, onSeen, children }: ExactProps) {
   const isObject =
     typeof value === 'object' && value !== null && !Array.isArray(value) && Object.keys(value).length > 0;
   const [isJson, setJson] = useState(!isObject);
   const box = useRef<HTMLElement>(null);
   useSeen(box, onSeen);
-  const json = jsonText(value);
+  const json = long?.text ?? jsonText(value);
   return (
     <section ref={box}>
       <div class="sec">
         <h2>{title}</h2>
         <span class="grow" />
-        <Copy text={json} />
+        {!long && <Copy text={json} />}
         {isObject && (
           <span class="seg">
             <button type="button" aria-pressed={!isJson} onClick={() => setJson(false)}>
@@ -53,6 +63,14 @@ export function ExactInput({ title, value, onSeen, children }: ExactInputProps) 
             text={typeof each === 'string' ? each : jsonText(each)}
           />
         ))
+      )}
+      {long && (
+        <p>
+          {`It has ${size(long.bytes)}; the first ${whole(json.length)} characters are shown. `}
+          <button type="button" class="more" onClick={onLoad}>
+            Load all of it
+          </button>
+        </p>
       )}
       {children}
     </section>

@@ -5,7 +5,7 @@ import type { JsonObject, JsonValue } from '../../wire.ts';
 export interface FormField {
   /** The name of the property; '' if the whole value is one field. */
   readonly name: string;
-  readonly kind: 'text' | 'number' | 'flag' | 'choice' | 'json';
+  readonly kind: 'text' | 'number' | 'integer' | 'flag' | 'choice' | 'json';
   readonly help?: string;
   readonly isRequired: boolean;
   /** For `choice`. */
@@ -43,7 +43,7 @@ function kindOf(
   if (Array.isArray(schema?.enum)) return { kind: 'choice', choices: schema.enum, ...help };
   const type = schema?.type ?? (schema ? undefined : typeof value);
   if (type === 'string') return { kind: 'text', ...help };
-  if (type === 'number' || type === 'integer') return { kind: 'number', ...help };
+  if (type === 'number' || type === 'integer') return { kind: type, ...help };
   if (type === 'boolean') return { kind: 'flag', ...help };
   return { kind: 'json', ...help };
 }
@@ -98,7 +98,7 @@ function define(target: object, name: string, value: JsonValue): void {
 }
 
 function readField(
-  { kind, isRequired }: FormField,
+  { kind, isRequired, choices }: FormField,
   text: string,
   wasThere: boolean,
 ): { readonly value?: JsonValue; readonly wrong?: string } {
@@ -106,9 +106,23 @@ function readField(
   if (text.trim() === '') return isRequired ? { wrong: 'It needs a value.' } : {};
   try {
     const value = JSON.parse(text) as JsonValue;
-    if (kind === 'number' && typeof value !== 'number') return { wrong: 'It needs a number.' };
-    return { value };
+    const isFit = {
+      number: typeof value === 'number',
+      integer: Number.isInteger(value),
+      choice: isOneOf(choices, text),
+    };
+    return isFit[kind as keyof typeof isFit] === false ? { wrong: needs[kind] ?? '' } : { value };
   } catch {
-    return { wrong: kind === 'number' ? 'It needs a number.' : 'It is not valid JSON.' };
+    return { wrong: needs[kind] ?? 'It is not valid JSON.' };
   }
+}
+
+const needs: { readonly [kind: string]: string } = {
+  number: 'It needs a number.',
+  integer: 'It needs a whole number.',
+  choice: 'It needs one of the choices.',
+};
+
+function isOneOf(choices: readonly JsonValue[], text: string): boolean {
+  return choices.some((choice) => jsonText(choice) === text);
 }

@@ -67,7 +67,7 @@ function Control({ id, field: { kind, choices, isRequired }, text, isWrong, onTy
       </select>
     );
   }
-  if (kind === 'number') return <input inputMode="decimal" {...own} />;
+  if (kind === 'number' || kind === 'integer') return <input inputMode="decimal" {...own} />;
   return <textarea rows={Math.min(14, Math.max(kind === 'json' ? 3 : 1, text.split('\n').length))} {...own} />;
 }
 

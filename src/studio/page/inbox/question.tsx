@@ -1,11 +1,12 @@
 import type { JsonValue } from '../../wire.ts';
 import { store } from '../frame/live.ts';
 import { As, ModEnter, type PartsProps, useModEnter } from './card-parts.tsx';
+import { ExactInput } from './exact-input.tsx';
 import { Form, useForm } from './form.tsx';
 import type { Question } from './waits.ts';
 
 /** A question, and its answer: an option, a form, or a text. */
-export function QuestionParts({ wait, canAnswer, isOpen, give, box }: PartsProps & { readonly wait: Question }) {
+export function QuestionParts({ wait, canAnswer, isOpen, give, load, box }: PartsProps & { readonly wait: Question }) {
   const { options, schema } = wait;
   const choices = options?.length ? { enum: options } : undefined;
   const form = useForm([wait.id, 'answer'], undefined, choices ?? schema ?? { type: 'string' });
@@ -17,6 +18,17 @@ export function QuestionParts({ wait, canAnswer, isOpen, give, box }: PartsProps
     if (canAnswer) answer();
   });
   if (!isOpen || !store.value?.may.write) return null;
+  const long = (['options', 'schema'] as const).filter((part) => wait.long?.[part]);
+  if (long.length > 0)
+    return long.map((part) => (
+      <ExactInput
+        key={part}
+        title={`The ${part} of the answer`}
+        value={undefined}
+        long={wait.long?.[part]}
+        onLoad={() => load(part)}
+      />
+    ));
   return (
     <>
       {options?.length ? (

@@ -1,0 +1,93 @@
+import { jsonAnswer } from '../http/problem.ts';
+import type { GrantedCall, Route, RunCall } from '../http/route.ts';
+import { viewOf } from '../http/runs/run-view.ts';
+import { listWaitViews } from '../http/runs/waits.ts';
+import type { Agent, OpenWait, RunCheckpoint, Tool } from '../index.ts';
+import { openWaitsIn } from '../record/interrupted.ts';
+import { inputSchemaOf } from '../tool/toolbox.ts';
+import type { JsonValue } from '../values/json.ts';
+import { Shown } from './record/shown-value.ts';
+import type { LongPart, RecordView, ShownWait, WaitPart } from './wire.ts';
+
+/** Values of a wait; its other parts are short, or texts. */
+const values: readonly WaitPart[] = ['input', 'detail', 'options', 'schema'];
+const texts: readonly WaitPart[] = ['prompt', 'question'];
+/** The bytes of the values and texts of a page of waits. */
+const PAGE_BYTES = 2 ** 20;
+
+type Parts = { readonly [part in WaitPart]?: JsonValue };
+
+/** Returns a wait without what is too long to send with it. @param shown counts what was sent */
+export function shownWait<W extends OpenWait>(wait: W, shown: Shown): ShownWait<W> {
+  const parts: Parts = wait;
+  const rest: { [part in WaitPart]?: JsonValue | undefined } = {};
+  const long: { [part in WaitPart]?: LongPart } = {};
+  const at = (part: WaitPart) => `wait=${encodeURIComponent(wait.id)}&part=${part}`;
+  for (const part of values) {
+    const value = parts[part];
+    const left = value === undefined ? undefined : shown.part(value, at(part));
+    if (!left) continue;
+    rest[part] = undefined;
+    long[part] = left;
+  }
+  for (const part of texts) {
+    const value = parts[part];
+    if (typeof value !== 'string') continue;
+    const { text, bytes, at: place } = shown.text(value, at(part));
+    if (place === undefined) continue;
+    rest[part] = text;
+    long[part] = { text, bytes, at: place };
+  }
+  // A part that is undefined is not in the answer.
+  return Object.keys(long).length === 0 ? wait : ({ ...wait, ...rest, long } as ShownWait<W>);
+}
+
+/** Returns the waits of one run as Studio sends them. */
+export function shownWaits(waits: readonly OpenWait[]): readonly ShownWait<OpenWait>[] {
+  const shown = new Shown();
+  return waits.map((wait) => shownWait(wait, shown));
+}
+
+/** Returns a part of an open wait; undefined if there is none. */
+export function partOfWait(record: RunCheckpoint, waitId: string, part: string | undefined): unknown {
+  const wait: Parts | undefined = openWaitsIn(record).find(({ id }) => id === waitId);
+  return wait && [...values, ...texts].find((each) => each === part) && wait[part as WaitPart];
+}
+
+/** Makes a route for clients answer with waits as Studio sends them. Any other route stays as it is. */
+export function withShownWaits(route: Route): Route {
+  switch (`${route.method} ${route.path}`) {
+    case 'GET /waiting':
+      return { ...route, handle: shownPage } as Route;
+    case 'GET /runs/:runId':
+      return { ...route, handle: shownRun } as Route;
+    default:
+      return route;
+  }
+}
+
+async function shownPage(call: GrantedCall): Promise<Response> {
+  const { items, ...rest } = await listWaitViews(call);
+  const shown = new Shown(PAGE_BYTES);
+  return jsonAnswer({ ...rest, items: items.map((wait) => shownWait(wait, shown)) });
+}
+
+async function shownRun(call: RunCall): Promise<Response> {
+  const view = await viewOf(call);
+  return jsonAnswer({ ...view, waits: shownWaits(view.waits) });
+}
+
+/** Returns the schemas of the inputs that a person may change, by the ids of their waits. What is too long is left out. */
+export function formsOf(
+  waits: readonly OpenWait[],
+  { tools, registry }: { readonly tools: Agent['tools']; readonly registry: readonly Tool[] },
+): Pick<RecordView, 'forms'> {
+  const shown = new Shown();
+  const forms = waits.flatMap((wait) => {
+    if (wait.kind !== 'approval' || !wait.editable || wait.tool === undefined) return [];
+    const schema = inputSchemaOf(wait.tool, { entries: tools, registry });
+    const { value } = schema ? shown.value(schema, '') : {};
+    return value === undefined ? [] : [[wait.id, value] as const];
+  });
+  return forms.length > 0 ? { forms: Object.fromEntries(forms) as RecordView['forms'] & object } : {};
+}

@@ -109,8 +109,11 @@ function optionsOf(name: string, given: unknown): NonNullable<ModelSettings['pro
   return frozenJson(given, name) as { readonly [provider: string]: JsonObject };
 }
 
+const noSettings: ModelSettings = Object.freeze({});
+
 /** Merges a phase's settings over its agent's, key by key; provider options key by key within each provider. */
-export function mergeSettings(agent: ModelSettings = {}, phase: ModelSettings = {}): ModelSettings {
+export function mergeSettings(agent: ModelSettings = noSettings, phase?: ModelSettings): ModelSettings {
+  if (phase === undefined) return agent;
   const providers = [agent.providerOptions ?? {}, phase.providerOptions ?? {}] as const;
   const names = new Set(providers.flatMap(Object.keys));
   if (names.size === 0) return { ...agent, ...phase };

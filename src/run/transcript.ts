@@ -4,8 +4,8 @@ interface Buffer {
   readonly messages: Message[];
   /** sizes[i] = bytes of the JSON of messages 0..i. */
   readonly sizes: number[];
-  /** For each tool call the index of its message: a view knows only the calls before its end. */
-  readonly callIds: Map<string, number>;
+  /** For each tool call the index of its message: a view knows only the calls before its end. Absent = no calls. */
+  callIds?: Map<string, number>;
   /** Index of the first message with a file by URL: only from there on a prompt needs more than the list of messages. */
   firstUrl: number;
 }
@@ -26,7 +26,7 @@ export class Transcript {
 
   /** Makes a transcript of messages. @param messages messages that have been entered (see `enterMessage`) */
   static of(messages: readonly Message[]): Transcript {
-    return new Transcript(emptyBuffer(), 0).#extend(messages);
+    return new Transcript(bufferOf(messages), messages.length);
   }
 
   /** Whether this is an earlier view with messages added, or that view itself. */
@@ -42,16 +42,15 @@ export class Transcript {
     const isNewest = this.#buffer.messages.length === this.length && this.length > 0;
     const buffer = isNewest ? this.#buffer : this.#copy();
     for (const message of messages) {
-      enter(buffer, message);
+      const index = buffer.messages.push(message) - 1;
       buffer.sizes.push((buffer.sizes.at(-1) ?? 0) + Buffer.byteLength(encodeMessage(message)));
+      enter(buffer, message, index);
     }
     return new Transcript(buffer, buffer.messages.length);
   }
 
   #copy(): Buffer {
-    const buffer = { ...emptyBuffer(), sizes: this.#buffer.sizes.slice(0, this.length) };
-    for (const message of this.slice()) enter(buffer, message);
-    return buffer;
+    return bufferOf(this.slice(), this.#buffer.sizes.slice(0, this.length));
   }
 
   at(index: number): Message | undefined {
@@ -82,7 +81,7 @@ export class Transcript {
 
   /** Whether any message has a tool call of this id. */
   hasCallId(id: string): boolean {
-    return (this.#buffer.callIds.get(id) ?? this.length) < this.length;
+    return (this.#buffer.callIds?.get(id) ?? this.length) < this.length;
   }
 
   toJSON(): { messages: number; size: number } {
@@ -94,14 +93,25 @@ export class Transcript {
   }
 }
 
-function emptyBuffer(): Buffer {
-  return { messages: [], sizes: [], callIds: new Map(), firstUrl: Number.POSITIVE_INFINITY };
+/** Copies messages into a buffer without room for more: most transcripts of waiting runs are short and do not grow. */
+function bufferOf(messages: readonly Message[], sizes: number[] = sizesOf(messages)): Buffer {
+  const buffer: Buffer = { messages: messages.slice(), sizes, firstUrl: Number.POSITIVE_INFINITY };
+  for (const [index, message] of messages.entries()) enter(buffer, message, index);
+  return buffer;
 }
 
-function enter(buffer: Buffer, message: Message): void {
-  const index = buffer.messages.push(message) - 1;
+function sizesOf(messages: readonly Message[]): number[] {
+  let size = 0;
+  return messages.map((message) => {
+    size += Buffer.byteLength(encodeMessage(message));
+    return size;
+  });
+}
+
+function enter(buffer: Buffer, message: Message, index: number): void {
   if (hasFileUrl(message)) buffer.firstUrl = Math.min(buffer.firstUrl, index);
   for (const { toolCallId } of toolCallsOf(message)) {
+    buffer.callIds ??= new Map();
     if (!buffer.callIds.has(toolCallId)) buffer.callIds.set(toolCallId, index);
   }
 }

@@ -44,7 +44,7 @@ describe('a claim that was lost', () => {
     const store = memoryStore({ clock });
     const claim = await store.claim('run-1', 'us', 300);
     const leases = new LeaseRenewal(store, clock, 300);
-    const holder = { claim: claim ?? undefined, loseLease: () => {}, onEnd: () => {} };
+    const holder = { claim: claim ?? undefined, loseLease: () => {} };
     leases.keep(holder, clock.monotonic());
     holder.claim = undefined;
     await clock.advance(1_000);

@@ -9,14 +9,14 @@ import { type RunOutput, withoutId, withoutMessages } from '../../run/result.ts'
 import { enterResume, type ResumeState, resumeProgress } from '../../run/resume.ts';
 import { withoutLostWaits } from '../../run/waits/wait-rules.ts';
 import { type Checkpointer, maxRecordBytesOf } from '../../store/checkpointer.ts';
-import { joined, toolboxOf } from '../../tool/toolbox.ts';
+import { joined, type Toolbox, toolboxOf } from '../../tool/toolbox.ts';
 import { toErrorData } from '../../values/error-data.ts';
 import { DefinitionChangedError, NotDurableError, RunSlicedError, ShutdownError } from '../../values/errors.ts';
 import { asError } from '../host/guard.ts';
 import { acquireRun, carriedRecord, releaseClaim, returnRun, uncounted } from '../run/acquire.ts';
 import type { ActiveRun } from '../run/active-run.ts';
 import { childTools } from '../run/children/sub-agents.ts';
-import { commandTargetOf } from '../run/command-target.ts';
+import { RunCommandTarget } from '../run/command-target.ts';
 import { journalOf } from '../run/journal/run-journal.ts';
 import { beginAudit, checkBudget, supervise } from '../run/oversight.ts';
 import { checkpointerOf, firstSave } from '../run/recording.ts';
@@ -94,7 +94,7 @@ async function found(run: ActiveRun, fresh: Progress): Promise<Resolution> {
   run.checkOurs();
   if (seed.isAdmission) return admitted(run, progress, 'started');
   run.life.isOurs = true;
-  services.inbox.enter(commandTargetOf(run, progress.commands));
+  run.takeCommands(new RunCommandTarget(run, progress.commands));
   // A run that was cancelled while no process worked on it should not ask its model again.
   if (isStored) await services.inbox.lookFirst();
   if (early) return { kind: 'refused', error: toErrorData(early), progress, isDurable: run.isDurable };
@@ -190,7 +190,7 @@ function equip(run: ActiveRun, isResumed: boolean): Error | undefined {
   const { agent, services, runId } = run;
   const { config } = services;
   try {
-    const toolbox = joined(toolboxOf(agent.tools, config.tools), childTools(run));
+    const toolbox = joined(ownTools(run), childTools(run));
     run.resources.facts = toolbox.facts;
     run.resources.loops = loopsFor({ runId, agent, config, prompt: run.info?.prompt ?? '' }, toolbox);
     return undefined;
@@ -199,6 +199,15 @@ function equip(run: ActiveRun, isResumed: boolean): Error | undefined {
     if (isResumed && toErrorData(error).code !== 'UNKNOWN_TOOL') return error;
     throw error;
   }
+}
+
+/** The tools of an agent's list are the same in all its runs. Those of the AI SDK are the host's objects, read at each start. */
+function ownTools({ agent, services }: ActiveRun): Toolbox {
+  const known = services.toolboxes.get(agent);
+  if (known) return known;
+  const toolbox = toolboxOf(agent.tools, services.config.tools);
+  if (agent.tools === undefined || Array.isArray(agent.tools)) services.toolboxes.set(agent, toolbox);
+  return toolbox;
 }
 
 /** Where the run is; and whether that differs from its record, because its agent has changed. */

@@ -121,7 +121,7 @@ async function give(run: ActiveRun, claim: Claim, options: LeaveOptions): Promis
 }
 
 function keep(run: ActiveRun, since: number): void {
-  if (!run.life.isFinished) run.services.leases.keep(run, since);
+  run.keepLease(since);
 }
 
 /** When the run continues by itself. One with a command that it could not take looks again soon. */

@@ -1,4 +1,4 @@
-import type { AnyEventObject } from 'xstate';
+import type { SnapshotFrom, Subscription } from 'xstate';
 import type { RunEmitted } from '../../../machines/context.ts';
 import type { Agent } from '../../agent/agent.ts';
 import { isShutdown } from '../../run/finalize.ts';
@@ -10,7 +10,7 @@ import { toErrorData } from '../../values/error-data.ts';
 import { CancelledError, RunPanicError, ShutdownError } from '../../values/errors.ts';
 import { noUsage } from '../../values/usage.ts';
 import { leave } from '../effects/settle.ts';
-import { guarded, guardedObserver, type Warn } from '../host/guard.ts';
+import { guarded, guardedObserver } from '../host/guard.ts';
 import type { RunOptions, StepInfo } from '../host/options.ts';
 import { atMoment, type PersistedRun } from '../host/snapshot.ts';
 import { releaseClaim } from '../run/acquire.ts';
@@ -43,19 +43,35 @@ export function attach(
   // One listener for all events of the machine: each further one is a Set and two closures a run, and hosts keep thousands of
   // runs.
   actor.on('*', (event) => heed(event, run, onStep));
-  actor.subscribe({
-    next: ({ value }) => {
-      announceState(run, value);
-      if (run.resources.children.size > 0) run.waits.look();
-      services.registry.touch(run);
-    },
-    error: (error) => run.finish(crashed(run, error)),
-    complete: () => void conclude(run),
-  });
-  guardSubscriptions(actor, services.config.warn);
-  persistWhole(run);
+  actor.subscribe(new ActorObserver(run));
+  services.actorMethods ??= actorMethods(services);
+  Object.assign(actor, services.actorMethods);
   if (options.signal) queueMicrotask(() => followSignal(run, options.signal, asCause));
   return run;
+}
+
+/** Follows the states of a run's actor, to its end. */
+class ActorObserver {
+  readonly #run: ActiveRun;
+
+  constructor(run: ActiveRun) {
+    this.#run = run;
+  }
+
+  next({ value }: SnapshotFrom<RunActor>): void {
+    const run = this.#run;
+    announceState(run, value);
+    if (run.resources.children.size > 0) run.waits.look();
+    run.services.registry.touch(run);
+  }
+
+  error(error: unknown): void {
+    this.#run.finish(crashed(this.#run, error));
+  }
+
+  complete(): void {
+    void conclude(this.#run);
+  }
 }
 
 type OnStep = ((step: StepInfo) => void) | undefined;
@@ -203,27 +219,33 @@ function crashed(run: ActiveRun, thrown: unknown): RunOutput {
 }
 
 /**
- * Makes the host's snapshot of a run without a store complete: it includes data of the active run that its context does not
- * have. Set on the actor's instance, which a host's machine calls: the logic itself serves many runs.
+ * Makes the methods of a run's actor that hosts call and that are not XState's. They are set on the actors, because a host's
+ * machine calls them there: the logic itself serves many runs. All runs of an executor share them.
  */
-function persistWhole(run: ActiveRun): void {
-  const { actor, redaction } = run;
-  const persist = actor.getPersistedSnapshot.bind(actor);
-  actor.getPersistedSnapshot = () => {
-    const persisted = persist() as PersistedRun;
-    const { progress } = run;
-    // Until a run is accepted, its snapshot equals the one that it was restored from.
-    if (run.life.resolution !== 'accepted' || !progress) return persisted;
-    const { critic, ...now } = run.nowOf(progress);
-    return atMoment(persisted, { ...now, critic: critic && (redaction?.records.json(critic) ?? critic) });
+function actorMethods(services: ExecutorServices): Partial<RunActor> & ThisType<RunActor> {
+  const { warn } = services.config;
+  return {
+    subscribe(...observer: unknown[]) {
+      const base: { subscribe(observer: object): Subscription } = baseOf(this);
+      return base.subscribe.call(this, guardedObserver(warn, ...observer));
+    },
+    on(type, handler) {
+      return baseOf(this).on.call(this, type, guarded('a listener', handler, warn) ?? (() => {}));
+    },
+    /** Completes the snapshot of a run without a store: it includes data of the active run that its context does not have. */
+    getPersistedSnapshot() {
+      const persisted = baseOf(this).getPersistedSnapshot.call(this) as PersistedRun;
+      const run = services.runBehind(this);
+      const progress = run?.progress;
+      // Until a run is accepted, its snapshot equals the one that it was restored from.
+      if (run?.life.resolution !== 'accepted' || !progress) return persisted;
+      const { critic, ...now } = run.nowOf(progress);
+      return atMoment(persisted, { ...now, critic: critic && (run.redaction?.records.json(critic) ?? critic) });
+    },
   };
 }
 
-function guardSubscriptions(actor: RunActor, warn: Warn): void {
-  const subscribe = actor.subscribe.bind(actor);
-  const on = actor.on.bind(actor);
-  actor.subscribe = ((...observer: unknown[]) =>
-    subscribe(guardedObserver(warn, ...observer))) as RunActor['subscribe'];
-  actor.on = ((type: never, handler: (event: AnyEventObject) => void) =>
-    on(type, guarded('a listener', handler, warn) ?? (() => {}))) as RunActor['on'];
+/** XState's own methods of an actor. A host's machine may come from another copy of XState. */
+function baseOf(actor: RunActor): RunActor {
+  return Object.getPrototypeOf(actor);
 }

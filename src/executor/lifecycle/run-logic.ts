@@ -40,69 +40,82 @@ export type RunLogic<Data = unknown> = ActorLogic<
   RunEmitted
 >;
 
+/** What is known of the one run of a logic; a host's machine has one logic for many runs and gives nothing. */
+interface KnownRun {
+  readonly seed?: RunSeed;
+  readonly options?: RunOptions;
+}
+
+/** The parts of a run's logic that are not those of its agent's machine. */
+type OwnMethods = Pick<RunLogic, 'getInitialSnapshot' | 'restoreSnapshot' | 'getPersistedSnapshot'> & {
+  readonly known: KnownRun;
+  provide(): never;
+};
+
 /**
  * Makes the actor logic of a run for XState: the agent's machine with the executor's actors, and four methods of its own.
  * All actors of it (of the executor, a host's `invoke` or `spawn`, a restored host) are attached in the same way.
- *
- * @param run the known data of the one run of this logic; a host's machine has one logic for many runs and gives none
  */
-export function runLogic(
-  services: ExecutorServices,
-  agent: Agent,
-  run: { seed?: RunSeed; options?: RunOptions } = {},
-): RunLogic {
-  const machine = machineFor(services, agent);
-  const { options = {} } = run;
-  const logic = Object.create(machine) as RunLogic & { provide: () => never };
+export function runLogic(services: ExecutorServices, agent: Agent, known: KnownRun = {}): RunLogic {
+  return Object.create(agentLogic(services, agent), { known: { value: known } });
+}
 
-  const begin = (actorScope: Parameters<RunLogic['getInitialSnapshot']>[0], seed: RunSeed): RunSnapshot => {
+/** The logic of all runs of an agent; made once, because hosts keep thousands of runs. */
+function agentLogic(services: ExecutorServices, agent: Agent): RunLogic {
+  const made = services.logics.get(agent);
+  if (made) return made;
+  const machine = runMachine(agent).provide({ actors: actorsOf(services) });
+  const logic: RunLogic = Object.assign(Object.create(machine), ownMethods(services, agent, machine));
+  services.logics.set(agent, logic);
+  return logic;
+}
+
+function ownMethods(services: ExecutorServices, agent: Agent, machine: RunMachine): Omit<OwnMethods, 'known'> {
+  const begin = (actorScope: Parameters<RunLogic['getInitialSnapshot']>[0], run: KnownRun & { seed: RunSeed }) => {
+    const { seed, options = {} } = run;
     attach(services, agent, { seed, options, actor: actorScope.self as RunActor });
     const progress = freshProgress(services, agent, seed.request);
     const restored = seed.persisted && new Hidden({ progress, persisted: seed.persisted });
     return machine.getInitialSnapshot(actorScope, { progress, ...(restored ? { restored } : {}) });
   };
-  logic.getInitialSnapshot = (actorScope, input) =>
-    begin(actorScope, run.seed ?? seedOf(input, { agentId: agent.id, newId: services.config.newId, isHosted: true }));
-  logic.restoreSnapshot = (snapshot, actorScope) => {
-    const seed = restoredSeed(services, snapshot);
-    return seed.done
-      ? settled(services, agent, { machine, request: seed.request, output: seed.done })
-      : begin(actorScope, seed);
+  return {
+    getInitialSnapshot(this: OwnMethods, actorScope, input) {
+      const isHosted = { agentId: agent.id, newId: services.config.newId, isHosted: true };
+      return begin(actorScope, { ...this.known, seed: this.known.seed ?? seedOf(input, isHosted) });
+    },
+    restoreSnapshot(this: OwnMethods, snapshot, actorScope) {
+      const seed = restoredSeed(services, snapshot);
+      return seed.done
+        ? settled(services, agent, { machine, request: seed.request, output: seed.done })
+        : begin(actorScope, { ...this.known, seed });
+    },
+    getPersistedSnapshot: (snapshot) => persistedOf(services, snapshot),
+    provide() {
+      throw new TypeError('the logic of a run cannot be provided again: wrap it in a machine of your own instead');
+    },
   };
-  logic.getPersistedSnapshot = ({ context, value }) => {
-    const hasStore = services.config.store !== undefined;
-    // Until it makes progress, the snapshot of a restored run equals its source.
-    const restored = restoredOf(context);
-    if (restored && (!context.output || context.output.status === 'interrupted')) return restored;
-    const { progress, output } = redactedRun(context, services.config.redact);
-    // A reference is wrong while a lazy checkpointer has written nothing; but the run may be written, and end, after this
-    // snapshot.
-    const isLazy = context.isDurable && services.registry.live(progress.meta.runId)?.isDurable === false;
-    const isUnstored = hasStore && (value === 'resolving' || isLazy);
-    return persistedRun(progress, services.config.clock.now(), {
-      isStored: hasStore && context.isDurable && !isLazy,
-      isUnstored,
-      output,
-    });
-  };
-  logic.provide = () => {
-    throw new TypeError('the logic of a run cannot be provided again: wrap it in a machine of your own instead');
-  };
-  return logic;
+}
+
+function persistedOf(services: ExecutorServices, { context, value }: RunSnapshot): PersistedRun {
+  const hasStore = services.config.store !== undefined;
+  // Until it makes progress, the snapshot of a restored run equals its source.
+  const restored = restoredOf(context);
+  if (restored && (!context.output || context.output.status === 'interrupted')) return restored;
+  const { progress, output } = redactedRun(context, services.config.redact);
+  // A reference is wrong while a lazy checkpointer has written nothing; but the run may be written, and end, after this
+  // snapshot.
+  const isLazy = context.isDurable && services.registry.live(progress.meta.runId)?.isDurable === false;
+  const isUnstored = hasStore && (value === 'resolving' || isLazy);
+  return persistedRun(progress, services.config.clock.now(), {
+    isStored: hasStore && context.isDurable && !isLazy,
+    isUnstored,
+    output,
+  });
 }
 
 /** The snapshot that a run was restored from, until its record has been read. */
 function restoredOf({ restored, progress }: RunContext): PersistedRun | undefined {
   return restored?.value.progress === progress ? (restored.value.persisted as PersistedRun) : undefined;
-}
-
-/** The chart of an agent's runs with the executor's actors; made once per agent. */
-function machineFor(services: ExecutorServices, agent: Agent): RunMachine {
-  const known = services.machines.get(agent);
-  if (known) return known;
-  const machine = runMachine(agent).provide({ actors: actorsOf(services) });
-  services.machines.set(agent, machine);
-  return machine;
 }
 
 /** The effect of an actor of the chart on a run. Never rejects. */

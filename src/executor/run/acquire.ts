@@ -82,7 +82,7 @@ async function claim(run: ActiveRun, store: CheckpointStore): Promise<boolean> {
   const claimed = await store.claim(runId, services.owner, services.config.defaults.leaseMs, claimOptionsOf(services));
   if (!claimed) return false;
   run.resources.claim = claimed;
-  services.leases.keep(run, askedAt);
+  run.keepLease(askedAt);
   return true;
 }
 
@@ -91,7 +91,7 @@ function takeClaim(run: ActiveRun, taken: TakenClaim): boolean {
   const given = taken.take();
   if (!given) return false;
   run.resources.claim = given.claim;
-  run.services.leases.keep(run, given.since);
+  run.keepLease(given.since);
   return true;
 }
 

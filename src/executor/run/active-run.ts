@@ -14,6 +14,7 @@ import { LeaseLostError } from '../../values/errors.ts';
 import type { ObservedRun, Observer } from '../host/observers.ts';
 import type { RunOptions } from '../host/options.ts';
 import { RunRedaction } from '../host/redaction.ts';
+import type { CommandTarget } from '../services/command-inbox.ts';
 import { type EventOrigin, EventStream } from '../services/event-stream.ts';
 import type { Services } from '../services/executor-services.ts';
 import type { Leaseholder } from '../services/lease-renewal.ts';
@@ -62,7 +63,9 @@ export class ActiveRun implements LiveRun, Leaseholder {
   #observers: ObserverList | undefined;
   #observed: ObservedRun | undefined;
   readonly #controller = new AbortController();
-  readonly #cleanups: Cleanups;
+  #target: CommandTarget | undefined;
+  /** What else must end with the run; most runs have nothing. */
+  #cleanups: (() => void)[] | undefined;
 
   constructor(services: ExecutorServices, agent: Agent, rest: { seed: RunSeed; options: RunOptions; actor: RunActor }) {
     this.services = services;
@@ -75,9 +78,6 @@ export class ActiveRun implements LiveRun, Leaseholder {
     if (observers.length > 0) this.#observers = new ObserverList(observers);
     this.redaction = redact && new RunRedaction(redact);
     this.events = new EventStream(rest.seed.request.runId, services.config.clock);
-    this.#cleanups = new Cleanups((error) => {
-      services.config.warn('run: a cleanup threw', { runId: this.runId, error: toErrorData(error) });
-    });
     this.steering = new Steering(this);
     this.checkpointing = new Checkpointing(this, this.steering);
   }
@@ -206,8 +206,44 @@ export class ActiveRun implements LiveRun, Leaseholder {
     if (this.life.isLost) throw new LeaseLostError(`run ${this.runId} was taken over by another process`);
   }
 
+  /** Has the claim renewed, until the run ends or gives it away. @param since when it was last known to be valid, monotonic ms */
+  keepLease(since: number): void {
+    if (!this.life.isFinished) this.services.leases.keep(this, since);
+  }
+
+  /** Gets the commands of other processes, until the run ends. */
+  takeCommands(target: CommandTarget): void {
+    if (this.life.isFinished) return;
+    this.#target = target;
+    this.services.inbox.enter(target);
+  }
+
+  /** Calls a cleanup at the end, or at once if the run is over. */
   onEnd(cleanup: () => void): void {
-    this.#cleanups.add(cleanup);
+    if (this.life.isFinished) this.#attempt(cleanup);
+    else {
+      this.#cleanups ??= [];
+      this.#cleanups.push(cleanup);
+    }
+  }
+
+  /** Ends the parts of the run. */
+  #cleanUp(): void {
+    this.#attempt(() => this.checkpointing.end());
+    this.#attempt(() => this.life.deadline?.pause());
+    this.#attempt(() => this.services.leases.drop(this));
+    this.#attempt(() => this.#target && this.services.inbox.leave(this.#target));
+    for (const cleanup of this.#cleanups ?? []) this.#attempt(cleanup);
+    this.#cleanups = undefined;
+  }
+
+  /** A host's signal or clock may throw. */
+  #attempt(cleanup: () => void): void {
+    try {
+      cleanup();
+    } catch (error) {
+      this.services.config.warn('run: a cleanup threw', { runId: this.runId, error: toErrorData(error) });
+    }
   }
 
   /**
@@ -243,7 +279,7 @@ export class ActiveRun implements LiveRun, Leaseholder {
     this.life.finishedAt = this.services.config.clock.monotonic();
     const messages = this.life.resolution === 'answered' ? [] : (this.progress?.transcript.slice() ?? []);
     this.abort(new Error('the run is over'));
-    this.#cleanups.run();
+    this.#cleanUp();
     const { status, error } = output;
     if (this.life.refusal || this.life.resolution === undefined) this.life.refusal = error;
     this.publish({ type: 'run.ended', status, output: output.output, ...(error ? { error } : {}) });
@@ -253,36 +289,5 @@ export class ActiveRun implements LiveRun, Leaseholder {
     this.life.progressed.resolve();
     this.life.ended.resolve({ ...output, messages });
     this.services.registry.leave(this, output);
-  }
-}
-
-/** The cleanups of a run's end. A host's signal or clock may throw in one. */
-class Cleanups {
-  readonly #onThrow: (error: unknown) => void;
-  readonly #waiting: (() => void)[] = [];
-  #isOver = false;
-
-  constructor(onThrow: (error: unknown) => void) {
-    this.#onThrow = onThrow;
-  }
-
-  /** Runs the cleanup at the end, or at once if the end is past. */
-  add(cleanup: () => void): void {
-    if (this.#isOver) this.#attempt(cleanup);
-    else this.#waiting.push(cleanup);
-  }
-
-  /** Runs all cleanups. */
-  run(): void {
-    this.#isOver = true;
-    for (const cleanup of this.#waiting.splice(0)) this.#attempt(cleanup);
-  }
-
-  #attempt(cleanup: () => void): void {
-    try {
-      cleanup();
-    } catch (error) {
-      this.#onThrow(error);
-    }
   }
 }

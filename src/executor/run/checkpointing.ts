@@ -36,10 +36,12 @@ export class Checkpointing {
   constructor(run: ActiveRun, steering: Steering) {
     this.#run = run;
     this.#steering = steering;
-    run.onEnd(() => {
-      run.services.config.clock.clearTimeout(this.#timer);
-      abandon(this.#checkpointer);
-    });
+  }
+
+  /** The run is over: nothing more is saved. */
+  end(): void {
+    this.#run.services.config.clock.clearTimeout(this.#timer);
+    abandon(this.#checkpointer);
   }
 
   /** Calls a function once everything up to a boundary is stored; never, if the run ends before. */

@@ -1,7 +1,7 @@
-import { type Command, parseCommand, type SignalAnswer } from '../../run/command.ts';
+import { type Command, parseCommand, type SentCommand, type SignalAnswer } from '../../run/command.ts';
 import { callOf } from '../../run/open-step.ts';
 import { type GivenAnswer, waitsOf } from '../../run/waits/wait-rules.ts';
-import { carriesCommands } from '../../store/port.ts';
+import { type Claim, carriesCommands } from '../../store/port.ts';
 import { policyOf } from '../../values/error-codes.ts';
 import { readProperty } from '../../values/error-data.ts';
 import type { CommandTarget } from '../services/command-inbox.ts';
@@ -12,53 +12,62 @@ import { isTaking } from './waits/run-waits.ts';
 
 type ChildEnded = Extract<Command, { kind: 'child-ended' }>;
 
-/**
- * Makes the receiver of commands (cancel, steer, answer) of other processes for one run.
- * @param stored the commands that its record knows; its progress knows them only when `resolving` is over
- */
-export function commandTargetOf(run: ActiveRun, stored: readonly string[]): CommandTarget {
-  let known = stored;
-  return {
-    runId: run.runId,
-    get claim() {
-      return run.resources.claim;
-    },
-    get commands() {
-      const taken = run.progress?.commands ?? [];
-      return known.length > 0 ? [...new Set([...known, ...taken])] : taken;
-    },
-    async obey(sent) {
-      // From a host's store, or from a newer version: an unknown command must not end a run.
-      const command = parseCommand(sent.command);
-      switch (command.kind) {
-        case 'unknown':
-          return false;
-        case 'steer': {
-          const { text, children = false, id, messageId, by } = command;
-          return (await run.steerAll(text, { children, command: id, messageId, by })) === 'durable';
-        }
-        case 'answer': {
-          const { waitId, answer, by, id } = command;
-          const given = { waitId, answer, by, command: id, at: sent.sentAt ?? run.services.config.clock.now() };
-          return answer.how === 'signal' ? isSignalTaken(run, given, answer) : isTaken(run, given);
-        }
-        case 'child-ended':
-          return childEnded(run, command, sent.sentAt);
-        case 'cancel': {
-          const { reason } = command;
-          run.send({ type: 'run.cancel', ...(reason === undefined ? {} : { reason }) });
-          // It stays in the inbox and is deleted with the record: a crash on the way to the end must not undo it.
-          await run.life.ended.promise;
-          return false;
-        }
+/** The receiver of commands (cancel, steer, answer) of other processes for one run. */
+export class RunCommandTarget implements CommandTarget {
+  readonly #run: ActiveRun;
+  /** The commands that its record knows; its progress knows them only when `resolving` is over. */
+  #known: readonly string[];
+
+  constructor(run: ActiveRun, stored: readonly string[]) {
+    this.#run = run;
+    this.#known = stored;
+  }
+
+  get runId(): string {
+    return this.#run.runId;
+  }
+
+  get claim(): Claim | undefined {
+    return this.#run.resources.claim;
+  }
+
+  get commands(): readonly string[] {
+    const taken = this.#run.progress?.commands ?? [];
+    return this.#known.length > 0 ? [...new Set([...this.#known, ...taken])] : taken;
+  }
+
+  async obey(sent: SentCommand): Promise<boolean> {
+    const run = this.#run;
+    // From a host's store, or from a newer version: an unknown command must not end a run.
+    const command = parseCommand(sent.command);
+    switch (command.kind) {
+      case 'unknown':
+        return false;
+      case 'steer': {
+        const { text, children = false, id, messageId, by } = command;
+        return (await run.steerAll(text, { children, command: id, messageId, by })) === 'durable';
       }
-    },
-    forget(ids) {
-      known = known.filter((id) => !ids.includes(id));
-      run.send({ type: 'run.forget', commands: ids });
-    },
-    onEnd: (cleanup) => run.onEnd(cleanup),
-  };
+      case 'answer': {
+        const { waitId, answer, by, id } = command;
+        const given = { waitId, answer, by, command: id, at: sent.sentAt ?? run.services.config.clock.now() };
+        return answer.how === 'signal' ? isSignalTaken(run, given, answer) : isTaken(run, given);
+      }
+      case 'child-ended':
+        return childEnded(run, command, sent.sentAt);
+      case 'cancel': {
+        const { reason } = command;
+        run.send({ type: 'run.cancel', ...(reason === undefined ? {} : { reason }) });
+        // It stays in the inbox and is deleted with the record: a crash on the way to the end must not undo it.
+        await run.life.ended.promise;
+        return false;
+      }
+    }
+  }
+
+  forget(ids: readonly string[]): void {
+    this.#known = this.#known.filter((id) => !ids.includes(id));
+    this.#run.send({ type: 'run.forget', commands: ids });
+  }
 }
 
 /**
@@ -76,10 +85,11 @@ async function childEnded(run: ActiveRun, command: ChildEnded, sentAt?: number):
   if (wait) return isTaken(run, { waitId: wait.id, answer: { how: 'ended', output }, command: id, at });
   const call = progress.openStep && callOf(progress.openStep, callId);
   if (call && call.state !== 'done') {
+    resources.endedChildren ??= new Map();
     resources.endedChildren.set(childRunId, output);
     return false;
   }
-  resources.endedChildren.delete(childRunId);
+  resources.endedChildren?.delete(childRunId);
   const { persisted, requested } = run.actor.getSnapshot().context;
   return run.isDurable && persisted >= requested;
 }

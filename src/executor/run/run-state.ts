@@ -17,11 +17,28 @@ import type { ActiveRun } from './active-run.ts';
 import type { CriticMonitor } from './critic-monitor.ts';
 import type { Deadline } from './stop-causes.ts';
 
-/** A promise with its two functions: the return value of `Promise.withResolvers`, in types that ES2022 has. */
-interface Deferred<T> {
-  readonly promise: Promise<T>;
-  readonly resolve: (value: T | PromiseLike<T>) => void;
-  readonly reject: (reason?: unknown) => void;
+/**
+ * A moment in a run's life that others wait for. Its promise is made when the first one waits: most runs have no more than one
+ * moment under way that anything waits for, and hosts keep thousands of runs.
+ */
+export class Moment<T> {
+  #promise: Promise<T> | undefined;
+  #resolve: ((value: T) => void) | undefined;
+
+  /** Resolves with the value of `resolve`. */
+  get promise(): Promise<T> {
+    this.#promise ??= new Promise<T>((resolve) => {
+      this.#resolve = resolve;
+    });
+    return this.#promise;
+  }
+
+  /** Only the first call counts. */
+  resolve(value: T): void {
+    if (this.#resolve) this.#resolve(value);
+    else this.#promise ??= Promise.resolve(value);
+    this.#resolve = undefined;
+  }
 }
 
 /**
@@ -43,11 +60,27 @@ export class RunResources {
   record: RunCheckpoint | undefined;
   /** A refused first save may have been stored all the same, and could not be undone. */
   hasLeftover = false;
-  /** The live runs that calls of this run began. */
-  readonly children: Set<ActiveRun> = new Set();
+  // Most runs have no children: both are made with the first one.
+  #children: Set<ActiveRun> | undefined;
   /** The outputs of children that ended while no call of this run waited for them, by their run ids. */
-  readonly endedChildren: Map<string, ToolOutput> = new Map();
+  endedChildren: Map<string, ToolOutput> | undefined;
+
+  /** The live runs that calls of this run began. */
+  get children(): ReadonlySet<ActiveRun> {
+    return this.#children ?? noChildren;
+  }
+
+  addChild(child: ActiveRun): void {
+    this.#children ??= new Set();
+    this.#children.add(child);
+  }
+
+  removeChild(child: ActiveRun): void {
+    this.#children?.delete(child);
+  }
 }
+
+const noChildren: ReadonlySet<ActiveRun> = new Set();
 
 /** The phase of life of a live run in this process: accepted, settling, ended, lost. */
 export class RunLife {
@@ -69,7 +102,7 @@ export class RunLife {
   /** Another process has the run, and its request is the one of this start. */
   isElsewhere = false;
   /** Resolves when the run is accepted, refused or answered. */
-  readonly accepted: Deferred<void> = Promise.withResolvers();
+  readonly accepted: Moment<void> = new Moment();
 
   /** Whether this process may announce the run's end: not before the run was accepted, not after it was taken over. */
   isOurs = false;
@@ -80,7 +113,7 @@ export class RunLife {
   /** Failed saves, counted for the result. */
   saveErrors = 0;
   /** Resolves when this process has recorded new progress of the run, or the run is over. */
-  readonly progressed: Deferred<void> = Promise.withResolvers();
+  readonly progressed: Moment<void> = new Moment();
 
   /** The newest state is being written into the record, past all boundaries: nothing older may follow. */
   isClosing = false;
@@ -105,7 +138,7 @@ export class RunLife {
   /** The store has the run: this process writes nothing more. */
   hasLeft = false;
   isFinished = false;
-  readonly ended: Deferred<RunResult> = Promise.withResolvers();
+  readonly ended: Moment<RunResult> = new Moment();
 
   /** @param startedAt monotonic ms */
   constructor(startedAt: number) {

@@ -15,7 +15,6 @@ export class Deadline {
     this.#run = run;
     this.#leftMs = leftMs;
     this.resume();
-    run.onEnd(() => this.pause());
   }
 
   pause(): void {

@@ -15,7 +15,6 @@ export interface CommandTarget {
   obey(sent: SentCommand): Promise<boolean>;
   /** These commands wait no longer, and their senders do not send them again. */
   forget(ids: readonly string[]): void;
-  onEnd(cleanup: () => void): void;
 }
 
 interface Surroundings {
@@ -63,12 +62,21 @@ export class CommandInbox {
     this.#around = around;
   }
 
-  /** Delivers to this run from now on. */
+  /** Delivers to this run until it leaves. */
   enter(member: CommandTarget): void {
     if (!this.#store || !member.claim) return;
     this.#members.set(member.runId, member);
-    member.onEnd(() => this.#leave(member));
     this.#arm();
+  }
+
+  /** The run takes no more commands: it is over. */
+  leave(member: CommandTarget): void {
+    this.#goneSince.delete(member);
+    this.#readUpTo.delete(member.runId);
+    if (this.#members.get(member.runId) === member) this.#members.delete(member.runId);
+    if (this.#members.size > 0) return;
+    this.#around.clock.clearTimeout(this.#timer);
+    this.#timer = undefined;
   }
 
   /** Looks now. Callers during a look share the next one. Never rejects. @returns whether the commands could be read */
@@ -111,15 +119,6 @@ export class CommandInbox {
   async lookFirst(): Promise<void> {
     const { clock, everyMs, ms } = this.#around;
     await withDeadline(this.look(), { ms: Math.min(everyMs, ms), clock, what: 'store.inbox' }).catch(() => {});
-  }
-
-  #leave(member: CommandTarget): void {
-    this.#goneSince.delete(member);
-    this.#readUpTo.delete(member.runId);
-    if (this.#members.get(member.runId) === member) this.#members.delete(member.runId);
-    if (this.#members.size > 0) return;
-    this.#around.clock.clearTimeout(this.#timer);
-    this.#timer = undefined;
   }
 
   #arm(): void {

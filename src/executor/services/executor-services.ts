@@ -1,9 +1,9 @@
-import type { AnyActorRef } from 'xstate';
-import type { RunMachine } from '../../../machines/run.ts';
+import type { AnyActorLogic, AnyActorRef } from 'xstate';
 import type { Agent } from '../../agent/agent.ts';
 import type { Invocation, ParentCall } from '../../run/request.ts';
 import type { RunResult } from '../../run/result.ts';
 import type { BegunTurn } from '../../store/thread-port.ts';
+import type { Toolbox } from '../../tool/toolbox.ts';
 import type { Config } from '../host/config.ts';
 import type { RunOptions } from '../host/options.ts';
 import type { CommandInbox } from './command-inbox.ts';
@@ -70,8 +70,12 @@ export class Services<Run extends LiveRun> {
   hasWarnedOfEstimate = false;
   /** Work that continues after its run (closing audits, releasing claims): a shutdown waits for it. */
   readonly closing: Set<Promise<void>> = new Set();
-  /** The charts of agents, with the effects of this executor. */
-  readonly machines: WeakMap<Agent, RunMachine> = new WeakMap();
+  /** The logic of each agent's runs: its chart, with the effects of this executor. */
+  readonly logics: WeakMap<Agent, AnyActorLogic> = new WeakMap();
+  /** The tools of each agent. */
+  readonly toolboxes: WeakMap<Agent, Toolbox> = new WeakMap();
+  /** The methods of each run's actor that are not XState's. */
+  actorMethods: object | undefined;
   /** The running cancels of stored runs, by run id. */
   readonly cancels: Map<string, Promise<void>> = new Map();
   /** This executor's running work on stored runs, by run id: each promise resolves at its end. */

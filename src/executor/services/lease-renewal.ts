@@ -8,7 +8,6 @@ export interface Leaseholder {
   readonly claim: Claim | undefined;
   /** Another owner has the run now. */
   loseLease(cause: unknown): void;
-  onEnd(cleanup: () => void): void;
 }
 
 /** The pause between two questions whether a claim is still valid, in parts of a lease. */
@@ -25,8 +24,6 @@ export class LeaseRenewal {
   readonly #leaseMs: number;
   /** When each claim was last known to be valid, monotonic ms. */
   readonly #held = new Map<Leaseholder, number>();
-  /** The holders whose end drops them. */
-  readonly #known = new WeakSet<Leaseholder>();
   #timer: unknown;
 
   constructor(store: CheckpointStore | undefined, clock: Clock, leaseMs: number) {
@@ -36,14 +33,11 @@ export class LeaseRenewal {
   }
 
   /**
-   * Adds a run whose claim is to be renewed.
+   * Adds a run whose claim is to be renewed until it is dropped.
    * @param askedAt when the claim was requested, monotonic ms: its time may count from then
    */
   keep(holder: Leaseholder, askedAt: number): void {
     this.#held.set(holder, askedAt);
-    // A run that waits may give its claim away, and get it back, many times.
-    if (!this.#known.has(holder)) holder.onEnd(() => this.drop(holder));
-    this.#known.add(holder);
     this.#arm();
   }
 

@@ -43,36 +43,38 @@ interface LoopedRun {
  */
 export function loopsFor(run: LoopedRun, toolbox: Toolbox): readonly LoopContext[] {
   const { agent, config } = run;
-  const { models, defaults, systemHeader } = config;
+  const { models, defaults } = config;
   const tier = agent.modelTier ?? defaults.modelTier;
-  const model = modelFor(models, tier);
-  const headed = (text: string) => (systemHeader === '' ? text : `${systemHeader}\n\n${text}`);
-  if (!agent.phases?.length)
-    return [
-      {
-        tier,
-        model,
-        toolbox,
-        settings: mergeSettings(agent.settings),
-        ...viewOf(config),
-        system: () => headed(agent.instructions),
-      },
-    ];
-  return agent.phases.map((phase): LoopContext => {
-    const served = servedBy(run, phase, { tier, model });
-    const isWhole = !phase.bare && phase.tools === undefined;
-    let system: string | undefined;
-    return {
-      ...served,
-      ...viewOf(config),
-      settings: mergeSettings(agent.settings, phase.settings),
-      toolbox: isWhole ? toolbox : restrict(toolbox, phase.bare ? [] : (phase.tools ?? [])),
-      system: (completed) => {
-        system ??= headed(instructionsOf(run, phase, completed));
-        return system;
-      },
-    };
-  });
+  const whole = { tier, model: modelFor(models, tier), toolbox };
+  if (!agent.phases?.length) return [agentLoop(run, whole)];
+  return agent.phases.map((phase) => phaseLoop(run, phase, whole));
+}
+
+type Resources = Pick<LoopContext, 'tier' | 'model' | 'toolbox'>;
+
+function agentLoop({ agent, config }: LoopedRun, whole: Resources): LoopContext {
+  const settings = mergeSettings(agent.settings);
+  return { ...whole, settings, ...viewOf(config), system: () => headed(config, agent.instructions) };
+}
+
+function phaseLoop(run: LoopedRun, phase: Phase, whole: Resources): LoopContext {
+  const { agent, config } = run;
+  const isWhole = !phase.bare && phase.tools === undefined;
+  let system: string | undefined;
+  return {
+    ...servedBy(run, phase, whole),
+    ...viewOf(config),
+    settings: mergeSettings(agent.settings, phase.settings),
+    toolbox: isWhole ? whole.toolbox : restrict(whole.toolbox, phase.bare ? [] : (phase.tools ?? [])),
+    system: (completed) => {
+      system ??= headed(config, instructionsOf(run, phase, completed));
+      return system;
+    },
+  };
+}
+
+function headed({ systemHeader }: Config, text: string): string {
+  return systemHeader === '' ? text : `${systemHeader}\n\n${text}`;
 }
 
 function viewOf({ compactor, contextTokens, defaults, clock, warn }: Config): { view?: CompactedView } {
@@ -83,15 +85,16 @@ function viewOf({ compactor, contextTokens, defaults, clock, warn }: Config): { 
 function servedBy(
   { runId, config }: LoopedRun,
   { name, modelTier }: Phase,
-  base: Pick<LoopContext, 'tier' | 'model'>,
+  { tier, model }: Resources,
 ): Pick<LoopContext, 'tier' | 'model'> {
-  if (modelTier === undefined || modelTier === base.tier) return base;
+  const base = { tier, model };
+  if (modelTier === undefined || modelTier === tier) return base;
   const { models, warn } = config;
   try {
     return { tier: modelTier, model: modelFor(models, modelTier) };
   } catch (error) {
     const fields = { runId, phase: name, error: toErrorData(error) };
-    warn(`run: no model for the tier of a phase; the agent's (${base.tier}) is used`, fields);
+    warn(`run: no model for the tier of a phase; the agent's (${tier}) is used`, fields);
     return base;
   }
 }

@@ -17,7 +17,6 @@ async function scene({ hooks = {}, obey }: { hooks?: Hooks; obey?: () => Promise
   if (!claim) throw new Error('no claim');
   const obeyed: string[] = [];
   let commands: readonly string[] = [];
-  const ends: (() => void)[] = [];
   const member: CommandTarget = {
     runId: 'r',
     claim,
@@ -33,14 +32,13 @@ async function scene({ hooks = {}, obey }: { hooks?: Hooks; obey?: () => Promise
     forget: (ids) => {
       commands = commands.filter((id) => !ids.includes(id));
     },
-    onEnd: (cleanup) => void ends.push(cleanup),
   };
   const inbox = new CommandInbox(store, { clock, warn: () => {}, owner: 'me', everyMs: 500, ms: 1_000 });
   inbox.enter(member);
   const known = () => commands;
   const waiting = async () => (await store.inbox({ runId: 'r' })).length;
   const send = (id: string) => store.send('r', steer(id));
-  return { clock, inbox, obeyed, known, waiting, send, ends };
+  return { clock, inbox, obeyed, known, waiting, send, end: () => inbox.leave(member) };
 }
 
 test('a look that began before a command was acknowledged, and ends after it, does not deliver it again', async () => {
@@ -64,11 +62,11 @@ test('a look that began before a command was acknowledged, and ends after it, do
 test('a run that has ended while a look was under way is handed nothing of it: nobody keeps it any more', async () => {
   const slow = gate();
   const after = ({ method }: { method: string }) => (method === 'inbox' ? slow.pass() : undefined);
-  const { inbox, obeyed, send, ends } = await scene({ hooks: { after } });
+  const { inbox, obeyed, send, end } = await scene({ hooks: { after } });
   await send('a');
   const looking = inbox.look();
   await slow.reached;
-  for (const end of ends) end();
+  end();
   slow.open();
   await looking;
   expect(obeyed).toEqual([]);
@@ -161,7 +159,7 @@ test('a run hears what it is told although more commands than one answer holds w
       if (runId !== 'third') throw new Error('full');
       return true;
     };
-    inbox.enter({ runId, claim, commands: [], obey, forget: () => {}, onEnd: () => {} });
+    inbox.enter({ runId, claim, commands: [], obey, forget: () => {} });
   }
   for (const runId of ['first', 'second']) {
     for (let i = 0; i < 1_000; i++) await store.send(runId, steer(String(i)));

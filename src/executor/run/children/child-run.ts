@@ -72,11 +72,11 @@ async function endOf(run: ActiveRun, task: Task): Promise<ToolOutput | undefined
   const { clock, defaults, onSaveError } = services.config;
   const maxMs = defaults.leaseMs / 3;
   for (let retry = 1; ; retry++) {
-    const told = run.resources.endedChildren.get(task.runId);
+    const told = run.resources.endedChildren?.get(task.runId);
     if (told) return told;
     const { result, child } = await runOnce(run, task);
     if (result.status === 'waiting')
-      return signal.aborted ? childOutput(task.agent.id, result) : run.resources.endedChildren.get(task.runId);
+      return signal.aborted ? childOutput(task.agent.id, result) : run.resources.endedChildren?.get(task.runId);
     const isSliced = result.error?.code === 'RUN_SLICED';
     if (isSliced && sliceEndOf(run)) return leftWith(task);
     const isRefused = onSaveError.then === 'wait' && child !== undefined && isStoreAway(child, result);
@@ -124,7 +124,7 @@ async function runOnce(run: ActiveRun, { agent, prompt, context, depth, runId }:
     const options = { signal: controller.signal };
     const started = await services.startChild(agent, { invocation, options, parent, depth, maxAttempts });
     const child = services.runBehind(started.actor);
-    if (child) run.resources.children.add(child);
+    if (child) run.resources.addChild(child);
     // It may wait already.
     run.waits.look();
     // It was taken up by itself, and does not follow the signal of this start.
@@ -136,7 +136,7 @@ async function runOnce(run: ActiveRun, { agent, prompt, context, depth, runId }:
     try {
       return { result: await started.result, child };
     } finally {
-      if (child) run.resources.children.delete(child);
+      if (child) run.resources.removeChild(child);
       run.waits.look();
     }
   } finally {

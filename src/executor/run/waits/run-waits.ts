@@ -51,7 +51,7 @@ export class RunWaits implements RunWaiting {
   readonly #run: ActiveRun;
   #pending: Map<string, Pending> | undefined;
   /** The last answer to each wait that is being checked. */
-  readonly #turns = new Map<string, Promise<void>>();
+  #turns: Map<string, Promise<void>> | undefined;
   /** The expiry of the waits that are due. Resolves to whether the inbox was read first. */
   #expiring: Promise<boolean> | undefined;
   /** Made with the first wait for an event. */
@@ -97,9 +97,11 @@ export class RunWaits implements RunWaiting {
   async #inTurn(given: GivenAnswer): Promise<{ readonly recorded: Promise<Recorded> }> {
     const { waitId } = given;
     this.#begin();
-    const before = this.#turns.get(waitId);
+    this.#turns ??= new Map();
+    const turns = this.#turns;
+    const before = turns.get(waitId);
     const turn = Promise.withResolvers<void>();
-    this.#turns.set(waitId, turn.promise);
+    turns.set(waitId, turn.promise);
     try {
       await before;
       const answer = await admit(this.#run, given);
@@ -109,7 +111,7 @@ export class RunWaits implements RunWaiting {
       return { recorded };
     } finally {
       turn.resolve();
-      if (this.#turns.get(waitId) === turn.promise) this.#turns.delete(waitId);
+      if (turns.get(waitId) === turn.promise) turns.delete(waitId);
     }
   }
 
@@ -344,7 +346,7 @@ export class RunWaits implements RunWaiting {
     if (due().length === 0 || !isTaking(this.#run)) return true;
     if (!(await inbox.look())) return false;
     const ids = new Set(due().map(({ id }) => id));
-    const checked = () => [...ids].flatMap((id) => this.#turns.get(id) ?? []);
+    const checked = () => [...ids].flatMap((id) => this.#turns?.get(id) ?? []);
     // Each check is bounded in time, and an answer that came too late is not checked before the expiry.
     while (checked().length > 0) await Promise.all(checked());
     const ended: Promise<void>[] = [];

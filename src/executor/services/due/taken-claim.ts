@@ -50,9 +50,6 @@ export class TakenClaim implements Leaseholder {
     this.#claim = undefined;
   }
 
-  /** The claim is dropped by `take`, `giveBack` or `loseLease`: this holder has no end of its own. */
-  onEnd(): void {}
-
   /** Hands the claim to a run. @returns it, and since when it is valid, monotonic ms; undefined if another process has it */
   take(): { readonly claim: Claim; readonly since: number } | undefined {
     const claim = this.#claim;

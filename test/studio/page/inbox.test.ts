@@ -10,6 +10,7 @@ import {
 } from '../../../src/studio/page/inbox/stages.ts';
 import {
   dueOf,
+  fullerWait,
   overText,
   resultOfExpiry,
   settledText,
@@ -92,6 +93,17 @@ describe('the list of waits (studio 8)', () => {
     expect(resultOfExpiry(wait).join(' ')).toBe('the run is parked');
     expect(dueOf(wait, NOON + 90_000_000)).toBe('approval · its time is over');
     expect([when(NOON, NOON), when(NOON + 86_400_000, NOON)]).toEqual(['12:00', 'tomorrow 12:00']);
+  });
+
+  test('takes what the list had no room for from the record of the run, if it is the same input (studio 27)', () => {
+    const long = { input: { text: '', bytes: 900, at: 'x' } };
+    const listed = approval({ input: undefined, long });
+    const has = (own: object) => fullerWait(listed, record({ waits: [approval(own)] }));
+    expect(has({})).toMatchObject({ input: { cents: 700 }, path: [{ runId: 'r1' }] });
+    expect(has({})).not.toHaveProperty('long');
+    expect(has({ input: undefined, long })).toMatchObject({ long });
+    for (const other of [{ digest: 'd2' }, { id: 'w2' }]) expect(has(other)).toBe(listed);
+    expect(fullerWait(listed, undefined)).toBe(listed);
   });
 
   test('says how a wait ended, and by whom, from an error or from the record', () => {

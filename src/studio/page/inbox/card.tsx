@@ -14,7 +14,7 @@ import { As } from './card-parts.tsx';
 import { ExactInput } from './exact-input.tsx';
 import { EventParts, QuestionParts } from './question.tsx';
 import { endText, isOver, type Sent, stagesOf } from './stages.ts';
-import { effects, resultOfExpiry, titleOf, when, whereOf } from './waits.ts';
+import { digestOf, effects, fullerWait, resultOfExpiry, titleOf, when, whereOf } from './waits.ts';
 import { useWhole } from './whole-wait.ts';
 
 interface CardProps {
@@ -103,18 +103,13 @@ function Since({ wait, agent }: { readonly wait: ListedWait; readonly agent: str
   );
 }
 
-/** The input that an approval is for; '' for other waits. */
-export function digestOf(wait: ListedWait): string {
-  return wait.kind === 'approval' ? wait.digest : '';
-}
-
 interface AnswerProps extends CardProps {
   readonly box: { readonly current: HTMLElement | null };
 }
 
 /** What would run, and the controls: those of one digest, so that another input begins with none of what was typed. */
 function Answer({ wait: shown, record, over, reload, box }: AnswerProps) {
-  const { whole: wait, load, trouble } = useWhole(shown);
+  const { whole: wait, load, trouble } = useWhole(fullerWait(shown, record));
   const own = sent.value.get(wait.id);
   const isOpen = over === undefined && !own?.isStored && !own?.isSending;
   const give = async (decision: Decision) => {

@@ -9,9 +9,9 @@ import { Glyph } from '../parts/glyph.tsx';
 import { now } from '../parts/now.ts';
 import { Rows } from '../parts/rows.tsx';
 import { sent } from './answers.ts';
-import { Card, digestOf } from './card.tsx';
+import { Card } from './card.tsx';
 import { useWaitFacts, useWaits, type WaitList } from './wait-list.ts';
-import { dueOf, needsPerson, titleOf, votesOf, type WaitRow, waitRows, whereOf } from './waits.ts';
+import { digestOf, dueOf, needsPerson, titleOf, votesOf, type WaitRow, waitRows, whereOf } from './waits.ts';
 
 /** All that waits for a person. @param props.picked the wait that is open, by its id */
 export function Inbox({ picked }: { readonly picked: string }) {

@@ -1,11 +1,24 @@
 // What the inbox says of each wait: pure, so that it is tested without a page.
-import type { ListedWait, RecordView } from '../../wire.ts';
+import type { ListedWait, OpenWait, RecordView } from '../../wire.ts';
 import { clockTime, span } from '../parts/amounts.ts';
 
 /** A wait for a person to approve a call. */
 export type Approval = Extract<ListedWait, { readonly kind: 'approval' }>;
 /** A wait for the answer of a person. */
 export type Question = Extract<ListedWait, { readonly kind: 'question' }>;
+
+/** Returns a wait with the parts that the list had no room for, as far as the record of its run has them. */
+export function fullerWait(wait: ListedWait, record: RecordView | undefined): ListedWait {
+  const known = record?.waits.find(({ id }) => id === wait.id);
+  if (!wait.long || !known || digestOf(known) !== digestOf(wait)) return wait;
+  const { long: _, ...short } = wait;
+  return { ...short, ...known } as ListedWait;
+}
+
+/** The input that an approval is for; '' for other waits. */
+export function digestOf(wait: OpenWait): string {
+  return wait.kind === 'approval' ? wait.digest : '';
+}
 
 /** Returns whether a wait ends only when a person acts. */
 export function needsPerson(wait: ListedWait): boolean {

@@ -1,27 +1,16 @@
-import { createServer } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { memoryStore } from 'pawl';
-import { toNodeListener } from 'pawl/http';
-import { studioHandler } from 'pawl/studio';
 import { callTool, hang } from 'pawl/testing';
 import type { Browser, Page } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { safeHeaders } from '../../../src/studio/assets.ts';
 import { inChromium, startChromium, whyNoChromium } from '../../fixtures/chromium.ts';
 import { hostOf, toolOf, until } from '../../fixtures/host.ts';
-import { madePage } from '../../toolchain/build-studio.ts';
+import { pageSite } from './page-site.ts';
 
 const STEPS = 700;
 
 const toTop = (box: unknown) => (box as { scrollTo(x: number, y: number): void }).scrollTo(0, 0);
 
-/** A request of the page for data, and how many bytes it was answered with so far. */
-interface Asked {
-  readonly path: string;
-  bytes: number;
-}
-
-/** A Studio on a run of very many steps and on the runs beside it, which notes what it is asked for. */
+/** A Studio on a run of very many steps and on the runs beside it. */
 async function startSite() {
   const checkpoints = memoryStore();
   const worker = hostOf({
@@ -34,35 +23,12 @@ async function startSite() {
   const run = await worker.start({ runId: 'long' });
   for await (const event of run.events()) if (event.type === 'step.done' && event.step === STEPS) break;
   for (let at = 0; at < 120; at++) await worker.start({ runId: `r${at}` }, { drive: 'later' });
-  const seer = hostOf({ checkpoints, journal: true });
-  const files = await madePage();
-  const studio = studioHandler(seer.executor, { authorize: () => ({ callerId: 'ada', all: true }) });
-  const types = { html: 'text/html', js: 'text/javascript', css: 'text/css' };
-  const asked: Asked[] = [];
-  const handler = async (request: Request): Promise<Response> => {
-    const { pathname, search } = new URL(request.url);
-    const name = pathname.slice(1) || 'index.html';
-    const type = types[name.split('.').at(-1) as keyof typeof types];
-    if (name in files) return new Response(files[name], { headers: { ...safeHeaders, 'content-type': type } });
-    const own: Asked = { path: `${pathname.slice(1)}${search}`, bytes: 0 };
-    asked.push(own);
-    const { body, status, headers } = await studio(request);
-    const counting = new TransformStream<Uint8Array, Uint8Array>({
-      transform: (chunk, controller) => {
-        own.bytes += chunk.byteLength;
-        controller.enqueue(chunk);
-      },
-    });
-    return new Response(body?.pipeThrough(counting) ?? null, { status, headers });
-  };
-  const server = createServer(toNodeListener(handler)).listen(0, '127.0.0.1');
-  await new Promise((resolve) => server.once('listening', resolve));
+  const site = await pageSite(hostOf({ checkpoints, journal: true }).executor);
   const close = async () => {
-    server.close();
-    server.closeAllConnections();
-    await Promise.all([worker.executor.shutdown(), seer.executor.shutdown()]);
+    await site.close();
+    await worker.executor.shutdown();
   };
-  return { asked, origin: `http://127.0.0.1:${(server.address() as AddressInfo).port}/`, close };
+  return { ...site, close };
 }
 
 describe.skipIf(whyNoChromium !== undefined)('the first view of Studio', () => {

@@ -198,6 +198,7 @@ export type {
   TakingStore,
   WriteOptions,
 } from './store/port.ts';
+export type { LoadPartOptions, PartStore, RecordPart } from './store/reading/record-part.ts';
 export type { LandedState } from './store/record-writer.ts';
 export type {
   Admission,

@@ -38,6 +38,7 @@ const belowExecutor = [
   'src/record',
   'src/store/port',
   'src/store/thread-port',
+  'src/store/reading/record-part',
   'src/store/checkpointer',
   'src/store/factory',
   'src/store/checked-store',

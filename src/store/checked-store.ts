@@ -20,6 +20,7 @@ import type {
   TakenRuns,
   TakingStore,
 } from './port.ts';
+import type { PartStore, RecordPart } from './reading/record-part.ts';
 import type { ThreadStore } from './thread-port.ts';
 
 type MethodName = keyof (AppendingStore &
@@ -28,6 +29,7 @@ type MethodName = keyof (AppendingStore &
   TakingStore &
   HistoryStore &
   JournalStore &
+  PartStore &
   ThreadStore);
 
 /** The methods that a store may have. A method of the port without a line does not compile: every store would lose it. */
@@ -59,6 +61,7 @@ const methods: { readonly [Name in MethodName]-?: true } = {
   forgetEnded: true,
   publish: true,
   readEvents: true,
+  loadPart: true,
   changeMark: true,
   admit: true,
   readThread: true,
@@ -160,6 +163,7 @@ const checkedAnswers: { readonly [Name in MethodName]?: (answer: unknown, runId:
   heldUntil: checkedHeldUntil,
   listEnded: checkedEnded,
   readEvents: checkedEvents,
+  loadPart: checkedPart,
 };
 
 /**
@@ -173,6 +177,14 @@ function checkedRecord(answer: unknown, runId: string): RunCheckpoint | null {
   const record = parseCheckpoint(answer);
   if (record.meta.runId === runId) return record;
   throw new CheckpointCorruptError(`store.load returned the record of another run for ${JSON.stringify(runId)}`);
+}
+
+function checkedPart(answer: unknown, runId: string): RecordPart | null {
+  if (answer === null || answer === undefined) return null;
+  if (!isObject(answer) || !isAmount(answer.messageCount))
+    throw wrongAnswer('loadPart', answer, '{ record, messageCount }');
+  const record = checkedRecord(answer.record, runId);
+  return record && { record, messageCount: answer.messageCount as number };
 }
 
 function checkedClaim(answer: unknown): unknown {

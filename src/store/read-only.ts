@@ -9,6 +9,7 @@ import type {
   OutcomeStore,
   TakingStore,
 } from './port.ts';
+import type { PartStore } from './reading/record-part.ts';
 import type { ThreadStore } from './thread-port.ts';
 
 type WholeStore = AppendingStore &
@@ -18,6 +19,7 @@ type WholeStore = AppendingStore &
   HistoryStore &
   JournalStore &
   OutcomeStore &
+  PartStore &
   TakingStore &
   ThreadStore;
 
@@ -50,6 +52,7 @@ const storeMethods = {
   forgetEnded: 'writes',
   publish: 'writes',
   readEvents: 'reads',
+  loadPart: 'reads',
   changeMark: 'reads',
   admit: 'writes',
   readThread: 'reads',

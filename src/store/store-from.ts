@@ -26,6 +26,7 @@ import type {
   TakingStore,
   WriteOptions,
 } from './port.ts';
+import type { PartStore } from './reading/record-part.ts';
 import { StoredReader } from './reading/stored-reader.ts';
 import type { Decide, Writer } from './rules/decision.ts';
 import * as historyRules from './rules/history.ts';
@@ -59,7 +60,7 @@ export type HistoryMethods<D> = D extends { listEnded: unknown; loadEnded: unkno
 
 /** The methods that a store has because its driver has a journal. */
 export type JournalMethods<D> = D extends { readonly journal: JournalDriver }
-  ? Pick<JournalStore, 'publish' | 'readEvents'>
+  ? Pick<JournalStore, 'publish' | 'readEvents'> & Pick<PartStore, 'loadPart'>
   : unknown;
 
 /**
@@ -370,7 +371,7 @@ function endWrite(claim: Claim, options: EndOptions, encryption: Encryption): St
   return { kind: 'end', runId, decide: historyRules.endRun(claim, toEnd), size, hasClaim: true };
 }
 
-function journal({ driver, encryption }: Parts, reader: StoredReader): Partial<JournalStore> {
+function journal({ driver, encryption }: Parts, reader: StoredReader): Partial<JournalStore & PartStore> {
   const { journal } = driver;
   if (!journal) return {};
   return {
@@ -380,5 +381,6 @@ function journal({ driver, encryption }: Parts, reader: StoredReader): Partial<J
       if (rows.length > 0) await journal.publish({ claim, rows }, signal);
     },
     readEvents: async (runId, page) => reader.events(checkRunId(runId), page),
+    loadPart: async (runId, options) => reader.part(checkRunId(runId), options),
   };
 }

@@ -63,7 +63,9 @@ async function doctorPage({ served, grant, query }: GrantedCall): Promise<Doctor
   const below = new Below(served);
   const items: DoctorRow[] = [];
   for (const run of runs) {
-    const seen = await served.executor.inspect(run.runId, { listed: run }).catch(() => null);
+    const seen = await served.executor
+      .inspect(run.runId, { listed: run, messages: { from: 0, to: 0 } })
+      .catch(() => null);
     // It has ended meanwhile.
     if (seen) items.push(rowOf(run, seen, { all: grant.all === true, line: await audience.line(run, below) }));
   }

@@ -1,12 +1,13 @@
-import { CheckpointCorruptError, createPalette, defineAgent, memoryStore } from 'pawl';
+import { CheckpointCorruptError, createPalette, defineAgent, type Message, memoryStore } from 'pawl';
 import { callTool, hang, reply } from 'pawl/testing';
 import { describe, expect, test } from 'vitest';
+import type { LoadPartOptions } from '../../src/store/reading/record-part.ts';
 import { lastMessages } from '../../src/studio/page/run/record-timeline.ts';
 import { answeringModel } from '../fixtures/answering-model.ts';
 import { asking, askReviewer } from '../fixtures/family.ts';
 import { hostOf, toolOf, until } from '../fixtures/host.ts';
 import { change, leftBehind } from '../fixtures/left-runs.ts';
-import { plainStore } from '../fixtures/watched-store.ts';
+import { plainStore, watchedStore } from '../fixtures/watched-store.ts';
 import { mailTool } from '../http/web-host.ts';
 import { studioHost } from './studio-host.ts';
 
@@ -148,6 +149,55 @@ describe('GET /runs/:runId/record', () => {
     expect(child).toMatchObject({ rootRunId: 'r', parentRunId: 'r' });
   });
 
+  test('of a long run is read in parts: each answer reads few of its messages, and none of them twice (studio 7, 33)', async () => {
+    const store = watchedStore({}, await leftBehind(1));
+    const record = await store.load('r0');
+    if (!record) throw new Error('r0 has no record');
+    const messages: Message[] = Array.from({ length: 750 }, (_, at) => {
+      const call = { toolCallId: `c${at}`, toolName: at === 1 ? 'agent__clerk' : 'look' };
+      const output = { type: 'text' as const, value: `seen ${at}` };
+      return [
+        { role: 'assistant' as const, content: [{ type: 'tool-call' as const, ...call, input: { at } }] },
+        { role: 'tool' as const, content: [{ type: 'tool-result' as const, ...call, output }] },
+      ];
+    }).flat();
+    await store.save({ ...record, messages, revision: record.revision + 1 });
+    const { ask } = studioHost({ checkpoints: store });
+    const partsOf = async (path: string) => {
+      const before = store.log.length;
+      const { body } = await ask(path);
+      const calls = store.log.slice(before);
+      expect(calls.filter(({ method, args }) => method === 'load' && args[1] === undefined)).toEqual([]);
+      const parts = calls.filter(({ method }) => method === 'loadPart').map(({ args }) => args[1] as LoadPartOptions);
+      return { body, parts: parts.filter(({ from, to }) => from < Math.min(to, messages.length)) };
+    };
+    const read: number[] = [];
+    for (let i = 0; i < 8; i++) {
+      const { body, parts } = await partsOf('/runs/r0/record');
+      const indexes = parts.flatMap(({ from, to }) => Array.from({ length: to - from }, (_, at) => from + at));
+      expect(indexes.length).toBeLessThanOrEqual(200);
+      read.push(...indexes);
+      expect(body.record.messages).toBe(1_500);
+    }
+    expect(read.toSorted((a, b) => a - b)).toEqual(messages.map((_, at) => at));
+    const { body, parts } = await partsOf('/runs/r0/record');
+    expect(parts).toEqual([]);
+    expect(body.children).toMatchObject([{ callId: 'c1' }]);
+    const bytes = messages.reduce((sum, message) => sum + JSON.stringify(message).length, 0);
+    expect(body.record.bytes).toBeGreaterThan(bytes);
+    expect(body.record.bytes).toBeLessThan(bytes + 2_000);
+
+    const newest = await partsOf('/runs/r0/value?call=c749&part=output');
+    expect(newest).toMatchObject({ body: { text: 'seen 749' }, parts: [{ from: 1_450, to: 1_500 }] });
+    expect((await partsOf('/runs/r0/value?call=c0&part=output')).body).toMatchObject({ text: 'seen 0' });
+    expect((await ask('/runs/r0/value?call=none&part=output')).status).toBe(404);
+    const page = await partsOf('/runs/r0/messages?limit=100&after=1400');
+    expect(page.parts).toEqual([expect.objectContaining({ from: 1_400, to: 1_500 })]);
+    expect(page.body.items.map(({ index }: { index: number }) => index)).toEqual(
+      messages.map((_, at) => at).slice(1_400),
+    );
+  });
+
   test('of another caller is as that of an unknown run; an own one has no texts of the host (studio 2)', async () => {
     const { ask, executor } = await resting();
     const unknown = await ask('/runs/unknown/record', { as: 'bob' });
@@ -223,8 +273,9 @@ describe('GET /runs/:runId/messages', () => {
       toolName: 'look',
       input: i === 0 ? deep : { text: 'x'.repeat(1_000) },
     }));
+    const { loadPart: _, ...whole } = store;
     const damaged = {
-      ...store,
+      ...whole,
       load: async (runId: string) => {
         const record = await store.load(runId);
         return record && { ...record, messages: [...record.messages, { role: 'assistant' as const, content }] };

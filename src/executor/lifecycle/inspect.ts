@@ -16,6 +16,7 @@ import {
   isTaking,
   isThreads,
 } from '../../store/port.ts';
+import { loadPart, type RecordPart } from '../../store/reading/record-part.ts';
 import { hasCode, toErrorData } from '../../values/error-data.ts';
 import { checkKeys } from '../../values/known-options.ts';
 import { Redactor } from '../../values/redact.ts';
@@ -48,8 +49,10 @@ export interface RunInspection {
   readonly state?: string;
   /** Whether it is live in this process. */
   readonly isLive: boolean;
-  /** The whole record; absent if there is none, or it cannot be read. */
+  /** The whole record, or the part that was asked for; absent if there is none, or it cannot be read. */
   readonly record?: RunCheckpoint;
+  /** How many messages the record has; absent without one. */
+  readonly messageCount?: number;
   /** How it ended; absent if it has not. */
   readonly outcome?: RunOutput;
   /** The process that works on it, and until when its claim is valid, wall clock, ms, if the store knows that. */
@@ -67,6 +70,11 @@ export interface InspectOptions {
    * old.
    */
   readonly listed?: ListedRun | undefined;
+  /**
+   * Reads of the messages only those from one index up to another one (excluded); the record then lacks its inputs and images, too.
+   * Where the store can, that costs the same for a long record. Default: the whole record.
+   */
+  readonly messages?: { readonly from: number; readonly to: number } | undefined;
 }
 
 /** What an executor can do, by its store and its options. */
@@ -108,11 +116,12 @@ export async function inspectRun(
   runId: string,
   options: InspectOptions,
 ): Promise<RunInspection | null> {
-  checkKeys(options, { listed: true }, { of: 'executor.inspect' });
+  checkKeys(options, { listed: true, messages: true }, { of: 'executor.inspect' });
+  checkRange(options.messages);
   const { store, redact } = services.config;
   const live = services.registry.live(runId);
   const isHere = isLive(live);
-  const found = store && (await readRun(services, { store, runId, listed: options.listed }));
+  const found = store && (await readRun(services, { store, runId, ...options }));
   if (!found && !isHere) return endedWithoutRecord(services, runId);
   const seen: RunInspection = {
     ...(found ?? { commands: [] }),
@@ -125,7 +134,7 @@ export async function inspectRun(
 }
 
 type Judged = Pick<RunInspection, 'verdict' | 'reason' | 'code' | 'needsPerson'>;
-type Found = Pick<RunInspection, 'state' | 'record' | 'outcome' | 'owner' | 'commands' | 'agent'> & {
+type Found = Pick<RunInspection, 'state' | 'record' | 'messageCount' | 'outcome' | 'owner' | 'commands' | 'agent'> & {
   readonly verdict: Judged;
 };
 
@@ -136,28 +145,59 @@ interface Wanted extends InspectOptions {
   readonly runId: string;
 }
 
-async function readRun(services: ExecutorServices, { store, runId, listed }: Wanted): Promise<Found | undefined> {
+async function readRun(services: ExecutorServices, wanted: Wanted): Promise<Found | undefined> {
+  const { store, runId, listed } = wanted;
   try {
-    const record = await store.load(runId);
+    const record = await readRecord(services, wanted, false);
     if (record) {
-      const entry = entryOf(store, listed) ?? (await listedEntry(store, record));
-      return await openRun(services, { store, entry }, record);
+      const entry = entryOf(store, listed) ?? (await listedEntry(store, record.record));
+      return asked(wanted, record, await openRun(services, { store, entry }, record.record));
     }
     const queued = await queuedRun(store, runId);
     if (queued) return { ...ofRecord(services, queued), verdict: inItsThread, commands: [] };
-    const kept = isKeepingRecords(store) ? await store.load(runId, { ended: true }) : null;
+    const kept = isKeepingRecords(store) ? await readRecord(services, wanted, true) : null;
     if (!kept) return undefined;
-    const { outcome } = kept;
+    const { outcome } = kept.record;
     const ended = outcome
       ? { outcome: withoutId(outcome), verdict: endedAs(outcome) }
       : { verdict: endedAs(undefined) };
-    return { ...ofRecord(services, kept), ...ended, state: 'settled', commands: [] };
+    return asked(wanted, kept, { ...ofRecord(services, kept.record), ...ended, state: 'settled', commands: [] });
   } catch (error) {
     if (!unreadable.some((code) => hasCode(error, code))) throw error;
     const entry = quarantinedRun({ runId, updatedAt: 0 }, error);
     const verdict = await new Doctor(store, {}).lookAt({ entry, isResting: false });
     return { verdict: verdict as Judged, commands: [] };
   }
+}
+
+interface ReadRecord extends RecordPart {
+  readonly isWhole?: true;
+}
+
+/** Reads what is asked for; but a host's `migrate` may look at each message. */
+async function readRecord(
+  { config }: ExecutorServices,
+  { store, runId, messages }: Wanted,
+  ended: boolean,
+): Promise<ReadRecord | null> {
+  if (messages && !config.migrate) return loadPart(store, runId, { ...messages, ended });
+  const record = await store.load(runId, ended ? { ended } : {});
+  return record && { record, messageCount: record.messages.length, isWhole: true };
+}
+
+/** What was found, with the messages that were asked for. */
+function asked({ messages }: Wanted, { record, messageCount, isWhole }: ReadRecord, found: Found): Found {
+  const isTooMuch = isWhole && messages;
+  const part = isTooMuch ? { ...record, messages: record.messages.slice(messages.from, messages.to) } : record;
+  return { ...found, record: part, messageCount };
+}
+
+/** Checks which messages are wanted. @throws {TypeError} */
+function checkRange(messages: InspectOptions['messages']): void {
+  if (messages === undefined) return;
+  const { from, to } = messages ?? {};
+  if ([from, to].some((index) => !Number.isInteger(index) || index < 0))
+    throw new TypeError('executor.inspect: messages needs whole numbers `from` and `to`, not below 0');
 }
 
 const inItsThread: Judged = {

@@ -21,6 +21,7 @@ import type {
   TakingStore,
 } from '../port.ts';
 import { withoutWrites } from '../read-only.ts';
+import type { PartStore } from '../reading/record-part.ts';
 import type {
   DueHeads,
   EndedHead,
@@ -77,6 +78,7 @@ export interface FileStore
     OutcomeStore,
     HistoryStore,
     JournalStore,
+    PartStore,
     ThreadStore {
   /** Waits for the pending writes. Every later call is refused. */
   close(): Promise<void>;

@@ -18,6 +18,7 @@ import type {
   OutcomeStore,
   TakingStore,
 } from '../port.ts';
+import type { PartStore } from '../reading/record-part.ts';
 import { type Change, decideNow } from '../rules/decision.ts';
 import { sendCommand } from '../rules/inbox.ts';
 import { checkClaim } from '../rules/lease.ts';
@@ -67,6 +68,7 @@ export type MemoryStore = AppendingStore &
   OutcomeStore &
   HistoryStore &
   JournalStore &
+  PartStore &
   ThreadStore;
 
 /**

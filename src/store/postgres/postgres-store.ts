@@ -18,6 +18,7 @@ import type {
   TakingStore,
 } from '../port.ts';
 import { withoutWrites } from '../read-only.ts';
+import type { PartStore } from '../reading/record-part.ts';
 import type {
   DueHeads,
   EndedHead,
@@ -90,6 +91,7 @@ export interface PostgresStore
     OutcomeStore,
     HistoryStore,
     JournalStore,
+    PartStore,
     ThreadStore {
   /** Waits for the pending writes. Every later call is refused. The pool stays open: it belongs to the host. */
   close(): Promise<void>;

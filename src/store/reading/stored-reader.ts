@@ -5,6 +5,7 @@ import { MAX_WAITING, type SentCommand } from '../../run/command.ts';
 import type { RunOutcome } from '../../run/result.ts';
 import { nextTurn } from '../../values/clock.ts';
 import { CheckpointCorruptError, PawlError } from '../../values/errors.ts';
+import { isMessages, type Message } from '../../values/message.ts';
 import { DAMAGED_TEXT, decodeCommand, sentCommand } from '../commands.ts';
 import { shownDue } from '../due.ts';
 import { decodeHead, decodeRecord, parseStored } from '../encoding/encode.ts';
@@ -28,8 +29,9 @@ import type {
   ReadEventsOptions,
 } from '../port.ts';
 import { type IsDead, isHeld, refuseDamaged } from '../rules/lease.ts';
-import type { ListedHead, MessageReader, StoreDriver } from '../store-driver.ts';
+import type { ListedHead, MessageReader, PartReader, StoreDriver } from '../store-driver.ts';
 import { storedEvents } from './journal-page.ts';
+import type { LoadPartOptions, RecordPart } from './record-part.ts';
 
 type ReadableRun = Extract<InterruptedRun, { readonly meta: unknown }>;
 
@@ -82,6 +84,40 @@ export class StoredReader {
     const meta = texts.open(stored.meta, 'meta');
     const opened = { runId, meta, head: withoutStep(texts.whole(head, 'head', pieces)) };
     return { ...decodeHead(opened, attempts), messages: [] };
+  }
+
+  /** A record with its open step and some of its messages. */
+  async part(runId: string, { from, to, ended = false }: LoadPartOptions): Promise<RecordPart | null> {
+    const texts = new RunTexts(this.#encryption, runId);
+    const read = new Map<number, Message>();
+    const row: PartReader = (first, text, pieces = noPieces) => {
+      const messages = parseStored(texts.whole(text, messagesFrom(first), pieces), 'messages');
+      if (!isMessages(messages))
+        throw new CheckpointCorruptError('this record is damaged: its messages cannot be read');
+      for (const [at, message] of (messages as Message[]).entries()) read.set(first + at, message);
+    };
+    const { journal } = this.#driver;
+    const bare = await journal?.content(runId, { from: 0, to: 0 }, () => {});
+    if (bare && bare.meta === undefined) return this.#partOfWhole(runId, { from, to, ended });
+    // What is read with the messages is as new as they are.
+    const stored = bare && from < to ? await journal?.content(runId, { from, to }, row) : bare;
+    if (!stored || !bare || (stored.hasEnded && !ended)) return null;
+    const { head, pieces = noPieces, step = [], messageCount, attempts = bare.attempts } = stored;
+    const steps = step.map((text, place) => texts.open(text, stepText(place)));
+    const opened = {
+      runId,
+      meta: texts.open(bare.meta ?? '', 'meta'),
+      head: withStep(texts.whole(head, 'head', pieces), steps),
+      extras: null,
+      messages: [...read].filter(([at]) => at >= from && at < to).map(([, message]) => message),
+    };
+    return { record: decodeRecord(opened, attempts), messageCount };
+  }
+
+  async #partOfWhole(runId: string, { from, to, ended }: LoadPartOptions): Promise<RecordPart | null> {
+    const record = await this.load(runId, { ended });
+    const { messages = [] } = record ?? {};
+    return record && { record: { ...record, messages: messages.slice(from, to) }, messageCount: messages.length };
   }
 
   async list(options: ListOptions): Promise<InterruptedRun[]> {

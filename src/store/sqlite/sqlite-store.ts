@@ -19,6 +19,7 @@ import type {
   TakingStore,
 } from '../port.ts';
 import { withoutWrites } from '../read-only.ts';
+import type { PartStore } from '../reading/record-part.ts';
 import type {
   DueHeads,
   EndedHead,
@@ -76,6 +77,7 @@ export interface SqliteStore
     OutcomeStore,
     HistoryStore,
     JournalStore,
+    PartStore,
     ThreadStore {
   /** Waits for the pending writes, and closes the file. Every later call is refused. */
   close(): Promise<void>;

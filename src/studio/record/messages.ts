@@ -12,27 +12,28 @@ const PAGE_BYTES = 2 ** 20;
 
 /**
  * Makes a page of the messages of a run.
- * @param page.after how many messages come before it, as the `next` of the page before says
+ * @param seen with the messages from the first one of the page on
+ * @param page.from how many messages come before it
  */
 export function messagesPage(
-  { record }: Pick<RunInspection, 'record'>,
-  { after, limit }: { readonly after: string | undefined; readonly limit: number },
+  { record, messageCount: total = 0 }: Pick<RunInspection, 'record' | 'messageCount'>,
+  { from, limit }: { readonly from: number; readonly limit: number },
 ): MessagesPage {
   if (!record) return { items: [], total: 0, missing: '' };
-  const { messages } = record;
-  const start = placeIn(after);
   const items: MessageView[] = [];
   let bytes = 0;
-  for (let index = start; index < messages.length && items.length < limit && bytes < PAGE_BYTES; index++) {
-    const view = messageView(messages[index] as Message, index);
+  for (const [at, message] of record.messages.entries()) {
+    if (items.length === limit || bytes >= PAGE_BYTES) break;
+    const view = messageView(message, from + at);
     items.push(view);
     bytes += Buffer.byteLength(JSON.stringify(view));
   }
-  const end = start + items.length;
-  return { items, total: messages.length, ...(end < messages.length ? { next: String(end) } : {}) };
+  const end = from + items.length;
+  return { items, total, ...(end < total ? { next: String(end) } : {}) };
 }
 
-function placeIn(after = '0'): number {
+/** Reads the place of a page. @param after the `next` of the page before @throws {RequestError} BAD_REQUEST */
+export function placeIn(after = '0'): number {
   if (/^\d{1,9}$/.test(after)) return Number(after);
   throw new RequestError('BAD_REQUEST', 'the query has an `after` that is not the `next` of a page');
 }

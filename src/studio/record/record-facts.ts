@@ -5,14 +5,21 @@ import type { OpenCall } from '../../run/ledger.ts';
 import type { CallView, JsonValue, RecordFacts } from '../wire.ts';
 import { outputValue } from './messages.ts';
 import { jsonOf, Shown } from './shown-value.ts';
+import type { TranscriptFacts } from './transcripts.ts';
 
 /** Most calls of the open step that are sent. */
 const SHOWN_CALLS = 200;
 /** Most commands that are sent. */
 const SHOWN_COMMANDS = 100;
 
+interface Seen {
+  readonly seen: RunInspection;
+  readonly record: RunCheckpoint;
+  readonly facts: TranscriptFacts;
+}
+
 /** Describes the record of a run, without its conversation. @param all whether the reader sees the runs of all */
-export function recordFacts(seen: RunInspection, record: RunCheckpoint, all: boolean): RecordFacts {
+export function recordFacts({ seen, record, facts }: Seen, all: boolean): RecordFacts {
   const { version, revision, updatedAt, iteration, attempts, elapsedMs = 0, spend, critic, parked } = record;
   const raw = rawOf(record);
   const shown = new Shown();
@@ -21,11 +28,11 @@ export function recordFacts(seen: RunInspection, record: RunCheckpoint, all: boo
     version,
     revision,
     updatedAt,
-    bytes: sizeOf(raw) + record.messages.reduce((bytes, message) => bytes + sizeOf(message), 0),
+    bytes: Buffer.byteLength(jsonOf(raw) ?? '') + facts.bytes,
     iteration,
     attempts,
     elapsedMs,
-    messages: record.messages.length,
+    messages: facts.messages,
     definition: definitionOf(seen, record),
     ...(phases ? { phases } : {}),
     ...openStepOf(record, shown),
@@ -51,10 +58,6 @@ function parkingOf(given: string): { readonly code: string; readonly reason: str
 export function rawOf({ messages: _, images = [], earlier: __, ...rest }: RunCheckpoint): JsonValue {
   const named = images.map(({ mediaType }) => ({ mediaType }));
   return { ...rest, ...(named.length > 0 ? { images: named } : {}) } as unknown as JsonValue;
-}
-
-function sizeOf(value: unknown): number {
-  return Buffer.byteLength(jsonOf(value) ?? '');
 }
 
 function definitionOf({ agent }: RunInspection, { definition }: RunCheckpoint): RecordFacts['definition'] {

@@ -3,74 +3,78 @@ import { jsonAnswer } from '../../http/problem.ts';
 import type { GrantedCall, Route } from '../../http/route.ts';
 import { answerOf, anything, count, pageQuery, text } from '../../http/schemas.ts';
 import type { Studio } from '../studio.ts';
-import { messagesPage } from './messages.ts';
+import { messagesPage, placeIn } from './messages.ts';
 import { inspected, missingFor, recordView } from './record-view.ts';
-import { valuePage } from './value-page.ts';
+import { Transcripts } from './transcripts.ts';
+import { valueIn, valuePage } from './value-page.ts';
 
 const one = { schema: text } as const;
 
 /** The routes of one run's record, its messages and its long values. */
-export const recordRoutes = ({ tools }: Pick<Studio, 'tools'>): readonly Route[] => [
-  {
-    method: 'GET',
-    path: '/runs/:runId/record',
-    summary: 'Shows the record of a run, and what becomes of it.',
-    action: 'inspect',
-    answers: { 200: { description: 'The record.', schema: answerOf({ line: anything, verdict: anything }) } },
-    handle: async (call: GrantedCall) => jsonAnswer(await recordView(call, await inspected(call), tools)),
-  },
-  {
-    method: 'GET',
-    path: '/runs/:runId/messages',
-    summary: 'Shows the recorded messages of a run, by pages.',
-    action: 'inspect',
-    query: pageQuery,
-    answers: {
-      200: {
-        description: 'A page of messages. `missing` says why there are none.',
-        schema: answerOf({ items: { type: 'array', items: anything }, total: count, next: text, missing: text }, [
-          'items',
-          'total',
-        ]),
+export function recordRoutes({ tools }: Pick<Studio, 'tools'>): readonly Route[] {
+  const transcripts = new Transcripts();
+  return [
+    {
+      method: 'GET',
+      path: '/runs/:runId/record',
+      summary: 'Shows the record of a run, and what becomes of it.',
+      action: 'inspect',
+      answers: { 200: { description: 'The record.', schema: answerOf({ line: anything, verdict: anything }) } },
+      handle: async (call: GrantedCall) => jsonAnswer(await recordView(call, { transcripts, tools })),
+    },
+    {
+      method: 'GET',
+      path: '/runs/:runId/messages',
+      summary: 'Shows the recorded messages of a run, by pages.',
+      action: 'inspect',
+      query: pageQuery,
+      answers: {
+        200: {
+          description: 'A page of messages. `missing` says why there are none.',
+          schema: answerOf({ items: { type: 'array', items: anything }, total: count, next: text, missing: text }, [
+            'items',
+            'total',
+          ]),
+        },
+      },
+      handle: async (call: GrantedCall) => {
+        const { after: [after] = [], limit: [limit] = [] } = call.query;
+        const page = { from: placeIn(after), limit: limitIn(limit) };
+        const { seen } = await inspected(call, { messages: { from: page.from, to: page.from + page.limit } });
+        const found = messagesPage(seen, page);
+        return jsonAnswer(seen.record ? found : { ...found, missing: missingFor(seen) });
       },
     },
-    handle: async (call: GrantedCall) => {
-      const { after: [after] = [], limit: [limit] = [] } = call.query;
-      const page = { after, limit: limitIn(limit) };
-      const { seen } = await inspected(call);
-      const found = messagesPage(seen, page);
-      return jsonAnswer(seen.record ? found : { ...found, missing: missingFor(seen) });
-    },
-  },
-  {
-    method: 'GET',
-    path: '/runs/:runId/value',
-    summary: 'Shows a piece of a long value of a run, as text.',
-    action: 'inspect',
-    query: {
-      message: { ...one, description: 'The index of a message.' },
-      call: { ...one, description: 'The id of a call.' },
-      wait: { ...one, description: 'The id of an open wait.' },
-      part: {
-        ...one,
-        description:
-          'The index of a part of the message; `input`, `output`; `critic`, `raw`; of a wait the name of its part.',
+    {
+      method: 'GET',
+      path: '/runs/:runId/value',
+      summary: 'Shows a piece of a long value of a run, as text.',
+      action: 'inspect',
+      query: {
+        message: { ...one, description: 'The index of a message.' },
+        call: { ...one, description: 'The id of a call.' },
+        wait: { ...one, description: 'The id of an open wait.' },
+        part: {
+          ...one,
+          description:
+            'The index of a part of the message; `input`, `output`; `critic`, `raw`; of a wait the name of its part.',
+        },
+        from: { ...one, description: 'The `next` of the piece before.' },
       },
-      from: { ...one, description: 'The `next` of the piece before.' },
-    },
-    answers: {
-      200: {
-        description: 'A piece.',
-        schema: answerOf({ kind: { enum: ['text', 'json'] }, text, chars: count, next: text }, [
-          'kind',
-          'text',
-          'chars',
-        ]),
+      answers: {
+        200: {
+          description: 'A piece.',
+          schema: answerOf({ kind: { enum: ['text', 'json'] }, text, chars: count, next: text }, [
+            'kind',
+            'text',
+            'chars',
+          ]),
+        },
+      },
+      handle: async (call: GrantedCall) => {
+        const value = await valueIn(call, call.query);
+        return jsonAnswer(valuePage(value, call.query));
       },
     },
-    handle: async (call: GrantedCall) => {
-      const { seen } = await inspected(call);
-      return jsonAnswer(valuePage(seen, call.query, call.grant.all === true));
-    },
-  },
-];
+  ];
+}

@@ -4,13 +4,13 @@ import { type OwnRun, ownRun } from '../../http/run-access.ts';
 import { childrenOf, runLine } from '../../http/runs/run-line.ts';
 import { maxStepsOf, withoutOwner } from '../../http/runs/run-list.ts';
 import { endOf, viewOf } from '../../http/runs/run-view.ts';
-import type { Agent, RunInspection, RunOutput, Tool } from '../../index.ts';
+import type { Agent, InspectOptions, RunInspection, RunOutput, Tool } from '../../index.ts';
 import { childRunId } from '../../run/identity.ts';
 import { hasCode, readProperty } from '../../values/error-data.ts';
-import { toolCallsOf } from '../../values/message.ts';
 import { formsOf, shownWaits } from '../waits.ts';
 import type { ChildView, RecordView, RunLine, UsageView } from '../wire.ts';
 import { recordFacts } from './record-facts.ts';
+import { beginsRun, type TranscriptFacts, type Transcripts } from './transcripts.ts';
 import { verdictView } from './verdict-view.ts';
 
 /** A run of a request, and all that is known of it. */
@@ -26,25 +26,36 @@ const unreadable = ['CHECKPOINT_CORRUPT', 'CHECKPOINT_TOO_NEW', 'KEY_MISMATCH'];
  * Finds the run of a request. One that cannot be read says nothing of its caller: only a reader of all runs may see it.
  * @throws {RequestError} NOT_FOUND
  */
-export async function inspected({ served, params, grant }: GrantedCall): Promise<Inspected> {
-  const { runId = '' } = params;
-  const run = await ownRun(served, runId, grant).catch((error: unknown) => {
+export async function inspected(call: GrantedCall, options: InspectOptions = {}): Promise<Inspected> {
+  return { run: await runOf(call), seen: await inspect(call, options) };
+}
+
+/** Inspects the run of a request that its caller may see. @throws {RequestError} NOT_FOUND */
+export async function inspect({ served, params }: GrantedCall, options: InspectOptions): Promise<RunInspection> {
+  const seen = await served.executor.inspect(params.runId ?? '', options);
+  if (!seen) throw new RequestError('NOT_FOUND');
+  return seen;
+}
+
+function runOf({ served, params, grant }: GrantedCall): Promise<OwnRun | undefined> {
+  return ownRun(served, params.runId ?? '', grant).catch((error: unknown) => {
     if (grant.all && unreadable.some((code) => hasCode(error, code))) return undefined;
     throw error;
   });
-  const seen = await served.executor.inspect(runId);
-  if (!seen) throw new RequestError('NOT_FOUND');
-  return { run, seen };
 }
 
-/** Makes the answer of `GET /runs/:runId/record`. @param registry the tools that agents name */
-export async function recordView(
-  call: GrantedCall,
-  { run, seen }: Inspected,
-  registry: readonly Tool[],
-): Promise<RecordView> {
-  const { served, grant } = call;
+/** What the answers of a Studio share: the tools that agents name, and what is known of the messages of runs. */
+interface Shared {
+  readonly tools: readonly Tool[];
+  readonly transcripts: Transcripts;
+}
+
+/** Makes the answer of `GET /runs/:runId/record`. */
+export async function recordView(call: GrantedCall, { tools, transcripts }: Shared): Promise<RecordView> {
+  const { served, grant, params } = call;
   const all = grant.all === true;
+  const run = await runOf(call);
+  const { seen, facts } = await transcripts.look(params.runId ?? '', (messages) => inspect(call, { messages }));
   if (!run) return unreadableView(seen);
   const { rootRunId, parentRunId, waits, result: _, ...line } = await viewOf({ ...call, run });
   const { record } = seen;
@@ -54,13 +65,13 @@ export async function recordView(
     rootRunId,
     ...(parentRunId === undefined ? {} : { parentRunId }),
     waits: shownWaits(waits),
-    ...formsOf(waits, { tools: agentOf(served, line.agentId)?.tools, registry }),
+    ...formsOf(waits, { tools: agentOf(served, line.agentId)?.tools, registry: tools }),
     verdict: verdictView(seen, all),
     ...(seen.state === undefined ? {} : { state: { name: seen.state, isLive: seen.isLive } }),
     ...(all ? ownerOf(seen) : {}),
-    ...(record ? { record: recordFacts(seen, record, all) } : { missing: missingFor(seen) }),
+    ...(record ? { record: recordFacts({ seen, record, facts }, all) } : { missing: missingFor(seen) }),
     usage: usageOf(seen, run),
-    children: await childrenBelow(served, run, { seen, all }),
+    children: await childrenBelow(served, run, { seen, facts, all }),
     ...(outcome ? { result: resultOf(outcome, all) } : {}),
   };
 }
@@ -122,21 +133,20 @@ function resultOf(outcome: RunOutput, all: boolean): NonNullable<RecordView['res
 
 /** Most runs below a run that are looked for. */
 const SHOWN_CHILDREN = 64;
-const childTools = ['agent__', 'skill__'];
 
 /** The runs that calls of the record began, those that it waits for, and those that are live: the last ones. */
 async function childrenBelow(
   served: GrantedCall['served'],
   run: OwnRun,
-  { seen: { record }, all }: { readonly seen: RunInspection; readonly all: boolean },
+  {
+    seen: { record },
+    facts,
+    all,
+  }: { readonly seen: RunInspection; readonly facts: TranscriptFacts; readonly all: boolean },
 ): Promise<readonly ChildView[]> {
-  const calls = (record?.messages ?? []).flatMap(toolCallsOf);
-  const open = (record?.openStep?.calls ?? []).map(({ callId, name }) => ({ toolCallId: callId, toolName: name }));
+  const open = (record?.openStep?.calls ?? []).filter(({ name }) => beginsRun(name)).map(({ callId }) => callId);
   const found = new Map<string, string | undefined>();
-  for (const { toolCallId, toolName } of [...calls, ...open]) {
-    if (childTools.some((prefix) => toolName.startsWith(prefix)))
-      found.set(childRunId(run.runId, toolCallId), toolCallId);
-  }
+  for (const callId of [...facts.calls, ...open]) found.set(childRunId(run.runId, callId), callId);
   for (const runId of childrenOf(run.line)) if (!found.has(runId)) found.set(runId, undefined);
   const wanted = [...found].slice(-SHOWN_CHILDREN);
   return Promise.all(

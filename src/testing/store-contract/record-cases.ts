@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import type { RunCheckpoint } from '../../record/checkpoint.ts';
 import type { CheckpointStore } from '../../store/port.ts';
+import { loadPart } from '../../store/reading/record-part.ts';
 import { type Draft, everyStore, refuses } from './case.ts';
 import { randomRecord, seededRandom } from './random.ts';
 import { fullRecord, openStepRecord, pipelineRecord, sampleMeta, sampleRecord } from './records.ts';
@@ -23,6 +24,31 @@ export const recordCases: readonly Draft[] = [
     assert.equal(await store.load('unknown', { messages: false }), null);
     assert.deepEqual(await store.load('run'), record);
   }),
+
+  everyStore(
+    'a part of a record has the messages that were asked for, and the rest of its head (studio 33)',
+    async ({ store }) => {
+      const record = fullRecord('run');
+      await store.save(record);
+      const { length } = record.messages;
+      for (const [from, to] of [
+        [0, 0],
+        [0, 1],
+        [1, length],
+        [length, length + 9],
+        [0, length + 9],
+      ] as const) {
+        const part = await loadPart(store, 'run', { from, to });
+        assert(part);
+        assert.equal(part.messageCount, length);
+        assert.deepEqual(part.record.messages, record.messages.slice(from, to));
+        const { meta, iteration, updatedAt, openStep, waiting } = part.record;
+        assert.deepEqual([meta, iteration, updatedAt], [record.meta, record.iteration, record.updatedAt]);
+        assert.deepEqual([openStep, waiting], [record.openStep, record.waiting]);
+      }
+      assert.equal(await loadPart(store, 'unknown', { from: 0, to: 1 }), null);
+    },
+  ),
 
   everyStore('a run with all nine attributes reads back deep-equal (checkpoint 1)', async ({ store }) => {
     const record = sampleRecord('run');

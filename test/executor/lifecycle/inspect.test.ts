@@ -117,6 +117,33 @@ describe('executor.inspect', () => {
     expect(text).not.toContain('ada');
   });
 
+  test('reads some of the messages, and says how many there are; `migrate` still gets all of them (studio 33)', async () => {
+    const store = await resting();
+    const whole = await hostOf({ checkpoints: store }).executor.inspect('r');
+    const count = whole?.record?.messages.length ?? 0;
+    expect(whole?.messageCount).toBe(count);
+    const migrated: number[] = [];
+    const migrate = ({ messages }: { readonly messages: readonly unknown[] }) => void migrated.push(messages.length);
+    for (const options of [{}, { migrate }, { checkpoints: plainStore(store) }]) {
+      const { executor } = hostOf({ checkpoints: store, ...options });
+      for (const [from, to] of [
+        [0, 0],
+        [0, 1],
+        [count - 1, 99],
+        [99, 120],
+        [1, 0],
+      ] as const) {
+        const seen = await executor.inspect('r', { messages: { from, to } });
+        expect(seen?.messageCount).toBe(count);
+        expect(seen?.record?.messages).toEqual(whole?.record?.messages.slice(from, to));
+        expect(seen?.record?.openStep).toEqual(whole?.record?.openStep);
+      }
+      for (const wrong of [{ from: -1, to: 2 }, { from: 0, to: 1.5 }, { from: 0 }, null])
+        await expect(executor.inspect('r', { messages: wrong } as never)).rejects.toThrow(TypeError);
+    }
+    expect(new Set(migrated)).toEqual(new Set([count]));
+  });
+
   test('with the line of a list lists nothing, and says the same (studio 11)', async () => {
     const store = watchedStore({}, await resting());
     const { executor } = hostOf({ checkpoints: store, tools: [mailTool] });

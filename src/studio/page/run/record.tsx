@@ -53,7 +53,7 @@ export function Record({ view }: { readonly view: RecordView }) {
         </Part>
       )}
       {record?.raw && (
-        <Part title="JSON, without messages and images">
+        <Part title="JSON, without messages, inputs and images">
           <Value runId={runId} shown={record.raw} />
         </Part>
       )}

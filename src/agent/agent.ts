@@ -1,12 +1,13 @@
 import type { RunDefinition } from '../run/fields.ts';
 import { checkSettings, type ModelSettings, settingNames } from '../run/model-settings.ts';
+import { knownPhases } from '../run/pipeline.ts';
 import { type DataOf, readSchema, type ToolInput } from '../tool/schema.ts';
 import { readEntries, type ToolEntries } from '../tool/toolbox.ts';
 import { sha256 } from '../values/digest.ts';
 import { readProperty } from '../values/error-data.ts';
 import { type KnownKeys, readOptions } from '../values/known-options.ts';
 import { checkNames } from './names.ts';
-import { type Phase, readPhases } from './phase.ts';
+import { type Phase, phaseFactsOf, readPhases } from './phase.ts';
 
 /** The definition of an agent. Ids and versions are the host's; `recover` finds agents by id. */
 export interface AgentDefinition<Schema = unknown> {
@@ -179,4 +180,16 @@ export function definitionOf(agent: Agent): RunDefinition {
   };
   definitions.set(agent, definition);
   return definition;
+}
+
+const phaseDefinitions = new WeakMap<Agent, readonly string[]>();
+
+/** Returns the definitions of an agent by which a run is found that was parked for another one: see `neededPhases`. */
+export function phaseDefinitionsOf(agent: Agent): readonly string[] {
+  const found = phaseDefinitions.get(agent);
+  if (found) return found;
+  const hashes = phaseFactsOf(agent.phases, 1).map(({ hash }) => hash);
+  const known = knownPhases(agent.id, hashes);
+  phaseDefinitions.set(agent, known);
+  return known;
 }

@@ -1,3 +1,5 @@
+import { staysParked } from '../run/fields.ts';
+import { neededPhases } from '../run/pipeline.ts';
 import type { Labels, ParentCall, RunCheckpointMeta } from '../run/request.ts';
 import type { Wait } from '../run/waits/wait.ts';
 import { toErrorData } from '../values/error-data.ts';
@@ -116,4 +118,15 @@ export type DueOfRecord = 'now' | 'kept' | 'never';
 export function dueOfRecord({ parked, hosted, waiting }: Pick<RunHead, 'parked' | 'hosted' | 'waiting'>): DueOfRecord {
   if (parked || hosted) return 'never';
   return waiting && waiting.waits.length > 0 ? 'kept' : 'now';
+}
+
+/**
+ * Returns the definition by which a parked run is found: that which its agent must have. Empty: it is not found so, because it is
+ * parked for another reason, or its parent continues it. Undefined for a run that is not parked.
+ */
+export function definitionOfParked(head: RunHead): string | undefined {
+  const { meta, parked, hosted } = head;
+  if (!parked || hosted) return undefined;
+  if (staysParked(parked.code) || parentOf(head)) return '';
+  return neededPhases(meta.agentId, head) ?? '';
 }

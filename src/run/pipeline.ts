@@ -1,3 +1,4 @@
+import { sha256 } from '../values/digest.ts';
 import type { ErrorData } from '../values/error-data.ts';
 import type { JsonValue } from '../values/json.ts';
 import { enterMessage } from '../values/message.ts';
@@ -109,6 +110,26 @@ export function isSamePipeline(past: PipelinePast, phases: readonly PhaseFacts[]
   // A conversation without a phase belongs to a single loop, and the other way round.
   return phases.length === 0 ? completedPhases.length === 0 : !hasMessages;
 }
+
+/**
+ * Returns the definitions that an agent has for `neededPhases`: its first phases, its first two, and so on. One without phases
+ * has one.
+ */
+export function knownPhases(agentId: string, hashes: readonly string[]): readonly string[] {
+  if (hashes.length === 0) return [digestOf(agentId, [])];
+  return hashes.map((_, i) => digestOf(agentId, hashes.slice(0, i + 1)));
+}
+
+/**
+ * Returns the definition that the agent of a run must have: `isSamePipeline` holds for each agent that has it. Undefined if the
+ * run does not say it, as one with a host's own list of phases.
+ */
+export function neededPhases(agentId: string, { completedPhases, openPhase }: PipelinePast): string | undefined {
+  const hashes = [...completedPhases, ...(openPhase ? [openPhase] : [])].map(({ hash }) => hash);
+  return hashes.every((hash) => hash !== undefined) ? digestOf(agentId, hashes) : undefined;
+}
+
+const digestOf = (agentId: string, hashes: readonly string[]) => sha256(JSON.stringify([agentId, ...hashes]));
 
 /** Restarts a pipeline whose agent has changed: phases that still match stay, the rest begins again. */
 export function restartPipeline(

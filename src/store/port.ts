@@ -148,6 +148,8 @@ export interface DueRun {
   readonly parent?: ParentCall;
   /** The run's key for `fullKeys`: an opaque text where the store has a codec. Absent: it has none. */
   readonly fairKey?: string;
+  /** Of a parked run: the definition by which `takeDue` found it. */
+  readonly definition?: string;
 }
 
 export interface DueList {
@@ -161,7 +163,6 @@ export interface DueList {
 
 /**
  * A store in which runs rest: without a process, until a time or a command.
- *
  * The store keeps one time for each record (`dueAt`), beside its claim. The first record of a run makes it due (0), and so does
  * each record without open waits, so that a run whose process dies is due. `leave` sets the time, `send` makes it 0, `claim` and
  * `release` keep it. A parked record, or one of a host's machine, is never due.
@@ -192,6 +193,8 @@ export interface TakeDueOptions {
   readonly runIds?: readonly string[] | undefined;
   /** Only runs of these agents. Absent: of all. */
   readonly agentIds?: readonly string[] | undefined;
+  /** Also runs parked with DEFINITION_CHANGED that an agent of one of these definitions can continue: digests of executors. */
+  readonly definitions?: readonly string[] | undefined;
   /** No runs with these keys, as `DueRun.fairKey` has them. */
   readonly fullKeys?: readonly string[] | undefined;
   /** The number of the deployment that claims: runs that a higher one has claimed are left alone. */
@@ -215,10 +218,9 @@ export interface TakenRuns {
 export interface TakingStore extends DueStore {
   /**
    * Finds due runs and claims them, in one commit where the store can. A claim counts an attempt and an epoch, as `claim` does.
-   * Parked, hosted, damaged and ended runs are never taken.
-   *
-   * The k-th due run of each fair key is taken before the (k+1)-th of any; runs without a key share one. Keys have their turns:
-   * the next call continues after the last key. Within a key runs are taken by `dueAt`, then by the UTF-8 bytes of the run id.
+   * Parked runs are taken by `definitions` only; hosted, damaged and ended ones never. The k-th due run of each fair key is taken
+   * before the (k+1)-th of any; runs without a key share one. Keys have their turns: the next call continues after the last key.
+   * Within a key runs are taken by `dueAt`, then by the UTF-8 bytes of the run id.
    */
   takeDue(options: TakeDueOptions): Promise<TakenRuns>;
   /** When the live claim of a run ends, wall clock, ms; null = no live owner holds it. */
@@ -352,16 +354,15 @@ export interface JournalStore extends OwningStore {
 /** A store that tells cheaply that nothing has changed, so that readers need not list it again. */
 export interface ChangeStore extends CheckpointStore {
   /**
-   * A text that any process may compare with an earlier one: if they are equal, no write to any run was made between them, by any
-   * process. Different ones promise nothing. A claim whose time is over, and an owner that died, are no writes.
+   * A text to compare with an earlier one: if they are equal, no write to any run was made between them, by any process. Different
+   * ones promise nothing. A claim whose time is over, and an owner that died, are no writes.
    */
   changeMark(): Promise<string>;
 }
 
 export type InboxOf = { readonly owner: string } | { readonly runId: string };
 
-const has = (store: CheckpointStore, method: string) =>
-  typeof (store as never as Record<string, unknown>)[method] === 'function';
+const has = (store: object, method: string) => typeof (store as Record<string, unknown>)[method] === 'function';
 /** Returns whether a store writes only new messages: it has `append`. */
 export const isAppending = (store: CheckpointStore): store is AppendingStore => has(store, 'append');
 /** Returns whether a store has claims: it has `claim`. */
@@ -394,7 +395,6 @@ export function checkStore(name: string, store: unknown): asserts store is Check
   const missing = missingMethods(store, ['save', 'load', 'delete', 'listInterrupted']);
   if (missing.length === 0) return;
   const got = missing.length < 4 ? `an object; it has no ${missing.join(', ')}` : kindOf(store);
-  throw new TypeError(
-    `${name} must be a store, not ${got}; make one, for example sqliteStore({ path: 'runs.db' }), or leave it out`,
-  );
+  const advice = "make one, for example sqliteStore({ path: 'runs.db' }), or leave it out";
+  throw new TypeError(`${name} must be a store, not ${got}; ${advice}`);
 }

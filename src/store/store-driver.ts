@@ -202,6 +202,8 @@ export interface ListedHead extends Cursor {
   readonly agent?: string | undefined;
   readonly caller?: string | null | undefined;
   readonly fair?: string | undefined;
+  /** As `change.definition` had it; absent = unknown. */
+  readonly definition?: string | undefined;
   /** Why the record cannot be read: the run is listed as quarantined. */
   readonly error?: unknown;
 }
@@ -248,12 +250,17 @@ export interface TakeDue {
   readonly fullKeys: readonly string[];
   /** No runs that a higher deployment has claimed. */
   readonly deployment?: number | undefined;
+  /**
+   * Also runs that are never due and that were parked for one of these definitions, as `change.definition` had them. A driver that
+   * does not keep them may offer all that are never due: `isTakeable` knows.
+   */
+  readonly definitions?: readonly string[] | undefined;
   /** The key of the run that this store took last: the next key has its turn. Absent: any key has. A driver may know better. */
   readonly after?: string | undefined;
   /** Returns whether the record of a run can be read, and its run may be taken. Asked before the claim, or a claim is given back. */
   isTakeable(head: ListedHead): boolean;
-  /** The decision that claims a run. @param now the driver's wall clock, ms */
-  decide(runId: string, now: number): Decide<Claim | null>;
+  /** The decision that claims a run. @param now the driver's wall clock, ms @param isParked it was found by its definition */
+  decide(runId: string, now: number, isParked?: boolean): Decide<Claim | null>;
 }
 
 /** A run that a driver took: its head, and its claim. */

@@ -150,7 +150,7 @@ export function storeFrom<D extends StoreDriver>(driver: D, options: StoreFromOp
       encryption,
       clock,
       isDead: writing(driver).isDead,
-      dueRun: (head) => reader.dueRun(head),
+      dueRun: (head, definitions) => reader.dueRun(head, definitions),
     }),
     ...topics(parts),
     ...history(parts, reader, threads),

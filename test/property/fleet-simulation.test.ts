@@ -26,6 +26,7 @@ const worlds: fc.Arbitrary<PlannedFleet> = fc.record({
       steps: fc.integer({ min: 1, max: 6 }),
       callMs: fc.integer({ min: 10, max: 12_000 }),
       tenant: fc.constantFrom('a', 'b', 'c'),
+      isPlanned: fc.boolean(),
     }),
     { minLength: 10, maxLength: 40 },
   ),
@@ -33,9 +34,9 @@ const worlds: fc.Arbitrary<PlannedFleet> = fc.record({
 });
 
 test(
-  `each run of a fleet ends once, with one outcome, whatever its processes meet: kills, cut networks, wrong clocks, two deployments (seed ${seed}) (engine 16, 18, 20, 36, 45)`,
+  `each run of a fleet ends once, with one outcome, whatever its processes meet: kills, cut networks, wrong clocks, deployments with other phases, forth and back (seed ${seed}) (engine 16, 18, 19, 20, 36, 45)`,
   async () => {
-    const sum = { worlds: 0, kills: 0, partitions: 0, upgrades: 0, taken: 0 };
+    const sum = { worlds: 0, kills: 0, partitions: 0, upgrades: 0, parked: 0, taken: 0 };
     await fc.assert(
       fc.asyncProperty(worlds, async (plan) => {
         const world = new FleetWorld(plan);
@@ -45,16 +46,18 @@ test(
         for (const [runId, ids] of notes.outcomes) expect(ids.size, `outcomes of ${runId}`).toBe(1);
         for (const [runId, versions] of notes.deployments)
           expect(versions, `deployments of ${runId}`).toEqual(versions.toSorted((a, b) => a - b));
+        for (const [runId, times] of notes.parked) expect(times, `how often ${runId} parked it`).toBe(1);
         sum.worlds += 1;
         sum.kills += notes.kills;
         sum.partitions += notes.partitions;
         sum.upgrades += notes.upgrades;
+        sum.parked += notes.parked.size;
         sum.taken += notes.taken;
       }),
       { seed, numRuns: WORLDS, endOnFailure: torture === 1 },
     );
     console.log(`seed ${seed}: ${JSON.stringify(sum)}`);
-    expect(Math.min(sum.kills, sum.partitions, sum.upgrades)).toBeGreaterThan(0);
+    expect(Math.min(sum.kills, sum.partitions, sum.upgrades, sum.parked)).toBeGreaterThan(0);
   },
   torture > 1 ? 3_600_000 : 120_000,
 );

@@ -34,6 +34,8 @@ export interface PlannedFleet {
     readonly steps: number;
     readonly callMs: number;
     readonly tenant: string;
+    /** Its agent has phases; the first one is another in each second deployment. */
+    readonly isPlanned: boolean;
   }[];
   readonly budgetMs: number;
 }
@@ -41,6 +43,8 @@ export interface PlannedFleet {
 const AFTER_DEATH_MS = 5_000;
 const BEGIN = 1_700_000_000_000;
 const STEP_MS = 500;
+/** So often all processes are replaced by those of the next one: back, and forth again. */
+const DEPLOYED_MS = 180_000;
 /** Simulated: two hours. */
 const MOST_STEPS = 14_400;
 
@@ -51,6 +55,8 @@ export class FleetNotes {
   readonly outcomes: Map<string, Set<string>> = new Map();
   /** The deployment of each claim, by run, in their order. */
   readonly deployments: Map<string, number[]> = new Map();
+  /** How often each run was parked by a deployment: `<run> <deployment>`. */
+  readonly parked: Map<string, number> = new Map();
   /** How often a process asked for a turn that the store had. */
   redone = 0;
   kills = 0;
@@ -80,6 +86,8 @@ export class FleetWorld {
     const { processes, runs } = this.#plan;
     for (const plan of processes) this.boot(plan, 1);
     for (const [i, { at }] of runs.entries()) this.#at(at, () => void this.#admit(i));
+    for (let version = 3; version < 40; version++)
+      this.#at(DEPLOYED_MS * (version - 2), () => void this.#deploy(version));
     for (let step = 0; step < MOST_STEPS && this.notes.outcomes.size < runs.length; step++)
       await this.clock.advance(STEP_MS);
     for (const process of this.#processes) process.die();
@@ -105,10 +113,14 @@ export class FleetWorld {
 
   async #admit(i: number): Promise<void> {
     const run = this.#plan.runs[i] as PlannedFleet['runs'][number];
-    const { executor, agent } = hostOf(this, { version: 1, store: this.store, isAlive: () => true });
-    const { steps, callMs, tenant } = run;
+    const { executor, agent, planner } = hostOf(this, { version: 1, store: this.store, isAlive: () => true });
+    const { steps, callMs, tenant, isPlanned } = run;
     const prompt = JSON.stringify({ steps, callMs });
-    await executor.start(agent, { runId: `run-${i}`, prompt, labels: { tenant } }, { drive: 'later' });
+    await executor.start(
+      isPlanned ? planner : agent,
+      { runId: `run-${i}`, prompt, labels: { tenant } },
+      { drive: 'later' },
+    );
     await executor.shutdown();
   }
 
@@ -137,6 +149,16 @@ export class FleetWorld {
     process.die();
     this.boot({ ...plan, diesAt: undefined, partition: undefined, upgradedAt: undefined }, 2);
   }
+
+  /** Replaces one process after the other. A deployment that goes back has a new number. */
+  async #deploy(version: number): Promise<void> {
+    for (const process of [...this.#processes]) {
+      if (!process.isAlive) continue;
+      await process.drain();
+      process.die();
+      this.boot({ ...process.plan, diesAt: undefined, partition: undefined, upgradedAt: undefined }, version);
+    }
+  }
 }
 
 interface HostOptions {
@@ -150,11 +172,15 @@ interface HostOptions {
 class FleetProcess {
   isAlive = true;
   isCut = false;
+  readonly plan: PlannedProcess;
+  readonly version: number;
   readonly #world: FleetWorld;
   readonly #worker: ReturnType<Executor['work']>;
 
   constructor(world: FleetWorld, plan: PlannedProcess, rest: { readonly version: number; readonly budgetMs: number }) {
     this.#world = world;
+    this.plan = plan;
+    this.version = rest.version;
     const { skewMs, concurrency } = plan;
     const { version, budgetMs } = rest;
     const store = this.#reached(world.store, version);
@@ -185,6 +211,11 @@ class FleetProcess {
           notes.taken += claims.length;
           for (const claim of claims) noteClaim(claim);
         }
+        const { runId = '', head } = (name === 'append' ? args[0] : {}) as {
+          runId?: string;
+          head?: { parked?: object };
+        };
+        if (head?.parked) notes.parked.set(`${runId} ${version}`, (notes.parked.get(`${runId} ${version}`) ?? 0) + 1);
         if (name === 'claim' && answer) noteClaim(answer as Claim);
         // An answer may be lost as well.
         await this.#network();
@@ -209,6 +240,7 @@ function hostOf(
 ): {
   readonly executor: Executor;
   readonly agent: Agent;
+  readonly planner: Agent;
 } {
   const { clock, notes } = world;
   const sleep = async (ms: number) => {
@@ -229,11 +261,15 @@ function hostOf(
     await sleep(callMs);
     return done >= steps ? reply(`done after ${done}`) : callTool('pay', { ms: callMs, turn: done }, `call-${done}`);
   };
-  const agent = defineAgent({
-    ...{ id: 'worker', name: 'Worker', instructions: 'Work.', maxIterations: 1_000, maxRuntimeMs: 1e9, tools: [pay] },
-  });
+  const rest = { instructions: 'Work.', maxIterations: 1_000, maxRuntimeMs: 1e9, tools: [pay] };
+  const agent = defineAgent({ id: 'worker', name: 'Worker', ...rest });
+  const phases = [
+    { name: 'first', instructions: version % 2 === 0 ? 'Work well.' : 'Work.' },
+    { name: 'second', instructions: 'Work on.' },
+  ];
+  const planner = defineAgent({ id: 'planner', name: 'Planner', ...rest, phases });
   const executor = createExecutor({
-    ...{ agents: [agent], checkpoints: store, version, fairBy: 'tenant' },
+    ...{ agents: [agent, planner], checkpoints: store, version, fairBy: 'tenant' },
     models: { fast: scriptedModel(Array.from({ length: 2_000 }, () => turn)) },
     clock: {
       now: () => clock.now() + skewMs,
@@ -246,5 +282,5 @@ function hostOf(
       if (isAlive()) notes.outcomes.set(runId, new Set([...(notes.outcomes.get(runId) ?? []), outcomeId]));
     },
   });
-  return { executor, agent };
+  return { executor, agent, planner };
 }

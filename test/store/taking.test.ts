@@ -2,6 +2,8 @@ import { createHash } from 'node:crypto';
 import { describe, expect, test } from 'vitest';
 import { encrypt } from '../../src/codec/encrypt.ts';
 import type { Codec } from '../../src/codec/port.ts';
+import type { RunCheckpoint } from '../../src/record/checkpoint.ts';
+import { knownPhases } from '../../src/run/pipeline.ts';
 import { fileStore } from '../../src/store/file/index.ts';
 import { memoryStore } from '../../src/store/memory/memory-store.ts';
 import { decideNow, type RunFacts } from '../../src/store/rules/decision.ts';
@@ -11,6 +13,7 @@ import { sqliteStore } from '../../src/store/sqlite/index.ts';
 import type { ListedHead } from '../../src/store/store-driver.ts';
 import { inTurns } from '../../src/store/taking/in-turns.ts';
 import { sampleRecord } from '../../src/testing/store-contract/records.ts';
+import { copyOfPinned, pinnedVersions } from '../fixtures/pinned-stores.ts';
 import { freshDir } from './file/folder.ts';
 import { freshPath, sql } from './sqlite/files.ts';
 
@@ -48,6 +51,33 @@ describe('the decision that takes a run', () => {
     expect(() => taken({ ...idle, damage: new RangeError('torn') })).toThrow(RangeError);
     expect(() => taken({ ...idle, lease: { ...lease, owner: '|quarantined|torn' } })).toThrow('torn');
   });
+});
+
+describe('a pinned SQLite file', () => {
+  test.for(pinnedVersions)(
+    'of version %s gets an index on agents and on definitions: its runs are taken by their agent, and a run that is parked now by its definition (checkpoint 6, engine 19)',
+    async (version) => {
+      const path = copyOfPinned('runs.db', version);
+      await using store = sqliteStore({ path });
+      const ask = { owner: 'me', ttlMs: 60_000, limit: 1_000 };
+      expect((await store.takeDue({ ...ask, agentIds: ['another'] })).claims).toEqual([]);
+      const { runs } = await store.listDue({ limit: 1_000 });
+      expect(runs.length).toBeGreaterThan(0);
+      const agentIds = [...new Set(runs.map(({ meta }) => meta.agentId))];
+      const { claims } = await store.takeDue({ ...ask, agentIds });
+      expect(claims.map(({ runId }) => runId).sort()).toEqual(runs.map(({ runId }) => runId).sort());
+      const [claim] = claims as [(typeof claims)[number], ...typeof claims];
+      const record = await store.load(claim.runId);
+      const { openPhase, completedPhases, ...rest } = record as RunCheckpoint;
+      const parked = { code: 'DEFINITION_CHANGED', reason: 'the phases are others' };
+      await store.save({ ...rest, completedPhases: [], parked, revision: rest.revision + 1 }, { claim });
+      await store.release(claim);
+      expect((await store.takeDue({ ...ask, agentIds })).claims).toEqual([]);
+      const definitions = knownPhases(rest.meta.agentId, []);
+      expect((await store.takeDue({ ...ask, agentIds, definitions })).claims).toMatchObject([{ runId: claim.runId }]);
+      expect(sql(path, 'PRAGMA user_version')).toEqual([{ user_version: 5 }]);
+    },
+  );
 });
 
 describe('the time by which a run is taken', () => {

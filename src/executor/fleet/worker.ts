@@ -37,7 +37,9 @@ interface Working {
 }
 
 /** Gives back a suspect that has to wait for another one. */
-async function later(claim: TakenClaim): Promise<TakenStart> {
+async function later({ stuck }: ExecutorServices, claim: TakenClaim): Promise<TakenStart> {
+  // A parked run has no time: only this process can leave it alone for a while.
+  if (claim.run.definition !== undefined) stuck.note(claim.run, 'stuck');
   await claim.giveBack(SUSPECT_PAUSE_MS);
   return { over: Promise.resolve('given-back') };
 }
@@ -166,7 +168,7 @@ export class FleetWorker {
     const { budgetMs, graceMs } = this.#limits;
     const start = mayBegin
       ? startTaken(this.#services, claim, { maxAttempts, slice: { budgetMs, graceMs } })
-      : later(claim);
+      : later(this.#services, claim);
     this.#live.set(claim, { key: claim.run.fairKey, start });
     if (isSuspect && mayBegin) void start.then(({ run }) => run?.life.progressed.promise).then(() => alone.leave());
     void start.then(({ over }) => over).then((end) => this.#ended(claim, end));

@@ -1,6 +1,6 @@
 import type { RunCheckpoint, RunHead } from '../../record/checkpoint.ts';
 import { changingPart, headOf, type RunDelta, startOf } from '../../record/delta.ts';
-import { type DueOfRecord, dueOfRecord } from '../../record/interrupted.ts';
+import { type DueOfRecord, definitionOfParked, dueOfRecord } from '../../record/interrupted.ts';
 import { checkCheckpoint, parseCheckpoint, parseHead } from '../../record/parse.ts';
 import { identityOf } from '../../run/fields.ts';
 import { checkRunId } from '../../run/identity.ts';
@@ -22,6 +22,8 @@ export interface EncodedHead {
   readonly attempts: number | undefined;
   /** Whether its run is due. */
   readonly due: DueOfRecord;
+  /** The definition by which a parked run is found: see `definitionOfParked`. */
+  readonly definition?: string | undefined;
   /** The part that is stored beside the head, which then names it: only for stores with a `StepSplitter`. */
   readonly step?: StepTexts | undefined;
 }
@@ -102,6 +104,7 @@ function encodeHead(runId: string, head: RunHead, step: StepTexts | undefined): 
     updatedAt: head.updatedAt,
     attempts: head.attempts,
     due: dueOfRecord(head),
+    definition: definitionOfParked(head),
   };
 }
 

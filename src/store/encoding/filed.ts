@@ -15,12 +15,12 @@ export interface Filed {
 const MAX_KEY_CHARS = 200;
 
 /**
- * Returns the texts under which the runs of an agent, a caller or a fair key are found, the one to store first. Ids may share one:
+ * Returns the texts under which the runs of an agent, a caller, a fair key or a definition are found, the one to store first. Ids may share one:
  * agents and callers are compared as well. Undefined: a host's codec cannot hash, and all entries are read.
  */
 export function keysOf(
   id: string,
-  what: 'agent' | 'caller' | 'fair',
+  what: 'agent' | 'caller' | 'fair' | 'definition',
   encryption: Encryption,
 ): readonly [string, ...string[]] | undefined {
   return encryption.lookups(id.slice(0, MAX_KEY_CHARS).toWellFormed().replaceAll('\0', '\ufffd'), what);

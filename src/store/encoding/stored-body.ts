@@ -3,7 +3,7 @@ import type { RunDelta } from '../../record/delta.ts';
 import { type EncodedHead, encodeDelta, encodeRecord } from './encode.ts';
 import type { Encryption } from './encryption.ts';
 import { type MessageRow, rowsOf, sealStep } from './encryption.ts';
-import { type Filed, filedOf } from './filed.ts';
+import { type Filed, filedOf, keysOf } from './filed.ts';
 import { cutEncryption, encryptPieces, type Pieces, Splitter } from './piece-refs.ts';
 import { StepSplitter } from './step-texts.ts';
 import type { StoredJournal } from './stored-journal.ts';
@@ -83,7 +83,7 @@ export class BodyWriter {
   }
 
   #body(encoded: EncodedHead & Pieces & { readonly from: number; readonly messages: readonly string[] }): StoredBody {
-    const { runId, head, version, revision, updatedAt, attempts, due, from, messages, step } = encoded;
+    const { runId, head, version, revision, updatedAt, attempts, due, definition, from, messages, step } = encoded;
     const encryption = this.#seal();
     return {
       runId,
@@ -93,6 +93,7 @@ export class BodyWriter {
       updatedAt,
       attempts,
       due,
+      definition: definition && (keysOf(definition, 'definition', this.#encryption)?.[0] ?? ''),
       from,
       messageCount: from + messages.length,
       rows: rowsOf({ runId, from, messages }, encryption),

@@ -34,6 +34,8 @@ export interface Change {
   readonly dueBefore: Due;
   /** Of a whole record: under what the run is found. */
   readonly filed?: Filed | undefined;
+  /** The definition by which a parked run is found; empty = none. */
+  readonly definition?: string | undefined;
   readonly rows?: readonly MessageRow[] | undefined;
   readonly journal?: StoredJournal | undefined;
   readonly outcome?: KeptOutcome | undefined;
@@ -103,8 +105,8 @@ export function rowChange(
   // A run without a lease counts the attempts of its record.
   const attempts = lease ? lease.attempts : (body.attempts ?? 0);
   const { start, rows, journal } = body;
-  const { filed } = change;
-  return { ...owned, attempts, head: withoutColumns(body), start, rows, journal, filed };
+  const { filed, definition } = change;
+  return { ...owned, attempts, head: withoutColumns(body), start, rows, journal, filed, definition };
 }
 
 /** Returns the lease of a run after its change was stored. */

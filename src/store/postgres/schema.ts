@@ -71,6 +71,12 @@ export const REPLACES =
 /** The condition of the index on fair keys: it is used only where this is repeated. */
 export const HAS_TURN = `body IS NOT NULL AND due_at < ${ON_COMMAND}`;
 
+/** The condition of the index on agents and fair keys. */
+export const HAS_TIME = `due_at < ${ON_COMMAND}`;
+
+/** The condition of the index on definitions. */
+export const IS_PARKED = "due_at IS NULL AND definition <> ''";
+
 /** Whether a run was given back: its time has half a ms. */
 export const GIVEN_BACK = '(due_at <> floor(due_at))';
 
@@ -254,6 +260,15 @@ const layouts: readonly ((tables: Tables) => string)[] = [
     CREATE INDEX ON ${runs} (fair, due_at, run_id, agent) WHERE ${HAS_TURN};
     CREATE INDEX ON ${runs} (caller, run_id) WHERE body IS NOT NULL;
     CREATE TABLE ${lastTurn} (no integer PRIMARY KEY, fair text NOT NULL);
+  `,
+  // Due runs are found by their agent too: what others have due costs a search nothing. `definition` is that for which a run was
+  // parked, as a hash if the texts are encrypted; such a run is never due. No condition of these indexes is that of another one,
+  // because the server would sometimes choose the other one, and read the rows of all.
+  ({ runs }) => `
+    ALTER TABLE ${runs} ADD COLUMN definition text COLLATE "C";
+    CREATE INDEX ON ${runs} (agent, due_at, run_id);
+    CREATE INDEX ON ${runs} (agent, fair, due_at, run_id) WHERE ${HAS_TIME};
+    CREATE INDEX ON ${runs} (definition, run_id) WHERE ${IS_PARKED};
   `,
 ];
 

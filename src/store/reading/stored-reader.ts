@@ -1,5 +1,11 @@
 import type { RunCheckpoint, RunHead } from '../../record/checkpoint.ts';
-import { dueOfRecord, type InterruptedRun, interruptedRun, quarantinedRun } from '../../record/interrupted.ts';
+import {
+  definitionOfParked,
+  dueOfRecord,
+  type InterruptedRun,
+  interruptedRun,
+  quarantinedRun,
+} from '../../record/interrupted.ts';
 import type { KeptRun } from '../../record/kept-run.ts';
 import { MAX_WAITING, type SentCommand } from '../../run/command.ts';
 import type { RunOutcome } from '../../run/result.ts';
@@ -163,14 +169,23 @@ export class StoredReader {
     }
   }
 
-  /** The entry of a due run. An unreadable record has none: it is in the list of all runs, as quarantined. */
-  dueRun(stored: ListedHead): DueRun | undefined {
+  /**
+   * The entry of a due run. An unreadable record has none: it is in the list of all runs, as quarantined.
+   * @param definitions a run that was parked for one of these has an entry too
+   */
+  dueRun(stored: ListedHead, definitions: readonly string[] = []): DueRun | undefined {
     const { runId, due, lease, fair = '' } = stored;
     try {
       const head = this.#headOf(stored);
-      if (dueOfRecord(head) === 'never') return undefined;
+      const definition = definitionOfParked(head);
+      const isFound = definition ? definitions.includes(definition) : dueOfRecord(head) !== 'never';
+      if (!isFound) return undefined;
       const { meta, attempts = 0, parent } = interruptedRun(head) as ReadableRun;
-      const rest = { ...(parent ? { parent } : {}), ...(fair === '' ? {} : { fairKey: fair }) };
+      const rest = {
+        ...(parent ? { parent } : {}),
+        ...(fair === '' ? {} : { fairKey: fair }),
+        ...(definition ? { definition } : {}),
+      };
       return { runId, dueAt: due ?? 0, attempts: lease?.attempts ?? attempts, meta, ...rest };
     } catch {
       return undefined;

@@ -87,6 +87,8 @@ export interface Change {
   readonly forget?: readonly string[];
   /** When the run is due from now on. A record that replaces none is due at 0, unless this says otherwise. */
   readonly due?: Due;
+  /** The definition by which a run that is never due is found: see `TakeDue.definitions`. Empty = none. */
+  readonly definition?: string;
   /** Under what the run is found: only with `record: 'put'`. */
   readonly filed?: Filed;
 }
@@ -139,6 +141,8 @@ export interface ToStore {
   /** Undefined: the record has no count. */
   readonly attempts: number | undefined;
   readonly due?: DueOfRecord | undefined;
+  /** Of a record that is parked: the definition by which it is found, as it is stored; empty = none. */
+  readonly definition?: string | undefined;
   /** Of a whole record. */
   readonly filed?: Filed | undefined;
 }

@@ -69,12 +69,12 @@ export function claimRun(wish: ClaimWish, { isDead }: Pick<Writer, 'isDead'> = {
 /**
  * Decides whether an owner gets the claim of a run because it is due; null = it has no record, is not due, or an owner holds it,
  * be it this one.
- * @param wish `isNamed`: one that was given back need not be due yet
+ * @param wish `isNamed`: one that was given back need not be due yet; `isParked`: it is never due, and was found by its definition
  * @param now the store's wall clock, ms
  * @throws the errors of `claimRun`
  */
 export function takeRun(
-  wish: ClaimWish & { readonly isNamed?: boolean },
+  wish: ClaimWish & { readonly isNamed?: boolean; readonly isParked?: boolean },
   { isDead, now }: Pick<Writer, 'isDead'> & { readonly now: number },
 ): Decide<Claim | null> {
   const claim = claimRun(wish, { isDead });
@@ -82,8 +82,8 @@ export function takeRun(
     if (facts.damage !== undefined) throw facts.damage;
     const need = lacking(facts, factsOfHolder(facts.lease), ofRecordAndDue);
     if (need) return need;
-    const isDue = facts.record !== null && isTimeToTake(facts.due, now, wish.isNamed ?? false);
-    if (!isDue || isHeld(timed(facts), facts.now ?? 0, isDead)) return { value: null };
+    const isTime = wish.isParked ? facts.due === null : isTimeToTake(facts.due, now, wish.isNamed ?? false);
+    if (facts.record === null || !isTime || isHeld(timed(facts), facts.now ?? 0, isDead)) return { value: null };
     return claim(facts);
   };
 }

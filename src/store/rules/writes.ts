@@ -83,12 +83,16 @@ export function keepOutcome({ runId, text, untilMs }: OutcomeToKeep & { runId: s
 }
 
 /** A run with work to do is due as soon as no process owns it. Nearly every write finds it so. */
-function dueAfter({ due: said }: ToStore, { due }: RunFacts, { keepsDue }: Writer): Pick<Change, 'due'> {
+function dueAfter(
+  { due: said, definition }: ToStore,
+  { due }: RunFacts,
+  { keepsDue }: Writer,
+): Pick<Change, 'due' | 'definition'> {
   if (!keepsDue || said === undefined) return {};
   // A run that was parked while it waited: the time at which it would have continued is not known any more.
   if (said === 'kept') return due === null ? { due: 0 } : {};
   const after = said === 'never' ? null : 0;
-  return after === due ? {} : { due: after };
+  return { ...(after === due ? {} : { due: after }), ...(definition === undefined ? {} : { definition }) };
 }
 
 const readable = ({ record }: RunFacts) => (record === null || record === 'unreadable' ? undefined : record);

@@ -82,6 +82,7 @@ export class RecordTable {
   readonly #findFiled: StatementSync;
   readonly #updateFiled: StatementSync;
   readonly #updateDue: StatementSync;
+  readonly #updateDefinition: StatementSync;
   readonly #deleteDue: StatementSync;
   readonly #deleteEnded: StatementSync;
 
@@ -129,6 +130,7 @@ export class RecordTable {
     this.#findFiled = db.prepare('SELECT fair, agent, caller FROM due WHERE no = ?');
     this.#updateFiled = db.prepare('UPDATE due SET fair = ?, agent = ?, caller = ? WHERE no = ?');
     this.#updateDue = db.prepare('UPDATE due SET due_at = ? WHERE no = ?');
+    this.#updateDefinition = db.prepare('UPDATE due SET definition = ? WHERE no = ?');
     this.#deleteDue = db.prepare('DELETE FROM due WHERE no = ?');
     this.#deleteEnded = db.prepare('DELETE FROM ended WHERE no = ?');
     this.#deletes = ['runs', 'heads', 'due'].map((table) => db.prepare(`DELETE FROM ${table} WHERE no = ?`));
@@ -227,6 +229,12 @@ export class RecordTable {
     if (!stored) return;
     this.#updateDue.run(due_at, stored.no);
     this.#known.putRecord(runId, { ...stored, due_at });
+  }
+
+  /** Stores the definition by which a parked run is found; empty = none. */
+  setDefinition(runId: string, definition: string): void {
+    const stored = this.find(runId);
+    if (stored) this.#updateDefinition.run(definition === '' ? null : definition, stored.no);
   }
 
   /**

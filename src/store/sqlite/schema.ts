@@ -5,7 +5,7 @@ import { olderLayout } from '../read-only.ts';
 import { DAMAGE_ADVICE } from './errors.ts';
 
 /** The layout that this code reads and writes; kept in the file as `user_version`. */
-const SCHEMA_VERSION = 4;
+const SCHEMA_VERSION = 5;
 
 /** "Pawl" in ASCII, kept in the file as `application_id`: identifies Pawl's database. */
 const APPLICATION_ID = 0x5061776c;
@@ -179,9 +179,10 @@ const added = {
   due: [", fair TEXT NOT NULL DEFAULT ''", ", agent TEXT NOT NULL DEFAULT ''", ', caller TEXT'],
   claims: [', deployment INTEGER'],
 };
+const addedLater = { due: [', definition TEXT'] };
 
-const adding = (table: keyof typeof added) =>
-  added[table].map((column) => `ALTER TABLE ${table} ADD COLUMN ${column.slice(2)}`);
+const adding = (table: string, columns: readonly string[]) =>
+  columns.map((column) => `ALTER TABLE ${table} ADD COLUMN ${column.slice(2)}`);
 
 /**
  * Under what runs are found: hashes if the texts are encrypted, empty or null in rows of an earlier layout. Only a run that is due
@@ -196,17 +197,28 @@ const fifth = [
   ) STRICT`,
 ];
 
+/**
+ * Due runs are found by their agent too: what others have due costs a search nothing. `definition` is that for which a run was
+ * parked; such a run is never due.
+ */
+const sixth = [
+  'CREATE INDEX due_agent ON due (agent, due_at, run_id)',
+  `CREATE INDEX due_agent_turns ON due (agent, fair, due_at, run_id) WHERE due_at < ${ON_COMMAND}`,
+  'CREATE INDEX due_definition ON due (definition, run_id) WHERE due_at IS NULL AND definition IS NOT NULL',
+];
+
 /** The steps from each layout to the next; the first one starts from nothing. A released layout is never changed. */
 const steps: readonly (readonly string[])[] = [
   first,
   [
     ...second,
-    ...adding('commands'),
+    ...adding('commands', added.commands),
     // A record of an earlier version that is parked says so itself.
     'INSERT INTO due (no, due_at, run_id) SELECT no, 0, run_id FROM runs',
   ],
   [...third, ...fourth],
-  [...adding('due'), ...adding('claims'), ...fifth],
+  [...adding('due', added.due), ...adding('claims', added.claims), ...fifth],
+  [...adding('due', addedLater.due), ...sixth],
 ];
 
 /**
@@ -260,13 +272,13 @@ function checkTables(db: DatabaseSync, path: string): void {
       .prepare('SELECT sql FROM sqlite_schema')
       .all()
       .map(({ sql }) =>
-        Object.values(added)
+        [...Object.values(added), ...Object.values(addedLater)]
           .flat()
           .reduce((text, column) => text.replace(column, ''), String(sql)),
       ),
   );
   // One flipped bit in the name of a column is enough to confuse rows.
-  if (![...first, ...second, ...third, ...fourth, ...fifth].every((statement) => found.has(statement))) {
+  if (![...first, ...second, ...third, ...fourth, ...fifth, ...sixth].every((statement) => found.has(statement))) {
     throw new StoreUnavailableError(`the layout of ${path} is damaged; ${DAMAGE_ADVICE}`);
   }
 }

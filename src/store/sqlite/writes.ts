@@ -90,7 +90,7 @@ interface ToMake {
  * @returns the number of a record, if not all of its messages were removed
  */
 function makeChange(tables: Tables, { runId, body, change }: ToMake): number | undefined {
-  const { keep, raiseEpoch, remove, send, forget, due } = change;
+  const { keep, raiseEpoch, remove, send, forget, due, definition } = change;
   if (keep) tables.outcomes.put(runId, keep);
   if (raiseEpoch !== undefined) tables.outcomes.raiseEpoch(runId, raiseEpoch);
   if (send) tables.inboxes.put(send);
@@ -101,6 +101,7 @@ function makeChange(tables: Tables, { runId, body, change }: ToMake): number | u
   const rest = body && change.record ? storeBody(tables, body, change) : undefined;
   if (change.lease || change.ttlMs !== undefined) own(tables, runId, change);
   if (due !== undefined) tables.records.setDue(runId, due);
+  if (definition !== undefined) tables.records.setDefinition(runId, definition);
   return rest;
 }
 

@@ -58,6 +58,8 @@ export async function takeAmong(
   let nextAt = ON_COMMAND;
   for (const head of heads) {
     const { due = 0 } = head;
+    const isParked = due === null && mayNeed(head, take);
+    if (isParked && isWished(head, take, isDead)) found.push(head);
     if (due === null || due >= ON_COMMAND || take.runIds?.has(head.runId) === false) continue;
     if (!isTimeToTake(due, now, take.runIds !== undefined)) nextAt = Math.min(nextAt, due);
     else if (isWished(head, take, isDead)) found.push(head);
@@ -66,20 +68,28 @@ export async function takeAmong(
   for (const head of inTurns(found, take.after)) {
     if (!take.isTakeable(head)) continue;
     if (taken.length >= take.limit) return { now, taken, nextAt: now };
-    const claim = await claimed(head.runId, { take, now, driver, taken });
+    const claim = await claimed(head, { take, now, driver, taken });
     if (claim === 'failed') return { now, taken, nextAt: now };
     if (claim) taken.push({ head, claim });
   }
   return { now, taken, ...(nextAt < ON_COMMAND ? { nextAt } : {}) };
 }
 
+/** Whether a run that is never due may be parked for a definition of the wish: only its texts say so. */
+function mayNeed({ runId, definition }: ListedHead, { definitions = [], runIds }: TakeDue): boolean {
+  if (definitions.length === 0 || runIds?.has(runId) === false) return false;
+  return definition === undefined || definitions.includes(definition);
+}
+
 /** A failure must not lose the claims that are made already: no process would work on their runs. */
 async function claimed(
-  runId: string,
+  head: ListedHead,
   { take, now, driver, taken }: Taking & { readonly take: TakeDue; readonly taken: readonly TakenHead[] },
 ): Promise<Claim | null | 'failed'> {
+  const { runId } = head;
   try {
-    return await driver.write({ kind: 'claim', runId, decide: take.decide(runId, now), size: 0, hasClaim: false });
+    const decide = take.decide(runId, now, head.due === null);
+    return await driver.write({ kind: 'claim', runId, decide, size: 0, hasClaim: false });
   } catch (error) {
     if (isOfThisRun(error)) return null;
     if (taken.length > 0) return 'failed';

@@ -16,7 +16,7 @@ interface Parts {
   readonly clock: Clock;
   readonly isDead: IsDead | undefined;
   /** Reads the entry of a due run; undefined: its record cannot be read, or says that it is never due. */
-  readonly dueRun: (head: ListedHead) => DueRun | undefined;
+  readonly dueRun: (head: ListedHead, definitions?: readonly string[]) => DueRun | undefined;
 }
 
 /** Returns the methods of a TakingStore; none if the driver has no `takeDue`. */
@@ -44,7 +44,7 @@ export function takingMethods(parts: Parts): Partial<TakingStore> {
 
 /** Makes what a driver gets of a wish. @throws {TypeError} for a limit or a deployment that is no number */
 function wishOf(
-  { owner, ttlMs, limit, runIds, agentIds, fullKeys = [], version, now: at }: TakeDueOptions,
+  { owner, ttlMs, limit, runIds, agentIds, definitions, fullKeys = [], version, now: at }: TakeDueOptions,
   { encryption, isDead, dueRun }: Parts,
   { after, runs }: { readonly after: string | undefined; readonly runs: Map<string, DueRun> },
 ): TakeDue {
@@ -60,17 +60,19 @@ function wishOf(
     limit: Math.min(Math.floor(limit), MAX_TAKEN),
     runIds: named,
     agents: agentIds?.flatMap((id) => keysOf(id, 'agent', encryption) ?? []),
+    definitions: definitions?.flatMap((each) => keysOf(each, 'definition', encryption) ?? []),
     fullKeys,
     deployment,
     after,
     isTakeable: (head) => {
-      const run = dueRun(head);
+      const run = dueRun(head, definitions);
       // Ids may share the text under which they are found.
       if (!run || (named && !named.has(head.runId)) || (agentIds && !agentIds.includes(run.meta.agentId))) return false;
       runs.set(head.runId, run);
       return true;
     },
-    decide: (runId, now) => takeRun({ runId, owner, ttlMs, deployment, isNamed: named !== undefined }, { isDead, now }),
+    decide: (runId, now, isParked = false) =>
+      takeRun({ runId, owner, ttlMs, deployment, isNamed: named !== undefined, isParked }, { isDead, now }),
   };
 }
 

@@ -4,6 +4,7 @@ import { type ContractCase, type Draft, type StoreUnderTest, toCase } from './ca
 import { changeCases } from './change-cases.ts';
 import { claimCases } from './claim-cases.ts';
 import { controlCases } from './control-cases.ts';
+import { definitionCases } from './definition-cases.ts';
 import { dueCases } from './due-cases.ts';
 import { eventCases } from './event-cases.ts';
 import { giveBackCases } from './give-back-cases.ts';
@@ -29,6 +30,7 @@ const drafts: readonly Draft[] = [
   ...dueCases,
   ...takeCases,
   ...giveBackCases,
+  ...definitionCases,
   ...eventCases,
   ...historyCases,
   ...threadCases,

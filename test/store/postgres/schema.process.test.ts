@@ -55,7 +55,7 @@ describe.skipIf(whyNoPostgres)('the schema of a PostgreSQL store', () => {
     await store.save(sampleRecord('run'));
     expect(await server.sql(`SELECT * FROM "${schema}".layouts ORDER BY part`)).toEqual([
       { part: 'something else', layout: 7 },
-      { part: 'store', layout: 5 },
+      { part: 'store', layout: 6 },
     ]);
   });
 
@@ -67,7 +67,7 @@ describe.skipIf(whyNoPostgres)('the schema of a PostgreSQL store', () => {
     for (const runId of ['run', 'other']) await before.save(sampleRecord(runId));
     await before.close();
     await server.sql(
-      `ALTER TABLE "${schema}".runs DROP COLUMN fair, DROP COLUMN agent, DROP COLUMN caller, DROP COLUMN deployment`,
+      `ALTER TABLE "${schema}".runs DROP COLUMN fair, DROP COLUMN agent, DROP COLUMN caller, DROP COLUMN deployment, DROP COLUMN definition`,
     );
     await server.sql(`DROP TABLE "${schema}".last_turn`);
     await server.sql(`UPDATE "${schema}".layouts SET layout = 4 WHERE part = 'store'`);

@@ -1,3 +1,4 @@
+import { phaseDefinitionsOf } from '../../../agent/agent.ts';
 import { type DueRun, type DueStore, isDue, isTaking, type TakenRun, type TakenRuns } from '../../../store/port.ts';
 import { hasTrait } from '../../../values/error-data.ts';
 import { NotDurableError, UnsupportedError } from '../../../values/errors.ts';
@@ -53,13 +54,19 @@ export async function takeDue(services: ExecutorServices, store: DueStore, wish:
 function takingOf(services: ExecutorServices, { limit, runIds, fullKeys = [] }: DueWish) {
   const { owner, config } = services;
   const { version, defaults } = config;
-  const which = runIds ? { runIds } : { agentIds: agentIdsOf(services) };
+  const which = runIds ? { runIds } : { agentIds: agentIdsOf(services), definitions: definitionsOf(services) };
   return { owner, ttlMs: defaults.leaseMs, limit, fullKeys, version, ...which };
 }
 
 /** The agents whose runs this executor can continue; undefined: a palette may find any. */
 function agentIdsOf({ config, threadAgents }: ExecutorServices): readonly string[] | undefined {
   return config.palette ? undefined : [...new Set([...config.agents.keys(), ...threadAgents.keys()])];
+}
+
+/** The definitions by which this executor takes runs that were parked for them. Agents that a palette may find have none. */
+function definitionsOf({ config, threadAgents, stuck }: ExecutorServices): readonly string[] {
+  const agents = new Set([...config.agents.values(), ...threadAgents.values()]);
+  return [...agents].flatMap(phaseDefinitionsOf).filter((definition) => stuck.isTried(definition));
 }
 
 /** The order is that of the list: without `takeDue` no key has its turn. */

@@ -80,7 +80,9 @@ async function endOf(services: ExecutorServices, taken: TakenClaim, { run, resul
     else await giveBack(services, taken);
     return 'given-back';
   }
-  services.stuck.note(taken.run, 'further');
-  if (run?.life.resolution !== 'accepted') return status === 'waiting' ? 'rests' : 'given-back';
+  const isAccepted = run?.life.resolution === 'accepted';
+  // One that was parked again has no time either.
+  services.stuck.note(taken.run, isAccepted || taken.run.definition === undefined ? 'further' : 'stuck');
+  if (!isAccepted) return status === 'waiting' ? 'rests' : 'given-back';
   return status === 'interrupted' ? 'left' : status === 'waiting' ? 'rests' : 'ended';
 }

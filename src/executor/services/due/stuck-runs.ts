@@ -28,6 +28,8 @@ interface Stuck {
 export class StuckRuns {
   readonly #clock: Clock;
   readonly #stuck = new Map<string, Stuck>();
+  /** Until when no run is taken by a definition, monotonic ms. */
+  readonly #definitions = new Map<string, number>();
   /** Until when any run is left alone, monotonic ms. */
   #until = Number.NEGATIVE_INFINITY;
 
@@ -36,7 +38,7 @@ export class StuckRuns {
   }
 
   /** Notes what became of a run that was taken up. @returns how long it is left alone, ms */
-  note({ runId, dueAt }: Pick<DueRun, 'runId' | 'dueAt'>, what: TakenUp): number {
+  note({ runId, dueAt, definition }: Pick<DueRun, 'runId' | 'dueAt' | 'definition'>, what: TakenUp): number {
     const before = this.#stuck.get(runId);
     this.#stuck.delete(runId);
     if (what === 'further') return 0;
@@ -44,6 +46,8 @@ export class StuckRuns {
     const until = this.#clock.monotonic() + pauseMs;
     this.#stuck.set(runId, { dueAt: Math.ceil(dueAt), until, pauseMs });
     this.#until = Math.max(this.#until, until);
+    // A parked run has no time: it would be taken again at once.
+    if (definition !== undefined) this.#definitions.set(definition, until);
     const oldest = this.#stuck.keys().next().value;
     if (this.#stuck.size > MAX_STUCK && oldest !== undefined) this.#stuck.delete(oldest);
     return pauseMs;
@@ -66,6 +70,11 @@ export class StuckRuns {
   /** Whether there may be a run that is left alone just now. */
   get isAny(): boolean {
     return this.#until > this.#clock.monotonic();
+  }
+
+  /** Whether runs that were parked for a definition are taken: none of them got no further just now. */
+  isTried(definition: string): boolean {
+    return (this.#definitions.get(definition) ?? Number.NEGATIVE_INFINITY) <= this.#clock.monotonic();
   }
 
   /** Forgets that a run got no further: an answer has come for it. */

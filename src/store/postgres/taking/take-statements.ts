@@ -5,7 +5,7 @@ import { Parameters } from '../parameters.ts';
 import type { Row, Session } from '../pool.ts';
 import { columns, DAMAGED, ofThisMachine, piecesOf } from '../run-queries.ts';
 import { hexOf, ownerText } from '../run-row.ts';
-import { GIVEN_BACK, HAS_TURN } from '../schema.ts';
+import { GIVEN_BACK, HAS_TIME, HAS_TURN, IS_PARKED } from '../schema.ts';
 import type { Server } from '../server.ts';
 
 /** Up to this many due runs are compared with each other; of more only some of each key are read. */
@@ -57,6 +57,10 @@ interface Taking {
   readonly limit: string;
   /** Of rows `r`: they are due. */
   readonly isDue: string;
+  /** Of rows `r`: they were parked for a definition of the wish; undefined = it has none. */
+  readonly isFitting: string | undefined;
+  /** The agents of the wish, as a list; undefined = any. */
+  readonly agents: string | undefined;
   /** Of rows `r`: the wish names them. */
   readonly isNamed: string;
   /** Of rows `r`: the wish may get them. */
@@ -64,46 +68,76 @@ interface Taking {
   readonly tokens: string;
 }
 
+/** That a row `r` has a record, said so that no index with this condition is chosen instead of that of the agents. */
+const HAS_RECORD = 'num_nulls(r.body) <> 1';
+
+/** A limit that the server does not see when it plans: for one that is near the size of the table it would read all of it. */
+const hidden = (limit: number | string) => `(SELECT ${limit})`;
+
 /** Takes due runs in PostgreSQL, unless there are many. All of it is one statement: what another one takes is passed over. */
 export function takeOfFew(session: Session, server: Server, wish: Wish): Promise<TakenRows> {
   const taking = takingOf(server, wish);
-  const { isDue, isWished } = taking;
+  const { isDue, isWished, agents } = taking;
   const { runs } = server.tables;
-  // Rows that are held, or of other agents, cost a look each: their number is bounded too.
-  const lined = `oldest AS MATERIALIZED (SELECT run_id, fair, due_at FROM
-      (SELECT * FROM ${runs} r WHERE r.body IS NOT NULL AND ${isDue} ORDER BY r.due_at, r.run_id LIMIT ${8 * FEW}) r
-      WHERE ${isWished} ORDER BY due_at, run_id LIMIT ${FEW + 1}),
-    many AS MATERIALIZED (SELECT count(*) > ${FEW} OR (count(*) < ${FEW} AND EXISTS (SELECT FROM ${runs} r
-      WHERE r.body IS NOT NULL AND ${isDue} ORDER BY r.due_at, r.run_id OFFSET ${8 * FEW} LIMIT 1)) AS is_many FROM oldest),
+  // Rows that are held cost a look each: their number is bounded too.
+  const columns = `r.run_id, r.fair, r.due_at, r.owner, r.expires_at, (${HAS_RECORD} AND ${isWished}) AS is_wished`;
+  const due = (which: string) => `SELECT ${columns} FROM ${runs} r
+      WHERE ${which} AND ${isDue} ORDER BY r.due_at, r.run_id LIMIT ${hidden(8 * FEW)}`;
+  const looked = agents
+    ? `SELECT l.* FROM ${agents} CROSS JOIN LATERAL (${due('r.agent = asked.agent')}) l`
+    : due('r.body IS NOT NULL');
+  const lined = `looked AS MATERIALIZED (${looked}),
+    oldest AS MATERIALIZED (SELECT run_id, fair, due_at FROM looked WHERE is_wished ORDER BY due_at, run_id LIMIT ${FEW + 1}),
+    many AS MATERIALIZED (SELECT count(*) > ${FEW} OR (count(*) < ${FEW} AND (SELECT count(*) FROM looked) >= ${8 * FEW}) AS is_many
+      FROM oldest),
+    ${parked(taking, runs)},
     lined AS (SELECT run_id, fair, row_number() OVER (PARTITION BY fair ORDER BY due_at, run_id) AS k
-      FROM oldest WHERE NOT (SELECT is_many FROM many))`;
-  return taken(session, taking, { wish, lined, isMany: '(SELECT is_many FROM many)' });
+      FROM (SELECT * FROM oldest UNION ALL SELECT run_id, fair, 0 FROM parked) o WHERE NOT (SELECT is_many FROM many))`;
+  return taken(session, taking, { wish, lined, isMany: '(SELECT is_many FROM many)', owners: 'looked' });
+}
+
+/** The part of a statement that finds runs which were parked for a definition of the wish. */
+function parked({ isFitting, isWished }: Taking, runs: string): string {
+  const found = `SELECT r.run_id, r.fair FROM ${runs} r WHERE ${isFitting ?? 'false'} AND ${HAS_RECORD} AND ${isWished} LIMIT ${FEW}`;
+  return `parked AS MATERIALIZED (${isFitting ? found : `SELECT NULL::bytea AS run_id, '' COLLATE "C" AS fair LIMIT 0`})`;
 }
 
 /**
  * Takes due runs in PostgreSQL where there are many, also in one statement. It jumps from key to key in an index, from the one
- * after the last turn on, and reads some runs of each.
+ * after the last turn on, and reads some runs of each. With agents it does so for each agent that has due runs.
  */
 export function takeOfMany(session: Session, server: Server, wish: Wish): Promise<TakenRows> {
   const taking = takingOf(server, wish);
-  const { isDue, isWished, limit } = taking;
+  const { isDue, isWished, limit, agents } = taking;
   const { runs } = server.tables;
-  const next = (after: string) =>
-    `(SELECT r.fair FROM ${runs} r WHERE ${HAS_TURN} AND r.fair > ${after} ORDER BY r.fair LIMIT 1)`;
-  const first = `(SELECT r.fair FROM ${runs} r WHERE ${HAS_TURN} ORDER BY r.fair LIMIT 1)`;
-  const ofKey = (most: string) => `(SELECT r.run_id, r.due_at FROM ${runs} r
-      WHERE ${HAS_TURN} AND r.fair = key.fair AND ${isDue} AND ${isWished} ORDER BY r.due_at, r.run_id LIMIT ${most})`;
+  const firstKey = (which: string) =>
+    agents
+      ? `(SELECT k.fair FROM present CROSS JOIN LATERAL (SELECT r.fair FROM ${runs} r
+          WHERE ${HAS_TIME} AND r.agent = present.agent ${which} ORDER BY r.fair LIMIT 1) k ORDER BY k.fair LIMIT 1)`
+      : `(SELECT r.fair FROM ${runs} r WHERE ${HAS_TURN} ${which} ORDER BY r.fair LIMIT 1)`;
+  const next = (after: string) => firstKey(`AND r.fair > ${after}`);
+  const due = (which: string, most: string) => `SELECT r.run_id, r.due_at FROM ${runs} r
+      WHERE ${which} AND r.fair = key.fair AND ${isDue} AND ${isWished} ORDER BY r.due_at, r.run_id LIMIT ${most}`;
+  const ofKey = (most: string) =>
+    agents
+      ? `(SELECT l.* FROM present CROSS JOIN LATERAL (${due(`${HAS_TIME} AND r.agent = present.agent AND ${HAS_RECORD}`, most)}) l
+          ORDER BY l.due_at, l.run_id LIMIT ${most})`
+      : `(${due(HAS_TURN, most)})`;
   const few = `(SELECT count(*) FROM lines) <= ${limit}`;
-  const lined = `RECURSIVE after AS (SELECT ${next('t.last')} AS fair FROM t
+  const present = `present AS MATERIALIZED (SELECT asked.agent FROM ${agents} WHERE EXISTS (SELECT FROM ${runs} r
+      WHERE r.agent = asked.agent AND ${isDue})),`;
+  const lined = `RECURSIVE ${agents ? present : ''} after AS (SELECT ${next('t.last')} AS fair FROM t
       UNION ALL SELECT ${next('a.fair')} FROM after a WHERE a.fair IS NOT NULL),
-    around AS (SELECT ${first} AS fair UNION ALL SELECT ${next('a.fair')} FROM around a, t WHERE a.fair < t.last),
+    around AS (SELECT ${firstKey('')} AS fair UNION ALL SELECT ${next('a.fair')} FROM around a, t WHERE a.fair < t.last),
     lines AS MATERIALIZED (SELECT key.fair, line.run_id FROM (SELECT fair FROM after WHERE fair IS NOT NULL
         UNION ALL SELECT a.fair FROM around a, t WHERE a.fair <= t.last) key
       CROSS JOIN LATERAL ${ofKey('1')} line LIMIT greatest(64, least(256, ${AT_ONCE} * ${limit}))),
+    ${parked(taking, runs)},
     lined AS (SELECT run_id, fair, 1 AS k FROM lines WHERE NOT (${few})
       UNION ALL SELECT line.run_id, key.fair, row_number() OVER (PARTITION BY key.fair ORDER BY line.due_at, line.run_id)
       FROM lines key CROSS JOIN LATERAL ${ofKey(`(SELECT ${limit} + ${AT_ONCE} * ${limit} / greatest(count(*), 1) + 1 FROM lines)`)} line
-      WHERE ${few})`;
+      WHERE ${few}
+      UNION ALL SELECT run_id, fair, row_number() OVER (PARTITION BY fair ORDER BY run_id) FROM parked)`;
   return taken(session, taking, { wish, lined });
 }
 
@@ -121,7 +155,7 @@ function takingOf(server: Server, wish: Wish): Taking {
   ];
   const isWished = [
     `(${isFree.join(' OR ')})`,
-    ...(wish.agents ? [`r.agent = ANY (${add(['', ...wish.agents], 'text[]')})`] : []),
+    ...(wish.runIds && wish.agents ? [`r.agent = ANY (${add(['', ...wish.agents], 'text[]')})`] : []),
     ...(wish.fullKeys.length > 0 ? [`r.fair <> ALL (${add(wish.fullKeys, 'text[]')})`] : []),
     ...(wish.deployment === undefined
       ? []
@@ -129,19 +163,40 @@ function takingOf(server: Server, wish: Wish): Taking {
     ...(wish.skipped.length > 0 ? [`encode(r.run_id, 'hex') <> ALL (${add(wish.skipped.map(hexOf), 'text[]')})`] : []),
   ].join(' AND ');
   const isTime = `r.due_at <= ${times.due(parameters)}`;
-  if (!wish.runIds) return { server, parameters, limit, tokens, isDue: isTime, isNamed: 'true', isWished };
+  const { agents, definitions = [] } = wish;
+  if (!wish.runIds) {
+    // Rows of an earlier layout have no agent.
+    const list = agents && add(['', ...agents], 'text[]');
+    const isOfAgents = list ? `AND r.agent = ANY (${list})` : '';
+    const isFitting =
+      definitions.length > 0
+        ? `${IS_PARKED} AND r.definition = ANY (${add(definitions, 'text[]')}) ${isOfAgents}`
+        : undefined;
+    const asked = list && `unnest(${list}) asked(agent)`;
+    return { server, parameters, limit, tokens, isDue: isTime, isFitting, agents: asked, isNamed: 'true', isWished };
+  }
   // By the primary key. The pause of a run that was given back is not for those that ask for it.
   const named = add([...wish.runIds].map(hexOf), 'text[]');
   const isNamed = `r.run_id IN (SELECT decode(id, 'hex') FROM unnest(${named}) id)`;
   const isDue = `(${isTime} OR (r.due_at < ${ON_COMMAND} AND ${GIVEN_BACK}))`;
-  return { server, parameters, limit, tokens, isDue, isNamed, isWished };
+  return { server, parameters, limit, tokens, isDue, isFitting: undefined, agents: undefined, isNamed, isWished };
+}
+
+/** How a statement finds the runs that it may take. */
+interface Finding {
+  readonly wish: Wish;
+  /** Its parts, the last one of which is `lined`: runs, with their places in the lines of their keys. */
+  readonly lined: string;
+  readonly isMany?: string;
+  /** The part that has the owners of due runs. Absent: they are read, unless `isMany` is absent too. */
+  readonly owners?: string;
 }
 
 /** Locks and claims runs in their turns. A row that has changed meanwhile is looked at again, and one that is locked is passed over. */
 async function taken(
   session: Session,
-  { server: { tables, times }, parameters, limit, tokens, isDue, isNamed, isWished }: Taking,
-  { wish, lined, isMany }: { readonly wish: Wish; readonly lined: string; readonly isMany?: string },
+  { server: { tables, times }, parameters, limit, tokens, isDue, isFitting = 'false', isNamed, isWished }: Taking,
+  { wish, lined, isMany, owners: held }: Finding,
 ): Promise<TakenRows> {
   const { runs, starts, outcomes, ended, lastTurn } = tables;
   const add = (value: unknown, type: string) => `${parameters.add(value)}::${type}`;
@@ -153,13 +208,16 @@ async function taken(
     (SELECT e.epoch FROM ${ended} e WHERE e.run_id = r.run_id AND e.keep_until > ${wall}), 0)`;
   const deployment =
     wish.deployment === undefined ? 'r.deployment' : `greatest(r.deployment, ${add(wish.deployment, 'numeric')})`;
-  const owners = () => `(SELECT json_agg(DISTINCT h.owner) FROM (SELECT r.owner, r.expires_at FROM ${runs} r
-      WHERE ${isNamed} AND r.body IS NOT NULL AND ${isDue} ORDER BY r.due_at, r.run_id LIMIT ${wish.runIds?.size ?? FEW}) h
+  const some = `SELECT r.owner, r.expires_at, r.due_at, r.run_id FROM ${runs} r WHERE ${isNamed} AND r.body IS NOT NULL AND ${isDue}`;
+  const owners = () => `(SELECT json_agg(DISTINCT h.owner) FROM (SELECT owner, expires_at FROM ${held ?? `(${some}) s`}
+      ORDER BY due_at, run_id LIMIT ${wish.runIds?.size ?? FEW}) h
     WHERE starts_with(h.owner, ${add(ofThisMachine(), 'text')}) AND h.expires_at > ${times.lease(parameters)})`;
+  const most = wish.runIds ? wish.runIds.size : `greatest(64, ${AT_ONCE} * ${limit})`;
   const text = `WITH ${isRecursive ? 'RECURSIVE ' : ''}t AS (SELECT coalesce((SELECT fair FROM ${lastTurn} WHERE no = 1), '') COLLATE "C" AS last),
      ${isRecursive ? lined.slice('RECURSIVE '.length) : lined},
-     locked AS (SELECT r.run_id, l.fair, l.k FROM lined l JOIN ${runs} r ON r.run_id = l.run_id, t
-       WHERE r.body IS NOT NULL AND ${isDue} AND ${isWished}
+     first AS MATERIALIZED (SELECT l.* FROM lined l, t ORDER BY l.k, l.fair <= t.last, l.fair LIMIT ${hidden(most)}),
+     locked AS (SELECT r.run_id, l.fair, l.k FROM first l JOIN ${runs} r ON r.run_id = l.run_id, t
+       WHERE r.body IS NOT NULL AND (${isDue} OR (${isFitting})) AND ${isWished}
        ORDER BY l.k, l.fair <= t.last, l.fair LIMIT ${limit} FOR UPDATE OF r SKIP LOCKED),
      picked AS (SELECT run_id, fair, row_number() OVER (ORDER BY k, fair <= last, fair) AS place FROM locked, t),
      granted AS (UPDATE ${runs} r SET token = CASE WHEN ${isMine} THEN r.token ELSE (${tokens})[p.place] END,

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { memoryStore } from 'pawl';
-import { callTool, hang, reply } from 'pawl/testing';
+import { callTool, hang, reply, testClock } from 'pawl/testing';
 import { describe, expect, test } from 'vitest';
 import { seed, torture } from '../crash/random.ts';
 import { gate, hostOf, settle, toolOf } from '../fixtures/host.ts';
@@ -76,5 +76,13 @@ describe('A run that ended without a journal', () => {
     await hostOf({ ...options, keepOutcomesMs: 0 }).run({ runId: 'r', callerId: 'ada' });
     const answer = await webHost(options).open('/runs/r/events');
     expect(typesIn(await answer.text())).toEqual(['run.ended']);
+  });
+
+  test('is answered by the first look at its journal, and waits for no time to pass (web 8, 23)', async () => {
+    const clock = testClock();
+    const options = { checkpoints: memoryStore({ clock }), history: { keepMs: 1e9 }, clock };
+    await hostOf(options).run({ runId: 'r', callerId: 'ada' });
+    const answer = await webHost({ ...options, http: { clock } }).open('/runs/r/events');
+    expect([answer.status, typesIn(await answer.text())]).toEqual([200, ['run.ended']]);
   });
 });

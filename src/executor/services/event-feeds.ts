@@ -244,7 +244,9 @@ export class Feed {
   /** A run may end without a last event: its journal was switched on or off meanwhile. */
   async #checkEnd(now: number): Promise<void> {
     this.#idleLooks += 1;
-    if (this.#idleLooks % LOOKS_TO_CHECK !== 0 || !(await this.#isEnded())) return;
+    // Nothing may ever have come: then a run that has ended is answered at once.
+    const isFirst = this.#idleLooks === 1 && this.#tail.length === 0;
+    if ((!isFirst && this.#idleLooks % LOOKS_TO_CHECK !== 0) || !(await this.#isEnded())) return;
     const from = this.#end;
     const page = await this.#read(from);
     if (page && page.next > from && this.#end === from) this.#add(page, now);

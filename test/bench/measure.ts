@@ -1,6 +1,9 @@
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { setImmediate as nextTurn } from 'node:timers/promises';
+import { setFlagsFromString } from 'node:v8';
+import { runInNewContext } from 'node:vm';
 
 /** What some work cost this process. */
 export interface Cost {
@@ -32,6 +35,20 @@ function bytesWritten(): number {
   } catch {
     return Number.NaN;
   }
+}
+
+/**
+ * Returns the bytes of the heap that are in use, without garbage. The bench runs without `--expose-gc`. What a WeakRef names is kept
+ * until the end of the turn that read it.
+ */
+export async function usedHeap(): Promise<number> {
+  setFlagsFromString('--expose-gc');
+  const collect = runInNewContext('gc') as () => void;
+  for (let turn = 0; turn < 3; turn++) {
+    await nextTurn();
+    collect();
+  }
+  return process.memoryUsage().heapUsed;
 }
 
 export function median(values: readonly number[]): number {

@@ -2,7 +2,7 @@ import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { createExecutor, defineAgent, type JournalEvent, type Model } from 'pawl';
 import { sqliteStore } from 'pawl/stores/sqlite';
-import { type Cost, inFolder, measured, median, perStep } from './measure.ts';
+import { type Cost, inFolder, measured, median, perStep, usedHeap } from './measure.ts';
 import { files, type Kind, onPostgres } from './other-stores.ts';
 import { amount, type Part, type Row } from './report.ts';
 import { askingModel, type BenchStore, bench, checkEnded, payloadOf } from './workload.ts';
@@ -144,12 +144,10 @@ function readersRows(): Promise<Row[]> {
         }),
       ),
     );
-    globalThis.gc?.();
-    const before = process.memoryUsage().heapUsed;
+    const before = await usedHeap();
     const unread = Array.from({ length: READERS }, () => other.events('read'));
     await Promise.all(unread.map((events) => events.next()));
-    globalThis.gc?.();
-    const heap = (process.memoryUsage().heapUsed - before) / READERS / 1_000;
+    const heap = ((await usedHeap()) - before) / READERS / 1_000;
     await Promise.all(unread.map((events) => events.return?.()));
     await Promise.all([executor.shutdown(), other.shutdown(), otherStore.close(), store && close()]);
     return [

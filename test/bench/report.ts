@@ -4,7 +4,7 @@ import { cpus } from 'node:os';
 export interface Row {
   readonly what: string;
   readonly value: number;
-  readonly unit: 'x' | 'ms' | 'KB' | 'steps/s';
+  readonly unit: 'x' | 'ms' | 'KB' | 'steps/s' | '%';
   readonly budget: number;
   /** Whether more is better. */
   readonly isFloor?: boolean;
@@ -55,6 +55,6 @@ function verdict(row: Row): string {
 
 export function amount(value: number, unit: Row['unit']): string {
   if (Number.isNaN(value)) return 'not counted';
-  const digits = value < 10 ? 2 : value < 100 ? 1 : 0;
+  const digits = Math.abs(value) < 10 ? 2 : value < 100 ? 1 : 0;
   return unit === 'x' ? `${value.toFixed(digits)}x` : `${value.toFixed(digits)} ${unit}`;
 }

@@ -70,6 +70,19 @@ export async function withRetries<T>(call: () => Promise<T>, options: RetryOptio
   }
 }
 
+/**
+ * Repeats a model call whose first attempt has failed, as `withRetries` does. So a caller makes what only a retry needs when it
+ * is needed: thousands of runs wait in a first attempt.
+ */
+export function retryAfter<T>(failure: unknown, call: () => Promise<T>, options: RetryOptions): Promise<T> {
+  let isMade = true;
+  return withRetries(() => {
+    if (!isMade) return call();
+    isMade = false;
+    return Promise.reject(failure);
+  }, options);
+}
+
 /** The wait after a failed attempt, ms. @throws the failure, if no attempt follows */
 function delayAfter(error: unknown, made: { attempt: number; leftMs: number }, options: RetryOptions): number {
   const { clock, attempts = MODEL_ATTEMPTS, random } = options;

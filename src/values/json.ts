@@ -46,6 +46,9 @@ export function jsonText(value: unknown, path = 'value'): string {
 
 const refused = Symbol('refused');
 
+/** An array that grows by `push` has room for this many items at first. */
+const SHORT = 17;
+
 function copy(value: unknown, left: number): JsonValue | typeof refused {
   if (typeof value !== 'object' || value === null) return isLeaf(value) ? withoutSign(value) : refused;
   if (whyNoContainer(value, left) !== undefined) return refused;
@@ -59,7 +62,8 @@ function copyArray(values: readonly unknown[], left: number): JsonValue | typeof
     if (item === refused) return refused;
     result.push(item);
   }
-  return Object.freeze(result);
+  // An array that grew has room for more than it will ever hold, which counts where arrays are short.
+  return Object.freeze(result.length < SHORT ? result.slice() : result);
 }
 
 function copyObject(value: object, left: number): JsonValue | typeof refused {

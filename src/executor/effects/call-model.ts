@@ -3,7 +3,7 @@ import type { ModelCallInput } from '../../../machines/setup.ts';
 import { callModel, type ModelRequest } from '../../model/call.ts';
 import { checkedReply } from '../../model/checked-reply.ts';
 import { failureOf } from '../../model/failure.ts';
-import { type Retry, withRetries } from '../../model/retry.ts';
+import { type Retry, type RetryOptions, retryAfter } from '../../model/retry.ts';
 import { modelCallKeyOf, waitIdOf } from '../../run/identity.ts';
 import type { ModelSettings } from '../../run/model-settings.ts';
 import type { ModelReply } from '../../run/reply.ts';
@@ -208,13 +208,17 @@ class Turn {
   }
 
   #askModel(step: number, request: ModelRequest): Promise<ModelReply> {
-    const [run, { model }] = [this.#run, this.#loop];
-    const { clock, defaults, random } = run.services.config;
     const call = () => {
-      run.replies.begin(step);
-      return callModel(model, request);
+      this.#run.replies.begin(step);
+      return callModel(this.#loop.model, request);
     };
-    return withRetries(call, {
+    return call().catch((error: unknown) => retryAfter(error, call, this.#retries(step)));
+  }
+
+  #retries(step: number): RetryOptions {
+    const run = this.#run;
+    const { clock, defaults, random } = run.services.config;
+    return {
       signal: run.signal,
       clock,
       // Each wake is one attempt.
@@ -225,7 +229,7 @@ class Turn {
       onSpent: (usage) => {
         this.#lost = this.#lost ? addUsage(this.#lost, usage) : usage;
       },
-    });
+    };
   }
 
   /** The stored history stays whole; the model may get a shorter one. */

@@ -16,6 +16,7 @@ import { atMoment, type PersistedRun } from '../host/snapshot.ts';
 import { releaseClaim } from '../run/acquire.ts';
 import { ActiveRun, type ExecutorServices } from '../run/active-run.ts';
 import type { RunActor } from '../run/run-actor.ts';
+import { nothingResolved } from '../run/run-state.ts';
 import type { RunSeed } from '../run/seed.ts';
 import { Slice, sliceOf } from '../run/slice.ts';
 import { followSignal } from '../run/stop-causes.ts';
@@ -131,6 +132,8 @@ function accepted(run: ActiveRun): void {
     run.waits.resumed();
   }
   run.life.accepted.resolve();
+  // The progress at the start is needed no more.
+  run.life.resolving = nothingResolved;
 }
 
 /** An earlier process may have announced pieces of a step that is not recorded, and its readers wait for the rest. */

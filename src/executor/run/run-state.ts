@@ -82,6 +82,9 @@ export class RunResources {
 
 const noChildren: ReadonlySet<ActiveRun> = new Set();
 
+/** The machine has what was resolved, or nothing was. */
+export const nothingResolved: Promise<undefined> = Promise.resolve(undefined);
+
 /** The phase of life of a live run in this process: accepted, settling, ended, lost. */
 export class RunLife {
   /** When this process began to work on the run, monotonic ms; the time in which the run only waited is added. */
@@ -93,8 +96,11 @@ export class RunLife {
   /** Where a run that began earlier continues. */
   resumedFrom: { readonly iteration: number; readonly attempts: number } | undefined;
 
-  /** Resolves when `resolving` is over, even if the actor was stopped meanwhile. */
-  resolving: Promise<Resolution | undefined> = Promise.resolve(undefined);
+  /**
+   * Resolves when `resolving` is over, even if the actor was stopped meanwhile; with what was resolved, until the machine has
+   * it.
+   */
+  resolving: Promise<Resolution | undefined> = nothingResolved;
   /** How `resolving` ended. */
   resolution: Resolution['kind'] | undefined;
   /** Why the run did not begin. */

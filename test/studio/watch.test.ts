@@ -87,6 +87,25 @@ describe('GET /watch?runs=1', () => {
     ]);
   });
 
+  test('makes the lines of hundreds of runs over several turns of the event loop: requests need not wait (studio 33)', async () => {
+    const turnsFor = async (runs: number) => {
+      const { host } = watching(await leftBehind(runs));
+      let turns = 0;
+      let isOver = false;
+      const count = () => {
+        turns += 1;
+        if (!isOver) setImmediate(count);
+      };
+      setImmediate(count);
+      const tab = await tabOn(host);
+      await until(() => tab.lines().length > 0);
+      isOver = true;
+      return turns;
+    };
+    const few = await turnsFor(10);
+    expect((await turnsFor(850)) - few).toBeGreaterThanOrEqual(3);
+  });
+
   test('asks the store nothing without a tab, and once a poll while nothing changes (studio 18, 33)', async () => {
     const store = watchedStore({}, await leftBehind(2));
     const seen = watching(store);

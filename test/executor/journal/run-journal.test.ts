@@ -8,13 +8,14 @@ import { Transcript } from '../../../src/run/transcript.ts';
 import { testClock } from '../../../src/testing/test-clock.ts';
 import type { Message } from '../../../src/values/message.ts';
 import { noUsage } from '../../../src/values/usage.ts';
+import { settle } from '../../fixtures/host.ts';
 
-function journal() {
+function journal(flushBytes = 1e9) {
   const published: JournalEntry[] = [];
   const store = { publish: async (_: string, entries: readonly JournalEntry[]) => void published.push(...entries) };
   const own = new RunJournal({
     ...{ runId: 'r', store: store as never, claim: () => ({ runId: 'r', owner: 'me', epoch: 1, attempts: 1 }) },
-    ...{ options: { flushMs: 1, flushBytes: 1e9, lingerMs: 1 }, clock: testClock(), warn: () => {} },
+    ...{ options: { flushMs: 1, flushBytes, lingerMs: 1 }, clock: testClock(), warn: () => {} },
     ...{ redact: undefined, told: new ToldState(undefined), after: 0, onNews: () => {} },
   });
   let seq = 0;
@@ -54,6 +55,24 @@ test('a save of several steps leaves no pieces of them behind: a reader has each
   save.landed();
   await own.flush();
   expect(published.map(({ event }) => event.type)).toEqual(['step.started']);
+});
+
+test('pieces that their step has overtaken fill no write: only what still waits counts for flushBytes (web 2, 4, 38)', async () => {
+  const { own, add, published, last } = journal(1_000);
+  for (let step = 1; step <= 20; step++) {
+    add({ type: 'step.started', step });
+    add(text(step));
+    await settle();
+    add({ type: 'step.done', step, usage: noUsage, tools: [] });
+    const save = own.part(after(step), last());
+    save.write();
+    save.landed();
+  }
+  expect(published).toEqual([]);
+  add({ type: 'step.started', step: 21 });
+  add({ ...text(21), text: 'x'.repeat(1_000) } as RunEventBody);
+  await own.flush();
+  expect(published.map(({ event }) => event.type)).toEqual(['step.started', 'model.delta']);
 });
 
 test('a tool that reports without end, while the store is away, fills no memory (web 36)', () => {

@@ -4,8 +4,9 @@ import type { Waiting } from './journal-events.ts';
 /** Events on their way to a journal, in their order. Pieces of one text that are next to each other are one event. */
 export class EventQueue {
   #events: Waiting[] = [];
-  /** About how many bytes they take in a journal. */
+  /** About how many bytes they take in a journal. Those that could not be published do not count: their next try has a time. */
   bytes = 0;
+  #tried: ReadonlySet<Waiting> | undefined;
 
   get size(): number {
     return this.#events.length;
@@ -14,14 +15,17 @@ export class EventQueue {
   push(waiting: Waiting): void {
     const last = this.#events.at(-1);
     const joined = last && last.place === undefined ? joinedPieces(last, waiting) : undefined;
-    if (joined) this.#events[this.#events.length - 1] = joined;
-    else this.#events.push(waiting);
-    this.bytes += sizeOf(waiting.event);
+    if (last && joined) {
+      this.#events[this.#events.length - 1] = joined;
+      this.bytes -= sizeOf(last.event);
+    } else this.#events.push(waiting);
+    this.bytes += sizeOf((joined ?? waiting).event);
   }
 
   /** Takes events back that could not be published: they come first. */
   putBack(events: readonly Waiting[]): void {
     this.#events = [...events, ...this.#events];
+    this.#tried = new Set(events);
   }
 
   /** Takes all of them out. */
@@ -29,6 +33,7 @@ export class EventQueue {
     const events = this.#events;
     this.#events = [];
     this.bytes = 0;
+    this.#tried = undefined;
     return events;
   }
 
@@ -41,7 +46,12 @@ export class EventQueue {
   }
 
   drop(isOne: (waiting: Waiting) => boolean): void {
-    if (this.has(isOne)) this.#events = this.#events.filter((each) => !isOne(each));
+    if (!this.has(isOne)) return;
+    this.#events = this.#events.filter((each) => {
+      const isDropped = isOne(each);
+      if (isDropped && !this.#tried?.has(each)) this.bytes -= sizeOf(each.event);
+      return !isDropped;
+    });
   }
 }
 

@@ -214,6 +214,7 @@ describe.skipIf(whyNoChromium)(inChromium('the runs of Studio in Chromium'), () 
     await list.getByRole('button', { name: 'All' }).click();
     await list.getByLabel('Filter runs').fill('');
     await list.getByRole('button', { name: '+ Label' }).click();
+    expect(new URL(list.url()).hash).toBe('#/runs?q=label%3A');
     await list.keyboard.type('tenant=acme');
     await list.locator('.row', { hasText: 'filtered-1' }).waitFor({ state: 'detached' });
     await list.locator('.row', { hasText: 'filtered-3' }).waitFor();

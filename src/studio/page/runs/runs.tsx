@@ -165,6 +165,8 @@ function askForLabel(): void {
   const input = document.querySelector<HTMLInputElement>('.search input');
   if (!input) return;
   if (!input.value.includes('label:')) input.value = `${input.value} label:`.trimStart();
+  // The address has it before the list is drawn again, which shows what the address has.
+  input.dispatchEvent(new Event('input'));
   input.focus();
 }
 

@@ -1,15 +1,14 @@
 import type { ErrorData } from '../values/error-data.ts';
 import type { JsonValue } from '../values/json.ts';
 import type { AssistantMessage, ToolOutput } from '../values/message.ts';
-import type { Redactor } from '../values/redact.ts';
 import type { Usage } from '../values/usage.ts';
 import type { RunStatus } from './finalize.ts';
 import type { ToolEffect } from './ledger.ts';
 import type { ModelSource } from './reply.ts';
-import { type HowAnswered, type Person, redactWait, type Wait } from './waits/wait.ts';
+import type { HowAnswered, Person, Wait } from './waits/wait.ts';
 
 /** The parts of a model's message. */
-type ReplyContent = AssistantMessage['content'];
+export type ReplyContent = AssistantMessage['content'];
 
 /**
  * An event without the run, the number and the time. `step` counts from 1 over the whole life of the run. `block` is the index
@@ -370,29 +369,4 @@ const withOwner: ReadonlySet<string> = new Set(
 /** Returns whether an event names the process that published it: kept events about starts and tool calls do. */
 export function hasOrigin(event: RunEventBody): boolean {
   return withOwner.has(event.type) && keepOf(event) === 'kept';
-}
-
-/**
- * Returns a redacted copy of an event. Numbers and flags stay. A field without a row is left out, and an event without a row
- * keeps only numbers: another version may have put anything there.
- */
-export function redactedEvent<Event extends RunEventBody>(event: Event, redactor: Redactor): Event {
-  const isKnown = specs.has(event.type);
-  const { redact: rows } = specOf(event);
-  const copy: Record<string, unknown> = { type: event.type };
-  for (const [field, value] of Object.entries(event)) {
-    if (typeof value === 'number' || (isKnown && typeof value === 'boolean')) copy[field] = value;
-    else if (field !== 'type' && value !== undefined && Object.hasOwn(rows, field))
-      copy[field] = redactedField(value, rows[field] as FieldRedaction, redactor);
-  }
-  return copy as Event;
-}
-
-function redactedField(value: unknown, how: FieldRedaction, redactor: Redactor): unknown {
-  if (how === 'public') return value;
-  if (how === 'text') return redactor.text(value as string);
-  if (how === 'json') return redactor.json(value);
-  if (how === 'content') return redactor.message({ role: 'assistant', content: value as ReplyContent }).content;
-  if (how === 'wait') return redactWait(value as Wait, redactor);
-  return how === 'output' ? redactor.output(value as ToolOutput) : redactor.error(value as ErrorData);
 }

@@ -1,13 +1,6 @@
 import { describe, expect, test } from 'vitest';
-import {
-  type EventTable,
-  hasOrigin,
-  keepOf,
-  type RunEventBody,
-  redactedEvent,
-  runEvents,
-  specOf,
-} from '../../src/run/events.ts';
+import { redactedEvent } from '../../src/executor/host/redaction.ts';
+import { type EventTable, hasOrigin, keepOf, type RunEventBody, runEvents, specOf } from '../../src/run/events.ts';
 import type { Wait } from '../../src/run/waits/wait.ts';
 import type { ErrorData } from '../../src/values/error-data.ts';
 import { Redactor } from '../../src/values/redact.ts';

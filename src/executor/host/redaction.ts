@@ -1,10 +1,13 @@
 import type { InspectionEvent } from 'xstate';
 import type { RunContext } from '../../../machines/context.ts';
 import { ProgressRedaction } from '../../record/redact-progress.ts';
-import { type RunEventBody, redactedEvent, specOf } from '../../run/events.ts';
+import { type FieldRedaction, type ReplyContent, type RunEventBody, runEvents, specOf } from '../../run/events.ts';
 import type { Progress } from '../../run/progress.ts';
 import type { RunInfo } from '../../run/request.ts';
 import type { RunOutput } from '../../run/result.ts';
+import { redactWait, type Wait } from '../../run/waits/wait.ts';
+import type { ErrorData } from '../../values/error-data.ts';
+import type { ToolOutput } from '../../values/message.ts';
 import { type Redaction, Redactor } from '../../values/redact.ts';
 import type { Warn } from './guard.ts';
 
@@ -138,4 +141,29 @@ function copyOf(value: unknown, redactor: Redactor): unknown {
   } catch {
     return undefined;
   }
+}
+
+/**
+ * Returns a redacted copy of an event. Numbers and flags stay. A field without a row is left out, and an event without a row
+ * keeps only numbers: another version may have put anything there.
+ */
+export function redactedEvent<Event extends RunEventBody>(event: Event, redactor: Redactor): Event {
+  const isKnown = Object.hasOwn(runEvents, event.type);
+  const { redact: rows } = specOf(event);
+  const copy: Record<string, unknown> = { type: event.type };
+  for (const [field, value] of Object.entries(event)) {
+    if (typeof value === 'number' || (isKnown && typeof value === 'boolean')) copy[field] = value;
+    else if (field !== 'type' && value !== undefined && Object.hasOwn(rows, field))
+      copy[field] = redactedField(value, rows[field] as FieldRedaction, redactor);
+  }
+  return copy as Event;
+}
+
+function redactedField(value: unknown, how: FieldRedaction, redactor: Redactor): unknown {
+  if (how === 'public') return value;
+  if (how === 'text') return redactor.text(value as string);
+  if (how === 'json') return redactor.json(value);
+  if (how === 'content') return redactor.message({ role: 'assistant', content: value as ReplyContent }).content;
+  if (how === 'wait') return redactWait(value as Wait, redactor);
+  return how === 'output' ? redactor.output(value as ToolOutput) : redactor.error(value as ErrorData);
 }

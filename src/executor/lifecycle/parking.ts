@@ -1,12 +1,13 @@
 import type { RunCheckpoint } from '../../record/checkpoint.ts';
 import { isPerson } from '../../run/command.ts';
-import { type RunEventBody, redactedEvent } from '../../run/events.ts';
+import type { RunEventBody } from '../../run/events.ts';
 import { firstPlace, type JournalEntry, type JournalWrite } from '../../run/journal/entry.ts';
 import { recoverOpenStep } from '../../run/open-step.ts';
 import type { Person } from '../../run/waits/wait.ts';
 import { forgetRetry } from '../../run/waits/wait-rules.ts';
 import { checkKeys } from '../../values/known-options.ts';
 import { Redactor } from '../../values/redact.ts';
+import { redactedEvent } from '../host/redaction.ts';
 import type { ExecutorServices } from '../run/active-run.ts';
 import { recordedText, rewriteHead, type StoredRun, withStoredRun } from '../run/stored-run.ts';
 

@@ -16,13 +16,24 @@ export type ReplyContent = AssistantMessage['content'];
  * run's claim, `revision` the newest one of its record that this process knows to be stored.
  */
 export type RunEventBody =
-  /** A new run was accepted. */
-  | { readonly type: 'run.started'; readonly owner?: string; readonly revision?: number }
-  /** A recorded run continues; recorded events are not published again. */
+  /** A new run was accepted. `isSlice`: this process has it only for a slice of time, and leaves when that is over. */
+  | { readonly type: 'run.started'; readonly isSlice?: true; readonly owner?: string; readonly revision?: number }
+  /** A recorded run continues; recorded events are not published again. `isSlice` as in `run.started`. */
   | {
       readonly type: 'run.resumed';
       readonly iteration: number;
       readonly attempts: number;
+      readonly isSlice?: true;
+      readonly owner?: string;
+      readonly revision?: number;
+    }
+  /**
+   * The process leaves the run, with its newest state, to another one: it shuts down or drains, or its host stopped the run. Not
+   * at the end of a slice, which is followed by another one.
+   */
+  | {
+      readonly type: 'run.left';
+      readonly why: 'shutdown' | 'stop';
       readonly owner?: string;
       readonly revision?: number;
     }
@@ -215,6 +226,7 @@ export type EventTable<Body extends { readonly type: string }> = {
 export const runEvents = {
   'run.started': { redact: { owner: 'public' }, audit: 'log', endsText: false, keep: 'kept' },
   'run.resumed': { redact: { owner: 'public' }, audit: 'log', endsText: false, keep: 'kept' },
+  'run.left': { redact: { why: 'public', owner: 'public' }, audit: 'log', endsText: true, keep: 'kept' },
   'run.status': { redact: { state: 'public' }, audit: 'skip', endsText: true, keep: 'none' },
   'run.parked': { redact: { code: 'public', reason: 'text', by: 'json' }, audit: 'log', endsText: true, keep: 'kept' },
   'run.unparked': { redact: { by: 'json' }, audit: 'log', endsText: false, keep: 'kept' },

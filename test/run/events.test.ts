@@ -25,6 +25,7 @@ type Body<Type extends Types> = Extract<RunEventBody, { readonly type: Type }>;
 const samples: { readonly [Type in Types]: readonly [event: Body<Type>, redacted: Body<Type>] } = {
   'run.started': same({ type: 'run.started', owner: 'host/1', revision: 1 }),
   'run.resumed': same({ type: 'run.resumed', iteration: 1, attempts: 2 }),
+  'run.left': same({ type: 'run.left', why: 'shutdown', owner: 'host/1', revision: 3 }),
   'run.status': same({ type: 'run.status', state: 'running' }),
   'run.parked': [
     { type: 'run.parked', code: 'PARKED', reason: `see ${SECRET}` },
@@ -195,6 +196,7 @@ describe('the table of events', () => {
     expect(audited('log')).toEqual([
       'run.started',
       'run.resumed',
+      'run.left',
       'run.parked',
       'run.unparked',
       'model.retry',
@@ -217,6 +219,7 @@ describe('the table of events', () => {
 
   test('says after which events no more of what the model was saying comes', () => {
     expect(typesWhere((type) => runEvents[type].endsText)).toEqual([
+      'run.left',
       'run.status',
       'run.parked',
       'run.ended',
@@ -243,9 +246,9 @@ describe('the table of events', () => {
     ]);
   });
 
-  test('names the process in kept events about starts and tool calls only', () => {
+  test('names the process in kept events about starts, leaving and tool calls only', () => {
     const [started] = samples['tool.started'];
-    expect(typesWhere((type) => hasOrigin(samples[type][0]))).toEqual(['run.started', 'run.resumed']);
+    expect(typesWhere((type) => hasOrigin(samples[type][0]))).toEqual(['run.started', 'run.resumed', 'run.left']);
     expect(hasOrigin({ ...started, effect: 'once' })).toBe(true);
     expect(hasOrigin({ type: 'tool.done', ...call, output: { type: 'text', value: '' }, ms: 1 })).toBe(true);
   });

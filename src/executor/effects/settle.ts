@@ -1,7 +1,7 @@
 import type { SettleInput } from '../../../machines/setup.ts';
 import { fingerprintIn } from '../../record/identify.ts';
 import { stateOf } from '../../record/state.ts';
-import { statusOf } from '../../run/finalize.ts';
+import { isShutdown, statusOf } from '../../run/finalize.ts';
 import { keptOutcome, outcomeOf, type RunEnd, waitingOutput } from '../../run/outcome.ts';
 import type { Progress } from '../../run/progress.ts';
 import { type RunOutcome, type RunOutput, withoutId } from '../../run/result.ts';
@@ -10,11 +10,12 @@ import { type Checkpointer, keeperOf } from '../../store/checkpointer.ts';
 import type { Claim, Ended, EndOptions } from '../../store/port.ts';
 import { type Backoff, backoffMs } from '../../values/backoff.ts';
 import { withDeadline } from '../../values/deadline.ts';
-import { hasCode, hasTrait, toErrorData } from '../../values/error-data.ts';
+import { type ErrorData, hasCode, hasTrait, toErrorData } from '../../values/error-data.ts';
 import { RunPanicError } from '../../values/errors.ts';
 import { forgetClaim, releaseClaim, uncounted, withdraw } from '../run/acquire.ts';
 import type { ActiveRun } from '../run/active-run.ts';
 import { finalizeCheckpoint } from '../run/finalize-checkpoint.ts';
+import { sliceOf } from '../run/slice.ts';
 import { liveTurnEndOf, withTurnOf } from '../run/threads/thread-turn.ts';
 import { isAwaitedHere, openChildren, tellParent } from '../run/waits/child-end.ts';
 import { forwardCancel } from '../run/waits/left-run.ts';
@@ -67,7 +68,7 @@ function isWaitingStop({ isDurable }: ActiveRun, { outcome, error, cause, progre
 
 async function record(run: ActiveRun, input: SettleInput, outcome: RunOutcome): Promise<void> {
   run.life.isClosing = true;
-  if (input.outcome === 'leave-running') await leaveHere(run, input.progress);
+  if (input.outcome === 'leave-running') await leaveHere(run, input);
   else {
     await end(run, input, outcome);
     run.life.isDelivered = true;
@@ -82,12 +83,23 @@ function tellLeft({ slice, life, parent, seed, isDurable, runId, services }: Act
   if (isDurable && !isOthers && !life.left?.parked) services.config.hints.tell(runId);
 }
 
-async function leaveHere(run: ActiveRun, progress: Progress): Promise<void> {
+async function leaveHere(run: ActiveRun, { progress, cause }: SettleInput): Promise<void> {
   const left = run.slice?.left(progress) ?? { ...progress, attempts: 0 };
   run.life.left = left;
-  await leave(run, left);
+  await leave(run, left, cause);
   if (left.parked) run.publish({ type: 'run.parked', ...left.parked });
   await run.journal?.flush();
+}
+
+/**
+ * Announces, with the save that leaves the run, why this process leaves it. A parking says that itself. A slice that is over says
+ * nothing: another one follows, hundreds of times in a long run.
+ */
+function tellLeaving(run: ActiveRun, { parked }: Progress, cause: ErrorData): void {
+  const isSlice = cause.code === 'RUN_SLICED';
+  const isSliceOver = isSlice && sliceOf(run)?.isEndedEarly !== true;
+  if (!run.isDurable || parked || isSliceOver) return;
+  run.publish({ type: 'run.left', why: isSlice || isShutdown(cause) ? 'shutdown' : 'stop' });
 }
 
 /** Removes what the first save of a run that is not durable may have left: no process may continue it. */
@@ -224,7 +236,7 @@ async function deliver(run: ActiveRun, progress: Progress, outcome: RunOutcome):
   } catch (error) {
     warn('run: onOutcome failed', { runId: run.runId, error: toErrorData(error) });
     // Without a claim the record counts the starts. This start did not fail, so its process did not die of the run.
-    if (progress.outcome && !run.resources.claim) await leave(run, { ...progress, attempts: 0 });
+    if (progress.outcome && !run.resources.claim) await leave(run, { ...progress, attempts: 0 }, undefined);
     throw error;
   }
 }
@@ -266,10 +278,12 @@ async function recordOutcome(run: ActiveRun, progress: Progress, outcome: RunOut
 
 /**
  * Saves the newest state of a run that this process leaves unfinished, past the throttle.
- * @param progress a run that is left in good order has no attempts: it counts no failed start
+ * @param progress a run that is left in good order has no attempts: it counts no failed start @param cause why it is left; undefined:
+ *   it has ended
  */
-export async function leave(run: ActiveRun, progress: Progress): Promise<void> {
+export async function leave(run: ActiveRun, progress: Progress, cause: ErrorData | undefined): Promise<void> {
   run.life.isClosing = true;
+  if (cause) tellLeaving(run, progress, cause);
   const { claim } = run;
   await run.resources.checkpointer?.save(stateOf(progress, run.nowOf(progress)), { force: true });
   await takeBack(run, claim);

@@ -18,7 +18,7 @@ import { ActiveRun, type ExecutorServices } from '../run/active-run.ts';
 import type { RunActor } from '../run/run-actor.ts';
 import { nothingResolved } from '../run/run-state.ts';
 import type { RunSeed } from '../run/seed.ts';
-import { Slice, sliceOf } from '../run/slice.ts';
+import { isDriven, Slice, sliceOf } from '../run/slice.ts';
 import { followSignal } from '../run/stop-causes.ts';
 import { RunWaits } from '../run/waits/run-waits.ts';
 
@@ -126,7 +126,8 @@ function accepted(run: ActiveRun): void {
   const { resolution, resumedFrom } = run.life;
   if (resolution === 'accepted') {
     if (run.journal && resumedFrom) resumedInJournal(run);
-    run.publish(resumedFrom ? { type: 'run.resumed', ...resumedFrom } : { type: 'run.started' });
+    const slice = isDriven(run) ? ({ isSlice: true } as const) : {};
+    run.publish(resumedFrom ? { type: 'run.resumed', ...resumedFrom, ...slice } : { type: 'run.started', ...slice });
     const { completedPhases } = run.actor.getSnapshot().context.progress;
     for (const [index, { name }] of completedPhases.entries()) run.publish({ type: 'phase.skipped', index, name });
     run.waits.resumed();
@@ -182,7 +183,7 @@ async function conclude(run: ActiveRun): Promise<void> {
   if (run.life.isOurs) {
     try {
       const { clock, defaults } = run.services.config;
-      await withDeadline(leave(run, { ...progress, attempts: 0 }), {
+      await withDeadline(leave(run, { ...progress, attempts: 0 }, toErrorData(cause)), {
         ms: defaults.finalizeMs,
         clock,
         what: 'leaving the run',

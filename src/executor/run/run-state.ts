@@ -168,6 +168,8 @@ export interface RunJournaling {
 export interface RunSlicing {
   /** Ends the budget now. Calls under way have their grace, and the slice counts as no failed start. */
   end(options?: { readonly graceMs?: number }): void;
+  /** Whether the host ended it before its time. */
+  readonly isEndedEarly: boolean;
   /** Notes a run that a call of this one began. */
   follow(child: ActiveRun): void;
   /** Returns the state that the slice leaves: with its failed starts, and parked if there were too many. */

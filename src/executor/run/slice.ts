@@ -54,6 +54,11 @@ export class Slice {
     run.onEnd(() => run.services.config.clock.clearTimeout(this.#timer));
   }
 
+  /** Whether the host ended it before its time. */
+  get isEndedEarly(): boolean {
+    return !this.#isCounted;
+  }
+
   /** Ends the budget now. Calls under way have their grace, and the slice counts as no failed start. */
   end({ graceMs = this.#limits.graceMs }: { readonly graceMs?: number } = {}): void {
     this.#isCounted = false;

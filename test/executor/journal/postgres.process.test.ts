@@ -1,6 +1,6 @@
 import { createExecutor, defineAgent, defineTool, type JournalEvent } from 'pawl';
 import { postgresStore } from 'pawl/stores/postgres';
-import { callTool, reply, scriptedModel } from 'pawl/testing';
+import { callTool, hang, reply, scriptedModel } from 'pawl/testing';
 import { describe, expect, test } from 'vitest';
 import { postgresServer, whyNoPostgres } from '../../fixtures/postgres-server.ts';
 
@@ -64,5 +64,27 @@ describe.skipIf(whyNoPostgres)('the journal of a run in PostgreSQL', () => {
     expect(shown(late)).toEqual(first);
     expect(shown(live).slice(0, 2)).toEqual(first);
     expect(shown(live).at(-1)).toBe('ok It is well.');
+  });
+
+  test('says which process left it (studio 4)', async () => {
+    const schema = server.freshSchema();
+    const agent = defineAgent({ id: 'desk', instructions: 'Work.' });
+    const host = () =>
+      createExecutor({
+        models: { fast: scriptedModel([hang()]) },
+        agents: [agent],
+        checkpoints: postgresStore({ pool: server.pool(), schema }),
+        journal: true,
+      });
+    const leaving = host();
+    await leaving.start(agent, { runId: 'r', prompt: 'Look.' });
+    await leaving.shutdown();
+    await using other = host();
+    const owners: (string | undefined)[] = [];
+    for await (const event of other.events('r')) {
+      if (event.type === 'run.started' || event.type === 'run.left') owners.push(event.owner);
+      if (event.type === 'run.left') break;
+    }
+    expect(owners).toEqual([expect.any(String), owners[0]]);
   });
 });

@@ -154,6 +154,44 @@ describe('a change of owner', () => {
     expect(after.waited).toBe(0);
   });
 
+  test('says that a process left, and died where it said nothing (studio 4)', async () => {
+    const { begin, clock, events } = world();
+    const leaving = begin([callTool('look'), hang()], [toolOf('look', 'read', () => 'seen')]);
+    await leaving.executor.start(leaving.agent, { runId: 'r', prompt: 'Look.' });
+    await clock.advance(2_000);
+    await leaving.executor.shutdown();
+    expect(timelineOf(await events('r')).rest).toMatchObject({ isLeft: true });
+    await clock.advance(60_000);
+    const dying = begin([hang()]);
+    await dying.executor.recover();
+    await clock.advance(1_000);
+    dying.kill();
+    await clock.advance(60_000);
+    const sliced = begin([hang()]);
+    const driving = sliced.executor.drive('r', { budgetMs: 1_000, graceMs: 1_000 });
+    await clock.advance(5_000);
+    await driving;
+    await begin([reply('Well.')]).executor.recover();
+    await clock.advance(1_000);
+    const marks = ownerMarks(timelineOf(await events('r')));
+    expect(
+      marks.map((mark) =>
+        ownerWords(mark, '1 m')
+          .join('')
+          .split(';')[0]
+          ?.replace(/process \d+ on \S+/, 'it'),
+      ),
+    ).toEqual(['Owner left. it left', 'Owner died. it died', 'New owner. it used up its slice, or died']);
+    // Without the events before it, nothing is said of what became of the owner.
+    const all = await events('r');
+    const part = timelineOf(all.slice(all.findIndex(({ type }) => type === 'run.resumed')));
+    expect(ownerWords(ownerMarks(part)[0] as OwnerMark, '1 m').join('')).toMatch(
+      /^New owner\. a process died or left;/,
+    );
+    // Where it left is known: between two turns it may have lost an answer of the model, and no call.
+    expect(marks[0]).toMatchObject({ ms: 60_000, cut: [], unknown: [] });
+  });
+
   test('between two turns says that a turn under way is asked again (studio 4)', async () => {
     const { begin, clock, events } = world();
     const tools = [toolOf('look', 'read', () => 'seen')];
@@ -171,7 +209,7 @@ describe('a change of owner', () => {
     await clock.advance(10);
     const asked = timelineOf(await events('r'));
     expect(asked.steps.at(-1)).toMatchObject({ step: 2, retries: 1, isDone: false });
-    expect(ownerMarks(asked)).toMatchObject([{ why: 'ended', isTurnAgain: true, step: 2, isInside: false }]);
+    expect(ownerMarks(asked)).toMatchObject([{ why: 'died', isTurnAgain: true, step: 2, isInside: false }]);
     await clock.advance(10_000);
     expect(timelineOf(await events('r')).steps.map(({ step, words }) => [step, words])).toEqual([
       [1, ''],
@@ -240,13 +278,14 @@ test('a pipeline has its phases with their steps, also after the messages of a p
   ]);
 });
 
-test('3,000 steps of 15,000 events fold in any pieces, and no event is kept (studio 20, 33)', () => {
+/** Events of a run of so many steps with three calls each. */
+function longRun(steps: number): readonly JournalEvent[] {
   const usage = { inputTokens: 1, outputTokens: 1, reasoningTokens: 0, cacheReadTokens: 0, cacheWriteTokens: 0 };
   const events: JournalEvent[] = [];
   const add = (body: object) =>
     events.push({ ...body, runId: 'r', seq: events.length, at: events.length + 1, cursor: '' } as JournalEvent);
   add({ type: 'run.started' });
-  for (let step = 1; step <= 3_000; step++) {
+  for (let step = 1; step <= steps; step++) {
     const calls = ['a', 'b', 'c'].map((name) => ({ name, callId: `${name}${step}` }));
     const content = calls.map(({ name, callId }) => ({
       ...{ type: 'tool-call', toolName: name, toolCallId: callId },
@@ -257,6 +296,32 @@ test('3,000 steps of 15,000 events fold in any pieces, and no event is kept (stu
       add({ ...call, type: 'tool.done', step, effect: 'read', output: { type: 'text', value: 'y' }, ms: 1 });
     add({ type: 'step.done', step, usage, tools: [] });
   }
+  return events;
+}
+
+/** How often known steps are looked at while the events of one more step are folded. */
+function looksAt(steps: number): number {
+  const events = longRun(steps + 1);
+  const before = timelineOf(events.slice(0, 1 + 5 * steps));
+  let looks = 0;
+  const counting = before.steps.map((step) => ({
+    ...step,
+    get step() {
+      looks += 1;
+      return step.step;
+    },
+  }));
+  folded({ ...before, steps: counting }, events.slice(1 + 5 * steps));
+  return looks;
+}
+
+test('folding a step of a run of 3,000 steps looks at as few steps as in a run of 30 (studio 33)', () => {
+  expect(looksAt(30)).toBeGreaterThan(0);
+  expect(looksAt(3_000)).toBe(looksAt(30));
+});
+
+test('a timeline of 3,000 steps, folded in pieces, keeps no event: a step has at most 1,500 characters (studio 20)', () => {
+  const events = longRun(3_000);
   let timeline = emptyTimeline;
   for (let from = 0; from < events.length; from += 500) timeline = folded(timeline, events.slice(from, from + 500));
   expect(timeline.steps).toHaveLength(3_000);

@@ -26,6 +26,7 @@ export const recorded = new Set<RunEventBody['type']>([
   'phase.started',
   'phase.done',
   'steer.applied',
+  'run.left',
 ]);
 
 /** Events of a step after its model call. */
@@ -63,11 +64,14 @@ export function stepOf(event: RunEvent): number | undefined {
   return 'step' in event ? event.step : undefined;
 }
 
+/** They report nothing of a step: the next save has them. */
+const ofAnySave = new Set<RunEventBody['type']>(['phase.started', 'steer.applied', 'run.left']);
+
 /** Returns whether a recorded state has what an event reports that waits for a save. */
 export function isIn({ event, step = 0 }: Waiting, state: Progress): boolean {
   const { iteration, openStep, completedPhases } = state;
   if (event.type === 'phase.done') return completedPhases.length > event.index;
-  if (!recorded.has(event.type) || event.type === 'phase.started' || event.type === 'steer.applied') return true;
+  if (!recorded.has(event.type) || ofAnySave.has(event.type)) return true;
   if (step <= iteration) return true;
   if (step !== iteration + 1 || !openStep || event.type === 'step.done') return false;
   return event.type !== 'tool.done' || callOf(openStep, event.callId)?.state === 'done';

@@ -103,6 +103,9 @@ export class RunJournal implements RunJournaling {
     else if (event.type === 'step.reset') this.#reset(event);
     // What has not been published of it yet need not be: a save that waits has the whole step.
     else if (event.type === 'step.done') this.#later.drop((each) => each.keep === 'passing' && each.step === step);
+    // Its readers wait for the next process now: what was under way is void, and comes again.
+    else if (event.type === 'run.left')
+      for (const queue of [this.#outbox, this.#later]) queue.drop((each) => each.keep === 'passing');
     const isOfCall = ofCall.has(event.type);
     if (!isOfCall && isOfStep.has(event.type)) this.#snapshot(event.seq);
     const attempt = isOfCall ? this.#call?.attempt : undefined;

@@ -7,6 +7,8 @@ export interface Idle {
   readonly since: number;
   /** The run waited; else its process had ended. */
   readonly isWait: boolean;
+  /** Its process left it in good order. */
+  readonly isLeft?: true;
 }
 
 interface Placed {
@@ -23,8 +25,8 @@ export type Again = Pick<TimelineCall, 'callId' | 'name' | 'effect'>;
 /** A change of owner. */
 export interface OwnerMark extends Placed {
   readonly kind: 'owner';
-  /** `waited`: nothing was left to do. `died`: a call was under way. `ended`: no call was under way. */
-  readonly why: 'waited' | 'died' | 'ended';
+  /** `waited`: nothing was left to do. `left`: in good order. `slice`: its time was over, or it died. `died`: it said nothing. `ended`: earlier events are not known. */
+  readonly why: 'waited' | 'left' | 'slice' | 'died' | 'ended';
   readonly before?: string;
   readonly after?: string;
   /** How long no process is known to have worked, ms. */
@@ -70,14 +72,22 @@ export function ownerChange({ timeline, event, open }: Change): {
     mark: {
       kind: 'owner',
       at: event.at,
-      why: rest?.isWait ? 'waited' : under.length > 0 ? 'died' : 'ended',
+      why: rest
+        ? rest.isWait
+          ? 'waited'
+          : 'left'
+        : timeline.isSlice
+          ? 'slice'
+          : owner === undefined
+            ? 'ended'
+            : 'died',
       ...(owner === undefined ? {} : { before: owner }),
       ...(event.owner === undefined ? {} : { after: event.owner }),
       ms: Math.max(0, event.at - (rest?.since ?? now)),
       cut: under.filter(({ effect }) => effect !== 'once').map(({ callId }) => callId),
       ...{ repeated: 0, again: [] },
       unknown: unknown.map(({ name }) => name),
-      isTurnAgain: !rest && (open === undefined || open.isDone || open.at === undefined),
+      isTurnAgain: !rest?.isWait && (open === undefined || open.isDone || open.at === undefined),
     },
     unknownIds: unknown.map(({ callId }) => callId),
   };
@@ -97,7 +107,13 @@ export function ownerWords(mark: OwnerMark, length: string): readonly [title: st
   const { why, before, after, repeated, again, unknown, isTurnAgain } = mark;
   const next = `${ownerName(after)} continues from the record`;
   if (why === 'waited') return ['Waited. ', `No process held the run for ${length}; ${next}.`];
-  const was = why === 'died' ? 'ended in the middle of a call' : 'died or left';
+  const isCut = mark.cut.length + unknown.length > 0;
+  const was = {
+    left: 'left',
+    slice: 'used up its slice, or died',
+    died: isCut ? 'ended in the middle of a call' : 'died',
+    ended: 'died or left',
+  }[why];
   const parts = [`${counted(repeated, 'recorded call')} repeated`];
   for (const effect of ['idempotent', 'read'] as const) {
     const own = again.filter((call) => call.effect === effect).length;
@@ -107,6 +123,6 @@ export function ownerWords(mark: OwnerMark, length: string): readonly [title: st
   if (unknown.length > 0)
     parts.push(`the outcome of ${unknown.slice(0, 5).join(', ')} is unknown, and it is not repeated`);
   if (isTurnAgain) parts.push('a model turn under way is asked again');
-  const title = why === 'died' ? 'Owner died. ' : 'New owner. ';
+  const title = { left: 'Owner left. ', slice: 'New owner. ', ended: 'New owner. ', died: 'Owner died. ' }[why];
   return [title, `${ownerName(before)} ${was}; nothing worked for ${length}. ${next}. ${parts.join('; ')}.`];
 }

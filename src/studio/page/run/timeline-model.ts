@@ -59,8 +59,11 @@ class Fold {
   #apply(event: JournalEvent): void {
     switch (event.type) {
       case 'run.started':
-        if (event.owner !== undefined) this.result.owner = event.owner;
+        this.#owned(event);
         this.result.edge = this.#work;
+        return;
+      case 'run.left':
+        this.result.rest ??= { since: this.#at, isWait: false, isLeft: true };
         return;
       case 'run.waiting':
         this.result.rest = { since: this.#at, isWait: true };
@@ -169,8 +172,13 @@ class Fold {
     result.rest ??= { since: result.now, isWait: false };
     this.#mark(change.mark);
     this.#wakes();
-    if (event.owner !== undefined) result.owner = event.owner;
+    this.#owned(event);
     result.resumes += 1;
+  }
+
+  #owned({ owner, isSlice }: Of<'run.started' | 'run.resumed'>): void {
+    this.result.isSlice = isSlice === true;
+    if (owner !== undefined) this.result.owner = owner;
   }
 
   /** A wait or a downtime is over. */

@@ -97,6 +97,8 @@ export interface Timeline {
   readonly rest?: Idle;
   /** The process that has the run, or had it last. */
   readonly owner?: string;
+  /** It has the run for a slice of time only. */
+  readonly isSlice: boolean;
   readonly resumes: number;
   /** Working time at which the last thing ended, ms. */
   readonly edge: number;
@@ -120,6 +122,7 @@ export const emptyTimeline: Timeline = {
   now: 0,
   idle: 0,
   waited: 0,
+  isSlice: false,
   resumes: 0,
   edge: 0,
   used: noTokens,

@@ -48,7 +48,8 @@ interface KnownRun {
 
 /** The parts of a run's logic that are not those of its agent's machine. */
 type OwnMethods = Pick<RunLogic, 'getInitialSnapshot' | 'restoreSnapshot' | 'getPersistedSnapshot'> & {
-  readonly known: KnownRun;
+  /** Hidden: an inspector sees the logic, and must see no signal and no callback of the host. */
+  readonly known: Hidden<KnownRun>;
   provide(): never;
 };
 
@@ -57,7 +58,7 @@ type OwnMethods = Pick<RunLogic, 'getInitialSnapshot' | 'restoreSnapshot' | 'get
  * All actors of it (of the executor, a host's `invoke` or `spawn`, a restored host) are attached in the same way.
  */
 export function runLogic(services: ExecutorServices, agent: Agent, known: KnownRun = {}): RunLogic {
-  return Object.create(agentLogic(services, agent), { known: { value: known } });
+  return Object.create(agentLogic(services, agent), { known: { value: new Hidden(known) } });
 }
 
 /** The logic of all runs of an agent; made once, because hosts keep thousands of runs. */
@@ -81,13 +82,14 @@ function ownMethods(services: ExecutorServices, agent: Agent, machine: RunMachin
   return {
     getInitialSnapshot(this: OwnMethods, actorScope, input) {
       const isHosted = { agentId: agent.id, newId: services.config.newId, isHosted: true };
-      return begin(actorScope, { ...this.known, seed: this.known.seed ?? seedOf(input, isHosted) });
+      const known = this.known.value;
+      return begin(actorScope, { ...known, seed: known.seed ?? seedOf(input, isHosted) });
     },
     restoreSnapshot(this: OwnMethods, snapshot, actorScope) {
       const seed = restoredSeed(services, snapshot);
       return seed.done
         ? settled(services, agent, { machine, request: seed.request, output: seed.done })
-        : begin(actorScope, { ...this.known, seed });
+        : begin(actorScope, { ...this.known.value, seed });
     },
     getPersistedSnapshot: (snapshot) => persistedOf(services, snapshot),
     provide() {

@@ -16,6 +16,7 @@ const isMark = (sessionId: string) => sessionId.startsWith('mark:');
  * what the client was told of is there after `arrived()`.
  */
 export async function startClient() {
+  hidePage();
   const relay = await startRelay();
   const client = createWebSocketInspector({ url: relay.url });
   const receiver = createWebSocketReceiver({ server: relay.url });
@@ -71,6 +72,17 @@ export async function startClient() {
       await seen;
     },
   };
+}
+
+/**
+ * Hides the document that an earlier test of this worker has left: the client would wait for its animation frames, and tell
+ * nothing meanwhile.
+ */
+function hidePage(): void {
+  const page: unknown = Reflect.get(globalThis, 'window');
+  if (page === undefined) return;
+  Reflect.deleteProperty(globalThis, 'window');
+  onTestFinished(() => void Reflect.set(globalThis, 'window', page));
 }
 
 export type Client = Awaited<ReturnType<typeof startClient>>;

@@ -213,6 +213,14 @@ describe('the record of who applied the changes of a fan-out (studio 25)', () =>
     expect((await actionsOn(hostOn(root))).map(({ end }) => end)).toEqual(['refused', undefined]);
   });
 
+  it('has the first action of a file whose predecessor was set aside with a line that was cut', async () => {
+    const root = await answered();
+    await act(hostOn(root));
+    const [begun = ''] = readFileSync(logIn(root), 'utf8').split('\n');
+    writeFileSync(`${logIn(root)}.1`, begun.slice(0, 20));
+    expect((await actionsOn(hostOn(root))).map(({ end }) => end)).toEqual(['done']);
+  });
+
   it('comes before the change: where it cannot be written, nothing is applied, and no link is followed', async () => {
     const root = await answered();
     const outside = join(freshFolder(), 'outside');

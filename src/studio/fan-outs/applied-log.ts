@@ -89,7 +89,8 @@ export class AppliedLog {
   /** Returns the last actions, the newest first. Damaged lines are left out. */
   async read(): Promise<readonly FileAction[]> {
     const actions = new Map<string, FileAction>();
-    const text = (await this.#tail(this.#old)) + (await this.#tail(this.#path));
+    // The last line of the older file may have been cut.
+    const text = `${await this.#tail(this.#old)}\n${await this.#tail(this.#path)}`;
     for (const line of text.split('\n')) {
       const entry = entryIn(line);
       if (!entry) continue;

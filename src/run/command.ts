@@ -23,7 +23,13 @@ export interface SignalAnswer {
   readonly how: 'signal';
   readonly value: JsonValue;
   /** The signal, so that a run whose wait has closed meanwhile can give it back. */
-  readonly signal: { readonly id: string; readonly topic: string; readonly untilMs: number };
+  readonly signal: {
+    readonly id: string;
+    readonly topic: string;
+    readonly untilMs: number;
+    /** When it was sent, wall clock, ms: it may have been kept before its wait was known. */
+    readonly sentAt?: number | undefined;
+  };
 }
 
 /** A command to a run from outside its process. Sent twice with the same `id`, it counts once. */
@@ -208,15 +214,17 @@ export function isPerson(value: unknown): value is Person {
   return isObject(value) && isShort(value.id) && (value.name === undefined || isShort(value.name));
 }
 
+function isSignal(signal: unknown): boolean {
+  if (!isObject(signal) || !hasTexts(signal, ['id', 'topic'])) return false;
+  return isAmount(signal.untilMs) && (signal.sentAt === undefined || isAmount(signal.sentAt));
+}
+
 const hows: readonly unknown[] = ['approve', 'deny', 'answer', 'wake'] satisfies Answer['how'][];
 
 function isAnswer(answer: unknown): boolean {
   if (!isObject(answer)) return false;
   const { how, value, signal } = answer;
-  if (how === 'signal')
-    return (
-      value !== undefined && hasTexts(signal, ['id', 'topic']) && isAmount((signal as { untilMs?: unknown }).untilMs)
-    );
+  if (how === 'signal') return value !== undefined && isSignal(signal);
   if (!hows.includes(how) || (how === 'answer' && value === undefined)) return false;
   return isOptionalText(answer.note) && isOptionalText(answer.reason) && isOptionalText(answer.digest);
 }

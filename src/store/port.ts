@@ -238,6 +238,8 @@ export interface Signal {
   readonly untilMs: number;
   /** The run that got this very signal, and gives it back because its wait had closed. Any other run changes nothing. */
   readonly from?: string | undefined;
+  /** When the store first took it, wall clock, ms: a run that gives it back says so. Default: now. */
+  readonly sentAt?: number | undefined;
 }
 
 /**
@@ -332,10 +334,7 @@ export interface JournalPage {
   readonly next: number;
 }
 
-/**
- * A store with a journal: the events of a run, for readers in any process. The journal belongs to the record, and is removed
- * with it.
- */
+/** A store with a journal: the events of a run, for readers in any process. It is removed with the record. */
 export interface JournalStore extends OwningStore {
   /**
    * Adds entries that no save waits for. They need not survive a loss of power. An entry with the place of an earlier one

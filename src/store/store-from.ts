@@ -152,7 +152,7 @@ export function storeFrom<D extends StoreDriver>(driver: D, options: StoreFromOp
       isDead: writing(driver).isDead,
       dueRun: (head, definitions) => reader.dueRun(head, definitions),
     }),
-    ...topics(parts),
+    ...topics(parts, clock),
     ...history(parts, reader, threads),
     ...(threads ? threadMethods(threads) : {}),
     load: async (runId, options = {}) => reader.load(checkRunId(runId), options),
@@ -308,13 +308,13 @@ function due({ driver }: Parts, reader: StoredReader): Partial<DueStore> {
   };
 }
 
-function topics({ driver, encryption }: Parts): Partial<EventStore> {
+function topics({ driver, encryption }: Parts, clock: Clock): Partial<EventStore> {
   const { topics } = driver;
   if (!topics || !driver.listDue) return {};
   return {
     expect: async (claim, wait) => topics.expect(expectWrite(claim, wait, encryption)),
     signal: async (signal) => {
-      const to = await topics.signal(signalWrite(signal, encryption));
+      const to = await topics.signal(signalWrite(signal, encryption, clock.now()));
       return to === undefined ? {} : { to };
     },
   };

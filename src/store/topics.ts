@@ -86,13 +86,18 @@ const MAX_SIGNAL_CHARS = 1_000_000;
 /** Returns the id of the command that delivers a signal to a wait: a wait gets one signal. */
 export const deliveryId = (waitId: string): string => `signal-${sha256(waitId)}`;
 
-/** Makes what a driver stores of a signal. @throws {TypeError} @throws {UndeliveredError} @throws {NotJsonError} */
-export function signalWrite(signal: Signal, encryption: Encryption): SignalWrite {
-  const { id, value, untilMs, from } = signal;
+/**
+ * Makes what a driver stores of a signal.
+ * @param now when a signal was sent that does not say so, wall clock, ms
+ * @throws {TypeError} @throws {UndeliveredError} @throws {NotJsonError}
+ */
+export function signalWrite(signal: Signal, encryption: Encryption, now: number): SignalWrite {
+  const { id, value, untilMs, from, sentAt = now } = signal;
   const topic = checkTopic(signal.topic);
   if (typeof id !== 'string' || id === '') throw new TypeError('a signal needs an id, a text that is not empty');
-  if (!isAmount(untilMs)) throw new TypeError(`untilMs must be a time in ms, not ${String(untilMs)}`);
-  const content = jsonText({ id, topic, untilMs, value }, 'signal');
+  for (const [name, time] of Object.entries({ untilMs, sentAt }))
+    if (!isAmount(time)) throw new TypeError(`${name} must be a time in ms, not ${String(time)}`);
+  const content = jsonText({ id, topic, untilMs, sentAt, value }, 'signal');
   if (content.length > MAX_SIGNAL_CHARS) {
     throw new UndeliveredError(
       `a signal may have up to ${MAX_SIGNAL_CHARS} characters, and this one has ${content.length}`,
@@ -104,7 +109,8 @@ export function signalWrite(signal: Signal, encryption: Encryption): SignalWrite
     untilMs,
     from,
     text: encryption.seal(content, topic, 'signal'),
-    commandFor: (wait) => deliveryOf(content, wait, encryption),
+    // An inbox has the time of what is delivered at once.
+    commandFor: (wait) => deliveryOf({ ...signalOf(content), sentAt: undefined }, wait, encryption),
   };
 }
 
@@ -124,7 +130,7 @@ export function expectWrite(
     commandId: deliveryId(waitId),
     commandOf: ({ text }) => {
       try {
-        return deliveryOf(encryption.open(text, checked ?? '', 'signal'), wait, encryption);
+        return deliveryOf(signalOf(encryption.open(text, checked ?? '', 'signal')), wait, encryption);
       } catch (error) {
         if (error instanceof CheckpointCorruptError) return undefined;
         throw error;
@@ -133,8 +139,11 @@ export function expectWrite(
   };
 }
 
-function deliveryOf(content: string, { runId, waitId }: TopicWait, encryption: Encryption): CommandToSend {
-  const { value, ...signal } = parseStored(content, 'signal') as Pick<Signal, 'id' | 'topic' | 'untilMs' | 'value'>;
+type Sent = Omit<Signal, 'from'>;
+
+const signalOf = (content: string): Sent => parseStored(content, 'signal') as Sent;
+
+function deliveryOf({ value, ...signal }: Sent, { runId, waitId }: TopicWait, encryption: Encryption): CommandToSend {
   const id = deliveryId(waitId);
   const command = { id, kind: 'answer', waitId, answer: { how: 'signal', value, signal } } as const;
   return { runId, id, kind: command.kind, text: encryption.seal(encodeCommand(command), runId, 'command') };

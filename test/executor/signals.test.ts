@@ -418,6 +418,54 @@ describe('the run tells its store which event it waits for', () => {
     expect(await copy.outcome('r')).toMatchObject({ status: 'ok' });
   });
 
+  test.each([
+    { sentMs: 59_000, others: 'no call', read: '5' },
+    { sentMs: 59_000, others: 'a call', read: '5' },
+    { sentMs: 61_000, others: 'no call', read: '"WAIT_EXPIRED"' },
+    { sentMs: 61_000, others: 'a call', read: '"WAIT_EXPIRED"' },
+  ])(
+    'after the wait was due: beside $others that still has to end, a signal that was kept at $sentMs ms, while no process had the run, ends a wait until 60,000 ms as $read (waiting 11, 32)',
+    async ({ sentMs, others, read }) => {
+      const world = scene();
+      const deaf = watching(world.store, () => new Promise(() => {}));
+      const tools = (look: () => Promise<string>) => [
+        paymentTool((context) =>
+          context.waitFor('paid', { key: '7', timeoutMs: 60_000 }).catch((error: { code: string }) => error.code),
+        ),
+        toolOf('look', 'read', look),
+      ];
+      const calls = others === 'a call' ? [paying, { name: 'look', input: {} }] : [paying];
+      const startedAt = world.clock.now();
+      await hostOf({
+        tools: tools(() => new Promise(() => {})),
+        checkpoints: deaf,
+        clock: world.clock,
+        script: [callTools(calls as never)],
+      }).start({ runId: 'r' });
+      await world.clock.advance(100);
+      // The process has died; its record is there, and no store knows the event.
+      const copy = memoryStore({ clock: world.clock });
+      await copy.save((await world.store.load('r')) as never);
+      const slow = watching(copy, async (expectEvent) => {
+        await new Promise<void>((resolve) => world.clock.setTimeout(resolve, 1_000));
+        return expectEvent();
+      });
+      const second = hostOf({
+        tools: tools(async () => 'seen'),
+        checkpoints: slow,
+        clock: world.clock,
+        script: [reply('done')],
+      });
+      await world.clock.advance(startedAt + sentMs - world.clock.now());
+      expect(await second.executor.signal('paid', 5, paid('s1'))).toEqual({});
+      await world.clock.advance(10_000);
+      await recoverIn(world, second);
+      await world.clock.advance(5_000);
+      expect(readBy(second)).toContain(`"value":${JSON.stringify(read)}`);
+      expect(await copy.outcome('r')).toMatchObject({ status: 'ok' });
+    },
+  );
+
   test('a signal that was kept meanwhile is delivered then', async () => {
     const world = scene();
     const first = world.waiting();

@@ -50,7 +50,10 @@ export class RunCommandTarget implements CommandTarget {
       case 'answer': {
         const { waitId, answer, by, id } = command;
         const given = { waitId, answer, by, command: id, at: sent.sentAt ?? run.services.config.clock.now() };
-        return answer.how === 'signal' ? isSignalTaken(run, given, answer) : isTaken(run, given);
+        if (answer.how !== 'signal') return isTaken(run, given);
+        // A store that did not know the wait has kept its signal since.
+        const { sentAt = given.at } = answer.signal;
+        return isSignalTaken(run, { ...given, at: Math.min(given.at, sentAt) }, answer);
       }
       case 'child-ended':
         return childEnded(run, command, sent.sentAt);
@@ -115,7 +118,7 @@ async function isSignalTaken(run: ActiveRun, given: GivenAnswer, answer: SignalA
     return (await run.waits.take(given)) === 'durable';
   } catch (error) {
     if (!isTaking(run)) return false;
-    if (isClosed(error)) return returnSignal(run.services.config, run.runId, answer);
+    if (isClosed(error)) return returnSignal(run.services.config, run.runId, { ...answer, sentAt: given.at });
     if (policyOf(readProperty(error, 'code'))?.retry !== 'never') return false;
     const { store } = run.services.config;
     // While this command is in the inbox, the store takes the wait for served.

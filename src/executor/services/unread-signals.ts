@@ -6,15 +6,18 @@ import { readProperty, toErrorData } from '../../values/error-data.ts';
 import type { Config } from '../host/config.ts';
 
 /**
- * Gives a signal back to its store, for another run: the wait that it was delivered to is over.
+ * Gives a signal back to its store, for another run: the wait that it was delivered to is over. It was sent when it first was.
  * @returns whether it may leave the inbox; false = the store is away
  */
-export async function returnSignal({ store, warn }: Config, runId: string, answer: SignalAnswer): Promise<boolean> {
-  const { value, signal } = answer;
+export async function returnSignal(
+  { store, warn }: Config,
+  runId: string,
+  { value, signal, sentAt }: SignalAnswer & { readonly sentAt: number | undefined },
+): Promise<boolean> {
   const { id, topic, untilMs } = signal;
   if (!store || !isEvents(store)) return true;
   try {
-    await store.signal({ topic, id, value, untilMs, from: runId });
+    await store.signal({ topic, id, value, untilMs, from: runId, sentAt });
     return true;
   } catch (error) {
     const isDropped = policyOf(readProperty(error, 'code'))?.retry === 'never';
@@ -44,7 +47,7 @@ export async function returnUnread(
     for (const { id: waitId } of expected) await store.expect(claim, { waitId, topic: null });
     for (const sent of await store.inbox({ runId })) {
       const answer = signalIn(sent);
-      if (answer) await returnSignal(config, runId, answer);
+      if (answer) await returnSignal(config, runId, { ...answer, sentAt: answer.signal.sentAt ?? sent.sentAt });
     }
   } catch (error) {
     warn('run: the signals of a run that ended could not be given back', { runId, error: toErrorData(error) });

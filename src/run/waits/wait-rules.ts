@@ -334,7 +334,9 @@ function changeCall(progress: Progress, { callId }: Wait, change: (call: OpenCal
   return { ...progress, openStep, attempts: 0 };
 }
 
-function settledBy({ id, kind }: Wait, { how, at, by, decision }: WaitAnswer): SettledWait {
+function settledBy({ id, kind, createdAt }: Wait, { how, by, decision, ...sent }: WaitAnswer): SettledWait {
+  // A signal may be older than its wait.
+  const at = Math.max(createdAt, sent.at);
   return { id, kind, how, at, ...(by ? { by } : {}), ...(decision === undefined ? {} : { decisions: [decision] }) };
 }
 

@@ -68,6 +68,20 @@ export const eventCases: readonly Draft[] = [
     },
   ),
 
+  eventStore('a kept signal says when it was sent, also one that a run gave back (waiting 11)', async ({ store }) => {
+    const before = Date.now();
+    await signal(store, 'one');
+    await signal(store, 'two', { from: 'gone', sentAt: 1_000 });
+    await expecting(store, 'run');
+    await expecting(store, 'run', { waitId: 'second' });
+    const [one, two] = (await store.inbox({ runId: 'run' })).map(({ command }) => {
+      assert(command.kind === 'answer' && command.answer.how === 'signal');
+      return command.answer.signal.sentAt;
+    });
+    assert(one !== undefined && Math.abs(one - before) < LONG, `sent at ${one}`);
+    assert.equal(two, 1_000);
+  }),
+
   eventStore('the oldest wait of a topic gets the signal, and each wait gets one (waiting 12)', async ({ store }) => {
     for (const runId of ['c', 'a', 'b']) await expecting(store, runId);
     await expecting(store, 'else', { of: other });

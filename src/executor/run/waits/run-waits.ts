@@ -338,13 +338,16 @@ export class RunWaits implements RunWaiting {
     return this.#expiring;
   }
 
-  /** An answer that was sent in time beats the expiry: the inbox is read first, and answers that came in time are checked. */
+  /**
+   * An answer that was sent in time beats the expiry: the inbox is read first, and answers that came in time are checked. A store
+   * that does not know which event the run waits for keeps its signal elsewhere: it gets to know the event before that.
+   */
   async #expireNow(): Promise<boolean> {
     const { config, inbox } = this.#run.services;
     const due = () =>
       waitsOf(this.#run.progress ?? {}).filter(({ dueAt }) => dueAt !== undefined && dueAt <= config.clock.now());
     if (due().length === 0 || !isTaking(this.#run)) return true;
-    if (!(await inbox.look())) return false;
+    if (!(await this.said()) || !(await inbox.look())) return false;
     const ids = new Set(due().map(({ id }) => id));
     const checked = () => [...ids].flatMap((id) => this.#turns?.get(id) ?? []);
     // Each check is bounded in time, and an answer that came too late is not checked before the expiry.

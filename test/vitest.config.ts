@@ -1,6 +1,7 @@
 import { availableParallelism } from 'node:os';
 import { fileURLToPath } from 'node:url';
 import { defineConfig } from 'vitest/config';
+import { seed } from './crash/random.ts';
 import { LongestFirst } from './toolchain/test-order.ts';
 
 const fromRoot = (path: string) => fileURLToPath(new URL(`../${path}`, import.meta.url));
@@ -33,6 +34,7 @@ export default defineConfig({
       { extends: true, test: { name: 'in-process, isolated', include: isolated } },
     ],
     sequence: { sequencer: LongestFirst },
+    setupFiles: fromRoot('test/toolchain/repeatable.ts'),
     globalSetup: fromRoot('test/toolchain/temporary-folder.ts'),
     // Only what never ends should be ended: a test that starts ten processes takes long on a machine that is busy.
     testTimeout: 60_000,
@@ -42,7 +44,8 @@ export default defineConfig({
     // Tests with processes compute for half of their time, and wait for the other half: two workers more than there are cores.
     maxWorkers: availableParallelism() + 2,
     // Hundreds of processes are started, many of them only to be killed: they should not compile the same sources again.
-    env: { NODE_COMPILE_CACHE: fromRoot('node_modules/.cache/compile') },
+    // All of them draw from one seed.
+    env: { NODE_COMPILE_CACHE: fromRoot('node_modules/.cache/compile'), PAWL_SEED: String(seed) },
     coverage: { provider: 'v8', include: ['src/**/*.ts', 'machines/**/*.ts'], reporter: ['text', 'html'] },
   },
 });

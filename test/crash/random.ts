@@ -16,8 +16,23 @@ export function numberOf(text: string): number {
   return randomFrom(hash)();
 }
 
-/** PAWL_SEED repeats a failure; without it every test run draws new moments. */
-export const seed = Number(process.env.PAWL_SEED ?? Math.floor(Math.random() * 2 ** 31));
+/** What `npm test` repeats: the check of a commit gives the same answer twice. */
+const USUAL_SEED = 1;
+
+/**
+ * PAWL_SEED=<n> repeats a failure, PAWL_SEED=random draws a seed, which is what `npm run torture` does without it. One is drawn
+ * for all files: test/vitest.config.ts hands it to the workers.
+ */
+export function seedOf({ PAWL_SEED: wished, PAWL_TORTURE: isTorture }: NodeJS.ProcessEnv): number {
+  const drawn = () => Math.floor(Math.random() * 2 ** 31);
+  if (!wished) return isTorture ? drawn() : USUAL_SEED;
+  if (wished === 'random') return drawn();
+  const number = Number(wished);
+  if (!Number.isInteger(number)) throw new Error(`PAWL_SEED is ${wished}; use a whole number, or random`);
+  return number;
+}
+
+export const seed = seedOf(process.env);
 
 /** How many times more than usual is tried: `npm run torture` sets PAWL_TORTURE. */
 export const torture = process.env.PAWL_TORTURE ? 10 : 1;

@@ -27,7 +27,7 @@ async function inChild(
   return signal ?? code;
 }
 
-/** At which calls the child is killed: all of them, or some that each test run draws anew. */
+/** At which calls the child is killed: all of them, or some that the seed draws. */
 function moments(calls: number): number[] {
   if (isTorture) return Array.from({ length: calls }, (_, i) => i + 1);
   const third = Math.floor(calls / 3);

@@ -8,6 +8,7 @@ import { newOwner } from '../../../src/store/owner.ts';
 import type { Claim } from '../../../src/store/port.ts';
 import { seededRandom } from '../../../src/testing/store-contract/random.ts';
 import { nextStep, sampleRecord } from '../../../src/testing/store-contract/records.ts';
+import { seed } from '../../crash/random.ts';
 import { type ChildOptions, canRun, startChild } from '../child-process.ts';
 import { filesBelow, freshDir, journalOf } from './folder.ts';
 
@@ -151,7 +152,6 @@ describe('a process that holds the lock of a run (recovery 3)', () => {
 });
 
 describe('a process that is killed while it writes (recovery 5, faults 1)', () => {
-  const seed = Math.floor(Math.random() * 2 ** 32);
   const random = seededRandom(seed);
 
   /** What its next process finds: all that it was told is stored, nothing half done, and nothing in the way. */

@@ -4,6 +4,7 @@ import type { RunCheckpoint } from '../../../src/record/checkpoint.ts';
 import { type SqliteStore, sqliteStore } from '../../../src/store/sqlite/index.ts';
 import { seededRandom } from '../../../src/testing/store-contract/random.ts';
 import { fullRecord, nextStep, sampleOutcome, sampleRecord } from '../../../src/testing/store-contract/records.ts';
+import { seed } from '../../crash/random.ts';
 import { freshPath, sql } from './files.ts';
 
 /** Two runs, the first with all fields and two rows of messages; the file is closed. */
@@ -101,8 +102,6 @@ describe('damage', () => {
     sql(path, "UPDATE outcomes SET outcome = replace(outcome, 'a line', 'a lime')");
     await expect(store.outcome('run')).rejects.toMatchObject({ code: 'CHECKPOINT_CORRUPT' });
   });
-
-  const seed = Math.floor(Math.random() * 2 ** 32);
 
   test(`a flipped bit anywhere in the file never gives another record, and no error without a code (seed ${seed})`, async () => {
     const { path, record } = await stored();

@@ -5,6 +5,7 @@ import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { codeBlocks } from './blocks.ts';
 import { declaredEvents, eventsPage, listedEvents } from './event-table.ts';
+import { filesPage } from './files.ts';
 import { lifecyclePage } from './lifecycle.ts';
 import { limitsPage } from './limits.ts';
 import { llmsPage } from './llms.ts';
@@ -43,6 +44,12 @@ describe('the docs', () => {
 
   test('the reference says what the docstrings say today', () => {
     expect(readFileSync(`${root}/docs/reference.md`, 'utf8'), 'run `npm run docs`').toBe(referencePage(root));
+  });
+
+  test('the page of files has each file of the package, with what its docstring says today', () => {
+    const page = readFileSync(`${root}/docs/files.md`, 'utf8');
+    expect(page.match(/^\* `/gm)?.length).toBeGreaterThan(600);
+    expect(page, 'run `npm run docs`').toBe(filesPage(root));
   });
 
   test('the table of events has each type with its fields, its redaction and its journal class of today', () => {

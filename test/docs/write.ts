@@ -2,6 +2,7 @@
 import { writeFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { eventsPage } from './event-table.ts';
+import { filesPage } from './files.ts';
 import { lifecyclePage } from './lifecycle.ts';
 import { limitsPage } from './limits.ts';
 import { llmsPage } from './llms.ts';
@@ -13,3 +14,4 @@ writeFileSync(`${root}/docs/limits.md`, limitsPage(root));
 writeFileSync(`${root}/docs/llms.txt`, llmsPage(root));
 writeFileSync(`${root}/docs/reference.md`, referencePage(root));
 writeFileSync(`${root}/docs/events.md`, eventsPage(root));
+writeFileSync(`${root}/docs/files.md`, filesPage(root));

@@ -4,10 +4,10 @@ import type { MessageRow } from '../encoding/encryption.ts';
 import type { Filed } from '../encoding/filed.ts';
 import type { StoredBody } from '../encoding/stored-body.ts';
 import type { StoredJournal } from '../encoding/stored-journal.ts';
-import type { EndedToKeep, Change as RunChange, RunFacts } from '../rules/decision.ts';
+import type { EndedToKeep, Change as RunChange } from '../rules/decision.ts';
 import type { Lease, Ownership } from '../rules/lease.ts';
 import { withoutColumns } from './message-rows.ts';
-import type { Found, RunState, StoredRecord } from './run-row.ts';
+import type { RunState, StoredRecord } from './run-row.ts';
 
 /** The change of the rows of a run that a write makes. */
 export interface Change {
@@ -50,22 +50,6 @@ export interface KeptOutcome {
   readonly untilMs: number;
   readonly epoch: number;
   readonly checksum: number;
-}
-
-/** Returns all facts of a run, as the server has them. */
-export function factsFound({ run, now, outcomeEpoch, newest }: Found): RunFacts {
-  // Only `leave` needs the inbox: `send` decides in its own statement.
-  const inbox = newest === undefined ? undefined : { size: 0, chars: 0, newest, has: () => false };
-  return { ...factsKnown(run), expiresAt: run?.lease?.expiresAt ?? 0, now, keptEpoch: outcomeEpoch, inbox };
-}
-
-/**
- * Returns the facts of a run that this store wrote last. They have no times, which are the server's: a decision that needs one
- * asks the server.
- */
-export function factsKnown(run: RunState | undefined): RunFacts {
-  const { lease = null, record = null, attempts = 0 } = run ?? {};
-  return { lease, record, attempts, due: run ? run.due : 0 };
 }
 
 /**

@@ -2,6 +2,7 @@ import { crc32 } from 'node:zlib';
 import { type Clock, systemClock } from '../../values/clock.ts';
 import type { Due } from '../due.ts';
 import type { EncodedHead } from '../encoding/encode.ts';
+import type { RunFacts } from '../rules/decision.ts';
 import type { Lease } from '../rules/lease.ts';
 import { Parameters } from './parameters.ts';
 import type { Row, Session } from './pool.ts';
@@ -43,6 +44,22 @@ export interface Found {
   readonly outcomeEpoch: number;
   /** The number of the newest waiting command; undefined if it was not asked for. */
   readonly newest: number | undefined;
+}
+
+/** Returns all facts of a run, as the server has them. */
+export function factsFound({ run, now, outcomeEpoch, newest }: Found): RunFacts {
+  // Only `leave` needs the inbox: `send` decides in its own statement.
+  const inbox = newest === undefined ? undefined : { size: 0, chars: 0, newest, has: () => false };
+  return { ...factsKnown(run), expiresAt: run?.lease?.expiresAt ?? 0, now, keptEpoch: outcomeEpoch, inbox };
+}
+
+/**
+ * Returns the facts of a run that this store wrote last. They have no times, which are the server's: a decision that needs one
+ * asks the server.
+ */
+export function factsKnown(run: RunState | undefined): RunFacts {
+  const { lease = null, record = null, attempts = 0 } = run ?? {};
+  return { lease, record, attempts, due: run ? run.due : 0 };
 }
 
 /** The clocks of leases and outcomes. */

@@ -78,7 +78,7 @@ export function isIn({ event, step = 0 }: Waiting, state: Progress): boolean {
 }
 
 /** Returns an event as the journal stores it: the owner of a call is that of the last start, and a microsecond is exact enough. */
-export function stored(event: RunEvent): RunEvent {
+export function asJournaled(event: RunEvent): RunEvent {
   if (event.type !== 'tool.started' && event.type !== 'tool.done') return event;
   const { owner: _, ...rest } = event;
   return rest.type === 'tool.done' ? { ...rest, ms: Math.round(rest.ms * 1_000) / 1_000 } : rest;

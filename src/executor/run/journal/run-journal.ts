@@ -18,7 +18,7 @@ import type { JournalOptions } from '../../host/journal-options.ts';
 import type { ActiveRun } from '../active-run.ts';
 import type { RunJournaling } from '../run-state.ts';
 import { EventQueue } from './event-queue.ts';
-import { hasContent, isIn, isOfStep, ofCall, recorded, stepOf, stored, type Waiting } from './journal-events.ts';
+import { asJournaled, hasContent, isIn, isOfStep, ofCall, recorded, stepOf, type Waiting } from './journal-events.ts';
 import { type Said, ToldState } from './told-state.ts';
 
 interface Parts {
@@ -271,7 +271,7 @@ export class RunJournal implements RunJournaling {
     return {
       place: waiting.place,
       keep,
-      event: stored(content || !hasContent.has(event.type) ? withoutContent(event) : event),
+      event: asJournaled(content || !hasContent.has(event.type) ? withoutContent(event) : event),
       ...(attempt === undefined ? {} : { attempt }),
       ...(content ? { content } : {}),
       ...(end ? { end } : {}),

@@ -45,6 +45,8 @@ export class RunSession {
   #outcome: KeptOutcome | undefined;
   #mail: Mail | undefined;
   #isChanged = false;
+  /** A whole record was written, be it removed again: it replaces that of a run which ended. */
+  #hasBegun = false;
   #isLeaseNew = false;
   #isRenewed = false;
   /** The found state must not stay. */
@@ -230,6 +232,7 @@ export class RunSession {
   /** A whole record follows. */
   #begin({ start }: StoredBody): void {
     this.#base = start;
+    this.#hasBegun = true;
     this.#rows = [];
     this.#pieces = [];
   }
@@ -334,8 +337,7 @@ export class RunSession {
   /** Writes the changes. @throws errors of the file system; then nothing counts as written */
   async flush(): Promise<void> {
     if (this.#last) return this.#flushLast(this.#last);
-    // A whole record replaces that of a run which ended.
-    if (this.#base) await this.#files.ended.remove(this.#name);
+    if (this.#hasBegun) await this.#files.ended.remove(this.#name);
     if (this.#outcome) await this.#files.outcomes.put(this.#outcome);
     // Before the record is deleted: its unread commands must not wait for the next run of that name.
     if (this.#mail && this.#isDiscarded) await this.#files.mail.put(this.#name, this.#mail);

@@ -70,6 +70,13 @@ describe('a test clock', () => {
     expect([clock.now(), fired]).toEqual([1e9 + 1_100, 1]);
   });
 
+  test('the wall clock goes with the monotonic one, however short the steps are', async () => {
+    const clock = testClock(1_700_000_000_000);
+    // Each is below the precision of such a time.
+    for (let step = 0; step < 1_000; step++) await clock.advance(0.0001);
+    expect(clock.now() - 1_700_000_000_000).toBeCloseTo(0.1, 3);
+  });
+
   test('moves under fake timers of a test framework too', async () => {
     vi.useFakeTimers();
     try {

@@ -214,7 +214,8 @@ export class FleetWorker {
     if (claims.length === 0 && nextMs === 0) return this.#pollMs;
     // The next one may be a run that this process cannot continue: another one should have it first.
     const laterMs = this.#services.stuck.isAny ? this.#limits.dueMs / 2 : 0;
-    return Math.min(this.#pollMs, nextMs + laterMs);
+    // Whole milliseconds, as timers have them: a shorter one would ask again before the next run is due.
+    return Math.min(this.#pollMs, Math.ceil(nextMs + laterMs));
   }
 
   #arm(ms: number): void {

@@ -77,6 +77,23 @@ describe('a worker that finds no due run', () => {
     expect(worker.stats()).toEqual({ live: 0, taken: 0, polls: 4, storeAway: false });
   });
 
+  test('waits at least 1 ms for a run that is due next, as timers do: a store may know a time more finely (engine 15)', async () => {
+    const { clock, store } = fleet();
+    let nextMs = 0.4;
+    const takeDue = async () => ({ now: 0, claims: [], nextAt: nextMs });
+    const taking: MemoryStore = { ...store, takeDue };
+    const host = fleetHost(taking, clock);
+    executors.push(host.executor);
+    const worker = host.work();
+    await settle();
+    expect(worker.stats().polls).toBe(1);
+    await clock.advance(0.9);
+    expect(worker.stats().polls).toBe(1);
+    nextMs = 1_000;
+    await clock.advance(0.2);
+    expect(worker.stats().polls).toBe(2);
+  });
+
   test('asks at the time at which the next run is due, if that is before (engine 15)', async () => {
     const { clock, store, process, leave } = fleet();
     await leave(1);

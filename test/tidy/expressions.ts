@@ -58,31 +58,39 @@ export function dangerOf({ pattern, flags }: Pick<Expression, 'pattern' | 'flags
     : `is not proved linear (${found.error.kind})`;
 }
 
-/** Proofs that an expression is linear, kept in a file. They hold as long as the expression and the checker are the same. */
+/**
+ * Proofs that an expression is linear, kept in a file: some take a second. They hold as long as the expression and the checker are
+ * the same.
+ */
 export class Proofs {
   readonly #path: string;
-  readonly #known: Set<string>;
+  readonly #known: ReadonlySet<string>;
+  /** What is asked for now: the others are of expressions that are gone. */
+  readonly #used = new Set<string>();
 
   /** @param path a file of proofs; one that is missing or damaged holds none */
-  constructor(path: string) {
+  constructor(path: string, { isBelieved = true } = {}) {
     this.#path = path;
-    this.#known = new Set(readProofs(path));
+    this.#known = new Set(isBelieved ? readProofs(path) : []);
   }
 
   /** As `dangerOf`, but what was proved before is not proved again. */
   dangerOf(expression: Pick<Expression, 'pattern' | 'flags'>): string | undefined {
     const { pattern, flags } = expression;
     const key = `${checker} /${pattern}/${flags}`;
-    if (pattern !== undefined && this.#known.has(key)) return undefined;
-    const danger = dangerOf(expression);
-    if (danger === undefined) this.#known.add(key);
+    const isKnown = pattern !== undefined && (this.#known.has(key) || this.#used.has(key));
+    const danger = isKnown ? undefined : dangerOf(expression);
+    if (danger === undefined) this.#used.add(key);
     return danger;
   }
 
+  /** Writes the file if what it holds has changed. */
   keep(): void {
+    const used = [...this.#used].sort();
+    if (used.join() === readProofs(this.#path).join()) return;
     mkdirSync(dirname(this.#path), { recursive: true });
     const written = `${this.#path}.${process.pid}`;
-    writeFileSync(written, JSON.stringify([...this.#known]));
+    writeFileSync(written, `${JSON.stringify(used, null, 2)}\n`);
     renameSync(written, this.#path);
   }
 }

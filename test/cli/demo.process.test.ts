@@ -1,7 +1,7 @@
 import { existsSync, readdirSync, readFileSync, rmSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { expect, test } from 'vitest';
+import { afterAll, expect, test } from 'vitest';
 import { historiesOf, repeatedCalls } from '../../src/cli/demo/call-journal.ts';
 import { type Kill, Narrator } from '../../src/cli/demo/narrator.ts';
 import type { Output } from '../../src/cli/ui/output.ts';
@@ -37,11 +37,23 @@ interface DemoDocument {
 
 const docs = fileURLToPath(new URL('../../docs', import.meta.url));
 
+/** What the demo says with --json, and where it ran: played once, as it takes its time. */
+let played: Promise<{ readonly demo: DemoDocument; readonly cwd: string }> | undefined;
+function playedDemo(): NonNullable<typeof played> {
+  played ??= (async () => {
+    const cwd = emptyFolder();
+    const { code, stdout, stderr } = await pawl(['demo', '--json'], { cwd });
+    expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
+    return { demo: JSON.parse(stdout) as DemoDocument, cwd };
+  })();
+  return played;
+}
+afterAll(async () => {
+  if (played) rmSync((await played).demo.folder, { recursive: true });
+});
+
 test.concurrent('the demo kills a run twice at work, resumes it, and repeats nothing that was recorded or is of effect once', async () => {
-  const cwd = emptyFolder();
-  const { code, stdout, stderr } = await pawl(['demo', '--json'], { cwd });
-  expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
-  const demo: DemoDocument = JSON.parse(stdout);
+  const { demo, cwd } = await playedDemo();
   expect(demo).toMatchObject({ status: 'ok', repeated: 0 });
   const [halfway, publishing] = demo.kills;
   expect(halfway?.steps).toBeGreaterThan(2);
@@ -62,13 +74,10 @@ test.concurrent('the demo kills a run twice at work, resumes it, and repeats not
   const report = readFileSync(demo.report, 'utf8');
   for (const { name } of files) expect(report).toContain(name);
   expect(readdirSync(cwd)).toEqual([]);
-  rmSync(demo.folder, { recursive: true });
 });
 
 test.concurrent('the demo has an approval that outlives its process: another process approves, and the call begins once, after it (waiting 22)', async () => {
-  const { code, stdout } = await pawl(['demo', '--json'], { cwd: emptyFolder() });
-  expect(code).toBe(0);
-  const { approval, processes, once, folder }: DemoDocument = JSON.parse(stdout);
+  const { approval, processes, once, folder } = (await playedDemo()).demo;
   const [first, asking, publishing, last] = processes.map(({ pid }) => pid);
   expect(approval).toMatchObject({
     tool: 'publish_report',
@@ -88,10 +97,9 @@ test.concurrent('the demo has an approval that outlives its process: another pro
   const page = await store.readEvents('demo', { after: 0, limit: 10 });
   expect(page?.entries.length).toBeGreaterThan(0);
   await store.close();
-  rmSync(folder, { recursive: true });
 });
 
-test.skipIf(!hasTerminal)(
+test.skipIf(!hasTerminal).concurrent(
   'the demo is about twelve lines of 80 columns on a terminal, an approval and a once call that is not repeated among them (waiting 22)',
   async () => {
     // A folder of temporary files whose name is as short as a user's.

@@ -99,37 +99,39 @@ test.concurrent('the demo has an approval that outlives its process: another pro
   await store.close();
 });
 
-test.skipIf(!hasTerminal).concurrent(
-  'the demo is about twelve lines of 80 columns on a terminal, an approval and a once call that is not repeated among them (waiting 22)',
-  async () => {
-    // A folder of temporary files whose name is as short as a user's.
-    const settings = { columns: 80, rows: 24, cwd: emptyFolder(), env: { TMPDIR: '/tmp' } };
-    const session = new TerminalSession([process.execPath, bin, 'demo'], settings);
-    expect(await session.ended).toEqual({ code: 0, signal: null });
-    const lines = await session.screen();
-    expect(lines.length).toBeLessThanOrEqual(13);
-    expect(
-      lines.map((line) => line.replace(/pid \d+/g, 'pid').replace(/\b\d+ (files|calls|recorded)/g, 'n $1')),
-    ).toEqual([
-      'An agent surveys n files; its model is a small program. Each step: --verbose',
-      'Process 1 (pid) starts the run',
-      expect.stringMatching(/^ {2}SIGKILL during .*add_note( ×\d+)? \(idempotent\).*; n recorded$/),
-      'Process 2 (pid) resumes it',
-      '  publish_report waits for a person; process 2 is gone, no other has the run',
-      'Process 3 (pid) approves it; process 4 (pid) resumes it',
-      '  SIGKILL during publish_report (once); n recorded',
-      'Process 5 (pid) resumes it again',
-      '  publish_report (once) is not repeated: its model gets "outcome unknown"',
-      expect.stringMatching(/^The run ended ok: n calls; \d+ were cut off and ran again, as they may\.$/),
-      'Recorded calls that ran again: 0. Once calls that ran twice: 0.',
-      expect.stringMatching(/^Report: .*report\.md$/),
-      expect.stringMatching(/^Look at it: (npx )?pawl studio --store .*runs\.db$/),
-    ]);
-    const report = /Report: (.*)/.exec(lines.join('\n'))?.[1] ?? '';
-    expect(existsSync(report)).toBe(true);
-    rmSync(dirname(dirname(report)), { recursive: true });
-  },
-);
+test
+  .skipIf(!hasTerminal)
+  .concurrent(
+    'the demo is about twelve lines of 80 columns on a terminal, an approval and a once call that is not repeated among them (waiting 22)',
+    async () => {
+      // A folder of temporary files whose name is as short as a user's.
+      const settings = { columns: 80, rows: 24, cwd: emptyFolder(), env: { TMPDIR: '/tmp' } };
+      const session = new TerminalSession([process.execPath, bin, 'demo'], settings);
+      expect(await session.ended).toEqual({ code: 0, signal: null });
+      const lines = await session.screen();
+      expect(lines.length).toBeLessThanOrEqual(13);
+      expect(
+        lines.map((line) => line.replace(/pid \d+/g, 'pid').replace(/\b\d+ (files|calls|recorded)/g, 'n $1')),
+      ).toEqual([
+        'An agent surveys n files; its model is a small program. Each step: --verbose',
+        'Process 1 (pid) starts the run',
+        expect.stringMatching(/^ {2}SIGKILL during .*add_note( ×\d+)? \(idempotent\).*; n recorded$/),
+        'Process 2 (pid) resumes it',
+        '  publish_report waits for a person; process 2 is gone, no other has the run',
+        'Process 3 (pid) approves it; process 4 (pid) resumes it',
+        '  SIGKILL during publish_report (once); n recorded',
+        'Process 5 (pid) resumes it again',
+        '  publish_report (once) is not repeated: its model gets "outcome unknown"',
+        expect.stringMatching(/^The run ended ok: n calls; \d+ were cut off and ran again, as they may\.$/),
+        'Recorded calls that ran again: 0. Once calls that ran twice: 0.',
+        expect.stringMatching(/^Report: .*report\.md$/),
+        expect.stringMatching(/^Look at it: (npx )?pawl studio --store .*runs\.db$/),
+      ]);
+      const report = /Report: (.*)/.exec(lines.join('\n'))?.[1] ?? '';
+      expect(existsSync(report)).toBe(true);
+      rmSync(dirname(dirname(report)), { recursive: true });
+    },
+  );
 
 test('the line of a kill has the effect of each tool beside its name', () => {
   const said: string[] = [];

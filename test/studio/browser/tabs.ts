@@ -13,6 +13,27 @@ export interface Look {
   readonly mayLose?: boolean;
 }
 
+/** What runs, loads, or leaves the page by itself: no view has such an element, nor an attribute that is a script or an address. */
+const watching = `
+  addEventListener('securitypolicyviolation', (event) => complain('CSP: ' + event.violatedDirective + ' ' + event.blockedURI));
+  const active = 'script, iframe, img, object, embed, style, link, meta, base, video, audio, source, math, form';
+  const hidden = /[\\u202a-\\u202e\\u2066-\\u2069\\u0000]/;
+  const look = (node) => {
+    if (hidden.test(node.data ?? '')) complain('HIDDEN: ' + node.data);
+    if (!(node instanceof Element) || !node.closest('#app')) return;
+    if (node.matches(active)) complain('ELEMENT: ' + node.outerHTML);
+    for (const { name, value } of node.attributes) {
+      const isAddress = /^(xlink:)?(href|src|srcdoc|action|formaction|data)$/.test(name);
+      if (name.startsWith('on') || (isAddress && !value.startsWith('#')) || hidden.test(value))
+        complain('ATTRIBUTE: ' + name + '=' + value);
+    }
+    for (const child of node.childNodes) look(child);
+  };
+  new MutationObserver((changes) => {
+    for (const { type, target, addedNodes } of changes) for (const node of type === 'childList' ? addedNodes : [target]) look(node);
+  }).observe(document, { subtree: true, childList: true, attributes: true, characterData: true });
+`;
+
 /** The tabs of a test file, in one browser. What the browser complains of, and each report of the CSP, is kept. */
 export class Tabs {
   readonly complaints: string[] = [];
@@ -50,11 +71,9 @@ export class Tabs {
 
   async #newContext(): Promise<BrowserContext> {
     const context = await this.#browser.newContext();
-    // Called by the page itself: what a test evaluates in a page passes the CSP by.
+    // The page itself looks, and calls: what a test evaluates in a page passes the CSP by.
     await context.exposeFunction('complain', (text: string) => this.complaints.push(text));
-    await context.addInitScript(
-      "addEventListener('securitypolicyviolation', (event) => complain('CSP: ' + event.violatedDirective + ' ' + event.blockedURI))",
-    );
+    await context.addInitScript(watching);
     return context;
   }
 }

@@ -4,6 +4,7 @@ import { Help } from './frame/help.tsx';
 import { storeTrouble } from './frame/live.ts';
 import { LostBar, Nav } from './frame/nav.tsx';
 import { place } from './frame/route.ts';
+import { useShared } from './frame/use-shared.ts';
 import { Inbox } from './inbox/inbox.tsx';
 import { Failed } from './parts/empty.tsx';
 import { escaped } from './parts/escaped.ts';
@@ -15,7 +16,8 @@ import { Threads } from './threads/threads.tsx';
 
 /** The whole page. */
 export function App() {
-  const { view, id } = place.value;
+  const { view, id } = useShared(place);
+  const trouble = useShared(storeTrouble);
   useEffect(() => {
     document.title = `${escaped(id || view)} · Pawl Studio`;
   }, [id, view]);
@@ -24,7 +26,7 @@ export function App() {
       <Nav />
       <main id="main" tabIndex={-1}>
         <LostBar />
-        {storeTrouble.value && <Failed trouble={storeTrouble.value} />}
+        {trouble && <Failed trouble={trouble} />}
         <View />
       </main>
       <Said />
@@ -34,7 +36,7 @@ export function App() {
 }
 
 function View() {
-  const { view, id, part } = place.value;
+  const { view, id, part } = useShared(place);
   if (view === 'run') return <Run key={id} runId={id} part={part} />;
   if (view === 'inbox') return <Inbox picked={id} />;
   if (view === 'fan-outs') return <FanOuts id={id} />;

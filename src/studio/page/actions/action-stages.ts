@@ -10,7 +10,7 @@ export interface Done {
   /** As the server answered: `sent`, `queued`, `durable`, `ended`; '' for others. */
   readonly state: string;
   /** The revision of the record before it. */
-  readonly revision?: number;
+  readonly revision?: number | undefined;
 }
 
 /** The actions that a run takes in its state. */

@@ -1,9 +1,9 @@
-import { useEffect, useRef } from 'preact/hooks';
+import { useEffect, useState } from 'preact/hooks';
 import type { RecordView } from '../../wire.ts';
 import { pathOf, post, type Trouble } from '../frame/api.ts';
-import { onKey } from '../frame/keys.ts';
-import { canWrite, store } from '../frame/live.ts';
-import { useSignal } from '../frame/use-signals.ts';
+import { useKeys } from '../frame/keys.ts';
+import { store, useCanWrite } from '../frame/live.ts';
+import { useShared } from '../frame/use-shared.ts';
 import { dropKept, useKept } from '../inbox/kept.ts';
 import { Confirm, Dialog } from '../parts/dialog.tsx';
 import { Failed } from '../parts/empty.tsx';
@@ -14,42 +14,34 @@ import { actionsFor, type Done, type RunAction, stageText } from './action-stage
 
 /** Steer, Cancel, Park and Unpark of a run: those that can be done to it now. */
 export function RunActions({ record }: { readonly record: RecordView }) {
-  const open = useSignal<RunAction | undefined>(undefined);
+  const [open, setOpen] = useState<RunAction>();
+  const canWrite = useCanWrite();
   const acts = useActions(record.line.runId, record.record?.revision);
   const may = actionsFor(record);
-  const canSteer = may.includes('steer') && canWrite.value;
-  const latest = useRef(canSteer);
-  latest.current = canSteer;
-  useEffect(
-    () =>
-      onKey((key) => {
-        if (key !== 's' || !latest.current) return false;
-        open.value = 'steer';
-        return true;
-      }),
-    [],
-  );
-  if (!store.value?.may.write) return null;
-  const close = () => {
-    open.value = undefined;
-  };
+  const canSteer = may.includes('steer') && canWrite;
+  useKeys((key) => {
+    if (key !== 's' || !canSteer) return false;
+    setOpen('steer');
+    return true;
+  });
+  if (!useShared(store)?.may.write) return null;
   const press = (action: RunAction) => {
     if (action === 'unpark') void acts.send('unpark', {});
-    else open.value = action;
+    else setOpen(action);
   };
   const button = (action: RunAction, name: string) =>
     may.includes(action) && (
       <button
         type="button"
         class={action === 'cancel' ? 'danger' : action === 'steer' ? 'only-l' : ''}
-        disabled={!canWrite.value || acts.isSending}
+        disabled={!canWrite || acts.isSending}
         onClick={() => press(action)}
       >
         {name}
         {action === 'steer' && <kbd>s</kbd>}
       </button>
     );
-  const ask = { record, close, send: acts.send };
+  const ask = { record, close: () => setOpen(undefined), send: acts.send };
   return (
     <>
       <Stage record={record} done={acts.done} trouble={acts.trouble} />
@@ -57,9 +49,9 @@ export function RunActions({ record }: { readonly record: RecordView }) {
       {button('unpark', 'Unpark')}
       {button('park', 'Park…')}
       {button('cancel', 'Cancel…')}
-      {open.value === 'steer' && <Steer {...ask} />}
-      {open.value === 'cancel' && <Cancel {...ask} />}
-      {open.value === 'park' && <Park {...ask} />}
+      {open === 'steer' && <Steer {...ask} />}
+      {open === 'cancel' && <Cancel {...ask} />}
+      {open === 'park' && <Park {...ask} />}
     </>
   );
 }
@@ -67,10 +59,11 @@ export function RunActions({ record }: { readonly record: RecordView }) {
 /** The one button of a parked run. */
 export function Unpark({ runId }: { readonly runId: string }) {
   const acts = useActions(runId);
-  if (!store.value?.may.write) return null;
+  const canWrite = useCanWrite();
+  if (!useShared(store)?.may.write) return null;
   return (
     <>
-      <button type="button" disabled={!canWrite.value || acts.isSending} onClick={() => void acts.send('unpark', {})}>
+      <button type="button" disabled={!canWrite || acts.isSending} onClick={() => void acts.send('unpark', {})}>
         Unpark
       </button>
       {acts.trouble && <Failed trouble={acts.trouble} />}
@@ -82,21 +75,21 @@ type Send = (action: RunAction, body: object) => Promise<boolean>;
 
 /** Sends actions of a run, and keeps how far the last one came. */
 function useActions(runId: string, revision?: number) {
-  const done = useSignal<Done | undefined>(undefined);
-  const trouble = useSignal<Trouble | undefined>(undefined);
-  const isSending = useSignal(false);
+  const [done, setDone] = useState<Done>();
+  const [trouble, setTrouble] = useState<Trouble>();
+  const [isSending, setSending] = useState(false);
   const send: Send = async (action, body) => {
-    isSending.value = true;
-    trouble.value = undefined;
+    setSending(true);
+    setTrouble(undefined);
     const answer = await post<{ readonly state?: string }>(pathOf('runs', runId, action), body);
-    isSending.value = false;
-    trouble.value = answer.trouble;
+    setSending(false);
+    setTrouble(answer.trouble);
     if (answer.trouble) return false;
-    done.value = { action, state: answer.value.state ?? '', ...(revision === undefined ? {} : { revision }) };
+    setDone({ action, state: answer.value.state ?? '', revision });
     dropKept(runId);
     return true;
   };
-  return { done: done.value, trouble: trouble.value, isSending: isSending.value, send };
+  return { done, trouble, isSending, send };
 }
 
 interface StageProps {
@@ -122,6 +115,7 @@ interface AskProps {
 }
 
 function Steer({ record: { line }, send, close }: AskProps) {
+  const canWrite = useCanWrite();
   const [text, setText] = useKept(line.runId, 'steer');
   const steer = async () => {
     if (text.trim() !== '' && (await send('steer', { text: text.trim() }))) close();
@@ -143,7 +137,7 @@ function Steer({ record: { line }, send, close }: AskProps) {
         />
       </label>
       <p class="buttons">
-        <button type="button" class="primary" disabled={!canWrite.value} onClick={() => void steer()}>
+        <button type="button" class="primary" disabled={!canWrite} onClick={() => void steer()}>
           Send
         </button>
         <button type="button" onClick={close}>

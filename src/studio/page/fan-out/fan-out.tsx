@@ -3,6 +3,7 @@ import type { AppliedFiles, DiffLine, FanOutAnswer, FanOutView, FileAction, Prop
 import { pathOf, post, type Trouble } from '../frame/api.ts';
 import { connection, store } from '../frame/live.ts';
 import { useLoaded } from '../frame/loaded.ts';
+import { useShared } from '../frame/use-shared.ts';
 import { personText } from '../inbox/waits.ts';
 import { clockTime, ordinal, short, span, usd, whole } from '../parts/amounts.ts';
 import { Confirm } from '../parts/dialog.tsx';
@@ -143,8 +144,8 @@ function Apply({ id, answer, again }: ColumnProps) {
   const [trouble, setTrouble] = useState<Trouble>();
   const [done, setDone] = useState<AppliedFiles>();
   const [isBusy, setBusy] = useState(false);
-  const canApply = store.value?.may.apply === true;
-  const isLive = connection.value.state === 'live';
+  const canApply = useShared(store)?.may.apply === true;
+  const isLive = useShared(connection).state === 'live';
   const send = async (body: object, said: string): Promise<AppliedFiles | undefined> => {
     setBusy(true);
     const sent = await post<AppliedFiles>(pathOf('fan-outs', id, 'apply'), body);

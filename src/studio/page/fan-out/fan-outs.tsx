@@ -4,7 +4,7 @@ import { addressOf } from '../frame/route.ts';
 import { age } from '../parts/amounts.ts';
 import { Empty, Failed } from '../parts/empty.tsx';
 import { State } from '../parts/glyph.tsx';
-import { now } from '../parts/now.ts';
+import { useNow } from '../parts/now.ts';
 import { Mono } from '../parts/text.tsx';
 import { FanOut } from './fan-out.tsx';
 
@@ -57,7 +57,7 @@ function Line({ line: { id, name, prompt, state, models, answered, updatedAt, co
       <Mono class="cut1" text={name} />
       <span class="cut1">{code ?? prompt}</span>
       <span class="dim">{models === 0 ? '' : `${answered} of ${models}`}</span>
-      <span class="faint">{age(now.value - updatedAt)}</span>
+      <span class="faint">{age(useNow() - updatedAt)}</span>
     </a>
   );
 }

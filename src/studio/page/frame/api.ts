@@ -11,11 +11,13 @@ export interface Trouble {
 }
 
 /** What a request gave: a value, or why there is none. */
-export type Answered<T> = { readonly value: T; readonly trouble?: undefined } | { readonly trouble: Trouble };
+export type Answered<T> =
+  | { readonly value: T; readonly trouble?: undefined }
+  | { readonly value?: undefined; readonly trouble: Trouble };
 
 /** Reads from the server. @param path below the page, without a slash at its beginning: `runs?limit=50` */
 export function get<T>(path: string, signal?: AbortSignal): Promise<Answered<T>> {
-  return request(path, { headers: ownHeaders(), ...(signal ? { signal } : {}) });
+  return request(path, { headers: ownHeaders(), signal: signal ?? null });
 }
 
 /** Sends a change to the server. */

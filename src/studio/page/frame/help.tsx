@@ -1,6 +1,7 @@
 import { Dialog } from '../parts/dialog.tsx';
 import { Pairs } from '../parts/lists.tsx';
 import { isHelpOpen } from './keys.ts';
+import { useShared } from './use-shared.ts';
 
 const keys = [
   ['j k ⏎', 'next, previous, open'],
@@ -16,10 +17,8 @@ const keys = [
 
 /** The keys of Studio. */
 export function Help() {
-  if (!isHelpOpen.value) return null;
-  const close = () => {
-    isHelpOpen.value = false;
-  };
+  if (!useShared(isHelpOpen)) return null;
+  const close = () => isHelpOpen.set(false);
   return (
     <Dialog label="Keys" onClose={close}>
       <h1>Keys</h1>

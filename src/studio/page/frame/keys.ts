@@ -1,5 +1,7 @@
+import { useEffect } from 'preact/hooks';
 import { place, show } from './route.ts';
-import { signal } from './signals.ts';
+import { shared } from './shared.ts';
+import { useNewest } from './use-shared.ts';
 
 /** What a key does in the view that is shown; `true`: it was used. */
 export type KeyHandler = (key: string, event: KeyboardEvent) => boolean | undefined;
@@ -7,12 +9,16 @@ export type KeyHandler = (key: string, event: KeyboardEvent) => boolean | undefi
 const handlers = new Set<KeyHandler>();
 
 /** Whether the list of keys is open. */
-export const isHelpOpen = signal(false);
+export const isHelpOpen = shared(false);
 
-/** Lets a view use keys. @returns ends that */
-export function onKey(handler: KeyHandler): () => void {
-  handlers.add(handler);
-  return () => handlers.delete(handler);
+/** Lets a view use keys while it is shown. */
+export function useKeys(handler: KeyHandler): void {
+  const newest = useNewest(handler);
+  useEffect(() => {
+    const own: KeyHandler = (key, event) => newest.current(key, event);
+    handlers.add(own);
+    return () => handlers.delete(own);
+  }, []);
 }
 
 const views: { readonly [key: string]: string } = { r: 'runs', i: 'inbox', f: 'fan-outs', t: 'threads', s: 'store' };
@@ -40,7 +46,7 @@ function isUsed(key: string, event: KeyboardEvent): boolean {
   }
   for (const handler of [...handlers].reverse()) if (handler(key, event)) return true;
   if (key === 'g') isChord = true;
-  else if (key === '?') isHelpOpen.value = true;
+  else if (key === '?') isHelpOpen.set(true);
   else if (key === 'a') show('#/inbox');
   else if (key === 'Escape' && place.value.id !== '') history.back();
   else return false;

@@ -1,31 +1,32 @@
 import type { JournalEvent, RunLine, StoreView, WatchFrame } from '../../wire.ts';
 import { get, type Trouble, troubleOf } from './api.ts';
 import { ownHeaders, tokenIsTaken } from './session.ts';
-import { batch, computed, signal } from './signals.ts';
+import { news, shared } from './shared.ts';
+import { useShared } from './use-shared.ts';
 
 /** Whether the page has the newest state. `rest`: the tab is hidden, and asks for nothing. */
 export interface Connection {
   readonly state: 'connecting' | 'live' | 'lost' | 'rest';
   /** When it came into this state, wall clock, ms. */
   readonly since: number;
-  readonly trouble?: Trouble;
+  readonly trouble?: Trouble | undefined;
 }
 
 /** The connection to the server. */
-export const connection = signal<Connection>({ state: 'connecting', since: Date.now() });
+export const connection = shared<Connection>({ state: 'connecting', since: Date.now() });
 /** What the store can do, and what may be done here; undefined until the server has said so. */
-export const store = signal<StoreView | undefined>(undefined);
+export const store = shared<StoreView | undefined>(undefined);
 /** Whether a change can be sent now: this Studio may write, and the server answers. Without it, buttons rest. */
-export const canWrite = computed(() => store.value?.may.write === true && connection.value.state === 'live');
+export function useCanWrite(): boolean {
+  const { state } = useShared(connection);
+  return useShared(store)?.may.write === true && state === 'live';
+}
 /** Why the store cannot be read, while it cannot. */
-export const storeTrouble = signal<{ readonly code: string; readonly message: string } | undefined>(undefined);
+export const storeTrouble = shared<{ readonly code: string; readonly message: string } | undefined>(undefined);
 /** Lines that have changed; a list takes them into its own rows. `isFirst`: they were there when the stream began, and are no news. */
-export const changes = signal<{ readonly lines: readonly RunLine[]; readonly isFirst: boolean }>({
-  lines: [],
-  isFirst: true,
-});
-/** Runs that are gone: said once. */
-export const gone = signal<readonly string[]>([]);
+export const changes = news<{ readonly lines: readonly RunLine[]; readonly isFirst: boolean }>();
+/** The id of a run that is gone. */
+export const gone = news<string>();
 
 /** A run whose events the tab reads. */
 interface Followed {
@@ -80,11 +81,9 @@ export function readStore(): void {
 }
 
 async function readStoreOnce(): Promise<void> {
-  const { value, trouble } = await get<StoreView>('store').then((answer) =>
-    'value' in answer ? { value: answer.value, trouble: undefined } : { value: undefined, trouble: answer.trouble },
-  );
-  if (value) store.value = value;
-  else if (trouble && trouble.code !== 'OFFLINE') storeTrouble.value = trouble;
+  const { value, trouble } = await get<StoreView>('store');
+  if (value) store.set(value);
+  else if (trouble && trouble.code !== 'OFFLINE') storeTrouble.set(trouble);
 }
 
 const FIRST_PAUSE_MS = 250;
@@ -108,7 +107,7 @@ async function watchForEver(): Promise<void> {
 
 function setState(state: Connection['state'], trouble?: Trouble): void {
   if (connection.value.state === state && connection.value.trouble?.code === trouble?.code) return;
-  connection.value = { state, since: Date.now(), ...(trouble ? { trouble } : {}) };
+  connection.set({ state, since: Date.now(), trouble });
 }
 
 function slept(ms: number): Promise<void> {
@@ -158,13 +157,9 @@ function take(frame: WatchFrame, id: string | undefined, isFirst: boolean): void
     if (id !== undefined) followed.after = id;
     return;
   }
-  batch(() => {
-    if (frame.type === 'runs') changed(frame.lines, isFirst);
-    else if (frame.type === 'gone') gone.value = [frame.runId];
-    else storeTrouble.value = frame.isAway ? { code: frame.code ?? '', message: frame.message ?? '' } : undefined;
-  });
-  // A view that is opened later must not take it for news: the run may be back.
-  if (gone.peek().length > 0) gone.value = [];
+  if (frame.type === 'runs') changed(frame.lines, isFirst);
+  else if (frame.type === 'gone') gone.send(frame.runId);
+  else storeTrouble.set(frame.isAway ? { code: frame.code ?? '', message: frame.message ?? '' } : undefined);
 }
 
 /** The counts beside the filters follow, a little later. */
@@ -172,7 +167,7 @@ const COUNT_MS = 3_000;
 let isCounting = false;
 
 function changed(lines: readonly RunLine[], isFirst: boolean): void {
-  changes.value = { lines, isFirst };
+  changes.send({ lines, isFirst });
   if (isCounting || lines.length === 0) return;
   isCounting = true;
   setTimeout(() => {

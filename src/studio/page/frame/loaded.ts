@@ -1,6 +1,7 @@
 import { useEffect, useRef, useState } from 'preact/hooks';
 import { get, type Trouble } from './api.ts';
 import { connection } from './live.ts';
+import { useShared } from './use-shared.ts';
 
 /** What a view has read from the server. */
 export interface Loaded<T> {
@@ -10,24 +11,26 @@ export interface Loaded<T> {
   again(): void;
 }
 
+interface Found<T> {
+  readonly path: string;
+  readonly value?: T | undefined;
+  readonly trouble?: Trouble | undefined;
+}
+
 /**
  * Reads from the server, and again when the connection comes back.
  * @param everyMs how often it reads again while the tab is visible; absent: never by itself
  */
 export function useLoaded<T>(path: string, everyMs?: (value: T | undefined) => number | undefined): Loaded<T> {
-  const [found, setFound] = useState<{ readonly path: string; readonly value?: T; readonly trouble?: Trouble }>({
-    path,
-  });
+  const [found, setFound] = useState<Found<T>>({ path });
   const turn = useRef(0);
-  const isLive = connection.value.state === 'live';
+  const isLive = useShared(connection).state === 'live';
   const read = async () => {
     turn.current += 1;
     const own = turn.current;
-    const answer = await get<T>(path);
+    const { value, trouble } = await get<T>(path);
     if (own !== turn.current) return;
-    if (answer.trouble)
-      setFound((before) => ({ ...(before.path === path ? before : {}), path, trouble: answer.trouble }));
-    else setFound({ path, value: answer.value });
+    setFound((before) => ({ path, value: value ?? (before.path === path ? before.value : undefined), trouble }));
   };
   useEffect(() => {
     void read();

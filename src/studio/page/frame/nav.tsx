@@ -5,6 +5,7 @@ import { isHelpOpen } from './keys.ts';
 import { connection, store } from './live.ts';
 import { place } from './route.ts';
 import { switchTheme } from './theme.ts';
+import { useShared } from './use-shared.ts';
 
 const items = [
   ['runs', 'Runs', 'runs'],
@@ -16,14 +17,15 @@ const items = [
 
 /** The views, and where the page stands. */
 export function Nav() {
-  const { view } = place.value;
+  const { view } = useShared(place);
+  const { counts, title = 'Pawl Studio' } = useShared(store) ?? {};
   const at = view === 'run' ? 'runs' : view;
-  const needsYou = store.value?.counts.you ?? 0;
+  const needsYou = counts?.you ?? 0;
   return (
     <nav id="nav" aria-label="Studio">
       <div class="brand">
         <i />
-        {store.value?.title ?? 'Pawl Studio'}
+        {title}
       </div>
       {items.map(([to, name, icon]) => (
         <a key={to} class="item" href={`#/${to}`} aria-current={at === to ? 'page' : undefined}>
@@ -38,7 +40,7 @@ export function Nav() {
 }
 
 function Foot() {
-  const { place: where = '', may } = store.value ?? {};
+  const { place: where = '', may } = useShared(store) ?? {};
   return (
     <div class="foot">
       <Liveness />
@@ -50,13 +52,7 @@ function Foot() {
         <Icon name="theme" />
         Theme
       </button>
-      <button
-        type="button"
-        class="plain"
-        onClick={() => {
-          isHelpOpen.value = true;
-        }}
-      >
+      <button type="button" class="plain" onClick={() => isHelpOpen.set(true)}>
         <kbd>?</kbd>
         Keys
       </button>
@@ -65,7 +61,7 @@ function Foot() {
 }
 
 function Liveness() {
-  const { state } = connection.value;
+  const { state } = useShared(connection);
   if (state === 'live') return <span class="live">live</span>;
   if (state === 'lost') return <span class="live lost-dot">not connected</span>;
   return <span class="live rest">{state === 'rest' ? 'resting' : 'connecting'}</span>;
@@ -75,7 +71,7 @@ const LOST_MS = 1_000;
 
 /** Says since when the server is lost; the page stays as it was. */
 export function LostBar() {
-  const { state, since, trouble } = connection.value;
+  const { state, since, trouble } = useShared(connection);
   const [now, setNow] = useState(Date.now());
   useEffect(() => {
     if (state !== 'lost') return;

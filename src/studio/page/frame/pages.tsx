@@ -12,15 +12,16 @@ const POLL_MS = 3_000;
 /** Pages of a list: the first is read again while it is the only one. */
 export function usePages<T>(path: string) {
   const first = useLoaded<Page<T>>(path, () => POLL_MS);
-  const [rest, setRest] = useState<{ readonly pages: readonly Page<T>[]; readonly trouble?: Trouble }>({ pages: [] });
+  const [rest, setRest] = useState<{ readonly pages: readonly Page<T>[]; readonly trouble?: Trouble | undefined }>({
+    pages: [],
+  });
   const pages = first.value ? [first.value, ...rest.pages] : [];
   const next = pages.at(-1)?.next;
   const more = async () => {
-    const answer = await get<Page<T>>(
+    const { value, trouble } = await get<Page<T>>(
       `${path}${path.includes('?') ? '&' : '?'}after=${encodeURIComponent(next ?? '')}`,
     );
-    if (answer.trouble) setRest({ ...rest, trouble: answer.trouble });
-    else setRest({ pages: [...rest.pages, answer.value] });
+    setRest({ pages: value ? [...rest.pages, value] : rest.pages, trouble });
   };
   const trouble = first.trouble ?? rest.trouble;
   return {

@@ -1,4 +1,4 @@
-import { signal } from './signals.ts';
+import { shared } from './shared.ts';
 
 /** A view, by its address: `#/run/<id>/transcript?label=a`. */
 export interface Place {
@@ -12,11 +12,9 @@ export interface Place {
 }
 
 /** What is shown now. */
-export const place = signal<Place>(read());
+export const place = shared<Place>(read());
 
-addEventListener('hashchange', () => {
-  place.value = read();
-});
+addEventListener('hashchange', () => place.set(read()));
 
 function read(): Place {
   const [path = '', query = ''] = location.hash.slice(1).split('?', 2);
@@ -47,5 +45,5 @@ export function setQuery(query: URLSearchParams): void {
   const [path] = location.hash.split('?', 1);
   const text = query.toString();
   history.replaceState(null, '', text === '' ? path : `${path}?${text}`);
-  place.value = read();
+  place.set(read());
 }

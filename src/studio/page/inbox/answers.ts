@@ -1,6 +1,6 @@
 import type { JournalEvent, JsonValue, ListedWait, RecordView } from '../../wire.ts';
 import { pathOf, post, type Trouble } from '../frame/api.ts';
-import { signal } from '../frame/signals.ts';
+import { shared } from '../frame/shared.ts';
 import { dropKept } from './kept.ts';
 import { afterEvent, afterRecord, type Sent } from './stages.ts';
 import { settledText } from './waits.ts';
@@ -17,10 +17,10 @@ export interface Decision {
 }
 
 /** The answers of this tab, by their waits. */
-export const sent = signal<ReadonlyMap<string, Sent>>(new Map());
+export const sent = shared<ReadonlyMap<string, Sent>>(new Map());
 
 function change(waitId: string, next: Sent): void {
-  sent.value = new Map([...sent.value, [waitId, next]]);
+  sent.set(new Map([...sent.value, [waitId, next]]));
 }
 
 /** Sends an answer. One that did not arrive may be sent again: it counts once. */
@@ -41,7 +41,7 @@ export async function send(wait: ListedWait, decision: Decision): Promise<Sent> 
 
 /** Forgets an answer, so that the wait can be answered again. */
 export function forget(waitId: string): void {
-  sent.value = new Map([...sent.value].filter(([id]) => id !== waitId));
+  sent.set(new Map([...sent.value].filter(([id]) => id !== waitId)));
 }
 
 /** The trouble in words that say who was first, and what to do. */

@@ -1,6 +1,7 @@
+import { useState } from 'preact/hooks';
 import type { JsonObject, ListedWait } from '../../wire.ts';
 import { store } from '../frame/live.ts';
-import { useSignal } from '../frame/use-signals.ts';
+import { useShared } from '../frame/use-shared.ts';
 import { clockTime } from '../parts/amounts.ts';
 import { Confirm } from '../parts/dialog.tsx';
 import { Glyph } from '../parts/glyph.tsx';
@@ -23,8 +24,8 @@ interface ApprovalProps extends PartsProps {
 export function ApprovalParts({ wait, schema, canAnswer, isOpen, give, load, box }: ApprovalProps) {
   const [note, setNote] = useKept(wait.id, 'note');
   const long = wait.long?.input;
-  const isSeen = useSignal(wait.input === undefined && !long);
-  const isDenying = useSignal(false);
+  const [isSeen, setSeen] = useState(wait.input === undefined && !long);
+  const [isDenying, setDenying] = useState(false);
   const form = useForm([wait.id, 'edit'], wait.input, schema);
   // A part of an input cannot be changed.
   const edit = { ...form, isOn: form.isOn && !long };
@@ -35,10 +36,10 @@ export function ApprovalParts({ wait, schema, canAnswer, isOpen, give, load, box
   };
   useModEnter(box, () => {
     if (!canAnswer) return;
-    if (isSeen.value || edit.isOn) approve();
+    if (isSeen || edit.isOn) approve();
     else say('Read the input to its end first');
   });
-  const may = store.value?.may.write === true;
+  const may = useShared(store)?.may.write === true;
   return (
     <>
       {edit.isOn && isOpen ? (
@@ -49,9 +50,7 @@ export function ApprovalParts({ wait, schema, canAnswer, isOpen, give, load, box
           value={wait.input}
           long={long}
           onLoad={() => load('input')}
-          onSeen={() => {
-            isSeen.value = true;
-          }}
+          onSeen={() => setSeen(true)}
         >
           <p class="faint digest">
             Digest <Mono text={shortDigest(wait.digest)} />. Another input than this one would be asked again, never
@@ -72,19 +71,15 @@ export function ApprovalParts({ wait, schema, canAnswer, isOpen, give, load, box
             isEditing={edit.isOn}
             onApprove={approve}
             onEdit={edit.toggle}
-            onDeny={() => {
-              isDenying.value = true;
-            }}
+            onDeny={() => setDenying(true)}
           />
         </>
       )}
-      {isDenying.value && (
+      {isDenying && (
         <Deny
           wait={wait}
           onYes={(reason) => void give({ how: 'deny', digest: wait.digest, ...(reason === '' ? {} : { reason }) })}
-          onClose={() => {
-            isDenying.value = false;
-          }}
+          onClose={() => setDenying(false)}
         />
       )}
     </>

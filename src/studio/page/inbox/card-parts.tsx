@@ -1,13 +1,13 @@
-import { useEffect, useRef } from 'preact/hooks';
 import type { WaitPart } from '../../wire.ts';
-import { onKey } from '../frame/keys.ts';
+import { useKeys } from '../frame/keys.ts';
 import { store } from '../frame/live.ts';
+import { useShared } from '../frame/use-shared.ts';
 import type { Decision } from './answers.ts';
 import { personText } from './waits.ts';
 
 /** As whom the answer is recorded. */
 export function As() {
-  const by = personText(store.value?.by);
+  const by = personText(useShared(store)?.by);
   return (
     <>
       <span class="grow only-l" />
@@ -33,15 +33,9 @@ export interface PartsProps {
 
 /** Runs something at Mod+Enter while the card has the focus. */
 export function useModEnter(box: PartsProps['box'], press: () => void): void {
-  const latest = useRef(press);
-  latest.current = press;
-  useEffect(
-    () =>
-      onKey((key) => {
-        if (key !== 'Mod+Enter' || !box.current?.contains(document.activeElement)) return false;
-        latest.current();
-        return true;
-      }),
-    [],
-  );
+  useKeys((key) => {
+    if (key !== 'Mod+Enter' || !box.current?.contains(document.activeElement)) return false;
+    press();
+    return true;
+  });
 }

@@ -1,12 +1,13 @@
-import { useEffect, useRef } from 'preact/hooks';
+import { useRef } from 'preact/hooks';
 import type { ListedWait, RecordView } from '../../wire.ts';
-import { onKey } from '../frame/keys.ts';
-import { canWrite, store } from '../frame/live.ts';
+import { useKeys } from '../frame/keys.ts';
+import { store, useCanWrite } from '../frame/live.ts';
 import { addressOf } from '../frame/route.ts';
+import { useShared } from '../frame/use-shared.ts';
 import { span } from '../parts/amounts.ts';
 import { Failed } from '../parts/empty.tsx';
 import { Glyph } from '../parts/glyph.tsx';
-import { now } from '../parts/now.ts';
+import { useNow } from '../parts/now.ts';
 import { Mono } from '../parts/text.tsx';
 import { type Decision, forget, send, sent } from './answers.ts';
 import { ApprovalParts } from './approval.tsx';
@@ -31,15 +32,11 @@ interface CardProps {
 export function Card(props: CardProps) {
   const { wait, record } = props;
   const box = useRef<HTMLElement>(null);
-  useEffect(
-    () =>
-      onKey((key) => {
-        if (key !== 'a') return false;
-        box.current?.focus();
-        return true;
-      }),
-    [],
-  );
+  useKeys((key) => {
+    if (key !== 'a') return false;
+    box.current?.focus();
+    return true;
+  });
   // After the answer its call is not in the record any more.
   const effect = useRef<string | undefined>(undefined);
   effect.current ??= record?.record?.openStep?.calls.find(({ callId }) => callId === wait.callId)?.effect;
@@ -90,13 +87,14 @@ function Where({ wait }: { readonly wait: ListedWait }) {
 
 function Since({ wait, agent }: { readonly wait: ListedWait; readonly agent: string }) {
   const { createdAt, dueAt } = wait;
+  const now = useNow();
   const [over, strong] = resultOfExpiry(wait);
   const verb = wait.kind === 'approval' || wait.kind === 'question' ? 'asks' : 'waits';
   return (
     <div class="dim">
       {agent}
-      {` ${verb} since ${span(now.value - createdAt)}`}
-      {dueAt !== undefined && ` · ${dueAt > now.value ? 'expires' : 'its time was over'} ${when(dueAt)}, then `}
+      {` ${verb} since ${span(now - createdAt)}`}
+      {dueAt !== undefined && ` · ${dueAt > now ? 'expires' : 'its time was over'} ${when(dueAt)}, then `}
       {dueAt !== undefined && `${over} `}
       {dueAt !== undefined && <b>{strong}</b>}
     </div>
@@ -110,13 +108,15 @@ interface AnswerProps extends CardProps {
 /** What would run, and the controls: those of one digest, so that another input begins with none of what was typed. */
 function Answer({ wait: shown, record, over, reload, box }: AnswerProps) {
   const { whole: wait, load, trouble } = useWhole(fullerWait(shown, record));
-  const own = sent.value.get(wait.id);
+  const own = useShared(sent).get(wait.id);
+  const now = useNow();
+  const mayWrite = useShared(store)?.may.write === true;
   const isOpen = over === undefined && !own?.isStored && !own?.isSending;
   const give = async (decision: Decision) => {
     if ((await send(shown, decision)).trouble) reload();
     box.current?.focus();
   };
-  const canAnswer = isOpen && canWrite.value && !isLate(wait, now.value);
+  const canAnswer = useCanWrite() && isOpen && !isLate(wait, now);
   const parts = { canAnswer, isOpen, give, load, box };
   return (
     <>
@@ -140,7 +140,7 @@ function Answer({ wait: shown, record, over, reload, box }: AnswerProps) {
       {own && <Stages own={own} />}
       {own?.trouble && <Failed trouble={own.trouble} again={() => again(wait.id, reload)} />}
       {over !== undefined && !own?.isStored && <section role="status">{over}</section>}
-      {(wait.kind === 'timer' || wait.kind === 'retry') && isOpen && store.value?.may.write && (
+      {(wait.kind === 'timer' || wait.kind === 'retry') && isOpen && mayWrite && (
         <footer>
           <button type="button" class="primary" disabled={!canAnswer} onClick={() => give({ how: 'wake' })}>
             {wait.kind === 'timer' ? 'Wake now' : 'Try now'}
@@ -160,9 +160,10 @@ function again(waitId: string, reload: () => void): void {
 
 /** Says why there is no button. */
 function Closed({ wait }: { readonly wait: ListedWait }) {
-  if (store.value && !store.value.may.write)
+  const isAfter = isLate(wait, useNow());
+  if (useShared(store)?.may.write === false)
     return <footer class="faint">Studio only reads here. Start it with --write to answer.</footer>;
-  if (isLate(wait, now.value) && wait.kind !== 'timer' && wait.kind !== 'retry')
+  if (isAfter && wait.kind !== 'timer' && wait.kind !== 'retry')
     return (
       <footer class="faint">
         Its time is over: {resultOfExpiry(wait).join(' ')} as soon as a process takes up the run.
@@ -176,6 +177,7 @@ function isLate({ dueAt = Number.POSITIVE_INFINITY }: ListedWait, at: number): b
 }
 
 function Stages({ own }: { readonly own: Sent }) {
+  const by = useShared(store)?.by;
   if (own.trouble && !own.isStored) return null;
   return (
     <section aria-live="polite">
@@ -187,7 +189,7 @@ function Stages({ own }: { readonly own: Sent }) {
           </li>
         ))}
       </ul>
-      {isOver(own) && !own.trouble && <p class="faint">{endText(own, store.value?.by)}</p>}
+      {isOver(own) && !own.trouble && <p class="faint">{endText(own, by)}</p>}
     </section>
   );
 }

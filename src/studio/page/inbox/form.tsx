@@ -1,5 +1,5 @@
+import { useState } from 'preact/hooks';
 import type { JsonObject, JsonValue } from '../../wire.ts';
-import { useSignal } from '../frame/use-signals.ts';
 import { type FormField, fieldsOf, filledOf, jsonText, type Typed, typedOf } from './form-fields.ts';
 import { useKept } from './kept.ts';
 
@@ -75,16 +75,16 @@ function Control({ id, field: { kind, choices, isRequired }, text, isWrong, onTy
 export function useForm(kept: readonly [of: string, name: string], before: JsonValue | undefined, schema?: JsonObject) {
   const fields: readonly FormField[] = fieldsOf(schema, before);
   const [text, setText] = useKept(...kept);
-  const wrong = useSignal<Typed>({});
+  const [wrong, setWrong] = useState<Typed>({});
   const typed = text === '' ? typedOf(fields, before) : typedIn(text);
   const onType = (next: Typed) => setText(JSON.stringify(next));
   const read = (): { readonly input: JsonValue } | undefined => {
     const filled = filledOf(fields, typed, before);
-    wrong.value = filled.wrong ?? {};
+    setWrong(filled.wrong ?? {});
     return filled.wrong ? undefined : { input: filled.value };
   };
   const toggle = () => (text === '' ? onType(typed) : setText(''));
-  return { fields, typed, wrong: wrong.value, onType, read, toggle, isOn: text !== '' };
+  return { fields, typed, wrong, onType, read, toggle, isOn: text !== '' };
 }
 
 function typedIn(text: string): Typed {

@@ -1,12 +1,12 @@
-import { useEffect } from 'preact/hooks';
+import { useLayoutEffect, useState } from 'preact/hooks';
 import type { ListedWait } from '../../wire.ts';
-import { onKey } from '../frame/keys.ts';
+import { useKeys } from '../frame/keys.ts';
 import { addressOf, show } from '../frame/route.ts';
-import { useSignal, useSignalEffect } from '../frame/use-signals.ts';
+import { useShared } from '../frame/use-shared.ts';
 import { age } from '../parts/amounts.ts';
 import { Empty, Failed } from '../parts/empty.tsx';
 import { Glyph } from '../parts/glyph.tsx';
-import { now } from '../parts/now.ts';
+import { useNow } from '../parts/now.ts';
 import { Rows } from '../parts/rows.tsx';
 import { sent } from './answers.ts';
 import { Card } from './card.tsx';
@@ -17,25 +17,21 @@ import { digestOf, dueOf, needsPerson, titleOf, votesOf, type WaitRow, waitRows,
 export function Inbox({ picked }: { readonly picked: string }) {
   const list = useWaits();
   const isSmall = matchMedia('(max-width: 760px)').matches;
-  const rows = waitRows(list.waits.value);
+  const rows = waitRows(list.waits);
   const ids = rows.flatMap((row) => ('wait' in row ? [row.wait] : []));
   const at = isSmall || picked !== '' ? picked : (ids[0]?.id ?? '');
-  useEffect(
-    () =>
-      onKey((key) => {
-        const by = { j: 1, k: -1 }[key];
-        if (by === undefined) return false;
-        const next = ids[Math.min(ids.length - 1, Math.max(0, ids.findIndex(({ id }) => id === at) + by))];
-        if (next) show(addressOf('inbox', next.id));
-        return true;
-      }),
-    [list.waits.value, at],
-  );
+  useKeys((key) => {
+    const by = { j: 1, k: -1 }[key];
+    if (by === undefined) return false;
+    const next = ids[Math.min(ids.length - 1, Math.max(0, ids.findIndex(({ id }) => id === at) + by))];
+    if (next) show(addressOf('inbox', next.id));
+    return true;
+  });
   return (
     <>
       <Head list={list} isPicked={isSmall && picked !== ''} />
-      {list.trouble.value && <Failed trouble={list.trouble.value} again={list.load} />}
-      {list.isLoaded.value && ids.length === 0 && at === '' ? (
+      {list.trouble && <Failed trouble={list.trouble} again={list.load} />}
+      {list.isLoaded && ids.length === 0 && at === '' ? (
         <NoWaits />
       ) : (
         <div class="split inbox">
@@ -48,7 +44,7 @@ export function Inbox({ picked }: { readonly picked: string }) {
 }
 
 function Head({ list, isPicked }: { readonly list: WaitList; readonly isPicked: boolean }) {
-  const all = list.waits.value;
+  const all = list.waits;
   const you = all.filter(needsPerson).length;
   return (
     <header class="head">
@@ -59,10 +55,10 @@ function Head({ list, isPicked }: { readonly list: WaitList; readonly isPicked: 
       ) : (
         <h1>Inbox</h1>
       )}
-      {list.isLoaded.value && (
+      {list.isLoaded && (
         <span class="faint only-l">
           {`${you} need you · ${all.length - you} wait for time or events`}
-          {list.isMore.value && ' · there are more'}
+          {list.isMore && ' · there are more'}
         </span>
       )}
       <span class="grow" />
@@ -94,9 +90,9 @@ function List({ list, rows, at }: ListProps) {
   const shown = rows.findIndex((row) => 'wait' in row && row.wait.id === at);
   return (
     <div class="waits-box">
-      {list.fresh.value > 0 && (
+      {list.fresh > 0 && (
         <button type="button" class="fresh" onClick={list.showFresh}>
-          {list.fresh.value} new
+          {list.fresh} new
         </button>
       )}
       <Rows
@@ -117,14 +113,15 @@ function List({ list, rows, at }: ListProps) {
 
 function Line({ wait, isAt }: { readonly wait: ListedWait; readonly isAt: boolean }) {
   const votes = votesOf(wait);
-  const isSent = sent.value.get(wait.id)?.isStored;
+  const isSent = useShared(sent).get(wait.id)?.isStored;
+  const now = useNow();
   return (
     <a class="w" href={addressOf('inbox', wait.id)} aria-current={isAt ? 'true' : undefined}>
       <Glyph state={isSent ? 'ok' : needsPerson(wait) ? 'you' : 'wait'} />
       <b class="cut1">{titleOf(wait)}</b>
-      <small>{age(now.value - wait.createdAt)}</small>
+      <small>{age(now - wait.createdAt)}</small>
       <small class="mono cut1">{[whereOf(wait).join(' › '), votes].filter((text) => text !== '').join(' · ')}</small>
-      <small>{isSent ? 'answered' : dueOf(wait, now.value)}</small>
+      <small>{isSent ? 'answered' : dueOf(wait, now)}</small>
     </a>
   );
 }
@@ -136,30 +133,28 @@ interface PickedProps {
 
 /** The wait that is open. It stays as it was shown, also when the list has lost it. */
 function Picked({ waitId, list }: PickedProps) {
-  const kept = useSignal<ListedWait | undefined>(sent.peek().get(waitId)?.wait);
-  const other = useSignal<ListedWait | undefined>(undefined);
-  useSignalEffect(() => {
-    const found = list.newest.value.find(({ id }) => id === waitId);
-    const before = kept.peek();
+  const [wait, setWait] = useState(sent.value.get(waitId)?.wait);
+  const [other, setOther] = useState<ListedWait>();
+  useLayoutEffect(() => {
+    const found = list.newest.find(({ id }) => id === waitId);
     // Another input than the one on the card: it is not put under the reader's pointer.
-    if (found && before && digestOf(found) !== digestOf(before)) other.value = found;
-    else if (found) kept.value = found;
-  });
-  const wait = kept.value;
-  if (!wait) return list.isLoaded.value ? <Gone /> : <div />;
+    if (found && wait && digestOf(found) !== digestOf(wait)) setOther(found);
+    else if (found) setWait(found);
+  }, [list.newest]);
+  if (!wait) return list.isLoaded ? <Gone /> : <div />;
   const take = () => {
-    kept.value = other.value;
-    other.value = undefined;
+    setWait(other);
+    setOther(undefined);
   };
-  const isListed = list.newest.value.some(({ id }) => id === waitId);
+  const isListed = list.newest.some(({ id }) => id === waitId);
   return (
     <section class="scroll" aria-label="Request">
-      {other.value && (
+      {other && (
         <button type="button" class="fresh" onClick={take}>
           A person changed the input: show it
         </button>
       )}
-      <Shown wait={wait} isListed={isListed} isChanged={other.value !== undefined} list={list} />
+      <Shown wait={wait} isListed={isListed} isChanged={other !== undefined} list={list} />
     </section>
   );
 }
@@ -183,10 +178,10 @@ interface ShownProps {
 
 function Shown({ wait, isListed, isChanged, list }: ShownProps) {
   const { record, over } = useWaitFacts(wait, isListed);
-  const next = list.newest.value.find(
+  const next = list.newest.find(
     ({ runId, callId, id }) => runId === wait.runId && callId === wait.callId && id !== wait.id,
   );
-  const ended = isListed ? undefined : over.value;
+  const ended = isListed ? undefined : over;
   return (
     <>
       {next && !isListed && (
@@ -196,7 +191,7 @@ function Shown({ wait, isListed, isChanged, list }: ShownProps) {
       )}
       <Card
         wait={wait}
-        record={record.value}
+        record={record}
         over={isChanged ? 'The input is another one by now.' : ended}
         reload={list.load}
       />

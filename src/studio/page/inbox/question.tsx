@@ -1,5 +1,6 @@
 import type { JsonValue } from '../../wire.ts';
 import { store } from '../frame/live.ts';
+import { useShared } from '../frame/use-shared.ts';
 import { As, ModEnter, type PartsProps, useModEnter } from './card-parts.tsx';
 import { ExactInput } from './exact-input.tsx';
 import { Form, useForm } from './form.tsx';
@@ -17,7 +18,8 @@ export function QuestionParts({ wait, canAnswer, isOpen, give, load, box }: Part
   useModEnter(box, () => {
     if (canAnswer) answer();
   });
-  if (!isOpen || !store.value?.may.write) return null;
+  const mayWrite = useShared(store)?.may.write;
+  if (!isOpen || !mayWrite) return null;
   const long = (['options', 'schema'] as const).filter((part) => wait.long?.[part]);
   if (long.length > 0)
     return long.map((part) => (

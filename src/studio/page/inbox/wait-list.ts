@@ -1,9 +1,8 @@
-import { useEffect } from 'preact/hooks';
+import { useEffect, useRef, useState } from 'preact/hooks';
 import type { ListedWait, RecordView } from '../../wire.ts';
 import { get, pathOf, type Trouble } from '../frame/api.ts';
 import { changes, connection, follow, gone, store } from '../frame/live.ts';
-import type { ReadonlySignal } from '../frame/signals.ts';
-import { useComputed, useSignal, useSignalEffect } from '../frame/use-signals.ts';
+import { useNews, useShared } from '../frame/use-shared.ts';
 import { seeEvent, seeRecord, sent } from './answers.ts';
 import { isOver } from './stages.ts';
 import { overText } from './waits.ts';
@@ -20,17 +19,20 @@ interface WaitPage {
   readonly next?: string;
 }
 
-/** The waits of all runs. */
-export interface WaitList {
-  readonly waits: ReadonlySignal<readonly ListedWait[]>;
+interface Waits {
+  readonly waits: readonly ListedWait[];
   /** The waits as they were read last, also while the list rests under the pointer. */
-  readonly newest: ReadonlySignal<readonly ListedWait[]>;
-  readonly isLoaded: ReadonlySignal<boolean>;
+  readonly newest: readonly ListedWait[];
+  readonly isLoaded: boolean;
   /** Whether the store has more waits than were read. */
-  readonly isMore: ReadonlySignal<boolean>;
-  readonly trouble: ReadonlySignal<Trouble | undefined>;
+  readonly isMore: boolean;
+  readonly trouble?: Trouble | undefined;
+}
+
+/** The waits of all runs. */
+export interface WaitList extends Waits {
   /** Waits that came while the pointer was over the list. */
-  readonly fresh: ReadonlySignal<number>;
+  readonly fresh: number;
   load(): void;
   showFresh(): void;
   hold(isHeld: boolean): void;
@@ -38,45 +40,42 @@ export interface WaitList {
 
 /** Reads the waits, and once more after each change of a run. Under the pointer no row moves: new ones wait. */
 export function useWaits(): WaitList {
-  const newest = useSignal<readonly ListedWait[]>([]);
-  const waits = useSignal<readonly ListedWait[]>([]);
-  const isHeld = useSignal(false);
-  const isLoaded = useSignal(false);
-  const isMore = useSignal(false);
-  const trouble = useSignal<Trouble | undefined>(undefined);
-  const reading = useSignal<AbortController | undefined>(undefined);
-  const fresh = useComputed(() => {
-    const shown = new Set(waits.value.map(({ id }) => id));
-    return newest.value.filter(({ id }) => !shown.has(id)).length;
-  });
-  const showFresh = () => {
-    waits.value = newest.value;
-  };
+  const [list, setList] = useState<Waits>({ waits: [], newest: [], isLoaded: false, isMore: false });
+  const isHeld = useRef(false);
+  const reading = useRef(new AbortController());
+  const timer = useRef<ReturnType<typeof setTimeout>>(undefined);
+  const { state } = useShared(connection);
   const load = async () => {
-    reading.peek()?.abort();
-    const own = new AbortController();
-    reading.value = own;
-    const read = await readWaits(own.signal);
-    if (own.signal.aborted) return;
-    trouble.value = read.trouble;
-    if (read.trouble) return;
-    newest.value = read.items;
-    isMore.value = read.isMore;
-    isLoaded.value = true;
-    if (!isHeld.peek() || waits.peek().length === 0) showFresh();
+    reading.current.abort();
+    reading.current = new AbortController();
+    const { signal } = reading.current;
+    const { items: newest, isMore, trouble } = await readWaits(signal);
+    if (signal.aborted) return;
+    setList((before) => {
+      if (trouble) return { ...before, trouble };
+      const isResting = isHeld.current && before.waits.length > 0;
+      return { waits: isResting ? before.waits : newest, newest, isMore, isLoaded: true };
+    });
   };
-  useSignalEffect(() => {
-    if (connection.value.state === 'lost') return;
-    void [changes.value, gone.value];
-    const timer = setTimeout(load, isLoaded.peek() ? GATHER_MS : 0);
-    return () => clearTimeout(timer);
-  });
-  useEffect(() => () => reading.peek()?.abort(), []);
+  const loadSoon = () => {
+    clearTimeout(timer.current);
+    timer.current = setTimeout(load, list.isLoaded ? GATHER_MS : 0);
+  };
+  useNews(changes, loadSoon);
+  useNews(gone, loadSoon);
+  useEffect(() => {
+    if (state !== 'lost') loadSoon();
+    return () => clearTimeout(timer.current);
+  }, [state]);
+  useEffect(() => () => reading.current.abort(), []);
+  const showFresh = () => setList((before) => ({ ...before, waits: before.newest }));
   const hold = (next: boolean) => {
-    isHeld.value = next;
+    isHeld.current = next;
     if (!next) showFresh();
   };
-  return { waits, newest, isLoaded, isMore, trouble, fresh, load: () => void load(), showFresh, hold };
+  const shown = new Set(list.waits.map(({ id }) => id));
+  const fresh = list.newest.filter(({ id }) => !shown.has(id)).length;
+  return { ...list, fresh, load: () => void load(), showFresh, hold };
 }
 
 async function readWaits(
@@ -100,9 +99,9 @@ async function readWaits(
 
 /** What the record says of the wait that is shown. */
 export interface WaitFacts {
-  readonly record: ReadonlySignal<RecordView | undefined>;
+  readonly record: RecordView | undefined;
   /** Why it is not open any more. */
-  readonly over: ReadonlySignal<string | undefined>;
+  readonly over: string | undefined;
 }
 
 const FIRST_LOOK_MS = 500;
@@ -110,23 +109,21 @@ const MAX_LOOK_MS = 5_000;
 
 /** Follows the run of a wait: its record, and its events while an answer of this tab is on its way. */
 export function useWaitFacts({ id, runId }: ListedWait, isListed: boolean): WaitFacts {
-  const record = useSignal<RecordView | undefined>(undefined);
-  const over = useSignal<string | undefined>(undefined);
-  const isOnWay = useComputed(() => {
-    const own = sent.value.get(id);
-    return own?.isStored === true && !isOver(own);
-  });
+  const [record, setRecord] = useState<RecordView>();
+  const [over, setOver] = useState<string>();
+  const own = useShared(sent).get(id);
+  const isOnWay = own?.isStored === true && !isOver(own);
   const look = async (signal: AbortSignal) => {
     const answer = await get<RecordView>(`${pathOf('runs', runId)}/record`, signal);
     if (signal.aborted) return;
     if (answer.trouble) {
       if (answer.trouble.status === 404)
-        over.value = 'The run is not there any more: it was erased, or its record deleted.';
+        setOver('The run is not there any more: it was erased, or its record deleted.');
       return;
     }
-    record.value = answer.value;
+    setRecord(answer.value);
     const isOpen = answer.value.waits.some((wait) => wait.id === id);
-    over.value = isOpen ? undefined : overText(answer.value, id);
+    setOver(isOpen ? undefined : overText(answer.value, id));
     seeRecord(id, answer.value);
   };
   useEffect(() => {
@@ -134,12 +131,12 @@ export function useWaitFacts({ id, runId }: ListedWait, isListed: boolean): Wait
     void look(stop.signal);
     return () => stop.abort();
   }, [id, isListed]);
-  useSignalEffect(() => {
-    if (!isOnWay.value) return;
+  useEffect(() => {
+    if (!isOnWay) return;
     const stop = new AbortController();
     void lookOften(look, stop.signal);
     let owner: string | undefined;
-    const unfollow = store.peek()?.parts.journal
+    const unfollow = store.value?.parts.journal
       ? follow(runId, (event) => {
           if ('owner' in event && event.owner !== undefined) owner = event.owner;
           seeEvent(id, event, owner);
@@ -149,7 +146,7 @@ export function useWaitFacts({ id, runId }: ListedWait, isListed: boolean): Wait
       stop.abort();
       unfollow?.();
     };
-  });
+  }, [isOnWay]);
   return { record, over };
 }
 

@@ -1,10 +1,15 @@
-import { signal } from '../frame/signals.ts';
+import { shared } from '../frame/shared.ts';
+import { useShared } from '../frame/use-shared.ts';
 
 const TICK_MS = 5_000;
 
-/** The wall clock for ages on the page, ms. It stops while the tab is hidden. */
-export const now = signal(Date.now());
+const now = shared(Date.now());
 
 setInterval(() => {
-  if (!document.hidden) now.value = Date.now();
+  if (!document.hidden) now.set(Date.now());
 }, TICK_MS);
+
+/** The wall clock for ages on the page, ms. It stops while the tab is hidden. */
+export function useNow(): number {
+  return useShared(now);
+}

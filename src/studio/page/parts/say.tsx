@@ -1,22 +1,21 @@
-import { signal } from '../frame/signals.ts';
+import { shared } from '../frame/shared.ts';
+import { useShared } from '../frame/use-shared.ts';
 
-const said = signal('');
+const said = shared('');
 let timer: ReturnType<typeof setTimeout> | undefined;
 
 /** Says something once, to eyes and to a screen reader. */
 export function say(text: string): void {
-  said.value = text;
+  said.set(text);
   clearTimeout(timer);
-  timer = setTimeout(() => {
-    said.value = '';
-  }, 2_600);
+  timer = setTimeout(() => said.set(''), 2_600);
 }
 
 /** Where it is said. */
 export function Said() {
   return (
     <div id="say" role="status" aria-live="polite">
-      {said.value}
+      {useShared(said)}
     </div>
   );
 }

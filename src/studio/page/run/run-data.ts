@@ -1,9 +1,9 @@
-import { useEffect, useLayoutEffect } from 'preact/hooks';
+import { useEffect, useLayoutEffect, useRef, useState } from 'preact/hooks';
 import type { JournalEvent, MessagesPage, RecordView } from '../../wire.ts';
 import { afterEvent, type ChartFacts, factsBefore, unseen } from '../chart/chart-model.ts';
 import { get, pathOf, type Trouble } from '../frame/api.ts';
 import { changes, connection, follow, gone, storeRead } from '../frame/live.ts';
-import { useSignal, useSignalEffect } from '../frame/use-signals.ts';
+import { useNewest, useNews, useShared } from '../frame/use-shared.ts';
 import { lastMessages, timelineOfRecord } from './record-timeline.ts';
 import { emptyTimeline, shortened, type Timeline } from './timeline.ts';
 import { folded } from './timeline-model.ts';
@@ -20,27 +20,28 @@ const passing: ReadonlySet<string> = new Set(['model.delta', 'tool.input', 'tool
 
 /** All that the view of a run knows of it. */
 export function useRun(runId: string) {
-  const record = useSignal<RecordView | undefined>(undefined);
-  const trouble = useSignal<Trouble | undefined>(undefined);
-  const timeline = useSignal<Timeline>(emptyTimeline);
-  const chart = useSignal<ChartFacts>(unseen());
-  const isGone = useSignal(false);
-  const isWhole = useSignal(false);
+  const [record, setRecord] = useState<RecordView>();
+  const [trouble, setTrouble] = useState<Trouble>();
+  const [timeline, setTimeline] = useState(emptyTimeline);
+  const [chart, setChart] = useState(unseen);
+  const [isGone, setGone] = useState(false);
+  const [isWhole, setWhole] = useState(false);
+  const newest = useNewest({ record, isGone });
   const reading = useReading(async () => {
     // An answer that was asked for before the run was erased does not bring it back.
-    const wasGone = isGone.peek();
+    const wasGone = newest.current.isGone;
     const answer = await get<RecordView>(pathOf('runs', runId, 'record'));
     const isMissing = answer.trouble?.status === 404;
-    trouble.value = isMissing ? undefined : answer.trouble;
-    if (isMissing) isGone.value = true;
+    setTrouble(isMissing ? undefined : answer.trouble);
+    if (isMissing) setGone(true);
     if (answer.trouble) return;
-    if (wasGone) isGone.value = false;
-    record.value = answer.value;
-    if ((await storeRead())?.parts.journal === false) timeline.value = await withMessages(runId, answer.value);
+    if (wasGone) setGone(false);
+    setRecord(answer.value);
+    if ((await storeRead())?.parts.journal === false) setTimeline(await withMessages(runId, answer.value));
   });
   useLayoutEffect(reading.soon, []);
   useLayoutEffect(() => {
-    if (isGone.value) return;
+    if (isGone) return;
     let waiting: JournalEvent[] = [];
     let timer: ReturnType<typeof setTimeout> | undefined;
     let known = emptyTimeline;
@@ -49,37 +50,38 @@ export function useRun(runId: string) {
       timer = undefined;
       const events = waiting;
       waiting = [];
-      known = shortened(folded(known, events), MAX_STEPS[isWhole.peek() ? 'all' : 'newest'], STEPS_LEFT);
-      facts = events.reduce(afterEvent, facts ?? factsBefore(events[0], record.peek()));
-      timeline.value = known;
-      chart.value = facts;
+      known = shortened(folded(known, events), MAX_STEPS[isWhole ? 'all' : 'newest'], STEPS_LEFT);
+      facts = events.reduce(afterEvent, facts ?? factsBefore(events[0], newest.current.record));
+      setTimeline(known);
+      setChart(facts);
       if (events.some(({ type }) => !passing.has(type))) reading.soon();
     };
     const take = (event: JournalEvent) => {
       waiting.push(event);
       timer ??= setTimeout(fold, known === emptyTimeline ? 0 : FOLD_MS);
     };
-    const end = follow(runId, take, isWhole.value);
+    const end = follow(runId, take, isWhole);
     return () => {
       end();
       clearTimeout(timer);
     };
-  }, [runId, isGone.value, isWhole.value]);
-  useSignalEffect(() => {
-    if (changes.value.lines.some((line) => line.runId === runId)) reading.soon();
+  }, [runId, isGone, isWhole]);
+  const isLive = useShared(connection).state === 'live';
+  useEffect(() => {
+    if (isLive) reading.soon();
+  }, [isLive]);
+  useNews(changes, ({ lines }) => {
+    if (lines.some((line) => line.runId === runId)) reading.soon();
   });
-  useSignalEffect(() => {
-    if (connection.value.state === 'live') reading.soon();
+  useNews(gone, (id) => {
+    if (id === runId) setGone(true);
   });
-  useSignalEffect(() => {
-    if (gone.value.includes(runId)) isGone.value = true;
-  });
-  return { record, trouble, timeline, chart, isGone, isWhole, again: reading.soon };
+  return { record, trouble, timeline, chart, isGone, isWhole, loadWhole: () => setWhole(true), again: reading.soon };
 }
 
 /** Reads at once, then at most once in a while. */
 function useReading(read: () => Promise<void>): { soon(): void } {
-  const own = useSignal({ isBusy: false, isWanted: false, isOver: false }).peek();
+  const { current: own } = useRef({ isBusy: false, isWanted: false, isOver: false });
   const soon = () => {
     own.isWanted = true;
     if (!own.isBusy) void work();

@@ -1,17 +1,17 @@
-import { useEffect } from 'preact/hooks';
+import { useMemo, useRef, useState } from 'preact/hooks';
 import type { RecordView } from '../../wire.ts';
 import { RunActions, Unpark } from '../actions/run-actions.tsx';
 import { Chart } from '../chart/chart.tsx';
 import { factsOfRecord } from '../chart/chart-model.ts';
-import { onKey } from '../frame/keys.ts';
+import { useKeys } from '../frame/keys.ts';
 import { store } from '../frame/live.ts';
 import { addressOf } from '../frame/route.ts';
-import { useComputed, useSignal } from '../frame/use-signals.ts';
+import { useShared } from '../frame/use-shared.ts';
 import { age, span, usd, whole } from '../parts/amounts.ts';
 import { Empty, Failed } from '../parts/empty.tsx';
 import { Glyph, State } from '../parts/glyph.tsx';
 import { Facts } from '../parts/lists.tsx';
-import { now } from '../parts/now.ts';
+import { useNow } from '../parts/now.ts';
 import { Mono } from '../parts/text.tsx';
 import { Record } from './record.tsx';
 import { withEffects } from './record-timeline.ts';
@@ -37,14 +37,13 @@ const OPEN_STEPS = 3;
 /** One run. */
 export function Run({ runId, part }: { readonly runId: string; readonly part: string }) {
   const run = useRun(runId);
-  const isGone = run.isGone.value;
   // What was erased leaves the page as well.
-  const view = isGone ? undefined : run.record.value;
+  const view = run.isGone ? undefined : run.record;
   return (
     <>
       <Head runId={runId} view={view} />
-      {isGone && <p class="why bad">This run is not in the store: it was erased, or was never there.</p>}
-      {run.trouble.value && <Failed trouble={run.trouble.value} again={run.again} />}
+      {run.isGone && <p class="why bad">This run is not in the store: it was erased, or was never there.</p>}
+      {run.trouble && <Failed trouble={run.trouble} again={run.again} />}
       {view && <Body {...{ runId, part, view, run }} />}
     </>
   );
@@ -89,35 +88,36 @@ interface BodyProps {
 }
 
 function Body({ runId, part: asked, view, run }: BodyProps) {
-  const timeline = run.timeline.value;
+  const { timeline } = run;
   const selection = useSelection(run, view);
-  const hasJournal = store.value?.parts.journal !== false;
+  const now = useNow();
+  const hasJournal = useShared(store)?.parts.journal !== false;
   const isNarrow = matchMedia('(max-width: 760px)').matches;
   // A wide window has the chart beside each tab.
   const part = asked === 'chart' && !isNarrow ? '' : asked;
   const chart = (
     <Chart
-      facts={hasJournal && timeline.begin > 0 ? run.chart.value : factsOfRecord(view)}
+      facts={hasJournal && timeline.begin > 0 ? run.chart : factsOfRecord(view)}
       state={view.line.state}
       phases={view.record?.phases}
       isAsSaved={!hasJournal}
       {...(part === 'chart' ? {} : { onHide: selection.hideChart })}
     />
   );
-  const row = selection.rows.value[selection.at.value];
+  const row = selection.rows[selection.at];
   const selected = part === 'chart' || part === '' || !isNarrow;
   return (
     <>
       <Why view={view} />
       <RunFacts view={view} timeline={timeline} />
-      <div class={`split${selection.isHidden.value ? ' wide' : ''}`}>
+      <div class={`split${selection.isHidden ? ' wide' : ''}`}>
         <section class="pane">
           <Tabs
             runId={runId}
             part={part}
             end={
               part === '' && timeline.begin > 0
-                ? `bars: working time, ${span(workedNow(timeline, view.line.state))}`
+                ? `bars: working time, ${span(workedNow(timeline, view.line.state, now))}`
                 : ''
             }
           />
@@ -132,14 +132,14 @@ function Body({ runId, part: asked, view, run }: BodyProps) {
           {part === 'record' && <Record view={view} />}
           {part === 'chart' && <div class="scroll">{chart}</div>}
         </section>
-        {!isNarrow && !selection.isHidden.value && (
+        {!isNarrow && !selection.isHidden && (
           // biome-ignore lint/a11y/noNoninteractiveTabindex: it scrolls, also by the keyboard
           <aside class="pane side only-l" aria-label="Chart and selection" tabIndex={0}>
             {chart}
             <Selected row={row} view={view} />
           </aside>
         )}
-        {isNarrow && selected && selection.isPicked.value && (
+        {isNarrow && selected && selection.isPicked && (
           <aside class="side sheet" aria-label="Selection">
             <Selected row={row} view={view} onClose={selection.close} />
           </aside>
@@ -161,9 +161,9 @@ function TimelineTab({ view, timeline, selection, hasJournal }: TimelineTabProps
   return (
     <TimelineView
       timeline={timeline}
-      rows={selection.rows.value}
-      picked={selection.rows.value[selection.at.value]?.key}
-      shown={selection.at.value < 0 ? undefined : selection.at.value}
+      rows={selection.rows}
+      picked={selection.rows[selection.at]?.key}
+      shown={selection.at < 0 ? undefined : selection.at}
       state={view.line.state}
       isTimed={hasJournal}
       onPick={selection.pick}
@@ -189,73 +189,56 @@ function NoSteps({ view }: { readonly view: RecordView }) {
 let isChartHidden = false;
 
 function useSelection(run: ReturnType<typeof useRun>, view: RecordView) {
-  const key = useSignal<string | undefined>(undefined);
-  const isPicked = useSignal(false);
-  const turned = useSignal<ReadonlySet<number>>(new Set());
-  const openFrom = useSignal(0);
-  const isHidden = useSignal(isChartHidden);
+  const [key, setKey] = useState<string>();
+  const [isPicked, setPicked] = useState(false);
+  const [turned, setTurned] = useState<ReadonlySet<number>>(new Set());
+  const openFrom = useRef(0);
+  const [isHidden, setHidden] = useState(isChartHidden);
   const names = (view.record?.phases ?? []).map(({ name }) => name);
-  const phases = useSignal(names);
-  if (phases.peek().join() !== names.join()) phases.value = names;
-  const rows = useComputed(() => {
-    const timeline = withEffects(run.timeline.value, run.record.value?.record);
+  const rows = useMemo(() => {
+    const timeline = withEffects(run.timeline, view.record);
     // Set once: what is open stays open while new steps come.
-    if (openFrom.peek() === 0 && timeline.steps.length > 0)
-      openFrom.value = Math.max(1, (timeline.steps.at(-1)?.step ?? 0) - OPEN_STEPS + 1);
-    return rowsOf(
-      timeline,
-      { openFrom: openFrom.value, turned: turned.value, hasEarlier: !run.isWhole.value },
-      phases.value,
-    );
-  });
+    if (openFrom.current === 0 && timeline.steps.length > 0)
+      openFrom.current = Math.max(1, (timeline.steps.at(-1)?.step ?? 0) - OPEN_STEPS + 1);
+    return rowsOf(timeline, { openFrom: openFrom.current, turned, hasEarlier: !run.isWhole }, names);
+  }, [run.timeline, view.record, turned, run.isWhole, names.join()]);
   // Without a choice, the newest call or turn is shown.
-  const at = useComputed(() => {
-    const list = rows.value;
-    const found = key.value === undefined ? -1 : list.findIndex((row) => row.key === key.value);
-    return found >= 0 ? found : nextRow(list, { from: list.length, by: -1 });
-  });
-  const choose = (index: number) => {
-    key.value = rows.value[index]?.key;
-  };
+  const at = useMemo(() => {
+    const found = key === undefined ? -1 : rows.findIndex((row) => row.key === key);
+    return found >= 0 ? found : nextRow(rows, { from: rows.length, by: -1 });
+  }, [rows, key]);
   const pick = (row: TimelineRow) => {
     if (row.kind === 'earlier') {
       // The reader stays where the earlier steps end.
-      key.value = `${row.to + 1}`;
-      run.isWhole.value = true;
+      setKey(`${row.to + 1}`);
+      run.loadWhole();
       return;
     }
-    if (row.kind === 'step' && row.step.calls.length > 0 && key.value === row.key) turn(row.step.step);
-    key.value = row.key;
-    isPicked.value = true;
+    if (row.kind === 'step' && row.step.calls.length > 0 && key === row.key) turn(row.step.step);
+    setKey(row.key);
+    setPicked(true);
   };
   const turn = (step: number) => {
-    const next = new Set(turned.value);
+    const next = new Set(turned);
     if (!next.delete(step)) next.add(step);
-    turned.value = next;
+    setTurned(next);
   };
   const hideChart = () => {
     isChartHidden = !isChartHidden;
-    isHidden.value = isChartHidden;
+    setHidden(isChartHidden);
   };
-  useEffect(
-    () =>
-      onKey((pressed) => {
-        const by = pressed === 'j' || pressed === ']' ? 1 : pressed === 'k' || pressed === '[' ? -1 : 0;
-        if (by !== 0) choose(nextRow(rows.value, { from: at.value, by, isStep: pressed === '[' || pressed === ']' }));
-        else if (pressed === 'c') hideChart();
-        else return false;
-        return true;
-      }),
-    [],
-  );
-  const close = () => {
-    isPicked.value = false;
-  };
-  return { rows, at, pick, isHidden, hideChart, isPicked, close };
+  useKeys((pressed) => {
+    const by = pressed === 'j' || pressed === ']' ? 1 : pressed === 'k' || pressed === '[' ? -1 : 0;
+    if (by !== 0) setKey(rows[nextRow(rows, { from: at, by, isStep: pressed === '[' || pressed === ']' })]?.key);
+    else if (pressed === 'c') hideChart();
+    else return false;
+    return true;
+  });
+  return { rows, at, pick, isHidden, hideChart, isPicked, close: () => setPicked(false) };
 }
 
 function Why({ view }: { readonly view: RecordView }) {
-  const { state, title, name, text, action } = verdictLine(view, now.value);
+  const { state, title, name, text, action } = verdictLine(view, useNow());
   return (
     <div class={`why ${state}`} role="note">
       <Glyph state={state} />
@@ -295,11 +278,12 @@ function Tabs({ runId, part, end }: { readonly runId: string; readonly part: str
 
 function RunFacts({ view, timeline }: { readonly view: RecordView; readonly timeline: Timeline }) {
   const { line, record, usage, owner } = view;
+  const now = useNow();
   const tokens = usage.inputTokens + usage.outputTokens || line.tokens;
   // What is summed over all of its events is not known from the newest ones.
   const isPart = timeline.begins !== undefined;
-  const worked = timeline.begin > 0 && !isPart ? workedNow(timeline, line.state) : record?.elapsedMs;
-  const resting = timeline.rest?.isWait ? Math.max(0, now.value - timeline.rest.since) : 0;
+  const worked = timeline.begin > 0 && !isPart ? workedNow(timeline, line.state, now) : record?.elapsedMs;
+  const resting = timeline.rest?.isWait ? Math.max(0, now - timeline.rest.since) : 0;
   const waited = isPart ? 0 : timeline.waited + resting;
   const phase = record?.phases?.findIndex(({ isDone }) => !isDone) ?? -1;
   const labels = Object.entries(line.labels).map(([name, value]) => `${name}=${value}`);
@@ -321,7 +305,7 @@ function RunFacts({ view, timeline }: { readonly view: RecordView; readonly time
         ['Owner', owner?.name ?? (line.owner === undefined ? 'none' : line.owner)],
         ...(timeline.resumes > 0 && !isPart ? [['Resumed', `${timeline.resumes} ×`] as const] : []),
         ...(record
-          ? [['Saved', `rev ${record.revision} · ${age(Math.max(1_000, now.value - record.updatedAt))} ago`] as const]
+          ? [['Saved', `rev ${record.revision} · ${age(Math.max(1_000, now - record.updatedAt))} ago`] as const]
           : []),
         ...(labels.length > 0 ? [['Labels', <Mono key="labels" text={labels.join(' ')} />] as const] : []),
       ]}

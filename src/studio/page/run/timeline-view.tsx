@@ -1,7 +1,7 @@
 import type { RunState } from '../../wire.ts';
 import { span, whole } from '../parts/amounts.ts';
 import { Glyph, Icon } from '../parts/glyph.tsx';
-import { now } from '../parts/now.ts';
+import { useNow } from '../parts/now.ts';
 import { Rows } from '../parts/rows.tsx';
 import { placed } from './placed.ts';
 import { type Timeline, type TimelineCall, type TimelinePhase, type TimelineStep, workedMs } from './timeline.ts';
@@ -22,14 +22,14 @@ interface TimelineProps {
 const narrow = matchMedia('(max-width: 760px)');
 
 /** Working time up to now, ms: of a run that works, the clock continues. */
-export function workedNow(timeline: Timeline, state: RunState): number {
+export function workedNow(timeline: Timeline, state: RunState, now: number): number {
   const isWorking = state === 'run' && !timeline.rest && !timeline.isOver && timeline.begin > 0;
-  return workedMs(isWorking ? { ...timeline, now: Math.max(timeline.now, now.value) } : timeline);
+  return workedMs(isWorking ? { ...timeline, now: Math.max(timeline.now, now) } : timeline);
 }
 
 /** The steps of a run, with their calls. */
 export function TimelineView({ timeline, rows, picked, shown, state, isTimed, onPick }: TimelineProps) {
-  const total = Math.max(1, workedNow(timeline, state));
+  const total = Math.max(1, workedNow(timeline, state, useNow()));
   const axis = { total, state, isTimed };
   return (
     <Rows
@@ -139,6 +139,7 @@ function stepState({ isDone, calls }: TimelineStep, run: RunState): RunState | u
 function CallRow({ call, axis, isPicked, onPick }: PickProps & { readonly call: TimelineCall }) {
   const { name, words, effect, attempts, state, wait, end, from } = call;
   const isWaiting = state === 'asks' || state === 'waits';
+  const now = useNow();
   const ms = end?.ms ?? (state === 'started' ? axis.total - from : 0);
   return (
     <button type="button" class="tr call" aria-pressed={isPicked} onClick={onPick}>
@@ -155,7 +156,7 @@ function CallRow({ call, axis, isPicked, onPick }: PickProps & { readonly call: 
       {axis.isTimed ? <Bar from={from} ms={ms} total={axis.total} kind={isWaiting ? 'a' : ''} /> : <span />}
       <span class="ms">
         {isWaiting && wait ? (
-          <span class={state === 'asks' ? 'you' : 'wait'}>{span(now.value - wait.since)}</span>
+          <span class={state === 'asks' ? 'you' : 'wait'}>{span(now - wait.since)}</span>
         ) : axis.isTimed && state !== 'planned' && state !== 'unknown' ? (
           span(ms)
         ) : (

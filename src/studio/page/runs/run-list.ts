@@ -1,10 +1,9 @@
-import { useLayoutEffect, useRef } from 'preact/hooks';
+import { useLayoutEffect, useMemo, useRef, useState } from 'preact/hooks';
 import type { RecordView, RunLine, RunState } from '../../wire.ts';
 import { get, pathOf, type Trouble } from '../frame/api.ts';
 import { changes, gone } from '../frame/live.ts';
 import { place } from '../frame/route.ts';
-import { effect, type ReadonlySignal, type Signal } from '../frame/signals.ts';
-import { useComputed, useSignal, useSignalEffect } from '../frame/use-signals.ts';
+import { useNews, useShared } from '../frame/use-shared.ts';
 import {
   bounded,
   type Filter,
@@ -23,17 +22,22 @@ interface Page {
   readonly next?: string;
 }
 
-/** What the list of runs shows, and what changes it. */
-interface RunList {
-  readonly lines: ReadonlySignal<ReadonlyMap<string, RunLine>>;
+interface Listed {
+  readonly lines: ReadonlyMap<string, RunLine>;
   /** New runs that wait for a click. */
-  readonly fresh: ReadonlySignal<readonly RunLine[]>;
-  readonly next: ReadonlySignal<string | undefined>;
-  readonly trouble: ReadonlySignal<Trouble | undefined>;
-  readonly isLoaded: ReadonlySignal<boolean>;
-  readonly filter: ReadonlySignal<Filter>;
+  readonly fresh: readonly RunLine[];
+  readonly next?: string | undefined;
+  readonly trouble?: Trouble | undefined;
+  readonly isLoaded: boolean;
   /** Counts what was added because the reader asked for it. */
-  readonly added: ReadonlySignal<number>;
+  readonly added: number;
+}
+
+const nothing: Listed = { lines: new Map(), fresh: [], isLoaded: false, added: 0 };
+
+/** What the list of runs shows, and what changes it. */
+interface RunList extends Listed {
+  readonly filter: Filter;
   load(): void;
   more(): void;
   showFresh(): void;
@@ -41,78 +45,66 @@ interface RunList {
 
 /** The lines of the list: the first pages from the server, then what changes. New runs wait for a click. */
 export function useRunList(): RunList {
-  const lines = useSignal<ReadonlyMap<string, RunLine>>(new Map());
-  const fresh = useSignal<readonly RunLine[]>([]);
-  const next = useSignal<string | undefined>(undefined);
-  const trouble = useSignal<Trouble | undefined>(undefined);
-  const isLoaded = useSignal(false);
-  const added = useSignal(0);
+  const [list, setList] = useState(nothing);
   const turn = useRef(0);
-  const filter = useComputed<Filter>(() => ({
-    states: place.value.query.getAll('state') as RunState[],
-    text: place.value.query.get('q') ?? '',
-  }));
-  const add = (found: readonly RunLine[]) => {
-    lines.value = bounded(new Map([...lines.peek(), ...found.map((line) => [line.runId, line] as const)]));
-    added.value = added.peek() + 1;
-  };
+  const { query } = useShared(place);
+  const filter = useMemo<Filter>(
+    () => ({ states: query.getAll('state') as RunState[], text: query.get('q') ?? '' }),
+    [query],
+  );
   const page = async (after?: string) => {
     turn.current += 1;
     const own = turn.current;
-    const answer = await get<Page>(`runs?${queryOf(filter.value, after)}`);
+    const { value, trouble } = await get<Page>(`runs?${queryOf(filter, after)}`);
     if (own !== turn.current) return;
-    isLoaded.value = true;
-    trouble.value = answer.trouble;
-    if (answer.trouble) return;
-    if (after === undefined) [lines.value, fresh.value] = [new Map(), []];
-    add(answer.value.items);
-    next.value = answer.value.next;
+    setList((before) => {
+      if (!value) return { ...before, isLoaded: true, trouble };
+      const kept = after === undefined ? { ...nothing, added: before.added } : before;
+      return { ...withLines(kept, value.items), isLoaded: true, trouble, next: value.next };
+    });
   };
-  const filtered = () => {
-    // Each filter is asked of the server: it knows runs that this tab has not seen.
-    filter.value;
+  // The first page is asked for before anything is drawn. Each filter is asked of the server: it knows runs that this tab has not seen.
+  useLayoutEffect(() => {
     if (turn.current === 0) return void page();
     const timer = setTimeout(() => void page(), 150);
     return () => clearTimeout(timer);
-  };
-  // The first page is asked for before anything is drawn.
-  useLayoutEffect(() => effect(filtered), []);
-  useSignalEffect(() => {
-    const { isFirst, lines: changed } = changes.value;
-    const { lines: now, fresh: all } = merged(lines.peek(), changed);
-    const found = all.filter((line) => fits(line, filter.peek()));
-    lines.value = now;
-    // An empty list has nothing that could move.
-    if (now.size === 0 || isFirst) add(found);
-    else if (found.length > 0) {
-      const ids = new Set(found.map(({ runId }) => runId));
-      fresh.value = [...fresh.peek().filter(({ runId }) => !ids.has(runId)), ...found].slice(-MAX_LINES);
-    }
-  });
-  useSignalEffect(() => {
-    if (gone.value.length > 0) lines.value = without(lines.peek(), gone.value);
-  });
+  }, [filter]);
+  useNews(changes, ({ lines, isFirst }) => setList((before) => withChanges(before, { lines, isFirst, filter })));
+  useNews(gone, (gone) =>
+    setList((before) => ({ ...before, lines: new Map([...before.lines].filter(([runId]) => runId !== gone)) })),
+  );
   return {
-    lines,
-    fresh,
-    next,
-    trouble,
-    isLoaded,
+    ...list,
     filter,
-    added,
     load: () => void page(),
     more: () => {
-      if (next.value !== undefined && lines.value.size < MAX_LINES) void page(next.value);
+      if (list.next !== undefined && list.lines.size < MAX_LINES) void page(list.next);
     },
-    showFresh: () => {
-      add(fresh.value);
-      fresh.value = [];
-    },
+    showFresh: () => setList((before) => ({ ...withLines(before, before.fresh), fresh: [] })),
   };
 }
 
-function without(lines: ReadonlyMap<string, RunLine>, ids: readonly string[]): ReadonlyMap<string, RunLine> {
-  return new Map([...lines].filter(([runId]) => !ids.includes(runId)));
+/** The list with lines that the reader asked for, or that were there before. */
+function withLines(list: Listed, found: readonly RunLine[]): Listed {
+  const lines = bounded(new Map([...list.lines, ...found.map((line) => [line.runId, line] as const)]));
+  return { ...list, lines, added: list.added + 1 };
+}
+
+interface Changed {
+  readonly lines: readonly RunLine[];
+  readonly isFirst: boolean;
+  readonly filter: Filter;
+}
+
+/** The list after a change of runs: its own lines are the newest, and new ones wait. */
+function withChanges(list: Listed, { lines: changed, isFirst, filter }: Changed): Listed {
+  const { lines, fresh } = merged(list.lines, changed);
+  const found = fresh.filter((line) => fits(line, filter));
+  // An empty list has nothing that could move.
+  if (lines.size === 0 || isFirst) return withLines({ ...list, lines }, found);
+  const ids = new Set(found.map(({ runId }) => runId));
+  const waiting = [...list.fresh.filter(({ runId }) => !ids.has(runId)), ...found].slice(-MAX_LINES);
+  return { ...list, lines, fresh: waiting };
 }
 
 function queryOf({ states, text }: Filter, after: string | undefined): URLSearchParams {
@@ -131,39 +123,42 @@ export function isFiltered({ states, text }: Filter): boolean {
 }
 
 interface ShownRows {
-  readonly rows: ReadonlySignal<readonly RunRow[]>;
+  readonly rows: readonly RunRow[];
   /** The runs below those that are unfolded. */
-  readonly children: ReadonlySignal<ReadonlyMap<string, readonly RunLine[]>>;
-  /** Whether the pointer is over the rows: then none of them moves. */
-  readonly isPointed: Signal<boolean>;
+  readonly children: ReadonlyMap<string, readonly RunLine[]>;
+  /** The pointer came over the rows, or left: under it, none of them moves. */
+  setPointed(isPointed: boolean): void;
   fold(runId: string): Promise<void>;
 }
 
 /** The rows of a list. */
-export function useRows(list: RunList): ShownRows {
-  const children = useSignal<ReadonlyMap<string, readonly RunLine[]>>(new Map());
+export function useRows({ lines, filter, added }: RunList): ShownRows {
+  const [children, setChildren] = useState<ReadonlyMap<string, readonly RunLine[]>>(new Map());
+  const [isPointed, setPointed] = useState(false);
   const before = useRef<{ readonly rows: readonly RunRow[]; readonly asked: readonly unknown[] }>({
     rows: [],
     asked: [],
   });
-  const isPointed = useSignal(false);
-  const rows = useComputed(() => {
+  const rows = useMemo(() => {
     // What the reader asks for is shown at once, also under the pointer.
-    const asked = [list.filter.value, list.added.value, children.value];
+    const asked = [filter, added, children];
     const isSame = before.current.rows.length > 0 && asked.every((each, at) => each === before.current.asked[at]);
     const now =
-      isPointed.value && isSame
-        ? held(before.current.rows, list.lines.value)
-        : unfolded(rowsOf(list.lines.value.values(), list.filter.value), children.value);
+      isPointed && isSame ? held(before.current.rows, lines) : unfolded(rowsOf(lines.values(), filter), children);
     before.current = { rows: now, asked };
     return now;
-  });
+  }, [lines, filter, added, children, isPointed]);
   const fold = async (runId: string) => {
-    const next = new Map(children.value);
-    if (!next.delete(runId)) next.set(runId, await linesBelow(runId));
-    children.value = next;
+    const isOpen = children.has(runId);
+    const below = isOpen ? [] : await linesBelow(runId);
+    setChildren((before) => {
+      const next = new Map(before);
+      if (isOpen) next.delete(runId);
+      else next.set(runId, below);
+      return next;
+    });
   };
-  return { rows, children, isPointed, fold };
+  return { rows, children, setPointed, fold };
 }
 
 /** The lines of the runs below a run; none if it cannot be read. */

@@ -1,14 +1,14 @@
-import { useEffect, useRef } from 'preact/hooks';
+import { useRef, useState } from 'preact/hooks';
 import type { RunLine, RunState } from '../../wire.ts';
-import { onKey } from '../frame/keys.ts';
+import { useKeys } from '../frame/keys.ts';
 import { store } from '../frame/live.ts';
 import { addressOf, place, setQuery, show } from '../frame/route.ts';
-import { useSignal } from '../frame/use-signals.ts';
+import { useShared } from '../frame/use-shared.ts';
 import { age, short, usd } from '../parts/amounts.ts';
 import { Empty, Failed } from '../parts/empty.tsx';
 import { escaped } from '../parts/escaped.ts';
 import { Icon, State, words } from '../parts/glyph.tsx';
-import { now } from '../parts/now.ts';
+import { useNow } from '../parts/now.ts';
 import { Rows } from '../parts/rows.tsx';
 import { Mono } from '../parts/text.tsx';
 import { isFiltered, useRows, useRunList } from './run-list.ts';
@@ -17,56 +17,45 @@ import type { RunRow } from './run-rows.ts';
 /** The list of runs. */
 export function Runs() {
   const list = useRunList();
-  const selected = useSignal(0);
-  const { rows, children, isPointed, fold } = useRows(list);
-  useEffect(
-    () =>
-      onKey((key) => {
-        const next = key === 'j' ? 1 : key === 'k' ? -1 : 0;
-        if (next !== 0) {
-          selected.value = nextRun(rows.value, selected.value, next);
-          return true;
-        }
-        const line = rows.value[selected.value]?.line;
-        if (key !== 'Enter' || !line || isControl(document.activeElement)) return false;
-        show(addressOf('run', line.runId));
-        return true;
-      }),
-    [],
-  );
+  const [selected, setSelected] = useState(0);
+  const { rows, children, setPointed, fold } = useRows(list);
+  useKeys((key) => {
+    const next = key === 'j' ? 1 : key === 'k' ? -1 : 0;
+    if (next !== 0) {
+      setSelected(nextRun(rows, selected, next));
+      return true;
+    }
+    const line = rows[selected]?.line;
+    if (key !== 'Enter' || !line || isControl(document.activeElement)) return false;
+    show(addressOf('run', line.runId));
+    return true;
+  });
   const isSmall = matchMedia('(max-width: 760px)').matches;
   return (
     <>
-      <Head count={list.lines.value.size} isMore={list.next.value !== undefined} />
+      <Head count={list.lines.size} isMore={list.next !== undefined} />
       <Filters />
-      {list.trouble.value && <Failed trouble={list.trouble.value} again={list.load} />}
-      {list.fresh.value.length > 0 && (
+      {list.trouble && <Failed trouble={list.trouble} again={list.load} />}
+      {list.fresh.length > 0 && (
         <button type="button" class="fresh" onClick={list.showFresh}>
-          {list.fresh.value.length} new
+          {list.fresh.length} new
         </button>
       )}
-      {rows.value.length === 0 && list.isLoaded.value ? (
-        <NoRuns isFiltered={list.lines.value.size > 0 || isFiltered(list.filter.value)} />
+      {rows.length === 0 && list.isLoaded ? (
+        <NoRuns isFiltered={list.lines.size > 0 || isFiltered(list.filter)} />
       ) : (
         <Rows
           label="Runs"
-          items={rows.value}
+          items={rows}
           heightOf={(row) => (row.line ? (isSmall ? 78 : 34) : 39)}
           keyOf={(row) => (row.line ? `${row.below ?? ''} ${row.line.runId}` : `group ${row.group}`)}
-          shown={selected.value}
+          shown={selected}
           onEnd={list.more}
           head={<Columns />}
-          onPointed={(isOver) => {
-            isPointed.value = isOver;
-          }}
+          onPointed={setPointed}
           draw={(row, at) =>
             row.line ? (
-              <Line
-                row={row}
-                isSelected={at === selected.value}
-                isOpen={children.value.has(row.line.runId)}
-                fold={fold}
-              />
+              <Line row={row} isSelected={at === selected} isOpen={children.has(row.line.runId)} fold={fold} />
             ) : (
               <GroupHead row={row} />
             )
@@ -84,21 +73,18 @@ function nextRun(rows: readonly RunRow[], from: number, by: 1 | -1): number {
 
 function Head({ count, isMore }: { readonly count: number; readonly isMore: boolean }) {
   const input = useRef<HTMLInputElement>(null);
+  const { query } = useShared(place);
   const typed = (text: string) => {
-    const query = new URLSearchParams(place.value.query);
-    if (text === '') query.delete('q');
-    else query.set('q', text);
-    setQuery(query);
+    const next = new URLSearchParams(query);
+    if (text === '') next.delete('q');
+    else next.set('q', text);
+    setQuery(next);
   };
-  useEffect(
-    () =>
-      onKey((key) => {
-        if (key !== '/') return false;
-        input.current?.focus();
-        return true;
-      }),
-    [],
-  );
+  useKeys((key) => {
+    if (key !== '/') return false;
+    input.current?.focus();
+    return true;
+  });
   return (
     <header class="head">
       <h1>Runs</h1>
@@ -113,7 +99,7 @@ function Head({ count, isMore }: { readonly count: number; readonly isMore: bool
           ref={input}
           aria-label="Filter runs"
           placeholder="Run id, agent, label:tenant=acme"
-          value={place.value.query.get('q') ?? ''}
+          value={query.get('q') ?? ''}
           onInput={({ currentTarget }) => typed(currentTarget.value)}
         />
         <kbd class="only-l">/</kbd>
@@ -134,17 +120,18 @@ const chips: readonly (readonly [name: string, ...states: RunState[]])[] = [
 ];
 
 function Filters() {
-  const chosen = place.value.query.getAll('state').join();
-  const counts = store.value?.counts ?? {};
+  const { query } = useShared(place);
+  const chosen = query.getAll('state').join();
+  const counts = useShared(store)?.counts ?? {};
   return (
     <div class="filters">
       {chips.map(([name, ...states]) => {
         const count = states.length === 1 ? counts[states[0] ?? 'run'] : undefined;
         const choose = () => {
-          const query = new URLSearchParams(place.value.query);
-          query.delete('state');
-          for (const state of states) query.append('state', state);
-          setQuery(query);
+          const next = new URLSearchParams(query);
+          next.delete('state');
+          for (const state of states) next.append('state', state);
+          setQuery(next);
         };
         return (
           <button key={name} type="button" class="chip" aria-pressed={chosen === states.join()} onClick={choose}>
@@ -205,6 +192,7 @@ interface LineProps {
 function Line({ row: { line, below }, isSelected, isOpen, fold }: LineProps) {
   const { runId, state, agentName, prompt, children, steps, maxSteps, tokens, updatedAt } = line;
   const why = whereAndWhy(line);
+  const now = useNow();
   return (
     <div class={`row${isSelected ? ' sel' : ''}${below === undefined ? '' : ' below'}`}>
       <State state={state} word={words[state]} />
@@ -232,7 +220,7 @@ function Line({ row: { line, below }, isSelected, isOpen, fold }: LineProps) {
       <span class="num dim">{maxSteps === undefined ? steps : `${steps}/${maxSteps}`}</span>
       <span class="num dim">{short(tokens)}</span>
       <span class="num dim">{line.usd === undefined ? '—' : usd(line.usd)}</span>
-      <span class="num faint">{updatedAt === undefined ? 'now' : age(now.value - updatedAt)}</span>
+      <span class="num faint">{updatedAt === undefined ? 'now' : age(now - updatedAt)}</span>
     </div>
   );
 }

@@ -2,6 +2,7 @@ import type { DoctorRow, StoreParts, StoreView } from '../../wire.ts';
 import { store } from '../frame/live.ts';
 import { More, usePages } from '../frame/pages.tsx';
 import { addressOf } from '../frame/route.ts';
+import { useShared } from '../frame/use-shared.ts';
 import { whole } from '../parts/amounts.ts';
 import { Empty, Failed } from '../parts/empty.tsx';
 import { Glyph, State, words } from '../parts/glyph.tsx';
@@ -11,7 +12,7 @@ import { Mono } from '../parts/text.tsx';
 /** The store: what it can do, and what each run in it needs. */
 export function Store() {
   const { items, isLoaded, next, more, trouble, again } = usePages<DoctorRow>('store/doctor');
-  const view = store.value;
+  const view = useShared(store);
   const inNeed = items.filter(({ needs }) => needs !== undefined).length;
   return (
     <>

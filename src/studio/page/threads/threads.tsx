@@ -3,10 +3,11 @@ import { store } from '../frame/live.ts';
 import { useLoaded } from '../frame/loaded.ts';
 import { More, usePages } from '../frame/pages.tsx';
 import { addressOf, place } from '../frame/route.ts';
+import { useShared } from '../frame/use-shared.ts';
 import { age, whole } from '../parts/amounts.ts';
 import { Empty, Failed } from '../parts/empty.tsx';
 import { State } from '../parts/glyph.tsx';
-import { now } from '../parts/now.ts';
+import { useNow } from '../parts/now.ts';
 import { Mono } from '../parts/text.tsx';
 import { type Said, textsOf } from './said.ts';
 
@@ -34,7 +35,8 @@ const POLL_MS = 3_000;
 
 /** Threads: the list, or one of them. */
 export function Threads({ id }: { readonly id: string }) {
-  if (store.value?.parts.threads === false)
+  const { query } = useShared(place);
+  if (useShared(store)?.parts.threads === false)
     return (
       <>
         <header class="head">
@@ -45,7 +47,7 @@ export function Threads({ id }: { readonly id: string }) {
         </Empty>
       </>
     );
-  const caller = place.value.query.get('caller') ?? undefined;
+  const caller = query.get('caller') ?? undefined;
   return id === '' ? <List /> : <Thread key={`${caller} ${id}`} id={id} caller={caller} />;
 }
 
@@ -87,7 +89,7 @@ function Line({ line: { id, callerId, updatedAt, turns, live, queued } }: { read
         {whole(turns)}
         {queued > 0 && ` · ${queued} queued`}
       </span>
-      <span class="faint">{age(now.value - updatedAt)}</span>
+      <span class="faint">{age(useNow() - updatedAt)}</span>
     </a>
   );
 }

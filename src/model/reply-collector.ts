@@ -91,13 +91,14 @@ export class ReplyCollector {
    */
   add(part: LanguageModelV4StreamPart): boolean {
     switch (part.type) {
+      // Most parts are these.
+      case 'text-delta':
+      case 'reasoning-delta':
+        return this.#extend(part);
       case 'text-start':
       case 'reasoning-start':
         this.#begin(part);
         return true;
-      case 'text-delta':
-      case 'reasoning-delta':
-        return this.#extend(part);
       case 'text-end':
       case 'reasoning-end':
         this.#endText(this.#textSlots(part.type)?.get(part.id), part.providerMetadata);
@@ -199,8 +200,9 @@ export class ReplyCollector {
   }
 
   #extend(part: StreamPart<'text-delta' | 'reasoning-delta'>): boolean {
-    const slot = this.#textSlots(part.type)?.get(part.id) ?? this.#begin(part);
-    this.#describe(slot, part.providerMetadata);
+    const slots = part.type === 'text-delta' ? this.#texts : this.#reasonings;
+    const slot = slots?.get(part.id) ?? this.#begin(part);
+    if (part.providerMetadata !== undefined) this.#describe(slot, part.providerMetadata);
     if (typeof part.delta === 'string') {
       this.#size.chars(part.delta.length);
       if (part.delta !== '') {

@@ -1,35 +1,45 @@
 import { isActiveAs, type RunEvent } from '../../run/events.ts';
 
-/** A list that is read from the front. */
+/** A list that is read from the front, in a ring: a full one takes thousands of pieces of text without a copy. */
 class Queue {
-  #items: RunEvent[] = [];
+  #ring: (RunEvent | undefined)[] = [undefined, undefined, undefined, undefined];
   #start = 0;
+  #length = 0;
 
   get length(): number {
-    return this.#items.length - this.#start;
+    return this.#length;
   }
 
   get first(): RunEvent | undefined {
-    return this.#items[this.#start];
+    return this.#ring[this.#start];
   }
 
   push(event: RunEvent): void {
-    this.#items.push(event);
+    if (this.#length === this.#ring.length) this.#grow();
+    this.#ring[(this.#start + this.#length) & (this.#ring.length - 1)] = event;
+    this.#length += 1;
   }
 
   shift(): RunEvent | undefined {
-    if (this.length === 0) return undefined;
-    const event = this.#items[this.#start];
-    this.#start += 1;
-    if (this.#start > 64 && this.#start * 2 > this.#items.length) {
-      this.#items = this.#items.slice(this.#start);
-      this.#start = 0;
-    }
+    if (this.#length === 0) return undefined;
+    const event = this.#ring[this.#start];
+    this.#ring[this.#start] = undefined;
+    this.#start = (this.#start + 1) & (this.#ring.length - 1);
+    this.#length -= 1;
     return event;
   }
 
   list(): RunEvent[] {
-    return this.#items.slice(this.#start);
+    const end = this.#start + this.#length;
+    const list = [...this.#ring.slice(this.#start, end), ...this.#ring.slice(0, Math.max(0, end - this.#ring.length))];
+    return list as RunEvent[];
+  }
+
+  /** Its length stays a power of two: a place in it is a mask away. */
+  #grow(): void {
+    const list: (RunEvent | undefined)[] = this.list();
+    this.#ring = list.concat(new Array<undefined>(list.length).fill(undefined));
+    this.#start = 0;
   }
 }
 

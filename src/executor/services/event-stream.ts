@@ -23,7 +23,8 @@ export class EventStream {
   readonly #runId: string;
   readonly #clock: Clock;
   readonly #history = new EventBuffer(BUFFER);
-  #consumers: Set<Consumer> | undefined;
+  /** Undefined = none. Not a set: an answer has thousands of pieces, and each is given to all of them. */
+  #consumers: readonly Consumer[] | undefined;
   #seq = 0;
   /** The number before the first event of this process. */
   #begin = 0;
@@ -54,12 +55,25 @@ export class EventStream {
   publish(body: RunEventBody, origin?: EventOrigin): RunEvent | undefined {
     if (this.#isOver) return undefined;
     this.#seq += 1;
-    const place = { runId: this.#runId, seq: this.#seq, at: this.#clock.now() };
-    const event: RunEvent = origin ? { ...body, ...origin, ...place } : { ...body, ...place };
+    const event = body.type === 'model.delta' ? this.#piece(body) : this.#placed(body, origin);
     this.#history.push(event);
     // Most events have no consumer; an event with one is frozen first.
-    if (this.#consumers) for (const consumer of this.#consumers) consumer.push(frozenEvent(event));
+    if (this.#consumers) {
+      const frozen = frozenEvent(event);
+      for (const consumer of this.#consumers) consumer.push(frozen);
+    }
     return event;
+  }
+
+  #placed(body: RunEventBody, origin: EventOrigin | undefined): RunEvent {
+    const place = { runId: this.#runId, seq: this.#seq, at: this.#clock.now() };
+    return origin ? { ...body, ...origin, ...place } : { ...body, ...place };
+  }
+
+  /** Its fields are named: spreads of a piece of text cost more than everything else that is done with it. */
+  #piece({ type, step, block, offset, kind, text }: Extract<RunEventBody, { type: 'model.delta' }>): RunEvent {
+    const at = this.#clock.now();
+    return { type, step, block, offset, kind, text, runId: this.#runId, seq: this.#seq, at };
   }
 
   /** Ends publishing: consumers end when they have read the remaining events. */
@@ -76,21 +90,27 @@ export class EventStream {
   consume(after: number): AsyncIterableIterator<RunEvent> {
     const backlog = this.#history.after(after);
     const missed = this.#seq - Math.max(after, this.#begin) - backlog.length;
-    const consumer = new Consumer(backlog, () => this.#consumers?.delete(consumer));
+    const consumer = new Consumer(backlog, () => this.#drop(consumer));
     if (missed > 0) consumer.missed(missed, this.#history.droppedSeq);
     if (this.#isOver) consumer.close();
-    else {
-      this.#consumers ??= new Set();
-      this.#consumers.add(consumer);
-    }
+    else this.#consumers = [...(this.#consumers ?? []), consumer];
     return consumer;
   }
+
+  #drop(consumer: Consumer): void {
+    const others = this.#consumers?.filter((each) => each !== consumer);
+    this.#consumers = others?.length ? others : undefined;
+  }
 }
+
+type Waiting = (result: IteratorResult<RunEvent>) => void;
 
 class Consumer implements AsyncIterableIterator<RunEvent> {
   readonly #buffer = new EventBuffer(BUFFER);
   readonly #leave: () => void;
-  #waiting: ((result: IteratorResult<RunEvent>) => void)[] = [];
+  /** The reader that waits for the next event, and calls of `next` after it. */
+  #waiting: Waiting | undefined;
+  #waitingToo: Waiting[] | undefined;
   #isClosed = false;
 
   constructor(backlog: readonly RunEvent[], leave: () => void) {
@@ -104,21 +124,37 @@ class Consumer implements AsyncIterableIterator<RunEvent> {
   }
 
   push(event: RunEvent): void {
-    const waiting = this.#waiting.shift();
-    if (waiting) waiting({ done: false, value: event });
-    else this.#buffer.push(event);
+    const waiting = this.#waiting;
+    if (!waiting) {
+      this.#buffer.push(event);
+      return;
+    }
+    this.#waiting = this.#waitingToo?.shift();
+    waiting({ done: false, value: event });
   }
 
   close(): void {
     this.#isClosed = true;
-    for (const waiting of this.#waiting.splice(0)) waiting({ done: true, value: undefined });
+    const all = [this.#waiting, ...(this.#waitingToo ?? [])];
+    this.#waiting = undefined;
+    this.#waitingToo = undefined;
+    for (const waiting of all) waiting?.({ done: true, value: undefined });
   }
 
   next(): Promise<IteratorResult<RunEvent>> {
     const event = this.#lost() ?? this.#buffer.take();
     if (event) return Promise.resolve({ done: false, value: event });
     if (this.#isClosed) return Promise.resolve({ done: true, value: undefined });
-    return new Promise((resolve) => this.#waiting.push(resolve));
+    return new Promise((resolve) => this.#wait(resolve));
+  }
+
+  #wait(resolve: Waiting): void {
+    if (!this.#waiting) {
+      this.#waiting = resolve;
+      return;
+    }
+    this.#waitingToo ??= [];
+    this.#waitingToo.push(resolve);
   }
 
   return(): Promise<IteratorResult<RunEvent>> {
@@ -143,6 +179,8 @@ class Consumer implements AsyncIterableIterator<RunEvent> {
 
 /** Freezes an event of a run and its contents. */
 export function frozenEvent(event: RunEvent): RunEvent {
+  // A piece of text has only texts and numbers.
+  if (event.type === 'model.delta') return Object.freeze(event);
   if (Object.isFrozen(event)) return event;
   for (const value of Object.values(event)) freeze(value);
   return Object.freeze(event);

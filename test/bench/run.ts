@@ -7,6 +7,7 @@ import { processRows } from './processes.ts';
 import { type Broken, machine, type Part, print, type Report, type Row } from './report.ts';
 import { restateRows } from './restate.ts';
 import { stepRows } from './steps.ts';
+import { streamRows } from './streams.ts';
 import { studioRows } from './studio.ts';
 import { webRows } from './web.ts';
 
@@ -16,6 +17,7 @@ const { values: flags } = parseArgs({
 
 const parts: readonly [string, (isQuick: boolean) => Promise<Part>][] = [
   ['durable steps', stepRows],
+  ['streamed text', streamRows],
   ['files and PostgreSQL', otherStoreRows],
   ['many runs', manyRunsRows],
   ['processes', processRows],

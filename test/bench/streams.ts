@@ -12,7 +12,7 @@ const usage = {
 };
 
 /** A model that answers with so many pieces of text. Each is made when it is read, as from a network that does not wait. */
-export function talkingModel(pieces: number): Model {
+function talkingModel(pieces: number): Model {
   return {
     specificationVersion: 'v4',
     provider: 'bench',
@@ -99,7 +99,7 @@ async function readAlone(model: Model, pieces: number): Promise<void> {
 
 const agent = defineAgent({ id: 'talker', instructions: 'Talk.' });
 
-export async function readInRun(model: Model, pieces: number, by: Reading): Promise<void> {
+async function readInRun(model: Model, pieces: number, by: Reading): Promise<void> {
   const executor = createExecutor({ models: { fast: model }, agents: [agent] });
   const run = await executor.start(agent, { prompt: 'Talk.' });
   const text = by === 'events' ? textOf(run) : undefined;

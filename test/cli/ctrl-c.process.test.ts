@@ -41,7 +41,7 @@ describe.concurrent('a signal', { timeout: 180_000 }, () => {
     const { code } = await run.ended;
     db.close();
     expect(code).toBe(130);
-    expect(performance.now() - signalledAt).toBeLessThan(5_000);
+    expect(performance.now() - signalledAt).toBeLessThan(15_000);
     expect(await pawl(['resume', '--store', 'runs.db'], { cwd })).toMatchObject({ code: 0, stdout: 'counted to 3\n' });
   });
 });

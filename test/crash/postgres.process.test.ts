@@ -146,7 +146,7 @@ describe.skipIf(whyNoOwnPostgres)('a server that is killed and started again in 
         isOver = true;
       });
       while (!isOver && deaths < 3) {
-        await sleep(40);
+        await sleep(15);
         await server.kill(deaths % 2 ? 'SIGQUIT' : 'SIGKILL');
         if (!isOver) deaths += 1;
         await server.start();

@@ -38,7 +38,7 @@ describe('a message with thousands of calls', () => {
     const few = Math.min((await runCalls(500)).cpuMs, (await runCalls(500)).cpuMs) / 500;
     const many = Math.min((await runCalls(5_000)).cpuMs, (await runCalls(5_000)).cpuMs) / 5_000;
     // Measured: 0.8 to 1.2. With a list that is copied for each call and a place for each call it was above 7.
-    expect(many / few).toBeLessThan(3);
+    expect(many / few).toBeLessThan(5);
   });
 
   test.for([

@@ -57,11 +57,9 @@ describe('an agent with an output schema', () => {
   });
 
   test('may answer with 400,000 line breaks in a code block that never closes without blocking the process', async () => {
-    const begun = performance.now();
+    // An expression that looks for the body of the block takes minutes: longer than a test may.
     const { result } = await run([`\`\`\`json${'\n'.repeat(400_000)}x`, good]);
     expect(result).toMatchObject({ status: 'ok', data: { n: 1 } });
-    // It takes 50 ms; an expression that looks for the body of the block takes minutes.
-    expect(performance.now() - begun).toBeLessThan(3_000);
   });
 
   test('may use tools before it answers', async () => {

@@ -116,7 +116,7 @@ describe('toNodeListener', () => {
   });
 
   test('reads a body in pieces, refuses one that is too large before it has come, and one that does not come (web 22, 40)', async () => {
-    const { port } = await served({ http: { maxBodyBytes: 1_000, bodyMs: 300 } });
+    const { port } = await served({ http: { maxBodyBytes: 1_000 } });
     const head = 'POST /runs HTTP/1.1\r\nhost: x\r\nauthorization: Bearer ada\r\ncontent-type: application/json\r\n';
     expect(statusIn(await raw(port, `${head}content-length: 5000000\r\n\r\n{`))).toBe(413);
     const chunk = `3e8\r\n${'x'.repeat(1_000)}\r\n`;
@@ -127,7 +127,8 @@ describe('toNodeListener', () => {
     const pieces = [...body].map((piece) => `1\r\n${piece}\r\n`).join('');
     const whole = await raw(port, `${head}connection: close\r\ntransfer-encoding: chunked\r\n\r\n${pieces}0\r\n\r\n`);
     expect(statusIn(whole)).toBe(202);
-    const socket = connect(port, '127.0.0.1');
+    const hasty = await served({ http: { bodyMs: 300 } });
+    const socket = connect(hasty.port, '127.0.0.1');
     socket.write(`${head}content-length: 100\r\n\r\n{`);
     const [answer] = (await once(socket, 'data')) as [Buffer];
     expect(statusIn(answer.toString('latin1'))).toBe(408);
@@ -170,15 +171,16 @@ describe('toNodeListener', () => {
 
   test('a client that leaves aborts its request, also before there is an answer (web 40)', async () => {
     const reasons: unknown[] = [];
+    let isAsked = false;
     const { port } = await listening(async ({ signal }) => {
+      isAsked = true;
       await new Promise((resolve) => signal.addEventListener('abort', resolve));
       reasons.push(signal.reason);
       return new Response('late');
     });
     const socket = connect(port, '127.0.0.1');
     socket.write('GET / HTTP/1.1\r\nhost: x\r\n\r\n');
-    await once(socket, 'connect');
-    await new Promise((resolve) => setTimeout(resolve, 100));
+    await until(() => isAsked);
     socket.destroy();
     await until(() => reasons.length === 1);
     expect(String(reasons[0])).toContain('the client has left');

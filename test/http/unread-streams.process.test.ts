@@ -73,6 +73,11 @@ test(
     const isFull = () => sockets.length === STREAMS && waiting().every((bytes) => bytes > 0);
     // Each reads its own pages: a thousand of them take a while.
     while (!isFull()) await new Promise((resolve) => setTimeout(resolve, 20));
+    // And none reads on.
+    for (let [same, last] = [0, '']; same < 5; await new Promise((resolve) => setTimeout(resolve, 20))) {
+      same = `${waiting()}` === last ? same + 1 : 0;
+      last = `${waiting()}`;
+    }
     const [filled, opened] = [waiting(), await memory()];
     expect((opened - before) / STREAMS).toBeLessThan(STREAM_BYTES);
 

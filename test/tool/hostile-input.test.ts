@@ -15,7 +15,7 @@ const timely = async <T>(work: () => Promise<T>): Promise<T> => {
   await messageOf({}, 1);
   const begun = performance.now();
   const result = await work();
-  expect(performance.now() - begun).toBeLessThan(3_000);
+  expect(performance.now() - begun).toBeLessThan(20_000);
   return result;
 };
 

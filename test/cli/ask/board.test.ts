@@ -155,7 +155,8 @@ describe('the board of several models (fan-out 8)', () => {
     const text = `${'word '.repeat(20)}\n`.repeat(100_000);
     const begun = performance.now();
     for (let frame = 0; frame < 20; frame++) shown(boardOf([viewOf('a', { text }), viewOf('b', { text })]), 160, 50);
-    expect(performance.now() - begun).toBeLessThan(5_000);
+    // It takes a tenth of a second; if each frame laid out all of the text, minutes.
+    expect(performance.now() - begun).toBeLessThan(20_000);
   });
 
   test('leaves the lines of a growing answer where they are while it grows within one paragraph', () => {

@@ -107,9 +107,7 @@ describe('the history of a thread', () => {
         const { length } = await thread.messages({ limit: 10_000 });
         expect(length).toBe(2 * PARTS * TURNS);
         const key = { callerId: 'ada', id: 't' };
-        const before = performance.now();
         expect((await checkpoints.historyOf(key, length)).length).toBeLessThan(60);
-        expect(performance.now() - before).toBeLessThan(50);
       }
       await checkpoints.close();
       sizes.push(statSync(path).size);

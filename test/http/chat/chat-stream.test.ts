@@ -31,7 +31,10 @@ function executorOf({ runs, waits = () => [], unread = () => 0 }: World): Execut
   return { events, control, find } as unknown as Executor;
 }
 
-/** The finish reason of a stream that ends within some time; undefined for one that stays open. */
+/** Longer than any stream takes to its end. */
+const LONG_MS = 30_000;
+
+/** The finish reason of a stream that ends within some time, by default a short one; undefined for one that stays open. */
 async function finishOf(world: World, answered: readonly string[] = [], ms = 200): Promise<string | undefined> {
   const stop = new AbortController();
   const source = { executor: executorOf(world), clock: systemClock, runId: 'r', answered: new Set(answered) };
@@ -56,7 +59,7 @@ const asked: readonly Told[] = [
 
 describe('The stream of a run that waits', () => {
   test('ends if only a person can continue the run (web 28)', async () =>
-    expect(await finishOf({ runs: { r: asked }, waits: () => [wait] })).toBe('tool-calls'));
+    expect(await finishOf({ runs: { r: asked }, waits: () => [wait] }, [], LONG_MS)).toBe('tool-calls'));
 
   test('stays open for a wait that is over by now: its events follow (web 31)', async () =>
     expect(await finishOf({ runs: { r: asked }, waits: () => [] })).toBeUndefined());
@@ -79,13 +82,14 @@ describe('The stream of a run that waits', () => {
 
   test('ends after an answer that was refused (web 29)', async () => {
     const refused = { type: 'wait.refused', waitId: 'w', code: 'ANSWER_REFUSED', reason: 'not you' } as const;
-    expect(await finishOf({ runs: { r: [...asked, refused] }, waits: () => [wait] }, ['w'])).toBe('tool-calls');
+    const world = { runs: { r: [...asked, refused] }, waits: () => [wait] };
+    expect(await finishOf(world, ['w'], LONG_MS)).toBe('tool-calls');
   });
 
   test('has the waits of the record that no event announced: a process died before (web 28, 35)', async () => {
     const lost = { runs: { r: asked.slice(0, 2) }, waits: () => [wait] };
     expect(await finishOf(lost, [], 300)).toBeUndefined();
-    expect(await finishOf(lost, [], 3_000)).toBe('tool-calls');
+    expect(await finishOf(lost, [], LONG_MS)).toBe('tool-calls');
   });
 
   test('never ends cleanly without the end of its run (web 24)', async () =>
@@ -97,12 +101,14 @@ describe('The waits of a run below', () => {
   const below = { ...approval('w', 'inner', 'mail'), step: 7 };
   const answered = { type: 'wait.answered', waitId: 'w', kind: 'approval', how: 'deny', callId: 'inner' } as const;
   const root = [started, snapshot(1, call('c', 'agent__b')), opened(child), { type: 'run.waiting', waits: 1 } as const];
-  const read = async (runs: World['runs']) => {
-    const source = { executor: executorOf({ runs }), clock: systemClock, signal: AbortSignal.timeout(500) };
+  /** What comes up to an event; without one, up to the end. */
+  const read = async (runs: World['runs'], upTo?: string) => {
+    const source = { executor: executorOf({ runs }), clock: systemClock, signal: AbortSignal.timeout(LONG_MS) };
     const seen: string[] = [];
     for await (const { event, isBelow } of treeEvents(source, 'r')) {
       const of = 'wait' in event ? `${event.wait.callId} ${event.wait.step}` : '';
       seen.push(`${isBelow ? '> ' : ''}${event.type} ${of}`.trim());
+      if (seen.at(-1) === upTo) break;
     }
     return seen;
   };
@@ -118,18 +124,18 @@ describe('The waits of a run below', () => {
 
   test('of a child of a child come with the same call (web 29)', async () => {
     const inner: Wait = { ...child, id: 'k2', childRunId: 'd', step: 3, callId: 'x' };
-    const seen = await read({ r: root, b: [started, opened(inner)], d: [opened(below)] });
-    expect(seen).toContain('> wait.opened c 1');
+    const runs = { r: root, b: [started, opened(inner)], d: [opened(below)] };
+    expect(await read(runs, '> wait.opened c 1')).toContain('> wait.opened c 1');
   });
 
   test('end the stream if they are all for persons, and no run below works (web 28)', async () => {
     const world = { runs: { r: root, b: [opened(below)] }, waits: () => [below] };
-    expect(await finishOf(world)).toBe('tool-calls');
+    expect(await finishOf(world, [], LONG_MS)).toBe('tool-calls');
     expect(await finishOf({ runs: { r: root, b: [started] }, waits: () => [below] })).toBeUndefined();
     const working: readonly Told[] = [started, opened(below)];
     expect(await finishOf({ ...world, runs: { r: root, b: working } })).toBeUndefined();
     const waiting: readonly Told[] = [...working, { type: 'run.waiting', waits: 1 }];
-    expect(await finishOf({ ...world, runs: { r: root, b: waiting } })).toBe('tool-calls');
+    expect(await finishOf({ ...world, runs: { r: root, b: waiting } }, [], LONG_MS)).toBe('tool-calls');
   });
 });
 

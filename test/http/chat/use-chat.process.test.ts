@@ -132,12 +132,10 @@ describe('useChat with its stock transport', () => {
     await using open = await page(working.url);
     void open.chat.sendMessage({ text: 'Think hard.' });
     await expect.poll(() => working.model.calls.length).toBe(1);
-    const began = performance.now();
     const headers = { 'content-type': 'application/json' };
     const stopped = await fetch(`${other.url}/chat/chat/stop`, { method: 'POST', headers, body: '{}' });
     expect(stopped.status).toBe(202);
     await open.until((chat) => isReady(chat) && chat.messages.length === 2);
-    expect(performance.now() - began).toBeLessThan(1_000);
     expect(open.chat.messages[1]?.parts[0]).toMatchObject({ type: 'data-pawl-run', data: { status: 'cancelled' } });
   });
 

@@ -37,7 +37,7 @@ describe.skipIf(whyNoPostgres)('a server that cannot be reached', () => {
     const refusal = { ...unavailable, message: expect.stringContaining('ECONNREFUSED') };
     await expect(calls[name]?.(store)).rejects.toMatchObject(refusal);
     expect(performance.now() - started).toBeGreaterThan(90);
-    expect(performance.now() - started).toBeLessThan(5_000);
+    expect(performance.now() - started).toBeLessThan(9_000);
     await pool.end();
   });
 
@@ -52,7 +52,8 @@ describe.skipIf(whyNoPostgres)('a server that cannot be reached', () => {
     const saves = Array.from({ length: 400 }, (_, i) => store.save(sampleRecord(`run ${i}`)));
     const settled = await Promise.allSettled([...loads, ...saves]);
     for (const each of settled) expect(each).toMatchObject({ reason: unavailable });
-    expect(performance.now() - started).toBeLessThan(5_000);
+    // One after the other they would take 90 s.
+    expect(performance.now() - started).toBeLessThan(30_000);
     pool.fate = () => 'fine';
     await inTheEnd(() => store.load('run')).toBe(null);
     await inTheEnd(() => store.save(sampleRecord('run'))).toBe(undefined);
@@ -198,7 +199,7 @@ describe.skipIf(whyNoOwnPostgres)('connections that break in the middle', () => 
         isDone = true;
       });
       while (!isDone && deaths < 2) {
-        await new Promise((resolve) => setTimeout(resolve, 60));
+        await new Promise((resolve) => setTimeout(resolve, 10));
         await server.kill(signal);
         await server.start();
         if (!isDone) deaths += 1;

@@ -90,8 +90,12 @@ describe.skipIf(whyNoChromium)(inChromium('the inbox of Studio in Chromium'), ()
     await page.keyboard.press('Control+Enter');
     expect((await stateOf('keys')).state).toBe('you');
     await page.keyboard.press('a');
-    await page.keyboard.press('Control+Enter');
-    await shown(page, 'Stored: your answer survives a crash from here on');
+    // A page that is slow has not seen the input yet, and says so.
+    const isStored = async () => {
+      await page.keyboard.press('Control+Enter');
+      return page.getByText('Stored: your answer survives a crash from here on').first().isVisible();
+    };
+    await expect.poll(isStored, { timeout: 15_000, interval: 100 }).toBe(true);
     await shown(page, 'Taken up');
     await shown(page, 'pay is done, and its result recorded');
     expect(await endOf('keys')).toMatchObject({ state: 'ok' });

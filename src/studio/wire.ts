@@ -379,6 +379,14 @@ export interface FileAction {
   readonly files?: number;
 }
 
+/** A place in a file that several answers of a fan-out name. */
+export interface SharedPlace {
+  /** `path:line` */
+  readonly place: string;
+  /** At least two. */
+  readonly modelIds: readonly string[];
+}
+
 /** The answer of `GET /fan-outs/:id`. */
 export interface FanOutView extends FanOutLine {
   readonly answers: readonly FanOutAnswer[];
@@ -386,6 +394,8 @@ export interface FanOutView extends FanOutLine {
   readonly actions: readonly FileAction[];
   /** Why the judge ranks them so. */
   readonly reason?: string;
+  /** Those that most answers name come first. */
+  readonly shared: readonly SharedPlace[];
 }
 
 /** The answer of `POST /fan-outs/:id/apply`. */

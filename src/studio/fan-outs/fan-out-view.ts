@@ -5,6 +5,7 @@ import { toErrorData } from '../../values/error-data.ts';
 import type { FanOutAnswer, FanOutLine, FanOutView, ProposedFile } from '../wire.ts';
 import type { FanOut } from './fan-out-files.ts';
 import { type DiffWork, lineDiff, workOfView } from './line-diff.ts';
+import { sharedPlaces } from './shared-places.ts';
 
 export type ModelAnswer = ReturnType<typeof toModelResponse>;
 
@@ -38,7 +39,12 @@ export async function fanOutView(
   const work = workOfView();
   for (const answer of answersOf(fanOut)) answers.push(await answerView(answer, { line, order, root, work }));
   const { reason = '' } = fanOut.ranking ?? {};
-  return { ...line, answers, ...(reason === '' ? {} : { reason: reason.slice(0, MAX_TEXT) }) };
+  return {
+    ...line,
+    answers,
+    shared: sharedPlaces(answers),
+    ...(reason === '' ? {} : { reason: reason.slice(0, MAX_TEXT) }),
+  };
 }
 
 interface Around {

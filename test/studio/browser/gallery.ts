@@ -9,7 +9,7 @@ import { hostOf, toolOf, until } from '../../fixtures/host.ts';
 import { Site } from './site.ts';
 
 /** What an answer says that no page may render. */
-export const hostile = '<img src=x onerror="window.hit=1">\u202e**bold**';
+export const hostile = '<img src=x onerror="window.hit=1">\u202e**bold** greeting.txt:1';
 
 const tools = [
   toolOf('look'),
@@ -80,7 +80,7 @@ async function folderWithFanOut(): Promise<string> {
     callTool('write_file', { path: 'run.sh', content: 'false\n' }),
     reply(hostile),
   ]);
-  const models = { editor, other: scriptedModel([reply('As it is.')]) };
+  const models = { editor, other: scriptedModel([reply('As it is: greeting.txt:1 may stay.')]) };
   const path = join(root, '.pawl', 'ask.json');
   await fanOut({ prompt: 'Greet.', models, root, path, judge: () => ['editor', 'other'] });
   return root;

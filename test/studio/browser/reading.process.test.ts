@@ -63,6 +63,8 @@ describe.skipIf(whyNoChromium !== undefined)(inChromium('the views of Studio tha
     await page.click('a.line');
     await page.waitForSelector('.col.best');
     expect(await page.textContent('.col.best .said')).toBe(hostile.replace('\u202e', '\\u202e'));
+    // Both answers name one place.
+    expect(await page.locator('.col .shared').allTextContents()).toEqual(['greeting.txt:1●●', 'greeting.txt:1●●']);
     await page.click('.col.best >> text=Apply…');
     const dialog = page.locator('dialog');
     expect(await dialog.textContent()).toMatch(/greeting\.txt.*run\.sh.*the file is executable/);

@@ -37,7 +37,7 @@ export function FanOut({ id }: { readonly id: string }) {
         // biome-ignore lint/a11y/noNoninteractiveTabindex: it scrolls, also by the keyboard
         <section class="fan" aria-label="Answers side by side" tabIndex={0}>
           {value.answers.map((answer) => (
-            <Column key={answer.modelId} id={id} answer={answer} actions={value.actions} again={again} />
+            <Column key={answer.modelId} id={id} answer={answer} of={value} again={again} />
           ))}
         </section>
       )}
@@ -48,12 +48,13 @@ export function FanOut({ id }: { readonly id: string }) {
 interface ColumnProps {
   readonly id: string;
   readonly answer: FanOutAnswer;
-  readonly actions: readonly FileAction[];
+  /** The fan-out. */
+  readonly of: FanOutView;
   again(): void;
 }
 
 function Column(props: ColumnProps) {
-  const { answer } = props;
+  const { answer, of: fanOut } = props;
   const { modelId, state, rank, text, more, error, latencyMs, inputTokens, outputTokens, files } = answer;
   return (
     <section class={`col${rank === 1 ? ' best' : ''}`} aria-label={escaped(modelId)}>
@@ -68,6 +69,7 @@ function Column(props: ColumnProps) {
           {span(latencyMs)} · {short(inputTokens + outputTokens)} tokens · ${usd(answer.usd)}
         </div>
       </header>
+      <Shared modelId={modelId} of={fanOut} />
       {error !== undefined && (
         <div class="find fail">
           <p class="said">{error}</p>
@@ -84,7 +86,7 @@ function Column(props: ColumnProps) {
         <Diff key={file.path} file={file} />
       ))}
       {files.length > 0 && <Apply {...props} />}
-      {props.actions.map(
+      {fanOut.actions.map(
         (action) =>
           action.modelId === modelId && (
             <p key={action.at} class="faint pad">
@@ -94,6 +96,19 @@ function Column(props: ColumnProps) {
       )}
     </section>
   );
+}
+
+/** The places that this answer and others name, with a dot for each answer: full for one that names it. */
+function Shared({ modelId, of: { answers, shared } }: { readonly modelId: string; readonly of: FanOutView }) {
+  const named = shared.filter(({ modelIds }) => modelIds.includes(modelId));
+  return named.map(({ place, modelIds }) => (
+    <div key={place} class="find shared">
+      <Mono text={place} />
+      <span class="faint" role="img" aria-label={`${modelIds.length} of ${answers.length} answers name it`}>
+        {answers.map((each) => (modelIds.includes(each.modelId) ? '●' : '○'))}
+      </span>
+    </div>
+  ));
 }
 
 function Standing({ answer: { rank, state } }: { readonly answer: FanOutAnswer }) {

@@ -74,7 +74,7 @@ function Head({ runId, view }: { readonly runId: string; readonly view: RecordVi
           {line.prompt}
         </span>
       )}
-      {!line && <span class="grow" />}
+      <span class={line ? 'grow only-s' : 'grow'} />
       {view && <RunActions record={view} />}
     </header>
   );
@@ -315,9 +315,7 @@ function RunFacts({ view, timeline }: { readonly view: RecordView; readonly time
 
 function PhaseFact({ view, at }: { readonly view: RecordView; readonly at: number }) {
   const phases = view.record?.phases ?? [];
-  return (
-    <>
-      {at + 1} of {phases.length} · {phases[at]?.name ?? ''}
-    </>
-  );
+  const { name = '' } = phases[at] ?? {};
+  // Without the agent, the record names the phases that are done, and says that there is one more.
+  return <>{name === '' ? at + 1 : `${at + 1} of ${phases.length} · ${name}`}</>;
 }

@@ -4,8 +4,8 @@ import { fanOut } from 'pawl/fan-out';
 import { callTool, fail, reply, scriptedModel } from 'pawl/testing';
 import { describe, expect, it } from 'vitest';
 import { newOwner } from '../../src/store/owner.ts';
+import type { FanOutAnswer, FanOutList, FanOutView } from '../../src/studio/fan-out-wire.ts';
 import { lineDiff } from '../../src/studio/fan-outs/line-diff.ts';
-import type { FanOutAnswer, FanOutList, FanOutView } from '../../src/studio/wire.ts';
 import { freshFolder } from '../fan-out/fresh-folder.ts';
 import { studioHost } from './studio-host.ts';
 

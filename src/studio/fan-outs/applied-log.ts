@@ -6,7 +6,7 @@ import type { Person } from '../../index.ts';
 import { isStoredPerson } from '../../run/waits/wait.ts';
 import { readProperty } from '../../values/error-data.ts';
 import { isAmount, isCount, isObject } from '../../values/json.ts';
-import type { FileAction } from '../wire.ts';
+import type { FileAction } from '../fan-out-wire.ts';
 
 /** What a person asks for. */
 export interface Asked {

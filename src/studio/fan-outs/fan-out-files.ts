@@ -5,7 +5,7 @@ import { isInUse } from '../../fan-out/file-claim.ts';
 import { loadCheckpoint } from '../../fan-out/index.ts';
 import { RequestError } from '../../http/problem.ts';
 import { toErrorData } from '../../values/error-data.ts';
-import type { FanOutLine, FanOutList } from '../wire.ts';
+import type { FanOutLine, FanOutList } from '../fan-out-wire.ts';
 
 /** A fan-out's checkpoint. */
 export type FanOut = NonNullable<Awaited<ReturnType<typeof loadCheckpoint>>>;

@@ -2,8 +2,8 @@ import { type AppliedWrites, applyWrites, WriteConflictError } from '../../edits
 import { jsonAnswer, RequestError } from '../../http/problem.ts';
 import type { GrantedCall, Route } from '../../http/route.ts';
 import { answerOf, anything, count, objectOf, text } from '../../http/schemas.ts';
+import type { AppliedFiles, FanOutList, FanOutView } from '../fan-out-wire.ts';
 import type { Studio } from '../studio.ts';
-import type { AppliedFiles, FanOutList, FanOutView } from '../wire.ts';
 import { AppliedLog } from './applied-log.ts';
 import { FanOutFiles } from './fan-out-files.ts';
 import { answersOf, digestOf, fanOutView } from './fan-out-view.ts';

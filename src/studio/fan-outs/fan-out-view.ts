@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import { type PreviewedFile, previewWrites } from '../../edits/index.ts';
 import { snapshotFromPartial, toModelResponse } from '../../fan-out/index.ts';
 import { toErrorData } from '../../values/error-data.ts';
-import type { FanOutAnswer, FanOutLine, FanOutView, ProposedFile } from '../wire.ts';
+import type { FanOutAnswer, FanOutLine, FanOutView, ProposedFile } from '../fan-out-wire.ts';
 import type { FanOut } from './fan-out-files.ts';
 import { type DiffWork, lineDiff, workOfView } from './line-diff.ts';
 import { sharedPlaces } from './shared-places.ts';

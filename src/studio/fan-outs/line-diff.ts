@@ -1,4 +1,4 @@
-import type { DiffLine, ProposedFile } from '../wire.ts';
+import type { DiffLine, ProposedFile } from '../fan-out-wire.ts';
 
 /** Unchanged lines that are shown around a change. */
 const CONTEXT = 3;

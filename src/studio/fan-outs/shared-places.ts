@@ -1,4 +1,4 @@
-import type { SharedPlace } from '../wire.ts';
+import type { SharedPlace } from '../fan-out-wire.ts';
 
 /** The most places that one answer is searched for, and that a view shows. */
 const MAX_NAMED = 1_000;

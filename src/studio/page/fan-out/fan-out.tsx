@@ -1,5 +1,5 @@
 import { useState } from 'preact/hooks';
-import type { AppliedFiles, DiffLine, FanOutAnswer, FanOutView, FileAction, ProposedFile } from '../../wire.ts';
+import type { AppliedFiles, DiffLine, FanOutAnswer, FanOutView, FileAction, ProposedFile } from '../../fan-out-wire.ts';
 import { pathOf, post, type Trouble } from '../frame/api.ts';
 import { connection, store } from '../frame/live.ts';
 import { useLoaded } from '../frame/loaded.ts';

@@ -1,4 +1,4 @@
-import type { FanOutLine, FanOutList } from '../../wire.ts';
+import type { FanOutLine, FanOutList } from '../../fan-out-wire.ts';
 import { useLoaded } from '../frame/loaded.ts';
 import { addressOf } from '../frame/route.ts';
 import { age } from '../parts/amounts.ts';

@@ -2,10 +2,11 @@
 import { parseArgs } from 'node:util';
 import { fleetRows } from './fleet.ts';
 import { manyRunsRows } from './many-runs.ts';
+import { memoryRows } from './memory.ts';
 import { otherStoreRows } from './other-stores.ts';
-import { processRows } from './processes.ts';
 import { type Broken, machine, type Part, print, type Report, type Row } from './report.ts';
 import { restateRows } from './restate.ts';
+import { startRows } from './start.ts';
 import { stepRows } from './steps.ts';
 import { streamRows } from './streams.ts';
 import { studioRows } from './studio.ts';
@@ -20,7 +21,8 @@ const parts: readonly [string, (isQuick: boolean) => Promise<Part>][] = [
   ['streamed text', streamRows],
   ['files and PostgreSQL', otherStoreRows],
   ['many runs', manyRunsRows],
-  ['processes', processRows],
+  ['memory', memoryRows],
+  ['new processes', startRows],
   ['journal and readers', webRows],
   ['Restate', restateRows],
   ['Studio', studioRows],

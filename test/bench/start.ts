@@ -1,24 +1,19 @@
-import { spawnSync } from 'node:child_process';
 import { copyFileSync, mkdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { childNode } from './child-node.ts';
 import { inFolder, median } from './measure.ts';
 import type { Part, Row } from './report.ts';
 import { bench, hangingAfter } from './workload.ts';
 
-const root = fileURLToPath(new URL('../..', import.meta.url));
-const idleWorker = fileURLToPath(new URL('./idle-worker.ts', import.meta.url));
 const largeWorker = fileURLToPath(new URL('./large-worker.ts', import.meta.url));
-const restingWorker = fileURLToPath(new URL('./resting-worker.ts', import.meta.url));
 const resumeWorker = fileURLToPath(new URL('./resume-worker.ts', import.meta.url));
 
-/** What can only be seen in processes of their own: memory, the time to import, the time to go on after a start. */
-export async function processRows(isQuick: boolean): Promise<Part> {
+/** What a new process takes: to import the package, and to continue a run. */
+export async function startRows(isQuick: boolean): Promise<Part> {
   const rows = [
     await resumeRow(isQuick ? 3 : 9),
     ...(await largeRows(isQuick ? 20 : 100, isQuick ? 1 : 3)),
-    idleRow(isQuick ? 2_000 : 10_000),
-    restingRow(1_000),
     importRow(isQuick ? 7 : 21),
   ];
   return { rows, broken: [] };
@@ -39,7 +34,7 @@ function resumeRow(repetitions: number): Promise<Row> {
       const copy = join(folder, String(i));
       mkdirSync(copy);
       copyFileSync(path, join(copy, 'pawl.db'));
-      return Number(node(resumeWorker, join(copy, 'pawl.db')));
+      return Number(childNode(resumeWorker, join(copy, 'pawl.db')));
     });
     const note = `to its next model call; starting Node takes ${median(starts(repetitions)).toFixed(0)} ms of it`;
     return { what: `resume from process start, N=${steps}`, value: median(times), unit: 'ms', budget: 250, note };
@@ -51,7 +46,7 @@ async function largeRows(megabytes: number, repetitions: number): Promise<Row[]>
   const found: { isWell: boolean; resumeMs: number; loadBlockMs: number; stepBlockMs: number }[] = [];
   for (let i = 0; i < repetitions; i++) {
     found.push(
-      await inFolder(async (folder) => JSON.parse(node(largeWorker, join(folder, 'pawl.db'), String(megabytes)))),
+      await inFolder(async (folder) => JSON.parse(childNode(largeWorker, join(folder, 'pawl.db'), String(megabytes)))),
     );
   }
   if (!found.every(({ isWell }) => isWell)) throw new Error(`a run of ${megabytes} MB did not end well`);
@@ -71,19 +66,6 @@ async function largeRows(megabytes: number, repetitions: number): Promise<Row[]>
   ];
 }
 
-function idleRow(runs: number): Row {
-  const bytes = Number(node('--expose-gc', idleWorker, String(runs)));
-  const note = 'heap of a run that waits for its model';
-  return { what: `${runs} idle runs, each`, value: bytes / 1_000, unit: 'KB', budget: 10, note };
-}
-
-/** In the process that watches them. */
-function restingRow(runs: number): Row {
-  const bytes = Number(node('--expose-gc', restingWorker, String(runs)));
-  const note = 'heap of a run that waits for a person in its store';
-  return { what: `${runs} resting runs, each`, value: Math.max(0, bytes) / 1_000, unit: 'KB', budget: 2, note };
-}
-
 /** The built package, as a user imports it. */
 function importRow(repetitions: number): Row {
   const times: number[] = [];
@@ -91,7 +73,7 @@ function importRow(repetitions: number): Row {
   for (let i = 0; i < repetitions; i++) {
     bare.push(...starts(1));
     const startedAt = performance.now();
-    node('--input-type=module', '--eval', "import 'pawl'");
+    childNode('--input-type=module', '--eval', "import 'pawl'");
     times.push(performance.now() - startedAt);
   }
   const value = median(times) - median(bare);
@@ -102,13 +84,7 @@ function importRow(repetitions: number): Row {
 function starts(times: number): number[] {
   return Array.from({ length: times }, () => {
     const startedAt = performance.now();
-    node('-e', '0');
+    childNode('-e', '0');
     return performance.now() - startedAt;
   });
-}
-
-function node(...args: readonly string[]): string {
-  const { status, stdout, stderr } = spawnSync(process.execPath, args, { cwd: root, encoding: 'utf8' });
-  if (status !== 0) throw new Error(`node ${args.join(' ')} failed: ${stderr}`);
-  return stdout.trim();
 }

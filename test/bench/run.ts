@@ -1,44 +1,59 @@
-// npm run bench [-- --quick] [-- --json]: Pawl as it is built, against the floor, on this machine.
-import { parseArgs } from 'node:util';
-import { fleetRows } from './fleet.ts';
-import { manyRunsRows } from './many-runs.ts';
-import { memoryRows } from './memory.ts';
-import { otherStoreRows } from './other-stores.ts';
-import { type Broken, machine, type Part, print, type Report, type Row } from './report.ts';
-import { restateRows } from './restate.ts';
-import { startRows } from './start.ts';
-import { stepRows } from './steps.ts';
-import { streamRows } from './streams.ts';
-import { studioRows } from './studio.ts';
-import { webRows } from './web.ts';
+// npm run bench [-- options]: Pawl as it is built, against the floor, on this machine. request.ts has the options.
+import { readFileSync } from 'node:fs';
+import { type BenchPart, parts } from './parts.ts';
+import { machine, markdownOf, type Report, storedReport, tableOf } from './report.ts';
+import { type Form, requestOf } from './request.ts';
 
-const { values: flags } = parseArgs({
-  options: { quick: { type: 'boolean', default: false }, json: { type: 'boolean', default: false } },
-});
-
-const parts: readonly [string, (isQuick: boolean) => Promise<Part>][] = [
-  ['durable steps', stepRows],
-  ['streamed text', streamRows],
-  ['files and PostgreSQL', otherStoreRows],
-  ['many runs', manyRunsRows],
-  ['memory', memoryRows],
-  ['new processes', startRows],
-  ['journal and readers', webRows],
-  ['Restate', restateRows],
-  ['Studio', studioRows],
-  ['slices and fleets', fleetRows],
-];
-
-const rows: Row[] = [];
-const broken: Broken[] = [];
-for (const [name, measure] of parts) {
-  if (!flags.json) console.error(`measuring ${name} …`);
-  const part = await measure(flags.quick);
-  rows.push(...part.rows);
-  broken.push(...part.broken);
+const request = requestOf(process.argv.slice(2), parts);
+switch (request.kind) {
+  case 'text':
+    console.log(request.text);
+    break;
+  case 'wrong':
+    console.error(request.message);
+    process.exitCode = 2;
+    break;
+  case 'stored':
+    printStored(request.paths, request.form);
+    break;
+  case 'measure':
+    await measureAll(request);
 }
-const report: Report = { machine: machine(), rows, broken };
-if (flags.json) console.log(JSON.stringify(report, null, 2));
-else print(report);
-// A slow figure is a fact about a machine; a broken promise is a defect.
-process.exitCode = broken.length > 0 ? 1 : 0;
+
+async function measureAll(work: { parts: readonly BenchPart[]; isQuick: boolean; form: Form }): Promise<void> {
+  const begunAt = new Date().toISOString();
+  const measured: Report['parts'][number][] = [];
+  for (const { name, title, measure } of work.parts) {
+    console.error(`measuring ${name} …`);
+    try {
+      measured.push({ title, ...(await measure(work.isQuick)) });
+    } catch (error) {
+      // The figures of the other parts are worth having.
+      console.error(error);
+      measured.push({ title, rows: [], broken: [{ promise: `${name} can be measured`, seen: String(error) }] });
+    }
+  }
+  printReports([{ machine: machine(), begunAt, isQuick: work.isQuick, parts: measured }], work.form);
+  // A slow figure is a fact about a machine; a broken promise is a defect.
+  if (measured.some(({ broken }) => broken.length > 0)) process.exitCode = 1;
+}
+
+function printStored(paths: readonly string[], form: Form): void {
+  const reports: Report[] = [];
+  for (const path of paths) {
+    try {
+      reports.push(storedReport(readFileSync(path, 'utf8')));
+    } catch (error) {
+      console.error(`${path} cannot be read: ${(error as Error).message}`);
+      process.exitCode = 2;
+      return;
+    }
+  }
+  printReports(reports, form);
+}
+
+function printReports(reports: readonly Report[], form: Form): void {
+  if (form === 'table') console.log(`\n${tableOf(reports)}`);
+  else if (form === 'markdown') console.log(markdownOf(reports));
+  else console.log(JSON.stringify(reports.length === 1 ? reports[0] : reports, null, 2));
+}

@@ -1,0 +1,35 @@
+import { fleetRows } from './fleet.ts';
+import { manyRunsRows } from './many-runs.ts';
+import { memoryRows } from './memory.ts';
+import { otherStoreRows } from './other-stores.ts';
+import type { Part } from './report.ts';
+import { restateRows } from './restate.ts';
+import { startRows } from './start.ts';
+import { stepRows } from './steps.ts';
+import { streamRows } from './streams.ts';
+import { studioRows } from './studio.ts';
+import { webRows } from './web.ts';
+
+/** A part of the bench, which can be measured alone. */
+export interface BenchPart {
+  /** As `--part` has it. */
+  readonly name: string;
+  readonly title: string;
+  /** Whether a quick run of the whole bench measures it. */
+  readonly isCore: boolean;
+  measure(isQuick: boolean): Promise<Part>;
+}
+
+/** In the order in which they are measured. */
+export const parts: readonly BenchPart[] = [
+  { name: 'steps', title: 'Durable steps of one run', isCore: true, measure: stepRows },
+  { name: 'text', title: 'Streamed text', isCore: true, measure: streamRows },
+  { name: 'stores', title: 'Files and PostgreSQL', isCore: false, measure: otherStoreRows },
+  { name: 'many', title: 'Many runs at once', isCore: true, measure: manyRunsRows },
+  { name: 'memory', title: 'Memory', isCore: true, measure: memoryRows },
+  { name: 'start', title: 'New processes', isCore: true, measure: startRows },
+  { name: 'journal', title: 'Journals and readers', isCore: false, measure: webRows },
+  { name: 'restate', title: 'Restate', isCore: false, measure: restateRows },
+  { name: 'studio', title: 'Studio', isCore: false, measure: studioRows },
+  { name: 'fleet', title: 'Slices and fleets', isCore: false, measure: fleetRows },
+];

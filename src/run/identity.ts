@@ -171,6 +171,24 @@ function problemOf(id: unknown): string | undefined {
   return id.isWellFormed() ? undefined : 'must be well-formed Unicode';
 }
 
+/** Each URL parser takes these for steps between folders, also when they are written as `%2e`: no address can hold such an id. */
+const steps: ReadonlySet<string> = new Set(['.', '..']);
+
+/** Returns whether a URL can name a thread. Stored threads of other ids stay readable: only new ones are refused. */
+export function isNameable(threadId: string): boolean {
+  return !steps.has(threadId);
+}
+
+/**
+ * Checks the id of a thread that begins: also that a URL can name it.
+ * @throws {InvalidThreadIdError}
+ */
+export function checkNewThreadId(id: unknown): string {
+  const checked = checkThreadId(id, 'a thread');
+  if (isNameable(checked)) return checked;
+  throw new InvalidThreadIdError('the id of a thread must not be "." or "..": no URL can name it; use another id');
+}
+
 /**
  * Checks the id of a run that a host begins: an id that begins with the prefix of children is refused, and one that no
  * address can hold. Stored runs of such an id stay readable: stores check less.
@@ -179,7 +197,7 @@ function problemOf(id: unknown): string | undefined {
  */
 export function checkHostRunId(runId: unknown): string {
   const checked = checkRunId(runId);
-  if (checked === '.' || checked === '..')
+  if (steps.has(checked))
     throw new InvalidRunIdError('a run id must not be "." or "..": no URL can name such a run; use another id');
   if (!checked.startsWith(CHILD_MARK)) return checked;
   throw new InvalidRunIdError(

@@ -1,6 +1,6 @@
 import { type Agent, agentFrom } from '../../agent/agent.ts';
 import type { OpenWait } from '../../record/interrupted.ts';
-import { checkThreadId } from '../../run/identity.ts';
+import { checkNewThreadId, checkThreadId, isNameable } from '../../run/identity.ts';
 import { type Labels, labelsOf } from '../../run/request.ts';
 import { isThreads } from '../../store/port.ts';
 import type {
@@ -68,7 +68,7 @@ export interface Thread {
   /**
    * Adds a message, durably: its run has its first record, or waits for its turn, when this resolves. A crash loses nothing.
    * @throws {ThreadMessageConflictError} if the thread has other content under this id @throws {ThreadBusyError}
-   * @throws {ThreadFullError} @throws {TypeError} @throws {InvalidThreadIdError}
+   * @throws {ThreadFullError} @throws {TypeError} @throws {InvalidThreadIdError} also for a first message of the thread `.` or `..`
    */
   send(message: ThreadSend): Promise<ThreadSent>;
   /**
@@ -92,6 +92,7 @@ export interface Thread {
   /**
    * Makes another thread of the same caller, which shares the turns up to a message. Nothing is copied.
    * @throws {ThreadExistsError} @throws {ThreadMissingError} @throws {ThreadBusyError} if the turn of the message has not ended
+   * @throws {InvalidThreadIdError} also for `.` and `..`
    */
   fork(messageId: string, newId: string, options?: { readonly before?: boolean }): Promise<void>;
   /** Cancels the live run and removes the thread, with all records that no fork uses. */
@@ -129,7 +130,11 @@ export function threadOf(services: ExecutorServices, id: string, given: ThreadOp
   services.threadAgents.set(agent.id, agent);
   return {
     id,
-    send: async (message) => sendMessage(setting, message),
+    send: async (message) => {
+      // A stored thread of such an id continues.
+      if (!isNameable(id) && (await store.turns(key, { limit: 1 })).length === 0) checkNewThreadId(id);
+      return sendMessage(setting, message);
+    },
     messages: async (options = {}) => {
       checkKeys(options, { after: true, limit: true }, { of: 'thread.messages' });
       if (options.limit !== undefined) checkWhole('thread.messages: limit', options.limit);
@@ -143,7 +148,7 @@ export function threadOf(services: ExecutorServices, id: string, given: ThreadOp
     cancel: (reason) => cancelLive(setting, reason),
     rewind: async (messageId, { before = false } = {}) => store.rewind(key, { messageId, isBefore: before }),
     fork: async (messageId, newId, { before = false } = {}) => {
-      await store.fork(key, { messageId, isBefore: before, newId: checkThreadId(newId, 'a thread') });
+      await store.fork(key, { messageId, isBefore: before, newId: checkNewThreadId(newId) });
     },
     delete: () => remove(setting),
   };

@@ -173,4 +173,28 @@ describe.each(Object.entries(stores))('a thread in %s', (_, makeStore) => {
       code: 'INVALID_THREAD_ID',
     });
   });
+
+  test.for(['.', '..'])(
+    'no thread begins with the id %j, which no URL can name; a stored one continues',
+    async (id) => {
+      const checkpoints = makeStore();
+      const { host, thread, ended } = threadHost({ checkpoints, script: [reply('one'), reply('two')] });
+      const refused = { code: 'INVALID_THREAD_ID', message: expect.stringContaining('no URL can name it') };
+      const other = host.executor.thread(id, { agent: host.agent });
+      await expect(other.send({ id: 'm', text: 'x' })).rejects.toMatchObject(refused);
+      await ended((await thread.send({ id: 'm1', text: 'Hi.' })).runId);
+      await expect(thread.fork('m1', id)).rejects.toMatchObject(refused);
+      expect(await other.turns()).toEqual([]);
+      expect(host.model.calls).toHaveLength(1);
+      // As an earlier version could store it.
+      const { callerId, id: from } = (await checkpoints.listThreads({ limit: 1 }))[0] ?? {};
+      await checkpoints.fork({ callerId: `${callerId}`, id: `${from}` }, { messageId: 'm1', newId: id });
+      const stored = host.executor.thread(id, { agent: host.agent, callerId: `${callerId}` });
+      const { runId } = await stored.send({ id: 'm2', text: 'And?' });
+      await expect.poll(async () => (await stored.turn({ runId }))?.state).toBe('ended');
+      expect(await textsOf(stored)).toEqual(['Hi.', 'one', 'And?', 'two']);
+      await stored.delete();
+      expect(await stored.turns()).toEqual([]);
+    },
+  );
 });

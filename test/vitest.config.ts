@@ -38,6 +38,7 @@ export default defineConfig({
     globalSetup: fromRoot('test/toolchain/temporary-folder.ts'),
     // Only what never ends should be ended: a test that starts ten processes takes long on a machine that is busy.
     testTimeout: 60_000,
+    expect: { poll: { timeout: 45_000 } },
     hookTimeout: 60_000,
     // Also of a worker: one that has run hundreds of files takes its time to go.
     teardownTimeout: 60_000,

@@ -176,5 +176,5 @@ test.concurrent('the demo leaves no process behind when it is told to end', asyn
   const pid = Number(/pid (\d+)/.exec(demo.stderr)?.[1]);
   demo.child.kill('SIGTERM');
   expect((await demo.ended).code).toBe(130);
-  await expect.poll(() => isAlive(pid), { timeout: 15_000 }).toBe(false);
+  await expect.poll(() => isAlive(pid), { timeout: 45_000 }).toBe(false);
 });

@@ -1,9 +1,10 @@
 import { defineTool, memoryStore, type Tool } from 'pawl';
 import { callTool, reply, stallAfter } from 'pawl/testing';
-import { describe, expect, test, vi } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { type ClientOptions, createClient, type JournalEvent } from '../../src/client/index.ts';
 import { type RunState, unknownRun, withEvent } from '../../src/react/run-state.ts';
 import { randomFrom } from '../crash/random.ts';
+import { eventually } from '../fixtures/eventually.ts';
 import { type ChatHost, type ChatHostOptions, chatHost, mailTool } from '../http/chat/chat-host.ts';
 import { PlainChat } from './plain-chat.ts';
 import { quickClock } from './wire.ts';
@@ -290,7 +291,7 @@ describe('a client of the real handler', () => {
       ).chatTransport(),
     );
     const sending = page.sendMessage({ text: 'How many?' });
-    await vi.waitFor(() => expect(JSON.stringify(page.messages)).toContain('There are'));
+    await eventually(() => expect(JSON.stringify(page.messages)).toContain('There are'));
     current = second;
     await first.executor.shutdown();
     await second.executor.recover();

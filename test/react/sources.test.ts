@@ -1,7 +1,8 @@
 import { callTool, reply } from 'pawl/testing';
-import { expect, test, vi } from 'vitest';
+import { expect, test } from 'vitest';
 import { createClient } from '../../src/client/index.ts';
 import { sourcesOf } from '../../src/react/sources.ts';
+import { eventually } from '../fixtures/eventually.ts';
 import { chatHost, mailTool } from '../http/chat/chat-host.ts';
 
 /** A client of a real handler, and its sources, as the hooks use them. */
@@ -19,15 +20,15 @@ test('useThread shows a conversation with the real handler: question, answer as 
   const leave = threads.subscribe('t', () => undefined);
   const state = () => threads.read('t');
   const roles = () => state().messages.map(({ message }) => message.role);
-  await vi.waitFor(() => expect(state()).toMatchObject({ status: 'ready', messages: [] }));
+  await eventually(() => expect(state()).toMatchObject({ status: 'ready', messages: [] }));
   for (const [text, count] of [
     ['Hi', 2],
     ['And?', 4],
   ] as const) {
     await client.thread('t').send({ text });
     threads.nudge('t');
-    await vi.waitFor(() => expect(state()).toMatchObject({ status: 'ready', pending: [] }));
-    await vi.waitFor(() => expect(roles()).toHaveLength(count));
+    await eventually(() => expect(state()).toMatchObject({ status: 'ready', pending: [] }));
+    await eventually(() => expect(roles()).toHaveLength(count));
   }
   expect(roles()).toEqual(['user', 'assistant', 'user', 'assistant']);
   expect(state().live).toBeUndefined();
@@ -37,7 +38,7 @@ test('useThread shows a conversation with the real handler: question, answer as 
     .catch(() => undefined);
   await client.thread('t').rewind(state().messages[0]?.id ?? '');
   threads.nudge('t');
-  await vi.waitFor(() => expect(roles()).toEqual(['user', 'assistant']));
+  await eventually(() => expect(roles()).toEqual(['user', 'assistant']));
   leave();
 });
 
@@ -50,15 +51,15 @@ test('useRun and useWaiting show an approval of the real handler, and its end (w
   const filter = JSON.stringify({ kind: 'approval' });
   const leaves = [sources.runs.subscribe(runId, () => undefined)];
   const run = () => sources.runs.read(runId);
-  await vi.waitFor(() => expect(run().waits).toMatchObject([{ kind: 'approval', tool: 'mail', input: { to: 'ada' } }]));
+  await eventually(() => expect(run().waits).toMatchObject([{ kind: 'approval', tool: 'mail', input: { to: 'ada' } }]));
   leaves.push(sources.waits.subscribe(filter, () => undefined));
   const waits = () => sources.waits.read(filter);
-  await vi.waitFor(() => expect(waits()).toMatchObject({ status: 'ready', waits: [{ runId, tool: 'mail' }] }));
+  await eventually(() => expect(waits()).toMatchObject({ status: 'ready', waits: [{ runId, tool: 'mail' }] }));
   await client.run(runId).approve(run().waits[0]?.id ?? '');
-  await vi.waitFor(() => expect(run()).toMatchObject({ status: 'ended', connection: 'closed', waits: [] }));
+  await eventually(() => expect(run()).toMatchObject({ status: 'ended', connection: 'closed', waits: [] }));
   expect(run().steps.map(({ parts }) => parts.map(({ type }) => type))).toEqual([['call'], ['text']]);
   expect(run().steps[0]?.parts[0]).toMatchObject({ state: 'done', output: { type: 'text', value: 'sent' } });
   sources.waits.nudge(filter);
-  await vi.waitFor(() => expect(waits().waits).toEqual([]));
+  await eventually(() => expect(waits().waits).toEqual([]));
   for (const leave of leaves) leave();
 });

@@ -6,8 +6,9 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { createExecutor, defineTool, memoryStore } from 'pawl';
 import { sqliteStore } from 'pawl/stores/sqlite';
 import { callTool, reply, scriptedModel } from 'pawl/testing';
-import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { inEngine, programOf, whyNo } from '../engines/engines.ts';
+import { eventually } from '../fixtures/eventually.ts';
 import { gate, toolOf } from '../fixtures/host.ts';
 import { type RestateHost, type RestateHostOptions, restateHost } from './restate-host.ts';
 import { WatchedServer } from './watched-server.ts';
@@ -23,14 +24,11 @@ async function hostWith(options: RestateHostOptions = {}): Promise<RestateHost> 
 }
 
 const ended = (host: RestateHost, runId: string) =>
-  vi.waitFor(
-    async () => {
-      const run = await host.executor.find(runId);
-      if (run?.status !== 'ended') throw new Error(`the run is ${run?.status}`);
-      return run;
-    },
-    { timeout: 30_000, interval: 10 },
-  );
+  eventually(async () => {
+    const run = await host.executor.find(runId);
+    if (run?.status !== 'ended') throw new Error(`the run is ${run?.status}`);
+    return run;
+  });
 
 const nap = defineTool({
   name: 'nap',
@@ -61,7 +59,7 @@ describe.skipIf(whyNo('restate-server'))(inEngine('restate-server', 'faults of R
       restate: { name },
     });
     await old.call('r', 'start', { agentId: 'worker', prompt: 'Go.' });
-    await vi.waitFor(async () => expect(await old.invocations()).toMatchObject([{ status: 'scheduled' }]));
+    await eventually(async () => expect(await old.invocations()).toMatchObject([{ status: 'scheduled' }]));
     const next = await hostWith({ checkpoints, script: [reply('new')], agent: { tools: [nap] }, restate: { name } });
     await old.close();
     expect(await server.remove(old.deployment)).toBe(true);
@@ -77,7 +75,7 @@ describe.skipIf(whyNo('restate-server'))(inEngine('restate-server', 'faults of R
     await host.call('r', 'start', { agentId: 'worker', prompt: 'Go.' });
     await open.reached;
     host.breakConnections();
-    await vi.waitFor(async () => {
+    await eventually(async () => {
       const [slice] = await server.query(
         `select retry_count from sys_invocation where target = '${host.name}/r/drive'`,
       );
@@ -108,10 +106,10 @@ describe.skipIf(whyNo('restate-server'))(inEngine('restate-server', 'faults of R
       return driven;
     };
     await host.send('r', 'drive');
-    await vi.waitFor(() => expect(states).toContain('owned-elsewhere'));
+    await eventually(() => expect(states).toContain('owned-elsewhere'));
     open.open();
     expect((await run.result).output).toBe('there');
-    await vi.waitFor(() => expect(states.at(-1)).toBe('ended'), { timeout: 40_000 });
+    await eventually(() => expect(states.at(-1)).toBe('ended'));
     expect(host.model.calls).toEqual([]);
     await other.shutdown();
   });
@@ -146,18 +144,18 @@ describe.skipIf(whyNo('restate-server'))(inEngine('restate-server', 'faults of R
     const ids = ['a', 'b'];
     for (const runId of ids) await host.call(runId, 'start', { agentId: 'worker', prompt: 'Go.' });
     const asleep = [{ status: 'scheduled' }, { status: 'scheduled' }];
-    await vi.waitFor(async () => expect(await host.invocations()).toMatchObject(asleep));
+    await eventually(async () => expect(await host.invocations()).toMatchObject(asleep));
     new DatabaseSync(path).exec(`VACUUM INTO '${path}.old'`);
     await server.wipe();
     await server.register(host.url);
-    await vi.waitFor(async () => expect(await host.invocations()).toEqual([]), { timeout: 10_000 });
+    await eventually(async () => expect(await host.invocations()).toEqual([]));
     const ending = new AbortController();
     const sweeping = host.runs.sweep({ signal: ending.signal });
     for (const runId of ids) await ended(host, runId);
     ending.abort();
     await sweeping;
     // A slice under way would wait for its deployment to come back.
-    await vi.waitFor(async () => expect(await host.invocations()).toEqual([]));
+    await eventually(async () => expect(await host.invocations()).toEqual([]));
     await host.close();
     // The store is back at the time at which both slept. Restate knows nothing of them.
     const restored = {

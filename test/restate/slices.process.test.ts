@@ -4,8 +4,9 @@ import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { defineTool, memoryStore, StoreUnavailableError } from 'pawl';
 import { callTool, reply } from 'pawl/testing';
-import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { inEngine, programOf, whyNo } from '../engines/engines.ts';
+import { eventually } from '../fixtures/eventually.ts';
 import { gate, toolOf } from '../fixtures/host.ts';
 import { type RestateHost, type RestateHostOptions, restateHost } from './restate-host.ts';
 import { WatchedServer } from './watched-server.ts';
@@ -34,24 +35,18 @@ function statesOf(host: RestateHost): string[] {
 const begin = (host: RestateHost, runId: string) => host.call(runId, 'start', { agentId: 'worker', prompt: 'Go.' });
 
 const waitOf = (host: RestateHost, runId: string) =>
-  vi.waitFor(
-    async () => {
-      const found = (await host.executor.waiting()).find((wait) => wait.runId === runId);
-      if (!found) throw new Error('the run does not wait yet');
-      return found;
-    },
-    { timeout: 10_000, interval: 5 },
-  );
+  eventually(async () => {
+    const found = (await host.executor.waiting()).find((wait) => wait.runId === runId);
+    if (!found) throw new Error('the run does not wait yet');
+    return found;
+  }, 5);
 
 const ended = (host: RestateHost, runId: string) =>
-  vi.waitFor(
-    async () => {
-      const run = await host.executor.find(runId);
-      if (run?.status !== 'ended') throw new Error(`the run is ${run?.status}`);
-      return run;
-    },
-    { timeout: 20_000, interval: 10 },
-  );
+  eventually(async () => {
+    const run = await host.executor.find(runId);
+    if (run?.status !== 'ended') throw new Error(`the run is ${run?.status}`);
+    return run;
+  });
 
 /** A tool that waits for a person. */
 const asking = defineTool({
@@ -97,21 +92,21 @@ describe.skipIf(whyNo('restate-server'))(inEngine('restate-server', 'runs that R
     expect(new Set(states.slice(0, -1))).toEqual(new Set(['more']));
     expect(states.length).toBeGreaterThanOrEqual(4);
     expect(states.at(-1)).toBe('ended');
-    await vi.waitFor(async () => expect(await host.invocations()).toEqual([]));
+    await eventually(async () => expect(await host.invocations()).toEqual([]));
   });
 
   test('a waiting run has no invocation, only a delayed send; an answer to it begins a slice at once, and the timer does nothing (engine 23, 24)', async () => {
-    const host = await hostWith({ script: [callTool('nap'), reply('done')], agent: { tools: [napping(1_500)] } });
+    const host = await hostWith({ script: [callTool('nap'), reply('done')], agent: { tools: [napping(6_000)] } });
     const states = statesOf(host);
     await begin(host, 'r');
-    await vi.waitFor(async () => expect(await host.invocations()).toMatchObject([{ status: 'scheduled' }]));
+    await eventually(async () => expect(await host.invocations()).toMatchObject([{ status: 'scheduled' }]));
     expect(states.at(-1)).toBe('waiting');
     const [wait] = (await host.executor.waiting()) ?? [];
     await host.call('r', 'answer', { waitId: wait?.id, how: 'wake' });
     await ended(host, 'r');
-    await vi.waitFor(() => expect(states.at(-1)).toBe('ended'));
+    await eventually(() => expect(states.at(-1)).toBe('ended'));
     const slices = states.length;
-    await vi.waitFor(async () => expect(await host.invocations()).toEqual([]), { timeout: 4_000 });
+    await eventually(async () => expect(await host.invocations()).toEqual([]));
     expect(states.slice(slices)).toEqual([]);
   });
 
@@ -119,7 +114,7 @@ describe.skipIf(whyNo('restate-server'))(inEngine('restate-server', 'runs that R
     const host = await hostWith({ script: [callTool('ask'), reply('thanks')], agent: { tools: [asking] } });
     await begin(host, 'r');
     const wait = await waitOf(host, 'r');
-    await vi.waitFor(async () => expect(await host.invocations()).toEqual([]));
+    await eventually(async () => expect(await host.invocations()).toEqual([]));
     expect(await host.call('r', 'status')).toMatchObject({
       runId: 'r',
       status: 'waiting',
@@ -158,7 +153,7 @@ describe.skipIf(whyNo('restate-server'))(inEngine('restate-server', 'runs that R
       await host.start({ runId: 'r', prompt: secret.repeat(50) }, { drive: 'later' });
       await ended(host, 'r');
       // Restate keeps the journals of invocations that a handler sent. The first was sent by its ingress.
-      const slices = await vi.waitFor(async () => {
+      const slices = await eventually(async () => {
         const invocations = await host.invocations();
         expect(invocations.every(({ status }) => status === 'completed')).toBe(true);
         expect(invocations.length).toBeGreaterThan(2);
@@ -184,7 +179,7 @@ describe.skipIf(whyNo('restate-server'))(inEngine('restate-server', 'runs that R
     });
     open.open();
     await ended(host, 'r');
-    await vi.waitFor(async () => expect(await host.invocations()).toEqual([]));
+    await eventually(async () => expect(await host.invocations()).toEqual([]));
     // Restate has forgotten the request. The store has not.
     expect(await begin(host, 'r')).toMatchObject({ accepted: 'ended' });
     expect(host.model.calls).toHaveLength(1);
@@ -211,7 +206,7 @@ describe.skipIf(whyNo('restate-server'))(inEngine('restate-server', 'runs that R
     expect(await host.call('a', 'cancel', { reason: 'no longer needed' })).toBe('ended');
     expect(await ended(host, 'a')).toMatchObject({ outcome: { status: 'cancelled' } });
     await begin(host, 'b');
-    const [slice] = await vi.waitFor(async () => {
+    const [slice] = await eventually(async () => {
       const running = (await host.invocations()).filter(
         ({ status, target }) => status === 'running' && target.includes('/b/'),
       );
@@ -221,7 +216,7 @@ describe.skipIf(whyNo('restate-server'))(inEngine('restate-server', 'runs that R
     });
     await server.end(slice?.id ?? '', 'cancel');
     expect(await ended(host, 'b')).toMatchObject({ outcome: { status: 'cancelled' } });
-    await vi.waitFor(async () => expect(await host.invocations()).toEqual([]));
+    await eventually(async () => expect(await host.invocations()).toEqual([]));
     open.open();
   });
 
@@ -283,12 +278,12 @@ describe.skipIf(whyNo('restate-server'))(inEngine('restate-server', 'runs that R
     await begin(host, 'r');
     const wait = await waitOf(host, 'r');
     const before = host.outcome('r');
-    await vi.waitFor(async () => expect(await server.stateOf(host.name, 'attached')).toHaveLength(1));
+    await eventually(async () => expect(await server.stateOf(host.name, 'attached')).toHaveLength(1));
     await host.call('r', 'answer', { waitId: wait.id, how: 'answer', value: 'red' });
     expect(await before).toMatchObject({ runId: 'r', status: 'ok', output: 'thanks' });
     expect(await host.outcome('r')).toMatchObject({ runId: 'r', status: 'ok' });
     expect(await host.outcome('never begun')).toBeNull();
-    await vi.waitFor(async () => expect(await server.stateOf(host.name, 'attached')).toEqual([]));
+    await eventually(async () => expect(await server.stateOf(host.name, 'attached')).toEqual([]));
     expect(await host.call('r', 'status')).toEqual({ runId: 'r', status: 'ended', result: 'ok' });
   });
 

@@ -7,6 +7,7 @@ import { callTool, reply, scriptedModel, testClock } from 'pawl/testing';
 import { describe, expect, test, vi } from 'vitest';
 import { sampleOutcome, sampleRecord } from '../../src/testing/store-contract/records.ts';
 import { systemClock } from '../../src/values/clock.ts';
+import { eventually } from '../fixtures/eventually.ts';
 import { toolOf } from '../fixtures/host.ts';
 import { filesBelow, freshDir } from './file/folder.ts';
 
@@ -108,7 +109,7 @@ describe.for(stores)('what is deleted is gone from the bytes of the store: $name
     expect(countIn(dir)).toBeGreaterThan(0);
     await clock.advance(60_000);
     await clock.advance(60_000);
-    await vi.waitFor(() => expect(countIn(dir)).toBe(0), { timeout: 20_000, interval: 100 });
+    await eventually(() => expect(countIn(dir)).toBe(0), 100);
     expect(await store.outcome('later')).toMatchObject({ output: 'LATER' });
   });
 
@@ -122,7 +123,7 @@ describe.for(stores)('what is deleted is gone from the bytes of the store: $name
     await using later = open(dir, clock);
     await later.claim('other', 'us', 60_000);
     await clock.advance(60_000);
-    await vi.waitFor(() => expect(countIn(dir)).toBe(0), { timeout: 20_000, interval: 100 });
+    await eventually(() => expect(countIn(dir)).toBe(0), 100);
   });
 
   test('the minute of the sweep keeps no process alive', async () => {
@@ -149,7 +150,7 @@ test('a deleted record of SQLite leaves the write-ahead log soon, while the stor
   expect(await other.load('run')).not.toBeNull();
   await store.delete('run');
   expect(countIn(dir)).toBeGreaterThan(0);
-  await vi.waitFor(() => expect(countIn(dir)).toBe(0), { timeout: 20_000, interval: 100 });
+  await eventually(() => expect(countIn(dir)).toBe(0), 100);
   expect(existsSync(`${path}-wal`) && statSync(`${path}-wal`).size).toBe(0);
 });
 

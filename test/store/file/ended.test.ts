@@ -3,11 +3,12 @@ import { join } from 'node:path';
 import type { HistoryStore, Message, RunOutcome } from 'pawl';
 import { fileStore } from 'pawl/stores/file';
 import { testClock } from 'pawl/testing';
-import { describe, expect, test, vi } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { diskFiles } from '../../../src/files/file-system.ts';
 import { safeName } from '../../../src/files/safe-name.ts';
 import { fileStoreOn } from '../../../src/store/file/file-store.ts';
 import { sampleMeta, sampleOutcome, sampleRecord } from '../../../src/testing/store-contract/records.ts';
+import { eventually } from '../../fixtures/eventually.ts';
 import { filesBelow, freshDir } from './folder.ts';
 
 const SECRET = 'hunter2-of-ada';
@@ -75,10 +76,10 @@ describe('the kept record of a run that ended, in files', () => {
     expect(endedIn(dir)).toBe(5);
     await using other = fileStore({ dir, clock });
     await ended(other, 'later', 4 * HOUR);
-    await vi.waitFor(() => expect(endedIn(dir)).toBe(1), { timeout: 10_000 });
+    await eventually(() => expect(endedIn(dir)).toBe(1));
     clock.wallJump(3 * HOUR);
     clock.advance(60_000);
-    await vi.waitFor(() => expect(endedIn(dir)).toBe(0), { timeout: 10_000 });
+    await eventually(() => expect(endedIn(dir)).toBe(0));
   });
 
   test('comes after a crash before its folder is moved: the run is live still, and ends again (web 16)', async () => {

@@ -27,7 +27,7 @@ const calls: Readonly<Record<string, (store: PostgresStore) => Promise<unknown>>
 
 /** Until it comes to this: on a busy machine a first answer may take longer than a hasty store waits for it. */
 const inTheEnd = (call: () => Promise<unknown>) =>
-  expect.poll(() => call().catch((error: { code?: unknown }) => error.code), { timeout: 15_000 });
+  expect.poll(() => call().catch((error: { code?: unknown }) => error.code), { timeout: 45_000 });
 
 describe.skipIf(whyNoPostgres)('a server that cannot be reached', () => {
   test.concurrent.for(Object.keys(calls))('%s is refused within its time, and says why (recovery 6)', async (name) => {

@@ -110,7 +110,7 @@ describe.skipIf(whyNoPostgres)('writes that are asked for at once', () => {
       ...runIds.flatMap((runId) => [store.load(runId), store.outcome(runId)]),
       store.listInterrupted(),
     ]);
-    await expect.poll(() => pool.out, { timeout: 15_000 }).toBe(0);
+    await expect.poll(() => pool.out, { timeout: 45_000 }).toBe(0);
     expect(pool.most).toBeLessThanOrEqual(6);
   });
 });

@@ -5,6 +5,7 @@ import type { Claim } from '../../../src/store/port.ts';
 import { type PostgresPool, type PostgresStore, postgresStore } from '../../../src/store/postgres/index.ts';
 import { sampleOutcome, sampleRecord } from '../../../src/testing/store-contract/records.ts';
 import { testClock } from '../../../src/testing/test-clock.ts';
+import { eventually } from '../../fixtures/eventually.ts';
 import { postgresServer, whyNoPostgres } from '../../fixtures/postgres-server.ts';
 import { expectStranger } from '../same-host-name.ts';
 import { emptyTables } from './tables.ts';
@@ -45,7 +46,7 @@ describe.skipIf(whyNoPostgres)('time in the PostgreSQL store', () => {
     await store.keepOutcome('later', sampleOutcome('later'), clock.now() + 3_600_000);
     expect(await outcomes()).toBe(2);
     await clock.advance(60_000);
-    await vi.waitFor(async () => expect(await outcomes()).toBe(1), { timeout: 20_000, interval: 50 });
+    await eventually(async () => expect(await outcomes()).toBe(1), 50);
     expect(await store.outcome('later')).not.toBeNull();
   });
 

@@ -3,9 +3,10 @@ import { join } from 'node:path';
 import { type Codec, encrypt, type HistoryStore, type Message, type RunOutcome } from 'pawl';
 import { type SqliteStore, sqliteStore } from 'pawl/stores/sqlite';
 import { testClock } from 'pawl/testing';
-import { describe, expect, test, vi } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { sampleMeta, sampleOutcome, sampleRecord } from '../../../src/testing/store-contract/records.ts';
 import { codecOf, first, second } from '../../codec/keys.ts';
+import { eventually } from '../../fixtures/eventually.ts';
 import { filesBelow, freshDir } from '../file/folder.ts';
 import { freshPath, sql } from './files.ts';
 
@@ -72,8 +73,8 @@ describe('the kept record of a run that ended, in SQLite', () => {
     expect(await store.forgetEnded?.({ dryRun: true })).toBe(1);
     expect(await store.forgetEnded?.()).toBe(1);
     expect(rowsLeft(path)).toBeGreaterThan(all / 2);
-    await vi.waitFor(() => expect(rowsLeft(path)).toBe(1), { timeout: 20_000, interval: 20 });
-    await vi.waitFor(() => expect(countIn(dir)).toBe(0), { timeout: 20_000, interval: 100 });
+    await eventually(() => expect(rowsLeft(path)).toBe(1), 20);
+    await eventually(() => expect(countIn(dir)).toBe(0), 100);
     expect(await store.load('later', { ended: true })).toEqual(sampleRecord('later'));
   });
 
@@ -86,7 +87,7 @@ describe('the kept record of a run that ended, in SQLite', () => {
     expect(rowsLeft(path)).toBe(50);
     if (when === 'the minute') clock.advance(60_000);
     else await ended(store, 'another', { keepUntil: 4 * HOUR });
-    await vi.waitFor(() => expect(rowsLeft(path)).toBe(when === 'the minute' ? 0 : 1), { timeout: 10_000 });
+    await eventually(() => expect(rowsLeft(path)).toBe(when === 'the minute' ? 0 : 1));
   });
 
   test('is erased from the bytes of the store, with its outcome (web 16)', async () => {
@@ -95,7 +96,7 @@ describe('the kept record of a run that ended, in SQLite', () => {
     await ended(store, 'run', { messages: large, callerId: `${SECRET}-caller`, keepUntil: Number.POSITIVE_INFINITY });
     expect(countIn(dir)).toBeGreaterThan(50);
     await store.erase('run');
-    await vi.waitFor(() => expect(countIn(dir)).toBe(0), { timeout: 20_000, interval: 100 });
+    await eventually(() => expect(countIn(dir)).toBe(0), 100);
   });
 
   test('that a new run of its id replaces leaves nothing either (web 16)', async () => {

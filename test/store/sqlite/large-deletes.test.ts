@@ -3,8 +3,9 @@ import { join } from 'node:path';
 import type { Message } from 'pawl';
 import { sqliteStore } from 'pawl/stores/sqlite';
 import { testClock } from 'pawl/testing';
-import { describe, expect, test, vi } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { sampleRecord } from '../../../src/testing/store-contract/records.ts';
+import { eventually } from '../../fixtures/eventually.ts';
 import { filesBelow, freshDir } from '../file/folder.ts';
 import { sql } from './files.ts';
 
@@ -36,8 +37,8 @@ describe('a large record in SQLite', () => {
     expect(left).toBeLessThan(all);
     expect([await store.load('run'), await other.load('run')]).toEqual([null, null]);
     expect([await store.listInterrupted(), await other.listInterrupted()]).toEqual([[], []]);
-    await vi.waitFor(() => expect(rowsLeft(path)).toBe(0), { timeout: 20_000, interval: 20 });
-    await vi.waitFor(() => expect(countIn(dir)).toBe(0), { timeout: 20_000, interval: 100 });
+    await eventually(() => expect(rowsLeft(path)).toBe(0), 20);
+    await eventually(() => expect(countIn(dir)).toBe(0), 100);
   });
 
   test('leaves nothing to runs that begin while it is removed, not to one of its own id either', async () => {
@@ -85,7 +86,7 @@ describe('a large record in SQLite', () => {
     await using later = sqliteStore({ path, clock });
     await later.claim('before', 'us', 60_000);
     await clock.advance(60_000);
-    await vi.waitFor(() => expect(countIn(dir)).toBe(0), { timeout: 20_000, interval: 100 });
+    await eventually(() => expect(countIn(dir)).toBe(0), 100);
     expect(await later.load('before')).toMatchObject({ messages: sampleRecord('before').messages });
     expect(await later.load('after')).toEqual(sampleRecord('after'));
   });

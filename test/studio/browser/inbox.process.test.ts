@@ -71,7 +71,7 @@ async function asked(runId: string, prompt: string, options?: Opening): Promise<
 
 const choose = (page: Page, runId: string) => page.locator('a.w', { hasText: runId }).first().click();
 const press = (page: Page, name: string) => page.getByRole('button', { name }).first().click();
-const shown = (page: Page, text: string) => page.getByText(text).first().waitFor({ timeout: 15_000 });
+const shown = (page: Page, text: string) => page.getByText(text).first().waitFor({ timeout: 45_000 });
 const stateOf = async (runId: string) => (await studio.get(`/runs/${runId}`)).body;
 
 async function endOf(runId: string): Promise<Record<string, unknown>> {
@@ -95,7 +95,7 @@ describe.skipIf(whyNoChromium)(inChromium('the inbox of Studio in Chromium'), ()
       await page.keyboard.press('Control+Enter');
       return page.getByText('Stored: your answer survives a crash from here on').first().isVisible();
     };
-    await expect.poll(isStored, { timeout: 15_000, interval: 100 }).toBe(true);
+    await expect.poll(isStored, { timeout: 45_000, interval: 100 }).toBe(true);
     await shown(page, 'Taken up');
     await shown(page, 'pay is done, and its result recorded');
     expect(await endOf('keys')).toMatchObject({ state: 'ok' });
@@ -177,7 +177,7 @@ describe.skipIf(whyNoChromium)(inChromium('the inbox of Studio in Chromium'), ()
     await shown(page, 'the page connects again by itself');
     expect(await page.getByRole('button', { name: 'Approve' }).isDisabled()).toBe(true);
     studio = await start(['--write', '--port', `${port}`]);
-    await page.locator('.live', { hasText: 'live' }).waitFor({ timeout: 15_000 });
+    await page.locator('.live', { hasText: 'live' }).waitFor({ timeout: 45_000 });
     expect(await page.getByLabel('Note to the model').inputValue()).toBe('fine by me');
     await press(page, 'Approve');
     await shown(page, 'pay is done, and its result recorded');

@@ -85,7 +85,7 @@ describe.skipIf(whyNoChromium)(inChromium('the runs of Studio in Chromium'), () 
   const button = (name: string) => page.getByRole('button', { name });
   const dialog = () => page.getByRole('dialog');
   const actions = async () => (await page.locator('.head button').allTextContents()).map((text) => text.trim());
-  const verdict = (text: string) => page.locator('.why', { hasText: text }).waitFor({ timeout: 15_000 });
+  const verdict = (text: string) => page.locator('.why', { hasText: text }).waitFor({ timeout: 45_000 });
 
   /** Starts a run that works until its gate is opened. */
   async function working(runId: string, of = worker): Promise<void> {

@@ -96,7 +96,7 @@ export async function go(page: Page, view: string): Promise<void> {
 
 /** Waits until a text is in sight. */
 export async function shown(page: Page, text: string): Promise<void> {
-  await page.getByText(text).first().waitFor({ timeout: 15_000 });
+  await page.getByText(text).first().waitFor({ timeout: 45_000 });
 }
 
 /** Presses a button. */

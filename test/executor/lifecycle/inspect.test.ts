@@ -114,7 +114,8 @@ describe('executor.inspect', () => {
     const { executor } = hostOf({ checkpoints: store, redact: (text) => text.replaceAll('ada', '[name]') });
     const text = JSON.stringify(await executor.inspect('r'));
     expect(text).toContain('[name]');
-    expect(text).not.toContain('ada');
+    // As a word: an id may have these letters in it.
+    expect(text).not.toMatch(/\bada\b/);
   });
 
   test('reads some of the messages, and says how many there are; `migrate` still gets all of them (studio 33)', async () => {

@@ -212,9 +212,24 @@ export interface MachineState {
   readonly isLive: boolean;
 }
 
+/** A text whose parts with a time are written by the page: the age of it, the time of day, or how long a lease still lasts. */
+export type VerdictText = readonly (string | { readonly kind: 'age' | 'time' | 'lease'; readonly at: number })[];
+
+/** One line on a run: why it is where it is, who holds it, what happens next. */
+export interface VerdictLine {
+  readonly state: RunState;
+  readonly title: string;
+  /** The tool that asks, or the code of the reason. */
+  readonly name?: string;
+  readonly text: VerdictText;
+  /** The button that changes it. */
+  readonly action?: { readonly word: string; readonly view: 'inbox' | 'run'; readonly id: string };
+}
+
 /** The answer of `GET /runs/:id/record`. */
 export interface RecordView {
   readonly line: RunLine;
+  readonly says: VerdictLine;
   readonly rootRunId: string;
   readonly parentRunId?: string;
   readonly waits: readonly ShownWait<OpenWait>[];

@@ -11,6 +11,7 @@ import { formsOf, shownWaits } from '../waits.ts';
 import type { ChildView, RecordView, RunLine, UsageView } from '../wire.ts';
 import { recordFacts } from './record-facts.ts';
 import { beginsRun, type TranscriptFacts, type Transcripts } from './transcripts.ts';
+import { verdictLine } from './verdict-line.ts';
 import { verdictView } from './verdict-view.ts';
 
 /** A run of a request, and all that is known of it. */
@@ -60,7 +61,7 @@ export async function recordView(call: GrantedCall, { tools, transcripts }: Shar
   const { rootRunId, parentRunId, waits, result: _, ...line } = await viewOf({ ...call, run });
   const { record } = seen;
   const outcome = seen.outcome ?? (run.line.status === 'ended' ? run.line.outcome : undefined);
-  return {
+  const view = {
     line: outcome?.error && all ? { ...line, why: outcome.error.message, code: outcome.error.code } : line,
     rootRunId,
     ...(parentRunId === undefined ? {} : { parentRunId }),
@@ -74,6 +75,7 @@ export async function recordView(call: GrantedCall, { tools, transcripts }: Shar
     children: await childrenBelow(served, run, { seen, facts, all }),
     ...(outcome ? { result: resultOf(outcome, all) } : {}),
   };
+  return { ...view, says: verdictLine(view) };
 }
 
 function agentOf({ agents, executor }: GrantedCall['served'], agentId: string): Agent | undefined {
@@ -82,7 +84,7 @@ function agentOf({ agents, executor }: GrantedCall['served'], agentId: string): 
 
 function unreadableView(seen: RunInspection): RecordView {
   const { runId, reason, code } = seen;
-  return {
+  const view = {
     line: runLine({ runId, status: 'quarantined', reason: code ? `${code}: ${reason}` : reason }),
     rootRunId: runId,
     waits: [],
@@ -91,6 +93,7 @@ function unreadableView(seen: RunInspection): RecordView {
     usage: { inputTokens: 0, outputTokens: 0, models: [] },
     children: [],
   };
+  return { ...view, says: verdictLine(view) };
 }
 
 function ownerOf({ owner, isLive }: RunInspection): Pick<RecordView, 'owner'> {

@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest';
 import { timelineOfRecord, withEffects } from '../../../src/studio/page/run/record-timeline.ts';
 import { emptyTimeline, type TimelineStep } from '../../../src/studio/page/run/timeline.ts';
 import { nextRow, rowsOf, toolsOf } from '../../../src/studio/page/run/timeline-rows.ts';
-import { verdictLine } from '../../../src/studio/page/run/verdict.ts';
+import { verdictLine } from '../../../src/studio/record/verdict-line.ts';
 import type { RecordView } from '../../../src/studio/wire.ts';
 
 const NOW = 1_000_000;
@@ -18,32 +18,38 @@ const viewOf = (state: string, more: object = {}) =>
 describe('the line above all else', () => {
   test('of a run that asks says which call, since when, who holds the run, and has the button that answers (studio 2)', () => {
     const wait = { id: 'w1', kind: 'approval', createdAt: NOW - 252_000, step: 3, callId: 'c', tool: 'pay' };
-    expect(verdictLine(viewOf('you', { waits: [wait] }), NOW)).toEqual({
+    expect(verdictLine(viewOf('you', { waits: [wait] }))).toEqual({
       state: 'you',
       title: 'Waits for a person. ',
       name: 'pay',
-      text: 'asks for approval since 4 m 12 s. No process holds the run. An answer is taken up as soon as a process looks for work.',
+      text: [
+        'asks for approval since ',
+        { kind: 'age', at: NOW - 252_000 },
+        '. ',
+        'No process holds the run.',
+        ' An answer is taken up as soon as a process looks for work.',
+      ],
       action: { word: 'Review and answer', view: 'inbox', id: 'w1' },
     });
   });
 
   test('of a run that works says where, which process holds it, and how long its lease lasts (studio 2)', () => {
     const owner = { name: 'process 7 on host', id: 'x', leaseUntil: NOW + 24_000, isHere: false };
-    expect(verdictLine(viewOf('run', { owner }), NOW).text).toBe(
-      'Step 3. Process 7 on host holds the run, its lease lasts 24.0 s.',
-    );
+    expect(verdictLine(viewOf('run', { owner })).text).toEqual([
+      ...['Step 3.', ' ', 'Process 7 on host holds the run', { kind: 'lease', at: NOW + 24_000 }, '.'],
+    ]);
   });
 
   test('of an interrupted, a parked and an ended run has the words of pawl doctor, and the code (studio 2, 12)', () => {
-    expect(verdictLine(viewOf('idle'), NOW).text).toMatch(/^It continues after 2 steps\. No process works on it;/);
+    expect(verdictLine(viewOf('idle')).text.join('')).toMatch(/^It continues after 2 steps\. No process works on it;/);
     const verdict = { verdict: 'parked', reason: 'it is parked: by hand', code: 'PARKED', needsPerson: true };
-    expect(verdictLine(viewOf('park', { verdict }), NOW)).toMatchObject({
+    expect(verdictLine(viewOf('park', { verdict }))).toMatchObject({
       name: 'PARKED',
-      text: 'It is parked: by hand. It stays until a person unparks it.',
+      text: ['It is parked: by hand. It stays until a person unparks it.'],
     });
     const result = { status: 'error', output: '', error: { code: 'MODEL', message: 'overloaded' } };
-    expect(verdictLine(viewOf('fail', { result }), NOW)).toEqual({
-      ...{ state: 'fail', title: 'Ended: error. ', name: 'MODEL', text: 'Overloaded.' },
+    expect(verdictLine(viewOf('fail', { result }))).toEqual({
+      ...{ state: 'fail', title: 'Ended: error. ', name: 'MODEL', text: ['Overloaded.'] },
     });
   });
 });

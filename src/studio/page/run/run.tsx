@@ -1,5 +1,5 @@
 import { useMemo, useRef, useState } from 'preact/hooks';
-import type { RecordView } from '../../wire.ts';
+import type { RecordView, VerdictText } from '../../wire.ts';
 import { RunActions, Unpark } from '../actions/run-actions.tsx';
 import { Chart } from '../chart/chart.tsx';
 import { factsOfRecord } from '../chart/chart-model.ts';
@@ -22,7 +22,6 @@ import { nextRow, rowsOf, type TimelineRow } from './timeline-rows.ts';
 import { TimelineView, workedNow } from './timeline-view.tsx';
 import { Transcript } from './transcript.tsx';
 import { UsageTab } from './usage.tsx';
-import { verdictLine } from './verdict.ts';
 
 const tabs = [
   ['', 'Timeline'],
@@ -238,7 +237,8 @@ function useSelection(run: ReturnType<typeof useRun>, view: RecordView) {
 }
 
 function Why({ view }: { readonly view: RecordView }) {
-  const { state, title, name, text, action } = verdictLine(view, useNow());
+  const { state, title, name, text, action } = view.says;
+  const now = useNow();
   return (
     <div class={`why ${state}`} role="note">
       <Glyph state={state} />
@@ -249,7 +249,7 @@ function Why({ view }: { readonly view: RecordView }) {
             <Mono text={name} />{' '}
           </>
         )}
-        {text}
+        {text.map((part) => (typeof part === 'string' ? part : timeText(part, now)))}
       </span>
       {state === 'park' && <Unpark runId={view.line.runId} />}
       {action && (
@@ -259,6 +259,13 @@ function Why({ view }: { readonly view: RecordView }) {
       )}
     </div>
   );
+}
+
+/** A time in the line above a run, as the clock of the reader has it. */
+function timeText({ kind, at }: Exclude<VerdictText[number], string>, now: number): string {
+  if (kind === 'age') return span(now - at);
+  if (kind === 'time') return new Date(at).toLocaleString('en-GB');
+  return at < now ? '' : `, its lease lasts ${span(at - now)}`;
 }
 
 function Tabs({ runId, part, end }: { readonly runId: string; readonly part: string; readonly end: string }) {

@@ -1,11 +1,14 @@
 import type { ComponentChildren } from 'preact';
 
-type Pair = readonly [name: string, value: ComponentChildren];
+/** A name and its value; false or undefined where there is none. */
+export type Pair = readonly [name: string, value: ComponentChildren] | false | undefined | '' | 0;
 
 /** Names and values in two columns. */
 export function Pairs({ of }: { readonly of: readonly Pair[] }) {
   return (
-    <dl class="kv">{of.map(([name, value]) => [<dt key={`${name} name`}>{name}</dt>, <dd key={name}>{value}</dd>])}</dl>
+    <dl class="kv">
+      {of.map((pair) => pair && [<dt key={`${pair[0]} name`}>{pair[0]}</dt>, <dd key={pair[0]}>{pair[1]}</dd>])}
+    </dl>
   );
 }
 
@@ -13,12 +16,15 @@ export function Pairs({ of }: { readonly of: readonly Pair[] }) {
 export function Facts({ of }: { readonly of: readonly Pair[] }) {
   return (
     <dl class="facts" tabIndex={0} aria-label="Facts">
-      {of.map(([name, value]) => (
-        <div key={name}>
-          <dt>{name}</dt>
-          <dd>{value}</dd>
-        </div>
-      ))}
+      {of.map(
+        (pair) =>
+          pair && (
+            <div key={pair[0]}>
+              <dt>{pair[0]}</dt>
+              <dd>{pair[1]}</dd>
+            </div>
+          ),
+      )}
     </dl>
   );
 }

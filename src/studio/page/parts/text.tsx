@@ -1,10 +1,5 @@
-import type { ComponentChildren } from 'preact';
 import { useState } from 'preact/hooks';
-
-interface SpanProps {
-  readonly class?: string;
-  readonly children: ComponentChildren;
-}
+import { addressOf } from '../frame/route.ts';
 
 /** Ids, names of tools and code. */
 export function Mono({ text, ...rest }: { readonly text: string; readonly class?: string }) {
@@ -15,9 +10,13 @@ export function Mono({ text, ...rest }: { readonly text: string; readonly class?
   );
 }
 
-/** What is said beside something. */
-export function Faint({ class: more = '', children }: SpanProps) {
-  return <span class={`faint ${more}`}>{children}</span>;
+/** Opens a run. */
+export function RunLink({ runId }: { readonly runId: string }) {
+  return (
+    <a class="mono" href={addressOf('run', runId)}>
+      {runId}
+    </a>
+  );
 }
 
 /** Copies the exact value, without the escapes that the page shows. */

@@ -1,14 +1,11 @@
 import type { ComponentChildren } from 'preact';
 import type { RecordView } from '../../wire.ts';
-import { addressOf } from '../frame/route.ts';
 import { clockTime, size, span, whole } from '../parts/amounts.ts';
 import { State } from '../parts/glyph.tsx';
-import { Pairs } from '../parts/lists.tsx';
-import { Mono } from '../parts/text.tsx';
+import { type Pair, Pairs } from '../parts/lists.tsx';
+import { Mono, RunLink } from '../parts/text.tsx';
 import { placed } from './placed.ts';
 import { Value } from './value.tsx';
-
-type Pair = readonly [name: string, value: ComponentChildren];
 
 /** What is stored of a run. */
 export function Record({ view }: { readonly view: RecordView }) {
@@ -22,11 +19,11 @@ export function Record({ view }: { readonly view: RecordView }) {
         <Pairs
           of={[
             ...(record ? ofRecord(record) : []),
-            ...(owner ? [['Owner', <Mono key="owner" text={owner.id} />] as Pair] : []),
-            ...(owner?.leaseUntil === undefined ? [] : [['Lease until', clockTime(owner.leaseUntil)] as Pair]),
-            ...(rootRunId === runId ? [] : [['Root', <RunLink key="root" runId={rootRunId} />] as Pair]),
-            ...(result ? [['Outcome', result.status] as Pair] : []),
-            ...(result?.error ? [['Error', `${result.error.code}: ${result.error.message}`] as Pair] : []),
+            owner && ['Owner', <Mono key="owner" text={owner.id} />],
+            owner?.leaseUntil && ['Lease until', clockTime(owner.leaseUntil)],
+            rootRunId !== runId && ['Root', <RunLink key="root" runId={rootRunId} />],
+            result && ['Outcome', result.status],
+            result?.error && ['Error', `${result.error.code}: ${result.error.message}`],
           ]}
         />
       </div>
@@ -76,16 +73,8 @@ function ofRecord(record: NonNullable<RecordView['record']>): readonly Pair[] {
       'and now',
       isSame ? 'the same' : now === undefined ? 'its agent is not known here' : <Mono key="now" text={now} />,
     ],
-    ...(parked ? [['Parked', `${parked.code}: ${parked.reason}`] as Pair] : []),
+    parked && ['Parked', `${parked.code}: ${parked.reason}`],
   ];
-}
-
-function RunLink({ runId }: { readonly runId: string }) {
-  return (
-    <a class="mono" href={addressOf('run', runId)}>
-      {runId}
-    </a>
-  );
 }
 
 function Commands({ of }: { readonly of: NonNullable<RecordView['record']>['commands'] }) {

@@ -297,7 +297,7 @@ function RunFacts({ view, timeline }: { readonly view: RecordView; readonly time
   return (
     <Facts
       of={[
-        ...(phase < 0 ? [] : [['Phase', <PhaseFact key="phase" view={view} at={phase} />] as const]),
+        phase >= 0 && ['Phase', <PhaseFact key="phase" view={view} at={phase} />],
         [
           'Step',
           <span key="step">
@@ -306,15 +306,13 @@ function RunFacts({ view, timeline }: { readonly view: RecordView; readonly time
           </span>,
         ],
         ['Tokens', whole(tokens)],
-        ...(usage.usd === undefined ? [] : [['Cost', `$${usd(usage.usd)}`] as const]),
-        ...(worked === undefined ? [] : [['Worked', span(worked)] as const]),
-        ...(waited > 0 ? [['Waited', span(waited)] as const] : []),
-        ['Owner', owner?.name ?? (line.owner === undefined ? 'none' : line.owner)],
-        ...(timeline.resumes > 0 && !isPart ? [['Resumed', `${timeline.resumes} ×`] as const] : []),
-        ...(record
-          ? [['Saved', `rev ${record.revision} · ${age(Math.max(1_000, now - record.updatedAt))} ago`] as const]
-          : []),
-        ...(labels.length > 0 ? [['Labels', <Mono key="labels" text={labels.join(' ')} />] as const] : []),
+        usage.usd !== undefined && ['Cost', `$${usd(usage.usd)}`],
+        worked !== undefined && ['Worked', span(worked)],
+        waited > 0 && ['Waited', span(waited)],
+        ['Owner', owner?.name ?? line.owner ?? 'none'],
+        timeline.resumes > 0 && !isPart && ['Resumed', `${timeline.resumes} ×`],
+        record && ['Saved', `rev ${record.revision} · ${age(Math.max(1_000, now - record.updatedAt))} ago`],
+        labels.length > 0 && ['Labels', <Mono key="labels" text={labels.join(' ')} />],
       ]}
     />
   );

@@ -1,8 +1,9 @@
 import type { CallView, RecordView, RunState } from '../../wire.ts';
+import { effects } from '../inbox/waits.ts';
 import { clockTime, span, whole } from '../parts/amounts.ts';
 import { Glyph } from '../parts/glyph.tsx';
 import { Pairs } from '../parts/lists.tsx';
-import { Mono } from '../parts/text.tsx';
+import { Mono, RunLink } from '../parts/text.tsx';
 import { placed } from './placed.ts';
 import type { TimelineCall, TimelineStep } from './timeline.ts';
 import type { TimelineRow } from './timeline-rows.ts';
@@ -42,31 +43,21 @@ function Turn({ step }: { readonly step: TimelineStep }) {
       <div class="in">
         <Pairs
           of={[
-            ...(tokens
-              ? [
-                  [
-                    'Tokens',
-                    `${whole(tokens.input)} in (${whole(tokens.cached)} cached) · ${whole(tokens.output)} out`,
-                  ] as const,
-                ]
-              : []),
-            ...(ms === undefined || at === undefined ? [] : [['Took', span(ms)] as const]),
-            ...(retries > 0 ? [['Attempts', `${retries + 1}: the model was asked again after an error`] as const] : []),
+            tokens && [
+              'Tokens',
+              `${whole(tokens.input)} in (${whole(tokens.cached)} cached) · ${whole(tokens.output)} out`,
+            ],
+            ms !== undefined && at !== undefined && ['Took', span(ms)],
+            retries > 0 && ['Attempts', `${retries + 1}: the model was asked again after an error`],
             ['Calls', calls.length === 0 ? 'none: it answered' : whole(calls.length)],
-            ...(at === undefined ? [] : [['Message', `${clockTime(at)}`] as const]),
-            ...(words === '' ? [] : [['Says', words] as const]),
+            at && ['Message', clockTime(at)],
+            words && ['Says', words],
           ]}
         />
       </div>
     </>
   );
 }
-
-const means = {
-  read: 'Reads only. After a crash it simply runs again.',
-  idempotent: 'May run again with the same key; the second time changes nothing.',
-  once: 'Has effects. It is never repeated: after a crash in the middle its outcome is called unknown.',
-} as const;
 
 interface CallProps {
   readonly step: TimelineStep;
@@ -93,19 +84,10 @@ function Call({ step, call, view }: CallProps) {
       <div class="in">
         <Pairs
           of={[
-            ...(open ? [['Key', <Mono key="key" text={open.key} />] as const] : []),
-            ...(effect ? [['Means', means[effect]] as const] : []),
-            ...(attempts > 1 ? [['Starts', whole(attempts)] as const] : []),
-            ...(child
-              ? [
-                  [
-                    'Run',
-                    <a key="run" class="mono" href={`#/run/${encodeURIComponent(child.runId)}`}>
-                      {child.runId}
-                    </a>,
-                  ] as const,
-                ]
-              : []),
+            open && ['Key', <Mono key="key" text={open.key} />],
+            effect && ['Means', effects[effect]?.join(' ')],
+            attempts > 1 && ['Starts', whole(attempts)],
+            child && ['Run', <RunLink key="run" runId={child.runId} />],
           ]}
         />
         <Ledger call={call} isKept={step.at !== undefined} run={line.state} />

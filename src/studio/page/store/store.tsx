@@ -1,13 +1,12 @@
 import type { DoctorRow, StoreParts, StoreView } from '../../wire.ts';
 import { store } from '../frame/live.ts';
 import { More, usePages } from '../frame/pages.tsx';
-import { addressOf } from '../frame/route.ts';
 import { useShared } from '../frame/use-shared.ts';
 import { whole } from '../parts/amounts.ts';
 import { Empty, Failed } from '../parts/empty.tsx';
 import { Glyph, State, words } from '../parts/glyph.tsx';
 import { Facts } from '../parts/lists.tsx';
-import { Mono } from '../parts/text.tsx';
+import { Mono, RunLink } from '../parts/text.tsx';
 
 /** The store: what it can do, and what each run in it needs. */
 export function Store() {
@@ -119,9 +118,7 @@ function Row({ row: { line, verdict, needs, version, unknownCalls } }: { readonl
         <State state={line.state} />
       </td>
       <td>
-        <a href={addressOf('run', line.runId)}>
-          <Mono text={line.runId} />
-        </a>
+        <RunLink runId={line.runId} />
       </td>
       <td class="wraps">
         {verdict.reason}

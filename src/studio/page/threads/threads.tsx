@@ -8,7 +8,7 @@ import { age, whole } from '../parts/amounts.ts';
 import { Empty, Failed } from '../parts/empty.tsx';
 import { State } from '../parts/glyph.tsx';
 import { useNow } from '../parts/now.ts';
-import { Mono } from '../parts/text.tsx';
+import { Mono, RunLink } from '../parts/text.tsx';
 import { type Said, textsOf } from './said.ts';
 
 interface ThreadLine {
@@ -151,9 +151,7 @@ function Turns({ view: { turns } }: { readonly view: ThreadView }) {
             <tr key={messageId}>
               <td>{state === 'live' ? <State state="run" word="live" /> : state}</td>
               <td>
-                <a href={addressOf('run', runId)}>
-                  <Mono text={runId} />
-                </a>
+                <RunLink runId={runId} />
               </td>
               <td>
                 <Mono class="dim" text={messageId} />

@@ -9,7 +9,7 @@ import { verdictView } from './record/verdict-view.ts';
 import type { Studio } from './studio.ts';
 import { Audience } from './watch/audience.ts';
 import type { Watcher } from './watch/watcher.ts';
-import type { DoctorPage, DoctorRow, StoreView } from './wire.ts';
+import type { DoctorPage, DoctorRow, StoreParts, StoreView } from './wire.ts';
 
 /** The routes of the store: what it can do and holds, and what the next recovery does with its runs. */
 export function storeRoutes(studio: Studio, watcher: Watcher): readonly Route[] {
@@ -36,15 +36,29 @@ export function storeRoutes(studio: Studio, watcher: Watcher): readonly Route[] 
   ];
 }
 
+/** What each part is for, and what is missing without it. */
+const parts: readonly (readonly [part: keyof StoreParts, name: string, has: string, lacks: string])[] = [
+  ['journal', 'Journal', 'keeps the events of each run', 'no timeline, and the chart shows the last save'],
+  ['waits', 'Waits', 'runs wait here without a process', 'a run that waits keeps its process'],
+  ['commands', 'Commands', 'other processes answer, steer and cancel', 'only the process of a run can do that'],
+  ['history', 'History', 'keeps runs that have ended', 'a run that has ended is gone'],
+  ['threads', 'Threads', 'keeps conversations', 'no conversations'],
+];
+
 async function storeView(
   { title, place, write, apply, served }: Studio,
   { grant }: GrantedCall,
   watcher: Watcher,
 ): Promise<StoreView> {
+  const has = served.executor.capabilities;
   return {
     title,
     place,
-    parts: served.executor.capabilities,
+    parts: has,
+    abilities: parts.map(([part, name, does, lacks]) => ({
+      ...{ name, isThere: has[part] },
+      text: has[part] ? does : lacks,
+    })),
     may: { write, apply: apply !== undefined },
     ...(grant.by ? { by: grant.by } : {}),
     ...(await watcher.audienceOf(grant).counts()),

@@ -31,6 +31,8 @@ export interface StoreView {
   /** Where the records are, as a person would name it, without a password; '' if it is not known. */
   readonly place: string;
   readonly parts: StoreParts;
+  /** The same in words: what each part is for, or what is missing without it. */
+  readonly abilities: readonly { readonly name: string; readonly isThere: boolean; readonly text: string }[];
   readonly may: Allowed;
   /** As whom answers are recorded. */
   readonly by?: Person;

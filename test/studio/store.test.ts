@@ -47,6 +47,8 @@ describe('GET /store', () => {
     const { ask } = studioHost({ checkpoints: plainStore(await leftBehind(1)), studio: { write: true } });
     const { body } = await ask('/store');
     expect(body.parts).toEqual({ journal: false, waits: false, commands: false, history: false, threads: false });
+    const history = { name: 'History', isThere: false, text: 'a run that has ended is gone' };
+    expect(body.abilities).toContainEqual(history);
     expect(body).toMatchObject({ may: { write: true }, counts: { idle: 1 } });
   });
 });

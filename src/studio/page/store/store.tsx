@@ -1,4 +1,4 @@
-import type { DoctorRow, StoreParts, StoreView } from '../../wire.ts';
+import type { DoctorRow, StoreView } from '../../wire.ts';
 import { store } from '../frame/live.ts';
 import { More, usePages } from '../frame/pages.tsx';
 import { useShared } from '../frame/use-shared.ts';
@@ -23,7 +23,7 @@ export function Store() {
       {trouble && <Failed trouble={trouble} again={again} />}
       {/* biome-ignore lint/a11y/noNoninteractiveTabindex: it scrolls, also by the keyboard */}
       <section class="scroll" aria-label="Store" tabIndex={0}>
-        {view && <Parts parts={view.parts} />}
+        {view && <Abilities of={view.abilities} />}
         {isLoaded && items.length === 0 && (
           <Empty text="No run needs a person" call="pawl doctor --json">
             Every run in this store has ended. The same table is printed by:
@@ -83,26 +83,17 @@ function About({ view: { counts, isPartial, recordVersion, by } }: { readonly vi
   );
 }
 
-/** What each part is for, and what is missing without it. */
-const parts: readonly (readonly [part: keyof StoreParts, name: string, has: string, lacks: string])[] = [
-  ['journal', 'Journal', 'keeps the events of each run', 'no timeline, and the chart shows the last save'],
-  ['waits', 'Waits', 'runs wait here without a process', 'a run that waits keeps its process'],
-  ['commands', 'Commands', 'other processes answer, steer and cancel', 'only the process of a run can do that'],
-  ['history', 'History', 'keeps runs that have ended', 'a run that has ended is gone'],
-  ['threads', 'Threads', 'keeps conversations', 'no conversations'],
-];
-
-function Parts({ parts: has }: { readonly parts: StoreParts }) {
+function Abilities({ of }: { readonly of: StoreView['abilities'] }) {
   return (
     <div class="pad doctor">
       <h2>What it can do</h2>
       <table>
         <tbody>
-          {parts.map(([part, name, does, lacks]) => (
-            <tr key={part}>
+          {of.map(({ name, isThere, text }) => (
+            <tr key={name}>
               <th scope="row">{name}</th>
-              <td>{has[part] ? <State state="ok" word="yes" /> : <State state="cut" word="no" />}</td>
-              <td class="dim">{has[part] ? does : lacks}</td>
+              <td>{isThere ? <State state="ok" word="yes" /> : <State state="cut" word="no" />}</td>
+              <td class="dim">{text}</td>
             </tr>
           ))}
         </tbody>

@@ -38,6 +38,9 @@ describe('GET /store', () => {
       counts: { you: 1, idle: 1, park: 1, ok: 1 },
       isPartial: false,
       recordVersion: 2,
+      abilities: ['Journal', 'Waits', 'Commands', 'History', 'Threads'].map((name) => ({
+        ...{ name, isThere: true, text: expect.stringContaining(' ') },
+      })),
     });
     const own = (await ask('/store', { as: 'bob' })).body;
     expect(own.counts).toEqual({ idle: 1 });

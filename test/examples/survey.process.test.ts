@@ -103,13 +103,21 @@ Skipped: binary, 4 bytes.
   });
 });
 
+/** What a survey that nobody disturbs says; made once. */
+let undisturbed: Promise<{ readonly report: string; readonly notes: ReturnType<typeof notesOf> }> | undefined;
+function undisturbedSurvey(): NonNullable<typeof undisturbed> {
+  undisturbed ??= (async () => {
+    const cwd = texts();
+    await survey(cwd);
+    return { report: output(cwd, 'report.md'), notes: notesOf(output(cwd, 'notes.jsonl')) };
+  })();
+  return undisturbed;
+}
+
 describe.concurrent('a survey that is killed and resumed', { timeout: 180_000 }, () => {
   // The journal has two lines a call; the survey of the four files makes ten calls.
   test.for([1, 4, 7, 10, 12, 14])('after %i lines of its journal gives the same report', async (lines) => {
-    const cwd = texts();
-    await survey(cwd);
-    const whole = { report: output(cwd, 'report.md'), notes: notesOf(output(cwd, 'notes.jsonl')) };
-
+    const whole = await undisturbedSurvey();
     const again = texts();
     const args = ['run', agent, 'texts', '--run-id', 's', '--json'];
     const run = new Pawl(args, settings(again, { SURVEY_PAUSE_MS: '500' }));

@@ -94,7 +94,7 @@ describe('a run id from the ids port', () => {
       expect(await second.result).toMatchObject(ends);
     }
     expect(run.actor.getSnapshot().status).toBe('active');
-    expect(host.model.calls).toHaveLength(2);
+    await until(() => host.model.calls.length === 2);
     await host.executor.shutdown();
   });
 

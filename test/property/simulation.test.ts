@@ -9,7 +9,7 @@ import { type Story, stories } from './simulation-plans.ts';
 import { type Fired, fire } from './simulation-store.ts';
 
 /** Of each about four histories. More are drawn until every kind of misfortune has been met. */
-const STORIES = torture > 1 ? 5_600 : 60;
+const STORIES = torture > 1 ? 5_600 : 30;
 const MOST_ROUNDS = 8;
 
 /** Every kind of misfortune, and what a history may come to through it: one that was never met proves nothing. */

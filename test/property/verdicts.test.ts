@@ -18,7 +18,7 @@ import { noUsage } from '../../src/values/usage.ts';
 import { seed, torture } from '../crash/random.ts';
 import { hostOf, toolOf } from '../fixtures/host.ts';
 
-const STORES = 120 * torture;
+const STORES = torture > 1 ? 1_200 : 60;
 
 /** One stored run, as it is drawn. `above`: the run that began it, by its place in the store; beyond the last one it is gone. */
 interface Plan {

@@ -4,6 +4,7 @@ import type { Claim } from '../../../src/store/port.ts';
 import { type SqliteStore, sqliteStore } from '../../../src/store/sqlite/index.ts';
 import { nextStep, sampleRecord } from '../../../src/testing/store-contract/records.ts';
 import { readProperty } from '../../../src/values/error-data.ts';
+import { torture } from '../../crash/random.ts';
 import { freshPath, sql } from './files.ts';
 
 describe('what a store remembers of the runs that it writes', () => {
@@ -37,7 +38,7 @@ describe('what a store remembers of the runs that it writes', () => {
     runId: fc.constantFrom('a', 'b'),
   });
 
-  test.prop([fc.array(ops, { minLength: 4, maxLength: 24 })], { numRuns: 40 })(
+  test.prop([fc.array(ops, { minLength: 4, maxLength: 24 })], { numRuns: torture > 1 ? 400 : 20 })(
     'never changes an answer: two stores that stay open answer as stores that are opened for each write do',
     async (story) => {
       const [kept, opened] = [freshPath(), freshPath()];

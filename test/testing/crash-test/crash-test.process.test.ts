@@ -4,6 +4,7 @@ import { postgresStore } from 'pawl/stores/postgres';
 import { sqliteStore } from 'pawl/stores/sqlite';
 import { type CrashTestOptions, callTool, callTools, crashTest, fail, hang, reply, scriptedModel } from 'pawl/testing';
 import { describe, expect, test } from 'vitest';
+import { torture } from '../../crash/random.ts';
 import { toolOf } from '../../fixtures/host.ts';
 import { notingBudget } from '../../fixtures/noting-ports.ts';
 import { postgresServer, whyNoPostgres } from '../../fixtures/postgres-server.ts';
@@ -66,7 +67,9 @@ describe('crashTest (recovery 10)', () => {
     };
     for (const [name, open] of Object.entries(stores)) {
       const executor = { history: { keepMs: 86_400_000 } };
-      const report = await charging(open, { executor, doubleCrashes: 5 });
+      // Each boundary in memory, and in torture; on a disk so many that each kind is among them.
+      const rest = name === 'memory' || torture > 1 ? { doubleCrashes: 5 } : few;
+      const report = await charging(open, { executor, ...rest });
       expect(report.violations, name).toEqual([]);
       const store = open();
       const kept = await store.listEnded({ limit: 1_000 });

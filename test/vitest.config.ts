@@ -37,9 +37,9 @@ export default defineConfig({
     setupFiles: fromRoot('test/toolchain/repeatable.ts'),
     globalSetup: fromRoot('test/toolchain/temporary-folder.ts'),
     // Only what never ends should be ended: a test that starts ten processes takes long on a machine that is busy.
-    testTimeout: 60_000,
+    testTimeout: 180_000,
     expect: { poll: { timeout: 45_000 } },
-    hookTimeout: 60_000,
+    hookTimeout: 180_000,
     // Also of a worker: one that has run hundreds of files takes its time to go.
     teardownTimeout: 60_000,
     // Tests with processes compute for half of their time, and wait for the other half: two workers more than there are cores.

@@ -72,7 +72,8 @@ function noting(store: PostgresStore): PostgresStore {
     ...store,
     takeDue: async (options) => {
       const taken = await store.takeDue(options);
-      for (const { runId, attempts } of taken.claims) note('taken', runId, job.version, attempts, process.pid);
+      for (const { runId, attempts, epoch } of taken.claims)
+        note('taken', runId, job.version, attempts, process.pid, epoch);
       return taken;
     },
     claim: async (runId, ...rest) => {

@@ -189,15 +189,17 @@ export interface Repeat {
 export function repeatsIn(ledger: readonly (readonly string[])[]): readonly Repeat[] {
   const recorded = new Set<string>();
   const begun = new Set<string>();
-  const takers = new Map<string, string>();
+  /** Who has each run, and the epoch of the claim: a process that was frozen writes down late what it took before. */
+  const takers = new Map<string, { readonly pid: string; readonly epoch: number }>();
   const repeats: Repeat[] = [];
-  for (const [what, runId = '', call = '', pid = '', taker = ''] of ledger) {
+  for (const [what, runId = '', call = '', pid = '', taker = '', epoch = ''] of ledger) {
     const name = `${runId} ${call}`;
-    if (what === 'taken') takers.set(runId, taker);
+    if (what === 'taken' && Number(epoch) >= (takers.get(runId)?.epoch ?? 0))
+      takers.set(runId, { pid: taker, epoch: Number(epoch) });
     if (what === 'recorded') recorded.add(name);
     if (what !== 'called') continue;
     if (recorded.has(name) || (call.startsWith('pay-') && begun.has(name)))
-      repeats.push({ call: name, pid, isLate: takers.get(runId) !== pid });
+      repeats.push({ call: name, pid, isLate: takers.get(runId)?.pid !== pid });
     begun.add(name);
   }
   return repeats;

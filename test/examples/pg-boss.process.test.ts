@@ -18,8 +18,8 @@ async function startBoss(): Promise<PgBoss> {
   return boss;
 }
 
-describe.skipIf(whyNoPostgres)('pg-boss', { timeout: 60_000 }, () => {
-  beforeAll(() => startBoss(), 60_000);
+describe.skipIf(whyNoPostgres)('pg-boss', { timeout: 180_000 }, () => {
+  beforeAll(() => startBoss(), 180_000);
   afterAll(() => Promise.all(bosses.map((boss) => boss.stop({ graceful: false }))));
 
   /** Two hosts on a database. @param meddle does something to the queue when the runs have begun */

@@ -582,5 +582,5 @@ describe('a provider that is away for two hours', () => {
     expect(most).toBeLessThanOrEqual(2);
     expect(requests).toBeLessThan(500 + 100 * 20);
     expect(await (store as CheckpointStore).listInterrupted()).toEqual([]);
-  }, 60_000);
+  }, 180_000);
 });

@@ -78,7 +78,7 @@ describe('two processes on one path', () => {
   });
 
   test('of two processes that save at once the file is always the one or the other, and nothing else is left (fan-out 3)', {
-    timeout: 60_000,
+    timeout: 180_000,
   }, async () => {
     const path = freshPath();
     const children = ['x', 'y'].map((name) => childOf('save', path, `${name}:60`));

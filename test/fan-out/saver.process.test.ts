@@ -48,7 +48,7 @@ describe('many models at once', () => {
   const ids = Array.from({ length: 8 }, (_, i) => `m${i}`);
 
   test('8 models, 200 turns each: the file parses at any moment, in adapter order, and no turn that resolved is missing (fan-out 4)', {
-    timeout: 60_000,
+    timeout: 180_000,
   }, async () => {
     const path = freshPath();
     const { counted, files } = countingFiles();

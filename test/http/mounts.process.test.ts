@@ -109,7 +109,7 @@ describe('the handler in other runtimes', () => {
 
   test.for(servers.map((server) => [inEngine(server[0], `${server[1]} ${mountedTitle}`), ...server] as const))(
     '%s',
-    { timeout: 60_000 },
+    { timeout: 180_000 },
     async ([, engine, , start], { skip }) => {
       const reason = whyNo(engine);
       if (reason) return skip(reason);

@@ -42,7 +42,7 @@ async function interrupted(plan: Plan, deaths: readonly number[]) {
 }
 
 test(`usage, spend, ceilings, counters and grants of a run that was killed after any write are those of one that was not, in ${PLANS} random plans (seed ${seed}) (executor 13, supervision 3, 4)`, {
-  timeout: 60_000 * torture,
+  timeout: 180_000 * torture,
 }, async () => {
   const seen = { deaths: 0, raised: 0, ok: 0, STEP_LIMIT: 0, TOOL_LOOP: 0, BUDGET_EXCEEDED: 0, lost: 0 };
   await fc.assert(

@@ -143,7 +143,7 @@ describe.for([
   ],
 ] as const)('two processes on one %s store', ([, open]) => {
   test('get the answers of two on one memory store about what is due, is taken, rests, waits and was signalled (waiting 12, 16, 18, engine 16, 17, 18)', {
-    timeout: 60_000 * torture,
+    timeout: 180_000 * torture,
   }, async () => {
     await fc.assert(
       fc.asyncProperty(fc.array(op, { minLength: 10, maxLength: 60 }), async (story) => {

@@ -16,7 +16,7 @@ const KEYS = 1_000;
 /** One run of each of 50 keys behind 10,000 of one. */
 const noisy: Copies = { count: 10_050, fairKey: (i) => (i < 10_000 ? 'noisy' : `tenant-${i % 50}`) };
 const spread: Copies = { count: DUE, fairKey: (i) => `key-${i % KEYS}` };
-const limit = { timeout: 60_000 * torture };
+const limit = { timeout: 180_000 * torture };
 const wish = { owner: 'me', ttlMs: 600_000, limit: 16 };
 
 async function openSqlite(copies: Copies) {

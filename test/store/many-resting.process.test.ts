@@ -51,7 +51,7 @@ async function expectFast(store: EventStore, few: Times): Promise<void> {
 }
 
 describe(`with ${RESTING} resting runs and ${KEPT} kept outcomes`, () => {
-  const limit = { timeout: 60_000 * torture };
+  const limit = { timeout: 180_000 * torture };
 
   test('SQLite says what is due within 5 ms, and lists the other runs within 50 ms (waiting 36)', limit, async () => {
     const path = freshPath();

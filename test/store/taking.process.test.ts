@@ -32,7 +32,7 @@ function expectEachOnce(taken: readonly string[][]): void {
 }
 
 describe(`${PROCESSES} processes that take ${RUNS} due runs at once`, () => {
-  const limit = { timeout: 60_000 * torture };
+  const limit = { timeout: 180_000 * torture };
 
   test('of a SQLite file take each run once, and none is refused (engine 16, 43)', limit, async () => {
     const path = freshPath();

@@ -162,7 +162,7 @@ describe('recover and the runs that rest', () => {
     expect([desk.model.calls.length, desk.paid]).toEqual([1_000, []]);
     expect(most).toBeLessThanOrEqual(64);
     await desk.executor.shutdown();
-  }, 60_000);
+  }, 180_000);
 });
 
 describe('a due run that got no further', () => {

@@ -88,7 +88,7 @@ describe('a thread in files', () => {
       expect(await store.listThreads()).toMatchObject([{ turns: 2, messages: 4, queued: 0 }]);
     }
     expect(hasLived).toBe(true);
-  }, 60_000);
+  }, 180_000);
 
   test('whose process dies while turns are dropped is shorter, or as it was, and leaves no records (web 15, 35)', async () => {
     let hasLived = false;
@@ -111,5 +111,5 @@ describe('a thread in files', () => {
       expect([nth, ...kept.map((record) => record !== null)]).toEqual([nth, false, true]);
     }
     expect(hasLived).toBe(true);
-  }, 60_000);
+  }, 180_000);
 });

@@ -14,7 +14,7 @@ import { emptyTables } from './tables.ts';
 const server = postgresServer(['fsync=off']);
 const schema = server.freshSchema();
 
-const limit = { timeout: 60_000 * torture };
+const limit = { timeout: 180_000 * torture };
 
 const methods = [
   ...['save', 'append', 'append', 'gap', 'delete', 'claim', 'claim', 'renew', 'release'],

@@ -23,6 +23,17 @@ test('test files that start processes, threads or servers end in .process.test.t
   expect(misnamedTests(sources, entryPoints)).toEqual([]);
 });
 
+test('no test draws without the seed, or gives up after the second that `vi.waitFor` has by default', () => {
+  const own = ['test/fixtures/eventually.ts', 'test/crash/random.ts', 'test/tidy/test-kinds.test.ts'];
+  const paths = globSync('test/**/*.ts', { cwd: root, exclude: ['test/docs/.blocks/**', 'test/bench/**'] })
+    .map((path) => path.replaceAll('\\', '/'))
+    .filter((path) => !own.includes(path));
+  const isLoose = (path: string) =>
+    /\bvi\.wait|Math\.floor\(Math\.random\(\) \* 2 \*\*/.test(readFileSync(`${root}/${path}`, 'utf8'));
+  expect(paths.length).toBeGreaterThan(500);
+  expect(paths.filter(isLoose), 'use eventually() of test/fixtures, and the seed of test/crash/random.ts').toEqual([]);
+});
+
 describe('the rule about names of test files', () => {
   test.for([
     ['child_process', "import { spawn } from 'node:child_process';"],

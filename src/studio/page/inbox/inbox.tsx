@@ -71,10 +71,7 @@ function Head({ list, isPicked }: { readonly list: WaitList; readonly isPicked: 
 
 function NoWaits() {
   return (
-    <Empty
-      text="Nothing waits for you"
-      call="defineTool({ name: 'refund', needsApproval: true, approval: { prompt: ({ amount }) => `Refund ${amount}?` }, … })"
-    >
+    <Empty text="Nothing waits for you" call="defineTool({ name: 'refund', needsApproval: true, … })">
       A run is here while a call needs an approval, or asks a question with context.ask().
     </Empty>
   );

@@ -12,7 +12,7 @@ export interface Sent {
   /** The process that took it up; '' if its name is not known. Absent = none so far. */
   readonly takenBy?: string;
   /** How many persons have approved, while others are needed. */
-  readonly votes?: number;
+  readonly votes?: number | undefined;
   readonly call?: 'started' | 'done' | 'failed';
   readonly trouble?: { readonly code: string; readonly message: string };
 }
@@ -24,7 +24,7 @@ export function afterEvent(own: Sent, event: JournalEvent, owner = ''): Sent {
     return { ...own, trouble: { code: event.code, message: event.reason } };
   if (event.type === 'wait.answered' && event.waitId === wait.id) {
     const { votes } = event;
-    return { ...own, takenBy: owner, ...(votes === undefined ? {} : { votes }) };
+    return { ...own, takenBy: owner, votes: votes ?? own.votes };
   }
   if (own.takenBy === undefined || own.how === 'deny' || wait.callId === undefined) return own;
   if (event.type === 'tool.started' && event.callId === wait.callId)

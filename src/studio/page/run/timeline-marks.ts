@@ -27,8 +27,8 @@ export interface OwnerMark extends Placed {
   readonly kind: 'owner';
   /** `waited`: nothing was left to do. `left`: in good order. `slice`: its time was over, or it died. `died`: it said nothing. `ended`: earlier events are not known. */
   readonly why: 'waited' | 'left' | 'slice' | 'died' | 'ended';
-  readonly before?: string;
-  readonly after?: string;
+  readonly before?: string | undefined;
+  readonly after?: string | undefined;
   /** How long no process is known to have worked, ms. */
   readonly ms: number;
   /** Calls that ran when the process ended. */
@@ -48,7 +48,12 @@ export type TimelineMark =
   | (Placed & { readonly kind: 'steer'; readonly count: number; readonly texts: readonly string[] })
   | (Placed & { readonly kind: 'parked'; readonly code: string; readonly text: string })
   | (Placed & { readonly kind: 'unparked'; readonly by: string })
-  | (Placed & { readonly kind: 'ended'; readonly status: string; readonly code?: string; readonly text?: string });
+  | (Placed & {
+      readonly kind: 'ended';
+      readonly status: string;
+      readonly code?: string | undefined;
+      readonly text?: string | undefined;
+    });
 
 /** A mark before its place is known. */
 export type Unplaced<Mark> = Mark extends Placed ? Omit<Mark, 'step' | 'isInside'> : never;
@@ -81,8 +86,8 @@ export function ownerChange({ timeline, event, open }: Change): {
           : owner === undefined
             ? 'ended'
             : 'died',
-      ...(owner === undefined ? {} : { before: owner }),
-      ...(event.owner === undefined ? {} : { after: event.owner }),
+      before: owner,
+      after: event.owner,
       ms: Math.max(0, event.at - (rest?.since ?? now)),
       cut: under.filter(({ effect }) => effect !== 'once').map(({ callId }) => callId),
       ...{ repeated: 0, again: [] },

@@ -146,7 +146,7 @@ class Fold {
       const { id, kind, step, callId, dueAt } = event.wait;
       if (callId === undefined) return;
       const isAsked = kind === 'approval' || kind === 'question';
-      const wait = { id, kind, since: this.#at, ...(dueAt === undefined ? {} : { dueAt }) };
+      const wait = { id, kind, since: this.#at, dueAt };
       this.#editCall(step, callId, { state: isAsked ? 'asks' : 'waits', wait });
       return;
     }
@@ -154,7 +154,7 @@ class Fold {
     if (!isEnd || event.callId === undefined || ('votes' in event && event.votes !== undefined)) return;
     const how = event.type === 'wait.answered' ? event.how : event.type.slice('wait.'.length);
     const by = event.type === 'wait.answered' ? event.by?.name || event.by?.id : undefined;
-    this.#endWait(event.callId, event.waitId, { how, at: this.#at, ...(by ? { by } : {}) });
+    this.#endWait(event.callId, event.waitId, { how, at: this.#at, by });
   }
 
   #endWait(callId: string, waitId: string, end: NonNullable<CallWait['end']>): void {
@@ -196,7 +196,7 @@ class Fold {
   #ended({ status, error }: Of<'run.ended'>): void {
     this.#wakes();
     this.result.isOver = true;
-    this.#mark({ kind: 'ended', at: this.#at, status, ...(error ? { code: error.code, text: error.message } : {}) });
+    this.#mark({ kind: 'ended', at: this.#at, status, code: error?.code, text: error?.message });
   }
 
   #mark(mark: Unplaced<TimelineMark>): void {
@@ -247,7 +247,7 @@ class Fold {
 
   #started({ step, callId, name, effect, input, attempt, revision }: Of<'tool.started'>): void {
     const call = this.#callOf(step, callId);
-    const start = { at: this.#at, ...(revision === undefined ? {} : { revision }) };
+    const start = { at: this.#at, revision };
     this.#repeats(call, { callId, name, effect });
     const words = call.words || wordsOf(input);
     const starts = [...call.starts, start].slice(-MAX_STARTS);
@@ -269,7 +269,7 @@ class Fold {
     if (isLate) return;
     const call = this.#callOf(step, callId);
     const state = output.type.startsWith('error') || output.type === 'execution-denied' ? 'failed' : 'done';
-    const end = { at: this.#at, ms, ...(revision === undefined ? {} : { revision }) };
+    const end = { at: this.#at, ms, revision };
     // The start of a recorded `read` is not kept.
     const from = call.state === 'started' ? call.from : Math.max(0, this.#work - ms);
     this.#editCall(step, callId, { name: name || call.name, effect, state, end, from });

@@ -5,7 +5,7 @@ export interface CallStart {
   /** Wall clock, ms; absent if no journal has it. */
   readonly at?: number;
   /** The newest revision of the record that the process knew to be stored. */
-  readonly revision?: number;
+  readonly revision?: number | undefined;
 }
 
 /** What a call waits for, or waited for. */
@@ -14,9 +14,9 @@ export interface CallWait {
   readonly kind: string;
   /** Wall clock, ms. */
   readonly since: number;
-  readonly dueAt?: number;
+  readonly dueAt?: number | undefined;
   /** How it ended, by whom, when; absent while it is open. */
-  readonly end?: { readonly how: string; readonly by?: string; readonly at: number };
+  readonly end?: { readonly how: string; readonly by?: string | undefined; readonly at: number };
 }
 
 /** A tool call. `unknown`: the process ended while it ran, and it is not repeated. */
@@ -35,7 +35,7 @@ export interface TimelineCall {
   /** Wall clock at which it was planned, ms. */
   readonly plannedAt?: number;
   /** Its end: wall clock, revision, and how long the tool ran, ms. */
-  readonly end?: { readonly at?: number; readonly revision?: number; readonly ms: number };
+  readonly end?: { readonly at?: number; readonly revision?: number | undefined; readonly ms: number };
   /** Where its bar begins, ms of working time. */
   readonly from: number;
   readonly wait?: CallWait;

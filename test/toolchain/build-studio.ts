@@ -10,7 +10,7 @@ const target = fileURLToPath(new URL('../../dist/src/studio', import.meta.url));
 /** Makes the files of the page, as browsers get them. */
 export async function madePage(): Promise<{ readonly [name: string]: string }> {
   return {
-    'index.html': readFileSync(`${page}/index.html`, 'utf8').replaceAll(/^ +/gm, ''),
+    'index.html': readFileSync(`${page}/index.html`, 'utf8').replaceAll(/\n */g, ''),
     'studio.css': styles(),
     'studio.js': await script(),
   };

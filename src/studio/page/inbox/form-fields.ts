@@ -57,7 +57,7 @@ export function jsonText(value: JsonValue | undefined): string {
   try {
     return value === undefined ? '' : JSON.stringify(value, null, 2);
   } catch {
-    return 'This value is nested too deep to be shown.';
+    return 'It is nested too deep to be shown.';
   }
 }
 

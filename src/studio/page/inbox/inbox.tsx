@@ -117,7 +117,7 @@ function Line({ wait, isAt }: { readonly wait: ListedWait; readonly isAt: boolea
       <Glyph state={isSent ? 'ok' : needsPerson(wait) ? 'you' : 'wait'} />
       <b class="cut1">{titleOf(wait)}</b>
       <small>{age(now - wait.createdAt)}</small>
-      <small class="mono cut1">{[whereOf(wait).join(' › '), votes].filter((text) => text !== '').join(' · ')}</small>
+      <small class="mono cut1">{[whereOf(wait).join(' › '), votes].filter(Boolean).join(' · ')}</small>
       <small>{isSent ? 'answered' : dueOf(wait, now)}</small>
     </a>
   );

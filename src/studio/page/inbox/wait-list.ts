@@ -5,7 +5,7 @@ import { changes, connection, follow, gone, store } from '../frame/live.ts';
 import { useNews, useShared } from '../frame/use-shared.ts';
 import { seeEvent, seeRecord, sent } from './answers.ts';
 import { isOver } from './stages.ts';
-import { overText } from './waits.ts';
+import { bySoonest, overText } from './waits.ts';
 
 /** Most waits that the page holds. */
 const MAX_WAITS = 300;
@@ -93,7 +93,7 @@ async function readWaits(
     next = answer.value.next;
     if (next === undefined) break;
   }
-  const items = [...all.values()].toSorted((a, b) => (a.dueAt ?? Infinity) - (b.dueAt ?? Infinity));
+  const items = [...all.values()].toSorted(bySoonest);
   return { items: items.slice(0, MAX_WAITS), isMore: next !== undefined || items.length > MAX_WAITS };
 }
 

@@ -39,10 +39,10 @@ export function waitRows(waits: readonly ListedWait[]): readonly WaitRow[] {
   );
 }
 
-function bySoonest(a: ListedWait, b: ListedWait): number {
-  const end = ({ dueAt = Number.POSITIVE_INFINITY }: ListedWait) => dueAt;
-  if (end(a) !== end(b)) return end(a) - end(b);
-  return a.createdAt - b.createdAt || (a.id < b.id ? -1 : 1);
+/** Compares two waits by their ends: that which ends first is first. */
+export function bySoonest(a: ListedWait, b: ListedWait): number {
+  // Two without an end are NaN apart, which is none.
+  return (a.dueAt ?? Infinity) - (b.dueAt ?? Infinity) || a.createdAt - b.createdAt || (a.id < b.id ? -1 : 1);
 }
 
 /** What is asked, in one line. */

@@ -14,7 +14,7 @@ export function Empty({ text, children, call }: EmptyProps) {
     <div class="card">
       <header>
         <h1>{text}</h1>
-        <div class="dim">{children ?? 'Studio shows what the store holds.'}</div>
+        <div class="dim">{children}</div>
       </header>
       {call !== undefined && (
         <section>

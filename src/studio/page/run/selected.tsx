@@ -115,7 +115,7 @@ function Content({
   readonly shown: CallView['input'] | undefined;
   readonly at: string;
 }) {
-  return shown ? <Value runId={runId} shown={shown} /> : <Loaded runId={runId} at={at} isAtOnce none={NONE} />;
+  return shown ? <Value runId={runId} shown={shown} /> : <Loaded key={at} runId={runId} at={at} isAtOnce none={NONE} />;
 }
 
 interface LedgerProps {

@@ -1,6 +1,7 @@
-import { useEffect, useState } from 'preact/hooks';
+import { useState } from 'preact/hooks';
 import type { MessagesPage, MessageView, RecordView } from '../../wire.ts';
-import { get, pathOf, type Trouble } from '../frame/api.ts';
+import { pathOf } from '../frame/api.ts';
+import { useLoaded } from '../frame/loaded.ts';
 import { whole } from '../parts/amounts.ts';
 import { Failed } from '../parts/empty.tsx';
 import { wordsOf } from './few-words.ts';
@@ -15,16 +16,9 @@ export function Transcript({ view }: { readonly view: RecordView }) {
   const { runId } = view.line;
   const count = view.record?.messages ?? 0;
   const [from, setFrom] = useState(Math.max(0, count - WINDOW));
-  const [page, setPage] = useState<MessagesPage>();
-  const [trouble, setTrouble] = useState<Trouble>();
-  const load = async () => {
-    const path = `${pathOf('runs', runId, 'messages')}?limit=${WINDOW}&after=${from}`;
-    const answer = await get<MessagesPage>(path);
-    setTrouble(answer.trouble);
-    if (!answer.trouble) setPage(answer.value);
-  };
-  useEffect(() => void load(), [runId, from]);
-  if (trouble) return <Failed trouble={trouble} again={() => void load()} />;
+  const path = `${pathOf('runs', runId, 'messages')}?limit=${WINDOW}&after=${from}`;
+  const { value: page, trouble, again } = useLoaded<MessagesPage>(path);
+  if (trouble) return <Failed trouble={trouble} again={again} />;
   if (!page) return null;
   if (page.missing !== undefined) return <p class="pad dim">{page.missing}</p>;
   const to = from + page.items.length;

@@ -18,8 +18,8 @@ export function UsageTab({ view, timeline }: { readonly view: RecordView; readon
       {again.turns > 0 && (
         <p class="pad faint">
           A process that died may have asked for {again.turns === 1 ? 'one more turn' : `${again.turns} more turns`}:
-          the provider may have been paid for an answer that the record never got. Its input is taken from the turn that
-          was asked again; the numbers of this run do not have it.
+          the provider may have been paid for an answer that the record never got, and the numbers of this run do not
+          have.
         </p>
       )}
       {usage.usd === undefined && (

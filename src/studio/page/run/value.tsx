@@ -19,7 +19,7 @@ interface PieceProps {
   readonly none?: string;
 }
 
-/** A value that is loaded, piece by piece: only one piece is in the page. */
+/** A value that is loaded, piece by piece: only one piece is in the page. Another value needs another key. */
 export function Loaded({ runId, at, isAtOnce = false, bytes, none }: PieceProps) {
   const [page, setPage] = useState<ValuePage & { readonly from: number }>();
   const [trouble, setTrouble] = useState<Trouble>();
@@ -30,13 +30,10 @@ export function Loaded({ runId, at, isAtOnce = false, bytes, none }: PieceProps)
     if (!answer.trouble) setPage({ ...answer.value, from });
   };
   useEffect(() => {
-    setPage(undefined);
-    setAll(false);
-    setTrouble(undefined);
     if (!isAtOnce) return;
     const timer = setTimeout(() => void load(0), 120);
     return () => clearTimeout(timer);
-  }, [runId, at]);
+  }, []);
   if (trouble && none !== undefined && trouble.status === 404) return <p class="faint">{none}</p>;
   if (trouble) return <Failed trouble={trouble} again={() => void load(page?.from ?? 0)} />;
   if (!page)
@@ -89,7 +86,7 @@ function Text({ text }: { readonly text: string }) {
 /** A value that came with its view, or a button that loads it. */
 export function Value({ runId, shown }: { readonly runId: string; readonly shown: ShownValue }) {
   const { value, at, bytes } = shown;
-  if (value === undefined) return at === undefined ? null : <Loaded runId={runId} at={at} bytes={bytes} />;
+  if (value === undefined) return at === undefined ? null : <Loaded key={at} runId={runId} at={at} bytes={bytes} />;
   const text = inText(value);
   return (
     <>
@@ -104,7 +101,7 @@ export function Said({ runId, said }: { readonly runId: string; readonly said: S
   return (
     <>
       <p>{said.text}</p>
-      {said.at !== undefined && <Loaded runId={runId} at={said.at} bytes={said.bytes} />}
+      {said.at !== undefined && <Loaded key={said.at} runId={runId} at={said.at} bytes={said.bytes} />}
     </>
   );
 }

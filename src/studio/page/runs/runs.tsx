@@ -232,7 +232,7 @@ function isControl(element: Element | null): boolean {
 
 /** Where a run is and why, with the code of the reason. */
 function whereAndWhy({ where, why, code }: RunLine): string {
-  return [code, where, why].filter((part) => part !== undefined && part !== '').join(' · ');
+  return [code, where, why].filter(Boolean).join(' · ');
 }
 
 function NoRuns({ isFiltered }: { readonly isFiltered: boolean }) {

@@ -7,18 +7,18 @@ const restingWorker = fileURLToPath(new URL('./resting-worker.ts', import.meta.u
 
 /** The heap of runs that do nothing, each kind in a process of its own. */
 export async function memoryRows(isQuick: boolean): Promise<Part> {
-  return { rows: [idleRow(isQuick ? 2_000 : 10_000), restingRow(1_000)], broken: [] };
+  return { rows: [idleRow(isQuick ? 1_000 : 10_000), restingRow(isQuick ? 1_000 : 5_000)], broken: [] };
 }
 
 function idleRow(runs: number): Row {
   const bytes = Number(childNode('--expose-gc', idleWorker, String(runs)));
   const note = 'heap of a run that waits for its model';
-  return { what: `${runs} idle runs, each`, value: bytes / 1_000, unit: 'KB', budget: 10, note };
+  return { what: `${runs} idle runs, each`, value: bytes / 1_000, unit: 'KB', budget: 8, note };
 }
 
 /** In the process that watches them. */
 function restingRow(runs: number): Row {
   const bytes = Number(childNode('--expose-gc', restingWorker, String(runs)));
   const note = 'heap of a run that waits for a person in its store';
-  return { what: `${runs} resting runs, each`, value: Math.max(0, bytes) / 1_000, unit: 'KB', budget: 2, note };
+  return { what: `${runs} resting runs, each`, value: Math.max(0, bytes) / 1_000, unit: 'KB', budget: 1, note };
 }

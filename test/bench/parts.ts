@@ -1,3 +1,5 @@
+import { callRows } from './calls.ts';
+import { coldRows } from './cold.ts';
 import { fleetRows } from './fleet.ts';
 import { manyRunsRows } from './many-runs.ts';
 import { memoryRows } from './memory.ts';
@@ -23,6 +25,8 @@ export interface BenchPart {
 /** In the order in which they are measured. */
 export const parts: readonly BenchPart[] = [
   { name: 'steps', title: 'Durable steps of one run', isCore: true, measure: stepRows },
+  { name: 'cold', title: 'A process that has just begun', isCore: true, measure: coldRows },
+  { name: 'calls', title: 'Many calls in one message', isCore: true, measure: callRows },
   { name: 'text', title: 'Streamed text', isCore: true, measure: streamRows },
   { name: 'stores', title: 'Files and PostgreSQL', isCore: false, measure: otherStoreRows },
   { name: 'many', title: 'Many runs at once', isCore: true, measure: manyRunsRows },

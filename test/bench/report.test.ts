@@ -48,6 +48,11 @@ test('a part or a row that only one of several runs has measured is shown with t
   expect(lineOf(text, 'bytes a step')).toMatch(/not counted/);
 });
 
+test('a figure without a budget has no verdict', () => {
+  const { budget: _, ...free } = cpu;
+  expect(lineOf(markdownOf([report([free])]), '| CPU')).toBe('| CPU a step | 3.46x |  |  | 0.30 ms |');
+});
+
 test.each([tableOf, markdownOf])('%o says that quick figures are rough, and which promises were broken', (print) => {
   const broken = [{ promise: 'all runs end', seen: '3 of 4' }];
   const text = print([report([], { isQuick: true, parts: [{ title: 'Steps', rows: [cpu], broken }] })]);

@@ -6,7 +6,8 @@ export interface Row {
   /** NaN if it was not counted. */
   readonly value: number;
   readonly unit: 'x' | 'ms' | 'KB' | 'MB' | 'steps/s' | '%';
-  readonly budget: number;
+  /** Absent: the figure explains others, and has no bound. */
+  readonly budget?: number;
   /** Whether more is better. */
   readonly isFloor?: boolean;
   readonly note: string;
@@ -39,6 +40,7 @@ export function machine(): string {
 }
 
 export function isWithin({ value, budget, isFloor = false }: Row): boolean {
+  if (budget === undefined) return true;
   return isFloor ? value >= budget : value <= budget;
 }
 
@@ -74,7 +76,8 @@ function merged(reports: readonly Report[]): ReadonlyMap<string, readonly Line[]
 function cellsOf(line: Line): readonly string[] {
   const [first] = line;
   const measured = line.map(({ value, unit }) => amount(value, unit)).join(' and ');
-  const budget = `${first.isFloor ? 'at least ' : ''}${amount(first.budget, first.unit)}`;
+  const budget =
+    first.budget === undefined ? '' : `${first.isFloor ? 'at least ' : ''}${amount(first.budget, first.unit)}`;
   return [first.what, measured, budget, verdict(line), line.map(({ note }) => note).join(' / ')];
 }
 
@@ -82,6 +85,7 @@ function cellsOf(line: Line): readonly string[] {
 function verdict(line: Line): string {
   const counted = line.filter(({ value }) => !Number.isNaN(value));
   if (counted.length === 0) return 'not counted';
+  if (line[0].budget === undefined) return '';
   if (counted.every(isWithin)) return 'within';
   return line[0].isFloor ? 'under' : 'over';
 }

@@ -118,6 +118,8 @@ export interface Steer {
 export interface FailedAnswer {
   readonly error: ErrorData;
   readonly usage?: Usage;
+  /** The model that was asked, if anything was used: `provider/modelId`. */
+  readonly model?: string;
   readonly spend?: Spend;
   /** The model is away: the run waits, and asks again. */
   readonly wait?: Wait;

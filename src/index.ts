@@ -22,9 +22,9 @@ export type {
 } from './audit/queries.ts';
 export type { AuditField, Redact } from './audit/recorder.ts';
 export type { BudgetAmounts } from './budget/amounts.ts';
-export { type BudgetOptions, type BudgetStanding, createBudget, type RollingBudget } from './budget/budget.ts';
+export { type BudgetOptions, createBudget, type RollingBudget } from './budget/budget.ts';
 export type { ExpectedUse } from './budget/estimate.ts';
-export type { Budget, CallEstimate, CallUse, Reservation } from './budget/port.ts';
+export type { Budget, BudgetStanding, CallEstimate, CallUse, Reservation } from './budget/port.ts';
 export type { ModelPrice, PricedCall, Prices } from './budget/prices.ts';
 export type {
   BudgetCall,
@@ -241,7 +241,6 @@ export type { Clock } from './values/clock.ts';
 export type { ErrorCode, ErrorPolicy, KnownErrorCode } from './values/error-codes.ts';
 export type { ErrorData } from './values/error-data.ts';
 export { retryOf } from './values/error-data.ts';
-
 export {
   AgentNotFoundError,
   AlreadyAnsweredError,
@@ -298,6 +297,7 @@ export {
 export type { Hidden } from './values/hidden.ts';
 export type { JsonObject, JsonValue } from './values/json.ts';
 export type { AssistantMessage, Message, ToolOutput } from './values/message.ts';
+export { type ModelUse, modelUses, type RunModel } from './values/model-use.ts';
 export type { Redaction, RedactionPlace } from './values/redact.ts';
 export { estimateTokens } from './values/texts/token-estimate.ts';
 export type { Spend, Usage } from './values/usage.ts';

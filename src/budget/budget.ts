@@ -6,7 +6,7 @@ import { checkAmount, checkedSpend, checkedUse, checkText } from './check-use.ts
 import { Estimator, type ExpectedUse } from './estimate.ts';
 import { type Limits, limitsOf, messageOf, type Refusal, refusalOf } from './limits.ts';
 import { memoryBudget } from './memory.ts';
-import type { Budget, CallEstimate, CallUse, Reservation, Spend } from './port.ts';
+import type { Budget, BudgetStanding, CallEstimate, CallUse, Reservation, Spend } from './port.ts';
 import { type PriceOf, type Prices, priceOfCalls } from './prices.ts';
 import type { BudgetCall, BudgetStore, BudgetTerms, StandingAmounts } from './store.ts';
 
@@ -33,18 +33,8 @@ export interface BudgetOptions {
   readonly clock?: Clock | undefined;
 }
 
-/** What a caller has used. */
-export interface BudgetStanding {
-  /** Within the window. */
-  readonly spent: Spend;
-  /** Reserved by calls that are running. */
-  readonly reserved: Spend;
-}
-
 /** A budget that also returns what a caller has used. */
-export interface RollingBudget extends Required<Budget> {
-  standing(callerId: string): Promise<BudgetStanding>;
-}
+export type RollingBudget = Required<Budget>;
 
 const optionKeys: KnownKeys<BudgetOptions> = {
   tokens: true,
@@ -94,6 +84,8 @@ export function createBudget(options: BudgetOptions): RollingBudget {
 
 class StoreBudget {
   readonly #limits: Limits;
+  /** The limits as the host gave them. */
+  readonly #allowed: BudgetStanding['limits'];
   readonly #priceOf: PriceOf;
   readonly #estimator: Estimator;
   readonly #store: BudgetStore;
@@ -109,6 +101,9 @@ class StoreBudget {
     });
     const { windowMs = WEEK_MS, reservationMs = RESERVATION_MS, clock = systemClock } = options;
     this.#limits = limitsOf(options);
+    const { tokens, usd, seconds } = options;
+    const given = Object.entries({ tokens, usd, seconds }).filter(([, limit]) => limit !== undefined);
+    this.#allowed = Object.freeze(Object.fromEntries(given));
     if (options.usd !== undefined && options.prices === undefined) {
       throw new TypeError('createBudget: a limit in usd needs prices; give a table, or a function');
     }
@@ -159,7 +154,8 @@ class StoreBudget {
 
   async standing(callerId: string): Promise<BudgetStanding> {
     const { spent, reserved } = await this.#store.standing(checkText('callerId', callerId), this.#terms);
-    return { spent: toSpend(spent), reserved: toSpend(reserved) };
+    const { windowMs } = this.#terms;
+    return { spent: toSpend(spent), reserved: toSpend(reserved), limits: this.#allowed, windowMs };
   }
 
   /** If the price is no longer known, the call counts as what was reserved for it. */

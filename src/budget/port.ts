@@ -46,4 +46,18 @@ export interface Budget {
   refund(reservation: Reservation): Promise<void>;
   /** Called when a run continues from its record: tells a budget without a durable store what the run has spent so far. */
   restore?(callerId: string, run: { readonly runId: string; readonly spend: Spend }): Promise<void>;
+  /** Says what a caller has used and may use. Only readers ask, for example Studio. */
+  standing?(callerId: string): Promise<BudgetStanding>;
+}
+
+/** What a caller has used, and may use. */
+export interface BudgetStanding {
+  /** Within the window. */
+  readonly spent: Spend;
+  /** Reserved by calls that are running. */
+  readonly reserved: Spend;
+  /** An amount without a limit is absent. */
+  readonly limits: { readonly [K in keyof Spend]?: number };
+  /** The length of the window, ms. */
+  readonly windowMs: number;
 }

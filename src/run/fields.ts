@@ -1,5 +1,6 @@
 import { hasTexts, isAmount, isCount, isObject, type JsonObject } from '../values/json.ts';
 import { encodeMessage, isMessages, type Message } from '../values/message.ts';
+import { isRunModels, type RunModel } from '../values/model-use.ts';
 import type { FieldRedactor } from '../values/redact.ts';
 import { isSpend, isUsage, noUsage, type Spend, type Usage } from '../values/usage.ts';
 import { type GuardCounters, isCounters, noCounters } from './limits.ts';
@@ -99,6 +100,8 @@ export interface HeadFields {
   readonly spend?: Spend;
   readonly counters: GuardCounters;
   readonly usage: Usage;
+  /** The models that worked for the run; the last one does now. */
+  readonly models?: readonly RunModel[];
   readonly completedPhases: readonly PhaseOutput[];
   /** Starts in a row that recorded nothing new. */
   readonly attempts: number;
@@ -256,6 +259,14 @@ export const runFields = {
     size: ({ repeats }) => SMALL_FIELD + 64 * Object.keys(repeats).length,
   },
   usage: { part: 'head', empty: noUsage, write: 'always', isValid: isUsage, redact: 'public', size: 0 },
+  models: {
+    part: 'head',
+    write: 'unless-empty',
+    isValid: isRunModels,
+    redact: (models, by) =>
+      by.list(models, (each) => by.once(each, ({ model, ...use }) => ({ model: by.text(model), ...use }))),
+    size: (models) => models.reduce((units, { model }) => units + inJson(model), SMALL_FIELD),
+  },
   completedPhases: {
     part: 'head',
     required: true,

@@ -1,6 +1,7 @@
 import { Hidden } from '../values/hidden.ts';
 import type { JsonObject } from '../values/json.ts';
 import { enterMessage, type Message, type ToolCallPart, type ToolOutput, toolCallsOf } from '../values/message.ts';
+import { withModel } from '../values/model-use.ts';
 import { addSpend, addUsage, noSpend, noUsage, type Spend, type Usage } from '../values/usage.ts';
 import { change } from './change.ts';
 import {
@@ -120,10 +121,14 @@ export function recordSpent(progress: Progress, cost: Cost): Progress {
   return cost.usage || cost.spend ? { ...progress, ...spent(progress, cost) } : progress;
 }
 
-type Cost = { readonly usage?: Usage; readonly spend?: Spend };
+type Cost = { readonly usage?: Usage; readonly spend?: Spend; readonly model?: string };
 
-function spent(progress: Progress, { usage = noUsage, spend }: Cost): Pick<Progress, 'usage' | 'spend'> {
+function spent(
+  progress: Progress,
+  { usage = noUsage, spend, model }: Cost,
+): Pick<Progress, 'usage' | 'spend' | 'models'> {
   return {
+    ...(model === undefined ? {} : { models: withModel(progress, model) }),
     usage: addUsage(progress.usage, usage),
     ...(spend ? { spend: addSpend(progress.spend ?? noSpend, spend) } : {}),
   };

@@ -28,4 +28,6 @@ export interface ModelReply {
   readonly refused?: readonly RefusedCall[];
   /** The cost as the budget counted it. */
   readonly spend?: Spend;
+  /** The model that made it: `provider/modelId`. */
+  readonly model?: string;
 }

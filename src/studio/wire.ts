@@ -189,13 +189,31 @@ export interface UsageView {
   readonly cachedInputTokens?: number;
   readonly reasoningTokens?: number;
   readonly usd?: number;
-  /** A row a model, if the store knows them. */
-  readonly models: readonly {
-    readonly model: string;
-    readonly inputTokens: number;
-    readonly outputTokens: number;
-    readonly usd?: number;
+  /** A row for each model, as its record has them; none without a record. */
+  readonly models: readonly ModelUsage[];
+}
+
+/** What the caller of a run has used of a budget. */
+export interface BudgetView {
+  /** The length of its window, ms. */
+  readonly windowMs: number;
+  /** Each amount that has a limit. */
+  readonly amounts: readonly {
+    readonly kind: 'tokens' | 'usd' | 'seconds';
+    readonly spent: number;
+    readonly limit: number;
   }[];
+}
+
+/** What one model of a run used. */
+export interface ModelUsage {
+  /** `provider/modelId`; '' = not recorded. */
+  readonly model: string;
+  readonly turns: number;
+  readonly inputTokens: number;
+  readonly outputTokens: number;
+  readonly cachedInputTokens: number;
+  readonly usd?: number;
 }
 
 /** A run below this one. */
@@ -259,6 +277,8 @@ export interface RecordView {
   /** Why there is no record. */
   readonly missing?: string;
   readonly usage: UsageView;
+  /** Absent without a budget that says it, and for a run without a record. */
+  readonly budget?: BudgetView;
   readonly children: readonly ChildView[];
   /** How it ended. */
   readonly result?: {

@@ -159,7 +159,7 @@ describe('a run of five turns that is killed anywhere, any number of times', () 
           store = store === undefined ? first() : next(last);
           return store;
         });
-        expect(result).toEqual({
+        expect(result).toMatchObject({
           recorded: 39,
           standing: { spent: { tokens: 39, usd: 0, seconds: 0 }, reserved: { tokens: 0, usd: 0, seconds: 0 } },
         });

@@ -171,6 +171,8 @@ export const sections: readonly Section[] = [
         unit: 'size',
       },
       { what: 'labels of a run', code: 'MAX_LABELS' },
+      { what: 'models of a run that are counted apart; of more, the first ones are added up', code: 'MAX_RUN_MODELS' },
+      { what: 'name of a model in a record, characters', code: 'MAX_MODEL_NAME_CHARS' },
       { what: 'bytes of the labels of a run, together', code: 'MAX_LABEL_BYTES' },
       {
         what: 'bytes of a record, transcript included',

@@ -1,5 +1,5 @@
-import { CheckpointCorruptError, createPalette, defineAgent, type Message, memoryStore } from 'pawl';
-import { callTool, hang, reply } from 'pawl/testing';
+import { CheckpointCorruptError, createBudget, createPalette, defineAgent, type Message, memoryStore } from 'pawl';
+import { callTool, hang, reply, scriptedModel } from 'pawl/testing';
 import { describe, expect, test } from 'vitest';
 import type { LoadPartOptions } from '../../src/store/reading/record-part.ts';
 import { lastMessages } from '../../src/studio/page/run/record-timeline.ts';
@@ -147,6 +147,73 @@ describe('GET /runs/:runId/record', () => {
     ]);
     const child = (await host.ask(`/runs/${encodeURIComponent(body.children[0].runId)}/record`)).body;
     expect(child).toMatchObject({ rootRunId: 'r', parentRunId: 'r' });
+  });
+
+  test('has a row for each model that worked for the run, with its turns, tokens and cost, also after another process took over (studio 7)', async () => {
+    const store = memoryStore();
+    const prices = {
+      'acme/a': { inputPerMillion: 100_000, outputPerMillion: 0 },
+      'acme/b': { inputPerMillion: 0, outputPerMillion: 200_000 },
+    };
+    const ports = { budget: createBudget({ usd: 10, tokens: 100, prices }) };
+    const host = (modelId: string, ...script: Parameters<typeof scriptedModel>[0]) => {
+      const model = Object.assign(scriptedModel(script), { provider: 'acme', modelId });
+      const history = { keepMs: Number.POSITIVE_INFINITY };
+      return studioHost({ checkpoints: store, models: { fast: model }, tools: [mailTool], defaults, ports, history });
+    };
+    const first = host('a', callTool('mail', { to: 'bob' }));
+    await first.start({ runId: 'r', callerId: 'ada' });
+    await until(() => first.executor.runs.get().length === 0);
+    const turn = { turns: 1, inputTokens: 10, outputTokens: 5, cachedInputTokens: 0 };
+    expect((await first.ask('/runs/r/record')).body).toMatchObject({
+      // Its step is still open.
+      usage: { models: [{ ...turn, turns: 0, model: 'acme/a', usd: 1 }] },
+    });
+    await first.executor.shutdown();
+    const second = host('b', reply('Sent.'));
+    const [wait] = (await second.executor.waiting({ kind: 'approval' })) ?? [];
+    await second.executor.control('r').approve(wait?.id ?? '', { by: { id: 'ada' } });
+    await second.executor.recover();
+    await until(async () => (await store.outcome('r')) !== null);
+    const { body } = await second.ask('/runs/r/record');
+    expect(body.usage).toMatchObject({
+      ...{ inputTokens: 20, outputTokens: 10, usd: 2 },
+      models: [
+        { ...turn, model: 'acme/a', usd: 1 },
+        { ...turn, model: 'acme/b', usd: 1 },
+      ],
+    });
+    const amounts = [
+      { kind: 'tokens', spent: 30, limit: 100 },
+      { kind: 'usd', spent: 2, limit: 10 },
+    ];
+    expect(body.budget).toEqual({ windowMs: 7 * 86_400_000, amounts });
+  });
+
+  test.each([
+    [
+      'throws',
+      () => {
+        throw new Error('away');
+      },
+    ],
+    ['rejects', () => Promise.reject(new Error('away'))],
+    ['does not answer', () => new Promise(() => {})],
+    ['answers with nothing', async () => undefined],
+    [
+      'answers with other things',
+      async () => ({ spent: { usd: -1 }, limits: { usd: 'all', tokens: 5 }, windowMs: {} }),
+    ],
+  ])('shows no budget if the budget of the host %s (studio 7)', async (_, standing) => {
+    const { budget } = { budget: { ...createBudget({ usd: 1, prices: {} }), standing } };
+    const { ask } = studioHost({
+      checkpoints: await leftBehind(1),
+      ports: { budget: budget as never },
+      defaults: { portMs: 20 },
+    });
+    const { status, body } = await ask('/runs/r0/record');
+    expect(status).toBe(200);
+    expect(body.budget).toBeUndefined();
   });
 
   test('of a long run is read in parts: each answer reads few of its messages, and none of them twice (studio 7, 33)', async () => {

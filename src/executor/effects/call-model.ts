@@ -16,7 +16,7 @@ import { ModelError } from '../../values/errors.ts';
 import { frozenJson, MESSAGE_DEPTH } from '../../values/json.ts';
 import type { AssistantMessage, Message } from '../../values/message.ts';
 import { estimateTokens } from '../../values/texts/token-estimate.ts';
-import { addUsage, countedUse, noUsage, type Spend, type Usage } from '../../values/usage.ts';
+import { addUsage, countedUse, noUsage, type Usage } from '../../values/usage.ts';
 import { callThrough, type Layers, type ModelCallInfo, noLabels } from '../host/middleware.ts';
 import { yieldToEventLoop } from '../host/yield-to-event-loop.ts';
 import type { ActiveRun } from '../run/active-run.ts';
@@ -80,7 +80,7 @@ class Turn {
       this.#run.replies.complete(step, reply.message, this.#paid?.message);
       const usage = this.#lost ? addUsage(reply.usage, this.#lost) : reply.usage;
       const spend = spending && (await spending.commit(this.#counted(reply)));
-      return { reply: { ...reply, usage, ...(spend ? { spend } : {}) } };
+      return { reply: { ...reply, usage, model: this.#loop.modelName, ...(spend ? { spend } : {}) } };
     } catch (error) {
       const data = toErrorData(error, 'MODEL');
       return { ...this.#afterFailure(error, data), ...(await this.#costOf(spending, data)) };
@@ -107,7 +107,10 @@ class Turn {
   }
 
   /** Pays for a failed turn as far as it was used. For an interrupted reply, all of it that was read is paid for. */
-  async #costOf(spending: Spending | undefined, error: ErrorData): Promise<{ usage?: Usage; spend?: Spend }> {
+  async #costOf(
+    spending: Spending | undefined,
+    error: ErrorData,
+  ): Promise<Pick<FailedAnswer, 'usage' | 'spend' | 'model'>> {
     const paid = this.#paid;
     const usage = paid && this.#lost ? addUsage(paid.usage, this.#lost) : (paid?.usage ?? this.#lost);
     const isCut = error.code === 'REPLY_TOO_LARGE';
@@ -116,7 +119,7 @@ class Turn {
       return {};
     }
     const spend = await spending?.commit(this.#countedOf(isCut, paid));
-    return { ...(usage ? { usage } : {}), ...(spend ? { spend } : {}) };
+    return { model: this.#loop.modelName, ...(usage ? { usage } : {}), ...(spend ? { spend } : {}) };
   }
 
   /**

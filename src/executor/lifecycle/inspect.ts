@@ -1,4 +1,5 @@
 import { definitionOf } from '../../agent/agent.ts';
+import type { BudgetStanding } from '../../budget/port.ts';
 import type { RunCheckpoint } from '../../record/checkpoint.ts';
 import { type InterruptedRun, interruptedRun, quarantinedRun, type ReadableRun } from '../../record/interrupted.ts';
 import { ProgressRedaction } from '../../record/redact-progress.ts';
@@ -17,6 +18,7 @@ import {
   isThreads,
 } from '../../store/port.ts';
 import { loadPart, type RecordPart } from '../../store/reading/record-part.ts';
+import { withDeadline } from '../../values/deadline.ts';
 import { hasCode, toErrorData } from '../../values/error-data.ts';
 import { checkKeys } from '../../values/known-options.ts';
 import { Redactor } from '../../values/redact.ts';
@@ -59,6 +61,8 @@ export interface RunInspection {
   readonly owner?: { readonly name: string; readonly until?: number };
   /** The commands that the run has not read yet: the oldest first. */
   readonly commands: readonly SentCommand[];
+  /** What its caller has used of the budget; only if that was asked for, and the budget says it. */
+  readonly budget?: BudgetStanding;
   /** What its agent is now; absent if this executor does not have the agent. */
   readonly agent?: { readonly definition: RunDefinition; readonly phases: readonly string[] };
 }
@@ -75,6 +79,8 @@ export interface InspectOptions {
    * Where the store can, that costs the same for a long record. Default: the whole record.
    */
   readonly messages?: { readonly from: number; readonly to: number } | undefined;
+  /** Also asks the budget what the run's caller has used. Default `false`. */
+  readonly budget?: boolean | undefined;
 }
 
 /** What an executor can do, by its store and its options. */
@@ -116,7 +122,7 @@ export async function inspectRun(
   runId: string,
   options: InspectOptions,
 ): Promise<RunInspection | null> {
-  checkKeys(options, { listed: true, messages: true }, { of: 'executor.inspect' });
+  checkKeys(options, { listed: true, messages: true, budget: true }, { of: 'executor.inspect' });
   checkRange(options.messages);
   const { store, redact } = services.config;
   const live = services.registry.live(runId);
@@ -130,7 +136,23 @@ export async function inspectRun(
     ...(isHere ? { state: live.summary.state, owner: { name: services.owner } } : {}),
     isLive: isHere,
   };
-  return redact ? redacted(seen, new Redactor(redact, 'record')) : seen;
+  const whole = options.budget ? { ...seen, ...(await standingOf(services, seen)) } : seen;
+  return redact ? redacted(whole, new Redactor(redact, 'record')) : whole;
+}
+
+/** A budget that fails, or does not answer, is the trouble of the next start, which asks it again. */
+async function standingOf(
+  { config }: ExecutorServices,
+  { record }: Pick<RunInspection, 'record'>,
+): Promise<Pick<RunInspection, 'budget'>> {
+  const { budget, defaults, clock } = config;
+  if (!record || !budget?.standing) return {};
+  try {
+    const asked = Promise.resolve(budget.standing(record.meta.callerId));
+    return { budget: await withDeadline(asked, { ms: defaults.portMs, clock, what: 'budget.standing' }) };
+  } catch {
+    return {};
+  }
 }
 
 type Judged = Pick<RunInspection, 'verdict' | 'reason' | 'code' | 'needsPerson'>;

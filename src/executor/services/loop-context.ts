@@ -1,11 +1,12 @@
 import type { Agent } from '../../agent/agent.ts';
 import type { Phase } from '../../agent/phase.ts';
-import type { Model } from '../../model/port.ts';
+import type { Model, Models } from '../../model/port.ts';
 import { modelFor } from '../../model/tier.ts';
 import { type ModelSettings, mergeSettings } from '../../run/model-settings.ts';
 import type { PhaseOutput } from '../../run/phase.ts';
 import { restrict, type Toolbox } from '../../tool/toolbox.ts';
 import { toErrorData } from '../../values/error-data.ts';
+import { modelName } from '../../values/model-use.ts';
 import { fillTemplate } from '../../values/texts/template.ts';
 import type { Config } from '../host/config.ts';
 import { CompactedView } from './compacted-view.ts';
@@ -15,6 +16,8 @@ import type { RequestEstimate } from './request-estimate.ts';
 export interface LoopContext {
   readonly tier: string;
   readonly model: Model;
+  /** The name of the model as records keep it: read once, because a host's model may have getters. */
+  readonly modelName: string;
   readonly toolbox: Toolbox;
   readonly settings: ModelSettings;
   /** The part of a long conversation that the model gets; absent without a compactor. */
@@ -45,12 +48,17 @@ export function loopsFor(run: LoopedRun, toolbox: Toolbox): readonly LoopContext
   const { agent, config } = run;
   const { models, defaults } = config;
   const tier = agent.modelTier ?? defaults.modelTier;
-  const whole = { tier, model: modelFor(models, tier), toolbox };
+  const whole = { ...served(models, tier), toolbox };
   if (!agent.phases?.length) return [agentLoop(run, whole)];
   return agent.phases.map((phase) => phaseLoop(run, phase, whole));
 }
 
-type Resources = Pick<LoopContext, 'tier' | 'model' | 'toolbox'>;
+type Resources = Pick<LoopContext, 'tier' | 'model' | 'modelName' | 'toolbox'>;
+
+function served(models: Models, tier: string): Omit<Resources, 'toolbox'> {
+  const model = modelFor(models, tier);
+  return { tier, model, modelName: modelName(model) };
+}
 
 function agentLoop({ agent, config }: LoopedRun, whole: Resources): LoopContext {
   const settings = mergeSettings(agent.settings);
@@ -85,13 +93,13 @@ function viewOf({ compactor, contextTokens, defaults, clock, warn }: Config): { 
 function servedBy(
   { runId, config }: LoopedRun,
   { name, modelTier }: Phase,
-  { tier, model }: Resources,
-): Pick<LoopContext, 'tier' | 'model'> {
-  const base = { tier, model };
+  { toolbox: _, ...base }: Resources,
+): Omit<Resources, 'toolbox'> {
+  const { tier } = base;
   if (modelTier === undefined || modelTier === tier) return base;
   const { models, warn } = config;
   try {
-    return { tier: modelTier, model: modelFor(models, modelTier) };
+    return served(models, modelTier);
   } catch (error) {
     const fields = { runId, phase: name, error: toErrorData(error) };
     warn(`run: no model for the tier of a phase; the agent's (${tier}) is used`, fields);

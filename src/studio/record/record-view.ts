@@ -7,8 +7,10 @@ import { endOf, viewOf } from '../../http/runs/run-view.ts';
 import type { Agent, InspectOptions, RunInspection, RunOutput, Tool } from '../../index.ts';
 import { childRunId } from '../../run/identity.ts';
 import { hasCode, readProperty } from '../../values/error-data.ts';
+import { isAmount } from '../../values/json.ts';
+import { type ModelUse, modelUses } from '../../values/model-use.ts';
 import { formsOf, shownWaits } from '../waits.ts';
-import type { ChildView, RecordView, RunLine, UsageView } from '../wire.ts';
+import type { ChildView, ModelUsage, RecordView, RunLine, UsageView } from '../wire.ts';
 import { recordFacts } from './record-facts.ts';
 import { beginsRun, type TranscriptFacts, type Transcripts } from './transcripts.ts';
 import { verdictLine } from './verdict-line.ts';
@@ -56,7 +58,9 @@ export async function recordView(call: GrantedCall, { tools, transcripts }: Shar
   const { served, grant, params } = call;
   const all = grant.all === true;
   const run = await runOf(call);
-  const { seen, facts } = await transcripts.look(params.runId ?? '', (messages) => inspect(call, { messages }));
+  const { seen, facts } = await transcripts.look(params.runId ?? '', (messages) =>
+    inspect(call, { messages, budget: true }),
+  );
   if (!run) return unreadableView(seen);
   const { rootRunId, parentRunId, waits, result: _, ...line } = await viewOf({ ...call, run });
   const { record } = seen;
@@ -72,6 +76,7 @@ export async function recordView(call: GrantedCall, { tools, transcripts }: Shar
     ...(all ? ownerOf(seen) : {}),
     ...(record ? { record: recordFacts({ seen, record, facts }, all) } : { missing: missingFor(seen) }),
     usage: usageOf(seen, run),
+    ...budgetOf(seen),
     children: await childrenBelow(served, run, { seen, facts, all }),
     ...(outcome ? { result: resultOf(outcome, all) } : {}),
   };
@@ -123,8 +128,27 @@ function usageOf({ record, outcome }: RunInspection, { line }: OwnRun): UsageVie
     cachedInputTokens: cacheReadTokens,
     reasoningTokens,
     ...(spend ? { usd: spend.usd } : {}),
-    models: [],
+    models: record ? modelUses(record).map(modelUsage) : [],
   };
+}
+
+const amounts = ['tokens', 'usd', 'seconds'] as const;
+
+/** What the budget says may come from a host's own one. */
+function budgetOf({ budget }: RunInspection): Pick<RecordView, 'budget'> {
+  const { windowMs, limits, spent, reserved } = budget ?? {};
+  const known = amounts.flatMap((kind) => {
+    const limit = limits?.[kind];
+    const used = (spent?.[kind] ?? 0) + (reserved?.[kind] ?? 0);
+    return isAmount(limit) && isAmount(used) ? [{ kind, spent: used, limit: Number(limit) }] : [];
+  });
+  return known.length > 0 && isAmount(windowMs) ? { budget: { windowMs: Number(windowMs), amounts: known } } : {};
+}
+
+function modelUsage({ model, turns, usage, spend }: ModelUse): ModelUsage {
+  const { inputTokens, outputTokens, cacheReadTokens } = usage;
+  const usd = spend ? { usd: spend.usd } : {};
+  return { model, turns, inputTokens, outputTokens, cachedInputTokens: cacheReadTokens, ...usd };
 }
 
 /** A reader of all runs sees the message of the error itself. */

@@ -167,6 +167,7 @@ export const fieldOrigins: { readonly [K in keyof Required<RunFields>]: FieldOri
   spend: (fc) => fc.record({ tokens: fc.nat(10_000), usd: fc.nat(9), seconds: fc.nat(60) }),
   counters: 'played',
   usage: 'played',
+  models: (fc) => fc.array(fc.record({ model: wordWith(fc) }), { maxLength: 3 }),
   completedPhases: 'absent',
   attempts: (fc) => fc.nat(3),
   definition: 'played',

@@ -1,7 +1,7 @@
 import { chmodSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { createPalette, defineAgent, defineTool, memoryStore, type Tool } from 'pawl';
+import { createBudget, createPalette, defineAgent, defineTool, memoryStore, type Tool } from 'pawl';
 import { fanOut } from 'pawl/fan-out';
 import { callTool, callTools, fail, reply, type ScriptedRequest, scriptedModel } from 'pawl/testing';
 import { promptOf, turnsOf } from '../../fixtures/answering-model.ts';
@@ -115,12 +115,13 @@ const prompts = {
 /** A Studio with a run in each state, a thread and a fan-out; nothing changes by itself. */
 export async function gallery(): Promise<{ readonly site: Site; readonly root: string; stop(): Promise<void> }> {
   const store = memoryStore();
+  const budget = createBudget({ tokens: 2_000, usd: 1, prices: ({ usage }) => usage.outputTokens / 1_000 });
   const host = hostOf({
     checkpoints: store,
     script: Array.from({ length: 200 }, () => step),
     tools,
     agent: { name: 'Worker', subAgents: ['clerk'] },
-    ports: { palette: createPalette({ agents: [clerk] }) },
+    ports: { palette: createPalette({ agents: [clerk] }), budget },
     journal: { flushMs: 5 },
     history: { keepMs: Number.POSITIVE_INFINITY },
     defaults: { waitLingerMs: 1 },
@@ -137,7 +138,11 @@ export async function gallery(): Promise<{ readonly site: Site; readonly root: s
   await executor.park('parked', 'the ledger is closed');
   await until(async () => (await thread.turns({ limit: 1 }))[0]?.state === 'ended');
   const root = await folderWithFanOut();
-  const site = await Site.on(store, {}, { place: '.pawl/runs.db', fanOuts: join(root, '.pawl'), apply: { root } });
+  const site = await Site.on(
+    store,
+    { ports: { budget } },
+    { place: '.pawl/runs.db', fanOuts: join(root, '.pawl'), apply: { root } },
+  );
   const stop = async () => {
     await site.stop();
     await executor.shutdown({ drainMs: 0 });

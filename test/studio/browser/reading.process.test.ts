@@ -26,7 +26,7 @@ const views: readonly View[] = [
   { view: 'run/done', has: '.tr.step', act: (page) => page.keyboard.press('[') },
   { view: 'run/phases', has: '.tr.phase' },
   { view: 'run/done/transcript', has: '.msg' },
-  { view: 'run/done/usage', has: '.bars' },
+  { view: 'run/done/usage', has: '.bars ~ .pad .meter' },
   { view: 'run/done/record', has: '.record' },
   { view: 'run/works/chart', has: 'svg.chart .node.at' },
   { view: 'run/works', has: '.tr.call', act: (page) => press(page, 'Cancel…') },

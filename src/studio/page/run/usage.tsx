@@ -1,5 +1,6 @@
-import type { RecordView } from '../../wire.ts';
-import { usd, whole } from '../parts/amounts.ts';
+import type { BudgetView, RecordView } from '../../wire.ts';
+import { span, usd, whole } from '../parts/amounts.ts';
+import { Meter, Pairs } from '../parts/lists.tsx';
 import { placed } from './placed.ts';
 import type { StepTokens, Timeline } from './timeline.ts';
 
@@ -15,6 +16,7 @@ export function UsageTab({ view, timeline }: { readonly view: RecordView; readon
     <section class="scroll" aria-label="Tokens and cost" tabIndex={0}>
       <Bars timeline={timeline} />
       <Table view={view} again={again} />
+      {view.budget && <Budget budget={view.budget} />}
       {again.turns > 0 && (
         <p class="pad faint">
           A process that died may have asked for {again.turns === 1 ? 'one more turn' : `${again.turns} more turns`}:
@@ -35,51 +37,21 @@ interface Again {
 }
 
 function Table({ view, again }: { readonly view: RecordView; readonly again: Again }) {
-  const { usage, children, record } = view;
+  const { usage, children } = view;
   return (
-    <div class="pad wide">
+    // biome-ignore lint/a11y/noNoninteractiveTabindex: it scrolls, also by the keyboard
+    <section class="pad wide" aria-label="Tokens of each model" tabIndex={0}>
       <table>
         <thead>
           <Line cells={['Model', 'Turns', 'Input', 'Cached', 'Output', 'USD']} isHead />
         </thead>
         <tbody>
-          {usage.models.map(({ model, inputTokens, outputTokens, usd: paid }) => (
-            <Line
-              key={model}
-              cells={[
-                model,
-                '',
-                whole(inputTokens),
-                '',
-                whole(outputTokens),
-                paid === undefined ? '' : `$${usd(paid)}`,
-              ]}
-            />
+          {usage.models.map((use) => (
+            <UseLine key={use.model} name={use.model || 'not recorded'} turns={use.turns} use={use} />
           ))}
-          <Line
-            cells={[
-              'This run',
-              whole(view.line.steps),
-              whole(usage.inputTokens),
-              whole(usage.cachedInputTokens ?? 0),
-              whole(usage.outputTokens),
-              usage.usd === undefined ? '' : `$${usd(usage.usd)}`,
-            ]}
-          />
+          <UseLine name="This run" turns={view.line.steps} use={usage} />
           {again.turns > 0 && (
             <Line cells={['asked again after a restart', whole(again.turns), `≈ ${whole(again.input)}`, '', '', '']} />
-          )}
-          {record?.spend && (
-            <Line
-              cells={[
-                'counted by its budget',
-                '',
-                `${whole(record.spend.tokens)} tokens`,
-                '',
-                '',
-                `$${usd(record.spend.usd)}`,
-              ]}
-            />
           )}
           {children.map(({ runId, line }) => (
             <Line
@@ -96,8 +68,45 @@ function Table({ view, again }: { readonly view: RecordView; readonly again: Aga
           ))}
         </tbody>
       </table>
+    </section>
+  );
+}
+
+const amounts = {
+  tokens: ['Tokens', whole],
+  usd: ['USD', usd],
+  seconds: ['Model time', (seconds: number) => span(seconds * 1_000)],
+} as const;
+
+/** What the run's caller has used, with what its running calls hold. */
+function Budget({ budget }: { readonly budget: BudgetView }) {
+  return (
+    <div class="pad">
+      <h2>Budget of its caller, within {span(budget.windowMs)}</h2>
+      <Pairs
+        of={budget.amounts.map(({ kind, spent, limit }) => {
+          const [name, text] = amounts[kind];
+          return [
+            name,
+            <>
+              <Meter part={limit > 0 ? spent / limit : 1} /> {text(spent)} of {text(limit)}
+            </>,
+          ];
+        })}
+      />
     </div>
   );
+}
+
+interface UseProps {
+  readonly name: string;
+  readonly turns: number;
+  readonly use: Pick<RecordView['usage'], 'inputTokens' | 'outputTokens' | 'cachedInputTokens' | 'usd'>;
+}
+
+function UseLine({ name, turns, use: { inputTokens, outputTokens, cachedInputTokens = 0, usd: paid } }: UseProps) {
+  const counts = [turns, inputTokens, cachedInputTokens, outputTokens].map(whole);
+  return <Line cells={[name, ...counts, paid === undefined ? '' : `$${usd(paid)}`]} />;
 }
 
 /** Turns for which the model was asked again after a change of owner, and their input. */

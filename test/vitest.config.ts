@@ -27,7 +27,8 @@ export default defineConfig({
         test: {
           name: 'in-process',
           include: ['test/**/*.test.ts'],
-          exclude: [...processes, ...isolated],
+          // Packages of test/bench/peers have test files of their own.
+          exclude: [...processes, ...isolated, '**/node_modules/**'],
           isolate: false,
         },
       },

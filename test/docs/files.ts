@@ -17,11 +17,10 @@ interface Named {
 interface Exported {
   readonly name: string;
   readonly sentence: string;
-  readonly isType: boolean;
+  readonly kind: keyof typeof ranks;
 }
 
-/** Most names that a line lists besides the first. */
-const MAX_NAMES = 8;
+const ranks = { function: 1, constant: 2, type: 3 };
 
 const intro = `# Each file, and what it is for
 
@@ -48,20 +47,17 @@ function lineOf(root: string, path: string): string {
   const exported = exportsOf(path, text);
   const [first, ...others] = ordered(exported, file);
   const own = /^(?:#!.*\n)?\/\/ (.+)/.exec(text)?.[1];
-  const rest = others.slice(0, MAX_NAMES).map(({ name }) => `\`${name}\``);
-  const left = others.length - rest.length;
-  const more = left > 0 ? [...rest, `${left} more`] : rest;
-  if (!first && own === undefined) return `* \`${file}\`: an entry point.`;
-  const named = first ? `\`${first.name}\`${more.length > 0 ? `, ${more.join(', ')}` : ''}` : '';
-  const sentence = own ?? [first, ...others].find((each) => each?.sentence)?.sentence ?? '';
-  return `* \`${file}\`${named === '' ? '' : ` (${named})`}${sentence === '' ? '' : `: ${sentence}`}`;
+  if (!first) return `* \`${file}\`: ${own ?? 'an entry point.'}`;
+  const named = [first, ...others].map(({ name }) => `\`${name}\``).join(', ');
+  const sentence = own ?? [first, ...others].find((each) => each.sentence)?.sentence ?? '';
+  return `* \`${file}\` (${named})${sentence === '' ? '' : `: ${sentence}`}`;
 }
 
-/** The export that has the file's name comes first, then functions and classes, then types. */
+/** The export that has the file's name comes first, then functions and classes, then constants, then types. */
 function ordered(exported: readonly Exported[], file: string): readonly Exported[] {
   const plain = (name: string) => name.toLowerCase().replace(/[^a-z\d]/g, '');
   const isMain = ({ name }: Exported) => plain(name) === plain(file.replace(/\.tsx?$/, ''));
-  const rank = (each: Exported) => (isMain(each) ? 0 : each.isType ? 2 : 1);
+  const rank = (each: Exported) => (isMain(each) ? 0 : ranks[each.kind]);
   return exported.toSorted((a, b) => rank(a) - rank(b));
 }
 
@@ -75,8 +71,8 @@ function exportsOf(path: string, text: string): readonly Exported[] {
     const { type, id, declarations } = statement.declaration;
     const names = declarations ? declarations.map((each) => each.id.name) : [id?.name];
     const doc = docs.findLast(({ end }) => end <= statement.start && text.slice(end, statement.start).trim() === '');
-    const isType = type === 'TSInterfaceDeclaration' || type === 'TSTypeAliasDeclaration';
-    return names.flatMap((name) => (name === undefined ? [] : [{ name, sentence: firstSentence(doc?.value), isType }]));
+    const kind = type.startsWith('TS') ? 'type' : declarations ? 'constant' : 'function';
+    return names.flatMap((name) => (name === undefined ? [] : [{ name, sentence: firstSentence(doc?.value), kind }]));
   });
 }
 

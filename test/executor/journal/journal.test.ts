@@ -295,7 +295,8 @@ describe.each(Object.keys(stores) as (keyof typeof stores)[])('the journal of a 
   test('has what became of a wait although the process dies right after the save that records it (web 1, 35)', async () => {
     const store = stores[name]();
     const isSettled = ({ waiting }: Head) => (waiting?.settled.length ?? 0) > 0;
-    const host = hostOn(dyingAfter(store, isSettled), [callTool('look')], [asking()]);
+    // A slow machine must not take longer to answer: the run would rest before.
+    const host = hostOn(dyingAfter(store, isSettled), [callTool('look')], [asking()], { waitLingerMs: 600_000 });
     await host.start(deskWith(asking()), { runId: 'r', prompt: 'Look.' });
     const events = hostOn(store).events('r');
     let waitId = '';

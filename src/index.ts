@@ -297,7 +297,7 @@ export {
 export type { Hidden } from './values/hidden.ts';
 export type { JsonObject, JsonValue } from './values/json.ts';
 export type { AssistantMessage, Message, ToolOutput } from './values/message.ts';
-export { type ModelUse, modelUses, type RunModel } from './values/model-use.ts';
+export { type ModelUse, modelUses, type RunModel, type RunUse } from './values/model-use.ts';
 export type { Redaction, RedactionPlace } from './values/redact.ts';
 export { estimateTokens } from './values/texts/token-estimate.ts';
 export type { Spend, Usage } from './values/usage.ts';

@@ -22,7 +22,7 @@ export interface RunModel extends Partial<ModelUse> {
 }
 
 /** What a run used, over all its models. */
-interface RunUse {
+export interface RunUse {
   readonly models?: readonly RunModel[];
   readonly iteration: number;
   readonly usage: Usage;

@@ -353,6 +353,36 @@ describe('the run tells its store which event it waits for', () => {
     expect(await host.executor.signal('paid', 1, paid('s1'))).toEqual({ to: 'r' });
   });
 
+  test('before it rests, also if its wait is recorded only while it reads its inbox for the last time (waiting 33)', async () => {
+    const world = scene();
+    const calls: string[] = [];
+    let isRecording = false;
+    const pause = (ms = 2_000) => new Promise<void>((resolve) => world.clock.setTimeout(resolve, ms));
+    const slow = new Proxy(world.store, {
+      get(target, name) {
+        const method = Reflect.get(target, name) as (...given: unknown[]) => Promise<unknown>;
+        if (!['append', 'inbox', 'expect', 'leave'].includes(String(name))) return method;
+        return async (...given: unknown[]) => {
+          const isWait = JSON.stringify(given).includes('"kind":"event"');
+          if (name === 'append' && isWait) {
+            isRecording = true;
+            await pause();
+            isRecording = false;
+          }
+          // It ends a little after the save.
+          while (name === 'inbox' && isRecording) await pause();
+          if (name === 'expect') await pause(20_000);
+          if (name === 'expect' || name === 'leave') calls.push(name);
+          return method(...given);
+        };
+      },
+    });
+    const host = world.waiting({ checkpoints: slow });
+    await startAndRest(world, host);
+    expect(calls).toEqual(['expect', 'leave']);
+    expect(await host.executor.signal('paid', 1, paid('s1'))).toEqual({ to: 'r' });
+  });
+
   test('while other calls of the message still run, a failed attempt is repeated', async () => {
     const world = scene();
     let fails = 2;

@@ -54,13 +54,15 @@ type Leaving = 'left' | 'kept' | 'failed';
 async function tryToLeave(run: ActiveRun, isWaiting: () => boolean, isFirst: boolean): Promise<Leaving> {
   const { services, runId } = run;
   const { inbox } = services;
-  if (!(await run.waits.said())) return 'kept';
+  const { persisted, requested } = run.actor.getSnapshot().context;
+  // The store gets to know a wait for an event once it is recorded: one that is recorded from here on is too late for this try.
+  if (persisted < requested || !(await run.waits.said())) return 'kept';
   await inbox.look();
   await inbox.delivered(runId);
   const { context } = run.actor.getSnapshot();
   // A command that was seen and not taken is read again by each look: after one that failed it may be unread.
   if (inbox.hasFailed || inbox.isDelivering(runId)) return 'kept';
-  if (!isWaiting() || context.persisted < context.requested) return 'kept';
+  if (!isWaiting() || context.persisted < context.requested || context.requested !== requested) return 'kept';
   const leaving = leave(run, context.progress, isFirst);
   run.life.leaving = leaving.then((left) => left === 'left');
   try {

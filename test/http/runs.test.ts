@@ -256,6 +256,14 @@ describe('GET /runs', () => {
     expect((await ids('state=you&state=park')).flat()).toEqual([]);
   });
 
+  test('says 400 to labels that no run can have (web 17, 22)', async () => {
+    const host = webHost();
+    const query = Array.from({ length: 8 }, (_, i) => `label=k${i}%3D${encodeURIComponent('é'.repeat(190))}`).join('&');
+    const { status, body } = await host.ask(`/runs?${query}`);
+    expect([status, body.code]).toEqual([400, 'BAD_REQUEST']);
+    expect(host.httpWarned).toEqual([]);
+  });
+
   test('lists runs that ended after the open ones, the newest end first, as long as their records are kept (web 16, 17)', async () => {
     const host = webHost({ script: [reply('a'), fail(new Error('no')), hang(), hang(), hang()] });
     await (await host.start({ runId: 'ok', callerId: 'ada', labels: { n: '1' } })).result;

@@ -1,4 +1,5 @@
 import type { KeptRun, Labels, ListCursor, ListedRun } from '../../index.ts';
+import { labelsOf } from '../../run/request.ts';
 import { hasCode } from '../../values/error-data.ts';
 import { cursorText, limitIn, type Page, placeIn } from '../cursor.ts';
 import { RequestError } from '../problem.ts';
@@ -47,9 +48,18 @@ function filterOf({ grant, query }: GrantedCall): Filter {
     callerId: grant.all ? undefined : grant.callerId,
     states: new Set(states as readonly RunState[]),
     text: q.toLowerCase(),
-    labels: Object.fromEntries(label.map(labelOf)),
+    labels: labelsIn(label),
     limit: limitIn(limit),
   };
+}
+
+function labelsIn(given: readonly string[]): Labels {
+  const labels = Object.fromEntries(given.map(labelOf));
+  try {
+    return labelsOf(labels, 'label');
+  } catch {
+    throw new RequestError('BAD_REQUEST', 'the query has labels that no run can have');
+  }
 }
 
 /** `name=text`. */

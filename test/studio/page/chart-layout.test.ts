@@ -8,6 +8,7 @@ import {
   layoutOf,
   type Node,
   nodeHeight,
+  stagesOf,
 } from '../../../src/studio/page/chart/layout.ts';
 
 interface StateNode {
@@ -185,4 +186,9 @@ describe.each(each)('the chart of a run with $phases phases (studio 30)', ({ pha
     for (const { nodes } of layouts)
       for (const { label, width } of nodes) expect([label, label.length * 6.2 + 8 <= width]).toEqual([label, true]);
   });
+});
+
+it('draws at most 200 phases, whatever number an event of a hostile store has (studio 27)', () => {
+  expect(stagesOf(3)).toEqual(['phase(0)', 'phase(1)', 'phase(2)']);
+  for (const many of [201, 100_000_000, 1e308]) expect(stagesOf(many)).toHaveLength(200);
 });

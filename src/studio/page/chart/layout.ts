@@ -132,9 +132,14 @@ function linesOf(id: string, y: number, end: number): readonly Line[] {
   ];
 }
 
+/** Most phases that are drawn: an event of a hostile store may name any. */
+const MAX_PHASES = 200;
+
 /** Returns the ids of the loops of a run: `running`, or one for each phase. */
 export function stagesOf(phases: number): readonly string[] {
-  return phases === 0 ? ['running'] : Array.from({ length: phases }, (_, index) => `phase(${index})`);
+  return phases === 0
+    ? ['running']
+    : Array.from({ length: Math.min(phases, MAX_PHASES) }, (_, index) => `phase(${index})`);
 }
 
 /**

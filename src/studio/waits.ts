@@ -22,7 +22,7 @@ export function shownWait<W extends OpenWait>(wait: W, shown: Shown): ShownWait<
   const parts: Parts = wait;
   const rest: { [part in WaitPart]?: JsonValue | undefined } = {};
   const long: { [part in WaitPart]?: LongPart } = {};
-  const at = (part: WaitPart) => `wait=${encodeURIComponent(wait.id)}&part=${part}`;
+  const at = (part: WaitPart) => `wait=${encodeURIComponent(wait.id.toWellFormed())}&part=${part}`;
   for (const part of values) {
     const value = parts[part];
     const left = value === undefined ? undefined : shown.part(value, at(part));

@@ -35,8 +35,10 @@ export function App() {
   );
 }
 
+/** What is shown at the address. A run that no view can draw leaves the frame as it is, and another address draws again. */
 function View() {
   const { view, id, part } = useShared(place);
+  if (undrawn === location.hash) return <p class="pad">This cannot be shown.</p>;
   if (view === 'run') return <Run key={id} runId={id} part={part} />;
   if (view === 'inbox') return <Inbox picked={id} />;
   if (view === 'fan-outs') return <FanOuts id={id} />;
@@ -44,3 +46,12 @@ function View() {
   if (view === 'store') return <Store />;
   return <Runs />;
 }
+
+/** The address at which a view failed. */
+let undrawn: string | undefined;
+
+// Preact asks the component above the one that failed, and draws it again.
+View.getDerivedStateFromError = () => {
+  undrawn = location.hash;
+  return {};
+};

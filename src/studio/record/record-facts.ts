@@ -90,7 +90,7 @@ function openStepOf(record: RunCheckpoint, shown: Shown): Pick<RecordFacts, 'ope
 
 function callView(call: OpenCall, runId: string, shown: Shown): CallView {
   const { callId, name, effect, attempt, allowed, input, result } = call;
-  const at = `call=${encodeURIComponent(callId)}`;
+  const at = `call=${encodeURIComponent(callId.toWellFormed())}`;
   return {
     callId,
     name,

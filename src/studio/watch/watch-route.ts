@@ -88,6 +88,7 @@ async function followRun({ served, grant }: GrantedCall, following: Following): 
   const { executor, web } = served;
   if (!executor.hasJournal) return;
   let place = after;
+  let isGiven = after !== undefined;
   while (!signal.aborted) {
     try {
       const begin = place === undefined && !isAll ? { newest: NEWEST_WRITES } : { after: place };
@@ -98,8 +99,10 @@ async function followRun({ served, grant }: GrantedCall, following: Following): 
       }
       return;
     } catch (error) {
-      // A place that is none: the reader begins again, and gets all of them.
-      if (error instanceof TypeError && place !== undefined) place = undefined;
+      // A place that is none: the reader begins again, and gets all of them. But once: an event that cannot be read says the same.
+      const isNoPlace = error instanceof TypeError && isGiven && place === after;
+      isGiven &&= !isNoPlace;
+      if (isNoPlace) place = undefined;
       else if (ends.some((code) => hasCode(error, code))) return;
       else if (hasCode(error, 'ERR_SHUTDOWN')) return tab.fail(error);
       // A tab that leaves meanwhile leaves no timer.

@@ -28,10 +28,16 @@ export function post<T>(path: string, body: object): Promise<Answered<T>> {
 
 /** Joins the parts of a path, each encoded. */
 export function pathOf(...parts: readonly string[]): string {
-  return parts.map(encodeURIComponent).join('/');
+  return parts.map(encoded).join('/');
 }
 
-const offline: Trouble = { code: 'OFFLINE', message: 'The server does not answer.', status: 0, more: {} };
+/** Encodes a part of an address. An id that a model or a hostile store chose may have halves of characters, or be no text. */
+export function encoded(part: string): string {
+  return encodeURIComponent(String(part).toWellFormed());
+}
+
+/** Why there is no answer at all. */
+export const offline: Trouble = { code: 'OFFLINE', message: 'The server does not answer.', status: 0, more: {} };
 
 async function request<T>(path: string, init: RequestInit): Promise<Answered<T>> {
   let answer: Response;

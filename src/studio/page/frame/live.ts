@@ -1,5 +1,5 @@
 import type { JournalEvent, RunLine, StoreView, WatchFrame } from '../../wire.ts';
-import { get, type Trouble, troubleOf } from './api.ts';
+import { get, offline, type Trouble, troubleOf } from './api.ts';
 import { ownHeaders, tokenIsTaken } from './session.ts';
 import { news, shared } from './shared.ts';
 import { useShared } from './use-shared.ts';
@@ -145,7 +145,7 @@ async function watchOnce(signal: AbortSignal, onFrame: () => void): Promise<Trou
     }
     return undefined;
   } catch {
-    return { code: 'OFFLINE', message: 'The server does not answer.', status: 0, more: {} };
+    return offline;
   }
 }
 

@@ -18,9 +18,7 @@ export function usePages<T>(path: string) {
   const pages = first.value ? [first.value, ...rest.pages] : [];
   const next = pages.at(-1)?.next;
   const more = async () => {
-    const { value, trouble } = await get<Page<T>>(
-      `${path}${path.includes('?') ? '&' : '?'}after=${encodeURIComponent(next ?? '')}`,
-    );
+    const { value, trouble } = await get<Page<T>>(`${path}${path.includes('?') ? '&' : '?'}after=${next}`);
     setRest({ pages: value ? [...rest.pages, value] : rest.pages, trouble });
   };
   const trouble = first.trouble ?? rest.trouble;

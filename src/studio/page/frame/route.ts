@@ -1,3 +1,4 @@
+import { encoded } from './api.ts';
 import { shared } from './shared.ts';
 
 /** A view, by its address: `#/run/<id>/transcript?label=a`. */
@@ -32,7 +33,7 @@ function decoded(text: string): string {
 
 /** Makes the address of a view. */
 export function addressOf(view: string, id = '', part = ''): string {
-  return `#/${[view, ...(id === '' ? [] : [encodeURIComponent(id)]), ...(part === '' ? [] : [part])].join('/')}`;
+  return `#/${[view, ...(id === '' ? [] : [encoded(id)]), ...(part === '' ? [] : [part])].join('/')}`;
 }
 
 /** Shows another view. */

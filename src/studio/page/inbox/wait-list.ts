@@ -84,7 +84,7 @@ async function readWaits(
   const all = new Map<string, ListedWait>();
   let next: string | undefined;
   for (let page = 0; page < MAX_PAGES; page += 1) {
-    const query = next === undefined ? '' : `&after=${encodeURIComponent(next)}`;
+    const query = next === undefined ? '' : `&after=${next}`;
     const answer = await get<WaitPage>(`waiting?limit=100${query}`, signal);
     if (answer.trouble) return { items: [], isMore: false, trouble: answer.trouble };
     // The connection was cut in the middle of the answer.

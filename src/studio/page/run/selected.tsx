@@ -1,4 +1,5 @@
 import type { CallView, RecordView, RunState } from '../../wire.ts';
+import { encoded } from '../frame/api.ts';
 import { effects } from '../inbox/waits.ts';
 import { clockTime, span, whole } from '../parts/amounts.ts';
 import { Glyph } from '../parts/glyph.tsx';
@@ -71,7 +72,7 @@ function Call({ step, call, view }: CallProps) {
   const { runId } = line;
   const open = record?.openStep?.calls.find((each) => each.callId === callId);
   const child = view.children.find((each) => each.callId === callId);
-  const at = `call=${encodeURIComponent(callId)}`;
+  const at = `call=${encoded(callId)}`;
   const isEnded = call.state === 'done' || call.state === 'failed';
   return (
     <>

@@ -46,6 +46,19 @@ export async function ownRun(
   throw new RequestError('NOT_FOUND');
 }
 
+/** Returns which of these runs are roots of the caller of a grant. One that cannot be read is nobody's. */
+export async function ownRoots(
+  rootRunIds: Iterable<string>,
+  { served: { executor }, grant }: { readonly served: { readonly executor: Executor }; readonly grant: Grant },
+): Promise<ReadonlySet<string>> {
+  const own = new Set<string>();
+  for (const runId of new Set(rootRunIds)) {
+    const line = await executor.find(runId).catch(() => null);
+    if (line && !line.parent && callerOf(line) === grant.callerId) own.add(runId);
+  }
+  return own;
+}
+
 function passed(clock: Web['clock'], ms: number): Promise<void> {
   return new Promise((resolve) => {
     clock.setTimeout(resolve, ms);

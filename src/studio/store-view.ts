@@ -1,6 +1,7 @@
 import { cursorText, limitIn, placeIn } from '../http/cursor.ts';
 import { jsonAnswer } from '../http/problem.ts';
 import type { GrantedCall, Route } from '../http/route.ts';
+import { ownRoots } from '../http/run-access.ts';
 import { Below } from '../http/runs/run-list.ts';
 import { answerOf, anything, pageOf, pageQuery } from '../http/schemas.ts';
 import type { ListCursor, ListedRun, RunInspection } from '../index.ts';
@@ -66,6 +67,20 @@ async function storeView(
   };
 }
 
+/** The runs that a caller may see: a record of a run below another one may name any caller. */
+async function ownRuns(
+  runs: readonly ListedRun[],
+  of: Pick<GrantedCall, 'served' | 'grant'>,
+): Promise<readonly ListedRun[]> {
+  if (of.grant.all) return runs;
+  const rootOf = (run: ListedRun) => ('parent' in run ? run.parent?.rootRunId : undefined);
+  const own = await ownRoots(
+    runs.flatMap((run) => rootOf(run) ?? []),
+    of,
+  );
+  return runs.filter((run) => own.has(rootOf(run) ?? '') || rootOf(run) === undefined);
+}
+
 async function doctorPage({ served, grant, query }: GrantedCall): Promise<DoctorPage> {
   const { after: [given] = [], limit: [wanted] = [] } = query;
   const limit = limitIn(wanted);
@@ -76,7 +91,7 @@ async function doctorPage({ served, grant, query }: GrantedCall): Promise<Doctor
   const audience = new Audience(served, callerId);
   const below = new Below(served);
   const items: DoctorRow[] = [];
-  for (const run of runs) {
+  for (const run of await ownRuns(runs, { served, grant })) {
     const seen = await served.executor
       .inspect(run.runId, { listed: run, messages: { from: 0, to: 0 } })
       .catch(() => null);

@@ -1,9 +1,19 @@
-import { type MemoryStore, memoryStore, type RunCheckpoint } from 'pawl';
+import {
+  CheckpointCorruptError,
+  createPalette,
+  defineAgent,
+  type MemoryStore,
+  memoryStore,
+  type RunCheckpoint,
+} from 'pawl';
 import { callTool, testClock } from 'pawl/testing';
 import { describe, expect, test } from 'vitest';
+import { answeringModel } from '../fixtures/answering-model.ts';
+import { asking, askReviewer } from '../fixtures/family.ts';
 import { hostOf, settle, until } from '../fixtures/host.ts';
-import { change } from '../fixtures/left-runs.ts';
-import { askTool } from '../http/web-host.ts';
+import { change, leftBehind } from '../fixtures/left-runs.ts';
+import { plainStore } from '../fixtures/watched-store.ts';
+import { askTool, mailTool } from '../http/web-host.ts';
 import { studioHost } from './studio-host.ts';
 
 /** Half of a character: no address can have it. */
@@ -83,4 +93,47 @@ test('an event that no reader can take is not read again from the beginning of i
   expect(reads).toBe(before);
   expect(text.split('run.started')).toHaveLength(2);
   await reader?.cancel();
+});
+
+describe('a caller who sees only its own runs', () => {
+  test('has no row of a run below the run of another caller, whatever its own record says (studio 11)', async () => {
+    const store = memoryStore();
+    const reviewer = defineAgent({ id: 'reviewer', instructions: 'Review.', tools: [mailTool] });
+    const family = hostOf({
+      checkpoints: store,
+      models: { fast: answeringModel(asking(askReviewer, () => callTool('mail', {}))) },
+      agent: { subAgents: ['reviewer'] },
+      ports: { palette: createPalette({ agents: [reviewer] }) },
+      defaults: { waitLingerMs: 1 },
+    });
+    await family.start({ runId: 'r', callerId: 'ada' });
+    await until(() => family.executor.runs.get().length === 0);
+    const [wait] = await family.executor.waiting({ kind: 'approval' });
+    const child = wait?.runId ?? '';
+    const { ask } = studioHost({ checkpoints: store });
+    const rowsOf = async (as: string) =>
+      (await ask('/store/doctor', { as })).body.items.map(({ line }: { line: { runId: string } }) => line.runId).sort();
+    expect(await rowsOf('ada')).toEqual(['r', child]);
+    await change(store, child, (record) => ({ ...record, meta: { ...record.meta, callerId: 'bob' } }));
+    expect(await rowsOf('bob')).toEqual([]);
+    expect(await rowsOf('root:eve')).toEqual(['r', child]);
+  });
+
+  test('reads no text of the store about a record that cannot be read (studio 2, 11)', async () => {
+    const store = await leftBehind(1);
+    // Who asks for a run finds it first, without its messages.
+    const damaged = (isFound: boolean) => {
+      const load: MemoryStore['load'] = (runId, options) =>
+        isFound && options?.messages === false
+          ? store.load(runId, options)
+          : Promise.reject(new CheckpointCorruptError('/srv/a.db'));
+      return studioHost({ checkpoints: { ...plainStore(store), load } });
+    };
+    for (const path of ['/store/doctor', '/runs/r0/record', '/runs/r0/messages']) {
+      const { ask } = damaged(path.startsWith('/runs'));
+      const own = JSON.stringify((await ask(path, { as: 'c0' })).body);
+      expect([path, own.includes('cannot be read'), own.includes('/srv')]).toEqual([path, true, false]);
+      expect(JSON.stringify((await ask(path)).body)).toContain('/srv/a.db');
+    }
+  });
 });

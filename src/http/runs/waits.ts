@@ -3,6 +3,7 @@ import { WaitGoneError } from '../../values/errors.ts';
 import { cursorText, limitIn, type Page, placeIn } from '../cursor.ts';
 import { jsonAnswer, RequestError } from '../problem.ts';
 import type { GrantedCall, RunCall } from '../route.ts';
+import { ownRoots } from '../run-access.ts';
 import { waitView } from './run-view.ts';
 
 /** Kinds of waits, as a query names them. */
@@ -37,12 +38,8 @@ async function ownWaits(
   { served, grant }: Pick<GrantedCall, 'served' | 'grant'>,
 ): Promise<readonly ListedWait[]> {
   if (grant.all) return waits;
-  const roots = new Set(waits.flatMap((wait) => (wait.rootRunId === wait.runId ? [] : [wait.rootRunId])));
-  const own = new Set<string>();
-  for (const root of roots) {
-    const line = await served.executor.find(root).catch(() => null);
-    if (line && !line.parent && line.meta?.callerId === grant.callerId) own.add(root);
-  }
+  const roots = waits.flatMap((wait) => (wait.rootRunId === wait.runId ? [] : [wait.rootRunId]));
+  const own = await ownRoots(roots, { served, grant });
   return waits.filter(({ runId, rootRunId }) => rootRunId === runId || own.has(rootRunId));
 }
 

@@ -42,7 +42,7 @@ export function recordRoutes({ tools }: Pick<Studio, 'tools'>): readonly Route[]
         const page = { from: placeIn(after), limit: limitIn(limit) };
         const { seen } = await inspected(call, { messages: { from: page.from, to: page.from + page.limit } });
         const found = messagesPage(seen, page);
-        return jsonAnswer(seen.record ? found : { ...found, missing: missingFor(seen) });
+        return jsonAnswer(seen.record ? found : { ...found, missing: missingFor(seen, call.grant.all === true) });
       },
     },
     {

@@ -74,7 +74,7 @@ export async function recordView(call: GrantedCall, { tools, transcripts }: Shar
     verdict: verdictView(seen, all),
     ...(seen.state === undefined ? {} : { state: { name: seen.state, isLive: seen.isLive } }),
     ...(all ? ownerOf(seen) : {}),
-    ...(record ? { record: recordFacts({ seen, record, facts }, all) } : { missing: missingFor(seen) }),
+    ...(record ? { record: recordFacts({ seen, record, facts }, all) } : { missing: missingFor(seen, all) }),
     usage: usageOf(seen, run),
     ...budgetOf(seen),
     children: await childrenBelow(served, run, { seen, facts, all }),
@@ -94,7 +94,7 @@ function unreadableView(seen: RunInspection): RecordView {
     rootRunId: runId,
     waits: [],
     verdict: verdictView(seen, true),
-    missing: missingFor(seen),
+    missing: missingFor(seen, true),
     usage: { inputTokens: 0, outputTokens: 0, models: [] },
     children: [],
   };
@@ -110,8 +110,9 @@ function ownerOf({ owner, isLive }: RunInspection): Pick<RecordView, 'owner'> {
 }
 
 /** Says why there is no record, and which option keeps it. */
-export function missingFor({ verdict, reason, isLive }: RunInspection): string {
-  if (verdict === 'unreadable') return reason;
+export function missingFor(seen: RunInspection, all: boolean): string {
+  const { verdict, isLive } = seen;
+  if (verdict === 'unreadable') return verdictView(seen, all).reason;
   if (isLive) return 'The run is not recorded yet.';
   if (verdict !== 'ended') return 'There is no record of the run.';
   return 'The record of a run is deleted at its end. `history: { keepMs }` of createExecutor keeps it.';

@@ -46,7 +46,7 @@ export async function ownRun(
   throw new RequestError('NOT_FOUND');
 }
 
-/** Returns which of these runs are roots of the caller of a grant. One that cannot be read is nobody's. */
+/** Returns which of these runs are roots of the caller of a grant. One that cannot be read belongs to none. */
 export async function ownRoots(
   rootRunIds: Iterable<string>,
   { served: { executor }, grant }: { readonly served: { readonly executor: Executor }; readonly grant: Grant },

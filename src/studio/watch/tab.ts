@@ -4,12 +4,16 @@ import type { RunLine, WatchFrame } from '../wire.ts';
 
 /** Events that wait for a slow reader; then no more are read. */
 const WAITING_EVENTS = 200;
+/** Their length together, in UTF-16 units: an event may have as many as 65,536. */
+const WAITING_CHARS = 262_144;
 
 /** What one tab has still to be sent. Lines of one run replace each other while they wait. */
 export class Tab {
   readonly #lines = new Map<string, RunLine>();
   readonly #gone = new Set<string>();
-  readonly #events: { readonly id: string; readonly frame: WatchFrame }[] = [];
+  /** As texts: what is sent is counted. */
+  #events: string[] = [];
+  #chars = 0;
   #store: WatchFrame | undefined;
   #isFirst = true;
   #news = Promise.withResolvers<void>();
@@ -36,9 +40,11 @@ export class Tab {
 
   /** Adds an event; resolves when there is room for another one. @param id where a reader continues after it */
   async event(id: string, frame: WatchFrame): Promise<void> {
-    this.#events.push({ id, frame });
+    const text = frameOf({ id, data: JSON.stringify(frame) });
+    this.#events.push(text);
+    this.#chars += text.length;
     this.#tell();
-    if (this.#events.length >= WAITING_EVENTS) await this.#room.promise;
+    if (this.#events.length >= WAITING_EVENTS || this.#chars >= WAITING_CHARS) await this.#room.promise;
   }
 
   /** Ends the stream as a cut: the reader connects again. */
@@ -76,20 +82,19 @@ export class Tab {
 
   /** All that waits, as one text. */
   #taken(): string {
-    const frames: { readonly id?: string; readonly frame: WatchFrame }[] = [];
-    if (this.#store) frames.push({ frame: this.#store });
+    const frames: WatchFrame[] = [];
+    if (this.#store) frames.push(this.#store);
     this.#store = undefined;
-    if (this.#lines.size > 0 || this.#isFirst)
-      frames.push({ frame: { type: 'runs', lines: [...this.#lines.values()] } });
-    for (const runId of this.#gone) frames.push({ frame: { type: 'gone', runId } });
-    frames.push(...this.#events.splice(0));
+    if (this.#lines.size > 0 || this.#isFirst) frames.push({ type: 'runs', lines: [...this.#lines.values()] });
+    for (const runId of this.#gone) frames.push({ type: 'gone', runId });
+    const texts = [...frames.map((frame) => frameOf({ data: JSON.stringify(frame) })), ...this.#events];
+    this.#events = [];
+    this.#chars = 0;
     this.#lines.clear();
     this.#gone.clear();
     this.#isFirst = false;
     this.#room.resolve();
     this.#room = Promise.withResolvers();
-    return frames
-      .map(({ id, frame }) => frameOf({ ...(id === undefined ? {} : { id }), data: JSON.stringify(frame) }))
-      .join('');
+    return texts.join('');
   }
 }

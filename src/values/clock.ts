@@ -21,6 +21,20 @@ export function nextTurn(): Promise<void> {
   return new Promise((resolve) => setImmediate(resolve));
 }
 
+/**
+ * Turns of the event loop, one for each who asks. `nextTurn` lets all who wait go on in the same turn: what a thousand of them do
+ * then holds up the process as if there had been no turn.
+ */
+export class Turns {
+  #last: Promise<void> = Promise.resolve();
+
+  /** Resolves in a turn that no one else has. */
+  own(): Promise<void> {
+    this.#last = this.#last.then(nextTurn);
+    return this.#last;
+  }
+}
+
 const unitMs: Readonly<Record<string, number>> = { s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000 };
 
 /**

@@ -8,7 +8,7 @@ import {
   type JournalPage,
   type JournalStore,
 } from '../../store/port.ts';
-import type { Clock } from '../../values/clock.ts';
+import { type Clock, nextTurn } from '../../values/clock.ts';
 
 /** How often the journal of a run is read while events come, and otherwise, ms. */
 const FLOWING_MS = 100;
@@ -232,8 +232,12 @@ export class Feed {
         const page = await this.#read(from);
         this.#isGone = page === null;
         if (page && this.#end !== from) this.#isAsked = true;
-        else if (page && page.next > from) this.#add(page, now);
-        else if (page) await this.#checkEnd(now);
+        else if (page && page.next > from) {
+          this.#add(page, now);
+          // A long journal has hundreds of pages: others have their turns, and who left by then needs no more of them.
+          await nextTurn();
+          if (this.readers === 0) break;
+        } else if (page) await this.#checkEnd(now);
       }
     } catch (error) {
       this.#failure = { error };

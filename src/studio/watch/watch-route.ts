@@ -5,6 +5,7 @@ import { publicEvent } from '../../http/runs/run-events.ts';
 import { text } from '../../http/schemas.ts';
 import { streamAnswer } from '../../http/sse.ts';
 import { pause } from '../../values/backoff.ts';
+import { Turns } from '../../values/clock.ts';
 import { hasCode } from '../../values/error-data.ts';
 import { shownEvent } from './shown-event.ts';
 import { Tab } from './tab.ts';
@@ -14,6 +15,7 @@ const MAX_PLACE_CHARS = 1_024;
 
 /** `GET /watch`: all that a tab wants to know, in one stream. */
 export function watchRoute(watcher: Watcher): Route {
+  const turns = new Turns();
   return {
     method: 'GET',
     path: '/watch',
@@ -30,11 +32,11 @@ export function watchRoute(watcher: Watcher): Route {
     },
     answers: { 200: { description: 'Frames as JSON.', type: 'text/event-stream' } },
     problems: ['TOO_MANY_STREAMS'],
-    handle: (call: GrantedCall) => watch(call, watcher),
+    handle: (call: GrantedCall) => watch(call, watcher, turns),
   };
 }
 
-async function watch(call: GrantedCall, watcher: Watcher): Promise<Response> {
+async function watch(call: GrantedCall, watcher: Watcher, turns: Turns): Promise<Response> {
   const { served, grant, request, details, ask, query } = call;
   const { runs: [runs] = [], run: [runId] = [], after: [given] = [], all: [all] = [] } = query;
   if (runs !== '1' && runId === undefined) throw new RequestError('BAD_REQUEST', 'the query needs runs=1 or a run');
@@ -47,7 +49,7 @@ async function watch(call: GrantedCall, watcher: Watcher): Promise<Response> {
     const tab = new Tab();
     const leave = watcher.add({ tab, grant, hasRuns: runs === '1', runId: isThere ? runId : undefined });
     signal.addEventListener('abort', leave, { once: true });
-    if (runId !== undefined && isThere) void followRun(call, { runId, after, isAll: all === '1', tab, signal });
+    if (runId !== undefined && isThere) void followRun(call, { runId, after, isAll: all === '1', tab, signal, turns });
     else if (runId !== undefined) tab.lines([], [runId]);
     return tab.frames(signal);
   };
@@ -75,6 +77,7 @@ interface Following {
   readonly isAll: boolean;
   readonly tab: Tab;
   readonly signal: AbortSignal;
+  readonly turns: Turns;
 }
 
 /** How many writes of a journal a tab gets at first: it shows the last steps, and asks for all of them when a person does. */
@@ -84,9 +87,11 @@ const AGAIN_MS = 2_000;
 
 /** Passes the events of a run on. What ends them (no journal, a run that is gone) leaves the rest of the stream open. */
 async function followRun({ served, grant }: GrantedCall, following: Following): Promise<void> {
-  const { runId, after, isAll, tab, signal } = following;
+  const { runId, after, isAll, tab, signal, turns } = following;
   const { executor, web } = served;
   if (!executor.hasJournal) return;
+  // A reader that has left by its turn costs no reading: it may have opened a thousand streams.
+  await turns.own();
   let place = after;
   let isGiven = after !== undefined;
   while (!signal.aborted) {

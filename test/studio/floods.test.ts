@@ -1,0 +1,67 @@
+import { type MemoryStore, memoryStore } from 'pawl';
+import { callTool } from 'pawl/testing';
+import { afterEach, expect, test } from 'vitest';
+import { hostOf, settle, toolOf, until } from '../fixtures/host.ts';
+import { askTool } from '../http/web-host.ts';
+import { studioHost } from './studio-host.ts';
+
+const leaving: (() => void)[] = [];
+afterEach(() => {
+  for (const leave of leaving.splice(0)) leave();
+});
+
+/** A Studio on a store with the run `r`, and the turn of the event loop of each read of its journal. */
+async function counted() {
+  const store = memoryStore();
+  const worker = hostOf({
+    checkpoints: store,
+    journal: { flushMs: 1 },
+    script: [...Array.from({ length: 20 }, () => callTool('look', {})), callTool('ask', {})],
+    tools: [toolOf('look'), askTool],
+    defaults: { waitLingerMs: 1 },
+  });
+  await worker.start({ runId: 'r' });
+  await until(() => worker.executor.runs.get().length === 0);
+  const turns: number[] = [];
+  let turn = 0;
+  let isOver = false;
+  const tick = () => {
+    turn += 1;
+    if (!isOver) setImmediate(tick);
+  };
+  tick();
+  leaving.push(() => {
+    isOver = true;
+  });
+  const readEvents: MemoryStore['readEvents'] = (runId, options) => {
+    turns.push(turn);
+    // As if each event were as long as a page.
+    return store.readEvents(runId, { ...options, limit: 1 });
+  };
+  return { turns, host: studioHost({ checkpoints: { ...store, readEvents }, studio: { maxStreams: 1_000 } }) };
+}
+
+const READERS = 60;
+
+for (const path of ['/watch?run=r', '/runs/r/events'])
+  test(`readers of ${path} who come at once begin one in a turn, and who has left by then costs no reading (studio 19, 33)`, async () => {
+    const { host, turns } = await counted();
+    const left = new AbortController();
+    const answers = Array.from({ length: READERS }, () => host.open(path, { signal: left.signal }));
+    for (const { body } of await Promise.all(answers)) void body?.cancel();
+    left.abort();
+    await settle();
+    expect(turns.length).toBeLessThan(READERS / 10);
+    turns.length = 0;
+    const stay = new AbortController();
+    leaving.push(() => stay.abort());
+    const others = await Promise.all(Array.from({ length: READERS }, () => host.open(path, { signal: stay.signal })));
+    const firsts = others.map(async ({ body }) => {
+      const reader = body?.getReader();
+      for (let text = ''; !text.includes('run.started'); )
+        text += new TextDecoder().decode((await reader?.read())?.value);
+    });
+    await Promise.all(firsts);
+    const most = Math.max(...[...Map.groupBy(turns, (turn) => turn).values()].map(({ length }) => length));
+    expect(most).toBeLessThan(READERS / 10);
+  });

@@ -1,3 +1,4 @@
+import { connect } from 'node:net';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { sqliteStore } from '../../src/store/sqlite/index.ts';
 import { sampleRecord } from '../../src/testing/store-contract/records.ts';
@@ -127,6 +128,16 @@ describe('the walls of `pawl studio` (studio 21, 22, 23, 24, 25, 31)', () => {
     expect(await statusOf({ path: `/${'x'.repeat(10_000)}` })).toBe(404);
     expect(await statusOf({ method: 'TRACE' })).toBe(400);
     expect(await statusOf({})).toBe(200);
+  });
+
+  test('300 connections that send nothing, or half of a request, keep no request out (studio 27)', async () => {
+    const sockets = Array.from({ length: 300 }, (_, i) => {
+      const socket = connect(port, '127.0.0.1').on('error', () => {});
+      return socket.once('connect', () => i % 2 && socket.write('GET / HTTP/1.1\r\nHost: '));
+    });
+    await Promise.all(sockets.map((socket) => new Promise((resolve) => socket.once('connect', resolve))));
+    for (let again = 0; again < 3; again++) expect(await statusOf({})).toBe(200);
+    for (const socket of sockets) socket.destroy();
   });
 
   test('each answer has the headers that keep a page in its place, and sets no cookie', async () => {

@@ -1,4 +1,5 @@
 import { createServer, type RequestListener, type Server } from 'node:http';
+import type { Socket } from 'node:net';
 import { Failure } from '../ui/failure.ts';
 
 /** The addresses of this machine that no other machine reaches. There is no option for more. */
@@ -7,6 +8,7 @@ const ADDRESSES = ['127.0.0.1', '::1'] as const;
 /** How many ports are tried. */
 const TRIES = 100;
 
+/** Most connections of an address. */
 const MOST_CONNECTIONS = 256;
 
 /** A server that listens. */
@@ -50,7 +52,7 @@ async function listenOn(wanted: number, listenerFor: (port: number) => RequestLi
   const open: Server[] = [];
   for (const address of ADDRESSES) {
     const server = createServer();
-    server.maxConnections = MOST_CONNECTIONS;
+    bound(server);
     // A request that no server can read is answered by Node; a socket that breaks must not end the process.
     server.on('error', () => {});
     const port = open[0] ? portOf(open[0]) : wanted;
@@ -65,6 +67,33 @@ async function listenOn(wanted: number, listenerFor: (port: number) => RequestLi
   const [first, ...others] = open;
   if (!first) throw new Failure('this machine has no loopback address to listen on');
   return [first, ...others];
+}
+
+/**
+ * Bounds the connections: for one too many, the oldest is closed on which no request is under way. Any user of this machine can
+ * open connections, and none of them keeps the page out.
+ */
+function bound(server: Server): void {
+  const idle = new Set<Socket>();
+  let open = 0;
+  server.on('connection', (socket) => {
+    open += 1;
+    idle.add(socket);
+    socket.once('close', () => {
+      open -= 1;
+      idle.delete(socket);
+    });
+    if (open <= MOST_CONNECTIONS) return;
+    const [oldest = socket] = idle;
+    idle.delete(oldest);
+    oldest.destroy();
+  });
+  server.on('request', ({ socket }, response) => {
+    idle.delete(socket);
+    response.once('close', () => {
+      if (!socket.destroyed) idle.add(socket);
+    });
+  });
 }
 
 /** `none`: this machine has no such address. @throws {Failure} */

@@ -119,6 +119,18 @@ describe('a caller who sees only its own runs', () => {
     expect(await rowsOf('root:eve')).toEqual(['r', child]);
   });
 
+  test('has no line of a run of another caller for which its own record says that it waits (studio 1, 7)', async () => {
+    const store = await asked(['secret', 'own']);
+    await change(store, 'own', ({ waiting, meta, ...record }) => {
+      const waits = (waiting?.waits ?? []).map((wait) => ({ ...wait, kind: 'child', childRunId: 'secret' }) as never);
+      return { ...record, meta: { ...meta, callerId: 'bob' }, waiting: { settled: [], waits } };
+    });
+    const { ask } = studioHost({ checkpoints: store });
+    const { status, body } = await ask('/runs/own/record', { as: 'bob' });
+    expect([status, body.children]).toEqual([200, [{ runId: 'secret' }]]);
+    expect((await ask('/runs/own/record')).body.children).toMatchObject([{ line: { runId: 'secret', state: 'you' } }]);
+  });
+
   test('reads no text of the store about a record that cannot be read (studio 2, 11)', async () => {
     const store = await leftBehind(1);
     // Who asks for a run finds it first, without its messages.

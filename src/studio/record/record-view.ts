@@ -179,16 +179,21 @@ async function childrenBelow(
   const wanted = [...found].slice(-SHOWN_CHILDREN);
   return Promise.all(
     wanted.map(async ([runId, callId]) => {
-      const line = await lineOfChild(served, runId, all);
+      const line = await lineOfChild(served, runId, { run, all });
       return { runId, ...(callId === undefined ? {} : { callId }), ...(line ? { line } : {}) };
     }),
   );
 }
 
-async function lineOfChild(served: GrantedCall['served'], runId: string, all: boolean): Promise<RunLine | undefined> {
+/** A run below another one names its root itself: a record may say that it waits for any run. */
+async function lineOfChild(
+  served: GrantedCall['served'],
+  runId: string,
+  { run, all }: { readonly run: OwnRun; readonly all: boolean },
+): Promise<RunLine | undefined> {
   try {
     const found = await served.executor.find(runId);
-    if (!found) return undefined;
+    if (!found || (!all && found.parent?.rootRunId !== run.rootRunId)) return undefined;
     const line = runLine(found, { all, maxSteps: maxStepsOf(served, found.meta?.agentId ?? '') });
     return all ? line : withoutOwner(line);
   } catch (error) {

@@ -22,7 +22,7 @@ export function nextTurn(): Promise<void> {
 }
 
 /**
- * Turns of the event loop, one for each who asks. `nextTurn` lets all who wait go on in the same turn: what a thousand of them do
+ * Turns of the event loop, one for each who asks. `nextTurn` lets all who wait continue in the same turn: what a thousand of them do
  * then holds up the process as if there had been no turn.
  */
 export class Turns {

@@ -29,7 +29,7 @@ async function asked(runs: readonly string[], callerId = 'ada'): Promise<MemoryS
     tools: [askTool],
     defaults: { waitLingerMs: 1 },
   });
-  for (const runId of runs) await host.start({ runId, callerId });
+  for (const runId of runs) await (await host.start({ runId, callerId })).result;
   await until(() => host.executor.runs.get().length === 0);
   return store;
 }
@@ -106,7 +106,7 @@ describe('a caller who sees only its own runs', () => {
       ports: { palette: createPalette({ agents: [reviewer] }) },
       defaults: { waitLingerMs: 1 },
     });
-    await family.start({ runId: 'r', callerId: 'ada' });
+    await (await family.start({ runId: 'r', callerId: 'ada' })).result;
     await until(() => family.executor.runs.get().length === 0);
     const [wait] = await family.executor.waiting({ kind: 'approval' });
     const child = wait?.runId ?? '';

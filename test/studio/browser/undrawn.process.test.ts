@@ -42,7 +42,7 @@ async function hostileRuns(): Promise<MemoryStore> {
     defaults: { waitLingerMs: 1 },
   });
   for (const runId of ['fine', 'half']) {
-    await host.start({ runId });
+    await (await host.start({ runId })).result;
     await until(() => host.executor.runs.get().length === 0);
   }
   await copy(store, 'broken', (event) =>

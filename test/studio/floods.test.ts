@@ -2,6 +2,8 @@ import { type MemoryStore, memoryStore } from 'pawl';
 import { callTool } from 'pawl/testing';
 import { afterEach, expect, test } from 'vitest';
 import { hostOf, settle, toolOf, until } from '../fixtures/host.ts';
+import { leftBehind } from '../fixtures/left-runs.ts';
+import { plainStore } from '../fixtures/watched-store.ts';
 import { askTool } from '../http/web-host.ts';
 import { studioHost } from './studio-host.ts';
 
@@ -9,6 +11,22 @@ const leaving: (() => void)[] = [];
 afterEach(() => {
   for (const leave of leaving.splice(0)) leave();
 });
+
+/** Numbers of turns of the event loop, and the number of the present one. */
+function turnsOf() {
+  const turns: number[] = [];
+  let turn = 0;
+  let isOver = false;
+  const tick = () => {
+    turn += 1;
+    if (!isOver) setImmediate(tick);
+  };
+  tick();
+  leaving.push(() => {
+    isOver = true;
+  });
+  return { turns, now: () => turn };
+}
 
 /** A Studio on a store with the run `r`, and the turn of the event loop of each read of its journal. */
 async function counted() {
@@ -22,19 +40,9 @@ async function counted() {
   });
   await (await worker.start({ runId: 'r' })).result;
   await until(() => worker.executor.runs.get().length === 0);
-  const turns: number[] = [];
-  let turn = 0;
-  let isOver = false;
-  const tick = () => {
-    turn += 1;
-    if (!isOver) setImmediate(tick);
-  };
-  tick();
-  leaving.push(() => {
-    isOver = true;
-  });
+  const { turns, now } = turnsOf();
   const readEvents: MemoryStore['readEvents'] = (runId, options) => {
-    turns.push(turn);
+    turns.push(now());
     // As if each event were as long as a page.
     return store.readEvents(runId, { ...options, limit: 1 });
   };
@@ -70,3 +78,17 @@ for (const path of ['/watch?run=r', '/runs/r/events'])
     await Promise.all(firsts);
     expect(mostOf(turns)).toBeLessThan(READERS / 10);
   });
+
+test('searches that come at once read one list in a turn after their first ones (studio 33)', async () => {
+  const store = await leftBehind(350);
+  const { turns, now } = turnsOf();
+  const listInterrupted: MemoryStore['listInterrupted'] = (...args) => {
+    turns.push(now());
+    return store.listInterrupted(...args);
+  };
+  const { ask } = studioHost({ checkpoints: { ...plainStore(store), listInterrupted } });
+  const found = await Promise.all(Array.from({ length: READERS }, () => ask('/runs?q=nothing')));
+  expect(found.every(({ status, body }) => status === 200 && body.items.length === 0)).toBe(true);
+  expect(turns.length).toBeGreaterThan(3 * READERS);
+  expect(mostOf(turns.filter((turn) => turn !== turns[0]))).toBeLessThan(READERS / 10);
+});

@@ -1,5 +1,6 @@
 import type { KeptRun, Labels, ListCursor, ListedRun } from '../../index.ts';
 import { labelsOf } from '../../run/request.ts';
+import { Turns } from '../../values/clock.ts';
 import { hasCode } from '../../values/error-data.ts';
 import { cursorText, limitIn, type Page, placeIn } from '../cursor.ts';
 import { RequestError } from '../problem.ts';
@@ -30,6 +31,8 @@ const MAX_LABEL_FILTERS = 8;
 /** Runs that are read for one page; a page that finds fewer than it wants ends there, and names its place. */
 const MAX_READ = 2_000;
 const READ_AT_ONCE = 100;
+/** Of all lists of the process: a hundred searches at once hold up no other request for longer than one reading. */
+const turns = new Turns();
 /** Runs below others that are read for one page, to see whether a person is needed there. */
 const MAX_BELOW = 64;
 
@@ -91,6 +94,7 @@ export async function listRunLines(call: GrantedCall): Promise<Page<RunLine>> {
     const line = await lineOf(run, context);
     if (line) items.push(grant.all ? line : withoutOwner(line));
     if (items.length === filter.limit || read === MAX_READ) return { items, next: cursorText(place) };
+    if (read % READ_AT_ONCE === 0) await turns.own();
   }
   return { items };
 }

@@ -46,7 +46,8 @@ async function counted() {
     // As if each event were as long as a page.
     return store.readEvents(runId, { ...options, limit: 1 });
   };
-  return { turns, host: studioHost({ checkpoints: { ...store, readEvents }, studio: { maxStreams: 1_000 } }) };
+  const checkpoints: MemoryStore = { ...store, readEvents };
+  return { turns, host: studioHost({ checkpoints, studio: { maxStreams: 1_000 } }) };
 }
 
 const READERS = 60;

@@ -82,7 +82,8 @@ test('an event that no reader can take is not read again from the beginning of i
     reads += 1;
     return store.readEvents(...args);
   };
-  const host = studioHost({ checkpoints: { ...store, readEvents }, studio: { clock: testClock(), heartbeatMs: 1e9 } });
+  const checkpoints: MemoryStore = { ...store, readEvents };
+  const host = studioHost({ checkpoints, studio: { clock: testClock(), heartbeatMs: 1e9 } });
   const { body } = await host.open('/watch?run=hostile');
   const reader = body?.getReader();
   let text = '';

@@ -21,6 +21,7 @@ export {
   reply,
   type ScriptedEntry,
   type ScriptedModel,
+  type ScriptedModelOptions,
   type ScriptedRequest,
   type ScriptedStep,
   type ScriptedToolCall,

@@ -9,6 +9,15 @@ import type {
 import type { JsonValue } from '../values/json.ts';
 import type { Message } from '../values/message.ts';
 
+/** How a scripted model plays its script. */
+export interface ScriptedModelOptions {
+  /**
+   * `true` = the prompt says which entry is played: the third one for a prompt with two messages of the assistant. So a run that
+   * continues in another process gets the entry that comes next. Default `false`: the third call plays the third entry.
+   */
+  readonly resumes?: boolean;
+}
+
 /** One request that a scripted model got. */
 export interface ScriptedRequest {
   /** The system prompt; '' if there was none. */
@@ -19,7 +28,10 @@ export interface ScriptedRequest {
   readonly signal: AbortSignal | undefined;
 }
 
-/** A tool call of a script. The default `callId` is `call-1`, `call-2`, … , counted over the model's life. */
+/**
+ * A tool call of a script. The default `callId` is `call-1`, `call-2`, … , counted over the model's life; with `resumes`, from the
+ * calls of the prompt on.
+ */
 export interface ScriptedToolCall {
   readonly name: string;
   readonly input: JsonValue;
@@ -88,13 +100,19 @@ const usage: LanguageModelV4GenerateResult['usage'] = Object.freeze({
  * const executor = createExecutor({ models: { fast: model } });
  * // … model.calls[0].messages is the first prompt
  */
-export function scriptedModel(script: readonly ScriptedEntry[]): ScriptedModel {
+export function scriptedModel(
+  script: readonly ScriptedEntry[],
+  { resumes = false }: ScriptedModelOptions = {},
+): ScriptedModel {
   const requests: ScriptedRequest[] = [];
   let calls = 0;
   const nextId = () => `call-${++calls}`;
   const play = async (options: LanguageModelV4CallOptions): Promise<ScriptedStep> => {
     const request = requestOf(options);
-    const position = requests.push(request);
+    const nth = requests.push(request);
+    const said = resumes ? request.messages.filter((message) => message.role === 'assistant') : [];
+    if (resumes) calls = said.reduce((count, { content }) => count + content.filter(isToolCall).length, 0);
+    const position = resumes ? said.length + 1 : nth;
     const entry = script[position - 1];
     if (entry === undefined) throw exhausted(script.length, position);
     const step = typeof entry === 'function' ? await entry(request) : entry;
@@ -125,6 +143,10 @@ function exhausted(length: number, position: number): Error {
   return Object.assign(new Error(`${text}: the run asked the model more often than the test expected`), {
     isRetryable: false,
   });
+}
+
+function isToolCall({ type }: { readonly type: string }): boolean {
+  return type === 'tool-call';
 }
 
 function requestOf({ prompt, tools = [], abortSignal }: LanguageModelV4CallOptions): ScriptedRequest {

@@ -21,6 +21,7 @@ describe.concurrent('a run that waits for an approval, in a pipe', () => {
     expect(started.stderr).toMatch(/pawl: run r1 waits for an approval of refund; it is recorded, and continues with:/);
     expect(started.stderr).toMatch(/ {2}pawl approve r1 \w{8} --store runs\.db\n/);
     expect(started.stderr).toContain('  pawl resume r1 --store runs.db\n');
+    expect(started.stderr).toContain('to answer in a page: pawl studio --write --open --store runs.db\n');
     expect((await go('list')).stdout).toMatch(/r1 +waiting +Refunder .*waits for an approval of refund/);
     const { waits } = JSON.parse((await go('waiting', '--json')).stdout);
     expect(waits).toMatchObject([{ runId: 'r1', kind: 'approval', tool: 'refund', input: { cents: 700 }, quorum: 1 }]);
@@ -41,6 +42,9 @@ describe.concurrent('a run that waits for an approval, in a pipe', () => {
     expect(approved).toMatchObject({ code: 0, stdout: '' });
     expect(approved.stderr).toBe(
       'approved refund of run r1; the run continues when a process takes it up: pawl resume r1 --store runs.db\n',
+    );
+    expect((await go('waiting')).stdout).toMatch(
+      / {2}answered: approve; the run continues when a process takes it up: pawl resume r1 --store runs\.db\n$/,
     );
     expect(jsonLines((await go('approve', 'r1', '--by', 'ada', '--json')).stdout)).toMatchObject([
       { runId: 'r1', status: 'sent' },

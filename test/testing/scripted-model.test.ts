@@ -104,6 +104,23 @@ describe('a scripted model', () => {
     await expect(model.doGenerate(ask())).rejects.toThrow(/has 1 step, and this is call 3/);
   });
 
+  test('that resumes plays the entry of the place in the transcript, and counts its calls from there', async () => {
+    const call = (toolCallId: string) => ({ type: 'tool-call' as const, toolCallId, toolName: 't', input: {} });
+    const said = { role: 'assistant' as const, content: [call('call-1'), call('call-2')] };
+    const script = [callTools([{ name: 't', input: {} }]), callTool('t', {}), reply('done')];
+    const another = () => scriptedModel(script, { resumes: true });
+    expect((await another().doGenerate(ask({ prompt: [said] }))).content).toMatchObject([{ toolCallId: 'call-3' }]);
+    expect((await another().doGenerate(ask({ prompt: [said, said] }))).content).toEqual([
+      { type: 'text', text: 'done' },
+    ]);
+    await expect(another().doGenerate(ask({ prompt: [said, said, said] }))).rejects.toThrow(
+      /3 steps, and this is call 4/,
+    );
+    const one = another();
+    await one.doStream(ask({ prompt: [] }));
+    expect((await one.doGenerate(ask({ prompt: [] }))).content).toMatchObject([{ toolCallId: 'call-1' }]);
+  });
+
   test('takes steps that look at the request', async () => {
     const echo: ScriptedEntry = async ({ system }) => reply(`asked: ${system}`);
     const { content } = await scriptedModel([echo]).doGenerate(ask({ prompt: [{ role: 'system', content: 'why' }] }));

@@ -135,7 +135,9 @@ export class Session {
     for await (const wait of allWaits(executor, runId)) waits.push(wait);
     const options = `${this.#store.option}${this.#moduleOption}`;
     const answers = waits.flatMap((wait) => commandsFor(wait, this.#store.option));
-    this.progress.waiting(runId, waits, [...answers, `pawl resume ${quoted(runId)}${options}`]);
+    const commands = [...answers, `pawl resume ${quoted(runId)}${options}`];
+    const page = answers.length > 0 ? { page: `pawl studio --write --open${this.#store.option}` } : {};
+    this.progress.waiting({ runId, waits, commands, ...page });
     return exitCodes.waiting;
   }
 

@@ -128,6 +128,7 @@ async function introduce({ output }: CommandContext, facts: Introduced): Promise
   const may = [...(write ? [`answer, steer, cancel and park runs as ${userName()}`] : [])];
   if (apply !== null) may.push(`apply changes of fan-outs below ${apply}`);
   output.say(may.length === 0 ? 'It only reads; --write allows to answer and steer.' : `It may ${may.join(', and ')}.`);
+  if (write) output.say('A run that is answered continues in the program that works on it, or with `pawl resume`.');
   const trouble = await troubleOf(store);
   if (trouble !== undefined)
     output.say(`The store cannot be read now: ${trouble}. Studio shows it when it can be read.`);

@@ -2,10 +2,11 @@ import type { Executor, ListedWait } from '../../index.ts';
 import { nameOfWait } from '../../run/waits/wait.ts';
 import type { Command } from '../command.ts';
 import { controlExecutor } from '../open/control-executor.ts';
-import { openExistingStore } from '../open/open-store.ts';
+import { openExistingStore, type RunStore } from '../open/open-store.ts';
 import { commandsFor, describeWait } from '../ui/describe-wait.ts';
 import { exitCodes, oneLine } from '../ui/failure.ts';
 import { count } from '../ui/format.ts';
+import { quoted } from '../ui/shell-words.ts';
 
 const PAGE = 500;
 
@@ -19,13 +20,31 @@ export const waitingCommand: Command = async ({ args, output }) => {
     if (args.json) continue;
     output.print(`run ${oneLine(wait.runId)} of ${oneLine(wait.agentId)} waits for ${oneLine(nameOfWait(wait))}`);
     for (const line of describeWait(wait, Date.now())) output.print(`  ${line}`);
-    for (const command of commandsFor(wait, store.option)) output.print(`  ${command}`);
+    for (const line of await nextLines(wait, store)) output.print(`  ${line}`);
   }
   if (args.json) output.printJson({ store: store.path, waits }, 2);
   else output.say(`${count(waits.length, 'open wait')} in ${store.path}`);
   await store.close();
   return exitCodes.ok;
 };
+
+/** Returns the answer that is stored already, and how the run gets it; else the commands that answer. */
+async function nextLines(wait: ListedWait, store: RunStore): Promise<readonly string[]> {
+  const commands = commandsFor(wait, store.option);
+  const given = await answersTo(wait, store);
+  if (given.length === 0) return commands;
+  const resume = `pawl resume ${quoted(wait.rootRunId)}${store.option}`;
+  const sent = `answered: ${given.join(', ')}; the run continues when a process takes it up: ${resume}`;
+  return wait.kind === 'approval' && given.length < wait.quorum - wait.votes.length ? [sent, ...commands] : [sent];
+}
+
+/** How people have answered, as long as no process has read it. Commands that cannot be read hide no wait. */
+async function answersTo({ runId, id }: ListedWait, store: RunStore): Promise<readonly string[]> {
+  const sent = await store.inbox({ runId }).catch(() => []);
+  return sent.flatMap(({ command }) =>
+    command.kind === 'answer' && command.waitId === id ? [command.answer.how] : [],
+  );
+}
 
 /** Iterates over the open waits of all runs; with an id, over those of this run and of the runs below it. */
 export async function* allWaits(

@@ -76,12 +76,20 @@ export function commandsFor(wait: OpenWait & { readonly runId: string }, option:
   return wait.kind === 'question' ? [`pawl answer ${at} "…"${option}`] : [];
 }
 
+/** A run that waits, when its process ends. */
+export interface WaitingRun {
+  readonly runId: string;
+  readonly waits: readonly ListedWait[];
+  /** The commands that answer and continue. */
+  readonly commands: readonly string[];
+  /** The command that opens a page in which a person can answer; absent = no person is asked. */
+  readonly page?: string;
+}
+
 /** Says what a run waits for, and the commands that answer and continue. */
-export function sayWaiting(
-  output: Output,
-  { runId, waits, commands }: { runId: string; waits: readonly ListedWait[]; commands: readonly string[] },
-): void {
+export function sayWaiting(output: Output, { runId, waits, commands, page }: WaitingRun): void {
   const what = waits.map(nameOfWait).join(', ') || 'something';
   output.say(`pawl: run ${oneLine(runId)} waits for ${oneLine(what)}; it is recorded, and continues with:`);
   for (const command of commands) output.say(`  ${command}`);
+  if (page !== undefined) output.say(`to answer in a page: ${page}`);
 }

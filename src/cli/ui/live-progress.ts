@@ -1,5 +1,5 @@
-import type { Executor, ListedWait, RunEvent, RunResult, RunSummary } from '../../index.ts';
-import { sayWaiting } from './describe-wait.ts';
+import type { Executor, RunEvent, RunResult, RunSummary } from '../../index.ts';
+import { sayWaiting, type WaitingRun } from './describe-wait.ts';
 import { oneLine } from './failure.ts';
 import { count, duration, tokens } from './format.ts';
 import type { Output } from './output.ts';
@@ -45,10 +45,10 @@ export class LiveProgress {
     this.#output.say(`${this.#output.paint('yellow', '■')} skipped ${oneLine(runId)}: ${reason}`);
   }
 
-  waiting(runId: string, waits: readonly ListedWait[], commands: readonly string[]): void {
-    this.#summaries.delete(runId);
+  waiting(run: WaitingRun): void {
+    this.#summaries.delete(run.runId);
     if (this.#summaries.size === 0) this.#rest();
-    sayWaiting(this.#output, { runId, waits, commands });
+    sayWaiting(this.#output, run);
   }
 
   hold(isHeld: boolean): void {

@@ -1,5 +1,5 @@
-import type { Executor, ListedWait, RunObserver, RunResult } from '../../index.ts';
-import { sayWaiting } from './describe-wait.ts';
+import type { Executor, RunObserver, RunResult } from '../../index.ts';
+import { sayWaiting, type WaitingRun } from './describe-wait.ts';
 import { oneLine } from './failure.ts';
 import { count, tally, tokens } from './format.ts';
 import { LiveProgress } from './live-progress.ts';
@@ -19,8 +19,8 @@ export interface Progress extends Required<RunObserver> {
   ended(result: RunResult): void;
   /** A run that was not continued. */
   skipped(runId: string, reason: string): void;
-  /** A run waits, and its process ends. @param commands those that answer and continue */
-  waiting(runId: string, waits: readonly ListedWait[], commands: readonly string[]): void;
+  /** A run waits, and its process ends. */
+  waiting(run: WaitingRun): void;
   /** Shows nothing that changes, while a person is asked. */
   hold(isHeld: boolean): void;
 }
@@ -50,7 +50,7 @@ function plainProgress(output: Output): Progress {
     },
     ended: ({ runId, status, iterations, usage }) => output.say(summary({ runId, status, iterations, usage })),
     skipped: (runId, reason) => output.say(`skipped ${oneLine(runId)}: ${reason}`),
-    waiting: (runId, waits, commands) => sayWaiting(output, { runId, waits, commands }),
+    waiting: (run) => sayWaiting(output, run),
     hold: () => {},
   };
 }
@@ -71,7 +71,7 @@ function jsonProgress(output: Output, store: string): Progress {
     },
     ended: ({ messages: _, ...result }) => print({ type: 'run.ended', ...result }),
     skipped: (runId, reason) => print({ type: 'run.skipped', runId, reason }),
-    waiting: (runId, waits, commands) => print({ type: 'run.waiting', runId, waits, commands }),
+    waiting: ({ runId, waits, commands }) => print({ type: 'run.waiting', runId, waits, commands }),
     hold: () => {},
   };
 }

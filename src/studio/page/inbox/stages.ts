@@ -69,7 +69,8 @@ export interface Stage {
 export function stagesOf(own: Sent): readonly Stage[] {
   const { wait, how, isStored, takenBy, votes, call } = own;
   const isTaken = takenBy !== undefined;
-  const taken = { text: `Taken up${takenBy ? ` by ${takenBy}` : ''}`, isDone: isTaken };
+  const by = isTaken ? takenBy && ` by ${takenBy}` : ' by a process or pawl resume';
+  const taken = { text: `Taken up${by}`, isDone: isTaken };
   const first = [{ text: 'Stored: your answer survives a crash from here on', isDone: isStored }, taken];
   if (votes !== undefined && wait.kind === 'approval' && votes < wait.quorum)
     return [...first, { text: `${votes} of ${wait.quorum} have approved: others are needed`, isDone: true }];

@@ -8,74 +8,9 @@ import { CheckpointCorruptError, StoreUnavailableError } from '../values/errors.
 import { isAmount, isObject } from '../values/json.ts';
 import { kindOf } from '../values/known-options.ts';
 import { letGo } from '../values/thenable.ts';
-import type {
-  AppendingStore,
-  ChangeStore,
-  CheckpointStore,
-  DueList,
-  EventStore,
-  HistoryStore,
-  JournalPage,
-  JournalStore,
-  TakenRuns,
-  TakingStore,
-} from './port.ts';
-import type { PartStore, RecordPart } from './reading/record-part.ts';
-import type { ThreadStore } from './thread-port.ts';
-
-type MethodName = keyof (AppendingStore &
-  ChangeStore &
-  EventStore &
-  TakingStore &
-  HistoryStore &
-  JournalStore &
-  PartStore &
-  ThreadStore);
-
-/** The methods that a store may have. A method of the port without a line does not compile: every store would lose it. */
-const methods: { readonly [Name in MethodName]-?: true } = {
-  save: true,
-  load: true,
-  delete: true,
-  listInterrupted: true,
-  append: true,
-  claim: true,
-  renew: true,
-  release: true,
-  keepOutcome: true,
-  outcome: true,
-  forgetOutcomes: true,
-  send: true,
-  inbox: true,
-  acknowledge: true,
-  leave: true,
-  listDue: true,
-  countResting: true,
-  takeDue: true,
-  heldUntil: true,
-  expect: true,
-  signal: true,
-  end: true,
-  listEnded: true,
-  erase: true,
-  forgetEnded: true,
-  publish: true,
-  readEvents: true,
-  loadPart: true,
-  changeMark: true,
-  admit: true,
-  readThread: true,
-  historyOf: true,
-  turnOf: true,
-  queuedRun: true,
-  turns: true,
-  listThreads: true,
-  rewind: true,
-  fork: true,
-  deleteThread: true,
-};
-
-const METHODS = Object.keys(methods) as MethodName[];
+import type { CheckpointStore, DueList, JournalPage, TakenRuns } from './port.ts';
+import { type MethodName, methodNames } from './read-only.ts';
+import type { RecordPart } from './reading/record-part.ts';
 
 type Method = (...args: unknown[]) => unknown;
 
@@ -117,7 +52,7 @@ export function boundedStore<S extends CheckpointStore>(store: S, { ms, clock }:
 }
 
 function methodsOf(store: CheckpointStore): readonly MethodName[] {
-  return METHODS.filter((name) => typeof readProperty(store, name) === 'function');
+  return methodNames.filter((name) => typeof readProperty(store, name) === 'function');
 }
 
 function guardedMethod(store: CheckpointStore, name: MethodName): Method {

@@ -12,6 +12,7 @@ import type {
 import type { PartStore } from './reading/record-part.ts';
 import type { ThreadStore } from './thread-port.ts';
 
+/** All that a store may be. An interface of the port that is not named here has no effect. */
 type WholeStore = AppendingStore &
   ChangeStore &
   ControlStore &
@@ -23,7 +24,7 @@ type WholeStore = AppendingStore &
   TakingStore &
   ThreadStore;
 
-/** What each method of a store does. */
+/** What each method of a store does. A method of the port without a line does not compile: every store would lose it. */
 const storeMethods = {
   save: 'writes',
   append: 'writes',
@@ -66,10 +67,14 @@ const storeMethods = {
   deleteThread: 'writes',
 } satisfies { readonly [Method in keyof WholeStore]-?: 'reads' | 'writes' };
 
+/** The name of a method that a store may have. */
+export type MethodName = keyof typeof storeMethods;
+
+/** The names of all methods that a store may have. */
+export const methodNames = Object.keys(storeMethods) as readonly MethodName[];
+
 /** The names of the methods that write. */
-export const writingMethods: readonly string[] = Object.entries(storeMethods).flatMap(([name, what]) =>
-  what === 'writes' ? [name] : [],
-);
+export const writingMethods: readonly MethodName[] = methodNames.filter((name) => storeMethods[name] === 'writes');
 
 /**
  * Returns a store of which each method that writes is refused with UNSUPPORTED. Only methods that the store has are replaced.

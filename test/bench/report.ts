@@ -78,7 +78,8 @@ function cellsOf(line: Line): readonly string[] {
   const measured = line.map(({ value, unit }) => amount(value, unit)).join(' and ');
   const budget =
     first.budget === undefined ? '' : `${first.isFloor ? 'at least ' : ''}${amount(first.budget, first.unit)}`;
-  return [first.what, measured, budget, verdict(line), line.map(({ note }) => note).join(' / ')];
+  const notes = new Set(line.map(({ note }) => note));
+  return [first.what, measured, budget, verdict(line), [...notes].join(' / ')];
 }
 
 /** Of several measurements of one row: within its budget only if each is. */

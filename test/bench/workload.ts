@@ -167,7 +167,11 @@ export function bench(options: {
     store,
     watch,
     run: (runId) => executor.run(agent, { prompt: 'Collect the pieces.', ...(runId === undefined ? {} : { runId }) }),
-    close: async () => own?.close(),
+    close: async () => {
+      // A sweep that is under way would find its store closed, and say so.
+      await executor.shutdown();
+      await own?.close();
+    },
   };
 }
 

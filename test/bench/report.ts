@@ -75,11 +75,16 @@ function merged(reports: readonly Report[]): ReadonlyMap<string, readonly Line[]
 /** The cells of a line: what, measured, budget, verdict, made of. */
 function cellsOf(line: Line): readonly string[] {
   const [first] = line;
-  const measured = line.map(({ value, unit }) => amount(value, unit)).join(' and ');
+  const measured = listed(line.map(({ value, unit }) => amount(value, unit)));
   const budget =
     first.budget === undefined ? '' : `${first.isFloor ? 'at least ' : ''}${amount(first.budget, first.unit)}`;
   const notes = new Set(line.map(({ note }) => note));
   return [first.what, measured, budget, verdict(line), [...notes].join(' / ')];
+}
+
+/** Several words as a list: `a, b and c`. */
+function listed(words: readonly string[]): string {
+  return words.length < 2 ? words.join() : `${words.slice(0, -1).join(', ')} and ${words.at(-1)}`;
 }
 
 /** Of several measurements of one row: within its budget only if each is. */
@@ -98,7 +103,7 @@ const headings = ['what', 'measured', 'budget', '', 'made of'];
 /** The machine, the times, and how far the figures can be trusted. */
 function introduction(reports: readonly Report[]): readonly string[] {
   const machines = [...new Set(reports.map(({ machine }) => machine))];
-  const times = reports.map(({ begunAt }) => begunAt).join(' and ');
+  const times = listed(reports.map(({ begunAt }) => begunAt));
   return [...machines, `Begun at ${times}`, ...(reports.some(({ isQuick }) => isQuick) ? [roughly] : [])];
 }
 

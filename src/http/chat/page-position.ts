@@ -4,13 +4,14 @@ import type { StepChunk, UiChunk } from './ui-chunk.ts';
  * What a page already has of a message.
  * `cut`: everything up to some place in this step, which it gets again whole. 0 = no step yet. `asked`: open questions of the
  * step that it shows. Then it has the whole message of the step, and keeps it: a person may have answered meanwhile.
- * `answered`: all of the step in which a person answered calls. `waits`: those that are answered now, with their calls. `outputs`:
+ * `answered`: all of the step in which a person answered calls, `step`, its last one. `waits`: those that are answered now, with their calls. `outputs`:
  * the calls for which the page shows a person's answer as the output.
  */
 export type PagePosition =
   | { readonly kind: 'cut'; readonly step: number; readonly asked?: readonly string[] }
   | {
       readonly kind: 'answered';
+      readonly step: number;
       readonly calls: ReadonlySet<string>;
       readonly waits: ReadonlyMap<string, string>;
       readonly outputs: ReadonlySet<string>;
@@ -102,7 +103,7 @@ function isState({ type }: UiChunk): boolean {
 }
 
 /** After an answer the page gets the state of each call of that step, and what follows. */
-function afterAnswer({ calls, waits, outputs }: Extract<PagePosition, { kind: 'answered' }>): View {
+function afterAnswer({ step: from, calls, waits, outputs }: Extract<PagePosition, { kind: 'answered' }>): View {
   const asked = new ApprovalsOfPage(waits);
   let answered: number | undefined;
   const ofStep = (chunk: UiChunk): boolean => {
@@ -125,7 +126,8 @@ function afterAnswer({ calls, waits, outputs }: Extract<PagePosition, { kind: 'a
   };
   const see = (placed: StepChunk): readonly StepChunk[] => {
     const { step, chunk } = placed;
-    if (chunk.type === 'start' || chunk.type === 'data-pawl-run') return [placed];
+    // The page has all steps before: a connection that is lost here continues in its last one.
+    if (chunk.type === 'start' || chunk.type === 'data-pawl-run') return [{ step: Math.max(step, from), chunk }];
     if (answered === undefined && chunk.type === 'tool-input-available' && calls.has(chunk.toolCallId)) answered = step;
     if (answered === undefined) return isLast(chunk) ? [placed] : [];
     return step > answered || ofStep(chunk) ? [placed] : [];

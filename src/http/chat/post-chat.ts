@@ -210,7 +210,9 @@ async function continueMessage(
   const calls = new Set(own.map(({ callId }) => callId));
   const outputs = new Set(own.flatMap(({ how, callId }) => (how === 'answer' ? callId : [])));
   const position: PagePosition =
-    own.length > 0 ? { kind: 'answered', calls, waits: answered, outputs } : { kind: 'cut', step: continued.steps };
+    own.length > 0
+      ? { kind: 'answered', step: continued.steps, calls, waits: answered, outputs }
+      : { kind: 'cut', step: continued.steps };
   try {
     return await streamChat(
       chat,

@@ -3,7 +3,7 @@ import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { RunChunks } from '../../../src/http/chat/chunks.ts';
 import { AskedQuestions } from '../../../src/http/chat/frame-id.ts';
-import type { PagePosition } from '../../../src/http/chat/page-position.ts';
+import { type PagePosition, viewFrom } from '../../../src/http/chat/page-position.ts';
 import type { StepChunk } from '../../../src/http/chat/ui-chunk.ts';
 import type { RunEvent } from '../../../src/run/events.ts';
 import { seed, torture } from '../../crash/random.ts';
@@ -157,6 +157,7 @@ describe('A page that posted an answer', () => {
   ];
   const both = {
     kind: 'answered',
+    step: 2,
     calls: new Set(['c', 'd']),
     waits: new Map([
       ['w', 'c'],
@@ -171,6 +172,16 @@ describe('A page that posted an answer', () => {
     expect(JSON.stringify(chunks)).not.toMatch(/Before|Now|approval-request/);
     const { message } = await read(chunks, approved(await messageOf(story(...asked))));
     expect(message).toEqual(await messageOf(story(...asked, ...rest)));
+  });
+
+  test('that loses its connection before anything new has come continues in its last step (web 30, 31, 35)', async () => {
+    const events = story(...asked, ...rest);
+    const first = viewFrom(both)(placed(events)).slice(0, 2);
+    expect(first.map(({ chunk }) => chunk.type)).toEqual(['start', 'data-pawl-run']);
+    const after = chunksOf(events, positionAfter(first));
+    const page = approved(await messageOf(story(...asked)));
+    const { message } = await read([...first.map(({ chunk }) => chunk), ...after], page);
+    expect(message).toEqual(await messageOf(events));
   });
 
   test('gets the question of a call that is still open (web 30)', async () => {
@@ -195,6 +206,7 @@ describe('A page that posted an answer', () => {
     Object.assign(part ?? {}, { state: 'output-available', output: 'a' });
     const position = {
       kind: 'answered',
+      step: 1,
       calls: new Set(['q']),
       waits: new Map([['w', 'c']]),
       outputs: new Set(['q']),
@@ -206,6 +218,7 @@ describe('A page that posted an answer', () => {
   test('of a run without such a call gets the end alone (web 25, 30)', () => {
     const unknown = {
       kind: 'answered',
+      step: 1,
       calls: new Set(['x']),
       waits: new Map<string, string>(),
       outputs: new Set<string>(),

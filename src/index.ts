@@ -111,7 +111,6 @@ export type { RunCheckpointState } from './record/state.ts';
 export { decodeCheckpoint, encodeCheckpoint } from './record/text.ts';
 export type { WholeValue, Writable } from './run/change.ts';
 export type { Answer, Command, SentCommand, SignalAnswer, UnknownCommand } from './run/command.ts';
-
 export type { RunEvent, RunEventBody } from './run/events.ts';
 export type {
   HeadFields,
@@ -154,6 +153,7 @@ export type {
 } from './run/result.ts';
 export type { ResumeState } from './run/resume.ts';
 export type { Transcript } from './run/transcript.ts';
+export type { SentAnswer } from './run/waits/sent-answer.ts';
 export type { Allowed, HowAnswered, Person, SettledWait, Vote, Wait, WaitFacts, Waiting } from './run/waits/wait.ts';
 export { type Checkpointer, type CheckpointerOptions, createCheckpointer } from './store/checkpointer.ts';
 export {

@@ -2,12 +2,13 @@ import { jsonAnswer } from '../http/problem.ts';
 import type { GrantedCall, Route, RunCall } from '../http/route.ts';
 import { viewOf } from '../http/runs/run-view.ts';
 import { listWaitViews } from '../http/runs/waits.ts';
-import type { Agent, OpenWait, RunCheckpoint, Tool } from '../index.ts';
+import type { Agent, OpenWait, RunCheckpoint, SentAnswer, SentCommand, Tool } from '../index.ts';
 import { openWaitsIn } from '../record/interrupted.ts';
+import { answersIn, endingAnswer } from '../run/waits/sent-answer.ts';
 import { inputSchemaOf } from '../tool/toolbox.ts';
 import type { JsonValue } from '../values/json.ts';
 import { Shown } from './record/shown-value.ts';
-import type { LongPart, RecordView, ShownWait, WaitPart } from './wire.ts';
+import type { AnswerView, LongPart, RecordView, ShownWait, WaitPart } from './wire.ts';
 
 /** Values of a wait; its other parts are short, or texts. */
 const values: readonly WaitPart[] = ['input', 'detail', 'options', 'schema'];
@@ -52,6 +53,37 @@ export function shownWaits(waits: readonly OpenWait[]): readonly ShownWait<OpenW
 export function partOfWait(record: RunCheckpoint, waitId: string, part: string | undefined): unknown {
   const wait: Parts | undefined = openWaitsIn(record).find(({ id }) => id === waitId);
   return wait && [...values, ...texts].find((each) => each === part) && wait[part as WaitPart];
+}
+
+/** The most answers to a wait that are shown: each of many voters has one. */
+const SHOWN_ANSWERS = 8;
+
+/** Returns the answers to some waits that no process has read, by the ids of their waits. */
+export function answersOf(waits: readonly OpenWait[], commands: readonly SentCommand[]): Pick<RecordView, 'answers'> {
+  const sent = answersIn(commands);
+  const shown = new Shown();
+  const answers = waits.flatMap((wait) => {
+    const own = sent.get(wait.id);
+    if (!own) return [];
+    const last = endingAnswer(wait, own);
+    const views = own.slice(0, SHOWN_ANSWERS).map((answer) => answerView(answer, { isLast: answer === last, shown }));
+    return [[wait.id, views] as const];
+  });
+  return answers.length > 0 ? { answers: Object.fromEntries(answers) } : {};
+}
+
+function answerView(
+  { how, by, at, input }: SentAnswer,
+  { isLast, shown }: { readonly isLast: boolean; readonly shown: Shown },
+): AnswerView {
+  return {
+    how,
+    ...(by ? { by } : {}),
+    ...(at === undefined ? {} : { at }),
+    ...(isLast ? { isLast: true } : {}),
+    // What is too long for the page is only said to be so: the record does not have it yet.
+    ...(input === undefined ? {} : { input: shown.value(input, '') }),
+  };
 }
 
 /** Makes a route for clients answer with waits as Studio sends them. Any other route stays as it is. */

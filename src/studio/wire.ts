@@ -246,6 +246,18 @@ export interface VerdictLine {
   readonly action?: { readonly word: string; readonly view: 'inbox' | 'run'; readonly id: string };
 }
 
+/** An answer that the store holds: it counts when a process takes up the run. */
+export interface AnswerView {
+  readonly how: 'approve' | 'deny' | 'answer' | 'wake';
+  readonly by?: Person;
+  /** Wall clock, ms; absent if the store does not note it. */
+  readonly at?: number;
+  /** It will end the wait: no other answer counts. */
+  readonly isLast?: true;
+  /** The input as the person changed it: the call runs with it. */
+  readonly input?: ShownValue;
+}
+
 /** The answer of `GET /runs/:id/record`. */
 export interface RecordView {
   readonly line: RunLine;
@@ -253,6 +265,8 @@ export interface RecordView {
   readonly rootRunId: string;
   readonly parentRunId?: string;
   readonly waits: readonly ShownWait<OpenWait>[];
+  /** The answers that no process has read yet, by the ids of their waits: the first 8 of each. */
+  readonly answers?: { readonly [waitId: string]: readonly AnswerView[] };
   /**
    * The schemas of the inputs that a person may change, by the ids of their waits. Absent where the agent, or its tool, is not known
    * here.

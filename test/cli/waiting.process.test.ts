@@ -44,7 +44,7 @@ describe.concurrent('a run that waits for an approval, in a pipe', () => {
       'approved refund of run r1; the run continues when a process takes it up: pawl resume r1 --store runs.db\n',
     );
     expect((await go('waiting')).stdout).toMatch(
-      / {2}answered: approve; the run continues when a process takes it up: pawl resume r1 --store runs\.db\n$/,
+      / {2}answered: approve by ada; the run continues when a process takes it up: pawl resume r1 --store runs\.db\n$/,
     );
     expect(jsonLines((await go('approve', 'r1', '--by', 'ada', '--json')).stdout)).toMatchObject([
       { runId: 'r1', status: 'sent' },
@@ -98,6 +98,26 @@ describe.concurrent('a run that waits for an approval, in a pipe', () => {
     expect((await go('resume', 'r1')).code).toBe(0);
   });
 
+  test('takes no second answer once the first is stored: `pawl deny` after `pawl approve` exits with 2, names who approved, and the call runs (waiting 10, 22)', async () => {
+    const { go } = desk();
+    await go('run', agent, '--run-id', 'r1');
+    await go('approve', 'r1', '--by', 'ada');
+    const denied = await go('deny', 'r1', '--by', 'bob', '--reason', 'too late');
+    expect(denied).toMatchObject({ code: 2, stdout: '' });
+    expect(denied.stderr).toMatch(/^pawl: wait \w+ is answered: approve by ada; that answer is stored, and this one/);
+    expect(await go('resume', 'r1')).toMatchObject({ code: 0, stdout: '"paid 700 cents"\n' });
+  });
+
+  test('refuses a changed input of a tool that takes none at once: `pawl approve --input` exits with 2 and names the option (waiting 6, 22)', async () => {
+    const { go } = desk();
+    await go('run', agent, '--run-id', 'r1');
+    expect(await go('approve', 'r1', '--input', '{"cents":1}')).toMatchObject({
+      code: 2,
+      stderr: 'pawl: the input of refund may not be changed: its tool has no `approval: { editable: true }`\n',
+    });
+    expect((await go('waiting', 'r1')).stdout).toContain('pawl approve r1');
+  });
+
   test('gives JSON lines with --json: its waits, and the commands (waiting 22)', async () => {
     const { go } = desk();
     const { code, stdout } = await go('run', agent, 'which', '--run-id', 'q1', '--json');
@@ -109,9 +129,11 @@ describe.concurrent('a run that waits for an approval, in a pipe', () => {
     });
     expect(await go('answer', 'q1', 'green')).toMatchObject({
       code: 2,
-      stderr: 'pawl: the answer must be one of: "red", "blue"\n',
+      stderr: 'pawl: the answer must be one of the options: ["red","blue"]\n',
     });
     expect((await go('answer', 'q1', 'red')).code).toBe(0);
+    expect(await go('answer', 'q1', 'blue')).toMatchObject({ code: 2, stderr: expect.stringContaining('is answered') });
+    expect((await go('waiting', 'q1')).stdout).toContain('  answered: answer with "red"; the run');
     expect((await go('resume', 'q1')).stdout).toBe('"chosen: red"\n');
   });
 });

@@ -172,3 +172,49 @@ describe('the forms of edited inputs (studio 8)', () => {
     expect(await formIn(long)).toEqual([]);
   });
 });
+
+describe('the answers that no process has read (studio 9)', () => {
+  test('stand in the record of their run: who decided, with which input, and whether another answer counts', async () => {
+    const checkpoints = memoryStore();
+    const first = await waitingIn(mailTool(), { to: 'bob', text: 'hi' }, { checkpoints });
+    await first.executor.shutdown();
+    // It continues no run: nothing has asked it to.
+    const { executor, ask } = studioHost({ checkpoints });
+    const [wait] = await executor.waiting();
+    const answers = async () => (await ask('/runs/r/record')).body.answers?.[wait?.id ?? ''];
+    expect(await answers()).toBeUndefined();
+    const edited = { to: 'bob', text: 'hello' };
+    await executor.control('r').approve(wait?.id ?? '', { by: { id: 'ada' }, input: edited });
+    const approved = { how: 'approve', by: { id: 'ada' }, at: expect.any(Number), input: { value: edited, bytes: 27 } };
+    // The run may refuse a changed input.
+    expect(await answers()).toEqual([approved]);
+    await executor.control('r').deny(wait?.id ?? '', { by: { id: 'bob' } });
+    expect(await answers()).toEqual([approved, { how: 'deny', by: { id: 'bob' }, at: expect.any(Number) }]);
+  });
+
+  test('say that no other one counts, and at most 8 are sent: one that is too long is not', async () => {
+    const checkpoints = memoryStore();
+    const first = await waitingIn(mailTool({ approvers: () => true }), { to: 'bob' }, { checkpoints });
+    await first.executor.shutdown();
+    const { executor, ask } = studioHost({ checkpoints });
+    const [wait] = await executor.waiting();
+    const input = { to: 'x'.repeat(70_000) };
+    for (let person = 0; person < 10; person++)
+      await executor.control('r').approve(wait?.id ?? '', { by: { id: `p${person}` }, input });
+    const { body } = await ask('/runs/r/record');
+    expect(body.answers[wait?.id ?? '']).toHaveLength(8);
+    expect(JSON.stringify(body).length).toBeLessThan(64 * KIB);
+    expect(body.answers[wait?.id ?? ''][0].input.value).toBeUndefined();
+  });
+
+  test('that ends its wait is marked: the page offers no other one', async () => {
+    const checkpoints = memoryStore();
+    const first = await waitingIn(mailTool(), { to: 'bob' }, { checkpoints });
+    await first.executor.shutdown();
+    const { executor, ask } = studioHost({ checkpoints });
+    const [wait] = await executor.waiting();
+    await executor.control('r').deny(wait?.id ?? '', { by: { id: 'ada' } });
+    const { body } = await ask('/runs/r/record');
+    expect(body.answers[wait?.id ?? '']).toMatchObject([{ how: 'deny', by: { id: 'ada' }, isLast: true }]);
+  });
+});

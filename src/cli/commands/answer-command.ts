@@ -40,15 +40,9 @@ export const answerCommand: Command = ({ args, output }) => {
   if (runId === undefined || text === undefined)
     throw new Failure('`pawl answer` needs the id of a run, and the answer; `pawl waiting` lists the questions');
   return answer({ args: { ...args, words: [runId, ...rest] }, output }, 'question', (control, wait) =>
-    control.answer(wait.id, fitting(answerValue(text, wait as Question), wait as Question), by(args)),
+    control.answer(wait.id, answerValue(text, wait as Question), by(args)),
   );
 };
-
-/** The process that has the run refuses such an answer, when this command is over. */
-function fitting(value: JsonValue, { options }: Question): JsonValue {
-  if (!options || options.some((option) => JSON.stringify(option) === JSON.stringify(value))) return value;
-  throw new Failure(`the answer must be one of: ${options.map((option) => JSON.stringify(option)).join(', ')}`);
-}
 
 const done = { approve: 'approved', deny: 'denied', answer: 'answered' };
 
@@ -64,6 +58,8 @@ async function answer(
   try {
     const executor = controlExecutor(store);
     const wait = await found(executor, { store, runId, waitId, kind });
+    if (wait.kind === 'approval' && (wait.quorum > 1 || wait.approvers) && !args.by)
+      throw new Failure(`this decision needs a person: add --by <id>; the run records who decided`);
     const status = await give(executor.control(wait.runId), wait);
     if (args.json) output.printJson({ runId: wait.runId, waitId: wait.id, status });
     else output.say(await sentence({ args, store, wait }));
@@ -115,12 +111,19 @@ interface Given {
 async function sentence({ args, store, wait }: Given): Promise<string> {
   const { runId, rootRunId } = wait;
   const pid = pidOf(await findWaiting(store, runId));
-  const what = `${done[args.command as keyof typeof done]} ${nameOfWait(wait)} of run ${oneLine(runId)}`.replace(
+  const said = `${done[args.command as keyof typeof done]} ${nameOfWait(wait)} of run ${oneLine(runId)}`.replace(
     'an approval of ',
     '',
   );
+  // Whether the earlier one counts is known when the run has read it: it may be refused.
+  const what = (wait.answers?.length ?? 0) > 0 && !isVote(wait) ? `${said}, if the answer before is refused` : said;
   if (pid !== undefined) return `${what}; process ${pid} has the run, and reads this within a second`;
   return `${what}; the run continues when a process takes it up: pawl resume ${quoted(rootRunId)}${store.option}`;
+}
+
+/** Whether several persons answer. */
+function isVote(wait: ListedWait): boolean {
+  return wait.kind === 'approval' && wait.quorum > 1;
 }
 
 function by({ by: id }: Arguments): { readonly by?: Person } {

@@ -1,4 +1,5 @@
-import type { Executor, ListedWait } from '../../index.ts';
+import type { Executor, ListedWait, SentAnswer } from '../../index.ts';
+import { endingAnswer } from '../../run/waits/sent-answer.ts';
 import { nameOfWait } from '../../run/waits/wait.ts';
 import type { Command } from '../command.ts';
 import { controlExecutor } from '../open/control-executor.ts';
@@ -10,6 +11,9 @@ import { quoted } from '../ui/shell-words.ts';
 
 const PAGE = 500;
 
+/** The most characters of an input or a value in a line. */
+const SHOWN_CHARS = 500;
+
 /** Runs `pawl waiting`: prints what the runs of a store wait for, and the commands that answer. */
 export const waitingCommand: Command = async ({ args, output }) => {
   const store = await openExistingStore(args.store);
@@ -20,7 +24,7 @@ export const waitingCommand: Command = async ({ args, output }) => {
     if (args.json) continue;
     output.print(`run ${oneLine(wait.runId)} of ${oneLine(wait.agentId)} waits for ${oneLine(nameOfWait(wait))}`);
     for (const line of describeWait(wait, Date.now())) output.print(`  ${line}`);
-    for (const line of await nextLines(wait, store)) output.print(`  ${line}`);
+    for (const line of nextLines(wait, store)) output.print(`  ${line}`);
   }
   if (args.json) output.printJson({ store: store.path, waits }, 2);
   else output.say(`${count(waits.length, 'open wait')} in ${store.path}`);
@@ -28,22 +32,24 @@ export const waitingCommand: Command = async ({ args, output }) => {
   return exitCodes.ok;
 };
 
-/** Returns the answer that is stored already, and how the run gets it; else the commands that answer. */
-async function nextLines(wait: ListedWait, store: RunStore): Promise<readonly string[]> {
+/** Returns the answers that are stored already, and how the run gets them; else the commands that answer. */
+function nextLines(wait: ListedWait, store: RunStore): readonly string[] {
   const commands = commandsFor(wait, store.option);
-  const given = await answersTo(wait, store);
-  if (given.length === 0) return commands;
+  const { answers = [] } = wait;
+  if (answers.length === 0) return commands;
   const resume = `pawl resume ${quoted(wait.rootRunId)}${store.option}`;
+  const given = answers.map(describeAnswer);
   const sent = `answered: ${given.join(', ')}; the run continues when a process takes it up: ${resume}`;
-  return wait.kind === 'approval' && given.length < wait.quorum - wait.votes.length ? [sent, ...commands] : [sent];
+  return endingAnswer(wait, answers) ? [sent] : [sent, ...commands];
 }
 
-/** How people have answered, as long as no process has read it. Commands that cannot be read hide no wait. */
-async function answersTo({ runId, id }: ListedWait, store: RunStore): Promise<readonly string[]> {
-  const sent = await store.inbox({ runId }).catch(() => []);
-  return sent.flatMap(({ command }) =>
-    command.kind === 'answer' && command.waitId === id ? [command.answer.how] : [],
-  );
+/** Says what a person answered, and with which input the call runs then. */
+function describeAnswer({ how, by, input, value, reason }: SentAnswer): string {
+  const who = by && by.id !== '' ? ` by ${by.id}` : '';
+  const what = input ?? value;
+  const text = what === undefined ? '' : JSON.stringify(what);
+  const shown = text.length > SHOWN_CHARS ? `${text.slice(0, SHOWN_CHARS).toWellFormed()}… (--json has all)` : text;
+  return oneLine(`${how}${who}${shown && ` with ${shown}`}${reason === undefined ? '' : ` (${reason})`}`);
 }
 
 /** Iterates over the open waits of all runs; with an id, over those of this run and of the runs below it. */
@@ -54,7 +60,7 @@ export async function* allWaits(
   // A run that rests meanwhile is listed where it was live, and in the store.
   const seen = new Set<string>();
   for (let after: ListedWait | undefined; ; ) {
-    const page = await executor.waiting({ limit: PAGE, ...(after ? { after } : {}) });
+    const page = await executor.waiting({ limit: PAGE, answers: true, ...(after ? { after } : {}) });
     for (const wait of page) {
       const key = `${wait.runId}\n${wait.id}`;
       if (seen.has(key) || (runId !== undefined && ![wait.runId, wait.rootRunId].includes(runId))) continue;

@@ -1,13 +1,13 @@
-import type { Agent } from '../../agent/agent.ts';
 import type { RunCheckpoint } from '../../record/checkpoint.ts';
 import { type Answer, type Command, checkCommand, isPerson } from '../../run/command.ts';
 import { decisionIdOf, waitIdOf } from '../../run/identity.ts';
 import type { Progress } from '../../run/progress.ts';
+import { answersIn, endingAnswer, isSameDecision } from '../../run/waits/sent-answer.ts';
 import type { Person, Wait } from '../../run/waits/wait.ts';
 import { isSameAnswer, waitOf } from '../../run/waits/wait-rules.ts';
 import { type ControlStore, carriesCommands, isKeepingOutcomes } from '../../store/port.ts';
-import type { Tool } from '../../tool/define-tool.ts';
 import {
+  AlreadyAnsweredError,
   AnswerRedactedError,
   AnswerRefusedError,
   CheckpointMissingError,
@@ -19,9 +19,9 @@ import { Redactor } from '../../values/redact.ts';
 import type { ActiveRun, ExecutorServices } from '../run/active-run.ts';
 import { MAX_DEPTH } from '../run/children/child-run.ts';
 import { recordedText, storeOf } from '../run/stored-run.ts';
+import { checkFit, notEditable } from '../run/waits/admit-answer.ts';
 import { openChildren } from '../run/waits/child-end.ts';
 import { answeredBefore, isTaking } from '../run/waits/run-waits.ts';
-import { agentFor } from './recover-one-run.ts';
 
 /**
  * What became of an answer. `recorded`: the record of the run has it. `sent`: it waits in the store for the process that has the
@@ -106,7 +106,7 @@ async function answerLive(giving: Giving, live: ActiveRun, depth: number): Promi
   if (ofChild) return ofChild;
   try {
     const open = live.progress && waitOf(live.progress, given.waitId);
-    const answer = open ? asSeen(open, given, () => hasApprovers(live.agent, services, open)) : given.answer;
+    const answer = open ? asSeen(open, given) : given.answer;
     await live.waits.take({ ...given, answer, at: services.config.clock.now() });
     return 'recorded';
   } catch (error) {
@@ -148,12 +148,50 @@ async function answerStored(giving: Giving, runId: string, depth: number): Promi
   if (ofChild) return ofChild;
   const open = waitOf(record, given.waitId);
   if (!open) return answerSettled(record, given);
-  const agent = agentFor(services, record.meta.agentId);
-  const answer = asSeen(open, given, () => agent !== undefined && hasApprovers(agent, services, open));
+  const answer = asSeen(open, given);
+  await checkUnread(services, { wait: open, answer });
+  await checkFirst(store, { runId, open }, { ...given, answer });
   await store.send(runId, commandOf({ ...given, answer }));
   services.stuck.retry(runId);
   if (services.sweep.isOn) void services.sweep.look();
   return 'sent';
+}
+
+/**
+ * Checks what the record alone tells of an answer that no process may read for days: a person learns now that it does not fit.
+ * @throws {AnswerRefusedError}
+ */
+async function checkUnread(
+  services: ExecutorServices,
+  { wait, answer }: { readonly wait: Wait; readonly answer: Answer },
+): Promise<void> {
+  const { how, value = null, input } = answer;
+  if (how === 'answer') await checkFit(services, wait, value);
+  if (wait.kind === 'approval' && input !== undefined && !wait.editable)
+    throw new AnswerRefusedError(notEditable(wait));
+}
+
+/**
+ * Refuses an answer that cannot count any more: the store holds another one that ends the wait, and no process has read it. Of two that
+ * are sent at the same moment the run refuses the second.
+ * @throws {AlreadyAnsweredError}
+ */
+async function checkFirst(
+  store: ControlStore,
+  { runId, open }: { readonly runId: string; readonly open: Wait },
+  { answer, by }: Given,
+): Promise<void> {
+  const sent = answersIn(await store.inbox({ runId })).get(open.id) ?? [];
+  const own = { ...answer, ...(by ? { by } : {}) };
+  const first = endingAnswer(open, sent);
+  if (!first || sent.some((each) => isSameDecision(open.id, each, own))) return;
+  const who = first.by && first.by.id !== '' ? ` by ${first.by.id}` : '';
+  // A store without times says at least that it came after its question.
+  const answered = { how: first.how, at: first.at ?? open.createdAt, ...(first.by ? { by: first.by } : {}) };
+  throw new AlreadyAnsweredError(
+    `wait ${open.id} is answered: ${first.how}${who}; that answer is stored, and this one changes nothing`,
+    { answered },
+  );
 }
 
 /**
@@ -206,22 +244,15 @@ function answerSettled({ meta, waiting }: RunCheckpoint, { waitId, answer, by }:
  * @throws {TypeError} if the decision needs a person, and none is given
  * @throws {AnswerRefusedError} if the person saw another input
  */
-function asSeen(wait: Wait, { answer, by }: Given, needsPerson: () => boolean): Answer {
+function asSeen(wait: Wait, { answer, by }: Given): Answer {
   const { how, digest } = answer;
   if (wait.kind !== 'approval' || (how !== 'approve' && how !== 'deny')) return answer;
-  if (!by?.id && (wait.quorum > 1 || needsPerson()))
+  if (!by?.id && (wait.quorum > 1 || wait.approvers))
     throw new TypeError(`wait ${wait.id} needs a person who decides: give { by: { id } }`);
   if (how === 'deny') return answer;
   if (digest !== undefined && digest !== wait.digest)
     throw new AnswerRefusedError(`wait ${wait.id} asks about another input, or another version of the agent`);
   return { ...answer, digest: wait.digest };
-}
-
-/** Whether the tool of a wait checks who decides. The process that owns the run checks it in any case. */
-function hasApprovers({ tools = [] }: Agent, { config }: ExecutorServices, { tool }: Wait): boolean {
-  if (!Array.isArray(tools)) return false;
-  const known = [...(tools as readonly (Tool | string)[]), ...config.tools];
-  return known.some((each) => typeof each !== 'string' && each.name === tool && each.approval?.approvers !== undefined);
 }
 
 /** Returns the store of this executor as one that carries commands. @throws {UnsupportedError} */

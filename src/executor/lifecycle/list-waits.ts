@@ -1,7 +1,9 @@
 import type { RunCheckpoint } from '../../record/checkpoint.ts';
 import { type OpenWait, openWaitsIn, type ReadableRun } from '../../record/interrupted.ts';
 import type { Labels, ParentCall, RunCheckpointMeta } from '../../run/request.ts';
+import { answersIn, type SentAnswer } from '../../run/waits/sent-answer.ts';
 import type { Wait } from '../../run/waits/wait.ts';
+import { carriesCommands } from '../../store/port.ts';
 import { checkKeys, type KnownKeys, kindOf } from '../../values/known-options.ts';
 import type { ActiveRun, ExecutorServices } from '../run/active-run.ts';
 import { isOfCaller, redactedWaits } from './list-runs.ts';
@@ -29,6 +31,11 @@ export type ListedWait = OpenWait & {
   readonly labels: Labels;
   /** The last record of the run, wall clock, ms; absent if the run is live in this process. */
   readonly updatedAt?: number;
+  /**
+   * The answers that the store holds for it, the oldest first: they count when a process takes up the run. Absent = there is none,
+   * or the list was not asked for them (`answers`).
+   */
+  readonly answers?: readonly SentAnswer[];
 };
 
 /** The beginning of a page of `executor.waiting()`: any entry of it, or these fields of one. */
@@ -43,6 +50,8 @@ export interface ListWaitsOptions {
   readonly callerId?: string;
   /** Only waits of this kind, or of one of these. */
   readonly kind?: Wait['kind'] | readonly Wait['kind'][];
+  /** Whether the entries have the answers that no process has read yet. It costs a read of the store for each listed run. */
+  readonly answers?: boolean;
   /** The last entry of the page before. */
   readonly after?: WaitCursor;
   /** Most entries of the answer, up to 1,000; default 100. A shorter answer is the last page. */
@@ -55,6 +64,7 @@ const optionKeys: KnownKeys<ListWaitsOptions> = {
   agentId: true,
   callerId: true,
   kind: true,
+  answers: true,
   after: true,
   limit: true,
 };
@@ -87,6 +97,28 @@ interface WaitingRun {
  * @throws {TypeError} for options that cannot be; the store's own error when its list cannot be read
  */
 export async function listWaits(services: ExecutorServices, options: ListWaitsOptions): Promise<readonly ListedWait[]> {
+  const page = await pageOfWaits(services, options);
+  return options.answers === true ? withAnswers(services, page) : page;
+}
+
+/** Adds the answers that the store holds. An inbox that cannot be read hides no wait. */
+async function withAnswers(
+  { config: { store } }: ExecutorServices,
+  page: readonly ListedWait[],
+): Promise<readonly ListedWait[]> {
+  if (!store || !carriesCommands(store)) return page;
+  const answers = new Map<string, readonly SentAnswer[]>();
+  for (const runId of new Set(page.map((wait) => wait.runId))) {
+    const inbox = await store.inbox({ runId }).catch(() => []);
+    for (const [waitId, sent] of answersIn(inbox)) answers.set(waitId, sent);
+  }
+  return page.map((wait) => {
+    const sent = answers.get(wait.id);
+    return sent ? { ...wait, answers: sent } : wait;
+  });
+}
+
+async function pageOfWaits(services: ExecutorServices, options: ListWaitsOptions): Promise<readonly ListedWait[]> {
   const { limit, after, isWanted } = checked(options);
   const page: ListedWait[] = [];
   const paths = new Paths(services);

@@ -50,6 +50,8 @@ export type Wait = WaitFacts &
         readonly input?: JsonValue;
         /** Whether the input may be changed. */
         readonly editable: boolean;
+        /** The tool decides who may answer: an answer needs a person, and may be refused. Absent = it does not. */
+        readonly approvers?: true;
         readonly onExpiry: 'deny' | 'fail' | 'park';
       }
     | {
@@ -139,7 +141,11 @@ const isVote: Check = (value) => has(value, { by: isStoredPerson, at: isAmount, 
 const kinds: { readonly [Kind in Wait['kind']]: Check } = {
   approval: (wait) =>
     has(wait, { digest: isText, prompt: isOptional(isText), quorum: isCount, votes: isListOf(isVote) }) &&
-    has(wait, { editable: isFlag, onExpiry: (value) => ['deny', 'fail', 'park'].includes(String(value)) }),
+    has(wait, {
+      editable: isFlag,
+      approvers: isOptional((value) => value === true),
+      onExpiry: (value) => ['deny', 'fail', 'park'].includes(String(value)),
+    }),
   question: (wait) => has(wait, { question: isText, options: isOptional(Array.isArray), schema: isOptional(isObject) }),
   event: (wait) => has(wait, { name: isText, key: isText, schema: isOptional(isObject) }),
   timer: () => true,

@@ -9,7 +9,7 @@ import { childRunId } from '../../run/identity.ts';
 import { hasCode, readProperty } from '../../values/error-data.ts';
 import { isAmount } from '../../values/json.ts';
 import { type ModelUse, modelUses } from '../../values/model-use.ts';
-import { formsOf, shownWaits } from '../waits.ts';
+import { answersOf, formsOf, shownWaits } from '../waits.ts';
 import type { ChildView, ModelUsage, RecordView, RunLine, UsageView } from '../wire.ts';
 import { recordFacts } from './record-facts.ts';
 import { beginsRun, type TranscriptFacts, type Transcripts } from './transcripts.ts';
@@ -70,6 +70,7 @@ export async function recordView(call: GrantedCall, { tools, transcripts }: Shar
     rootRunId,
     ...(parentRunId === undefined ? {} : { parentRunId }),
     waits: shownWaits(waits),
+    ...answersOf(waits, seen.commands),
     ...formsOf(waits, { tools: agentOf(served, line.agentId)?.tools, registry: tools }),
     verdict: verdictView(seen, all),
     ...(seen.state === undefined ? {} : { state: { name: seen.state, isLive: seen.isLive } }),

@@ -463,7 +463,8 @@ describe('the first recorded answer stands', () => {
   });
 
   test('the id of a command is made of wait, decision and person: the same answer is one command (waiting 10)', async () => {
-    const desk = await waiting({ editable: true });
+    // A tool that may refuse an answer: the store must hold others behind it.
+    const desk = await waiting({ editable: true, approvers: () => true });
     const remote = others(desk).executor.control('r');
     await remote.approve(desk.id, { by: ada });
     await others(desk).executor.control('r').approve(desk.id, { by: ada, note: 'again' });
@@ -471,6 +472,104 @@ describe('the first recorded answer stands', () => {
     await remote.approve(desk.id, { by: ada, input: { cents: 5 } });
     await remote.deny(desk.id, { by: ada });
     expect(await desk.noted.inner.inbox({ runId: 'r' })).toHaveLength(4);
+  });
+
+  describe('while no process has taken up the run', () => {
+    /** A desk whose run rests, and a process that only controls it. */
+    async function resting(approval: Approval = {}, options: DeskOptions = {}) {
+      const desk = await waiting(approval, options);
+      await desk.linger();
+      await desk.executor.shutdown();
+      const remote = others(desk).executor;
+      const inbox = async () => (await desk.noted.inner.inbox({ runId: 'r' })).map(({ command }) => command);
+      return { ...desk, remote, control: remote.control('r'), inbox };
+    }
+
+    test.for([
+      ['approve', 'deny'],
+      ['deny', 'approve'],
+    ] as const)(
+      '%s is stored, so %s is ALREADY_ANSWERED at once, and is not stored (waiting 10)',
+      async ([first, second]) => {
+        const desk = await resting();
+        expect(await desk.control[first](desk.id, { by: ada })).toBe('sent');
+        await expect(desk.control[second](desk.id, { by: bob })).rejects.toMatchObject({
+          code: 'ALREADY_ANSWERED',
+          message: expect.stringContaining(
+            `is answered: ${first} by ada; that answer is stored, and this one changes nothing`,
+          ),
+          answered: { how: first, by: ada, at: desk.clock.now() },
+        });
+        expect(await desk.inbox()).toHaveLength(1);
+        // The same decision again is no second one.
+        expect(await desk.control[first](desk.id, { by: ada })).toBe('sent');
+        const next = others(desk, { rules: { needsApproval: true } });
+        await next.executor.recover();
+        await settle();
+        expect(next.paid).toEqual(first === 'approve' ? [700] : []);
+      },
+    );
+
+    test('votes of a quorum are stored up to its number, and a further one is ALREADY_ANSWERED (waiting 7, 10)', async () => {
+      const desk = await resting({ quorum: 2 });
+      const by = (id: string) => ({ by: { id } });
+      expect(await desk.control.approve(desk.id, by('ada'))).toBe('sent');
+      expect(await desk.control.approve(desk.id, by('bob'))).toBe('sent');
+      expect(await codeOf(desk.control.approve(desk.id, by('cy')))).toBe('ALREADY_ANSWERED');
+      expect(await codeOf(desk.control.deny(desk.id, by('dan')))).toBe('ALREADY_ANSWERED');
+      expect(await desk.inbox()).toHaveLength(2);
+    });
+
+    test.for([
+      ['the tool asks who may decide', { approvers: ({ by }: { by: Person }) => by.id === 'bob' }, {}],
+      ['the input was changed', { editable: true }, { input: { cents: 'many' } }],
+    ] as const)(
+      'an answer that may be refused, because %s, keeps no other answer out (waiting 6, 7, 10)',
+      async ([, approval, edit]) => {
+        const desk = await resting(approval as Approval);
+        expect(await desk.control.approve(desk.id, { by: ada, ...edit })).toBe('sent');
+        expect(await desk.control.approve(desk.id, { by: bob })).toBe('sent');
+        expect(await desk.inbox()).toHaveLength(2);
+        const next = others(desk, { rules: { needsApproval: true, approval: approval as Approval } });
+        await next.executor.recover();
+        await settle();
+        expect(next.paid).toEqual([700]);
+      },
+    );
+
+    test('a stored answer that came after the end of the wait keeps no other answer out (waiting 11)', async () => {
+      const desk = await resting({ expiresInMs: 10_000, onExpiry: 'park' });
+      await desk.clock.advance(20_000);
+      expect(await desk.control.approve(desk.id, { by: ada })).toBe('sent');
+      expect(await desk.control.deny(desk.id, { by: bob })).toBe('sent');
+    });
+
+    test('a changed input of a tool that takes none is refused where it is sent, and nothing is stored (waiting 6)', async () => {
+      const desk = await resting();
+      await expect(desk.control.approve(desk.id, { by: ada, input: { cents: 5 } })).rejects.toMatchObject({
+        code: 'ANSWER_REFUSED',
+        message: 'the input of refund may not be changed: its tool has no `approval: { editable: true }`',
+      });
+      expect(await desk.inbox()).toEqual([]);
+    });
+
+    test('a tool that asks who may decide says so in the wait: an answer without a person is a TypeError in any process (waiting 7)', async () => {
+      const desk = await resting({ approvers: () => true });
+      expect(await desk.remote.waiting()).toMatchObject([{ kind: 'approval', approvers: true }]);
+      expect(await codeOf(desk.control.deny(desk.id))).toBe('TypeError');
+    });
+
+    test('the list has the stored answers with their input, if it is asked for them (waiting 10)', async () => {
+      const desk = await resting({ editable: true });
+      expect(await desk.remote.waiting({ answers: true })).not.toMatchObject([{ answers: expect.anything() }]);
+      await desk.control.approve(desk.id, { by: ada, input: { cents: 5 }, note: 'too much' });
+      const answer = { how: 'approve', by: ada, input: { cents: 5 }, note: 'too much', at: desk.clock.now() };
+      expect(await desk.remote.waiting({ answers: true })).toMatchObject([{ id: desk.id, answers: [answer] }]);
+      const [wait] = await desk.remote.waiting();
+      expect(wait).not.toHaveProperty('answers');
+      desk.noted.rule('inbox', () => Promise.reject(new Error('away')));
+      expect(await desk.remote.waiting({ answers: true })).toMatchObject([{ id: desk.id }]);
+    });
   });
 
   test.for([

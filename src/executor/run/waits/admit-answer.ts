@@ -11,7 +11,7 @@ import { sha256 } from '../../../values/digest.ts';
 import { toErrorData } from '../../../values/error-data.ts';
 import { AnswerRedactedError, AnswerRefusedError } from '../../../values/errors.ts';
 import { canonicalJson, frozenJson, isObject, type JsonValue, prototypeKeyIn } from '../../../values/json.ts';
-import type { ActiveRun } from '../active-run.ts';
+import type { ActiveRun, ExecutorServices } from '../active-run.ts';
 import { recordedText } from '../stored-run.ts';
 import { approvalAgain, type Candidate, verdictOf } from './judge-call.ts';
 
@@ -104,6 +104,12 @@ function checkRecordable(run: ActiveRun, what: string, value: JsonValue): void {
 async function checkValue(run: ActiveRun, wait: Wait, value: JsonValue): Promise<void> {
   if (wait.kind !== 'question' && wait.kind !== 'event') return;
   checkRecordable(run, 'the answer', value);
+  await checkFit(run.services, wait, value);
+}
+
+/** Checks that a value is one of the options of a question, and fits the schema of a wait. @throws {AnswerRefusedError} */
+export async function checkFit(services: ExecutorServices, wait: Wait, value: JsonValue): Promise<void> {
+  if (wait.kind !== 'question' && wait.kind !== 'event') return;
   const { options } = wait.kind === 'question' ? wait : {};
   if (options && !options.some((option) => canonicalJson(option) === canonicalJson(value)))
     refuse(`the answer must be one of the options: ${JSON.stringify(options).slice(0, 500)}`);
@@ -111,8 +117,13 @@ async function checkValue(run: ActiveRun, wait: Wait, value: JsonValue): Promise
   const key = prototypeKeyIn(value);
   if (key !== undefined) refuse(`the answer holds the key ${key}, which is not allowed`);
   const { schema } = wait;
-  const fit = await bounded(run, 'the schema', () => readSchema(schema, 'answer').validate(value));
+  const fit = await bounded(services, 'the schema', () => readSchema(schema, 'answer').validate(value));
   if (!fit.ok) refuse(`the answer does not fit: ${fit.message}`);
+}
+
+/** Returns why a changed input is refused whose tool does not allow one. */
+export function notEditable({ tool = 'this call' }: Wait): string {
+  return `the input of ${tool} may not be changed: its tool has no \`approval: { editable: true }\``;
 }
 
 interface Edited extends Candidate {
@@ -125,13 +136,13 @@ async function checkInput(run: ActiveRun, wait: Approving, { edit, ...candidate 
   const { tool } = candidate;
   const input = edit ?? wait.input ?? candidate.call.input;
   if (edit !== undefined) {
-    if (!wait.editable) refuse(`the input of ${tool.name} may not be changed`);
+    if (!wait.editable) refuse(notEditable(wait));
     checkRecordable(run, 'the changed input', edit);
     const key = prototypeKeyIn(edit);
     if (key !== undefined) refuse(`the changed input holds the key ${key}, which no tool takes`);
     if (typeof edit === 'string' && tool.input.jsonSchema.type !== 'string') refuse('the changed input is not JSON');
   }
-  const fit = await bounded(run, 'the input schema', () => tool.input.validate(input));
+  const fit = await bounded(run.services, 'the input schema', () => tool.input.validate(input));
   if (!fit.ok) refuse(`the changed input does not fit: ${fit.message}`);
   if (edit === undefined) return fit.value;
   // The rules may deny a changed input; they are not asked whether a person must approve: one does.
@@ -152,7 +163,7 @@ async function checkPerson(
     return;
   }
   if (!approvers) return;
-  const answer: unknown = await bounded(run, 'approvers', async () => approvers({ wait, by, input }));
+  const answer: unknown = await bounded(run.services, 'approvers', async () => approvers({ wait, by, input }));
   if (answer === true) return;
   refuse(
     isObject(answer) && typeof answer.refused === 'string' ? answer.refused : `${by.id} may not decide about this call`,
@@ -160,8 +171,8 @@ async function checkPerson(
 }
 
 /** A check of the host that throws or does not answer refuses. */
-async function bounded<T>(run: ActiveRun, what: string, work: () => T | PromiseLike<T>): Promise<T> {
-  const { clock, defaults } = run.services.config;
+async function bounded<T>({ config }: ExecutorServices, what: string, work: () => T | PromiseLike<T>): Promise<T> {
+  const { clock, defaults } = config;
   try {
     return await withDeadline(Promise.resolve(work()), { ms: defaults.portMs, clock, what });
   } catch (error) {

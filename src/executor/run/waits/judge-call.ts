@@ -177,6 +177,7 @@ async function bounded<T>(run: ActiveRun, what: string, work: () => T | PromiseL
 /** Returns the wait for the approval of a call. Each one has another id. An input that is not checked gets no words. */
 export function approvalWait(run: ActiveRun, { progress, call, tool, ...checked }: Asked): Wait {
   const { expiresInMs = APPROVAL_EXPIRES_MS, onExpiry = 'deny', quorum = 1, editable = false } = tool.approval ?? {};
+  const approvers = tool.approval?.approvers ? { approvers: true as const } : {};
   const createdAt = run.services.config.clock.now();
   const { callId, name } = call;
   const digest = approvalDigest(name, call.input, progress.definition.version);
@@ -186,7 +187,7 @@ export function approvalWait(run: ActiveRun, { progress, call, tool, ...checked 
     ...(Number.isFinite(expiresInMs) ? { dueAt: createdAt + Math.ceil(expiresInMs) } : {}),
     ...{ step: progress.iteration + 1, callId, tool: name, kind: 'approval', digest },
     ...('input' in checked ? wordsFor(run, tool, checked.input) : {}),
-    ...{ quorum, votes: [], editable, onExpiry },
+    ...{ quorum, votes: [], editable, ...approvers, onExpiry },
   };
 }
 

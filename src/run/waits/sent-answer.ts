@@ -1,0 +1,49 @@
+import type { Answer, SentCommand } from '../command.ts';
+import { decisionIdOf } from '../identity.ts';
+import type { Person, Wait } from './wait.ts';
+
+/** An answer that the store holds for a wait: no process has taken up the run since. */
+export interface SentAnswer extends Answer {
+  readonly by?: Person;
+  /** When the store took it, wall clock, ms; absent in stores that do not note it. */
+  readonly at?: number;
+}
+
+/** Returns the answers of persons in the inbox of a run, the oldest first, by the ids of their waits. */
+export function answersIn(inbox: readonly SentCommand[]): ReadonlyMap<string, readonly SentAnswer[]> {
+  const answers = new Map<string, SentAnswer[]>();
+  for (const { command, sentAt } of inbox) {
+    if (command.kind !== 'answer' || command.answer.how === 'signal') continue;
+    const { waitId, answer, by } = command;
+    const sent = { ...answer, ...(by ? { by } : {}), ...(sentAt === undefined ? {} : { at: sentAt }) };
+    const before = answers.get(waitId);
+    if (before) before.push(sent);
+    else answers.set(waitId, [sent]);
+  }
+  return answers;
+}
+
+/** Returns whether two answers to a wait are the same decision of the same person. */
+export function isSameDecision(waitId: string, one: SentAnswer, other: SentAnswer): boolean {
+  return decisionIdOf(waitId, one, one.by?.id) === decisionIdOf(waitId, other, other.by?.id);
+}
+
+/**
+ * Returns the stored answer that will end a wait; undefined while another answer may still do so. The process that takes up the run
+ * checks changed inputs, and asks the tool who may decide: an answer that it may refuse ends nothing yet.
+ */
+export function endingAnswer(wait: Wait, sent: readonly SentAnswer[]): SentAnswer | undefined {
+  const inTime = sent.filter(({ at }) => wait.dueAt === undefined || at === undefined || at <= wait.dueAt);
+  if (wait.kind === 'question') return inTime.find(({ how }) => how === 'answer');
+  if (wait.kind !== 'approval' || wait.approvers) return undefined;
+  const voters = new Set(wait.votes.map(({ by }) => by.id));
+  for (const answer of inTime) {
+    if (answer.how === 'deny') return answer;
+    if (answer.how !== 'approve' || answer.digest !== wait.digest) continue;
+    // A changed input asks for all votes again, if it fits its tool.
+    if (answer.input !== undefined) return undefined;
+    voters.add(answer.by?.id ?? '');
+    if (voters.size >= wait.quorum) return answer;
+  }
+  return undefined;
+}

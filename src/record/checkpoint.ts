@@ -1,4 +1,5 @@
-import { type HeadFields, type IdentityFields, rowsOf, SMALL_FIELD, type StartFields } from '../run/fields.ts';
+import { rowsOf } from '../run/field-rows.ts';
+import { type HeadFields, type IdentityFields, SMALL_FIELD, type StartFields } from '../run/fields.ts';
 import type { PhaseOutput } from '../run/phase.ts';
 import { recordable } from '../run/pipeline.ts';
 import { ownFrom, type Progress } from '../run/progress.ts';

@@ -1,4 +1,5 @@
-import { rowsOf, type StartFields } from '../run/fields.ts';
+import { rowsOf } from '../run/field-rows.ts';
+import type { StartFields } from '../run/fields.ts';
 import type { Message } from '../values/message.ts';
 import type { RunCheckpoint, RunHead } from './checkpoint.ts';
 

@@ -1,3 +1,4 @@
+import { identityOf } from '../run/field-rows.ts';
 import type { IdentityFields } from '../run/fields.ts';
 import { storedFingerprintOf } from '../run/identity.ts';
 import type { OpenCall } from '../run/open-step.ts';
@@ -8,8 +9,8 @@ import { rewritten } from './upcast.ts';
 
 /** Computes the fingerprint of a record's stored request. */
 export function fingerprintOfRecord(record: RunCheckpoint): string {
-  const { meta, inputs = {}, images = [], earlier = [], labels = {} } = record;
-  return storedFingerprintOf({ ...meta, inputs, images, earlier, labels });
+  const { meta, inputs = {}, images = [], earlier = [] } = record;
+  return storedFingerprintOf({ ...identityOf(record), ...meta, inputs, images, earlier });
 }
 
 /** Returns the fingerprint as the field of a kept outcome, so that a repeated start is also compared after the end. */

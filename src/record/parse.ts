@@ -1,4 +1,5 @@
-import { rowsOf, runFields } from '../run/fields.ts';
+import { rowsOf } from '../run/field-rows.ts';
+import { runFields } from '../run/fields.ts';
 import { isOpenCall } from '../run/ledger.ts';
 import { isOpenStep, type OpenStep } from '../run/open-step.ts';
 import { isMeta, metaFields } from '../run/request.ts';

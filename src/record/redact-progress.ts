@@ -1,4 +1,5 @@
-import { type FieldSpec, rowsOf } from '../run/fields.ts';
+import { rowsOf } from '../run/field-rows.ts';
+import type { FieldSpec } from '../run/fields.ts';
 import type { Progress } from '../run/progress.ts';
 import { type RunOutcome, type RunOutput, redactOutcome } from '../run/result.ts';
 import { Transcript } from '../run/transcript.ts';

@@ -1,5 +1,6 @@
 import type { Writable } from '../run/change.ts';
-import { emptyHead, type HeadFields, type IdentityFields, type StartFields } from '../run/fields.ts';
+import { emptyHead } from '../run/field-rows.ts';
+import type { HeadFields, IdentityFields, StartFields } from '../run/fields.ts';
 import type { JournalWrite } from '../run/journal/entry.ts';
 import { recordable } from '../run/pipeline.ts';
 import { ownFrom, type Progress } from '../run/progress.ts';

@@ -7,11 +7,13 @@ import { type GuardCounters, isCounters, noCounters } from './limits.ts';
 import { isOpenStep, type OpenStep, redactStep, sizeOfStep } from './open-step.ts';
 import { isOpenPhase, isPhaseOutput, type OpenPhase, type PhaseOutput, redactPhase } from './phase.ts';
 import {
+  type GivenSpec,
   type ImagePart,
   isLabels,
   isMeta,
   isParentCall,
   type Labels,
+  labelsGiven,
   metaFields,
   type ParentCall,
   type RunCheckpointMeta,
@@ -54,15 +56,22 @@ export interface ThreadPlace {
   readonly upTo: number;
 }
 
+/** The short fields that a host gives with its request: an invocation has them under the same names. */
+export interface GivenFields {
+  /**
+   * Labels to find the run by (`executor.list({ labels })`): at most 32 names, with their texts at most 1,024 bytes of UTF-8.
+   * They are part of the request, and no redaction changes them.
+   */
+  readonly labels?: Labels;
+}
+
 /** The identity of a run. Written once, with the first record; lists read it. */
-export interface IdentityFields {
+export interface IdentityFields extends GivenFields {
   readonly meta: RunCheckpointMeta;
   /** A hash of the request: a start with another request is refused. */
   readonly fingerprint?: string;
   /** The call that began the run; absent = a host did. */
   readonly parent?: ParentCall;
-  /** The host's labels of the run, to find it in lists (`invocation.labels`). They are not redacted. */
-  readonly labels?: Labels;
   /** The conversation that contains the run as a turn. This version stores it; no run has one yet. */
   readonly thread?: ThreadPlace;
   /** A host's machine began the run (`executor.logic`). */
@@ -159,7 +168,8 @@ export type FieldTable<Fields> = {
   readonly [K in keyof Required<Fields>]: FieldSpec<NonNullable<Fields[K]>> & { readonly part: PartOf<K> } & WhenAbsent<
       K,
       Fields[K]
-    >;
+    > &
+    (K extends keyof GivenFields ? { readonly given: GivenSpec<NonNullable<Fields[K]>> } : unknown);
 };
 
 /** No field of size 0 has more UTF-16 units than this. */
@@ -200,7 +210,14 @@ export const runFields = {
     redact: 'public',
     size: ({ callId }) => SMALL_FIELD + inJson(callId),
   },
-  labels: { part: 'identity', write: 'unless-empty', isValid: isLabels, redact: 'public', size: 0 },
+  labels: {
+    part: 'identity',
+    given: { read: labelsGiven, isAsked: true },
+    write: 'unless-empty',
+    isValid: isLabels,
+    redact: 'public',
+    size: 0,
+  },
   thread: {
     part: 'identity',
     write: 'unless-empty',
@@ -342,42 +359,3 @@ export const runFields = {
     size: sizeOfMessages,
   },
 } satisfies FieldTable<RunFields>;
-
-/** The head fields that every run has. */
-export type FullHead = {
-  readonly [K in keyof HeadFields as undefined extends HeadFields[K] ? never : K]: HeadFields[K];
-};
-
-/** The values of a run's head fields when it has done nothing. */
-export const emptyHead: FullHead = Object.fromEntries(
-  Object.entries(runFields).flatMap(([key, spec]) =>
-    spec.part === 'head' && 'empty' in spec ? [[key, spec.empty]] : [],
-  ),
-) as unknown as FullHead;
-
-/** A row, with the name of its field. */
-export interface FieldRow {
-  readonly key: keyof RunFields;
-  readonly spec: FieldSpec<unknown>;
-}
-
-const allRows: readonly FieldRow[] = Object.entries(runFields).map(([key, spec]) => ({
-  key: key as keyof RunFields,
-  spec: spec as FieldSpec<unknown>,
-}));
-
-/** Returns the rows of the table of run fields that belong to some parts (start, head, messages), in their order. */
-export function rowsOf(...parts: readonly FieldPart[]): readonly FieldRow[] {
-  return allRows.filter(({ spec }) => parts.includes(spec.part));
-}
-
-/** The identity of a run, without its meta. */
-export type Identity = Omit<IdentityFields, 'meta'>;
-
-const identityKeys = rowsOf('identity').flatMap(({ key }) => (key === 'meta' ? [] : [key as keyof Identity]));
-
-/** Returns the identity fields of a request, a head or a progress. */
-export function identityOf(of: Identity): Identity {
-  const given = identityKeys.filter((key) => of[key] !== undefined).map((key) => [key, of[key]]);
-  return Object.fromEntries(given) as Identity;
-}

@@ -2,6 +2,8 @@ import { nodeCrypto } from '../values/digest.ts';
 import { InvalidRunIdError, InvalidThreadIdError } from '../values/errors.ts';
 import { canonicalJson, type JsonObject, type JsonValue } from '../values/json.ts';
 import type { Answer } from './command.ts';
+import { givenFields } from './field-rows.ts';
+import type { GivenFields } from './fields.ts';
 import type { RunRequest } from './request.ts';
 
 /** The prefix of the ids of children. A host cannot start a run under such an id. */
@@ -80,7 +82,7 @@ export function topicOf(name: string, key: string): string {
 /** The fields that make two starts the same request. */
 export type Asked = Pick<
   RunRequest,
-  'prompt' | 'earlier' | 'images' | 'callerId' | 'channelId' | 'guildId' | 'inputs' | 'labels'
+  'prompt' | 'earlier' | 'images' | 'callerId' | 'channelId' | 'guildId' | 'inputs' | keyof GivenFields
 > & {
   readonly agentId: string;
 };
@@ -91,9 +93,11 @@ export type Asked = Pick<
  * existing fingerprint.
  */
 export function fingerprintOf(asked: Asked): string {
-  const { agentId, prompt, earlier: history = [], images, callerId, channelId, guildId, inputs, labels = {} } = asked;
+  const { agentId, prompt, earlier: history = [], images, callerId, channelId, guildId, inputs } = asked;
   const texts = { agentId, prompt, callerId, channelId, guildId };
-  const fields: JsonObject = { ...texts, inputs, labels, history: history as never, images: images as never };
+  const short = givenFields.flatMap(([key, { isAsked }]) => (isAsked ? [[key, asked[key] ?? '']] : []));
+  const long: JsonObject = { inputs, history: history as never, images: images as never };
+  const fields: JsonObject = { ...texts, ...long, ...Object.fromEntries(short) };
   const given = Object.entries(fields).filter(([, value]) => !isEmpty(value));
   return sha256Of(canonicalJson(Object.fromEntries(given))).toString('hex');
 }

@@ -4,14 +4,8 @@ import { enterMessage, type Message, type ToolCallPart, type ToolOutput, toolCal
 import { withModel } from '../values/model-use.ts';
 import { addSpend, addUsage, noSpend, noUsage, type Spend, type Usage } from '../values/usage.ts';
 import { change } from './change.ts';
-import {
-  emptyHead,
-  type HeadFields,
-  type Identity,
-  type IdentityFields,
-  identityOf,
-  type RunDefinition,
-} from './fields.ts';
+import { emptyHead, type Identity, identityOf } from './field-rows.ts';
+import type { HeadFields, IdentityFields, RunDefinition } from './fields.ts';
 import { countStep } from './limits.ts';
 import {
   isAllAnswered,

@@ -2,7 +2,7 @@ import { InvalidLabelsError } from '../values/errors.ts';
 import { hasTexts, isObject, type JsonValue } from '../values/json.ts';
 import { checkKeys, type KnownKeys, kindOf } from '../values/known-options.ts';
 import type { Message } from '../values/message.ts';
-import type { IdentityFields } from './fields.ts';
+import type { GivenFields, IdentityFields } from './fields.ts';
 
 /**
  * An image for the model. `data`: the bytes, their base64, or a URL for the model's provider (a URL object, or a string that
@@ -17,7 +17,7 @@ export interface ImageInput {
 export type Labels = { readonly [name: string]: string };
 
 /** A request of a host. Only `prompt` is required; with a `runId` of the caller, `start` is idempotent. */
-export interface Invocation {
+export interface Invocation extends GivenFields {
   readonly prompt: string;
   readonly runId?: string;
   readonly callerId?: string;
@@ -32,11 +32,17 @@ export interface Invocation {
    * result. It is stored with the run, and is part of the request: a start with another history is another request.
    */
   readonly history?: readonly Message[];
+}
+
+/** How a field that a host gives is read. */
+export interface GivenSpec<T> {
   /**
-   * Labels to find the run by (`executor.list({ labels })`): at most 32 names, with their texts at most 1,024 bytes of UTF-8.
-   * They are part of the request, and no redaction changes them.
+   * Checks the value of an invocation that has one.
+   * @returns the value as it is recorded; undefined = the same as none @throws {TypeError} or a typed error of the field
    */
-  readonly labels?: Labels;
+  readonly read: (given: unknown) => T | undefined;
+  /** Whether a start with another value is another request: the value is a part of the fingerprint. */
+  readonly isAsked: boolean;
 }
 
 /** The nine attributes of a run in its record; absent = ''. */
@@ -153,6 +159,12 @@ export function labelsOf(given: unknown, of = 'labels'): Labels {
   if (!texts.every((text) => text.isWellFormed()))
     throw new InvalidLabelsError('the labels of a run must be well-formed Unicode');
   return Object.freeze(Object.fromEntries(entries) as Labels);
+}
+
+/** Returns the labels of an invocation; undefined without any. @throws {TypeError} @throws {InvalidLabelsError} */
+export function labelsGiven(given: unknown): Labels | undefined {
+  const labels = labelsOf(given);
+  return Object.keys(labels).length > 0 ? labels : undefined;
 }
 
 /** Returns whether a stored value is Labels. */

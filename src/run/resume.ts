@@ -10,7 +10,8 @@ import {
   toolResultsOf,
 } from '../values/message.ts';
 import { checkMessage, checkOutput } from '../values/message-shape.ts';
-import { type HeadFields, rowsOf, type StartFields } from './fields.ts';
+import { rowsOf } from './field-rows.ts';
+import type { HeadFields, StartFields } from './fields.ts';
 import type { OpenCall, OpenStep } from './open-step.ts';
 import { noMessages, openingOf, type Progress, type ToolFacts } from './progress.ts';
 import { Transcript } from './transcript.ts';

@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { ProgressRedaction } from '../../src/record/redact-progress.ts';
-import { type FieldTable, type RunFields, rowsOf, runFields } from '../../src/run/fields.ts';
+import { rowsOf } from '../../src/run/field-rows.ts';
+import { type FieldTable, type RunFields, runFields } from '../../src/run/fields.ts';
 import { beginProgress } from '../../src/run/progress.ts';
 import { Redactor } from '../../src/values/redact.ts';
 import { metaOf } from '../fixtures/states.ts';
@@ -34,6 +35,15 @@ describe('the table of run fields does not compile', () => {
     // @ts-expect-error `attempts` is in every run
     const table = { ...others, spend, attempts: undefaulted } satisfies FieldTable<RunFields>;
     expect(table.attempts).not.toHaveProperty('empty');
+  });
+
+  test('with a row that does not say how a field of the request is read', () => {
+    const { labels, ...unread } = runFields;
+    const { given, ...silent } = labels;
+    // @ts-expect-error a host gives `labels`
+    const table = { ...unread, labels: silent } satisfies FieldTable<RunFields>;
+    expect(table.labels).not.toHaveProperty('given');
+    expect(given.isAsked).toBe(true);
   });
 
   test('with a row that puts its field into another part than its declaration', () => {

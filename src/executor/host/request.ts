@@ -1,11 +1,11 @@
 import type { Agent } from '../../agent/agent.ts';
 import type { RunCheckpoint } from '../../record/checkpoint.ts';
-import { identityOf } from '../../run/fields.ts';
+import { givenFields, identityOf } from '../../run/field-rows.ts';
+import type { GivenFields } from '../../run/fields.ts';
 import { checkHostRunId, checkRunId, fingerprintOf } from '../../run/identity.ts';
 import {
   type Invocation,
   imagePartOf,
-  labelsOf,
   type ParentCall,
   type RunCheckpointMeta,
   type RunRequest,
@@ -27,7 +27,7 @@ const invocationKeys: KnownKeys<Invocation> = {
   inputs: true,
   images: true,
   history: true,
-  labels: true,
+  ...(Object.fromEntries(givenFields.map(([key]) => [key, true])) as { readonly [K in keyof GivenFields]-?: true }),
 };
 
 /** The inputs of a request besides the invocation. */
@@ -48,7 +48,7 @@ export interface Beginning {
 export function requestOf(invocation: unknown, { agentId, newId, parent, isHosted = false }: Beginning): RunRequest {
   if (!isObject(invocation)) throw new TypeError('a run needs an invocation: { prompt: string, … }');
   checkKeys(invocation, invocationKeys, { of: 'invocation' });
-  const { prompt, runId, inputs, images = [], history = [], labels = {} } = invocation as Partial<Invocation>;
+  const { prompt, runId, inputs, images = [], history = [] } = invocation as Partial<Invocation>;
   if (typeof prompt !== 'string') throw new TypeError(`prompt must be a string, not ${typeof prompt}`);
   if (!Array.isArray(history)) throw new TypeError('history must be an array of messages');
   if (!Array.isArray(images)) throw new TypeError('images must be an array of { mediaType, data }');
@@ -71,15 +71,19 @@ export function requestOf(invocation: unknown, { agentId, newId, parent, isHoste
     inputs: parent ? plainInputs(inputs) : inputsOf(inputs),
     images: images.map((image, i) => imagePartOf(image, `images[${i}]`)),
     earlier: enterHistory(history),
-    ...labelled(labels),
+    ...givenIn(invocation),
   };
   const began = { ...(parent ? { parent } : {}), ...(isHosted ? { hosted: true as const } : {}) };
   return { ...request, fingerprint: fingerprintOf({ ...request, agentId }), ...began };
 }
 
-function labelled(given: unknown): Pick<RunRequest, 'labels'> {
-  const labels = labelsOf(given);
-  return Object.keys(labels).length > 0 ? { labels } : {};
+/** The short fields of an invocation that the table of run fields says how to read. */
+function givenIn(invocation: { readonly [key: string]: unknown }): GivenFields {
+  const read = givenFields.map(([key, { read }]) => [
+    key,
+    invocation[key] === undefined ? undefined : read(invocation[key]),
+  ]);
+  return Object.fromEntries(read.filter(([, value]) => value !== undefined)) as GivenFields;
 }
 
 /**

@@ -1,5 +1,6 @@
 import type { RunCheckpoint } from '../../record/checkpoint.ts';
-import { identityOf, type RunFields } from '../../run/fields.ts';
+import { identityOf } from '../../run/field-rows.ts';
+import type { RunFields } from '../../run/fields.ts';
 import type { Limits } from '../../run/limits.ts';
 import type { Progress } from '../../run/progress.ts';
 import type { Labels, RunCheckpointMeta, RunInfo } from '../../run/request.ts';

@@ -1,6 +1,6 @@
 import type { RunCheckpoint } from '../../record/checkpoint.ts';
 import { fingerprintOfRecord } from '../../record/identify.ts';
-import { identityOf } from '../../run/fields.ts';
+import { identityOf } from '../../run/field-rows.ts';
 import { CHILD_MARK, isStoredFingerprint, storedFingerprintOf } from '../../run/identity.ts';
 import type { ParentCall, RunRequest } from '../../run/request.ts';
 import type { RunOutcome } from '../../run/result.ts';

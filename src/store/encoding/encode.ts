@@ -2,7 +2,7 @@ import type { RunCheckpoint, RunHead } from '../../record/checkpoint.ts';
 import { changingPart, headOf, type RunDelta, startOf } from '../../record/delta.ts';
 import { type DueOfRecord, definitionOfParked, dueOfRecord } from '../../record/interrupted.ts';
 import { checkCheckpoint, parseCheckpoint, parseHead } from '../../record/parse.ts';
-import { identityOf } from '../../run/fields.ts';
+import { identityOf } from '../../run/field-rows.ts';
 import { checkRunId } from '../../run/identity.ts';
 import type { RunOutcome } from '../../run/result.ts';
 import { CheckpointCorruptError } from '../../values/errors.ts';

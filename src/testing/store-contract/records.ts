@@ -1,6 +1,6 @@
 import { RECORD_VERSION, type RunCheckpoint } from '../../record/checkpoint.ts';
 import { headOf, type RunDelta } from '../../record/delta.ts';
-import { rowsOf } from '../../run/fields.ts';
+import { rowsOf } from '../../run/field-rows.ts';
 import type { RunEnd } from '../../run/outcome.ts';
 import type { RunCheckpointMeta } from '../../run/request.ts';
 import type { EndedFacts, RunOutcome } from '../../run/result.ts';

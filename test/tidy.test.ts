@@ -37,6 +37,7 @@ const belowExecutor = [
   'src/run',
   'src/record',
   'src/store/port',
+  'src/store/capabilities',
   'src/store/thread-port',
   'src/store/reading/record-part',
   'src/store/checkpointer',
@@ -66,6 +67,7 @@ const importTable: rules.ImportTable = {
   machines: ['src/run', 'src/values'],
   'src/store/port': ['src/store/thread-port', 'src/record', 'src/run', 'src/values'],
   'src/store/thread-port': ['src/store/port', 'src/record', 'src/values'],
+  'src/store/capabilities': ['src/store/port', 'src/store/thread-port', 'src/values'],
   'src/store/encoding': ['src/record', 'src/run', 'src/values', 'src/codec/port'],
   'src/store': ['src/store/encoding', 'src/record', 'src/run', 'src/values', 'src/codec/port'],
   'src/store/rules': [

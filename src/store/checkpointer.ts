@@ -3,8 +3,9 @@ import type { RunCheckpointMeta } from '../run/request.ts';
 import { type Clock, systemClock } from '../values/clock.ts';
 import { hasTrait } from '../values/error-data.ts';
 import { checkKeys, type KnownKeys } from '../values/known-options.ts';
+import { checkStore } from './capabilities.ts';
 import { storeFailure } from './checked-store.ts';
-import { type CheckpointStore, type Claim, checkStore, type Ended, type EndOptions } from './port.ts';
+import type { CheckpointStore, Claim, Ended, EndOptions } from './port.ts';
 import { type LandedState, RecordWriter } from './record-writer.ts';
 
 /** Records one run. A host's own needs only `save`, `complete` and `fail`. */

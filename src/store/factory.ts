@@ -1,8 +1,9 @@
 import type { RunCheckpointMeta, RunInfo } from '../run/request.ts';
 import { type Clock, systemClock } from '../values/clock.ts';
 import { checkKeys, type KnownKeys } from '../values/known-options.ts';
+import { checkStore } from './capabilities.ts';
 import { type Checkpointer, createCheckpointer, noCheckpointer } from './checkpointer.ts';
-import { type CheckpointStore, type Claim, checkStore } from './port.ts';
+import type { CheckpointStore, Claim } from './port.ts';
 import type { LandedState } from './record-writer.ts';
 
 export interface BeginOptions {

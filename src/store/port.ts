@@ -7,8 +7,7 @@ import type { JournalEntry, JournalWrite } from '../run/journal/entry.ts';
 import type { ParentCall, RunCheckpointMeta } from '../run/request.ts';
 import type { RunOutcome } from '../run/result.ts';
 import type { JsonValue } from '../values/json.ts';
-import { kindOf, missingMethods } from '../values/known-options.ts';
-import type { BegunTurn, ThreadStore, TurnEnd } from './thread-port.ts';
+import type { BegunTurn, TurnEnd } from './thread-port.ts';
 
 /** The right to write a run's record: the owner with the highest epoch has it. `attempts` counts starts without progress. */
 export type Claim = {
@@ -360,40 +359,3 @@ export interface ChangeStore extends CheckpointStore {
 }
 
 export type InboxOf = { readonly owner: string } | { readonly runId: string };
-
-const has = (store: object, method: string) => typeof (store as Record<string, unknown>)[method] === 'function';
-/** Returns whether a store writes only new messages: it has `append`. */
-export const isAppending = (store: CheckpointStore): store is AppendingStore => has(store, 'append');
-/** Returns whether a store has claims: it has `claim`. */
-export const isOwning = (store: CheckpointStore): store is OwningStore => has(store, 'claim');
-/** Returns whether a store carries commands: it has `inbox`. */
-export const carriesCommands = (store: CheckpointStore): store is ControlStore => has(store, 'inbox');
-/** Returns whether a store finds runs that are due: it has the methods of a DueStore. */
-export const isDue = (store: CheckpointStore): store is DueStore => has(store, 'leave');
-/** Returns whether processes can take due runs from a store: it has `takeDue`. */
-export const isTaking = (store: CheckpointStore): store is TakingStore => has(store, 'takeDue');
-/** Returns whether a store keeps topics of events: it has the methods of an EventStore. */
-export const isEvents = (store: CheckpointStore): store is EventStore => has(store, 'expect');
-/** Returns whether a store keeps the records of runs that ended: it has the methods of a HistoryStore. */
-export const isKeepingRecords = (store: CheckpointStore): store is HistoryStore => has(store, 'listEnded');
-/** Returns whether a store has a journal: it has `readEvents`. */
-export const isJournal = (store: CheckpointStore): store is JournalStore => has(store, 'readEvents');
-/** Returns whether a store tells that nothing has changed: it has `changeMark`. */
-export const isMarking = (store: CheckpointStore): store is ChangeStore => has(store, 'changeMark');
-/** Returns whether a store keeps conversations: it has the methods of a ThreadStore. */
-export const isThreads = (store: CheckpointStore): store is ThreadStore => has(store, 'admit');
-/** Returns whether a store keeps outcomes after the record is deleted: it has `keepOutcome`. */
-export const isKeepingOutcomes = (store: CheckpointStore): store is OutcomeStore => has(store, 'keepOutcome');
-
-/**
- * Checks that a value has the methods of a CheckpointStore.
- * @param name of the option, for the error
- * @throws {TypeError} for a value that lacks one of the four methods: runs on it would not be durable
- */
-export function checkStore(name: string, store: unknown): asserts store is CheckpointStore {
-  const missing = missingMethods(store, ['save', 'load', 'delete', 'listInterrupted']);
-  if (missing.length === 0) return;
-  const got = missing.length < 4 ? `an object; it has no ${missing.join(', ')}` : kindOf(store);
-  const advice = "make one, for example sqliteStore({ path: 'runs.db' }), or leave it out";
-  throw new TypeError(`${name} must be a store, not ${got}; ${advice}`);
-}

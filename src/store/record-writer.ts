@@ -16,16 +16,9 @@ import { withDeadline } from '../values/deadline.ts';
 import { hasCode } from '../values/error-data.ts';
 import { RecordTooLargeError } from '../values/errors.ts';
 import { encodeMessage } from '../values/message.ts';
+import { isAppending, isKeepingRecords } from './capabilities.ts';
 import { checkedStore } from './checked-store.ts';
-import {
-  type CheckpointStore,
-  type Claim,
-  type Ended,
-  type EndOptions,
-  isAppending,
-  isKeepingRecords,
-  type WriteOptions,
-} from './port.ts';
+import type { CheckpointStore, Claim, Ended, EndOptions, WriteOptions } from './port.ts';
 
 /** The known stored state of a run. */
 export interface LandedState {

@@ -10,7 +10,6 @@ import { encodeOutcome } from './encoding/encode.ts';
 import { Encryption } from './encoding/encryption.ts';
 import { BodyWriter, charsOf, type StoredBody } from './encoding/stored-body.ts';
 import { journalRows, storedJournal } from './encoding/stored-journal.ts';
-import { encodeEnd } from './kept-entry.ts';
 import { Minutely } from './minutely.ts';
 import type {
   AppendingStore,
@@ -26,6 +25,7 @@ import type {
   TakingStore,
   WriteOptions,
 } from './port.ts';
+import { encodeEnd } from './reading/kept-entry.ts';
 import type { PartStore } from './reading/record-part.ts';
 import { StoredReader } from './reading/stored-reader.ts';
 import type { Decide, Writer } from './rules/decision.ts';

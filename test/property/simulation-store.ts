@@ -1,6 +1,6 @@
 import type { CheckpointStore } from 'pawl';
 import type { TestClock } from 'pawl/testing';
-import { isOwning } from '../../src/store/port.ts';
+import { isOwning } from '../../src/store/capabilities.ts';
 import { StoreUnavailableError } from '../../src/values/errors.ts';
 import type { FaultKind, Misfortune } from './simulation-plans.ts';
 

@@ -1,4 +1,5 @@
-import { type DueList, isDue, type ListDueOptions } from '../../store/port.ts';
+import { isDue } from '../../store/capabilities.ts';
+import type { DueList, ListDueOptions } from '../../store/port.ts';
 import { NotDurableError, UnsupportedError } from '../../values/errors.ts';
 import { checkKeys, type KnownKeys } from '../../values/known-options.ts';
 import type { ExecutorServices } from '../run/active-run.ts';

@@ -1,4 +1,4 @@
-import { checkStore } from '../../store/port.ts';
+import { checkStore } from '../../store/capabilities.ts';
 import { isTool } from '../../tool/toolbox.ts';
 import { readProperty } from '../../values/error-data.ts';
 import { checkKeys, checkMethods, checkWord, type KnownKeys, kindOf } from '../../values/known-options.ts';

@@ -1,4 +1,5 @@
-import { type CheckpointStore, carriesCommands, isEvents, isThreads } from '../../store/port.ts';
+import { carriesCommands, isEvents, isThreads } from '../../store/capabilities.ts';
+import type { CheckpointStore } from '../../store/port.ts';
 import type { Clock } from '../../values/clock.ts';
 import { withDeadline } from '../../values/deadline.ts';
 import { toErrorData } from '../../values/error-data.ts';

@@ -5,7 +5,8 @@ import type { Progress } from '../../run/progress.ts';
 import { answersIn, endingAnswer, isSameDecision } from '../../run/waits/sent-answer.ts';
 import type { Person, Wait } from '../../run/waits/wait.ts';
 import { isSameAnswer, waitOf } from '../../run/waits/wait-rules.ts';
-import { type ControlStore, carriesCommands, isKeepingOutcomes } from '../../store/port.ts';
+import { carriesCommands, isKeepingOutcomes } from '../../store/capabilities.ts';
+import type { ControlStore } from '../../store/port.ts';
 import {
   AlreadyAnsweredError,
   AnswerRedactedError,

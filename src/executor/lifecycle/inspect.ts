@@ -8,15 +8,8 @@ import type { SentCommand } from '../../run/command.ts';
 import type { RunDefinition } from '../../run/fields.ts';
 import { type RunOutput, withoutId } from '../../run/result.ts';
 import { isAtRest } from '../../run/waits/wait-rules.ts';
-import {
-  type CheckpointStore,
-  carriesCommands,
-  isDue,
-  isKeepingRecords,
-  isMarking,
-  isTaking,
-  isThreads,
-} from '../../store/port.ts';
+import { carriesCommands, isDue, isKeepingRecords, isMarking, isTaking, isThreads } from '../../store/capabilities.ts';
+import type { CheckpointStore } from '../../store/port.ts';
 import { loadPart, type RecordPart } from '../../store/reading/record-part.ts';
 import { withDeadline } from '../../values/deadline.ts';
 import { hasCode, toErrorData } from '../../values/error-data.ts';

@@ -3,7 +3,7 @@ import { type OpenWait, openWaitsIn, type ReadableRun } from '../../record/inter
 import type { Labels, ParentCall, RunCheckpointMeta } from '../../run/request.ts';
 import { answersIn, type SentAnswer } from '../../run/waits/sent-answer.ts';
 import type { Wait } from '../../run/waits/wait.ts';
-import { carriesCommands } from '../../store/port.ts';
+import { carriesCommands } from '../../store/capabilities.ts';
 import { checkKeys, type KnownKeys, kindOf } from '../../values/known-options.ts';
 import type { ActiveRun, ExecutorServices } from '../run/active-run.ts';
 import { isOfCaller, redactedWaits } from './list-runs.ts';

@@ -1,7 +1,8 @@
 import { checkRunId } from '../../run/identity.ts';
 import type { JournalEntry } from '../../run/journal/entry.ts';
 import { cursorOf, type JournalEvent, JournalReader, journalStart, positionIn } from '../../run/journal/reader.ts';
-import { isJournal, type JournalPage } from '../../store/port.ts';
+import { isJournal } from '../../store/capabilities.ts';
+import type { JournalPage } from '../../store/port.ts';
 import { JournalGoneError, UnsupportedError } from '../../values/errors.ts';
 import { checkKeys } from '../../values/known-options.ts';
 import type { ExecutorServices } from '../run/active-run.ts';

@@ -1,7 +1,8 @@
 import type { InterruptedRun, ReadableRun } from '../../record/interrupted.ts';
 import type { Place, RunTree } from '../../record/run-tree.ts';
 import { LIVE_HERE, type Need, type Verdict, verdictOf } from '../../record/verdict.ts';
-import { type CheckpointStore, isDue, isTaking } from '../../store/port.ts';
+import { isDue, isTaking } from '../../store/capabilities.ts';
+import type { CheckpointStore } from '../../store/port.ts';
 import { checkKeys, type KnownKeys, kindOf } from '../../values/known-options.ts';
 import type { ActiveRun, ExecutorServices } from '../run/active-run.ts';
 import { hasPlace, isOver, takeNamed } from './due/take-named.ts';

@@ -1,6 +1,6 @@
 import { tooLongToSay } from '../../run/command.ts';
 import { topicOf } from '../../run/identity.ts';
-import { isEvents } from '../../store/port.ts';
+import { isEvents } from '../../store/capabilities.ts';
 import { checkEvent } from '../../tool/requested-waits.ts';
 import { UnsupportedError } from '../../values/errors.ts';
 import type { JsonValue } from '../../values/json.ts';

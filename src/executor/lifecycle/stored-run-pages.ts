@@ -1,6 +1,7 @@
 import type { InterruptedRun, ReadableRun } from '../../record/interrupted.ts';
+import { isDue } from '../../store/capabilities.ts';
 import { compareCursors } from '../../store/cursor.ts';
-import { type CheckpointStore, type Cursor, isDue, type ListOptions } from '../../store/port.ts';
+import type { CheckpointStore, Cursor, ListOptions } from '../../store/port.ts';
 
 /** Most runs of a page. */
 const PAGE = 500;

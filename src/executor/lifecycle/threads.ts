@@ -2,7 +2,7 @@ import { type Agent, agentFrom } from '../../agent/agent.ts';
 import type { OpenWait } from '../../record/interrupted.ts';
 import { checkNewThreadId, checkThreadId, isNameable } from '../../run/identity.ts';
 import { type Labels, labelsOf } from '../../run/request.ts';
-import { isThreads } from '../../store/port.ts';
+import { isThreads } from '../../store/capabilities.ts';
 import type {
   Admission,
   ListThreadsOptions,

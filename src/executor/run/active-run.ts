@@ -1,12 +1,12 @@
 import type { RunContext } from '../../../machines/context.ts';
 import type { Agent } from '../../agent/agent.ts';
 import type { SaveMoment } from '../../record/state.ts';
+import type { SteeredBy } from '../../run/command.ts';
 import { hasOrigin, type RunEventBody } from '../../run/events.ts';
 import { causeData } from '../../run/finalize.ts';
 import type { Progress } from '../../run/progress.ts';
 import type { ParentCall, RunInfo } from '../../run/request.ts';
 import type { RunOutput } from '../../run/result.ts';
-import type { SteeredBy } from '../../run/steered.ts';
 import { revisionOf } from '../../store/checkpointer.ts';
 import type { Claim } from '../../store/port.ts';
 import { readProperty, toErrorData } from '../../values/error-data.ts';

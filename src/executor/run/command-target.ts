@@ -1,7 +1,8 @@
 import { type Command, parseCommand, type SentCommand, type SignalAnswer } from '../../run/command.ts';
 import { callOf } from '../../run/open-step.ts';
 import { type GivenAnswer, waitsOf } from '../../run/waits/wait-rules.ts';
-import { type Claim, carriesCommands } from '../../store/port.ts';
+import { carriesCommands } from '../../store/capabilities.ts';
+import type { Claim } from '../../store/port.ts';
 import { policyOf } from '../../values/error-codes.ts';
 import { readProperty } from '../../values/error-data.ts';
 import type { CommandTarget } from '../services/command-inbox.ts';

@@ -1,7 +1,6 @@
 import type { RunEmitted } from '../../../machines/context.ts';
-import { isPerson, tooLongToSay } from '../../run/command.ts';
+import { isPerson, type SteeredBy, steeredMessage, tooLongToSay } from '../../run/command.ts';
 import { MAX_UNDELIVERED } from '../../run/progress.ts';
-import { type SteeredBy, steeredMessage } from '../../run/steered.ts';
 import type { Person } from '../../run/waits/wait.ts';
 import { UndeliveredError } from '../../values/errors.ts';
 import { checkKeys } from '../../values/known-options.ts';

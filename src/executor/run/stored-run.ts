@@ -1,15 +1,8 @@
 import type { RunCheckpoint } from '../../record/checkpoint.ts';
 import { headOf } from '../../record/delta.ts';
 import { isRewritten } from '../../record/upcast.ts';
-import {
-  type CheckpointStore,
-  type Claim,
-  type ClaimOptions,
-  isAppending,
-  isOwning,
-  type OwningStore,
-  type WriteOptions,
-} from '../../store/port.ts';
+import { isAppending, isOwning } from '../../store/capabilities.ts';
+import type { CheckpointStore, Claim, ClaimOptions, OwningStore, WriteOptions } from '../../store/port.ts';
 import { hasCode } from '../../values/error-data.ts';
 import { CheckpointMissingError, NotDurableError, RunOwnedElsewhereError } from '../../values/errors.ts';
 import { Redactor } from '../../values/redact.ts';

@@ -1,5 +1,6 @@
 import { MAX_COMMANDS, type SentCommand } from '../../run/command.ts';
-import { type CheckpointStore, type Claim, type ControlStore, carriesCommands } from '../../store/port.ts';
+import { carriesCommands } from '../../store/capabilities.ts';
+import type { CheckpointStore, Claim, ControlStore } from '../../store/port.ts';
 import type { Clock } from '../../values/clock.ts';
 import { withDeadline } from '../../values/deadline.ts';
 import { hasCode, readProperty, toErrorData } from '../../values/error-data.ts';

@@ -1,13 +1,7 @@
 import type { JournalEntry } from '../../run/journal/entry.ts';
 import type { RunOutcome } from '../../run/result.ts';
-import {
-  type CheckpointStore,
-  isJournal,
-  isKeepingOutcomes,
-  isKeepingRecords,
-  type JournalPage,
-  type JournalStore,
-} from '../../store/port.ts';
+import { isJournal, isKeepingOutcomes, isKeepingRecords } from '../../store/capabilities.ts';
+import type { CheckpointStore, JournalPage, JournalStore } from '../../store/port.ts';
 import { type Clock, nextTurn } from '../../values/clock.ts';
 
 /** How often the journal of a run is read while events come, and otherwise, ms. */

@@ -1,4 +1,5 @@
-import { type CheckpointStore, type Claim, isOwning, type OwningStore } from '../../store/port.ts';
+import { isOwning } from '../../store/capabilities.ts';
+import type { CheckpointStore, Claim, OwningStore } from '../../store/port.ts';
 import type { Clock } from '../../values/clock.ts';
 import { withDeadline } from '../../values/deadline.ts';
 import { hasCode } from '../../values/error-data.ts';

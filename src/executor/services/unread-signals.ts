@@ -1,6 +1,7 @@
 import { parseCommand, type SentCommand, type SignalAnswer } from '../../run/command.ts';
 import type { Wait } from '../../run/waits/wait.ts';
-import { type Claim, isEvents } from '../../store/port.ts';
+import { isEvents } from '../../store/capabilities.ts';
+import type { Claim } from '../../store/port.ts';
 import { policyOf } from '../../values/error-codes.ts';
 import { readProperty, toErrorData } from '../../values/error-data.ts';
 import type { Config } from '../host/config.ts';

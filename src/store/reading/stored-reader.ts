@@ -20,7 +20,6 @@ import { messagesFrom, stepText } from '../encoding/encryption.ts';
 import { keysOf } from '../encoding/filed.ts';
 import { RunTexts, type StoredPieces } from '../encoding/piece-refs.ts';
 import { withoutStep, withStep } from '../encoding/step-texts.ts';
-import { decodeEntry } from '../kept-entry.ts';
 import { isDeadProcess } from '../owner.ts';
 import type {
   Cursor,
@@ -37,6 +36,7 @@ import type {
 import { type IsDead, isHeld, refuseDamaged } from '../rules/lease.ts';
 import type { ListedHead, MessageReader, PartReader, StoreDriver } from '../store-driver.ts';
 import { storedEvents } from './journal-page.ts';
+import { decodeEntry } from './kept-entry.ts';
 import type { LoadPartOptions, RecordPart } from './record-part.ts';
 
 type ReadableRun = Extract<InterruptedRun, { readonly meta: unknown }>;

@@ -1,6 +1,6 @@
 import type { RunCheckpoint } from '../../record/checkpoint.ts';
+import { messageIdOf } from '../../run/command.ts';
 import { checkRunId, checkThreadId } from '../../run/identity.ts';
-import { messageIdOf } from '../../run/steered.ts';
 import { sha256 } from '../../values/digest.ts';
 import { ThreadBusyError, ThreadExistsError, ThreadMissingError, UnsupportedError } from '../../values/errors.ts';
 import { isAmount } from '../../values/json.ts';

@@ -1,6 +1,6 @@
 import { RequestError } from '../../http/problem.ts';
 import type { Message, RunInspection } from '../../index.ts';
-import { steeredBy } from '../../run/steered.ts';
+import { steeredBy } from '../../run/command.ts';
 import type { ToolOutput } from '../../values/message.ts';
 import type { JsonValue, MessagesPage, MessageView } from '../wire.ts';
 import { Shown } from './shown-value.ts';

@@ -1,8 +1,9 @@
 import type { Model } from '../../model/port.ts';
 import { modelFor } from '../../model/tier.ts';
 import type { RunStatus } from '../../run/finalize.ts';
+import { isAppending } from '../../store/capabilities.ts';
 import { memoryStore } from '../../store/memory/memory-store.ts';
-import { type CheckpointStore, isAppending } from '../../store/port.ts';
+import type { CheckpointStore } from '../../store/port.ts';
 import { systemClock } from '../../values/clock.ts';
 import { withDeadline } from '../../values/deadline.ts';
 import { toErrorData } from '../../values/error-data.ts';

@@ -1,6 +1,7 @@
 import type { RunCheckpoint } from '../../record/checkpoint.ts';
 import { hasUnknownOutcome } from '../../run/open-step.ts';
-import { type CheckpointStore, isKeepingOutcomes, isOwning } from '../../store/port.ts';
+import { isKeepingOutcomes, isOwning } from '../../store/capabilities.ts';
+import type { CheckpointStore } from '../../store/port.ts';
 import { toErrorData } from '../../values/error-data.ts';
 import { Ledger } from './ledger.ts';
 import { type CrashPoint, Life, nameOf, type StopAt } from './life.ts';

@@ -1,13 +1,6 @@
 import assert from 'node:assert/strict';
 import {
-  type AppendingStore,
-  type ChangeStore,
-  type CheckpointStore,
-  type ControlStore,
   carriesCommands,
-  type DueStore,
-  type EventStore,
-  type HistoryStore,
   isAppending,
   isDue,
   isEvents,
@@ -18,10 +11,19 @@ import {
   isOwning,
   isTaking,
   isThreads,
-  type JournalStore,
-  type OutcomeStore,
-  type OwningStore,
-  type TakingStore,
+} from '../../store/capabilities.ts';
+import type {
+  AppendingStore,
+  ChangeStore,
+  CheckpointStore,
+  ControlStore,
+  DueStore,
+  EventStore,
+  HistoryStore,
+  JournalStore,
+  OutcomeStore,
+  OwningStore,
+  TakingStore,
 } from '../../store/port.ts';
 import type { ThreadStore } from '../../store/thread-port.ts';
 

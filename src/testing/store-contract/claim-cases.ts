@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { type Claim, isAppending, type OwningStore } from '../../store/port.ts';
+import { isAppending } from '../../store/capabilities.ts';
+import type { Claim, OwningStore } from '../../store/port.ts';
 import { type Draft, owningStore, refuses } from './case.ts';
 import { nextStep, sampleRecord } from './records.ts';
 

@@ -1,7 +1,8 @@
 import assert from 'node:assert/strict';
 import type { RunCheckpoint } from '../../record/checkpoint.ts';
 import { knownPhases } from '../../run/pipeline.ts';
-import { type Claim, isAppending, type TakeDueOptions, type TakingStore } from '../../store/port.ts';
+import { isAppending } from '../../store/capabilities.ts';
+import type { Claim, TakeDueOptions, TakingStore } from '../../store/port.ts';
 import { type Draft, takingStore } from './case.ts';
 import { nextStep, sampleMeta, sampleRecord } from './records.ts';
 

@@ -1,7 +1,8 @@
 import assert from 'node:assert/strict';
 import type { RunCheckpoint } from '../../record/checkpoint.ts';
 import type { Wait } from '../../run/waits/wait.ts';
-import { type Claim, type DueStore, isAppending } from '../../store/port.ts';
+import { isAppending } from '../../store/capabilities.ts';
+import type { Claim, DueStore } from '../../store/port.ts';
 import { type Draft, dueStore, refuses } from './case.ts';
 import { seededRandom } from './random.ts';
 import { nextStep, sampleRecord } from './records.ts';

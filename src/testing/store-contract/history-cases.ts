@@ -3,15 +3,8 @@ import type { RunCheckpoint } from '../../record/checkpoint.ts';
 import type { KeptRun } from '../../record/kept-run.ts';
 import type { JournalEntry } from '../../run/journal/entry.ts';
 import type { RunOutcome } from '../../run/result.ts';
-import {
-  type Claim,
-  type EndOptions,
-  type HistoryStore,
-  isAppending,
-  isDue,
-  isEvents,
-  isJournal,
-} from '../../store/port.ts';
+import { isAppending, isDue, isEvents, isJournal } from '../../store/capabilities.ts';
+import type { Claim, EndOptions, HistoryStore } from '../../store/port.ts';
 import { type Draft, historyStore, refuses } from './case.ts';
 import { nextStep, sampleMeta, sampleOutcome, sampleRecord, userMessage } from './records.ts';
 

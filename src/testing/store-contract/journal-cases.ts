@@ -1,7 +1,8 @@
 import assert from 'node:assert/strict';
 import type { RunEventBody } from '../../run/events.ts';
 import type { JournalEntry } from '../../run/journal/entry.ts';
-import { type Claim, isAppending, type JournalStore } from '../../store/port.ts';
+import { isAppending } from '../../store/capabilities.ts';
+import type { Claim, JournalStore } from '../../store/port.ts';
 import { type Draft, journalStore, refusedId, refuses } from './case.ts';
 import { nextStep, sampleRecord, userMessage } from './records.ts';
 

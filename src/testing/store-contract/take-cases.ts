@@ -1,12 +1,7 @@
 import assert from 'node:assert/strict';
 import type { RunCheckpoint } from '../../record/checkpoint.ts';
-import {
-  type Claim,
-  isKeepingRecords,
-  type TakeDueOptions,
-  type TakenRun,
-  type TakingStore,
-} from '../../store/port.ts';
+import { isKeepingRecords } from '../../store/capabilities.ts';
+import type { Claim, TakeDueOptions, TakenRun, TakingStore } from '../../store/port.ts';
 import type { Draft } from './case.ts';
 import { refuses, takingStore } from './case.ts';
 import { sampleOutcome, sampleRecord } from './records.ts';

@@ -1,5 +1,6 @@
 import { phaseDefinitionsOf } from '../../../agent/agent.ts';
-import { type DueRun, type DueStore, isDue, isTaking, type TakenRun, type TakenRuns } from '../../../store/port.ts';
+import { isDue, isTaking } from '../../../store/capabilities.ts';
+import type { DueRun, DueStore, TakenRun, TakenRuns } from '../../../store/port.ts';
 import { hasTrait } from '../../../values/error-data.ts';
 import { NotDurableError, UnsupportedError } from '../../../values/errors.ts';
 import type { ExecutorServices } from '../../run/active-run.ts';

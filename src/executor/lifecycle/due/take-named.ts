@@ -1,4 +1,4 @@
-import { isTaking } from '../../../store/port.ts';
+import { isTaking } from '../../../store/capabilities.ts';
 import type { TakenClaim } from '../../services/due/taken-claim.ts';
 import type { TakenUp, Work } from '../recover-one-run.ts';
 import { takeDue } from './take-due.ts';

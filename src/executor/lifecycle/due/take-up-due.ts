@@ -1,6 +1,7 @@
 import { mayBeChild, type Place } from '../../../record/run-tree.ts';
 import type { RunResult } from '../../../run/result.ts';
-import { type DueRun, isTaking } from '../../../store/port.ts';
+import { isTaking } from '../../../store/capabilities.ts';
+import type { DueRun } from '../../../store/port.ts';
 import type { ActiveRun, ExecutorServices } from '../../run/active-run.ts';
 import { agentFor, emptyReport, type TakenUp, takeUp, treeIn, type Work } from '../recover-one-run.ts';
 import { hasPlace, takeNamed } from './take-named.ts';

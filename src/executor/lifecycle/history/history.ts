@@ -1,6 +1,7 @@
 import type { KeptRun } from '../../../record/kept-run.ts';
 import { checkRunId } from '../../../run/identity.ts';
-import { type EndedCursor, type HistoryStore, isKeepingRecords } from '../../../store/port.ts';
+import { isKeepingRecords } from '../../../store/capabilities.ts';
+import type { EndedCursor, HistoryStore } from '../../../store/port.ts';
 import { UnsupportedError } from '../../../values/errors.ts';
 import { checkKeys, type KnownKeys, kindOf } from '../../../values/known-options.ts';
 import { enterStored, type Message } from '../../../values/message.ts';

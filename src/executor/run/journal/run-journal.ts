@@ -10,7 +10,8 @@ import {
 } from '../../../run/journal/entry.ts';
 import { recordable } from '../../../run/pipeline.ts';
 import { ownFrom, type Progress } from '../../../run/progress.ts';
-import { type Claim, isJournal, type JournalStore } from '../../../store/port.ts';
+import { isJournal } from '../../../store/capabilities.ts';
+import type { Claim, JournalStore } from '../../../store/port.ts';
 import type { Clock } from '../../../values/clock.ts';
 import { hasCode, toErrorData } from '../../../values/error-data.ts';
 import type { Warn } from '../../host/guard.ts';

@@ -1,9 +1,9 @@
 import type { RunCheckpoint } from '../../../record/checkpoint.ts';
+import { messageIdOf } from '../../../run/command.ts';
 import type { ThreadPlace } from '../../../run/fields.ts';
 import type { Progress } from '../../../run/progress.ts';
 import { openingOf, ownFrom } from '../../../run/progress.ts';
-import { messageIdOf } from '../../../run/steered.ts';
-import { isThreads } from '../../../store/port.ts';
+import { isThreads } from '../../../store/capabilities.ts';
 import type { Compaction, TurnEnd } from '../../../store/thread-port.ts';
 import { UnsupportedError } from '../../../values/errors.ts';
 import { enterMessage, enterStored, type Message } from '../../../values/message.ts';

@@ -8,7 +8,7 @@ import type { Progress } from '../../../run/progress.ts';
 import type { ParentCall } from '../../../run/request.ts';
 import type { RunOutput } from '../../../run/result.ts';
 import { waitsOf } from '../../../run/waits/wait-rules.ts';
-import { carriesCommands } from '../../../store/port.ts';
+import { carriesCommands } from '../../../store/capabilities.ts';
 import { thrownOutput, toToolOutput } from '../../../tool/output.ts';
 import { hasCode } from '../../../values/error-data.ts';
 import type { ToolOutput } from '../../../values/message.ts';

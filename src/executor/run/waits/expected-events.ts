@@ -1,7 +1,8 @@
 import { topicOf } from '../../../run/identity.ts';
 import type { Wait } from '../../../run/waits/wait.ts';
 import { waitOf, waitsOf } from '../../../run/waits/wait-rules.ts';
-import { type EventStore, isEvents } from '../../../store/port.ts';
+import { isEvents } from '../../../store/capabilities.ts';
+import type { EventStore } from '../../../store/port.ts';
 import { backoffMs } from '../../../values/backoff.ts';
 import { hasCode, readProperty, toErrorData } from '../../../values/error-data.ts';
 import type { SentSignal } from '../../services/local-signals.ts';

@@ -2,7 +2,7 @@ import type { RunMachineEvent } from '../../../../machines/context.ts';
 import { type Command, checkCommand } from '../../../run/command.ts';
 import { type RunResult, withoutId } from '../../../run/result.ts';
 import type { Person } from '../../../run/waits/wait.ts';
-import { carriesCommands, isKeepingOutcomes } from '../../../store/port.ts';
+import { carriesCommands, isKeepingOutcomes } from '../../../store/capabilities.ts';
 import { toErrorData } from '../../../values/error-data.ts';
 import { UndeliveredError } from '../../../values/errors.ts';
 import type { ActiveRun } from '../active-run.ts';

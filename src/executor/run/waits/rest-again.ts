@@ -2,7 +2,8 @@ import type { RunCheckpoint, RunHead } from '../../../record/checkpoint.ts';
 import { parseCommand, type SentCommand } from '../../../run/command.ts';
 import { topicOf } from '../../../run/identity.ts';
 import { earliest, isAtRest, withoutLostWaits } from '../../../run/waits/wait-rules.ts';
-import { type DueStore, isDue, isEvents } from '../../../store/port.ts';
+import { isDue, isEvents } from '../../../store/capabilities.ts';
+import type { DueStore } from '../../../store/port.ts';
 import { forgetClaim, uncounted } from '../acquire.ts';
 import type { ActiveRun } from '../active-run.ts';
 

@@ -1,12 +1,12 @@
-import { type KeptRun, keptLineOf, keptRunOf, quarantinedKeptRun } from '../record/kept-run.ts';
-import type { RunOutcome } from '../run/result.ts';
-import { jsonText } from '../values/json.ts';
-import { encodeOutcome, parseStored } from './encoding/encode.ts';
-import type { Encryption } from './encoding/encryption.ts';
-import { keysOf } from './encoding/filed.ts';
-import type { EndOptions } from './port.ts';
-import type { RunToEnd } from './rules/history.ts';
-import type { EndedHead } from './store-driver.ts';
+import { type KeptRun, keptLineOf, keptRunOf, quarantinedKeptRun } from '../../record/kept-run.ts';
+import type { RunOutcome } from '../../run/result.ts';
+import { jsonText } from '../../values/json.ts';
+import { encodeOutcome, parseStored } from '../encoding/encode.ts';
+import type { Encryption } from '../encoding/encryption.ts';
+import { keysOf } from '../encoding/filed.ts';
+import type { EndOptions } from '../port.ts';
+import type { RunToEnd } from '../rules/history.ts';
+import type { EndedHead } from '../store-driver.ts';
 
 /** Encodes and encrypts what a run leaves at its end. @throws {NotJsonError} @throws the codec's error */
 export function encodeEnd(

@@ -8,6 +8,7 @@ import { reply, scriptedModel, testClock } from 'pawl/testing';
 import pg from 'pg';
 import { PostgresServer, whyNoPostgres } from '../fixtures/postgres-server.ts';
 import { passOnErrors } from '../fixtures/processes.ts';
+import { dueListRows } from './due-list.ts';
 import { fleetAgent } from './fleet-work.ts';
 import { measured, median } from './measure.ts';
 import type { Part, Row } from './report.ts';
@@ -19,8 +20,10 @@ const STEPS = 20;
 /** What a run costs in slices, and what many processes on one PostgreSQL do. */
 export async function fleetRows(isQuick: boolean): Promise<Part> {
   const rows = [await slicesRow(isQuick ? 3 : 7)];
-  if (whyNoPostgres) console.error(`PostgreSQL is not measured: ${whyNoPostgres}`);
-  else rows.push(...(await onServer(isQuick)));
+  if (whyNoPostgres) {
+    console.error(`PostgreSQL is not measured: ${whyNoPostgres}`);
+    rows.push(...(await dueListRows(undefined)));
+  } else rows.push(...(await onServer(isQuick)));
   return { rows, broken: [] };
 }
 
@@ -74,6 +77,7 @@ async function onServer(isQuick: boolean): Promise<Row[]> {
       ...(await processRows(server, { runs, modelMs: 5, counts: [2, 4, 8] })),
       ...(await processRows(server, { runs, modelMs: 100, counts: [2] })),
       await idleRow(server),
+      ...(await dueListRows(server)),
     ];
   } finally {
     await server.destroy();

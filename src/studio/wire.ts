@@ -24,6 +24,22 @@ export interface StoreParts {
   readonly threads: boolean;
 }
 
+/** The views that may have nothing to show. */
+export type EmptyView = 'runs' | 'filtered' | 'waits' | 'gone' | 'fanOuts' | 'threads' | 'doctor';
+
+/** Texts that are the same for each run. */
+export interface PageWords {
+  /** What an effect means for a call that may run. */
+  readonly effects: { readonly [effect: string]: readonly [title: string, text: string] };
+  readonly keys: readonly (readonly [key: string, what: string])[];
+  /** What is said in a view that has nothing to show, and the call that fills it. */
+  readonly empty: {
+    readonly [view in EmptyView]: { readonly text: string; readonly more?: string; readonly call?: string };
+  };
+  /** What may be done here. */
+  readonly may: string;
+}
+
 /** The answer of `GET /store`. */
 export interface StoreView {
   /** The name of this Studio, as its host gave it. */
@@ -34,6 +50,7 @@ export interface StoreView {
   /** The same in words: what each part is for, or what is missing without it. */
   readonly abilities: readonly { readonly name: string; readonly isThere: boolean; readonly text: string }[];
   readonly may: Allowed;
+  readonly words: PageWords;
   /** As whom answers are recorded. */
   readonly by?: Person;
   /** How many runs a person started are in each state. */

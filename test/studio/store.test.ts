@@ -38,6 +38,7 @@ describe('GET /store', () => {
       counts: { you: 1, idle: 1, park: 1, ok: 1 },
       isPartial: false,
       recordVersion: 2,
+      words: expect.objectContaining({ may: 'read-only' }),
       abilities: ['Journal', 'Waits', 'Commands', 'History', 'Threads'].map((name) => ({
         ...{ name, isThere: true, text: expect.stringContaining(' ') },
       })),

@@ -40,14 +40,14 @@ export function Nav() {
 }
 
 function Foot() {
-  const { place: where = '', may } = useShared(store) ?? {};
+  const { place: where = '', words } = useShared(store) ?? {};
   return (
     <div class="foot">
       <Liveness />
       <span class="mono cut1" title={where}>
         {where}
       </span>
-      <span>{may?.write ? (may.apply ? '--write --apply' : '--write: runs, not files') : 'read-only'}</span>
+      <span>{words?.may}</span>
       <button type="button" class="plain" onClick={switchTheme}>
         <Icon name="theme" />
         Theme

@@ -15,7 +15,7 @@ import { As } from './card-parts.tsx';
 import { ExactInput } from './exact-input.tsx';
 import { EventParts, QuestionParts } from './question.tsx';
 import { endText, isOver, type Sent, stagesOf } from './stages.ts';
-import { digestOf, effects, fullerWait, resultOfExpiry, titleOf, when, whereOf } from './waits.ts';
+import { digestOf, fullerWait, resultOfExpiry, titleOf, when, whereOf } from './waits.ts';
 import { useWhole } from './whole-wait.ts';
 
 interface CardProps {
@@ -40,7 +40,7 @@ export function Card(props: CardProps) {
   // After the answer its call is not in the record any more.
   const effect = useRef<string | undefined>(undefined);
   effect.current ??= record?.record?.openStep?.calls.find(({ callId }) => callId === wait.callId)?.effect;
-  const [title, text] = effects[effect.current ?? ''] ?? [];
+  const [title, text] = useShared(store)?.words.effects[effect.current ?? ''] ?? [];
   return (
     // biome-ignore lint/a11y/noNoninteractiveTabindex: Mod+Enter answers only while the card has the focus
     <article ref={box} class="card" aria-labelledby="ask" tabIndex={0}>

@@ -4,7 +4,7 @@ import { useKeys } from '../frame/keys.ts';
 import { addressOf, show } from '../frame/route.ts';
 import { useShared } from '../frame/use-shared.ts';
 import { age } from '../parts/amounts.ts';
-import { Empty, Failed } from '../parts/empty.tsx';
+import { Failed, Nothing } from '../parts/empty.tsx';
 import { Glyph } from '../parts/glyph.tsx';
 import { useNow } from '../parts/now.ts';
 import { Rows } from '../parts/rows.tsx';
@@ -32,7 +32,7 @@ export function Inbox({ picked }: { readonly picked: string }) {
       <Head list={list} isPicked={isSmall && picked !== ''} />
       {list.trouble && <Failed trouble={list.trouble} again={list.load} />}
       {list.isLoaded && ids.length === 0 && at === '' ? (
-        <NoWaits />
+        <Nothing of="waits" />
       ) : (
         <div class="split inbox">
           {!(isSmall && picked !== '') && <List list={list} rows={rows} at={at} />}
@@ -66,14 +66,6 @@ function Head({ list, isPicked }: { readonly list: WaitList; readonly isPicked: 
         <kbd>j</kbd> <kbd>k</kbd> next, previous
       </span>
     </header>
-  );
-}
-
-function NoWaits() {
-  return (
-    <Empty text="Nothing waits for you" call="defineTool({ name: 'refund', needsApproval: true, … })">
-      A run is here while a call needs an approval, or asks a question with context.ask().
-    </Empty>
   );
 }
 
@@ -159,9 +151,7 @@ function Picked({ waitId, list }: PickedProps) {
 function Gone() {
   return (
     <section class="scroll" aria-label="Request">
-      <Empty text="Nothing waits here any more">
-        It was answered, its time was over, or its run has ended. Press <kbd>k</kbd> for the one before.
-      </Empty>
+      <Nothing of="gone" />
     </section>
   );
 }

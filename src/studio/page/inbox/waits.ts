@@ -121,19 +121,6 @@ export function resultOfExpiry(wait: ListedWait): readonly [text: string, strong
   }
 }
 
-/** What an effect means for a call that may run. */
-export const effects: { readonly [effect: string]: readonly [title: string, text: string] } = {
-  once: [
-    'Runs at most once.',
-    'Pawl never repeats this call. If the process dies in the middle, its outcome is called unknown and the model reads that.',
-  ],
-  idempotent: [
-    'May run again with the same key.',
-    'After a crash in the middle it runs again; the second time changes nothing.',
-  ],
-  read: ['Reads only.', 'After a crash it runs again.'],
-};
-
 const settledWords: { readonly [how: string]: string } = {
   approve: 'Approved',
   deny: 'Denied',

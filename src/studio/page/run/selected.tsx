@@ -1,6 +1,7 @@
 import type { CallView, RecordView, RunState } from '../../wire.ts';
 import { encoded } from '../frame/api.ts';
-import { effects } from '../inbox/waits.ts';
+import { store } from '../frame/live.ts';
+import { useShared } from '../frame/use-shared.ts';
 import { clockTime, span, whole } from '../parts/amounts.ts';
 import { Glyph } from '../parts/glyph.tsx';
 import { Pairs } from '../parts/lists.tsx';
@@ -70,6 +71,7 @@ function Call({ step, call, view }: CallProps) {
   const { name, effect, callId, attempts } = call;
   const { record, line } = view;
   const { runId } = line;
+  const { effects = {} } = useShared(store)?.words ?? {};
   const open = record?.openStep?.calls.find((each) => each.callId === callId);
   const child = view.children.find((each) => each.callId === callId);
   const at = `call=${encoded(callId)}`;

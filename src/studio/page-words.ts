@@ -1,0 +1,72 @@
+// Texts that are the same for each run. The server has room for them: the page must stay small (decision 40).
+import type { Allowed, PageWords, StoreParts } from './wire.ts';
+
+/** What an effect means for a call that may run. */
+const effects: PageWords['effects'] = {
+  once: [
+    'Runs at most once.',
+    'Pawl never repeats this call. If the process dies in the middle, its outcome is called unknown and the model reads that.',
+  ],
+  idempotent: [
+    'May run again with the same key.',
+    'After a crash in the middle it runs again; the second time changes nothing.',
+  ],
+  read: ['Reads only.', 'After a crash it runs again.'],
+};
+
+const keys: PageWords['keys'] = [
+  ['j k ⏎', 'next, previous, open'],
+  ['/ Esc', 'filter, back'],
+  ['g r  g i  g f', 'runs, inbox, fan-outs'],
+  ['a', 'to the answer that is wanted'],
+  ['⌘⏎ Ctrl⏎', 'approve, after you have read'],
+  ['s', 'steer'],
+  ['c', 'show or hide the chart'],
+  ['[ ]', 'step before, step after'],
+  ['?', 'these keys'],
+];
+
+/** What is said in a view that has nothing to show, and the call that fills it. */
+const empty = {
+  runs: {
+    text: 'No run yet',
+    more: 'Runs are here as soon as this store has one. Ended ones stay with history.keepMs.',
+    call: "await executor.start(agent, { runId: 'first', prompt: 'Hello' })",
+  },
+  filtered: { text: 'No run fits the filter', more: 'Clear the filter to see all runs.' },
+  waits: {
+    text: 'Nothing waits for you',
+    more: 'A run is here while a call needs an approval, or asks a question with context.ask().',
+    call: "defineTool({ name: 'refund', needsApproval: true, … })",
+  },
+  gone: {
+    text: 'Nothing waits here any more',
+    more: 'It was answered, its time was over, or its run has ended. Press k for the one before.',
+  },
+  fanOuts: {
+    text: 'No fan-out yet',
+    more: 'A fan-out asks several models the same. Studio shows those whose files are below its folder.',
+    call: "pawl ask 'Which is better?' --models a,b",
+  },
+  threads: { text: 'No conversation yet', call: "executor.thread('chat-42', { agent }).send({ text })" },
+  doctor: {
+    text: 'No run needs a person',
+    more: 'Every run in this store has ended. The same table is printed by:',
+    call: 'pawl doctor --json',
+  },
+} satisfies PageWords['empty'];
+
+const noThreads = {
+  text: 'This store keeps no threads',
+  more: "Conversations need a store with threads: all of Pawl's have them.",
+};
+
+/** Returns the texts of the page for a store and what may be done to it. */
+export function pageWords(parts: StoreParts, may: Allowed): PageWords {
+  return {
+    effects,
+    keys,
+    empty: parts.threads ? empty : { ...empty, threads: noThreads },
+    may: may.write ? (may.apply ? '--write --apply' : '--write: runs, not files') : 'read-only',
+  };
+}

@@ -125,6 +125,10 @@ describe.skipIf(whyNoChromium)(inChromium('the inbox of Studio in Chromium'), ()
     await shown(page, 'The model reads that it was denied');
     await endOf('deny');
     expect(JSON.stringify((await studio.get('/runs/deny/messages')).body)).toContain('too much');
+    await page.evaluate("location.hash = '#/run/deny'");
+    await press(page, 'pay');
+    await shown(page, 'never started · result recorded');
+    expect(await page.getByText('started · attempt').count()).toBe(0);
   });
 
   test('counts one vote of two, and says that others are needed (studio 8, 9)', async () => {

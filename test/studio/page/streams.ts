@@ -19,11 +19,18 @@ export interface Process {
   kill(): void;
 }
 
+/** More options of the agent, and of its executor. */
+interface Given {
+  readonly executor?: object;
+  readonly [option: string]: unknown;
+}
+
 /** A store with a journal, a clock that the test moves, and processes that come and go. */
 export function world() {
   const clock = testClock(NOON);
   const store = memoryStore({ clock });
-  const begin = (script: readonly ScriptedEntry[], tools: readonly Tool[] = [], more: object = {}): Process => {
+  const begin = (script: readonly ScriptedEntry[], tools: readonly Tool[] = [], given: Given = {}): Process => {
+    const { executor: own, ...more } = given;
     let isDead = false;
     const checkpoints = Object.fromEntries(
       Object.entries(store).map(([name, method]) => [
@@ -38,6 +45,7 @@ export function world() {
     const executor = createExecutor({
       ...{ clock, logger: { warn: () => {} }, models: { fast: scriptedModel(script) }, agents: [agent] },
       ...{ checkpoints, journal: { flushMs: 1 } },
+      ...own,
     });
     const kill = () => {
       isDead = true;

@@ -129,7 +129,7 @@ interface LedgerProps {
 
 /** What was stored of a call, and when. */
 function Ledger({ call, isKept, run }: LedgerProps) {
-  const { plannedAt, starts, attempts, wait, end, state } = call;
+  const { plannedAt, starts, attempts, isRefused, wait, end, state } = call;
   const inRevision = (revision: number | undefined) => (revision === undefined ? '' : ` · revision ${revision}`);
   return (
     <ul class="log">
@@ -163,7 +163,7 @@ function Ledger({ call, isKept, run }: LedgerProps) {
         <Entry
           at={end.at}
           state={state === 'failed' ? 'fail' : 'ok'}
-          text={`result recorded after ${span(end.ms)}${inRevision(end.revision)}`}
+          text={`${isRefused ? 'never started · result recorded' : `result recorded after ${span(end.ms)}`}${inRevision(end.revision)}`}
         />
       )}
       {wait && !wait.end && run !== 'run' && <Entry state="idle" text="claim released: no process waits" />}

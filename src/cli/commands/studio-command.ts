@@ -17,6 +17,7 @@ import { hasToken, studioToken } from '../studio/token.ts';
 import { grantOf, guarded, hostsAt } from '../studio/walls.ts';
 import { exitCodes, Failure, lineOf, oneLine } from '../ui/failure.ts';
 import type { Output } from '../ui/output.ts';
+import { PAWL } from '../ui/shell-words.ts';
 
 const USUAL_PORT = 4747;
 const WARN_EVERY_MS = 60_000;
@@ -128,7 +129,8 @@ async function introduce({ output }: CommandContext, facts: Introduced): Promise
   const may = [...(write ? [`answer, steer, cancel and park runs as ${userName()}`] : [])];
   if (apply !== null) may.push(`apply changes of fan-outs below ${apply}`);
   output.say(may.length === 0 ? 'It only reads; --write allows to answer and steer.' : `It may ${may.join(', and ')}.`);
-  if (write) output.say('A run that is answered continues in the program that works on it, or with `pawl resume`.');
+  if (write)
+    output.say(`A run that is answered continues in the program that works on it, or with \`${PAWL} resume\`.`);
   const trouble = await troubleOf(store);
   if (trouble !== undefined)
     output.say(`The store cannot be read now: ${trouble}. Studio shows it when it can be read.`);

@@ -6,7 +6,7 @@ import { openExistingStore, type RunStore } from '../open/open-store.ts';
 import { commandsFor, describeWait } from '../ui/describe-wait.ts';
 import { exitCodes, oneLine } from '../ui/failure.ts';
 import { count } from '../ui/format.ts';
-import { quoted } from '../ui/shell-words.ts';
+import { PAWL, quoted } from '../ui/shell-words.ts';
 
 const PAGE = 500;
 
@@ -33,7 +33,7 @@ async function nextLines(wait: ListedWait, store: RunStore): Promise<readonly st
   const commands = commandsFor(wait, store.option);
   const given = await answersTo(wait, store);
   if (given.length === 0) return commands;
-  const resume = `pawl resume ${quoted(wait.rootRunId)}${store.option}`;
+  const resume = `${PAWL} resume ${quoted(wait.rootRunId)}${store.option}`;
   const sent = `answered: ${given.join(', ')}; the run continues when a process takes it up: ${resume}`;
   return wait.kind === 'approval' && given.length < wait.quorum - wait.votes.length ? [sent, ...commands] : [sent];
 }

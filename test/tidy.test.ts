@@ -162,6 +162,7 @@ const importTable: rules.ImportTable = {
     'src/edits/index',
     'src/record',
     'src/run',
+    'src/store/owner',
     'src/store/port',
     'src/tool/toolbox',
     'src/values',

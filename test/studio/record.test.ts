@@ -77,7 +77,10 @@ describe('GET /runs/:runId/record', () => {
       code: 'RUN_OWNED_ELSEWHERE',
       needsPerson: false,
     });
-    expect(body.owner).toMatchObject({ name: expect.stringContaining(`process ${process.pid} on `), isHere: false });
+    expect(body.owner).toMatchObject({
+      name: expect.stringContaining(`process ${process.pid} on this machine`),
+      isHere: false,
+    });
     expect(body.owner.leaseUntil).toBeGreaterThan(Date.now());
     expect(body.record.commands).toMatchObject([{ kind: 'steer' }]);
     await other.executor.shutdown();

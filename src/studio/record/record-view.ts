@@ -6,6 +6,7 @@ import { maxStepsOf, withoutOwner } from '../../http/runs/run-list.ts';
 import { endOf, viewOf } from '../../http/runs/run-view.ts';
 import type { Agent, InspectOptions, RunInspection, RunOutput, Tool } from '../../index.ts';
 import { childRunId } from '../../run/identity.ts';
+import { ownerName } from '../../store/owner.ts';
 import { hasCode, readProperty } from '../../values/error-data.ts';
 import { isAmount } from '../../values/json.ts';
 import { type ModelUse, modelUses } from '../../values/model-use.ts';
@@ -103,10 +104,8 @@ function unreadableView(seen: RunInspection): RecordView {
 
 function ownerOf({ owner, isLive }: RunInspection): Pick<RecordView, 'owner'> {
   if (!owner) return {};
-  const [host = '', , , pid = ''] = owner.name.split('|');
-  const name = pid === '' ? owner.name : `process ${pid} on ${host}`;
   const until = owner.until === undefined ? {} : { leaseUntil: owner.until };
-  return { owner: { name, id: owner.name, ...until, isHere: isLive } };
+  return { owner: { name: ownerName(owner.name), id: owner.name, ...until, isHere: isLive } };
 }
 
 /** Says why there is no record, and which option keeps it. */

@@ -139,7 +139,10 @@ describe('the stages of an answer (studio 9)', () => {
     const open = record({ waits: [approval()] });
     expect(isDone(afterRecord(approved(), open))).toEqual([true, false, false]);
     const calls = [{ callId: 'c1', state: 'started' }];
-    const started = afterRecord(approved(), record({ owner: { id: 'api-2' }, record: { openStep: { calls } } }));
+    const started = afterRecord(
+      approved(),
+      record({ owner: { id: 'x|api-2', name: 'api-2' }, record: { openStep: { calls } } }),
+    );
     expect([started.takenBy, started.call]).toEqual(['api-2', 'started']);
     expect(afterRecord(approved(), record({ line: { steps: 2 } })).call).toBeUndefined();
     expect(afterRecord(approved(), record({ line: { steps: 3 } })).call).toBe('done');

@@ -8,6 +8,7 @@ import {
   type Tool,
 } from 'pawl';
 import { type ScriptedEntry, scriptedModel, testClock } from 'pawl/testing';
+import { shownEvent } from '../../../src/studio/watch/shown-event.ts';
 
 /** 12:00:00 of a day. */
 const NOON = Date.UTC(2026, 10, 23, 12);
@@ -55,14 +56,14 @@ export function world() {
   return { clock, store, begin, events: (runId: string) => eventsOf(begin([]).executor, runId) };
 }
 
-/** The events of a run that its journal has now. */
+/** The events of a run that its journal has now, as the server sends them. */
 async function eventsOf(executor: Executor, runId: string): Promise<readonly JournalEvent[]> {
   const read: JournalEvent[] = [];
   const events = executor.events(runId)[Symbol.asyncIterator]();
   for (;;) {
     const next = await Promise.race([events.next(), settled()]);
     if (!next || next.done) return read;
-    read.push(next.value);
+    read.push(shownEvent(next.value).event);
   }
 }
 

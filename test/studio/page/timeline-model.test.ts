@@ -141,7 +141,7 @@ describe('a change of owner', () => {
       unknown: ['pay'],
     });
     expect(ownerWords(mark as OwnerMark, '62.0 s').join('')).toMatch(
-      /^Owner died\. process \d+ on \S+ ended in the middle of a call; nothing worked for 62\.0 s\. process \d+ on \S+ continues from the record\. 0 recorded calls repeated; 1 idempotent call ran again, with its key; the outcome of pay is unknown, and it is not repeated\.$/,
+      /^Owner died\. process \d+ on this machine ended in the middle of a call; nothing worked for 62\.0 s\. process \d+ on this machine continues from the record\. 0 recorded calls repeated; 1 idempotent call ran again, with its key; the outcome of pay is unknown, and it is not repeated\.$/,
     );
   });
 
@@ -179,7 +179,7 @@ describe('a change of owner', () => {
         ownerWords(mark, '1 m')
           .join('')
           .split(';')[0]
-          ?.replace(/process \d+ on \S+/, 'it'),
+          ?.replace(/process \d+ on this machine/, 'it'),
       ),
     ).toEqual(['Owner left. it left', 'Owner died. it died', 'New owner. it used up its slice, or died']);
     // Without the events before it, nothing is said of what became of the owner.

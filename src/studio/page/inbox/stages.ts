@@ -38,9 +38,9 @@ export function afterRecord(own: Sent, { waits, record, owner, line }: RecordVie
   const { wait } = own;
   const open = waits.find(({ id }) => id === wait.id);
   if (open?.kind === 'approval' && wait.kind === 'approval' && open.votes.length > wait.votes.length)
-    return own.votes === open.votes.length ? own : { ...own, takenBy: owner?.id ?? '', votes: open.votes.length };
+    return own.votes === open.votes.length ? own : { ...own, takenBy: owner?.name ?? '', votes: open.votes.length };
   if (open || !own.isStored) return own;
-  const taken = own.takenBy === undefined ? { ...own, takenBy: owner?.id ?? '' } : own;
+  const taken = own.takenBy === undefined ? { ...own, takenBy: owner?.name ?? '' } : own;
   const settled = settledIn(record, wait.id);
   if (settled && settled.how !== own.how)
     return {

@@ -14,6 +14,57 @@ const effects: PageWords['effects'] = {
   read: ['Reads only.', 'After a crash it runs again.'],
 };
 
+const ends: PageWords['ends'] = {
+  approve: 'approved',
+  deny: 'denied',
+  answer: 'answered',
+  signal: 'its event came',
+  expire: 'no answer came in time',
+  expired: 'no answer came in time',
+  wake: 'woken',
+  ended: 'the child run has ended',
+  withdrawn: 'withdrawn',
+};
+
+const expiry: PageWords['expiry'] = {
+  deny: ['it is', 'denied'],
+  fail: ['the run', 'fails'],
+  park: ['the run is', 'parked'],
+  question: ['the tool reads that', 'nothing came'],
+  event: ['the tool reads that', 'nothing came'],
+  retry: ['the model is', 'asked again'],
+  timer: ['the run', 'continues'],
+  child: ['the run', 'continues'],
+};
+
+/** Those that begin with a space follow the name of a tool. */
+const stages: PageWords['stages'] = {
+  stored: 'Stored: your answer survives a crash from here on',
+  next: 'Next: a process takes up the run',
+  vote: 'Each person has one vote.',
+  denied: 'The model reads that it was denied',
+  retried: 'The model is asked again',
+  woken: 'The run continues',
+  failed: ' has failed: the model reads why',
+  done: ' is done, and its result recorded',
+  answered: ' continues with the answer',
+  runs: ' runs',
+  hasFailed: ' has failed.',
+  isDone: ' is done.',
+  isRunning: ' runs.',
+  isDenied: ' does not run.',
+  isWaiting: ' has not gone on yet.',
+  cancelled: 'Cancelled',
+  over: 'It had ended before: ',
+  cancels: 'Stored: the process that works on it ends it',
+  parked: 'Parked: no process takes it up',
+  unparked: 'Unparked: the next process continues it',
+  reads: 'Taken up: the model reads it before its next turn',
+  ended: 'The run has ended',
+  read: 'Taken up: the model reads it in its next turn',
+  steered: 'Stored: the run reads it before its next turn',
+};
+
 const keys: PageWords['keys'] = [
   ['j k ⏎', 'next, previous, open'],
   ['/ Esc', 'filter, back'],
@@ -65,6 +116,9 @@ const noThreads = {
 export function pageWords(parts: StoreParts, may: Allowed): PageWords {
   return {
     effects,
+    ends,
+    expiry,
+    stages,
     keys,
     empty: parts.threads ? empty : { ...empty, threads: noThreads },
     may: may.write ? (may.apply ? '--write --apply' : '--write: runs, not files') : 'read-only',

@@ -63,6 +63,26 @@ describe('GET /runs/:runId/record', () => {
     expect(body.owner).toBeUndefined();
   });
 
+  test('has the answer that the run has not read, and what continues it while no process holds it (studio 2, 9)', async () => {
+    const resume = (runId: string) => (runId === 'r' ? `npx pawl resume ${runId}` : undefined);
+    const { ask, executor, model } = await resting({ studio: { resume } });
+    const before = (await ask('/runs/r/record')).body;
+    expect(before.resume).toEqual({ text: 'It continues when a process takes it up:', command: 'npx pawl resume r' });
+    expect(model.calls).toHaveLength(1);
+    await executor
+      .control('r')
+      .approve(before.waits[0].id, { by: { id: 'bob' } })
+      .catch(() => {});
+    const others = [await resting({ studio: { resume: () => undefined } }), await resting()];
+    const texts = await Promise.all(others.map(async (each) => (await each.ask('/runs/r/record')).body.resume));
+    expect(texts).toEqual([
+      { text: 'A program began it: start that again, and its executor.recover() continues the run.' },
+      { text: 'It continues when a process with its agent looks for work.' },
+    ]);
+    // Who does not see all runs is told of no process.
+    expect((await others[1]?.ask('/runs/r/record', { as: 'ada' }))?.body.resume).toBeUndefined();
+  });
+
   test('names the process that works on the run, and the commands that it has not read (studio 2, 7)', async () => {
     const store = memoryStore();
     const other = hostOf({ checkpoints: store, script: [hang()], journal: { flushMs: 5 } });

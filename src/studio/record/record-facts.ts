@@ -2,7 +2,7 @@ import { publicParking } from '../../http/runs/run-line.ts';
 import type { RunCheckpoint, RunInspection } from '../../index.ts';
 import { idempotencyKeyOf, oldCallName } from '../../run/identity.ts';
 import type { OpenCall } from '../../run/ledger.ts';
-import type { CallView, JsonValue, RecordFacts } from '../wire.ts';
+import type { CallView, JsonValue, RecordFacts, UnreadCommand } from '../wire.ts';
 import { outputValue } from './messages.ts';
 import { jsonOf, Shown } from './shown-value.ts';
 import type { TranscriptFacts } from './transcripts.ts';
@@ -40,12 +40,20 @@ export function recordFacts({ seen, record, facts }: Seen, all: boolean): Record
       kind: command.kind,
       ...(sentAt === undefined ? {} : { at: sentAt }),
       ...('by' in command && command.by ? { by: command.by } : {}),
+      ...answerIn(command),
     })),
     ...(parked ? { parked: all ? parked : parkingOf(parked.code) } : {}),
     ...(spend ? { spend } : {}),
     ...(critic ? { critic: shown.value(critic, 'part=critic') } : {}),
     ...(all ? { raw: new Shown().value(raw, 'part=raw') } : {}),
   };
+}
+
+/** What an answer is for, and says: a person who looks at its wait sees that it is answered. */
+function answerIn(command: RunInspection['commands'][number]['command']): Pick<UnreadCommand, 'waitId' | 'how'> {
+  if (command.kind !== 'answer') return {};
+  const { how } = command.answer;
+  return how === 'signal' ? {} : { waitId: command.waitId, how };
 }
 
 /** An own text of the host, and the person, are for readers of all runs. */

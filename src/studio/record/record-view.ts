@@ -10,6 +10,7 @@ import { ownerName } from '../../store/owner.ts';
 import { hasCode, readProperty } from '../../values/error-data.ts';
 import { isAmount } from '../../values/json.ts';
 import { type ModelUse, modelUses } from '../../values/model-use.ts';
+import type { Studio } from '../studio.ts';
 import { formsOf, shownWaits } from '../waits.ts';
 import type { ChildView, ModelUsage, RecordView, RunLine, UsageView } from '../wire.ts';
 import { recordFacts } from './record-facts.ts';
@@ -51,11 +52,12 @@ function runOf({ served, params, grant }: GrantedCall): Promise<OwnRun | undefin
 /** What the answers of a Studio share: the tools that agents name, and what is known of the messages of runs. */
 interface Shared {
   readonly tools: readonly Tool[];
+  readonly resume: Studio['resume'];
   readonly transcripts: Transcripts;
 }
 
 /** Makes the answer of `GET /runs/:runId/record`. */
-export async function recordView(call: GrantedCall, { tools, transcripts }: Shared): Promise<RecordView> {
+export async function recordView(call: GrantedCall, { tools, resume, transcripts }: Shared): Promise<RecordView> {
   const { served, grant, params } = call;
   const all = grant.all === true;
   const run = await runOf(call);
@@ -75,6 +77,7 @@ export async function recordView(call: GrantedCall, { tools, transcripts }: Shar
     verdict: verdictView(seen, all),
     ...(seen.state === undefined ? {} : { state: { name: seen.state, isLive: seen.isLive } }),
     ...(all ? ownerOf(seen) : {}),
+    ...(all ? resumeOf(seen, { rootRunId, line, resume }) : {}),
     ...(record ? { record: recordFacts({ seen, record, facts }, all) } : { missing: missingFor(seen, all) }),
     usage: usageOf(seen, run),
     ...budgetOf(seen),
@@ -106,6 +109,23 @@ function ownerOf({ owner, isLive }: RunInspection): Pick<RecordView, 'owner'> {
   if (!owner) return {};
   const until = owner.until === undefined ? {} : { leaseUntil: owner.until };
   return { owner: { name: ownerName(owner.name), id: owner.name, ...until, isHere: isLive } };
+}
+
+interface Resumed extends Pick<RecordView, 'rootRunId'>, Pick<Shared, 'resume'> {
+  readonly line: Pick<RunLine, 'owner'>;
+}
+
+/** What continues a run that no process holds. */
+function resumeOf(
+  { verdict, owner, isLive }: RunInspection,
+  { rootRunId, line, resume }: Resumed,
+): Pick<RecordView, 'resume'> {
+  const isHeld = isLive || owner !== undefined || line.owner !== undefined;
+  if (isHeld || !['waits', 'resumes', 'child'].includes(verdict)) return {};
+  if (!resume) return { resume: { text: 'It continues when a process with its agent looks for work.' } };
+  const command = resume(rootRunId);
+  if (command !== undefined) return { resume: { text: 'It continues when a process takes it up:', command } };
+  return { resume: { text: 'A program began it: start that again, and its executor.recover() continues the run.' } };
 }
 
 /** Says why there is no record, and which option keeps it. */

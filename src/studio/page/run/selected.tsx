@@ -1,7 +1,6 @@
 import type { CallView, RecordView, RunState } from '../../wire.ts';
 import { encoded } from '../frame/api.ts';
-import { store } from '../frame/live.ts';
-import { useShared } from '../frame/use-shared.ts';
+import { words } from '../frame/words.ts';
 import { clockTime, span, whole } from '../parts/amounts.ts';
 import { Glyph } from '../parts/glyph.tsx';
 import { Pairs } from '../parts/lists.tsx';
@@ -71,7 +70,6 @@ function Call({ step, call, view }: CallProps) {
   const { name, effect, callId, attempts } = call;
   const { record, line } = view;
   const { runId } = line;
-  const { effects = {} } = useShared(store)?.words ?? {};
   const open = record?.openStep?.calls.find((each) => each.callId === callId);
   const child = view.children.find((each) => each.callId === callId);
   const at = `call=${encoded(callId)}`;
@@ -88,7 +86,7 @@ function Call({ step, call, view }: CallProps) {
         <Pairs
           of={[
             open && ['Key', <Mono key="key" text={open.key} />],
-            effect && ['Means', effects[effect]?.join(' ')],
+            effect && ['Means', words.effects?.[effect]?.join(' ')],
             attempts > 1 && ['Starts', whole(attempts)],
             child && ['Run', <RunLink key="run" runId={child.runId} />],
           ]}
@@ -145,7 +143,7 @@ function Ledger({ call, isKept, run }: LedgerProps) {
         <Entry
           at={wait.end.at}
           state="ok"
-          text={`${ends[wait.end.how] ?? wait.end.how}${wait.end.by ? ` by ${wait.end.by}` : ''}`}
+          text={`${words.ends?.[wait.end.how] ?? wait.end.how}${wait.end.by ? ` by ${wait.end.by}` : ''}`}
         />
       )}
       {placed(starts).map(({ place, item: { at, revision } }) => (
@@ -170,18 +168,6 @@ function Ledger({ call, isKept, run }: LedgerProps) {
     </ul>
   );
 }
-
-const ends: { readonly [how: string]: string } = {
-  approve: 'approved',
-  deny: 'denied',
-  answer: 'answered',
-  signal: 'its event came',
-  expire: 'no answer came in time',
-  expired: 'no answer came in time',
-  wake: 'woken',
-  ended: 'the child run has ended',
-  withdrawn: 'withdrawn',
-};
 
 interface EntryProps {
   readonly at?: number | undefined;

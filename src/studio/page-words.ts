@@ -53,7 +53,8 @@ const stages: PageWords['stages'] = {
   isDone: ' is done.',
   isRunning: ' runs.',
   isDenied: ' does not run.',
-  isWaiting: ' has not gone on yet.',
+  isWaiting: ' has not started yet.',
+  isAsking: ' has not continued yet.',
   cancelled: 'Cancelled',
   over: 'It had ended before: ',
   cancels: 'Stored: the process that works on it ends it',
@@ -77,14 +78,24 @@ const keys: PageWords['keys'] = [
   ['?', 'these keys'],
 ];
 
+/** Where an ended run comes from: else it leaves the list with its end. */
+const HISTORY = `// in the agent's module, for pawl run: an ended run stays for a day
+export const history = { keepMs: 86_400_000 };
+// in a program
+createExecutor({ history: { keepMs: 86_400_000 }, … });`;
+
 /** What is said in a view that has nothing to show, and the call that fills it. */
 const empty = {
   runs: {
     text: 'No run yet',
-    more: 'Runs are here as soon as this store has one. Ended ones stay with history.keepMs.',
-    call: "await executor.start(agent, { runId: 'first', prompt: 'Hello' })",
+    more: 'A run is here as soon as this store has one. It leaves the list with its end, unless its record is kept:',
+    call: `npx pawl run agent.ts "Hello"\n\n${HISTORY}`,
   },
-  filtered: { text: 'No run fits the filter', more: 'Clear the filter to see all runs.' },
+  filtered: {
+    text: 'No run fits the filter',
+    more: 'Clear the filter to see all runs. An ended run is here only while its record is kept:',
+    call: HISTORY,
+  },
   waits: {
     text: 'Nothing waits for you',
     more: 'A run is here while a call needs an approval, or asks a question with context.ask().',
@@ -97,13 +108,13 @@ const empty = {
   fanOuts: {
     text: 'No fan-out yet',
     more: 'A fan-out asks several models the same. Studio shows those whose files are below its folder.',
-    call: "pawl ask 'Which is better?' --models a,b",
+    call: "npx pawl ask 'Which is better?' --models a,b",
   },
   threads: { text: 'No conversation yet', call: "executor.thread('chat-42', { agent }).send({ text })" },
   doctor: {
     text: 'No run needs a person',
     more: 'Every run in this store has ended. The same table is printed by:',
-    call: 'pawl doctor --json',
+    call: 'npx pawl doctor --json',
   },
 } satisfies PageWords['empty'];
 
@@ -111,6 +122,8 @@ const noThreads = {
   text: 'This store keeps no threads',
   more: "Conversations need a store with threads: all of Pawl's have them.",
 };
+
+const notKept = 'A run is here until it ends: this store keeps no record of an ended run.';
 
 /** Returns the texts of the page for a store and what may be done to it. */
 export function pageWords(parts: StoreParts, may: Allowed): PageWords {
@@ -120,7 +133,17 @@ export function pageWords(parts: StoreParts, may: Allowed): PageWords {
     expiry,
     stages,
     keys,
-    empty: parts.threads ? empty : { ...empty, threads: noThreads },
-    may: may.write ? (may.apply ? '--write --apply' : '--write: runs, not files') : 'read-only',
+    empty: {
+      ...empty,
+      ...(parts.threads ? {} : { threads: noThreads }),
+      ...(parts.history
+        ? {}
+        : { runs: { ...empty.runs, more: notKept }, filtered: { ...empty.filtered, more: notKept, call: '' } }),
+    },
+    may: may.write
+      ? may.apply
+        ? 'answers and file changes are allowed'
+        : 'answers are allowed, file changes are not'
+      : 'read-only: --write allows answers',
   };
 }

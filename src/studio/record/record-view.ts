@@ -134,7 +134,7 @@ export function missingFor(seen: RunInspection, all: boolean): string {
   if (verdict === 'unreadable') return verdictView(seen, all).reason;
   if (isLive) return 'The run is not recorded yet.';
   if (verdict !== 'ended') return 'There is no record of the run.';
-  return 'The record of a run is deleted at its end. `history: { keepMs }` of createExecutor keeps it.';
+  return 'The record of a run is deleted at its end. To keep it: `export const history = { keepMs: 86_400_000 }` in the agent’s module, or `history: { keepMs }` of createExecutor.';
 }
 
 function usageOf({ record, outcome }: RunInspection, { line }: OwnRun): UsageView {

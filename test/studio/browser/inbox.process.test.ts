@@ -178,8 +178,8 @@ describe.skipIf(whyNoChromium)(inChromium('the inbox of Studio in Chromium'), ()
     const [before, badgeBefore] = [await needYou(), await badge()];
     await world.crash();
     await press(page, 'Approve');
-    await page.getByRole('heading', { name: 'has not gone on yet.' }).waitFor();
-    expect(await page.locator('#ask').innerText()).toMatch(/^Approved by \S+\. pay has not gone on yet\.$/);
+    await page.getByRole('heading', { name: 'has not started yet.' }).waitFor();
+    expect(await page.locator('#ask').innerText()).toMatch(/^Approved by \S+\. pay has not started yet\.$/);
     await shown(page, 'Next: a process takes up the run');
     await shown(page, 'A program began it: start that again');
     expect(await page.getByText('expires').count()).toBe(await page.locator('a.w').getByText('expires').count());
@@ -188,7 +188,7 @@ describe.skipIf(whyNoChromium)(inChromium('the inbox of Studio in Chromium'), ()
     // Another tab, and this one after a reload, find the answer in the store.
     await page.reload();
     await choose(page, 'rests');
-    await shown(page, 'pay has not gone on yet.');
+    await shown(page, 'pay has not started yet.');
     expect(await page.getByRole('button', { name: 'Approve' }).count()).toBe(0);
     await world.work();
     await shown(page, 'pay is done, and its result recorded');

@@ -197,12 +197,12 @@ describe('the stages of an answer (studio 9)', () => {
       approved({}, approval({ quorum: 2 })),
     ].map((own) => headOf(own, ada));
     expect(heads).toEqual([
-      'Approved by ada. refund has not gone on yet.',
+      'Approved by ada. refund has not started yet.',
       'Approved by ada. refund runs.',
       'Approved by ada. refund is done.',
       'Approved by ada. refund has failed.',
       'Denied by ada. refund does not run.',
-      'Approved by Bob. refund has not gone on yet.',
+      'Approved by Bob. refund has not started yet.',
       'Approved by ada. Each person has one vote.',
     ]);
   });

@@ -118,7 +118,9 @@ export function headOf(own: Sent, by: unknown): string {
   const { wait, how, call } = own;
   const { stages = {} } = words;
   const what = { started: 'isRunning', failed: 'hasFailed', done: 'isDone' } as const;
-  const now = toolOf(wait) + stages[how === 'deny' ? 'isDenied' : call ? what[call] : 'isWaiting'];
+  const now =
+    toolOf(wait) +
+    stages[how === 'deny' ? 'isDenied' : call ? what[call] : how === 'answer' ? 'isAsking' : 'isWaiting'];
   const isAlone = votesOf(wait) === '';
   return `${endWord(how)} by ${personText(own.by ?? by) || 'you'}. ${isAlone ? now : stages.vote}`;
 }

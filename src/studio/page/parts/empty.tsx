@@ -31,7 +31,7 @@ export function Empty({ text, children, call }: EmptyProps) {
         <h1>{text}</h1>
         <div class="dim">{children}</div>
       </header>
-      {call !== undefined && (
+      {call && (
         <section>
           <pre>{call}</pre>
         </section>

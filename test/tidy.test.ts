@@ -164,6 +164,7 @@ const importTable: rules.ImportTable = {
     'src/edits/index',
     'src/record',
     'src/run',
+    'src/store/owner',
     'src/store/port',
     'src/tool/toolbox',
     'src/values',

@@ -5,6 +5,7 @@ import { lendOwnPackage } from './open/module-resolution.ts';
 import { version } from './own-package.ts';
 import { exitCodeOf, exitCodes, lineOf, stackOf } from './ui/failure.ts';
 import { Output } from './ui/output.ts';
+import { PAWL } from './ui/shell-words.ts';
 
 /** Each command is imported at its use: a list needs no executor. */
 const commands: Readonly<Record<CommandName, () => Promise<Command>>> = {
@@ -78,6 +79,8 @@ function complain(output: Output, error: unknown): void {
 /** An error outside of all runs, for example in a timer of an agent module. The records stay. */
 function crashed(output: Output, error: unknown): number {
   complain(output, error);
-  output.say('pawl: this error belongs to no run and ends the process; continue interrupted runs with `pawl resume`');
+  output.say(
+    `pawl: this error belongs to no run and ends the process; continue interrupted runs with \`${PAWL} resume\``,
+  );
   return exitCodes.failed;
 }

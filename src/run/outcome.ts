@@ -4,6 +4,7 @@ import type { JsonValue } from '../values/json.ts';
 import { encodeMessage, textOf } from '../values/message.ts';
 import type { Progress } from './progress.ts';
 import type { EndedFacts, FailedOutput, RunOutcome, WaitingOutput } from './result.ts';
+import { nameOfWait, type Wait } from './waits/wait.ts';
 
 /** Returns the last text that the model wrote in this conversation: the answer, or an incomplete one. */
 export function lastTextOf(progress: Progress): string {
@@ -61,11 +62,29 @@ function factsOf(progress: Progress): Omit<EndedFacts, 'durable' | 'saveErrors'>
   };
 }
 
+/** How each kind of wait ends. */
+const ways: { readonly [kind in Wait['kind']]: string } = {
+  approval: 'a person answers with executor.control(runId).approve or deny, or with `npx pawl approve` or `deny`',
+  question: 'a person answers with executor.control(runId).answer, or with `npx pawl answer`',
+  event: 'executor.signal sends the event',
+  timer: 'its time comes',
+  child: 'that run ends, or is answered',
+  retry: 'the model answers again',
+};
+
+/** Says what a run waits for, and how the first of its waits ends. */
+export function waitingText(runId: string, waits: readonly Wait[]): string {
+  const [first] = waits;
+  if (!first) return `run ${runId} waits; it continues when a wait is over`;
+  const more = waits.length > 1 ? ` and ${waits.length - 1} more` : '';
+  return `run ${runId} waits for ${nameOfWait(first)}${more}; it continues once ${ways[first.kind]}`;
+}
+
 /** Returns the result of a run that waits. It is not an outcome: no store keeps it. */
 export function waitingOutput(progress: Progress, saveErrors = 0): WaitingOutput {
   const { runId, output, ...facts } = factsOf(progress);
   const { waits = [], wakeAt } = progress.waiting ?? {};
-  const error = toErrorData(new RunWaitsError(`run ${runId} waits; it continues when a wait is over`));
+  const error = toErrorData(new RunWaitsError(waitingText(runId, waits)));
   const until = wakeAt === undefined ? {} : { wakeAt };
   return { runId, status: 'waiting', output, waits, ...until, error, ...facts, durable: true, saveErrors };
 }

@@ -37,6 +37,17 @@ export function isDeadOwner(owner: string): boolean {
   return isDeadProcess(owner);
 }
 
+/**
+ * Returns an owner as a person names it: `process 4711 on this machine`. An owner of another form stays as it is.
+ * @example ownerName(newOwner())
+ */
+export function ownerName(owner: string): string {
+  const [host = '', boot, namespace, pid = ''] = owner.split('|');
+  if (pid === '') return owner;
+  const isHere = [host, boot, namespace].every((part, at) => part === machine()[at]);
+  return `process ${pid} on ${isHere ? 'this machine' : host}`;
+}
+
 let identity: readonly string[] | undefined;
 
 function machine(): readonly string[] {

@@ -6,6 +6,7 @@ import { Below } from '../http/runs/run-list.ts';
 import { answerOf, anything, pageOf, pageQuery } from '../http/schemas.ts';
 import type { ListCursor, ListedRun, RunInspection } from '../index.ts';
 import { RECORD_VERSION } from '../record/checkpoint.ts';
+import { pageWords } from './page-words.ts';
 import { verdictView } from './record/verdict-view.ts';
 import type { Studio } from './studio.ts';
 import { Audience } from './watch/audience.ts';
@@ -52,6 +53,7 @@ async function storeView(
   watcher: Watcher,
 ): Promise<StoreView> {
   const has = served.executor.capabilities;
+  const may = { write, apply: apply !== undefined };
   return {
     title,
     place,
@@ -60,7 +62,8 @@ async function storeView(
       ...{ name, isThere: has[part] },
       text: has[part] ? does : lacks,
     })),
-    may: { write, apply: apply !== undefined },
+    may,
+    words: pageWords(has, may),
     ...(grant.by ? { by: grant.by } : {}),
     ...(await watcher.audienceOf(grant).counts()),
     recordVersion: RECORD_VERSION,

@@ -18,6 +18,11 @@ export interface StudioOptions extends WebOptions {
   readonly write?: boolean;
   /** Allows to apply the proposed file changes of fan-outs below one folder. Absent: nothing is applied. */
   readonly apply?: { readonly root: string };
+  /**
+   * The command with which a person continues a run that no process holds, by the run's id; undefined if there is none. Shown
+   * beside the run, and once it is answered. Absent: that a process with its agent continues it.
+   */
+  readonly resume?: (runId: string) => string | undefined;
   /** The folder in which fan-outs are looked for; default `.pawl`. */
   readonly fanOuts?: string;
 }
@@ -26,6 +31,7 @@ export interface StudioOptions extends WebOptions {
 export interface Studio extends Required<Pick<StudioOptions, 'title' | 'place' | 'tools' | 'write' | 'fanOuts'>> {
   readonly served: Served;
   readonly apply: StudioOptions['apply'];
+  readonly resume: StudioOptions['resume'];
 }
 
 const ownKeys: Omit<KnownKeys<StudioOptions>, keyof WebOptions> = {
@@ -35,6 +41,7 @@ const ownKeys: Omit<KnownKeys<StudioOptions>, keyof WebOptions> = {
   tools: true,
   write: true,
   apply: true,
+  resume: true,
   fanOuts: true,
 };
 
@@ -50,11 +57,14 @@ export function studioOf(executor: Executor, options: StudioOptions): Studio {
     write = false,
     fanOuts = '.pawl',
     apply,
+    resume,
   } = options;
   if (!isObject(agents))
     throw new TypeError(`studioHandler: agents must be an object of agents, not ${kindOf(agents)}`);
   if (!Array.isArray(tools))
     throw new TypeError(`studioHandler: tools must be an array of tools, not ${kindOf(tools)}`);
+  if (resume !== undefined && typeof resume !== 'function')
+    throw new TypeError(`studioHandler: resume must be a function, not ${kindOf(resume)}`);
   const served: Served = { executor, web, onWaiting: 'queue', agents: new Map(Object.entries(agents)) };
-  return { served, title, place, tools, write, fanOuts, apply };
+  return { served, title, place, tools, write, fanOuts, apply, resume };
 }

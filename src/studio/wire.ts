@@ -24,6 +24,28 @@ export interface StoreParts {
   readonly threads: boolean;
 }
 
+/** The views that may have nothing to show. */
+export type EmptyView = 'runs' | 'filtered' | 'waits' | 'gone' | 'fanOuts' | 'threads' | 'doctor';
+
+/** Texts that are the same for each run. */
+export interface PageWords {
+  /** What an effect means for a call that may run. */
+  readonly effects: { readonly [effect: string]: readonly [title: string, text: string] };
+  /** How a wait ended. */
+  readonly ends: { readonly [how: string]: string };
+  /** What becomes of a wait whose time is over, by its kind, or by what its approval says; the part that matters most is the second. */
+  readonly expiry: { readonly [what: string]: readonly [text: string, strong: string] };
+  /** How far an answer, or another action of a person, has come. */
+  readonly stages: { readonly [stage: string]: string };
+  readonly keys: readonly (readonly [key: string, what: string])[];
+  /** What is said in a view that has nothing to show, and the call that fills it. */
+  readonly empty: {
+    readonly [view in EmptyView]: { readonly text: string; readonly more?: string; readonly call?: string };
+  };
+  /** What may be done here. */
+  readonly may: string;
+}
+
 /** The answer of `GET /store`. */
 export interface StoreView {
   /** The name of this Studio, as its host gave it. */
@@ -34,6 +56,7 @@ export interface StoreView {
   /** The same in words: what each part is for, or what is missing without it. */
   readonly abilities: readonly { readonly name: string; readonly isThere: boolean; readonly text: string }[];
   readonly may: Allowed;
+  readonly words: PageWords;
   /** As whom answers are recorded. */
   readonly by?: Person;
   /** How many runs a person started are in each state. */
@@ -147,6 +170,13 @@ export interface DefinitionView {
   readonly isSame?: boolean;
 }
 
+/** A command that a run has not read. */
+export interface UnreadCommand {
+  readonly kind: string;
+  readonly at?: number;
+  readonly by?: Person;
+}
+
 /** The record of a run, without its conversation. */
 export interface RecordFacts {
   readonly version: number;
@@ -171,7 +201,7 @@ export interface RecordFacts {
     readonly more: number;
   };
   /** Commands that the run has not read yet: the first 100. */
-  readonly commands: readonly { readonly kind: string; readonly at?: number; readonly by?: Person }[];
+  readonly commands: readonly UnreadCommand[];
   /** Why it is parked. */
   readonly parked?: { readonly code: string; readonly reason: string; readonly by?: Person };
   /** The cost as the budget counts it; absent without a budget. */
@@ -286,6 +316,8 @@ export interface RecordView {
     /** Whether it is the process that serves this Studio. */
     readonly isHere: boolean;
   };
+  /** What continues it while no process holds it, and the command for that; only for a reader who sees the runs of all. */
+  readonly resume?: { readonly text: string; readonly command?: string };
   /** Absent if it cannot be read, or is not kept after the end. */
   readonly record?: RecordFacts;
   /** Why there is no record. */

@@ -160,13 +160,35 @@ describe.concurrent('pawl list --all', () => {
     expect(await ids('--since', '2026-11-22T12:01Z')).toEqual(['waits']);
   });
 
+  test('shows ended runs whose records the store keeps, also without an audit, and each once (supervision 5)', async () => {
+    const cwd = emptyFolder();
+    const module = `import agent, { models, prompt } from ${JSON.stringify(agentFile('counter'))};
+      export { models, prompt };
+      export const history = { keepMs: 86_400_000 };
+      export default agent;`;
+    writeFileSync(join(cwd, 'agent.ts'), module);
+    const ran = await pawl(['run', 'agent.ts', '--run-id', 'kept'], { cwd });
+    expect(ran).toMatchObject({ code: 0 });
+    const { stdout, stderr } = await pawl(['list', '--all'], { cwd });
+    expect(stderr).toBe('');
+    expect(stdout).toMatch(/\nkept +ok +Counter +4 +.* ago +count, please\n$/);
+    const { runs, ended } = JSON.parse((await pawl(['list', '--all', '--json'], { cwd })).stdout);
+    expect({ runs, ended }).toMatchObject({ runs: [], ended: [{ runId: 'kept', status: 'ok', iterations: 4 }] });
+    // An audit beside the store has the same run.
+    await using audit = createAudit({ path: join(cwd, '.pawl/audit.db') });
+    await audit.startRun(info('kept', { startedAt: noon })).close('ok', 'x', undefined, totals({}));
+    const again = await pawl(['list', '--all'], { cwd });
+    expect(again.stdout.match(/^kept /gm)).toHaveLength(1);
+    expect((await pawl(['list', '--all', '--since', '2090-01-01'], { cwd })).stderr).toContain('no runs');
+  });
+
   test('says where it looked for an audit when there is none (supervision 5)', async () => {
     const cwd = emptyFolder();
     await storeRuns(join(cwd, '.pawl/runs.db'), interruptedRun());
     const { code, stdout, stderr } = await pawl(['list', '--all'], { cwd });
     expect(code).toBe(0);
     expect(stdout).toMatch(/\nr1 +interrupted/);
-    expect(stderr).toMatch(/^pawl: there is no audit .*\.pawl\/audit\.db; ended runs are not listed\n$/);
+    expect(stderr).toMatch(/^pawl: no ended run is listed: none is kept .* there is no audit .*\.pawl\/audit\.db\n$/);
     expectRefusal(
       await pawl(['list', '--all', '--audit', 'gone.db'], { cwd }),
       'there is no audit',

@@ -238,7 +238,7 @@ describe.concurrent('a record', () => {
 
   test('that another program began needs to be told its agent', async () => {
     const { go } = await stored(interruptedRun({ module: '' }));
-    expectRefusal(await go('resume', 'r1'), 'was not started by this user on this machine', '--agent');
+    expectRefusal(await go('resume', 'r1'), 'was started by a program', 'executor.recover()', '--agent');
     expect((await go('resume', 'r1', '--agent', agentFile('counter'))).stdout).toBe('counted to 3\n');
   });
 

@@ -63,7 +63,7 @@ describe.concurrent('a store that comes from elsewhere', () => {
     const { cwd, trap } = await hostile();
     const refused = await pawl(['resume', 'r1'], { cwd });
     expect(refused.stderr).toBe(
-      'pawl: run r1 of agent counter was not started by this user on this machine; name its agent: pawl resume r1 --agent <agent module>\n',
+      'pawl: run r1 of agent counter was started by a program, or by `pawl run` of another user or machine: start that program, whose executor.recover() continues the run, or name the agent: pawl resume r1 --agent <agent module>\n',
     );
     expect(await stepsOf(join(cwd, '.pawl/runs.db'), 'r1')).toBe(1);
     expect(await pawl(['resume', 'r1', '--agent', trap], { cwd })).toMatchObject({ code: 0 });

@@ -1,7 +1,7 @@
 import { type ChildProcess, spawn } from 'node:child_process';
-import { mkdtempSync, rmSync } from 'node:fs';
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { delimiter, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { afterAll } from 'vitest';
 import { bin } from '../toolchain/programs.ts';
@@ -78,13 +78,26 @@ export function pawl(args: readonly string[], settings: Settings): Promise<Ended
   return new Pawl(args, settings).ended;
 }
 
+/** A folder that has the command: then the lines that a person can type name it as `pawl`, on each machine. */
+export function binFolder(): string {
+  const folder = join(tmpdir(), 'pawl-test-bin');
+  mkdirSync(folder, { recursive: true });
+  writeFileSync(join(folder, 'pawl'), '', { mode: 0o755 });
+  return folder;
+}
+
 /** What the machine of a developer has set must not change what is tested. */
 function cleanEnvironment(): NodeJS.ProcessEnv {
-  const names = ['PATH', 'HOME', 'TMPDIR', 'SystemRoot'];
+  const names = ['HOME', 'TMPDIR', 'SystemRoot'];
   const kept = names.flatMap((name) => (process.env[name] ? [[name, process.env[name]]] : []));
   // Dozens of processes load the same sources: they share what the first of them compiled.
   const { NODE_COMPILE_CACHE } = process.env;
-  return { ...Object.fromEntries(kept), NODE_COMPILE_CACHE, PAWL_STATE_HOME: stateHome };
+  return {
+    ...Object.fromEntries(kept),
+    PATH: `${binFolder()}${delimiter}${process.env.PATH}`,
+    NODE_COMPILE_CACHE,
+    PAWL_STATE_HOME: stateHome,
+  };
 }
 
 /** An empty folder that goes away after the tests of this file. */

@@ -1,9 +1,10 @@
 import { type ChildProcessWithoutNullStreams, execFileSync, spawn, spawnSync } from 'node:child_process';
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { constants, tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { delimiter, join } from 'node:path';
 import xterm from '@xterm/headless';
 import { afterAll } from 'vitest';
+import { binFolder } from './pawl.ts';
 import { relay } from './terminal-relay.ts';
 
 const runs = (command: string, ...args: string[]) => spawnSync(command, args, { timeout: 10_000 }).status === 0;
@@ -204,11 +205,12 @@ function measureBy({ unicode }: InstanceType<typeof xterm.Terminal>, wcwidth: (c
 const signalNumbers = Object.fromEntries(Object.entries(constants.signals).map(([name, number]) => [number, name]));
 
 function cleanEnvironment(): NodeJS.ProcessEnv {
-  const kept = ['PATH', 'HOME', 'TMPDIR', 'PYENV_VERSION'].flatMap((name) =>
+  const kept = ['HOME', 'TMPDIR', 'PYENV_VERSION'].flatMap((name) =>
     process.env[name] === undefined ? [] : [[name, process.env[name]]],
   );
   return {
     ...Object.fromEntries(kept),
+    PATH: `${binFolder()}${delimiter}${process.env.PATH}`,
     TERM: 'xterm-256color',
     NODE_COMPILE_CACHE: process.env.NODE_COMPILE_CACHE,
     PAWL_STATE_HOME: join(tmpdir(), 'pawl-test-state'),

@@ -9,12 +9,13 @@ import {
   writeFileSync,
 } from 'node:fs';
 import { createServer } from 'node:net';
+import { userInfo } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { beforeAll, describe, expect, test } from 'vitest';
 import { sqliteStore } from '../../src/store/sqlite/index.ts';
 import { nextStep, sampleRecord } from '../../src/testing/store-contract/records.ts';
-import { emptyFolder, Pawl, pawl } from '../cli/pawl.ts';
+import { agentFile, emptyFolder, Pawl, pawl } from '../cli/pawl.ts';
 import { havePage, StudioProcess } from './studio-process.ts';
 
 beforeAll(havePage);
@@ -77,6 +78,27 @@ describe.concurrent('`pawl studio` (studio 17, 21, 22)', () => {
     expect(same.token).toBe(one.token);
     expect(other.token).not.toBe(one.token);
     await Promise.all([one.stop(), same.stop(), other.stop()]);
+  });
+
+  test('names the command that continues a run once it is answered, and none for the run of a program (studio 9)', async () => {
+    const cwd = emptyFolder();
+    const env = { PAWL_STATE_HOME: join(cwd, 'state') };
+    await pawl(['run', agentFile('refunder'), '--run-id', 'r1', ...store], { cwd, env });
+    const { waits } = JSON.parse((await pawl(['waiting', '--json', ...store], { cwd, env })).stdout);
+    const studio = await StudioProcess.start(['--write', ...store], { cwd, env });
+    const sent = await studio.post(`/runs/r1/answers/${waits[0].id}`, { how: 'approve', digest: waits[0].digest });
+    expect(sent.body).toMatchObject({ state: 'sent' });
+    const { body } = await studio.get('/runs/r1/record');
+    expect(body).toMatchObject({
+      resume: { command: 'pawl resume r1 --store runs.db' },
+      record: { commands: [{ kind: 'answer', waitId: waits[0].id, how: 'approve', by: { id: userInfo().username } }] },
+    });
+    // On another machine nobody knows the agent module.
+    const other = await StudioProcess.start(store, { cwd, env: { PAWL_STATE_HOME: join(cwd, 'other') } });
+    const { resume } = (await other.get('/runs/r1/record')).body as { readonly resume: object };
+    expect(resume).toEqual({ text: expect.stringContaining('executor.recover()') });
+    await Promise.all([studio.stop(), other.stop()]);
+    expect(await pawl(['resume', 'r1', ...store], { cwd, env })).toMatchObject({ code: 0 });
   });
 
   test('takes the next port if another program has the wanted one, and says so', async () => {

@@ -38,7 +38,8 @@ describe('GET /runs/:runId/record', () => {
     expect(status).toBe(200);
     const seen = await executor.inspect('r');
     expect(body).toMatchObject({
-      line: { runId: 'r', state: 'you', why: 'waits for an approval of mail' },
+      // The card of its wait says the same step.
+      line: { runId: 'r', state: 'you', where: 'step 1', why: 'waits for an approval of mail' },
       rootRunId: 'r',
       waits: [{ kind: 'approval', tool: 'mail', input: { to: 'bob' } }],
       verdict: { verdict: 'waits', reason: seen?.reason, needsPerson: true },
@@ -63,6 +64,26 @@ describe('GET /runs/:runId/record', () => {
     expect(body.owner).toBeUndefined();
   });
 
+  test('has the answer that the run has not read, and what continues it while no process holds it (studio 2, 9)', async () => {
+    const resume = (runId: string) => (runId === 'r' ? `npx pawl resume ${runId}` : undefined);
+    const { ask, executor, model } = await resting({ studio: { resume } });
+    const before = (await ask('/runs/r/record')).body;
+    expect(before.resume).toEqual({ text: 'It continues when a process takes it up:', command: 'npx pawl resume r' });
+    expect(model.calls).toHaveLength(1);
+    await executor
+      .control('r')
+      .approve(before.waits[0].id, { by: { id: 'bob' } })
+      .catch(() => {});
+    const others = [await resting({ studio: { resume: () => undefined } }), await resting()];
+    const texts = await Promise.all(others.map(async (each) => (await each.ask('/runs/r/record')).body.resume));
+    expect(texts).toEqual([
+      { text: 'A program began it: start that again, and its executor.recover() continues the run.' },
+      { text: 'It continues when a process with its agent looks for work.' },
+    ]);
+    // Who does not see all runs is told of no process.
+    expect((await others[1]?.ask('/runs/r/record', { as: 'ada' }))?.body.resume).toBeUndefined();
+  });
+
   test('names the process that works on the run, and the commands that it has not read (studio 2, 7)', async () => {
     const store = memoryStore();
     const other = hostOf({ checkpoints: store, script: [hang()], journal: { flushMs: 5 } });
@@ -77,7 +98,10 @@ describe('GET /runs/:runId/record', () => {
       code: 'RUN_OWNED_ELSEWHERE',
       needsPerson: false,
     });
-    expect(body.owner).toMatchObject({ name: expect.stringContaining(`process ${process.pid} on `), isHere: false });
+    expect(body.owner).toMatchObject({
+      name: expect.stringContaining(`process ${process.pid} on this machine`),
+      isHere: false,
+    });
     expect(body.owner.leaseUntil).toBeGreaterThan(Date.now());
     expect(body.record.commands).toMatchObject([{ kind: 'steer' }]);
     await other.executor.shutdown();
@@ -107,7 +131,10 @@ describe('GET /runs/:runId/record', () => {
     const { ask } = studioHost({ checkpoints: store });
     const gone = (await ask('/runs/gone/record')).body;
     expect(gone).toMatchObject({ verdict: { verdict: 'ended' }, result: { status: 'ok', output: 'gone' } });
-    expect([gone.record, gone.missing]).toEqual([undefined, expect.stringContaining('history: { keepMs }')]);
+    expect([gone.record, gone.missing]).toEqual([
+      undefined,
+      expect.stringMatching(/export const history = \{ keepMs: .*history: \{ keepMs \}/),
+    ]);
     const messages = (await ask('/runs/gone/messages')).body;
     expect(messages).toEqual({ items: [], total: 0, missing: gone.missing });
     const kept = (await ask('/runs/kept/record')).body;

@@ -1,4 +1,5 @@
 import { expect, test } from 'vitest';
+import { newOwner } from '../../src/store/owner.ts';
 import { shownEvent } from '../../src/studio/watch/shown-event.ts';
 import type { JournalEvent } from '../../src/studio/wire.ts';
 
@@ -18,6 +19,16 @@ const done = (output: object): JournalEvent =>
 test('a short output of a call is sent as it is (studio 20)', () => {
   const event = done({ type: 'json', value: { paid: 42 } });
   expect(shownEvent(event)).toEqual({ event });
+});
+
+test('the process of an event is named as a person names it, and another owner stays as it is (studio 4, 9)', () => {
+  const named = (owner: unknown) =>
+    (shownEvent({ type: 'run.resumed', runId: 'r', owner, cursor: 'x' } as never).event as { owner?: unknown }).owner;
+  const own = newOwner();
+  expect(named(own)).toBe(`process ${process.pid} on this machine`);
+  expect(named(own.replace(/^[^|]*/, 'web-7'))).toBe(`process ${process.pid} on web-7`);
+  expect(named(own.replace(/^([^|]*)\|[^|]*/, '$1|another boot'))).toMatch(/^process \d+ on (?!this)/);
+  expect([named('a queue'), named(7), named(undefined)]).toEqual(['a queue', 7, undefined]);
 });
 
 test('a long output of a call is not sent with its event, and a failed call stays one (studio 6, 20)', () => {

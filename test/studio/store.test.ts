@@ -38,10 +38,14 @@ describe('GET /store', () => {
       counts: { you: 1, idle: 1, park: 1, ok: 1 },
       isPartial: false,
       recordVersion: 2,
+      words: expect.objectContaining({ may: 'read-only: --write allows answers' }),
       abilities: ['Journal', 'Waits', 'Commands', 'History', 'Threads'].map((name) => ({
         ...{ name, isThere: true, text: expect.stringContaining(' ') },
       })),
     });
+    // What fills a list that is empty, and where it goes.
+    for (const view of ['runs', 'filtered'])
+      expect(body.words.empty[view].call).toContain('export const history = { keepMs: 86_400_000 };');
     const own = (await ask('/store', { as: 'bob' })).body;
     expect(own.counts).toEqual({ idle: 1 });
   });
@@ -53,6 +57,8 @@ describe('GET /store', () => {
     const history = { name: 'History', isThere: false, text: 'a run that has ended is gone' };
     expect(body.abilities).toContainEqual(history);
     expect(body).toMatchObject({ may: { write: true }, counts: { idle: 1 } });
+    expect(body.words.may).toBe('answers are allowed, file changes are not');
+    expect(body.words.empty.filtered).toMatchObject({ more: expect.stringContaining('keeps no record'), call: '' });
   });
 });
 

@@ -7,6 +7,7 @@ import {
   toModelResponse,
 } from '../../fan-out/index.ts';
 import { Failure } from '../ui/failure.ts';
+import { PAWL } from '../ui/shell-words.ts';
 
 /** Returns the path of the checkpoint file of `pawl ask` in a folder, `.pawl/ask.json`. */
 export function checkpointIn(home: string): string {
@@ -36,7 +37,7 @@ export async function lastAnswersIn(home: string): Promise<LastAnswers> {
   // A fan-out that ends writes the answers before it deletes its checkpoint file.
   const unfinished = await loadCheckpoint(checkpointIn(home));
   const found = unfinished ?? (await loadCheckpoint(answersIn(home)));
-  if (!found) throw new Failure(`there are no answers in ${home}; ask first: pawl ask "…" --models a,b`);
+  if (!found) throw new Failure(`there are no answers in ${home}; ask first: ${PAWL} ask "…" --models a,b`);
   const { prompt, adapterIds, responses, ranking } = found;
   const ids = new Set([...adapterIds, ...responses.map(({ modelId }) => modelId)]);
   const snapshotOf = (id: string) =>

@@ -3,7 +3,7 @@ import { applyWrites, type ModelResponse, rewind } from '../../fan-out/index.ts'
 import type { Command, CommandContext } from '../command.ts';
 import { exitCodes, Failure, oneLine } from '../ui/failure.ts';
 import { shortened } from '../ui/format.ts';
-import { quoted } from '../ui/shell-words.ts';
+import { PAWL, quoted } from '../ui/shell-words.ts';
 import { isAnswered, type LastAnswers, lastAnswersIn } from './answer-files.ts';
 import { sayRanking } from './ask-ending.ts';
 import { reportOf } from './ask-report.ts';
@@ -61,7 +61,7 @@ async function apply(context: CommandContext, { root, answers, model }: Chosen):
   const candidates = withWrites(answers.responses.filter((each) => answers.isOver || isAnswered(each)));
   if (model === undefined && candidates.length === 0) throw new Failure(NO_CHANGES);
   if (model === undefined) {
-    throw new Failure(`whose changes? pawl ask apply <model>, one of ${namesOf(candidates)}`);
+    throw new Failure(`whose changes? ${PAWL} ask apply <model>, one of ${namesOf(candidates)}`);
   }
   const answer = named(answers.responses, model);
   checkIsOver(root, answers, answer);
@@ -71,7 +71,7 @@ async function apply(context: CommandContext, { root, answers, model }: Chosen):
   return told(context, { model: answer.modelId, files }, () => {
     for (const { path, change } of files) output.print(`${change} ${oneLine(path)}`);
     sayWarnings(output, files);
-    output.say(`undo them with: pawl ask rewind${rootOption(root)}`);
+    output.say(`undo them with: ${PAWL} ask rewind${rootOption(root)}`);
   });
 }
 
@@ -90,7 +90,8 @@ async function diff(context: CommandContext, { root, answers, model }: Chosen): 
 }
 
 async function takeBack(context: CommandContext, root: string): Promise<number> {
-  if (context.args.words.length > 1) throw new Failure('`pawl ask rewind` undoes the last apply; it takes no model');
+  if (context.args.words.length > 1)
+    throw new Failure(`\`${PAWL} ask rewind\` undoes the last apply; it takes no model`);
   const { files } = await rewind(root);
   return told(context, { files }, () => {
     for (const { path, change } of files) context.output.print(`${change} ${oneLine(path)}`);
@@ -106,7 +107,7 @@ function told({ args, output }: CommandContext, result: object, tell: () => void
 /** The proposals of an interrupted model are not complete. */
 function checkIsOver(root: string, { isOver }: LastAnswers, answer: ModelResponse): void {
   if (isOver || isAnswered(answer)) return;
-  throw new Failure(`${oneLine(answer.modelId)} has not answered yet: pawl ask --continue${rootOption(root)}`);
+  throw new Failure(`${oneLine(answer.modelId)} has not answered yet: ${PAWL} ask --continue${rootOption(root)}`);
 }
 
 function sayIfHalfDone({ output }: CommandContext, answer: ModelResponse): void {
@@ -118,7 +119,7 @@ function sayIfHalfDone({ output }: CommandContext, answer: ModelResponse): void 
 function sayWhoIsMissing({ output }: CommandContext, { root, answers, model }: Chosen): void {
   const missing = answers.responses.filter((each) => !isAnswered(each));
   if (answers.isOver || model !== undefined || missing.length === 0) return;
-  output.say(`pawl: not answered yet: ${namesOf(missing)}; continue with: pawl ask --continue${rootOption(root)}`);
+  output.say(`pawl: not answered yet: ${namesOf(missing)}; continue with: ${PAWL} ask --continue${rootOption(root)}`);
 }
 
 /** Finds a model by its id, or by a part of an id that only one model has. */

@@ -2,7 +2,7 @@ import type { FanOutResult, Ranking } from '../../fan-out/index.ts';
 import type { CommandContext } from '../command.ts';
 import { exitCodes, oneLine } from '../ui/failure.ts';
 import { count, dollars } from '../ui/format.ts';
-import { quoted } from '../ui/shell-words.ts';
+import { PAWL, quoted } from '../ui/shell-words.ts';
 import { checkpointIn, isAnswered } from './answer-files.ts';
 import { reportOf } from './ask-report.ts';
 import { type Question, rootOption } from './question.ts';
@@ -48,8 +48,8 @@ function sayWhatToApply({ output }: CommandContext, { question, result }: Ended)
   const chosen = ranking?.order.find((id) => ids.includes(id)) ?? ids[0];
   if (chosen === undefined) return;
   const option = rootOption(question.home);
-  output.say(`see the changes with: pawl ask diff${option}`);
-  output.say(`apply them with: pawl ask apply ${quoted(chosen)}${option}`);
+  output.say(`see the changes with: ${PAWL} ask diff${option}`);
+  output.say(`apply them with: ${PAWL} ask apply ${quoted(chosen)}${option}`);
 }
 
 /** Prints the order in which the judge ranked the answers, and its reason, to stderr. */
@@ -63,5 +63,5 @@ function goOnWith({ args }: CommandContext, { path, home, hasFiles }: Question):
   const root = args.root === undefined ? '' : ` --root ${quoted(args.root)}`;
   const place = path === checkpointIn(home) ? rootOption(home) : ` ${quoted(path)}${root}`;
   const module = args.module === undefined ? '' : ` --module ${quoted(args.module)}`;
-  return `pawl ask --continue${place}${module}${hasFiles ? '' : ' --no-files'}`;
+  return `${PAWL} ask --continue${place}${module}${hasFiles ? '' : ' --no-files'}`;
 }

@@ -3,7 +3,7 @@ import { basename, dirname, resolve } from 'node:path';
 import { type Checkpoint, loadCheckpoint } from '../../fan-out/index.ts';
 import type { Arguments } from '../arguments.ts';
 import { Failure } from '../ui/failure.ts';
-import { quoted } from '../ui/shell-words.ts';
+import { PAWL, quoted } from '../ui/shell-words.ts';
 import { answersIn, checkpointIn } from './answer-files.ts';
 import { idsOf } from './ask-models.ts';
 
@@ -34,11 +34,11 @@ export async function questionOf(args: Arguments): Promise<Question> {
   }
   if (args.continue) return leftOff(args);
   const [word] = args.words;
-  if (args.words.length > 1) throw new Failure('put the prompt in quotes: pawl ask "…" --models a,b');
+  if (args.words.length > 1) throw new Failure(`put the prompt in quotes: ${PAWL} ask "…" --models a,b`);
   const prompt = word === '-' ? await promptFromStdin() : (word ?? '');
   if (prompt.trim() === '') {
     const problem = word === '-' ? 'there is nothing on stdin; ' : '';
-    throw new Failure(`${problem}\`pawl ask\` needs a prompt: pawl ask "…" --models a,b (or --continue)`);
+    throw new Failure(`${problem}\`pawl ask\` needs a prompt: ${PAWL} ask "…" --models a,b (or --continue)`);
   }
   const path = checkpointIn(home);
   const unfinished = await loadCheckpoint(path);
@@ -50,7 +50,7 @@ type Place = Pick<Question, 'path' | 'home' | 'hasFiles'>;
 /** The fan-out that `--continue` continues. */
 async function leftOff(args: Arguments): Promise<Question> {
   if (args.models !== undefined) {
-    throw new Failure('`pawl ask --continue` asks the models that were asked before; leave --models out');
+    throw new Failure(`\`${PAWL} ask --continue\` asks the models that were asked before; leave --models out`);
   }
   const place = placeOf(args);
   const unfinished = await loadCheckpoint(place.path);
@@ -65,7 +65,7 @@ async function failedIn({ path, home }: Place): Promise<{ unfinished: Checkpoint
   if (!ended) throw new Failure(`there is nothing to continue: ${path} is not there`);
   if (ended.responses.some(({ completed }) => !completed)) return { unfinished: ended, endedIn };
   throw new Failure(
-    `there is nothing to continue: all models have answered; see the answers with: pawl ask show${rootOption(home)}`,
+    `there is nothing to continue: all models have answered; see the answers with: ${PAWL} ask show${rootOption(home)}`,
   );
 }
 

@@ -8,7 +8,7 @@ import { controlExecutor } from '../open/control-executor.ts';
 import { openExistingStore, type RunStore } from '../open/open-store.ts';
 import { findWaiting, pidOf } from '../open/stored-runs.ts';
 import { exitCodes, Failure, lineOf, oneLine } from '../ui/failure.ts';
-import { quoted } from '../ui/shell-words.ts';
+import { PAWL, quoted } from '../ui/shell-words.ts';
 import { withoutRecord } from './obstacle.ts';
 import { allWaits } from './waiting-command.ts';
 
@@ -38,7 +38,7 @@ export const answerCommand: Command = ({ args, output }) => {
   const [runId, ...rest] = args.words;
   const text = rest.pop();
   if (runId === undefined || text === undefined)
-    throw new Failure('`pawl answer` needs the id of a run, and the answer; `pawl waiting` lists the questions');
+    throw new Failure(`\`pawl answer\` needs the id of a run, and the answer; \`${PAWL} waiting\` lists the questions`);
   return answer({ args: { ...args, words: [runId, ...rest] }, output }, 'question', (control, wait) =>
     control.answer(wait.id, answerValue(text, wait as Question), by(args)),
   );
@@ -53,7 +53,7 @@ async function answer(
 ): Promise<number> {
   const [runId, waitId] = args.words;
   if (runId === undefined)
-    throw new Failure(`\`pawl ${args.command}\` needs the id of a run; \`pawl waiting\` lists those that wait`);
+    throw new Failure(`\`pawl ${args.command}\` needs the id of a run; \`${PAWL} waiting\` lists those that wait`);
   const store = await openExistingStore(args.store);
   try {
     const executor = controlExecutor(store);
@@ -97,7 +97,7 @@ async function found(executor: Executor, { store, runId, waitId, kind }: Sought)
   if (!(await findWaiting(store, runId))) throw await withoutRecord(store, runId);
   const which = waitId === undefined ? '' : ` with an id that begins with ${quoted(waitId)}`;
   throw new Failure(
-    `run ${oneLine(runId)} does not wait for ${what}${which}; \`pawl waiting${store.option}\` lists the waits`,
+    `run ${oneLine(runId)} does not wait for ${what}${which}; \`${PAWL} waiting${store.option}\` lists the waits`,
   );
 }
 
@@ -118,7 +118,7 @@ async function sentence({ args, store, wait }: Given): Promise<string> {
   // Whether the earlier one counts is known when the run has read it: it may be refused.
   const what = (wait.answers?.length ?? 0) > 0 && !isVote(wait) ? `${said}, if the answer before is refused` : said;
   if (pid !== undefined) return `${what}; process ${pid} has the run, and reads this within a second`;
-  return `${what}; the run continues when a process takes it up: pawl resume ${quoted(rootRunId)}${store.option}`;
+  return `${what}; the run continues when a process takes it up: ${PAWL} resume ${quoted(rootRunId)}${store.option}`;
 }
 
 /** Whether several persons answer. */

@@ -9,6 +9,7 @@ import { openExistingStore, type RunStore } from '../open/open-store.ts';
 import { findWaiting, pidOf } from '../open/stored-runs.ts';
 import { lengthOf } from '../option-values.ts';
 import { exitCodes, Failure, lineOf, oneLine } from '../ui/failure.ts';
+import { PAWL } from '../ui/shell-words.ts';
 import { withoutRecord } from './obstacle.ts';
 
 /** What a command to a run has achieved. */
@@ -86,7 +87,7 @@ async function tell(context: CommandContext, say: (told: Told) => Promise<Answer
   const { args, output } = context;
   const [runId] = args.words;
   if (runId === undefined)
-    throw new Failure(`\`pawl ${args.command}\` needs the id of a run; \`pawl list\` lists them`);
+    throw new Failure(`\`pawl ${args.command}\` needs the id of a run; \`${PAWL} list\` lists them`);
   const waitMs = args.wait === undefined ? USUAL_WAIT_MS : lengthOf('wait', args.wait);
   const store = await openExistingStore(args.store);
   const audit = args.command === 'cancel' ? await auditForRuns(context) : undefined;

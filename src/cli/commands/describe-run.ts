@@ -12,7 +12,7 @@ import { pidOf } from '../open/stored-runs.ts';
 import { commandsFor, describeWait } from '../ui/describe-wait.ts';
 import { oneLine } from '../ui/failure.ts';
 import { ago, count, duration, shortened } from '../ui/format.ts';
-import { quoted } from '../ui/shell-words.ts';
+import { PAWL, quoted } from '../ui/shell-words.ts';
 import { field } from '../ui/table.ts';
 
 /** The most characters of a value in a line of `pawl show`. */
@@ -89,9 +89,9 @@ function isToContinue(entry: InterruptedRun | undefined, place: Place): boolean 
 
 /** Returns a line that says with which command to continue a waiting run. */
 export function wayOn(runId: string, place: Place, option: string): string {
-  if (place.kind === 'own') return `continue with: pawl resume ${quoted(runId)}${option}`;
-  if (place.kind === 'orphan') return 'its parent run is gone: `pawl recover` ends it as cancelled';
-  return `the top run continues it: pawl resume ${quoted(place.root)}${option}`;
+  if (place.kind === 'own') return `continue with: ${PAWL} resume ${quoted(runId)}${option}`;
+  if (place.kind === 'orphan') return `its parent run is gone: \`${PAWL} recover\` ends it as cancelled`;
+  return `the top run continues it: ${PAWL} resume ${quoted(place.root)}${option}`;
 }
 
 /** Further commands are only counted. */

@@ -8,6 +8,7 @@ import { openExistingStore, type RunStore } from '../open/open-store.ts';
 import { pidOfOwner } from '../open/stored-runs.ts';
 import { exitCodes, lineOf, oneLine } from '../ui/failure.ts';
 import { count } from '../ui/format.ts';
+import { PAWL } from '../ui/shell-words.ts';
 import { describeVerdict } from './obstacle.ts';
 
 /** Runs `pawl doctor`: reads every record, and says what the next recovery does with it. */
@@ -64,7 +65,7 @@ function withModule(found: RunDiagnosis, pathOf: () => string | undefined): RunD
     if (path === undefined)
       return { ...found, reason: `${found.reason}; \`pawl recover\` needs its agent module as an argument` };
     if (statSync(path, { throwIfNoEntry: false })?.isFile()) return found;
-    return skipped(`its agent module ${oneLine(path)} is gone; name its new path: pawl recover <agent module>`);
+    return skipped(`its agent module ${oneLine(path)} is gone; name its new path: ${PAWL} recover <agent module>`);
   } catch (error) {
     return skipped(lineOf(error));
   }

@@ -1,9 +1,11 @@
-import type { AuditedRun, InterruptedRun } from '../../index.ts';
+import type { AuditedRun, InterruptedRun, KeptRun } from '../../index.ts';
 import type { ReadableRun } from '../../record/interrupted.ts';
 import { listedStatus } from '../../record/listed-status.ts';
 import { nameOfWait } from '../../run/waits/wait.ts';
+import { hasCode } from '../../values/error-data.ts';
 import type { Command, CommandContext } from '../command.ts';
 import { type AuditFile, auditToAsk, pathBeside } from '../open/audit-file.ts';
+import { controlExecutor } from '../open/control-executor.ts';
 import { isStoreThere, openExistingStore, type RunStore } from '../open/open-store.ts';
 import { allRuns, pidOf } from '../open/stored-runs.ts';
 import { limitOf, sinceOf } from '../option-values.ts';
@@ -11,22 +13,25 @@ import { exitCodes, Failure, oneLine } from '../ui/failure.ts';
 import { ago, shortened } from '../ui/format.ts';
 import { table } from '../ui/table.ts';
 
-/** How many runs of an audit are listed by default. */
+/** How many ended runs are listed by default: of the store, and of an audit. */
 const USUAL_LIMIT = 50;
 
-/** Runs `pawl list`: prints the runs that have not ended; with `--all` also the ended ones of an audit. */
+/** Runs `pawl list`: prints the runs that have not ended; with `--all` also the ended ones that the store, or an audit, has. */
 export const listCommand: Command = async (context) => {
   const { args, output } = context;
-  const audited = args.all ? await auditedRuns(context) : undefined;
   if (!args.all) refuseBounds(context);
+  const bounds = { since: sinceOf(args.since, Date.now()), limit: limitOf(args.limit, USUAL_LIMIT) };
+  const audit = args.all ? auditToAsk(context) : undefined;
   // An audit is useful even if the store no longer exists.
-  const store = audited && !isStoreThere(args.store) ? undefined : await openExistingStore(args.store);
+  const store = audit && !isStoreThere(args.store) ? undefined : await openExistingStore(args.store);
   const waiting = store ? await allRuns(store) : [];
-  const known = new Set(waiting.map(({ runId }) => runId));
-  const others = (audited?.runs ?? []).filter(({ runId }) => !known.has(runId));
-  if (args.json) output.printJson(document({ store, waiting, audited, others }), 2);
-  else print(context, { store, waiting, audited, others });
-  await audited?.audit.close();
+  const kept = store && args.all ? await keptRuns(store, bounds) : [];
+  const known = new Set([...waiting, ...kept].map(({ runId }) => runId));
+  const others = (audit ? await audit.runs(bounds) : []).filter(({ runId }) => !known.has(runId));
+  const listed = { store, waiting, kept, audit, others };
+  if (args.json) output.printJson(document(listed, args.all), 2);
+  else print(context, listed);
+  await audit?.close();
   await store?.close();
   return exitCodes.ok;
 };
@@ -34,29 +39,43 @@ export const listCommand: Command = async (context) => {
 interface Listed {
   readonly store: RunStore | undefined;
   readonly waiting: readonly InterruptedRun[];
-  readonly audited: { readonly audit: AuditFile } | undefined;
-  /** Runs of the audit that have no record. */
+  /** Runs that have ended and whose records the store keeps. */
+  readonly kept: readonly KeptRun[];
+  readonly audit: AuditFile | undefined;
+  /** Runs of the audit of which the store has nothing. */
   readonly others: readonly AuditedRun[];
+}
+
+interface Bounds {
+  /** Wall clock, ms. */
+  readonly since: number | undefined;
+  readonly limit: number;
+}
+
+/** The newest ends first; none if the store keeps no records. */
+async function keptRuns(store: RunStore, { since = 0, limit }: Bounds): Promise<readonly KeptRun[]> {
+  try {
+    const runs = await controlExecutor(store).history({ limit });
+    return runs.filter(({ endedAt }) => endedAt >= since);
+  } catch (error) {
+    if (hasCode(error, 'UNSUPPORTED')) return [];
+    throw error;
+  }
 }
 
 function refuseBounds({ args }: CommandContext): void {
   if (args.since === undefined && args.limit === undefined) return;
-  throw new Failure('--since and --limit are for runs of an audit; add --all');
+  throw new Failure('--since and --limit are for runs that have ended; add --all');
 }
 
-async function auditedRuns(context: CommandContext) {
-  const { since, limit, store } = context.args;
-  const filter = { since: sinceOf(since, Date.now()), limit: limitOf(limit, USUAL_LIMIT) };
-  const audit = auditToAsk(context);
-  if (audit) return { audit, runs: await audit.runs(filter) };
-  context.output.say(`pawl: there is no audit ${pathBeside(store)}; ended runs are not listed`);
-  return undefined;
-}
-
-function document({ store, waiting, audited, others }: Listed) {
-  const runs = waiting.map(plain);
-  const all = audited ? { audit: audited.audit.path, audited: others } : {};
-  return { store: store?.path ?? null, runs, ...all };
+function document({ store, waiting, kept, audit, others }: Listed, all: boolean) {
+  const ended = all ? { ended: kept } : {};
+  return {
+    store: store?.path ?? null,
+    runs: waiting.map(plain),
+    ...ended,
+    ...(audit ? { audit: audit.path, audited: others } : {}),
+  };
 }
 
 function plain(entry: InterruptedRun) {
@@ -64,13 +83,23 @@ function plain(entry: InterruptedRun) {
   return { ...entry, status: listedStatus(entry), ...(pid === undefined ? {} : { pid }) };
 }
 
-function print({ output }: CommandContext, { store, waiting, audited, others }: Listed): void {
+function print({ args, output }: CommandContext, { store, waiting, kept, audit, others }: Listed): void {
   const now = Date.now();
-  const rows = [...waiting.map((entry) => cells(entry, now)), ...others.map((run) => auditedCells(run, now))];
-  const nowhere = audited ? ` or are known in ${audited.audit.path}` : '';
+  const rows = [
+    ...waiting.map((entry) => cells(entry, now)),
+    ...kept.map((run) => keptCells(run, now)),
+    ...others.map((run) => auditedCells(run, now)),
+  ];
+  const nowhere = audit ? ` or are known in ${audit.path}` : '';
   if (rows.length > 0) for (const line of table([heads, ...rows])) output.print(line);
   else output.say(`no runs are waiting in ${store?.path ?? 'any store'}${nowhere}`);
+  if (args.all && !audit && kept.length === 0)
+    output.say(`${NONE_KEPT}, and there is no audit ${pathBeside(args.store)}`);
 }
+
+/** Says where ended runs would come from. */
+const NONE_KEPT =
+  'pawl: no ended run is listed: none is kept (export const history = { keepMs: 86_400_000 } in the agent module keeps them for a day)';
 
 const heads = ['RUN', 'STATUS', 'AGENT', 'STEPS', 'RECORDED', 'PROMPT'];
 
@@ -87,6 +116,14 @@ function cells(entry: InterruptedRun, now: number): string[] {
 /** What a run waits for; else its prompt. */
 function aboutWaits({ waits = [], meta }: ReadableRun): string {
   return waits.length === 0 ? meta.prompt : `waits for ${waits.map(nameOfWait).join(', ')}`;
+}
+
+function keptCells(run: KeptRun, now: number): string[] {
+  const runId = oneLine(run.runId);
+  if (run.status === 'quarantined') return [runId, 'unreadable', '', '', '', shortened(oneLine(run.reason), 100)];
+  const { status, meta, iterations, endedAt } = run;
+  const prompt = shortened(oneLine(meta.prompt), 60);
+  return [runId, status, oneLine(meta.agentName), String(iterations), ago(endedAt, now), prompt];
 }
 
 function auditedCells(run: AuditedRun, now: number): string[] {

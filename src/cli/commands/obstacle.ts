@@ -1,12 +1,12 @@
 import type { Verdict } from '../../record/verdict.ts';
 import type { RunStore } from '../open/open-store.ts';
 import { adviceFor, Failure, oneLine } from '../ui/failure.ts';
-import { quoted } from '../ui/shell-words.ts';
+import { PAWL, quoted } from '../ui/shell-words.ts';
 
 /** Returns the error of a command about a run that the store does not know. */
 export function unknownRun(runId: string, store: RunStore): Failure {
   return new Failure(
-    `there is no run ${quoted(runId)} in ${store.path}; \`pawl list${store.option}\` shows those that wait, and results are kept for a week`,
+    `there is no run ${quoted(runId)} in ${store.path}; \`${PAWL} list${store.option}\` shows those that wait, and results are kept for a week`,
   );
 }
 
@@ -19,7 +19,7 @@ export async function withoutRecord(store: RunStore, runId: string): Promise<Fai
 /** Returns what a user can do about a parked run. @param code why it was parked, as the store lists it */
 export function todoForParked(code: string | undefined): string {
   if (code === 'DEFINITION_CHANGED')
-    return 'give its agent the phases that the run started with, and resume it; or end it with `pawl cancel`';
+    return `give its agent the phases that the run started with, and resume it; or end it with \`${PAWL} cancel\``;
   return adviceFor('RUN_PARKED', '') ?? '';
 }
 

@@ -9,7 +9,7 @@ import { openExistingStore, type RunStore } from '../open/open-store.ts';
 import { allRuns, treeIn } from '../open/stored-runs.ts';
 
 import { exitCodes, Failure, lineOf, oneLine } from '../ui/failure.ts';
-import { quoted } from '../ui/shell-words.ts';
+import { PAWL, quoted } from '../ui/shell-words.ts';
 import { wayOn } from './describe-run.ts';
 import { withoutRecord } from './obstacle.ts';
 
@@ -17,7 +17,7 @@ import { withoutRecord } from './obstacle.ts';
 export const parkCommand: Command = (context) =>
   change(context, async (store, runId) => {
     await controlExecutor(store).park(runId, context.args.words[1] ?? 'parked by hand');
-    const next = `next: pawl unpark ${quoted(runId)}${store.option}`;
+    const next = `next: ${PAWL} unpark ${quoted(runId)}${store.option}`;
     return { status: 'parked', text: `parked ${oneLine(runId)}; ${next}` };
   });
 
@@ -50,7 +50,7 @@ async function change(
 ): Promise<number> {
   const [runId] = args.words;
   if (runId === undefined) {
-    throw new Failure(`\`pawl ${args.command}\` needs the id of a run; \`pawl list\` lists them`);
+    throw new Failure(`\`pawl ${args.command}\` needs the id of a run; \`${PAWL} list\` lists them`);
   }
   const store = await openExistingStore(args.store);
   try {

@@ -5,13 +5,14 @@ import { auditForRuns } from '../open/audit-file.ts';
 import { openStore } from '../open/open-store.ts';
 import { findWaiting } from '../open/stored-runs.ts';
 import { Failure } from '../ui/failure.ts';
+import { PAWL } from '../ui/shell-words.ts';
 import { Session } from './session.ts';
 
 /** Runs `pawl run`: one run of an agent, from its prompt to its answer. */
 export const runCommand: Command = async (context) => {
   const { words, runId, store: storeOption } = context.args;
   const [file, prompt] = words;
-  if (file === undefined) throw new Failure('`pawl run` needs an agent module: pawl run <agent module> [prompt]');
+  if (file === undefined) throw new Failure(`\`pawl run\` needs an agent module: ${PAWL} run <agent module> [prompt]`);
   if (runId === '') throw new Failure('--run-id is empty; leave it out, or give the run a name');
   const module = await loadAgentModule(file);
   const invocation = {
@@ -32,7 +33,7 @@ function promptFor(module: AgentModule, given: string | undefined): string {
   const prompt = given ?? module.prompt;
   if (prompt === undefined) {
     throw new Failure(
-      `there is no prompt; add one (pawl run <agent module> "…"), or export \`prompt\` from ${module.path}`,
+      `there is no prompt; add one (${PAWL} run <agent module> "…"), or export \`prompt\` from ${module.path}`,
     );
   }
   if (prompt.trim() === '') throw new Failure('the prompt is empty; say what the agent should do');

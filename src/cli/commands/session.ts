@@ -24,7 +24,7 @@ import { Interruption } from '../ui/ctrl-c.ts';
 import { commandsFor } from '../ui/describe-wait.ts';
 import { exitCodeOf, exitCodes, lineOf, oneLine } from '../ui/failure.ts';
 import { type Progress, progressFor } from '../ui/progress.ts';
-import { quoted } from '../ui/shell-words.ts';
+import { PAWL, quoted } from '../ui/shell-words.ts';
 import { type Asked, askPerson, hasPerson } from './ask-person.ts';
 import { todoForParked } from './obstacle.ts';
 import { allWaits } from './waiting-command.ts';
@@ -135,9 +135,8 @@ export class Session {
     for await (const wait of allWaits(executor, runId)) waits.push(wait);
     const options = `${this.#store.option}${this.#moduleOption}`;
     const answers = waits.flatMap((wait) => commandsFor(wait, this.#store.option));
-    const commands = [...answers, `pawl resume ${quoted(runId)}${options}`];
-    const page = answers.length > 0 ? { page: `pawl studio --write --open${this.#store.option}` } : {};
-    this.progress.waiting({ runId, waits, commands, ...page });
+    const page = `${PAWL} studio --write --open${this.#store.option}`;
+    this.progress.waiting({ runId, waits, answers, page, resume: `${PAWL} resume ${quoted(runId)}${options}` });
     return exitCodes.waiting;
   }
 
@@ -248,7 +247,7 @@ export class Session {
     }
     if (status === 'interrupted' && this.isInterrupted) {
       const options = `${this.#store.option}${this.#moduleOption}`;
-      output.say(`pawl: left run ${oneLine(runId)} as it is; continue with: pawl resume ${quoted(runId)}${options}`);
+      output.say(`pawl: left run ${oneLine(runId)} as it is; continue with: ${PAWL} resume ${quoted(runId)}${options}`);
       return exitCodes.interrupted;
     }
     const failed = isRefused ? '' : `run ${oneLine(runId)} failed: `;

@@ -4,10 +4,9 @@ import type { Command, CommandContext } from '../command.ts';
 import { type AuditFile, auditToAsk, isAuditNamed } from '../open/audit-file.ts';
 import { KnownModules } from '../open/known-modules.ts';
 import { isStoreThere, openExistingStore, type RunStore } from '../open/open-store.ts';
-
 import { allRuns, loadRecord, pidOf, treeIn } from '../open/stored-runs.ts';
-
 import { exitCodes, Failure, lineOf } from '../ui/failure.ts';
+import { PAWL } from '../ui/shell-words.ts';
 import { type Audited, describeAudited, describeChildren, describeSteps } from './describe-audit.ts';
 import { describeOutcome, describeRecord, type Waiting } from './describe-run.ts';
 import { unknownRun } from './obstacle.ts';
@@ -16,7 +15,8 @@ import { unknownRun } from './obstacle.ts';
 export const showCommand: Command = async (context) => {
   const { args, output } = context;
   const [runId] = args.words;
-  if (runId === undefined) throw new Failure('`pawl show` needs the id of a run; `pawl list` shows those that wait');
+  if (runId === undefined)
+    throw new Failure(`\`pawl show\` needs the id of a run; \`${PAWL} list\` shows those that wait`);
   const audit = auditToAsk(context);
   const audited = await auditedRun(context, audit, runId);
   // An audit is useful even if the store no longer exists.

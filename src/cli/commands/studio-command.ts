@@ -8,6 +8,7 @@ import { toErrorData } from '../../values/error-data.ts';
 import type { Command, CommandContext } from '../command.ts';
 import { type AgentModule, loadAgentModule } from '../open/agent-module.ts';
 import { auditForRuns } from '../open/audit-file.ts';
+import { KnownModules, type RunPlace } from '../open/known-modules.ts';
 import { codecFromEnvironment, codecIn, type RunStore } from '../open/open-store.ts';
 import { portOf } from '../option-values.ts';
 import { type Opening, openPage } from '../studio/open-page.ts';
@@ -17,6 +18,7 @@ import { hasToken, studioToken } from '../studio/token.ts';
 import { grantOf, guarded, hostsAt } from '../studio/walls.ts';
 import { exitCodes, Failure, lineOf, oneLine } from '../ui/failure.ts';
 import type { Output } from '../ui/output.ts';
+import { PAWL, quoted } from '../ui/shell-words.ts';
 
 const USUAL_PORT = 4747;
 const WARN_EVERY_MS = 60_000;
@@ -38,6 +40,7 @@ export const studioCommand: Command = async (context) => {
       hosts: hostsAt(found),
       place: store.path,
       write: args.write,
+      resume: commandToResume(store, args.agent),
       fanOuts: resolve(args.fanOuts ?? '.pawl'),
       ...(module ? { agents: { [module.agent.id]: module.agent }, tools: module.tools } : {}),
       ...(apply === undefined ? {} : { apply: { root: apply } }),
@@ -110,6 +113,24 @@ function userName(): string {
   }
 }
 
+/** What a person types to continue a run: it needs the agent module of the run, which this machine knows, or `--agent` names. */
+function commandToResume(store: RunStore, agent: string | undefined): (runId: string) => string | undefined {
+  const modules = new KnownModules();
+  const given = agent === undefined ? undefined : ` --agent ${quoted(agent)}`;
+  return (runId) => {
+    const option = isKnown(modules, { store: store.identity, runId }) ? '' : given;
+    return option === undefined ? undefined : `${PAWL} resume ${quoted(runId)}${option}${store.option}`;
+  };
+}
+
+function isKnown(modules: KnownModules, place: RunPlace): boolean {
+  try {
+    return modules.find(place) !== undefined;
+  } catch {
+    return false;
+  }
+}
+
 interface Introduced {
   readonly url: string;
   readonly port: number;
@@ -128,7 +149,8 @@ async function introduce({ output }: CommandContext, facts: Introduced): Promise
   const may = [...(write ? [`answer, steer, cancel and park runs as ${userName()}`] : [])];
   if (apply !== null) may.push(`apply changes of fan-outs below ${apply}`);
   output.say(may.length === 0 ? 'It only reads; --write allows to answer and steer.' : `It may ${may.join(', and ')}.`);
-  if (write) output.say('A run that is answered continues in the program that works on it, or with `pawl resume`.');
+  if (write)
+    output.say(`A run that is answered continues in the program that works on it, or with \`${PAWL} resume\`.`);
   const trouble = await troubleOf(store);
   if (trouble !== undefined)
     output.say(`The store cannot be read now: ${trouble}. Studio shows it when it can be read.`);

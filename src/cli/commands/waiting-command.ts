@@ -7,7 +7,7 @@ import { openExistingStore, type RunStore } from '../open/open-store.ts';
 import { commandsFor, describeWait } from '../ui/describe-wait.ts';
 import { exitCodes, oneLine } from '../ui/failure.ts';
 import { count } from '../ui/format.ts';
-import { quoted } from '../ui/shell-words.ts';
+import { PAWL, quoted } from '../ui/shell-words.ts';
 
 const PAGE = 500;
 
@@ -37,7 +37,7 @@ function nextLines(wait: ListedWait, store: RunStore): readonly string[] {
   const commands = commandsFor(wait, store.option);
   const { answers = [] } = wait;
   if (answers.length === 0) return commands;
-  const resume = `pawl resume ${quoted(wait.rootRunId)}${store.option}`;
+  const resume = `${PAWL} resume ${quoted(wait.rootRunId)}${store.option}`;
   const given = answers.map(describeAnswer);
   const sent = `answered: ${given.join(', ')}; the run continues when a process takes it up: ${resume}`;
   return endingAnswer(wait, answers) ? [sent] : [sent, ...commands];

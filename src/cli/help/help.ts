@@ -1,4 +1,5 @@
 import type { CommandName } from '../arguments.ts';
+import { PAWL } from '../ui/shell-words.ts';
 import {
   answer,
   approve,
@@ -125,8 +126,8 @@ Runs an agent until it answers. The answer goes to stdout; progress goes to stde
 The agent module is a JavaScript or TypeScript file. Its default export is the agent (made with defineAgent). It may also
 export \`models\` ({ tier: model } or a function), \`tools\` (for those that the agent names), \`prompt\` (the default
 prompt), \`ports\` ({ budget, critic, palette, audit }, each as in createExecutor), \`compactor\`, \`contextTokens\`,
-\`history\` ({ keepMs }: how long the record of an ended run is kept, for \`pawl studio\`), \`migrate\`, and
-\`codec\` (of the store: as encrypt({ … }) makes it).
+\`history\`, \`migrate\`, and \`codec\` (of the store: as encrypt({ … }) makes it). A run leaves the store with its end;
+\`export const history = { keepMs: 86_400_000 }\` keeps it for a day, for the lists of \`pawl studio\` and \`pawl list --all\`.
 Importing it runs its top level: keep the agent in its own file (agent.ts), apart from a program that starts runs
 (main.ts). Its path is stored for \`pawl resume\` in a private file of this user ($PAWL_STATE_HOME), and never in the record.
 Tools find the folder in which the run started as context.invocation.inputs.cwd.
@@ -163,17 +164,20 @@ const list = `Usage: pawl list [options]
 Lists the runs of a store that have not ended: interrupted ones, those that are live in some process, those that wait, parked
 ones, and records that cannot be read. Results of ended runs are kept for a week: \`pawl show <run id>\`.
 
-With --all they are followed by the runs of an audit, the latest first. A run that has not ended there and has no record
+With --all they are followed by the ended runs whose records the store keeps (\`history\` of the agent module), then by those of an
+audit, the latest first. A run that has not ended there and has no record
 (its process died, and it was not durable or its record is elsewhere) is marked "no record".
 
 Options:
   --store <store>  the store; else $PAWL_STORE, else .pawl/runs.db
-  --all            also the runs of the audit
+  --all            also runs that have ended: those that the store keeps, and those of the audit
   --audit <file>   the audit; else $PAWL_AUDIT, else audit.db beside the store
-  --since <time>   of the audit, runs that started since then: a date, or how long ago (30m, 12h, 7d)
-  --limit <n>      of the audit, at most so many runs; default 50
+  --since <time>   kept runs that ended since then, and runs of the audit that started since then: a date, or how long ago
+                   (30m, 12h, 7d)
+  --limit <n>      at most so many kept runs, and so many of the audit; default 50
   --json           { store, runs: [{ runId, status: 'live' | 'interrupted' | 'waiting' | 'parked' | 'quarantined', … }] }, and with
-                   --all { …, audit, audited: [{ runId, status, agentId, callerId, usage, spend?, … }] }
+                   --all { …, ended: [{ runId, status, usage, iterations, endedAt, … }], audit?, audited?: [
+                   { runId, status, agentId, callerId, usage, spend?, … }] }
 
 Examples:
   pawl list
@@ -280,7 +284,9 @@ const pages: Readonly<Record<CommandName, string>> = {
   demo,
 };
 
-/** Returns the help text of `pawl`, or of one of its commands. */
+/** Returns the help text of `pawl`, or of one of its commands. Its examples can be typed as they are. */
 export function helpFor(command: CommandName | undefined): string {
-  return (command ? pages[command] : general).trimEnd();
+  const text = (command ? pages[command] : general).trimEnd();
+  const [about = '', examples] = text.split('\nExamples:\n');
+  return examples === undefined ? text : `${about}\nExamples:\n${examples.replaceAll('pawl ', `${PAWL} `)}`;
 }

@@ -5,6 +5,7 @@ import { toErrorData } from '../../values/error-data.ts';
 import type { Arguments } from '../arguments.ts';
 import type { CommandContext } from '../command.ts';
 import { Failure, oneLine } from '../ui/failure.ts';
+import { PAWL } from '../ui/shell-words.ts';
 import { filePathOf } from './store-place.ts';
 
 /** An audit, with the path that the user gave. */
@@ -46,7 +47,7 @@ export function isAuditNamed({ audit }: Pick<Arguments, 'audit'>): boolean {
 /** Returns the error of a command for a missing audit file. */
 export function noAudit(path: string): Failure {
   return new Failure(
-    `there is no audit ${path}; \`pawl run --audit <file>\` makes one, and --audit or PAWL_AUDIT names another`,
+    `there is no audit ${path}; \`${PAWL} run --audit <file>\` makes one, and --audit or PAWL_AUDIT names another`,
   );
 }
 

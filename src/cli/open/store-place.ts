@@ -1,7 +1,7 @@
 import { readdirSync, realpathSync, statSync } from 'node:fs';
 import { basename, dirname, join, resolve } from 'node:path';
 import { Failure } from '../ui/failure.ts';
-import { quoted } from '../ui/shell-words.ts';
+import { PAWL, quoted } from '../ui/shell-words.ts';
 
 /** Where a store is: a SQLite file, a folder of plain files, or a PostgreSQL database. */
 export interface StorePlace {
@@ -105,6 +105,6 @@ function postgresPlace(given: string): StorePlace {
 /** Returns the error of a command whose store does not exist. */
 export function noStore(path: string): Failure {
   return new Failure(
-    `there is no store ${path}; \`pawl run <agent module>\` makes one, and --store or PAWL_STORE names another`,
+    `there is no store ${path}; \`${PAWL} run <agent module>\` makes one, and --store or PAWL_STORE names another`,
   );
 }

@@ -25,5 +25,5 @@ export function guarded(handler: Handler): Handler {
 
 /** The person of this machine may see all runs, and decides under the name of their account. */
 export function grantOf(user: string): Grant {
-  return { callerId: 'studio', by: { id: user, name: 'local user' }, all: true };
+  return { callerId: 'studio', by: { id: user }, all: true };
 }

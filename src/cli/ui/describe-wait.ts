@@ -3,7 +3,7 @@ import { nameOfWait } from '../../run/waits/wait.ts';
 import { oneLine } from './failure.ts';
 import { duration } from './format.ts';
 import type { Output } from './output.ts';
-import { quoted } from './shell-words.ts';
+import { PAWL, quoted } from './shell-words.ts';
 import { field } from './table.ts';
 
 /** The most characters of an input or a detail on the screen; `--json` has all of it. */
@@ -72,24 +72,33 @@ function untilWords(dueAt: number, now: number): string {
 /** Returns the commands that answer a wait. @param option the store, as an option */
 export function commandsFor(wait: OpenWait & { readonly runId: string }, option: string): string[] {
   const at = `${quoted(wait.runId)} ${wait.id.slice(0, ID_CHARS)}`;
-  if (wait.kind === 'approval') return [`pawl approve ${at}${option}`, `pawl deny ${at} --reason "…"${option}`];
-  return wait.kind === 'question' ? [`pawl answer ${at} "…"${option}`] : [];
+  if (wait.kind === 'approval') return [`${PAWL} approve ${at}${option}`, `${PAWL} deny ${at} --reason "…"${option}`];
+  return wait.kind === 'question' ? [`${PAWL} answer ${at} "…"${option}`] : [];
 }
 
 /** A run that waits, when its process ends. */
 export interface WaitingRun {
   readonly runId: string;
   readonly waits: readonly ListedWait[];
-  /** The commands that answer and continue. */
-  readonly commands: readonly string[];
-  /** The command that opens a page in which a person can answer; absent = no person is asked. */
-  readonly page?: string;
+  /** The commands of which one answers each wait; none = no person is asked. */
+  readonly answers: readonly string[];
+  /** The command that opens a page in which a person can answer. */
+  readonly page: string;
+  /** The command that continues the run then. */
+  readonly resume: string;
 }
 
-/** Says what a run waits for, and the commands that answer and continue. */
-export function sayWaiting(output: Output, { runId, waits, commands, page }: WaitingRun): void {
+/** Says what a run waits for, and the two steps: the commands that answer, then the one that continues. */
+export function sayWaiting(output: Output, { runId, waits, answers, page, resume }: WaitingRun): void {
   const what = waits.map(nameOfWait).join(', ') || 'something';
-  output.say(`pawl: run ${oneLine(runId)} waits for ${oneLine(what)}; it is recorded, and continues with:`);
-  for (const command of commands) output.say(`  ${command}`);
-  if (page !== undefined) output.say(`to answer in a page: ${page}`);
+  output.say(`pawl: run ${oneLine(runId)} waits for ${oneLine(what)}; it is recorded`);
+  if (answers.length === 0) {
+    output.say(`when the wait is over, continue with: ${resume}`);
+    return;
+  }
+  output.say(`1. answer with ${answers.length === 1 ? 'this command' : 'one of these commands'}:`);
+  for (const command of answers) output.say(`     ${command}`);
+  output.say(`   or in a page: ${page}`);
+  output.say('2. then continue the run with:');
+  output.say(`     ${resume}`);
 }

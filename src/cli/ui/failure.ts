@@ -1,6 +1,7 @@
 import { NO_CODEC, UNKNOWN_KEY } from '../../values/error-codes.ts';
 import { hasCode, readProperty, toErrorData } from '../../values/error-data.ts';
 import { oneLine } from './control-characters.ts';
+import { PAWL } from './shell-words.ts';
 
 export { oneLine } from './control-characters.ts';
 
@@ -21,15 +22,14 @@ export class Failure extends Error {
 /** Advice for errors whose messages are also for hosts, and so cannot mention the command line. */
 const advice: Readonly<Record<string, string>> = {
   AGENT_NOT_FOUND: 'name its module with --agent',
-  CHECKPOINT_CORRUPT: 'its bytes are kept: restore the store from a copy, or remove it with `pawl prune --quarantined`',
-  FAN_OUT_CONFLICT: 'continue with `pawl ask --continue`',
+  CHECKPOINT_CORRUPT: `its bytes are kept: restore the store from a copy, or remove it with \`${PAWL} prune --quarantined\``,
+  FAN_OUT_CONFLICT: `continue with \`${PAWL} ask --continue\``,
   DEADLINE_EXCEEDED: "raise the agent's maxRuntimeMs",
-  MODEL_OUTAGE: 'start it again with `pawl run`, or with `pawl unpark` if it was parked',
-  MODEL_STALLED: 'start it again with `pawl run`',
+  MODEL_OUTAGE: `start it again with \`${PAWL} run\`, or with \`${PAWL} unpark\` if it was parked`,
+  MODEL_STALLED: `start it again with \`${PAWL} run\``,
   RUN_ID_CONFLICT: '--run-id gives the id; the request is the agent, the prompt and the folder',
   RUN_OWNED_ELSEWHERE: 'wait for that process, or end it and then resume the run',
-  RUN_PARKED:
-    '`pawl show` shows its progress; `pawl unpark` releases it and resets its attempts, `pawl cancel` ends it',
+  RUN_PARKED: `\`${PAWL} show\` shows its progress; \`${PAWL} unpark\` releases it and resets its attempts, \`${PAWL} cancel\` ends it`,
   STEP_LIMIT: "raise the agent's maxIterations, or give it less to do",
   UNKNOWN_TIER: 'export a model of this name from the agent module (`models`), or set PAWL_MODEL=provider/model',
   UNKNOWN_TOOL: 'export it from the agent module (`tools`); a record of the run is kept',

@@ -71,7 +71,8 @@ function jsonProgress(output: Output, store: string): Progress {
     },
     ended: ({ messages: _, ...result }) => print({ type: 'run.ended', ...result }),
     skipped: (runId, reason) => print({ type: 'run.skipped', runId, reason }),
-    waiting: ({ runId, waits, commands }) => print({ type: 'run.waiting', runId, waits, commands }),
+    waiting: ({ runId, waits, answers, resume }) =>
+      print({ type: 'run.waiting', runId, waits, commands: [...answers, resume] }),
     hold: () => {},
   };
 }

@@ -7,6 +7,7 @@ import { openWorkStore, type WorkStore } from '../open/open-store.ts';
 import { countOf, lengthOf } from '../option-values.ts';
 import { Interruption } from '../ui/ctrl-c.ts';
 import { exitCodes, Failure, oneLine } from '../ui/failure.ts';
+import { PAWL } from '../ui/shell-words.ts';
 import { WorkProgress } from './work-progress.ts';
 
 const USUAL_PLACES = 16;
@@ -24,7 +25,7 @@ interface Wishes {
 export const workCommand: Command = async (context) => {
   const { args, output } = context;
   const [file] = args.words;
-  if (file === undefined) throw new Failure('`pawl work` needs an agent module: pawl work <agent module>');
+  if (file === undefined) throw new Failure(`\`pawl work\` needs an agent module: ${PAWL} work <agent module>`);
   const wishes = wishesOf(context);
   const module = await loadAgentModule(file);
   const store = await openWorkStore(args.store, { codec: module.codec, listens: args.listen });

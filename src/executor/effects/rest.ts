@@ -1,5 +1,6 @@
 import type { Rested } from '../../../machines/context.ts';
 import { stateOf } from '../../record/state.ts';
+import { waitingText } from '../../run/outcome.ts';
 import type { Progress } from '../../run/progress.ts';
 import { earliest } from '../../run/waits/wait-rules.ts';
 import type { Claim, DueStore, LeaveOptions } from '../../store/port.ts';
@@ -30,7 +31,7 @@ export async function rest(_: unknown, run: ActiveRun): Promise<Rested> {
     if (!isWaiting()) continue;
     const left = await tryToLeave(run, isWaiting, failures === 0);
     if (left === 'left')
-      return { cause: toErrorData(new RunWaitsError(`run ${run.runId} waits; it continues when a wait is over`)) };
+      return { cause: toErrorData(new RunWaitsError(waitingText(run.runId, run.progress?.waiting?.waits ?? []))) };
     failures = left === 'failed' ? failures + 1 : 0;
   }
   return new Promise(() => {});

@@ -143,7 +143,9 @@ function waiting(run: OpenRun, waits: readonly OpenWait[], isForPerson: boolean)
   const below = 'a run below it';
   const own = waits.length === 0 ? [below] : waits.map((wait) => (wait.kind === 'child' ? below : nameOfWait(wait)));
   const things = [...new Set(own)].slice(0, MAX_THINGS);
-  return { state: isForPerson ? 'you' : 'wait', where: afterSteps(run), why: `waits for ${things.join(', ')}` };
+  // The step that asks: its card names it, too.
+  const where = `step ${run.iteration + 1}`;
+  return { state: isForPerson ? 'you' : 'wait', where, why: `waits for ${things.join(', ')}` };
 }
 
 const MAX_THINGS = 3;

@@ -11,7 +11,7 @@ import { valueIn, valuePage } from './value-page.ts';
 const one = { schema: text } as const;
 
 /** The routes of one run's record, its messages and its long values. */
-export function recordRoutes({ tools }: Pick<Studio, 'tools'>): readonly Route[] {
+export function recordRoutes({ tools, resume }: Pick<Studio, 'tools' | 'resume'>): readonly Route[] {
   const transcripts = new Transcripts();
   return [
     {
@@ -20,7 +20,7 @@ export function recordRoutes({ tools }: Pick<Studio, 'tools'>): readonly Route[]
       summary: 'Shows the record of a run, and what becomes of it.',
       action: 'inspect',
       answers: { 200: { description: 'The record.', schema: answerOf({ line: anything, verdict: anything }) } },
-      handle: async (call: GrantedCall) => jsonAnswer(await recordView(call, { transcripts, tools })),
+      handle: async (call: GrantedCall) => jsonAnswer(await recordView(call, { transcripts, tools, resume })),
     },
     {
       method: 'GET',

@@ -6,9 +6,11 @@ import { maxStepsOf, withoutOwner } from '../../http/runs/run-list.ts';
 import { endOf, viewOf } from '../../http/runs/run-view.ts';
 import type { Agent, InspectOptions, RunInspection, RunOutput, Tool } from '../../index.ts';
 import { childRunId } from '../../run/identity.ts';
+import { ownerName } from '../../store/owner.ts';
 import { hasCode, readProperty } from '../../values/error-data.ts';
 import { isAmount } from '../../values/json.ts';
 import { type ModelUse, modelUses } from '../../values/model-use.ts';
+import type { Studio } from '../studio.ts';
 import { answersOf, formsOf, shownWaits } from '../waits.ts';
 import type { ChildView, ModelUsage, RecordView, RunLine, UsageView } from '../wire.ts';
 import { recordFacts } from './record-facts.ts';
@@ -50,11 +52,12 @@ function runOf({ served, params, grant }: GrantedCall): Promise<OwnRun | undefin
 /** What the answers of a Studio share: the tools that agents name, and what is known of the messages of runs. */
 interface Shared {
   readonly tools: readonly Tool[];
+  readonly resume: Studio['resume'];
   readonly transcripts: Transcripts;
 }
 
 /** Makes the answer of `GET /runs/:runId/record`. */
-export async function recordView(call: GrantedCall, { tools, transcripts }: Shared): Promise<RecordView> {
+export async function recordView(call: GrantedCall, { tools, resume, transcripts }: Shared): Promise<RecordView> {
   const { served, grant, params } = call;
   const all = grant.all === true;
   const run = await runOf(call);
@@ -75,6 +78,7 @@ export async function recordView(call: GrantedCall, { tools, transcripts }: Shar
     verdict: verdictView(seen, all),
     ...(seen.state === undefined ? {} : { state: { name: seen.state, isLive: seen.isLive } }),
     ...(all ? ownerOf(seen) : {}),
+    ...(all ? resumeOf(seen, { rootRunId, line, resume }) : {}),
     ...(record ? { record: recordFacts({ seen, record, facts }, all) } : { missing: missingFor(seen, all) }),
     usage: usageOf(seen, run),
     ...budgetOf(seen),
@@ -104,10 +108,25 @@ function unreadableView(seen: RunInspection): RecordView {
 
 function ownerOf({ owner, isLive }: RunInspection): Pick<RecordView, 'owner'> {
   if (!owner) return {};
-  const [host = '', , , pid = ''] = owner.name.split('|');
-  const name = pid === '' ? owner.name : `process ${pid} on ${host}`;
   const until = owner.until === undefined ? {} : { leaseUntil: owner.until };
-  return { owner: { name, id: owner.name, ...until, isHere: isLive } };
+  return { owner: { name: ownerName(owner.name), id: owner.name, ...until, isHere: isLive } };
+}
+
+interface Resumed extends Pick<RecordView, 'rootRunId'>, Pick<Shared, 'resume'> {
+  readonly line: Pick<RunLine, 'owner'>;
+}
+
+/** What continues a run that no process holds. */
+function resumeOf(
+  { verdict, owner, isLive }: RunInspection,
+  { rootRunId, line, resume }: Resumed,
+): Pick<RecordView, 'resume'> {
+  const isHeld = isLive || owner !== undefined || line.owner !== undefined;
+  if (isHeld || !['waits', 'resumes', 'child'].includes(verdict)) return {};
+  if (!resume) return { resume: { text: 'It continues when a process with its agent looks for work.' } };
+  const command = resume(rootRunId);
+  if (command !== undefined) return { resume: { text: 'It continues when a process takes it up:', command } };
+  return { resume: { text: 'A program began it: start that again, and its executor.recover() continues the run.' } };
 }
 
 /** Says why there is no record, and which option keeps it. */
@@ -116,7 +135,7 @@ export function missingFor(seen: RunInspection, all: boolean): string {
   if (verdict === 'unreadable') return verdictView(seen, all).reason;
   if (isLive) return 'The run is not recorded yet.';
   if (verdict !== 'ended') return 'There is no record of the run.';
-  return 'The record of a run is deleted at its end. `history: { keepMs }` of createExecutor keeps it.';
+  return 'The record of a run is deleted at its end. To keep it: `export const history = { keepMs: 86_400_000 }` in the agent’s module, or `history: { keepMs }` of createExecutor.';
 }
 
 function usageOf({ record, outcome }: RunInspection, { line }: OwnRun): UsageView {

@@ -1,5 +1,5 @@
 // The line above a run, in words. What changes with the clock of the reader is a part of its own: the page writes it.
-import type { OpenWait, RecordView, ShownWait, VerdictLine, VerdictText } from '../wire.ts';
+import type { AnswerView, OpenWait, RecordView, ShownWait, VerdictLine, VerdictText } from '../wire.ts';
 
 /** What the line is made of. */
 type Shown = Omit<RecordView, 'says'>;
@@ -43,6 +43,8 @@ function isPersons(wait: ShownWait<OpenWait>): boolean {
 
 function asks(view: Shown): VerdictLine {
   const wait = view.waits.find(isPersons);
+  const [given] = (wait && view.answers?.[wait.id]) ?? [];
+  if (wait && given && !isVote(wait)) return answered(view, given);
   const taken = [...holder(view), ' An answer is taken up as soon as a process looks for work.'];
   const title = 'Waits for a person. ';
   if (!wait) {
@@ -68,6 +70,23 @@ function asks(view: Shown): VerdictLine {
     ],
     action: { word: 'Review and answer', view: 'inbox', id: wait.id },
   };
+}
+
+/** Whether other persons must answer as well. */
+function isVote(wait: ShownWait<OpenWait>): boolean {
+  return wait.kind === 'approval' && wait.quorum - wait.votes.length > 1;
+}
+
+const answers = { approve: 'Approved', deny: 'Denied', answer: 'Answered', wake: 'Woken' } as const;
+
+/** A person has answered, and the run has not read it. */
+function answered(view: Shown, { how, by }: AnswerView): VerdictLine {
+  const who = by ? ` by ${by.name || by.id}` : '';
+  return { state: 'you', title: `${answers[how]}${who}. `, text: [...holder(view), continues(view)] };
+}
+
+function continues({ resume }: Shown): string {
+  return resume ? ` ${resume.text}${resume.command === undefined ? '' : ` ${resume.command}`}` : '';
 }
 
 function ofWaits({ waits, verdict, line }: Shown): VerdictText {
@@ -97,7 +116,9 @@ function reasonOf({ verdict, line }: Shown): { readonly name?: string } {
   return name === undefined ? {} : { name };
 }
 
-function next({ verdict }: Shown): string {
+function next(view: Shown): string {
+  const { verdict, resume } = view;
+  if (verdict.verdict === 'resumes' && resume) return `No process works on it.${continues(view)}`;
   if (verdict.verdict === 'resumes') return 'No process works on it; the next `recover()` continues it.';
   if (verdict.verdict === 'skipped') return 'It stays until a process with its agent looks for work.';
   return verdict.needsPerson ? 'It stays as it is until a person, or a deploy, changes something.' : '';

@@ -1,3 +1,4 @@
+import { ownerName } from '../../store/owner.ts';
 import type { JournalEvent } from '../wire.ts';
 
 /** The longest JSON of an event that is sent whole, in UTF-16 units. */
@@ -13,8 +14,10 @@ export interface ShownEvent {
   readonly cut?: readonly string[];
 }
 
-/** Returns an event without its long values: they are at `GET /runs/:id/value`. */
-export function shownEvent(event: JournalEvent): ShownEvent {
+/** Returns an event without its long values: they are at `GET /runs/:id/value`. Its process is named as a person names it. */
+export function shownEvent(given: JournalEvent): ShownEvent {
+  const event =
+    'owner' in given && typeof given.owner === 'string' ? { ...given, owner: ownerName(given.owner) } : given;
   if (event.type === 'tool.done' && isLongOutput(event.output))
     return { event: { ...event, output: shortened('output', event.output) } as JournalEvent, cut: ['output'] };
   if (JSON.stringify(event).length <= EVENT_CHARS) return { event };

@@ -102,7 +102,10 @@ describe('a run that waits', () => {
       return desk.noted.inner.leave(claim as never, options as never);
     });
     await desk.linger();
-    expect((await desk.run.result).status).toBe('waiting');
+    expect(await desk.run.result).toMatchObject({
+      status: 'waiting',
+      error: { message: expect.stringMatching(/^run r waits for an approval of \w+; it continues once a person/) },
+    });
     expect(desk.noted.of('leave')[0]?.args[1]).toMatchObject({ dueAt: 1_031_000, readUpTo: 7 });
   });
 

@@ -125,6 +125,10 @@ describe.skipIf(whyNoChromium)(inChromium('the inbox of Studio in Chromium'), ()
     await shown(page, 'The model reads that it was denied');
     await endOf('deny');
     expect(JSON.stringify((await studio.get('/runs/deny/messages')).body)).toContain('too much');
+    await page.evaluate("location.hash = '#/run/deny'");
+    await press(page, 'pay');
+    await shown(page, 'never started · result recorded');
+    expect(await page.getByText('started · attempt').count()).toBe(0);
   });
 
   test('counts one vote of two, and says that others are needed (studio 8, 9)', async () => {
@@ -162,8 +166,36 @@ describe.skipIf(whyNoChromium)(inChromium('the inbox of Studio in Chromium'), ()
   test('says on the open card that its time was over, and what became of the call (studio 8, 28)', async () => {
     const page = await asked('late', 'soon {"to":"Bob","cents":904}');
     await shown(page, 'denied');
-    await shown(page, 'Expired');
+    await shown(page, 'No answer came in time');
     expect(await page.getByRole('button', { name: 'Approve' }).count()).toBe(0);
+  });
+
+  test('says what was answered while no process takes it up, counts it no more, and leaves the way to the run (studio 8, 9)', async () => {
+    const page = await asked('rests', 'pay {"to":"Zed","cents":906}');
+    const needYou = async () => Number(/(\d+) need you/.exec(await page.locator('.head').innerText())?.[1]);
+    const badge = async () => Number((await page.locator('nav .count').allInnerTexts())[0] ?? 0);
+    await expect.poll(async () => (await badge()) > 0, { timeout: 45_000 }).toBe(true);
+    const [before, badgeBefore] = [await needYou(), await badge()];
+    await world.crash();
+    await press(page, 'Approve');
+    await page.getByRole('heading', { name: 'has not started yet.' }).waitFor();
+    expect(await page.locator('#ask').innerText()).toMatch(/^Approved by \S+\. pay has not started yet\.$/);
+    await shown(page, 'Next: a process takes up the run');
+    await shown(page, 'A program began it: start that again');
+    expect(await page.getByText('expires').count()).toBe(await page.locator('a.w').getByText('expires').count());
+    await expect.poll(needYou).toBe(before - 1);
+    await expect.poll(badge).toBe(badgeBefore - 1);
+    // Another tab, and this one after a reload, find the answer in the store.
+    await page.reload();
+    await choose(page, 'rests');
+    await shown(page, 'pay has not started yet.');
+    expect(await page.getByRole('button', { name: 'Approve' }).count()).toBe(0);
+    await world.work();
+    await shown(page, 'pay is done, and its result recorded');
+    await endOf('rests');
+    await expect.poll(badge, { timeout: 5_000 }).toBe(badgeBefore - 1);
+    await page.getByRole('link', { name: 'Open the run' }).click();
+    await shown(page, 'Ended: ok.');
   });
 
   test('keeps a typed note over a reload, and over a server that is killed and started again; then Approve works in the same tab (studio 14, 26)', async () => {

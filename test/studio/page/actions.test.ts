@@ -1,6 +1,15 @@
 import { expect, test } from 'vitest';
 import { actionsFor, type Done, stageText } from '../../../src/studio/page/actions/action-stages.ts';
+import { takeWords } from '../../../src/studio/page/frame/words.ts';
+import { pageWords } from '../../../src/studio/page-words.ts';
 import type { RecordView } from '../../../src/studio/wire.ts';
+
+takeWords(
+  pageWords(
+    { journal: true, waits: true, commands: true, history: true, threads: true },
+    { write: true, apply: false },
+  ),
+);
 
 const run = (state: string, more: object = {}) =>
   ({ line: { state, where: `ended: ${state}` }, ...more }) as unknown as RecordView;

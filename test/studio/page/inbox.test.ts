@@ -1,9 +1,11 @@
 import { describe, expect, test } from 'vitest';
+import { takeWords } from '../../../src/studio/page/frame/words.ts';
 import { fieldsOf, filledOf, typedOf } from '../../../src/studio/page/inbox/form-fields.ts';
 import {
   afterEvent,
   afterRecord,
-  endText,
+  answerIn,
+  headOf,
   isOver,
   type Sent,
   stagesOf,
@@ -20,7 +22,15 @@ import {
   when,
   whereOf,
 } from '../../../src/studio/page/inbox/waits.ts';
+import { pageWords } from '../../../src/studio/page-words.ts';
 import type { JournalEvent, ListedWait, RecordView } from '../../../src/studio/wire.ts';
+
+takeWords(
+  pageWords(
+    { journal: true, waits: true, commands: true, history: true, threads: true },
+    { write: true, apply: false },
+  ),
+);
 
 const NOON = new Date('2026-03-02T12:00:00').getTime();
 
@@ -66,16 +76,12 @@ describe('the list of waits (studio 8)', () => {
     const soon = approval({ id: 'soon', dueAt: NOON + 1_000 });
     const timer = approval({ id: 'timer', kind: 'timer', dueAt: NOON });
     const outage = approval({ id: 'outage', kind: 'retry', needsPerson: true, dueAt: NOON + 5_000 });
-    const rows = waitRows([timer, never, late, outage, soon]);
-    expect(rows.map((row) => ('wait' in row ? row.wait.id : row.group))).toEqual([
-      'Needs you',
-      'soon',
-      'outage',
-      'late',
-      'never',
-      'Time and events',
-      'timer',
-    ]);
+    const namesOf = (...answered: readonly string[]) =>
+      waitRows([timer, never, late, outage, soon], ({ id }) => answered.includes(id)).map((row) =>
+        'wait' in row ? row.wait.id : row.group,
+      );
+    expect(namesOf('never', 'soon').slice(0, 6)).toEqual(['Needs you', 'outage', 'late', 'Answered', 'soon', 'never']);
+    expect(namesOf()).toEqual(['Needs you', 'soon', 'outage', 'late', 'never', 'Time and events', 'timer']);
   });
 
   test('names the question, the runs above, the votes, the end and what the end means', () => {
@@ -139,7 +145,10 @@ describe('the stages of an answer (studio 9)', () => {
     const open = record({ waits: [approval()] });
     expect(isDone(afterRecord(approved(), open))).toEqual([true, false, false]);
     const calls = [{ callId: 'c1', state: 'started' }];
-    const started = afterRecord(approved(), record({ owner: { id: 'api-2' }, record: { openStep: { calls } } }));
+    const started = afterRecord(
+      approved(),
+      record({ owner: { id: 'x|api-2', name: 'api-2' }, record: { openStep: { calls } } }),
+    );
     expect([started.takenBy, started.call]).toEqual(['api-2', 'started']);
     expect(afterRecord(approved(), record({ line: { steps: 2 } })).call).toBeUndefined();
     expect(afterRecord(approved(), record({ line: { steps: 3 } })).call).toBe('done');
@@ -162,10 +171,49 @@ describe('the stages of an answer (studio 9)', () => {
     expect(afterRecord(approved({}, wait), record({ waits: [approval({ quorum: 2, votes })] })).votes).toBe(1);
   });
 
-  test('of a denial end when it is taken up, and the card names the person', () => {
-    const denied = approved({ how: 'deny', takenBy: '' });
-    expect(isOver(denied)).toBe(true);
-    expect(endText(denied, { id: 'ada' })).toBe('Denied by ada. The run continues without this page.');
+  test('of a denial end when it is taken up', () => {
+    expect(isOver(approved({ how: 'deny', takenBy: '' }))).toBe(true);
+    expect(isOver(approved({ how: 'deny' }))).toBe(false);
+  });
+
+  test('that have not come are said as what is to come', () => {
+    expect(stagesOf(approved()).map(({ text }) => text)).toEqual([
+      'Stored: your answer survives a crash from here on',
+      'Next: a process takes up the run',
+      'Then: refund runs',
+    ]);
+    expect(stagesOf(approved({ how: 'deny' }))[2]?.text).toBe('Then: The model reads that it was denied');
+  });
+
+  test('stand below the answer, which names the person and what became of the call', () => {
+    const ada = { id: 'ada' };
+    const heads = [
+      approved(),
+      approved({ takenBy: '', call: 'started' }),
+      approved({ takenBy: '', call: 'done' }),
+      approved({ takenBy: '', call: 'failed' }),
+      approved({ how: 'deny' }),
+      approved({ by: { id: 'bob', name: 'Bob' } }),
+      approved({}, approval({ quorum: 2 })),
+    ].map((own) => headOf(own, ada));
+    expect(heads).toEqual([
+      'Approved by ada. refund has not started yet.',
+      'Approved by ada. refund runs.',
+      'Approved by ada. refund is done.',
+      'Approved by ada. refund has failed.',
+      'Denied by ada. refund does not run.',
+      'Approved by Bob. refund has not started yet.',
+      'Approved by ada. Each person has one vote.',
+    ]);
+  });
+
+  test('begin with an answer that another tab, or the command line, has stored', () => {
+    const commands = [{ kind: 'answer', waitId: 'w1', how: 'deny', by: { id: 'bob' } }];
+    const stored = record({ waits: [approval()], record: { commands } });
+    expect(answerIn(approval(), stored)).toMatchObject({ how: 'deny', by: { id: 'bob' }, isStored: true });
+    expect(answerIn(approval({ id: 'w2' }), stored)).toBeUndefined();
+    // One vote of two: this person may have to give the other.
+    expect(answerIn(approval({ quorum: 2 }), stored)).toBeUndefined();
   });
 });
 

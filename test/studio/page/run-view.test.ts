@@ -33,6 +33,31 @@ describe('the line above all else', () => {
     });
   });
 
+  test('of a run that was answered says so, and what continues it (studio 2, 9)', () => {
+    const wait = {
+      id: 'w1',
+      kind: 'approval',
+      createdAt: NOW,
+      step: 3,
+      callId: 'c',
+      tool: 'pay',
+      quorum: 1,
+      votes: [],
+    };
+    const record = { commands: [{ kind: 'answer', waitId: 'w1', how: 'approve', by: { id: 'ada' } }] };
+    const resume = { text: 'It continues when a process takes it up:', command: 'npx pawl resume r' };
+    expect(verdictLine(viewOf('you', { waits: [wait], record, resume }))).toEqual({
+      state: 'you',
+      title: 'Approved by ada. ',
+      text: ['No process holds the run.', ' It continues when a process takes it up: npx pawl resume r'],
+    });
+    const voted = viewOf('you', { waits: [{ ...wait, quorum: 2 }], record, resume });
+    expect(verdictLine(voted).title).toBe('Waits for a person. ');
+    expect(verdictLine(viewOf('idle', { resume })).text.join('')).toBe(
+      'It continues after 2 steps. No process works on it. It continues when a process takes it up: npx pawl resume r',
+    );
+  });
+
   test('of a run that works says where, which process holds it, and how long its lease lasts (studio 2)', () => {
     const owner = { name: 'process 7 on host', id: 'x', leaseUntil: NOW + 24_000, isHere: false };
     expect(verdictLine(viewOf('run', { owner })).text).toEqual([

@@ -8,6 +8,7 @@ import {
   type Tool,
 } from 'pawl';
 import { type ScriptedEntry, scriptedModel, testClock } from 'pawl/testing';
+import { shownEvent } from '../../../src/studio/watch/shown-event.ts';
 
 /** 12:00:00 of a day. */
 const NOON = Date.UTC(2026, 10, 23, 12);
@@ -19,11 +20,18 @@ export interface Process {
   kill(): void;
 }
 
+/** More options of the agent, and of its executor. */
+interface Given {
+  readonly executor?: object;
+  readonly [option: string]: unknown;
+}
+
 /** A store with a journal, a clock that the test moves, and processes that come and go. */
 export function world() {
   const clock = testClock(NOON);
   const store = memoryStore({ clock });
-  const begin = (script: readonly ScriptedEntry[], tools: readonly Tool[] = [], more: object = {}): Process => {
+  const begin = (script: readonly ScriptedEntry[], tools: readonly Tool[] = [], given: Given = {}): Process => {
+    const { executor: own, ...more } = given;
     let isDead = false;
     const checkpoints = Object.fromEntries(
       Object.entries(store).map(([name, method]) => [
@@ -38,6 +46,7 @@ export function world() {
     const executor = createExecutor({
       ...{ clock, logger: { warn: () => {} }, models: { fast: scriptedModel(script) }, agents: [agent] },
       ...{ checkpoints, journal: { flushMs: 1 } },
+      ...own,
     });
     const kill = () => {
       isDead = true;
@@ -47,14 +56,14 @@ export function world() {
   return { clock, store, begin, events: (runId: string) => eventsOf(begin([]).executor, runId) };
 }
 
-/** The events of a run that its journal has now. */
+/** The events of a run that its journal has now, as the server sends them. */
 async function eventsOf(executor: Executor, runId: string): Promise<readonly JournalEvent[]> {
   const read: JournalEvent[] = [];
   const events = executor.events(runId)[Symbol.asyncIterator]();
   for (;;) {
     const next = await Promise.race([events.next(), settled()]);
     if (!next || next.done) return read;
-    read.push(next.value);
+    read.push(shownEvent(next.value).event);
   }
 }
 

@@ -141,7 +141,7 @@ describe('a change of owner', () => {
       unknown: ['pay'],
     });
     expect(ownerWords(mark as OwnerMark, '62.0 s').join('')).toMatch(
-      /^Owner died\. process \d+ on \S+ ended in the middle of a call; nothing worked for 62\.0 s\. process \d+ on \S+ continues from the record\. 0 recorded calls repeated; 1 idempotent call ran again, with its key; the outcome of pay is unknown, and it is not repeated\.$/,
+      /^Owner died\. process \d+ on this machine ended in the middle of a call; nothing worked for 62\.0 s\. process \d+ on this machine continues from the record\. 0 recorded calls repeated; 1 idempotent call ran again, with its key; the outcome of pay is unknown, and it is not repeated\.$/,
     );
   });
 
@@ -179,7 +179,7 @@ describe('a change of owner', () => {
         ownerWords(mark, '1 m')
           .join('')
           .split(';')[0]
-          ?.replace(/process \d+ on \S+/, 'it'),
+          ?.replace(/process \d+ on this machine/, 'it'),
       ),
     ).toEqual(['Owner left. it left', 'Owner died. it died', 'New owner. it used up its slice, or died']);
     // Without the events before it, nothing is said of what became of the owner.
@@ -242,6 +242,43 @@ test('a wait asks, takes no width, and is answered by a person whom its call nam
   expect(after.waited).toBeCloseTo(251_000);
   expect(workedMs(after)).toBe(0);
   expect(after.rest).toBeUndefined();
+});
+
+describe('a call that was refused has a result, and no start (studio 3, 6)', () => {
+  for (const effect of ['read', 'idempotent', 'once'] as const) {
+    test(`denied by a person: ${effect}`, async () => {
+      const { begin, clock, events } = world();
+      const pay = toolOf('pay', effect, () => 'paid', { needsApproval: true });
+      const { executor, agent } = begin([callTool('pay'), reply('Not paid.')], [pay]);
+      await executor.start(agent, { runId: 'r', prompt: 'Pay.' });
+      await clock.advance(1_000);
+      const [wait] = await executor.waiting();
+      await executor.control('r').deny(wait?.id ?? '', { by: { id: 'ada' } });
+      await clock.advance(5_000);
+      const { steps } = timelineOf(await events('r'));
+      expect(steps[0]?.calls).toMatchObject([
+        { state: 'failed', isRefused: true, starts: [], attempts: 0, wait: { end: { how: 'deny', by: 'ada' } } },
+      ]);
+    });
+  }
+
+  test('denied by a rule; another call of the turn has its start', async () => {
+    const { begin, clock, events } = world();
+    const tools = [toolOf('pay', 'once', () => 'paid', { needsApproval: true }), toolOf('note', 'once', () => 'noted')];
+    const calls = callTools([
+      { name: 'pay', input: {} },
+      { name: 'note', input: {} },
+    ]);
+    const approvals = ({ name }: { readonly name: string }) => (name === 'pay' ? { deny: 'not now' } : 'run');
+    const { executor, agent } = begin([calls, reply('Not paid.')], tools, { executor: { approvals } });
+    await executor.start(agent, { runId: 'r', prompt: 'Pay.' });
+    await clock.advance(1_000);
+    expect(timelineOf(await events('r')).steps[0]?.calls).toMatchObject([
+      { state: 'failed', isRefused: true, starts: [], attempts: 0 },
+      { state: 'done', attempts: 1, starts: [{}] },
+    ]);
+    expect(timelineOf(await events('r')).steps[0]?.calls[1]).not.toHaveProperty('isRefused');
+  });
 });
 
 test('a steered message stands before the turn that reads it (studio 3)', async () => {

@@ -1,5 +1,6 @@
 // What can be done to a run, and how far an action has come: pure.
 import type { RecordView } from '../../wire.ts';
+import { words } from '../frame/words.ts';
 
 /** Something that a person does to a run. */
 export type RunAction = 'steer' | 'cancel' | 'park' | 'unpark';
@@ -22,27 +23,27 @@ export function actionsFor({ line: { state }, owner }: Pick<RecordView, 'line' |
 }
 
 /** How far an action has come, as the record proves. */
-export function stageText(done: Done, { line, record }: Pick<RecordView, 'line' | 'record'>): string {
+export function stageText(done: Done, { line, record }: Pick<RecordView, 'line' | 'record'>): string | undefined {
+  const { stages = {} } = words;
   const isOver = line.state === 'ok' || line.state === 'fail' || line.state === 'cut';
   switch (done.action) {
     case 'steer':
       return steerText(done, record, isOver);
     case 'cancel':
-      if (isOver) return line.state === 'cut' ? 'Cancelled' : `It had ended before: ${line.where}`;
-      return 'Stored: the process that works on it ends it';
+      if (isOver) return line.state === 'cut' ? stages.cancelled : stages.over + line.where;
+      return stages.cancels;
     case 'park':
-      return line.state === 'park' ? 'Parked: no process takes it up' : 'Stored';
+      return line.state === 'park' ? stages.parked : 'Stored';
     case 'unpark':
-      return line.state === 'park' ? 'Stored' : 'Unparked: the next process continues it';
+      return line.state === 'park' ? 'Stored' : stages.unparked;
   }
 }
 
-function steerText({ state, revision }: Done, record: RecordView['record'], isOver: boolean): string {
-  if (state !== 'sent') return 'Taken up: the model reads it before its next turn';
-  if (isOver) return 'The run has ended';
+function steerText({ state, revision }: Done, record: RecordView['record'], isOver: boolean): string | undefined {
+  const { stages = {} } = words;
+  if (state !== 'sent') return stages.reads;
+  if (isOver) return stages.ended;
   const isRead = record !== undefined && !record.commands.some(({ kind }) => kind === 'steer');
   const isNewer = revision !== undefined && record !== undefined && record.revision > revision;
-  return isRead && isNewer
-    ? 'Taken up: the model reads it in its next turn'
-    : 'Stored: the run reads it before its next turn';
+  return isRead && isNewer ? stages.read : stages.steered;
 }

@@ -100,9 +100,9 @@ interface StageProps {
 
 /** How far the last action came; it is said once. */
 function Stage({ record, done, trouble }: StageProps) {
-  const text = done ? stageText(done, record) : '';
+  const text = done && stageText(done, record);
   useEffect(() => {
-    if (text !== '') say(text);
+    if (text) say(text);
   }, [text]);
   if (trouble) return <Failed trouble={trouble} />;
   return <span class="faint only-l">{text}</span>;

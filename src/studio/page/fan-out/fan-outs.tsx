@@ -2,7 +2,7 @@ import type { FanOutLine, FanOutList } from '../../fan-out-wire.ts';
 import { useLoaded } from '../frame/loaded.ts';
 import { addressOf } from '../frame/route.ts';
 import { age } from '../parts/amounts.ts';
-import { Empty, Failed } from '../parts/empty.tsx';
+import { Failed, Nothing } from '../parts/empty.tsx';
 import { State } from '../parts/glyph.tsx';
 import { useNow } from '../parts/now.ts';
 import { Mono } from '../parts/text.tsx';
@@ -29,11 +29,7 @@ function List() {
         )}
       </header>
       {trouble && <Failed trouble={trouble} again={again} />}
-      {value?.items.length === 0 && (
-        <Empty text="No fan-out yet" call="pawl ask 'Which is better?' --models a,b">
-          A fan-out asks several models the same. Studio shows those whose files are below its folder.
-        </Empty>
-      )}
+      {value?.items.length === 0 && <Nothing of="fanOuts" />}
       {value && value.items.length > 0 && (
         <section class="scroll" aria-label="Fan-outs">
           <div class="line th" aria-hidden="true">

@@ -1,22 +1,12 @@
 import { Dialog } from '../parts/dialog.tsx';
 import { Pairs } from '../parts/lists.tsx';
 import { isHelpOpen } from './keys.ts';
+import { store } from './live.ts';
 import { useShared } from './use-shared.ts';
-
-const keys = [
-  ['j k ⏎', 'next, previous, open'],
-  ['/ Esc', 'filter, back'],
-  ['g r  g i  g f', 'runs, inbox, fan-outs'],
-  ['a', 'to the answer that is wanted'],
-  ['⌘⏎ Ctrl⏎', 'approve, after you have read'],
-  ['s', 'steer'],
-  ['c', 'show or hide the chart'],
-  ['[ ]', 'step before, step after'],
-  ['?', 'these keys'],
-] as const;
 
 /** The keys of Studio. */
 export function Help() {
+  const { keys = [] } = useShared(store)?.words ?? {};
   if (!useShared(isHelpOpen)) return null;
   const close = () => isHelpOpen.set(false);
   return (

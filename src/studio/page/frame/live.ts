@@ -3,6 +3,7 @@ import { get, offline, type Trouble, troubleOf } from './api.ts';
 import { ownHeaders, tokenIsTaken } from './session.ts';
 import { news, shared } from './shared.ts';
 import { useShared } from './use-shared.ts';
+import { takeWords } from './words.ts';
 
 /** Whether the page has the newest state. `rest`: the tab is hidden, and asks for nothing. */
 export interface Connection {
@@ -27,6 +28,20 @@ export const storeTrouble = shared<{ readonly code: string; readonly message: st
 export const changes = news<{ readonly lines: readonly RunLine[]; readonly isFirst: boolean }>();
 /** The id of a run that is gone. */
 export const gone = news<string>();
+
+/** Runs that the server counts as waiting for a person, while an answer of this tab is on its way to them. */
+export const answeredRuns = shared<ReadonlySet<string>>(new Set());
+/** Runs that do not wait any more, since the server has counted. */
+const left = new Set<string>();
+
+/** An answer is stored, or was taken up: the badge follows. */
+export function seeAnswer(runId: string, isTaken: boolean): void {
+  if (!isTaken) answeredRuns.set(new Set([...answeredRuns.value, runId]));
+  else if (answeredRuns.value.has(runId)) {
+    left.add(runId);
+    void count();
+  }
+}
 
 /** A run whose events the tab reads. */
 interface Followed {
@@ -81,9 +96,14 @@ export function readStore(): void {
 }
 
 async function readStoreOnce(): Promise<void> {
+  const counted = new Set(left);
   const { value, trouble } = await get<StoreView>('store');
-  if (value) store.set(value);
-  else if (trouble && trouble.code !== 'OFFLINE') storeTrouble.set(trouble);
+  if (value) {
+    takeWords(value.words);
+    store.set(value);
+    answeredRuns.set(new Set([...answeredRuns.value].filter((runId) => !counted.has(runId))));
+    for (const runId of counted) left.delete(runId);
+  } else if (trouble && trouble.code !== 'OFFLINE') storeTrouble.set(trouble);
 }
 
 const FIRST_PAUSE_MS = 250;
@@ -158,22 +178,34 @@ function take(frame: WatchFrame, id: string | undefined, isFirst: boolean): void
     return;
   }
   if (frame.type === 'runs') changed(frame.lines, isFirst);
-  else if (frame.type === 'gone') gone.send(frame.runId);
-  else storeTrouble.set(frame.isAway ? { code: frame.code ?? '', message: frame.message ?? '' } : undefined);
+  else if (frame.type === 'gone') {
+    left.add(frame.runId);
+    gone.send(frame.runId);
+    void count();
+  } else storeTrouble.set(frame.isAway ? { code: frame.code ?? '', message: frame.message ?? '' } : undefined);
 }
 
-/** The counts beside the filters follow, a little later. */
-const COUNT_MS = 3_000;
+/** The counts beside the filters follow: soon, and at most once in a while. */
+const COUNT_MS = [250, 1_000] as const;
 let isCounting = false;
+let isToCount = false;
 
 function changed(lines: readonly RunLine[], isFirst: boolean): void {
   changes.send({ lines, isFirst });
-  if (isCounting || lines.length === 0) return;
+  for (const { runId, state } of lines) if (state !== 'you') left.add(runId);
+  if (lines.length > 0) void count();
+}
+
+async function count(): Promise<void> {
+  isToCount = true;
+  if (isCounting) return;
   isCounting = true;
-  setTimeout(() => {
-    isCounting = false;
-    readStore();
-  }, COUNT_MS);
+  for (const ms of COUNT_MS) {
+    await slept(ms);
+    if (isToCount) readStore();
+    isToCount = false;
+  }
+  isCounting = false;
 }
 
 interface SseFrame {

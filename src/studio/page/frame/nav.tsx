@@ -2,7 +2,7 @@ import { useEffect, useState } from 'preact/hooks';
 import { span } from '../parts/amounts.ts';
 import { Icon } from '../parts/glyph.tsx';
 import { isHelpOpen } from './keys.ts';
-import { connection, store } from './live.ts';
+import { answeredRuns, connection, store } from './live.ts';
 import { place } from './route.ts';
 import { switchTheme } from './theme.ts';
 import { useShared } from './use-shared.ts';
@@ -20,7 +20,7 @@ export function Nav() {
   const { view } = useShared(place);
   const { counts, title = 'Pawl Studio' } = useShared(store) ?? {};
   const at = view === 'run' ? 'runs' : view;
-  const needsYou = counts?.you ?? 0;
+  const needsYou = (counts?.you ?? 0) - useShared(answeredRuns).size;
   return (
     <nav id="nav" aria-label="Studio">
       <div class="brand">
@@ -40,14 +40,14 @@ export function Nav() {
 }
 
 function Foot() {
-  const { place: where = '', may } = useShared(store) ?? {};
+  const { place: where = '', words } = useShared(store) ?? {};
   return (
     <div class="foot">
       <Liveness />
       <span class="mono cut1" title={where}>
         {where}
       </span>
-      <span>{may?.write ? (may.apply ? '--write --apply' : '--write: runs, not files') : 'read-only'}</span>
+      <span>{words?.may}</span>
       <button type="button" class="plain" onClick={switchTheme}>
         <Icon name="theme" />
         Theme

@@ -2,7 +2,7 @@ import type { JournalEvent, JsonValue, ListedWait, RecordView } from '../../wire
 import { pathOf, post, type Trouble } from '../frame/api.ts';
 import { shared } from '../frame/shared.ts';
 import { dropKept } from './kept.ts';
-import { afterEvent, afterRecord, type Sent } from './stages.ts';
+import { afterEvent, afterRecord, answerIn, type Sent } from './stages.ts';
 import { settledText } from './waits.ts';
 
 /** What a person decides. */
@@ -59,9 +59,9 @@ export function seeEvent(waitId: string, event: JournalEvent, owner: string | un
   if (next && next !== own) change(waitId, next);
 }
 
-/** Takes the record of the run of an answer. */
-export function seeRecord(waitId: string, record: RecordView): void {
-  const own = sent.value.get(waitId);
+/** Takes the record of the run of a wait. An answer in it that the run has not read is shown as one of this tab. */
+export function seeRecord(wait: ListedWait, record: RecordView): void {
+  const own = sent.value.get(wait.id) ?? answerIn(wait, record);
   const next = own && afterRecord(own, record);
-  if (next && next !== own) change(waitId, next);
+  if (next && next !== sent.value.get(wait.id)) change(wait.id, next);
 }

@@ -4,18 +4,19 @@ import { useKeys } from '../frame/keys.ts';
 import { store, useCanWrite } from '../frame/live.ts';
 import { addressOf } from '../frame/route.ts';
 import { useShared } from '../frame/use-shared.ts';
+import { words } from '../frame/words.ts';
 import { span } from '../parts/amounts.ts';
 import { Failed } from '../parts/empty.tsx';
 import { Glyph } from '../parts/glyph.tsx';
 import { useNow } from '../parts/now.ts';
-import { Mono } from '../parts/text.tsx';
+import { Copy, Mono } from '../parts/text.tsx';
 import { type Decision, forget, send, sent } from './answers.ts';
 import { ApprovalParts } from './approval.tsx';
 import { As } from './card-parts.tsx';
 import { ExactInput } from './exact-input.tsx';
 import { EventParts, QuestionParts } from './question.tsx';
-import { endText, isOver, type Sent, stagesOf } from './stages.ts';
-import { digestOf, effects, fullerWait, resultOfExpiry, titleOf, when, whereOf } from './waits.ts';
+import { headOf, isGiven, type Sent, stagesOf } from './stages.ts';
+import { digestOf, fullerWait, resultOfExpiry, titleOf, when, whereOf } from './waits.ts';
 import { useWhole } from './whole-wait.ts';
 
 interface CardProps {
@@ -40,14 +41,16 @@ export function Card(props: CardProps) {
   // After the answer its call is not in the record any more.
   const effect = useRef<string | undefined>(undefined);
   effect.current ??= record?.record?.openStep?.calls.find(({ callId }) => callId === wait.callId)?.effect;
-  const [title, text] = effects[effect.current ?? ''] ?? [];
+  const { by } = useShared(store) ?? {};
+  const [title, text] = words.effects?.[effect.current ?? ''] ?? [];
+  const [own] = [useShared(sent).get(wait.id)].filter(isGiven);
   return (
     // biome-ignore lint/a11y/noNoninteractiveTabindex: Mod+Enter answers only while the card has the focus
     <article ref={box} class="card" aria-labelledby="ask" tabIndex={0}>
       <header>
         <Where wait={wait} />
-        <h1 id="ask">{titleOf(wait)}</h1>
-        <Since wait={wait} agent={record?.line.agentName || wait.agentId} />
+        <h1 id="ask">{own ? headOf(own, by) : titleOf(wait)}</h1>
+        <Since wait={wait} agent={record?.line.agentName || wait.agentId} isGiven={own !== undefined} />
       </header>
       {wait.kind === 'approval' && title !== undefined && (
         <section>
@@ -85,11 +88,19 @@ function Where({ wait }: { readonly wait: ListedWait }) {
   );
 }
 
-function Since({ wait, agent }: { readonly wait: ListedWait; readonly agent: string }) {
+interface SinceProps {
+  readonly wait: ListedWait;
+  readonly agent: string;
+  /** It is answered: its time does not matter any more. */
+  readonly isGiven: boolean;
+}
+
+function Since({ wait, agent, isGiven }: SinceProps) {
   const { createdAt, dueAt } = wait;
   const now = useNow();
   const [over, strong] = resultOfExpiry(wait);
   const verb = wait.kind === 'approval' || wait.kind === 'question' ? 'asks' : 'waits';
+  if (isGiven) return <div class="dim">{`${agent} asked: ${titleOf(wait)}`}</div>;
   return (
     <div class="dim">
       {agent}
@@ -137,7 +148,7 @@ function Answer({ wait: shown, record, over, reload, box }: AnswerProps) {
       {wait.kind === 'question' && <QuestionParts {...parts} wait={wait} />}
       {wait.kind === 'event' && <EventParts name={wait.name} eventKey={wait.key} />}
       {wait.kind === 'retry' && <Failed trouble={wait.error} />}
-      {own && <Stages own={own} />}
+      {own && <Stages own={own} resume={record?.resume} />}
       {own?.trouble && <Failed trouble={own.trouble} again={() => again(wait.id, reload)} />}
       {over !== undefined && !own?.isStored && <section role="status">{over}</section>}
       {(wait.kind === 'timer' || wait.kind === 'retry') && isOpen && mayWrite && (
@@ -176,8 +187,12 @@ function isLate({ dueAt = Number.POSITIVE_INFINITY }: ListedWait, at: number): b
   return dueAt <= at;
 }
 
-function Stages({ own }: { readonly own: Sent }) {
-  const by = useShared(store)?.by;
+interface StagesProps {
+  readonly own: Sent;
+  readonly resume: RecordView['resume'];
+}
+
+function Stages({ own, resume }: StagesProps) {
   if (own.trouble && !own.isStored) return null;
   return (
     <section aria-live="polite">
@@ -189,7 +204,19 @@ function Stages({ own }: { readonly own: Sent }) {
           </li>
         ))}
       </ul>
-      {isOver(own) && !own.trouble && <p class="faint">{endText(own, by)}</p>}
+      {own.takenBy === undefined && resume && (
+        <div class="next">
+          {resume.text}
+          {resume.command !== undefined && (
+            <pre>
+              {resume.command} <Copy text={resume.command} />
+            </pre>
+          )}
+        </div>
+      )}
+      <a class="btn" href={addressOf('run', own.wait.runId)}>
+        Open the run
+      </a>
     </section>
   );
 }

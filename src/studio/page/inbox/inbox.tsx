@@ -1,15 +1,17 @@
-import { useLayoutEffect, useState } from 'preact/hooks';
+import { useEffect, useLayoutEffect, useRef, useState } from 'preact/hooks';
 import type { ListedWait } from '../../wire.ts';
 import { useKeys } from '../frame/keys.ts';
+import { seeAnswer } from '../frame/live.ts';
 import { addressOf, show } from '../frame/route.ts';
 import { useShared } from '../frame/use-shared.ts';
 import { age } from '../parts/amounts.ts';
-import { Empty, Failed } from '../parts/empty.tsx';
+import { Failed, Nothing } from '../parts/empty.tsx';
 import { Glyph } from '../parts/glyph.tsx';
 import { useNow } from '../parts/now.ts';
 import { Rows } from '../parts/rows.tsx';
 import { sent } from './answers.ts';
 import { Card } from './card.tsx';
+import { isGiven } from './stages.ts';
 import { useWaitFacts, useWaits, type WaitList } from './wait-list.ts';
 import { digestOf, dueOf, needsPerson, titleOf, votesOf, type WaitRow, waitRows, whereOf } from './waits.ts';
 
@@ -17,9 +19,24 @@ import { digestOf, dueOf, needsPerson, titleOf, votesOf, type WaitRow, waitRows,
 export function Inbox({ picked }: { readonly picked: string }) {
   const list = useWaits();
   const isSmall = matchMedia('(max-width: 760px)').matches;
-  const rows = waitRows(list.waits);
+  const answers = useShared(sent);
+  const given = [...answers.values()].filter(isGiven);
+  const isAnswered = ({ id }: ListedWait) => given.some(({ wait }) => wait.id === id);
+  // An answered wait stays here when the server has it no more: its card has the way to the run.
+  const waits = [...list.waits.filter((wait) => !isAnswered(wait)), ...given.map(({ wait }) => wait)];
+  const rows = waitRows(waits, isAnswered);
+  const open = waits.filter((wait) => !isAnswered(wait));
   const ids = rows.flatMap((row) => ('wait' in row ? [row.wait] : []));
-  const at = isSmall || picked !== '' ? picked : (ids[0]?.id ?? '');
+  // The card that was shown first stays when another one is before it.
+  const first = useRef('');
+  if (!ids.some(({ id }) => id === first.current)) first.current = ids[0]?.id ?? '';
+  const at = isSmall || picked !== '' ? picked : first.current;
+  useEffect(() => {
+    for (const { wait, takenBy } of given) {
+      const isLast = !open.some(({ rootRunId }) => rootRunId === wait.rootRunId);
+      if (takenBy !== undefined || isLast) seeAnswer(wait.rootRunId, takenBy !== undefined);
+    }
+  }, [answers, open.length]);
   useKeys((key) => {
     const by = { j: 1, k: -1 }[key];
     if (by === undefined) return false;
@@ -29,10 +46,10 @@ export function Inbox({ picked }: { readonly picked: string }) {
   });
   return (
     <>
-      <Head list={list} isPicked={isSmall && picked !== ''} />
+      <Head list={list} open={open} isPicked={isSmall && picked !== ''} />
       {list.trouble && <Failed trouble={list.trouble} again={list.load} />}
       {list.isLoaded && ids.length === 0 && at === '' ? (
-        <NoWaits />
+        <Nothing of="waits" />
       ) : (
         <div class="split inbox">
           {!(isSmall && picked !== '') && <List list={list} rows={rows} at={at} />}
@@ -43,8 +60,14 @@ export function Inbox({ picked }: { readonly picked: string }) {
   );
 }
 
-function Head({ list, isPicked }: { readonly list: WaitList; readonly isPicked: boolean }) {
-  const all = list.waits;
+interface HeadProps {
+  readonly list: WaitList;
+  /** Those that are not answered. */
+  readonly open: readonly ListedWait[];
+  readonly isPicked: boolean;
+}
+
+function Head({ list, open: all, isPicked }: HeadProps) {
   const you = all.filter(needsPerson).length;
   return (
     <header class="head">
@@ -66,14 +89,6 @@ function Head({ list, isPicked }: { readonly list: WaitList; readonly isPicked: 
         <kbd>j</kbd> <kbd>k</kbd> next, previous
       </span>
     </header>
-  );
-}
-
-function NoWaits() {
-  return (
-    <Empty text="Nothing waits for you" call="defineTool({ name: 'refund', needsApproval: true, … })">
-      A run is here while a call needs an approval, or asks a question with context.ask().
-    </Empty>
   );
 }
 
@@ -110,7 +125,7 @@ function List({ list, rows, at }: ListProps) {
 
 function Line({ wait, isAt }: { readonly wait: ListedWait; readonly isAt: boolean }) {
   const votes = votesOf(wait);
-  const isSent = useShared(sent).get(wait.id)?.isStored;
+  const isSent = isGiven(useShared(sent).get(wait.id));
   const now = useNow();
   return (
     <a class="w" href={addressOf('inbox', wait.id)} aria-current={isAt ? 'true' : undefined}>
@@ -159,9 +174,7 @@ function Picked({ waitId, list }: PickedProps) {
 function Gone() {
   return (
     <section class="scroll" aria-label="Request">
-      <Empty text="Nothing waits here any more">
-        It was answered, its time was over, or its run has ended. Press <kbd>k</kbd> for the one before.
-      </Empty>
+      <Nothing of="gone" />
     </section>
   );
 }

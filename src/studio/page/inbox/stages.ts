@@ -1,6 +1,7 @@
 // How far an answer has come: a stage is shown once something proves it. Pure.
 import type { JournalEvent, ListedWait, RecordView } from '../../wire.ts';
-import { personText, settledIn, settledText, votesOf } from './waits.ts';
+import { words } from '../frame/words.ts';
+import { endWord, personText, settledIn, settledText, votesOf } from './waits.ts';
 
 /** An answer of this tab. */
 export interface Sent {
@@ -9,6 +10,8 @@ export interface Sent {
   readonly how: 'approve' | 'deny' | 'answer' | 'wake';
   readonly isSending: boolean;
   readonly isStored: boolean;
+  /** Who gave it, if it was found in the store. */
+  readonly by?: unknown;
   /** The process that took it up; '' if its name is not known. Absent = none so far. */
   readonly takenBy?: string;
   /** How many persons have approved, while others are needed. */
@@ -38,9 +41,9 @@ export function afterRecord(own: Sent, { waits, record, owner, line }: RecordVie
   const { wait } = own;
   const open = waits.find(({ id }) => id === wait.id);
   if (open?.kind === 'approval' && wait.kind === 'approval' && open.votes.length > wait.votes.length)
-    return own.votes === open.votes.length ? own : { ...own, takenBy: owner?.id ?? '', votes: open.votes.length };
+    return own.votes === open.votes.length ? own : { ...own, takenBy: owner?.name ?? '', votes: open.votes.length };
   if (open || !own.isStored) return own;
-  const taken = own.takenBy === undefined ? { ...own, takenBy: owner?.id ?? '' } : own;
+  const taken = own.takenBy === undefined ? { ...own, takenBy: owner?.name ?? '' } : own;
   const settled = settledIn(record, wait.id);
   if (settled && settled.how !== own.how)
     return {
@@ -52,6 +55,13 @@ export function afterRecord(own: Sent, { waits, record, owner, line }: RecordVie
   return state === undefined || own.call === state ? taken : { ...taken, call: state };
 }
 
+/** The answer that will end a wait: it is stored, and its run has not read it. Of several persons it is one vote. */
+export function answerIn(wait: ListedWait, { answers }: RecordView): Sent | undefined {
+  const given = answers?.[wait.id]?.find(({ isLast }) => isLast);
+  if (!given || votesOf(wait) !== '') return undefined;
+  return { wait, how: given.how, by: given.by, isSending: false, isStored: true };
+}
+
 /** Where the call of a wait is. A step ends once each of its calls has a result. */
 function callStateIn(record: RecordView['record'], wait: ListedWait, steps: number): Sent['call'] {
   const call = record?.openStep?.calls.find(({ callId }) => callId === wait.callId);
@@ -61,29 +71,35 @@ function callStateIn(record: RecordView['record'], wait: ListedWait, steps: numb
 
 /** A stage of an answer. */
 export interface Stage {
-  readonly text: string;
+  readonly text: string | undefined;
   readonly isDone: boolean;
 }
 
 /** The stages of an answer, those that are true first. */
 export function stagesOf(own: Sent): readonly Stage[] {
   const { wait, how, isStored, takenBy, votes, call } = own;
+  const { stages = {} } = words;
   const isTaken = takenBy !== undefined;
-  const by = isTaken ? takenBy && ` by ${takenBy}` : ' by a process or pawl resume';
-  const taken = { text: `Taken up${by}`, isDone: isTaken };
-  const first = [{ text: 'Stored: your answer survives a crash from here on', isDone: isStored }, taken];
+  const taken = isTaken ? `Taken up${takenBy && ` by ${takenBy}`}` : stages.next;
+  const first = [
+    { text: stages.stored, isDone: isStored },
+    { text: taken, isDone: isTaken },
+  ];
   if (votes !== undefined && wait.kind === 'approval' && votes < wait.quorum)
     return [...first, { text: `${votes} of ${wait.quorum} have approved: others are needed`, isDone: true }];
-  return [...first, { text: lastText(own), isDone: how === 'deny' || how === 'wake' ? isTaken : call !== undefined }];
+  const isDone = how === 'deny' || how === 'wake' ? isTaken : call !== undefined;
+  return [...first, { text: `${isDone ? '' : 'Then: '}${lastText(own)}`, isDone }];
 }
 
 function lastText({ wait, how, call }: Sent): string {
-  const tool = wait.tool ?? 'the call';
-  if (how === 'deny') return 'The model reads that it was denied';
-  if (how === 'wake') return wait.kind === 'retry' ? 'The model is asked again' : 'The run continues';
-  if (call === 'failed') return `${tool} has failed: the model reads why`;
-  if (call === 'done') return `${tool} is done, and its result recorded`;
-  return how === 'answer' ? `${tool} continues with the answer` : `${tool} runs`;
+  const { stages = {} } = words;
+  if (how === 'deny') return `${stages.denied}`;
+  if (how === 'wake') return `${stages[wait.kind === 'retry' ? 'retried' : 'woken']}`;
+  return `${toolOf(wait)}${stages[call === 'failed' || call === 'done' ? call : how === 'answer' ? 'answered' : 'runs']}`;
+}
+
+function toolOf({ tool = 'the call' }: ListedWait): string {
+  return tool;
 }
 
 /** Returns whether nothing more will become true of an answer. */
@@ -92,10 +108,19 @@ export function isOver(own: Sent): boolean {
   return stagesOf(own).every(({ isDone }) => isDone) && own.call !== 'started';
 }
 
-/** What is said at the end of an answered card. */
-export function endText(own: Sent, by: unknown): string {
-  const who = personText(by) || 'you';
-  const words = { approve: 'Approved', deny: 'Denied', answer: 'Answered', wake: 'Woken' } as const;
-  const votes = votesOf(own.wait);
-  return `${words[own.how]} by ${who}. ${votes === '' ? 'The run continues without this page.' : 'Each person has one vote.'}`;
+/** Returns whether an answer is stored, and stands. */
+export function isGiven(own: Sent | undefined): own is Sent {
+  return own?.isStored === true && !own.trouble;
+}
+
+/** The head of an answered card: the answer, by whom, and what became of the call. @param by who answers in this tab */
+export function headOf(own: Sent, by: unknown): string {
+  const { wait, how, call } = own;
+  const { stages = {} } = words;
+  const what = { started: 'isRunning', failed: 'hasFailed', done: 'isDone' } as const;
+  const now =
+    toolOf(wait) +
+    stages[how === 'deny' ? 'isDenied' : call ? what[call] : how === 'answer' ? 'isAsking' : 'isWaiting'];
+  const isAlone = votesOf(wait) === '';
+  return `${endWord(how)} by ${personText(own.by ?? by) || 'you'}. ${isAlone ? now : stages.vote}`;
 }

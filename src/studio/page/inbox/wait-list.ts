@@ -108,7 +108,8 @@ const FIRST_LOOK_MS = 500;
 const MAX_LOOK_MS = 5_000;
 
 /** Follows the run of a wait: its record, and its events while an answer of this tab is on its way. */
-export function useWaitFacts({ id, runId }: ListedWait, isListed: boolean): WaitFacts {
+export function useWaitFacts(wait: ListedWait, isListed: boolean): WaitFacts {
+  const { id, runId } = wait;
   const [record, setRecord] = useState<RecordView>();
   const [over, setOver] = useState<string>();
   const own = useShared(sent).get(id);
@@ -124,7 +125,7 @@ export function useWaitFacts({ id, runId }: ListedWait, isListed: boolean): Wait
     setRecord(answer.value);
     const isOpen = answer.value.waits.some((wait) => wait.id === id);
     setOver(isOpen ? undefined : overText(answer.value, id));
-    seeRecord(id, answer.value);
+    seeRecord(wait, answer.value);
   };
   useEffect(() => {
     const stop = new AbortController();

@@ -1,5 +1,6 @@
 // What the inbox says of each wait: pure, so that it is tested without a page.
 import type { ListedWait, OpenWait, RecordView } from '../../wire.ts';
+import { words } from '../frame/words.ts';
 import { clockTime, span } from '../parts/amounts.ts';
 
 /** A wait for a person to approve a call. */
@@ -28,15 +29,14 @@ export function needsPerson(wait: ListedWait): boolean {
 /** A row of the list: the head of a group, or a wait. */
 export type WaitRow = { readonly group: string } | { readonly wait: ListedWait };
 
-/** The rows of the inbox: what needs a person first, in each group that which ends soonest. */
-export function waitRows(waits: readonly ListedWait[]): readonly WaitRow[] {
-  const groups = [
-    ['Needs you', waits.filter(needsPerson)],
-    ['Time and events', waits.filter((wait) => !needsPerson(wait))],
-  ] as const;
-  return groups.flatMap(([group, own]) =>
-    own.length === 0 ? [] : [{ group }, ...own.toSorted(bySoonest).map((wait) => ({ wait }))],
-  );
+/** The rows of the inbox: what needs a person first, in each group that which ends soonest. @param isGiven whether it is answered */
+export function waitRows(waits: readonly ListedWait[], isGiven: (wait: ListedWait) => boolean): readonly WaitRow[] {
+  const groupOf = (wait: ListedWait) =>
+    isGiven(wait) ? 'Answered' : needsPerson(wait) ? 'Needs you' : 'Time and events';
+  return ['Needs you', 'Answered', 'Time and events'].flatMap((group) => {
+    const own = waits.filter((wait) => groupOf(wait) === group);
+    return own.length === 0 ? [] : [{ group }, ...own.toSorted(bySoonest).map((wait) => ({ wait }))];
+  });
 }
 
 /** Compares two waits by their ends: that which ends first is first. */
@@ -105,50 +105,21 @@ export function when(at: number, now = Date.now()): string {
 }
 
 /** What becomes of a wait whose time is over, and the words of it that matter most. */
-export function resultOfExpiry(wait: ListedWait): readonly [text: string, strong: string] {
-  switch (wait.kind) {
-    case 'approval':
-      return ({ deny: ['it is', 'denied'], fail: ['the run', 'fails'], park: ['the run is', 'parked'] } as const)[
-        wait.onExpiry
-      ];
-    case 'question':
-    case 'event':
-      return ['the tool reads that', 'nothing came'];
-    case 'retry':
-      return ['the model is', 'asked again'];
-    default:
-      return ['the run', 'continues'];
-  }
+export function resultOfExpiry(wait: ListedWait): readonly string[] {
+  return words.expiry?.[wait.kind === 'approval' ? wait.onExpiry : wait.kind] ?? [];
 }
 
-/** What an effect means for a call that may run. */
-export const effects: { readonly [effect: string]: readonly [title: string, text: string] } = {
-  once: [
-    'Runs at most once.',
-    'Pawl never repeats this call. If the process dies in the middle, its outcome is called unknown and the model reads that.',
-  ],
-  idempotent: [
-    'May run again with the same key.',
-    'After a crash in the middle it runs again; the second time changes nothing.',
-  ],
-  read: ['Reads only.', 'After a crash it runs again.'],
-};
-
-const settledWords: { readonly [how: string]: string } = {
-  approve: 'Approved',
-  deny: 'Denied',
-  answer: 'Answered',
-  signal: 'Its event came',
-  expire: 'Expired',
-  wake: 'Woken',
-  ended: 'Ended',
-};
+/** How a wait ended, as a head says it. */
+export function endWord(how: string): string | undefined {
+  const word = words.ends?.[how];
+  return word && word.charAt(0).toUpperCase() + word.slice(1);
+}
 
 /** How a wait ended, as a record or an error of the server has it: `Approved by ada at 12:04`. */
 export function settledText(settled: unknown): string | undefined {
   if (typeof settled !== 'object' || settled === null) return undefined;
   const { how, by, at } = settled as { readonly how?: unknown; readonly by?: unknown; readonly at?: unknown };
-  const word = typeof how === 'string' ? settledWords[how] : undefined;
+  const word = typeof how === 'string' ? endWord(how) : undefined;
   if (word === undefined) return undefined;
   const person = personText(by);
   return `${word}${person === '' ? '' : ` by ${person}`}${typeof at === 'number' ? ` at ${when(at)}` : ''}`;

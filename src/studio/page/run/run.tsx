@@ -299,7 +299,7 @@ function RunFacts({ view, timeline }: { readonly view: RecordView; readonly time
       of={[
         phase >= 0 && ['Phase', <PhaseFact key="phase" view={view} at={phase} />],
         [
-          'Step',
+          'Steps done',
           <span key="step">
             {line.steps}
             {line.maxSteps !== undefined && <span class="faint"> of {line.maxSteps}</span>}

@@ -1,6 +1,6 @@
 import type { CallView, RecordView, RunState } from '../../wire.ts';
 import { encoded } from '../frame/api.ts';
-import { effects } from '../inbox/waits.ts';
+import { words } from '../frame/words.ts';
 import { clockTime, span, whole } from '../parts/amounts.ts';
 import { Glyph } from '../parts/glyph.tsx';
 import { Pairs } from '../parts/lists.tsx';
@@ -86,7 +86,7 @@ function Call({ step, call, view }: CallProps) {
         <Pairs
           of={[
             open && ['Key', <Mono key="key" text={open.key} />],
-            effect && ['Means', effects[effect]?.join(' ')],
+            effect && ['Means', words.effects?.[effect]?.join(' ')],
             attempts > 1 && ['Starts', whole(attempts)],
             child && ['Run', <RunLink key="run" runId={child.runId} />],
           ]}
@@ -127,7 +127,7 @@ interface LedgerProps {
 
 /** What was stored of a call, and when. */
 function Ledger({ call, isKept, run }: LedgerProps) {
-  const { plannedAt, starts, attempts, wait, end, state } = call;
+  const { plannedAt, starts, attempts, isRefused, wait, end, state } = call;
   const inRevision = (revision: number | undefined) => (revision === undefined ? '' : ` · revision ${revision}`);
   return (
     <ul class="log">
@@ -143,7 +143,7 @@ function Ledger({ call, isKept, run }: LedgerProps) {
         <Entry
           at={wait.end.at}
           state="ok"
-          text={`${ends[wait.end.how] ?? wait.end.how}${wait.end.by ? ` by ${wait.end.by}` : ''}`}
+          text={`${words.ends?.[wait.end.how] ?? wait.end.how}${wait.end.by ? ` by ${wait.end.by}` : ''}`}
         />
       )}
       {placed(starts).map(({ place, item: { at, revision } }) => (
@@ -161,25 +161,13 @@ function Ledger({ call, isKept, run }: LedgerProps) {
         <Entry
           at={end.at}
           state={state === 'failed' ? 'fail' : 'ok'}
-          text={`result recorded after ${span(end.ms)}${inRevision(end.revision)}`}
+          text={`${isRefused ? 'never started · result recorded' : `result recorded after ${span(end.ms)}`}${inRevision(end.revision)}`}
         />
       )}
       {wait && !wait.end && run !== 'run' && <Entry state="idle" text="claim released: no process waits" />}
     </ul>
   );
 }
-
-const ends: { readonly [how: string]: string } = {
-  approve: 'approved',
-  deny: 'denied',
-  answer: 'answered',
-  signal: 'its event came',
-  expire: 'no answer came in time',
-  expired: 'no answer came in time',
-  wake: 'woken',
-  ended: 'the child run has ended',
-  withdrawn: 'withdrawn',
-};
 
 interface EntryProps {
   readonly at?: number | undefined;

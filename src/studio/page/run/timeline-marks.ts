@@ -98,19 +98,12 @@ export function ownerChange({ timeline, event, open }: Change): {
   };
 }
 
-/** `process 4711 on host`, as the server names owners. */
-export function ownerName(owner: string | undefined): string {
-  const [host = '', , , pid = ''] = (owner ?? '').split('|');
-  if (pid !== '') return `process ${pid} on ${host}`;
-  return owner === undefined || owner === '' ? 'a process' : owner;
-}
-
 const counted = (count: number, one: string, many = `${one}s`) => `${count} ${count === 1 ? one : many}`;
 
 /** A change of owner in words: what was, and what was not, repeated. */
 export function ownerWords(mark: OwnerMark, length: string): readonly [title: string, text: string] {
   const { why, before, after, repeated, again, unknown, isTurnAgain } = mark;
-  const next = `${ownerName(after)} continues from the record`;
+  const next = `${after || 'a process'} continues from the record`;
   if (why === 'waited') return ['Waited. ', `No process held the run for ${length}; ${next}.`];
   const isCut = mark.cut.length + unknown.length > 0;
   const was = {
@@ -129,5 +122,5 @@ export function ownerWords(mark: OwnerMark, length: string): readonly [title: st
     parts.push(`the outcome of ${unknown.slice(0, 5).join(', ')} is unknown, and it is not repeated`);
   if (isTurnAgain) parts.push('a model turn under way is asked again');
   const title = { left: 'Owner left. ', slice: 'New owner. ', ended: 'New owner. ', died: 'Owner died. ' }[why];
-  return [title, `${ownerName(before)} ${was}; nothing worked for ${length}. ${next}. ${parts.join('; ')}.`];
+  return [title, `${before || 'a process'} ${was}; nothing worked for ${length}. ${next}. ${parts.join('; ')}.`];
 }

@@ -247,6 +247,11 @@ class Fold {
 
   #started({ step, callId, name, effect, input, attempt, revision }: Of<'tool.started'>): void {
     const call = this.#callOf(step, callId);
+    // The result of a refused call is announced as that of others is, but it has no attempt.
+    if (attempt === 0) {
+      this.#editCall(step, callId, { isRefused: true });
+      return;
+    }
     const start = { at: this.#at, revision };
     this.#repeats(call, { callId, name, effect });
     const words = call.words || wordsOf(input);
@@ -268,11 +273,14 @@ class Fold {
   #answered({ step, callId, name, effect, output, ms, revision, isLate }: Of<'tool.done'>): void {
     if (isLate) return;
     const call = this.#callOf(step, callId);
+    // Of a `read` the journal has only this event.
+    const isRefused = output.type === 'execution-denied' && call.starts.length === 0;
     const state = output.type.startsWith('error') || output.type === 'execution-denied' ? 'failed' : 'done';
     const end = { at: this.#at, ms, revision };
     // The start of a recorded `read` is not kept.
     const from = call.state === 'started' ? call.from : Math.max(0, this.#work - ms);
-    this.#editCall(step, callId, { name: name || call.name, effect, state, end, from });
+    const refused = isRefused ? ({ isRefused } as const) : {};
+    this.#editCall(step, callId, { name: name || call.name, effect, state, end, from, ...refused });
     this.result.edge = this.#work;
   }
 

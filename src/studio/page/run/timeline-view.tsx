@@ -152,7 +152,7 @@ function CallRow({ call, axis, isPicked, onPick }: PickProps & { readonly call: 
         {state === 'unknown' && <span class="bad nowrap">outcome unknown</span>}
       </span>
       {effect ? <span class={`eff ${effect}`}>{effect}</span> : <span />}
-      <Pips state={state} />
+      <Pips state={call.isRefused ? 'refused' : state} />
       {axis.isTimed ? <Bar from={from} ms={ms} total={axis.total} kind={isWaiting ? 'a' : ''} /> : <span />}
       <span class="ms">
         {isWaiting && wait ? (
@@ -180,34 +180,28 @@ export function StateGlyph({ state }: { readonly state: RunState | undefined }) 
   return state ? <Glyph state={state} /> : <span />;
 }
 
-const pips: { readonly [state in TimelineCall['state']]: readonly string[] } = {
-  planned: ['on', '', '', ''],
-  asks: ['on', 'ask', '', ''],
-  waits: ['on', 'ask', '', ''],
-  started: ['on', 'on', 'go', ''],
-  done: ['on', 'on', 'on', 'on'],
-  failed: ['on', 'on', 'on', 'on'],
-  unknown: ['on', 'on', 'on', ''],
-};
-const ledger: { readonly [state in TimelineCall['state']]: string } = {
-  planned: 'planned',
-  asks: 'asks a person',
-  waits: 'waits',
-  started: 'started',
-  done: 'result recorded',
-  failed: 'an error is recorded',
-  unknown: 'started, outcome unknown',
-};
+/** The squares of a call, and what they say: planned, intent saved, started, result recorded. */
+const pips = {
+  planned: ['on - - -', 'planned'],
+  asks: ['on ask - -', 'asks a person'],
+  waits: ['on ask - -', 'waits'],
+  started: ['on on go -', 'started'],
+  done: ['on on on on', 'result recorded'],
+  failed: ['on on on on', 'an error is recorded'],
+  unknown: ['on on on -', 'started, outcome unknown'],
+  refused: ['on - - on', 'never started, result recorded'],
+} as const;
 
-function Pips({ state }: { readonly state: TimelineCall['state'] }) {
+function Pips({ state }: { readonly state: keyof typeof pips }) {
+  const [shapes, text] = pips[state];
   return (
     <span
       class="pips"
       role="img"
-      aria-label={`ledger: ${ledger[state]}`}
-      title="planned · intent saved · started · result recorded"
+      aria-label={`ledger: ${text}`}
+      title={`This call: ${text}.\nThe squares: planned, intent saved, started, result recorded.`}
     >
-      {placed(pips[state]).map(({ place, item }) => (
+      {placed(shapes.split(' ')).map(({ place, item }) => (
         <i key={place} class={item} />
       ))}
     </span>

@@ -32,6 +32,8 @@ export interface TimelineCall {
   readonly starts: readonly CallStart[];
   /** How many times it was started. */
   readonly attempts: number;
+  /** It has a result, and was never started: a person, or a rule, denied it. */
+  readonly isRefused?: true;
   /** Wall clock at which it was planned, ms. */
   readonly plannedAt?: number;
   /** Its end: wall clock, revision, and how long the tool ran, ms. */

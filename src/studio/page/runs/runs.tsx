@@ -5,7 +5,7 @@ import { store } from '../frame/live.ts';
 import { addressOf, place, setQuery, show } from '../frame/route.ts';
 import { useShared } from '../frame/use-shared.ts';
 import { age, short, usd } from '../parts/amounts.ts';
-import { Empty, Failed } from '../parts/empty.tsx';
+import { Failed, Nothing } from '../parts/empty.tsx';
 import { escaped } from '../parts/escaped.ts';
 import { Icon, State, words } from '../parts/glyph.tsx';
 import { useNow } from '../parts/now.ts';
@@ -42,7 +42,7 @@ export function Runs() {
         </button>
       )}
       {rows.length === 0 && list.isLoaded ? (
-        <NoRuns isFiltered={list.lines.size > 0 || isFiltered(list.filter)} />
+        <Nothing of={list.lines.size > 0 || isFiltered(list.filter) ? 'filtered' : 'runs'} />
       ) : (
         <Rows
           label="Runs"
@@ -233,13 +233,4 @@ function isControl(element: Element | null): boolean {
 /** Where a run is and why, with the code of the reason. */
 function whereAndWhy({ where, why, code }: RunLine): string {
   return [code, where, why].filter(Boolean).join(' · ');
-}
-
-function NoRuns({ isFiltered }: { readonly isFiltered: boolean }) {
-  if (isFiltered) return <Empty text="No run fits the filter">Clear the filter to see all runs.</Empty>;
-  return (
-    <Empty text="No run yet" call="await executor.start(agent, { runId: 'first', prompt: 'Hello' })">
-      Runs are here as soon as this store has one. Ended ones stay with history.keepMs.
-    </Empty>
-  );
 }

@@ -3,7 +3,7 @@ import { store } from '../frame/live.ts';
 import { More, usePages } from '../frame/pages.tsx';
 import { useShared } from '../frame/use-shared.ts';
 import { whole } from '../parts/amounts.ts';
-import { Empty, Failed } from '../parts/empty.tsx';
+import { Failed, Nothing } from '../parts/empty.tsx';
 import { Glyph, State, words } from '../parts/glyph.tsx';
 import { Facts } from '../parts/lists.tsx';
 import { Mono, RunLink } from '../parts/text.tsx';
@@ -24,11 +24,7 @@ export function Store() {
       {/* biome-ignore lint/a11y/noNoninteractiveTabindex: it scrolls, also by the keyboard */}
       <section class="scroll" aria-label="Store" tabIndex={0}>
         {view && <Abilities of={view.abilities} />}
-        {isLoaded && items.length === 0 && (
-          <Empty text="No run needs a person" call="pawl doctor --json">
-            Every run in this store has ended. The same table is printed by:
-          </Empty>
-        )}
+        {isLoaded && items.length === 0 && <Nothing of="doctor" />}
         {items.length > 0 && (
           <div class="pad doctor">
             <h2>

@@ -5,7 +5,7 @@ import { More, usePages } from '../frame/pages.tsx';
 import { addressOf, place } from '../frame/route.ts';
 import { useShared } from '../frame/use-shared.ts';
 import { age, whole } from '../parts/amounts.ts';
-import { Empty, Failed } from '../parts/empty.tsx';
+import { Failed, Nothing } from '../parts/empty.tsx';
 import { State } from '../parts/glyph.tsx';
 import { useNow } from '../parts/now.ts';
 import { Mono, RunLink } from '../parts/text.tsx';
@@ -42,9 +42,7 @@ export function Threads({ id }: { readonly id: string }) {
         <header class="head">
           <h1>Threads</h1>
         </header>
-        <Empty text="This store keeps no threads">
-          Conversations need a store with threads: all of Pawl's have them.
-        </Empty>
+        <Nothing of="threads" />
       </>
     );
   const caller = query.get('caller') ?? undefined;
@@ -59,9 +57,7 @@ function List() {
         <h1>Threads</h1>
       </header>
       {trouble && <Failed trouble={trouble} again={again} />}
-      {isLoaded && items.length === 0 && (
-        <Empty text="No conversation yet" call="executor.thread('chat-42', { agent }).send({ text })" />
-      )}
+      {isLoaded && items.length === 0 && <Nothing of="threads" />}
       {items.length > 0 && (
         <section class="scroll" aria-label="Threads">
           <div class="line th" aria-hidden="true">

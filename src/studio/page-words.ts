@@ -1,0 +1,149 @@
+// Texts that are the same for each run. The server has room for them: the page must stay small (decision 40).
+import type { Allowed, PageWords, StoreParts } from './wire.ts';
+
+/** What an effect means for a call that may run. */
+const effects: PageWords['effects'] = {
+  once: [
+    'Runs at most once.',
+    'Pawl never repeats this call. If the process dies in the middle, its outcome is called unknown and the model reads that.',
+  ],
+  idempotent: [
+    'May run again with the same key.',
+    'After a crash in the middle it runs again; the second time changes nothing.',
+  ],
+  read: ['Reads only.', 'After a crash it runs again.'],
+};
+
+const ends: PageWords['ends'] = {
+  approve: 'approved',
+  deny: 'denied',
+  answer: 'answered',
+  signal: 'its event came',
+  expire: 'no answer came in time',
+  expired: 'no answer came in time',
+  wake: 'woken',
+  ended: 'the child run has ended',
+  withdrawn: 'withdrawn',
+};
+
+const expiry: PageWords['expiry'] = {
+  deny: ['it is', 'denied'],
+  fail: ['the run', 'fails'],
+  park: ['the run is', 'parked'],
+  question: ['the tool reads that', 'nothing came'],
+  event: ['the tool reads that', 'nothing came'],
+  retry: ['the model is', 'asked again'],
+  timer: ['the run', 'continues'],
+  child: ['the run', 'continues'],
+};
+
+/** Those that begin with a space follow the name of a tool. */
+const stages: PageWords['stages'] = {
+  stored: 'Stored: your answer survives a crash from here on',
+  next: 'Next: a process takes up the run',
+  vote: 'Each person has one vote.',
+  denied: 'The model reads that it was denied',
+  retried: 'The model is asked again',
+  woken: 'The run continues',
+  failed: ' has failed: the model reads why',
+  done: ' is done, and its result recorded',
+  answered: ' continues with the answer',
+  runs: ' runs',
+  hasFailed: ' has failed.',
+  isDone: ' is done.',
+  isRunning: ' runs.',
+  isDenied: ' does not run.',
+  isWaiting: ' has not started yet.',
+  isAsking: ' has not continued yet.',
+  cancelled: 'Cancelled',
+  over: 'It had ended before: ',
+  cancels: 'Stored: the process that works on it ends it',
+  parked: 'Parked: no process takes it up',
+  unparked: 'Unparked: the next process continues it',
+  reads: 'Taken up: the model reads it before its next turn',
+  ended: 'The run has ended',
+  read: 'Taken up: the model reads it in its next turn',
+  steered: 'Stored: the run reads it before its next turn',
+};
+
+const keys: PageWords['keys'] = [
+  ['j k ⏎', 'next, previous, open'],
+  ['/ Esc', 'filter, back'],
+  ['g r  g i  g f', 'runs, inbox, fan-outs'],
+  ['a', 'to the answer that is wanted'],
+  ['⌘⏎ Ctrl⏎', 'approve, after you have read'],
+  ['s', 'steer'],
+  ['c', 'show or hide the chart'],
+  ['[ ]', 'step before, step after'],
+  ['?', 'these keys'],
+];
+
+/** Where an ended run comes from: else it leaves the list with its end. */
+const HISTORY = `// in the agent's module, for pawl run: an ended run stays for a day
+export const history = { keepMs: 86_400_000 };
+// in a program
+createExecutor({ history: { keepMs: 86_400_000 }, … });`;
+
+/** What is said in a view that has nothing to show, and the call that fills it. */
+const empty = {
+  runs: {
+    text: 'No run yet',
+    more: 'A run is here as soon as this store has one. It leaves the list with its end, unless its record is kept:',
+    call: `npx pawl run agent.ts "Hello"\n\n${HISTORY}`,
+  },
+  filtered: {
+    text: 'No run fits the filter',
+    more: 'Clear the filter to see all runs. An ended run is here only while its record is kept:',
+    call: HISTORY,
+  },
+  waits: {
+    text: 'Nothing waits for you',
+    more: 'A run is here while a call needs an approval, or asks a question with context.ask().',
+    call: "defineTool({ name: 'refund', needsApproval: true, … })",
+  },
+  gone: {
+    text: 'Nothing waits here any more',
+    more: 'It was answered, its time was over, or its run has ended. Press k for the one before.',
+  },
+  fanOuts: {
+    text: 'No fan-out yet',
+    more: 'A fan-out asks several models the same. Studio shows those whose files are below its folder.',
+    call: "npx pawl ask 'Which is better?' --models a,b",
+  },
+  threads: { text: 'No conversation yet', call: "executor.thread('chat-42', { agent }).send({ text })" },
+  doctor: {
+    text: 'No run needs a person',
+    more: 'Every run in this store has ended. The same table is printed by:',
+    call: 'npx pawl doctor --json',
+  },
+} satisfies PageWords['empty'];
+
+const noThreads = {
+  text: 'This store keeps no threads',
+  more: "Conversations need a store with threads: all of Pawl's have them.",
+};
+
+const notKept = 'A run is here until it ends: this store keeps no record of an ended run.';
+
+/** Returns the texts of the page for a store and what may be done to it. */
+export function pageWords(parts: StoreParts, may: Allowed): PageWords {
+  return {
+    effects,
+    ends,
+    expiry,
+    stages,
+    keys,
+    empty: {
+      ...empty,
+      ...(parts.threads ? {} : { threads: noThreads }),
+      ...(parts.history
+        ? {}
+        : { runs: { ...empty.runs, more: notKept }, filtered: { ...empty.filtered, more: notKept, call: '' } }),
+    },
+    may: may.write
+      ? may.apply
+        ? 'answers and file changes are allowed'
+        : 'answers are allowed, file changes are not'
+      : 'read-only: --write allows answers',
+  };
+}

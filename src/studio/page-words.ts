@@ -89,7 +89,7 @@ const empty = {
   runs: {
     text: 'No run yet',
     more: 'A run is here as soon as this store has one. It leaves the list with its end, unless its record is kept:',
-    call: `npx pawl run agent.ts "Hello"\n\n${HISTORY}`,
+    call: `// or: npx pawl run agent.ts "Hello"\nawait executor.start(agent, { runId: 'first', prompt: 'Hello' });\n\n${HISTORY}`,
   },
   filtered: {
     text: 'No run fits the filter',
@@ -118,6 +118,8 @@ const empty = {
   },
 } satisfies PageWords['empty'];
 
+const MADE_OF = 'the timeline is made of the record and its messages, without times.';
+
 const noThreads = {
   text: 'This store keeps no threads',
   more: "Conversations need a store with threads: all of Pawl's have them.",
@@ -133,6 +135,9 @@ export function pageWords(parts: StoreParts, may: Allowed): PageWords {
     expiry,
     stages,
     keys,
+    noJournal: parts.journal
+      ? `This run has no journal: createExecutor({ journal: true }) of its program keeps one. Here ${MADE_OF}`
+      : `This store has no journal: ${MADE_OF}`,
     empty: {
       ...empty,
       ...(parts.threads ? {} : { threads: noThreads }),

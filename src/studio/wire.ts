@@ -44,6 +44,8 @@ export interface PageWords {
   };
   /** What may be done here. */
   readonly may: string;
+  /** Why a timeline has no times. */
+  readonly noJournal: string;
 }
 
 /** The answer of `GET /store`. */

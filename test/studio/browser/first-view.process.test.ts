@@ -22,11 +22,14 @@ async function startSite() {
   });
   const run = await worker.start({ runId: 'long' });
   for await (const event of run.events()) if (event.type === 'step.done' && event.step === STEPS) break;
+  const silent = hostOf({ checkpoints, tools: [toolOf('look', 'read')], script: [callTool('look', {}), hang()] });
+  await silent.start({ runId: 'silent' });
+  await until(async () => ((await checkpoints.load('silent'))?.iteration ?? 0) === 1);
   for (let at = 0; at < 120; at++) await worker.start({ runId: `r${at}` }, { drive: 'later' });
   const site = await pageSite(hostOf({ checkpoints, journal: true }).executor);
   const close = async () => {
     await site.close();
-    await worker.executor.shutdown();
+    await Promise.all([worker.executor.shutdown(), silent.executor.shutdown()]);
   };
   return { ...site, close };
 }
@@ -103,6 +106,18 @@ describe.skipIf(whyNoChromium !== undefined)('the first view of Studio', () => {
       });
       expect(await earlier.count()).toBe(0);
       expect(paths).toContain('watch?runs=1&run=long&all=1');
+      await page.close();
+    },
+  );
+
+  it(
+    inChromium(
+      'of a run whose process keeps no journal has its steps from the record, and names the option (studio 3, 12)',
+    ),
+    async () => {
+      const { page } = await opened('run/silent');
+      await page.locator('.tr.call', { hasText: 'look' }).waitFor();
+      await page.getByText('This run has no journal: createExecutor({ journal: true })').waitFor();
       await page.close();
     },
   );

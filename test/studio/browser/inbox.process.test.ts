@@ -215,6 +215,32 @@ describe.skipIf(whyNoChromium)(inChromium('the inbox of Studio in Chromium'), ()
     await shown(page, 'pay is done, and its result recorded');
   });
 
+  test('has room around the card, and between the buttons of a dialog; an edit shows what was there before (studio 8, 15)', async () => {
+    const page = await asked('room', 'pay {"to":"Grace","cents":907}', { width: 1_200 });
+    await shown(page, 'Prompt: pay {"to":"Grace","cents":907}');
+    const boxOf = async (selector: string) => {
+      const box = await page.locator(selector).first().boundingBox();
+      return {
+        left: box?.x ?? 0,
+        right: (box?.x ?? 0) + (box?.width ?? 0),
+        bottom: (box?.y ?? 0) + (box?.height ?? 0),
+      };
+    };
+    const [card, list] = [await boxOf('.card'), await boxOf('.waits-box')];
+    expect(card.left - list.right).toBeGreaterThanOrEqual(8);
+    expect(1_200 - card.right).toBeGreaterThanOrEqual(8);
+    await press(page, 'Edit');
+    await page.getByLabel('cents').fill('350');
+    await shown(page, 'Before: 907');
+    await press(page, 'Cancel edit');
+    await shown(page, 'Exactly what will run');
+    await press(page, 'Deny');
+    const [yes, no] = [await boxOf('dialog .buttons button'), await boxOf('dialog .buttons button + button')];
+    expect(no.left - yes.right).toBeGreaterThanOrEqual(6);
+    const [text, top] = [await boxOf('dialog textarea'), await page.locator('dialog .buttons').boundingBox()];
+    expect((top?.y ?? 0) - text.bottom).toBeGreaterThanOrEqual(6);
+  });
+
   test('only reads without --write: no button answers, and a sentence names the option (studio 25)', async () => {
     const reading = await start([]);
     const page = await opened('#/inbox', { of: reading });

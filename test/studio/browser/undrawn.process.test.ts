@@ -46,7 +46,7 @@ async function hostileRuns(): Promise<MemoryStore> {
     await until(() => host.executor.runs.get().length === 0);
   }
   await copy(store, 'broken', (event) =>
-    event.type === 'run.started' ? { ...event, type: 'run.resumed', owner: 7 } : event,
+    event.type === 'run.started' ? { ...event, type: 'run.resumed', owner: { toString: 7 } } : event,
   );
   await host.executor.shutdown({ drainMs: 0 });
   return store;

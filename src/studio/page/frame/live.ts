@@ -153,7 +153,7 @@ async function watchOnce(signal: AbortSignal, onFrame: () => void): Promise<Trou
     const answer = await fetch(`watch?${query}`, { headers: ownHeaders(), signal });
     if (!answer.ok || !answer.body) return troubleOf(answer.status, await answer.json().catch(() => undefined));
     tokenIsTaken();
-    const isBack = connection.value.state === 'lost';
+    const isBack = connection.value.state === 'lost' || connection.value.state === 'rest';
     setState('live');
     if (isBack) readStore();
     let isFirst = true;
@@ -193,7 +193,7 @@ let isToCount = false;
 function changed(lines: readonly RunLine[], isFirst: boolean): void {
   changes.send({ lines, isFirst });
   for (const { runId, state } of lines) if (state !== 'you') left.add(runId);
-  if (lines.length > 0) void count();
+  if (lines.length > 0 && !isFirst) void count();
 }
 
 async function count(): Promise<void> {

@@ -104,7 +104,7 @@ function Buttons({ canAnswer, isEditable, isEditing, onApprove, onEdit, onDeny }
       </button>
       {isEditable && (
         <button type="button" disabled={!canAnswer} onClick={onEdit}>
-          {isEditing ? 'Do not edit' : 'Edit…'}
+          {isEditing ? 'Cancel edit' : 'Edit…'}
         </button>
       )}
       <button type="button" class="danger" disabled={!canAnswer} onClick={onDeny}>

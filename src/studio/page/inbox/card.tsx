@@ -51,6 +51,7 @@ export function Card(props: CardProps) {
         <Where wait={wait} />
         <h1 id="ask">{own ? headOf(own, by) : titleOf(wait)}</h1>
         <Since wait={wait} agent={record?.line.agentName || wait.agentId} isGiven={own !== undefined} />
+        {record && record.line.prompt !== '' && <div class="dim">Prompt: {record.line.prompt}</div>}
       </header>
       {wait.kind === 'approval' && title !== undefined && (
         <section>

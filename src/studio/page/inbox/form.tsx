@@ -6,12 +6,14 @@ import { useKept } from './kept.ts';
 interface FormProps {
   readonly fields: readonly FormField[];
   readonly typed: Typed;
+  /** What it began with. */
+  readonly was: Typed;
   readonly wrong: Typed;
   onType(typed: Typed): void;
 }
 
 /** A form: a control for each field, and beside it what is wrong. */
-export function Form({ fields, typed, wrong, onType }: FormProps) {
+export function Form({ fields, typed, was, wrong, onType }: FormProps) {
   return (
     <section class="form">
       {fields.map((field, at) => (
@@ -28,6 +30,7 @@ export function Form({ fields, typed, wrong, onType }: FormProps) {
             isWrong={wrong[field.name] !== undefined}
             onType={(text) => onType({ ...typed, [field.name]: text })}
           />
+          {was[field.name] && was[field.name] !== typed[field.name] && <span>Before: {was[field.name]}</span>}
           {wrong[field.name] !== undefined && (
             <span class="fail" role="alert">
               {wrong[field.name]}
@@ -76,7 +79,8 @@ export function useForm(kept: readonly [of: string, name: string], before: JsonV
   const fields: readonly FormField[] = fieldsOf(schema, before);
   const [text, setText] = useKept(...kept);
   const [wrong, setWrong] = useState<Typed>({});
-  const typed = text === '' ? typedOf(fields, before) : typedIn(text);
+  const was = typedOf(fields, before);
+  const typed = text === '' ? was : typedIn(text);
   const onType = (next: Typed) => setText(JSON.stringify(next));
   const read = (): { readonly input: JsonValue } | undefined => {
     const filled = filledOf(fields, typed, before);
@@ -84,7 +88,7 @@ export function useForm(kept: readonly [of: string, name: string], before: JsonV
     return filled.wrong ? undefined : { input: filled.value };
   };
   const toggle = () => (text === '' ? onType(typed) : setText(''));
-  return { fields, typed, wrong, onType, read, toggle, isOn: text !== '' };
+  return { fields, typed, was, wrong, onType, read, toggle, isOn: text !== '' };
 }
 
 function typedIn(text: string): Typed {

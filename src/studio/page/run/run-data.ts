@@ -12,6 +12,8 @@ import { folded } from './timeline-model.ts';
 const FOLD_MS = 80;
 /** The record is read again at most this often, ms. */
 const READ_MS = 1_000;
+/** A run whose events do not come within this time has none, ms. */
+const SILENT_MS = 700;
 /** Most steps that a tab keeps, and how many are left then: more only if a person asked for all of them. */
 const MAX_STEPS = { newest: 600, all: 20_000 } as const;
 const STEPS_LEFT = 300;
@@ -26,7 +28,8 @@ export function useRun(runId: string) {
   const [chart, setChart] = useState(unseen);
   const [isGone, setGone] = useState(false);
   const [isWhole, setWhole] = useState(false);
-  const newest = useNewest({ record, isGone });
+  const [isBare, setBare] = useState(false);
+  const newest = useNewest({ record, isGone, isBare });
   const reading = useReading(async () => {
     // An answer that was asked for before the run was erased does not bring it back.
     const wasGone = newest.current.isGone;
@@ -37,7 +40,8 @@ export function useRun(runId: string) {
     if (answer.trouble) return;
     if (wasGone) setGone(false);
     setRecord(answer.value);
-    if ((await storeRead())?.parts.journal === false) setTimeline(await withMessages(runId, answer.value));
+    if ((await storeRead())?.parts.journal === false || newest.current.isBare)
+      setTimeline(await withMessages(runId, answer.value));
   });
   useLayoutEffect(reading.soon, []);
   useLayoutEffect(() => {
@@ -52,7 +56,8 @@ export function useRun(runId: string) {
       waiting = [];
       known = shortened(folded(known, events), MAX_STEPS[isWhole ? 'all' : 'newest'], STEPS_LEFT);
       facts = events.reduce(afterEvent, facts ?? factsBefore(events[0], newest.current.record));
-      setTimeline(known);
+      if (known.steps.length > 0) setBare(false);
+      if (known.steps.length > 0 || !newest.current.isBare) setTimeline(known);
       setChart(facts);
       if (events.some(({ type }) => !passing.has(type))) reading.soon();
     };
@@ -66,6 +71,16 @@ export function useRun(runId: string) {
       clearTimeout(timer);
     };
   }, [runId, isGone, isWhole]);
+  // Its record has steps, and no event came: its process keeps no journal.
+  const isSilent = timeline.steps.length === 0 && record?.record !== undefined && record.line.steps > 0;
+  useEffect(() => {
+    if (!isSilent) return;
+    const timer = setTimeout(() => {
+      setBare(true);
+      reading.soon();
+    }, SILENT_MS);
+    return () => clearTimeout(timer);
+  }, [isSilent]);
   const isLive = useShared(connection).state === 'live';
   useEffect(() => {
     if (isLive) reading.soon();
@@ -76,7 +91,17 @@ export function useRun(runId: string) {
   useNews(gone, (id) => {
     if (id === runId) setGone(true);
   });
-  return { record, trouble, timeline, chart, isGone, isWhole, loadWhole: () => setWhole(true), again: reading.soon };
+  return {
+    record,
+    trouble,
+    timeline,
+    chart,
+    isGone,
+    isWhole,
+    isBare,
+    loadWhole: () => setWhole(true),
+    again: reading.soon,
+  };
 }
 
 /** Reads at once, then at most once in a while. */

@@ -7,6 +7,7 @@ import { useKeys } from '../frame/keys.ts';
 import { store } from '../frame/live.ts';
 import { addressOf } from '../frame/route.ts';
 import { useShared } from '../frame/use-shared.ts';
+import { words } from '../frame/words.ts';
 import { age, span, usd, whole } from '../parts/amounts.ts';
 import { Empty, Failed } from '../parts/empty.tsx';
 import { Glyph, State } from '../parts/glyph.tsx';
@@ -90,7 +91,7 @@ function Body({ runId, part: asked, view, run }: BodyProps) {
   const { timeline } = run;
   const selection = useSelection(run, view);
   const now = useNow();
-  const hasJournal = useShared(store)?.parts.journal !== false;
+  const hasJournal = useShared(store)?.parts.journal !== false && !run.isBare;
   const isNarrow = matchMedia('(max-width: 760px)').matches;
   // A wide window has the chart beside each tab.
   const part = asked === 'chart' && !isNarrow ? '' : asked;
@@ -120,11 +121,7 @@ function Body({ runId, part: asked, view, run }: BodyProps) {
                 : ''
             }
           />
-          {part === '' && !hasJournal && (
-            <p class="pad faint">
-              This store has no journal: the timeline is made of the record and its messages, without times.
-            </p>
-          )}
+          {part === '' && !hasJournal && <p class="pad faint">{words.noJournal}</p>}
           {part === '' && <TimelineTab {...{ view, timeline, selection, hasJournal }} />}
           {part === 'transcript' && <Transcript key={view.record?.messages} view={view} />}
           {part === 'usage' && <UsageTab view={view} timeline={timeline} />}

@@ -120,10 +120,10 @@ describe.concurrent('a run that waits for an approval, in a pipe', () => {
 
   test('refuses a changed input of a tool that takes none at once: `pawl approve --input` exits with 2 and names the option (waiting 6, 22)', async () => {
     const { go } = desk();
-    await go('run', agent, '--run-id', 'r1');
+    await go('run', agent, 'exactly this', '--run-id', 'r1');
     expect(await go('approve', 'r1', '--input', '{"cents":1}')).toMatchObject({
       code: 2,
-      stderr: 'pawl: the input of refund may not be changed: its tool has no `approval: { editable: true }`\n',
+      stderr: 'pawl: the input of pay may not be changed: its tool has no `approval: { editable: true }`\n',
     });
     expect((await go('waiting', 'r1')).stdout).toContain('pawl approve r1');
   });

@@ -11,6 +11,15 @@ const refund = defineTool({
   execute: async ({ cents }) => `paid ${cents} cents`,
 });
 
+const pay = defineTool({
+  name: 'pay',
+  description: 'Pays.',
+  input: { type: 'object', properties: { cents: { type: 'number' } }, required: ['cents'] },
+  effect: 'once',
+  needsApproval: true,
+  execute: async ({ cents }) => `paid ${cents} cents`,
+});
+
 const which = defineTool({
   name: 'which',
   description: 'Asks which one.',
@@ -36,10 +45,16 @@ const model = scriptedModel(
     }
     const asked = JSON.stringify(messages[0]);
     if (asked.includes('payment')) return callTool('paid', {});
+    if (asked.includes('exactly')) return callTool('pay', { cents: 700 });
     return asked.includes('which') ? callTool('which', {}) : callTool('refund', { cents: 700 });
   }),
 );
 
 export const models = { fast: model };
 export const prompt = 'refund';
-export default defineAgent({ id: 'refunder', name: 'Refunder', instructions: 'Refund.', tools: [refund, which, paid] });
+export default defineAgent({
+  id: 'refunder',
+  name: 'Refunder',
+  instructions: 'Refund.',
+  tools: [refund, pay, which, paid],
+});

@@ -198,6 +198,32 @@ describe.skipIf(whyNoChromium)(inChromium('the inbox of Studio in Chromium'), ()
     await shown(page, 'Ended: ok.');
   });
 
+  test('shows the input that will run once a person has changed it, and offers another answer: the run may refuse the change (studio 8, 9)', async () => {
+    const page = await asked('changed', 'pay {"to":"Zoe","cents":4999}');
+    await world.crash();
+    await press(page, 'Edit');
+    await page.getByLabel('cents').fill('1000');
+    await press(page, 'Approve this version');
+    await shown(page, 'What will run: the input as it was changed');
+    await page.reload();
+    await choose(page, 'changed');
+    await shown(page, 'If the run refuses it, another answer counts.');
+    const changed = page.locator('.card section', { hasText: 'What will run: the input as it was changed' });
+    expect(await changed.innerText()).toMatch(/1000/);
+    expect(await page.locator('.card section', { hasText: 'The input before it was changed' }).innerText()).toMatch(
+      /4999/,
+    );
+    // The denial is stored behind it. When the run has read both, the page says which one counts.
+    await press(page, 'Deny');
+    await page.getByRole('dialog').getByRole('button', { name: 'Deny' }).click();
+    await shown(page, 'Stored: your answer survives a crash from here on');
+    await world.work();
+    await shown(page, 'Your answer changed nothing.');
+    expect(await page.getByText('The model reads that it was denied').count()).toBe(0);
+    await endOf('changed');
+    expect(JSON.stringify((await studio.get('/runs/changed/messages')).body)).toContain('paid 1000 to Zoe');
+  });
+
   test('keeps a typed note over a reload, and over a server that is killed and started again; then Approve works in the same tab (studio 14, 26)', async () => {
     const page = await asked('note', 'pay {"to":"Bob","cents":905}', { mayLose: true });
     await page.getByLabel('Note to the model').fill('fine by me');

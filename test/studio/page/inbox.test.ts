@@ -208,12 +208,16 @@ describe('the stages of an answer (studio 9)', () => {
   });
 
   test('begin with an answer that another tab, or the command line, has stored', () => {
-    const commands = [{ kind: 'answer', waitId: 'w1', how: 'deny', by: { id: 'bob' } }];
-    const stored = record({ waits: [approval()], record: { commands } });
+    const answers = { w1: [{ how: 'deny', by: { id: 'bob' }, isLast: true }] };
+    const stored = record({ waits: [approval()], answers });
     expect(answerIn(approval(), stored)).toMatchObject({ how: 'deny', by: { id: 'bob' }, isStored: true });
     expect(answerIn(approval({ id: 'w2' }), stored)).toBeUndefined();
     // One vote of two: this person may have to give the other.
     expect(answerIn(approval({ quorum: 2 }), stored)).toBeUndefined();
+    // The run may refuse it: another one may count.
+    expect(
+      answerIn(approval(), record({ waits: [approval()], answers: { w1: [{ how: 'approve' }] } })),
+    ).toBeUndefined();
   });
 });
 

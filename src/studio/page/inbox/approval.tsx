@@ -1,7 +1,8 @@
 import { useState } from 'preact/hooks';
-import type { JsonObject, ListedWait } from '../../wire.ts';
+import type { AnswerView, JsonObject, ListedWait } from '../../wire.ts';
 import { store } from '../frame/live.ts';
 import { useShared } from '../frame/use-shared.ts';
+import { words } from '../frame/words.ts';
 import { clockTime } from '../parts/amounts.ts';
 import { Confirm } from '../parts/dialog.tsx';
 import { Glyph } from '../parts/glyph.tsx';
@@ -16,12 +17,14 @@ import { type Approval, personText } from './waits.ts';
 
 interface ApprovalProps extends PartsProps {
   readonly wait: Approval;
+  /** Those that the store holds, or held. */
+  readonly answers: readonly AnswerView[];
   /** Of the input, if Studio knows the tool. */
   readonly schema: JsonObject | undefined;
 }
 
 /** A call that a person approves, changes or denies. */
-export function ApprovalParts({ wait, schema, canAnswer, isOpen, give, load, box }: ApprovalProps) {
+export function ApprovalParts({ wait, answers, schema, canAnswer, isOpen, give, load, box }: ApprovalProps) {
   const [note, setNote] = useKept(wait.id, 'note');
   const long = wait.long?.input;
   const [isSeen, setSeen] = useState(wait.input === undefined && !long);
@@ -40,13 +43,16 @@ export function ApprovalParts({ wait, schema, canAnswer, isOpen, give, load, box
     else say('Read the input to its end first');
   });
   const may = useShared(store)?.may.write === true;
+  // What a person put in place of it, as long as it is short enough to be shown.
+  const changed = answers.find(({ how, input }) => how === 'approve' && input)?.input;
   return (
     <>
+      {changed && <ExactInput title={words.stages?.changed ?? ''} value={changed.value} />}
       {edit.isOn && isOpen ? (
         <Form {...edit} />
       ) : (
         <ExactInput
-          title="Exactly what will run"
+          title={changed ? `${words.stages?.unchanged}` : 'Exactly what will run'}
           value={wait.input}
           long={long}
           onLoad={() => load('input')}

@@ -1,5 +1,5 @@
 import { useRef } from 'preact/hooks';
-import type { ListedWait, RecordView } from '../../wire.ts';
+import type { AnswerView, ListedWait, RecordView } from '../../wire.ts';
 import { useKeys } from '../frame/keys.ts';
 import { store, useCanWrite } from '../frame/live.ts';
 import { addressOf } from '../frame/route.ts';
@@ -16,7 +16,7 @@ import { As } from './card-parts.tsx';
 import { ExactInput } from './exact-input.tsx';
 import { EventParts, QuestionParts } from './question.tsx';
 import { headOf, isGiven, type Sent, stagesOf } from './stages.ts';
-import { digestOf, fullerWait, resultOfExpiry, titleOf, when, whereOf } from './waits.ts';
+import { digestOf, fullerWait, resultOfExpiry, settledText, titleOf, votesOf, when, whereOf } from './waits.ts';
 import { useWhole } from './whole-wait.ts';
 
 interface CardProps {
@@ -121,6 +121,10 @@ interface AnswerProps extends CardProps {
 function Answer({ wait: shown, record, over, reload, box }: AnswerProps) {
   const { whole: wait, load, trouble } = useWhole(fullerWait(shown, record));
   const own = useShared(sent).get(wait.id);
+  // After the run has read them they are not in its record any more.
+  const seen = useRef<readonly AnswerView[]>([]);
+  seen.current = record?.answers?.[wait.id] ?? seen.current;
+  const [first] = seen.current;
   const now = useNow();
   const mayWrite = useShared(store)?.may.write === true;
   const isOpen = over === undefined && !own?.isStored && !own?.isSending;
@@ -145,10 +149,18 @@ function Answer({ wait: shown, record, over, reload, box }: AnswerProps) {
           ),
       )}
       {trouble && <Failed trouble={trouble} />}
-      {wait.kind === 'approval' && <ApprovalParts {...parts} wait={wait} schema={record?.forms?.[wait.id]} />}
+      {wait.kind === 'approval' && (
+        <ApprovalParts {...parts} wait={wait} answers={seen.current} schema={record?.forms?.[wait.id]} />
+      )}
       {wait.kind === 'question' && <QuestionParts {...parts} wait={wait} />}
       {wait.kind === 'event' && <EventParts name={wait.name} eventKey={wait.key} />}
       {wait.kind === 'retry' && <Failed trouble={wait.error} />}
+      {first && isOpen && (
+        <section role="status">
+          {settledText(first)}
+          {votesOf(wait) === '' ? words.stages?.unread : `. ${words.stages?.vote}`}
+        </section>
+      )}
       {own && <Stages own={own} resume={record?.resume} />}
       {own?.trouble && <Failed trouble={own.trouble} again={() => again(wait.id, reload)} />}
       {over !== undefined && !own?.isStored && <section role="status">{over}</section>}

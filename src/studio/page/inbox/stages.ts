@@ -77,7 +77,7 @@ export interface Stage {
 
 /** The stages of an answer, those that are true first. */
 export function stagesOf(own: Sent): readonly Stage[] {
-  const { wait, how, isStored, takenBy, votes, call } = own;
+  const { wait, how, isStored, takenBy, votes, call, trouble } = own;
   const { stages = {} } = words;
   const isTaken = takenBy !== undefined;
   const taken = isTaken ? `Taken up${takenBy && ` by ${takenBy}`}` : stages.next;
@@ -85,6 +85,8 @@ export function stagesOf(own: Sent): readonly Stage[] {
     { text: stages.stored, isDone: isStored },
     { text: taken, isDone: isTaken },
   ];
+  // What came instead is said beside it.
+  if (trouble) return first.slice(0, 1);
   if (votes !== undefined && wait.kind === 'approval' && votes < wait.quorum)
     return [...first, { text: `${votes} of ${wait.quorum} have approved: others are needed`, isDone: true }];
   const isDone = how === 'deny' || how === 'wake' ? isTaken : call !== undefined;

@@ -1,5 +1,5 @@
 import { memoryStore } from 'pawl';
-import { callTool, hang } from 'pawl/testing';
+import { callTool, hang, reply } from 'pawl/testing';
 import type { Browser, Page } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { inChromium, startChromium, whyNoChromium } from '../../fixtures/chromium.ts';
@@ -25,6 +25,7 @@ async function startSite() {
   const silent = hostOf({ checkpoints, tools: [toolOf('look', 'read')], script: [callTool('look', {}), hang()] });
   await silent.start({ runId: 'silent' });
   await until(async () => ((await checkpoints.load('silent'))?.iteration ?? 0) === 1);
+  await hostOf({ checkpoints, script: [reply('All is well.')] }).run({ runId: 'gone' });
   for (let at = 0; at < 120; at++) await worker.start({ runId: `r${at}` }, { drive: 'later' });
   const site = await pageSite(hostOf({ checkpoints, journal: true }).executor);
   const close = async () => {
@@ -121,6 +122,13 @@ describe.skipIf(whyNoChromium !== undefined)('the first view of Studio', () => {
       await page.close();
     },
   );
+
+  it(inChromium('of a run that has ended, and whose record is not kept, says what keeps it (studio 12)'), async () => {
+    const { page } = await opened('run/gone');
+    await page.getByText('export const history = { keepMs: 86_400_000 }').waitFor();
+    await page.getByText('All is well.').waitFor();
+    await page.close();
+  });
 
   it(inChromium('of a second tab without a token asks no other tab, where none has one (studio 22, 33)'), async () => {
     const context = await browser.newContext();

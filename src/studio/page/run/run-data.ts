@@ -71,37 +71,42 @@ export function useRun(runId: string) {
       clearTimeout(timer);
     };
   }, [runId, isGone, isWhole]);
-  // Its record has steps, and no event came: its process keeps no journal.
+  useSilence({ record, timeline }, () => {
+    setBare(true);
+    reading.soon();
+  });
+  useNewsOf(runId, reading.soon, () => setGone(true));
+  const loadWhole = () => setWhole(true);
+  return { record, trouble, timeline, chart, isGone, isWhole, isBare, loadWhole, again: reading.soon };
+}
+
+interface Shown {
+  readonly record: RecordView | undefined;
+  readonly timeline: Timeline;
+}
+
+/** Says that a run has no events: its record has steps, and none of them comes. Then its process keeps no journal. */
+function useSilence({ record, timeline }: Shown, say: () => void): void {
   const isSilent = timeline.steps.length === 0 && record?.record !== undefined && record.line.steps > 0;
   useEffect(() => {
     if (!isSilent) return;
-    const timer = setTimeout(() => {
-      setBare(true);
-      reading.soon();
-    }, SILENT_MS);
+    const timer = setTimeout(say, SILENT_MS);
     return () => clearTimeout(timer);
   }, [isSilent]);
+}
+
+/** Tells of each change of a run, also of one that a lost connection hid, and that it is gone. */
+function useNewsOf(runId: string, change: () => void, leave: () => void): void {
   const isLive = useShared(connection).state === 'live';
   useEffect(() => {
-    if (isLive) reading.soon();
+    if (isLive) change();
   }, [isLive]);
   useNews(changes, ({ lines }) => {
-    if (lines.some((line) => line.runId === runId)) reading.soon();
+    if (lines.some((line) => line.runId === runId)) change();
   });
   useNews(gone, (id) => {
-    if (id === runId) setGone(true);
+    if (id === runId) leave();
   });
-  return {
-    record,
-    trouble,
-    timeline,
-    chart,
-    isGone,
-    isWhole,
-    isBare,
-    loadWhole: () => setWhole(true),
-    again: reading.soon,
-  };
 }
 
 /** Reads at once, then at most once in a while. */

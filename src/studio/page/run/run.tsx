@@ -153,7 +153,8 @@ interface TimelineTabProps {
 }
 
 function TimelineTab({ view, timeline, selection, hasJournal }: TimelineTabProps) {
-  if (timeline.steps.length === 0 && timeline.marks.length === 0) return <NoSteps view={view} />;
+  if (timeline.steps.length === 0 && (timeline.marks.length === 0 || view.missing !== undefined))
+    return <NoSteps view={view} />;
   return (
     <TimelineView
       timeline={timeline}

@@ -64,7 +64,7 @@ export class WriteQueue {
     }
   }
 
-  /** @returns the jobs that wait for the lock; the others are settled */
+  /** Commits a group once. @returns the jobs that wait for the lock; the others are settled */
   #tryCommit(group: readonly Job<Work>[]): readonly Job<Work>[] {
     try {
       this.#commit(group);

@@ -15,6 +15,15 @@ type Moment = Context & { readonly event: RunMachineEvent };
 
 /** The guards of the charts. */
 export const guards = {
+  /** Nothing comes before the next model call: no other guard of `entering` holds. */
+  isFreeToAsk: ({ context }: Context) =>
+    context.cause === undefined &&
+    context.yielding === undefined &&
+    context.progress.openStep === undefined &&
+    retryOf(context.progress) === undefined &&
+    !isOutOfSteps(context) &&
+    !isAnsweredToCheck(context) &&
+    toolLoopOf(context.progress.counters, context.limits) === undefined,
   /** The open step has calls that no process has judged, and some must be. */
   hasUnjudgedStep: ({ context }: Context) => context.isUnjudged === true && mustJudgeStep(context),
   hasOpenStep: ({ context }: Context) => context.progress.openStep !== undefined,
@@ -43,8 +52,7 @@ export const guards = {
   hasEffectUnderWay: ({ context }: Context) => hasEffectUnderWay(context),
   isFreeToLeave: ({ context }: Context) => context.cause !== undefined && !hasEffectUnderWay(context),
   /** The previous process died between the run's answer and its end: the model is not asked again. */
-  isAnsweredToCheck: ({ context }: Context) =>
-    context.hasOutputSchema && isLastPhase(context) && hasAnswered(context.progress),
+  isAnsweredToCheck: ({ context }: Context) => isAnsweredToCheck(context),
   isToolLoop: ({ context }: Context) => toolLoopOf(context.progress.counters, context.limits) !== undefined,
   isOutOfSteps: ({ context }: Context) => isOutOfSteps(context),
   /** A raised limit is for a whole run: the phases of a pipeline keep their own limits. */
@@ -60,7 +68,7 @@ export const guards = {
     isLanded(moment) && !phaseOf(moment.context)?.isBare && mustJudge(moment.context),
   isLandedToCheck: (moment: Moment) =>
     isLanded(moment) && moment.context.hasOutputSchema && isLastPhase(moment.context),
-  isModelError: (_: Context, answer: ModelAnswer) => 'error' in answer,
+  isReply: (_: Context, answer: ModelAnswer) => 'reply' in answer,
   isFit: (_: Context, check: OutputCheck) => 'data' in check,
   canRepair: ({ context }: Context) => (context.progress.counters.repairs ?? 0) < MAX_REPAIRS && !isOutOfSteps(context),
   isNextPhase: ({ context: { progress } }: Context, { index }: { readonly index: number }) =>
@@ -103,6 +111,10 @@ function mustJudgeStep(context: RunContext): boolean {
 
 function mustJudgeTool({ tools, hasPolicy }: RunContext, name: string): boolean {
   return hasPolicy || (Object.hasOwn(tools, name) && tools[name]?.asks === true);
+}
+
+function isAnsweredToCheck(context: RunContext): boolean {
+  return context.hasOutputSchema && isLastPhase(context) && hasAnswered(context.progress);
 }
 
 /** Whether the conversation ends with an answer of this run: a run continues after an answer in a host's history. */

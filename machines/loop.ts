@@ -21,6 +21,8 @@ export const loop = pieces.createStateConfig({
       description: 'Between two steps. Everything before this point is in the transcript.',
       meta: { resumesAt: 'here' },
       always: [
+        // Nearly every step takes this: one guard in place of all others.
+        { guard: 'isFreeToAsk', target: 'calling-model', actions: 'applySteering' },
         { guard: 'hasCause', target: 'left', actions: 'announceStop' },
         { guard: 'hasUnjudgedStep', target: 'judging-calls' },
         { guard: 'hasOpenStep', target: 'calling-tools' },
@@ -31,8 +33,7 @@ export const loop = pieces.createStateConfig({
         { guard: 'isToolLoop', target: 'exhausted', actions: 'blameToolLoop' },
         { guard: 'isOutOfStepsWatched', target: 'asking-critic' },
         { guard: 'isOutOfStepsToCheck', target: 'checking-output' },
-        { guard: 'isOutOfSteps', target: 'exhausted', actions: 'blameStepLimit' },
-        { target: 'calling-model', actions: 'applySteering' },
+        { target: 'exhausted', actions: 'blameStepLimit' },
       ],
     },
     'asking-critic': {
@@ -53,6 +54,11 @@ export const loop = pieces.createStateConfig({
       on: {
         'xstate.done.actor.model.*': [
           {
+            guard: { type: 'isReply', params: ({ event }) => event.output },
+            target: 'landing',
+            actions: { type: 'keepReply', params: ({ event }) => event.output },
+          },
+          {
             guard: { type: 'isOutage', params: ({ event }) => event.output },
             target: 'waiting',
             actions: { type: 'keepOutage', params: ({ event }) => event.output },
@@ -65,12 +71,7 @@ export const loop = pieces.createStateConfig({
               { type: 'park', params: ({ event }) => event.output },
             ],
           },
-          {
-            guard: { type: 'isModelError', params: ({ event }) => event.output },
-            target: 'failed',
-            actions: { type: 'keepReply', params: ({ event }) => event.output },
-          },
-          { target: 'landing', actions: { type: 'keepReply', params: ({ event }) => event.output } },
+          { target: 'failed', actions: { type: 'keepReply', params: ({ event }) => event.output } },
         ],
       },
     },

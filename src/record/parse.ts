@@ -73,8 +73,10 @@ export function parseHead(value: unknown): RunHead {
   for (const key of required) check(head[key] !== undefined, key);
   // Each save of a run comes by here: what is there costs less to go through than what may be.
   for (const key of Object.keys(head)) {
+    const field = head[key];
+    if (field === undefined) continue;
     const isValid = checks.get(key);
-    if (isValid && head[key] !== undefined) check(isValid(head[key]), key);
+    if (isValid) check(isValid(field), key);
   }
   return head as unknown as RunHead;
 }

@@ -38,9 +38,9 @@ export interface JobOptions {
 interface Queue<W> {
   jobs: Job<W>[];
   /** Settles with the newest job. */
-  last: Promise<unknown>;
+  last?: Promise<unknown>;
   /** Resolves when no job is left. */
-  end: Promise<void>;
+  end?: Promise<void>;
 }
 
 /**
@@ -56,13 +56,14 @@ export class GroupCommit<W> {
   }
 
   add<T>(write: W, { key = '', signal }: JobOptions = {}): Promise<T> {
-    const queue = this.#queues.get(key) ?? { jobs: [], last: Promise.resolve(), end: Promise.resolve() };
+    const found = this.#queues.get(key);
+    const queue: Queue<W> = found ?? { jobs: [] };
     const result = new Promise<T>((resolve, reject) => {
       const settle = resolve as (value: unknown) => void;
       queue.jobs.push({ write, signal, askedAt: performance.now(), resolve: settle, reject });
     });
     queue.last = result;
-    if (!this.#queues.has(key)) {
+    if (!found) {
       this.#queues.set(key, queue);
       queue.end = this.#work(key, queue);
     }
@@ -72,7 +73,7 @@ export class GroupCommit<W> {
   /** Resolves when the earlier writes have settled: those of one key, or all. */
   async idle(key?: string): Promise<void> {
     const found = key === undefined ? [...this.#queues.values()] : [this.#queues.get(key)];
-    for (const queue of found) await queue?.last.catch(() => {});
+    for (const queue of found) await queue?.last?.catch(() => {});
   }
 
   /** Resolves when no work is running any more. */
@@ -90,7 +91,9 @@ export class GroupCommit<W> {
       };
       try {
         await this.#options.begin?.(key);
-        await this.#options.perform(take, key);
+        // A group that is done already is not awaited: each step of a run has a group.
+        const performing = this.#options.perform(take, key);
+        if (performing) await performing;
       } catch (error) {
         for (const job of group.length > 0 ? group : queue.jobs.splice(0)) job.reject(error);
       }

@@ -91,10 +91,10 @@ export class RecordWriter {
     return this.#landed?.revision;
   }
 
-  async write(state: RunCheckpointState): Promise<void> {
+  write(state: RunCheckpointState): Promise<void> {
     const journal = journalOf(state);
-    await this.#writeState(state, journal);
-    journal?.landed();
+    const written = this.#writeState(state, journal);
+    return journal ? written.then(() => journal.landed()) : written;
   }
 
   async #writeState(state: RunCheckpointState, journal: JournalPart | undefined): Promise<void> {

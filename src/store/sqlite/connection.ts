@@ -52,11 +52,28 @@ export function runDatabase(options: RunDatabaseOptions): RunDatabase {
       const inboxes = new InboxTable(db, now);
       const ended = new EndedTable(db, now);
       const [topics, journals] = [new TopicTables(db, now), new JournalTables(db)];
-      const threads = new ThreadTables(db);
       const reads = new Reads(db, leases, now);
-      const taking = new TakingTables(db, { leases, reads, now });
-      const tables = { records, leases, outcomes, inboxes, topics, taking, ended, journals, threads, known };
+      const threads = lazy(() => new ThreadTables(db));
+      const taking = lazy(() => new TakingTables(db, { leases, reads, now }));
+      const tables = {
+        ...{ records, leases, outcomes, inboxes, topics, ended, journals, known },
+        get threads() {
+          return threads();
+        },
+        get taking() {
+          return taking();
+        },
+      };
       return { tables, reads };
     },
   });
+}
+
+/** Makes a value at its first use: the statements of threads and of taking runs are a third of all, and many processes use none. */
+function lazy<T>(make: () => T): () => T {
+  let made: T | undefined;
+  return () => {
+    made ??= make();
+    return made;
+  };
 }

@@ -49,17 +49,28 @@ export class WriteQueue {
     return this.#commits.idle();
   }
 
+  /** Commits a group. @returns undefined = all are settled */
+  #perform(group: readonly Job<Work>[]): Promise<void> | undefined {
+    const waiting = this.#tryCommit(group);
+    return waiting.length > 0 ? this.#retry(waiting) : undefined;
+  }
+
   /** Waits while another process holds the lock; the event loop continues meanwhile. */
-  async #perform(group: readonly Job<Work>[]): Promise<void> {
+  async #retry(group: readonly Job<Work>[]): Promise<void> {
     let waiting = group;
     for (let retries = 1; waiting.length > 0; retries++) {
-      try {
-        this.#commit(waiting);
-        return;
-      } catch (error) {
-        waiting = this.#left(waiting, error);
-      }
-      if (waiting.length > 0) await sleep(backoffMs(retries, lockBackoff));
+      await sleep(backoffMs(retries, lockBackoff));
+      waiting = this.#tryCommit(waiting);
+    }
+  }
+
+  /** Commits a group once. @returns the jobs that wait for the lock; the others are settled */
+  #tryCommit(group: readonly Job<Work>[]): readonly Job<Work>[] {
+    try {
+      this.#commit(group);
+      return [];
+    } catch (error) {
+      return this.#left(group, error);
     }
   }
 

@@ -21,6 +21,9 @@ export const MAX_MESSAGES = KEYS_PER_RUN - 2 ** 20;
 /** About how many bytes of messages one transaction removes: overwriting them takes some 10 ms for each megabyte. */
 const MAX_REMOVED = 2 ** 20;
 
+/** How many messages are measured together before a piece is removed: most records have fewer. */
+const MEASURED = 1_000;
+
 /** The tables of journals: their rows belong to the number of a record. */
 const journals = ['journal', 'passing'];
 
@@ -76,6 +79,7 @@ export class RecordTable {
   readonly #renumber: readonly StatementSync[];
   readonly #deleteMessages: StatementSync;
   readonly #sizes: StatementSync;
+  readonly #total: StatementSync;
   readonly #hasRun: StatementSync;
   readonly #nextNo: StatementSync;
   readonly #insertDue: StatementSync;
@@ -123,6 +127,10 @@ export class RecordTable {
     this.#deleteMessages = db.prepare('DELETE FROM messages WHERE id >= ? AND id < ?');
     this.#sizes = db.prepare(
       'SELECT id, octet_length(messages) AS size FROM messages WHERE id >= ? AND id < ? ORDER BY id',
+    );
+    this.#total = db.prepare(
+      `SELECT count(*) AS count, total(size) AS size
+       FROM (SELECT octet_length(messages) AS size FROM messages WHERE id >= ? AND id < ? LIMIT ${MEASURED})`,
     );
     this.#hasRun = db.prepare('SELECT 1 FROM runs WHERE no = ?');
     this.#nextNo = db.prepare(`SELECT min(id) / ${KEYS_PER_RUN} AS no FROM messages WHERE id >= ? * ${KEYS_PER_RUN}`);
@@ -305,8 +313,12 @@ export class RecordTable {
 
   /** The first key that stays when a piece is removed; undefined = nothing stays. */
   #endOfPiece(no: number): number | undefined {
+    const keys = [no * KEYS_PER_RUN, (no + 1) * KEYS_PER_RUN] as const;
+    // One row in place of one for each message, which would cost as much as removing it.
+    const { count, size: total } = this.#total.get(...keys) as { count: number; size: number };
+    if (count < MEASURED && total <= MAX_REMOVED) return undefined;
     let left = MAX_REMOVED;
-    for (const row of this.#sizes.iterate(no * KEYS_PER_RUN, (no + 1) * KEYS_PER_RUN)) {
+    for (const row of this.#sizes.iterate(...keys)) {
       const { id, size } = row as { id: number; size: number };
       if (left <= 0) return id;
       left -= size;

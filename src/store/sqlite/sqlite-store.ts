@@ -156,7 +156,13 @@ class SqliteDriver implements StoreDriver {
     };
   }
 
-  async write<T>(write: StoreWrite<T>, signal?: AbortSignal): Promise<T> {
+  write<T>(write: StoreWrite<T>, signal?: AbortSignal): Promise<T> {
+    // A step removes nothing.
+    if (write.kind === 'append') return this.#queue.add((tables) => make(tables, write).value, signal);
+    return this.#writeRemoving(write, signal);
+  }
+
+  async #writeRemoving<T>(write: StoreWrite<T>, signal: AbortSignal | undefined): Promise<T> {
     const { value, hasRemoved, rest } = await this.#queue.add((tables) => make(tables, write), signal);
     if (hasRemoved) this.#removals.happened(rest);
     // A process that lives for less than a minute never comes to its sweep.

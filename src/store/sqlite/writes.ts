@@ -159,10 +159,14 @@ function own({ leases }: Tables, runId: string, { lease, ttlMs }: Change): void 
   leases.put(runId, { ...owned, expiresAt });
 }
 
-/** The facts of a run, each read when a decision uses it. */
+/** The facts of a run, each read when a decision first uses it: no row changes before the decision is made. */
 class TableFacts implements RunFacts {
   readonly #tables: Tables;
   readonly #runId: string;
+  #lease: Lease | null | undefined;
+  #stored: Stored | null | undefined;
+  #attempts: number | undefined;
+  #keptEpoch: number | undefined;
 
   constructor(tables: Tables, runId: string) {
     this.#tables = tables;
@@ -170,7 +174,8 @@ class TableFacts implements RunFacts {
   }
 
   get lease(): Lease | null {
-    return this.#tables.leases.find(this.#runId) ?? null;
+    if (this.#lease === undefined) this.#lease = this.#tables.leases.find(this.#runId) ?? null;
+    return this.#lease;
   }
 
   get expiresAt(): number | undefined {
@@ -182,7 +187,7 @@ class TableFacts implements RunFacts {
   }
 
   get record(): RecordFacts | 'unreadable' | null {
-    const stored = this.#tables.records.find(this.#runId);
+    const stored = this.#row;
     if (!stored) return null;
     if (!isWhole(stored)) return 'unreadable';
     const { version, revision, message_count: messageCount } = stored;
@@ -190,20 +195,26 @@ class TableFacts implements RunFacts {
   }
 
   get due(): Due {
-    const stored = this.#tables.records.find(this.#runId);
-    return stored ? stored.due_at : 0;
+    return this.#row ? this.#row.due_at : 0;
   }
 
   get attempts(): number {
-    return this.#tables.records.attempts(this.#runId);
+    this.#attempts ??= this.#tables.records.attempts(this.#runId);
+    return this.#attempts;
   }
 
   get keptEpoch(): number {
-    return this.#tables.outcomes.epoch(this.#runId);
+    this.#keptEpoch ??= this.#tables.outcomes.epoch(this.#runId);
+    return this.#keptEpoch;
   }
 
   get inbox(): InboxFacts {
     return this.#tables.inboxes.facts(this.#runId);
+  }
+
+  get #row(): Stored | null {
+    if (this.#stored === undefined) this.#stored = this.#tables.records.find(this.#runId) ?? null;
+    return this.#stored;
   }
 }
 

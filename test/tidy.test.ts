@@ -148,6 +148,7 @@ const importTable: rules.ImportTable = {
     'src/run/command',
     'src/run/journal/reader',
     'src/run/request',
+    'src/run/waits/sent-answer',
     'src/run/waits/wait',
     'src/tool/json-schema',
   ],

@@ -217,4 +217,45 @@ describe('the answers that no process has read (studio 9)', () => {
     const { body } = await ask('/runs/r/record');
     expect(body.answers[wait?.id ?? '']).toMatchObject([{ how: 'deny', by: { id: 'ada' }, isLast: true }]);
   });
+
+  test('are in the list of waits, without their values, and the run counts as one that waits for a process (studio 1, 9)', async () => {
+    const checkpoints = memoryStore();
+    const first = await waitingIn(mailTool(), { to: 'bob' }, { checkpoints });
+    await first.executor.shutdown();
+    const { executor, ask } = studioHost({ checkpoints });
+    const [wait] = await executor.waiting();
+    const seen = async () => {
+      const [list, runs, store] = [await ask('/waiting'), await ask('/runs'), await ask('/store')];
+      const { answers, isAnswered } = list.body.items[0];
+      const { state, why } = runs.body.items[0];
+      return { answers, isAnswered, state, why, you: store.body.counts.you ?? 0 };
+    };
+    expect(await seen()).toEqual({ state: 'you', why: 'waits for an approval of mail', you: 1 });
+    await executor.control('r').steer('be kind');
+    // A message makes it due as well: it still asks.
+    expect(await seen()).toMatchObject({ state: 'you', you: 1 });
+    await executor
+      .control('r')
+      .approve(wait?.id ?? '', { by: { id: 'ada' }, input: { to: 'bob', text: 'x'.repeat(9_000) } });
+    expect(await seen()).toEqual({
+      answers: [{ how: 'approve', by: { id: 'ada' }, at: expect.any(Number) }],
+      isAnswered: true,
+      state: 'wait',
+      why: 'answered: waits for a process',
+      you: 0,
+    });
+  });
+
+  test('of one person do not answer for two (studio 8, 9)', async () => {
+    const checkpoints = memoryStore();
+    const first = await waitingIn(mailTool({ quorum: 2 }), { to: 'bob' }, { checkpoints });
+    await first.executor.shutdown();
+    const { executor, ask } = studioHost({ checkpoints });
+    const [wait] = await executor.waiting();
+    const stateAfter = async (id: string) => {
+      await executor.control('r').approve(wait?.id ?? '', { by: { id } });
+      return (await ask('/runs')).body.items[0].state;
+    };
+    expect([await stateAfter('ada'), await stateAfter('bob')]).toEqual(['you', 'wait']);
+  });
 });

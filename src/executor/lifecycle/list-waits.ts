@@ -1,7 +1,7 @@
 import type { RunCheckpoint } from '../../record/checkpoint.ts';
 import { type OpenWait, openWaitsIn, type ReadableRun } from '../../record/interrupted.ts';
 import type { Labels, ParentCall, RunCheckpointMeta } from '../../run/request.ts';
-import { answersIn, type SentAnswer } from '../../run/waits/sent-answer.ts';
+import { answersIn, isAnswered, type SentAnswer } from '../../run/waits/sent-answer.ts';
 import type { Wait } from '../../run/waits/wait.ts';
 import { carriesCommands } from '../../store/capabilities.ts';
 import { checkKeys, type KnownKeys, kindOf } from '../../values/known-options.ts';
@@ -36,6 +36,8 @@ export type ListedWait = OpenWait & {
    * or the list was not asked for them (`answers`).
    */
   readonly answers?: readonly SentAnswer[];
+  /** With `answers`: persons have answered, and no other answer is needed, unless the run refuses one. */
+  readonly isAnswered?: true;
 };
 
 /** The beginning of a page of `executor.waiting()`: any entry of it, or these fields of one. */
@@ -50,7 +52,7 @@ export interface ListWaitsOptions {
   readonly callerId?: string;
   /** Only waits of this kind, or of one of these. */
   readonly kind?: Wait['kind'] | readonly Wait['kind'][];
-  /** Whether the entries have the answers that no process has read yet. It costs a read of the store for each listed run. */
+  /** Whether the entries have the answers that no process has read yet. It costs a read of the store for each run without a time. */
   readonly answers?: boolean;
   /** The last entry of the page before. */
   readonly after?: WaitCursor;
@@ -89,6 +91,8 @@ interface WaitingRun {
   readonly labels: Labels;
   readonly updatedAt?: number;
   readonly waits: readonly OpenWait[];
+  /** Whether a command may wait for it in the store. */
+  readonly mayHaveCommands?: boolean;
 }
 
 /**
@@ -97,28 +101,6 @@ interface WaitingRun {
  * @throws {TypeError} for options that cannot be; the store's own error when its list cannot be read
  */
 export async function listWaits(services: ExecutorServices, options: ListWaitsOptions): Promise<readonly ListedWait[]> {
-  const page = await pageOfWaits(services, options);
-  return options.answers === true ? withAnswers(services, page) : page;
-}
-
-/** Adds the answers that the store holds. An inbox that cannot be read hides no wait. */
-async function withAnswers(
-  { config: { store } }: ExecutorServices,
-  page: readonly ListedWait[],
-): Promise<readonly ListedWait[]> {
-  if (!store || !carriesCommands(store)) return page;
-  const answers = new Map<string, readonly SentAnswer[]>();
-  for (const runId of new Set(page.map((wait) => wait.runId))) {
-    const inbox = await store.inbox({ runId }).catch(() => []);
-    for (const [waitId, sent] of answersIn(inbox)) answers.set(waitId, sent);
-  }
-  return page.map((wait) => {
-    const sent = answers.get(wait.id);
-    return sent ? { ...wait, answers: sent } : wait;
-  });
-}
-
-async function pageOfWaits(services: ExecutorServices, options: ListWaitsOptions): Promise<readonly ListedWait[]> {
   const { limit, after, isWanted } = checked(options);
   const page: ListedWait[] = [];
   const paths = new Paths(services);
@@ -128,13 +110,32 @@ async function pageOfWaits(services: ExecutorServices, options: ListWaitsOptions
     const { runId, agentId, callerId } = meta;
     if (!isWanted.run(run)) continue;
     const waits = run.waits.filter((wait) => isWanted.wait(wait) && !isBefore(wait, run, after)).toSorted(inOrder);
+    const answers = options.answers && waits.length > 0 ? await answersTo(services, run) : noAnswers;
     for (const wait of waits) {
       const of = { runId, rootRunId: parent?.rootRunId ?? runId, path: await paths.of(runId), agentId, callerId };
-      page.push({ ...wait, ...of, labels: run.labels, ...(updatedAt === undefined ? {} : { updatedAt }) });
+      const at = updatedAt === undefined ? {} : { updatedAt };
+      page.push({ ...wait, ...of, labels: run.labels, ...at, ...answered(wait, answers.get(wait.id)) });
       if (page.length === limit) return page;
     }
   }
   return page;
+}
+
+type Answers = ReturnType<typeof answersIn>;
+const noAnswers: Answers = new Map();
+
+/** The answers that the store holds for a run. An answer makes a resting run due. An inbox that cannot be read hides no wait. */
+async function answersTo(
+  { config: { store } }: ExecutorServices,
+  { meta, mayHaveCommands }: WaitingRun,
+): Promise<Answers> {
+  if (!mayHaveCommands || !store || !carriesCommands(store)) return noAnswers;
+  return answersIn(await store.inbox({ runId: meta.runId }).catch(() => []));
+}
+
+function answered(wait: OpenWait, answers: ListedWait['answers']): Pick<ListedWait, 'answers' | 'isAnswered'> {
+  if (!answers) return {};
+  return { answers, ...(isAnswered(wait, answers) ? { isAnswered: true } : {}) };
 }
 
 function inOrder(a: Pick<OpenWait, 'createdAt' | 'id'>, b: Pick<OpenWait, 'createdAt' | 'id'>): number {
@@ -207,7 +208,14 @@ async function entryRun(services: ExecutorServices, entry: ReadableRun): Promise
   const isUnknown = status === undefined || (status === 'waiting' && waits.length === 0);
   const isWhole = waits.every(({ callId, input }) => callId === undefined || input !== undefined);
   if (isUnknown || !isWhole) return storedRun(services, meta.runId);
-  return waits.length === 0 ? undefined : { meta, parent, labels: labels ?? {}, updatedAt, waits };
+  return waits.length === 0
+    ? undefined
+    : { meta, parent, labels: labels ?? {}, updatedAt, waits, mayHaveCommands: mayHaveCommands(entry) };
+}
+
+/** Whether a command may wait for the run: one ends the time of a resting run, since it makes the run due. */
+function mayHaveCommands({ dueAt = 0 }: ReadableRun): boolean {
+  return dueAt <= 0;
 }
 
 /** Undefined for a run that has ended, or cannot be read: `executor.list` shows why. */
@@ -218,7 +226,7 @@ async function storedRun({ config }: ExecutorServices, runId: string): Promise<W
 
 function recordedRun(record: RunCheckpoint): WaitingRun {
   const { meta, parent, labels = {}, updatedAt, parked } = record;
-  return { meta, parent, labels, updatedAt, waits: parked ? [] : openWaitsIn(record) };
+  return { meta, parent, labels, updatedAt, waits: parked ? [] : openWaitsIn(record), mayHaveCommands: true };
 }
 
 /** Most remembered runs above others, and most runs on one path. */

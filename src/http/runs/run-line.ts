@@ -45,6 +45,8 @@ export interface LineFacts {
   readonly all?: boolean;
   /** Whether a run below it waits for a person. */
   readonly needsPerson?: boolean;
+  /** Whether persons have answered its own waits, and no process has read that. */
+  readonly isAnswered?: boolean;
   readonly maxSteps?: number | undefined;
 }
 
@@ -121,7 +123,7 @@ export function publicParking(given: string): { readonly code: string; readonly 
 
 type Standing = Pick<RunLine, 'state' | 'where' | 'why' | 'code'>;
 
-function standing(run: AnyRun, { needsPerson = false, all = false }: LineFacts): Standing {
+function standing(run: AnyRun, { needsPerson = false, isAnswered = false, all = false }: LineFacts): Standing {
   if (run.status === 'quarantined') {
     const [code = ''] = run.reason.split(':');
     return { state: 'bad', where: 'its record cannot be read', ...(isCode(code) ? { code } : {}) };
@@ -133,6 +135,8 @@ function standing(run: AnyRun, { needsPerson = false, all = false }: LineFacts):
     return { state: 'park', where: afterSteps(run), ...(all && reason ? { code, why: reason } : publicParking(code)) };
   }
   const waits = ('waits' in run ? run.waits : undefined) ?? [];
+  if (isAnswered && !needsPerson)
+    return { state: 'wait', where: `step ${run.iteration + 1}`, why: 'answered: waits for a process' };
   const isForPerson = needsPerson || waits.some(isForPersonWait);
   if (isForPerson || (waits.length > 0 && isResting(run))) return waiting(run, waits, isForPerson);
   if (run.status === 'live') return { state: 'run', where: placeOf(run) };

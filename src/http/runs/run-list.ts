@@ -1,5 +1,6 @@
-import type { KeptRun, Labels, ListCursor, ListedRun } from '../../index.ts';
+import type { KeptRun, Labels, ListCursor, ListedRun, OpenWait } from '../../index.ts';
 import { labelsOf } from '../../run/request.ts';
+import { answersIn, isAnswered } from '../../run/waits/sent-answer.ts';
 import { Turns } from '../../values/clock.ts';
 import { hasCode } from '../../values/error-data.ts';
 import { cursorText, limitIn, type Page, placeIn } from '../cursor.ts';
@@ -10,6 +11,7 @@ import {
   childrenOf,
   endedLine,
   isForPersonWait,
+  type LineFacts,
   type RunLine,
   type RunState,
   runLine,
@@ -35,6 +37,8 @@ const READ_AT_ONCE = 100;
 const turns = new Turns();
 /** Runs below others that are read for one page, to see whether a person is needed there. */
 const MAX_BELOW = 64;
+/** Most runs of a page whose stored answers are looked for. */
+const MAX_DUE = 64;
 
 /** Reads the parameters of `GET /runs`. @throws {RequestError} BAD_REQUEST */
 function filterOf({ grant, query }: GrantedCall): Filter {
@@ -171,7 +175,7 @@ interface LineContext {
 async function lineOf(run: AnyRun, { served, filter, below, all }: LineContext): Promise<RunLine | undefined> {
   if (('parent' in run && run.parent) || !hasText(run, filter.text) || !hasLabels(run, filter)) return undefined;
   const maxSteps = maxStepsOf(served, ('meta' in run ? run.meta?.agentId : undefined) ?? '');
-  const line = runLine(run, { all, maxSteps, needsPerson: await below.needsPerson(run) });
+  const line = runLine(run, { all, maxSteps, ...(await below.look(run)) });
   return filter.states.has(line.state) ? line : undefined;
 }
 
@@ -192,13 +196,36 @@ export function withoutOwner({ owner: _, ...line }: RunLine): RunLine {
   return line;
 }
 
+interface StoredWaits {
+  readonly waits?: readonly OpenWait[];
+  readonly dueAt?: number;
+}
+
 /** Looks at the runs below others: a person may be needed there. */
 export class Below {
   readonly #served: Served;
   #left = MAX_BELOW;
+  #due = MAX_DUE;
 
   constructor(served: Served) {
     this.#served = served;
+  }
+
+  /** Returns who has to do something for a run: persons, or the process that reads what they have answered. */
+  async look(run: AnyRun): Promise<Pick<LineFacts, 'needsPerson' | 'isAnswered'>> {
+    return { needsPerson: await this.needsPerson(run), isAnswered: await this.#isAnswered(run) };
+  }
+
+  /** An answer ends the time of a resting run: one with a time is not looked at, and of another one its conversation is not read. */
+  async #isAnswered(run: AnyRun): Promise<boolean> {
+    const { waits = [], dueAt = 0 } = 'waits' in run ? (run as StoredWaits) : {};
+    // A run that is live in this process has read its answers.
+    if (dueAt > 0 || 'state' in run || !waits.some(isForPersonWait) || this.#due === 0) return false;
+    this.#due -= 1;
+    const seen = await this.#served.executor.inspect(run.runId, { messages: { from: 0, to: 0 } }).catch(() => null);
+    const answers = answersIn(seen?.commands ?? []);
+    const asking = (seen?.record?.waiting?.waits ?? []).filter(isForPersonWait);
+    return asking.length > 0 && asking.every((wait) => isAnswered(wait, answers.get(wait.id) ?? []));
   }
 
   /** Returns whether a run below this one waits for a person. Of very many, not all are looked at. */
@@ -210,7 +237,8 @@ export class Below {
       const child = await this.#served.executor.find(runId).catch(() => null);
       if (!child) continue;
       const waits = 'waits' in child ? (child.waits ?? []) : [];
-      if (waits.some(isForPersonWait) || (await this.needsPerson(child))) return true;
+      const asks = waits.some(isForPersonWait) && !(await this.#isAnswered(child));
+      if (asks || (await this.needsPerson(child))) return true;
     }
     return false;
   }

@@ -88,6 +88,8 @@ export const listedWaitSchema: JsonObject = answerOf(
     callerId: text,
     labels: texts,
     updatedAt: time,
+    answers: { type: 'array', items: answerOf({ how: text, by: anything, at: time }, ['how']) },
+    isAnswered: { enum: [true] },
   },
   [...waitRequired, 'runId', 'rootRunId', 'path', 'agentId', 'callerId', 'labels'],
 );

@@ -35,7 +35,7 @@ export async function viewOf({ run, served, grant }: RunCall): Promise<RunView> 
   const shown = runLine(line, {
     all: grant.all === true,
     maxSteps,
-    needsPerson: await new Below(served).needsPerson(line),
+    ...(await new Below(served).look(line)),
   });
   return {
     ...(grant.all ? shown : withoutOwner(shown)),
@@ -60,7 +60,15 @@ export function endOf({ status, output, data, error }: RunOutput): RunEndView {
   };
 }
 
-/** Returns a listed wait as clients see it. */
-export function waitView(wait: ListedWait): ListedWait {
-  return publicWait(wait);
+/** The most stored answers to a wait that a list has: each of many voters has one. */
+const SHOWN_ANSWERS = 8;
+
+/** Returns a listed wait as clients see it. Of stored answers a list says how, who and when; their values may be long. */
+export function waitView({ answers, ...wait }: ListedWait): ListedWait {
+  const shown = answers?.slice(0, SHOWN_ANSWERS).map(({ how, by, at }) => ({
+    how,
+    ...(by ? { by } : {}),
+    ...(at === undefined ? {} : { at }),
+  }));
+  return publicWait({ ...wait, ...(shown ? { answers: shown } : {}) } as ListedWait);
 }

@@ -21,6 +21,7 @@ export async function listWaitViews({ served, grant, query }: GrantedCall): Prom
   const from = placeIn<WaitCursor>(after, isWaitCursor);
   const waits = await served.executor.waiting({
     limit,
+    answers: true,
     ...(from ? { after: from } : {}),
     kind: kinds.length > 0 ? (kinds as readonly ListedWait['kind'][]) : usualKinds,
     ...(rootRunId === undefined ? {} : { rootRunId }),

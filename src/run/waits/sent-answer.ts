@@ -47,3 +47,11 @@ export function endingAnswer(wait: Wait, sent: readonly SentAnswer[]): SentAnswe
   }
   return undefined;
 }
+
+/** Returns whether persons have answered a wait: no other one is needed, unless the process that takes up the run refuses an answer. */
+export function isAnswered(wait: Wait, sent: readonly SentAnswer[]): boolean {
+  if (wait.kind === 'question') return sent.some(({ how }) => how === 'answer');
+  if (wait.kind !== 'approval') return false;
+  const voters = new Set([...wait.votes, ...sent.filter(({ how }) => how === 'approve')].map(({ by }) => by?.id ?? ''));
+  return sent.some(({ how }) => how === 'deny') || (sent.length > 0 && voters.size >= wait.quorum);
+}

@@ -142,7 +142,7 @@ export class Audience {
     const all = this.#callerId === undefined;
     const agentId = ('meta' in run ? run.meta?.agentId : undefined) ?? '';
     const maxSteps = maxStepsOf(this.#served, agentId);
-    const line = runLine(run, { all, maxSteps, needsPerson: await below.needsPerson(run) });
+    const line = runLine(run, { all, maxSteps, ...(await below.look(run)) });
     return all ? line : withoutOwner(line);
   }
 

@@ -177,8 +177,13 @@ describe.skipIf(whyNoChromium)(inChromium('the inbox of Studio in Chromium'), ()
     await expect.poll(async () => (await badge()) > 0, { timeout: 45_000 }).toBe(true);
     const [before, badgeBefore] = [await needYou(), await badge()];
     await world.crash();
+    // A tab that shows another card learns it from the list.
+    const other = await opened('#/inbox');
+    const row = other.locator('a.w', { hasText: 'rests' }).first();
+    await row.getByText('expires').waitFor();
     await press(page, 'Approve');
     await page.getByRole('heading', { name: 'has not started yet.' }).waitFor();
+    await row.getByText('answered').waitFor();
     expect(await page.locator('#ask').innerText()).toMatch(/^Approved by \S+\. pay has not started yet\.$/);
     await shown(page, 'Next: a process takes up the run');
     await shown(page, 'A program began it: start that again');

@@ -151,7 +151,7 @@ describe('the stages of an answer (studio 9)', () => {
     );
     expect([started.takenBy, started.call]).toEqual(['api-2', 'started']);
     expect(afterRecord(approved(), record({ line: { steps: 2 } })).call).toBeUndefined();
-    expect(afterRecord(approved(), record({ line: { steps: 3 } })).call).toBe('done');
+    expect(afterRecord(approved(), record({ line: { steps: 3 } })).call).toBe('recorded');
   });
 
   test('tell of an answer that another person gave first, and of one that was refused', () => {

@@ -29,20 +29,6 @@ export const changes = news<{ readonly lines: readonly RunLine[]; readonly isFir
 /** The id of a run that is gone. */
 export const gone = news<string>();
 
-/** Runs that the server counts as waiting for a person, while an answer of this tab is on its way to them. */
-export const answeredRuns = shared<ReadonlySet<string>>(new Set());
-/** Runs that do not wait any more, since the server has counted. */
-const left = new Set<string>();
-
-/** An answer is stored, or was taken up: the badge follows. */
-export function seeAnswer(runId: string, isTaken: boolean): void {
-  if (!isTaken) answeredRuns.set(new Set([...answeredRuns.value, runId]));
-  else if (answeredRuns.value.has(runId)) {
-    left.add(runId);
-    void count();
-  }
-}
-
 /** A run whose events the tab reads. */
 interface Followed {
   readonly runId: string;
@@ -96,13 +82,10 @@ export function readStore(): void {
 }
 
 async function readStoreOnce(): Promise<void> {
-  const counted = new Set(left);
   const { value, trouble } = await get<StoreView>('store');
   if (value) {
     takeWords(value.words);
     store.set(value);
-    answeredRuns.set(new Set([...answeredRuns.value].filter((runId) => !counted.has(runId))));
-    for (const runId of counted) left.delete(runId);
   } else if (trouble && trouble.code !== 'OFFLINE') storeTrouble.set(trouble);
 }
 
@@ -179,7 +162,6 @@ function take(frame: WatchFrame, id: string | undefined, isFirst: boolean): void
   }
   if (frame.type === 'runs') changed(frame.lines, isFirst);
   else if (frame.type === 'gone') {
-    left.add(frame.runId);
     gone.send(frame.runId);
     void count();
   } else storeTrouble.set(frame.isAway ? { code: frame.code ?? '', message: frame.message ?? '' } : undefined);
@@ -192,8 +174,8 @@ let isToCount = false;
 
 function changed(lines: readonly RunLine[], isFirst: boolean): void {
   changes.send({ lines, isFirst });
-  for (const { runId, state } of lines) if (state !== 'you') left.add(runId);
-  if (lines.length > 0 && !isFirst) void count();
+  // The first ones of a stream may have changed while there was none.
+  if (lines.length > 0) void count();
 }
 
 async function count(): Promise<void> {

@@ -2,7 +2,7 @@ import { useEffect, useState } from 'preact/hooks';
 import { span } from '../parts/amounts.ts';
 import { Icon } from '../parts/glyph.tsx';
 import { isHelpOpen } from './keys.ts';
-import { answeredRuns, connection, store } from './live.ts';
+import { connection, store } from './live.ts';
 import { place } from './route.ts';
 import { switchTheme } from './theme.ts';
 import { useShared } from './use-shared.ts';
@@ -20,7 +20,7 @@ export function Nav() {
   const { view } = useShared(place);
   const { counts, title = 'Pawl Studio' } = useShared(store) ?? {};
   const at = view === 'run' ? 'runs' : view;
-  const needsYou = (counts?.you ?? 0) - useShared(answeredRuns).size;
+  const needsYou = counts?.you ?? 0;
   return (
     <nav id="nav" aria-label="Studio">
       <div class="brand">

@@ -17,6 +17,7 @@ import { type Approval, personText } from './waits.ts';
 
 interface ApprovalProps extends PartsProps {
   readonly wait: Approval;
+  readonly isDenied: boolean;
   /** Those that the store holds, or held. */
   readonly answers: readonly AnswerView[];
   /** Of the input, if Studio knows the tool. */
@@ -24,7 +25,7 @@ interface ApprovalProps extends PartsProps {
 }
 
 /** A call that a person approves, changes or denies. */
-export function ApprovalParts({ wait, answers, schema, canAnswer, isOpen, give, load, box }: ApprovalProps) {
+export function ApprovalParts({ wait, isDenied, answers, schema, canAnswer, isOpen, give, load, box }: ApprovalProps) {
   const [note, setNote] = useKept(wait.id, 'note');
   const long = wait.long?.input;
   const [isSeen, setSeen] = useState(wait.input === undefined && !long);
@@ -52,16 +53,17 @@ export function ApprovalParts({ wait, answers, schema, canAnswer, isOpen, give, 
         <Form {...edit} />
       ) : (
         <ExactInput
-          title={changed ? `${words.stages?.unchanged}` : 'Exactly what will run'}
+          title={
+            (changed || isDenied) && words.stages
+              ? `${words.stages[isDenied ? 'notRun' : 'unchanged']}`
+              : 'Exactly what will run'
+          }
           value={wait.input}
           long={long}
           onLoad={() => load('input')}
           onSeen={() => setSeen(true)}
         >
-          <p class="faint digest">
-            Digest <Mono text={shortDigest(wait.digest)} />. Another input than this one would be asked again, never
-            run. <Copy text={wait.digest} name="Copy digest" />
-          </p>
+          {!changed && !isDenied && <Digest of={wait.digest} />}
         </ExactInput>
       )}
       <ExactInput title="Details" value={wait.detail} long={wait.long?.detail} onLoad={() => load('detail')} />
@@ -121,8 +123,13 @@ function Buttons({ canAnswer, isEditable, isEditing, onApprove, onEdit, onDeny }
   );
 }
 
-function shortDigest(digest: string): string {
-  return `${digest.slice(0, 4)}·${digest.slice(4, 8)}`;
+function Digest({ of }: { readonly of: string }) {
+  return (
+    <p class="faint digest">
+      Digest <Mono text={`${of.slice(0, 4)}·${of.slice(4, 8)}`} />. Another input than this one would be asked again,
+      never run. <Copy text={of} name="Copy digest" />
+    </p>
+  );
 }
 
 function Votes({ wait }: { readonly wait: Approval }) {

@@ -53,7 +53,7 @@ export function Card(props: CardProps) {
         <Since wait={wait} agent={record?.line.agentName || wait.agentId} isGiven={own !== undefined} />
         {record && record.line.prompt !== '' && <div class="dim">Prompt: {record.line.prompt}</div>}
       </header>
-      {wait.kind === 'approval' && title !== undefined && (
+      {wait.kind === 'approval' && title !== undefined && own?.how !== 'deny' && (
         <section>
           <div class="note">
             <b>{title} </b>
@@ -100,12 +100,12 @@ function Since({ wait, agent, isGiven }: SinceProps) {
   const { createdAt, dueAt } = wait;
   const now = useNow();
   const [over, strong] = resultOfExpiry(wait);
-  const verb = wait.kind === 'approval' || wait.kind === 'question' ? 'asks' : 'waits';
+  const asks = wait.kind === 'approval' || wait.kind === 'question';
   if (isGiven) return <div class="dim">{`${agent} asked: ${titleOf(wait)}`}</div>;
   return (
     <div class="dim">
       {agent}
-      {` ${verb} since ${span(now - createdAt)}`}
+      {asks ? ` asked ${span(now - createdAt)} ago` : ` waits for ${span(now - createdAt)}`}
       {dueAt !== undefined && ` · ${dueAt > now ? 'expires' : 'its time was over'} ${when(dueAt)}, then `}
       {dueAt !== undefined && `${over} `}
       {dueAt !== undefined && <b>{strong}</b>}
@@ -127,7 +127,8 @@ function Answer({ wait: shown, record, over, reload, box }: AnswerProps) {
   const [first] = seen.current;
   const now = useNow();
   const mayWrite = useShared(store)?.may.write === true;
-  const isOpen = over === undefined && !own?.isStored && !own?.isSending;
+  const isLost = own?.trouble?.code === 'ALREADY_ANSWERED';
+  const isOpen = over === undefined && !own?.isStored && !own?.isSending && !isLost;
   const give = async (decision: Decision) => {
     if ((await send(shown, decision)).trouble) reload();
     box.current?.focus();
@@ -150,7 +151,13 @@ function Answer({ wait: shown, record, over, reload, box }: AnswerProps) {
       )}
       {trouble && <Failed trouble={trouble} />}
       {wait.kind === 'approval' && (
-        <ApprovalParts {...parts} wait={wait} answers={seen.current} schema={record?.forms?.[wait.id]} />
+        <ApprovalParts
+          {...parts}
+          wait={wait}
+          isDenied={isGiven(own) && own.how === 'deny'}
+          answers={seen.current}
+          schema={record?.forms?.[wait.id]}
+        />
       )}
       {wait.kind === 'question' && <QuestionParts {...parts} wait={wait} />}
       {wait.kind === 'event' && <EventParts name={wait.name} eventKey={wait.key} />}
@@ -162,7 +169,7 @@ function Answer({ wait: shown, record, over, reload, box }: AnswerProps) {
         </section>
       )}
       {own && <Stages own={own} resume={record?.resume} />}
-      {own?.trouble && <Failed trouble={own.trouble} again={() => again(wait.id, reload)} />}
+      {own?.trouble && <Failed trouble={own.trouble} again={isLost ? undefined : () => again(wait.id, reload)} />}
       {over !== undefined && !own?.isStored && <section role="status">{over}</section>}
       {(wait.kind === 'timer' || wait.kind === 'retry') && isOpen && mayWrite && (
         <footer>

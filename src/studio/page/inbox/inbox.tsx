@@ -1,7 +1,6 @@
-import { useEffect, useLayoutEffect, useRef, useState } from 'preact/hooks';
+import { useLayoutEffect, useRef, useState } from 'preact/hooks';
 import type { ListedWait } from '../../wire.ts';
 import { useKeys } from '../frame/keys.ts';
-import { seeAnswer } from '../frame/live.ts';
 import { addressOf, show } from '../frame/route.ts';
 import { useShared } from '../frame/use-shared.ts';
 import { age } from '../parts/amounts.ts';
@@ -21,9 +20,10 @@ export function Inbox({ picked }: { readonly picked: string }) {
   const isSmall = matchMedia('(max-width: 760px)').matches;
   const answers = useShared(sent);
   const given = [...answers.values()].filter(isGiven);
-  const isAnswered = ({ id }: ListedWait) => given.some(({ wait }) => wait.id === id);
+  const isOwn = ({ id }: ListedWait) => given.some(({ wait }) => wait.id === id);
+  const isAnswered = (wait: ListedWait) => wait.isAnswered || isOwn(wait);
   // An answered wait stays here when the server has it no more: its card has the way to the run.
-  const waits = [...list.waits.filter((wait) => !isAnswered(wait)), ...given.map(({ wait }) => wait)];
+  const waits = [...list.waits.filter((wait) => !isOwn(wait)), ...given.map(({ wait }) => wait)];
   const rows = waitRows(waits, isAnswered);
   const open = waits.filter((wait) => !isAnswered(wait));
   const ids = rows.flatMap((row) => ('wait' in row ? [row.wait] : []));
@@ -31,12 +31,6 @@ export function Inbox({ picked }: { readonly picked: string }) {
   const first = useRef('');
   if (!ids.some(({ id }) => id === first.current)) first.current = ids[0]?.id ?? '';
   const at = isSmall || picked !== '' ? picked : first.current;
-  useEffect(() => {
-    for (const { wait, takenBy } of given) {
-      const isLast = !open.some(({ rootRunId }) => rootRunId === wait.rootRunId);
-      if (takenBy !== undefined || isLast) seeAnswer(wait.rootRunId, takenBy !== undefined);
-    }
-  }, [answers, open.length]);
   useKeys((key) => {
     const by = { j: 1, k: -1 }[key];
     if (by === undefined) return false;
@@ -125,15 +119,17 @@ function List({ list, rows, at }: ListProps) {
 
 function Line({ wait, isAt }: { readonly wait: ListedWait; readonly isAt: boolean }) {
   const votes = votesOf(wait);
-  const isSent = isGiven(useShared(sent).get(wait.id));
+  const own = useShared(sent).get(wait.id);
+  const isSent = isGiven(own) || wait.isAnswered;
+  const isDenied = (isGiven(own) ? [own] : (wait.answers ?? [])).some(({ how }) => how === 'deny');
   const now = useNow();
   return (
     <a class="w" href={addressOf('inbox', wait.id)} aria-current={isAt ? 'true' : undefined}>
-      <Glyph state={isSent ? 'ok' : needsPerson(wait) ? 'you' : 'wait'} />
+      <Glyph state={isSent ? (isDenied ? 'cut' : 'ok') : needsPerson(wait) ? 'you' : 'wait'} />
       <b class="cut1">{titleOf(wait)}</b>
       <small>{age(now - wait.createdAt)}</small>
       <small class="mono cut1">{[whereOf(wait).join(' › '), votes].filter(Boolean).join(' · ')}</small>
-      <small>{isSent ? 'answered' : dueOf(wait, now)}</small>
+      <small>{isSent ? (isDenied ? 'denied' : 'answered') : dueOf(wait, now)}</small>
     </a>
   );
 }

@@ -16,7 +16,7 @@ export interface Sent {
   readonly takenBy?: string;
   /** How many persons have approved, while others are needed. */
   readonly votes?: number | undefined;
-  readonly call?: 'started' | 'done' | 'failed';
+  readonly call?: 'started' | 'done' | 'failed' | 'recorded';
   readonly trouble?: { readonly code: string; readonly message: string };
 }
 
@@ -50,7 +50,7 @@ export function afterRecord(own: Sent, { waits, record, owner, line }: RecordVie
       ...own,
       trouble: { code: 'ALREADY_ANSWERED', message: `${settledText(settled)}. Your answer changed nothing.` },
     };
-  if (own.how === 'deny' || wait.callId === undefined || own.call === 'done' || own.call === 'failed') return taken;
+  if (own.how === 'deny' || wait.callId === undefined || (own.call && own.call !== 'started')) return taken;
   const state = callStateIn(record, wait, line.steps);
   return state === undefined || own.call === state ? taken : { ...taken, call: state };
 }
@@ -62,11 +62,14 @@ export function answerIn(wait: ListedWait, { answers }: RecordView): Sent | unde
   return { wait, how: given.how, by: given.by, isSending: false, isStored: true };
 }
 
-/** Where the call of a wait is. A step ends once each of its calls has a result. */
+/**
+ * Where the call of a wait is. A step ends once each of its calls has a result; whether that is an error, or says that the outcome is
+ * unknown, is in the transcript.
+ */
 function callStateIn(record: RecordView['record'], wait: ListedWait, steps: number): Sent['call'] {
   const call = record?.openStep?.calls.find(({ callId }) => callId === wait.callId);
   if (call?.state === 'started') return 'started';
-  return call?.state === 'done' || (!call && steps >= wait.step) ? 'done' : undefined;
+  return call?.state === 'done' || (!call && steps >= wait.step) ? 'recorded' : undefined;
 }
 
 /** A stage of an answer. */
@@ -97,7 +100,7 @@ function lastText({ wait, how, call }: Sent): string {
   const { stages = {} } = words;
   if (how === 'deny') return `${stages.denied}`;
   if (how === 'wake') return `${stages[wait.kind === 'retry' ? 'retried' : 'woken']}`;
-  return `${toolOf(wait)}${stages[call === 'failed' || call === 'done' ? call : how === 'answer' ? 'answered' : 'runs']}`;
+  return `${toolOf(wait)}${stages[call && call !== 'started' ? call : how === 'answer' ? 'answered' : 'runs']}`;
 }
 
 function toolOf({ tool = 'the call' }: ListedWait): string {
@@ -119,7 +122,7 @@ export function isGiven(own: Sent | undefined): own is Sent {
 export function headOf(own: Sent, by: unknown): string {
   const { wait, how, call } = own;
   const { stages = {} } = words;
-  const what = { started: 'isRunning', failed: 'hasFailed', done: 'isDone' } as const;
+  const what = { started: 'isRunning', failed: 'hasFailed', done: 'isDone', recorded: 'isRecorded' } as const;
   const now =
     toolOf(wait) +
     stages[how === 'deny' ? 'isDenied' : call ? what[call] : how === 'answer' ? 'isAsking' : 'isWaiting'];

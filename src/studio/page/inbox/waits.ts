@@ -30,7 +30,10 @@ export function needsPerson(wait: ListedWait): boolean {
 export type WaitRow = { readonly group: string } | { readonly wait: ListedWait };
 
 /** The rows of the inbox: what needs a person first, in each group that which ends soonest. @param isGiven whether it is answered */
-export function waitRows(waits: readonly ListedWait[], isGiven: (wait: ListedWait) => boolean): readonly WaitRow[] {
+export function waitRows(
+  waits: readonly ListedWait[],
+  isGiven: (wait: ListedWait) => boolean | undefined,
+): readonly WaitRow[] {
   const groupOf = (wait: ListedWait) =>
     isGiven(wait) ? 'Answered' : needsPerson(wait) ? 'Needs you' : 'Time and events';
   return ['Needs you', 'Answered', 'Time and events'].flatMap((group) => {

@@ -46,7 +46,7 @@ export function Failed({
   again,
 }: {
   readonly trouble: Pick<Trouble, 'code' | 'message'>;
-  readonly again?: () => void;
+  readonly again?: (() => void) | undefined;
 }) {
   return (
     <div class="trouble" role="alert">

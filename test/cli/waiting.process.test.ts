@@ -182,11 +182,11 @@ describe.skipIf(!hasTerminal)('a run that waits, on a terminal', () => {
   test('asks for an approval, and continues after y; a prompt cannot write to the terminal (waiting 22)', async () => {
     const { cwd } = desk();
     const terminal = session(cwd, 'run', agent, '--run-id', 'r1');
-    await terminal.shows('approve? [y]es, [n]o, [e]dit, [l]ater:');
+    await terminal.shows('[l]ater (also in `pawl studio --write --store runs.db`):');
     expect(terminal.written).not.toContain('\u001b[31m');
     expect((await terminal.screen()).join('\n')).toContain('Pay 700 cents');
     terminal.send('x\r');
-    await terminal.shows(/ater: x\s+approve/);
+    await terminal.shows(/db`\): x\s+approve\? \[y\]es, \[n\]o, \[e\]dit, \[l\]ater/);
     terminal.send('y\r');
     await terminal.shows('paid 700 cents');
     expect(await terminal.ended).toEqual({ code: 0, signal: null });
@@ -195,14 +195,14 @@ describe.skipIf(!hasTerminal)('a run that waits, on a terminal', () => {
   test('asks for the reason after n, and for the input after e (waiting 6, 22)', async () => {
     const { cwd } = desk();
     const denied = session(cwd, 'run', agent, '--run-id', 'r1');
-    await denied.shows('[l]ater:');
+    await denied.shows('[l]ater');
     denied.send('n\r');
     await denied.shows('why not?');
     denied.send('too much\r');
     await denied.shows('too much"');
     expect(await denied.ended).toEqual({ code: 0, signal: null });
     const edited = session(cwd, 'run', agent, '--run-id', 'r2');
-    await edited.shows('[l]ater:');
+    await edited.shows('[l]ater');
     edited.send('e\r');
     await edited.shows('as JSON:');
     edited.send('{"cents": 5}\r');
@@ -210,15 +210,42 @@ describe.skipIf(!hasTerminal)('a run that waits, on a terminal', () => {
     expect(await edited.ended).toEqual({ code: 0, signal: null });
   });
 
+  test('ends its question once the answer comes from elsewhere, says from whom, and asks the next one or continues (waiting 22)', async () => {
+    const { cwd, go } = desk();
+    const terminal = session(cwd, 'run', agent, 'both', '--run-id', 'r1');
+    await terminal.shows('approve?');
+    const { waits } = JSON.parse((await go('waiting', 'r1', '--json')).stdout);
+    const [first, second] = waits as { readonly id: string; readonly tool: string }[];
+    await terminal.shows(`waits for an approval of ${first?.tool}:`);
+    await go('deny', 'r1', `${first?.id}`, '--by', 'ada');
+    await terminal.shows(/denied by ada; continuing[\s\S]*approve\?/);
+    await terminal.shows(`waits for an approval of ${second?.tool}:`);
+    terminal.send('n\r');
+    await terminal.shows('why not?');
+    await go('approve', 'r1', `${second?.id}`);
+    await terminal.shows('approved elsewhere; continuing');
+    expect(await terminal.ended).toEqual({ code: 0, signal: null });
+    expect(terminal.written).not.toContain('no open wait');
+  });
+
+  test('ends its question when the run is cancelled (waiting 22)', async () => {
+    const { cwd, go } = desk();
+    const terminal = session(cwd, 'run', agent, '--run-id', 'r1');
+    await terminal.shows('approve?');
+    await go('cancel', 'r1');
+    await terminal.shows('no answer is needed any more');
+    expect(await terminal.ended).toEqual({ code: 1, signal: null });
+  });
+
   test('leaves the run after later, with exit code 75; `pawl resume` asks again, and asks again for an answer that does not fit (waiting 22)', async () => {
     const { cwd } = desk();
     const first = session(cwd, 'run', agent, 'which', '--run-id', 'q1');
-    await first.shows('answer (empty: later):');
+    await first.shows('answer, or nothing for later (also in `pawl studio --write --store runs.db`):');
     first.send('\r');
     await first.shows('pawl resume q1');
     expect(await first.ended).toEqual({ code: 75, signal: null });
     const second = session(cwd, 'resume', 'q1');
-    await second.shows('answer (empty: later):');
+    await second.shows('answer, or nothing for later (also in `pawl studio --write --store runs.db`):');
     second.send('green\r');
     await second.shows('must be one of the options');
     second.send('blue\r');
@@ -229,7 +256,7 @@ describe.skipIf(!hasTerminal)('a run that waits, on a terminal', () => {
   test('ends at Ctrl-C while it asks, with exit code 130, and can be resumed (waiting 22)', async () => {
     const { cwd, go } = desk();
     const terminal = session(cwd, 'run', agent, '--run-id', 'r1');
-    await terminal.shows('[l]ater:');
+    await terminal.shows('[l]ater');
     terminal.send('\u0003');
     expect(await terminal.ended).toEqual({ code: 130, signal: null });
     await go('approve', 'r1');

@@ -25,7 +25,7 @@ import { commandsFor } from '../ui/describe-wait.ts';
 import { exitCodeOf, exitCodes, lineOf, oneLine } from '../ui/failure.ts';
 import { type Progress, progressFor } from '../ui/progress.ts';
 import { PAWL, quoted } from '../ui/shell-words.ts';
-import { type Asked, askPerson, hasPerson } from './ask-person.ts';
+import { type Asked, askPerson, hasPerson, WaitEnds } from './ask-person.ts';
 import { todoForParked } from './obstacle.ts';
 import { allWaits } from './waiting-command.ts';
 
@@ -55,6 +55,8 @@ export class Session {
   readonly #executors = new Map<Agent, Executor>();
   readonly #modules = new KnownModules();
   readonly #waits = new WaitingRuns();
+  /** Of the waits that the terminal asks about. */
+  #ends: WaitEnds | undefined;
   #caretaker: Executor | undefined;
   /** What a command that continues the run needs besides the store: the module that has the key. */
   #moduleOption = '';
@@ -122,9 +124,12 @@ export class Session {
 
   async #ask(executor: Executor, runId: string): Promise<Asked> {
     this.progress.hold(true);
+    this.#ends = new WaitEnds();
     try {
-      return await askPerson(this.#context.output, executor, runId);
+      const asked = { executor, runId, option: this.#store.option, ends: this.#ends };
+      return await askPerson(this.#context.output, asked);
     } finally {
+      this.#ends = undefined;
       this.progress.hold(false);
     }
   }
@@ -215,6 +220,7 @@ export class Session {
         {
           onEvent: (event, run) => {
             this.#waits.onEvent(event);
+            this.#ends?.onEvent(event);
             this.progress.onEvent(event, run);
           },
         },

@@ -1,5 +1,5 @@
 import { defineAgent, defineTool } from 'pawl';
-import { callTool, reply, scriptedModel } from 'pawl/testing';
+import { callTool, callTools, reply, scriptedModel } from 'pawl/testing';
 
 const refund = defineTool({
   name: 'refund',
@@ -45,6 +45,8 @@ const model = scriptedModel(
     }
     const asked = JSON.stringify(messages[0]);
     if (asked.includes('payment')) return callTool('paid', {});
+    if (asked.includes('both'))
+      return callTools(['refund', 'pay'].map((name, i) => ({ name, input: { cents: 700 + i } })));
     if (asked.includes('exactly')) return callTool('pay', { cents: 700 });
     return asked.includes('which') ? callTool('which', {}) : callTool('refund', { cents: 700 });
   }),

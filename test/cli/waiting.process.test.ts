@@ -1,7 +1,9 @@
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
+import { createExecutor } from '../../src/index.ts';
 import { sqliteStore } from '../../src/store/sqlite/index.ts';
 import { bin } from '../toolchain/programs.ts';
+import * as refunder from './agents/refunder.ts';
 import { agentFile, emptyFolder, jsonLines, pawl } from './pawl.ts';
 import { hasTerminal, TerminalSession } from './terminal.ts';
 
@@ -77,6 +79,48 @@ describe.concurrent('a run that waits for an approval, in a pipe', () => {
     expect(await go('approve', 'r1', '--input', '{oops')).toMatchObject({ code: 2 });
     await go('approve', 'r1', '--input', '{ "cents": 5 }');
     expect((await go('resume', 'r1')).stdout).toContain('paid 5 cents');
+  });
+
+  test('shows a stored changed input in `waiting` and `show` in the same words: another answer counts only if this is refused (waiting 6, 22)', async () => {
+    const { go } = desk();
+    await go('run', agent, '--run-id', 'r1');
+    await go('approve', 'r1', '--by', 'ada', '--input', '{ "cents": 5 }');
+    const lines = (text: string) => text.split('\n').filter((line) => line.startsWith('  '));
+    const waiting = lines((await go('waiting', 'r1')).stdout);
+    expect(waiting.slice(-4)).toEqual([
+      '  answered: approve by ada with {"cents":5}; the run continues when a process takes it up: pawl resume r1 --store runs.db',
+      '  another answer counts only if the run refuses this one:',
+      expect.stringMatching(/^ {2}pawl approve r1 \w{8} --store runs\.db$/),
+      expect.stringMatching(/^ {2}pawl deny r1 \w{8} /),
+    ]);
+    const { stdout } = await go('show', 'r1');
+    expect(lines(stdout)).toEqual(expect.arrayContaining(waiting));
+    expect(stdout).not.toContain('yet:');
+    await go('steer', 'r1', 'hurry');
+    expect((await go('show', 'r1')).stdout).toContain('\nnot read yet:\n  steer: hurry\n');
+    expect(JSON.parse((await go('show', 'r1', '--json')).stdout).commands).toMatchObject([
+      { kind: 'answer', answer: { input: { cents: 5 } } },
+      { kind: 'steer', text: 'hurry' },
+    ]);
+  });
+
+  test("of a host's program is continued by that program, or with its agent module: `approve`, `waiting` and `show` say so (waiting 22)", async () => {
+    const { cwd, go } = desk();
+    const checkpoints = sqliteStore({ path: join(cwd, 'runs.db') });
+    const executor = createExecutor({ models: refunder.models, agents: [refunder.default], checkpoints });
+    const { result } = await executor.start(refunder.default, { runId: 'h1', prompt: 'refund' });
+    expect(await result).toMatchObject({ status: 'waiting' });
+    await executor.shutdown();
+    await checkpoints.close();
+    const command = 'pawl resume h1 --agent <agent module> --store runs.db';
+    const words = `the run continues when the program that began it takes it up, or with: ${command}`;
+    expect((await go('approve', 'h1')).stderr).toBe(`approved refund of run h1; ${words}\n`);
+    expect((await go('waiting')).stdout).toContain(`  answered: approve; ${words}\n`);
+    const { stdout } = await go('show', 'h1');
+    expect(stdout).toContain(`  answered: approve; ${words}\n`);
+    expect(stdout).toContain(`\ncontinue with: the program that began it, or ${command}\n`);
+    const resumed = await go('resume', 'h1', '--agent', agent);
+    expect(resumed).toMatchObject({ code: 0, stdout: '"paid 700 cents"\n' });
   });
 
   test('refuses an approval of another call, another wait and another run, with exit code 2 (waiting 5, 22)', async () => {

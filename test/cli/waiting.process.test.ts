@@ -192,6 +192,18 @@ describe.concurrent('a run that waits for an approval, in a pipe', () => {
   });
 });
 
+test('a `once` call whose process died is named by `pawl resume`, in words and as a JSON line: it is not repeated (faults 27)', async () => {
+  const { go } = desk();
+  const words = 'run r1: the outcome of transfer is unknown: its process died during the call; check by hand';
+  expect((await go('run', agent, 'crash', '--run-id', 'r1')).code).toBeNull();
+  const resumed = await go('resume', 'r1');
+  expect(resumed.stderr).toContain(`resumed r1\n${words}\n`);
+  expect(resumed).toMatchObject({ code: 0, stdout: expect.stringContaining('Outcome unknown') });
+  expect((await go('run', agent, 'crash beside', '--run-id', 'r2')).code).toBeNull();
+  const { stdout } = await go('resume', 'r2', '--json');
+  expect(jsonLines(stdout)).toContainEqual({ type: 'run.unknown', runId: 'r2', tools: ['transfer'] });
+});
+
 test('`pawl signal` gives its event to the run that waits for it, once for each id, and keeps it for the next one (waiting 12, 22)', async () => {
   const { go } = desk();
   expect((await go('run', agent, 'payment', '--run-id', 'p1')).code).toBe(75);

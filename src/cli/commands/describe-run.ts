@@ -1,8 +1,18 @@
-import type { InterruptedRun, OpenCall, OpenWait, RunCheckpoint, RunOutcome, SentCommand } from '../../index.ts';
+import type {
+  Executor,
+  InterruptedRun,
+  OpenCall,
+  OpenWait,
+  RunCheckpoint,
+  RunEvent,
+  RunOutcome,
+  SentCommand,
+} from '../../index.ts';
 import { openWaitsIn } from '../../record/interrupted.ts';
 import { listedStatus } from '../../record/listed-status.ts';
 import type { Place } from '../../record/run-tree.ts';
 import { verdictOf } from '../../record/verdict.ts';
+import { outcomeUnknown } from '../../run/open-step.ts';
 import { answersIn } from '../../run/waits/sent-answer.ts';
 import { nameOfWait } from '../../run/waits/wait.ts';
 import { isObject } from '../../values/json.ts';
@@ -160,4 +170,25 @@ function steps(messages: readonly Message[]): string[] {
 export function resultText(output: ToolOutput | undefined): string {
   if (!isObject(output) || !('value' in output)) return '';
   return typeof output.value === 'string' ? output.value : JSON.stringify(output.value);
+}
+
+/** Returns the tools of the `once` calls during which the last process of a run died: they are not repeated. */
+export function unknownCalls(
+  executor: Executor,
+  resumed: Extract<RunEvent, { type: 'run.resumed' }>,
+): readonly string[] {
+  const progress = executor.get(resumed.runId)?.actor?.getSnapshot().context.progress;
+  if (!progress) return [];
+  const { openStep, transcript, iteration } = progress;
+  if (openStep) return openStep.calls.flatMap(({ name, result }) => (isUnknown(result) ? [name] : []));
+  // If these calls were its last ones, the step is over already.
+  if (iteration === resumed.iteration) return [];
+  let i = -1;
+  while (transcript.at(i) && transcript.at(i)?.role !== 'tool') i -= 1;
+  const last = transcript.at(i);
+  return (last ? toolResultsOf(last) : []).flatMap(({ toolName, output }) => (isUnknown(output) ? [toolName] : []));
+}
+
+function isUnknown(output: ToolOutput | undefined): boolean {
+  return output?.type === 'error-text' && output.value === outcomeUnknown;
 }

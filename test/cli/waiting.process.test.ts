@@ -96,10 +96,20 @@ describe.concurrent('a run that waits for an approval, in a pipe', () => {
     const { stdout } = await go('show', 'r1');
     expect(lines(stdout)).toEqual(expect.arrayContaining(waiting));
     expect(stdout).not.toContain('yet:');
+    const { stdout: help } = await go('approve', '--help');
+    expect(help).toContain('Behind one that the run may refuse');
+    expect(await go('deny', 'r1', '--by', 'bob')).toMatchObject({
+      code: 0,
+      stderr: expect.stringMatching(
+        /^denied refund of run r1, if the answer before is refused; the run continues when/,
+      ),
+    });
+    expect((await go('waiting', 'r1')).stdout).toContain('counts only if the run refuses these:');
     await go('steer', 'r1', 'hurry');
     expect((await go('show', 'r1')).stdout).toContain('\nnot read yet:\n  steer: hurry\n');
     expect(JSON.parse((await go('show', 'r1', '--json')).stdout).commands).toMatchObject([
       { kind: 'answer', answer: { input: { cents: 5 } } },
+      { kind: 'answer', answer: { how: 'deny' } },
       { kind: 'steer', text: 'hurry' },
     ]);
   });

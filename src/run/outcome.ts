@@ -62,10 +62,13 @@ function factsOf(progress: Progress): Omit<EndedFacts, 'durable' | 'saveErrors'>
   };
 }
 
+/** The command does not know in which store a program keeps its runs. */
+const listed = '`npx pawl waiting --store <its store>` lists the commands';
+
 /** How each kind of wait ends. */
 const ways: { readonly [kind in Wait['kind']]: string } = {
-  approval: 'a person answers with executor.control(runId).approve or deny, or with `npx pawl approve` or `deny`',
-  question: 'a person answers with executor.control(runId).answer, or with `npx pawl answer`',
+  approval: `a person answers with executor.control(runId).approve(…) or deny(…); ${listed}`,
+  question: `a person answers with executor.control(runId).answer(…); ${listed}`,
   event: 'executor.signal sends the event',
   timer: 'its time comes',
   child: 'that run ends, or is answered',
@@ -76,8 +79,9 @@ const ways: { readonly [kind in Wait['kind']]: string } = {
 export function waitingText(runId: string, waits: readonly Wait[]): string {
   const [first] = waits;
   if (!first) return `run ${runId} waits; it continues when a wait is over`;
+  const id = first.kind === 'approval' || first.kind === 'question' ? ` (wait ${first.id})` : '';
   const more = waits.length > 1 ? ` and ${waits.length - 1} more` : '';
-  return `run ${runId} waits for ${nameOfWait(first)}${more}; it continues once ${ways[first.kind]}`;
+  return `run ${runId} waits for ${nameOfWait(first)}${id}${more}; it continues once ${ways[first.kind]}`;
 }
 
 /** Returns the result of a run that waits. It is not an outcome: no store keeps it. */

@@ -226,13 +226,13 @@ describe.concurrent('pawl show', () => {
     expect(await show()).toMatch(/\nthe top run continues it: pawl resume t --store runs\.db\n$/);
   });
 
-  test('shows what a run was told and has not heard yet', async () => {
+  test('shows the commands that a run has not read yet', async () => {
     const cwd = emptyFolder();
     await storeRuns(join(cwd, 'runs.db'), interruptedRun());
     const store = ['--store', 'runs.db'];
     await pawl(['steer', 'r1', 'Leave the archive\n\u001b[31malone.', ...store], { cwd });
     const { stdout } = await pawl(['show', 'r1', ...store], { cwd });
-    expect(stdout).toContain('\nnot heard yet:\n  steer: Leave the archive alone.\n');
+    expect(stdout).toContain('\nnot read yet:\n  steer: Leave the archive alone.\n');
     const shown = JSON.parse((await pawl(['show', 'r1', '--json', ...store], { cwd })).stdout);
     expect(shown.commands).toEqual([
       { id: expect.any(String), kind: 'steer', text: 'Leave the archive\n\u001b[31malone.' },

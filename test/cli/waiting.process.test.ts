@@ -1,7 +1,9 @@
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
+import { createExecutor } from '../../src/index.ts';
 import { sqliteStore } from '../../src/store/sqlite/index.ts';
 import { bin } from '../toolchain/programs.ts';
+import * as refunder from './agents/refunder.ts';
 import { agentFile, emptyFolder, jsonLines, pawl } from './pawl.ts';
 import { hasTerminal, TerminalSession } from './terminal.ts';
 
@@ -79,6 +81,58 @@ describe.concurrent('a run that waits for an approval, in a pipe', () => {
     expect((await go('resume', 'r1')).stdout).toContain('paid 5 cents');
   });
 
+  test('shows a stored changed input in `waiting` and `show` in the same words: another answer counts only if this is refused (waiting 6, 22)', async () => {
+    const { go } = desk();
+    await go('run', agent, '--run-id', 'r1');
+    await go('approve', 'r1', '--by', 'ada', '--input', '{ "cents": 5 }');
+    const lines = (text: string) => text.split('\n').filter((line) => line.startsWith('  '));
+    const waiting = lines((await go('waiting', 'r1')).stdout);
+    expect(waiting.slice(-4)).toEqual([
+      '  answered: approve by ada with {"cents":5}; the run continues when a process takes it up: pawl resume r1 --store runs.db',
+      '  another answer counts only if the run refuses this one:',
+      expect.stringMatching(/^ {2}pawl approve r1 \w{8} --store runs\.db$/),
+      expect.stringMatching(/^ {2}pawl deny r1 \w{8} /),
+    ]);
+    const { stdout } = await go('show', 'r1');
+    expect(lines(stdout)).toEqual(expect.arrayContaining(waiting));
+    expect(stdout).not.toContain('yet:');
+    const { stdout: help } = await go('approve', '--help');
+    expect(help).toContain('Behind one that the run may refuse');
+    expect(await go('deny', 'r1', '--by', 'bob')).toMatchObject({
+      code: 0,
+      stderr: expect.stringMatching(
+        /^denied refund of run r1, if the answer before is refused; the run continues when/,
+      ),
+    });
+    expect((await go('waiting', 'r1')).stdout).toContain('counts only if the run refuses these:');
+    await go('steer', 'r1', 'hurry');
+    expect((await go('show', 'r1')).stdout).toContain('\nnot read yet:\n  steer: hurry\n');
+    expect(JSON.parse((await go('show', 'r1', '--json')).stdout).commands).toMatchObject([
+      { kind: 'answer', answer: { input: { cents: 5 } } },
+      { kind: 'answer', answer: { how: 'deny' } },
+      { kind: 'steer', text: 'hurry' },
+    ]);
+  });
+
+  test("of a host's program is continued by that program, or with its agent module: `approve`, `waiting` and `show` say so (waiting 22)", async () => {
+    const { cwd, go } = desk();
+    const checkpoints = sqliteStore({ path: join(cwd, 'runs.db') });
+    const executor = createExecutor({ models: refunder.models, agents: [refunder.default], checkpoints });
+    const { result } = await executor.start(refunder.default, { runId: 'h1', prompt: 'refund' });
+    expect(await result).toMatchObject({ status: 'waiting' });
+    await executor.shutdown();
+    await checkpoints.close();
+    const command = 'pawl resume h1 --agent <agent module> --store runs.db';
+    const words = `the run continues when the program that began it takes it up, or with: ${command}`;
+    expect((await go('approve', 'h1')).stderr).toBe(`approved refund of run h1; ${words}\n`);
+    expect((await go('waiting')).stdout).toContain(`  answered: approve; ${words}\n`);
+    const { stdout } = await go('show', 'h1');
+    expect(stdout).toContain(`  answered: approve; ${words}\n`);
+    expect(stdout).toContain(`\ncontinue with: the program that began it, or ${command}\n`);
+    const resumed = await go('resume', 'h1', '--agent', agent);
+    expect(resumed).toMatchObject({ code: 0, stdout: '"paid 700 cents"\n' });
+  });
+
   test('refuses an approval of another call, another wait and another run, with exit code 2 (waiting 5, 22)', async () => {
     const { go } = desk();
     await go('run', agent, '--run-id', 'r1');
@@ -148,6 +202,18 @@ describe.concurrent('a run that waits for an approval, in a pipe', () => {
   });
 });
 
+test('a `once` call whose process died is named by `pawl resume`, in words and as a JSON line: it is not repeated (faults 27)', async () => {
+  const { go } = desk();
+  const words = 'run r1: the outcome of transfer is unknown: its process died during the call; check by hand';
+  expect((await go('run', agent, 'crash', '--run-id', 'r1')).code).toBeNull();
+  const resumed = await go('resume', 'r1');
+  expect(resumed.stderr).toContain(`resumed r1\n${words}\n`);
+  expect(resumed).toMatchObject({ code: 0, stdout: expect.stringContaining('Outcome unknown') });
+  expect((await go('run', agent, 'crash beside', '--run-id', 'r2')).code).toBeNull();
+  const { stdout } = await go('resume', 'r2', '--json');
+  expect(jsonLines(stdout)).toContainEqual({ type: 'run.unknown', runId: 'r2', tools: ['transfer'] });
+});
+
 test('`pawl signal` gives its event to the run that waits for it, once for each id, and keeps it for the next one (waiting 12, 22)', async () => {
   const { go } = desk();
   expect((await go('run', agent, 'payment', '--run-id', 'p1')).code).toBe(75);
@@ -182,11 +248,11 @@ describe.skipIf(!hasTerminal)('a run that waits, on a terminal', () => {
   test('asks for an approval, and continues after y; a prompt cannot write to the terminal (waiting 22)', async () => {
     const { cwd } = desk();
     const terminal = session(cwd, 'run', agent, '--run-id', 'r1');
-    await terminal.shows('approve? [y]es, [n]o, [e]dit, [l]ater:');
+    await terminal.shows('[l]ater (also in `pawl studio --write --store runs.db`):');
     expect(terminal.written).not.toContain('\u001b[31m');
     expect((await terminal.screen()).join('\n')).toContain('Pay 700 cents');
     terminal.send('x\r');
-    await terminal.shows(/ater: x\s+approve/);
+    await terminal.shows(/db`\): x\s+approve\? \[y\]es, \[n\]o, \[e\]dit, \[l\]ater/);
     terminal.send('y\r');
     await terminal.shows('paid 700 cents');
     expect(await terminal.ended).toEqual({ code: 0, signal: null });
@@ -195,14 +261,14 @@ describe.skipIf(!hasTerminal)('a run that waits, on a terminal', () => {
   test('asks for the reason after n, and for the input after e (waiting 6, 22)', async () => {
     const { cwd } = desk();
     const denied = session(cwd, 'run', agent, '--run-id', 'r1');
-    await denied.shows('[l]ater:');
+    await denied.shows('[l]ater');
     denied.send('n\r');
     await denied.shows('why not?');
     denied.send('too much\r');
     await denied.shows('too much"');
     expect(await denied.ended).toEqual({ code: 0, signal: null });
     const edited = session(cwd, 'run', agent, '--run-id', 'r2');
-    await edited.shows('[l]ater:');
+    await edited.shows('[l]ater');
     edited.send('e\r');
     await edited.shows('as JSON:');
     edited.send('{"cents": 5}\r');
@@ -210,15 +276,42 @@ describe.skipIf(!hasTerminal)('a run that waits, on a terminal', () => {
     expect(await edited.ended).toEqual({ code: 0, signal: null });
   });
 
+  test('ends its question once the answer comes from elsewhere, says from whom, and asks the next one or continues (waiting 22)', async () => {
+    const { cwd, go } = desk();
+    const terminal = session(cwd, 'run', agent, 'both', '--run-id', 'r1');
+    await terminal.shows('approve?');
+    const { waits } = JSON.parse((await go('waiting', 'r1', '--json')).stdout);
+    const [first, second] = waits as { readonly id: string; readonly tool: string }[];
+    await terminal.shows(`waits for an approval of ${first?.tool}:`);
+    await go('deny', 'r1', `${first?.id}`, '--by', 'ada');
+    await terminal.shows(/denied by ada; continuing[\s\S]*approve\?/);
+    await terminal.shows(`waits for an approval of ${second?.tool}:`);
+    terminal.send('n\r');
+    await terminal.shows('why not?');
+    await go('approve', 'r1', `${second?.id}`);
+    await terminal.shows('approved elsewhere; continuing');
+    expect(await terminal.ended).toEqual({ code: 0, signal: null });
+    expect(terminal.written).not.toContain('no open wait');
+  });
+
+  test('ends its question when the run is cancelled (waiting 22)', async () => {
+    const { cwd, go } = desk();
+    const terminal = session(cwd, 'run', agent, '--run-id', 'r1');
+    await terminal.shows('approve?');
+    await go('cancel', 'r1');
+    await terminal.shows('no answer is needed any more');
+    expect(await terminal.ended).toEqual({ code: 1, signal: null });
+  });
+
   test('leaves the run after later, with exit code 75; `pawl resume` asks again, and asks again for an answer that does not fit (waiting 22)', async () => {
     const { cwd } = desk();
     const first = session(cwd, 'run', agent, 'which', '--run-id', 'q1');
-    await first.shows('answer (empty: later):');
+    await first.shows('answer, or nothing for later (also in `pawl studio --write --store runs.db`):');
     first.send('\r');
     await first.shows('pawl resume q1');
     expect(await first.ended).toEqual({ code: 75, signal: null });
     const second = session(cwd, 'resume', 'q1');
-    await second.shows('answer (empty: later):');
+    await second.shows('answer, or nothing for later (also in `pawl studio --write --store runs.db`):');
     second.send('green\r');
     await second.shows('must be one of the options');
     second.send('blue\r');
@@ -229,7 +322,7 @@ describe.skipIf(!hasTerminal)('a run that waits, on a terminal', () => {
   test('ends at Ctrl-C while it asks, with exit code 130, and can be resumed (waiting 22)', async () => {
     const { cwd, go } = desk();
     const terminal = session(cwd, 'run', agent, '--run-id', 'r1');
-    await terminal.shows('[l]ater:');
+    await terminal.shows('[l]ater');
     terminal.send('\u0003');
     expect(await terminal.ended).toEqual({ code: 130, signal: null });
     await go('approve', 'r1');

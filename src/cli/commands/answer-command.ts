@@ -7,6 +7,7 @@ import type { Command } from '../command.ts';
 import { controlExecutor } from '../open/control-executor.ts';
 import { openExistingStore, type RunStore } from '../open/open-store.ts';
 import { findWaiting, pidOf } from '../open/stored-runs.ts';
+import { whatContinues } from '../open/way-to-resume.ts';
 import { exitCodes, Failure, lineOf, oneLine } from '../ui/failure.ts';
 import { PAWL, quoted } from '../ui/shell-words.ts';
 import { withoutRecord } from './obstacle.ts';
@@ -118,7 +119,7 @@ async function sentence({ args, store, wait }: Given): Promise<string> {
   // Whether the earlier one counts is known when the run has read it: it may be refused.
   const what = (wait.answers?.length ?? 0) > 0 && !isVote(wait) ? `${said}, if the answer before is refused` : said;
   if (pid !== undefined) return `${what}; process ${pid} has the run, and reads this within a second`;
-  return `${what}; the run continues when a process takes it up: ${PAWL} resume ${quoted(rootRunId)}${store.option}`;
+  return `${what}; ${whatContinues(store, rootRunId)}`;
 }
 
 /** Whether several persons answer. */

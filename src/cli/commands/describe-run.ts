@@ -1,19 +1,31 @@
-import type { InterruptedRun, OpenCall, RunCheckpoint, RunOutcome, SentCommand } from '../../index.ts';
+import type {
+  Executor,
+  InterruptedRun,
+  OpenCall,
+  OpenWait,
+  RunCheckpoint,
+  RunEvent,
+  RunOutcome,
+  SentCommand,
+} from '../../index.ts';
 import { openWaitsIn } from '../../record/interrupted.ts';
 import { listedStatus } from '../../record/listed-status.ts';
-
 import type { Place } from '../../record/run-tree.ts';
 import { verdictOf } from '../../record/verdict.ts';
+import { outcomeUnknown } from '../../run/open-step.ts';
+import { answersIn } from '../../run/waits/sent-answer.ts';
 import { nameOfWait } from '../../run/waits/wait.ts';
 import { isObject } from '../../values/json.ts';
 import { type Message, type ToolOutput, toolCallsOf, toolResultsOf } from '../../values/message.ts';
 import type { RunStore } from '../open/open-store.ts';
 import { pidOf } from '../open/stored-runs.ts';
-import { commandsFor, describeWait } from '../ui/describe-wait.ts';
+import { wayToResume } from '../open/way-to-resume.ts';
+import { describeWait } from '../ui/describe-wait.ts';
 import { oneLine } from '../ui/failure.ts';
 import { ago, count, duration, shortened } from '../ui/format.ts';
-import { PAWL, quoted } from '../ui/shell-words.ts';
+import { PAWL } from '../ui/shell-words.ts';
 import { field } from '../ui/table.ts';
+import { answerLines, describeAnswer } from './waiting-command.ts';
 
 /** The most characters of a value in a line of `pawl show`. */
 export const WIDTH = 72;
@@ -35,20 +47,24 @@ export interface Waiting {
   /** Its line in the list; undefined if it has none. */
   readonly entry: InterruptedRun | undefined;
   readonly place: Place;
-  /** The commands that the run has not processed yet. */
-  readonly commands: readonly WaitingCommand[];
+  /** The commands that the run has not processed yet, with their times. */
+  readonly inbox: readonly SentCommand[];
   /** Its agent module, if this user started it on this machine. */
   readonly module: string | undefined;
 }
 
 /** Describes the record of an unfinished run as lines: status, prompt, steps so far, open calls, messages that wait. */
 export function describeRecord(
-  { record, entry, place, commands, module }: Waiting,
-  { option }: Pick<RunStore, 'option'>,
+  { record, entry, place, inbox, module }: Waiting,
+  store: Pick<RunStore, 'identity' | 'option'>,
 ): string[] {
   const { meta, iteration, usage, parked, openStep } = record;
   const pid = pidOf(entry);
   const status = entry ? listedStatus(entry) : 'interrupted';
+  const waits = openWaitsIn(record);
+  const isShown = ({ command }: SentCommand) =>
+    command.kind === 'answer' && command.answer.how !== 'signal' && waits.some(({ id }) => id === command.waitId);
+  const unread = inbox.filter((sent) => !isShown(sent)).map(({ command }) => command);
   return [
     field('run', oneLine(meta.runId)),
     field('status', pid === undefined ? status : `${status}, in process ${pid}`),
@@ -64,20 +80,26 @@ export function describeRecord(
     '',
     ...steps(record.messages),
     ...(openStep ? ['under way:', ...openStep.calls.map(openCall)] : []),
-    ...waitLines(record, option),
-    ...(commands.length === 0 ? [] : ['not heard yet:', ...told(commands)]),
-    ...(isToContinue(entry, place) ? ['', wayOn(meta.runId, place, option)] : []),
+    ...waits.flatMap((wait) => waitLines(wait, { runId: meta.runId, place, inbox, store })),
+    ...(unread.length === 0 ? [] : ['not read yet:', ...told(unread)]),
+    ...(isToContinue(entry, place) ? ['', wayOn(meta.runId, place, store)] : []),
   ];
 }
 
-/** What the run waits for, and the commands that answer. */
-function waitLines(record: RunCheckpoint, option: string): string[] {
-  const { runId } = record.meta;
-  return openWaitsIn(record).flatMap((wait) => [
+interface WaitsOf extends Pick<Waiting, 'place' | 'inbox'> {
+  readonly runId: string;
+  readonly store: Pick<RunStore, 'identity' | 'option'>;
+}
+
+/** What the run waits for, the answers that it has not read, and the commands that answer. */
+function waitLines(wait: OpenWait, { runId, place, inbox, store }: WaitsOf): string[] {
+  const answers = answersIn(inbox).get(wait.id) ?? [];
+  const rootRunId = place.kind === 'child' ? place.root : runId;
+  const next = answerLines({ ...wait, runId, rootRunId, answers }, store);
+  return [
     `waits for ${oneLine(nameOfWait(wait))}:`,
-    ...describeWait(wait, Date.now()).map((line) => `  ${line}`),
-    ...commandsFor({ ...wait, runId }, option).map((line) => `  ${line}`),
-  ]);
+    ...[...describeWait(wait, Date.now()), ...next].map((line) => `  ${line}`),
+  ];
 }
 
 /** Returns whether the run, or the one above it, can be resumed. */
@@ -88,10 +110,10 @@ function isToContinue(entry: InterruptedRun | undefined, place: Place): boolean 
 }
 
 /** Returns a line that says with which command to continue a waiting run. */
-export function wayOn(runId: string, place: Place, option: string): string {
-  if (place.kind === 'own') return `continue with: ${PAWL} resume ${quoted(runId)}${option}`;
+export function wayOn(runId: string, place: Place, store: Pick<RunStore, 'identity' | 'option'>): string {
+  if (place.kind === 'own') return `continue with: ${wayToResume(store, runId)}`;
   if (place.kind === 'orphan') return `its parent run is gone: \`${PAWL} recover\` ends it as cancelled`;
-  return `the top run continues it: ${PAWL} resume ${quoted(place.root)}${option}`;
+  return `the top run continues it: ${wayToResume(store, place.root)}`;
 }
 
 /** Further commands are only counted. */
@@ -114,12 +136,16 @@ function said(command: WaitingCommand): string {
     case 'cancel':
       return command.reason ?? '';
     case 'answer':
-      return `${command.answer.how} to ${command.waitId}`;
+      return `${answerText(command)} to ${command.waitId}`;
     case 'child-ended':
       return command.childRunId;
     default:
       return `a command of version ${command.v}`;
   }
+}
+
+function answerText({ answer, by }: Extract<WaitingCommand, { kind: 'answer' }>): string {
+  return answer.how === 'signal' ? answer.how : describeAnswer({ ...answer, ...(by ? { by } : {}) });
 }
 
 function openCall({ name, input, state, attempt, effect }: OpenCall): string {
@@ -144,4 +170,25 @@ function steps(messages: readonly Message[]): string[] {
 export function resultText(output: ToolOutput | undefined): string {
   if (!isObject(output) || !('value' in output)) return '';
   return typeof output.value === 'string' ? output.value : JSON.stringify(output.value);
+}
+
+/** Returns the tools of the `once` calls during which the last process of a run died: they are not repeated. */
+export function unknownCalls(
+  executor: Executor,
+  resumed: Extract<RunEvent, { type: 'run.resumed' }>,
+): readonly string[] {
+  const progress = executor.get(resumed.runId)?.actor?.getSnapshot().context.progress;
+  if (!progress) return [];
+  const { openStep, transcript, iteration } = progress;
+  if (openStep) return openStep.calls.flatMap(({ name, result }) => (isUnknown(result) ? [name] : []));
+  // If these calls were its last ones, the step is over already.
+  if (iteration === resumed.iteration) return [];
+  let i = -1;
+  while (transcript.at(i) && transcript.at(i)?.role !== 'tool') i -= 1;
+  const last = transcript.at(i);
+  return (last ? toolResultsOf(last) : []).flatMap(({ toolName, output }) => (isUnknown(output) ? [toolName] : []));
+}
+
+function isUnknown(output: ToolOutput | undefined): boolean {
+  return output?.type === 'error-text' && output.value === outcomeUnknown;
 }

@@ -30,7 +30,7 @@ export const unparkCommand: Command = (context) =>
     if (isParked) await controlExecutor(store).unpark(runId);
     const done = isParked ? `unparked ${oneLine(runId)}${warning(entry)}` : `run ${oneLine(runId)} is not parked`;
     const place = entry ? await treeIn(store, entries).placeOf(entry) : ({ kind: 'own' } as const);
-    return { status: 'interrupted', text: `${done}; ${wayOn(runId, place, store.option)}` };
+    return { status: 'interrupted', text: `${done}; ${wayOn(runId, place, store)}` };
   });
 
 /** Why the next start may park the run again. */

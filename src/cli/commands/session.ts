@@ -23,9 +23,10 @@ import { findWaiting } from '../open/stored-runs.ts';
 import { Interruption } from '../ui/ctrl-c.ts';
 import { commandsFor } from '../ui/describe-wait.ts';
 import { exitCodeOf, exitCodes, lineOf, oneLine } from '../ui/failure.ts';
-import { type Progress, progressFor } from '../ui/progress.ts';
+import { type BegunRun, type Progress, progressFor } from '../ui/progress.ts';
 import { PAWL, quoted } from '../ui/shell-words.ts';
-import { type Asked, askPerson, hasPerson } from './ask-person.ts';
+import { type Asked, askPerson, hasPerson, WaitEnds } from './ask-person.ts';
+import { unknownCalls } from './describe-run.ts';
 import { todoForParked } from './obstacle.ts';
 import { allWaits } from './waiting-command.ts';
 
@@ -55,6 +56,10 @@ export class Session {
   readonly #executors = new Map<Agent, Executor>();
   readonly #modules = new KnownModules();
   readonly #waits = new WaitingRuns();
+  /** The tools of calls whose outcome is unknown, by the runs that have not begun here yet. */
+  readonly #unknown = new Map<string, readonly string[]>();
+  /** Of the waits that the terminal asks about. */
+  #ends: WaitEnds | undefined;
   #caretaker: Executor | undefined;
   /** What a command that continues the run needs besides the store: the module that has the key. */
   #moduleOption = '';
@@ -87,11 +92,26 @@ export class Session {
         : await startedRun(executor, module.agent, work);
     const { hasBegun } = run;
     if (hasBegun && !isNew) this.#remember(place, module);
-    if (hasBegun) this.progress.begun({ runId, agentId: module.agent.id, isResumed, executor });
+    if (hasBegun) this.#begun({ runId, agentId: module.agent.id, isResumed, executor });
     const result = hasBegun ? await this.#endOf(run, { runId, executor, asks }) : await run.result;
     if (!result || result.status === 'waiting') return this.#reportWaiting(executor, runId);
     if ((isNew && !hasBegun) || (hasBegun && (await this.#isGone(result)))) this.#modules.forget(place);
     return this.report(result);
+  }
+
+  #begun(run: BegunRun): void {
+    this.progress.begun(run);
+    const tools = this.#unknown.get(run.runId);
+    if (tools) this.progress.unknown({ runId: run.runId, tools });
+  }
+
+  /** Says which calls may have had their effect: those of this command's own runs after the line with which they begin. */
+  #resumed(executor: Executor, event: Extract<RunEvent, { type: 'run.resumed' }>, isChild: boolean): void {
+    const { runId } = event;
+    const tools = unknownCalls(executor, event);
+    if (tools.length === 0) return;
+    if (isChild) this.progress.unknown({ runId, tools });
+    else this.#unknown.set(runId, tools);
   }
 
   /** Waits for the end of a run, and asks the person for what it waits for. @returns undefined if it waits, and is left */
@@ -122,9 +142,12 @@ export class Session {
 
   async #ask(executor: Executor, runId: string): Promise<Asked> {
     this.progress.hold(true);
+    this.#ends = new WaitEnds();
     try {
-      return await askPerson(this.#context.output, executor, runId);
+      const asked = { executor, runId, option: this.#store.option, ends: this.#ends };
+      return await askPerson(this.#context.output, asked);
     } finally {
+      this.#ends = undefined;
       this.progress.hold(false);
     }
   }
@@ -215,6 +238,8 @@ export class Session {
         {
           onEvent: (event, run) => {
             this.#waits.onEvent(event);
+            this.#ends?.onEvent(event);
+            if (event.type === 'run.resumed') this.#resumed(executor, event, run.origin === 'child');
             this.progress.onEvent(event, run);
           },
         },

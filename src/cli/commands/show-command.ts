@@ -48,8 +48,8 @@ async function storedRun(context: CommandContext, store: RunStore, runId: string
   const entries = await allRuns(store);
   const entry = entries.find((each) => each.runId === runId);
   const place = entry ? await treeIn(store, entries).placeOf(entry) : ({ kind: 'own' } as const);
-  const commands = await commandsFor(context, store, runId);
-  return { waiting: { record, entry, place, commands, module: moduleOf(context, store, runId) }, outcome: null };
+  const inbox = await inboxOf(context, store, runId);
+  return { waiting: { record, entry, place, inbox, module: moduleOf(context, store, runId) }, outcome: null };
 }
 
 /** A file that others can write must not prevent the output of the record. */
@@ -63,13 +63,9 @@ function moduleOf({ output }: CommandContext, { identity }: RunStore, runId: str
 }
 
 /** The commands that the run has not processed yet. A damaged one must not prevent the output of the record. */
-async function commandsFor(
-  { output }: CommandContext,
-  store: RunStore,
-  runId: string,
-): Promise<readonly SentCommand['command'][]> {
+async function inboxOf({ output }: CommandContext, store: RunStore, runId: string): Promise<readonly SentCommand[]> {
   try {
-    return (await store.inbox({ runId })).map(({ command }) => command);
+    return await store.inbox({ runId });
   } catch (error) {
     output.say(`pawl: warning: the commands to the run cannot be read: ${lineOf(error)}`);
     return [];
@@ -99,7 +95,8 @@ async function auditedRun(
 function document({ runId, waiting, outcome, audited }: Found) {
   const audit = audited ? { audit: audited } : {};
   if (waiting) {
-    const { record, entry, commands, module } = waiting;
+    const { record, entry, inbox, module } = waiting;
+    const commands = inbox.map(({ command }) => command);
     const pid = pidOf(entry);
     const status = entry ? listedStatus(entry) : 'interrupted';
     const known = { ...(pid === undefined ? {} : { pid }), ...(module === undefined ? {} : { module }) };

@@ -8,8 +8,8 @@ import { toErrorData } from '../../values/error-data.ts';
 import type { Command, CommandContext } from '../command.ts';
 import { type AgentModule, loadAgentModule } from '../open/agent-module.ts';
 import { auditForRuns } from '../open/audit-file.ts';
-import { KnownModules, type RunPlace } from '../open/known-modules.ts';
 import { codecFromEnvironment, codecIn, type RunStore } from '../open/open-store.ts';
+import { commandToResume } from '../open/way-to-resume.ts';
 import { portOf } from '../option-values.ts';
 import { type Opening, openPage } from '../studio/open-page.ts';
 import { listenHere } from '../studio/server.ts';
@@ -18,7 +18,7 @@ import { hasToken, studioToken } from '../studio/token.ts';
 import { grantOf, guarded, hostsAt } from '../studio/walls.ts';
 import { exitCodes, Failure, lineOf, oneLine } from '../ui/failure.ts';
 import type { Output } from '../ui/output.ts';
-import { PAWL, quoted } from '../ui/shell-words.ts';
+import { PAWL } from '../ui/shell-words.ts';
 
 const USUAL_PORT = 4747;
 const WARN_EVERY_MS = 60_000;
@@ -110,24 +110,6 @@ function userName(): string {
     return userInfo().username || 'local';
   } catch {
     return 'local';
-  }
-}
-
-/** What a person types to continue a run: it needs the agent module of the run, which this machine knows, or `--agent` names. */
-function commandToResume(store: RunStore, agent: string | undefined): (runId: string) => string | undefined {
-  const modules = new KnownModules();
-  const given = agent === undefined ? undefined : ` --agent ${quoted(agent)}`;
-  return (runId) => {
-    const option = isKnown(modules, { store: store.identity, runId }) ? '' : given;
-    return option === undefined ? undefined : `${PAWL} resume ${quoted(runId)}${option}${store.option}`;
-  };
-}
-
-function isKnown(modules: KnownModules, place: RunPlace): boolean {
-  try {
-    return modules.find(place) !== undefined;
-  } catch {
-    return false;
   }
 }
 

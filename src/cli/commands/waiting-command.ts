@@ -1,13 +1,13 @@
-import type { Executor, ListedWait, SentAnswer } from '../../index.ts';
-import { endingAnswer } from '../../run/waits/sent-answer.ts';
+import type { Executor, ListedWait, OpenWait } from '../../index.ts';
+import { endingAnswer, type SentAnswer } from '../../run/waits/sent-answer.ts';
 import { nameOfWait } from '../../run/waits/wait.ts';
 import type { Command } from '../command.ts';
 import { controlExecutor } from '../open/control-executor.ts';
 import { openExistingStore, type RunStore } from '../open/open-store.ts';
+import { whatContinues } from '../open/way-to-resume.ts';
 import { commandsFor, describeWait } from '../ui/describe-wait.ts';
 import { exitCodes, oneLine } from '../ui/failure.ts';
 import { count } from '../ui/format.ts';
-import { PAWL, quoted } from '../ui/shell-words.ts';
 
 const PAGE = 500;
 
@@ -24,7 +24,7 @@ export const waitingCommand: Command = async ({ args, output }) => {
     if (args.json) continue;
     output.print(`run ${oneLine(wait.runId)} of ${oneLine(wait.agentId)} waits for ${oneLine(nameOfWait(wait))}`);
     for (const line of describeWait(wait, Date.now())) output.print(`  ${line}`);
-    for (const line of nextLines(wait, store)) output.print(`  ${line}`);
+    for (const line of answerLines(wait, store)) output.print(`  ${line}`);
   }
   if (args.json) output.printJson({ store: store.path, waits }, 2);
   else output.say(`${count(waits.length, 'open wait')} in ${store.path}`);
@@ -32,19 +32,26 @@ export const waitingCommand: Command = async ({ args, output }) => {
   return exitCodes.ok;
 };
 
-/** Returns the answers that are stored already, and how the run gets them; else the commands that answer. */
-function nextLines(wait: ListedWait, store: RunStore): readonly string[] {
+/** A wait, and the answers that the store holds for it. */
+export type AnsweredWait = OpenWait & Pick<ListedWait, 'runId' | 'rootRunId' | 'answers'>;
+
+/** Returns the answers that are stored already, and how the run gets them; then the commands of which one may still count. */
+export function answerLines(wait: AnsweredWait, store: Pick<RunStore, 'identity' | 'option'>): readonly string[] {
   const commands = commandsFor(wait, store.option);
   const { answers = [] } = wait;
   if (answers.length === 0) return commands;
-  const resume = `${PAWL} resume ${quoted(wait.rootRunId)}${store.option}`;
-  const given = answers.map(describeAnswer);
-  const sent = `answered: ${given.join(', ')}; the run continues when a process takes it up: ${resume}`;
-  return endingAnswer(wait, answers) ? [sent] : [sent, ...commands];
+  const given = answers.map(describeAnswer).join(', ');
+  const sent = `answered: ${given}; ${whatContinues(store, wait.rootRunId)}`;
+  if (endingAnswer(wait, answers)) return [sent];
+  const others =
+    wait.kind === 'approval' && wait.quorum > 1
+      ? `${wait.quorum} persons must approve; another one answers with:`
+      : `another answer counts only if the run refuses ${answers.length === 1 ? 'this one' : 'these'}:`;
+  return [sent, others, ...commands];
 }
 
 /** Says what a person answered, and with which input the call runs then. */
-function describeAnswer({ how, by, input, value, reason }: SentAnswer): string {
+export function describeAnswer({ how, by, input, value, reason }: SentAnswer): string {
   const who = by && by.id !== '' ? ` by ${by.id}` : '';
   const what = input ?? value;
   const text = what === undefined ? '' : JSON.stringify(what);

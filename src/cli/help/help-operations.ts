@@ -125,7 +125,8 @@ Options:
   --store <store>  the store; else $PAWL_STORE, else .pawl/runs.db
   --json           { runId, waitId, status: 'recorded' | 'sent' }; sent: the process that has the run reads it, now or later
 
-Exit code 2: the run does not wait for this, or another answer was first.
+Exit code 2: the run does not wait for this, or an answer that ends the wait was first. Behind one that the run may refuse (a
+changed input, a tool with \`approvers\`) this answer is stored too, with exit code 0.
 
 Examples:
   pawl approve refund-7 --by ada --note "checked with the customer"

@@ -150,7 +150,8 @@ Options:
   --json           JSON lines on stdout: { type: 'run.started', runId, agentId, store, resumed }, for each step
                    { type: 'step.done', runId, iteration, tools, usage }, and at the end
                    { type: 'run.ended', runId, status, output, error?, usage, iterations, … }; a run that waits gives
-                   { type: 'run.waiting', runId, waits: [as of \`pawl waiting\`], commands: […] }
+                   { type: 'run.waiting', runId, waits: [as of \`pawl waiting\`], commands: […] }; after a crash
+                   { type: 'run.unknown', runId, tools } names calls that may have had their effect
 
 Examples:
   pawl run agent.ts "Summarise the open tickets"

@@ -3,6 +3,7 @@ import { sayWaiting, type WaitingRun } from './describe-wait.ts';
 import { oneLine } from './failure.ts';
 import { count, duration, tokens } from './format.ts';
 import type { Output } from './output.ts';
+import { sayUnknown, type UnknownCalls } from './unknown-calls.ts';
 
 const REDRAW_MS = 100;
 const frames = ['⠋', '⠙', '⠹', '⠸', '⠼', '⠴', '⠦', '⠧', '⠇', '⠏'];
@@ -43,6 +44,10 @@ export class LiveProgress {
 
   skipped(runId: string, reason: string): void {
     this.#output.say(`${this.#output.paint('yellow', '■')} skipped ${oneLine(runId)}: ${reason}`);
+  }
+
+  unknown(calls: UnknownCalls): void {
+    sayUnknown(this.#output, calls);
   }
 
   waiting(run: WaitingRun): void {

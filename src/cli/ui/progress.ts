@@ -4,6 +4,7 @@ import { oneLine } from './failure.ts';
 import { count, tally, tokens } from './format.ts';
 import { LiveProgress } from './live-progress.ts';
 import type { Output } from './output.ts';
+import { sayUnknown, type UnknownCalls } from './unknown-calls.ts';
 
 /** A run that has started or resumed. */
 export interface BegunRun {
@@ -19,6 +20,8 @@ export interface Progress extends Required<RunObserver> {
   ended(result: RunResult): void;
   /** A run that was not continued. */
   skipped(runId: string, reason: string): void;
+  /** Calls of a run that were under way when its process died: they are not repeated, and may have had their effect. */
+  unknown(calls: UnknownCalls): void;
   /** A run waits, and its process ends. */
   waiting(run: WaitingRun): void;
   /** Shows nothing that changes, while a person is asked. */
@@ -50,6 +53,7 @@ function plainProgress(output: Output): Progress {
     },
     ended: ({ runId, status, iterations, usage }) => output.say(summary({ runId, status, iterations, usage })),
     skipped: (runId, reason) => output.say(`skipped ${oneLine(runId)}: ${reason}`),
+    unknown: (calls) => sayUnknown(output, calls),
     waiting: (run) => sayWaiting(output, run),
     hold: () => {},
   };
@@ -71,6 +75,7 @@ function jsonProgress(output: Output, store: string): Progress {
     },
     ended: ({ messages: _, ...result }) => print({ type: 'run.ended', ...result }),
     skipped: (runId, reason) => print({ type: 'run.skipped', runId, reason }),
+    unknown: ({ runId, tools }) => print({ type: 'run.unknown', runId, tools }),
     waiting: ({ runId, waits, answers, resume }) =>
       print({ type: 'run.waiting', runId, waits, commands: [...answers, resume] }),
     hold: () => {},

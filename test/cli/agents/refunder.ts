@@ -1,5 +1,5 @@
 import { defineAgent, defineTool } from 'pawl';
-import { callTool, reply, scriptedModel } from 'pawl/testing';
+import { callTool, callTools, reply, scriptedModel } from 'pawl/testing';
 
 const refund = defineTool({
   name: 'refund',
@@ -18,6 +18,14 @@ const pay = defineTool({
   effect: 'once',
   needsApproval: true,
   execute: async ({ cents }) => `paid ${cents} cents`,
+});
+
+const transfer = defineTool({
+  name: 'transfer',
+  description: 'Pays, and its process dies.',
+  input: { type: 'object' },
+  effect: 'once',
+  execute: () => process.kill(process.pid, 'SIGKILL'),
 });
 
 const which = defineTool({
@@ -45,6 +53,12 @@ const model = scriptedModel(
     }
     const asked = JSON.stringify(messages[0]);
     if (asked.includes('payment')) return callTool('paid', {});
+    if (asked.includes('crash')) {
+      const names = asked.includes('beside') ? ['transfer', 'refund'] : ['transfer'];
+      return callTools(names.map((name) => ({ name, input: { cents: 700 } })));
+    }
+    if (asked.includes('both'))
+      return callTools(['refund', 'pay'].map((name, i) => ({ name, input: { cents: 700 + i } })));
     if (asked.includes('exactly')) return callTool('pay', { cents: 700 });
     return asked.includes('which') ? callTool('which', {}) : callTool('refund', { cents: 700 });
   }),
@@ -56,5 +70,5 @@ export default defineAgent({
   id: 'refunder',
   name: 'Refunder',
   instructions: 'Refund.',
-  tools: [refund, pay, which, paid],
+  tools: [refund, pay, transfer, which, paid],
 });

@@ -104,7 +104,9 @@ describe('a run that waits', () => {
     await desk.linger();
     expect(await desk.run.result).toMatchObject({
       status: 'waiting',
-      error: { message: expect.stringMatching(/^run r waits for an approval of \w+; it continues once a person/) },
+      error: {
+        message: expect.stringMatching(/^run r waits for an approval of \w+ \(wait \w+\); it continues once a person/),
+      },
     });
     expect(desk.noted.of('leave')[0]?.args[1]).toMatchObject({ dueAt: 1_031_000, readUpTo: 7 });
   });

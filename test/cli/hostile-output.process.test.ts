@@ -1,6 +1,9 @@
+import { spawnSync } from 'node:child_process';
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
+import { oneLine } from '../../src/cli/ui/failure.ts';
+import { lineFor } from '../../src/cli/ui/shell-words.ts';
 import { createAudit } from '../../src/index.ts';
 import { noUsage } from '../../src/values/usage.ts';
 import { bin } from '../toolchain/programs.ts';
@@ -228,5 +231,40 @@ describe.concurrent('`pawl ask diff`', () => {
     expect(JSON.parse(exact.stdout).diff).toContain('+if (admin\u202e \u2066// check\u2069\u2066) {\u001b[8m\n');
     expectHarmless(stdout, exact.stdout);
     expect(readFileSync(join(cwd, 'greeting.txt'), 'utf8')).toBe('Hello!\nBye!\n');
+  });
+});
+
+describe('a printed command', () => {
+  const ids = [
+    '$(touch pwned)\u001b[2J',
+    "a'b",
+    'a b',
+    'new\nline',
+    'zwsp\u200b\u202e',
+    'back\\slash `x` "y"',
+    '\u{1f600}\u001b',
+    '-x',
+    '--agent=/tmp/evil.mjs',
+  ];
+
+  test.for(ids)('names its run for a shell, whatever its id is: %j', (id) => {
+    const line = lineFor('show', [id], ' --store runs.db');
+    // Nothing that a terminal obeys, or that the printing of lines would change.
+    expect(oneLine(line)).toBe(line);
+    const script = `${line.slice(line.indexOf('show'))} | cat`.replace(
+      /^show/,
+      "node -e 'console.log(JSON.stringify(process.argv.slice(1)))' --",
+    );
+    const { stdout } = spawnSync('bash', ['-c', script], { encoding: 'utf8', cwd: emptyFolder() });
+    expect(JSON.parse(stdout)).toContain(id);
+    if (id.startsWith('-')) expect(line).toMatch(/ --store runs\.db -- /);
+  });
+
+  test('of a run whose id begins with a dash is about that run', async () => {
+    const cwd = emptyFolder();
+    const { meta } = interruptedRun();
+    await storeRuns(join(cwd, 'runs.db'), interruptedRun({ meta: { ...meta, runId: '--agent=evil.mjs' } } as never));
+    const shown = await pawl(['show', '--store', 'runs.db', '--', '--agent=evil.mjs'], { cwd });
+    expect(shown).toMatchObject({ code: 0, stdout: expect.stringContaining('--agent=evil.mjs') });
   });
 });

@@ -84,6 +84,21 @@ describe('GET /runs/:runId/record', () => {
     expect((await others[1]?.ask('/runs/r/record', { as: 'ada' }))?.body.resume).toBeUndefined();
   });
 
+  test("has no command where the host's own callback for it throws, rejects or returns no text (studio 13)", async () => {
+    const callbacks = [
+      () => {
+        throw new Error('no');
+      },
+      () => Promise.reject(new Error('no')),
+      () => ({ toString: () => 'rm' }),
+    ];
+    for (const resume of callbacks) {
+      const { ask } = await resting({ studio: { resume: resume as never } });
+      const { status, body } = await ask('/runs/r/record');
+      expect({ status, command: body.resume?.command }).toEqual({ status: 200, command: undefined });
+    }
+  });
+
   test('names the process that works on the run, and the commands that it has not read (studio 2, 7)', async () => {
     const store = memoryStore();
     const other = hostOf({ checkpoints: store, script: [hang()], journal: { flushMs: 5 } });

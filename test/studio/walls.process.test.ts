@@ -47,6 +47,24 @@ describe('the walls of `pawl studio` (studio 21, 22, 23, 24, 25, 31)', () => {
     expect(six.status).toBe(200);
   });
 
+  test('a connection that sends requests and reads no answer is closed once 16 of them are under way (studio 33)', async () => {
+    const socket = connect(port, '127.0.0.1');
+    socket.pause();
+    const closed = new Promise<void>((resolve) => {
+      socket.once('error', () => resolve());
+      socket.once('close', () => resolve());
+    });
+    // Their answers are more than what the system keeps for a reader.
+    const request = `GET /studio.js HTTP/1.1\r\nHost: 127.0.0.1:${port}\r\n\r\n`;
+    socket.write(request.repeat(1_000));
+    // Who does not read learns by writing that the connection is gone.
+    const writing = setInterval(() => socket.write(request), 50);
+    await closed;
+    clearInterval(writing);
+    socket.destroy();
+    expect(await statusOf({})).toBe(200);
+  });
+
   test('a rebinding name, 0.0.0.0, another port and a host that is none get 421 or 400, also with the token', async () => {
     for (const Host of [
       `evil.example:${port}`,

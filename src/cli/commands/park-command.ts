@@ -9,7 +9,7 @@ import { openExistingStore, type RunStore } from '../open/open-store.ts';
 import { allRuns, treeIn } from '../open/stored-runs.ts';
 
 import { exitCodes, Failure, lineOf, oneLine } from '../ui/failure.ts';
-import { PAWL, quoted } from '../ui/shell-words.ts';
+import { lineFor, PAWL } from '../ui/shell-words.ts';
 import { wayOn } from './describe-run.ts';
 import { withoutRecord } from './obstacle.ts';
 
@@ -17,7 +17,7 @@ import { withoutRecord } from './obstacle.ts';
 export const parkCommand: Command = (context) =>
   change(context, async (store, runId) => {
     await controlExecutor(store).park(runId, context.args.words[1] ?? 'parked by hand');
-    const next = `next: ${PAWL} unpark ${quoted(runId)}${store.option}`;
+    const next = `next: ${lineFor('unpark', [runId], store.option)}`;
     return { status: 'parked', text: `parked ${oneLine(runId)}; ${next}` };
   });
 

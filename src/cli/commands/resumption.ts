@@ -8,7 +8,7 @@ import { KnownModules } from '../open/known-modules.ts';
 import type { RunStore } from '../open/open-store.ts';
 import { allRuns, loadRecord, pidOf, treeIn } from '../open/stored-runs.ts';
 import { exitCodes, Failure, lineOf, oneLine } from '../ui/failure.ts';
-import { PAWL, quoted } from '../ui/shell-words.ts';
+import { lineFor, quoted } from '../ui/shell-words.ts';
 import { aboutRun, describeVerdict, unknownRun } from './obstacle.ts';
 import { Session } from './session.ts';
 
@@ -120,8 +120,7 @@ export class Resumption {
   #refusal({ entry, place }: Judged, found: Verdict): Failure {
     const words = this.#describe(entry, found);
     const root = place?.kind === 'child' ? place.root : undefined;
-    const todo =
-      root === undefined ? '' : `; continue the top run: ${PAWL} resume ${quoted(root)}${this.#store.option}`;
+    const todo = root === undefined ? '' : `; continue the top run: ${lineFor('resume', [root], this.#store.option)}`;
     // A parked run is not bad input: it needs a person.
     const exitCode = found.verdict === 'parked' ? exitCodes.failed : exitCodes.badInput;
     return new Failure(aboutRun(entry.runId, words + todo), { exitCode });
@@ -169,7 +168,7 @@ export class Resumption {
   async #moduleOf({ meta }: RunCheckpoint): Promise<AgentModule> {
     const given = this.#given.get(meta.agentId);
     if (given) return given;
-    const again = `${PAWL} resume ${quoted(meta.runId)} --agent <agent module>${this.#store.option}`;
+    const again = lineFor('resume', [meta.runId], ` --agent <agent module>${this.#store.option}`);
     const path = this.#context.args.agent ?? this.#known.find({ store: this.#store.identity, runId: meta.runId });
     if (path === undefined) {
       const run = `run ${oneLine(meta.runId)} of agent ${quoted(meta.agentId)}`;

@@ -24,7 +24,7 @@ import { Interruption } from '../ui/ctrl-c.ts';
 import { commandsFor } from '../ui/describe-wait.ts';
 import { exitCodeOf, exitCodes, lineOf, oneLine } from '../ui/failure.ts';
 import { type BegunRun, type Progress, progressFor } from '../ui/progress.ts';
-import { PAWL, quoted } from '../ui/shell-words.ts';
+import { lineFor, PAWL, quoted } from '../ui/shell-words.ts';
 import { type Asked, askPerson, hasPerson, WaitEnds } from './ask-person.ts';
 import { unknownCalls } from './describe-run.ts';
 import { todoForParked } from './obstacle.ts';
@@ -159,7 +159,7 @@ export class Session {
     const options = `${this.#store.option}${this.#moduleOption}`;
     const answers = waits.flatMap((wait) => commandsFor(wait, this.#store.option));
     const page = `${PAWL} studio --write --open${this.#store.option}`;
-    this.progress.waiting({ runId, waits, answers, page, resume: `${PAWL} resume ${quoted(runId)}${options}` });
+    this.progress.waiting({ runId, waits, answers, page, resume: lineFor('resume', [runId], options) });
     return exitCodes.waiting;
   }
 
@@ -272,7 +272,7 @@ export class Session {
     }
     if (status === 'interrupted' && this.isInterrupted) {
       const options = `${this.#store.option}${this.#moduleOption}`;
-      output.say(`pawl: left run ${oneLine(runId)} as it is; continue with: ${PAWL} resume ${quoted(runId)}${options}`);
+      output.say(`pawl: left run ${oneLine(runId)} as it is; continue with: ${lineFor('resume', [runId], options)}`);
       return exitCodes.interrupted;
     }
     const failed = isRefused ? '' : `run ${oneLine(runId)} failed: `;

@@ -3,7 +3,7 @@ import type { Command } from '../command.ts';
 import { controlExecutor } from '../open/control-executor.ts';
 import { openExistingStore } from '../open/open-store.ts';
 import { exitCodes, Failure, lineOf, oneLine } from '../ui/failure.ts';
-import { PAWL, quoted } from '../ui/shell-words.ts';
+import { lineFor } from '../ui/shell-words.ts';
 import { answerValue } from './answer-command.ts';
 
 /** Runs `pawl signal`: sends an event to the run that waits for it, or keeps it for the next one. */
@@ -19,7 +19,7 @@ export const signalCommand: Command = async ({ args, output }) => {
     else if (to === undefined) output.say(`no run waits for the event ${oneLine(name)}: it is kept for a day`);
     else
       output.say(
-        `run ${oneLine(to)} has the event ${oneLine(name)}; it continues when a process takes it up: ${PAWL} resume ${quoted(to)}${store.option}`,
+        `run ${oneLine(to)} has the event ${oneLine(name)}; it continues when a process takes it up: ${lineFor('resume', [to], store.option)}`,
       );
     return exitCodes.ok;
   } catch (error) {

@@ -1,4 +1,4 @@
-import { PAWL, quoted } from '../ui/shell-words.ts';
+import { lineFor, quoted } from '../ui/shell-words.ts';
 import { KnownModules, type RunPlace } from './known-modules.ts';
 import type { RunStore } from './open-store.ts';
 
@@ -34,7 +34,7 @@ export function wayToResume(store: Place, runId: string): string {
 }
 
 function resume({ option }: Place, runId: string, agent?: string): string {
-  return `${PAWL} resume ${quoted(runId)}${agent === undefined ? '' : ` --agent ${agent}`}${option}`;
+  return lineFor('resume', [runId], `${agent === undefined ? '' : ` --agent ${agent}`}${option}`);
 }
 
 function isKnown(modules: KnownModules, place: RunPlace): boolean {

@@ -10,6 +10,8 @@ const TRIES = 100;
 
 /** Most connections of an address. */
 const MOST_CONNECTIONS = 256;
+/** Requests of one connection that are under way. */
+const MOST_REQUESTS = 16;
 
 /** A server that listens. */
 export interface Listening {
@@ -88,10 +90,18 @@ function bound(server: Server): void {
     idle.delete(oldest);
     oldest.destroy();
   });
+  const asked = new Map<Socket, number>();
   server.on('request', ({ socket }, response) => {
     idle.delete(socket);
+    const requests = (asked.get(socket) ?? 0) + 1;
+    asked.set(socket, requests);
+    // A browser asks once it has its answer. Who sends requests without reading would fill the memory with answers.
+    if (requests > MOST_REQUESTS) socket.destroy();
     response.once('close', () => {
-      if (!socket.destroyed) idle.add(socket);
+      const left = (asked.get(socket) ?? 1) - 1;
+      if (left > 0) asked.set(socket, left);
+      else asked.delete(socket);
+      if (left === 0 && !socket.destroyed) idle.add(socket);
     });
   });
 }

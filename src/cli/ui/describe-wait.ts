@@ -3,7 +3,7 @@ import { nameOfWait } from '../../run/waits/wait.ts';
 import { oneLine } from './failure.ts';
 import { duration } from './format.ts';
 import type { Output } from './output.ts';
-import { PAWL, quoted } from './shell-words.ts';
+import { lineFor } from './shell-words.ts';
 import { field } from './table.ts';
 
 /** The most characters of an input or a detail on the screen; `--json` has all of it. */
@@ -71,9 +71,10 @@ function untilWords(dueAt: number, now: number): string {
 
 /** Returns the commands that answer a wait. @param option the store, as an option */
 export function commandsFor(wait: OpenWait & { readonly runId: string }, option: string): string[] {
-  const at = `${quoted(wait.runId)} ${wait.id.slice(0, ID_CHARS)}`;
-  if (wait.kind === 'approval') return [`${PAWL} approve ${at}${option}`, `${PAWL} deny ${at} --reason "…"${option}`];
-  return wait.kind === 'question' ? [`${PAWL} answer ${at} "…"${option}`] : [];
+  const at = [wait.runId, wait.id.slice(0, ID_CHARS)];
+  if (wait.kind === 'approval') return [lineFor('approve', at, option), lineFor('deny', at, ` --reason "…"${option}`)];
+  if (wait.kind !== 'question') return [];
+  return [wait.runId.startsWith('-') ? `${lineFor('answer', at, option)} "…"` : lineFor('answer', at, ` "…"${option}`)];
 }
 
 /** A run that waits, when its process ends. */

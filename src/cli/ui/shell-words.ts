@@ -1,9 +1,21 @@
 import { accessSync, constants } from 'node:fs';
 import { delimiter, join, sep } from 'node:path';
 
-/** Quotes a word for a shell, if it needs quotes. */
+/**
+ * Quotes a word for a shell, if it needs quotes. Characters that a terminal would obey, or not show, are written as escapes: the printed
+ * line is then the word itself, and nothing of its quotes is lost on the way to the screen.
+ */
 export function quoted(word: string): string {
-  return /^[\w@%+=:,./-]+$/.test(word) ? word : `'${word.replaceAll("'", `'\\''`)}'`;
+  if (/^[\w@%+=:,./-]+$/.test(word)) return word;
+  if (!/[\p{C}\p{Z}]/u.test(word.replaceAll(' ', ''))) return `'${word.replaceAll("'", `'\\''`)}'`;
+  return `$'${[...word.toWellFormed()].map(escaped).join('')}'`;
+}
+
+function escaped(char: string): string {
+  if (char === '\\' || char === "'") return `\\${char}`;
+  if (char === ' ' || !/[\p{C}\p{Z}]/u.test(char)) return char;
+  const code = (char.codePointAt(0) ?? 0).toString(16);
+  return code.length <= 4 ? `\\u${code.padStart(4, '0')}` : `\\U${code.padStart(8, '0')}`;
 }
 
 /**
@@ -32,3 +44,14 @@ function isExecutable(path: string): boolean {
 
 /** The command, for a line that a person can type. */
 export const PAWL: string = commandOn(process.env.PATH ?? '');
+
+/**
+ * Returns a line that a person can type: the command with its words, quoted, and options. A word that begins with a dash would be read as
+ * an option, so the words come last then, behind `--`.
+ * @param options as they are typed, each with a space before it
+ */
+export function lineFor(command: string, words: readonly string[], options = ''): string {
+  const quotedWords = words.map(quoted).join(' ');
+  if (words.some((word) => word.startsWith('-'))) return `${PAWL} ${command}${options} -- ${quotedWords}`;
+  return `${PAWL} ${command} ${quotedWords}${options}`;
+}

@@ -4,7 +4,7 @@ import { decisionIdOf, waitIdOf } from '../../run/identity.ts';
 import type { Progress } from '../../run/progress.ts';
 import { answersIn, endingAnswer, isSameDecision } from '../../run/waits/sent-answer.ts';
 import type { Person, Wait } from '../../run/waits/wait.ts';
-import { isSameAnswer, waitOf } from '../../run/waits/wait-rules.ts';
+import { isSameAnswer, takesAnswer, waitOf } from '../../run/waits/wait-rules.ts';
 import { carriesCommands, isKeepingOutcomes } from '../../store/capabilities.ts';
 import type { ControlStore } from '../../store/port.ts';
 import {
@@ -12,6 +12,7 @@ import {
   AnswerRedactedError,
   AnswerRefusedError,
   CheckpointMissingError,
+  UndeliveredError,
   UnsupportedError,
   WaitGoneError,
 } from '../../values/errors.ts';
@@ -59,6 +60,9 @@ function personIn(by: unknown): Person | undefined {
   if (!isPerson(by)) throw new TypeError('`by` must be { id, name? }: texts of at most 256 characters');
   return { id: by.id, ...(by.name === undefined ? {} : { name: by.name }) };
 }
+
+/** Most answers of one person to one wait that no process has read. */
+const MAX_UNREAD_ANSWERS = 8;
 
 /** An answer, and the executor that gives it. */
 interface Giving {
@@ -167,6 +171,8 @@ async function checkUnread(
   { wait, answer }: { readonly wait: Wait; readonly answer: Answer },
 ): Promise<void> {
   const { how, value = null, input } = answer;
+  if (!takesAnswer(wait, how))
+    throw new AnswerRefusedError(`wait ${wait.id} is of kind ${wait.kind}: ${how} does not answer it`);
   if (how === 'answer') await checkFit(services, wait, value);
   if (wait.kind === 'approval' && input !== undefined && !wait.editable)
     throw new AnswerRefusedError(notEditable(wait));
@@ -184,8 +190,13 @@ async function checkFirst(
 ): Promise<void> {
   const sent = answersIn(await store.inbox({ runId })).get(open.id) ?? [];
   const own = { ...answer, ...(by ? { by } : {}) };
+  if (sent.some((each) => isSameDecision(open.id, each, own))) return;
   const first = endingAnswer(open, sent);
-  if (!first || sent.some((each) => isSameDecision(open.id, each, own))) return;
+  if (!first) {
+    // A person whom the run refuses must not fill the inbox, which others need.
+    if (sent.filter((each) => (each.by?.id ?? '') === (by?.id ?? '')).length < MAX_UNREAD_ANSWERS) return;
+    throw new UndeliveredError(`${MAX_UNREAD_ANSWERS} answers of this person to wait ${open.id} were not read yet`);
+  }
   const who = first.by && first.by.id !== '' ? ` by ${first.by.id}` : '';
   // A store without times says at least that it came after its question.
   const answered = { how: first.how, at: first.at ?? open.createdAt, ...(first.by ? { by: first.by } : {}) };

@@ -144,7 +144,9 @@ export function withoutLostWaits<At extends Pick<Progress, 'openStep' | 'waiting
   const { openStep } = progress;
   if (!openStep && !progress.waiting) return progress;
   const waits = waitsOf(progress);
-  const isHeld = (callId: string) => openStep !== undefined && callOf(openStep, callId)?.state === 'waiting';
+  // A message may have thousands of calls that all wait.
+  const calls = new Map(openStep?.calls.map((call) => [call.callId, call]));
+  const isHeld = (callId: string) => calls.get(callId)?.state === 'waiting';
   const kept = waits.filter(({ callId }) => callId === undefined || isHeld(callId));
   const waiting = kept.length === waits.length ? {} : { waiting: withWaits(progress.waiting ?? noWaits, kept) };
   const asked = new Set(kept.flatMap(({ callId }) => callId ?? []));
@@ -181,7 +183,7 @@ export function earliest(times: readonly (number | undefined)[]): number | undef
 export function answerWait(progress: Progress, answer: WaitAnswer): Answered {
   const wait = waitOf(progress, answer.waitId);
   if (!wait) return answeredBefore(progress, answer);
-  if (!fits(wait, answer)) return { kind: 'unfit', wait };
+  if (!takesAnswer(wait, answer.how)) return { kind: 'unfit', wait };
   const remembered = remember(progress, answer.command);
   if (wait.kind === 'approval' && answer.how === 'approve') return approve(remembered, wait, answer);
   const after = effectOf(remembered, wait, answer);
@@ -216,8 +218,9 @@ const answersTo: { readonly [Kind in Wait['kind']]: readonly HowAnswered[] } = {
   retry: ['expire', 'wake'],
 };
 
-function fits(wait: Wait, { how }: WaitAnswer): boolean {
-  return answersTo[wait.kind].includes(how);
+/** Returns whether a kind of wait takes an answer. */
+export function takesAnswer({ kind }: Wait, how: HowAnswered): boolean {
+  return answersTo[kind].includes(how);
 }
 
 /** A command that is recorded here, and may still be in the inbox. */

@@ -124,9 +124,21 @@ function resumeOf(
   const isHeld = isLive || owner !== undefined || line.owner !== undefined;
   if (isHeld || !['waits', 'resumes', 'child'].includes(verdict)) return {};
   if (!resume) return { resume: { text: 'It continues when a process with its agent looks for work.' } };
-  const command = resume(rootRunId);
+  const command = commandFrom(resume, rootRunId);
   if (command !== undefined) return { resume: { text: 'It continues when a process takes it up:', command } };
   return { resume: { text: 'A program began it: start that again, and its executor.recover() continues the run.' } };
+}
+
+/** A host's callback may throw, or return anything: then there is no command. */
+function commandFrom(resume: NonNullable<Shared['resume']>, runId: string): string | undefined {
+  try {
+    const command: unknown = resume(runId);
+    // A promise that rejects would end the process.
+    if (command instanceof Promise) command.catch(() => {});
+    return typeof command === 'string' ? command : undefined;
+  } catch {
+    return undefined;
+  }
 }
 
 /** Says why there is no record, and which option keeps it. */

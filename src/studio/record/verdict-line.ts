@@ -43,7 +43,7 @@ function isPersons(wait: ShownWait<OpenWait>): boolean {
 
 function asks(view: Shown): VerdictLine {
   const wait = view.waits.find(isPersons);
-  const [given] = (wait && view.answers?.[wait.id]) ?? [];
+  const given = wait && view.answers?.[wait.id]?.find(({ isLast }) => isLast);
   if (wait && given && !isVote(wait)) return answered(view, given);
   const taken = [...holder(view), ' An answer is taken up as soon as a process looks for work.'];
   const title = 'Waits for a person. ';

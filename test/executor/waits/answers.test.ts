@@ -537,6 +537,26 @@ describe('the first recorded answer stands', () => {
       },
     );
 
+    test('a person whom the tool refuses cannot fill the inbox: 8 unread answers of one person to a wait, and others still get in (waiting 7)', async () => {
+      const desk = await resting({
+        editable: true,
+        approvers: ({ by }) => by.id === 'bob' || { refused: 'bob decides' },
+      });
+      for (let cents = 1; cents <= 8; cents++)
+        expect(await desk.control.approve(desk.id, { by: ada, input: { cents } })).toBe('sent');
+      expect(await codeOf(desk.control.approve(desk.id, { by: ada, input: { cents: 9 } }))).toBe('UNDELIVERED');
+      expect(await desk.control.approve(desk.id, { by: ada, input: { cents: 8 } })).toBe('sent');
+      expect(await desk.control.approve(desk.id, { by: bob })).toBe('sent');
+      expect(await desk.inbox()).toHaveLength(9);
+    });
+
+    test('an answer of a kind that the wait does not take is refused where it is sent (waiting 10)', async () => {
+      const desk = await resting();
+      expect(await codeOf(desk.control.wake(desk.id))).toBe('ANSWER_REFUSED');
+      expect(await codeOf(desk.control.answer(desk.id, 'yes'))).toBe('ANSWER_REFUSED');
+      expect(await desk.inbox()).toEqual([]);
+    });
+
     test('a stored answer that came after the end of the wait keeps no other answer out (waiting 11)', async () => {
       const desk = await resting({ expiresInMs: 10_000, onExpiry: 'park' });
       await desk.clock.advance(20_000);

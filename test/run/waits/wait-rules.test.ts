@@ -1,0 +1,18 @@
+import { expect, test } from 'vitest';
+import { isAtRest } from '../../../src/run/waits/wait-rules.ts';
+
+test('whether a run rests that waits in 3,000 calls is told by a few looks at its calls, not one for each wait (studio 27)', () => {
+  const ids = Array.from({ length: 3_000 }, (_, i) => `c${i}`);
+  const calls = ids.map((callId) => ({ callId, name: 'ask', input: {}, effect: 'once', state: 'waiting', attempt: 0 }));
+  let looks = 0;
+  const openStep = {
+    message: { role: 'assistant', content: [] },
+    get calls() {
+      looks += 1;
+      return calls;
+    },
+  };
+  const waits = ids.map((callId) => ({ id: `w-${callId}`, kind: 'approval', createdAt: 1, step: 1, callId }));
+  expect(isAtRest({ openStep, waiting: { waits, settled: [] } } as never)).toBe(true);
+  expect(looks).toBeLessThan(10);
+});

@@ -9,12 +9,12 @@ export interface UnknownCalls {
 }
 
 /** The most names of tools in a line. */
-const MOST_TOOLS = 5;
+const SHOWN_TOOLS = 5;
 
 /** Says which outcomes are unknown, in one line. */
 export function sayUnknown(output: Output, { runId, tools }: UnknownCalls): void {
-  const more = tools.length > MOST_TOOLS ? ` and ${tools.length - MOST_TOOLS} more` : '';
-  const names = `${tools.slice(0, MOST_TOOLS).join(', ')}${more}`;
+  const more = tools.length > SHOWN_TOOLS ? ` and ${tools.length - SHOWN_TOOLS} more` : '';
+  const names = `${tools.slice(0, SHOWN_TOOLS).join(', ')}${more}`;
   const [what, when] =
     tools.length === 1
       ? [`the outcome of ${names} is unknown`, 'its process died during the call']

@@ -113,6 +113,7 @@ export type { WholeValue, Writable } from './run/change.ts';
 export type { Answer, Command, SentCommand, SignalAnswer, UnknownCommand } from './run/command.ts';
 export type { RunEvent, RunEventBody } from './run/events.ts';
 export type {
+  GivenFields,
   HeadFields,
   IdentityFields,
   ParkedReason,

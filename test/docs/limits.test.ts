@@ -54,6 +54,7 @@ const inner = new Set([
     'MAX_THINGS',
     'MAX_WAIT_ID',
     'MOST_CONNECTIONS',
+    'MOST_REQUESTS',
     'MOST_WARNINGS',
   ],
   // What the ready escalator shows to its model, and sums of a budget beyond all measure.

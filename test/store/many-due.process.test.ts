@@ -89,10 +89,11 @@ describe(`with ${DUE} due runs of ${KEYS} keys`, () => {
       if (/\bFROM due\b.* INDEXED BY/.test(text)) texts.add(text);
       return prepare.call(this, text, ...rest);
     };
-    const { store, path } = await openSqlite(spread).finally(() => {
+    const { store, path } = await openSqlite(spread);
+    // The statements are made when runs are first taken.
+    await expectTurns(store).finally(() => {
       DatabaseSync.prototype.prepare = prepare;
     });
-    await expectTurns(store);
     const db = new DatabaseSync(path);
     const plans = [...texts].flatMap((text) =>
       db
@@ -205,13 +206,15 @@ describe('a process with 10,000 due runs of other agents before its own', () => 
       }
       return statement;
     };
-    const { store, path } = await openSqlite(other(600)).finally(() => {
-      DatabaseSync.prototype.prepare = prepare;
-    });
+    const { store, path } = await openSqlite(other(600));
     const db = new DatabaseSync(path);
     db.exec("UPDATE due SET agent = 'another' WHERE no >= 1000 AND no < 11000");
     texts.clear();
-    const { claims } = await store.takeDue({ ...wish, agentIds, definitions: ['one', 'two'] });
+    // The statements are made when runs are first taken.
+    const taking = store.takeDue({ ...wish, agentIds, definitions: ['one', 'two'] });
+    const { claims } = await taking.finally(() => {
+      DatabaseSync.prototype.prepare = prepare;
+    });
     expect(claims).toHaveLength(16);
     const ofRuns = [...texts].filter((text) => !/WHERE (d\.)?no = /.test(text));
     expect(ofRuns.length).toBeGreaterThanOrEqual(6);

@@ -91,7 +91,7 @@ describe.concurrent('`pawl studio` (studio 17, 21, 22)', () => {
     const { body } = await studio.get('/runs/r1/record');
     expect(body).toMatchObject({
       resume: { command: 'pawl resume r1 --store runs.db' },
-      record: { commands: [{ kind: 'answer', waitId: waits[0].id, how: 'approve', by: { id: userInfo().username } }] },
+      answers: { [waits[0].id]: [{ how: 'approve', by: { id: userInfo().username }, isLast: true }] },
     });
     // On another machine nobody knows the agent module.
     const other = await StudioProcess.start(store, { cwd, env: { PAWL_STATE_HOME: join(cwd, 'other') } });

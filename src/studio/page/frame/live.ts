@@ -171,11 +171,14 @@ function take(frame: WatchFrame, id: string | undefined, isFirst: boolean): void
 const COUNT_MS = [250, 1_000] as const;
 let isCounting = false;
 let isToCount = false;
+/** The page reads the counts once it begins. */
+let isNew = true;
 
 function changed(lines: readonly RunLine[], isFirst: boolean): void {
   changes.send({ lines, isFirst });
-  // The first ones of a stream may have changed while there was none.
-  if (lines.length > 0) void count();
+  // The first ones of a later stream may have changed while there was none.
+  if (lines.length > 0 && !(isFirst && isNew)) void count();
+  isNew = false;
 }
 
 async function count(): Promise<void> {

@@ -5,6 +5,7 @@ import { answersIn, isAnswered, type SentAnswer } from '../../run/waits/sent-ans
 import type { Wait } from '../../run/waits/wait.ts';
 import { carriesCommands } from '../../store/capabilities.ts';
 import { checkKeys, type KnownKeys, kindOf } from '../../values/known-options.ts';
+import { yieldToEventLoop } from '../host/yield-to-event-loop.ts';
 import type { ActiveRun, ExecutorServices } from '../run/active-run.ts';
 import { isOfCaller, redactedWaits } from './list-runs.ts';
 import { allListed } from './stored-run-pages.ts';
@@ -130,6 +131,8 @@ async function answersTo(
   { meta, mayHaveCommands }: WaitingRun,
 ): Promise<Answers> {
   if (!mayHaveCommands || !store || !carriesCommands(store)) return noAnswers;
+  // An inbox may be long: others must not wait until all of a page are read.
+  await yieldToEventLoop();
   return answersIn(await store.inbox({ runId: meta.runId }).catch(() => []));
 }
 

@@ -222,6 +222,8 @@ export class Below {
     // A run that is live in this process has read its answers.
     if (dueAt > 0 || 'state' in run || !waits.some(isForPersonWait) || this.#due === 0) return false;
     this.#due -= 1;
+    // Its inbox may be long: requests must not wait until all of a page are read.
+    await turns.own();
     const seen = await this.#served.executor.inspect(run.runId, { messages: { from: 0, to: 0 } }).catch(() => null);
     const answers = answersIn(seen?.commands ?? []);
     const asking = (seen?.record?.waiting?.waits ?? []).filter(isForPersonWait);

@@ -91,10 +91,12 @@ async function outlast({ runs, steps, modelMs, blows, pauseMs, url, postgres }: 
 }
 
 describe.skipIf(whyNo('restate-server'))(inEngine('restate-server', 'kills of everything around Restate'), () => {
-  test('runs outlast kills of services and of Restate, and a service that stands still past its lease: each ends once, and no recorded call is repeated (engine 36)', async () => {
+  test('runs outlast kills of services and of Restate, and a service that stands still past its lease: each ends once, no call with effects is made twice, and only that service may ask its model again (engine 36)', async () => {
     const blows: Blow[] = ['service', 'restate', 'stop', 'service'];
     const tally = await outlast({ runs: 8, steps: 12, modelMs: 250, blows, pauseMs: 600 });
-    expect(tally).toMatchObject({ ok: 8, repeats: 0 });
+    expect(tally).toMatchObject({ ok: 8, repeatedEffects: 0 });
+    // It may have begun the next model call of each of its runs before its save tells it that another one has the run.
+    expect(tally.repeats).toBeLessThanOrEqual(8);
     expect(tally.modelCalls - tally.lost).toBe(8 * 12);
     expect(tally.lost).toBeLessThanOrEqual(8 * 3);
   }, 120_000);

@@ -9,6 +9,8 @@ export interface Tally {
   readonly lost: number;
   /** Model calls that began although their answer was recorded, and calls with effect `once` that ran twice. */
   readonly repeats: number;
+  /** Those of them that are calls with effect `once`. */
+  readonly repeatedEffects: number;
   /** Calls with effect `once` that were cut: the model reads that their outcome is unknown. */
   readonly unknown: number;
 }
@@ -26,14 +28,15 @@ export function tallyOf(ledger: readonly LedgerLine[], transcripts: readonly str
   const recorded = new Set(transcripts.flatMap((text) => text.match(nonces) ?? []));
   const calls = ledger.filter(({ model }) => model !== undefined);
   const done = new Set<string>();
-  let repeats = 0;
+  let [repeats, repeatedEffects] = [0, 0];
   for (const { runId, model = '', step, tool, effect } of ledger) {
     if (effect === 'read') continue;
     const call = `${runId} ${tool ?? step}`;
     if (done.has(call)) repeats += 1;
+    if (done.has(call) && tool) repeatedEffects += 1;
     if (tool || recorded.has(model)) done.add(call);
   }
   const lost = calls.filter(({ model = '' }) => !recorded.has(model)).length;
   const unknown = transcripts.reduce((sum, text) => sum + text.split('Outcome unknown').length - 1, 0);
-  return { modelCalls: calls.length, lost, repeats, unknown };
+  return { modelCalls: calls.length, lost, repeats, repeatedEffects, unknown };
 }

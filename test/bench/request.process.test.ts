@@ -1,4 +1,5 @@
 import { expect, test } from 'vitest';
+import { commitOf, ratioOf } from './against.ts';
 import { parts } from './parts.ts';
 import { requestOf } from './request.ts';
 
@@ -57,9 +58,27 @@ test('the bench with --from prints stored figures and measures nothing', () => {
   expect(ask('--from', 'a.json', '--part', 'steps').kind).toBe('wrong');
 });
 
+test('the bench with --against compares with one commit and measures no other part', () => {
+  const compare = { kind: 'compare', commit: 'HEAD~1', isQuick: true, form: 'table' };
+  expect(ask('--against', 'HEAD~1', '--quick')).toEqual(compare);
+  expect(ask('--against', 'HEAD~1', '--part', 'steps').kind).toBe('wrong');
+  expect(ask('--against', 'HEAD~1', '--from', 'a.json').kind).toBe('wrong');
+});
+
+test('a commit that this clone does not have is an error that names it, also one that looks like an option of Git', () => {
+  for (const name of ['no-such-commit', '--exec-path', ''])
+    expect(() => commitOf(name)).toThrow(`this clone has no commit ${JSON.stringify(name)}.`);
+});
+
+test('the ratio of two builds is the geometric mean of their rounds, with two standard errors', () => {
+  expect(ratioOf([2, 8], [2, 2]).mean).toBeCloseTo(2);
+  expect(ratioOf([3, 3, 3], [2, 2, 2])).toEqual({ mean: 1.5, error: 0 });
+  expect(ratioOf([2, 8], [2, 2]).error).toBeCloseTo(2 * Math.log(2));
+});
+
 test('the help of the bench names each option, and its list each part', () => {
   const help = textOf('--help', '--quick');
-  for (const option of ['part', 'list', 'quick', 'json', 'markdown', 'from', 'help'])
+  for (const option of ['part', 'list', 'quick', 'json', 'markdown', 'against', 'from', 'help'])
     expect(help).toContain(`--${option} `);
   const lines = textOf('--list').split('\n');
   expect(lines).toHaveLength(parts.length);

@@ -5,6 +5,8 @@ export type BenchRequest<P extends NamedPart> =
   | { readonly kind: 'text'; readonly text: string }
   | { readonly kind: 'wrong'; readonly message: string }
   | { readonly kind: 'measure'; readonly parts: readonly P[]; readonly isQuick: boolean; readonly form: Form }
+  /** One part: this build beside one of an earlier commit. */
+  | { readonly kind: 'compare'; readonly commit: string; readonly isQuick: boolean; readonly form: Form }
   | { readonly kind: 'stored'; readonly paths: readonly string[]; readonly form: Form };
 
 /** How figures are printed. */
@@ -26,6 +28,9 @@ Measures Pawl as it is built against the floor, on this machine.
                     with * only; its figures are rough
   --json            prints the figures as JSON
   --markdown        prints the tables of docs/speed.md
+  --against <commit>
+                    measures nothing else than what a step costs beside a build of
+                    that commit, by turns in one process, and beside a copy of itself
   --from <file>     measures nothing, prints the figures that --json has printed;
                     give it again to see several runs beside each other
   --help            prints this
@@ -39,6 +44,7 @@ const options = {
   quick: { type: 'boolean' },
   json: { type: 'boolean' },
   markdown: { type: 'boolean' },
+  against: { type: 'string' },
   from: { type: 'string', multiple: true },
   help: { type: 'boolean' },
 } as const;
@@ -51,7 +57,7 @@ export function requestOf<P extends NamedPart>(args: readonly string[], parts: r
   } catch (error) {
     return wrong((error as Error).message);
   }
-  const { part: names = [], from = [], list, quick: isQuick = false, json, markdown, help } = flags;
+  const { part: names = [], from = [], against, list, quick: isQuick = false, json, markdown, help } = flags;
   if (help) return { kind: 'text', text: usage };
   if (list) return { kind: 'text', text: listOf(parts) };
   const unknown = names.find((name) => !parts.some((part) => part.name === name));
@@ -59,6 +65,10 @@ export function requestOf<P extends NamedPart>(args: readonly string[], parts: r
     return wrong(`there is no part ${JSON.stringify(unknown)}. The parts are:\n${listOf(parts)}`);
   if (json && markdown) return wrong('--json and --markdown exclude each other.');
   const form = json ? 'json' : markdown ? 'markdown' : 'table';
+  if (against !== undefined) {
+    if (names.length + from.length > 0) return wrong('--against is a part of its own: leave out --part and --from.');
+    return { kind: 'compare', commit: against, isQuick, form };
+  }
   if (from.length === 0) return { kind: 'measure', parts: chosen(parts, { names, isQuick }), isQuick, form };
   if (isQuick || names.length > 0) return wrong('--from measures nothing: leave out --part and --quick.');
   return { kind: 'stored', paths: from, form };

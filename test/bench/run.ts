@@ -1,5 +1,6 @@
 // npm run bench [-- options]: Pawl as it is built, against the floor, on this machine. request.ts has the options.
 import { readFileSync } from 'node:fs';
+import { againstPart, commitOf } from './against.ts';
 import { type BenchPart, parts } from './parts.ts';
 import { machine, markdownOf, type Report, storedReport, tableOf } from './report.ts';
 import { type Form, requestOf } from './request.ts';
@@ -18,6 +19,9 @@ switch (request.kind) {
     break;
   case 'measure':
     await measureAll(request);
+    break;
+  case 'compare':
+    await compare(request);
 }
 
 async function measureAll(work: { parts: readonly BenchPart[]; isQuick: boolean; form: Form }): Promise<void> {
@@ -36,6 +40,18 @@ async function measureAll(work: { parts: readonly BenchPart[]; isQuick: boolean;
   printReports([{ machine: machine(), begunAt, isQuick: work.isQuick, parts: measured }], work.form);
   // A slow figure is a fact about a machine; a broken promise is a defect.
   if (measured.some(({ broken }) => broken.length > 0)) process.exitCode = 1;
+}
+
+async function compare({ commit: name, ...work }: { commit: string; isQuick: boolean; form: Form }): Promise<void> {
+  let part: BenchPart;
+  try {
+    part = againstPart(commitOf(name));
+  } catch (error) {
+    console.error((error as Error).message);
+    process.exitCode = 2;
+    return;
+  }
+  await measureAll({ ...work, parts: [part] });
 }
 
 function printStored(paths: readonly string[], form: Form): void {

@@ -1,4 +1,5 @@
-import { type Agent, createExecutor, defineAgent, defineTool, type Executor, type Model, type RunResult } from 'pawl';
+import type { Agent, Executor, Model, RunResult } from 'pawl';
+import * as pawl from 'pawl';
 import { sqliteStore } from 'pawl/stores/sqlite';
 import { type BenchStore, PromiseWatch } from './promise-watch.ts';
 
@@ -113,6 +114,11 @@ export interface Bench {
   close(): Promise<void>;
 }
 
+/** What the work needs of a build of Pawl. */
+export type Parts = Pick<typeof pawl, 'createExecutor' | 'defineAgent' | 'defineTool' | 'memoryStore'> & {
+  readonly sqliteStore: typeof sqliteStore;
+};
+
 /** An executor on a store of its own, as a host would make it. */
 export function bench(options: {
   /** The file of an SQLite store, ... */
@@ -126,6 +132,8 @@ export function bench(options: {
   readonly isRecordKept?: boolean;
   /** The events of its runs can be read in other processes. */
   readonly hasJournal?: boolean;
+  /** Another build than the one that is installed here. */
+  readonly parts?: Parts;
 }): Bench {
   const {
     path = '',
@@ -134,11 +142,12 @@ export function bench(options: {
     model = askingModel(steps),
     isRecordKept = false,
     hasJournal = false,
+    parts = { ...pawl, sqliteStore },
   } = options;
   const watch = new PromiseWatch();
-  const own = options.store ? undefined : sqliteStore({ path });
+  const own = options.store ? undefined : parts.sqliteStore({ path });
   const store = options.store ?? (own as BenchStore);
-  const lookup = defineTool({
+  const lookup = parts.defineTool({
     name: 'lookup',
     description: 'Looks a piece up.',
     input: { type: 'object', properties: { key: { type: 'string' } }, required: ['key'] },
@@ -148,18 +157,18 @@ export function bench(options: {
       return RESULT;
     },
   });
-  const agent = defineAgent({
+  const agent = parts.defineAgent({
     id: 'bench',
     instructions: 'Collect all pieces.',
     tools: [lookup],
     maxIterations: steps + 1,
   });
-  const executor = createExecutor({
+  const executor = parts.createExecutor({
     models: { fast: model },
     agents: [agent],
     checkpoints: { ...watch.watching(store), ...(isRecordKept ? { delete: nothing, keepOutcome: nothing } : {}) },
     onStep: ({ runId, iteration }) => watch.stepDone(runId, iteration),
-    journal: hasJournal,
+    ...(hasJournal ? { journal: true } : {}),
   });
   return {
     executor,

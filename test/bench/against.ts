@@ -61,7 +61,7 @@ async function buildsIn(folder: string, commit: string): Promise<Build[]> {
   mkdirSync(before);
   execFileSync('tar', ['-x', '-C', before], { input: git('archive', '--format=tar', commit) });
   const build = withPackages(before);
-  execFileSync(process.execPath, ['test/toolchain/build.ts'], { cwd: before, stdio: ['ignore', 'ignore', 'inherit'] });
+  execFileSync(process.execPath, ['test/toolchain/build.ts'], { cwd: before, stdio: 'pipe' });
   return [...builds, build].map(existing);
 }
 

@@ -83,16 +83,11 @@ const importTable: rules.ImportTable = {
   ],
   'src/store/memory': [...belowStores],
   'src/store/file': [...belowStores, 'src/files', 'src/codec/port'],
-  'src/store/sqlite': [...belowStores, 'src/codec/port'],
+  'src/store/sqlite': [...belowStores, 'src/codec/port', 'src/sqlite/errors'],
   'src/store/sqlite/index': ['src/store/sqlite', 'src/budget/sqlite'],
-  'src/store/sqlite/connection': [
-    'src/store/sqlite',
-    'src/store/encoding',
-    'src/store/lease-clock',
-    'src/sqlite/connection',
-  ],
+  'src/store/sqlite/connection': ['src/store/sqlite', 'src/store/encoding', 'src/store/lease-clock', 'src/sqlite'],
   'src/store/postgres': [...belowStores, 'src/codec/port'],
-  'src/sqlite': ['src/values', 'src/files/private-modes', 'src/store/sqlite/errors'],
+  'src/sqlite': ['src/values', 'src/files/private-modes'],
   'src/model': ['src/run', 'src/values'],
   'src/tool': ['src/run', 'src/values'],
   'src/agent': ['src/tool', 'src/run', 'src/values'],
@@ -289,6 +284,8 @@ describe('src and machines', () => {
   test('each area imports only its packages, and type packages as types', () => expect(found(packages)).toEqual([]));
   test('no files import each other in a circle, but for types of one folder', () =>
     expect(report(rules.noCycles(sources))).toEqual([]));
+  test('areas import each other in one direction: no import runs back up', () =>
+    expect(report(rules.areasInOneDirection(sources))).toEqual([]));
   test('no folder holds more than 20 files', () => expect(report(rules.filesPerFolder(sources, 20))).toEqual([]));
   test('no file of less than 60 lines is there for one other of its folder only', () =>
     expect(report(rules.noSmallParts(sources, smallParts))).toEqual([]));
@@ -385,8 +382,8 @@ describe('the tables', () => {
     ['src/executor/host/a.ts', '../../palette/palette.ts', '../../palette/port.ts'],
     ['src/executor/effects/a.ts', '../../testing/x.ts', '../../../machines/run.ts'],
     ['src/budget/a.ts', '../executor/host/x.ts', '../run/x.ts'],
-    ['src/sqlite/a.ts', '../store/sqlite/index.ts', '../store/sqlite/errors.ts'],
-    ['src/store/sqlite/sqlite-store.ts', '../../budget/sqlite.ts', './errors.ts'],
+    ['src/sqlite/a.ts', '../store/sqlite/index.ts', './errors.ts'],
+    ['src/store/sqlite/sqlite-store.ts', '../../budget/sqlite.ts', '../../sqlite/errors.ts'],
     ['src/audit/a.ts', '../executor/host/x.ts', '../budget/port.ts'],
     ['src/critic/a.ts', '../executor/host/x.ts', '../../machines/critic.ts'],
     ['src/compaction/a.ts', '../executor/host/x.ts', '../model/x.ts'],

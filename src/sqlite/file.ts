@@ -1,8 +1,8 @@
 import type { DatabaseSync } from 'node:sqlite';
-import { isBusy, isIoError, storeError } from '../store/sqlite/errors.ts';
 import { backoffMs, lockBackoff } from '../values/backoff.ts';
 import { CheckpointTooNewError, StoreUnavailableError } from '../values/errors.ts';
 import { Database } from './connection.ts';
+import { isBusy, isIoError, storeError } from './errors.ts';
 
 /** The layout of a file, and how its statements are prepared. */
 export interface Layout<T> {

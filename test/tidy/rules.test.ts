@@ -83,6 +83,21 @@ describe('each tidy rule fires on bad code, and leaves good code alone', () => {
     ]);
   });
 
+  test('areas that import each other, by whichever files', () => {
+    const file = (path: string, text: string) => parse({ path, text });
+    const down = file('src/store/sqlite/a.ts', "import { b } from '../../sqlite/b.ts';");
+    const up = file('src/sqlite/c.ts', "import type { D } from '../store/d.ts';");
+    const others = [
+      file('src/sqlite/b.ts', ''),
+      file('src/store/d.ts', "import './e.ts';"),
+      file('src/store/e.ts', ''),
+    ];
+    const messages = (...files: ReturnType<typeof file>[]) =>
+      rules.areasInOneDirection(files).map(({ message }) => message);
+    expect(messages(down, ...others)).toEqual([]);
+    expect(messages(down, up, ...others)).toEqual(['areas that import each other: src/store, src/sqlite']);
+  });
+
   test('small files that only their neighbour imports', () => {
     const limits = { lines: 60, apart: ['src/run/port'], entryPoints: ['src/run/index.ts'] };
     const small = (path: string, importers: readonly string[], lines = 59) => {

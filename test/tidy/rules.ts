@@ -134,29 +134,51 @@ export function noCycles(sources: readonly Source[]): Finding[] {
   ];
 }
 
-/** The files that reach each other by imports that count, group by group (Tarjan). */
+/** Reports areas (`src/store`, `machines`) that import each other, types included: the house has no arrow that runs back up. */
+export function areasInOneDirection(sources: readonly Source[]): Finding[] {
+  const areaOf = (path: string) => /^src\/[^/]+|^[^/]+/.exec(path)?.[0] ?? path;
+  const imports = new Map<string, Set<string>>();
+  for (const { path, imports: own } of sources) {
+    const area = areaOf(path);
+    const named = own.flatMap(({ target }) => (target === undefined ? [] : areaOf(target)));
+    imports.set(area, new Set([...(imports.get(area) ?? []), ...named.filter((each) => each !== area)]));
+  }
+  return groups([...imports.keys()], (area) => [...(imports.get(area) ?? [])]).map((circle) => {
+    const path = circle[0] ?? '';
+    return { path, line: 1, message: `areas that import each other: ${circle.join(', ')}` };
+  });
+}
+
+/** The files that reach each other by imports that count, group by group. */
 function circles(sources: readonly Source[], counts: (each: Import) => boolean): Source[][] {
   const byPath = new Map(sources.map((source) => [source.path, source]));
-  const order = new Map<Source, { index: number; low: number; isOpen: boolean }>();
-  const open: Source[] = [];
-  const found: Source[][] = [];
-  const visit = (source: Source): { low: number } => {
+  return groups(sources, ({ imports }) =>
+    imports.filter(counts).flatMap(({ target }) => byPath.get(target ?? '') ?? []),
+  );
+}
+
+/** The nodes of a graph that reach each other, group by group (Tarjan). */
+function groups<T>(nodes: readonly T[], targetsOf: (node: T) => readonly T[]): T[][] {
+  const order = new Map<T, { index: number; low: number; isOpen: boolean }>();
+  const open: T[] = [];
+  const found: T[][] = [];
+  const visit = (node: T): { low: number } => {
     const mark = { index: order.size, low: order.size, isOpen: true };
-    order.set(source, mark);
-    open.push(source);
-    const targets = source.imports.filter(counts).flatMap(({ target }) => byPath.get(target ?? '') ?? []);
+    order.set(node, mark);
+    open.push(node);
+    const targets = targetsOf(node);
     for (const target of targets) {
       const known = order.get(target);
       if (!known) mark.low = Math.min(mark.low, visit(target).low);
       else if (known.isOpen) mark.low = Math.min(mark.low, known.index);
     }
     if (mark.low !== mark.index) return mark;
-    const group = open.splice(open.indexOf(source));
+    const group = open.splice(open.indexOf(node));
     for (const each of group) Object.assign(order.get(each) ?? {}, { isOpen: false });
-    if (group.length > 1 || targets.includes(source)) found.push(group);
+    if (group.length > 1 || targets.includes(node)) found.push(group);
     return mark;
   };
-  for (const source of sources) if (!order.has(source)) visit(source);
+  for (const node of nodes) if (!order.has(node)) visit(node);
   return found;
 }
 

@@ -1,4 +1,5 @@
 import { setImmediate as nextTurn, setTimeout as sleep } from 'node:timers/promises';
+import { isBusy, isDamage, isIoError, storeError } from '../../sqlite/errors.ts';
 import { backoffMs, lockBackoff } from '../../values/backoff.ts';
 import { CheckpointCorruptError } from '../../values/errors.ts';
 import type { StoredCommand } from '../commands.ts';
@@ -23,7 +24,6 @@ import type {
   ThreadPage,
 } from '../store-driver.ts';
 import type { RunDatabase, Statements } from './connection.ts';
-import { isBusy, isDamage, isIoError, storeError } from './errors.ts';
 import type { QueueOptions, WriteQueue } from './queue.ts';
 import type { LoadedRow } from './reads.ts';
 import { lookForDue } from './taking.ts';

@@ -1,8 +1,8 @@
 import type { DatabaseSync } from 'node:sqlite';
+import { DAMAGE_ADVICE } from '../../sqlite/errors.ts';
 import { CheckpointTooNewError, StoreUnavailableError } from '../../values/errors.ts';
 import { ON_COMMAND } from '../due.ts';
 import { olderLayout } from '../read-only.ts';
-import { DAMAGE_ADVICE } from './errors.ts';
 
 /** The layout that this code reads and writes; kept in the file as `user_version`. */
 const SCHEMA_VERSION = 5;

@@ -1,7 +1,7 @@
 import { mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { describe, expect, test } from 'vitest';
-import { storeError } from '../../../src/store/sqlite/errors.ts';
+import { storeError } from '../../../src/sqlite/errors.ts';
 import { sqliteStore } from '../../../src/store/sqlite/index.ts';
 import { nextStep, sampleRecord } from '../../../src/testing/store-contract/records.ts';
 import { canRun, startChild } from '../child-process.ts';

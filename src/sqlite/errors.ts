@@ -1,4 +1,4 @@
-import { PawlError, RecordTooLargeError, StoreFullError, StoreUnavailableError } from '../../values/errors.ts';
+import { PawlError, RecordTooLargeError, StoreFullError, StoreUnavailableError } from '../values/errors.ts';
 
 /** The primary result codes of SQLite that this store handles. */
 const code = {

@@ -54,3 +54,10 @@ export function identityOf(of: Identity): Identity {
   const given = identityKeys.filter((key) => of[key] !== undefined).map((key) => [key, of[key]]);
   return Object.fromEntries(given) as Identity;
 }
+
+const givenKeys: ReadonlySet<string> = new Set(givenFields.map(([key]) => key));
+
+/** Returns the identity fields that Pawl sets: those of a request, a head or a progress without what the host gives. */
+export function ownIdentityOf(of: Identity): Omit<Identity, keyof GivenFields> {
+  return Object.fromEntries(Object.entries(identityOf(of)).filter(([key]) => !givenKeys.has(key)));
+}

@@ -1,6 +1,6 @@
 import type { RunCheckpoint } from '../../record/checkpoint.ts';
 import { fingerprintOfRecord } from '../../record/identify.ts';
-import { identityOf } from '../../run/field-rows.ts';
+import { ownIdentityOf } from '../../run/field-rows.ts';
 import { CHILD_MARK, isStoredFingerprint, storedFingerprintOf } from '../../run/identity.ts';
 import type { ParentCall, RunRequest } from '../../run/request.ts';
 import type { RunOutcome } from '../../run/result.ts';
@@ -91,11 +91,11 @@ export function conflict({ request: { runId }, isNewId }: Pick<Asker, 'request' 
 
 /**
  * Restores the identity of a record after the host's `migrate`: its fingerprint follows the present request. `migrate` may
- * change the labels; parent, thread and `hosted` stay.
+ * change what a host gives (the labels); parent, thread and `hosted` stay.
  */
 export function withIdentity(before: RunCheckpoint, after: RunCheckpoint): RunCheckpoint {
   if (after === before) return after;
-  const { labels: _, ...kept } = identityOf(before);
+  const kept = ownIdentityOf(before);
   const asked = fingerprintOfRecord(after);
   const fingerprint = asked === fingerprintOfRecord(before) ? kept.fingerprint : asked;
   return { ...after, ...kept, ...(fingerprint === undefined ? {} : { fingerprint }) };

@@ -195,6 +195,8 @@ export type EventRows<Event> = {
       : Field]-?: RedactionOf<NonNullable<Event[Field]>>;
 };
 
+type Keep = 'kept' | 'with-save' | 'with-step' | 'passing';
+
 /** Everything that Pawl knows of a type of events, besides its fields. */
 export interface EventSpec<Event> {
   readonly redact: EventRows<Event>;
@@ -203,10 +205,13 @@ export interface EventSpec<Event> {
   /** The event ends the model's current text: a buffered incomplete line is published before it. */
   readonly endsText: boolean;
   /**
-   * `kept`: reports a fact of the record. `passing`: only of interest while it happens. `none`: of this process or consumer
-   * only.
+   * How a journal keeps it. `kept`: reports a fact that is stored when the event is published. `with-save`, `with-step`: reports
+   * what the next save, or the save of its step, call or phase, will record, and is kept with that save. `passing`: only of
+   * interest while it happens. `none`: of this process or consumer only.
    */
-  readonly keep: 'kept' | 'passing' | 'none' | ((event: Event) => 'kept' | 'passing');
+  readonly keep: Keep | 'none' | ((event: Event) => Keep);
+  /** Its part of a step: the model call, whose second attempt voids it, or what comes after. Absent: neither. */
+  readonly of?: 'call' | 'step';
   /**
    * The critic takes it as a sign of life. `delta`: a piece of a message that arrives whole later; a full buffer drops these
    * first.
@@ -226,7 +231,7 @@ export type EventTable<Body extends { readonly type: string }> = {
 export const runEvents = {
   'run.started': { redact: { owner: 'public' }, audit: 'log', endsText: false, keep: 'kept' },
   'run.resumed': { redact: { owner: 'public' }, audit: 'log', endsText: false, keep: 'kept' },
-  'run.left': { redact: { why: 'public', owner: 'public' }, audit: 'log', endsText: true, keep: 'kept' },
+  'run.left': { redact: { why: 'public', owner: 'public' }, audit: 'log', endsText: true, keep: 'with-save' },
   'run.status': { redact: { state: 'public' }, audit: 'skip', endsText: true, keep: 'none' },
   'run.parked': { redact: { code: 'public', reason: 'text', by: 'json' }, audit: 'log', endsText: true, keep: 'kept' },
   'run.unparked': { redact: { by: 'json' }, audit: 'log', endsText: false, keep: 'kept' },
@@ -236,20 +241,22 @@ export const runEvents = {
     endsText: true,
     keep: 'kept',
   },
-  'step.started': { redact: {}, audit: 'skip', endsText: true, keep: 'passing' },
+  'step.started': { redact: {}, audit: 'skip', endsText: true, of: 'call', keep: 'passing' },
   'step.done': {
     redact: { usage: 'public', tools: 'public' },
     audit: 'step',
     endsText: true,
-    keep: 'kept',
+    of: 'step',
+    keep: 'with-step',
     activity: 'step',
   },
-  'step.reset': { redact: {}, audit: 'skip', endsText: true, keep: 'passing' },
-  'step.snapshot': { redact: { content: 'content' }, audit: 'skip', endsText: false, keep: 'kept' },
+  'step.reset': { redact: {}, audit: 'skip', endsText: true, of: 'call', keep: 'passing' },
+  'step.snapshot': { redact: { content: 'content' }, audit: 'skip', endsText: false, keep: 'with-step' },
   'model.delta': {
     redact: { kind: 'public', text: 'text' },
     audit: 'skip',
     endsText: false,
+    of: 'call',
     keep: 'passing',
     activity: 'delta',
   },
@@ -257,15 +264,17 @@ export const runEvents = {
     redact: { mediaType: 'text' },
     audit: 'skip',
     endsText: false,
+    of: 'call',
     keep: 'passing',
     activity: 'delta',
   },
-  'model.source': { redact: { source: 'json' }, audit: 'skip', endsText: false, keep: 'kept' },
-  'model.retry': { redact: { error: 'error' }, audit: 'log', endsText: true, keep: 'passing' },
+  'model.source': { redact: { source: 'json' }, audit: 'skip', endsText: false, of: 'call', keep: 'with-step' },
+  'model.retry': { redact: { error: 'error' }, audit: 'log', endsText: true, of: 'call', keep: 'passing' },
   'tool.input': {
     redact: { callId: 'public', name: 'public', text: 'text' },
     audit: 'skip',
     endsText: false,
+    of: 'call',
     keep: 'passing',
     activity: 'delta',
   },
@@ -273,6 +282,7 @@ export const runEvents = {
     redact: { callId: 'public', name: 'public', effect: 'public', input: 'json', owner: 'public' },
     audit: 'tool',
     endsText: true,
+    of: 'step',
     keep: ({ effect }) => (effect === 'read' ? 'passing' : 'kept'),
     activity: 'tool',
   },
@@ -280,20 +290,22 @@ export const runEvents = {
     redact: { callId: 'public', name: 'public', progress: 'json' },
     audit: 'skip',
     endsText: false,
+    of: 'step',
     keep: 'passing',
   },
   'tool.done': {
     redact: { callId: 'public', name: 'public', effect: 'public', output: 'output', owner: 'public' },
     audit: 'tool',
     endsText: false,
-    keep: ({ isLate }) => (isLate ? 'passing' : 'kept'),
+    of: 'step',
+    keep: ({ isLate }) => (isLate ? 'passing' : 'with-step'),
   },
-  'phase.started': { redact: { name: 'public' }, audit: 'phase', endsText: true, keep: 'kept' },
-  'phase.done': { redact: { name: 'public', output: 'text' }, audit: 'phase', endsText: true, keep: 'kept' },
+  'phase.started': { redact: { name: 'public' }, audit: 'phase', endsText: true, keep: 'with-save' },
+  'phase.done': { redact: { name: 'public', output: 'text' }, audit: 'phase', endsText: true, keep: 'with-step' },
   'phase.skipped': { redact: { name: 'public' }, audit: 'phase', endsText: false, keep: 'kept' },
   'steer.queued': { redact: {}, audit: 'log', endsText: false, keep: 'kept' },
-  'steer.applied': { redact: { texts: 'json' }, audit: 'log', endsText: false, keep: 'kept' },
-  'wait.opened': { redact: { wait: 'wait', input: 'json' }, audit: 'log', endsText: true, keep: 'kept' },
+  'steer.applied': { redact: { texts: 'json' }, audit: 'log', endsText: false, keep: 'with-save' },
+  'wait.opened': { redact: { wait: 'wait', input: 'json' }, audit: 'log', endsText: true, of: 'step', keep: 'kept' },
   'wait.answered': {
     redact: { waitId: 'public', kind: 'public', how: 'public', by: 'json', callId: 'public' },
     audit: 'log',
@@ -368,8 +380,8 @@ export function isActiveAs<Kind extends NonNullable<EventSpec<unknown>['activity
   return specOf(event).activity === as;
 }
 
-/** Returns how a journal treats an event: kept, passing, or none. */
-export function keepOf<Event extends RunEventBody>(event: Event): 'kept' | 'passing' | 'none' {
+/** Returns how a journal treats an event: see `EventSpec.keep`. */
+export function keepOf(event: RunEventBody): Keep | 'none' {
   const { keep } = specOf(event);
   return typeof keep === 'function' ? keep(event as never) : keep;
 }
@@ -380,5 +392,5 @@ const withOwner: ReadonlySet<string> = new Set(
 
 /** Returns whether an event names the process that published it: kept events about starts and tool calls do. */
 export function hasOrigin(event: RunEventBody): boolean {
-  return withOwner.has(event.type) && keepOf(event) === 'kept';
+  return withOwner.has(event.type) && keepOf(event) !== 'passing';
 }

@@ -97,7 +97,9 @@ function hiddenIn(type: string): string {
 const cases = { 'if `effect` is `read`': { effect: 'read' }, 'if `isLate`': { isLate: true } };
 
 function keptOf(type: string): string {
-  const keepIf = (facts: object) => keepOf({ type, effect: 'once', ...facts } as unknown as RunEventBody);
+  // With which save an event is kept is of no interest to a reader.
+  const keepIf = (facts: object) =>
+    keepOf({ type, effect: 'once', ...facts } as unknown as RunEventBody).replace(/^with-.*/, 'kept');
   const usual = keepIf({});
   const others = Object.entries(cases).filter(([, facts]) => keepIf(facts) !== usual);
   return [usual, ...others.map(([when, facts]) => `${keepIf(facts)} ${when}`)].join('; ');

@@ -259,7 +259,7 @@ describe('the table of events', () => {
     const [done] = samples['tool.done'];
     const { isLate: _, ...timely } = done;
     expect([started, { ...started, effect: 'idempotent' as const }].map(keep)).toEqual(['passing', 'kept']);
-    expect([done, timely].map(keep)).toEqual(['passing', 'kept']);
+    expect([done, timely].map(keep)).toEqual(['passing', 'with-step']);
     const kept = (as: string) => typesWhere((type) => runEvents[type].keep === as);
     expect(kept('passing')).toEqual([
       'step.started',
@@ -270,6 +270,8 @@ describe('the table of events', () => {
       'tool.input',
       'tool.progress',
     ]);
+    expect(kept('with-save')).toEqual(['run.left', 'phase.started', 'steer.applied']);
+    expect(kept('with-step')).toEqual(['step.done', 'step.snapshot', 'model.source', 'phase.done']);
     expect(kept('none')).toEqual(['run.status', 'checkpoint.saved', 'checkpoint.failed', 'events.dropped']);
     expect(keepOf({ type: 'order.placed' } as never)).toBe('none');
   });

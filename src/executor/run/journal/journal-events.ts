@@ -1,4 +1,4 @@
-import type { RunEvent, RunEventBody } from '../../../run/events.ts';
+import type { keepOf, RunEvent, RunEventBody } from '../../../run/events.ts';
 import type { TextPlace } from '../../../run/journal/entry.ts';
 import { callOf } from '../../../run/open-step.ts';
 import type { Progress } from '../../../run/progress.ts';
@@ -7,6 +7,8 @@ import type { Progress } from '../../../run/progress.ts';
 export interface Waiting {
   readonly event: RunEvent;
   readonly keep: 'kept' | 'passing';
+  /** The save that it waits for: the next one, or that of its step; undefined = none. */
+  readonly save?: 'next' | 'step' | undefined;
   readonly attempt?: number | undefined;
   /** The step that it belongs to; undefined = none. */
   readonly step?: number | undefined;
@@ -17,38 +19,6 @@ export interface Waiting {
   place?: number;
 }
 
-/** The kept events that report what a save records, and wait for it. Every other kept event is published after its save. */
-export const recorded = new Set<RunEventBody['type']>([
-  'model.source',
-  'step.snapshot',
-  'tool.done',
-  'step.done',
-  'phase.started',
-  'phase.done',
-  'steer.applied',
-  'run.left',
-]);
-
-/** Events of a step after its model call. */
-export const isOfStep = new Set<RunEventBody['type']>([
-  'tool.started',
-  'tool.done',
-  'tool.progress',
-  'wait.opened',
-  'step.done',
-]);
-
-/** The events of a model call: a second attempt voids them. */
-export const ofCall = new Set<RunEventBody['type']>([
-  'step.started',
-  'model.delta',
-  'model.file',
-  'model.source',
-  'model.retry',
-  'tool.input',
-  'step.reset',
-]);
-
 /** The events whose content the message of their step has. */
 export const hasContent = new Set<RunEventBody['type']>([
   'step.snapshot',
@@ -58,21 +28,22 @@ export const hasContent = new Set<RunEventBody['type']>([
   'step.done',
 ]);
 
+/** Returns the save that an event waits for, by the row of its type; undefined = none. */
+export function saveOf(keep: ReturnType<typeof keepOf>): Waiting['save'] {
+  return keep === 'with-step' ? 'step' : keep === 'with-save' ? 'next' : undefined;
+}
+
 /** Returns the step of an event; undefined = it names none. */
 export function stepOf(event: RunEvent): number | undefined {
   if (event.type === 'wait.opened') return event.wait.step;
   return 'step' in event ? event.step : undefined;
 }
 
-/** They report nothing of a step: the next save has them. */
-const ofAnySave = new Set<RunEventBody['type']>(['phase.started', 'steer.applied', 'run.left']);
-
 /** Returns whether a recorded state has what an event reports that waits for a save. */
-export function isIn({ event, step = 0 }: Waiting, state: Progress): boolean {
+export function isIn({ event, save, step = 0 }: Waiting, state: Progress): boolean {
   const { iteration, openStep, completedPhases } = state;
   if (event.type === 'phase.done') return completedPhases.length > event.index;
-  if (!recorded.has(event.type) || ofAnySave.has(event.type)) return true;
-  if (step <= iteration) return true;
+  if (save !== 'step' || step <= iteration) return true;
   if (step !== iteration + 1 || !openStep || event.type === 'step.done') return false;
   return event.type !== 'tool.done' || callOf(openStep, event.callId)?.state === 'done';
 }

@@ -1,5 +1,5 @@
 import type { JournalPart } from '../../../record/state.ts';
-import { keepOf, type RunEvent, type RunEventBody } from '../../../run/events.ts';
+import { keepOf, type RunEvent, type RunEventBody, specOf } from '../../../run/events.ts';
 import { withoutContent } from '../../../run/journal/content.ts';
 import {
   type ContentPlace,
@@ -19,7 +19,7 @@ import type { JournalOptions } from '../../host/journal-options.ts';
 import type { ActiveRun } from '../active-run.ts';
 import type { RunJournaling } from '../run-state.ts';
 import { EventQueue } from './event-queue.ts';
-import { asJournaled, hasContent, isIn, isOfStep, ofCall, recorded, stepOf, type Waiting } from './journal-events.ts';
+import { asJournaled, hasContent, isIn, saveOf, stepOf, type Waiting } from './journal-events.ts';
 import { type Said, ToldState } from './told-state.ts';
 
 interface Parts {
@@ -107,12 +107,13 @@ export class RunJournal implements RunJournaling {
     // Its readers wait for the next process now: what was under way is void, and comes again.
     else if (event.type === 'run.left')
       for (const queue of [this.#outbox, this.#later]) queue.drop((each) => each.keep === 'passing');
-    const isOfCall = ofCall.has(event.type);
-    if (!isOfCall && isOfStep.has(event.type)) this.#snapshot(event.seq);
-    const attempt = isOfCall ? this.#call?.attempt : undefined;
-    const waiting: Waiting = { event, keep, step, attempt, ...(isOfCall ? { isOfCall: true } : {}) };
+    const { of } = specOf(event);
+    if (of === 'step') this.#snapshot(event.seq);
+    const ofCall = of === 'call' ? ({ isOfCall: true, attempt: this.#call?.attempt } as const) : {};
+    const save = saveOf(keep);
+    const waiting: Waiting = { event, keep: keep === 'passing' ? keep : 'kept', save, step, ...ofCall };
     if (event.type === 'model.delta') this.#read(event);
-    if (keep === 'kept' && recorded.has(event.type)) this.#pending.push(waiting);
+    if (save) this.#pending.push(waiting);
     else this.#put(waiting);
   }
 
@@ -197,7 +198,7 @@ export class RunJournal implements RunJournaling {
     const { step, attempt, block, offset } = call;
     const event: RunEvent = { type: 'step.snapshot', step, content: [], runId, seq, at: clock.now() };
     const end = this.#parts.redact ? { end: { block, offset } } : {};
-    this.#pending.push({ event, keep: 'kept', step, attempt, ...end });
+    this.#pending.push({ event, keep: 'kept', save: 'step', step, attempt, ...end });
   }
 
   #put(waiting: Waiting): void {

@@ -23,10 +23,11 @@ describe('the span exporter of the examples, which is one observer', () => {
       'step 2 ok',
       'Worker ok',
     ]);
-    const [call, first, , run] = spans;
+    const [call, first, second, run] = spans;
     expect(call).toMatchObject({ startedAt: 1_000, endedAt: 1_070, parentId: first?.spanId, traceId: 'r' });
     expect(call?.attributes).toEqual({ effect: 'idempotent', attempt: 1, ms: 70 });
     expect(first).toMatchObject({ parentId: run?.spanId, attributes: { inputTokens: 10, outputTokens: 5 } });
+    expect(second).toMatchObject({ parentId: run?.spanId, attributes: { inputTokens: 10, outputTokens: 5 } });
     expect(run).toMatchObject({ startedAt: 1_000, endedAt: 1_070, attributes: { agent: 'worker', origin: 'started' } });
     expect(run).not.toHaveProperty('parentId');
   });
@@ -66,6 +67,23 @@ describe('the span exporter of the examples, which is one observer', () => {
       'Worker ok',
     ]);
     expect(new Set(spans.map(({ spanId }) => spanId)).size).toBe(4);
+  });
+
+  test('gives each step its own tokens; the first step after a restart has none, because its run had a total before', async () => {
+    const spans: Span[] = [];
+    const observers = [spanExporter((span) => spans.push(span))];
+    const store = memoryStore();
+    const tools = [toolOf('look', 'read', async () => 'found')];
+    const first = hostOf({ script: [callTool('look'), hang()], tools, checkpoints: store, observers });
+    await first.start({ runId: 'r' });
+    await until(() => first.model.calls.length === 2);
+    await first.executor.shutdown();
+    const second = hostOf({ script: [callTool('look'), reply('end')], tools, checkpoints: store, observers });
+    await second.executor.recover();
+    await second.executor.get('r')?.result;
+    const own = { inputTokens: 10, outputTokens: 5 };
+    const steps = spans.filter(({ name, status }) => name.startsWith('step') && status === 'ok');
+    expect(steps.map(({ attributes }) => attributes)).toEqual([own, {}, own]);
   });
 
   test('sends nothing of a start that is refused', async () => {

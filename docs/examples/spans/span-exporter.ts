@@ -18,6 +18,7 @@ export interface Span {
 }
 
 type Attributes = Readonly<Record<string, string | number>>;
+type Tokens = { readonly inputTokens: number; readonly outputTokens: number };
 type Begun = Omit<Span, 'endedAt' | 'status'>;
 
 /** An observer that sends each span once, at its end. */
@@ -29,7 +30,8 @@ export function spanExporter(send: (span: Span) => void): RunObserver {
     onEvent(event, run) {
       const { runId, type } = event;
       if (type === 'run.started' || type === 'run.resumed') {
-        const trace = new Trace(send, runSpan(event, run, live.get(run.info.parentRunId)));
+        const span = runSpan(event, run, live.get(run.info.parentRunId));
+        const trace = new Trace(send, span, type === 'run.started' ? { inputTokens: 0, outputTokens: 0 } : undefined);
         traces.set(run, trace);
         live.set(runId, trace);
       }
@@ -58,10 +60,13 @@ class Trace {
   readonly #send: (span: Span) => void;
   /** By their ids. */
   readonly #open = new Map<string, Begun>();
+  /** The run's tokens up to now; undefined in a process that continues a run, until its first step is over. */
+  #used: Tokens | undefined;
 
-  constructor(send: (span: Span) => void, run: Begun) {
+  constructor(send: (span: Span) => void, run: Begun, used: Tokens | undefined) {
     this.#send = send;
     this.run = run;
+    this.#used = used;
     this.#open.set(run.spanId, run);
   }
 
@@ -69,8 +74,7 @@ class Trace {
     const { at } = event;
     if (event.type === 'step.started') this.#begin(`step ${event.step}`, { at, in: this.run });
     else if (event.type === 'step.done') {
-      const { inputTokens, outputTokens } = event.usage;
-      this.#end(`step ${event.step}`, { at, status: 'ok', add: { inputTokens, outputTokens } });
+      this.#end(`step ${event.step}`, { at, status: 'ok', add: this.#tokensOf(event.usage) });
     } else if (event.type === 'tool.started') {
       const { step, callId, name, effect, attempt } = event;
       const around = this.#open.get(this.#idOf(`step ${step}`)) ?? this.run;
@@ -79,6 +83,15 @@ class Trace {
       const status = event.output.type.startsWith('error') ? 'error' : 'ok';
       this.#end(event.callId, { at, status, add: { ms: event.ms } });
     } else if (event.type === 'run.ended') this.#endAll(event);
+  }
+
+  /** The event has the run's total: a step's own tokens are what it adds to the last one. */
+  #tokensOf(total: Tokens): Attributes {
+    const before = this.#used;
+    this.#used = total;
+    if (!before) return {};
+    const inputTokens = total.inputTokens - before.inputTokens;
+    return { inputTokens, outputTokens: total.outputTokens - before.outputTokens };
   }
 
   #idOf(part: string): string {

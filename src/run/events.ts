@@ -1,3 +1,4 @@
+// All events of a run, as a table: how each is redacted, audited and kept.
 import type { ErrorData } from '../values/error-data.ts';
 import type { JsonValue } from '../values/json.ts';
 import type { AssistantMessage, ToolOutput } from '../values/message.ts';

@@ -1,3 +1,4 @@
+// All fields of a run, as a table: when each is written, and how it is checked, redacted and bounded.
 import { hasTexts, isAmount, isCount, isObject, type JsonObject } from '../values/json.ts';
 import { encodeMessage, isMessages, type Message } from '../values/message.ts';
 import { isRunModels, type RunModel } from '../values/model-use.ts';

@@ -1,3 +1,4 @@
+// Ids of runs, threads, calls, waits and model calls: how they are made and checked, and the fingerprint of a request.
 import { nodeCrypto } from '../values/digest.ts';
 import { InvalidRunIdError, InvalidThreadIdError } from '../values/errors.ts';
 import { canonicalJson, type JsonObject, type JsonValue } from '../values/json.ts';

@@ -1,5 +1,5 @@
 import { globSync, readFileSync } from 'node:fs';
-import { dirname, join } from 'node:path';
+import { dirname, join, posix } from 'node:path';
 import { parseSync } from 'rolldown/utils';
 
 interface Node {
@@ -17,15 +17,22 @@ interface Named {
 interface Exported {
   readonly name: string;
   readonly sentence: string;
-  readonly kind: keyof typeof ranks;
+  readonly isType: boolean;
 }
 
-const ranks = { function: 1, constant: 2, type: 3 };
+/** How many files import a name of a file. */
+type Importers = ReadonlyMap<string, number>;
+
+/** A bound, as `MAX_DEPTH`, is a detail of its file. */
+const BOUND = /^[A-Z\d_]+$/;
+
+const placeOf = (path: string, name: string) => `${path}#${name}`;
 
 const intro = `# Each file, and what it is for
 
 Made by \`npm run docs\` from the docstrings. [Architecture](architecture.md) has the plan of the house, and its index the questions
-that are asked most. A line names what a file exports, the most important first. Tests lie below \`test\`, in the same folders.
+that are asked most. A line names what a file exports: first the name that the file has too, then
+values before types, those that more files import before others. Tests lie below \`test\`, in the same folders.
 `;
 
 /** docs/files.md: a line for each file of the package, by folder. */
@@ -33,19 +40,35 @@ export function filesPage(root: string): string {
   const paths = globSync(['machines/**/*.ts', 'src/**/*.{ts,tsx}'], { cwd: root })
     .map((path) => path.replaceAll('\\', '/'))
     .sort();
+  const importers = importersIn(root, paths);
   const byFolder = Map.groupBy(paths, (path) => dirname(path));
   const parts = [...byFolder.keys()].sort().map((folder) => {
-    const lines = (byFolder.get(folder) ?? []).map((path) => lineOf(root, path));
+    const lines = (byFolder.get(folder) ?? []).map((path) => lineOf(root, path, importers));
     return `## ${folder}\n\n${lines.join('\n')}\n`;
   });
   return `${intro}\n${parts.join('\n')}`;
 }
 
-function lineOf(root: string, path: string): string {
+function importersIn(root: string, paths: readonly string[]): Importers {
+  const counts = new Map<string, number>();
+  for (const path of paths) {
+    const { staticImports } = parseSync(path, readFileSync(join(root, path), 'utf8')).module;
+    for (const { moduleRequest, entries } of staticImports) {
+      const target = posix.join(posix.dirname(path), moduleRequest.value);
+      for (const { importName } of entries) {
+        const place = placeOf(target, importName.name ?? '');
+        counts.set(place, (counts.get(place) ?? 0) + 1);
+      }
+    }
+  }
+  return counts;
+}
+
+function lineOf(root: string, path: string, importers: Importers): string {
   const text = readFileSync(join(root, path), 'utf8');
   const file = path.slice(path.lastIndexOf('/') + 1);
   const exported = exportsOf(path, text);
-  const [first, ...others] = ordered(exported, file);
+  const [first, ...others] = ordered(exported, path, importers);
   const own = /^(?:#!.*\n)?\/\/ (.+)/.exec(text)?.[1];
   if (!first) return `* \`${file}\`: ${own ?? 'an entry point.'}`;
   const named = [first, ...others].map(({ name }) => `\`${name}\``).join(', ');
@@ -53,12 +76,12 @@ function lineOf(root: string, path: string): string {
   return `* \`${file}\` (${named})${sentence === '' ? '' : `: ${sentence}`}`;
 }
 
-/** The export that has the file's name comes first, then functions and classes, then constants, then types. */
-function ordered(exported: readonly Exported[], file: string): readonly Exported[] {
+function ordered(exported: readonly Exported[], path: string, importers: Importers): readonly Exported[] {
   const plain = (name: string) => name.toLowerCase().replace(/[^a-z\d]/g, '');
-  const isMain = ({ name }: Exported) => plain(name) === plain(file.replace(/\.tsx?$/, ''));
-  const rank = (each: Exported) => (isMain(each) ? 0 : ranks[each.kind]);
-  return exported.toSorted((a, b) => rank(a) - rank(b));
+  const file = plain(posix.basename(path).replace(/\.tsx?$/, ''));
+  const rank = ({ name, isType }: Exported) => (plain(name) === file ? 0 : isType ? 3 : BOUND.test(name) ? 2 : 1);
+  const uses = ({ name }: Exported) => importers.get(placeOf(path, name)) ?? 0;
+  return exported.toSorted((a, b) => rank(a) - rank(b) || uses(b) - uses(a));
 }
 
 function exportsOf(path: string, text: string): readonly Exported[] {
@@ -71,8 +94,8 @@ function exportsOf(path: string, text: string): readonly Exported[] {
     const { type, id, declarations } = statement.declaration;
     const names = declarations ? declarations.map((each) => each.id.name) : [id?.name];
     const doc = docs.findLast(({ end }) => end <= statement.start && text.slice(end, statement.start).trim() === '');
-    const kind = type.startsWith('TS') ? 'type' : declarations ? 'constant' : 'function';
-    return names.flatMap((name) => (name === undefined ? [] : [{ name, sentence: firstSentence(doc?.value), kind }]));
+    const isType = type.startsWith('TS');
+    return names.flatMap((name) => (name === undefined ? [] : [{ name, sentence: firstSentence(doc?.value), isType }]));
   });
 }
 

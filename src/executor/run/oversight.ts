@@ -1,3 +1,4 @@
+// What watches over a run: its budget, its audit, its critic, its time.
 import type { RunCheckpoint } from '../../record/checkpoint.ts';
 import type { ParkedReason } from '../../run/fields.ts';
 import type { Limits } from '../../run/limits.ts';

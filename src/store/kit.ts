@@ -110,11 +110,21 @@ export {
 export type { ThreadMethods } from './threads/threads.ts';
 export {
   checkRoom,
+  type DeliveredSignal,
   type ExpectWrite,
+  emptyTopic,
+  isEmptyTopic,
   isNewSignal,
   type KnownSignal,
+  knownIn,
   type SignalWrite,
   type StoredSignal,
   type TopicDriver,
+  type TopicValue,
   type TopicWait,
+  unexpired,
+  withDelivered,
+  withKept,
+  withoutWait,
+  withWait,
 } from './topics.ts';

@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs';
 import { createExecutor, defineAgent, encrypt } from 'pawl';
 import type { FullStore } from 'pawl/stores/kit';
 import { checkpointStoreContract, reply, scriptedModel } from 'pawl/testing';
-import { describe, expect, test } from 'vitest';
+import { describe, expect, test, vi } from 'vitest';
 import { compareAndSetStore, type Keys, keysOn } from '../../docs/examples/store/compare-and-set.ts';
 import { changeCases } from '../../src/testing/store-contract/change-cases.ts';
 import { eventCases } from '../../src/testing/store-contract/event-cases.ts';
@@ -53,6 +53,29 @@ describe('the compare-and-set store, made with pawl/stores/kit', () => {
   test('has at most 150 lines', () => {
     const url = new URL('../../docs/examples/store/compare-and-set.ts', import.meta.url);
     expect(readFileSync(url, 'utf8').trimEnd().split('\n').length).toBeLessThanOrEqual(150);
+  });
+
+  test('removes the key of a run when its outcome may be forgotten, and counts it before', async () => {
+    vi.useFakeTimers({ toFake: ['Date'], now: 1_000 });
+    try {
+      const map = new Map<string, string>();
+      const store = storeOn(map);
+      const script = [reply('done'), reply('done')];
+      const agent = defineAgent({ id: 'agent', instructions: 'Answer.' });
+      const executor = createExecutor({ models: { fast: scriptedModel(script) }, agents: [agent], checkpoints: store });
+      await executor.run(agent, { runId: 'old', prompt: 'Go.' });
+      vi.setSystemTime(1_000 + 60_000);
+      await executor.run(agent, { runId: 'new', prompt: 'Go.' });
+      const [{ kept }] = [...map.values()].map((text) => JSON.parse(text));
+      vi.setSystemTime(kept.untilMs);
+      expect(await store.forgetOutcomes?.({ dryRun: true })).toBe(1);
+      expect([...map.keys()]).toEqual(['run:old', 'run:new']);
+      expect(await store.forgetOutcomes?.({ dryRun: false })).toBe(1);
+      expect([...map.keys()]).toEqual(['run:new']);
+      await executor.shutdown();
+    } finally {
+      vi.useRealTimers();
+    }
   });
 
   test('is encrypted by the kit where it gets a codec', async () => {

@@ -77,8 +77,8 @@ class CompareAndSet implements kit.StoreDriver {
       for (const [, row] of (await this.#rowsFrom(lastRow)).reverse()) messages.add(JSON.parse(row)[1]);
       const { start, head, messageCount } = record;
       if (messages.count === messageCount) return { ...start, head, attempts: lease?.attempts };
-      const isSame = text === (await this.#keys.get(keyOf(runId)));
-      if (isSame) throw new CheckpointCorruptError(`messages of run ${runId} are missing`);
+      if (text === (await this.#keys.get(keyOf(runId))))
+        throw new CheckpointCorruptError(`run ${runId} lacks messages`);
     }
   }
 
@@ -90,6 +90,12 @@ class CompareAndSet implements kit.StoreDriver {
   async outcome(runId: string): Promise<string | null> {
     await this.#writes.idle(runId);
     return kit.keptIn(read(await this.#keys.get(keyOf(runId))), times)?.text ?? null;
+  }
+
+  async forgetOutcomes({ dryRun }: { readonly dryRun: boolean }): Promise<number> {
+    const over = (await this.#runs()).filter(([, value]) => value.kept && !value.record && !kit.keptIn(value, times));
+    for (const [id, value] of dryRun ? [] : over) await this.#keys.swap(keyOf(id), JSON.stringify(value), undefined);
+    return over.length;
   }
 
   async inbox(of: InboxOf): Promise<kit.StoredCommand[]> {
@@ -125,12 +131,7 @@ function read(text: string | undefined): Value {
 }
 
 /** What a group of writes makes of a value. `ended`: the last rows of records that are replaced or removed. */
-const editOf = (text: string | undefined) => ({
-  text,
-  value: read(text),
-  added: [] as Row[],
-  ended: [] as Value['lastRow'][],
-});
+const editOf = (text?: string) => ({ text, value: read(text), added: [] as Row[], ended: [] as Value['lastRow'][] });
 
 function make<T>(edit: ReturnType<typeof editOf>, { decide, body }: kit.StoreWrite<T>): T {
   const { value, change } = kit.decideNow(decide, kit.factsOfValue(edit.value, times));

@@ -32,7 +32,7 @@ export function limitsPage(root: string): string {
 }
 
 function optionOf({ option }: Limit): string {
-  if (option === undefined) return '';
+  if (option === undefined) return 'fixed';
   return option.includes('`') ? option : `\`${option}\``;
 }
 

@@ -4,7 +4,7 @@ import { seed, torture } from '../crash/random.ts';
 import { waitingStories } from './waiting-plans.ts';
 import { WaitingWorld } from './waiting-world.ts';
 
-const HISTORIES = torture > 1 ? 2_000 : 20;
+const HISTORIES = torture > 1 ? 2_000 : 8;
 
 /** Ends of waits that the histories must have met: one that was never met proves nothing. */
 const kinds = [

@@ -165,7 +165,7 @@ describe.for([
           for (const store of stores) await store.close();
         }
       }),
-      { numRuns: torture > 1 ? 600 : 20 },
+      { numRuns: 60 * torture },
     );
   });
 });

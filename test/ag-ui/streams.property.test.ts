@@ -6,6 +6,7 @@ import type { AgUiEvent, AgUiMessage } from '../../src/ag-ui/protocol.ts';
 import { Reader } from '../../src/ag-ui/reader.ts';
 import type { RunEvent, RunEventBody } from '../../src/index.ts';
 import type { Message } from '../../src/values/message.ts';
+import { torture } from '../crash/random.ts';
 import { applied, framed } from './real-client.ts';
 
 type Part =
@@ -151,7 +152,7 @@ function mapped(events: readonly RunEvent[], reader: Reader): AgUiEvent[] {
 }
 
 describe('the messages of the real client', () => {
-  test.prop([story, fc.nat(), fc.nat()], { numRuns: 150 })(
+  test.prop([story, fc.nat(), fc.nat()], { numRuns: torture > 1 ? 1_500 : 50 })(
     'equal the transcript of any run, with any lost attempts, and after a cut at any event (web 34, 35)',
     async (steps, first, second) => {
       const wanted = messagesOf(transcriptOf(steps));

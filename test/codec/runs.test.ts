@@ -1,3 +1,5 @@
+import { cpSync } from 'node:fs';
+import { dirname } from 'node:path';
 import { encrypt, type InterruptedRun } from 'pawl';
 import { testClock } from 'pawl/testing';
 import { describe, expect, test } from 'vitest';
@@ -12,10 +14,20 @@ import { codecOf, first, second } from './keys.ts';
 const TURNS = 1_000_000;
 const runIds = ['effects', 'parent', 'pipeline', 'single', 'told'];
 
-/** What a process leaves whose store has this codec. */
+const left = new Map<string, Promise<string>>();
+
+/** What a process leaves whose store has this codec, for the test alone: a copy, because it is always the same. */
 async function leftWith(kind: Kind, codec?: ReturnType<typeof codecOf>): Promise<string> {
+  const leave = async () => {
+    const path = kind.fresh();
+    await leaveRuns(kind.open(path, codec, testClock(PINNED_AT)));
+    return path;
+  };
+  const of = `${kind.name}, ${codec ? 'encrypted' : 'plain'}`;
+  const original = left.get(of) ?? leave();
+  left.set(of, original);
   const path = kind.fresh();
-  await leaveRuns(kind.open(path, codec, testClock(PINNED_AT)));
+  cpSync(dirname(await original), dirname(path), { recursive: true });
   return path;
 }
 

@@ -54,8 +54,19 @@ interface NumberInCode {
   readonly value: number;
 }
 
-/** Numbers of the code: constants, defaults of options, and numbers in tables. How much Studio shows at once bounds no run. */
+const known = new Map<string, readonly NumberInCode[]>();
+
+/**
+ * Numbers of the code: constants, defaults of options, and numbers in tables. How much Studio shows at once bounds no run. They are
+ * read once: no source changes meanwhile.
+ */
 export function numbersOf(root: string): readonly NumberInCode[] {
+  const numbers = known.get(root) ?? readNumbers(root);
+  known.set(root, numbers);
+  return numbers;
+}
+
+function readNumbers(root: string): NumberInCode[] {
   const paths = globSync('{src,machines}/**/*.ts', { cwd: root }).filter((path) => !/^src.studio/.test(path));
   return paths.flatMap((path) => {
     const { program } = parseSync(path, readFileSync(`${root}/${path}`, 'utf8'), { lang: 'ts', sourceType: 'module' });

@@ -55,7 +55,7 @@ describe('after a crash the queue of writes (fan-out 7)', () => {
         }
         await expectSameReads(root, run);
       }),
-      { numRuns: process.env.PAWL_TORTURE === '1' ? 3_000 : 50 },
+      { numRuns: process.env.PAWL_TORTURE === '1' ? 3_000 : 20 },
     );
   }, 300_000);
 
@@ -82,7 +82,7 @@ describe('after a crash the queue of writes (fan-out 7)', () => {
         }
         expect(rough.overlay.writes()).toEqual(smooth.overlay.writes());
       }),
-      { numRuns: process.env.PAWL_TORTURE === '1' ? 3_000 : 50 },
+      { numRuns: process.env.PAWL_TORTURE === '1' ? 3_000 : 20 },
     );
   }, 300_000);
 

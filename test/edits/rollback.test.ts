@@ -20,12 +20,12 @@ async function appliedOnce() {
   return { root, before, after: treeOf(root) };
 }
 
-/** The calls that an apply or a rewind makes, by their numbers: all of them, or each eighth, beginning anywhere, and the last. */
+/** The calls that an apply or a rewind makes, by their numbers: all of them, or each sixteenth, beginning anywhere, and the last. */
 async function stepsOf(what: 'apply' | 'rewind'): Promise<number[]> {
   const { worker: counting, faults } = faultyWorker(() => undefined);
   if (what === 'rewind') await rewindWith({ root: (await appliedOnce()).root, worker: counting });
   else await applyWith({ proposedWrites }, { root: newRoot(someFiles), worker: counting });
-  const stride = isTorture ? 1 : 8;
+  const stride = isTorture ? 1 : 16;
   const offset = Math.floor(Math.random() * stride);
   return faults.calls.map((_, i) => i + 1).filter((step, _, { length }) => step % stride === offset || step === length);
 }

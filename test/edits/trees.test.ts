@@ -28,7 +28,7 @@ function build(files: readonly { path: string; bytes: string | Uint8Array; mode:
   return root;
 }
 
-const runs = { numRuns: process.env.PAWL_TORTURE === '1' ? 2_000 : 40 };
+const runs = { numRuns: process.env.PAWL_TORTURE === '1' ? 2_000 : 20 };
 
 describe('for any tree and any writes of a model (fan-out 7)', () => {
   test('apply gives exactly what the model saw, and rewind the tree byte for byte as it was', async () => {

@@ -37,12 +37,34 @@ function contractOf(options: Parameters<typeof compareAndSetStore>[1] = {}) {
 }
 
 describe('the compare-and-set store, made with pawl/stores/kit', () => {
-  for (const { title, run } of contractOf()) test(title, run);
+  const cases = contractOf();
+  const runs = new Map<string, Promise<string | undefined>>();
+  /** Why a case is skipped, if it is. Two tests ask for each case, which is run once, whoever asks first. */
+  const once = ({ title, run }: (typeof cases)[number]): Promise<string | undefined> => {
+    const played = async () => {
+      let why: string | undefined;
+      await run({
+        skip: (note?: string) => {
+          why = note ?? title;
+        },
+      });
+      return why;
+    };
+    const known = runs.get(title) ?? played();
+    runs.set(title, known);
+    return known;
+  };
+  for (const each of cases) {
+    test(each.title, async (context) => {
+      const why = await once(each);
+      if (why !== undefined) context.skip(why);
+    });
+  }
 
   test('has no signals, kept records, threads, journals and marks of changes, and passes every other case of the contract', async () => {
     const store = storeOn(new Map());
     const skipped: string[] = [];
-    for (const { title, run } of contractOf()) await run({ skip: () => skipped.push(title) });
+    for (const each of cases) if ((await once(each)) !== undefined) skipped.push(each.title);
     const others = [...eventCases, ...journalCases, ...historyCases, ...threadCases, ...changeCases].map(
       ({ title }) => title,
     );

@@ -1,6 +1,6 @@
 import { getEventListeners } from 'node:events';
 import { createCheckpointerFactory, memoryStore, ShutdownError } from 'pawl';
-import { callTool, hang, reply, testClock } from 'pawl/testing';
+import { callTool, hang, reply, type ScriptedEntry, testClock } from 'pawl/testing';
 import { describe, expect, test } from 'vitest';
 import { gate, hostOf, settle, toolOf, until } from '../fixtures/host.ts';
 import { onlyRecord, watchedStore } from '../fixtures/watched-store.ts';
@@ -68,8 +68,9 @@ describe("the caller's signal", () => {
     const note = (warning: unknown) => warnings.push(warning);
     process.on('warning', note);
     const { signal } = new AbortController();
-    const run = () =>
-      hostOf({ script: [callTool('look'), reply('x')], tools, checkpoints: memoryStore() }).run({}, { signal });
+    const turn: ScriptedEntry = ({ messages }) => (messages.length === 1 ? callTool('look') : reply('x'));
+    const host = hostOf({ script: Array.from({ length: 2_000 }, () => turn), tools, checkpoints: memoryStore() });
+    const run = () => host.run({}, { signal });
     for (let batch = 0; batch < 100; batch++) {
       const results = await Promise.all(Array.from({ length: 10 }, run));
       expect(results.every(({ status }) => status === 'ok')).toBe(true);

@@ -10,6 +10,7 @@ import {
 } from 'pawl';
 import { callTool, callTools, reply, type ScriptedRequest, type ScriptedStep } from 'pawl/testing';
 import { describe, expect, test } from 'vitest';
+import { torture } from '../crash/random.ts';
 import { answeringModel, promptOf, resultsOf, turnsOf } from '../fixtures/answering-model.ts';
 import { childId } from '../fixtures/child-id.ts';
 import { toolOf } from '../fixtures/host.ts';
@@ -158,8 +159,9 @@ describe('a tree of runs whose process died', () => {
   test('and died again in the next process ends as if nothing had happened (supervision 7)', async () => {
     const whole = await undisturbed();
     let deaths = 0;
-    for (let first = 3; first < 46; first += 4) {
-      for (let second = 1; second < 46 - first; second += 5) {
+    const [stride, next] = torture > 1 ? [1, 1] : [7, 8];
+    for (let first = 3; first < 46; first += stride) {
+      for (let second = 1; second < 46 - first; second += next) {
         const notes = new Map<string, string>();
         const one = mortalProcess(undefined, first);
         await live(one, { notes });
@@ -171,12 +173,12 @@ describe('a tree of runs whose process died', () => {
         expect(notes).toEqual(whole.notes);
       }
     }
-    expect(deaths).toBeGreaterThan(30);
+    expect(deaths).toBeGreaterThan(torture > 1 ? 600 : 12);
   });
 
   test('on a store that keeps no outcomes ends with the same answer, though a child may have to be run again (supervision 7)', async () => {
     const whole = await undisturbed();
-    for (let diesAfter = 1; diesAfter < 50; diesAfter += 2) {
+    for (let diesAfter = 1; diesAfter < 50; diesAfter += torture > 1 ? 1 : 4) {
       const notes = new Map<string, string>();
       const process = mortalProcess(undefined, diesAfter);
       const { result } = await live(process, { notes, checkpoints: plainStore(process.store) });

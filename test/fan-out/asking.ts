@@ -103,9 +103,10 @@ function clockBesideDisk(): TestClock {
 
 /** Resolves when nothing that was asked of a disk is under way any more, nor what follows from it. */
 async function diskAtRest(): Promise<void> {
-  const isAtWork = () => process.getActiveResourcesInfo().some((name) => /^(FSReq|CloseReq)/.test(name));
+  const isOfDisk = (name: string) => name.startsWith('FSReq') || name.startsWith('CloseReq');
   for (let quietTurns = 0; quietTurns < 10; quietTurns++) {
-    if (isAtWork()) quietTurns = 0;
-    await (isAtWork() ? sleep(1) : nextTurn());
+    const isAtWork = process.getActiveResourcesInfo().some(isOfDisk);
+    if (isAtWork) quietTurns = 0;
+    await (isAtWork ? sleep(1) : nextTurn());
   }
 }

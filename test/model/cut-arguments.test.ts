@@ -6,6 +6,7 @@ import { failureOf } from '../../src/model/failure.ts';
 import type { JsonValue } from '../../src/values/json.ts';
 import { toolCallsOf } from '../../src/values/message.ts';
 import { isToolError } from '../../src/values/tool-output.ts';
+import { torture } from '../crash/random.ts';
 import { runToEnd } from '../tool/environment.ts';
 import { finish, finishedBy, requestOf, streaming } from './fake-model.ts';
 
@@ -79,7 +80,7 @@ describe('arguments that are cut at any byte never become a call (executor 7, fa
           expect(failureOf(error, Date).kind).toBe(isCut ? 'final' : 'passing');
         }
       }),
-      { numRuns: 15, seed: 7 },
+      { numRuns: torture > 1 ? 150 : 6, seed: 7 },
     );
   });
 
@@ -97,7 +98,7 @@ describe('arguments that are cut at any byte never become a call (executor 7, fa
           expect(isToolError(output)).toBe(true);
         }
       }),
-      { numRuns: 15, seed: 7 },
+      { numRuns: torture > 1 ? 150 : 6, seed: 7 },
     );
     expect(ran).toEqual([]);
   });

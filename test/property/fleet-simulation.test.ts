@@ -3,7 +3,7 @@ import { expect, test } from 'vitest';
 import { seed, torture } from '../crash/random.ts';
 import { FleetWorld, type PlannedFleet, type PlannedProcess } from './fleet-world.ts';
 
-const WORLDS = torture > 1 ? 60 : 2;
+const WORLDS = torture > 1 ? 60 : 1;
 const MOST_PROCESSES = torture > 1 ? 64 : 12;
 
 const during = { min: 0, max: 120_000 };

@@ -5,7 +5,7 @@ import { seed, torture } from '../crash/random.ts';
 import { mortalProcess } from '../fixtures/mortal-process.ts';
 import { budgetOf, type Life, live, type Plan, plans } from './limited-lives.ts';
 
-const PLANS = 40 * torture;
+const PLANS = torture > 1 ? 400 : 14;
 
 /** What must not depend on how often the run was interrupted. */
 function limitsOf({ result, last }: Life) {

@@ -45,7 +45,7 @@ const turns = async (count: number) => {
   for (let turn = 0; turn < count * 3; turn++) await Promise.resolve();
 };
 
-const RUNS = torture > 1 ? 1_500 : 75;
+const RUNS = torture > 1 ? 1_500 : 30;
 
 test(
   `at each of the saves of ${RUNS} random runs the record parses and its transcript is whole (executor 17)`,

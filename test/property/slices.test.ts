@@ -3,7 +3,7 @@ import { expect, test } from 'vitest';
 import { seed, torture } from '../crash/random.ts';
 import { type PlannedSlice, type PlannedStep, slicedRun } from '../fixtures/sliced-run.ts';
 
-const RUNS = torture > 1 ? 250 : 15;
+const RUNS = torture > 1 ? 250 : 8;
 const MOST_SLICES = 60;
 
 const ms = fc.integer({ min: 10, max: 900 });

@@ -4,6 +4,7 @@ import { fileStore } from 'pawl/stores/file';
 import { sqliteStore } from 'pawl/stores/sqlite';
 import { arbitraries } from 'pawl/testing';
 import { expect, test } from 'vitest';
+import { torture } from '../crash/random.ts';
 import { freshDir } from '../store/file/folder.ts';
 import { freshPath } from '../store/sqlite/files.ts';
 
@@ -29,6 +30,7 @@ test.for([
         expect(await store.listInterrupted()).toHaveLength(last.size);
         for (const runId of last.keys()) await store.delete(runId);
       }),
+      { numRuns: torture > 1 ? 1_000 : 30 },
     );
   },
 );

@@ -9,6 +9,7 @@ import { type OpenStep, recordResult, startCalls, stepOf } from '../../src/run/o
 import { sampleRecord } from '../../src/testing/store-contract/records.ts';
 import { enterMessage } from '../../src/values/message.ts';
 import { codecOf } from '../codec/keys.ts';
+import { torture } from '../crash/random.ts';
 import { toolOf } from '../fixtures/host.ts';
 import { freshDir } from './file/folder.ts';
 import { sql } from './sqlite/files.ts';
@@ -112,7 +113,7 @@ describe.for(kinds)('an open step of many calls in the $name store', ({ name, op
       expect(await store.load('run')).toBeNull();
       await reopen();
     });
-    await fc.assert(runs, { numRuns: name === 'memory' ? 100 : 25 });
+    await fc.assert(runs, { numRuns: torture > 1 ? 250 : name === 'memory' ? 30 : 10 });
   });
 
   test('of which a write may have failed is written whole by the next one', async () => {

@@ -5,8 +5,8 @@ import { openStepRecord, sampleRecord } from '../../src/testing/store-contract/r
 import { checkpointStoreContract } from '../../src/testing/store-contract/store-contract.ts';
 import { type Lie, naiveStore } from '../fixtures/naive-store.ts';
 
-/** The titles of the cases that a lying store fails. */
-async function broken(lies: readonly Lie[]): Promise<string[]> {
+/** The titles of the cases with these words that a lying store fails. */
+async function broken(lies: readonly Lie[], words: string): Promise<string[]> {
   const storages = new WeakMap<CheckpointStore, CheckpointStore>();
   const open = (storage: CheckpointStore) => {
     const store: CheckpointStore = naiveStore(storage, { lies });
@@ -18,21 +18,23 @@ async function broken(lies: readonly Lie[]): Promise<string[]> {
     reopen: async (store) => open(storages.get(store) ?? memoryStore()),
   });
   const failed = await Promise.all(
-    cases.map(({ title, run }) =>
-      run().then(
-        () => [],
-        () => [title],
+    cases
+      .filter(({ title }) => title.includes(words))
+      .map(({ title, run }) =>
+        run().then(
+          () => [],
+          () => [title],
+        ),
       ),
-    ),
   );
   return failed.flat();
 }
 
 describe('the naive store', () => {
   test('the contract notices each of its lies', async () => {
-    expect((await broken(['late'])).join()).toContain('opened again');
-    expect((await broken(['unowned'])).join()).toContain('no other owner gets one');
-    expect((await broken(['forgetful'])).join()).toContain('with its open step');
+    expect(await broken(['late'], 'opened again')).not.toEqual([]);
+    expect(await broken(['unowned'], 'no other owner gets one')).not.toEqual([]);
+    expect(await broken(['forgetful'], 'with its open step')).not.toEqual([]);
   });
 
   test('loses what it acknowledged just before a crash', async () => {

@@ -54,10 +54,31 @@ export function isNode(value: unknown): value is Node {
 }
 
 /** Visits a node and everything below it, parents first. */
-export function walk(node: Node, visit: (node: Node, parent: Node | undefined) => void, parent?: Node): void {
-  visit(node, parent);
-  for (const child of Object.values(node).flat()) {
-    if (isNode(child)) walk(child, visit, node);
+export function walk(node: Node, visit: (node: Node, parent: Node | undefined) => void): void {
+  for (const [each, parent] of nodesBelow(node)) visit(each, parent);
+}
+
+type WithParent = readonly [node: Node, parent: Node | undefined];
+
+const known = new WeakMap<Node, readonly WithParent[]>();
+
+/** A node and everything below it. Dozens of rules look at each file: of a whole one the list is made once. */
+function nodesBelow(node: Node): readonly WithParent[] {
+  const nodes = known.get(node) ?? [];
+  if (nodes.length > 0) return nodes;
+  const found: WithParent[] = [];
+  listBelow([node, undefined], found);
+  if (node.type === 'Program') known.set(node, found);
+  return found;
+}
+
+function listBelow(one: WithParent, found: WithParent[]): void {
+  found.push(one);
+  const [node] = one;
+  for (const child of Object.values(node)) {
+    if (Array.isArray(child)) {
+      for (const each of child) if (isNode(each)) listBelow([each, node], found);
+    } else if (isNode(child)) listBelow([child, node], found);
   }
 }
 

@@ -42,17 +42,23 @@ export function misnamedTests(
 
 /** How a file comes to a module that starts processes, from import to import; undefined = it does not. */
 function waysToStarters(sources: readonly SourceText[], entryPoints: readonly Pick<EntryPoint, 'name' | 'source'>[]) {
-  const files = new Map(sources.map(({ path, text }) => [path, loadedBy(path, text)]));
   const packages = new Map(entryPoints.map(({ name, source }) => [name, source]));
+  const resolved = (path: string, specifier: string) => ({
+    specifier,
+    isStarter: isStarter(specifier),
+    next: specifier.startsWith('.') ? posix.join(posix.dirname(path), specifier) : packages.get(specifier),
+  });
+  // Each file is met by many tests: what it loads is resolved once.
+  const files = new Map(
+    sources.map(({ path, text }) => [path, loadedBy(path, text).map((specifier) => resolved(path, specifier))]),
+  );
   return (path: string): string[] | undefined => {
     const from = new Map<string, string | undefined>([[path, undefined]]);
     const back = (at: string | undefined): string[] => (at === undefined ? [] : [...back(from.get(at)), at]);
     // What is added while it is walked is walked as well.
     for (const file of from.keys()) {
-      for (const specifier of files.get(file) ?? []) {
-        if (isStarter(specifier)) return [...back(file), specifier].slice(1);
-        const isRelative = specifier.startsWith('.');
-        const next = isRelative ? posix.join(posix.dirname(file), specifier) : packages.get(specifier);
+      for (const { specifier, isStarter, next } of files.get(file) ?? []) {
+        if (isStarter) return [...back(file), specifier].slice(1);
         if (next !== undefined && !from.has(next)) from.set(next, file);
       }
     }

@@ -2,9 +2,10 @@ import fc from 'fast-check';
 import { type Executor, memoryStore, ShutdownError } from 'pawl';
 import { callTool, reply, type ScriptedEntry } from 'pawl/testing';
 import { expect, test } from 'vitest';
+import { torture } from '../../crash/random.ts';
 import { hostOf, settle, toolOf, until } from '../../fixtures/host.ts';
 
-const RUNS = 200;
+const RUNS = torture > 1 ? 200 : 60;
 
 /** A model for all runs of one executor: where a run is, is told by its transcript. */
 const scriptFor = (steps: number): ScriptedEntry[] =>

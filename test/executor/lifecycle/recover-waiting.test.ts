@@ -1,8 +1,8 @@
-import { diagnose, memoryStore, type RunCheckpoint, type RunDiagnosis } from 'pawl';
+import { type Claim, diagnose, memoryStore, type RunCheckpoint, type RunDiagnosis } from 'pawl';
 import { reply, testClock } from 'pawl/testing';
 import { describe, expect, test } from 'vitest';
 import { hostOf, settle, until } from '../../fixtures/host.ts';
-import { deskOf, START } from '../../fixtures/resting-runs.ts';
+import { deskOf, START, type Store } from '../../fixtures/resting-runs.ts';
 import { plainStore } from '../../fixtures/watched-store.ts';
 
 const WEEK = 604_800_000;
@@ -17,6 +17,18 @@ async function restingStore(count: number) {
   const waits = await desk.executor.waiting({ limit: 1_000 });
   await desk.executor.shutdown();
   return { time, store: desk.store, waits };
+}
+
+/** Lets so many runs rest beside the run `r0`, as it rests. */
+async function copyResting(store: Store, count: number): Promise<void> {
+  const record = (await store.load('r0')) as RunCheckpoint;
+  const { wakeAt } = record.waiting as NonNullable<RunCheckpoint['waiting']>;
+  for (let i = 1; i < count; i++) {
+    const runId = `r${i}`;
+    await store.save({ ...record, meta: { ...record.meta, runId } });
+    const claim = (await store.claim(runId, 'elsewhere|1', 60_000)) as Claim;
+    await store.leave(claim, { ...(wakeAt === undefined ? {} : { dueAt: wakeAt }), readUpTo: 0, attempts: 0 });
+  }
 }
 
 async function diagnosed(store: Parameters<typeof diagnose>[0], options: Parameters<typeof diagnose>[1] = {}) {
@@ -143,7 +155,8 @@ describe('recover and the runs that rest', () => {
   });
 
   test('1,000 runs that are due at once have 64 places, shared with recover, and each is taken up once (waiting 19)', async () => {
-    const { store, time } = await restingStore(1_000);
+    const { store, time } = await restingStore(1);
+    await copyResting(store, 1_000);
     time.wallJump(WEEK);
     let most = 0;
     const desk = deskOf({

@@ -5,6 +5,7 @@ import { type Message, memoryStore } from 'pawl';
 import { sqliteStore } from 'pawl/stores/sqlite';
 import { callTool, reply } from 'pawl/testing';
 import { afterAll, describe, expect, test } from 'vitest';
+import { torture } from '../../crash/random.ts';
 import { toolOf } from '../../fixtures/host.ts';
 import { textsIn, threadHost } from './thread-host.ts';
 
@@ -12,7 +13,7 @@ const folder = mkdtempSync(join(tmpdir(), 'pawl-threads-'));
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
 /** `PAWL_TURNS=250` makes it 1,000. */
-const TURNS = Number(process.env.PAWL_TURNS ?? 50);
+const TURNS = Number(process.env.PAWL_TURNS ?? (torture > 1 ? 250 : 25));
 const PARTS = 4;
 
 const textsOf = async (thread: ReturnType<typeof threadHost>['thread']) =>

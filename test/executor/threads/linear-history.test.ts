@@ -10,6 +10,7 @@ import {
 } from 'pawl';
 import { callTool, reply, type ScriptedEntry, scriptedModel } from 'pawl/testing';
 import { describe, expect, test } from 'vitest';
+import { torture } from '../../crash/random.ts';
 import { toolOf, until } from '../../fixtures/host.ts';
 import { textsIn } from './thread-host.ts';
 
@@ -201,7 +202,7 @@ describe('a thread whose processes die at any write', () => {
         expect(messages.map(({ index }) => index)).toEqual(messages.map((_, i) => i));
         await world.executor.shutdown({ drainMs: 100 });
       }),
-      { numRuns: Number(process.env.PAWL_PROPERTY_RUNS ?? 60) },
+      { numRuns: Number(process.env.PAWL_PROPERTY_RUNS ?? (torture > 1 ? 600 : 25)) },
     );
   }, 120_000);
 });

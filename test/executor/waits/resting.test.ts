@@ -1,6 +1,7 @@
 import { type Person, type RunResult, RunWaitsError, ShutdownError } from 'pawl';
 import { callTools, reply, testClock } from 'pawl/testing';
 import { describe, expect, test } from 'vitest';
+import { torture } from '../../crash/random.ts';
 import { type DeskOptions, deskOf, waitsIn, waitsOf } from '../../fixtures/approval-desk.ts';
 import { gate, settle, until } from '../../fixtures/host.ts';
 
@@ -329,8 +330,12 @@ describe('a cause of RUN_WAITS', () => {
   });
 });
 
-test('10,000 calls that all ask are one step with bounded questions (waiting 2, 3)', { timeout: 120_000 }, async () => {
-  const count = 10_000;
+const MANY = torture > 1 ? 10_000 : 3_000;
+
+test(`${MANY} calls that all ask are one step with bounded questions (waiting 2, 3)`, {
+  timeout: 120_000,
+}, async () => {
+  const count = MANY;
   const calls = Array.from({ length: count }, (_, n) => ({ name: 'refund', input: { cents: n }, callId: `c${n}` }));
   const long = 'p'.repeat(10_000_000);
   const thrown = () => {

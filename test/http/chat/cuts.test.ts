@@ -24,7 +24,7 @@ import {
   text,
 } from './run-story.ts';
 
-const STORIES = 100 * torture;
+const STORIES = torture > 1 ? 1_000 : 40;
 
 function placed(events: readonly RunEvent[]): StepChunk[] {
   const chunks = new RunChunks('r');

@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { postedChat } from '../../../src/http/chat/posted-chat.ts';
-import { seed } from '../../crash/random.ts';
+import { seed, torture } from '../../crash/random.ts';
 
 const user = (id: string, ...texts: string[]) => ({
   id,
@@ -190,6 +190,6 @@ describe('A body of useChat', () => {
         expect(error).toMatchObject({ code: 'BAD_REQUEST' });
       }
     });
-    fc.assert(property, { numRuns: 2_000, seed });
+    fc.assert(property, { numRuns: torture > 1 ? 20_000 : 500, seed });
   });
 });

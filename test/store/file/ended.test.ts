@@ -9,7 +9,7 @@ import { safeName } from '../../../src/files/safe-name.ts';
 import { fileStoreOn } from '../../../src/store/file/file-store.ts';
 import { sampleMeta, sampleOutcome, sampleRecord } from '../../../src/testing/store-contract/records.ts';
 import { eventually } from '../../fixtures/eventually.ts';
-import { filesBelow, freshDir } from './folder.ts';
+import { countIn as countOf, freshDir } from './folder.ts';
 
 const SECRET = 'hunter2-of-ada';
 const HOUR = 3_600_000;
@@ -29,10 +29,7 @@ async function ended(store: HistoryStore, runId: string, keepUntil = HOUR) {
   await store.end(await owned(store, runId), { outcome: outcomeOf(runId), keepUntil });
 }
 
-const countIn = (dir: string) =>
-  filesBelow(dir)
-    .map((file) => readFileSync(join(dir, file)).toString('latin1'))
-    .reduce((sum, each) => sum + each.split(SECRET).length - 1, 0);
+const countIn = (dir: string) => countOf(dir, SECRET);
 const runsIn = (dir: string) => readdirSync(join(dir, 'runs')).length;
 const endedIn = (dir: string) => (existsSync(join(dir, 'ended')) ? readdirSync(join(dir, 'ended')).length : 0);
 

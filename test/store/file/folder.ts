@@ -36,6 +36,16 @@ export function filesBelow(folder: string): string[] {
     .sort();
 }
 
+/** How often a text stands in the raw bytes of all files below a folder. */
+export function countIn(folder: string, text: string): number {
+  let count = 0;
+  for (const file of filesBelow(folder)) {
+    const bytes = readFileSync(join(folder, file));
+    for (let at = bytes.indexOf(text); at >= 0; at = bytes.indexOf(text, at + text.length)) count += 1;
+  }
+  return count;
+}
+
 /** Damages a stored run the way the contract asks for. */
 export function damageRun(dir: string, runId: string, kind: DamageKind): void {
   const path = journalOf(dir, runId);

@@ -23,7 +23,7 @@ async function stored(): Promise<{ path: string; record: RunCheckpoint }> {
 
 const REFUSALS = ['CHECKPOINT_CORRUPT', 'STORE_UNAVAILABLE', 'CHECKPOINT_TOO_NEW'];
 
-const DAMAGED_BITS = process.env.PAWL_TORTURE ? 5_000 : 150;
+const DAMAGED_BITS = process.env.PAWL_TORTURE ? 5_000 : 60;
 
 /** Loads a run: the record, or the code of the refusal. */
 const found = (store: SqliteStore, runId: string): Promise<unknown> =>

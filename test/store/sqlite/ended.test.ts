@@ -1,4 +1,4 @@
-import { readFileSync, statSync } from 'node:fs';
+import { statSync } from 'node:fs';
 import { join } from 'node:path';
 import { type Codec, encrypt, type HistoryStore, type Message, type RunOutcome } from 'pawl';
 import { type SqliteStore, sqliteStore } from 'pawl/stores/sqlite';
@@ -7,7 +7,7 @@ import { describe, expect, test } from 'vitest';
 import { sampleMeta, sampleOutcome, sampleRecord } from '../../../src/testing/store-contract/records.ts';
 import { codecOf, first, second } from '../../codec/keys.ts';
 import { eventually } from '../../fixtures/eventually.ts';
-import { filesBelow, freshDir } from '../file/folder.ts';
+import { countIn as countOf, freshDir } from '../file/folder.ts';
 import { freshPath, sql } from './files.ts';
 
 const SECRET = 'hunter2-of-ada';
@@ -35,10 +35,7 @@ async function ended(store: HistoryStore, runId: string, { keepUntil = HOUR, mes
 }
 
 const rowsLeft = (path: string) => Number(sql(path, 'SELECT count(*) AS count FROM messages')[0]?.count);
-const countIn = (dir: string, text = SECRET) =>
-  filesBelow(dir)
-    .map((file) => readFileSync(join(dir, file)).toString('latin1'))
-    .reduce((sum, each) => sum + each.split(text).length - 1, 0);
+const countIn = (dir: string, text = SECRET) => countOf(dir, text);
 
 describe('the kept record of a run that ended, in SQLite', () => {
   test('costs its end a few kilobytes, however long its transcript is (web 16)', async () => {

@@ -38,7 +38,7 @@ describe('what a store remembers of the runs that it writes', () => {
     runId: fc.constantFrom('a', 'b'),
   });
 
-  test.prop([fc.array(ops, { minLength: 4, maxLength: 24 })], { numRuns: torture > 1 ? 400 : 20 })(
+  test.prop([fc.array(ops, { minLength: 4, maxLength: 24 })], { numRuns: torture > 1 ? 400 : 8 })(
     'never changes an answer: two stores that stay open answer as stores that are opened for each write do',
     async (story) => {
       const [kept, opened] = [freshPath(), freshPath()];

@@ -1,4 +1,3 @@
-import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Message } from 'pawl';
 import { sqliteStore } from 'pawl/stores/sqlite';
@@ -6,7 +5,7 @@ import { testClock } from 'pawl/testing';
 import { describe, expect, test } from 'vitest';
 import { sampleRecord } from '../../../src/testing/store-contract/records.ts';
 import { eventually } from '../../fixtures/eventually.ts';
-import { filesBelow, freshDir } from '../file/folder.ts';
+import { countIn as countOf, freshDir } from '../file/folder.ts';
 import { sql } from './files.ts';
 
 const SECRET = 'hunter2-of-ada';
@@ -15,10 +14,7 @@ const said = (text: string): Message => ({ role: 'user', content: [{ type: 'text
 const large = Array.from({ length: 100 }, (_, i) => said(`${i} ${SECRET} ${'x'.repeat(60_000)}`));
 const largeRecord = (runId: string) => sampleRecord(runId, { messages: large } as never);
 
-function countIn(dir: string): number {
-  const bytes = filesBelow(dir).map((file) => readFileSync(join(dir, file)).toString('latin1'));
-  return bytes.reduce((sum, each) => sum + each.split(SECRET).length - 1, 0);
-}
+const countIn = (dir: string) => countOf(dir, SECRET);
 
 const rowsLeft = (path: string) => Number(sql(path, 'SELECT count(*) AS count FROM messages')[0]?.count);
 

@@ -44,6 +44,13 @@ const executorFor = (agentId: string, checkpoints = memoryStore()) => {
   return { agent, store: checkpoints, executor: createExecutor({ models, agents: [agent], checkpoints, defaults }) };
 };
 
+/** What two tests look at: the drawing takes most of their time. */
+let sampled: readonly RunCheckpoint[] | undefined;
+const fiveHundred = () => {
+  sampled ??= fc.sample(checkpoint, { numRuns: 500, seed: 1 });
+  return sampled;
+};
+
 describe('a transcript', () => {
   test('is plain JSON that begins with the prompt and in which each call has its one result', () => {
     fc.assert(
@@ -63,7 +70,7 @@ describe('a transcript', () => {
         expect(result).toMatchObject({ status: 'ok', output: 'end' });
         expect(result.messages.slice(0, -1)).toEqual(history);
       }),
-      { numRuns: 50 },
+      { numRuns: torture > 1 ? 500 : 25 },
     );
   });
 });
@@ -107,12 +114,12 @@ describe('a checkpoint', () => {
         if (resumed.length > 0) expect(result?.status).toBe(expected);
         expect(await store.listInterrupted()).toHaveLength(parked.length);
       }),
-      { numRuns: 100 },
+      { numRuns: torture > 1 ? 1_000 : 40 },
     );
   });
 
   test('of five hundred, each kind comes often enough to be of use', () => {
-    const records = fc.sample(checkpoint, { numRuns: 500, seed: 1 });
+    const records = fiveHundred();
     const share = (is: (record: RunCheckpoint) => unknown) => records.filter(is).length;
     const states = (state: string) => share(({ openStep }) => openStep?.calls.some((call) => call.state === state));
     expect(
@@ -135,7 +142,7 @@ describe('a checkpoint', () => {
   });
 
   test('has each field of the table of run fields now and then, but for those that no recovery continues', () => {
-    const records = fc.sample(checkpoint, { numRuns: 500, seed: 1 });
+    const records = fiveHundred();
     const drawn = Object.entries(fieldOrigins).filter(([, origin]) => origin !== 'absent');
     const isRare = (key: string) => records.filter((record) => Object.hasOwn(record, key)).length < 15;
     expect(drawn.map(([key]) => key).filter(isRare)).toEqual([]);
@@ -194,6 +201,7 @@ describe('an invocation', () => {
         expect(result).toMatchObject({ status: 'ok', output: 'end' });
         if (request.runId !== undefined) expect(result.runId).toBe(request.runId);
       }),
+      { numRuns: torture > 1 ? 1_000 : 40 },
     );
   });
 });

@@ -10,6 +10,7 @@ import {
   scriptedModel,
 } from 'pawl/testing';
 import { describe, expect, test } from 'vitest';
+import { torture } from '../../crash/random.ts';
 import { answeringModel, turnsOf } from '../../fixtures/answering-model.ts';
 import { plainStore } from '../../fixtures/watched-store.ts';
 
@@ -53,14 +54,14 @@ const refunding = (rest: Partial<CrashTestOptions>) =>
     agent: desk(),
     prompt: 'Refund.',
     model: () => scriptedModel(script),
-    limit: 20,
-    doubleCrashes: 4,
+    limit: torture > 1 ? 200 : 10,
+    doubleCrashes: torture > 1 ? 40 : 2,
     ...rest,
   });
 
 describe('crashTest of a run that waits (waiting 32)', () => {
   test('is quiet on approvals that come twice and late: each approved call runs once after any crash', async () => {
-    const report = await refunding({ answers: () => approve, limit: 1_000, doubleCrashes: 20 });
+    const report = await refunding({ answers: () => approve, limit: 1_000, doubleCrashes: torture > 1 ? 200 : 4 });
     expect(report.violations).toEqual([]);
     expect(report.undisturbed).toEqual({ status: 'ok', output: 'Done.' });
     expect(report.crashes).toBeGreaterThan(60);
@@ -72,7 +73,7 @@ describe('crashTest of a run that waits (waiting 32)', () => {
       seen.push(wait);
       return { how: 'approve', by: { id: wait.kind === 'approval' && wait.votes.length > 0 ? 'bob' : 'ada' } };
     };
-    const report = await refunding({ agent: desk({ quorum: 2 }), answers, limit: 16 });
+    const report = await refunding({ agent: desk({ quorum: 2 }), answers });
     expect(report.violations).toEqual([]);
     expect(report.undisturbed.output).toBe('Done.');
     expect(seen[0]).toMatchObject({ kind: 'approval', tool: 'refund', input: {}, votes: [] });
@@ -82,9 +83,9 @@ describe('crashTest of a run that waits (waiting 32)', () => {
   test('is quiet on calls that are denied, and on calls whose time passes without an answer: they never run', async () => {
     const paid: string[] = [];
     const agent = desk({ paid });
-    const denied = await refunding({ agent, answers: () => ({ how: 'deny', by: ada, reason: 'no' }), limit: 12 });
+    const denied = await refunding({ agent, answers: () => ({ how: 'deny', by: ada, reason: 'no' }) });
     expect(denied.violations).toEqual([]);
-    const expired = await refunding({ agent, limit: 12 });
+    const expired = await refunding({ agent });
     expect(expired.violations).toEqual([]);
     expect([denied, expired].map(({ undisturbed }) => undisturbed.status)).toEqual(['ok', 'ok']);
     expect(paid).toEqual([]);
@@ -119,8 +120,8 @@ describe('crashTest of a run that waits (waiting 32)', () => {
       model: () => scriptedModel([callTool('book'), callTool('delivered'), reply('Booked.')]),
       answers: ({ kind }) =>
         kind === 'timer' ? undefined : { how: 'answer', value: kind === 'event' ? { at: 'door' } : 'Friday' },
-      limit: 20,
-      doubleCrashes: 4,
+      limit: torture > 1 ? 200 : 12,
+      doubleCrashes: torture > 1 ? 40 : 2,
     });
     expect(report.violations).toEqual([]);
     expect(report.undisturbed).toEqual({ status: 'ok', output: 'Booked.' });
@@ -132,8 +133,6 @@ describe('crashTest of a run that waits (waiting 32)', () => {
     const report = await refunding({
       store: () => plainStore(storage),
       answers: () => approve,
-      limit: 12,
-      doubleCrashes: 2,
     });
     expect(report.violations).toEqual([]);
     expect(report.undisturbed.output).toBe('Done.');
@@ -153,8 +152,8 @@ describe('crashTest of a run that waits (waiting 32)', () => {
         }),
       executor: { ports: { palette } },
       answers: () => approve,
-      limit: 16,
-      doubleCrashes: 2,
+      limit: torture > 1 ? 200 : 10,
+      doubleCrashes: torture > 1 ? 40 : 2,
     });
     expect(report.violations).toEqual([]);
     expect(report.undisturbed.output).toBe('Done.');

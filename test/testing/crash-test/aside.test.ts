@@ -4,6 +4,7 @@ import { describe, expect, test } from 'vitest';
 import { checkAside, isAsideAsAsked } from '../../../src/testing/crash-test/history.ts';
 import { Ledger } from '../../../src/testing/crash-test/ledger.ts';
 import { sampleRecord } from '../../../src/testing/store-contract/records.ts';
+import { torture } from '../../crash/random.ts';
 import { toolOf } from '../../fixtures/host.ts';
 import { honestStore } from './lying-stores.ts';
 
@@ -17,7 +18,7 @@ const script = [
   reply('Charged.'),
 ];
 const options: CrashTestOptions = {
-  ...{ agent: till, prompt: 'Charge.', model: () => scriptedModel(script), doubleCrashes: 8 },
+  ...{ agent: till, prompt: 'Charge.', model: () => scriptedModel(script), doubleCrashes: torture > 1 ? 80 : 3 },
   executor: { onUnknownOutcome: 'park' },
 };
 
@@ -52,7 +53,7 @@ describe("crashTest of a host that sets runs aside (onUnknownOutcome: 'park')", 
     };
     const model = () => scriptedModel(Array.from({ length: 6 }, () => answer));
     const executor = { onUnknownOutcome: 'park', ports: { palette } } as const;
-    const report = await crashTest({ ...options, agent: lead, model, executor, doubleCrashes: 5 });
+    const report = await crashTest({ ...options, agent: lead, model, executor });
     expect(report.violations).toEqual([]);
     expect(report.parked).toBeGreaterThan(2);
   });

@@ -248,11 +248,12 @@ class Player implements History {
   /** An ended run leaves no records; a store that keeps outcomes returns the same outcome again. */
   async #askAgain({ bare }: Opened): Promise<void> {
     const { ledger } = this;
-    const all = (await listed(bare)).filter(({ runId }) => !this.#foreign.has(runId));
-    // A parked child waits for a person, even after the end of its parent, and its own children wait for it.
-    const parked = [...ledger.aside()].map(({ meta }) => meta.runId);
-    const isAside = (runId: string) => parked.some((top) => runId === top || runId.startsWith(`${top}~`));
-    const left = all.map(({ runId }) => runId).filter((runId) => !isAside(runId));
+    let left = await this.#leftIn(bare);
+    // The next process removes what a child left whose end its parent had already read.
+    if (left.length > 0 && !left.includes(ledger.runId)) {
+      await this.#boot(bare);
+      left = await this.#leftIn(bare);
+    }
     if (left.length > 0) ledger.complain('e', `the run is over, and the store still lists ${left.join(', ')}`);
     const outcome = ledger.outcomes.at(-1)?.outcome;
     if (!this.#scene.isAskedAgain || !isKeepingOutcomes(bare) || !outcome) return;
@@ -268,6 +269,27 @@ class Player implements History {
     if (!isSame || ledger.calls.length > calls) {
       ledger.complain('e', 'the run was over, and starting it again under its id did not give the same answer');
     }
+  }
+
+  /** The runs of the history that the store lists, without those that wait for a person. */
+  async #leftIn(store: CheckpointStore): Promise<string[]> {
+    const own = (await listed(store)).map(({ runId }) => runId).filter((runId) => !this.#foreign.has(runId));
+    // A parked child waits even after the end of its parent, and its own children wait for it.
+    const parked = [...this.ledger.aside()].map(({ meta }) => meta.runId);
+    return own.filter((runId) => !parked.some((top) => runId === top || runId.startsWith(`${top}~`)));
+  }
+
+  /** A process that recovers what it finds, and starts nothing. */
+  async #boot(store: CheckpointStore): Promise<void> {
+    const life = new Life();
+    const isForeign = (runId: string) => this.#foreign.has(runId);
+    const { executor } = processOf(this.#scene.job, { store, life, ledger: this.ledger, isForeign });
+    const recovered = async () => {
+      const { resumed } = await executor.recover({ maxAttempts: 99 });
+      await Promise.all(resumed.map(({ runId }) => executor.get(runId)?.result));
+    };
+    await this.#scene.within('the next boot', recovered()).catch(() => {});
+    life.end();
   }
 
   #last(): string {

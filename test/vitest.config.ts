@@ -43,8 +43,9 @@ export default defineConfig({
     hookTimeout: 180_000,
     // Also of a worker: one that has run hundreds of files takes its time to go.
     teardownTimeout: 60_000,
-    // Tests with processes compute for half of their time, and wait for the other half: two workers more than there are cores.
-    maxWorkers: availableParallelism() + 2,
+    // Tests with processes compute for half of their time, and wait for the other half: two workers more than there are cores. Tests
+    // of one process wait less, and each further worker compiles the sources again.
+    maxWorkers: availableParallelism() + (process.env.PAWL_TEST_IN_PROCESS ? 1 : 2),
     // Hundreds of processes are started, many of them only to be killed: they should not compile the same sources again.
     // All of them draw from one seed.
     env: { NODE_COMPILE_CACHE: fromRoot('node_modules/.cache/compile'), PAWL_SEED: String(seed) },

@@ -82,18 +82,21 @@ describe('the compare-and-set store, made with pawl/stores/kit', () => {
     try {
       const map = new Map<string, string>();
       const store = storeOn(map);
-      const script = [reply('done'), reply('done')];
+      const script = [reply('done'), reply('done'), reply('done')];
       const agent = defineAgent({ id: 'agent', instructions: 'Answer.' });
       const executor = createExecutor({ models: { fast: scriptedModel(script) }, agents: [agent], checkpoints: store });
       await executor.run(agent, { runId: 'old', prompt: 'Go.' });
+      await executor.run(agent, { runId: 'held', prompt: 'Go.' });
       vi.setSystemTime(1_000 + 60_000);
       await executor.run(agent, { runId: 'new', prompt: 'Go.' });
       const [{ kept }] = [...map.values()].map((text) => JSON.parse(text));
+      // An owner that is about to start the run again keeps its lease.
+      await store.claim('held', 'elsewhere|1', 10 * kept.untilMs);
       vi.setSystemTime(kept.untilMs);
       expect(await store.forgetOutcomes?.({ dryRun: true })).toBe(1);
-      expect([...map.keys()]).toEqual(['run:old', 'run:new']);
+      expect([...map.keys()]).toEqual(['run:old', 'run:held', 'run:new']);
       expect(await store.forgetOutcomes?.({ dryRun: false })).toBe(1);
-      expect([...map.keys()]).toEqual(['run:new']);
+      expect([...map.keys()]).toEqual(['run:held', 'run:new']);
       await executor.shutdown();
     } finally {
       vi.useRealTimers();

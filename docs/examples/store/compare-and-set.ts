@@ -93,7 +93,7 @@ class CompareAndSet implements kit.StoreDriver {
   }
 
   async forgetOutcomes({ dryRun }: { readonly dryRun: boolean }): Promise<number> {
-    const over = (await this.#runs()).filter(([, value]) => value.kept && !value.record && !kit.keptIn(value, times));
+    const over = (await this.#runs()).filter(([, v]) => v.kept && !v.record && !v.lease && !kit.keptIn(v, times));
     for (const [id, value] of dryRun ? [] : over) await this.#keys.swap(keyOf(id), JSON.stringify(value), undefined);
     return over.length;
   }

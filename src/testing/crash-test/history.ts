@@ -249,8 +249,8 @@ class Player implements History {
   async #askAgain({ bare }: Opened): Promise<void> {
     const { ledger } = this;
     let left = await this.#leftIn(bare);
-    // The next process removes what a child left whose end its parent had already read.
-    if (left.length > 0 && !left.includes(ledger.runId)) {
+    // After a crash the next process removes what a child left whose end its parent had already read.
+    if (this.crashes.length > 0 && left.length > 0 && !left.includes(ledger.runId)) {
       await this.#boot(bare);
       left = await this.#leftIn(bare);
     }

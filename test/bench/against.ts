@@ -34,7 +34,7 @@ function againstRows(commit: string, isQuick: boolean): Promise<Part> {
     const builds = await buildsIn(folder, commit);
     const rows: Row[] = [];
     for (const store of ['memory', 'sqlite']) {
-      const rounds = isQuick ? 6 : 24;
+      const rounds = isQuick ? 6 : 60;
       const printed = await childNodeAside(
         // Each build gets packages of its own, as V8 sees it: what one build teaches XState's code must not cost another.
         ['--preserve-symlinks', worker, JSON.stringify({ store, rounds, builds })],

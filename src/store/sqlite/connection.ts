@@ -43,8 +43,6 @@ export function runDatabase(options: RunDatabaseOptions): RunDatabase {
     isReadOnly,
     makeTables: (db) => (isReadOnly ? checkSchema(db, path) : prepareSchema(db, path)),
     prepare: (db) => {
-      // 4 MB of small pages, the size of SQLite's default log: after 1 MB, more pages would be copied twice.
-      db.exec('PRAGMA wal_autocheckpoint = 4000');
       const known = new KnownRuns(db);
       const leases = new LeaseTable(db, leaseClock, known);
       const records = new RecordTable(db, encryption, known);

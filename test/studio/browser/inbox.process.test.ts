@@ -73,7 +73,17 @@ const choose = (page: Page, runId: string) => page.locator('a.w', { hasText: run
 const press = (page: Page, name: string) => page.getByRole('button', { name }).first().click();
 /** By the event of its call; or, if the record was read before, by that alone. */
 const paid = /pay (is done, and its result recorded|has a recorded result)/;
-const shown = (page: Page, text: string | RegExp) => page.getByText(text).first().waitFor({ timeout: 45_000 });
+
+/** Waits for a text. A failure says what the page showed in its place. */
+async function shown(page: Page, text: string | RegExp): Promise<void> {
+  try {
+    await page.getByText(text).first().waitFor({ timeout: 45_000 });
+  } catch (error) {
+    const card = await page.locator('#ask').locator('xpath=ancestor::section[1]').allInnerTexts();
+    throw new Error(`not shown: ${text}. The card: ${JSON.stringify(card)}`, { cause: error });
+  }
+}
+
 const stateOf = async (runId: string) => (await studio.get(`/runs/${runId}`)).body;
 
 async function endOf(runId: string): Promise<Record<string, unknown>> {

@@ -20,7 +20,7 @@ import {
   type RunCheckpointMeta,
 } from './request.ts';
 import { isOutcome, type RunOutcome, redactOutcome } from './result.ts';
-import { isStoredPerson, isWaiting, type Person, redactWaiting, type Waiting } from './waits/wait.ts';
+import { isStoredPerson, isWaiting, type Person, redactWaiting, sizeOfWaiting, type Waiting } from './waits/wait.ts';
 
 /*
  * All recorded fields of a run are declared here: each in one of the interfaces, and as a row of the table that says how it is
@@ -241,7 +241,7 @@ export const runFields = {
     write: 'unless-empty',
     isValid: isWaiting,
     redact: redactWaiting,
-    size: (waiting) => JSON.stringify(waiting).length,
+    size: sizeOfWaiting,
   },
   openPhase: { part: 'head', write: 'unless-empty', isValid: isOpenPhase, redact: 'public', size: 0 },
   undelivered: {

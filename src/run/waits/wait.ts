@@ -103,6 +103,28 @@ export interface Waiting {
   readonly settled: readonly SettledWait[];
 }
 
+/** More than the names of the fields of `Waiting` and a time take. */
+const FRAME_UNITS = 100;
+
+/** The JSON of waits that were measured: a message may have a thousand calls that wait, and each answer is a save. */
+const measured = new WeakMap<object, number>();
+
+/** Returns a bound for the UTF-16 units of the JSON of a run's waits. A wait never changes in place. */
+export function sizeOfWaiting({ waits, settled }: Waiting): number {
+  let units = FRAME_UNITS;
+  for (const wait of waits) units += unitsOf(wait);
+  for (const wait of settled) units += unitsOf(wait);
+  return units;
+}
+
+function unitsOf(wait: Wait | SettledWait): number {
+  const known = measured.get(wait);
+  if (known !== undefined) return known;
+  const units = JSON.stringify(wait).length + 1;
+  measured.set(wait, units);
+  return units;
+}
+
 /** The persons or the rule that allowed a call to start, and the call's input. */
 export interface Allowed {
   /** `policy`: the executor's own rule. */

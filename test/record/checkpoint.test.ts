@@ -143,7 +143,8 @@ describe('any run, as a record', () => {
         critic: { text },
         nudges: [enterMessage({ role: 'user', content: [{ type: 'text', text }] })],
       };
-      for (const [key, value] of Object.entries(head)) {
+      const wait = { id: 'w', createdAt: 1, step: 1, kind: 'question', question: text };
+      for (const [key, value] of [...Object.entries(head), ['waiting', { waits: [wait], settled: [] }] as const]) {
         const progress = { ...beginProgress(metaOf(), definition), [key]: value };
         const state = stateOf(progress, { elapsedMs: 1, seq: 1 });
         const bytes = Buffer.byteLength(JSON.stringify(headFieldsOf(state, 0)));

@@ -37,7 +37,8 @@ test(`${COUNT} calls that expire at the same time do not hold the event loop unt
   }
   expect((await result).status).toBe('ok');
   expect(paid).toEqual([]);
-  // All wait, then none: a loop that is held sees no other number.
-  expect(open.size).toBeGreaterThan(4);
+  // A loop that is held sees that nearly all wait, then nearly none, and at most one number between.
+  const between = [...open].filter((count) => count > COUNT / 10 && count < COUNT - COUNT / 10);
+  expect(between.length).toBeGreaterThan(1);
   await executor.shutdown();
 });

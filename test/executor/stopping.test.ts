@@ -7,7 +7,7 @@ import { gate, hostOf, settle, toolOf, until } from '../fixtures/host.ts';
 import { onlyRecord, watchedStore } from '../fixtures/watched-store.ts';
 
 const tools = [toolOf('look')];
-/** Node warns of a leak from 11 listeners on. */
+/** Of ten runs each. */
 const BATCHES = torture > 1 ? 100 : 30;
 
 describe("the caller's signal", () => {

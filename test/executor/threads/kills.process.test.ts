@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { sqliteStore } from 'pawl/stores/sqlite';
-import { afterAll, describe, expect, test } from 'vitest';
+import { afterAll, describe, expect, onTestFinished, test } from 'vitest';
 import { randomFrom, seed, torture } from '../../crash/random.ts';
 import { passOnErrors } from '../../fixtures/processes.ts';
 import { packageFlags } from '../../toolchain/programs.ts';
@@ -24,6 +24,8 @@ async function hasEnded(path: string, afterMs: number | undefined): Promise<bool
   const child = passOnErrors(
     spawn(process.execPath, [...process.execArgv, ...packageFlags, program, path, String(MESSAGES)]),
   );
+  // A host that never ends must not outlive its test.
+  onTestFinished(() => void child.kill('SIGKILL'));
   let said = '';
   child.stdout?.on('data', (text) => {
     said += text;

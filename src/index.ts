@@ -71,12 +71,13 @@ export type {
 } from './executor/host/options.ts';
 export type { SignalName, SignalOptions } from './executor/host/process-signals.ts';
 export { asSnapshot, type PersistedRun } from './executor/host/snapshot.ts';
-export type { AnswerState } from './executor/lifecycle/answer-wait.ts';
 export type { ApproveOptions, RunControl } from './executor/lifecycle/control.ts';
-export { type DiagnoseOptions, diagnose, type RunDiagnosis } from './executor/lifecycle/diagnose.ts';
-export type { EndedRunLine, FindRunOptions, FoundRun, QueuedRunLine } from './executor/lifecycle/find-run.ts';
-export type { HistoryFilter, MessagesOptions } from './executor/lifecycle/history/history.ts';
-export type { ExecutorCapabilities, InspectOptions, RunInspection } from './executor/lifecycle/inspect.ts';
+export type { FollowOptions } from './executor/lifecycle/read-events.ts';
+export type { RunLogic, RunSnapshot } from './executor/lifecycle/run-logic.ts';
+export { type DiagnoseOptions, diagnose, type RunDiagnosis } from './executor/lifecycle/stored/diagnose.ts';
+export type { EndedRunLine, FindRunOptions, FoundRun, QueuedRunLine } from './executor/lifecycle/stored/find-run.ts';
+export type { HistoryFilter, MessagesOptions } from './executor/lifecycle/stored/history.ts';
+export type { ExecutorCapabilities, InspectOptions, RunInspection } from './executor/lifecycle/stored/inspect.ts';
 export type {
   ListCursor,
   ListedRun,
@@ -84,17 +85,16 @@ export type {
   LiveRunLine,
   QuarantinedRunLine,
   StoredRunLine,
-} from './executor/lifecycle/list-runs.ts';
-export type { ListedWait, ListWaitsOptions, WaitCursor, WaitPathStep } from './executor/lifecycle/list-waits.ts';
-export type { ParkOptions } from './executor/lifecycle/parking.ts';
-export type { FollowOptions } from './executor/lifecycle/read-events.ts';
-export type { RecoverOptions, RecoveryEntry, RecoveryReport } from './executor/lifecycle/recover.ts';
-export type { RunLogic, RunSnapshot } from './executor/lifecycle/run-logic.ts';
-export type { MessagePart } from './executor/lifecycle/send-message.ts';
-export type { SignalKeys } from './executor/lifecycle/signal-runs.ts';
-export type { Thread, ThreadOptions, ThreadSend, ThreadSent } from './executor/lifecycle/threads.ts';
-export { finalizeCheckpoint } from './executor/run/finalize-checkpoint.ts';
+} from './executor/lifecycle/stored/list-runs.ts';
+export type { ParkOptions } from './executor/lifecycle/stored/parking.ts';
+export type { RecoverOptions, RecoveryEntry, RecoveryReport } from './executor/lifecycle/stored/recover.ts';
+export type { MessagePart } from './executor/lifecycle/threads/send-message.ts';
+export type { Thread, ThreadOptions, ThreadSend, ThreadSent } from './executor/lifecycle/threads/threads.ts';
+export type { AnswerState } from './executor/lifecycle/waits/answer-wait.ts';
+export type { ListedWait, ListWaitsOptions, WaitCursor, WaitPathStep } from './executor/lifecycle/waits/list-waits.ts';
+export type { SignalKeys } from './executor/lifecycle/waits/signal-runs.ts';
 export type { Accepted, EndedRun, Run } from './executor/run/handle.ts';
+export { finalizeCheckpoint } from './executor/run/record/finalize-checkpoint.ts';
 export type { RunActor } from './executor/run/run-actor.ts';
 export type { RunSummary } from './executor/services/registry.ts';
 export type { OlderModel } from './model/adapt-model.ts';

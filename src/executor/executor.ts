@@ -27,13 +27,15 @@ import { type Config, configOf } from './host/config.ts';
 import { readable } from './host/guard.ts';
 import type { ExecutorOptions, RunOptions } from './host/options.ts';
 import { type SignalOptions, SignalSwitch } from './host/process-signals.ts';
-import { startTurn } from './lifecycle/begin-turn.ts';
-import { endChild } from './lifecycle/cancel-stored.ts';
 import { controlOf, type RunControl } from './lifecycle/control.ts';
 import { takeUpDue } from './lifecycle/due/take-up-due.ts';
-import { type FindRunOptions, type FoundRun, findRun } from './lifecycle/find-run.ts';
-import { erase } from './lifecycle/history/erase.ts';
-import { type HistoryFilter, history, type MessagesOptions, messagesOf } from './lifecycle/history/history.ts';
+import { type FollowOptions, readEvents } from './lifecycle/read-events.ts';
+import { type RunLogic, runLogic } from './lifecycle/run-logic.ts';
+import { startRun } from './lifecycle/start.ts';
+import { endChild } from './lifecycle/stored/cancel-stored.ts';
+import { erase } from './lifecycle/stored/erase.ts';
+import { type FindRunOptions, type FoundRun, findRun } from './lifecycle/stored/find-run.ts';
+import { type HistoryFilter, history, type MessagesOptions, messagesOf } from './lifecycle/stored/history.ts';
 import {
   capabilitiesOf,
   changeMarkOf,
@@ -41,17 +43,15 @@ import {
   type InspectOptions,
   inspectRun,
   type RunInspection,
-} from './lifecycle/inspect.ts';
-import { type ListedRun, type ListRunsOptions, listRuns } from './lifecycle/list-runs.ts';
-import { type ListedWait, type ListWaitsOptions, listWaits } from './lifecycle/list-waits.ts';
-import { type ParkOptions, park, unpark } from './lifecycle/parking.ts';
-import { type FollowOptions, readEvents } from './lifecycle/read-events.ts';
-import { type RecoverOptions, type RecoveryReport, recover } from './lifecycle/recover.ts';
-import { agentFor } from './lifecycle/recover-one-run.ts';
-import { type RunLogic, runLogic } from './lifecycle/run-logic.ts';
-import { type SignalKeys, signalRuns } from './lifecycle/signal-runs.ts';
-import { startRun } from './lifecycle/start.ts';
-import { listThreads, type Thread, type ThreadOptions, threadOf } from './lifecycle/threads.ts';
+} from './lifecycle/stored/inspect.ts';
+import { type ListedRun, type ListRunsOptions, listRuns } from './lifecycle/stored/list-runs.ts';
+import { type ParkOptions, park, unpark } from './lifecycle/stored/parking.ts';
+import { type RecoverOptions, type RecoveryReport, recover } from './lifecycle/stored/recover.ts';
+import { agentFor } from './lifecycle/stored/recover-one-run.ts';
+import { startTurn } from './lifecycle/threads/begin-turn.ts';
+import { listThreads, type Thread, type ThreadOptions, threadOf } from './lifecycle/threads/threads.ts';
+import { type ListedWait, type ListWaitsOptions, listWaits } from './lifecycle/waits/list-waits.ts';
+import { type SignalKeys, signalRuns } from './lifecycle/waits/signal-runs.ts';
 import type { ActiveRun, ExecutorServices } from './run/active-run.ts';
 import { type EndedRun, endedHandle, handleOf, type Run } from './run/handle.ts';
 import { CommandInbox } from './services/command-inbox.ts';

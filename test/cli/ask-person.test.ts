@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { endOfWait, WaitEnds } from '../../src/cli/commands/ask-person.ts';
+import { endOfWait, WaitEnds } from '../../src/cli/commands/waits/ask-person.ts';
 import type { ListedWait, RunEvent } from '../../src/index.ts';
 
 const facts = { runId: 'r1', rootRunId: 'r1', id: 'w1' };

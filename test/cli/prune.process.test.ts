@@ -2,8 +2,8 @@ import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { type InterruptedRun, memoryStore, type RunCheckpoint } from 'pawl';
 import { beforeEach, describe, expect, test } from 'vitest';
-import { chosenOf } from '../../src/cli/commands/prune-choice.ts';
-import { removed } from '../../src/cli/commands/prune-command.ts';
+import { chosenOf } from '../../src/cli/commands/store/prune-choice.ts';
+import { removed } from '../../src/cli/commands/store/prune-command.ts';
 import { fileStore } from '../../src/store/file/index.ts';
 import { postgresStore } from '../../src/store/postgres/index.ts';
 import {

@@ -25,7 +25,7 @@ import { oneLine } from '../ui/failure.ts';
 import { ago, count, duration, shortened } from '../ui/format.ts';
 import { PAWL } from '../ui/shell-words.ts';
 import { field } from '../ui/table.ts';
-import { answerLines, describeAnswer } from './waiting-command.ts';
+import { answerLines, describeAnswer } from './waits/waiting-command.ts';
 
 /** The most characters of a value in a line of `pawl show`. */
 export const WIDTH = 72;

@@ -25,10 +25,10 @@ import { commandsFor } from '../ui/describe-wait.ts';
 import { exitCodeOf, exitCodes, lineOf, oneLine } from '../ui/failure.ts';
 import { type BegunRun, type Progress, progressFor } from '../ui/progress.ts';
 import { lineFor, PAWL, quoted } from '../ui/shell-words.ts';
-import { type Asked, askPerson, hasPerson, WaitEnds } from './ask-person.ts';
 import { unknownCalls } from './describe-run.ts';
 import { todoForParked } from './obstacle.ts';
-import { allWaits } from './waiting-command.ts';
+import { type Asked, askPerson, hasPerson, WaitEnds } from './waits/ask-person.ts';
+import { allWaits } from './waits/waiting-command.ts';
 
 /** One run to complete. */
 export interface Job {

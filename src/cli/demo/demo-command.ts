@@ -6,7 +6,7 @@ import { fileURLToPath } from 'node:url';
 import type { ListedWait, RunCheckpoint } from '../../index.ts';
 import { sqliteStore } from '../../store/sqlite/index.ts';
 import type { Command } from '../command.ts';
-import { allWaits } from '../commands/waiting-command.ts';
+import { allWaits } from '../commands/waits/waiting-command.ts';
 import { controlExecutor } from '../open/control-executor.ts';
 import { openExistingStore } from '../open/open-store.ts';
 import { findWaiting, pidOf } from '../open/stored-runs.ts';

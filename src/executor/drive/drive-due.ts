@@ -1,7 +1,7 @@
 import type { DueStore } from '../../store/port.ts';
 import { dueStoreOf, takeDue } from '../lifecycle/due/take-due.ts';
 import { startTaken, type TakenEnd } from '../lifecycle/due/taken-run.ts';
-import { agentFor } from '../lifecycle/recover-one-run.ts';
+import { agentFor } from '../lifecycle/stored/recover-one-run.ts';
 import type { ExecutorServices } from '../run/active-run.ts';
 import type { TakenClaim } from '../services/due/taken-claim.ts';
 import type { Driven } from './driven.ts';

@@ -8,7 +8,7 @@ import { isKeepingOutcomes, isTaking } from '../../store/capabilities.ts';
 import type { CheckpointStore } from '../../store/port.ts';
 import { type ErrorData, hasCode, hasTrait, toErrorData } from '../../values/error-data.ts';
 import { NotDurableError, StoreUnavailableError } from '../../values/errors.ts';
-import { agentFor, begin, treeIn } from '../lifecycle/recover-one-run.ts';
+import { agentFor, begin, treeIn } from '../lifecycle/stored/recover-one-run.ts';
 import type { ActiveRun, ExecutorServices } from '../run/active-run.ts';
 import { driveDue } from './drive-due.ts';
 import { codeIn, type Driven } from './driven.ts';

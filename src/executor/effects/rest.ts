@@ -7,8 +7,8 @@ import type { Claim, DueStore, LeaveOptions } from '../../store/port.ts';
 import { type Backoff, backoffMs } from '../../values/backoff.ts';
 import { hasCode, toErrorData } from '../../values/error-data.ts';
 import { RunWaitsError } from '../../values/errors.ts';
-import { forgetClaim } from '../run/acquire.ts';
 import type { ActiveRun } from '../run/active-run.ts';
+import { forgetClaim } from '../run/record/acquire.ts';
 import { isDriven } from '../run/slice.ts';
 import { isRestable, unreadDueAt } from '../run/waits/rest-again.ts';
 

@@ -8,11 +8,11 @@ import { checkKeys } from '../../values/known-options.ts';
 import { settledAtLast } from '../effects/settle.ts';
 import type { ActiveRun, ExecutorServices } from '../run/active-run.ts';
 import { handleOf } from '../run/handle.ts';
+import { recordedText } from '../run/record/stored-run.ts';
 import { checkedSteering } from '../run/steering.ts';
-import { recordedText } from '../run/stored-run.ts';
-import { type AnswerState, answerWait, mailStore, wakeAll } from './answer-wait.ts';
-import { cancelStored } from './cancel-stored.ts';
-import { type ParkOptions, park, unpark } from './parking.ts';
+import { cancelStored } from './stored/cancel-stored.ts';
+import { type ParkOptions, park, unpark } from './stored/parking.ts';
+import { type AnswerState, answerWait, mailStore, wakeAll } from './waits/answer-wait.ts';
 
 /**
  * A run by its id: live in this process, live in another one, or waiting in the store. A process that only controls runs needs

@@ -7,7 +7,7 @@ import { JournalGoneError, UnsupportedError } from '../../values/errors.ts';
 import { checkKeys } from '../../values/known-options.ts';
 import type { ExecutorServices } from '../run/active-run.ts';
 import { endOf } from '../services/event-feeds.ts';
-import { queuedRun } from './find-run.ts';
+import { queuedRun } from './stored/find-run.ts';
 
 /** The options of `executor.events`. */
 export interface FollowOptions {

@@ -12,7 +12,7 @@ import type { RunOptions } from '../host/options.ts';
 import { redactedInspect } from '../host/redaction.ts';
 import type { ActiveRun, ExecutorServices } from '../run/active-run.ts';
 import { handleOf, type Run } from '../run/handle.ts';
-import { type Asker, conflict, isAskedRun } from '../run/same-request.ts';
+import { type Asker, conflict, isAskedRun } from '../run/record/same-request.ts';
 import { type RunSeed, seedOf } from '../run/seed.ts';
 import { runLogic } from './run-logic.ts';
 

@@ -4,7 +4,7 @@ import type { DueRun, DueStore, TakenRun, TakenRuns } from '../../../store/port.
 import { hasTrait } from '../../../values/error-data.ts';
 import { NotDurableError, UnsupportedError } from '../../../values/errors.ts';
 import type { ExecutorServices } from '../../run/active-run.ts';
-import { claimOptionsOf } from '../../run/stored-run.ts';
+import { claimOptionsOf } from '../../run/record/stored-run.ts';
 import { TakenClaim } from '../../services/due/taken-claim.ts';
 
 /** A wish for due runs. */

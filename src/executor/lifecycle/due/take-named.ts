@@ -1,6 +1,6 @@
 import { isTaking } from '../../../store/capabilities.ts';
 import type { TakenClaim } from '../../services/due/taken-claim.ts';
-import type { TakenUp, Work } from '../recover-one-run.ts';
+import type { TakenUp, Work } from '../stored/recover-one-run.ts';
 import { takeDue } from './take-due.ts';
 
 /** Most runs that one call names. */

@@ -3,7 +3,7 @@ import type { RunResult } from '../../../run/result.ts';
 import { isTaking } from '../../../store/capabilities.ts';
 import type { DueRun } from '../../../store/port.ts';
 import type { ActiveRun, ExecutorServices } from '../../run/active-run.ts';
-import { agentFor, emptyReport, type TakenUp, takeUp, treeIn, type Work } from '../recover-one-run.ts';
+import { agentFor, emptyReport, type TakenUp, takeUp, treeIn, type Work } from '../stored/recover-one-run.ts';
 import { hasPlace, takeNamed } from './take-named.ts';
 
 /** How many runs a sweep lets live at once; those of `recover` count as well. */

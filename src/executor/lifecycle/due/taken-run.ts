@@ -5,7 +5,7 @@ import { toErrorData } from '../../../values/error-data.ts';
 import type { ActiveRun, ExecutorServices } from '../../run/active-run.ts';
 import type { SliceLimits } from '../../run/slice.ts';
 import type { TakenClaim } from '../../services/due/taken-claim.ts';
-import { agentFor, begin, treeIn } from '../recover-one-run.ts';
+import { agentFor, begin, treeIn } from '../stored/recover-one-run.ts';
 
 /** How this process works on a run that it has taken. */
 export interface TakingLimits {

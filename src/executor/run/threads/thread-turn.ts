@@ -7,8 +7,8 @@ import { isThreads } from '../../../store/capabilities.ts';
 import type { Compaction, TurnEnd } from '../../../store/thread-port.ts';
 import { UnsupportedError } from '../../../values/errors.ts';
 import { enterMessage, enterStored, type Message } from '../../../values/message.ts';
-import type { Found } from '../acquire.ts';
 import type { ActiveRun } from '../active-run.ts';
+import type { Found } from '../record/acquire.ts';
 
 /*
  * A run that is a turn of a thread. Its record holds its own messages, and says where they begin in the thread; the messages

@@ -12,7 +12,7 @@ import { toErrorData } from '../../../values/error-data.ts';
 import { AnswerRedactedError, AnswerRefusedError } from '../../../values/errors.ts';
 import { canonicalJson, frozenJson, isObject, type JsonValue, prototypeKeyIn } from '../../../values/json.ts';
 import type { ActiveRun, ExecutorServices } from '../active-run.ts';
-import { recordedText } from '../stored-run.ts';
+import { recordedText } from '../record/stored-run.ts';
 import { approvalAgain, type Candidate, verdictOf } from './judge-call.ts';
 
 type Approving = Extract<Wait, { kind: 'approval' }>;

@@ -6,7 +6,7 @@ import { carriesCommands, isKeepingOutcomes } from '../../../store/capabilities.
 import { toErrorData } from '../../../values/error-data.ts';
 import { UndeliveredError } from '../../../values/errors.ts';
 import type { ActiveRun } from '../active-run.ts';
-import { recordedText } from '../stored-run.ts';
+import { recordedText } from '../record/stored-run.ts';
 
 /* What still reaches a run after its store took it: it goes through the store, to the next process that has the run. */
 

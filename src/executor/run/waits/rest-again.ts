@@ -4,8 +4,8 @@ import { topicOf } from '../../../run/identity.ts';
 import { earliest, isAtRest, withoutLostWaits } from '../../../run/waits/wait-rules.ts';
 import { isDue, isEvents } from '../../../store/capabilities.ts';
 import type { DueStore } from '../../../store/port.ts';
-import { forgetClaim, uncounted } from '../acquire.ts';
 import type { ActiveRun } from '../active-run.ts';
+import { forgetClaim, uncounted } from '../record/acquire.ts';
 
 /** A command that only a newer version reads may bring a process of it: until then the run looks again after this time, ms. */
 const UNREAD_MS = 30_000;

@@ -1,0 +1,185 @@
+import type { RunCheckpoint } from '../../../record/checkpoint.ts';
+import { toResumeState } from '../../../record/checkpoint.ts';
+import { fingerprintIn, identified, parentOf } from '../../../record/identify.ts';
+import type { RunEventBody } from '../../../run/events.ts';
+import { waitIdOf } from '../../../run/identity.ts';
+import { firstPlace, type JournalEntry, type JournalWrite } from '../../../run/journal/entry.ts';
+import { keptOutcome, outcomeOf } from '../../../run/outcome.ts';
+import { beginProgress } from '../../../run/progress.ts';
+import { type RunOutcome, withoutId } from '../../../run/result.ts';
+import { resumeProgress } from '../../../run/resume.ts';
+import { carriesCommands, isKeepingRecords } from '../../../store/capabilities.ts';
+import type { Claim } from '../../../store/port.ts';
+import { withDeadline } from '../../../values/deadline.ts';
+import { hasCode, toErrorData } from '../../../values/error-data.ts';
+import { CancelledError } from '../../../values/errors.ts';
+import type { ExecutorServices } from '../../run/active-run.ts';
+import { MAX_DEPTH } from '../../run/children/child-run.ts';
+import { recordedText, rewriteHead, type StoredRun, withStoredRun } from '../../run/record/stored-run.ts';
+import { infoFrom } from '../../run/run-info.ts';
+import { turnEndOf } from '../../run/threads/thread-turn.ts';
+import { openChildren, tellParent } from '../../run/waits/child-end.ts';
+import { Auditing } from '../../services/auditing.ts';
+import { endRun } from '../../services/end-run.ts';
+
+/**
+ * Cancels an interrupted or parked run that has no owner, without its agent. It uses the order of every end, so a crash on
+ * the way leaves a record that is only delivered. A run that had ended already keeps its own outcome. Concurrent calls get
+ * the same answer; the first reason stays.
+ * @throws {RunOwnedElsewhereError} while another owner works on it @throws {CheckpointMissingError} if there is no record of
+ *   it
+ */
+export function cancelStored(
+  services: ExecutorServices,
+  runId: string,
+  reason = 'the run was cancelled',
+): Promise<void> {
+  return cancelOne(services, { runId, reason, above: [] });
+}
+
+function cancelOne(services: ExecutorServices, wanted: Cancel): Promise<void> {
+  const { cancels } = services;
+  const { runId } = wanted;
+  const cancel = cancels.get(runId) ?? endStored(services, wanted).finally(() => cancels.delete(runId));
+  cancels.set(runId, cancel);
+  return cancel;
+}
+
+interface Cancel {
+  readonly runId: string;
+  readonly reason: string;
+  /** The runs above it that are being cancelled. */
+  readonly above: readonly string[];
+}
+
+function endStored(services: ExecutorServices, { runId, reason, above }: Cancel): Promise<void> {
+  const ended = withStoredRun(services, runId, (run) => {
+    const { store, claim, record } = run;
+    const outcome = record.outcome ?? cancelled(record, claim, recordedText(services, reason));
+    const options = claim ? { claim } : {};
+    const { parked: _, waiting, ...rest } = record;
+    const settled = waiting && { waiting: { waits: [], settled: waiting.settled } };
+    const withOutcome = { ...rest, ...settled, outcome: keptOutcome(outcome) };
+    return endRun(services.config, {
+      runId,
+      announce: () => announced(services, outcome),
+      stored: {
+        claim,
+        outcome: { ...outcome, ...fingerprintIn(identified(record)) },
+        record: record.outcome
+          ? undefined
+          : () => rewriteHead(store, withOutcome, { claim, events: lastEvents(services, run, outcome) }),
+        closeAudit: () => closeAudit(services, run, outcome),
+        endChildren: () => endChildren(services, record, [...above, runId]),
+        tellParent: async () => {
+          const parent = parentOf(record);
+          const { agentId } = record.meta;
+          if (parent) await tellParent(services, { runId, parent, agentId, outcome });
+        },
+        waits: waiting?.waits,
+        turn: turnEndOf(record, { own: record.messages, now: services.config.clock.now() }),
+        identity: () => identified(record),
+        end: claim && isKeepingRecords(store) ? (end) => store.end(claim, end) : undefined,
+        remove: () => store.delete(runId, options),
+      },
+    });
+  });
+  return ended.then((next) => {
+    if (next) void services.startTurn(next);
+  });
+}
+
+/** What the journal of a run gets at its end: its open waits are withdrawn, and it has ended. */
+function lastEvents(
+  { config: { journal, clock } }: ExecutorServices,
+  { record: { meta, seq = 0, waiting }, claim }: StoredRun,
+  { status, output, error }: RunOutcome,
+): JournalWrite | undefined {
+  if (!journal || !claim) return undefined;
+  const bodies: RunEventBody[] = (waiting?.waits ?? []).map(({ id: waitId, kind, callId }) => {
+    return { type: 'wait.withdrawn', waitId, kind, ...(callId === undefined ? {} : { callId }) };
+  });
+  bodies.push({ type: 'run.ended', status, output, ...(error ? { error } : {}) });
+  const first = firstPlace(seq, claim.epoch) + 1;
+  const entries = bodies.map((body, i): JournalEntry => {
+    const place = first + i;
+    return { place, keep: 'kept', event: { ...body, runId: meta.runId, seq: place, at: clock.now() } };
+  });
+  return { entries };
+}
+
+async function endChildren(services: ExecutorServices, record: RunCheckpoint, above: readonly string[]): Promise<void> {
+  if (above.length > MAX_DEPTH + 1) return;
+  // Damaged records may name each other: a run that waits for its own end would never end.
+  for (const childRunId of openChildren(record))
+    if (!above.includes(childRunId)) await endChild(services, childRunId, { above });
+}
+
+const parentGone = 'the run that began it is over';
+
+/**
+ * Cancels a child run whose parent ends: one that is live here gets a cancel, one that rests or was left is ended in its store,
+ * with its own children, and one of another process is sent a command. Each repetition finds what is left to do.
+ * @throws the store's error: then the record of the parent must stay, and its next start repeats this
+ */
+export async function endChild(
+  services: ExecutorServices,
+  childRunId: string,
+  {
+    above = [],
+    reason = parentGone,
+  }: { readonly above?: readonly string[]; readonly reason?: string | undefined } = {},
+): Promise<void> {
+  for (let live = services.registry.live(childRunId); live; live = services.registry.live(childRunId)) {
+    await live.life.accepted.promise;
+    const hasLeft = (await live.life.leaving) || live.life.hasLeft;
+    if (!hasLeft && live.life.resolution === 'accepted' && !live.life.isFinished)
+      return live.send({ type: 'run.cancel', reason });
+    await live.life.ended.promise;
+  }
+  try {
+    // Most calls have no child that is left: a read costs less than a claim.
+    if (await services.config.store?.load(childRunId)) await cancelOne(services, { runId: childRunId, reason, above });
+  } catch (error) {
+    if (hasCode(error, 'RUN_OWNED_ELSEWHERE')) return sendCancel(services, childRunId, reason);
+    // A child that cannot be read cannot be ended either. A person has to look at it.
+    if (!unreadable.some((code) => hasCode(error, code))) throw error;
+    services.config.warn('run: a child run cannot be cancelled', { runId: childRunId, error: toErrorData(error) });
+  }
+}
+
+const unreadable = ['CHECKPOINT_CORRUPT', 'CHECKPOINT_TOO_NEW', 'KEY_MISMATCH'];
+
+async function sendCancel({ config: { store } }: ExecutorServices, runId: string, reason: string): Promise<void> {
+  if (!store || !carriesCommands(store)) return;
+  try {
+    await store.send(runId, { id: waitIdOf([runId, 'cancel']), kind: 'cancel', reason });
+  } catch (error) {
+    if (!hasCode(error, 'CHECKPOINT_MISSING')) throw error;
+  }
+}
+
+/** A host that never answers must not keep the run claimed. */
+async function announced({ config }: ExecutorServices, outcome: RunOutcome): Promise<void> {
+  const { onOutcome, clock, defaults } = config;
+  await withDeadline(Promise.resolve(onOutcome?.(outcome)), { ms: defaults.portMs, clock, what: 'onOutcome' });
+}
+
+function cancelled(record: RunCheckpoint, claim: Claim | undefined, reason: string): RunOutcome {
+  const { meta, definition = { version: '', hash: '' } } = record;
+  const progress = resumeProgress(beginProgress(meta, definition), toResumeState(record));
+  const outcomeId = `${meta.runId}:${claim?.epoch ?? 1}`;
+  const error = toErrorData(new CancelledError(reason));
+  return outcomeOf(progress, { status: 'cancelled', error }, { durable: true, saveErrors: 0, outcomeId });
+}
+
+async function closeAudit({ config }: ExecutorServices, { record }: StoredRun, outcome: RunOutcome): Promise<void> {
+  const { audit, clock, warn, defaults } = config;
+  const info = infoFrom(record, {
+    inputs: record.inputs ?? {},
+    startedAt: clock.now(),
+    maxIterations: defaults.maxIterations,
+  });
+  const auditing = Auditing.start(audit, info, { clock, warn, ms: defaults.finalizeMs / 2 });
+  await auditing?.close(withoutId(outcome), record.elapsedMs ?? 0);
+}

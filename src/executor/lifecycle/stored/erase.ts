@@ -1,0 +1,53 @@
+import { checkRunId, childRunId } from '../../../run/identity.ts';
+import type { HistoryStore } from '../../../store/port.ts';
+import { hasCode, toErrorData } from '../../../values/error-data.ts';
+import { RunOwnedElsewhereError, UnsupportedError } from '../../../values/errors.ts';
+import { toolCallsOf } from '../../../values/message.ts';
+import type { ExecutorServices } from '../../run/active-run.ts';
+import { untilUntouched } from '../../run/record/stored-run.ts';
+import { historyStore } from './history.ts';
+
+/**
+ * Removes all that is stored of a run that ended, and of the child runs that the calls of its kept messages began.
+ * @throws {RunOwnedElsewhereError} while a process works on it @throws {RunNotEndedError} @throws {UnsupportedError}
+ *   @throws {NotDurableError} @throws the store's own error
+ */
+export async function erase(services: ExecutorServices, runId: string): Promise<void> {
+  const store = historyStore(services);
+  checkRunId(runId);
+  await untilUntouched(services, runId);
+  if (services.registry.live(runId)) throw new RunOwnedElsewhereError(`run ${runId} is live in this process`);
+  const calls = await callsOf(services, store, runId);
+  // The children first: a repeated call finds those that are left by the record of their parent.
+  for (const callId of calls) {
+    const child = childRunId(runId, callId);
+    await store.erase(child);
+    services.registry.forget(child);
+  }
+  await store.erase(runId);
+  services.registry.forget(runId);
+}
+
+/** A record that cannot be read is erased without its children. */
+async function callsOf({ config }: ExecutorServices, store: HistoryStore, runId: string): Promise<readonly string[]> {
+  try {
+    // The store refuses to erase a run that has not ended, and its children stay.
+    if (await store.load(runId)) return [];
+    const record = await store.load(runId, { ended: true });
+    if (record?.thread) {
+      throw new UnsupportedError(
+        `run ${runId} is a turn of thread ${record.thread.id}: its thread erases it (thread.rewind, thread.delete)`,
+      );
+    }
+    return record?.messages.flatMap((message) => toolCallsOf(message).map(({ toolCallId }) => toolCallId)) ?? [];
+  } catch (error) {
+    if (!unreadable.some((code) => hasCode(error, code))) throw error;
+    config.warn('run: a record that cannot be read is erased without its child runs', {
+      runId,
+      error: toErrorData(error),
+    });
+    return [];
+  }
+}
+
+const unreadable = ['CHECKPOINT_CORRUPT', 'CHECKPOINT_TOO_NEW', 'KEY_MISMATCH'];

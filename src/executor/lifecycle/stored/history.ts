@@ -1,0 +1,79 @@
+import type { KeptRun } from '../../../record/kept-run.ts';
+import { checkRunId } from '../../../run/identity.ts';
+import { isKeepingRecords } from '../../../store/capabilities.ts';
+import type { EndedCursor, HistoryStore } from '../../../store/port.ts';
+import { UnsupportedError } from '../../../values/errors.ts';
+import { checkKeys, type KnownKeys, kindOf } from '../../../values/known-options.ts';
+import { enterStored, type Message } from '../../../values/message.ts';
+import type { ExecutorServices } from '../../run/active-run.ts';
+import { storeOf } from '../../run/record/stored-run.ts';
+
+/** The options of `executor.history()`. */
+export interface HistoryFilter {
+  /** Most entries of the answer; default 1,000. A shorter answer is the last page. */
+  readonly limit?: number | undefined;
+  /** The last entry of the page before. */
+  readonly after?: EndedCursor | undefined;
+  /** Only runs of this agent. */
+  readonly agentId?: string | undefined;
+  /** Only runs of this caller. */
+  readonly callerId?: string | undefined;
+}
+
+/** Which messages of a record are read. */
+export interface MessagesOptions {
+  /** How many messages come before the first one of the answer; default 0. */
+  readonly after?: number | undefined;
+  /** Most messages of the answer; default all. */
+  readonly limit?: number | undefined;
+}
+
+const filterKeys: KnownKeys<HistoryFilter> = { limit: true, after: true, agentId: true, callerId: true };
+const messagesKeys: KnownKeys<MessagesOptions> = { after: true, limit: true };
+const USUAL_LIMIT = 1_000;
+
+/**
+ * Lists one page of the runs that ended and whose records are kept: the newest end first.
+ * @throws {TypeError} for options that cannot be @throws {UnsupportedError} @throws {NotDurableError} @throws the store's own error
+ */
+export async function history(services: ExecutorServices, options: HistoryFilter): Promise<readonly KeptRun[]> {
+  checkKeys(options, filterKeys, { of: 'executor.history' });
+  const { limit = USUAL_LIMIT, after, agentId, callerId } = options;
+  checkCount('executor.history: limit', limit, 1);
+  for (const [name, id] of Object.entries({ agentId, callerId })) {
+    if (id !== undefined && typeof id !== 'string')
+      throw new TypeError(`executor.history: ${name} must be a string, not ${kindOf(id)}`);
+  }
+  if (after !== undefined && !(typeof after?.runId === 'string' && Number.isFinite(after.endedAt)))
+    throw new TypeError('executor.history: after must be the last entry of a page, or its { endedAt, runId }');
+  return historyStore(services).listEnded({ limit, after, agentId, callerId });
+}
+
+/**
+ * Reads the messages of a run from its record, also of one that ended and is kept; null if there is no record.
+ * @throws {TypeError} @throws {NotDurableError} @throws the store's own error if the record cannot be read
+ */
+export async function messagesOf(
+  services: ExecutorServices,
+  runId: string,
+  options: MessagesOptions,
+): Promise<readonly Message[] | null> {
+  checkKeys(options, messagesKeys, { of: 'executor.messages' });
+  const { after = 0, limit = Number.POSITIVE_INFINITY } = options;
+  checkCount('executor.messages: after', after, 0);
+  if (limit !== Number.POSITIVE_INFINITY) checkCount('executor.messages: limit', limit, 1);
+  const record = await storeOf(services).load(checkRunId(runId), { ended: true });
+  return record?.messages.slice(after, after + limit).map(enterStored) ?? null;
+}
+
+/** Returns the store of an executor as one that keeps records. @throws {UnsupportedError} @throws {NotDurableError} */
+export function historyStore(services: ExecutorServices): HistoryStore {
+  const store = storeOf(services);
+  if (isKeepingRecords(store)) return store;
+  throw new UnsupportedError('this store keeps no records of ended runs: it has no end, listEnded and erase');
+}
+
+function checkCount(name: string, count: unknown, least: number): void {
+  if (Number.isInteger(count) && (count as number) >= least) return;
+  throw new TypeError(`${name} must be a whole number of ${least} or more, not ${String(count)}`);
+}

@@ -1,0 +1,94 @@
+import type { RunCheckpoint } from '../../../record/checkpoint.ts';
+import { isPerson } from '../../../run/command.ts';
+import type { RunEventBody } from '../../../run/events.ts';
+import { firstPlace, type JournalEntry, type JournalWrite } from '../../../run/journal/entry.ts';
+import { recoverOpenStep } from '../../../run/open-step.ts';
+import type { Person } from '../../../run/waits/wait.ts';
+import { forgetRetry } from '../../../run/waits/wait-rules.ts';
+import { checkKeys } from '../../../values/known-options.ts';
+import { Redactor } from '../../../values/redact.ts';
+import { redactedEvent } from '../../host/redaction.ts';
+import type { ExecutorServices } from '../../run/active-run.ts';
+import { recordedText, rewriteHead, type StoredRun, withStoredRun } from '../../run/record/stored-run.ts';
+
+/** Who parks or unparks a run. */
+export interface ParkOptions {
+  /** The person; the record of a parked run, and its journal, have it. */
+  readonly by?: Person | undefined;
+}
+
+/**
+ * Parks a stored run for `control(id).park`: no process starts it until it is unparked.
+ * @throws {RunOwnedElsewhereError} while an owner works on it: cancel it, or shut its process down, first
+ * @throws {CheckpointMissingError} if the store has no record of it @throws {TypeError} for a `by` that is no person
+ */
+export async function park(
+  services: ExecutorServices,
+  runId: string,
+  { reason, ...options }: ParkOptions & { readonly reason: string },
+): Promise<void> {
+  const by = personIn(options, 'park');
+  const parked = { code: 'PARKED', reason: recordedText(services, reason), ...by };
+  await changed(services, runId, {
+    change: (record) => ({ ...record, parked }),
+    event: { type: 'run.parked', ...parked },
+  });
+}
+
+/**
+ * Unparks a stored run for `control(id).unpark`, with all of its attempts. If it was parked because the outcome of a `once`
+ * call is unknown, a person has checked it now: the model reads that it is unknown, and the call stays as it is. A
+ * run whose model was away asks it again at once.
+ * @throws the errors of `park`
+ */
+export async function unpark(services: ExecutorServices, runId: string, options: ParkOptions): Promise<void> {
+  const by = personIn(options, 'unpark');
+  await changed(services, runId, {
+    change: ({ parked, ...record }) => {
+      const seen = parked?.code === 'OUTCOME_UNKNOWN' ? record.openStep : undefined;
+      return { ...forgetRetry(record), attempts: 0, ...(seen ? { openStep: recoverOpenStep(seen) } : {}) };
+    },
+    event: { type: 'run.unparked', ...by },
+  });
+  services.config.hints.tell(runId);
+}
+
+function personIn(options: ParkOptions, of: string): { readonly by?: Person } {
+  checkKeys(options, { by: true }, { of });
+  const { by } = options;
+  if (by === undefined) return {};
+  if (!isPerson(by)) throw new TypeError(`${of}: by must be { id, name? }`);
+  return { by: { id: by.id, ...(by.name === undefined ? {} : { name: by.name }) } };
+}
+
+interface Changing {
+  readonly change: (record: RunCheckpoint) => RunCheckpoint;
+  /** What the journal of the run says of it. */
+  readonly event: RunEventBody;
+}
+
+function changed(services: ExecutorServices, runId: string, { change, event }: Changing): Promise<void> {
+  return withStoredRun(services, runId, (run) => {
+    const { record, store, claim, counts } = run;
+    const changed = change(record);
+    counts(changed.attempts);
+    return rewriteHead(store, changed, { claim, events: journalWrite(services, run, event) });
+  });
+}
+
+/** The event as an entry of the run's journal; undefined without a journal. */
+function journalWrite(
+  { config: { journal, clock, redact } }: ExecutorServices,
+  { record: { meta, seq = 0 }, claim }: StoredRun,
+  event: RunEventBody,
+): JournalWrite | undefined {
+  if (!journal || !claim) return undefined;
+  const place = firstPlace(seq, claim.epoch) + 1;
+  const body = redact ? redactedEvent(event, new Redactor(redact, 'event')) : event;
+  const entry: JournalEntry = {
+    place,
+    keep: 'kept',
+    event: { ...body, runId: meta.runId, seq: place, at: clock.now() },
+  };
+  return { entries: [entry] };
+}

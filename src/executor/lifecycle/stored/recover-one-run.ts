@@ -1,0 +1,194 @@
+import type { Agent } from '../../../agent/agent.ts';
+import type { ReadableRun } from '../../../record/interrupted.ts';
+import { type Place, RunTree } from '../../../record/run-tree.ts';
+import { LIVE_HERE, type Verdict } from '../../../record/verdict.ts';
+import type { RunCheckpointMeta } from '../../../run/request.ts';
+import type { RunResult } from '../../../run/result.ts';
+import type { CheckpointStore } from '../../../store/port.ts';
+import { type ErrorData, toErrorData } from '../../../values/error-data.ts';
+import { CancelledError } from '../../../values/errors.ts';
+import type { ActiveRun, ExecutorServices } from '../../run/active-run.ts';
+import type { SliceLimits } from '../../run/slice.ts';
+import type { TakenClaim } from '../../services/due/taken-claim.ts';
+import { launch } from '../start.ts';
+
+export interface RecoveryEntry {
+  readonly runId: string;
+  /** An error code, and its meaning for this run. */
+  readonly reason?: string;
+}
+
+/** What recovery did with each interrupted run that the store listed. */
+export interface RecoveryReport {
+  readonly resumed: readonly RecoveryEntry[];
+  readonly parked: readonly RecoveryEntry[];
+  /** Left alone: live here or elsewhere, agent not found, unreadable. */
+  readonly skipped: readonly RecoveryEntry[];
+  readonly failed: readonly RecoveryEntry[];
+  /** How many runs rest in the store and are not due: an answer, an event or a time wakes them. */
+  readonly waiting: number;
+}
+
+/** The lists of a report. */
+export type Report = { [Kind in Exclude<keyof RecoveryReport, 'waiting'>]: RecoveryEntry[] };
+
+/** Makes a report without entries. */
+export function emptyReport(): Report {
+  return { resumed: [], parked: [], skipped: [], failed: [] };
+}
+
+export interface Work {
+  readonly services: ExecutorServices;
+  readonly report: Report;
+  readonly concurrency: number;
+  readonly maxAttempts: number;
+  readonly signal: AbortSignal | undefined;
+  readonly begun: Promise<unknown>[];
+}
+
+/** A run to start. */
+export interface TakenUp {
+  readonly run: Pick<ReadableRun, 'runId' | 'meta'>;
+  /** Where a child is in its tree. No run waits for the answer of an orphan any more: it is cancelled. */
+  readonly place?: Place;
+  /** The claim with which it was taken; absent = its start claims it. */
+  readonly claim?: TakenClaim;
+}
+
+/**
+ * Starts one interrupted run for `recover`, and notes in the report if it was skipped or failed. Never rejects: one run
+ * that cannot even be made must not keep the others from being taken up.
+ */
+export async function takeUp(taken: TakenUp, work: Work): Promise<ActiveRun | undefined> {
+  const run = await takeUpOnce(taken, work);
+  // One that has begun gives its claim back itself.
+  if (!run) await taken.claim?.giveBack(0);
+  return run;
+}
+
+async function takeUpOnce(taken: TakenUp, work: Work): Promise<ActiveRun | undefined> {
+  const { runId } = taken.run;
+  const { services, report } = work;
+  const { places, begun } = services.recovery;
+  const leave = () => {
+    places.leave();
+    report.skipped.push({ runId, reason: LIVE_HERE });
+    return undefined;
+  };
+  if (begun.has(runId)) return leave();
+  begun.add(runId);
+  try {
+    // It may have been started meanwhile: a wait for its end would occupy the place for nothing.
+    if (services.registry.live(runId) && (await isLive(services, runId))) return leave();
+    return await beginNoted(taken, work);
+  } catch (error) {
+    places.leave();
+    note(report, runId, toErrorData(error));
+    return undefined;
+  } finally {
+    begun.delete(runId);
+  }
+}
+
+/** Whether a start has the run. A refused start leaves the record unchanged: this waits for it. */
+async function isLive({ registry }: ExecutorServices, runId: string): Promise<boolean> {
+  for (let live = registry.live(runId); live; live = registry.live(runId)) {
+    if (live.actor.getSnapshot().status !== 'stopped') await live.life.accepted.promise;
+    if (live.life.resolution === 'accepted') return true;
+    await live.life.ended.promise;
+  }
+  return false;
+}
+
+/** A stored run that this process continues. */
+interface Continued {
+  readonly meta: RunCheckpointMeta;
+  readonly maxAttempts: number;
+  readonly place?: Place | undefined;
+  /** How long; absent = until its end. */
+  readonly slice?: SliceLimits;
+  /** The claim with which it was found due; absent = it is claimed. */
+  readonly claim?: TakenClaim;
+}
+
+/** Continues a stored run, whose agent this process has, and returns when its start was accepted, answered or refused. */
+export async function begin(services: ExecutorServices, continued: Continued): Promise<Begun> {
+  const { meta, maxAttempts, place, slice, claim } = continued;
+  const { runId, prompt, callerId, channelId, guildId, parentRunId } = meta;
+  const request = { runId, prompt, callerId, channelId, guildId, parentRunId, inputs: {}, images: [] };
+  const agent = agentFor(services, meta.agentId) as Agent;
+  const depth = place?.kind === 'child' ? place.depth : 0;
+  const known = { isNewId: false, origin: 'recovered', mustExist: true } as const;
+  const seed = { request, ...known, maxAttempts, depth, ...(slice ? { slice } : {}), ...(claim ? { claim } : {}) };
+  // The run that wanted its answer has ended: this one is cancelled in good order, without another model call.
+  const gone = new CancelledError('the run that began it is over');
+  const options = place?.kind === 'orphan' ? { signal: AbortSignal.abort(gone) } : {};
+  const { actor, result } = await launch(services, agent, { seed, options });
+  return { run: services.runBehind(actor), result };
+}
+
+/** A run that has begun in this process, or was refused. */
+interface Begun {
+  readonly run: ActiveRun | undefined;
+  readonly result: Promise<RunResult>;
+}
+
+async function beginNoted(
+  { run: { runId, meta }, place, claim }: TakenUp,
+  { services, report, maxAttempts }: Work,
+): Promise<ActiveRun | undefined> {
+  const { run, result } = await begin(services, { meta, maxAttempts, place, ...(claim ? { claim } : {}) });
+  void result.then(() => services.recovery.places.leave());
+  // It was refused, or could not be ended. No pause: the next `recover` tries it again.
+  const back = result.then(() => claim?.giveBack(0)).then(() => {});
+  if (claim) run?.outlive(back);
+  if (run?.life.resolution !== 'accepted') await back;
+  if (run?.life.resolution === 'accepted') report.resumed.push({ runId });
+  // It is among the waiting runs again.
+  else if (run?.life.isResting) return run;
+  else if (run?.life.resolution === 'answered') report.skipped.push({ runId, reason: 'it ended in the meantime' });
+  else note(report, runId, (await result).error);
+  return run;
+}
+
+const leftAlone = ['RUN_OWNED_ELSEWHERE', 'NEWER_DEPLOYMENT', 'CHECKPOINT_MISSING', 'UNKNOWN_TOOL', 'ERR_SHUTDOWN'];
+
+function note(report: Report, runId: string, error: ErrorData | undefined): void {
+  const { code = 'UNKNOWN', message = 'the run was refused' } = error ?? {};
+  const kind = code === 'RUN_PARKED' ? 'parked' : leftAlone.includes(code) ? 'skipped' : 'failed';
+  report[kind].push({ runId, reason: `${code}: ${message}` });
+}
+
+/** In which list of the report a run is, by the verdict on it. */
+const listOf: { readonly [Name in Verdict['verdict']]: keyof Report } = {
+  resumes: 'resumed',
+  waits: 'skipped',
+  child: 'skipped',
+  live: 'skipped',
+  parked: 'parked',
+  skipped: 'skipped',
+  fails: 'failed',
+  unreadable: 'skipped',
+};
+
+/** Reports a run that is not started, with the words of its verdict. */
+export function leave(report: Report, runId: string, { verdict, code, reason }: Verdict): void {
+  report[listOf[verdict]].push({ runId, reason: code === undefined ? reason : `${code}: ${reason}` });
+}
+
+/** Finds the agent of an interrupted run: a registered one, one of the palette, or that of a thread. */
+export function agentFor(services: ExecutorServices, agentId: string): Agent | undefined {
+  const { config, palette, threadAgents } = services;
+  return config.agents.get(agentId) ?? palette.agentById(agentId) ?? threadAgents.get(agentId);
+}
+
+/** Builds the tree of the runs of a store, and of those that are live here. */
+export function treeIn(store: CheckpointStore, { registry }: ExecutorServices): RunTree {
+  return new RunTree({
+    load: (runId) => store.load(runId),
+    live: (runId) => {
+      const live = registry.live(runId);
+      return live && ((live.life.resolution === 'accepted' && live.progress) || {});
+    },
+  });
+}

@@ -1,0 +1,277 @@
+import type { RunCheckpoint } from '../../../record/checkpoint.ts';
+import { type Answer, type Command, checkCommand, isPerson } from '../../../run/command.ts';
+import { decisionIdOf, waitIdOf } from '../../../run/identity.ts';
+import type { Progress } from '../../../run/progress.ts';
+import { answersIn, endingAnswer, isSameDecision } from '../../../run/waits/sent-answer.ts';
+import type { Person, Wait } from '../../../run/waits/wait.ts';
+import { isSameAnswer, takesAnswer, waitOf } from '../../../run/waits/wait-rules.ts';
+import { carriesCommands, isKeepingOutcomes } from '../../../store/capabilities.ts';
+import type { ControlStore } from '../../../store/port.ts';
+import {
+  AlreadyAnsweredError,
+  AnswerRedactedError,
+  AnswerRefusedError,
+  CheckpointMissingError,
+  UndeliveredError,
+  UnsupportedError,
+  WaitGoneError,
+} from '../../../values/errors.ts';
+import { canonicalJson, frozenJson, type JsonValue } from '../../../values/json.ts';
+import { Redactor } from '../../../values/redact.ts';
+import type { ActiveRun, ExecutorServices } from '../../run/active-run.ts';
+import { MAX_DEPTH } from '../../run/children/child-run.ts';
+import { recordedText, storeOf } from '../../run/record/stored-run.ts';
+import { checkFit, notEditable } from '../../run/waits/admit-answer.ts';
+import { openChildren } from '../../run/waits/child-end.ts';
+import { answeredBefore, isTaking } from '../../run/waits/run-waits.ts';
+
+/**
+ * What became of an answer. `recorded`: the record of the run has it. `sent`: it waits in the store for the process that has the
+ * run, now or later.
+ */
+export type AnswerState = 'recorded' | 'sent';
+
+interface Given {
+  readonly waitId: string;
+  readonly answer: Answer;
+  readonly by?: Person | undefined;
+}
+
+/**
+ * Answers a wait of a run, or of a run below it: a child, a child of that, …, live or stored.
+ * @throws {WaitGoneError} @throws {AlreadyAnsweredError} @throws {AnswerRefusedError} @throws {AnswerRedactedError}
+ * @throws {CheckpointMissingError} if there is no such run
+ */
+export async function answerWait(services: ExecutorServices, runId: string, said: Given): Promise<AnswerState> {
+  const given = { ...said, answer: recordable(services, said.answer), by: personIn(said.by) };
+  checkCommand(commandOf(given));
+  return answerIn({ services, given }, runId, 0);
+}
+
+/** The command of an answer. Its id is made of the wait, the decision and the person, and of the digest that the person saw. */
+function commandOf({ waitId, answer, by }: Given): Command & { readonly kind: 'answer' } {
+  const id = waitIdOf([decisionIdOf(waitId, answer, by?.id), answer.digest ?? '']);
+  return { id, kind: 'answer', waitId, answer, ...(by ? { by } : {}) };
+}
+
+/** The person without fields that no record has. @throws {TypeError} */
+function personIn(by: unknown): Person | undefined {
+  if (by === undefined) return undefined;
+  if (!isPerson(by)) throw new TypeError('`by` must be { id, name? }: texts of at most 256 characters');
+  return { id: by.id, ...(by.name === undefined ? {} : { name: by.name }) };
+}
+
+/** Most answers of one person to one wait that no process has read. */
+const MAX_UNREAD_ANSWERS = 8;
+
+/** An answer, and the executor that gives it. */
+interface Giving {
+  readonly services: ExecutorServices;
+  readonly given: Given;
+}
+
+/** Answers a wait of a run or of one below it. @param depth how many runs above it were looked at */
+async function answerIn(giving: Giving, runId: string, depth: number): Promise<AnswerState> {
+  const { registry } = giving.services;
+  for (let live = registry.live(runId); live; live = registry.live(runId)) {
+    const state = await answerLive(giving, live, depth);
+    if (state) return state;
+  }
+  return answerStored(giving, runId, depth);
+}
+
+/** The answer as records have it. A value that redaction would change is refused: the run would continue with another one. */
+function recordable(services: ExecutorServices, { note, reason, ...answer }: Answer): Answer {
+  const text = (said: string | undefined) => said && recordedText(services, said);
+  const [saidNote, saidReason] = [text(note), text(reason)];
+  for (const what of ['value', 'input'] as const) {
+    if (answer[what] !== undefined) recordableValue(services, answer[what], what);
+  }
+  return { ...answer, ...(saidNote ? { note: saidNote } : {}), ...(saidReason ? { reason: saidReason } : {}) };
+}
+
+/** Returns a value as JSON that records may hold. @throws {NotJsonError} @throws {AnswerRedactedError} */
+export function recordableValue({ config: { redact } }: ExecutorServices, given: unknown, what: string): JsonValue {
+  const value = frozenJson(given, what);
+  if (!redact || canonicalJson(new Redactor(redact, 'record').json(value)) === canonicalJson(value)) return value;
+  throw new AnswerRedactedError(`${what} holds a text that redaction removes from records; give it without that text`);
+}
+
+/** Answers a run that is live here. @returns undefined if it is not any more */
+async function answerLive(giving: Giving, live: ActiveRun, depth: number): Promise<AnswerState | undefined> {
+  const { given, services } = giving;
+  await live.life.accepted.promise;
+  const hasLeft = (await live.life.leaving) || live.life.hasLeft;
+  if (hasLeft || live.life.resolution !== 'accepted' || live.life.isFinished) {
+    await live.life.ended.promise;
+    return undefined;
+  }
+  const below = [...live.resources.children].map((child) => child.runId);
+  const ofChild = live.progress && (await answerBelow(giving, { at: live.progress, below }, depth));
+  if (ofChild) return ofChild;
+  try {
+    const open = live.progress && waitOf(live.progress, given.waitId);
+    const answer = open ? asSeen(open, given) : given.answer;
+    await live.waits.take({ ...given, answer, at: services.config.clock.now() });
+    return 'recorded';
+  } catch (error) {
+    // It left, or stopped, while the answer was on its way in: the store knows more.
+    if (!(error instanceof WaitGoneError) || isTaking(live) || !services.config.store) throw error;
+    await live.life.ended.promise;
+    return undefined;
+  }
+}
+
+/** A run with child runs. */
+interface Above {
+  readonly at: Pick<RunCheckpoint, 'meta' | 'outcome' | 'openStep' | 'waiting'> | Progress;
+  /** Child runs that are known besides. */
+  readonly below?: readonly string[];
+}
+
+/** Answers a wait of a child run, unless this run has or had the wait itself. @returns undefined if no child has it */
+async function answerBelow(giving: Giving, { at, below = [] }: Above, depth: number): Promise<AnswerState | undefined> {
+  const { waits = [], settled = [] } = at.waiting ?? {};
+  if (at.outcome || depth >= MAX_DEPTH || [...waits, ...settled].some(({ id }) => id === giving.given.waitId))
+    return undefined;
+  for (const childRunId of new Set([...below, ...openChildren(at)])) {
+    try {
+      return await answerIn(giving, childRunId, depth + 1);
+    } catch (error) {
+      if (!(error instanceof WaitGoneError) && !(error instanceof CheckpointMissingError)) throw error;
+    }
+  }
+  return undefined;
+}
+
+async function answerStored(giving: Giving, runId: string, depth: number): Promise<AnswerState> {
+  const { services, given } = giving;
+  const store = mailStore(services);
+  const record = await store.load(runId);
+  if (!record) return answerEnded(store, runId, given);
+  const ofChild = await answerBelow(giving, { at: record }, depth);
+  if (ofChild) return ofChild;
+  const open = waitOf(record, given.waitId);
+  if (!open) return answerSettled(record, given);
+  const answer = asSeen(open, given);
+  await checkUnread(services, { wait: open, answer });
+  await checkFirst(store, { runId, open }, { ...given, answer });
+  await store.send(runId, commandOf({ ...given, answer }));
+  services.stuck.retry(runId);
+  if (services.sweep.isOn) void services.sweep.look();
+  return 'sent';
+}
+
+/**
+ * Checks what the record alone tells of an answer that no process may read for days: a person learns now that it does not fit.
+ * @throws {AnswerRefusedError}
+ */
+async function checkUnread(
+  services: ExecutorServices,
+  { wait, answer }: { readonly wait: Wait; readonly answer: Answer },
+): Promise<void> {
+  const { how, value = null, input } = answer;
+  if (!takesAnswer(wait, how))
+    throw new AnswerRefusedError(`wait ${wait.id} is of kind ${wait.kind}: ${how} does not answer it`);
+  if (how === 'answer') await checkFit(services, wait, value);
+  if (wait.kind === 'approval' && input !== undefined && !wait.editable)
+    throw new AnswerRefusedError(notEditable(wait));
+}
+
+/**
+ * Refuses an answer that cannot count any more: the store holds another one that ends the wait, and no process has read it. Of two that
+ * are sent at the same moment the run refuses the second.
+ * @throws {AlreadyAnsweredError}
+ */
+async function checkFirst(
+  store: ControlStore,
+  { runId, open }: { readonly runId: string; readonly open: Wait },
+  { answer, by }: Given,
+): Promise<void> {
+  const sent = answersIn(await store.inbox({ runId })).get(open.id) ?? [];
+  const own = { ...answer, ...(by ? { by } : {}) };
+  if (sent.some((each) => isSameDecision(open.id, each, own))) return;
+  const first = endingAnswer(open, sent);
+  if (!first) {
+    // A person whom the run refuses must not fill the inbox, which others need.
+    if (sent.filter((each) => (each.by?.id ?? '') === (by?.id ?? '')).length < MAX_UNREAD_ANSWERS) return;
+    throw new UndeliveredError(`${MAX_UNREAD_ANSWERS} answers of this person to wait ${open.id} were not read yet`);
+  }
+  const who = first.by && first.by.id !== '' ? ` by ${first.by.id}` : '';
+  // A store without times says at least that it came after its question.
+  const answered = { how: first.how, at: first.at ?? open.createdAt, ...(first.by ? { by: first.by } : {}) };
+  throw new AlreadyAnsweredError(
+    `wait ${open.id} is answered: ${first.how}${who}; that answer is stored, and this one changes nothing`,
+    { answered },
+  );
+}
+
+/**
+ * Ends the timers of a run and of those below it, and their waits for models that are away.
+ * @throws {WaitGoneError} if there is none @throws {CheckpointMissingError} if there is no such run
+ */
+export async function wakeAll(services: ExecutorServices, runId: string): Promise<AnswerState> {
+  const states: AnswerState[] = [];
+  for (const { id, of } of await sleeping(services, runId, 0))
+    states.push(await answerWait(services, of, { waitId: id, answer: { how: 'wake' } }));
+  if (states.length === 0) throw new WaitGoneError(`run ${runId} waits for no time and no model`);
+  return states.includes('sent') ? 'sent' : 'recorded';
+}
+
+/** Finds the waits for a time or a model in the tree below a run. */
+async function sleeping(
+  services: ExecutorServices,
+  runId: string,
+  depth: number,
+): Promise<{ readonly id: string; readonly of: string }[]> {
+  const live = services.registry.live(runId);
+  const at = live?.progress ?? (await storeOf(services).load(runId));
+  if (!at && depth === 0) throw new CheckpointMissingError(`the store has no record of run ${runId}`);
+  if (!at || at.outcome) return [];
+  const own = (at.waiting?.waits ?? []).filter(({ kind }) => kind === 'timer' || kind === 'retry');
+  const found = own.map(({ id }) => ({ id, of: runId }));
+  if (depth >= MAX_DEPTH) return found;
+  for (const childRunId of openChildren(at)) found.push(...(await sleeping(services, childRunId, depth + 1)));
+  return found;
+}
+
+/** A run that is over has no waits. @throws {WaitGoneError} @throws {CheckpointMissingError} */
+async function answerEnded(store: ControlStore, runId: string, { waitId }: Given): Promise<never> {
+  if (isKeepingOutcomes(store) && (await store.outcome(runId)))
+    throw new WaitGoneError(`run ${runId} is over: it has no open wait ${waitId}`);
+  throw new CheckpointMissingError(`the store has no record of run ${runId}`);
+}
+
+/** Answers for a wait that is over. @throws {WaitGoneError} @throws {AlreadyAnsweredError} unless the record has this answer */
+function answerSettled({ meta, waiting }: RunCheckpoint, { waitId, answer, by }: Given): AnswerState {
+  const settled = waiting?.settled.find(({ id }) => id === waitId);
+  if (!settled) throw new WaitGoneError(`run ${meta.runId} has no open wait ${waitId}`);
+  const decision = decisionIdOf(waitId, answer, by?.id);
+  if (isSameAnswer(settled, { how: answer.how, decision, ...(by ? { by } : {}) })) return 'recorded';
+  throw answeredBefore(settled);
+}
+
+/**
+ * The answer with the digest that the person saw: a vote must not count for an input that another person puts in its place.
+ * @throws {TypeError} if the decision needs a person, and none is given
+ * @throws {AnswerRefusedError} if the person saw another input
+ */
+function asSeen(wait: Wait, { answer, by }: Given): Answer {
+  const { how, digest } = answer;
+  if (wait.kind !== 'approval' || (how !== 'approve' && how !== 'deny')) return answer;
+  if (!by?.id && (wait.quorum > 1 || wait.approvers))
+    throw new TypeError(`wait ${wait.id} needs a person who decides: give { by: { id } }`);
+  if (how === 'deny') return answer;
+  if (digest !== undefined && digest !== wait.digest)
+    throw new AnswerRefusedError(`wait ${wait.id} asks about another input, or another version of the agent`);
+  return { ...answer, digest: wait.digest };
+}
+
+/** Returns the store of this executor as one that carries commands. @throws {UnsupportedError} */
+export function mailStore(services: ExecutorServices): ControlStore {
+  const store = storeOf(services);
+  if (carriesCommands(store)) return store;
+  throw new UnsupportedError(
+    'this store carries no commands to other processes: it has no send, inbox and acknowledge',
+  );
+}

@@ -1,0 +1,296 @@
+import type { Agent } from '../../../agent/agent.ts';
+import { phaseFactsOf } from '../../../agent/phase.ts';
+import type { RunCheckpoint } from '../../../record/checkpoint.ts';
+import { identified } from '../../../record/identify.ts';
+import { migrateRecord } from '../../../record/migrate.ts';
+import { parseOutcome } from '../../../record/parse.ts';
+import { type ParkedReason, staysParked } from '../../../run/fields.ts';
+import { hasUnknownOutcome } from '../../../run/open-step.ts';
+import { isSamePipeline } from '../../../run/pipeline.ts';
+import type { RunOutcome } from '../../../run/result.ts';
+import { isKeepingOutcomes, isOwning } from '../../../store/capabilities.ts';
+import type { CheckpointStore, ReleaseOptions } from '../../../store/port.ts';
+import { hasCode, toErrorData } from '../../../values/error-data.ts';
+import { CheckpointMissingError, RunOwnedElsewhereError, RunParkedError } from '../../../values/errors.ts';
+import { enterStored } from '../../../values/message.ts';
+import type { Config } from '../../host/config.ts';
+import type { TakenClaim } from '../../services/due/taken-claim.ts';
+import type { ActiveRun } from '../active-run.ts';
+import { announceParked } from '../oversight.ts';
+import { askerOf, conflict, isAskedOutcome, isAskedRecord, isComparing, withIdentity } from './same-request.ts';
+import { claimOptionsOf, rewriteHead, untilUntouched } from './stored-run.ts';
+
+/** The state of a starting run in the store. */
+export interface Found {
+  /** The record that it continues from. */
+  readonly record?: RunCheckpoint;
+  /** It ended before, with this answer. */
+  readonly outcome?: RunOutcome;
+  /** Starts in a row without progress, this one included. */
+  readonly attempts: number;
+  /** Nothing has changed since the run rests: the store has it again. */
+  readonly isResting?: true;
+}
+
+/** Gives a run back to its store if nothing has changed since it rests. @returns whether it did */
+type RestAgain = (run: ActiveRun, record: RunCheckpoint) => Promise<boolean>;
+
+/** How many starts without progress a run has before it is parked. */
+/** For a diagnosis without an executor. */
+const DEFAULT_MAX_ATTEMPTS = 3;
+
+/**
+ * Claims the run and reads its stored state. The claim counts the start before any of the run is read: a record that kills its
+ * reader must not be read endlessly. A start that is only refused counts nothing.
+ * @throws RunOwnedElsewhereError, RunIdConflictError, RunParkedError, CheckpointMissingError, CheckpointCorruptError, …: then
+ *   this process does not have the run, and its record is unchanged
+ */
+export async function acquireRun(run: ActiveRun, restAgain: RestAgain): Promise<Found> {
+  const { store } = run.services.config;
+  if (!store || run.options.checkpointer) return { attempts: 1 };
+  // A cancel or park in this process uses the same owner: a second claim would take the run from it.
+  await untilUntouched(run.services, run.runId);
+  if (!(await claim(run, store))) return lookElsewhere(run, store);
+  try {
+    return await look(run, store, restAgain);
+  } catch (error) {
+    await withdraw(run, { ...uncounted(run), ...damageFrom(run, error) });
+    throw error;
+  }
+}
+
+/**
+ * Damage of a record that no list could see, because lists read no transcripts: it is quarantined. If the start named this run
+ * by its id, it is unknown whether a list could read it: the key may be wrong.
+ */
+function damageFrom({ seed }: ActiveRun, error: unknown): ReleaseOptions {
+  const { code, message } = toErrorData(error);
+  // Only the store's own error counts: a bad record of `migrate` proves nothing about the stored one.
+  return seed.mustExist === true && code === 'CHECKPOINT_CORRUPT' ? { damage: message } : {};
+}
+
+/** Returns the options that release a claim without counting the start, which could not even try. */
+export function uncounted({ claim }: ActiveRun): ReleaseOptions {
+  return claim ? { attempts: Math.max(0, claim.attempts - 1) } : {};
+}
+
+/** Returns false if another process has the run. */
+async function claim(run: ActiveRun, store: CheckpointStore): Promise<boolean> {
+  if (!isOwning(store)) return true;
+  const { services, runId, seed } = run;
+  if (seed.claim) return takeClaim(run, seed.claim);
+  const askedAt = services.config.clock.monotonic();
+  const claimed = await store.claim(runId, services.owner, services.config.defaults.leaseMs, claimOptionsOf(services));
+  if (!claimed) return false;
+  run.resources.claim = claimed;
+  run.keepLease(askedAt);
+  return true;
+}
+
+/** Returns false if another process has taken the run meanwhile. */
+function takeClaim(run: ActiveRun, taken: TakenClaim): boolean {
+  const given = taken.take();
+  if (!given) return false;
+  run.resources.claim = given.claim;
+  run.keepLease(given.since);
+  return true;
+}
+
+/**
+ * Reads a run that another process has: returns its kept answer, or throws the error that reports the owner.
+ * @throws RunIdConflictError, RunOwnedElsewhereError: then `life.isElsewhere` says whether it is the requested run
+ */
+async function lookElsewhere(run: ActiveRun, store: CheckpointStore): Promise<Found> {
+  const { runId } = run;
+  const owned = new RunOwnedElsewhereError(`run ${runId} is being worked on by another process`);
+  if (!isComparing(askerOf(run))) throw owned;
+  const record = await store.load(runId);
+  if (record) {
+    if (!isAskedRecord(askerOf(run), identified(record))) throw conflict(askerOf(run));
+    run.life.isElsewhere = true;
+    throw owned;
+  }
+  const outcome = await keptOutcome(run, store);
+  // Without either, that process has claimed the id and recorded nothing yet: there is nothing to compare.
+  if (!outcome) throw owned;
+  return { outcome, attempts: 1 };
+}
+
+async function keptOutcome(run: ActiveRun, store: CheckpointStore): Promise<RunOutcome | undefined> {
+  if (!isKeepingOutcomes(store)) return undefined;
+  const kept = await store.outcome(run.runId);
+  if (!kept) return undefined;
+  const outcome = parseOutcome(kept);
+  if (!isAskedOutcome(askerOf(run), outcome)) throw conflict(askerOf(run));
+  return outcome;
+}
+
+async function look(run: ActiveRun, store: CheckpointStore, restAgain: RestAgain): Promise<Found> {
+  const { runId, seed, services } = run;
+  // No run has a random id yet. An id of a host's own port may belong to a run that is stored, or that has ended.
+  if (seed.isNewId && services.config.hasRandomIds) return { attempts: 1 };
+  const record = await load(run, store);
+  if (!record) {
+    const outcome = await keptOutcome(run, store);
+    if (outcome) return { outcome, attempts: 1 };
+    if (!seed.mustExist && !hasBegun(run, store)) return { attempts: run.resources.claim?.attempts ?? 1 };
+    throw new CheckpointMissingError(`the store has no record of run ${runId}`);
+  }
+  const attempts = run.resources.claim?.attempts ?? (record.attempts ?? 0) + 1;
+  const messages = record.messages.map(enterStored);
+  const stored = comparedAndMigrated(run, identified({ ...record, messages, attempts }));
+  // Before it can be parked: a start that changes nothing is no attempt.
+  if (!stored.parked && (await restAgain(run, stored))) return { record: stored, attempts, isResting: true };
+  await refuseParked(run, store, stored);
+  const { parked: _, ...taken } = stored;
+  run.resources.record = taken;
+  return { record: taken, attempts };
+}
+
+/** One read of wrong bytes does not prove damage: a record is damaged if two reads fail. */
+async function load(run: ActiveRun, store: CheckpointStore): Promise<RunCheckpoint | null> {
+  const read = () => store.load(run.runId);
+  try {
+    return await read();
+  } catch (error) {
+    if (hasCode(error, 'CHECKPOINT_CORRUPT')) return read();
+    throw error;
+  }
+}
+
+/**
+ * Whether a run without stored state has begun all the same. A host's snapshot from before the first record cannot tell. A run
+ * that has ended since is still known from its outcome, as long as that is kept.
+ */
+function hasBegun({ seed: { persisted }, services }: ActiveRun, store: CheckpointStore): boolean {
+  if (!persisted?.unstored) return persisted?.stored ?? false;
+  const { clock, keepOutcomesMs } = services.config;
+  return !isKeepingOutcomes(store) || clock.now() - persisted.updatedAt >= keepOutcomesMs;
+}
+
+/**
+ * Returns the record after the host's `migrate`. A deploy may rename fields of a request: the record is compared before and
+ * after. No fact of another request's record is reported, not even that it cannot be migrated.
+ */
+function comparedAndMigrated(run: ActiveRun, record: RunCheckpoint): RunCheckpoint {
+  const isAsked = isAskedRecord(askerOf(run), record);
+  const { migrate } = run.services.config;
+  if (!isAsked && !migrate) throw conflict(askerOf(run));
+  try {
+    const migrated = withIdentity(record, migrateRecord(record, migrate));
+    if (isAsked || isAskedRecord(askerOf(run), migrated)) return migrated;
+  } catch (error) {
+    if (isAsked) throw error;
+  }
+  throw conflict(askerOf(run));
+}
+
+/**
+ * Returns an acquired run to its store after a start that does not count: no part of the run was tried. The record is
+ * restored unchanged, and the claim released.
+ */
+export async function returnRun(run: ActiveRun): Promise<void> {
+  const { services } = run;
+  const { record } = run.resources;
+  const { store, warn } = services.config;
+  try {
+    if (record && store && isOwning(store) && run.resources.claim)
+      await rewrite(run, store, { ...record, attempts: record.attempts - 1 });
+  } catch (error) {
+    warn('run: the record could not be restored', { runId: run.runId, error: toErrorData(error) });
+  }
+  await withdraw(run, uncounted(run));
+}
+
+async function refuseParked(run: ActiveRun, store: CheckpointStore, record: RunCheckpoint): Promise<void> {
+  const { onUnknownOutcome, onDefinitionChange } = run.services.config;
+  const { maxAttempts = run.services.config.defaults.maxAttempts } = run.seed;
+  const parked = parkingOf(record, { agent: run.agent, maxAttempts, onUnknownOutcome, onDefinitionChange });
+  if (!parked) return;
+  await rewrite(run, store, { ...record, attempts: record.attempts - 1, parked });
+  announceParked(run, record, parked);
+  throw new RunParkedError(`run ${record.meta.runId} is parked: ${parked.reason}`);
+}
+
+/** What a start knows besides the record. */
+interface StartRules {
+  /** Default `tell-model`. */
+  readonly onUnknownOutcome?: Config['onUnknownOutcome'] | undefined;
+  /** Default `refuse`. */
+  readonly onDefinitionChange?: Config['onDefinitionChange'] | undefined;
+  /** Absent: changed phases are not looked for. */
+  readonly agent: Agent | undefined;
+  readonly maxAttempts?: number | undefined;
+}
+
+/** Returns why a start parks this record instead (attempts, changed phases, unknown outcome); undefined: it starts. */
+export function parkingOf(record: RunCheckpoint, rules: StartRules): ParkedReason | undefined {
+  const { maxAttempts = DEFAULT_MAX_ATTEMPTS, onUnknownOutcome } = rules;
+  if (record.parked && staysParked(record.parked.code)) return record.parked;
+  if (record.attempts > maxAttempts) {
+    return {
+      code: 'TOO_MANY_ATTEMPTS',
+      reason: `it was started ${maxAttempts} times in a row without recording anything new`,
+    };
+  }
+  if (onUnknownOutcome === 'park' && record.openStep && hasUnknownOutcome(record.openStep)) {
+    return { code: 'OUTCOME_UNKNOWN', reason: 'the process died during a call that must not be repeated' };
+  }
+  return changeOf(record, rules);
+}
+
+/** Whether the agent's list of phases is still the one that the record was made with. */
+function isPipelineSame(agent: Agent, record: RunCheckpoint): boolean {
+  const opening = 1 + (record.earlier?.length ?? 0);
+  const hasBegun = record.messages.length > opening || record.openStep !== undefined;
+  return isSamePipeline(record, phaseFactsOf(agent.phases, 1), hasBegun);
+}
+
+function changeOf(record: RunCheckpoint, rules: StartRules): ParkedReason | undefined {
+  const { agent, onDefinitionChange = 'refuse' } = rules;
+  const isRefused = onDefinitionChange === 'refuse' && !record.outcome;
+  if (!agent || !isRefused || isPipelineSame(agent, record)) return undefined;
+  const reason = `the phases of agent ${agent.id} are not those that it was begun with (onDefinitionChange)`;
+  return { code: 'DEFINITION_CHANGED', reason };
+}
+
+async function rewrite(run: ActiveRun, store: CheckpointStore, record: RunCheckpoint): Promise<void> {
+  run.checkOurs();
+  return rewriteHead(store, record, { claim: run.resources.claim });
+}
+
+/** Forgets the claim of a run, which was deleted with its record. */
+export function forgetClaim(run: ActiveRun): void {
+  run.resources.claim = undefined;
+  run.services.leases.drop(run);
+}
+
+/** Releases the claim of a run. A failure is harmless: a claim that is not released expires. */
+export async function releaseClaim(run: ActiveRun, options?: ReleaseOptions): Promise<void> {
+  const { claim: held, services } = run;
+  const { store } = services.config;
+  forgetClaim(run);
+  if (!held || !store || !isOwning(store)) return;
+  try {
+    await store.release(held, options);
+  } catch (error) {
+    services.config.warn('run: claim release failed', { runId: run.runId, error: toErrorData(error) });
+  }
+}
+
+/**
+ * Releases the claim of a run that could not begin, or could not be ended. One that was found due goes back to its finder, who
+ * decides when it is due again: otherwise it would be taken again at once.
+ */
+export async function withdraw(run: ActiveRun, options: ReleaseOptions = {}): Promise<void> {
+  const { claim, seed } = run;
+  if (!claim || !seed.claim || options.damage !== undefined) return releaseClaim(run, options);
+  forgetClaim(run);
+  seed.claim.put(claim, options);
+}
+
+/** Returns the whole record that a host's snapshot carries, if it is not only a reference. */
+export function carriedRecord(run: ActiveRun): RunCheckpoint | undefined {
+  const { persisted } = run.seed;
+  return persisted && !persisted.stored ? identified(persisted) : undefined;
+}

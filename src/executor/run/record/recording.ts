@@ -1,0 +1,139 @@
+import type { RunCheckpoint } from '../../../record/checkpoint.ts';
+import { stateOf } from '../../../record/state.ts';
+import { isRewritten } from '../../../record/upcast.ts';
+import type { Progress } from '../../../run/progress.ts';
+import type { Transcript } from '../../../run/transcript.ts';
+import { isOwning } from '../../../store/capabilities.ts';
+import { storeFailure } from '../../../store/checked-store.ts';
+import { type Checkpointer, checkedCheckpointer, isTakenOver, noCheckpointer } from '../../../store/checkpointer.ts';
+import type { BeginOptions } from '../../../store/factory.ts';
+import { withDeadline } from '../../../values/deadline.ts';
+import { hasCode, toErrorData } from '../../../values/error-data.ts';
+import { NotDurableError } from '../../../values/errors.ts';
+import type { Config } from '../../host/config.ts';
+import type { ActiveRun } from '../active-run.ts';
+import { fairKeyOf } from '../run-info.ts';
+import { releaseClaim, uncounted } from './acquire.ts';
+
+/** Bounds a call of a checkpointer in time. */
+function askCheckpointer<T>(run: ActiveRun, what: string, answer: Promise<T>): Promise<T> {
+  const { clock, defaults } = run.services.config;
+  return withDeadline(answer, { ms: defaults.portMs, clock, what });
+}
+
+/**
+ * Makes the checkpointer that records a run; null if the run is not durable. A resumed run, or one that must be durable, is
+ * refused instead.
+ */
+export async function checkpointerOf(
+  run: ActiveRun,
+  record: RunCheckpoint | undefined,
+  resumed: { isResumed: boolean; isReplaced: boolean; transcript: Transcript },
+): Promise<Checkpointer | null> {
+  const { services, options, info, runId } = run;
+  const { claim } = run.resources;
+  const onFlushError = (error: unknown) => run.checkpointing.flushFailed(error);
+  const { factory, requireDurable, warn } = services.config;
+  if (options.checkpointer) return checkedCheckpointer(options.checkpointer);
+  const { isResumed } = resumed;
+  const transcript = run.redaction?.records.transcript(resumed.transcript) ?? resumed.transcript;
+  const landed = record && landedOf(record, { ...resumed, transcript });
+  const fairKey = record ? undefined : fairKeyOf(services.config, info?.labels);
+  const shown = info && (run.redaction?.info(info, 'record') ?? info);
+  try {
+    const begun =
+      factory && shown
+        ? await askCheckpointer(
+            run,
+            'checkpointer begin',
+            factory.begin(shown, { claim, landed, onFlushError, fairKey }),
+          )
+        : null;
+    if (begun && begun !== noCheckpointer) return checkedCheckpointer(begun);
+    if (requireDurable) throw new NotDurableError(`run ${runId} has no checkpointer, and requireDurable is set`);
+    if (run.seed.isAdmission)
+      throw new NotDurableError(`run ${runId} has no checkpointer, and drive: 'later' needs one`);
+    if (record) throw new NotDurableError(`run ${runId} has a record, and the factory gives no checkpointer for it`);
+    await releaseClaim(run, uncounted(run));
+    return null;
+  } catch (error) {
+    return refuseOrGoOn(run, error, { mustBeDurable: isResumed || isNeeded(run), warn });
+  }
+}
+
+/** A durable run repeats its calls after a crash: then its children must be found. */
+function isNeeded({ services, seed }: ActiveRun): boolean {
+  const parent = seed.request.parent && services.registry.live(seed.request.parent.runId);
+  return services.config.requireDurable || seed.isAdmission === true || (parent?.isDurable ?? false);
+}
+
+async function refuseOrGoOn(
+  run: ActiveRun,
+  thrown: unknown,
+  policy: { mustBeDurable: boolean; isLeft?: boolean; warn: Config['warn'] },
+): Promise<null> {
+  if (isTakenOver(thrown)) throw thrown;
+  const error = storeFailure('checkpointer', thrown);
+  if (policy.mustBeDurable) {
+    if (hasCode(error, 'NOT_DURABLE')) throw error;
+    throw new NotDurableError(`run ${run.runId} cannot be recorded`, { cause: error });
+  }
+  // Its possible remains are kept from other processes as long as this run makes calls, and removed at its end.
+  run.resources.hasLeftover = policy.isLeft ?? false;
+  if (!run.resources.hasLeftover) await releaseClaim(run, uncounted(run));
+  policy.warn('run: checkpointer begin failed; the run is not durable', {
+    runId: run.runId,
+    error: toErrorData(error),
+  });
+  return null;
+}
+
+/** The stored state, and whether the resumed run continues it. Between two phases it holds no messages. */
+function landedOf(
+  record: RunCheckpoint,
+  { isReplaced, transcript }: { isReplaced: boolean; transcript: Transcript },
+): BeginOptions['landed'] {
+  const { revision = 0, messages } = record;
+  if (isRewritten(record)) return { revision, messages: messages.length, isReplaced: true };
+  const isSame = !isReplaced && transcript.length === messages.length;
+  const origin = isSame ? transcript : undefined;
+  return { revision, messages: messages.length, origin, isReplaced: !isSame && messages.length > 0 };
+}
+
+/** Saves the first record of a new run; of a resumed run only if no claim has counted this start. */
+export async function firstSave(run: ActiveRun, progress: Progress, record: RunCheckpoint | undefined): Promise<void> {
+  const { services, options } = run;
+  const { checkpointer } = run.resources;
+  const { store, warn } = services.config;
+  const isCounted = record !== undefined && store !== undefined && isOwning(store);
+  if (!checkpointer || isCounted || (options.checkpointer && options.resume)) return;
+  try {
+    const save = checkpointer.save(stateOf(progress, run.nowOf(progress)), { force: true });
+    await askCheckpointer(run, 'checkpointer.save', save);
+    if ((services.config.requireDurable || run.seed.isAdmission) && !run.isDurable) {
+      const why = services.config.requireDurable ? 'requireDurable is set' : "drive: 'later' needs its record";
+      throw new NotDurableError(`run ${run.runId} is not stored from its start on, and ${why}`);
+    }
+  } catch (error) {
+    run.resources.checkpointer = null;
+    // A request that no record can hold is refused: no process could recover the run.
+    if (hasCode(error, 'RECORD_TOO_LARGE') && progress.earlier.value.length > 0) throw error;
+    // The save may have succeeded without an answer: an abandoned record would be recovered as a second run.
+    const isLeft = !record && !isTakenOver(error) && !(await isTakenBack(run, checkpointer, error));
+    await refuseOrGoOn(run, error, { mustBeDurable: record !== undefined || isNeeded(run), isLeft, warn });
+  }
+}
+
+async function isTakenBack(run: ActiveRun, checkpointer: Checkpointer, error: unknown): Promise<boolean> {
+  // The claim is deleted with the record: a renewal that finds none must not report another owner.
+  const { leases } = run.services;
+  const since = leases.drop(run);
+  try {
+    await askCheckpointer(run, 'checkpointer.fail', checkpointer.fail(error));
+    return true;
+  } catch {
+    // The store refuses this as well; the reason was logged before.
+    if (since !== undefined) leases.keep(run, since);
+    return false;
+  }
+}

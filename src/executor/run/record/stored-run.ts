@@ -1,0 +1,137 @@
+import type { RunCheckpoint } from '../../../record/checkpoint.ts';
+import { headOf } from '../../../record/delta.ts';
+import { isRewritten } from '../../../record/upcast.ts';
+import { isAppending, isOwning } from '../../../store/capabilities.ts';
+import type { CheckpointStore, Claim, ClaimOptions, OwningStore, WriteOptions } from '../../../store/port.ts';
+import { hasCode } from '../../../values/error-data.ts';
+import { CheckpointMissingError, NotDurableError, RunOwnedElsewhereError } from '../../../values/errors.ts';
+import { Redactor } from '../../../values/redact.ts';
+import type { ExecutorServices } from '../active-run.ts';
+
+/** A stored run without an owner, claimed for a moment. */
+export interface StoredRun {
+  readonly record: RunCheckpoint;
+  readonly store: CheckpointStore;
+  readonly claim: Claim | undefined;
+  /** Sets the count of attempts, also if the write of it is not answered. */
+  counts(attempts: number): void;
+}
+
+/** Returns the store of an executor. @throws {NotDurableError} when it has none */
+export function storeOf({ config }: ExecutorServices): CheckpointStore {
+  if (config.store) return config.store;
+  throw new NotDurableError('this executor has no store: it knows only its own runs');
+}
+
+/** Returns the options of each claim of an executor: the number of its deployment. */
+export function claimOptionsOf({ config: { version } }: ExecutorServices): ClaimOptions {
+  return version === undefined ? {} : { deployment: version };
+}
+
+/** Redacts a person's text to a run, or reason, for the store. */
+export function recordedText({ config }: ExecutorServices, text: string): string {
+  return config.redact ? new Redactor(config.redact, 'record').text(text) : text;
+}
+
+/** Waits until no work of this executor touches a stored run. Never rejects, and ends: all such work is bounded. */
+export async function untilUntouched(services: ExecutorServices, runId: string): Promise<void> {
+  const known = services.storedWork;
+  for (let work = known.get(runId); work; work = known.get(runId)) await work;
+}
+
+/**
+ * Claims a stored run, loads its record, does the work, and releases it. If two calls need the same run, the second waits:
+ * all claims of one executor have the same owner, so the second would take the run from the first.
+ * @throws {RunOwnedElsewhereError} while another owner works on it, if one takes it meanwhile, or if a newer deployment has
+ *   worked on it
+ * @throws {CheckpointMissingError} if the store has no record of it
+ */
+export async function withStoredRun<T>(
+  services: ExecutorServices,
+  runId: string,
+  work: (run: StoredRun) => Promise<T>,
+): Promise<T> {
+  const known = services.storedWork;
+  for (let before = known.get(runId); before; before = known.get(runId)) await before;
+  const over = Promise.withResolvers<void>();
+  known.set(runId, over.promise);
+  try {
+    return await inHand(services, runId, work);
+  } catch (error) {
+    if (hasCode(error, 'NEWER_DEPLOYMENT'))
+      throw new RunOwnedElsewhereError(`run ${runId} is left to a newer deployment`, { cause: error });
+    if (!hasCode(error, 'LEASE_LOST')) throw error;
+    throw new RunOwnedElsewhereError(`run ${runId} was taken up by another owner meanwhile`, { cause: error });
+  } finally {
+    known.delete(runId);
+    over.resolve();
+  }
+}
+
+interface ClaimWish {
+  readonly runId: string;
+  readonly owner: string;
+  readonly ttlMs: number;
+  readonly options: ClaimOptions;
+}
+
+/** A quarantined record that is readable again (it was restored, the key is back) is freed by a save of the whole record. */
+async function claimed(store: OwningStore, { runId, owner, ttlMs, options }: ClaimWish): Promise<Claim | null> {
+  try {
+    return await store.claim(runId, owner, ttlMs, options);
+  } catch (error) {
+    if (!hasCode(error, 'CHECKPOINT_CORRUPT')) throw error;
+    const record = await store.load(runId).catch(() => null);
+    if (!record) throw error;
+    await store.save(record);
+    return store.claim(runId, owner, ttlMs, options);
+  }
+}
+
+async function inHand<T>(services: ExecutorServices, runId: string, work: (run: StoredRun) => Promise<T>): Promise<T> {
+  const { defaults } = services.config;
+  const store = storeOf(services);
+  if (services.registry.live(runId)) throw new RunOwnedElsewhereError(`run ${runId} is live in this process`);
+  const claim = isOwning(store)
+    ? await claimed(store, { runId, owner: services.owner, ttlMs: defaults.leaseMs, options: claimOptionsOf(services) })
+    : undefined;
+  if (claim === null) throw new RunOwnedElsewhereError(`run ${runId} is being worked on by another process`);
+  // The claim counted a start that did not happen.
+  const before = claim && Math.max(0, claim.attempts - 1);
+  let left = before;
+  let isDone = false;
+  try {
+    const record = await store.load(runId);
+    if (!record) throw new CheckpointMissingError(`the store has no record of run ${runId}`);
+    const read = { ...record, attempts: before ?? Math.max(0, record.attempts) };
+    const counts = (attempts: number) => {
+      left = attempts;
+    };
+    const answer = await work({ record: read, store, claim, counts });
+    isDone = true;
+    return answer;
+  } finally {
+    // A claim that is not released expires. The attempts that `work` has written stay.
+    const options = isDone ? {} : { attempts: left };
+    if (claim && isOwning(store)) await store.release(claim, options).catch(() => {});
+  }
+}
+
+/**
+ * Saves changed head fields of a claimed record, and nothing else.
+ * @param events become part of the journal of its run
+ */
+export function rewriteHead(
+  store: CheckpointStore,
+  record: RunCheckpoint,
+  { claim, events }: Pick<WriteOptions, 'claim' | 'events'> = {},
+): Promise<void> {
+  const options = { ...(claim ? { claim } : {}), ...(events ? { events } : {}) };
+  const revision = (record.revision ?? 0) + 1;
+  if (!isAppending(store) || isRewritten(record)) return store.save({ ...record, revision }, options);
+  const head = { ...headOf(record), revision };
+  return store.append(
+    { runId: record.meta.runId, revision, from: record.messages.length, messages: [], head },
+    options,
+  );
+}

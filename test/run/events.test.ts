@@ -1,6 +1,13 @@
 import { describe, expect, test } from 'vitest';
 import { redactedEvent } from '../../src/executor/host/redaction.ts';
-import { type EventTable, hasOrigin, keepOf, type RunEventBody, runEvents, specOf } from '../../src/run/events.ts';
+import {
+  type EventTable,
+  hasOrigin,
+  keepOf,
+  type RunEventBody,
+  runEvents,
+  specOf,
+} from '../../src/run/events/table.ts';
 import type { Wait } from '../../src/run/waits/wait.ts';
 import type { ErrorData } from '../../src/values/error-data.ts';
 import { Redactor } from '../../src/values/redact.ts';

@@ -2,7 +2,7 @@ import type { RunContext } from '../../../machines/context.ts';
 import type { Agent } from '../../agent/agent.ts';
 import type { SaveMoment } from '../../record/state.ts';
 import type { SteeredBy } from '../../run/command.ts';
-import { hasOrigin, type RunEventBody } from '../../run/events.ts';
+import { hasOrigin, type RunEventBody } from '../../run/events/table.ts';
 import { causeData } from '../../run/finalize.ts';
 import type { Progress } from '../../run/progress.ts';
 import type { ParentCall, RunInfo } from '../../run/request.ts';

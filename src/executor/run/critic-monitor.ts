@@ -1,5 +1,5 @@
 import type { Activity, CriticHandle, SupervisedRun } from '../../critic/port.ts';
-import { isActiveAs, type RunEvent } from '../../run/events.ts';
+import { isActiveAs, type RunEvent } from '../../run/events/table.ts';
 import type { Limits } from '../../run/limits.ts';
 import type { Progress } from '../../run/progress.ts';
 import type { RunInfo } from '../../run/request.ts';

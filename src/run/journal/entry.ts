@@ -1,4 +1,4 @@
-import type { RunEvent } from '../events.ts';
+import type { RunEvent } from '../events/table.ts';
 
 /** One event in the journal of a run. */
 export interface JournalEntry {

@@ -1,5 +1,5 @@
 import type { JournalPart } from '../../../record/state.ts';
-import { keepOf, type RunEvent, type RunEventBody, specOf } from '../../../run/events.ts';
+import { keepOf, type RunEvent, type RunEventBody, specOf } from '../../../run/events/table.ts';
 import { withoutContent } from '../../../run/journal/content.ts';
 import {
   type ContentPlace,

@@ -1,12 +1,12 @@
 // All events of a run, as a table: how each is redacted, audited and kept.
-import type { ErrorData } from '../values/error-data.ts';
-import type { JsonValue } from '../values/json.ts';
-import type { AssistantMessage, ToolOutput } from '../values/message.ts';
-import type { Usage } from '../values/usage.ts';
-import type { RunStatus } from './finalize.ts';
-import type { ToolEffect } from './ledger.ts';
-import type { ModelSource } from './reply.ts';
-import type { HowAnswered, Person, Wait } from './waits/wait.ts';
+import type { ErrorData } from '../../values/error-data.ts';
+import type { JsonValue } from '../../values/json.ts';
+import type { AssistantMessage, ToolOutput } from '../../values/message.ts';
+import type { Usage } from '../../values/usage.ts';
+import type { RunStatus } from '../finalize.ts';
+import type { ToolEffect } from '../ledger.ts';
+import type { ModelSource } from '../reply.ts';
+import type { HowAnswered, Person, Wait } from '../waits/wait.ts';
 
 /** The parts of a model's message. */
 export type ReplyContent = AssistantMessage['content'];

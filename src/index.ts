@@ -111,7 +111,7 @@ export type { RunCheckpointState } from './record/state.ts';
 export { decodeCheckpoint, encodeCheckpoint } from './record/text.ts';
 export type { WholeValue, Writable } from './run/change.ts';
 export type { Answer, Command, SentCommand, SignalAnswer, UnknownCommand } from './run/command.ts';
-export type { RunEvent, RunEventBody } from './run/events/table.ts';
+export type { RunEvent, RunEventBody } from './run/events/body.ts';
 export type {
   GivenFields,
   HeadFields,

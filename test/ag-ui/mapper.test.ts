@@ -3,7 +3,7 @@ import { Mapper } from '../../src/ag-ui/mapper.ts';
 import { callIdOf, messagesOf, type RecordedMessage } from '../../src/ag-ui/messages.ts';
 import type { AgUiEvent, AgUiMessage } from '../../src/ag-ui/protocol.ts';
 import { Reader } from '../../src/ag-ui/reader.ts';
-import type { RunEvent, RunEventBody } from '../../src/run/events/table.ts';
+import type { RunEvent, RunEventBody } from '../../src/run/events/body.ts';
 import type { Message } from '../../src/values/message.ts';
 import { applied, framed } from './real-client.ts';
 

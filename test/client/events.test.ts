@@ -6,7 +6,7 @@ import {
   createClient,
   type JournalEvent,
 } from '../../src/client/index.ts';
-import type { RunEventBody } from '../../src/run/events/table.ts';
+import type { RunEventBody } from '../../src/run/events/body.ts';
 import { testClock } from '../../src/testing/test-clock.ts';
 import { randomFrom } from '../crash/random.ts';
 import { type Answer, type Cutting, eventStream, Journal, problem, quickClock, ScriptedServer, until } from './wire.ts';

@@ -1,4 +1,4 @@
-import type { RunEventBody } from '../../src/run/events/table.ts';
+import type { RunEventBody } from '../../src/run/events/body.ts';
 import type { Clock } from '../../src/values/clock.ts';
 
 /** A clock on which a pause is over at once, and silence never comes: tests of silence have a clock that they move. */

@@ -3,7 +3,7 @@ import { callTool, hang, reply } from 'pawl/testing';
 import { describe, expect, test } from 'vitest';
 import { createActor } from 'xstate';
 import { RunRedaction } from '../../src/executor/host/redaction.ts';
-import type { RunEventBody } from '../../src/run/events/table.ts';
+import type { RunEventBody } from '../../src/run/events/body.ts';
 import { hostOf, settle, toolOf, until } from '../fixtures/host.ts';
 import { afterCrash, watchedStore } from '../fixtures/watched-store.ts';
 

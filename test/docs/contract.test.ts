@@ -6,6 +6,7 @@ import { describe, expect, test } from 'vitest';
 const root = fileURLToPath(new URL('../..', import.meta.url));
 const pages = [
   'checkpoint',
+  'edges',
   'engine',
   'executor',
   'fan-out',
@@ -91,10 +92,10 @@ const clauses = pages.flatMap((page) =>
 );
 
 describe('the contract', () => {
-  test('numbers the clauses of each page from 1, without a gap', () => {
+  test('numbers the clauses of each page in rising order: a number is never given twice, not even after its clause is gone', () => {
     for (const page of pages) {
       const numbers = clausesOf(page).map(({ number }) => number);
-      expect(numbers, page).toEqual(numbers.map((_, index) => index + 1));
+      expect(numbers, page).toEqual([...new Set(numbers)].sort((a, b) => a - b));
     }
     expect(clauses.length).toBeGreaterThan(120);
   });

@@ -1,7 +1,8 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { parseSync } from 'rolldown/utils';
-import { type FieldRedaction, keepOf, type RunEventBody, runEvents, specOf } from '../../src/run/events/table.ts';
+import type { RunEventBody } from '../../src/run/events/body.ts';
+import { type FieldRedaction, keepOf, runEvents, specOf } from '../../src/run/events/table.ts';
 
 interface Node {
   readonly type: string;
@@ -37,7 +38,7 @@ export function eventsPage(root: string): string {
 }
 
 function eventTable(root: string): string {
-  const events = declaredEvents(readFileSync(join(root, 'src/run/events/table.ts'), 'utf8'));
+  const events = declaredEvents(readFileSync(join(root, 'src/run/events/body.ts'), 'utf8'));
   const rows = events.map(({ type, doc, fields }) => {
     const cells = [`\`${type}\``, doc, fields.map(code).join(', '), hiddenIn(type), keptOf(type)];
     return `| ${cells.join(' | ')} |`;
@@ -56,7 +57,7 @@ export function declaredEvents(text: string): readonly DeclaredEvent[] {
       : [],
   );
   const declared = declarations.find(({ id }) => id.name === 'RunEventBody')?.typeAnnotation;
-  if (declared?.type !== 'TSUnionType') throw new Error('src/run/events/table.ts declares no union RunEventBody');
+  if (declared?.type !== 'TSUnionType') throw new Error('src/run/events/body.ts declares no union RunEventBody');
   return (declared.types as unknown as readonly Member[]).map((member) => {
     const before = comments.findLast(({ end }) => end <= member.start);
     const isDoc = before && /^[\s|]*$/.test(text.slice(before.end, member.start));

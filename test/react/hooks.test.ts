@@ -5,7 +5,7 @@ import { renderToString } from 'react-dom/server';
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
 import { type Client, ClientError, type ClientRun, type FollowEventsOptions } from '../../src/client/index.ts';
 import { PawlProvider, useClient, useRun, useThread, useWaiting } from '../../src/react/index.ts';
-import type { RunEventBody } from '../../src/run/events/table.ts';
+import type { RunEventBody } from '../../src/run/events/body.ts';
 import type { JournalEvent } from '../../src/run/journal/reader.ts';
 
 /** The types of a browser would be those of the whole program. */

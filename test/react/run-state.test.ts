@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { type RunState, unknownRun, withEvent } from '../../src/react/run-state.ts';
-import type { RunEventBody } from '../../src/run/events/table.ts';
+import type { RunEventBody } from '../../src/run/events/body.ts';
 import type { JournalEvent } from '../../src/run/journal/reader.ts';
 import type { Wait } from '../../src/run/waits/wait.ts';
 

@@ -1,13 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { redactedEvent } from '../../src/executor/host/redaction.ts';
-import {
-  type EventTable,
-  hasOrigin,
-  keepOf,
-  type RunEventBody,
-  runEvents,
-  specOf,
-} from '../../src/run/events/table.ts';
+import type { RunEventBody } from '../../src/run/events/body.ts';
+import { type EventTable, hasOrigin, keepOf, runEvents, specOf } from '../../src/run/events/table.ts';
 import type { Wait } from '../../src/run/waits/wait.ts';
 import type { ErrorData } from '../../src/values/error-data.ts';
 import { Redactor } from '../../src/values/redact.ts';

@@ -1,4 +1,4 @@
-import type { RunEvent } from '../../run/events/table.ts';
+import type { RunEvent } from '../../run/events/body.ts';
 import type { RunInfo } from '../../run/request.ts';
 import { isObject } from '../../values/json.ts';
 import { checkKeys, type KnownKeys, kindOf } from '../../values/known-options.ts';

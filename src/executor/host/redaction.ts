@@ -1,13 +1,8 @@
 import type { InspectionEvent } from 'xstate';
 import type { RunContext } from '../../../machines/context.ts';
 import { ProgressRedaction } from '../../record/redact-progress.ts';
-import {
-  type FieldRedaction,
-  type ReplyContent,
-  type RunEventBody,
-  runEvents,
-  specOf,
-} from '../../run/events/table.ts';
+import type { ReplyContent, RunEventBody } from '../../run/events/body.ts';
+import { type FieldRedaction, runEvents, specOf } from '../../run/events/table.ts';
 import type { Progress } from '../../run/progress.ts';
 import type { RunInfo } from '../../run/request.ts';
 import type { RunOutput } from '../../run/result.ts';

@@ -1,5 +1,6 @@
 import type { Activity, CriticHandle, SupervisedRun } from '../../critic/port.ts';
-import { isActiveAs, type RunEvent } from '../../run/events/table.ts';
+import type { RunEvent } from '../../run/events/body.ts';
+import { isActiveAs } from '../../run/events/table.ts';
 import type { Limits } from '../../run/limits.ts';
 import type { Progress } from '../../run/progress.ts';
 import type { RunInfo } from '../../run/request.ts';

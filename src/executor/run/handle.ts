@@ -1,4 +1,4 @@
-import type { RunEvent } from '../../run/events/table.ts';
+import type { RunEvent } from '../../run/events/body.ts';
 import type { OkOutput, RunOutput, RunResult } from '../../run/result.ts';
 import { okOrThrow } from '../../run/result.ts';
 import type { Person } from '../../run/waits/wait.ts';

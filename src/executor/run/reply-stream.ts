@@ -1,5 +1,5 @@
 import type { ReplyPiece } from '../../model/reply-pieces.ts';
-import type { RunEventBody } from '../../run/events/table.ts';
+import type { RunEventBody } from '../../run/events/body.ts';
 import type { Progress } from '../../run/progress.ts';
 import type { ModelSource } from '../../run/reply.ts';
 import type { AssistantMessage } from '../../values/message.ts';

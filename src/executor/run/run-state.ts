@@ -1,7 +1,7 @@
 import type { Resolution, RunEmitted, RunMachineEvent } from '../../../machines/context.ts';
 import type { RunCheckpoint } from '../../record/checkpoint.ts';
 import type { JournalPart } from '../../record/state.ts';
-import type { RunEvent } from '../../run/events/table.ts';
+import type { RunEvent } from '../../run/events/body.ts';
 import type { Progress, ToolFacts } from '../../run/progress.ts';
 import type { RunOutput, RunResult } from '../../run/result.ts';
 import type { Person } from '../../run/waits/wait.ts';

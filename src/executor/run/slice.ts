@@ -1,6 +1,6 @@
 import type { RunContext } from '../../../machines/context.ts';
 import { childToolPrefixes } from '../../agent/names.ts';
-import type { RunEvent } from '../../run/events/table.ts';
+import type { RunEvent } from '../../run/events/body.ts';
 import type { ParkedReason } from '../../run/fields.ts';
 import type { Progress } from '../../run/progress.ts';
 import { type ErrorData, toErrorData } from '../../values/error-data.ts';

@@ -1,5 +1,6 @@
 import type { Audit, AuditedPhase, AuditRecorder } from '../../audit/port.ts';
-import { type AuditedAs, isAuditedAs, type RunEvent } from '../../run/events/table.ts';
+import type { RunEvent } from '../../run/events/body.ts';
+import { type AuditedAs, isAuditedAs } from '../../run/events/table.ts';
 import type { RunInfo } from '../../run/request.ts';
 import type { RunOutput } from '../../run/result.ts';
 import type { Clock } from '../../values/clock.ts';

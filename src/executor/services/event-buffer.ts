@@ -1,4 +1,5 @@
-import { isActiveAs, type RunEvent } from '../../run/events/table.ts';
+import type { RunEvent } from '../../run/events/body.ts';
+import { isActiveAs } from '../../run/events/table.ts';
 
 /** A list that is read from the front, in a ring: a full one takes thousands of pieces of text without a copy. */
 class Queue {

@@ -1,4 +1,4 @@
-import type { RunEvent, RunEventBody } from '../../run/events/table.ts';
+import type { RunEvent, RunEventBody } from '../../run/events/body.ts';
 import type { Clock } from '../../values/clock.ts';
 import { EventBuffer } from './event-buffer.ts';
 

@@ -1,4 +1,4 @@
-import type { RunEvent } from '../../run/events/table.ts';
+import type { RunEvent } from '../../run/events/body.ts';
 import type { ObservedRun, Observer } from '../host/observers.ts';
 import { frozenEvent } from './event-stream.ts';
 

@@ -1,6 +1,6 @@
 import type { JsonValue } from '../../values/json.ts';
 import { type AssistantMessage, type Message, type ToolOutput, toolCallsOf } from '../../values/message.ts';
-import type { RunEvent } from '../events/table.ts';
+import type { RunEvent } from '../events/body.ts';
 import { callOf, type OpenStep } from '../open-step.ts';
 import type { PhaseOutput } from '../phase.ts';
 import type { RunOutcome } from '../result.ts';

@@ -1,4 +1,4 @@
-import type { RunEvent } from '../events/table.ts';
+import type { RunEvent } from '../events/body.ts';
 
 /** One event in the journal of a run. */
 export interface JournalEntry {

@@ -1,5 +1,5 @@
 import type { Message } from '../../values/message.ts';
-import type { RunEvent, RunEventBody } from '../events/table.ts';
+import type { RunEvent, RunEventBody } from '../events/body.ts';
 import type { JournalEntry, TextPlace } from './entry.ts';
 
 /** An event for a reader in any process. `cursor`: reading continues after it, on any host. */

@@ -1,4 +1,4 @@
-import type { RunEvent } from '../../run/events/table.ts';
+import type { RunEvent } from '../../run/events/body.ts';
 import type { ContentPlace, JournalEntry } from '../../run/journal/entry.ts';
 import { CheckpointCorruptError } from '../../values/errors.ts';
 import { isAmount, isCount, isObject } from '../../values/json.ts';

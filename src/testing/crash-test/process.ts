@@ -2,7 +2,7 @@ import type { Agent } from '../../agent/agent.ts';
 import { createExecutor, type Executor } from '../../executor/executor.ts';
 import type { ExecutorOptions, Ports } from '../../executor/host/options.ts';
 import type { Model } from '../../model/port.ts';
-import type { RunEvent } from '../../run/events/table.ts';
+import type { RunEvent } from '../../run/events/body.ts';
 import { isOwning } from '../../store/capabilities.ts';
 import type { CheckpointerFactory } from '../../store/factory.ts';
 import type { CheckpointStore, Claim, TakenRuns } from '../../store/port.ts';

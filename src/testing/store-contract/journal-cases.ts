@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import type { RunEventBody } from '../../run/events/table.ts';
+import type { RunEventBody } from '../../run/events/body.ts';
 import type { JournalEntry } from '../../run/journal/entry.ts';
 import { isAppending } from '../../store/capabilities.ts';
 import type { Claim, JournalStore } from '../../store/port.ts';

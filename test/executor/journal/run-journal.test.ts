@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { RunJournal } from '../../../src/executor/run/journal/run-journal.ts';
 import { ToldState } from '../../../src/executor/run/journal/told-state.ts';
-import type { RunEventBody } from '../../../src/run/events/table.ts';
+import type { RunEventBody } from '../../../src/run/events/body.ts';
 import type { JournalEntry } from '../../../src/run/journal/entry.ts';
 import type { Progress } from '../../../src/run/progress.ts';
 import { Transcript } from '../../../src/run/transcript.ts';

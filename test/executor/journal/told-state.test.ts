@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { ToldState } from '../../../src/executor/run/journal/told-state.ts';
-import type { RunEvent, RunEventBody } from '../../../src/run/events/table.ts';
+import type { RunEvent, RunEventBody } from '../../../src/run/events/body.ts';
 import { stepOf } from '../../../src/run/open-step.ts';
 import type { Progress } from '../../../src/run/progress.ts';
 import type { SettledWait, Wait } from '../../../src/run/waits/wait.ts';

@@ -5,7 +5,7 @@ import { RunChunks } from '../../../src/http/chat/chunks.ts';
 import { AskedQuestions } from '../../../src/http/chat/frame-id.ts';
 import { type PagePosition, viewFrom } from '../../../src/http/chat/page-position.ts';
 import type { StepChunk } from '../../../src/http/chat/ui-chunk.ts';
-import type { RunEvent } from '../../../src/run/events/table.ts';
+import type { RunEvent } from '../../../src/run/events/body.ts';
 import { seed, torture } from '../../crash/random.ts';
 import { chunksOf, messageOf, read } from './page.ts';
 import { randomStory } from './random-story.ts';

@@ -4,7 +4,7 @@ import { expect } from 'vitest';
 import { RunChunks } from '../../../src/http/chat/chunks.ts';
 import { type PagePosition, viewFrom } from '../../../src/http/chat/page-position.ts';
 import type { UiChunk } from '../../../src/http/chat/ui-chunk.ts';
-import type { RunEvent } from '../../../src/run/events/table.ts';
+import type { RunEvent } from '../../../src/run/events/body.ts';
 
 /** What a page has after some chunks: its message, and the error that ended the stream. */
 export interface Page {

@@ -1,5 +1,5 @@
 import fc from 'fast-check';
-import type { RunEvent, RunEventBody } from '../../../src/run/events/table.ts';
+import type { RunEvent, RunEventBody } from '../../../src/run/events/body.ts';
 import type { ToolOutput } from '../../../src/values/message.ts';
 import {
   approval,

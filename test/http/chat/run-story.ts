@@ -1,4 +1,4 @@
-import type { RunEvent, RunEventBody } from '../../../src/run/events/table.ts';
+import type { RunEvent, RunEventBody } from '../../../src/run/events/body.ts';
 import type { Wait } from '../../../src/run/waits/wait.ts';
 import type { AssistantMessage, ToolOutput } from '../../../src/values/message.ts';
 

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import type { RunEvent, RunEventBody } from '../../../src/run/events/table.ts';
+import type { RunEvent, RunEventBody } from '../../../src/run/events/body.ts';
 import type { JournalEntry } from '../../../src/run/journal/entry.ts';
 import { type JournalEvent, JournalReader, journalStart, positionIn } from '../../../src/run/journal/reader.ts';
 

@@ -1,7 +1,7 @@
 import type { RunCheckpoint } from '../../../record/checkpoint.ts';
 import { toResumeState } from '../../../record/checkpoint.ts';
 import { fingerprintIn, identified, parentOf } from '../../../record/identify.ts';
-import type { RunEventBody } from '../../../run/events/table.ts';
+import type { RunEventBody } from '../../../run/events/body.ts';
 import { waitIdOf } from '../../../run/identity.ts';
 import { firstPlace, type JournalEntry, type JournalWrite } from '../../../run/journal/entry.ts';
 import { keptOutcome, outcomeOf } from '../../../run/outcome.ts';

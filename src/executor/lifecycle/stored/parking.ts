@@ -1,6 +1,6 @@
 import type { RunCheckpoint } from '../../../record/checkpoint.ts';
 import { isPerson } from '../../../run/command.ts';
-import type { RunEventBody } from '../../../run/events/table.ts';
+import type { RunEventBody } from '../../../run/events/body.ts';
 import { firstPlace, type JournalEntry, type JournalWrite } from '../../../run/journal/entry.ts';
 import { recoverOpenStep } from '../../../run/open-step.ts';
 import type { Person } from '../../../run/waits/wait.ts';

@@ -1,4 +1,4 @@
-import type { RunEvent } from '../../../run/events/table.ts';
+import type { RunEvent } from '../../../run/events/body.ts';
 import type { Waiting } from './journal-events.ts';
 
 /** Events on their way to a journal, in their order. Pieces of one text that are next to each other are one event. */

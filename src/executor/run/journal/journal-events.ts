@@ -1,4 +1,5 @@
-import type { keepOf, RunEvent, RunEventBody } from '../../../run/events/table.ts';
+import type { RunEvent, RunEventBody } from '../../../run/events/body.ts';
+import type { keepOf } from '../../../run/events/table.ts';
 import type { TextPlace } from '../../../run/journal/entry.ts';
 import { callOf } from '../../../run/open-step.ts';
 import type { Progress } from '../../../run/progress.ts';

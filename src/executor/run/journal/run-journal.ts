@@ -1,5 +1,6 @@
 import type { JournalPart } from '../../../record/state.ts';
-import { keepOf, type RunEvent, type RunEventBody, specOf } from '../../../run/events/table.ts';
+import type { RunEvent, RunEventBody } from '../../../run/events/body.ts';
+import { keepOf, specOf } from '../../../run/events/table.ts';
 import { withoutContent } from '../../../run/journal/content.ts';
 import {
   type ContentPlace,

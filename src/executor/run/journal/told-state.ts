@@ -1,4 +1,4 @@
-import type { RunEvent, RunEventBody } from '../../../run/events/table.ts';
+import type { RunEvent, RunEventBody } from '../../../run/events/body.ts';
 import { callOf } from '../../../run/open-step.ts';
 import type { Progress } from '../../../run/progress.ts';
 import type { Person, SettledWait, Wait } from '../../../run/waits/wait.ts';

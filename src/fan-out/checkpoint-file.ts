@@ -1,9 +1,8 @@
 import { dirname, resolve } from 'node:path';
 import { writeAtomically } from '../files/atomic-write.ts';
-import { orAbsent } from '../files/errors.ts';
+import { orAbsent, storeError } from '../files/errors.ts';
 import { diskFiles, type FileSystem } from '../files/file-system.ts';
 import { FolderSyncs } from '../files/syncs.ts';
-import { storeError } from '../store/file/errors.ts';
 import { type Checkpoint, decodeCheckpoint, encodeCheckpoint } from './checkpoint.ts';
 
 /**

@@ -1,10 +1,10 @@
 import { unlinkSync } from 'node:fs';
 import { open } from 'node:fs/promises';
 import { basename, dirname, join, resolve } from 'node:path';
+import { storeError } from '../files/errors.ts';
 import type { FileSystem } from '../files/file-system.ts';
 import { withFile } from '../files/file-system.ts';
 import { LockedError, Locks } from '../files/lock.ts';
-import { storeError } from '../store/file/errors.ts';
 import { isDeadOwner, isRunning, newOwner } from '../store/owner.ts';
 import { temporaryFor, writerOf } from './checkpoint-file.ts';
 import { FanOutOwnedElsewhereError } from './errors.ts';

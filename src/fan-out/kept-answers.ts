@@ -1,9 +1,9 @@
 import { rm } from 'node:fs/promises';
 import { basename, dirname, join, resolve } from 'node:path';
 import { pawlFolder } from '../edits/pawl-folder.ts';
+import { storeError } from '../files/errors.ts';
 import { diskFiles } from '../files/file-system.ts';
 import type { Clock, Executor, RunCheckpoint } from '../index.ts';
-import { storeError } from '../store/file/errors.ts';
 import { hasCode } from '../values/error-data.ts';
 import { encodeCheckpoint } from './checkpoint.ts';
 import { writeText } from './checkpoint-file.ts';

@@ -1,21 +1,23 @@
+import { existsSync } from 'node:fs';
 import { readdir, rm, rmdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { orAbsent, systemCode } from '../files/errors.ts';
-import { diskFiles } from '../files/file-system.ts';
 import { CheckpointCorruptError, type Executor, type InterruptedRun, type RunCheckpoint } from '../index.ts';
-import { type FileStore, fileStoreOn } from '../store/file/file-store.ts';
+import { type SqliteStore, sqliteStore } from '../store/sqlite/index.ts';
 import { FanOutConflictError } from './errors.ts';
+
+const DATABASE = 'records.db';
 
 /** The store of run records of one fan-out, from which unfinished models continue after a crash. */
 export class Records {
-  readonly store: FileStore;
+  readonly store: SqliteStore;
   readonly #dir: string;
   /** The ids of all runs that were found, also of those that are not continued. */
   readonly #ids = new Set<string>();
 
   constructor(path: string) {
     this.#dir = `${path}.runs`;
-    this.store = fileStoreOn(diskFiles, { dir: this.#dir });
+    this.store = sqliteStore({ path: join(this.#dir, DATABASE) });
   }
 
   /**
@@ -24,6 +26,8 @@ export class Records {
    */
   async unfinished(warn: (runId: string, error: unknown) => void): Promise<ReadonlyMap<string, string>> {
     const runs = new Map<string, string>();
+    // A look makes no file: the first run does.
+    if (!existsSync(join(this.#dir, DATABASE))) return runs;
     for (let page: readonly InterruptedRun[] = [], after = {}; ; ) {
       page = await this.store.listInterrupted({ limit: PAGE, ...after });
       for (const run of page) {
@@ -58,7 +62,7 @@ export class Records {
    */
   async check(): Promise<void> {
     const names = await this.#names();
-    if (!names.includes('layout') && !names.every((name) => parts.includes(name))) {
+    if (!names.includes(DATABASE) && !names.every((name) => parts.includes(name))) {
       throw new FanOutConflictError(
         `${this.#dir} is for the records of this fan-out, but has other content; move the content, or use another path`,
       );
@@ -89,7 +93,7 @@ export class Records {
   }
 }
 
-/** The files of a file store, `layout` last: a process may have been killed before it was written. */
-const parts: readonly string[] = ['runs', 'outcomes', 'mail', 'due', 'locks', 'owners', 'layout'];
+/** The files of the store. A killed process leaves any of them. */
+const parts: readonly string[] = [DATABASE, `${DATABASE}-wal`, `${DATABASE}-shm`, `${DATABASE}-journal`];
 
 const PAGE = 100;

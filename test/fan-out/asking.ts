@@ -50,6 +50,8 @@ export function asked({ models: scripts, ...options }: Asked) {
 }
 
 export const freshPath = () => join(freshFolder(), 'ask.json');
+/** The store of the records of a fan-out. */
+export const recordsOf = (path: string) => join(`${path}.runs`, 'records.db');
 /** What is in the folder of a checkpoint file. */
 export const around = (path: string) => readdirSync(dirname(path)).sort();
 

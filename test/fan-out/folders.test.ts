@@ -4,7 +4,7 @@ import { loadCheckpoint } from 'pawl/fan-out';
 import { callTool, hang, reply } from 'pawl/testing';
 import { describe, expect, test } from 'vitest';
 import { gate, toolOf } from '../fixtures/host.ts';
-import { around, asked, freshPath, until } from './asking.ts';
+import { around, asked, freshPath, recordsOf, until } from './asking.ts';
 import { freshFolder } from './fresh-folder.ts';
 
 const modeOf = (path: string) => statSync(path).mode & 0o777;
@@ -51,7 +51,8 @@ describe('the folder of records', () => {
     const call = asked({ models: { a: [reply('of a'), reply('of a')] }, path });
     mkdirSync(`${path}.runs`);
     expect((await call.start()).responses[0]?.text).toBe('of a');
-    mkdirSync(join(`${path}.runs`, 'runs'), { recursive: true });
+    mkdirSync(`${path}.runs`);
+    writeFileSync(recordsOf(path), '');
     expect((await call.start()).responses[0]?.text).toBe('of a');
     expect(around(path)).toEqual(['.pawl']);
   });
@@ -76,8 +77,8 @@ describe.skipIf(process.platform === 'win32')('who may read it', () => {
     const project = freshFolder();
     const path = join(project, '.pawl', 'ask.json');
     const { end } = await asking(path);
-    expect([modeOf(dirname(path)), modeOf(`${path}.runs`), modeOf(join(`${path}.runs`, 'runs'))]).toEqual([
-      ...[0o700, 0o700, 0o700],
+    expect([modeOf(dirname(path)), modeOf(`${path}.runs`), modeOf(recordsOf(path))]).toEqual([
+      ...[0o700, 0o700, 0o600],
     ]);
     await end();
     const root = freshFolder();

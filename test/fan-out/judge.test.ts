@@ -9,7 +9,7 @@ import {
   saveCheckpoint,
 } from 'pawl/fan-out';
 import { callTool, fail, hang, reply, scriptedModel } from 'pawl/testing';
-import { describe, expect, test } from 'vitest';
+import { describe, expect, test, vi } from 'vitest';
 import { gate } from '../fixtures/host.ts';
 import { asked, freshPath, inItsTime, prompt, until } from './asking.ts';
 
@@ -150,6 +150,9 @@ describe('a function as a judge', () => {
     const hide = () => {
       renameSync(records, `${records}.hidden`);
       writeFileSync(records, '');
+      // The store looks at most every 100 ms whether its file is still there.
+      const now = performance.now.bind(performance);
+      vi.spyOn(performance, 'now').mockImplementation(() => now() + 1_000);
     };
     const more = { judge, signal: undefined } as never as Partial<FanOutOptions>;
     const left = await call.start({ ...more, onResponse: ({ modelId }) => modelId === 'a' && hide() });
@@ -157,6 +160,7 @@ describe('a function as a judge', () => {
     expect(left.responses[2]).not.toHaveProperty('error');
     expect((await loadCheckpoint(path))?.responses[2]).toMatchObject({ interrupted: true, completed: false });
     expect([left.interrupted, left.ranking, left.judgeError, asks]).toEqual([true, undefined, undefined, []]);
+    vi.restoreAllMocks();
     rmSync(records);
     renameSync(`${records}.hidden`, records);
     expect((await call.start(more)).ranking?.order).toEqual(['c', 'b', 'a']);

@@ -1,10 +1,9 @@
-import { readdirSync, readFileSync } from 'node:fs';
-import { join } from 'node:path';
+import { sqliteStore } from 'pawl/stores/sqlite';
 import { callTool, callTools, reply } from 'pawl/testing';
 import { describe, expect, test } from 'vitest';
 import { toolOf } from '../fixtures/host.ts';
 import { startChild } from '../store/child-process.ts';
-import { asked, freshPath, until } from './asking.ts';
+import { asked, freshPath, recordsOf, until } from './asking.ts';
 import { freshFolder } from './fresh-folder.ts';
 
 const write = (path: string, content: string) => ({ name: 'write_file', input: { path, content } });
@@ -16,10 +15,12 @@ const [hold, send] = [
 const changes = [write('a.txt', 'first'), write('b.txt', 'b')];
 const more = [write('a.txt', 'second'), { name: 'delete_file', input: { path: 'b.txt' } }];
 
-const journalOf = (path: string) => {
-  const runs = join(`${path}.runs`, 'runs');
-  return readdirSync(runs).map((run) => readFileSync(join(runs, run, 'journal'), 'utf8'));
-};
+/** The record of the only model, as a process would find it that continues the run. */
+async function recorded(path: string): Promise<string> {
+  await using store = sqliteStore({ path: recordsOf(path), readOnly: true });
+  const [run] = await store.listInterrupted();
+  return JSON.stringify(await store.load(run?.runId ?? ''));
+}
 
 /** The step, in a process that is killed in the middle of it. @param mark what is to be recorded before that */
 async function killedIn(calls: readonly object[], mark?: string) {
@@ -27,7 +28,7 @@ async function killedIn(calls: readonly object[], mark?: string) {
   const argument = JSON.stringify(calls);
   const child = startChild({ role: root, path, argument, script: '../fan-out/writing-child.ts' });
   expect(await child.next()).toBe('held');
-  if (mark) await until(() => journalOf(path).some((text) => text.includes(mark)));
+  if (mark) await until(async () => (await recorded(path)).includes(mark));
   await child.kill();
   return { path, root, prompt: 'Which?' };
 }

@@ -8,7 +8,7 @@ import { freshFolder } from './fresh-folder.ts';
 
 const refusal = { code: 'WRITE_OUTSIDE_ROOT', message: expect.stringContaining('it has the answers') };
 const own = [
-  ...['ask.json', 'ask.json.lock', 'ask.json.runs', 'ask.json.runs/layout', 'ask.json.runs/runs/x/journal'],
+  ...['ask.json', 'ask.json.lock', 'ask.json.runs', 'ask.json.runs/records.db', 'ask.json.runs/records.db-wal'],
   ...['ask.json.12.0a1b2c3d.tmp', 'ask.json.lock.12.0a1b2c3d.tmp', 'ask.json.lock.0123456789abcdef'],
   ...[
     'ASK.JSON',
@@ -35,8 +35,14 @@ const others = [
 function rootWith(folder = '') {
   const root = freshFolder();
   const at = join(root, folder);
-  for (const name of ['ask.json.runs/runs/x', 'x']) mkdirSync(join(at, name), { recursive: true });
-  for (const name of ['ask.json', 'ask.json.lock', 'ask.json.12.0a1b2c3d.tmp', 'ask.json.runs/layout', 'ask.json.md']) {
+  for (const name of ['ask.json.runs', 'x']) mkdirSync(join(at, name), { recursive: true });
+  for (const name of [
+    'ask.json',
+    'ask.json.lock',
+    'ask.json.12.0a1b2c3d.tmp',
+    'ask.json.runs/records.db',
+    'ask.json.md',
+  ]) {
     writeFileSync(join(at, name), 'what b says');
   }
   return { root, path: join(at, 'ask.json') };
@@ -83,7 +89,7 @@ describe('a checkpoint file in the root', () => {
   test('models of a fan-out see and change nothing of what it keeps, however they try (fan-out 7)', async () => {
     const root = freshFolder();
     writeFileSync(join(root, 'a.txt'), 'x');
-    const calls = ['ask.json', 'ask.json.lock', 'ask.json.runs/layout'].flatMap((path) => [
+    const calls = ['ask.json', 'ask.json.lock', 'ask.json.runs/records.db'].flatMap((path) => [
       { name: 'read_file', input: { path } },
       { name: 'write_file', input: { path, content: 'x' } },
       { name: 'delete_file', input: { path } },

@@ -1,9 +1,9 @@
 import { mkdirSync, renameSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { loadCheckpoint } from 'pawl/fan-out';
-import { fileStore } from 'pawl/stores/file';
+import { sqliteStore } from 'pawl/stores/sqlite';
 import { expect, test } from 'vitest';
-import { around, freshPath, heldWithin, inItsTime, until } from './asking.ts';
+import { around, freshPath, heldWithin, inItsTime, recordsOf, until } from './asking.ts';
 
 test('the record of a run stays until the file has its answer, so that nobody pays for it again (fan-out 5)', async () => {
   const path = freshPath();
@@ -15,7 +15,7 @@ test('the record of a run stays until the file has its answer, so that nobody pa
   open();
   const result = await inItsTime(call, running);
   expect(result).toMatchObject({ saveError: { code: 'STORE_UNAVAILABLE' }, responses: [{ text: 'of a' }] });
-  await using store = fileStore({ dir: `${path}.runs` });
+  await using store = sqliteStore({ path: recordsOf(path) });
   expect(await store.listInterrupted()).toMatchObject([{ meta: { agentId: 'a' } }]);
   await store.close();
   rmSync(path, { recursive: true });

@@ -1,11 +1,11 @@
-import { readdirSync, readFileSync, rmSync, statSync, truncateSync, writeFileSync } from 'node:fs';
+import { readFileSync, rmSync, truncateSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { loadCheckpoint } from 'pawl/fan-out';
-import { fileStore } from 'pawl/stores/file';
+import { sqliteStore } from 'pawl/stores/sqlite';
 import { callTool, hang, reply, scriptedModel } from 'pawl/testing';
 import { describe, expect, test } from 'vitest';
 import { toolOf } from '../fixtures/host.ts';
-import { around, asked, freshPath, prompt, until } from './asking.ts';
+import { around, asked, freshPath, prompt, recordsOf, until } from './asking.ts';
 
 const look = toolOf('look');
 
@@ -24,18 +24,16 @@ async function left(rest = [reply('all of a')]) {
   return { path, call };
 }
 
-const recordsOf = (path: string) =>
-  readdirSync(`${path}.runs`, { recursive: true, encoding: 'utf8' })
-    .map((name) => join(`${path}.runs`, name))
-    .filter((file) => statSync(file).isFile() && file.endsWith('journal'));
-
 describe('a fan-out that goes on', () => {
   test.for<readonly [what: string, harm: (file: string) => void]>([
-    ['damaged', (file) => writeFileSync(file, readFileSync(file, 'utf8').replace('"iteration"', '"iteratiom"'))],
+    [
+      'damaged',
+      (file) => writeFileSync(file, readFileSync(file, 'latin1').replaceAll('"iteration"', '"iteratiom"'), 'latin1'),
+    ],
     ['empty', (file) => truncateSync(file)],
   ])('a model whose record is %s begins anew, and whoever has answered is not asked (fan-out 5)', async ([, harm]) => {
     const { path, call } = await left([reply('all of a')]);
-    for (const file of recordsOf(path)) harm(file);
+    harm(recordsOf(path));
     const { responses } = await call.start();
     expect(responses).toMatchObject([{ text: 'all of a', steps: 1, stopReason: 'answered' }, { text: 'of b' }]);
     // The turn that is lost is paid for all the same.
@@ -76,7 +74,7 @@ describe('a fan-out that goes on', () => {
 
   test('a model whose processes have died again and again goes on when it is asked again (fan-out 5)', async () => {
     const { path, call } = await left();
-    await using store = fileStore({ dir: `${path}.runs` });
+    await using store = sqliteStore({ path: recordsOf(path) });
     const [run] = await store.listInterrupted();
     let attempts = 0;
     for (let deaths = 0; deaths < 6; deaths++) {

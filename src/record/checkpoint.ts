@@ -8,13 +8,13 @@ import type { Message } from '../values/message.ts';
 import type { Usage } from '../values/usage.ts';
 
 /** The version of records that this code writes. Older records are upcast, newer ones refused. */
-export const RECORD_VERSION = 2;
+export const RECORD_VERSION = 3;
 
 /**
  * The changing part of a record and its identity: the record without messages, inputs, images and the earlier conversation.
  */
 export interface RunHead extends IdentityFields, Partial<HeadFields> {
-  readonly version: 2;
+  readonly version: 3;
   /** Counts the saves of the run. */
   readonly revision: number;
   /** Wall clock of the save that wrote it, ms. */

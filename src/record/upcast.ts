@@ -17,6 +17,8 @@ export type Upcasts = Readonly<Record<number, Recipe<Stored>>>;
 const upcasts: Upcasts = {
   // Version 2 has labels, waits, threads and `hosted`: a record without them has none.
   1: () => {},
+  // Version 3 has optional rows that a record of version 2 lacks: what each of them means when absent is said at its row.
+  2: () => {},
 };
 
 /**

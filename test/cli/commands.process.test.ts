@@ -3,6 +3,7 @@ import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { nodeComplaint } from '../../src/cli/node-version.ts';
+import { RECORD_VERSION } from '../../src/record/checkpoint.ts';
 import { bin } from '../toolchain/programs.ts';
 import { agentFile, emptyFolder, jsonLines, Pawl, pawl } from './pawl.ts';
 import { interruptedRun, storeRuns } from './stored-runs.ts';
@@ -243,7 +244,7 @@ describe.concurrent('pawl show', () => {
     const cwd = emptyFolder();
     await storeRuns(join(cwd, 'runs.db'), interruptedRun({ labels: { team: 'blue' } }));
     const show = async () => JSON.parse((await pawl(['show', 'r1', '--store', 'runs.db', '--json'], { cwd })).stdout);
-    const record = { version: 2, iteration: 1, labels: { team: 'blue' } };
+    const record = { version: RECORD_VERSION, iteration: 1, labels: { team: 'blue' } };
     expect(await show()).toMatchObject({ runId: 'r1', status: 'interrupted', record });
     await pawl(['resume', 'r1', '--store', 'runs.db'], { cwd });
     expect(await show()).toMatchObject({

@@ -2,6 +2,7 @@ import { DatabaseSync } from 'node:sqlite';
 import { KnownModules } from '../../src/cli/open/known-modules.ts';
 import { identityOf, placeOf } from '../../src/cli/open/store-place.ts';
 import type { RunCheckpoint } from '../../src/record/checkpoint.ts';
+import { RECORD_VERSION } from '../../src/record/checkpoint.ts';
 import { sqliteStore } from '../../src/store/sqlite/index.ts';
 import { type HeadRow, headChecksum } from '../../src/store/sqlite/records.ts';
 import { noUsage } from '../../src/values/usage.ts';
@@ -13,7 +14,7 @@ type Change = { readonly [Key in 'runId' | 'agentId' | 'prompt' | 'module']?: st
 export function interruptedRun({ runId = 'r1', agentId = 'counter', prompt = 'go', module, ...rest }: Change = {}) {
   const path = module ?? agentFile('counter');
   const record: RunCheckpoint = {
-    version: 2,
+    version: RECORD_VERSION,
     meta: {
       runId,
       agentId,

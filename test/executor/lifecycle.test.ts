@@ -1,6 +1,7 @@
 import { createCheckpointerFactory, createExecutor, memoryStore, type RunCheckpointState } from 'pawl';
 import { callTool, fail, recordingCheckpointer, recordingFactory, reply } from 'pawl/testing';
 import { describe, expect, test } from 'vitest';
+import { RECORD_VERSION } from '../../src/record/checkpoint.ts';
 import { hostOf, toolOf } from '../fixtures/host.ts';
 import { onlyRecord, plainStore, watchedStore } from '../fixtures/watched-store.ts';
 
@@ -91,7 +92,7 @@ describe('a run with a checkpointer', () => {
       const { inputs: _, ...attributes } = invocation;
       const record = await onlyRecord(store);
       expect(record.meta).toEqual({ ...attributes, agentId: 'worker', agentName: 'Worker', modelTier: 'fast' });
-      expect(record).toMatchObject({ version: 2, iteration: 0, attempts: 1, inputs: { depth: 2 } });
+      expect(record).toMatchObject({ version: RECORD_VERSION, iteration: 0, attempts: 1, inputs: { depth: 2 } });
       expect(record.images).toEqual([{ type: 'file', mediaType: 'image/png', data: { type: 'data', data: 'AQID' } }]);
     }
   });

@@ -13,6 +13,7 @@ import {
 } from 'pawl';
 import { hang, reply } from 'pawl/testing';
 import { expect, test } from 'vitest';
+import { RECORD_VERSION } from '../../src/record/checkpoint.ts';
 import { newOwner } from '../../src/store/owner.ts';
 import { noUsage } from '../../src/values/usage.ts';
 import { seed, torture } from '../crash/random.ts';
@@ -78,7 +79,7 @@ const ofEachKind = [
 ].map((runs) => [{ runs: runs as readonly Plan[], maxAttempts: 3, onUnknownOutcome: 'tell-model' as const }] as const);
 
 const idOf = (i: number) => `r${i}`;
-const usual = { version: 2, iteration: 1, revision: 1, usage: noUsage, updatedAt: 1 } as const;
+const usual = { version: RECORD_VERSION, iteration: 1, revision: 1, usage: noUsage, updatedAt: 1 } as const;
 const noMeta = { callerId: '', channelId: '', guildId: '', modelTier: 'fast', prompt: 'Go.' };
 const said = (text: string): Message => ({ role: 'user', content: [{ type: 'text', text }] });
 const call = { type: 'tool-call', toolCallId: 'c', toolName: 'pay', input: {} } as const;

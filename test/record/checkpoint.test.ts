@@ -1,6 +1,7 @@
 import fc from 'fast-check';
 import { type Message, memoryStore, parseCheckpoint, type RunCheckpoint, toCheckpoint, toResumeState } from 'pawl';
 import { describe, expect, test } from 'vitest';
+import { RECORD_VERSION } from '../../src/record/checkpoint.ts';
 import { headOf } from '../../src/record/delta.ts';
 import { headFieldsOf, sizeBound, stateOf, transcriptOf } from '../../src/record/state.ts';
 import {
@@ -95,7 +96,7 @@ describe('any run, as a record', () => {
         const record = toCheckpoint(progress, now, 1);
         expect(plain(record)).toEqual(record);
         expect(parseCheckpoint(plain(record))).toEqual(record);
-        expect(record).toMatchObject({ version: 2, updatedAt: now, revision: 1 });
+        expect(record).toMatchObject({ version: RECORD_VERSION, updatedAt: now, revision: 1 });
         const store = memoryStore();
         await store.save(record);
         expect(await store.load('run-1')).toEqual(record);

@@ -127,7 +127,7 @@ describe('migrate (recovery 8)', () => {
       ...given,
       revision: 99,
       attempts: 99,
-      version: 2,
+      version: 1 as never,
       elapsedMs: 5,
     }));
     expect(changed).toMatchObject({ ...record, elapsedMs: 5 });

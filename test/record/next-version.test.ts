@@ -7,15 +7,15 @@ import { copyOfPinned, pinnedRecords } from '../fixtures/pinned-stores.ts';
 import { requestIn } from '../fixtures/records.ts';
 import { sql } from '../store/sqlite/files.ts';
 
-/** What a version 3 could be: one that changes every part of a record, the parts that stores write only once too. */
-vi.mock('../../src/record/checkpoint.ts', async (original) => ({ ...(await original<object>()), RECORD_VERSION: 3 }));
+/** What the next version could be: one that changes every part of a record, the parts that stores write only once too. */
+vi.mock('../../src/record/checkpoint.ts', async (original) => ({ ...(await original<object>()), RECORD_VERSION: 4 }));
 vi.mock('../../src/record/upcast.ts', async (original) => {
   const real = await original<typeof import('../../src/record/upcast.ts')>();
-  const upcast = (record: Record<string, unknown>) => real.upcast(record, { 1: () => {}, 2: toThird }, 3);
+  const upcast = (record: Record<string, unknown>) => real.upcast(record, { 1: () => {}, 2: () => {}, 3: toNext }, 4);
   return { ...real, upcast };
 });
 
-function toThird({ meta, messages, ...head }: Record<string, unknown>): Record<string, unknown> {
+function toNext({ meta, messages, ...head }: Record<string, unknown>): Record<string, unknown> {
   return {
     ...head,
     elapsedMs: Number(head.elapsedMs) + 500,
@@ -26,20 +26,20 @@ function toThird({ meta, messages, ...head }: Record<string, unknown>): Record<s
 
 const marked = (message: Message): Message => ({
   ...message,
-  providerOptions: { third: { times: timesOf(message) + 1 } },
+  providerOptions: { next: { times: timesOf(message) + 1 } },
 });
-const timesOf = ({ providerOptions }: Message) => Number(providerOptions?.third?.times ?? 0);
+const timesOf = ({ providerOptions }: Message) => Number(providerOptions?.next?.times ?? 0);
 
-/** A record of version 1 as version 3 reads it. */
-const inThird = (runId: string): RunCheckpoint => {
+/** A record of version 1 as that version reads it. */
+const inNext = (runId: string): RunCheckpoint => {
   const record = pinnedRecords().records.find(({ meta }) => meta.runId === runId);
-  return { ...toThird({ ...record }), version: 3 } as never;
+  return { ...toNext({ ...record }), version: 4 } as never;
 };
 
 describe('with a next version of records and one step to it (checkpoint 6)', () => {
   test('a stored record is read in its form, and a list shows it in that form too', async () => {
     const store = sqliteStore({ path: copyOfPinned('runs.db') });
-    expect(JSON.parse(JSON.stringify(await store.load('single')))).toEqual(inThird('single'));
+    expect(JSON.parse(JSON.stringify(await store.load('single')))).toEqual(inNext('single'));
     const listed = await store.listInterrupted();
     expect(listed.map((run) => 'meta' in run && run.meta.guildId)).toEqual(listed.map(() => 'moved'));
     await store.close();
@@ -60,18 +60,18 @@ describe('with a next version of records and one step to it (checkpoint 6)', () 
     const model = scriptedModel([callTool('look', { path: 'c.txt' }), hang()]);
     const agent = defineAgent({ id: 'single', version: '3', instructions: 'Look.', tools: [toolOf('look')] });
     const executor = createExecutor({ models: { fast: model }, checkpoints: store });
-    await executor.start(agent, requestIn(inThird('single')));
+    await executor.start(agent, requestIn(inNext('single')));
     await until(() => model.calls.length === 2, 'the second model call', 1_000_000);
 
     const record = (await store.load('single')) as RunCheckpoint;
-    expect(record).toMatchObject({ version: 3, iteration: 3, meta: { guildId: 'moved' } });
+    expect(record).toMatchObject({ version: 4, iteration: 3, meta: { guildId: 'moved' } });
     // What came since: the step, and the message that had been waiting for the run.
     const times = record.messages.map(timesOf);
     expect([times.slice(0, 5), new Set(times.slice(5))]).toEqual([[1, 1, 1, 1, 1], new Set([0])]);
     expect(sql(path, "SELECT meta LIKE '%moved%' AS isMoved FROM runs WHERE run_id = 'single'")).toEqual([
       { isMoved: 1 },
     ]);
-    expect(sql(path, 'SELECT r.run_id, h.version FROM runs r JOIN heads h USING (no) WHERE version = 3')).toHaveLength(
+    expect(sql(path, 'SELECT r.run_id, h.version FROM runs r JOIN heads h USING (no) WHERE version = 4')).toHaveLength(
       1,
     );
     await executor.shutdown();

@@ -1,25 +1,26 @@
 import { readFileSync } from 'node:fs';
 import type { RunCheckpoint } from 'pawl';
 import { expect, test, vi } from 'vitest';
+import { RECORD_VERSION } from '../../src/record/checkpoint.ts';
 import { sqliteStore } from '../../src/store/sqlite/index.ts';
 import { freshFolder } from '../fixtures/pinned-stores.ts';
 import { requestIn } from '../fixtures/records.ts';
 
 const text = readFileSync(new URL('../fixtures/records/v2/hosted.json', import.meta.url), 'utf8');
-const record = JSON.parse(text) as RunCheckpoint;
+const record: RunCheckpoint = { ...JSON.parse(text), version: RECORD_VERSION };
 
-/** The modules of a Pawl that reads records of version 1. */
+/** The modules of a Pawl that reads records of the version before. */
 async function olderPawl() {
   vi.resetModules();
   vi.doMock('../../src/record/checkpoint.ts', async (original) => ({
     ...(await original<object>()),
-    RECORD_VERSION: 1,
+    RECORD_VERSION: RECORD_VERSION - 1,
   }));
   const { sqliteStore: open } = await import('../../src/store/sqlite/index.ts');
   return { open, ...(await import('../fixtures/host.ts')) };
 }
 
-test('a reader of version 1 says CHECKPOINT_TOO_NEW of a record of version 2, in a list too, and leaves it as it is (checkpoint 6)', async () => {
+test('a reader of the version before says CHECKPOINT_TOO_NEW of a record, in a list too, and leaves it as it is (checkpoint 6)', async () => {
   const path = `${freshFolder()}/runs.db`;
   const today = sqliteStore({ path });
   await today.save(record);

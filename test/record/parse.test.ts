@@ -2,6 +2,7 @@ import fc from 'fast-check';
 import { memoryStore, parseCheckpoint, type RunCheckpoint } from 'pawl';
 import { reply } from 'pawl/testing';
 import { describe, expect, test } from 'vitest';
+import { RECORD_VERSION } from '../../src/record/checkpoint.ts';
 import { torture } from '../crash/random.ts';
 import { hostOf, toolOf } from '../fixtures/host.ts';
 import { pinned, recordOf, requestIn } from '../fixtures/records.ts';
@@ -117,7 +118,7 @@ describe('a damaged record is refused, with the name of the field', () => {
 });
 
 describe('a record of another version', () => {
-  test.for([3, 99])(
+  test.for([RECORD_VERSION + 1, 99])(
     'newer (%i) is refused with CHECKPOINT_TOO_NEW, which says to upgrade (checkpoint 6)',
     (version) => {
       const error = errorOf({ ...recordOf('first'), version });
@@ -126,14 +127,14 @@ describe('a record of another version', () => {
   );
 
   test('is refused for its version, whatever else of it cannot be read (checkpoint 6)', () => {
-    expect(errorOf({ version: 3, somethingElse: true })).toMatchObject({ code: 'CHECKPOINT_TOO_NEW' });
+    expect(errorOf({ version: RECORD_VERSION + 1, somethingElse: true })).toMatchObject({ code: 'CHECKPOINT_TOO_NEW' });
   });
 });
 
 test('only what is required: a record of the required fields is read, and a run goes on from it (checkpoint 7)', async () => {
   const { version, meta, messages, iteration, completedPhases, updatedAt } = recordOf('parked');
   const record = { version, meta, messages, iteration, completedPhases, updatedAt } as RunCheckpoint;
-  expect(parseCheckpoint(record)).toEqual({ ...record, version: 2 });
+  expect(parseCheckpoint(record)).toEqual({ ...record, version: RECORD_VERSION });
   const store = memoryStore();
   const bare = {
     save: store.save,

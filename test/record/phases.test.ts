@@ -1,6 +1,7 @@
 import fc from 'fast-check';
 import { memoryStore, parseCheckpoint, type RunCheckpoint, toCheckpoint, toResumeState } from 'pawl';
 import { describe, expect, test } from 'vitest';
+import { RECORD_VERSION } from '../../src/record/checkpoint.ts';
 import { stateOf } from '../../src/record/state.ts';
 import { beginPhase, keepPhase, recordable } from '../../src/run/pipeline.ts';
 import { beginProgress, type Progress } from '../../src/run/progress.ts';
@@ -77,7 +78,7 @@ describe('any pipeline, as a record', () => {
         const { seq: _, ...state } = stateOf(progress, { elapsedMs: 0, seq: 0 });
         const { version, meta, updatedAt, revision, ...record } = toCheckpoint(progress, 7);
         expect(state).toEqual(record);
-        expect([version, meta, updatedAt, revision]).toEqual([2, metaOf(), 7, 0]);
+        expect([version, meta, updatedAt, revision]).toEqual([RECORD_VERSION, metaOf(), 7, 0]);
       }),
     );
   });
@@ -120,6 +121,6 @@ describe('a damaged record of a pipeline is refused, with the name of the field 
 
   test('and one of a host’s own, whose phases have no places and hashes, is not', () => {
     const record = { ...recordOf('first'), completedPhases: [{ name: 'a', output: 'x' }], openPhase: open };
-    expect(parseCheckpoint(record)).toEqual({ ...record, version: 2 });
+    expect(parseCheckpoint(record)).toEqual({ ...record, version: RECORD_VERSION });
   });
 });

@@ -2,6 +2,7 @@ import { createHash } from 'node:crypto';
 import { memoryStore, parseCheckpoint, type RunOutcome, toResumeState } from 'pawl';
 import { reply } from 'pawl/testing';
 import { describe, expect, test } from 'vitest';
+import { RECORD_VERSION } from '../../src/record/checkpoint.ts';
 import { hostOf, settle, toolOf, until } from '../fixtures/host.ts';
 import { bytesOf, type Pinned, pinned, recordOf, requestIn } from '../fixtures/records.ts';
 
@@ -34,11 +35,11 @@ describe.for(pinned)('the pinned record %s of version 1', (name) => {
   });
 
   test('is read with all it holds (checkpoint 2, 3)', () => {
-    expect(parseCheckpoint(recordOf(name))).toEqual({ ...recordOf(name), version: 2 });
+    expect(parseCheckpoint(recordOf(name))).toEqual({ ...recordOf(name), version: RECORD_VERSION });
   });
 
   test('comes out of a store as it went in (checkpoint 2)', async () => {
-    expect(await (await holding(name)).load('run-1')).toEqual({ ...recordOf(name), version: 2 });
+    expect(await (await holding(name)).load('run-1')).toEqual({ ...recordOf(name), version: RECORD_VERSION });
     expect(({} as { polluted?: unknown }).polluted).toBeUndefined();
   });
 

@@ -59,6 +59,12 @@ describe('the table of run fields', () => {
     expect(inParts.map(({ key }) => key)).toEqual(Object.keys(runFields));
   });
 
+  test('requires no more fields of a record than its first version did, so that each later row is optional (checkpoint 6)', () => {
+    const rows = rowsOf('identity', 'start', 'head', 'messages');
+    const required = rows.flatMap(({ key, spec }) => (spec.required ? [key] : []));
+    expect(required).toEqual(['meta', 'iteration', 'completedPhases', 'messages']);
+  });
+
   test('takes its own empty values for valid', () => {
     for (const { key, spec } of rowsOf('identity', 'start', 'head', 'messages')) {
       if (spec.empty !== undefined) expect(spec.isValid(spec.empty), key).toBe(true);

@@ -1,6 +1,7 @@
 import { CheckpointCorruptError, createBudget, createPalette, defineAgent, type Message, memoryStore } from 'pawl';
 import { callTool, hang, reply, scriptedModel } from 'pawl/testing';
 import { describe, expect, test } from 'vitest';
+import { RECORD_VERSION } from '../../src/record/checkpoint.ts';
 import type { LoadPartOptions } from '../../src/store/reading/record-part.ts';
 import { lastMessages } from '../../src/studio/page/run/record-timeline.ts';
 import { answeringModel } from '../fixtures/answering-model.ts';
@@ -45,7 +46,7 @@ describe('GET /runs/:runId/record', () => {
       verdict: { verdict: 'waits', reason: seen?.reason, needsPerson: true },
       state: { name: 'running.waiting', isLive: false },
       record: {
-        version: 2,
+        version: RECORD_VERSION,
         revision: seen?.record?.revision,
         messages: seen?.record?.messages.length,
         definition: { isSame: true },

@@ -1,6 +1,7 @@
 import { CheckpointCorruptError, memoryStore } from 'pawl';
 import { callTool, hang, reply } from 'pawl/testing';
 import { describe, expect, test } from 'vitest';
+import { RECORD_VERSION } from '../../src/record/checkpoint.ts';
 import { hostOf, until } from '../fixtures/host.ts';
 import { change, leftBehind } from '../fixtures/left-runs.ts';
 import { plainStore, watchedStore } from '../fixtures/watched-store.ts';
@@ -37,7 +38,7 @@ describe('GET /store', () => {
       by: { id: 'ada' },
       counts: { you: 1, idle: 1, park: 1, ok: 1 },
       isPartial: false,
-      recordVersion: 2,
+      recordVersion: RECORD_VERSION,
       words: expect.objectContaining({ may: 'read-only: --write allows answers' }),
       abilities: ['Journal', 'Waits', 'Commands', 'History', 'Threads'].map((name) => ({
         ...{ name, isThere: true, text: expect.stringContaining(' ') },
@@ -71,9 +72,9 @@ describe('GET /store/doctor', () => {
     const rows = [...first.items, ...rest.items];
     const found = rows.map(({ line, verdict, needs, version }) => [line.runId, verdict.verdict, needs, version]);
     expect(found.sort()).toEqual([
-      ['idle', 'resumes', undefined, 2],
-      ['parked', 'parked', 'the cause removed, then unpark it', 2],
-      ['waits', 'waits', 'an answer', 2],
+      ['idle', 'resumes', undefined, RECORD_VERSION],
+      ['parked', 'parked', 'the cause removed, then unpark it', RECORD_VERSION],
+      ['waits', 'waits', 'an answer', RECORD_VERSION],
     ]);
   });
 
@@ -93,7 +94,7 @@ describe('GET /store/doctor', () => {
     const { items } = (await ask('/store/doctor')).body;
     expect(items).toMatchObject([
       { line: { runId: 'r0' }, verdict: { verdict: 'unreadable' }, needs: 'its bytes from a backup' },
-      { line: { runId: 'r1' }, verdict: { verdict: 'resumes' }, version: 2 },
+      { line: { runId: 'r1' }, verdict: { verdict: 'resumes' }, version: RECORD_VERSION },
     ]);
   });
 

@@ -13,10 +13,18 @@ import {
 } from 'pawl';
 import { reply } from 'pawl/testing';
 import { describe, expect, test } from 'vitest';
+import { RECORD_VERSION } from '../../../src/record/checkpoint.ts';
 import { noUsage } from '../../../src/values/usage.ts';
 import { hostOf, toolOf } from '../../fixtures/host.ts';
 
-const usual = { version: 2, iteration: 2, completedPhases: [], revision: 1, usage: noUsage, attempts: 0 } as const;
+const usual = {
+  version: RECORD_VERSION,
+  iteration: 2,
+  completedPhases: [],
+  revision: 1,
+  usage: noUsage,
+  attempts: 0,
+} as const;
 const noMeta = { callerId: '', channelId: '', guildId: '', parentRunId: '', modelTier: 'fast' };
 const gone = { name: 'gone', output: 'x', hash: 'y' };
 let clock = 1;

@@ -77,6 +77,9 @@ const streamErrors: { readonly [word: string]: FailureKind } = {
   model_not_found: 'blocked',
 };
 
+/** Errors of the AI SDK about a key or a setting that this process does not have. */
+const setupErrors: ReadonlySet<unknown> = new Set(['AI_LoadAPIKeyError', 'AI_LoadSettingError']);
+
 /** Returns the error of a model's reply that broke off before its end. It is marked as retryable in the AI SDK's way. */
 export function brokenOff(message: string): ModelError {
   return Object.assign(new ModelError(message), { isRetryable: true });
@@ -91,6 +94,23 @@ export function failureOf(error: unknown, clock: Pick<Clock, 'now'>): ModelFailu
   const kind = kindIn(error, search) ?? 'final';
   const retryAfterMs = kind === 'final' ? undefined : askedWait(error, clock);
   return { kind, ...(retryAfterMs === undefined ? {} : { retryAfterMs }) };
+}
+
+/**
+ * Returns whether a model call failed because this process lacks a provider's key or setting: the provider was not asked, and
+ * another process may have it. Looks where `failureOf` looks; of a group of errors each member must be such a failure. Never
+ * throws.
+ */
+export function isSetupFailure(error: unknown): boolean {
+  return isSetup(error, { left: MAX_ERRORS });
+}
+
+function isSetup(error: unknown, search: { left: number }): boolean {
+  return chainOf(error, search).some((each) => {
+    if (setupErrors.has(readProperty(each, 'name'))) return true;
+    const members = membersOf(each);
+    return members.length > 0 && members.every((member) => isSetup(member, search));
+  });
 }
 
 /** The verdict of an error, its causes and the members of groups; undefined = none of them says anything. */
@@ -113,6 +133,7 @@ function kindOfGroup(error: unknown, search: { left: number }): FailureKind | un
 
 function ownKind(error: unknown): FailureKind | undefined {
   const [name, code] = [readProperty(error, 'name'), readProperty(error, 'code')];
+  if (setupErrors.has(name)) return 'blocked';
   if (name === 'AbortError') return 'final';
   if (code === 'MODEL_STALLED' || name === 'TimeoutError' || brokenAnswers.has(name)) return 'passing';
   // The other errors of Pawl are not the model's, though their cause may look like it.

@@ -1,6 +1,7 @@
-import { APICallError } from '@ai-sdk/provider';
+import { APICallError, LoadAPIKeyError, LoadSettingError } from '@ai-sdk/provider';
 import { describe, expect, test } from 'vitest';
-import { brokenOff, failureOf } from '../../src/model/failure.ts';
+import { brokenOff, failureOf, isSetupFailure } from '../../src/model/failure.ts';
+import { toErrorData } from '../../src/values/error-data.ts';
 import {
   BudgetExceededError,
   ModelError,
@@ -114,6 +115,31 @@ describe('an error that a person must look at (waiting 27)', () => {
 
   test('a key that an error within a stream refuses', () => {
     expect(kindOf({ type: 'authentication_error' })).toBe('blocked');
+  });
+});
+
+describe('a process without a key or a setting of its provider (waiting 27)', () => {
+  const noKey = new LoadAPIKeyError({ message: 'no key' });
+  const noSetting = new LoadSettingError({ message: 'no region' });
+
+  test.for([
+    ['a key', noKey],
+    ['a setting', noSetting],
+    ['behind the error of the call', new ModelError('x', { cause: noKey })],
+    ['as plain data', toErrorData(new ModelError('x', { cause: noKey }))],
+    ['in each model of a list', new ModelError('x', { cause: new AggregateError([noKey, noSetting]) })],
+  ] as const)('%s: the setup failed, and the provider is not to blame', ([, error]) => {
+    expect(isSetupFailure(error)).toBe(true);
+    expect(kindOf(error)).toBe('blocked');
+  });
+
+  test.for([
+    ['one model of a list', new AggregateError([noKey, apiError(503)])],
+    ['a key that the provider refuses', apiError(401)],
+    ['a group without members', new AggregateError([])],
+    ['nothing', undefined],
+  ] as const)('%s: no failure of the setup', ([, error]) => {
+    expect(isSetupFailure(error)).toBe(false);
   });
 });
 

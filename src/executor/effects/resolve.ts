@@ -19,7 +19,7 @@ import { RunCommandTarget } from '../run/command-target.ts';
 import { journalOf } from '../run/journal/run-journal.ts';
 import { beginAudit, checkBudget, supervise } from '../run/oversight.ts';
 import { acquireRun, carriedRecord, releaseClaim, returnRun, uncounted } from '../run/record/acquire.ts';
-import { checkpointerOf, firstSave } from '../run/record/recording.ts';
+import { checkpointerOf, finalizeHandle, firstSave } from '../run/record/recording.ts';
 import { askerOf, conflict, isAskedRun } from '../run/record/same-request.ts';
 import { identifiedBy, infoOf, limitsOf, metaOf } from '../run/run-info.ts';
 import { restoreSpend } from '../run/spending.ts';
@@ -43,9 +43,10 @@ export async function resolve({ progress }: { progress: Progress }, run: ActiveR
   return resolution;
 }
 
-async function refused(run: ActiveRun, progress: Progress, error: unknown): Promise<Resolution> {
+async function refused(run: ActiveRun, progress: Progress, thrown: unknown): Promise<Resolution> {
   await returnRun(run);
-  return { kind: 'refused', error: toErrorData(asError(error)), progress, isDurable: false };
+  const error = await finalizeHandle(run, progress, toErrorData(asError(thrown)));
+  return { kind: 'refused', error, progress, isDurable: false };
 }
 
 async function found(run: ActiveRun, fresh: Progress): Promise<Resolution> {

@@ -48,6 +48,8 @@ export class Moment<T> {
 export class RunResources {
   claim: Claim | undefined;
   checkpointer: Checkpointer | null = null;
+  /** Whether the checkpointer was made, or refused: from then on `null` says that there is none. */
+  isCheckpointerMade = false;
   /** One for each loop of the run; a run with a single loop has one. */
   loops: readonly LoopContext[] = [];
   /** The facts of all its tools, for the run's ledger. */

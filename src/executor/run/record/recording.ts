@@ -8,12 +8,13 @@ import { storeFailure } from '../../../store/checked-store.ts';
 import { type Checkpointer, checkedCheckpointer, isTakenOver, noCheckpointer } from '../../../store/checkpointer.ts';
 import type { BeginOptions } from '../../../store/factory.ts';
 import { withDeadline } from '../../../values/deadline.ts';
-import { hasCode, toErrorData } from '../../../values/error-data.ts';
+import { type ErrorData, hasCode, toErrorData } from '../../../values/error-data.ts';
 import { NotDurableError } from '../../../values/errors.ts';
 import type { Config } from '../../host/config.ts';
 import type { ActiveRun } from '../active-run.ts';
-import { fairKeyOf } from '../run-info.ts';
+import { fairKeyOf, infoOf, limitsOf } from '../run-info.ts';
 import { releaseClaim, uncounted } from './acquire.ts';
+import { finalizeCheckpoint } from './finalize-checkpoint.ts';
 
 /** Bounds a call of a checkpointer in time. */
 function askCheckpointer<T>(run: ActiveRun, what: string, answer: Promise<T>): Promise<T> {
@@ -34,6 +35,7 @@ export async function checkpointerOf(
   const { claim } = run.resources;
   const onFlushError = (error: unknown) => run.checkpointing.flushFailed(error);
   const { factory, requireDurable, warn } = services.config;
+  run.resources.isCheckpointerMade = true;
   if (options.checkpointer) return checkedCheckpointer(options.checkpointer);
   const { isResumed } = resumed;
   const transcript = run.redaction?.records.transcript(resumed.transcript) ?? resumed.transcript;
@@ -136,4 +138,44 @@ async function isTakenBack(run: ActiveRun, checkpointer: Checkpointer, error: un
     if (since !== undefined) leases.keep(run, since);
     return false;
   }
+}
+
+/** Returns whether the host recovers the run itself: by a checkpointer of the start, or by a factory whose store is its own. */
+export function hasOwnHandle({ options, services: { config } }: ActiveRun): boolean {
+  return options.checkpointer !== undefined || (config.factory !== undefined && !config.store);
+}
+
+/** A start that these refuse has not touched its run: the host may resume it, or another start of the same id has it. */
+const sparing: ReadonlySet<string> = new Set(['BUDGET_EXCEEDED', 'DEFINITION_CHANGED', 'RUN_ID_CONFLICT']);
+
+/**
+ * Finalises the host's own handle of a run whose start was refused: the host recovers that run, and must learn of each exit. A
+ * factory is asked for the handle, if no part of the start has asked it. Never rejects.
+ * @returns the error of the start; it says so where the handle is left alone
+ */
+export async function finalizeHandle(run: ActiveRun, progress: Progress, error: ErrorData): Promise<ErrorData> {
+  const { checkpointer, isCheckpointerMade } = run.resources;
+  if (!hasOwnHandle(run)) return error;
+  if (sparing.has(error.code)) {
+    return { ...error, message: `${error.message}; the checkpointer of this start is left as it is` };
+  }
+  try {
+    const handle = isCheckpointerMade ? checkpointer : await openHandle(run, progress);
+    const finalizing = finalizeCheckpoint(handle, error, run.signal.reason);
+    await askCheckpointer(run, 'checkpointer.fail', finalizing);
+  } catch (thrown) {
+    run.services.config.warn('run: checkpoint fail failed', { runId: run.runId, error: toErrorData(thrown) });
+  }
+  return error;
+}
+
+async function openHandle(run: ActiveRun, progress: Progress): Promise<Checkpointer | null> {
+  const { options, services, seed } = run;
+  if (options.checkpointer) return checkedCheckpointer(options.checkpointer);
+  // A new run has none yet. The id of an invocation that is refused was made up: no run of the host has it.
+  if (!(options.resume || seed.persisted) || (seed.refusal && seed.isNewId)) return null;
+  const info = run.info ?? infoOf(run, progress, limitsOf(run));
+  const shown = run.redaction?.info(info, 'record') ?? info;
+  const begun = await askCheckpointer(run, 'checkpointer begin', (async () => services.config.factory?.begin(shown))());
+  return begun ? checkedCheckpointer(begun) : null;
 }

@@ -79,7 +79,7 @@ const keys: PageWords['keys'] = [
   ['a', 'to the answer that is wanted'],
   ['⌘⏎ Ctrl⏎', 'approve, after you have read'],
   ['s', 'steer'],
-  ['c', 'show or hide the chart'],
+  ['c', 'fold or open the chart'],
   ['[ ]', 'step before, step after'],
   ['?', 'these keys'],
 ];

@@ -184,7 +184,7 @@ describe.skipIf(whyNoChromium)(inChromium('the inbox of Studio in Chromium'), ()
 
   test('says what was answered while no process takes it up, counts it no more, and leaves the way to the run (studio 8, 9)', async () => {
     const page = await asked('rests', 'pay {"to":"Zed","cents":906}');
-    const needYou = async () => Number(/(\d+) need you/.exec(await page.locator('.head').innerText())?.[1]);
+    const needYou = async () => Number(/(\d+) runs? needs? you/.exec(await page.locator('.head').innerText())?.[1]);
     const badge = async () => Number((await page.locator('nav .count').allInnerTexts())[0] ?? 0);
     await expect.poll(async () => (await badge()) > 0, { timeout: 45_000 }).toBe(true);
     const [before, badgeBefore] = [await needYou(), await badge()];

@@ -1,7 +1,16 @@
 import { describe, expect, test } from 'vitest';
 import { age, clockTime, short, size, span, usd } from '../../../src/studio/page/parts/amounts.ts';
 import { escaped } from '../../../src/studio/page/parts/escaped.ts';
-import { bounded, fits, held, labelIn, merged, rowsOf, unfolded } from '../../../src/studio/page/runs/run-rows.ts';
+import {
+  bounded,
+  fits,
+  held,
+  labelIn,
+  merged,
+  rowsOf,
+  totalsOf,
+  unfolded,
+} from '../../../src/studio/page/runs/run-rows.ts';
 import type { RunLine } from '../../../src/studio/wire.ts';
 
 const line = (runId: string, more: Partial<RunLine> = {}): RunLine => ({
@@ -22,6 +31,12 @@ const mapOf = (...lines: RunLine[]) => new Map(lines.map((each) => [each.runId, 
 const all = { states: [], text: '' };
 
 describe('the list of runs', () => {
+  test('its head has the totals of what it lists (studio 1)', () => {
+    const lines = [line('a', { tokens: 1_200, usd: 0.5 }), line('b', { tokens: 300, usd: 0.25 }), line('c')];
+    expect(totalsOf(lines, false)).toBe('3 runs · 1.5k tokens · $0.7500');
+    expect(totalsOf(lines.slice(2), true)).toBe('1 run and more');
+  });
+
   test('groups are in the order: needs you, running, waiting, no process, ended (studio 1)', () => {
     const lines = (['ok', 'park', 'wait', 'run', 'you', 'cut', 'idle'] as const).map((state) => line(state, { state }));
     const shown = rowsOf(lines, all).map((row) => row.group ?? row.line?.runId);

@@ -186,7 +186,7 @@ describe('a change of owner', () => {
     const all = await events('r');
     const part = timelineOf(all.slice(all.findIndex(({ type }) => type === 'run.resumed')));
     expect(ownerWords(ownerMarks(part)[0] as OwnerMark, '1 m').join('')).toMatch(
-      /^New owner\. a process died or left;/,
+      /^New owner\. process \d+ on this machine continues from the record; what was before is in earlier events\.$/,
     );
     // Where it left is known: between two turns it may have lost an answer of the model, and no call.
     expect(marks[0]).toMatchObject({ ms: 60_000, cut: [], unknown: [] });
@@ -281,6 +281,66 @@ describe('a call that was refused has a result, and no start (studio 3, 6)', () 
   });
 });
 
+test('a run that was admitted for later has no owner before its first one (studio 4)', async () => {
+  const { begin, clock, events } = world();
+  const admitting = begin([]);
+  await admitting.executor.start(admitting.agent, { runId: 'r', prompt: 'Later.' }, { drive: 'later' });
+  await clock.advance(60_000);
+  await begin([reply('Well.')]).executor.recover();
+  await clock.advance(1_000);
+  const timeline = timelineOf(await events('r'));
+  expect(ownerMarks(timeline)).toEqual([]);
+  expect(timeline).toMatchObject({ isOver: true, resumes: 0 });
+  expect(timeline.begins).toBeUndefined();
+});
+
+test('a vote, and an answer that the run refused, are marks of the timeline (studio 3)', async () => {
+  const { begin, clock, events } = world();
+  const pay = toolOf('pay', 'once', () => 'paid', { approval: { quorum: 2 }, needsApproval: true });
+  const { executor, agent } = begin([callTool('pay'), reply('Paid.')], [pay]);
+  await executor.start(agent, { runId: 'r', prompt: 'Pay.' });
+  await clock.advance(1_000);
+  const [wait] = await executor.waiting();
+  await executor.control('r').approve(wait?.id ?? '', { by: { id: 'ada', name: 'Ada' } });
+  await clock.advance(5_000);
+  const vote = { kind: 'vote', votes: 1, by: 'Ada', step: 1 };
+  expect(timelineOf(await events('r')).marks).toMatchObject([{ kind: 'owner', why: 'waited' }, vote]);
+  const refusal = { type: 'wait.refused', waitId: wait?.id ?? '', code: 'FORBIDDEN', reason: 'Not Bo.' } as const;
+  const said = { ...refusal, by: { id: 'bo' }, runId: 'r', seq: 99, at: clock.now(), cursor: '' } as JournalEvent;
+  expect(folded(timelineOf(await events('r')), [said]).marks[2]).toMatchObject({
+    ...{ kind: 'refused', code: 'FORBIDDEN', text: 'Not Bo.', by: 'bo' },
+  });
+});
+
+test('a `read` that runs has its whole input, until its step is recorded (studio 6)', async () => {
+  const { begin, clock, events } = world();
+  const input = { file: 'a.ts', note: 'x'.repeat(500) };
+  const slow = toolOf('look', 'read', () => new Promise((resolve) => clock.setTimeout(() => resolve('seen'), 9_000)));
+  const { executor, agent } = begin([callTool('look', input), hang()], [slow]);
+  await executor.start(agent, { runId: 'r', prompt: 'Look.' });
+  await clock.advance(2_000);
+  expect(timelineOf(await events('r')).steps[0]?.calls).toMatchObject([{ name: 'look', input }]);
+  await clock.advance(9_000);
+  expect(timelineOf(await events('r')).steps[0]?.calls[0]).not.toHaveProperty('input');
+});
+
+test('a resumed pipeline marks no phase as working that was complete before (studio 3)', async () => {
+  const { begin, clock, events } = world();
+  const phases = ['look', 'tell'].map((name) => ({ name, instructions: `${name}.` }));
+  const given = { phases, instructions: undefined };
+  const dying = begin([reply('A'), callTool('look'), hang()], [toolOf('look', 'read', () => 'seen')], given);
+  await dying.executor.start(dying.agent, { runId: 'r', prompt: 'Look.' });
+  await clock.advance(2_000);
+  dying.kill();
+  await clock.advance(60_000);
+  await begin([hang()], [toolOf('look', 'read', () => 'seen')], given).executor.recover();
+  await clock.advance(1_000);
+  const all = await events('r');
+  const part = timelineOf(all.slice(all.findIndex(({ type }) => type === 'run.resumed')));
+  expect(part.phases).toMatchObject([{ name: 'look', isDone: true }]);
+  expect(timelineOf(all).phases).toMatchObject([{ isDone: true }, { isDone: false }]);
+});
+
 test('a steered message stands before the turn that reads it (studio 3)', async () => {
   const { begin, clock, events } = world();
   const look = toolOf('look', 'read', () => new Promise((resolve) => clock.setTimeout(() => resolve('seen'), 1_000)));
@@ -308,6 +368,12 @@ test('a pipeline has its phases with their steps, also after the messages of a p
     { index: 0, name: 'look', isDone: true, ms: 700, last: 2 },
     { index: 1, name: 'tell', isDone: false, from: 700, first: 3, last: 4 },
   ]);
+  // The turn of the model ends where its call begins.
+  expect(timeline.steps.find(({ step }) => step === 3)).toMatchObject({
+    from: 700,
+    ms: 0,
+    calls: [{ end: { ms: 700 } }],
+  });
   expect(timeline.steps.map(({ step, phase }) => [step, phase])).toEqual([
     [2, 0],
     [3, 1],

@@ -12,46 +12,29 @@ interface ChartProps {
   readonly phases?: readonly { readonly name: string; readonly isDone: boolean }[] | undefined;
   /** The facts come from the record, not from a journal. */
   readonly isAsSaved?: boolean;
-  /** Hides it. */
-  onHide?(): void;
+  /** Only its head is shown. */
+  readonly isFolded?: boolean;
+  /** Folds it, and opens it again. */
+  onFold?(): void;
 }
 
 /** The machine of a run, and where the run is in it. */
-export function Chart({ facts, state, phases = [], isAsSaved = false, onHide }: ChartProps) {
-  const count = Math.max(facts.phases, phases.length);
-  const known = { ...facts, phases: count };
-  const stage = stageOf(known);
-  const layout = layoutOf(count, stagesOf(count).indexOf(stage));
-  const edges = layout.edges.toSorted((a, b) => Number(a.id === facts.last) - Number(b.id === facts.last));
+export function Chart({ facts, state, phases = [], isAsSaved = false, isFolded = false, onFold }: ChartProps) {
+  const known = { ...facts, phases: Math.max(facts.phases, phases.length) };
   return (
     <section class={`at-${state}`} aria-label="Chart">
       <div class="sec">
         <h2>Chart</h2>
         <span class="end">
-          {isAsSaved ? 'as of the last save · ' : ''}↺ a restart continues here
-          {onHide && (
-            <button type="button" class="plain" onClick={onHide}>
-              <kbd>c</kbd> hide
+          {isFolded ? spoken(facts.at) : `${isAsSaved ? 'as of the last save · ' : ''}↺ a restart continues here`}
+          {onFold && (
+            <button type="button" class="plain" aria-expanded={!isFolded} onClick={onFold}>
+              <kbd>c</kbd> {isFolded ? 'open' : 'fold'}
             </button>
           )}
         </span>
       </div>
-      <svg
-        viewBox={`0 -10 ${layout.width} ${layout.height + 10}`}
-        class="chart"
-        role="img"
-        aria-label={`Statechart of the run: ${words[state]}, ${inWords(facts, isAsSaved)}`}
-      >
-        {layout.boxes.map((box) => (
-          <Loop key={box.id} box={box} facts={known} title={titleOf(box.id, phases, stage)} />
-        ))}
-        {edges.map((edge) => (
-          <Line key={edge.id} edge={edge} isHot={edge.id === facts.last} />
-        ))}
-        {layout.nodes.map((node) => (
-          <State key={node.id} node={node} facts={facts} />
-        ))}
-      </svg>
+      {!isFolded && <Drawing {...{ facts: known, state, phases, isAsSaved }} />}
       <ul class="hidden" aria-label="States of the run">
         {seenStates(facts).map(([id, visits]) => (
           <li key={id}>
@@ -60,6 +43,30 @@ export function Chart({ facts, state, phases = [], isAsSaved = false, onHide }: 
         ))}
       </ul>
     </section>
+  );
+}
+
+function Drawing({ facts, state, phases = [], isAsSaved = false }: ChartProps) {
+  const stage = stageOf(facts);
+  const layout = layoutOf(facts.phases, stagesOf(facts.phases).indexOf(stage));
+  const edges = layout.edges.toSorted((a, b) => Number(a.id === facts.last) - Number(b.id === facts.last));
+  return (
+    <svg
+      viewBox={`0 -10 ${layout.width} ${layout.height + 10}`}
+      class="chart"
+      role="img"
+      aria-label={`Statechart of the run: ${words[state]}, ${inWords(facts, isAsSaved)}`}
+    >
+      {layout.boxes.map((box) => (
+        <Loop key={box.id} box={box} facts={facts} title={titleOf(box.id, phases, stage)} />
+      ))}
+      {edges.map((edge) => (
+        <Line key={edge.id} edge={edge} isHot={edge.id === facts.last} />
+      ))}
+      {layout.nodes.map((node) => (
+        <State key={node.id} node={node} facts={facts} />
+      ))}
+    </svg>
   );
 }
 

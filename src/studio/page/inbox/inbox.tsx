@@ -62,7 +62,9 @@ interface HeadProps {
 }
 
 function Head({ list, open: all, isPicked }: HeadProps) {
-  const you = all.filter(needsPerson).length;
+  const yours = all.filter(needsPerson);
+  // The badge beside the name of the view counts runs, each with those below it.
+  const runs = new Set(yours.map(({ path, runId }) => path[0]?.runId ?? runId)).size;
   return (
     <header class="head">
       {isPicked ? (
@@ -74,7 +76,9 @@ function Head({ list, open: all, isPicked }: HeadProps) {
       )}
       {list.isLoaded && (
         <span class="faint only-l">
-          {`${you} need you · ${all.length - you} wait for time or events`}
+          {runs === 1 ? '1 run needs you' : `${runs} runs need you`}
+          {yours.length > runs && `, ${yours.length} answers`}
+          {` · ${all.length - yours.length} wait for time or events`}
           {list.isMore && ' · there are more'}
         </span>
       )}

@@ -15,6 +15,8 @@ interface RowsProps<T> {
   readonly head?: ComponentChild;
   /** The end is in sight. */
   onEnd?(): void;
+  /** What lies behind the end: while it is in sight, each change of this calls `onEnd` again. */
+  readonly beyond?: string | undefined;
   /** The pointer came over the rows, or left. */
   onPointed?(isOver: boolean): void;
 }
@@ -58,7 +60,7 @@ export function Rows<T>({ items, heightOf, keyOf, draw, label, shown, head, onEn
   const to = first(tops, view.top + view.height + MARGIN);
   useLayoutEffect(() => {
     if (to >= items.length) onEnd?.();
-  }, [to >= items.length, items.length]);
+  }, [to >= items.length, items.length, rest.beyond]);
   return (
     <section
       class={`scroll ${rest.class ?? ''}`}

@@ -101,7 +101,7 @@ function Body({ runId, part: asked, view, run }: BodyProps) {
       state={view.line.state}
       phases={view.record?.phases}
       isAsSaved={!hasJournal}
-      {...(part === 'chart' ? {} : { onHide: selection.hideChart })}
+      {...(part === 'chart' ? {} : { isFolded: selection.isFolded, onFold: selection.foldChart })}
     />
   );
   const row = selection.rows[selection.at];
@@ -110,7 +110,7 @@ function Body({ runId, part: asked, view, run }: BodyProps) {
     <>
       <Why view={view} />
       <RunFacts view={view} timeline={timeline} />
-      <div class={`split${selection.isHidden ? ' wide' : ''}`}>
+      <div class="split">
         <section class="pane">
           <Tabs
             runId={runId}
@@ -128,7 +128,7 @@ function Body({ runId, part: asked, view, run }: BodyProps) {
           {part === 'record' && <Record view={view} />}
           {part === 'chart' && <div class="scroll">{chart}</div>}
         </section>
-        {!isNarrow && !selection.isHidden && (
+        {!isNarrow && (
           // biome-ignore lint/a11y/noNoninteractiveTabindex: it scrolls, also by the keyboard
           <aside class="pane side only-l" aria-label="Chart and selection" tabIndex={0}>
             {chart}
@@ -182,15 +182,15 @@ function NoSteps({ view }: { readonly view: RecordView }) {
   );
 }
 
-/** Whether the chart is hidden: also in the next run that is opened. */
-let isChartHidden = false;
+/** Whether the chart is folded: also in the next run that is opened. */
+let isChartFolded = false;
 
 function useSelection(run: ReturnType<typeof useRun>, view: RecordView) {
   const [key, setKey] = useState<string>();
   const [isPicked, setPicked] = useState(false);
   const [turned, setTurned] = useState<ReadonlySet<number>>(new Set());
   const openFrom = useRef(0);
-  const [isHidden, setHidden] = useState(isChartHidden);
+  const [isFolded, setFolded] = useState(isChartFolded);
   const names = (view.record?.phases ?? []).map(({ name }) => name);
   const rows = useMemo(() => {
     const timeline = withEffects(run.timeline, view.record);
@@ -220,18 +220,18 @@ function useSelection(run: ReturnType<typeof useRun>, view: RecordView) {
     if (!next.delete(step)) next.add(step);
     setTurned(next);
   };
-  const hideChart = () => {
-    isChartHidden = !isChartHidden;
-    setHidden(isChartHidden);
+  const foldChart = () => {
+    isChartFolded = !isChartFolded;
+    setFolded(isChartFolded);
   };
   useKeys((pressed) => {
     const by = pressed === 'j' || pressed === ']' ? 1 : pressed === 'k' || pressed === '[' ? -1 : 0;
     if (by !== 0) setKey(rows[nextRow(rows, { from: at, by, isStep: pressed === '[' || pressed === ']' })]?.key);
-    else if (pressed === 'c') hideChart();
+    else if (pressed === 'c') foldChart();
     else return false;
     return true;
   });
-  return { rows, at, pick, isHidden, hideChart, isPicked, close: () => setPicked(false) };
+  return { rows, at, pick, isFolded, foldChart, isPicked, close: () => setPicked(false) };
 }
 
 function Why({ view }: { readonly view: RecordView }) {

@@ -48,7 +48,7 @@ function Turn({ step }: { readonly step: TimelineStep }) {
               'Tokens',
               `${whole(tokens.input)} in (${whole(tokens.cached)} cached) · ${whole(tokens.output)} out`,
             ],
-            ms !== undefined && at !== undefined && ['Took', span(ms)],
+            ms !== undefined && ['Took', span(ms)],
             retries > 0 && ['Attempts', `${retries + 1}: the model was asked again after an error`],
             ['Calls', calls.length === 0 ? 'none: it answered' : whole(calls.length)],
             at && ['Message', clockTime(at)],
@@ -93,7 +93,7 @@ function Call({ step, call, view }: CallProps) {
         />
         <Ledger call={call} isKept={step.at !== undefined} run={line.state} />
         <h3>Input</h3>
-        <Content runId={runId} shown={open?.input} at={`${at}&part=input`} />
+        <Content runId={runId} shown={open?.input ?? inputOf(call)} at={`${at}&part=input`} />
         {isEnded && (
           <>
             <h3>{call.state === 'failed' ? 'Error' : 'Output'}</h3>
@@ -103,6 +103,11 @@ function Call({ step, call, view }: CallProps) {
       </div>
     </>
   );
+}
+
+/** Of a `read` that runs, only the message of its step has the input. */
+function inputOf({ input }: TimelineCall): CallView['input'] | undefined {
+  return input === undefined ? undefined : { value: input, bytes: 0 };
 }
 
 const NONE = 'The record does not have it any more: the messages of a phase are deleted with its end.';

@@ -48,6 +48,10 @@ export type TimelineMark =
   | (Placed & { readonly kind: 'steer'; readonly count: number; readonly texts: readonly string[] })
   | (Placed & { readonly kind: 'parked'; readonly code: string; readonly text: string })
   | (Placed & { readonly kind: 'unparked'; readonly by: string })
+  /** One more person approved; others are needed. */
+  | (Placed & { readonly kind: 'vote'; readonly votes: number; readonly by: string })
+  /** An answer that the run did not take: its wait is still open. */
+  | (Placed & { readonly kind: 'refused'; readonly code: string; readonly text: string; readonly by: string })
   | (Placed & {
       readonly kind: 'ended';
       readonly status: string;
@@ -104,13 +108,14 @@ const counted = (count: number, one: string, many = `${one}s`) => `${count} ${co
 export function ownerWords(mark: OwnerMark, length: string): readonly [title: string, text: string] {
   const { why, before, after, repeated, again, unknown, isTurnAgain } = mark;
   const next = `${after || 'a process'} continues from the record`;
+  // Whether that process died, left or waited is in events that this page does not have.
+  if (why === 'ended') return ['New owner. ', `${next}; what was before is in earlier events.`];
   if (why === 'waited') return ['Waited. ', `No process held the run for ${length}; ${next}.`];
   const isCut = mark.cut.length + unknown.length > 0;
   const was = {
     left: 'left',
     slice: 'used up its slice, or died',
     died: isCut ? 'ended in the middle of a call' : 'died',
-    ended: 'died or left',
   }[why];
   const parts = [`${counted(repeated, 'recorded call')} repeated`];
   for (const effect of ['idempotent', 'read'] as const) {
@@ -121,6 +126,6 @@ export function ownerWords(mark: OwnerMark, length: string): readonly [title: st
   if (unknown.length > 0)
     parts.push(`the outcome of ${unknown.slice(0, 5).join(', ')} is unknown, and it is not repeated`);
   if (isTurnAgain) parts.push('a model turn under way is asked again');
-  const title = { left: 'Owner left. ', slice: 'New owner. ', ended: 'New owner. ', died: 'Owner died. ' }[why];
+  const title = { left: 'Owner left. ', slice: 'New owner. ', died: 'Owner died. ' }[why];
   return [title, `${before || 'a process'} ${was}; nothing worked for ${length}. ${next}. ${parts.join('; ')}.`];
 }

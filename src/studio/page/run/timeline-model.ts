@@ -1,4 +1,4 @@
-import type { JournalEvent, JsonValue } from '../../wire.ts';
+import type { JournalEvent, JsonValue, Person } from '../../wire.ts';
 import { fewWords, wordsOf } from './few-words.ts';
 import {
   type CallWait,
@@ -72,7 +72,7 @@ class Fold {
         this.#mark({ kind: 'parked', at: this.#at, code: event.code, text: event.reason });
         return;
       case 'run.unparked':
-        this.#mark({ kind: 'unparked', at: this.#at, by: event.by?.name || event.by?.id || '' });
+        this.#mark({ kind: 'unparked', at: this.#at, by: nameOf(event.by) });
         return;
       case 'run.ended':
         this.#ended(event);
@@ -117,9 +117,12 @@ class Fold {
     const { result } = this;
     switch (event.type) {
       case 'phase.started':
-      case 'phase.skipped':
         this.#phase(event.index, event.name);
-        if (event.type === 'phase.started') this.#enters(event.index);
+        this.#enters(event.index);
+        return;
+      // A resumed run names the phases that were complete before: none of them works.
+      case 'phase.skipped':
+        if (!this.#phase(event.index, event.name).isDone) this.#editPhase(event.index, { isDone: true, ms: 0 });
         return;
       case 'phase.done': {
         const { from } = this.#phase(event.index, event.name);
@@ -150,11 +153,15 @@ class Fold {
       this.#editCall(step, callId, { state: isAsked ? 'asks' : 'waits', wait });
       return;
     }
+    if (event.type === 'wait.refused')
+      this.#mark({ kind: 'refused', at: this.#at, code: event.code, text: event.reason, by: nameOf(event.by) });
+    else if (event.type === 'wait.answered' && event.votes !== undefined)
+      this.#mark({ kind: 'vote', at: this.#at, votes: event.votes, by: nameOf(event.by) });
     const isEnd = event.type === 'wait.expired' || event.type === 'wait.withdrawn' || event.type === 'wait.answered';
     if (!isEnd || event.callId === undefined || ('votes' in event && event.votes !== undefined)) return;
     const how = event.type === 'wait.answered' ? event.how : event.type.slice('wait.'.length);
-    const by = event.type === 'wait.answered' ? event.by?.name || event.by?.id : undefined;
-    this.#endWait(event.callId, event.waitId, { how, at: this.#at, by });
+    const by = event.type === 'wait.answered' ? nameOf(event.by) : '';
+    this.#endWait(event.callId, event.waitId, { how, at: this.#at, ...(by === '' ? {} : { by }) });
   }
 
   #endWait(callId: string, waitId: string, end: NonNullable<CallWait['end']>): void {
@@ -166,6 +173,13 @@ class Fold {
 
   #resumed(event: Of<'run.resumed'>): void {
     const { result } = this;
+    // A run that was admitted, and begins now: no process had it before.
+    if (result.begins === 'after' && result.begin === this.#at && event.iteration === 0 && event.attempts <= 1) {
+      delete result.begins;
+      this.#owned(event);
+      result.edge = this.#work;
+      return;
+    }
     const open = this.#steps.at(-1);
     const change = ownerChange({ timeline: result, event, open });
     for (const callId of change.unknownIds) if (open) this.#editCall(open.step, callId, { state: 'unknown' });
@@ -219,10 +233,9 @@ class Fold {
       if (part.type === 'text') texts.push(part.text);
       if (part.type !== 'tool-call') continue;
       const { toolCallId: callId, toolName: name } = part;
+      const input = part.input as JsonValue;
       const known = calls.find((call) => call.callId === callId);
-      planned.push(
-        known ?? { ...newCall(callId, work), name, words: wordsOf(part.input as JsonValue), plannedAt: this.#at },
-      );
+      planned.push(known ?? { ...newCall(callId, work), name, words: wordsOf(input), input, plannedAt: this.#at });
     }
     this.#edit(step, { calls: planned, ms: work - from, at: this.#at, words: fewWords(texts.join(' ')) });
     this.result.edge = work;
@@ -240,7 +253,8 @@ class Fold {
       return;
     }
     const tokens = { input: input - used.input, cached: cached - used.cached, output: output - used.output };
-    const { ms, from } = this.#edit(step, { isDone: true, tokens });
+    const calls = this.#edit(step, {}).calls.map(({ input: _, ...call }) => call);
+    const { ms, from } = this.#edit(step, { isDone: true, tokens, calls });
     // The answer of a phase has no message: its end is that of the step.
     if (ms === undefined) this.#edit(step, { ms: this.#work - from, at: this.#at });
   }
@@ -256,8 +270,9 @@ class Fold {
     this.#repeats(call, { callId, name, effect });
     const words = call.words || wordsOf(input);
     const starts = [...call.starts, start].slice(-MAX_STARTS);
-    const change = { name, effect, words, starts, attempts: Math.max(attempt, call.attempts + 1), from: this.#work };
-    this.#editCall(step, callId, { ...change, state: 'started' });
+    const change = { name, effect, words, input, starts, attempts: Math.max(attempt, call.attempts + 1) };
+    this.#editCall(step, callId, { ...change, from: this.#work, state: 'started' });
+    this.#hasCalls(step, this.#work);
   }
 
   /** The marks of changes of owner count what runs again. */
@@ -280,8 +295,15 @@ class Fold {
     // The start of a recorded `read` is not kept.
     const from = call.state === 'started' ? call.from : Math.max(0, this.#work - ms);
     const refused = isRefused ? ({ isRefused } as const) : {};
+    this.#hasCalls(step, from);
     this.#editCall(step, callId, { name: name || call.name, effect, state, end, from, ...refused });
     this.result.edge = this.#work;
+  }
+
+  /** The model's turn is over where its first call begins: of a phase no message says so. */
+  #hasCalls(step: number, at: number): void {
+    const { ms, from } = this.#edit(step, {});
+    if (ms === undefined) this.#edit(step, { ms: Math.max(0, at - from) });
   }
 
   #edit(step: number, change: Partial<TimelineStep>): TimelineStep {
@@ -328,6 +350,11 @@ class Fold {
 }
 
 const MAX_STARTS = 8;
+
+/** The person of an event; '' = not known. */
+function nameOf(by: Person | undefined): string {
+  return by?.name || by?.id || '';
+}
 
 function newCall(callId: string, from: number): TimelineCall {
   return { callId, name: '', state: 'planned', words: '', starts: [], attempts: 0, from };

@@ -119,6 +119,7 @@ function StepRow({
       <span class="what">
         <span class="name">Model turn</span>
         <span class="faint cut1">{said}</span>
+        {calls.length > 0 && !isOpen && <span class="faint nowrap">▸ folded</span>}
         {retries > 0 && <span class="eff idempotent">{retries + 1} attempts</span>}
       </span>
       <span />
@@ -150,6 +151,9 @@ function CallRow({ call, axis, isPicked, onPick }: PickProps & { readonly call: 
         <span class="dim cut1">{words}</span>
         {attempts > 1 && <span class="eff idempotent">{attempts} starts</span>}
         {state === 'unknown' && <span class="bad nowrap">outcome unknown</span>}
+        {wait?.end?.how === 'deny' && (
+          <span class="bad nowrap">denied{wait.end.by === undefined ? '' : ` by ${wait.end.by}`}</span>
+        )}
       </span>
       {effect ? <span class={`eff ${effect}`}>{effect}</span> : <span />}
       <Pips state={call.isRefused ? 'refused' : state} />
@@ -275,9 +279,12 @@ function Mark({ mark }: { readonly mark: TimelineMark }) {
 
 function markState(mark: Exclude<TimelineMark, { kind: 'steer' }>): RunState {
   if (mark.kind === 'parked' || mark.kind === 'unparked') return 'park';
+  if (mark.kind === 'vote' || mark.kind === 'refused') return 'you';
   if (mark.kind === 'owner') return mark.why === 'waited' ? 'wait' : 'idle';
   return mark.status === 'ok' ? 'ok' : mark.status === 'cancelled' ? 'cut' : 'fail';
 }
+
+const by = (mark: { readonly by: string }) => (mark.by === '' ? '' : ` by ${mark.by}`);
 
 function wordsOf(mark: TimelineMark): readonly [title: string, text: string] {
   switch (mark.kind) {
@@ -287,6 +294,13 @@ function wordsOf(mark: TimelineMark): readonly [title: string, text: string] {
       return [mark.count > 1 ? `${mark.count} messages: ` : 'Steered: ', mark.texts.join(' · ')];
     case 'parked':
       return ['Parked. ', `${mark.code}: ${mark.text}`];
+    case 'vote':
+      return [
+        `Approved${by(mark)}. `,
+        `${mark.votes === 1 ? '1 vote' : `${mark.votes} votes`} so far; more are needed.`,
+      ];
+    case 'refused':
+      return [`Answer${by(mark)} refused. `, `${mark.code}: ${mark.text} The wait is still open.`];
     case 'unparked':
       return ['Unparked. ', mark.by === '' ? 'The next start continues it.' : `By ${mark.by}.`];
     default:

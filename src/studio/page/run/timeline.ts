@@ -1,3 +1,4 @@
+import type { JsonValue } from '../../wire.ts';
 import type { Idle, TimelineMark } from './timeline-marks.ts';
 
 /** A start of a call. */
@@ -28,6 +29,8 @@ export interface TimelineCall {
   readonly state: 'planned' | 'asks' | 'waits' | 'started' | 'done' | 'failed' | 'unknown';
   /** Its input in a few words. */
   readonly words: string;
+  /** Its whole input, while its step is open: of a `read` that runs the record has none. */
+  readonly input?: JsonValue;
   /** The last ones. */
   readonly starts: readonly CallStart[];
   /** How many times it was started. */

@@ -27,6 +27,8 @@ interface Listed {
   /** New runs that wait for a click. */
   readonly fresh: readonly RunLine[];
   readonly next?: string | undefined;
+  /** What the lines were asked with: `next` is of no use with another one. */
+  readonly asked?: Filter;
   readonly trouble?: Trouble | undefined;
   readonly isLoaded: boolean;
   /** Counts what was added because the reader asked for it. */
@@ -55,13 +57,20 @@ export function useRunList(): RunList {
   const page = async (after?: string) => {
     turn.current += 1;
     const own = turn.current;
-    const { value, trouble } = await get<Page>(`runs?${queryOf(filter, after)}`);
-    if (own !== turn.current) return;
-    setList((before) => {
-      if (!value) return { ...before, isLoaded: true, trouble };
-      const kept = after === undefined ? { ...nothing, added: before.added } : before;
-      return { ...withLines(kept, value.items), isLoaded: true, trouble, next: value.next };
-    });
+    let place = after;
+    // The server reads so many runs for a page, and no more: one without a line that fits says where to look further.
+    for (let isEmpty = true; isEmpty; ) {
+      const { value, trouble } = await get<Page>(`runs?${queryOf(filter, place)}`);
+      if (own !== turn.current) return;
+      isEmpty = value?.items.length === 0 && value.next !== undefined;
+      const [isFirst, isLoaded] = [place === undefined, !isEmpty];
+      setList((before) => {
+        if (!value) return { ...before, isLoaded, trouble };
+        const kept = isFirst ? { ...nothing, added: before.added } : before;
+        return { ...withLines(kept, value.items), isLoaded, trouble, next: value.next, asked: filter };
+      });
+      place = value?.next;
+    }
   };
   // The first page is asked for before anything is drawn. Each filter is asked of the server: it knows runs that this tab has not seen.
   useLayoutEffect(() => {
@@ -78,7 +87,8 @@ export function useRunList(): RunList {
     filter,
     load: () => void page(),
     more: () => {
-      if (list.next !== undefined && list.lines.size < MAX_LINES) void page(list.next);
+      const isMore = list.next !== undefined && list.asked === filter;
+      if (isMore && list.lines.size < MAX_LINES) void page(list.next);
     },
     showFresh: () => setList((before) => ({ ...withLines(before, before.fresh), fresh: [] })),
   };

@@ -1,4 +1,5 @@
 import type { RunLine, RunState } from '../../wire.ts';
+import { short, usd, whole } from '../parts/amounts.ts';
 
 /** What the list is narrowed to; it is part of the address. */
 export interface Filter {
@@ -71,6 +72,17 @@ export function labelIn(text: string): { readonly label?: readonly [string, stri
   const equals = word.indexOf('=');
   const label = [word.slice('label:'.length, equals), word.slice(equals + 1)] as const;
   return { label, rest: words.toSpliced(at, 1).join(' ').trim() };
+}
+
+/** What the lines of a list come to: `300 runs and more · 1.2M tokens · $3.4000`. */
+export function totalsOf(lines: readonly RunLine[], isMore: boolean): string {
+  const tokens = lines.reduce((sum, line) => sum + line.tokens, 0);
+  const paid = lines.flatMap((line) => line.usd ?? []);
+  return [
+    `${lines.length === 1 ? '1 run' : `${whole(lines.length)} runs`}${isMore ? ' and more' : ''}`,
+    ...(tokens > 0 ? [`${short(tokens)} tokens`] : []),
+    ...(paid.length > 0 ? [`$${usd(paid.reduce((sum, each) => sum + each, 0))}`] : []),
+  ].join(' · ');
 }
 
 /** Returns the rows of a list: each group that has runs, the newest first. */

@@ -1,5 +1,6 @@
 import { useRef, useState } from 'preact/hooks';
 import type { RunLine, RunState } from '../../wire.ts';
+import { UnparkMany } from '../actions/unpark-many.tsx';
 import { useKeys } from '../frame/keys.ts';
 import { store } from '../frame/live.ts';
 import { addressOf, place, setQuery, show } from '../frame/route.ts';
@@ -12,7 +13,7 @@ import { useNow } from '../parts/now.ts';
 import { Rows } from '../parts/rows.tsx';
 import { Mono } from '../parts/text.tsx';
 import { isFiltered, useRows, useRunList } from './run-list.ts';
-import type { RunRow } from './run-rows.ts';
+import { type RunRow, totalsOf } from './run-rows.ts';
 
 /** The list of runs. */
 export function Runs() {
@@ -33,14 +34,15 @@ export function Runs() {
   const isSmall = matchMedia('(max-width: 760px)').matches;
   return (
     <>
-      <Head count={list.lines.size} isMore={list.next !== undefined} />
-      <Filters />
+      <Head lines={list.lines} isMore={list.next !== undefined} />
+      <Filters lines={list.lines} />
       {list.trouble && <Failed trouble={list.trouble} again={list.load} />}
       {list.fresh.length > 0 && (
         <button type="button" class="fresh" onClick={list.showFresh}>
           {list.fresh.length} new
         </button>
       )}
+      {rows.length === 0 && !list.isLoaded && list.next !== undefined && <p class="pad faint">Reading more runs…</p>}
       {rows.length === 0 && list.isLoaded ? (
         <Nothing of={list.lines.size > 0 || isFiltered(list.filter) ? 'filtered' : 'runs'} />
       ) : (
@@ -51,6 +53,7 @@ export function Runs() {
           keyOf={(row) => (row.line ? `${row.below ?? ''} ${row.line.runId}` : `group ${row.group}`)}
           shown={selected}
           onEnd={list.more}
+          beyond={list.next}
           head={<Columns />}
           onPointed={setPointed}
           draw={(row, at) =>
@@ -71,7 +74,9 @@ function nextRun(rows: readonly RunRow[], from: number, by: 1 | -1): number {
   return rows[from]?.line ? from : rows.findIndex(({ line }) => line !== undefined);
 }
 
-function Head({ count, isMore }: { readonly count: number; readonly isMore: boolean }) {
+type Lines = ReadonlyMap<string, RunLine>;
+
+function Head({ lines, isMore }: { readonly lines: Lines; readonly isMore: boolean }) {
   const input = useRef<HTMLInputElement>(null);
   const { query } = useShared(place);
   const typed = (text: string) => {
@@ -88,10 +93,7 @@ function Head({ count, isMore }: { readonly count: number; readonly isMore: bool
   return (
     <header class="head">
       <h1>Runs</h1>
-      <span class="faint only-l">
-        {count}
-        {isMore ? ' and more' : ''} · live first
-      </span>
+      <span class="faint only-l">{totalsOf([...lines.values()], isMore)} · live first</span>
       <span class="grow" />
       <span class="search">
         <Icon name="search" />
@@ -119,10 +121,10 @@ const chips: readonly (readonly [name: string, ...states: RunState[]])[] = [
   ['Ended', 'ok', 'fail', 'cut'],
 ];
 
-function Filters() {
+function Filters({ lines }: { readonly lines: Lines }) {
   const { query } = useShared(place);
   const chosen = query.getAll('state').join();
-  const counts = useShared(store)?.counts ?? {};
+  const { counts = {}, isPartial } = useShared(store) ?? {};
   return (
     <div class="filters">
       {chips.map(([name, ...states]) => {
@@ -136,13 +138,14 @@ function Filters() {
         return (
           <button key={name} type="button" class="chip" aria-pressed={chosen === states.join()} onClick={choose}>
             {name}
-            {count ? ` ${count}` : ''}
+            {count ? ` ${count}${isPartial ? '+' : ''}` : ''}
           </button>
         );
       })}
       <button type="button" class="chip" onClick={askForLabel}>
         + Label
       </button>
+      {chosen === 'park' && <UnparkMany lines={lines} />}
     </div>
   );
 }

@@ -78,7 +78,7 @@ describe.skipIf(whyNoChromium)(inChromium('hostile texts in Studio in Chromium')
   test('200 payloads as ids, prompts, names and reasons of runs stay texts in the list and in the inbox (studio 16, 31)', async () => {
     await page.locator('.row a.cover').first().waitFor();
     // Each end that comes into sight loads a page, whose rows may come above it: 200 runs, and the turn of the thread.
-    const all = page.getByText('201 · live first');
+    const all = page.getByText(/^201 runs .*live first$/);
     await until(async () => (await scrolled('.row')) !== '' && (await all.isVisible()), 'all runs');
     expect(missing(await scrolled('.row'))).toEqual([]);
     await go(page, '#/inbox');

@@ -14,8 +14,9 @@ async function manyRuns() {
   const store = memoryStore();
   const host = hostOf({ checkpoints: store, script: [] });
   const parked = ['needle-first', 'needle-last'];
-  const ids = [parked[0], ...Array.from({ length: RUNS }, (_, at) => `run-${at}`), parked[1]];
-  for (const runId of ids) await host.start({ runId }, { drive: 'later' });
+  const others = Array.from({ length: RUNS }, (_, at) => `run-${at}`);
+  for (const runId of parked.slice(0, 1).concat(others, parked.slice(1)))
+    await host.start({ runId }, { drive: 'later' });
   for (const runId of parked) await host.executor.park(runId, 'a look is needed');
   await host.executor.shutdown({ drainMs: 0 });
   return store;

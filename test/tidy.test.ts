@@ -82,7 +82,6 @@ const importTable: rules.ImportTable = {
     'src/values',
   ],
   'src/store/memory': [...belowStores],
-  'src/store/file': [...belowStores, 'src/files', 'src/codec/port'],
   'src/store/sqlite': [...belowStores, 'src/codec/port', 'src/sqlite/errors'],
   'src/store/sqlite/index': ['src/store/sqlite', 'src/budget/sqlite'],
   'src/store/sqlite/connection': ['src/store/sqlite', 'src/store/encoding', 'src/store/lease-clock', 'src/sqlite'],
@@ -173,7 +172,6 @@ const importTable: rules.ImportTable = {
     'src/cli/command',
     'src/cli/own-package',
     'src/index',
-    'src/store/file/index',
     'src/store/sqlite/index',
     'src/store/postgres/index',
     'src/record/run-tree',
@@ -212,7 +210,6 @@ const importTable: rules.ImportTable = {
     '!src/http',
     '!src/ag-ui',
     '!src/sqlite',
-    '!src/store/file',
     '!src/store/sqlite',
     '!src/store/postgres',
     '!src/budget/sqlite*',
@@ -304,7 +301,7 @@ describe('src and machines', () => {
 describe('the stores', () => {
   test('are each made by storeFrom of a driver', () => {
     const stores = sources.filter(({ path }) => /^src\/store\/\w+\/\w+-store\.ts$/.test(path));
-    expect(stores.length).toBe(4);
+    expect(stores.length).toBe(3);
     expect(stores.filter(({ text }) => !text.includes('storeFrom(')).map(({ path }) => path)).toEqual([]);
   });
 
@@ -358,10 +355,9 @@ describe('the tables', () => {
     ['src/record/a.ts', '../store/x.ts', '../run/x.ts'],
     ['src/files/a.ts', '../run/x.ts', '../values/x.ts'],
     ['src/codec/a.ts', '../store/x.ts', '../values/x.ts'],
-    ['src/store/file/a.ts', '../../codec/encrypt.ts', '../../codec/port.ts'],
+    ['src/store/sqlite/a.ts', '../../codec/encrypt.ts', '../../codec/port.ts'],
     ['src/store/port.ts', './encoding/x.ts', '../record/x.ts'],
     ['src/store/encoding/a.ts', '../port.ts', '../../record/x.ts'],
-    ['src/store/file/a.ts', '../sqlite/x.ts', '../../files/x.ts'],
     ['src/store/sqlite/a.ts', '../postgres/x.ts', '../rules/lease.ts'],
     ['src/store/rules/a.ts', '../store-from.ts', '../due.ts'],
     ['src/store/postgres/a.ts', '../checkpointer.ts', '../encoding/x.ts'],
@@ -405,7 +401,7 @@ describe('the tables', () => {
   test.for([
     ['src/run/a.ts', 'zod', '@standard-schema/spec'],
     ['src/run/a.ts', '@cfworker/json-schema', '@ai-sdk/provider'],
-    ['src/store/file/a.ts', 'node:sqlite', 'node:fs/promises'],
+    ['src/files/a.ts', 'node:sqlite', 'node:fs/promises'],
     ['src/index.ts', 'pawl/testing', '@xstate/store'],
     ['machines/run.ts', 'node:fs', 'xstate'],
     ['src/executor/host/a.ts', '@cfworker/json-schema', 'xstate'],

@@ -1,8 +1,7 @@
 import { chmod, lstat, rmdir } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
-import type { Durable } from '../files/atomic-write.ts';
 import { orAbsent, systemCode } from '../files/errors.ts';
-import { withFile } from '../files/file-system.ts';
+import { type FileSystem, withFile } from '../files/file-system.ts';
 import { versionOf } from './content-version.ts';
 import { WriteConflictError, WriteOutsideRootError } from './errors.ts';
 import { foldersAbove, type PlannedChange } from './plan.ts';
@@ -36,14 +35,14 @@ export async function install(
   { undo, plan }: { readonly undo: ReadyUndo; readonly plan: readonly PlannedChange[] },
   placed: Set<number>,
 ): Promise<void> {
-  const { files } = log.durable;
+  const { files } = log;
   const { manifest } = undo;
   for (const folder of manifest.folders) await files.makeFolder(join(root.at, folder), true);
   for (const [i, { path, after, before, mode, bytes }] of plan.entries()) {
     if (after === null) continue;
     const { at } = await root.file(path);
     const content = { bytes: await bytes(), mode: before?.mode ?? mode };
-    await writeBeside(log.durable, unfinishedOf(manifest, i, at), content);
+    await writeBeside(log.files, unfinishedOf(manifest, i, at), content);
   }
   for (const [i, { path, after, at, before }] of plan.entries()) {
     await lookAgain(root, path, before?.version ?? null);
@@ -51,7 +50,7 @@ export async function install(
     if (after === null) await files.remove(at);
     else await files.rename(unfinishedOf(manifest, i, at), at);
   }
-  await syncFolders(root, log.durable, manifest);
+  await syncFolders(root, log.files, manifest);
 }
 
 /**
@@ -60,7 +59,7 @@ export async function install(
  * @throws {WriteConflictError} if one of the files has changed since; then nothing was restored
  */
 export async function putBack({ root, log }: Site, undo: ReadyUndo, placed?: ReadonlySet<number>): Promise<void> {
-  const { files, folders } = log.durable;
+  const { files } = log;
   const { manifest } = undo;
   const changed: { readonly i: number; readonly at: string }[] = [];
   for (const [i, { path, before, after }] of manifest.files.entries()) {
@@ -76,7 +75,7 @@ export async function putBack({ root, log }: Site, undo: ReadyUndo, placed?: Rea
   }
   for (const { i, at } of changed.reverse()) await restore(log, undo, { i, at });
   await removeFolders(root, manifest.folders);
-  for (const folder of parentsOf(root, manifest)) await folders.sync(folder).catch(ignoreAbsentFolder);
+  for (const folder of parentsOf(root, manifest)) await files.syncFolder(folder).catch(ignoreAbsentFolder);
 }
 
 /** Removes folders that were made for changed files and are empty now. A folder with other content stays. */
@@ -91,12 +90,12 @@ export async function removeFolders(root: Root, folders: readonly string[]): Pro
 }
 
 async function restore(log: UndoLog, undo: ReadyUndo, { i, at }: { i: number; at: string }): Promise<void> {
-  const { files } = log.durable;
+  const { files } = log;
   const before = undo.manifest.files[i]?.before;
   if (!before) return files.remove(at);
   const bytes = await log.oldBytes(undo, i);
   const unfinished = unfinishedOf(undo.manifest, i, at);
-  await writeBeside(log.durable, unfinished, { bytes, mode: before.mode });
+  await writeBeside(log.files, unfinished, { bytes, mode: before.mode });
   await files.rename(unfinished, at);
 }
 
@@ -112,7 +111,7 @@ async function lookAgain(root: Root, path: string, version: string | null): Prom
  * file gets the usual permissions of this user, since it belongs to the project.
  */
 async function writeBeside(
-  { files }: Durable,
+  files: FileSystem,
   path: string,
   { bytes, mode }: { readonly bytes: Uint8Array; readonly mode: number | undefined },
 ): Promise<void> {
@@ -127,8 +126,8 @@ function unfinishedOf({ id }: Manifest, i: number, at: string): string {
   return join(dirname(at), `.pawl-${id}-${i}.new`);
 }
 
-async function syncFolders(root: Root, { folders }: Durable, manifest: Manifest): Promise<void> {
-  for (const folder of parentsOf(root, manifest)) if (await orAbsent(lstat(folder))) await folders.sync(folder);
+async function syncFolders(root: Root, files: FileSystem, manifest: Manifest): Promise<void> {
+  for (const folder of parentsOf(root, manifest)) if (await orAbsent(lstat(folder))) await files.syncFolder(folder);
 }
 
 /** The folders in which names have changed. */

@@ -80,7 +80,7 @@ async function sweep(files: FileSystem, folder: string, locks: Locks): Promise<v
 async function isLeft(files: FileSystem, ownerFile: string): Promise<boolean> {
   const owner = (await files.readWhole(ownerFile)).toString();
   if (owner.endsWith(basename(ownerFile, OWNER))) return isGone(owner);
-  return Date.now() - (await files.stamp(ownerFile)).changedAt > WAIT_MS;
+  return Date.now() - (await files.changedAt(ownerFile)) > WAIT_MS;
 }
 
 /** Whether it is possible to check the owner: not if its process is in another container or on another host. */

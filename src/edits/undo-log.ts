@@ -1,10 +1,9 @@
 import { randomBytes } from 'node:crypto';
 import { join } from 'node:path';
-import { type Durable, writeAtomically } from '../files/atomic-write.ts';
+import { writeAtomically } from '../files/atomic-write.ts';
 import { orAbsent } from '../files/errors.ts';
 import type { FileSystem } from '../files/file-system.ts';
 import { withFile } from '../files/file-system.ts';
-import { FolderSyncs } from '../files/syncs.ts';
 import { versionOf } from './content-version.ts';
 import { WriteConflictError, WriteFailedError } from './errors.ts';
 import type { PlannedChange } from './plan.ts';
@@ -27,17 +26,17 @@ const MANIFEST = 'manifest.json';
  * The undos of a root on the disk: for each apply a manifest and the old bytes of its files. Callers hold the root's lock.
  */
 export class UndoLog {
-  readonly durable: Durable;
+  readonly files: FileSystem;
   readonly #folder: string;
 
   constructor(files: FileSystem, folder: string) {
-    this.durable = { files, isSynced: true, folders: new FolderSyncs(files) };
+    this.files = files;
     this.#folder = folder;
   }
 
   /** The oldest first. @throws {WriteFailedError} if one cannot be read */
   async all(): Promise<Undo[]> {
-    const { files } = this.durable;
+    const { files } = this;
     const ordinals = (await files.folders(this.#folder)).filter((name) => /^[1-9]\d{0,14}$/.test(name)).map(Number);
     const undos: Undo[] = [];
     for (const ordinal of ordinals.sort((a, b) => a - b)) {
@@ -57,7 +56,7 @@ export class UndoLog {
     const ordinal = ((await this.all()).at(-1)?.ordinal ?? 0) + 1;
     const undo: Undo = { ordinal, folder: join(this.#folder, String(ordinal)), manifest: undefined };
     try {
-      await this.durable.files.makeFolder(undo.folder);
+      await this.files.makeFolder(undo.folder);
       for (const [i, change] of plan.entries()) await this.#keep(undo, i, change);
       const files = plan.map(({ path, before, after }) => ({ path, before, after }));
       const id = randomBytes(8).toString('hex');
@@ -70,7 +69,7 @@ export class UndoLog {
         ...(rewinds === undefined ? {} : { rewinds }),
       };
       const ready = await this.write(undo, manifest);
-      await this.durable.folders.sync(this.#folder);
+      await this.files.syncFolder(this.#folder);
       return ready;
     } catch (error) {
       await this.discard(undo).catch(() => {});
@@ -80,14 +79,14 @@ export class UndoLog {
 
   async write(undo: Undo, manifest: Manifest): Promise<ReadyUndo> {
     const text = Buffer.from(`${JSON.stringify(manifest)}\n`);
-    await writeAtomically(this.durable, join(undo.folder, MANIFEST), (file) => file.write(text, 0));
+    await writeAtomically(this, join(undo.folder, MANIFEST), (file) => file.write(text, 0));
     return { ...undo, manifest };
   }
 
   /** The old bytes of a file. @throws {WriteFailedError} if they are damaged */
   async oldBytes({ folder, manifest }: ReadyUndo, i: number): Promise<Buffer> {
     const path = join(folder, String(i));
-    const bytes = await this.durable.files.readWhole(path);
+    const bytes = await this.files.readWhole(path);
     if (versionOf(bytes) === manifest.files[i]?.before?.version) return bytes;
     throw new WriteFailedError(
       `${path} is damaged: it should hold the old bytes of ${quoted(manifest.files[i]?.path ?? '')}`,
@@ -96,16 +95,16 @@ export class UndoLog {
 
   /** The manifest is deleted first: without a manifest an undo is known to be incomplete. */
   async discard({ folder }: Undo): Promise<void> {
-    const { files, folders } = this.durable;
-    if ((await orAbsent(files.stamp(folder))) === undefined) return;
+    const { files } = this;
+    if ((await orAbsent(files.changedAt(folder))) === undefined) return;
     await files.remove(join(folder, MANIFEST));
-    await folders.sync(folder);
+    await files.syncFolder(folder);
     await files.removeFolder(folder);
   }
 
   async #keep(undo: Undo, i: number, { path, at, before }: PlannedChange): Promise<void> {
     if (!before) return;
-    const { files } = this.durable;
+    const { files } = this;
     const bytes = await files.readWhole(at);
     if (versionOf(bytes) !== before.version) {
       throw new WriteConflictError(`${quoted(path)} is being changed right now; nothing was written, try again`);

@@ -2,7 +2,6 @@ import { dirname, resolve } from 'node:path';
 import { writeAtomically } from '../files/atomic-write.ts';
 import { orAbsent, storeError } from '../files/errors.ts';
 import { diskFiles, type FileSystem } from '../files/file-system.ts';
-import { FolderSyncs } from '../files/syncs.ts';
 import { type Checkpoint, decodeCheckpoint, encodeCheckpoint } from './checkpoint.ts';
 
 /**
@@ -43,9 +42,8 @@ export async function readCheckpoint(files: FileSystem, path: string): Promise<C
  * @internal
  */
 export async function writeText(files: FileSystem, path: string, text: string): Promise<void> {
-  const durable = { files, isSynced: true, folders: new FolderSyncs(files), temporaryFor };
   try {
-    await writeAtomically(durable, path, (file) => file.write(Buffer.from(text), 0));
+    await writeAtomically({ files, temporaryFor }, path, (file) => file.write(Buffer.from(text), 0));
   } catch (error) {
     throw storeError(error, path);
   }

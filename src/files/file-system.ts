@@ -4,26 +4,14 @@ import { promisify } from 'node:util';
 import { isAbsent, systemCode } from './errors.ts';
 import { PRIVATE_FILE, PRIVATE_FOLDER } from './private-modes.ts';
 
-/** Identifies the file at a path: it stays the same while the file grows, and differs after another file replaced it. */
-export interface FileStamp {
-  readonly identity: string;
-  /** Bytes. */
-  readonly size: number;
-  /** Wall clock of the last change, ms. */
-  readonly changedAt: number;
-  readonly isFolder: boolean;
-}
-
 /** An open file. Positions are explicit: no call depends on an earlier one. */
 export interface OpenFile {
-  stamp(): Promise<FileStamp>;
   /** Returns fewer bytes than requested only at the end of the file. */
   read(length: number, position: number): Promise<Buffer>;
   /** Writes all bytes, or rejects. */
   write(bytes: Uint8Array, position: number): Promise<void>;
-  /** Waits until the disk has all written bytes. @param isInPlace whether this thread blocks, which is faster on a fast disk */
-  sync(isInPlace?: boolean): Promise<void>;
-  truncate(size: number): Promise<void>;
+  /** Waits until the disk has all written bytes. */
+  sync(): Promise<void>;
   close(): Promise<void>;
 }
 
@@ -31,17 +19,18 @@ export interface OpenFile {
  * `create` makes a file that only this user may read, `create-shared` one with the umask's permissions. Both fail if the
  * name is taken.
  */
-type OpenMode = 'read' | 'update' | 'create' | 'create-shared';
+type OpenMode = 'read' | 'create' | 'create-shared';
 
 /**
- * The file system that a store needs, as a port: tests use one that fails. All calls return promises and reject with the
+ * The file system that files of this package need, as a port: tests use one that fails. All calls return promises and reject with the
  * system's error (`ENOENT`, `ENOSPC`, …). If the last part of a path is a link, the call does not follow it.
  */
 export interface FileSystem {
   open(path: string, mode: OpenMode): Promise<OpenFile>;
   /** Reads the whole of a small file. */
   readWhole(path: string): Promise<Buffer>;
-  stamp(path: string): Promise<FileStamp>;
+  /** When a file last changed, by the wall clock, ms. */
+  changedAt(path: string): Promise<number>;
   /** Lists the names in a folder, in no order. */
   names(folder: string): Promise<string[]>;
   /** Lists the folders in a folder, in no order; links do not count. */
@@ -51,8 +40,8 @@ export interface FileSystem {
   /** Makes a second name for a file; fails if the name is taken. */
   link(path: string, name: string): Promise<void>;
   rename(path: string, name: string): Promise<void>;
-  /** Removes a file, if it exists. @param isSmall known to be small: its size need not be checked */
-  remove(path: string, isSmall?: boolean): Promise<void>;
+  /** Removes a file, if it exists. */
+  remove(path: string): Promise<void>;
   /** Removes a folder with its content, if it exists. */
   removeFolder(path: string): Promise<void>;
   /** Waits until the disk has the names in a folder. */
@@ -65,7 +54,6 @@ const { O_RDONLY, O_RDWR, O_CREAT, O_EXCL, O_NOFOLLOW: noFollow = 0, O_NONBLOCK:
 const flags: Readonly<Record<OpenMode, number>> = {
   // Opening a pipe would wait until another process writes to it.
   read: O_RDONLY | noFollow | noWait,
-  update: O_RDWR | noFollow,
   create: O_RDWR | O_CREAT | O_EXCL | noFollow,
   'create-shared': O_RDWR | O_CREAT | O_EXCL | noFollow,
 };
@@ -81,7 +69,7 @@ export const diskFiles: FileSystem = {
   open: async (path, mode) =>
     new DiskFile(fs.openSync(path, flags[mode], mode === 'create-shared' ? 0o666 : PRIVATE_FILE)),
   readWhole,
-  stamp: async (path) => toStamp(fs.lstatSync(path)),
+  changedAt: async (path) => fs.lstatSync(path).mtimeMs,
   names: (folder) => readdir(folder),
   folders: async (folder) => {
     const found = await readdir(folder, { withFileTypes: true });
@@ -91,9 +79,9 @@ export const diskFiles: FileSystem = {
     void fs.mkdirSync(path, { recursive: true, mode: isShared ? 0o777 : PRIVATE_FOLDER }),
   link: async (path, name) => fs.linkSync(path, name),
   rename: async (path, name) => fs.renameSync(path, name),
-  remove: async (path, isSmall = false) => {
+  remove: async (path) => {
     try {
-      if (isSmall || isCheap(fs.lstatSync(path))) fs.unlinkSync(path);
+      if (isCheap(fs.lstatSync(path))) fs.unlinkSync(path);
       else await unlink(path);
     } catch (error) {
       if (!isAbsent(error)) throw error;
@@ -110,8 +98,8 @@ class DiskFile implements OpenFile {
     this.#file = file;
   }
 
-  async stamp(): Promise<FileStamp> {
-    return toStamp(fs.fstatSync(this.#file));
+  get size(): number {
+    return fs.fstatSync(this.#file).size;
   }
 
   async read(length: number, position: number): Promise<Buffer> {
@@ -135,13 +123,8 @@ class DiskFile implements OpenFile {
     }
   }
 
-  async sync(isInPlace = false): Promise<void> {
-    if (isInPlace) fs.fdatasyncSync(this.#file);
-    else await datasync(this.#file);
-  }
-
-  truncate(size: number): Promise<void> {
-    return truncate(this.#file, size);
+  async sync(): Promise<void> {
+    await datasync(this.#file);
   }
 
   async close(): Promise<void> {
@@ -153,8 +136,7 @@ class DiskFile implements OpenFile {
 async function readWhole(path: string): Promise<Buffer> {
   const file = new DiskFile(await open(path, flags.read));
   try {
-    const { size } = await file.stamp();
-    return await file.read(size, 0);
+    return await file.read(file.size, 0);
   } finally {
     await file.close();
   }
@@ -165,24 +147,9 @@ const read = promisify(fs.read);
 const write = promisify(fs.write);
 const datasync = promisify(fs.fdatasync);
 const sync = promisify(fs.fsync);
-const truncate = promisify(fs.ftruncate);
 
 /** Removing one of several names, or a small file, is fast; the disk needs time to free the blocks of a large file. */
 const isCheap = ({ nlink, size }: fs.Stats) => nlink > 1 || size <= SMALL;
-
-interface Stat {
-  readonly ino: number;
-  readonly birthtimeMs: number;
-  readonly size: number;
-  readonly mtimeMs: number;
-  isDirectory(): boolean;
-}
-
-/** A new file soon gets the inode number of a deleted one; the birth time distinguishes them. */
-function toStamp(stat: Stat): FileStamp {
-  const identity = `${stat.ino}:${stat.birthtimeMs}`;
-  return { identity, size: stat.size, changedAt: stat.mtimeMs, isFolder: stat.isDirectory() };
-}
 
 /** Most folders are empty when they are removed; checking first costs more. */
 async function removeFolder(path: string): Promise<void> {

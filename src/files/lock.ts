@@ -68,7 +68,7 @@ export class Locks {
   }
 
   release(name: string): Promise<void> {
-    return this.#files.remove(this.#pathOf(name), true);
+    return this.#files.remove(this.#pathOf(name));
   }
 
   /** Takes a lock that a dead holder has left. @returns whether there was one, and this owner now holds it */

@@ -69,10 +69,14 @@ export {
 } from './run-value.ts';
 export type {
   DueHeads,
+  DueMethods,
   EndedHead,
   EndedPage,
   ForkWrite,
+  FullStore,
+  HistoryMethods,
   JournalDriver,
+  JournalMethods,
   ListedHead,
   ListedThread,
   ListPage,
@@ -83,31 +87,24 @@ export type {
   StoreDriver,
   StoredPart,
   StoredTexts,
+  StoreOf,
   StoreWrite,
   TakeDue,
   TakenHead,
   TakenHeads,
   ThreadDriver,
+  ThreadMethods,
   ThreadPage,
   ThreadWrite,
   WriteKind,
 } from './store-driver.ts';
-export {
-  type DueMethods,
-  type FullStore,
-  type HistoryMethods,
-  type JournalMethods,
-  type StoreFromOptions,
-  type StoreOf,
-  storeFrom,
-} from './store-from.ts';
+export { type StoreFromOptions, storeFrom } from './store-from.ts';
 export {
   inTurns,
   isWished,
   type Taking,
   takeAmong,
 } from './taking/in-turns.ts';
-export type { ThreadMethods } from './threads/threads.ts';
 export {
   checkRoom,
   type DeliveredSignal,

@@ -89,7 +89,7 @@ export function withoutWrites<Store extends object>(store: Store, place: string)
 }
 
 /** Returns the error of a write to a store that is open for reading. */
-export function readOnlyError(place: string): UnsupportedError {
+function readOnlyError(place: string): UnsupportedError {
   return new UnsupportedError(`${place} is open for reading only; open it without the option readOnly to write`);
 }
 

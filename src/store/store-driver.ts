@@ -3,10 +3,27 @@ import type { Due } from './due.ts';
 import type { StoredPieces } from './encoding/piece-refs.ts';
 import type { StoredBody } from './encoding/stored-body.ts';
 import type { JournalRow } from './encoding/stored-journal.ts';
-import type { Claim, Cursor, EndedCursor, InboxOf, ListDueOptions } from './port.ts';
+import type {
+  AppendingStore,
+  ChangeStore,
+  Claim,
+  ControlStore,
+  Cursor,
+  DueStore,
+  EndedCursor,
+  EventStore,
+  HistoryStore,
+  InboxOf,
+  JournalStore,
+  ListDueOptions,
+  OutcomeStore,
+  TakingStore,
+} from './port.ts';
+import type { PartStore } from './reading/record-part.ts';
 import type { Decide, RecordFacts } from './rules/decision.ts';
 import type { Lease } from './rules/lease.ts';
 import type { ThreadDecision, ThreadFacts, ThreadRow, TurnQuery, TurnRow } from './rules/thread-rows.ts';
+import type { ThreadStore } from './thread-port.ts';
 import type { TopicDriver } from './topics.ts';
 
 /**
@@ -328,3 +345,41 @@ export interface ThreadDriver {
   /** Ordered by `updatedAt`, then by `thread`, the highest first. */
   list(page: ThreadPage): Promise<readonly ListedThread[]>;
 }
+
+/** Appends, owns, carries commands, and keeps outcomes. */
+export interface FullStore extends AppendingStore, ControlStore, OutcomeStore {
+  /** Waits for the pending writes. Every later call is refused. */
+  close(): Promise<void>;
+  [Symbol.asyncDispose](): Promise<void>;
+}
+
+/** The methods that a store has because its driver has `listDue`, or `takeDue` or `topics` besides. */
+export type DueMethods<D> = D extends { listDue: unknown; countResting: unknown }
+  ? Pick<DueStore, 'leave' | 'listDue' | 'countResting'> &
+      (D extends { takeDue: unknown } ? Pick<TakingStore, 'takeDue' | 'heldUntil'> : unknown) &
+      (D extends { readonly topics: TopicDriver } ? Pick<EventStore, 'expect' | 'signal'> : unknown)
+  : unknown;
+
+/** The methods that a store has because its driver has `listEnded`. */
+export type HistoryMethods<D> = D extends { listEnded: unknown; loadEnded: unknown; forgetEnded: unknown }
+  ? Required<Pick<HistoryStore, 'end' | 'listEnded' | 'erase' | 'forgetEnded'>>
+  : unknown;
+
+/** The methods that a store has because its driver has a journal. */
+export type JournalMethods<D> = D extends { readonly journal: JournalDriver }
+  ? Pick<JournalStore, 'publish' | 'readEvents'> & Pick<PartStore, 'loadPart'>
+  : unknown;
+
+/** The methods that a store has because its driver has threads. */
+export type ThreadMethods = Omit<ThreadStore, keyof HistoryStore>;
+
+/**
+ * The store of a driver: a `DueStore` if it has `listDue`, a `TakingStore` if it has `takeDue` besides, an `EventStore` if it has `topics` besides, a `HistoryStore` if it
+ * has `listEnded`, a `JournalStore` if it has a `journal`.
+ */
+export type StoreOf<D extends StoreDriver> = FullStore &
+  DueMethods<D> &
+  HistoryMethods<D> &
+  JournalMethods<D> &
+  (D extends { changeMark: unknown } ? Pick<ChangeStore, 'changeMark'> : unknown) &
+  (D extends { readonly threads: ThreadDriver } ? ThreadMethods : unknown);

@@ -10,21 +10,7 @@ import { encodeOutcome } from './encoding/encode.ts';
 import { Encryption } from './encoding/encryption.ts';
 import { BodyWriter, charsOf, type StoredBody } from './encoding/stored-body.ts';
 import { journalRows, storedJournal } from './encoding/stored-journal.ts';
-import { Minutely } from './minutely.ts';
-import type {
-  AppendingStore,
-  ChangeStore,
-  Claim,
-  ControlStore,
-  DueStore,
-  EndOptions,
-  EventStore,
-  HistoryStore,
-  JournalStore,
-  OutcomeStore,
-  TakingStore,
-  WriteOptions,
-} from './port.ts';
+import type { Claim, DueStore, EndOptions, EventStore, HistoryStore, JournalStore, WriteOptions } from './port.ts';
 import { encodeEnd } from './reading/kept-entry.ts';
 import type { PartStore } from './reading/record-part.ts';
 import { StoredReader } from './reading/stored-reader.ts';
@@ -33,46 +19,11 @@ import * as historyRules from './rules/history.ts';
 import * as inboxRules from './rules/inbox.ts';
 import * as ownerRules from './rules/ownership.ts';
 import * as writeRules from './rules/writes.ts';
-import type { JournalDriver, StoreDriver, StoreWrite, ThreadDriver, WriteKind } from './store-driver.ts';
+import type { FullStore, StoreDriver, StoreOf, StoreWrite, WriteKind } from './store-driver.ts';
 import { checkDeployment, takingMethods } from './taking/taking-methods.ts';
-import { type ThreadMethods, Threads, threadMethods } from './threads/threads.ts';
+import { Threads, threadMethods } from './threads/threads.ts';
 import { ThreadTexts } from './threads/turn-text.ts';
-import { expectWrite, signalWrite, type TopicDriver } from './topics.ts';
-
-/** Appends, owns, carries commands, and keeps outcomes. */
-export interface FullStore extends AppendingStore, ControlStore, OutcomeStore {
-  /** Waits for the pending writes. Every later call is refused. */
-  close(): Promise<void>;
-  [Symbol.asyncDispose](): Promise<void>;
-}
-
-/** The methods that a store has because its driver has `listDue`, or `takeDue` or `topics` besides. */
-export type DueMethods<D> = D extends { listDue: unknown; countResting: unknown }
-  ? Pick<DueStore, 'leave' | 'listDue' | 'countResting'> &
-      (D extends { takeDue: unknown } ? Pick<TakingStore, 'takeDue' | 'heldUntil'> : unknown) &
-      (D extends { readonly topics: TopicDriver } ? Pick<EventStore, 'expect' | 'signal'> : unknown)
-  : unknown;
-
-/** The methods that a store has because its driver has `listEnded`. */
-export type HistoryMethods<D> = D extends { listEnded: unknown; loadEnded: unknown; forgetEnded: unknown }
-  ? Required<Pick<HistoryStore, 'end' | 'listEnded' | 'erase' | 'forgetEnded'>>
-  : unknown;
-
-/** The methods that a store has because its driver has a journal. */
-export type JournalMethods<D> = D extends { readonly journal: JournalDriver }
-  ? Pick<JournalStore, 'publish' | 'readEvents'> & Pick<PartStore, 'loadPart'>
-  : unknown;
-
-/**
- * The store of a driver: a `DueStore` if it has `listDue`, a `TakingStore` if it has `takeDue` besides, an `EventStore` if it has `topics` besides, a `HistoryStore` if it
- * has `listEnded`, a `JournalStore` if it has a `journal`.
- */
-export type StoreOf<D extends StoreDriver> = FullStore &
-  DueMethods<D> &
-  HistoryMethods<D> &
-  JournalMethods<D> &
-  (D extends { changeMark: unknown } ? Pick<ChangeStore, 'changeMark'> : unknown) &
-  (D extends { readonly threads: ThreadDriver } ? ThreadMethods : unknown);
+import { expectWrite, signalWrite } from './topics.ts';
 
 export interface StoreFromOptions {
   /** Encrypts the stored texts: see `encrypt`. */
@@ -109,7 +60,7 @@ interface Parts {
   readonly encryption: Encryption;
   readonly bodies: BodyWriter;
   readonly dropsBefore: boolean;
-  readonly sweep: Minutely | undefined;
+  readonly sweep: Sweep;
 }
 
 /**
@@ -130,13 +81,12 @@ export function storeFrom<D extends StoreDriver>(driver: D, options: StoreFromOp
     encryption,
     bodies: new BodyWriter({ encryption, blobs, steps }),
     dropsBefore: options.dropEncoding === 'before',
-    sweep:
-      driver.forgetOutcomes || driver.forgetEnded ? new Minutely(clock, () => void forgetQuietly(driver)) : undefined,
+    sweep: new Sweep(driver, clock),
   };
   const reader = new StoredReader(driver, encryption);
   const threads = threadsOf(parts, reader, clock);
   const close = async () => {
-    parts.sweep?.end();
+    parts.sweep.end();
     await driver.close?.();
   };
   return {
@@ -164,13 +114,50 @@ export function storeFrom<D extends StoreDriver>(driver: D, options: StoreFromOp
   } as FullStore as StoreOf<D>;
 }
 
-/** A failed removal is repeated in the next minute. */
-async function forgetQuietly(driver: StoreDriver): Promise<void> {
-  for (const method of ['forgetOutcomes', 'forgetEnded'] as const) {
-    try {
-      await driver[method]?.({ dryRun: false });
-    } catch {
-      // The driver may be a host's: nothing that it throws may end the process.
+/** How often expired outcomes and records are removed, ms. */
+const MINUTE_MS = 60_000;
+
+const timed = ['forgetOutcomes', 'forgetEnded'] as const;
+
+/**
+ * Removes what a store keeps only for a time: the outcomes and the records of runs that ended. It does so once a minute, from
+ * `begin` to `end`, and does not keep the process running.
+ */
+class Sweep {
+  readonly #driver: StoreDriver;
+  readonly #clock: Clock;
+  #timer: unknown;
+  #isEnded = false;
+
+  constructor(driver: StoreDriver, clock: Clock) {
+    this.#driver = driver;
+    this.#clock = clock;
+  }
+
+  /** A second call does nothing, and so does a call for a driver that keeps nothing for a time. */
+  begin(): void {
+    if (this.#isEnded || this.#timer !== undefined || !timed.some((method) => this.#driver[method])) return;
+    this.#timer = this.#clock.setTimeout(() => {
+      this.#timer = undefined;
+      void this.#forget();
+      this.begin();
+    }, MINUTE_MS);
+    // The timers of a test clock are not Node timers.
+    (this.#timer as Partial<NodeJS.Timeout> | undefined)?.unref?.();
+  }
+
+  end(): void {
+    this.#isEnded = true;
+    this.#clock.clearTimeout(this.#timer);
+  }
+
+  async #forget(): Promise<void> {
+    for (const method of timed) {
+      try {
+        await this.#driver[method]?.({ dryRun: false });
+      } catch {
+        // The driver may be a host's: nothing that it throws may end the process.
+      }
     }
   }
 }
@@ -242,7 +229,7 @@ function outcomes(
       const decide = writeRules.keepOutcome({ runId, text, untilMs }, by(options));
       const hasClaim = options.claim !== undefined;
       await driver.write({ kind: 'keep', runId, decide, size: text.length, hasClaim }, options.signal);
-      if (driver.forgetOutcomes) sweep?.begin();
+      if (driver.forgetOutcomes) sweep.begin();
     },
     outcome: async (runId) => reader.outcome(checkRunId(runId)),
     ...(driver.forgetOutcomes
@@ -260,7 +247,7 @@ function ownership({ driver, sweep }: Parts): Pick<FullStore, 'claim' | 'renew' 
       const deployment = checkDeployment('deployment', options.deployment);
       const decide = ownerRules.claimRun({ runId: checkRunId(runId), owner, ttlMs, deployment }, { isDead });
       const claim = await driver.write({ kind: 'claim', runId, decide, size: 0, hasClaim: false });
-      if (driver.forgetOutcomes) sweep?.begin();
+      if (driver.forgetOutcomes) sweep.begin();
       return claim;
     },
     renew: async (claim, ttlMs) => owned('renew', claim, ownerRules.renewClaim(claim, ttlMs)),
@@ -334,7 +321,7 @@ function history(
       const admitted = turn && threads ? await threads.end({ ...turn, runId: claim.runId }, write) : undefined;
       if (!turn || !threads) await driver.write(write);
       bodies.forget(write.runId);
-      sweep?.begin();
+      sweep.begin();
       return admitted ? { admitted } : {};
     },
     listEnded: async (page) => reader.ended(page),

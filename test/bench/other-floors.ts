@@ -1,4 +1,3 @@
-import { closeSync, fdatasyncSync, openSync, writeSync } from 'node:fs';
 import pg from 'pg';
 import { callMessage, resultMessage } from './workload.ts';
 
@@ -7,20 +6,6 @@ export interface StepFloor {
   /** @param commits 2 = the call is recorded before it runs, as an effect that must not happen twice needs it */
   run(steps: number, commits: 1 | 2): Promise<void>;
   close(): Promise<void>;
-}
-
-/** A line at the end of one file, and a sync of its data. */
-export function fileFloor(path: string): StepFloor {
-  const file = openSync(path, 'ax');
-  return {
-    run: async (steps, commits) => {
-      for (const delta of deltas(steps, commits)) {
-        writeSync(file, `${delta}\n`);
-        fdatasyncSync(file);
-      }
-    },
-    close: async () => closeSync(file),
-  };
 }
 
 /** A row in a transaction of its own, through one client. What the server computes counts for neither side. */

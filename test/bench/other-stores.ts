@@ -1,19 +1,16 @@
 import { join } from 'node:path';
-import { fileStore } from 'pawl/stores/file';
 import { postgresStore } from 'pawl/stores/postgres';
 import { PostgresServer, whyNoPostgres } from '../fixtures/postgres-server.ts';
 import { Floor } from './floor.ts';
-import { type Cost, inFolder, measured, median, perStep } from './measure.ts';
-import { fileFloor, postgresFloor, type StepFloor } from './other-floors.ts';
+import { type Cost, inFolder, measured, perStep } from './measure.ts';
+import { postgresFloor, type StepFloor } from './other-floors.ts';
 import { unsavedSteps } from './promise-watch.ts';
 import { amount, type Part, type Row } from './report.ts';
-import { type BenchStore, bench, checkEnded, payloadOf } from './workload.ts';
+import { type BenchStore, bench, checkEnded } from './workload.ts';
 
 /** A kind of store, and the floor of the same kind. */
 export interface Kind {
   readonly name: string;
-  /** Whether this process itself hands the bytes to the disk, so that they can be counted. */
-  readonly isWriter: boolean;
   floor(folder: string): StepFloor | Promise<StepFloor>;
   store(folder: string): OpenStore;
 }
@@ -42,22 +39,9 @@ interface Measurement {
   readonly mostUnsaved: number;
 }
 
-export const files: Kind = {
-  name: 'files',
-  isWriter: true,
-  floor: (folder) => fileFloor(join(folder, 'floor')),
-  store: (folder) => {
-    const store = fileStore({ dir: join(folder, 'runs') });
-    return { store, close: () => store.close() };
-  },
-};
-
-/** What one durable step costs on files, and on PostgreSQL where a server can be started. */
+/** What one durable step costs on PostgreSQL, where a server can be started. */
 export async function otherStoreRows(isQuick: boolean): Promise<Part> {
-  const filePart = await rowsOf(files, isQuick);
-  const part = await onPostgres((kind) => rowsOf(kind, isQuick));
-  if (!part) return filePart;
-  return { rows: [...filePart.rows, ...part.rows], broken: [...filePart.broken, ...part.broken] };
+  return (await onPostgres((kind) => rowsOf(kind, isQuick))) ?? { rows: [], broken: [] };
 }
 
 /** Measures on a PostgreSQL server of its own; undefined, with a note, where there is none: the other figures are worth having. */
@@ -82,7 +66,6 @@ function postgresOn(server: PostgresServer): Kind {
   let floors = 0;
   return {
     name: 'PostgreSQL',
-    isWriter: false,
     floor: () => {
       floors += 1;
       return postgresFloor(server.url, `floor_${floors}`);
@@ -119,12 +102,7 @@ async function rowsOf(kind: Kind, isQuick: boolean): Promise<Part> {
     }
   }
   const found = [...all];
-  const rows = [
-    ...found.map(([each, of]) => cpuRow(each, of)),
-    ...(kind.isWriter
-      ? found.filter(([{ steps }]) => steps === lengths.at(-1)).map(([each, of]) => bytesRow(each, of))
-      : []),
-  ];
+  const rows = found.map(([each, of]) => cpuRow(each, of));
   const mostUnsaved = Math.max(...found.flatMap(([, of]) => of.map((each) => each.mostUnsaved)));
   return { rows, broken: unsavedSteps(mostUnsaved) };
 }
@@ -139,18 +117,9 @@ const named = ({ kind, steps, commits }: Case) =>
 function cpuRow(each: Case, of: readonly Measurement[]): Row {
   const least = (side: 'ours' | 'sqlite' | 'floor') => Math.min(...of.map((measurement) => measurement[side].cpuMs));
   const [ours, sqlite, floor] = [least('ours'), least('sqlite'), least('floor')];
-  const who = each.kind.isWriter ? '' : ', without the server';
-  const own = `${amount(ours / floor, 'x')} its own ${floor.toFixed(3)} ms${who}`;
+  const own = `${amount(ours / floor, 'x')} its own ${floor.toFixed(3)} ms, without the server`;
   const note = `${ours.toFixed(3)} ms, floor ${sqlite.toFixed(3)} ms; ${own}`;
   return { what: `CPU a step, ${named(each)}`, value: ours / sqlite, unit: 'x', budget: 5, note };
-}
-
-function bytesRow(each: Case, of: readonly Measurement[]): Row {
-  const payload = payloadOf(each.steps) / each.steps;
-  const ours = median(of.map(({ ours }) => ours.bytes));
-  const floor = median(of.map(({ floor }) => floor.bytes));
-  const note = `${amount(ours / 1_000, 'KB')} of ${amount(payload / 1_000, 'KB')}, floor ${amount(floor / 1_000, 'KB')}`;
-  return { what: `bytes to disk per payload, ${named(each)}`, value: ours / payload, unit: 'x', budget: 4, note };
 }
 
 /** The floor, and then as many runs of the case as make about `total` steps. */

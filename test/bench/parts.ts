@@ -28,7 +28,7 @@ export const parts: readonly BenchPart[] = [
   { name: 'cold', title: 'A process that has just begun', isCore: true, measure: coldRows },
   { name: 'calls', title: 'Many calls in one message', isCore: true, measure: callRows },
   { name: 'text', title: 'Streamed text', isCore: true, measure: streamRows },
-  { name: 'stores', title: 'Files and PostgreSQL', isCore: false, measure: otherStoreRows },
+  { name: 'stores', title: 'PostgreSQL', isCore: false, measure: otherStoreRows },
   { name: 'many', title: 'Many runs at once', isCore: true, measure: manyRunsRows },
   { name: 'memory', title: 'Memory', isCore: true, measure: memoryRows },
   { name: 'start', title: 'New processes', isCore: true, measure: startRows },

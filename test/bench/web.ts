@@ -3,7 +3,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { createExecutor, defineAgent, type JournalEvent, type Model } from 'pawl';
 import { sqliteStore } from 'pawl/stores/sqlite';
 import { type Cost, inFolder, measured, median, perStep, usedHeap } from './measure.ts';
-import { files, type Kind, onPostgres } from './other-stores.ts';
+import { type Kind, onPostgres } from './other-stores.ts';
 import { amount, type Part, type Row } from './report.ts';
 import { askingModel, type BenchStore, bench, checkEnded, payloadOf } from './workload.ts';
 
@@ -13,16 +13,15 @@ const READERS = 1_000;
 /** What it costs that other processes can read the events of a run, and how soon they have a text. */
 export async function webRows(isQuick: boolean): Promise<Part> {
   const own = await journalRows(sqlite, isQuick);
-  const others = [await journalRows(files, isQuick), (await onPostgres((kind) => journalRows(kind, isQuick))) ?? []];
-  const rows = [...own, ...others.flat(), await latencyRow(isQuick ? 20 : 60), ...(await readersRows())];
+  const onServer = (await onPostgres((kind) => journalRows(kind, isQuick))) ?? [];
+  const rows = [...own, ...onServer, await latencyRow(isQuick ? 20 : 60), ...(await readersRows())];
   return { rows, broken: [] };
 }
 
-type JournalKind = Pick<Kind, 'name' | 'isWriter' | 'store'>;
+type JournalKind = Pick<Kind, 'name' | 'store'>;
 
 const sqlite: JournalKind = {
   name: 'SQLite',
-  isWriter: true,
   store: (folder) => {
     const store = sqliteStore({ path: join(folder, 'pawl.db') });
     return { store: store as BenchStore, close: () => store.close() };
@@ -42,14 +41,14 @@ async function journalRows(kind: JournalKind, isQuick: boolean): Promise<Row[]> 
   }
   const row = (what: string, { key, budget }: { readonly key: 'cpuMs' | 'bytes'; readonly budget: number }): Row => {
     const [off, on] = [median(pairs.map((each) => each.off[key])), median(pairs.map((each) => each.on[key]))];
-    const who = kind.isWriter ? '' : ', without the server';
+    const who = kind === sqlite ? '' : ', without the server';
     const note =
       key === 'cpuMs'
         ? `${on.toFixed(3)} ms, without ${off.toFixed(3)} ms${who}`
         : `${amount(on / 1_000, 'KB')}, without ${amount(off / 1_000, 'KB')}, payload ${amount(payloadOf(STEPS) / STEPS / 1_000, 'KB')}`;
     return { what, value: median(pairs.map(({ on, off }) => on[key] / off[key])), unit: 'x', budget, note };
   };
-  const to = kind.isWriter ? 'bytes to disk' : 'bytes of its log';
+  const to = kind === sqlite ? 'bytes to disk' : 'bytes of its log';
   return [
     row(`CPU a step with a journal to without, ${kind.name}, N=${STEPS}`, { key: 'cpuMs', budget: 1.15 }),
     row(`${to} a step with a journal to without, ${kind.name}, N=${STEPS}`, { key: 'bytes', budget: 1.1 }),

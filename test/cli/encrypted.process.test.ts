@@ -1,7 +1,7 @@
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
-import { filesBelow } from '../store/file/folder.ts';
+import { filesBelow } from '../store/folder.ts';
 import { agentFile, emptyFolder, Pawl, pawl } from './pawl.ts';
 
 const keys = (letter: string) =>
@@ -15,7 +15,7 @@ async function killed(): Promise<string> {
   writeFileSync(join(cwd, 'keys.ts'), keys('a'));
   writeFileSync(join(cwd, 'other-keys.ts'), keys('b'));
   writeFileSync(join(cwd, 'agent.ts'), agentModule('./keys.ts'));
-  const args = ['run', 'agent.ts', 'count to three, secretly', '--run-id', 'r1', '--store', 'runs/'];
+  const args = ['run', 'agent.ts', 'count to three, secretly', '--run-id', 'r1', '--store', 'runs/runs.db'];
   const run = new Pawl(args, { cwd, env: { HOLD: 'go' } });
   await run.says('holding');
   run.child.kill('SIGKILL');
@@ -29,14 +29,14 @@ describe('a store that is encrypted', () => {
     const bytes = filesBelow(join(cwd, 'runs')).map((file) => readFileSync(join(cwd, 'runs', file), 'latin1'));
     expect(bytes.join()).toContain('gcm1.k.');
     expect(bytes.join()).not.toContain('secretly');
-    const resumed = await pawl(['resume', 'r1', '--agent', 'agent.ts', '--store', 'runs/'], { cwd });
+    const resumed = await pawl(['resume', 'r1', '--agent', 'agent.ts', '--store', 'runs/runs.db'], { cwd });
     expect(resumed).toMatchObject({ code: 0, stdout: 'counted to 3\n' });
     expect(resumed.stderr).not.toContain('step 1');
   });
 
   test('is read by the commands that have no agent module with the codec that PAWL_CODEC names', async () => {
     const cwd = await killed();
-    const env = { PAWL_STORE: 'runs/' };
+    const env = { PAWL_STORE: 'runs/runs.db' };
     const blind = await pawl(['show', 'r1'], { cwd, env });
     expect(blind).toMatchObject({ code: 2, stderr: expect.stringContaining('PAWL_CODEC') });
     const wrong = await pawl(['list'], { cwd, env: { ...env, PAWL_CODEC: 'other-keys.ts' } });
@@ -52,7 +52,7 @@ describe('a store that is encrypted', () => {
 
   test('loses nothing to `pawl prune --quarantined` with another key under the same id: that is no damage', async () => {
     const cwd = await killed();
-    const env = { PAWL_STORE: 'runs/', PAWL_CODEC: 'other-keys.ts' };
+    const env = { PAWL_STORE: 'runs/runs.db', PAWL_CODEC: 'other-keys.ts' };
     const pruned = await pawl(['prune', '--quarantined', '--yes', '--json'], { cwd, env });
     expect(JSON.parse(pruned.stdout)).toMatchObject({ deleted: [] });
     expect((await pawl(['list'], { cwd, env: { ...env, PAWL_CODEC: 'keys.ts' } })).stdout).toContain('secretly');
@@ -60,7 +60,7 @@ describe('a store that is encrypted', () => {
 
   test('asks for what is missing: for the module where there is none, for the key where the codec lacks it', async () => {
     const cwd = await killed();
-    const env = { PAWL_STORE: 'runs/' };
+    const env = { PAWL_STORE: 'runs/runs.db' };
     const advice = async (command: string, more: NodeJS.ProcessEnv = {}) => {
       const { code, stderr } = await pawl([command, 'r1'], { cwd, env: { ...env, ...more } });
       expect({ code, lines: stderr.trim().split('\n').length }).toEqual({ code: 2, lines: 1 });
@@ -78,7 +78,7 @@ describe('a store that is encrypted', () => {
 
   test('is recovered with the codec that the modules share; modules with keys of their own are refused', async () => {
     const cwd = await killed();
-    const env = { PAWL_STORE: 'runs/' };
+    const env = { PAWL_STORE: 'runs/runs.db' };
     const other = agentModule('./other-keys.ts').replace('default, ', '');
     writeFileSync(
       join(cwd, 'other.ts'),

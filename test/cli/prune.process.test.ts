@@ -1,10 +1,8 @@
-import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { type InterruptedRun, memoryStore, type RunCheckpoint } from 'pawl';
 import { beforeEach, describe, expect, test } from 'vitest';
 import { chosenOf } from '../../src/cli/commands/store/prune-choice.ts';
 import { removed } from '../../src/cli/commands/store/prune-command.ts';
-import { fileStore } from '../../src/store/file/index.ts';
 import { postgresStore } from '../../src/store/postgres/index.ts';
 import {
   CheckpointCorruptError,
@@ -13,7 +11,6 @@ import {
   StoreUnavailableError,
 } from '../../src/values/errors.ts';
 import { postgresServer, whyNoPostgres } from '../fixtures/postgres-server.ts';
-import { journalOf } from '../store/file/folder.ts';
 import { emptyFolder, pawl, type Settings } from './pawl.ts';
 import { damageMessages, interruptedRun, storeRuns } from './stored-runs.ts';
 
@@ -144,18 +141,6 @@ describe('`pawl prune --quarantined`', () => {
     await storeRuns(join(cwd, 'runs.db'), ...records);
     damageMessages(join(cwd, 'runs.db'), 'torn');
     await isMended({ cwd, env: { PAWL_STORE: 'runs.db' } });
-  });
-
-  test('removes what the doctor sends there, damage in the middle of a journal', async () => {
-    const cwd = emptyFolder();
-    const dir = join(cwd, 'runs');
-    await using store = fileStore({ dir, durability: 'process' });
-    for (const record of records) await store.save(record);
-    const bytes = readFileSync(journalOf(dir, 'torn'));
-    const at = bytes.indexOf('number');
-    bytes[at] = (bytes[at] ?? 0) ^ 1;
-    writeFileSync(journalOf(dir, 'torn'), bytes);
-    await isMended({ cwd, env: { PAWL_STORE: 'runs' } });
   });
 
   describe.skipIf(whyNoPostgres)('in PostgreSQL', () => {

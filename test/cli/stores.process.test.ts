@@ -7,34 +7,21 @@ import { agentFile, emptyFolder, Pawl, pawl } from './pawl.ts';
 const held = { HOLD: 'go' };
 
 describe('a store that is a folder', () => {
-  test('is made where its name ends in /, found again without, and its runs go on after a kill', async () => {
-    const cwd = emptyFolder();
-    await killedIn(cwd, { args: ['--store', 'deep/runs/'] });
-    expect(existsSync(join(cwd, 'deep/runs/layout'))).toBe(true);
-    const resumed = await pawl(['resume', '--store', 'deep/runs'], { cwd });
-    expect(resumed).toMatchObject({ code: 0, stdout: 'counted to 3\n' });
-    expect(resumed.stderr).not.toContain('step 1');
-    const shown = await pawl(['show', 'r1'], { cwd, env: { PAWL_STORE: 'deep/runs' } });
-    expect(shown.stdout).toContain('ended: ok');
-  });
-
   test.for([
-    ['runs.db', 'is a folder; name a file in it'],
-    ['other/', 'is a folder; name a file in it'],
-    ['gone/', 'there is no store'],
-  ])(
-    '`--store %s` is refused where that is something else, or not there, and makes nothing',
-    async ([name = '', words]) => {
-      const cwd = emptyFolder();
-      mkdirSync(join(cwd, 'runs.db'));
-      mkdirSync(join(cwd, 'other'));
-      writeFileSync(join(cwd, 'other/notes.txt'), '');
-      const { code, stderr } = await pawl(['list', '--store', name], { cwd });
-      expect({ code, lines: stderr.trim().split('\n').length }).toEqual({ code: 2, lines: 1 });
-      expect(stderr).toContain(words);
-      expect(existsSync(join(cwd, 'gone'))).toBe(false);
-    },
-  );
+    ['runs.db', 'a folder that is there'],
+    ['other/', 'one with other content'],
+    ['gone/', 'a name that ends in / and is not there'],
+  ])('`--store %s` is refused, %s: one line names a SQLite file, and nothing is made', async ([name = '']) => {
+    const cwd = emptyFolder();
+    mkdirSync(join(cwd, 'runs.db'));
+    mkdirSync(join(cwd, 'other'));
+    writeFileSync(join(cwd, 'other/notes.txt'), '');
+    const { code, stderr } = await pawl(['list', '--store', name], { cwd });
+    expect({ code, lines: stderr.trim().split('\n').length }).toEqual({ code: 2, lines: 1 });
+    const path = join(cwd, name, '.');
+    expect(stderr).toContain(`is a folder; name a SQLite file, for example ${join(path, 'runs.db')}`);
+    expect(existsSync(join(cwd, 'gone'))).toBe(false);
+  });
 });
 
 describe('a store in PostgreSQL', () => {

@@ -1,9 +1,7 @@
 import { readdirSync, readFileSync, statSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import type { Clock, Codec, ControlStore, OutcomeStore } from 'pawl';
-import { fileStore } from '../../src/store/file/index.ts';
 import { sqliteStore } from '../../src/store/sqlite/index.ts';
-import { freshDir } from '../store/file/folder.ts';
 import { freshPath } from '../store/sqlite/files.ts';
 
 export type DurableStore = ControlStore & OutcomeStore & { close(): Promise<void> };
@@ -21,11 +19,6 @@ export const kinds: readonly Kind[] = [
     name: 'SQLite',
     fresh: freshPath,
     open: (path, codec, clock) => sqliteStore({ path, codec, clock, durability: 'process' }),
-  },
-  {
-    name: 'file',
-    fresh: freshDir,
-    open: (dir, codec, clock) => fileStore({ dir, codec, clock, durability: 'process' }),
   },
 ];
 

@@ -1,11 +1,7 @@
-import { readFileSync } from 'node:fs';
 import { crc32 } from 'node:zlib';
 import { describe, expect, test } from 'vitest';
-import { decodeLine, encodeLine, splitLines } from '../../src/files/lines.ts';
-import { fileStore } from '../../src/store/file/index.ts';
 import { sqliteStore } from '../../src/store/sqlite/index.ts';
 import { nextStep, sampleOutcome, sampleRecord, userMessage } from '../../src/testing/store-contract/records.ts';
-import { freshDir, journalOf, replaceFile } from '../store/file/folder.ts';
 import { freshPath, sql } from '../store/sqlite/files.ts';
 import { codecOf } from './keys.ts';
 
@@ -66,21 +62,6 @@ describe('a sealed text in the place of another, with all checksums right (recov
     await using store = sqliteStore({ path, codec: codecOf() });
     expect(await store.inbox({ runId: 'a' })).toEqual([]);
   });
-
-  test.for(['base', 'extras', 'messages', 'state'] as const)(
-    'a line of kind %s from the journal of another run is damage',
-    async (kind) => {
-      const dir = freshDir();
-      const store = fileStore({ dir, codec: codecOf() });
-      for (const runId of ['a', 'b']) await store.save(record(runId));
-      const others = linesOf(dir, 'b');
-      const lines = linesOf(dir, 'a').map((line, i) => (line.kind === kind ? withText(line, others[i]) : line));
-      replaceFile(journalOf(dir, 'a'), Buffer.concat(lines.map((line) => encodeLine(line.kind, line.fields))));
-      await expect(store.load('a')).rejects.toMatchObject(corrupt);
-      expect(await store.load('b')).toEqual(record('b'));
-      await store.close();
-    },
-  );
 });
 
 async function filled(): Promise<string> {
@@ -99,16 +80,4 @@ async function expectDamaged(path: string): Promise<void> {
   await using store = sqliteStore({ path, codec: codecOf() });
   await expect(store.load('a')).rejects.toMatchObject(corrupt);
   expect(await store.load('b')).toEqual(nextStep(record('b')).record);
-}
-
-type ReadLine = NonNullable<ReturnType<typeof decodeLine>>;
-
-function linesOf(dir: string, runId: string): ReadLine[] {
-  return splitLines(readFileSync(journalOf(dir, runId))).flatMap((raw) => decodeLine(raw.bytes) ?? []);
-}
-
-/** A line with the sealed text of another. */
-function withText(line: ReadLine, other: ReadLine | undefined): ReadLine {
-  const sealed = other?.fields.find((field) => field.startsWith('sealed:'));
-  return { ...line, fields: line.fields.map((field) => (field.startsWith('sealed:') ? (sealed ?? '') : field)) };
 }

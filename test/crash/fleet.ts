@@ -2,7 +2,6 @@
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { createExecutor, defineAgent, defineTool } from 'pawl';
-import { fileStore } from 'pawl/stores/file';
 import { sqliteStore } from 'pawl/stores/sqlite';
 import { callTool, reply, scriptedModel } from 'pawl/testing';
 import { Failpoints } from './failpoints.ts';
@@ -12,8 +11,8 @@ import { appendJsonLine } from './json-lines.ts';
 import { note } from './ledger.ts';
 import { twelveTools } from './twelve-tools.ts';
 
-const { folder, healthy, isPoisoned, store } = JSON.parse(process.argv[2] ?? '') as FleetJob;
-const path = join(folder, store === 'file' ? 'runs.store' : 'runs.db');
+const { folder, healthy, isPoisoned } = JSON.parse(process.argv[2] ?? '') as FleetJob;
+const path = join(folder, 'runs.db');
 const isFirstBoot = !existsSync(path);
 const { agent, model } = twelveTools(folder, new Failpoints(undefined));
 
@@ -37,7 +36,7 @@ const executor = createExecutor({
     poison: scriptedModel([callTool('abort', {}, 'abort-0'), reply('never said')]),
   },
   agents: [agent, poison],
-  checkpoints: store === 'file' ? fileStore({ dir: path }) : sqliteStore({ path }),
+  checkpoints: sqliteStore({ path }),
   onOutcome: (outcome) => appendJsonLine(join(folder, 'outcomes.jsonl'), outcome),
 });
 

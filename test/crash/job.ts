@@ -7,8 +7,6 @@ export interface Job {
   readonly folder: string;
   readonly runId: string;
   readonly agent: 'twelve-tools' | 'survey' | 'pipeline';
-  /** Default: SQLite. */
-  readonly store?: 'file' | undefined;
   /** Where it kills itself. */
   readonly failpoint?: Failpoint | undefined;
   readonly leaseMs?: number | undefined;
@@ -22,8 +20,6 @@ export interface Job {
 export interface FleetJob {
   readonly folder: string;
   readonly healthy: number;
-  /** Default: SQLite. */
-  readonly store?: 'file' | undefined;
   /** Whether one more run aborts the process. */
   readonly isPoisoned: boolean;
 }

@@ -9,18 +9,15 @@ import { randomFrom, seed, torture } from './random.ts';
 import { Meddling, type Moment, momentsOf, whyNoStrace } from './system-calls.ts';
 import { inTurn, type RunJob, runTrial, startWorker, type Trial } from './trial.ts';
 
-const stores = [
-  { name: 'SQLite', job: { runId: 'run-1', agent: 'twelve-tools' } },
-  { name: 'the file store', job: { runId: 'run-1', agent: 'twelve-tools', store: 'file' } },
-] as const;
-/** A few moments of each store, drawn anew each time; all of them with PAWL_TORTURE. */
+const job = { runId: 'run-1', agent: 'twelve-tools' } as const;
+/** A few moments, drawn anew each time; all of them with PAWL_TORTURE. */
 const KILLS = 3;
 const ERRORS = 1;
 /** A run is not the same to the last call each time: a moment may not come. So many more are tried then. */
 const DRAWN_AGAIN = 8;
 const limit = { timeout: torture > 1 ? 1_800_000 : 180_000 };
 
-describe.skipIf(whyNoStrace).for(stores)(`a run of twelve tools on $name (seed ${seed})`, ({ job }) => {
+describe.skipIf(whyNoStrace)(`a run of twelve tools on SQLite (seed ${seed})`, () => {
   let undisturbed: RunResult;
   let moments: readonly Moment[];
   beforeAll(async () => {

@@ -5,7 +5,6 @@ import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { fileURLToPath } from 'node:url';
 import type { RunCheckpoint, RunResult } from 'pawl';
-import { fileStore } from 'pawl/stores/file';
 import { sqliteStore } from 'pawl/stores/sqlite';
 import { commandOf, type Runtime, runtimeEnvironment } from '../runtimes/runtimes.ts';
 import type { FleetJob, Job } from './job.ts';
@@ -129,9 +128,6 @@ async function death(folder: string, runId: string, stop: Stop): Promise<Death> 
 
 /** Looks at a copy, so that the next worker finds the files as the dead one left them, its log included. */
 async function lookInto(folder: string, runId: string): Promise<{ record: RunCheckpoint | null; integrity: string }> {
-  const dir = join(folder, 'runs.store');
-  // Reading this one changes nothing; damage would make it fail.
-  if (existsSync(dir)) return { record: await fileStore({ dir }).load(runId), integrity: 'ok' };
   const copy = join(folder, 'copy');
   rmSync(copy, { recursive: true, force: true });
   mkdirSync(copy);

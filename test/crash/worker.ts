@@ -2,7 +2,6 @@
 import { renameSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { type AppendingStore, createExecutor, type RunResult } from 'pawl';
-import { fileStore } from 'pawl/stores/file';
 import { sqliteStore } from 'pawl/stores/sqlite';
 import { naiveStore } from '../fixtures/naive-store.ts';
 import { Failpoints, failingModel, failingStore } from './failpoints.ts';
@@ -15,10 +14,7 @@ import { twelveTools } from './twelve-tools.ts';
 const job = JSON.parse(process.argv[2] ?? '') as Job;
 const { folder, runId } = job;
 const points = new Failpoints(job.failpoint);
-const storage =
-  job.store === 'file'
-    ? fileStore({ dir: join(folder, 'runs.store') })
-    : sqliteStore({ path: join(folder, 'runs.db') });
+const storage = sqliteStore({ path: join(folder, 'runs.db') });
 const agents = { survey, pipeline, 'twelve-tools': twelveTools } as const;
 const { agent, model, prompt } = { prompt: 'Begin.', ...agents[job.agent](folder, points) };
 

@@ -266,12 +266,6 @@ export const sections: readonly Section[] = [
         option: '`busyTimeoutMs` of `sqliteStore`',
       },
       {
-        what: 'wait for the lock of another process, files',
-        code: 'src/store/file: busyTimeoutMs',
-        unit: 'ms',
-        option: '`busyTimeoutMs` of `fileStore`',
-      },
-      {
         what: 'time in which a PostgreSQL call is tried',
         code: 'src/store/postgres: timeoutMs',
         unit: 'ms',

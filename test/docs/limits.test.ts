@@ -8,7 +8,6 @@ const root = fileURLToPath(new URL('../..', import.meta.url));
 const inner = new Set([
   // Writes, reads and deletes that share a commit, a statement, or a turn of the event loop.
   ...[
-    'MAX_AT_ONCE',
     'MAX_BATCH',
     'MAX_GROUP',
     'MAX_GROUP_CHARS',
@@ -23,18 +22,9 @@ const inner = new Set([
   // How a run that ended is found: longer ids share an entry of the index.
   'MAX_KEY_CHARS',
   // What is kept open or remembered, and is found again at a cost.
-  ...[
-    'MAX_ANSWERED',
-    'MAX_DELIVERED',
-    'MAX_KEPT',
-    'MAX_RUNS',
-    'MAX_SETTLED',
-    'MAX_SKIPPED',
-    'MAX_STUCK',
-    'MAX_SUPERSEDED_SHARE',
-  ],
+  ...['MAX_ANSWERED', 'MAX_DELIVERED', 'MAX_RUNS', 'MAX_SETTLED', 'MAX_SKIPPED', 'MAX_STUCK'],
   // Pauses and measurements.
-  ...['MAX_EMPTY', 'MAX_MS', 'MAX_PAUSE_MS', 'MAX_TRIES', 'MOST_ERROR'],
+  ...['MAX_EMPTY', 'MAX_PAUSE_MS', 'MAX_TRIES', 'MOST_ERROR'],
   // How much of an error, a value or a run is looked at or printed for a person.
   ...[
     'MAX_ABOVE',

@@ -1,5 +1,4 @@
 import { createPalette, defineAgent, memoryStore, type RunCheckpoint, type RunOutcome, type Tool } from 'pawl';
-import { fileStore } from 'pawl/stores/file';
 import { sqliteStore } from 'pawl/stores/sqlite';
 import { callTool, hang, reply } from 'pawl/testing';
 import { describe, expect, test } from 'vitest';
@@ -7,7 +6,7 @@ import { answeringModel, turnsOf } from '../fixtures/answering-model.ts';
 import { childId } from '../fixtures/child-id.ts';
 import { hostOf, settle, toolOf, until } from '../fixtures/host.ts';
 import { afterCrash } from '../fixtures/watched-store.ts';
-import { freshDir } from '../store/file/folder.ts';
+import { freshDir } from '../store/folder.ts';
 
 const helper = defineAgent({ id: 'helper', instructions: 'Help.', description: 'Helps.' });
 const palette = createPalette({ agents: [helper] });
@@ -148,7 +147,6 @@ describe('the parent of a run', () => {
   test.for([
     ['memory', () => memoryStore()],
     ['SQLite', () => sqliteStore({ path: `${freshDir()}.db` })],
-    ['file', () => fileStore({ dir: freshDir() })],
   ] as const)('is listed by the %s store, after further saves as well', async ([, open]) => {
     const store = open();
     const parent = { runId: 'victim', callId, rootRunId: 'victim' };

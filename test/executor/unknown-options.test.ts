@@ -22,7 +22,6 @@ import {
   type RunOptions,
 } from 'pawl';
 import { fanOut } from 'pawl/fan-out';
-import { fileStore } from 'pawl/stores/file';
 import { postgresStore } from 'pawl/stores/postgres';
 import { sqliteBudget, sqliteStore } from 'pawl/stores/sqlite';
 import { reply, scriptedModel } from 'pawl/testing';
@@ -124,7 +123,6 @@ describe('an option that nothing reads is refused with the nearest known one', (
       () => sqliteStore({ path, durabilty: 'process' } as never),
       'sqliteStore: unknown option durabilty; did you mean durability?',
     ],
-    ['fileStore', () => fileStore({ path } as never), 'fileStore: unknown option path; known: dir'],
     [
       'postgresStore',
       () => postgresStore({ pool: { connect() {} }, shema: 'x' } as never),
@@ -400,7 +398,7 @@ describe('a port that cannot do its work is refused when the executor is made', 
   test('a codec without seal and open is refused by each store', () => {
     for (const make of [
       () => sqliteStore({ path, codec: 'key' as never }),
-      () => fileStore({ dir: path, codec: {} as never }),
+      () => sqliteStore({ path, codec: {} as never }),
     ]) {
       expect(refusal(make)).toContain('codec must have the functions seal and open');
     }

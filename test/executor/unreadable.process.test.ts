@@ -6,7 +6,6 @@ import {
   KeyMismatchError,
   memoryStore,
 } from 'pawl';
-import { fileStore } from 'pawl/stores/file';
 import { postgresStore } from 'pawl/stores/postgres';
 import { sqliteStore } from 'pawl/stores/sqlite';
 import { describe, expect, test } from 'vitest';
@@ -15,7 +14,7 @@ import { keyOf } from '../codec/keys.ts';
 import { hostOf } from '../fixtures/host.ts';
 import { postgresServer, whyNoPostgres } from '../fixtures/postgres-server.ts';
 import { requestIn } from '../fixtures/records.ts';
-import { freshDir } from '../store/file/folder.ts';
+import { freshDir } from '../store/folder.ts';
 
 const server = postgresServer(['fsync=off']);
 
@@ -28,7 +27,6 @@ interface Kind {
 const kinds: readonly Kind[] = [
   { kind: 'memory', open: () => memoryStore() },
   { kind: 'SQLite', open: () => sqliteStore({ path: `${freshDir()}.db` }) },
-  { kind: 'files', open: () => fileStore({ dir: freshDir() }) },
   {
     kind: 'PostgreSQL',
     skip: whyNoPostgres,

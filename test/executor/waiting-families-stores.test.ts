@@ -1,10 +1,9 @@
 import { createExecutor, createPalette, defineAgent, defineTool, memoryStore } from 'pawl';
-import { fileStore } from 'pawl/stores/file';
 import { sqliteStore } from 'pawl/stores/sqlite';
 import { expect, test } from 'vitest';
 import { answeringModel } from '../fixtures/answering-model.ts';
 import { askNext, ids } from '../fixtures/waiting-tree.ts';
-import { freshDir } from '../store/file/folder.ts';
+import { freshDir } from '../store/folder.ts';
 
 const { root, mid, leaf } = ids;
 
@@ -52,13 +51,6 @@ const stores: readonly [string, () => () => ReturnType<typeof memoryStore>][] = 
     () => {
       const path = `${freshDir()}.db`;
       return () => sqliteStore({ path }) as never;
-    },
-  ],
-  [
-    'files',
-    () => {
-      const path = freshDir();
-      return () => fileStore({ dir: path }) as never;
     },
   ],
 ];

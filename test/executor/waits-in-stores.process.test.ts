@@ -1,12 +1,10 @@
 import { memoryStore } from 'pawl';
-import { fileStore } from 'pawl/stores/file';
 import { postgresStore } from 'pawl/stores/postgres';
 import { sqliteStore } from 'pawl/stores/sqlite';
 import { callTool, reply } from 'pawl/testing';
 import { describe, expect, test } from 'vitest';
 import { hostOf, toolOf, until } from '../fixtures/host.ts';
 import { postgresServer, whyNoPostgres } from '../fixtures/postgres-server.ts';
-import { freshDir } from '../store/file/folder.ts';
 import { freshPath } from '../store/sqlite/files.ts';
 
 const server = whyNoPostgres === undefined ? postgresServer() : undefined;
@@ -16,10 +14,6 @@ const stores = {
   memory: () => {
     const store = memoryStore();
     return () => store;
-  },
-  file: () => {
-    const dir = freshDir();
-    return () => fileStore({ dir, durability: 'process' });
   },
   SQLite: () => {
     const path = freshPath();

@@ -35,7 +35,7 @@ function countingFiles() {
     };
     const close = () => file.close();
     const sync = () => file.sync();
-    return { ...file, write, close, sync, stamp: () => file.stamp() };
+    return { ...file, write, close, sync };
   };
   const rename: FileSystem['rename'] = (path, name) => {
     counted.writes += 1;

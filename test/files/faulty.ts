@@ -65,15 +65,13 @@ function faultyFile(file: OpenFile, path: string, enter: (call: Call) => Error |
     throw error;
   };
   return {
-    stamp: () => checked('stamp', () => file.stamp()),
     read: (length, position) => checked('read', () => file.read(length, position)),
     write: async (bytes, position) => {
       const error = call('write');
       await file.write(error ? bytes.subarray(0, bytes.length >> 1) : bytes, position);
       if (error) throw error;
     },
-    sync: (isInPlace) => checked('sync', () => file.sync(isInPlace)),
-    truncate: (size) => checked('truncate', () => file.truncate(size)),
+    sync: () => checked('sync', () => file.sync()),
     close: () => checked('close', () => file.close()),
   };
 }

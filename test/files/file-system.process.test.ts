@@ -2,7 +2,7 @@ import { execFileSync } from 'node:child_process';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { diskFiles } from '../../src/files/file-system.ts';
-import { freshDir } from '../store/file/folder.ts';
+import { freshDir } from '../store/folder.ts';
 
 test('whoever looks again and again for a file that is not there yet leaves room for timers', async () => {
   const path = join(freshDir(), 'not there');

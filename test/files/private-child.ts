@@ -7,7 +7,6 @@ import { join } from 'node:path';
 import { sqliteBudget } from '../../src/budget/sqlite.ts';
 import { applyWrites, fanOut } from '../../src/fan-out/index.ts';
 import { createAudit, createBudget, createExecutor, defineAgent, type OutcomeStore } from '../../src/index.ts';
-import { fileStore } from '../../src/store/file/index.ts';
 import { sqliteStore } from '../../src/store/sqlite/index.ts';
 import { callTool, hang, reply, scriptedModel } from '../../src/testing/index.ts';
 
@@ -32,7 +31,6 @@ type Modes = Record<string, string>;
 
 const uses: Readonly<Record<string, () => Promise<Modes>>> = {
   sqlite: () => use(sqliteStore({ path: at('new/deep/runs.db') })),
-  files: () => use(fileStore({ dir: at('new/deep/runs') })),
 
   async audit() {
     const audit = createAudit({ path: at('new/audit.db') });
@@ -63,7 +61,7 @@ const uses: Readonly<Record<string, () => Promise<Modes>>> = {
     const models = { a: scriptedModel(model()), b: scriptedModel([callTool('list_files', {}), hang()]) };
     const onTurn = () => {
       modes = { ...modes, ...modesBelow(folder) };
-      if (Object.keys(modes).some((name) => name.includes('.runs/runs/'))) leaving.abort();
+      if (Object.keys(modes).some((name) => name.endsWith('.runs/records.db'))) leaving.abort();
     };
     await fanOut({ ...options, models, signal: leaving.signal, onTurn });
     modes = { ...modes, ...modesBelow(folder) };

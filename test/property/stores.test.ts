@@ -1,18 +1,15 @@
 import fc from 'fast-check';
 import { memoryStore, parseCheckpoint } from 'pawl';
-import { fileStore } from 'pawl/stores/file';
 import { sqliteStore } from 'pawl/stores/sqlite';
 import { arbitraries } from 'pawl/testing';
 import { expect, test } from 'vitest';
 import { torture } from '../crash/random.ts';
-import { freshDir } from '../store/file/folder.ts';
 import { freshPath } from '../store/sqlite/files.ts';
 
 const { checkpoint } = arbitraries(fc);
 
 test.for([
   ['memory', () => memoryStore()],
-  ['file', () => fileStore({ dir: freshDir(), durability: 'process' })],
   ['SQLite', () => sqliteStore({ path: freshPath(), durability: 'process' })],
 ] as const)(
   'any records, saved one over the other in the %s store, come back deep-equal (checkpoint 2, 7)',

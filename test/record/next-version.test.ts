@@ -36,7 +36,7 @@ const inNext = (runId: string): RunCheckpoint => {
   return { ...toNext({ ...record }), version: 4 } as never;
 };
 
-describe('with a next version of records and one step to it (checkpoint 6)', () => {
+describe('with a next version of records and one step to it (checkpoint 6, faults 12)', () => {
   test('a stored record is read in its form, and a list shows it in that form too', async () => {
     const store = sqliteStore({ path: copyOfPinned('runs.db') });
     expect(JSON.parse(JSON.stringify(await store.load('single')))).toEqual(inNext('single'));

@@ -16,11 +16,6 @@ const whyNotNow = process.env.PAWL_TEST_ENGINES ? undefined : 'npm run test:engi
 const job = { runId: 'run-1', agent: 'twelve-tools' } as const;
 
 const stores = [
-  [
-    'the file store',
-    undefined,
-    (stops: readonly Stop[], runtime: Runtime) => runTrial({ ...job, store: 'file', runtime }, stops),
-  ],
   ['the SQLite store', undefined, (stops: readonly Stop[], runtime: Runtime) => runTrial({ ...job, runtime }, stops)],
   [
     'the PostgreSQL store',

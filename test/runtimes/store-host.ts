@@ -2,7 +2,6 @@
 import { mkdtempSync } from 'node:fs';
 import { join } from 'node:path';
 import { type CheckpointStore, memoryStore } from 'pawl';
-import { fileStore } from 'pawl/stores/file';
 import { postgresStore } from 'pawl/stores/postgres';
 import { sqliteStore } from 'pawl/stores/sqlite';
 import { checkpointStoreContract, type StoreUnderTest } from 'pawl/testing';
@@ -10,7 +9,7 @@ import pg from 'pg';
 import { checked } from './check-contract.ts';
 
 export interface StoreJob {
-  readonly store: 'memory' | 'file' | 'sqlite' | 'postgres';
+  readonly store: 'memory' | 'sqlite' | 'postgres';
   /** For what the stores write. */
   readonly folder: string;
   /** Of the PostgreSQL server. */
@@ -43,7 +42,6 @@ function inPlaces(open: (place: string) => Closing, newPlace: () => string): Sto
 const pool = new pg.Pool({ connectionString: url, max: 5 });
 const stores = {
   memory: { create: async () => memoryStore() },
-  file: inPlaces((dir) => fileStore({ dir }), fresh),
   sqlite: inPlaces((dir) => sqliteStore({ path: join(dir, 'runs.db') }), fresh),
   postgres: inPlaces(
     (schema) => postgresStore({ pool, schema }),

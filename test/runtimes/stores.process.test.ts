@@ -17,7 +17,6 @@ const whyNotNow = process.env.PAWL_TEST_ENGINES ? undefined : 'npm run test:engi
 
 const stores = [
   ['memory', 'the memory store', undefined],
-  ['file', 'the file store', whyNotNow],
   ['sqlite', 'the SQLite store, on node:sqlite,', whyNotNow],
   ['postgres', 'the PostgreSQL store, on pg,', whyNotNow ?? whyNoPostgres],
 ] as const;

@@ -1,7 +1,6 @@
 import { existsSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { type Clock, createAudit, createBudget, createExecutor, defineAgent, type Message } from 'pawl';
-import { fileStore } from 'pawl/stores/file';
 import { sqliteBudget, sqliteStore } from 'pawl/stores/sqlite';
 import { callTool, reply, scriptedModel, testClock } from 'pawl/testing';
 import { describe, expect, test, vi } from 'vitest';
@@ -9,19 +8,13 @@ import { sampleOutcome, sampleRecord } from '../../src/testing/store-contract/re
 import { systemClock } from '../../src/values/clock.ts';
 import { eventually } from '../fixtures/eventually.ts';
 import { toolOf } from '../fixtures/host.ts';
-import { countIn as countOf, freshDir } from './file/folder.ts';
+import { countIn as countOf, freshDir } from './folder.ts';
 
 const SECRET = 'hunter2-of-ada';
 
 const countIn = (dir: string, text = SECRET) => countOf(dir, text);
 
-const stores = [
-  {
-    name: 'SQLite',
-    open: (dir: string, clock: Clock = testClock(1_000)) => sqliteStore({ path: join(dir, 'runs.db'), clock }),
-  },
-  { name: 'files', open: (dir: string, clock: Clock = testClock(1_000)) => fileStore({ dir, clock }) },
-] as const;
+const open = (dir: string, clock: Clock = testClock(1_000)) => sqliteStore({ path: join(dir, 'runs.db'), clock });
 
 const said = (text: string): Message => ({ role: 'user', content: [{ type: 'text', text }] });
 
@@ -47,7 +40,7 @@ function stepOfSecrets(count: number, text: string): object {
 /** From a few bytes, which share a page with others, to many pages of their own. */
 const sizes = [10, 700, 3_000, 90_000];
 
-describe.for(stores)('what is deleted is gone from the bytes of the store: $name', ({ open }) => {
+describe('what is deleted is gone from the bytes of the store: SQLite', () => {
   test('records of all sizes, with their inputs, steps and commands', async () => {
     const dir = freshDir();
     await using store = open(dir);

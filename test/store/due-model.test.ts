@@ -1,13 +1,11 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { fileStore } from '../../src/store/file/index.ts';
 import { memoryStore } from '../../src/store/memory/memory-store.ts';
 import type { AppendingStore, Claim, EventStore, TakingStore } from '../../src/store/port.ts';
 import { sqliteStore } from '../../src/store/sqlite/index.ts';
 import { sampleRecord } from '../../src/testing/store-contract/records.ts';
 import { type TestClock, testClock } from '../../src/testing/test-clock.ts';
 import { torture } from '../crash/random.ts';
-import { freshDir } from './file/folder.ts';
 import { freshPath } from './sqlite/files.ts';
 
 type Store = AppendingStore & EventStore & TakingStore;
@@ -132,13 +130,6 @@ describe.for([
     (clock: TestClock) => {
       const path = freshPath();
       return [0, 1].map(() => sqliteStore({ path, durability: 'process', clock }));
-    },
-  ],
-  [
-    'file',
-    (clock: TestClock) => {
-      const dir = freshDir();
-      return [0, 1].map(() => fileStore({ dir, durability: 'process', clock }));
     },
   ],
 ] as const)('two processes on one %s store', ([, open]) => {

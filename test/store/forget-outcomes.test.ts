@@ -1,7 +1,6 @@
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { fileStore } from 'pawl/stores/file';
 import { type StoreDriver, storeFrom } from 'pawl/stores/kit';
 import { sqliteStore } from 'pawl/stores/sqlite';
 import { testClock } from 'pawl/testing';
@@ -15,7 +14,6 @@ test.each([
     'sqlite',
     (folder: string, clock: ReturnType<typeof testClock>) => sqliteStore({ path: join(folder, 'runs.db'), clock }),
   ],
-  ['file', (folder: string, clock: ReturnType<typeof testClock>) => fileStore({ dir: folder, clock })],
 ] as const)('the %s store removes on demand the outcomes whose time is over, and no others', async (_, open) => {
   const folder = mkdtempSync(join(tmpdir(), 'pawl-forget-'));
   const clock = testClock();

@@ -11,7 +11,7 @@ import { enterMessage } from '../../src/values/message.ts';
 import { codecOf } from '../codec/keys.ts';
 import { torture } from '../crash/random.ts';
 import { toolOf } from '../fixtures/host.ts';
-import { freshDir } from './file/folder.ts';
+import { freshDir } from './folder.ts';
 import { sql } from './sqlite/files.ts';
 
 /** A step of so many calls, which have the same text in their inputs. */

@@ -1,15 +1,13 @@
 import { memoryStore } from 'pawl';
-import { fileStore } from 'pawl/stores/file';
 import { sqliteStore } from 'pawl/stores/sqlite';
 import { describe, expect, test } from 'vitest';
-import { copyOfPinned, freshFolder, pinnedVersions } from '../fixtures/pinned-stores.ts';
+import { copyOfPinned, pinnedVersions } from '../fixtures/pinned-stores.ts';
 import { checkCost, checkLists, codec, type ListingStore, listed } from './caller-lists.ts';
 
 const stores: readonly (readonly [string, () => ListingStore])[] = [
   ['in memory', () => memoryStore()],
   ['in SQLite', () => sqliteStore({ path: ':memory:' })],
   ['in encrypted SQLite', () => sqliteStore({ path: ':memory:', codec: codec() })],
-  ['in files', () => fileStore({ dir: freshFolder() })],
 ];
 
 describe.for(stores)('The list of a caller %s', ([, make]) => {

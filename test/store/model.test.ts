@@ -1,12 +1,10 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import type { RunCheckpoint } from '../../src/record/checkpoint.ts';
-import { fileStore } from '../../src/store/file/index.ts';
 import { memoryStore } from '../../src/store/memory/memory-store.ts';
 import type { AppendingStore, HistoryStore } from '../../src/store/port.ts';
 import { sqliteStore } from '../../src/store/sqlite/index.ts';
 import { nextStep, sampleOutcome, sampleRecord } from '../../src/testing/store-contract/records.ts';
-import { freshDir } from './file/folder.ts';
 import { freshPath } from './sqlite/files.ts';
 
 interface Opened {
@@ -16,10 +14,6 @@ interface Opened {
 }
 
 const inMemory = (store = memoryStore()): Opened => ({ store, reopen: async () => inMemory(store) });
-const inFolder = (dir = freshDir()): Opened => {
-  const store = fileStore({ dir, durability: 'process' });
-  return { store, reopen: () => store.close().then(() => inFolder(dir)) };
-};
 const inFile = (path = freshPath()): Opened => {
   const store = sqliteStore({ path, durability: 'process' });
   return { store, reopen: () => store.close().then(() => inFile(path)) };
@@ -76,7 +70,6 @@ async function play({ store }: Opened, { event, run }: Event, { model, kept }: M
 
 describe.for([
   ['memory', inMemory],
-  ['file', inFolder],
   ['SQLite', inFile],
 ] as const)('the %s store', ([, open]) => {
   test('lists a run as interrupted iff it began and did not end, and keeps it iff it ended so (checkpoint 8, web 16)', async () => {

@@ -1,17 +1,14 @@
 import { closeSync, cpSync, existsSync, openSync, readdirSync, readFileSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
-import { fileStore } from '../../src/store/file/index.ts';
 import { sqliteStore } from '../../src/store/sqlite/index.ts';
 import { nextStep, sampleOutcome, sampleRecord } from '../../src/testing/store-contract/records.ts';
 import { testClock } from '../../src/testing/test-clock.ts';
 import { copyOfPinned, freshFolder } from '../fixtures/pinned-stores.ts';
 import { sql } from './sqlite/files.ts';
 
-const kinds = [
-  { name: 'SQLite', file: 'runs.db', open: (path: string, options = {}) => sqliteStore({ path, ...options }) },
-  { name: 'files', file: 'store', open: (path: string, options = {}) => fileStore({ dir: path, ...options }) },
-];
+const file = 'runs.db';
+const open = (path: string, options = {}) => sqliteStore({ path, ...options });
 
 /** The names and bytes of what a store has, without the index of the WAL: readers note in it where they read. */
 function contentOf(folder: string): string {
@@ -20,7 +17,7 @@ function contentOf(folder: string): string {
   return kept.map((name) => `${name} ${readFileSync(join(folder, name), 'base64')}`).join('\n');
 }
 
-describe.each(kinds)('a store in $name that is open for reading only', ({ file, open }) => {
+describe('a store in SQLite that is open for reading only', () => {
   test('reads what another one writes meanwhile, and changes no byte of it (studio 17, 33)', async () => {
     const folder = freshFolder();
     const path = join(folder, file);
@@ -127,16 +124,7 @@ test('a SQLite store that is open for reading only names a newer layout (studio 
   await expect(reader.listInterrupted()).rejects.toMatchObject({ code: 'CHECKPOINT_TOO_NEW' });
 });
 
-test('files of an earlier version are read as they are (studio 17)', async () => {
-  const dir = copyOfPinned('files');
-  const before = contentOf(dir);
-  await using reader = fileStore({ dir, readOnly: true });
-  expect((await reader.listInterrupted()).length).toBeGreaterThan(0);
-  expect(contentOf(dir)).toBe(before);
-});
-
 test('readOnly must be true or false', () => {
   const wrong = 'yes' as never;
   expect(() => sqliteStore({ path: 'x', readOnly: wrong })).toThrow('sqliteStore: readOnly must be true or false');
-  expect(() => fileStore({ dir: 'x', readOnly: wrong })).toThrow('fileStore: readOnly must be true or false');
 });

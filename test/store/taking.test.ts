@@ -4,7 +4,6 @@ import { encrypt } from '../../src/codec/encrypt.ts';
 import type { Codec } from '../../src/codec/port.ts';
 import type { RunCheckpoint } from '../../src/record/checkpoint.ts';
 import { knownPhases } from '../../src/run/pipeline.ts';
-import { fileStore } from '../../src/store/file/index.ts';
 import { memoryStore } from '../../src/store/memory/memory-store.ts';
 import { decideNow, type RunFacts } from '../../src/store/rules/decision.ts';
 import type { Ownership } from '../../src/store/rules/lease.ts';
@@ -14,7 +13,6 @@ import type { ListedHead } from '../../src/store/store-driver.ts';
 import { inTurns } from '../../src/store/taking/in-turns.ts';
 import { sampleRecord } from '../../src/testing/store-contract/records.ts';
 import { copyOfPinned, pinnedVersions } from '../fixtures/pinned-stores.ts';
-import { freshDir } from './file/folder.ts';
 import { freshPath, sql } from './sqlite/files.ts';
 
 const wish = { runId: 'run', owner: 'me', ttlMs: 10 };
@@ -83,7 +81,6 @@ describe('a pinned SQLite file', () => {
 describe('the time by which a run is taken', () => {
   const opened = [
     ['memory', () => memoryStore()],
-    ['a file', () => fileStore({ dir: freshDir() })],
     ['SQLite', () => sqliteStore({ path: freshPath() })],
   ] as const;
 

@@ -1,6 +1,5 @@
 import { existsSync } from 'node:fs';
 import { describe, expect, test } from 'vitest';
-import { fileStore } from '../../src/store/file/index.ts';
 import { leaseClock } from '../../src/store/lease-clock.ts';
 import { memoryStore } from '../../src/store/memory/memory-store.ts';
 import { newOwner } from '../../src/store/owner.ts';
@@ -8,13 +7,11 @@ import { sqliteStore } from '../../src/store/sqlite/index.ts';
 import { sampleOutcome, sampleRecord } from '../../src/testing/store-contract/records.ts';
 import { testClock } from '../../src/testing/test-clock.ts';
 import { systemClock } from '../../src/values/clock.ts';
-import { freshDir } from './file/folder.ts';
 import { expectStranger } from './same-host-name.ts';
 import { freshPath, sql } from './sqlite/files.ts';
 
 const stores = {
   memory: memoryStore,
-  file: ({ clock }: Parameters<typeof memoryStore>[0] & {}) => fileStore({ dir: freshDir(), clock }),
   SQLite: ({ clock }: Parameters<typeof memoryStore>[0] & {}) => sqliteStore({ path: freshPath(), clock }),
 };
 

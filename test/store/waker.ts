@@ -5,7 +5,6 @@
 import { createInterface } from 'node:readline';
 import { setTimeout as sleep } from 'node:timers/promises';
 import pg from 'pg';
-import { fileStore } from '../../src/store/file/index.ts';
 import { newOwner } from '../../src/store/owner.ts';
 import type { Claim, EventStore } from '../../src/store/port.ts';
 import { postgresStore } from '../../src/store/postgres/index.ts';
@@ -21,12 +20,11 @@ export interface Task {
 }
 
 /** Where a store is. For PostgreSQL: the address of the server, and a schema. */
-export type Place = readonly [kind: 'SQLite' | 'file' | 'PostgreSQL', place: string, schema?: string];
+export type Place = readonly [kind: 'SQLite' | 'PostgreSQL', place: string, schema?: string];
 
 /** Opens a store, for both processes alike. @param given a pool that its owner ends */
 export function openAt([kind, place, schema]: Place, given?: pg.Pool): EventStore & { close(): Promise<void> } {
   if (kind === 'SQLite') return sqliteStore({ path: place, durability: 'process' });
-  if (kind === 'file') return fileStore({ dir: place, durability: 'process' });
   return postgresStore({ pool: given ?? new pg.Pool({ connectionString: place, max: 3 }), schema });
 }
 

@@ -9,7 +9,6 @@ import { sampleRecord } from '../../src/testing/store-contract/records.ts';
 import { randomFrom, seed, torture } from '../crash/random.ts';
 import { postgresServer, whyNoPostgres } from '../fixtures/postgres-server.ts';
 import { passOnErrors } from '../fixtures/processes.ts';
-import { freshDir } from './file/folder.ts';
 import { freshPath } from './sqlite/files.ts';
 import { openAt, type Place, type Task } from './waker.ts';
 
@@ -53,7 +52,6 @@ const dueOf = async (store: EventStore) => (await store.listDue({ limit: 100 }))
 
 const places: readonly (readonly [name: Place[0], make: () => Place])[] = [
   ['SQLite', () => ['SQLite', freshPath()]],
-  ['file', () => ['file', freshDir()]],
   ['PostgreSQL', () => ['PostgreSQL', server.url, server.freshSchema()]],
 ];
 

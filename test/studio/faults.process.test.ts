@@ -5,7 +5,6 @@ import { DatabaseSync } from 'node:sqlite';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { beforeAll, describe, expect, test } from 'vitest';
 import { encrypt } from '../../src/codec/encrypt.ts';
-import { fileStore } from '../../src/store/file/index.ts';
 import { sqliteStore } from '../../src/store/sqlite/index.ts';
 import { sampleRecord } from '../../src/testing/store-contract/records.ts';
 import { emptyFolder } from '../cli/pawl.ts';
@@ -83,26 +82,6 @@ describe.concurrent('a store that cannot be read', () => {
     expect(await studio.stop()).toBe(0);
     // The same trouble is told once at the terminal.
     expect(studio.pawl.stderr.match(/is an empty file/g)).toHaveLength(1);
-  });
-
-  test('that is a folder of files is read once it is there, and again when it is back (studio 27)', async () => {
-    const cwd = emptyFolder();
-    const dir = join(cwd, 'runs');
-    const studio = await StudioProcess.start(['--store', 'runs/'], { cwd });
-    expect((await studio.get('/runs')).body).toMatchObject({
-      code: 'STORE_UNAVAILABLE',
-      detail: `the store ${dir} does not exist`,
-    });
-    expect(existsSync(dir)).toBe(false);
-    for (const runId of ['r1', 'r2']) {
-      const store = fileStore({ dir });
-      await store.save(sampleRecord(runId));
-      await store.close();
-      expect((await studio.get('/runs')).body).toMatchObject({ items: [{ runId }] });
-      rmSync(dir, { recursive: true });
-      expect((await studio.get('/runs')).body).toMatchObject({ code: 'STORE_UNAVAILABLE' });
-    }
-    expect(await studio.stop()).toBe(0);
   });
 
   test('without its codec shows that its runs are sealed and which codec opens them; with --codec or PAWL_CODEC it is read (studio 17, 27)', async () => {

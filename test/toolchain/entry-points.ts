@@ -3,9 +3,9 @@ import { posix } from 'node:path';
 
 /** A module of the package that users import. */
 export interface EntryPoint {
-  /** For example `pawl/stores/file`. */
+  /** For example `pawl/stores/sqlite`. */
   readonly name: string;
-  /** Its source, from the root: `src/store/file/index.ts`. */
+  /** Its source, from the root: `src/store/sqlite/index.ts`. */
   readonly source: string;
   /** It runs in browsers, and on any Node that has what it uses. */
   readonly inBrowsers: boolean;

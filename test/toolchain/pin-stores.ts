@@ -1,7 +1,7 @@
 // Pins what today's stores write of runs whose process dies: `node -C pawl-source test/toolchain/pin-stores.ts v1 sqlite`. A version that
 // is released is pinned once, and what is pinned is never written again: tests open copies of it for ever after.
 import { execFileSync } from 'node:child_process';
-import { copyFileSync, cpSync, existsSync, mkdirSync, mkdtempSync, writeFileSync } from 'node:fs';
+import { copyFileSync, existsSync, mkdirSync, mkdtempSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
@@ -17,7 +17,7 @@ const clock = testClock(PINNED_AT);
 const fixedWrites = (store: Parameters<typeof writeFixed>[0]) =>
   writeFixed(store, Number(version?.slice(1)) as Parameters<typeof writeFixed>[1]);
 
-const pins: Record<string, () => Promise<void>> = { sqlite, file, postgres, records };
+const pins: Record<string, () => Promise<void>> = { sqlite, postgres, records };
 const pin = pins[kind ?? ''];
 if (!/^v\d+$/.test(version ?? '') || !pin) {
   console.error(`usage: pin-stores.ts v<version> ${Object.keys(pins).join(' | ')}`);
@@ -45,24 +45,6 @@ async function sqlite(): Promise<void> {
   const db = new DatabaseSync(path);
   db.exec('PRAGMA wal_checkpoint(TRUNCATE)');
   copyFileSync(path, target);
-}
-
-async function file(): Promise<void> {
-  const target = fresh('files');
-  const { fileStore } = await import('../../src/store/file/index.ts');
-  const dir = join(work, 'files');
-  await leaveRuns(fileStore({ dir, clock }));
-  await copyFiles(dir, target);
-
-  const written = fresh('written-files');
-  const other = join(work, 'written');
-  await fixedWrites(fileStore({ dir: other, clock }));
-  await copyFiles(other, written);
-}
-
-/** Without the folders of who is at work: that is nobody's business, and means nothing elsewhere. */
-async function copyFiles(from: string, to: string): Promise<void> {
-  cpSync(from, to, { recursive: true, filter: (path) => !/\/(owners|locks)$/.test(path) });
 }
 
 /** On the server that PAWL_TEST_POSTGRES_URL names, with the pg_dump that is found; its schemas are left to whoever owns it. */

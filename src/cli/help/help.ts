@@ -91,9 +91,9 @@ Commands:
   demo                          kill a run with SIGKILL twice, approve a call, and show what ran again
 
 Options:
-  --store <store>  where runs are recorded; else $PAWL_STORE, else .pawl/runs.db. A SQLite file; a folder of plain files (a
-                   new one ends in /); or postgres://user@host/database, with ?schema=… if it is not
-                   \`pawl\` (the package pg must be installed; PGPASSWORD or PAWL_STORE keep the password off the command line)
+  --store <store>  where runs are recorded; else $PAWL_STORE, else .pawl/runs.db. A SQLite file, or
+                   postgres://user@host/database, with ?schema=… if it is not \`pawl\`
+                   (the package pg must be installed; PGPASSWORD or PAWL_STORE keep the password off the command line)
   --audit <file>   where ended runs are recorded; else $PAWL_AUDIT, else audit.db beside the store if it exists
   --json           for machines: JSON on stdout (\`pawl <command> --help\` describes it). Its texts are exact; all other output
                    has no control sequences for a terminal or a CI log

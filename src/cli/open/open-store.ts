@@ -1,6 +1,5 @@
 import { resolve } from 'node:path';
 import type { AppendingStore, Codec, ControlStore, OutcomeStore, WorkOptions } from '../../index.ts';
-import { fileStore } from '../../store/file/index.ts';
 import { sqliteStore } from '../../store/sqlite/index.ts';
 import { Failure } from '../ui/failure.ts';
 import { loadModule } from './agent-module.ts';
@@ -81,11 +80,7 @@ async function open(place: StorePlace, { codec: given, mustExist, notify = false
   const { kind, path, option } = place;
   const codec = given ?? (await codecFromEnvironment());
   const store =
-    kind === 'postgres'
-      ? await openPostgres(place, { codec, mustExist, notify })
-      : kind === 'files'
-        ? fileStore({ dir: path, codec })
-        : sqliteStore({ path, codec });
+    kind === 'postgres' ? await openPostgres(place, { codec, mustExist, notify }) : sqliteStore({ path, codec });
   // A store reports its errors at the first use: here they cannot be confused with others.
   await store.listInterrupted({ limit: 1 });
   return { ...store, path, option, identity: identityOf(place) };
@@ -105,9 +100,7 @@ export async function openReader(option: string | undefined, codec: Codec | unde
   const store =
     kind === 'postgres'
       ? await openPostgres(place, { codec, mustExist: false, readMs: READING_MS })
-      : kind === 'files'
-        ? fileStore({ dir: path, ...reading })
-        : sqliteStore({ path, ...reading });
+      : sqliteStore({ path, ...reading });
   return { ...store, path, option: place.option, identity: identityOf(place) };
 }
 

@@ -1,11 +1,11 @@
-import { readdirSync, realpathSync, statSync } from 'node:fs';
+import { realpathSync, statSync } from 'node:fs';
 import { basename, dirname, join, resolve } from 'node:path';
 import { Failure } from '../ui/failure.ts';
 import { PAWL, quoted } from '../ui/shell-words.ts';
 
-/** Where a store is: a SQLite file, a folder of plain files, or a PostgreSQL database. */
+/** Where a store is: a SQLite file, or a PostgreSQL database. */
 export interface StorePlace {
-  readonly kind: 'sqlite' | 'files' | 'postgres';
+  readonly kind: 'sqlite' | 'postgres';
   /** What the user sees: an absolute path, or a URL without its password. */
   readonly path: string;
   /** For a postgres store: the whole URL. */
@@ -17,7 +17,7 @@ export interface StorePlace {
 const DEFAULT_PATH = '.pawl/runs.db';
 
 /**
- * Parses the option `--store` (or PAWL_STORE): where the store is, and whether it is SQLite, files or PostgreSQL.
+ * Parses the option `--store` (or PAWL_STORE): where the store is, and whether it is SQLite or PostgreSQL.
  * @throws {Failure} if this cannot be a store
  */
 export function placeOf(option: string | undefined): StorePlace {
@@ -29,8 +29,11 @@ export function placeOf(option: string | undefined): StorePlace {
     );
   }
   const path = resolve(given);
-  const kind = isFolder(path, /[/\\]$/.test(given)) ? 'files' : 'sqlite';
-  return { kind, path, option: path === resolve(DEFAULT_PATH) ? '' : ` --store ${quoted(given)}` };
+  if (/[/\\]$/.test(given) || lookAt(path)?.isDirectory()) {
+    const example = join(path, 'runs.db');
+    throw new Failure(`the store ${path} is a folder; name a SQLite file, for example ${example}`);
+  }
+  return { kind: 'sqlite', path, option: path === resolve(DEFAULT_PATH) ? '' : ` --store ${quoted(given)}` };
 }
 
 /**
@@ -60,19 +63,6 @@ export function filePathOf(option: string | undefined): string {
 
 function givenStore(option: string | undefined): string {
   return option ?? (process.env.PAWL_STORE || DEFAULT_PATH);
-}
-
-/** Whether a path means a store of plain files. @throws {Failure} for a folder with other content */
-function isFolder(path: string, isMeantAsOne: boolean): boolean {
-  const found = lookAt(path);
-  if (!found) return isMeantAsOne;
-  if (!found.isDirectory()) return false;
-  const names = readdirSync(path);
-  if (names.includes('layout') || (isMeantAsOne && names.length === 0)) return true;
-  const example = `for example ${join(path, 'runs.db')}`;
-  throw new Failure(
-    `the store ${path} is a folder; name a file in it, ${example}, or a folder of its own that ends in /`,
-  );
 }
 
 /**

@@ -5,11 +5,10 @@ import { sha256 } from '../../values/digest.ts';
 import { ThreadBusyError, ThreadExistsError, ThreadMissingError, UnsupportedError } from '../../values/errors.ts';
 import { isAmount } from '../../values/json.ts';
 import type { Message } from '../../values/message.ts';
-import type { HistoryStore } from '../port.ts';
 import { eraseRun } from '../rules/history.ts';
 import type { ThreadRow, TurnRow } from '../rules/thread-rows.ts';
 import { admitTurn, dropTurns, endTurn } from '../rules/threads.ts';
-import type { ListedThread, StoreWrite, ThreadDriver, ThreadWrite } from '../store-driver.ts';
+import type { ListedThread, StoreWrite, ThreadDriver, ThreadMethods, ThreadWrite } from '../store-driver.ts';
 import type {
   Admission,
   BegunTurn,
@@ -19,7 +18,6 @@ import type {
   ThreadLine,
   ThreadMessage,
   ThreadPlaceOf,
-  ThreadStore,
   ThreadTurn,
   TurnEnd,
   TurnToAdmit,
@@ -280,9 +278,6 @@ export class Threads {
     throw new UnsupportedError('threads need a codec with `lookups`, as `encrypt` makes one');
   }
 }
-
-/** The methods that a store has because its driver has `threads`. */
-export type ThreadMethods = Omit<ThreadStore, keyof HistoryStore>;
 
 /** Returns the methods of a `ThreadStore`. */
 export function threadMethods(threads: Threads): ThreadMethods {

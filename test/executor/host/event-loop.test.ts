@@ -2,7 +2,7 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { type CheckpointStore, memoryStore } from 'pawl';
-import { fileStore } from 'pawl/stores/file';
+import { sqliteStore } from 'pawl/stores/sqlite';
 import { callTool, testClock } from 'pawl/testing';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { hostOf, toolOf } from '../../fixtures/host.ts';
@@ -22,7 +22,7 @@ describe('a run that waits for nothing outside its process', () => {
   const stores: Readonly<Record<string, () => CheckpointStore | undefined>> = {
     'without a store': () => undefined,
     'with a store in memory': memoryStore,
-    'with files that are not synced': () => fileStore({ dir: folder(), durability: 'process' }),
+    'with a file that is not synced': () => sqliteStore({ path: join(folder(), 'runs.db'), durability: 'process' }),
   };
   test.for(Object.entries(stores))('%s leaves room for a timer, which may cancel it', async ([, storeOf]) => {
     const checkpoints = storeOf();

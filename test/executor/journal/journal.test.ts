@@ -10,7 +10,6 @@ import {
   memoryStore,
   type Tool,
 } from 'pawl';
-import { fileStore } from 'pawl/stores/file';
 import { sqliteStore } from 'pawl/stores/sqlite';
 import { callTool, callTools, fail, hang, reply, type ScriptedEntry, scriptedModel } from 'pawl/testing';
 import { describe, expect, test } from 'vitest';
@@ -18,7 +17,6 @@ import { type Clock, systemClock } from '../../../src/values/clock.ts';
 
 const stores = {
   memory: () => memoryStore(),
-  files: () => fileStore({ dir: join(mkdtempSync(join(tmpdir(), 'pawl-journal-')), 'runs') }),
   SQLite: () => sqliteStore({ path: join(mkdtempSync(join(tmpdir(), 'pawl-journal-')), 'runs.db') }),
 };
 
@@ -259,15 +257,11 @@ describe.each(Object.keys(stores) as (keyof typeof stores)[])('the journal of a 
     await expect(staying).rejects.toMatchObject({ code: 'ERR_SHUTDOWN' });
   });
 
-  // Folders keep no threads.
-  test.skipIf(name === 'files')(
-    'has the last event of a run whose record stays: a turn of a thread (web 1, 9)',
-    async () => {
-      await using host = hostOn(stores[name](), [reply('It is well.')]);
-      const { runId } = await host.thread('t', { agent: deskWith(), callerId: 'ada' }).send({ id: 'm', text: 'Look.' });
-      expect((await read(host.events(runId))).map(line).at(-1)).toBe('run.ended ok It is well.');
-    },
-  );
+  test('has the last event of a run whose record stays: a turn of a thread (web 1, 9)', async () => {
+    await using host = hostOn(stores[name](), [reply('It is well.')]);
+    const { runId } = await host.thread('t', { agent: deskWith(), callerId: 'ada' }).send({ id: 'm', text: 'Look.' });
+    expect((await read(host.events(runId))).map(line).at(-1)).toBe('run.ended ok It is well.');
+  });
 
   test('has the wait of a run whose process dies right after the save that opened it (web 1, 35)', async () => {
     const store = stores[name]();

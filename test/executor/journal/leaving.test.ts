@@ -2,14 +2,12 @@ import { mkdtempSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createExecutor, defineAgent, defineTool, type ExecutorOptions, type JournalEvent, memoryStore } from 'pawl';
-import { fileStore } from 'pawl/stores/file';
 import { sqliteStore } from 'pawl/stores/sqlite';
 import { callTool, hang, type ScriptedEntry, scriptedModel } from 'pawl/testing';
 import { describe, expect, test } from 'vitest';
 
 const stores = {
   memory: () => memoryStore(),
-  files: () => fileStore({ dir: join(mkdtempSync(join(tmpdir(), 'pawl-leaving-')), 'runs') }),
   SQLite: () => sqliteStore({ path: join(mkdtempSync(join(tmpdir(), 'pawl-leaving-')), 'runs.db') }),
 };
 

@@ -1,10 +1,8 @@
 import { type Codec, createExecutor, defineAgent, defineTool, memoryStore } from 'pawl';
-import { fileStore } from 'pawl/stores/file';
 import { sqliteStore } from 'pawl/stores/sqlite';
 import { callTool, reply, scriptedModel } from 'pawl/testing';
 import { expect, test } from 'vitest';
 import { toolOf } from '../../fixtures/host.ts';
-import { freshFolder } from '../../fixtures/pinned-stores.ts';
 
 test('executor.find reads no message of a stored run: who asks for the run of another caller costs nothing (web 39)', async () => {
   const store = memoryStore();
@@ -33,12 +31,7 @@ test('executor.find reads no message of a stored run: who asks for the run of an
   expect(new Set(asked)).toEqual(new Set([false]));
 });
 
-const encrypted = [
-  ['SQLite', (codec: Codec) => sqliteStore({ path: ':memory:', codec })],
-  ['files', (codec: Codec) => fileStore({ dir: freshFolder(), codec })],
-] as const;
-
-test.for(encrypted)('executor.find opens no message in %s (web 39)', async ([, storeWith]) => {
+test('executor.find opens no message in SQLite (web 39)', async () => {
   const opened: string[] = [];
   const base64 = {
     seal: (text: string) => btoa(encodeURIComponent(text)),
@@ -51,7 +44,7 @@ test.for(encrypted)('executor.find opens no message in %s (web 39)', async ([, s
       return base64.open(text);
     },
   };
-  const store = storeWith(codec);
+  const store = sqliteStore({ path: ':memory:', codec });
   const agent = defineAgent({ id: 'desk', instructions: 'Look.', tools: [toolOf('look')] });
   const models = { fast: scriptedModel([callTool('look'), reply('fine')]) };
   const host = createExecutor({ models, checkpoints: store, history: { keepMs: 1e9 }, keepOutcomesMs: 0 });

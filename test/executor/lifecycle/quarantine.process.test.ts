@@ -1,7 +1,6 @@
-import { readFileSync, writeFileSync } from 'node:fs';
+import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { CheckpointCorruptError, type ControlStore, memoryStore } from 'pawl';
-import { fileStore } from 'pawl/stores/file';
 import { postgresStore } from 'pawl/stores/postgres';
 import { sqliteStore } from 'pawl/stores/sqlite';
 import { reply } from 'pawl/testing';
@@ -10,7 +9,7 @@ import { sampleRecord } from '../../../src/testing/store-contract/records.ts';
 import { hostOf } from '../../fixtures/host.ts';
 import { postgresServer, whyNoPostgres } from '../../fixtures/postgres-server.ts';
 import { watchedStore } from '../../fixtures/watched-store.ts';
-import { filesBelow, freshDir, journalOf } from '../../store/file/folder.ts';
+import { filesBelow, freshDir } from '../../store/folder.ts';
 import { sql } from '../../store/sqlite/files.ts';
 
 const server = postgresServer();
@@ -37,20 +36,6 @@ const places: readonly { kind: string; skip?: string | undefined; make(): Place 
         open: () => sqliteStore({ path }),
         alter: async (from, to) =>
           void sql(path, `UPDATE messages SET messages = replace(messages, '${from}', '${to}')`),
-        bytes: async () => bytesBelow(dir),
-      };
-    },
-  },
-  {
-    kind: 'files',
-    make: () => {
-      const dir = freshDir();
-      return {
-        open: () => fileStore({ dir }),
-        alter: async (from, to) => {
-          const journal = readFileSync(journalOf(dir, 'r'), 'latin1');
-          writeFileSync(journalOf(dir, 'r'), journal.replace(from, to), 'latin1');
-        },
         bytes: async () => bytesBelow(dir),
       };
     },

@@ -1,14 +1,9 @@
-import { writeFileSync } from 'node:fs';
-import { join } from 'node:path';
 import { CheckpointCorruptError, type CheckpointStore, createPalette, defineAgent, memoryStore } from 'pawl';
-import { fileStore } from 'pawl/stores/file';
 import { callTool, hang, reply } from 'pawl/testing';
 import { describe, expect, test } from 'vitest';
-import { freshFolder } from '../../fan-out/fresh-folder.ts';
 import { childId } from '../../fixtures/child-id.ts';
 import { hostOf, settle, until } from '../../fixtures/host.ts';
 import { watchedStore } from '../../fixtures/watched-store.ts';
-import { journalOf } from '../../store/file/folder.ts';
 
 const palette = createPalette({ agents: [defineAgent({ id: 'kid', instructions: 'kid' })] });
 
@@ -33,24 +28,6 @@ async function leftIn(store: CheckpointStore) {
 }
 
 describe('a child whose parent cannot be read is no orphan: its record stays for the day on which somebody mends that (supervision 7)', () => {
-  test('in a folder, where a damaged journal is listed under another name', async () => {
-    const dir = join(freshFolder(), 'store');
-    await leftIn(fileStore({ dir }));
-    writeFileSync(journalOf(dir, 'parent'), 'x'.repeat(5_000));
-    const store = fileStore({ dir });
-    const listed = await store.listInterrupted();
-    expect(listed.map(({ status }) => status).toSorted()).toEqual(['interrupted', 'quarantined']);
-    expect(listed.map(({ runId }) => runId)).not.toContain('parent');
-    const { executor, told } = hostOn(store);
-    const report = await executor.recover();
-    await settle();
-    expect([report.resumed, told]).toEqual([[], []]);
-    expect(report.skipped.find(({ runId }) => runId === childId('parent', 'c'))?.reason).toMatch(
-      /^CHECKPOINT_CORRUPT: its parent run parent cannot be read: /,
-    );
-    expect(await store.load(childId('parent', 'c'))).not.toBeNull();
-  });
-
   test('in a store that leaves such a record out of its list, and asks once for the parent of several', async () => {
     const inner = memoryStore();
     await leftIn(inner);

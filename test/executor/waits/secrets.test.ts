@@ -3,7 +3,7 @@ import { mkdtempSync, readdirSync, readFileSync, rmSync, statSync } from 'node:f
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { encrypt, type Person } from 'pawl';
-import { fileStore } from 'pawl/stores/file';
+import { sqliteStore } from 'pawl/stores/sqlite';
 import { callTool, reply, testClock } from 'pawl/testing';
 import { expect, test } from 'vitest';
 import { type DeskOptions, deskOf, notedStore, waitsOf } from '../../fixtures/approval-desk.ts';
@@ -104,7 +104,7 @@ test('a codec encrypts questions, facts, votes and answers: files have none of t
   const folder = mkdtempSync(join(tmpdir(), 'pawl-secrets-'));
   const clock = testClock(1_000_000);
   const codec = encrypt({ keys: { a: randomBytes(32) }, current: 'a' });
-  const store = fileStore({ dir: folder, codec });
+  const store = sqliteStore({ path: join(folder, 'runs.db'), codec });
   try {
     const desk = deskOf({ rules: wordy, clock, checkpoints: store });
     const { control, wait, run } = await desk.begin();

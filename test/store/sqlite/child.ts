@@ -73,6 +73,50 @@ const roles: Readonly<Record<string, () => Promise<void>>> = {
     process.stdin.destroy();
   },
 
+  /** Tells a run something, so many times. */
+  async send() {
+    const store = sqliteStore({ path, durability: 'process' });
+    await store.load('run');
+    say('ready');
+    await told();
+    for (let i = 0; i < Number(argument); i++) {
+      await store.send('run', { id: `${process.pid}-${i}`, kind: 'steer', text: `say ${i}` });
+    }
+    say('sent');
+    process.stdin.destroy();
+  },
+
+  /** Adds steps to a run that others write to as well: whoever is late loads it, and tries again. Says how many it added. */
+  async share() {
+    const store = sqliteStore({ path, durability: 'process' });
+    await store.load('run');
+    say('ready');
+    await told();
+    let added = 0;
+    while (added < Number(argument)) {
+      const record = await store.load('run');
+      if (!record) throw new Error('the run is gone');
+      const { delta } = nextStep(record, [userMessage(`${process.pid}:${added}`)]);
+      const mine = JSON.stringify(delta.messages);
+      await store.append(delta).catch((error: unknown) => {
+        if (codeOf(error) !== 'REVISION_GAP') throw error;
+      });
+      // Another's delta of that number may be there instead.
+      const now = await store.load('run');
+      if (JSON.stringify(now?.messages.slice(delta.from, delta.from + 1)) === mine) added += 1;
+    }
+    say(added);
+    process.stdin.destroy();
+  },
+
+  /** Reads what is there; says the record's revision, and what became of a write. */
+  async read() {
+    const store = sqliteStore({ path, readOnly: argument === 'read-only' });
+    const revision = await store.load('run').then((record) => record?.revision, codeOf);
+    const written = await store.save(sampleRecord('run', { iteration: 9 })).then(() => 'saved', codeOf);
+    say({ revision, written });
+  },
+
   /** Appends for ever; says each revision once it is stored. */
   async append() {
     const store = sqliteStore({ path });

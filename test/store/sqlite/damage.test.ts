@@ -43,7 +43,7 @@ const texts = [
   },
 ] as const;
 
-describe('damage', () => {
+describe('damage (recovery 6, faults 13)', () => {
   test.for(texts)('a flipped bit anywhere in $name is found', async ({ table, column, key, isListed }) => {
     const { path, record } = await stored();
     await using store = sqliteStore({ path });
@@ -101,6 +101,33 @@ describe('damage', () => {
     await store.keepOutcome('run', sampleOutcome('run'), 4e12);
     sql(path, "UPDATE outcomes SET outcome = replace(outcome, 'a line', 'a lime')");
     await expect(store.outcome('run')).rejects.toMatchObject({ code: 'CHECKPOINT_CORRUPT' });
+  });
+
+  test('a write-ahead log that is torn anywhere gives a record that was once stored, and never none (faults 2)', async () => {
+    const path = freshPath();
+    await using store = sqliteStore({ path });
+    const records = [sampleRecord('run')];
+    await store.save(records[0] as RunCheckpoint);
+    // From here on the file has the first record, and the log what comes.
+    sql(path, 'PRAGMA wal_checkpoint(TRUNCATE)');
+    for (let i = 0; i < 5; i++) {
+      const step = nextStep(records.at(-1) as RunCheckpoint);
+      await store.append(step.delta);
+      records.push(step.record);
+    }
+    const [file, log] = [readFileSync(path), readFileSync(`${path}-wal`)];
+    const copy = `${path}-torn`;
+    const found = new Set<number>();
+    for (let bytes = 0; bytes <= log.length; bytes += 997) {
+      writeFileSync(copy, file);
+      writeFileSync(`${copy}-wal`, log.subarray(0, bytes));
+      await using torn = sqliteStore({ path: copy });
+      const record = await torn.load('run');
+      expect(records, `${bytes} bytes`).toContainEqual(record);
+      found.add(record?.revision ?? 0);
+    }
+    expect([...found].sort()).toEqual([1, 2, 3, 4, 5, 6].slice(0, found.size));
+    expect(found.size).toBeGreaterThan(3);
   });
 
   test(`a flipped bit anywhere in the file never gives another record, and no error without a code (seed ${seed})`, async () => {

@@ -7,7 +7,7 @@ import { describe, expect, test } from 'vitest';
 import { sampleMeta, sampleOutcome, sampleRecord } from '../../../src/testing/store-contract/records.ts';
 import { codecOf, first, second } from '../../codec/keys.ts';
 import { eventually } from '../../fixtures/eventually.ts';
-import { countIn as countOf, freshDir } from '../file/folder.ts';
+import { countIn as countOf, freshDir } from '../folder.ts';
 import { freshPath, sql } from './files.ts';
 
 const SECRET = 'hunter2-of-ada';

@@ -1,4 +1,4 @@
-import { mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdirSync, readFileSync, renameSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { storeError } from '../../../src/sqlite/errors.ts';
@@ -9,7 +9,7 @@ import { freshPath, sql } from './files.ts';
 
 const unavailable = { code: 'STORE_UNAVAILABLE' };
 
-describe('a file that cannot be opened', () => {
+describe('a file that cannot be opened (recovery 6, faults 36)', () => {
   test('constructing a store touches nothing; its folder is made at the first use', async () => {
     const path = join(dirname(freshPath()), 'deep', 'er', 'runs.db');
     await using store = sqliteStore({ path });
@@ -36,6 +36,17 @@ describe('a file that cannot be opened', () => {
     mkdirSync(path);
     await using store = sqliteStore({ path });
     await expect(store.load('run')).rejects.toMatchObject(unavailable);
+  });
+
+  test('a link to the store’s file is as good as the file', async () => {
+    const path = freshPath();
+    const target = join(dirname(path), 'elsewhere.db');
+    symlinkSync(target, path);
+    writeFileSync(target, '');
+    await using store = sqliteStore({ path });
+    await store.save(sampleRecord('run'));
+    await using other = sqliteStore({ path: target });
+    expect(await other.load('run')).toEqual(sampleRecord('run'));
   });
 
   test('a file that is no database is refused, and left as it is', async () => {
@@ -83,7 +94,7 @@ describe('a file that cannot be opened', () => {
   });
 });
 
-describe('a disk that fails', () => {
+describe('a disk that fails (recovery 6, faults 3, 4)', () => {
   test('a file that is deleted while it is open: writes are refused after a tenth of a second at the latest', async () => {
     const path = freshPath();
     const looked = () => new Promise((resolve) => setTimeout(resolve, 150));
@@ -125,6 +136,21 @@ describe('a disk that fails', () => {
       expect(said.saved).toBeGreaterThan(2);
     },
   );
+
+  test.skipIf(!canMount).for([
+    ['closed', 'STORE_UNAVAILABLE'],
+    ['open in another process', 1],
+  ] as const)('a disk that is read-only, its store %s: each call has a typed answer', async ([how, revision]) => {
+    const path = freshPath();
+    const store = sqliteStore({ path });
+    await store.save(sampleRecord('run'));
+    if (how === 'closed') await store.close();
+    const script = 'mount --bind "$1" "$1" && mount -o remount,bind,ro "$1" && shift && exec "$@"';
+    const under = ['unshare', '-rm', 'sh', '-c', script, 'sh', dirname(path)];
+    const child = startChild({ role: 'read', path, under });
+    expect(await child.next()).toEqual({ revision, written: 'STORE_UNAVAILABLE' });
+    await store.close();
+  });
 
   const canTrace = canRun('strace', '-qq', '-e', 'inject=fsync:error=EIO:when=9', 'true');
   test.skipIf(!canTrace)('a sync that fails: a typed refusal, and what is tried again is stored once', async () => {

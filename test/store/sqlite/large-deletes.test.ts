@@ -5,7 +5,7 @@ import { testClock } from 'pawl/testing';
 import { describe, expect, test } from 'vitest';
 import { sampleRecord } from '../../../src/testing/store-contract/records.ts';
 import { eventually } from '../../fixtures/eventually.ts';
-import { countIn as countOf, freshDir } from '../file/folder.ts';
+import { countIn as countOf, freshDir } from '../folder.ts';
 import { sql } from './files.ts';
 
 const SECRET = 'hunter2-of-ada';

@@ -39,6 +39,43 @@ describe('several processes on one file', () => {
     await expect(store.save(sampleRecord('run'), { claim: held })).rejects.toMatchObject({ code: 'LEASE_LOST' });
   });
 
+  test('two that add to one run lose none of each other’s steps, and mix up none (faults 34)', async () => {
+    const path = freshPath();
+    await using store = sqliteStore({ path, durability: 'process' });
+    await store.save(sampleRecord('run'));
+    const children = [1, 2].map(() => startChild({ role: 'share', path, argument: '25' }));
+    await Promise.all(children.map((each) => each.next()));
+    for (const each of children) each.tell();
+    expect(await Promise.all(children.map((each) => each.next()))).toEqual([25, 25]);
+    await Promise.all(children.map((each) => each.exited));
+    const texts = (await store.load('run'))?.messages.slice(1).map((message) => JSON.stringify(message.content));
+    expect([texts?.length, new Set(texts).size]).toEqual([50, 50]);
+  });
+
+  test('what several processes send while the owner takes it out arrives once each, in the order of each sender (recovery 3)', async () => {
+    const path = freshPath();
+    await using store = sqliteStore({ path, durability: 'process' });
+    await store.save(sampleRecord('run'));
+    const claim = await store.claim('run', 'me', 600_000);
+    if (!claim) throw new Error('nobody else has the run');
+    const children = [1, 2].map(() => startChild({ role: 'send', path, argument: '20' }));
+    await Promise.all(children.map((each) => each.next()));
+    for (const each of children) each.tell();
+    const taken: string[] = [];
+    while (taken.length < 40) {
+      const ids = (await store.inbox({ owner: 'me' })).map(({ command }) => command.id);
+      await store.acknowledge(claim, ids);
+      taken.push(...ids);
+    }
+    expect(await Promise.all(children.map((each) => each.next()))).toEqual(['sent', 'sent']);
+    expect(await store.inbox({ runId: 'run' })).toEqual([]);
+    expect(new Set(taken).size).toBe(40);
+    const senders = Map.groupBy(taken, (id) => id.split('-')[0]);
+    for (const ids of senders.values())
+      expect(ids.map((id) => Number(id.split('-')[1]))).toEqual([...Array(20).keys()]);
+    await Promise.all(children.map((each) => each.exited));
+  });
+
   test('writes wait for the lock of another process, and the event loop goes on meanwhile', async () => {
     const path = freshPath();
     await using store = sqliteStore({ path });

@@ -55,47 +55,42 @@ function fail(name: string): never {
   throw new Error(`there is no action ${name}`);
 }
 
-const stores = torture > 1 ? (['SQLite', 'a folder of files'] as const) : (['SQLite'] as const);
+describe.skipIf(whyNoStrace)(`a Studio on SQLite that is killed in the middle of an action (seed ${seed})`, () => {
+  let template: World;
+  beforeAll(async () => {
+    template = await World.made();
+  });
+  afterAll(() => template?.remove());
 
-describe.skipIf(whyNoStrace).for(stores)(
-  `a Studio on %s that is killed in the middle of an action (seed ${seed})`,
-  (name) => {
-    let template: World;
-    beforeAll(async () => {
-      template = await World.made(name !== 'SQLite');
-    });
-    afterAll(() => template?.remove());
-
-    /** All moments at which an action changes a file. */
-    async function allMoments(action: string): Promise<readonly Moment[]> {
-      const world = template.copy();
-      try {
-        const request = await (actions[action] ?? fail(action)).requestFor(world);
-        return await momentsOf(world.root, async (under) => {
-          await run({ store: world.store, root: world.root, ...request }, under);
-        });
-      } finally {
-        world.remove();
-      }
+  /** All moments at which an action changes a file. */
+  async function allMoments(action: string): Promise<readonly Moment[]> {
+    const world = template.copy();
+    try {
+      const request = await (actions[action] ?? fail(action)).requestFor(world);
+      return await momentsOf(world.root, async (under) => {
+        await run({ store: world.store, root: world.root, ...request }, under);
+      });
+    } finally {
+      world.remove();
     }
+  }
 
-    test.concurrent.for(Object.keys(actions))(
-      'leaves %s there once or not at all, and it can be done again (studio 26)',
-      { timeout: 1_800_000 },
-      async (action) => {
-        const moments = torture > 1 ? await allMoments(action) : [draw(action)];
-        const trials = await Promise.all(moments.map((moment) => inTurn(() => killedAt(template, action, moment))));
-        expect(
-          trials.flatMap(({ wrongs }) => wrongs),
-          `PAWL_SEED=${seed}`,
-        ).toEqual([]);
-        const killed = trials.filter(({ isKilled }) => isKilled).length;
-        if (torture > 1) console.log(`${name}, ${action}: ${killed} of ${trials.length} were killed`);
-        expect(killed).toBeGreaterThanOrEqual(torture > 1 ? trials.length * 0.6 : 1);
-      },
-    );
-  },
-);
+  test.concurrent.for(Object.keys(actions))(
+    'leaves %s there once or not at all, and it can be done again (studio 26)',
+    { timeout: 1_800_000 },
+    async (action) => {
+      const moments = torture > 1 ? await allMoments(action) : [draw(action)];
+      const trials = await Promise.all(moments.map((moment) => inTurn(() => killedAt(template, action, moment))));
+      expect(
+        trials.flatMap(({ wrongs }) => wrongs),
+        `PAWL_SEED=${seed}`,
+      ).toEqual([]);
+      const killed = trials.filter(({ isKilled }) => isKilled).length;
+      if (torture > 1) console.log(`${action}: ${killed} of ${trials.length} were killed`);
+      expect(killed).toBeGreaterThanOrEqual(torture > 1 ? trials.length * 0.6 : 1);
+    },
+  );
+});
 
 /** A moment that each run of the action has, drawn anew each time. All of them come with PAWL_TORTURE. */
 function draw(action: string): Moment {

@@ -3,7 +3,6 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { defineTool, type RunOutput, type Tool } from 'pawl';
 import { fanOut } from 'pawl/fan-out';
-import { fileStore } from 'pawl/stores/file';
 import { sqliteStore } from 'pawl/stores/sqlite';
 import { callTool, hang, reply, type ScriptedEntry, scriptedModel } from 'pawl/testing';
 import { hostOf, until } from '../../fixtures/host.ts';
@@ -30,14 +29,14 @@ export class World {
   readonly store: string;
   readonly root: string;
 
-  private constructor(folder: string, isFolder: boolean) {
+  private constructor(folder: string) {
     this.#folder = folder;
-    this.store = join(folder, isFolder ? 'runs/' : 'runs.db');
+    this.store = join(folder, 'runs.db');
     this.root = join(folder, 'root');
   }
 
-  static async made(isFolder: boolean): Promise<World> {
-    const world = new World(mkdtempSync(join(tmpdir(), 'pawl-studio-kills-')), isFolder);
+  static async made(): Promise<World> {
+    const world = new World(mkdtempSync(join(tmpdir(), 'pawl-studio-kills-')));
     const store = world.open();
     const entry: ScriptedEntry = ({ messages }) =>
       JSON.stringify(messages).includes('run wait') ? callTool('pay', { cents: 5 }) : hang();
@@ -76,13 +75,13 @@ export class World {
 
   /** A world of its own, with the same content. */
   copy(): World {
-    const world = new World(mkdtempSync(join(tmpdir(), 'pawl-studio-kills-')), this.store.endsWith('/'));
+    const world = new World(mkdtempSync(join(tmpdir(), 'pawl-studio-kills-')));
     cpSync(this.#folder, world.#folder, { recursive: true });
     return world;
   }
 
   open() {
-    return this.store.endsWith('/') ? fileStore({ dir: this.store }) : sqliteStore({ path: this.store });
+    return sqliteStore({ path: this.store });
   }
 
   /** The texts of the two files. */

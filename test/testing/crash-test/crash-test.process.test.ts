@@ -1,5 +1,4 @@
 import { type CheckpointStore, createPalette, defineAgent, type HistoryStore, memoryStore, type Tool } from 'pawl';
-import { fileStore } from 'pawl/stores/file';
 import { postgresStore } from 'pawl/stores/postgres';
 import { sqliteStore } from 'pawl/stores/sqlite';
 import { type CrashTestOptions, callTool, callTools, crashTest, fail, hang, reply, scriptedModel } from 'pawl/testing';
@@ -8,7 +7,6 @@ import { torture } from '../../crash/random.ts';
 import { toolOf } from '../../fixtures/host.ts';
 import { notingBudget } from '../../fixtures/noting-ports.ts';
 import { postgresServer, whyNoPostgres } from '../../fixtures/postgres-server.ts';
-import { freshDir } from '../../store/file/folder.ts';
 import { freshPath } from '../../store/sqlite/files.ts';
 import { honestStore, liars } from './lying-stores.ts';
 
@@ -44,10 +42,8 @@ describe('crashTest (recovery 10)', () => {
 
   test('is quiet on the stores of this package', async () => {
     const path = freshPath();
-    const dir = freshDir();
     const stores: { [name: string]: () => CheckpointStore } = {
       memory: shared(memoryStore()),
-      file: () => fileStore({ dir, durability: 'process' }),
       SQLite: () => sqliteStore({ path, durability: 'process' }),
     };
     for (const [name, open] of Object.entries(stores)) {
@@ -59,10 +55,8 @@ describe('crashTest (recovery 10)', () => {
 
   test('is quiet with history: a crash around the commit that ends a run leaves it ended once, and its record kept (web 16)', async () => {
     const path = freshPath();
-    const dir = freshDir();
     const stores: { [name: string]: () => CheckpointStore & HistoryStore } = {
       memory: shared(memoryStore()),
-      file: () => fileStore({ dir, durability: 'process' }),
       SQLite: () => sqliteStore({ path, durability: 'process' }),
     };
     for (const [name, open] of Object.entries(stores)) {

@@ -6,7 +6,8 @@ import type { Progress, ToolFacts } from '../src/run/progress.ts';
 import type { ModelReply } from '../src/run/reply.ts';
 import type { RunOutput } from '../src/run/result.ts';
 import type { SettledWait, Wait } from '../src/run/waits/wait.ts';
-import type { Judgement, WaitAnswer } from '../src/run/waits/wait-rules.ts';
+import type { WaitAnswer } from '../src/run/waits/wait-answer.ts';
+import type { Judgement } from '../src/run/waits/wait-rules.ts';
 import type { ErrorData } from '../src/values/error-data.ts';
 import type { Hidden } from '../src/values/hidden.ts';
 import type { JsonValue } from '../src/values/json.ts';
@@ -194,7 +195,10 @@ export type RunEmitted =
   | { readonly type: 'call.refused'; readonly step: number; readonly call: OpenCall }
   /** These waits are open once `boundary` is stored. */
   | { readonly type: 'waits.opened'; readonly waits: readonly Wait[]; readonly boundary: number }
-  /** An answer changed the run: the change is stored when `boundary` is. `opened`: the question is asked again. */
+  /**
+   * An answer changed the run: the change is stored when `boundary` is. `opened`: the question is asked again. `reason`: the wait is
+   * over without an answer.
+   */
   | {
       readonly type: 'answer.taken';
       readonly receipt: string;
@@ -202,6 +206,7 @@ export type RunEmitted =
       readonly wait: Wait;
       readonly settled?: SettledWait;
       readonly opened?: Wait;
+      readonly reason?: string;
     }
   /** An answer changed nothing: it is known (`known`), came too late (`other`, `gone`), or does not fit the wait. */
   | {

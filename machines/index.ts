@@ -4,7 +4,8 @@
  */
 
 export type { ModelReply, RefusedCall } from '../src/run/reply.ts';
-export type { Judgement, WaitAnswer } from '../src/run/waits/wait-rules.ts';
+export type { ApprovalWords, WaitAnswer } from '../src/run/waits/wait-answer.ts';
+export type { Judgement } from '../src/run/waits/wait-rules.ts';
 export type { JudgeInput, ModelCallInput, SettleInput } from './actors.ts';
 export type {
   FailedAnswer,

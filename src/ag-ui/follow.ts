@@ -1,10 +1,9 @@
 import { publicError } from '../http/problem.ts';
 import type { Clock, JournalEvent, Usage } from '../index.ts';
 import type { PostedInput, PostedMessage } from './input.ts';
-import { interruptOf } from './interrupts.ts';
 import { Mapper } from './mapper.ts';
 import { messagesOf, type RecordedMessage } from './messages.ts';
-import type { Answered, OpenWaits } from './open-waits.ts';
+import { type Answered, interruptsOf, type OpenWaits } from './open-waits.ts';
 import { type AgUiEvent, type AgUiMessage, PROTOCOL } from './protocol.ts';
 import { Reader } from './reader.ts';
 import { type End, type Next, RunEvents, type Standing } from './run-events.ts';
@@ -188,7 +187,7 @@ class Stream {
     const run = { type: 'RUN_FINISHED', threadId, runId } as const;
     const usage = total ? { usage: [tokensOf(total)] } : {};
     if (end.kind === 'interrupt') {
-      const interrupts = end.waits.map(({ wait, toolCallId }) => interruptOf(wait, toolCallId));
+      const interrupts = interruptsOf(end.waits);
       return { ...run, outcome: { type: 'interrupt', interrupts }, ...usage };
     }
     if (end.kind === 'parked') return { type: 'RUN_ERROR', ...publicError({ code: 'RUN_PARKED' }), ...usage };

@@ -19,8 +19,15 @@ export function isForPerson<Each extends Pick<Wait, 'kind'>>(
   return wait.kind === 'approval' || wait.kind === 'question';
 }
 
-/** Makes the interrupt of an open wait. @param toolCallId the call that waits, as the reader knows it */
-export function interruptOf(wait: PersonWait, toolCallId: string | undefined): Interrupt {
+interface InterruptFacts {
+  /** The call that waits, as the reader knows it. */
+  readonly toolCallId?: string | undefined;
+  /** The code of the answer that the run has refused. */
+  readonly refused?: string | undefined;
+}
+
+/** Makes the interrupt of an open wait. */
+export function interruptOf(wait: PersonWait, { toolCallId, refused }: InterruptFacts = {}): Interrupt {
   const { id, dueAt, tool } = wait;
   const call = toolCallId === undefined ? {} : { toolCallId };
   const expires = dueAt === undefined ? {} : { expiresAt: new Date(dueAt).toISOString() };
@@ -30,10 +37,12 @@ export function interruptOf(wait: PersonWait, toolCallId: string | undefined): I
     return {
       ...{ id, reason: 'input_required', message, ...call, ...expires },
       ...(expected ? { responseSchema: expected as JsonObject } : {}),
+      ...(refused === undefined ? {} : { metadata: { pawl: { refused } } }),
     };
   }
-  const { prompt, detail, digest, quorum, votes, editable, input } = wait;
-  const pawl = { tool, digest, quorum, votes: votes.length, ...defined({ input: wait.input ?? input, detail }) };
+  const { prompt, detail, digest, quorum, votes, editable, input, modelInput, changedBy } = wait;
+  const changed = { modelInput, changedBy: changedBy && { ...changedBy } };
+  const pawl = { tool, digest, quorum, votes: votes.length, ...defined({ input, detail, ...changed, refused }) };
   return {
     ...{ id, reason: 'tool_call', message: prompt ?? `May ${tool ?? 'this tool'} run?`, ...call, ...expires },
     responseSchema: editable ? editableSchema : approvalSchema,

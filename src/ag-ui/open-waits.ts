@@ -16,6 +16,8 @@ export interface ShownWait {
   readonly toolCallId: string | undefined;
   /** Whether the run itself waits, and not one below it. */
   readonly isOwn: boolean;
+  /** The code of the answer that the run has refused. */
+  readonly refused?: string;
 }
 
 /** Most runs between a run and one below it that waits. */
@@ -42,7 +44,7 @@ export async function readWaits(executor: Executor, runId: string): Promise<Open
 
 /** Returns the interrupts of open waits. */
 export function interruptsOf(shown: readonly ShownWait[]): Interrupt[] {
-  return shown.map(({ wait, toolCallId }) => interruptOf(wait, toolCallId));
+  return shown.map(({ wait, toolCallId, refused }) => interruptOf(wait, { toolCallId, refused }));
 }
 
 /** How long an answer may take to its run before its wait counts as open again, ms. */
@@ -57,6 +59,8 @@ export type Answered = ReadonlyMap<string, { readonly votes: number; readonly at
  */
 export class WaitWatch {
   readonly #open = new Set<string>();
+  /** The waits whose last answer the run has refused, with the codes. */
+  readonly #refused = new Map<string, string>();
   readonly #answered: Answered;
   /** Nothing is left to do before a wait is over, as far as the events show. */
   isResting = false;
@@ -70,6 +74,9 @@ export class WaitWatch {
     if (event.type === 'run.woken' || event.type === 'run.resumed' || event.type === 'step.started')
       this.isResting = false;
     if (event.type === 'wait.opened' && isForPerson(event.wait as Wait)) this.#open.add(event.wait.id);
+    // The refusal of an earlier answer says nothing of the one that this request gave.
+    if (event.type === 'wait.refused' && event.at >= (this.#answered.get(event.waitId)?.at ?? 0))
+      this.#refused.set(event.waitId, event.code);
     const isOver = event.type === 'wait.expired' || event.type === 'wait.withdrawn';
     if (isOver || (event.type === 'wait.answered' && event.votes === undefined)) this.#open.delete(event.waitId);
   }
@@ -81,6 +88,14 @@ export class WaitWatch {
     return isSame && persons.length > 0 && !this.isOnItsWay({ persons }, now);
   }
 
+  /** Returns the waits with what the run said of the answers to them. */
+  shown(persons: readonly ShownWait[]): readonly ShownWait[] {
+    return persons.map((each) => {
+      const refused = this.#refused.get(each.wait.id);
+      return refused === undefined ? each : { ...each, refused };
+    });
+  }
+
   /** Returns whether the run may not have read an answer of the request yet. */
   isOnItsWay({ persons }: Pick<OpenWaits, 'persons'>, now: number): boolean {
     return persons.some(({ wait }) => this.#isUnread(wait, now));
@@ -88,7 +103,7 @@ export class WaitWatch {
 
   #isUnread(wait: PersonWait, now: number): boolean {
     const answered = this.#answered.get(wait.id);
-    if (!answered || now - answered.at > ANSWER_MS) return false;
+    if (!answered || now - answered.at > ANSWER_MS || this.#refused.has(wait.id)) return false;
     return votesOf(wait) === answered.votes;
   }
 }

@@ -57,7 +57,7 @@ export class RunEvents {
     for (;;) {
       const resting = this.#watch.isResting ? await this.#source.waits() : undefined;
       if (resting && this.#watch.needsPerson(resting, this.#source.clock.now()))
-        return { kind: 'interrupt', waits: resting.persons };
+        return { kind: 'interrupt', waits: this.#watch.shown(resting.persons) };
       const next = await this.#read(ms ?? this.#lookMs);
       if (next.kind !== 'pause' || ms !== undefined) return next;
       // The waits of runs below it are in no event. A process that died may have kept an event of its own to itself.
@@ -75,7 +75,7 @@ export class RunEvents {
     if (standing !== 'waiting') return undefined;
     const waits = await source.waits();
     if (waits.persons.length === 0 || this.#watch.isOnItsWay(waits, source.clock.now())) return undefined;
-    return { kind: 'interrupt', waits: waits.persons };
+    return { kind: 'interrupt', waits: this.#watch.shown(waits.persons) };
   }
 
   close(): void {

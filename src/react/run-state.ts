@@ -41,6 +41,8 @@ export interface RunStep {
 export type RunWait = Wait & {
   /** The input of the call that waits. */
   readonly input?: JsonValue;
+  /** The model's own input, if a person changed it. */
+  readonly modelInput?: JsonValue;
   /** Why the last answer was not taken. */
   readonly refused?: { readonly code: string; readonly reason: string };
 };
@@ -120,8 +122,13 @@ const changes: { readonly [Type in JournalEvent['type']]?: Change<Type> } = {
     waits: [...withoutWait(state, wait.id), input === undefined ? wait : { ...wait, input }],
   }),
   // With votes, more persons are needed.
-  'wait.answered': (state, { waitId, votes }) =>
-    votes === undefined ? { ...state, waits: withoutWait(state, waitId) } : state,
+  'wait.answered': (state, { waitId, votes, wait }) => {
+    if (votes === undefined) return { ...state, waits: withoutWait(state, waitId) };
+    // A person put another input in its place.
+    return wait
+      ? { ...state, waits: state.waits.map((each) => (each.id === waitId ? changedWait(each, wait) : each)) }
+      : state;
+  },
   'wait.expired': (state, { waitId }) => ({ ...state, waits: withoutWait(state, waitId) }),
   'wait.withdrawn': (state, { waitId }) => ({ ...state, waits: withoutWait(state, waitId) }),
   'wait.refused': (state, { waitId, code, reason }) => ({
@@ -134,6 +141,11 @@ const changes: { readonly [Type in JournalEvent['type']]?: Change<Type> } = {
 export function withEvent(state: RunState, event: JournalEvent): RunState {
   const change = Object.hasOwn(changes, event.type) ? (changes[event.type] as Change<typeof event.type>) : undefined;
   return change ? change(state, event as never) : state;
+}
+
+/** The wait for a changed input; the model's own stays with it. */
+function changedWait({ input, modelInput = input }: RunWait, wait: Wait): RunWait {
+  return { ...wait, ...(modelInput === undefined ? {} : { modelInput }) };
 }
 
 function running(state: RunState): RunState {

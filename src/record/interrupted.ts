@@ -1,4 +1,5 @@
 import { staysParked } from '../run/fields.ts';
+import { inputOf } from '../run/open-step.ts';
 import { neededPhases } from '../run/pipeline.ts';
 import type { Labels, ParentCall, RunCheckpointMeta } from '../run/request.ts';
 import type { Wait } from '../run/waits/wait.ts';
@@ -10,8 +11,10 @@ import { parentOf } from './identify.ts';
 
 /** An open wait, as lists show it. */
 export type OpenWait = Wait & {
-  /** The input of the call that waits, as it is recorded; for an approval, as a person changed it. Absent = not in the list. */
+  /** The input with which the call runs, as it is recorded; for an approval, as a person changed it. Absent = not in the list. */
   readonly input?: JsonValue;
+  /** The model's own input, if a person changed it. */
+  readonly modelInput?: JsonValue;
 };
 
 /** A stored run without its transcript, as lists show it. A host-written store may leave `status` and `attempts` out. */
@@ -86,10 +89,12 @@ export function interruptedRun(head: RunHead, owner?: string, dueAt?: number): I
 
 /** Returns the open waits of a run, each with the input of its call. */
 export function openWaitsIn({ waiting, openStep }: Pick<RunHead, 'waiting' | 'openStep'>): readonly OpenWait[] {
-  const inputs = new Map(openStep?.calls.map(({ callId, input }) => [callId, input]));
+  const calls = new Map(openStep?.calls.map((call) => [call.callId, call]));
   return (waiting?.waits ?? []).map((wait) => {
-    const input = wait.callId === undefined ? undefined : inputs.get(wait.callId);
-    return input === undefined ? wait : { input, ...wait };
+    const call = wait.callId === undefined ? undefined : calls.get(wait.callId);
+    if (!call) return wait;
+    const input = wait.kind === 'approval' && wait.input !== undefined ? wait.input : inputOf(call);
+    return { input, ...(input === call.input ? {} : { modelInput: call.input }), ...wait };
   });
 }
 

@@ -1,4 +1,4 @@
-import { isObject } from '../values/json.ts';
+import { isObject, type JsonValue } from '../values/json.ts';
 import {
   type AssistantMessage,
   encodeMessage,
@@ -90,6 +90,11 @@ export function startCalls(step: OpenStep, callIds: ReadonlySet<string>): OpenSt
 export function callOf(step: OpenStep, callId: string): OpenCall | undefined {
   const ledger = ledgerFor(step);
   return ledger ? ledger.call(callId) : step.calls.find((call) => call.callId === callId);
+}
+
+/** Returns the input with which a call runs: the model's own, or the one that a person put in its place. */
+export function inputOf({ input, allowed }: Pick<OpenCall, 'input' | 'allowed'>): JsonValue {
+  return allowed?.input === undefined ? input : allowed.input;
 }
 
 /** Returns the place of a call in its message; -1 for a call of another step. */

@@ -40,11 +40,13 @@ const expiry: PageWords['expiry'] = {
 /** Those that begin with a space follow the name of a tool. */
 const stages: PageWords['stages'] = {
   stored: 'Stored: your answer survives a crash from here on',
+  pending: 'Sent: the process that takes up the run checks it, and may refuse it',
   next: 'Next: a process takes up the run',
   vote: 'Each person has one vote.',
   unread: '. That is stored, and no process has read it. If the run refuses it, another answer counts.',
   changed: 'What will run: the input as it was changed',
   unchanged: 'The input before it was changed',
+  changedBy: 'What the model asked for; changed by ',
   denied: 'The model reads that it was denied',
   retried: 'The model is asked again',
   woken: 'The run continues',

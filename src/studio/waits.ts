@@ -11,7 +11,7 @@ import { Shown } from './record/shown-value.ts';
 import type { AnswerView, LongPart, RecordView, ShownWait, WaitPart } from './wire.ts';
 
 /** Values of a wait; its other parts are short, or texts. */
-const values: readonly WaitPart[] = ['input', 'detail', 'options', 'schema'];
+const values: readonly WaitPart[] = ['input', 'modelInput', 'detail', 'options', 'schema'];
 const texts: readonly WaitPart[] = ['prompt', 'question'];
 /** The bytes of the values and texts of a page of waits. */
 const PAGE_BYTES = 2 ** 20;

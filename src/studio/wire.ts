@@ -108,7 +108,7 @@ export interface ShownValue {
 }
 
 /** The parts of a wait that may be long. */
-export type WaitPart = 'input' | 'detail' | 'options' | 'schema' | 'prompt' | 'question';
+export type WaitPart = 'input' | 'modelInput' | 'detail' | 'options' | 'schema' | 'prompt' | 'question';
 
 /** A part of a wait that is too long, or too deep, to send with it. */
 export interface LongPart {

@@ -51,22 +51,32 @@ function control(error?: Error) {
 
 describe('an interrupt', () => {
   test('offers edits of the arguments only where the tool allows them (web 34)', () => {
-    expect(interruptOf(approval('w'), 'call').responseSchema).toMatchObject({
+    expect(interruptOf(approval('w'), { toolCallId: 'call' }).responseSchema).toMatchObject({
       properties: { editedArgs: { type: 'object' } },
     });
-    expect(interruptOf(approval('w', { editable: false }), 'call').responseSchema?.properties).not.toHaveProperty(
-      'editedArgs',
-    );
+    expect(
+      interruptOf(approval('w', { editable: false }), { toolCallId: 'call' }).responseSchema?.properties,
+    ).not.toHaveProperty('editedArgs');
+  });
+
+  test('shows who changed the input, both inputs, and why the last answer was refused (edges 22)', () => {
+    const wait = approval('w', { input: { to: 'Eve' }, modelInput: { to: 'Bob' }, changedBy: { id: 'ada' } });
+    expect(interruptOf(wait, { refused: 'ANSWER_REFUSED' }).metadata).toMatchObject({
+      pawl: { input: { to: 'Eve' }, modelInput: { to: 'Bob' }, changedBy: { id: 'ada' }, refused: 'ANSWER_REFUSED' },
+    });
+    expect(interruptOf(question('w'), { refused: 'ANSWER_REFUSED' }).metadata).toEqual({
+      pawl: { refused: 'ANSWER_REFUSED' },
+    });
   });
 
   test('of a question has its text, and the schema or the options of the answer (web 34)', () => {
-    expect(interruptOf(question('w', { options: ['a', 'b'] }), undefined)).toEqual({
+    expect(interruptOf(question('w', { options: ['a', 'b'] }))).toEqual({
       ...{ id: 'w', reason: 'input_required', message: 'Which one?', responseSchema: { enum: ['a', 'b'] } },
     });
-    expect(interruptOf(question('w', { schema: { type: 'number' } }), undefined).responseSchema).toEqual({
+    expect(interruptOf(question('w', { schema: { type: 'number' } })).responseSchema).toEqual({
       type: 'number',
     });
-    expect(interruptOf(question('w'), undefined)).not.toHaveProperty('responseSchema');
+    expect(interruptOf(question('w'))).not.toHaveProperty('responseSchema');
   });
 });
 

@@ -123,7 +123,8 @@ Options:
   --input <json>   the input as you change it, if the tool allows that
   --digest <hash>  that of the wait as you saw it (\`pawl waiting\`); default: of the wait as it is now
   --store <store>  the store; else $PAWL_STORE, else .pawl/runs.db
-  --json           { runId, waitId, status: 'recorded' | 'sent' }; sent: the process that has the run reads it, now or later
+  --json           { runId, waitId, status: 'recorded' | 'sent' | 'pending' }; sent: the process that has the run reads it, now or
+                   later; pending: it may refuse it
 
 Exit code 2: the run does not wait for this, or an answer that ends the wait was first. Behind one that the run may refuse (a
 changed input, a tool with \`approvers\`) this answer is stored too, with exit code 0.
@@ -143,7 +144,7 @@ Options:
   --reason <text>  the reason, for the model
   --by <id>        who denies
   --store <store>  the store; else $PAWL_STORE, else .pawl/runs.db
-  --json           { runId, waitId, status: 'recorded' | 'sent' }
+  --json           { runId, waitId, status: 'recorded' | 'sent' | 'pending' }
 
 Examples:
   pawl deny refund-7 --reason "The order was never paid"
@@ -158,7 +159,7 @@ it is. It must fit the question. Otherwise as \`pawl approve\`.
 Options:
   --by <id>        who answers
   --store <store>  the store; else $PAWL_STORE, else .pawl/runs.db
-  --json           { runId, waitId, status: 'recorded' | 'sent' }
+  --json           { runId, waitId, status: 'recorded' | 'sent' | 'pending' }
 
 Examples:
   pawl answer survey-7 "the second one"

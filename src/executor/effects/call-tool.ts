@@ -1,7 +1,7 @@
 import type { ToolAnswer } from '../../../machines/context.ts';
 import type { ToolCallInput } from '../../../machines/tool-calls.ts';
 import { idempotencyKeyOf, oldCallName, waitIdOf } from '../../run/identity.ts';
-import type { OpenCall, ToolEffect } from '../../run/open-step.ts';
+import { inputOf, type OpenCall, type ToolEffect } from '../../run/open-step.ts';
 import type { Wait } from '../../run/waits/wait.ts';
 import type { WaitRequest } from '../../tool/call-waits.ts';
 import { runTool, type ToolEnvironment } from '../../tool/run-tool.ts';
@@ -91,8 +91,9 @@ function waitFrom(
 
 /** The input that a person changed runs in place of the model's own. */
 function asAllowed(input: ToolCallInput): ToolCallInput {
-  const { allowed } = input.call;
-  return allowed?.input === undefined ? input : { ...input, call: { ...input.call, input: allowed.input } };
+  return input.call.allowed?.input === undefined
+    ? input
+    : { ...input, call: { ...input.call, input: inputOf(input.call) } };
 }
 
 /** The model reads that its input was changed: its own message still has the original. */

@@ -202,8 +202,12 @@ function equip(run: ActiveRun, isResumed: boolean): Error | undefined {
   }
 }
 
-/** The tools of an agent's list are the same in all its runs. Those of the AI SDK are the host's objects, read at each start. */
-function ownTools({ agent, services }: ActiveRun): Toolbox {
+/**
+ * Returns the tools that an agent's definition names. Those of a list are the same in all its runs; those of the AI SDK are the host's
+ * objects, read at each start.
+ * @throws {UnknownToolError} @throws {TypeError}
+ */
+export function ownTools({ agent, services }: Pick<ActiveRun, 'agent' | 'services'>): Toolbox {
   const known = services.toolboxes.get(agent);
   if (known) return known;
   const toolbox = toolboxOf(agent.tools, services.config.tools);

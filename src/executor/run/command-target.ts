@@ -1,6 +1,7 @@
 import { type Command, parseCommand, type SentCommand, type SignalAnswer } from '../../run/command.ts';
 import { callOf } from '../../run/open-step.ts';
-import { type GivenAnswer, waitsOf } from '../../run/waits/wait-rules.ts';
+import type { GivenAnswer } from '../../run/waits/wait-answer.ts';
+import { waitsOf } from '../../run/waits/wait-rules.ts';
 import { carriesCommands } from '../../store/capabilities.ts';
 import type { Claim } from '../../store/port.ts';
 import { policyOf } from '../../values/error-codes.ts';

@@ -4,8 +4,8 @@ import type { JournalPart } from '../../record/state.ts';
 import type { RunEvent } from '../../run/events/body.ts';
 import type { Progress, ToolFacts } from '../../run/progress.ts';
 import type { RunOutput, RunResult } from '../../run/result.ts';
-import type { Person } from '../../run/waits/wait.ts';
-import type { GivenAnswer } from '../../run/waits/wait-rules.ts';
+import type { Person, Wait } from '../../run/waits/wait.ts';
+import type { GivenAnswer } from '../../run/waits/wait-answer.ts';
 import type { Checkpointer } from '../../store/checkpointer.ts';
 import type { Claim } from '../../store/port.ts';
 import type { ErrorData } from '../../values/error-data.ts';
@@ -192,6 +192,8 @@ export interface RunWaiting {
    * @throws {WaitGoneError} @throws {AlreadyAnsweredError} @throws {AnswerRefusedError} @throws {AnswerRedactedError}
    */
   take(given: GivenAnswer): Promise<'durable' | 'queued'>;
+  /** Returns whether a wait may be shown: the record has it. */
+  isShown(wait: Pick<Wait, 'id'>): boolean;
   /** The run continues with the waits of its record. */
   resumed(): void;
   /** Reports the events that the run waits for to its store. Never rejects. @returns whether the store knows them all */

@@ -17,6 +17,8 @@ export interface ChatSource {
   readonly position?: PagePosition;
   /** The waits that this request has just answered: the run may not have read that yet. */
   readonly answered?: ReadonlySet<string>;
+  /** The waits whose answers in this request were refused, with the codes. */
+  readonly refused?: ReadonlyMap<string, string>;
 }
 
 /** The headers by which `useChat` recognises the stream. */
@@ -50,6 +52,8 @@ export async function* chatFrames(source: ChatSource, signal: AbortSignal): Asyn
       throw new JournalGoneError(`the events of run ${runId} are not kept any more`);
     isFirst = false;
     yield* framesOf(chunks.map(event, isBelow), chunks.isOver);
+    const refusal = refusalOf(event, source.refused);
+    if (refusal) yield* framesOf(chunks.map(refusal, isBelow), false);
     if (isAnswer(event)) pending.delete(event.waitId);
     if (!chunks.isOver && mayRest(event)) {
       const reason = await restOf(executor, { runId, chunks, pending });
@@ -67,6 +71,14 @@ export async function* nothingNew(): AsyncGenerator<string> {
 }
 
 const done = frameOf({ data: '[DONE]' });
+
+/** An answer that was refused where it was sent is in no event of the run. */
+function refusalOf(event: RunEvent, refused: ChatSource['refused']): RunEvent | undefined {
+  const code = event.type === 'wait.opened' ? refused?.get(event.wait.id) : undefined;
+  if (code === undefined || event.type !== 'wait.opened') return undefined;
+  const { runId, seq, at } = event;
+  return { type: 'wait.refused', waitId: event.wait.id, code, reason: '', runId, seq, at };
+}
 
 type Settling = Extract<RunEvent, { waitId: string }>;
 

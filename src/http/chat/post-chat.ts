@@ -25,45 +25,59 @@ export async function postChat(call: Call): Promise<Response> {
   const chat = await openChat(call, { threadId: String(id), action: 'read', agentId });
   const posted = postedChat(call.body);
   const live = await liveRun(chat);
-  const answered = live === undefined ? new Map<string, string>() : await giveAnswers(chat, live, posted.answers);
+  const answered = live === undefined ? noAnswers : await giveAnswers(chat, live, posted.answers);
   const sent = await sendNews(chat, posted, live);
   if (sent) return streamTurn(chat, sent);
   return continueMessage(chat, posted, answered);
 }
 
-/** Gives the answers for open waits. @returns the waits that are answered now, with the calls of the page */
-async function giveAnswers(
-  chat: OpenChat,
-  runId: string,
-  answers: readonly PostedAnswer[],
-): Promise<ReadonlyMap<string, string>> {
+/** The answers of a page. */
+interface Answered {
+  /** The waits that are answered now, with the calls of the page. */
+  readonly taken: ReadonlyMap<string, string>;
+  /** The waits whose answers were refused, with the codes: the page shows them as answered. */
+  readonly refused: ReadonlyMap<string, string>;
+}
+
+const noAnswers: Answered = { taken: new Map(), refused: new Map() };
+
+/** Gives the answers for open waits. */
+async function giveAnswers(chat: OpenChat, runId: string, answers: readonly PostedAnswer[]): Promise<Answered> {
   const { executor } = chat.call.served;
   const open = answers.length > 0 ? await personWaits(executor, runId) : new Set<string>();
   const fresh = answers.filter(({ waitId }) => open.has(waitId));
-  const given = new Map<string, string>();
-  if (fresh.length === 0) return given;
+  if (fresh.length === 0) return noAnswers;
+  const [taken, refused] = [new Map<string, string>(), new Map<string, string>()];
   const { by } = await alsoAsk(chat, 'answer');
-  for (const answer of fresh)
-    if (await give(executor, runId, { answer, ...(by ? { by } : {}) })) given.set(answer.waitId, answer.callId);
-  return given;
+  for (const answer of fresh) {
+    const code = await give(executor, runId, { answer, ...(by ? { by } : {}) });
+    if (code === undefined) taken.set(answer.waitId, answer.callId);
+    else if (isRefusal.has(code)) refused.set(answer.waitId, code);
+  }
+  return { taken, refused };
 }
+
+/** The codes of an answer that its wait did not take: it is still open. */
+const isRefusal = new Set(['ANSWER_REFUSED', 'ANSWER_REDACTED', 'PERSON_REQUIRED']);
 
 type Given = { readonly answer: PostedAnswer; readonly by?: NonNullable<OpenChat['grant']['by']> };
 
 /**
  * Gives one answer. Another answer that came first is no error, and neither is one that is refused: the page gets the question
  * again.
- * @returns whether it was taken
+ * @returns the code of the error if it was not taken
  */
-async function give(executor: Executor, runId: string, { answer, by }: Given): Promise<boolean> {
+async function give(executor: Executor, runId: string, { answer, by }: Given): Promise<string | undefined> {
   try {
     await say(executor, runId, { answer, ...(by ? { by } : {}) });
-    return true;
+    return undefined;
   } catch (error) {
-    const codes = ['WAIT_GONE', 'ALREADY_ANSWERED', 'ANSWER_REFUSED', 'ANSWER_REDACTED', 'CHECKPOINT_MISSING'];
     // A wait that needs a person refuses an answer without one as a wrong call.
-    if (error instanceof TypeError || codes.some((code) => hasCode(error, code))) return false;
-    throw error;
+    if (error instanceof TypeError) return 'PERSON_REQUIRED';
+    const codes = ['WAIT_GONE', 'ALREADY_ANSWERED', 'ANSWER_REFUSED', 'ANSWER_REDACTED', 'CHECKPOINT_MISSING'];
+    const known = codes.find((code) => hasCode(error, code));
+    if (known === undefined) throw error;
+    return known;
   }
 }
 
@@ -196,11 +210,7 @@ async function* turnFrames(chat: OpenChat, turn: Turn, signal: AbortSignal): Asy
 }
 
 /** Streams the rest of a message of the assistant. */
-async function continueMessage(
-  chat: OpenChat,
-  posted: PostedChat,
-  answered: ReadonlyMap<string, string>,
-): Promise<Response> {
+async function continueMessage(chat: OpenChat, posted: PostedChat, { taken, refused }: Answered): Promise<Response> {
   const { continued, answers } = posted;
   const turn = continued && (await turnOfAnswer(chat, continued.id));
   if (!turn || turn.state === 'queued') return streamNothing(chat);
@@ -211,12 +221,12 @@ async function continueMessage(
   const outputs = new Set(own.flatMap(({ how, callId }) => (how === 'answer' ? callId : [])));
   const position: PagePosition =
     own.length > 0
-      ? { kind: 'answered', step: continued.steps, calls, waits: answered, outputs }
+      ? { kind: 'answered', step: continued.steps, calls, waits: taken, outputs }
       : { kind: 'cut', step: continued.steps };
   try {
     return await streamChat(
       chat,
-      { runId: turn.runId, position, answered: new Set(answered.keys()) },
+      { runId: turn.runId, position, answered: new Set(taken.keys()), refused },
       { isOver: isEnded },
     );
   } catch (error) {

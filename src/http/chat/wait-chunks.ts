@@ -15,7 +15,7 @@ export interface Steps {
 }
 
 interface OpenWait {
-  readonly wait: Wait;
+  wait: Wait;
   part: WaitPart;
   /** A run below this one waits. */
   readonly isBelow: boolean;
@@ -131,10 +131,12 @@ export class WaitChunks {
     this.#emit({ ...asked, ...reason, approvalDescriptor: { ...approvalDescriptor(wait), votes } });
   }
 
-  #answered({ waitId, how, by, votes }: EventOf<'wait.answered'>): void {
+  #answered({ waitId, how, by, votes, wait }: EventOf<'wait.answered'>): void {
     const open = this.#open.get(waitId);
     const call = this.#callOf(open);
     if (votes !== undefined) {
+      // A person put another input in place of the one that the page shows.
+      if (open && wait) [open.wait, open.part] = [wait, waitPart(wait)];
       this.#change(waitId, { votes });
       if (open?.wait.kind === 'approval' && call?.approval?.waitId === waitId) this.#ask(call, open.wait, votes);
       return;

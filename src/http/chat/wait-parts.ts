@@ -21,9 +21,12 @@ export function waitPart(wait: Wait): WaitPart {
 
 /** What a person reads before the decision on a call. The page posts it back, so it has the digest. */
 export function approvalDescriptor(wait: Extract<Wait, { kind: 'approval' }>): JsonObject {
-  const { digest, detail, quorum, votes, editable, onExpiry, dueAt } = wait;
+  const { digest, detail, quorum, votes, editable, onExpiry, dueAt, input, changedBy } = wait;
   return {
     ...{ digest, quorum, votes: votes.length, editable, onExpiry },
+    // The page shows the model's own input beside it.
+    ...(input === undefined ? {} : { input }),
+    ...(changedBy ? { changedBy: { ...changedBy } } : {}),
     ...(detail === undefined ? {} : { detail }),
     ...(dueAt === undefined ? {} : { dueAt }),
   };

@@ -137,7 +137,10 @@ export const runRoutes: readonly Route[] = [
     body: answerBody,
     answers: {
       200: { description: 'The record of the run has the answer.', schema: answered('recorded') },
-      202: { description: 'The answer waits for the process that takes up the run.', schema: answered('sent') },
+      202: {
+        description: 'The answer waits for the process that takes up the run; `pending`: that process may refuse it.',
+        schema: answered('sent', 'pending'),
+      },
     },
     problems: ['WAIT_GONE', 'ALREADY_ANSWERED', 'ANSWER_REFUSED', 'ANSWER_REDACTED', 'PERSON_REQUIRED'],
     handle: answerWait,
@@ -153,8 +156,8 @@ export const runRoutes: readonly Route[] = [
   },
 ];
 
-function answered(state: string) {
-  return answerOf({ runId: text, waitId: text, state: { enum: [state] } });
+function answered(...states: readonly string[]) {
+  return answerOf({ runId: text, waitId: text, state: { enum: states } });
 }
 
 async function cancelRun({ run, body, served }: RunCall): Promise<Response> {

@@ -62,6 +62,7 @@ const waitFields: JsonObject = {
   callId: text,
   tool: text,
   input: anything,
+  modelInput: anything,
 };
 const waitRequired = ['id', 'kind', 'createdAt', 'step'];
 

@@ -136,6 +136,8 @@ export type RunEventBody =
       readonly by?: Person;
       /** The votes so far, while others are needed. */
       readonly votes?: number;
+      /** The wait as this vote changed it: with another input, and what its tool says of that. */
+      readonly wait?: Wait;
       readonly callId?: string;
     }
   /** An answer was not taken; the wait stays open. */

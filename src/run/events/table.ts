@@ -148,7 +148,7 @@ export const runEvents = {
   'steer.applied': { redact: { texts: 'json' }, audit: 'log', endsText: false, keep: 'with-save' },
   'wait.opened': { redact: { wait: 'wait', input: 'json' }, audit: 'log', endsText: true, of: 'step', keep: 'kept' },
   'wait.answered': {
-    redact: { waitId: 'public', kind: 'public', how: 'public', by: 'json', callId: 'public' },
+    redact: { waitId: 'public', kind: 'public', how: 'public', by: 'json', wait: 'wait', callId: 'public' },
     audit: 'log',
     endsText: false,
     keep: 'kept',

@@ -1,11 +1,10 @@
 import { canonicalJson, type JsonValue } from '../../values/json.ts';
-import type { ToolOutput } from '../../values/message.ts';
-import type { Answer, SignalAnswer } from '../command.ts';
 import { approvalDigest, waitIdOf } from '../identity.ts';
 import { callOf, changeCalls, isIdle, type OpenCall, type WaitEnd } from '../open-step.ts';
 import { keepPhase } from '../pipeline.ts';
 import type { Progress } from '../progress.ts';
-import type { Allowed, HowAnswered, Person, SettledWait, Vote, Wait, Waiting } from './wait.ts';
+import type { Allowed, HowAnswered, SettledWait, Vote, Wait, Waiting } from './wait.ts';
+import type { Answered, WaitAnswer } from './wait-answer.ts';
 
 /*
  * The rules of waits, pure: how a call is judged before its first start, how a wait begins, and what an answer does to it. The
@@ -19,70 +18,6 @@ export type Judgement =
   /** It can never run: no tool has its name, or its input does not fit. The model reads why. */
   | { readonly callId: string; readonly verdict: 'unfit'; readonly error: string }
   | { readonly callId: string; readonly verdict: 'ask'; readonly wait: Wait };
-
-/** An answer to a wait, or its expiry, as the owner of the run accepted it: checked, and redaction would not change it. */
-export type WaitAnswer = {
-  readonly waitId: string;
-  /** When it was given, wall clock, ms. */
-  readonly at: number;
-  /** Who gave it; absent for an expiry, a child's end and a signal. */
-  readonly by?: Person;
-  /** The id of the command that brought it: the record remembers it. */
-  readonly command?: string;
-  /** The id of the person's decision (`decisionIdOf`), or of the signal. */
-  readonly decision?: string;
-} & (
-  | {
-      readonly how: 'approve';
-      readonly digest?: string;
-      readonly note?: string;
-      readonly input?: JsonValue;
-      /** The wait that asks again if the call or its agent has changed. */
-      readonly again?: Wait;
-    }
-  | { readonly how: 'deny'; readonly reason?: string }
-  | { readonly how: 'answer' | 'signal'; readonly value: JsonValue }
-  | { readonly how: 'expire' | 'wake' }
-  | { readonly how: 'ended'; readonly output: ToolOutput }
-);
-
-/** An answer as it came: from a person, a signal, a child's end, or a time that is over. */
-export interface GivenAnswer {
-  readonly waitId: string;
-  readonly answer:
-    | Answer
-    | SignalAnswer
-    | { readonly how: 'expire' }
-    | { readonly how: 'ended'; readonly output: ToolOutput };
-  readonly by?: Person | undefined;
-  /** When it was sent, wall clock, ms. */
-  readonly at: number;
-  /** The id of the command that brought it. */
-  readonly command?: string | undefined;
-}
-
-/** The result of an answer. */
-export type Answered =
-  /** The wait is over; `ended` = the run ends or parks because no person decided in time. */
-  | {
-      readonly kind: 'settled';
-      readonly progress: Progress;
-      readonly wait: Wait;
-      readonly settled: SettledWait;
-      readonly ends?: 'fail' | 'park';
-    }
-  /** A vote is recorded; others are still needed. */
-  | { readonly kind: 'voted'; readonly progress: Progress; readonly wait: Wait }
-  /** The call or its agent has changed since the question: another wait asks again. */
-  | { readonly kind: 'reopened'; readonly progress: Progress; readonly wait: Wait; readonly opened: Wait }
-  /** The same answer is recorded already. */
-  | { readonly kind: 'known' }
-  /** Another answer is recorded. */
-  | { readonly kind: 'other'; readonly settled: SettledWait }
-  /** The run has no such wait. */
-  | { readonly kind: 'gone' }
-  /** The answer is not one for this kind of wait, or for another input. */
-  | { readonly kind: 'unfit'; readonly wait: Wait };
 
 /** Most remembered ends of waits. */
 const MAX_SETTLED = 8;
@@ -236,9 +171,10 @@ type Approve = Extract<WaitAnswer, { how: 'approve' }>;
 function approve(progress: Progress, wait: Approval, answer: Approve): Answered {
   const call = progress.openStep && callOf(progress.openStep, wait.callId ?? '');
   if (!call) return { kind: 'gone' };
+  if (answer.unfit !== undefined) return withdrawUnfit(progress, wait, answer.unfit);
   const { version } = progress.definition;
   const digestNow = approvalDigest(call.name, wait.input ?? call.input, version);
-  if (digestNow !== wait.digest) return reopen(progress, wait, { call, answer });
+  if (answer.again || digestNow !== wait.digest) return reopen(progress, wait, { call, answer });
   if (answer.digest !== undefined && answer.digest !== wait.digest) return { kind: 'unfit', wait };
   const vote = voteOf(answer);
   const edit = editIn(answer, wait.input ?? call.input);
@@ -247,7 +183,8 @@ function approve(progress: Progress, wait: Approval, answer: Approve): Answered 
   if (before.some(({ by }) => by.id === vote.by.id)) return { kind: 'known' };
   const votes = [...before, vote];
   const digest = edit === undefined ? wait.digest : approvalDigest(call.name, edit, version);
-  const voted: Approval = { ...wait, digest, votes, ...(input === undefined ? {} : { input }) };
+  const asked = edit === undefined ? wait : changed(wait, answer);
+  const voted: Approval = { ...asked, digest, votes, ...(input === undefined ? {} : { input }) };
   if (votes.length < wait.quorum) return { kind: 'voted', progress: replace(progress, voted), wait: voted };
   const notes = votes.flatMap(({ note }) => note ?? []);
   const allowed: Allowed = {
@@ -266,6 +203,19 @@ function approve(progress: Progress, wait: Approval, answer: Approve): Answered 
 /** The input as this answer changes it; undefined if it is the one that the others approved. */
 function editIn({ input }: Approve, now: JsonValue): JsonValue | undefined {
   return input === undefined || canonicalJson(input) === canonicalJson(now) ? undefined : input;
+}
+
+/** The wait for a changed input: what its tool said of the input before is true no more. */
+function changed({ prompt: _, detail: __, changedBy: ___, ...wait }: Approval, { words, by }: Approve): Approval {
+  return { ...wait, ...words, ...(by ? { changedBy: by } : {}) };
+}
+
+/** Ends a wait whose call can never run. No answer ended it: a repetition finds no wait. */
+function withdrawUnfit(progress: Progress, wait: Approval, reason: string): Answered {
+  const after = changeCall(progress, wait, (call) => unfitCall(call, reason));
+  const { waiting = noWaits } = after;
+  const waits = waiting.waits.filter(({ id }) => id !== wait.id);
+  return { kind: 'withdrawn', progress: { ...after, waiting: withWaits(waiting, waits) }, wait, reason };
 }
 
 function voteOf({ by = { id: '' }, at, note, decision }: Approve): Vote {
@@ -287,7 +237,7 @@ function reopen(
 /** The same question about the call as the model made it, with its whole time. */
 function askedAgain(
   { meta, definition }: Progress,
-  { input: _, ...wait }: Approval,
+  { input: _, changedBy: __, ...wait }: Approval,
   { call, at }: { readonly call: OpenCall; readonly at: number },
 ): Wait {
   const digest = approvalDigest(call.name, call.input, definition.version);

@@ -48,6 +48,10 @@ export type Wait = WaitFacts &
         readonly votes: readonly Vote[];
         /** The input as a person changed it; it still lacks votes. Absent = the input of the call. */
         readonly input?: JsonValue;
+        /** Who changed the input last. */
+        readonly changedBy?: Person;
+        /** A hash of the tool as it was when the wait began: its schema, and its rules for approvals. */
+        readonly toolHash?: string;
         /** Whether the input may be changed. */
         readonly editable: boolean;
         /** The tool decides who may answer: an answer needs a person, and may be refused. Absent = it does not. */
@@ -165,6 +169,8 @@ const kinds: { readonly [Kind in Wait['kind']]: Check } = {
     has(wait, { digest: isText, prompt: isOptional(isText), quorum: isCount, votes: isListOf(isVote) }) &&
     has(wait, {
       editable: isFlag,
+      changedBy: isOptional(isStoredPerson),
+      toolHash: isOptional(isText),
       approvers: isOptional((value) => value === true),
       onExpiry: (value) => ['deny', 'fail', 'park'].includes(String(value)),
     }),

@@ -31,7 +31,14 @@ describe('executor.waiting', () => {
       {
         ...{ id: expect.any(String), kind: 'approval', createdAt: START, dueAt: START + 604_800_000, step: 1 },
         ...{ callId: expect.any(String), tool: 'refund', digest: expect.any(String), prompt: 'Pay 700 cents?' },
-        ...{ quorum: 1, votes: [], editable: true, onExpiry: 'deny', input: { cents: 700 } },
+        ...{
+          quorum: 1,
+          votes: [],
+          editable: true,
+          onExpiry: 'deny',
+          input: { cents: 700 },
+          toolHash: expect.any(String),
+        },
         ...{ runId: 'r', rootRunId: 'r', path: [{ runId: 'r', agentId: 'worker' }], agentId: 'worker' },
         ...{ callerId: 'ada', labels: { team: 'shop' }, updatedAt: START + 1_000 },
       },

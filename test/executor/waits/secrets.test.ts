@@ -58,7 +58,7 @@ test('an edit that redaction would change is refused where it is sent and where 
   expect(await codeOf(desk.control.approve(id, { by: ada, input }))).toBe('ANSWER_REDACTED');
   expect(await codeOf(sender.approve(id, { by: ada, input }))).toBe('ANSWER_REDACTED');
   // A process without the redaction sends it; the owner refuses it.
-  expect(await careless.approve(id, { by: ada, input })).toBe('sent');
+  expect(await careless.approve(id, { by: ada, input })).toBe('pending');
   await desk.clock.advance(900);
   await settle();
   expect(desk.seen.at(-1)).toMatchObject({ type: 'wait.refused', code: 'ANSWER_REDACTED' });

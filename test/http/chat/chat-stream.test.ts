@@ -86,6 +86,22 @@ describe('The stream of a run that waits', () => {
     expect(await finishOf(world, ['w'], LONG_MS)).toBe('tool-calls');
   });
 
+  test('shows an answer that was refused where it was sent: no event of the run says so (edges 22)', async () => {
+    const source = {
+      executor: executorOf({ runs: { r: asked }, waits: () => [wait] }),
+      clock: systemClock,
+      runId: 'r',
+    };
+    let text = '';
+    for await (const frame of chatFrames(
+      { ...source, refused: new Map([['w', 'ANSWER_REFUSED']]) },
+      AbortSignal.timeout(LONG_MS),
+    ))
+      text += frame;
+    expect(text).toContain('"refused":"ANSWER_REFUSED"');
+    expect(text.match(/tool-approval-request/g)).toHaveLength(2);
+  });
+
   test('has the waits of the record that no event announced: a process died before (web 28, 35)', async () => {
     const lost = { runs: { r: asked.slice(0, 2) }, waits: () => [wait] };
     expect(await finishOf(lost, [], 300)).toBeUndefined();

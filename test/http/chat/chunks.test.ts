@@ -270,6 +270,22 @@ describe('An approval in a page', () => {
     });
   });
 
+  test('whose input another person has changed is asked about again with its new question and digest (edges 22)', async () => {
+    const wait = {
+      ...approval('w', 'c', 'mail'),
+      prompt: 'Pay 5?',
+      digest: 'new',
+      input: { n: 5 },
+      changedBy: { id: 'bo' },
+    };
+    const message = await messageOf(story(...asked, answered('approve', { votes: 1, wait: wait as never })));
+    expect(partOf(message, 'c')).toMatchObject({
+      state: 'approval-requested',
+      approval: { id: 'w', descriptor: { votes: 1, digest: 'new', input: { n: 5 }, changedBy: { id: 'bo' } } },
+    });
+    expect(message?.parts.at(-1)).toMatchObject({ data: { state: 'open', prompt: 'Pay 5?', input: { n: 5 } } });
+  });
+
   test('whose answer is refused asks again (web 29)', async () => {
     const refused = { type: 'wait.refused', waitId: 'w', code: 'ANSWER_REFUSED', reason: 'not you' } as const;
     const message = await messageOf(story(...asked, refused));

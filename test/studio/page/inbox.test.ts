@@ -163,6 +163,19 @@ describe('the stages of an answer (studio 9)', () => {
     expect(afterEvent(approved(), refused).trouble).toEqual({ code: 'ANSWER_REFUSED', message: 'not yours' });
   });
 
+  test('of an answer that was refused are none: it never reads Stored (edges 22)', () => {
+    const refused = event('wait.refused', { waitId: 'w1', code: 'ANSWER_REFUSED', reason: 'not yours' });
+    expect(stagesOf(afterEvent(approved({ isPending: true }), refused))).toEqual([]);
+    // The record of a wait that was asked again does not have it any more, and may be read first.
+    const again = event('wait.refused', { waitId: 'w1', code: 'WAIT_GONE', reason: 'wait w2 asks again' });
+    expect(stagesOf(afterEvent(approved({ takenBy: '' }), again))).toEqual([]);
+  });
+
+  test('of an answer that its process may refuse begin with that: it is not called stored (edges 22)', () => {
+    expect(stagesOf(approved({ isPending: true }))[0]?.text).toMatch(/may refuse it$/);
+    expect(stagesOf(approved({ isPending: true, takenBy: 'api-2' }))[0]?.text).toMatch(/^Stored/);
+  });
+
   test('of one vote of two end with the vote: no call runs yet', () => {
     const wait = approval({ quorum: 2 });
     const voted = afterEvent(approved({}, wait), event('wait.answered', { waitId: 'w1', votes: 1 }), 'api-2');

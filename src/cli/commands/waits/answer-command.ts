@@ -63,7 +63,7 @@ async function answer(
       throw new Failure(`this decision needs a person: add --by <id>; the run records who decided`);
     const status = await give(executor.control(wait.runId), wait);
     if (args.json) output.printJson({ runId: wait.runId, waitId: wait.id, status });
-    else output.say(await sentence({ args, store, wait }));
+    else output.say(await sentence({ args, store, wait, status }));
     return exitCodes.ok;
   } catch (error) {
     if (error instanceof Failure) throw error;
@@ -106,10 +106,11 @@ interface Given {
   readonly args: Arguments;
   readonly store: RunStore;
   readonly wait: ListedWait;
+  readonly status: AnswerState;
 }
 
 /** Says what continues the run: this command runs none. */
-async function sentence({ args, store, wait }: Given): Promise<string> {
+async function sentence({ args, store, wait, status }: Given): Promise<string> {
   const { runId, rootRunId } = wait;
   const pid = pidOf(await findWaiting(store, runId));
   const said = `${done[args.command as keyof typeof done]} ${nameOfWait(wait)} of run ${oneLine(runId)}`.replace(
@@ -117,7 +118,9 @@ async function sentence({ args, store, wait }: Given): Promise<string> {
     '',
   );
   // Whether the earlier one counts is known when the run has read it: it may be refused.
-  const what = (wait.answers?.length ?? 0) > 0 && !isVote(wait) ? `${said}, if the answer before is refused` : said;
+  const isSecond = (wait.answers?.length ?? 0) > 0 && !isVote(wait);
+  const isOpen = status === 'pending' ? `${said}, unless the process that takes up the run refuses it` : said;
+  const what = isSecond ? `${said}, if the answer before is refused` : isOpen;
   if (pid !== undefined) return `${what}; process ${pid} has the run, and reads this within a second`;
   return `${what}; ${whatContinues(store, rootRunId)}`;
 }

@@ -1,5 +1,6 @@
 import { type InterruptedRun, type OpenWait, openWaitsIn } from '../../../record/interrupted.ts';
 import { listedStatus } from '../../../record/listed-status.ts';
+import { classifyCheckpointOutcome } from '../../../run/finalize.ts';
 import { type Labels, labelsOf, type ParentCall, type RunCheckpointMeta } from '../../../run/request.ts';
 import type { ListedStatus } from '../../../run/result.ts';
 import { redactWait } from '../../../run/waits/wait.ts';
@@ -117,7 +118,7 @@ export function liveLine(run: ActiveRun): LiveRunLine {
   const { agent, seed, services, progress, redaction } = run;
   const meta = progress?.meta ?? metaFor(agent, seed.request, agent.modelTier ?? services.config.defaults.modelTier);
   const parent = run.parent ?? seed.request.parent;
-  const waits = progress?.waiting ? openWaitsIn(progress) : [];
+  const waits = openWaitsOf(run);
   const shown = redaction?.records;
   const children = [...run.resources.children].map(({ runId }) => runId);
   return {
@@ -131,11 +132,21 @@ export function liveLine(run: ActiveRun): LiveRunLine {
   };
 }
 
+/** Returns the open waits of a live run whose answers it can take. */
+export function openWaitsOf({ actor, progress, waits }: ActiveRun): readonly OpenWait[] {
+  if (!progress?.waiting) return [];
+  const { cause } = actor.getSnapshot().context;
+  // It is about to end, and no process will take an answer.
+  if (cause && classifyCheckpointOutcome(cause, cause) === 'fail') return [];
+  return openWaitsIn(progress).filter((wait) => waits.isShown(wait));
+}
+
 /** Returns open waits without their secrets, the inputs of their calls included. */
 export function redactedWaits(waits: readonly OpenWait[], by: RecordRedactor): readonly OpenWait[] {
   return waits.map((wait) => ({
     ...redactWait(wait, by),
     ...(wait.input === undefined ? {} : { input: by.json(wait.input) }),
+    ...(wait.modelInput === undefined ? {} : { modelInput: by.json(wait.modelInput) }),
   }));
 }
 

@@ -4,7 +4,7 @@ import { decisionIdOf, waitIdOf } from '../../../run/identity.ts';
 import type { Progress } from '../../../run/progress.ts';
 import { answersIn, endingAnswer, isSameDecision } from '../../../run/waits/sent-answer.ts';
 import type { Person, Wait } from '../../../run/waits/wait.ts';
-import { isSameAnswer, takesAnswer, waitOf } from '../../../run/waits/wait-rules.ts';
+import { isSameAnswer, waitOf } from '../../../run/waits/wait-rules.ts';
 import { carriesCommands, isKeepingOutcomes } from '../../../store/capabilities.ts';
 import type { ControlStore } from '../../../store/port.ts';
 import {
@@ -21,15 +21,15 @@ import { Redactor } from '../../../values/redact.ts';
 import type { ActiveRun, ExecutorServices } from '../../run/active-run.ts';
 import { MAX_DEPTH } from '../../run/children/child-run.ts';
 import { recordedText, storeOf } from '../../run/record/stored-run.ts';
-import { checkFit, notEditable } from '../../run/waits/admit-answer.ts';
 import { openChildren } from '../../run/waits/child-end.ts';
 import { answeredBefore, isTaking } from '../../run/waits/run-waits.ts';
+import { mayBeRefused } from './stored-answer.ts';
 
 /**
- * What became of an answer. `recorded`: the record of the run has it. `sent`: it waits in the store for the process that has the
- * run, now or later.
+ * What became of an answer. `recorded`: the record of the run has it. `sent`: it fits, and waits in the store for the process that has
+ * the run, now or later. `pending`: it waits there as well, and that process may refuse it: it was not possible to check it here.
  */
-export type AnswerState = 'recorded' | 'sent';
+export type AnswerState = 'recorded' | 'sent' | 'pending';
 
 interface Given {
   readonly waitId: string;
@@ -154,28 +154,12 @@ async function answerStored(giving: Giving, runId: string, depth: number): Promi
   const open = waitOf(record, given.waitId);
   if (!open) return answerSettled(record, given);
   const answer = asSeen(open, given);
-  await checkUnread(services, { wait: open, answer });
+  const isPending = await mayBeRefused(services, { record, wait: open, answer, by: given.by });
   await checkFirst(store, { runId, open }, { ...given, answer });
   await store.send(runId, commandOf({ ...given, answer }));
   services.stuck.retry(runId);
   if (services.sweep.isOn) void services.sweep.look();
-  return 'sent';
-}
-
-/**
- * Checks what the record alone tells of an answer that no process may read for days: a person learns now that it does not fit.
- * @throws {AnswerRefusedError}
- */
-async function checkUnread(
-  services: ExecutorServices,
-  { wait, answer }: { readonly wait: Wait; readonly answer: Answer },
-): Promise<void> {
-  const { how, value = null, input } = answer;
-  if (!takesAnswer(wait, how))
-    throw new AnswerRefusedError(`wait ${wait.id} is of kind ${wait.kind}: ${how} does not answer it`);
-  if (how === 'answer') await checkFit(services, wait, value);
-  if (wait.kind === 'approval' && input !== undefined && !wait.editable)
-    throw new AnswerRefusedError(notEditable(wait));
+  return isPending ? 'pending' : 'sent';
 }
 
 /**

@@ -7,7 +7,7 @@ import { carriesCommands } from '../../../store/capabilities.ts';
 import { checkKeys, type KnownKeys, kindOf } from '../../../values/known-options.ts';
 import { yieldToEventLoop } from '../../host/yield-to-event-loop.ts';
 import type { ActiveRun, ExecutorServices } from '../../run/active-run.ts';
-import { isOfCaller, redactedWaits } from '../stored/list-runs.ts';
+import { isOfCaller, openWaitsOf, redactedWaits } from '../stored/list-runs.ts';
 import { allListed } from '../stored/stored-run-pages.ts';
 
 /** A run on the way from a root to a wait. */
@@ -193,9 +193,10 @@ function* liveRuns(
   for (const run of runs.toSorted((a, b) => (a.runId < b.runId ? -1 : 1))) yield liveRun(run);
 }
 
-function liveRun({ progress, redaction }: ActiveRun): WaitingRun {
+function liveRun(run: ActiveRun): WaitingRun {
+  const { progress, redaction } = run;
   if (!progress) throw new Error('an accepted run has progress');
-  const waits = progress.waiting ? openWaitsIn(progress) : [];
+  const waits = openWaitsOf(run);
   const shown = redaction?.records;
   return {
     meta: progress.meta,

@@ -1,5 +1,5 @@
 import type { RunEvent, RunEventBody } from '../../../run/events/body.ts';
-import { callOf } from '../../../run/open-step.ts';
+import { callOf, inputOf } from '../../../run/open-step.ts';
 import type { Progress } from '../../../run/progress.ts';
 import type { Person, SettledWait, Wait } from '../../../run/waits/wait.ts';
 import { isAtRest, notInTime, waitsOf } from '../../../run/waits/wait-rules.ts';
@@ -107,7 +107,7 @@ function isOver({ outcome, parked }: StateOfRun): boolean {
 
 function openedIn(wait: Wait, { openStep }: StateOfRun): Said {
   const call = openStep && wait.callId !== undefined ? callOf(openStep, wait.callId) : undefined;
-  return { name: `opened ${wait.id}`, body: { type: 'wait.opened', wait, ...(call ? { input: call.input } : {}) } };
+  return { name: `opened ${wait.id}`, body: { type: 'wait.opened', wait, ...(call ? { input: inputOf(call) } : {}) } };
 }
 
 /** What has become of an open wait. */
@@ -117,8 +117,8 @@ function changeOf(wait: Wait, now: Wait | undefined, state: StateOfRun): Said[] 
   if (now) {
     const vote = voteSince(wait, now);
     if (!vote) return [];
-    const { by, votes } = vote;
-    return [{ name: `vote ${votes} ${waitId}`, body: { type: 'wait.answered', ...facts, how: 'approve', by, votes } }];
+    const { name, ...said } = vote;
+    return [{ name: `${name} ${waitId}`, body: { type: 'wait.answered', ...facts, how: 'approve', ...said } }];
   }
   // The model answered, or is asked again: the wait of the next outage is another one.
   if (kind === 'retry' && !state.outcome) return [];
@@ -135,11 +135,21 @@ function overBody(facts: Facts, end: End | undefined): RunEventBody {
   return { type: 'wait.answered', ...facts, how, ...(by ? { by } : {}) };
 }
 
-function voteSince(before: Wait, now: Wait): { readonly by: Person; readonly votes: number } | undefined {
+interface NewVote {
+  readonly name: string;
+  readonly by: Person;
+  readonly votes: number;
+  readonly wait?: Wait;
+}
+
+function voteSince(before: Wait, now: Wait): NewVote | undefined {
   if (now.kind !== 'approval' || before.kind !== 'approval') return undefined;
   const [vote, last] = [now.votes.at(-1), before.votes.at(-1)];
-  if (!vote || (vote.at === last?.at && vote.by.id === last.by.id)) return undefined;
-  return { by: vote.by, votes: now.votes.length };
+  const isSame = vote?.at === last?.at && vote?.by.id === last?.by.id && now.digest === before.digest;
+  if (!vote || isSame) return undefined;
+  const votes = now.votes.length;
+  const changed = now.digest === before.digest ? {} : { wait: now };
+  return { name: `vote ${votes} ${now.digest}`, by: vote.by, votes, ...changed };
 }
 
 /** How a wait ended; undefined: it was withdrawn. A record names the last ends; of one before, its call tells. */

@@ -2,7 +2,8 @@ import type { Answer } from '../../../run/command.ts';
 import { approvalDigest, decisionIdOf } from '../../../run/identity.ts';
 import { callOf } from '../../../run/open-step.ts';
 import type { Person, Wait } from '../../../run/waits/wait.ts';
-import { type GivenAnswer, type WaitAnswer, waitOf } from '../../../run/waits/wait-rules.ts';
+import type { GivenAnswer, WaitAnswer } from '../../../run/waits/wait-answer.ts';
+import { waitOf } from '../../../run/waits/wait-rules.ts';
 import type { Approval } from '../../../tool/approval.ts';
 import type { Tool } from '../../../tool/define-tool.ts';
 import { readSchema } from '../../../tool/schema.ts';
@@ -11,9 +12,9 @@ import { sha256 } from '../../../values/digest.ts';
 import { toErrorData } from '../../../values/error-data.ts';
 import { AnswerRedactedError, AnswerRefusedError } from '../../../values/errors.ts';
 import { canonicalJson, frozenJson, isObject, type JsonValue, prototypeKeyIn } from '../../../values/json.ts';
-import type { ActiveRun, ExecutorServices } from '../active-run.ts';
+import type { ExecutorServices } from '../active-run.ts';
 import { recordedText } from '../record/stored-run.ts';
-import { approvalAgain, type Candidate, verdictOf } from './judge-call.ts';
+import { approvalAgain, approvalWords, type Candidate, type JudgedRun, toolHashOf, verdictOf } from './judge-call.ts';
 
 type Approving = Extract<Wait, { kind: 'approval' }>;
 
@@ -22,7 +23,7 @@ type Approving = Extract<Wait, { kind: 'approval' }>;
  * it. What the record alone decides (the wait is gone, another answer came first) is left to the machine.
  * @throws {AnswerRefusedError} @throws {AnswerRedactedError}
  */
-export async function admit(run: ActiveRun, given: GivenAnswer): Promise<WaitAnswer> {
+export async function admit(run: JudgedRun, given: GivenAnswer): Promise<WaitAnswer> {
   const { waitId, at, by, command, answer } = given;
   const facts = {
     waitId,
@@ -64,7 +65,7 @@ interface Approved {
   readonly by: Person | undefined;
 }
 
-async function admitApproval(run: ActiveRun, wait: Wait | undefined, given: Approved): Promise<WaitAnswer> {
+async function admitApproval(run: JudgedRun, wait: Wait | undefined, given: Approved): Promise<WaitAnswer> {
   const { digest, note, input } = given.answer;
   const approved: WaitAnswer = {
     ...given.facts,
@@ -75,19 +76,22 @@ async function admitApproval(run: ActiveRun, wait: Wait | undefined, given: Appr
   };
   if (wait?.kind !== 'approval') return approved;
   const candidate = candidateOf(run, wait);
-  if (!candidate?.tool) return refuse(`tool ${wait.tool ?? ''} of this call is not there any more`);
-  // The call or its agent has changed: the rules of today ask again, and decide who may answer.
-  if (digestNow(candidate, wait) !== wait.digest) {
-    const again = await approvalAgain(run, candidate);
-    return again ? { ...approved, again } : approved;
-  }
-  const value = await checkInput(run, wait, { ...candidate, tool: candidate.tool, edit: input });
-  await checkPerson(run, wait, { by: given.by, input: value });
-  return approved;
+  if (!candidate) return approved;
+  const { tool } = candidate;
+  // The rules of today ask again, and decide who may answer.
+  if (!tool || hasChanged(candidate, tool, wait))
+    return { ...approved, ...(await approvalAgain(run, candidate, wait)) };
+  const checked = await checkInput(run, wait, { ...candidate, tool, edit: input });
+  if (checked === 'unfit') return { ...approved, ...(await approvalAgain(run, candidate, wait)) };
+  await checkPerson(run, wait, { by: given.by, input: checked.value });
+  return input === undefined ? approved : { ...approved, words: approvalWords(run, tool, checked.value) };
 }
 
-function digestNow({ call, progress }: Candidate, { input = call.input }: Approving): string {
-  return approvalDigest(call.name, input, progress.definition.version);
+/** Whether the call, its tool or its agent is another one than the person was asked about. */
+function hasChanged({ call, progress }: Candidate, tool: Tool, { input = call.input, ...wait }: Approving): boolean {
+  if (approvalDigest(call.name, input, progress.definition.version) !== wait.digest) return true;
+  // A record of an older version does not have it.
+  return wait.toolHash !== undefined && wait.toolHash !== toolHashOf(tool);
 }
 
 function refuse(why: string): never {
@@ -95,13 +99,13 @@ function refuse(why: string): never {
 }
 
 /** A value that redaction would change cannot be recorded, and the run would continue with another one. */
-function checkRecordable(run: ActiveRun, what: string, value: JsonValue): void {
+function checkRecordable(run: JudgedRun, what: string, value: JsonValue): void {
   const recorded = run.redaction?.records.json(value) ?? value;
   if (recorded === value || canonicalJson(recorded) === canonicalJson(value)) return;
   throw new AnswerRedactedError(`${what} holds a text that redaction removes from records; give it without that text`);
 }
 
-async function checkValue(run: ActiveRun, wait: Wait, value: JsonValue): Promise<void> {
+async function checkValue(run: JudgedRun, wait: Wait, value: JsonValue): Promise<void> {
   if (wait.kind !== 'question' && wait.kind !== 'event') return;
   checkRecordable(run, 'the answer', value);
   await checkFit(run.services, wait, value);
@@ -131,8 +135,15 @@ interface Edited extends Candidate {
   readonly edit: JsonValue | undefined;
 }
 
-/** Checks the input that would run, if this person or an earlier one changed it. @returns the input as the tool would get it */
-async function checkInput(run: ActiveRun, wait: Approving, { edit, ...candidate }: Edited): Promise<unknown> {
+/**
+ * Checks the input that would run.
+ * @returns the input as the tool would get it; `unfit` if the tool does not take any more what a person was asked about
+ */
+async function checkInput(
+  run: JudgedRun,
+  wait: Approving,
+  { edit, ...candidate }: Edited,
+): Promise<{ readonly value: unknown } | 'unfit'> {
   const { tool } = candidate;
   const input = edit ?? wait.input ?? candidate.call.input;
   if (edit !== undefined) {
@@ -143,17 +154,18 @@ async function checkInput(run: ActiveRun, wait: Approving, { edit, ...candidate 
     if (typeof edit === 'string' && tool.input.jsonSchema.type !== 'string') refuse('the changed input is not JSON');
   }
   const fit = await bounded(run.services, 'the input schema', () => tool.input.validate(input));
-  if (!fit.ok) refuse(`the changed input does not fit: ${fit.message}`);
-  if (edit === undefined) return fit.value;
+  if (!fit.ok && edit === undefined) return 'unfit';
+  if (!fit.ok) return refuse(`the changed input does not fit: ${fit.message}`);
+  if (edit === undefined) return fit;
   // The rules may deny a changed input; they are not asked whether a person must approve: one does.
   const verdict = await verdictOf(run, { ...candidate, call: { ...candidate.call, input }, input: fit.value });
   if (isObject(verdict) && 'deny' in verdict) refuse(`the changed input is denied: ${verdict.deny}`);
-  return fit.value;
+  return fit;
 }
 
 /** Whether this person may decide; where several must agree, each needs a name. */
 async function checkPerson(
-  run: ActiveRun,
+  run: JudgedRun,
   wait: Approving,
   { by, input }: { readonly by: Person | undefined; readonly input: unknown },
 ): Promise<void> {
@@ -170,6 +182,14 @@ async function checkPerson(
   );
 }
 
+/**
+ * Returns whether an answer was refused because a check of the host failed. Where the answer is sent this decides nothing: the process
+ * that has the run checks it again.
+ */
+export function isUnchecked(error: unknown): boolean {
+  return error instanceof AnswerRefusedError && error.cause !== undefined;
+}
+
 /** A check of the host that throws or does not answer refuses. */
 async function bounded<T>({ config }: ExecutorServices, what: string, work: () => T | PromiseLike<T>): Promise<T> {
   const { clock, defaults } = config;
@@ -181,7 +201,7 @@ async function bounded<T>({ config }: ExecutorServices, what: string, work: () =
 }
 
 /** The call that a wait asks about, and its tool. */
-export function candidateOf(run: ActiveRun, { callId }: Wait): Candidate | undefined {
+export function candidateOf(run: JudgedRun, { callId }: Wait): Candidate | undefined {
   const { progress, resources } = run;
   const call = progress?.openStep && callId !== undefined ? callOf(progress.openStep, callId) : undefined;
   if (!progress || !call) return undefined;

@@ -1,7 +1,9 @@
+import type { Agent } from '../../../agent/agent.ts';
 import { approvalDigest, idempotencyKeyOf, waitIdOf } from '../../../run/identity.ts';
 import type { OpenCall } from '../../../run/open-step.ts';
 import type { Progress } from '../../../run/progress.ts';
 import type { Wait } from '../../../run/waits/wait.ts';
+import type { ApprovalWords } from '../../../run/waits/wait-answer.ts';
 import type { Judgement } from '../../../run/waits/wait-rules.ts';
 import {
   APPROVAL_EXPIRES_MS,
@@ -12,12 +14,16 @@ import {
 } from '../../../tool/approval.ts';
 import type { Tool } from '../../../tool/define-tool.ts';
 import { transcriptKey } from '../../../tool/run-tool.ts';
+import type { Toolbox } from '../../../tool/toolbox.ts';
 import { withDeadline } from '../../../values/deadline.ts';
+import { sha256 } from '../../../values/digest.ts';
 import { toErrorData } from '../../../values/error-data.ts';
-import { frozenJson, isObject, type JsonValue, prototypeKeyIn } from '../../../values/json.ts';
+import { canonicalJson, frozenJson, isObject, type JsonValue, prototypeKeyIn } from '../../../values/json.ts';
 import { noLabels } from '../../host/middleware.ts';
 import type { JudgedCall } from '../../host/options.ts';
-import type { ActiveRun } from '../active-run.ts';
+import type { RunRedaction } from '../../host/redaction.ts';
+import type { LoopContext } from '../../services/loop-context.ts';
+import type { ExecutorServices } from '../active-run.ts';
 
 /** Longest question to a person, in characters; a tool's own text may hold anything. */
 const MAX_PROMPT_CHARS = 4_096;
@@ -26,9 +32,28 @@ const MAX_DETAIL_CHARS = 65_536;
 /** Longest reason of a verdict, in characters: the record and the model get it. */
 const MAX_REASON_CHARS = 4_096;
 
+/** What judging a call reads of where its run is. */
+export type JudgedProgress = Pick<
+  Progress,
+  'meta' | 'inputs' | 'iteration' | 'labels' | 'transcript' | 'openStep' | 'openPhase' | 'definition' | 'waiting'
+>;
+
+/** A run whose calls are judged, and whose answers are checked: a live one, or one as its record has it. */
+export interface JudgedRun {
+  readonly runId: string;
+  readonly services: ExecutorServices;
+  readonly agent: Pick<Agent, 'id'>;
+  readonly progress: JudgedProgress | undefined;
+  readonly redaction: RunRedaction | undefined;
+  readonly resources: { readonly loops: readonly (JudgedLoop | undefined)[] };
+}
+
+/** What judging a call reads of the loop that it belongs to. */
+export type JudgedLoop = Pick<LoopContext, 'tier'> & { readonly toolbox: Pick<Toolbox, 'tools'> };
+
 /** A call that is judged, and the tool that would make it. */
 export interface Candidate {
-  readonly progress: Progress;
+  readonly progress: JudgedProgress;
   readonly call: OpenCall;
   readonly tool: Tool | undefined;
   readonly phase: number;
@@ -38,17 +63,16 @@ export interface Candidate {
  * Judges a call before its first start: first its tool, then the executor's policy, whose verdict wins. A rule that throws, does
  * not answer in time, or returns something else means that a person must decide. Never rejects.
  */
-export async function judgeCall(run: ActiveRun, candidate: Candidate): Promise<Judgement> {
+export async function judgeCall(run: JudgedRun, candidate: Candidate): Promise<Judgement> {
   const { call, tool, progress } = candidate;
   const { callId } = call;
   const runs = { callId, verdict: 'run' } as const;
   const input = tool && (await checkedInput(run, tool, call));
   // A call that cannot run needs no person. It has its error now: at its start the input might fit, or the tool be there, and no
   // rule would have seen it.
-  if (!tool || !input)
-    return { callId, verdict: 'unfit', error: `there is no tool named ${JSON.stringify(call.name)}` };
+  if (!tool || !input) return { callId, verdict: 'unfit', error: goneTool(call) };
   if (input !== 'unchecked' && 'problem' in input) {
-    const error = `invalid input for tool "${tool.name}": ${input.problem}`;
+    const error = unfitInput(tool, input.problem);
     return isJudged(run, tool) ? { callId, verdict: 'unfit', error } : runs;
   }
   // A call whose input cannot be checked now may run later: no rule has seen it then, so a person must.
@@ -66,13 +90,22 @@ export async function judgeCall(run: ActiveRun, candidate: Candidate): Promise<J
   return { ...runs, allowed: { by: 'policy', at, digest, note: reasonOf(verdict.run) } };
 }
 
+/** Returns what the model reads of a call whose tool is not there. */
+function goneTool({ name }: OpenCall): string {
+  return `there is no tool named ${JSON.stringify(name)}`;
+}
+
+function unfitInput({ name }: Tool, problem: string): string {
+  return `invalid input for tool "${name}": ${problem}`;
+}
+
 function reasonOf(said: string): string {
   return said.slice(0, MAX_REASON_CHARS).toWellFormed();
 }
 
 /** The input as the tool would get it, or what is wrong with it. @throws the error of the schema */
 async function validInput(
-  run: ActiveRun,
+  run: JudgedRun,
   tool: Tool,
   call: OpenCall,
 ): Promise<{ readonly value: unknown } | { readonly problem: string }> {
@@ -86,7 +119,7 @@ async function validInput(
 }
 
 /** The input as the tool would get it; `unchecked` if its schema threw or did not answer in time. Never rejects. */
-async function checkedInput(run: ActiveRun, tool: Tool, call: OpenCall) {
+async function checkedInput(run: JudgedRun, tool: Tool, call: OpenCall) {
   try {
     return await validInput(run, tool, call);
   } catch (error) {
@@ -98,7 +131,7 @@ async function checkedInput(run: ActiveRun, tool: Tool, call: OpenCall) {
 }
 
 /** Whether the tool, or the executor, has rules for its calls. */
-function isJudged({ services }: ActiveRun, { needsApproval = false }: Tool): boolean {
+function isJudged({ services }: JudgedRun, { needsApproval = false }: Tool): boolean {
   return needsApproval !== false || services.config.approvals !== undefined;
 }
 
@@ -111,7 +144,7 @@ export interface Judging extends Candidate {
 type Asked = Judging | (Candidate & { readonly tool: Tool });
 
 /** Returns the verdict on a call: the executor's, or, where that is undefined, the tool's. Never rejects. */
-export async function verdictOf(run: ActiveRun, judging: Judging): Promise<Verdict> {
+export async function verdictOf(run: JudgedRun, judging: Judging): Promise<Verdict> {
   const { approvals } = run.services.config;
   const own = await ownVerdict(run, judging);
   if (!approvals) return own;
@@ -122,7 +155,7 @@ export async function verdictOf(run: ActiveRun, judging: Judging): Promise<Verdi
   });
 }
 
-async function ownVerdict(run: ActiveRun, { progress, tool, call, input }: Judging): Promise<Verdict> {
+async function ownVerdict(run: JudgedRun, { progress, tool, call, input }: Judging): Promise<Verdict> {
   const { needsApproval = false } = tool;
   if (typeof needsApproval !== 'function') return needsApproval === false ? 'run' : 'ask';
   const { callerId, channelId, guildId, parentRunId, prompt } = progress.meta;
@@ -140,7 +173,7 @@ async function ownVerdict(run: ActiveRun, { progress, tool, call, input }: Judgi
 }
 
 function judgedCall(
-  run: ActiveRun,
+  run: JudgedRun,
   { progress, call, phase, verdict }: Judging & { readonly verdict: Verdict },
 ): JudgedCall {
   const { callId, name, input, effect } = call;
@@ -157,7 +190,7 @@ function judgedCall(
 }
 
 /** Asks a rule of the host. */
-async function asked(run: ActiveRun, what: string, rule: () => Promise<Verdict | undefined>): Promise<Verdict> {
+async function asked(run: JudgedRun, what: string, rule: () => Promise<Verdict | undefined>): Promise<Verdict> {
   const { warn } = run.services.config;
   try {
     const verdict = await bounded(run, what, rule);
@@ -169,13 +202,13 @@ async function asked(run: ActiveRun, what: string, rule: () => Promise<Verdict |
   return 'ask';
 }
 
-async function bounded<T>(run: ActiveRun, what: string, work: () => T | PromiseLike<T>): Promise<T> {
+async function bounded<T>(run: JudgedRun, what: string, work: () => T | PromiseLike<T>): Promise<T> {
   const { clock, defaults } = run.services.config;
   return withDeadline(Promise.resolve(work()), { ms: defaults.portMs, clock, what });
 }
 
 /** Returns the wait for the approval of a call. Each one has another id. An input that is not checked gets no words. */
-export function approvalWait(run: ActiveRun, { progress, call, tool, ...checked }: Asked): Wait {
+export function approvalWait(run: JudgedRun, { progress, call, tool, ...checked }: Asked): Wait {
   const { expiresInMs = APPROVAL_EXPIRES_MS, onExpiry = 'deny', quorum = 1, editable = false } = tool.approval ?? {};
   const approvers = tool.approval?.approvers ? { approvers: true as const } : {};
   const createdAt = run.services.config.clock.now();
@@ -186,21 +219,42 @@ export function approvalWait(run: ActiveRun, { progress, call, tool, ...checked 
     createdAt,
     ...(Number.isFinite(expiresInMs) ? { dueAt: createdAt + Math.ceil(expiresInMs) } : {}),
     ...{ step: progress.iteration + 1, callId, tool: name, kind: 'approval', digest },
-    ...('input' in checked ? wordsFor(run, tool, checked.input) : {}),
-    ...{ quorum, votes: [], editable, ...approvers, onExpiry },
+    ...('input' in checked ? approvalWords(run, tool, checked.input) : {}),
+    ...{ quorum, votes: [], editable, ...approvers, onExpiry, toolHash: toolHashOf(tool) },
   };
 }
 
-/** Returns the wait that asks again about a call; undefined if its tool does not exist any more, or does not take its input. */
-export async function approvalAgain(run: ActiveRun, candidate: Candidate): Promise<Wait | undefined> {
-  const { call, tool } = candidate;
-  const input = tool && (await checkedInput(run, tool, call));
-  if (!tool || !input || (input !== 'unchecked' && 'problem' in input)) return undefined;
-  return approvalWait(run, input === 'unchecked' ? { ...candidate, tool } : { ...candidate, tool, input: input.value });
+/** Returns a hash of what a tool asks of a call and of the persons who decide about it. */
+export function toolHashOf(tool: Tool): string {
+  const known = hashes.get(tool);
+  if (known !== undefined) return known;
+  const { quorum = 1, editable = false, onExpiry = 'deny', approvers } = tool.approval ?? {};
+  const asks = { quorum, editable, onExpiry, approvers: approvers !== undefined };
+  // Not more of the tool: a text for the model may change with each deploy.
+  const hash = sha256(canonicalJson([frozenJson(tool.input.jsonSchema, 'schema'), asks])).slice(0, 32);
+  hashes.set(tool, hash);
+  return hash;
 }
 
-/** The question and the facts for the person; a call without them is asked about all the same. */
-function wordsFor(run: ActiveRun, { name, approval }: Tool, input: unknown): { prompt?: string; detail?: JsonValue } {
+const hashes = new WeakMap<Tool, string>();
+
+/** What becomes of an approval whose call, tool or agent is another one than its person saw. */
+export type Changed = { readonly again: Wait } | { readonly unfit: string };
+
+/** Returns the wait that asks again about a call, or why the call can never run. */
+export async function approvalAgain(run: JudgedRun, candidate: Candidate, before: Wait): Promise<Changed> {
+  const { call, tool } = candidate;
+  if (!tool) return { unfit: goneTool(call) };
+  const input = await checkedInput(run, tool, call);
+  if (input !== 'unchecked' && 'problem' in input) return { unfit: unfitInput(tool, input.problem) };
+  const checked = input === 'unchecked' ? { ...candidate, tool } : { ...candidate, tool, input: input.value };
+  const wait = approvalWait(run, checked);
+  // The question before may have begun in this millisecond.
+  return { again: { ...wait, id: waitIdOf([before.id, wait.id]) } };
+}
+
+/** Returns the question and the facts for the person; a call without them is asked about all the same. */
+export function approvalWords(run: JudgedRun, { name, approval }: Tool, input: unknown): ApprovalWords {
   try {
     const prompt: unknown = settledNow(approval?.prompt?.(input));
     const detail = settledNow(approval?.detail?.(input));

@@ -1,8 +1,9 @@
 import type { RunEmitted, RunMachineEvent } from '../../../../machines/context.ts';
-import { callOf } from '../../../run/open-step.ts';
+import { callOf, inputOf } from '../../../run/open-step.ts';
 import type { Progress } from '../../../run/progress.ts';
 import type { Person, SettledWait, Wait } from '../../../run/waits/wait.ts';
-import { type GivenAnswer, type WaitAnswer, waitOf, waitsOf } from '../../../run/waits/wait-rules.ts';
+import type { GivenAnswer, WaitAnswer } from '../../../run/waits/wait-answer.ts';
+import { waitOf, waitsOf } from '../../../run/waits/wait-rules.ts';
 import { systemClock } from '../../../values/clock.ts';
 import { toErrorData } from '../../../values/error-data.ts';
 import {
@@ -43,6 +44,13 @@ export function answeredBefore({ id, how, by, at }: SettledWait): AlreadyAnswere
   });
 }
 
+/** The votes of an approval that needs more; with the wait, if this vote changed its input. */
+function votesOf(wait: Wait, given: GivenAnswer | undefined): { readonly votes?: number; readonly wait?: Wait } {
+  if (wait.kind !== 'approval') return {};
+  const isChanged = wait.votes.length === 1 && given?.answer.how === 'approve' && given.answer.input !== undefined;
+  return { votes: wait.votes.length, ...(isChanged && wait.input !== undefined ? { wait } : {}) };
+}
+
 /**
  * The waits of a live run: answers on their way into it, the time at which the next wait ends by itself, and their events. An
  * event follows when the record has what it reports.
@@ -54,6 +62,8 @@ export class RunWaits implements RunWaiting {
   #turns: Map<string, Promise<void>> | undefined;
   /** The expiry of the waits that are due. Resolves to whether the inbox was read first. */
   #expiring: Promise<boolean> | undefined;
+  /** Open waits that are not in the record yet. */
+  #hidden: Set<string> | undefined;
   /** Made with the first wait for an event. */
   #events: ExpectedEvents | undefined;
   #count = 0;
@@ -164,11 +174,28 @@ export class RunWaits implements RunWaiting {
 
   /** These waits are open once their boundary is stored. */
   opened({ waits, boundary }: Emitted<'waits.opened'>): void {
+    this.#hide(waits);
     this.#whenRecorded(boundary, () => {
+      this.#show(waits);
       for (const wait of waits) this.#publishOpened(wait);
       this.arm();
       this.#updateEvents();
     });
+  }
+
+  /** Returns whether a wait may be shown: the record has it. After a crash before that it would have another id. */
+  isShown({ id }: Pick<Wait, 'id'>): boolean {
+    return !this.#hidden?.has(id);
+  }
+
+  #hide(waits: readonly Wait[]): void {
+    if (!this.#run.isDurable) return;
+    this.#hidden ??= new Set();
+    for (const { id } of waits) this.#hidden.add(id);
+  }
+
+  #show(waits: readonly Wait[]): void {
+    for (const { id } of waits) this.#hidden?.delete(id);
   }
 
   /** The run continues with the waits of its record. */
@@ -197,34 +224,40 @@ export class RunWaits implements RunWaiting {
   #publishOpened(wait: Wait): void {
     const step = this.#run.progress?.openStep;
     const call = step && wait.callId !== undefined ? callOf(step, wait.callId) : undefined;
-    this.#run.publish({ type: 'wait.opened', wait, ...(call ? { input: call.input } : {}) });
+    this.#run.publish({ type: 'wait.opened', wait, ...(call ? { input: inputOf(call) } : {}) });
   }
 
   /** The machine has applied an answer. */
-  taken({ receipt, boundary, wait, settled, opened }: Emitted<'answer.taken'>): void {
+  taken({ receipt, boundary, wait, settled, opened, reason }: Emitted<'answer.taken'>): void {
     const { id: waitId, kind, callId } = wait;
     const call = callId === undefined ? {} : { callId };
     const given = this.#pending?.get(receipt)?.given;
     const by = given?.by;
     if (given) this.#publishDone(wait, given);
+    if (opened) this.#hide([opened]);
     this.#whenRecorded(boundary, () => {
       if (settled?.how === 'signal') this.#events?.served(waitId);
       this.#updateEvents();
-      if (opened) {
+      if (opened || reason !== undefined) {
         this.#run.publish({ type: 'wait.withdrawn', waitId, kind, ...call });
-        this.#publishOpened(opened);
+        if (opened) this.#show([opened]);
+        if (opened) this.#publishOpened(opened);
       } else if (settled?.how === 'expire' && kind !== 'timer' && kind !== 'retry')
         this.#run.publish({ type: 'wait.expired', waitId, kind, ...call });
       else {
-        const votes = settled || wait.kind !== 'approval' ? {} : { votes: wait.votes.length };
+        const votes = settled ? {} : votesOf(wait, given);
         const how = settled?.how ?? 'approve';
         this.#run.publish({ type: 'wait.answered', waitId, kind, how, ...(by ? { by } : {}), ...votes, ...call });
       }
       this.#settle(receipt, (settle) => {
         if (opened)
           settle.reject(
-            new WaitGoneError(`wait ${waitId} asked about an earlier input or version: wait ${opened.id} asks again`),
+            new WaitGoneError(
+              `wait ${waitId} asked about an earlier input, tool or version: wait ${opened.id} asks again`,
+            ),
           );
+        else if (reason !== undefined)
+          settle.reject(new WaitGoneError(`wait ${waitId} is over: its call cannot run, since ${reason}`));
         else settle.resolve(this.#run.isDurable ? 'durable' : 'queued');
       });
     });

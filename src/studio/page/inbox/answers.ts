@@ -28,12 +28,15 @@ export async function send(wait: ListedWait, decision: Decision): Promise<Sent> 
   const own: Sent = { wait, how: decision.how, isSending: true, isStored: false };
   change(wait.id, own);
   const path = pathOf('runs', wait.runId, 'answers', wait.id);
-  const answer = await post<{ readonly state: 'recorded' | 'sent' }>(path, decision);
+  const answer = await post<{ readonly state: 'recorded' | 'sent' | 'pending' }>(path, decision);
   const isRecorded = answer.trouble === undefined && answer.value.state === 'recorded';
   const now = sent.value.get(wait.id) ?? own;
   const next: Sent = answer.trouble
     ? { ...now, isSending: false, trouble: troubleText(answer.trouble) }
-    : { ...now, isSending: false, isStored: true, ...(isRecorded ? { takenBy: now.takenBy ?? '' } : {}) };
+    : {
+        ...{ ...now, isSending: false, isStored: true, isPending: answer.value.state === 'pending' },
+        ...(isRecorded ? { takenBy: now.takenBy ?? '' } : {}),
+      };
   if (!answer.trouble) dropKept(wait.id);
   change(wait.id, next);
   return next;

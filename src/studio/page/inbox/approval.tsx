@@ -66,7 +66,15 @@ export function ApprovalParts({ wait, isDenied, answers, schema, canAnswer, isOp
           {!changed && !isDenied && <Digest of={wait.digest} />}
         </ExactInput>
       )}
-      <ExactInput title="Details" value={wait.detail} long={wait.long?.detail} onLoad={() => load('detail')} />
+      {(['modelInput', 'detail'] as const).map((part) => (
+        <ExactInput
+          key={part}
+          title={part === 'detail' ? 'Details' : words.stages?.changedBy + personText(wait.changedBy)}
+          value={wait[part]}
+          long={wait.long?.[part]}
+          onLoad={() => load(part)}
+        />
+      ))}
       {wait.quorum > 1 && <Votes wait={wait} />}
       {isOpen && may && (
         <>

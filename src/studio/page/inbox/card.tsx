@@ -213,7 +213,7 @@ interface StagesProps {
 }
 
 function Stages({ own, resume }: StagesProps) {
-  if (own.trouble && !own.isStored) return null;
+  if (own.trouble) return null;
   return (
     <section aria-live="polite">
       <ul class="done-steps">

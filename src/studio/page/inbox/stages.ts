@@ -10,6 +10,8 @@ export interface Sent {
   readonly how: 'approve' | 'deny' | 'answer' | 'wake';
   readonly isSending: boolean;
   readonly isStored: boolean;
+  /** The process that takes up the run may refuse it. */
+  readonly isPending?: boolean;
   /** Who gave it, if it was found in the store. */
   readonly by?: unknown;
   /** The process that took it up; '' if its name is not known. Absent = none so far. */
@@ -23,7 +25,9 @@ export interface Sent {
 /** What an event proves of an answer. @param owner the process that the events before it named */
 export function afterEvent(own: Sent, event: JournalEvent, owner = ''): Sent {
   const { wait } = own;
-  if (event.type === 'wait.refused' && event.waitId === wait.id && own.isStored && own.takenBy === undefined)
+  // A wait that was asked again is not in the record any more: it looks as if the answer was taken.
+  const isRefused = event.type === 'wait.refused' && (own.takenBy === undefined || event.code === 'WAIT_GONE');
+  if (isRefused && event.waitId === wait.id && own.isStored)
     return { ...own, trouble: { code: event.code, message: event.reason } };
   if (event.type === 'wait.answered' && event.waitId === wait.id) {
     const { votes } = event;
@@ -80,16 +84,16 @@ export interface Stage {
 
 /** The stages of an answer, those that are true first. */
 export function stagesOf(own: Sent): readonly Stage[] {
-  const { wait, how, isStored, takenBy, votes, call, trouble } = own;
+  const { wait, how, isStored, isPending, takenBy, votes, call, trouble } = own;
   const { stages = {} } = words;
   const isTaken = takenBy !== undefined;
   const taken = isTaken ? `Taken up${takenBy && ` by ${takenBy}`}` : stages.next;
   const first = [
-    { text: stages.stored, isDone: isStored },
+    { text: isPending && !isTaken ? stages.pending : stages.stored, isDone: isStored },
     { text: taken, isDone: isTaken },
   ];
-  // What came instead is said beside it.
-  if (trouble) return first.slice(0, 1);
+  // What came instead is said in its place: a refused answer is not stored any more.
+  if (trouble) return [];
   if (votes !== undefined && wait.kind === 'approval' && votes < wait.quorum)
     return [...first, { text: `${votes} of ${wait.quorum} have approved: others are needed`, isDone: true }];
   const isDone = how === 'deny' || how === 'wake' ? isTaken : call !== undefined;

@@ -18,7 +18,7 @@ import type { Toolbox } from '../../../tool/toolbox.ts';
 import { withDeadline } from '../../../values/deadline.ts';
 import { sha256 } from '../../../values/digest.ts';
 import { toErrorData } from '../../../values/error-data.ts';
-import { canonicalJson, frozenJson, isObject, type JsonValue, prototypeKeyIn } from '../../../values/json.ts';
+import { canonicalJson, frozenJson, isObject, prototypeKeyIn } from '../../../values/json.ts';
 import { noLabels } from '../../host/middleware.ts';
 import type { JudgedCall } from '../../host/options.ts';
 import type { RunRedaction } from '../../host/redaction.ts';

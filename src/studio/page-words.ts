@@ -39,6 +39,8 @@ const expiry: PageWords['expiry'] = {
 
 /** Those that begin with a space follow the name of a tool. */
 const stages: PageWords['stages'] = {
+  reader: 'Studio only reads here. Start it with --write to answer.',
+  soon: ' as soon as a process takes up the run.',
   stored: 'Stored: your answer survives a crash from here on',
   pending: 'Sent: the process that takes up the run checks it, and may refuse it',
   next: 'Next: a process takes up the run',

@@ -1,7 +1,8 @@
 import type { Person, Wait } from '../run/waits/wait.ts';
-import { isObject, type JsonValue } from '../values/json.ts';
+import { sha256 } from '../values/digest.ts';
+import { canonicalJson, frozenJson, isObject, type JsonValue } from '../values/json.ts';
 import { checkKeys, checkWord, type KnownKeys, kindOf } from '../values/known-options.ts';
-import type { ToolInvocation } from './define-tool.ts';
+import type { Tool, ToolInvocation } from './define-tool.ts';
 
 /**
  * The decision about a tool call before it starts. `run`: it starts; with a reason, which the record keeps. `ask`: a person
@@ -111,3 +112,17 @@ export function policyVerdictFrom(value: unknown): Verdict | undefined {
   if (typeof run === 'string' && deny === undefined) return { run };
   return typeof deny === 'string' && run === undefined ? { deny } : undefined;
 }
+
+/** Returns a hash of what a tool asks of a call and of the persons who decide about it. */
+export function toolHashOf(tool: Tool): string {
+  const known = hashes.get(tool);
+  if (known !== undefined) return known;
+  const { quorum = 1, editable = false, onExpiry = 'deny', approvers } = tool.approval ?? {};
+  const asks = { quorum, editable, onExpiry, approvers: approvers !== undefined };
+  // Not more of the tool: a text for the model may change with each deploy.
+  const hash = sha256(canonicalJson([frozenJson(tool.input.jsonSchema, 'schema'), asks])).slice(0, 32);
+  hashes.set(tool, hash);
+  return hash;
+}
+
+const hashes = new WeakMap<Tool, string>();

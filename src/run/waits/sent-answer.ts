@@ -1,6 +1,7 @@
+import { AlreadyAnsweredError } from '../../values/errors.ts';
 import type { Answer, SentCommand } from '../command.ts';
 import { decisionIdOf } from '../identity.ts';
-import type { Person, Wait } from './wait.ts';
+import type { Person, SettledWait, Wait } from './wait.ts';
 
 /** An answer that the store holds for a wait: no process has taken up the run since. */
 export interface SentAnswer extends Answer {
@@ -54,4 +55,12 @@ export function isAnswered(wait: Wait, sent: readonly SentAnswer[]): boolean {
   if (wait.kind !== 'approval') return false;
   const voters = new Set([...wait.votes, ...sent.filter(({ how }) => how === 'approve')].map(({ by }) => by?.id ?? ''));
   return sent.some(({ how }) => how === 'deny') || (sent.length > 0 && voters.size >= wait.quorum);
+}
+
+/** Returns the error of an answer to a wait that another answer has ended. */
+export function answeredBefore({ id, how, by, at }: SettledWait): AlreadyAnsweredError {
+  const who = by && by.id !== '' ? ` by ${by.id}` : '';
+  return new AlreadyAnsweredError(`wait ${id} was answered before: ${how}${who}`, {
+    answered: { how, at, ...(by ? { by } : {}) },
+  });
 }

@@ -2,7 +2,7 @@ import type { RunCheckpoint } from '../../../record/checkpoint.ts';
 import { type Answer, type Command, checkCommand, isPerson } from '../../../run/command.ts';
 import { decisionIdOf, waitIdOf } from '../../../run/identity.ts';
 import type { Progress } from '../../../run/progress.ts';
-import { answersIn, endingAnswer, isSameDecision } from '../../../run/waits/sent-answer.ts';
+import { answeredBefore, answersIn, endingAnswer, isSameDecision } from '../../../run/waits/sent-answer.ts';
 import type { Person, Wait } from '../../../run/waits/wait.ts';
 import { isSameAnswer, waitOf } from '../../../run/waits/wait-rules.ts';
 import { carriesCommands, isKeepingOutcomes } from '../../../store/capabilities.ts';
@@ -22,7 +22,7 @@ import type { ActiveRun, ExecutorServices } from '../../run/active-run.ts';
 import { MAX_DEPTH } from '../../run/children/child-run.ts';
 import { recordedText, storeOf } from '../../run/record/stored-run.ts';
 import { openChildren } from '../../run/waits/child-end.ts';
-import { answeredBefore, isTaking } from '../../run/waits/run-waits.ts';
+import { isTaking } from '../../run/waits/run-waits.ts';
 import { mayBeRefused } from './stored-answer.ts';
 
 /**

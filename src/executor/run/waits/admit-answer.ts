@@ -4,7 +4,7 @@ import { callOf } from '../../../run/open-step.ts';
 import type { Person, Wait } from '../../../run/waits/wait.ts';
 import type { GivenAnswer, WaitAnswer } from '../../../run/waits/wait-answer.ts';
 import { waitOf } from '../../../run/waits/wait-rules.ts';
-import type { Approval } from '../../../tool/approval.ts';
+import { type Approval, toolHashOf } from '../../../tool/approval.ts';
 import type { Tool } from '../../../tool/define-tool.ts';
 import { readSchema } from '../../../tool/schema.ts';
 import { withDeadline } from '../../../values/deadline.ts';
@@ -14,7 +14,7 @@ import { AnswerRedactedError, AnswerRefusedError } from '../../../values/errors.
 import { canonicalJson, frozenJson, isObject, type JsonValue, prototypeKeyIn } from '../../../values/json.ts';
 import type { ExecutorServices } from '../active-run.ts';
 import { recordedText } from '../record/stored-run.ts';
-import { approvalAgain, approvalWords, type Candidate, type JudgedRun, toolHashOf, verdictOf } from './judge-call.ts';
+import { approvalAgain, approvalWords, type Candidate, type JudgedRun, verdictOf } from './judge-call.ts';
 
 type Approving = Extract<Wait, { kind: 'approval' }>;
 

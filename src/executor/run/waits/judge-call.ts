@@ -9,6 +9,7 @@ import {
   APPROVAL_EXPIRES_MS,
   type ApprovalContext,
   policyVerdictFrom,
+  toolHashOf,
   type Verdict,
   verdictFrom,
 } from '../../../tool/approval.ts';
@@ -16,9 +17,8 @@ import type { Tool } from '../../../tool/define-tool.ts';
 import { transcriptKey } from '../../../tool/run-tool.ts';
 import type { Toolbox } from '../../../tool/toolbox.ts';
 import { withDeadline } from '../../../values/deadline.ts';
-import { sha256 } from '../../../values/digest.ts';
 import { toErrorData } from '../../../values/error-data.ts';
-import { canonicalJson, frozenJson, isObject, prototypeKeyIn } from '../../../values/json.ts';
+import { frozenJson, isObject, prototypeKeyIn } from '../../../values/json.ts';
 import { noLabels } from '../../host/middleware.ts';
 import type { JudgedCall } from '../../host/options.ts';
 import type { RunRedaction } from '../../host/redaction.ts';
@@ -223,20 +223,6 @@ export function approvalWait(run: JudgedRun, { progress, call, tool, ...checked 
     ...{ quorum, votes: [], editable, ...approvers, onExpiry, toolHash: toolHashOf(tool) },
   };
 }
-
-/** Returns a hash of what a tool asks of a call and of the persons who decide about it. */
-export function toolHashOf(tool: Tool): string {
-  const known = hashes.get(tool);
-  if (known !== undefined) return known;
-  const { quorum = 1, editable = false, onExpiry = 'deny', approvers } = tool.approval ?? {};
-  const asks = { quorum, editable, onExpiry, approvers: approvers !== undefined };
-  // Not more of the tool: a text for the model may change with each deploy.
-  const hash = sha256(canonicalJson([frozenJson(tool.input.jsonSchema, 'schema'), asks])).slice(0, 32);
-  hashes.set(tool, hash);
-  return hash;
-}
-
-const hashes = new WeakMap<Tool, string>();
 
 /** What becomes of an approval whose call, tool or agent is another one than its person saw. */
 export type Changed = { readonly again: Wait } | { readonly unfit: string };

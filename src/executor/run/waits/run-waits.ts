@@ -1,7 +1,8 @@
 import type { RunEmitted, RunMachineEvent } from '../../../../machines/context.ts';
 import { callOf, inputOf } from '../../../run/open-step.ts';
 import type { Progress } from '../../../run/progress.ts';
-import type { Person, SettledWait, Wait } from '../../../run/waits/wait.ts';
+import { answeredBefore } from '../../../run/waits/sent-answer.ts';
+import type { Person, Wait } from '../../../run/waits/wait.ts';
 import type { GivenAnswer, WaitAnswer } from '../../../run/waits/wait-answer.ts';
 import { waitOf, waitsOf } from '../../../run/waits/wait-rules.ts';
 import { systemClock } from '../../../values/clock.ts';
@@ -34,14 +35,6 @@ const LONGEST_TIMER_MS = 3_600_000;
 /** Returns whether a run takes answers: it works, or waits, and nothing has stopped it. */
 export function isTaking({ life, isActive, actor }: ActiveRun): boolean {
   return !life.isFinished && isActive && actor.getSnapshot().context.cause === undefined;
-}
-
-/** Returns the error of an answer to a wait that another answer has ended. */
-export function answeredBefore({ id, how, by, at }: SettledWait): AlreadyAnsweredError {
-  const who = by && by.id !== '' ? ` by ${by.id}` : '';
-  return new AlreadyAnsweredError(`wait ${id} was answered before: ${how}${who}`, {
-    answered: { how, at, ...(by ? { by } : {}) },
-  });
 }
 
 /** The votes of an approval that needs more; with the wait, if this vote changed its input. */
@@ -177,7 +170,6 @@ export class RunWaits implements RunWaiting {
     this.#hide(waits);
     this.#whenRecorded(boundary, () => {
       this.#show(waits);
-      for (const wait of waits) this.#publishOpened(wait);
       this.arm();
       this.#updateEvents();
     });
@@ -195,7 +187,10 @@ export class RunWaits implements RunWaiting {
   }
 
   #show(waits: readonly Wait[]): void {
-    for (const { id } of waits) this.#hidden?.delete(id);
+    for (const wait of waits) {
+      this.#hidden?.delete(wait.id);
+      this.#publishOpened(wait);
+    }
   }
 
   /** The run continues with the waits of its record. */
@@ -241,7 +236,6 @@ export class RunWaits implements RunWaiting {
       if (opened || reason !== undefined) {
         this.#run.publish({ type: 'wait.withdrawn', waitId, kind, ...call });
         if (opened) this.#show([opened]);
-        if (opened) this.#publishOpened(opened);
       } else if (settled?.how === 'expire' && kind !== 'timer' && kind !== 'retry')
         this.#run.publish({ type: 'wait.expired', waitId, kind, ...call });
       else {
@@ -250,14 +244,9 @@ export class RunWaits implements RunWaiting {
         this.#run.publish({ type: 'wait.answered', waitId, kind, how, ...(by ? { by } : {}), ...votes, ...call });
       }
       this.#settle(receipt, (settle) => {
-        if (opened)
-          settle.reject(
-            new WaitGoneError(
-              `wait ${waitId} asked about an earlier input, tool or version: wait ${opened.id} asks again`,
-            ),
-          );
-        else if (reason !== undefined)
-          settle.reject(new WaitGoneError(`wait ${waitId} is over: its call cannot run, since ${reason}`));
+        const again = opened && `asked about an earlier input, tool or version: wait ${opened.id} asks again`;
+        const gone = again ?? (reason === undefined ? undefined : `is over: its call cannot run, since ${reason}`);
+        if (gone !== undefined) settle.reject(new WaitGoneError(`wait ${waitId} ${gone}`));
         else settle.resolve(this.#run.isDurable ? 'durable' : 'queued');
       });
     });

@@ -29,13 +29,15 @@ export async function send(wait: ListedWait, decision: Decision): Promise<Sent> 
   change(wait.id, own);
   const path = pathOf('runs', wait.runId, 'answers', wait.id);
   const answer = await post<{ readonly state: 'recorded' | 'sent' | 'pending' }>(path, decision);
-  const isRecorded = answer.trouble === undefined && answer.value.state === 'recorded';
-  const now = sent.value.get(wait.id) ?? own;
-  const next: Sent = answer.trouble
-    ? { ...now, isSending: false, trouble: troubleText(answer.trouble) }
+  const now = { ...(sent.value.get(wait.id) ?? own), isSending: false };
+  const { trouble, value } = answer;
+  const next: Sent = trouble
+    ? { ...now, trouble: troubleText(trouble) }
     : {
-        ...{ ...now, isSending: false, isStored: true, isPending: answer.value.state === 'pending' },
-        ...(isRecorded ? { takenBy: now.takenBy ?? '' } : {}),
+        ...now,
+        isStored: true,
+        isPending: value.state === 'pending',
+        takenBy: now.takenBy ?? (value.state === 'recorded' ? '' : undefined),
       };
   if (!answer.trouble) dropKept(wait.id);
   change(wait.id, next);

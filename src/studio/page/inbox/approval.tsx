@@ -67,13 +67,7 @@ export function ApprovalParts({ wait, isDenied, answers, schema, canAnswer, isOp
         </ExactInput>
       )}
       {(['modelInput', 'detail'] as const).map((part) => (
-        <ExactInput
-          key={part}
-          title={part === 'detail' ? 'Details' : words.stages?.changedBy + personText(wait.changedBy)}
-          value={wait[part]}
-          long={wait.long?.[part]}
-          onLoad={() => load(part)}
-        />
+        <Fact key={part} wait={wait} part={part} load={load} />
       ))}
       {wait.quorum > 1 && <Votes wait={wait} />}
       {isOpen && may && (
@@ -100,6 +94,15 @@ export function ApprovalParts({ wait, isDenied, answers, schema, canAnswer, isOp
       )}
     </>
   );
+}
+
+interface FactProps extends Pick<ApprovalProps, 'wait' | 'load'> {
+  readonly part: 'modelInput' | 'detail';
+}
+
+function Fact({ wait, part, load }: FactProps) {
+  const title = part === 'detail' ? 'Details' : words.stages?.changedBy + personText(wait.changedBy);
+  return <ExactInput title={title} value={wait[part]} long={wait.long?.[part]} onLoad={() => load(part)} />;
 }
 
 interface ButtonsProps {

@@ -192,12 +192,12 @@ function again(waitId: string, reload: () => void): void {
 /** Says why there is no button. */
 function Closed({ wait }: { readonly wait: ListedWait }) {
   const isAfter = isLate(wait, useNow());
-  if (useShared(store)?.may.write === false)
-    return <footer class="faint">Studio only reads here. Start it with --write to answer.</footer>;
+  if (useShared(store)?.may.write === false) return <footer class="faint">{words.stages?.reader}</footer>;
   if (isAfter && wait.kind !== 'timer' && wait.kind !== 'retry')
     return (
       <footer class="faint">
-        Its time is over: {resultOfExpiry(wait).join(' ')} as soon as a process takes up the run.
+        Its time is over: {resultOfExpiry(wait).join(' ')}
+        {words.stages?.soon}
       </footer>
     );
   return null;

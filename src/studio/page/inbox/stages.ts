@@ -15,7 +15,7 @@ export interface Sent {
   /** Who gave it, if it was found in the store. */
   readonly by?: unknown;
   /** The process that took it up; '' if its name is not known. Absent = none so far. */
-  readonly takenBy?: string;
+  readonly takenBy?: string | undefined;
   /** How many persons have approved, while others are needed. */
   readonly votes?: number | undefined;
   readonly call?: 'started' | 'done' | 'failed' | 'recorded';

@@ -35,7 +35,7 @@ export default defineConfig({
       { extends: true, test: { name: 'in-process, isolated', include: isolated } },
     ],
     sequence: { sequencer: LongestFirst },
-    setupFiles: fromRoot('test/toolchain/repeatable.ts'),
+    setupFiles: [fromRoot('test/toolchain/repeatable.ts'), fromRoot('test/toolchain/equal-messages.ts')],
     globalSetup: fromRoot('test/toolchain/temporary-folder.ts'),
     // Only what never ends should be ended: a test that starts ten processes takes long on a machine that is busy.
     testTimeout: 180_000,

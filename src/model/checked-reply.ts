@@ -4,7 +4,7 @@ import { frozenJson, isObject, MESSAGE_DEPTH } from '../values/json.ts';
 import type { AssistantMessage } from '../values/message.ts';
 import { partsProblem } from '../values/message-shape.ts';
 import { printable } from '../values/texts/model-text.ts';
-import { INVALID_TOOL_NAME, isToolName } from '../values/tool-name.ts';
+import { isToolName, recordedName } from '../values/tool-name.ts';
 import { noUsage, type Usage } from '../values/usage.ts';
 import { type ReplyLimits, ReplySize } from './reply-limits.ts';
 
@@ -72,10 +72,11 @@ function reasonsIn(known: unknown): Map<number, string> {
   return new Map((known as RefusedCall[]).map(({ position, why }) => [position, why]));
 }
 
-/** A refused call may have the name that replaces invalid names. */
+/** A refused call may have the name that a model made up. */
 function checkedName({ toolCallId, toolName }: Record<string, unknown>, isRefused: boolean): string {
   if (typeof toolCallId !== 'string') throw wrong('has a tool call whose toolCallId is not a string');
-  if (isToolName(toolName) || (toolName === INVALID_TOOL_NAME && isRefused)) return toolName as string;
+  const isKept = isToolName(toolName) || (isRefused && recordedName(toolName) === toolName);
+  if (typeof toolName === 'string' && isKept) return toolName;
   throw wrong(`calls "${printable(toolName)}", which is not a tool name`);
 }
 

@@ -5,11 +5,11 @@ import { ModelError } from '../values/errors.ts';
 import { isDeeperThan, MAX_DEPTH } from '../values/json.ts';
 import { type AssistantMessage, enterMessage, type ToolCallPart } from '../values/message.ts';
 import { printable } from '../values/texts/model-text.ts';
-import { isToolName } from '../values/tool-name.ts';
+import { isToolName, recordedName } from '../values/tool-name.ts';
 import type { Usage } from '../values/usage.ts';
 import { brokenOff } from './failure.ts';
 import { type ReplyLimits, ReplySize } from './reply-limits.ts';
-import { type ReplyPart, recordedName, toolCallPart, toolResultPart, wholePart, withMetadata } from './reply-parts.ts';
+import { type ReplyPart, toolCallPart, toolResultPart, wholePart, withMetadata } from './reply-parts.ts';
 import { type ReplyPiece, sourceOf } from './reply-pieces.ts';
 
 /** Replaces arguments that are too large in the transcript. Providers want an object. */
@@ -346,8 +346,8 @@ function callPart(slot: CallSlot, call: LanguageModelV4ToolCall, isCut: boolean)
 }
 
 /**
- * Returns why a call of this name does not run. No provider accepts such a name in the next request: the transcript has
- * another.
+ * Returns why a call of this name does not run. The transcript has the name as it came, a request another one that every
+ * provider takes.
  */
 function whyMisnamed(name: unknown): string | undefined {
   if (isToolName(name)) return undefined;

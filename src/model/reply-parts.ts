@@ -2,7 +2,7 @@ import type { LanguageModelV4StreamPart, LanguageModelV4ToolCall, LanguageModelV
 import { ModelError } from '../values/errors.ts';
 import { isObject } from '../values/json.ts';
 import type { AssistantMessage, ToolCallPart, ToolResultPart } from '../values/message.ts';
-import { INVALID_TOOL_NAME, isToolName } from '../values/tool-name.ts';
+import { recordedName } from '../values/tool-name.ts';
 
 export type ReplyPart = AssistantMessage['content'][number];
 type StreamPart<Type extends LanguageModelV4StreamPart['type']> = Extract<LanguageModelV4StreamPart, { type: Type }>;
@@ -25,11 +25,6 @@ export function toolCallPart(call: LanguageModelV4ToolCall, isCut: boolean): Too
   const input = parseInput(call.input, isCut);
   const part = { type: 'tool-call' as const, toolCallId, toolName: recordedName(toolName), input };
   return withMetadata(providerExecuted === true ? { ...part, providerExecuted } : part, call.providerMetadata);
-}
-
-/** Replaces an invalid name before any code records, prints or sends it. */
-export function recordedName(name: unknown): string {
-  return isToolName(name) ? name : INVALID_TOOL_NAME;
 }
 
 function parseInput(input: unknown, isCut: boolean): unknown {

@@ -2,6 +2,7 @@
 import { nodeCrypto } from '../values/digest.ts';
 import { InvalidRunIdError, InvalidThreadIdError } from '../values/errors.ts';
 import { canonicalJson, type JsonObject, type JsonValue } from '../values/json.ts';
+import { unmarked } from '../values/message-mark.ts';
 import type { Answer } from './command.ts';
 import { givenFields } from './field-rows.ts';
 import type { GivenFields } from './fields.ts';
@@ -90,14 +91,14 @@ export type Asked = Pick<
 
 /**
  * Computes the fingerprint of a request, by which a repeated start is recognised: SHA-256, as 64 hexadecimal digits, of its
- * canonical JSON. An empty field ('', [], {}) is left out, like an absent one: a field that a later version adds changes no
+ * canonical JSON, without the marks of its messages. An empty field ('', [], {}) is left out, like an absent one: a field that a later version adds changes no
  * existing fingerprint.
  */
 export function fingerprintOf(asked: Asked): string {
   const { agentId, prompt, earlier: history = [], images, callerId, channelId, guildId, inputs } = asked;
   const texts = { agentId, prompt, callerId, channelId, guildId };
   const short = givenFields.flatMap(([key, { isAsked }]) => (isAsked ? [[key, asked[key] ?? '']] : []));
-  const long: JsonObject = { inputs, history: history as never, images: images as never };
+  const long: JsonObject = { inputs, history: history.map(unmarked) as never, images: images as never };
   const fields: JsonObject = { ...texts, ...long, ...Object.fromEntries(short) };
   const given = Object.entries(fields).filter(([, value]) => !isEmpty(value));
   return sha256Of(canonicalJson(Object.fromEntries(given))).toString('hex');

@@ -9,6 +9,7 @@ import {
   toolCallsOf,
   toolResultsOf,
 } from '../values/message.ts';
+import { withHint } from '../values/message-mark.ts';
 import { checkMessage, checkOutput } from '../values/message-shape.ts';
 import { rowsOf } from './field-rows.ts';
 import type { HeadFields, StartFields } from './fields.ts';
@@ -113,11 +114,12 @@ export const messageLists = [
 ] as readonly ('history' | 'earlier' | 'undelivered' | 'nudges')[];
 
 /**
- * Checks the earlier conversation (history) with which a host begins a run, and takes it in.
+ * Checks the earlier conversation (history) with which a host begins a run, and takes it in. Of
+ * the marks in it only the names of models stay.
  * @throws {NotJsonError} @throws {TranscriptInvalidError} also if it ends in calls without results: no process would make them
  */
 export function enterHistory(given: readonly unknown[]): readonly Message[] {
-  const history = enterGiven(given, 'history');
+  const history = enterGiven(given, 'history').map((message) => enterMessage(withHint(message)));
   const { open, settled } = splitHistory(history, {});
   if (!open) return history;
   throw new TranscriptInvalidError(

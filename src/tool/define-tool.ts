@@ -2,7 +2,7 @@ import type { ToolEffect } from '../run/open-step.ts';
 import type { ImageInput } from '../run/request.ts';
 import type { JsonObject, JsonValue } from '../values/json.ts';
 import { checkKeys, type KnownKeys } from '../values/known-options.ts';
-import { INVALID_TOOL_NAME, isToolName } from '../values/tool-name.ts';
+import { isDefinableName } from '../values/tool-name.ts';
 import type { Usage } from '../values/usage.ts';
 import { type Approval, checkApproval, type NeedsApproval } from './approval.ts';
 import type { CallWaits } from './call-waits.ts';
@@ -163,9 +163,7 @@ export function defineTool<const Schema, Output>(
 
 /** Checks the name of a tool. @throws {TypeError} for a name that no tool may have */
 export function checkName(name: unknown): void {
-  if (isToolName(name) && /^[A-Za-z0-9_-]{1,64}$/.test(name)) return;
-  if (name === INVALID_TOOL_NAME)
-    throw new TypeError(`the name "${name}" is reserved: it replaces invalid names of calls`);
+  if (isDefinableName(name)) return;
   const got = typeof name === 'string' ? JSON.stringify(name) : `a value of type ${typeof name}`;
   throw new TypeError(`a tool's name is 1 to 64 of the characters A-Z a-z 0-9 _ -, not ${got}`);
 }

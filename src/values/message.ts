@@ -6,7 +6,7 @@ import type {
 } from '@ai-sdk/provider';
 import { NotJsonError } from './errors.ts';
 import { hiddenField } from './hidden.ts';
-import { frozenJson, isObject, MESSAGE_DEPTH } from './json.ts';
+import { frozenJson, isObject, type JsonObject, MESSAGE_DEPTH } from './json.ts';
 
 /** One message of a transcript: the AI SDK's provider message as pure, deep-frozen JSON. */
 export type Message = LanguageModelV4Message;
@@ -33,6 +33,15 @@ export function enterMessage(message: unknown, path = 'message'): Message {
   const copy = { ...frozen } as unknown as Message;
   encodings.put(copy, JSON.stringify(copy));
   return Object.freeze(copy);
+}
+
+/** Returns an answer with more provider options. Of one that has been entered, only the options are encoded. */
+export function withOptions(message: AssistantMessage, options: JsonObject): AssistantMessage {
+  const text = message.providerOptions === undefined ? encodings.get(message) : undefined;
+  const copy = { ...message, providerOptions: { ...message.providerOptions, ...options } } as AssistantMessage;
+  if (text === undefined) return copy;
+  encodings.put(copy, `${text.slice(0, -1)},"providerOptions":${JSON.stringify(options)}}`);
+  return freezeDeep(copy);
 }
 
 /** Returns the JSON text of a message; computes it at most once for a message of a transcript. */

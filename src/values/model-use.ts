@@ -32,7 +32,7 @@ export interface RunUse {
 /** Most models that a run keeps apart. Of more, the first ones are added up without a name. */
 export const MAX_RUN_MODELS = 16;
 /** Longest name of a model, in characters. */
-const MAX_MODEL_NAME_CHARS = 200;
+export const MAX_MODEL_NAME_CHARS = 200;
 
 /** Returns the name of a model as records keep it. It comes from a host's object, which may have any text, or none. */
 export function modelName(model: object): string {

@@ -173,6 +173,11 @@ export const sections: readonly Section[] = [
       { what: 'labels of a run', code: 'MAX_LABELS' },
       { what: 'models of a run that are counted apart; of more, the first ones are added up', code: 'MAX_RUN_MODELS' },
       { what: 'name of a model in a record, characters', code: 'MAX_MODEL_NAME_CHARS' },
+      { what: 'characters of a tool name that a model made up, in a record', code: 'MAX_RECORDED_CHARS' },
+      {
+        what: 'characters of an input, or of a result, of a tool that another provider ran, in a request',
+        code: 'MAX_SHOWN_CHARS',
+      },
       { what: 'bytes of the labels of a run, together', code: 'MAX_LABEL_BYTES' },
       {
         what: 'bytes of a record, transcript included',

@@ -22,7 +22,7 @@ const inner = new Set([
   // How a run that ended is found: longer ids share an entry of the index.
   'MAX_KEY_CHARS',
   // What is kept open or remembered, and is found again at a cost.
-  ...['MAX_ANSWERED', 'MAX_DELIVERED', 'MAX_RUNS', 'MAX_SETTLED', 'MAX_SKIPPED', 'MAX_STUCK'],
+  ...['MAX_ANSWERED', 'MAX_DELIVERED', 'MAX_RUNS', 'MAX_SETTLED', 'MAX_SKIPPED', 'MAX_STUCK', 'MAX_VENDORS'],
   // Pauses and measurements.
   ...['MAX_EMPTY', 'MAX_PAUSE_MS', 'MAX_TRIES', 'MOST_ERROR'],
   // How much of an error, a value or a run is looked at or printed for a person.
@@ -49,6 +49,8 @@ const inner = new Set([
   ],
   // What the ready escalator shows to its model, and sums of a budget beyond all measure.
   ...['MAX_CODE_CHARS', 'MAX_LOOKS', 'MAX_MESSAGES', 'MAX_OUTPUT_TOKENS', 'MAX_UNITS'],
+  // A count of one message beyond all measure.
+  'MAX_COUNT',
   // The testing kit.
   ...['MAX_HUNG', 'MAX_PAGES', 'MAX_STEPS'],
 ]);

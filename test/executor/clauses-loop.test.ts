@@ -201,7 +201,13 @@ test('reasoning and what its provider signed it with go through a crash byte for
   ];
   let turns = 0;
   const doStream = async () => ({ stream: turns++ === 0 ? ReadableStream.from(parts) : new ReadableStream() });
-  const model = { specificationVersion: 'v4', provider: 'test', modelId: 'test', supportedUrls: {}, doStream } as never;
+  const model = {
+    specificationVersion: 'v4',
+    provider: 'scripted',
+    modelId: 'test',
+    supportedUrls: {},
+    doStream,
+  } as never;
   const store = memoryStore();
   const first = hostOf({
     tools: [toolOf('look')],

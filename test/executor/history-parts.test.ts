@@ -1,5 +1,5 @@
 import { type Message, memoryStore, type ResumeState } from 'pawl';
-import { hang, reply } from 'pawl/testing';
+import { hang, reply, scriptedModel } from 'pawl/testing';
 import { describe, expect, test } from 'vitest';
 import { hostOf, toolOf, until } from '../fixtures/host.ts';
 import { onlyRecord } from '../fixtures/watched-store.ts';
@@ -241,12 +241,14 @@ test('every part that the AI SDK allows reaches the model byte for byte, with fi
     { role: 'tool', content: [{ type: 'tool-approval-response', approvalId: 'a', approved: true, ...more }] },
   ] as unknown as Message[];
   const store = memoryStore();
-  const host = hostOf({ script: [hang(), reply('x')], tools: [toolOf('look')], checkpoints: store });
+  // The provider options are of the model's own vendor: those of another one are left out.
+  const model = { ...scriptedModel([hang(), reply('x')]), provider: 'anthropic.messages' };
+  const host = hostOf({ models: { fast: model }, tools: [toolOf('look')], checkpoints: store });
   const text = JSON.stringify(history);
   await host.start({ runId: 'r', history });
-  await until(() => host.model.calls.length === 1);
+  await until(() => model.calls.length === 1);
   expect(JSON.stringify((await onlyRecord(store)).earlier) === text).toBe(true);
-  expect(JSON.stringify(host.model.calls[0]?.messages) === JSON.stringify([...history, user])).toBe(true);
+  expect(JSON.stringify(model.calls[0]?.messages) === JSON.stringify([...history, user])).toBe(true);
   await host.run({}, { resume: { history } });
-  expect(JSON.stringify(host.model.calls[1]?.messages) === text).toBe(true);
+  expect(JSON.stringify(model.calls[1]?.messages) === text).toBe(true);
 });

@@ -20,9 +20,10 @@ const resultsIn = (message: Message | undefined) =>
 
 describe('a call of a name outside the allowed form', () => {
   test.for(hostileNames)(
-    'with %s is an error result; its raw spelling reaches no event, record or request',
+    'with %s is an error result: control characters and what is longer than 200 reach no event, record or request (edges 9)',
     async ([, ending, shown]) => {
       const name = `lookup${ending}`;
+      const recorded = name.slice(0, 200).replace(/[\p{Cc}\u202e]/gu, '\ufffd');
       const records: string[] = [];
       const store = memoryStore();
       const checkpoints = {
@@ -50,29 +51,32 @@ describe('a call of a name outside the allowed form', () => {
       await watching;
       expect(result.status).toBe('ok');
       const [output] = resultsIn(host.model.calls[1]?.messages.at(-1));
-      expect(output).toMatchObject({ type: 'error-text', toolName: 'invalid_tool_name' });
+      expect(output).toMatchObject({ type: 'error-text' });
+      expect(output?.toolName).toMatch(/^[A-Za-z0-9_-]{1,64}$/);
       expect(output?.value).toContain(shown);
       expect(output?.value).toMatch(/^"[\x20-\x7e]{1,500}" is not a tool name: it takes 1 to 128 of the characters/);
-      expect(events.filter(({ type }) => type === 'tool.started')).toMatchObject([{ name: 'invalid_tool_name' }]);
+      expect(events.filter(({ type }) => type === 'tool.started')).toMatchObject([{ name: recorded }]);
+      expect(resultsIn(result.messages[2])).toMatchObject([{ toolName: recorded }]);
       const everything = [events, result, host.model.calls.map(({ messages }) => messages)].map((each) =>
         JSON.stringify(each),
       );
       expect(records.length).toBeGreaterThan(0);
       for (const text of [...everything, ...records]) {
-        expect(text).not.toContain(JSON.stringify(name).slice(1, -1));
-        expect(text).not.toMatch(/"[^"\\]*lookup\\u001b]|"lookup\\n|lookup\u202e|é|x{65}/);
+        if (recorded !== name) expect(text).not.toContain(JSON.stringify(name).slice(1, -1));
+        expect(text).not.toMatch(/"[^"\\]*lookup\\u001b]|"lookup\\n|lookup\u202e|é{200}/);
       }
     },
   );
 
   test.for(['search.v2', 'mcp:files-read', 'a'.repeat(128), 'A_b-9'])(
-    'is not what %s is: it is an unknown tool under its own name',
+    'is not what %s is: it is an unknown tool, recorded under its own name and sent under one that providers take (edges 9)',
     async (name) => {
       const host = hostOf({ script: [callTool(name), reply('end')] });
-      await host.run();
-      expect(resultsIn(host.model.calls[1]?.messages.at(-1))).toEqual([
-        { toolName: name, type: 'error-text', value: `there is no tool named "${name}"` },
-      ]);
+      const { messages } = await host.run();
+      const answer = { type: 'error-text', value: `there is no tool named "${name}"` };
+      expect(resultsIn(messages[2])).toEqual([{ toolName: name, ...answer }]);
+      const sent = name.replace(/[.:]/g, '_').slice(0, 64);
+      expect(resultsIn(host.model.calls[1]?.messages.at(-1))).toEqual([{ toolName: sent, ...answer }]);
     },
   );
 

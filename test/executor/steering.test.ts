@@ -58,7 +58,7 @@ describe('a steered message', () => {
     await executor.control('run-1').steer('from the control', { by: ada });
     gate.resolve();
     const { messages } = await run.result;
-    const senders = messages.flatMap(({ providerOptions }) => providerOptions?.pawl ?? []);
+    const senders = messages.flatMap(({ role, providerOptions }) => (role === 'user' && providerOptions?.pawl) || []);
     expect(senders).toEqual([{ by: ada }, { by: ada }]);
     const text = JSON.stringify(model.calls[1]?.messages.map(({ content }) => content));
     expect(text).toContain('from the control');

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import { memoryStore, parseCheckpoint, type RunOutcome, toResumeState } from 'pawl';
-import { reply } from 'pawl/testing';
+import { reply, scriptedModel } from 'pawl/testing';
 import { describe, expect, test } from 'vitest';
 import { RECORD_VERSION } from '../../src/record/checkpoint.ts';
 import { hostOf, settle, toolOf, until } from '../fixtures/host.ts';
@@ -52,12 +52,14 @@ describe.for(pinned)('the pinned record %s of version 1', (name) => {
 describe('a run that goes on from the pinned record', () => {
   test('open-step: done stays, planned and idempotent run, the once call does not; totals go on (executor 12, 13, 14)', async () => {
     seen.length = 0;
-    const host = hostOf({ script: [reply('end')], tools, checkpoints: await holding('open-step') });
+    // The vendor that signed the thoughts of the record.
+    const model = { ...scriptedModel([reply('end')]), provider: 'anthropic.messages' };
+    const host = hostOf({ models: { fast: model }, tools, checkpoints: await holding('open-step') });
     const result = await host.run(requestIn(recordOf('open-step')));
     expect(seen).toEqual(['call-4 attempt 3', 'call-5 attempt 1']);
     expect(result).toMatchObject({ status: 'ok', iterations: 3, usage: { inputTokens: 130, cacheReadTokens: 64 } });
-    expect(host.model.calls[0]?.messages.slice(0, 3)).toEqual(recordOf('open-step').messages);
-    expect(host.model.calls[0]?.messages[4]?.content).toMatchObject([
+    expect(model.calls[0]?.messages.slice(0, 3)).toEqual(recordOf('open-step').messages);
+    expect(model.calls[0]?.messages[4]?.content).toMatchObject([
       { toolCallId: 'call-2', output: { value: 'b' } },
       { toolCallId: 'call-3', output: { type: 'error-text' } },
       { toolCallId: 'call-4', output: { value: 'again' } },

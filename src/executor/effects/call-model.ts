@@ -7,6 +7,7 @@ import { type Retry, type RetryOptions, retryAfter } from '../../model/retry.ts'
 import { modelCallKeyOf, waitIdOf } from '../../run/identity.ts';
 import type { ModelSettings } from '../../run/model-settings.ts';
 import type { ModelReply } from '../../run/reply.ts';
+import type { Transcript } from '../../run/transcript.ts';
 import { afterModelFailure, type FailedTurn } from '../../run/waits/outage.ts';
 import { retryOf } from '../../run/waits/wait-rules.ts';
 import { systemClock } from '../../values/clock.ts';
@@ -15,6 +16,7 @@ import { type ErrorData, toErrorData } from '../../values/error-data.ts';
 import { ModelError } from '../../values/errors.ts';
 import { frozenJson, MESSAGE_DEPTH } from '../../values/json.ts';
 import type { AssistantMessage, Message } from '../../values/message.ts';
+import { marked } from '../../values/message-mark.ts';
 import { estimateTokens } from '../../values/texts/token-estimate.ts';
 import { addUsage, countedUse, noUsage, type Usage } from '../../values/usage.ts';
 import { callThrough, type Layers, type ModelCallInfo, noLabels } from '../host/middleware.ts';
@@ -66,7 +68,7 @@ class Turn {
 
   /** Without a budget the turn adds no promise to its call: a thousand runs a second would notice it. */
   async answer(): Promise<ModelAnswer> {
-    const { budget } = this.#run.services.config;
+    const { budget, clock } = this.#run.services.config;
     const spending = budget ? await Spending.reserve(this.#run, this.#estimate()) : undefined;
     const step = this.#input.iteration + 1;
     this.#run.replies.begin(step);
@@ -74,13 +76,17 @@ class Turn {
     try {
       const { view } = this.#loop;
       this.#shorter = view && (await this.#shortened(view));
-      const reply = await this.#ask(step, this.#shorter ?? this.#input.transcript.slice());
+      const askedAt = clock.monotonic();
+      const reply = await this.#ask(step, this.#shorter ?? this.#input.transcript);
+      const ms = clock.monotonic() - askedAt;
       this.#loop.lastInputTokens = reply.usage.inputTokens;
       this.#loop.lastSize = this.#input.transcript.size;
       this.#run.replies.complete(step, reply.message, this.#paid?.message);
       const usage = this.#lost ? addUsage(reply.usage, this.#lost) : reply.usage;
       const spend = spending && (await spending.commit(this.#counted(reply)));
-      return { reply: { ...reply, usage, model: this.#loop.modelName, ...(spend ? { spend } : {}) } };
+      const model = this.#loop.modelName;
+      const message = marked(reply.message, { model, usage, ms });
+      return { reply: { ...reply, message, usage, model, ...(spend ? { spend } : {}) } };
     } catch (error) {
       const data = toErrorData(error, 'MODEL');
       return { ...this.#afterFailure(error, data), ...(await this.#costOf(spending, data)) };
@@ -169,7 +175,7 @@ class Turn {
     return { turn: iteration + 1, phase, modelTier: tier, model: `${model.provider}/${model.modelId}`, inputTokens };
   }
 
-  #ask(step: number, messages: readonly Message[]): Promise<ModelReply> {
+  #ask(step: number, messages: Transcript | readonly Message[]): Promise<ModelReply> {
     const request = this.#request(step, messages);
     const layers = this.#run.services.config.layers.model;
     if (!layers) return this.#askModel(step, request);
@@ -242,14 +248,14 @@ class Turn {
     return view.messagesFor(messages, { tier, model, signal: this.#run.signal, lastInputTokens });
   }
 
-  #request(step: number, messages: readonly Message[]): ModelRequest {
+  #request(step: number, messages: Transcript | readonly Message[]): ModelRequest {
     const { signal, agent, services, resources } = this.#run;
     const { clock, defaults } = services.config;
     const { transcript, completedPhases, phase = 0 } = this.#input;
     const schema = phase + 1 >= resources.loops.length ? agent.outputSchema?.jsonSchema : undefined;
     return {
       system: this.#loop.system(completedPhases),
-      messages,
+      messages: this.#loop.requests.of(messages),
       // A compactor may add files of its own.
       hasUrls: transcript.hasUrls || this.#loop.view !== undefined,
       tools: this.#loop.toolbox.definitions,

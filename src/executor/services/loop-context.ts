@@ -1,6 +1,7 @@
 import type { Agent } from '../../agent/agent.ts';
 import type { Phase } from '../../agent/phase.ts';
 import type { Model, Models } from '../../model/port.ts';
+import { RequestView } from '../../model/request-view.ts';
 import { modelFor } from '../../model/tier.ts';
 import { type ModelSettings, mergeSettings } from '../../run/model-settings.ts';
 import type { PhaseOutput } from '../../run/phase.ts';
@@ -19,6 +20,8 @@ export interface LoopContext {
   /** The name of the model as records keep it: read once, because a host's model may have getters. */
   readonly modelName: string;
   readonly toolbox: Toolbox;
+  /** The messages as the model takes them. */
+  readonly requests: RequestView;
   readonly settings: ModelSettings;
   /** The part of a long conversation that the model gets; absent without a compactor. */
   readonly view?: CompactedView;
@@ -62,15 +65,18 @@ function served(models: Models, tier: string): Omit<Resources, 'toolbox'> {
 
 function agentLoop({ agent, config }: LoopedRun, whole: Resources): LoopContext {
   const settings = mergeSettings(agent.settings);
-  return { ...whole, settings, ...viewOf(config), system: () => headed(config, agent.instructions) };
+  const requests = new RequestView(whole.modelName);
+  return { ...whole, requests, settings, ...viewOf(config), system: () => headed(config, agent.instructions) };
 }
 
 function phaseLoop(run: LoopedRun, phase: Phase, whole: Resources): LoopContext {
   const { agent, config } = run;
   const isWhole = !phase.bare && phase.tools === undefined;
   let system: string | undefined;
+  const served = servedBy(run, phase, whole);
   return {
-    ...servedBy(run, phase, whole),
+    ...served,
+    requests: new RequestView(served.modelName),
     ...viewOf(config),
     settings: mergeSettings(agent.settings, phase.settings),
     toolbox: isWhole ? whole.toolbox : restrict(whole.toolbox, phase.bare ? [] : (phase.tools ?? [])),

@@ -5,6 +5,7 @@ import type {
   LanguageModelV4StreamPart,
   LanguageModelV4StreamResult,
   LanguageModelV4ToolChoice,
+  SharedV4ProviderOptions,
 } from '@ai-sdk/provider';
 import type { ModelSettings } from '../run/model-settings.ts';
 import type { ModelReply } from '../run/reply.ts';
@@ -13,13 +14,16 @@ import { readProperty, toErrorData } from '../values/error-data.ts';
 import { ModelError, ModelStalledError, ReplyTooLargeError } from '../values/errors.ts';
 import { isObject, type JsonObject } from '../values/json.ts';
 import { hasFileUrl, isFileUrl, type Message } from '../values/message.ts';
+import { modelName } from '../values/model-use.ts';
 import { letGo } from '../values/thenable.ts';
+import { answerFormat } from './answer-format.ts';
 import { checkFileUrls } from './check-file-urls.ts';
 import { noteSpent } from './failed-call-usage.ts';
 import type { Model } from './port.ts';
 import { ReplyCollector } from './reply-collector.ts';
 import { type ReplyLimits, replyLimits } from './reply-limits.ts';
 import type { ReplyPiece } from './reply-pieces.ts';
+import { vendorOf } from './vendor.ts';
 
 /** One model call. Times in milliseconds. */
 export interface ModelRequest {
@@ -127,7 +131,7 @@ class ModelCall {
       await check;
       if (this.#isOver) throw this.#controller.signal.reason;
     }
-    const reader = readerOf(await model.doStream(this.#options()));
+    const reader = readerOf(await model.doStream(this.#options(model)));
     this.#reader = reader;
     if (this.#isOver) cancel(reader, this.#controller.signal.reason);
     for (let count = 1; !this.#isOver; count++) {
@@ -161,20 +165,19 @@ class ModelCall {
     }
   }
 
-  #options(): LanguageModelV4CallOptions {
+  #options(model: Model): LanguageModelV4CallOptions {
     const { system, messages, hasUrls, tools, settings = {}, outputSchema } = this.#request;
     const { stopSequences, toolChoice, providerOptions, ...plain } = settings;
+    const given = providerOptions && (structuredClone(providerOptions) as SharedV4ProviderOptions);
     return {
       prompt: promptOf(system, messages, hasUrls),
       abortSignal: this.#controller.signal,
       ...plain,
       ...(stopSequences === undefined ? {} : { stopSequences: [...stopSequences] }),
-      ...(providerOptions === undefined ? {} : { providerOptions: structuredClone(providerOptions) as never }),
+      ...(given === undefined ? {} : { providerOptions: given }),
       ...(tools.length > 0 ? { tools: [...tools] } : {}),
       ...(tools.length > 0 && toolChoice !== undefined ? { toolChoice: choiceOf(toolChoice) } : {}),
-      ...(outputSchema === undefined
-        ? {}
-        : { responseFormat: { type: 'json' as const, schema: outputSchema as never } }),
+      ...(outputSchema === undefined ? {} : answerFormat(outputSchema, vendorOf(modelName(model)), given)),
     };
   }
 }
@@ -232,7 +235,7 @@ function isOwnError(error: unknown): error is ModelError | ReplyTooLargeError {
 function promptOf(system: string, messages: readonly Message[], hasUrls = true): LanguageModelV4Prompt {
   const transcript = hasUrls ? messages.map(withUrls) : messages;
   // Not a spread: for a long transcript it takes three times the memory.
-  const beginning: Message[] = system === '' ? [] : [{ role: 'system', content: system }];
+  const beginning: Message[] = system.trim() === '' ? [] : [{ role: 'system', content: system }];
   return beginning.concat(transcript);
 }
 

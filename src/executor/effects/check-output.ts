@@ -1,4 +1,5 @@
 import type { OutputCheck } from '../../../machines/context.ts';
+import { isWrapped, unwrapped } from '../../model/answer-format.ts';
 import { lastTextOf } from '../../run/outcome.ts';
 import type { Progress } from '../../run/progress.ts';
 import type { ToolInput } from '../../tool/schema.ts';
@@ -35,18 +36,29 @@ export async function checkedOutput(
 
 async function check(answer: string, schema: ToolInput | undefined): Promise<OutputCheck> {
   const text = withoutFence(answer);
-  const validation = await schema?.validate(parsed(text, schema));
-  if (!validation) return { data: text };
+  if (!schema) return { data: text };
+  const value = parsed(text, schema);
+  const inner = isWrapped(schema.jsonSchema) ? unwrapped(value) : undefined;
+  const first = inner && (await schema.validate(inner.value));
+  const validation = first?.ok ? first : await schema.validate(value);
   return validation.ok ? { data: frozenJson(validation.value, 'output') } : { problem: validation.message };
 }
 
-/** A schema of a string takes the answer unchanged. */
+/** A schema of a string takes an answer that is no JSON unchanged. */
 function parsed(text: string, { jsonSchema }: ToolInput): unknown {
-  if (jsonSchema.type === 'string') return text;
+  if (jsonSchema.type === 'string' && !isWrapper(text)) return text;
   const value = fromJson(text);
   const key = prototypeKeyIn(value);
   if (key !== undefined) throw new TypeError(`it holds the key ${key}; leave it out`);
   return value;
+}
+
+function isWrapper(text: string): boolean {
+  try {
+    return unwrapped(JSON.parse(text)) !== undefined;
+  } catch {
+    return false;
+  }
 }
 
 function fromJson(text: string): unknown {

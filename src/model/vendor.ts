@@ -42,10 +42,10 @@ const known: readonly (readonly [provider: string, ...namespaces: string[]])[] =
 
 const knownNamespaces: ReadonlySet<string> = new Set(known.flatMap(([, ...namespaces]) => namespaces));
 
-/** The namespaces of packages that ask for strict answers unless they are told not to. */
+/** The namespaces of packages that ask for strict answers unless an option says no. */
 const STRICT = ['azure', 'groq', 'openai', 'openaiCompatible'];
 
-/** Packages for compatible servers read these, whatever the server is called. */
+/** Packages for compatible servers read these, beside the name of the server. */
 const COMPATIBLE = ['openaiCompatible', 'openai-compatible'];
 
 /** Ids that a vendor takes, and how long a hash in their place is. */

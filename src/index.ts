@@ -24,7 +24,7 @@ export type { AuditField, Redact } from './audit/recorder.ts';
 export type { BudgetAmounts } from './budget/amounts.ts';
 export { type BudgetOptions, createBudget, type RollingBudget } from './budget/budget.ts';
 export type { ExpectedUse } from './budget/estimate.ts';
-export type { Budget, BudgetStanding, CallEstimate, CallUse, Reservation } from './budget/port.ts';
+export type { Budget, BudgetStanding, CallEstimate, CallUse, EarlierSpend, Reservation } from './budget/port.ts';
 export type { ModelPrice, PricedCall, Prices } from './budget/prices.ts';
 export type {
   BudgetCall,

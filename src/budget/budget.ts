@@ -6,7 +6,7 @@ import { checkAmount, checkedSpend, checkedUse, checkText } from './check-use.ts
 import { Estimator, type ExpectedUse } from './estimate.ts';
 import { type Limits, limitsOf, messageOf, type Refusal, refusalOf } from './limits.ts';
 import { memoryBudget } from './memory.ts';
-import type { Budget, BudgetStanding, CallEstimate, CallUse, Reservation, Spend } from './port.ts';
+import type { Budget, BudgetStanding, CallEstimate, CallUse, EarlierSpend, Reservation, Spend } from './port.ts';
 import { type PriceOf, type Prices, priceOfCalls } from './prices.ts';
 import type { BudgetCall, BudgetStore, BudgetTerms, StandingAmounts } from './store.ts';
 
@@ -122,8 +122,8 @@ class StoreBudget {
   }
 
   async reserve(callerId: string, wish: CallEstimate): Promise<Reservation> {
-    const { key, runId, modelTier, model } = wish;
-    const call = { callerId: checkText('callerId', callerId), key: checkText('estimate.key', key), runId };
+    const { key, modelTier, model } = wish;
+    const call = callOf({ callerId: checkText('callerId', callerId), key: checkText('estimate.key', key) });
     const estimate = this.#estimator.estimate(wish);
     const isAllowed = (standing: StandingAmounts) => refusalOf(this.#limits, standing, estimate) === undefined;
     const standing = await this.#store.reserve(call, { estimate, isAllowed }, this.#terms);
@@ -146,9 +146,9 @@ class StoreBudget {
     await this.#store.refund(callOf(reservation), this.#terms);
   }
 
-  async restore(callerId: string, run: { readonly runId: string; readonly spend: Spend }): Promise<void> {
-    const spent = amountsOf(checkedSpend(run.spend));
-    const runId = checkText('runId', run.runId);
+  async restore(callerId: string, { runId: id, birth, spend }: EarlierSpend): Promise<void> {
+    const spent = amountsOf(checkedSpend(spend));
+    const runId = checkText('runId', id) + (birth === undefined ? '' : `:${birth}`);
     await this.#store.restore({ callerId: checkText('callerId', callerId), runId, spent }, this.#terms);
   }
 
@@ -174,7 +174,7 @@ class StoreBudget {
 }
 
 /** A reservation may come from a record or from a dead process: it holds all that is needed. */
-function callOf({ callerId, key }: Reservation): BudgetCall {
+function callOf({ callerId, key }: Pick<Reservation, 'callerId' | 'key'>): BudgetCall {
   checkText('reservation.key', key);
   const runId = key.includes(':') ? key.slice(0, key.lastIndexOf(':')) : key;
   return { callerId: checkText('reservation.callerId', callerId), key, runId };

@@ -4,7 +4,10 @@ export type { Spend } from '../values/usage.ts';
 
 /** A model call that is about to be made. */
 export interface CallEstimate {
-  /** The key of the turn: `runId:turn`, in a pipeline `runId:phase.turn`. A turn that is repeated after a crash has the same key. */
+  /**
+   * The key of the turn: `runId:birth:turn`, in a pipeline `runId:birth:phase.turn`. A turn that is repeated after a crash has the
+   * same key; another run under the same id has others.
+   */
   readonly key: string;
   readonly runId: string;
   readonly modelTier: string;
@@ -45,9 +48,17 @@ export interface Budget {
   commit(reservation: Reservation, used: CallUse): Promise<Spend>;
   refund(reservation: Reservation): Promise<void>;
   /** Called when a run continues from its record: tells a budget without a durable store what the run has spent so far. */
-  restore?(callerId: string, run: { readonly runId: string; readonly spend: Spend }): Promise<void>;
+  restore?(callerId: string, run: EarlierSpend): Promise<void>;
   /** Says what a caller has used and may use. Only readers ask, for example Studio. */
   standing?(callerId: string): Promise<BudgetStanding>;
+}
+
+/** What a run has spent before this process, by its record. */
+export interface EarlierSpend {
+  readonly runId: string;
+  /** The part of the keys of its calls between run id and turn; absent: an older version began the run, and they have none. */
+  readonly birth?: string | undefined;
+  readonly spend: Spend;
 }
 
 /** What a caller has used, and may use. */

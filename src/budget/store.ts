@@ -21,6 +21,7 @@ export interface BudgetTerms {
 export interface BudgetCall {
   readonly callerId: string;
   readonly key: string;
+  /** The key without its turn: it names the run. */
   readonly runId: string;
 }
 
@@ -67,6 +68,7 @@ export interface ReservationWish {
 
 export interface RunSpend {
   readonly callerId: string;
+  /** As the keys of its calls name it. */
   readonly runId: string;
   /** Over the whole life of the run. */
   readonly spent: BudgetAmounts;

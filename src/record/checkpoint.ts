@@ -96,13 +96,13 @@ function isEmpty(value: object): boolean {
   return Array.isArray(value) ? value.length === 0 : Object.keys(value).length === 0;
 }
 
+/** The fields of the identity that a resume state has: a run that continues makes its calls with the keys that it began with. */
+const kept: readonly string[] = ['birth', 'beganAt'];
+
 /** The fields of a record that a resume state does not have. */
 const isOfRecord = new Set<string>([
-  'version',
-  'updatedAt',
-  'revision',
-  'messages',
-  ...rowsOf('identity').map(({ key }) => key),
+  ...['version', 'updatedAt', 'revision', 'messages'],
+  ...rowsOf('identity').flatMap(({ key }) => (kept.includes(key) ? [] : key)),
 ]);
 
 /** Returns the resume state of a record, from which its run continues. */

@@ -32,10 +32,15 @@ export function parentOf({ meta, parent, fingerprint }: RunHead): ParentCall | u
 const MAX_PROMPT = 200;
 
 /** Returns whose run it is, for its kept outcome. */
-export function outcomeOwnerOf({ meta, labels, parent }: IdentityFields): OutcomeOwner {
+export function outcomeOwnerOf({ meta, labels, parent, beganAt }: IdentityFields): OutcomeOwner {
   const short = { ...meta, prompt: meta.prompt.slice(0, MAX_PROMPT).toWellFormed() };
   const hasLabels = labels && Object.keys(labels).length > 0;
-  return { meta: short, ...(hasLabels ? { labels } : {}), ...(parent ? { parent } : {}) };
+  return {
+    meta: short,
+    ...(hasLabels ? { labels } : {}),
+    ...(parent ? { parent } : {}),
+    ...(beganAt === undefined ? {} : { beganAt }),
+  };
 }
 
 /**

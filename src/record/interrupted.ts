@@ -1,4 +1,4 @@
-import { staysParked } from '../run/fields.ts';
+import { type IdentityFields, staysParked } from '../run/fields.ts';
 import { inputOf } from '../run/open-step.ts';
 import { neededPhases } from '../run/pipeline.ts';
 import type { Labels, ParentCall, RunCheckpointMeta } from '../run/request.ts';
@@ -37,6 +37,8 @@ export type InterruptedRun =
       readonly parent?: ParentCall;
       /** Absent = none. */
       readonly labels?: Labels;
+      /** When it began, wall clock of its process, ms; absent: its record does not say it. */
+      readonly beganAt?: number;
       /** Tokens of all its model calls so far; absent in a list of a host's own store. */
       readonly usage?: Usage;
       /** The cost so far as a budget counts it; absent without a budget. */
@@ -77,7 +79,7 @@ export function interruptedRun(head: RunHead, owner?: string, dueAt?: number): I
     updatedAt: head.updatedAt,
     attempts: head.attempts ?? 0,
     ...(parent ? { parent } : {}),
-    ...(head.labels ? { labels: head.labels } : {}),
+    ...listedIdentity(head),
     usage: head.usage,
     ...(head.spend ? { spend: head.spend } : {}),
     ...(owner === undefined ? {} : { owner }),
@@ -86,6 +88,13 @@ export function interruptedRun(head: RunHead, owner?: string, dueAt?: number): I
     ...(head.parked ? { code: head.parked.code, reason: head.parked.reason } : {}),
   };
 }
+
+/** Returns what lists show of the identity of a run besides its meta: its labels, and when it began. */
+export function listedIdentity({ labels, beganAt }: ListedIdentity): ListedIdentity {
+  return { ...(labels ? { labels } : {}), ...(beganAt === undefined ? {} : { beganAt }) };
+}
+
+type ListedIdentity = Pick<IdentityFields, 'labels' | 'beganAt'>;
 
 /** Returns the open waits of a run, each with the input of its call. */
 export function openWaitsIn({ waiting, openStep }: Pick<RunHead, 'waiting' | 'openStep'>): readonly OpenWait[] {

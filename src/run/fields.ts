@@ -77,6 +77,13 @@ export interface IdentityFields extends GivenFields {
   readonly thread?: ThreadPlace;
   /** A host's machine began the run (`executor.logic`). */
   readonly hosted?: true;
+  /**
+   * Random, made with the run: with the run id it makes the keys of calls, the ids of children and the id of the end, so that
+   * another run under the same id shares none of them. Absent: a run of version 2 or 1, whose keys are made of its id alone.
+   */
+  readonly birth?: string;
+  /** When the run began, wall clock of its process, ms; absent in a run of version 2 or 1. */
+  readonly beganAt?: number;
 }
 
 /** The data that a run got at its start. Written once, with the first record; lists do not read it. */
@@ -173,11 +180,15 @@ export type FieldTable<Fields> = {
     (K extends keyof GivenFields ? { readonly given: GivenSpec<NonNullable<Fields[K]>> } : unknown);
 };
 
+/** The longest birth that a record may have. */
+const MAX_BIRTH = 100;
+
 /** No field of size 0 has more UTF-16 units than this. */
 export const SMALL_FIELD = 4_096;
 
 /** JSON may escape a character with 6 bytes for a UTF-16 unit; the bound counts 3 bytes for a unit of JSON. */
 const isOptionalPerson = (by: unknown): boolean => by === undefined || isStoredPerson(by);
+const isBirth = (value: unknown): boolean => typeof value === 'string' && value !== '' && value.length <= MAX_BIRTH;
 const inJson = (text: string): number => 2 * text.length;
 const sizeOfMessages = (messages: readonly Message[]): number =>
   messages.reduce((units, message) => units + encodeMessage(message).length + 1, 0);
@@ -227,6 +238,8 @@ export const runFields = {
     size: ({ id }) => SMALL_FIELD + inJson(id),
   },
   hosted: { part: 'identity', write: 'unless-empty', isValid: (value) => value === true, redact: 'public', size: 0 },
+  birth: { part: 'identity', write: 'unless-empty', isValid: isBirth, redact: 'public', size: 0 },
+  beganAt: { part: 'identity', write: 'unless-empty', isValid: isAmount, redact: 'public', size: 0 },
   elapsedMs: { part: 'head', empty: 0, write: 'always', isValid: isAmount, redact: 'public', size: 0 },
   iteration: { part: 'head', required: true, empty: 0, write: 'always', isValid: isCount, redact: 'public', size: 0 },
   openStep: {

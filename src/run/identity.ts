@@ -5,7 +5,7 @@ import { canonicalJson, type JsonObject, type JsonValue } from '../values/json.t
 import { unmarked } from '../values/message-mark.ts';
 import type { Answer } from './command.ts';
 import { givenFields } from './field-rows.ts';
-import type { GivenFields } from './fields.ts';
+import type { GivenFields, IdentityFields } from './fields.ts';
 import type { RunRequest } from './request.ts';
 
 /** The prefix of the ids of children. A host cannot start a run under such an id. */
@@ -14,9 +14,35 @@ export const CHILD_MARK = '~';
 /** The prefix of the ids of runs that messages of threads begin. A host may use it too. */
 export const TURN_MARK = 't-';
 
+/**
+ * Makes the births of runs. A host cannot replace it, as it can the port of ids: two runs under one id must not share a key. Tests
+ * set it, so that their keys and the ids of children are the same each time.
+ */
+export const births: { make(runId: string): string } = { make: () => nodeCrypto().randomUUID() };
+
+/** A run by its id and its birth: what the keys of its calls and the ids of its children are made of. */
+export interface BornRun {
+  readonly runId: string;
+  /** Absent: an older version began it, and its keys are made of its id alone. */
+  readonly birth?: string | undefined;
+}
+
+/** Returns what the keys of a run are made of, from its record or its progress. */
+export function bornRunOf({ meta, birth }: Pick<IdentityFields, 'meta' | 'birth'>): BornRun {
+  return { runId: meta.runId, birth };
+}
+
+/** The part that all keys of one run share; no two runs under one id have the same. */
+const lifeOf = ({ runId, birth }: BornRun): readonly string[] => (birth === undefined ? [runId] : [runId, birth]);
+
 /** Returns the id of the child run that a tool call begins. A process that repeats the call finds the same run. */
-export function childRunId(parentRunId: string, callId: string): string {
-  return CHILD_MARK + base32(sha256Of(JSON.stringify([parentRunId, callId])));
+export function childRunId(parent: BornRun, callId: string): string {
+  return CHILD_MARK + base32(sha256Of(JSON.stringify([...lifeOf(parent), callId])));
+}
+
+/** Returns the id of the child run of a recorded call. One that an older version began has its child under that version's id. */
+export function childOfCall(run: BornRun, { callId, hasOldKey }: RecordedCall): string {
+  return hasOldKey ? oldCallName(run.runId, callId, '~') : childRunId(run, callId);
 }
 
 /**
@@ -32,18 +58,36 @@ export function threadRunId(
   return `${TURN_MARK}${base32(sha256Of(JSON.stringify(attempt === 0 ? named : [...named, attempt])))}`;
 }
 
+/** A call as a record has it. */
+interface RecordedCall {
+  readonly callId: string;
+  /** It ran when its record had no fingerprint yet: it keeps the key and the child of that time. */
+  readonly hasOldKey?: true | undefined;
+}
+
 /** Returns the idempotency key of a tool call, by which its receiver recognises a repetition: 64 hexadecimal digits. */
-export function idempotencyKeyOf(runId: string, callId: string): string {
-  return sha256Of(JSON.stringify([runId, 'tool', callId])).toString('hex');
+export function idempotencyKeyOf(run: BornRun, { callId, hasOldKey }: RecordedCall): string {
+  if (hasOldKey) return oldCallName(run.runId, callId, ':');
+  return sha256Of(JSON.stringify([...lifeOf(run), 'tool', callId])).toString('hex');
 }
 
 /**
  * Returns the key of a model call: 64 hexadecimal digits, equal in each process that makes the call for this step. A failed
  * phase and the next phase may use the same step number, so the phase is part of it.
  */
-export function modelCallKeyOf(runId: string, step: number, phase: number | undefined): string {
-  const call = [runId, 'model', step];
+export function modelCallKeyOf(run: BornRun, step: number, phase: number | undefined): string {
+  const call = [...lifeOf(run), 'model', step];
   return sha256Of(JSON.stringify(phase === undefined ? call : [...call, phase])).toString('hex');
+}
+
+/** Returns the key of a model call in a budget: before its last `:` it names the run. */
+export function budgetKeyOf(run: BornRun, turn: number, phase: number | undefined): string {
+  return `${lifeOf(run).join(':')}:${phase === undefined ? '' : `${phase}.`}${turn}`;
+}
+
+/** Returns the id of a run's end. @param epoch that of the claim under which it ended */
+export function outcomeIdOf(run: BornRun, epoch = 1): string {
+  return `${lifeOf(run).join(':')}:${epoch}`;
 }
 
 /** Returns the old spelling of a call's key and child id, for a call that ran when its record had no fingerprint yet. */

@@ -86,6 +86,8 @@ export interface OutcomeOwner {
   readonly labels?: Labels;
   /** The call that began the run; absent = a host did. */
   readonly parent?: ParentCall;
+  /** When it began, wall clock of its process, ms; absent: its record does not say it. */
+  readonly beganAt?: number;
   /** When it ended, wall clock of its process, ms. */
   readonly endedAt?: number;
 }
@@ -160,8 +162,8 @@ export function isOutcome(value: unknown): boolean {
 /** Returns whether a stored value says whose run it is. */
 export function isOutcomeOwner(value: unknown): boolean {
   if (!isObject(value) || !isMeta(value.meta)) return false;
-  const { labels, parent, endedAt } = value;
-  const isTimed = endedAt === undefined || isAmount(endedAt);
+  const { labels, parent, beganAt, endedAt } = value;
+  const isTimed = [beganAt, endedAt].every((at) => at === undefined || isAmount(at));
   return isTimed && (labels === undefined || isLabels(labels)) && (parent === undefined || isParentCall(parent));
 }
 

@@ -12,13 +12,16 @@ import {
 import { withHint } from '../values/message-mark.ts';
 import { checkMessage, checkOutput } from '../values/message-shape.ts';
 import { rowsOf } from './field-rows.ts';
-import type { HeadFields, StartFields } from './fields.ts';
+import type { HeadFields, IdentityFields, StartFields } from './fields.ts';
 import type { OpenCall, OpenStep } from './open-step.ts';
 import { noMessages, openingOf, type Progress, type ToolFacts } from './progress.ts';
 import { Transcript } from './transcript.ts';
 
 /** The state that a run continues from: a stored record's content, or a history of the host's own. All fields are optional. */
-export interface ResumeState extends Partial<HeadFields>, Partial<StartFields> {
+export interface ResumeState
+  extends Partial<HeadFields>,
+    Partial<StartFields>,
+    Pick<IdentityFields, 'birth' | 'beganAt'> {
   /** The transcript so far. Absent or empty = a fresh start. Calls at its end without results become the open step. */
   readonly history?: readonly Message[];
   /** The events of this process have higher numbers. */

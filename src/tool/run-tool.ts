@@ -1,4 +1,3 @@
-import { idempotencyKeyOf, oldCallName } from '../run/identity.ts';
 import type { ToolEffect, WaitEnd } from '../run/open-step.ts';
 import type { ImageInput, ImagePart } from '../run/request.ts';
 import { imagePartOf } from '../run/request.ts';
@@ -31,14 +30,12 @@ export interface ToolCall {
   readonly effect?: ToolEffect;
   /** The recorded ends of its waits, in order. */
   readonly answers?: readonly WaitEnd[];
-  /** An older version began the call. */
-  readonly hasOldKey?: true;
 }
 
 /** What the run provides for a call. */
 export interface ToolEnvironment {
-  /** `runState` is read when the tool reads it: a getter keeps the tallies live. */
-  readonly context: Pick<ToolContext, 'runId' | 'invocation' | 'runState'>;
+  /** Getters: `runState` is read when the tool reads it, and few tools read the key. */
+  readonly context: Pick<ToolContext, 'runId' | 'idempotencyKey' | 'invocation' | 'runState'>;
   /** The run's signal. An abort ends the call at once. */
   readonly signal: AbortSignal;
   readonly clock: Clock;
@@ -166,13 +163,13 @@ class RunningCall {
 
   #context(): ToolContext {
     const { context, transcript } = this.#environment;
-    const { callId, attempt, hasOldKey } = this.#call;
+    const { callId, attempt } = this.#call;
     const signal = (): AbortSignal => this.#signal();
     return {
       runId: context.runId,
       callId,
       get idempotencyKey() {
-        return hasOldKey ? oldCallName(context.runId, callId, ':') : idempotencyKeyOf(context.runId, callId);
+        return context.idempotencyKey;
       },
       attempt,
       get signal() {

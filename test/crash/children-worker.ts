@@ -3,6 +3,8 @@ import { renameSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { createExecutor } from 'pawl';
 import { sqliteStore } from 'pawl/stores/sqlite';
+import { births } from '../../src/run/identity.ts';
+import { birthOf } from '../fixtures/child-id.ts';
 import { treeOf } from './children-agents.ts';
 import { type Failpoint, Failpoints, failingModel, failingStore } from './failpoints.ts';
 
@@ -11,6 +13,7 @@ export interface ChildrenJob {
   readonly failpoint?: Failpoint;
 }
 
+births.make = birthOf;
 const { folder, failpoint } = JSON.parse(process.argv[2] ?? '') as ChildrenJob;
 const points = new Failpoints(failpoint);
 const storage = sqliteStore({ path: join(folder, 'runs.db') });

@@ -1,7 +1,7 @@
 import { expect } from 'vitest';
 import type { CallLine } from '../../docs/examples/review/run-folder.ts';
 import { jsonLines, type Pawl } from '../cli/pawl.ts';
-import { audited, callLines, endedRuns, reviewers, until } from './review-trial.ts';
+import { audited, callLines, endedRuns, until } from './review-trial.ts';
 
 /** A place in a review at which its process can be killed. */
 interface Place {
@@ -42,12 +42,13 @@ interface Scene {
   readonly place: Place;
 }
 
-/** Waits for the place and kills the nth process. @returns the runs that had ended by then, those of the skill among them */
+/** Waits for the place and kills the nth process. @returns the reviewers that had ended by then */
 export async function kill(process: Pawl, nth: number, { cwd, place }: Scene): Promise<string[]> {
   const { held, done } = place;
   const isHeld = ({ event, pid }: CallLine) => event === 'held' && pid === process.child.pid;
   await until(() => callLines(cwd).filter(isHeld).length >= held, process);
-  await until(async () => (await endedRuns(cwd, reviewers)).length >= done, process);
+  const endedReviewers = async () => endedRuns(cwd, (await audited(cwd)).reviewers);
+  await until(async () => (await endedReviewers()).length >= done, process);
   // The audit writes a little later: what a killed process did not tell it in time, it does not learn.
   await until(async () => {
     const { ended, processes } = await audited(cwd);
@@ -55,9 +56,8 @@ export async function kill(process: Pawl, nth: number, { cwd, place }: Scene): P
   }, process);
   process.child.kill('SIGKILL');
   expect((await process.ended).code).toBeNull();
-  const candidates = reviewers.flatMap((id) => [id, ...[3, 4, 5, 6].map((step) => `${id}~call-${step}-1`)]);
-  const ended = await endedRuns(cwd, candidates);
-  expect(ended.filter((id) => reviewers.includes(id))).toHaveLength(done);
+  const ended = await endedReviewers();
+  expect(ended).toHaveLength(done);
   return ended;
 }
 

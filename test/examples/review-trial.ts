@@ -5,7 +5,6 @@ import { type AuditedTree, createAudit, createBudget, type RunResult } from 'paw
 import { sqliteBudget, sqliteStore } from 'pawl/stores/sqlite';
 import type { CallLine } from '../../docs/examples/review/run-folder.ts';
 import { emptyFolder, jsonLines, Pawl } from '../cli/pawl.ts';
-import { childId } from '../fixtures/child-id.ts';
 
 export const agent = fileURLToPath(new URL('../../docs/examples/review/agent.ts', import.meta.url));
 
@@ -57,16 +56,14 @@ export async function endedRuns(cwd: string, runIds: readonly string[]): Promise
   }
 }
 
-/** What the audit has by now: how many processes were at the review, and which of its reviewers have ended. */
-export async function audited(cwd: string): Promise<{ readonly processes: number; readonly ended: readonly string[] }> {
+/** What the audit has by now: how many processes were at the review, its reviewers, and which of them have ended. */
+export async function audited(cwd: string) {
   await using audit = createAudit({ path: join(cwd, '.pawl/audit.db') });
-  const [review, ...runs] = await Promise.all(['r', ...reviewers].map((runId) => audit.run(runId)));
-  const ended = reviewers.filter((_, i) => runs[i]?.endedAt !== undefined);
-  return { processes: review ? review.resumes + 1 : 0, ended };
+  const [review, reviewers] = await Promise.all([audit.run('r'), audit.runs({ parentRunId: 'r' })]);
+  const ended = reviewers.filter(({ endedAt }) => endedAt !== undefined);
+  const idsOf = (runs: typeof reviewers) => runs.map(({ runId }) => runId);
+  return { processes: review ? review.resumes + 1 : 0, reviewers: idsOf(reviewers), ended: idsOf(ended) };
 }
-
-/** The run of the reviewer of a part, by the place of that part among the others. */
-export const reviewers = [1, 2, 3, 4].map((place) => childId('r', `call-1-${place}-p2`));
 
 /** What a review left behind, without what depends on the clock. */
 export interface Remains {

@@ -1,6 +1,7 @@
 import { memoryStore, type RunResult } from 'pawl';
 import { callTool, reply, type ScriptedEntry, testClock } from 'pawl/testing';
 import { describe, expect, test } from 'vitest';
+import { birthOf, turnKey } from '../fixtures/child-id.ts';
 import { hostOf, toolOf, until } from '../fixtures/host.ts';
 import { type MortalProcess, mortalProcess } from '../fixtures/mortal-process.ts';
 import { type NotingBudget, notingBudget } from '../fixtures/noting-ports.ts';
@@ -62,8 +63,13 @@ describe('what a run has spent', () => {
     const restored: unknown[] = [];
     const budget = { ...notingBudget(), restore: async (...told: unknown[]) => void restored.push(told) };
     expect((await live(mortalProcess(await leftAfterOneStep()), budget))?.spend).toEqual(turns(3));
-    expect(restored).toEqual([['ann', { runId: 'r', spend: turns(1) }]]);
-    expect(budget.log).toEqual(['reserve r:2', 'commit r:2', 'reserve r:3', 'commit r:3']);
+    expect(restored).toEqual([['ann', { runId: 'r', birth: birthOf('r'), spend: turns(1) }]]);
+    expect(budget.log).toEqual([
+      `reserve ${turnKey('r', 2)}`,
+      `commit ${turnKey('r', 2)}`,
+      `reserve ${turnKey('r', 3)}`,
+      `commit ${turnKey('r', 3)}`,
+    ]);
   });
 
   test('is nothing to tell of a run that begins', async () => {
@@ -81,7 +87,7 @@ describe('what a run has spent', () => {
       const result = (await live(process, budget)) ?? (await live(mortalProcess(await process.left()), budget));
       expect(result, `died after write ${diesAfter}`).toMatchObject({ status: 'ok', output: 'end', iterations: 3 });
       expect(result?.spend, `died after write ${diesAfter}`).toEqual(turns(3));
-      expect([...budget.counted.keys()]).toEqual(['r:1', 'r:2', 'r:3']);
+      expect([...budget.counted.keys()]).toEqual([turnKey('r', 1), turnKey('r', 2), turnKey('r', 3)]);
       expect(budget.total()).toEqual(turns(3));
       expect(budget.open.size).toBe(0);
       if (!process.isDead) break;
@@ -108,7 +114,7 @@ describe('a run that goes on', () => {
       iterations: 1,
       spend: turns(1),
     });
-    expect(budget.log).toEqual(['reserve r:2']);
+    expect(budget.log).toEqual([`reserve ${turnKey('r', 2)}`]);
     expect(await next.store.load('r')).toBeNull();
   });
 });

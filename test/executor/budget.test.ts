@@ -1,6 +1,7 @@
 import { memoryStore, type RunInfo } from 'pawl';
 import { callTool, fail, hang, reply, type ScriptedEntry, testClock } from 'pawl/testing';
 import { describe, expect, test } from 'vitest';
+import { turnKey } from '../fixtures/child-id.ts';
 import { hostOf, toolOf, until } from '../fixtures/host.ts';
 import { notingBudget } from '../fixtures/noting-ports.ts';
 import { speakingModel } from '../fixtures/speaking-model.ts';
@@ -64,19 +65,30 @@ describe('a budget around the model calls of a run', () => {
     };
     const { run } = hostOf({ script: [callTool('look'), slow], tools, clock, ports: { budget } });
     const result = await run({ runId: 'r', callerId: 'ann', prompt: 'x'.repeat(4_000) });
-    expect(inner.log).toEqual(['check ann', 'reserve r:1', 'commit r:1', 'reserve r:2', 'commit r:2']);
+    expect(inner.log).toEqual([
+      'check ann',
+      `reserve ${turnKey('r', 1)}`,
+      `commit ${turnKey('r', 1)}`,
+      `reserve ${turnKey('r', 2)}`,
+      `commit ${turnKey('r', 2)}`,
+    ]);
     const of = { callerId: 'ann', modelTier: 'fast', model: 'scripted/scripted' };
-    expect(asked[0]).toMatchObject({ key: 'r:1', runId: 'r', ...of });
+    expect(asked[0]).toMatchObject({ key: turnKey('r', 1), runId: 'r', ...of });
     // By the size of the text, roughly 4 bytes to the token.
     expect((asked[0] as { inputTokens: number }).inputTokens).toBeGreaterThanOrEqual(1_000);
     expect((asked[0] as { inputTokens: number }).inputTokens).toBeLessThan(1_100);
-    expect(paid[1]).toMatchObject({ key: 'r:2', ...of, seconds: 2.5, usage: { inputTokens: 10, outputTokens: 5 } });
+    expect(paid[1]).toMatchObject({
+      key: turnKey('r', 2),
+      ...of,
+      seconds: 2.5,
+      usage: { inputTokens: 10, outputTokens: 5 },
+    });
     expect(result.spend).toEqual(turns(2, 2.5));
     expect(inner.open.size).toBe(0);
   });
 
   test('that refuses a turn ends the run with the text it had so far, and without that call (supervision 4)', async () => {
-    const budget = notingBudget({ refuse: (key) => key === 'r:3' });
+    const budget = notingBudget({ refuse: (key) => key === turnKey('r', 3) });
     const model = speakingModel((turn) => ({ text: `thought ${turn}`, calls: [{ name: 'look', input: { turn } }] }));
     const store = memoryStore();
     const { run } = hostOf({ models: { fast: model }, tools, checkpoints: store, ports: { budget } });
@@ -89,7 +101,7 @@ describe('a budget around the model calls of a run', () => {
     });
     expect(result.spend?.tokens).toBe(4);
     expect(model.turns).toBe(2);
-    expect(budget.log.slice(-1)).toEqual(['reserve r:3']);
+    expect(budget.log.slice(-1)).toEqual([`reserve ${turnKey('r', 3)}`]);
     expect(await store.load('r')).toBeNull();
   });
 
@@ -99,7 +111,7 @@ describe('a budget around the model calls of a run', () => {
     const result = await hostOf({ script: [fail(broken)], ports: { budget } }).run({ runId: 'r' });
     expect(result).toMatchObject({ status: 'error', error: { code: 'MODEL' } });
     expect(result.spend).toBeUndefined();
-    expect(budget.log).toEqual(['check ', 'reserve r:1', 'refund r:1']);
+    expect(budget.log).toEqual(['check ', `reserve ${turnKey('r', 1)}`, `refund ${turnKey('r', 1)}`]);
   });
 
   test.for(['cancel', 'shutdown'] as const)('gets back what a call held that was stopped by a %s', async (stop) => {
@@ -109,7 +121,7 @@ describe('a budget around the model calls of a run', () => {
     await until(() => host.model.calls.length === 1);
     await (stop === 'cancel' ? run.cancel() : host.executor.shutdown());
     await until(() => budget.open.size === 0);
-    expect(budget.log).toEqual(['check ', 'reserve r:1', 'refund r:1']);
+    expect(budget.log).toEqual(['check ', `reserve ${turnKey('r', 1)}`, `refund ${turnKey('r', 1)}`]);
   });
 });
 
@@ -136,7 +148,7 @@ describe('what failed attempts of a turn used', () => {
     const result = await hostOf({ models: { fast: brokenOff(2) }, ...quick, ports: { budget } }).run({ runId: 'r' });
     expect(result).toMatchObject({ status: 'ok', usage: { inputTokens: 21, outputTokens: 9 } });
     expect(result.spend?.tokens).toBe(30);
-    expect(budget.log).toEqual(['check ', 'reserve r:1', 'commit r:1']);
+    expect(budget.log).toEqual(['check ', `reserve ${turnKey('r', 1)}`, `commit ${turnKey('r', 1)}`]);
   });
 
   test('is counted and paid too when nothing came of them (supervision 4)', async () => {
@@ -144,7 +156,7 @@ describe('what failed attempts of a turn used', () => {
     const result = await hostOf({ models: { fast: brokenOff(5) }, ...quick, ports: { budget } }).run({ runId: 'r' });
     expect(result).toMatchObject({ status: 'error', error: { code: 'MODEL' }, usage: { inputTokens: 35 } });
     expect(result.spend?.tokens).toBe(50);
-    expect(budget.log).toEqual(['check ', 'reserve r:1', 'commit r:1']);
+    expect(budget.log).toEqual(['check ', `reserve ${turnKey('r', 1)}`, `commit ${turnKey('r', 1)}`]);
   });
 
   test('by an optional phase that failed is paid beside what the next phase uses: the books say what the result says (supervision 4)', async () => {

@@ -1,6 +1,7 @@
 import { createCheckpointer, memoryStore } from 'pawl';
 import { callTool, hang, reply, testClock } from 'pawl/testing';
 import { describe, expect, test } from 'vitest';
+import { endId } from '../fixtures/child-id.ts';
 import { gate, hostOf, settle, toolOf } from '../fixtures/host.ts';
 import { afterCrash, plainStore, watchedStore } from '../fixtures/watched-store.ts';
 
@@ -131,9 +132,9 @@ test('a live run whose end is still being told when its time is over is not told
   await settle();
   slow.open();
   expect(await cancelling).toBe('ended');
-  expect([most, ...told]).toEqual([1, 'r:1']);
+  expect([most, ...told]).toEqual([1, endId('r')]);
   expect(await store.listInterrupted()).toEqual([]);
-  expect(await store.outcome('r')).toMatchObject({ outcomeId: 'r:1' });
+  expect(await store.outcome('r')).toMatchObject({ outcomeId: endId('r') });
 });
 
 describe('two who want the same stored run in one executor (recovery 3)', () => {

@@ -1,7 +1,7 @@
 import { memoryStore, type OpenCall, type RunCheckpoint, type ToolContext, type ToolEffect } from 'pawl';
 import { callTools, reply } from 'pawl/testing';
 import { describe, expect, test } from 'vitest';
-import { idempotencyKeyOf } from '../../src/run/identity.ts';
+import { keyOf } from '../fixtures/child-id.ts';
 import { hostOf, toolOf, until } from '../fixtures/host.ts';
 import { afterCrash, onlyRecord } from '../fixtures/watched-store.ts';
 
@@ -43,7 +43,7 @@ async function goOn(left: ReturnType<typeof memoryStore>, effects: Record<string
   };
 }
 
-const key = idempotencyKeyOf('run-1', 'c0');
+const key = keyOf('run-1', 'c0');
 const hangs = () => new Promise(() => {});
 const states = (record: RunCheckpoint) => record.openStep?.calls.map(({ state }) => state).join();
 

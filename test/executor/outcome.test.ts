@@ -1,6 +1,7 @@
 import { LeaseLostError, memoryStore, type RunOutcome } from 'pawl';
 import { callTool, fail, hang, reply, testClock } from 'pawl/testing';
 import { describe, expect, test } from 'vitest';
+import { endId } from '../fixtures/child-id.ts';
 import { hostOf, settle, toolOf, until } from '../fixtures/host.ts';
 import { afterCrash, headOfWrite, isWrite, onlyRecord, plainStore, watchedStore } from '../fixtures/watched-store.ts';
 
@@ -25,7 +26,7 @@ describe('the outcome of a run', () => {
     const result = await hostOf({ script: entries, tools, checkpoints: store }).run({ runId: 'r' });
     expect(result.status).toBe(status);
     const { messages, ...rest } = result;
-    expect(found).toMatchObject({ outcome: { ...rest, outcomeId: 'r:1' }, messages });
+    expect(found).toMatchObject({ outcome: { ...rest, outcomeId: endId('r') }, messages });
     expect(await inner.load('r')).toBeNull();
   });
 
@@ -149,7 +150,7 @@ describe('the outcome of a run', () => {
     await second.executor.recover();
     await until(() => delivered.length === 1);
     await until(async () => (await left.listInterrupted()).length === 0);
-    expect(delivered).toMatchObject([{ status: 'ok', output: 'the answer', outcomeId: 'r:1', iterations: 2 }]);
+    expect(delivered).toMatchObject([{ status: 'ok', output: 'the answer', outcomeId: endId('r'), iterations: 2 }]);
     expect(second.model.calls).toEqual([]);
   });
 

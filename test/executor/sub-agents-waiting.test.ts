@@ -1,7 +1,7 @@
 import { createPalette, memoryStore } from 'pawl';
 import { hang, reply, testClock } from 'pawl/testing';
 import { describe, expect, test } from 'vitest';
-import { childId } from '../fixtures/child-id.ts';
+import { childId, turnKey } from '../fixtures/child-id.ts';
 import { asking, askReviewer, family, reviewer } from '../fixtures/family.ts';
 import { gate, settle, until } from '../fixtures/host.ts';
 import { notingBudget } from '../fixtures/noting-ports.ts';
@@ -92,5 +92,5 @@ test('a child whose caller has used up the budget is refused, and that is data f
     status: 'ok',
     output: expect.stringContaining('BUDGET_EXCEEDED: ann has used it up'),
   });
-  expect([...inner.counted.keys()]).toEqual(['r:1', 'r:2']);
+  expect([...inner.counted.keys()]).toEqual([turnKey('r', 1), turnKey('r', 2)]);
 });

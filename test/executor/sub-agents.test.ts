@@ -2,7 +2,7 @@ import { createPalette, defineAgent, memoryStore, type RunOutcome } from 'pawl';
 import { callTool, callTools, fail, reply } from 'pawl/testing';
 import { describe, expect, test } from 'vitest';
 import { answeringModel, promptOf, resultsOf, turnsOf } from '../fixtures/answering-model.ts';
-import { childId } from '../fixtures/child-id.ts';
+import { childId, turnKey } from '../fixtures/child-id.ts';
 import { asking, askReviewer, family, palette, reviewer, summarise } from '../fixtures/family.ts';
 import { gate, hostOf, settle, toolOf, until } from '../fixtures/host.ts';
 import { notingAudit, notingBudget } from '../fixtures/noting-ports.ts';
@@ -43,7 +43,7 @@ describe('an agent that another puts to work', () => {
     ]);
     expect(budget.log.filter((line) => line.startsWith('check'))).toEqual(['check ann', 'check ann']);
     expect([...budget.counted.keys()]).toEqual(
-      [`${childId('r', 'c1')}:1`, 'r:1', 'r:2'].toSorted(
+      [turnKey(childId('r', 'c1'), 1), turnKey('r', 1), turnKey('r', 2)].toSorted(
         (a, b) => budget.log.indexOf(`commit ${a}`) - budget.log.indexOf(`commit ${b}`),
       ),
     );

@@ -1,6 +1,14 @@
 import { createHash } from 'node:crypto';
 import { describe, expect, test } from 'vitest';
-import { childRunId, fingerprintOf, idempotencyKeyOf } from '../../src/run/identity.ts';
+import {
+  budgetKeyOf,
+  childOfCall,
+  childRunId,
+  fingerprintOf,
+  idempotencyKeyOf,
+  modelCallKeyOf,
+  outcomeIdOf,
+} from '../../src/run/identity.ts';
 
 const nothing = { agentId: 'a', prompt: 'Go.', images: [], callerId: '', channelId: '', guildId: '', inputs: {} };
 const sha256 = (text: string) => createHash('sha256').update(text).digest('hex');
@@ -50,21 +58,48 @@ describe('the fingerprint of a request', () => {
   });
 });
 
-test('the idempotency key is SHA-256 of the JSON of run and call: no two pairs that concatenate to one text share it', () => {
-  expect(idempotencyKeyOf('a', 'b:c')).toBe(sha256('["a","tool","b:c"]'));
-  expect(idempotencyKeyOf('a', 'b:c')).not.toBe(idempotencyKeyOf('a:b', 'c'));
+const call = (callId: string) => ({ callId });
+
+test('the idempotency key is SHA-256 of the JSON of run, birth and call: no two pairs that concatenate to one text share it (edges 17)', () => {
+  expect(idempotencyKeyOf({ runId: 'a', birth: 'b1' }, call('b:c'))).toBe(sha256('["a","b1","tool","b:c"]'));
+  expect(idempotencyKeyOf({ runId: 'a' }, call('b:c'))).not.toBe(idempotencyKeyOf({ runId: 'a:b' }, call('c')));
+});
+
+describe('a run without a birth, which an older version began', () => {
+  const run = { runId: 'a' };
+
+  test('keeps the keys, the child ids and the outcome id of that version (edges 17)', () => {
+    expect(idempotencyKeyOf(run, call('b:c'))).toBe(sha256('["a","tool","b:c"]'));
+    expect(idempotencyKeyOf(run, { callId: 'c', hasOldKey: true })).toBe('a:c');
+    expect(childOfCall(run, { callId: 'c', hasOldKey: true })).toBe('a~c');
+    expect(modelCallKeyOf(run, 3, undefined)).toBe(sha256('["a","model",3]'));
+    expect(modelCallKeyOf(run, 3, 1)).toBe(sha256('["a","model",3,1]'));
+    expect([budgetKeyOf(run, 3, undefined), budgetKeyOf(run, 3, 1)]).toEqual(['a:3', 'a:1.3']);
+    expect([outcomeIdOf(run), outcomeIdOf(run, 2)]).toEqual(['a:1', 'a:2']);
+  });
+});
+
+test('two runs under one id share no key, no child and no outcome id: each has a birth of its own (edges 17)', () => {
+  const namesOf = (birth: string) => {
+    const run = { runId: 'a', birth };
+    const budget = [budgetKeyOf(run, 1, undefined), budgetKeyOf(run, 1, 0)];
+    const models = [modelCallKeyOf(run, 1, undefined), modelCallKeyOf(run, 1, 0)];
+    return [idempotencyKeyOf(run, call('c')), childRunId(run, 'c'), outcomeIdOf(run), ...budget, ...models];
+  };
+  const second = namesOf('b2');
+  expect(namesOf('b1').filter((name) => second.includes(name))).toEqual([]);
 });
 
 describe('the id of a child', () => {
   test('is ~ and 52 characters of base32, whatever the ids of its parent and call are', () => {
-    const bytes = createHash('sha256').update('["victim","call-1"]').digest();
+    const bytes = createHash('sha256').update('["victim","b1","call-1"]').digest();
     const bits = [...bytes].map((byte) => byte.toString(2).padStart(8, '0')).join('');
     const letters = (bits.match(/.{1,5}/g) ?? []).map(
       (five) => 'abcdefghijklmnopqrstuvwxyz234567'[parseInt(five.padEnd(5, '0'), 2)],
     );
-    expect(childRunId('victim', 'call-1')).toBe(`~${letters.join('')}`);
+    expect(childRunId({ runId: 'victim', birth: 'b1' }, 'call-1')).toBe(`~${letters.join('')}`);
     for (const callId of ['', 'c'.repeat(10_000), '\ud800', '../..'])
-      expect(childRunId('v', callId)).toMatch(/^~[a-z2-7]{52}$/);
+      expect(childRunId({ runId: 'v' }, callId)).toMatch(/^~[a-z2-7]{52}$/);
   });
 
   test('differs where parent and call concatenate to one text, and for texts that only look the same', () => {
@@ -76,6 +111,6 @@ describe('the id of a child', () => {
       ['\u00e9', 'a'],
       ['e\u0301', 'a'],
     ] as const;
-    expect(new Set(pairs.map(([runId, callId]) => childRunId(runId, callId))).size).toBe(pairs.length);
+    expect(new Set(pairs.map(([runId, callId]) => childRunId({ runId }, callId))).size).toBe(pairs.length);
   });
 });

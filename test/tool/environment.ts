@@ -7,7 +7,12 @@ import { noUsage } from '../../src/values/usage.ts';
 
 export function environmentOf(extra: Partial<ToolEnvironment> = {}): ToolEnvironment & { clock: TestClock } {
   const invocation = { callerId: 'ann', channelId: 'c', guildId: 'g', parentRunId: '', prompt: 'hi', inputs: { n: 1 } };
-  const context = { runId: 'run', invocation, runState: { iteration: 3, usage: noUsage, messages: 7 } };
+  const context = {
+    runId: 'run',
+    idempotencyKey: 'key',
+    invocation,
+    runState: { iteration: 3, usage: noUsage, messages: 7 },
+  };
   const signal = new AbortController().signal;
   return { context, signal, clock: testClock(), timeoutMs: 120_000, ...extra } as never;
 }

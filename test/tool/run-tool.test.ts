@@ -1,6 +1,5 @@
 import { describe, expect, test } from 'vitest';
 import { z } from 'zod';
-import { idempotencyKeyOf } from '../../src/run/identity.ts';
 import { toolContent } from '../../src/tool/content.ts';
 import type { ToolContext } from '../../src/tool/define-tool.ts';
 import type { ToolOutput } from '../../src/values/message.ts';
@@ -167,7 +166,6 @@ describe('what a tool is told', () => {
       ...environment.context,
       callId: 'c1',
       attempt: 2,
-      idempotencyKey: idempotencyKeyOf('run', 'c1'),
     });
   });
 

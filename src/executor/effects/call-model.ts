@@ -206,9 +206,9 @@ class Turn {
   }
 
   #info(step: number, { messages, tools, signal }: ModelRequest): ModelCallInfo {
-    const { runId, agent, progress } = this.#run;
+    const { runId, agent, progress, born } = this.#run;
     const { tier, model } = this.#loop;
-    const key = modelCallKeyOf(runId, step, this.#input.phase);
+    const key = modelCallKeyOf(born, step, this.#input.phase);
     const { provider, modelId } = model;
     return Object.freeze({
       ...{ runId, step, agentId: agent.id, tier, key, signal, labels: progress?.labels ?? noLabels },

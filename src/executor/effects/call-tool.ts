@@ -1,6 +1,6 @@
 import type { ToolAnswer } from '../../../machines/context.ts';
 import type { ToolCallInput } from '../../../machines/tool-calls.ts';
-import { idempotencyKeyOf, oldCallName, waitIdOf } from '../../run/identity.ts';
+import { idempotencyKeyOf, waitIdOf } from '../../run/identity.ts';
 import { inputOf, type OpenCall, type ToolEffect } from '../../run/open-step.ts';
 import type { Wait } from '../../run/waits/wait.ts';
 import type { WaitRequest } from '../../tool/call-waits.ts';
@@ -146,8 +146,8 @@ function aroundTool(run: ActiveRun, input: ToolCallInput): ToolEnvironment['arou
   const { runId, agent, services, resources, progress } = run;
   const layers = services.config.layers.tool;
   if (!layers) return undefined;
-  const { callId, name, effect, attempt, input: args, hasOldKey } = input.call;
-  const key = hasOldKey ? oldCallName(runId, callId, ':') : idempotencyKeyOf(runId, callId);
+  const { callId, name, effect, attempt, input: args } = input.call;
+  const key = idempotencyKeyOf(run.born, input.call);
   const tier = resources.loops[input.phase ?? 0]?.tier ?? '';
   const call = { runId, step: input.iteration + 1, agentId: agent.id, tier, key, labels: progress?.labels ?? noLabels };
   const info = { ...call, callId, name, input: args, effect, attempt };
@@ -163,12 +163,15 @@ function aroundTool(run: ActiveRun, input: ToolCallInput): ToolEnvironment['arou
 }
 
 /** The environment of a call. The tallies are live: they are read when the tool reads them. */
-function environmentOf(run: ActiveRun, { meta, inputs, transcript }: ToolCallInput): ToolEnvironment {
+function environmentOf(run: ActiveRun, { call, meta, inputs, transcript }: ToolCallInput): ToolEnvironment {
   const { callerId, channelId, guildId, parentRunId, prompt } = meta;
   const { clock, defaults } = run.services.config;
   return {
     context: {
       runId: run.runId,
+      get idempotencyKey() {
+        return idempotencyKeyOf(run.born, call);
+      },
       invocation: { callerId, channelId, guildId, parentRunId, prompt, inputs: inputs.value },
       get runState() {
         const { iteration, usage, transcript: messages } = run.actor.getSnapshot().context.progress;

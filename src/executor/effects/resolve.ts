@@ -65,7 +65,7 @@ async function found(run: ActiveRun, fresh: Progress): Promise<Resolution> {
   const given = options.resume && enterResume(options.resume);
   // The record is newer than the state that the host gives, and its calls must not be made again.
   const resume = found.record || !given ? record && toResumeState(record) : given;
-  const named = identifiedBy(record, fresh);
+  const named = identifiedBy(record, fresh, given);
   const begun = found.record ? { ...named, meta: metaOf(fresh, found.record) } : named;
   if (found.record && found.isResting) return resting(begun, found.record);
   if (found.record && seed.isAdmission) return admitted(run, begun, 'resumed');
@@ -101,7 +101,7 @@ async function found(run: ActiveRun, fresh: Progress): Promise<Resolution> {
   if (early) return { kind: 'refused', error: toErrorData(early), progress, isDurable: run.isDurable };
   // A run that has ended is only delivered: it needs no lease, inbox or deadline.
   if (!progress.outcome) {
-    await restoreSpend(run, progress.spend);
+    await restoreSpend(run, progress);
     supervise(run, limits, { progress, saved: resume?.critic });
   }
   return {

@@ -2,6 +2,7 @@ import type { SettleInput } from '../../../machines/setup.ts';
 import { fingerprintIn } from '../../record/identify.ts';
 import { stateOf } from '../../record/state.ts';
 import { isShutdown, statusOf } from '../../run/finalize.ts';
+import { bornRunOf, outcomeIdOf } from '../../run/identity.ts';
 import { keptOutcome, outcomeOf, type RunEnd, waitingOutput } from '../../run/outcome.ts';
 import type { Progress } from '../../run/progress.ts';
 import { type RunOutcome, type RunOutput, withoutId } from '../../run/result.ts';
@@ -123,7 +124,7 @@ function outcomeFor(run: ActiveRun, input: SettleInput): RunOutcome {
   return outcomeOf(input.progress, endOf(input), {
     durable: run.isDurable,
     saveErrors: run.life.saveErrors,
-    outcomeId: `${run.runId}:${run.resources.claim?.epoch ?? 1}`,
+    outcomeId: outcomeIdOf(bornRunOf(input.progress), run.resources.claim?.epoch),
   });
 }
 

@@ -2,7 +2,7 @@ import type { Agent } from '../../agent/agent.ts';
 import type { RunCheckpoint } from '../../record/checkpoint.ts';
 import { givenFields, identityOf } from '../../run/field-rows.ts';
 import type { GivenFields } from '../../run/fields.ts';
-import { checkHostRunId, checkRunId, fingerprintOf } from '../../run/identity.ts';
+import { births, checkHostRunId, checkRunId, fingerprintOf } from '../../run/identity.ts';
 import {
   type Invocation,
   imagePartOf,
@@ -34,6 +34,8 @@ const invocationKeys: KnownKeys<Invocation> = {
 export interface Beginning {
   readonly agentId: string;
   readonly newId: () => string;
+  /** Wall clock, ms. */
+  readonly now: number;
   /** The call of another run that begins this one; absent = a host does. */
   readonly parent?: ParentCall | undefined;
   /** A host's machine begins the run. */
@@ -45,7 +47,10 @@ export interface Beginning {
  * @throws {TypeError} for a wrong call; {InvalidRunIdError}; {InvalidLabelsError}; {NotJsonError} for a value that cannot be
  *   stored; {TranscriptInvalidError} for a broken history
  */
-export function requestOf(invocation: unknown, { agentId, newId, parent, isHosted = false }: Beginning): RunRequest {
+export function requestOf(
+  invocation: unknown,
+  { agentId, newId, now, parent, isHosted = false }: Beginning,
+): RunRequest {
   if (!isObject(invocation)) throw new TypeError('a run needs an invocation: { prompt: string, … }');
   checkKeys(invocation, invocationKeys, { of: 'invocation' });
   const { prompt, runId, inputs, images = [], history = [] } = invocation as Partial<Invocation>;
@@ -73,7 +78,8 @@ export function requestOf(invocation: unknown, { agentId, newId, parent, isHoste
     earlier: enterHistory(history),
     ...givenIn(invocation),
   };
-  const began = { ...(parent ? { parent } : {}), ...(isHosted ? { hosted: true as const } : {}) };
+  const born = { birth: births.make(request.runId), beganAt: now };
+  const began = { ...born, ...(parent ? { parent } : {}), ...(isHosted ? { hosted: true as const } : {}) };
   return { ...request, fingerprint: fingerprintOf({ ...request, agentId }), ...began };
 }
 

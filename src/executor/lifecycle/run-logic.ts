@@ -81,7 +81,8 @@ function ownMethods(services: ExecutorServices, agent: Agent, machine: RunMachin
   };
   return {
     getInitialSnapshot(this: OwnMethods, actorScope, input) {
-      const isHosted = { agentId: agent.id, newId: services.config.newId, isHosted: true };
+      const { newId, clock } = services.config;
+      const isHosted = { agentId: agent.id, newId, now: clock.now(), isHosted: true };
       const known = this.known.value;
       return begin(actorScope, { ...known, seed: known.seed ?? seedOf(input, isHosted) });
     },

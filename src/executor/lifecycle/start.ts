@@ -33,9 +33,9 @@ export async function startRun(services: ExecutorServices, given: Agent, call: S
   const { agent, unreadable } = readAgent(given);
   const options = readRunOptions(call.options);
   const { invocation, depth = 0, maxAttempts, parent } = call;
-  const { newId, redact } = services.config;
+  const { newId, redact, clock } = services.config;
   const seed = {
-    ...seedOf(invocation, { agentId: agent.id, newId, parent }),
+    ...seedOf(invocation, { agentId: agent.id, newId, now: clock.now(), parent }),
     ...unreadable,
     depth,
     ...(options.drive === 'later' ? { isAdmission: true as const } : {}),

@@ -5,6 +5,7 @@ import type { SteeredBy } from '../../run/command.ts';
 import type { RunEventBody } from '../../run/events/body.ts';
 import { hasOrigin } from '../../run/events/table.ts';
 import { causeData } from '../../run/finalize.ts';
+import type { BornRun } from '../../run/identity.ts';
 import type { Progress } from '../../run/progress.ts';
 import type { ParentCall, RunInfo } from '../../run/request.ts';
 import type { RunOutput } from '../../run/result.ts';
@@ -90,6 +91,11 @@ export class ActiveRun implements LiveRun, Leaseholder {
 
   get runId(): string {
     return this.seed.request.runId;
+  }
+
+  /** What the keys of its calls and the ids of its children are made of; known once it is accepted. */
+  get born(): BornRun {
+    return { runId: this.runId, birth: (this.progress ?? this.seed.request).birth };
   }
 
   /** Aborted when the run is stopped or over; its reason says why. */

@@ -28,7 +28,7 @@ export async function checkBudget(run: ActiveRun, isStored: boolean): Promise<vo
 export function announceParked(run: ActiveRun, record: RunCheckpoint, parked: ParkedReason): void {
   const { maxIterations } = limitsOf(run);
   const { inputs = {}, seq = 0, attempts, parent } = record;
-  run.info = infoFrom(record, { inputs, startedAt: run.services.config.clock.now(), maxIterations });
+  run.info = infoFrom(record, { inputs, now: run.services.config.clock.now(), maxIterations });
   run.life.attempt = attempts;
   run.parent = parent;
   beginAudit(run);

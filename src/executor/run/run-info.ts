@@ -4,6 +4,7 @@ import type { RunFields } from '../../run/fields.ts';
 import type { Limits } from '../../run/limits.ts';
 import type { Progress } from '../../run/progress.ts';
 import type { Labels, RunCheckpointMeta, RunInfo } from '../../run/request.ts';
+import type { ResumeState } from '../../run/resume.ts';
 import type { Config } from '../host/config.ts';
 import type { ObservedRun } from '../host/observers.ts';
 import { metaFor } from '../host/request.ts';
@@ -17,14 +18,21 @@ export function metaOf({ meta }: Progress, record: RunCheckpoint): RunCheckpoint
   return { ...record.meta, agentName: meta.agentName, modelTier: meta.modelTier };
 }
 
-/** Returns the progress of a resumed run with the identity from its record. The fingerprint is that of the start. */
-export function identifiedBy(record: RunCheckpoint | undefined, fresh: Progress): Progress {
-  if (!record) return fresh;
-  const { fingerprint } = fresh;
+/**
+ * Returns the progress of a resumed run with the identity from its record. The fingerprint is that of the start. A state that a host
+ * gives has of the identity only how the run was born.
+ */
+export function identifiedBy(record: RunCheckpoint | undefined, fresh: Progress, given?: ResumeState): Progress {
+  const { fingerprint, birth: _, beganAt: __, ...unborn } = fresh;
+  if (!record) return given ? { ...unborn, ...bornIn(given) } : fresh;
   const nameless: Partial<Progress> = Object.fromEntries(
     Object.entries(fresh).filter(([key]) => !Object.hasOwn(identityOf(fresh), key)),
   );
   return { ...(nameless as Progress), ...identityOf(record), ...(fingerprint === undefined ? {} : { fingerprint }) };
+}
+
+function bornIn({ birth, beganAt }: ResumeState): Pick<ResumeState, 'birth' | 'beganAt'> {
+  return { ...(birth === undefined ? {} : { birth }), ...(beganAt === undefined ? {} : { beganAt }) };
 }
 
 /** Returns the limits of the run (steps, time, parallel calls): the agent's own, or else the executor's. */
@@ -40,10 +48,14 @@ export function limitsOf({ agent, services }: ActiveRun): Limits {
 }
 
 /** Makes the RunInfo of a live run, which all ports get. */
-export function infoOf(run: ActiveRun, identity: Pick<Progress, 'meta' | 'labels'>, limits: Limits): RunInfo {
+export function infoOf(
+  run: ActiveRun,
+  identity: Pick<Progress, 'meta' | 'labels' | 'beganAt'>,
+  limits: Limits,
+): RunInfo {
   return infoFrom(identity, {
     inputs: run.resources.record?.inputs ?? run.seed.request.inputs,
-    startedAt: run.services.config.clock.now(),
+    now: run.services.config.clock.now(),
     maxIterations: limits.maxIterations,
   });
 }
@@ -67,12 +79,15 @@ export function fairKeyOf({ fairBy }: Pick<Config, 'fairBy'>, labels: Labels | u
   return labels && Object.hasOwn(labels, fairBy) ? labels[fairBy] : '';
 }
 
-/** Makes the RunInfo of a stored run, from the fields of its record. */
+/**
+ * Makes the RunInfo of a stored run, from the fields of its record.
+ * @param now wall clock, ms: the beginning of a run whose record does not say it
+ */
 export function infoFrom(
-  { meta, labels }: Pick<RunFields, 'meta' | 'labels'>,
-  rest: Pick<RunInfo, 'inputs' | 'startedAt' | 'maxIterations'>,
+  { meta, labels, beganAt }: Pick<RunFields, 'meta' | 'labels' | 'beganAt'>,
+  { now, ...rest }: Pick<RunInfo, 'inputs' | 'maxIterations'> & { readonly now: number },
 ): RunInfo {
   const { agentId, agentName, ...same } = meta;
   const given = labels && Object.keys(labels).length > 0 ? { labels } : {};
-  return Object.freeze({ ...same, subjectId: agentId, name: agentName, ...given, ...rest });
+  return Object.freeze({ ...same, subjectId: agentId, name: agentName, ...given, ...rest, startedAt: beganAt ?? now });
 }

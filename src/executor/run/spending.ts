@@ -1,4 +1,6 @@
 import type { Reservation } from '../../budget/port.ts';
+import { bornRunOf, budgetKeyOf } from '../../run/identity.ts';
+import type { Progress } from '../../run/progress.ts';
 import { withDeadline } from '../../values/deadline.ts';
 import { readProperty, toErrorData } from '../../values/error-data.ts';
 import { BudgetExceededError } from '../../values/errors.ts';
@@ -30,11 +32,14 @@ export async function refusedByBudget(run: ActiveRun): Promise<Error | undefined
 }
 
 /** Tells the budget what a resumed run spent earlier, for a budget without a memory of its own. */
-export async function restoreSpend(run: ActiveRun, spend: Spend | undefined): Promise<void> {
+export async function restoreSpend(run: ActiveRun, progress: Progress): Promise<void> {
   const { budget, warn } = run.services.config;
+  const { spend } = progress;
   if (!budget || !spend) return;
   try {
-    await bounded(run, 'budget.restore', async () => budget.restore?.(callerOf(run), { runId: run.runId, spend }));
+    await bounded(run, 'budget.restore', async () =>
+      budget.restore?.(callerOf(run), { ...bornRunOf(progress), spend }),
+    );
   } catch (error) {
     warn('run: the budget did not accept the earlier spend of the run', fields(run, error));
   }
@@ -59,8 +64,7 @@ export class Spending {
   static async reserve(run: ActiveRun, { turn, phase, ...call }: BudgetedCall): Promise<Spending | undefined> {
     const { budget } = run.services.config;
     if (!budget) return undefined;
-    const { runId } = run;
-    const estimate = { key: `${runId}:${phase === undefined ? '' : `${phase}.`}${turn}`, runId, ...call };
+    const estimate = { key: budgetKeyOf(run.born, turn, phase), runId: run.runId, ...call };
     const reservation = await bounded(run, 'budget.reserve', () => budget.reserve(callerOf(run), estimate));
     return new Spending(run, reservation);
   }

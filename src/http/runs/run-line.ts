@@ -30,6 +30,8 @@ export interface RunLine {
   readonly maxSteps?: number;
   readonly tokens: number;
   readonly usd?: number;
+  /** When it began, wall clock, ms; absent if its record does not say it. */
+  readonly beganAt?: number;
   /** Its last record, or its end, wall clock, ms; absent while it is live in the process that answers. */
   readonly updatedAt?: number;
   /** The process that works on it, if another one does. */
@@ -63,7 +65,7 @@ type OpenRun = Exclude<AnyRun, { status: 'queued' | 'ended' | 'quarantined' }>;
 const PROMPT_CHARS = 200;
 
 /** Returns the entry of a kept run in the form of a run that was found. */
-export function endedLine({ runId, meta, parent, labels, endedAt, ...outcome }: ReadableKeptRun): EndedEntry {
+export function endedLine({ runId, meta, parent, labels, beganAt, endedAt, ...outcome }: ReadableKeptRun): EndedEntry {
   return {
     runId,
     status: 'ended',
@@ -71,6 +73,7 @@ export function endedLine({ runId, meta, parent, labels, endedAt, ...outcome }: 
     meta,
     ...(parent ? { parent } : {}),
     ...(labels ? { labels } : {}),
+    ...(beganAt === undefined ? {} : { beganAt }),
     updatedAt: endedAt,
   };
 }
@@ -87,6 +90,7 @@ export function runLine(run: AnyRun, facts: LineFacts = {}): RunLine {
     ...standing(run, facts),
     ...spent(run),
     ...(maxSteps === undefined ? {} : { maxSteps }),
+    ...('beganAt' in run && run.beganAt !== undefined ? { beganAt: run.beganAt } : {}),
     ...(run.updatedAt === undefined ? {} : { updatedAt: run.updatedAt }),
     ...('owner' in run && run.owner !== undefined ? { owner: run.owner } : {}),
     children: childrenOf(run).length,

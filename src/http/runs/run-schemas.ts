@@ -32,6 +32,7 @@ const lineFields: JsonObject = {
   maxSteps: count,
   tokens: count,
   usd: { type: 'number' },
+  beganAt: time,
   updatedAt: time,
   owner: { type: 'string', description: 'Only for a caller who sees the runs of all.' },
   children: count,

@@ -1,6 +1,6 @@
 import { publicParking } from '../../http/runs/run-line.ts';
 import type { RunCheckpoint, RunInspection } from '../../index.ts';
-import { idempotencyKeyOf, oldCallName } from '../../run/identity.ts';
+import { type BornRun, bornRunOf, idempotencyKeyOf } from '../../run/identity.ts';
 import type { OpenCall } from '../../run/ledger.ts';
 import type { CallView, JsonValue, RecordFacts } from '../wire.ts';
 import { outputValue } from './messages.ts';
@@ -82,13 +82,13 @@ function phasesOf({ agent }: RunInspection, { completedPhases, openPhase }: RunC
 }
 
 function openStepOf(record: RunCheckpoint, shown: Shown): Pick<RecordFacts, 'openStep'> {
-  const { openStep, iteration, meta } = record;
+  const { openStep, iteration } = record;
   if (!openStep) return {};
-  const calls = openStep.calls.slice(0, SHOWN_CALLS).map((call) => callView(call, meta.runId, shown));
+  const calls = openStep.calls.slice(0, SHOWN_CALLS).map((call) => callView(call, bornRunOf(record), shown));
   return { openStep: { step: iteration + 1, calls, more: openStep.calls.length - calls.length } };
 }
 
-function callView(call: OpenCall, runId: string, shown: Shown): CallView {
+function callView(call: OpenCall, run: BornRun, shown: Shown): CallView {
   const { callId, name, effect, attempt, allowed, input, result } = call;
   const at = `call=${encodeURIComponent(callId.toWellFormed())}`;
   return {
@@ -98,7 +98,7 @@ function callView(call: OpenCall, runId: string, shown: Shown): CallView {
     state: call.state === 'planned' && allowed ? 'allowed' : call.state,
     attempt,
     ...(allowed && allowed.by !== 'policy' ? { allowed: { by: allowed.by, at: allowed.at } } : {}),
-    key: call.hasOldKey ? oldCallName(runId, callId, ':') : idempotencyKeyOf(runId, callId),
+    key: idempotencyKeyOf(run, call),
     input: shown.value(allowed?.input ?? input, `${at}&part=input`),
     ...(result ? { output: shown.value(outputValue(result), `${at}&part=output`) } : {}),
   };

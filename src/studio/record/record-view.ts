@@ -206,7 +206,8 @@ async function childrenBelow(
 ): Promise<readonly ChildView[]> {
   const open = (record?.openStep?.calls ?? []).filter(({ name }) => beginsRun(name)).map(({ callId }) => callId);
   const found = new Map<string, string | undefined>();
-  for (const callId of [...facts.calls, ...open]) found.set(childRunId(run.runId, callId), callId);
+  const born = { runId: run.runId, birth: record?.birth };
+  for (const callId of [...facts.calls, ...open]) found.set(childRunId(born, callId), callId);
   for (const runId of childrenOf(run.line)) if (!found.has(runId)) found.set(runId, undefined);
   const wanted = [...found].slice(-SHOWN_CHILDREN);
   return Promise.all(

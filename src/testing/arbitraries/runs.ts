@@ -156,6 +156,8 @@ export const fieldOrigins: { readonly [K in keyof Required<RunFields>]: FieldOri
   labels: (fc) => fc.dictionary(wordWith(fc), wordWith(fc), { maxKeys: 3 }),
   thread: (fc) => fc.record({ id: wordWith(fc), upTo: fc.nat(100) }),
   hosted: (fc) => fc.constantFrom(true),
+  birth: (fc) => wordWith(fc),
+  beganAt: (fc) => fc.nat(2 ** 40),
   elapsedMs: (fc) => fc.nat(60_000),
   iteration: 'played',
   openStep: 'played',

@@ -2,7 +2,7 @@ import type { RunCheckpoint } from '../../../record/checkpoint.ts';
 import { toResumeState } from '../../../record/checkpoint.ts';
 import { fingerprintIn, identified, parentOf } from '../../../record/identify.ts';
 import type { RunEventBody } from '../../../run/events/body.ts';
-import { waitIdOf } from '../../../run/identity.ts';
+import { bornRunOf, outcomeIdOf, waitIdOf } from '../../../run/identity.ts';
 import { firstPlace, type JournalEntry, type JournalWrite } from '../../../run/journal/entry.ts';
 import { keptOutcome, outcomeOf } from '../../../run/outcome.ts';
 import { beginProgress } from '../../../run/progress.ts';
@@ -168,7 +168,7 @@ async function announced({ config }: ExecutorServices, outcome: RunOutcome): Pro
 function cancelled(record: RunCheckpoint, claim: Claim | undefined, reason: string): RunOutcome {
   const { meta, definition = { version: '', hash: '' } } = record;
   const progress = resumeProgress(beginProgress(meta, definition), toResumeState(record));
-  const outcomeId = `${meta.runId}:${claim?.epoch ?? 1}`;
+  const outcomeId = outcomeIdOf(bornRunOf(record), claim?.epoch);
   const error = toErrorData(new CancelledError(reason));
   return outcomeOf(progress, { status: 'cancelled', error }, { durable: true, saveErrors: 0, outcomeId });
 }
@@ -177,7 +177,7 @@ async function closeAudit({ config }: ExecutorServices, { record }: StoredRun, o
   const { audit, clock, warn, defaults } = config;
   const info = infoFrom(record, {
     inputs: record.inputs ?? {},
-    startedAt: clock.now(),
+    now: clock.now(),
     maxIterations: defaults.maxIterations,
   });
   const auditing = Auditing.start(audit, info, { clock, warn, ms: defaults.finalizeMs / 2 });

@@ -1,4 +1,4 @@
-import { checkRunId, childRunId } from '../../../run/identity.ts';
+import { bornRunOf, checkRunId, childRunId } from '../../../run/identity.ts';
 import type { HistoryStore } from '../../../store/port.ts';
 import { hasCode, toErrorData } from '../../../values/error-data.ts';
 import { RunOwnedElsewhereError, UnsupportedError } from '../../../values/errors.ts';
@@ -17,10 +17,9 @@ export async function erase(services: ExecutorServices, runId: string): Promise<
   checkRunId(runId);
   await untilUntouched(services, runId);
   if (services.registry.live(runId)) throw new RunOwnedElsewhereError(`run ${runId} is live in this process`);
-  const calls = await callsOf(services, store, runId);
+  const children = await childrenOf(services, store, runId);
   // The children first: a repeated call finds those that are left by the record of their parent.
-  for (const callId of calls) {
-    const child = childRunId(runId, callId);
+  for (const child of children) {
     await store.erase(child);
     services.registry.forget(child);
   }
@@ -29,7 +28,11 @@ export async function erase(services: ExecutorServices, runId: string): Promise<
 }
 
 /** A record that cannot be read is erased without its children. */
-async function callsOf({ config }: ExecutorServices, store: HistoryStore, runId: string): Promise<readonly string[]> {
+async function childrenOf(
+  { config }: ExecutorServices,
+  store: HistoryStore,
+  runId: string,
+): Promise<readonly string[]> {
   try {
     // The store refuses to erase a run that has not ended, and its children stay.
     if (await store.load(runId)) return [];
@@ -39,7 +42,9 @@ async function callsOf({ config }: ExecutorServices, store: HistoryStore, runId:
         `run ${runId} is a turn of thread ${record.thread.id}: its thread erases it (thread.rewind, thread.delete)`,
       );
     }
-    return record?.messages.flatMap((message) => toolCallsOf(message).map(({ toolCallId }) => toolCallId)) ?? [];
+    if (!record) return [];
+    const born = bornRunOf(record);
+    return record.messages.flatMap((message) => toolCallsOf(message).map((call) => childRunId(born, call.toolCallId)));
   } catch (error) {
     if (!unreadable.some((code) => hasCode(error, code))) throw error;
     config.warn('run: a record that cannot be read is erased without its child runs', {

@@ -1,6 +1,12 @@
 import type { RunCheckpoint } from '../../../record/checkpoint.ts';
 import { parentOf } from '../../../record/identify.ts';
-import { type InterruptedRun, interruptedRun, openWaitsIn, type ReadableRun } from '../../../record/interrupted.ts';
+import {
+  type InterruptedRun,
+  interruptedRun,
+  listedIdentity,
+  openWaitsIn,
+  type ReadableRun,
+} from '../../../record/interrupted.ts';
 import { listedStatus } from '../../../record/listed-status.ts';
 import { TURN_MARK } from '../../../run/identity.ts';
 import type { Labels, ParentCall, RunCheckpointMeta } from '../../../run/request.ts';
@@ -25,6 +31,8 @@ export interface EndedRunLine {
   readonly meta?: RunCheckpointMeta;
   readonly parent?: ParentCall;
   readonly labels?: Labels;
+  /** When it began, wall clock of its process, ms; absent: its record does not say it. */
+  readonly beganAt?: number;
   /** The last record of the run, wall clock, ms; absent if only the outcome was read. */
   readonly updatedAt?: number;
   /** When it ended, wall clock, ms; only if the kept outcome says it. */
@@ -99,13 +107,13 @@ function isAccepted({ life }: ActiveRun): boolean {
 
 /** A run that is about to continue here has read nothing of its record yet, not even what it waits for. */
 function startingLine(run: ActiveRun, record: RunCheckpoint): LiveRunLine {
-  const { meta, labels } = record;
+  const { meta } = record;
   const [parent, waits] = [parentOf(record), openWaitsIn(record)];
   return {
     ...liveLine(run),
     meta,
     ...(parent ? { parent } : {}),
-    ...(labels ? { labels } : {}),
+    ...listedIdentity(record),
     ...(waits.length > 0 ? { waits } : {}),
   };
 }
@@ -117,10 +125,10 @@ function endedHere(output: RunOutput | undefined): EndedRunLine | null {
 }
 
 function recordedLine(record: RunCheckpoint, owner: string | undefined): FoundRun {
-  const { meta, outcome, labels, updatedAt } = record;
+  const { meta, outcome, updatedAt } = record;
   const parent = parentOf(record);
   if (outcome) {
-    const known = { meta, ...(parent ? { parent } : {}), ...(labels ? { labels } : {}), updatedAt };
+    const known = { meta, ...(parent ? { parent } : {}), ...listedIdentity(record), updatedAt };
     return { runId: meta.runId, status: 'ended', outcome: withoutId(outcome), ...known };
   }
   const { status, owner: _, ...entry } = interruptedRun(record) as ReadableRun;

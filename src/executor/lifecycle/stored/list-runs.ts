@@ -1,4 +1,4 @@
-import { type InterruptedRun, type OpenWait, openWaitsIn } from '../../../record/interrupted.ts';
+import { type InterruptedRun, listedIdentity, type OpenWait, openWaitsIn } from '../../../record/interrupted.ts';
 import { listedStatus } from '../../../record/listed-status.ts';
 import { classifyCheckpointOutcome } from '../../../run/finalize.ts';
 import { type Labels, labelsOf, type ParentCall, type RunCheckpointMeta } from '../../../run/request.ts';
@@ -17,6 +17,8 @@ export type LiveRunLine = RunSummary & {
   readonly meta: RunCheckpointMeta;
   /** The call that began the run; absent = a host did. */
   readonly parent?: ParentCall;
+  /** When it began, wall clock of its process, ms; absent: its record does not say it. */
+  readonly beganAt?: number;
   /** Its open waits; absent = none. */
   readonly waits?: readonly OpenWait[];
   /** The live runs that its calls began; absent = none. */
@@ -126,6 +128,7 @@ export function liveLine(run: ActiveRun): LiveRunLine {
     status: 'live',
     meta: shown ? { ...meta, prompt: shown.text(meta.prompt) } : meta,
     ...(parent ? { parent } : {}),
+    ...listedIdentity(progress ?? seed.request),
     ...(progress?.spend ? { spend: progress.spend } : {}),
     ...(children.length > 0 ? { children } : {}),
     ...(waits.length > 0 ? { waits: shown ? redactedWaits(waits, shown) : waits } : {}),

@@ -1,7 +1,7 @@
 import { type Agent, definitionOf } from '../../../agent/agent.ts';
 import { type RunCheckpoint, toCheckpoint } from '../../../record/checkpoint.ts';
 import { ProgressRedaction } from '../../../record/redact-progress.ts';
-import { fingerprintOf } from '../../../run/identity.ts';
+import { births, fingerprintOf } from '../../../run/identity.ts';
 import { beginProgress } from '../../../run/progress.ts';
 import type { ImagePart, Labels, RunRequest } from '../../../run/request.ts';
 import type { BegunTurn } from '../../../store/thread-port.ts';
@@ -31,10 +31,16 @@ export function firstRecordOf({ config }: ExecutorServices, agent: Agent, turn: 
     ...(Object.keys(labels).length > 0 ? { labels } : {}),
   };
   const fingerprint = fingerprintOf({ ...request, agentId: agent.id });
+  const now = config.clock.now();
   const meta = metaFor(agent, request, agent.modelTier ?? config.defaults.modelTier);
-  const begun = beginProgress(meta, definitionOf(agent), { ...request, fingerprint });
+  const begun = beginProgress(meta, definitionOf(agent), {
+    ...request,
+    fingerprint,
+    birth: births.make(request.runId),
+    beganAt: now,
+  });
   const redaction = config.redact && new ProgressRedaction(new Redactor(config.redact, 'record'));
-  const record = toCheckpoint(redaction?.progress(begun) ?? begun, config.clock.now(), 1);
+  const record = toCheckpoint(redaction?.progress(begun) ?? begun, now, 1);
   const message = redaction?.message(turn.message) ?? turn.message;
   return { ...record, attempts: 0, messages: [enterMessage(message)] };
 }

@@ -1,6 +1,6 @@
 import type { Agent } from '../../../agent/agent.ts';
 import { isLeftFor } from '../../../run/finalize.ts';
-import { childRunId, oldCallName } from '../../../run/identity.ts';
+import { childOfCall, idempotencyKeyOf } from '../../../run/identity.ts';
 import type { RunResult } from '../../../run/result.ts';
 import type { ToolWait } from '../../../tool/call-waits.ts';
 import type { ToolContext } from '../../../tool/define-tool.ts';
@@ -154,9 +154,9 @@ function forChild(reason: unknown): unknown {
 }
 
 /** The id of the run that a call begins. A call that an older version began has its child under the id of that version. */
-function childIdOf({ runId }: ActiveRun, { callId, idempotencyKey }: ToolContext): string {
-  const isOld = idempotencyKey === oldCallName(runId, callId, ':');
-  return isOld ? oldCallName(runId, callId, '~') : childRunId(runId, callId);
+function childIdOf({ born }: ActiveRun, { callId, idempotencyKey }: ToolContext): string {
+  const hasOldKey = idempotencyKey === idempotencyKeyOf(born, { callId, hasOldKey: true });
+  return childOfCall(born, hasOldKey ? { callId, hasOldKey } : { callId });
 }
 
 function rootOf(run: ActiveRun): string {

@@ -2,7 +2,7 @@ import { childToolPrefixes } from '../../../agent/names.ts';
 import type { RunHead } from '../../../record/checkpoint.ts';
 import { MAX_OUTPUT_CHARS } from '../../../run/command.ts';
 import { isLeftFor } from '../../../run/finalize.ts';
-import { childRunId, oldCallName, waitIdOf } from '../../../run/identity.ts';
+import { bornRunOf, childOfCall, waitIdOf } from '../../../run/identity.ts';
 import type { OpenCall } from '../../../run/open-step.ts';
 import type { Progress } from '../../../run/progress.ts';
 import type { ParentCall } from '../../../run/request.ts';
@@ -72,18 +72,15 @@ export function isAwaitedHere(child: ActiveRun): boolean {
 }
 
 /** The child runs that the open calls of a run began, as far as they may not have ended. */
-export function openChildren({ meta, openStep, waiting }: Pick<RunHead & Progress, 'meta' | 'openStep' | 'waiting'>) {
+export function openChildren(of: Pick<RunHead & Progress, 'meta' | 'birth' | 'openStep' | 'waiting'>) {
+  const { openStep, waiting } = of;
+  const born = bornRunOf(of);
   const waited = waitsOf({ waiting }).flatMap((wait) => (wait.kind === 'child' ? wait.childRunId : []));
-  const begun = (openStep?.calls ?? []).filter(mayHaveChild).map((call) => childOfCall(meta.runId, call));
+  const begun = (openStep?.calls ?? []).filter(mayHaveChild).map((call) => childOfCall(born, call));
   return [...new Set([...waited, ...begun])];
 }
 
 /** A record with an outcome has no open waits, but still the call that waited. */
 function mayHaveChild({ name, state, attempt }: OpenCall): boolean {
   return state !== 'done' && attempt > 0 && childToolPrefixes.some((prefix) => name.startsWith(prefix));
-}
-
-/** The id of the run that a call begins. A call that an older version began has its child under the id of that version. */
-export function childOfCall(runId: string, { callId, hasOldKey }: Pick<OpenCall, 'callId' | 'hasOldKey'>): string {
-  return hasOldKey ? oldCallName(runId, callId, '~') : childRunId(runId, callId);
 }

@@ -183,7 +183,7 @@ function judgedCall(
     step: progress.iteration + 1,
     agentId: run.agent.id,
     tier,
-    key: idempotencyKeyOf(run.runId, callId),
+    key: idempotencyKeyOf(run.born, { callId }),
     labels: progress.labels ?? noLabels,
     ...{ callId, name, input, effect, attempt: 1, verdict },
   });

@@ -1,5 +1,5 @@
 import type { Agent } from '../../../agent/agent.ts';
-import { approvalDigest, idempotencyKeyOf, waitIdOf } from '../../../run/identity.ts';
+import { approvalDigest, bornRunOf, idempotencyKeyOf, waitIdOf } from '../../../run/identity.ts';
 import type { OpenCall } from '../../../run/open-step.ts';
 import type { Progress } from '../../../run/progress.ts';
 import type { Wait } from '../../../run/waits/wait.ts';
@@ -35,7 +35,16 @@ const MAX_REASON_CHARS = 4_096;
 /** What judging a call reads of where its run is. */
 export type JudgedProgress = Pick<
   Progress,
-  'meta' | 'inputs' | 'iteration' | 'labels' | 'transcript' | 'openStep' | 'openPhase' | 'definition' | 'waiting'
+  | 'meta'
+  | 'birth'
+  | 'inputs'
+  | 'iteration'
+  | 'labels'
+  | 'transcript'
+  | 'openStep'
+  | 'openPhase'
+  | 'definition'
+  | 'waiting'
 >;
 
 /** A run whose calls are judged, and whose answers are checked: a live one, or one as its record has it. */
@@ -183,7 +192,7 @@ function judgedCall(
     step: progress.iteration + 1,
     agentId: run.agent.id,
     tier,
-    key: idempotencyKeyOf(run.born, { callId }),
+    key: idempotencyKeyOf(bornRunOf(progress), { callId }),
     labels: progress.labels ?? noLabels,
     ...{ callId, name, input, effect, attempt: 1, verdict },
   });

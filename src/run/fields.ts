@@ -181,14 +181,14 @@ export type FieldTable<Fields> = {
 };
 
 /** The longest birth that a record may have. */
-const MAX_BIRTH = 100;
+const BIRTH_CHARS = 100;
 
 /** No field of size 0 has more UTF-16 units than this. */
 export const SMALL_FIELD = 4_096;
 
 /** JSON may escape a character with 6 bytes for a UTF-16 unit; the bound counts 3 bytes for a unit of JSON. */
 const isOptionalPerson = (by: unknown): boolean => by === undefined || isStoredPerson(by);
-const isBirth = (value: unknown): boolean => typeof value === 'string' && value !== '' && value.length <= MAX_BIRTH;
+const isBirth = (value: unknown): boolean => typeof value === 'string' && value !== '' && value.length <= BIRTH_CHARS;
 const inJson = (text: string): number => 2 * text.length;
 const sizeOfMessages = (messages: readonly Message[]): number =>
   messages.reduce((units, message) => units + encodeMessage(message).length + 1, 0);

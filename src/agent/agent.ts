@@ -2,7 +2,7 @@ import type { RunDefinition } from '../run/fields.ts';
 import { checkSettings, type ModelSettings, settingNames } from '../run/model-settings.ts';
 import { knownPhases } from '../run/pipeline.ts';
 import { type DataOf, readSchema, type ToolInput } from '../tool/schema.ts';
-import { readEntries, type ToolEntries } from '../tool/toolbox.ts';
+import { checkEntries, readEntries, type ToolEntries } from '../tool/toolbox.ts';
 import { sha256 } from '../values/digest.ts';
 import { readProperty } from '../values/error-data.ts';
 import { type KnownKeys, readOptions } from '../values/known-options.ts';
@@ -80,12 +80,14 @@ const readings = new WeakMap<object, Agent>();
 /**
  * Defines an agent. The definition is read once: later changes of the object have no effect.
  * @throws {TypeError} for a field with a wrong value, for an unknown key, and for a phase that names a tool which the agent
- *   does not have, or whose instructions name something other than `Query` and earlier phases
+ *   does not have, or whose instructions name something other than `Query` and earlier phases; also for a schema of a tool that
+ *   is none @throws {UnsupportedError} for a tool of the AI SDK without `execute`
  * @example const agent = defineAgent({ id: 'greeter', instructions: 'Greet warmly.', tools: [lookup] })
  */
 export function defineAgent<const Schema = undefined>(definition: AgentDefinition<Schema>): Agent<DataOf<Schema>> {
   const agent = agentOf(fieldsOf(definition));
   checkNames(agent);
+  checkEntries(agent.tools);
   return agent as Agent<DataOf<Schema>>;
 }
 

@@ -19,9 +19,15 @@ export interface OpenStep {
   readonly calls: readonly OpenCall[];
 }
 
+const UNKNOWN = 'Outcome unknown: ';
+
 /** What the model reads of a `once` call during which the process died. */
-export const outcomeUnknown =
-  'Outcome unknown: the process died while this call was running. It may or may not have taken effect; it is not repeated.';
+export const outcomeUnknown = `${UNKNOWN}the process died while this call was running. It may or may not have taken effect; it is not repeated.`;
+
+/** Returns what the model reads of a `once` call whose connection broke after it was sent. */
+export function unknownOutcomeOf(why: string): string {
+  return `${UNKNOWN}the connection broke after this call was sent (${why}). It may or may not have taken effect; find that out before you call again.`;
+}
 
 /**
  * Returns the open step as a new process continues it after a crash: results stay, planned calls still have to run, running

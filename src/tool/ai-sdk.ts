@@ -6,7 +6,7 @@ import { isObject } from '../values/json.ts';
 import { type KnownKeys, readOptions } from '../values/known-options.ts';
 import type { Message } from '../values/message.ts';
 import { checkTraits, defineTool, type Tool, type ToolContext, type ToolDefinition } from './define-tool.ts';
-import { ReadyOutput } from './output.ts';
+import { isMcpError, mcpErrorOutput, ReadyOutput } from './output.ts';
 import { transcriptKey } from './run-tool.ts';
 
 /** A tool of the AI SDK (`tool({…})`), which has no name of its own. */
@@ -161,6 +161,8 @@ async function finish(
   const isStream = typeof readProperty(result, Symbol.asyncIterator as never) === 'function';
   const output = isStream ? await lastOf(result as AsyncIterable<unknown>, context) : await result;
   if (typeof tool.toModelOutput !== 'function') return output;
+  // The adapters of MCP clients drop the mark of a failed call.
+  if (isMcpError(output)) return new ReadyOutput(mcpErrorOutput(output));
   return new ReadyOutput(await (tool.toModelOutput as ToModelOutput).call(tool, { toolCallId, input, output }));
 }
 

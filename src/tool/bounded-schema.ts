@@ -58,12 +58,51 @@ const forLong: { readonly [each in LongArrays]: JsonValue } = {
   mixed: { $ref: MIXED },
 };
 
-/** Rewrites a JSON Schema so that the validator checks it in linear time. */
+/** Whether the validator can compile a pattern, as it does. */
+function isChecked(pattern: string): boolean {
+  try {
+    new RegExp(pattern, 'u');
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+/** Returns the patterns of a schema that are not checked: no JavaScript expressions, or only without the flag `u`. */
+export function uncheckedPatterns(schema: JsonValue): readonly string[] {
+  if (Array.isArray(schema)) return schema.flatMap(uncheckedPatterns);
+  if (!isObject(schema)) return [];
+  return Object.entries(schema as JsonObject).flatMap(([key, value]) => {
+    if (DATA.has(key)) return [];
+    if (key === 'pattern') return typeof value === 'string' && !isChecked(value) ? [value] : [];
+    if (!NAMED.has(key) || !isObject(value)) return uncheckedPatterns(value);
+    const names = key === 'patternProperties' ? Object.keys(value).filter((name) => !isChecked(name)) : [];
+    return [...names, ...Object.values(value as JsonObject).flatMap(uncheckedPatterns)];
+  });
+}
+
+/** A schema without the patterns that the validator cannot compile. What they would allow is not refused either. */
+function withoutUnchecked(schema: JsonObject): JsonObject {
+  const { pattern, patternProperties, ...rest } = schema;
+  const isKept = pattern !== undefined && (typeof pattern !== 'string' || isChecked(pattern));
+  const whole: JsonObject = isKept ? { ...rest, pattern } : rest;
+  if (!isObject(patternProperties)) return whole;
+  const known = Object.entries(patternProperties as JsonObject).filter(([name]) => isChecked(name));
+  const named = { patternProperties: Object.fromEntries(known) };
+  if (known.length === Object.keys(patternProperties).length) return { ...whole, ...named };
+  const { additionalProperties: _, unevaluatedProperties: __, ...open } = whole;
+  return { ...open, ...named };
+}
+
+/** Rewrites a JSON Schema so that the validator can check it, in linear time. */
 export function boundedSchema(schema: JsonValue, long: LongArrays): JsonValue {
   if (Array.isArray(schema)) return schema.map((each) => boundedSchema(each, long));
   if (!isObject(schema)) return schema;
   const bounded = Object.fromEntries(
-    Object.entries(schema as JsonObject).map(([key, value]) => [key, boundedKeyword(key, value, long)]),
+    Object.entries(withoutUnchecked(schema as JsonObject)).map(([key, value]) => [
+      key,
+      boundedKeyword(key, value, long),
+    ]),
   );
   const added = boundsOf(bounded, long);
   if (added.length === 0) return bounded;

@@ -1,7 +1,7 @@
 import type { LanguageModelV4ToolResultOutput } from '@ai-sdk/provider';
 import type { ImagePart } from '../run/request.ts';
 import { fetchableUrl } from '../run/request.ts';
-import { toErrorData } from '../values/error-data.ts';
+import { readProperty, toErrorData } from '../values/error-data.ts';
 import { frozenJson, isObject } from '../values/json.ts';
 import type { ToolOutput } from '../values/message.ts';
 import { isToolError } from '../values/tool-output.ts';
@@ -26,7 +26,7 @@ export interface OutputRule {
 
 /**
  * Converts a tool's result to the model's form: a string becomes text, a value of `toolContent` becomes content (bytes become
- * base64, URLs become strings), any other value becomes JSON; `undefined` becomes `null`.
+ * base64, URLs become strings), the failure of an MCP tool an error, any other value JSON; `undefined` becomes `null`.
  * @throws {NotJsonError} with the path of a value that JSON cannot hold
  * @throws {TypeError} for a file by URL if the rule allows none
  */
@@ -35,6 +35,7 @@ export function toToolOutput(result: unknown, rule: OutputRule): ToolOutput {
   if (typeof result === 'string') return { type: 'text', value: result };
   if (result instanceof ReadyOutput) return readyOutput(result.output, rule);
   if (isToolContent(result)) return contentOutput(result.content, rule);
+  if (isMcpError(result)) return mcpErrorOutput(result);
   return { type: 'json', value: frozenJson(result, 'result') } as ToolOutput;
 }
 
@@ -58,6 +59,47 @@ export function errorText(value: string): ToolOutput {
 /** Makes a tool's output of a thrown value: its message, for the model. The stack stays out of it. */
 export function thrownOutput(error: unknown): ToolOutput {
   return errorText(toErrorData(error).message);
+}
+
+/** The result of an MCP tool call that failed, as every client of the protocol has it. */
+interface McpError {
+  readonly isError: true;
+  readonly content: readonly { readonly type: string; readonly text?: unknown }[];
+}
+
+/** Returns whether a tool's result is an MCP result that says that the call failed. */
+export function isMcpError(result: unknown): result is McpError {
+  if (!isObject(result) || result.isError !== true || !Array.isArray(result.content)) return false;
+  return result.content.every((part) => isObject(part) && typeof part.type === 'string');
+}
+
+/** Makes a tool's output of an MCP result that failed: an error with its texts. */
+export function mcpErrorOutput({ content }: McpError): ToolOutput {
+  const texts = content.flatMap(({ text }) => (typeof text === 'string' && text !== '' ? [text] : []));
+  return errorText(texts.length > 0 ? texts.join('\n') : 'the tool failed, and did not say why');
+}
+
+/** Codes of a connection that broke while a request was under way. */
+const BROKEN: ReadonlySet<unknown> = new Set([
+  ...['ECONNRESET', 'ECONNABORTED', 'EPIPE', 'ETIMEDOUT', 'ERR_STREAM_PREMATURE_CLOSE'],
+  ...['UND_ERR_SOCKET', 'UND_ERR_HEADERS_TIMEOUT', 'UND_ERR_BODY_TIMEOUT', 'UND_ERR_RES_CONTENT_LENGTH_MISMATCH'],
+]);
+/** How many causes of an error are looked at. */
+const MAX_CAUSES = 5;
+
+/** Returns whether an error says that a connection broke after a request was sent; not that none could be made. */
+export function isBrokenConnection(error: unknown): boolean {
+  let cause = error;
+  for (let depth = 0; depth < MAX_CAUSES && isObject(cause); depth++) {
+    const [code, syscall, name] = ['code', 'syscall', 'name'].map((key) => readProperty(cause, key));
+    if (syscall === 'connect') return false;
+    const message = String(readProperty(cause, 'message'));
+    const isOfMcp = typeof name === 'string' && name.toLowerCase().startsWith('mcp');
+    if (BROKEN.has(code) || (name === 'TypeError' && message === 'terminated')) return true;
+    if (isOfMcp && /connection closed|request timed out/i.test(message)) return true;
+    cause = readProperty(cause, 'cause');
+  }
+  return false;
 }
 
 function readyOutput(output: unknown, rule: OutputRule): ToolOutput {

@@ -1,4 +1,4 @@
-import type { ToolEffect, WaitEnd } from '../run/open-step.ts';
+import { type ToolEffect, unknownOutcomeOf, type WaitEnd } from '../run/open-step.ts';
 import type { ImageInput, ImagePart } from '../run/request.ts';
 import { imagePartOf } from '../run/request.ts';
 import type { Clock } from '../values/clock.ts';
@@ -10,6 +10,7 @@ import type { Tool, ToolContext } from './define-tool.ts';
 import {
   checkUrl,
   errorText,
+  isBrokenConnection,
   isToolOutput,
   type OutputRule,
   ReadyOutput,
@@ -80,7 +81,7 @@ export async function runTool(
     const result = running.start();
     return isPromise(result) ? await running.wait(result) : running.outputNow(result);
   } catch (error) {
-    return running.close() ?? thrownOutput(error);
+    return running.close() ?? running.failed(error);
   }
 }
 
@@ -192,11 +193,22 @@ class RunningCall {
     };
   }
 
+  get #isOnce(): boolean {
+    return this.#tool.effect === 'once' || this.#call.effect === 'once';
+  }
+
+  /** The output of a tool that threw. A request that was sent may have taken effect, though its connection broke. */
+  failed(error: unknown): ToolOutput {
+    return this.#isOnce && isBrokenConnection(error)
+      ? errorText(unknownOutcomeOf(toErrorData(error).message))
+      : thrownOutput(error);
+  }
+
   get #requested(): RequestedWaits['functions'] {
     this.#waits ??= new RequestedWaits({
       tool: this.#tool.name,
       answers: this.#call.answers ?? [],
-      isOnce: this.#tool.effect === 'once' || this.#call.effect === 'once',
+      isOnce: this.#isOnce,
       isBeginning: () => this.#isBeginning,
       isOver: () => this.#isOver,
       hold: (request) => this.#hold(request),
@@ -257,7 +269,7 @@ class RunningCall {
       this.#resolve = resolve;
       settled.then(
         (value) => this.#answer(value),
-        (error) => this.#finish(thrownOutput(error)),
+        (error) => this.#finish(this.failed(error)),
       );
       // It may have ended before it returned its promise.
       if (this.#ended) return resolve(this.#ended);

@@ -50,15 +50,9 @@ const keywords: Readonly<Record<string, Check>> = {
     'an object of schemas or arrays',
     (value) => isObject(value) && Object.values(value).every((each) => isSchema(each) || isTexts(each)),
   ),
-  pattern: (value) => text(value) ?? patternProblem(value as string),
-  patternProperties: (value) =>
-    named(value) ??
-    Object.keys(value as object)
-      .map(patternProblem)
-      .find(Boolean),
   uniqueItems: needs('true or false', (value) => typeof value === 'boolean'),
   multipleOf: needs('a number above 0', (value) => typeof value === 'number' && value > 0),
-  ...table(text, ['$schema', 'format']),
+  ...table(text, ['$schema', 'format', 'pattern']),
   ...table((value) => text(value) ?? ownNameProblem(value), NAMES),
   ...table(number, ['maximum', 'minimum']),
   ...table(limit, ['exclusiveMaximum', 'exclusiveMinimum']),
@@ -67,22 +61,12 @@ const keywords: Readonly<Record<string, Check>> = {
   ...table(schema, ['not', 'if', 'then', 'else', 'contains', 'propertyNames']),
   ...table(schema, ['additionalProperties', 'additionalItems', 'unevaluatedItems', 'unevaluatedProperties']),
   ...table(schemas, ['allOf', 'anyOf', 'oneOf', 'prefixItems']),
-  ...table(named, ['properties', '$defs', 'definitions', 'dependentSchemas']),
+  ...table(named, ['properties', 'patternProperties', '$defs', 'definitions', 'dependentSchemas']),
   items: oneOrMore,
 };
 
 function table(check: Check, keys: readonly string[]): Record<string, Check> {
   return Object.fromEntries(keys.map((key) => [key, check]));
-}
-
-/** The validator compiles it the same way. */
-function patternProblem(pattern: string): string | undefined {
-  try {
-    new RegExp(pattern, 'u');
-    return undefined;
-  } catch {
-    return `has ${JSON.stringify(pattern.slice(0, 100))}, which is not a regular expression (with the flag u)`;
-  }
 }
 
 /** A schema of such a name would replace a bound, and remove it. URLs are compared as the validator reads them. */

@@ -2,6 +2,7 @@ import type { StandardJSONSchemaV1, StandardSchemaV1 } from '@standard-schema/sp
 import { readProperty, toErrorData } from '../values/error-data.ts';
 import { frozenJson, isObject, type JsonObject, type JsonValue } from '../values/json.ts';
 import { letGo } from '../values/thenable.ts';
+import { uncheckedPatterns } from './bounded-schema.ts';
 import { jsonSchemaValidator, type SchemaIssue } from './json-schema.ts';
 import { schemaProblem } from './schema-shape.ts';
 
@@ -65,7 +66,7 @@ export function readSchema(schema: unknown, toolName: string): ToolInput {
   if (isObject(standard)) return standardInput(standard as unknown as Standard, toolName);
   if (isObject(schema) && schema[aiSdkSymbol as never] === true) return aiSdkInput(schema as never, toolName);
   if (typeof schema === 'function') return readSchema(schema(), toolName);
-  if (isObject(schema)) return plainInput(asJsonSchema(schema, toolName));
+  if (isObject(schema)) return plainInput(asJsonSchema(schema, toolName), toolName);
   throw new TypeError(`tool "${toolName}": input must be a Standard Schema, an AI SDK schema or a JSON Schema object`);
 }
 
@@ -107,10 +108,10 @@ function aiSdkInput(schema: AiSdkSchema, toolName: string): ToolInput {
       `tool "${toolName}": the JSON Schema of the input is a promise; await it before defining the tool`,
     );
   }
-  const plain = plainInput(asJsonSchema(jsonSchema, toolName));
-  if (typeof schema.validate !== 'function') return plain;
+  const plain = asJsonSchema(jsonSchema, toolName);
+  if (typeof schema.validate !== 'function') return plainInput(plain, toolName);
   return {
-    jsonSchema: plain.jsonSchema,
+    jsonSchema: plain,
     validate(value) {
       const result = schema.validate?.(value) as AiSdkResult | PromiseLike<AiSdkResult>;
       return isPromise(result) ? Promise.resolve(result).then(fromAiSdk) : fromAiSdk(result);
@@ -125,7 +126,23 @@ function fromAiSdk(result: AiSdkResult): Validation {
   return { ok: false, message: toErrorData(result.error).message.slice(0, MAX_MESSAGE) };
 }
 
-function plainInput(jsonSchema: JsonObject): ToolInput {
+/** Warnings that were given: an MCP client makes its tools again and again. */
+const warned = new Set<string>();
+const MAX_WARNED = 1_000;
+
+/** A definition has no logger. */
+function warnOfPatterns(jsonSchema: JsonObject, toolName: string): void {
+  const [pattern, ...more] = uncheckedPatterns(jsonSchema);
+  if (pattern === undefined) return;
+  const others = more.length === 0 ? '' : `, and ${more.length} more`;
+  const text = `tool "${toolName}": the pattern ${JSON.stringify(pattern.slice(0, 100))}${others} is not checked: it is no JavaScript expression with the flag u`;
+  if (warned.has(text) || warned.size >= MAX_WARNED) return;
+  warned.add(text);
+  process.emitWarning(text, { type: 'PawlWarning', code: 'PAWL_PATTERN_NOT_CHECKED' });
+}
+
+function plainInput(jsonSchema: JsonObject, toolName: string): ToolInput {
+  warnOfPatterns(jsonSchema, toolName);
   const validate = jsonSchemaValidator(jsonSchema);
   return {
     jsonSchema,

@@ -1,5 +1,6 @@
 import type { LanguageModelV4FunctionTool } from '@ai-sdk/provider';
 import type { ToolFacts } from '../run/progress.ts';
+import { readProperty } from '../values/error-data.ts';
 import { UnknownToolError } from '../values/errors.ts';
 import { isObject, type JsonObject } from '../values/json.ts';
 import { printable } from '../values/texts/model-text.ts';
@@ -52,8 +53,7 @@ export function toolboxOf(entries: ToolEntries, registry: readonly Tool[]): Tool
 }
 
 /**
- * Reads the tools in an agent's definition into a frozen list or record. A run's start looks up names and reads the schemas
- * of AI SDK tools.
+ * Reads the tools in an agent's definition into a frozen list or record. A run's start looks up names.
  * @throws {TypeError} for an entry that is not a tool, and for an invalid effect or limit
  */
 export function readEntries(of: string, entries: ToolEntries & object): ToolEntries & object {
@@ -74,6 +74,21 @@ function readEntry(of: string, name: string, entry: unknown): AiSdkTool | AiSdkT
   throw new TypeError(
     `tools.${name}.tool was made with defineTool and has its own effect and limits: pass it without an entry`,
   );
+}
+
+/**
+ * Checks that the tools of the AI SDK in an agent's definition can be used. A lazy schema (a function) is read by the first run.
+ * @throws {TypeError} for a schema that is none @throws {UnsupportedError} for a tool without `execute`
+ */
+export function checkEntries(entries: ToolEntries): void {
+  if (entries === undefined || Array.isArray(entries)) return;
+  for (const [name, entry] of Object.entries(entries)) if (!isLazy(entry)) fromRecord(name, entry);
+}
+
+function isLazy(entry: AiSdkTool | AiSdkToolEntry): boolean {
+  const tool = isAiSdkEntry(entry) ? entry.tool : entry;
+  const schema = tool.inputSchema ?? tool.parameters;
+  return typeof schema === 'function' && readProperty(schema, '~standard') === undefined;
 }
 
 /** A tool of the AI SDK has no such fields: without this check they would be ignored, and a call would be `once`. */

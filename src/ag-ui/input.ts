@@ -100,8 +100,12 @@ export function newMessage(messages: readonly RawMessage[]): PostedMessage | und
   const last = messages.at(-1);
   if (!last) return undefined;
   const parts = messages.flatMap(({ content }) => partsOf(content));
-  if (parts.length === 0) throw wrong('a new message needs a text or a file');
+  if (parts.every(isBlank)) throw wrong('a new message needs a text or a file');
   return { id: last.id, parts };
+}
+
+function isBlank(part: PostedPart): boolean {
+  return part.type === 'text' && part.text.trim() === '';
 }
 
 function partsOf(content: unknown): readonly PostedPart[] {

@@ -22,7 +22,16 @@ const inner = new Set([
   // How a run that ended is found: longer ids share an entry of the index.
   'MAX_KEY_CHARS',
   // What is kept open or remembered, and is found again at a cost.
-  ...['MAX_ANSWERED', 'MAX_DELIVERED', 'MAX_RUNS', 'MAX_SETTLED', 'MAX_SKIPPED', 'MAX_STUCK', 'MAX_VENDORS', 'MAX_WARNED'],
+  ...[
+    'MAX_ANSWERED',
+    'MAX_DELIVERED',
+    'MAX_RUNS',
+    'MAX_SETTLED',
+    'MAX_SKIPPED',
+    'MAX_STUCK',
+    'MAX_VENDORS',
+    'MAX_WARNED',
+  ],
   // Pauses and measurements.
   ...['MAX_EMPTY', 'MAX_PAUSE_MS', 'MAX_TRIES', 'MOST_ERROR'],
   // How much of an error, a value or a run is looked at or printed for a person.

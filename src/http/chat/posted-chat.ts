@@ -79,8 +79,12 @@ function postedMessage(message: unknown): PostedMessage {
   if (!isObject(message)) throw refused('a message must be an object');
   const id = idOf(message.id, 'the id of a message');
   const parts = partsOf(message).flatMap(userPart);
-  if (parts.length === 0) throw refused('a message of the user needs a text or a file');
+  if (parts.every(isBlank)) throw refused('a message of the user needs a text or a file');
   return { id, parts };
+}
+
+function isBlank(part: MessagePart): boolean {
+  return part.type === 'text' && part.text.trim() === '';
 }
 
 function partsOf(message: unknown): readonly Record<string, unknown>[] {

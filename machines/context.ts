@@ -105,7 +105,14 @@ export type Resolution =
     >)
   /** The answer exists already: the run returns it again and does nothing else. */
   | { readonly kind: 'answered'; readonly output: RunOutput }
-  | { readonly kind: 'refused'; readonly error: ErrorData; readonly progress: Progress; readonly isDurable: boolean };
+  | {
+      readonly kind: 'refused';
+      readonly error: ErrorData;
+      /** Why the run is left for another process; absent = the start has failed. */
+      readonly cause?: ErrorData;
+      readonly progress: Progress;
+      readonly isDurable: boolean;
+    };
 
 /** A message to the model before its next turn. `receipt` names it in emitted events. */
 export interface Steer {
@@ -124,6 +131,8 @@ export interface FailedAnswer {
   readonly spend?: Spend;
   /** The model is away: the run waits, and asks again. */
   readonly wait?: Wait;
+  /** The setup of this process cannot ask the model: the run is left for another one. */
+  readonly leaves?: true;
   /** The model was away for too long: the run parks instead of failing. */
   readonly parks?: true;
 }

@@ -71,6 +71,14 @@ export const loop = pieces.createStateConfig({
               { type: 'park', params: ({ event }) => event.output },
             ],
           },
+          {
+            guard: { type: 'isGivenBack', params: ({ event }) => event.output },
+            target: 'left',
+            actions: [
+              { type: 'keepReply', params: ({ event }) => event.output },
+              { type: 'giveBack', params: ({ event }) => event.output },
+            ],
+          },
           { target: 'failed', actions: { type: 'keepReply', params: ({ event }) => event.output } },
         ],
       },

@@ -280,6 +280,7 @@ export {
   RunPanicError,
   RunParkedError,
   RunWaitsError,
+  SetupError,
   ShutdownError,
   StepLimitError,
   StoreFullError,

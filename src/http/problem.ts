@@ -66,6 +66,7 @@ const pawlErrors: { readonly [code: string]: readonly [number, string] } = {
   RUN_SLICED: [409, 'The slice of the run is over'],
   RUN_WAITS: [409, 'The run waits'],
   STEP_LIMIT: [500, 'The run took too many steps'],
+  SETUP: [503, 'The server cannot continue the run'],
   STORE_FULL: [503, 'The server has no room'],
   STORE_UNAVAILABLE: [503, 'The store does not answer'],
   THREAD_BUSY: [409, 'The conversation is busy'],

@@ -42,6 +42,14 @@ export interface ParkedReason {
   readonly by?: Person;
 }
 
+/** Since when no process could continue a run: what is missing is in the setup of each process that tried it. */
+export interface SetupFault {
+  /** The code of the fault. */
+  readonly code: string;
+  /** Wall clock, ms. */
+  readonly since: number;
+}
+
 /**
  * Returns whether a parked run stays parked until a person unparks it. One whose agent had changed starts again as soon as
  * the agent is what it was.
@@ -129,6 +137,8 @@ export interface HeadFields {
   readonly raisedSteps: number;
   readonly outcome?: RunOutcome;
   readonly parked?: ParkedReason;
+  /** The next recorded step removes it. */
+  readonly setup?: SetupFault;
 }
 
 /** All recorded fields of a run. Every run has each field that is not optional; a record may lack it (see `empty`). */
@@ -339,6 +349,13 @@ export const runFields = {
       hasTexts(value, ['code', 'reason']) && isOptionalPerson((value as { readonly by?: unknown }).by),
     redact: (parked, by) => ({ ...parked, reason: by.text(parked.reason) }),
     size: ({ code, reason, by }) => SMALL_FIELD + inJson(code + reason + (by?.id ?? '') + (by?.name ?? '')),
+  },
+  setup: {
+    part: 'head',
+    write: 'unless-empty',
+    isValid: (value) => hasTexts(value, ['code']) && isAmount((value as { readonly since?: unknown }).since),
+    redact: 'public',
+    size: ({ code }) => SMALL_FIELD + inJson(code),
   },
   inputs: {
     part: 'start',

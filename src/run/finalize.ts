@@ -12,13 +12,16 @@ export function isShutdown(cause: unknown): boolean {
   return hasCode(cause, 'ERR_SHUTDOWN');
 }
 
+/** Causes by which another process continues the whole tree of a run. Only the cause's own code counts. */
+const leftWhole: ReadonlySet<unknown> = new Set(['RUN_SLICED', 'SETUP']);
+
 /** Returns whether a run that was stopped for this reason is left for another process, with its children. */
 export function isLeftFor(reason: unknown): boolean {
-  return isShutdown(reason) || hasCode(reason, 'LEASE_LOST') || readProperty(reason, 'code') === 'RUN_SLICED';
+  return isShutdown(reason) || hasCode(reason, 'LEASE_LOST') || leftWhole.has(readProperty(reason, 'code'));
 }
 
 /** Causes by which a run leaves by itself. Only the cause's own code counts: the code of a tool deeper in it says nothing. */
-const leaving: ReadonlySet<unknown> = new Set(['RUN_WAITS', 'RUN_PARKED', 'RUN_SLICED']);
+const leaving: ReadonlySet<unknown> = new Set(['RUN_WAITS', 'RUN_PARKED', 'RUN_SLICED', 'SETUP']);
 
 function isLeaving(cause: unknown): boolean {
   return isShutdown(cause) || leaving.has(readProperty(cause, 'code'));

@@ -52,8 +52,12 @@ export function resumeProgress(fresh: Progress, resume: ResumeState, tools: Tool
   };
 }
 
-/** The critic's state is not part of a run's progress: an inspector would see it. */
-const headRows = rowsOf('head').filter(({ key }) => key !== 'critic');
+/**
+ * What is not part of a run's progress: the critic's state, which an inspector would see, and the fault of a setup, which is over
+ * when this process saves the run.
+ */
+const apart: readonly string[] = ['critic', 'setup'];
+const headRows = rowsOf('head').filter(({ key }) => !apart.includes(key));
 
 /** Returns the head fields of a resume state. */
 function headIn(resume: ResumeState): Partial<HeadFields> {

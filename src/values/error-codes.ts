@@ -74,6 +74,8 @@ const policies = {
   RUN_PARKED: never,
   RUN_SLICED: later,
   RUN_WAITS: later,
+  // A process with another setup can continue the run.
+  SETUP: later,
   STEP_LIMIT: never,
   STORE_FULL: storeAway,
   STORE_UNAVAILABLE: storeAway,

@@ -94,6 +94,10 @@ export class UnknownToolError extends PawlError {
 export class AgentNotFoundError extends PawlError {
   readonly code = 'AGENT_NOT_FOUND';
 }
+/** This process cannot continue the run: a model, its key or a tool is missing here. The `cause` says what. */
+export class SetupError extends PawlError {
+  readonly code = 'SETUP';
+}
 /** A definition uses something that this version does not offer. */
 export class UnsupportedError extends PawlError {
   readonly code = 'UNSUPPORTED';

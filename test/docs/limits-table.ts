@@ -38,6 +38,11 @@ export const sections: readonly Section[] = [
       inDefaults('attempts of a model call that fails temporarily, in one process', 'modelAttempts'),
       inDefaults('time for the attempts of a model call, from the first failure', 'modelRetryMs', 'ms'),
       inDefaults('wait of a durable run for a model that stays away', 'modelOutageMs', 'ms'),
+      inDefaults(
+        'tries of a stored run that the setup of no process can continue, before it is parked',
+        'setupMs',
+        'ms',
+      ),
       inDefaults("wait for the first chunk of a model's answer", 'firstChunkMs', 'ms'),
       inDefaults('silence within an answer', 'chunkGapMs', 'ms'),
       inDefaults('characters of one reply, arguments and metadata included', 'maxReplyChars'),

@@ -55,7 +55,7 @@ describe('a run begins', () => {
     ]);
   });
 
-  test('or does not, when its tools cannot be put together: nothing of a new run is stored, a resumed one is failed (executor 2)', async () => {
+  test('or does not, when its tools cannot be put together: nothing of a new run is stored, a resumed one keeps its record (executor 2)', async () => {
     const store = memoryStore();
     const broken = { isForeign: true, tools: [look, toolOf('look')], checkpoints: store };
     const fresh = await hostOf(broken).run({ runId: 'r' });
@@ -68,10 +68,11 @@ describe('a run begins', () => {
     await until(async () => (await store.load('r'))?.iteration === 2);
     const left = await afterCrash(store);
     expect(await hostOf({ ...broken, checkpoints: left }).run({ runId: 'r' })).toMatchObject({
-      status: 'error',
+      status: 'interrupted',
+      error: { code: 'SETUP' },
       iterations: 2,
     });
-    expect(await left.listInterrupted()).toEqual([]);
+    expect(await left.listInterrupted()).toMatchObject([{ runId: 'r' }]);
   });
 
   test('with a resume state and no handle: begin is called once, for the same run id, and its record goes on (executor 3)', async () => {

@@ -113,18 +113,20 @@ describe('a run that goes on from its record', () => {
     expect((await onlyRecord(store)).iteration).toBe(4);
   });
 
-  test('fails its record when its tier is gone: it is not retried for ever (executor 2)', async () => {
+  test('keeps its record, uncounted, when its tier is gone: another process may have it (executor 2)', async () => {
     const store = await storeWith(await diedAfter(4));
     const host = hostOf({ tools, checkpoints: store, agent: { modelTier: 'gone' } });
-    expect(await host.run(asked)).toMatchObject({ status: 'error', error: { code: 'UNKNOWN_TIER' } });
-    expect(await store.load('run-1')).toBeNull();
+    const error = { code: 'SETUP', cause: { code: 'UNKNOWN_TIER' } };
+    expect(await host.run(asked)).toMatchObject({ status: 'interrupted', iterations: 4, error });
+    expect(await store.load('run-1')).toMatchObject({ iteration: 4, attempts: 0 });
   });
 
   test('keeps its record, uncounted, when a tool is gone: a deploy may bring it back (executor 2, faults 39)', async () => {
     const store = await storeWith(await diedAfter(4));
     for (let boot = 0; boot < 5; boot++) {
       const host = hostOf({ tools: ['look'] as never, checkpoints: store });
-      expect(await host.run(asked)).toMatchObject({ status: 'error', error: { code: 'UNKNOWN_TOOL' } });
+      const error = { code: 'SETUP', cause: { code: 'UNKNOWN_TOOL' } };
+      expect(await host.run(asked)).toMatchObject({ status: 'interrupted', error });
     }
     expect(await onlyRecord(store)).toMatchObject({ iteration: 4, attempts: 0 });
   });

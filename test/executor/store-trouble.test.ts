@@ -77,7 +77,7 @@ function refuse(): never {
   throw new Error('no phases today');
 }
 
-test('a run that cannot even be made is reported as failed by recover, and the others go on (recovery 1)', async () => {
+test('a run that cannot even be made is skipped by recover, with its reason, and the others go on (recovery 1)', async () => {
   const store = memoryStore();
   const first = hostOf({ script: [hang(), hang()], checkpoints: store });
   await first.start({ runId: 'a' });
@@ -89,7 +89,7 @@ test('a run that cannot even be made is reported as failed by recover, and the o
   });
   const { executor } = hostOf({ checkpoints: store, agents: [broken] });
   const report = await executor.recover();
-  expect(report.failed.map(({ runId }) => runId).toSorted()).toEqual(['a', 'b']);
-  expect(report.failed[0]?.reason).toContain('no phases today');
+  expect(report.skipped.map(({ runId }) => runId).toSorted()).toEqual(['a', 'b']);
+  expect(report.skipped[0]?.reason).toContain('no phases today');
   expect((await store.listInterrupted()).map(({ runId }) => runId)).toEqual(['a', 'b']);
 });

@@ -87,18 +87,24 @@ class DueDrive {
   /** The budget is over: are other runs due? */
   async #rest(): Promise<Driven> {
     const { runs, now, nextAt } = await this.#store.listDue({ limit: PAGE });
-    const { stuck } = this.#services;
-    const isMore = runs.some((run) => stuck.isReady(run) && agentFor(this.#services, run.meta.agentId));
+    const { stuck, paused } = this.#services;
+    const isMore = runs.some(
+      (run) => stuck.isReady(run) && paused.mayTake(run.meta.agentId) && agentFor(this.#services, run.meta.agentId),
+    );
     return isMore ? this.#driven({ state: 'more' }) : this.#answer(nextAt === undefined ? undefined : nextAt - now);
   }
 
   /** None is due. @param nextMs in which time the next one is */
   #answer(nextMs: number | undefined): Driven {
-    if (nextMs === undefined) return this.#driven({ state: 'ended' });
-    return this.#driven({ state: 'waiting', wakeAt: this.#services.config.clock.now() + nextMs });
+    // Runs of agents that are left alone are due as well, and this process does not see them.
+    const pausedMs = this.#services.paused.nextMs;
+    const ms = Math.min(nextMs ?? Number.POSITIVE_INFINITY, pausedMs ?? Number.POSITIVE_INFINITY);
+    if (ms === Number.POSITIVE_INFINITY) return this.#driven({ state: 'ended' });
+    const code = ms === pausedMs ? { code: 'SETUP' } : {};
+    return this.#driven({ state: 'waiting', ...code, wakeAt: this.#services.config.clock.now() + ms });
   }
 
-  #driven(answer: Pick<Driven, 'state' | 'wakeAt'>): Driven {
+  #driven(answer: Pick<Driven, 'state' | 'code' | 'wakeAt'>): Driven {
     return { ...answer, boundaries: this.#boundaries, runs: this.#runs };
   }
 }

@@ -54,9 +54,12 @@ async function drive(services: ExecutorServices, runId: string, limits: DriveLim
   const place = mayBeChild(found) ? await treeIn(store, services).placeOf(found) : undefined;
   const verdict = verdictIn(around, record, place);
   if (verdict) return refused(around, verdict);
+  const { agentId } = record.meta;
+  if (!services.paused.enter(agentId)) return leftAlone(around, agentId);
   const { graceMs, signal } = limits;
   const slice = { budgetMs: Math.max(0, limits.budgetMs - (clock.monotonic() - since)), graceMs };
   const { run, result } = await begin(services, { meta: record.meta, place, maxAttempts: defaults.maxAttempts, slice });
+  if (run?.life.resolution !== 'accepted') services.paused.leave(agentId, false);
   const end = () => run?.slice?.end();
   signal?.addEventListener('abort', end, { once: true });
   if (signal?.aborted) end();
@@ -148,11 +151,19 @@ function stuck({ services, runId }: Around, code: string | undefined, mayPass = 
   return { runId, state: 'waiting', ...wakeAt, ...codeIn(code), boundaries: 0 };
 }
 
+/** The setup of this process cannot continue runs of this agent. Another process may drive the run at once. */
+function leftAlone({ services, runId }: Around, agentId: string): Driven {
+  const wakeAt = services.config.clock.now() + services.paused.leftMs(agentId);
+  return { runId, state: 'waiting', code: 'SETUP', wakeAt, boundaries: 0 };
+}
+
 /** Reads the answer of `drive` from the result of the run in this process. */
 async function answerOf(around: Around, run: ActiveRun | undefined, result: RunResult): Promise<Driven> {
   const { services, runId } = around;
   const { error, status } = result;
   const boundaries = run?.actor.getSnapshot().context.persisted ?? 0;
+  if (error?.code === 'SETUP' && !run?.life.left?.parked)
+    return { ...leftAlone(around, run?.agent.id ?? ''), boundaries };
   if (run?.life.resolution === 'refused') return refusal(around, error);
   services.stuck.note({ runId, dueAt: 0 }, 'further');
   if (result.status === 'waiting') return { runId, state: 'waiting', ...wakeAtIn(result.wakeAt), boundaries };

@@ -2,10 +2,11 @@ import type { FailedAnswer, ModelAnswer } from '../../../machines/context.ts';
 import type { ModelCallInput } from '../../../machines/setup.ts';
 import { callModel, type ModelRequest } from '../../model/call.ts';
 import { checkedReply } from '../../model/checked-reply.ts';
-import { failureOf } from '../../model/failure.ts';
+import { failureOf, isSetupFailure } from '../../model/failure.ts';
 import { type Retry, type RetryOptions, retryAfter } from '../../model/retry.ts';
 import { modelCallKeyOf, waitIdOf } from '../../run/identity.ts';
 import type { ModelSettings } from '../../run/model-settings.ts';
+import type { Progress } from '../../run/progress.ts';
 import type { ModelReply } from '../../run/reply.ts';
 import type { Transcript } from '../../run/transcript.ts';
 import { afterModelFailure, type FailedTurn } from '../../run/waits/outage.ts';
@@ -22,6 +23,7 @@ import { addUsage, countedUse, noUsage, type Usage } from '../../values/usage.ts
 import { callThrough, type Layers, type ModelCallInfo, noLabels } from '../host/middleware.ts';
 import { yieldToEventLoop } from '../host/yield-to-event-loop.ts';
 import type { ActiveRun } from '../run/active-run.ts';
+import { hasRecorded, isStoredHere, setupError } from '../run/record/setup-fault.ts';
 import { type BudgetedCall, Spending } from '../run/spending.ts';
 import type { CompactedView } from '../services/compacted-view.ts';
 import type { LoopContext } from '../services/loop-context.ts';
@@ -94,10 +96,11 @@ class Turn {
   }
 
   /** What the run does after a failed turn: it waits for the model, parks, or ends. A turn that was stopped only ends. */
-  #afterFailure(thrown: unknown, error: ErrorData): Pick<FailedAnswer, 'error' | 'wait' | 'parks'> {
+  #afterFailure(thrown: unknown, error: ErrorData): Pick<FailedAnswer, 'error' | 'wait' | 'parks' | 'leaves'> {
     const { runId, services, signal, agent, isDurable, progress } = this.#run;
     const { clock, random, defaults, onModelOutage } = services.config;
     if (signal.aborted || !progress) return { error };
+    if (isSetupFailure(thrown)) return this.#afterFault(progress, error);
     const { iteration, phase } = this.#input;
     const failure = { ...failureOf(thrown, clock), at: clock.now(), random: random() };
     const [step, previous] = [iteration + 1, retryOf(progress)];
@@ -110,6 +113,18 @@ class Turn {
     const after = afterModelFailure(turn, { modelOutageMs: defaults.modelOutageMs, onModelOutage });
     if (after.kind === 'wait') return { error, wait: after.wait };
     return { error: after.error, ...(after.how === 'park' ? { parks: true } : {}) };
+  }
+
+  /** The key or a setting is missing in this process: another one continues the run. The caller of a first start has the error. */
+  #afterFault(progress: Progress, error: ErrorData): Pick<FailedAnswer, 'error' | 'leaves'> {
+    const run = this.#run;
+    const isUnbegun = run.life.isFirstStart && !hasRecorded(progress);
+    if (isUnbegun) run.life.isUnbegun = progress.thread === undefined;
+    if (isUnbegun || !run.isDurable || !isStoredHere(run)) {
+      run.life.setupFault = error;
+      return { error };
+    }
+    return { error: toErrorData(setupError(run, error)), leaves: true };
   }
 
   /** Pays for a failed turn as far as it was used. For an interrupted reply, all of it that was read is paid for. */

@@ -10,7 +10,7 @@ import { enterResume, type ResumeState, resumeProgress } from '../../run/resume.
 import { withoutLostWaits } from '../../run/waits/wait-rules.ts';
 import { type Checkpointer, maxRecordBytesOf } from '../../store/checkpointer.ts';
 import { joined, type Toolbox, toolboxOf } from '../../tool/toolbox.ts';
-import { toErrorData } from '../../values/error-data.ts';
+import { type ErrorData, hasCode, toErrorData } from '../../values/error-data.ts';
 import { DefinitionChangedError, NotDurableError, RunSlicedError, ShutdownError } from '../../values/errors.ts';
 import { asError } from '../host/guard.ts';
 import type { ActiveRun } from '../run/active-run.ts';
@@ -21,6 +21,7 @@ import { beginAudit, checkBudget, supervise } from '../run/oversight.ts';
 import { acquireRun, carriedRecord, releaseClaim, returnRun, uncounted } from '../run/record/acquire.ts';
 import { checkpointerOf, finalizeHandle, firstSave } from '../run/record/recording.ts';
 import { askerOf, conflict, isAskedRun } from '../run/record/same-request.ts';
+import { faultFields, followSetup, hasRecorded, isStoredHere, setupError } from '../run/record/setup-fault.ts';
 import { identifiedBy, infoOf, limitsOf, metaOf } from '../run/run-info.ts';
 import { restoreSpend } from '../run/spending.ts';
 import { withThread } from '../run/threads/thread-turn.ts';
@@ -44,9 +45,34 @@ export async function resolve({ progress }: { progress: Progress }, run: ActiveR
 }
 
 async function refused(run: ActiveRun, progress: Progress, thrown: unknown): Promise<Resolution> {
+  if (run.life.setupFault && hasCode(thrown, 'SETUP')) return givenBack(run, progress, toErrorData(thrown));
   await returnRun(run);
   const error = await finalizeHandle(run, progress, toErrorData(asError(thrown)));
   return { kind: 'refused', error, progress, isDurable: false };
+}
+
+/** The setup of this process cannot continue the run: its record says since when, and it is due for other processes. */
+async function givenBack(run: ActiveRun, fresh: Progress, error: ErrorData): Promise<Resolution> {
+  const { record } = run.resources;
+  const fields = record ? faultFields(run, record.setup) : {};
+  if (record) run.resources.record = { ...record, ...fields };
+  await returnRun(run);
+  return {
+    kind: 'refused',
+    error,
+    cause: error,
+    progress: { ...standing(fresh, record), ...fields },
+    isDurable: false,
+  };
+}
+
+/** Where the run stands, for its result. */
+function standing(fresh: Progress, record: RunCheckpoint | undefined): Progress {
+  try {
+    return record ? resumeProgress(identifiedBy(record, fresh), toResumeState(record)) : fresh;
+  } catch {
+    return fresh;
+  }
 }
 
 async function found(run: ActiveRun, fresh: Progress): Promise<Resolution> {
@@ -76,9 +102,9 @@ async function found(run: ActiveRun, fresh: Progress): Promise<Resolution> {
   await checkBudget(run, isStored);
   // The first process that works on the run begins it.
   if (!seed.isAdmission) beginAudit(run);
-  const early = equip(run, isStored);
-
   run.events.continueFrom(resume?.seq ?? 0);
+  const early = equip(run, found.record);
+
   const { progress: fitting, isReplaced } = progressOf(run, begun, {
     resume,
     attempts: seed.isAdmission ? 0 : found.attempts,
@@ -95,6 +121,7 @@ async function found(run: ActiveRun, fresh: Progress): Promise<Resolution> {
   run.checkOurs();
   if (seed.isAdmission) return admitted(run, progress, 'started');
   run.life.isOurs = true;
+  followSetup(run);
   run.takeCommands(new RunCommandTarget(run, progress.commands));
   // A run that was cancelled while no process worked on it should not ask its model again.
   if (isStored) await services.inbox.lookFirst();
@@ -183,22 +210,35 @@ async function takePlace(run: ActiveRun): Promise<RunOutput | undefined> {
   return undefined;
 }
 
+/** Whether the caller of the run's first start waits for it. A turn of a thread has its record, but nothing more. */
+function isFirstStart({ seed }: ActiveRun, record: RunCheckpoint | undefined): boolean {
+  if (!record) return true;
+  return seed.hasSender === true && !hasRecorded(record);
+}
+
 /**
- * Gets model and tools. For a resumed run an error here waits until the record is loaded: then the record fails, and is not
- * retried endlessly. A tool that a deploy removed is not an error of the run: its record stays.
+ * Gets model and tools. A fault of the setup gives a stored run back. The first start of a turn ends with it, once its record is
+ * loaded. A run that has ended, or is cancelled, needs neither model nor tools.
+ * @throws {SetupError} @throws the fault, of a run that has no record here
  */
-function equip(run: ActiveRun, isResumed: boolean): Error | undefined {
+function equip(run: ActiveRun, record: RunCheckpoint | undefined): Error | undefined {
   const { agent, services, runId } = run;
   const { config } = services;
+  run.life.setup = record?.setup;
+  run.life.isFirstStart = isFirstStart(run, record);
   try {
+    if (run.seed.fault) throw run.seed.fault;
     const toolbox = joined(ownTools(run), childTools(run));
     run.resources.facts = toolbox.facts;
     run.resources.loops = loopsFor({ runId, agent, config, prompt: run.info?.prompt ?? '' }, toolbox);
     return undefined;
   } catch (thrown) {
     const error = asError(thrown);
-    if (isResumed && toErrorData(error).code !== 'UNKNOWN_TOOL') return error;
-    throw error;
+    if (record && (record.outcome || run.options.signal?.aborted)) return undefined;
+    run.life.setupFault = toErrorData(error);
+    if (!record) throw error;
+    if (!run.life.isFirstStart && isStoredHere(run)) throw setupError(run, toErrorData(error));
+    return error;
   }
 }
 

@@ -16,6 +16,7 @@ import { RunPanicError } from '../../values/errors.ts';
 import type { ActiveRun } from '../run/active-run.ts';
 import { forgetClaim, releaseClaim, uncounted, withdraw } from '../run/record/acquire.ts';
 import { finalizeCheckpoint } from '../run/record/finalize-checkpoint.ts';
+import { leftWithFault, pauseAgent } from '../run/record/setup-fault.ts';
 import { sliceOf } from '../run/slice.ts';
 import { liveTurnEndOf, withTurnOf } from '../run/threads/thread-turn.ts';
 import { isAwaitedHere, openChildren, tellParent } from '../run/waits/child-end.ts';
@@ -70,12 +71,21 @@ function isWaitingStop({ isDurable }: ActiveRun, { outcome, error, cause, progre
 async function record(run: ActiveRun, input: SettleInput, outcome: RunOutcome): Promise<void> {
   run.life.isClosing = true;
   if (input.outcome === 'leave-running') await leaveHere(run, input);
+  else if (run.life.isUnbegun) await takeOff(run, input, outcome);
   else {
     await end(run, input, outcome);
     run.life.isDelivered = true;
   }
   await releaseClaim(run);
+  if (input.cause?.code === 'SETUP') pauseAgent(run);
   if (input.outcome === 'leave-running') tellLeft(run);
+}
+
+/** Its caller has the error, and may start it again under the same id: nothing of it is kept, also no outcome. */
+async function takeOff(run: ActiveRun, { error, cause }: SettleInput, outcome: RunOutcome): Promise<void> {
+  await closeAudit(run, outcome);
+  await finalizeCheckpoint(run.resources.checkpointer, error, cause);
+  forgetClaim(run);
 }
 
 /** A run that no process works on is due. A parent continues its child, and a host's machine its run; `drive` reports its own. */
@@ -85,11 +95,16 @@ function tellLeft({ slice, life, parent, seed, isDurable, runId, services }: Act
 }
 
 async function leaveHere(run: ActiveRun, { progress, cause }: SettleInput): Promise<void> {
-  const left = run.slice?.left(progress) ?? { ...progress, attempts: 0 };
+  const left = leftBy(run, progress, cause);
   run.life.left = left;
   await leave(run, left, cause);
   if (left.parked) run.publish({ type: 'run.parked', ...left.parked });
   await run.journal?.flush();
+}
+
+function leftBy(run: ActiveRun, progress: Progress, cause: ErrorData | undefined): Progress {
+  if (cause?.code === 'SETUP') return leftWithFault(run, progress);
+  return run.slice?.left(progress) ?? { ...progress, attempts: 0 };
 }
 
 /**

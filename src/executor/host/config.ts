@@ -33,6 +33,7 @@ const defaults: Defaults = {
   modelAttempts: 5,
   modelRetryMs: 60_000,
   modelOutageMs: 86_400_000,
+  setupMs: 86_400_000,
   firstChunkMs: 120_000,
   chunkGapMs: 60_000,
   ...replyLimits,

@@ -50,6 +50,8 @@ export interface Defaults {
   readonly modelRetryMs: number;
   /** How long a durable run then waits for its model, from the first failure; 0 = it fails at once. */
   readonly modelOutageMs: number;
+  /** How long processes try a run that the setup of none of them can continue, before it is parked. */
+  readonly setupMs: number;
   /** Longest wait for the first chunk of a model's answer. */
   readonly firstChunkMs: number;
   /** Longest silence between two chunks. */

@@ -136,12 +136,30 @@ const unreadableAgent = defineAgent({ id: '(unreadable)', instructions: '' });
  * Reads the agent that `start` was given.
  * @throws {TypeError} when it is not an agent; what a getter of it throws is the error of its run
  */
-function readAgent(given: Agent): { readonly agent: Agent; readonly unreadable?: { readonly refusal: Error } } {
+function readAgent(given: Agent): { readonly agent: Agent; readonly unreadable?: Pick<RunSeed, 'refusal' | 'fault'> } {
   try {
     return { agent: agentFrom(given, 'start needs') };
   } catch (cause) {
     if (isTypeError(cause)) throw cause;
-    const refusal = new RunPanicError(`the agent cannot be read: ${toErrorData(cause).message}`, { cause });
-    return { agent: unreadableAgent, unreadable: { refusal } };
+    const id = readProperty(given, 'id');
+    const error = unreadable(cause);
+    // The record of its run is found by the id of the agent.
+    if (typeof id === 'string' && id !== '') return { agent: standInFor(id), unreadable: { fault: error } };
+    return { agent: unreadableAgent, unreadable: { refusal: error } };
   }
+}
+
+/** Reads the agent of a stored run. One that cannot be read is a fault of the setup: an empty one takes its place. */
+export function readStored(given: Agent, agentId: string): { readonly agent: Agent; readonly fault?: Error } {
+  try {
+    return { agent: agentFrom(given, 'a run needs') };
+  } catch (cause) {
+    return { agent: standInFor(agentId), fault: unreadable(cause) };
+  }
+}
+
+const standInFor = (id: string): Agent => defineAgent({ id, instructions: '' });
+
+function unreadable(cause: unknown): Error {
+  return new RunPanicError(`the agent cannot be read: ${toErrorData(cause).message}`, { cause });
 }

@@ -2,6 +2,7 @@ import type { Resolution, RunEmitted, RunMachineEvent } from '../../../machines/
 import type { RunCheckpoint } from '../../record/checkpoint.ts';
 import type { JournalPart } from '../../record/state.ts';
 import type { RunEvent } from '../../run/events/body.ts';
+import type { SetupFault } from '../../run/fields.ts';
 import type { Progress, ToolFacts } from '../../run/progress.ts';
 import type { RunOutput, RunResult } from '../../run/result.ts';
 import type { Person, Wait } from '../../run/waits/wait.ts';
@@ -107,6 +108,14 @@ export class RunLife {
   resolution: Resolution['kind'] | undefined;
   /** Why the run did not begin. */
   refusal: ErrorData | undefined;
+  /** The caller of this start waits for it, and nothing of the run was recorded before: a fault of the setup is its error. */
+  isFirstStart = false;
+  /** What is missing in the setup of this process. */
+  setupFault: ErrorData | undefined;
+  /** Since when processes could not continue the run, as its record says. */
+  setup: SetupFault | undefined;
+  /** The first start ended before its first model call: nothing of the run is kept. */
+  isUnbegun = false;
   /** Another process has the run, and its request is the one of this start. */
   isElsewhere = false;
   /** Resolves when the run is accepted, refused or answered. */

@@ -16,6 +16,8 @@ export interface RunSeed {
   readonly persisted?: PersistedRun;
   /** Bad input or an unreadable snapshot: the run ends with this error and touches nothing. */
   readonly refusal?: Error;
+  /** The agent of the run cannot be read in this process. */
+  readonly fault?: Error;
   /** Recovery: how many starts without progress a run gets. */
   readonly maxAttempts?: number;
   /** Recovery: without a record there is nothing to do; such a run must not begin again. */
@@ -26,6 +28,8 @@ export interface RunSeed {
   readonly claim?: TakenClaim;
   /** The run is stored, and no part of it is worked on. */
   readonly isAdmission?: true;
+  /** It is the turn of a message whose sender waits for it. */
+  readonly hasSender?: true;
   /** The number of agents above this one; absent = none. */
   readonly depth?: number;
 }

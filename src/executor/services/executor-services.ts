@@ -8,6 +8,7 @@ import type { Config } from '../host/config.ts';
 import type { RunOptions } from '../host/options.ts';
 import type { CommandInbox } from './command-inbox.ts';
 import type { DueSweep } from './due/due-sweep.ts';
+import { PausedAgents } from './due/paused-agents.ts';
 import type { StuckRuns } from './due/stuck-runs.ts';
 import { EventFeeds } from './event-feeds.ts';
 import { LeaseRenewal } from './lease-renewal.ts';
@@ -85,6 +86,8 @@ export class Services<Run extends LiveRun> {
   readonly sweep: DueSweep;
   /** The runs that it could not continue. */
   readonly stuck: StuckRuns;
+  /** The agents whose runs the setup of this process cannot continue. */
+  readonly paused: PausedAgents;
   /** The events that live runs wait for and no store knows. */
   readonly signals: LocalSignals;
   /** The journals that readers of this process follow. */
@@ -99,6 +102,7 @@ export class Services<Run extends LiveRun> {
     this.endChild = parts.endChild;
     this.sweep = parts.sweep;
     this.stuck = parts.stuck;
+    this.paused = new PausedAgents(config.clock, config.warn);
     this.feeds = new EventFeeds(config.store, config.clock);
     this.startTurn = parts.startTurn;
     this.signals = new LocalSignals(() => config.clock.now());

@@ -177,6 +177,7 @@ export const fieldOrigins: { readonly [K in keyof Required<RunFields>]: FieldOri
   raisedSteps: (fc) => fc.nat(5),
   outcome: 'played',
   parked: 'played',
+  setup: (fc) => fc.record({ code: fc.constantFrom('UNKNOWN_TIER', 'MODEL'), since: fc.nat(2 ** 31) }),
   inputs: 'played',
   images: 'played',
   earlier: 'absent',

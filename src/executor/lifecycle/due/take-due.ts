@@ -59,15 +59,19 @@ function takingOf(services: ExecutorServices, { limit, runIds, fullKeys = [] }: 
   return { owner, ttlMs: defaults.leaseMs, limit, fullKeys, version, ...which };
 }
 
-/** The agents whose runs this executor can continue; undefined: a palette may find any. */
-function agentIdsOf({ config, threadAgents }: ExecutorServices): readonly string[] | undefined {
-  return config.palette ? undefined : [...new Set([...config.agents.keys(), ...threadAgents.keys()])];
+/** The agents whose runs this executor can continue, and does not leave alone just now; undefined: a palette may find any. */
+function agentIdsOf({ config, threadAgents, paused }: ExecutorServices): readonly string[] | undefined {
+  if (config.palette) return undefined;
+  const agentIds = [...new Set([...config.agents.keys(), ...threadAgents.keys()])];
+  return paused.isAny ? agentIds.filter((agentId) => paused.mayTake(agentId)) : agentIds;
 }
 
 /** The definitions by which this executor takes runs that were parked for them. Agents that a palette may find have none. */
-function definitionsOf({ config, threadAgents, stuck }: ExecutorServices): readonly string[] {
-  const agents = new Set([...config.agents.values(), ...threadAgents.values()]);
-  return [...agents].flatMap(phaseDefinitionsOf).filter((definition) => stuck.isTried(definition));
+function definitionsOf({ config, threadAgents, stuck, paused }: ExecutorServices): readonly string[] {
+  const agents = [...new Set([...config.agents.values(), ...threadAgents.values()])].filter(({ id }) =>
+    paused.mayTake(id),
+  );
+  return agents.flatMap(phaseDefinitionsOf).filter((definition) => stuck.isTried(definition));
 }
 
 /** The order is that of the list: without `takeDue` no key has its turn. */
@@ -93,6 +97,7 @@ function isWished(services: ExecutorServices, run: DueRun, { fullKeys = [] }: Du
   const { registry, stuck, storedWork } = services;
   if (registry.live(run.runId) || storedWork.has(run.runId) || !stuck.isReady(run)) return false;
   const agentIds = agentIdsOf(services);
+  if (!services.paused.mayTake(run.meta.agentId)) return false;
   return (!agentIds || agentIds.includes(run.meta.agentId)) && !fullKeys.includes(run.fairKey ?? '');
 }
 

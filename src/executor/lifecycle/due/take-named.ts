@@ -40,10 +40,13 @@ async function takeSome<Run extends TakenUp>(
 ): Promise<readonly Run[]> {
   const { places } = work.services.recovery;
   const pending = new Map(runs.map((run) => [run.run.runId, run]));
-  while (pending.size > 0 && (await hasPlace(work))) {
+  const { paused } = work.services;
+  const isTaken = ({ run }: Run) => paused.mayTake(run.meta.agentId);
+  while ([...pending.values()].some(isTaken) && (await hasPlace(work))) {
+    const wished = [...pending.values()].filter(isTaken).map(({ run }) => run.runId);
     let free = 1;
-    while (free < pending.size && places.tryEnter(work.concurrency)) free++;
-    const claims = await named([...pending.keys()], free, work);
+    while (free < wished.length && places.tryEnter(work.concurrency)) free++;
+    const claims = await named(wished, free, work);
     for (; free > claims.length; free--) places.leave();
     if (claims.length === 0) break;
     for (const claim of claims) {

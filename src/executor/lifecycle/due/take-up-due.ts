@@ -9,8 +9,8 @@ import { hasPlace, takeNamed } from './take-named.ts';
 /** How many runs a sweep lets live at once; those of `recover` count as well. */
 const CONCURRENCY = 64;
 
-/** Another process works on the run, or it has ended. */
-const takenElsewhere = ['RUN_OWNED_ELSEWHERE', 'CHECKPOINT_MISSING'];
+/** Another process works on the run, or it has ended; or its agent is left alone, with all of its runs. */
+const takenElsewhere = ['RUN_OWNED_ELSEWHERE', 'CHECKPOINT_MISSING', 'SETUP'];
 
 /** A due run that this process may continue. */
 interface Candidate extends TakenUp {
@@ -45,6 +45,7 @@ async function candidatesOf(services: ExecutorServices, due: DueRun): Promise<Ca
   const { runId, meta, parent } = due;
   const { registry, config } = services;
   if (!config.store || registry.live(runId) || services.storedWork.has(runId)) return [];
+  if (!services.paused.mayTake(meta.agentId)) return [];
   if (!agentFor(services, meta.agentId)) return noted(services, due, 'stuck');
   const run = { runId, meta, ...(parent ? { parent } : {}) };
   const place: Place | undefined = mayBeChild(run) ? await treeIn(config.store, services).placeOf(run) : undefined;
@@ -63,7 +64,8 @@ function noted({ stuck }: ExecutorServices, due: DueRun, what: 'further' | 'stuc
 function noteStart({ stuck }: ExecutorServices, due: DueRun, run: ActiveRun | undefined): void {
   if (run?.life.resolution === 'accepted') {
     // A run that was interrupted again (its store failed) is due at once.
-    const note = ({ status }: RunResult) => stuck.note(due, status === 'interrupted' ? 'stuck' : 'further');
+    const note = ({ status, error }: RunResult) =>
+      stuck.note(due, status === 'interrupted' && error.code !== 'SETUP' ? 'stuck' : 'further');
     void run.life.ended.promise.then(note);
     return;
   }

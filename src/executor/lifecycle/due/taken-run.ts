@@ -43,12 +43,22 @@ export async function startTaken(
     const place: Place | undefined = mayBeChild(found) ? await tree.placeOf(found) : undefined;
     // Its parent continues it.
     if (place?.kind === 'child' && !place.isAlone) return givenBack(services, taken);
+    if (!services.paused.enter(meta.agentId)) return leftAlone(services, taken);
     const { run, result } = await begin(services, { meta, place, claim: taken, ...limits });
+    if (run?.life.resolution !== 'accepted') services.paused.leave(meta.agentId, false);
     return { ...(run ? { run } : {}), over: endOf(services, taken, { run, result }) };
   } catch (error) {
+    services.paused.leave(meta.agentId, false);
     services.config.warn('work: a run could not be started', { runId, error: toErrorData(error) });
     return givenBack(services, taken);
   }
+}
+
+/** It is due at once for other processes. This one would get it again at once, where its store cannot leave out the agent. */
+async function leftAlone(services: ExecutorServices, taken: TakenClaim): Promise<TakenStart> {
+  if (services.config.palette) return givenBack(services, taken);
+  await taken.giveBack(0);
+  return { over: Promise.resolve('given-back') };
 }
 
 async function givenBack(services: ExecutorServices, taken: TakenClaim): Promise<TakenStart> {
@@ -76,7 +86,7 @@ async function endOf(services: ExecutorServices, taken: TakenClaim, { run, resul
   const { status, error } = await result;
   const isLeaving = error?.code === 'ERR_SHUTDOWN' || services.isShutDown;
   if (taken.claim) {
-    if (isLeaving) await taken.giveBack(0);
+    if (isLeaving || (error?.code === 'SETUP' && !services.config.palette)) await taken.giveBack(0);
     else await giveBack(services, taken);
     return 'given-back';
   }

@@ -46,7 +46,9 @@ export async function unpark(services: ExecutorServices, runId: string, options:
   await changed(services, runId, {
     change: ({ parked, ...record }) => {
       const seen = parked?.code === 'OUTCOME_UNKNOWN' ? record.openStep : undefined;
-      return { ...forgetRetry(record), attempts: 0, ...(seen ? { openStep: recoverOpenStep(seen) } : {}) };
+      const { setup: _, ...tried } = forgetRetry(record);
+      services.paused.retry(record.meta.agentId);
+      return { ...tried, attempts: 0, ...(seen ? { openStep: recoverOpenStep(seen) } : {}) };
     },
     event: { type: 'run.unparked', ...by },
   });

@@ -10,7 +10,7 @@ import { CancelledError } from '../../../values/errors.ts';
 import type { ActiveRun, ExecutorServices } from '../../run/active-run.ts';
 import type { SliceLimits } from '../../run/slice.ts';
 import type { TakenClaim } from '../../services/due/taken-claim.ts';
-import { launch } from '../start.ts';
+import { launch, readStored } from '../start.ts';
 
 export interface RecoveryEntry {
   readonly runId: string;
@@ -67,7 +67,7 @@ export async function takeUp(taken: TakenUp, work: Work): Promise<ActiveRun | un
 }
 
 async function takeUpOnce(taken: TakenUp, work: Work): Promise<ActiveRun | undefined> {
-  const { runId } = taken.run;
+  const { runId, meta } = taken.run;
   const { services, report } = work;
   const { places, begun } = services.recovery;
   const leave = () => {
@@ -80,9 +80,17 @@ async function takeUpOnce(taken: TakenUp, work: Work): Promise<ActiveRun | undef
   try {
     // It may have been started meanwhile: a wait for its end would occupy the place for nothing.
     if (services.registry.live(runId) && (await isLive(services, runId))) return leave();
-    return await beginNoted(taken, work);
+    if (!services.paused.enter(meta.agentId)) {
+      places.leave();
+      leaveAlone(work, taken.run);
+      return undefined;
+    }
+    const run = await beginNoted(taken, work);
+    if (run?.life.resolution !== 'accepted') services.paused.leave(meta.agentId, false);
+    return run;
   } catch (error) {
     places.leave();
+    services.paused.leave(meta.agentId, false);
     note(report, runId, toErrorData(error));
     return undefined;
   } finally {
@@ -98,6 +106,13 @@ async function isLive({ registry }: ExecutorServices, runId: string): Promise<bo
     await live.life.ended.promise;
   }
   return false;
+}
+
+/** Reports a run that is not tried: the setup of this process could not continue another run of its agent. */
+export function leaveAlone({ services, report }: Work, { runId, meta: { agentId } }: TakenUp['run']): void {
+  const { code = '', message = '' } = services.paused.faultOf(agentId) ?? {};
+  const why = `this process could not continue another run of agent ${agentId}, and tries one again later`;
+  report.skipped.push({ runId, reason: `SETUP: ${why}: ${code}: ${message}` });
 }
 
 /** A stored run that this process continues. */
@@ -116,9 +131,9 @@ export async function begin(services: ExecutorServices, continued: Continued): P
   const { meta, maxAttempts, place, slice, claim } = continued;
   const { runId, prompt, callerId, channelId, guildId, parentRunId } = meta;
   const request = { runId, prompt, callerId, channelId, guildId, parentRunId, inputs: {}, images: [] };
-  const agent = agentFor(services, meta.agentId) as Agent;
+  const { agent, fault } = readStored(agentFor(services, meta.agentId) as Agent, meta.agentId);
   const depth = place?.kind === 'child' ? place.depth : 0;
-  const known = { isNewId: false, origin: 'recovered', mustExist: true } as const;
+  const known = { isNewId: false, origin: 'recovered', mustExist: true, ...(fault ? { fault } : {}) } as const;
   const seed = { request, ...known, maxAttempts, depth, ...(slice ? { slice } : {}), ...(claim ? { claim } : {}) };
   // The run that wanted its answer has ended: this one is cancelled in good order, without another model call.
   const gone = new CancelledError('the run that began it is over');
@@ -151,7 +166,7 @@ async function beginNoted(
   return run;
 }
 
-const leftAlone = ['RUN_OWNED_ELSEWHERE', 'NEWER_DEPLOYMENT', 'CHECKPOINT_MISSING', 'UNKNOWN_TOOL', 'ERR_SHUTDOWN'];
+const leftAlone = ['RUN_OWNED_ELSEWHERE', 'NEWER_DEPLOYMENT', 'CHECKPOINT_MISSING', 'SETUP', 'ERR_SHUTDOWN'];
 
 function note(report: Report, runId: string, error: ErrorData | undefined): void {
   const { code = 'UNKNOWN', message = 'the run was refused' } = error ?? {};

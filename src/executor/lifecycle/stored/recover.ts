@@ -10,6 +10,7 @@ import {
   agentFor,
   emptyReport,
   leave,
+  leaveAlone,
   type RecoveryReport,
   type TakenUp,
   takeUp,
@@ -120,6 +121,7 @@ function candidatesOf(page: readonly InterruptedRun[], work: Work, { suspects, c
     tree.add(entry);
     const found = judged(entry, work);
     if (!('need' in found)) leave(work.report, entry.runId, found);
+    else if (!work.services.paused.mayTake(found.run.meta.agentId)) leaveAlone(work, found.run);
     else if (found.need === 'place') children.push(found.run);
     else (isSuspect(found, work) ? suspects : ready).push(takenUp(found));
   }
@@ -181,7 +183,9 @@ async function claimableOf(runs: readonly Candidate[], work: Work): Promise<read
     const entry = now.get(runId);
     const found = entry ? judged(entry, work, place) : takenBy(work.services, runId);
     if (!('need' in found)) leave(work.report, runId, found);
-    return 'need' in found;
+    else if (!work.services.paused.mayTake(found.run.meta.agentId)) leaveAlone(work, found.run);
+    else return true;
+    return false;
   });
 }
 

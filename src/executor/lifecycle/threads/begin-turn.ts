@@ -70,7 +70,7 @@ export async function startTurn(
   };
   try {
     await launch(services, found, {
-      seed: { request, isNewId: false, origin: 'started', mustExist: true },
+      seed: { request, isNewId: false, origin: 'started', mustExist: true, ...(agent ? { hasSender: true } : {}) },
       options: {},
     });
   } catch (error) {

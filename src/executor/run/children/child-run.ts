@@ -12,6 +12,7 @@ import { hasTrait, toErrorData } from '../../../values/error-data.ts';
 import { CancelledError, ShutdownError } from '../../../values/errors.ts';
 import type { ToolOutput } from '../../../values/message.ts';
 import type { ActiveRun } from '../active-run.ts';
+import { giveBack, isStoredHere } from '../record/setup-fault.ts';
 import { sliceEndOf, yieldTree } from '../slice.ts';
 import { childOutput } from '../waits/child-end.ts';
 
@@ -75,6 +76,12 @@ async function endOf(run: ActiveRun, task: Task): Promise<ToolOutput | undefined
     const told = run.resources.endedChildren?.get(task.runId);
     if (told) return told;
     const { result, child } = await runOnce(run, task);
+    const fault = child?.life.setupFault;
+    // The model of this run would read an error that only this process has.
+    if (fault && run.isDurable && isStoredHere(run) && !signal.aborted) {
+      giveBack(run, fault);
+      return leftWith(task);
+    }
     if (result.status === 'waiting')
       return signal.aborted ? childOutput(task.agent.id, result) : run.resources.endedChildren?.get(task.runId);
     const isSliced = result.error?.code === 'RUN_SLICED';

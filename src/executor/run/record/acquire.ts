@@ -205,7 +205,8 @@ export async function returnRun(run: ActiveRun): Promise<void> {
 async function refuseParked(run: ActiveRun, store: CheckpointStore, record: RunCheckpoint): Promise<void> {
   const { onUnknownOutcome, onDefinitionChange } = run.services.config;
   const { maxAttempts = run.services.config.defaults.maxAttempts } = run.seed;
-  const parked = parkingOf(record, { agent: run.agent, maxAttempts, onUnknownOutcome, onDefinitionChange });
+  const agent = run.seed.fault ? undefined : run.agent;
+  const parked = parkingOf(record, { agent, maxAttempts, onUnknownOutcome, onDefinitionChange });
   if (!parked) return;
   await rewrite(run, store, { ...record, attempts: record.attempts - 1, parked });
   announceParked(run, record, parked);

@@ -1,11 +1,12 @@
 import type { RunDefinition } from '../run/fields.ts';
 import { checkSettings, type ModelSettings, settingNames } from '../run/model-settings.ts';
 import { knownPhases } from '../run/pipeline.ts';
+import { type CutAnswer, cutAnswers } from '../run/reply.ts';
 import { type DataOf, readSchema, type ToolInput } from '../tool/schema.ts';
 import { checkEntries, readEntries, type ToolEntries } from '../tool/toolbox.ts';
 import { sha256 } from '../values/digest.ts';
 import { readProperty } from '../values/error-data.ts';
-import { type KnownKeys, readOptions } from '../values/known-options.ts';
+import { checkWord, type KnownKeys, readOptions } from '../values/known-options.ts';
 import { checkNames } from './names.ts';
 import { type Phase, phaseFactsOf, readPhases } from './phase.ts';
 
@@ -40,6 +41,8 @@ export interface AgentDefinition<Schema = unknown> {
    * `data`.
    */
   readonly output?: Schema;
+  /** An answer that reached its length limit; default: the executor's `defaults.onCutAnswer`. */
+  readonly onCutAnswer?: CutAnswer;
   /** Settings of its model calls: temperature, output tokens, tool choice, provider options. A phase may override each. */
   readonly settings?: ModelSettings;
 }
@@ -69,6 +72,7 @@ const agentKeys: KnownKeys<Agent> = {
   description: true,
   output: true,
   outputSchema: true,
+  onCutAnswer: true,
   settings: true,
 };
 
@@ -125,6 +129,7 @@ function agentOf(given: AgentDefinition): Agent {
   const phases = given.phases === undefined ? undefined : readPhases(of, given.phases);
   checkTexts(of, given, phases !== undefined && phases.length > 0);
   checkLimits(of, given);
+  checkWord(`${of}: onCutAnswer`, given.onCutAnswer, cutAnswers);
   const agent = Object.freeze({
     ...withoutSchema(given),
     name: given.name ?? id,

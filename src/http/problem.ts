@@ -1,6 +1,6 @@
 import type { ErrorData } from '../index.ts';
 import { policyOf } from '../values/error-codes.ts';
-import { readProperty } from '../values/error-data.ts';
+import { isPawlError, readProperty } from '../values/error-data.ts';
 import { PawlError } from '../values/errors.ts';
 
 /** The errors of requests themselves, each with its status and its title. */
@@ -57,6 +57,9 @@ const pawlErrors: { readonly [code: string]: readonly [number, string] } = {
   NOT_DURABLE: [503, 'The run could not be recorded'],
   NOT_JSON: [400, 'A value is not valid JSON'],
   OUTPUT_INVALID: [500, 'The answer has not the required form'],
+  CONTENT_REFUSED: [500, 'The provider refused to answer'],
+  ANSWER_CUT: [500, 'The answer was cut at its length limit'],
+  CONTEXT_TOO_LONG: [500, 'The conversation is too long for the model'],
   PORT_TIMEOUT: [503, 'The server did not answer in time'],
   RECORD_TOO_LARGE: [413, 'The message is too large'],
   REPLY_TOO_LARGE: [500, 'The reply of the model is too large'],
@@ -115,8 +118,7 @@ export interface Problem {
  */
 export function problemAnswer(error: unknown): Response {
   const code = readProperty(error, 'code');
-  const isPawls = readProperty(error, Symbol.for('pawl.error') as never) === true;
-  const row = isPawls ? rowOf(code) : undefined;
+  const row = isPawlError(error) ? rowOf(code) : undefined;
   if (!row) return answerOf(requestErrors.INTERNAL, 'INTERNAL');
   const [status] = row;
   const message = readProperty(error, 'message');

@@ -11,11 +11,18 @@ import type { ModelSettings } from '../run/model-settings.ts';
 import type { ModelReply } from '../run/reply.ts';
 import { type Clock, nextTurn } from '../values/clock.ts';
 import { readProperty, toErrorData } from '../values/error-data.ts';
-import { ModelError, ModelStalledError, ReplyTooLargeError } from '../values/errors.ts';
+import {
+  ContentRefusedError,
+  ModelError,
+  ModelStalledError,
+  type PawlError,
+  ReplyTooLargeError,
+} from '../values/errors.ts';
 import { isObject, type JsonObject } from '../values/json.ts';
 import { hasFileUrl, isFileUrl, type Message } from '../values/message.ts';
 import { modelName } from '../values/model-use.ts';
 import { letGo } from '../values/thenable.ts';
+import type { Needed } from './answer.ts';
 import { answerFormat } from './answer-format.ts';
 import { checkFileUrls } from './check-file-urls.ts';
 import { noteSpent } from './failed-call-usage.ts';
@@ -45,6 +52,8 @@ export interface ModelRequest {
   readonly settings?: ModelSettings;
   /** Default: `replyLimits`. */
   readonly limits?: ReplyLimits;
+  /** What the reply must have to be an answer; absent: a reply without content is one. */
+  readonly needs?: Needed;
   /** The JSON Schema that the answer has to fit. */
   readonly outputSchema?: JsonObject;
 }
@@ -80,7 +89,7 @@ class ModelCall {
 
   constructor(request: ModelRequest) {
     this.#request = request;
-    this.#collector = new ReplyCollector(request.limits ?? replyLimits);
+    this.#collector = new ReplyCollector(request.limits ?? replyLimits, request.needs);
   }
 
   run(model: Model): Promise<ModelReply> {
@@ -214,15 +223,17 @@ function drain(reader: Reader): void {
   rest().catch(() => {});
 }
 
-function asModelError(error: unknown): ModelError | ReplyTooLargeError {
+function asModelError(error: unknown): PawlError {
   if (isOwnError(error)) return error;
   return new ModelError(`the model call failed: ${toErrorData(error).message}`, { cause: error });
 }
 
+const ownErrors = [ModelError, ReplyTooLargeError, ContentRefusedError];
+
 /** A proxy may throw from `instanceof`. */
-function isOwnError(error: unknown): error is ModelError | ReplyTooLargeError {
+function isOwnError(error: unknown): error is PawlError {
   try {
-    return error instanceof ModelError || error instanceof ReplyTooLargeError;
+    return ownErrors.some((each) => error instanceof each);
   } catch {
     return false;
   }

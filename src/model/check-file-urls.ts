@@ -1,8 +1,8 @@
 import { readProperty } from '../values/error-data.ts';
-import { ModelError } from '../values/errors.ts';
 import { isObject } from '../values/json.ts';
 import type { Message } from '../values/message.ts';
 import { isThenable } from '../values/thenable.ts';
+import { refusedHere } from './failure.ts';
 import type { Model } from './port.ts';
 
 interface FileByUrl {
@@ -30,7 +30,7 @@ async function checkFiles(model: Model, files: readonly FileByUrl[]): Promise<vo
   if (unsupported === undefined) return;
   const { mediaType, url } = unsupported;
   // Only the host: a signed URL is a secret.
-  throw new ModelError(
+  throw refusedHere(
     `the model takes no ${mediaType} file by a URL at ${url.host} (see its supportedUrls), and Pawl downloads nothing; give the bytes of the file instead of its URL`,
   );
 }

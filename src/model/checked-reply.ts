@@ -1,4 +1,5 @@
 import type { ModelReply, RefusedCall } from '../run/reply.ts';
+import { readProperty } from '../values/error-data.ts';
 import { ModelError } from '../values/errors.ts';
 import { frozenJson, isObject, MESSAGE_DEPTH } from '../values/json.ts';
 import type { AssistantMessage } from '../values/message.ts';
@@ -6,6 +7,7 @@ import { partsProblem } from '../values/message-shape.ts';
 import { printable } from '../values/texts/model-text.ts';
 import { isToolName, recordedName } from '../values/tool-name.ts';
 import { noUsage, type Usage } from '../values/usage.ts';
+import { endOf, type Needed } from './answer.ts';
 import { type ReplyLimits, ReplySize } from './reply-limits.ts';
 
 interface GivenReply {
@@ -16,9 +18,9 @@ interface GivenReply {
 /**
  * Checks a reply that host code made or changed, by the rules for a provider's reply, and returns a frozen copy. The copy
  * leaves out what a budget counted. An absent `usage` counts as zero, an absent `finishReason` is `stop`.
- * @throws {ModelError} for a value that is not a reply, {ReplyTooLargeError} above the limits, {NotJsonError} with the path
+ * @throws {ModelError} for a value that is not a reply, and for a reply that is no answer, {ReplyTooLargeError} above the limits, {NotJsonError} with the path
  */
-export function checkedReply(given: unknown, limits: ReplyLimits): ModelReply {
+export function checkedReply(given: unknown, limits: ReplyLimits, needs?: Needed): ModelReply {
   if (!isObject(given) || !isObject(given.message)) throw wrong('is not an object with a message');
   const { finishReason = 'stop', usage, refused: known } = given;
   if (typeof finishReason !== 'string') throw wrong('has a finishReason that is not a string');
@@ -27,9 +29,11 @@ export function checkedReply(given: unknown, limits: ReplyLimits): ModelReply {
   const refused = refusedCalls({ message, refused: known }, limits);
   const problem = partsProblem(message);
   if (problem !== undefined) throw wrong(`has a message that no run can record${problem}`);
+  const answer = message as unknown as AssistantMessage;
+  const raw = readProperty(given, 'finishReason');
   return Object.freeze({
-    message: message as unknown as AssistantMessage,
-    finishReason,
+    message: answer,
+    ...endOf(answer, { unified: finishReason, raw, needs }),
     usage: checkedUsage(usage),
     ...(refused.length > 0 ? { refused } : {}),
   });

@@ -1,25 +1,27 @@
 import type { FailureKind, ModelFailure } from '../run/waits/outage.ts';
 import type { Clock } from '../values/clock.ts';
-import { policyOf } from '../values/error-codes.ts';
-import { readProperty } from '../values/error-data.ts';
+import { isPawlError, readProperty } from '../values/error-data.ts';
 import { ModelError } from '../values/errors.ts';
+import { requestsOf } from './answer.ts';
+import {
+  isAboutAccount,
+  isAboutCaller,
+  isAboutLength,
+  isAboutRate,
+  isAboutRequest,
+  type Said,
+  saidBy,
+} from './failure-words.ts';
 
 /** Errors of one failure that are looked at, and members of one group of errors: bounds for a hostile error. */
-const MAX_ERRORS = 100;
+const MAX_ERRORS = 40;
 const MAX_CHAIN = 16;
 const MAX_MEMBERS = 16;
 
-/** The HTTP statuses whose meaning does not depend on the provider; others below 500 are final. */
-const statuses: { readonly [status: number]: FailureKind } = {
-  401: 'blocked',
-  402: 'blocked',
-  403: 'blocked',
-  404: 'blocked',
-  408: 'passing',
-  409: 'passing',
-  425: 'passing',
-  429: 'passing',
-};
+/** The HTTP statuses that refuse the request itself. */
+const wrongRequest: ReadonlySet<number> = new Set([400, 413, 414, 415, 422, 431]);
+/** Those that refuse the account, the model or the address. All others may pass. */
+const wrongCaller: ReadonlySet<number> = new Set([401, 402, 403, 404]);
 
 /** Codes of a connection that failed or broke: of Node, of undici besides UND_ERR_*, of Bun. */
 const networkCodes: ReadonlySet<unknown> = new Set([
@@ -39,43 +41,50 @@ const networkCodes: ReadonlySet<unknown> = new Set([
   'FailedToOpenSocket',
 ]);
 
-/** Codes of undici for a wrong call, which fails each time. */
+/** Codes of undici for a wrong call: a bug of the program that makes it. */
 const wrongCalls: ReadonlySet<unknown> = new Set([
-  'UND_ERR_ABORTED',
   'UND_ERR_INVALID_ARG',
   'UND_ERR_INVALID_RETURN_VALUE',
   'UND_ERR_NOT_SUPPORTED',
   'UND_ERR_REQ_CONTENT_LENGTH_MISMATCH',
 ]);
 
-/** The `TypeError` of `fetch`, in Node and in browsers; it often has no code. */
-const fetchFailures: ReadonlySet<unknown> = new Set(['fetch failed', 'failed to fetch', 'terminated']);
+/** How the `TypeError` of `fetch` begins, in Node, Deno and browsers; it often has no code. */
+const fetchFailures = [
+  'fetch failed',
+  'failed to fetch',
+  'terminated',
+  'load failed',
+  'networkerror when attempting',
+  'error sending request',
+  'error reading a body',
+];
 
-/** Errors that provider packages throw for an answer that is not what its protocol promises. */
-const brokenAnswers: ReadonlySet<unknown> = new Set([
-  'AI_InvalidResponseDataError',
-  'AI_EmptyResponseBodyError',
-  'AI_JSONParseError',
-]);
+/** Errors of a host's own model or middleware that no other attempt mends. */
+const bugs: ReadonlySet<unknown> = new Set(['TypeError', 'RangeError', 'ReferenceError', 'SyntaxError']);
 
-/** Errors within a stream have no status: many servers give one of these words as `type` or `code`. */
-const streamErrors: { readonly [word: string]: FailureKind } = {
-  overloaded_error: 'passing',
-  api_error: 'passing',
-  server_error: 'passing',
-  internal_server_error: 'passing',
-  service_unavailable: 'passing',
-  timeout_error: 'passing',
-  rate_limit_error: 'passing',
-  rate_limit_exceeded: 'passing',
-  authentication_error: 'blocked',
-  permission_error: 'blocked',
-  billing_error: 'blocked',
-  insufficient_quota: 'blocked',
-  invalid_api_key: 'blocked',
-  not_found_error: 'blocked',
-  model_not_found: 'blocked',
+/** What errors of the AI SDK mean, by name. Their messages quote requests and answers, so they are not searched for words. */
+const named: { readonly [name: string]: FailureKind } = {
+  AbortError: 'passing',
+  TimeoutError: 'passing',
+  AI_InvalidResponseDataError: 'passing',
+  AI_EmptyResponseBodyError: 'passing',
+  AI_JSONParseError: 'passing',
+  AI_TypeValidationError: 'passing',
+  AI_LoadAPIKeyError: 'blocked',
+  AI_LoadSettingError: 'blocked',
+  AI_NoSuchModelError: 'blocked',
+  AI_NoSuchProviderError: 'blocked',
+  AI_NoSuchProviderReferenceError: 'blocked',
+  AI_UnsupportedFunctionalityError: 'final',
+  AI_InvalidPromptError: 'final',
+  AI_InvalidArgumentError: 'final',
+  AI_MessageConversionError: 'final',
+  AI_InvalidMessageRoleError: 'final',
 };
+
+/** Codes of Pawl's own errors that are about the model or its answer. */
+const modelCodes: ReadonlySet<unknown> = new Set(['MODEL', 'MODEL_STALLED', 'NOT_JSON']);
 
 /** Errors of the AI SDK about a key or a setting that this process does not have. */
 const setupErrors: ReadonlySet<unknown> = new Set(['AI_LoadAPIKeyError', 'AI_LoadSettingError']);
@@ -85,15 +94,44 @@ export function brokenOff(message: string): ModelError {
   return Object.assign(new ModelError(message), { isRetryable: true });
 }
 
+/** Returns the error of a request that no model gets, because its model cannot take it: another attempt cannot succeed. */
+export function refusedHere(message: string): ModelError {
+  return Object.assign(new ModelError(message), { isRetryable: false });
+}
+
 /**
  * Returns what the error of a model call says about another attempt. Looks through causes, retries of the AI SDK and groups of
- * errors; the outermost error that says anything decides. An unknown error is final. Never throws.
+ * errors. What it says of an account counts first, then the outermost error that says anything. An unknown error may pass: a
+ * provider's word that Pawl does not know ends no run. Never throws.
  */
 export function failureOf(error: unknown, clock: Pick<Clock, 'now'>): ModelFailure {
-  const search = { left: MAX_ERRORS };
-  const kind = kindIn(error, search) ?? 'final';
+  const kind = kindIn(error, { left: MAX_ERRORS }, clock);
+  const requests = chainOf(error, { left: MAX_CHAIN })
+    .map(requestsOf)
+    .find((each) => each !== undefined);
+  if (requests !== undefined) return { kind: 'final', requests };
   const retryAfterMs = kind === 'final' ? undefined : askedWait(error, clock);
-  return { kind, ...(retryAfterMs === undefined ? {} : { retryAfterMs }) };
+  return {
+    kind: kind ?? 'passing',
+    ...(retryAfterMs === undefined ? {} : { retryAfterMs }),
+    ...(kind === undefined && isBug(error) ? { isBug: true } : {}),
+  };
+}
+
+/** Returns whether a provider refused a request because its conversation is longer than the model takes. Never throws. */
+export function isTooLong(error: unknown, clock: Pick<Clock, 'now'>): boolean {
+  if (failureOf(error, clock).kind !== 'final') return false;
+  const chain = chainOf(error, { left: MAX_CHAIN });
+  return !chain.some(isOther) && chain.some((each) => isAboutLength(saidIn(each)));
+}
+
+/** Returns the HTTP status of a failed model call, or the number in its place within a stream. Never throws. */
+export function statusOf(error: unknown): number | undefined {
+  for (const each of chainOf(error, { left: MAX_CHAIN })) {
+    const { status } = saidBy(each);
+    if (status !== undefined) return status;
+  }
+  return undefined;
 }
 
 /**
@@ -114,64 +152,95 @@ function isSetup(error: unknown, search: { left: number }): boolean {
 }
 
 /** The verdict of an error, its causes and the members of groups; undefined = none of them says anything. */
-function kindIn(error: unknown, search: { left: number }): FailureKind | undefined {
-  const chain = chainOf(error, search);
+function kindIn(error: unknown, search: { left: number }, clock: Pick<Clock, 'now'>): FailureKind | undefined {
+  const chain = chainOf(error, search).map((each) => ({ error: each, said: saidIn(each) }));
+  // The other errors of Pawl are not the model's, though their cause may look like it.
+  if (chain.some((each) => isOther(each.error))) return 'final';
   // Provider packages mark every failed connection as retryable, that of a wrong address too.
-  if (chain.some((each) => readProperty(each, 'code') === 'ENOTFOUND')) return 'blocked';
-  for (const each of chain) {
-    const kind = ownKind(each) ?? kindOfGroup(each, search);
+  if (chain.some((each) => readProperty(each.error, 'code') === 'ENOTFOUND')) return 'blocked';
+  if (chain.some(({ said }) => isAboutAccount(said)) && !isThrottled(chain, clock)) return 'blocked';
+  for (const { error: each, said } of chain) {
+    const kind = ownKind(each, said) ?? kindOfGroup(each, search, clock);
     if (kind !== undefined) return kind;
   }
   return undefined;
 }
 
+interface Link {
+  readonly error: unknown;
+  readonly said: Said;
+}
+
+/** Some providers call what they give per minute a quota: a 429 that says when to come again is a rate limit. */
+function isThrottled(chain: readonly Link[], clock: Pick<Clock, 'now'>): boolean {
+  if (chain.find(({ said }) => said.status !== undefined)?.said.status !== 429) return false;
+  return chain.some(({ error, said }) => isAboutRate(said) || waitIn(error, clock) !== undefined);
+}
+
 /** A group is worth what its most hopeful member is worth. */
-function kindOfGroup(error: unknown, search: { left: number }): FailureKind | undefined {
-  const kinds = membersOf(error).map((member) => kindIn(member, search));
+function kindOfGroup(error: unknown, search: { left: number }, clock: Pick<Clock, 'now'>): FailureKind | undefined {
+  const kinds = membersOf(error).map((member) => kindIn(member, search, clock) ?? 'passing');
   return (['passing', 'blocked', 'final'] as const).find((kind) => kinds.includes(kind));
 }
 
-function ownKind(error: unknown): FailureKind | undefined {
-  const [name, code] = [readProperty(error, 'name'), readProperty(error, 'code')];
-  if (setupErrors.has(name)) return 'blocked';
-  if (name === 'AbortError') return 'final';
-  if (code === 'MODEL_STALLED' || name === 'TimeoutError' || brokenAnswers.has(name)) return 'passing';
-  // The other errors of Pawl are not the model's, though their cause may look like it.
-  if (code !== 'MODEL' && policyOf(code) !== undefined) return 'final';
-  const kind = kindOfConnection(error, code) ?? kindOfStatus(error, code);
+const nothing: Said = { status: undefined, texts: [], labels: [] };
+
+function saidIn(error: unknown): Said {
+  return namedKind(error) === undefined ? saidBy(error) : nothing;
+}
+
+function namedKind(error: unknown): FailureKind | undefined {
+  const name = readProperty(error, 'name');
+  return typeof name === 'string' && Object.hasOwn(named, name) ? named[name] : undefined;
+}
+
+function isOther(error: unknown): boolean {
+  const code = readProperty(error, 'code');
+  return isPawlError(error) && !modelCodes.has(code);
+}
+
+function ownKind(error: unknown, said: Said): FailureKind | undefined {
+  const code = readProperty(error, 'code');
+  const known = code === 'MODEL_STALLED' ? 'passing' : namedKind(error);
+  const kind = known ?? kindOfConnection(error, code) ?? kindOfStatus(said);
+  const isRetryable = readProperty(error, 'isRetryable');
+  if (isRetryable === true && kind !== 'blocked') return 'passing';
   if (kind !== undefined) return kind;
-  if (readProperty(error, 'isRetryable') === true) return 'passing';
-  // Without a status `false` is the default of the AI SDK, also for a broken connection: the cause says more.
-  return statusOf(error, code) === undefined ? kindOfWord(error, code) : 'final';
+  if (isAboutLength(said) || isAboutRequest(said)) return 'final';
+  if (isAboutCaller(said)) return 'blocked';
+  return isRetryable === false && isMarked(error) ? 'final' : undefined;
+}
+
+/** In errors of the AI SDK `isRetryable: false` is a default; an error of the host says it on purpose. */
+function isMarked(error: unknown): boolean {
+  const name = readProperty(error, 'name');
+  return typeof readProperty(error, 'stack') === 'string' && !(typeof name === 'string' && name.startsWith('AI_'));
 }
 
 function kindOfConnection(error: unknown, code: unknown): FailureKind | undefined {
   if (networkCodes.has(code)) return 'passing';
-  if (typeof code === 'string' && code.startsWith('UND_ERR_')) return wrongCalls.has(code) ? 'final' : 'passing';
+  if (typeof code === 'string' && code.startsWith('UND_ERR_') && !wrongCalls.has(code)) return 'passing';
   return isFetchFailure(error) ? 'passing' : undefined;
 }
 
 function isFetchFailure(error: unknown): boolean {
   const [name, message] = [readProperty(error, 'name'), readProperty(error, 'message')];
-  return name === 'TypeError' && typeof message === 'string' && fetchFailures.has(message.slice(0, 40).toLowerCase());
+  if (name !== 'TypeError' || typeof message !== 'string') return false;
+  const beginning = message.slice(0, 40).toLowerCase();
+  return fetchFailures.some((each) => beginning.startsWith(each));
 }
 
-function kindOfStatus(error: unknown, code: unknown): FailureKind | undefined {
-  const status = statusOf(error, code);
+function kindOfStatus({ status }: Said): FailureKind | undefined {
   if (status === undefined) return undefined;
-  return status >= 500 ? 'passing' : statuses[status];
+  if (wrongRequest.has(status)) return 'final';
+  return wrongCaller.has(status) ? 'blocked' : 'passing';
 }
 
-/** Errors within a stream have no response of their own; some servers give the status as their `code`. */
-function statusOf(error: unknown, code: unknown): number | undefined {
-  const found = [readProperty(error, 'statusCode'), code];
-  return found.find((each): each is number => typeof each === 'number' && each >= 400 && each < 600);
-}
-
-function kindOfWord(error: unknown, code: unknown): FailureKind | undefined {
-  const words = [code, readProperty(error, 'type')].filter((each) => typeof each === 'string');
-  const known = words.find((word) => Object.hasOwn(streamErrors, word));
-  return known === undefined ? undefined : streamErrors[known];
+/** Whether an error that says nothing else is a bug of the program. */
+function isBug(error: unknown): boolean {
+  return chainOf(error, { left: MAX_CHAIN }).some(
+    (each) => bugs.has(readProperty(each, 'name')) || wrongCalls.has(readProperty(each, 'code')),
+  );
 }
 
 /** Returns how long the provider asks to wait, ms; `undefined` if it does not say. */
@@ -179,7 +248,7 @@ function askedWait(error: unknown, clock: Pick<Clock, 'now'>): number | undefine
   const open = [error];
   for (const search = { left: MAX_ERRORS }; open.length > 0 && search.left > 0; ) {
     for (const each of chainOf(open.shift(), search)) {
-      const ms = waitIn(readProperty(each, 'responseHeaders'), clock);
+      const ms = waitIn(each, clock);
       if (ms !== undefined) return Math.min(ms, Number.MAX_SAFE_INTEGER);
       open.push(...membersOf(each));
     }
@@ -187,14 +256,27 @@ function askedWait(error: unknown, clock: Pick<Clock, 'now'>): number | undefine
   return undefined;
 }
 
-function waitIn(headers: unknown, clock: Pick<Clock, 'now'>): number | undefined {
+function waitIn(error: unknown, clock: Pick<Clock, 'now'>): number | undefined {
+  const headers = readProperty(error, 'responseHeaders');
   const ms = numberOf(readProperty(headers, 'retry-after-ms'));
   if (ms !== undefined) return ms;
   const after = readProperty(headers, 'retry-after');
   const seconds = numberOf(after);
   if (seconds !== undefined) return seconds * 1_000;
   const date = typeof after === 'string' ? Date.parse(after) : Number.NaN;
-  return Number.isNaN(date) ? undefined : Math.max(0, date - clock.now());
+  return Number.isNaN(date) ? delayIn(error) : Math.max(0, date - clock.now());
+}
+
+/** Google names the wait in the body, as a text of seconds: `{ error: { details: [{ retryDelay: '34s' }] } }`. */
+function delayIn(error: unknown): number | undefined {
+  const details = readProperty(readProperty(readProperty(error, 'data'), 'error'), 'details');
+  if (!Array.isArray(details)) return undefined;
+  for (const detail of details.slice(0, MAX_MEMBERS)) {
+    const delay = readProperty(detail, 'retryDelay');
+    const seconds = typeof delay === 'string' && delay.endsWith('s') ? numberOf(delay.slice(0, -1)) : undefined;
+    if (seconds !== undefined) return seconds * 1_000;
+  }
+  return undefined;
 }
 
 function numberOf(header: unknown): number | undefined {

@@ -7,6 +7,7 @@ import { type AssistantMessage, enterMessage, type ToolCallPart } from '../value
 import { printable } from '../values/texts/model-text.ts';
 import { isToolName, recordedName } from '../values/tool-name.ts';
 import type { Usage } from '../values/usage.ts';
+import { CUT_REQUESTS, endOf, type Needed, noAnswer } from './answer.ts';
 import { brokenOff } from './failure.ts';
 import { type ReplyLimits, ReplySize } from './reply-limits.ts';
 import { type ReplyPart, toolCallPart, toolResultPart, wholePart, withMetadata } from './reply-parts.ts';
@@ -51,6 +52,7 @@ interface WholeSlot extends Slot {
 /** Builds one reply from the parts of a model's stream. Parts keep the order in which they began. */
 export class ReplyCollector {
   readonly #size: ReplySize;
+  readonly #needs: Needed | undefined;
   readonly #slots: (TextSlot | CallSlot | WholeSlot)[] = [];
   readonly #texts = new Map<string, TextSlot>();
   // Most replies need none of these: they are made at first use.
@@ -63,8 +65,9 @@ export class ReplyCollector {
   #nextBlock = 0;
   #piece: ReplyPiece | undefined;
 
-  constructor(limits: ReplyLimits) {
+  constructor(limits: ReplyLimits, needs?: Needed) {
     this.#size = new ReplySize(limits);
+    this.#needs = needs;
   }
 
   /** Whether the stream said that it is complete. */
@@ -133,7 +136,7 @@ export class ReplyCollector {
         // Providers announce a reply with parts of their own, long before its content arrives.
         return part.type !== 'custom';
       case 'tool-approval-request':
-        throw new ModelError(
+        throw noAnswer(
           `the provider asks to approve tool call "${printable(part.toolCallId)}"; approvals are not supported`,
         );
       case 'source':
@@ -281,21 +284,24 @@ export class ReplyCollector {
 
   /**
    * Returns the finished reply; its message has been entered (see `enterMessage`).
-   * @throws {ModelError} when the stream broke off, ended in an error, or holds a value that JSON cannot
+   * @throws {ModelError} when the stream broke off, is no answer (see `endOf`), or holds a value that JSON cannot
+   * @throws {ContentRefusedError} when the provider withheld the whole answer
    */
   reply(): ModelReply {
     if (this.#finish === undefined) throw brokenOff("the model's stream ended without a finish part");
-    const finishReason = this.#finishReason(this.#finish.finishReason);
+    const unified = unifiedReason(this.#finish.finishReason);
     for (const [id, { name }] of this.#unfinished ?? []) {
       const message = `the model's stream ended within the arguments of call "${printable(id)}" of tool "${printable(name)}"; it is not run`;
-      // If the reply reached its length limit, the next one would too.
-      throw finishReason === 'length' ? new ModelError(message) : brokenOff(message);
+      // If the reply reached its length limit, the next one would often too.
+      throw unified === 'length' ? noAnswer(message, CUT_REQUESTS) : brokenOff(message);
     }
-    const message = enterMessage({ role: 'assistant', content: this.#content(finishReason === 'length') }, 'reply');
+    const content = this.#content(unified === 'length');
+    const message = enterMessage({ role: 'assistant', content }, 'reply') as AssistantMessage;
+    const raw = readProperty(this.#finish.finishReason, 'raw');
     const refused = this.#refused();
     return {
-      message: message as AssistantMessage,
-      finishReason,
+      message,
+      ...endOf(message, { unified, raw, needs: this.#needs }),
       usage: tokenUsage(this.#finish.usage),
       ...(refused.length > 0 ? { refused } : {}),
     };
@@ -306,14 +312,6 @@ export class ReplyCollector {
       (slot) => slot.type === 'call' && slot.call !== undefined && slot.call.providerExecuted !== true,
     ) as CallSlot[];
     return calls.flatMap(({ why }, position) => (why === undefined ? [] : { position, why }));
-  }
-
-  #finishReason(reason: unknown): string {
-    const unified = readProperty(reason, 'unified');
-    if (unified !== 'error' && unified !== 'interrupted') return typeof unified === 'string' ? unified : 'other';
-    const raw = readProperty(reason, 'raw');
-    const message = `the model's reply ended with finish reason "${unified}"${typeof raw === 'string' ? ` (${printable(raw)})` : ''}`;
-    throw unified === 'interrupted' ? brokenOff(message) : new ModelError(message);
   }
 
   #content(isCut: boolean): ReplyPart[] {
@@ -329,6 +327,13 @@ export class ReplyCollector {
     }
     return parts;
   }
+}
+
+/** The AI SDK's word for how the reply ended. @throws {ModelError} when the stream was interrupted */
+function unifiedReason(reason: unknown): string {
+  const unified = readProperty(reason, 'unified');
+  if (unified === 'interrupted') throw brokenOff('the model\'s reply ended with finish reason "interrupted"');
+  return typeof unified === 'string' ? unified : 'other';
 }
 
 function isEmpty({ text, metadata }: TextSlot): boolean {

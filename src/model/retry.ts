@@ -4,7 +4,7 @@ import { type ErrorData, readProperty, toErrorData } from '../values/error-data.
 import { ModelError, ModelStalledError } from '../values/errors.ts';
 import type { Usage } from '../values/usage.ts';
 import { spentBy } from './failed-call-usage.ts';
-import { failureOf } from './failure.ts';
+import { failureOf, statusOf } from './failure.ts';
 
 /** How many times a model is called for one reply, the first time included. */
 const MODEL_ATTEMPTS = 5;
@@ -25,6 +25,8 @@ export interface Retry {
   readonly delayMs: number;
   /** Why the attempt before it failed. */
   readonly error: ErrorData;
+  /** The HTTP status of that failure, if it had one. */
+  readonly status?: number;
 }
 
 export interface RetryOptions {
@@ -32,6 +34,8 @@ export interface RetryOptions {
   readonly clock: Clock;
   /** The most attempts to make; default 5. */
   readonly attempts?: number;
+  /** The most attempts for an answer that came without content; default: `attempts`. */
+  readonly answerAttempts?: number;
   /** The time from the first failure to the last attempt, ms; default 60,000. */
   readonly withinMs?: number;
   /** From 0 to below 1; default Math.random. */
@@ -63,32 +67,25 @@ export async function withRetries<T>(call: () => Promise<T>, options: RetryOptio
       // A long answer that breaks off is tried again: the time counts from the first failure.
       endsAt ??= clock.monotonic() + (options.withinMs ?? MODEL_RETRY_MS);
       const delayMs = delayAfter(error, { attempt, leftMs: endsAt - clock.monotonic() }, options);
-      onRetry?.({ attempt: attempt + 1, delayMs, error: toErrorData(error, 'MODEL') });
+      onRetry?.(retryOf(error, attempt + 1, delayMs));
       await pause(delayMs, clock, signal);
       signal.throwIfAborted();
     }
   }
 }
 
-/**
- * Repeats a model call whose first attempt has failed, as `withRetries` does. So a caller makes what only a retry needs when it
- * is needed: thousands of runs wait in a first attempt.
- */
-export function retryAfter<T>(failure: unknown, call: () => Promise<T>, options: RetryOptions): Promise<T> {
-  let isMade = true;
-  return withRetries(() => {
-    if (!isMade) return call();
-    isMade = false;
-    return Promise.reject(failure);
-  }, options);
+function retryOf(failure: unknown, attempt: number, delayMs: number): Retry {
+  const status = statusOf(failure);
+  return { attempt, delayMs, error: toErrorData(failure, 'MODEL'), ...(status === undefined ? {} : { status }) };
 }
 
 /** The wait after a failed attempt, ms. @throws the failure, if no attempt follows */
 function delayAfter(error: unknown, made: { attempt: number; leftMs: number }, options: RetryOptions): number {
-  const { clock, attempts = MODEL_ATTEMPTS, random } = options;
+  const { clock, attempts = MODEL_ATTEMPTS, answerAttempts = attempts, random } = options;
   const { attempt, leftMs } = made;
-  const { kind, retryAfterMs = 0 } = failureOf(error, clock);
-  if (kind !== 'passing' || attempt >= attempts) throw final(error, attempt);
+  const { kind, retryAfterMs = 0, requests = 1 } = failureOf(error, clock);
+  const most = kind === 'passing' ? attempts : Math.min(requests, answerAttempts);
+  if (kind === 'blocked' || attempt >= most) throw final(error, attempt);
   if (leftMs <= 0) throw final(error, attempt, '; modelRetryMs is over');
   if (retryAfterMs > leftMs)
     throw final(error, attempt, `; the provider asks for a wait of ${retryAfterMs} ms, which is too long`);
@@ -104,6 +101,9 @@ function final(error: unknown, attempts: number, why = ''): unknown {
   const cause = readProperty(error, 'cause');
   const options = cause === undefined ? {} : { cause };
   if (code === 'MODEL_STALLED') return new ModelStalledError(message, options);
-  const isRetryable = readProperty(error, 'isRetryable');
-  return Object.assign(new ModelError(message, options), isRetryable === undefined ? {} : { isRetryable });
+  const marks = ['isRetryable', 'requests'].map((key) => [key, readProperty(error, key)] as const);
+  return Object.assign(
+    new ModelError(message, options),
+    Object.fromEntries(marks.filter(([, mark]) => mark !== undefined)),
+  );
 }

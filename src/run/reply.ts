@@ -19,10 +19,24 @@ export type ModelSource =
       readonly filename?: string;
     };
 
+/** How an answer ended: `length` = it was cut; `content-filter` and `refusal` = the provider withheld it, or its rest. */
+export type FinishReason = 'stop' | 'length' | 'content-filter' | 'refusal' | 'other';
+
+/**
+ * What a run does with an answer that reached its length limit: it is the answer; its rest is asked for, at most twice; or the
+ * run ends with ANSWER_CUT.
+ */
+export type CutAnswer = (typeof cutAnswers)[number];
+
+/** The values of `onCutAnswer`. */
+export const cutAnswers = ['accept', 'continue', 'fail'] as const;
+
 /** One finished model turn, before the run acts on it. */
 export interface ModelReply {
   readonly message: AssistantMessage;
   readonly finishReason: string;
+  /** The provider paused its turn: the message goes back as it is, and the reply continues. */
+  readonly isPaused?: true;
   readonly usage: Usage;
   /** Calls that are answered with an error instead of being run. */
   readonly refused?: readonly RefusedCall[];

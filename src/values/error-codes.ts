@@ -36,6 +36,7 @@ const unstorable: ErrorPolicy = Object.freeze({ retry: 'never', isUnstorable: tr
 const policies = {
   AGENT_NOT_FOUND: never,
   ALREADY_ANSWERED: never,
+  ANSWER_CUT: never,
   ANSWER_REDACTED: never,
   ANSWER_REFUSED: never,
   BUDGET_EXCEEDED: later,
@@ -44,6 +45,8 @@ const policies = {
   CHECKPOINT_MISSING: never,
   // A newer version of the host's program can read the record.
   CHECKPOINT_TOO_NEW: later,
+  CONTENT_REFUSED: never,
+  CONTEXT_TOO_LONG: never,
   CRITIC_KILL: never,
   DEADLINE_EXCEEDED: never,
   DEFINITION_CHANGED: never,

@@ -78,6 +78,18 @@ export class ModelOutageError extends PawlError {
 export class ReplyTooLargeError extends PawlError {
   readonly code = 'REPLY_TOO_LARGE';
 }
+/** The provider withheld the whole answer: its filter, or the model, refuses the content of this request. */
+export class ContentRefusedError extends PawlError {
+  readonly code = 'CONTENT_REFUSED';
+}
+/** The answer reached its length limit, and `onCutAnswer` is `fail`. */
+export class AnswerCutError extends PawlError {
+  readonly code = 'ANSWER_CUT';
+}
+/** The conversation is longer than the model takes, and could not be shortened. */
+export class ContextTooLongError extends PawlError {
+  readonly code = 'CONTEXT_TOO_LONG';
+}
 /** A port or store did not answer in time. */
 export class PortTimeoutError extends PawlError {
   readonly code = 'PORT_TIMEOUT';

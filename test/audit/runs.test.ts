@@ -83,7 +83,7 @@ describe('an executor with an audit', () => {
 
   test('has there what a run failed with (supervision 5)', async () => {
     await using audit = createAudit({ path: freshPath() });
-    const models = { fast: scriptedModel([fail(new Error('the model is down'))]) };
+    const models = { fast: scriptedModel([fail(Object.assign(new Error('the model is down'), { statusCode: 400 }))]) };
     const executor = createExecutor({ models, ports: { audit }, defaults: { modelAttempts: 1 } });
     const result = await executor.run(agent, { prompt: 'What is it?', runId: 'run' });
     expect(await audit.run('run')).toMatchObject({ status: 'error', error: result.error });

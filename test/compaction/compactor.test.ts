@@ -188,7 +188,7 @@ describe('createCompactor', () => {
   });
 
   test.for<[string, ScriptedEntry, RegExp]>([
-    ['that is down', fail(new Error('gone')), /gone/],
+    ['that is down', fail(Object.assign(new Error('gone'), { statusCode: 400 })), /gone/],
     ['that writes nothing', reply('  \n '), /wrote nothing/],
   ])('a model %s is an error, not a summary (executor 19)', async ([, entry, message]) => {
     await expect(compacted(history(10), { script: [entry] })).rejects.toThrow(message);

@@ -125,7 +125,10 @@ test('TestCheckpoint_SingleLoopSaveAndComplete', async () => {
 
 test('TestCheckpoint_TerminalErrorFails', async () => {
   const factory = recordingFactory();
-  const host = hostOf({ script: [fail(new Error('the model is down'))], ports: { checkpointer: factory } });
+  const host = hostOf({
+    script: [fail(Object.assign(new Error('the model is down'), { statusCode: 400 }))],
+    ports: { checkpointer: factory },
+  });
   const result = await host.run({ runId: 'run-1' });
   expect(result).toMatchObject({ status: 'error', error: { code: 'MODEL' } });
   const [checkpointer] = factory.checkpointers;
@@ -202,7 +205,10 @@ test('TestPhases_OptionalDoesNotSwallowCancellation', async () => {
 });
 
 test('TestPhases_HardErrorAborts', async () => {
-  const host = hostOf({ agent: { phases: [a, b] }, script: [fail(new Error('down')), reply('never')] });
+  const host = hostOf({
+    agent: { phases: [a, b] },
+    script: [fail(Object.assign(new Error('down'), { statusCode: 400 })), reply('never')],
+  });
   expect(await host.run()).toMatchObject({ status: 'error', error: { code: 'MODEL' }, phases: [] });
   expect(host.model.calls).toHaveLength(1);
 });

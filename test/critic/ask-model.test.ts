@@ -125,7 +125,7 @@ describe('the model of the ready escalator', () => {
   });
 
   test.for<[string, ScriptedEntry | string]>([
-    ['is down', fail(new Error('no'))],
+    ['is down', fail(Object.assign(new Error('no'), { statusCode: 400 }))],
     ['never answers', hang()],
     ['falls silent', stallAfter('{"kill":')],
     ['chats', 'I would say: kill it!'],

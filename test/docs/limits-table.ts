@@ -45,6 +45,7 @@ export const sections: readonly Section[] = [
       ),
       inDefaults("wait for the first chunk of a model's answer", 'firstChunkMs', 'ms'),
       inDefaults('silence within an answer', 'chunkGapMs', 'ms'),
+      { what: 'requests for the rest of a cut answer', code: 'MAX_RESTS', option: "`onCutAnswer: 'continue'`" },
       inDefaults('characters of one reply, arguments and metadata included', 'maxReplyChars'),
       inDefaults('bytes of the arguments of one call', 'maxCallInputBytes', 'size'),
       inDefaults('tool calls of one reply', 'maxCallsPerMessage'),

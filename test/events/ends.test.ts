@@ -18,7 +18,12 @@ const aborted = async (reason: unknown) => {
 const endings: readonly Ending[] = [
   ['succeeds', () => hostOf().start(), 'ok'],
   ['succeeds durably', () => hostOf({ checkpoints: memoryStore() }).start(), 'ok'],
-  ['fails', () => hostOf({ script: [fail(new Error('down'))] }).start(), 'error', 'MODEL'],
+  [
+    'fails',
+    () => hostOf({ script: [fail(Object.assign(new Error('down'), { statusCode: 400 }))] }).start(),
+    'error',
+    'MODEL',
+  ],
   ['is refused', () => hostOf({ agent: { tools: ['none'] } }).start(), 'error', 'UNKNOWN_TOOL'],
   ['is refused for its id', () => hostOf().start({ runId: 'x'.repeat(600) }), 'error', 'INVALID_RUN_ID'],
   [

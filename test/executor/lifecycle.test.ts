@@ -64,7 +64,10 @@ describe('a run with a checkpointer', () => {
 
   test('fails its checkpoint with the error when it ends with one (finalize 1)', async () => {
     const factory = recordingFactory();
-    const host = hostOf({ script: [fail(new Error('the model is down'))], ports: { checkpointer: factory } });
+    const host = hostOf({
+      script: [fail(Object.assign(new Error('the model is down'), { statusCode: 400 }))],
+      ports: { checkpointer: factory },
+    });
     const result = await host.run();
     const [checkpointer] = factory.checkpointers;
     expect([checkpointer?.completed, checkpointer?.failed]).toEqual([0, 1]);

@@ -214,7 +214,7 @@ describe('a middleware around the model', () => {
 
   test('may ignore the call that it made: a failure of it does not reach the process', async () => {
     const middleware: Middleware[] = [{ model: async (_, next) => [answer, next()][0] as ModelReply }];
-    const { run } = hostOf({ script: [fail(new Error('down'))], middleware });
+    const { run } = hostOf({ script: [fail(Object.assign(new Error('down'), { statusCode: 400 }))], middleware });
     expect(await run()).toMatchObject({ status: 'ok', output: 'from the cache' });
     await new Promise((resolve) => setImmediate(resolve));
   });

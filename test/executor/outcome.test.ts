@@ -11,7 +11,7 @@ const tools = [toolOf('look')];
 describe('the outcome of a run', () => {
   test.for([
     ['ok', script()],
-    ['error', [callTool('look'), fail(new Error('down'))]],
+    ['error', [callTool('look'), fail(Object.assign(new Error('down'), { statusCode: 400 }))]],
   ] as const)('with status %s is in the record before the record goes (finalize 6)', async ([status, entries]) => {
     let found: unknown;
     const inner = memoryStore();
@@ -216,7 +216,9 @@ describe('the outcome of a run', () => {
 
   test('of a failed run is kept as well: the error is given again (finalize 6)', async () => {
     const store = memoryStore();
-    await hostOf({ script: [fail(new Error('down'))], checkpoints: store }).run({ runId: 'r' });
+    await hostOf({ script: [fail(Object.assign(new Error('down'), { statusCode: 400 }))], checkpoints: store }).run({
+      runId: 'r',
+    });
     const again = hostOf({ script: [reply('x')], checkpoints: store });
     expect(await again.run({ runId: 'r' })).toMatchObject({ status: 'error', error: { code: 'MODEL' } });
     expect(again.model.calls).toEqual([]);
@@ -259,7 +261,7 @@ describe('an error while finalising', () => {
 
   test.for([
     ['complete', script(), 'ok'],
-    ['fail', [callTool('look'), fail(new Error('down'))], 'error'],
+    ['fail', [callTool('look'), fail(Object.assign(new Error('down'), { statusCode: 400 }))], 'error'],
   ] as const)(
     'of a run to %s changes no result and is one warning with the run id (finalize 5)',
     async ([step, entries, status]) => {

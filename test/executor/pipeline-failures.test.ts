@@ -6,7 +6,7 @@ import { look, outputsOf, systemsOf, tell, two } from '../fixtures/phases.ts';
 import { speakingModel } from '../fixtures/speaking-model.ts';
 
 const optional: Phase[] = [{ ...look, optional: true, fallback: 'nothing' }, tell];
-const down = fail(new Error('down'));
+const down = fail(Object.assign(new Error('down'), { statusCode: 400 }));
 const broken = toolOf('break', 'read', () => Promise.reject(new Error('broken')));
 const brokenSteps: ScriptedEntry[] = [1, 2, 3].map((n) => callTool('break', { n }));
 const repeated: ScriptedEntry[] = [1, 2, 3].map(() => callTool('look'));

@@ -48,7 +48,11 @@ describe('a message steered into a pipeline', () => {
 
   test('in a phase that fails and is optional is read by the next (pipeline 4)', async () => {
     const phases = [{ ...look, optional: true }, tell];
-    const { run, go, model } = await at(0, [fail(new Error('down')), reply('two')], phases);
+    const { run, go, model } = await at(
+      0,
+      [fail(Object.assign(new Error('down'), { statusCode: 400 })), reply('two')],
+      phases,
+    );
     await run.steer('also X');
     go();
     expect(await run.result).toMatchObject({ status: 'ok', undelivered: [] });

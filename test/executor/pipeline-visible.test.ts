@@ -63,7 +63,13 @@ describe('a pipeline is seen by its phases', () => {
 
   test('in its events when one fails: it is done with its fallback, or not at all (pipeline 4, 11)', async () => {
     const phases = [{ ...look, optional: true, fallback: 'nothing' }, tell];
-    const run = await hostOf({ agent: { phases }, script: [fail(new Error('down')), fail(new Error('down'))] }).start();
+    const run = await hostOf({
+      agent: { phases },
+      script: [
+        fail(Object.assign(new Error('down'), { statusCode: 400 })),
+        fail(Object.assign(new Error('down'), { statusCode: 400 })),
+      ],
+    }).start();
     expect(await linesOf(run.events())).toEqual([
       ...['phase(0)', 'started 0 a', 'step.started 1', 'done 0 a: nothing'],
       ...['phase(1)', 'started 1 b', 'step.started 1', 'failing', 'settled'],

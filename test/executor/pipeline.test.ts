@@ -29,7 +29,12 @@ describe('the phases of an agent', () => {
   });
 
   test('add their usage up, also when one of them fails for good (pipeline 1)', async () => {
-    const script = [callTool('look'), reply('seen'), callTool('look'), fail(new Error('down'))];
+    const script = [
+      callTool('look'),
+      reply('seen'),
+      callTool('look'),
+      fail(Object.assign(new Error('down'), { statusCode: 400 })),
+    ];
     const { run } = hostOf({ agent: { phases: two }, tools: [toolOf('look')], script });
     const result = await run();
     expect(result).toMatchObject({ status: 'error', error: { code: 'MODEL' }, iterations: 3 });
@@ -145,19 +150,25 @@ describe('a bare phase (pipeline 3)', () => {
     const { start, model } = hostOf({
       agent: { phases: [{ ...look, bare: true }, tell] },
       tools: [toolOf('look', 'read', () => expect.unreachable())],
-      script: [callTool('look'), reply('told')],
+      script: [callTool('look'), reply('a look'), reply('told')],
+      defaults: { modelRetryMs: 1 },
     });
     const run = await start();
     const types: string[] = [];
     for await (const { type } of run.events()) types.push(type);
-    expect(outputsOf(await run.result)).toEqual(['a: ', 'b: told']);
+    expect(outputsOf(await run.result)).toEqual(['a: a look', 'b: told']);
     expect(types.filter((type) => type.startsWith('tool.'))).toEqual([]);
-    expect(model.calls).toHaveLength(2);
+    expect(model.calls).toHaveLength(3);
   });
 
   test('that is the last leaves messages in which each call has its result: none (executor 17)', async () => {
     const phases = [look, { ...tell, bare: true }];
-    const { run } = hostOf({ agent: { phases }, tools: [toolOf('look')], script: [reply('seen'), callTool('look')] });
+    const { run } = hostOf({
+      agent: { phases },
+      tools: [toolOf('look')],
+      script: [reply('seen'), callTool('look'), reply('told')],
+      defaults: { modelRetryMs: 1 },
+    });
     const { status, messages } = await run();
     expect(status).toBe('ok');
     expect(JSON.stringify(messages)).not.toContain('tool-call');

@@ -96,7 +96,7 @@ async function play({ steps, isOnce, isModelDown, moment, stops }: StopStory) {
   });
   const last = async () => {
     await come(false);
-    return isModelDown ? fail(new Error('down')) : reply('done');
+    return isModelDown ? fail(Object.assign(new Error('down'), { statusCode: 400 })) : reply('done');
   };
   const tool = async () => {
     await come(false);
@@ -122,7 +122,7 @@ async function goOn(
     callTool('work', { again: i }),
   );
   const next = hostOf({
-    script: [...script, isModelDown ? fail(new Error('down')) : reply('done')],
+    script: [...script, isModelDown ? fail(Object.assign(new Error('down'), { statusCode: 400 })) : reply('done')],
     tools: [toolOf('work')],
     checkpoints: left,
   });

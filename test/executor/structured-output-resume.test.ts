@@ -114,7 +114,7 @@ describe('the data of an answer', () => {
 
   test('of a pipeline whose last phase left its fallback is the same with and without a crash (pipeline 4, 8)', async () => {
     const given = { agent: { phases: last({ optional: true, fallback: '{"n":0}' }), output } };
-    const script = [reply('one'), fail(new Error('down'))];
+    const script = [reply('one'), fail(Object.assign(new Error('down'), { statusCode: 400 }))];
     const whole = await hostOf({ ...given, script }).run({ runId: 'r' });
     const { left } = await diedAtOutcome(given, script);
     expect(told(await hostOf({ ...given, checkpoints: left, script: [] }).run({ runId: 'r' }))).toEqual({

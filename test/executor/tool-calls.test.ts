@@ -174,7 +174,7 @@ test('a tool is told for whom it works and how far the run is (executor 18)', as
 
 test('a model error ends the run with what it had: status error, code MODEL, the steps so far (executor 7)', async () => {
   const result = await hostOf({
-    script: [callTool('work'), fail(new Error('overloaded'))],
+    script: [callTool('work'), fail(Object.assign(new Error('overloaded'), { statusCode: 400 }))],
     tools: [toolOf('work')],
   }).run();
   expect(result).toMatchObject({ status: 'error', error: { code: 'MODEL' }, iterations: 1 });

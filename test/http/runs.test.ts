@@ -265,7 +265,9 @@ describe('GET /runs', () => {
   });
 
   test('lists runs that ended after the open ones, the newest end first, as long as their records are kept (web 16, 17)', async () => {
-    const host = webHost({ script: [reply('a'), fail(new Error('no')), hang(), hang(), hang()] });
+    const host = webHost({
+      script: [reply('a'), fail(Object.assign(new Error('no'), { statusCode: 400 })), hang(), hang(), hang()],
+    });
     await (await host.start({ runId: 'ok', callerId: 'ada', labels: { n: '1' } })).result;
     await (await host.start({ runId: 'fail', callerId: 'ada' })).result;
     await host.start({ runId: 'cut', callerId: 'ada' });

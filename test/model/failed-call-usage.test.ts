@@ -81,7 +81,8 @@ describe('retries tell what the attempts before the answer cost', () => {
   test('the last attempt too, when it was the last', async () => {
     expect(await spentWith(Array(5).fill(half))).toMatchObject({ error: { code: 'MODEL' }, spent: times(5) });
     expect(await spentWith([half, half], { attempts: 1 })).toMatchObject({ error: { code: 'MODEL' }, spent: times(1) });
-    expect(await spentWith([[finishedBy('error')]])).toMatchObject({ error: { code: 'MODEL' }, spent: times(1) });
+    const failed = [finishedBy('error')];
+    expect(await spentWith(Array(5).fill(failed))).toMatchObject({ error: { code: 'MODEL' }, spent: times(5) });
   });
 
   test('also when the run is stopped while the next attempt is waited for', async () => {

@@ -1,11 +1,12 @@
 import { APICallError, LoadAPIKeyError, LoadSettingError } from '@ai-sdk/provider';
 import { describe, expect, test } from 'vitest';
-import { brokenOff, failureOf, isSetupFailure } from '../../src/model/failure.ts';
+import { brokenOff, failureOf, isSetupFailure, isTooLong, statusOf } from '../../src/model/failure.ts';
 import { toErrorData } from '../../src/values/error-data.ts';
 import {
   BudgetExceededError,
   ModelError,
   ModelStalledError,
+  NotJsonError,
   PortTimeoutError,
   ReplyTooLargeError,
   ShutdownError,
@@ -157,31 +158,66 @@ const itsOwnCause: { cause?: unknown } = {};
 itsOwnCause.cause = itsOwnCause;
 const itsOwnMember: { errors: unknown[] } = { errors: [] };
 itsOwnMember.errors.push(itsOwnMember, itsOwnMember);
+const itsOwnData: { data?: unknown } = {};
+itsOwnData.data = itsOwnData;
 const endless = (): unknown =>
   Object.create(null, { cause: { get: endless }, errors: { get: () => Array.from({ length: 9 }, endless) } });
 const chainOf = (length: number, last: unknown): unknown =>
   Array.from({ length }).reduce((cause: unknown) => ({ cause }), last);
 
-describe('a final error (waiting 27)', () => {
-  test.for([400, 405, 410, 413, 422])('status %i', (status) => {
+describe('a refusal of the request (edges 5)', () => {
+  test.for([400, 413, 414, 415, 422, 431])('status %i', (status) => {
     expect(kindOf({ statusCode: status })).toBe('final');
     expect(kindOf(new ModelError('failed', { cause: apiError(status) }))).toBe('final');
     expect(kindOf(apiError(status, { cause: withCode('ECONNRESET') }))).toBe('final');
   });
 
   test.for([
-    ['what the provider says is', Object.assign(new Error('x'), { isRetryable: false })],
-    ['an abort', Object.assign(withCode('EPIPE'), { name: 'AbortError' })],
-    ['an unknown error', new ModelError('x', { cause: new Error('x') })],
-    ['an unknown code', withCode('ERR_INVALID_URL')],
-    ['a wrong call of fetch', withCode('UND_ERR_INVALID_ARG')],
-    ['a TypeError of the program', new TypeError('x is not a function')],
-    ['a number that is no status', { code: 20, statusCode: '500' }],
-    ['a number above all statuses', { code: 10_054 }],
+    ['what the host says is', Object.assign(new Error('x'), { isRetryable: false })],
     ['an error of Pawl that is not the model', new BudgetExceededError('x', { cause: apiError(503) })],
+    ['the same behind an error of a middleware', new Error('x', { cause: new BudgetExceededError('quota') })],
     ['a port that did not answer', new PortTimeoutError('x', { cause: withCode('ETIMEDOUT') })],
     ['a reply that is too large', new ReplyTooLargeError('x')],
     ['a shutdown', new ShutdownError('x')],
+    ...[
+      'AI_UnsupportedFunctionalityError',
+      'AI_InvalidPromptError',
+      'AI_InvalidArgumentError',
+      'AI_MessageConversionError',
+      'AI_InvalidMessageRoleError',
+    ].map((name) => [name, { name, message: 'quota' }] as const),
+    ['the type of an error within a stream', { type: 'invalid_request_error', message: 'x' }],
+    ['the same as the package wraps it', new ModelError('x', { cause: { data: { type: 'invalid_request_error' } } })],
+    ['a class of another vendor', { type: 'BadRequestError', message: 'not multimodal' }],
+    ['a number within a stream', { code: 400, message: 'not multimodal' }],
+    ['a number as text', { code: ' 422 ', message: 'x' }],
+    ['a number in the data of a vendor', new ModelError('x', { cause: { data: { error: { code: 400 } } } })],
+    ['an error as text', new ModelError('x', { cause: { data: { error: 'Invalid argument: tools' } } })],
+  ] as const)('%s', ([, error]) => {
+    expect(kindOf(error)).toBe('final');
+  });
+
+  test('a mark of the AI SDK is a default, and says nothing', () => {
+    expect(kindOf(apiError(undefined, { isRetryable: false }))).toBe('passing');
+  });
+});
+
+describe('an error that says nothing Pawl knows may pass (edges 5)', () => {
+  test.for([405, 406, 407, 410, 412, 421, 423, 424, 426, 428, 451, 498, 499])('status %i', (status) => {
+    expect(kindOf({ statusCode: status })).toBe('passing');
+    expect(kindOf(new ModelError('failed', { cause: apiError(status) }))).toBe('passing');
+  });
+
+  test.for([
+    ['an abort of the provider', Object.assign(withCode('EPIPE'), { name: 'AbortError' })],
+    ['an unknown error', new ModelError('x', { cause: new Error('x') })],
+    ['an unknown code', withCode('ERR_INVALID_URL')],
+    ['a number that is no status', { code: 20, statusCode: '500' }],
+    ['a number above all statuses', { code: 10_054 }],
+    ['a value that is not JSON in an answer', new ModelError('x', { cause: new NotJsonError('x') })],
+    ['a word of a vendor for a crowd', { type: 'upstream_error', code: 'stream_read_error', message: 'at capacity' }],
+    ['a number as text', { code: '429', message: 'slow down' }],
+    ['an answer in another form', { name: 'AI_TypeValidationError', message: 'Value: {"billing":"quota"}' }],
     ['a name that objects have', { type: 'constructor', code: 'toString' }],
     ['null', null],
     ['a string', '529'],
@@ -194,8 +230,23 @@ describe('a final error (waiting 27)', () => {
     ['a group whose list cannot be read', { errors: revoked.proxy, lastError: revoked.proxy }],
     ['a group that says it is endless', { errors: { length: 1e12 } }],
     ['a group whose length is no number', { errors: { length: unreadable } }],
+    ['a data that is its own data', itsOwnData],
   ] as const)('%s', ([, error]) => {
-    expect(kindOf(error)).toBe('final');
+    expect(kindOf(error)).toBe('passing');
+  });
+
+  test.for([
+    ['a bug of a host', new TypeError('x is not a function')],
+    ['the same behind the error of a middleware', new Error('x', { cause: new ReferenceError('y') })],
+    ['a wrong call of fetch', withCode('UND_ERR_INVALID_ARG')],
+  ] as const)('%s says so', ([, error]) => {
+    expect(judge(error)).toEqual({ kind: 'passing', isBug: true });
+  });
+
+  test('the failures of fetch are no bug, in any runtime', () => {
+    for (const message of ['fetch failed', 'Load failed', 'error sending request for url (http://x)', 'terminated'])
+      expect(judge(new TypeError(message))).toEqual({ kind: 'passing' });
+    expect(judge(new TypeError('x', { cause: withCode('ECONNRESET') }))).toEqual({ kind: 'passing' });
   });
 
   test('no error is looked through at length', () => {
@@ -211,9 +262,93 @@ describe('a final error (waiting 27)', () => {
           },
         },
       );
-    expect(kindOf(counted())).toBe('final');
+    expect(kindOf(counted())).toBe('passing');
     expect(reads).toBeLessThan(5_000);
   });
+});
+
+describe('the words of an account (edges 5)', () => {
+  const refused = (status: number, message: string, extra: object = {}) =>
+    new ModelError('x', { cause: Object.assign(apiError(status), { message, ...extra }) });
+
+  test.for([
+    'Your credit balance is too low to access the Anthropic API. Please go to Plans & Billing to upgrade.',
+    'You have reached your specified API usage limits. You will regain access on 2026-12-01 at 00:00 UTC.',
+    'You exceeded your current quota, please check your plan.',
+    'API key not valid. Please pass a valid API key.',
+    'API key expired. Please renew the API key.',
+    'User location is not supported for the API use.',
+    'Country, region, or territory not supported',
+    'The caller does not have permission',
+    'Payment required',
+    'This organization has been disabled.',
+    'The model `gpt-0` does not exist or you do not have access to it.',
+    "Error code: 400 - {'error': {'message': 'Your credit is used up', 'type': 'x'}}",
+  ])('count before the number: %s', (message) => {
+    expect(kindOf(refused(400, message))).toBe('blocked');
+    expect(kindOf(refused(503, message))).toBe('blocked');
+    expect(kindOf({ error: { message } })).toBe('blocked');
+    expect(kindOf(new Error('the gateway failed', { cause: { data: { error: message } } }))).toBe('blocked');
+    expect(kindOf({ statusCode: 400, responseBody: JSON.stringify({ detail: message }) })).toBe('blocked');
+  });
+
+  test.for(['insufficient_quota', 'billing_error', 'InsufficientCredits', 'permission_denied', 'PERMISSION_DENIED'])(
+    'as a label: %s',
+    (word) => {
+      expect(kindOf({ type: word, message: 'x' })).toBe('blocked');
+      expect(kindOf({ code: word, statusCode: 400 })).toBe('blocked');
+      expect(kindOf(refused(429, 'x', { data: { error: { code: word } } }))).toBe('blocked');
+    },
+  );
+
+  test('are not those of the request that an error quotes', () => {
+    const quoted = [
+      'messages.0: "what is my billing quota?" is not supported',
+      "Invalid value: 'My credit card was declined'. Supported values are: 'text'.",
+      'Unterminated {"content": "the payment"}',
+    ];
+    for (const message of quoted) expect(kindOf(refused(400, message))).toBe('final');
+    const requestBodyValues = { messages: [{ content: 'billing quota' }] };
+    expect(kindOf(refused(400, 'x', { requestBodyValues }))).toBe('final');
+    const responseBody = '{"error":{"message":"bad","input":"billing quota"}}';
+    expect(kindOf(refused(400, 'x', { responseBody }))).toBe('final');
+  });
+
+  test('mean a rate limit where a 429 says when to come again', () => {
+    const message = 'You exceeded your current quota. Quota exceeded for requests per minute. Please retry in 34s.';
+    expect(kindOf(refused(429, message))).toBe('passing');
+    expect(judge(refused(429, 'quota', { responseHeaders: { 'retry-after': '7' } }))).toEqual({
+      kind: 'passing',
+      retryAfterMs: 7_000,
+    });
+    const data = { error: { code: 429, message: 'quota', details: [{}, { retryDelay: '34.5s' }] } };
+    expect(judge(refused(429, 'quota', { data }))).toEqual({ kind: 'passing', retryAfterMs: 34_500 });
+  });
+
+  test('are looked for in a bounded part of a text, in linear time', () => {
+    const long = `${'"'.repeat(50_000)}${"a' '".repeat(50_000)}`;
+    const errors = Array.from({ length: 16 }, () => ({ message: long, data: { message: long, error: long } }));
+    expect(kindOf(new AggregateError(errors))).toBe('passing');
+  });
+});
+
+describe('the status of a failure (edges 5)', () => {
+  test('is the number of the response, or the one in its place', () => {
+    expect(statusOf(new ModelError('x', { cause: apiError(503) }))).toBe(503);
+    expect(statusOf({ data: { error: { code: '429' } } })).toBe(429);
+    expect(statusOf(new Error('x'))).toBeUndefined();
+    expect(statusOf(unreadable)).toBeUndefined();
+  });
+});
+
+test('a conversation that is too long is told from other refusals (edges 8)', () => {
+  const isLong = (error: unknown) => isTooLong(error, { now: () => noon });
+  const message = "This model's maximum context length is 8192 tokens. However, your messages resulted in 9000 tokens.";
+  expect(isLong(new ModelError('x', { cause: Object.assign(apiError(400), { message }) }))).toBe(true);
+  expect(isLong({ code: 'context_length_exceeded' })).toBe(true);
+  expect(isLong({ statusCode: 400, message: 'prompt is too long: 208310 tokens > 200000 maximum' })).toBe(true);
+  expect(isLong({ statusCode: 429, message: 'prompt is too long' })).toBe(false);
+  expect(isLong(apiError(400))).toBe(false);
 });
 
 describe('the time that a provider asks for (waiting 28)', () => {

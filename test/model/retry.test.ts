@@ -1,11 +1,11 @@
 import { getEventListeners } from 'node:events';
 import { describe, expect, test } from 'vitest';
 import { callModel } from '../../src/model/call.ts';
-import { brokenOff, failureOf } from '../../src/model/failure.ts';
+import { brokenOff, failureOf, refusedHere } from '../../src/model/failure.ts';
 import { type Retry, type RetryOptions, withRetries } from '../../src/model/retry.ts';
 import { testClock } from '../../src/testing/index.ts';
 import { pause } from '../../src/values/backoff.ts';
-import { ModelError, ModelStalledError, ShutdownError } from '../../src/values/errors.ts';
+import { ModelError, ModelStalledError, ReplyTooLargeError, ShutdownError } from '../../src/values/errors.ts';
 import { finish, finishedBy, modelOf, requestOf, streamOf, text, watch } from './fake-model.ts';
 
 const overloaded = new ModelError('overloaded', { cause: { statusCode: 529 } });
@@ -65,6 +65,7 @@ describe('a model call that fails in a way that may pass is made again (executor
         attempt: 2,
         delayMs: 500,
         error: { name: 'ModelError', code: 'MODEL', message: 'overloaded', cause: expect.anything() },
+        status: 529,
       },
     ]);
   });
@@ -134,7 +135,7 @@ describe('a model call that fails in a way that may pass is made again (executor
   });
 
   test('a failure that is final at once stays the very error it is', async () => {
-    for (const error of [new ModelError('no'), new Error('no'), null, undefined]) {
+    for (const error of [refusedHere('no'), { statusCode: 400 }, new ReplyTooLargeError('no')]) {
       const { clock, madeAt, outcome } = retried([error]);
       await clock.advance(60_000);
       expect(madeAt).toEqual([0]);
@@ -245,16 +246,16 @@ describe('how often a model is asked that answers with (executor 7, 8)', () => {
     ['a stream that breaks off', () => ({ stream: streamOf(text('half')) }), 5],
     ['an interrupted reply', () => ({ stream: streamOf([...text('half'), finishedBy('interrupted')]) }), 5],
     ['arguments that break off', () => ({ stream: streamOf([...half, finish]) }), 5],
-    ['arguments cut by the length limit', () => ({ stream: streamOf([...half, finishedBy('length')]) }), 1],
-    ['a reply that ends in an error', () => ({ stream: streamOf([finishedBy('error')]) }), 1],
+    ['arguments cut by the length limit', () => ({ stream: streamOf([...half, finishedBy('length')]) }), 2],
+    ['a reply that ends in an error', () => ({ stream: streamOf([finishedBy('error')]) }), 5],
     [
       'an error part that may pass',
       () => ({ stream: streamOf([{ type: 'error', error: { message: 'busy', isRetryable: true } }]) }),
       5,
     ],
-    ['an error part of unknown kind', () => ({ stream: streamOf([{ type: 'error', error: 'busy' }]) }), 1],
+    ['an error part of unknown kind', () => ({ stream: streamOf([{ type: 'error', error: 'busy' }]) }), 5],
     ['silence', () => new Promise(() => {}), 5],
-    ['a model that is none', () => null, 1],
+    ['a model that is none', () => null, 5],
   ];
   test.for(replies)('%s', async ([, doStream, attempts]) => {
     let asked = 0;

@@ -22,7 +22,7 @@ async function answered() {
     callTool('write_file', { path: 'run.sh', content: 'false\n' }),
     reply('It greets the world.'),
   ]);
-  const models = { editor, broken: scriptedModel([fail(new Error('no'))]) };
+  const models = { editor, broken: scriptedModel([fail(Object.assign(new Error('no'), { statusCode: 400 }))]) };
   await fanOut({ prompt: 'Greet better.', models, root, path: join(root, '.pawl', 'ask.json') });
   return root;
 }

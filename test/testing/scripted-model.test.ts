@@ -76,7 +76,7 @@ describe('a scripted model', () => {
   });
 
   test('remembers every request, also those that failed', async () => {
-    const model = scriptedModel([fail(new Error('down')), reply('x')]);
+    const model = scriptedModel([fail(Object.assign(new Error('down'), { statusCode: 400 })), reply('x')]);
     const { signal } = new AbortController();
     const user = { role: 'user' as const, content: [{ type: 'text' as const, text: 'hi' }] };
     const tool = { type: 'function' as const, name: 't', inputSchema: {} };

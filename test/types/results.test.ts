@@ -32,7 +32,7 @@ describe('the type of a result', () => {
     const good = await hostOf({ script: [reply(answer)] }).executor.run(citizens, { prompt: 'Go.' });
     expect(good.status).toBe('ok');
     expect(good.error).toBeUndefined();
-    const { executor } = hostOf({ script: [fail(new Error('down'))] });
+    const { executor } = hostOf({ script: [fail(Object.assign(new Error('down'), { statusCode: 400 }))] });
     const bad = await executor.run(citizens, { prompt: 'Go.' });
     if (bad.status === 'ok') throw new Error('it did not fail');
     expect(bad.error.message).toContain('down');

@@ -1,9 +1,9 @@
 import type { FailedAnswer, ModelAnswer } from '../../../machines/context.ts';
 import type { ModelCallInput } from '../../../machines/setup.ts';
-import { callModel, type ModelRequest } from '../../model/call.ts';
+import type { ModelRequest } from '../../model/call.ts';
 import { checkedReply } from '../../model/checked-reply.ts';
 import { failureOf, isSetupFailure } from '../../model/failure.ts';
-import { type Retry, type RetryOptions, retryAfter } from '../../model/retry.ts';
+import type { Retry, RetryOptions } from '../../model/retry.ts';
 import { modelCallKeyOf, waitIdOf } from '../../run/identity.ts';
 import type { ModelSettings } from '../../run/model-settings.ts';
 import type { Progress } from '../../run/progress.ts';
@@ -28,6 +28,7 @@ import { type BudgetedCall, Spending } from '../run/spending.ts';
 import type { CompactedView } from '../services/compacted-view.ts';
 import type { LoopContext } from '../services/loop-context.ts';
 import { RequestEstimate, warnOfEstimate } from '../services/request-estimate.ts';
+import { askModel } from './ask-model.ts';
 
 /**
  * Makes the model call of one turn, with budget, middleware and retries: sends the transcript, returns one reply or one
@@ -217,7 +218,7 @@ class Turn {
     // A running model call ends by itself when the run is aborted, and reports its cost.
     const reply = await untilAborted(answer, signal, () => asking);
     this.#isUnasked = asking === undefined;
-    return this.#paid && reply === this.#paid ? reply : checkedReply(reply, services.config.defaults);
+    return this.#paid && reply === this.#paid ? reply : checkedReply(reply, services.config.defaults, request.needs);
   }
 
   #info(step: number, { messages, tools, signal }: ModelRequest): ModelCallInfo {
@@ -232,11 +233,14 @@ class Turn {
   }
 
   #askModel(step: number, request: ModelRequest): Promise<ModelReply> {
-    const call = () => {
-      this.#run.replies.begin(step);
-      return callModel(this.#loop.model, request);
-    };
-    return call().catch((error: unknown) => retryAfter(error, call, this.#retries(step)));
+    const run = this.#run;
+    return askModel({
+      ...{ model: this.#loop.model, request, retries: this.#retries(step) },
+      onCutAnswer: run.agent.onCutAnswer ?? run.services.config.defaults.onCutAnswer,
+      maxPauses: run.agent.maxIterations ?? run.services.config.defaults.maxIterations,
+      begin: (standing) => run.replies.begin(step, standing),
+      shorten: () => this.#shortenedAgain(),
+    });
   }
 
   #retries(step: number): RetryOptions {
@@ -247,6 +251,7 @@ class Turn {
       clock,
       // Each wake is one attempt.
       attempts: run.progress && retryOf(run.progress) ? 1 : defaults.modelAttempts,
+      answerAttempts: defaults.modelAttempts,
       withinMs: defaults.modelRetryMs,
       random,
       onRetry: (retry: Retry) => run.publish({ type: 'model.retry', step, ...retry }),
@@ -263,6 +268,14 @@ class Turn {
     return view.messagesFor(messages, { tier, model, signal: this.#run.signal, lastInputTokens });
   }
 
+  /** The provider found the history too long: its window is smaller than was thought. */
+  async #shortenedAgain(): Promise<readonly Message[] | undefined> {
+    const { tier, model, view, lastInputTokens } = this.#loop;
+    const messages = this.#input.transcript.slice();
+    this.#shorter = await view?.shorterFor(messages, { tier, model, signal: this.#run.signal, lastInputTokens });
+    return this.#shorter && this.#loop.requests.of(this.#shorter);
+  }
+
   #request(step: number, messages: Transcript | readonly Message[]): ModelRequest {
     const { signal, agent, services, resources } = this.#run;
     const { clock, defaults } = services.config;
@@ -275,6 +288,7 @@ class Turn {
       hasUrls: transcript.hasUrls || this.#loop.view !== undefined,
       tools: this.#loop.toolbox.definitions,
       settings: settingsFor(this.#loop, this.#input.turn),
+      needs: agent.phases?.[phase]?.bare === true ? 'text' : 'text-or-calls',
       ...(schema ? { outputSchema: schema } : {}),
       signal,
       clock,

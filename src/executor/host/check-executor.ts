@@ -1,3 +1,4 @@
+import { cutAnswers } from '../../run/reply.ts';
 import { checkStore } from '../../store/capabilities.ts';
 import { isTool } from '../../tool/toolbox.ts';
 import { readProperty } from '../../values/error-data.ts';
@@ -130,6 +131,8 @@ function checkDefaults(given: Partial<Defaults> | undefined, defaults: Defaults)
     if (value === undefined) continue;
     if (name === 'modelTier') {
       if (typeof value !== 'string') throw new TypeError(`${of}: defaults.modelTier must be a string`);
+    } else if (name === 'onCutAnswer') {
+      checkWord(`${of}: defaults.onCutAnswer`, value, cutAnswers);
     } else if (!(typeof value === 'number' && (value > 0 || (value === 0 && mayBeZero.has(name))))) {
       const got = typeof value === 'string' ? JSON.stringify(value.slice(0, 40)) : kindOf(value);
       const least = mayBeZero.has(name) ? 'of 0 or more' : 'above 0';

@@ -36,6 +36,7 @@ const defaults: Defaults = {
   setupMs: 86_400_000,
   firstChunkMs: 120_000,
   chunkGapMs: 60_000,
+  onCutAnswer: 'accept',
   ...replyLimits,
   toolTimeoutMs: 120_000,
   portMs: 30_000,

@@ -7,6 +7,7 @@ import type { Critic } from '../../critic/port.ts';
 import type { Models } from '../../model/port.ts';
 import type { Palette } from '../../palette/port.ts';
 import type { Migrate } from '../../record/migrate.ts';
+import type { CutAnswer } from '../../run/reply.ts';
 import type { RunOutcome } from '../../run/result.ts';
 import type { ResumeState } from '../../run/resume.ts';
 import type { Checkpointer } from '../../store/checkpointer.ts';
@@ -56,6 +57,8 @@ export interface Defaults {
   readonly firstChunkMs: number;
   /** Longest silence between two chunks. */
   readonly chunkGapMs: number;
+  /** What a run does with an answer that reached its length limit, if its agent does not say. */
+  readonly onCutAnswer: CutAnswer;
   /** Most characters of one reply: text, reasoning, arguments, sources, files and metadata count. */
   readonly maxReplyChars: number;
   /** Most bytes of the arguments of one call. A call with more is not run; the model reads why. */

@@ -28,6 +28,8 @@ export class ReplyStream {
   #textBlock = 0;
   /** The message does not have the pieces as they were shown. */
   #isVoid = false;
+  /** The part of the reply that an earlier request gave; a further one adds to it. */
+  #standing: AssistantMessage | undefined;
   #sources: ModelSource[] = [];
   /** The step of complete sources, which its record does not have yet. */
   #sourcesStep = 0;
@@ -37,12 +39,27 @@ export class ReplyStream {
   }
 
   /** An attempt begins. Pieces of an earlier one are void; the step is shown again from its beginning. */
-  begin(step: number): void {
+  begin(step: number, standing?: AssistantMessage): void {
+    if (standing !== undefined) {
+      this.#continue(step, standing);
+      return;
+    }
+    this.#standing = undefined;
     this.#sources = [];
     this.#textBlock = 0;
     this.#isVoid = false;
     if (this.#shownStep === step) this.#run.publish({ type: 'step.reset', step });
     this.#shownStep = 0;
+  }
+
+  /** Another request of the same reply: the parts that stand are shown already, unless a failed request added to them. */
+  #continue(step: number, standing: AssistantMessage): void {
+    const isFirst = this.#standing !== standing;
+    this.#standing = standing;
+    if (isFirst || this.#shownStep !== step) return;
+    this.#textBlock = 0;
+    this.#isVoid = false;
+    this.#showWhole(step, standing);
   }
 
   take(step: number, piece: ReplyPiece): void {
@@ -74,11 +91,17 @@ export class ReplyStream {
     if (isSame) this.#sourcesStep = step;
     else this.#sources = [];
     if ((isSame && !this.#isVoid) || this.#shownStep !== step) return;
+    this.#showWhole(step, message);
+  }
+
+  #showWhole(step: number, { content }: AssistantMessage): void {
     this.#run.publish({ type: 'step.reset', step });
-    for (const [block, part] of message.content.entries()) {
+    this.#shownStep = step;
+    for (const [block, part] of content.entries()) {
       if ((part.type !== 'text' && part.type !== 'reasoning') || part.text === '') continue;
       this.#run.publish({ type: 'model.delta', step, block, offset: 0, kind: part.type, text: part.text });
       this.#run.endText(block);
+      this.#textBlock = block;
     }
   }
 

@@ -84,6 +84,19 @@ export class CompactedView {
     return this.#view(messages);
   }
 
+  /**
+   * The messages of a call that the provider refused as too long: its window is smaller than was thought.
+   * @returns undefined if the compactor made them no shorter; never rejects
+   */
+  async shorterFor(messages: readonly Message[], call: ViewedCall): Promise<readonly Message[] | undefined> {
+    this.#follow(messages);
+    const before = this.#estimate;
+    const tokens = this.#tokens(call.lastInputTokens);
+    await this.#compact(messages, { ...call, tokens, limit: Math.min(tokens, this.#windowOf(call.tier) ?? tokens) });
+    this.#sent = this.#estimate;
+    return this.#estimate < before ? this.#view(messages) : undefined;
+  }
+
   #view(messages: readonly Message[]): readonly Message[] {
     return this.#replaced === 0 ? messages : [...this.#prefix, ...messages.slice(this.#replaced)];
   }

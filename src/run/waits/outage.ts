@@ -16,6 +16,10 @@ export interface ModelFailure {
   readonly kind: FailureKind;
   /** How long the provider asks to wait, ms; absent = it does not say. */
   readonly retryAfterMs?: number;
+  /** A bug of the host's own model or middleware: it may pass with the next deployment only. */
+  readonly isBug?: boolean;
+  /** The most requests in one process for an answer that came without content: no wait mends it, but another request may. */
+  readonly requests?: number;
 }
 
 /** The end of the retries in the process. It carries the clock and the random number, so that what follows is a pure decision. */
@@ -90,10 +94,10 @@ export function afterModelFailure(turn: FailedTurn, policy: OutagePolicy): After
   return { kind: 'wait', wait: { ...facts, error: shortError(error), failures, since, needsPerson } };
 }
 
-function mayWait(turn: FailedTurn, { kind }: FailedCall, { modelOutageMs }: OutagePolicy): boolean {
+function mayWait(turn: FailedTurn, { kind, isBug }: FailedCall, { modelOutageMs }: OutagePolicy): boolean {
   if (kind === 'final' || !turn.isDurable || turn.isOptional || modelOutageMs <= 0) return false;
-  // A model that refuses a run's first turn is a mistake in its setup: the caller should learn it now.
-  return kind === 'passing' || turn.hasTurn;
+  // A mistake in the setup or in the program that shows in a run's first turn: the caller should learn it now.
+  return (kind === 'passing' && isBug !== true) || turn.hasTurn;
 }
 
 function waitMs({ kind, random }: FailedCall, failures: number): number {

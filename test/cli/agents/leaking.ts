@@ -4,5 +4,7 @@ import { fail, scriptedModel } from 'pawl/testing';
 
 export default defineAgent({ id: 'leaking', instructions: 'Fail.' });
 export const models = {
-  fast: scriptedModel([fail(new Error(`the token ${process.env.MY_SERVICE_TOKEN} is not valid`))]),
+  fast: scriptedModel([
+    fail(Object.assign(new Error(`the token ${process.env.MY_SERVICE_TOKEN} is not valid`), { statusCode: 400 })),
+  ]),
 };

@@ -336,7 +336,12 @@ describe.each(Object.keys(stores) as (keyof typeof stores)[])('the journal of a 
     const store = stores[name]();
     const ask = toolOf('once', () => 'yes', { needsApproval: true });
     const host = createExecutor({
-      models: { fast: scriptedModel([callTool('look', { key: 'geheim' }), fail(new Error('geheim is wrong'))]) },
+      models: {
+        fast: scriptedModel([
+          callTool('look', { key: 'geheim' }),
+          fail(Object.assign(new Error('geheim is wrong'), { statusCode: 400 })),
+        ]),
+      },
       checkpoints: store,
       journal: { flushMs: 1 },
       redact: (text) => text.replaceAll('geheim', '***'),

@@ -114,7 +114,7 @@ describe('executor.find', () => {
   });
 
   test('without a store finds live runs, and results in memory, but no refused start', async () => {
-    const host = someHost({ script: [fail(new Error('no')), hang()] });
+    const host = someHost({ script: [fail(Object.assign(new Error('no'), { statusCode: 400 })), hang()] });
     await (await host.start({ runId: 'r' })).result;
     await host.start({ runId: 'live' });
     expect(await host.executor.find('r')).toMatchObject({ status: 'ended', outcome: { status: 'error' } });

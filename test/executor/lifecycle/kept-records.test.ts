@@ -87,7 +87,7 @@ describe('with history', () => {
     const clock = testClock();
     const store = memoryStore({ clock });
     const failed = someHost({
-      script: [fail(new Error('down '.repeat(1_000)))],
+      script: [fail(Object.assign(new Error('down '.repeat(1_000)), { statusCode: 400 }))],
       checkpoints: store,
       clock,
       defaults: { modelAttempts: 1 },
@@ -175,7 +175,7 @@ describe('with history', () => {
 
   test('what is redacted in the record is redacted in the list (web 16)', async () => {
     const redact: ExecutorOptions['redact'] = (text) => text.replaceAll('hunter2', '***');
-    const script = [fail(Object.assign(new Error('no hunter2'), { code: 'X' }))];
+    const script = [fail(Object.assign(new Error('no hunter2'), { statusCode: 400 }))];
     const host = someHost({ script, checkpoints: memoryStore(), redact, defaults: { modelAttempts: 1 } });
     await host.run({ runId: 'r', prompt: 'My password is hunter2.' });
     const entries = JSON.stringify(await host.executor.history());

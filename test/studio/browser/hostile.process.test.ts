@@ -25,7 +25,7 @@ describe.skipIf(whyNoChromium)(inChromium('hostile texts in Studio in Chromium')
     const store = await hostileStore();
     const models = {
       [payloads[0] ?? '']: scriptedModel([reply(payloads.join('\n'))]),
-      [payloads[1] ?? '']: scriptedModel([fail(new Error(payloads[2]))]),
+      [payloads[1] ?? '']: scriptedModel([fail(Object.assign(new Error(payloads[2]), { statusCode: 400 }))]),
     };
     await fanOut({ prompt: payloads.join(' '), models, path: join(root, `${payloads[21]}.json`) });
     const host = hostOf({ checkpoints: store, script: [reply(payloads.join('\n'))] });

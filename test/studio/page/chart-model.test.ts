@@ -94,7 +94,10 @@ const stories: readonly {
     name: 'reaches its limit of steps',
     options: { script: [callTool('look'), callTool('look')], agent: { maxIterations: 1 } },
   },
-  { name: 'loses its model for good', options: { script: [callTool('look'), fail(new Error('no'))] } },
+  {
+    name: 'loses its model for good',
+    options: { script: [callTool('look'), fail(Object.assign(new Error('no'), { statusCode: 400 }))] },
+  },
   {
     name: 'has two phases',
     options: { script: [callTool('look'), reply('seen'), reply('told')], agent: { phases: two } },

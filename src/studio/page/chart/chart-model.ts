@@ -127,7 +127,14 @@ function untold(facts: ChartFacts, turns: number): ChartFacts {
 const limits: ReadonlySet<string> = new Set(['STEP_LIMIT', 'TOOL_LOOP']);
 
 /** The errors of a model call that failed for good. */
-const failures: ReadonlySet<string> = new Set(['MODEL', 'MODEL_STALLED', 'REPLY_TOO_LARGE']);
+const failures: ReadonlySet<string> = new Set([
+  'MODEL',
+  'MODEL_STALLED',
+  'REPLY_TOO_LARGE',
+  'CONTENT_REFUSED',
+  'ANSWER_CUT',
+  'CONTEXT_TOO_LONG',
+]);
 
 /** How the loop came to its end, if that is known. A cancel or a shutdown takes the run out of any state. */
 function stopped(facts: ChartFacts, status: string, code = ''): ChartFacts {

@@ -6,7 +6,7 @@ import type { Transcript } from '../src/run/transcript.ts';
 import type { Judgement } from '../src/run/waits/wait-rules.ts';
 import type { ErrorData } from '../src/values/error-data.ts';
 import type { JsonValue } from '../src/values/json.ts';
-import type { ModelAnswer, OutputCheck, Resolution, Rested, ToolAnswer } from './context.ts';
+import type { ModelAnswer, OutputCheck, Resolution, Rested, RunInput, ToolAnswer } from './context.ts';
 import { task } from './task.ts';
 import type { ToolCallInput } from './tool-calls.ts';
 
@@ -38,6 +38,12 @@ export interface SettleInput {
   readonly data?: JsonValue;
 }
 
+/** Why a run of a host's machine was left, and the cancel that has come for it since. */
+export interface RetryInput {
+  readonly output: RunOutput;
+  readonly cancel?: ErrorData;
+}
+
 /** All effects of a run, as the charts know them. */
 export const actors = {
   resolve: task<Resolution, { progress: Progress }>(notProvided),
@@ -48,4 +54,5 @@ export const actors = {
   'judge-calls': task<readonly Judgement[], JudgeInput>(notProvided),
   rest: task<Rested>(notProvided),
   settle: task<RunOutput, SettleInput>(notProvided),
+  'await-retry': task<RunInput, RetryInput>(notProvided),
 };

@@ -32,6 +32,10 @@ export interface RunContext {
   /** Whether an inspector may watch: then model and tool calls are named after their steps, which costs some time. */
   readonly isInspected: boolean;
   readonly isDurable: boolean;
+  /** A host's machine has the run: a run that is only left stays active there, and is tried again. */
+  readonly isHosted?: true;
+  /** The refusal says nothing about the run: a later try may continue it. */
+  readonly isPassing?: true;
   /** The size limit of the record; infinite without one. */
   readonly maxRecordBytes: number;
   /** Boundaries are numbered; the run acts on nothing past a boundary before that boundary is stored. */
@@ -55,6 +59,8 @@ export interface RunContext {
   readonly data?: JsonValue;
   /** Why the run was stopped from outside; the first cause stays. */
   readonly cause?: ErrorData;
+  /** A cancel that found the run left; it stays until the run has ended by it. */
+  readonly cancel?: ErrorData;
   /** The slice of this process is over, and why: no call begins any more; those under way may end. */
   readonly yielding?: ErrorData;
   /** The calls whose child runs were left for another process, as this run is about to be. */
@@ -85,7 +91,8 @@ export const unresolved: Omit<RunContext, 'progress'> = {
   heldSteps: 0,
 };
 
-export type RunInput = Pick<RunContext, 'progress' | 'restored'>;
+/** What a run begins with: once for most runs, at each try for one of a host's machine. */
+export type RunInput = Pick<RunContext, 'progress' | 'restored' | 'isHosted'>;
 
 /** The result of `resolving`. */
 export type Resolution =
@@ -105,14 +112,14 @@ export type Resolution =
     >)
   /** The answer exists already: the run returns it again and does nothing else. */
   | { readonly kind: 'answered'; readonly output: RunOutput }
-  | {
+  | ({
       readonly kind: 'refused';
       readonly error: ErrorData;
       /** Why the run is left for another process; absent = the start has failed. */
       readonly cause?: ErrorData;
       readonly progress: Progress;
       readonly isDurable: boolean;
-    };
+    } & Pick<RunContext, 'isPassing'>);
 
 /** A message to the model before its next turn. `receipt` names it in emitted events. */
 export interface Steer {
@@ -179,6 +186,7 @@ export type RunMachineEvent =
   | { readonly type: 'boundary.persisted'; readonly boundary: number }
   | DoneActorEvent<Resolution, 'resolve'>
   | DoneActorEvent<RunOutput, 'settle'>
+  | DoneActorEvent<RunInput, 'await-retry'>
   | DoneActorEvent<OutputCheck, 'check-output'>
   | DoneActorEvent<void, 'ask-critic'>
   | DoneActorEvent<readonly Judgement[], 'judge-calls'>
@@ -193,6 +201,8 @@ export type RunEmitted =
   | { readonly type: 'run.working'; readonly state: string }
   /** The run was stopped from outside: everything that works for it should end. */
   | { readonly type: 'run.stopping'; readonly cause: ErrorData }
+  /** The host cancels a run that was left: its record must end. */
+  | { readonly type: 'run.cancelling'; readonly cause: ErrorData }
   /** A message waits for the next turn; it is stored when `boundary` is. */
   | { readonly type: 'steer.queued'; readonly receipt: string; readonly boundary: number }
   /** Too many messages wait already; or this one is larger than the run's remaining room, in bytes. */

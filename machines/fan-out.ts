@@ -47,13 +47,11 @@ export type FanOutEmitted =
   | { readonly type: 'model.leaving'; readonly place: number }
   | { readonly type: 'model.ended'; readonly place: number; readonly output: RunOutput; readonly cause?: ErrorData };
 
-/** The run of a model, as its parent knows it. */
+type ModelSnapshot = Snapshot<unknown> & { output: RunOutput; context?: { readonly output?: RunOutput | undefined } };
+type Shown = { readonly event: { readonly snapshot: ModelSnapshot } };
+
 /** The run of one model, as actor logic. */
-export type FanOutModelRun = ActorLogic<
-  Snapshot<unknown> & { output: RunOutput },
-  RunMachineEvent,
-  Invocation | undefined
->;
+export type FanOutModelRun = ActorLogic<ModelSnapshot, RunMachineEvent, Invocation | undefined>;
 
 /** One of the models, by its place in the list. */
 export type FanOutPlace = { readonly place: number };
@@ -91,6 +89,7 @@ const pieces = setup({
     isCalledOff: ({ context }) => context.cause !== undefined,
     isMine: ({ event }, { place }: FanOutPlace) => 'place' in event && event.place === place,
     isLeft: (_, { status }: RunOutput) => status === 'interrupted',
+    hasOutput: (_, output: RunOutput | undefined) => output !== undefined,
     isOk: (_, { status }: RunOutput) => status === 'ok',
     /** A choice needs two answers, and an unfinished race is not judged. */
     isToJudge: ({ context: { hasJudge, invocations, outputs, causes, cause } }) => {
@@ -135,6 +134,7 @@ function region(place: number, id: string) {
     params: ({ event }: { event: { readonly output: RunOutput } }) => ({ place, output: event.output }),
   };
   const outputOf = ({ event }: { event: { readonly output: RunOutput } }) => event.output;
+  const leftOutputOf = ({ event }: Shown) => event.snapshot.context?.output as RunOutput;
   return pieces.createStateConfig({
     description: `The answer of ${id}.`,
     initial: 'entering',
@@ -159,6 +159,12 @@ function region(place: number, id: string) {
             { guard: { type: 'isLeft', params: outputOf }, target: 'left', actions: keepOutput },
             { target: 'failed', actions: keepOutput },
           ],
+          // A run that is only left stays active: it has a result, and no end.
+          onSnapshot: {
+            guard: { type: 'hasOutput', params: leftOutputOf },
+            target: 'left',
+            actions: { type: 'keepOutput', params: (moment: Shown) => ({ place, output: leftOutputOf(moment) }) },
+          },
         },
         initial: 'working',
         states: {

@@ -1,8 +1,9 @@
-import { classifyCheckpointOutcome } from '../src/run/finalize.ts';
+import { classifyCheckpointOutcome, isParkedBy } from '../src/run/finalize.ts';
 import { toolLoopOf } from '../src/run/limits.ts';
 import { isAllAnswered, isIdle, isLastUnanswered } from '../src/run/open-step.ts';
 import { currentPhase, isPhasePassable } from '../src/run/pipeline.ts';
 import type { Progress } from '../src/run/progress.ts';
+import { isOver, type RunOutput } from '../src/run/result.ts';
 import { retryOf } from '../src/run/waits/wait-rules.ts';
 import { toolCallsOf } from '../src/values/message.ts';
 import type { ModelAnswer, OutputCheck, RunContext, RunMachineEvent, ToolAnswer } from './context.ts';
@@ -81,9 +82,19 @@ export const guards = {
   hasOutput: ({ context }: Context) => context.output !== undefined,
   hasOutcome: ({ context }: Context) => context.progress.outcome !== undefined,
   hasEnded: ({ context }: Context) => context.error !== undefined,
+  /** The run is not over, and its host's machine must not hear of an end. */
+  isOnlyLeft: ({ context }: Context, output: RunOutput | undefined) =>
+    context.isHosted === true && output !== undefined && !isOver(output),
+  isParked: ({ context: { progress, output } }: Context) => progress.parked !== undefined || isParkedBy(output?.error),
   isComplete: ({ context }: Context) => classifyCheckpointOutcome(context.error, context.cause) === 'complete',
-  isLeaveRunning: ({ context }: Context) => classifyCheckpointOutcome(context.error, context.cause) === 'leave-running',
+  isLeaveRunning: ({ context }: Context) =>
+    isRefusedForNow(context) || classifyCheckpointOutcome(context.error, context.cause) === 'leave-running',
 };
+
+/** A start says why it was refused; a host's machine tries the run again. */
+function isRefusedForNow({ isHosted, isPassing }: RunContext): boolean {
+  return isHosted === true && isPassing === true;
+}
 
 function isModelDue(progress: Progress): boolean {
   const retry = retryOf(progress);

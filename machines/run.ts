@@ -93,10 +93,46 @@ function settling(outcome: CheckpointOutcome, description: string) {
         ...(cause ? { cause } : {}),
         ...(data === undefined ? {} : { data }),
       }),
-      onDone: { target: 'settled', actions: { type: 'keepOutput', params: ({ event }) => event.output } },
+      onDone: [
+        {
+          guard: { type: 'isOnlyLeft', params: ({ event }) => event.output },
+          target: 'left',
+          actions: { type: 'keepOutput', params: ({ event }) => event.output },
+        },
+        { target: 'settled', actions: { type: 'keepOutput', params: ({ event }) => event.output } },
+      ],
     },
   });
 }
+
+/** A run of a host's machine that this process has left, and that is not over. `executor.start` has no such state: it answers. */
+const left = pieces.createStateConfig({
+  description:
+    'A host’s machine has the run, and this process has left it: its child stays active, and tries the run again when it may.',
+  meta: { resumesAt: 'here' },
+  invoke: {
+    id: 'await-retry',
+    src: 'await-retry',
+    input: ({ context: { output, cancel } }) => ({
+      output: output as NonNullable<typeof output>,
+      ...(cancel ? { cancel } : {}),
+    }),
+    onDone: { target: 'resolving', actions: { type: 'beginAgain', params: ({ event }) => event.output } },
+  },
+  on: { 'run.cancel': { actions: { type: 'keepCancel', params: cancelCause } } },
+  initial: 'interrupted',
+  states: {
+    interrupted: {
+      description:
+        'Another process has the run, its store is away, its setup is missing here, or the executor is shut down.',
+      always: { guard: 'isParked', target: 'parked' },
+    },
+    parked: {
+      description: 'The run is parked: it is tried again when it is unparked, or has ended.',
+      tags: 'parked',
+    },
+  },
+});
 
 /** The statechart of one run of an agent. It decides; every effect is an actor that the executor provides. */
 export function runMachine(agent: ChartedAgent) {
@@ -131,6 +167,7 @@ export function runMachine(agent: ChartedAgent) {
         description: 'Checks what was found: an answer, an outcome to deliver, a refusal, or work to do.',
         entry: 'queueHeld',
         always: [
+          { guard: { type: 'isOnlyLeft', params: ({ context }) => context.output }, target: 'left' },
           { guard: 'hasOutput', target: 'settled' },
           { guard: 'hasOutcome', target: 'ending' },
           { guard: 'hasAllPhases', target: 'ending', actions: 'forgetError' },
@@ -151,6 +188,7 @@ export function runMachine(agent: ChartedAgent) {
       completing: settling('complete', 'The outcome is stored and delivered, then the record is deleted.'),
       failing: settling('fail', 'The error is stored and delivered, then the record is deleted.'),
       'leaving-running': settling('leave-running', 'The newest state is saved; another process continues from here.'),
+      left,
       settled: { type: 'final', description: 'The run is over; its output is the result.' },
     },
   });

@@ -18,23 +18,24 @@ import { OutputInvalidError, StepLimitError } from '../src/values/errors.ts';
 import { type Message, textOf } from '../src/values/message.ts';
 import { actors } from './actors.ts';
 import { forgetNamed, modelCallId, withoutPlace } from './call-ids.ts';
-import type {
-  ModelAnswer,
-  OutputCheck,
-  Resolution,
-  RunContext,
-  RunEmitted,
-  RunInput,
-  RunMachineEvent,
-  Steer,
-  ToolAnswer,
+import {
+  type ModelAnswer,
+  type OutputCheck,
+  type Resolution,
+  type RunContext,
+  type RunEmitted,
+  type RunInput,
+  type RunMachineEvent,
+  type Steer,
+  type ToolAnswer,
+  unresolved,
 } from './context.ts';
 import { guards, persistedWith } from './guards.ts';
 import { countProgress, holdNudge, holdSteering, queueHeld, queueNudge, queueSteering } from './steering.ts';
 import { announceRefused, callToolOf, type Enqueue, phaseOf, startTools, withdrawIntents } from './tool-calls.ts';
 import { type GivenAnswer, holdCall, keepOutage, parked, startJudged, takeWaitAnswer } from './waiting.ts';
 
-export type { JudgeInput, ModelCallInput, SettleInput } from './actors.ts';
+export type { JudgeInput, ModelCallInput, RetryInput, SettleInput } from './actors.ts';
 
 /** The named parts of the charts of `run.ts` and `loop.ts`. */
 export const pieces = setup({
@@ -49,7 +50,7 @@ export const pieces = setup({
   actors,
   guards,
   actions: {
-    adopt: assign((_, resolution: Resolution) => adopted(resolution)),
+    adopt: assign(({ context }, resolution: Resolution) => adopted(context, resolution)),
     announceAccepted: emit({ type: 'run.accepted' }),
     announceWork: emit({ type: 'run.working', state: 'running' }),
     /** The first cause stays. The executor aborts the work with it, also for a run that was waiting for its calls to end. */
@@ -105,6 +106,11 @@ export const pieces = setup({
     }),
     forgetError: assign({ error: undefined as never }),
     keepOutput: assign((_, output: RunOutput) => ({ output })),
+    keepCancel: enqueueActions(({ enqueue }, cancel: ErrorData) => {
+      enqueue.assign({ cancel });
+      enqueue.emit({ type: 'run.cancelling', cause: cancel });
+    }),
+    beginAgain: assign(({ context: { cancel } }, input: RunInput) => begunAgain(input, cancel)),
     raiseSteps: assign(({ context: { progress } }, by: number) => ({
       progress: { ...progress, raisedSteps: progress.raisedSteps + by },
     })),
@@ -176,11 +182,35 @@ function stop(context: RunContext, given: ErrorData, enqueue: Enqueue): void {
   enqueue.emit({ type: 'run.stopping', cause });
 }
 
-function adopted(resolution: Resolution): Partial<RunContext> {
+/** All that a try may leave in the context. */
+const nothingTried = {
+  reply: undefined,
+  judgements: undefined,
+  isUnjudged: undefined,
+  error: undefined,
+  data: undefined,
+  cause: undefined,
+  yielding: undefined,
+  output: undefined,
+  restored: undefined,
+  isPassing: undefined,
+} as never;
+
+/** The next try of a run that was left. One that its host has cancelled meanwhile ends as soon as it is found. */
+function begunAgain(input: RunInput, cancel: ErrorData | undefined): Partial<RunContext> {
+  const stop = cancel ? { error: cancel, cause: cancel } : {};
+  return { ...unresolved, ...(nothingTried as object), ...stop, ...input };
+}
+
+function adopted({ cause }: RunContext, resolution: Resolution): Partial<RunContext> {
   if (resolution.kind === 'answered') return { output: resolution.output };
   const { kind: _, ...found } = resolution;
   // Held messages are dropped with the refused run; their senders get the refusal.
-  if (resolution.kind === 'refused') return { ...found, held: [], heldNudges: [], heldSteps: 0 };
+  if (resolution.kind === 'refused') {
+    // The run was not there to be cancelled: the cancel waits for it.
+    const waiting = resolution.isPassing && cause?.code === 'CANCELLED' ? { cancel: cause } : {};
+    return { ...found, ...waiting, held: [], heldNudges: [], heldSteps: 0 };
+  }
   const { outcome } = resolution.progress;
   return outcome ? { ...found, error: outcome.error as ErrorData, cause: undefined as never } : found;
 }

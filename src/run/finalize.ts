@@ -1,4 +1,4 @@
-import { type ErrorData, hasCode, readProperty, toErrorData } from '../values/error-data.ts';
+import { type ErrorData, hasCode, hasTrait, readProperty, toErrorData } from '../values/error-data.ts';
 import { ShutdownError } from '../values/errors.ts';
 
 /** What the end of a run does with its record. */
@@ -25,6 +25,22 @@ const leaving: ReadonlySet<unknown> = new Set(['RUN_WAITS', 'RUN_PARKED', 'RUN_S
 
 function isLeaving(cause: unknown): boolean {
   return isShutdown(cause) || leaving.has(readProperty(cause, 'code'));
+}
+
+/** Refusals that say nothing about the run itself. */
+const passing: ReadonlySet<string> = new Set(['RUN_PARKED', 'NEWER_DEPLOYMENT', 'CHECKPOINT_TOO_NEW']);
+
+/**
+ * Returns whether a start was refused for a reason that passes: another process has the run, the store is away, the run is
+ * parked, or this process cannot continue it. Its record stands, if it has one.
+ */
+export function isPassingRefusal(error: ErrorData): boolean {
+  return passing.has(error.code) || hasTrait(error, 'ownership') || hasTrait(error, 'isStoreAway');
+}
+
+/** Returns whether a run was left with this error because its record is parked. */
+export function isParkedBy(error: Pick<ErrorData, 'code'> | undefined): boolean {
+  return error?.code === 'RUN_PARKED' || error?.code === 'BUDGET_EXCEEDED';
 }
 
 /**

@@ -79,6 +79,11 @@ export function withoutMessages({ messages: _, ...output }: RunResult): RunOutpu
   return output;
 }
 
+/** Returns whether a result is the end of its run: one that was left, or that waits, continues. */
+export function isOver({ status }: Pick<RunOutput, 'status'>): boolean {
+  return status !== 'interrupted' && status !== 'waiting';
+}
+
 /** Whose run a kept outcome belongs to, as its record says it. */
 export interface OutcomeOwner {
   /** Of a longer prompt the first 200 characters. */

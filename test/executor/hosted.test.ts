@@ -76,13 +76,13 @@ describe("a run inside a host's machine", () => {
     host.stop();
   });
 
-  test('that a shutdown left is persisted as a run to go on with, not as one that is done', async () => {
+  test('that a shutdown left is not done: it is persisted as a run that continues (edges 14)', async () => {
     const store = memoryStore();
     const first = hostOf({ script: [callTool('look'), hang()], tools, checkpoints: store });
     const actor = createActor(first.executor.logic(first.agent), { input: { prompt: 'Go.', runId: 'r' } }).start();
     await until(() => first.model.calls.length === 2);
     await first.executor.shutdown();
-    expect(actor.getSnapshot().output).toMatchObject({ status: 'interrupted' });
+    expect(actor.getSnapshot()).toMatchObject({ status: 'active', context: { output: { status: 'interrupted' } } });
     const persisted = roundTrip(actor.getPersistedSnapshot()) as PersistedRun;
     expect(persisted).toMatchObject({ status: 'active', stored: true });
     const next = hostOf({ tools, checkpoints: store });

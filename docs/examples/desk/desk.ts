@@ -7,7 +7,8 @@
 //   node desk/desk.ts "My printer is broken." "My mouse is gone."
 //   node desk/desk.ts
 //
-// Killed in the middle, the second command continues with the open tickets. The desk is in desk.json, its runs in desk.db.
+// Ended in the middle by SIGKILL, SIGTERM or Ctrl-C, the second command continues with the open tickets. The desk is in
+// desk.json, its runs in desk.db.
 import { existsSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { createExecutor, defineAgent, type Executor, type RunOutput } from 'pawl';
@@ -88,7 +89,10 @@ if (import.meta.main) {
     writeFileSync('desk.json.new', JSON.stringify(desk.getPersistedSnapshot()));
     renameSync('desk.json.new', 'desk.json');
   };
+  // The desk's own subscription: in that of a run the desk would not have heard of the run's end yet.
   desk.subscribe(keep);
+  // A signal ends no run: each stays active in desk.json, and its record in desk.db.
+  executor.shutdownOnSignals();
   for (const text of process.argv.slice(2)) {
     const id = String(desk.getSnapshot().context.opened + 1);
     desk.send({ type: 'ticket.opened', ticket: { id, text } });

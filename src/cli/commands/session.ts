@@ -350,8 +350,10 @@ async function startedRun(executor: Executor, agent: Agent, invocation: Invocati
   return { hasBegun: begun, result, isHosted: false, leave: () => actor.stop() };
 }
 
+/** The state of a run that was left is an object. */
 function hasBegun(value: unknown): boolean {
-  return value !== 'failing' && value !== 'settled';
+  const isLeft = typeof value === 'object' && value !== null && 'left' in value;
+  return value !== 'failing' && value !== 'settled' && !isLeft;
 }
 
 /**
@@ -366,6 +368,8 @@ async function continuedRun(executor: Executor, agent: Agent, record: RunCheckpo
   const { value } = await waitFor(actor, (state) => state.value !== 'resolving', { timeout: Number.POSITIVE_INFINITY });
   const known = executor.get(runId)?.result;
   const result = known ?? settledResult(actor);
+  // The command reports a run that is left; it does not try it again.
+  void result.then(() => actor.stop());
   return { hasBegun: hasBegun(value), result, isHosted: true, leave: () => actor.stop() };
 }
 

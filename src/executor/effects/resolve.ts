@@ -1,11 +1,12 @@
 import type { Resolution } from '../../../machines/context.ts';
 import { phaseFactsOf } from '../../agent/phase.ts';
 import { type RunCheckpoint, toResumeState } from '../../record/checkpoint.ts';
+import { isPassingRefusal } from '../../run/finalize.ts';
 import { recoverOpenStep } from '../../run/open-step.ts';
 import { outcomeOf, waitingOutput } from '../../run/outcome.ts';
 import { isSamePipeline, restartPipeline } from '../../run/pipeline.ts';
 import { isBeyondOpening, type Progress } from '../../run/progress.ts';
-import { type RunOutput, withoutId, withoutMessages } from '../../run/result.ts';
+import { isOver, type RunOutput, withoutId, withoutMessages } from '../../run/result.ts';
 import { enterResume, type ResumeState, resumeProgress } from '../../run/resume.ts';
 import { withoutLostWaits } from '../../run/waits/wait-rules.ts';
 import { type Checkpointer, maxRecordBytesOf } from '../../store/checkpointer.ts';
@@ -48,7 +49,13 @@ async function refused(run: ActiveRun, progress: Progress, thrown: unknown): Pro
   if (run.life.setupFault && hasCode(thrown, 'SETUP')) return givenBack(run, progress, toErrorData(thrown));
   await returnRun(run);
   const error = await finalizeHandle(run, progress, toErrorData(asError(thrown)));
-  return { kind: 'refused', error, progress, isDurable: false };
+  const isPassing = isPassingFor(run, error);
+  return { kind: 'refused', error, progress, isDurable: false, ...(isPassing ? { isPassing } : {}) };
+}
+
+/** What cannot be read was refused before any run was looked for; without a store the host's own handle has heard of the end. */
+function isPassingFor({ seed, services }: ActiveRun, error: ErrorData): boolean {
+  return seed.refusal === undefined && services.config.store !== undefined && isPassingRefusal(error);
 }
 
 /** The setup of this process cannot continue the run: its record says since when, and it is due for other processes. */
@@ -203,6 +210,10 @@ async function takePlace(run: ActiveRun): Promise<RunOutput | undefined> {
     const output = withoutMessages(await first.life.ended.promise);
     // A start that was refused for its request has no answer of the run.
     if (output.error?.code === 'RUN_ID_CONFLICT') continue;
+    if (run.seed.origin === 'hosted' && !isEndOf(first, output)) {
+      checkBeginning(run);
+      continue;
+    }
     if (isAsked && (output.status !== 'interrupted' || run.services.isShutDown)) return output;
     // That actor claimed the run after it was taken for this one: both claims have the same owner, and only the newer one counts.
     await run.seed.claim?.giveBack(0);
@@ -214,6 +225,11 @@ async function takePlace(run: ActiveRun): Promise<RunOutput | undefined> {
 function isFirstStart({ seed }: ActiveRun, record: RunCheckpoint | undefined): boolean {
   if (!record) return true;
   return seed.hasSender === true && !hasRecorded(record);
+}
+
+/** Whether a result is the end of the run: another start of it may have been refused, or may rest, for now. */
+function isEndOf({ life: { resolution, refusal } }: ActiveRun, output: RunOutput): boolean {
+  return isOver(output) && !(resolution === 'refused' && refusal && isPassingRefusal(refusal));
 }
 
 /**

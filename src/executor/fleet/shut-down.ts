@@ -25,6 +25,7 @@ export async function shutdown(services: ExecutorServices, { fleet, drainMs }: L
   const drained = fleet.drain(drainMs);
   services.isShutDown = true;
   services.sweep.end();
+  services.leftRuns.end();
   services.feeds.end(new ShutdownError('this executor is shut down: read the events on another host'));
   const activeRuns = services.registry.all();
   const cause = new ShutdownError('the host is shutting down');

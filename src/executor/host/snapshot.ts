@@ -4,7 +4,7 @@ import { headOf } from '../../record/delta.ts';
 import { parseCheckpoint } from '../../record/parse.ts';
 import type { SaveMoment } from '../../record/state.ts';
 import type { Progress } from '../../run/progress.ts';
-import type { RunOutput } from '../../run/result.ts';
+import { isOver, type RunOutput } from '../../run/result.ts';
 import { CheckpointCorruptError } from '../../values/errors.ts';
 import { isDeeperThan, isObject, RECORD_DEPTH } from '../../values/json.ts';
 
@@ -30,7 +30,7 @@ export function persistedRun(
   run: { isStored: boolean; isUnstored: boolean; output: RunOutput | undefined },
 ): PersistedRun {
   const record = toCheckpoint(progress, now);
-  const output = run.output && run.output.status !== 'interrupted' ? run.output : undefined;
+  const output = run.output && isOver(run.output) ? run.output : undefined;
   const status = output
     ? ({ status: 'done', output, error: undefined } as const)
     : ({ status: 'active', output: undefined, error: undefined } as const);

@@ -1,5 +1,5 @@
 import type { SnapshotFrom, Subscription } from 'xstate';
-import type { RunEmitted } from '../../../machines/context.ts';
+import type { RunEmitted, RunInput } from '../../../machines/context.ts';
 import type { Agent } from '../../agent/agent.ts';
 import { isShutdown } from '../../run/finalize.ts';
 import { outcomeOf } from '../../run/outcome.ts';
@@ -17,61 +17,94 @@ import { ActiveRun, type ExecutorServices } from '../run/active-run.ts';
 import { releaseClaim } from '../run/record/acquire.ts';
 import type { RunActor } from '../run/run-actor.ts';
 import { nothingResolved } from '../run/run-state.ts';
-import type { RunSeed } from '../run/seed.ts';
+import { inputOf, type RunSeed } from '../run/seed.ts';
 import { isDriven, Slice, sliceOf } from '../run/slice.ts';
 import { followSignal } from '../run/stop-causes.ts';
 import { RunWaits } from '../run/waits/run-waits.ts';
+
+interface AttachedParts {
+  readonly seed: RunSeed;
+  readonly options: RunOptions;
+  readonly actor: RunActor;
+}
 
 /**
  * Connects a run's actor to its executor: the active run, the listener that saves, the observer of the end, guards around
  * subscribers.
  */
-export function attach(
-  services: ExecutorServices,
-  agent: Agent,
-  parts: { seed: RunSeed; options: RunOptions; actor: RunActor },
-): ActiveRun {
+export function attach(services: ExecutorServices, agent: Agent, parts: AttachedParts): ActiveRun {
   const { actor, options } = parts;
-  const run = new ActiveRun(services, agent, parts);
-  run.waits = new RunWaits(run);
+  const run = activeRun(services, agent, parts);
   if (parts.seed.slice) run.slice = new Slice(run, parts.seed.slice);
   const { parent } = parts.seed.request;
   const above = parent && services.registry.live(parent.runId);
   if (above) sliceOf(above)?.follow(run);
-  services.add(actor, run);
 
   const onStep = guarded('onStep', options.onStep, services.config.warn);
+  const observer = new ActorObserver(run);
   // One listener for all events of the machine: each further one is a Set and two closures a run, and hosts keep thousands of
   // runs.
-  actor.on('*', (event) => heed(event, run, onStep));
-  actor.subscribe(new ActorObserver(run));
+  actor.on('*', (event) => heed(event, observer.run, onStep));
+  actor.subscribe(observer);
   services.actorMethods ??= actorMethods(services);
   Object.assign(actor, services.actorMethods);
   if (options.signal) queueMicrotask(() => followSignal(run, options.signal, asCause));
   return run;
 }
 
+/**
+ * Makes the next active run of an actor whose run was left: what the try before had (claim, signal, timers) ended with it.
+ * @returns what the machine begins the try with
+ */
+export function attachAgain(left: ActiveRun): RunInput {
+  const { services, agent, options, actor } = left;
+  const seed = seedAgain(left);
+  activeRun(services, agent, { seed, options, actor });
+  return inputOf(services, agent, seed);
+}
+
+/** A run that was accepted continues from its record; any other is still what it was asked for. */
+function seedAgain({ seed, life, actor }: ActiveRun): RunSeed {
+  if (life.resolution !== 'accepted') return { ...seed, isNewId: false, tries: (seed.tries ?? 1) + 1 };
+  const persisted = actor.getPersistedSnapshot() as PersistedRun;
+  return { request: seed.request, isNewId: false, origin: 'hosted', persisted };
+}
+
+function activeRun(services: ExecutorServices, agent: Agent, parts: AttachedParts): ActiveRun {
+  const run = new ActiveRun(services, agent, parts);
+  run.waits = new RunWaits(run);
+  services.add(parts.actor, run);
+  return run;
+}
+
 /** Follows the states of a run's actor, to its end. */
 class ActorObserver {
-  readonly #run: ActiveRun;
+  readonly #first: ActiveRun;
 
   constructor(run: ActiveRun) {
-    this.#run = run;
+    this.#first = run;
   }
 
-  next({ value }: SnapshotFrom<RunActor>): void {
-    const run = this.#run;
+  /** An actor whose run is left has a new active run at each try. */
+  get run(): ActiveRun {
+    const { services, actor } = this.#first;
+    return services.runBehind(actor) ?? this.#first;
+  }
+
+  next({ value, context }: SnapshotFrom<RunActor>): void {
+    const { run } = this;
     announceState(run, value);
     if (run.resources.children.size > 0) run.waits.look();
     run.services.registry.touch(run);
+    if (stateOf(value) === 'left' && context.output) run.finish(context.output);
   }
 
   error(error: unknown): void {
-    this.#run.finish(crashed(this.#run, error));
+    this.run.finish(crashed(this.run, error));
   }
 
   complete(): void {
-    void conclude(this.#run);
+    void conclude(this.run);
   }
 }
 
@@ -84,6 +117,7 @@ function heed(event: RunEmitted, run: ActiveRun, onStep: OnStep): void {
   else if (event.type === 'step.done') stepDone(event, run, onStep);
   else if (event.type === 'run.accepted') accepted(run);
   else if (event.type === 'run.working') announceState(run, event.state);
+  else if (event.type === 'run.cancelling') void run.services.leftRuns.cancel(run, run.runId, event.cause.message);
   else if (event.type === 'run.stopping') run.abort(errorFrom(event.cause));
   else if (event.type === 'call.refused') callRefused(event, run);
   else if (event.type === 'steer.queued') run.steering.queued(event.receipt, event.boundary);
@@ -148,10 +182,14 @@ function resumedInJournal(run: ActiveRun): void {
  * `resolving` is not published: before its end the numbers of the run's events are unknown.
  */
 function announceState(run: ActiveRun, value: unknown): void {
-  const state = typeof value === 'string' ? value : (Object.keys(value as object)[0] ?? '');
+  const state = stateOf(value);
   if (state === run.life.publishedState || state === 'resolving') return;
   run.life.publishedState = state;
   run.publish({ type: 'run.status', state });
+}
+
+function stateOf(value: unknown): string {
+  return typeof value === 'string' ? value : (Object.keys(value as object)[0] ?? '');
 }
 
 /** A caller's abort is a cancel, unless its reason says that the host is shutting down. */
@@ -169,6 +207,7 @@ function errorFrom(cause: { code: string; message: string }): Error {
 async function conclude(run: ActiveRun): Promise<void> {
   const { value, context } = run.actor.getSnapshot();
   const { output, intents } = context;
+  run.services.leftRuns.forget(run);
   if (output) return run.finish(output);
   const cause = new ShutdownError('the actor of the run was stopped from outside');
   run.abort(cause);

@@ -1,14 +1,21 @@
 import type { ActorLogic, AnyActorRef, Snapshot, SnapshotFrom } from 'xstate';
-import { type RunContext, type RunEmitted, type RunMachineEvent, unresolved } from '../../../machines/context.ts';
+import type { RetryInput } from '../../../machines/actors.ts';
+import {
+  type RunContext,
+  type RunEmitted,
+  type RunInput,
+  type RunMachineEvent,
+  unresolved,
+} from '../../../machines/context.ts';
 import { type RunMachine, runMachine } from '../../../machines/run.ts';
 import { task } from '../../../machines/task.ts';
-import { type Agent, definitionOf } from '../../agent/agent.ts';
-import { beginProgress, type Progress } from '../../run/progress.ts';
+import type { Agent } from '../../agent/agent.ts';
 import type { Invocation, RunRequest } from '../../run/request.ts';
-import type { RunOutput } from '../../run/result.ts';
+import { isOver, type RunOutput } from '../../run/result.ts';
 import { CheckpointCorruptError } from '../../values/errors.ts';
 import { Hidden } from '../../values/hidden.ts';
 import { askCritic } from '../effects/ask-critic.ts';
+import { awaitRetry } from '../effects/await-retry.ts';
 import { callModelOnce } from '../effects/call-model.ts';
 import { callTool } from '../effects/call-tool.ts';
 import { checkOutput } from '../effects/check-output.ts';
@@ -19,12 +26,12 @@ import { settle } from '../effects/settle.ts';
 import { asError } from '../host/guard.ts';
 import type { RunOptions } from '../host/options.ts';
 import { redactedRun } from '../host/redaction.ts';
-import { metaFor, refusedRequest, requestFrom } from '../host/request.ts';
+import { refusedRequest, requestFrom } from '../host/request.ts';
 import { type PersistedRun, parsePersisted, persistedRun } from '../host/snapshot.ts';
 import type { ActiveRun, ExecutorServices } from '../run/active-run.ts';
 import type { RunActor } from '../run/run-actor.ts';
-import { type RunSeed, seedOf } from '../run/seed.ts';
-import { attach } from './attach.ts';
+import { freshProgress, inputOf, type RunSeed, seedOf } from '../run/seed.ts';
+import { attach, attachAgain } from './attach.ts';
 
 export type RunSnapshot = SnapshotFrom<RunMachine>;
 
@@ -75,9 +82,7 @@ function ownMethods(services: ExecutorServices, agent: Agent, machine: RunMachin
   const begin = (actorScope: Parameters<RunLogic['getInitialSnapshot']>[0], run: KnownRun & { seed: RunSeed }) => {
     const { seed, options = {} } = run;
     attach(services, agent, { seed, options, actor: actorScope.self as RunActor });
-    const progress = freshProgress(services, agent, seed.request);
-    const restored = seed.persisted && new Hidden({ progress, persisted: seed.persisted });
-    return machine.getInitialSnapshot(actorScope, { progress, ...(restored ? { restored } : {}) });
+    return machine.getInitialSnapshot(actorScope, inputOf(services, agent, seed));
   };
   return {
     getInitialSnapshot(this: OwnMethods, actorScope, input) {
@@ -99,16 +104,17 @@ function ownMethods(services: ExecutorServices, agent: Agent, machine: RunMachin
   };
 }
 
-function persistedOf(services: ExecutorServices, { context, value }: RunSnapshot): PersistedRun {
+function persistedOf(services: ExecutorServices, { context }: RunSnapshot): PersistedRun {
   const hasStore = services.config.store !== undefined;
   // Until it makes progress, the snapshot of a restored run equals its source.
   const restored = restoredOf(context);
-  if (restored && (!context.output || context.output.status === 'interrupted')) return restored;
+  if (restored && !(context.output && isOver(context.output))) return restored;
   const { progress, output } = redactedRun(context, services.config.redact);
   // A reference is wrong while a lazy checkpointer has written nothing; but the run may be written, and end, after this
   // snapshot.
   const isLazy = context.isDurable && services.registry.live(progress.meta.runId)?.isDurable === false;
-  const isUnstored = hasStore && (value === 'resolving' || isLazy);
+  const isUnresolved = context.limits === unresolved.limits;
+  const isUnstored = hasStore && (isUnresolved || isLazy);
   return persistedRun(progress, services.config.clock.now(), {
     isStored: hasStore && context.isDurable && !isLazy,
     isUnstored,
@@ -128,6 +134,7 @@ type Effect<Input, Output> = (input: Input, run: ActiveRun) => Promise<Output>;
 function actorsOf(services: ExecutorServices) {
   const actorOf = <Output, Input>(effect: Effect<Input, Output>) =>
     task<Output, Input>(({ input, self }) => effect(input, services.runOf(self)));
+  const awaited: Effect<RetryInput, RunInput> = (input, run) => awaitRetry(input, run).then(() => attachAgain(run));
   return {
     resolve: actorOf(resolve),
     'call-model': actorOf(callModelOnce),
@@ -137,12 +144,8 @@ function actorsOf(services: ExecutorServices) {
     'judge-calls': actorOf(judgeCalls),
     rest: actorOf(rest),
     settle: actorOf(settle),
+    'await-retry': actorOf(awaited),
   };
-}
-
-function freshProgress(services: ExecutorServices, agent: Agent, request: RunRequest): Progress {
-  const meta = metaFor(agent, request, agent.modelTier ?? services.config.defaults.modelTier);
-  return beginProgress(meta, definitionOf(agent), request);
 }
 
 function restoredSeed(services: ExecutorServices, snapshot: Snapshot<unknown>): RunSeed & { done?: RunOutput } {

@@ -172,7 +172,9 @@ export class ActiveRun implements LiveRun, Leaseholder {
   }
 
   send(event: Parameters<RunActor['send']>[0]): void {
-    const { leaving } = this.life;
+    const { leaving, isFinished } = this.life;
+    // Its actor may be at the next try of the run already. A cancel is meant for that one too.
+    if (isFinished && event.type !== 'run.cancel') return;
     // The store may have the run: then this process changes nothing of it.
     if (leaving && event.type !== 'boundary.persisted')
       void leaving.then((hasLeft) => (hasLeft ? this.waits.forward(event) : this.send(event)));

@@ -1,9 +1,14 @@
+import type { RunInput } from '../../../machines/context.ts';
+import { type Agent, definitionOf } from '../../agent/agent.ts';
+import { beginProgress, type Progress } from '../../run/progress.ts';
 import type { RunRequest } from '../../run/request.ts';
+import { Hidden } from '../../values/hidden.ts';
 import { asError, isError } from '../host/guard.ts';
 import type { RunOrigin } from '../host/observers.ts';
-import { type Beginning, refusedRequest, requestOf } from '../host/request.ts';
+import { type Beginning, metaFor, refusedRequest, requestOf } from '../host/request.ts';
 import type { PersistedRun } from '../host/snapshot.ts';
 import type { TakenClaim } from '../services/due/taken-claim.ts';
+import type { ExecutorServices } from './active-run.ts';
 import type { SliceLimits } from './slice.ts';
 
 /** The origin of a run, before any lookup. */
@@ -32,6 +37,28 @@ export interface RunSeed {
   readonly hasSender?: true;
   /** The number of agents above this one; absent = none. */
   readonly depth?: number;
+  /** Of a run that this process has left: which try in a row this is that finds it; absent = the first. */
+  readonly tries?: number;
+}
+
+/** Returns where a run is that has not begun, before its record is read. */
+export function freshProgress(
+  { config }: Pick<ExecutorServices, 'config'>,
+  agent: Agent,
+  request: RunRequest,
+): Progress {
+  const meta = metaFor(agent, request, agent.modelTier ?? config.defaults.modelTier);
+  return beginProgress(meta, definitionOf(agent), request);
+}
+
+/** Returns what the machine of a run begins with: at its start, and at each later try of a run that was left. */
+export function inputOf(services: Pick<ExecutorServices, 'config'>, agent: Agent, seed: RunSeed): RunInput {
+  const progress = freshProgress(services, agent, seed.request);
+  return {
+    progress,
+    ...(seed.persisted ? { restored: new Hidden({ progress, persisted: seed.persisted }) } : {}),
+    ...(seed.origin === 'hosted' ? { isHosted: true } : {}),
+  };
 }
 
 /**

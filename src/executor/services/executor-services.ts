@@ -12,6 +12,7 @@ import { PausedAgents } from './due/paused-agents.ts';
 import type { StuckRuns } from './due/stuck-runs.ts';
 import { EventFeeds } from './event-feeds.ts';
 import { LeaseRenewal } from './lease-renewal.ts';
+import { LeftRuns } from './left-runs.ts';
 import { LocalSignals } from './local-signals.ts';
 import { PaletteEntries } from './palette-entries.ts';
 import { Recovery } from './recovery-limits.ts';
@@ -88,6 +89,8 @@ export class Services<Run extends LiveRun> {
   readonly stuck: StuckRuns;
   /** The agents whose runs the setup of this process cannot continue. */
   readonly paused: PausedAgents;
+  /** The runs of hosts' machines that this process has left, and tries again. */
+  readonly leftRuns: LeftRuns;
   /** The events that live runs wait for and no store knows. */
   readonly signals: LocalSignals;
   /** The journals that readers of this process follow. */
@@ -105,6 +108,7 @@ export class Services<Run extends LiveRun> {
     this.paused = new PausedAgents(config.clock, config.warn);
     this.feeds = new EventFeeds(config.store, config.clock);
     this.startTurn = parts.startTurn;
+    this.leftRuns = new LeftRuns(config, parts.endChild);
     this.signals = new LocalSignals(() => config.clock.now());
     this.palette = new PaletteEntries(config.palette);
     this.registry = new Registry(config.warn);

@@ -27,9 +27,11 @@ const machineOf = (phases: number) => {
   const edges = new Set<string>();
   const visit = (state: StateNode) => {
     const id = state.path.join('.');
+    // Only a run inside a host's machine has it, and only there.
+    if (state.path[0] === 'left') return;
     if (id !== '') states.set(id, state);
     for (const { target = [] } of [...[...state.transitions.values()].flat(), ...(state.always ?? [])])
-      for (const to of target) edges.add(`${id}>${to.path.join('.')}`);
+      for (const to of target) if (to.path[0] !== 'left') edges.add(`${id}>${to.path.join('.')}`);
     for (const child of Object.values(state.states)) visit(child);
   };
   visit(root as unknown as StateNode);

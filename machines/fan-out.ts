@@ -126,6 +126,9 @@ const pieces = setup({
   },
 });
 
+/** A run that is only left stays active: it has a result, and no end. */
+const leftOutputOf = ({ event }: Shown) => event.snapshot.context?.output as RunOutput;
+
 /** One model: its run is a child of the region, and stops when the region leaves `asking`. */
 function region(place: number, id: string) {
   const mine = { place };
@@ -134,7 +137,6 @@ function region(place: number, id: string) {
     params: ({ event }: { event: { readonly output: RunOutput } }) => ({ place, output: event.output }),
   };
   const outputOf = ({ event }: { event: { readonly output: RunOutput } }) => event.output;
-  const leftOutputOf = ({ event }: Shown) => event.snapshot.context?.output as RunOutput;
   return pieces.createStateConfig({
     description: `The answer of ${id}.`,
     initial: 'entering',
@@ -159,7 +161,6 @@ function region(place: number, id: string) {
             { guard: { type: 'isLeft', params: outputOf }, target: 'left', actions: keepOutput },
             { target: 'failed', actions: keepOutput },
           ],
-          // A run that is only left stays active: it has a result, and no end.
           onSnapshot: {
             guard: { type: 'hasOutput', params: leftOutputOf },
             target: 'left',

@@ -82,7 +82,7 @@ export const guards = {
   hasOutput: ({ context }: Context) => context.output !== undefined,
   hasOutcome: ({ context }: Context) => context.progress.outcome !== undefined,
   hasEnded: ({ context }: Context) => context.error !== undefined,
-  /** The run is not over, and its host's machine must not hear of an end. */
+  /** The run is not over: its host's machine gets no done event. */
   isOnlyLeft: ({ context }: Context, output: RunOutput | undefined) =>
     context.isHosted === true && output !== undefined && !isOver(output),
   isParked: ({ context: { progress, output } }: Context) => progress.parked !== undefined || isParkedBy(output?.error),

@@ -18,7 +18,7 @@ class Process {
 
   constructor(args: readonly string[], options: { readonly cwd?: string; readonly env?: Record<string, string> } = {}) {
     this.#child = spawn(process.execPath, [...packageFlags, ...args], {
-      stdio: ['ignore', 'pipe', 'inherit'],
+      stdio: ['ignore', 'pipe', 'ignore'],
       ...options,
       env: { ...process.env, ...options.env },
     });
@@ -47,6 +47,7 @@ const cases = (['SIGTERM', 'SIGKILL'] as const).flatMap((signal) =>
 
 test.for(cases)(
   'a machine that invokes a run continues it after a $signal, with a guard: $isGuarded (edges 14)',
+  { timeout: 60_000 },
   async ({ signal, isGuarded }) => {
     const folder = mkdtempSync(join(tmpdir(), 'pawl-hosted-'));
     const of = (job: Pick<HostedJob, 'isAnswered'>) =>
@@ -54,11 +55,11 @@ test.for(cases)(
     for (let times = 0; times < 2; times++) await of({ isAnswered: false }).endAt('asked', 1, signal);
     expect(await of({ isAnswered: true }).output()).toBe('asked\nheard ok\n');
   },
-  60_000,
 );
 
 test.for(['SIGTERM', 'SIGKILL'] as const)(
   'the desk of the examples, which spawns its runs, continues with the open tickets after a %s (edges 14)',
+  { timeout: 60_000 },
   async (signal) => {
     const cwd = mkdtempSync(join(tmpdir(), 'pawl-desk-'));
     const tickets = ['My printer is broken.', 'My mouse is gone.'];
@@ -69,5 +70,4 @@ test.for(['SIGTERM', 'SIGKILL'] as const)(
       'ticket.2: It will be seen to.',
     ]);
   },
-  60_000,
 );

@@ -1,3 +1,4 @@
+import { readFileSync } from 'node:fs';
 import { type Agent, type Claim, type Executor, memoryStore, type RunOutput, StoreUnavailableError } from 'pawl';
 import { callTool, hang, reply, testClock } from 'pawl/testing';
 import { describe, expect, test } from 'vitest';
@@ -324,4 +325,10 @@ describe("a run of a host's machine that was left", () => {
       { status: 'error', error: { code: 'RUN_ID_CONFLICT' } },
     ]);
   });
+});
+
+test('the page for hosts has a row for each way in which a run is left, and says where the snapshot belongs (edges 15)', () => {
+  const page = readFileSync(new URL('../../docs/hosting.md', import.meta.url), 'utf8');
+  for (const row of ['shutdown:', 'lease:', 'store away', 'setup:', 'parked:']) expect(page).toContain(`\n| ${row}`);
+  expect(page).toContain('Persist your machine in its own subscription');
 });

@@ -89,7 +89,7 @@ if (import.meta.main) {
     writeFileSync('desk.json.new', JSON.stringify(desk.getPersistedSnapshot()));
     renameSync('desk.json.new', 'desk.json');
   };
-  // The desk's own subscription: in that of a run the desk would not have heard of the run's end yet.
+  // The desk's own subscription: in that of a run the desk would not know of the run's end yet.
   desk.subscribe(keep);
   // A signal ends no run: each stays active in desk.json, and its record in desk.db.
   executor.shutdownOnSignals();

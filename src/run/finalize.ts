@@ -31,11 +31,11 @@ function isLeaving(cause: unknown): boolean {
 const passing: ReadonlySet<string> = new Set(['RUN_PARKED', 'NEWER_DEPLOYMENT', 'CHECKPOINT_TOO_NEW']);
 
 /**
- * Returns whether a start was refused for a reason that passes: another process has the run, the store is away, the run is
- * parked, or this process cannot continue it. Its record stands, if it has one.
+ * Returns whether a start was refused for a reason that passes: another process has the run, it is parked, or this process
+ * cannot continue it.
  */
 export function isPassingRefusal(error: ErrorData): boolean {
-  return passing.has(error.code) || hasTrait(error, 'ownership') || hasTrait(error, 'isStoreAway');
+  return passing.has(error.code) || hasTrait(error, 'ownership');
 }
 
 /** Returns whether a run was left with this error because its record is parked. */

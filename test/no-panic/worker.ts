@@ -77,8 +77,17 @@ async function hosted(scene: Scene, { executor, agent }: Host): Promise<Ended> {
   const run = await liveRun(() => executor.get('r'));
   const ended = run && countEnds(run);
   if (run) scene.during?.(run, executor);
-  const { context } = await waitFor(host, ({ status }) => status === 'done');
-  return { output: context.output as RunOutput, ended };
+  const { children } = host.getSnapshot();
+  const isDone = waitFor(host, ({ status }) => status === 'done', { timeout: Number.POSITIVE_INFINITY });
+  const isLeft =
+    children.run && waitFor(children.run, (state) => state.matches('left'), { timeout: Number.POSITIVE_INFINITY });
+  await Promise.race([isDone, ...(isLeft ? [isLeft.catch(() => isDone)] : [])]);
+  const { context, status } = host.getSnapshot();
+  if (status === 'done') return { output: context.output as RunOutput, ended };
+  // What passes ends no run of a host's machine: it would be tried again.
+  const output = children.run?.getSnapshot().context.output as RunOutput;
+  await executor.shutdown();
+  return { output, ended };
 }
 
 /** A run that is refused early is never live. */

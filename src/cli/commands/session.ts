@@ -11,6 +11,7 @@ import {
   type RunCheckpoint,
   type RunEvent,
   type RunResult,
+  type RunSnapshot,
 } from '../../index.ts';
 import { hasCode, toErrorData } from '../../values/error-data.ts';
 import type { CommandContext } from '../command.ts';
@@ -346,14 +347,13 @@ interface WorkedOn {
 /** Starts a run, or joins the run of the same request. */
 async function startedRun(executor: Executor, agent: Agent, invocation: Invocation): Promise<WorkedOn> {
   const { actor, result } = await executor.start(agent, invocation);
-  const begun = hasBegun(actor.getSnapshot().value);
+  const begun = hasBegun(actor.getSnapshot());
   return { hasBegun: begun, result, isHosted: false, leave: () => actor.stop() };
 }
 
-/** The state of a run that was left is an object. */
-function hasBegun(value: unknown): boolean {
-  const isLeft = typeof value === 'object' && value !== null && 'left' in value;
-  return value !== 'failing' && value !== 'settled' && !isLeft;
+function hasBegun({ value, context }: Pick<RunSnapshot, 'value' | 'context'>): boolean {
+  const isRefused = context.isPassing === true || value === 'failing';
+  return !isRefused && value !== 'settled';
 }
 
 /**
@@ -365,12 +365,12 @@ async function continuedRun(executor: Executor, agent: Agent, record: RunCheckpo
   const snapshot = { ...asSnapshot(record), messages: [], stored: true as const };
   const actor = createActor(executor.logic(agent), { id: `run:${runId}`, snapshot, input: undefined });
   actor.start();
-  const { value } = await waitFor(actor, (state) => state.value !== 'resolving', { timeout: Number.POSITIVE_INFINITY });
+  const first = await waitFor(actor, (state) => state.value !== 'resolving', { timeout: Number.POSITIVE_INFINITY });
   const known = executor.get(runId)?.result;
   const result = known ?? settledResult(actor);
   // The command reports a run that is left; it does not try it again.
   void result.then(() => actor.stop());
-  return { hasBegun: hasBegun(value), result, isHosted: true, leave: () => actor.stop() };
+  return { hasBegun: hasBegun(first), result, isHosted: true, leave: () => actor.stop() };
 }
 
 async function settledResult(actor: ReturnType<typeof createActor<ReturnType<Executor['logic']>>>): Promise<RunResult> {

@@ -20,7 +20,7 @@ import { RunCommandTarget } from '../run/command-target.ts';
 import { journalOf } from '../run/journal/run-journal.ts';
 import { beginAudit, checkBudget, supervise } from '../run/oversight.ts';
 import { acquireRun, carriedRecord, releaseClaim, returnRun, uncounted } from '../run/record/acquire.ts';
-import { checkpointerOf, finalizeHandle, firstSave } from '../run/record/recording.ts';
+import { checkpointerOf, finalizeHandle, firstSave, isStoreRefusal } from '../run/record/recording.ts';
 import { askerOf, conflict, isAskedRun } from '../run/record/same-request.ts';
 import { faultFields, followSetup, hasRecorded, isStoredHere, setupError } from '../run/record/setup-fault.ts';
 import { identifiedBy, infoOf, limitsOf, metaOf } from '../run/run-info.ts';
@@ -54,8 +54,9 @@ async function refused(run: ActiveRun, progress: Progress, thrown: unknown): Pro
 }
 
 /** What cannot be read was refused before any run was looked for; without a store the host's own handle has heard of the end. */
-function isPassingFor({ seed, services }: ActiveRun, error: ErrorData): boolean {
-  return seed.refusal === undefined && services.config.store !== undefined && isPassingRefusal(error);
+function isPassingFor(run: ActiveRun, error: ErrorData): boolean {
+  if (run.seed.refusal !== undefined || run.services.config.store === undefined) return false;
+  return isPassingRefusal(error) || isStoreRefusal(run, error);
 }
 
 /** The setup of this process cannot continue the run: its record says since when, and it is due for other processes. */
@@ -228,8 +229,9 @@ function isFirstStart({ seed }: ActiveRun, record: RunCheckpoint | undefined): b
 }
 
 /** Whether a result is the end of the run: another start of it may have been refused, or may rest, for now. */
-function isEndOf({ life: { resolution, refusal } }: ActiveRun, output: RunOutput): boolean {
-  return isOver(output) && !(resolution === 'refused' && refusal && isPassingRefusal(refusal));
+function isEndOf(run: ActiveRun, output: RunOutput): boolean {
+  const { resolution, refusal } = run.life;
+  return isOver(output) && !(resolution === 'refused' && refusal && isPassingFor(run, refusal));
 }
 
 /**

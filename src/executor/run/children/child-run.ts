@@ -8,10 +8,11 @@ import { ReadyOutput } from '../../../tool/output.ts';
 import { holdKey } from '../../../tool/run-tool.ts';
 import { backoffMs, pause } from '../../../values/backoff.ts';
 import { policyOf } from '../../../values/error-codes.ts';
-import { hasTrait, toErrorData } from '../../../values/error-data.ts';
+import { toErrorData } from '../../../values/error-data.ts';
 import { CancelledError, ShutdownError } from '../../../values/errors.ts';
 import type { ToolOutput } from '../../../values/message.ts';
 import type { ActiveRun } from '../active-run.ts';
+import { isStoreRefusal } from '../record/recording.ts';
 import { giveBack, isStoredHere } from '../record/setup-fault.ts';
 import { sliceEndOf, yieldTree } from '../slice.ts';
 import { childOutput } from '../waits/child-end.ts';
@@ -86,7 +87,8 @@ async function endOf(run: ActiveRun, task: Task): Promise<ToolOutput | undefined
       return signal.aborted ? childOutput(task.agent.id, result) : run.resources.endedChildren?.get(task.runId);
     const isSliced = result.error?.code === 'RUN_SLICED';
     if (isSliced && sliceEndOf(run)) return leftWith(task);
-    const isRefused = onSaveError.then === 'wait' && child !== undefined && isStoreAway(child, result);
+    const isAway = child?.life.resolution === 'refused' && isStoreRefusal(child, result.error);
+    const isRefused = onSaveError.then === 'wait' && isAway;
     if (signal.aborted || !(isRefused || isSliced || isUnfinished(result))) return childOutput(task.agent.id, result);
     if (isRefused) await pause(backoffMs(retry, { firstMs: FIRST_RETRY_MS, maxMs }), clock, signal);
     else if (services.isShutDown) await pause(Number.POSITIVE_INFINITY, clock, signal);
@@ -97,12 +99,6 @@ async function endOf(run: ActiveRun, task: Task): Promise<ToolOutput | undefined
 function isUnfinished({ status, durable, error }: RunResult): boolean {
   const isElsewhere = policyOf(error?.code)?.ownership !== undefined;
   return isElsewhere || (error?.code === 'ERR_SHUTDOWN' && (durable || status !== 'interrupted'));
-}
-
-/** The timeout may be that of a budget's check, which comes after the store has answered and the run is known. */
-function isStoreAway({ life: { resolution }, info }: ActiveRun, { error }: RunResult): boolean {
-  if (resolution !== 'refused' || (error?.code !== 'NOT_DURABLE' && info !== undefined)) return false;
-  return hasTrait(error, 'isStoreAway');
 }
 
 interface Attempt {

@@ -8,7 +8,7 @@ import { storeFailure } from '../../../store/checked-store.ts';
 import { type Checkpointer, checkedCheckpointer, isTakenOver, noCheckpointer } from '../../../store/checkpointer.ts';
 import type { BeginOptions } from '../../../store/factory.ts';
 import { withDeadline } from '../../../values/deadline.ts';
-import { type ErrorData, hasCode, toErrorData } from '../../../values/error-data.ts';
+import { type ErrorData, hasCode, hasTrait, toErrorData } from '../../../values/error-data.ts';
 import { NotDurableError } from '../../../values/errors.ts';
 import type { Config } from '../../host/config.ts';
 import type { ActiveRun } from '../active-run.ts';
@@ -20,6 +20,14 @@ import { finalizeCheckpoint } from './finalize-checkpoint.ts';
 function askCheckpointer<T>(run: ActiveRun, what: string, answer: Promise<T>): Promise<T> {
   const { clock, defaults } = run.services.config;
   return withDeadline(answer, { ms: defaults.portMs, clock, what });
+}
+
+/**
+ * Returns whether a start was refused because its store was away. A timeout after the store has answered, and the run is known,
+ * may be that of a budget's check.
+ */
+export function isStoreRefusal({ info }: ActiveRun, error: ErrorData | undefined): boolean {
+  return (error?.code === 'NOT_DURABLE' || info === undefined) && hasTrait(error, 'isStoreAway');
 }
 
 /**

@@ -208,7 +208,8 @@ function adopted({ cause }: RunContext, resolution: Resolution): Partial<RunCont
   // Held messages are dropped with the refused run; their senders get the refusal.
   if (resolution.kind === 'refused') {
     // The run was not there to be cancelled: the cancel waits for it.
-    const waiting = resolution.isPassing && cause?.code === 'CANCELLED' ? { cancel: cause } : {};
+    const isLeft = resolution.isPassing || resolution.cause !== undefined;
+    const waiting = isLeft && cause?.code === 'CANCELLED' ? { cancel: cause } : {};
     return { ...found, ...waiting, held: [], heldNudges: [], heldSteps: 0 };
   }
   const { outcome } = resolution.progress;

@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { type Agent, type Claim, type Executor, memoryStore, type RunOutput, StoreUnavailableError } from 'pawl';
-import { callTool, hang, reply, testClock } from 'pawl/testing';
+import { callTool, hang, reply, scriptedModel, testClock } from 'pawl/testing';
 import { describe, expect, test } from 'vitest';
 import { type AnyActorRef, assign, createActor, type DoneActorEvent, type Snapshot, setup } from 'xstate';
 import { type HostOptions, hostOf, toolOf, until } from '../fixtures/host.ts';
@@ -213,6 +213,22 @@ describe.each(ways)("a run of a host's machine, by %s,", (way) => {
 });
 
 describe("a run of a host's machine that was left", () => {
+  test('because the setup of its process misses the model continues when it is there (edges 14)', async () => {
+    const { clock, options, snapshot } = await leftBy('invoke');
+    const model = scriptedModel([reply('end')]);
+    let isThere = false;
+    const host = processOf({ ...options, snapshot, models: () => (isThere ? model : undefined) });
+    await until(() => host.state() === 'left.interrupted');
+    expect([host.persisted(), host.ends()]).toMatchObject([
+      { children: { run: { snapshot: { status: 'active', stored: true } } } },
+      [],
+    ]);
+    isThere = true;
+    await clock.advance(32_000);
+    await host.isDone();
+    expect(host.ends()).toEqual(['ok end']);
+  });
+
   test('after another process took it over is continued when that process has left it (edges 14)', async () => {
     const { clock, inner, steal, options } = world();
     const host = processOf({ ...options, script: [callTool('look'), hang(), reply('end')] });

@@ -113,10 +113,12 @@ function persistedOf(services: ExecutorServices, { context }: RunSnapshot): Pers
   // A reference is wrong while a lazy checkpointer has written nothing; but the run may be written, and end, after this
   // snapshot.
   const isLazy = context.isDurable && services.registry.live(progress.meta.runId)?.isDurable === false;
-  const isUnresolved = context.limits === unresolved.limits;
+  // A setup that cannot continue a run has read its record.
+  const isRead = progress.setup !== undefined;
+  const isUnresolved = context.limits === unresolved.limits && !isRead;
   const isUnstored = hasStore && (isUnresolved || isLazy);
   return persistedRun(progress, services.config.clock.now(), {
-    isStored: hasStore && context.isDurable && !isLazy,
+    isStored: hasStore && (context.isDurable || isRead) && !isLazy,
     isUnstored,
     output,
   });

@@ -157,6 +157,7 @@ export type { Transcript } from './run/transcript.ts';
 export type { SentAnswer } from './run/waits/sent-answer.ts';
 export type { Allowed, HowAnswered, Person, SettledWait, Vote, Wait, WaitFacts, Waiting } from './run/waits/wait.ts';
 export { type Checkpointer, type CheckpointerOptions, createCheckpointer } from './store/checkpointer.ts';
+export type { Delivering, TakeUndeliveredOptions, Undelivered, UndeliveredEnd } from './store/deliveries/port.ts';
 export {
   type BeginOptions,
   type CheckpointerFactory,
@@ -172,6 +173,7 @@ export type {
   ClaimOptions,
   ControlStore,
   Cursor,
+  DeliveryStore,
   DueList,
   DueRun,
   DueStore,
@@ -183,6 +185,7 @@ export type {
   InboxOf,
   JournalPage,
   JournalStore,
+  KeepOptions,
   LeaveOptions,
   ListDueOptions,
   ListEndedOptions,

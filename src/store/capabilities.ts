@@ -4,6 +4,7 @@ import type {
   ChangeStore,
   CheckpointStore,
   ControlStore,
+  DeliveryStore,
   DueStore,
   EventStore,
   HistoryStore,
@@ -39,6 +40,8 @@ export const isMarking = (store: CheckpointStore): store is ChangeStore => has(s
 export const isThreads = (store: CheckpointStore): store is ThreadStore => has(store, 'admit');
 /** Returns whether a store keeps outcomes after the record is deleted: it has `keepOutcome`. */
 export const isKeepingOutcomes = (store: CheckpointStore): store is OutcomeStore => has(store, 'keepOutcome');
+/** Returns whether a store knows which ends are delivered: it has `takeUndelivered`. */
+export const isDelivering = (store: CheckpointStore): store is DeliveryStore => has(store, 'takeUndelivered');
 
 /**
  * Checks that a value has the methods of a CheckpointStore.

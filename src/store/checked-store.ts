@@ -91,6 +91,7 @@ const checkedAnswers: { readonly [Name in MethodName]?: (answer: unknown, runId:
   load: checkedRecord,
   claim: checkedClaim,
   outcome: checkedOutcome,
+  takeUndelivered: checkedUndelivered,
   inbox: checkedInbox,
   leave: checkedLeave,
   listDue: checkedDue,
@@ -133,6 +134,12 @@ function checkedOutcome(answer: unknown, runId: string): unknown {
   if (!isObject(answer)) throw wrongAnswer('outcome', answer, 'an outcome or null');
   if (answer.runId === runId) return answer;
   throw new CheckpointCorruptError(`store.outcome returned the outcome of another run for ${JSON.stringify(runId)}`);
+}
+
+function checkedUndelivered(answer: unknown): unknown {
+  const isEnd = (each: unknown) => isObject(each) && isId(each.runId) && isObject(each.outcome);
+  if (Array.isArray(answer) && answer.every(isEnd)) return answer;
+  throw wrongAnswer('takeUndelivered', answer, 'an array of { runId, agentId, outcome }');
 }
 
 function checkedInbox(answer: unknown): unknown {

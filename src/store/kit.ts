@@ -2,6 +2,13 @@
 export type { DueOfRecord } from '../record/interrupted.ts';
 export type { CommandToSend, StoredCommand } from './commands.ts';
 export { dueAmong, endedPageOf, type FoundEnded, isFree, pageOf } from './cursor.ts';
+export {
+  type DeliveryDriver,
+  type DeliveryMethods,
+  deliveryPauseMs,
+  type TakeDeliveries,
+  type TakenDelivery,
+} from './deliveries/deliveries.ts';
 export { type Due, isResting, isTimeToTake, ON_COMMAND } from './due.ts';
 export type { EncodedHead } from './encoding/encode.ts';
 export type { MessageRow } from './encoding/encryption.ts';
@@ -29,6 +36,7 @@ export {
   decideAsking,
   decideNow,
   type EndedToKeep,
+  type EndToDeliver,
   type Fact,
   factsOfDamage,
   type InboxFacts,
@@ -57,10 +65,13 @@ export { appendDelta, deleteRun, keepOutcome, saveRecord } from './rules/writes.
 export {
   changedValue,
   commandsIn,
+  type DeliveryValue,
+  deliveriesAmong,
   type EndedValue,
   endedIn,
   factsOfValue,
   headsIn,
+  isStale,
   type KeptValue,
   keptIn,
   type RecordValue,

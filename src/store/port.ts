@@ -7,6 +7,7 @@ import type { JournalEntry, JournalWrite } from '../run/journal/entry.ts';
 import type { ParentCall, RunCheckpointMeta } from '../run/request.ts';
 import type { RunOutcome } from '../run/result.ts';
 import type { JsonValue } from '../values/json.ts';
+import type { Delivering, Undelivered } from './deliveries/port.ts';
 import type { BegunTurn, TurnEnd } from './thread-port.ts';
 
 /** The right to write a run's record: the owner with the highest epoch has it. `attempts` counts starts without progress. */
@@ -94,14 +95,22 @@ export interface OwningStore extends CheckpointStore {
   release(claim: Claim, options?: ReleaseOptions): Promise<void>;
 }
 
+export interface KeepOptions extends WriteOptions {
+  /** Marks the end as undelivered, in the same commit. Only a DeliveryStore reads it. Absent: it is delivered. */
+  readonly undelivered?: Undelivered | undefined;
+}
+
 /** A store that keeps answers after the record is deleted, so that a repeated `start` returns them again. */
 export interface OutcomeStore extends CheckpointStore {
   /** @param untilMs wall clock, ms */
-  keepOutcome(runId: string, outcome: RunOutcome, untilMs: number, options?: WriteOptions): Promise<void>;
+  keepOutcome(runId: string, outcome: RunOutcome, untilMs: number, options?: KeepOptions): Promise<void>;
   outcome(runId: string): Promise<RunOutcome | null>;
   /** Removes expired answers, which stores also do by themselves; with `dryRun` only counts them. @returns how many */
   forgetOutcomes?(options?: { readonly dryRun?: boolean }): Promise<number>;
 }
+
+/** A store that knows which ends no process has delivered yet. */
+export interface DeliveryStore extends OutcomeStore, Delivering {}
 
 /** A store that carries commands to the process that works on a run, from any process. They are deleted with the record. */
 export interface ControlStore extends OwningStore {
@@ -268,6 +277,8 @@ export interface EndOptions {
   readonly keepUntil: number;
   /** How long `outcome` returns the outcome, wall clock, ms. Default: as long as the record. 0 = never. */
   readonly outcomeUntil?: number | undefined;
+  /** Marks the end as undelivered, in the same commit. Only a DeliveryStore reads it. Absent: it is delivered. */
+  readonly undelivered?: Undelivered | undefined;
   /** The run is a turn of a thread: its messages become those of the thread, and the next turn begins. */
   readonly turn?: TurnEnd | undefined;
 }

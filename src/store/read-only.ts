@@ -3,6 +3,7 @@ import type {
   AppendingStore,
   ChangeStore,
   ControlStore,
+  DeliveryStore,
   EventStore,
   HistoryStore,
   JournalStore,
@@ -16,6 +17,7 @@ import type { ThreadStore } from './thread-port.ts';
 type WholeStore = AppendingStore &
   ChangeStore &
   ControlStore &
+  DeliveryStore &
   EventStore &
   HistoryStore &
   JournalStore &
@@ -37,6 +39,8 @@ const storeMethods = {
   keepOutcome: 'writes',
   outcome: 'reads',
   forgetOutcomes: 'writes',
+  takeUndelivered: 'writes',
+  markDelivered: 'writes',
   send: 'writes',
   inbox: 'reads',
   acknowledge: 'writes',

@@ -1,10 +1,17 @@
 import type { StoredCommand } from './commands.ts';
+import {
+  type DeliveryDriver,
+  deliveryPauseMs,
+  type TakeDeliveries,
+  type TakenDelivery,
+} from './deliveries/deliveries.ts';
 import type { Due } from './due.ts';
 import type { Filed } from './encoding/filed.ts';
 import type { StoredBody } from './encoding/stored-body.ts';
 import {
   type Change,
   type EndedToKeep,
+  type EndToDeliver,
   factsOfDamage,
   type InboxFacts,
   type OutcomeToKeep,
@@ -24,6 +31,8 @@ export interface RunValue {
   readonly kept?: KeptValue | undefined;
   /** What is kept of an earlier run of this id that ended. */
   readonly ended?: EndedValue | undefined;
+  /** The ends of the run that no process has delivered. */
+  readonly undelivered?: readonly DeliveryValue[] | undefined;
   /** The oldest first. */
   readonly inbox?: readonly StoredCommand[] | undefined;
   /** The highest `seq` that a command of the run has had. */
@@ -47,6 +56,9 @@ export type KeptValue = OutcomeToKeep & { readonly epoch: number };
 
 /** The kept record of a run that ended, and when that was, wall clock, ms. */
 export type EndedValue = EndedToKeep & { readonly endedAt: number; readonly record: RecordValue };
+
+/** The mark of an end: when it is due, wall clock, ms, and how often it was taken. */
+export type DeliveryValue = EndToDeliver & { readonly at: number; readonly tries: number };
 
 /** The clocks of a driver, ms. */
 export interface StoreTimes {
@@ -117,16 +129,18 @@ export function changedValue(
   { change, body }: { readonly change: Change; readonly body?: StoredBody | undefined },
   times: StoreTimes,
 ): RunValue | undefined {
-  if (change.erase) return undefined;
+  const undelivered = undeliveredAfter(value, change, times);
+  if (change.erase) return undelivered && { undelivered };
   const kept = keptAfter(value, change, times);
   const ended = endedAfter(value, change, times);
-  if (change.remove || change.end) return kept || ended ? { kept, ended } : undefined;
+  const left = kept || ended || undelivered ? { kept, ended, ...(undelivered ? { undelivered } : {}) } : undefined;
+  if (change.remove || change.end) return left;
   const lease = leaseAfter(value, change, times);
   const record = change.record && body ? recordAfter(value, body) : value.record;
-  if (!lease && !record && !kept && !ended) return undefined;
+  if (!lease && !record && !left) return undefined;
   const due = change.due === undefined ? dueIn(value) : change.due;
   const rest = { ...(due === 0 ? {} : { due }), ...filedAfter(value, change) };
-  return { lease, record, kept, ended, ...inboxAfter(value, change, times), ...rest };
+  return { lease, record, ...left, ...inboxAfter(value, change, times), ...rest };
 }
 
 function filedAfter({ filed: before }: RunValue, { filed }: Change): Pick<RunValue, 'filed'> {
@@ -148,6 +162,60 @@ function endedAfter(value: RunValue, { end, record }: Change, times: StoreTimes)
 /** Returns the kept outcome of a run, until it expires. */
 export function keptIn({ kept }: RunValue, times: StoreTimes): KeptValue | undefined {
   return kept && kept.untilMs > times.now() ? kept : undefined;
+}
+
+/** Returns whether a part of a run's stored value is past its time: `changedValue` removes it. */
+export function isStale(value: RunValue, times: StoreTimes): boolean {
+  const isOver = keptIn(value, times) !== value.kept || endedIn(value, times) !== value.ended;
+  return isOver || (value.undelivered ?? []).some(({ untilMs }) => untilMs <= times.now());
+}
+
+/** The runs of a driver that keeps each as one value. */
+interface ValueRuns {
+  readonly times: StoreTimes;
+  /** The runs with their values; those without undelivered ends may be left out. */
+  readonly runs: () => Promise<Iterable<readonly [runId: string, value: RunValue]>>;
+  /** Replaces the value of a run, if it is still the one before. @returns whether it was */
+  readonly replace: (runId: string, before: RunValue, after: RunValue) => Promise<boolean>;
+}
+
+/** Returns the `deliveries` of a driver that keeps each run as one value: of two processes one loses the comparison. */
+export function deliveriesAmong({ times, runs, replace }: ValueRuns): DeliveryDriver {
+  return {
+    take: async (take) => {
+      const taken: TakenDelivery[] = [];
+      for (const [runId, value] of await runs()) {
+        if (taken.length >= take.limit) break;
+        const found = takenIn(value, take, times);
+        if (!found || !(await replace(runId, value, { ...value, undelivered: found.marks }))) continue;
+        const outcome = keptIn(value, times)?.text ?? null;
+        taken.push(...found.due.map(({ id, text }) => ({ runId, id, text, outcome })));
+      }
+      return taken;
+    },
+  };
+}
+
+/** The marks of a value that are due, and all of its marks after those are taken; undefined: none is due. */
+function takenIn({ undelivered = [] }: RunValue, { agents, leaseMs }: TakeDeliveries, times: StoreTimes) {
+  const now = times.now();
+  const isDue = ({ agent, at, untilMs }: DeliveryValue) => at <= now && untilMs > now && agents.includes(agent);
+  const after = ({ tries, ...mark }: DeliveryValue) => {
+    return { ...mark, at: now + deliveryPauseMs(tries, leaseMs), tries: tries + 1 };
+  };
+  const due = undelivered.filter(isDue);
+  return due.length === 0 ? undefined : { due, marks: undelivered.map((mark) => (isDue(mark) ? after(mark) : mark)) };
+}
+
+function undeliveredAfter(
+  { undelivered = [] }: RunValue,
+  { deliver, delivered }: Change,
+  times: StoreTimes,
+): readonly DeliveryValue[] | undefined {
+  const isLeft = ({ id, untilMs }: DeliveryValue) => untilMs > times.now() && id !== delivered && id !== deliver?.id;
+  const left = undelivered.filter(isLeft);
+  const after = deliver ? [...left, { ...deliver, at: times.now(), tries: 0 }] : left;
+  return after.length > 0 ? after : undefined;
 }
 
 /** Returns the list entry of a run's stored value: none without a record. */

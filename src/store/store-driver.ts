@@ -1,4 +1,5 @@
 import type { CommandToSend, StoredCommand } from './commands.ts';
+import type { DeliveryDriver, DeliveryMethods } from './deliveries/deliveries.ts';
 import type { Due } from './due.ts';
 import type { StoredPieces } from './encoding/piece-refs.ts';
 import type { StoredBody } from './encoding/stored-body.ts';
@@ -84,6 +85,8 @@ export interface StoreDriver {
   takeDue?(take: TakeDue): Promise<TakenHeads>;
   /** See `ChangeStore`. */
   changeMark?(): Promise<string>;
+  /** The ends that no process has delivered: `change.deliver` and `change.delivered` of a write mark them. */
+  readonly deliveries?: DeliveryDriver;
   /** What runs wait for, and early signals: needs `listDue`. */
   readonly topics?: TopicDriver;
   /** The journals of runs: `body.journal` of a write goes there in its commit. */
@@ -164,6 +167,7 @@ export type WriteKind =
   | 'leave'
   | 'end'
   | 'erase'
+  | 'deliver'
   | 'send'
   | 'acknowledge';
 
@@ -380,6 +384,7 @@ export type ThreadMethods = Omit<ThreadStore, keyof HistoryStore>;
 export type StoreOf<D extends StoreDriver> = FullStore &
   DueMethods<D> &
   HistoryMethods<D> &
+  DeliveryMethods<D> &
   JournalMethods<D> &
   (D extends { changeMark: unknown } ? Pick<ChangeStore, 'changeMark'> : unknown) &
   (D extends { readonly threads: ThreadDriver } ? ThreadMethods : unknown);

@@ -5,6 +5,7 @@ import { type Clock, systemClock } from '../values/clock.ts';
 import { checkKeys, type KnownKeys } from '../values/known-options.ts';
 import { dropEncoding } from '../values/message.ts';
 import { encodeCommand } from './commands.ts';
+import { deliveryMethods, deliveryOf } from './deliveries/deliveries.ts';
 import { toDue } from './due.ts';
 import { encodeOutcome } from './encoding/encode.ts';
 import { Encryption } from './encoding/encryption.ts';
@@ -92,6 +93,7 @@ export function storeFrom<D extends StoreDriver>(driver: D, options: StoreFromOp
   return {
     ...recordWrites(parts),
     ...outcomes(parts, reader),
+    ...deliveryMethods(driver, encryption),
     ...ownership(parts),
     ...control(parts, reader),
     ...due(parts, reader),
@@ -226,7 +228,8 @@ function outcomes(
     keepOutcome: async (runId, outcome, untilMs, options = {}) => {
       options.signal?.throwIfAborted();
       const text = encryption.seal(encodeOutcome(outcome), checkRunId(runId), 'outcome');
-      const decide = writeRules.keepOutcome({ runId, text, untilMs }, by(options));
+      const deliver = driver.deliveries && deliveryOf(outcome, options.undelivered, encryption);
+      const decide = writeRules.keepOutcome({ runId, text, untilMs, deliver }, by(options));
       const hasClaim = options.claim !== undefined;
       await driver.write({ kind: 'keep', runId, decide, size: text.length, hasClaim }, options.signal);
       if (driver.forgetOutcomes) sweep.begin();
@@ -316,7 +319,8 @@ function history(
   const { isDead } = writing(driver);
   return {
     end: async (claim, options) => {
-      const write = endWrite(claim, options, encryption);
+      const { undelivered, ...delivered } = options;
+      const write = endWrite(claim, driver.deliveries ? options : delivered, encryption);
       const { turn } = options;
       const admitted = turn && threads ? await threads.end({ ...turn, runId: claim.runId }, write) : undefined;
       if (!turn || !threads) await driver.write(write);

@@ -72,9 +72,9 @@ describe('the compare-and-set store, made with pawl/stores/kit', () => {
     expect(Object.keys(store)).toEqual(expect.arrayContaining(['append', 'claim', 'send', 'keepOutcome', 'leave']));
   });
 
-  test('has at most 150 lines', () => {
+  test('has at most 160 lines', () => {
     const url = new URL('../../docs/examples/store/compare-and-set.ts', import.meta.url);
-    expect(readFileSync(url, 'utf8').trimEnd().split('\n').length).toBeLessThanOrEqual(150);
+    expect(readFileSync(url, 'utf8').trimEnd().split('\n').length).toBeLessThanOrEqual(160);
   });
 
   test('removes the key of a run when its outcome may be forgotten, and counts it before', async () => {

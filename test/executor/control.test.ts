@@ -4,7 +4,7 @@ import { describe, expect, test } from 'vitest';
 import { sampleRecord } from '../../src/testing/store-contract/records.ts';
 import { hostOf, settle, toolOf, until } from '../fixtures/host.ts';
 import { type Left, type MortalProcess, mortalProcess } from '../fixtures/mortal-process.ts';
-import { afterCrash, plainStore, watchedStore } from '../fixtures/watched-store.ts';
+import { afterCrash, plainStore, watchedStore, withoutMarks } from '../fixtures/watched-store.ts';
 
 const saidIn = (messages: readonly unknown[], text: string) =>
   messages.filter((message) => JSON.stringify(message).includes(text)).length;
@@ -218,7 +218,7 @@ describe('a run that nobody works on', () => {
     const { executor } = hostOf({ checkpoints: store });
     await executor.control('r').cancel();
     const { error: _, data: __, ...outcome } = (await store.outcome('r')) as FailedOutput & { outcomeId: string };
-    await store.save({ ...record, outcome: { ...outcome, status: 'ok', output: 'the answer' } });
+    await store.save({ ...record, outcome: { ...outcome, outcomeId: 'r:9', status: 'ok', output: 'the answer' } });
     expect(await executor.control('r').cancel()).toBe('ended');
     expect(await store.outcome('r')).toMatchObject({ status: 'ok', output: 'the answer' });
   });
@@ -243,12 +243,13 @@ describe('a run that nobody works on', () => {
     expect(JSON.stringify([outcome, heard])).not.toContain('hunter2');
   });
 
-  test('stays, with its outcome, when the host cannot take the outcome just now', async () => {
+  test('stays, with its outcome, when the host cannot take the outcome just now, on a store without marks', async () => {
     const { store } = await left();
     const onOutcome = () => {
       throw new Error('no');
     };
-    await expect(hostOf({ checkpoints: store, onOutcome }).executor.control('r').cancel('why')).rejects.toThrow('no');
+    const marked = hostOf({ checkpoints: withoutMarks(store), onOutcome });
+    await expect(marked.executor.control('r').cancel('why')).rejects.toThrow('no');
     expect((await store.load('r'))?.outcome?.status).toBe('cancelled');
     const { executor } = hostOf({ checkpoints: store });
     await executor.recover();

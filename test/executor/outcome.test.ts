@@ -3,7 +3,15 @@ import { callTool, fail, hang, reply, testClock } from 'pawl/testing';
 import { describe, expect, test } from 'vitest';
 import { endId } from '../fixtures/child-id.ts';
 import { hostOf, settle, toolOf, until } from '../fixtures/host.ts';
-import { afterCrash, headOfWrite, isWrite, onlyRecord, plainStore, watchedStore } from '../fixtures/watched-store.ts';
+import {
+  afterCrash,
+  headOfWrite,
+  isWrite,
+  onlyRecord,
+  plainStore,
+  watchedStore,
+  withoutMarks,
+} from '../fixtures/watched-store.ts';
 
 const script = () => [callTool('look'), reply('the answer')];
 const tools = [toolOf('look')];
@@ -106,9 +114,9 @@ describe('the outcome of a run', () => {
       },
     ],
   ] as const)(
-    'whose delivery %s stays in the record and is delivered again with the same id, without a model call (finalize 6)',
+    'whose delivery %s stays in the record on a store without marks, and is delivered again with the same id, without a model call (finalize 6)',
     async ([, onOutcome]) => {
-      for (const store of [memoryStore(), plainStore()]) {
+      for (const store of [withoutMarks(memoryStore()), plainStore()]) {
         const first = hostOf({ script: script(), tools, checkpoints: store, onOutcome });
         const result = await first.run({ runId: 'r' });
         expect(result).toMatchObject({ status: 'ok', output: 'the answer' });
@@ -169,7 +177,11 @@ describe('the outcome of a run', () => {
   });
 
   test.for([
-    ['rejects', memoryStore, () => Promise.reject(new Error('the webhook is down'))],
+    [
+      'rejects, on a store without marks',
+      () => withoutMarks(memoryStore()),
+      () => Promise.reject(new Error('the webhook is down')),
+    ],
     ['rejects, on a store with the four methods only', plainStore, () => Promise.reject(new Error('down'))],
     ['never answers', memoryStore, () => new Promise<void>(() => {})],
   ] as const)(

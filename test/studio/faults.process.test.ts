@@ -54,7 +54,7 @@ describe.concurrent('a store that cannot be read', () => {
     away(path);
     copyFileSync(copyOfPinned('runs.db'), path);
     const old = readFileSync(path);
-    expect(await refusal()).toMatch(/has layout 1, and this Pawl reads layout 5/);
+    expect(await refusal()).toMatch(/has layout 1, and this Pawl reads layout 6/);
     expect(readFileSync(path)).toEqual(old);
     away(path);
     copyFileSync(made, path);

@@ -92,8 +92,15 @@ class CompareAndSet implements kit.StoreDriver {
     return kit.keptIn(read(await this.#keys.get(keyOf(runId))), times)?.text ?? null;
   }
 
+  readonly deliveries = kit.deliveriesAmong({
+    times,
+    runs: () => this.#runs(),
+    replace: (id, before, after) => this.#keys.swap(keyOf(id), JSON.stringify(before), JSON.stringify(after)),
+  });
+
   async forgetOutcomes({ dryRun }: { readonly dryRun: boolean }): Promise<number> {
-    const over = (await this.#runs()).filter(([, v]) => v.kept && !v.record && !v.lease && !kit.keptIn(v, times));
+    const isOver = (value: Value) => value.kept && !kit.changedValue(value, { change: {} }, times);
+    const over = (await this.#runs()).filter(([, value]) => isOver(value));
     for (const [id, value] of dryRun ? [] : over) await this.#keys.swap(keyOf(id), JSON.stringify(value), undefined);
     return over.length;
   }

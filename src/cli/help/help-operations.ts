@@ -61,7 +61,7 @@ export const cancel = `Usage: pawl cancel <run id> [options]
 
 Ends a run permanently: at once if it waits or is parked; within about a second if it is live in another process. To cancel a
 sub-agent's run, cancel its parent run; if the parent only waits, the next \`pawl recover\` ends its children. A host's
-\`onOutcome\` is called where the run is live, not by this command.
+\`onOutcome\` gets the end about a second later, in a process that has the agent.
 
 Options:
   --reason <text>  the reason, part of its result

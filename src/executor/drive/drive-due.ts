@@ -18,7 +18,10 @@ const PAGE = 20;
  * @throws the store's error @throws {NotDurableError} @throws {UnsupportedError} for a store in which no runs rest
  */
 export async function driveDue(services: ExecutorServices, limits: DriveLimits): Promise<Driven> {
-  return new DueDrive(services, limits).run();
+  const driven = await new DueDrive(services, limits).run();
+  // The process may end with this call.
+  await services.deliveries.look();
+  return driven;
 }
 
 class DueDrive {

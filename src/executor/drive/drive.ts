@@ -32,6 +32,7 @@ export class Drives {
   drive(runId: string, limits: DriveLimits): Promise<Driven> {
     const running = this.#running.get(runId);
     if (running) return running;
+    this.#services.deliveries.begin();
     const begun = runId === 'due' ? driveDue(this.#services, limits) : drive(this.#services, runId, limits);
     const driving = begun.finally(() => this.#running.delete(runId));
     this.#running.set(runId, driving);

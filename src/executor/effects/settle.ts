@@ -191,7 +191,12 @@ async function end(run: ActiveRun, input: SettleInput, outcome: RunOutcome): Pro
     remove: () => finish(checkpointer),
   };
   const announce = () => announced(run, progress, outcome);
-  const next = await endRun(run.services.config, { runId: run.runId, announce, stored: stored ?? undefined });
+  const next = await endRun(run.services.config, {
+    runId: run.runId,
+    agentId: run.agent.id,
+    announce,
+    stored: stored ?? undefined,
+  });
   // The process of a slice may end with it.
   if (next && run.slice) run.services.config.hints.tell(next.runId);
   else if (next) void run.outlive(run.services.startTurn(next));
@@ -243,7 +248,7 @@ async function announced(run: ActiveRun, progress: Progress, outcome: RunOutcome
 
 /**
  * Delivers the outcome of a run to the host's `onOutcome`.
- * @throws if the host did not accept it: then the record stays, and a later start delivers the outcome again
+ * @throws if the host did not accept it: then its end is kept as undelivered, or its record stays
  */
 async function deliver(run: ActiveRun, progress: Progress, outcome: RunOutcome): Promise<void> {
   const { onOutcome, warn } = run.services.config;
@@ -251,7 +256,8 @@ async function deliver(run: ActiveRun, progress: Progress, outcome: RunOutcome):
     await onOutcome?.(outcome);
   } catch (error) {
     warn('run: onOutcome failed', { runId: run.runId, error: toErrorData(error) });
-    // Without a claim the record counts the starts. This start did not fail, so its process did not die of the run.
+    // Without a claim the record counts the starts. This start did not fail, so its process did not die of the run. A store that
+    // keeps which ends are delivered ends the run all the same.
     if (progress.outcome && !run.resources.claim) await leave(run, { ...progress, attempts: 0 }, undefined);
     throw error;
   }

@@ -37,6 +37,7 @@ export class Fleet {
     const { sweep, config } = this.#services;
     const wake = () => worker.look();
     const leave = sweep.handOver(wake);
+    this.#services.deliveries.begin();
     config.hints.wakes.add(wake);
     const drain = (drainMs: number) => {
       leave();

@@ -26,6 +26,7 @@ export async function shutdown(services: ExecutorServices, { fleet, drainMs }: L
   services.isShutDown = true;
   services.sweep.end();
   services.leftRuns.end();
+  const delivered = services.deliveries.end();
   services.feeds.end(new ShutdownError('this executor is shut down: read the events on another host'));
   const activeRuns = services.registry.all();
   const cause = new ShutdownError('the host is shutting down');
@@ -37,7 +38,7 @@ export async function shutdown(services: ExecutorServices, { fleet, drainMs }: L
   const timer = clock.setTimeout(() => {
     for (const run of others) run.stop(cause);
   }, drainMs * CALLS_SHARE);
-  const allEnded = Promise.all([drained, ...activeRuns.map((run) => run.life.ended.promise)])
+  const allEnded = Promise.all([drained, delivered, ...activeRuns.map((run) => run.life.ended.promise)])
     .then(() => Promise.all(services.closing))
     .then(() => services.config.hints.settled());
   try {

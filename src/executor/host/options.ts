@@ -156,7 +156,11 @@ export interface ExecutorOptions {
   readonly compactor?: Compactor;
   /** Context windows by tier, in tokens. Without a number for its tier a history is sent whole. */
   readonly contextTokens?: { readonly [tier: string]: number } | ((tier: string) => number | undefined);
-  /** Gets the end of each run, at least once, with a stable `outcomeId`. A rejection keeps the record for another delivery. */
+  /**
+   * Gets the end of each run of the agents that this executor knows, at least once, with a stable `outcomeId`: also of runs that
+   * another process ended or cancelled. A rejection ends the run all the same, and the end is delivered again after a pause that grows
+   * to 10 minutes, for a week. On a store without `takeUndelivered` it gets the ends of this process only.
+   */
   readonly onOutcome?: (outcome: RunOutcome) => Promise<void> | void;
   /**
    * Called with a run and the time at which it is due (wall clock, ms) after each commit of this process that makes a run due

@@ -82,6 +82,7 @@ export async function launch(
     ...(inspectors.length > 0 ? { inspect: inspectWith(inspectors) } : {}),
   });
   const run = services.runBehind(actor) as ActiveRun;
+  services.deliveries.begin(agent);
   actor.start();
   await run.life.accepted.promise;
   return handleOf(run);

@@ -7,6 +7,7 @@ import type { Toolbox } from '../../tool/toolbox.ts';
 import type { Config } from '../host/config.ts';
 import type { RunOptions } from '../host/options.ts';
 import type { CommandInbox } from './command-inbox.ts';
+import { Deliveries } from './deliveries.ts';
 import type { DueSweep } from './due/due-sweep.ts';
 import { PausedAgents } from './due/paused-agents.ts';
 import type { StuckRuns } from './due/stuck-runs.ts';
@@ -91,6 +92,8 @@ export class Services<Run extends LiveRun> {
   readonly paused: PausedAgents;
   /** The runs of hosts' machines that this process has left, and tries again. */
   readonly leftRuns: LeftRuns;
+  /** Delivers the ends that no process has delivered. */
+  readonly deliveries: Deliveries;
   /** The events that live runs wait for and no store knows. */
   readonly signals: LocalSignals;
   /** The journals that readers of this process follow. */
@@ -111,6 +114,7 @@ export class Services<Run extends LiveRun> {
     this.leftRuns = new LeftRuns(config, parts.endChild);
     this.signals = new LocalSignals(() => config.clock.now());
     this.palette = new PaletteEntries(config.palette);
+    this.deliveries = new Deliveries({ config, palette: this.palette, threadAgents: this.threadAgents });
     this.registry = new Registry(config.warn);
     this.leases = new LeaseRenewal(config.store, config.clock, config.defaults.leaseMs);
   }

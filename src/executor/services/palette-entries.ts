@@ -8,7 +8,7 @@ import { isThenable, letGo } from '../../values/thenable.ts';
 const parts = { agent: ['id', 'name', 'instructions'], skill: ['name', 'description', 'instructions'] } as const;
 
 /** The prefix of the id of an agent that runs a skill. */
-const SKILL = 'skill:';
+export const SKILL = 'skill:';
 
 /**
  * Looks up agents and skills in a host's palette, and reads each entry once. Shared objects (charts, tools) are found by

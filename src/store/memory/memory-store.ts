@@ -2,6 +2,7 @@ import { type Clock, systemClock } from '../../values/clock.ts';
 import { checkKeys } from '../../values/known-options.ts';
 import type { StoredCommand } from '../commands.ts';
 import { dueAmong, endedPageOf, pageOf } from '../cursor.ts';
+import type { DeliveryDriver } from '../deliveries/deliveries.ts';
 import { isResting } from '../due.ts';
 import type { MessageRow } from '../encoding/encryption.ts';
 import { type StepTexts, stepAfter } from '../encoding/step-texts.ts';
@@ -10,6 +11,7 @@ import type { JournalRow, StoredJournal } from '../encoding/stored-journal.ts';
 import type {
   AppendingStore,
   ChangeStore,
+  DeliveryStore,
   EventStore,
   HistoryStore,
   InboxOf,
@@ -25,10 +27,11 @@ import { checkClaim } from '../rules/lease.ts';
 import {
   changedValue,
   commandsIn,
+  deliveriesAmong,
   endedIn,
   factsOfValue,
   headsIn,
-  keptIn,
+  isStale,
   type RecordValue,
   type RunValue,
   type StoreTimes,
@@ -66,6 +69,7 @@ export type MemoryStore = AppendingStore &
   EventStore &
   TakingStore &
   OutcomeStore &
+  DeliveryStore &
   HistoryStore &
   JournalStore &
   PartStore &
@@ -105,9 +109,17 @@ class MemoryDriver implements StoreDriver {
     content: async (runId, range, row) => this.#content(runId, range, row),
   };
   readonly threads: MemoryThreads;
+  /** The runs with ends that no process has delivered, in the order of their ends. */
+  readonly #undelivered = new Set<string>();
+  readonly deliveries: DeliveryDriver;
 
   constructor(clock: Clock) {
     this.#times = { leaseNow: () => clock.monotonic(), now: () => clock.now() };
+    this.deliveries = deliveriesAmong({
+      times: this.#times,
+      runs: async () => [...this.#undelivered].map((runId) => [runId, this.#run(runId) ?? {}] as const),
+      replace: async (runId, before, after) => this.#run(runId) === before && this.#put(runId, after) !== undefined,
+    });
     this.topics = new MemoryTopics({
       now: () => clock.now(),
       check: (claim) => void checkClaim(this.#runs.get(claim.runId)?.lease, claim),
@@ -153,6 +165,7 @@ class MemoryDriver implements StoreDriver {
     if (change.record && body) this.#putStep(runId, body.step);
     if (change.record && body?.journal) this.#journals.add(runId, body.journal);
     if (change.keep) this.#noteKept(runId);
+    if (change.deliver) this.#undelivered.add(runId);
     if (change.remove || change.end || change.erase) this.topics.runGone(runId);
   }
 
@@ -227,8 +240,7 @@ class MemoryDriver implements StoreDriver {
   /** The stored state of a run. What has expired is removed, even if the clock is set back later. */
   #run(runId: string): RunValue | undefined {
     const value = this.#runs.get(runId);
-    if (!value || (keptIn(value, this.#times) === value.kept && endedIn(value, this.#times) === value.ended))
-      return value;
+    if (!value || !isStale(value, this.#times)) return value;
     return this.#put(runId, changedValue(value, { change: {} }, this.#times));
   }
 
@@ -236,6 +248,7 @@ class MemoryDriver implements StoreDriver {
     this.#changes += 1;
     if (value) this.#runs.set(runId, value);
     else this.#runs.delete(runId);
+    if (!value?.undelivered) this.#undelivered.delete(runId);
     if (value?.record || value?.ended) return value;
     this.#rows.delete(runId);
     this.#steps.delete(runId);

@@ -1,5 +1,6 @@
 import { CheckpointCorruptError } from '../../values/errors.ts';
 import { compareEnds } from '../cursor.ts';
+import { LONGEST_PAUSE_MS, type TakeDeliveries, type TakenDelivery } from '../deliveries/deliveries.ts';
 import { isIntact } from '../encoding/checksum.ts';
 import { decideNow } from '../rules/decision.ts';
 import type { EndedHead, EndedPage, StoreWrite } from '../store-driver.ts';
@@ -111,4 +112,50 @@ export async function readEnded(
     return { ...place, text, ...(isIntact(text, row.entry_checksum) ? {} : { error }) };
   });
   return heads.sort(compareEnds).slice(0, limit);
+}
+
+/**
+ * Takes ends that no process has delivered from PostgreSQL, in one statement: each process gets others. Each agent is searched in its
+ * own order, so that a long list of one costs the others nothing.
+ */
+export async function takeDeliveries(
+  session: Session,
+  { tables: { deliveries, outcomes }, times }: Server,
+  { agents, limit, leaseMs }: TakeDeliveries,
+): Promise<TakenDelivery[]> {
+  const parameters = new Parameters();
+  const now = `${times.due(parameters)}::float8`;
+  const most = `${parameters.add(limit)}::bigint`;
+  const lease = `${parameters.add(leaseMs)}::float8`;
+  const pause = `greatest(${lease}, least(${LONGEST_PAUSE_MS}, ${lease} * 2 ^ least(d.tries, 20)))`;
+  const rows = await session.query(
+    `WITH found AS (SELECT f.run_id, f.outcome_id
+       FROM unnest(${parameters.add(agents)}::text[]) WITH ORDINALITY AS k (agent, place),
+       LATERAL (SELECT d.run_id, d.outcome_id, d.due_at FROM ${deliveries} d WHERE d.agent = k.agent AND d.due_at <= ${now}
+         AND d.until > ${now} ORDER BY d.due_at LIMIT ${most} FOR UPDATE SKIP LOCKED) f
+       ORDER BY k.place, f.due_at LIMIT ${most})
+     UPDATE ${deliveries} d SET tries = d.tries + 1, due_at = ${now} + ${pause}
+     FROM found f LEFT JOIN ${outcomes} o ON o.run_id = f.run_id AND o.until > ${now}
+     WHERE d.run_id = f.run_id AND d.outcome_id = f.outcome_id
+     RETURNING encode(d.run_id, 'hex') AS id, encode(d.outcome_id, 'hex') AS outcome_id, d.mark, o.outcome, o.checksum`,
+    parameters.values,
+  );
+  return rows.map((row) => {
+    const outcome = row.outcome ?? null;
+    const isWhole = outcome !== null && isIntact(outcome, row.checksum ?? '');
+    const id = Buffer.from(row.outcome_id ?? '', 'hex').toString();
+    return { runId: runIdOf(row.id ?? ''), id, text: row.mark ?? '', outcome: isWhole ? outcome : null };
+  });
+}
+
+/** Removes the mark of an end that is delivered. */
+export async function markDelivered(
+  session: Session,
+  { tables: { deliveries } }: Server,
+  { runId, id }: { readonly runId: string; readonly id: string },
+): Promise<void> {
+  await session.query(`DELETE FROM ${deliveries} WHERE run_id = decode($1, 'hex') AND outcome_id = decode($2, 'hex')`, [
+    hexOf(runId),
+    hexOf(id),
+  ]);
 }

@@ -4,11 +4,13 @@ import { type Clock, systemClock } from '../../values/clock.ts';
 import { RecordTooLargeError } from '../../values/errors.ts';
 import { checkFlag, checkKeys, type KnownKeys } from '../../values/known-options.ts';
 import type { CommandToSend, StoredCommand } from '../commands.ts';
+import type { DeliveryDriver } from '../deliveries/deliveries.ts';
 import type { StoredBody } from '../encoding/stored-body.ts';
 import type {
   AppendingStore,
   ChangeStore,
   Claim,
+  DeliveryStore,
   EventStore,
   HistoryStore,
   InboxOf,
@@ -19,6 +21,7 @@ import type {
 } from '../port.ts';
 import { withoutWrites } from '../read-only.ts';
 import type { PartStore } from '../reading/record-part.ts';
+import { decideNow } from '../rules/decision.ts';
 import type {
   DueHeads,
   EndedHead,
@@ -89,6 +92,7 @@ export interface PostgresStore
     EventStore,
     TakingStore,
     OutcomeStore,
+    DeliveryStore,
     HistoryStore,
     JournalStore,
     PartStore,
@@ -132,6 +136,7 @@ class PostgresDriver implements StoreDriver {
   readonly #taker: Taker;
   readonly topics: TopicDriver;
   readonly threads: ThreadDriver;
+  readonly deliveries: DeliveryDriver;
   readonly journal: Journals;
 
   constructor(server: Server, timeoutMs: number) {
@@ -143,11 +148,17 @@ class PostgresDriver implements StoreDriver {
     this.#taker = new Taker(server, { reader, queue: this.#queue });
     this.journal = new Journals(server, { queue: this.#queue, reader, waitMs: timeoutMs });
     this.topics = { expect: (write) => reader.expect(write), signal: (write) => reader.signal(write) };
+    this.deliveries = { take: (take) => reader.takeDeliveries(take) };
     this.threads = threadsOf(server, { reader, queue: this.#queue });
   }
 
   async write<T>(write: StoreWrite<T>, signal?: AbortSignal): Promise<T> {
     if (write.body && write.size > MAX_BYTES / 3) checkBytes(write.body);
+    if (write.kind === 'deliver') {
+      const { value, change } = decideNow(write.decide, {});
+      await this.#reader.markDelivered(write.runId, change?.delivered ?? '');
+      return value;
+    }
     return write.kind === 'erase' ? this.#reader.erase(write) : this.#queue.add(write, signal);
   }
 

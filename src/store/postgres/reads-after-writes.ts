@@ -2,6 +2,7 @@ import { setImmediate as nextTurn } from 'node:timers/promises';
 import { CheckpointCorruptError, StoreUnavailableError } from '../../values/errors.ts';
 import type { CommandToSend, StoredCommand } from '../commands.ts';
 import { isFree } from '../cursor.ts';
+import type { TakeDeliveries, TakenDelivery } from '../deliveries/deliveries.ts';
 import { isIntact } from '../encoding/checksum.ts';
 import type { Claim, InboxOf, ListDueOptions } from '../port.ts';
 import type {
@@ -15,7 +16,7 @@ import type {
   StoreWrite,
 } from '../store-driver.ts';
 import type { ExpectWrite, SignalWrite } from '../topics.ts';
-import { countExpired, erase, readEnded, removeExpired } from './ended.ts';
+import { countExpired, erase, markDelivered, readEnded, removeExpired, takeDeliveries } from './ended.ts';
 import { acknowledge, readInbox, send } from './inboxes.ts';
 import type { Session } from './pool.ts';
 import {
@@ -188,6 +189,8 @@ export class Reader {
     const gone = `SELECT signal FROM ${tables.signals} WHERE until <= $1::float8 LIMIT ${FORGOTTEN_AT_ONCE}`;
     const forgetSignals = `DELETE FROM ${tables.signals} WHERE signal IN (${gone} FOR UPDATE SKIP LOCKED)`;
     await this.insist((session) => session.query(forgetSignals, [now]));
+    const forgetMarks = `DELETE FROM ${tables.deliveries} WHERE until <= $1::float8`;
+    await this.insist((session) => session.query(forgetMarks, [now]));
     const some = `SELECT run_id ${due} LIMIT ${FORGOTTEN_AT_ONCE} FOR UPDATE SKIP LOCKED`;
     const forget = `DELETE FROM ${tables.outcomes} WHERE run_id IN (${some}) RETURNING 1 AS gone`;
     for (let count = 0; ; ) {
@@ -195,6 +198,15 @@ export class Reader {
       count += length;
       if (length < FORGOTTEN_AT_ONCE) return count;
     }
+  }
+
+  takeDeliveries(take: TakeDeliveries): Promise<TakenDelivery[]> {
+    return this.insist((session) => takeDeliveries(session, this.#server, take));
+  }
+
+  async markDelivered(runId: string, id: string): Promise<void> {
+    await this.#queue.settled(runId);
+    await this.insist((session) => markDelivered(session, this.#server, { runId, id }));
   }
 
   async inbox(of: InboxOf): Promise<StoredCommand[]> {

@@ -4,7 +4,7 @@ import type { MessageRow } from '../encoding/encryption.ts';
 import type { Filed } from '../encoding/filed.ts';
 import type { StoredBody } from '../encoding/stored-body.ts';
 import type { StoredJournal } from '../encoding/stored-journal.ts';
-import type { EndedToKeep, Change as RunChange } from '../rules/decision.ts';
+import type { EndedToKeep, EndToDeliver, Change as RunChange } from '../rules/decision.ts';
 import type { Lease, Ownership } from '../rules/lease.ts';
 import { withoutColumns } from './message-rows.ts';
 import type { RunState, StoredRecord } from './run-row.ts';
@@ -40,6 +40,7 @@ export interface Change {
   readonly journal?: StoredJournal | undefined;
   readonly outcome?: KeptOutcome | undefined;
   readonly ended?: EndedToKeep | undefined;
+  readonly deliver?: EndToDeliver | undefined;
   /** The body of the kept record of an earlier run, which a whole record replaces. */
   readonly endedBody: number | undefined;
 }
@@ -76,6 +77,7 @@ export function rowChange(
     record,
     endedBody,
     ...dues,
+    deliver: change.deliver,
   };
   const { keep, end } = change;
   const outcome = keep && { ...keep, checksum: crc32(keep.text) };

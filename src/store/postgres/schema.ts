@@ -23,6 +23,7 @@ export interface Tables {
   readonly threads: string;
   readonly turns: string;
   readonly lastTurn: string;
+  readonly deliveries: string;
 }
 
 /** PostgreSQL truncates longer names: two of them could become one. */
@@ -61,6 +62,7 @@ export function tablesIn(name: string): Tables {
     threads: table('threads'),
     turns: table('thread_turns'),
     lastTurn: table('last_turn'),
+    deliveries: table('deliveries'),
   };
 }
 
@@ -269,6 +271,22 @@ const layouts: readonly ((tables: Tables) => string)[] = [
     CREATE INDEX ON ${runs} (agent, due_at, run_id);
     CREATE INDEX ON ${runs} (agent, fair, due_at, run_id) WHERE ${HAS_TIME};
     CREATE INDEX ON ${runs} (definition, run_id) WHERE ${IS_PARKED};
+  `,
+  // The ends that no process has delivered. A row outlives the outcome and the record of its run. Ends from before this layout have
+  // none: they count as delivered.
+  ({ deliveries }) => `
+    CREATE TABLE ${deliveries} (
+      run_id bytea,
+      outcome_id bytea,
+      agent text COLLATE "C" NOT NULL,
+      due_at double precision NOT NULL,
+      until double precision NOT NULL,
+      tries bigint NOT NULL DEFAULT 0,
+      mark text NOT NULL,
+      PRIMARY KEY (run_id, outcome_id)
+    );
+    CREATE INDEX ON ${deliveries} (agent, due_at);
+    CREATE INDEX ON ${deliveries} (until);
   `,
 ];
 

@@ -74,6 +74,7 @@ function partsOf(writing: Writing): string[] {
     has(({ journal }) => journal?.rows.some(({ isKept }) => !isKept)) && journalRows(writing, 'passing'),
     has(({ journal }) => journal?.dropTo !== undefined) && passingGone(writing),
     has(({ outcome }) => outcome) && outcomes(writing),
+    has(({ deliver }) => deliver) && undelivered(writing),
     has(({ kind }) => kind === 'end') && endedPut(writing),
     has(({ kind, lease }) => kind === 'remove' && lease) && epochKept(writing),
     has(({ kind }) => kind === 'remove' || kind === 'end') && commandsGone(writing),
@@ -289,6 +290,22 @@ function outcomes({ sent, tables, times, parameters }: Writing): string {
       SELECT decode(id, 'hex'), until, epoch, checksum, outcome FROM ${table} JOIN landed USING (token) ORDER BY id
       ON CONFLICT (run_id) DO UPDATE SET until = excluded.until, epoch = excluded.epoch,
         checksum = excluded.checksum, outcome = excluded.outcome)`;
+}
+
+function undelivered({ sent, tables, times, parameters }: Writing): string {
+  const rows = sent.flatMap(({ change: { runId, deliver }, token }) => {
+    if (!deliver) return [];
+    const { id, agent, untilMs: until, text: mark } = deliver;
+    return [{ token, id: hexOf(runId), outcome_id: hexOf(id), agent, until, mark }];
+  });
+  const table = parameters.table(
+    { token: 'bigint', id: 'text', outcome_id: 'text', agent: 'text', until: 'float8', mark: 'long' },
+    rows,
+  );
+  return `undelivered_put AS (INSERT INTO ${tables.deliveries} (run_id, outcome_id, agent, due_at, until, mark)
+    SELECT decode(id, 'hex'), decode(outcome_id, 'hex'), agent, ${times.due(parameters)}, until, mark
+    FROM ${table} JOIN landed USING (token) ORDER BY id
+    ON CONFLICT (run_id, outcome_id) DO UPDATE SET due_at = excluded.due_at, until = excluded.until, tries = 0, mark = excluded.mark)`;
 }
 
 function commandsGone({ tables }: Writing): string {

@@ -1,6 +1,7 @@
 import { type KeptRun, keptLineOf, keptRunOf, quarantinedKeptRun } from '../../record/kept-run.ts';
 import type { RunOutcome } from '../../run/result.ts';
 import { jsonText } from '../../values/json.ts';
+import { deliveryOf } from '../deliveries/deliveries.ts';
 import { encodeOutcome, parseStored } from '../encoding/encode.ts';
 import type { Encryption } from '../encoding/encryption.ts';
 import { keysOf } from '../encoding/filed.ts';
@@ -11,7 +12,7 @@ import type { EndedHead } from '../store-driver.ts';
 /** Encodes and encrypts what a run leaves at its end. @throws {NotJsonError} @throws the codec's error */
 export function encodeEnd(
   runId: string,
-  { outcome, keepUntil, outcomeUntil = keepUntil }: EndOptions,
+  { outcome, keepUntil, outcomeUntil = keepUntil, undelivered }: EndOptions,
   encryption: Encryption,
 ): RunToEnd {
   const { agentId = '', callerId = '' } = outcome.run?.meta ?? {};
@@ -20,7 +21,8 @@ export function encodeEnd(
     untilMs: finite(outcomeUntil),
   });
   return {
-    outcome: outcomeUntil > 0 ? kept() : undefined,
+    outcome: outcomeUntil > 0 || undelivered ? kept() : undefined,
+    deliver: deliveryOf(outcome, undelivered, encryption),
     ended: {
       text: encryption.seal(encodeEntry(outcome), runId, 'ended'),
       agent: keysOf(agentId, 'agent', encryption)?.[0] ?? null,

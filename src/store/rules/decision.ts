@@ -81,6 +81,10 @@ export interface Change {
   readonly keep?: OutcomeToKeep & { readonly epoch: number };
   /** A kept outcome remembers at least this epoch. */
   readonly raiseEpoch?: number;
+  /** Marks an end as undelivered. Only drivers with `deliveries` get it. */
+  readonly deliver?: EndToDeliver | undefined;
+  /** Removes the mark of the end with this id. */
+  readonly delivered?: string;
   /** Adds a command after the waiting ones. */
   readonly send?: CommandToSend;
   /** Removes the waiting commands with these ids. */
@@ -97,6 +101,21 @@ export interface OutcomeToKeep {
   /** As it is stored. */
   readonly text: string;
   /** Wall clock, ms. */
+  readonly untilMs: number;
+}
+
+/**
+ * The mark of an end that no process has delivered. It outlives the kept outcome, which a later end of the run replaces and `erase`
+ * removes: then `text` is what is left to deliver.
+ */
+export interface EndToDeliver {
+  /** The id of the outcome. A mark with the id of another one replaces it. */
+  readonly id: string;
+  /** Under this its agent is searched; empty = it cannot be searched. */
+  readonly agent: string;
+  /** The end without its contents, as it is stored. */
+  readonly text: string;
+  /** Until when it is kept, wall clock, ms. */
   readonly untilMs: number;
 }
 

@@ -4,6 +4,7 @@ import {
   changed,
   type Decide,
   type EndedToKeep,
+  type EndToDeliver,
   lacking,
   none,
   type OutcomeToKeep,
@@ -22,6 +23,8 @@ import { factsOfWriter, writableLease } from './ownership.ts';
 export interface RunToEnd {
   /** Undefined: no outcome is kept. */
   readonly outcome: OutcomeToKeep | undefined;
+  /** Undefined: the end is delivered. */
+  readonly deliver?: EndToDeliver | undefined;
   readonly ended: Omit<EndedToKeep, 'epoch'>;
 }
 
@@ -30,13 +33,13 @@ export interface RunToEnd {
  * stays as it is: the answer may have been lost. A run without a record leaves its outcome only.
  * @throws {LeaseLostError}
  */
-export function endRun(claim: Claim, { outcome, ended }: RunToEnd): Decide<void> {
+export function endRun(claim: Claim, { outcome, deliver, ended }: RunToEnd): Decide<void> {
   return (facts) => {
     const need = lacking(facts, ofLease, facts.lease === null ? ofKept : facts.lease ? ofRecord : none);
     if (need) return need;
     if (facts.lease === null && facts.keptEpoch === claim.epoch) return unchanged;
     const { epoch } = checkClaim(facts.lease ?? undefined, claim);
-    const keep = outcome && { keep: { ...outcome, epoch } };
+    const keep = { ...(outcome ? { keep: { ...outcome, epoch } } : {}), deliver };
     if (facts.record === null) return changed({ ...keep, remove: true, raiseEpoch: epoch });
     return changed({ ...keep, end: { ...ended, epoch } });
   };

@@ -3,6 +3,7 @@ import {
   type Change,
   changed,
   type Decide,
+  type EndToDeliver,
   factsOfRecord,
   lacking,
   none,
@@ -72,13 +73,19 @@ export function deleteRun(runId: string, by: Writer): Decide<void> {
   };
 }
 
+/** An outcome to keep, and the mark of an end that no process has delivered. */
+interface RunOutcomeToKeep extends OutcomeToKeep {
+  readonly runId: string;
+  readonly deliver?: EndToDeliver | undefined;
+}
+
 /** Decides whether a writer may keep the outcome of a run. @throws {LeaseLostError} @throws {RunOwnedElsewhereError} */
-export function keepOutcome({ runId, text, untilMs }: OutcomeToKeep & { runId: string }, by: Writer): Decide<void> {
+export function keepOutcome({ runId, text, untilMs, deliver }: RunOutcomeToKeep, by: Writer): Decide<void> {
   return (facts) => {
     const need = lacking(facts, factsOfWriter(facts, by), facts.lease === null ? ofKept : none);
     if (need) return need;
     const epoch = writableLease(runId, facts, by)?.epoch ?? facts.keptEpoch ?? 0;
-    return changed({ keep: { text, untilMs, epoch } });
+    return changed({ keep: { text, untilMs, epoch }, deliver });
   };
 }
 

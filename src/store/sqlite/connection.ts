@@ -1,6 +1,7 @@
 import { Database } from '../../sqlite/connection.ts';
 import type { Encryption } from '../encoding/encryption.ts';
 import type { LeaseClock } from '../lease-clock.ts';
+import { DeliveryTable } from './deliveries.ts';
 import { EndedTable } from './ended.ts';
 import { InboxTable } from './inboxes.ts';
 import { JournalTables } from './journals.ts';
@@ -48,13 +49,13 @@ export function runDatabase(options: RunDatabaseOptions): RunDatabase {
       const records = new RecordTable(db, encryption, known);
       const outcomes = new OutcomeTable(db, now);
       const inboxes = new InboxTable(db, now);
-      const ended = new EndedTable(db, now);
+      const [ended, deliveries] = [new EndedTable(db, now), new DeliveryTable(db, now)];
       const [topics, journals] = [new TopicTables(db, now), new JournalTables(db)];
       const reads = new Reads(db, leases, now);
       const threads = lazy(() => new ThreadTables(db));
       const taking = lazy(() => new TakingTables(db, { leases, reads, now }));
       const tables = {
-        ...{ records, leases, outcomes, inboxes, topics, ended, journals, known },
+        ...{ records, leases, outcomes, inboxes, topics, ended, deliveries, journals, known },
         get threads() {
           return threads();
         },

@@ -103,6 +103,11 @@ export class Reader {
     return this.#read(({ tables }) => lookForDue(tables, take));
   }
 
+  async hasDeliveries(agents: readonly string[]): Promise<boolean> {
+    await this.#queue.idle();
+    return this.#read(({ tables }) => tables.deliveries.hasDue(agents));
+  }
+
   async turns(threads: readonly string[], query: TurnQuery): Promise<TurnRow[] | null> {
     await this.#queue.idle();
     return this.#read(({ tables }) => {

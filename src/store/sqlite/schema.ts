@@ -5,7 +5,7 @@ import { ON_COMMAND } from '../due.ts';
 import { olderLayout } from '../read-only.ts';
 
 /** The layout that this code reads and writes; kept in the file as `user_version`. */
-const SCHEMA_VERSION = 5;
+const SCHEMA_VERSION = 6;
 
 /** "Pawl" in ASCII, kept in the file as `application_id`: identifies Pawl's database. */
 const APPLICATION_ID = 0x5061776c;
@@ -207,6 +207,25 @@ const sixth = [
   'CREATE INDEX due_definition ON due (definition, run_id) WHERE due_at IS NULL AND definition IS NOT NULL',
 ];
 
+/**
+ * The ends that no process has delivered. A row outlives the outcome and the record of its run. Ends from before this layout have
+ * none: they count as delivered. `agent` is a hash if the texts are encrypted.
+ */
+const seventh = [
+  `CREATE TABLE deliveries (
+    run_id TEXT NOT NULL,
+    outcome_id TEXT NOT NULL,
+    agent TEXT NOT NULL,
+    due_at REAL NOT NULL,
+    until REAL NOT NULL,
+    tries INTEGER NOT NULL,
+    mark TEXT NOT NULL,
+    PRIMARY KEY (run_id, outcome_id)
+  ) STRICT, WITHOUT ROWID`,
+  'CREATE INDEX deliveries_due ON deliveries (agent, due_at)',
+  'CREATE INDEX deliveries_until ON deliveries (until)',
+];
+
 /** The steps from each layout to the next; the first one starts from nothing. A released layout is never changed. */
 const steps: readonly (readonly string[])[] = [
   first,
@@ -219,6 +238,7 @@ const steps: readonly (readonly string[])[] = [
   [...third, ...fourth],
   [...adding('due', added.due), ...adding('claims', added.claims), ...fifth],
   [...adding('due', addedLater.due), ...sixth],
+  seventh,
 ];
 
 /**
@@ -278,7 +298,11 @@ function checkTables(db: DatabaseSync, path: string): void {
       ),
   );
   // One flipped bit in the name of a column is enough to confuse rows.
-  if (![...first, ...second, ...third, ...fourth, ...fifth, ...sixth].every((statement) => found.has(statement))) {
+  if (
+    ![...first, ...second, ...third, ...fourth, ...fifth, ...sixth, ...seventh].every((statement) =>
+      found.has(statement),
+    )
+  ) {
     throw new StoreUnavailableError(`the layout of ${path} is damaged; ${DAMAGE_ADVICE}`);
   }
 }

@@ -5,11 +5,13 @@ import type { Codec } from '../../codec/port.ts';
 import { type Clock, systemClock } from '../../values/clock.ts';
 import { checkFlag, checkKeys, checkWord, type KnownKeys, kindOf } from '../../values/known-options.ts';
 import type { StoredCommand } from '../commands.ts';
+import type { DeliveryDriver } from '../deliveries/deliveries.ts';
 import { Encryption } from '../encoding/encryption.ts';
 import { leaseClock } from '../lease-clock.ts';
 import type {
   AppendingStore,
   ChangeStore,
+  DeliveryStore,
   EventStore,
   HistoryStore,
   InboxOf,
@@ -75,6 +77,7 @@ export interface SqliteStore
     EventStore,
     TakingStore,
     OutcomeStore,
+    DeliveryStore,
     HistoryStore,
     JournalStore,
     PartStore,
@@ -128,6 +131,7 @@ class SqliteDriver implements StoreDriver {
   readonly topics: TopicDriver;
   readonly journal: JournalDriver;
   readonly threads: ThreadDriver;
+  readonly deliveries: DeliveryDriver;
 
   constructor(database: RunDatabase, options: QueueOptions) {
     this.#database = database;
@@ -137,6 +141,12 @@ class SqliteDriver implements StoreDriver {
     this.topics = {
       expect: (write) => this.#queue.add((tables) => expectIn(tables, write)),
       signal: (write) => this.#queue.add((tables) => signalIn(tables, write)),
+    };
+    this.deliveries = {
+      take: async (take) => {
+        const hasDue = await this.#reader.hasDeliveries(take.agents);
+        return hasDue ? this.#queue.add(({ deliveries }) => deliveries.take(take)) : [];
+      },
     };
     this.journal = {
       publish: (write, signal) => this.#queue.addPassing((tables) => publishIn(tables, write), signal),
@@ -261,10 +271,10 @@ class Removals {
    * outcomes
    */
   async sweep(): Promise<number> {
-    const { count, signals } = await this.#queue.add(({ outcomes, topics }) => ({
-      count: outcomes.forgetExpired(),
-      signals: topics.forgetExpired(),
-    }));
+    const { count, signals } = await this.#queue.add(({ outcomes, topics, deliveries }) => {
+      deliveries.forgetExpired();
+      return { count: outcomes.forgetExpired(), signals: topics.forgetExpired() };
+    });
     if (count + signals > 0) this.happened();
     await this.#sweepRests();
     return count;

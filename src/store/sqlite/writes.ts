@@ -11,6 +11,7 @@ import {
 } from '../rules/decision.ts';
 import type { Lease } from '../rules/lease.ts';
 import type { StoreWrite } from '../store-driver.ts';
+import type { DeliveryTable } from './deliveries.ts';
 import type { EndedTable } from './ended.ts';
 import type { InboxTable } from './inboxes.ts';
 import type { JournalTables } from './journals.ts';
@@ -31,6 +32,7 @@ export interface Tables {
   readonly topics: TopicTables;
   readonly taking: TakingTables;
   readonly ended: EndedTable;
+  readonly deliveries: DeliveryTable;
   readonly journals: JournalTables;
   readonly threads: ThreadTables;
   /** What the tables of records and leases remember of written rows. */
@@ -90,9 +92,11 @@ interface ToMake {
  * @returns the number of a record, if not all of its messages were removed
  */
 function makeChange(tables: Tables, { runId, body, change }: ToMake): number | undefined {
-  const { keep, raiseEpoch, remove, send, forget, due, definition } = change;
+  const { keep, raiseEpoch, deliver, delivered, remove, send, forget, due, definition } = change;
   if (keep) tables.outcomes.put(runId, keep);
   if (raiseEpoch !== undefined) tables.outcomes.raiseEpoch(runId, raiseEpoch);
+  if (deliver) tables.deliveries.put(runId, deliver);
+  if (delivered !== undefined) tables.deliveries.remove(runId, delivered);
   if (send) tables.inboxes.put(send);
   if (forget) tables.inboxes.forget(runId, forget);
   if (remove) return removeRun(tables, runId);

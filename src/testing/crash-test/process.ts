@@ -60,7 +60,7 @@ export interface World {
 }
 
 const writes = [
-  ...['save', 'append', 'delete', 'keepOutcome', 'claim', 'takeDue', 'release'],
+  ...['save', 'append', 'delete', 'keepOutcome', 'markDelivered', 'claim', 'takeDue', 'release'],
   ...['leave', 'end', 'erase', 'send', 'acknowledge', 'expect', 'signal'],
 ];
 /** Writes of a dead process that its store must refuse when another process has claimed the run. */

@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import {
   carriesCommands,
   isAppending,
+  isDelivering,
   isDue,
   isEvents,
   isJournal,
@@ -17,6 +18,7 @@ import type {
   ChangeStore,
   CheckpointStore,
   ControlStore,
+  DeliveryStore,
   DueStore,
   EventStore,
   HistoryStore,
@@ -100,6 +102,12 @@ export function keepingStore(title: string, body: Body<OutcomeStore>, needs?: 'r
 /** Makes a case of the store contract for stores with claims that keep outcomes. */
 export function owningAndKeepingStore(title: string, body: Body<OwningStore & OutcomeStore>): Draft {
   return { title, body, offers: (store) => isOwning(store) && isKeepingOutcomes(store) };
+}
+
+/** Makes a case of the store contract for stores with claims that know which ends are delivered. */
+export function deliveryStore(title: string, body: Body<DeliveryStore & OwningStore>, needs?: 'reopen'): Draft {
+  const offers = (store: CheckpointStore) => isDelivering(store) && isOwning(store);
+  return { title, body, offers, ...(needs ? { needs } : {}) };
 }
 
 /** Makes a case of the store contract for stores with commands. */

@@ -1,5 +1,8 @@
 import assert from 'node:assert/strict';
-import { type Draft, keepingStore, owningAndKeepingStore, refuses } from './case.ts';
+import { isKeepingRecords } from '../../store/capabilities.ts';
+import type { UndeliveredEnd } from '../../store/deliveries/port.ts';
+import type { DeliveryStore } from '../../store/port.ts';
+import { type Draft, deliveryStore, keepingStore, owningAndKeepingStore, refuses } from './case.ts';
 import { sampleOutcome, sampleRecord, userMessage } from './records.ts';
 
 /** The year 2100: later than any clock of a test. */
@@ -95,5 +98,142 @@ export const outcomeCases: readonly Draft[] = [
       assert(next && next.epoch > second.epoch);
       assert.equal(next.attempts, 1);
     },
+  ),
+];
+
+const undelivered = { agentId: 'agent', untilMs: LATER };
+
+/** No store's clock comes that far during a test. */
+const LONG_MS = 3_600_000;
+
+const take = (store: DeliveryStore, { agentIds = ['agent'], limit = 100, leaseMs = LONG_MS } = {}) =>
+  store.takeUndelivered({ agentIds, limit, leaseMs });
+const endOf = (outcomeId: string, output: string) => ({ ...sampleOutcome('run', { output }), outcomeId });
+const idsOf = (ends: readonly UndeliveredEnd[]) => ends.map(({ runId }) => runId).sort();
+
+/** The cases of the store contract about ends that no process has delivered. */
+export const deliveryCases: readonly Draft[] = [
+  deliveryStore(
+    'an end that is kept as undelivered is taken, whole; one without the mark never is (edges 16)',
+    async ({ store }) => {
+      const outcome = sampleOutcome('run', { output: 'the answer' });
+      await store.keepOutcome('run', outcome, LATER, { undelivered });
+      await store.keepOutcome('other', sampleOutcome('other'), LATER);
+      assert.deepEqual(await take(store), [{ runId: 'run', agentId: 'agent', outcome }]);
+      assert.deepEqual(await store.outcome('run'), outcome);
+    },
+  ),
+
+  deliveryStore(
+    'a taken end is taken by no other process within its lease, and by one after it (edges 16)',
+    async ({ store }) => {
+      await store.keepOutcome('run', sampleOutcome('run'), LATER, { undelivered });
+      assert.deepEqual(idsOf(await take(store, { leaseMs: 0 })), ['run']);
+      assert.deepEqual(idsOf(await take(store)), ['run']);
+      assert.deepEqual(await take(store), []);
+    },
+  ),
+
+  deliveryStore('takes that run at once get different ends (edges 16)', async ({ store }) => {
+    const runIds = Array.from({ length: 12 }, (_, i) => `run ${String(i).padStart(2, '0')}`);
+    for (const runId of runIds) await store.keepOutcome(runId, sampleOutcome(runId), LATER, { undelivered });
+    const taken = await Promise.all([take(store, { limit: 5 }), take(store, { limit: 5 }), take(store, { limit: 5 })]);
+    const rest = await take(store);
+    assert.deepEqual(idsOf([...taken.flat(), ...rest]), runIds);
+  }),
+
+  deliveryStore(
+    'an end that is marked as delivered is taken no more; a second mark changes nothing (edges 16)',
+    async ({ store }) => {
+      const outcome = sampleOutcome('run');
+      await store.keepOutcome('run', outcome, LATER, { undelivered });
+      await take(store, { leaseMs: 0 });
+      await store.markDelivered('run', 'another id');
+      assert.deepEqual(idsOf(await take(store, { leaseMs: 0 })), ['run']);
+      await store.markDelivered('run', outcome.outcomeId);
+      await store.markDelivered('run', outcome.outcomeId);
+      await store.markDelivered('nobody', 'nothing');
+      assert.deepEqual(await take(store), []);
+      assert.deepEqual(await store.outcome('run'), outcome);
+    },
+  ),
+
+  deliveryStore(
+    'only ends of the asked agents are taken: two services may share a store (edges 16)',
+    async ({ store }) => {
+      await store.keepOutcome('mine', sampleOutcome('mine'), LATER, { undelivered });
+      await store.keepOutcome('theirs', sampleOutcome('theirs'), LATER, {
+        undelivered: { ...undelivered, agentId: 'other' },
+      });
+      assert.deepEqual(await take(store, { agentIds: [] }), []);
+      assert.deepEqual(idsOf(await take(store)), ['mine']);
+      assert.deepEqual(idsOf(await take(store, { agentIds: ['agent', 'other'] })), ['theirs']);
+    },
+  ),
+
+  deliveryStore(
+    'an undelivered end outlives its answer, and a later end of the run; then it has no contents (edges 16)',
+    async ({ store }) => {
+      const first = endOf('run:1', 'secret');
+      await store.keepOutcome('run', first, 0, { undelivered });
+      assert.equal(await store.outcome('run'), null);
+      const [bare] = await take(store, { leaseMs: 0 });
+      assert.equal(bare?.outcome.outcomeId, 'run:1');
+      assert.equal(bare?.outcome.isCut, true);
+      assert.deepEqual(bare?.outcome.usage, first.usage);
+      assert(!JSON.stringify(bare).includes('secret'));
+      await store.keepOutcome('run', endOf('run:2', 'new'), LATER, {
+        undelivered,
+      });
+      const ends = await take(store);
+      assert.deepEqual(ends.map(({ outcome }) => [outcome.outcomeId, outcome.output]).sort(), [
+        ['run:1', ''],
+        ['run:2', 'new'],
+      ]);
+      await store.markDelivered('run', 'run:1');
+      assert.equal((await store.outcome('run'))?.output, 'new');
+    },
+  ),
+
+  deliveryStore('a mark whose time is over is gone (edges 16)', async ({ store }) => {
+    await store.keepOutcome('run', sampleOutcome('run'), LATER, { undelivered: { ...undelivered, untilMs: 0 } });
+    assert.deepEqual(await take(store), []);
+  }),
+
+  deliveryStore('a mark is no record, and stays when the record goes (edges 16)', async ({ store }) => {
+    const claim = await store.claim('run', 'one', 600_000);
+    assert(claim);
+    await store.save(sampleRecord('run'), { claim });
+    await store.keepOutcome('run', sampleOutcome('run'), LATER, { claim, undelivered });
+    await store.delete('run', { claim });
+    assert.deepEqual(await store.listInterrupted(), []);
+    assert.deepEqual(idsOf(await take(store)), ['run']);
+  }),
+
+  deliveryStore(
+    'the end of a run whose record is kept is marked in the same commit, and erase leaves the end without contents (edges 16)',
+    async ({ store }) => {
+      if (!isKeepingRecords(store)) return;
+      const claim = await store.claim('run', 'one', 600_000);
+      assert(claim);
+      await store.save(sampleRecord('run'), { claim });
+      const outcome = sampleOutcome('run', { output: 'secret' });
+      await store.end(claim, { outcome, keepUntil: LATER, undelivered });
+      assert.deepEqual((await take(store, { leaseMs: 0 }))[0]?.outcome, outcome);
+      await store.erase('run');
+      assert.equal(await store.outcome('run'), null);
+      const [bare] = await take(store);
+      assert.equal(bare?.outcome.outcomeId, outcome.outcomeId);
+      assert(!JSON.stringify(bare).includes('secret'));
+    },
+  ),
+
+  deliveryStore(
+    'an undelivered end is there when the storage is opened again (edges 16)',
+    async ({ store, reopen }) => {
+      await store.keepOutcome('run', sampleOutcome('run'), LATER, { undelivered });
+      assert.deepEqual(idsOf(await take(await reopen())), ['run']);
+    },
+    'reopen',
   ),
 ];

@@ -10,7 +10,7 @@ import { eventCases } from './event-cases.ts';
 import { giveBackCases } from './give-back-cases.ts';
 import { historyCases } from './history-cases.ts';
 import { journalCases } from './journal-cases.ts';
-import { outcomeCases } from './outcome-cases.ts';
+import { deliveryCases, outcomeCases } from './outcome-cases.ts';
 import { recordCases } from './record-cases.ts';
 import { safetyCases } from './safety-cases.ts';
 import { storeCases } from './store-cases.ts';
@@ -26,6 +26,7 @@ const drafts: readonly Draft[] = [
   ...appendCases,
   ...claimCases,
   ...outcomeCases,
+  ...deliveryCases,
   ...controlCases,
   ...dueCases,
   ...takeCases,

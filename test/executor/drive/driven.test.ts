@@ -7,15 +7,16 @@ import { describe, expect, test } from 'vitest';
 import { gate, type HostOptions, hostOf, settle, toolOf } from '../../fixtures/host.ts';
 import { onClock } from '../../fixtures/on-clock.ts';
 import { slicedWorld } from '../../fixtures/sliced-runs.ts';
+import { withoutMarks } from '../../fixtures/watched-store.ts';
 
 const later = { drive: 'later' } as const;
 const START = 1_000_000;
 const MINUTE = 60_000;
 
 /** Hosts of one store, and an admitted run `r`. */
-async function admitted(options: HostOptions = {}) {
+async function admitted(options: HostOptions = {}, storeOf = (inner: ReturnType<typeof memoryStore>) => inner) {
   const clock = testClock(START);
-  const store = memoryStore({ clock });
+  const store = storeOf(memoryStore({ clock }));
   const common = { clock, checkpoints: store, random: () => 0.5, ...options };
   const host = (more: HostOptions = {}) => hostOf({ ...common, ...more });
   const first = host();
@@ -72,14 +73,14 @@ describe('drive answers', () => {
     });
   });
 
-  test('waiting while the host refuses the outcome, and delivers the same one later, once (engine 6)', async () => {
+  test('waiting while the host refuses the outcome, on a store without marks, and delivers the same one later, once (engine 6)', async () => {
     const ids: string[] = [];
     let isRefused = true;
     const onOutcome = async ({ outcomeId }: { outcomeId: string }) => {
       ids.push(outcomeId);
       if (isRefused) throw new Error('not now');
     };
-    const { executor, host, clock, model, store } = await admitted({ onOutcome });
+    const { executor, host, clock, model, store } = await admitted({ onOutcome }, withoutMarks);
     const driven = await onClock(clock, executor.drive('r'));
     expect(driven).toMatchObject({ state: 'waiting', code: 'UNDELIVERED' });
     expect(driven.wakeAt).toBeGreaterThanOrEqual(START + 30_000);
@@ -91,6 +92,23 @@ describe('drive answers', () => {
     expect(ids).toHaveLength(2);
     expect(model.calls).toHaveLength(1);
     expect(await store.load('r')).toBeNull();
+  });
+
+  test('ended although the host refuses the outcome, which is delivered later, once (engine 6, edges 16)', async () => {
+    const heard: string[] = [];
+    let isRefused = true;
+    const onOutcome = async ({ outcomeId }: { outcomeId: string }) => {
+      if (isRefused) throw new Error('not now');
+      heard.push(outcomeId);
+    };
+    const { executor, clock, store } = await admitted({ onOutcome });
+    expect(await onClock(clock, executor.drive('r'))).toMatchObject({ state: 'ended' });
+    expect(await store.load('r')).toBeNull();
+    isRefused = false;
+    await clock.advance(60_000);
+    expect(heard).toHaveLength(1);
+    await clock.advance(3_600_000);
+    expect(heard).toHaveLength(1);
   });
 });
 

@@ -3,7 +3,7 @@ import { callTool, reply, type ScriptedEntry, testClock } from 'pawl/testing';
 import { describe, expect, test } from 'vitest';
 import { type HostOptions, hostOf, settle, toolOf } from '../../fixtures/host.ts';
 import { onClock, sleepOn } from '../../fixtures/on-clock.ts';
-import { plainStore } from '../../fixtures/watched-store.ts';
+import { plainStore, withoutMarks } from '../../fixtures/watched-store.ts';
 
 const later = { drive: 'later' } as const;
 const START = 1_000_000;
@@ -101,14 +101,15 @@ describe.each([
     expect(await drive({ budgetMs: 10_000 }, healthy)).toMatchObject({ state: 'ended', runs: 1 });
   });
 
-  test('takes a run whose outcome the host refused again only after a pause (engine 6, 10)', async () => {
+  test('takes a run whose outcome the host refused again only after a pause, without marks (engine 6, 10)', async () => {
+    const unmarked = (inner: object) => withoutMarks(store(inner) as ReturnType<typeof memoryStore>);
     let isRefused = true;
     const delivered: string[] = [];
     const onOutcome = async ({ runId }: { runId: string }) => {
       if (isRefused) throw new Error('not now');
       delivered.push(runId);
     };
-    const { drive, clock, model } = await world({ runs: 1, store, onOutcome });
+    const { drive, clock, model } = await world({ runs: 1, store: unmarked, onOutcome });
     expect(await drive({ budgetMs: 5_000 })).toMatchObject({ state: 'waiting' });
     isRefused = false;
     await clock.advance(30_000);

@@ -3,6 +3,7 @@ import { callTool, fail, hang, reply } from 'pawl/testing';
 import { afterEach, describe, expect, test } from 'vitest';
 import { gate, type HostOptions, hostOf, toolOf, until } from '../../fixtures/host.ts';
 import { change } from '../../fixtures/left-runs.ts';
+import { withoutMarks } from '../../fixtures/watched-store.ts';
 
 const left: (() => Promise<void>)[] = [];
 afterEach(async () => {
@@ -97,7 +98,7 @@ describe('executor.find', () => {
   });
 
   test('of a record whose outcome is not delivered yet shows how it ended, and whose it is', async () => {
-    const store = memoryStore();
+    const store = withoutMarks(memoryStore());
     const host = someHost({
       script: [reply('done')],
       checkpoints: store,

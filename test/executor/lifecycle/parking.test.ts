@@ -4,7 +4,7 @@ import { describe, expect, test } from 'vitest';
 import { listen, ofType, typesOf } from '../../events/listening.ts';
 import { hostOf, toolOf, until } from '../../fixtures/host.ts';
 import { notingAudit, onlyNoted } from '../../fixtures/noting-ports.ts';
-import { afterCrash } from '../../fixtures/watched-store.ts';
+import { afterCrash, withoutMarks } from '../../fixtures/watched-store.ts';
 
 async function left(store = memoryStore()) {
   const host = hostOf({ checkpoints: store, script: [hang()] });
@@ -155,7 +155,7 @@ describe('parking', () => {
     const full = { ...store, append: () => Promise.reject(new Error('full')) };
     const refusing = hostOf({ checkpoints: full });
     for (let i = 0; i < 5; i++) await expect(refusing.executor.park('r', 'x')).rejects.toThrow('full');
-    const away = hostOf({ checkpoints: store, onOutcome: () => Promise.reject(new Error('away')) });
+    const away = hostOf({ checkpoints: withoutMarks(store), onOutcome: () => Promise.reject(new Error('away')) });
     for (let i = 0; i < 5; i++) await expect(away.executor.control('r').cancel()).rejects.toThrow('away');
     const told: string[] = [];
     const host = hostOf({ checkpoints: store, onOutcome: ({ status }) => void told.push(status) });

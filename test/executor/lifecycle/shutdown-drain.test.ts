@@ -2,6 +2,7 @@ import { type AppendingStore, memoryStore, type OwningStore } from 'pawl';
 import { callTool, callTools, reply, testClock } from 'pawl/testing';
 import { expect, test } from 'vitest';
 import { gate, hostOf, settle, toolOf } from '../../fixtures/host.ts';
+import { withoutMarks } from '../../fixtures/watched-store.ts';
 
 test('a shutdown lets a call with effects that is under way end, and its result is recorded (finalize 9)', async () => {
   const store = memoryStore();
@@ -74,7 +75,7 @@ test('a shutdown waits until a run whose outcome nobody took has let go of its c
   const store = memoryStore();
   const releasing = gate();
   const checkpoints: OwningStore = {
-    ...store,
+    ...withoutMarks(store),
     release: async (claim, options) => {
       await releasing.pass();
       await store.release(claim, options);

@@ -125,7 +125,7 @@ describe('the kept record of a run that ended, in SQLite', () => {
     const path = freshPath();
     await using store = sqliteStore({ path });
     await ended(store, 'run');
-    expect(sql(path, 'PRAGMA user_version')).toEqual([{ user_version: 5 }]);
+    expect(sql(path, 'PRAGMA user_version')).toEqual([{ user_version: 6 }]);
   });
 });
 

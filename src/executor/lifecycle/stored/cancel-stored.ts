@@ -10,7 +10,6 @@ import { type RunOutcome, withoutId } from '../../../run/result.ts';
 import { resumeProgress } from '../../../run/resume.ts';
 import { carriesCommands, isKeepingRecords } from '../../../store/capabilities.ts';
 import type { Claim } from '../../../store/port.ts';
-import { withDeadline } from '../../../values/deadline.ts';
 import { hasCode, toErrorData } from '../../../values/error-data.ts';
 import { CancelledError } from '../../../values/errors.ts';
 import type { ExecutorServices } from '../../run/active-run.ts';
@@ -20,6 +19,7 @@ import { infoFrom } from '../../run/run-info.ts';
 import { turnEndOf } from '../../run/threads/thread-turn.ts';
 import { openChildren, tellParent } from '../../run/waits/child-end.ts';
 import { Auditing } from '../../services/auditing.ts';
+import { offered } from '../../services/deliveries.ts';
 import { endRun } from '../../services/end-run.ts';
 
 /**
@@ -60,9 +60,11 @@ function endStored(services: ExecutorServices, { runId, reason, above }: Cancel)
     const { parked: _, waiting, ...rest } = record;
     const settled = waiting && { waiting: { waits: [], settled: waiting.settled } };
     const withOutcome = { ...rest, ...settled, outcome: keptOutcome(outcome) };
+    services.deliveries.begin();
     return endRun(services.config, {
       runId,
-      announce: () => announced(services, outcome),
+      agentId: record.meta.agentId,
+      announce: () => offered(services.config, outcome),
       stored: {
         claim,
         outcome: { ...outcome, ...fingerprintIn(identified(record)) },
@@ -157,12 +159,6 @@ async function sendCancel({ config: { store } }: ExecutorServices, runId: string
   } catch (error) {
     if (!hasCode(error, 'CHECKPOINT_MISSING')) throw error;
   }
-}
-
-/** A host that never answers must not keep the run claimed. */
-async function announced({ config }: ExecutorServices, outcome: RunOutcome): Promise<void> {
-  const { onOutcome, clock, defaults } = config;
-  await withDeadline(Promise.resolve(onOutcome?.(outcome)), { ms: defaults.portMs, clock, what: 'onOutcome' });
 }
 
 function cancelled(record: RunCheckpoint, claim: Claim | undefined, reason: string): RunOutcome {

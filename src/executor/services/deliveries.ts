@@ -1,0 +1,151 @@
+import type { Agent } from '../../agent/agent.ts';
+import { type RunOutcome, withoutId } from '../../run/result.ts';
+import { isDelivering } from '../../store/capabilities.ts';
+import type { UndeliveredEnd } from '../../store/deliveries/port.ts';
+import type { DeliveryStore } from '../../store/port.ts';
+import { withDeadline } from '../../values/deadline.ts';
+import { toErrorData } from '../../values/error-data.ts';
+import type { Config } from '../host/config.ts';
+import { type PaletteEntries, SKILL } from './palette-entries.ts';
+
+/** How many ends are delivered at once. */
+const PAGE = 20;
+
+interface Parts {
+  readonly config: Config;
+  readonly palette: PaletteEntries;
+  /** The agents of the threads of this executor. */
+  readonly threadAgents: ReadonlyMap<string, Agent>;
+}
+
+/**
+ * Delivers to this executor's `onOutcome` the ends that no process has delivered: of runs that another process ended, and those that
+ * were refused. It looks as often as for due runs, from the first use of the executor on, and keeps no process alive.
+ */
+export class Deliveries {
+  readonly #config: Config;
+  readonly #parts: Parts;
+  readonly #store: DeliveryStore | undefined;
+  /** The agents of runs that were live here. */
+  readonly #seen = new Map<string, Agent>();
+  #ids: readonly string[] = [];
+  #roots = -1;
+  #turn = 0;
+  #timer: unknown;
+  #hasBegun = false;
+  #isOver = false;
+  #isFailing = false;
+  #looking: Promise<void> | undefined;
+
+  constructor(parts: Parts) {
+    const { config } = parts;
+    const { store, onOutcome, warn } = config;
+    this.#config = config;
+    this.#parts = parts;
+    this.#store = onOutcome && store && isDelivering(store) ? store : undefined;
+    if (onOutcome && store && !this.#store)
+      warn(
+        'executor: onOutcome gets only the ends of runs of this process: this store does not keep which are delivered',
+        {},
+      );
+  }
+
+  /** Looks from now on. @param agent of a run that is live here: its ends are delivered too */
+  begin(agent?: Agent): void {
+    if (!this.#store || this.#isOver) return;
+    if (agent) this.#seen.set(agent.id, agent);
+    if (this.#hasBegun) return;
+    this.#hasBegun = true;
+    this.#arm();
+  }
+
+  /** Delivers what is due now. Never rejects. */
+  look(): Promise<void> {
+    this.#looking ??= this.#look().finally(() => {
+      this.#looking = undefined;
+    });
+    return this.#looking;
+  }
+
+  /** Takes no more ends. @returns when those that it has taken are delivered, or refused */
+  async end(): Promise<void> {
+    this.#isOver = true;
+    this.#config.clock.clearTimeout(this.#timer);
+    await this.#looking;
+  }
+
+  #arm(): void {
+    if (this.#isOver) return;
+    const { clock, random, defaults } = this.#config;
+    this.#timer = clock.setTimeout(
+      () => void this.look().then(() => this.#arm()),
+      defaults.dueMs * (0.75 + random() / 2),
+    );
+    (this.#timer as Partial<NodeJS.Timeout> | undefined)?.unref?.();
+  }
+
+  async #look(): Promise<void> {
+    const store = this.#store;
+    if (!store) return;
+    const { warn, defaults } = this.#config;
+    try {
+      for (let ends: readonly UndeliveredEnd[] = []; !this.#isOver; ) {
+        ends = await store.takeUndelivered({ agentIds: this.#agentIds(), limit: PAGE, leaseMs: defaults.portMs });
+        await Promise.all(ends.map((end) => this.#deliver(store, end)));
+        if (ends.length < PAGE) break;
+      }
+      this.#isFailing = false;
+    } catch (error) {
+      if (!this.#isFailing) warn('executor: the undelivered ends cannot be read', { error: toErrorData(error) });
+      this.#isFailing = true;
+    }
+  }
+
+  async #deliver(store: DeliveryStore, { runId, outcome }: UndeliveredEnd): Promise<void> {
+    const { outcomeId } = outcome;
+    const given = { ...withoutId(outcome), outcomeId } as RunOutcome;
+    try {
+      await offered(this.#config, given);
+    } catch (error) {
+      this.#config.warn('run: onOutcome failed', { runId, error: toErrorData(error) });
+      return;
+    }
+    try {
+      await store.markDelivered(runId, outcomeId);
+    } catch (error) {
+      this.#config.warn('run: the delivery of an end could not be noted', { runId, error: toErrorData(error) });
+    }
+  }
+
+  /** Each look begins with another agent: what one has to deliver does not hold up the others. */
+  #agentIds(): readonly string[] {
+    const { config, threadAgents } = this.#parts;
+    const roots = [...config.agents.values(), ...threadAgents.values(), ...this.#seen.values()];
+    if (roots.length !== this.#roots) this.#ids = idsOf(roots, this.#parts.palette);
+    this.#roots = roots.length;
+    const at = this.#ids.length > 0 ? this.#turn++ % this.#ids.length : 0;
+    return [...this.#ids.slice(at), ...this.#ids.slice(0, at)];
+  }
+}
+
+/** Calls the host's `onOutcome`. @throws what it throws, and after `portMs` */
+export async function offered({ onOutcome, clock, defaults }: Config, outcome: RunOutcome): Promise<void> {
+  const answer = (async () => onOutcome?.(outcome))();
+  await withDeadline(answer, { ms: defaults.portMs, clock, what: 'onOutcome' });
+}
+
+/** The ids of agents, and of those of the palette that their calls begin. */
+function idsOf(roots: readonly Agent[], palette: PaletteEntries): readonly string[] {
+  const ids = new Set<string>();
+  const left = [...roots];
+  for (let agent = left.pop(); agent; agent = left.pop()) {
+    ids.add(agent.id);
+    for (const skill of agent.skills ?? []) ids.add(`${SKILL}${skill}`);
+    for (const name of agent.subAgents ?? []) {
+      const child = ids.has(name) ? undefined : palette.agentById(name);
+      if (child) left.push(child);
+      ids.add(name);
+    }
+  }
+  return [...ids];
+}

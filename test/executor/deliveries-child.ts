@@ -1,0 +1,29 @@
+/*
+ * A process for the tests of deliveries: `node deliveries-child.ts <path> <log> <when it dies>`. It ends a run, or delivers the ends of
+ * others, and is killed on the way.
+ */
+import { appendFileSync } from 'node:fs';
+import { createExecutor, defineAgent } from '../../src/index.ts';
+import { sqliteStore } from '../../src/store/sqlite/index.ts';
+import { reply, scriptedModel } from '../../src/testing/index.ts';
+
+const [path = '', log = '', dies = ''] = process.argv.slice(2);
+const die = (): Promise<never> => {
+  process.kill(process.pid, 'SIGKILL');
+  return new Promise(() => {});
+};
+const store = sqliteStore({ path });
+const agent = defineAgent({ id: 'worker', instructions: 'Work.' });
+const executor = createExecutor({
+  models: { fast: scriptedModel([reply('done')]) },
+  agents: [agent],
+  checkpoints: { ...store, ...(dies === 'before the mark' ? { markDelivered: die } : {}) },
+  onOutcome: async ({ outcomeId }) => {
+    if (dies === 'before the delivery') await die();
+    appendFileSync(log, `${outcomeId}\n`);
+    if (dies === 'after the delivery') await die();
+  },
+});
+if (await store.load('r')) await executor.recover();
+else if (await store.outcome('r')) await executor.recover({ follow: true });
+else await executor.run(agent, { runId: 'r', prompt: 'Go.' });

@@ -136,6 +136,8 @@ export interface HeadFields {
   /** Steps that the critic has allowed beyond the agent's limit. */
   readonly raisedSteps: number;
   readonly outcome?: RunOutcome;
+  /** A provider refused the content of the last request for good: later turns of a thread do not send it. */
+  readonly refused?: true;
   readonly parked?: ParkedReason;
   /** The next recorded step removes it. */
   readonly setup?: SetupFault;
@@ -341,6 +343,13 @@ export const runFields = {
     isValid: isOutcome,
     redact: redactOutcome,
     size: () => Number.POSITIVE_INFINITY,
+  },
+  refused: {
+    part: 'head',
+    write: 'unless-empty',
+    isValid: (value) => value === true,
+    redact: 'public',
+    size: 0,
   },
   parked: {
     part: 'head',

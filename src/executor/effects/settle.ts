@@ -18,7 +18,7 @@ import { forgetClaim, releaseClaim, uncounted, withdraw } from '../run/record/ac
 import { finalizeCheckpoint } from '../run/record/finalize-checkpoint.ts';
 import { leftWithFault, pauseAgent } from '../run/record/setup-fault.ts';
 import { sliceOf } from '../run/slice.ts';
-import { liveTurnEndOf, withTurnOf } from '../run/threads/thread-turn.ts';
+import { isRefused, liveTurnEndOf, withTurnOf } from '../run/threads/thread-turn.ts';
 import { isAwaitedHere, openChildren, tellParent } from '../run/waits/child-end.ts';
 import { forwardCancel } from '../run/waits/left-run.ts';
 import { endRun } from '../services/end-run.ts';
@@ -185,7 +185,7 @@ async function end(run: ActiveRun, input: SettleInput, outcome: RunOutcome): Pro
         await tellParent(run.services, { runId, parent, agentId: agent.id, outcome: kept });
     },
     waits: progress.waiting?.waits,
-    turn: liveTurnEndOf(run, progress),
+    turn: liveTurnEndOf(run, progress, outcome),
     identity: () => run.redaction?.records.progress(progress) ?? progress,
     end: keeper && ((options: EndOptions) => ended(checkpointer, { keeper, options, finish })),
     remove: () => finish(checkpointer),
@@ -280,7 +280,8 @@ async function recordOutcome(run: ActiveRun, progress: Progress, outcome: RunOut
   const { clock, defaults } = run.services.config;
   const latest = clock.monotonic() + defaults.finalizeMs;
   const kept = keptOutcome(outcome);
-  const ended = withTurnOf({ ...withdrawWaits(progress), outcome: kept });
+  const refused = isRefused(run, progress, outcome) ? { refused: true as const } : {};
+  const ended = withTurnOf({ ...withdrawWaits(progress), ...refused, outcome: kept });
   const state = stateOf(ended, run.nowOf(ended));
   for (let tries = 0; ; tries++) {
     run.checkOurs();

@@ -127,6 +127,8 @@ export class RunLife {
   isLost = false;
   /** The last published state of the run. */
   publishedState = '';
+  /** A provider refused the content of the last request for good. */
+  isRefused = false;
   /** Failed saves, counted for the result. */
   saveErrors = 0;
   /** Resolves when this process has recorded new progress of the run, or the run is over. */

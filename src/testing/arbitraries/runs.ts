@@ -176,6 +176,7 @@ export const fieldOrigins: { readonly [K in keyof Required<RunFields>]: FieldOri
   commands: (fc) => fc.array(wordWith(fc), { maxLength: 3 }),
   raisedSteps: (fc) => fc.nat(5),
   outcome: 'played',
+  refused: (fc) => fc.constantFrom(true),
   parked: 'played',
   setup: (fc) => fc.record({ code: fc.constantFrom('UNKNOWN_TIER', 'MODEL'), since: fc.nat(2 ** 31) }),
   inputs: 'played',

@@ -5,13 +5,14 @@ import { type ImageInput, type ImagePart, imagePartOf, type Labels } from '../..
 import type { Admission, OnBusy, ThreadKey, ThreadStore } from '../../../store/thread-port.ts';
 import { sha256 } from '../../../values/digest.ts';
 import { hasCode, toErrorData } from '../../../values/error-data.ts';
-import { RecordTooLargeError } from '../../../values/errors.ts';
+import { RecordTooLargeError, ThreadBusyError, ThreadMissingError } from '../../../values/errors.ts';
 import { canonicalJson, isObject } from '../../../values/json.ts';
 import { checkKeys, checkWord, kindOf } from '../../../values/known-options.ts';
 import { encodeMessage, enterMessage } from '../../../values/message.ts';
 import type { ExecutorServices } from '../../run/active-run.ts';
 import { fairKeyOf } from '../../run/run-info.ts';
 import { controlOf } from '../control.ts';
+import { messagesOf } from '../stored/history.ts';
 import { firstRecordOf, startTurn, type UserTurn } from './begin-turn.ts';
 import type { ThreadSend, ThreadSent } from './threads.ts';
 
@@ -57,6 +58,29 @@ export async function sendMessage(setting: ThreadSetting, given: ThreadSend): Pr
   if (state === 'steered') void setting.services.inbox.look();
   if (state === 'steered' && setting.services.sweep.isOn) void setting.services.sweep.look();
   return { runId, state, ...(waits.length > 0 ? { waits } : {}) };
+}
+
+/** Begins another run of the last message of a thread. @throws {ThreadBusyError} @throws {ThreadMissingError} */
+export async function retryMessage(setting: ThreadSetting, given: string): Promise<ThreadSent> {
+  const { services, store, key } = setting;
+  const messageId = checkThreadId(given, 'a message');
+  const turn = await store.turnOf(key, { messageId });
+  const [last] = await store.turns(key, { limit: 1 });
+  if (turn?.state === 'queued' || last?.state === 'live') throw new ThreadBusyError('a run of the thread is live');
+  // A steered message has no turn of its own.
+  if (!turn || last?.messageId !== messageId)
+    throw new ThreadMissingError('this is not the last message of the thread; rewind to it first');
+  const [message] = (await messagesOf(services, turn.runId, { limit: 1 })) ?? [];
+  if (message?.role !== 'user') throw new ThreadMissingError('the thread has the message of this turn no more');
+  await store.rewind(key, { messageId, isBefore: true });
+  const content = message.content as readonly Content[];
+  return sendMessage(setting, { id: messageId, parts: content.map(givenPart) });
+}
+
+/** A part of a stored message as it was sent. */
+function givenPart(part: Content): MessagePart {
+  if (part.type === 'text') return part;
+  return { ...part, data: part.data.type === 'url' ? part.data.url : part.data.data };
 }
 
 async function admit(

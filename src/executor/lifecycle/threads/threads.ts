@@ -17,7 +17,14 @@ import { ThreadBusyError, UnsupportedError } from '../../../values/errors.ts';
 import { checkKeys, checkWord, type KnownKeys, kindOf } from '../../../values/known-options.ts';
 import { readable } from '../../host/guard.ts';
 import type { ExecutorServices } from '../../run/active-run.ts';
-import { cancelTurn, type MessagePart, onBusyWords, sendMessage, type ThreadSetting } from './send-message.ts';
+import {
+  cancelTurn,
+  type MessagePart,
+  onBusyWords,
+  retryMessage,
+  sendMessage,
+  type ThreadSetting,
+} from './send-message.ts';
 
 export interface ThreadOptions<Data = unknown> {
   /** The agent of the runs. */
@@ -80,6 +87,12 @@ export interface Thread {
   turn(of: string | { readonly runId: string }): Promise<ThreadTurn | undefined>;
   /** The turns that have begun, the newest first, up to `limit` (default 100). */
   turns(options?: { readonly limit?: number }): Promise<readonly ThreadTurn[]>;
+  /**
+   * Begins another run of the last message, as `regenerate` of `useChat` does: its turn is dropped, and the message is sent again as
+   * the thread has it.
+   * @throws {ThreadBusyError} beside a live run @throws {ThreadMissingError} also for a message that is not the last one
+   */
+  retry(messageId: string): Promise<ThreadSent>;
   /** Cancels the live run: then the next message has its turn. @returns its id; undefined = no run was live */
   cancel(reason?: string): Promise<string | undefined>;
   /**
@@ -145,6 +158,7 @@ export function threadOf(services: ExecutorServices, id: string, given: ThreadOp
       checkWhole('thread.turns: limit', limit);
       return store.turns(key, { limit });
     },
+    retry: (messageId) => retryMessage(setting, messageId),
     cancel: (reason) => cancelLive(setting, reason),
     rewind: async (messageId, { before = false } = {}) => store.rewind(key, { messageId, isBefore: before }),
     fork: async (messageId, newId, { before = false } = {}) => {

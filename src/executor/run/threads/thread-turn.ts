@@ -3,6 +3,8 @@ import { messageIdOf } from '../../../run/command.ts';
 import type { ThreadPlace } from '../../../run/fields.ts';
 import type { Progress } from '../../../run/progress.ts';
 import { openingOf, ownFrom } from '../../../run/progress.ts';
+import { withoutRefused } from '../../../run/refused-turn.ts';
+import type { RunOutcome } from '../../../run/result.ts';
 import { isThreads } from '../../../store/capabilities.ts';
 import type { Compaction, TurnEnd } from '../../../store/thread-port.ts';
 import { UnsupportedError } from '../../../values/errors.ts';
@@ -65,14 +67,31 @@ export function turnEndOf(
 }
 
 /** Returns what the store needs at the end of a live turn. */
-export function liveTurnEndOf(run: ActiveRun, progress: Progress): TurnEnd | undefined {
+export function liveTurnEndOf(run: ActiveRun, progress: Progress, outcome: RunOutcome): TurnEnd | undefined {
   if (!progress.thread) return undefined;
   const now = run.services.config.clock.now();
-  return turnEndOf(progress, {
-    own: progress.transcript.slice(ownFrom(progress)),
-    compaction: compactionOf(run, progress),
-    now,
-  });
+  const compaction = isRefused(run, progress, outcome)
+    ? refusedTurn(run, withTurnOf({ ...progress, outcome }))
+    : compactionOf(run, progress);
+  return turnEndOf(progress, { own: progress.transcript.slice(ownFrom(progress)), compaction, now });
+}
+
+/** Codes of an end that say by themselves that a provider refused what it was sent. */
+const refusals: readonly string[] = ['CONTENT_REFUSED', 'CONTEXT_TOO_LONG'];
+
+/** Returns whether a run ended because its provider refused the content of a request for good. */
+export function isRefused({ life }: ActiveRun, progress: Progress, { status, error }: RunOutcome): boolean {
+  if (status !== 'error') return false;
+  return life.isRefused || progress.refused === true || refusals.includes(error?.code ?? '');
+}
+
+/** What later turns send in the place of a refused one: the history before it, and the calls that it made. */
+function refusedTurn({ redaction }: ActiveRun, progress: Progress): Compaction | undefined {
+  const { thread, transcript, earlier } = progress;
+  if (!thread) return undefined;
+  const own = transcript.slice(ownFrom(progress));
+  const kept = withoutRefused(own).map((message) => redaction?.records.message(message) ?? message);
+  return { upTo: thread.upTo + own.length, messages: [...earlier.value, ...kept] };
 }
 
 /** The shorter history that the run sends in place of the earlier one, as its thread keeps it. */

@@ -1,0 +1,41 @@
+import { type Message, type ToolOutput, toolCallsOf } from '../values/message.ts';
+
+/** A longer result is likely what a provider refused. */
+const LARGE_CHARS = 10_000;
+
+const LEFT_OUT = '(left out: the provider refused this content)';
+const leftOut: ToolOutput = { type: 'text', value: LEFT_OUT };
+
+type UserPart = Extract<Message, { role: 'user' }>['content'][number];
+
+/**
+ * Returns what later requests have of a turn whose last request was refused for its content: nothing, unless it made calls. Then
+ * the model has to know of them: they stay with their results. What came after the last answer was in no request that was taken:
+ * of it the files and the large results are replaced by a sentence; all of it, if there are none.
+ */
+export function withoutRefused(own: readonly Message[]): readonly Message[] {
+  if (!own.some((message) => toolCallsOf(message).length > 0)) return [];
+  const taken = own.findLastIndex(({ role }) => role === 'assistant') + 1;
+  const tail = own.slice(taken);
+  const isSuspect = tail.some((message) => replaced(message, isLarge) !== message);
+  return [...own.slice(0, taken), ...tail.map((message) => replaced(message, isSuspect ? isLarge : () => true))];
+}
+
+function isLarge(content: UserPart | ToolOutput): boolean {
+  if (content.type === 'file') return true;
+  if (content.type === 'content' && content.value.some(({ type }) => type !== 'text')) return true;
+  return JSON.stringify(content).length > LARGE_CHARS;
+}
+
+/** The same object if nothing is replaced. */
+function replaced(message: Message, isRefused: (content: UserPart | ToolOutput) => boolean): Message {
+  if (message.role === 'tool') {
+    const content = message.content.map((part) =>
+      part.type === 'tool-result' && isRefused(part.output) ? { ...part, output: leftOut } : part,
+    );
+    return content.every((part, i) => part === message.content[i]) ? message : { ...message, content };
+  }
+  if (message.role !== 'user') return message;
+  const content = message.content.map((part) => (isRefused(part) ? { type: 'text' as const, text: LEFT_OUT } : part));
+  return content.every((part, i) => part === message.content[i]) ? message : { ...message, content };
+}

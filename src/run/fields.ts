@@ -344,13 +344,7 @@ export const runFields = {
     redact: redactOutcome,
     size: () => Number.POSITIVE_INFINITY,
   },
-  refused: {
-    part: 'head',
-    write: 'unless-empty',
-    isValid: (value) => value === true,
-    redact: 'public',
-    size: 0,
-  },
+  refused: { part: 'head', write: 'unless-empty', isValid: (value) => value === true, redact: 'public', size: 0 },
   parked: {
     part: 'head',
     write: 'unless-empty',

@@ -1,6 +1,6 @@
 import { type OpenCall, positionOf } from '../src/run/open-step.ts';
-import type { Progress } from '../src/run/progress.ts';
-import type { RunContext, RunMachineEvent } from './context.ts';
+import { isMadeOf, type Progress } from '../src/run/progress.ts';
+import type { RunContext, RunMachineEvent, ToolAnswer } from './context.ts';
 
 /*
  * The names of the actors that call models and tools. Pawl makes them: a call id of the model is not safe as a name. The calls
@@ -22,6 +22,16 @@ export function toolCallId(
 ): string {
   if (!isInspected || !openStep) return `tool.${places.indexOf(callId)}`;
   return `tool.${iteration + 1}.${positionOf(openStep, callId)}`;
+}
+
+/** Returns the id of the open call that an answer is for; undefined if it names none by the id of the model's turn. */
+export function answeredCallId(
+  { openStep }: Pick<Progress, 'openStep'>,
+  { callId, isOfTurn }: Pick<ToolAnswer, 'callId' | 'isOfTurn'>,
+): string | undefined {
+  if (!isOfTurn) return callId;
+  const open = (openStep?.calls ?? []).filter(({ state }) => state !== 'done').map((call) => call.callId);
+  return open.find((id) => id === callId) ?? open.find((id) => isMadeOf(id, callId));
 }
 
 /**

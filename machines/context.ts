@@ -149,6 +149,8 @@ export type ModelAnswer = { readonly reply: ModelReply } | FailedAnswer;
 export type OutputCheck = { readonly data: JsonValue } | { readonly problem: string };
 export type ToolAnswer = {
   readonly callId: string;
+  /** The id is that of the model's turn, which may repeat: a test walks the chart. */
+  readonly isOfTurn?: true;
   readonly result: ToolOutput;
   /** The run had to leave before the call began: the call is withdrawn. */
   readonly isUnbegun?: true;

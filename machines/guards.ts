@@ -6,6 +6,7 @@ import type { Progress } from '../src/run/progress.ts';
 import { isOver, type RunOutput } from '../src/run/result.ts';
 import { retryOf } from '../src/run/waits/wait-rules.ts';
 import { toolCallsOf } from '../src/values/message.ts';
+import { answeredCallId } from './call-ids.ts';
 import type { ModelAnswer, OutputCheck, RunContext, RunMachineEvent, ToolAnswer } from './context.ts';
 
 /** An answer that does not fit its schema gets this many repair turns. */
@@ -39,8 +40,11 @@ export const guards = {
   isStepAnswered: ({ context: { progress } }: Context) =>
     progress.openStep !== undefined && isAllAnswered(progress.openStep),
   /** Whether this is the result of the only call of the open step that has not answered. */
-  isLastResult: ({ context: { progress } }: Context, { callId, isUnbegun, isLeft, wait }: ToolAnswer) =>
-    !isUnbegun && !isLeft && !wait && progress.openStep !== undefined && isLastUnanswered(progress.openStep, callId),
+  isLastResult: ({ context: { progress } }: Context, { isUnbegun, isLeft, wait, ...answer }: ToolAnswer) => {
+    const callId = answeredCallId(progress, answer);
+    const isResult = !isUnbegun && !isLeft && !wait && callId !== undefined;
+    return isResult && progress.openStep !== undefined && isLastUnanswered(progress.openStep, callId);
+  },
   /** Each call of the open step has answered or waits; none runs or may start. */
   isIdle: ({ context: { progress } }: Context) => progress.openStep !== undefined && isIdle(progress.openStep),
   hasCallsToRun: ({ context: { progress } }: Context) => progress.openStep !== undefined && !isIdle(progress.openStep),

@@ -17,7 +17,7 @@ import { type ErrorData, toErrorData } from '../src/values/error-data.ts';
 import { OutputInvalidError, StepLimitError } from '../src/values/errors.ts';
 import { type Message, textOf } from '../src/values/message.ts';
 import { actors } from './actors.ts';
-import { forgetNamed, modelCallId, withoutPlace } from './call-ids.ts';
+import { answeredCallId, forgetNamed, modelCallId, withoutPlace } from './call-ids.ts';
 import {
   type ModelAnswer,
   type OutputCheck,
@@ -279,7 +279,9 @@ function takeAnswer({ context, event, enqueue }: Moment): void {
 
 /** A result of a call with effects is recorded as it arrives (it does not wait for other calls), and others may start. */
 function takeResult({ context, event, enqueue }: Moment, answer: ToolAnswer): void {
-  const { callId, result, isUnbegun, isLeft, wait } = answer;
+  const { result, isUnbegun, isLeft, wait } = answer;
+  const callId = answeredCallId(context.progress, answer);
+  if (callId === undefined) throw new TypeError(`no open call has the id ${JSON.stringify(answer.callId)}`);
   forgetNamed(context, event, enqueue);
   if (isLeft) {
     enqueue.assign({ leftCalls: [...context.leftCalls, callId] });
@@ -303,7 +305,9 @@ function takeResult({ context, event, enqueue }: Moment, answer: ToolAnswer): vo
 /** Moves the answered step into the transcript and announces it, with the last result if it has just arrived. */
 function endStep({ context, event, enqueue }: Moment, last: ToolAnswer | undefined): void {
   forgetNamed(context, event, enqueue);
-  const answered = last ? recordResult(context.progress, last.callId, last.result) : context.progress;
+  const callId = last && answeredCallId(context.progress, last);
+  const answered =
+    !last || callId === undefined ? context.progress : recordResult(context.progress, callId, last.result);
   const isKept = ({ effect, allowed, answers }: OpenCall) =>
     effect !== 'read' || allowed !== undefined || answers !== undefined;
   const force = answered.openStep?.calls.some(isKept) ?? false;

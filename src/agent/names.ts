@@ -37,7 +37,9 @@ export function checkNames(agent: Named): void {
   checkChoice(`${of}: settings`, agent.settings, { names: tools, owner: 'agent' });
   for (const [i, phase] of (agent.phases ?? []).entries()) {
     const where = `${of}: phases[${i}] (${phase.name})`;
-    checkTemplate(where, phase.instructions, ['Query', ...outputsBefore(agent.phases ?? [], i)]);
+    const phases = agent.phases ?? [];
+    const later = phases.map(({ name }) => name);
+    checkTemplate(where, phase.instructions, { names: ['Query', ...outputsBefore(phases, i)], later });
     for (const name of phase.tools ?? []) checkTool(`${where}: tools`, name, { names: tools, owner: 'agent' });
     const own = phase.bare ? [] : (phase.tools ?? tools);
     checkChoice(`${where}: settings`, phase.settings, { names: own, owner: 'phase' });
@@ -58,14 +60,30 @@ function toolNamesOf({ tools = [], subAgents = [], skills = [] }: Named): readon
   return [...own, ...agents, ...skills.map((name) => childToolName('skill', name))];
 }
 
-/** An unknown name would be empty when the phase runs, and the model would get half of its instructions. */
-function checkTemplate(where: string, template: string, names: readonly string[]): void {
+const word = /^\s*\.?([A-Za-z_][A-Za-z0-9_]*)\s*$/;
+
+interface TemplateNames {
+  readonly names: readonly string[];
+  /** Names of phases that may have no output yet. */
+  readonly later: readonly string[];
+}
+
+/**
+ * Refuses what looks like the name of a phase and is none: the model would read it as it stands there. Other braces are text, as the
+ * instructions may hold code or templates of their own.
+ */
+function checkTemplate(where: string, template: string, { names, later }: TemplateNames): void {
   for (const { text, name } of placeholdersOf(template)) {
     if (name !== undefined && names.includes(name)) continue;
-    const known = names.map((each) => `{{.${each}}}`);
-    const near = nearest(name ?? text.trim(), names);
-    const hint = near === undefined ? `known: ${[...new Set(known)].join(', ')}` : `did you mean {{.${near}}}?`;
-    throw new TypeError(`${where}: {{${text}}} is neither Query nor an earlier phase; ${hint}`);
+    const meant = word.exec(text)?.[1];
+    if (meant === undefined) continue;
+    const near = nearest(meant, names);
+    if (near === undefined && !later.includes(meant)) continue;
+    const known = [...new Set(names.map((each) => `{{.${each}}}`))].join(', ');
+    const hint = near === undefined ? `known: ${known}` : `did you mean {{.${near}}}?`;
+    throw new TypeError(
+      `${where}: {{${text}}} is neither Query nor an earlier phase; ${hint} (as a text, it is written {{{{${text}}})`,
+    );
   }
 }
 

@@ -1,6 +1,6 @@
 import { type Change, changesOf, planFor } from './plan.ts';
 import { previewOf } from './preview.ts';
-import type { ProposedWrites, WriteSnapshot } from './proposed-write.ts';
+import { type ProposedWrites, proposedWritesOf, type WriteSnapshot } from './proposed-write.ts';
 import { fileInsideRoot } from './root/paths.ts';
 import type { Root } from './root/root.ts';
 import type { Worker } from './root-lock.ts';
@@ -21,6 +21,7 @@ export interface AppliedWrites {
  *
  * @param response an answer of a fan-out
  * @param options.root the folder of the relative paths; its own path may contain links, paths inside it may not
+ * @throws {TypeError} for an answer whose `proposedWrites` is no list of changes
  * @throws {WriteOutsideRootError} if a path is absolute, leads out of the root, through a link, into `.git` or `.pawl`, or to
  *   files that models may not change: files that Git ignores, and likely secrets
  * @throws {WriteConflictError} if a file differs from what the model read, or two writes are for one path
@@ -59,9 +60,10 @@ function withWarning(file: FileChange, warning: string | undefined): FileChange 
 
 /** As `applyWrites`, by a worker that the caller gives. @internal */
 export async function applyWith(
-  { proposedWrites = [] }: ProposedWrites,
+  response: ProposedWrites,
   place: { readonly root: string; readonly worker: Worker },
 ): Promise<AppliedWrites> {
+  const proposedWrites = proposedWritesOf('applyWrites', response);
   const changes = changesOf(proposedWrites);
   return inRoot(
     place,

@@ -1,5 +1,5 @@
 import { isObject } from '../values/json.ts';
-import type { ProposedWrites, WriteSnapshot } from './proposed-write.ts';
+import { type ProposedWrites, proposedWritesOf, type WriteSnapshot } from './proposed-write.ts';
 import { plainName } from './root/paths.ts';
 import { Root } from './root/root.ts';
 
@@ -21,9 +21,10 @@ export interface PreviewedFile {
  * @throws {WriteOutsideRootError} {WriteFailedError} as `applyWrites`
  */
 export async function previewWrites(
-  { proposedWrites = [] }: ProposedWrites,
+  response: ProposedWrites,
   { root }: { readonly root: string },
 ): Promise<readonly PreviewedFile[]> {
+  const proposedWrites = proposedWritesOf('previewWrites', response);
   const opened = await Root.open(root);
   const files: PreviewedFile[] = [];
   for (const write of proposedWrites) {

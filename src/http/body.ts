@@ -13,9 +13,46 @@ export interface BodyLimits {
  * @throws {RequestError} BODY_TOO_LARGE, BODY_TIMEOUT, or BAD_REQUEST for anything but a JSON object in UTF-8
  */
 export async function readJson(request: Request, limits: BodyLimits): Promise<JsonObject> {
-  const value = parsed(await bytesOf(request, limits));
+  const bytes = await bytesOf(request, limits);
+  if (hasTooManyKeys(bytes)) throw new RequestError('BAD_REQUEST', 'the body has too many keys');
+  const value = parsed(bytes);
   if (isObject(value) && !Array.isArray(value)) return value as JsonObject;
   throw new RequestError('BAD_REQUEST', 'the body must be a JSON object');
+}
+
+/** Most keys of one object in a body, and of all: objects with more hold the event loop while they are read and checked. */
+const MAX_OBJECT_KEYS = 2_000;
+const MAX_KEYS = 50_000;
+
+const [QUOTE, BACKSLASH, COLON, OPEN, CLOSE] = [0x22, 0x5c, 0x3a, 0x7b, 0x7d];
+
+/** Counts the keys of a JSON text without reading it: what is no JSON is refused later. */
+function hasTooManyKeys(bytes: Uint8Array): boolean {
+  const objects: number[] = [];
+  let all = 0;
+  for (let at = 0; at < bytes.length; at++) {
+    const byte = bytes[at];
+    if (byte === QUOTE) at = endOfText(bytes, at + 1);
+    else if (byte === OPEN) objects.push(0);
+    else if (byte === CLOSE) objects.pop();
+    else if (byte === COLON) {
+      all += 1;
+      const keys = (objects.pop() ?? 0) + 1;
+      if (keys > MAX_OBJECT_KEYS || all > MAX_KEYS) return true;
+      objects.push(keys);
+    }
+  }
+  return false;
+}
+
+/** Returns where the text ends that begins here. */
+function endOfText(bytes: Uint8Array, from: number): number {
+  for (let at = bytes.indexOf(QUOTE, from); at !== -1; at = bytes.indexOf(QUOTE, at + 1)) {
+    let before = at;
+    while (before > from && bytes[before - 1] === BACKSLASH) before -= 1;
+    if ((at - before) % 2 === 0) return at;
+  }
+  return bytes.length;
 }
 
 function parsed(bytes: Uint8Array): unknown {

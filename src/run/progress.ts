@@ -163,6 +163,14 @@ function withUniqueCallIds(progress: Progress, message: ModelReply['message']): 
   return hasChanged ? { ...message, content } : message;
 }
 
+/** What `withUniqueCallIds` appends: a phase, then steps and positions. */
+const appended = /^(-p\d+)?(-\d+-\d+)*$/;
+
+/** Returns whether the id of a call was made of one in a model's turn, which was not unique in its run. */
+export function isMadeOf(callId: string, turnId: string): boolean {
+  return callId.startsWith(turnId) && appended.test(callId.slice(turnId.length));
+}
+
 /** Returns the progress after these calls of its open step have started. */
 export function startCalls(progress: Progress, callIds: ReadonlySet<string>): Progress {
   return progress.openStep ? { ...progress, openStep: startInStep(progress.openStep, callIds) } : progress;

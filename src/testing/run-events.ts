@@ -80,9 +80,15 @@ export const runEvents = {
   replied: (turn: SaidTurn): RunMachineEvent => done('model', { reply: replyOf(turn) }),
   /** The model call failed after all retries. */
   modelFailed: (error: unknown): RunMachineEvent => done('model', { error: toErrorData(error) }),
-  /** A tool answers, with a text or an output. @param place its index among the parallel calls, from 0 */
+  /**
+   * A tool answers, with a text or an output. The machine throws a TypeError if no open call has the id.
+   * @param place its index among the parallel calls, from 0 @param callId the id that the model's turn had, in every phase
+   */
   toolAnswered: (place: number, callId: string, result: string | ToolOutput): RunMachineEvent =>
-    done(`tool.${place}`, { callId, result: typeof result === 'string' ? { type: 'text', value: result } : result }),
+    done(`tool.${place}`, {
+      ...{ callId, isOfTurn: true },
+      result: typeof result === 'string' ? { type: 'text', value: result } : result,
+    }),
   /** The calls of a reply were judged, before any of them starts. */
   judged: (judgements: readonly Judgement[]): RunMachineEvent => done('judge-calls', judgements),
   /** A running call needs something from outside, and waits for it. @param place as for `toolAnswered` */

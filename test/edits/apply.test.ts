@@ -6,6 +6,7 @@ import { versionOf } from '../../src/edits/content-version.ts';
 import { Overlay } from '../../src/edits/overlay.ts';
 import { pawlFolder } from '../../src/edits/pawl-folder.ts';
 import { changesOf, planFor } from '../../src/edits/plan.ts';
+import { previewWrites } from '../../src/edits/preview.ts';
 import type { WriteSnapshot } from '../../src/edits/proposed-write.ts';
 import { Root } from '../../src/edits/root/root.ts';
 import { rewind } from '../../src/edits/undo.ts';
@@ -16,6 +17,23 @@ const apply = (root: string, ...proposedWrites: readonly WriteSnapshot[]) => app
 const files = { 'a.txt': 'a', 'src/b.ts': 'b', 'src/c.ts': 'c' };
 
 describe('applyWrites (fan-out 7)', () => {
+  test.for<[string, unknown]>([
+    ['nothing', undefined],
+    ['a list in place of an answer', [{ path: 'a.txt', content: 'x' }]],
+    ['a text', 'a.txt'],
+    ['an answer whose changes are a text', { proposedWrites: 'a.txt' }],
+    ['an answer whose changes are an object', { proposedWrites: { 0: { path: 'a.txt', content: 'x' } } }],
+    ['a change that is a text', { proposedWrites: ['a.txt'] }],
+    ['a change without a content', { proposedWrites: [{ path: 'a.txt' }] }],
+    ['a change whose path is no text', { proposedWrites: [{ path: 7, content: 'x' }] }],
+  ])('refuses %s with a TypeError, and so does previewWrites (edges 29)', async ([, response]) => {
+    const root = newRoot(files);
+    const before = treeOf(root);
+    await expect(applyWrites(response as never, { root })).rejects.toThrow(TypeError);
+    await expect(previewWrites(response as never, { root })).rejects.toThrow(TypeError);
+    expect(treeOf(root)).toEqual(before);
+  });
+
   test('does what a model proposed: files are created with their folders, changed and deleted', async () => {
     const root = newRoot(files);
     const overlay = new Overlay(root);

@@ -49,6 +49,8 @@ describe('names that are likely to hold secrets', () => {
     '.gnupg/x',
     '.npmrc',
     'packages/a/.npmrc',
+    '.yarnrc.yml',
+    'packages/a/.Yarnrc.yml',
     '.netrc',
     '_netrc',
     '.git-credentials',

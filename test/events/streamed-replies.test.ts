@@ -39,6 +39,24 @@ function shownIn(events: readonly RunEvent[], step: number): string[] {
 }
 
 describe('the events of a reply that arrives', () => {
+  test('of failed attempts have the characters of one reply in all, and the last attempt is whole (edges 29)', async () => {
+    const long = (letter: string) => text(letter.repeat(400));
+    const attempts = [...'abcd'].map(long);
+    const model = streams(...attempts, [...long('e'), finish]);
+    const run = await started(model, { defaults: { maxReplyChars: 1_000, modelAttempts: 5 } });
+    const events = await listen(run);
+    expect((await run.result).output).toBe('e'.repeat(400));
+    const shown = ofType(events, 'model.delta').reduce((chars, piece) => chars + piece.text.length, 0);
+    expect(shown).toBeLessThanOrEqual(1_000);
+    expect(ofType(events, 'model.retry')).toHaveLength(4);
+  });
+
+  test('of a second attempt arrive one by one while there is room for them (edges 29)', async () => {
+    const run = await started(streams(text('Half'), [...text('Whole.'), finish]));
+    const events = await listen(run);
+    expect(shownIn(events, 1)).toEqual(['Whole.']);
+  });
+
   test('have the place of each piece: step, block and offset (web 3)', async () => {
     const run = await started(
       streams(

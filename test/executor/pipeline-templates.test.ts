@@ -23,24 +23,30 @@ describe('the instructions of a phase', () => {
     expect(warnings).toEqual([]);
   });
 
-  test.for(['{{.constructor}}', '{{.__proto__}}', '{{.a.length}}', '{{.b}}', '{{.later}}'])(
-    'are empty where they say %s, with one warning over all its turns (pipeline 2)',
-    async (unknown) => {
-      const phases = [look, { name: 'b', instructions: `<${unknown}${unknown}>` }];
-      const script = [reply('x'), callTool('look', { n: 1 }), callTool('look', { n: 2 }), reply('y')];
-      const host = hostOf({ agent: { phases }, isForeign: true, tools: [toolOf('look')], script });
+  test.for(['{{.constructor}}', '{{.a.length}}', '{{#if user}}', '{{ user.name }}', '{{', '{{.Query', 'f({{ a: 1 }})'])(
+    'keep %s, which names nothing that is known, as it stands there (edges 23)',
+    async (text) => {
+      const phases = [look, { name: 'b', instructions: `<${text}> {{.Query}}` }];
+      const host = hostOf({ agent: { phases }, script: [reply('x'), reply('y')] });
       await host.run();
-      expect(systemsOf(host.model).slice(1)).toEqual(['<>', '<>', '<>']);
-      expect(host.warned).toEqual([
-        { message: expect.stringContaining('is not a known name'), fields: { runId: expect.any(String), phase: 'b' } },
-      ]);
+      expect(systemsOf(host.model).at(-1)).toBe(`<${text}> Go.`);
+      expect(host.warned).toEqual([]);
     },
   );
 
-  test('keep braces that are not closed, with one warning (pipeline 2)', async () => {
-    const { systems, warnings } = await run(phasesOf('{{.Query}} {{.Query', 'next'), ['x', 'y']);
-    expect(systems).toEqual(['Go. {{.Query', 'next']);
-    expect(warnings).toEqual([expect.stringContaining('{{ without }}')]);
+  test('say {{ by {{{{: so a phase can be told about templates (edges 23)', async () => {
+    const { systems } = await run(phasesOf('Write {{{{.Query}} for {{.Query}}'), ['x']);
+    expect(systems).toEqual(['Write {{.Query}} for Go.']);
+  });
+
+  test('are empty where they name a later phase, in an agent of another copy of the package (pipeline 2)', async () => {
+    const phases = [
+      { name: 'a', instructions: '<{{.b}}>' },
+      { name: 'b', instructions: 'b' },
+    ];
+    const host = hostOf({ agent: { phases }, isForeign: true, script: [reply('x'), reply('y')] });
+    await host.run();
+    expect(systemsOf(host.model)[0]).toBe('<>');
   });
 
   test('do not expand braces in an output or in the prompt (pipeline 2)', async () => {
@@ -73,7 +79,7 @@ describe('the instructions of a phase', () => {
     expect(systemsOf(host.model)).toEqual(['Go.']);
   });
 
-  test('are the same words after a crash, with one warning a process (pipeline 2, 8)', async () => {
+  test('are the same words after a crash (pipeline 2, 8)', async () => {
     const phases = phasesOf('0', '{{.a}} {{.nobody}}');
     const tools = [toolOf('look')];
     const script = [reply('x {{.Query}}'), callTool('look'), () => new Promise<never>(() => {})];
@@ -91,8 +97,8 @@ describe('the instructions of a phase', () => {
       script: [callTool('look', { n: 2 }), reply('y')],
     });
     expect(await next.run({ runId: 'r' })).toMatchObject({ status: 'ok', output: 'y' });
-    expect(systemsOf(next.model)).toEqual(['x {{.Query}} ', 'x {{.Query}} ']);
-    expect(next.warnings).toHaveLength(1);
+    expect(systemsOf(next.model)).toEqual(['x {{.Query}} {{.nobody}}', 'x {{.Query}} {{.nobody}}']);
+    expect(next.warnings).toEqual([]);
   });
 
   test('are not stored: a resumed run has today’s of the phases that are still to begin', async () => {

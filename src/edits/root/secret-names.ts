@@ -29,6 +29,8 @@ const FILES: ReadonlySet<string> = new Set([
   '.terraformrc',
   '.token',
   '.vault-token',
+  '.yarnrc.yaml',
+  '.yarnrc.yml',
   '_netrc',
   'application_default_credentials.json',
   'credentials',

@@ -11,6 +11,7 @@ type Shown = Exclude<ReplyPiece, { type: 'source' | 'end' | 'void' }>;
 
 /** The parts of a run that publish a reply. */
 export interface StreamingRun {
+  readonly services: { readonly config: { readonly defaults: { readonly maxReplyChars: number } } };
   publish(body: RunEventBody): void;
   /** No more text of this block comes: a buffered incomplete line is published. */
   endText(block: number): void;
@@ -31,6 +32,10 @@ export class ReplyStream {
   /** The part of the reply that an earlier request gave; a further one adds to it. */
   #standing: AssistantMessage | undefined;
   #sources: ModelSource[] = [];
+  /** The step that the last attempt was for, the characters that it showed, and those of the failed attempts before it. */
+  #step = 0;
+  #shownChars = 0;
+  #failedChars = 0;
   /** The step of complete sources, which its record does not have yet. */
   #sourcesStep = 0;
 
@@ -50,6 +55,9 @@ export class ReplyStream {
     this.#isVoid = false;
     if (this.#shownStep === step) this.#run.publish({ type: 'step.reset', step });
     this.#shownStep = 0;
+    this.#failedChars = this.#step === step ? this.#failedChars + this.#shownChars : 0;
+    this.#shownChars = 0;
+    this.#step = step;
   }
 
   /** Another request of the same reply: the parts that stand are shown already, unless a failed request added to them. */
@@ -67,10 +75,22 @@ export class ReplyStream {
     else if (piece.type === 'void') this.#isVoid = true;
     else if (piece.type === 'source') {
       if (this.#sources.length < MAX_SOURCES) this.#sources.push(piece.source);
-    } else if (this.#isInOrder(piece)) {
+    } else if (this.#isInOrder(piece) && this.#hasRoom(piece)) {
       this.#shownStep = step;
       this.#run.publish(eventOf(step, piece));
     }
+  }
+
+  /**
+   * The pieces of failed attempts stay in the journal: all of a step may have the characters of one reply. Behind them an attempt is
+   * shown when it is complete.
+   */
+  #hasRoom(piece: Shown): boolean {
+    const chars = piece.type === 'file' ? 0 : piece.text.length;
+    const { maxReplyChars } = this.#run.services.config.defaults;
+    if (this.#failedChars > 0 && this.#failedChars + this.#shownChars + chars > maxReplyChars) this.#isVoid = true;
+    else this.#shownChars += chars;
+    return !this.#isVoid || this.#failedChars === 0;
   }
 
   /** Texts are shown in the order of blocks: a reader's place is one block and one offset. */

@@ -113,10 +113,17 @@ function servedBy(
   }
 }
 
-function instructionsOf(run: LoopedRun, { name, instructions }: Phase, completed: readonly PhaseOutput[]): string {
-  const outputs = completed.map((phase) => [phase.name, phase.output] as const);
-  const values = { ...Object.fromEntries(outputs), Query: run.prompt };
-  return fillTemplate(instructions, values, (problem) =>
-    run.config.warn(`run: the instructions of a phase: ${problem}`, { runId: run.runId, phase: name }),
+/** Braces that name no phase are text: instructions may be about templates, or hold code. */
+function instructionsOf(
+  { agent, prompt }: LoopedRun,
+  { instructions }: Phase,
+  completed: readonly PhaseOutput[],
+): string {
+  const names = (agent.phases ?? []).map(({ name }) => [name, ''] as const);
+  const outputs = completed.map(({ name, output }) => [name, output] as const);
+  return fillTemplate(
+    instructions,
+    { ...Object.fromEntries([...names, ...outputs]), Query: prompt },
+    { unknown: 'text' },
   );
 }

@@ -3,6 +3,7 @@ import { withDeadline } from '../../values/deadline.ts';
 import { sha256 } from '../../values/digest.ts';
 import { hasCode } from '../../values/error-data.ts';
 import { ThreadBusyError } from '../../values/errors.ts';
+import { RequestError } from '../problem.ts';
 import type { Call } from '../route.ts';
 import { chatFrames, nothingNew } from './chat-stream.ts';
 import { alsoAsk, liveRun, type OpenChat, openChat, threadOf, turnOfAnswer } from './chat-thread.ts';
@@ -13,6 +14,9 @@ import { type PostedAnswer, type PostedChat, type PostedMessage, postedChat } fr
 
 /** The label of a run that takes the place of another one, by which a repeated request finds it. */
 const KEY_LABEL = 'idempotency-key';
+
+/** Most parts of one turn, as a thread takes them. */
+const MAX_TURN_PARTS = 100;
 
 /** How often the place of a message in its queue is looked up, and the end of a run that another process ends, ms. */
 const LOOK_MS = 200;
@@ -179,13 +183,15 @@ async function send(
   messages: readonly PostedMessage[],
   { live, key }: { readonly live: string | undefined; readonly key?: string | undefined },
 ): Promise<Turn> {
+  const parts = messages.flatMap((message) => message.parts);
+  if (parts.length > MAX_TURN_PARTS)
+    throw new RequestError('BAD_REQUEST', `one turn has at most ${MAX_TURN_PARTS} parts, not ${parts.length}`);
   const grant = await alsoAsk(chat, 'start');
   const { executor, onWaiting } = chat.call.served;
   const isHeld = live !== undefined && onWaiting === 'interrupt' && (await personWaits(executor, live)).size > 0;
   const labels = key === undefined ? {} : { [KEY_LABEL]: keyOf(key) };
   const thread = threadOf({ executor, threadId: chat.threadId, agent: chat.agent, grant }, labels);
   const messageId = messages.at(-1)?.id ?? '';
-  const parts = messages.flatMap((message) => message.parts);
   const { runId } = await thread.send({ id: messageId, parts, onBusy: isHeld ? 'interrupt' : 'queue' });
   return { runId, messageId, ...(isHeld ? { interrupts: live } : {}) };
 }

@@ -200,6 +200,18 @@ describe('POST /chat', () => {
     expect(textIn(await page.post())).toBe('Second.');
   });
 
+  test('with more parts than one turn takes is a 400, in one message or in several (edges 29)', async () => {
+    const host = chatHost({ script: [reply('one')] });
+    const message = (id: string, count: number) => ({
+      ...{ id, role: 'user', parts: Array.from({ length: count }, () => ({ type: 'text', text: 'a' })) },
+    });
+    for (const messages of [[message('1', 101)], [message('1', 60), message('2', 60)]]) {
+      const response = await host.ask('/chat', { body: { id: 'chat', messages } });
+      expect([response.status, ((await response.json()) as { code: string }).code]).toEqual([400, 'BAD_REQUEST']);
+    }
+    expect(host.model.calls).toEqual([]);
+  });
+
   test('makes an answer again: the turn is dropped, and the message begins another run (web 31)', async () => {
     const host = chatHost({ script: [reply('one'), reply('two')] });
     const page = pageOf(host);

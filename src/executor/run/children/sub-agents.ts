@@ -69,7 +69,7 @@ function skillTool(run: ActiveRun, skill: Skill): Tool {
     timeoutMs: Number.POSITIVE_INFINITY,
     execute: async (input: unknown, context: ToolContext) => {
       const agent = run.services.palette.agentOf(skill, skill.modelTier ?? run.agent.modelTier);
-      const prompt = fillTemplate(skill.instructions, textsOf(input as JsonObject));
+      const prompt = fillTemplate(skill.instructions, textsOf(input as JsonObject), { unknown: 'empty' });
       return answerOf(run, { agent, prompt, context });
     },
   });

@@ -1,5 +1,7 @@
 import { type AuthorizeDetails, askHost, type Grant } from '../http/authorize.ts';
 import { readJson } from '../http/body.ts';
+import { noteConnection } from '../http/connection.ts';
+import type { WebHandler } from '../http/node-listener.ts';
 import { RequestError } from '../http/problem.ts';
 import { frameOf, streamAnswer } from '../http/sse.ts';
 import { checkContentType, checkSource } from '../http/walls.ts';
@@ -36,13 +38,16 @@ const DEFAULT_BODY_BYTES = 2 ** 23;
  * const handler = agUiHandler(executor, { agents: { support }, authorize: (request) => callerOf(request) });
  * export const POST = (request: Request) => handler(request);
  */
-export function agUiHandler(executor: Executor, options: AgUiHandlerOptions): (request: Request) => Promise<Response> {
+export function agUiHandler(executor: Executor, options: AgUiHandlerOptions): WebHandler {
   const web = webOf({ maxBodyBytes: DEFAULT_BODY_BYTES, ...options }, 'agUiHandler', { agents: true });
   const agents = agentsOf(options.agents);
   if (typeof executor?.find !== 'function') throw new TypeError('agUiHandler needs an executor, from createExecutor');
   if (!executor.hasJournal)
     throw new TypeError('agUiHandler needs an executor with a journal: createExecutor({ journal: true, … })');
-  return (request) => web.answer(request, () => new Post({ executor, web, agents, request }).answer());
+  return (request, connection) => {
+    noteConnection(request, connection);
+    return web.answer(request, () => new Post({ executor, web, agents, request }).answer());
+  };
 }
 
 function agentsOf(given: unknown): ReadonlyMap<string, Agent> {
@@ -143,6 +148,7 @@ class Post {
     if (live === undefined) return new Map();
     const { decisions, late } = matchResume(resume, open);
     const control = executor.control(live);
+    if (!by && open.some(({ kind }) => kind === 'approval')) throw new RequestError('PERSON_REQUIRED');
     await refusingPersons(async () => {
       for (const entry of late) await answerLate(control, entry, by);
       for (const decision of decisions) await decide(control, decision, by).catch(ignoreLate);

@@ -22,7 +22,7 @@ export async function readJson(request: Request, limits: BodyLimits): Promise<Js
 
 /** Most keys of one object in a body, and of all: objects with more hold the event loop while they are read and checked. */
 const MAX_OBJECT_KEYS = 2_000;
-const MAX_KEYS = 50_000;
+const MAX_BODY_KEYS = 50_000;
 
 const [QUOTE, BACKSLASH, COLON, OPEN, CLOSE] = [0x22, 0x5c, 0x3a, 0x7b, 0x7d];
 
@@ -38,7 +38,7 @@ function hasTooManyKeys(bytes: Uint8Array): boolean {
     else if (byte === COLON) {
       all += 1;
       const keys = (objects.pop() ?? 0) + 1;
-      if (keys > MAX_OBJECT_KEYS || all > MAX_KEYS) return true;
+      if (keys > MAX_OBJECT_KEYS || all > MAX_BODY_KEYS) return true;
       objects.push(keys);
     }
   }

@@ -1,7 +1,9 @@
 import type { Agent, Executor } from '../index.ts';
 import { isObject } from '../values/json.ts';
 import { checkWord, type KnownKeys, kindOf } from '../values/known-options.ts';
+import { noteConnection } from './connection.ts';
 import { dispatch } from './dispatch.ts';
+import type { WebHandler } from './node-listener.ts';
 import type { Served } from './route.ts';
 import { routes } from './routes.ts';
 import { type WebOptions, webOf } from './web.ts';
@@ -29,9 +31,12 @@ const ownKeys: Omit<KnownKeys<HttpOptions>, keyof WebOptions> = { agents: true, 
  * const handler = httpHandler(executor, { agents: { support }, authorize: (request) => userOf(request.headers) });
  * createServer(toNodeListener(handler)).listen(3000);
  */
-export function httpHandler(executor: Executor, options: HttpOptions): (request: Request) => Promise<Response> {
+export function httpHandler(executor: Executor, options: HttpOptions): WebHandler {
   const served = servedBy(executor, options);
-  return (request) => served.web.answer(request, () => dispatch(routes, served, request));
+  return (request, connection) => {
+    noteConnection(request, connection);
+    return served.web.answer(request, () => dispatch(routes, served, request));
+  };
 }
 
 function servedBy(executor: Executor, options: HttpOptions): Served {

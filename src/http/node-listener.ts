@@ -1,8 +1,12 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { isObject } from '../values/json.ts';
+import { noteAddress } from './connection.ts';
 
-/** A handler of web requests, as `httpHandler` returns one. */
-export type WebHandler = (request: Request) => Promise<Response>;
+/**
+ * A handler of web requests, as `httpHandler` returns one. Deno, Bun and Hono give it what they know of the connection as a second
+ * argument: `localOnly` reads the address there.
+ */
+export type WebHandler = (request: Request, connection?: unknown) => Promise<Response>;
 
 /** The request of a Node server: an `IncomingMessage`, also one to which Express has added its own. */
 export interface NodeRequest {
@@ -15,14 +19,6 @@ export interface NodeRequest {
 export interface NodeResponse {
   statusCode: number;
   readonly destroyed: boolean;
-}
-
-/** The addresses at the other ends, for `localOnly`. */
-const addresses = new WeakMap<Request, string>();
-
-/** Returns the address at the other end of a request's connection, if it came through `toNodeListener`. */
-export function remoteAddressOf(request: Request): string | undefined {
-  return addresses.get(request);
 }
 
 /**
@@ -50,8 +46,7 @@ async function serve(handler: WebHandler, incoming: IncomingMessage, outgoing: S
   incoming.on('error', () => {});
   const request = requestOf(incoming, left.signal);
   if (!request) return refuse(outgoing);
-  const { remoteAddress } = incoming.socket;
-  if (remoteAddress !== undefined) addresses.set(request, remoteAddress);
+  noteAddress(request, incoming.socket.remoteAddress);
   const answer = await handler(request);
   if (left.signal.aborted) return discard(answer);
   await send(answer, { incoming, outgoing });

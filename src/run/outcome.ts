@@ -2,6 +2,7 @@ import { toErrorData } from '../values/error-data.ts';
 import { RunWaitsError } from '../values/errors.ts';
 import type { JsonValue } from '../values/json.ts';
 import { encodeMessage, textOf } from '../values/message.ts';
+import { NPX_PAWL } from '../values/texts/command-name.ts';
 import type { Progress } from './progress.ts';
 import type { EndedFacts, FailedOutput, RunOutcome, WaitingOutput } from './result.ts';
 import { nameOfWait, type Wait } from './waits/wait.ts';
@@ -63,7 +64,7 @@ function factsOf(progress: Progress): Omit<EndedFacts, 'durable' | 'saveErrors'>
 }
 
 /** The command does not know in which store a program keeps its runs. */
-const listed = '`npx pawl waiting --store <its store>` lists the commands';
+const listed = `\`${NPX_PAWL} waiting --store <its store>\` lists the commands`;
 
 /** How each kind of wait ends. */
 const ways: { readonly [kind in Wait['kind']]: string } = {

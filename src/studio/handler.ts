@@ -1,4 +1,6 @@
+import { noteConnection } from '../http/connection.ts';
 import { dispatch, pathBelow } from '../http/dispatch.ts';
+import type { WebHandler } from '../http/node-listener.ts';
 import type { Route } from '../http/route.ts';
 import { checkSource } from '../http/walls.ts';
 import type { Executor } from '../index.ts';
@@ -19,13 +21,16 @@ import { troubleAnswer } from './trouble.ts';
  * const studio = studioHandler(executor, { basePath: '/studio', authorize: (request) => adminOf(request.headers), write: true });
  * createServer(toNodeListener(studio)).listen(3000);
  */
-export function studioHandler(executor: Executor, options: StudioOptions): (request: Request) => Promise<Response> {
+export function studioHandler(executor: Executor, options: StudioOptions): WebHandler {
   const studio = studioOf(executor, options);
   const table = studioRoutes(studio);
   const { web } = studio.served;
   const work = (request: Request) =>
     answer(studio, table, request).catch((error: unknown) => troubleAnswer(error, request, web));
-  return async (request) => withHeaders(await web.answer(request, () => work(request)));
+  return async (request, connection) => {
+    noteConnection(request, connection);
+    return withHeaders(await web.answer(request, () => work(request)));
+  };
 }
 
 async function answer({ served }: Studio, table: readonly Route[], request: Request): Promise<Response> {

@@ -1,4 +1,5 @@
 // Texts that are the same for each run. The server has room for them: the page must stay small (decision 40).
+import { NPX_PAWL } from '../values/texts/command-name.ts';
 import type { Allowed, PageWords, StoreParts } from './wire.ts';
 
 /** What an effect means for a call that may run. */
@@ -99,7 +100,7 @@ const empty = {
   runs: {
     text: 'No run yet',
     more: 'A run is here as soon as this store has one. It leaves the list with its end, unless its record is kept:',
-    call: `// or: npx pawl run agent.ts "Hello"\nawait executor.start(agent, { runId: 'first', prompt: 'Hello' });\n\n${HISTORY}`,
+    call: `// or: ${NPX_PAWL} run agent.ts "Hello"\nawait executor.start(agent, { runId: 'first', prompt: 'Hello' });\n\n${HISTORY}`,
   },
   filtered: {
     text: 'No run fits the filter',
@@ -118,13 +119,13 @@ const empty = {
   fanOuts: {
     text: 'No fan-out yet',
     more: 'A fan-out asks several models the same. Studio shows those whose files are below its folder.',
-    call: "npx pawl ask 'Which is better?' --models a,b",
+    call: `${NPX_PAWL} ask 'Which is better?' --models a,b`,
   },
   threads: { text: 'No conversation yet', call: "executor.thread('chat-42', { agent }).send({ text })" },
   doctor: {
     text: 'No run needs a person',
     more: 'Every run in this store has ended. The same table is printed by:',
-    call: 'npx pawl doctor --json',
+    call: `${NPX_PAWL} doctor --json`,
   },
 } satisfies PageWords['empty'];
 

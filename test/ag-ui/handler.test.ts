@@ -270,7 +270,7 @@ describe('the walls of AG-UI', () => {
       agUi: {
         authorize: (_, { action, threadId, agentId }) => {
           asked.push(`${action} ${threadId} ${agentId}`);
-          return { callerId: 'ada' };
+          return { callerId: 'ada', by: { id: 'ada' } };
         },
       },
     });
@@ -278,6 +278,13 @@ describe('the walls of AG-UI', () => {
     await page.answer({ approved: true });
     const first = ['read undefined worker', 'read t worker'];
     expect(asked).toEqual([...first, 'start t worker', ...first, 'answer t worker']);
+  });
+
+  test('a grant without a person decides about no call (edges 32)', async () => {
+    const { sent, page } = asking({ agUi: { authorize: () => ({ callerId: 'ada' }) } });
+    await page.post('Write to Bob.');
+    for (const approved of [true, false]) await expect(page.answer({ approved })).rejects.toThrow('PERSON_REQUIRED');
+    expect(sent).toEqual([]);
   });
 
   test('without a grant nothing of a body is read (web 18)', async () => {

@@ -29,16 +29,16 @@ describe('the command in a line that a person can type', () => {
     expect(commandOn([emptyFolder(), folderWith('bin')].join(delimiter))).toBe('pawl');
   });
 
-  test('is `npx pawl` where only npm or npx have put it on the PATH', () => {
+  test('is `npx --no-install pawl` where only npm or npx have put it on the PATH', () => {
     const path = [folderWith('node_modules', '.bin'), emptyFolder()].join(delimiter);
-    expect(commandOn(path)).toBe('npx pawl');
-    expect(commandOn(`${folderWith('node_modules', '.bin')}/`)).toBe('npx pawl');
+    expect(commandOn(path)).toBe('npx --no-install pawl');
+    expect(commandOn(`${folderWith('node_modules', '.bin')}/`)).toBe('npx --no-install pawl');
   });
 
-  test('is `npx pawl` where it is nowhere, or cannot be executed', () => {
+  test('is `npx --no-install pawl` where it is nowhere, or cannot be executed', () => {
     const folder = folderWith('bin');
     chmodSync(join(folder, 'pawl'), 0o644);
-    for (const path of ['', folder, '/nowhere']) expect(commandOn(path)).toBe('npx pawl');
+    for (const path of ['', folder, '/nowhere']) expect(commandOn(path)).toBe('npx --no-install pawl');
   });
 
   test('is in the examples of each help', () => {

@@ -7,6 +7,23 @@ import { askTool, mailTool, webHost } from './web-host.ts';
 
 const startOf = (prompt = 'Go.') => ({ agent: 'worker', prompt });
 
+test('a grant without a person decides about no call, also of a tool that anyone may approve (edges 32)', async () => {
+  const sent: unknown[] = [];
+  const tool = { ...mailTool, execute: async () => sent.push('sent') } as never;
+  const host = webHost({
+    ...{ script: [callTool('mail', { to: 'Bo' }), reply('Done.')], tools: [tool] },
+    http: { authorize: () => ({ callerId: 'ada' }) },
+  });
+  await host.start({ runId: 'r', callerId: 'ada' });
+  await until(async () => (await host.executor.waiting()).length === 1);
+  const [wait] = await host.executor.waiting();
+  for (const how of ['approve', 'deny']) {
+    const { status, body } = await host.ask(`/runs/r/answers/${wait?.id}`, { body: { how } });
+    expect([status, body.code]).toEqual([403, 'PERSON_REQUIRED']);
+  }
+  expect([sent, await host.executor.waiting()]).toEqual([[], [expect.objectContaining({ votes: [] })]]);
+});
+
 describe('POST /runs', () => {
   test('starts a run of the caller, with labels of the grant, and says 202 once it is recorded (web 17, 19)', async () => {
     const host = webHost({

@@ -7,10 +7,10 @@ const wait = (kind: Wait['kind'], more: object = {}) =>
 
 test('a run that waits says for what, and what ends the wait (waiting 1)', () => {
   expect(waitingText('r', [wait('approval')])).toBe(
-    'run r waits for an approval of pay (wait w); it continues once a person answers with executor.control(runId).approve(…) or deny(…); `npx pawl waiting --store <its store>` lists the commands',
+    'run r waits for an approval of pay (wait w); it continues once a person answers with executor.control(runId).approve(…) or deny(…); `npx --no-install pawl waiting --store <its store>` lists the commands',
   );
   expect(waitingText('r', [wait('question'), wait('timer')])).toMatch(
-    /^run r waits for an answer \(wait w\) and 1 more; it continues once .*control\(runId\)\.answer\(…\); `npx pawl waiting --store/,
+    /^run r waits for an answer \(wait w\) and 1 more; it continues once .*control\(runId\)\.answer\(…\); `npx --no-install pawl waiting --store/,
   );
   expect(waitingText('r', [wait('event', { name: 'paid' })])).toBe(
     'run r waits for the event paid; it continues once executor.signal sends the event',

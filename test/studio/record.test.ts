@@ -66,10 +66,13 @@ describe('GET /runs/:runId/record', () => {
   });
 
   test('has the answer that the run has not read, and what continues it while no process holds it (studio 2, 9)', async () => {
-    const resume = (runId: string) => (runId === 'r' ? `npx pawl resume ${runId}` : undefined);
+    const resume = (runId: string) => (runId === 'r' ? `npx --no-install pawl resume ${runId}` : undefined);
     const { ask, executor, model } = await resting({ studio: { resume } });
     const before = (await ask('/runs/r/record')).body;
-    expect(before.resume).toEqual({ text: 'It continues when a process takes it up:', command: 'npx pawl resume r' });
+    expect(before.resume).toEqual({
+      text: 'It continues when a process takes it up:',
+      command: 'npx --no-install pawl resume r',
+    });
     expect(model.calls).toHaveLength(1);
     await executor
       .control('r')

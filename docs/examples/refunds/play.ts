@@ -1,7 +1,7 @@
 // The refund desk, to be played through in Studio. Two terminals, one command each:
 //
 //   node docs/examples/refunds/play.ts                             (works until Ctrl-C)
-//   npx pawl studio --store .pawl/refunds.db --write --open        (the page: approve, change, deny, steer)
+//   npx --no-install pawl studio --store .pawl/refunds.db --write --open        (the page: approve, change, deny, steer)
 //
 // Refunds of 10 € and more wait for a person. Kill this process at any moment, and start it again: no money moves twice.
 import { mkdirSync } from 'node:fs';
@@ -51,4 +51,6 @@ executor.shutdownOnSignals();
 void executor.recover({ follow: true }); // what an earlier process left, and what a person answers from now on
 const cases = { 'case-1': 'Refund B2.', 'case-2': 'Refund A1, please.', 'case-3': 'Refund B2 and C3. It is urgent!' };
 for (const [runId, prompt] of Object.entries(cases)) await executor.start(agent, { runId, prompt });
-console.log(`Works on three cases in ${path}. Look at them: npx pawl studio --store ${path} --write --open`);
+console.log(
+  `Works on three cases in ${path}. Look at them: npx --no-install pawl studio --store ${path} --write --open`,
+);

@@ -1,4 +1,5 @@
 import type { RunCheckpoint } from '../../index.ts';
+import { NPX_PAWL } from '../../values/texts/command-name.ts';
 import { count, tally } from '../ui/format.ts';
 import type { Output } from '../ui/output.ts';
 import { quoted } from '../ui/shell-words.ts';
@@ -151,7 +152,7 @@ export class Narrator {
 
 /** The shell that `npm run demo` and `npx` come back to has no `pawl` on its path. */
 function studioCommand(store: string): string {
-  const program = process.env.npm_command === undefined ? 'pawl' : 'npx pawl';
+  const program = process.env.npm_command === undefined ? 'pawl' : NPX_PAWL;
   return `${program} studio --store ${quoted(store)}`;
 }
 

@@ -1,5 +1,6 @@
 import { accessSync, constants } from 'node:fs';
 import { delimiter, join, sep } from 'node:path';
+import { NPX_PAWL } from '../../values/texts/command-name.ts';
 
 /**
  * Quotes a word for a shell, if it needs quotes. Characters that a terminal would obey, or not show, are written as escapes: the printed
@@ -19,13 +20,13 @@ function escaped(char: string): string {
 }
 
 /**
- * Returns the command as a person can type it: `pawl` where the PATH has it, else `npx pawl`. Folders of `node_modules/.bin`
+ * Returns the command as a person can type it: `pawl` where the PATH has it, else by npx. Folders of `node_modules/.bin`
  * do not count: npm and npx add them to the PATH of what they start, and the person's shell has none of them.
  */
 export function commandOn(path: string): string {
   const name = process.platform === 'win32' ? 'pawl.cmd' : 'pawl';
   const folders = path.split(delimiter).filter((folder) => folder !== '' && !isOfPackages(folder));
-  return folders.some((folder) => isExecutable(join(folder, name))) ? 'pawl' : 'npx pawl';
+  return folders.some((folder) => isExecutable(join(folder, name))) ? 'pawl' : NPX_PAWL;
 }
 
 function isOfPackages(folder: string): boolean {

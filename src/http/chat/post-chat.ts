@@ -72,6 +72,7 @@ type Given = { readonly answer: PostedAnswer; readonly by?: NonNullable<OpenChat
  * @returns the code of the error if it was not taken
  */
 async function give(executor: Executor, runId: string, { answer, by }: Given): Promise<string | undefined> {
+  if (!by && answer.how !== 'answer') return 'PERSON_REQUIRED';
   try {
     await say(executor, runId, { answer, ...(by ? { by } : {}) });
     return undefined;

@@ -63,6 +63,8 @@ export async function answerWait({ run, params, body, grant, served }: RunCall):
   if (waitId.length > MAX_WAIT_ID) throw new WaitGoneError('there is no wait of this id');
   const { how, value, input, note, reason, digest } = body as unknown as Answer;
   const by = grant.by ? { by: grant.by } : {};
+  // A key without a person, such as that of a webhook or of the agent itself, must not approve.
+  if (!grant.by && (how === 'approve' || how === 'deny')) throw new RequestError('PERSON_REQUIRED');
   const give = (): Promise<AnswerState> => {
     switch (how) {
       case 'approve':

@@ -45,16 +45,16 @@ describe('the line above all else', () => {
       votes: [],
     };
     const answers = { w1: [{ how: 'approve', by: { id: 'ada' }, isLast: true }] };
-    const resume = { text: 'It continues when a process takes it up:', command: 'npx pawl resume r' };
+    const resume = { text: 'It continues when a process takes it up:', command: 'npx --no-install pawl resume r' };
     expect(verdictLine(viewOf('you', { waits: [wait], answers, resume }))).toEqual({
       state: 'you',
       title: 'Approved by ada. ',
-      text: ['No process holds the run.', ' It continues when a process takes it up: npx pawl resume r'],
+      text: ['No process holds the run.', ' It continues when a process takes it up: npx --no-install pawl resume r'],
     });
     const voted = viewOf('you', { waits: [{ ...wait, quorum: 2 }], answers, resume });
     expect(verdictLine(voted).title).toBe('Waits for a person. ');
     expect(verdictLine(viewOf('idle', { resume })).text.join('')).toBe(
-      'It continues after 2 steps. No process works on it. It continues when a process takes it up: npx pawl resume r',
+      'It continues after 2 steps. No process works on it. It continues when a process takes it up: npx --no-install pawl resume r',
     );
   });
 

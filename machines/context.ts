@@ -138,7 +138,7 @@ export interface FailedAnswer {
   readonly spend?: Spend;
   /** The model is away: the run waits, and asks again. */
   readonly wait?: Wait;
-  /** The setup of this process cannot ask the model: the run is left for another one. */
+  /** The run is left: the setup of this process cannot ask the model, or the budget refuses the call. */
   readonly leaves?: true;
   /** The model was away for too long: the run parks instead of failing. */
   readonly parks?: true;

@@ -53,7 +53,7 @@ export const guards = {
   isModelDue: ({ context: { progress } }: Context) => isModelDue(progress),
   isOutage: (_: Context, answer: ModelAnswer) => 'error' in answer && answer.wait !== undefined,
   isOutageOver: (_: Context, answer: ModelAnswer) => 'error' in answer && answer.parks === true,
-  /** The setup of this process cannot ask the model. */
+  /** The setup of this process cannot ask the model, or the budget refuses the call. */
   isGivenBack: (_: Context, answer: ModelAnswer) => 'error' in answer && answer.leaves === true,
   hasCause: ({ context }: Context) => context.cause !== undefined,
   hasEffectUnderWay: ({ context }: Context) => hasEffectUnderWay(context),

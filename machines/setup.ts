@@ -83,7 +83,7 @@ export const pieces = setup({
     keepOutage: enqueueActions(({ context, enqueue }, answer: ModelAnswer) => keepOutage(context, answer, enqueue)),
     /** The run stops, and its record stays parked until a person unparks it. */
     park: assign(({ context }, given: ModelAnswer) => ('error' in given ? parked(context, given.error) : {})),
-    /** The run stops, and another process continues it. */
+    /** The run stops, and its record stays. */
     giveBack: assign((_, given: ModelAnswer) => ('error' in given ? { cause: given.error } : {})),
     keepJudgements: assign((_, judgements: readonly Judgement[]) => ({ judgements })),
     /** An answer to a wait, an expiry, or the end of a child. */

@@ -13,7 +13,7 @@ export function isShutdown(cause: unknown): boolean {
 }
 
 /** Causes by which another process continues the whole tree of a run. Only the cause's own code counts. */
-const leftWhole: ReadonlySet<unknown> = new Set(['RUN_SLICED', 'SETUP']);
+const leftWhole: ReadonlySet<unknown> = new Set(['RUN_SLICED', 'SETUP', 'BUDGET_EXCEEDED']);
 
 /** Returns whether a run that was stopped for this reason is left for another process, with its children. */
 export function isLeftFor(reason: unknown): boolean {
@@ -21,7 +21,7 @@ export function isLeftFor(reason: unknown): boolean {
 }
 
 /** Causes by which a run leaves by itself. Only the cause's own code counts: the code of a tool deeper in it says nothing. */
-const leaving: ReadonlySet<unknown> = new Set(['RUN_WAITS', 'RUN_PARKED', 'RUN_SLICED', 'SETUP']);
+const leaving: ReadonlySet<unknown> = new Set(['RUN_WAITS', 'RUN_PARKED', 'RUN_SLICED', 'SETUP', 'BUDGET_EXCEEDED']);
 
 function isLeaving(cause: unknown): boolean {
   return isShutdown(cause) || leaving.has(readProperty(cause, 'code'));

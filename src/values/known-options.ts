@@ -27,7 +27,10 @@ export function checkKeys(given: unknown, known: Readonly<Record<string, true>>,
   if (unknown === undefined) return;
   const path = (key: string) => (at === undefined ? key : `${at}.${key}`);
   const here = Object.keys(known).map(path);
-  const near = nearest(unknown, here) ?? nearest(unknown, place.elsewhere ?? []);
+  const { elsewhere = [] } = place;
+  // The same name in another place is nearer than a similar one here.
+  const same = elsewhere.find((name) => name.endsWith(`.${unknown}`));
+  const near = same ?? nearest(unknown, here) ?? nearest(unknown, elsewhere);
   const advice = near === undefined ? `known: ${here.join(', ')}` : `did you mean ${near}?`;
   throw new TypeError(`${of}: unknown option ${path(shown(unknown))}; ${advice}`);
 }

@@ -105,16 +105,16 @@ describe('a run that goes on', () => {
     expect(budget.log.filter((line) => line.startsWith('check'))).toEqual([]);
   });
 
-  test('is ended for good when its next turn is refused: its record does not stay to be tried for ever (executor 2)', async () => {
+  test('is parked when its next turn is refused: it continues once the limit is raised, after unpark (edges 18)', async () => {
     const next = mortalProcess(await leftAfterOneStep());
     const budget = notingBudget({ refuse: () => true });
     expect(await live(next, budget)).toMatchObject({
-      status: 'error',
+      status: 'interrupted',
       error: { code: 'BUDGET_EXCEEDED' },
       iterations: 1,
       spend: turns(1),
     });
     expect(budget.log).toEqual([`reserve ${turnKey('r', 2)}`]);
-    expect(await next.store.load('r')).toBeNull();
+    expect(await next.store.load('r')).toMatchObject({ parked: { code: 'BUDGET_EXCEEDED' }, attempts: 0 });
   });
 });

@@ -87,14 +87,14 @@ describe('a budget around the model calls of a run', () => {
     expect(inner.open.size).toBe(0);
   });
 
-  test('that refuses a turn ends the run with the text it had so far, and without that call (supervision 4)', async () => {
+  test('that refuses a turn parks the run with the text it had so far, and without that call (supervision 4, edges 18)', async () => {
     const budget = notingBudget({ refuse: (key) => key === turnKey('r', 3) });
     const model = speakingModel((turn) => ({ text: `thought ${turn}`, calls: [{ name: 'look', input: { turn } }] }));
     const store = memoryStore();
     const { run } = hostOf({ models: { fast: model }, tools, checkpoints: store, ports: { budget } });
     const result = await run({ runId: 'r' });
     expect(result).toMatchObject({
-      status: 'error',
+      status: 'interrupted',
       error: { code: 'BUDGET_EXCEEDED' },
       output: 'thought 2',
       iterations: 2,
@@ -102,7 +102,7 @@ describe('a budget around the model calls of a run', () => {
     expect(result.spend?.tokens).toBe(4);
     expect(model.turns).toBe(2);
     expect(budget.log.slice(-1)).toEqual([`reserve ${turnKey('r', 3)}`]);
-    expect(await store.load('r')).toBeNull();
+    expect(await store.load('r')).toMatchObject({ iteration: 2, parked: { code: 'BUDGET_EXCEEDED' } });
   });
 
   test('gets back what was held for a call that failed and reported nothing (supervision 4)', async () => {

@@ -386,6 +386,7 @@ describe('a port that cannot do its work is refused when the executor is made', 
       { defaults: { modelOutageMs: -1 } },
       'defaults.modelOutageMs must be a number of 0 or more, not the number -1',
     ],
+    ['an end of a budget', { onBudgetExceeded: 'wait' }, "onBudgetExceeded must be 'park' or 'fail', not \"wait\""],
     ['an end of a wait', { onModelOutage: 'wait' }, "onModelOutage must be 'park' or 'fail', not \"wait\""],
   ])('%s that cannot be used is refused', ([, options, message]) => {
     expect(refusal(executorWith(options))).toContain(message);

@@ -126,6 +126,7 @@ export function secretiveHost(client: Observer<InspectionEvent>, play: readonly 
     onSaveError: beside('onSaveError'),
     onUnknownOutcome: 'tell-model',
     onModelOutage: 'park',
+    onBudgetExceeded: 'park',
     onDefinitionChange: 'refuse',
     observers: [{ onEvent: keeping('an observer', () => undefined) }],
     middleware: [{ tool: keeping('middleware', (_: unknown, next: () => unknown) => next()) }],

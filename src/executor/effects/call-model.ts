@@ -23,6 +23,7 @@ import { addUsage, countedUse, noUsage, type Usage } from '../../values/usage.ts
 import { callThrough, type Layers, type ModelCallInfo, noLabels } from '../host/middleware.ts';
 import { yieldToEventLoop } from '../host/yield-to-event-loop.ts';
 import type { ActiveRun } from '../run/active-run.ts';
+import { isHandleSpared, sparingHandle } from '../run/record/recording.ts';
 import { hasRecorded, isStoredHere, setupError } from '../run/record/setup-fault.ts';
 import { type BudgetedCall, Spending } from '../run/spending.ts';
 import type { CompactedView } from '../services/compacted-view.ts';
@@ -72,7 +73,12 @@ class Turn {
   /** Without a budget the turn adds no promise to its call: a thousand runs a second would notice it. */
   async answer(): Promise<ModelAnswer> {
     const { budget, clock } = this.#run.services.config;
-    const spending = budget ? await Spending.reserve(this.#run, this.#estimate()) : undefined;
+    let spending: Spending | undefined;
+    try {
+      if (budget) spending = await Spending.reserve(this.#run, this.#estimate());
+    } catch (error) {
+      return this.#afterRefusal(toErrorData(error, 'MODEL'));
+    }
     const step = this.#input.iteration + 1;
     this.#run.replies.begin(step);
     this.#run.publish({ type: 'step.started', step });
@@ -115,6 +121,16 @@ class Turn {
     if (after.kind === 'wait') return { error, wait: after.wait };
     this.#run.life.isRefused = failure.kind === 'final' && error.code !== 'REPLY_TOO_LARGE' && !turn.isOptional;
     return { error: after.error, ...(after.how === 'park' ? { parks: true } : {}) };
+  }
+
+  /** The budget refuses the call. What the run has recorded waits until the limit is raised. */
+  #afterRefusal(error: ErrorData): Pick<FailedAnswer, 'error' | 'leaves'> {
+    const run = this.#run;
+    const { progress, services } = run;
+    if (isHandleSpared(run, error)) return { error: sparingHandle(error) };
+    const isRefused = error.code === 'BUDGET_EXCEEDED' && services.config.onBudgetExceeded === 'park';
+    const isKept = run.isDurable && isStoredHere(run) && progress !== undefined && hasRecorded(progress);
+    return { error, ...(isRefused && isKept ? { leaves: true } : {}) };
   }
 
   /** The key or a setting is missing in this process: another one continues the run. The caller of a first start has the error. */

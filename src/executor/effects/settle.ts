@@ -14,9 +14,11 @@ import { withDeadline } from '../../values/deadline.ts';
 import { type ErrorData, hasCode, hasTrait, toErrorData } from '../../values/error-data.ts';
 import { RunPanicError } from '../../values/errors.ts';
 import type { ActiveRun } from '../run/active-run.ts';
+import { warnParked } from '../run/oversight.ts';
 import { forgetClaim, releaseClaim, uncounted, withdraw } from '../run/record/acquire.ts';
 import { finalizeCheckpoint } from '../run/record/finalize-checkpoint.ts';
-import { leftWithFault, pauseAgent } from '../run/record/setup-fault.ts';
+import { isHandleSpared } from '../run/record/recording.ts';
+import { leftByBudget, leftWithFault, pauseAgent } from '../run/record/setup-fault.ts';
 import { sliceOf } from '../run/slice.ts';
 import { isRefused, liveTurnEndOf, withTurnOf } from '../run/threads/thread-turn.ts';
 import { isAwaitedHere, openChildren, tellParent } from '../run/waits/child-end.ts';
@@ -71,6 +73,7 @@ function isWaitingStop({ isDurable }: ActiveRun, { outcome, error, cause, progre
 async function record(run: ActiveRun, input: SettleInput, outcome: RunOutcome): Promise<void> {
   run.life.isClosing = true;
   if (input.outcome === 'leave-running') await leaveHere(run, input);
+  else if (isHandleSpared(run, input.error)) await leave(run, { ...input.progress, attempts: 0 }, undefined);
   else if (run.life.isUnbegun) await takeOff(run, input, outcome);
   else {
     await end(run, input, outcome);
@@ -98,12 +101,16 @@ async function leaveHere(run: ActiveRun, { progress, cause }: SettleInput): Prom
   const left = leftBy(run, progress, cause);
   run.life.left = left;
   await leave(run, left, cause);
-  if (left.parked) run.publish({ type: 'run.parked', ...left.parked });
+  if (left.parked) {
+    run.publish({ type: 'run.parked', ...left.parked });
+    warnParked(run, left.parked);
+  }
   await run.journal?.flush();
 }
 
 function leftBy(run: ActiveRun, progress: Progress, cause: ErrorData | undefined): Progress {
   if (cause?.code === 'SETUP') return leftWithFault(run, progress);
+  if (cause?.code === 'BUDGET_EXCEEDED') return leftByBudget(run, progress, cause);
   return run.slice?.left(progress) ?? { ...progress, attempts: 0 };
 }
 

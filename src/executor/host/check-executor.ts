@@ -18,6 +18,7 @@ const optionKeys: KnownKeys<ExecutorOptions> = {
   onSaveError: true,
   onUnknownOutcome: true,
   onModelOutage: true,
+  onBudgetExceeded: true,
   onDefinitionChange: true,
   migrate: true,
   redact: true,
@@ -145,6 +146,7 @@ function checkPolicies(options: ExecutorOptions): void {
   const { onSaveError, onUnknownOutcome, onModelOutage, onDefinitionChange, requireDurable, keepSignalsMs } = options;
   checkWord(`${of}: onUnknownOutcome`, onUnknownOutcome, ['tell-model', 'park']);
   checkWord(`${of}: onModelOutage`, onModelOutage, ['park', 'fail']);
+  checkWord(`${of}: onBudgetExceeded`, options.onBudgetExceeded, ['park', 'fail']);
   checkWord(`${of}: onDefinitionChange`, onDefinitionChange, ['refuse', 'restart', 'continue-matching']);
   if (requireDurable !== undefined && typeof requireDurable !== 'boolean')
     throw new TypeError(`${of}: requireDurable must be true or false, not ${kindOf(requireDurable)}`);

@@ -64,6 +64,7 @@ export interface Config {
   readonly onSaveError: { readonly maxUnsavedSteps: number; readonly then: 'wait' | 'fail' };
   readonly onUnknownOutcome: 'tell-model' | 'park';
   readonly onModelOutage: 'park' | 'fail';
+  readonly onBudgetExceeded: 'park' | 'fail';
   readonly onDefinitionChange: NonNullable<ExecutorOptions['onDefinitionChange']>;
   readonly migrate: ExecutorOptions['migrate'];
   readonly redact: ExecutorOptions['redact'];
@@ -123,6 +124,7 @@ export function configOf(options: ExecutorOptions): Config {
     onSaveError: { maxUnsavedSteps: 8, then: 'wait', ...given(options.onSaveError) },
     onUnknownOutcome: options.onUnknownOutcome ?? 'tell-model',
     onModelOutage: options.onModelOutage ?? 'park',
+    onBudgetExceeded: options.onBudgetExceeded ?? 'park',
     onDefinitionChange: options.onDefinitionChange ?? 'refuse',
     migrate: options.migrate,
     redact: options.redact,

@@ -131,6 +131,11 @@ export interface ExecutorOptions {
   /** The model was away for `defaults.modelOutageMs`: park the run for a person (the default), or end it with MODEL_OUTAGE. */
   readonly onModelOutage?: 'park' | 'fail';
   /**
+   * The budget refuses the next model call of a run that has recorded a step: park it until the limit is raised (the default), or
+   * end it with BUDGET_EXCEEDED. A first start is refused in both cases.
+   */
+  readonly onBudgetExceeded?: 'park' | 'fail';
+  /**
    * An agent's list of phases no longer matches a record: park the run for a person (`refuse`, the default), begin it again
    * (`restart`), or keep the completed phases that still match (`continue-matching`).
    */

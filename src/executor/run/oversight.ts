@@ -34,6 +34,14 @@ export function announceParked(run: ActiveRun, record: RunCheckpoint, parked: Pa
   beginAudit(run);
   run.events.continueFrom(seq);
   run.publish({ type: 'run.parked', code: parked.code, reason: parked.reason });
+  warnParked(run, parked);
+}
+
+/** Warns that a run was set aside, and says how it continues: the result of its start may have no reader. */
+export function warnParked({ runId, services }: ActiveRun, { code, reason }: ParkedReason): void {
+  const how =
+    'look at the reason; then executor.control(runId).unpark(), or `pawl unpark` and its id, continues the run';
+  services.config.warn('run: parked', { runId, code, reason, how });
 }
 
 /** Begins the run's audit. */

@@ -12,6 +12,7 @@ import { RunRedaction } from '../../host/redaction.ts';
 import type { ExecutorServices } from '../../run/active-run.ts';
 import { admit, candidateOf, checkFit, isUnchecked, notEditable } from '../../run/waits/admit-answer.ts';
 import type { JudgedLoop, JudgedRun } from '../../run/waits/judge-call.ts';
+import { readStored } from '../start.ts';
 import { agentFor } from '../stored/recover-one-run.ts';
 
 /** An answer to an open wait of a stored run. */
@@ -53,10 +54,11 @@ export async function mayBeRefused(services: ExecutorServices, given: StoredAnsw
 /** A stored run as its answers are checked here; undefined where its agent is not known, or cannot be made. */
 function judgedRecord(services: ExecutorServices, record: RunCheckpoint): JudgedRun | undefined {
   const { meta, inputs = {}, openPhase } = record;
-  const agent = agentFor(services, meta.agentId);
+  const known = agentFor(services, meta.agentId);
+  const { agent, fault } = known ? readStored(known, meta.agentId) : {};
   const { redact } = services.config;
   const phase = openPhase?.index ?? 0;
-  const loop = agent && loopOf(services, agent, phase);
+  const loop = agent && !fault && loopOf(services, agent, phase);
   if (!loop) return undefined;
   const loops: (JudgedLoop | undefined)[] = [];
   loops[phase] = loop;

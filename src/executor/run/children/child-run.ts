@@ -8,7 +8,7 @@ import { ReadyOutput } from '../../../tool/output.ts';
 import { holdKey } from '../../../tool/run-tool.ts';
 import { backoffMs, pause } from '../../../values/backoff.ts';
 import { policyOf } from '../../../values/error-codes.ts';
-import { toErrorData } from '../../../values/error-data.ts';
+import { type ErrorData, toErrorData } from '../../../values/error-data.ts';
 import { CancelledError, ShutdownError } from '../../../values/errors.ts';
 import type { ToolOutput } from '../../../values/message.ts';
 import type { ActiveRun } from '../active-run.ts';
@@ -83,6 +83,10 @@ async function endOf(run: ActiveRun, task: Task): Promise<ToolOutput | undefined
       giveBack(run, fault);
       return leftWith(task);
     }
+    if (isRefusedByBudget(run, result)) {
+      run.send({ type: 'run.leave', cause: result.error });
+      return leftWith(task);
+    }
     if (result.status === 'waiting')
       return signal.aborted ? childOutput(task.agent.id, result) : run.resources.endedChildren?.get(task.runId);
     const isSliced = result.error?.code === 'RUN_SLICED';
@@ -94,6 +98,12 @@ async function endOf(run: ActiveRun, task: Task): Promise<ToolOutput | undefined
     else if (services.isShutDown) await pause(Number.POSITIVE_INFINITY, clock, signal);
     else if (!isSliced && result.status !== 'interrupted') await pause(maxMs, clock, signal);
   }
+}
+
+/** The record of the child stands: it continues with this run, once the limit is raised. */
+function isRefusedByBudget(run: ActiveRun, result: RunResult): result is RunResult & { error: ErrorData } {
+  const isLeft = result.status === 'interrupted' && result.error.code === 'BUDGET_EXCEEDED';
+  return isLeft && run.isDurable && isStoredHere(run) && !run.signal.aborted;
 }
 
 function isUnfinished({ status, durable, error }: RunResult): boolean {

@@ -164,9 +164,7 @@ const sparing: ReadonlySet<string> = new Set(['BUDGET_EXCEEDED', 'DEFINITION_CHA
 export async function finalizeHandle(run: ActiveRun, progress: Progress, error: ErrorData): Promise<ErrorData> {
   const { checkpointer, isCheckpointerMade } = run.resources;
   if (!hasOwnHandle(run)) return error;
-  if (sparing.has(error.code)) {
-    return { ...error, message: `${error.message}; the checkpointer of this start is left as it is` };
-  }
+  if (sparing.has(error.code)) return sparingHandle(error);
   try {
     const handle = isCheckpointerMade ? checkpointer : await openHandle(run, progress);
     const finalizing = finalizeCheckpoint(handle, error, run.signal.reason);
@@ -175,6 +173,17 @@ export async function finalizeHandle(run: ActiveRun, progress: Progress, error: 
     run.services.config.warn('run: checkpoint fail failed', { runId: run.runId, error: toErrorData(thrown) });
   }
   return error;
+}
+
+/** Returns an error that leaves the host's own handle alone, and says so. */
+export function sparingHandle(error: ErrorData): ErrorData {
+  return { ...error, message: `${error.message}; the checkpointer of this start is left as it is` };
+}
+
+/** Returns whether the end of a run leaves the host's own handle alone: the budget refused a call, and the host may resume the run. */
+export function isHandleSpared(run: ActiveRun, error: ErrorData | undefined): boolean {
+  const isRefused = error?.code === 'BUDGET_EXCEEDED' && run.services.config.onBudgetExceeded === 'park';
+  return isRefused && hasOwnHandle(run);
 }
 
 async function openHandle(run: ActiveRun, progress: Progress): Promise<Checkpointer | null> {

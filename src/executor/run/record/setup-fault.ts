@@ -54,6 +54,12 @@ export function leftWithFault(run: ActiveRun, progress: Progress): Progress {
   return { ...progress, ...faultFields(run, setup), attempts: Math.max(0, attempts - 1) };
 }
 
+/** Returns the state of a run whose budget refuses its next call: parked, unless a run that is live here called it. */
+export function leftByBudget(run: ActiveRun, progress: Progress, { code, message }: ErrorData): Progress {
+  const parked = parentOf(run) ? {} : { parked: { code, reason: message } };
+  return { ...progress, attempts: 0, ...parked };
+}
+
 /** Leaves the agent of the run alone for a while. A parent that is live here is given back as well, and notes it. */
 export function pauseAgent(run: ActiveRun): void {
   const { runId, agent, services, life } = run;

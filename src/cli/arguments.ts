@@ -19,6 +19,8 @@ const commandNames = [
   'unpark',
   'doctor',
   'prune',
+  'backup',
+  'restore',
   'stats',
   'studio',
   'ask',
@@ -49,6 +51,8 @@ export interface Arguments {
   readonly key: string | undefined;
   readonly id: string | undefined;
   readonly dryRun: boolean;
+  readonly resumeReads: boolean;
+  readonly acceptWithoutWal: string | undefined;
   readonly yes: boolean;
   readonly reason: string | undefined;
   readonly wait: string | undefined;
@@ -99,6 +103,8 @@ const options = {
   key: { type: 'string' },
   id: { type: 'string' },
   'dry-run': { type: 'boolean' },
+  'resume-reads': { type: 'boolean' },
+  'accept-without-wal': { type: 'string' },
   yes: { type: 'boolean', short: 'y' },
   reason: { type: 'string' },
   wait: { type: 'string' },
@@ -152,6 +158,8 @@ const accepted: Readonly<Record<CommandName, { readonly options: readonly string
   unpark: { options: ['store'], words: 1 },
   doctor: { options: ['store'], words: Number.POSITIVE_INFINITY },
   prune: { options: ['store', 'older-than', 'quarantined', 'parked', 'waiting', 'dry-run', 'yes'], words: 0 },
+  backup: { options: ['store'], words: 1 },
+  restore: { options: ['store', 'codec', 'resume-reads', 'accept-without-wal'], words: 1 },
   stats: { options: ['store', 'audit', 'by', 'since'], words: 0 },
   studio: {
     options: ['store', 'codec', 'agent', 'port', 'open', 'write', 'apply', 'fan-outs', 'new-token'],
@@ -190,6 +198,8 @@ export function readArguments(argv: readonly string[]): Arguments {
     key: values.key,
     id: values.id,
     dryRun: values['dry-run'] ?? false,
+    resumeReads: values['resume-reads'] ?? false,
+    acceptWithoutWal: values['accept-without-wal'],
     yes: values.yes ?? false,
     reason: values.reason,
     wait: values.wait,

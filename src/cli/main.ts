@@ -26,6 +26,8 @@ const commands: Readonly<Record<CommandName, () => Promise<Command>>> = {
   unpark: async () => (await import('./commands/park-command.ts')).unparkCommand,
   doctor: async () => (await import('./commands/store/doctor-command.ts')).doctorCommand,
   prune: async () => (await import('./commands/store/prune-command.ts')).pruneCommand,
+  backup: async () => (await import('./commands/store/backup-command.ts')).backupCommand,
+  restore: async () => (await import('./commands/store/restore-command.ts')).restoreCommand,
   stats: async () => (await import('./commands/store/stats-command.ts')).statsCommand,
   studio: async () => (await import('./commands/studio-command.ts')).studioCommand,
   ask: async () => (await import('./ask/ask-command.ts')).askCommand,

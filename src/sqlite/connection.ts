@@ -2,6 +2,19 @@ import type { DatabaseSync, StatementSync } from 'node:sqlite';
 import { PRIVATE_FILE, PRIVATE_FOLDER } from '../files/private-modes.ts';
 import { InvalidRunIdError, StoreUnavailableError } from '../values/errors.ts';
 
+/** A mark in a file: a process may have commits that are in the -wal file alone. */
+export interface Mark {
+  isSet(): boolean;
+  set(): void;
+  clear(): void;
+}
+
+interface MarkOptions {
+  readonly of: (db: DatabaseSync) => Mark;
+  /** The error for a marked file without a -wal file. */
+  readonly missing: () => Error;
+}
+
 export interface DatabaseOptions<T> {
   /** Absolute, or `:memory:`. */
   readonly path: string;
@@ -15,6 +28,8 @@ export interface DatabaseOptions<T> {
   readonly makeTables: (db: DatabaseSync) => void;
   /** Prepares the statements of a connection. */
   readonly prepare: (db: DatabaseSync) => T;
+  /** Absent: a file without its -wal file is not noticed. */
+  readonly mark?: MarkOptions | undefined;
 }
 
 /** Not imported: a bundle of the package must also load where there are no modules of Node. */
@@ -45,10 +60,23 @@ export class Connection<T> {
   readonly #commit: StatementSync;
   readonly #rollback: StatementSync;
   readonly #isSynced: boolean;
+  readonly #mark: Mark | undefined;
+  /** Whether the mark is not to be set, or not any more: this thread ends. */
+  #isLeaving = !setsMarks();
   #lookedAt = Number.NEGATIVE_INFINITY;
 
-  constructor(db: DatabaseSync, { path, isSynced }: Pick<DatabaseOptions<T>, 'path' | 'isSynced'>, statements: T) {
+  /** @param mark of a file that this connection writes to */
+  constructor(
+    { db, mark }: { readonly db: DatabaseSync; readonly mark: Mark | undefined },
+    { path, isSynced }: Pick<DatabaseOptions<T>, 'path' | 'isSynced'>,
+    statements: T,
+  ) {
     this.#db = db;
+    this.#mark = mark;
+    if (mark) {
+      if (opened.size === 0) process.on('exit', clearAll);
+      opened.add(this);
+    }
     this.#path = path;
     this.#isSynced = isSynced;
     this.#statements = statements;
@@ -74,14 +102,47 @@ export class Connection<T> {
 
   #transaction<R>(kind: 'read' | 'write', work: (statements: T) => R): R {
     this.#begin[kind].run();
+    let isMarked = true;
     try {
+      if (kind === 'write') isMarked = this.#isMarked();
       const result = work(this.#statements);
       this.#commit.run();
+      if (!isMarked) this.#copyMark();
       return result;
     } catch (error) {
       // After some errors SQLite has already rolled back, and a second rollback would fail.
       if (this.#db.isTransaction) this.#rollback.run();
       throw error;
+    }
+  }
+
+  /** Sets the mark within a transaction, unless it is set: another process clears it when it closes. @returns whether it was set */
+  #isMarked(): boolean {
+    if (!this.#mark || this.#isLeaving || this.#mark.isSet()) return true;
+    this.#mark.set();
+    return false;
+  }
+
+  /** Copies the mark, and the commit that set it, into the main file. */
+  #copyMark(): void {
+    try {
+      this.#db.exec('PRAGMA wal_checkpoint(PASSIVE)');
+    } catch {
+      // The commit is stored. A later checkpoint copies the mark, and the next write finds a disk that fails.
+    }
+  }
+
+  /**
+   * Clears the mark before a close. Where another process has the file open, the next write of that process sets it again.
+   * SQLite copies all commits into the main file when the last connection closes, so the main file then has no mark.
+   */
+  clearMark(): void {
+    this.#isLeaving = true;
+    if (opened.delete(this) && opened.size === 0) process.off('exit', clearAll);
+    try {
+      if (this.#mark?.isSet()) this.#transaction('write', () => this.#mark?.clear());
+    } catch {
+      // Another process writes: the file is still in use.
     }
   }
 
@@ -103,14 +164,36 @@ export class Connection<T> {
   }
 
   close(): void {
+    this.clearMark();
     this.#db.close();
   }
+}
+
+/**
+ * The connections of this thread that write to files with marks. Node closes them when the thread ends, after the last callback,
+ * and would close one that is not referred to any more.
+ */
+const opened = new Set<{ clearMark(): void }>();
+
+function clearAll(): void {
+  for (const connection of [...opened]) connection.clearMark();
+}
+
+/**
+ * Whether this thread may set marks: it must be able to clear them before its connections are closed for it. A worker thread that
+ * is terminated runs no callback any more; other runtimes than Node have not been shown to run one.
+ */
+function setsMarks(): boolean {
+  if ('bun' in process.versions || 'deno' in process.versions) return false;
+  return process.getBuiltinModule('node:worker_threads').isMainThread;
 }
 
 /** A SQLite database in a file. It is opened at the first use, and again after a failure of the disk. */
 export class Database<T> {
   readonly #options: DatabaseOptions<T>;
   #connection: Connection<T> | undefined;
+  /** The file that this process has had open: it closed it itself, and its -wal file with it. */
+  #known: string | undefined;
   #scrubbing: NodeJS.Timeout | undefined;
   #isClosed = false;
 
@@ -122,7 +205,10 @@ export class Database<T> {
   get(): Connection<T> {
     const { name } = this.#options;
     if (this.#isClosed) throw new StoreUnavailableError(`${name} was closed`);
-    this.#connection ??= open(this.#options);
+    if (!this.#connection) {
+      this.#connection = open(this.#options, this.#known);
+      this.#known = identityOf(this.#options.path);
+    }
     if (this.#connection.hasFile()) return this.#connection;
     this.drop();
     throw new StoreUnavailableError(`${name} was deleted or replaced while it was open; restore the file`);
@@ -170,18 +256,21 @@ export class Database<T> {
   }
 }
 
-function open<T>(options: DatabaseOptions<T>): Connection<T> {
+/** Opens a connection. @param known the identity of a file whose -wal file need not be there */
+function open<T>(options: DatabaseOptions<T>, known: string | undefined): Connection<T> {
   const { path, name, isSynced, isReadOnly = false, makeTables, prepare } = options;
   if (isReadOnly && !fs().existsSync(path)) throw new StoreUnavailableError(`${name} does not exist`);
   if (!isReadOnly && path !== ':memory:') makePrivate(path);
   // Loaded at the first use: not every user of the package needs a database.
   const { DatabaseSync: Opened } = process.getBuiltinModule('node:sqlite');
+  if (identityOf(path) !== known && lacksWal(options)) throw options.mark?.missing();
   const db = new Opened(path, { timeout: BLOCKING_MS, readOnly: isReadOnly });
   try {
     if (cutsTexts(db)) refuseNul(db);
     makeTables(db);
+    const mark = path === ':memory:' ? undefined : options.mark?.of(db);
     if (!isReadOnly) setUpWrites(db, isSynced);
-    return new Connection(db, { path, isSynced }, prepare(db));
+    return new Connection({ db, mark: isReadOnly ? undefined : mark }, { path, isSynced }, prepare(db));
   } catch (error) {
     db.close();
     throw error;
@@ -230,6 +319,38 @@ function makePrivate(path: string): void {
     fs().closeSync(fs().openSync(path, 'wx', PRIVATE_FILE));
   } catch {
     // If the file cannot be made, SQLite reports why it cannot open it.
+  }
+}
+
+/**
+ * Whether a file has the mark, and no -wal file. Only the main file is read: a connection that reads the database would make an
+ * empty -wal file.
+ */
+function lacksWal<T>({ path, mark }: DatabaseOptions<T>): boolean {
+  if (!mark || path === ':memory:' || walSize(path) !== undefined) return false;
+  const url = process.getBuiltinModule('node:url').pathToFileURL(path);
+  url.search = '?immutable=1';
+  try {
+    const { DatabaseSync: Opened } = process.getBuiltinModule('node:sqlite');
+    const db = new Opened(url, { readOnly: true });
+    try {
+      // A process that has opened the file meanwhile has its commits in a -wal file.
+      return mark.of(db).isSet() && !walSize(path);
+    } finally {
+      db.close();
+    }
+  } catch {
+    // No file, no database, or one of an older layout: opening it says what it is.
+    return false;
+  }
+}
+
+/** The bytes of the -wal file, which is beside the file that a link leads to; undefined if there is none. */
+function walSize(path: string): number | undefined {
+  try {
+    return fs().statSync(`${fs().realpathSync(path)}-wal`).size;
+  } catch {
+    return undefined;
   }
 }
 

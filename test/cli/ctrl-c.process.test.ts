@@ -42,6 +42,10 @@ describe.concurrent('a signal', { timeout: 180_000 }, () => {
     db.close();
     expect(code).toBe(130);
     expect(performance.now() - signalledAt).toBeLessThan(15_000);
+    // The other program was the last to close the file: it has put the -wal file into it, so nothing is missing.
+    const refused = await pawl(['resume', '--store', 'runs.db'], { cwd });
+    expect(refused).toMatchObject({ code: 2, stderr: expect.stringContaining('--accept-without-wal') });
+    expect(await pawl(['restore', '--accept-without-wal', 'runs.db'], { cwd })).toMatchObject({ code: 0 });
     expect(await pawl(['resume', '--store', 'runs.db'], { cwd })).toMatchObject({ code: 0, stdout: 'counted to 3\n' });
   });
 });

@@ -12,6 +12,7 @@ import { runIds } from './children-agents.ts';
 import type { ChildrenJob } from './children-worker.ts';
 import { readJsonLines } from './json-lines.ts';
 import { beginsIn, readLedger } from './ledger.ts';
+import { untimed } from './promises.ts';
 import type { Stop } from './trial.ts';
 
 interface Turn {
@@ -101,15 +102,15 @@ async function look(folder: string, pid: number): Promise<Death> {
   const path = join(copy, 'runs.db');
   const asked = { pid, turns: turnsIn(folder).length, calls: readLedger(folder).length };
   if (!existsSync(path)) return { ...asked, records: [], ended: [], integrity: 'ok' };
-  const db = new DatabaseSync(path);
-  const integrity = String(db.prepare('PRAGMA integrity_check').get()?.integrity_check);
-  db.close();
   const store = sqliteStore({ path });
   const found = await Promise.all(Object.values(runIds).map((runId) => store.load(runId)));
   const outcomes = await Promise.all(
     Object.entries(runIds).map(async ([prompt, runId]) => ((await store.outcome(runId)) ? [prompt] : [])),
   );
   await store.close();
+  const db = new DatabaseSync(path);
+  const integrity = String(db.prepare('PRAGMA integrity_check').get()?.integrity_check);
+  db.close();
   const records = found.filter((record) => record !== null);
   const ended = [...outcomes.flat(), ...records.flatMap(({ outcome, meta }) => (outcome ? [meta.prompt] : []))];
   return { ...asked, records, ended, integrity };
@@ -155,7 +156,9 @@ async function judge(folder: string, { deaths, result, undisturbed = result }: J
 
 /** Of an answer that is given again the messages are not. */
 function judgeResult({ messages, ...result }: RunResult, { messages: expected, ...whole }: RunResult): string[] {
-  const isSame = isDeepStrictEqual(result, whole) && (messages.length === 0 || isDeepStrictEqual(messages, expected));
+  const isSame =
+    isDeepStrictEqual(result, whole) &&
+    (messages.length === 0 || isDeepStrictEqual(untimed(messages), untimed(expected)));
   return isSame ? [] : [`the result differs: ${JSON.stringify({ ...result, messages })}`];
 }
 

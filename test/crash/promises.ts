@@ -26,6 +26,10 @@ function judgeEnd(trial: Trial, undisturbed: RunResult): string[] {
   return broken;
 }
 
+/** The messages without the time that each reply took. */
+export const untimed = (messages: readonly Message[]): Message[] =>
+  JSON.parse(JSON.stringify(messages, (key, value) => (key === 'ms' ? undefined : value)));
+
 /** Equal, but for the results of `once` calls that nobody knows, and what a model makes of such a result. */
 function judgeResult(trial: Trial, { result, undisturbed }: { result: RunResult; undisturbed: RunResult }): string[] {
   const broken: string[] = [];
@@ -38,7 +42,10 @@ function judgeResult(trial: Trial, { result, undisturbed }: { result: RunResult;
   const end = isReadByModel
     ? expected.findIndex((message) => resultIds(message).some((id) => unknown.has(id))) + 1
     : undefined;
-  const difference = firstDifference(messages.slice(0, end), withUnknown(expected, unknown).slice(0, end));
+  const difference = firstDifference(
+    untimed(messages.slice(0, end)),
+    untimed(withUnknown(expected, unknown).slice(0, end)),
+  );
   if (difference !== undefined && !isAnswerRepeated(trial)) broken.push(`the messages differ: ${difference}`);
   return broken;
 }

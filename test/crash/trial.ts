@@ -136,12 +136,12 @@ async function lookInto(folder: string, runId: string): Promise<{ record: RunChe
   }
   const path = join(copy, 'runs.db');
   if (!existsSync(path)) return { record: null, integrity: 'ok' };
-  const db = new DatabaseSync(path);
-  const integrity = String(db.prepare('PRAGMA integrity_check').get()?.integrity_check);
-  db.close();
   const store = sqliteStore({ path });
   const record = await store.load(runId);
   await store.close();
+  const db = new DatabaseSync(path);
+  const integrity = String(db.prepare('PRAGMA integrity_check').get()?.integrity_check);
+  db.close();
   return { record, integrity };
 }
 

@@ -290,3 +290,42 @@ Examples:
   pawl prune --parked --older-than 30d --dry-run
   pawl prune --quarantined --yes
 `;
+
+/** The help text of `pawl backup`. */
+export const backup = `Usage: pawl backup <file> [options]
+
+Copies the store into a new file, as of one moment, while processes work on it. The file must not exist. No command uses the copy as a
+store: \`pawl restore\` makes one of it. For a store in PostgreSQL, use pg_dump.
+
+Options:
+  --store <store>  the store; else $PAWL_STORE, else .pawl/runs.db
+  --json           { store, backup, takenAt: ISO time, bytes: number }
+
+Exit codes: 0 it is made; 2 there is no such store, or the file exists.
+
+Examples:
+  pawl backup /backups/runs-$(date +%F).backup
+`;
+
+/** The help text of `pawl restore`. */
+export const restore = `Usage: pawl restore <backup> --store <new file> [options]
+       pawl restore --accept-without-wal <file>
+
+Makes a new store of a backup; it never writes over a store. Each run that had not ended is parked with code RESTORED: what
+it did after the backup is not recorded, and it would do that again. Look at a run with \`pawl show\`, then release it with
+\`pawl unpark\`, or end it with \`pawl cancel\`.
+
+Options:
+  --store <store>  the new SQLite file; else $PAWL_STORE
+  --resume-reads   do not park a run whose recorded open step has only calls of effect read, or none, if that holds for all runs
+                   of its tree. It continues from the backup, and may do again what it did since
+  --codec <file>   the module with the codec of an encrypted store; else $PAWL_CODEC
+  --accept-without-wal <file>  lets a store open whose -wal file is missing: nothing is missing, or the lost steps do not matter
+  --json           { store, takenAt: ISO time, parked: [runId], resumed: [runId], parkedBefore: [runId], unreadable: [runId] };
+                   with --accept-without-wal: { store, accepted: true }
+
+Exit codes: 0 it is restored; 2 there is no such backup, or the store exists.
+
+Examples:
+  pawl restore runs.backup --store restored.db
+`;

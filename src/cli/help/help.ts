@@ -3,12 +3,14 @@ import { PAWL } from '../ui/shell-words.ts';
 import {
   answer,
   approve,
+  backup,
   cancel,
   deny,
   doctor,
   park,
   prune,
   recover,
+  restore,
   signal,
   steer,
   studio,
@@ -85,6 +87,8 @@ Commands:
   unpark <run id>               release a parked run
   doctor [agent module…]        read every record, and say what the next recovery does with it
   prune                         delete expired results, and records on request
+  backup <file>                 copy the store while processes write to it
+  restore <backup>              make a store of a backup; its runs are parked
   studio                        a web page on the store: what runs, what waits for you, and why
   stats                         totals of the runs in an audit, by day, agent or caller
   ask <prompt>                  ask several models at once; then ask show, diff, apply <model>, rewind
@@ -279,6 +283,8 @@ const pages: Readonly<Record<CommandName, string>> = {
   unpark,
   doctor,
   prune,
+  backup,
+  restore,
   stats,
   studio,
   ask,

@@ -1,6 +1,7 @@
 import { Database } from '../../sqlite/connection.ts';
 import type { Encryption } from '../encoding/encryption.ts';
 import type { LeaseClock } from '../lease-clock.ts';
+import { missingWal, OpenMark } from './copies/file-state.ts';
 import { DeliveryTable } from './deliveries.ts';
 import { EndedTable } from './ended.ts';
 import { InboxTable } from './inboxes.ts';
@@ -43,6 +44,7 @@ export function runDatabase(options: RunDatabaseOptions): RunDatabase {
     isSynced: durability === 'power',
     isReadOnly,
     makeTables: (db) => (isReadOnly ? checkSchema(db, path) : prepareSchema(db, path)),
+    mark: { of: (db) => new OpenMark(db, now), missing: () => missingWal(`the store ${path}`, path) },
     prepare: (db) => {
       const known = new KnownRuns(db);
       const leases = new LeaseTable(db, leaseClock, known);

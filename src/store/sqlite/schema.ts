@@ -3,6 +3,7 @@ import { DAMAGE_ADVICE } from '../../sqlite/errors.ts';
 import { CheckpointTooNewError, StoreUnavailableError } from '../../values/errors.ts';
 import { ON_COMMAND } from '../due.ts';
 import { olderLayout } from '../read-only.ts';
+import { fileState, refuseBackup } from './copies/file-state.ts';
 
 /** The layout that this code reads and writes; kept in the file as `user_version`. */
 const SCHEMA_VERSION = 6;
@@ -238,7 +239,7 @@ const steps: readonly (readonly string[])[] = [
   [...third, ...fourth],
   [...adding('due', added.due), ...adding('claims', added.claims), ...fifth],
   [...adding('due', addedLater.due), ...sixth],
-  seventh,
+  [...seventh, ...fileState],
 ];
 
 /**
@@ -255,7 +256,9 @@ export function prepareSchema(db: DatabaseSync, path: string): void {
     db.exec('PRAGMA journal_mode = WAL');
     migrate(db);
   }
-  if (readLayout(db, path) < SCHEMA_VERSION) migrate(db);
+  const version = readLayout(db, path);
+  refuseBackup(db, path);
+  if (version < SCHEMA_VERSION) migrate(db);
   checkTables(db, path);
 }
 
@@ -299,7 +302,7 @@ function checkTables(db: DatabaseSync, path: string): void {
   );
   // One flipped bit in the name of a column is enough to confuse rows.
   if (
-    ![...first, ...second, ...third, ...fourth, ...fifth, ...sixth, ...seventh].every((statement) =>
+    ![...first, ...second, ...third, ...fourth, ...fifth, ...sixth, ...seventh, ...fileState].every((statement) =>
       found.has(statement),
     )
   ) {

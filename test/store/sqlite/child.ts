@@ -73,6 +73,21 @@ const roles: Readonly<Record<string, () => Promise<void>>> = {
     process.stdin.destroy();
   },
 
+  /** Saves a run, or only looks, and ends without a close: when it is killed, by itself, or by `process.exit`. */
+  async leave() {
+    const store = sqliteStore({ path });
+    Object.assign(globalThis, { store });
+    if (argument === 'look') {
+      await store.load('run');
+      say('seen');
+      return;
+    }
+    await store.save(sampleRecord('run'));
+    say('saved');
+    if (argument === 'exit') process.exit(0);
+    if (argument === 'SIGKILL') await told();
+  },
+
   /** Tells a run something, so many times. */
   async send() {
     const store = sqliteStore({ path, durability: 'process' });

@@ -181,17 +181,18 @@ function outputView(output: ToolOutput, vendor: Vendor): ToolOutput {
 }
 
 function withoutForeign<T extends object>(value: T, vendor: Vendor): T {
-  const { providerOptions, ...rest } = value as T & Options;
-  if (!isObject(providerOptions)) return value;
-  const entries = Object.entries(providerOptions);
+  // Most values have none: a copy of each would cost more than all else here.
+  const given = (value as Options).providerOptions;
+  if (!isObject(given)) return value;
+  const entries = Object.entries(given);
   const own = entries.filter(([namespace]) => !isForeign(namespace, vendor));
   if (own.length === entries.length) return value;
-  return (own.length > 0 ? { ...rest, providerOptions: Object.fromEntries(own) } : rest) as unknown as T;
+  return own.length > 0 ? { ...value, providerOptions: Object.fromEntries(own) } : withoutOptions(value);
 }
 
 function withoutOptions<T extends object>(value: T): T {
-  const { providerOptions, ...rest } = value as T & Options;
-  if (providerOptions === undefined) return value;
+  if ((value as Options).providerOptions === undefined) return value;
+  const { providerOptions: _, ...rest } = value as T & Options;
   return rest as T;
 }
 

@@ -38,10 +38,12 @@ export function enterMessage(message: unknown, path = 'message'): Message {
 /** Returns an answer with more provider options. Of one that has been entered, only the options are encoded. */
 export function withOptions(message: AssistantMessage, options: JsonObject): AssistantMessage {
   const text = message.providerOptions === undefined ? encodings.get(message) : undefined;
-  const copy = { ...message, providerOptions: { ...message.providerOptions, ...options } } as AssistantMessage;
-  if (text === undefined) return copy;
+  if (text === undefined)
+    return { ...message, providerOptions: { ...message.providerOptions, ...options } } as AssistantMessage;
+  // Its content is frozen already.
+  const copy = { ...message, providerOptions: freezeDeep(options) } as AssistantMessage;
   encodings.put(copy, `${text.slice(0, -1)},"providerOptions":${JSON.stringify(options)}}`);
-  return freezeDeep(copy);
+  return Object.freeze(copy);
 }
 
 /** Returns the JSON text of a message; computes it at most once for a message of a transcript. */

@@ -254,8 +254,8 @@ export interface Executor {
    */
   shutdown(options?: { readonly drainMs?: number }): Promise<void>;
   /**
-   * Shuts down and ends the process on a signal: exit code 0 after SIGTERM, 128 + n after other signals (130 after Ctrl-C), 1
-   * if `drainMs` was too short. A second signal ends it at once, with 128 + n. Other listeners stay as they are. A second call
+   * Shuts down and ends the process on a signal: exit code after SIGTERM 75 where a run was left, else 0;
+   * 128 + n after other signals (130 after Ctrl-C); 1 if `drainMs` was too short. A second signal ends it at once, with 128 + n. Other listeners stay as they are. A second call
    * replaces the options; disposing the returned object, or a shutdown, removes the listeners.
    * @throws {TypeError} for a signal that a process cannot listen to
    * @example executor.shutdownOnSignals({ drainMs: 25_000, onSignal: () => server.close() })
@@ -280,9 +280,9 @@ export function createExecutor(options: ExecutorOptions): Executor {
   const followed = new FollowedRuns(services);
   const leave = async (drainMs: number) => {
     followed.end();
-    const isInTime = await shutdown(services, { fleet, drainMs });
+    const departure = await shutdown(services, { fleet, drainMs });
     followed.close();
-    return isInTime;
+    return departure;
   };
   const signals = new SignalSwitch({ config, shutdown: leave });
   const end = async (ending: { readonly drainMs?: number } = {}) => {

@@ -58,7 +58,7 @@ const DEFAULT_MAX_RECORD_BYTES = 64 * 2 ** 20;
  * After a failed forced write no save is delayed until a write has succeeded.
  *
  * @param store undefined or null = nothing is recorded and every method succeeds
- * @throws {TypeError} for any other value that is not a store, and for an unknown option
+ * @throws {TypeError} for any other value that is not a store, for an unknown option, and for a number that is none
  * @example const checkpointer = createCheckpointer(store, meta, { throttleMs: 1_000 })
  */
 export function createCheckpointer(
@@ -67,9 +67,26 @@ export function createCheckpointer(
   options: CheckpointerOptions = {},
 ): Checkpointer {
   checkKeys(options, optionKeys, { of: 'createCheckpointer' });
+  checkNumbers('createCheckpointer', options);
   if (store === undefined || store === null) return noCheckpointer;
   checkStore('createCheckpointer: the store', store);
   return new StoreCheckpointer(store, meta, options);
+}
+
+/** Checks the numbers of a checkpointer, or of a factory of them. @throws {TypeError} NaN would disable a limit in silence */
+export function checkNumbers(
+  of: string,
+  {
+    throttleMs = 0,
+    timeoutMs = 1,
+    maxRecordBytes = 1,
+  }: Pick<CheckpointerOptions, 'throttleMs' | 'timeoutMs' | 'maxRecordBytes'>,
+): void {
+  if (typeof throttleMs !== 'number' || Number.isNaN(throttleMs))
+    throw new TypeError(`${of}: throttleMs must be a number, not ${String(throttleMs)}`);
+  for (const [name, value] of Object.entries({ timeoutMs, maxRecordBytes }))
+    if (!(typeof value === 'number' && value > 0))
+      throw new TypeError(`${of}: ${name} must be a number above 0, not ${String(value)}`);
 }
 
 const succeed = async (): Promise<void> => {};

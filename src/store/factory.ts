@@ -2,7 +2,7 @@ import type { RunCheckpointMeta, RunInfo } from '../run/request.ts';
 import { type Clock, systemClock } from '../values/clock.ts';
 import { checkKeys, type KnownKeys } from '../values/known-options.ts';
 import { checkStore } from './capabilities.ts';
-import { type Checkpointer, createCheckpointer, noCheckpointer } from './checkpointer.ts';
+import { type Checkpointer, checkNumbers, createCheckpointer, noCheckpointer } from './checkpointer.ts';
 import type { CheckpointStore, Claim } from './port.ts';
 import type { LandedState } from './record-writer.ts';
 
@@ -42,13 +42,14 @@ const optionKeys: KnownKeys<FactoryOptions> = {
 /**
  * Makes the default factory of checkpointers: every run is durable from its start on.
  * @param store undefined or null = no run is durable: `begin` returns a checkpointer that does nothing
- * @throws {TypeError} for any other value that is not a store, and for an unknown option
+ * @throws {TypeError} for any other value that is not a store, for an unknown option, and for a number that is none
  */
 export function createCheckpointerFactory(
   store: CheckpointStore | undefined,
   options: FactoryOptions = {},
 ): CheckpointerFactory {
   checkKeys(options, optionKeys, { of: 'createCheckpointerFactory' });
+  checkNumbers('createCheckpointerFactory', options);
   if (store === undefined || store === null) return { begin: async () => noCheckpointer };
   checkStore('createCheckpointerFactory: the store', store);
   const clock = options.clock ?? systemClock;

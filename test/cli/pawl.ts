@@ -19,6 +19,8 @@ export interface Ended {
 }
 
 export interface Settings {
+  /** Another process stands in front, as with npx. */
+  readonly isBehindNpm?: boolean;
   readonly cwd: string;
   readonly env?: NodeJS.ProcessEnv;
   readonly nodeOptions?: readonly string[];
@@ -35,6 +37,13 @@ afterAll(() => {
   for (const folder of folders) rmSync(folder, { recursive: true, force: true });
 });
 
+/** Starts a command as npm does: it ends at a SIGTERM, and passes it on to nothing. */
+const likeNpm = `
+const [file, ...args] = process.argv.slice(1);
+require('node:child_process').spawn(file, args, { stdio: [0, 1, 2] });
+process.on('SIGTERM', () => process.exit(143));
+`;
+
 /** The command in a process of its own, running from the sources. */
 export class Pawl {
   readonly child: ChildProcess;
@@ -42,8 +51,9 @@ export class Pawl {
   stdout = '';
   stderr = '';
 
-  constructor(args: readonly string[], { cwd, env = {}, nodeOptions = [], uid, stdin }: Settings) {
-    this.child = spawn(process.execPath, [...nodeOptions, bin, ...args], {
+  constructor(args: readonly string[], { cwd, env = {}, nodeOptions = [], uid, stdin, isBehindNpm }: Settings) {
+    const stand = isBehindNpm ? ['--eval', likeNpm, '--', process.execPath] : [];
+    this.child = spawn(process.execPath, [...stand, ...nodeOptions, bin, ...args], {
       cwd,
       env: { ...cleanEnvironment(), ...env },
       stdio: [stdin === undefined ? 'ignore' : 'pipe', 'pipe', 'pipe'],

@@ -77,6 +77,23 @@ describe('`pawl work`', () => {
     expect((await second.ended).code).toBe(0);
   });
 
+  test('is drained when the npm that started it has gone: its runs are left within seconds (engine 20)', async () => {
+    const cwd = emptyFolder();
+    const hold = join(cwd, 'hold');
+    await admit(sqliteStore({ path: join(cwd, 'runs.db') }), ['a']);
+    // As npm does: it starts the command with its variables, and ends at a SIGTERM without passing it on.
+    const npm = new Pawl([...args, '--drain', '1s', '--json'], {
+      cwd,
+      env: { HOLD: hold, npm_command: 'exec' },
+      isBehindNpm: true,
+    });
+    await until(() => holds(npm) === 1);
+    npm.child.kill('SIGTERM');
+    const { stderr, stdout } = await npm.ended;
+    expect(stderr).toContain('npx stands in front');
+    expect(jsonLines(stdout).at(-1)).toMatchObject({ type: 'work.ended', taken: 1, live: 0 });
+  });
+
   test.concurrent.each([
     [[], '`pawl work` needs an agent module'],
     [[agentFile('counter'), '--per-key', '2'], '--per-key needs the label that has the key'],

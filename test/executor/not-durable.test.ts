@@ -7,7 +7,7 @@ import { watchedStore } from '../fixtures/watched-store.ts';
 const three = [callTool('look', { n: 1 }), callTool('look', { n: 2 }), reply('found')];
 const tools = [toolOf('look')];
 const invocation = { runId: 'run-1', prompt: 'Find it.', callerId: 'caller' };
-const begun = 'run: checkpointer begin failed; the run is not durable';
+const begun = 'run: checkpointer begin failed; running non-durable';
 
 describe('a run without a record', () => {
   test('works as any other when there is no store, and says durable: false (checkpoint 15, 22)', async () => {

@@ -156,7 +156,7 @@ describe('a process that is taken over while it resolves a run', () => {
     zombie.asleep.open();
     expect(await starting).toMatchObject({ status: 'interrupted', error: { code: 'LEASE_LOST' } });
     expect(effects).toBe(1);
-    expect(host.warnings).not.toContain('run: checkpointer begin failed; the run is not durable');
+    expect(host.warnings).not.toContain('run: checkpointer begin failed; running non-durable');
   });
 });
 

@@ -283,7 +283,9 @@ export class Session {
         ? ', or start the work again under another --run-id'
         : '';
     output.say(`pawl: ${failed}${line}${instead} (${error?.code ?? status})`);
-    return exitCode;
+    // The run is not over: a supervisor starts the command again.
+    const isLeft = isParked || status === 'interrupted';
+    return args.command === 'run' && isLeft ? exitCodes.waiting : exitCode;
   }
 
   /** The code of why a run is parked is in its record: the error has only a text. */

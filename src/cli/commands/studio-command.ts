@@ -18,6 +18,7 @@ import { hasToken, studioToken } from '../studio/token.ts';
 import { grantOf, guarded, hostsAt } from '../studio/walls.ts';
 import { exitCodes, Failure, lineOf, oneLine } from '../ui/failure.ts';
 import type { Output } from '../ui/output.ts';
+import { watchParent } from '../ui/parent-watch.ts';
 import { PAWL } from '../ui/shell-words.ts';
 
 const USUAL_PORT = 4747;
@@ -34,6 +35,7 @@ export const studioCommand: Command = async (context) => {
   const token = studioToken(store.identity, { isNew: args.newToken });
   const executor = await executorOn(store, { context, module });
   const stopped = untilStopped();
+  const watching = watchParent(output);
   const server = await listenHere(port, (found) => {
     const handler = studioHandler(executor, {
       authorize: (request) => (hasToken(request, token) ? grantOf(userName()) : null),
@@ -54,6 +56,7 @@ export const studioCommand: Command = async (context) => {
   else await introduce(context, { ...facts, store, taken: server.isMoved ? port : undefined });
   const opening = args.open ? opened(output, url) : undefined;
   await stopped;
+  watching[Symbol.dispose]();
   opening?.end();
   await server.close();
   await executor.shutdown();

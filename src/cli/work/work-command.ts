@@ -7,6 +7,7 @@ import { openWorkStore, type WorkStore } from '../open/open-store.ts';
 import { countOf, lengthOf } from '../option-values.ts';
 import { Interruption } from '../ui/ctrl-c.ts';
 import { exitCodes, Failure, oneLine } from '../ui/failure.ts';
+import { watchParent } from '../ui/parent-watch.ts';
 import { PAWL } from '../ui/shell-words.ts';
 import { WorkProgress } from './work-progress.ts';
 
@@ -34,6 +35,7 @@ export const workCommand: Command = async (context) => {
   const interruption = new Interruption(output);
   const stop = new AbortController();
   interruption.aborts(stop);
+  const watching = watchParent(output);
   const executor = executorFor(module, { context, store, wishes, ports: audit ? { audit } : {}, progress });
   const worker = executor.work({ ...wishes.limits, ...(store.listen ? { listen: store.listen } : {}) });
   progress.began({ agentId: module.agent.id, store: store.path, concurrency: wishes.concurrency });
@@ -42,6 +44,7 @@ export const workCommand: Command = async (context) => {
   await executor.shutdown({ drainMs: wishes.drainMs });
   const { live, taken } = worker.stats();
   progress.over(taken, live);
+  watching[Symbol.dispose]();
   interruption.stop();
   await audit?.close();
   await store.close();

@@ -1,6 +1,7 @@
 import { withDeadline } from '../../values/deadline.ts';
 import { toErrorData } from '../../values/error-data.ts';
 import { ShutdownError } from '../../values/errors.ts';
+import type { Departure } from '../host/process-signals.ts';
 import type { ExecutorServices } from '../run/active-run.ts';
 import { treeOf } from '../run/slice.ts';
 import type { Fleet } from './fleet.ts';
@@ -19,9 +20,9 @@ const CALLS_SHARE = 0.75;
  * end before that, so that its result is recorded: the next process could not know it. Driven runs end their slices: their model
  * calls may end as well.
  * @param drainMs longest time for everything, ms; runs that are not left by then are recovered as after a crash
- * @returns whether everything was done by then
+ * @returns what is left; the driven runs of a worker are the queue's again, and do not count
  */
-export async function shutdown(services: ExecutorServices, { fleet, drainMs }: Leaving): Promise<boolean> {
+export async function shutdown(services: ExecutorServices, { fleet, drainMs }: Leaving): Promise<Departure> {
   const drained = fleet.drain(drainMs);
   services.isShutDown = true;
   services.sweep.end();
@@ -43,12 +44,13 @@ export async function shutdown(services: ExecutorServices, { fleet, drainMs }: L
     .then(() => services.config.hints.settled());
   try {
     await withDeadline(allEnded, { ms: drainMs, clock, what: 'draining' });
-    return true;
+    const results = await Promise.all(others.map((run) => run.life.ended.promise));
+    return results.some(({ status }) => status === 'interrupted') ? 'runs' : 'nothing';
   } catch {
     services.config.warn('executor: shutdown ended before all runs were left in good order', {
       runIds: services.registry.all().map((run) => run.runId),
     });
-    return false;
+    return 'trouble';
   } finally {
     clock.clearTimeout(timer);
   }

@@ -36,16 +36,20 @@ const optionKeys: KnownKeys<SignalOptions> = {
 /** The parts of an executor that a shutdown on signals uses. */
 export interface Leaving {
   readonly config: Pick<Config, 'clock' | 'warn'>;
-  /** @returns whether everything was left in good order */
-  shutdown(drainMs: number): Promise<boolean>;
+  shutdown(drainMs: number): Promise<Departure>;
 }
+
+/** What a shutdown has left behind. `runs`: a run of this process is not over; `trouble`: not everything was left in time. */
+export type Departure = 'nothing' | 'runs' | 'trouble';
 
 const DRAIN_MS = 8_000;
 /** A terminal signals its whole foreground group, and npm passes the signal on again: that is still one Ctrl-C. */
 const SAME_PRESS_MS = 100;
 
 /** Executors of this process that are leaving. The process ends when the last of them has left. */
-const leaving = new Set<Promise<boolean>>();
+const leaving = new Set<Promise<Departure>>();
+/** A SIGTERM is an order that was carried out. EX_TEMPFAIL says to a supervisor, or to a Job, that work is left. */
+const exitCodes: { readonly [What in Departure]: number } = { nothing: 0, runs: 75, trouble: 1 };
 
 /** Shuts an executor down at signals of the process (SIGTERM, SIGINT); at most one listener is active. */
 export class SignalSwitch {
@@ -72,9 +76,9 @@ export class SignalSwitch {
 }
 
 /**
- * Leaves the runs of an executor on a signal, and ends the process. The exit code is 0 after a SIGTERM, which is an order that
- * was carried out; 128 + n after any other signal, as a shell expects of an interrupted program; 1 if the time was over before
- * everything was left in good order. The second signal ends the process at once, with 128 + n.
+ * Leaves the runs of an executor on a signal, and ends the process. The exit code after a SIGTERM is 75 where a run was left, 0 where
+ * none was, and 1 if the time was over before everything was left in good order; after any other signal 128 + n, as a shell expects
+ * of an interrupted program. The second signal ends the process at once, with 128 + n.
  */
 class SignalListener {
   readonly #executor: Leaving;
@@ -82,7 +86,7 @@ class SignalListener {
   readonly #signals: readonly NodeJS.Signals[];
   readonly #drainMs: number;
   /** Resolves when the exit waits no longer for the remaining work. */
-  readonly #giveUp = Promise.withResolvers<boolean>();
+  readonly #giveUp = Promise.withResolvers<Departure>();
   #firstAt: number | undefined;
   #isForced = false;
 
@@ -117,7 +121,7 @@ class SignalListener {
       void this.#leave(signal);
     } else if (now - this.#firstAt >= SAME_PRESS_MS) {
       this.#isForced = true;
-      this.#giveUp.resolve(false);
+      this.#giveUp.resolve('trouble');
       this.#exit(interrupted(signal));
     }
   };
@@ -126,14 +130,15 @@ class SignalListener {
     const end = Promise.race([this.#complete(signal), this.#giveUp.promise]);
     leaving.add(end);
     await end;
-    const isInOrder = (await Promise.all(leaving)).every(Boolean);
+    const departures = await Promise.all(leaving);
+    const worst = (['trouble', 'runs'] as const).find((what) => departures.includes(what)) ?? 'nothing';
     leaving.delete(end);
     if (this.#options.exit === false || this.#isForced) return;
-    this.#exit(signal === 'SIGTERM' ? Number(!isInOrder) : interrupted(signal));
+    this.#exit(signal === 'SIGTERM' ? exitCodes[worst] : interrupted(signal));
   }
 
-  /** Never rejects. @returns whether everything was done in time */
-  async #complete(signal: NodeJS.Signals): Promise<boolean> {
+  /** Never rejects. */
+  async #complete(signal: NodeJS.Signals): Promise<Departure> {
     const { clock, warn } = this.#executor.config;
     const shutdown = this.#executor.shutdown(this.#drainMs);
     const left = shutdown.then(() => {});
@@ -142,11 +147,11 @@ class SignalListener {
     });
     const limit = { ms: this.#drainMs, clock, what: 'leaving on a signal' };
     try {
-      const [isInOrder] = await withDeadline(Promise.all([shutdown, hook]), limit);
-      return isInOrder;
+      const [departure] = await withDeadline(Promise.all([shutdown, hook]), limit);
+      return departure;
     } catch {
       warn('executor: the process ends before everything was closed', { signal, drainMs: this.#drainMs });
-      return false;
+      return 'trouble';
     }
   }
 

@@ -38,16 +38,20 @@ describe('executor.shutdownOnSignals (faults 21, 22, 23)', () => {
     expect(exits).toEqual([interrupted]);
   });
 
-  test('exits with 0 after a SIGTERM: the order was carried out', async () => {
+  test.for([
+    ['a run was left', 75],
+    ['none was', 0],
+  ] as const)('exits after a SIGTERM, where %s, with %i', async ([what, code]) => {
     const others = process.listeners('SIGTERM');
     for (const other of others) process.off('SIGTERM', other);
     onTestFinished(() => {
       for (const other of others) process.on('SIGTERM', other);
     });
-    const { exits } = await hostThatListens({ signals: ['SIGTERM'] });
+    const { exits, run } = await hostThatListens({ signals: ['SIGTERM'] });
+    if (what === 'none was') await run.cancel();
     tell('SIGTERM');
     await settle();
-    expect(exits).toEqual([0]);
+    expect(exits).toEqual([code]);
   });
 
   test('exits at once at the second signal, but takes one that comes within 100 ms for the first', async () => {

@@ -91,7 +91,7 @@ async function refuseOrGoOn(
   // Its possible remains are kept from other processes as long as this run makes calls, and removed at its end.
   run.resources.hasLeftover = policy.isLeft ?? false;
   if (!run.resources.hasLeftover) await releaseClaim(run, uncounted(run));
-  policy.warn('run: checkpointer begin failed; the run is not durable', {
+  policy.warn('run: checkpointer begin failed; running non-durable', {
     runId: run.runId,
     error: toErrorData(error),
   });

@@ -19,7 +19,7 @@ export interface Ended {
 }
 
 export interface Settings {
-  /** Another process stands in front, as with npx. */
+  /** Another process starts it, as npx does. */
   readonly isBehindNpm?: boolean;
   readonly cwd: string;
   readonly env?: NodeJS.ProcessEnv;

@@ -90,7 +90,7 @@ describe('`pawl work`', () => {
     await until(() => holds(npm) === 1);
     npm.child.kill('SIGTERM');
     const { stderr, stdout } = await npm.ended;
-    expect(stderr).toContain('npx stands in front');
+    expect(stderr).toContain('npm started this command');
     expect(jsonLines(stdout).at(-1)).toMatchObject({ type: 'work.ended', taken: 1, live: 0 });
   });
 

@@ -12,7 +12,7 @@ export function watchParent(output: Output): Disposable {
   const { env, ppid: parent } = process;
   const isOfNpm = npmVariables.some((name) => env[name] !== undefined);
   if (!isOfNpm || env.PAWL_ORPHAN === 'keep') return { [Symbol.dispose]: () => {} };
-  output.say('pawl: npx stands in front; signals may not arrive: use node_modules/.bin/pawl');
+  output.say('pawl: npm started this command, and passes no signals on: use node_modules/.bin/pawl');
   const timer = setInterval(() => {
     if (process.ppid === parent) return;
     clearInterval(timer);

@@ -130,7 +130,7 @@ export type { ModelSettings } from './run/model-settings.ts';
 export type { OpenCall, OpenStep, ToolEffect, WaitEnd } from './run/open-step.ts';
 export type { OpenPhase, PhaseFacts, PhaseOutput, PhaseStart } from './run/phase.ts';
 export type { Progress, ToolFacts } from './run/progress.ts';
-export type { ModelReply, ModelSource, RefusedCall } from './run/reply.ts';
+export type { CutAnswer, FinishReason, ModelReply, ModelSource, RefusedCall } from './run/reply.ts';
 export type {
   ImageInput,
   ImagePart,

@@ -1,4 +1,5 @@
 import { type Clock, createExecutor, defineAgent, type ExecutorOptions, type Model, ModelError } from '../index.ts';
+import { isFinishReason, toldAnswer } from '../run/reply.ts';
 import { withDeadline } from '../values/deadline.ts';
 import { CancelledError } from '../values/errors.ts';
 import { isObject } from '../values/json.ts';
@@ -88,11 +89,11 @@ async function askModel(model: Model, { prompt, responses, signal }: JudgeReques
 }
 
 function questionOf(prompt: string, responses: readonly ModelResponse[]): string {
-  const answers = responses.map(({ text, proposedWrites }, index) => {
+  const answers = responses.map(({ text, proposedWrites, stopReason }, index) => {
     const files = proposedWrites.map((write) =>
       write.delete ? `Deletes ${write.path}.` : `Writes ${write.path}:\n${shown(write.content)}`,
     );
-    return `# Answer ${index + 1}\n\n${[shown(text), ...files].join('\n\n')}`;
+    return `# Answer ${index + 1}\n\n${[toldAnswer(shown(text), isFinishReason(stopReason) ? stopReason : undefined), ...files].join('\n\n')}`;
   });
   return `# The question\n\n${prompt}\n\n${answers.join('\n\n')}\n\nRank the ${responses.length} answers.`;
 }

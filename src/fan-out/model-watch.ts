@@ -1,5 +1,6 @@
 import type { Overlay } from '../edits/overlay.ts';
 import type { RunCheckpoint, RunEvent, RunOutput, StepInfo, Usage } from '../index.ts';
+import type { FinishReason } from '../run/reply.ts';
 import { policyOf } from '../values/error-codes.ts';
 import type { ErrorData } from '../values/error-data.ts';
 import { textOf, toolCallsOf } from '../values/message.ts';
@@ -93,7 +94,10 @@ export class ModelWatch {
     return this.#ended;
   }
 
-  #response({ status, output, usage, spend, iterations, error }: Parameters<ModelWatch['end']>[0], cause?: ErrorData) {
+  #response(
+    { status, output, usage, spend, iterations, error, finishReason }: Parameters<ModelWatch['end']>[0],
+    cause?: ErrorData,
+  ) {
     const isOut =
       status === 'interrupted' || status === 'cancelled' || status === 'timeout' || isUndecided(error?.code);
     return {
@@ -102,7 +106,12 @@ export class ModelWatch {
       text: output,
       ...(status === 'ok' || isOut ? {} : { error: error?.message ?? status }),
       interrupted: isOut,
-      stopReason: status === 'ok' ? 'answered' : isOut ? stopReasonOf(status, cause ?? error) : error?.code || status,
+      stopReason:
+        status === 'ok'
+          ? answerEnd(finishReason)
+          : isOut
+            ? stopReasonOf(status, cause ?? error)
+            : error?.code || status,
       steps: iterations,
     };
   }
@@ -144,4 +153,9 @@ export function stopReasonOf(status: RunOutput['status'], error: ErrorData | und
   if (status === 'timeout' || why === 'DEADLINE_EXCEEDED') return 'deadline';
   if (status === 'cancelled' || why === 'CANCELLED') return 'cancelled';
   return why === undefined || why === 'ERR_SHUTDOWN' ? 'interrupted' : why;
+}
+
+/** An answer that was not finished is none to rely on: its end is named. */
+function answerEnd(reason: FinishReason | undefined): string {
+  return reason === undefined || reason === 'stop' || reason === 'other' ? 'answered' : reason;
 }

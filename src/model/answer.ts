@@ -1,4 +1,4 @@
-import type { FinishReason, ModelReply } from '../run/reply.ts';
+import type { ModelReply } from '../run/reply.ts';
 import { readProperty } from '../values/error-data.ts';
 import { ContentRefusedError, ModelError } from '../values/errors.ts';
 import { type Message, textOf, toolCallsOf } from '../values/message.ts';
@@ -75,11 +75,4 @@ function isFile(part: unknown): boolean {
 /** Returns whether a reply is an answer that reached its length limit. */
 export function isCut({ finishReason, message }: ModelReply): boolean {
   return finishReason === 'length' && toolCallsOf(message).length === 0;
-}
-
-const finishReasons: ReadonlySet<string> = new Set(['stop', 'length', 'content-filter', 'refusal']);
-
-/** Returns how an answer ended, in the words of results. */
-export function finishReasonOf(reason: string): FinishReason {
-  return finishReasons.has(reason) ? (reason as FinishReason) : 'other';
 }

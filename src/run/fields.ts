@@ -1,4 +1,5 @@
 // All fields of a run, as a table: when each is written, and how it is checked, redacted and bounded.
+
 import { hasTexts, isAmount, isCount, isObject, type JsonObject } from '../values/json.ts';
 import { encodeMessage, isMessages, type Message } from '../values/message.ts';
 import { isRunModels, type RunModel } from '../values/model-use.ts';
@@ -7,6 +8,7 @@ import { isSpend, isUsage, noUsage, type Spend, type Usage } from '../values/usa
 import { type GuardCounters, isCounters, noCounters } from './limits.ts';
 import { isOpenStep, type OpenStep, redactStep, sizeOfStep } from './open-step.ts';
 import { isOpenPhase, isPhaseOutput, type OpenPhase, type PhaseOutput, redactPhase } from './phase.ts';
+import { type FinishReason, isFinishReason } from './reply.ts';
 import {
   type GivenSpec,
   type ImagePart,
@@ -127,6 +129,8 @@ export interface HeadFields {
   readonly usage: Usage;
   /** The models that worked for the run; the last one does now. */
   readonly models?: readonly RunModel[];
+  /** How the answer ended; absent = there is none, or another step followed it. */
+  readonly finishReason?: FinishReason;
   readonly completedPhases: readonly PhaseOutput[];
   /** Starts in a row that recorded nothing new. */
   readonly attempts: number;
@@ -310,6 +314,7 @@ export const runFields = {
       by.list(models, (each) => by.once(each, ({ model, ...use }) => ({ model: by.text(model), ...use }))),
     size: (models) => models.reduce((units, { model }) => units + inJson(model), SMALL_FIELD),
   },
+  finishReason: { part: 'head', write: 'unless-empty', isValid: isFinishReason, redact: 'public', size: 0 },
   completedPhases: {
     part: 'head',
     required: true,

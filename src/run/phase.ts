@@ -2,6 +2,7 @@ import { hasTexts, isCount, isObject, type JsonValue } from '../values/json.ts';
 import type { FieldRedactor } from '../values/redact.ts';
 import type { Spend, Usage } from '../values/usage.ts';
 import type { GuardCounters } from './limits.ts';
+import type { FinishReason } from './reply.ts';
 
 /** The output of a finished phase of a multi-phase agent. */
 export interface PhaseOutput {
@@ -12,6 +13,8 @@ export interface PhaseOutput {
   readonly hash?: string;
   /** For the last phase of an agent with an output schema: the answer as the schema returned it. */
   readonly data?: JsonValue;
+  /** How its answer ended; absent for one that has none, or that failed. */
+  readonly finishReason?: FinishReason;
 }
 
 /** The facts of a phase that a run needs: plain data. The phase's model, tools and prompt stay with the executor. */
@@ -35,6 +38,7 @@ export interface PhaseStart {
   readonly usage: Usage;
   readonly counters: GuardCounters;
   readonly spend?: Spend;
+  readonly finishReason?: FinishReason;
 }
 
 /** The phase in progress. Its conversation is the run's transcript: each phase begins a new one. */

@@ -17,13 +17,18 @@ export function currentPhase(progress: Progress, phases: readonly PhaseFacts[]):
 /** Begins a phase with its own conversation; a phase that was in progress when the process died is unchanged. */
 export function beginPhase(progress: Progress, facts: PhaseFacts): Progress {
   if (progress.openPhase) return progress;
-  const { iteration, usage, counters, spend } = progress;
-  const start = { iteration, usage, counters, ...(spend ? { spend } : {}) };
+  const { iteration, usage, counters, spend, finishReason } = progress;
+  const start = {
+    ...{ iteration, usage, counters },
+    ...(spend ? { spend } : {}),
+    ...(finishReason ? { finishReason } : {}),
+  };
   const opening = { index: progress.completedPhases.length, hash: facts.hash, iteration: 0 };
   return change(progress, (draft) => {
     // If the run has no turn yet, its opening is there, and stored.
     if (!isAtOpening(progress)) draft.transcript = openingOf(progress);
     draft.counters = noCounters;
+    delete draft.finishReason;
     draft.openPhase = facts.recovery === 'boundary' ? { ...opening, start } : opening;
   });
 }
@@ -47,11 +52,17 @@ export function closePhase(
   if (!progress.openPhase) return progress;
   const { index, hash } = progress.openPhase;
   const output = hasFailed ? facts.fallback : lastTextOf(progress);
-  const phase = { name: facts.name, output, index, hash, ...(data === undefined ? {} : { data }) };
+  const reason = hasFailed ? undefined : progress.finishReason;
+  const phase = {
+    ...{ name: facts.name, output, index, hash },
+    ...(data === undefined ? {} : { data }),
+    ...(reason === undefined ? {} : { finishReason: reason }),
+  };
   return change(progress, (draft) => {
     draft.completedPhases.push(phase);
     delete draft.openPhase;
     delete draft.openStep;
+    if (hasFailed) delete draft.finishReason;
   });
 }
 

@@ -18,7 +18,7 @@ import {
   type ToolEffect,
   withdrawCalls as withdrawInStep,
 } from './open-step.ts';
-import type { ModelReply } from './reply.ts';
+import { type FinishReason, finishReasonOf, type ModelReply } from './reply.ts';
 import type { ImagePart, RunCheckpointMeta, RunRequest } from './request.ts';
 import { Transcript } from './transcript.ts';
 
@@ -107,19 +107,27 @@ export function openStep(progress: Progress, reply: ModelReply, tools: ToolFacts
   const message = enterMessage(withUniqueCallIds(progress, reply.message)) as OpenStep['message'];
   const refused = new Map(reply.refused?.map(({ position, why }) => [position, why]));
   const calls = toolCallsOf(message).map((call, i) => refusedCall(plannedCall(call, tools), refused.get(i)));
-  return { ...progress, ...spent(progress, reply), openStep: stepOf(message, calls) };
+  const { finishReason: _, ...rest } = progress;
+  return { ...rest, ...spent(progress, reply), openStep: stepOf(message, calls) };
 }
 
 /** Returns the progress after a model call that failed. A turn that failed still costs tokens. */
 export function recordSpent(progress: Progress, cost: Cost): Progress {
-  return cost.usage || cost.spend ? { ...progress, ...spent(progress, cost) } : progress;
+  const { finishReason } = cost;
+  if (!cost.usage && !cost.spend && !finishReason) return progress;
+  return { ...progress, ...spent(progress, cost), ...(finishReason ? { finishReason } : {}) };
 }
 
-type Cost = { readonly usage?: Usage; readonly spend?: Spend; readonly model?: string };
+type Cost = {
+  readonly finishReason?: FinishReason;
+  readonly usage?: Usage;
+  readonly spend?: Spend;
+  readonly model?: string;
+};
 
 function spent(
   progress: Progress,
-  { usage = noUsage, spend, model }: Cost,
+  { usage = noUsage, spend, model }: Omit<Cost, 'finishReason'>,
 ): Pick<Progress, 'usage' | 'spend' | 'models'> {
   return {
     ...(model === undefined ? {} : { models: withModel(progress, model) }),
@@ -227,6 +235,7 @@ export function recordAnswer(progress: Progress, reply: ModelReply): Progress {
     transcript: progress.transcript.append(enterMessage(withoutCalls(reply.message))),
     ...countedTurn(progress),
     ...spent(progress, reply),
+    finishReason: finishReasonOf(reply.finishReason),
     attempts: 0,
   };
 }

@@ -20,7 +20,33 @@ export type ModelSource =
     };
 
 /** How an answer ended: `length` = it was cut; `content-filter` and `refusal` = the provider withheld it, or its rest. */
-export type FinishReason = 'stop' | 'length' | 'content-filter' | 'refusal' | 'other';
+export type FinishReason = (typeof finishReasons)[number];
+
+/** The ways in which an answer ends. Stored by their places: new ones come last. */
+export const finishReasons = ['stop', 'length', 'content-filter', 'refusal', 'other'] as const;
+
+/** Returns how an answer ended, in the words of results. */
+export function finishReasonOf(reason: unknown): FinishReason {
+  return isFinishReason(reason) ? reason : 'other';
+}
+
+/** Returns whether a value is a finish reason of a result. */
+export function isFinishReason(value: unknown): value is FinishReason {
+  return finishReasons.includes(value as FinishReason);
+}
+
+/** What a reader of an answer has to know that was not finished: another agent, a next phase, a judge. */
+const endings: { readonly [reason in FinishReason]?: string } = {
+  length: 'this answer was cut at the length limit of its model',
+  'content-filter': 'the provider withheld the rest of this answer',
+  refusal: 'the model refused to finish this answer',
+};
+
+/** Returns an answer for another model, with a sentence if it was not finished. */
+export function toldAnswer(text: string, reason: FinishReason | undefined): string {
+  const ending = reason && endings[reason];
+  return ending === undefined ? text : `${text}\n[${ending}]`;
+}
 
 /**
  * What a run does with an answer that reached its length limit: it is the answer; its rest is asked for, at most twice; or the

@@ -7,6 +7,7 @@ import type { FieldRedactor } from '../values/redact.ts';
 import { isUsage, type Spend, type Usage } from '../values/usage.ts';
 import type { RunStatus } from './finalize.ts';
 import { isPhaseOutput, type PhaseOutput, redactPhase } from './phase.ts';
+import { type FinishReason, isFinishReason } from './reply.ts';
 import { isLabels, isMeta, isParentCall, type Labels, type ParentCall, type RunCheckpointMeta } from './request.ts';
 import type { Wait } from './waits/wait.ts';
 
@@ -19,6 +20,8 @@ export interface EndedFacts {
   /** The cost as a budget counts it; absent without a budget. */
   readonly spend?: Spend;
   readonly iterations: number;
+  /** How the answer ended; absent for a run without one, and for one that ended before this was stored. */
+  readonly finishReason?: FinishReason;
   readonly phases: readonly PhaseOutput[];
   /** Steered messages that could not be delivered before the end. */
   readonly undelivered: readonly Message[];
@@ -160,8 +163,9 @@ export function isOutcome(value: unknown): boolean {
   const isCounted = isUsage(value.usage) && isCount(value.iterations) && typeof value.durable === 'boolean';
   const isExplained = value.status === 'ok' ? value.error === undefined : isErrorData(value.error);
   const isNamed = value.fingerprint === undefined || typeof value.fingerprint === 'string';
+  const isEnded = value.finishReason === undefined || isFinishReason(value.finishReason);
   const isOwned = value.run === undefined || isOutcomeOwner(value.run);
-  return hasLists && isCounted && isExplained && isNamed && isOwned;
+  return hasLists && isCounted && isExplained && isNamed && isEnded && isOwned;
 }
 
 /** Returns whether a stored value says whose run it is. */

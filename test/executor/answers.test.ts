@@ -1,4 +1,4 @@
-import { type Compactor, type ExecutorOptions, memoryStore } from 'pawl';
+import { type Compactor, createPalette, defineAgent, type ExecutorOptions, memoryStore } from 'pawl';
 import { callTool, fail, reply, testClock } from 'pawl/testing';
 import { describe, expect, test } from 'vitest';
 import { type HostOptions, hostOf, toolOf } from '../fixtures/host.ts';
@@ -239,6 +239,54 @@ describe('an answer that reached its length limit (edges 7)', () => {
     const halves = [says('{"n":', 'length'), says('42}')];
     const { result } = await asked(halves, { agent: { onCutAnswer: 'continue', output } });
     expect(result).toMatchObject({ status: 'ok', data: { n: 42 } });
+  });
+
+  test.for([
+    ['stop', 'end_turn', 'stop'],
+    ['length', 'max_tokens', 'length'],
+    ['content-filter', 'SAFETY', 'content-filter'],
+    ['content-filter', 'refusal', 'refusal'],
+    ['other', 'new', 'other'],
+  ] as const)(
+    '%s (%s) is said as %s: in the result, in step.done, and in the kept outcome',
+    async ([unified, raw, reason]) => {
+      const { result, events, host } = await asked([ends([call], 'tool-calls'), says('Half.', unified, raw)]);
+      expect(result).toMatchObject({ status: 'ok', finishReason: reason });
+      const steps = events.filter(({ type }) => type === 'step.done');
+      expect(steps.map((step) => (step as { finishReason?: string }).finishReason)).toEqual([undefined, reason]);
+      const again = await host.run({ runId: result.runId, prompt: 'Go on. '.repeat(20) });
+      expect(again).toMatchObject({ status: 'ok', finishReason: reason });
+    },
+  );
+
+  test('is said of a refused and of a failed answer too', async () => {
+    const refused = await asked([ends([], 'content-filter', 'refusal')]);
+    expect(refused.result).toMatchObject({ error: { code: 'CONTENT_REFUSED' }, finishReason: 'refusal' });
+    const failed = await asked([cut], { agent: { onCutAnswer: 'fail' } });
+    expect(failed.result).toMatchObject({ error: { code: 'ANSWER_CUT' }, finishReason: 'length' });
+  });
+
+  test('is read as cut by the next phase', async () => {
+    const phases = [
+      { name: 'one', instructions: 'Look.', bare: true },
+      { name: 'two', instructions: 'Read: {{.one}}', bare: true },
+    ];
+    const { result, requests } = await asked([cut, says('Read.')], { agent: { phases } });
+    expect(result.phases.map(({ finishReason }) => finishReason)).toEqual(['length', 'stop']);
+    expect(JSON.stringify(requests[1]?.[0])).toContain('this answer was cut at the length limit');
+    expect(result.phases[0]?.output).toBe('The answer is');
+  });
+
+  test('is read as cut by the agent that asked', async () => {
+    const helper = defineAgent({ id: 'helper', instructions: 'Help.' });
+    const asks = { ...call, toolName: 'agent__helper', input: '{"prompt":"x"}' };
+    const { result, texts } = await asked([ends([asks], 'tool-calls'), cut, says('Read.')], {
+      agent: { subAgents: ['helper'] },
+      ports: { palette: createPalette({ agents: [helper] }) },
+      agents: [helper],
+    });
+    expect(result.status).toBe('ok');
+    expect(texts[2]).toContain('this answer was cut at the length limit');
   });
 
   test('takes three words, and no other', () => {

@@ -190,7 +190,9 @@ test('whatever one place of a record is damaged, it is refused by a typed error 
         listInterrupted: store.listInterrupted,
       };
       const tools = [toolOf('look'), toolOf('note', 'idempotent'), toolOf('send', 'once')];
-      const host = hostOf({ script: [reply('end'), reply('end')], tools, checkpoints });
+      // A message that no request can be made of is a failure that may pass with the next deployment: the run would wait for it.
+      const defaults = { modelAttempts: 1, modelOutageMs: 0 };
+      const host = hostOf({ script: [reply('end'), reply('end')], tools, checkpoints, defaults });
       const result = await host.run(requestIn(recordOf(name)));
       expect(result.error?.code).not.toBe('RUN_PANIC');
       for (const count of Object.values(result.usage)) expect(Number.isFinite(count)).toBe(true);

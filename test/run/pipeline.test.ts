@@ -38,7 +38,10 @@ describe('a phase', () => {
 
   test('leaves its last text, its place and the hash of its definition (pipeline 9)', () => {
     const done = closePhase(answered(stepped(beginPhase(completed([a]), b)), 'told'), b, { hasFailed: false });
-    expect(done.completedPhases[1]).toEqual({ name: 'b', output: 'told', index: 1, hash: b.hash });
+    expect(done.completedPhases[1]).toEqual({
+      ...{ name: 'b', output: 'told', index: 1, hash: b.hash },
+      finishReason: 'stop',
+    });
     expect(done).not.toHaveProperty('openPhase');
   });
 

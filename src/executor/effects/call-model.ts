@@ -7,13 +7,13 @@ import type { Retry, RetryOptions } from '../../model/retry.ts';
 import { modelCallKeyOf, waitIdOf } from '../../run/identity.ts';
 import type { ModelSettings } from '../../run/model-settings.ts';
 import type { Progress } from '../../run/progress.ts';
-import type { ModelReply } from '../../run/reply.ts';
+import { isFinishReason, type ModelReply } from '../../run/reply.ts';
 import type { Transcript } from '../../run/transcript.ts';
 import { afterModelFailure, type FailedTurn } from '../../run/waits/outage.ts';
 import { retryOf } from '../../run/waits/wait-rules.ts';
 import { systemClock } from '../../values/clock.ts';
 import { untilAborted } from '../../values/deadline.ts';
-import { type ErrorData, toErrorData } from '../../values/error-data.ts';
+import { type ErrorData, readProperty, toErrorData } from '../../values/error-data.ts';
 import { ModelError } from '../../values/errors.ts';
 import { frozenJson, MESSAGE_DEPTH } from '../../values/json.ts';
 import type { AssistantMessage, Message } from '../../values/message.ts';
@@ -98,7 +98,12 @@ class Turn {
       return { reply: { ...reply, message, usage, model, ...(spend ? { spend } : {}) } };
     } catch (error) {
       const data = toErrorData(error, 'MODEL');
-      return { ...this.#afterFailure(error, data), ...(await this.#costOf(spending, data)) };
+      const reason = readProperty(error, 'finishReason');
+      return {
+        ...this.#afterFailure(error, data),
+        ...(isFinishReason(reason) ? { finishReason: reason } : {}),
+        ...(await this.#costOf(spending, data)),
+      };
     }
   }
 

@@ -146,12 +146,12 @@ function nudgeDropped({ bytes, left }: Extract<RunEmitted, { type: 'nudge.droppe
 }
 
 function stepDone(
-  { progress: { iteration, usage }, tools }: Extract<RunEmitted, { type: 'step.done' }>,
+  { progress: { iteration, usage, finishReason }, tools }: Extract<RunEmitted, { type: 'step.done' }>,
   run: ActiveRun,
   onStep: OnStep,
 ): void {
   const step = { runId: run.runId, iteration, usage, tools };
-  run.publish({ type: 'step.done', step: iteration, usage, tools });
+  run.publish({ type: 'step.done', step: iteration, usage, tools, ...(finishReason ? { finishReason } : {}) });
   run.services.config.onStep?.(step);
   onStep?.(step);
 }

@@ -5,6 +5,7 @@ import { RequestView } from '../../model/request-view.ts';
 import { modelFor } from '../../model/tier.ts';
 import { type ModelSettings, mergeSettings } from '../../run/model-settings.ts';
 import type { PhaseOutput } from '../../run/phase.ts';
+import { toldAnswer } from '../../run/reply.ts';
 import { restrict, type Toolbox } from '../../tool/toolbox.ts';
 import { toErrorData } from '../../values/error-data.ts';
 import { modelName } from '../../values/model-use.ts';
@@ -120,7 +121,7 @@ function instructionsOf(
   completed: readonly PhaseOutput[],
 ): string {
   const names = (agent.phases ?? []).map(({ name }) => [name, ''] as const);
-  const outputs = completed.map(({ name, output }) => [name, output] as const);
+  const outputs = completed.map((phase) => [phase.name, toldAnswer(phase.output, phase.finishReason)] as const);
   return fillTemplate(
     instructions,
     { ...Object.fromEntries([...names, ...outputs]), Query: prompt },

@@ -32,6 +32,8 @@ export class RunChunks {
   /** The wait for a model that is away. */
   #retryId: string | undefined;
   #usage: Usage | undefined;
+  /** How the newest answer ended. */
+  #finishReason: Extract<RunEvent, { type: 'step.done' }>['finishReason'];
   #steered = 0;
   /** The run is over, or its stream is. */
   isOver = false;
@@ -162,6 +164,7 @@ export class RunChunks {
         break;
       case 'step.done':
         this.#usage = event.usage;
+        this.#finishReason = event.finishReason;
         this.#at(event.step)?.finish();
         break;
       case 'steer.applied':
@@ -270,7 +273,10 @@ export class RunChunks {
       this.#emit({ type: 'finish-step' });
     }
     const usage = this.#usage;
-    this.#emit({ type: 'finish', finishReason: 'stop', ...(usage ? { messageMetadata: { usage } } : {}) });
+    const reason = this.#finishReason ?? 'stop';
+    // The protocol has one word for a provider that withholds, and for a model that does.
+    const finishReason = reason === 'refusal' ? 'content-filter' : reason;
+    this.#emit({ type: 'finish', finishReason, ...(usage ? { messageMetadata: { usage } } : {}) });
   }
 
   #failed(status: RunPart['status'], error: ErrorData | undefined): void {

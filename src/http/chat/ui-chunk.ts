@@ -100,7 +100,7 @@ export type UiChunk =
   | { readonly type: 'error'; readonly errorText: string };
 
 /** `tool-calls`: a person must act. `interrupted`: the page must not send by itself. */
-export type FinishReason = 'stop' | 'tool-calls' | 'interrupted';
+export type FinishReason = 'stop' | 'length' | 'content-filter' | 'other' | 'tool-calls' | 'interrupted';
 
 /** A chunk, and the step of the message in which it arrives; 0 = before the first. */
 export interface StepChunk {

@@ -5,7 +5,7 @@ import type { AssistantMessage, ToolOutput } from '../../values/message.ts';
 import type { Usage } from '../../values/usage.ts';
 import type { RunStatus } from '../finalize.ts';
 import type { ToolEffect } from '../ledger.ts';
-import type { ModelSource } from '../reply.ts';
+import type { FinishReason, ModelSource } from '../reply.ts';
 import type { HowAnswered, Person, Wait } from '../waits/wait.ts';
 
 /** The parts of a model's message. */
@@ -49,7 +49,14 @@ export type RunEventBody =
   /** A model turn begins. */
   | { readonly type: 'step.started'; readonly step: number }
   /** A model turn and its tool calls are over; `usage` is the run's total so far. */
-  | { readonly type: 'step.done'; readonly step: number; readonly usage: Usage; readonly tools: readonly string[] }
+  | {
+      readonly type: 'step.done';
+      readonly step: number;
+      readonly usage: Usage;
+      readonly tools: readonly string[];
+      /** How the answer ended; absent for a step with calls. */
+      readonly finishReason?: FinishReason;
+    }
   /** The pieces of this step, and all events of later ones, are void: the step is made again. */
   | { readonly type: 'step.reset'; readonly step: number }
   /** The whole message of a step, for a reader that did not get its pieces. Never in `run.events()`. */

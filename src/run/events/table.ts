@@ -84,7 +84,7 @@ export const runEvents = {
   },
   'step.started': { redact: {}, audit: 'skip', endsText: true, of: 'call', keep: 'passing' },
   'step.done': {
-    redact: { usage: 'public', tools: 'public' },
+    redact: { usage: 'public', tools: 'public', finishReason: 'public' },
     audit: 'step',
     endsText: true,
     of: 'step',

@@ -1,5 +1,6 @@
 import type { RunEvent } from '../../run/events/body.ts';
 import type { ContentPlace, JournalEntry } from '../../run/journal/entry.ts';
+import { finishReasons } from '../../run/reply.ts';
 import { CheckpointCorruptError } from '../../values/errors.ts';
 import { isAmount, isCount, isObject } from '../../values/json.ts';
 
@@ -70,7 +71,8 @@ function shortEntry({ event, content, attempt, end }: JournalEntry, row: Omit<Ro
     }
     case 'step.done': {
       const { inputTokens, outputTokens, reasoningTokens, cacheReadTokens, cacheWriteTokens } = event.usage;
-      return ['E', ...when, inputTokens, outputTokens, reasoningTokens, cacheReadTokens, cacheWriteTokens];
+      const reason = event.finishReason === undefined ? [] : [finishReasons.indexOf(event.finishReason)];
+      return ['E', ...when, inputTokens, outputTokens, reasoningTokens, cacheReadTokens, cacheWriteTokens, ...reason];
     }
     default:
       return undefined;
@@ -126,7 +128,13 @@ function fromShort([kind, back, seq, ms, ...rest]: Short, row: Row): Read {
   const [inputTokens = 0, outputTokens = 0, reasoningTokens = 0, cacheReadTokens = 0, cacheWriteTokens = 0] =
     rest as number[];
   const usage = { inputTokens, outputTokens, reasoningTokens, cacheReadTokens, cacheWriteTokens };
-  return { back, event: { type: 'step.done', step, usage, tools: [], ...when } as unknown as Read['event'], content };
+  const reason = finishReasons[rest[5] as number];
+  const ended = reason === undefined ? {} : { finishReason: reason };
+  return {
+    back,
+    event: { type: 'step.done', step, usage, tools: [], ...ended, ...when } as unknown as Read['event'],
+    content,
+  };
 }
 
 function fromLong({ b, q, t, a, c, n, v }: Long, row: Row): Read {

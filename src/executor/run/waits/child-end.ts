@@ -5,6 +5,7 @@ import { isLeftFor } from '../../../run/finalize.ts';
 import { bornRunOf, childOfCall, waitIdOf } from '../../../run/identity.ts';
 import type { OpenCall } from '../../../run/open-step.ts';
 import type { Progress } from '../../../run/progress.ts';
+import { toldAnswer } from '../../../run/reply.ts';
 import type { ParentCall } from '../../../run/request.ts';
 import type { RunOutput } from '../../../run/result.ts';
 import { waitsOf } from '../../../run/waits/wait-rules.ts';
@@ -16,7 +17,8 @@ import type { ActiveRun, ExecutorServices } from '../active-run.ts';
 
 /** Returns the end of a child run as the result of the call that began it: its answer, or why it has none. */
 export function childOutput(agentId: string, ended: RunOutput): ToolOutput {
-  if (ended.status === 'ok') return toToolOutput(ended.data === undefined ? ended.output : ended.data, noUrls);
+  if (ended.status === 'ok')
+    return toToolOutput(ended.data === undefined ? toldAnswer(ended.output, ended.finishReason) : ended.data, noUrls);
   const why = ended.error ? `: ${ended.error.code}: ${ended.error.message}` : '';
   const rest = ended.output === '' ? '' : `\nIts last words: ${ended.output}`;
   return thrownOutput(new Error(`${agentId} ended with status ${ended.status}${why}${rest}`));

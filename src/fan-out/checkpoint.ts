@@ -105,7 +105,9 @@ export function decodeCheckpoint(source: string | Uint8Array, where: string): Ch
     );
   const value = parsed(source, corrupt);
   if (!isObject(value)) throw corrupt('it is not an object');
-  const { version = VERSION, prompt, adapter_ids: adapterIds, responses, verbose, ranking } = value;
+  const { version = VERSION, prompt, verbose, ranking } = value;
+  // JSON of other languages writes an empty list as null.
+  const [adapterIds, responses] = [value.adapter_ids, value.responses].map((list) => (list === null ? [] : list));
   if (typeof version === 'number' && version > VERSION) {
     throw new CheckpointTooNewError(
       `${where} has version ${version}, this Pawl reads up to ${VERSION}; upgrade the package (nothing was changed)`,

@@ -8,6 +8,8 @@ type Fields<T> = { readonly [Name in keyof T]-?: readonly [name: string, is: (va
 
 const isText = (value: unknown) => typeof value === 'string';
 const isFlag = (value: unknown) => typeof value === 'boolean';
+/** JSON of other languages writes a list or an object without entries as null. */
+const isNothing = (value: unknown) => value === undefined || value === null;
 const isFigure = (value: unknown) => typeof value === 'number' && Number.isFinite(value);
 const isAbsent = (value: unknown) => value === undefined;
 const or = (first: (value: unknown) => boolean, second: (value: unknown) => boolean) => (value: unknown) =>
@@ -21,8 +23,8 @@ const responseFields: Fields<ResponseSnapshot> = {
   outputTokens: ['output_tokens', isFigure],
   reasoningTokens: ['reasoning_tokens', or(isFigure, isAbsent)],
   costUsd: ['cost_usd', isFigure],
-  proposedWrites: ['proposed_writes', or(Array.isArray, isAbsent)],
-  toolCalls: ['tool_calls', or(isCounts, isAbsent)],
+  proposedWrites: ['proposed_writes', or(Array.isArray, isNothing)],
+  toolCalls: ['tool_calls', or(isCounts, isNothing)],
   error: ['error', or(isText, isAbsent)],
   interrupted: ['interrupted', isFlag],
   completed: ['completed', isFlag],
@@ -57,26 +59,42 @@ export function encodeSnapshot(snapshot: ResponseSnapshot): string {
 function fieldsOf(snapshot: ResponseSnapshot): Record<string, unknown> {
   const { text, proposedWrites = [], toolCalls = {} } = snapshot;
   const writes = proposedWrites.map((write) => onDisk(write, writeFields));
+  const fields = onDisk(snapshot, responseFields);
+  const counts = counted.map((key) => [key, whole(fields[key])]);
+  const calls = Object.entries(toolCalls).map(([tool, count]) => [tool, whole(count)]);
   return {
-    ...onDisk(snapshot, responseFields),
+    ...fields,
+    ...Object.fromEntries(counts),
     text: text || undefined,
     proposed_writes: writes.length === 0 ? undefined : writes,
-    tool_calls: Object.keys(toolCalls).length === 0 ? undefined : toolCalls,
+    tool_calls: calls.length === 0 ? undefined : Object.fromEntries(calls),
   };
 }
 
+/** The fields that readers of the format take as whole numbers. A cost has decimals. */
+const counted = ['latency_ms', 'input_tokens', 'output_tokens', 'reasoning_tokens', 'steps'] as const;
+
+/** Returns a number as each JSON reader keeps it: whole, and within 2^53. */
+function whole(value: unknown): unknown {
+  if (typeof value !== 'number' || !Number.isFinite(value)) return value;
+  return Math.min(Math.max(Math.round(value), Number.MIN_SAFE_INTEGER), Number.MAX_SAFE_INTEGER);
+}
+
 /**
- * Parses a model's snapshot from the JSON of a fan-out's checkpoint file.
+ * Parses a model's snapshot from the JSON of a fan-out's checkpoint file. One that is completed, and also interrupted or failed, is not
+ * completed.
  * @param wrong makes the error from a description
  * @throws what `wrong` makes
  */
 export function decodeSnapshot(value: unknown, wrong: (what: string) => Error): ResponseSnapshot {
-  const { proposedWrites, ...rest } = inMemory(value, responseFields, wrong);
+  const { proposedWrites, toolCalls, ...rest } = inMemory(value, responseFields, wrong);
   const writes = proposedWrites?.map((write) => inMemory<WriteSnapshot>(write, writeFields, wrong));
-  if (rest.completed && (rest.interrupted || rest.error !== undefined)) {
-    throw wrong('it is completed, but also interrupted or failed');
-  }
-  return { ...rest, ...(writes ? { proposedWrites: writes } : {}) };
+  return {
+    ...rest,
+    completed: rest.completed && !rest.interrupted && rest.error === undefined,
+    ...(writes ? { proposedWrites: writes } : {}),
+    ...(toolCalls ? { toolCalls } : {}),
+  };
 }
 
 function onDisk<T extends object>(value: T, fields: Fields<T>): Record<string, unknown> {

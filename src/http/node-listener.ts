@@ -50,6 +50,20 @@ async function serve(handler: WebHandler, incoming: IncomingMessage, outgoing: S
   const answer = await handler(request);
   if (left.signal.aborted) return discard(answer);
   await send(answer, { incoming, outgoing });
+  cutLate(incoming);
+}
+
+/** Longest time for the rest of a body whose request has its answer, ms. */
+const REFUSED_BODY_MS = 10_000;
+
+/** A client that sends the body of a refused request slowly, or never, holds a connection. */
+function cutLate(incoming: IncomingMessage): void {
+  if (incoming.complete || incoming.destroyed) return;
+  const timer = setTimeout(() => incoming.destroy(), REFUSED_BODY_MS);
+  timer.unref();
+  for (const event of ['end', 'close'] as const) incoming.once(event, () => clearTimeout(timer));
+  // Node reads what comes until then, and throws it away.
+  incoming.resume();
 }
 
 type Body = ConstructorParameters<typeof Response>[0];

@@ -395,6 +395,7 @@ export const sections: readonly Section[] = [
       { what: 'characters of an id in a body of `useChat`', code: 'MAX_CHAT_ID_CHARS' },
       { what: 'messages of the user in one turn of `useChat`', code: 'MAX_TURN_MESSAGES' },
       { what: 'parts of one turn of `useChat`', code: 'MAX_TURN_PARTS' },
+      { what: 'time for the rest of a refused body', code: 'REFUSED_BODY_MS', unit: 'ms' },
       { what: 'keys of one object in a body', code: 'MAX_OBJECT_KEYS' },
       { what: 'keys of a body', code: 'MAX_BODY_KEYS' },
       { what: 'answers in a body of `useChat`', code: 'MAX_POSTED_ANSWERS' },

@@ -8,7 +8,7 @@ const texts = fc.oneof(
   fc.constantFrom('__proto__', 'constructor', '\ud800', 'a\udfffb', '\u2028', '"', '\\', '\0', ' ', '\ufeff'),
 );
 const filled = texts.filter((text) => text !== '');
-const counts = fc.oneof(fc.nat(), fc.constantFrom(0, Number.MAX_SAFE_INTEGER, 2 ** 60, 1e300));
+const counts = fc.oneof(fc.nat(), fc.constantFrom(0, Number.MAX_SAFE_INTEGER));
 const figures = fc.oneof(
   counts,
   fc.double({ min: 0, noNaN: true, noDefaultInfinity: true }).filter((x) => x !== 0),
@@ -36,7 +36,7 @@ export const answers: fc.Arbitrary<ModelResponse> = fc
     {
       modelId: texts,
       text: texts,
-      latencyMs: figures,
+      latencyMs: counts,
       inputTokens: counts,
       outputTokens: counts,
       reasoningTokens: counts,

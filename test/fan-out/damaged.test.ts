@@ -46,9 +46,9 @@ describe('a file that is no checkpoint', () => {
     const wrong: Readonly<Record<string, readonly unknown[]>> = {
       prompt: [undefined, null, 5, ['x']],
       timestamp: [undefined, null, true, {}, '', 'today', '2026-11-23', '2026-13-40T08:00:00Z', '1795302000000'],
-      adapter_ids: [undefined, null, 'fast', [1], { 0: 'fast' }],
+      adapter_ids: [undefined, 'fast', [1], { 0: 'fast' }],
       verbose: [undefined, null, 'true', 1],
-      responses: [undefined, null, {}, [null], [[]], ['x'], [first, first]],
+      responses: [undefined, {}, [null], [[]], ['x'], [first, first]],
       ranking: [null, [], 'fast', { order: 'fast', reason: '' }, { order: [1], reason: '' }, { order: [] }],
     };
     for (const [key, values] of Object.entries(wrong)) {
@@ -61,8 +61,11 @@ describe('a file that is no checkpoint', () => {
     const needed = ['model_id', 'latency_ms', 'input_tokens', 'output_tokens', 'cost_usd', 'interrupted', 'completed'];
     const optional = ['text', 'reasoning_tokens', 'proposed_writes', 'tool_calls', 'error', 'stop_reason', 'steps'];
     const strange = [null, { a: 'b' }, [7]];
+    // A list or an object without entries may be null.
+    const mayBeNull = ['proposed_writes', 'tool_calls'];
     for (const key of [...needed, ...optional]) {
       for (const value of optional.includes(key) ? strange : [...strange, undefined]) {
+        if (value === null && mayBeNull.includes(key)) continue;
         const text = changed({ responses: [{ ...first, [key]: value }] });
         expect(codeOf(text), `${key}: ${JSON.stringify(value)}`).toBe('CHECKPOINT_CORRUPT');
       }
@@ -74,13 +77,6 @@ describe('a file that is no checkpoint', () => {
     (change) => {
       const write = { path: 'a', content: 'b', ...change };
       expect(codeOf(changed({ responses: [{ ...first, proposed_writes: [write] }] }))).toBe('CHECKPOINT_CORRUPT');
-    },
-  );
-
-  test.for([{ interrupted: true }, { error: 'no' }, { error: '' }])(
-    'a response that is completed and has %j is refused as damaged (fan-out 4)',
-    (change) => {
-      expect(codeOf(changed({ responses: [{ ...first, completed: true, ...change }] }))).toBe('CHECKPOINT_CORRUPT');
     },
   );
 

@@ -3,7 +3,7 @@ import { createServer, type Server } from 'node:http';
 import { type AddressInfo, connect } from 'node:net';
 import { httpHandler, localOnly, toNodeListener } from 'pawl/http';
 import { callTool, hang, reply } from 'pawl/testing';
-import { afterEach, describe, expect, test } from 'vitest';
+import { afterEach, describe, expect, test, vi } from 'vitest';
 import { settle, toolOf, until } from '../fixtures/host.ts';
 import { type WebHostOptions, webHost } from './web-host.ts';
 
@@ -190,6 +190,31 @@ describe('toNodeListener', () => {
     const { url } = await listening(() => Promise.reject(new Error('no')));
     await expect(fetch(url)).rejects.toThrow();
     await expect(fetch(url)).rejects.toThrow();
+  });
+
+  test('cuts a request that has its answer, and whose body does not end, after 10 s (edges 26)', async () => {
+    const { port } = await listening(async () => new Response('no', { status: 401 }));
+    vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
+    try {
+      const socket = connect(port, '127.0.0.1');
+      let text = '';
+      let isClosed = false;
+      socket.on('data', (bytes) => {
+        text += bytes.toString();
+      });
+      socket.on('close', () => {
+        isClosed = true;
+      });
+      socket.on('error', () => {});
+      socket.write('POST /runs HTTP/1.1\r\nhost: x\r\ncontent-length: 1000\r\n\r\nhalf');
+      await until(() => text.includes('401') && vi.getTimerCount() > 0);
+      await vi.advanceTimersByTimeAsync(9_000);
+      expect(isClosed).toBe(false);
+      await vi.advanceTimersByTimeAsync(1_000);
+      await until(() => isClosed);
+    } finally {
+      vi.useRealTimers();
+    }
   });
 
   test('passes each cookie of an answer on (web 40)', async () => {

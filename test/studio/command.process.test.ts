@@ -41,6 +41,18 @@ describe.concurrent('`pawl studio` (studio 17, 21, 22)', () => {
     expect((await running.ended).code).toBe(0);
   });
 
+  test('takes an agent module that has no models: it runs nothing (studio 17)', async () => {
+    const cwd = await folderWithStore();
+    writeFileSync(
+      join(cwd, 'clerk.mjs'),
+      "export default { id: 'clerk', name: 'Clerk', version: '1', instructions: 'Answer.' };\n",
+    );
+    const running = new Pawl(['studio', ...store, '--port', '0', '--agent', 'clerk.mjs'], { cwd });
+    await running.says('Ctrl-C stops it');
+    running.child.kill('SIGTERM');
+    expect((await running.ended).code).toBe(0);
+  });
+
   test('keeps its token in a file of this user, and has it again after a restart; --new-token replaces it', async () => {
     const cwd = await folderWithStore();
     const env = { PAWL_STATE_HOME: join(cwd, 'state') };

@@ -30,7 +30,7 @@ export const studioCommand: Command = async (context) => {
   const { args, output } = context;
   const port = portOf(args.port, USUAL_PORT);
   const apply = args.apply === undefined ? undefined : folderOf(args.apply);
-  const module = args.agent === undefined ? undefined : await loadAgentModule(args.agent);
+  const module = args.agent === undefined ? undefined : await loadAgentModule(args.agent, { asksModels: false });
   const store = await openStudioStore(args.store, { codec: await codecFor(args.codec, module), write: args.write });
   const token = studioToken(store.identity, { isNew: args.newToken });
   const executor = await executorOn(store, { context, module });

@@ -29,9 +29,13 @@ interface ModuleOptions extends Pick<ExecutorOptions, 'compactor' | 'contextToke
 
 /**
  * Imports the agent module that a command names, and checks its exports: agent, models, tools, codec.
+ * @param options.asksModels `false` for a command that runs nothing: the module need not have a model
  * @throws {Failure} that says what is wrong with it
  */
-export async function loadAgentModule(file: string): Promise<AgentModule> {
+export async function loadAgentModule(
+  file: string,
+  { asksModels = true }: { readonly asksModels?: boolean } = {},
+): Promise<AgentModule> {
   const path = resolve(file);
   checkFile(path);
   refuseProgram(path);
@@ -44,7 +48,8 @@ export async function loadAgentModule(file: string): Promise<AgentModule> {
   if (!Array.isArray(tools)) throw new Failure(`the export \`tools\` of ${path} must be an array of tools`);
   const options = optionsOf(exported, path);
   const codec = codecOf(exported.codec, path);
-  return { path, agent, models: await modelsOf(exported, path), tools, prompt, options, codec };
+  const models = asksModels ? await modelsOf(exported, path) : () => undefined;
+  return { path, agent, models, tools, prompt, options, codec };
 }
 
 /** Returns whether the agent of a module may start runs of another agent: its palette has it. */

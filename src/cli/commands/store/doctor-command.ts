@@ -13,7 +13,7 @@ import { describeVerdict } from '../obstacle.ts';
 
 /** Runs `pawl doctor`: reads every record, and says what the next recovery does with it. */
 export const doctorCommand: Command = async (context) => {
-  const modules = await Promise.all(context.args.words.map(loadAgentModule));
+  const modules = await Promise.all(context.args.words.map((file) => loadAgentModule(file)));
   const store = await openExistingStore(context.args.store, sharedCodec(modules));
   const counts = new Map<string, number>();
   let needing = 0;

@@ -3,6 +3,7 @@ import { callTool, hang, reply, testClock } from 'pawl/testing';
 import { afterEach, describe, expect, test } from 'vitest';
 import { fleetHost, leaveRuns, replies, runIds } from '../../fixtures/fleet.ts';
 import { gate, settle, toolOf, until } from '../../fixtures/host.ts';
+import { withoutMarks } from '../../fixtures/watched-store.ts';
 
 const executors: Executor[] = [];
 let clock = testClock(1_000_000);
@@ -156,7 +157,7 @@ describe('a worker that cannot continue a run', () => {
     expect(able.ended).toEqual(['run-0']);
   });
 
-  test('gives a run back whose outcome the host does not accept, with a pause, instead of delivering it again at once (engine 19)', async () => {
+  test('gives a run back whose outcome the host does not accept, on a store without marks, with a pause, instead of delivering it again at once (engine 19)', async () => {
     const { clock, store, process } = fleet();
     await leaveRuns(store, clock, runIds(1));
     let calls = 0;
@@ -164,7 +165,7 @@ describe('a worker that cannot continue a run', () => {
       calls += 1;
       if (calls < 3) throw new Error('the mail server is away');
     };
-    const host = process({ script: replies(1), onOutcome });
+    const host = process({ script: replies(1), onOutcome, ...{ checkpoints: withoutMarks(store) } });
     host.work();
     await clock.advance(20_000);
     expect(calls).toBe(1);

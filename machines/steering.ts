@@ -1,6 +1,6 @@
 import { change } from '../src/run/change.ts';
 import type { OpenStep } from '../src/run/open-step.ts';
-import { MAX_UNDELIVERED, type Progress } from '../src/run/progress.ts';
+import { allMessagesOf, MAX_UNDELIVERED, type Progress } from '../src/run/progress.ts';
 import { encodeMessage, type Message } from '../src/values/message.ts';
 import type { RunContext, RunEmitted, Steer } from './context.ts';
 import type { Enqueue } from './tool-calls.ts';
@@ -145,10 +145,11 @@ function roomToSay(progress: Progress, maxRecordBytes: number): number {
 }
 
 /** The approximate bytes of a run's record, without the messages that wait. */
-function recordSize({ transcript, openStep, inputs, images, earlier, completedPhases, meta }: Progress): number {
+function recordSize(progress: Progress): number {
+  const { openStep, inputs, images, earlier, completedPhases, meta } = progress;
   const extras = cached(extrasSizes, images, () => jsonBytes([inputs.value, images.value, earlier.value]));
   const step = openStep ? cached(stepSizes, openStep, () => 2 * jsonBytes(openStep)) : 0;
-  return transcript.size + extras + step + jsonBytes(completedPhases) + jsonBytes(meta);
+  return allMessagesOf(progress).size + extras + step + jsonBytes(completedPhases) + jsonBytes(meta);
 }
 
 const jsonBytes = (value: unknown): number => Buffer.byteLength(JSON.stringify(value));

@@ -13,8 +13,8 @@ import type { RunCheckpoint } from './checkpoint.ts';
 export class ProgressRedaction implements FieldRedactor {
   readonly #redactor: Redactor;
   readonly #seen = new WeakMap<object, object>();
-  #source: Transcript | undefined;
-  #redacted = Transcript.of([]);
+  /** The redacted lists of messages, by the field that has them: each grows with its original. */
+  readonly #lists = new Map<string, { readonly source: Transcript; readonly redacted: Transcript }>();
 
   constructor(redactor: Redactor) {
     this.#redactor = redactor;
@@ -37,7 +37,7 @@ export class ProgressRedaction implements FieldRedactor {
   }
 
   #field(key: string, value: unknown): unknown {
-    if (value instanceof Transcript) return this.transcript(value);
+    if (value instanceof Transcript) return this.transcript(value, key);
     const redact = redactions.get(key) ?? unknownField;
     if (redact === 'public' || value === undefined) return value;
     if (!(value instanceof Hidden)) return redact(value, this);
@@ -45,13 +45,13 @@ export class ProgressRedaction implements FieldRedactor {
   }
 
   /** The redacted messages grow like the original ones: only new messages are read, and stored. */
-  transcript(transcript: Transcript): Transcript {
-    const isContinued = this.#source !== undefined && transcript.continues(this.#source);
-    const from = isContinued ? (this.#source?.length ?? 0) : 0;
-    const added = transcript.slice(from).map((message) => this.message(message));
-    this.#redacted = isContinued ? this.#redacted.append(...added) : Transcript.of(added);
-    this.#source = transcript;
-    return this.#redacted;
+  transcript(transcript: Transcript, key = 'transcript'): Transcript {
+    const known = this.#lists.get(key);
+    const before = known && transcript.continues(known.source) ? known : undefined;
+    const added = transcript.slice(before?.source.length ?? 0).map((message) => this.message(message));
+    const redacted = before ? before.redacted.append(...added) : Transcript.of(added);
+    this.#lists.set(key, { source: transcript, redacted });
+    return redacted;
   }
 
   outcome<T extends RunOutput | RunOutcome>(outcome: T): T {

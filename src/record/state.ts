@@ -65,7 +65,8 @@ export interface SaveMoment {
 /** Returns the present state of a run, as a checkpointer saves it. */
 export function stateOf(run: Progress, now: SaveMoment): RunCheckpointState {
   const { redaction, seq } = now;
-  const progress = recordable(redaction?.progress(run) ?? run);
+  const recorded = recordable(run);
+  const progress = redaction?.progress(recorded) ?? recorded;
   const critic = now.critic ? (redaction?.json(now.critic) ?? now.critic) : progress.critic;
   const { transcript } = progress;
   const fields = { seq, elapsedMs: 0 } as Writable<StateHead>;

@@ -3,6 +3,7 @@ import type { FieldRedactor } from '../values/redact.ts';
 import type { Spend, Usage } from '../values/usage.ts';
 import type { GuardCounters } from './limits.ts';
 import type { FinishReason } from './reply.ts';
+import type { Transcript } from './transcript.ts';
 
 /** The output of a finished phase of a multi-phase agent. */
 export interface PhaseOutput {
@@ -15,6 +16,11 @@ export interface PhaseOutput {
   readonly data?: JsonValue;
   /** How its answer ended; absent for one that has none, or that failed. */
   readonly finishReason?: FinishReason;
+  /**
+   * The index of its first message in the record's `messages`; the next phase begins where it ends. Absent: its messages are not
+   * kept, because a version before 3 recorded it, or a host gave it.
+   */
+  readonly from?: number;
 }
 
 /** The facts of a phase that a run needs: plain data. The phase's model, tools and prompt stay with the executor. */
@@ -32,8 +38,9 @@ export interface PhaseFacts {
   readonly recovery: 'step' | 'boundary';
 }
 
-/** The numbers of a run at the beginning of a phase. */
+/** A run at the beginning of a phase: what its record says until a part of the phase is recorded. */
 export interface PhaseStart {
+  readonly messages: Transcript;
   readonly iteration: number;
   readonly usage: Usage;
   readonly counters: GuardCounters;
@@ -41,12 +48,14 @@ export interface PhaseStart {
   readonly finishReason?: FinishReason;
 }
 
-/** The phase in progress. Its conversation is the run's transcript: each phase begins a new one. */
+/** The phase in progress. Its conversation is the run's opening and its own messages. */
 export interface OpenPhase {
   readonly index: number;
   readonly hash: string;
   /** Completed model turns of this phase. */
   readonly iteration: number;
+  /** The index of its first message in the record's `messages`; absent: 0, in a record of version 2. */
+  readonly from?: number;
   /**
    * The run's state when the phase began. Present while no part of the phase may be recorded: a phase that begins again after
    * a crash must leave no trace of its first try.
@@ -56,14 +65,17 @@ export interface OpenPhase {
 
 /** Returns whether a stored value is a PhaseOutput. */
 export function isPhaseOutput(value: unknown): boolean {
-  return hasTexts(value, ['name', 'output']);
+  return hasTexts(value, ['name', 'output']) && isOptionalCount(value.from);
 }
 
 /** Returns whether a stored value is an OpenPhase. One that has a `start` is not recorded. */
 export function isOpenPhase(value: unknown): boolean {
   if (!isObject(value) || value.start !== undefined) return false;
-  return isCount(value.index) && typeof value.hash === 'string' && isCount(value.iteration);
+  const isPlaced = isCount(value.index) && isOptionalCount(value.from);
+  return isPlaced && typeof value.hash === 'string' && isCount(value.iteration);
 }
+
+const isOptionalCount = (value: unknown): boolean => value === undefined || isCount(value);
 
 /** Returns a finished phase without its secrets. */
 export function redactPhase(phase: PhaseOutput, by: FieldRedactor): PhaseOutput {

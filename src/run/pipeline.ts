@@ -6,27 +6,34 @@ import { change } from './change.ts';
 import { noCounters } from './limits.ts';
 import { lastTextOf } from './outcome.ts';
 import type { OpenPhase, PhaseFacts, PhaseOutput } from './phase.ts';
-import { isBeyondOpening, openingOf, type Progress } from './progress.ts';
-import { emptyTranscript } from './transcript.ts';
+import { allMessagesOf, isBeyondOpening, openingOf, ownFrom, type Progress, withMessages } from './progress.ts';
+import { Transcript } from './transcript.ts';
 
 /** Returns the phase in progress, or the next one; undefined if all are done, or there are none. */
 export function currentPhase(progress: Progress, phases: readonly PhaseFacts[]): PhaseFacts | undefined {
   return phases[progress.openPhase?.index ?? progress.completedPhases.length];
 }
 
-/** Begins a phase with its own conversation; a phase that was in progress when the process died is unchanged. */
+/**
+ * Begins a phase with a conversation of its own, which begins with the run's opening; a phase that was in progress when the process
+ * died is unchanged. The messages of the phases before it stay in the record.
+ */
 export function beginPhase(progress: Progress, facts: PhaseFacts): Progress {
   if (progress.openPhase) return progress;
   const { iteration, usage, counters, spend, finishReason } = progress;
+  // If the run has no turn yet, its opening is there, and stored.
+  const isBegun = !isAtOpening(progress);
+  const earlier = isBegun ? allMessagesOf(progress) : progress.whole;
+  const from = earlier ? Math.max(0, earlier.length - ownFrom(progress)) : 0;
+  const opening = { index: progress.completedPhases.length, hash: facts.hash, iteration: 0, from };
   const start = {
-    ...{ iteration, usage, counters },
+    ...{ messages: earlier ?? progress.transcript, iteration, usage, counters },
     ...(spend ? { spend } : {}),
     ...(finishReason ? { finishReason } : {}),
   };
-  const opening = { index: progress.completedPhases.length, hash: facts.hash, iteration: 0 };
   return change(progress, (draft) => {
-    // If the run has no turn yet, its opening is there, and stored.
-    if (!isAtOpening(progress)) draft.transcript = openingOf(progress);
+    if (isBegun) draft.transcript = openingOf(progress);
+    if (earlier) draft.whole = earlier;
     draft.counters = noCounters;
     delete draft.finishReason;
     draft.openPhase = facts.recovery === 'boundary' ? { ...opening, start } : opening;
@@ -50,11 +57,11 @@ export function closePhase(
   { hasFailed, data }: { readonly hasFailed: boolean; readonly data?: JsonValue | undefined },
 ): Progress {
   if (!progress.openPhase) return progress;
-  const { index, hash } = progress.openPhase;
+  const { index, hash, from = 0 } = progress.openPhase;
   const output = hasFailed ? facts.fallback : lastTextOf(progress);
   const reason = hasFailed ? undefined : progress.finishReason;
   const phase = {
-    ...{ name: facts.name, output, index, hash },
+    ...{ name: facts.name, output, index, hash, from },
     ...(data === undefined ? {} : { data }),
     ...(reason === undefined ? {} : { finishReason: reason }),
   };
@@ -69,9 +76,9 @@ export function closePhase(
 /** Asks the model to repair an answer that does not fit the output schema: gives the model the problem and another turn. */
 export function askForRepair(progress: Progress, problem: string): Progress {
   const text = `That answer does not have the requested form: ${problem}. Answer again, in that form only.`;
-  const transcript = progress.transcript.append(enterMessage({ role: 'user', content: [{ type: 'text', text }] }));
+  const asked = withMessages(progress, [enterMessage({ role: 'user', content: [{ type: 'text', text }] })]);
   return change(progress, (draft) => {
-    draft.transcript = transcript;
+    Object.assign(draft, asked);
     draft.counters.repairs = (draft.counters.repairs ?? 0) + 1;
   });
 }
@@ -81,19 +88,23 @@ export function isPhasePassable(error: ErrorData | undefined, facts: PhaseFacts 
   return error === undefined || error.code === 'STEP_LIMIT' || facts?.isOptional === true;
 }
 
-/**
- * Returns the recordable part of a run: without a phase that is not recorded yet, and without a conversation between two
- * phases.
- */
+/** Returns the recordable part of a run: the messages of all phases, without a phase of which nothing may be recorded yet. */
 export function recordable(progress: Progress): Progress {
-  const { openPhase, completedPhases, thread, outcome } = progress;
+  const { openPhase, whole, thread, outcome } = progress;
   // The conversation of a turn that has ended belongs to its thread.
-  if (thread && outcome) return progress;
-  if (openPhase?.start) {
-    const { openPhase: _, openStep: __, spend: ___, ...rest } = progress;
-    return { ...rest, ...openPhase.start, transcript: emptyTranscript };
+  if (openPhase?.start && !(thread && outcome)) {
+    const { openPhase: _, openStep: __, spend: ___, whole: ____, ...rest } = progress;
+    const { messages, ...start } = openPhase.start;
+    return { ...rest, ...start, transcript: messages };
   }
-  return !openPhase && completedPhases.length > 0 ? { ...progress, transcript: emptyTranscript } : progress;
+  if (!whole) return progress;
+  const { whole: _, ...rest } = progress;
+  return { ...rest, transcript: whole };
+}
+
+/** Returns whether the messages of a run without an open phase are those of its completed phases. */
+export function isBetweenPhases({ openPhase, completedPhases = [] }: Partial<PipelinePast>): boolean {
+  return !openPhase && completedPhases.at(-1)?.from !== undefined;
 }
 
 /** The completed phases of a resumed pipeline, and its phase in progress. */
@@ -119,7 +130,7 @@ export function isSamePipeline(past: PipelinePast, phases: readonly PhaseFacts[]
   if (matching(past, phases) < completedPhases.length) return false;
   if (openPhase) return openPhase.index === completedPhases.length && phases[openPhase.index]?.hash === openPhase.hash;
   // A conversation without a phase belongs to a single loop, and the other way round.
-  return phases.length === 0 ? completedPhases.length === 0 : !hasMessages;
+  return phases.length === 0 ? completedPhases.length === 0 : isBetweenPhases(past) || !hasMessages;
 }
 
 /**
@@ -142,17 +153,30 @@ export function neededPhases(agentId: string, { completedPhases, openPhase }: Pi
 
 const digestOf = (agentId: string, hashes: readonly string[]) => sha256(JSON.stringify([agentId, ...hashes]));
 
-/** Restarts a pipeline whose agent has changed: phases that still match stay, the rest begins again. */
+/**
+ * Restarts a pipeline whose agent has changed: phases that still match stay, with their messages, and the rest begins again.
+ */
 export function restartPipeline(
   progress: Progress,
   phases: readonly PhaseFacts[],
   policy: 'restart' | 'continue-matching',
 ): Progress {
   const kept = policy === 'restart' ? 0 : matching(progress, phases);
+  const all = allMessagesOf(progress);
+  const first = ownFrom(progress);
+  const dropped = progress.completedPhases[kept] ?? progress.openPhase;
+  const from = dropped ? dropped.from : isBetweenPhases(progress) ? all.length - first : undefined;
+  const messages = kept > 0 && from ? all.slice(0, first + from) : undefined;
+  const outputs = progress.completedPhases.slice(0, kept).map((phase) => {
+    const { from: _, ...unkept } = phase;
+    return messages ? phase : unkept;
+  });
   return change(progress, (draft) => {
-    draft.completedPhases.length = kept;
+    draft.completedPhases = outputs;
     draft.counters = noCounters;
     draft.transcript = openingOf(progress);
+    delete draft.whole;
+    if (messages) draft.whole = Transcript.of(messages);
     delete draft.openPhase;
     delete draft.openStep;
   });

@@ -32,8 +32,10 @@ export interface Progress extends IdentityFields, HeadFields {
   readonly images: Hidden<readonly ImagePart[]>;
   /** The earlier conversation that comes before the prompt (`invocation.history`). */
   readonly earlier: Hidden<readonly Message[]>;
-  /** The conversation; in a pipeline that of the phase in progress. */
+  /** The conversation that the model reads; in a pipeline that of the phase in progress. */
   readonly transcript: Transcript;
+  /** The messages of all phases in their order, as the record holds them; absent while `transcript` is all of them. */
+  readonly whole?: Transcript;
 }
 
 /** Most steered messages that may wait for the next turn. */
@@ -75,6 +77,20 @@ export function openingOf({ meta, images, earlier }: Pick<Progress, 'meta' | 'im
  */
 export function ownFrom({ thread, earlier }: Pick<Progress, 'thread' | 'earlier'>): number {
   return thread ? earlier.value.length : 0;
+}
+
+/** Returns the messages that the record of a run holds: those of all phases, and of the earlier turns of its thread. */
+export function allMessagesOf({ whole, transcript }: Pick<Progress, 'whole' | 'transcript'>): Transcript {
+  return whole ?? transcript;
+}
+
+/** Returns a conversation with messages added; they are also the last ones of all phases. */
+export function withMessages(
+  { whole, transcript }: Pick<Progress, 'whole' | 'transcript'>,
+  messages: readonly Message[],
+): Pick<Progress, 'whole' | 'transcript'> {
+  const added = { transcript: transcript.append(...messages) };
+  return whole ? { ...added, whole: whole.append(...messages) } : added;
 }
 
 /** Returns whether a conversation is longer than its opening. */
@@ -209,7 +225,7 @@ export function closeStep(progress: Progress): Progress {
   if (!step || !isAllAnswered(step)) return progress;
   return {
     ...rest,
-    transcript: progress.transcript.append(step.message, enterMessage(resultsMessage(step))),
+    ...withMessages(progress, [step.message, enterMessage(resultsMessage(step))]),
     ...countedTurn(rest),
     counters: countStep(progress.counters, step),
     attempts: 0,
@@ -218,9 +234,9 @@ export function closeStep(progress: Progress): Progress {
 
 /** Returns the progress after its waiting messages were moved into the transcript, in order. */
 export function deliver(progress: Progress): Progress {
-  const transcript = progress.transcript.append(...progress.undelivered, ...progress.nudges);
+  const delivered = withMessages(progress, [...progress.undelivered, ...progress.nudges]);
   return change(progress, (draft) => {
-    draft.transcript = transcript;
+    Object.assign(draft, delivered);
     draft.undelivered = [];
     draft.nudges = [];
     // A phase that has taken a message must not begin again without it: from now on its steps are recorded.
@@ -232,7 +248,7 @@ export function deliver(progress: Progress): Progress {
 export function recordAnswer(progress: Progress, reply: ModelReply): Progress {
   return {
     ...progress,
-    transcript: progress.transcript.append(enterMessage(withoutCalls(reply.message))),
+    ...withMessages(progress, [enterMessage(withoutCalls(reply.message))]),
     ...countedTurn(progress),
     ...spent(progress, reply),
     finishReason: finishReasonOf(reply.finishReason),

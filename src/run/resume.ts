@@ -14,7 +14,8 @@ import { checkMessage, checkOutput } from '../values/message-shape.ts';
 import { rowsOf } from './field-rows.ts';
 import type { HeadFields, IdentityFields, StartFields } from './fields.ts';
 import type { OpenCall, OpenStep } from './open-step.ts';
-import { noMessages, openingOf, type Progress, type ToolFacts } from './progress.ts';
+import { isBetweenPhases } from './pipeline.ts';
+import { noMessages, openingOf, ownFrom, type Progress, type ToolFacts } from './progress.ts';
 import { Transcript } from './transcript.ts';
 
 /** The state that a run continues from: a stored record's content, or a history of the host's own. All fields are optional. */
@@ -39,17 +40,38 @@ export function resumeProgress(fresh: Progress, resume: ResumeState, tools: Tool
   const openStep = resume.openStep ?? open;
   const images = resume.images ? new Hidden(resume.images) : fresh.images;
   const earlier = earlierOf(fresh, resume);
+  const opening = openingOf({ meta: fresh.meta, images, earlier });
   const isFresh = history.length === 0 && !openStep;
   return {
     ...fresh,
     ...headIn(resume),
     definition: fresh.definition,
-    transcript: isFresh ? openingOf({ meta: fresh.meta, images, earlier }) : Transcript.of(settled),
+    ...(isFresh
+      ? { transcript: opening }
+      : conversationIn(resume, { settled, opening, own: ownFrom({ ...fresh, earlier }) })),
     inputs: resume.inputs ? new Hidden(resume.inputs) : fresh.inputs,
     images,
     earlier,
     ...(openStep ? { openStep } : {}),
   };
+}
+
+interface Stored {
+  /** The messages of all phases. */
+  readonly settled: readonly Message[];
+  readonly opening: Transcript;
+  /** The index of the first message that the record holds. */
+  readonly own: number;
+}
+
+/** The conversation of the phase in progress is the opening, and its own messages. A single loop, or a first phase, has all. */
+function conversationIn(
+  resume: ResumeState,
+  { settled, opening, own }: Stored,
+): Pick<Progress, 'whole' | 'transcript'> {
+  const from = isBetweenPhases(resume) ? settled.length - own : (resume.openPhase?.from ?? 0);
+  const whole = Transcript.of(settled);
+  return from > 0 ? { whole, transcript: opening.append(...settled.slice(own + from)) } : { transcript: whole };
 }
 
 /**

@@ -58,9 +58,9 @@ export class Transcript {
     return position < this.length ? this.#buffer.messages[position] : undefined;
   }
 
-  /** A new plain array of the messages from `start` on. */
-  slice(start = 0): Message[] {
-    return this.#buffer.messages.slice(start, this.length);
+  /** A new plain array of the messages from `start` on, up to `end`. */
+  slice(start = 0, end = this.length): Message[] {
+    return this.#buffer.messages.slice(start, Math.min(end, this.length));
   }
 
   /** Bytes of the messages' JSON, in O(1). */
@@ -115,6 +115,3 @@ function enter(buffer: Buffer, message: Message, index: number): void {
     if (!buffer.callIds.has(toolCallId)) buffer.callIds.set(toolCallId, index);
   }
 }
-
-/** No messages: the transcript in a pipeline's record between two phases. */
-export const emptyTranscript: Transcript = Transcript.of([]);

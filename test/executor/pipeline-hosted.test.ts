@@ -73,18 +73,18 @@ describe('a pipeline inside a host’s machine', () => {
     expect(durable).toMatchObject({ stored: true, messages: [], completedPhases: [{ name: 'a', output: 'one' }] });
     const whole = childOf((await hostedAt(3)).snapshot);
     expect(whole).toMatchObject({ openPhase: { index: 1, iteration: 1 }, completedPhases: [{ name: 'a' }] });
-    expect(whole.messages).toHaveLength(3);
+    // The opening, a step and the answer of the first phase, and a step of the second.
+    expect(whole).toMatchObject({ openPhase: { from: 4 }, completedPhases: [{ from: 0 }] });
+    expect(whole.messages).toHaveLength(6);
     expect(whole).not.toHaveProperty('stored');
   });
 
   test('without a store, persisted in a phase that begins anew, keeps its completed phases (pipeline 8)', async () => {
     const anew = phases.map((phase): Phase => ({ ...phase, recovery: 'boundary' }));
     const { snapshot } = await hostedAt(3, undefined, anew);
-    expect(childOf(snapshot)).toMatchObject({
-      messages: [],
-      completedPhases: [{ name: 'a', output: 'one' }],
-      iteration: 2,
-    });
+    const child = childOf(snapshot);
+    expect(child).toMatchObject({ completedPhases: [{ name: 'a', output: 'one', from: 0 }], iteration: 2 });
+    expect(child.messages).toHaveLength(4);
     const parts = hostOf({ agent: { phases: anew }, tools, script: script.slice(2) });
     const output = await outputOf(restoreHost(hostMachine(parts.executor, parts.agent), snapshot));
     expect(output).toMatchObject({ status: 'ok', output: 'three', iterations: 5 });
@@ -95,7 +95,7 @@ describe('a pipeline inside a host’s machine', () => {
     const store = memoryStore();
     await hostedAt(2, store);
     const record = await onlyRecord(store);
-    expect(record.messages).toEqual([]);
+    expect(record.messages).toHaveLength(4);
     const next = hostOf({ agent: { phases }, tools, checkpoints: memoryStore(), script: script.slice(2) });
     const actor = createActor(next.executor.logic(next.agent), { snapshot: asSnapshot(record) }).start();
     await until(() => actor.getSnapshot().status === 'done');

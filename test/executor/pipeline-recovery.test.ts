@@ -31,7 +31,8 @@ describe('a phase that begins anew after a crash (pipeline 8)', () => {
         script: [...script.slice(0, at), hang()],
       });
       const record = await onlyRecord(left);
-      expect(record).toMatchObject({ iteration: 2, completedPhases: [{ name: 'a' }], messages: [] });
+      expect(record).toMatchObject({ iteration: 2, completedPhases: [{ name: 'a', from: 0 }] });
+      expect(record.messages).toHaveLength(4);
       expect(record).not.toHaveProperty('openPhase');
       const store = watchedStore({}, left as never);
       const next = hostOf({ agent: { phases }, tools, checkpoints: store, script: script.slice(2) });
@@ -142,7 +143,12 @@ describe.for(['send', 'pay'] as const)('a phase that would begin anew, and has s
     ['a step later', 6],
   ] as const)('goes on at its step all the same, with one warning: %s', async ([, calls]) => {
     const left = await dieAt(calls, ({ iteration }) => iteration === calls - 1);
-    expect((await onlyRecord(left)).openPhase).toEqual({ index: 1, hash: expect.any(String), iteration: calls - 3 });
+    expect((await onlyRecord(left)).openPhase).toEqual({
+      index: 1,
+      hash: expect.any(String),
+      iteration: calls - 3,
+      from: 4,
+    });
     const next = hostOf({ agent: { phases }, tools, checkpoints: left, script: entries.slice(calls - 1) });
     const expected = await hostOf({ agent: { phases }, tools, script: entries }).run({ runId: 'r' });
     expect(told(await next.run({ runId: 'r' }))).toEqual(told(expected));

@@ -54,7 +54,7 @@ describe('after each phase', () => {
     await run.cancel();
   });
 
-  test('the record holds the outputs and no conversation (checkpoint 3)', async () => {
+  test('the record holds the outputs, the messages of the phases, and where each begins (checkpoint 3)', async () => {
     const store = memoryStore();
     const host = hostOf({
       agent: { phases: two },
@@ -65,9 +65,10 @@ describe('after each phase', () => {
     const run = await host.start({ runId: 'r' });
     await until(async () => (await store.load('r'))?.completedPhases.length === 1);
     const record = await onlyRecord(store);
-    expect(record).toMatchObject({ messages: [], iteration: 2, attempts: 0 });
+    expect(record).toMatchObject({ completedPhases: [{ from: 0 }], iteration: 2, attempts: 0 });
+    expect(record.messages).toHaveLength(4);
     expect(record).not.toHaveProperty('openPhase');
-    expect(JSON.stringify(record)).not.toContain('a very long text');
+    expect(JSON.stringify(record)).toContain('a very long text');
     await run.cancel();
   });
 
@@ -75,7 +76,7 @@ describe('after each phase', () => {
     ['appends', (store: ReturnType<typeof watchedStore>) => store],
     ['has four methods', plainStore],
   ] as const)(
-    'the record of a store that %s grows with the open phase, and not with the run (checkpoint 3)',
+    'the record of a store that %s gets the messages of each phase, each of them once (checkpoint 3)',
     async ([, as]) => {
       const inner = watchedStore();
       const sizes: number[] = [];
@@ -86,7 +87,9 @@ describe('after each phase', () => {
       const steps = [1, 2].flatMap((n) => [callTool('look', { n }), callTool('look', { n: -n }), reply('x')]);
       const host = hostOf({ agent: { phases: two }, tools: [toolOf('look')], checkpoints: as(store), script: steps });
       expect(await host.run({ runId: 'r' })).toMatchObject({ status: 'ok', saveErrors: 0 });
-      expect(sizes.filter((size, i) => size !== sizes[i - 1])).toEqual([0, 1, 3, 5, 0, 3, 5, 0]);
+      expect(sizes.filter((size, i) => size !== sizes[i - 1])).toEqual([0, 1, 3, 5, 6, 8, 10, 11, 0]);
+      // Only the first record is written whole.
+      if (as(store) === store) expect(store.methods.filter((method) => method === 'save')).toHaveLength(1);
     },
   );
 });

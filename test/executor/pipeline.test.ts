@@ -17,7 +17,8 @@ describe('the phases of an agent', () => {
     expect(outputsOf(result)).toEqual(['a: seen', 'b: told']);
     expect(systemsOf(model)).toEqual(['Look at the sea', 'Look at the sea', 'B saw seen']);
     expect(model.calls[2]?.messages).toEqual(model.calls[0]?.messages);
-    expect(result.messages.map(({ role }) => role)).toEqual(['user', 'assistant']);
+    expect(result.messages.map(({ role }) => role)).toEqual(['user', 'assistant', 'tool', 'assistant', 'assistant']);
+    expect(result.phases.map(({ from }) => from)).toEqual([0, 4]);
   });
 
   test('are none: a single loop with the agent’s instructions (pipeline 1)', async () => {

@@ -47,14 +47,15 @@ describe('any pipeline, as a record', () => {
     );
   });
 
-  test('has messages only of its open phase, and outputs only of those that are complete (checkpoint 3)', () => {
+  test('has the messages of its phases, and outputs only of those that are complete (checkpoint 3)', () => {
     fc.assert(
       fc.property(pipelines, (progress) => {
         const { messages, openPhase, completedPhases } = toCheckpoint(progress, 7);
         const isRecorded = progress.openPhase !== undefined && !progress.openPhase.start;
         expect(openPhase !== undefined).toBe(isRecorded);
-        if (openPhase) expect(messages).toHaveLength(1 + 2 * openPhase.iteration);
-        else expect(messages.length).toBe(progress.completedPhases.length > 0 || progress.openPhase ? 0 : 1);
+        const { from = 1, iteration = 0 } = openPhase ?? {};
+        if (openPhase) expect(messages).toHaveLength(Math.max(1, from) + 2 * iteration);
+        else expect(messages.length).toBeGreaterThan(completedPhases.at(-1)?.from ?? 0);
         expect(completedPhases).toEqual(progress.completedPhases);
         expect(openPhase?.start).toBeUndefined();
       }),
@@ -67,7 +68,11 @@ describe('any pipeline, as a record', () => {
         const record = plain(toCheckpoint(progress, 7, 3));
         const resumed = resumeProgress(beginProgress(metaOf(), { version: '1', hash: 'h' }), toResumeState(record));
         expect(plain(toCheckpoint(recordable(resumed), 7, 3))).toEqual({ ...record, messages: expect.any(Array) });
-        expect(resumed.transcript.length).toBe(Math.max(1, record.messages.length));
+        const { openPhase } = record;
+        expect(resumed.transcript.length).toBe(1 + 2 * (openPhase?.iteration ?? 0));
+        expect(plain(resumed.transcript.slice(1))).toEqual(
+          record.messages.slice(Math.max(1, openPhase?.from ?? record.messages.length)),
+        );
       }),
     );
   });
@@ -83,10 +88,11 @@ describe('any pipeline, as a record', () => {
     );
   });
 
-  test('of a finished run holds its outputs, and no conversation', () => {
+  test('of a finished run holds its outputs, and the messages of all phases', () => {
     const done = completed([facts('a'), facts('b')]);
-    expect(toCheckpoint(done, 7)).toMatchObject({ messages: [], iteration: 2 });
-    expect(toCheckpoint(answered(beginPhase(done, facts('c')), 'x'), 7).messages).toHaveLength(2);
+    const { messages, completedPhases } = toCheckpoint(done, 7);
+    expect([messages.length, completedPhases.map(({ from }) => from)]).toEqual([3, [0, 2]]);
+    expect(toCheckpoint(answered(beginPhase(done, facts('c')), 'x'), 7).messages).toHaveLength(4);
   });
 });
 

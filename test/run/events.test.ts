@@ -271,7 +271,7 @@ describe('the table of events', () => {
       'tool.input',
       'tool.progress',
     ]);
-    expect(kept('with-save')).toEqual(['run.left', 'phase.started', 'steer.applied']);
+    expect(kept('with-save')).toEqual(['run.left', 'steer.applied']);
     expect(kept('with-step')).toEqual(['step.done', 'step.snapshot', 'model.source', 'phase.done']);
     expect(kept('none')).toEqual(['run.status', 'checkpoint.saved', 'checkpoint.failed', 'events.dropped']);
     expect(keepOf({ type: 'order.placed' } as never)).toBe('none');

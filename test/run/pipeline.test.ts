@@ -21,7 +21,7 @@ describe('a phase', () => {
     const second = beginPhase(closePhase(stepped(beginPhase(fresh(), a)), a, { hasFailed: false }), b);
     expect(second.transcript.slice()).toEqual(fresh().transcript.slice());
     expect(second.counters).toEqual({ failedSteps: 0, repeats: {} });
-    expect(second.openPhase).toEqual({ index: 1, hash: b.hash, iteration: 0 });
+    expect(second.openPhase).toEqual({ index: 1, hash: b.hash, iteration: 0, from: 3 });
     expect(second).toMatchObject({ iteration: 1, usage });
   });
 
@@ -39,7 +39,7 @@ describe('a phase', () => {
   test('leaves its last text, its place and the hash of its definition (pipeline 9)', () => {
     const done = closePhase(answered(stepped(beginPhase(completed([a]), b)), 'told'), b, { hasFailed: false });
     expect(done.completedPhases[1]).toEqual({
-      ...{ name: 'b', output: 'told', index: 1, hash: b.hash },
+      ...{ name: 'b', output: 'told', index: 1, hash: b.hash, from: 2 },
       finishReason: 'stop',
     });
     expect(done).not.toHaveProperty('openPhase');
@@ -97,9 +97,9 @@ describe('a phase', () => {
 describe('what a record says of a pipeline', () => {
   const anew = facts('b', { recovery: 'boundary' });
 
-  test('between two phases: no conversation (checkpoint 3)', () => {
+  test('between two phases: the messages of those that are complete (checkpoint 3)', () => {
     const between = completed([a]);
-    expect(recordable(between).transcript).toHaveLength(0);
+    expect(recordable(between).transcript.slice()).toEqual(between.transcript.slice());
     expect(recordable(between).completedPhases).toEqual(between.completedPhases);
   });
 
@@ -109,9 +109,13 @@ describe('what a record says of a pipeline', () => {
     expect(recordable(answered(progress, 'x')).transcript).toHaveLength(2);
   });
 
-  test('within a phase: its conversation and its turns (checkpoint 3)', () => {
-    const progress = stepped(beginPhase(completed([a]), b));
-    expect(recordable(progress)).toBe(progress);
+  test('within a phase: the messages of all phases, and where its own begin (checkpoint 3)', () => {
+    const before = completed([a]);
+    const progress = stepped(beginPhase(before, b));
+    const { transcript, openPhase } = recordable(progress);
+    expect(openPhase?.from).toBe(before.transcript.length);
+    expect(transcript.slice()).toEqual([...before.transcript.slice(), ...progress.transcript.slice(1)]);
+    expect(transcript.continues(before.transcript)).toBe(true);
   });
 
   test('within a phase that begins anew: what it said when that phase began (pipeline 8)', () => {
@@ -120,6 +124,7 @@ describe('what a record says of a pipeline', () => {
     expect(within.openPhase?.start).toBeDefined();
     const { openPhase: _, ...expected } = recordable(before);
     expect(recordable(within)).toEqual({ ...expected, attempts: 0 });
+    expect(recordable(within).transcript.slice()).toEqual(before.transcript.slice());
   });
 
   test('within a first phase that begins anew: that nothing was spent (pipeline 8)', () => {
@@ -131,8 +136,8 @@ describe('what a record says of a pipeline', () => {
 
   test('within such a phase after it did something that must not be done twice: its steps (pipeline 8)', () => {
     const kept = stepped(keepPhase(stepped(beginPhase(completed([a]), anew))));
-    expect(recordable(kept)).toBe(kept);
-    expect(kept.openPhase).toEqual({ index: 1, hash: b.hash, iteration: 2 });
+    expect(recordable(kept).transcript).toBe(kept.whole);
+    expect(kept.openPhase).toEqual({ index: 1, hash: b.hash, iteration: 2, from: 2 });
     expect(keepPhase(kept)).toBe(kept);
     expect(keepPhase(fresh())).toMatchObject({ iteration: 0 });
   });

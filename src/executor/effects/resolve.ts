@@ -4,7 +4,7 @@ import { type RunCheckpoint, toResumeState } from '../../record/checkpoint.ts';
 import { isPassingRefusal } from '../../run/finalize.ts';
 import { recoverOpenStep } from '../../run/open-step.ts';
 import { outcomeOf, waitingOutput } from '../../run/outcome.ts';
-import { isSamePipeline, restartPipeline } from '../../run/pipeline.ts';
+import { isSamePipeline, recordable, restartPipeline } from '../../run/pipeline.ts';
 import { isBeyondOpening, type Progress } from '../../run/progress.ts';
 import { isOver, type RunOutput, withoutId, withoutMessages } from '../../run/result.ts';
 import { enterResume, type ResumeState, resumeProgress } from '../../run/resume.ts';
@@ -120,7 +120,7 @@ async function found(run: ActiveRun, fresh: Progress): Promise<Resolution> {
   const progress = await withData(run, fitting);
   if (resume) run.life.resumedFrom = { iteration: progress.iteration, attempts: progress.attempts };
   run.resources.savedCritic = resume?.critic;
-  const resumed = { isResumed: resume !== undefined, isReplaced, transcript: progress.transcript };
+  const resumed = { isResumed: resume !== undefined, isReplaced, transcript: recordable(progress).transcript };
   run.checkOurs();
   const checkpointer = await checkpointerOf(run, found.record, resumed);
   run.checkOurs();

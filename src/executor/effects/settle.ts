@@ -4,6 +4,7 @@ import { stateOf } from '../../record/state.ts';
 import { isShutdown, statusOf } from '../../run/finalize.ts';
 import { bornRunOf, outcomeIdOf } from '../../run/identity.ts';
 import { keptOutcome, outcomeOf, type RunEnd, waitingOutput } from '../../run/outcome.ts';
+import { recordable } from '../../run/pipeline.ts';
 import type { Progress } from '../../run/progress.ts';
 import { type RunOutcome, type RunOutput, withoutId } from '../../run/result.ts';
 import { withdrawWaits } from '../../run/waits/wait-rules.ts';
@@ -193,7 +194,7 @@ async function end(run: ActiveRun, input: SettleInput, outcome: RunOutcome): Pro
     },
     waits: progress.waiting?.waits,
     turn: liveTurnEndOf(run, progress, outcome),
-    identity: () => run.redaction?.records.progress(progress) ?? progress,
+    identity: () => run.redaction?.records.progress(recordable(progress)) ?? progress,
     end: keeper && ((options: EndOptions) => ended(checkpointer, { keeper, options, finish })),
     remove: () => finish(checkpointer),
   };

@@ -6,7 +6,7 @@ import type { RunEventBody } from '../../run/events/body.ts';
 import { hasOrigin } from '../../run/events/table.ts';
 import { causeData } from '../../run/finalize.ts';
 import type { BornRun } from '../../run/identity.ts';
-import type { Progress } from '../../run/progress.ts';
+import { allMessagesOf, type Progress } from '../../run/progress.ts';
 import type { ParentCall, RunInfo } from '../../run/request.ts';
 import type { RunOutput } from '../../run/result.ts';
 import { revisionOf } from '../../store/checkpointer.ts';
@@ -286,7 +286,8 @@ export class ActiveRun implements LiveRun, Leaseholder {
     if (this.life.isFinished) return;
     this.life.isFinished = true;
     this.life.finishedAt = this.services.config.clock.monotonic();
-    const messages = this.life.resolution === 'answered' ? [] : (this.progress?.transcript.slice() ?? []);
+    const messages =
+      this.life.resolution === 'answered' ? [] : this.progress ? allMessagesOf(this.progress).slice() : [];
     this.abort(new Error('the run is over'));
     this.#cleanUp();
     const { status, error } = output;

@@ -141,7 +141,7 @@ export const runEvents = {
     of: 'step',
     keep: ({ isLate }) => (isLate ? 'passing' : 'with-step'),
   },
-  'phase.started': { redact: { name: 'public' }, audit: 'phase', endsText: true, keep: 'with-save' },
+  'phase.started': { redact: { name: 'public' }, audit: 'phase', endsText: true, keep: 'kept' },
   'phase.done': { redact: { name: 'public', output: 'text' }, audit: 'phase', endsText: true, keep: 'with-step' },
   'phase.skipped': { redact: { name: 'public' }, audit: 'phase', endsText: false, keep: 'kept' },
   'steer.queued': { redact: {}, audit: 'log', endsText: false, keep: 'kept' },

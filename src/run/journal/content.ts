@@ -8,7 +8,7 @@ import type { ContentPlace, JournalEntry } from './entry.ts';
 
 /** The part of a record that holds the content of some events. */
 export interface RecordContent {
-  /** The index of the phase in progress; absent without phases. */
+  /** The index of the phase in progress; absent without one. */
   readonly phase?: number | undefined;
   /** Messages by their index. */
   readonly messages: ReadonlyMap<number, Message>;
@@ -64,7 +64,7 @@ export function needsContent({ event, content }: JournalEntry): boolean {
 }
 
 /**
- * Returns an entry with its content; undefined if the record does not have it any more: the messages of a phase are deleted
+ * Returns an entry with its content; undefined if the record does not have it any more: version 2 deleted the messages of a phase
  * with its end.
  */
 export function withContent(entry: JournalEntry, record: RecordContent): JournalEntry | undefined {
@@ -109,7 +109,7 @@ type Called = Extract<RunEvent, { type: 'tool.started' | 'wait.opened' }>;
 const calledIn = (event: Called): string => (event.type === 'tool.started' ? event.callId : (event.wait.callId ?? ''));
 
 function messageAt({ phase, message }: ContentPlace, record: RecordContent): AssistantMessage | undefined {
-  if (phase !== record.phase) return undefined;
+  if (phase !== undefined && phase !== record.phase) return undefined;
   const found = message === record.count ? record.openStep?.message : record.messages.get(message);
   return found?.role === 'assistant' ? found : undefined;
 }
@@ -125,7 +125,7 @@ function resultOf(
   callId: string,
   record: RecordContent,
 ): { readonly name: string; readonly output: ToolOutput } | undefined {
-  if (place.phase !== record.phase) return undefined;
+  if (place.phase !== undefined && place.phase !== record.phase) return undefined;
   if (place.message === record.count) {
     const { name, result } = (record.openStep && callOf(record.openStep, callId)) ?? {};
     return name === undefined || !result ? undefined : { name, output: result };

@@ -21,7 +21,7 @@ export interface JournalEntry {
 
 /** The message of a step in its record. */
 export interface ContentPlace {
-  /** The index of its phase; absent without phases. */
+  /** Of an entry of version 2: its phase. The record had the messages of that phase only as long as it was open. */
   readonly phase?: number | undefined;
   /** The index of the model's message in `messages`. The results of its calls are in the message after it. */
   readonly message: number;

@@ -353,7 +353,7 @@ test('a steered message stands before the turn that reads it (studio 3)', async 
   expect(marks).toMatchObject([{ kind: 'steer', count: 1, texts: ['Mind the tests.'], step: 2 }, { kind: 'ended' }]);
 });
 
-test('a pipeline has its phases with their steps, also after the messages of a phase are gone (studio 3)', async () => {
+test('a pipeline has its phases with their steps, also those of phases that are over (studio 3, edges 24)', async () => {
   const { begin, clock, events } = world();
   const phases = ['look', 'tell'].map((name) => ({ name, instructions: `${name}.` }));
   const slow = toolOf('look', 'read', () => new Promise((resolve) => clock.setTimeout(() => resolve('seen'), 700)));
@@ -375,6 +375,7 @@ test('a pipeline has its phases with their steps, also after the messages of a p
     calls: [{ end: { ms: 700 } }],
   });
   expect(timeline.steps.map(({ step, phase }) => [step, phase])).toEqual([
+    [1, 0],
     [2, 0],
     [3, 1],
     [4, 1],

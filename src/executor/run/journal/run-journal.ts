@@ -288,7 +288,7 @@ export class RunJournal implements RunJournaling {
 
   /** Notes where the record has the message of a step, while it is the last one. */
   #notePlace(step: number, progress: Progress): void {
-    const { iteration, openStep, openPhase, transcript } = progress;
+    const { iteration, openStep, transcript } = progress;
     if (this.#messages.has(step)) return;
     // The record of a turn of a thread begins behind the earlier turns.
     const first = ownFrom(progress);
@@ -299,7 +299,7 @@ export class RunJournal implements RunJournaling {
     for (let i = transcript.length - 1; step <= iteration && message < 0 && i >= first; i--)
       if (transcript.at(i)?.role === 'assistant' && later-- === 0) message = i;
     if (message < 0) return;
-    this.#messages.set(step, { message: message - first, ...(openPhase ? { phase: openPhase.index } : {}) });
+    this.#messages.set(step, { message: message - first });
   }
 
   #stopTimer(): void {

@@ -2,7 +2,7 @@ import type { RunCheckpoint } from '../../../record/checkpoint.ts';
 import { messageIdOf } from '../../../run/command.ts';
 import type { ThreadPlace } from '../../../run/fields.ts';
 import type { Progress } from '../../../run/progress.ts';
-import { openingOf, ownFrom } from '../../../run/progress.ts';
+import { allMessagesOf, openingOf, ownFrom } from '../../../run/progress.ts';
 import { withoutRefused } from '../../../run/refused-turn.ts';
 import type { RunOutcome } from '../../../run/result.ts';
 import { isThreads } from '../../../store/capabilities.ts';
@@ -42,9 +42,10 @@ export function withTurnOf(progress: Progress): Progress {
   const { thread, completedPhases, openPhase, outcome } = progress;
   if (!thread || !outcome || (completedPhases.length === 0 && !openPhase)) return progress;
   const opening = openingOf(progress);
-  if (outcome.output === '') return { ...progress, transcript: opening };
+  const { whole: _, ...rest } = progress;
+  if (outcome.output === '') return { ...rest, transcript: opening };
   const answer = enterMessage({ role: 'assistant', content: [{ type: 'text', text: outcome.output }] });
-  return { ...progress, transcript: opening.append(answer) };
+  return { ...rest, transcript: opening.append(answer) };
 }
 
 /** Returns what the store needs at the end of a turn; undefined for a run that is none. */
@@ -73,7 +74,7 @@ export function liveTurnEndOf(run: ActiveRun, progress: Progress, outcome: RunOu
   const compaction = isRefused(run, progress, outcome)
     ? refusedTurn(run, withTurnOf({ ...progress, outcome }))
     : compactionOf(run, progress);
-  return turnEndOf(progress, { own: progress.transcript.slice(ownFrom(progress)), compaction, now });
+  return turnEndOf(progress, { own: allMessagesOf(progress).slice(ownFrom(progress)), compaction, now });
 }
 
 /** Codes of an end that say by themselves that a provider refused what it was sent. */

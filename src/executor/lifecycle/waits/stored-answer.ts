@@ -1,12 +1,13 @@
 import { type Agent, definitionOf } from '../../../agent/agent.ts';
 import { type RunCheckpoint, toResumeState } from '../../../record/checkpoint.ts';
 import type { Answer } from '../../../run/command.ts';
-import { Transcript } from '../../../run/transcript.ts';
+import { identityOf } from '../../../run/field-rows.ts';
+import { beginProgress, type Progress } from '../../../run/progress.ts';
+import { resumeProgress } from '../../../run/resume.ts';
 import type { Person, Wait } from '../../../run/waits/wait.ts';
 import { takesAnswer } from '../../../run/waits/wait-rules.ts';
 import { restrict } from '../../../tool/toolbox.ts';
 import { AnswerRefusedError } from '../../../values/errors.ts';
-import { Hidden } from '../../../values/hidden.ts';
 import { ownTools } from '../../effects/resolve.ts';
 import { RunRedaction } from '../../host/redaction.ts';
 import type { ExecutorServices } from '../../run/active-run.ts';
@@ -53,30 +54,34 @@ export async function mayBeRefused(services: ExecutorServices, given: StoredAnsw
 
 /** A stored run as its answers are checked here; undefined where its agent is not known, or cannot be made. */
 function judgedRecord(services: ExecutorServices, record: RunCheckpoint): JudgedRun | undefined {
-  const { meta, inputs = {}, openPhase } = record;
+  const { meta, openPhase } = record;
   const known = agentFor(services, meta.agentId);
   const { agent, fault } = known ? readStored(known, meta.agentId) : {};
   const { redact } = services.config;
   const phase = openPhase?.index ?? 0;
   const loop = agent && !fault && loopOf(services, agent, phase);
-  if (!loop) return undefined;
+  const progress = agent && progressIn(agent, record);
+  if (!loop || !progress) return undefined;
   const loops: (JudgedLoop | undefined)[] = [];
   loops[phase] = loop;
-  const { history = [], ...state } = toResumeState(record);
   return {
     runId: meta.runId,
     services,
     agent,
-    progress: {
-      ...record,
-      ...state,
-      definition: definitionOf(agent),
-      transcript: Transcript.of(history),
-      inputs: new Hidden(inputs),
-    },
+    progress,
     redaction: redact && new RunRedaction(redact),
     resources: { loops },
   };
+}
+
+/** Where the run is; undefined where its messages are no conversation, which the process that takes up the run reports. */
+function progressIn(agent: Agent, record: RunCheckpoint): Progress | undefined {
+  try {
+    const fresh = beginProgress(record.meta, definitionOf(agent), identityOf(record));
+    return resumeProgress(fresh, toResumeState(record));
+  } catch {
+    return undefined;
+  }
 }
 
 /** The tools of one phase. Calls of sub-agents are left to the process that takes up the run. */

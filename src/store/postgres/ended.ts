@@ -26,7 +26,7 @@ function contentGone(tables: Tables): string {
 /** Removes the kept records of earlier runs from PostgreSQL: new runs have their ids. */
 export async function removeEnded(session: Session, tables: Tables, runIds: readonly string[]): Promise<void> {
   await session.query(
-    `WITH gone AS (DELETE FROM ${tables.ended} WHERE run_id IN (SELECT decode(id, 'hex') FROM unnest($1::text[]) AS i (id))
+    `WITH gone AS (DELETE FROM ${tables.ended} WHERE run_id IN (SELECT pg_catalog.decode(id, 'hex') FROM pg_catalog.unnest($1::pg_catalog.text[]) AS i (id))
        RETURNING run_id, body), ${contentGone(tables)} SELECT 1`,
     [runIds.map(hexOf)],
   );
@@ -35,9 +35,9 @@ export async function removeEnded(session: Session, tables: Tables, runIds: read
 /** Removes some of the records whose time is over. @returns how many */
 export async function removeExpired(session: Session, { tables, times }: Server): Promise<number> {
   const rows = await session.query(
-    `WITH gone AS (DELETE FROM ${tables.ended} WHERE run_id IN (SELECT run_id FROM ${tables.ended} WHERE keep_until <= $1::float8
+    `WITH gone AS (DELETE FROM ${tables.ended} WHERE run_id IN (SELECT run_id FROM ${tables.ended} WHERE keep_until <= $1::pg_catalog.float8
        ORDER BY keep_until LIMIT ${REMOVED_AT_ONCE} FOR UPDATE SKIP LOCKED) RETURNING run_id, body),
-     ${contentGone(tables)} SELECT count(*) AS count FROM gone`,
+     ${contentGone(tables)} SELECT pg_catalog.count(*) AS count FROM gone`,
     [times.wall()],
   );
   return Number(rows[0]?.count);
@@ -45,7 +45,7 @@ export async function removeExpired(session: Session, { tables, times }: Server)
 
 /** Counts the records whose time is over. */
 export async function countExpired(session: Session, { tables, times }: Server): Promise<number> {
-  const text = `SELECT count(*) AS count FROM ${tables.ended} WHERE keep_until <= $1::float8`;
+  const text = `SELECT pg_catalog.count(*) AS count FROM ${tables.ended} WHERE keep_until <= $1::pg_catalog.float8`;
   const [row] = await session.query(text, [times.wall()]);
   return Number(row?.count);
 }
@@ -59,9 +59,10 @@ export async function erase<T>(session: Session, { tables, times }: Server, writ
   const found = (await look(session, [runId], { tables, times, withInbox: false })).get(runId);
   if (!found) throw new NoAnswer('the run was not read');
   const { value } = decideNow(decide, factsFound(found));
-  const which = (alias: string) => `${alias} WHERE ${alias}.run_id = decode($1, 'hex') AND EXISTS (SELECT FROM free)`;
+  const which = (alias: string) =>
+    `${alias} WHERE ${alias}.run_id = pg_catalog.decode($1, 'hex') AND EXISTS (SELECT FROM free)`;
   const rows = await session.query(
-    `WITH locked AS (SELECT token FROM ${tables.runs} WHERE run_id = decode($1, 'hex') FOR UPDATE),
+    `WITH locked AS (SELECT token FROM ${tables.runs} WHERE run_id = pg_catalog.decode($1, 'hex') FOR UPDATE),
      free AS (SELECT 1 AS free WHERE NOT EXISTS (SELECT FROM locked WHERE token IS DISTINCT FROM $2::bigint)),
      run_gone AS (DELETE FROM ${tables.runs} ${which('r')} RETURNING run_id, body),
      ended_gone AS (DELETE FROM ${tables.ended} ${which('e')} RETURNING run_id, body),
@@ -89,18 +90,19 @@ export async function readEnded(
   { after = newest, limit, agents, callers }: EndedPage,
 ): Promise<EndedHead[]> {
   const parameters = new Parameters();
-  const now = `${parameters.add(times.wall())}::float8`;
-  const at = `${parameters.add(after.endedAt)}::float8`;
-  const id = `decode(${parameters.add(hexOf(after.runId))}, 'hex')`;
+  const now = `${parameters.add(times.wall())}::pg_catalog.float8`;
+  const at = `${parameters.add(after.endedAt)}::pg_catalog.float8`;
+  const id = `pg_catalog.decode(${parameters.add(hexOf(after.runId))}, 'hex')`;
   const most = `${parameters.add(limit)}::bigint`;
   const keys = callers ?? agents;
   const column = callers ? 'caller' : 'agent';
-  const both = callers && agents ? ` AND (agent IS NULL OR agent = ANY (${parameters.add(agents)}::text[]))` : '';
+  const both =
+    callers && agents ? ` AND (agent IS NULL OR agent = ANY (${parameters.add(agents)}::pg_catalog.text[]))` : '';
   const wanted = keys
-    ? [...keys.map((key) => ` AND ${column} = ${parameters.add(key)}::text`), ` AND ${column} IS NULL`]
+    ? [...keys.map((key) => ` AND ${column} = ${parameters.add(key)}::pg_catalog.text`), ` AND ${column} IS NULL`]
     : [''];
   const searches = wanted.map(
-    (filter) => `(SELECT encode(run_id, 'hex') AS id, ended_at, entry_checksum, entry FROM ${tables.ended}
+    (filter) => `(SELECT pg_catalog.encode(run_id, 'hex') AS id, ended_at, entry_checksum, entry FROM ${tables.ended}
       WHERE keep_until > ${now} AND (ended_at < ${at} OR (ended_at = ${at} AND run_id > ${id}))${filter}${both}
       ORDER BY ended_at DESC, run_id LIMIT ${most})`,
   );
@@ -124,20 +126,20 @@ export async function takeDeliveries(
   { agents, limit, leaseMs }: TakeDeliveries,
 ): Promise<TakenDelivery[]> {
   const parameters = new Parameters();
-  const now = `${times.due(parameters)}::float8`;
+  const now = `${times.due(parameters)}::pg_catalog.float8`;
   const most = `${parameters.add(limit)}::bigint`;
-  const lease = `${parameters.add(leaseMs)}::float8`;
+  const lease = `${parameters.add(leaseMs)}::pg_catalog.float8`;
   const pause = `greatest(${lease}, least(${LONGEST_PAUSE_MS}, ${lease} * 2 ^ least(d.tries, 20)))`;
   const rows = await session.query(
     `WITH found AS (SELECT f.run_id, f.outcome_id
-       FROM unnest(${parameters.add(agents)}::text[]) WITH ORDINALITY AS k (agent, place),
+       FROM pg_catalog.unnest(${parameters.add(agents)}::pg_catalog.text[]) WITH ORDINALITY AS k (agent, place),
        LATERAL (SELECT d.run_id, d.outcome_id, d.due_at FROM ${deliveries} d WHERE d.agent = k.agent AND d.due_at <= ${now}
          AND d.until > ${now} ORDER BY d.due_at LIMIT ${most} FOR UPDATE SKIP LOCKED) f
        ORDER BY k.place, f.due_at LIMIT ${most})
      UPDATE ${deliveries} d SET tries = d.tries + 1, due_at = ${now} + ${pause}
      FROM found f LEFT JOIN ${outcomes} o ON o.run_id = f.run_id AND o.until > ${now}
      WHERE d.run_id = f.run_id AND d.outcome_id = f.outcome_id
-     RETURNING encode(d.run_id, 'hex') AS id, encode(d.outcome_id, 'hex') AS outcome_id, d.mark, o.outcome, o.checksum`,
+     RETURNING pg_catalog.encode(d.run_id, 'hex') AS id, pg_catalog.encode(d.outcome_id, 'hex') AS outcome_id, d.mark, o.outcome, o.checksum`,
     parameters.values,
   );
   return rows.map((row) => {
@@ -154,8 +156,8 @@ export async function markDelivered(
   { tables: { deliveries } }: Server,
   { runId, id }: { readonly runId: string; readonly id: string },
 ): Promise<void> {
-  await session.query(`DELETE FROM ${deliveries} WHERE run_id = decode($1, 'hex') AND outcome_id = decode($2, 'hex')`, [
-    hexOf(runId),
-    hexOf(id),
-  ]);
+  await session.query(
+    `DELETE FROM ${deliveries} WHERE run_id = pg_catalog.decode($1, 'hex') AND outcome_id = pg_catalog.decode($2, 'hex')`,
+    [hexOf(runId), hexOf(id)],
+  );
 }

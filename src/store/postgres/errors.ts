@@ -120,3 +120,25 @@ export function storeError(error: unknown, what: string): unknown {
 function withoutDetails({ message, name }: Error, state: string): Error {
   return Object.assign(new Error(message), { name, code: state });
 }
+
+/**
+ * Refuses tables that do more than store what is written: a trigger, a rule or a view in the place of one could change or drop a
+ * write that was reported as stored. Views of a host beside the tables are its own business.
+ */
+export function refuseMeddling(found: Readonly<Record<string, unknown>>, schema: string): void {
+  if (found.relation == null) return;
+  const table = `${schema}.${found.relation}`;
+  const what =
+    found.other === 'true'
+      ? `${table} is no table; Pawl keeps its records in tables: put the table back, or choose another schema`
+      : `${table} has the ${found.trigger ? `trigger ${found.trigger}` : `rule ${found.rule}`}, which may change what is stored: drop it`;
+  throw new StoreUnavailableError(`the PostgreSQL store cannot be used: ${what}`);
+}
+
+/** Finds what meddles with the tables of a schema, $1, by their names, $2. */
+export const MEDDLING = `SELECT c.relname AS relation, t.tgname AS trigger, r.rulename AS rule, (c.relkind NOT IN ('r', 'p'))::pg_catalog.text AS other
+  FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
+  LEFT JOIN pg_catalog.pg_trigger t ON t.tgrelid = c.oid AND NOT t.tgisinternal
+  LEFT JOIN pg_catalog.pg_rewrite r ON r.ev_class = c.oid
+  WHERE n.nspname = $1 AND c.relname = ANY ($2::pg_catalog.text[])
+    AND (t.oid IS NOT NULL OR r.oid IS NOT NULL OR c.relkind NOT IN ('r', 'p'))`;

@@ -51,14 +51,14 @@ export async function send(session: Session, server: Server, { command, isAgain 
   const told = wake === undefined ? '' : `, (SELECT ${wake} FROM run WHERE owner IS NULL) AS told`;
   const [row] = await session.query(
     `WITH run AS (UPDATE ${runs} SET token = $3::bigint, due_at = CASE WHEN due_at IS NOT NULL THEN 0 END
-         WHERE run_id = decode($1, 'hex') AND body IS NOT NULL RETURNING run_id, owner),
-       waiting AS (SELECT count(*) AS count, coalesce(sum(char_length(command)), 0) AS chars, count(*) FILTER (WHERE command_id = $2) AS same
-         FROM ${commands} WHERE run_id = decode($1, 'hex')),
+         WHERE run_id = pg_catalog.decode($1, 'hex') AND body IS NOT NULL RETURNING run_id, owner),
+       waiting AS (SELECT pg_catalog.count(*) AS count, coalesce(pg_catalog.sum(pg_catalog.char_length(command)), 0) AS chars, pg_catalog.count(*) FILTER (WHERE command_id = $2) AS same
+         FROM ${commands} WHERE run_id = pg_catalog.decode($1, 'hex')),
        put AS (INSERT INTO ${commands} (run_id, command_id, checksum, command, sent_at)
          SELECT run.run_id, $2, $4::bigint, $5, ${sentAt} FROM run, waiting WHERE waiting.count < $7::bigint
            AND (NOT $6 OR waiting.chars + char_length($5) <= ${MAX_INBOX_CHARS}) ON CONFLICT DO NOTHING)
-     SELECT (SELECT count(*) FROM run) AS runs, count, chars, same,
-       (SELECT count(*) FROM ${outcomes} WHERE run_id = decode($1, 'hex')) AS ended${told} FROM waiting`,
+     SELECT (SELECT pg_catalog.count(*) FROM run) AS runs, count, chars, same,
+       (SELECT pg_catalog.count(*) FROM ${outcomes} WHERE run_id = pg_catalog.decode($1, 'hex')) AS ended${told} FROM waiting`,
     parameters.values,
   );
   if (Number(row?.runs) === 0) {
@@ -78,9 +78,11 @@ export async function send(session: Session, server: Server, { command, isAgain 
 export async function readInbox(session: Session, { tables }: Server, of: InboxOf): Promise<StoredCommand[]> {
   const { runs, commands } = tables;
   const whose =
-    'owner' in of ? `JOIN ${runs} r ON r.run_id = c.run_id WHERE r.owner = $1` : "WHERE c.run_id = decode($1, 'hex')";
+    'owner' in of
+      ? `JOIN ${runs} r ON r.run_id = c.run_id WHERE r.owner = $1`
+      : "WHERE c.run_id = pg_catalog.decode($1, 'hex')";
   const rows = await session.query(
-    `SELECT encode(c.run_id, 'hex') AS id, c.command_id, c.checksum, c.command, c.no, c.sent_at FROM ${commands} c ${whose}
+    `SELECT pg_catalog.encode(c.run_id, 'hex') AS id, c.command_id, c.checksum, c.command, c.no, c.sent_at FROM ${commands} c ${whose}
      ORDER BY c.no LIMIT ${MAX_WAITING}`,
     ['owner' in of ? ownerText(of.owner) : hexOf(of.runId)],
   );
@@ -102,8 +104,8 @@ export async function acknowledge(
 ): Promise<void> {
   const { runId, owner, epoch } = claim;
   const [row = {}] = await session.query(
-    `WITH run AS (SELECT owner, epoch, attempts, expires_at FROM ${runs} WHERE run_id = decode($1, 'hex')),
-       gone AS (DELETE FROM ${commands} WHERE run_id = decode($1, 'hex') AND command_id = ANY ($2::text[])
+    `WITH run AS (SELECT owner, epoch, attempts, expires_at FROM ${runs} WHERE run_id = pg_catalog.decode($1, 'hex')),
+       gone AS (DELETE FROM ${commands} WHERE run_id = pg_catalog.decode($1, 'hex') AND command_id = ANY ($2::pg_catalog.text[])
          AND EXISTS (SELECT FROM run WHERE owner = $3 AND epoch = $4::bigint))
      SELECT * FROM run`,
     [hexOf(runId), ids.map(idText), ownerText(owner), epoch],

@@ -100,7 +100,7 @@ export class Journals implements JournalDriver {
   #placeBefore(runId: string, newest: number): Promise<number> {
     return this.#reader.insist(async (session) => {
       const [row] = await session.query(
-        `SELECT place FROM ${this.#server.tables.journal} WHERE run_id = decode($1, 'hex') ORDER BY place DESC LIMIT 1 OFFSET $2`,
+        `SELECT place FROM ${this.#server.tables.journal} WHERE run_id = pg_catalog.decode($1, 'hex') ORDER BY place DESC LIMIT 1 OFFSET $2`,
         [hexOf(runId), newest],
       );
       return Number(row?.place ?? 0);
@@ -213,7 +213,7 @@ async function publish(
     SELECT run_id, place, checksum, entries FROM rows WHERE kept = ${kept} ${REPLACES}`;
   const found = await session.query(
     `WITH quick AS MATERIALIZED (SELECT set_config('synchronous_commit', 'off', true) AS quick),
-      input AS (SELECT t.no, decode(t.id, 'hex') AS run_id, t.owner, t.epoch FROM ${input}),
+      input AS (SELECT t.no, pg_catalog.decode(t.id, 'hex') AS run_id, t.owner, t.epoch FROM ${input}),
       held AS (SELECT i.no, i.run_id, r.body FROM input i JOIN ${tables.runs} r
         ON r.run_id = i.run_id AND r.owner = i.owner AND r.epoch = i.epoch
         ORDER BY i.run_id FOR KEY SHARE OF r SKIP LOCKED),
@@ -264,14 +264,14 @@ async function readJournals(
   );
   const part = (table: string, kept: number) => `
     (SELECT j.place, ${kept} AS kept, j.checksum, j.entries FROM ${table} j
-     WHERE j.run_id = decode(t.id, 'hex') AND j.place > t.after ORDER BY j.place LIMIT t.most)`;
-  const isThere = `EXISTS (SELECT FROM ${tables.runs} r WHERE r.run_id = decode(t.id, 'hex') AND r.body IS NOT NULL)
-    OR EXISTS (SELECT FROM ${tables.ended} d WHERE d.run_id = decode(t.id, 'hex')
-      AND d.keep_until > ${parameters.add(times.wall())}::float8)`;
+     WHERE j.run_id = pg_catalog.decode(t.id, 'hex') AND j.place > t.after ORDER BY j.place LIMIT t.most)`;
+  const isThere = `EXISTS (SELECT FROM ${tables.runs} r WHERE r.run_id = pg_catalog.decode(t.id, 'hex') AND r.body IS NOT NULL)
+    OR EXISTS (SELECT FROM ${tables.ended} d WHERE d.run_id = pg_catalog.decode(t.id, 'hex')
+      AND d.keep_until > ${parameters.add(times.wall())}::pg_catalog.float8)`;
   const found = await session.query(
     `SELECT t.no, e.place, e.kept, e.checksum, e.entries FROM ${input}
      LEFT JOIN LATERAL (
-       SELECT * FROM (SELECT u.*, sum(octet_length(u.entries)) OVER (ORDER BY u.place, u.kept) - octet_length(u.entries) AS before
+       SELECT * FROM (SELECT u.*, pg_catalog.sum(pg_catalog.octet_length(u.entries)) OVER (ORDER BY u.place, u.kept) - pg_catalog.octet_length(u.entries) AS before
          FROM (${part(tables.journal, 1)} UNION ALL ${part(tables.passing, 0)} ORDER BY place LIMIT t.most) u) sized
        WHERE before < ${CHARS_PER_PAGE}) e ON true
      WHERE ${isThere}

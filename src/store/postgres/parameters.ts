@@ -22,12 +22,12 @@ export class Parameters {
       const values = rows.map((row) => row[name] ?? null);
       return type === 'long' ? this.#longTexts(values) : `${this.add(values)}::${type}[]`;
     });
-    return `unnest(${arrays.join(', ')}) AS t (${Object.keys(columns).join(', ')})`;
+    return `ROWS FROM (${arrays.map((array) => `pg_catalog.unnest(${array})`).join(', ')}) AS t (${Object.keys(columns).join(', ')})`;
   }
 
   #longTexts(values: readonly unknown[]): string {
     const size = 2 ** Math.ceil(Math.log2(Math.max(1, values.length)));
     const names = Array.from({ length: size }, (_, i) => this.add(values[i] ?? null));
-    return `ARRAY[${names.join(', ')}]::text[]`;
+    return `ARRAY[${names.join(', ')}]::pg_catalog.text[]`;
   }
 }

@@ -158,12 +158,12 @@ export class Reader {
     const [row] = await this.insist(async (session) => {
       const id = hexOf(runId);
       const rows = await session.query(
-        `SELECT until, checksum, outcome FROM ${tables.outcomes} WHERE run_id = decode($1, 'hex')`,
+        `SELECT until, checksum, outcome FROM ${tables.outcomes} WHERE run_id = pg_catalog.decode($1, 'hex')`,
         [id],
       );
       // An expired outcome counts as removed, and stays so if the clock is set back.
       if (rows[0] && Number(rows[0].until) <= now) {
-        const forget = `DELETE FROM ${tables.outcomes} WHERE run_id = decode($1, 'hex') AND until <= $2::float8`;
+        const forget = `DELETE FROM ${tables.outcomes} WHERE run_id = pg_catalog.decode($1, 'hex') AND until <= $2::pg_catalog.float8`;
         if (!this.#server.isReadOnly) await session.query(forget, [id, now]);
         return [];
       }
@@ -181,15 +181,15 @@ export class Reader {
   async forgetOutcomes(isOnlyCounted: boolean): Promise<number> {
     const { tables, times } = this.#server;
     const now = times.wall();
-    const due = `FROM ${tables.outcomes} WHERE until <= $1::float8`;
+    const due = `FROM ${tables.outcomes} WHERE until <= $1::pg_catalog.float8`;
     if (isOnlyCounted) {
-      const [row] = await this.insist((session) => session.query(`SELECT count(*) AS count ${due}`, [now]));
+      const [row] = await this.insist((session) => session.query(`SELECT pg_catalog.count(*) AS count ${due}`, [now]));
       return Number(row?.count);
     }
-    const gone = `SELECT signal FROM ${tables.signals} WHERE until <= $1::float8 LIMIT ${FORGOTTEN_AT_ONCE}`;
+    const gone = `SELECT signal FROM ${tables.signals} WHERE until <= $1::pg_catalog.float8 LIMIT ${FORGOTTEN_AT_ONCE}`;
     const forgetSignals = `DELETE FROM ${tables.signals} WHERE signal IN (${gone} FOR UPDATE SKIP LOCKED)`;
     await this.insist((session) => session.query(forgetSignals, [now]));
-    const forgetMarks = `DELETE FROM ${tables.deliveries} WHERE until <= $1::float8`;
+    const forgetMarks = `DELETE FROM ${tables.deliveries} WHERE until <= $1::pg_catalog.float8`;
     await this.insist((session) => session.query(forgetMarks, [now]));
     const some = `SELECT run_id ${due} LIMIT ${FORGOTTEN_AT_ONCE} FOR UPDATE SKIP LOCKED`;
     const forget = `DELETE FROM ${tables.outcomes} WHERE run_id IN (${some}) RETURNING 1 AS gone`;

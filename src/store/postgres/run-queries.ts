@@ -32,12 +32,12 @@ export interface StoredRun {
 }
 
 /** Of rows `r` of runs and `s` of starts. */
-export const columns = `encode(r.run_id, 'hex') AS id, r.body, r.version, r.revision, r.updated_at, r.message_count, r.checksum,
+export const columns = `pg_catalog.encode(r.run_id, 'hex') AS id, r.body, r.version, r.revision, r.updated_at, r.message_count, r.checksum,
   r.head, r.due_at, r.fair, r.agent, r.owner, r.epoch, r.attempts, r.expires_at, r.deployment, s.meta, s.meta_checksum`;
 
 /** The pieces that a row of `runs` or `messages` names, at the time of the statement. */
 export function piecesOf(tables: Tables, row: string): string {
-  return `(SELECT json_agg(json_build_array(x.checksum, x.bundled)) FROM ${bundlesOf(tables, row)}) AS pieces`;
+  return `(SELECT pg_catalog.json_agg(pg_catalog.json_build_array(x.checksum, x.bundled)) FROM ${bundlesOf(tables, row)}) AS pieces`;
 }
 
 function bundlesOf({ pieces }: Tables, row: string): string {
@@ -54,7 +54,7 @@ export async function readRun(
   const rows = await session.query(
     `SELECT ${columns}, ${piecesOf(tables, 'r')}, s.extras, s.extras_checksum, ${times.lease(parameters)} AS now
      FROM ${tables.runs} r LEFT JOIN ${tables.starts} s ON s.body = r.body
-     WHERE r.run_id = decode(${parameters.add(hexOf(runId))}, 'hex') AND r.body IS NOT NULL`,
+     WHERE r.run_id = pg_catalog.decode(${parameters.add(hexOf(runId))}, 'hex') AND r.body IS NOT NULL`,
     parameters.values,
   );
   return rows[0] && storedRun(rows[0]);
@@ -72,8 +72,8 @@ export async function readEndedRun(
     'NULL::numeric AS due_at, NULL AS owner, NULL::bigint AS epoch, NULL::bigint AS attempts, NULL::numeric AS deployment';
   const rows = await session.query(
     `SELECT ${columns}, ${piecesOf(tables, 'r')}, s.extras, s.extras_checksum, ${times.lease(parameters)} AS now
-     FROM (SELECT ${record}, ${unowned}, '' AS fair, '' AS agent, NULL::float8 AS expires_at FROM ${tables.ended}
-       WHERE run_id = decode(${parameters.add(hexOf(runId))}, 'hex') AND keep_until > ${parameters.add(times.wall())}::float8) r
+     FROM (SELECT ${record}, ${unowned}, '' AS fair, '' AS agent, NULL::pg_catalog.float8 AS expires_at FROM ${tables.ended}
+       WHERE run_id = pg_catalog.decode(${parameters.add(hexOf(runId))}, 'hex') AND keep_until > ${parameters.add(times.wall())}::pg_catalog.float8) r
      LEFT JOIN ${tables.starts} s ON s.body = r.body`,
     parameters.values,
   );
@@ -91,11 +91,11 @@ export async function readPage(
   const isLater = `due_at > ${times.due(parameters)} AND NOT ${GIVEN_BACK}`;
   const which = resting === undefined ? '' : resting ? `AND ${isLater}` : `AND (NOT (${isLater}) OR due_at IS NULL)`;
   // Rows of an earlier layout have no caller.
-  const whose = callers ? `AND (caller = ANY (${parameters.add(callers)}::text[]) OR caller IS NULL)` : '';
+  const whose = callers ? `AND (caller = ANY (${parameters.add(callers)}::pg_catalog.text[]) OR caller IS NULL)` : '';
   const rows = await session.query(
     `SELECT ${columns}, ${piecesOf(tables, 'r')}, ${times.lease(parameters)} AS now FROM (
        SELECT run_id, updated_at FROM ${tables.runs} WHERE body IS NOT NULL ${which} ${whose}
-         AND (updated_at, run_id) > (${parameters.add(from[0])}::float8, decode(${parameters.add(from[1])}, 'hex'))
+         AND (updated_at, run_id) > (${parameters.add(from[0])}::pg_catalog.float8, pg_catalog.decode(${parameters.add(from[1])}, 'hex'))
        ORDER BY updated_at, run_id LIMIT ${parameters.add(limit)}::bigint
      ) p JOIN ${tables.runs} r ON r.run_id = p.run_id LEFT JOIN ${tables.starts} s ON s.body = r.body
      ORDER BY p.updated_at, p.run_id`,
@@ -131,10 +131,10 @@ export async function readDue(
   const parameters = new Parameters();
   const { runs, starts } = tables;
   const now = times.due(parameters);
-  const from = `(${parameters.add(after?.dueAt ?? -1)}::numeric, decode(${parameters.add(hexOf(after?.runId ?? ''))}, 'hex'))`;
+  const from = `(${parameters.add(after?.dueAt ?? -1)}::numeric, pg_catalog.decode(${parameters.add(hexOf(after?.runId ?? ''))}, 'hex'))`;
   const rows = await session.query(
     `SELECT t.now AS due_now, t.next_at, ${columns}, ${piecesOf(tables, 'r')}, ${times.lease(parameters)} AS now
-     FROM (SELECT ${now} AS now, (SELECT min(due_at) FROM ${runs} WHERE body IS NOT NULL AND due_at > ${now}) AS next_at) t
+     FROM (SELECT ${now} AS now, (SELECT pg_catalog.min(due_at) FROM ${runs} WHERE body IS NOT NULL AND due_at > ${now}) AS next_at) t
      LEFT JOIN (SELECT run_id, due_at FROM ${runs} WHERE body IS NOT NULL AND due_at <= ${now} AND (due_at, run_id) > ${from}
        AND (owner IS NULL OR (NOT starts_with(owner, '${DAMAGED}') AND
          (expires_at <= ${times.lease(parameters)} OR starts_with(owner, ${parameters.add(ofThisMachine())}))))
@@ -150,7 +150,7 @@ export async function readDue(
 
 /** Reads which transactions are visible: two equal snapshots see the same, so that nothing was committed between them. */
 export async function readSnapshot(session: Session): Promise<string> {
-  const [row] = await session.query('SELECT pg_current_snapshot()::text AS snapshot', []);
+  const [row] = await session.query('SELECT pg_current_snapshot()::pg_catalog.text AS snapshot', []);
   return String(row?.snapshot);
 }
 
@@ -158,7 +158,7 @@ export async function readSnapshot(session: Session): Promise<string> {
 export async function countLater(session: Session, { tables, times }: Server): Promise<number> {
   const parameters = new Parameters();
   const later = `due_at > ${times.due(parameters)} AND NOT ${GIVEN_BACK}`;
-  const text = `SELECT count(*) AS count FROM ${tables.runs} WHERE body IS NOT NULL AND ${later}`;
+  const text = `SELECT pg_catalog.count(*) AS count FROM ${tables.runs} WHERE body IS NOT NULL AND ${later}`;
   const [row] = await session.query(text, parameters.values);
   return Number(row?.count);
 }
@@ -177,9 +177,9 @@ export async function readMessages(
   // The size of a stored text is known without reading it.
   const rows = await session.query(
     `SELECT first, checksum, messages, ${piecesOf(tables, 'sized')} FROM (
-       SELECT page.*, sum(size) OVER (ORDER BY first) - size AS before
-       FROM (SELECT body, first, checksum, messages, pieces, octet_length(messages) + CASE WHEN pieces IS NULL THEN 0 ELSE
-           (SELECT coalesce(sum(octet_length(x.bundled)), 0) FROM ${bundlesOf(tables, 'm')}) END AS size
+       SELECT page.*, pg_catalog.sum(size) OVER (ORDER BY first) - size AS before
+       FROM (SELECT body, first, checksum, messages, pieces, pg_catalog.octet_length(messages) + CASE WHEN pieces IS NULL THEN 0 ELSE
+           (SELECT coalesce(pg_catalog.sum(pg_catalog.octet_length(x.bundled)), 0) FROM ${bundlesOf(tables, 'm')}) END AS size
          FROM ${tables.messages} m
          WHERE body = $1::bigint AND first >= $2::bigint AND first < $3::bigint ORDER BY first LIMIT ${ROWS_PER_PAGE}) page
      ) sized WHERE before < ${CHARS_PER_PAGE} ORDER BY first`,
@@ -215,7 +215,7 @@ export async function readPart(
   if (from >= end) return [];
   const rows = await session.query(
     `SELECT first, checksum, messages, ${piecesOf(server.tables, 'm')} FROM ${messages} m WHERE body = $1::bigint AND first < $3::bigint
-       AND first >= (SELECT max(first) FROM ${messages} WHERE body = $1::bigint AND first <= $2::bigint) ORDER BY first`,
+       AND first >= (SELECT pg_catalog.max(first) FROM ${messages} WHERE body = $1::bigint AND first <= $2::bigint) ORDER BY first`,
     [stored.row.body, from, end],
   );
   if (rows.length === 0) {
@@ -238,7 +238,9 @@ export async function isSame(
   { runId, row, hasEnded }: StoredRun,
 ): Promise<boolean> {
   const table = hasEnded ? tables.ended : tables.runs;
-  const rows = await session.query(`SELECT body FROM ${table} WHERE run_id = decode($1, 'hex')`, [hexOf(runId)]);
+  const rows = await session.query(`SELECT body FROM ${table} WHERE run_id = pg_catalog.decode($1, 'hex')`, [
+    hexOf(runId),
+  ]);
   return rows[0]?.body === row.body;
 }
 

@@ -74,15 +74,15 @@ export interface Times {
 
 /** Returns the clocks of a PostgreSQL store: the server's for leases, unless a test has a clock of its own. */
 export function serverTimes(clock: Clock): Times {
-  const server = '(extract(epoch FROM clock_timestamp()) * 1000)::float8';
+  const server = '(extract(epoch FROM pg_catalog.clock_timestamp()) * 1000)::pg_catalog.float8';
   const isServers = clock === systemClock;
   return {
-    lease: (parameters) => (isServers ? server : `${parameters.add(clock.monotonic())}::float8`),
+    lease: (parameters) => (isServers ? server : `${parameters.add(clock.monotonic())}::pg_catalog.float8`),
     wall: () => clock.now(),
     // The same for a whole statement, so that an index can be used.
     due: (parameters) =>
       isServers
-        ? '(extract(epoch FROM statement_timestamp()) * 1000)::numeric'
+        ? '(extract(epoch FROM pg_catalog.statement_timestamp()) * 1000)::numeric'
         : `${parameters.add(clock.now())}::numeric`,
   };
 }
@@ -98,21 +98,21 @@ export async function look(
 ): Promise<Map<string, Found>> {
   const parameters = new Parameters();
   const ids = [...new Set(runIds)];
-  const wall = `${parameters.add(times.wall())}::float8`;
+  const wall = `${parameters.add(times.wall())}::pg_catalog.float8`;
   const text = `
     SELECT i.id, r.token, r.body, r.due_at, ${withInbox ? newestOf(tables) : 'NULL'} AS newest, r.owner, r.epoch, r.attempts, r.expires_at, r.deployment, r.version, r.revision, r.message_count,
       e.body AS ended_body, greatest(o.epoch, CASE WHEN e.keep_until > ${wall} THEN e.epoch END) AS outcome_epoch, ${times.lease(parameters)} AS now
-    FROM unnest(${parameters.add(ids.map(hexOf))}::text[]) AS i (id)
-    LEFT JOIN ${tables.runs} r ON r.run_id = decode(i.id, 'hex')
-    LEFT JOIN ${tables.outcomes} o ON o.run_id = decode(i.id, 'hex') AND o.until > ${wall}
-    LEFT JOIN ${tables.ended} e ON e.run_id = decode(i.id, 'hex')`;
+    FROM pg_catalog.unnest(${parameters.add(ids.map(hexOf))}::pg_catalog.text[]) AS i (id)
+    LEFT JOIN ${tables.runs} r ON r.run_id = pg_catalog.decode(i.id, 'hex')
+    LEFT JOIN ${tables.outcomes} o ON o.run_id = pg_catalog.decode(i.id, 'hex') AND o.until > ${wall}
+    LEFT JOIN ${tables.ended} e ON e.run_id = pg_catalog.decode(i.id, 'hex')`;
   const rows = await session.query(text, parameters.values);
   const byId = new Map(rows.map((row) => [row.id, row]));
   return new Map(ids.map((runId) => [runId, found(byId.get(hexOf(runId)) ?? {})]));
 }
 
 const newestOf = ({ commands }: Tables) =>
-  `(SELECT coalesce(max(c.no), 0) FROM ${commands} c WHERE c.run_id = r.run_id)`;
+  `(SELECT coalesce(pg_catalog.max(c.no), 0) FROM ${commands} c WHERE c.run_id = r.run_id)`;
 
 function found(row: Row): Found {
   const newest = row.newest == null ? undefined : Number(row.newest);

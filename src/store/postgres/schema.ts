@@ -2,7 +2,7 @@ import { crc32 } from 'node:zlib';
 import { CheckpointTooNewError, StoreUnavailableError } from '../../values/errors.ts';
 import { ON_COMMAND } from '../due.ts';
 import { olderLayout } from '../read-only.ts';
-import { isTableMissing } from './errors.ts';
+import { isTableMissing, MEDDLING, refuseMeddling } from './errors.ts';
 import type { Session } from './pool.ts';
 
 /** The tables of a store, by their names in statements. */
@@ -66,6 +66,8 @@ export function tablesIn(name: string): Tables {
   };
 }
 
+const tableNames = Object.values(tablesIn('x')).flatMap((name) => name.split('.')[1] ?? []);
+
 /** Ends an INSERT into a journal: a row with the key of another one replaces it. */
 export const REPLACES =
   'ON CONFLICT (run_id, place) DO UPDATE SET checksum = excluded.checksum, entries = excluded.entries';
@@ -80,7 +82,7 @@ export const HAS_TIME = `due_at < ${ON_COMMAND}`;
 export const IS_PARKED = "due_at IS NULL AND definition <> ''";
 
 /** Whether a run was given back: its time has half a ms. */
-export const GIVEN_BACK = '(due_at <> floor(due_at))';
+export const GIVEN_BACK = '(due_at <> pg_catalog.floor(due_at))';
 
 function quoted(name: string): string {
   return `"${name.replaceAll('"', '""')}"`;
@@ -272,8 +274,7 @@ const layouts: readonly ((tables: Tables) => string)[] = [
     CREATE INDEX ON ${runs} (agent, fair, due_at, run_id) WHERE ${HAS_TIME};
     CREATE INDEX ON ${runs} (definition, run_id) WHERE ${IS_PARKED};
   `,
-  // The ends that no process has delivered. A row outlives the outcome and the record of its run. Ends from before this layout have
-  // none: they count as delivered.
+  // The ends that no process has delivered. A row outlives outcome and record. Ends from before this layout count as delivered.
   ({ deliveries }) => `
     CREATE TABLE ${deliveries} (
       run_id bytea,
@@ -346,7 +347,11 @@ export class Schema {
   }
 
   async #read(session: Session): Promise<number> {
-    const rows = await session.query(`SELECT layout FROM ${this.#tables.layouts} WHERE part = 'store'`);
+    const rows = await session.query(
+      `SELECT l.layout, m.* FROM ${this.#tables.layouts} l LEFT JOIN (${MEDDLING} LIMIT 1) m ON true WHERE l.part = 'store'`,
+      [this.#name, tableNames],
+    );
+    if (rows[0]) refuseMeddling(rows[0], this.#name);
     const layout = Number(rows[0]?.layout ?? 0);
     if (layout <= layouts.length) return layout;
     throw new CheckpointTooNewError(
@@ -358,7 +363,7 @@ export class Schema {
   async #migrate(session: Session): Promise<void> {
     await session.query('BEGIN ISOLATION LEVEL READ COMMITTED');
     try {
-      await session.query('SELECT pg_advisory_xact_lock($1::int, $2::int)', [LOCK, crc32(this.#name) | 0]);
+      await session.query('SELECT pg_catalog.pg_advisory_xact_lock($1::int, $2::int)', [LOCK, crc32(this.#name) | 0]);
       await this.#create(session);
       const from = await this.#read(session);
       for (const step of layouts.slice(from)) await session.query(step(this.#tables));
@@ -377,9 +382,9 @@ export class Schema {
 
   async #create(session: Session): Promise<void> {
     const [found] = await session.query(
-      `SELECT current_setting('server_encoding') AS encoding,
-         EXISTS (SELECT FROM pg_catalog.pg_namespace WHERE nspname = $1)::text AS schema,
-         EXISTS (SELECT FROM pg_catalog.pg_tables WHERE schemaname = $1 AND tablename = 'layouts')::text AS layouts`,
+      `SELECT pg_catalog.current_setting('server_encoding') AS encoding,
+         EXISTS (SELECT FROM pg_catalog.pg_namespace WHERE nspname = $1)::pg_catalog.text AS schema,
+         EXISTS (SELECT FROM pg_catalog.pg_tables WHERE schemaname = $1 AND tablename = 'layouts')::pg_catalog.text AS layouts`,
       [this.#name],
     );
     if (found?.encoding !== 'UTF8') {

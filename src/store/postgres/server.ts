@@ -43,7 +43,7 @@ export class Server {
 
   constructor({ pool, schema, times, notifies, isReadOnly }: ServerOptions) {
     this.times = times;
-    this.wake = notifies ? `pg_notify('${DUE_CHANNEL}', '')::text` : undefined;
+    this.wake = notifies ? `pg_catalog.pg_notify('${DUE_CHANNEL}', '')::pg_catalog.text` : undefined;
     this.#connections = new Connections(pool);
     this.#schema = new Schema(schema);
     this.isReadOnly = isReadOnly;

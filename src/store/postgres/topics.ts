@@ -30,12 +30,12 @@ export async function expectIn(session: Session, server: Server, write: ExpectWr
   await withTopic(session, { server, topic: topic ?? '' }, async (locked) => {
     const { query } = locked;
     await own(query, server, claim);
-    const found = `FROM ${waits} WHERE run_id = decode($1, 'hex') AND wait_id = $2`;
+    const found = `FROM ${waits} WHERE run_id = pg_catalog.decode($1, 'hex') AND wait_id = $2`;
     const [before] = await query(`SELECT topic ${found}`, ...wait);
     if (before && before.topic === topic) return;
     await query(`DELETE ${found}`, ...wait);
     if (topic === null || (await hasGot(locked, server, { ...write, topic }))) return;
-    const added = `INSERT INTO ${waits} (run_id, wait_id, topic) VALUES (decode($1, 'hex'), $2, $3)`;
+    const added = `INSERT INTO ${waits} (run_id, wait_id, topic) VALUES (pg_catalog.decode($1, 'hex'), $2, $3)`;
     await query(added, ...wait, topic);
   });
 }
@@ -47,12 +47,15 @@ export async function expectIn(session: Session, server: Server, write: ExpectWr
 async function own(query: Query, { tables }: Server, claim: Claim): Promise<void> {
   const { runId, owner, epoch } = claim;
   const token = Math.floor(Math.random() * 2 ** 53);
-  const owned = "run_id = decode($1, 'hex') AND owner = $2 AND epoch = $3::bigint";
+  const owned = "run_id = pg_catalog.decode($1, 'hex') AND owner = $2 AND epoch = $3::bigint";
   const text = `UPDATE ${tables.runs} SET token = $4::bigint WHERE ${owned} RETURNING token`;
   const rows = await query(text, hexOf(runId), ownerText(owner), epoch, token);
   if (rows.length > 0) return;
   const columns = 'owner, epoch, attempts, expires_at';
-  const found = await query(`SELECT ${columns} FROM ${tables.runs} WHERE run_id = decode($1, 'hex')`, hexOf(runId));
+  const found = await query(
+    `SELECT ${columns} FROM ${tables.runs} WHERE run_id = pg_catalog.decode($1, 'hex')`,
+    hexOf(runId),
+  );
   checkClaim(leaseOf(found[0] ?? {}), claim);
 }
 
@@ -64,7 +67,7 @@ async function hasGot(
 ): Promise<boolean> {
   const { signals, commands } = tables;
   const id = hexOf(claim.runId);
-  const sent = `SELECT no FROM ${commands} WHERE run_id = decode($1, 'hex') AND command_id = $2`;
+  const sent = `SELECT no FROM ${commands} WHERE run_id = pg_catalog.decode($1, 'hex') AND command_id = $2`;
   if ((await query(sent, id, idText(commandId))).length > 0) return true;
   for (;;) {
     const [kept] = await query(
@@ -76,7 +79,7 @@ async function hasGot(
     const command = isIntact(content, checksum) ? commandOf({ text: content }) : undefined;
     if (command) {
       if (!(await send(command))) return true;
-      const delivered = "run_id = decode($2, 'hex'), content = NULL, checksum = 0";
+      const delivered = "run_id = pg_catalog.decode($2, 'hex'), content = NULL, checksum = 0";
       await query(`UPDATE ${signals} SET ${delivered} WHERE no = $1::bigint`, no, id);
       return true;
     }
@@ -89,14 +92,14 @@ export async function signalIn(session: Session, server: Server, signal: SignalW
   const { key, topic, text, untilMs, commandFor } = signal;
   const { waits, signals } = server.tables;
   return withTopic(session, { server, topic }, async ({ query, send }) => {
-    const stored = `SELECT encode(run_id, 'hex') AS id FROM ${signals} WHERE signal = $1 AND until > $now`;
+    const stored = `SELECT pg_catalog.encode(run_id, 'hex') AS id FROM ${signals} WHERE signal = $1 AND until > $now`;
     const [row] = await query(stored, key);
     const known: KnownSignal | undefined = row && { to: row.id == null ? null : runIdOf(row.id) };
     if (!isNewSignal(signal, known)) return known?.to ?? undefined;
     const put = (to: string | null, content: string | null) =>
       query(
         `INSERT INTO ${signals} (signal, topic, until, run_id, checksum, content)
-         VALUES ($1, $2, $3::float8, decode($4, 'hex'), $5::bigint, $6)
+         VALUES ($1, $2, $3::pg_catalog.float8, pg_catalog.decode($4, 'hex'), $5::bigint, $6)
          ON CONFLICT (signal) DO UPDATE SET until = excluded.until, run_id = excluded.run_id, checksum = excluded.checksum,
            content = excluded.content`,
         ...[key, topic, untilMs, to, content === null ? 0 : crc32(content), content],
@@ -104,7 +107,7 @@ export async function signalIn(session: Session, server: Server, signal: SignalW
     for (;;) {
       const [wait] = await query(
         `DELETE FROM ${waits} WHERE no = (SELECT no FROM ${waits} WHERE topic = $1 ORDER BY no LIMIT 1)
-         RETURNING encode(run_id, 'hex') AS id, wait_id`,
+         RETURNING pg_catalog.encode(run_id, 'hex') AS id, wait_id`,
         topic,
       );
       if (!wait) break;
@@ -113,7 +116,7 @@ export async function signalIn(session: Session, server: Server, signal: SignalW
       await put(wait.id ?? '', null);
       return runId;
     }
-    const kept = `SELECT count(*) AS count FROM ${signals} WHERE topic = $1 AND run_id IS NULL AND until > $now`;
+    const kept = `SELECT pg_catalog.count(*) AS count FROM ${signals} WHERE topic = $1 AND run_id IS NULL AND until > $now`;
     checkRoom(Number((await query(kept, topic))[0]?.count));
     await put(null, text);
     return undefined;
@@ -144,7 +147,7 @@ async function withTopic<T>(
   };
   await session.query('BEGIN ISOLATION LEVEL READ COMMITTED');
   try {
-    await query('SELECT pg_advisory_xact_lock($1::bigint)', lockOf(server.tables.schema, topic));
+    await query('SELECT pg_catalog.pg_advisory_xact_lock($1::bigint)', lockOf(server.tables.schema, topic));
     const value = await work({ query, send: sendNow });
     await session.query('COMMIT');
     return value;

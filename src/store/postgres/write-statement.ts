@@ -115,7 +115,7 @@ function input({ sent, parameters }: Writing): string {
       ...place,
     };
   });
-  return `input AS (SELECT decode(t.id, 'hex') AS run_id, t.* FROM ${parameters.table(
+  return `input AS (SELECT pg_catalog.decode(t.id, 'hex') AS run_id, t.* FROM ${parameters.table(
     {
       ...{ id: 'text', kind: 'text', seen: 'bigint', token: 'bigint', body: 'bigint', replaced: 'bigint' },
       ...{
@@ -223,7 +223,7 @@ function endedPut({ sent, tables, times, parameters }: Writing): string {
   const record = recordColumns.join(', ');
   return `ended_put AS (INSERT INTO ${tables.ended}
       (run_id, ${record}, ended_at, keep_until, epoch, agent, caller, entry_checksum, entry)
-    SELECT m.run_id, ${recordColumns.map((column) => `m.${column}`).join(', ')}, floor(${times.due(parameters)})::float8,
+    SELECT m.run_id, ${recordColumns.map((column) => `m.${column}`).join(', ')}, pg_catalog.floor(${times.due(parameters)})::pg_catalog.float8,
       t.keep_until, t.epoch, t.agent, t.caller, t.entry_checksum, t.entry
     FROM moved m JOIN ${table} ON t.token = m.token)`;
 }
@@ -284,10 +284,10 @@ function outcomes({ sent, tables, times, parameters }: Writing): string {
     rows,
   );
   return `outcomes_gone AS (DELETE FROM ${tables.outcomes} WHERE run_id IN (
-      SELECT run_id FROM ${tables.outcomes} WHERE until <= ${parameters.add(times.wall())}::float8
+      SELECT run_id FROM ${tables.outcomes} WHERE until <= ${parameters.add(times.wall())}::pg_catalog.float8
         AND run_id NOT IN (SELECT run_id FROM input) ORDER BY until LIMIT ${FORGOTTEN_AT_ONCE} FOR UPDATE SKIP LOCKED)),
     outcomes_put AS (INSERT INTO ${tables.outcomes} AS o (run_id, until, epoch, checksum, outcome)
-      SELECT decode(id, 'hex'), until, epoch, checksum, outcome FROM ${table} JOIN landed USING (token) ORDER BY id
+      SELECT pg_catalog.decode(id, 'hex'), until, epoch, checksum, outcome FROM ${table} JOIN landed USING (token) ORDER BY id
       ON CONFLICT (run_id) DO UPDATE SET until = excluded.until, epoch = excluded.epoch,
         checksum = excluded.checksum, outcome = excluded.outcome)`;
 }
@@ -303,7 +303,7 @@ function undelivered({ sent, tables, times, parameters }: Writing): string {
     rows,
   );
   return `undelivered_put AS (INSERT INTO ${tables.deliveries} (run_id, outcome_id, agent, due_at, until, mark)
-    SELECT decode(id, 'hex'), decode(outcome_id, 'hex'), agent, ${times.due(parameters)}, until, mark
+    SELECT pg_catalog.decode(id, 'hex'), pg_catalog.decode(outcome_id, 'hex'), agent, ${times.due(parameters)}, until, mark
     FROM ${table} JOIN landed USING (token) ORDER BY id
     ON CONFLICT (run_id, outcome_id) DO UPDATE SET due_at = excluded.due_at, until = excluded.until, tries = 0, mark = excluded.mark)`;
 }
@@ -336,7 +336,7 @@ function journalRows({ sent, tables, parameters }: Writing, keep: 'kept' | 'pass
     rows,
   );
   return `${keep}_put AS (INSERT INTO ${keep === 'kept' ? tables.journal : tables.passing} (run_id, place, checksum, entries)
-    SELECT decode(id, 'hex'), place, checksum, entries FROM ${table} JOIN landed USING (token) ${REPLACES})`;
+    SELECT pg_catalog.decode(id, 'hex'), place, checksum, entries FROM ${table} JOIN landed USING (token) ${REPLACES})`;
 }
 
 /** The save has what they told. */
@@ -346,7 +346,7 @@ function passingGone({ sent, tables, parameters }: Writing): string {
   );
   const table = parameters.table({ token: 'bigint', id: 'text', drop_to: 'bigint' }, rows);
   return `passing_dropped AS (DELETE FROM ${tables.passing} p USING ${table} JOIN landed USING (token)
-    WHERE p.run_id = decode(t.id, 'hex') AND p.place <= t.drop_to)`;
+    WHERE p.run_id = pg_catalog.decode(t.id, 'hex') AND p.place <= t.drop_to)`;
 }
 
 /** The epoch outlives the record while the outcome is kept. */

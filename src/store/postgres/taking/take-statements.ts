@@ -45,7 +45,7 @@ export interface TakenRows {
 export function takeNamed(session: Session, server: Server, wish: Wish): Promise<TakenRows> {
   const taking = takingOf(server, wish);
   const { isDue, isWished, isNamed } = taking;
-  const lined = `lined AS (SELECT r.run_id, r.fair, row_number() OVER (PARTITION BY r.fair ORDER BY r.due_at, r.run_id) AS k
+  const lined = `lined AS (SELECT r.run_id, r.fair, pg_catalog.row_number() OVER (PARTITION BY r.fair ORDER BY r.due_at, r.run_id) AS k
       FROM ${server.tables.runs} r WHERE ${isNamed} AND r.body IS NOT NULL AND ${isDue} AND ${isWished})`;
   return taken(session, taking, { wish, lined, isMany: 'false' });
 }
@@ -88,10 +88,10 @@ export function takeOfFew(session: Session, server: Server, wish: Wish): Promise
     : due('r.body IS NOT NULL');
   const lined = `looked AS MATERIALIZED (${looked}),
     oldest AS MATERIALIZED (SELECT run_id, fair, due_at FROM looked WHERE is_wished ORDER BY due_at, run_id LIMIT ${FEW + 1}),
-    many AS MATERIALIZED (SELECT count(*) > ${FEW} OR (count(*) < ${FEW} AND (SELECT count(*) FROM looked) >= ${8 * FEW}) AS is_many
+    many AS MATERIALIZED (SELECT pg_catalog.count(*) > ${FEW} OR (pg_catalog.count(*) < ${FEW} AND (SELECT pg_catalog.count(*) FROM looked) >= ${8 * FEW}) AS is_many
       FROM oldest),
     ${parked(taking, runs)},
-    lined AS (SELECT run_id, fair, row_number() OVER (PARTITION BY fair ORDER BY due_at, run_id) AS k
+    lined AS (SELECT run_id, fair, pg_catalog.row_number() OVER (PARTITION BY fair ORDER BY due_at, run_id) AS k
       FROM (SELECT * FROM oldest UNION ALL SELECT run_id, fair, 0 FROM parked) o WHERE NOT (SELECT is_many FROM many))`;
   return taken(session, taking, { wish, lined, isMany: '(SELECT is_many FROM many)', owners: 'looked' });
 }
@@ -99,7 +99,7 @@ export function takeOfFew(session: Session, server: Server, wish: Wish): Promise
 /** The part of a statement that finds runs which were parked for a definition of the wish. */
 function parked({ isFitting, isWished }: Taking, runs: string): string {
   const found = `SELECT r.run_id, r.fair FROM ${runs} r WHERE ${isFitting ?? 'false'} AND ${HAS_RECORD} AND ${isWished} LIMIT ${FEW}`;
-  return `parked AS MATERIALIZED (${isFitting ? found : `SELECT NULL::bytea AS run_id, '' COLLATE "C" AS fair LIMIT 0`})`;
+  return `parked AS MATERIALIZED (${isFitting ? found : `SELECT NULL::pg_catalog.bytea AS run_id, '' COLLATE "C" AS fair LIMIT 0`})`;
 }
 
 /**
@@ -123,7 +123,7 @@ export function takeOfMany(session: Session, server: Server, wish: Wish): Promis
       ? `(SELECT l.* FROM present CROSS JOIN LATERAL (${due(`${HAS_TIME} AND r.agent = present.agent AND ${HAS_RECORD}`, most)}) l
           ORDER BY l.due_at, l.run_id LIMIT ${most})`
       : `(${due(HAS_TURN, most)})`;
-  const few = `(SELECT count(*) FROM lines) <= ${limit}`;
+  const few = `(SELECT pg_catalog.count(*) FROM lines) <= ${limit}`;
   const present = `present AS MATERIALIZED (SELECT asked.agent FROM ${agents} WHERE EXISTS (SELECT FROM ${runs} r
       WHERE r.agent = asked.agent AND ${isDue})),`;
   const lined = `RECURSIVE ${agents ? present : ''} after AS (SELECT ${next('t.last')} AS fair FROM t
@@ -134,10 +134,10 @@ export function takeOfMany(session: Session, server: Server, wish: Wish): Promis
       CROSS JOIN LATERAL ${ofKey('1')} line LIMIT greatest(64, least(256, ${AT_ONCE} * ${limit}))),
     ${parked(taking, runs)},
     lined AS (SELECT run_id, fair, 1 AS k FROM lines WHERE NOT (${few})
-      UNION ALL SELECT line.run_id, key.fair, row_number() OVER (PARTITION BY key.fair ORDER BY line.due_at, line.run_id)
-      FROM lines key CROSS JOIN LATERAL ${ofKey(`(SELECT ${limit} + ${AT_ONCE} * ${limit} / greatest(count(*), 1) + 1 FROM lines)`)} line
+      UNION ALL SELECT line.run_id, key.fair, pg_catalog.row_number() OVER (PARTITION BY key.fair ORDER BY line.due_at, line.run_id)
+      FROM lines key CROSS JOIN LATERAL ${ofKey(`(SELECT ${limit} + ${AT_ONCE} * ${limit} / greatest(pg_catalog.count(*), 1) + 1 FROM lines)`)} line
       WHERE ${few}
-      UNION ALL SELECT run_id, fair, row_number() OVER (PARTITION BY fair ORDER BY run_id) FROM parked)`;
+      UNION ALL SELECT run_id, fair, pg_catalog.row_number() OVER (PARTITION BY fair ORDER BY run_id) FROM parked)`;
   return taken(session, taking, { wish, lined });
 }
 
@@ -160,7 +160,9 @@ function takingOf(server: Server, wish: Wish): Taking {
     ...(wish.deployment === undefined
       ? []
       : [`(r.deployment IS NULL OR r.deployment <= ${add(wish.deployment, 'numeric')})`]),
-    ...(wish.skipped.length > 0 ? [`encode(r.run_id, 'hex') <> ALL (${add(wish.skipped.map(hexOf), 'text[]')})`] : []),
+    ...(wish.skipped.length > 0
+      ? [`pg_catalog.encode(r.run_id, 'hex') <> ALL (${add(wish.skipped.map(hexOf), 'text[]')})`]
+      : []),
   ].join(' AND ');
   const isTime = `r.due_at <= ${times.due(parameters)}`;
   const { agents, definitions = [] } = wish;
@@ -172,12 +174,12 @@ function takingOf(server: Server, wish: Wish): Taking {
       definitions.length > 0
         ? `${IS_PARKED} AND r.definition = ANY (${add(definitions, 'text[]')}) ${isOfAgents}`
         : undefined;
-    const asked = list && `unnest(${list}) asked(agent)`;
+    const asked = list && `pg_catalog.unnest(${list}) asked(agent)`;
     return { server, parameters, limit, tokens, isDue: isTime, isFitting, agents: asked, isNamed: 'true', isWished };
   }
   // By the primary key. The pause of a run that was given back is not for those that ask for it.
   const named = add([...wish.runIds].map(hexOf), 'text[]');
-  const isNamed = `r.run_id IN (SELECT decode(id, 'hex') FROM unnest(${named}) id)`;
+  const isNamed = `r.run_id IN (SELECT pg_catalog.decode(id, 'hex') FROM pg_catalog.unnest(${named}) id)`;
   const isDue = `(${isTime} OR (r.due_at < ${ON_COMMAND} AND ${GIVEN_BACK}))`;
   return { server, parameters, limit, tokens, isDue, isFitting: undefined, agents: undefined, isNamed, isWished };
 }
@@ -209,7 +211,8 @@ async function taken(
   const deployment =
     wish.deployment === undefined ? 'r.deployment' : `greatest(r.deployment, ${add(wish.deployment, 'numeric')})`;
   const some = `SELECT r.owner, r.expires_at, r.due_at, r.run_id FROM ${runs} r WHERE ${isNamed} AND r.body IS NOT NULL AND ${isDue}`;
-  const owners = () => `(SELECT json_agg(DISTINCT h.owner) FROM (SELECT owner, expires_at FROM ${held ?? `(${some}) s`}
+  const owners =
+    () => `(SELECT pg_catalog.json_agg(DISTINCT h.owner) FROM (SELECT owner, expires_at FROM ${held ?? `(${some}) s`}
       ORDER BY due_at, run_id LIMIT ${wish.runIds?.size ?? FEW}) h
     WHERE starts_with(h.owner, ${add(ofThisMachine(), 'text')}) AND h.expires_at > ${times.lease(parameters)})`;
   const most = wish.runIds ? wish.runIds.size : `greatest(64, ${AT_ONCE} * ${limit})`;
@@ -219,17 +222,17 @@ async function taken(
      locked AS (SELECT r.run_id, l.fair, l.k FROM first l JOIN ${runs} r ON r.run_id = l.run_id, t
        WHERE r.body IS NOT NULL AND (${isDue} OR (${isFitting})) AND ${isWished}
        ORDER BY l.k, l.fair <= t.last, l.fair LIMIT ${limit} FOR UPDATE OF r SKIP LOCKED),
-     picked AS (SELECT run_id, fair, row_number() OVER (ORDER BY k, fair <= last, fair) AS place FROM locked, t),
+     picked AS (SELECT run_id, fair, pg_catalog.row_number() OVER (ORDER BY k, fair <= last, fair) AS place FROM locked, t),
      granted AS (UPDATE ${runs} r SET token = CASE WHEN ${isMine} THEN r.token ELSE (${tokens})[p.place] END,
          owner = ${add(ownerText(wish.owner), 'text')}, expires_at = ${times.lease(parameters)} + ${add(wish.ttlMs, 'float8')},
          epoch = coalesce(r.epoch, ${keptEpoch}) + CASE WHEN ${isMine} THEN 0 ELSE 1 END,
          attempts = r.attempts + CASE WHEN ${isMine} THEN 0 ELSE 1 END, deployment = ${deployment}
        FROM picked p WHERE r.run_id = p.run_id RETURNING r.*, p.place),
      turned AS (INSERT INTO ${lastTurn} (no, fair) SELECT 1, p.fair FROM picked p, t
-       WHERE p.place = (SELECT max(place) FROM picked) AND p.fair <> t.last
+       WHERE p.place = (SELECT pg_catalog.max(place) FROM picked) AND p.fair <> t.last
        ON CONFLICT (no) DO UPDATE SET fair = excluded.fair)
-     SELECT a.*, g.* FROM (SELECT ${now} AS due_now, ${isMany ?? false} AS is_many, (SELECT count(*) FROM lined) AS found,
-         (SELECT min(r.due_at) FROM ${runs} r WHERE r.body IS NOT NULL AND r.due_at > ${now}) AS next_at,
+     SELECT a.*, g.* FROM (SELECT ${now} AS due_now, ${isMany ?? false} AS is_many, (SELECT pg_catalog.count(*) FROM lined) AS found,
+         (SELECT pg_catalog.min(r.due_at) FROM ${runs} r WHERE r.body IS NOT NULL AND r.due_at > ${now}) AS next_at,
          ${isMany === undefined ? 'NULL' : owners()} AS owners) a
      LEFT JOIN (SELECT r.place, ${columns}, ${piecesOf(tables, 'r')}, ${times.lease(parameters)} AS now
        FROM granted r LEFT JOIN ${starts} s ON s.body = r.body) g ON true ORDER BY g.place`;

@@ -23,7 +23,7 @@ interface Locked {
   readonly query: (text: string, ...values: unknown[]) => Promise<Row[]>;
 }
 
-const turnColumns = `t.message, t.state, t.place, encode(t.run_id, 'hex') AS run_id, t.first, t.count, t.checksum, t.content, t.compaction`;
+const turnColumns = `t.message, t.state, t.place, pg_catalog.encode(t.run_id, 'hex') AS run_id, t.first, t.count, t.checksum, t.content, t.compaction`;
 const begun = `t.state IN ('live', 'ended')`;
 const waiting = `t.state IN ('queued', 'steered')`;
 /** Of one run the messages that it has taken come before the run. */
@@ -35,8 +35,8 @@ const queries: { readonly [Kind in TurnQuery['kind']]: string } = {
   newest: `AND ${begun} ORDER BY ${newestFirst} LIMIT $2::bigint`,
   last: `AND NOT ${waiting} AND t.place >= $2::bigint ORDER BY ${newestFirst} LIMIT $3::bigint`,
   waiting: `AND ${waiting} LIMIT $2::bigint`,
-  message: 'AND t.message = ANY ($2::text[])',
-  run: `AND t.state <> 'taken' AND t.run_id = decode($2, 'hex')`,
+  message: 'AND t.message = ANY ($2::pg_catalog.text[])',
+  run: `AND t.state <> 'taken' AND t.run_id = pg_catalog.decode($2, 'hex')`,
   at: `AND ${begun} AND t.first <= $2::bigint ORDER BY t.place DESC LIMIT 1`,
   compacted: `AND t.state = 'ended' AND t.compaction IS NOT NULL AND t.first + t.count <= $2::bigint ORDER BY t.place DESC LIMIT 1`,
 };
@@ -47,7 +47,9 @@ export async function readTurns(
   { tables }: Server,
   { threads, query }: { readonly threads: readonly string[]; readonly query: TurnQuery },
 ): Promise<TurnRow[] | null> {
-  const [thread] = await session.query(`SELECT no FROM ${tables.threads} WHERE thread = ANY ($1::text[])`, [threads]);
+  const [thread] = await session.query(`SELECT no FROM ${tables.threads} WHERE thread = ANY ($1::pg_catalog.text[])`, [
+    threads,
+  ]);
   if (!thread) return null;
   const { kind, ...given } = query;
   const values = Object.entries(given).map(([name, value]) => (name === 'runId' ? hexOf(String(value)) : value));
@@ -58,7 +60,7 @@ export async function readTurns(
 /** Reads the queued turn of a run from PostgreSQL, in any thread. */
 export async function readQueued(session: Session, { tables }: Server, runId: string): Promise<TurnRow | null> {
   const [row] = await session.query(
-    `SELECT ${turnColumns} FROM ${tables.turns} t WHERE t.run_id = decode($1, 'hex') AND t.state = 'queued' LIMIT 1`,
+    `SELECT ${turnColumns} FROM ${tables.turns} t WHERE t.run_id = pg_catalog.decode($1, 'hex') AND t.state = 'queued' LIMIT 1`,
     [hexOf(runId)],
   );
   return row ? turnRow(row) : null;
@@ -72,15 +74,17 @@ export async function readThreads(session: Session, { tables }: Server, page: Th
   const { callers, after, limit } = page;
   const parameters = new Parameters();
   const conditions = [
-    ...(callers ? [`h.caller = ANY (${parameters.add(callers)}::text[])`] : []),
+    ...(callers ? [`h.caller = ANY (${parameters.add(callers)}::pg_catalog.text[])`] : []),
     ...(after
-      ? [`(h.updated_at, h.thread) < (${parameters.add(after.updatedAt)}::float8, ${parameters.add(after.thread)})`]
+      ? [
+          `(h.updated_at, h.thread) < (${parameters.add(after.updatedAt)}::pg_catalog.float8, ${parameters.add(after.thread)})`,
+        ]
       : []),
   ];
   const where = conditions.length > 0 ? `WHERE ${conditions.join(' AND ')}` : '';
   const rows = await session.query(
-    `SELECT h.*, (SELECT encode(t.run_id, 'hex') FROM ${tables.turns} t WHERE t.thread = h.no AND t.state = 'live') AS live,
-       (SELECT count(*) FROM ${tables.turns} t WHERE t.thread = h.no AND ${waiting}) AS queued
+    `SELECT h.*, (SELECT pg_catalog.encode(t.run_id, 'hex') FROM ${tables.turns} t WHERE t.thread = h.no AND t.state = 'live') AS live,
+       (SELECT pg_catalog.count(*) FROM ${tables.turns} t WHERE t.thread = h.no AND ${waiting}) AS queued
      FROM ${tables.threads} h ${where} ORDER BY h.updated_at DESC, h.thread DESC LIMIT ${parameters.add(limit)}::bigint`,
     parameters.values,
   );
@@ -136,7 +140,7 @@ interface FoundThread {
 
 async function findThread({ query, server }: Locked, threads: readonly string[]): Promise<FoundThread | undefined> {
   const [row] = await query(
-    `SELECT * FROM ${server.tables.threads} WHERE thread = ANY ($1::text[]) FOR UPDATE`,
+    `SELECT * FROM ${server.tables.threads} WHERE thread = ANY ($1::pg_catalog.text[]) FOR UPDATE`,
     threads,
   );
   return row && { no: String(row.no), row: threadRow(row) };
@@ -185,7 +189,7 @@ async function runFacts({ session, server, query }: Locked, runId: string) {
   const { tables, times } = server;
   const found = (await look(session, [runId], { tables, times, withInbox: false })).get(runId);
   const used = await query(
-    `SELECT 1 AS one FROM ${tables.turns} WHERE run_id = decode($1, 'hex') LIMIT 1`,
+    `SELECT 1 AS one FROM ${tables.turns} WHERE run_id = pg_catalog.decode($1, 'hex') LIMIT 1`,
     hexOf(runId),
   );
   const hasRecord = found?.run?.record !== undefined;
@@ -201,11 +205,11 @@ async function turnFacts(
   const queue = { count: 0, lowest: 0, highest: 0 };
   if (no === undefined) return { turn: null, live: null, next: null, steered: [], queue };
   const { tables } = server;
-  const wanted = `t.message = ANY ($2::text[]) OR t.state IN ('live', 'steered') OR t.message = (SELECT n.message
+  const wanted = `t.message = ANY ($2::pg_catalog.text[]) OR t.state IN ('live', 'steered') OR t.message = (SELECT n.message
     FROM ${tables.turns} n WHERE n.thread = $1::bigint AND n.state = 'queued' ORDER BY n.place LIMIT 1)`;
   const rows = (await query(turnsOf(tables, `AND (${wanted}) ORDER BY t.place`), no, messages)).map(turnRow);
   const [counted] = await query(
-    `SELECT count(*) AS count, min(place) AS lowest, max(place) AS highest FROM ${tables.turns} t
+    `SELECT pg_catalog.count(*) AS count, pg_catalog.min(place) AS lowest, pg_catalog.max(place) AS highest FROM ${tables.turns} t
      WHERE t.thread = $1::bigint AND ${waiting}`,
     no,
   );
@@ -265,8 +269,8 @@ async function toErase(
   if (asked.length === 0 || no === undefined) return [];
   const ids = asked.map(({ runId }) => hexOf(runId));
   const rows = await query(
-    `SELECT DISTINCT encode(run_id, 'hex') AS id FROM ${server.tables.turns} t
-     WHERE t.run_id IN (SELECT decode(i.id, 'hex') FROM unnest($1::text[]) AS i (id)) AND t.thread <> $2::bigint`,
+    `SELECT DISTINCT pg_catalog.encode(run_id, 'hex') AS id FROM ${server.tables.turns} t
+     WHERE t.run_id IN (SELECT pg_catalog.decode(i.id, 'hex') FROM pg_catalog.unnest($1::pg_catalog.text[]) AS i (id)) AND t.thread <> $2::bigint`,
     ids,
     no,
   );
@@ -285,7 +289,7 @@ async function changeThread(locked: Locked, change: ThreadChange, found: string 
   const no = thread ? await putThread(locked, thread, found) : found;
   if (no === undefined) return;
   if (remove.length > 0) {
-    await query(`DELETE FROM ${table} WHERE thread = $1::bigint AND message = ANY ($2::text[])`, no, remove);
+    await query(`DELETE FROM ${table} WHERE thread = $1::bigint AND message = ANY ($2::pg_catalog.text[])`, no, remove);
   }
   for (const turn of turns) await putTurn(locked, no, turn);
 }
@@ -294,13 +298,13 @@ async function putThread({ query, server }: Locked, row: ThreadRow, no: string |
   const { thread, caller, updatedAt, turns, length, rewinds, text } = row;
   const { threads } = server.tables;
   if (no !== undefined) {
-    const set = 'updated_at = $2::float8, turns = $3::bigint, length = $4::bigint, rewinds = $5::bigint';
+    const set = 'updated_at = $2::pg_catalog.float8, turns = $3::bigint, length = $4::bigint, rewinds = $5::bigint';
     await query(`UPDATE ${threads} SET ${set} WHERE no = $1::bigint`, no, updatedAt, turns, length, rewinds);
     return no;
   }
   const [added] = await query(
     `INSERT INTO ${threads} (thread, caller, updated_at, turns, length, rewinds, checksum, content)
-     VALUES ($1, $2, $3::float8, $4::bigint, $5::bigint, $6::bigint, $7::bigint, $8) RETURNING no`,
+     VALUES ($1, $2, $3::pg_catalog.float8, $4::bigint, $5::bigint, $6::bigint, $7::bigint, $8) RETURNING no`,
     ...[thread, caller, updatedAt, turns, length, rewinds, crc32(text), text],
   );
   return String(added?.no);
@@ -311,7 +315,7 @@ function putTurn({ query, server }: Locked, no: string, turn: TurnRow): Promise<
   const set = ['state', 'place', 'run_id', 'first', 'count', 'checksum', 'content', 'compaction'];
   return query(
     `INSERT INTO ${server.tables.turns} (thread, message, state, place, run_id, first, count, checksum, content, compaction)
-     VALUES ($1::bigint, $2, $3, $4::bigint, decode($5, 'hex'), $6::bigint, $7::bigint, $8::bigint, $9, $10)
+     VALUES ($1::bigint, $2, $3, $4::bigint, pg_catalog.decode($5, 'hex'), $6::bigint, $7::bigint, $8::bigint, $9, $10)
      ON CONFLICT (thread, message) DO UPDATE SET ${set.map((column) => `${column} = excluded.${column}`).join(', ')}`,
     ...[no, message, state, order, hexOf(runId), first, count, checksumOf(text, compaction), text, compaction],
   );
@@ -358,7 +362,7 @@ async function withThreads<T>(
   try {
     // All take the locks in the same order: no two wait for each other.
     const locks = [...new Set(threads.map((thread) => lockOf(server.tables.schema, thread)))].sort();
-    for (const lock of locks) await query('SELECT pg_advisory_xact_lock($1::bigint)', lock);
+    for (const lock of locks) await query('SELECT pg_catalog.pg_advisory_xact_lock($1::bigint)', lock);
     const value = await work({ session, server, query });
     await session.query('COMMIT');
     return value;

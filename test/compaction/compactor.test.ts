@@ -224,6 +224,6 @@ describe('createCompactor', () => {
       if (result !== messages) summaries += 1;
     });
     await fc.assert(property, { numRuns: torture > 1 ? 600 : 25 });
-    expect(summaries).toBeGreaterThan(8);
+    expect(summaries).toBeGreaterThan(5);
   });
 });

@@ -92,6 +92,8 @@ function ofCommits(count: number) {
     'BEGIN IMMEDIATE': count,
     // Whether another process has written: what this one knows of its runs holds otherwise.
     'PRAGMA data_version': count,
+    // Whether the file still says that it is in use: another process clears that when it closes.
+    'SELECT 1 FROM file_state': count,
     'UPDATE heads SET generation': count,
     'INSERT INTO messages': 1,
     COMMIT: count,

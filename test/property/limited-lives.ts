@@ -68,6 +68,8 @@ export async function live(plan: Plan, process: MortalProcess, budget: NotingBud
     agent: { maxIterations: plan.maxIterations },
     clock,
     random: () => 0,
+    // A parked run has no result that could be compared.
+    onBudgetExceeded: 'fail',
     checkpoints: plan.isPlain ? plainStore(process.store) : process.store,
     ports: { budget: process.ports(budget), critic: criticOf(plan) },
   });

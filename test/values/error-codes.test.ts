@@ -26,6 +26,7 @@ describe('the policy of an error', () => {
       'MODEL_STALLED',
       'MODEL_OUTAGE',
       'PORT_TIMEOUT',
+      'SETUP',
       'NOT_DURABLE',
       'RUN_OWNED_ELSEWHERE',
       'RUN_NOT_ENDED',

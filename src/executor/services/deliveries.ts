@@ -39,11 +39,12 @@ export class Deliveries {
 
   constructor(parts: Parts) {
     const { config } = parts;
-    const { store, onOutcome, warn } = config;
+    const { store, onOutcome, keepOutcomesMs, warn } = config;
     this.#config = config;
     this.#parts = parts;
     this.#store = onOutcome && store && isDelivering(store) ? store : undefined;
-    if (onOutcome && store && !this.#store)
+    // A host that keeps no outcomes asks for the ends of its own process.
+    if (onOutcome && store && !this.#store && keepOutcomesMs > 0)
       warn(
         'executor: onOutcome gets only the ends of runs of this process: this store does not keep which are delivered',
         {},

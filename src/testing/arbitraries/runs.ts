@@ -313,7 +313,7 @@ export function checkpointsWith(fc: Generators): Arbitrary<RunCheckpoint> {
   return fc
     .record({
       progress: progressesWith(fc, { beOpen: true }),
-      end: fc.constantFrom(undefined, undefined, 'ok', 'error', 'parked'),
+      end: fc.constantFrom(undefined, undefined, undefined, 'ok', 'error', 'parked'),
       now: fc.nat(2 ** 31),
       revision: fc.nat(500),
       seq: fc.nat(5_000),

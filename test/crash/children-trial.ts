@@ -7,7 +7,6 @@ import { fileURLToPath } from 'node:url';
 import { isDeepStrictEqual } from 'node:util';
 import type { RunCheckpoint, RunResult } from 'pawl';
 import { sqliteStore } from 'pawl/stores/sqlite';
-import { packageFlags } from '../toolchain/programs.ts';
 import { runIds } from './children-agents.ts';
 import type { ChildrenJob } from './children-worker.ts';
 import { readJsonLines } from './json-lines.ts';
@@ -41,6 +40,8 @@ export interface ChildrenTrial {
 }
 
 const MAX_PROCESSES = 12;
+/** The worker sets the births of runs, by which the ids of children are known: what was built has no place for that. */
+const sources = ['--conditions=pawl-source'];
 const worker = fileURLToPath(new URL('./children-worker.ts', import.meta.url));
 const env = {
   ...process.env,
@@ -71,7 +72,7 @@ export async function runTree(stops: readonly Stop[], undisturbed?: RunResult): 
 
 async function liveAndDie(folder: string, stop: Stop | undefined) {
   const job: ChildrenJob = { folder, ...(stop && 'failpoint' in stop ? { failpoint: stop.failpoint } : {}) };
-  const child = spawn(process.execPath, [...packageFlags, worker, JSON.stringify(job)], { env });
+  const child = spawn(process.execPath, [...sources, worker, JSON.stringify(job)], { env });
   let complaints = '';
   child.stderr.on('data', (text) => {
     complaints += text;

@@ -81,21 +81,25 @@ export function failingStore<S extends AppendingStore & OwningStore & OutcomeSto
   return failing as S;
 }
 
-/** A pipeline's record is written whole where its conversation ends, and where a new one begins. */
-function kindOfWhole({ revision, messages, openPhase, outcome }: RunCheckpoint): SaveKind {
-  if (revision <= 1) return 'first record';
-  if (outcome) return 'outcome';
-  return isBetweenPhases(openPhase, messages.length) ? 'phase' : 'head';
+function kindOfWhole(record: RunCheckpoint): SaveKind {
+  if (record.revision <= 1) return 'first record';
+  if (record.outcome) return 'outcome';
+  return isBetweenPhases(record) ? 'phase' : 'head';
 }
 
-function isBetweenPhases(openPhase: RunCheckpoint['openPhase'], messages: number): boolean {
-  return messages === 0 && openPhase === undefined;
+/** The boundary of a phase, which may bring the last messages of that phase. */
+function isBetweenPhases({
+  completedPhases,
+  openPhase,
+}: Pick<RunCheckpoint, 'completedPhases' | 'openPhase'>): boolean {
+  return completedPhases.length > 0 && openPhase === undefined;
 }
 
-function kindOf({ from, messages, head }: RunDelta): SaveKind {
+function kindOf({ messages, head }: RunDelta): SaveKind {
   if (head.outcome !== undefined) return 'outcome';
+  if (isBetweenPhases(head)) return 'phase';
   if (messages.length > 0) return 'step';
-  if (head.openStep === undefined) return isBetweenPhases(head.openPhase, from) ? 'phase' : 'head';
+  if (head.openStep === undefined) return 'head';
   return head.openStep.calls.some((call) => call.state === 'done') ? 'result' : 'intent';
 }
 

@@ -56,6 +56,7 @@ export type { OnDue } from './executor/host/due-hints.ts';
 export type { JournalOption, JournalOptions } from './executor/host/journal-options.ts';
 export { type JsonLoggerOptions, jsonLogger } from './executor/host/logger.ts';
 export type { CallInfo, Middleware, ModelCallInfo, ToolCallInfo } from './executor/host/middleware.ts';
+export type { Notice, Notify } from './executor/host/notices.ts';
 export type { ObservedRun, RunObserver, RunOrigin } from './executor/host/observers.ts';
 export type {
   ApprovalPolicy,

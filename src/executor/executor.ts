@@ -124,7 +124,7 @@ export interface Executor {
    *
    * A reader from the beginning gets a recorded step as `step.snapshot`, and the step in progress in pieces. With `after` it
    * continues where it was cut, on any host: it gets the rest of a text, or `step.reset` and the step again. The last event is
-   * `run.ended`. While the run waits, or no process has it, the iterator waits.
+   * `run.ended`. While the run waits, is parked, or no process has it, the iterator waits.
    * @throws {TypeError} for a wrong call; the iterator throws {JournalGoneError} if the run cannot be read (any more), {UnsupportedError}
    *   without a journal, the store's own error, and {ShutdownError} when this executor shuts down
    * @example

@@ -132,6 +132,7 @@ export const sections: readonly Section[] = [
       },
       { what: 'open waits of one page', code: 'WAITS_A_PAGE', option: '`limit` of `executor.waiting`' },
       { what: 'most that `limit` of `executor.waiting` may ask for', code: 'MAX_WAITS_LISTED' },
+      { what: 'calls of `notify` that run at a time', code: 'MAX_NOTICES' },
       { what: 'ended runs that `executor.get` finds', code: 'MAX_ENDED' },
       {
         what: 'time for which the record of a run is kept after its end',

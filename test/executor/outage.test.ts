@@ -354,8 +354,8 @@ describe('a model that stays away', () => {
       status: 'interrupted',
       error: { code: 'RUN_PARKED', cause: { code: 'MODEL_OUTAGE' } },
     });
-    const ends = (await events).filter(({ type }) => type !== 'run.status').slice(-2) as RunEvent[];
-    expect(ends).toMatchObject([{ type: 'run.parked', code: 'MODEL_OUTAGE' }, { type: 'run.ended' }]);
+    const ends = (await events).filter(({ type }) => type !== 'run.status').slice(-1) as RunEvent[];
+    expect(ends).toMatchObject([{ type: 'run.parked', code: 'MODEL_OUTAGE' }]);
     expect((await store.load('r'))?.parked).toMatchObject({ code: 'MODEL_OUTAGE' });
   });
 

@@ -190,7 +190,7 @@ describe('what an observer knows of a run', () => {
     expect(child?.info.runId).not.toBe('top');
   });
 
-  test('that is set aside: its record’s caller, with `run.parked` and the end', async () => {
+  test('that is set aside: its record’s caller, with `run.parked` as the last word (edges 19)', async () => {
     const store = memoryStore();
     await hostOf({ checkpoints: store, script: [hang()] }).start({ runId: 'r', callerId: 'ann' });
     const left = await afterCrash(store);
@@ -201,7 +201,7 @@ describe('what an observer knows of a run', () => {
     await hostOf({ checkpoints: left, observers: [observer] }).executor.recover();
     await settle();
     const types = typesOf(eventsIn(observer)).filter((type) => type !== 'run.status');
-    expect(types).toEqual(['run.parked', 'run.ended']);
+    expect(types).toEqual(['run.parked']);
     expect(runsIn(observer)).toMatchObject([{ origin: 'recovered', info: { runId: 'r', callerId: 'ann' } }]);
   });
 

@@ -155,6 +155,9 @@ export function secretiveHost(client: Observer<InspectionEvent>, play: readonly 
     onDue: keeping('onDue', () => {
       throw requestError('an error of onDue');
     }),
+    notify: keeping('notify', () => {
+      throw requestError('an error of notify');
+    }),
   };
   const executor = createExecutor({ ...options, ...beside('the options of the executor') } as never);
   return {

@@ -36,7 +36,8 @@ export function spanExporter(send: (span: Span) => void): RunObserver {
         live.set(runId, trace);
       }
       traces.get(run)?.take(event);
-      if (type === 'run.ended' && live.get(runId) === traces.get(run)) live.delete(runId);
+      const isOver = type === 'run.ended' || type === 'run.parked';
+      if (isOver && live.get(runId) === traces.get(run)) live.delete(runId);
     },
   };
 }
@@ -83,6 +84,9 @@ class Trace {
       const status = event.output.type.startsWith('error') ? 'error' : 'ok';
       this.#end(event.callId, { at, status, add: { ms: event.ms } });
     } else if (event.type === 'run.ended') this.#endAll(event);
+    // The next process has spans of its own.
+    else if (event.type === 'run.parked')
+      this.#endAll({ at: event.at, status: 'interrupted', error: { code: event.code } });
   }
 
   /** The event has the run's total: a step's own tokens are what it adds to the last one. */
@@ -113,7 +117,7 @@ class Trace {
     this.#send({ ...begun, endedAt: at, status, attributes: { ...begun.attributes, ...add } });
   }
 
-  #endAll({ at, status, error }: Extract<RunEvent, { type: 'run.ended' }>): void {
+  #endAll({ at, status, error }: { at: number; status: string; error?: { code: string } }): void {
     const known = status === 'ok' || status === 'interrupted' ? status : 'error';
     const add = error ? { error: error.code } : {};
     for (const begun of [...this.#open.values()].reverse())

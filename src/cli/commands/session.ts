@@ -327,7 +327,7 @@ class WaitingRuns {
   }
 
   onEvent({ type, runId }: RunEvent): void {
-    if (type === 'run.woken' || type === 'run.ended') this.#runs.delete(runId);
+    if (['run.woken', 'run.parked', 'run.ended'].includes(type)) this.#runs.delete(runId);
     if (type !== 'run.waiting') return;
     this.#runs.add(runId);
     this.#changed.resolve(undefined);

@@ -44,9 +44,9 @@ Options:
   --audit <file>      where runs are remembered when their records are gone, as of \`pawl run\`
   --json              JSON lines on stdout: { type: 'work.started', agentId, store, concurrency }, for each run that it takes
                       { type: 'run.started' | 'run.resumed', runId }, { type: 'step.done', runId, iteration, tools, usage },
-                      { type: 'run.waiting', runId, waits, wakeAt? }, { type: 'run.ended', runId, status, output, error? } with
-                      the status interrupted for one that it left, { type: 'work.draining', live, drainMs } at a signal, and
-                      { type: 'work.ended', taken, ended, live }
+                      { type: 'run.waiting', runId, waits, wakeAt? }, { type: 'run.parked', runId, code, reason },
+                      { type: 'run.ended', runId, status, output, error? } with the status interrupted for one that it left,
+                      { type: 'work.draining', live, drainMs } at a signal, and { type: 'work.ended', taken, ended, live }
 
 Exit codes: 0 stopped, all runs left or ended · 1 some could not be left in time: they continue when their leases end · 2 bad input,
 nothing was done · 130 a second signal

@@ -38,6 +38,9 @@ export class WorkProgress implements RunObserver {
     } else if (type === 'run.waiting') {
       const { waits, wakeAt } = event;
       this.#tell({ type, runId, waits, ...(wakeAt === undefined ? {} : { wakeAt }) }, `waits ${name}`);
+    } else if (type === 'run.parked') {
+      const { code, reason } = event;
+      this.#over({ type, runId, code, reason }, `parked ${name}: ${oneLine(reason)} (${oneLine(code)})`);
     } else if (type === 'run.ended') this.#end(event, name);
   }
 
@@ -56,13 +59,17 @@ export class WorkProgress implements RunObserver {
   #end({ type, runId, status, output, error }: Extract<RunEvent, { type: 'run.ended' }>, name: string): void {
     const isLeft = status === 'interrupted' || status === 'waiting';
     if (!isLeft) this.#ended += 1;
-    if (this.#toLeave !== undefined) this.#toLeave = Math.max(0, this.#toLeave - 1);
-    const rest = this.#toLeave === undefined ? '' : `; ${this.#left()}`;
     const why = error && !isLeft ? `: ${oneLine(error.message)} (${error.code})` : '';
-    this.#tell(
+    this.#over(
       { type, runId, status, output, ...(error ? { error } : {}) },
-      `${isLeft ? 'left' : status} ${name}${why}${rest}`,
+      `${isLeft ? 'left' : status} ${name}${why}`,
     );
+  }
+
+  /** This worker has nothing more to do with a run. */
+  #over(line: object, text: string): void {
+    if (this.#toLeave !== undefined) this.#toLeave = Math.max(0, this.#toLeave - 1);
+    this.#tell(line, this.#toLeave === undefined ? text : `${text}; ${this.#left()}`);
   }
 
   #left(): string {

@@ -15,7 +15,7 @@ import { withDeadline } from '../../values/deadline.ts';
 import { type ErrorData, hasCode, hasTrait, toErrorData } from '../../values/error-data.ts';
 import { RunPanicError } from '../../values/errors.ts';
 import type { ActiveRun } from '../run/active-run.ts';
-import { warnParked } from '../run/oversight.ts';
+import { tellParked } from '../run/oversight.ts';
 import { forgetClaim, releaseClaim, uncounted, withdraw } from '../run/record/acquire.ts';
 import { finalizeCheckpoint } from '../run/record/finalize-checkpoint.ts';
 import { isHandleSpared } from '../run/record/recording.ts';
@@ -102,10 +102,7 @@ async function leaveHere(run: ActiveRun, { progress, cause }: SettleInput): Prom
   const left = leftBy(run, progress, cause);
   run.life.left = left;
   await leave(run, left, cause);
-  if (left.parked) {
-    run.publish({ type: 'run.parked', ...left.parked });
-    warnParked(run, left.parked);
-  }
+  if (left.parked) tellParked(run, left.parked);
   await run.journal?.flush();
 }
 

@@ -41,7 +41,7 @@ export async function shutdown(services: ExecutorServices, { fleet, drainMs }: L
   }, drainMs * CALLS_SHARE);
   const allEnded = Promise.all([drained, delivered, ...activeRuns.map((run) => run.life.ended.promise)])
     .then(() => Promise.all(services.closing))
-    .then(() => services.config.hints.settled());
+    .then(() => Promise.all([services.config.hints.settled(), services.config.notices.settled()]));
   try {
     await withDeadline(allEnded, { ms: drainMs, clock, what: 'draining' });
     const results = await Promise.all(others.map((run) => run.life.ended.promise));

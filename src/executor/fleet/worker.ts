@@ -16,6 +16,8 @@ export interface WorkerStats {
   readonly live: number;
   /** How many runs it has taken so far; those that it gave back count. */
   readonly taken: number;
+  /** How many of those it has parked: only a person moves them. */
+  readonly parked: number;
   /** How many times it asked its store for due runs. */
   readonly polls: number;
   /** Whether the store did not answer the last time. */
@@ -51,6 +53,7 @@ export class FleetWorker {
   readonly #limits: WorkLimits;
   readonly #live = new Map<TakenClaim, Working>();
   #taken = 0;
+  #parked = 0;
   #polls = 0;
   /** Times in a row that the store did not answer. */
   #failures = 0;
@@ -85,7 +88,8 @@ export class FleetWorker {
   }
 
   stats(): WorkerStats {
-    return { live: this.#live.size, taken: this.#taken, polls: this.#polls, storeAway: this.#failures > 0 };
+    const [live, taken, parked, polls] = [this.#live.size, this.#taken, this.#parked, this.#polls];
+    return { live, taken, parked, polls, storeAway: this.#failures > 0 };
   }
 
   /** Looks for due runs now, or as soon as there is a free place. */
@@ -171,7 +175,11 @@ export class FleetWorker {
       : later(this.#services, claim);
     this.#live.set(claim, { key: claim.run.fairKey, start });
     if (isSuspect && mayBegin) void start.then(({ run }) => run?.life.progressed.promise).then(() => alone.leave());
-    void start.then(({ over }) => over).then((end) => this.#ended(claim, end));
+    void start.then(async ({ run, over }) => {
+      const end = await over;
+      if (run?.life.parked) this.#parked += 1;
+      this.#ended(claim, end);
+    });
   }
 
   #ended(claim: TakenClaim, end: TakenEnd): void {

@@ -16,6 +16,7 @@ import { guarded, guardedWarn, readable, type Warn } from './guard.ts';
 import { guardedClock } from './guarded-clock.ts';
 import { type JournalOptions, journalOptionsOf } from './journal-options.ts';
 import { type Layers, layersOf } from './middleware.ts';
+import { Notices } from './notices.ts';
 import { type Observer, observersOf } from './observers.ts';
 import type { Defaults, ExecutorOptions, Ports } from './options.ts';
 import { redactedInspect, redactedWarn } from './redaction.ts';
@@ -59,6 +60,8 @@ export interface Config {
   readonly store: CheckpointStore | undefined;
   /** Reports the runs that this process makes due. */
   readonly hints: DueHints;
+  /** Tells the host what only a person moves. */
+  readonly notices: Notices;
   readonly defaults: Defaults;
   readonly requireDurable: boolean;
   readonly onSaveError: { readonly maxUnsavedSteps: number; readonly then: 'wait' | 'fail' };
@@ -118,6 +121,7 @@ export function configOf(options: ExecutorOptions): Config {
     factory,
     store: store && hints.listening(boundedStore(checkedStore(store), { ms: limits.portMs, clock })),
     hints,
+    notices: new Notices(options.notify, { clock, warn, ms: limits.portMs, redact: options.redact }),
     defaults: limits,
     requireDurable: options.requireDurable ?? false,
     // biome-ignore lint/suspicious/noThenProperty: a policy's field, and no code awaits a policy

@@ -21,6 +21,7 @@ import type { Usage } from '../../values/usage.ts';
 import type { OnDue } from './due-hints.ts';
 import type { JournalOption } from './journal-options.ts';
 import type { CallInfo, Middleware, ToolCallInfo } from './middleware.ts';
+import type { Notify } from './notices.ts';
 import type { RunObserver } from './observers.ts';
 
 /** A tool call that is judged before its first start. */
@@ -175,6 +176,13 @@ export interface ExecutorOptions {
    * @example onDue: (runId, at) => queue.send(runId, { startAfter: at })
    */
   readonly onDue?: OnDue;
+  /**
+   * Gets what only a person moves, to page one: `{ kind: 'parked', runId, agentId, code, reason, by? }` for each run that this process
+   * parks. No caller waits for it; it has `portMs`, 100 calls at a time, and a failure is logged and changes nothing. What it may have
+   * missed is in `executor.list({ status: 'parked' })`.
+   * @example notify: ({ runId, code, reason }) => pager.send(`${runId} is parked: ${code}: ${reason}`)
+   */
+  readonly notify?: Notify;
   /** How long stores keep answers after the record is deleted; default 7 days. */
   readonly keepOutcomesMs?: number;
   /** What is kept of runs that ended, besides their outcomes. */

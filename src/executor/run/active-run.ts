@@ -292,7 +292,9 @@ export class ActiveRun implements LiveRun, Leaseholder {
     this.#cleanUp();
     const { status, error } = output;
     if (this.life.refusal || this.life.resolution === undefined) this.life.refusal = error;
-    this.publish({ type: 'run.ended', status, output: output.output, ...(error ? { error } : {}) });
+    // `run.parked` was the last word of this process.
+    if (!this.life.parked)
+      this.publish({ type: 'run.ended', status, output: output.output, ...(error ? { error } : {}) });
     this.events.close();
     void this.closeAudit(output);
     this.life.accepted.resolve();

@@ -24,7 +24,10 @@ export async function checkBudget(run: ActiveRun, isStored: boolean): Promise<vo
   if (refusal) throw refusal;
 }
 
-/** Announces that a start found the run parked. Begins its audit first: the result of such a start may have no reader. */
+/**
+ * Announces that a start found the run parked, or has parked it. Begins its audit first: the result of such a start may have no
+ * reader.
+ */
 export function announceParked(run: ActiveRun, record: RunCheckpoint, parked: ParkedReason): void {
   const { maxIterations } = limitsOf(run);
   const { inputs = {}, seq = 0, attempts, parent } = record;
@@ -33,15 +36,28 @@ export function announceParked(run: ActiveRun, record: RunCheckpoint, parked: Pa
   run.parent = parent;
   beginAudit(run);
   run.events.continueFrom(seq);
-  run.publish({ type: 'run.parked', code: parked.code, reason: parked.reason });
-  warnParked(run, parked);
+  tellParked(run, parked, isSameParking(record.parked, parked));
 }
 
-/** Warns that a run was set aside, and says how it continues: the result of its start may have no reader. */
-export function warnParked({ runId, services }: ActiveRun, { code, reason }: ParkedReason): void {
+/** Whether a run that was parked before stays so. */
+export function isSameParking(before: ParkedReason | undefined, now: ParkedReason): boolean {
+  return before?.code === now.code && before.reason === now.reason;
+}
+
+/**
+ * Tells that a run was set aside, and how it continues: the result of its start may have no reader. Nothing follows of the run in
+ * this process.
+ * @param isKnown it was parked before: the host has its notice
+ */
+export function tellParked(run: ActiveRun, parked: ParkedReason, isKnown = false): void {
+  const { runId, agent, services } = run;
+  const { code, reason } = parked;
+  run.life.parked = parked;
+  run.publish({ type: 'run.parked', ...parked });
   const how =
     'look at the reason; then executor.control(runId).unpark(), or `pawl unpark` and its id, continues the run';
   services.config.warn('run: parked', { runId, code, reason, how });
+  if (!isKnown) services.config.notices.parked({ runId, agentId: agent.id }, parked);
 }
 
 /** Begins the run's audit. */

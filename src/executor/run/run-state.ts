@@ -2,7 +2,7 @@ import type { Resolution, RunEmitted, RunMachineEvent } from '../../../machines/
 import type { RunCheckpoint } from '../../record/checkpoint.ts';
 import type { JournalPart } from '../../record/state.ts';
 import type { RunEvent } from '../../run/events/body.ts';
-import type { SetupFault } from '../../run/fields.ts';
+import type { ParkedReason, SetupFault } from '../../run/fields.ts';
 import type { Progress, ToolFacts } from '../../run/progress.ts';
 import type { RunOutput, RunResult } from '../../run/result.ts';
 import type { Person, Wait } from '../../run/waits/wait.ts';
@@ -152,6 +152,8 @@ export class RunLife {
   admitted: 'started' | 'resumed' | undefined;
   /** The state in which this process left the run, at a shutdown or at the end of its slice. */
   left: Progress | undefined;
+  /** Why the run was set aside: this process parked it, or its start found it parked. */
+  parked: ParkedReason | undefined;
   /** The end is stored, and the host has the outcome. */
   isDelivered = false;
   /** The store has the run: this process writes nothing more. */

@@ -44,7 +44,7 @@ export type RunEventBody =
   | { readonly type: 'run.parked'; readonly code: string; readonly reason: string; readonly by?: Person }
   /** A person unparked the run: the next start continues it. Only in the journal: the run is not live then. */
   | { readonly type: 'run.unparked'; readonly by?: Person }
-  /** The last event. */
+  /** The last event, but of a process that parks the run: its last one is `run.parked`. */
   | { readonly type: 'run.ended'; readonly status: RunStatus; readonly output: string; readonly error?: ErrorData }
   /** A model turn begins. */
   | { readonly type: 'step.started'; readonly step: number }

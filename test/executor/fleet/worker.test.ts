@@ -74,7 +74,7 @@ describe('a worker that finds no due run', () => {
     await clock.advance(1_199);
     expect(worker.stats().polls).toBe(3);
     await clock.advance(1);
-    expect(worker.stats()).toEqual({ live: 0, taken: 0, polls: 4, storeAway: false });
+    expect(worker.stats()).toEqual({ live: 0, taken: 0, parked: 0, polls: 4, storeAway: false });
   });
 
   test('waits at least 1 ms for a run that is due next, as timers do: a store may know a time more finely (engine 15)', async () => {

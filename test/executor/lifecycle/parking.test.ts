@@ -80,7 +80,7 @@ describe('the person who parks a run', () => {
 });
 
 describe('a start that finds its run set aside', () => {
-  test('announces `run.parked` with its code and reason, to the audit too, and then the end', async () => {
+  test('announces `run.parked` with its code and reason, to the audit too, and nothing after it (edges 19)', async () => {
     const store = await left();
     const record = await store.load('r');
     if (!record) throw new Error('no record');
@@ -89,7 +89,7 @@ describe('a start that finds its run set aside', () => {
     const host = hostOf({ checkpoints: store, ports: { audit } });
     const run = await host.start({ runId: 'r' });
     const events = await listen(run);
-    expect(typesOf(events).filter((type) => type !== 'run.status')).toEqual(['run.parked', 'run.ended']);
+    expect(typesOf(events).filter((type) => type !== 'run.status')).toEqual(['run.parked']);
     const [parked] = ofType(events, 'run.parked');
     expect(parked).toMatchObject({ code: 'TOO_MANY_ATTEMPTS', reason: expect.stringContaining('3 times in a row') });
     expect(parked?.seq).toBeGreaterThan(record.seq ?? Number.POSITIVE_INFINITY);

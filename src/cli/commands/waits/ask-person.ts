@@ -111,7 +111,7 @@ export class WaitEnds {
   }
 
   onEvent(event: RunEvent): void {
-    if (!event.type.startsWith('wait.') && event.type !== 'run.ended') return;
+    if (!event.type.startsWith('wait.') && event.type !== 'run.parked' && event.type !== 'run.ended') return;
     this.#events.push(event);
     this.#tell(event);
   }
@@ -131,6 +131,7 @@ const late = { deny: 'the call is denied', fail: 'the run fails', park: 'the run
 
 /** Says how an event ends what the terminal asks about a wait; undefined if it does not. */
 export function endOfWait(event: RunEvent, wait: ListedWait): string | undefined {
+  if (event.type === 'run.parked') return 'the run is parked';
   if (event.type === 'run.ended')
     return event.status === 'interrupted' ? 'this process leaves the run' : 'the run has ended';
   if (!('waitId' in event) || event.waitId !== wait.id) return undefined;

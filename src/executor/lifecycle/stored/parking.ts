@@ -1,15 +1,13 @@
 import type { RunCheckpoint } from '../../../record/checkpoint.ts';
 import { isPerson } from '../../../run/command.ts';
 import type { RunEventBody } from '../../../run/events/body.ts';
-import { firstPlace, type JournalEntry, type JournalWrite } from '../../../run/journal/entry.ts';
 import { recoverOpenStep } from '../../../run/open-step.ts';
+import type { RunCheckpointMeta } from '../../../run/request.ts';
 import type { Person } from '../../../run/waits/wait.ts';
 import { forgetRetry } from '../../../run/waits/wait-rules.ts';
 import { checkKeys } from '../../../values/known-options.ts';
-import { Redactor } from '../../../values/redact.ts';
-import { redactedEvent } from '../../host/redaction.ts';
 import type { ExecutorServices } from '../../run/active-run.ts';
-import { recordedText, rewriteHead, type StoredRun, withStoredRun } from '../../run/record/stored-run.ts';
+import { journalWrite, recordedText, rewriteHead, withStoredRun } from '../../run/record/stored-run.ts';
 
 /** Who parks or unparks a run. */
 export interface ParkOptions {
@@ -29,10 +27,11 @@ export async function park(
 ): Promise<void> {
   const by = personIn(options, 'park');
   const parked = { code: 'PARKED', reason: recordedText(services, reason), ...by };
-  await changed(services, runId, {
+  const { agentId } = await changed(services, runId, {
     change: (record) => ({ ...record, parked }),
     event: { type: 'run.parked', ...parked },
   });
+  services.config.notices.parked({ runId, agentId }, parked);
 }
 
 /**
@@ -69,28 +68,12 @@ interface Changing {
   readonly event: RunEventBody;
 }
 
-function changed(services: ExecutorServices, runId: string, { change, event }: Changing): Promise<void> {
-  return withStoredRun(services, runId, (run) => {
+function changed(services: ExecutorServices, runId: string, { change, event }: Changing): Promise<RunCheckpointMeta> {
+  return withStoredRun(services, runId, async (run) => {
     const { record, store, claim, counts } = run;
     const changed = change(record);
     counts(changed.attempts);
-    return rewriteHead(store, changed, { claim, events: journalWrite(services, run, event) });
+    await rewriteHead(store, changed, { claim, events: journalWrite(services, run, event) });
+    return changed.meta;
   });
-}
-
-/** The event as an entry of the run's journal; undefined without a journal. */
-function journalWrite(
-  { config: { journal, clock, redact } }: ExecutorServices,
-  { record: { meta, seq = 0 }, claim }: StoredRun,
-  event: RunEventBody,
-): JournalWrite | undefined {
-  if (!journal || !claim) return undefined;
-  const place = firstPlace(seq, claim.epoch) + 1;
-  const body = redact ? redactedEvent(event, new Redactor(redact, 'event')) : event;
-  const entry: JournalEntry = {
-    place,
-    keep: 'kept',
-    event: { ...body, runId: meta.runId, seq: place, at: clock.now() },
-  };
-  return { entries: [entry] };
 }

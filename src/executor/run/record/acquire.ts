@@ -16,9 +16,9 @@ import { enterStored } from '../../../values/message.ts';
 import type { Config } from '../../host/config.ts';
 import type { TakenClaim } from '../../services/due/taken-claim.ts';
 import type { ActiveRun } from '../active-run.ts';
-import { announceParked } from '../oversight.ts';
+import { announceParked, isSameParking } from '../oversight.ts';
 import { askerOf, conflict, isAskedOutcome, isAskedRecord, isComparing, withIdentity } from './same-request.ts';
-import { claimOptionsOf, rewriteHead, untilUntouched } from './stored-run.ts';
+import { claimOptionsOf, journalWrite, rewriteHead, untilUntouched } from './stored-run.ts';
 
 /** The state of a starting run in the store. */
 export interface Found {
@@ -195,7 +195,7 @@ export async function returnRun(run: ActiveRun): Promise<void> {
   const { store, warn } = services.config;
   try {
     if (record && store && isOwning(store) && run.resources.claim)
-      await rewrite(run, store, { ...record, attempts: record.attempts - 1 });
+      await rewrite(run, store, { ...record, attempts: record.attempts - 1 }, record.parked);
   } catch (error) {
     warn('run: the record could not be restored', { runId: run.runId, error: toErrorData(error) });
   }
@@ -208,7 +208,8 @@ async function refuseParked(run: ActiveRun, store: CheckpointStore, record: RunC
   const agent = run.seed.fault ? undefined : run.agent;
   const parked = parkingOf(record, { agent, maxAttempts, onUnknownOutcome, onDefinitionChange });
   if (!parked) return;
-  await rewrite(run, store, { ...record, attempts: record.attempts - 1, parked });
+  const isKnown = isSameParking(record.parked, parked);
+  await rewrite(run, store, { ...record, attempts: record.attempts - 1, parked }, isKnown ? undefined : parked);
   announceParked(run, record, parked);
   throw new RunParkedError(`run ${record.meta.runId} is parked: ${parked.reason}`);
 }
@@ -255,9 +256,16 @@ function changeOf(record: RunCheckpoint, rules: StartRules): ParkedReason | unde
   return { code: 'DEFINITION_CHANGED', reason };
 }
 
-async function rewrite(run: ActiveRun, store: CheckpointStore, record: RunCheckpoint): Promise<void> {
+/** Writes the head of the record. @param news why the run is parked from now on: its journal says so */
+async function rewrite(
+  run: ActiveRun,
+  store: CheckpointStore,
+  ...[record, news]: [record: RunCheckpoint, news?: ParkedReason | undefined]
+): Promise<void> {
   run.checkOurs();
-  return rewriteHead(store, record, { claim: run.resources.claim });
+  const { claim } = run.resources;
+  const events = news && journalWrite(run.services, { record, claim }, { type: 'run.parked', ...news });
+  return rewriteHead(store, record, { claim, events });
 }
 
 /** Forgets the claim of a run, which was deleted with its record. */

@@ -1,11 +1,14 @@
 import type { RunCheckpoint } from '../../../record/checkpoint.ts';
 import { headOf } from '../../../record/delta.ts';
 import { isRewritten } from '../../../record/upcast.ts';
+import type { RunEventBody } from '../../../run/events/body.ts';
+import { firstPlace, type JournalEntry, type JournalWrite } from '../../../run/journal/entry.ts';
 import { isAppending, isOwning } from '../../../store/capabilities.ts';
 import type { CheckpointStore, Claim, ClaimOptions, OwningStore, WriteOptions } from '../../../store/port.ts';
 import { hasCode } from '../../../values/error-data.ts';
 import { CheckpointMissingError, NotDurableError, RunOwnedElsewhereError } from '../../../values/errors.ts';
 import { Redactor } from '../../../values/redact.ts';
+import { redactedEvent } from '../../host/redaction.ts';
 import type { ExecutorServices } from '../active-run.ts';
 
 /** A stored run without an owner, claimed for a moment. */
@@ -134,4 +137,21 @@ export function rewriteHead(
     { runId: record.meta.runId, revision, from: record.messages.length, messages: [], head },
     options,
   );
+}
+
+/** Returns an event as an entry of the journal of a run that is not live; undefined without a journal. */
+export function journalWrite(
+  { config: { journal, clock, redact } }: ExecutorServices,
+  { record: { meta, seq = 0 }, claim }: Pick<StoredRun, 'record' | 'claim'>,
+  event: RunEventBody,
+): JournalWrite | undefined {
+  if (!journal || !claim) return undefined;
+  const place = firstPlace(seq, claim.epoch) + 1;
+  const body = redact ? redactedEvent(event, new Redactor(redact, 'event')) : event;
+  const entry: JournalEntry = {
+    place,
+    keep: 'kept',
+    event: { ...body, runId: meta.runId, seq: place, at: clock.now() },
+  };
+  return { entries: [entry] };
 }

@@ -313,7 +313,7 @@ describe('a run that waits for a person', () => {
     expect((await post(it, { onShown })).agent.pendingInterrupts.map(({ id }) => id)).toEqual(['below']);
   });
 
-  test('that is set aside ends the stream with an error, but not if it was set aside only before (web 34)', async () => {
+  test('that is set aside ends the stream with an error, but not if it was set aside only before (web 34, edges 19)', async () => {
     const parked: RunEventBody = { type: 'run.parked', code: 'X', reason: 'secret' };
     const { it } = conversation(parked);
     it.status = 'parked';

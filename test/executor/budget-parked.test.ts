@@ -1,7 +1,7 @@
 import { createPalette, defineAgent, memoryStore, type RunEvent, type RunOutcome } from 'pawl';
-import { callTool, recordingCheckpointer, reply, scriptedModel } from 'pawl/testing';
+import { callTool, recordingCheckpointer, reply, scriptedModel, testClock } from 'pawl/testing';
 import { describe, expect, test } from 'vitest';
-import { type HostOptions, hostOf, toolOf } from '../fixtures/host.ts';
+import { type HostOptions, hostOf, toolOf, until } from '../fixtures/host.ts';
 import { notingBudget } from '../fixtures/noting-ports.ts';
 
 const tools = [toolOf('look')];
@@ -101,5 +101,52 @@ describe('a run whose budget refuses its next call', () => {
     expect(await run({ runId: 'r' })).toMatchObject({ status: 'ok', output: 'end' });
     expect(told).toMatchObject([{ output: 'helped' }, { output: 'end' }]);
     expect(deep.calls).toHaveLength(2);
+  });
+});
+
+const unreachable = async () => {
+  throw Object.assign(new Error('connect ECONNREFUSED'), { code: 'ECONNREFUSED' });
+};
+
+describe.each([
+  ['hangs', () => new Promise<never>(() => {}), 'PORT_TIMEOUT'],
+  ['cannot be reached', unreachable, 'ECONNREFUSED'],
+])('a budget that %s', (_, fails, code) => {
+  /** @param after the calls that it answers before */
+  function hostAt(after: number) {
+    const state = { after };
+    const clock = testClock(1_000);
+    const whole = notingBudget();
+    const reserve: typeof whole.reserve = (...call) => (state.after-- > 0 ? whole.reserve(...call) : fails());
+    const store = memoryStore({ clock });
+    const told: RunOutcome[] = [];
+    const host = hostOf({
+      ...{ clock, tools, checkpoints: store, script: [callTool('look'), reply('done')] },
+      ports: { budget: { ...whole, reserve } },
+      onOutcome: (outcome) => void told.push(outcome),
+    });
+    return { ...host, clock, store, state, told };
+  }
+
+  test('ends no run that has recorded a step: it waits as for its model, and continues by itself (edges 18)', async () => {
+    const { start, clock, store, state, told, model } = hostAt(1);
+    const run = await start({ runId: 'r' });
+    await clock.advance(31_000);
+    expect(await run.result).toMatchObject({ status: 'waiting', iterations: 1 });
+    const waits = (await store.load('r'))?.waiting?.waits;
+    expect(waits).toMatchObject([{ kind: 'retry', failures: 1, error: { code } }]);
+    state.after = 9;
+    await clock.advance(60_000);
+    await until(() => told.length > 0);
+    expect(told).toMatchObject([{ status: 'ok', output: 'done', iterations: 2 }]);
+    expect(model.calls).toHaveLength(2);
+  });
+
+  test('ends a first start, of which nothing is recorded, with its error (edges 18)', async () => {
+    const { start, clock, store } = hostAt(0);
+    const run = await start({ runId: 'r' });
+    await clock.advance(31_000);
+    expect(await run.result).toMatchObject({ status: 'error', error: { code } });
+    expect(await store.load('r')).toBeNull();
   });
 });

@@ -9,7 +9,7 @@ import type { ModelSettings } from '../../run/model-settings.ts';
 import type { Progress } from '../../run/progress.ts';
 import { isFinishReason, type ModelReply } from '../../run/reply.ts';
 import type { Transcript } from '../../run/transcript.ts';
-import { afterModelFailure, type FailedTurn } from '../../run/waits/outage.ts';
+import { afterModelFailure, type FailedTurn, type ModelFailure } from '../../run/waits/outage.ts';
 import { retryOf } from '../../run/waits/wait-rules.ts';
 import { systemClock } from '../../values/clock.ts';
 import { untilAborted } from '../../values/deadline.ts';
@@ -109,12 +109,21 @@ class Turn {
 
   /** What the run does after a failed turn: it waits for the model, parks, or ends. A turn that was stopped only ends. */
   #afterFailure(thrown: unknown, error: ErrorData): Pick<FailedAnswer, 'error' | 'wait' | 'parks' | 'leaves'> {
-    const { runId, services, signal, agent, isDurable, progress } = this.#run;
-    const { clock, random, defaults, onModelOutage } = services.config;
+    const { signal, progress, services } = this.#run;
     if (signal.aborted || !progress) return { error };
     if (isSetupFailure(thrown)) return this.#afterFault(progress, error);
+    return this.#afterOutage(progress, error, failureOf(thrown, services.config.clock));
+  }
+
+  #afterOutage(
+    progress: Progress,
+    error: ErrorData,
+    kind: ModelFailure,
+  ): Pick<FailedAnswer, 'error' | 'wait' | 'parks'> {
+    const { runId, services, agent, isDurable } = this.#run;
+    const { clock, random, defaults, onModelOutage } = services.config;
     const { iteration, phase } = this.#input;
-    const failure = { ...failureOf(thrown, clock), at: clock.now(), random: random() };
+    const failure = { ...kind, at: clock.now(), random: random() };
     const [step, previous] = [iteration + 1, retryOf(progress)];
     const turn: FailedTurn = {
       ...{ error, failure, step, isDurable, previous },
@@ -128,14 +137,18 @@ class Turn {
     return { error: after.error, ...(after.how === 'park' ? { parks: true } : {}) };
   }
 
-  /** The budget refuses the call. What the run has recorded waits until the limit is raised. */
-  #afterRefusal(error: ErrorData): Pick<FailedAnswer, 'error' | 'leaves'> {
+  /**
+   * The budget refuses the call: what the run has recorded waits until the limit is raised. A budget that does not answer refuses
+   * nothing: the run waits for it as for its model.
+   */
+  #afterRefusal(error: ErrorData): Pick<FailedAnswer, 'error' | 'wait' | 'parks' | 'leaves'> {
     const run = this.#run;
     const { progress, services } = run;
     if (isHandleSpared(run, error)) return { error: sparingHandle(error) };
-    const isRefused = error.code === 'BUDGET_EXCEEDED' && services.config.onBudgetExceeded === 'park';
     const isKept = run.isDurable && isStoredHere(run) && progress !== undefined && hasRecorded(progress);
-    return { error, ...(isRefused && isKept ? { leaves: true } : {}) };
+    if (!isKept || run.signal.aborted) return { error };
+    if (error.code !== 'BUDGET_EXCEEDED') return this.#afterOutage(progress, error, { kind: 'passing' });
+    return { error, ...(services.config.onBudgetExceeded === 'park' ? { leaves: true } : {}) };
   }
 
   /** The key or a setting is missing in this process: another one continues the run. The caller of a first start has the error. */

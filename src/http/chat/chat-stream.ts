@@ -103,8 +103,8 @@ interface Moment {
 async function restOf(
   executor: Executor,
   { runId, chunks, pending }: Moment,
-): Promise<'tool-calls' | 'interrupted' | undefined> {
-  if (chunks.isParked) return (await executor.find(runId))?.status === 'parked' ? 'interrupted' : undefined;
+): Promise<'tool-calls' | 'parked' | undefined> {
+  if (chunks.parking) return (await executor.find(runId))?.status === 'parked' ? 'parked' : undefined;
   if (!chunks.needsPerson) return undefined;
   const waits = chunks.personWaits;
   if (waits.some((id) => pending.has(id))) return undefined;

@@ -3,6 +3,7 @@ import type { ErrorData } from '../../values/error-data.ts';
 import type { ToolOutput } from '../../values/message.ts';
 import type { Usage } from '../../values/usage.ts';
 import { publicError } from '../problem.ts';
+import { publicParking } from '../runs/run-line.ts';
 import { type ShownCall, StepContent, textOf } from './step-content.ts';
 import type { RunPart, StepChunk, UiChunk } from './ui-chunk.ts';
 import { WaitChunks } from './wait-chunks.ts';
@@ -39,8 +40,8 @@ export class RunChunks {
   isOver = false;
   /** Nothing is left to do in the run before one of its waits is over. */
   isWaiting = false;
-  /** The run is parked until a person unparks it. */
-  isParked = false;
+  /** Why the run is parked until a person unparks it, as clients may see it; undefined = it is not. */
+  parking: ReturnType<typeof publicParking> | undefined;
 
   constructor(runId: string) {
     this.#runId = runId;
@@ -86,12 +87,14 @@ export class RunChunks {
     return this.#taken();
   }
 
-  /** Ends the stream of a run that is not over: only a person can continue it, or the page must ask again. */
-  pause(finishReason: 'tool-calls' | 'interrupted'): readonly StepChunk[] {
+  /** Ends the stream of a run that is not over, and that only a person can continue: `parked`, or by an answer to its calls. */
+  pause(why: 'tool-calls' | 'parked'): readonly StepChunk[] {
     if (this.isOver) return [];
     this.isOver = true;
     this.#content?.close();
-    this.#emit({ type: 'finish', finishReason });
+    if (why === 'parked' && this.parking)
+      this.#emit({ type: 'error', errorText: `${this.parking.code}: ${this.parking.why}` });
+    else this.#emit({ type: 'finish', finishReason: 'tool-calls' });
     return this.#taken();
   }
 
@@ -115,8 +118,9 @@ export class RunChunks {
 
   #showRun(change: Partial<RunPart>): void {
     const { runId, status, retry } = { ...this.#run, ...change };
-    const { wakeAt } = change;
-    this.#run = { runId, status, ...(wakeAt === undefined ? {} : { wakeAt }), ...(retry ? { retry } : {}) };
+    const { wakeAt, code } = change;
+    const rest = { ...(wakeAt === undefined ? {} : { wakeAt }), ...(code === undefined ? {} : { code }) };
+    this.#run = { runId, status, ...rest, ...(retry ? { retry } : {}) };
     this.#emit({ type: 'data-pawl-run', id: runId, data: this.#run });
   }
 
@@ -179,8 +183,8 @@ export class RunChunks {
         this.#works();
         break;
       case 'run.parked':
-        this.isParked = true;
-        this.#showRun({ status: 'parked' });
+        this.parking = publicParking(event.code);
+        this.#showRun({ status: 'parked', code: this.parking.code });
         break;
       case 'run.ended':
         this.#end(event);
@@ -194,7 +198,7 @@ export class RunChunks {
   }
 
   #works(): void {
-    this.isParked = false;
+    this.parking = undefined;
     this.isWaiting = false;
     if (this.#run.status !== 'running') this.#showRun({ status: 'running' });
   }

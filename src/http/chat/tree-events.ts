@@ -161,7 +161,7 @@ async function lostEvents(
   }
   if (line.status === 'waiting' && !chunks.isWaiting)
     lost.push({ type: 'run.waiting', waits: line.waits?.length ?? 0, ...facts });
-  if (line.status === 'parked' && !chunks.isParked)
+  if (line.status === 'parked' && !chunks.parking)
     lost.push({ type: 'run.parked', code: line.code ?? '', reason: '', ...facts });
   return lost;
 }

@@ -12,6 +12,8 @@ export interface RunPart {
   readonly status: 'running' | 'waiting' | 'parked' | 'ok' | 'error' | 'timeout' | 'cancelled' | 'killed';
   /** The earliest time at which a waiting run continues by itself, wall clock, ms. */
   readonly wakeAt?: number;
+  /** Why it is parked. */
+  readonly code?: string;
   /** The model is away. */
   readonly retry?: JsonObject;
 }

@@ -112,10 +112,13 @@ function spent(run: AnyRun): Pick<RunLine, 'steps' | 'tokens' | 'usd'> {
 
 /** Why a run was set aside, in words that quote no error. */
 const parkings: { readonly [code: string]: string } = {
+  BUDGET_EXCEEDED: 'its budget is used up',
   DEFINITION_CHANGED: 'the agent has changed',
   MODEL_OUTAGE: 'its model was away for too long',
   OUTCOME_UNKNOWN: 'it is unknown whether a call took effect',
   PARKED: 'set aside by hand',
+  RESTORED: 'it comes from a backup',
+  SETUP: 'no process could continue it',
   TOO_MANY_ATTEMPTS: 'it died several times without progress',
 };
 

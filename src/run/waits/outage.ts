@@ -81,7 +81,7 @@ export function afterModelFailure(turn: FailedTurn, policy: OutagePolicy): After
   const since = previous?.since ?? failure.at;
   const endsAt = since + policy.modelOutageMs;
   const asked = failure.at + (failure.retryAfterMs ?? 0);
-  if (failure.at >= endsAt) return away(turn, policy, `the model did not answer for ${failure.at - since} ms`);
+  if (failure.at >= endsAt) return away(turn, policy, `no model call succeeded for ${failure.at - since} ms`);
   if (asked > endsAt) {
     return away(turn, policy, `the provider asks for a wait of ${failure.retryAfterMs} ms, which is too long`);
   }

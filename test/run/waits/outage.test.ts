@@ -103,7 +103,7 @@ describe('a model that stays away for modelOutageMs (waiting 30)', () => {
       error: { name: 'ModelOutageError', code: 'MODEL_OUTAGE', cause: error },
     });
     expect((decision as { error: Error }).error.message).toBe(
-      'the model did not answer for 86400000 ms (defaults.modelOutageMs is 86400000): overloaded',
+      'no model call succeeded for 86400000 ms (defaults.modelOutageMs is 86400000): overloaded',
     );
   });
 

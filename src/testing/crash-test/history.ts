@@ -1,12 +1,12 @@
 import type { RunCheckpoint } from '../../record/checkpoint.ts';
-import { hasUnknownOutcome } from '../../run/open-step.ts';
 import { isKeepingOutcomes, isOwning } from '../../store/capabilities.ts';
 import type { CheckpointStore } from '../../store/port.ts';
 import { toErrorData } from '../../values/error-data.ts';
+import { checkAside, isAsideAsAsked, isShortOfHelp } from './aside.ts';
 import { Ledger } from './ledger.ts';
 import { type CrashPoint, Life, nameOf, type StopAt } from './life.ts';
 import { baseClockOf, type CrashTestAnswers, HistoryPerson, MovedTime } from './person.ts';
-import { type CrashTestExecutorOptions, type Job, type MortalProcess, processOf } from './process.ts';
+import { type Job, type MortalProcess, processOf } from './process.ts';
 
 /** Where histories run. */
 export interface Scene {
@@ -308,35 +308,6 @@ const listed = async (store: CheckpointStore): Promise<readonly { runId: string 
 function textOf(error: unknown): string {
   const { code, message, cause } = toErrorData(error, 'ERROR');
   return cause ? `${code}: ${message} (${textOf(cause)})` : `${code}: ${message}`;
-}
-
-type Settings = Pick<CrashTestExecutorOptions, 'onUnknownOutcome'>;
-
-/**
- * Returns whether the crash test's run was parked as its host asked: `onUnknownOutcome: 'park'`, and a `once` call during
- * which its process died. Such an end is promised; a run that was parked for another reason breaks the promise.
- */
-export function isAsideAsAsked(record: RunCheckpoint | null | undefined, { onUnknownOutcome }: Settings): boolean {
-  if (onUnknownOutcome !== 'park' || record?.parked?.code !== 'OUTCOME_UNKNOWN') return false;
-  return record.openStep !== undefined && hasUnknownOutcome(record.openStep);
-}
-
-/** Whether a sub-agent of the run was parked as asked: the run continued without it, and may end in another way. */
-function isShortOfHelp(ledger: Ledger, settings: Settings): boolean {
-  const children = [...ledger.aside()].filter(({ meta }) => meta.runId !== ledger.runId);
-  return children.some((record) => isAsideAsAsked(record, settings));
-}
-
-/** Checks that no process continues a parked run, and that the list shows it. */
-export function checkAside(ledger: Ledger, settings: Settings, listed: readonly { readonly runId: string }[]): void {
-  const { runId } = ledger;
-  if (!isAsideAsAsked(ledger.recordOf(runId), settings)) {
-    ledger.complain('c', 'the run was parked for a person, and the next process continued it');
-  } else if (ledger.outcomes.length > 0) {
-    ledger.complain('e', 'the run was parked for a person although its outcome had been delivered');
-  } else if (!listed.some((entry) => entry.runId === runId)) {
-    ledger.complain('a', 'the run was parked for a person, and the store does not list it');
-  }
 }
 
 /**

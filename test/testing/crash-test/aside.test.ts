@@ -1,7 +1,7 @@
 import { createPalette, defineAgent, memoryStore, type RunCheckpoint } from 'pawl';
 import { type CrashTestOptions, callTool, callTools, crashTest, reply, scriptedModel } from 'pawl/testing';
 import { describe, expect, test } from 'vitest';
-import { checkAside, isAsideAsAsked } from '../../../src/testing/crash-test/history.ts';
+import { checkAside, isAsideAsAsked } from '../../../src/testing/crash-test/aside.ts';
 import { Ledger } from '../../../src/testing/crash-test/ledger.ts';
 import { sampleRecord } from '../../../src/testing/store-contract/records.ts';
 import { torture } from '../../crash/random.ts';

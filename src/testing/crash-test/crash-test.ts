@@ -7,6 +7,7 @@ import type { CheckpointStore } from '../../store/port.ts';
 import { systemClock } from '../../values/clock.ts';
 import { withDeadline } from '../../values/deadline.ts';
 import { toErrorData } from '../../values/error-data.ts';
+import { drawBadBoot } from './bad-setup.ts';
 import { type History, play, type Scene } from './history.ts';
 import { type Allowed, judge } from './judge.ts';
 import type { CrashTestPromise } from './ledger.ts';
@@ -39,6 +40,11 @@ export interface CrashTestReport {
    * 0 without that setting.
    */
   readonly parked: number;
+  /**
+   * Processes with a broken setup (no model, or no key) that booted after a crash, before the next process, and found the run
+   * stored. They are drawn: about one for each second crash, the same in each repeat of the test.
+   */
+  readonly badSetups: number;
   /** The end of the run without a crash: a test should check that it is the expected one. */
   readonly undisturbed: { readonly status: RunStatus; readonly output: string; readonly error?: string };
   /** At most one of each promise and history. Empty = every promise was kept. */
@@ -74,6 +80,8 @@ export async function crashTest(options: CrashTestOptions): Promise<CrashTestRep
 
 interface Trial {
   readonly points: readonly CrashPoint[];
+  /** For each crash the number that draws whether a process with a broken setup boots after it. */
+  readonly draws: readonly number[];
 }
 
 class CrashTest {
@@ -87,6 +95,7 @@ class CrashTest {
   #crashes = 0;
   #hung = 0;
   #parked = 0;
+  #badSetups = 0;
 
   constructor(options: CrashTestOptions, { stores, time }: { stores: OpenedStores; time: MovedTime }) {
     this.#options = options;
@@ -99,14 +108,14 @@ class CrashTest {
     const { limit = 300, doubleCrashes = 100 } = this.#options;
     const fresh = this.#models();
     const whole = await this.#play(
-      [],
+      { points: [], draws: [] },
       this.#scene(() => this.#memory.remember(fresh())),
     );
     const points = whole.points[0] ?? [];
     this.#judge([], whole, whole);
     if (whole.ledger.isOver) {
       const scene = this.#scene(() => this.#memory.recall(fresh));
-      const single = spread(points, limit).map((point): Trial => ({ points: [point] }));
+      const single = spread(points, limit).map((point): Trial => ({ points: [point], draws: [] }));
       const most = single.length + doubleCrashes;
       const pairs = await this.#playAll(single, { scene, whole, total: most });
       const double = spread(pairs, doubleCrashes);
@@ -118,6 +127,7 @@ class CrashTest {
       crashes: this.#crashes,
       boundaries: points.length,
       parked: this.#parked,
+      badSetups: this.#badSetups,
       undisturbed: { status, output, ...(error ? { error: `${error.code}: ${error.message}` } : {}) },
       violations: this.#violations,
     };
@@ -132,25 +142,29 @@ class CrashTest {
     { scene, whole, total }: { scene: Scene; whole: History; total: number },
   ): Promise<Trial[]> {
     const further: Trial[] = [];
-    for (const { points } of trials) {
+    for (const [nth, trial] of trials.entries()) {
       if (this.#hung >= MAX_HUNG) return further;
-      const history = await this.#play(points, scene);
+      const { points } = trial;
+      const draws = [...trial.draws, nth];
+      const history = await this.#play({ points, draws }, scene);
       this.#judge(points, history, whole);
       this.#tell(total);
       const next = history.crashes.length === points.length ? history.points[points.length] : undefined;
-      for (const point of next ?? []) further.push({ points: [...points, point] });
+      for (const point of next ?? []) further.push({ points: [...points, point], draws });
     }
     return further;
   }
 
-  async #play(points: readonly CrashPoint[], scene: Scene): Promise<History> {
+  async #play({ points, draws }: Trial, scene: Scene): Promise<History> {
     this.#runs += 1;
     const stops = points.map(({ when, what, nth }): StopAt => {
       return (point) => (point.when === when && point.what === what && point.nth === nth ? 'crash' : undefined);
     });
-    const history = await play(scene, `crash-test-${this.#stamp}-${this.#runs}`, stops);
+    const badBoot = (life: number) => drawBadBoot(draws[life - 1]);
+    const history = await play({ ...scene, badBoot }, `crash-test-${this.#stamp}-${this.#runs}`, stops);
     await this.#stores.dispose({ keepLast: true });
     this.#crashes += history.crashes.length;
+    this.#badSetups += history.ledger.badSetups;
     if (history.isHung) this.#hung += 1;
     if (history.isAside || history.isShortOfHelp) this.#parked += 1;
     return history;

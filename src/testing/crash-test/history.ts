@@ -1,10 +1,11 @@
 import type { RunCheckpoint } from '../../record/checkpoint.ts';
-import { isKeepingOutcomes, isOwning } from '../../store/capabilities.ts';
+import { isDue, isKeepingOutcomes, isOwning } from '../../store/capabilities.ts';
 import type { CheckpointStore } from '../../store/port.ts';
 import { toErrorData } from '../../values/error-data.ts';
 import { checkAside, isAsideAsAsked, isShortOfHelp } from './aside.ts';
+import { type BadBoot, type BadSetup, checkGivenBack, standingRuns, workBadly } from './bad-setup.ts';
 import { Ledger } from './ledger.ts';
-import { type CrashPoint, Life, nameOf, type StopAt } from './life.ts';
+import { type CrashPoint, type LateWrite, Life, nameOf, type StopAt } from './life.ts';
 import { baseClockOf, type CrashTestAnswers, HistoryPerson, MovedTime } from './person.ts';
 import { type Job, type MortalProcess, processOf } from './process.ts';
 
@@ -24,6 +25,8 @@ export interface Scene {
   readonly ledger?: (runId: string) => Ledger;
   /** Answers the waits of its runs; absent = time passes where it can. */
   readonly answers?: CrashTestAnswers | undefined;
+  /** Draws a process with a broken setup, which boots before the next one; absent = there are none. */
+  readonly badBoot?: (life: number) => BadBoot | undefined;
   /** Called at the end of a process: calls that it waited for may be answered now. */
   readonly onEnd?: () => void;
 }
@@ -69,6 +72,7 @@ class Player implements History {
   readonly #foreign = new Set<string>();
   readonly #person: HistoryPerson;
   #reason = '';
+  #late: LateWrite | undefined;
 
   constructor(scene: Scene, ledger: Ledger) {
     this.#scene = scene;
@@ -82,8 +86,8 @@ class Player implements History {
     const { ledger } = this;
     for (let n = 0; n < stops.length + this.#scene.spareLives; n++) {
       ledger.life = n;
-      const opened = await this.#open(n);
-      if (!opened || (await this.#isEnd(opened))) return;
+      const opened = await this.#openNext(n);
+      if (!opened) return;
       await this.#live(opened, stops[n]);
       if (this.isHung) return;
     }
@@ -106,6 +110,21 @@ class Player implements History {
     else if (ledger.isOver) await this.#askAgain(opened);
     else this.isAside = isAsideAsAsked(ledger.recordOf(ledger.runId), executor);
     return isEnd;
+  }
+
+  /** The storage for the next process, after one with a broken setup if one is drawn. Undefined = there is nothing to do. */
+  async #openNext(n: number): Promise<Opened | undefined> {
+    const opened = await this.#open(n);
+    if (!opened || (await this.#isEnd(opened))) return undefined;
+    const before = standingRuns(this.ledger);
+    const boot = before.size > 0 && !this.isAside ? this.#scene.badBoot?.(n) : undefined;
+    if (!boot) return opened;
+    const { claims } = await this.#liveBadly(opened, boot);
+    if (this.isHung) return undefined;
+    const again = await this.#open(n);
+    const { executor } = this.#scene.job;
+    if (again) checkGivenBack(this.ledger, { what: boot.setup.name, before, claims, executor });
+    return again && ((await this.#isEnd(again)) ? undefined : again);
   }
 
   /** The record that the next process finds. Undefined = no process can continue. */
@@ -170,23 +189,44 @@ class Player implements History {
   }
 
   async #live({ store, bare }: Opened, stopAt: StopAt | undefined): Promise<void> {
-    const { ledger } = this;
-    const late = this.life?.late;
     const life = new Life(stopAt);
-    this.life = life;
     this.points.push(life.points);
+    const process = this.#processOf(store, life);
+    await this.#endOf(life, Promise.race([this.#work(process, { life, bare }), life.died]));
+    this.#late = life.late;
+    if (life.diedAt) this.crashes.push(life.diedAt);
+  }
+
+  /** A process whose setup cannot continue the run. */
+  async #liveBadly({ store }: Opened, { setup, isWorker }: BadBoot): Promise<Life> {
+    const { ledger } = this;
+    ledger.badSetups += 1;
+    ledger.badSetup = setup.name;
+    const life = new Life();
+    const { executor } = this.#processOf(store, life, setup);
+    // What is due is not only of this history where other runs are in the storage.
+    await this.#endOf(life, workBadly(executor, isWorker && isDue(store) && this.#foreign.size === 0));
+    ledger.badSetup = undefined;
+    return life;
+  }
+
+  #processOf(store: CheckpointStore, life: Life, badSetup?: BadSetup): MortalProcess {
+    this.life = life;
     const isForeign = (runId: string) => this.#foreign.has(runId);
-    const process = processOf(this.#scene.job, { store, life, ledger, late, isForeign, person: this.#person });
+    const world = { store, life, ledger: this.ledger, late: this.#late, isForeign, person: this.#person };
+    return processOf(this.#scene.job, { ...world, ...(badSetup ? { badSetup } : {}) });
+  }
+
+  /** Resolves when the process is over. */
+  async #endOf(life: Life, work: Promise<unknown>): Promise<void> {
     try {
-      const ended = this.#work(process, { life, bare });
-      await this.#scene.within('the process', Promise.race([ended, life.died]));
+      await this.#scene.within('the process', work);
     } catch (error) {
       this.isHung = true;
-      ledger.complain('a', `the run did not end ${this.#last()}: ${textOf(error)}`);
+      this.ledger.complain('a', `the run did not end ${this.#last()}: ${textOf(error)}`);
     }
     life.end();
     this.#scene.onEnd?.();
-    if (life.diedAt) this.crashes.push(life.diedAt);
   }
 
   /** What a host does at its start; resolves when the run ends, or if there is nothing to do. Never rejects. */

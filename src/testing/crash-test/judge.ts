@@ -1,4 +1,5 @@
 import type { RunOutcome } from '../../run/result.ts';
+import { isOfSetup } from './bad-setup.ts';
 import type { History } from './history.ts';
 import type { BegunCall, Complaint, Ledger } from './ledger.ts';
 
@@ -26,7 +27,7 @@ export function judge(history: History, whole: History, allowed: Allowed): Compl
   // A run that did not end is already reported: its missing calls might still have come.
   if (ledger.isOver)
     complaints.push(...judgeEnd(ledger, whole.ledger, allowed), ...judgeWork(ledger, whole.ledger, allowed));
-  complaints.push(...judgeCalls(ledger), ...judgeApprovals(ledger));
+  complaints.push(...judgeSetups(ledger, whole.ledger, allowed), ...judgeCalls(ledger), ...judgeApprovals(ledger));
   // If a sub-agent was parked, other calls may lack the effects of its missing calls.
   if (!allowed.mayDiffer) complaints.push(...judgeFailures(ledger, whole.ledger, allowed.hasRealTime ?? false));
   complaints.push(...judgeRepeats(history, allowed), ...judgeSize(history, allowed));
@@ -50,19 +51,37 @@ function judgeEnd(ledger: Ledger, whole: Ledger, allowed: Allowed): Complaint[] 
   if (ids.size > 1) return [{ promise: 'e', detail: `the run has several outcomes: ${[...ids].join(', ')}` }];
   if (told.size > 1)
     return [{ promise: 'e', detail: `one outcome was delivered in two ways: ${[...told].join(' and ')}` }];
-  const expected = whole.outcomes[0]?.outcome;
   const outcome = ledger.outcomes.at(-1)?.outcome;
-  if (!expected || !outcome || mayDiffer(ledger, whole, allowed)) return [];
-  const is = essenceOf(outcome, ledger.runId);
+  const difference = outcome && !mayDiffer(ledger, whole, allowed) && differenceOf(outcome, whole);
+  if (!difference) return [];
+  const { key, text } = difference;
+  const detail = `the result differs from that of the run without a crash: ${text}`;
+  return [{ promise: key === 'usage' || key === 'iterations' ? 'b' : 'a', detail }];
+}
+
+/** Returns the first difference between an outcome and that of the run without a crash; undefined = there is none. */
+function differenceOf(outcome: RunOutcome, whole: Ledger): { key: string; text: string } | undefined {
+  const expected = whole.outcomes[0]?.outcome;
+  if (!expected) return undefined;
+  const is = essenceOf(outcome, outcome.runId);
   const should = essenceOf(expected, whole.runId);
   for (const key of Object.keys(should) as (keyof typeof should)[]) {
     const [found, wanted] = [JSON.stringify(is[key]), JSON.stringify(should[key])];
-    if (found !== wanted) {
-      const detail = `the result differs from that of the run without a crash: ${key} is ${found} instead of ${wanted}`;
-      return [{ promise: key === 'usage' || key === 'iterations' ? 'b' : 'a', detail }];
-    }
+    if (found !== wanted) return { key, text: `${key} is ${found} instead of ${wanted}` };
   }
-  return [];
+  return undefined;
+}
+
+/** A process with a broken setup may deliver an end, and make one for which nothing is missing: each as it should be. */
+function judgeSetups(ledger: Ledger, whole: Ledger, allowed: Allowed): Complaint[] {
+  return ledger.outcomes.flatMap(({ outcome, badSetup }): Complaint[] => {
+    if (badSetup === undefined) return [];
+    const difference = mayDiffer(ledger, whole, allowed) ? undefined : differenceOf(outcome, whole);
+    if (!difference && !isOfSetup(outcome)) return [];
+    const { status, error } = outcome;
+    const how = error ? `${status}, ${error.code}: ${error.message}` : (difference?.text ?? status);
+    return [{ promise: 'i', detail: `a process with ${badSetup} ended the run: ${how}` }];
+  });
 }
 
 /** Returns the part of an outcome that two equal runs have in common, for comparison. */
@@ -153,7 +172,7 @@ function judgeRepeats({ ledger, points }: History, allowed: Allowed): Complaint[
 /** Each process may write one record as a whole; nothing else may be written twice. */
 function judgeSize({ ledger, points }: History, { isAppending }: Allowed): Complaint[] {
   const { messages, said, largest } = ledger.written;
-  const most = 2 * said + points.length * (largest + 2);
+  const most = 2 * said + (points.length + ledger.badSetups) * (largest + 2);
   if (!isAppending || messages <= most) return [];
   const detail = `the store got ${messages} messages of a run with ${said}: at most ${most} are needed`;
   return [{ promise: 'g', detail }];

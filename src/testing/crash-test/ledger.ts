@@ -7,7 +7,7 @@ import type { Message, ToolOutput } from '../../values/message.ts';
 import { isToolError } from '../../values/tool-output.ts';
 
 /** The letter of a promise; docs/testing.md explains each. */
-export type CrashTestPromise = 'a' | 'b' | 'c' | 'd' | 'e' | 'f' | 'g' | 'h';
+export type CrashTestPromise = 'a' | 'b' | 'c' | 'd' | 'e' | 'f' | 'g' | 'h' | 'i';
 
 export interface Complaint {
   readonly promise: CrashTestPromise;
@@ -29,6 +29,14 @@ export interface BegunCall {
   readonly signal?: AbortSignal;
   /** It ended by waiting, and runs again from its beginning when the wait is over: that is no repeat. */
   hasWaited?: boolean;
+}
+
+/** An outcome that was delivered. */
+interface ToldOutcome {
+  readonly life: number;
+  readonly outcome: RunOutcome;
+  /** What was wrong with the setup of the process that delivered it; undefined = nothing. */
+  readonly badSetup: string | undefined;
 }
 
 /** What the store has acknowledged of one run. */
@@ -54,7 +62,7 @@ export class Ledger {
   readonly runId: string;
   readonly calls: BegunCall[] = [];
   readonly asked: { readonly life: number; readonly turn: number }[] = [];
-  readonly outcomes: { readonly life: number; readonly outcome: RunOutcome }[] = [];
+  readonly outcomes: ToldOutcome[] = [];
   readonly complaints: Complaint[] = [];
   /** `once` calls that were running at a crash: it is not known whether they took effect. */
   readonly unknown: Set<string> = new Set();
@@ -74,8 +82,12 @@ export class Ledger {
   readonly written = { messages: 0, said: 0, largest: 0 };
   /** The newest record of the run that was acknowledged. */
   last: RunCheckpoint | undefined;
-  /** The number of the current process. */
+  /** The number of the current process. One with a broken setup has the number of the process after it. */
   life = 0;
+  /** What is wrong with the setup of the current process; undefined = nothing. */
+  badSetup: string | undefined;
+  /** Processes with a broken setup that booted on a stored run. */
+  badSetups = 0;
   readonly #stored = new Map<string, Stored>();
   /** The calls that started the children. */
   readonly #parents = new Map<string, ParentCall>();
@@ -129,7 +141,7 @@ export class Ledger {
   }
 
   ended(outcome: RunOutcome): void {
-    if (outcome.runId === this.runId) this.outcomes.push({ life: this.life, outcome });
+    if (outcome.runId === this.runId) this.outcomes.push({ life: this.life, outcome, badSetup: this.badSetup });
   }
 
   /** A call to the store starts, with these arguments. */

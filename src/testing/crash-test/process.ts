@@ -9,6 +9,7 @@ import type { CheckpointStore, Claim, TakenRuns } from '../../store/port.ts';
 import type { Tool, ToolContext } from '../../tool/define-tool.ts';
 import { toolboxOf } from '../../tool/toolbox.ts';
 import type { Clock } from '../../values/clock.ts';
+import type { BadSetup } from './bad-setup.ts';
 import { type BegunCall, type Ledger, runIdOf } from './ledger.ts';
 import type { LateWrite, Life } from './life.ts';
 import { type ModelMemory, mortalModel } from './model.ts';
@@ -57,6 +58,8 @@ export interface World {
   readonly isForeign: (runId: string) => boolean;
   /** Answers the waits of a run that its store cannot let rest. */
   readonly person?: HistoryPerson;
+  /** What is wrong with the setup of this process; absent = nothing. */
+  readonly badSetup?: BadSetup;
 }
 
 const writes = [
@@ -89,7 +92,7 @@ export function processOf(job: Job, world: World): MortalProcess {
     ...executor,
     defaults: { waitLingerMs: 1, ...executor.defaults },
     observers: [{ onEvent: (event, { info }) => noteWait(event, info.runId) }],
-    models: () => model,
+    models: world.badSetup?.models(model) ?? (() => model),
     agents: [agent],
     tools: tools.map((tool) => mortalTool(tool, world)),
     checkpoints: store,

@@ -27,8 +27,11 @@ const accountPairs = [
   },
 ];
 
-/** A limit that its provider lifts by itself, though it may call it a quota. */
-const throttle = ['per minute', 'per second', 'rate limit', 'too many requests', 'retry in', 'try again'];
+/**
+ * A limit that its provider lifts by itself, though it may call it a quota. "Too many requests" is not among them: HTTP calls each
+ * 429 so, and packages that cannot read the body say it in the place of the provider.
+ */
+const throttle = ['per minute', 'per second', 'rate limit', 'retry in', 'try again'];
 
 /** A request that its provider refuses for what it is. */
 const wrongRequest = [

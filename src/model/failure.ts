@@ -211,8 +211,9 @@ function ownKind(error: unknown, said: Said): FailureKind | undefined {
   return isRetryable === false && isMarked(error) ? 'final' : undefined;
 }
 
-/** In errors of the AI SDK `isRetryable: false` is a default; an error of the host says it on purpose. */
+/** In errors of the AI SDK, and of its gateway, `isRetryable: false` is a default; an error of the host says it on purpose. */
 function isMarked(error: unknown): boolean {
+  if (readProperty(error, Symbol.for('vercel.ai.gateway.error') as never) === true) return false;
   const name = readProperty(error, 'name');
   return typeof readProperty(error, 'stack') === 'string' && !(typeof name === 'string' && name.startsWith('AI_'));
 }

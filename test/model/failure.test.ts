@@ -323,6 +323,8 @@ describe('the words of an account (edges 5)', () => {
     });
     const data = { error: { code: 429, message: 'quota', details: [{}, { retryDelay: '34.5s' }] } };
     expect(judge(refused(429, 'quota', { data }))).toEqual({ kind: 'passing', retryAfterMs: 34_500 });
+    const body = { responseBody: '[{"error":{"message":"no quota is left"}}]' };
+    expect(kindOf(refused(429, 'Too Many Requests', body))).toBe('blocked');
   });
 
   test('are looked for in a bounded part of a text, in linear time', () => {

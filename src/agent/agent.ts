@@ -40,7 +40,7 @@ export interface AgentDefinition<Schema = unknown> {
    * answer that does not fit gets one repair turn. In a pipeline it is the answer of the last phase. The result holds it as
    * `data`.
    */
-  readonly output?: Schema;
+  readonly output?: Schema & (object | undefined);
   /** An answer that reached its length limit; default: the executor's `defaults.onCutAnswer`. */
   readonly onCutAnswer?: CutAnswer;
   /** Settings of its model calls: temperature, output tokens, tool choice, provider options. A phase may override each. */

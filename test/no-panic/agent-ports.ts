@@ -101,7 +101,7 @@ const compactionPorts: readonly Port[] = [
 const standard = (validate: () => unknown) => ({
   '~standard': { version: 1, vendor: 'test', validate, jsonSchema: { input: () => ({ type: 'object' }) } },
 });
-const answering = (output: unknown): Scene => ({
+const answering = (output: object): Scene => ({
   options: { checkpoints: memoryStore() },
   script: [reply('{}'), reply('{}')],
   agent: { output },

@@ -92,6 +92,15 @@ describe('the type of a result', () => {
     expectTypeOf(converted).toEqualTypeOf<Agent<number[]>>();
   });
 
+  test('does not compile with an output that is no schema, which is a TypeError when the agent is defined', () => {
+    // @ts-expect-error a number is no schema
+    expect(() => defineAgent({ id: 'a', instructions: '', output: 42 })).toThrow(TypeError);
+    // @ts-expect-error nor is a text
+    expect(() => defineAgent({ id: 'a', instructions: '', output: 'text' })).toThrow(/a \(output\)/);
+    // @ts-expect-error nor is true
+    expect(() => defineAgent({ id: 'a', instructions: '', output: true })).toThrow(TypeError);
+  });
+
   test('fits where nothing is known of the agent: agents, runs and results of any data go together', () => {
     expectTypeOf<Agent<City>>().toExtend<Agent>();
     expectTypeOf<Agent<undefined>>().toExtend<Agent>();

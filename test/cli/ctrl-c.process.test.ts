@@ -8,20 +8,56 @@ import { agentFile, emptyFolder, Pawl, pawl } from './pawl.ts';
 const held = { HOLD: 'go' };
 
 describe.concurrent('a signal', { timeout: 180_000 }, () => {
-  test.for(['SIGINT', 'SIGTERM'] as const)('%s leaves the run, and resuming gives the same result', async (signal) => {
+  test.for([
+    ['SIGINT', 130],
+    ['SIGTERM', 75],
+  ] as const)('%s leaves the run with exit code %i, and resuming gives the same result', async ([signal, exitCode]) => {
     const cwd = emptyFolder();
     const args = ['run', agentFile('counter'), 'go', '--run-id', 'r 1', '--store', 'runs.db'];
     const run = new Pawl(args, { cwd, env: held });
     await run.says('holding');
     run.child.kill(signal);
     const { code, stdout, stderr } = await run.ended;
-    expect({ code, stdout }).toEqual({ code: 130, stdout: '' });
+    expect({ code, stdout }).toEqual({ code: exitCode, stdout: '' });
     expect(stderr).toMatch(/continue with: pawl resume 'r 1' --store runs\.db\n$/);
     expect((await pawl(['list', '--store', 'runs.db'], { cwd })).stdout).toContain('interrupted');
 
     const resumed = await pawl(['resume', 'r 1', '--store', 'runs.db'], { cwd });
     expect(resumed).toMatchObject({ code: 0, stdout: 'counted to 3\n' });
     expect(resumed.stderr).toMatch(/^resumed r 1\nstep 2: count; 30 tokens so far\n/);
+  });
+
+  test.for([
+    ['SIGINT', 130],
+    ['SIGTERM', 75],
+  ] as const)('%s cuts `pawl resume` of all runs with exit code %i where it leaves one', async ([signal, exitCode]) => {
+    const cwd = emptyFolder();
+    const run = new Pawl(['run', agentFile('counter'), '--run-id', 'r1'], { cwd, env: held });
+    await run.says('holding');
+    run.child.kill('SIGKILL');
+    await run.ended;
+    const resumed = new Pawl(['resume'], { cwd, env: held });
+    await resumed.says('holding');
+    resumed.child.kill(signal);
+    expect(await resumed.ended).toMatchObject({ code: exitCode, stdout: '' });
+    expect(await pawl(['resume'], { cwd })).toMatchObject({ code: 0, stdout: 'counted to 3\n' });
+  });
+
+  test('a parked run makes `pawl run` exit with 75, and after `pawl unpark` it ends', async () => {
+    const cwd = emptyFolder();
+    const args = ['run', agentFile('counter'), 'go', '--run-id', 'r1'];
+    const run = new Pawl(args, { cwd, env: held });
+    await run.says('holding');
+    run.child.kill('SIGTERM');
+    expect(await run.ended).toMatchObject({ code: 75 });
+    expect(await pawl(['park', 'r1'], { cwd })).toMatchObject({ code: 0 });
+    expect(await pawl(args, { cwd })).toMatchObject({
+      code: 75,
+      stdout: '',
+      stderr: expect.stringContaining('parked'),
+    });
+    expect(await pawl(['unpark', 'r1'], { cwd })).toMatchObject({ code: 0 });
+    expect(await pawl(args, { cwd })).toMatchObject({ code: 0, stdout: 'counted to 3\n' });
   });
 
   test('that comes again ends the process at once', async () => {

@@ -175,6 +175,6 @@ test.concurrent('the demo leaves no process behind when it is told to end', asyn
   await demo.says(/pid \d+/);
   const pid = Number(/pid (\d+)/.exec(demo.stderr)?.[1]);
   demo.child.kill('SIGTERM');
-  expect((await demo.ended).code).toBe(130);
+  expect((await demo.ended).code).toBe(143);
   await expect.poll(() => isAlive(pid), { timeout: 45_000 }).toBe(false);
 });

@@ -82,7 +82,9 @@ describe('an agent with an output schema', () => {
     ['it gives no JSON Schema', { '~standard': { version: 1, vendor: 'old', validate: () => ({}) } }],
   ] as const)('is refused when it is defined, when %s', ([, schema]) => {
     expect(() => defineAgent({ id: 'worker', instructions: '', output: schema as object })).toThrow(TypeError);
-    expect(() => defineAgent({ id: 'worker', instructions: '', output: schema as object })).toThrow(/worker \(output\)/);
+    expect(() => defineAgent({ id: 'worker', instructions: '', output: schema as object })).toThrow(
+      /worker \(output\)/,
+    );
   });
 });
 

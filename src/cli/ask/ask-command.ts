@@ -52,7 +52,8 @@ async function ask(context: CommandContext, question: Question, models: AskModel
       onResponse: (response) => watch.ended(response),
     });
     watch.end(result);
-    return reportEnd(context, { question, result, isInterrupted: interruption.isRequested });
+    const { isRequested: isInterrupted, exitCode: leftCode } = interruption;
+    return reportEnd(context, { question, result, isInterrupted, leftCode });
   } finally {
     watch.close();
     interruption.stop();

@@ -12,10 +12,15 @@ export interface Ended {
   readonly question: Question;
   readonly result: FanOutResult;
   readonly isInterrupted: boolean;
+  /** The exit code of an interrupted one with a model that was left. */
+  readonly leftCode: number;
 }
 
 /** Prints the answers of `pawl ask` at its end to stdout, and the next commands to stderr. @returns the exit code */
-export function reportEnd({ args, output }: CommandContext, { question, result, isInterrupted }: Ended): number {
+export function reportEnd(
+  { args, output }: CommandContext,
+  { question, result, isInterrupted, leftCode }: Ended,
+): number {
   const { responses, interrupted, ranking, judgeUsage, saveError } = result;
   if (!args.json && !isInterrupted) output.printText(reportOf(responses));
   if (ranking && !args.json) sayRanking({ args, output }, ranking);
@@ -27,7 +32,7 @@ export function reportEnd({ args, output }: CommandContext, { question, result, 
   if (interrupted) {
     const left = count(responses.filter((each) => each.interrupted).length, 'model');
     output.say(`pawl: ${left} interrupted and saved; continue with: ${goOnWith({ args, output }, question)}`);
-    return isInterrupted ? exitCodes.interrupted : exitCodes.failed;
+    return isInterrupted ? leftCode : exitCodes.failed;
   }
   const failed = responses.filter((each) => !isAnswered(each)).length;
   if (failed > 0) {
@@ -36,12 +41,12 @@ export function reportEnd({ args, output }: CommandContext, { question, result, 
     const command = goOnWith({ args, output }, { ...question, path });
     output.say(`pawl: ${count(failed, 'model')} failed; ${command} asks those that failed again`);
   }
-  if (!args.json) sayWhatToApply({ args, output }, { question, result, isInterrupted });
+  if (!args.json) sayWhatToApply({ args, output }, { question, result });
   return responses.every(isAnswered) && !saveError ? exitCodes.ok : exitCodes.failed;
 }
 
 /** Names the best answer with changes, else the first one. */
-function sayWhatToApply({ output }: CommandContext, { question, result }: Ended): void {
+function sayWhatToApply({ output }: CommandContext, { question, result }: Pick<Ended, 'question' | 'result'>): void {
   const { responses, ranking } = result;
   const candidates = responses.filter((each) => isAnswered(each) && each.proposedWrites.length > 0);
   const ids = candidates.map(({ modelId }) => modelId);

@@ -85,7 +85,9 @@ export class Resumption {
     );
     // One of these may have killed the earlier processes. They run last, one at a time, so that the others are done before.
     const last = await this.#each(queue.filter(isSuspect), 1);
-    return this.session.isInterrupted ? exitCodes.interrupted : Math.max(left, worst, last);
+    const { isInterrupted, leftCode } = this.session;
+    // After Ctrl-C, and after a SIGTERM that left a run: then one of these codes says it.
+    return isInterrupted && leftCode === exitCodes.interrupted ? leftCode : Math.max(left, worst, last);
   }
 
   /** By the facts that a list and the tree have. The start of a run knows the rest. */
@@ -131,7 +133,10 @@ export class Resumption {
     let worst: number = exitCodes.ok;
     const work = async () => {
       for (const run of queue) {
-        if (this.session.isInterrupted) return;
+        if (this.session.isInterrupted) {
+          worst = Math.max(worst, this.session.leftCode);
+          return;
+        }
         const exitCode = await this.#tryResume(run);
         worst = Math.max(worst, exitCode);
       }
@@ -142,7 +147,11 @@ export class Resumption {
 
   async #tryResume({ entry, isOrphan }: Waiting): Promise<number> {
     try {
-      if (!isOrphan) return Math.min(await this.#resume(entry.runId, false), exitCodes.failed);
+      if (!isOrphan) {
+        const exitCode = await this.#resume(entry.runId, false);
+        const { isInterrupted, leftCode } = this.session;
+        return isInterrupted && exitCode === leftCode ? leftCode : Math.min(exitCode, exitCodes.failed);
+      }
       await this.session.dismiss(entry.runId);
       return exitCodes.ok;
     } catch (error) {

@@ -77,6 +77,11 @@ export class Session {
     return this.#interruption.isRequested;
   }
 
+  /** The exit code of a command that a signal cut, where a run was left. */
+  get leftCode(): number {
+    return this.#interruption.exitCode;
+  }
+
   /** Completes a run. @returns its exit code */
   async carry({ module, work, isResumed, mayAsk }: Job): Promise<number> {
     if (module.codec) this.#moduleOption = ` --agent ${quoted(module.path)}`;
@@ -274,7 +279,7 @@ export class Session {
     if (status === 'interrupted' && this.isInterrupted) {
       const options = `${this.#store.option}${this.#moduleOption}`;
       output.say(`pawl: left run ${oneLine(runId)} as it is; continue with: ${lineFor('resume', [runId], options)}`);
-      return exitCodes.interrupted;
+      return this.leftCode;
     }
     const failed = isRefused ? '' : `run ${oneLine(runId)} failed: `;
     const line = isParked ? await this.#parkedLine(result) : lineOf(error);

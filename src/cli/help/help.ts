@@ -56,7 +56,7 @@ Options:
                        Of show for each model { modelId, text, … }, of diff { model, diff }, of apply and rewind
                        { files: [{ path, change }] }
 
-Exit codes: 0 all models answered · 1 some did not · 2 bad input · 130 interrupted, left to be continued
+Exit codes: 0 all models answered · 1 some did not · 2 bad input · left to be continued: 75 by SIGTERM, 130 by Ctrl-C
 
 Examples:
   pawl ask "Why does the build fail?" --models anthropic/claude-sonnet-4-5,openai/gpt-5,google/gemini-2.5-pro
@@ -114,8 +114,8 @@ Environment:
   PAWL_DEBUG=1     print the stack of an error
   NO_COLOR         no colours
 
-Exit codes: 0 ok · 1 the run failed, or something needs a person · 2 bad input, nothing was done · 75 the run waits · 130 interrupted,
-left to be resumed
+Exit codes: 0 ok · 1 the run failed, or something needs a person · 2 bad input, nothing was done · 75 the run waits, is parked
+or was left at a SIGTERM, to be resumed · 130 left at Ctrl-C, to be resumed
 
 Examples:
   pawl run agent.ts "What is new in the logs?"

@@ -42,7 +42,7 @@ const MAX_ERROR_CHARS = 1_000;
 /** Returns the entry of a run that ends, from its outcome. One that does not say whose it is belongs to no agent and caller. */
 export function keptLineOf({ runId, status, error, usage, spend, iterations, run }: RunOutcome): KeptLine {
   const short = error && shortened(error);
-  const { endedAt: _, ...owner }: OutcomeOwner = run ?? { meta: { ...noMeta, runId } };
+  const owner: OutcomeOwner = run ?? { meta: { ...noMeta, runId } };
   return { ...owner, status, ...(short ? { error: short } : {}), usage, ...(spend ? { spend } : {}), iterations };
 }
 

@@ -27,6 +27,10 @@ export interface EndedFacts {
   readonly undelivered: readonly Message[];
   /** For an answer that is read again from the store: it was too long to be kept whole, and its texts are shortened. */
   readonly isCut?: true;
+  /** Only of an answer that a start found: the run ended before that start. */
+  readonly kept?: true;
+  /** Of a kept answer: when the run ended, wall clock of its process, ms. Absent: an earlier version kept it. */
+  readonly endedAt?: number;
   /** Whether the run was recorded: without a store none of the promises hold. */
   readonly durable: boolean;
   /** Saves that the store refused; a later save wrote their content, or it is lost with the end. */
@@ -96,8 +100,6 @@ export interface OutcomeOwner {
   readonly parent?: ParentCall;
   /** When it began, wall clock of its process, ms; absent: its record does not say it. */
   readonly beganAt?: number;
-  /** When it ended, wall clock of its process, ms. */
-  readonly endedAt?: number;
 }
 
 /** The terminal outcome as it is stored and delivered. `outcomeId` is the same at each delivery. */
@@ -107,11 +109,20 @@ export type RunOutcome = {
   readonly fingerprint?: string;
   /** In a kept outcome of an executor with `history` or `journal`: whose run it is. */
   readonly run?: OutcomeOwner;
+  /** In a kept outcome: the run recorded no step and has no answer, so the next start of its request begins it again. */
+  readonly isUnbegun?: true;
 } & ((Omit<OkOutput, 'data'> & { /** Absent without an `output` schema. */ readonly data?: JsonValue }) | FailedOutput);
 
 /** Returns the result that an outcome was stored of. */
-export function withoutId({ outcomeId: _, fingerprint: __, run: ___, ...output }: RunOutcome): RunOutput {
+export function withoutId(outcome: RunOutcome): RunOutput {
+  const { outcomeId: _, fingerprint: __, run: ___, isUnbegun: ____, endedAt: _____, ...output } = outcome;
   return output as RunOutput;
+}
+
+/** Returns the result of a start that finds how its run ended. */
+export function keptAnswer(outcome: RunOutcome): RunOutput {
+  const { endedAt } = outcome;
+  return { ...withoutId(outcome), kept: true, ...(endedAt === undefined ? {} : { endedAt }) };
 }
 
 /** The status of a run in a list. */
@@ -165,14 +176,15 @@ export function isOutcome(value: unknown): boolean {
   const isNamed = value.fingerprint === undefined || typeof value.fingerprint === 'string';
   const isEnded = value.finishReason === undefined || isFinishReason(value.finishReason);
   const isOwned = value.run === undefined || isOutcomeOwner(value.run);
-  return hasLists && isCounted && isExplained && isNamed && isEnded && isOwned;
+  const isTimed = value.endedAt === undefined || isAmount(value.endedAt);
+  return hasLists && isCounted && isExplained && isNamed && isEnded && isOwned && isTimed;
 }
 
 /** Returns whether a stored value says whose run it is. */
 export function isOutcomeOwner(value: unknown): boolean {
   if (!isObject(value) || !isMeta(value.meta)) return false;
-  const { labels, parent, beganAt, endedAt } = value;
-  const isTimed = [beganAt, endedAt].every((at) => at === undefined || isAmount(at));
+  const { labels, parent, beganAt } = value;
+  const isTimed = beganAt === undefined || isAmount(beganAt);
   return isTimed && (labels === undefined || isLabels(labels)) && (parent === undefined || isParentCall(parent));
 }
 

@@ -228,10 +228,9 @@ describe('the outcome of a run', () => {
 
   test('of a failed run is kept as well: the error is given again (finalize 6)', async () => {
     const store = memoryStore();
-    await hostOf({ script: [fail(Object.assign(new Error('down'), { statusCode: 400 }))], checkpoints: store }).run({
-      runId: 'r',
-    });
-    const again = hostOf({ script: [reply('x')], checkpoints: store });
+    const down = fail(Object.assign(new Error('down'), { statusCode: 400 }));
+    await hostOf({ script: [callTool('look'), down], tools, checkpoints: store }).run({ runId: 'r' });
+    const again = hostOf({ script: [reply('x')], tools, checkpoints: store });
     expect(await again.run({ runId: 'r' })).toMatchObject({ status: 'error', error: { code: 'MODEL' } });
     expect(again.model.calls).toEqual([]);
   });

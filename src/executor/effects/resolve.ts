@@ -6,7 +6,7 @@ import { recoverOpenStep } from '../../run/open-step.ts';
 import { outcomeOf, waitingOutput } from '../../run/outcome.ts';
 import { isSamePipeline, recordable, restartPipeline } from '../../run/pipeline.ts';
 import { isBeyondOpening, type Progress } from '../../run/progress.ts';
-import { isOver, type RunOutput, withoutId, withoutMessages } from '../../run/result.ts';
+import { isOver, keptAnswer, type RunOutput, withoutId, withoutMessages } from '../../run/result.ts';
 import { enterResume, type ResumeState, resumeProgress } from '../../run/resume.ts';
 import { withoutLostWaits } from '../../run/waits/wait-rules.ts';
 import { type Checkpointer, maxRecordBytesOf } from '../../store/checkpointer.ts';
@@ -92,7 +92,7 @@ async function found(run: ActiveRun, fresh: Progress): Promise<Resolution> {
   const found = await withThread(run, await acquireRun(run, restAgain));
   if (found.outcome) {
     await releaseClaim(run, uncounted(run));
-    return { kind: 'answered', output: withoutId(found.outcome) };
+    return { kind: 'answered', output: keptAnswer(found.outcome) };
   }
   const limits = limitsOf(run);
   const record = found.record ?? carriedRecord(run);

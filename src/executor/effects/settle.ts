@@ -17,6 +17,7 @@ import { RunPanicError } from '../../values/errors.ts';
 import type { ActiveRun } from '../run/active-run.ts';
 import { tellParked } from '../run/oversight.ts';
 import { forgetClaim, releaseClaim, uncounted, withdraw } from '../run/record/acquire.ts';
+import { unbegunIn } from '../run/record/earlier-end.ts';
 import { finalizeCheckpoint } from '../run/record/finalize-checkpoint.ts';
 import { isHandleSpared } from '../run/record/recording.ts';
 import { leftByBudget, leftWithFault, pauseAgent } from '../run/record/setup-fault.ts';
@@ -181,6 +182,7 @@ async function end(run: ActiveRun, input: SettleInput, outcome: RunOutcome): Pro
   const stored = checkpointer && {
     claim,
     outcome: { ...kept, ...fingerprintIn(progress) },
+    ...unbegunIn(progress, outcome),
     record: progress.outcome ? undefined : () => recordOutcome(run, progress, outcome),
     closeAudit: () => closeAudit(run, outcome),
     endChildren: () => endChildren(run, progress),

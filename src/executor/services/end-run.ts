@@ -17,6 +17,8 @@ interface StoredEnd {
   readonly claim: Claim | undefined;
   /** As it is kept: redacted, with the fingerprint of the request. */
   readonly outcome: RunOutcome & { readonly fingerprint?: string };
+  /** Whether the next start of its request begins the run again. */
+  readonly isUnbegun?: boolean | undefined;
   /** Stores the outcome in the head of the record; absent if the record has one already. */
   readonly record?: (() => Promise<void>) | undefined;
   /** Resolves when the audit is closed, or its time is over. */
@@ -125,7 +127,7 @@ function endOf(config: Config, stored: StoredEnd, undelivered: Undelivered | und
   if (!stored.end || (!turn && keepRecordsMs <= 0)) return undefined;
   const now = clock.now();
   return {
-    outcome: keptOutcome(withOwner(stored, now)),
+    outcome: keptOutcome(withOwner(stored, endedWith(stored, now))),
     keepUntil: turn ? Number.POSITIVE_INFINITY : now + keepRecordsMs,
     outcomeUntil: keptUntil(config, undelivered),
     ...(undelivered ? { undelivered } : {}),
@@ -133,9 +135,15 @@ function endOf(config: Config, stored: StoredEnd, undelivered: Undelivered | und
   };
 }
 
-const withOwner = ({ outcome, identity }: StoredEnd, endedAt: number): RunOutcome => ({
+const endedWith = ({ outcome, isUnbegun }: StoredEnd, endedAt: number): RunOutcome => ({
   ...outcome,
-  run: { ...outcomeOwnerOf(identity()), endedAt },
+  endedAt,
+  ...(isUnbegun ? { isUnbegun } : {}),
+});
+
+const withOwner = ({ identity }: StoredEnd, outcome: RunOutcome): RunOutcome => ({
+  ...outcome,
+  run: outcomeOwnerOf(identity()),
 });
 
 interface ToKeep {
@@ -148,7 +156,8 @@ async function keep(config: Config, runId: string, { stored, undelivered }: ToKe
   const untilMs = keptUntil(config, undelivered);
   if (!store || !isKeepingOutcomes(store) || untilMs <= 0) return;
   const { claim } = stored;
-  const outcome = keepRecordsMs > 0 ? withOwner(stored, clock.now()) : stored.outcome;
+  const ended = endedWith(stored, clock.now());
+  const outcome = keepRecordsMs > 0 ? withOwner(stored, ended) : ended;
   const options = { ...(claim ? { claim } : {}), ...(undelivered ? { undelivered } : {}) };
   await store.keepOutcome(runId, keptOutcome(outcome), untilMs, options);
 }

@@ -15,6 +15,8 @@ export const endSchema: JsonObject = answerOf(
     output: text,
     data: anything,
     error: errorSchema,
+    kept: { const: true, description: 'The run ended before this request started it.' },
+    endedAt: time,
   },
   ['status', 'output'],
 );

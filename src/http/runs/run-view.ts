@@ -12,6 +12,10 @@ export interface RunEndView {
   /** The answer as the agent's `output` schema returned it. */
   readonly data?: unknown;
   readonly error?: PublicError;
+  /** The run ended before the request that started it again. */
+  readonly kept?: true;
+  /** Of a kept answer, wall clock, ms. */
+  readonly endedAt?: number;
 }
 
 /** One run: the answer of `GET /runs/:runId`. */
@@ -51,12 +55,14 @@ function waitsOf(line: FoundRun): readonly OpenWait[] {
 }
 
 /** Returns how a run ended, as clients see it. */
-export function endOf({ status, output, data, error }: RunOutput): RunEndView {
+export function endOf({ status, output, data, error, kept, endedAt }: RunOutput): RunEndView {
   return {
     status,
     output,
     ...(data === undefined ? {} : { data }),
     ...(error ? { error: publicError(error) } : {}),
+    ...(kept ? { kept } : {}),
+    ...(endedAt === undefined ? {} : { endedAt }),
   };
 }
 

@@ -74,13 +74,13 @@ describe('with history', () => {
     expect((await host.executor.find('r')) as object).not.toHaveProperty('outcome.run');
   });
 
-  test('a repeated start gets the kept answer, and its result says nothing more than the first (web 16)', async () => {
+  test('a repeated start gets the kept answer, and its result says only that more than the first (web 16)', async () => {
     const store = memoryStore();
     const first = await someHost({ ...looking, checkpoints: store }).run({ runId: 'r' });
     const { messages: _, ...same } = first;
     const again = await someHost({ script: [], checkpoints: store }).start({ runId: 'r' });
     expect(again.accepted).toBe('ended');
-    expect(await again.result).toEqual({ ...same, messages: [] });
+    expect(await again.result).toEqual({ ...same, messages: [], kept: true, endedAt: expect.any(Number) });
   });
 
   test('each end is kept: with its status and its error (web 16)', async () => {
@@ -163,11 +163,14 @@ describe('with history', () => {
     expect(await host.executor.history()).toEqual([]);
   });
 
-  test('a new run takes the id when the answer is not kept any more, and replaces the record (web 16)', async () => {
+  test('a new run takes the id once the record is erased, and not before, also when the answer is not kept any more (web 16, edges 17)', async () => {
     const store = memoryStore();
     const host = someHost({ script: [reply('one'), reply('two')], checkpoints: store, keepOutcomesMs: 0 });
     await host.run({ runId: 'r' });
-    expect(await host.run({ runId: 'r', prompt: 'Another.' })).toMatchObject({ status: 'ok', output: 'two' });
+    const another = { runId: 'r', prompt: 'Another.' };
+    expect((await host.run(another)).error?.code).toBe('RUN_ID_CONFLICT');
+    await host.executor.erase('r');
+    expect(await host.run(another)).toMatchObject({ status: 'ok', output: 'two' });
     expect(await host.executor.history()).toMatchObject([{ runId: 'r', meta: { prompt: 'Another.' } }]);
     const messages = await host.executor.messages('r');
     expect(messages?.map(({ role }) => role)).toEqual(['user', 'assistant']);

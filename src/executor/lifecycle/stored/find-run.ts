@@ -10,7 +10,7 @@ import {
 import { listedStatus } from '../../../record/listed-status.ts';
 import { TURN_MARK } from '../../../run/identity.ts';
 import type { Labels, ParentCall, RunCheckpointMeta } from '../../../run/request.ts';
-import { type RunOutput, withoutId } from '../../../run/result.ts';
+import { type RunOutcome, type RunOutput, withoutId } from '../../../run/result.ts';
 import { isDue, isKeepingOutcomes, isKeepingRecords, isThreads } from '../../../store/capabilities.ts';
 import type { CheckpointStore } from '../../../store/port.ts';
 import { checkKeys } from '../../../values/known-options.ts';
@@ -84,11 +84,17 @@ export async function findRun(
   const queued = await queuedRun(store, runId);
   if (queued) return queuedLine(queued);
   const outcome = isKeepingOutcomes(store) ? await store.outcome(runId) : null;
-  if (outcome) return { runId, status: 'ended', outcome: withoutId(outcome), ...outcome.run };
+  if (outcome) return endedLine(outcome);
   // A record may be kept longer than its outcome.
   const kept = isKeepingRecords(store) ? await store.load(runId, { ended: true, messages: false }) : null;
   if (kept) return recordedLine(kept, undefined);
   return null;
+}
+
+function endedLine(outcome: RunOutcome): EndedRunLine {
+  const { runId, run, endedAt } = outcome;
+  const at = endedAt === undefined ? {} : { endedAt };
+  return { runId, status: 'ended', outcome: withoutId(outcome), ...run, ...at };
 }
 
 /** Returns the first record of a run whose turn has not begun; undefined if no thread has such a turn. */

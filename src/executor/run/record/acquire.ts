@@ -3,7 +3,6 @@ import { phaseFactsOf } from '../../../agent/phase.ts';
 import type { RunCheckpoint } from '../../../record/checkpoint.ts';
 import { identified } from '../../../record/identify.ts';
 import { migrateRecord } from '../../../record/migrate.ts';
-import { parseOutcome } from '../../../record/parse.ts';
 import { type ParkedReason, staysParked } from '../../../run/fields.ts';
 import { hasUnknownOutcome } from '../../../run/open-step.ts';
 import { isSamePipeline } from '../../../run/pipeline.ts';
@@ -17,7 +16,8 @@ import type { Config } from '../../host/config.ts';
 import type { TakenClaim } from '../../services/due/taken-claim.ts';
 import type { ActiveRun } from '../active-run.ts';
 import { announceParked, isSameParking } from '../oversight.ts';
-import { askerOf, conflict, isAskedOutcome, isAskedRecord, isComparing, withIdentity } from './same-request.ts';
+import { earlierEnd, forgetOutcome, isBegunAgain, keptOutcome } from './earlier-end.ts';
+import { askerOf, conflict, isAskedRecord, isComparing, withIdentity } from './same-request.ts';
 import { claimOptionsOf, journalWrite, rewriteHead, untilUntouched } from './stored-run.ts';
 
 /** The state of a starting run in the store. */
@@ -113,16 +113,10 @@ async function lookElsewhere(run: ActiveRun, store: CheckpointStore): Promise<Fo
   const outcome = await keptOutcome(run, store);
   // Without either, that process has claimed the id and recorded nothing yet: there is nothing to compare.
   if (!outcome) throw owned;
-  return { outcome, attempts: 1 };
-}
-
-async function keptOutcome(run: ActiveRun, store: CheckpointStore): Promise<RunOutcome | undefined> {
-  if (!isKeepingOutcomes(store)) return undefined;
-  const kept = await store.outcome(run.runId);
-  if (!kept) return undefined;
-  const outcome = parseOutcome(kept);
-  if (!isAskedOutcome(askerOf(run), outcome)) throw conflict(askerOf(run));
-  return outcome;
+  if (!isBegunAgain(run, outcome)) return { outcome, attempts: 1 };
+  // That process may begin the run again just now.
+  run.life.isElsewhere = true;
+  throw owned;
 }
 
 async function look(run: ActiveRun, store: CheckpointStore, restAgain: RestAgain): Promise<Found> {
@@ -131,8 +125,9 @@ async function look(run: ActiveRun, store: CheckpointStore, restAgain: RestAgain
   if (seed.isNewId && services.config.hasRandomIds) return { attempts: 1 };
   const record = await load(run, store);
   if (!record) {
-    const outcome = await keptOutcome(run, store);
-    if (outcome) return { outcome, attempts: 1 };
+    const outcome = await earlierEnd(run, store);
+    if (outcome && !isBegunAgain(run, outcome)) return { outcome, attempts: 1 };
+    if (outcome) await forgetOutcome(run, store, outcome);
     if (!seed.mustExist && !hasBegun(run, store)) return { attempts: run.resources.claim?.attempts ?? 1 };
     throw new CheckpointMissingError(`the store has no record of run ${runId}`);
   }

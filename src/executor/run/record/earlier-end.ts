@@ -1,0 +1,68 @@
+import type { RunCheckpoint } from '../../../record/checkpoint.ts';
+import { identified } from '../../../record/identify.ts';
+import { parseOutcome } from '../../../record/parse.ts';
+import type { RunOutcome } from '../../../run/result.ts';
+import { isKeepingOutcomes, isKeepingRecords } from '../../../store/capabilities.ts';
+import type { CheckpointStore } from '../../../store/port.ts';
+import type { ActiveRun } from '../active-run.ts';
+import { askerOf, conflict, isAskedOutcome, isAskedRecord } from './same-request.ts';
+import { hasRecorded } from './setup-fault.ts';
+
+/**
+ * Returns how the run of this id ended before this start: its kept outcome, or that of its kept record, which may be kept longer.
+ * @throws {RunIdConflictError} if it was the run of another request
+ */
+export async function earlierEnd(run: ActiveRun, store: CheckpointStore): Promise<RunOutcome | undefined> {
+  return (await keptOutcome(run, store)) ?? (await outcomeOfKept(run, store));
+}
+
+/** Returns the kept outcome of the run. @throws {RunIdConflictError} if it is that of another request */
+export async function keptOutcome(run: ActiveRun, store: CheckpointStore): Promise<RunOutcome | undefined> {
+  if (!isKeepingOutcomes(store)) return undefined;
+  const kept = await store.outcome(run.runId);
+  if (!kept) return undefined;
+  const outcome = parseOutcome(kept);
+  if (!isAskedOutcome(askerOf(run), outcome)) throw conflict(askerOf(run));
+  return outcome;
+}
+
+async function outcomeOfKept(run: ActiveRun, store: CheckpointStore): Promise<RunOutcome | undefined> {
+  // A host that keeps no records does without this read.
+  if (run.services.config.keepRecordsMs <= 0 || !isKeepingRecords(store)) return undefined;
+  const record = await store.load(run.runId, { ended: true, messages: false });
+  if (!record?.outcome) return undefined;
+  if (!isAskedRecord(askerOf(run), identified(record))) throw conflict(askerOf(run));
+  return endedWith(record, record.outcome);
+}
+
+const endedWith = (record: RunCheckpoint, outcome: RunOutcome): RunOutcome => ({
+  ...outcome,
+  endedAt: record.updatedAt,
+  ...unbegunIn(record, outcome),
+});
+
+/**
+ * Returns what a kept outcome says of a run that recorded no step. An answer stays the answer, and whoever cancelled the run meant
+ * all later starts of its request.
+ */
+export function unbegunIn(
+  run: Parameters<typeof hasRecorded>[0],
+  { status }: Pick<RunOutcome, 'status'>,
+): Pick<RunOutcome, 'isUnbegun'> {
+  return status === 'ok' || status === 'cancelled' || hasRecorded(run) ? {} : { isUnbegun: true };
+}
+
+/**
+ * Returns whether a start begins a run again that ended like this. A call of a parent, a run that is recovered, restored or looked for
+ * again, and one of which a snapshot exists have this end: they asked for the run that ended.
+ */
+export function isBegunAgain({ seed }: ActiveRun, { isUnbegun }: RunOutcome): boolean {
+  const { request, mustExist, persisted, tries } = seed;
+  return isUnbegun === true && !request.parent && !mustExist && !persisted && tries === undefined;
+}
+
+/** Removes a kept outcome before its run begins again: no reader takes it for the end of the new run. */
+export async function forgetOutcome(run: ActiveRun, store: CheckpointStore, outcome: RunOutcome): Promise<void> {
+  const { claim } = run.resources;
+  if (isKeepingOutcomes(store)) await store.keepOutcome(run.runId, outcome, 0, claim ? { claim } : {});
+}

@@ -191,8 +191,8 @@ describe('a run that nobody works on', () => {
     });
     expect(await executor.control('r').cancel('nobody wants it')).toBe('ended');
     expect(await store.load('r')).toBeNull();
-    const { fingerprint, ...outcome } = (await store.outcome('r')) as RunOutcome;
-    expect(fingerprint).toMatch(/^[0-9a-f]{64}$/);
+    const { fingerprint, endedAt, ...outcome } = (await store.outcome('r')) as RunOutcome;
+    expect([fingerprint, endedAt]).toEqual([expect.stringMatching(/^[0-9a-f]{64}$/), expect.any(Number)]);
     expect(outcome).toMatchObject({
       status: 'cancelled',
       error: { code: 'CANCELLED', message: 'nobody wants it' },

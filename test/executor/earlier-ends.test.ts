@@ -33,7 +33,7 @@ describe('a start that finds how its run ended', () => {
     const open = [callTool('look', {}), refused()];
     for (const script of [open, [callTool('stop')]]) {
       const store = memoryStore();
-      const stop = toolOf('stop', 'once', () => void host.executor.get('r')?.cancel());
+      const stop = toolOf('stop', 'once', () => void host.executor.control('r').cancel());
       const host = hostOf({ script, tools: [...tools, stop], checkpoints: store });
       const { status } = await host.run(request);
       const next = hostOf({ script: [reply('twice')], tools: [...tools, stop], checkpoints: store });

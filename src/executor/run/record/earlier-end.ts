@@ -42,8 +42,8 @@ const endedWith = (record: RunCheckpoint, outcome: RunOutcome): RunOutcome => ({
 });
 
 /**
- * Returns what a kept outcome says of a run that recorded no step. An answer stays the answer, and whoever cancelled the run meant
- * all later starts of its request.
+ * Returns what a kept outcome says of a run that recorded no step. An answer stays the answer, and a request
+ * that comes twice must not undo a cancel.
  */
 export function unbegunIn(
   run: Parameters<typeof hasRecorded>[0],

@@ -101,7 +101,9 @@ describe('a run that ended badly before its first step', () => {
     const store = watchedStore(
       {
         before: ({ method }) => (method === 'save' || method === 'append') && new Promise(() => {}),
-        after: ({ method }) => void (isForgotten ||= method === 'keepOutcome'),
+        after: ({ method }) => {
+          if (method === 'keepOutcome') isForgotten = true;
+        },
       },
       inner,
     );

@@ -47,11 +47,15 @@ export type FanOutEmitted =
   | { readonly type: 'model.leaving'; readonly place: number }
   | { readonly type: 'model.ended'; readonly place: number; readonly output: RunOutput; readonly cause?: ErrorData };
 
-type ModelSnapshot = Snapshot<unknown> & { output: RunOutput; context?: { readonly output?: RunOutput | undefined } };
-type Shown = { readonly event: { readonly snapshot: ModelSnapshot } };
+/** What is seen of the run of one model. */
+export type FanOutModelSnapshot = Snapshot<unknown> & {
+  output: RunOutput;
+  context?: { readonly output?: RunOutput | undefined };
+};
+type Shown = { readonly event: { readonly snapshot: FanOutModelSnapshot } };
 
 /** The run of one model, as actor logic. */
-export type FanOutModelRun = ActorLogic<ModelSnapshot, RunMachineEvent, Invocation | undefined>;
+export type FanOutModelRun = ActorLogic<FanOutModelSnapshot, RunMachineEvent, Invocation | undefined>;
 
 /** One of the models, by its place in the list. */
 export type FanOutPlace = { readonly place: number };

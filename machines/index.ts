@@ -6,7 +6,7 @@
 export type { FinishReason, ModelReply, RefusedCall } from '../src/run/reply.ts';
 export type { ApprovalWords, WaitAnswer } from '../src/run/waits/wait-answer.ts';
 export type { Judgement } from '../src/run/waits/wait-rules.ts';
-export type { JudgeInput, ModelCallInput, SettleInput } from './actors.ts';
+export type { JudgeInput, ModelCallInput, RetryInput, SettleInput } from './actors.ts';
 export type {
   FailedAnswer,
   ModelAnswer,
@@ -36,6 +36,7 @@ export {
   type FanOutEmitted,
   type FanOutEvent,
   type FanOutModelRun,
+  type FanOutModelSnapshot,
   type FanOutOpening,
   type FanOutPlace,
   fanOutMachine,

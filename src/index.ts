@@ -119,6 +119,7 @@ export type {
   IdentityFields,
   ParkedReason,
   RunDefinition,
+  SetupFault,
   StartFields,
   ThreadPlace,
 } from './run/fields.ts';

@@ -61,7 +61,7 @@ export type {
   TurnState,
 } from './rules/thread-rows.ts';
 export { begunTurnsIn, factsOfTurns, queueOf, turnsAmong } from './rules/turn-lists.ts';
-export { appendDelta, deleteRun, keepOutcome, saveRecord } from './rules/writes.ts';
+export { appendDelta, deleteRun, keepOutcome, type RunOutcomeToKeep, saveRecord } from './rules/writes.ts';
 export {
   changedValue,
   commandsIn,
@@ -77,6 +77,7 @@ export {
   type RecordValue,
   type RunValue,
   type StoreTimes,
+  type ValueRuns,
 } from './run-value.ts';
 export type {
   DueHeads,

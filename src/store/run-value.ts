@@ -171,7 +171,7 @@ export function isStale(value: RunValue, times: StoreTimes): boolean {
 }
 
 /** The runs of a driver that keeps each as one value. */
-interface ValueRuns {
+export interface ValueRuns {
   readonly times: StoreTimes;
   /** The runs with their values; those without undelivered ends may be left out. */
   readonly runs: () => Promise<Iterable<readonly [runId: string, value: RunValue]>>;

@@ -58,20 +58,22 @@ export const toolPorts: readonly Port[] = [
   ),
   { name: 'Standard Schema validate', scene: (act) => withSchema(standard({ validate: act })), ends: ok },
   {
-    name: 'Standard Schema jsonSchema, in a record of tools',
-    scene: (act) => inRecord({ inputSchema: standard({ input: act }), execute: () => 'ok' }),
+    // Others are read when the agent is defined.
+    name: 'Standard Schema jsonSchema of a lazy schema, in a record of tools',
+    scene: (act) => inRecord({ inputSchema: () => standard({ input: act }), execute: () => 'ok' }),
     ends: { 'gives what has a throwing toJSON': ['RUN_PANIC', 'NOT_JSON'], else: 'RUN_PANIC' },
   },
   { name: 'AI SDK schema validate', scene: (act) => withSchema(aiSdk(act)), ends: ok },
   {
-    name: 'AI SDK schema jsonSchema, in a record of tools',
+    name: 'AI SDK schema jsonSchema of a lazy schema, in a record of tools',
     scene: (act) => ({
       ...inRecord({
-        inputSchema: Object.defineProperty(
-          aiSdk(() => ({ success: true })),
-          'jsonSchema',
-          { get: act },
-        ),
+        inputSchema: () =>
+          Object.defineProperty(
+            aiSdk(() => ({ success: true })),
+            'jsonSchema',
+            { get: act },
+          ),
         execute: () => 'ok',
       }),
     }),
@@ -104,8 +106,11 @@ export const toolPorts: readonly Port[] = [
     ends: ok,
   },
   {
-    name: "a getter in a tool record's tool",
-    scene: (act) => inRecord(Object.defineProperty({}, 'execute', { enumerable: true, get: act })),
+    name: "a getter in a tool record's tool with a lazy schema",
+    scene: (act) => {
+      const lazy = { inputSchema: () => aiSdk(() => ({ success: true, value: {} })) };
+      return inRecord(Object.defineProperty(lazy, 'execute', { enumerable: true, get: act }));
+    },
     failures: throwing,
     ends: { else: 'RUN_PANIC' },
   },

@@ -258,6 +258,8 @@ export class Session {
   #logger(): Logger {
     return {
       warn: (message, { error }) => {
+        // The command says itself that its run is parked, and what to do.
+        if (message === 'run: parked') return;
         const why = error === undefined ? '' : `: ${toErrorData(error).message}`;
         this.#context.output.say(oneLine(`pawl: warning: ${message}${typeof error === 'string' ? `: ${error}` : why}`));
       },

@@ -74,7 +74,7 @@ export function deleteRun(runId: string, by: Writer): Decide<void> {
 }
 
 /** An outcome to keep, and the mark of an end that no process has delivered. */
-interface RunOutcomeToKeep extends OutcomeToKeep {
+export interface RunOutcomeToKeep extends OutcomeToKeep {
   readonly runId: string;
   readonly deliver?: EndToDeliver | undefined;
 }

@@ -8,7 +8,7 @@ import type { Invocation } from '../run/request.ts';
 import type { RunResult } from '../run/result.ts';
 import { isDue } from '../store/capabilities.ts';
 import { newOwner } from '../store/owner.ts';
-import type { DueList, DueRun } from '../store/port.ts';
+import type { DueList } from '../store/port.ts';
 import type { ListThreadsOptions, ThreadLine } from '../store/thread-port.ts';
 import { readProperty } from '../values/error-data.ts';
 import type { JsonValue } from '../values/json.ts';
@@ -55,7 +55,7 @@ import { type SignalKeys, signalRuns } from './lifecycle/waits/signal-runs.ts';
 import type { ActiveRun, ExecutorServices } from './run/active-run.ts';
 import { type EndedRun, endedHandle, handleOf, type Run } from './run/handle.ts';
 import { CommandInbox } from './services/command-inbox.ts';
-import { DueSweep } from './services/due/due-sweep.ts';
+import { DueSweep, type SweepParts } from './services/due/due-sweep.ts';
 import { StuckRuns } from './services/due/stuck-runs.ts';
 import { Services } from './services/executor-services.ts';
 import type { Registry, RunSummary } from './services/registry.ts';
@@ -347,16 +347,20 @@ function servicesOf(config: Config): ExecutorServices {
     startChild: (agent, call) => startRun(services, agent, call),
     endChild: (childRunId, reason) => endChild(services, childRunId, { reason }),
     stuck,
-    sweep: sweepOf(config, stuck, (runs) => takeUpDue(services, runs)),
+    sweep: sweepOf(config, {
+      stuck,
+      takeUp: (runs) => takeUpDue(services, runs),
+      onLook: () => services.unknownAgents.look(),
+    }),
     startTurn: (turn) => startTurn(services, turn),
   });
   return services;
 }
 
-function sweepOf(config: Config, stuck: StuckRuns, takeUp: (runs: readonly DueRun[]) => Promise<void>): DueSweep {
+function sweepOf(config: Config, parts: Pick<SweepParts, 'stuck' | 'takeUp' | 'onLook'>): DueSweep {
   const { store, clock, warn, random, defaults } = config;
   const due = store && isDue(store) ? store : undefined;
-  return new DueSweep(due, { clock, warn, random, stuck, everyMs: defaults.dueMs, takeUp });
+  return new DueSweep(due, { clock, warn, random, everyMs: defaults.dueMs, ...parts });
 }
 
 function inboxOf({ store, clock, warn, defaults }: Config, owner: string): CommandInbox {

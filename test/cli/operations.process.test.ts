@@ -69,7 +69,9 @@ test('`pawl doctor` says of each record what becomes of it, and exits with 1 whe
       .map((line) => line.split(':')[0])
       .toSorted(),
   ).toEqual(['! parked     aside', '! skipped    moved', '! unreadable torn']);
-  expect(plain.stdout).toContain('/gone/agent.ts is gone; name its new path: pawl recover <agent module>');
+  expect(plain.stdout).toContain(
+    'is missing: the module /gone/agent.ts is gone; name its new path: pawl recover <agent module>',
+  );
   expect(plain.stdout).toMatch(/torn: it cannot be read: .*its bytes are kept.* \(CHECKPOINT_CORRUPT\)/);
   expect(named.code).toBe(1);
   const lines = jsonLines(named.stdout);

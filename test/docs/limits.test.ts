@@ -31,6 +31,7 @@ const inner = new Set([
     'MAX_STUCK',
     'MAX_VENDORS',
     'MAX_WARNED',
+    'MAX_WARNINGS',
   ],
   // Pauses and measurements.
   ...['MAX_EMPTY', 'MAX_PAUSE_MS', 'MAX_TRIES', 'MOST_ERROR'],

@@ -146,6 +146,7 @@ export class FleetWorker {
   async #take(limit: number): Promise<TakenDue | undefined> {
     this.#polls += 1;
     this.#askedAt = this.#services.config.clock.monotonic();
+    this.#services.unknownAgents.look();
     try {
       const taken = await takeDue(this.#services, this.#store, { limit, fullKeys: this.#fullKeys() });
       this.#failures = 0;

@@ -11,6 +11,7 @@ import { Deliveries } from './deliveries.ts';
 import type { DueSweep } from './due/due-sweep.ts';
 import { PausedAgents } from './due/paused-agents.ts';
 import type { StuckRuns } from './due/stuck-runs.ts';
+import { UnknownAgents } from './due/unknown-agents.ts';
 import { EventFeeds } from './event-feeds.ts';
 import { LeaseRenewal } from './lease-renewal.ts';
 import { LeftRuns } from './left-runs.ts';
@@ -90,6 +91,8 @@ export class Services<Run extends LiveRun> {
   readonly stuck: StuckRuns;
   /** The agents whose runs the setup of this process cannot continue. */
   readonly paused: PausedAgents;
+  /** Reports the due runs of agents that it does not have. */
+  readonly unknownAgents: UnknownAgents;
   /** The runs of hosts' machines that this process has left, and tries again. */
   readonly leftRuns: LeftRuns;
   /** Delivers the ends that no process has delivered. */
@@ -114,6 +117,10 @@ export class Services<Run extends LiveRun> {
     this.leftRuns = new LeftRuns(config, parts.endChild);
     this.signals = new LocalSignals(() => config.clock.now());
     this.palette = new PaletteEntries(config.palette);
+    this.unknownAgents = new UnknownAgents(
+      config,
+      (id) => config.agents.has(id) || this.threadAgents.has(id) || this.palette.agentById(id) !== undefined,
+    );
     this.deliveries = new Deliveries({ config, palette: this.palette, threadAgents: this.threadAgents });
     this.registry = new Registry(config.warn);
     this.leases = new LeaseRenewal(config.store, config.clock, config.defaults.leaseMs);

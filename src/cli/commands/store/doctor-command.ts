@@ -60,12 +60,18 @@ function withModule(found: RunDiagnosis, pathOf: () => string | undefined): RunD
     reason,
     needsPerson: true,
   });
+  const agent = oneLine(found.record?.agentId ?? '');
   try {
     const path = pathOf();
     if (path === undefined)
-      return { ...found, reason: `${found.reason}; \`pawl recover\` needs its agent module as an argument` };
+      return {
+        ...found,
+        reason: `${found.reason}; \`pawl recover\` needs its agent module as an argument, the one of agent ${agent}`,
+      };
     if (statSync(path, { throwIfNoEntry: false })?.isFile()) return found;
-    return skipped(`its agent module ${oneLine(path)} is gone; name its new path: ${PAWL} recover <agent module>`);
+    return skipped(
+      `its agent ${agent} is missing: the module ${oneLine(path)} is gone; name its new path: ${PAWL} recover <agent module>`,
+    );
   } catch (error) {
     return skipped(lineOf(error));
   }

@@ -4,7 +4,8 @@ import { toErrorData } from '../../../values/error-data.ts';
 import type { Warn } from '../../host/guard.ts';
 import type { StuckRuns } from './stuck-runs.ts';
 
-interface Surroundings {
+/** What a sweep works with. */
+export interface SweepParts {
   readonly clock: Clock;
   readonly warn: Warn;
   readonly random: () => number;
@@ -14,6 +15,8 @@ interface Surroundings {
   readonly everyMs: number;
   /** Takes runs up, and notes what became of them. Never rejects. */
   readonly takeUp: (runs: readonly DueRun[]) => Promise<void>;
+  /** Called before each look. */
+  readonly onLook?: () => void;
 }
 
 const PAGE = 100;
@@ -24,7 +27,7 @@ const PAGE = 100;
  */
 export class DueSweep {
   readonly #store: DueStore | undefined;
-  readonly #around: Surroundings;
+  readonly #around: SweepParts;
   #timer: unknown;
   #looking: Promise<void> | undefined;
   #next: Promise<void> | undefined;
@@ -37,7 +40,7 @@ export class DueSweep {
   /** The calls that keep the process alive. */
   #followers = 0;
 
-  constructor(store: DueStore | undefined, around: Surroundings) {
+  constructor(store: DueStore | undefined, around: SweepParts) {
     this.#store = store;
     this.#around = around;
   }
@@ -117,6 +120,7 @@ export class DueSweep {
   async #look(): Promise<void> {
     const store = this.#store;
     if (!store || this.#isOver || this.#workers) return;
+    this.#around.onLook?.();
     const seen = new Set<string>();
     try {
       for (let after: DueRun | undefined; !this.#isOver; ) {

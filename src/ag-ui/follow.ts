@@ -26,6 +26,9 @@ export interface Conversation {
   standing(runId: string): Promise<Standing>;
 }
 
+/** What the events of a run said of its last step. */
+type Said = Partial<Pick<Mapper, 'usage' | 'finishReason'>>;
+
 /** What one stream is about. */
 export interface Following {
   readonly conversation: Conversation;
@@ -123,7 +126,7 @@ class Stream {
         next = await events.next();
       }
       yield* mapper.close();
-      yield* this.finish(next, mapper.usage);
+      yield* this.finish(next, mapper);
     } finally {
       events.close();
     }
@@ -172,17 +175,17 @@ class Stream {
   }
 
   /** Puts the reader right, and ends the stream. */
-  async *finish(end: End, usage?: Usage): AsyncGenerator<AgUiEvent, void, undefined> {
+  async *finish(end: End, said: Said = {}): AsyncGenerator<AgUiEvent, void, undefined> {
     // The messages of a run in progress are not all recorded.
     const isOver = end.kind === 'ended' || end.kind === 'gone';
     const wanted = isOver || !this.#hasSnapshot ? await this.#recorded() : this.#reader.messages;
     // A reader has all messages before it is asked.
     const isAsked = end.kind === 'interrupt';
     if (!this.#hasSnapshot || isAsked || !this.#reader.has(wanted)) yield* this.#show(wanted);
-    yield this.#last(end, usage);
+    yield this.#last(end, said);
   }
 
-  #last(end: End, total: Usage | undefined): AgUiEvent {
+  #last(end: End, { usage: total, finishReason }: Said): AgUiEvent {
     const { threadId, runId } = this.#following.input;
     const run = { type: 'RUN_FINISHED', threadId, runId } as const;
     const usage = total ? { usage: [tokensOf(total)] } : {};
@@ -193,7 +196,10 @@ class Stream {
     if (end.kind === 'parked') return { type: 'RUN_ERROR', ...publicError({ code: 'RUN_PARKED' }), ...usage };
     if (end.kind === 'gone') return { ...run, outcome: { type: 'success' }, ...usage };
     if (end.status === 'cancelled') return { ...run, outcome: { type: 'cancelled' }, ...usage };
-    if (end.status === 'ok') return { ...run, result: end.output, outcome: { type: 'success' }, ...usage };
+    if (end.status === 'ok') {
+      const metadata = finishReason === undefined ? {} : { metadata: { pawl: { finishReason } } };
+      return { ...run, result: end.output, outcome: { type: 'success' }, ...usage, ...metadata };
+    }
     return { type: 'RUN_ERROR', ...publicError({ code: end.error?.code ?? '' }), ...usage };
   }
 

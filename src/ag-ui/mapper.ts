@@ -1,4 +1,4 @@
-import type { JsonValue, RunEvent, Usage } from '../index.ts';
+import type { FinishReason, JsonValue, RunEvent, Usage } from '../index.ts';
 import { blockId, callIdOf, callMessage, resultMessage, type StepOfRun, stepMessages } from './messages.ts';
 import type { AgUiEvent, AgUiMessage } from './protocol.ts';
 import type { Reader } from './reader.ts';
@@ -25,6 +25,8 @@ export class Mapper {
   readonly #calls = new Map<string, number>();
   /** The usage of the whole run, as far as its steps are over. */
   usage: Usage | undefined;
+  /** How the last step's answer ended; undefined after a step with calls. */
+  finishReason: FinishReason | undefined;
 
   /** @param runId the id of the run in its executor */
   constructor(runId: string, reader: Reader) {
@@ -199,8 +201,9 @@ export class Mapper {
     return [...entered, ...this.#endAll(), { type: 'TOOL_CALL_RESULT', messageId, ...result }];
   }
 
-  #leave({ step, usage }: EventOf<'step.done'>): AgUiEvent[] {
+  #leave({ step, usage, finishReason }: EventOf<'step.done'>): AgUiEvent[] {
     this.usage = usage;
+    this.finishReason = finishReason;
     return this.#step === step ? this.close() : this.#endAll();
   }
 

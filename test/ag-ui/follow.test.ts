@@ -24,7 +24,7 @@ const said = (text: string, offset = 0): RunEventBody => ({
 });
 const begun: RunEventBody[] = [{ type: 'run.started' }, { type: 'step.started', step: 1 }];
 const ended: RunEventBody[] = [
-  { type: 'step.done', step: 1, usage, tools: [] },
+  { type: 'step.done', step: 1, usage, tools: [], finishReason: 'length' },
   { type: 'run.ended', status: 'ok', output: 'Hi Ada.' },
 ];
 const wait = (id: string, votes: object[] = []): PersonWait =>
@@ -107,7 +107,7 @@ const once = (work: () => void) => {
 const types = (events: readonly AgUiEvent[]) => events.map(({ type }) => type);
 
 describe('a post', () => {
-  test('streams its turn: the posted run id, a snapshot, what is new, the result with its usage (web 34)', async () => {
+  test('streams its turn: the posted run id, a snapshot, what is new, the result with its usage and how it ended (web 34, edges 7)', async () => {
     const { it, run } = conversation();
     const onShown = () => {
       run.add(said('Hi '), said('Ada.', 3));
@@ -129,6 +129,7 @@ describe('a post', () => {
     ]);
     expect(events.at(-1)).toEqual({
       ...{ type: 'RUN_FINISHED', threadId: 't', runId: 'mine', outcome: { type: 'success' }, result: 'Hi Ada.' },
+      metadata: { pawl: { finishReason: 'length' } },
       usage: [
         {
           inputTokens: 10,

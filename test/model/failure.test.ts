@@ -199,6 +199,8 @@ describe('a refusal of the request (edges 5)', () => {
 
   test('a mark of the AI SDK is a default, and says nothing', () => {
     expect(kindOf(apiError(undefined, { isRetryable: false }))).toBe('passing');
+    const marker = { [Symbol.for('vercel.ai.gateway.error')]: true };
+    expect(kindOf(Object.assign(new Error('x'), { ...marker, isRetryable: false, statusCode: 200 }))).toBe('passing');
   });
 });
 

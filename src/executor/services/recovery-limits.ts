@@ -76,3 +76,58 @@ export class Recovery {
     return false;
   }
 }
+
+/** How many children of one tree begin at once, for any `toolConcurrency` of its agents. */
+const BEGIN_AT_ONCE = 8;
+
+/** How a start was answered. */
+interface Started {
+  readonly accepted: string;
+}
+
+/**
+ * The runs of one tree that this process works on: how many runs the tree has had below its root, and how its children begin.
+ * All of them share it. Each save of each of them stores the number, and a run that continues brings the one of its record.
+ */
+export class LiveTree {
+  #runs: number;
+  #beginning = 0;
+  readonly #places = new Semaphore();
+
+  constructor(runs = 0) {
+    this.#runs = runs;
+  }
+
+  /** How many runs have begun below the root, as far as it is known here. */
+  get runs(): number {
+    return this.#runs;
+  }
+
+  /** Takes over a number from another part of the tree. The higher one counts: then no run is counted twice. */
+  learn(runs: number): void {
+    this.#runs = Math.max(this.#runs, runs);
+  }
+
+  /**
+   * Begins or continues a child, a few at a time. Only one that had not begun before is counted.
+   * @param limit.most the most runs of the tree; absent for a child that may have begun already
+   * @throws {Error} for the model of the parent, if the tree is full
+   */
+  async begin<T extends Started>(
+    start: () => Promise<T>,
+    { signal, most = Number.POSITIVE_INFINITY }: { readonly signal: AbortSignal; readonly most?: number | undefined },
+  ): Promise<T> {
+    if (!(await this.#places.enter(BEGIN_AT_ONCE, signal))) throw signal.reason;
+    this.#beginning += 1;
+    try {
+      if (this.#runs + this.#beginning > most)
+        throw new Error(`a tree of runs may have ${most} agents at work in all (maxTreeRuns): this one is not started`);
+      const started = await start();
+      if (started.accepted === 'started') this.#runs += 1;
+      return started;
+    } finally {
+      this.#beginning -= 1;
+      this.#places.leave();
+    }
+  }
+}

@@ -156,8 +156,8 @@ test('TestCheckpoint_PhaseBoundarySavesCompleted', async () => {
   const checkpointer = recordingCheckpointer();
   const host = hostOf({ agent: { phases: [a, b] }, script: [reply('one'), reply('two')] });
   await host.run({}, { checkpointer });
-  const boundaries = checkpointer.states.flatMap(({ completedPhases = [], messages, outcome }, i) =>
-    outcome || messages?.length || completedPhases.length === 0
+  const boundaries = checkpointer.states.flatMap(({ completedPhases = [], openPhase, outcome }, i) =>
+    outcome || openPhase || completedPhases.length === 0
       ? []
       : [{ isForced: checkpointer.forced[i], phases: completedPhases.map(({ name, output }) => `${name}: ${output}`) }],
   );

@@ -9,7 +9,8 @@ const PLANS = torture > 1 ? 400 : 14;
 
 /** What must not depend on how often the run was interrupted. */
 function limitsOf({ result, last }: Life) {
-  const { messages, ...rest } = result ?? { messages: [] };
+  // An answer that is given again says so.
+  const { messages, kept: _, endedAt: __, ...rest } = result ?? { messages: [] };
   const { raisedSteps = 0, counters, critic, usage, spend, iteration } = last ?? {};
   return {
     result: rest,

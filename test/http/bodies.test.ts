@@ -17,8 +17,9 @@ describe('a body', () => {
     async ([, body]) => {
       const parse = JSON.parse;
       let parsed = 0;
+      // Others parse too, as the runner of the tests does.
       JSON.parse = (...args) => {
-        parsed += 1;
+        if (args[0].length > 100_000) parsed += 1;
         return parse(...args);
       };
       try {

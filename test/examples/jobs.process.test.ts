@@ -43,7 +43,7 @@ describe('the store on a table of a host’s own', () => {
     },
     reopen: async ({ at }) => Object.assign(tableAt(at).store, { at }),
     damage: async ({ at }, runId, kind) => {
-      const newer = `record = replace(record, '"version":2', '"version":99'), version = 99`;
+      const newer = `record = replace(record, '"version":3', '"version":99'), version = 99`;
       const change = kind === 'newer' ? newer : 'record = substr(record, 1, 40)';
       tableAt(at).db.prepare(`UPDATE jobs SET ${change} WHERE id = ?`).run(runId);
     },

@@ -71,7 +71,7 @@ describe('a path that leads out of the root is refused before anything is writte
     for (const path of [undefined, null, 1, {}, ['a']]) {
       await expect(applyWrites({ proposedWrites: [{ path: path as string, content: '' }] }, { root: newRoot() }))
         .rejects //
-        .toMatchObject(refusal);
+        .toThrow(TypeError);
     }
   });
 

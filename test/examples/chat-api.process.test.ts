@@ -40,7 +40,7 @@ describe('the server of the example chat', () => {
         shown.take(event);
         if (shown.text.includes('before one leaves'))
           restarted ??= (async () => {
-            expect(await server.end(signal)).toBe(signal === 'SIGTERM' ? 0 : null);
+            expect(await server.end(signal)).toBe(signal === 'SIGTERM' ? 75 : null);
             await server.start();
           })();
       }

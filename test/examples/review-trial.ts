@@ -68,22 +68,23 @@ export async function audited(cwd: string) {
 /** What a review left behind, without what depends on the clock. */
 export interface Remains {
   readonly report: string;
-  readonly findings: Readonly<Record<string, unknown>>;
+  /** In a fixed order: their files are named by keys of calls, which differ between two lives of a run. */
+  readonly findings: readonly unknown[];
   readonly spent: { readonly tokens: number; readonly usd: number };
   readonly tree: AuditedTree | null;
 }
 
 export async function remainsOf(cwd: string): Promise<Remains> {
-  const findings = readdirSync(join(cwd, 'out/r/findings')).map((name) => {
-    return [name, JSON.parse(readFileSync(join(cwd, 'out/r/findings', name), 'utf8'))] as const;
-  });
+  const folder = join(cwd, 'out/r/findings');
+  const texts = readdirSync(folder).map((name) => readFileSync(join(folder, name), 'utf8'));
+  const findings = texts.sort().map((text) => JSON.parse(text) as unknown);
   await using books = sqliteBudget({ path: join(cwd, 'out/budget.db') });
   const { spent, reserved } = await createBudget({ tokens: 1, store: books }).standing('');
   if (reserved.tokens > 0) throw new Error(`${reserved.tokens} tokens are still held`);
   await using audit = createAudit({ path: join(cwd, '.pawl/audit.db') });
   return {
     report: readFileSync(join(cwd, 'out/r/report.md'), 'utf8'),
-    findings: Object.fromEntries(findings),
+    findings,
     spent: { tokens: spent.tokens, usd: spent.usd },
     tree: await audit.tree('r'),
   };

@@ -75,8 +75,10 @@ async function undisturbed(script: Script): Promise<{ result: RunResult; stateme
   return { result: await during(clock, (await start()).result), statement };
 }
 
+/** A result without the time that each of the model's replies took. */
 const told = ({ status, output, error, messages, iterations, usage }: RunResult) => ({
-  ...{ status, output, error, messages, iterations, usage },
+  ...{ status, output, error, iterations, usage },
+  messages: JSON.parse(JSON.stringify(messages, (key, value) => (key === 'ms' ? undefined : value))),
 });
 
 test('that money moves is on record before it moves', async () => {

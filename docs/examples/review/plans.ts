@@ -21,7 +21,7 @@ const plans: Readonly<Record<string, (conversation: Conversation) => Step>> = {
 export function nextStep(conversation: Conversation): Step {
   const role = /^Role: (\w+)\./.exec(conversation.system || conversation.asked)?.[1] ?? '';
   const plan = Object.hasOwn(plans, role) ? plans[role] : undefined;
-  if (!plan) throw new Error('the planner knows the roles of this example only; set PAWL_MODEL=provider/model');
+  if (!plan) throw final('the planner knows the roles of this example only; set PAWL_MODEL=provider/model');
   return plan(conversation);
 }
 
@@ -29,7 +29,7 @@ export function nextStep(conversation: Conversation): Step {
 function surveyor({ answered }: Conversation): Step {
   const listing = answered.find(({ tool }) => tool === 'list_files');
   if (!listing) return { calls: [{ tool: 'list_files', input: {} }] };
-  if (listing.output.type !== 'json') throw new Error(`the folder cannot be listed: ${textOf(listing.output)}`);
+  if (listing.output.type !== 'json') throw final(`the folder cannot be listed: ${textOf(listing.output)}`);
   const { folder, files, leftOut } = listing.output.value as unknown as Listing;
   const parts = [...Map.groupBy(files, partOf)].map(([part, within]) => ({ part, files: within }));
   const read = answered.filter(({ tool }) => tool === 'read_file');
@@ -96,4 +96,9 @@ function titler({ asked }: Conversation): Step {
 function jsonAfter<T>(system: string, name: string): T {
   const line = system.split('\n').findLast((each) => each.startsWith(`${name}: `)) ?? '';
   return JSON.parse(line.slice(name.length + 2)) as T;
+}
+
+/** An error that another attempt would meet again: without the mark the run waits for its model, as for one that is away. */
+function final(message: string): Error {
+  return Object.assign(new Error(message), { isRetryable: false });
 }

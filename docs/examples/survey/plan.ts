@@ -81,7 +81,8 @@ function answeredCalls(prompt: LanguageModelV4Prompt): AnsweredCall[] {
 
 function listingFrom(output: LanguageModelV4ToolResultOutput): Listing {
   if (output.type === 'json') return output.value as unknown as Listing;
-  throw new Error(`the folder cannot be surveyed: ${textOf(output)}`);
+  // Another attempt would find the same: without this mark the run waits for its model, as for one that is away.
+  throw Object.assign(new Error(`the folder cannot be surveyed: ${textOf(output)}`), { isRetryable: false });
 }
 
 function textOf(output: LanguageModelV4ToolResultOutput | undefined): string {

@@ -14,7 +14,6 @@ import type { ActiveRun, ExecutorServices } from '../run/active-run.ts';
 import { handleOf, type Run } from '../run/handle.ts';
 import { type Asker, conflict, isAskedRun } from '../run/record/same-request.ts';
 import { type RunSeed, seedOf } from '../run/seed.ts';
-import type { LiveTree } from '../services/recovery-limits.ts';
 import { runLogic } from './run-logic.ts';
 
 /** How a run is started: by a host, or by a call of another run. */
@@ -23,7 +22,6 @@ export interface StartCall {
   readonly options: RunOptions;
   readonly parent?: ParentCall;
   readonly depth?: number;
-  readonly tree?: LiveTree;
   readonly maxAttempts?: number | undefined;
 }
 
@@ -34,13 +32,12 @@ export interface StartCall {
 export async function startRun(services: ExecutorServices, given: Agent, call: StartCall): Promise<Run> {
   const { agent, unreadable } = readAgent(given);
   const options = readRunOptions(call.options);
-  const { invocation, depth = 0, maxAttempts, parent, tree } = call;
+  const { invocation, depth = 0, maxAttempts, parent } = call;
   const { newId, redact, clock } = services.config;
   const seed = {
     ...seedOf(invocation, { agentId: agent.id, newId, now: clock.now(), parent }),
     ...unreadable,
     depth,
-    ...(tree ? { tree } : {}),
     ...(options.drive === 'later' ? { isAdmission: true as const } : {}),
     ...(maxAttempts === undefined ? {} : { maxAttempts }),
   };

@@ -84,8 +84,7 @@ async function childEnded(run: ActiveRun, command: ChildEnded, sentAt?: number):
   await run.life.accepted.promise;
   const { progress, life, services, resources } = run;
   if (life.resolution !== 'accepted' || !progress) return false;
-  const { childRunId, callId, output, id, treeRuns = 0 } = command;
-  if (treeRuns > 0) run.tree.learn(treeRuns);
+  const { childRunId, callId, output, id } = command;
   const wait = waitsOf(progress).find((each) => each.kind === 'child' && each.childRunId === childRunId);
   const at = sentAt ?? services.config.clock.now();
   if (wait) return isTaken(run, { waitId: wait.id, answer: { how: 'ended', output }, command: id, at });

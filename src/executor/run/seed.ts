@@ -8,7 +8,6 @@ import type { RunOrigin } from '../host/observers.ts';
 import { type Beginning, metaFor, refusedRequest, requestOf } from '../host/request.ts';
 import type { PersistedRun } from '../host/snapshot.ts';
 import type { TakenClaim } from '../services/due/taken-claim.ts';
-import type { LiveTree } from '../services/recovery-limits.ts';
 import type { ExecutorServices } from './active-run.ts';
 import type { SliceLimits } from './slice.ts';
 
@@ -38,8 +37,6 @@ export interface RunSeed {
   readonly hasSender?: true;
   /** The number of agents above this one; absent = none. */
   readonly depth?: number;
-  /** The tree of the run whose call began this one; absent = the run is the top of its tree in this process. */
-  readonly tree?: LiveTree;
   /** Of a run that this process has left: which try in a row this is that finds it; absent = the first. */
   readonly tries?: number;
 }

@@ -17,7 +17,6 @@ import { LeaseRenewal } from './lease-renewal.ts';
 import { LeftRuns } from './left-runs.ts';
 import { LocalSignals } from './local-signals.ts';
 import { PaletteEntries } from './palette-entries.ts';
-import type { LiveTree } from './recovery-limits.ts';
 import { Recovery } from './recovery-limits.ts';
 import { type LiveRun, Registry } from './registry.ts';
 
@@ -27,7 +26,6 @@ export interface ChildStart {
   readonly options: RunOptions;
   readonly parent: ParentCall;
   readonly depth: number;
-  readonly tree: LiveTree;
   readonly maxAttempts: number | undefined;
 }
 

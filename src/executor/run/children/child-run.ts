@@ -17,6 +17,9 @@ import { giveBack, isStoredHere } from '../record/setup-fault.ts';
 import { sliceEndOf, yieldTree } from '../slice.ts';
 import { childOutput } from '../waits/child-end.ts';
 
+/** How deep agents that call agents may be nested. */
+export const MAX_DEPTH = 8;
+
 /** The first pause before a child is started again; it doubles up to a third of a lease. */
 const FIRST_RETRY_MS = 250;
 
@@ -39,8 +42,7 @@ interface Task extends Call {
  */
 export async function answerOf(run: ActiveRun, { agent, prompt, context }: Call): Promise<unknown> {
   const depth = (run.seed.depth ?? 0) + 1;
-  const { maxDepth } = run.services.config.defaults;
-  if (depth > maxDepth) throw new Error(`agents may be nested ${maxDepth} deep (maxDepth): this one is not started`);
+  if (depth > MAX_DEPTH) throw new Error(`agents may be nested ${MAX_DEPTH} deep: this one is not started`);
   const task = { agent, prompt, context, depth, runId: childIdOf(run, context) };
   const ended = await endOf(run, task);
   if (ended === undefined) return held(task);
@@ -74,9 +76,7 @@ async function endOf(run: ActiveRun, task: Task): Promise<ToolOutput | undefined
   for (let retry = 1; ; retry++) {
     const told = run.resources.endedChildren?.get(task.runId);
     if (told) return told;
-    // The child of a repeated call may have begun: then it continues, however many others there are.
-    const isNew = retry === 1 && task.context.attempt === 1;
-    const { result, child } = await runOnce(run, task, isNew ? defaults.maxTreeRuns : undefined);
+    const { result, child } = await runOnce(run, task);
     const fault = child?.life.setupFault;
     // The model of this run would read an error that only this process has.
     if (fault && run.isDurable && isStoredHere(run) && !signal.aborted) {
@@ -116,12 +116,8 @@ interface Attempt {
   readonly child: ActiveRun | undefined;
 }
 
-async function runOnce(
-  run: ActiveRun,
-  { agent, prompt, context, depth, runId }: Task,
-  most?: number,
-): Promise<Attempt> {
-  const { services, signal, seed, tree } = run;
+async function runOnce(run: ActiveRun, { agent, prompt, context, depth, runId }: Task): Promise<Attempt> {
+  const { services, signal, seed } = run;
   const { callerId, channelId, guildId, inputs } = context.invocation;
   const parent = { runId: run.runId, callId: context.callId, rootRunId: rootOf(run) };
   // A list by labels finds the whole tree.
@@ -139,12 +135,9 @@ async function runOnce(
   try {
     const { maxAttempts } = seed;
     const options = { signal: controller.signal };
-    const call = { invocation, options, parent, depth, tree, maxAttempts };
-    const started = await tree.begin(() => services.startChild(agent, call), { signal, most });
+    const started = await services.startChild(agent, { invocation, options, parent, depth, maxAttempts });
     const child = services.runBehind(started.actor);
     if (child) run.resources.addChild(child);
-    // One that continues may know of more runs, and one that was taken up by itself has counted by itself.
-    if (child) tree.learn(child.tree.runs);
     // It may wait already.
     run.waits.look();
     // It was taken up by itself, and does not follow the signal of this start.
@@ -157,7 +150,6 @@ async function runOnce(
       return { result: await started.result, child };
     } finally {
       if (child) run.resources.removeChild(child);
-      if (child) tree.learn(child.tree.runs);
       run.waits.look();
     }
   } finally {

@@ -59,7 +59,12 @@ async function drive(services: ExecutorServices, runId: string, limits: DriveLim
   if (!services.paused.enter(agentId)) return leftAlone(around, agentId);
   const { graceMs, signal } = limits;
   const slice = { budgetMs: Math.max(0, limits.budgetMs - (clock.monotonic() - since)), graceMs };
-  const { run, result } = await begin(services, { meta: record.meta, place, maxAttempts: defaults.maxAttempts, slice });
+  const begun = begin(services, { meta: record.meta, place, maxAttempts: defaults.maxAttempts, slice });
+  const { run, result } = await begun.catch((error: unknown) => {
+    // Else no other run of the agent is tried here any more.
+    services.paused.leave(agentId, false);
+    throw error;
+  });
   if (run?.life.resolution !== 'accepted') services.paused.leave(agentId, false);
   const end = () => run?.slice?.end();
   signal?.addEventListener('abort', end, { once: true });

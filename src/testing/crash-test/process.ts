@@ -219,18 +219,29 @@ function mortalMethod(name: string, method: Method, world: World): Method {
     if (isWrite) await life.pass('before', what, { what, runId: runIdOf(args), send: () => call(...args) });
     const asked = () => {
       ledger.writes(args);
-      const answer = noted(name, args, { ledger, answer: call(...args) });
+      const answer = held(life, { name, args, answer: noted(name, args, { ledger, answer: call(...args) }) });
       life.track(answer);
       return answer;
     };
     const answer = await life.reach(asked);
-    const claims = claimsIn(name, answer);
-    for (const claim of claims) life.claims.set(claim.runId, claim);
-    if (name === 'release' || (name === 'leave' && answer)) life.claims.delete((args[0] as Claim).runId);
-    for (const { runId } of claims) await arrive(world, runId);
+    for (const { runId } of claimsIn(name, answer)) await arrive(world, runId);
     if (isWrite) await life.pass('after', what);
     return answer;
   };
+}
+
+interface Asked {
+  readonly name: string;
+  readonly args: readonly unknown[];
+  readonly answer: Promise<unknown>;
+}
+
+/** Notes which claims the process has. A claim that the store gives to a process that died meanwhile has a lease, too. */
+async function held(life: Life, { name, args, answer }: Asked): Promise<unknown> {
+  const value = await answer;
+  for (const claim of claimsIn(name, value)) life.claims.set(claim.runId, claim);
+  if (name === 'release' || (name === 'leave' && value)) life.claims.delete((args[0] as Claim).runId);
+  return value;
 }
 
 /** The claims that an answer of the store gave to this process. */

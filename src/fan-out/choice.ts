@@ -1,6 +1,7 @@
 import type { Warn } from '../executor/host/guard.ts';
 import type { Clock } from '../index.ts';
 import { type ErrorData, toErrorData } from '../values/error-data.ts';
+import { addDecimals } from '../values/usage.ts';
 import { costsBy, type Paid } from './cost-budget.ts';
 import { rankWithin } from './judge.ts';
 import { DEADLINE_MS, type FanOutOptions, type FanOutResult } from './options.ts';
@@ -59,7 +60,7 @@ export class Choice {
     this.#usage = {
       inputTokens: inputTokens + usage.inputTokens,
       outputTokens: outputTokens + usage.outputTokens,
-      costUsd: costUsd + usd,
+      costUsd: addDecimals(costUsd, usd),
     };
   }
 }

@@ -4,7 +4,7 @@ import type { FinishReason } from '../run/reply.ts';
 import { policyOf } from '../values/error-codes.ts';
 import type { ErrorData } from '../values/error-data.ts';
 import { textOf, toolCallsOf } from '../values/message.ts';
-import { noUsage } from '../values/usage.ts';
+import { addDecimals, noUsage } from '../values/usage.ts';
 import { spentBefore } from './earlier-spend.ts';
 import type { ModelResponse, PartialResponse, ResponseSnapshot } from './snapshot.ts';
 
@@ -79,7 +79,7 @@ export class ModelWatch {
   }
 
   paid(usd: number): void {
-    this.#costUsd += usd;
+    this.#costUsd = addDecimals(this.#costUsd, usd);
   }
 
   partial(): PartialResponse {
@@ -130,7 +130,7 @@ export class ModelWatch {
       inputTokens: spent.inputTokens + inputTokens,
       outputTokens: spent.outputTokens + outputTokens,
       ...(reasoningTokens > 0 ? { reasoningTokens } : {}),
-      costUsd: spent.costUsd + usd,
+      costUsd: addDecimals(spent.costUsd, usd),
       proposedWrites: this.overlay?.writes() ?? [],
       toolCalls: Object.fromEntries(this.#toolCalls),
     };

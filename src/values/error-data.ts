@@ -1,13 +1,19 @@
 import { type ErrorCode, type ErrorPolicy, policyOf } from './error-codes.ts';
 import { hasTexts } from './json.ts';
 
-/** An error as plain data. Results, records and events carry it. */
-export interface ErrorData {
+/** What caused an error, as plain data. */
+export interface ErrorCause {
   readonly name: string;
+  /** Absent: what was thrown has none. */
+  readonly code?: ErrorCode;
+  readonly message: string;
+  readonly cause?: ErrorCause;
+}
+
+/** An error as plain data. Results, records and events carry it. */
+export interface ErrorData extends ErrorCause {
   /** Stable, to branch on; see docs. `RUN_PANIC` for an error without a code. */
   readonly code: ErrorCode;
-  readonly message: string;
-  readonly cause?: ErrorData;
 }
 
 /** Longer chains are cut: a hostile `cause` getter must not cause an endless walk. */
@@ -47,13 +53,19 @@ function describe(value: unknown): string {
 }
 
 /** Converts anything that can be thrown into plain data: name, code, message, cause. Never throws. */
-export function toErrorData(error: unknown, fallbackCode = 'RUN_PANIC', depth = 0): ErrorData {
+export function toErrorData(error: unknown, fallbackCode: ErrorCode = 'RUN_PANIC'): ErrorData {
+  const { name, code = fallbackCode, ...rest } = causeOf(error, 0);
+  return { name, code, ...rest };
+}
+
+function causeOf(error: unknown, depth: number): ErrorCause {
+  const code = readString(error, 'code');
   const cause = depth < MAX_CHAIN ? readProperty(error, 'cause') : undefined;
   return {
     name: readString(error, 'name') ?? 'Error',
-    code: readString(error, 'code') ?? fallbackCode,
+    ...(code === undefined ? {} : { code }),
     message: readString(error, 'message') ?? describe(error),
-    ...(cause === undefined || cause === null ? {} : { cause: toErrorData(cause, fallbackCode, depth + 1) }),
+    ...(cause === undefined || cause === null ? {} : { cause: causeOf(cause, depth + 1) }),
   };
 }
 

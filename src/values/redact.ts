@@ -1,4 +1,4 @@
-import type { ErrorData } from './error-data.ts';
+import type { ErrorCause, ErrorData } from './error-data.ts';
 import { isObject, type JsonValue } from './json.ts';
 import type { Message, ToolOutput } from './message.ts';
 import { letGo } from './thenable.ts';
@@ -70,8 +70,12 @@ export class Redactor {
     return changed.every((item, i) => item === items[i]) ? items : changed;
   }
 
-  error({ message, cause, ...rest }: ErrorData): ErrorData {
-    return { ...rest, message: this.text(message), ...(cause ? { cause: this.error(cause) } : {}) };
+  error(error: ErrorData): ErrorData {
+    return { ...this.#cause(error), code: error.code };
+  }
+
+  #cause({ message, cause, ...rest }: ErrorCause): ErrorCause {
+    return { ...rest, message: this.text(message), ...(cause ? { cause: this.#cause(cause) } : {}) };
   }
 
   output(output: ToolOutput): ToolOutput {

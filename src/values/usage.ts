@@ -63,7 +63,17 @@ export const noSpend: Spend = Object.freeze({ tokens: 0, usd: 0, seconds: 0 });
 
 /** Adds two amounts of spend. */
 export function addSpend(a: Spend, b: Spend): Spend {
-  return { tokens: a.tokens + b.tokens, usd: a.usd + b.usd, seconds: a.seconds + b.seconds };
+  return { tokens: a.tokens + b.tokens, usd: addDecimals(a.usd, b.usd), seconds: addDecimals(a.seconds, b.seconds) };
+}
+
+/** Far less than any price of a token, and far more than the error of a sum. */
+const DECIMALS = 1e12;
+
+/** Adds two decimal numbers, to 12 digits after the point: 0.1 and 0.2 are 0.3, not 0.30000000000000004. */
+export function addDecimals(a: number, b: number): number {
+  const sum = a + b;
+  // A number with so large a whole part has no such digits to lose.
+  return sum < Number.MAX_SAFE_INTEGER / DECIMALS ? Math.round(sum * DECIMALS) / DECIMALS : sum;
 }
 
 const usageFields = Object.keys(noUsage);

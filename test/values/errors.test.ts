@@ -66,6 +66,18 @@ describe('anything thrown, as plain data', () => {
     expect(toErrorData(Object.assign(new Error('x'), { code: 7 })).code).toBe('RUN_PANIC');
   });
 
+  test('has no code for a cause without one: only the error itself gets the fallback code (edges, small)', () => {
+    const store = new pawl.StoreUnavailableError('the store is away', { cause: new Error('ECONNREFUSED') });
+    expect(toErrorData(store)).toEqual({
+      name: 'StoreUnavailableError',
+      code: 'STORE_UNAVAILABLE',
+      message: 'the store is away',
+      cause: { name: 'Error', message: 'ECONNREFUSED' },
+    });
+    expect(toErrorData(new Error('x', { cause: new Error('y') }), 'MODEL')).toMatchObject({ code: 'MODEL' });
+    expect(toErrorData(new Error('x', { cause: new Error('y') }), 'MODEL').cause).toEqual({ name: 'Error', message: 'y' });
+  });
+
   test('of a primitive says what it was', () => {
     expect(toErrorData('broken')).toMatchObject({ message: expect.stringContaining('broken'), code: 'RUN_PANIC' });
     expect(toErrorData(null).message).not.toBe('');

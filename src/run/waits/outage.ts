@@ -1,5 +1,5 @@
 import { backoffMs } from '../../values/backoff.ts';
-import { type ErrorData, toErrorData } from '../../values/error-data.ts';
+import { type ErrorCause, type ErrorData, toErrorData } from '../../values/error-data.ts';
 import { ModelOutageError } from '../../values/errors.ts';
 import type { Wait } from './wait.ts';
 
@@ -111,11 +111,10 @@ function away({ error }: FailedTurn, { onModelOutage, modelOutageMs }: OutagePol
   return { kind: 'ends', how: onModelOutage, error: toErrorData(new ModelOutageError(message, { cause: error })) };
 }
 
-function shortError({ name, code, message, cause }: ErrorData, depth = 0): ErrorData {
+function shortError<Data extends ErrorCause>({ message, cause, ...rest }: Data, depth = 0): Data {
   return {
-    name,
-    code,
+    ...rest,
     message: message.slice(0, MAX_WAIT_MESSAGE).toWellFormed(),
     ...(cause && depth < MAX_WAIT_CAUSES ? { cause: shortError(cause, depth + 1) } : {}),
-  };
+  } as Data;
 }

@@ -49,7 +49,7 @@ describe('a line of the JSON logger', () => {
         name: 'ModelError',
         code: 'MODEL',
         message: 'down',
-        cause: { name: 'TypeError', code: 'RUN_PANIC', message: 'x' },
+        cause: { name: 'TypeError', message: 'x' },
       },
     ],
     ['a BigInt', 12n, '12'],

@@ -75,7 +75,10 @@ describe('anything thrown, as plain data', () => {
       cause: { name: 'Error', message: 'ECONNREFUSED' },
     });
     expect(toErrorData(new Error('x', { cause: new Error('y') }), 'MODEL')).toMatchObject({ code: 'MODEL' });
-    expect(toErrorData(new Error('x', { cause: new Error('y') }), 'MODEL').cause).toEqual({ name: 'Error', message: 'y' });
+    expect(toErrorData(new Error('x', { cause: new Error('y') }), 'MODEL').cause).toEqual({
+      name: 'Error',
+      message: 'y',
+    });
   });
 
   test('of a primitive says what it was', () => {

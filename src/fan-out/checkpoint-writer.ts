@@ -15,6 +15,8 @@ export interface CheckpointSubject {
   readonly prompt: string;
   readonly adapterIds: readonly string[];
   readonly verbose: boolean;
+  /** Of a new file: a random text that names this fan-out. */
+  readonly birth?: string;
 }
 
 export interface CheckpointWriterOptions {
@@ -71,10 +73,12 @@ export class CheckpointWriter {
   #writing: Promise<void> | undefined;
   #next: Promise<void> | undefined;
   #isNew = false;
+  #birth: string | undefined;
   #isClosed = false;
 
   constructor(subject: CheckpointSubject, options: CheckpointWriterOptions) {
     this.#subject = subject;
+    this.#birth = subject.birth;
     this.#options = options;
   }
 
@@ -100,6 +104,11 @@ export class CheckpointWriter {
   /** Whether there was no file when it was claimed. */
   get isNew(): boolean {
     return this.#isNew;
+  }
+
+  /** Names the fan-out of this file, in each process that continues it. */
+  get birth(): string | undefined {
+    return this.#birth;
   }
 
   /** A ranking is dropped when another model has answered since. */
@@ -153,7 +162,8 @@ export class CheckpointWriter {
     const responses = inOrder(this.#now.newest, adapterIds);
     const { ranking } = this;
     const chosen = ranking === undefined ? {} : { ranking };
-    return { version: 1, prompt, timestamp: this.#options.now(), adapterIds, responses, verbose, ...chosen };
+    const named = this.#birth === undefined ? {} : { birth: this.#birth };
+    return { version: 1, prompt, timestamp: this.#options.now(), adapterIds, responses, verbose, ...named, ...chosen };
   }
 
   /** Waits for the current write, and releases the file. Later calls of `put` are refused. @throws {StoreUnavailableError} … */
@@ -219,6 +229,7 @@ export class CheckpointWriter {
     if (stranger) {
       throw new FanOutConflictError(`${path} has an answer of ${stranger.modelId}, which is not asked now: ${todo}`);
     }
+    this.#birth = found.birth ?? this.#birth;
     this.#turns.trigger.takeIn({ found });
   }
 }

@@ -1,6 +1,7 @@
+import { type ErrorData, isErrorData } from '../values/error-data.ts';
 import { CheckpointCorruptError, CheckpointTooNewError, NotJsonError } from '../values/errors.ts';
 import { isObject } from '../values/json.ts';
-import type { Ranking } from './ranking.ts';
+import type { JudgeUsage, Ranking } from './ranking.ts';
 import { fromModelResponse, type ModelResponse, type ResponseSnapshot } from './snapshot.ts';
 import { decodeSnapshot, encodeSnapshot } from './snapshot-json.ts';
 
@@ -25,6 +26,20 @@ export interface Checkpoint {
   readonly verbose: boolean;
   /** The judge's ranking, if there is one. */
   readonly ranking?: Ranking;
+  /** Names an unfinished `fanOut` in the keys of its judge's calls in a budget. */
+  readonly birth?: string;
+  /** How a `fanOut` ended; absent in a checkpoint file, and in answers of an earlier version. */
+  readonly end?: FanOutEnd;
+}
+
+/** How a fan-out ended, besides its answers and their ranking. */
+export interface FanOutEnd {
+  /** The hash of the request: prompt, model ids, instructions, and the path relative to the folder of the answers. */
+  readonly requestHash: string;
+  /** As `timestamp`. */
+  readonly endedAt: string | number;
+  readonly judgeError?: ErrorData;
+  readonly judgeUsage?: JudgeUsage;
 }
 
 /**
@@ -65,16 +80,28 @@ export function inOrder<R extends { readonly modelId: string }>(
  * @throws {NotJsonError} for a number that JSON cannot hold, and for an invalid timestamp
  */
 export function encodeCheckpoint({ responses, ...rest }: Checkpoint, encode = encodeSnapshot): string {
-  const { version, prompt, adapterIds, verbose, ranking } = rest;
-  const timestamp = timeFrom(rest.timestamp);
-  if (timestamp === undefined) {
-    throw new NotJsonError(
-      `timestamp is ${String(rest.timestamp).slice(0, 100)}; it must be RFC 3339, or a number of ms`,
-    );
-  }
-  const head = JSON.stringify({ version, prompt, timestamp, adapter_ids: adapterIds, verbose });
+  const { version, prompt, adapterIds, verbose, ranking, birth, end } = rest;
+  const timestamp = writtenTime('timestamp', rest.timestamp);
+  const head = JSON.stringify({ version, prompt, timestamp, adapter_ids: adapterIds, verbose, birth, ...onDisk(end) });
   const tail = ranking === undefined ? '' : `,"ranking":${JSON.stringify(ranking)}`;
   return `${head.slice(0, -1)},"responses":[\n${responses.map((each) => encode(each)).join(',\n')}\n]${tail}}\n`;
+}
+
+function onDisk(end: FanOutEnd | undefined) {
+  if (end === undefined) return {};
+  const { requestHash, endedAt, judgeError, judgeUsage } = end;
+  return {
+    request_hash: requestHash,
+    ended_at: writtenTime('endedAt', endedAt),
+    judge_error: judgeError,
+    judge_usage: judgeUsage,
+  };
+}
+
+function writtenTime(name: string, value: unknown): string {
+  const time = timeFrom(value);
+  if (time !== undefined) return time;
+  throw new NotJsonError(`${name} is ${String(value).slice(0, 100)}; it must be RFC 3339, or a number of ms`);
 }
 
 /** For example `2026-11-23T08:00:00.123456789+01:00`. */
@@ -105,7 +132,7 @@ export function decodeCheckpoint(source: string | Uint8Array, where: string): Ch
     );
   const value = parsed(source, corrupt);
   if (!isObject(value)) throw corrupt('it is not an object');
-  const { version = VERSION, prompt, verbose, ranking } = value;
+  const { version = VERSION, prompt, verbose, ranking, birth } = value;
   // JSON of other languages writes an empty list as null.
   const [adapterIds, responses] = [value.adapter_ids, value.responses].map((list) => (list === null ? [] : list));
   if (typeof version === 'number' && version > VERSION) {
@@ -121,6 +148,8 @@ export function decodeCheckpoint(source: string | Uint8Array, where: string): Ch
   if (typeof verbose !== 'boolean') throw corrupt('verbose is not a boolean');
   if (!Array.isArray(responses)) throw corrupt('responses is not a list');
   if (ranking !== undefined && !isRanking(ranking)) throw corrupt('ranking is none');
+  if (birth !== undefined && typeof birth !== 'string') throw corrupt('birth is not a string');
+  const end = endOf(value, corrupt);
   const snapshots = responses.map((each, i) => decodeSnapshot(each, (what) => corrupt(`responses[${i}]: ${what}`)));
   const ids = snapshots.map(({ modelId }) => modelId);
   if (new Set(ids).size < ids.length) throw corrupt('a model has two responses');
@@ -132,7 +161,30 @@ export function decodeCheckpoint(source: string | Uint8Array, where: string): Ch
     responses: snapshots,
     verbose,
     ...(ranking === undefined ? {} : { ranking }),
+    ...(birth === undefined ? {} : { birth }),
+    ...(end ? { end } : {}),
   };
+}
+
+function endOf(value: Readonly<Record<string, unknown>>, corrupt: (what: string) => Error): FanOutEnd | undefined {
+  const { request_hash: requestHash, judge_error: judgeError, judge_usage: judgeUsage } = value;
+  if (requestHash === undefined) return undefined;
+  if (typeof requestHash !== 'string') throw corrupt('request_hash is not a string');
+  const endedAt = timeFrom(value.ended_at);
+  if (endedAt === undefined) throw corrupt('ended_at is not a time');
+  if (judgeError !== undefined && !isErrorData(judgeError)) throw corrupt('judge_error is not an error');
+  if (judgeUsage !== undefined && !isJudgeUsage(judgeUsage)) throw corrupt('judge_usage is invalid');
+  return {
+    requestHash,
+    endedAt,
+    ...(judgeError === undefined ? {} : { judgeError: judgeError as ErrorData }),
+    ...(judgeUsage === undefined ? {} : { judgeUsage }),
+  };
+}
+
+function isJudgeUsage(value: unknown): value is JudgeUsage {
+  const isFigure = (name: keyof JudgeUsage) => isObject(value) && Number.isFinite(value[name]);
+  return isFigure('inputTokens') && isFigure('outputTokens') && isFigure('costUsd');
 }
 
 function parsed(source: string | Uint8Array, corrupt: (what: string) => Error): unknown {

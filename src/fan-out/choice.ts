@@ -25,19 +25,26 @@ export class Choice {
     return this.#ranking;
   }
 
-  /** Uses a ranking from an earlier call. */
-  keep(ranking: Ranking | undefined): void {
+  /** Uses a ranking from an earlier call, or why there was none. */
+  keep({ ranking, judgeError, judgeUsage }: ReturnType<Choice['result']>): void {
     this.#ranking = ranking;
+    this.#error = judgeError;
+    this.#usage = judgeUsage;
   }
 
-  /** Asks the judge. If it fails, no answer is lost. @param all the responses, including those without an answer */
-  async make(all: readonly ModelResponse[], signal: AbortSignal): Promise<void> {
-    const { judge, prompt, prices, logger, defaults, deadlineMs = DEADLINE_MS } = this.#options;
+  /**
+   * Asks the judge. If it fails, no answer is lost.
+   * @param all the responses, including those without an answer
+   * @param birth names the fan-out: a judge that is asked again after a crash counts once in a budget
+   */
+  async make(all: readonly ModelResponse[], birth: string, signal: AbortSignal): Promise<void> {
+    const { judge, prompt, logger, defaults, deadlineMs = DEADLINE_MS } = this.#options;
     // The store may have interrupted a model too: then not all answers are there yet.
     if (!judge || all.some(({ interrupted }) => interrupted)) return;
     const { clock, warn } = this.#host;
     const responses = all.filter(({ error }) => error === undefined);
-    const budget = costsBy(prices, (_, call) => this.#paid(call));
+    const keyOf = (key: string) => `fan-out:${birth}:${responses.length}${key.slice(key.lastIndexOf(':'))}`;
+    const budget = costsBy(this.#options, (_, call) => this.#paid(call), keyOf);
     const ports = { clock, ports: { budget }, ...(logger ? { logger } : {}), ...(defaults ? { defaults } : {}) };
     try {
       this.#ranking = await rankWithin(judge, { prompt, responses, signal }, { ms: deadlineMs, ports });

@@ -6,7 +6,7 @@ export type { ProposedWrites, WriteSnapshot } from '../edits/proposed-write.ts';
 export { type FileChange, type RewoundWrites, rewind } from '../edits/undo.ts';
 
 // The call, and its files
-export { buildCheckpoint, type Checkpoint } from './checkpoint.ts';
+export { buildCheckpoint, type Checkpoint, type FanOutEnd } from './checkpoint.ts';
 export { loadCheckpoint, saveCheckpoint } from './checkpoint-file.ts';
 export {
   FanOutConflictError,
@@ -15,7 +15,7 @@ export {
 export { fanOut } from './fan-out.ts';
 export { IncrementalSaver } from './incremental-saver.ts';
 export type { Judge, JudgeFunction, JudgeRequest, JudgeVerdict } from './judge.ts';
-export type { FanOutOptions, FanOutResult, ModelsById } from './options.ts';
+export type { FanOutOptions, FanOutResult, FanOutRetention, ModelsById } from './options.ts';
 export type { JudgeUsage, Ranking } from './ranking.ts';
 export {
   fromModelResponse,

@@ -137,11 +137,13 @@ export class ModelWatch {
   }
 }
 
-/** Whether an error of a run leaves its record for the next call. */
+/** Whether an error of a run leaves its model for the next call. */
 function isUndecided(code: unknown): boolean {
   const { ownership, isStoreAway } = policyOf(code) ?? {};
-  return ownership !== undefined || isStoreAway === true || code === 'NOT_DURABLE' || code === 'RUN_ID_CONFLICT';
+  return ownership !== undefined || isStoreAway === true || undecided.has(code);
 }
+
+const undecided: ReadonlySet<unknown> = new Set(['NOT_DURABLE', 'RUN_ID_CONFLICT', 'BUDGET_EXCEEDED']);
 
 /**
  * Returns why a model of a fan-out was interrupted, in a word: deadline, cancelled, interrupted, or an error's code.

@@ -1,6 +1,7 @@
 import type { Prices } from '../budget/prices.ts';
-import type { Clock, ErrorData, ExecutorOptions, Models, RunEvent, Tool } from '../index.ts';
-import { checkKeys, type KnownKeys } from '../values/known-options.ts';
+import type { Clock, ErrorData, ExecutorOptions, Models, Ports, RunEvent, Tool } from '../index.ts';
+import { durationMs } from '../values/clock.ts';
+import { checkFlag, checkKeys, checkMethods, type KnownKeys, kindOf } from '../values/known-options.ts';
 import type { Judge } from './judge.ts';
 import type { JudgeUsage, Ranking } from './ranking.ts';
 import type { ModelResponse, ResponseSnapshot } from './snapshot.ts';
@@ -10,8 +11,17 @@ export type ModelsById = Extract<Models, { readonly [id: string]: unknown }>;
 /** The default time limit of each model and of the judge, ms. */
 export const DEADLINE_MS = 600_000;
 
+/** How long the end of a fan-out is returned again. */
+const RETENTION_MS = 7 * 86_400_000;
+
 /** XState needs minutes to build a chart with very many models. */
 const MAX_MODELS = 100;
+
+/** How long a fan-out that ended is kept. */
+export interface FanOutRetention {
+  /** The same call returns its answers for so long: ms, or a text such as `'7d'`; default 7 days. 0 = each call asks. */
+  readonly outcomes?: number | string;
+}
 
 export interface FanOutOptions {
   /** The prompt for every model. */
@@ -24,6 +34,10 @@ export interface FanOutOptions {
   readonly path?: string;
   /** A folder that models may read and propose changes to: each gets `list_files`, `read_file`, `write_file` and `delete_file`. */
   readonly root?: string;
+  /** `true`: all models are asked, also if the same call has ended and is kept. An unfinished fan-out continues all the same. */
+  readonly fresh?: boolean;
+  /** How long the same call returns the answers of a fan-out that ended. */
+  readonly retention?: FanOutRetention;
   /** Stored in the checkpoint file, for the caller. */
   readonly verbose?: boolean;
   /** Aborting it interrupts all models; the same call continues them. */
@@ -34,8 +48,12 @@ export interface FanOutOptions {
   readonly deadlineMs?: number;
   /** The most turns of each model; default: `defaults.maxIterations`, else 20. */
   readonly maxIterations?: number;
-  /** The prices of models, for `costUsd`. */
+  /** The prices of models, for `costUsd`; default: what `ports.budget` counts, else 0. */
   readonly prices?: Prices;
+  /** The budget is asked about each call of a model and of a judging model. One that it refuses is interrupted; the next call continues it. */
+  readonly ports?: Pick<Ports, 'budget'>;
+  /** Whose budget it is; default ''. */
+  readonly callerId?: string;
   /** Ranks the answers if there are two or more: a model, or a function. */
   readonly judge?: Judge;
   /** Called with every event of every run. Its errors are logged. */
@@ -58,12 +76,16 @@ const optionKeys: KnownKeys<FanOutOptions> = {
   tools: true,
   path: true,
   root: true,
+  fresh: true,
+  retention: true,
   verbose: true,
   signal: true,
   instructions: true,
   deadlineMs: true,
   maxIterations: true,
   prices: true,
+  ports: true,
+  callerId: true,
   judge: true,
   onEvent: true,
   onTurn: true,
@@ -75,6 +97,9 @@ const optionKeys: KnownKeys<FanOutOptions> = {
   ids: true,
   random: true,
 };
+
+const retentionKeys: KnownKeys<FanOutRetention> = { outcomes: true };
+const portKeys: KnownKeys<Pick<Ports, 'budget'>> = { budget: true };
 
 export interface FanOutResult {
   /** One response for each model, in the order of `models`. */
@@ -91,6 +116,10 @@ export interface FanOutResult {
   readonly path?: string;
   /** The answers could not be stored: the file has older ones. */
   readonly saveError?: ErrorData;
+  /** An earlier call of the same request ended with these answers: no model and no judge was asked. */
+  readonly kept?: true;
+  /** Of kept answers: when the fan-out ended, wall clock of its process, ms. */
+  readonly endedAt?: number;
 }
 
 /** Checks the options of fanOut. @throws {TypeError} if an option is invalid */
@@ -128,8 +157,31 @@ export function checkOptions(options: FanOutOptions): void {
   if (signal !== undefined && typeof signal?.addEventListener !== 'function') {
     throw new TypeError('signal must be an AbortSignal');
   }
+  checkKept(options);
   const isJudge = typeof judge === 'function' || (typeof judge === 'object' && judge !== null);
   if (judge !== undefined && !isJudge) throw new TypeError('judge must be a model, or a function');
+}
+
+function checkKept(options: FanOutOptions): void {
+  const { fresh, retention, ports, callerId } = options;
+  checkFlag('fanOut: fresh', fresh);
+  if (retention !== undefined) checkKeys(retention, retentionKeys, { of: 'fanOut', at: 'retention' });
+  const { outcomes } = retention ?? {};
+  if (!(keptMs(options) >= 0)) {
+    const got = typeof outcomes === 'string' ? JSON.stringify(outcomes.slice(0, 40)) : kindOf(outcomes);
+    throw new TypeError(`fanOut: retention.outcomes must be ms of 0 or more, or a text such as '7d', not ${got}`);
+  }
+  if (ports !== undefined) checkKeys(ports, portKeys, { of: 'fanOut', at: 'ports' });
+  checkMethods('fanOut: ports.budget', ports?.budget, { methods: ['check', 'reserve', 'commit', 'refund'] });
+  if (callerId !== undefined && typeof callerId !== 'string')
+    throw new TypeError(`fanOut: callerId must be a string, not ${kindOf(callerId)}`);
+}
+
+/** Returns how long the end of a fan-out is returned again, ms; NaN if the option is no time. */
+export function keptMs({ retention }: Pick<FanOutOptions, 'retention'>): number {
+  const { outcomes = RETENTION_MS } = retention ?? {};
+  if (typeof outcomes === 'string') return durationMs(outcomes) ?? Number.NaN;
+  return typeof outcomes === 'number' ? outcomes : Number.NaN;
 }
 
 /**

@@ -10,9 +10,9 @@ import { letGo } from '../values/thenable.ts';
 import { Choice } from './choice.ts';
 import { costsBy, type Paid } from './cost-budget.ts';
 import { inputsAfter, inputsOf } from './earlier-spend.ts';
-import { KeptAnswers } from './kept-answers.ts';
+import { KeptAnswers, type KeptEnd } from './kept-answers.ts';
 import { ModelWatch, stopReasonOf } from './model-watch.ts';
-import { checkTools, type FanOutOptions, type FanOutResult } from './options.ts';
+import { checkTools, type FanOutOptions, type FanOutResult, keptMs } from './options.ts';
 import {
   copyOf,
   fromModelResponse,
@@ -40,6 +40,9 @@ export class Session {
   readonly #choice: Choice;
   #saveError: ErrorData | undefined;
   #path: string | undefined;
+  /** The end of an earlier call, which this one returns. */
+  #end: KeptEnd | undefined;
+  readonly #birth = crypto.randomUUID();
   /** Why the models that were not asked yet are not asked. */
   #calledOff: ErrorData | undefined;
 
@@ -56,13 +59,16 @@ export class Session {
       (id) => new ModelWatch(id, root === undefined ? undefined : new Overlay(root, path), () => clock.monotonic()),
     );
     this.agents = this.watches.map((watch) => agentOf(watch, options));
-    if (path !== undefined) this.#kept = new KeptAnswers({ path, prompt, adapterIds: ids, verbose }, { root, clock });
+    const subject = { prompt, adapterIds: ids, verbose, birth: this.#birth };
+    if (path !== undefined) this.#kept = new KeptAnswers({ ...subject, path }, { root, clock });
     this.executor = this.#executor();
   }
 
   /** Claims the file, and returns which models are left to ask. @throws errors of the claim and of reading the file */
   async open(): Promise<FanOutOpening> {
     await this.#kept?.open();
+    this.#end = await this.#endedBefore();
+    if (this.#end) return this.#asBefore(this.#end);
     const notGoingOn = (runId: string, error: unknown) =>
       this.warn('fan-out: a run cannot be continued; its model starts again', { runId, error: toErrorData(error) });
     const unfinished = await this.#kept?.unfinished(this.executor, notGoingOn);
@@ -85,6 +91,23 @@ export class Session {
     // From here on a later call knows the prompt and the models, even after a crash.
     await this.#kept?.flush();
     return { invocations };
+  }
+
+  /** A file of answers that cannot be read is no end, and does not keep the models from being asked. */
+  async #endedBefore(): Promise<KeptEnd | undefined> {
+    if (this.options.fresh) return undefined;
+    const request = { instructions: instructionsOf(this.options), keptMs: keptMs(this.options) };
+    return this.#kept?.ended(request).catch((error: unknown) => {
+      this.warn('fan-out: the answers of the last call could not be read', { error: toErrorData(error) });
+      return undefined;
+    });
+  }
+
+  #asBefore(end: KeptEnd): FanOutOpening {
+    for (const response of end.responses) this.#answered(response);
+    this.#choice.keep(end);
+    this.#path = end.path;
+    return { invocations: this.watches.map(() => null) };
   }
 
   /** The run of a model has started. Its handle exists as soon as its actor has started. */
@@ -115,10 +138,11 @@ export class Session {
   }
 
   async judge(signal: AbortSignal): Promise<void> {
-    this.#choice.keep(this.#kept?.ranking);
-    if (this.#choice.ranking) return;
+    if (this.#end) return;
+    const ranking = this.#kept?.ranking;
+    if (ranking) return this.#choice.keep({ ranking });
     await Promise.all(this.#ending);
-    await this.#choice.make(this.responses(), signal);
+    await this.#choice.make(this.responses(), this.#kept?.birth ?? this.#birth, signal);
   }
 
   /** Releases all resources; the files are what the next call continues from, or what `applyWrites` reads. */
@@ -127,7 +151,10 @@ export class Session {
     await Promise.all(this.#ending);
     await this.executor.shutdown();
     try {
-      if (error === undefined) this.#path = await this.#kept?.finish(this.responses(), this.#choice.ranking);
+      if (error === undefined && !this.#end) {
+        const judged = { ...this.#choice.result(), instructions: instructionsOf(this.options) };
+        this.#path = await this.#kept?.finish(this.responses(), judged);
+      }
       // The final write has stored what earlier writes could not.
       this.#saveError = undefined;
     } catch (error) {
@@ -152,6 +179,7 @@ export class Session {
       ...this.#choice.result(),
       ...(this.#path === undefined ? {} : { path: this.#path }),
       ...(this.#saveError ? { saveError: this.#saveError } : {}),
+      ...(this.#end ? { kept: true, endedAt: Date.parse(String(this.#end.endedAt)) } : {}),
     };
   }
 
@@ -180,14 +208,14 @@ export class Session {
   }
 
   #executor(): Executor {
-    const { models, prices, logger, defaults, random } = this.options;
+    const { models, prices, ports, logger, defaults, random } = this.options;
     const paid = (modelId: string, { usd }: Paid) => this.watches.find((watch) => watch.modelId === modelId)?.paid(usd);
     return createExecutor({
       models,
       ...(this.#kept ? { checkpoints: this.#kept.records.store, requireDurable: true } : {}),
       // The file has the answers. Stored outcomes would be returned again if the host's port repeats a run id.
       keepOutcomesMs: 0,
-      ...(prices ? { ports: { budget: costsBy(prices, paid) } } : {}),
+      ...(prices || ports?.budget ? { ports: { budget: costsBy(this.options, paid) } } : {}),
       ...(logger ? { logger } : {}),
       ...(defaults ? { defaults } : {}),
       ...(random ? { random } : {}),
@@ -230,15 +258,19 @@ const WORK_ON_FILES =
   'You work on the files of a folder. Look at them with list_files and read_file. What you write or delete is queued: it ' +
   'is applied when your answer is chosen. Say in your answer what you have changed, and why.';
 
+function instructionsOf({ instructions, root }: FanOutOptions): string {
+  return instructions ?? (root === undefined ? '' : WORK_ON_FILES);
+}
+
 /** The agent of one model: its own view of the files, and the common options. @throws {TypeError} for invalid tools */
 function agentOf({ modelId, overlay }: ModelWatch, options: FanOutOptions): Agent {
-  const { instructions, maxIterations } = options;
+  const { maxIterations } = options;
   const tools = [...(options.tools ?? []), ...(overlay ? fileTools(overlay) : [])];
   checkTools(tools);
   return defineAgent({
     id: modelId,
     modelTier: modelId,
-    instructions: instructions ?? (overlay ? WORK_ON_FILES : ''),
+    instructions: instructionsOf(options),
     tools,
     ...(maxIterations === undefined ? {} : { maxIterations }),
     // This call limits the time of a model: the run must not fail because of it.

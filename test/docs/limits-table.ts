@@ -352,6 +352,12 @@ export const sections: readonly Section[] = [
         unit: 'ms',
         option: '`deadlineMs` of `fanOut`',
       },
+      {
+        what: 'time for which the same call of `fanOut` returns its answers',
+        code: 'src/fan-out: RETENTION_MS',
+        unit: 'ms',
+        option: '`retention.outcomes` of `fanOut`',
+      },
       { what: 'time for calls with effects after a model of `fanOut` is interrupted', code: 'LEAVE_MS', unit: 'ms' },
       { what: 'characters of each answer that a judging model reads', code: 'src/fan-out: MAX_SHOWN' },
       {

@@ -3,7 +3,7 @@ import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { loadCheckpoint, type ModelResponse, toModelResponse } from 'pawl/fan-out';
+import { loadCheckpoint, type ModelResponse } from 'pawl/fan-out';
 import { readJsonLines } from '../crash/json-lines.ts';
 import { packageFlags } from '../toolchain/programs.ts';
 
@@ -66,8 +66,6 @@ async function inFolder(job: KillJob, kills: readonly Kill[]): Promise<KillTrial
     tookMs = life.tookMs;
     if (existsSync(resultPath)) break;
     deaths.push({ lines: ledgerIn(folder).length, done: await doneIn(path) });
-    // It had come to its end, and died before it could say so: a call would ask anew, and nothing is lost.
-    if (await writeEnd(path, resultPath)) break;
     if (life.complaint) {
       reader.wrongs.push(life.complaint);
       break;
@@ -145,17 +143,10 @@ class Reader {
   }
 }
 
-/** The result of a fan-out whose checkpoint file has become the file of answers. @returns whether it has */
-async function writeEnd(path: string, resultPath: string): Promise<boolean> {
-  const answers = existsSync(path) ? null : await loadCheckpoint(join(dirname(path), 'answers.json'));
-  if (!answers) return false;
-  const responses = answers.responses.map((response) => ({ ...toModelResponse(response), latencyMs: 0 }));
-  writeFileSync(resultPath, JSON.stringify({ interrupted: false, responses }));
-  return true;
-}
-
+/** A process that died after the end left its answers: the next one returns them. */
 async function doneIn(path: string): Promise<ReadonlySet<string>> {
-  const found = await loadCheckpoint(path).catch(() => null);
+  const load = (file: string) => loadCheckpoint(file).catch(() => null);
+  const found = existsSync(path) ? await load(path) : await load(join(dirname(path), 'answers.json'));
   return new Set(found?.responses.filter(({ completed }) => completed).map(({ modelId }) => modelId));
 }
 

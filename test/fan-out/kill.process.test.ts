@@ -38,7 +38,7 @@ describe(`four models at once, killed with SIGKILL at random moments (seed ${see
     await Promise.all(Array.from({ length: Math.max(40, 5 * KILLS) }, () => inTurn(one)));
   }, 240_000 * torture);
 
-  test('the file is whole at every instant, completed models are never asked again, and no turn is lost (fan-out 5, faults 33)', () => {
+  test('the file is whole at every instant, completed models are never asked again, also after the end, and no turn is lost (fan-out 5, faults 33, edges 25)', () => {
     expect(
       trials.flatMap(({ wrongs }) => wrongs),
       `PAWL_SEED=${seed}`,

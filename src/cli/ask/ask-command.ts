@@ -44,6 +44,8 @@ async function ask(context: CommandContext, question: Question, models: AskModel
       ...limits,
       prompt,
       path,
+      // A person who asks again wants new answers.
+      fresh: true,
       ...(question.hasFiles ? { root: question.home } : {}),
       signal: leaving.signal,
       logger: loggerFor(context),

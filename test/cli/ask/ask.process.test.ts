@@ -53,6 +53,18 @@ describe.concurrent('pawl ask (fan-out 8)', { timeout: 180_000 }, () => {
     expect(lines.at(-1)).toMatchObject({ type: 'ask.ended', interrupted: false });
   });
 
+  test('the same question asks the models again, and its answers take the place of those before (edges 25, fan-out 8)', async () => {
+    const cwd = project();
+    const ask = () => pawl(['ask', 'Greet.', ...askers, '--models', 'quick', '--json'], { cwd });
+    const ended = async () => JSON.parse(readFileSync(join(cwd, '.pawl', 'answers.json'), 'utf8')).ended_at;
+    const typesOf = ({ stdout }: { stdout: string }) => jsonLines(stdout).map(({ type }) => type);
+    const first = typesOf(await ask());
+    const firstEnd = await ended();
+    expect(first).toContain('model.turn');
+    expect(typesOf(await ask())).toEqual(first);
+    expect(await ended()).not.toBe(firstEnd);
+  });
+
   test('the lines of turns name the proposed writes, and the line of an answer has what is in them (fan-out 8)', async () => {
     const { stdout } = await pawl(['ask', 'Greet.', ...askers, '--models', 'editor', '--json'], { cwd: project() });
     const lines = jsonLines(stdout);

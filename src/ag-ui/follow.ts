@@ -88,7 +88,8 @@ class Stream {
       if (!this.#hasSnapshot) yield* this.#show(await this.#recorded());
       // A message that was removed from the queue has no answer.
       const end: End | undefined = turn ? await this.#runBefore() : { kind: 'ended', status: 'cancelled', output: '' };
-      if (end?.kind === 'gone') await this.#pause();
+      // A message behind a parked run ends that.
+      if (end?.kind === 'gone' || end?.kind === 'parked') await this.#pause();
       else if (end && (!turn || end.kind !== 'ended')) {
         yield* this.finish(end);
         return false;

@@ -49,6 +49,7 @@ import { type ParkOptions, park, unpark } from './lifecycle/stored/parking.ts';
 import { type RecoverOptions, type RecoveryReport, recover } from './lifecycle/stored/recover.ts';
 import { agentFor } from './lifecycle/stored/recover-one-run.ts';
 import { startTurn } from './lifecycle/threads/begin-turn.ts';
+import { passIfAwaited } from './lifecycle/threads/parked-turn.ts';
 import { listThreads, type Thread, type ThreadOptions, threadOf } from './lifecycle/threads/threads.ts';
 import { type ListedWait, type ListWaitsOptions, listWaits } from './lifecycle/waits/list-waits.ts';
 import { type SignalKeys, signalRuns } from './lifecycle/waits/signal-runs.ts';
@@ -353,6 +354,7 @@ function servicesOf(config: Config): ExecutorServices {
       onLook: () => services.unknownAgents.look(),
     }),
     startTurn: (turn) => startTurn(services, turn),
+    passParked: (runId) => passIfAwaited(services, runId),
   });
   return services;
 }

@@ -60,6 +60,8 @@ export function staysParked(code: string | undefined): boolean {
   return code !== 'DEFINITION_CHANGED';
 }
 
+const isRefusal = (value: unknown): boolean => value === true || value === 'parked';
+
 /** A run's place in a conversation of several runs. */
 export interface ThreadPlace {
   readonly id: string;
@@ -140,8 +142,11 @@ export interface HeadFields {
   /** Steps that the critic has allowed beyond the agent's limit. */
   readonly raisedSteps: number;
   readonly outcome?: RunOutcome;
-  /** A provider refused the content of the last request for good: later turns of a thread do not send it. */
-  readonly refused?: true;
+  /**
+   * Why later turns of a thread do not send this one. `true`: a provider refused the content of its last request for good. `parked`:
+   * a later message ended it while it was parked.
+   */
+  readonly refused?: true | 'parked';
   readonly parked?: ParkedReason;
   /** The next recorded step removes it. */
   readonly setup?: SetupFault;
@@ -349,7 +354,7 @@ export const runFields = {
     redact: redactOutcome,
     size: () => Number.POSITIVE_INFINITY,
   },
-  refused: { part: 'head', write: 'unless-empty', isValid: (value) => value === true, redact: 'public', size: 0 },
+  refused: { part: 'head', write: 'unless-empty', isValid: isRefusal, redact: 'public', size: 0 },
   parked: {
     part: 'head',
     write: 'unless-empty',

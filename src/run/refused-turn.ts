@@ -1,4 +1,5 @@
 import { type Message, type ToolOutput, toolCallsOf } from '../values/message.ts';
+import { type OpenStep, resultsMessage, stepOf } from './open-step.ts';
 
 /** A longer result is likely what a provider refused. */
 const LARGE_CHARS = 10_000;
@@ -19,6 +20,25 @@ export function withoutRefused(own: readonly Message[]): readonly Message[] {
   const tail = own.slice(taken);
   const isSuspect = tail.some((message) => replaced(message, isLarge) !== message);
   return [...own.slice(0, taken), ...tail.map((message) => replaced(message, isSuspect ? isLarge : () => true))];
+}
+
+const NOT_RUN = 'This call did not run: its turn was set aside.';
+const NOT_ENDED = 'This call waited, and had not ended when its turn was set aside.';
+const UNKNOWN =
+  'Outcome unknown: this call had not ended when its turn was set aside. It may or may not have taken effect.';
+
+/**
+ * Returns what later requests have of a turn that its conversation left parked: nothing, unless it made calls. Then it stays, and
+ * each call of its open step has a result: its own, or a sentence that says whether it may have taken effect.
+ */
+export function withoutParked(own: readonly Message[], openStep: OpenStep | undefined): readonly Message[] {
+  if (!openStep) return own.some((message) => toolCallsOf(message).length > 0) ? own : [];
+  const calls = openStep.calls.map((call) => {
+    if (call.state === 'done') return call;
+    const value = call.attempt > 0 ? UNKNOWN : call.state === 'waiting' ? NOT_ENDED : NOT_RUN;
+    return { ...call, state: 'done' as const, result: { type: 'error-text' as const, value } };
+  });
+  return [...own, openStep.message, resultsMessage(stepOf(openStep.message, calls))];
 }
 
 function isLarge(content: UserPart | ToolOutput): boolean {

@@ -132,8 +132,11 @@ export interface ThreadStore extends HistoryStore {
   turnOf(key: ThreadKey, of: { readonly messageId: string } | { readonly runId: string }): Promise<ThreadTurn | null>;
   /** The first record of the run of a message that waits for its turn; null: no such message waits. A store may lack it. */
   queuedRun?(runId: string): Promise<RunCheckpoint | null>;
-  /** The begun turns, the newest first. */
-  turns(key: ThreadKey, options: { readonly limit: number }): Promise<readonly ThreadTurn[]>;
+  /** The begun turns, the newest first; `waiting`: those of messages that wait instead, in any order. */
+  turns(
+    key: ThreadKey,
+    options: { readonly limit: number; readonly waiting?: boolean },
+  ): Promise<readonly ThreadTurn[]>;
   /** One page of threads, the last changed first. */
   listThreads(options?: ListThreadsOptions): Promise<readonly ThreadLine[]>;
   /**

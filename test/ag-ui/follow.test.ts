@@ -360,6 +360,24 @@ describe('a message in the queue', () => {
     expect(agent.messages.at(-1)).toMatchObject({ id: 'm2' });
   });
 
+  test('behind a run that is set aside waits for its turn: that run ends for it (edges 31)', async () => {
+    const { it, run, agent } = queued({ type: 'run.parked', code: 'X', reason: 'r' });
+    it.status = 'parked';
+    const onShown = once(() => {
+      it.status = 'other';
+      it.turns = [
+        { runId: 'r1', state: 'ended' },
+        { runId: 'r2', state: 'live' },
+      ];
+      it.runs.set('r2', new FakeRun('r2', ...begun, said('A bot.'), ...ended));
+      run.add({ type: 'run.ended', status: 'error', output: '' });
+      it.recorded.push(user('m2', 'r2', 'And you?'), answer('r2', 'A bot.'));
+    });
+    const { events } = await post(it, { agent, runId: 'r2', onShown });
+    expect(events.at(-1)).toMatchObject({ type: 'RUN_FINISHED', outcome: { type: 'success' } });
+    expect(agent.messages.at(-1)).toMatchObject({ content: 'A bot.' });
+  });
+
   test('that was removed ends as cancelled (web 34)', async () => {
     const { it, agent } = queued(...ended);
     it.turns = [{ runId: 'r1', state: 'ended' }];

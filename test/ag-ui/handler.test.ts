@@ -5,6 +5,7 @@ import { messagesOf } from '../../src/ag-ui/messages.ts';
 import { answeringModel, turnsOf } from '../fixtures/answering-model.ts';
 import { asking as askingOnce, askReviewer } from '../fixtures/family.ts';
 import { toolOf } from '../fixtures/host.ts';
+import { notingBudget } from '../fixtures/noting-ports.ts';
 import { type AgUiHostOptions, agUiHost, mailTool, Page, said } from './ag-ui-host.ts';
 
 /** The conversation as the executor recorded it, as readers have it. */
@@ -51,6 +52,20 @@ describe('a conversation over AG-UI', () => {
     page.agent.addMessage({ id: 'm', role: 'user', content: 'Hi.' });
     await page.agent.runAgent({ tools: [{ name: 'rm', description: 'Removes all.', parameters: { type: 'object' } }] });
     expect(host.model.calls[0]?.tools).toEqual([]);
+  });
+
+  test('answers the message after a turn that is set aside (edges 31)', async () => {
+    const refusals = [false, true];
+    const host = agUiHost({
+      ...{ tools: [toolOf('look')], script: [callTool('look', {}), reply('Here.')] },
+      ports: { budget: notingBudget({ refuse: () => refusals.shift() ?? false }) },
+    });
+    const page = new Page(host.handler);
+    await page.post('Look.').catch(() => {});
+    expect(page.types.at(-1)).toBe('RUN_ERROR');
+    await page.post('Anything?');
+    expect(said(page.agent.messages).at(-1)).toBe('assistant: Here.');
+    expect(page.types.at(-1)).toBe('RUN_FINISHED');
   });
 
   test('reports a failed run by its code (web 34)', async () => {

@@ -13,7 +13,10 @@ export function unknownRun(runId: string, store: RunStore): Failure {
 /** Returns the error of a command about a run without a record: how it ended, or that it is unknown. */
 export async function withoutRecord(store: RunStore, runId: string): Promise<Failure> {
   const outcome = await store.outcome(runId);
-  return outcome ? new Failure(`run ${oneLine(runId)} has ended: ${outcome.status}`) : unknownRun(runId, store);
+  if (!outcome) return unknownRun(runId, store);
+  const { status, error } = outcome;
+  const why = error ? ` (${oneLine(`${error.code}: ${error.message}`)})` : '';
+  return new Failure(`run ${oneLine(runId)} has ended: ${status}${why}`);
 }
 
 /** Returns what a user can do about a parked run. @param code why it was parked, as the store lists it */

@@ -287,7 +287,7 @@ async function recordOutcome(run: ActiveRun, progress: Progress, outcome: RunOut
   const { clock, defaults } = run.services.config;
   const latest = clock.monotonic() + defaults.finalizeMs;
   const kept = keptOutcome(outcome);
-  const refused = isRefused(run, progress, outcome) ? { refused: true as const } : {};
+  const refused = isRefused(run, progress, outcome) ? { refused: progress.refused ?? (true as const) } : {};
   const ended = withTurnOf({ ...withdrawWaits(progress), ...refused, outcome: kept });
   const state = stateOf(ended, run.nowOf(ended));
   for (let tries = 0; ; tries++) {

@@ -301,5 +301,6 @@ export class ActiveRun implements LiveRun, Leaseholder {
     this.life.progressed.resolve();
     this.life.ended.resolve({ ...output, messages });
     this.services.registry.leave(this, output);
+    if (this.life.parked) void this.outlive(this.services.passParked(this.runId));
   }
 }

@@ -41,6 +41,9 @@ export type EndChild = (childRunId: string, reason?: string) => Promise<void>;
 /** Starts the run of a turn that has begun in the store, if this executor has its agent. Never rejects. */
 export type StartTurn = (turn: BegunTurn) => Promise<void>;
 
+/** Ends a turn that was parked, if messages of its thread wait behind it. Never rejects. */
+export type PassParked = (runId: string) => Promise<void>;
+
 interface Parts {
   readonly owner: string;
   readonly inbox: CommandInbox;
@@ -49,6 +52,7 @@ interface Parts {
   readonly sweep: DueSweep;
   readonly stuck: StuckRuns;
   readonly startTurn: StartTurn;
+  readonly passParked: PassParked;
 }
 
 /**
@@ -67,6 +71,7 @@ export class Services<Run extends LiveRun> {
   readonly startChild: StartChild;
   readonly endChild: EndChild;
   readonly startTurn: StartTurn;
+  readonly passParked: PassParked;
   /** The agents of the threads of this executor, by id. */
   readonly threadAgents: Map<string, Agent> = new Map();
   isShutDown = false;
@@ -114,6 +119,7 @@ export class Services<Run extends LiveRun> {
     this.paused = new PausedAgents(config.clock, config.warn);
     this.feeds = new EventFeeds(config.store, config.clock);
     this.startTurn = parts.startTurn;
+    this.passParked = parts.passParked;
     this.leftRuns = new LeftRuns(config, parts.endChild);
     this.signals = new LocalSignals(() => config.clock.now());
     this.palette = new PaletteEntries(config.palette);

@@ -21,11 +21,6 @@ export async function personWaits(executor: Executor, runId: string, depth = 0):
   return found;
 }
 
-/** Returns whether only a person can continue a run: one of its waits needs a person, or it is parked. */
-export async function needsPersonNow(executor: Executor, runId: string): Promise<boolean> {
-  return (await personWaits(executor, runId)).size > 0 || (await executor.find(runId))?.status === 'parked';
-}
-
 /** Returns whether commands wait in the store for a run. */
 async function hasUnread(executor: Executor, runId: string): Promise<boolean> {
   try {

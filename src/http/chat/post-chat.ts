@@ -8,7 +8,7 @@ import type { Call } from '../route.ts';
 import { chatFrames, nothingNew } from './chat-stream.ts';
 import { alsoAsk, liveRun, type OpenChat, openChat, threadOf, turnOfAnswer } from './chat-thread.ts';
 import { streamChat, streamFrames, streamNothing } from './follow-chat.ts';
-import { needsPersonNow, personWaits } from './held-run.ts';
+import { personWaits } from './held-run.ts';
 import type { PagePosition } from './page-position.ts';
 import { type PostedAnswer, type PostedChat, type PostedMessage, postedChat } from './posted-chat.ts';
 
@@ -207,8 +207,9 @@ async function* turnFrames(chat: OpenChat, turn: Turn, signal: AbortSignal): Asy
   const isQueued = async () => (await chat.thread.turn(turn.messageId))?.state === 'queued';
   while (await isQueued()) {
     const live = await liveRun(chat);
-    // Only a person can end the run before it: this page has the question, and must not wait for its own answer.
-    const isHeld = live !== undefined && live !== turn.interrupts && (await needsPersonNow(executor, live));
+    // Only a person can end the run before it: this page has the question, and must not wait for its own answer. A parked run is
+    // ended by the message behind it.
+    const isHeld = live !== undefined && live !== turn.interrupts && (await personWaits(executor, live)).size > 0;
     if (isHeld) return yield* nothingNew();
     await pause(chat.call, LOOK_MS);
     signal.throwIfAborted();

@@ -119,8 +119,12 @@ export class Threads {
     return (turn && this.#parts.texts.openTurn(turn).record) ?? null;
   }
 
-  async turns(key: ThreadKey, { limit }: { readonly limit: number }): Promise<ThreadTurn[]> {
-    const rows = await this.#parts.driver.turns(this.#threadsOf(key), { kind: 'newest', limit });
+  async turns(
+    key: ThreadKey,
+    { limit, waiting = false }: { readonly limit: number; readonly waiting?: boolean },
+  ): Promise<ThreadTurn[]> {
+    const kind = waiting ? 'waiting' : 'newest';
+    const rows = await this.#parts.driver.turns(this.#threadsOf(key), { kind, limit });
     return (rows ?? []).map((row) => this.#shown(row));
   }
 

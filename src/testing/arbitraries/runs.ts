@@ -177,7 +177,7 @@ export const fieldOrigins: { readonly [K in keyof Required<RunFields>]: FieldOri
   raisedSteps: (fc) => fc.nat(5),
   finishReason: 'played',
   outcome: 'played',
-  refused: (fc) => fc.constantFrom(true),
+  refused: (fc) => fc.constantFrom<true | 'parked'>(true, 'parked'),
   parked: 'played',
   setup: (fc) => fc.record({ code: fc.constantFrom('UNKNOWN_TIER', 'MODEL'), since: fc.nat(2 ** 31) }),
   inputs: 'played',

@@ -214,6 +214,27 @@ export const threadCases: readonly Draft[] = [
   ),
 
   threadStore(
+    'lists the messages that wait, also if the live turn is not due (web 11, edges 31)',
+    async ({ store }) => {
+      const waiting = async () =>
+        (await store.turns(key, { limit: 10, waiting: true }))
+          .map(({ messageId, state }) => `${messageId} ${state}`)
+          .sort();
+      assert.deepEqual(await waiting(), []);
+      const { runId } = await store.admit(turn('m1'));
+      assert.deepEqual(await waiting(), []);
+      const record = (await store.load(runId)) as RunCheckpoint;
+      await store.save({ ...nextStep(record, []).record, parked: { code: 'PARKED', reason: 'by hand' } });
+      await store.admit(turn('m2'));
+      await store.admit(turn('m3', { onBusy: 'steer', text: 'say m3' }));
+      assert.deepEqual(await waiting(), ['m2 queued', 'm3 steered']);
+      assert.equal((await store.turns(key, { limit: 1, waiting: true })).length, 1);
+      await play(store, runId);
+      assert.deepEqual(await waiting(), ['m3 queued']);
+    },
+  ),
+
+  threadStore(
     'a live turn whose record is gone does not block its thread: the message that waits is next (web 13)',
     async ({ store }) => {
       const first = await store.admit(turn('m1'));

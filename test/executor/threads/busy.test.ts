@@ -150,46 +150,6 @@ describe('a message that finds a live run', () => {
     expect(await textsOf(thread)).toEqual(['first', 'second', 'two']);
   });
 
-  describe('that is parked', () => {
-    /** A thread whose first run is parked while it waits for a person. */
-    async function parkedThread(script: readonly ScriptedEntry[]) {
-      const ask = toolOf('ask', 'read', (_, context) => context.ask({ question: 'Really?' }));
-      const checkpoints = memoryStore();
-      const defaults = { waitLingerMs: 1, dueMs: 5 };
-      const given = threadHost({ checkpoints, tools: [ask], script: [callTool('ask', {}), ...script], defaults });
-      const first = await given.thread.send({ id: 'm1', text: 'first' });
-      await until(async () => (await checkpoints.countResting()) === 1);
-      const [wait] = await given.host.executor.waiting();
-      await given.host.executor.park(first.runId, 'looking into it');
-      return { ...given, first, waitId: wait?.id ?? '' };
-    }
-
-    test('waits, over any sweep, until the run is unparked and has ended (web 11)', async () => {
-      const { thread, host, ended, first, waitId } = await parkedThread([reply('one'), reply('two')]);
-      const second = await thread.send({ id: 'm2', text: 'second' });
-      expect(second.state).toBe('queued');
-      await host.executor.recover();
-      expect([await thread.turn('m1'), await thread.turn('m2')]).toMatchObject([
-        { state: 'live' },
-        { state: 'queued' },
-      ]);
-      await host.executor.unpark(first.runId);
-      await host.executor.control(first.runId).answer(waitId, 'yes');
-      await ended(second.runId);
-      expect(await textsOf(thread)).toEqual(['first', 'one', 'second', 'two']);
-    });
-
-    test('has its turn at once when the run is cancelled: by hand, or with `interrupt` (web 11, 13)', async () => {
-      for (const onBusy of ['queue', 'interrupt'] as const) {
-        const { thread, ended, first } = await parkedThread([reply('two')]);
-        const second = await thread.send({ id: 'm2', text: 'second', onBusy });
-        if (onBusy === 'queue') expect(await thread.cancel('it stays broken')).toBe(first.runId);
-        await ended(second.runId);
-        expect(await textsOf(thread)).toEqual(['first', 'second', 'two']);
-      }
-    });
-  });
-
   test('is next after the live run was cancelled by hand (web 13)', async () => {
     const { thread, ended, first } = await busyThread({ script: [callTool('work', {}), reply('two')] });
     const second = await thread.send({ id: 'm2', text: 'second' });

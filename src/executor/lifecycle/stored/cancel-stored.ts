@@ -10,13 +10,13 @@ import { type RunOutcome, withoutId } from '../../../run/result.ts';
 import { resumeProgress } from '../../../run/resume.ts';
 import { carriesCommands, isKeepingRecords } from '../../../store/capabilities.ts';
 import type { Claim } from '../../../store/port.ts';
-import { hasCode, toErrorData } from '../../../values/error-data.ts';
+import { type ErrorData, hasCode, toErrorData } from '../../../values/error-data.ts';
 import { CancelledError } from '../../../values/errors.ts';
 import type { ExecutorServices } from '../../run/active-run.ts';
 import { MAX_DEPTH } from '../../run/children/child-run.ts';
 import { recordedText, rewriteHead, type StoredRun, withStoredRun } from '../../run/record/stored-run.ts';
 import { infoFrom } from '../../run/run-info.ts';
-import { turnEndOf } from '../../run/threads/thread-turn.ts';
+import { storedTurnEndOf } from '../../run/threads/thread-turn.ts';
 import { openChildren, tellParent } from '../../run/waits/child-end.ts';
 import { Auditing } from '../../services/auditing.ts';
 import { offered } from '../../services/deliveries.ts';
@@ -37,29 +37,54 @@ export function cancelStored(
   return cancelOne(services, { runId, reason, above: [] });
 }
 
-function cancelOne(services: ExecutorServices, wanted: Cancel): Promise<void> {
-  const { cancels } = services;
-  const { runId } = wanted;
-  const cancel = cancels.get(runId) ?? endStored(services, wanted).finally(() => cancels.delete(runId));
-  cancels.set(runId, cancel);
-  return cancel;
-}
-
 interface Cancel {
   readonly runId: string;
   readonly reason: string;
-  /** The runs above it that are being cancelled. */
   readonly above: readonly string[];
 }
 
-function endStored(services: ExecutorServices, { runId, reason, above }: Cancel): Promise<void> {
-  const ended = withStoredRun(services, runId, (run) => {
+function cancelOne(services: ExecutorServices, { runId, reason, above }: Cancel): Promise<void> {
+  const error = toErrorData(new CancelledError(recordedText(services, reason)));
+  return endStored(services, { runId, above, endOf: async () => ({ status: 'cancelled', error }) });
+}
+
+/** How a stored run ends. */
+interface StoredEnding {
+  readonly runId: string;
+  /** The runs above it that are being cancelled. */
+  readonly above?: readonly string[];
+  /** Returns its end, unless its record has one. An error leaves the run as it is. */
+  endOf(record: RunCheckpoint): Promise<FailedEnd>;
+}
+
+interface FailedEnd {
+  readonly status: 'cancelled' | 'error';
+  readonly error: ErrorData;
+  /** Later turns of its thread do not send it. */
+  readonly refused?: 'parked';
+}
+
+/** Ends a stored run that has no owner, without its agent. Concurrent calls get the same answer. */
+export function endStored(services: ExecutorServices, ending: StoredEnding): Promise<void> {
+  const { cancels } = services;
+  const { runId } = ending;
+  const end = cancels.get(runId) ?? ended(services, ending).finally(() => cancels.delete(runId));
+  cancels.set(runId, end);
+  return end;
+}
+
+function ended(services: ExecutorServices, { runId, above = [], endOf }: StoredEnding): Promise<void> {
+  const over = withStoredRun(services, runId, async (run) => {
     const { store, claim, record } = run;
-    const outcome = record.outcome ?? cancelled(record, claim, recordedText(services, reason));
+    const end = await endOf(record);
+    const outcome = record.outcome ?? outcomeFor(record, claim, end);
+    const refused = record.outcome ? record.refused : end.refused;
     const options = claim ? { claim } : {};
     const { parked: _, waiting, ...rest } = record;
     const settled = waiting && { waiting: { waits: [], settled: waiting.settled } };
-    const withOutcome = { ...rest, ...settled, outcome: keptOutcome(outcome) };
+    const leftOut = refused ? { refused } : {};
+    const withOutcome = { ...rest, ...settled, ...leftOut, outcome: keptOutcome(outcome) };
+    const turn = await storedTurnEndOf(store, { ...record, ...leftOut }, services.config.clock.now());
     services.deliveries.begin();
     return endRun(services.config, {
       runId,
@@ -79,14 +104,14 @@ function endStored(services: ExecutorServices, { runId, reason, above }: Cancel)
           if (parent) await tellParent(services, { runId, parent, agentId, outcome });
         },
         waits: waiting?.waits,
-        turn: turnEndOf(record, { own: record.messages, now: services.config.clock.now() }),
+        turn,
         identity: () => identified(record),
         end: claim && isKeepingRecords(store) ? (end) => store.end(claim, end) : undefined,
         remove: () => store.delete(runId, options),
       },
     });
   });
-  return ended.then((next) => {
+  return over.then((next) => {
     if (next) void services.startTurn(next);
   });
 }
@@ -161,12 +186,11 @@ async function sendCancel({ config: { store } }: ExecutorServices, runId: string
   }
 }
 
-function cancelled(record: RunCheckpoint, claim: Claim | undefined, reason: string): RunOutcome {
+function outcomeFor(record: RunCheckpoint, claim: Claim | undefined, { status, error }: FailedEnd): RunOutcome {
   const { meta, definition = { version: '', hash: '' } } = record;
   const progress = resumeProgress(beginProgress(meta, definition), toResumeState(record));
   const outcomeId = outcomeIdOf(bornRunOf(record), claim?.epoch);
-  const error = toErrorData(new CancelledError(reason));
-  return outcomeOf(progress, { status: 'cancelled', error }, { durable: true, saveErrors: 0, outcomeId });
+  return outcomeOf(progress, { status, error }, { durable: true, saveErrors: 0, outcomeId });
 }
 
 async function closeAudit({ config }: ExecutorServices, { record }: StoredRun, outcome: RunOutcome): Promise<void> {

@@ -5,6 +5,8 @@ import { recoverOpenStep } from '../../../run/open-step.ts';
 import type { RunCheckpointMeta } from '../../../run/request.ts';
 import type { Person } from '../../../run/waits/wait.ts';
 import { forgetRetry } from '../../../run/waits/wait-rules.ts';
+import { hasCode } from '../../../values/error-data.ts';
+import { CheckpointMissingError } from '../../../values/errors.ts';
 import { checkKeys } from '../../../values/known-options.ts';
 import type { ExecutorServices } from '../../run/active-run.ts';
 import { journalWrite, recordedText, rewriteHead, withStoredRun } from '../../run/record/stored-run.ts';
@@ -32,6 +34,7 @@ export async function park(
     event: { type: 'run.parked', ...parked },
   });
   services.config.notices.parked({ runId, agentId }, parked);
+  await services.passParked(runId);
 }
 
 /**
@@ -42,7 +45,7 @@ export async function park(
  */
 export async function unpark(services: ExecutorServices, runId: string, options: ParkOptions): Promise<void> {
   const by = personIn(options, 'unpark');
-  await changed(services, runId, {
+  const changing: Changing = {
     change: ({ parked, ...record }) => {
       const seen = parked?.code === 'OUTCOME_UNKNOWN' ? record.openStep : undefined;
       const { setup: _, ...tried } = forgetRetry(record);
@@ -50,8 +53,24 @@ export async function unpark(services: ExecutorServices, runId: string, options:
       return { ...tried, attempts: 0, ...(seen ? { openStep: recoverOpenStep(seen) } : {}) };
     },
     event: { type: 'run.unparked', ...by },
+  };
+  await changed(services, runId, changing).catch(async (error: unknown) => {
+    throw (hasCode(error, 'CHECKPOINT_MISSING') && (await endedError(services, runId))) || error;
   });
   services.config.hints.tell(runId);
+}
+
+/** Returns the error that says how a run has ended; undefined: the store does not know. */
+async function endedError({ config: { store } }: ExecutorServices, runId: string): Promise<Error | undefined> {
+  const record = await store?.load(runId, { ended: true, messages: false }).catch(() => null);
+  if (!record?.outcome) return undefined;
+  const { status, error } = record.outcome;
+  const how = `run ${runId} has ended with status ${status}${error ? ` (${error.code}: ${error.message})` : ''}`;
+  return new CheckpointMissingError(
+    record.thread
+      ? `${how}: it cannot continue; send its message again under another id`
+      : `${how}: it cannot continue`,
+  );
 }
 
 function personIn(options: ParkOptions, of: string): { readonly by?: Person } {

@@ -51,6 +51,8 @@ interface Candidate extends TakenUp {
 interface Later {
   readonly suspects: Candidate[];
   readonly children: ReadableRun[];
+  /** Messages may wait behind them: the process that stored the parking, or the message, may have died before it ended the turn. */
+  readonly parked: string[];
   readonly tree: RunTree;
 }
 
@@ -103,7 +105,7 @@ function checkCount(name: string, count: unknown): void {
 
 async function sweep(store: CheckpointStore, work: Work): Promise<void> {
   const { services, signal } = work;
-  const later: Later = { suspects: [], children: [], tree: treeIn(store, services) };
+  const later: Later = { suspects: [], children: [], parked: [], tree: treeIn(store, services) };
   // Hosts that boot together read the same list: without `takeDue` they meet less often in a random order.
   const { random } = services.config;
   if (isOver(work)) return;
@@ -113,14 +115,18 @@ async function sweep(store: CheckpointStore, work: Work): Promise<void> {
   }
   await takeUpAll(await childrenOf(work, later), work);
   await takeUpSuspects(later.suspects, work);
+  for (const runId of later.parked) if (!isOver(work)) await services.passParked(runId);
 }
 
 /** The runs of a page that can be started at once. The others are reported, or looked at later. */
-function candidatesOf(page: readonly InterruptedRun[], work: Work, { suspects, children, tree }: Later): Candidate[] {
+function candidatesOf(page: readonly InterruptedRun[], work: Work, later: Later): Candidate[] {
+  const { suspects, children, parked, tree } = later;
   const ready: Candidate[] = [];
   for (const entry of page) {
     tree.add(entry);
     const found = judged(entry, work);
+    // After a restore a person looks at each run first.
+    if ('code' in found && found.verdict === 'parked' && found.code !== 'RESTORED') parked.push(entry.runId);
     if (!('need' in found)) leave(work.report, entry.runId, found);
     else if (!work.services.paused.mayTake(found.run.meta.agentId)) leaveAlone(work, found.run);
     else if (found.need === 'place') children.push(found.run);

@@ -14,6 +14,7 @@ import { fairKeyOf } from '../../run/run-info.ts';
 import { controlOf } from '../control.ts';
 import { messagesOf } from '../stored/history.ts';
 import { firstRecordOf, startTurn, type UserTurn } from './begin-turn.ts';
+import { passParked } from './parked-turn.ts';
 import type { ThreadSend, ThreadSent } from './threads.ts';
 
 /** A part of a user's message: a text, or a file (an image, a document). */
@@ -46,10 +47,12 @@ export async function sendMessage(setting: ThreadSetting, given: ThreadSend): Pr
   checkWord('thread.send: onBusy', onBusy, onBusyWords);
   const messageId = checkThreadId(id, 'a message');
   const turn = userTurnOf(setting, given);
-  const admission = await admit(setting, turn, { messageId, onBusy });
+  const admission = await admitPast(setting, turn, { messageId, onBusy });
   const { runId, state, live } = admission;
   if (state === 'started') await begin(setting, runId);
   if (live === undefined || state === 'started') return { runId, state };
+  const isBehind = state !== 'known' || live !== runId;
+  if (isBehind && (await passed(setting, live))) return afterParked(setting, messageId, admission);
   const waits = await waitsOf(setting.services, live);
   // The process that stored it may have died before its run began.
   if (state === 'known' && live === runId && waits.length === 0) await begin(setting, runId);
@@ -60,10 +63,30 @@ export async function sendMessage(setting: ThreadSetting, given: ThreadSend): Pr
   return { runId, state, ...(waits.length > 0 ? { waits } : {}) };
 }
 
+/** Never rejects: the message is stored. */
+async function passed({ services }: ThreadSetting, live: string): Promise<boolean> {
+  return passParked(services, live).catch((error: unknown) => {
+    services.config.warn('thread: a parked turn could not be ended', { runId: live, error: toErrorData(error) });
+    return false;
+  });
+}
+
+/** What became of a message that has ended the parked run before it. */
+async function afterParked(
+  { store, key }: ThreadSetting,
+  messageId: string,
+  { runId, state }: Admission,
+): Promise<ThreadSent> {
+  const turn = await store.turnOf(key, { messageId });
+  if (state === 'known') return { runId: turn?.runId ?? runId, state };
+  return { runId: turn?.runId ?? runId, state: turn?.state === 'queued' ? 'queued' : 'started' };
+}
+
 /** Begins another run of the last message of a thread. @throws {ThreadBusyError} @throws {ThreadMissingError} */
 export async function retryMessage(setting: ThreadSetting, given: string): Promise<ThreadSent> {
   const { services, store, key } = setting;
   const messageId = checkThreadId(given, 'a message');
+  await liveIsPassed(setting);
   const turn = await store.turnOf(key, { messageId });
   const [last] = await store.turns(key, { limit: 1 });
   if (turn?.state === 'queued' || last?.state === 'live') throw new ThreadBusyError('a run of the thread is live');
@@ -81,6 +104,27 @@ export async function retryMessage(setting: ThreadSetting, given: string): Promi
 function givenPart(part: Content): MessagePart {
   if (part.type === 'text') return part;
   return { ...part, data: part.data.type === 'url' ? part.data.url : part.data.data };
+}
+
+/** As `admit`; a parked run is no live one. */
+async function admitPast(
+  setting: ThreadSetting,
+  turn: UserTurn,
+  how: { readonly messageId: string; readonly onBusy: OnBusy },
+): Promise<Admission> {
+  try {
+    return await admit(setting, turn, how);
+  } catch (error) {
+    const isRefused = hasCode(error, 'THREAD_BUSY') || hasCode(error, 'THREAD_FULL');
+    if (!isRefused || !(await liveIsPassed(setting))) throw error;
+    return admit(setting, turn, how);
+  }
+}
+
+/** Ends the live run of a thread if it is parked. @returns whether it did */
+async function liveIsPassed({ services, store, key }: ThreadSetting): Promise<boolean> {
+  const [newest] = await store.turns(key, { limit: 1 });
+  return newest?.state === 'live' && passParked(services, newest.runId);
 }
 
 async function admit(

@@ -1,11 +1,12 @@
 import type { RunCheckpoint } from '../../../record/checkpoint.ts';
 import { messageIdOf } from '../../../run/command.ts';
-import type { ThreadPlace } from '../../../run/fields.ts';
+import type { HeadFields, ThreadPlace } from '../../../run/fields.ts';
 import type { Progress } from '../../../run/progress.ts';
 import { allMessagesOf, openingOf, ownFrom } from '../../../run/progress.ts';
-import { withoutRefused } from '../../../run/refused-turn.ts';
+import { withoutParked, withoutRefused } from '../../../run/refused-turn.ts';
 import type { RunOutcome } from '../../../run/result.ts';
 import { isThreads } from '../../../store/capabilities.ts';
+import type { CheckpointStore } from '../../../store/port.ts';
 import type { Compaction, TurnEnd } from '../../../store/thread-port.ts';
 import { UnsupportedError } from '../../../values/errors.ts';
 import { enterMessage, enterStored, type Message } from '../../../values/message.ts';
@@ -49,7 +50,7 @@ export function withTurnOf(progress: Progress): Progress {
 }
 
 /** Returns what the store needs at the end of a turn; undefined for a run that is none. */
-export function turnEndOf(
+function turnEndOf(
   { thread, meta }: Pick<RunCheckpoint, 'thread' | 'meta'>,
   {
     own,
@@ -72,7 +73,7 @@ export function liveTurnEndOf(run: ActiveRun, progress: Progress, outcome: RunOu
   if (!progress.thread) return undefined;
   const now = run.services.config.clock.now();
   const compaction = isRefused(run, progress, outcome)
-    ? refusedTurn(run, withTurnOf({ ...progress, outcome }))
+    ? leftOut(run, withTurnOf({ ...progress, outcome }))
     : compactionOf(run, progress);
   return turnEndOf(progress, { own: allMessagesOf(progress).slice(ownFrom(progress)), compaction, now });
 }
@@ -80,19 +81,34 @@ export function liveTurnEndOf(run: ActiveRun, progress: Progress, outcome: RunOu
 /** Codes of an end that say by themselves that a provider refused what it was sent. */
 const refusals: readonly string[] = ['CONTENT_REFUSED', 'CONTEXT_TOO_LONG'];
 
-/** Returns whether a run ended because its provider refused the content of a request for good. */
+/** Returns whether later turns leave a run out: its provider refused the content of a request for good, or it was parked. */
 export function isRefused({ life }: ActiveRun, progress: Progress, { status, error }: RunOutcome): boolean {
   if (status !== 'error') return false;
-  return life.isRefused || progress.refused === true || refusals.includes(error?.code ?? '');
+  return life.isRefused || progress.refused !== undefined || refusals.includes(error?.code ?? '');
 }
 
-/** What later turns send in the place of a refused one: the history before it, and the calls that it made. */
-function refusedTurn({ redaction }: ActiveRun, progress: Progress): Compaction | undefined {
+/** What later turns send in the place of one that they leave out: the history before it, and the calls that it made. */
+function leftOut({ redaction }: ActiveRun, progress: Progress): Compaction | undefined {
   const { thread, transcript, earlier } = progress;
   if (!thread) return undefined;
   const own = transcript.slice(ownFrom(progress));
-  const kept = withoutRefused(own).map((message) => redaction?.records.message(message) ?? message);
+  const kept = keptOf(own, progress).map((message) => redaction?.records.message(message) ?? message);
   return { upTo: thread.upTo + own.length, messages: [...earlier.value, ...kept] };
+}
+
+function keptOf(own: readonly Message[], { refused, openStep }: Pick<HeadFields, 'refused' | 'openStep'>) {
+  return refused === 'parked' ? withoutParked(own, openStep) : withoutRefused(own);
+}
+
+/** As for a live turn, for one whose end is made from its record. */
+export async function storedTurnEndOf(store: CheckpointStore, record: RunCheckpoint, now: number) {
+  const { thread, meta, messages, refused, completedPhases = [], openPhase } = record;
+  if (!thread || !refused || !isThreads(store)) return turnEndOf(record, { own: messages, now });
+  const earlier = await store.historyOf({ callerId: meta.callerId, id: thread.id }, thread.upTo);
+  // The phases of a pipeline have conversations of their own.
+  const kept = completedPhases.length > 0 || openPhase ? [] : keptOf(messages, record);
+  const compaction = { upTo: thread.upTo + messages.length, messages: [...earlier, ...kept] };
+  return turnEndOf(record, { own: messages, compaction, now });
 }
 
 /** The shorter history that the run sends in place of the earlier one, as its thread keeps it. */

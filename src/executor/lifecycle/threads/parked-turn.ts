@@ -1,0 +1,59 @@
+import type { RunCheckpoint } from '../../../record/checkpoint.ts';
+import { TURN_MARK } from '../../../run/identity.ts';
+import { isThreads } from '../../../store/capabilities.ts';
+import { hasCode, toErrorData } from '../../../values/error-data.ts';
+import { RunOwnedElsewhereError } from '../../../values/errors.ts';
+import type { ExecutorServices } from '../../run/active-run.ts';
+import { endStored } from '../stored/cancel-stored.ts';
+
+/*
+ * A parked turn does not hold up its conversation: it ends as a failed one, with the code and the reason of its parking, when a
+ * message waits behind it. The claim of the run decides between this and an `unpark`, and the commit of the end begins the next
+ * turn. The writer of each half looks for the other one afterwards: a message for a parked run before it, a parking for messages
+ * behind it.
+ */
+
+/**
+ * Ends a parked turn, and begins the next one.
+ * @returns whether it has ended; false: it is not parked, or a process works on it
+ */
+export async function passParked(services: ExecutorServices, runId: string): Promise<boolean> {
+  const { config, registry } = services;
+  const found = registry.live(runId) ? null : await config.store?.load(runId, { messages: false });
+  if (!found || !isHeldUp(found)) return false;
+  try {
+    await endStored(services, { runId, endOf });
+    return true;
+  } catch (error) {
+    // Another message has ended it already.
+    if (hasCode(error, 'CHECKPOINT_MISSING')) return true;
+    if (hasCode(error, 'RUN_OWNED_ELSEWHERE')) return false;
+    throw error;
+  }
+}
+
+/** A turn that is parked, or whose process died while it ended. */
+const isHeldUp = ({ thread, parked, outcome }: RunCheckpoint) =>
+  thread !== undefined && (parked ?? outcome) !== undefined;
+
+async function endOf({ meta: { runId }, parked, outcome }: RunCheckpoint) {
+  if (!parked && !outcome) throw new RunOwnedElsewhereError(`run ${runId} was unparked meanwhile`);
+  const { code = '', reason = '' } = parked ?? {};
+  const message = `${reason}; a later message of its conversation was answered without it`;
+  return { status: 'error', error: { name: 'RunParkedError', code, message }, refused: 'parked' } as const;
+}
+
+/** Ends a turn that was parked, if messages wait behind it. Never rejects. */
+export async function passIfAwaited(services: ExecutorServices, runId: string): Promise<void> {
+  const { store, warn } = services.config;
+  if (!runId.startsWith(TURN_MARK) || !store || !isThreads(store)) return;
+  try {
+    const { thread, meta } = (await store.load(runId, { messages: false })) ?? {};
+    if (!thread || !meta) return;
+    const waiting = await store.turns({ callerId: meta.callerId, id: thread.id }, { limit: 1, waiting: true });
+    // A store that does not know the option answers with turns that have begun.
+    if (waiting.some(({ state }) => state === 'queued' || state === 'steered')) await passParked(services, runId);
+  } catch (error) {
+    warn('thread: a parked turn could not be ended', { runId, error: toErrorData(error) });
+  }
+}

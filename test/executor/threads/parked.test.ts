@@ -1,0 +1,277 @@
+import { type Message, memoryStore, type Tool } from 'pawl';
+import { sqliteStore } from 'pawl/stores/sqlite';
+import { callTool, reply, type ScriptedEntry } from 'pawl/testing';
+import { describe, expect, onTestFinished, test } from 'vitest';
+import { gate, toolOf, until } from '../../fixtures/host.ts';
+import { notingBudget } from '../../fixtures/noting-ports.ts';
+import { watchedStore } from '../../fixtures/watched-store.ts';
+import { textsIn, threadHost } from './thread-host.ts';
+
+const stores = {
+  memory: memoryStore,
+  SQLite: () => {
+    const store = sqliteStore({ path: ':memory:' });
+    onTestFinished(() => store.close());
+    return store;
+  },
+};
+
+/** A host whose budget refuses every call from the nth on, until it is raised, and a thread whose first turn is parked by that. */
+async function parkedThread(script: readonly ScriptedEntry[], rest: Parameters<typeof threadHost>[0] = {}) {
+  const limit = { calls: 1 };
+  const budget = notingBudget({ refuse: () => limit.calls-- <= 0 });
+  const pay = toolOf('pay', 'once', async () => 'paid 5');
+  const given = threadHost({
+    ...{ checkpoints: memoryStore(), journal: true, tools: [pay], script: [callTool('pay', {}), ...script] },
+    ...rest,
+    ports: { ...rest.ports, budget },
+  });
+  const { thread, host } = given;
+  const first = await thread.send({ id: 'm1', text: 'pay' });
+  await until(async () => (await host.executor.find(first.runId))?.status === 'parked', 'the parking');
+  limit.calls = 99;
+  return { ...given, first, limit, requests: () => host.model.calls.map(({ messages }) => messages) };
+}
+
+const rolesIn = (messages: readonly Message[] = []) => messages.map(({ role }) => role);
+
+describe.each(Object.entries(stores))('a turn that is parked, in %s', (_, store) => {
+  test('does not hold up its conversation: the next message is answered, and the model reads its calls (edges 31)', async () => {
+    const { thread, host, ended, first, requests } = await parkedThread([reply('You paid 5.'), reply('Yes.')], {
+      checkpoints: store(),
+    });
+    const second = await thread.send({ id: 'm2', text: 'did you pay?' });
+    expect(second.state).toBe('started');
+    expect(await ended(second.runId)).toMatchObject({ status: 'ok', output: 'You paid 5.' });
+    expect(rolesIn(requests()[1])).toEqual(['user', 'assistant', 'tool', 'user']);
+    expect(JSON.stringify(requests()[1])).toContain('paid 5');
+    const shown = (await thread.messages()).map(({ message }) => message);
+    expect(textsIn(shown)).toEqual(['pay', 'did you pay?', 'You paid 5.']);
+    const third = await thread.send({ id: 'm3', text: 'sure?' });
+    await ended(third.runId);
+    expect(rolesIn(requests()[2])).toEqual(['user', 'assistant', 'tool', 'user', 'assistant', 'user']);
+    expect(await ended(first.runId)).toMatchObject({ status: 'error', error: { code: 'BUDGET_EXCEEDED' } });
+    expect(await host.executor.find(first.runId)).toMatchObject({
+      status: 'ended',
+      outcome: { error: { code: 'BUDGET_EXCEEDED', message: expect.stringContaining('was answered without it') } },
+    });
+  });
+
+  test('is out of reach of `unpark` then, which says why and what to do (edges 31)', async () => {
+    const { thread, host, ended, first } = await parkedThread([reply('Two.')], { checkpoints: store() });
+    await ended((await thread.send({ id: 'm2', text: 'next' })).runId);
+    const refused = host.executor.unpark(first.runId);
+    await expect(refused).rejects.toMatchObject({ code: 'CHECKPOINT_MISSING', retry: 'never' });
+    await expect(refused).rejects.toThrow(/has ended .*BUDGET_EXCEEDED.*send its message again/);
+  });
+});
+
+const parkedRun = async (host: ReturnType<typeof threadHost>['host'], runId: string) =>
+  until(async () => (await host.executor.find(runId))?.status === 'parked', 'the parking');
+
+describe('a turn that is parked', () => {
+  /** A thread whose first turn was left by a process in the midst of its work, and is parked since. */
+  async function leftAndParked(code: string, script: readonly ScriptedEntry[], tools: readonly Tool[] = []) {
+    const checkpoints = memoryStore();
+    const before = threadHost({ checkpoints, tools, script });
+    const first = await before.thread.send({ id: 'm1', text: 'first' });
+    return {
+      before,
+      checkpoints,
+      first,
+      park: async () => {
+        await before.host.executor.shutdown({ drainMs: 0 });
+        const record = await checkpoints.load(first.runId);
+        if (!record) throw new Error('the run has no record');
+        await checkpoints.save({ ...record, parked: { code, reason: 'for a test' } });
+      },
+    };
+  }
+
+  test('is in no later request, if it made no calls (edges 31)', async () => {
+    const asked = gate<never>();
+    const { checkpoints, first, park } = await leftAndParked('TOO_MANY_ATTEMPTS', [() => asked.pass()]);
+    await asked.reached;
+    await park();
+    const { thread, host, ended } = threadHost({ checkpoints });
+    for (const id of ['m2', 'm3']) await ended((await thread.send({ id, text: id })).runId);
+    expect(textsIn(host.model.calls[0]?.messages ?? [])).toEqual(['m2']);
+    expect(textsIn(host.model.calls[1]?.messages ?? [])).toEqual(['m2', 'done', 'm3']);
+    expect(await ended(first.runId)).toMatchObject({ status: 'error', error: { code: 'TOO_MANY_ATTEMPTS' } });
+  });
+
+  test('leaves the model a sentence for a call of which it is not known whether it took effect (edges 31)', async () => {
+    const paying = gate<never>();
+    const script = [callTool('pay', {}), reply('I do not know.')];
+    const tools = [toolOf('pay', 'once', () => paying.pass())];
+    const { checkpoints, park } = await leftAndParked('OUTCOME_UNKNOWN', script, tools);
+    await paying.reached;
+    await park();
+    const { thread, host, ended } = threadHost({ checkpoints, tools });
+    await ended((await thread.send({ id: 'm2', text: 'did you pay?' })).runId);
+    const request = host.model.calls.at(-1)?.messages ?? [];
+    expect(rolesIn(request)).toEqual(['user', 'assistant', 'tool', 'user']);
+    expect(JSON.stringify(request)).toContain('It may or may not have taken effect');
+  });
+
+  test('withdraws its question, and leaves the model a sentence for the call (edges 31)', async () => {
+    const ask = toolOf('ask', 'once', (_, context) => context.ask({ question: 'Really?' }));
+    const { thread, host, ended } = threadHost({
+      ...{ checkpoints: memoryStore(), tools: [ask], script: [callTool('ask', {}), reply('I do not know.')] },
+      defaults: { waitLingerMs: 1 },
+    });
+    const first = await thread.send({ id: 'm1', text: 'pay' });
+    await until(async () => (await host.executor.find(first.runId))?.status === 'waiting', 'the question');
+    await host.executor.park(first.runId, 'looking into it');
+    await ended((await thread.send({ id: 'm2', text: 'did you pay?' })).runId);
+    const request = host.model.calls.at(-1)?.messages ?? [];
+    expect(rolesIn(request)).toEqual(['user', 'assistant', 'tool', 'user']);
+    expect(JSON.stringify(request)).toContain('This call waited, and had not ended');
+    expect(await host.executor.waiting()).toEqual([]);
+    expect(await ended(first.runId)).toMatchObject({ status: 'error', error: { code: 'PARKED' } });
+  });
+
+  test('ends at once if messages wait behind it, and they have their turns in order (edges 31)', async () => {
+    const passed = gate<string>();
+    const refusals = [false, true];
+    const { thread, host, ended } = threadHost({
+      ...{ checkpoints: memoryStore(), tools: [toolOf('work', 'read', () => passed.pass())] },
+      script: [callTool('work', {}), reply('two'), reply('three')],
+      ports: { budget: notingBudget({ refuse: () => refusals.shift() ?? false }) },
+    });
+    const first = await thread.send({ id: 'm1', text: 'first' });
+    await passed.reached;
+    const second = await thread.send({ id: 'm2', text: 'second' });
+    const third = await thread.send({ id: 'm3', text: 'third' });
+    expect([second.state, third.state]).toEqual(['queued', 'queued']);
+    passed.open('worked');
+    expect(await ended(first.runId)).toMatchObject({ status: 'error', error: { code: 'BUDGET_EXCEEDED' } });
+    await ended(third.runId);
+    const shown = textsIn((await thread.messages()).map(({ message }) => message));
+    expect(shown).toEqual(['first', 'second', 'two', 'third', 'three']);
+    expect(host.warnings.filter((each) => each === 'run: parked')).toHaveLength(1);
+  });
+
+  test.each(['queue', 'steer', 'reject', 'interrupt'] as const)(
+    'is no live run for a message with `%s`, and ends with its code (edges 31)',
+    async (onBusy) => {
+      const { thread, ended, first } = await parkedThread([reply('Two.')]);
+      const second = await thread.send({ id: 'm2', text: 'next', onBusy });
+      expect(second.state).toBe('started');
+      expect(await thread.turn('m2')).toMatchObject({ runId: second.runId });
+      expect(await ended(second.runId)).toMatchObject({ output: 'Two.' });
+      expect(await ended(first.runId)).toMatchObject({ error: { code: 'BUDGET_EXCEEDED' } });
+    },
+  );
+
+  test('ends once for two messages that come together, and both are answered (edges 31)', async () => {
+    const told: string[] = [];
+    const { thread, host, ended, first } = await parkedThread([reply('Two.'), reply('Three.')]);
+    const sent = await Promise.all(['m2', 'm3'].map((id) => thread.send({ id, text: id })));
+    for (const { runId } of sent) expect((await ended(runId)).status).toBe('ok');
+    for await (const event of host.executor.events(first.runId)) told.push(event.type);
+    expect(told.filter((type) => type === 'run.ended')).toHaveLength(1);
+    expect(told.indexOf('run.parked')).toBeLessThan(told.indexOf('run.ended'));
+  });
+
+  test('stays parked for its own message, sent again, and for a message that the thread knows (edges 31)', async () => {
+    const { thread, host, first } = await parkedThread([]);
+    expect(await thread.send({ id: 'm1', text: 'pay' })).toMatchObject({ runId: first.runId, state: 'known' });
+    await parkedRun(host, first.runId);
+  });
+
+  test('is begun again by thread.retry, in its place (edges 10, 31)', async () => {
+    const { thread, host, ended, first } = await parkedThread([reply('Paid.')]);
+    const again = await thread.retry('m1');
+    expect(again.runId).not.toBe(first.runId);
+    expect(await ended(again.runId)).toMatchObject({ output: 'Paid.' });
+    expect(textsIn((await thread.messages()).map(({ message }) => message))).toEqual(['pay', 'Paid.']);
+    expect(await host.executor.find(first.runId)).toBeNull();
+  });
+
+  test('is unparked by one process or passed by a message to another: never both (edges 31)', async () => {
+    for (const isFirst of [true, false]) {
+      const store = memoryStore();
+      const here = await parkedThread([reply('One.'), reply('Two.')], { checkpoints: store });
+      const there = threadHost({ checkpoints: store, journal: true });
+      const send = () => there.thread.send({ id: 'm2', text: 'next' });
+      const unpark = () =>
+        here.host.executor.unpark(here.first.runId).then(
+          () => true,
+          () => false,
+        );
+      const [unparked, second] = isFirst
+        ? await Promise.all([unpark(), send()])
+        : ((await Promise.all([send(), unpark()])).toReversed() as [boolean, Awaited<ReturnType<typeof send>>]);
+      await here.host.executor.recover();
+      await there.host.executor.recover();
+      await until(async () => (await there.thread.turn('m2'))?.state === 'ended', 'the answer');
+      const found = await there.host.executor.find(here.first.runId);
+      const status = unparked ? 'ok' : 'error';
+      expect(found).toMatchObject({ status: 'ended', outcome: { status } });
+      expect(await there.host.executor.find(second.runId)).toMatchObject({ outcome: { status: 'ok' } });
+    }
+  });
+
+  test('and the message behind it survive a kill at any write: the next process answers it once (edges 31)', async () => {
+    const changing = new Set(['admit', 'save', 'append', 'end', 'claim', 'release', 'keepOutcome', 'delete']);
+    const defaults = { leaseMs: 40, dueMs: 5 };
+    for (const when of ['before', 'after'] as const) {
+      for (let writes = 1, isOver = false; !isOver; writes += 1) {
+        const asked = gate<never>();
+        const { checkpoints, first, park } = await leftAndParked('TOO_MANY_ATTEMPTS', [() => asked.pass()]);
+        await asked.reached;
+        await park();
+        let left = writes;
+        const dies = (isTime: boolean) => {
+          if (left > 0 && isTime) left -= 1;
+          if (left <= 0) throw new Error('killed');
+        };
+        const dying = watchedStore(
+          {
+            before: ({ method }) => dies(when === 'before' && changing.has(method)),
+            after: ({ method }) => dies(when === 'after' && changing.has(method)),
+          },
+          checkpoints,
+        );
+        const killed = threadHost({ checkpoints: dying, defaults });
+        const sent = await killed.thread.send({ id: 'm2', text: 'next' }).catch(() => undefined);
+        await until(async () => left <= 0 || (await killed.thread.turn('m2'))?.state === 'ended');
+        isOver = left > 0;
+        const { thread, host, ended } = threadHost({ checkpoints, defaults });
+        const isAnswered = async () => {
+          await host.executor.recover();
+          const turn = await thread.turn('m2');
+          if (!turn && !sent) await thread.send({ id: 'm2', text: 'next' });
+          return turn?.state === 'ended';
+        };
+        await until(isAnswered, `the answer after ${writes} writes (${when})`);
+        const shown = textsIn((await thread.messages()).map(({ message }) => message));
+        expect(shown).toEqual(['first', 'next', 'done']);
+        const outcome = { status: 'error', error: { code: 'TOO_MANY_ATTEMPTS' } };
+        expect(await host.executor.find(first.runId)).toMatchObject({ outcome });
+        // Later turns do not send the parked one, whichever process has ended it.
+        await ended((await thread.send({ id: 'm3', text: 'sure?' })).runId);
+        expect(textsIn(host.model.calls.at(-1)?.messages ?? [])).toEqual(['next', 'done', 'sure?']);
+        await host.executor.shutdown();
+      }
+    }
+  });
+
+  test('is left to a person after a restore, until the next message comes (edges 27, 31)', async () => {
+    const passed = gate<string>();
+    const tools = [toolOf('work', 'read', () => passed.pass())];
+    const { before, checkpoints, first, park } = await leftAndParked('RESTORED', [callTool('work', {})], tools);
+    await passed.reached;
+    await before.thread.send({ id: 'm2', text: 'second' });
+    await park();
+    const { thread, host, ended } = threadHost({ checkpoints, tools });
+    await host.executor.recover();
+    expect(await thread.turn('m2')).toMatchObject({ state: 'queued' });
+    await parkedRun(host, first.runId);
+    const third = await thread.send({ id: 'm3', text: 'third' });
+    await ended(third.runId);
+    const shown = textsIn((await thread.messages()).map(({ message }) => message));
+    expect(shown).toEqual(['first', 'second', 'done', 'third', 'done']);
+  });
+});

@@ -52,15 +52,10 @@ export interface SetupFault {
   readonly since: number;
 }
 
-/**
- * Returns whether a parked run stays parked until a person unparks it. One whose agent had changed starts again as soon as
- * the agent is what it was.
- */
+/** Returns whether a parked run waits for a person. One whose agent had changed starts again when the agent is what it was. */
 export function staysParked(code: string | undefined): boolean {
   return code !== 'DEFINITION_CHANGED';
 }
-
-const isRefusal = (value: unknown): boolean => value === true || value === 'parked';
 
 /** A run's place in a conversation of several runs. */
 export interface ThreadPlace {
@@ -142,10 +137,7 @@ export interface HeadFields {
   /** Steps that the critic has allowed beyond the agent's limit. */
   readonly raisedSteps: number;
   readonly outcome?: RunOutcome;
-  /**
-   * Why later turns of a thread do not send this one. `true`: a provider refused the content of its last request for good. `parked`:
-   * a later message ended it while it was parked.
-   */
+  /** Later turns of a thread do not send this one. `true`: a provider refused its content for good; `parked`: a message ended it. */
   readonly refused?: true | 'parked';
   readonly parked?: ParkedReason;
   /** The next recorded step removes it. */
@@ -210,6 +202,7 @@ export const SMALL_FIELD = 4_096;
 /** JSON may escape a character with 6 bytes for a UTF-16 unit; the bound counts 3 bytes for a unit of JSON. */
 const isOptionalPerson = (by: unknown): boolean => by === undefined || isStoredPerson(by);
 const isBirth = (value: unknown): boolean => typeof value === 'string' && value !== '' && value.length <= BIRTH_CHARS;
+const isRefusal = (value: unknown): boolean => value === true || value === 'parked';
 const inJson = (text: string): number => 2 * text.length;
 const sizeOfMessages = (messages: readonly Message[]): number =>
   messages.reduce((units, message) => units + encodeMessage(message).length + 1, 0);

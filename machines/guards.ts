@@ -40,10 +40,10 @@ export const guards = {
   isStepAnswered: ({ context: { progress } }: Context) =>
     progress.openStep !== undefined && isAllAnswered(progress.openStep),
   /** Whether this is the result of the only call of the open step that has not answered. */
-  isLastResult: ({ context: { progress } }: Context, { isUnbegun, isLeft, wait, ...answer }: ToolAnswer) => {
+  isLastResult: ({ context: { progress } }: Context, answer: ToolAnswer) => {
+    if (answer.isUnbegun || answer.isLeft || answer.wait) return false;
     const callId = answeredCallId(progress, answer);
-    const isResult = !isUnbegun && !isLeft && !wait && callId !== undefined;
-    return isResult && progress.openStep !== undefined && isLastUnanswered(progress.openStep, callId);
+    return callId !== undefined && progress.openStep !== undefined && isLastUnanswered(progress.openStep, callId);
   },
   /** Each call of the open step has answered or waits; none runs or may start. */
   isIdle: ({ context: { progress } }: Context) => progress.openStep !== undefined && isIdle(progress.openStep),

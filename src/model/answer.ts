@@ -46,21 +46,22 @@ export function requestsOf(error: unknown): number | undefined {
 export function endOf(message: Message, end: StreamEnd): Pick<ModelReply, 'finishReason' | 'isPaused'> {
   const { unified, raw, needs } = end;
   const finishReason = unified === 'content-filter' && raw === 'refusal' ? 'refusal' : unified;
-  const said = `"${finishReason}"${typeof raw === 'string' && raw !== finishReason ? ` (${printable(raw)})` : ''}`;
-  if (unified === 'error') throw noAnswer(`the model's reply ended with finish reason ${said}`);
+  const said = () =>
+    `"${finishReason}"${typeof raw === 'string' && raw !== finishReason ? ` (${printable(raw)})` : ''}`;
+  if (unified === 'error') throw noAnswer(`the model's reply ended with finish reason ${said()}`);
   if (needs === undefined || (needs !== 'text' && toolCallsOf(message).length > 0)) return { finishReason };
   if (raw === 'pause_turn') return { finishReason, isPaused: true };
-  if (garbled.has(raw)) throw noAnswer(`the model's reply ended with finish reason ${said}`);
+  if (garbled.has(raw)) throw noAnswer(`the model's reply ended with finish reason ${said()}`);
   if (hasContent(message)) return { finishReason };
   if (finishReason === 'content-filter' || finishReason === 'refusal') {
-    throw Object.assign(new ContentRefusedError(`the provider refused to answer: finish reason ${said}`), {
+    throw Object.assign(new ContentRefusedError(`the provider refused to answer: finish reason ${said()}`), {
       finishReason,
     });
   }
   if (finishReason === 'length') {
     throw noAnswer('the model reached its length limit before it wrote any text', CUT_REQUESTS);
   }
-  throw noAnswer(`the model's reply has neither text nor calls; its finish reason is ${said}`);
+  throw noAnswer(`the model's reply has neither text nor calls; its finish reason is ${said()}`);
 }
 
 /** Text that is more than white space, or a file: thoughts alone are no answer. */

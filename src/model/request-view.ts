@@ -8,7 +8,7 @@ import type {
   ToolOutput,
   ToolResultPart,
 } from '../values/message.ts';
-import { markOf, unmarked } from '../values/message-mark.ts';
+import { makerOf, unmarkedOptions } from '../values/message-mark.ts';
 import { definableName } from '../values/tool-name.ts';
 import { isForeign, type Vendor, vendorOf } from './vendor.ts';
 
@@ -83,21 +83,24 @@ function toolView(part: ToolMessage['content'][number], vendor: Vendor): ToolMes
 }
 
 function assistantView(message: AssistantMessage, vendor: Vendor): AssistantMessage | undefined {
-  const mark = markOf(message);
-  const isOwn = mark ? vendorOf(mark.model).name === vendor.name : namesVendor(message, vendor);
-  // Where the maker is known, its options stay as a whole, or go.
-  const keptOf = <T extends object>(value: T): T => {
-    if (!mark) return withoutForeign(value, vendor);
-    return isOwn ? value : withoutOptions(value);
-  };
-  const parts = message.content.flatMap((part) => {
-    const shown = partView(part, { message, vendor, isOwn });
-    return shown ? [keptOf(shown)] : [];
-  });
+  const maker = makerOf(message);
+  const isOwn = maker === undefined ? namesVendor(message, vendor) : vendorOf(maker).name === vendor.name;
+  const shown: AssistantPart[] = [];
   // Reasoning belongs to what follows it: no provider takes an answer that ends with it.
-  const content = parts.slice(0, parts.findLastIndex(({ type }) => !type.startsWith('reasoning')) + 1);
-  if (content.length === 0) return undefined;
-  return withContent(keptOf(unmarked(message)), content);
+  let end = 0;
+  for (const part of message.content) {
+    const view = partView(part, { message, vendor, isOwn });
+    if (!view) continue;
+    // Where the maker is known, its options stay as a whole, or go.
+    shown.push(maker === undefined ? withoutForeign(view, vendor) : isOwn ? view : withoutOptions(view));
+    if (!view.type.startsWith('reasoning')) end = shown.length;
+  }
+  if (end === 0) return undefined;
+  shown.length = end;
+  if (maker === undefined) return withContent(withoutForeign(message, vendor), shown);
+  const content = isSameList(shown, message.content) ? message.content : shown;
+  const providerOptions = isOwn ? unmarkedOptions(message) : undefined;
+  return { role: 'assistant', content, ...(providerOptions ? { providerOptions } : {}) };
 }
 
 interface PartPlace {

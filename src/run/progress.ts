@@ -123,8 +123,14 @@ export function openStep(progress: Progress, reply: ModelReply, tools: ToolFacts
   const message = enterMessage(withUniqueCallIds(progress, reply.message)) as OpenStep['message'];
   const refused = new Map(reply.refused?.map(({ position, why }) => [position, why]));
   const calls = toolCallsOf(message).map((call, i) => refusedCall(plannedCall(call, tools), refused.get(i)));
+  return { ...withoutFinish(progress), ...spent(progress, reply), openStep: stepOf(message, calls) };
+}
+
+/** Most steps come before any answer: for them nothing is copied. */
+function withoutFinish(progress: Progress): Progress {
+  if (progress.finishReason === undefined) return progress;
   const { finishReason: _, ...rest } = progress;
-  return { ...rest, ...spent(progress, reply), openStep: stepOf(message, calls) };
+  return rest;
 }
 
 /** Returns the progress after a model call that failed. A turn that failed still costs tokens. */

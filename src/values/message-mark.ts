@@ -27,22 +27,35 @@ const counts = Object.keys(noUsage) as readonly (keyof Usage)[];
 export function marked(message: AssistantMessage, { model, usage = noUsage, ms = 0 }: MessageMark): AssistantMessage {
   const used = counts.map((name) => bounded(usage[name]));
   while (used.at(-1) === 0) used.pop();
-  return withOptions(message, { pawl: { model, usage: used, ms: bounded(ms) } });
+  const mark = Object.freeze({ model, usage: Object.freeze(used) as number[], ms: bounded(ms) });
+  return withOptions(message, Object.freeze({ pawl: mark }));
 }
 
 function bounded(count: number): number {
   return Math.min(MAX_COUNT, Math.max(0, Math.round(count) || 0));
 }
 
+/** Returns the model that made a message, as its mark names it; undefined for one without a mark. */
+export function makerOf({ role, providerOptions }: Message): string | undefined {
+  const model = role === 'assistant' ? readMark(providerOptions?.pawl)?.model : undefined;
+  return model?.slice(0, MAX_MODEL_NAME_CHARS);
+}
+
+function readMark(
+  mark: unknown,
+): { readonly model: string; readonly usage?: unknown; readonly ms?: unknown } | undefined {
+  return isObject(mark) && typeof mark.model === 'string' ? (mark as { model: string }) : undefined;
+}
+
 /** Returns the mark of a message; undefined for one without. */
-export function markOf({ role, providerOptions }: Message): MessageMark | undefined {
-  const mark = role === 'assistant' ? providerOptions?.pawl : undefined;
-  if (!isObject(mark) || typeof mark.model !== 'string') return undefined;
-  const { model, usage, ms } = mark as { model: string; usage?: unknown; ms?: number };
+export function markOf(message: Message): MessageMark | undefined {
+  const model = makerOf(message);
+  if (model === undefined) return undefined;
+  const { usage, ms } = readMark(message.providerOptions?.pawl) ?? {};
   return {
-    model: model.slice(0, MAX_MODEL_NAME_CHARS),
+    model,
     ...(Array.isArray(usage) && usage.every(isAmount) ? { usage: usageOf(usage) } : {}),
-    ...(isAmount(ms) ? { ms } : {}),
+    ...(isAmount(ms) ? { ms: ms as number } : {}),
   };
 }
 
@@ -52,10 +65,19 @@ function usageOf(list: readonly number[]): Usage {
 
 /** Returns the message without what Pawl wrote into it. A message without a mark stays the same object. */
 export function unmarked<M extends Message>(message: M): M {
-  if (!message.providerOptions || !('pawl' in message.providerOptions)) return message;
-  const { providerOptions, ...rest } = message;
+  const options = unmarkedOptions(message);
+  if (options === message.providerOptions) return message;
+  const { providerOptions: _, ...rest } = message;
+  return (options ? { ...rest, providerOptions: options } : rest) as M;
+}
+
+/** Returns the provider options of a message without its mark; undefined if there are no others. */
+export function unmarkedOptions({ providerOptions }: Message): Message['providerOptions'] {
+  if (!providerOptions || !('pawl' in providerOptions)) return providerOptions;
+  // Nearly all marked messages: a copy of nothing would cost each step more than the rest of the mark.
+  if (Object.keys(providerOptions).length === 1) return undefined;
   const { pawl: _, ...others } = providerOptions;
-  return (Object.keys(others).length > 0 ? { ...rest, providerOptions: others } : rest) as M;
+  return others;
 }
 
 /** Returns a message of a host: of its mark only the model's name is read, and no other message may have one. */

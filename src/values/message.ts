@@ -35,13 +35,13 @@ export function enterMessage(message: unknown, path = 'message'): Message {
   return Object.freeze(copy);
 }
 
-/** Returns an answer with more provider options. Of one that has been entered, only the options are encoded. */
+/** Returns an answer with more provider options, which are deep-frozen. Of one that has been entered, only the options are encoded. */
 export function withOptions(message: AssistantMessage, options: JsonObject): AssistantMessage {
   const text = message.providerOptions === undefined ? encodings.get(message) : undefined;
   if (text === undefined)
     return { ...message, providerOptions: { ...message.providerOptions, ...options } } as AssistantMessage;
   // Its content is frozen already.
-  const copy = { ...message, providerOptions: freezeDeep(options) } as AssistantMessage;
+  const copy = { ...message, providerOptions: options } as AssistantMessage;
   encodings.put(copy, `${text.slice(0, -1)},"providerOptions":${JSON.stringify(options)}}`);
   return Object.freeze(copy);
 }

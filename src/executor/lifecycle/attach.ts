@@ -96,7 +96,7 @@ class ActorObserver {
     announceState(run, value);
     if (run.resources.children.size > 0) run.waits.look();
     run.services.registry.touch(run);
-    if (stateOf(value) === 'left' && context.output) run.finish(context.output);
+    if (typeof value === 'object' && 'left' in value && context.output) run.finish(context.output);
   }
 
   error(error: unknown): void {

@@ -156,6 +156,16 @@ describe('An event that the run publishes', () => {
   test('of a run that continues makes it work: it says again that it waits', () => {
     const told = new ToldState(open);
     expect(told.take(event({ type: 'run.resumed', iteration: 0, attempts: 1 }))).toBe(false);
+    expect(told.news(open).last).toEqual([]);
     expect(told.take(waiting)).toBe(false);
+    expect(told.take(waiting)).toBe(true);
+  });
+
+  test('of a run that continues for an answer says that it works, and not before that it waits', () => {
+    const told = new ToldState(open);
+    told.take(event({ type: 'run.resumed', iteration: 0, attempts: 1 }));
+    told.landed(open);
+    expect(told.take(woken)).toBe(false);
+    expect(told.take(woken)).toBe(true);
   });
 });

@@ -27,6 +27,8 @@ const ofSave = new Set<RunEventBody['type']>([
 export class ToldState {
   #waits: ReadonlyMap<string, Wait>;
   #isWaiting: boolean;
+  /** The run was resumed at rest, and has not said since whether it waits or works. */
+  #isResumed = false;
   #isParked = false;
 
   /** @param record that the run continues: its journal has its state */
@@ -39,8 +41,10 @@ export class ToldState {
   take(event: RunEvent): boolean {
     switch (event.type) {
       case 'run.resumed':
+        this.#isResumed = this.#isWaiting;
+        return false;
       case 'run.woken':
-        return !this.#isNow(false) && event.type === 'run.woken';
+        return !this.#isNow(false);
       case 'run.waiting':
         return !this.#isNow(true);
       case 'wait.answered':
@@ -53,8 +57,9 @@ export class ToldState {
 
   /** Notes whether the run waits. @returns whether that is news */
   #isNow(isWaiting: boolean): boolean {
-    const isNews = this.#isWaiting !== isWaiting;
+    const isNews = this.#isResumed || this.#isWaiting !== isWaiting;
     this.#isWaiting = isWaiting;
+    this.#isResumed = false;
     return isNews;
   }
 
@@ -70,7 +75,9 @@ export class ToldState {
   landed(state: StateOfRun): void {
     this.#waits = byId(waitsOf(state));
     this.#isParked = state.parked !== undefined;
-    if (!isOver(state)) this.#isWaiting = isWaiting(state);
+    if (isOver(state)) return;
+    this.#isWaiting = isWaiting(state);
+    this.#isResumed &&= this.#isWaiting;
   }
 
   #ofRun(state: StateOfRun): Said[] {

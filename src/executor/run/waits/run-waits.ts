@@ -64,6 +64,8 @@ export class RunWaits implements RunWaiting {
   readonly #time: WorkingTime;
   /** Nothing but waits is left. */
   #isWaiting = false;
+  /** `run.waiting` was published, and `run.woken` was not. */
+  #hasSaidWaiting = false;
   /** Counts the times that the run began to wait: an effect of an earlier time is over. */
   turn = 0;
 
@@ -299,10 +301,16 @@ export class RunWaits implements RunWaiting {
     const { waits = [], wakeAt } = progress.waiting ?? {};
     const { requested } = run.actor.getSnapshot().context;
     const turn = this.turn;
-    this.#whenRecorded(requested, () => {
-      if (this.turn === turn && this.#isWaiting)
-        run.publish({ type: 'run.waiting', waits: waits.length, ...(wakeAt === undefined ? {} : { wakeAt }) });
-    });
+    const say = () => {
+      if (this.turn !== turn || !this.#isWaiting) return;
+      this.#hasSaidWaiting = true;
+      run.publish({ type: 'run.waiting', waits: waits.length, ...(wakeAt === undefined ? {} : { wakeAt }) });
+    };
+    const { inbox } = run.services;
+    // A process that continues the run for an answer has read it by now. The process before has said that the run waits.
+    const isAnswered = turn === 1 && run.life.resumedFrom !== undefined && inbox.isDelivering(run.runId);
+    this.#hasSaidWaiting = isAnswered;
+    this.#whenRecorded(requested, isAnswered ? () => void inbox.delivered(run.runId).then(say) : say);
     this.arm();
   }
 
@@ -314,7 +322,8 @@ export class RunWaits implements RunWaiting {
     this.#time.start();
     const { cause, requested } = run.actor.getSnapshot().context;
     // A run that leaves, or is stopped, does not work again.
-    if (run.life.isFinished || cause) return;
+    if (run.life.isFinished || cause || !this.#hasSaidWaiting) return;
+    this.#hasSaidWaiting = false;
     this.#whenRecorded(requested, () => run.publish({ type: 'run.woken' }));
   }
 

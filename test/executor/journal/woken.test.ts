@@ -1,0 +1,40 @@
+import type { RunEvent, RunObserver } from 'pawl';
+import { reply, testClock } from 'pawl/testing';
+import { describe, expect, test } from 'vitest';
+import { deskOf, notedStore } from '../../fixtures/approval-desk.ts';
+
+const told = ['run.resumed', 'run.waiting', 'wait.opened', 'wait.answered', 'run.woken', 'tool.done'];
+
+/** A run that waits for an approval and has left its process; the next process has the same store. */
+async function resting() {
+  const clock = testClock(1_000_000);
+  const noted = notedStore(clock);
+  const seen: string[] = [];
+  const observers: RunObserver[] = [{ onEvent: ({ type }: RunEvent) => void (told.includes(type) && seen.push(type)) }];
+  const common = { clock, noted, journal: true as const, observers };
+  const desk = deskOf({ ...common });
+  const { run, wait } = await desk.begin();
+  const { id } = wait();
+  await clock.advance(2_000);
+  expect((await run.result).status).toBe('waiting');
+  const next = deskOf({ ...common, script: [reply('done')] });
+  const kept = async () => {
+    const page = await noted.inner.readEvents('r', { after: 0, limit: 100 });
+    return page?.entries.map(({ event }) => event.type).filter((type) => told.includes(type)) ?? [];
+  };
+  return { clock, seen, id, desk, next, kept };
+}
+
+describe('A run that waits and is continued by another process', () => {
+  test('says run.waiting and run.woken once, where an answer is why it continues (edges, small)', async () => {
+    const { clock, seen, id, desk, next, kept } = await resting();
+    await next.executor.control('r').approve(id, { by: { id: 'ada' } });
+    for (let i = 0; i < 8; i++) await clock.advance(1_000);
+    expect(await kept()).toEqual([
+      ...['wait.opened', 'run.waiting'],
+      ...['run.resumed', 'wait.answered', 'run.woken', 'tool.done'],
+    ]);
+    for (const type of ['run.waiting', 'run.woken']) expect(seen.filter((each) => each === type)).toHaveLength(1);
+    expect([...desk.paid, ...next.paid]).toEqual([700]);
+  });
+});

@@ -3,7 +3,7 @@ import { callOf, inputOf } from '../../../run/open-step.ts';
 import type { Progress } from '../../../run/progress.ts';
 import { answeredBefore } from '../../../run/waits/sent-answer.ts';
 import type { Person, Wait } from '../../../run/waits/wait.ts';
-import type { GivenAnswer, WaitAnswer } from '../../../run/waits/wait-answer.ts';
+import { type GivenAnswer, votesOf, type WaitAnswer } from '../../../run/waits/wait-answer.ts';
 import { waitOf, waitsOf } from '../../../run/waits/wait-rules.ts';
 import { systemClock } from '../../../values/clock.ts';
 import { toErrorData } from '../../../values/error-data.ts';
@@ -35,13 +35,6 @@ const LONGEST_TIMER_MS = 3_600_000;
 /** Returns whether a run takes answers: it works, or waits, and nothing has stopped it. */
 export function isTaking({ life, isActive, actor }: ActiveRun): boolean {
   return !life.isFinished && isActive && actor.getSnapshot().context.cause === undefined;
-}
-
-/** The votes of an approval that needs more; with the wait, if this vote changed its input. */
-function votesOf(wait: Wait, given: GivenAnswer | undefined): { readonly votes?: number; readonly wait?: Wait } {
-  if (wait.kind !== 'approval') return {};
-  const isChanged = wait.votes.length === 1 && given?.answer.how === 'approve' && given.answer.input !== undefined;
-  return { votes: wait.votes.length, ...(isChanged && wait.input !== undefined ? { wait } : {}) };
 }
 
 /**

@@ -58,6 +58,8 @@ export interface SaveMoment {
   /** Its next events have higher numbers than this. */
   readonly seq: number;
   readonly critic?: JsonObject | undefined;
+  /** How many runs its tree has had below the root. */
+  readonly treeRuns?: number | undefined;
   readonly redaction?: ProgressRedaction | undefined;
   readonly journal?: JournalPart | undefined;
 }
@@ -72,6 +74,7 @@ export function stateOf(run: Progress, now: SaveMoment): RunCheckpointState {
   const fields = { seq, elapsedMs: 0 } as Writable<StateHead>;
   const bound = addHead(fields, critic ? { ...progress, critic } : progress);
   fields.elapsedMs = Math.round(now.elapsedMs);
+  if (now.treeRuns) fields.treeRuns = now.treeRuns;
   const first = ownFrom(progress);
   const state = {
     ...fields,

@@ -61,6 +61,8 @@ export type Command =
       /** The result of that call. */
       readonly output: ToolOutput;
       readonly usage?: Usage;
+      /** How many runs the tree of the child had had, as far as it knew. */
+      readonly treeRuns?: number;
     };
 
 /** A command of a kind that only a newer version knows. It stays in the inbox, for a process of that version. */
@@ -136,7 +138,7 @@ export function checkCommand(command: Command): Command {
   if (!isCommand(command)) {
     throw new TypeError(
       "a command is { id, kind: 'cancel', reason? }, { id, kind: 'steer', text, children?, by? }, " +
-        "{ id, kind: 'answer', waitId, answer, by? } or { id, kind: 'child-ended', childRunId, callId, output, usage? }",
+        "{ id, kind: 'answer', waitId, answer, by? } or { id, kind: 'child-ended', childRunId, callId, output, usage?, treeRuns? }",
     );
   }
   const tooLong = tooLongCommand(command);
@@ -201,7 +203,8 @@ function isCommand(value: unknown): value is Command {
   if (kind === 'answer') return isId(value.waitId) && isAnswer(value.answer) && isBy(value.by);
   if (kind !== 'child-ended') return false;
   const isOutput = hasTexts(value, ['childRunId', 'callId']) && hasTexts(value.output, ['type']);
-  return isOutput && (value.usage === undefined || isUsage(value.usage));
+  const isCounted = value.treeRuns === undefined || isCount(value.treeRuns);
+  return isOutput && isCounted && (value.usage === undefined || isUsage(value.usage));
 }
 
 const isId = (id: unknown): id is string => typeof id === 'string' && id !== '' && id.length <= MAX_ID_CHARS;

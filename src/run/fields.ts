@@ -136,6 +136,8 @@ export interface HeadFields {
   readonly commands: readonly string[];
   /** Steps that the critic has allowed beyond the agent's limit. */
   readonly raisedSteps: number;
+  /** How many runs had begun below the root of its tree, as far as it was known at this save; absent = none. */
+  readonly treeRuns?: number;
   readonly outcome?: RunOutcome;
   /** Later turns of a thread do not send this one. `true`: a provider refused its content for good; `parked`: a message ended it. */
   readonly refused?: true | 'parked';
@@ -256,20 +258,8 @@ export const runFields = {
   beganAt: { part: 'identity', write: 'unless-empty', isValid: isAmount, redact: 'public', size: 0 },
   elapsedMs: { part: 'head', empty: 0, write: 'always', isValid: isAmount, redact: 'public', size: 0 },
   iteration: { part: 'head', required: true, empty: 0, write: 'always', isValid: isCount, redact: 'public', size: 0 },
-  openStep: {
-    part: 'head',
-    write: 'unless-empty',
-    isValid: isOpenStep,
-    redact: redactStep,
-    size: sizeOfStep,
-  },
-  waiting: {
-    part: 'head',
-    write: 'unless-empty',
-    isValid: isWaiting,
-    redact: redactWaiting,
-    size: sizeOfWaiting,
-  },
+  openStep: { part: 'head', write: 'unless-empty', isValid: isOpenStep, redact: redactStep, size: sizeOfStep },
+  waiting: { part: 'head', write: 'unless-empty', isValid: isWaiting, redact: redactWaiting, size: sizeOfWaiting },
   openPhase: { part: 'head', write: 'unless-empty', isValid: isOpenPhase, redact: 'public', size: 0 },
   undelivered: {
     part: 'head',
@@ -340,6 +330,7 @@ export const runFields = {
     size: (ids) => ids.reduce((units, id) => units + inJson(id) + 3, 2),
   },
   raisedSteps: { part: 'head', empty: 0, write: 'unless-empty', isValid: isCount, redact: 'public', size: 0 },
+  treeRuns: { part: 'head', write: 'unless-empty', isValid: isCount, redact: 'public', size: 0 },
   outcome: {
     part: 'head',
     write: 'unless-empty',

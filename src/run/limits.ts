@@ -16,6 +16,9 @@ export interface Limits {
   readonly toolConcurrency: number;
 }
 
+/** Most levels of agents below a run: what looks through a tree, as a cancel does, looks no deeper. */
+export const MAX_LEVELS = 32;
+
 /** The limits of a run that is still resolving: it may do nothing. */
 export const unresolvedLimits: Limits = Object.freeze({
   maxIterations: 0,

@@ -293,6 +293,7 @@ function progressOf(
     ? withoutLostWaits({ ...fitting, openStep: recoverOpenStep(openStep) })
     : withoutLostWaits(fitting);
   warnOfStep(run, recovered);
+  if (recovered.parent || recovered.treeRuns) run.tree.learn(recovered.treeRuns);
   return { progress: { ...recovered, attempts: from.attempts }, isReplaced };
 }
 

@@ -189,7 +189,7 @@ async function end(run: ActiveRun, input: SettleInput, outcome: RunOutcome): Pro
     tellParent: async () => {
       const { agent, parent, runId } = run;
       if (parent && !isAwaitedHere(run))
-        await tellParent(run.services, { runId, parent, agentId: agent.id, outcome: kept });
+        await tellParent(run.services, { runId, parent, agentId: agent.id, outcome: kept, treeRuns: run.tree.runs });
     },
     waits: progress.waiting?.waits,
     turn: liveTurnEndOf(run, progress, outcome),

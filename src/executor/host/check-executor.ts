@@ -1,3 +1,4 @@
+import { MAX_LEVELS } from '../../run/limits.ts';
 import { cutAnswers } from '../../run/reply.ts';
 import { checkStore } from '../../store/capabilities.ts';
 import { isTool } from '../../tool/toolbox.ts';
@@ -140,6 +141,8 @@ function checkDefaults(given: Partial<Defaults> | undefined, defaults: Defaults)
       const got = typeof value === 'string' ? JSON.stringify(value.slice(0, 40)) : kindOf(value);
       const least = mayBeZero.has(name) ? 'of 0 or more' : 'above 0';
       throw new TypeError(`${of}: defaults.${name} must be a number ${least}, not ${got}`);
+    } else if (name === 'maxDepth' && value > MAX_LEVELS) {
+      throw new TypeError(`${of}: defaults.maxDepth must be ${MAX_LEVELS} or less`);
     }
   }
 }

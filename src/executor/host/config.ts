@@ -31,6 +31,8 @@ const defaults: Defaults = {
   maxConsecutiveToolErrors: 3,
   maxSameToolCallRepeats: 3,
   toolConcurrency: 8,
+  maxDepth: 8,
+  maxTreeRuns: 1_000,
   modelAttempts: 5,
   modelRetryMs: 60_000,
   modelOutageMs: 86_400_000,

@@ -46,6 +46,10 @@ export interface Defaults {
   readonly maxConsecutiveToolErrors: number;
   readonly maxSameToolCallRepeats: number;
   readonly toolConcurrency: number;
+  /** How deep agents that call agents may be nested, 32 at most. The call of a deeper one fails, and its model reads why. */
+  readonly maxDepth: number;
+  /** Most runs below one run, at all levels, ended ones included. The call of a further one fails, and its model reads why. */
+  readonly maxTreeRuns: number;
   /** How many times a model call is made in one process while its errors may pass, the first time included. */
   readonly modelAttempts: number;
   /** Longest time for those attempts, from the first failure; a longer `retry-after` of the provider ends them at once. */

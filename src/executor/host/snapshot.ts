@@ -38,10 +38,11 @@ export function persistedRun(
   return { ...headOf(record), messages: [], ...status, stored: true };
 }
 
-/** Returns a persisted run with its present working time, last event number, and the critic's state. */
-export function atMoment(run: PersistedRun, { elapsedMs, seq, critic }: SaveMoment): PersistedRun {
+/** Returns a persisted run with its present working time, last event number, critic's state and count of its tree. */
+export function atMoment(run: PersistedRun, { elapsedMs, seq, critic, treeRuns }: SaveMoment): PersistedRun {
   if (run.stored || run.status !== 'active') return run;
-  return { ...run, elapsedMs: Math.round(elapsedMs), seq, ...(critic ? { critic } : {}) };
+  const now = { ...run, elapsedMs: Math.round(elapsedMs), seq };
+  return { ...now, ...(critic ? { critic } : {}), ...(treeRuns ? { treeRuns } : {}) };
 }
 
 /**

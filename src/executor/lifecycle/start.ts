@@ -32,12 +32,12 @@ export interface StartCall {
 export async function startRun(services: ExecutorServices, given: Agent, call: StartCall): Promise<Run> {
   const { agent, unreadable } = readAgent(given);
   const options = readRunOptions(call.options);
-  const { invocation, depth = 0, maxAttempts, parent } = call;
+  const { invocation, depth, maxAttempts, parent } = call;
   const { newId, redact, clock } = services.config;
   const seed = {
     ...seedOf(invocation, { agentId: agent.id, newId, now: clock.now(), parent }),
     ...unreadable,
-    depth,
+    ...(depth === undefined ? {} : { depth }),
     ...(options.drive === 'later' ? { isAdmission: true as const } : {}),
     ...(maxAttempts === undefined ? {} : { maxAttempts }),
   };

@@ -21,7 +21,7 @@ import { type EventOrigin, EventStream } from '../services/event-stream.ts';
 import type { Services } from '../services/executor-services.ts';
 import type { Leaseholder } from '../services/lease-renewal.ts';
 import { ObserverList } from '../services/observer-list.ts';
-import type { LiveRun, RunSummary } from '../services/registry.ts';
+import type { LiveRun, LiveTree, RunSummary } from '../services/registry.ts';
 import { Checkpointing } from './checkpointing.ts';
 import { ReplyStream } from './reply-stream.ts';
 import { type RunActor, summaryOf } from './run-actor.ts';
@@ -64,6 +64,7 @@ export class ActiveRun implements LiveRun, Leaseholder {
   /** Undefined = none. */
   #observers: ObserverList | undefined;
   #observed: ObservedRun | undefined;
+  #tree: LiveTree | undefined;
   readonly #controller = new AbortController();
   #target: CommandTarget | undefined;
   /** What else must end with the run; most runs have nothing. */
@@ -98,6 +99,17 @@ export class ActiveRun implements LiveRun, Leaseholder {
     return { runId: this.runId, birth: (this.progress ?? this.seed.request).birth };
   }
 
+  /** Its tree, as far as this process works on it. A run that has neither a parent nor a child needs none. */
+  get tree(): LiveTree {
+    if (!this.#tree) {
+      const { registry } = this.services;
+      const tree = registry.enterTree(this.parent?.rootRunId ?? this.runId);
+      this.#tree = tree;
+      this.onEnd(() => registry.leaveTree(tree));
+    }
+    return this.#tree;
+  }
+
   /** Aborted when the run is stopped or over; its reason says why. */
   get signal(): AbortSignal {
     return this.#controller.signal;
@@ -114,7 +126,8 @@ export class ActiveRun implements LiveRun, Leaseholder {
     const elapsedMs = progress.elapsedMs + until - this.life.startedAt;
     const critic = this.resources.monitor?.state ?? this.resources.savedCritic;
     const journal = this.journal?.part(progress, this.events.last);
-    return { elapsedMs, seq: this.events.reserved, critic, redaction: this.redaction?.records, journal };
+    const treeRuns = this.#tree?.runs;
+    return { elapsedMs, seq: this.events.reserved, critic, treeRuns, redaction: this.redaction?.records, journal };
   }
 
   /** Publishes an event to the consumers of `events` and to all observers. */

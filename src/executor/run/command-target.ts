@@ -84,7 +84,8 @@ async function childEnded(run: ActiveRun, command: ChildEnded, sentAt?: number):
   await run.life.accepted.promise;
   const { progress, life, services, resources } = run;
   if (life.resolution !== 'accepted' || !progress) return false;
-  const { childRunId, callId, output, id } = command;
+  const { childRunId, callId, output, id, treeRuns } = command;
+  if (treeRuns) run.tree.learn(treeRuns);
   const wait = waitsOf(progress).find((each) => each.kind === 'child' && each.childRunId === childRunId);
   const at = sentAt ?? services.config.clock.now();
   if (wait) return isTaken(run, { waitId: wait.id, answer: { how: 'ended', output }, command: id, at });

@@ -2,6 +2,7 @@ import type { RunContext } from '../../../machines/context.ts';
 import { childToolPrefixes } from '../../agent/names.ts';
 import type { RunEvent } from '../../run/events/body.ts';
 import type { ParkedReason } from '../../run/fields.ts';
+import { MAX_LEVELS } from '../../run/limits.ts';
 import type { Progress } from '../../run/progress.ts';
 import { type ErrorData, toErrorData } from '../../values/error-data.ts';
 import { RunSlicedError } from '../../values/errors.ts';
@@ -16,8 +17,6 @@ export interface SliceLimits {
   readonly graceMs: number;
 }
 
-/** Most runs above a run that are looked at. */
-const MAX_ABOVE = 16;
 /** The shares of the grace after which model calls and `read` calls end, and after which every call ends. */
 const READS_SHARE = 0.75;
 const EFFECTS_SHARE = 0.9;
@@ -170,7 +169,7 @@ export function isDriven(run: ActiveRun): boolean {
 export function sliceOf(run: ActiveRun): RunSlicing | undefined {
   let at: ActiveRun | undefined = run;
   // Damaged records may name each other.
-  for (let depth = 0; at && depth < MAX_ABOVE; depth++) {
+  for (let depth = 0; at && depth <= MAX_LEVELS; depth++) {
     if (at.slice) return at.slice;
     at = at.parent && run.services.registry.live(at.parent.runId);
   }

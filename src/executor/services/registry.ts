@@ -4,6 +4,7 @@ import type { RunOutput } from '../../run/result.ts';
 import { toErrorData } from '../../values/error-data.ts';
 import type { Usage } from '../../values/usage.ts';
 import { guardedObserver, type Warn } from '../host/guard.ts';
+import { Semaphore } from './recovery-limits.ts';
 
 /** The public summary of a live run. */
 export interface RunSummary {
@@ -37,11 +38,54 @@ interface Entry<R> {
 /** How many ended runs stay known, by their results without messages. */
 const MAX_ENDED = 1_000;
 
+/** How many children of one tree begin at once, for any `toolConcurrency` of its agents. */
+const BEGIN_AT_ONCE = 8;
+
+/** The live runs of one tree. They share the count of its runs, and each save of each of them stores it. */
+export class LiveTree {
+  readonly rootRunId: string;
+  /** How many runs have begun below the root, as far as this process knows. */
+  runs = 0;
+  /** How many of them are live here. */
+  members = 0;
+  readonly #places = new Semaphore();
+
+  constructor(rootRunId: string) {
+    this.rootRunId = rootRunId;
+  }
+
+  /** Takes over the count of a record. The higher one stays: a sum would count twice what both have counted. */
+  learn(runs = 0): void {
+    this.runs = Math.max(this.runs, runs);
+  }
+
+  /** Counts a further run. @throws {Error} for the model of its parent, if the tree has so many */
+  add(most: number): void {
+    if (this.runs >= most)
+      throw new Error(`a tree of runs has at most ${most} runs below its root (maxTreeRuns): this one is not started`);
+    this.runs += 1;
+  }
+
+  /**
+   * Begins or continues a child, a few at a time. Only the start has a place: a child that had it while it works would wait for
+   * its own children, and they for a place.
+   */
+  async begin<T>(start: () => Promise<T>, signal: AbortSignal): Promise<T> {
+    if (!(await this.#places.enter(BEGIN_AT_ONCE, signal))) throw signal.reason;
+    try {
+      return await start();
+    } finally {
+      this.#places.leave();
+    }
+  }
+}
+
 /** The table of an executor's live runs, and of the last ones that ended, with an atom for subscribers. */
 export class Registry<R extends LiveRun> {
   readonly #live = new Map<string, Entry<R>>();
   readonly #ended = new Map<string, RunOutput>();
   readonly #dirty = new Set<Entry<R>>();
+  readonly #trees = new Map<string, LiveTree>();
   readonly #version = createAtom(0);
   readonly #warn: Warn;
   #isFlushing = false;
@@ -89,6 +133,19 @@ export class Registry<R extends LiveRun> {
     if (this.#ended.size > MAX_ENDED && oldest !== undefined) this.#ended.delete(oldest);
     this.#note(entry);
     this.onLeave?.(run);
+  }
+
+  /** Adds a live run to its tree, until `leaveTree`. */
+  enterTree(rootRunId: string): LiveTree {
+    const tree = this.#trees.get(rootRunId) ?? new LiveTree(rootRunId);
+    this.#trees.set(rootRunId, tree);
+    tree.members += 1;
+    return tree;
+  }
+
+  leaveTree(tree: LiveTree): void {
+    tree.members -= 1;
+    if (tree.members === 0) this.#trees.delete(tree.rootRunId);
   }
 
   /** Records that a run changed; its atom changes at the end of this event-loop turn. */

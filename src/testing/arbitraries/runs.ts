@@ -175,6 +175,7 @@ export const fieldOrigins: { readonly [K in keyof Required<RunFields>]: FieldOri
   definition: 'played',
   commands: (fc) => fc.array(wordWith(fc), { maxLength: 3 }),
   raisedSteps: (fc) => fc.nat(5),
+  treeRuns: (fc) => fc.nat(999).map((runs) => runs + 1),
   finishReason: 'played',
   outcome: 'played',
   refused: (fc) => fc.constantFrom<true | 'parked'>(true, 'parked'),

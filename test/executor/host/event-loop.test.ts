@@ -3,9 +3,12 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { type CheckpointStore, memoryStore } from 'pawl';
 import { sqliteStore } from 'pawl/stores/sqlite';
-import { callTool, testClock } from 'pawl/testing';
+import { callTool, reply, testClock } from 'pawl/testing';
 import { describe, expect, onTestFinished, test } from 'vitest';
-import { hostOf, toolOf } from '../../fixtures/host.ts';
+import { yieldToEventLoop } from '../../../src/executor/host/yield-to-event-loop.ts';
+import { answeringModel, turnsOf } from '../../fixtures/answering-model.ts';
+import { pay } from '../../fixtures/broken-setups.ts';
+import { hostOf, toolOf, until } from '../../fixtures/host.ts';
 
 /** Whatever it takes until a timer is heard: a run that keeps the event loop to itself comes to the end of these first. */
 const STEPS = 5_000;
@@ -45,5 +48,62 @@ describe('a run that waits for nothing outside its process', () => {
     expect(host.model.calls).toHaveLength(200);
     expect(isHeard).toBe(false);
     await run;
+  });
+});
+
+const CALLERS = 40;
+
+/** Holds the event loop until callers must wait for a turn of it. */
+function holdLoop(): void {
+  const until = performance.now() + 25;
+  while (performance.now() < until);
+}
+
+/** A turn in which all has run that was ready. */
+const turn = () => new Promise<void>((resolve) => setImmediate(resolve));
+
+describe('hundreds of callers that wait for a turn of the event loop', () => {
+  test('continue a few after each turn, in their order (edges 21)', async () => {
+    await turn();
+    holdLoop();
+    const continued: number[] = [];
+    for (let i = 0; i < CALLERS; i++) void yieldToEventLoop()?.then(() => continued.push(i));
+    for (let turns = 0, before = 0; turns < 100 && before < CALLERS; turns++) {
+      await turn();
+      // Runs that other tests have left may be among them.
+      expect(continued.length - before).toBeLessThanOrEqual(16);
+      before = continued.length;
+    }
+    expect(continued).toEqual(Array.from({ length: CALLERS }, (_, i) => i));
+  });
+
+  test('all continue, also if each asks again until there is no need to wait (edges 21)', async () => {
+    await turn();
+    holdLoop();
+    let continued = 0;
+    const call = async () => {
+      for (let wait = yieldToEventLoop(); wait; wait = yieldToEventLoop()) await wait;
+      continued += 1;
+    };
+    for (let i = 0; i < CALLERS; i++) void call();
+    for (let i = 0; i < 1_000 && continued < CALLERS; i++) await turn();
+    expect(continued).toBe(CALLERS);
+  });
+
+  test('all continue where the answers to forty runs come at once (edges 21)', async () => {
+    const store = memoryStore();
+    const host = hostOf({
+      tools: [pay],
+      models: { fast: answeringModel((request) => (turnsOf(request) === 0 ? callTool('pay', {}) : reply('done'))) },
+      checkpoints: store,
+      defaults: { waitLingerMs: 1, dueMs: 5 },
+    });
+    const ids = Array.from({ length: CALLERS }, (_, i) => `r${i}`);
+    await Promise.all(ids.map((runId) => host.run({ runId })));
+    for (const { runId, id } of await host.executor.waiting({ limit: CALLERS }))
+      await host.executor.control(runId).approve(id);
+    const outcomes = () => Promise.all(ids.map((id) => store.outcome(id)));
+    await until(async () => (await outcomes()).every((outcome) => outcome?.status === 'ok'));
+    await host.executor.shutdown();
   });
 });

@@ -4,6 +4,7 @@ import { fingerprintIn, identified, parentOf } from '../../../record/identify.ts
 import type { RunEventBody } from '../../../run/events/body.ts';
 import { bornRunOf, outcomeIdOf, waitIdOf } from '../../../run/identity.ts';
 import { firstPlace, type JournalEntry, type JournalWrite } from '../../../run/journal/entry.ts';
+import { MAX_LEVELS } from '../../../run/limits.ts';
 import { keptOutcome, outcomeOf } from '../../../run/outcome.ts';
 import { beginProgress } from '../../../run/progress.ts';
 import { type RunOutcome, withoutId } from '../../../run/result.ts';
@@ -13,7 +14,6 @@ import type { Claim } from '../../../store/port.ts';
 import { type ErrorData, hasCode, toErrorData } from '../../../values/error-data.ts';
 import { CancelledError } from '../../../values/errors.ts';
 import type { ExecutorServices } from '../../run/active-run.ts';
-import { MAX_DEPTH } from '../../run/children/child-run.ts';
 import { recordedText, rewriteHead, type StoredRun, withStoredRun } from '../../run/record/stored-run.ts';
 import { infoFrom } from '../../run/run-info.ts';
 import { storedTurnEndOf } from '../../run/threads/thread-turn.ts';
@@ -100,8 +100,8 @@ function ended(services: ExecutorServices, { runId, above = [], endOf }: StoredE
         endChildren: () => endChildren(services, record, [...above, runId]),
         tellParent: async () => {
           const parent = parentOf(record);
-          const { agentId } = record.meta;
-          if (parent) await tellParent(services, { runId, parent, agentId, outcome });
+          const { meta, treeRuns } = record;
+          if (parent) await tellParent(services, { runId, parent, agentId: meta.agentId, outcome, treeRuns });
         },
         waits: waiting?.waits,
         turn,
@@ -136,7 +136,7 @@ function lastEvents(
 }
 
 async function endChildren(services: ExecutorServices, record: RunCheckpoint, above: readonly string[]): Promise<void> {
-  if (above.length > MAX_DEPTH + 1) return;
+  if (above.length > MAX_LEVELS) return;
   // Damaged records may name each other: a run that waits for its own end would never end.
   for (const childRunId of openChildren(record))
     if (!above.includes(childRunId)) await endChild(services, childRunId, { above });

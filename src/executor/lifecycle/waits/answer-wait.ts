@@ -1,6 +1,7 @@
 import type { RunCheckpoint } from '../../../record/checkpoint.ts';
 import { type Answer, type Command, checkCommand, isPerson } from '../../../run/command.ts';
 import { decisionIdOf, waitIdOf } from '../../../run/identity.ts';
+import { MAX_LEVELS } from '../../../run/limits.ts';
 import type { Progress } from '../../../run/progress.ts';
 import { answeredBefore, answersIn, endingAnswer, isSameDecision } from '../../../run/waits/sent-answer.ts';
 import type { Person, Wait } from '../../../run/waits/wait.ts';
@@ -19,7 +20,6 @@ import {
 import { canonicalJson, frozenJson, type JsonValue } from '../../../values/json.ts';
 import { Redactor } from '../../../values/redact.ts';
 import type { ActiveRun, ExecutorServices } from '../../run/active-run.ts';
-import { MAX_DEPTH } from '../../run/children/child-run.ts';
 import { recordedText, storeOf } from '../../run/record/stored-run.ts';
 import { openChildren } from '../../run/waits/child-end.ts';
 import { isTaking } from '../../run/waits/run-waits.ts';
@@ -132,7 +132,7 @@ interface Above {
 /** Answers a wait of a child run, unless this run has or had the wait itself. @returns undefined if no child has it */
 async function answerBelow(giving: Giving, { at, below = [] }: Above, depth: number): Promise<AnswerState | undefined> {
   const { waits = [], settled = [] } = at.waiting ?? {};
-  if (at.outcome || depth >= MAX_DEPTH || [...waits, ...settled].some(({ id }) => id === giving.given.waitId))
+  if (at.outcome || depth >= MAX_LEVELS || [...waits, ...settled].some(({ id }) => id === giving.given.waitId))
     return undefined;
   for (const childRunId of new Set([...below, ...openChildren(at)])) {
     try {
@@ -214,7 +214,7 @@ async function sleeping(
   if (!at || at.outcome) return [];
   const own = (at.waiting?.waits ?? []).filter(({ kind }) => kind === 'timer' || kind === 'retry');
   const found = own.map(({ id }) => ({ id, of: runId }));
-  if (depth >= MAX_DEPTH) return found;
+  if (depth >= MAX_LEVELS) return found;
   for (const childRunId of openChildren(at)) found.push(...(await sleeping(services, childRunId, depth + 1)));
   return found;
 }

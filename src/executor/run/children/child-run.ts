@@ -17,9 +17,6 @@ import { giveBack, isStoredHere } from '../record/setup-fault.ts';
 import { sliceEndOf, yieldTree } from '../slice.ts';
 import { childOutput } from '../waits/child-end.ts';
 
-/** How deep agents that call agents may be nested. */
-export const MAX_DEPTH = 8;
-
 /** The first pause before a child is started again; it doubles up to a third of a lease. */
 const FIRST_RETRY_MS = 250;
 
@@ -42,7 +39,10 @@ interface Task extends Call {
  */
 export async function answerOf(run: ActiveRun, { agent, prompt, context }: Call): Promise<unknown> {
   const depth = (run.seed.depth ?? 0) + 1;
-  if (depth > MAX_DEPTH) throw new Error(`agents may be nested ${MAX_DEPTH} deep: this one is not started`);
+  const { maxDepth, maxTreeRuns } = run.services.config.defaults;
+  if (depth > maxDepth) throw new Error(`agents may be nested ${maxDepth} deep (maxDepth): this one is not started`);
+  // A repeated call has been counted, and its child may have begun: then it continues, however many others there are.
+  if (context.attempt === 1) run.tree.add(maxTreeRuns);
   const task = { agent, prompt, context, depth, runId: childIdOf(run, context) };
   const ended = await endOf(run, task);
   if (ended === undefined) return held(task);
@@ -117,9 +117,9 @@ interface Attempt {
 }
 
 async function runOnce(run: ActiveRun, { agent, prompt, context, depth, runId }: Task): Promise<Attempt> {
-  const { services, signal, seed } = run;
+  const { services, signal, seed, tree } = run;
   const { callerId, channelId, guildId, inputs } = context.invocation;
-  const parent = { runId: run.runId, callId: context.callId, rootRunId: rootOf(run) };
+  const parent = { runId: run.runId, callId: context.callId, rootRunId: tree.rootRunId };
   // A list by labels finds the whole tree.
   const labels = run.progress?.labels ?? {};
   const invocation = { runId, prompt, callerId, channelId, guildId, inputs, parentRunId: run.runId, labels };
@@ -135,7 +135,8 @@ async function runOnce(run: ActiveRun, { agent, prompt, context, depth, runId }:
   try {
     const { maxAttempts } = seed;
     const options = { signal: controller.signal };
-    const started = await services.startChild(agent, { invocation, options, parent, depth, maxAttempts });
+    const call = { invocation, options, parent, depth, maxAttempts };
+    const started = await tree.begin(() => services.startChild(agent, call), signal);
     const child = services.runBehind(started.actor);
     if (child) run.resources.addChild(child);
     // It may wait already.
@@ -170,8 +171,4 @@ function forChild(reason: unknown): unknown {
 function childIdOf({ born }: ActiveRun, { callId, idempotencyKey }: ToolContext): string {
   const hasOldKey = idempotencyKey === idempotencyKeyOf(born, { callId, hasOldKey: true });
   return childOfCall(born, hasOldKey ? { callId, hasOldKey } : { callId });
-}
-
-function rootOf(run: ActiveRun): string {
-  return run.progress?.parent?.rootRunId ?? run.runId;
 }

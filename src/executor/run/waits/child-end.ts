@@ -32,6 +32,8 @@ interface ChildEnd {
   readonly agentId: string;
   /** As it is kept: redacted. */
   readonly outcome: RunOutput;
+  /** How many runs its tree has had, as far as it is known. */
+  readonly treeRuns: number | undefined;
 }
 
 /**
@@ -41,11 +43,12 @@ interface ChildEnd {
  */
 export async function tellParent(services: ExecutorServices, child: ChildEnd): Promise<void> {
   const { config, registry, inbox, stuck, sweep } = services;
-  const { runId, parent, agentId, outcome } = child;
+  const { runId, parent, agentId, outcome, treeRuns } = child;
   if (!config.store || !carriesCommands(config.store)) return;
   const output = sendable(agentId, outcome);
   const id = waitIdOf([runId, 'ended']);
-  const command = { id, kind: 'child-ended', childRunId: runId, callId: parent.callId, output } as const;
+  const ended = { id, kind: 'child-ended', childRunId: runId, callId: parent.callId, output } as const;
+  const command = treeRuns ? { ...ended, treeRuns } : ended;
   try {
     await config.store.send(parent.runId, command);
   } catch (error) {

@@ -191,6 +191,8 @@ export interface RecordFacts {
   readonly attempts: number;
   readonly elapsedMs: number;
   readonly messages: number;
+  /** How its last answer ended; absent before the first. */
+  readonly finishReason?: string;
   readonly definition: DefinitionView;
   /** Names of the phases of a pipeline, in their order; absent for an agent without phases. */
   readonly phases?: readonly { readonly name: string; readonly isDone: boolean }[];

@@ -20,7 +20,8 @@ interface Seen {
 
 /** Describes the record of a run, without its conversation. @param all whether the reader sees the runs of all */
 export function recordFacts({ seen, record, facts }: Seen, all: boolean): RecordFacts {
-  const { version, revision, updatedAt, iteration, attempts, elapsedMs = 0, spend, critic, parked } = record;
+  const { version, revision, updatedAt, iteration, attempts, elapsedMs = 0, finishReason } = record;
+  const { spend, critic, parked } = record;
   const raw = rawOf(record);
   const shown = new Shown();
   const phases = phasesOf(seen, record);
@@ -33,6 +34,7 @@ export function recordFacts({ seen, record, facts }: Seen, all: boolean): Record
     attempts,
     elapsedMs,
     messages: facts.messages,
+    ...(finishReason ? { finishReason } : {}),
     definition: definitionOf(seen, record),
     ...(phases ? { phases } : {}),
     ...openStepOf(record, shown),

@@ -165,6 +165,13 @@ describe('without a journal', () => {
     expect(timeline.begin).toBe(0);
   });
 
+  test('its last answer says how it ended, as the record does (edges 7)', () => {
+    const { openStep: _, ...rest } = record;
+    const cut = viewOf('idle', { record: { ...rest, finishReason: 'length' } });
+    expect(timelineOfRecord(cut, messages).steps.at(-1)?.ending).toBe('cut at its length limit');
+    expect(timelineOfRecord(view, messages).steps.at(-1)?.ending).toBeUndefined();
+  });
+
   test('or with one, the effect of a call that has not begun comes from the record (studio 6)', () => {
     const { effect: _, ...planned } = { ...stepOf(5, ['pay']).calls[0], callId: 'b', effect: undefined };
     const timeline = { ...emptyTimeline, steps: [stepOf(4), { ...stepOf(5), calls: [planned as never] }] };

@@ -1,4 +1,4 @@
-import { defineTool, type JournalEvent, type Tool } from 'pawl';
+import { defineTool, type FinishReason, type JournalEvent, type Tool } from 'pawl';
 import { callTool, callTools, fail, hang, reply } from 'pawl/testing';
 import { describe, expect, test } from 'vitest';
 import { emptyTimeline, shortened, type Timeline, workedMs } from '../../../src/studio/page/run/timeline.ts';
@@ -48,6 +48,22 @@ test('a timeline has a step for each model turn and a call for each of its calls
   ]);
   expect(workedMs(timeline)).toBe(1_400);
   expect(timeline.marks).toMatchObject([{ kind: 'ended', status: 'ok', step: 3 }]);
+});
+
+test('a step says how its answer ended, where that was not by itself (edges 7)', async () => {
+  const { begin, clock, events } = world();
+  const { executor, agent } = begin([callTool('look'), reply('We')], [toolOf('look', 'read', () => 'seen')]);
+  await executor.start(agent, { runId: 'r', prompt: 'Look.' });
+  await clock.advance(5_000);
+  const story = await events('r');
+  const endings = (finishReason: FinishReason) => {
+    const ended = (event: JournalEvent) =>
+      event.type === 'step.done' && event.finishReason ? { ...event, finishReason } : event;
+    return timelineOf(story.map(ended)).steps.map(({ ending }) => ending);
+  };
+  expect(endings('stop')).toEqual([undefined, undefined]);
+  expect(endings('length')).toEqual([undefined, 'cut at its length limit']);
+  expect(endings('content-filter')).toEqual([undefined, 'the provider withheld its rest']);
 });
 
 test('events in any pieces give the same timeline (studio 3)', async () => {

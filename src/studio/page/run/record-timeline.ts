@@ -1,6 +1,6 @@
 import type { CallView, MessageView, RecordView } from '../../wire.ts';
 import { fewWords, wordsOf } from './few-words.ts';
-import { emptyTimeline, type Timeline, type TimelineCall, type TimelineStep } from './timeline.ts';
+import { emptyTimeline, endingOf, type Timeline, type TimelineCall, type TimelineStep } from './timeline.ts';
 
 /** Most messages of which a timeline without a journal is made: one page of the server. */
 const MESSAGES = 100;
@@ -27,7 +27,9 @@ export function timelineOfRecord({ record }: RecordView, messages: readonly Mess
       isDone: true,
     }),
   );
-  const { openStep } = record;
+  const { openStep, finishReason } = record;
+  const last = steps.at(-1);
+  if (last) steps[steps.length - 1] = { ...last, ...endingOf(finishReason) };
   if (openStep) steps.push({ ...untimed(openStep.step), calls: openStep.calls.map(openCall) });
   return { ...emptyTimeline, steps, resumes: record.attempts };
 }

@@ -35,7 +35,7 @@ export function Selected({ row, view, onClose }: SelectedProps) {
 }
 
 function Turn({ step }: { readonly step: TimelineStep }) {
-  const { tokens, ms, at, retries, words, calls } = step;
+  const { tokens, ms, at, retries, words, calls, ending } = step;
   return (
     <>
       <div class="sec">
@@ -50,6 +50,7 @@ function Turn({ step }: { readonly step: TimelineStep }) {
             ],
             ms !== undefined && ['Took', span(ms)],
             retries > 0 && ['Attempts', `${retries + 1}: the model was asked again after an error`],
+            ending && ['Answer', ending],
             ['Calls', calls.length === 0 ? 'none: it answered' : whole(calls.length)],
             at && ['Message', clockTime(at)],
             words && ['Says', words],

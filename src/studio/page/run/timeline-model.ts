@@ -2,6 +2,7 @@ import type { JournalEvent, JsonValue, Person } from '../../wire.ts';
 import { fewWords, wordsOf } from './few-words.ts';
 import {
   type CallWait,
+  endingOf,
   type Timeline,
   type TimelineCall,
   type TimelinePhase,
@@ -241,7 +242,7 @@ class Fold {
     this.result.edge = work;
   }
 
-  #done({ step, usage }: Of<'step.done'>): void {
+  #done({ step, usage, finishReason }: Of<'step.done'>): void {
     const { used } = this.result;
     const { inputTokens: input, cacheReadTokens: cached, outputTokens: output } = usage;
     this.result.used = { input, cached, output };
@@ -254,7 +255,7 @@ class Fold {
     }
     const tokens = { input: input - used.input, cached: cached - used.cached, output: output - used.output };
     const calls = this.#edit(step, {}).calls.map(({ input: _, ...call }) => call);
-    const { ms, from } = this.#edit(step, { isDone: true, tokens, calls });
+    const { ms, from } = this.#edit(step, { isDone: true, tokens, calls, ...endingOf(finishReason) });
     // The answer of a phase has no message: its end is that of the step.
     if (ms === undefined) this.#edit(step, { ms: this.#work - from, at: this.#at });
   }

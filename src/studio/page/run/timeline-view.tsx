@@ -103,7 +103,7 @@ function StepRow({
   isPicked,
   onPick,
 }: PickProps & { readonly step: TimelineStep; readonly isOpen: boolean }) {
-  const { tokens, ms, from, retries, calls } = step;
+  const { tokens, ms, from, retries, calls, ending } = step;
   const said = isOpen && tokens ? `${whole(tokens.input)} in · ${whole(tokens.output)} out` : toolsOf(step);
   const took = ms ?? axis.total - from;
   return (
@@ -121,6 +121,7 @@ function StepRow({
         <span class="faint cut1">{said}</span>
         {calls.length > 0 && !isOpen && <span class="faint nowrap">▸ folded</span>}
         {retries > 0 && <span class="eff idempotent">{retries + 1} attempts</span>}
+        {ending && <span class="eff idempotent">{ending}</span>}
       </span>
       <span />
       <span />

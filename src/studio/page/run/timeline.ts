@@ -67,6 +67,8 @@ export interface TimelineStep {
   readonly words: string;
   readonly calls: readonly TimelineCall[];
   readonly tokens?: StepTokens;
+  /** How its answer ended, if that was not by itself. */
+  readonly ending?: string;
   readonly isDone: boolean;
   /** How many times the model was asked again after an error. */
   readonly retries: number;
@@ -145,4 +147,17 @@ export function shortened(timeline: Timeline, most: number, left: number): Timel
 /** Returns the working time of all that is folded, ms: waits and downtimes take none. */
 export function workedMs({ begin, now, idle, rest }: Timeline): number {
   return Math.max(0, (rest ? rest.since : now) - begin - idle);
+}
+
+const endings: { readonly [reason: string]: string } = {
+  length: 'cut at its length limit',
+  'content-filter': 'the provider withheld its rest',
+  refusal: 'the model refused',
+  other: 'ended early',
+};
+
+/** Returns how an answer ended in words; nothing for one that ended by itself. */
+export function endingOf(reason: string | undefined): Pick<TimelineStep, 'ending'> {
+  const ending = reason === undefined ? undefined : endings[reason];
+  return ending === undefined ? {} : { ending };
 }

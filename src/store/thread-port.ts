@@ -25,6 +25,8 @@ export interface TurnToAdmit extends ThreadKey {
   readonly onBusy: OnBusy;
   /** Most messages that may wait. */
   readonly maxQueued: number;
+  /** The message is that of the last turn, and has ended: another run takes the place of that turn, whose record is erased. */
+  readonly again?: boolean | undefined;
 }
 
 /** What became of a message. */
@@ -121,7 +123,7 @@ export interface ThreadStore extends HistoryStore {
   /**
    * Adds a message to its thread, in one commit: its run begins (`started`; its first record is due at once), or waits for its
    * turn (`queued`), or the live run gets it (`steered`). One that the thread has already changes nothing (`known`).
-   * @throws {ThreadMessageConflictError} @throws {ThreadBusyError} @throws {ThreadFullError}
+   * @throws {ThreadMessageConflictError} @throws {ThreadBusyError} @throws {ThreadFullError} @throws {ThreadMissingError} with `again`
    */
   admit(turn: TurnToAdmit): Promise<Admission>;
   /** The messages of the begun turns, in order; an unknown thread has none. */

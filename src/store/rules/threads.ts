@@ -251,3 +251,31 @@ export function dropTurns<W>(drop: Drop<W>): (facts: ThreadFacts) => ThreadDecis
     return { value: undefined, change };
   };
 }
+
+/**
+ * Decides that a message begins another run in the place of the last turn, which is its own: that is dropped in the same commit.
+ * @throws {ThreadBusyError} beside a live run, or if other turns have begun meanwhile
+ */
+export function admitAgain<W>(
+  arrival: Arrival<W>,
+  drop: Drop<W>,
+): (facts: ThreadFacts) => ThreadDecision<Admission, W> {
+  const [dropped, admitted] = [dropTurns(drop), admitTurn(arrival)];
+  const before = drop.turns.at(-1)?.runId;
+  return (facts) => {
+    const { turn } = facts;
+    if (drop.turns.filter(({ state }) => state !== 'taken').length > 1)
+      throw new ThreadBusyError('this is not the last message of the thread');
+    // The answer of an earlier attempt was lost.
+    if (turn && turn.runId !== before) return { value: known(turn, facts, arrival) };
+    const { thread, remove, erase } = dropped(facts).change ?? {};
+    if (!thread || thread === 'remove') throw new ThreadMissingError('the thread has this message no more');
+    const { next, steered, queue } = facts;
+    const { value, change } = admitted({
+      ...{ thread, turn: null, live: null, next, steered, queue },
+      hasRecord: (runId) => facts.hasRecord(runId),
+      isKnown: (runId) => facts.isKnown(runId),
+    });
+    return { value, change: { ...change, remove, erase } };
+  };
+}

@@ -7,7 +7,7 @@ import { isAmount } from '../../values/json.ts';
 import type { Message } from '../../values/message.ts';
 import { eraseRun } from '../rules/history.ts';
 import type { ThreadRow, TurnRow } from '../rules/thread-rows.ts';
-import { admitTurn, dropTurns, endTurn } from '../rules/threads.ts';
+import { admitAgain, admitTurn, type Drop, dropTurns, endTurn } from '../rules/threads.ts';
 import type { ListedThread, StoreWrite, ThreadDriver, ThreadMethods, ThreadWrite } from '../store-driver.ts';
 import type {
   Admission,
@@ -36,6 +36,8 @@ export interface ThreadStoreParts extends ThreadParts {
 
 /** Most turns that one commit drops. */
 const DROPPED_AT_ONCE = 100;
+/** Most rows of one turn: the inbox of a run has no room for as many messages. */
+const MOST_TAKEN = 10_000;
 /** How many turns are read at once. */
 const TURNS_PER_PAGE = 200;
 const DEFAULT_LIMIT = 100;
@@ -52,7 +54,7 @@ export class Threads {
     return this.#parts.driver.queued !== undefined;
   }
 
-  admit(turn: TurnToAdmit): Promise<Admission> {
+  async admit(turn: TurnToAdmit): Promise<Admission> {
     const { texts, driver } = this.#parts;
     const threads = this.#threadsOf(turn);
     const messages = this.#lookups(checkThreadId(turn.messageId, 'a message'), 'message');
@@ -65,8 +67,17 @@ export class Threads {
       rewinds: 0,
       text: texts.sealThread(turn, threads[0]),
     };
-    const decide = admitTurn(arrivalOf(this.#parts, turn, { message: messages[0], thread: row }));
+    const arrival = arrivalOf(this.#parts, turn, { message: messages[0], thread: row });
+    const decide = turn.again ? admitAgain(arrival, await this.#lastTurn(threads, messages)) : admitTurn(arrival);
     return driver.write({ threads, messages, decide });
+  }
+
+  /** The turn of a message, with the messages that its run has taken. */
+  async #lastTurn(threads: readonly string[], messages: readonly string[]): Promise<Drop<StoreWrite<unknown>>> {
+    const { driver, now } = this.#parts;
+    const [turn] = (await driver.turns(threads, { kind: 'message', messages })) ?? [];
+    const found = turn && (await driver.turns(threads, { kind: 'last', from: turn.order, limit: MOST_TAKEN }));
+    return { turns: found ?? [], now: now(), erase: ({ runId }) => this.#erase(runId) };
   }
 
   /** Ends the run of a turn, in the same commit as the rest. @param end ends the run */

@@ -213,26 +213,16 @@ export const threadCases: readonly Draft[] = [
     },
   ),
 
-  threadStore(
-    'lists the messages that wait, also if the live turn is not due (web 11, edges 31)',
-    async ({ store }) => {
-      const waiting = async () =>
-        (await store.turns(key, { limit: 10, waiting: true }))
-          .map(({ messageId, state }) => `${messageId} ${state}`)
-          .sort();
-      assert.deepEqual(await waiting(), []);
-      const { runId } = await store.admit(turn('m1'));
-      assert.deepEqual(await waiting(), []);
-      const record = (await store.load(runId)) as RunCheckpoint;
-      await store.save({ ...nextStep(record, []).record, parked: { code: 'PARKED', reason: 'by hand' } });
-      await store.admit(turn('m2'));
-      await store.admit(turn('m3', { onBusy: 'steer', text: 'say m3' }));
-      assert.deepEqual(await waiting(), ['m2 queued', 'm3 steered']);
-      assert.equal((await store.turns(key, { limit: 1, waiting: true })).length, 1);
-      await play(store, runId);
-      assert.deepEqual(await waiting(), ['m3 queued']);
-    },
-  ),
+  threadStore('lists the messages that wait (edges 31)', async ({ store }) => {
+    const waiting = async () => (await store.turns(key, { limit: 10, waiting: true })).map(({ state }) => state).sort();
+    const { runId } = await store.admit(turn('m1'));
+    assert.deepEqual(await waiting(), []);
+    await store.admit(turn('m2'));
+    await store.admit(turn('m3', { onBusy: 'steer', text: 'say m3' }));
+    assert.deepEqual(await waiting(), ['queued', 'steered']);
+    await play(store, runId);
+    assert.deepEqual(await waiting(), ['queued']);
+  }),
 
   threadStore(
     'a live turn whose record is gone does not block its thread: the message that waits is next (web 13)',
@@ -303,6 +293,26 @@ export const threadCases: readonly Draft[] = [
       await refuses(store.rewind(key, { messageId: 'm1' }), 'THREAD_MISSING');
     },
   ),
+
+  threadStore('another run of the last message takes its place in one commit (web 15, edges 10)', async ({ store }) => {
+    await talked(store, ['m1', 'm2']);
+    const [live, last] = [await store.admit(turn('m3')), turn('m3', { again: true })];
+    await store.admit(turn('m4', { onBusy: 'steer', text: 'say m4' }));
+    await refuses(store.admit(last), 'THREAD_BUSY');
+    assert.equal(await play(store, live.runId, { delivered: ['m4'] }), undefined);
+    await refuses(store.admit(turn('m2', { again: true })), 'THREAD_BUSY');
+    const again = await store.admit(last);
+    assert.deepEqual([again.state, again.live], ['started', again.runId]);
+    assert.notEqual(again.runId, live.runId);
+    assert.deepEqual(await said(store), ['say m1', 'ok', 'say m2', 'ok', 'say m3']);
+    const gone = [await store.turnOf(key, { messageId: 'm4' }), await store.load(live.runId, { ended: true })];
+    assert.deepEqual(gone, [null, null]);
+    await play(store, again.runId);
+    const third = await store.admit(last);
+    assert.notEqual(third.runId, again.runId);
+    assert.equal((await store.load(third.runId))?.thread?.upTo, 4);
+    await refuses(store.admit(turn('m9', { again: true })), 'THREAD_MISSING');
+  }),
 
   threadStore(
     'a fork shares turns, and they are kept as long as one of the threads has them (web 15)',

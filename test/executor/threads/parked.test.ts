@@ -1,10 +1,10 @@
-import { type Message, memoryStore, type Tool } from 'pawl';
+import { type Message, memoryStore } from 'pawl';
 import { sqliteStore } from 'pawl/stores/sqlite';
 import { callTool, reply, type ScriptedEntry } from 'pawl/testing';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { gate, toolOf, until } from '../../fixtures/host.ts';
 import { notingBudget } from '../../fixtures/noting-ports.ts';
-import { watchedStore } from '../../fixtures/watched-store.ts';
+import { killsBehindParked, leftAndParked } from './kill-sweeps.ts';
 import { textsIn, threadHost } from './thread-host.ts';
 
 const stores = {
@@ -64,33 +64,20 @@ describe.each(Object.entries(stores))('a turn that is parked, in %s', (_, store)
     await expect(refused).rejects.toMatchObject({ code: 'CHECKPOINT_MISSING', retry: 'never' });
     await expect(refused).rejects.toThrow(/has ended .*BUDGET_EXCEEDED.*send its message again/);
   });
+
+  test('and the message behind it survive a kill at any write: the next process answers it once (edges 31)', async () => {
+    await killsBehindParked(store);
+  });
 });
 
 const parkedRun = async (host: ReturnType<typeof threadHost>['host'], runId: string) =>
   until(async () => (await host.executor.find(runId))?.status === 'parked', 'the parking');
 
 describe('a turn that is parked', () => {
-  /** A thread whose first turn was left by a process in the midst of its work, and is parked since. */
-  async function leftAndParked(code: string, script: readonly ScriptedEntry[], tools: readonly Tool[] = []) {
-    const checkpoints = memoryStore();
-    const before = threadHost({ checkpoints, tools, script });
-    const first = await before.thread.send({ id: 'm1', text: 'first' });
-    return {
-      before,
-      checkpoints,
-      first,
-      park: async () => {
-        await before.host.executor.shutdown({ drainMs: 0 });
-        const record = await checkpoints.load(first.runId);
-        if (!record) throw new Error('the run has no record');
-        await checkpoints.save({ ...record, parked: { code, reason: 'for a test' } });
-      },
-    };
-  }
-
   test('is in no later request, if it made no calls (edges 31)', async () => {
     const asked = gate<never>();
-    const { checkpoints, first, park } = await leftAndParked('TOO_MANY_ATTEMPTS', [() => asked.pass()]);
+    const checkpoints = memoryStore();
+    const { first, park } = await leftAndParked(checkpoints, 'TOO_MANY_ATTEMPTS', { script: [() => asked.pass()] });
     await asked.reached;
     await park();
     const { thread, host, ended } = threadHost({ checkpoints });
@@ -104,7 +91,8 @@ describe('a turn that is parked', () => {
     const paying = gate<never>();
     const script = [callTool('pay', {}), reply('I do not know.')];
     const tools = [toolOf('pay', 'once', () => paying.pass())];
-    const { checkpoints, park } = await leftAndParked('OUTCOME_UNKNOWN', script, tools);
+    const checkpoints = memoryStore();
+    const { park } = await leftAndParked(checkpoints, 'OUTCOME_UNKNOWN', { script, tools });
     await paying.reached;
     await park();
     const { thread, host, ended } = threadHost({ checkpoints, tools });
@@ -213,55 +201,12 @@ describe('a turn that is parked', () => {
     }
   });
 
-  test('and the message behind it survive a kill at any write: the next process answers it once (edges 31)', async () => {
-    const changing = new Set(['admit', 'save', 'append', 'end', 'claim', 'release', 'keepOutcome', 'delete']);
-    const defaults = { leaseMs: 40, dueMs: 5 };
-    for (const when of ['before', 'after'] as const) {
-      for (let writes = 1, isOver = false; !isOver; writes += 1) {
-        const asked = gate<never>();
-        const { checkpoints, first, park } = await leftAndParked('TOO_MANY_ATTEMPTS', [() => asked.pass()]);
-        await asked.reached;
-        await park();
-        let left = writes;
-        const dies = (isTime: boolean) => {
-          if (left > 0 && isTime) left -= 1;
-          if (left <= 0) throw new Error('killed');
-        };
-        const dying = watchedStore(
-          {
-            before: ({ method }) => dies(when === 'before' && changing.has(method)),
-            after: ({ method }) => dies(when === 'after' && changing.has(method)),
-          },
-          checkpoints,
-        );
-        const killed = threadHost({ checkpoints: dying, defaults });
-        const sent = await killed.thread.send({ id: 'm2', text: 'next' }).catch(() => undefined);
-        await until(async () => left <= 0 || (await killed.thread.turn('m2'))?.state === 'ended');
-        isOver = left > 0;
-        const { thread, host, ended } = threadHost({ checkpoints, defaults });
-        const isAnswered = async () => {
-          await host.executor.recover();
-          const turn = await thread.turn('m2');
-          if (!turn && !sent) await thread.send({ id: 'm2', text: 'next' });
-          return turn?.state === 'ended';
-        };
-        await until(isAnswered, `the answer after ${writes} writes (${when})`);
-        const shown = textsIn((await thread.messages()).map(({ message }) => message));
-        expect(shown).toEqual(['first', 'next', 'done']);
-        const outcome = { status: 'error', error: { code: 'TOO_MANY_ATTEMPTS' } };
-        expect(await host.executor.find(first.runId)).toMatchObject({ outcome });
-        // Later turns do not send the parked one, whichever process has ended it.
-        await ended((await thread.send({ id: 'm3', text: 'sure?' })).runId);
-        expect(textsIn(host.model.calls.at(-1)?.messages ?? [])).toEqual(['next', 'done', 'sure?']);
-        await host.executor.shutdown();
-      }
-    }
-  });
-
   test('is left to a person after a restore, until the next message comes (edges 27, 31)', async () => {
     const passed = gate<string>();
     const tools = [toolOf('work', 'read', () => passed.pass())];
-    const { before, checkpoints, first, park } = await leftAndParked('RESTORED', [callTool('work', {})], tools);
+    const checkpoints = memoryStore();
+    const script = [callTool('work', {})];
+    const { before, first, park } = await leftAndParked(checkpoints, 'RESTORED', { script, tools });
     await passed.reached;
     await before.thread.send({ id: 'm2', text: 'second' });
     await park();

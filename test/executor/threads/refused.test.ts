@@ -3,6 +3,7 @@ import { sqliteStore } from 'pawl/stores/sqlite';
 import { callTool, fail, reply, type ScriptedEntry } from 'pawl/testing';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { gate, toolOf } from '../../fixtures/host.ts';
+import { killsOfRetry } from './kill-sweeps.ts';
 import { textsIn, threadHost } from './thread-host.ts';
 
 const refusal = () => fail(Object.assign(new Error('the image is too large'), { statusCode: 400, isRetryable: false }));
@@ -85,6 +86,12 @@ test('two refused turns in a row are both left out, and one that is queued behin
   const { say, requests } = talk([refusal(), refusal(), reply('Three.')]);
   for (const text of ['one', 'two', 'three']) await say({ text });
   expect(textsIn(requests()[2] ?? [])).toEqual(['three']);
+});
+
+describe.each(Object.entries(stores))('thread.retry, in %s', (_, store) => {
+  test('is one commit: a kill at any write leaves the message in its thread (edges 10)', async () => {
+    await killsOfRetry(store);
+  });
 });
 
 describe('thread.retry', () => {

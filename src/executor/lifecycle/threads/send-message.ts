@@ -41,13 +41,13 @@ const MAX_MESSAGE_PARTS = 100;
 const MAX_MESSAGE_CHARS = 16 * 2 ** 20;
 
 /** Adds a message to a thread, and starts its run if that begins now. */
-export async function sendMessage(setting: ThreadSetting, given: ThreadSend): Promise<ThreadSent> {
+export async function sendMessage(setting: ThreadSetting, given: ThreadSend, again = false): Promise<ThreadSent> {
   checkKeys(given, { id: true, text: true, parts: true, onBusy: true }, { of: 'thread.send' });
   const { id, onBusy = setting.onBusy } = given;
   checkWord('thread.send: onBusy', onBusy, onBusyWords);
   const messageId = checkThreadId(id, 'a message');
   const turn = userTurnOf(setting, given);
-  const admission = await admitPast(setting, turn, { messageId, onBusy });
+  const admission = await admitPast(setting, turn, { messageId, onBusy, again });
   const { runId, state, live } = admission;
   if (state === 'started') await begin(setting, runId);
   if (live === undefined || state === 'started') return { runId, state };
@@ -95,9 +95,8 @@ export async function retryMessage(setting: ThreadSetting, given: string): Promi
     throw new ThreadMissingError('this is not the last message of the thread; rewind to it first');
   const [message] = (await messagesOf(services, turn.runId, { limit: 1 })) ?? [];
   if (message?.role !== 'user') throw new ThreadMissingError('the thread has the message of this turn no more');
-  await store.rewind(key, { messageId, isBefore: true });
   const content = message.content as readonly Content[];
-  return sendMessage(setting, { id: messageId, parts: content.map(givenPart) });
+  return sendMessage(setting, { id: messageId, parts: content.map(givenPart) }, true);
 }
 
 /** A part of a stored message as it was sent. */
@@ -106,12 +105,16 @@ function givenPart(part: Content): MessagePart {
   return { ...part, data: part.data.type === 'url' ? part.data.url : part.data.data };
 }
 
+/** How a message is admitted. */
+interface Admitting {
+  readonly messageId: string;
+  readonly onBusy: OnBusy;
+  /** It is the last message of the thread: another run takes the place of its own. */
+  readonly again: boolean;
+}
+
 /** As `admit`; a parked run is no live one. */
-async function admitPast(
-  setting: ThreadSetting,
-  turn: UserTurn,
-  how: { readonly messageId: string; readonly onBusy: OnBusy },
-): Promise<Admission> {
+async function admitPast(setting: ThreadSetting, turn: UserTurn, how: Admitting): Promise<Admission> {
   try {
     return await admit(setting, turn, how);
   } catch (error) {
@@ -130,7 +133,7 @@ async function liveIsPassed({ services, store, key }: ThreadSetting): Promise<bo
 async function admit(
   { services, store, key, agent, maxQueued }: ThreadSetting,
   turn: UserTurn,
-  { messageId, onBusy }: { readonly messageId: string; readonly onBusy: OnBusy },
+  { messageId, onBusy, again }: Admitting,
 ): Promise<Admission> {
   const { text, files, message } = turn;
   const digest = sha256(canonicalJson(message.content as never));
@@ -138,7 +141,7 @@ async function admit(
   const record = firstRecordOf(services, agent, turn);
   const fairKey = fairKeyOf(services.config, turn.labels);
   const fair = fairKey === undefined ? {} : { fairKey };
-  const given = { ...key, messageId, digest, record, maxQueued, ...fair, ...steered };
+  const given = { ...key, messageId, digest, record, maxQueued, again, ...fair, ...steered };
   try {
     return await store.admit({ ...given, onBusy });
   } catch (error) {

@@ -1,0 +1,120 @@
+import type { memoryStore } from 'pawl';
+import { reply, type ScriptedEntry } from 'pawl/testing';
+import { expect } from 'vitest';
+import { gate, until } from '../../fixtures/host.ts';
+import { watchedStore } from '../../fixtures/watched-store.ts';
+import { textsIn, threadHost } from './thread-host.ts';
+
+export type ThreadedStore = ReturnType<typeof memoryStore>;
+
+/** Writes of a store that a turn makes. */
+const changing = new Set(['admit', 'rewind', 'save', 'append', 'end', 'claim', 'release', 'keepOutcome', 'delete']);
+const defaults = { leaseMs: 40, dueMs: 5 };
+
+/** A process that is killed before, or after, its nth write: no later call of it reaches the store. */
+function dying(inner: ThreadedStore, { when, writes }: { when: 'before' | 'after'; writes: number }) {
+  let left = writes;
+  const dies = (isTime: boolean) => {
+    if (left > 0 && isTime) left -= 1;
+    if (left <= 0) throw new Error('killed');
+  };
+  const checkpoints = watchedStore(
+    {
+      before: ({ method }) => dies(when === 'before' && changing.has(method)),
+      after: ({ method }) => dies(when === 'after' && changing.has(method)),
+    },
+    inner,
+  );
+  return { ...threadHost({ checkpoints, defaults }), isDead: () => left <= 0 };
+}
+
+const stateIn = async ({ thread }: Pick<ReturnType<typeof threadHost>, 'thread'>, id: string) =>
+  (await thread.turn(id).catch(() => undefined))?.state;
+
+/** A thread whose first turn was left by a process in the midst of its work, and is parked since. */
+export async function leftAndParked(
+  checkpoints: ThreadedStore,
+  code: string,
+  options: Parameters<typeof threadHost>[0] = {},
+) {
+  const before = threadHost({ checkpoints, ...options });
+  const first = await before.thread.send({ id: 'm1', text: 'first' });
+  return {
+    before,
+    first,
+    park: async () => {
+      await before.host.executor.shutdown({ drainMs: 0 });
+      // Its claim is released a moment later.
+      await until(async () => {
+        const record = await checkpoints.load(first.runId);
+        if (!record) throw new Error('the run has no record');
+        const parked = { ...record, parked: { code, reason: 'for a test' } };
+        return checkpoints.save(parked).then(
+          () => true,
+          () => false,
+        );
+      }, 'the parking');
+    },
+  };
+}
+
+/** Kills the process that gets the message behind a parked turn, at each of its writes. @param open makes an empty store */
+export async function killsBehindParked(open: () => Promise<ThreadedStore> | ThreadedStore): Promise<void> {
+  for (const when of ['before', 'after'] as const) {
+    for (let writes = 1, isOver = false; !isOver; writes += 1) {
+      const checkpoints = await open();
+      const asked = gate<never>();
+      const script: ScriptedEntry[] = [() => asked.pass()];
+      const { first, park } = await leftAndParked(checkpoints, 'TOO_MANY_ATTEMPTS', { script });
+      await asked.reached;
+      await park();
+      const killed = dying(checkpoints, { when, writes });
+      const sent = await killed.thread.send({ id: 'm2', text: 'next' }).catch(() => undefined);
+      await until(async () => killed.isDead() || (await stateIn(killed, 'm2')) === 'ended');
+      isOver = !killed.isDead();
+      const { thread, host, ended } = threadHost({ checkpoints, defaults });
+      const isAnswered = async () => {
+        await host.executor.recover();
+        const turn = await thread.turn('m2');
+        if (!turn && !sent) await thread.send({ id: 'm2', text: 'next' });
+        return turn?.state === 'ended';
+      };
+      await until(isAnswered, `the answer after ${writes} writes (${when})`);
+      const shown = textsIn((await thread.messages()).map(({ message }) => message));
+      expect(shown).toEqual(['first', 'next', 'done']);
+      const outcome = { status: 'error', error: { code: 'TOO_MANY_ATTEMPTS' } };
+      expect(await host.executor.find(first.runId)).toMatchObject({ outcome });
+      // Later turns do not send the parked one, whichever process has ended it.
+      await ended((await thread.send({ id: 'm3', text: 'sure?' })).runId);
+      expect(textsIn(host.model.calls.at(-1)?.messages ?? [])).toEqual(['next', 'done', 'sure?']);
+      await host.executor.shutdown();
+    }
+  }
+}
+
+/** Kills the process that retries the last message, at each of its writes. @param open makes an empty store */
+export async function killsOfRetry(open: () => Promise<ThreadedStore> | ThreadedStore): Promise<void> {
+  for (const when of ['before', 'after'] as const) {
+    for (let writes = 1, isOver = false; !isOver; writes += 1) {
+      const checkpoints = await open();
+      const before = threadHost({ checkpoints, script: [reply('zero'), reply('one')] });
+      for (const id of ['m0', 'm1']) await before.ended((await before.thread.send({ id, text: id })).runId);
+      await before.host.executor.shutdown();
+      const killed = dying(checkpoints, { when, writes });
+      await killed.thread.retry('m1').catch(() => undefined);
+      await until(async () => killed.isDead() || (await stateIn(killed, 'm1')) === 'ended');
+      isOver = !killed.isDead();
+      const { thread, host } = threadHost({ checkpoints, defaults });
+      const texts = async () => textsIn((await thread.messages()).map(({ message }) => message));
+      // No one sends it again: the thread has it, with the earlier answer or with the next one.
+      expect((await texts()).slice(0, 3)).toEqual(['m0', 'zero', 'm1']);
+      await until(async () => {
+        await host.executor.recover();
+        return (await thread.turn('m1'))?.state === 'ended';
+      }, `the end after ${writes} writes (${when})`);
+      expect(['one', 'done']).toContain((await texts())[3]);
+      expect(await texts()).toHaveLength(4);
+      await host.executor.shutdown();
+    }
+  }
+}

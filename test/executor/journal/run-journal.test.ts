@@ -16,7 +16,7 @@ function journal(flushBytes = 1e9) {
   const own = new RunJournal({
     ...{ runId: 'r', store: store as never, claim: () => ({ runId: 'r', owner: 'me', epoch: 1, attempts: 1 }) },
     ...{ options: { flushMs: 1, flushBytes, lingerMs: 1 }, clock: testClock(), warn: () => {} },
-    ...{ redact: undefined, told: new ToldState(undefined), after: 0, onNews: () => {} },
+    ...{ redact: undefined, told: new ToldState(undefined), after: 0, isContinued: false, onNews: () => {} },
   });
   let seq = 0;
   const add = (body: RunEventBody) => own.add({ ...body, runId: 'r', seq: ++seq, at: 0 });

@@ -37,6 +37,8 @@ interface Parts {
   readonly told: ToldState;
   /** Places of entries are higher than this. */
   readonly after: number;
+  /** It continues the journal of an earlier process. */
+  readonly isContinued: boolean;
   /** Called when readers of this process can read more. */
   readonly onNews: () => void;
 }
@@ -72,6 +74,8 @@ export class RunJournal implements RunJournaling {
   readonly #messages = new Map<number, ContentPlace>();
   /** The last published place that a step may delete; 0 = none. An earlier process may have left some. */
   #passingTo: number;
+  /** What passed in earlier processes is void, and goes with the first save: a day of failed model calls is no more than two. */
+  #voidTo: number;
   /** What the save in progress deletes. */
   #dropTo = 0;
   /** The message of this step, and of all before it, is in the record, or on its way there. */
@@ -89,6 +93,7 @@ export class RunJournal implements RunJournaling {
     this.#parts = parts;
     this.#place = parts.after;
     this.#passingTo = parts.after;
+    this.#voidTo = parts.isContinued ? parts.after : 0;
   }
 
   /** How many events wait for their save, or for the next flush. */
@@ -245,12 +250,13 @@ export class RunJournal implements RunJournaling {
     // Pieces that are not published yet need not be: the record has their message.
     this.#outbox.drop((each) => this.#isStale(each));
     const entries = written.filter((each) => this.#isReadable(each)).map((each) => this.#entry(each));
-    this.#dropTo = isStepRecorded ? this.#passingTo : 0;
+    this.#dropTo = isStepRecorded ? this.#passingTo : this.#voidTo;
     if (entries.length === 0 && this.#dropTo === 0) return undefined;
     return { entries, ...(this.#dropTo > 0 ? { dropTo: this.#dropTo } : {}) };
   }
 
   #landed(written: readonly Waiting[]): void {
+    if (this.#dropTo > 0) this.#voidTo = 0;
     if (written.length === 0) return;
     const isWritten = new Set(written);
     for (const queue of [this.#pending, this.#outbox]) queue.drop((each) => isWritten.has(each));
@@ -330,6 +336,7 @@ export function journalOf(run: ActiveRun, seq: number): RunJournal | undefined {
     redact: run.redaction && ((body) => run.redaction?.event(body) ?? body),
     told: new ToldState(run.resources.record),
     after,
+    isContinued: seq > 0,
     onNews,
   });
   run.onEnd(() => journal.close());

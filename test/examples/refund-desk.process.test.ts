@@ -44,7 +44,8 @@ test('the refund desk pays a small refund at once, and a large one once two pers
   const inbox = async () => (await say('inbox')).said;
   const wait = (await inbox()).split(' ')[1] ?? '';
 
-  expect((await say('approve', 'case-7', wait, 'cleo')).code).toBe(1);
+  const refused = await say('approve', 'case-7', wait, 'cleo');
+  expect([refused.code, refused.said]).toEqual([1, expect.stringMatching(/^ANSWER_REFUSED: /)]);
   expect((await say('approve', 'case-7', wait, 'ada')).said).toBe('sent');
   await workUntil(async () => (await inbox()).includes('(1 of 2)'));
   expect((await say('approve', 'case-7', wait, 'ben')).said).toBe('sent');

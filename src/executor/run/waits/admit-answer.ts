@@ -82,7 +82,6 @@ async function admitApproval(run: JudgedRun, wait: Wait | undefined, given: Appr
   if (!tool || hasChanged(candidate, tool, wait))
     return { ...approved, ...(await approvalAgain(run, candidate, wait)) };
   const checked = await checkInput(run, wait, { ...candidate, tool, edit: input });
-  if (checked === 'unfit') return { ...approved, ...(await approvalAgain(run, candidate, wait)) };
   await checkPerson(run, wait, { by: given.by, input: checked.value });
   return input === undefined ? approved : { ...approved, words: approvalWords(run, tool, checked.value) };
 }
@@ -135,15 +134,12 @@ interface Edited extends Candidate {
   readonly edit: JsonValue | undefined;
 }
 
-/**
- * Checks the input that would run.
- * @returns the input as the tool would get it; `unfit` if the tool does not take any more what a person was asked about
- */
+/** Checks the input that would run. @returns the input as the tool would get it, or as it is: its call says why it does not fit */
 async function checkInput(
   run: JudgedRun,
   wait: Approving,
   { edit, ...candidate }: Edited,
-): Promise<{ readonly value: unknown } | 'unfit'> {
+): Promise<{ readonly value: unknown }> {
   const { tool } = candidate;
   const input = edit ?? wait.input ?? candidate.call.input;
   if (edit !== undefined) {
@@ -154,9 +150,8 @@ async function checkInput(
     if (typeof edit === 'string' && tool.input.jsonSchema.type !== 'string') refuse('the changed input is not JSON');
   }
   const fit = await bounded(run.services, 'the input schema', () => tool.input.validate(input));
-  if (!fit.ok && edit === undefined) return 'unfit';
+  if (edit === undefined) return fit.ok ? fit : { value: input };
   if (!fit.ok) return refuse(`the changed input does not fit: ${fit.message}`);
-  if (edit === undefined) return fit;
   // The rules may deny a changed input; they are not asked whether a person must approve: one does.
   const verdict = await verdictOf(run, { ...candidate, call: { ...candidate.call, input }, input: fit.value });
   if (isObject(verdict) && 'deny' in verdict) refuse(`the changed input is denied: ${verdict.deny}`);

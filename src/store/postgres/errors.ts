@@ -123,9 +123,15 @@ function withoutDetails({ message, name }: Error, state: string): Error {
 
 /**
  * Refuses tables that do more than store what is written: a trigger, a rule or a view in the place of one could change or drop a
- * write that was reported as stored. Views of a host beside the tables are its own business.
+ * write that was reported as stored. Views of a host beside the tables are its own business. Refuses operators that statements
+ * would find in place of PostgreSQL's: with another `<` a lease never ends, or at once.
  */
 export function refuseMeddling(found: Readonly<Record<string, unknown>>, schema: string): void {
+  if (found.operator != null) {
+    const what = `the search_path of its connections finds the operator ${found.operator} in place of PostgreSQL's`;
+    const todo = `drop it, or give these connections a search_path without the schema ${found.place}`;
+    throw new StoreUnavailableError(`the PostgreSQL store in schema ${schema} cannot be used: ${what}: ${todo}`);
+  }
   if (found.relation == null) return;
   const table = `${schema}.${found.relation}`;
   const what =
@@ -135,10 +141,33 @@ export function refuseMeddling(found: Readonly<Record<string, unknown>>, schema:
   throw new StoreUnavailableError(`the PostgreSQL store cannot be used: ${what}`);
 }
 
-/** Finds what meddles with the tables of a schema, $1, by their names, $2. */
-export const MEDDLING = `SELECT c.relname AS relation, t.tgname AS trigger, r.rulename AS rule, (c.relkind NOT IN ('r', 'p'))::pg_catalog.text AS other
+/** Finds what does more with the tables of a schema, $1, by their names, $2. */
+const MORE_THAN_TABLES = `SELECT c.relname AS relation, t.tgname AS trigger, r.rulename AS rule, (c.relkind NOT IN ('r', 'p'))::pg_catalog.text AS other
   FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
   LEFT JOIN pg_catalog.pg_trigger t ON t.tgrelid = c.oid AND NOT t.tgisinternal
   LEFT JOIN pg_catalog.pg_rewrite r ON r.ev_class = c.oid
   WHERE n.nspname = $1 AND c.relname = ANY ($2::pg_catalog.text[])
     AND (t.oid IS NOT NULL OR r.oid IS NOT NULL OR c.relkind NOT IN ('r', 'p'))`;
+
+/** The operators of the statements. */
+const OPERATORS = `ARRAY['=', '<>', '<', '<=', '>', '>=', '+', '-', '*', '/', '||']::pg_catalog.name[]`;
+
+/**
+ * Finds an operator of another schema that a statement of the store would call: of the same types as one of PostgreSQL, or for
+ * two numbers. Functions are named with their schema; operators named so would make every statement hard to read.
+ */
+const FOREIGN_OPERATORS = `SELECT n.nspname AS place, pg_catalog.format('%s.%s(%s, %s)', n.nspname, o.oprname,
+    pg_catalog.format_type(o.oprleft, NULL), pg_catalog.format_type(o.oprright, NULL)) AS operator
+  FROM pg_catalog.pg_operator o JOIN pg_catalog.pg_namespace n ON n.oid OPERATOR(pg_catalog.=) o.oprnamespace
+  WHERE n.nspname OPERATOR(pg_catalog.<>) 'pg_catalog' AND o.oprname OPERATOR(pg_catalog.=) ANY (${OPERATORS})
+    AND pg_catalog.pg_operator_is_visible(o.oid)
+    AND (EXISTS (SELECT FROM pg_catalog.pg_operator p WHERE p.oprnamespace OPERATOR(pg_catalog.=) 'pg_catalog'::pg_catalog.regnamespace
+        AND p.oprname OPERATOR(pg_catalog.=) o.oprname AND p.oprleft OPERATOR(pg_catalog.=) o.oprleft
+        AND p.oprright OPERATOR(pg_catalog.=) o.oprright)
+      OR (SELECT pg_catalog.count(*) FROM pg_catalog.pg_type t WHERE t.oid OPERATOR(pg_catalog.=) ANY (ARRAY[o.oprleft, o.oprright])
+        AND (t.typcategory OPERATOR(pg_catalog.<>) 'N' OR t.typnamespace OPERATOR(pg_catalog.<>) 'pg_catalog'::pg_catalog.regnamespace))
+        OPERATOR(pg_catalog.=) 0)`;
+
+/** One row: what meddles with the tables of a schema, $1, by their names, $2, or with the statements on them. */
+export const MEDDLING = `(SELECT * FROM (SELECT) one
+  LEFT JOIN (${MORE_THAN_TABLES} LIMIT 1) t ON true LEFT JOIN (${FOREIGN_OPERATORS} LIMIT 1) o ON true)`;

@@ -56,7 +56,7 @@ export async function send(session: Session, server: Server, { command, isAgain 
          FROM ${commands} WHERE run_id = pg_catalog.decode($1, 'hex')),
        put AS (INSERT INTO ${commands} (run_id, command_id, checksum, command, sent_at)
          SELECT run.run_id, $2, $4::bigint, $5, ${sentAt} FROM run, waiting WHERE waiting.count < $7::bigint
-           AND (NOT $6 OR waiting.chars + char_length($5) <= ${MAX_INBOX_CHARS}) ON CONFLICT DO NOTHING)
+           AND (NOT $6 OR waiting.chars + pg_catalog.char_length($5) <= ${MAX_INBOX_CHARS}) ON CONFLICT DO NOTHING)
      SELECT (SELECT pg_catalog.count(*) FROM run) AS runs, count, chars, same,
        (SELECT pg_catalog.count(*) FROM ${outcomes} WHERE run_id = pg_catalog.decode($1, 'hex')) AS ended${told} FROM waiting`,
     parameters.values,

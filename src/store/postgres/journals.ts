@@ -212,7 +212,7 @@ async function publish(
     INSERT INTO ${table} AS j (run_id, place, checksum, entries)
     SELECT run_id, place, checksum, entries FROM rows WHERE kept = ${kept} ${REPLACES}`;
   const found = await session.query(
-    `WITH quick AS MATERIALIZED (SELECT set_config('synchronous_commit', 'off', true) AS quick),
+    `WITH quick AS MATERIALIZED (SELECT pg_catalog.set_config('synchronous_commit', 'off', true) AS quick),
       input AS (SELECT t.no, pg_catalog.decode(t.id, 'hex') AS run_id, t.owner, t.epoch FROM ${input}),
       held AS (SELECT i.no, i.run_id, r.body FROM input i JOIN ${tables.runs} r
         ON r.run_id = i.run_id AND r.owner = i.owner AND r.epoch = i.epoch

@@ -41,7 +41,7 @@ export function piecesOf(tables: Tables, row: string): string {
 }
 
 function bundlesOf({ pieces }: Tables, row: string): string {
-  return `${pieces} x WHERE x.body = ${row}.body AND x.bundle = ANY (string_to_array(${row}.pieces, ' ')::bigint[])`;
+  return `${pieces} x WHERE x.body = ${row}.body AND x.bundle = ANY (pg_catalog.string_to_array(${row}.pieces, ' ')::bigint[])`;
 }
 
 /** Reads the row of a run in PostgreSQL, without its messages. */
@@ -136,8 +136,8 @@ export async function readDue(
     `SELECT t.now AS due_now, t.next_at, ${columns}, ${piecesOf(tables, 'r')}, ${times.lease(parameters)} AS now
      FROM (SELECT ${now} AS now, (SELECT pg_catalog.min(due_at) FROM ${runs} WHERE body IS NOT NULL AND due_at > ${now}) AS next_at) t
      LEFT JOIN (SELECT run_id, due_at FROM ${runs} WHERE body IS NOT NULL AND due_at <= ${now} AND (due_at, run_id) > ${from}
-       AND (owner IS NULL OR (NOT starts_with(owner, '${DAMAGED}') AND
-         (expires_at <= ${times.lease(parameters)} OR starts_with(owner, ${parameters.add(ofThisMachine())}))))
+       AND (owner IS NULL OR (NOT pg_catalog.starts_with(owner, '${DAMAGED}') AND
+         (expires_at <= ${times.lease(parameters)} OR pg_catalog.starts_with(owner, ${parameters.add(ofThisMachine())}))))
        ORDER BY due_at, run_id LIMIT ${parameters.add(limit)}::bigint) p ON true
      LEFT JOIN ${runs} r ON r.run_id = p.run_id LEFT JOIN ${starts} s ON s.body = r.body
      ORDER BY p.due_at, p.run_id`,
@@ -150,7 +150,7 @@ export async function readDue(
 
 /** Reads which transactions are visible: two equal snapshots see the same, so that nothing was committed between them. */
 export async function readSnapshot(session: Session): Promise<string> {
-  const [row] = await session.query('SELECT pg_current_snapshot()::pg_catalog.text AS snapshot', []);
+  const [row] = await session.query('SELECT pg_catalog.pg_current_snapshot()::pg_catalog.text AS snapshot', []);
   return String(row?.snapshot);
 }
 

@@ -347,12 +347,12 @@ export class Schema {
   }
 
   async #read(session: Session): Promise<number> {
-    const rows = await session.query(
-      `SELECT l.layout, m.* FROM ${this.#tables.layouts} l LEFT JOIN (${MEDDLING} LIMIT 1) m ON true WHERE l.part = 'store'`,
+    const [found = {}] = await session.query(
+      `SELECT (SELECT l.layout FROM ${this.#tables.layouts} l WHERE l.part OPERATOR(pg_catalog.=) 'store') AS layout, m.* FROM ${MEDDLING} m`,
       [this.#name, tableNames],
     );
-    if (rows[0]) refuseMeddling(rows[0], this.#name);
-    const layout = Number(rows[0]?.layout ?? 0);
+    refuseMeddling(found, this.#name);
+    const layout = Number(found.layout ?? 0);
     if (layout <= layouts.length) return layout;
     throw new CheckpointTooNewError(
       `schema ${this.#name} has layout ${layout}, this Pawl knows ${layouts.length}: upgrade the package (nothing was touched)`,

@@ -1,3 +1,5 @@
+import { globSync, readFileSync } from 'node:fs';
+import { fileURLToPath } from 'node:url';
 import { describe, expect, test } from 'vitest';
 import { postgresStore } from '../../../src/store/postgres/index.ts';
 import { nextStep, sampleOutcome, sampleRecord } from '../../../src/testing/store-contract/records.ts';
@@ -15,7 +17,26 @@ const shadows = [
   `floor(numeric) RETURNS numeric AS $$ SELECT 0::numeric $$ LANGUAGE sql`,
 ];
 
+const source = fileURLToPath(new URL('../../../src/store/postgres', import.meta.url));
+
 describe.skipIf(whyNoPostgres)('a database with names of others (edges 28)', () => {
+  test('finds each function that a statement names in its schema: none is named without one', async () => {
+    const { rows } = await server.pool({ max: 1 }).query('SELECT DISTINCT proname FROM pg_catalog.pg_proc');
+    const functions = new Set(rows.map(({ proname }) => proname));
+    // It is part of the grammar, which names the schema itself.
+    functions.delete('extract');
+    const named = globSync('**/*.ts', { cwd: source }).flatMap((file) => {
+      const lines = readFileSync(`${source}/${file}`, 'utf8').split('\n');
+      return lines.flatMap((line, i) =>
+        [...line.matchAll(/(?<![\w.#$?])([a-z_0-9]+)\(/g)].map(([, name = '']) => ({
+          name,
+          at: `${file}:${i + 1} ${name}`,
+        })),
+      );
+    });
+    expect(named.filter(({ name }) => functions.has(name)).map(({ at }) => at)).toEqual([]);
+  });
+
   test('whose search_path finds functions of its own before those of PostgreSQL fools no store: a live run is not taken over', async () => {
     const schema = server.freshSchema();
     const place = server.freshSchema();
@@ -72,6 +93,48 @@ describe.skipIf(whyNoPostgres)('a database with names of others (edges 28)', () 
         message: expect.stringMatching(message),
       });
     }
+  });
+
+  test.for([
+    ['the same types as one of PostgreSQL, in a schema before it', '<(float8, float8)', '%s,pg_catalog'],
+    ['two numbers that PostgreSQL would convert first, in any schema of the search_path', '<(numeric, int4)', '%s'],
+  ])(
+    'whose search_path finds an operator for %s is refused when the store opens, and not where it is not found',
+    async ([, operator = '', path = '']) => {
+      const place = server.freshSchema();
+      const [name = '', types = ''] = operator.split(/[()]/);
+      const [left, right] = types.split(', ');
+      await server.sql(`CREATE SCHEMA "${place}"`);
+      await server.sql(`CREATE FUNCTION "${place}".never(${types}) RETURNS boolean AS $$ SELECT false $$ LANGUAGE sql`);
+      await server.sql(
+        `CREATE OPERATOR "${place}".${name} (LEFTARG = ${left}, RIGHTARG = ${right}, FUNCTION = "${place}".never)`,
+      );
+      const options = `-c search_path=${path.replace('%s', place)}`;
+      const schema = server.freshSchema();
+      const refused = { code: 'STORE_UNAVAILABLE', message: expect.stringContaining(`the operator ${place}.${name}(`) };
+      await using fresh = postgresStore({ pool: server.pool({ max: 1, options } as never), schema });
+      await expect(fresh.save(sampleRecord('run'))).rejects.toMatchObject(refused);
+      await using store = postgresStore({ pool: server.pool({ max: 1 }), schema });
+      await store.save(sampleRecord('run'));
+      expect(await store.load('run')).toEqual(sampleRecord('run'));
+      for (const readOnly of [false, true]) {
+        await using opened = postgresStore({ pool: server.pool({ max: 1, options } as never), schema, readOnly });
+        await expect(opened.load('run')).rejects.toMatchObject(refused);
+      }
+    },
+  );
+
+  test('with an operator of a host for two texts, which PostgreSQL does not have, is used as any other', async () => {
+    const place = server.freshSchema();
+    await server.sql(`CREATE SCHEMA "${place}"`);
+    await server.sql(`CREATE OPERATOR "${place}".+ (LEFTARG = text, RIGHTARG = text, FUNCTION = pg_catalog.textcat)`);
+    const options = `-c search_path=${place},pg_catalog`;
+    await using store = postgresStore({
+      pool: server.pool({ max: 1, options } as never),
+      schema: server.freshSchema(),
+    });
+    await store.save(sampleRecord('run'));
+    expect(await store.load('run')).toEqual(sampleRecord('run'));
   });
 
   test('with a view of a host on the tables, beside them, is used as any other', async () => {

@@ -69,7 +69,7 @@ interface Taking {
 }
 
 /** That a row `r` has a record, said so that no index with this condition is chosen instead of that of the agents. */
-const HAS_RECORD = 'num_nulls(r.body) <> 1';
+const HAS_RECORD = 'pg_catalog.num_nulls(r.body) <> 1';
 
 /** A limit that the server does not see when it plans: for one that is near the size of the table it would read all of it. */
 const hidden = (limit: number | string) => `(SELECT ${limit})`;
@@ -149,7 +149,7 @@ function takingOf(server: Server, wish: Wish): Taking {
   const tokens = add(wish.tokens, 'bigint[]');
   const isFree = [
     'r.owner IS NULL',
-    `(NOT starts_with(r.owner, '${DAMAGED}') AND (r.expires_at <= ${times.lease(parameters)} OR
+    `(NOT pg_catalog.starts_with(r.owner, '${DAMAGED}') AND (r.expires_at <= ${times.lease(parameters)} OR
       r.owner = ANY (${add(wish.dead.map(ownerText), 'text[]')})))`,
     ...(wish.isAgain ? [`r.token = ANY (${tokens})`] : []),
   ];
@@ -214,7 +214,7 @@ async function taken(
   const owners =
     () => `(SELECT pg_catalog.json_agg(DISTINCT h.owner) FROM (SELECT owner, expires_at FROM ${held ?? `(${some}) s`}
       ORDER BY due_at, run_id LIMIT ${wish.runIds?.size ?? FEW}) h
-    WHERE starts_with(h.owner, ${add(ofThisMachine(), 'text')}) AND h.expires_at > ${times.lease(parameters)})`;
+    WHERE pg_catalog.starts_with(h.owner, ${add(ofThisMachine(), 'text')}) AND h.expires_at > ${times.lease(parameters)})`;
   const most = wish.runIds ? wish.runIds.size : `greatest(64, ${AT_ONCE} * ${limit})`;
   const text = `WITH ${isRecursive ? 'RECURSIVE ' : ''}t AS (SELECT coalesce((SELECT fair FROM ${lastTurn} WHERE no = 1), '') COLLATE "C" AS last),
      ${isRecursive ? lined.slice('RECURSIVE '.length) : lined},

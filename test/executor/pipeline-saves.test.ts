@@ -107,13 +107,15 @@ describe('a save at the end of a phase that fails', () => {
     });
   };
 
-  test('is made good by the next: nothing of the next phase is acted upon before (pipeline 7)', async () => {
+  const onSaveError = { maxUnsavedSteps: 0 };
+
+  test('is made good by the next: beyond maxUnsavedSteps nothing of the next phase is acted upon before (pipeline 7)', async () => {
     const clock = testClock();
     const store = refusing();
     const looked: string[] = [];
     const tools = [toolOf('look', 'read', (_, { callId }) => looked.push(callId))];
     const script = [reply('one'), callTool('look'), reply('two')];
-    const host = hostOf({ agent: { phases: two }, tools, script, checkpoints: store, clock });
+    const host = hostOf({ agent: { phases: two }, tools, script, checkpoints: store, clock, onSaveError });
     const run = await host.start({ runId: 'r' });
     await until(() => host.model.calls.length === 2);
     await settle();
@@ -128,7 +130,8 @@ describe('a save at the end of a phase that fails', () => {
     const clock = testClock();
     const store = refusing();
     const script = [reply('one'), callTool('look'), reply('two')];
-    const host = hostOf({ agent: { phases: two }, tools: [toolOf('look')], script, checkpoints: store, clock });
+    const tools = [toolOf('look')];
+    const host = hostOf({ agent: { phases: two }, tools, script, checkpoints: store, clock, onSaveError });
     const run = await host.start({ runId: 'r' });
     await until(() => host.model.calls.length === 2);
     await settle();

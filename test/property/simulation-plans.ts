@@ -15,11 +15,18 @@ export type FaultKind = 'refused' | 'unclear' | 'slow' | 'lost' | 'unanswered' |
 /** What happens to one run besides what it does. Numbers of calls and boundaries count from the beginning of a process. */
 export interface Misfortune {
   /** How processes end before the run does: at this boundary, one process after the other. */
-  readonly stops: readonly { readonly at: number; readonly how: 'crash' | 'shutdown' }[];
+  readonly stops: readonly {
+    readonly at: number;
+    readonly how: 'crash' | 'shutdown';
+    /** `at` counts from the moment when the end of a phase was refused. */
+    readonly isFromPhaseEnd?: true;
+  }[];
   /** Calls to the store, counted over all processes, that go wrong. */
   readonly faults: readonly { readonly call: number; readonly kind: FaultKind }[];
   /** From that call on every one is refused, for so long. */
   readonly outage: { readonly call: number; readonly ms: number } | undefined;
+  /** From the write on that brings the end of that phase (from 1, over all processes), so many writes are refused. */
+  readonly phaseEnd?: { readonly nth: number; readonly writes: number };
   /** Milliseconds that calls to the store take, in turn. */
   readonly latency: readonly number[];
   /** Boundaries at which the wall clock is set to another time. */

@@ -1,4 +1,4 @@
-import type { CheckpointStore } from 'pawl';
+import type { CheckpointStore, RunCheckpoint, RunDelta } from 'pawl';
 import type { TestClock } from 'pawl/testing';
 import { isOwning } from '../../src/store/capabilities.ts';
 import { StoreUnavailableError } from '../../src/values/errors.ts';
@@ -39,6 +39,8 @@ export function fire(fired: Fired, kind: string): void {
 
 interface Call {
   readonly name: string;
+  /** It brings the end of a phase. */
+  readonly isPhaseEnd: boolean;
   /** It must not be overtaken by a later one. */
   readonly isLatest: boolean;
 }
@@ -51,6 +53,13 @@ function isLastWord(store: CheckpointStore, name: string): boolean {
   return name === 'save' || (name === 'delete' && !isOwning(store));
 }
 
+function isPhaseEnd(name: string, written: unknown): boolean {
+  if (name !== 'save' && name !== 'append') return false;
+  const { completedPhases, openPhase, outcome } =
+    name === 'save' ? (written as RunCheckpoint) : (written as RunDelta).head;
+  return completedPhases.length > 0 && !openPhase && !outcome;
+}
+
 /** What the store's calls meet over all processes of one history. */
 export class Trouble {
   readonly #misfortune: Misfortune;
@@ -60,6 +69,8 @@ export class Trouble {
   readonly #hung = new Set<PromiseWithResolvers<never>>();
   #calls = 0;
   #outageUntil = Number.NEGATIVE_INFINITY;
+  #phaseEnds = 0;
+  #refusals = 0;
 
   constructor(misfortune: Misfortune, clock: TestClock, fired: Fired) {
     this.#misfortune = misfortune;
@@ -76,7 +87,10 @@ export class Trouble {
       // Looks by a timer: the numbers of the misfortunes are those of the calls of runs.
       name === 'takeUndelivered'
         ? method
-        : (...args: unknown[]) => this.#meet({ name, isLatest: isLastWord(store, name) }, () => method(...args)),
+        : (...args: unknown[]) => {
+            const call = { name, isLatest: isLastWord(store, name), isPhaseEnd: isPhaseEnd(name, args[0]) };
+            return this.#meet(call, () => method(...args));
+          },
     ]);
     return Object.fromEntries(met);
   }
@@ -95,6 +109,7 @@ export class Trouble {
     await this.#wait(ms);
     if (outage?.call === at) this.#outageUntil = this.#clock.monotonic() + outage.ms;
     if (this.#clock.monotonic() < this.#outageUntil) this.#refuse('outage');
+    if (this.#isRefusedAtPhaseEnd(call)) this.#refuse('phase end');
     const fault = faults.find((each) => each.call === at)?.kind;
     if (fault === 'refused') this.#refuse('refused');
     if (fault === 'slow') {
@@ -105,6 +120,14 @@ export class Trouble {
     const answer = await work();
     if (fault === 'unclear') this.#refuse('unclear');
     return answer;
+  }
+
+  #isRefusedAtPhaseEnd({ name, isPhaseEnd }: Call): boolean {
+    const { phaseEnd } = this.#misfortune;
+    if (isPhaseEnd && ++this.#phaseEnds === phaseEnd?.nth) this.#refusals = phaseEnd.writes;
+    if (this.#refusals === 0 || (name !== 'save' && name !== 'append')) return false;
+    this.#refusals -= 1;
+    return true;
   }
 
   /** Until nobody waits for the answer any more, or for ever. */

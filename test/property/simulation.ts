@@ -155,8 +155,8 @@ export class Simulation {
   }
 }
 
-function isTroubled({ faults, outage }: Misfortune): boolean {
-  return outage !== undefined || faults.length > 0;
+function isTroubled({ faults, outage, phaseEnd }: Misfortune): boolean {
+  return outage !== undefined || phaseEnd !== undefined || faults.length > 0;
 }
 
 function booksOf({ counted }: NotingBudget): Lived['books'] {
@@ -167,14 +167,16 @@ function stopsOf(
   { stops, jumps }: Misfortune,
   { clock, fired, ledger }: { clock: TestClock; fired: Fired; ledger: TimedLedger },
 ): StopAt[] {
-  return stops.map(({ at, how }): StopAt => {
+  return stops.map(({ at, how, isFromPhaseEnd }): StopAt => {
+    let from = isFromPhaseEnd ? undefined : 0;
     return (_, index) => {
+      if (fired['phase end']) from ??= index;
       for (const jump of jumps) {
         if (jump.at !== index) continue;
         fire(fired, jump.ms > 0 ? 'clock set forward' : 'clock set back');
         clock.wallJump(jump.ms);
       }
-      if (index !== at) return undefined;
+      if (from === undefined || index !== from + at) return undefined;
       if (how === 'shutdown') fire(fired, 'shutdown');
       ledger.dies(how);
       return how;

@@ -14,11 +14,13 @@ type Boundary = Extract<RunEmitted, { type: 'boundary' }>;
 /** A save may wait for the save before it, each bounded by `portMs`; a host's own checkpointer may never answer. */
 const WRITES_AHEAD = 3;
 const backoff: Backoff = { firstMs: 250, maxMs: 10_000 };
+/** The boundaries with a finished model call: each counts as an unsaved step. That of a phase has its last one. */
+const steps: ReadonlySet<Boundary['kind']> = new Set(['step', 'phase']);
 
 /**
  * Saves a live run: the one listener between its machine and its checkpointer. It passes each requested boundary to the
- * checkpointer and reports to the machine when it is stored. While the store fails, a bounded number of finished steps may
- * be unsaved; an intent never may. So no tool with effects starts before the store has its intent.
+ * checkpointer and reports to the machine when it is stored. While the store fails, a bounded number of finished steps, also
+ * the last ones of phases, may be unsaved; an intent never may. So no tool with effects starts before the store has its intent.
  */
 export class Checkpointing {
   readonly #run: ActiveRun;
@@ -84,7 +86,7 @@ export class Checkpointing {
       this.#hasLanded(boundary);
     } catch (error) {
       // A step whose save is repeated is not another unsaved step.
-      if (boundary.kind === 'step' && !attempt.isRetry) this.#unsavedSteps += 1;
+      if (steps.has(boundary.kind) && !attempt.isRetry) this.#unsavedSteps += 1;
       this.#failed(boundary, error);
     }
   }
@@ -119,11 +121,11 @@ export class Checkpointing {
   }
 
   /**
-   * Whether the run must wait until this is stored. Finished steps and steered messages may be late for a while. But skipping
-   * one boundary skips all before it, and an intent among them must be stored.
+   * Whether the run must wait until this is stored. Finished steps, phases and steered messages may be late for a while. But
+   * skipping one boundary skips all before it, and an intent among them must be stored.
    */
   #isBlocking({ kind }: Boundary): boolean {
-    const mayBeBehind = kind === 'step' || kind === 'steer';
+    const mayBeBehind = steps.has(kind) || kind === 'steer';
     const hasIntents = this.#run.actor.getSnapshot().context.intents.length > 0;
     return !mayBeBehind || hasIntents || this.#unsavedSteps > this.#policy.maxUnsavedSteps;
   }

@@ -10,6 +10,7 @@ import type {
   ToolContext,
   WriteOptions,
 } from 'pawl';
+import type { Job } from './job.ts';
 
 /** Where a worker may die: a named moment, and at which of its occurrences in that process (1 = the first). */
 export interface Failpoint {
@@ -63,6 +64,29 @@ export class Failpoints {
 
 function pair(name: 'claim' | 'load' | 'keeping the outcome' | 'delete' | 'release' | `saving the ${SaveKind}`) {
   return [`before ${name}`, `after ${name}`] as const;
+}
+
+/** A store that refuses some writes, from the end of a phase on. */
+export function refusingStore<S extends AppendingStore>(store: S, late: Job['late']): S {
+  if (!late) return store;
+  let left: number | undefined;
+  const refuse = (kind: SaveKind, phases: number) => {
+    if (kind === 'phase' && phases === late.phase) left ??= late.writes;
+    if (!left) return;
+    left -= 1;
+    throw Object.assign(new Error('the store is away'), { code: 'STORE_UNAVAILABLE' });
+  };
+  return {
+    ...store,
+    save: async (record: RunCheckpoint, options?: WriteOptions) => {
+      refuse(kindOfWhole(record), record.completedPhases.length);
+      return store.save(record, options);
+    },
+    append: async (delta: RunDelta, options?: WriteOptions) => {
+      refuse(kindOf(delta), delta.head.completedPhases.length);
+      return store.append(delta, options);
+    },
+  };
 }
 
 /** The store, with a failpoint on both sides of each call. */

@@ -10,6 +10,8 @@ export interface Job {
   /** Where it kills itself. */
   readonly failpoint?: Failpoint | undefined;
   readonly leaseMs?: number | undefined;
+  /** In the first process, from the write on that brings the end of that phase (from 1), the store refuses so many writes. */
+  readonly late?: { readonly phase: number; readonly writes: number } | undefined;
   /** What its processes run in; default Node. */
   readonly runtime?: Runtime | undefined;
   /** Run on a store that lies in these ways. */

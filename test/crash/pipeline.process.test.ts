@@ -49,6 +49,28 @@ describe(`a pipeline, killed with SIGKILL (seed ${seed}) (pipeline 7, 8, recover
     expect(phasesIn(trials.midRun)).toBeGreaterThan(2);
   });
 
+  /** Calls while the store is away, from the end of that phase on: of the next phase, or of one after it. */
+  const late: readonly (readonly [phase: number, writes: number, name: FailpointName, nth: number])[] = [
+    // The phases `survey` and `doubt`, which continue at their steps.
+    [1, 9, 'after a call with effect read', 4],
+    [1, 1, 'within a call with effect once', 3],
+    // `dig`, `sum` and `act` begin again, or are one model call.
+    [2, 9, 'after a call with effect read', 7],
+    [3, 9, 'after a call with effect read', 10],
+    [3, 2, 'before a call with effect once', 4],
+    [3, 2, 'after a call with effect once', 4],
+  ];
+  test.concurrent.for(late)(
+    'while the end of phase %i is late, after %i refused writes, %s, number %i: the next process ends the run (edges 23)',
+    { timeout: 180_000 },
+    async ([phase, writes, name, nth]) => {
+      const trial = await inTurn(() => runTrial({ ...job, late: { phase, writes } }, [{ failpoint: { name, nth } }]));
+      expect(trial.deaths.length, 'the point was reached').toBe(1);
+      if (writes === 9) expect(trial.deaths[0]?.record?.completedPhases.length, 'it was late').toBe(phase - 1);
+      expect(brokenPromises(trial, trials.undisturbed.result)).toEqual([]);
+    },
+  );
+
   test.concurrent.for(places.map(([name, nth]) => [`${name}, number ${nth}`, { name, nth }] as const))(
     '%s: the next process ends the run',
     { timeout: 180_000 },

@@ -35,6 +35,8 @@ export interface Death {
 
 export interface Trial {
   readonly agent: Job['agent'];
+  /** The store was away in the first process: more than one step may have been unsaved. */
+  readonly isLate?: boolean;
   readonly deaths: readonly Death[];
   readonly result: RunResult | undefined;
   readonly ledger: readonly Line[];
@@ -70,20 +72,25 @@ export async function runTrial(job: RunJob, stops: readonly Stop[], around = not
   try {
     around.prepare(folder);
     const trial = await inFolder(folder, job, stops);
-    return { ...trial, agent: job.agent, wrongs: around.judge(folder) };
+    return { ...trial, agent: job.agent, isLate: job.late !== undefined, wrongs: around.judge(folder) };
   } finally {
     rmSync(folder, { recursive: true, force: true });
   }
 }
 
-async function inFolder(folder: string, job: RunJob, stops: readonly Stop[]): Promise<Omit<Trial, 'agent' | 'wrongs'>> {
+async function inFolder(
+  folder: string,
+  job: RunJob,
+  stops: readonly Stop[],
+): Promise<Omit<Trial, 'agent' | 'isLate' | 'wrongs'>> {
   const deaths: Death[] = [];
   let complaints = '';
   let tookMs = 0;
   for (let process = 0; process < MAX_PROCESSES && !hasResult(folder); process++) {
     const stop = stops[process];
     const { failpoint, runtime = job.runtime } = stop && 'failpoint' in stop ? stop : {};
-    const life = await liveAndDie({ ...job, folder, failpoint, runtime }, stop);
+    const late = process === 0 ? job.late : undefined;
+    const life = await liveAndDie({ ...job, late, folder, failpoint, runtime }, stop);
     complaints += life.complaints;
     tookMs = life.tookMs;
     if (!hasResult(folder) && stop) deaths.push(await death(folder, job.runId, stop));

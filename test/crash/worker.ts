@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { type AppendingStore, createExecutor, type RunResult } from 'pawl';
 import { sqliteStore } from 'pawl/stores/sqlite';
 import { naiveStore } from '../fixtures/naive-store.ts';
-import { Failpoints, failingModel, failingStore } from './failpoints.ts';
+import { Failpoints, failingModel, failingStore, refusingStore } from './failpoints.ts';
 import type { Job } from './job.ts';
 import { note } from './ledger.ts';
 import { pipeline } from './pipeline-agent.ts';
@@ -18,7 +18,9 @@ const storage = sqliteStore({ path: join(folder, 'runs.db') });
 const agents = { survey, pipeline, 'twelve-tools': twelveTools } as const;
 const { agent, model, prompt } = { prompt: 'Begin.', ...agents[job.agent](folder, points) };
 
-const store = job.lies ? naiveStore(storage, { lies: job.lies }) : failingStore(storage, points);
+const store = job.lies
+  ? naiveStore(storage, { lies: job.lies })
+  : failingStore(refusingStore(storage, job.late), points);
 const executor = createExecutor({
   models: { fast: failingModel(model, points) },
   agents: [agent],

@@ -88,7 +88,7 @@ export const sections: readonly Section[] = [
         option: '`budgetMs` of `executor.work`',
       },
       {
-        what: 'finished steps that may be unsaved while the store fails',
+        what: 'finished steps, and ends of phases, that may be unsaved while the store fails',
         code: 'maxUnsavedSteps',
         option: 'onSaveError.maxUnsavedSteps',
       },

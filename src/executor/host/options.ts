@@ -129,7 +129,7 @@ export interface ExecutorOptions {
   readonly defaults?: Partial<Defaults>;
   /** Refuses runs that cannot be recorded, instead of running them without a record. */
   readonly requireDurable?: boolean;
-  /** While saves fail: how many finished steps may be unsaved, and whether the run then waits for the store or fails. */
+  /** While saves fail: how many finished steps and ends of phases may be unsaved, and whether the run then waits or fails. */
   readonly onSaveError?: { readonly maxUnsavedSteps?: number; readonly then?: 'wait' | 'fail' };
   /** A `once` call was running when the process died: tell the model so, or park the run for a person. */
   readonly onUnknownOutcome?: 'tell-model' | 'park';

@@ -158,6 +158,8 @@ export type ToolAnswer = {
   readonly isUnbegun?: true;
   /** The child run of the call was left for another process: the call stays started, and finds it again. */
   readonly isLeft?: true;
+  /** It is not known whether the call took effect, and a person decides: it stays started, and the run parks. */
+  readonly parks?: ErrorData;
   /** The call needs something from outside, and gave its place back: it runs again when the wait is over. */
   readonly wait?: Wait;
 };

@@ -41,7 +41,7 @@ export const guards = {
     progress.openStep !== undefined && isAllAnswered(progress.openStep),
   /** Whether this is the result of the only call of the open step that has not answered. */
   isLastResult: ({ context: { progress } }: Context, answer: ToolAnswer) => {
-    if (answer.isUnbegun || answer.isLeft || answer.wait) return false;
+    if (answer.isUnbegun || answer.isLeft || answer.parks || answer.wait) return false;
     const callId = answeredCallId(progress, answer);
     return callId !== undefined && progress.openStep !== undefined && isLastUnanswered(progress.openStep, callId);
   },
@@ -105,13 +105,16 @@ function isModelDue(progress: Progress): boolean {
   return retry !== undefined && retry.dueAt === undefined;
 }
 
-/** A call whose intent is not stored has not begun; a call that is a run is left for another process, like this run. */
-function hasEffectUnderWay({ progress, intents, tools }: RunContext): boolean {
+/**
+ * A call whose intent is not stored has not begun; a call that is a run is left for another process, like this run. One whose
+ * connection broke is no longer under way.
+ */
+function hasEffectUnderWay({ progress, intents, tools, leftCalls }: RunContext): boolean {
   const unbegun = new Set(intents.flatMap(({ calls }) => calls.map(({ callId }) => callId)));
   const isRun = (name: string) => Object.hasOwn(tools, name) && tools[name]?.isRun === true;
   return (progress.openStep?.calls ?? []).some(
     ({ state, effect, callId, name }) =>
-      state === 'started' && effect !== 'read' && !unbegun.has(callId) && !isRun(name),
+      state === 'started' && effect !== 'read' && !unbegun.has(callId) && !isRun(name) && !leftCalls.includes(callId),
   );
 }
 

@@ -279,12 +279,14 @@ function takeAnswer({ context, event, enqueue }: Moment): void {
 
 /** A result of a call with effects is recorded as it arrives (it does not wait for other calls), and others may start. */
 function takeResult({ context, event, enqueue }: Moment, answer: ToolAnswer): void {
-  const { result, isUnbegun, isLeft, wait } = answer;
+  const { result, isUnbegun, isLeft, parks, wait } = answer;
   const callId = answeredCallId(context.progress, answer);
   if (callId === undefined) throw new TypeError(`no open call has the id ${JSON.stringify(answer.callId)}`);
   forgetNamed(context, event, enqueue);
-  if (isLeft) {
-    enqueue.assign({ leftCalls: [...context.leftCalls, callId] });
+  if (isLeft || parks) {
+    // A run that stops already is left with this call: its next start parks it.
+    const stops = parks && !context.cause ? parked(context, parks) : {};
+    enqueue.assign({ leftCalls: [...context.leftCalls, callId], ...stops });
     return;
   }
   if (wait) {

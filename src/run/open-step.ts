@@ -21,8 +21,8 @@ export interface OpenStep {
 
 const UNKNOWN = 'Outcome unknown: ';
 
-/** What the model reads of a `once` call during which the process died. */
-export const outcomeUnknown = `${UNKNOWN}the process died while this call was running. It may or may not have taken effect; it is not repeated.`;
+/** What the model reads of a `once` call during which the process died, or whose connection broke. */
+export const outcomeUnknown = `${UNKNOWN}the process died, or its connection broke, while this call was running. It may or may not have taken effect; it is not repeated.`;
 
 /** Returns what the model reads of a `once` call whose connection broke after it was sent. */
 export function unknownOutcomeOf(why: string): string {

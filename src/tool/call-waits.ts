@@ -87,8 +87,14 @@ export interface LeftChild {
   readonly kind: 'left-child';
 }
 
+/** The connection of a `once` call broke after its request was sent, and a person decides about the run. */
+export interface UnknownOutcome {
+  readonly kind: 'unknown-outcome';
+  readonly why: string;
+}
+
 /** The end of an execution whose call waits: it runs again when the wait is over. */
 export interface ToolWait {
   readonly type: 'wait';
-  readonly request: WaitRequest | LeftChild;
+  readonly request: WaitRequest | LeftChild | UnknownOutcome;
 }

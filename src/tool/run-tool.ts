@@ -44,6 +44,8 @@ export interface ToolEnvironment {
   readonly timeoutMs: number;
   /** The messages before the call, for tools of the AI SDK, which get them. */
   readonly transcript?: () => readonly Message[];
+  /** A call of which it is not known whether it took effect has no result. */
+  readonly parksUnknown?: boolean;
   /** Gets a result that came after the call had ended. */
   readonly onLate?: (output: ToolOutput) => void;
   /** Gets the progress that the tool reports. */
@@ -81,7 +83,7 @@ export async function runTool(
     const result = running.start();
     return isPromise(result) ? await running.wait(result) : running.outputNow(result);
   } catch (error) {
-    return running.close() ?? running.failed(error);
+    return running.close() ?? running.unknown(error) ?? running.failed(error);
   }
 }
 
@@ -197,6 +199,13 @@ class RunningCall {
     return this.#tool.effect === 'once' || this.#call.effect === 'once';
   }
 
+  /** The end of a call with an unknown outcome; undefined: the model reads the error. */
+  unknown(error: unknown): ToolWait | undefined {
+    const isUnknown = this.#environment.parksUnknown && this.#isOnce && isBrokenConnection(error);
+    if (!isUnknown) return undefined;
+    return { type: 'wait', request: { kind: 'unknown-outcome', why: toErrorData(error).message } };
+  }
+
   /** The output of a tool that threw. A request that was sent may have taken effect, though its connection broke. */
   failed(error: unknown): ToolOutput {
     return this.#isOnce && isBrokenConnection(error)
@@ -269,7 +278,11 @@ class RunningCall {
       this.#resolve = resolve;
       settled.then(
         (value) => this.#answer(value),
-        (error) => this.#finish(this.failed(error)),
+        (error) => {
+          const unknown = this.#isOver ? undefined : this.unknown(error);
+          if (unknown) this.#end(unknown);
+          else this.#finish(this.failed(error));
+        },
       );
       // It may have ended before it returned its promise.
       if (this.#ended) return resolve(this.#ended);

@@ -6,12 +6,13 @@ import type { Wait } from '../../run/waits/wait.ts';
 import type { WaitRequest } from '../../tool/call-waits.ts';
 import { runTool, type ToolEnvironment } from '../../tool/run-tool.ts';
 import { systemClock } from '../../values/clock.ts';
-import { toErrorData } from '../../values/error-data.ts';
+import { type ErrorData, toErrorData } from '../../values/error-data.ts';
 import { LeaseLostError } from '../../values/errors.ts';
 import type { ToolOutput } from '../../values/message.ts';
 import { callThrough, noLabels } from '../host/middleware.ts';
 import { yieldToEventLoop } from '../host/yield-to-event-loop.ts';
 import type { ActiveRun } from '../run/active-run.ts';
+import { isStoredHere } from '../run/record/setup-fault.ts';
 
 /** Makes one tool call, with lease check and middleware, and returns one result for the model, or a wait. Never rejects. */
 export async function callTool(given: ToolCallInput, run: ActiveRun): Promise<ToolAnswer> {
@@ -49,6 +50,8 @@ export async function callTool(given: ToolCallInput, run: ActiveRun): Promise<To
     if (result.type === 'wait') {
       const { request } = result;
       if (request.kind === 'left-child') return { callId, result: waits, isLeft: true };
+      if (request.kind === 'unknown-outcome')
+        return { callId, result: waits, parks: outcomeUnknown(name, request.why) };
       return { callId, result: waits, wait: waitFrom(request, run, input) };
     }
     const shown = withEdit(result, input.call);
@@ -57,6 +60,11 @@ export async function callTool(given: ToolCallInput, run: ActiveRun): Promise<To
   } catch (error) {
     return { callId, result: { type: 'error-text', value: toErrorData(error).message } };
   }
+}
+
+function outcomeUnknown(name: string, why: string): ErrorData {
+  const message = `the connection of a call that must not be repeated broke after it was sent (${name}: ${why})`;
+  return { name: 'RunParkedError', code: 'OUTCOME_UNKNOWN', message };
 }
 
 /** Whether the run stops, or its slice is over. */
@@ -165,8 +173,9 @@ function aroundTool(run: ActiveRun, input: ToolCallInput): ToolEnvironment['arou
 /** The environment of a call. The tallies are live: they are read when the tool reads them. */
 function environmentOf(run: ActiveRun, { call, meta, inputs, transcript }: ToolCallInput): ToolEnvironment {
   const { callerId, channelId, guildId, parentRunId, prompt } = meta;
-  const { clock, defaults } = run.services.config;
+  const { clock, defaults, onUnknownOutcome } = run.services.config;
   return {
+    parksUnknown: onUnknownOutcome === 'park' && run.isDurable && isStoredHere(run),
     context: {
       runId: run.runId,
       get idempotencyKey() {

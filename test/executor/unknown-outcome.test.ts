@@ -1,0 +1,71 @@
+import { memoryStore } from 'pawl';
+import { callTool, callTools, reply } from 'pawl/testing';
+import { describe, expect, test } from 'vitest';
+import { gate, type HostOptions, hostOf, toolOf, until } from '../fixtures/host.ts';
+
+const reset = () => Object.assign(new Error('it broke'), { code: 'ECONNRESET' });
+const broken = (effect: 'once' | 'idempotent' = 'once') => toolOf('pay', effect, async () => Promise.reject(reset()));
+
+function parkingHost(options: HostOptions = {}) {
+  const store = memoryStore();
+  const host = hostOf({ checkpoints: store, onUnknownOutcome: 'park', tools: [broken()], ...options });
+  return { ...host, store };
+}
+
+const resultsIn = (messages: readonly { role: string; content: unknown }[] = []) =>
+  messages.flatMap(({ role, content }) =>
+    role === 'tool' ? (content as { output: { value: unknown } }[]).map(({ output }) => output.value) : [],
+  );
+
+describe("a once call whose connection breaks, with onUnknownOutcome: 'park'", () => {
+  test('parks its run as a crash does; after the unpark the model reads that it is unknown, and no call is made (edges 11)', async () => {
+    const { run, executor, store, model, warned } = parkingHost({ script: [callTool('pay'), reply('I will ask.')] });
+    expect(await run({ runId: 'r' })).toMatchObject({ status: 'interrupted', error: { code: 'RUN_PARKED' } });
+    expect(await store.load('r')).toMatchObject({
+      attempts: 0,
+      parked: { code: 'OUTCOME_UNKNOWN', reason: expect.stringContaining('pay: it broke') },
+      openStep: { calls: [{ state: 'started', effect: 'once' }] },
+    });
+    expect(warned.filter(({ message }) => message === 'run: parked')).toHaveLength(1);
+    expect(await run({ runId: 'r' })).toMatchObject({ error: { code: 'RUN_PARKED' } });
+
+    await executor.unpark('r');
+    const result = await run({ runId: 'r' });
+    expect(result).toMatchObject({ status: 'ok', output: 'I will ask.' });
+    expect(resultsIn(result.messages)).toEqual([expect.stringContaining('or its connection broke')]);
+    expect(model.calls).toHaveLength(2);
+  });
+
+  test('waits for the other calls with effects, whose results are recorded, and begins none (edges 11)', async () => {
+    const mailing = gate<string>();
+    const made: string[] = [];
+    const mail = toolOf('mail', 'once', () => mailing.pass());
+    const late = toolOf('late', 'once', async () => void made.push('late'));
+    const script = [callTools(['mail', 'pay', 'late'].map((name) => ({ name, input: {} }))), reply('So.')];
+    const { start, executor, store } = parkingHost({
+      ...{ script, tools: [mail, broken(), late] },
+      defaults: { toolConcurrency: 2 },
+    });
+    const run = await start({ runId: 'r' });
+    await mailing.reached;
+    await until(() => executor.get('r')?.actor?.getSnapshot().context.cause !== undefined, 'the stop');
+    mailing.open('mailed');
+    expect(await run.result).toMatchObject({ status: 'interrupted', error: { code: 'RUN_PARKED' } });
+    expect((await store.load('r'))?.openStep?.calls.map(({ state }) => state)).toEqual(['done', 'started', 'planned']);
+    expect(made).toEqual([]);
+    await executor.unpark('r');
+    const { messages } = await (await start({ runId: 'r' })).result;
+    expect(resultsIn(messages).slice(0, 2)).toEqual(['mailed', expect.stringMatching(/^Outcome unknown/)]);
+    expect(made).toEqual(['late']);
+  });
+
+  test('is only told to the model without a store, with `tell-model`, and for a call that may be repeated (edges 11)', async () => {
+    const script = () => [callTool('pay'), reply('So.')];
+    const hosts = [
+      hostOf({ script: script(), tools: [broken()], onUnknownOutcome: 'park' }),
+      parkingHost({ script: script(), onUnknownOutcome: 'tell-model' }),
+      parkingHost({ script: script(), tools: [broken('idempotent')] }),
+    ];
+    for (const { run } of hosts) expect(await run()).toMatchObject({ status: 'ok', output: 'So.' });
+  });
+});

@@ -3,7 +3,7 @@ import { dirname, join } from 'node:path';
 import { type FanOutOptions, type JudgeFunction, loadCheckpoint } from 'pawl/fan-out';
 import { callTool, fail, hang, reply, scriptedModel } from 'pawl/testing';
 import { describe, expect, test } from 'vitest';
-import { toolOf } from '../fixtures/host.ts';
+import { gate, toolOf } from '../fixtures/host.ts';
 import { type Asked, around, asked, freshPath, until } from './asking.ts';
 import { freshFolder } from './fresh-folder.ts';
 
@@ -163,6 +163,24 @@ describe('the judge of a fan-out that ended', () => {
     expect(call.result.judgeError).toMatchObject({ message: 'no opinion', cause: { message: 'tired' } });
     expect(await call.start()).toEqual({ ...call.result, kept: true, endedAt: call.clock.now() });
     expect(asks).toBe(1);
+  });
+
+  test('one that pondered when the caller cancelled is not asked again: the answers and the reason are returned (edges 25)', async () => {
+    const path = freshPath();
+    const held = gate<string[]>();
+    let asks = 0;
+    const judge: JudgeFunction = () => {
+      asks += 1;
+      return held.pass();
+    };
+    const call = asked({ models: twice, path, judge });
+    const running = call.start();
+    await held.reached;
+    call.caller.abort();
+    const result = await running;
+    expect(result.judgeError?.code).toBe('CANCELLED');
+    expect(await call.start()).toEqual({ ...result, kept: true, endedAt: call.clock.now() });
+    expect([asks, call.calls()]).toEqual([1, [1, 1]]);
   });
 });
 

@@ -23,6 +23,8 @@ export interface ThreadView {
   readonly id: string;
   /** The run that is live, also one that waits. */
   readonly live?: string;
+  /** Of that run, if it waits or is parked. A parked one ends with the next message. */
+  readonly status?: 'waiting' | 'parked';
   /** The turns that have begun, the newest first, as far as the server shows them. */
   readonly turns: readonly ThreadTurn[];
 }

@@ -1,4 +1,4 @@
-import { defineAgent } from 'pawl';
+import { defineAgent, memoryStore } from 'pawl';
 import { callTool, hang, reply } from 'pawl/testing';
 import { describe, expect, test } from 'vitest';
 import { gate, settle, toolOf, until } from '../fixtures/host.ts';
@@ -36,6 +36,26 @@ describe('POST /threads/:threadId/messages', () => {
     });
     const third = await host.ask('/threads/t/messages', { body: { id: 'm3', text: 'Now.', onBusy: 'reject' } });
     expect(third).toMatchObject({ status: 409, body: { code: 'THREAD_BUSY' } });
+  });
+
+  test('answers the message behind a parked turn; until then GET shows that it is parked (edges 31)', async () => {
+    const host = webHost({
+      ...{ script: [callTool('ask', {}), reply('Two.')], tools: [askTool], checkpoints: memoryStore() },
+      defaults: { waitLingerMs: 1 },
+    });
+    const send = (id: string) => host.ask('/threads/t/messages', { body: { id, text: 'Hi.' } });
+    const status = async () => (await host.ask('/threads/t')).body.status;
+    const { runId } = (await send('m1')).body;
+    await until(async () => (await status()) === 'waiting', 'the question');
+    await host.executor.park(runId, 'looking into it');
+    expect(await host.ask('/threads/t')).toMatchObject({ body: { live: runId, status: 'parked' } });
+    const second = await send('m2');
+    expect(second).toMatchObject({ status: 202, body: { state: 'started' } });
+    await until(async () => (await host.executor.find(second.body.runId))?.status === 'ended', 'the answer');
+    expect((await host.ask('/threads/t')).body).not.toHaveProperty('live');
+    expect((await host.ask('/threads/t')).body).not.toHaveProperty('status');
+    expect((await host.ask(`/runs/${runId}`)).body).toMatchObject({ state: 'fail' });
+    expect((await host.ask('/threads/t/messages')).body.items).toHaveLength(3);
   });
 
   test('gives the id of a run that is found while it waits for its turn, and followed into it (web 11, 17)', async () => {

@@ -29,12 +29,14 @@ function isThreadPlace({ at }: Record<string, unknown>): boolean {
   return time.length < at.length && time !== '' && Number(time) >= 0;
 }
 
-/** Shows a thread: its newest turns, and its live run. */
+/** Shows a thread: its newest turns, and its live run; if no process works on that, whether it waits or is parked. */
 export async function showThread(call: GrantedCall): Promise<Response> {
   const thread = await existingThread(call);
   const turns: readonly ThreadTurn[] = await thread.turns({ limit: TURNS_SHOWN });
   const live = turns.find(({ state }) => state === 'live');
-  return jsonAnswer({ id: thread.id, ...(live ? { live: live.runId } : {}), turns });
+  const run = live ? await call.served.executor.find(live.runId) : null;
+  const status = run?.status === 'waiting' || run?.status === 'parked' ? { status: run.status } : {};
+  return jsonAnswer({ id: thread.id, ...(live ? { live: live.runId } : {}), ...status, turns });
 }
 
 /** Most characters of the messages of one page; the first message is always in it. */

@@ -92,13 +92,21 @@ export const threadRoutes: readonly Route[] = [
   {
     method: 'GET',
     path: '/threads/:threadId',
-    summary: 'Shows a thread: its newest turns, and the live run.',
+    summary: 'Shows a thread: its newest turns, and the live run, with its status if it waits or is parked.',
     action: 'read',
     query: callerQuery,
     answers: {
       200: {
         description: 'The thread.',
-        schema: answerOf({ id: text, live: text, turns: { type: 'array', items: turnSchema } }, ['id', 'turns']),
+        schema: answerOf(
+          {
+            id: text,
+            live: text,
+            status: { enum: ['waiting', 'parked'] },
+            turns: { type: 'array', items: turnSchema },
+          },
+          ['id', 'turns'],
+        ),
       },
     },
     problems: ['NOT_FOUND'],

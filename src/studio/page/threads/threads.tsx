@@ -24,6 +24,8 @@ interface ThreadLine {
 interface ThreadView {
   readonly id: string;
   readonly live?: string;
+  /** Of the live run, if no process works on it. */
+  readonly status?: 'waiting' | 'parked';
   readonly turns: readonly {
     readonly messageId: string;
     readonly runId: string;
@@ -107,7 +109,7 @@ function Thread({ id, caller }: ThreadProps) {
         </a>
         <span class="faint">/</span>
         <h1 class="mono cut1">{id}</h1>
-        {value?.live !== undefined && <State state="run" word="live" />}
+        {value?.live !== undefined && <Live status={value.status} />}
         {caller !== undefined && (
           <span class="dim only-l">
             of <Mono text={caller} />
@@ -130,7 +132,13 @@ function Thread({ id, caller }: ThreadProps) {
 
 const SHOWN = 20;
 
-function Turns({ view: { turns } }: { readonly view: ThreadView }) {
+/** The state of the live run: a run that waits, or is parked, is not running. */
+function Live({ status }: { readonly status: ThreadView['status'] }) {
+  if (status === undefined) return <State state="run" word="live" />;
+  return <State state={status === 'parked' ? 'park' : 'wait'} />;
+}
+
+function Turns({ view: { turns, status } }: { readonly view: ThreadView }) {
   return (
     <div class="pad turns">
       <h2>Turns, the newest first{turns.length >= SHOWN ? `: ${SHOWN} of them` : ''}</h2>
@@ -145,7 +153,7 @@ function Turns({ view: { turns } }: { readonly view: ThreadView }) {
         <tbody>
           {turns.map(({ messageId, runId, state }) => (
             <tr key={messageId}>
-              <td>{state === 'live' ? <State state="run" word="live" /> : state}</td>
+              <td>{state === 'live' ? <Live status={status} /> : state}</td>
               <td>
                 <RunLink runId={runId} />
               </td>

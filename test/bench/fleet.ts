@@ -8,6 +8,7 @@ import { reply, scriptedModel, testClock } from 'pawl/testing';
 import pg from 'pg';
 import { PostgresServer, whyNoPostgres } from '../fixtures/postgres-server.ts';
 import { passOnErrors } from '../fixtures/processes.ts';
+import { badWorkerRow } from './bad-worker.ts';
 import { dueListRows } from './due-list.ts';
 import { fleetAgent } from './fleet-work.ts';
 import { measured, median } from './measure.ts';
@@ -19,7 +20,7 @@ const STEPS = 20;
 
 /** What a run costs in slices, and what many processes on one PostgreSQL do. */
 export async function fleetRows(isQuick: boolean): Promise<Part> {
-  const rows = [await slicesRow(isQuick ? 3 : 7)];
+  const rows = [await slicesRow(isQuick ? 3 : 7), await badWorkerRow(isQuick ? 1 : 7)];
   if (whyNoPostgres) {
     console.error(`PostgreSQL is not measured: ${whyNoPostgres}`);
     rows.push(...(await dueListRows(undefined)));

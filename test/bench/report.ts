@@ -5,7 +5,7 @@ export interface Row {
   readonly what: string;
   /** NaN if it was not counted. */
   readonly value: number;
-  readonly unit: 'x' | 'ms' | 'KB' | 'MB' | 'steps/s' | 'runs' | '%';
+  readonly unit: 'x' | 'ms' | 's' | 'KB' | 'MB' | 'steps/s' | 'runs' | '%';
   /** Absent: the figure explains others, and has no bound. */
   readonly budget?: number;
   /** Whether more is better. */

@@ -177,6 +177,25 @@ describe('a turn that is parked', () => {
     expect(await host.executor.find(first.runId)).toBeNull();
   });
 
+  test('is continued by an unpark if no message came, and its thread with it (edges 18, 31)', async () => {
+    const { thread, host, ended, first } = await parkedThread([reply('Paid.'), reply('Two.')]);
+    await host.executor.unpark(first.runId);
+    await host.executor.recover();
+    expect(await ended(first.runId)).toMatchObject({ status: 'ok', output: 'Paid.' });
+    await ended((await thread.send({ id: 'm2', text: 'next' })).runId);
+    expect(textsIn((await thread.messages()).map(({ message }) => message))).toEqual(['pay', 'Paid.', 'next', 'Two.']);
+  });
+
+  test('is ended by thread.cancel as cancelled, and removed by thread.delete (web 13, 15)', async () => {
+    const cancelled = await parkedThread([]);
+    expect(await cancelled.thread.cancel('it stays broken')).toBe(cancelled.first.runId);
+    expect(await cancelled.ended(cancelled.first.runId)).toMatchObject({ status: 'cancelled' });
+    const deleted = await parkedThread([]);
+    await deleted.thread.delete();
+    expect(await deleted.thread.messages()).toEqual([]);
+    expect(await deleted.host.executor.find(deleted.first.runId)).toBeNull();
+  });
+
   test('is unparked by one process or passed by a message to another: never both (edges 31)', async () => {
     for (const isFirst of [true, false]) {
       const store = memoryStore();

@@ -1,3 +1,4 @@
+import type { Reading } from '../http/reading.ts';
 import type { Executor, Thread } from '../index.ts';
 import type { Conversation, Turn } from './follow.ts';
 import { newMessage, type PostedInput, type PostedMessage, type RawMessage } from './input.ts';
@@ -6,13 +7,18 @@ import { readWaits } from './open-waits.ts';
 
 const PAGE = 1_000;
 
-/** Reads a conversation of an executor for streams. */
-export function conversationOf(executor: Executor, thread: Thread): Conversation {
+/** Reads a conversation of an executor for the streams of a caller. */
+export function conversationOf(
+  executor: Executor,
+  thread: Thread,
+  { reading, callerId }: { readonly reading: Reading; readonly callerId: string },
+): Conversation {
   return {
     messages: () => allMessages(thread),
     turn: (runId) => thread.turn({ runId }),
     newest: async () => (await thread.turns({ limit: 1 }))[0],
-    events: (runId, signal) => executor.events(runId, { signal }),
+    place: (signal) => reading.snapshot(callerId, signal),
+    events: (runId, signal) => reading.events(executor, runId, { callerId, signal }),
     waits: (runId) => readWaits(executor, runId),
     standing: async (runId) => {
       const status = (await executor.find(runId))?.status;

@@ -16,6 +16,8 @@ export interface Turn {
 
 /** What a stream reads: a conversation and its runs. */
 export interface Conversation {
+  /** Waits until all of it may be in memory. @returns gives the place back; undefined if the signal was aborted */
+  place(signal: AbortSignal): Promise<(() => void) | undefined>;
   messages(): Promise<readonly RecordedMessage[]>;
   /** Undefined if the conversation has no such turn, for example because it was removed. */
   turn(runId: string): Promise<Turn | undefined>;
@@ -117,11 +119,19 @@ class Stream {
   async *run(runId: string): AsyncGenerator<AgUiEvent, void, undefined> {
     const events = this.#eventsOf(runId, this.#following.answered);
     try {
-      const now = new Reader(await this.#before(runId));
-      const mapper = new Mapper(runId, now);
-      let next = await this.#catchUp(events, mapper);
-      yield* this.#show(now.messages);
-      this.#reader = now;
+      const { signal, conversation } = this.#following;
+      const leave = await conversation.place(signal);
+      let mapper: Mapper;
+      let next: Next;
+      try {
+        const now = new Reader(await this.#before(runId));
+        mapper = new Mapper(runId, now);
+        next = await this.#catchUp(events, mapper);
+        yield* this.#show(now.messages);
+        this.#reader = now;
+      } finally {
+        leave?.();
+      }
       while (next.kind === 'event' || next.kind === 'pause') {
         if (next.kind === 'event') yield* mapper.map(next.event);
         next = await events.next();

@@ -90,7 +90,9 @@ class Post {
     const runId = news.posted ? await this.#send(asked, news.posted) : news.turn?.runId;
     // A conversation of another caller looks like one that was never begun.
     if (runId === undefined) throw new RequestError('NOT_FOUND');
-    const following = { conversation: conversationOf(executor, thread), input, runId, posted: news.posted, answered };
+    const { callerId } = grant;
+    const conversation = conversationOf(executor, thread, { reading: web.reading, callerId });
+    const following = { conversation, input, runId, posted: news.posted, answered };
     const ask = (again: AuthorizeDetails) => this.#ask(again);
     return streamAnswer({ web, request, grant, ask, details }, (signal) =>
       frames(follow({ ...following, signal, clock: web.clock })),

@@ -180,6 +180,8 @@ async function pipe(body: ReadableStream<Uint8Array>, outgoing: ServerResponse):
   const leave = () => void reader.cancel(new Error('the client has left')).catch(() => {});
   if (outgoing.destroyed) return leave();
   outgoing.once('close', leave);
+  // An answer may break while its client takes nothing of it.
+  reader.closed.catch(() => outgoing.destroy());
   try {
     for (;;) {
       const { done, value } = await reader.read();

@@ -23,8 +23,11 @@ const RETRY_MS = 1_000;
 /** How long the answer waits for the first frame of what has ended, ms. */
 const FIRST_FRAME_MS = 500;
 
-/** Bytes that wait for a slow reader; beyond them no event is read from the journal. */
-const BUFFER_BYTES = 16_384;
+/** Bytes that are handed on at once. The next ones follow, and the next event is read, when the reader has taken them. */
+const PIECE_BYTES = 65_536;
+
+/** How long a reader may take nothing while something waits for it, ms. It connects again when it reads. */
+const TAKE_MS = 10_000;
 
 const headers = {
   'content-type': 'text/event-stream; charset=utf-8',
@@ -35,7 +38,7 @@ const headers = {
 
 /**
  * Makes the answer that streams frames. The frames' own end ends it in good order. A throw of theirs, a refused new
- * authorisation and a client that leaves break it: a reader must never take a cut for the end.
+ * authorisation, a client that leaves and one that takes nothing break it: a reader must never take a cut for the end.
  * @param open gets a signal, which is aborted when the stream is over; each string that it yields is a whole frame
  * @returns with `isOver`, an answer with 204 if the frames end before the first one
  * @throws {RequestError} TOO_MANY_STREAMS @throws with `isOver`, what the frames throw before the first one
@@ -79,6 +82,10 @@ class EventStream {
   readonly #giveBack: () => void;
   readonly #encoder = new TextEncoder();
   #timers: unknown[] = [];
+  /** Of the reader that has not taken the last piece. */
+  #late: unknown;
+  /** What is left of a frame. */
+  #rest: Uint8Array = new Uint8Array();
   #first: Promise<IteratorResult<string>> | undefined;
   #controller: ReadableStreamDefaultController<Uint8Array> | undefined;
   #isClosed = false;
@@ -118,23 +125,39 @@ class EventStream {
         pull: () => this.#next(),
         cancel: () => this.close(),
       },
-      new ByteLengthQueuingStrategy({ highWaterMark: BUFFER_BYTES }),
+      // Nothing is made that the reader does not wait for.
+      { highWaterMark: 0 },
     );
   }
 
   async #next(): Promise<void> {
+    this.#options.web.clock.clearTimeout(this.#late);
     try {
+      if (this.#rest.length > 0) return this.#send();
       const first = this.#first ?? this.#frames.next();
       this.#first = undefined;
       const { done, value } = await first;
       if (this.#isClosed) return;
-      if (!done) return this.#controller?.enqueue(this.#encoder.encode(value));
+      if (!done) {
+        this.#rest = this.#encoder.encode(value);
+        return this.#send();
+      }
       this.close();
       this.#controller?.close();
     } catch (error) {
       if (!this.#isClosed) this.#options.web.warn('http: a stream broke', error);
       this.#break(error);
     }
+  }
+
+  /** Sends the next piece of a frame. A copy: what a socket holds would keep the whole frame in memory. */
+  #send(): void {
+    const rest = this.#rest;
+    const isLast = rest.length <= PIECE_BYTES;
+    this.#rest = isLast ? new Uint8Array() : rest.subarray(PIECE_BYTES);
+    this.#controller?.enqueue(isLast && rest.byteOffset === 0 ? rest : rest.slice(0, PIECE_BYTES));
+    const leave = () => this.#break(new Error(`the reader has taken nothing for ${TAKE_MS} ms`));
+    this.#late = this.#options.web.clock.setTimeout(leave, TAKE_MS);
   }
 
   /** Ends the connection without the end of the stream. */
@@ -148,7 +171,8 @@ class EventStream {
   close(): void {
     if (this.#isClosed) return;
     this.#isClosed = true;
-    for (const timer of this.#timers) this.#options.web.clock.clearTimeout(timer);
+    for (const timer of [...this.#timers, this.#late]) this.#options.web.clock.clearTimeout(timer);
+    this.#rest = new Uint8Array();
     this.#giveBack();
     this.#stop.abort();
     // A generator that waits ends with its signal; its rejection interests no reader any more.
@@ -167,7 +191,7 @@ class EventStream {
   /** A comment keeps proxies from closing a stream that is silent. A reader that reads nothing gets none. */
   #beat(): void {
     this.#later(this.#options.web.heartbeatMs, () => {
-      if ((this.#controller?.desiredSize ?? 0) > 0) this.#controller?.enqueue(this.#encoder.encode(':\n\n'));
+      if (this.#controller?.desiredSize === 0) this.#controller.enqueue(this.#encoder.encode(':\n\n'));
       this.#beat();
     });
   }

@@ -5,6 +5,7 @@ import { isObject } from '../values/json.ts';
 import { checkKeys, type KnownKeys, kindOf } from '../values/known-options.ts';
 import type { Authorize } from './authorize.ts';
 import { problemAnswer } from './problem.ts';
+import { Reading } from './reading.ts';
 import { Places } from './walls.ts';
 
 /** The options of every handler: who may use it, from where, and how much. */
@@ -56,6 +57,8 @@ export interface Web extends Required<Omit<WebOptions, 'hosts' | 'origins' | 'lo
   readonly origins: ReadonlySet<string>;
   /** The open streams of each caller. */
   readonly streams: Places;
+  /** How streams read events: no caller's hold up another one. */
+  readonly reading: Reading;
   /** Logs a failure of the server. Never throws. */
   warn(message: string, error: unknown): void;
   /** Does the work of a request. Never rejects: an error becomes its answer. */
@@ -95,6 +98,7 @@ export function webOf(options: WebOptions, of: string, keys: Readonly<Record<str
     ...limits,
     clock,
     streams: new Places(maxStreams),
+    reading: new Reading(clock),
     warn,
     answer: (_request, work) => answered(work, warn),
   };

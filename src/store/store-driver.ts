@@ -137,7 +137,8 @@ export interface MessageRange {
   readonly to: number;
 }
 
-export type PartReader = (first: number, text: string, pieces?: StoredPieces) => void;
+/** Gets rows one after the other. What returns false wants no further one; a driver may give it the rest all the same. */
+export type PartReader = (first: number, text: string, pieces?: StoredPieces) => boolean;
 
 /** A write to one run. */
 export interface StoreWrite<T = unknown> {

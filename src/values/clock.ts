@@ -21,18 +21,61 @@ export function nextTurn(): Promise<void> {
   return new Promise((resolve) => setImmediate(resolve));
 }
 
+/** After a turn that held the event loop for so long, ms, others get as much time. */
+const LONG_TURN_MS = 5;
+const LONGEST_PAUSE_MS = 100;
+
 /**
  * Turns of the event loop, one for each who asks. `nextTurn` lets all who wait continue in the same turn: what a thousand of them do
  * then holds up the process as if there had been no turn.
  */
 export class Turns {
-  #last: Promise<void> = Promise.resolve();
+  readonly #clock: Clock | undefined;
+  /** Those who wait, by whom they work for: each of these has one turn before any has a second. */
+  readonly #waiting = new Map<string, (() => void)[]>();
+  #isOpen = false;
 
-  /** Resolves in a turn that no one else has. */
-  own(): Promise<void> {
-    this.#last = this.#last.then(nextTurn);
-    return this.#last;
+  /** @param clock with it, a long turn is followed by a pause of the same length: a request of another caller needs several turns */
+  constructor(clock?: Clock) {
+    this.#clock = clock;
   }
+
+  /** Resolves in a turn that no one else has. @param by whom the work is for */
+  own(by = ''): Promise<void> {
+    const { promise, resolve } = Promise.withResolvers<void>();
+    const waiting = this.#waiting.get(by) ?? [];
+    waiting.push(resolve);
+    this.#waiting.set(by, waiting);
+    if (!this.#isOpen) void this.#give();
+    return promise;
+  }
+
+  async #give(): Promise<void> {
+    this.#isOpen = true;
+    await nextTurn();
+    for (let next = this.#next(); next; next = this.#next()) {
+      const began = this.#clock?.monotonic() ?? 0;
+      next();
+      await nextTurn();
+      if (this.#clock) await pauseAfter(this.#clock.monotonic() - began, this.#clock);
+    }
+    this.#isOpen = false;
+  }
+
+  #next(): (() => void) | undefined {
+    const [by = '', waiting = []] = this.#waiting.entries().next().value ?? [];
+    const next = waiting.shift();
+    this.#waiting.delete(by);
+    if (waiting.length > 0) this.#waiting.set(by, waiting);
+    return next;
+  }
+}
+
+async function pauseAfter(turnMs: number, clock: Clock): Promise<void> {
+  if (turnMs < LONG_TURN_MS) return;
+  await new Promise<void>((resolve) => {
+    clock.setTimeout(resolve, Math.min(turnMs, LONGEST_PAUSE_MS));
+  });
 }
 
 const unitMs: Readonly<Record<string, number>> = { s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000 };

@@ -63,6 +63,10 @@ export class FakeConversation implements Conversation {
   /** How often the waits were read. */
   looks = 0;
 
+  async place(): Promise<() => void> {
+    return () => {};
+  }
+
   async messages(): Promise<readonly RecordedMessage[]> {
     return this.recorded;
   }

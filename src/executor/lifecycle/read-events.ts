@@ -20,9 +20,11 @@ export interface FollowOptions {
   readonly newest?: number | undefined;
   /** Aborted: the events end. */
   readonly signal?: AbortSignal | undefined;
+  /** A read of the journal for this reader waits for it, so that a host of many readers lets them read one after the other. */
+  readonly beforeRead?: (() => Promise<void>) | undefined;
 }
 
-const optionKeys = { after: true, newest: true, signal: true } as const;
+const optionKeys = { after: true, newest: true, signal: true, beforeRead: true } as const;
 
 /**
  * Follows the journal of a run, from any process.
@@ -43,7 +45,8 @@ export function readEvents(
   const given = options.signal;
   const signal = given ? AbortSignal.any([given, ending.signal]) : ending.signal;
   const begin = options.after === undefined ? newest : undefined;
-  const events = follow(services, { runId: checkRunId(runId), reader, signal, newest: begin });
+  const { beforeRead } = options;
+  const events = follow(services, { runId: checkRunId(runId), reader, signal, newest: begin, beforeRead });
   return {
     next: () => events.next(),
     // A reader that waits for its next event can still be ended.
@@ -62,11 +65,12 @@ interface Following {
   readonly reader: JournalReader;
   readonly signal: AbortSignal;
   readonly newest?: number | undefined;
+  readonly beforeRead?: FollowOptions['beforeRead'];
 }
 
 async function* follow(
   services: ExecutorServices,
-  { runId, reader, signal, newest }: Following,
+  { runId, reader, signal, newest, beforeRead }: Following,
 ): AsyncGenerator<JournalEvent, undefined> {
   if (reader.isOver || signal.aborted) return;
   if (newest !== undefined) reader.skipTo(await placeBefore(services, runId, newest));
@@ -75,7 +79,7 @@ async function* follow(
     throw new UnsupportedError('events can be read in other processes with the option journal of createExecutor');
   try {
     while (!signal.aborted) {
-      const page = await weakPage(feed.after(reader.place, signal));
+      const page = await weakPage(feed.after(reader.place, { signal, beforeRead }));
       if (!page && (await isQueued(services, runId))) {
         feed.lookAgain();
         continue;

@@ -108,6 +108,15 @@ export class EventFeeds {
   }
 }
 
+type BeforeRead = (() => Promise<void>) | undefined;
+
+/** How one reader reads. */
+interface ReadWish {
+  readonly signal: AbortSignal;
+  /** Its own reads wait for it. */
+  readonly beforeRead?: BeforeRead;
+}
+
 /** The newest entries of one journal. */
 export class Feed {
   readers = 0;
@@ -125,6 +134,10 @@ export class Feed {
   #isAsked = false;
   #idleLooks = 0;
   #waiting: (() => void)[] = [];
+  /** The page that was read last, for those who wait for it. The tail has no page that is larger than itself. */
+  #newest: { readonly after: number; readonly page: WeakRef<JournalPage> } | undefined;
+  /** Of the reader that waits last: reads of many pages wait for it between them. */
+  #beforeRead: BeforeRead;
   /** The run has no record, or has ended and nothing more comes. */
   #isGone = false;
   #failure: { readonly error: unknown } | undefined;
@@ -172,11 +185,15 @@ export class Feed {
    * empty page.
    * @throws the store's error
    */
-  async after(place: number, signal: AbortSignal): Promise<JournalPage | null> {
+  async after(place: number, { signal, beforeRead }: ReadWish): Promise<JournalPage | null> {
     for (;;) {
       if (this.#failure) throw this.#failure.error;
       if (signal.aborted) return { entries: [], next: place };
       if (place < this.#start) {
+        const newest = this.#newestAfter(place);
+        if (newest) return newest;
+        await beforeRead?.();
+        if (signal.aborted) continue;
         const page = await this.#read(place);
         if (!page || page.next > place) return page;
         // What was there is deleted: the tail is next. Without one, the first reader named a place that does not exist.
@@ -185,8 +202,15 @@ export class Feed {
       }
       if (place < this.#end) return this.#after(place);
       if (this.#isGone) return null;
+      this.#beforeRead = beforeRead;
       await this.#news(signal);
     }
+  }
+
+  #newestAfter(place: number): JournalPage | undefined {
+    const { after = 0, page } = this.#newest ?? {};
+    const found = place >= after ? page?.deref() : undefined;
+    return found && found.next > place ? found : undefined;
   }
 
   #beginAt(place: number): void {
@@ -217,9 +241,11 @@ export class Feed {
 
   async #lookAll(now: number): Promise<void> {
     this.#lookedAt = now;
+    const isFirst = this.#newsAt === Number.NEGATIVE_INFINITY;
     // A run that is followed from its start has nothing in its journal yet.
-    if (this.#newsAt === Number.NEGATIVE_INFINITY) this.#newsAt = now;
+    if (isFirst) this.#newsAt = now;
     try {
+      if (isFirst) await this.#beforeRead?.();
       while (this.#isAsked) {
         this.#isAsked = false;
         const from = this.#end;
@@ -229,7 +255,7 @@ export class Feed {
         else if (page && page.next > from) {
           this.#add(page, now);
           // A long journal has hundreds of pages: others have their turns, and who left by then needs no more of them.
-          await nextTurn();
+          await (this.#beforeRead ?? nextTurn)();
           if (this.readers === 0) break;
         } else if (page) await this.#checkEnd(now);
       }
@@ -251,7 +277,9 @@ export class Feed {
     else this.#isGone = this.#end === from;
   }
 
-  #add({ entries, next }: JournalPage, now: number): void {
+  #add(page: JournalPage, now: number): void {
+    const { entries, next } = page;
+    this.#newest = { after: this.#end, page: new WeakRef(page) };
     for (const entry of entries) {
       const chars = JSON.stringify(entry.event).length;
       this.#tail.push({ entry, chars });
@@ -262,7 +290,7 @@ export class Feed {
     this.#idleLooks = 0;
     this.#isAsked = true;
     let lost = 0;
-    for (; this.#chars > TAIL_CHARS && lost < this.#tail.length - 1; lost++) {
+    for (; this.#chars > TAIL_CHARS && lost < this.#tail.length; lost++) {
       const { entry, chars = 0 } = this.#tail[lost] ?? {};
       this.#chars -= chars;
       this.#start = entry?.place ?? this.#start;

@@ -1,5 +1,6 @@
 import type { Clock, Executor, RunEvent } from '../../index.ts';
 import { JournalGoneError } from '../../values/errors.ts';
+import type { Reading } from '../reading.ts';
 import { frameOf } from '../sse.ts';
 import { RunChunks } from './chunks.ts';
 import { AskedQuestions, frameId } from './frame-id.ts';
@@ -12,6 +13,9 @@ import type { StepChunk } from './ui-chunk.ts';
 export interface ChatSource {
   readonly executor: Executor;
   readonly clock: Clock;
+  readonly reading: Reading;
+  /** Who reads. */
+  readonly callerId: string;
   readonly runId: string;
   /** Absent: nothing. */
   readonly position?: PagePosition;
@@ -30,7 +34,7 @@ export const chatHeaders = { 'x-vercel-ai-ui-message-stream': 'v1' } as const;
  * @throws {Error} if the events end before that: a reader must not take it for the end
  */
 export async function* chatFrames(source: ChatSource, signal: AbortSignal): AsyncGenerator<string> {
-  const { executor, clock, runId, position } = source;
+  const { executor, runId, position } = source;
   const chunks = new RunChunks(runId);
   const view = viewFrom(position);
   const asked = new AskedQuestions();
@@ -46,7 +50,7 @@ export async function* chatFrames(source: ChatSource, signal: AbortSignal): Asyn
   };
   const pending = new Set(source.answered);
   let isFirst = true;
-  for await (const { event, isBelow } of eventsOrRecord({ executor, clock, signal }, runId, chunks)) {
+  for await (const { event, isBelow } of eventsOrRecord({ ...source, signal }, runId, chunks)) {
     // Only the outcome is left: the page would lose the message that it has.
     if (isFirst && event.type === 'run.ended' && event.status === 'ok')
       throw new JournalGoneError(`the events of run ${runId} are not kept any more`);

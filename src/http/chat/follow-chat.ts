@@ -48,11 +48,16 @@ async function afterPlace(chat: OpenChat, last: string): Promise<Response> {
 /** Streams the message of a run. @param isOver the run has ended: what is wrong with its events is known at once */
 export function streamChat(
   chat: OpenChat,
-  source: Omit<ChatSource, 'executor' | 'clock'>,
+  source: Omit<ChatSource, 'executor' | 'clock' | 'reading' | 'callerId'>,
   { isOver = false }: { readonly isOver?: boolean } = {},
 ): Promise<Response> {
-  const { executor, web } = chat.call.served;
-  return streamFrames(chat, (signal) => chatFrames({ executor, clock: web.clock, ...source }, signal), { isOver });
+  return streamFrames(chat, (signal) => chatFrames({ ...sourceOf(chat), ...source }, signal), { isOver });
+}
+
+/** Where the events of a chat come from, and who reads them. */
+export function sourceOf({ call, grant }: OpenChat): Omit<ChatSource, 'runId'> {
+  const { executor, web } = call.served;
+  return { executor, clock: web.clock, reading: web.reading, callerId: grant.callerId };
 }
 
 /** Streams frames to the page of a chat. */

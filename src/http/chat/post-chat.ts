@@ -7,7 +7,7 @@ import { RequestError } from '../problem.ts';
 import type { Call } from '../route.ts';
 import { chatFrames, nothingNew } from './chat-stream.ts';
 import { alsoAsk, liveRun, type OpenChat, openChat, threadOf, turnOfAnswer } from './chat-thread.ts';
-import { streamChat, streamFrames, streamNothing } from './follow-chat.ts';
+import { sourceOf, streamChat, streamFrames, streamNothing } from './follow-chat.ts';
 import { personWaits } from './held-run.ts';
 import type { PagePosition } from './page-position.ts';
 import { type PostedAnswer, type PostedChat, type PostedMessage, postedChat } from './posted-chat.ts';
@@ -203,7 +203,7 @@ function streamTurn(chat: OpenChat, turn: Turn): Promise<Response> {
 }
 
 async function* turnFrames(chat: OpenChat, turn: Turn, signal: AbortSignal): AsyncGenerator<string> {
-  const { executor, web } = chat.call.served;
+  const { executor } = chat.call.served;
   const isQueued = async () => (await chat.thread.turn(turn.messageId))?.state === 'queued';
   while (await isQueued()) {
     const live = await liveRun(chat);
@@ -214,7 +214,7 @@ async function* turnFrames(chat: OpenChat, turn: Turn, signal: AbortSignal): Asy
     await pause(chat.call, LOOK_MS);
     signal.throwIfAborted();
   }
-  yield* chatFrames({ executor, clock: web.clock, runId: turn.runId }, signal);
+  yield* chatFrames({ ...sourceOf(chat), runId: turn.runId }, signal);
 }
 
 /** Streams the rest of a message of the assistant. */

@@ -1,5 +1,6 @@
 import type { Clock, Executor, RunEvent, Wait } from '../../index.ts';
 import { withDeadline } from '../../values/deadline.ts';
+import type { Reading } from '../reading.ts';
 import type { RunChunks } from './chunks.ts';
 
 /** An event of a run; with `isBelow` one of a run below it, about its state or its waits, which name the call of this run. */
@@ -12,6 +13,9 @@ export interface TreeEvent {
 export interface TreeSource {
   readonly executor: Executor;
   readonly clock: Clock;
+  readonly reading: Reading;
+  /** Who reads. */
+  readonly callerId: string;
   readonly signal: AbortSignal;
 }
 
@@ -23,7 +27,7 @@ type ChildWait = Extract<Wait, { kind: 'child' }>;
 /** Reads the events of a run, and those about waits of the runs below it while the run waits for them. */
 export async function* treeEvents(source: TreeSource, runId: string): AsyncGenerator<TreeEvent> {
   const children = new ChildWaits(source);
-  const events = source.executor.events(runId, { signal: source.signal });
+  const events = source.reading.events(source.executor, runId, source);
   try {
     let next = events.next();
     for (;;) {
@@ -88,10 +92,11 @@ class ChildWaits {
 
   /** Never rejects: without the events of a child, the page does not show its waits. */
   async #read(of: ChildWait, childRunId: string): Promise<void> {
-    const { executor, signal } = this.#source;
+    const { executor, reading, callerId, signal } = this.#source;
     const deeper: Promise<void>[] = [];
+    const beforeRead = () => reading.turn(callerId);
     try {
-      for await (const event of executor.events(childRunId, { signal })) {
+      for await (const event of executor.events(childRunId, { signal, beforeRead })) {
         if (event.type === 'wait.opened' && event.wait.kind === 'child')
           deeper.push(this.#read(of, event.wait.childRunId));
         else this.#add(event, of);

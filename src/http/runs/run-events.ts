@@ -14,7 +14,8 @@ export function streamEvents(call: RunCall): Promise<Response> {
   if (!isOver && after !== undefined && isEndCursor(after)) throw noPlace();
   const open = (signal: AbortSignal) => {
     try {
-      const events = served.executor.events(run.runId, { signal, ...(after === undefined ? {} : { after }) });
+      const { callerId } = grant;
+      const events = served.web.reading.events(served.executor, run.runId, { callerId, signal, after });
       return framesOf(events, { isOver, all: grant.all === true });
     } catch (error) {
       if (error instanceof TypeError) throw noPlace();

@@ -267,7 +267,7 @@ class MemoryDriver implements StoreDriver {
     if (!record) return null;
     const { record: live, lease } = this.#runs.get(runId) ?? {};
     for (const { first, count, text } of this.#rows.get(runId) ?? [])
-      if (first < to && first + count > from) row(first, text);
+      if (first < to && first + count > from && !row(first, text)) break;
     const { head, messageCount, start } = record;
     const part = { head, messageCount, meta: start.meta, step: this.#steps.get(runId)?.slice() };
     return { ...part, attempts: lease?.attempts, hasEnded: live === undefined };

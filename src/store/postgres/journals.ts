@@ -125,7 +125,7 @@ export class Journals implements JournalDriver {
       const { stored, rows, hasEnded } = found;
       if (!rows) continue;
       const { meta, head, pieces, attempts } = textsOf(stored);
-      for (const each of rows) row(each.first, each.text, each.pieces);
+      for (const each of rows) if (!row(each.first, each.text, each.pieces)) break;
       return { meta, head, pieces, attempts, hasEnded, messageCount: Number(stored.row.message_count) };
     }
     throw new StoreUnavailableError(

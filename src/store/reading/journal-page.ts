@@ -42,10 +42,12 @@ export async function storedEvents(
   const filled: JournalEntry[] = [];
   let [read, chars, atOnce] = [0, 0, FIRST_MESSAGES];
   while (read < entries.length && chars < CONTENT_CHARS) {
-    const part = partOf(entries.slice(read), atOnce);
-    read += part.length;
-    const content = part.some(needsContent) ? await contentOf(reading, runId, part) : noContent;
+    const wanted = partOf(entries.slice(read), atOnce);
+    const content = wanted.some(needsContent) ? await contentOf(reading, runId, wanted) : noContent;
     if (!content) return null;
+    const end = wanted.findIndex(({ content: place }) => place && place.message + 1 >= content.unread);
+    const part = end < 0 ? wanted : wanted.slice(0, end);
+    read += part.length;
     filled.push(...part.flatMap((entry) => (needsContent(entry) ? (withContent(entry, content) ?? []) : entry)));
     chars += content.chars;
     const average = content.chars / Math.max(1, content.messages.size);
@@ -61,10 +63,13 @@ function partOf(entries: readonly JournalEntry[], most: number): readonly Journa
   return end < 0 ? entries : entries.slice(0, end);
 }
 
-/** The content of some entries, and how many characters were read for it. */
-type ReadContent = RecordContent & { readonly chars: number };
+/** The content of some entries, how many characters were read for it, and the first message that was not read. */
+type ReadContent = RecordContent & { readonly chars: number; readonly unread: number };
 
-const noContent: ReadContent = { messages: new Map(), count: 0, completedPhases: [], chars: 0 };
+const noContent: ReadContent = {
+  ...{ messages: new Map(), count: 0, completedPhases: [], chars: 0 },
+  unread: Number.POSITIVE_INFINITY,
+};
 
 async function contentOf(
   { journal, encryption }: Reading,
@@ -74,18 +79,25 @@ async function contentOf(
   const texts = new RunTexts(encryption, runId);
   const messages = new Map<number, Message>();
   const range = messagesFor(entries) ?? { from: 0, to: 0 };
-  let chars = 0;
+  const needed = (entries.find(({ content }) => content)?.content?.message ?? 0) + 2;
+  let [chars, unread] = [0, Number.POSITIVE_INFINITY];
   const stored = await journal.content(runId, range, (first, text, pieces = noPieces) => {
+    // The first entry needs its message and the next one. Large messages behind them would hold the event loop for long.
+    if (chars >= CONTENT_CHARS && first >= needed) {
+      unread = Math.min(unread, first);
+      return false;
+    }
     chars += text.length;
     const row = parseStored(texts.whole(text, messagesFrom(first), pieces), 'messages');
     if (!isMessages(row)) throw new CheckpointCorruptError('this record is damaged: its messages cannot be read');
     for (const [i, message] of (row as Message[]).entries()) messages.set(first + i, message);
+    return true;
   });
   if (!stored) return undefined;
   const { head, pieces = noPieces, step = [], messageCount } = stored;
   const steps = step.map((text, place) => texts.open(text, stepText(place)));
   const found = { messages, count: messageCount };
-  return { ...contentIn(withStep(texts.whole(head, 'head', pieces), steps), found), chars };
+  return { ...contentIn(withStep(texts.whole(head, 'head', pieces), steps), found), chars, unread };
 }
 
 /** Takes from a head what events need of it. @throws {CheckpointCorruptError} */

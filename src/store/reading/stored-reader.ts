@@ -82,7 +82,7 @@ export class StoredReader {
 
   /** A record without its messages; undefined where only the whole record can be read. */
   async #bareRecord(runId: string, ended: boolean): Promise<RunCheckpoint | null | undefined> {
-    const stored = await this.#driver.journal?.content(runId, { from: 0, to: 0 }, () => {});
+    const stored = await this.#driver.journal?.content(runId, { from: 0, to: 0 }, () => false);
     if (stored === null || (stored?.hasEnded && !ended)) return null;
     if (stored?.meta === undefined) return undefined;
     const { head, pieces = noPieces, attempts } = stored;
@@ -101,9 +101,10 @@ export class StoredReader {
       if (!isMessages(messages))
         throw new CheckpointCorruptError('this record is damaged: its messages cannot be read');
       for (const [at, message] of (messages as Message[]).entries()) read.set(first + at, message);
+      return true;
     };
     const { journal } = this.#driver;
-    const bare = await journal?.content(runId, { from: 0, to: 0 }, () => {});
+    const bare = await journal?.content(runId, { from: 0, to: 0 }, () => false);
     if (bare && bare.meta === undefined) return this.#partOfWhole(runId, { from, to, ended });
     // What is read with the messages is as new as they are.
     const stored = bare && from < to ? await journal?.content(runId, { from, to }, row) : bare;

@@ -212,7 +212,7 @@ export class Reads {
     const rows = this.#messages.iterate(start, first + Math.min(to, message_count));
     for (const { id, checksum, messages: text } of rows as unknown as Iterable<MessageRow>) {
       checkText(text, checksum, `messages from ${id - first} on`);
-      row(id - first, text);
+      if (!row(id - first, text)) return;
     }
   }
 

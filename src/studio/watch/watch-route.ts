@@ -5,7 +5,6 @@ import { publicEvent } from '../../http/runs/run-events.ts';
 import { text } from '../../http/schemas.ts';
 import { streamAnswer } from '../../http/sse.ts';
 import { pause } from '../../values/backoff.ts';
-import { Turns } from '../../values/clock.ts';
 import { hasCode } from '../../values/error-data.ts';
 import { shownEvent } from './shown-event.ts';
 import { Tab } from './tab.ts';
@@ -15,7 +14,6 @@ const MAX_PLACE_CHARS = 1_024;
 
 /** `GET /watch`: all that a tab wants to know, in one stream. */
 export function watchRoute(watcher: Watcher): Route {
-  const turns = new Turns();
   return {
     method: 'GET',
     path: '/watch',
@@ -32,11 +30,11 @@ export function watchRoute(watcher: Watcher): Route {
     },
     answers: { 200: { description: 'Frames as JSON.', type: 'text/event-stream' } },
     problems: ['TOO_MANY_STREAMS'],
-    handle: (call: GrantedCall) => watch(call, watcher, turns),
+    handle: (call: GrantedCall) => watch(call, watcher),
   };
 }
 
-async function watch(call: GrantedCall, watcher: Watcher, turns: Turns): Promise<Response> {
+async function watch(call: GrantedCall, watcher: Watcher): Promise<Response> {
   const { served, grant, request, details, ask, query } = call;
   const { runs: [runs] = [], run: [runId] = [], after: [given] = [], all: [all] = [] } = query;
   if (runs !== '1' && runId === undefined) throw new RequestError('BAD_REQUEST', 'the query needs runs=1 or a run');
@@ -49,7 +47,7 @@ async function watch(call: GrantedCall, watcher: Watcher, turns: Turns): Promise
     const tab = new Tab();
     const leave = watcher.add({ tab, grant, hasRuns: runs === '1', runId: isThere ? runId : undefined });
     signal.addEventListener('abort', leave, { once: true });
-    if (runId !== undefined && isThere) void followRun(call, { runId, after, isAll: all === '1', tab, signal, turns });
+    if (runId !== undefined && isThere) void followRun(call, { runId, after, isAll: all === '1', tab, signal });
     else if (runId !== undefined) tab.lines([], [runId]);
     return tab.frames(signal);
   };
@@ -77,7 +75,6 @@ interface Following {
   readonly isAll: boolean;
   readonly tab: Tab;
   readonly signal: AbortSignal;
-  readonly turns: Turns;
 }
 
 /** How many writes of a journal a tab gets at first: it shows the last steps, and asks for all of them when a person does. */
@@ -87,17 +84,18 @@ const AGAIN_MS = 2_000;
 
 /** Passes the events of a run on. What ends them (no journal, a run that is gone) leaves the rest of the stream open. */
 async function followRun({ served, grant }: GrantedCall, following: Following): Promise<void> {
-  const { runId, after, isAll, tab, signal, turns } = following;
+  const { runId, after, isAll, tab, signal } = following;
   const { executor, web } = served;
   if (!executor.hasJournal) return;
   // A reader that has left by its turn costs no reading: it may have opened a thousand streams.
-  await turns.own();
+  const beforeRead = () => web.reading.turn(grant.callerId);
+  await beforeRead();
   let place = after;
   let isGiven = after !== undefined;
   while (!signal.aborted) {
     try {
       const begin = place === undefined && !isAll ? { newest: NEWEST_WRITES } : { after: place };
-      for await (const event of executor.events(runId, { signal, ...begin })) {
+      for await (const event of executor.events(runId, { signal, beforeRead, ...begin })) {
         const shown = shownEvent(publicEvent(event, grant.all === true));
         await tab.event(event.cursor, { type: 'run', ...shown });
         place = event.cursor;

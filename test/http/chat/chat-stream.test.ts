@@ -3,6 +3,7 @@ import { describe, expect, test } from 'vitest';
 import { chatFrames } from '../../../src/http/chat/chat-stream.ts';
 import { frameId, placeIn } from '../../../src/http/chat/frame-id.ts';
 import { treeEvents } from '../../../src/http/chat/tree-events.ts';
+import { Reading } from '../../../src/http/reading.ts';
 import { systemClock } from '../../../src/values/clock.ts';
 import { approval, type Bodies, call, done, ended, opened, snapshot, started, story } from './run-story.ts';
 
@@ -31,13 +32,21 @@ function executorOf({ runs, waits = () => [], unread = () => 0 }: World): Execut
   return { events, control, find } as unknown as Executor;
 }
 
+/** Reads runs for a caller. */
+const readerOf = (world: World) => ({
+  executor: executorOf(world),
+  clock: systemClock,
+  reading: new Reading(systemClock),
+  callerId: 'ada',
+});
+
 /** Longer than any stream takes to its end. */
 const LONG_MS = 30_000;
 
 /** The finish reason of a stream that ends within some time, by default a short one; undefined for one that stays open. */
 async function finishOf(world: World, answered: readonly string[] = [], ms = 200): Promise<string | undefined> {
   const stop = new AbortController();
-  const source = { executor: executorOf(world), clock: systemClock, runId: 'r', answered: new Set(answered) };
+  const source = { ...readerOf(world), runId: 'r', answered: new Set(answered) };
   const timer = setTimeout(() => stop.abort(), ms);
   let text = '';
   try {
@@ -87,11 +96,7 @@ describe('The stream of a run that waits', () => {
   });
 
   test('shows an answer that was refused where it was sent: no event of the run says so (edges 22)', async () => {
-    const source = {
-      executor: executorOf({ runs: { r: asked }, waits: () => [wait] }),
-      clock: systemClock,
-      runId: 'r',
-    };
+    const source = { ...readerOf({ runs: { r: asked }, waits: () => [wait] }), runId: 'r' };
     let text = '';
     for await (const frame of chatFrames(
       { ...source, refused: new Map([['w', 'ANSWER_REFUSED']]) },
@@ -119,7 +124,7 @@ describe('The waits of a run below', () => {
   const root = [started, snapshot(1, call('c', 'agent__b')), opened(child), { type: 'run.waiting', waits: 1 } as const];
   /** What comes up to an event; without one, up to the end. */
   const read = async (runs: World['runs'], upTo?: string) => {
-    const source = { executor: executorOf({ runs }), clock: systemClock, signal: AbortSignal.timeout(LONG_MS) };
+    const source = { ...readerOf({ runs }), signal: AbortSignal.timeout(LONG_MS) };
     const seen: string[] = [];
     for await (const { event, isBelow } of treeEvents(source, 'r')) {
       const of = 'wait' in event ? `${event.wait.callId} ${event.wait.step}` : '';

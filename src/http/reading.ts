@@ -1,0 +1,151 @@
+import type { Clock, Executor, JournalEvent } from '../index.ts';
+import { Turns } from '../values/clock.ts';
+
+/** The longest event that is not large, in characters of its texts. */
+const LARGE_CHARS = 65_536;
+
+/** Large events, or conversations, of one caller that are on their way to readers at a time. */
+const LARGE_AT_ONCE = 2;
+
+/** How a stream reads the events of a run. */
+export interface ReadOptions {
+  readonly callerId: string;
+  readonly signal: AbortSignal;
+  /** The cursor of the reader's last event. */
+  readonly after?: string | undefined;
+}
+
+/**
+ * Reads events for the streams of all callers. Reads of the journal come one after the other, by turns of the callers. Of large
+ * events a caller has few in memory: a stream whose turn has not come holds only its cursor, and reads the event again.
+ */
+export class Reading {
+  readonly #turns: Turns;
+  readonly #events = new LargePlaces();
+  readonly #snapshots = new LargePlaces();
+
+  constructor(clock: Clock) {
+    this.#turns = new Turns(clock);
+  }
+
+  /** Resolves in a turn of the event loop for work of a caller. */
+  turn(callerId: string): Promise<void> {
+    return this.#turns.own(callerId);
+  }
+
+  /**
+   * Reads the events of a run. The reader asks for the next event when the one before is sent.
+   * @throws {TypeError} at once, for a cursor that is none
+   */
+  events(executor: Executor, runId: string, options: ReadOptions): AsyncGenerator<JournalEvent, void, undefined> {
+    const { callerId, signal } = options;
+    const beforeRead = () => this.turn(callerId);
+    const open = (after: string | undefined) =>
+      executor.events(runId, { signal, beforeRead, ...(after === undefined ? {} : { after }) });
+    return this.#byTurns(open(options.after), open, options);
+  }
+
+  async *#byTurns(
+    first: AsyncIterable<JournalEvent>,
+    open: (after: string | undefined) => AsyncIterable<JournalEvent>,
+    { callerId, signal, after: from }: ReadOptions,
+  ): AsyncGenerator<JournalEvent, void, undefined> {
+    let after = from;
+    let leave: (() => void) | undefined;
+    let isWaiting = false;
+    try {
+      for (let events = first; ; events = open(after)) {
+        isWaiting = false;
+        for await (const event of events) {
+          if (isLarge(event)) {
+            leave ??= this.#events.takeNow(callerId);
+            isWaiting = leave === undefined;
+            if (isWaiting) break;
+            await this.turn(callerId);
+          }
+          yield event;
+          leave?.();
+          leave = undefined;
+          after = event.cursor;
+        }
+        if (!isWaiting) return;
+        // Nothing of the event is in memory while its turn has not come.
+        leave = await this.#events.take(callerId, signal);
+        if (!leave) return;
+      }
+    } finally {
+      leave?.();
+    }
+  }
+
+  /** Waits until a conversation of a caller may be read as a whole. @returns gives the place back; undefined if it was aborted */
+  snapshot(callerId: string, signal: AbortSignal): Promise<(() => void) | undefined> {
+    return this.#snapshots.take(callerId, signal);
+  }
+}
+
+/** Returns whether an event has more text than a stream sends in one piece. Looks at no more than that. */
+export function isLarge(event: unknown): boolean {
+  let left = LARGE_CHARS;
+  const open: unknown[] = [event];
+  while (open.length > 0 && left >= 0) {
+    const value = open.pop();
+    if (typeof value === 'string') left -= value.length;
+    if (typeof value !== 'object' || value === null) continue;
+    const names = Array.isArray(value) ? [] : Object.keys(value);
+    const parts: readonly unknown[] = Array.isArray(value) ? value : Object.values(value);
+    // A part takes a few characters beside its texts.
+    left -= 4 * parts.length;
+    for (const name of names) left -= name.length;
+    if (left >= 0) open.push(...parts);
+  }
+  return left < 0;
+}
+
+/** The places of each caller. Those who wait for one get it in their order. */
+class LargePlaces {
+  readonly #taken = new Map<string, number>();
+  readonly #waiting = new Map<string, (() => void)[]>();
+
+  /** Takes a place if there is one. @returns gives it back */
+  takeNow(callerId: string): (() => void) | undefined {
+    const taken = this.#taken.get(callerId) ?? 0;
+    if (taken >= LARGE_AT_ONCE) return undefined;
+    this.#taken.set(callerId, taken + 1);
+    return this.#givingBack(callerId);
+  }
+
+  /** Takes a place once there is one. @returns gives it back; undefined if the signal was aborted before */
+  take(callerId: string, signal: AbortSignal): Promise<(() => void) | undefined> {
+    const now = signal.aborted ? undefined : this.takeNow(callerId);
+    if (now || signal.aborted) return Promise.resolve(now);
+    return new Promise((resolve) => {
+      const waiting = this.#waiting.get(callerId) ?? [];
+      this.#waiting.set(callerId, waiting);
+      const abort = () => {
+        waiting.splice(waiting.indexOf(get), 1);
+        resolve(undefined);
+      };
+      const get = () => {
+        signal.removeEventListener('abort', abort);
+        resolve(this.#givingBack(callerId));
+      };
+      waiting.push(get);
+      signal.addEventListener('abort', abort, { once: true });
+    });
+  }
+
+  #givingBack(callerId: string): () => void {
+    let isHeld = true;
+    return () => {
+      if (!isHeld) return;
+      isHeld = false;
+      const next = this.#waiting.get(callerId)?.shift();
+      if (next) return next();
+      const left = (this.#taken.get(callerId) ?? 1) - 1;
+      this.#waiting.delete(callerId);
+      if (left === 0) this.#taken.delete(callerId);
+      else this.#taken.set(callerId, left);
+    };
+  }
+}

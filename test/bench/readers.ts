@@ -1,0 +1,89 @@
+// What the streams of one caller cost another one: large events, of which a text has 8 MB.
+import { type ChildProcess, fork } from 'node:child_process';
+import { once } from 'node:events';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { fileURLToPath } from 'node:url';
+import { createExecutor, defineAgent, defineTool } from 'pawl';
+import { httpHandler, toNodeListener } from 'pawl/http';
+import { sqliteStore } from 'pawl/stores/sqlite';
+import { callTool, reply, scriptedModel } from 'pawl/testing';
+import { inFolder, median } from './measure.ts';
+import type { Row } from './report.ts';
+
+/** The runs that the streams are about, each with one large result. */
+const RUNS = 10;
+const LARGE_CHARS = 8_000_000;
+
+const worker = fileURLToPath(new URL('readers-worker.ts', import.meta.url));
+
+/** How long a small request takes while another caller opens 50 streams with an event of 8 MB in each. */
+export function largeEventRows(isQuick: boolean): Promise<Row[]> {
+  return inFolder(async (folder) => {
+    const store = sqliteStore({ path: join(folder, 'pawl.db') });
+    const large = defineTool({
+      ...{ name: 'large', description: 'A large result.', effect: 'read', input: { type: 'object' } },
+      execute: () => 'x'.repeat(LARGE_CHARS),
+    } as const);
+    const agent = defineAgent({ id: 'worker', instructions: 'Work.', tools: [large] });
+    const script = Array.from({ length: RUNS }, () => [callTool('large', {}), reply('done')]).flat();
+    const models = { fast: scriptedModel([...script, reply('done')]) };
+    const executor = createExecutor({ models, agents: [agent], checkpoints: store, journal: { lingerMs: 3_600_000 } });
+    for (let run = 0; run < RUNS; run++) {
+      const { result } = await executor.start(agent, { runId: `large-${run}`, prompt: 'Go.', callerId: 'many' });
+      await result;
+    }
+    const small = await executor.start(agent, { runId: 'small', prompt: 'Go.', callerId: 'other' });
+    await small.result;
+    const authorize = (request: Request) => ({ callerId: request.headers.get('authorization') ?? '' });
+    const server = createServer(toNodeListener(httpHandler(executor, { agents: { worker: agent }, authorize })));
+    await once(server.listen(0, '127.0.0.1'), 'listening');
+    try {
+      return [await latencyRow(String((server.address() as AddressInfo).port), isQuick ? 1 : 3)];
+    } finally {
+      server.closeAllConnections();
+      server.close();
+      await executor.shutdown();
+      await store.close();
+    }
+  });
+}
+
+async function latencyRow(port: string, rounds: number): Promise<Row> {
+  const quiet: number[] = [];
+  const slowest: number[] = [];
+  const all: number[] = [];
+  for (let round = 0; round < rounds; round++) {
+    quiet.push(...(await asked(port, () => sleep(500))));
+    const beside = await asked(port, async () => {
+      const readers = fork(worker, ['read', port, String(RUNS)]);
+      await once(readers, 'message');
+      readers.kill();
+    });
+    slowest.push(Math.max(...beside));
+    all.push(...beside);
+  }
+  const note = `the slowest of each round, median of ${rounds}; all ${all.length}: median ${median(all).toFixed(1)} ms, alone ${median(quiet).toFixed(1)} ms, at most ${Math.max(...quiet).toFixed(0)} ms`;
+  return {
+    what: 'a small request beside 50 streams of another caller, 8 MB in each',
+    value: median(slowest),
+    unit: 'ms',
+    budget: 100,
+    note,
+  };
+}
+
+/** The times of small requests that are made while something happens, ms. */
+async function asked(port: string, meanwhile: () => Promise<unknown>): Promise<readonly number[]> {
+  const asker: ChildProcess = fork(worker, ['ask', port]);
+  await once(asker, 'spawn');
+  // Its first requests are those of a process that has just begun.
+  await sleep(500);
+  await meanwhile();
+  asker.send('over');
+  const [tookMs] = (await once(asker, 'message')) as [number[]];
+  asker.kill();
+  return tookMs.slice(5);
+}

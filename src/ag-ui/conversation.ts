@@ -14,7 +14,13 @@ export function conversationOf(
   { reading, callerId }: { readonly reading: Reading; readonly callerId: string },
 ): Conversation {
   return {
-    messages: () => allMessages(thread),
+    messages: async () => {
+      // Also what is done with a long conversation afterwards has a turn of its own.
+      await reading.turn(callerId);
+      const all = await allMessages(thread);
+      await reading.turn(callerId);
+      return all;
+    },
     turn: (runId) => thread.turn({ runId }),
     newest: async () => (await thread.turns({ limit: 1 }))[0],
     place: (signal) => reading.snapshot(callerId, signal),

@@ -2,6 +2,12 @@ import type { AgUiEventOf, AgUiMessage } from './protocol.ts';
 
 type Snapshot = AgUiEventOf<'MESSAGES_SNAPSHOT'>;
 
+/** Copies what `extend` changes. A copy of all would hold the large contents of a conversation twice. */
+function copyOf(message: AgUiMessage): AgUiMessage {
+  if (message.role !== 'assistant' || !message.toolCalls) return { ...message };
+  return { ...message, toolCalls: message.toolCalls.map((call) => ({ ...call, function: { ...call.function } })) };
+}
+
 /**
  * The messages of one reader, kept by the rules of the protocol: the mapper sends only what the reader lacks, and a snapshot says
  * only what puts the reader right.
@@ -67,7 +73,7 @@ export class Reader {
     }
     lists.push([...wanted]);
     this.#set(wanted);
-    return lists.map((messages): Snapshot => ({ type: 'MESSAGES_SNAPSHOT', messages: structuredClone(messages) }));
+    return lists.map((messages): Snapshot => ({ type: 'MESSAGES_SNAPSHOT', messages: messages.map(copyOf) }));
   }
 
   /** How many messages stand at the beginning of both lists. */
@@ -80,7 +86,7 @@ export class Reader {
   }
 
   #set(messages: readonly AgUiMessage[]): void {
-    this.#messages = structuredClone([...messages]);
+    this.#messages = messages.map(copyOf);
     this.#byId.clear();
     for (const message of this.#messages) this.#byId.set(message.id, message);
   }

@@ -430,7 +430,11 @@ export const sections: readonly Section[] = [
       { what: 'recorded messages of a page with whole answers (`format=ui`)', code: 'MAX_RECORDED' },
       { what: 'newest turns that a thread shows', code: 'TURNS_SHOWN' },
       { what: 'characters of the `detail` of an error', code: 'MAX_DETAIL' },
-      { what: 'bytes that wait for a slow reader of a stream', code: 'BUFFER_BYTES', unit: 'size' },
+      { what: 'bytes that a stream sends at a time', code: 'PIECE_BYTES', unit: 'size' },
+      { what: 'time in which the reader of a stream takes what waits for it', code: 'TAKE_MS', unit: 'ms' },
+      { what: 'characters of an event that is not large', code: 'src/http: LARGE_CHARS', unit: 'size' },
+      { what: 'large events of a caller that are on their way to readers', code: 'LARGE_AT_ONCE' },
+      { what: 'pause after a long turn of work for streams', code: 'LONGEST_PAUSE_MS', unit: 'ms' },
     ],
   },
   {

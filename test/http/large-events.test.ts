@@ -1,0 +1,166 @@
+import { callTool, hang, type TestClock, testClock } from 'pawl/testing';
+import { describe, expect, test } from 'vitest';
+import { isLarge } from '../../src/http/reading.ts';
+import { settle, toolOf, until } from '../fixtures/host.ts';
+import { type Sent, type WebHost, webHost } from './web-host.ts';
+
+/** More than a few pieces of a stream. */
+const CHARS = 300_000;
+const STEPS = 3;
+
+/** A live run with large results. */
+async function largeRun(clock: TestClock, as = 'ada'): Promise<WebHost> {
+  let steps = 0;
+  const host = webHost({
+    script: [...Array.from({ length: STEPS }, (_, i) => callTool('large', { i })), hang()],
+    tools: [toolOf('large', 'read', () => `${++steps} `.padEnd(CHARS, 'x'))],
+    http: { clock },
+  });
+  await host.start({ runId: 'r', callerId: as });
+  await until(() => steps === STEPS && host.model.calls.length === STEPS + 1);
+  return host;
+}
+
+/** A stream that is read until a large event has begun, and then as the test says. */
+async function reader(host: WebHost, { after, ...sent }: Sent & { readonly after?: string } = {}) {
+  const response = await host.open('/runs/r/events', {
+    ...sent,
+    ...(after === undefined ? {} : { headers: { 'last-event-id': after } }),
+  });
+  const body = response.body?.getReader();
+  const decoder = new TextDecoder();
+  const seen = { text: '', hasBegun: false, isBroken: false, isOver: false, most: 0 };
+  const take = async () => {
+    try {
+      const { done, value = new Uint8Array() } = (await body?.read()) ?? {};
+      seen.isOver ||= done === true;
+      seen.most = Math.max(seen.most, value.length);
+      seen.text += decoder.decode(value, { stream: true });
+      seen.hasBegun ||= value.length > 60_000;
+    } catch {
+      seen.isBroken = true;
+    }
+  };
+  const begin = async () => {
+    while (!seen.hasBegun && !seen.isBroken && !seen.isOver) await take();
+  };
+  void begin();
+  return {
+    seen,
+    /** Reads the rest of what is there. */
+    readOn: async (isEnough: (text: string) => boolean) => {
+      while (!isEnough(seen.text) && !seen.isBroken && !seen.isOver) await take();
+    },
+    leave: () => body?.cancel(),
+  };
+}
+
+function eventsIn(text: string) {
+  // A frame that was cut has no empty line behind it.
+  const frames = text.split('\n\n').slice(0, -1);
+  return frames.flatMap((frame) => {
+    const [, id] = /^id: (.*)$/m.exec(frame) ?? [];
+    const [, data] = /^data: (.*)$/m.exec(frame) ?? [];
+    return id === undefined || data === undefined ? [] : [{ id, event: JSON.parse(data) as { type: string } }];
+  });
+}
+
+const results = (text: string) => eventsIn(text).filter(({ event }) => event.type === 'tool.done').length;
+
+describe('Large events', () => {
+  test('of a caller are in memory for two streams at a time; others wait with their cursor alone (edges 26)', async () => {
+    const host = await largeRun(testClock());
+    const readers = await Promise.all(Array.from({ length: 5 }, () => reader(host)));
+    const begun = () => readers.filter(({ seen }) => seen.hasBegun);
+    await until(() => begun().length === 2);
+    await settle(100);
+    expect(begun()).toHaveLength(2);
+    // Another caller has places of its own.
+    const other = await reader(host, { as: 'root:boss' });
+    await until(() => other.seen.hasBegun);
+    expect(begun()).toHaveLength(2);
+    // Who has taken its event makes room for the next one.
+    const [first] = begun();
+    void first?.readOn((text) => results(text) === STEPS);
+    await until(() => begun().length === 3);
+    // So does who leaves, also while it waits.
+    for (const each of [...readers, other]) if (each !== first) await each.leave();
+    await until(() => results(first?.seen.text ?? '') === STEPS);
+    await first?.leave();
+  });
+
+  test('are sent in pieces of 64 KiB, each when the reader waits for it: nothing else is in a buffer (edges 26)', async () => {
+    const host = await largeRun(testClock());
+    const one = await reader(host);
+    await until(() => one.seen.hasBegun);
+    await settle(50);
+    const taken = one.seen.text.length;
+    await one.readOn((text) => results(text) === STEPS);
+    expect(taken).toBeLessThan(70_000);
+    expect(one.seen.most).toBe(65_536);
+    await one.leave();
+  });
+
+  test('have a turn of the event loop each, whoever reads them: a request of another caller comes between (edges 26)', async () => {
+    const host = await largeRun(testClock());
+    let turn = 0;
+    let isOver = false;
+    const tick = () => {
+      turn += 1;
+      if (!isOver) setImmediate(tick);
+    };
+    tick();
+    const turns: number[] = [];
+    const callers = ['ada', 'root:a', 'root:b', 'root:c', 'root:d'];
+    await Promise.all(
+      callers.map(async (as) => {
+        const one = await reader(host, { as });
+        await until(() => one.seen.hasBegun);
+        // The turn in which the first piece came is that of the work.
+        turns.push(turn);
+        await one.leave();
+      }),
+    );
+    isOver = true;
+    expect(new Set(turns).size).toBe(callers.length);
+  });
+
+  test('do not wait for a reader that takes nothing for 10 s: it is cut, and continues behind its last event (edges 26)', async () => {
+    const clock = testClock();
+    const host = await largeRun(clock);
+    const readers = await Promise.all(Array.from({ length: 3 }, () => reader(host)));
+    await until(() => readers.filter(({ seen }) => seen.hasBegun).length === 2);
+    const cut = readers.filter(({ seen }) => seen.hasBegun);
+    const waiting = readers.find(({ seen }) => !seen.hasBegun);
+    await clock.advance(9_999);
+    await settle();
+    expect(waiting?.seen.hasBegun).toBe(false);
+    await clock.advance(1);
+    await until(() => waiting?.seen.hasBegun);
+    for (const each of cut) {
+      await each.readOn((text) => results(text) === 1);
+      expect(each.seen.isBroken).toBe(true);
+      expect(results(each.seen.text)).toBe(0);
+    }
+    // What comes back has the rest, each event once.
+    const had = eventsIn(cut[0]?.seen.text ?? '');
+    const again = await reader(host, { after: had.at(-1)?.id ?? '' });
+    await waiting?.leave();
+    await again.readOn((text) => results(text) === STEPS);
+    const all = await reader(host);
+    await all.readOn((text) => results(text) === STEPS);
+    expect([...had, ...eventsIn(again.seen.text)]).toEqual(eventsIn(all.seen.text));
+    await again.leave();
+    await all.leave();
+    expect(clock.pending).toBe(0);
+  });
+
+  test('are those with more than 64 Ki characters, in one text or in many parts (edges 26)', () => {
+    const event = { type: 'tool.done', seq: 1, output: { type: 'text', value: 'x'.repeat(65_000) } };
+    expect(isLarge(event)).toBe(false);
+    expect(isLarge({ ...event, name: 'x'.repeat(1_000) })).toBe(true);
+    expect(isLarge({ output: { type: 'json', value: Array.from({ length: 20_000 }, () => ({})) } })).toBe(true);
+    expect(isLarge({ output: Object.fromEntries(Array.from({ length: 10_000 }, (_, i) => [`k${i}`, i])) })).toBe(true);
+    expect(isLarge({ output: null, other: undefined })).toBe(false);
+  });
+});

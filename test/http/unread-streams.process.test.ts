@@ -1,17 +1,20 @@
 import { once } from 'node:events';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { createServer } from 'node:http';
-import { connect, type Socket } from 'node:net';
+import { type AddressInfo, connect, type Socket } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
-import { toNodeListener } from 'pawl/http';
-import { callTool, hang } from 'pawl/testing';
+import { agUiHandler } from 'pawl/ag-ui';
+import { createClient, type JournalEvent } from 'pawl/client';
+import { toNodeListener, type WebHandler } from 'pawl/http';
+import { studioHandler } from 'pawl/studio';
+import { callTool, hang, reply, testClock } from 'pawl/testing';
 import { afterEach, expect, test } from 'vitest';
 import { torture } from '../crash/random.ts';
 import { gate, toolOf, until } from '../fixtures/host.ts';
-import { webHost } from './web-host.ts';
+import { byToken, webHost } from './web-host.ts';
 
 /** A thousand with PAWL_TORTURE. */
 const STREAMS = 100 * torture;
@@ -23,8 +26,10 @@ const STREAM_BYTES = 6 * STEP_CHARS + 64 * 1_024;
 
 const folder = mkdtempSync(join(tmpdir(), 'pawl-unread-'));
 const clients: Socket[] = [];
+const leaving: (() => void)[] = [];
 afterEach(() => {
   for (const client of clients.splice(0)) client.destroy();
+  for (const leave of leaving.splice(0)) leave();
   rmSync(folder, { recursive: true, force: true });
 });
 
@@ -99,3 +104,124 @@ test(
   },
   60_000 + 12_000 * torture,
 );
+
+/** As many as a caller may have. */
+const OF_A_CALLER = 64;
+const LARGE = 8_000_000;
+
+/** A conversation whose run has a result of 8 MB and works on, or ends. */
+async function largeHost({ isOver = false, results = 1 } = {}) {
+  const clock = testClock();
+  let steps = 0;
+  const host = webHost({
+    script: [...Array.from({ length: results }, (_, i) => callTool('large', { i })), isOver ? reply('done') : hang()],
+    tools: [toolOf('large', 'read', () => `${++steps} `.padEnd(LARGE, 'x'))],
+    http: { clock },
+  });
+  const thread = host.executor.thread('t', { agent: host.agent, callerId: 'ada' });
+  const { runId } = await thread.send({ id: 'm', parts: [{ type: 'text', text: 'Go.' }] });
+  await until(() => host.model.calls.length === results + 1);
+  if (isOver) await until(async () => (await host.executor.find(runId))?.status === 'ended');
+  return { ...host, clock, runId };
+}
+
+type LargeHost = Awaited<ReturnType<typeof largeHost>>;
+
+async function serve(handler: WebHandler) {
+  const sockets: Socket[] = [];
+  const server = createServer(toNodeListener(handler)).on('connection', (socket: Socket) => sockets.push(socket));
+  leaving.push(() => {
+    server.closeAllConnections();
+    server.close();
+  });
+  await once(server.listen(0, '127.0.0.1'), 'listening');
+  return { sockets, port: (server.address() as AddressInfo).port };
+}
+
+const asked = (head: string, as: string, body = '') =>
+  `${head} HTTP/1.1\r\nhost: pawl.test\r\nauthorization: Bearer ${as}\r\ncontent-type: application/json\r\ncontent-length: ${body.length}\r\n\r\n${body}`;
+
+const post = { threadId: 't', runId: 'p', messages: [], tools: [], context: [], state: {}, forwardedProps: {} };
+
+const kinds: readonly (readonly [
+  string,
+  (host: LargeHost) => { readonly handler: WebHandler; readonly text: string },
+])[] = [
+  ['of events', ({ handler, runId }) => ({ handler, text: asked(`GET /runs/${runId}/events`, 'ada') })],
+  ['of useChat', ({ handler }) => ({ handler, text: asked('GET /chat/t/stream', 'ada') })],
+  [
+    'of AG-UI',
+    ({ executor, agent, clock }) => ({
+      handler: agUiHandler(executor, { agents: { worker: agent }, authorize: byToken, clock }),
+      text: asked('POST /', 'ada', JSON.stringify(post)),
+    }),
+  ],
+  [
+    'of Studio',
+    ({ executor, clock, runId }) => ({
+      handler: studioHandler(executor, { authorize: byToken, clock }),
+      text: asked(`GET /watch?run=${encodeURIComponent(runId)}&all=1`, 'root:ada'),
+    }),
+  ],
+];
+
+/** What is the same for 20 looks. */
+async function settled<T>(look: () => T): Promise<T> {
+  for (let [same, last] = [0, '']; same < 20; await new Promise((resolve) => setTimeout(resolve, 20))) {
+    const now = JSON.stringify(look());
+    same = now === last ? same + 1 : 0;
+    last = now;
+  }
+  return look();
+}
+
+test.for(kinds)(
+  '64 unread streams %s cost less than 1 MiB each beside an event of 8 MB, and nothing once they are cut (edges 26)',
+  async ([kind, on]) => {
+    const host = await largeHost();
+    const { handler, text } = on(host);
+    const { sockets, port } = await serve(handler);
+    const before = await memory();
+    for (let i = 0; i < OF_A_CALLER; i++) {
+      const client = connect(port, '127.0.0.1').pause();
+      client.on('error', () => {});
+      client.write(text);
+      clients.push(client);
+    }
+    await until(() => sockets.length === OF_A_CALLER && sockets.every(({ bytesWritten }) => bytesWritten > 0));
+    const waiting = await settled(() => sockets.map(({ writableLength }) => writableLength));
+    expect(((await memory()) - before) / OF_A_CALLER).toBeLessThan(2 ** 20);
+    // A piece, and the lines of HTTP around it.
+    expect(Math.max(...waiting)).toBeLessThan(2 ** 16 + 100);
+    // What a tab of Studio gets of an event is short.
+    const isLarge = kind !== 'of Studio';
+    expect(waiting.filter((bytes) => bytes > 0)).toHaveLength(isLarge ? 2 : 0);
+    for (let round = 1; isLarge && round <= 3; round++) {
+      await host.clock.advance(10_000);
+      await until(() => sockets.filter(({ destroyed }) => destroyed).length === 2 * round);
+      await until(() => sockets.filter(({ writableLength }) => writableLength > 0).length === 2);
+    }
+    for (const client of clients.splice(0)) client.destroy();
+    await until(() => sockets.every(({ destroyed }) => destroyed));
+    expect(((await memory()) - before) / OF_A_CALLER).toBeLessThan(2 ** 16);
+  },
+);
+
+test('a client that took nothing for 10 s has each event once: it was cut, and continued behind its last event (edges 26)', async () => {
+  const host = await largeHost({ isOver: true, results: 3 });
+  const { sockets, port } = await serve(host.handler);
+  const client = createClient({ url: `http://127.0.0.1:${port}`, headers: { authorization: 'Bearer ada' } });
+  const events: JournalEvent[] = [];
+  for await (const event of client.run(host.runId).events()) {
+    events.push(event);
+    if (event.type !== 'tool.done') continue;
+    // The next event is larger than all buffers on its way.
+    await settled(() => sockets.map(({ writableLength, bytesWritten }) => [writableLength, bytesWritten]));
+    await host.clock.advance(10_000);
+  }
+  expect(sockets.length).toBeGreaterThan(1);
+  const all: JournalEvent[] = [];
+  for await (const event of host.executor.events(host.runId)) all.push(event);
+  expect(events.map(({ cursor }) => cursor)).toEqual(all.map(({ cursor }) => cursor));
+  expect(events.filter(({ type }) => type === 'tool.done')).toHaveLength(3);
+});

@@ -1,5 +1,6 @@
 import type { Clock, Executor, JournalEvent } from '../index.ts';
 import { Turns } from '../values/clock.ts';
+import { charsIn } from '../values/json.ts';
 
 /** The longest event that is not large, in characters of its texts. */
 const LARGE_CHARS = 65_536;
@@ -57,7 +58,7 @@ export class Reading {
       for (let events = first; ; events = open(after)) {
         isWaiting = false;
         for await (const event of events) {
-          if (isLarge(event)) {
+          if (charsIn(event, LARGE_CHARS) > LARGE_CHARS) {
             leave ??= this.#events.takeNow(callerId);
             isWaiting = leave === undefined;
             if (isWaiting) break;
@@ -82,24 +83,6 @@ export class Reading {
   snapshot(callerId: string, signal: AbortSignal): Promise<(() => void) | undefined> {
     return this.#snapshots.take(callerId, signal);
   }
-}
-
-/** Returns whether an event has more text than a stream sends in one piece. Looks at no more than that. */
-export function isLarge(event: unknown): boolean {
-  let left = LARGE_CHARS;
-  const open: unknown[] = [event];
-  while (open.length > 0 && left >= 0) {
-    const value = open.pop();
-    if (typeof value === 'string') left -= value.length;
-    if (typeof value !== 'object' || value === null) continue;
-    const names = Array.isArray(value) ? [] : Object.keys(value);
-    const parts: readonly unknown[] = Array.isArray(value) ? value : Object.values(value);
-    // A part takes a few characters beside its texts.
-    left -= 4 * parts.length;
-    for (const name of names) left -= name.length;
-    if (left >= 0) open.push(...parts);
-  }
-  return left < 0;
 }
 
 /** The places of each caller. Those who wait for one get it in their order. */

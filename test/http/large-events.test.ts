@@ -1,6 +1,5 @@
 import { callTool, hang, type TestClock, testClock } from 'pawl/testing';
 import { describe, expect, test } from 'vitest';
-import { isLarge } from '../../src/http/reading.ts';
 import { settle, toolOf, until } from '../fixtures/host.ts';
 import { type Sent, type WebHost, webHost } from './web-host.ts';
 
@@ -153,14 +152,5 @@ describe('Large events', () => {
     await again.leave();
     await all.leave();
     expect(clock.pending).toBe(0);
-  });
-
-  test('are those with more than 64 Ki characters, in one text or in many parts (edges 26)', () => {
-    const event = { type: 'tool.done', seq: 1, output: { type: 'text', value: 'x'.repeat(65_000) } };
-    expect(isLarge(event)).toBe(false);
-    expect(isLarge({ ...event, name: 'x'.repeat(1_000) })).toBe(true);
-    expect(isLarge({ output: { type: 'json', value: Array.from({ length: 20_000 }, () => ({})) } })).toBe(true);
-    expect(isLarge({ output: Object.fromEntries(Array.from({ length: 10_000 }, (_, i) => [`k${i}`, i])) })).toBe(true);
-    expect(isLarge({ output: null, other: undefined })).toBe(false);
   });
 });

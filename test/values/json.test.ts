@@ -1,7 +1,7 @@
 import { runInNewContext } from 'node:vm';
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { canonicalJson, frozenJson, jsonText } from '../../src/values/json.ts';
+import { canonicalJson, charsIn, frozenJson, jsonText } from '../../src/values/json.ts';
 import { torture } from '../crash/random.ts';
 
 class Point {
@@ -133,4 +133,29 @@ test('canonical text is equal for equal values, in whatever order their keys wer
       if (canonicalJson(a) === canonicalJson(b)) expect(a).toEqual(b);
     }),
   );
+});
+
+describe('the characters of a value', () => {
+  test('are counted up to a limit, in one text or in many parts (edges 26)', () => {
+    const event = { type: 'tool.done', seq: 1, output: { type: 'text', value: 'x'.repeat(900) } };
+    expect(charsIn(event, 1_000)).toBeLessThanOrEqual(1_000);
+    expect(charsIn({ ...event, name: 'x'.repeat(100) }, 1_000)).toBeGreaterThan(1_000);
+    expect(charsIn({ list: Array.from({ length: 300 }, () => ({})) }, 1_000)).toBeGreaterThan(1_000);
+    expect(charsIn(Object.fromEntries(Array.from({ length: 100 }, (_, i) => [`name-${i}`, i])), 1_000)).toBeGreaterThan(
+      1_000,
+    );
+    expect(charsIn({ none: null, missing: undefined }, 1_000)).toBeLessThan(30);
+    // A list of millions is not walked through.
+    expect(charsIn(new Array(10_000_000).fill(1), 1_000)).toBeGreaterThan(1_000);
+  });
+
+  test('are at most four times those of its JSON text, and not below its texts (edges 26)', () => {
+    fc.assert(
+      fc.property(fc.json({ maxDepth: 4 }), (text) => {
+        const value: unknown = JSON.parse(text);
+        const { length } = JSON.stringify(value);
+        expect(charsIn(value, 1_000_000)).toBeLessThanOrEqual(4 * length);
+      }),
+    );
+  });
 });

@@ -3,6 +3,7 @@ import type { RunOutcome } from '../../run/result.ts';
 import { isJournal, isKeepingOutcomes, isKeepingRecords } from '../../store/capabilities.ts';
 import type { CheckpointStore, JournalPage, JournalStore } from '../../store/port.ts';
 import { type Clock, nextTurn } from '../../values/clock.ts';
+import { charsIn } from '../../values/json.ts';
 
 /** How often the journal of a run is read while events come, and otherwise, ms. */
 const FLOWING_MS = 100;
@@ -281,7 +282,7 @@ export class Feed {
     const { entries, next } = page;
     this.#newest = { after: this.#end, page: new WeakRef(page) };
     for (const entry of entries) {
-      const chars = JSON.stringify(entry.event).length;
+      const chars = charsIn(entry.event, TAIL_CHARS);
       this.#tail.push({ entry, chars });
       this.#chars += chars;
     }

@@ -1,4 +1,5 @@
 import { ownerName } from '../../store/owner.ts';
+import { charsIn } from '../../values/json.ts';
 import type { JournalEvent } from '../wire.ts';
 
 /** The longest JSON of an event that is sent whole, in UTF-16 units. */
@@ -32,7 +33,8 @@ export function shownEvent(given: JournalEvent): ShownEvent {
 }
 
 function isLongOutput(output: unknown): boolean {
-  return JSON.stringify(output).length > OUTPUT_CHARS;
+  // The estimate is less than four times the length: an output of megabytes is not made a text for its length alone.
+  return charsIn(output, 4 * OUTPUT_CHARS) > 4 * OUTPUT_CHARS || JSON.stringify(output).length > OUTPUT_CHARS;
 }
 
 /** Something of the same form: readers find there what they expect. */

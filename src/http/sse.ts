@@ -1,3 +1,4 @@
+import { nextTurn } from '../values/clock.ts';
 import type { AuthorizeDetails, Grant } from './authorize.ts';
 import type { Web } from './web.ts';
 
@@ -25,6 +26,9 @@ const FIRST_FRAME_MS = 500;
 
 /** Bytes that are handed on at once. The next ones follow, and the next event is read, when the reader has taken them. */
 const PIECE_BYTES = 65_536;
+
+/** After so many pieces of a frame the event loop has a turn: a quick reader takes megabytes at once. */
+const PIECES_PER_TURN = 8;
 
 /** How long a reader may take nothing while something waits for it, ms. It connects again when it reads. */
 const TAKE_MS = 10_000;
@@ -86,6 +90,7 @@ class EventStream {
   #late: unknown;
   /** What is left of a frame. */
   #rest: Uint8Array = new Uint8Array();
+  #pieces = 0;
   #first: Promise<IteratorResult<string>> | undefined;
   #controller: ReadableStreamDefaultController<Uint8Array> | undefined;
   #isClosed = false;
@@ -133,7 +138,11 @@ class EventStream {
   async #next(): Promise<void> {
     this.#options.web.clock.clearTimeout(this.#late);
     try {
-      if (this.#rest.length > 0) return this.#send();
+      if (this.#rest.length > 0) {
+        this.#pieces += 1;
+        if (this.#pieces % PIECES_PER_TURN === 0) await nextTurn();
+        return this.#send();
+      }
       const first = this.#first ?? this.#frames.next();
       this.#first = undefined;
       const { done, value } = await first;
@@ -152,6 +161,7 @@ class EventStream {
 
   /** Sends the next piece of a frame. A copy: what a socket holds would keep the whole frame in memory. */
   #send(): void {
+    if (this.#isClosed) return;
     const rest = this.#rest;
     const isLast = rest.length <= PIECE_BYTES;
     this.#rest = isLast ? new Uint8Array() : rest.subarray(PIECE_BYTES);

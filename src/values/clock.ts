@@ -23,7 +23,7 @@ export function nextTurn(): Promise<void> {
 
 /** After a turn that held the event loop for so long, ms, others get as much time. */
 const LONG_TURN_MS = 5;
-const LONGEST_PAUSE_MS = 100;
+const LONGEST_REST_MS = 100;
 
 /**
  * Turns of the event loop, one for each who asks. `nextTurn` lets all who wait continue in the same turn: what a thousand of them do
@@ -74,7 +74,7 @@ export class Turns {
 async function pauseAfter(turnMs: number, clock: Clock): Promise<void> {
   if (turnMs < LONG_TURN_MS) return;
   await new Promise<void>((resolve) => {
-    clock.setTimeout(resolve, Math.min(turnMs, LONGEST_PAUSE_MS));
+    clock.setTimeout(resolve, Math.min(turnMs, LONGEST_REST_MS));
   });
 }
 

@@ -434,7 +434,7 @@ export const sections: readonly Section[] = [
       { what: 'time in which the reader of a stream takes what waits for it', code: 'TAKE_MS', unit: 'ms' },
       { what: 'characters of an event that is not large', code: 'src/http: LARGE_CHARS', unit: 'size' },
       { what: 'large events of a caller that are on their way to readers', code: 'LARGE_AT_ONCE' },
-      { what: 'pause after a long turn of work for streams', code: 'LONGEST_PAUSE_MS', unit: 'ms' },
+      { what: 'pause after a long turn of work for streams', code: 'LONGEST_REST_MS', unit: 'ms' },
     ],
   },
   {

@@ -3,7 +3,7 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { createServer } from 'node:http';
 import { type AddressInfo, connect, type Socket } from 'node:net';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
 import { agUiHandler } from 'pawl/ag-ui';
@@ -127,15 +127,17 @@ async function largeHost({ isOver = false, results = 1 } = {}) {
 
 type LargeHost = Awaited<ReturnType<typeof largeHost>>;
 
-async function serve(handler: WebHandler) {
+/** @param at a port of this machine, or the path of a socket: that takes no megabytes before its client reads */
+async function serve(handler: WebHandler, at: 0 | string) {
   const sockets: Socket[] = [];
   const server = createServer(toNodeListener(handler)).on('connection', (socket: Socket) => sockets.push(socket));
   leaving.push(() => {
     server.closeAllConnections();
     server.close();
   });
-  await once(server.listen(0, '127.0.0.1'), 'listening');
-  return { sockets, port: (server.address() as AddressInfo).port };
+  const address = at === 0 ? { port: 0, host: '127.0.0.1' } : { path: at, backlog: OF_A_CALLER };
+  await once(server.listen(address), 'listening');
+  return { sockets, port: at === 0 ? (server.address() as AddressInfo).port : 0 };
 }
 
 const asked = (head: string, as: string, body = '') =>
@@ -180,10 +182,12 @@ test.for(kinds)(
   async ([kind, on]) => {
     const host = await largeHost();
     const { handler, text } = on(host);
-    const { sockets, port } = await serve(handler);
+    const path = join(mkdtempSync(join(tmpdir(), 'pawl-unread-')), 'socket');
+    leaving.push(() => rmSync(dirname(path), { recursive: true, force: true }));
+    const { sockets } = await serve(handler, path);
     const before = await memory();
     for (let i = 0; i < OF_A_CALLER; i++) {
-      const client = connect(port, '127.0.0.1').pause();
+      const client = connect(path).pause();
       client.on('error', () => {});
       client.write(text);
       clients.push(client);
@@ -211,7 +215,7 @@ test.for(kinds)(
 
 test('a client that took nothing for 10 s has each event once: it was cut, and continued behind its last event (edges 26)', async () => {
   const host = await largeHost({ isOver: true, results: 3 });
-  const { sockets, port } = await serve(host.handler);
+  const { sockets, port } = await serve(host.handler, 0);
   const client = createClient({ url: `http://127.0.0.1:${port}`, headers: { authorization: 'Bearer ada' } });
   const events: JournalEvent[] = [];
   for await (const event of client.run(host.runId).events()) {

@@ -60,7 +60,11 @@ export class Connection<T> {
   readonly #commit: StatementSync;
   readonly #rollback: StatementSync;
   readonly #isSynced: boolean;
+  /** Changes when another connection has committed. */
+  readonly #othersCommits: StatementSync;
   readonly #mark: Mark | undefined;
+  /** The commits of others with which the mark was seen. */
+  #markedAt: unknown;
   /** Whether the mark is not to be set, or not any more: this thread ends. */
   #isLeaving = !setsMarks();
   #lookedAt = Number.NEGATIVE_INFINITY;
@@ -84,13 +88,14 @@ export class Connection<T> {
     this.#begin = { write: db.prepare('BEGIN IMMEDIATE'), read: db.prepare('BEGIN') };
     this.#commit = db.prepare('COMMIT');
     this.#rollback = db.prepare('ROLLBACK');
+    this.#othersCommits = db.prepare('PRAGMA data_version');
   }
 
   /**
    * Runs `work` in a transaction: SQLite stores all of it or nothing. `passing`: a write that a loss of power may undo; it does
-   * not wait for the disk.
+   * not wait for the disk. A write gets a number as well: as long as it stays the same, no other connection has committed.
    */
-  transaction<R>(kind: 'read' | 'write' | 'passing', work: (statements: T) => R): R {
+  transaction<R>(kind: 'read' | 'write' | 'passing', work: (statements: T, othersCommits: unknown) => R): R {
     if (kind !== 'passing' || !this.#isSynced) return this.#transaction(kind === 'read' ? 'read' : 'write', work);
     this.#db.exec('PRAGMA synchronous = NORMAL');
     try {
@@ -100,14 +105,17 @@ export class Connection<T> {
     }
   }
 
-  #transaction<R>(kind: 'read' | 'write', work: (statements: T) => R): R {
+  #transaction<R>(kind: 'read' | 'write', work: (statements: T, othersCommits: unknown) => R): R {
     this.#begin[kind].run();
     let isMarked = true;
     try {
-      if (kind === 'write') isMarked = this.#isMarked();
-      const result = work(this.#statements);
+      // Within a write no other connection can commit.
+      const seen = kind === 'write' ? this.#othersCommits.get()?.data_version : undefined;
+      if (kind === 'write') isMarked = this.#isMarked(seen);
+      const result = work(this.#statements, seen);
       this.#commit.run();
       if (!isMarked) this.#copyMark();
+      this.#markedAt = seen ?? this.#markedAt;
       return result;
     } catch (error) {
       // After some errors SQLite has already rolled back, and a second rollback would fail.
@@ -117,8 +125,8 @@ export class Connection<T> {
   }
 
   /** Sets the mark within a transaction, unless it is set: another process clears it when it closes. @returns whether it was set */
-  #isMarked(): boolean {
-    if (!this.#mark || this.#isLeaving || this.#mark.isSet()) return true;
+  #isMarked(seen: unknown): boolean {
+    if (!this.#mark || this.#isLeaving || this.#markedAt === seen || this.#mark.isSet()) return true;
     this.#mark.set();
     return false;
   }

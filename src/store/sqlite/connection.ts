@@ -46,7 +46,7 @@ export function runDatabase(options: RunDatabaseOptions): RunDatabase {
     makeTables: (db) => (isReadOnly ? checkSchema(db, path) : prepareSchema(db, path)),
     mark: { of: (db) => new OpenMark(db, now), missing: () => missingWal(`the store ${path}`, path) },
     prepare: (db) => {
-      const known = new KnownRuns(db);
+      const known = new KnownRuns();
       const leases = new LeaseTable(db, leaseClock, known);
       const records = new RecordTable(db, encryption, known);
       const outcomes = new OutcomeTable(db, now);

@@ -1,4 +1,3 @@
-import type { DatabaseSync, StatementSync } from 'node:sqlite';
 import type { Lease } from '../rules/lease.ts';
 
 /** The facts of a stored record that are known without reading its texts. Null: the row of its head is missing. */
@@ -32,17 +31,11 @@ const MAX_KNOWN = 20_000;
  */
 export class KnownRuns {
   readonly #runs = new Map<string, Known>();
-  readonly #dataVersion: StatementSync;
   #seen: unknown;
   #isUnsure = false;
 
-  constructor(db: DatabaseSync) {
-    this.#dataVersion = db.prepare('PRAGMA data_version');
-  }
-
-  /** A write transaction has begun. Until `committed` nothing is certain. */
-  begun(): void {
-    const seen = this.#dataVersion.get()?.data_version;
+  /** A write transaction has begun. Until `committed` nothing is certain. @param seen changes when another connection has committed */
+  begun(seen: unknown): void {
     if (this.#isUnsure || seen !== this.#seen) this.#runs.clear();
     this.#seen = seen;
     this.#isUnsure = true;

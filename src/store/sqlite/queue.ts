@@ -77,8 +77,8 @@ export class WriteQueue {
   /** One transaction for all of them. @throws if it failed as a whole, and nothing was written */
   #commit(group: readonly Job<Work>[]): void {
     const kind = group.every(({ write }) => write.isPassing) ? 'passing' : 'write';
-    const { answers, known } = this.#database.get().transaction(kind, ({ tables }) => {
-      tables.known.begun();
+    const { answers, known } = this.#database.get().transaction(kind, ({ tables }, othersCommits) => {
+      tables.known.begun(othersCommits);
       return { answers: group.map((job) => settled(job, ({ make }) => make(tables))), known: tables.known };
     });
     known.committed();

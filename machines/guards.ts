@@ -5,7 +5,7 @@ import { currentPhase, isPhasePassable } from '../src/run/pipeline.ts';
 import type { Progress } from '../src/run/progress.ts';
 import { isOver, type RunOutput } from '../src/run/result.ts';
 import { retryOf } from '../src/run/waits/wait-rules.ts';
-import { toolCallsOf } from '../src/values/message.ts';
+import { hasToolCalls, toolCallsOf } from '../src/values/message.ts';
 import { answeredCallId } from './call-ids.ts';
 import type { ModelAnswer, OutputCheck, RunContext, RunMachineEvent, ToolAnswer } from './context.ts';
 
@@ -70,7 +70,7 @@ export const guards = {
     context.hasOutputSchema && context.phases.length > 0 && isLastPhase(context) && isOutOfSteps(context),
   isLanded: (moment: Moment) => isLanded(moment),
   isLandedWithCalls: (moment: Moment) =>
-    isLanded(moment) && !phaseOf(moment.context)?.isBare && toolCallsOf(replyOf(moment.context)).length > 0,
+    isLanded(moment) && !phaseOf(moment.context)?.isBare && hasToolCalls(replyOf(moment.context)),
   isLandedToJudge: (moment: Moment) =>
     isLanded(moment) && !phaseOf(moment.context)?.isBare && mustJudge(moment.context),
   isLandedToCheck: (moment: Moment) =>

@@ -1,4 +1,4 @@
-import { type Message, toolCallsOf } from '../values/message.ts';
+import { hasToolCalls, type Message } from '../values/message.ts';
 
 /** A history in three parts; joined, they are the whole history. */
 export interface SplitHistory {
@@ -40,5 +40,5 @@ function cutBefore(messages: readonly Message[], from: number): number {
 /** Whether a cut before this message would separate a call from its result. */
 function isWithinStep(messages: readonly Message[], index: number): boolean {
   const [before, after] = [messages[index - 1], messages[index]];
-  return after?.role === 'tool' || (before !== undefined && toolCallsOf(before).length > 0);
+  return after?.role === 'tool' || (before !== undefined && hasToolCalls(before));
 }

@@ -1,7 +1,7 @@
 import type { ModelReply } from '../run/reply.ts';
 import { readProperty } from '../values/error-data.ts';
 import { ContentRefusedError, ModelError } from '../values/errors.ts';
-import { type Message, textOf, toolCallsOf } from '../values/message.ts';
+import { hasToolCalls, type Message, textOf } from '../values/message.ts';
 import { printable } from '../values/texts/model-text.ts';
 
 /** The finish reasons of a turn that a provider garbled, though its stream ended in order. */
@@ -49,7 +49,7 @@ export function endOf(message: Message, end: StreamEnd): Pick<ModelReply, 'finis
   const said = () =>
     `"${finishReason}"${typeof raw === 'string' && raw !== finishReason ? ` (${printable(raw)})` : ''}`;
   if (unified === 'error') throw noAnswer(`the model's reply ended with finish reason ${said()}`);
-  if (needs === undefined || (needs !== 'text' && toolCallsOf(message).length > 0)) return { finishReason };
+  if (needs === undefined || (needs !== 'text' && hasToolCalls(message))) return { finishReason };
   if (raw === 'pause_turn') return { finishReason, isPaused: true };
   if (garbled.has(raw)) throw noAnswer(`the model's reply ended with finish reason ${said()}`);
   if (hasContent(message)) return { finishReason };
@@ -75,5 +75,5 @@ function isFile(part: unknown): boolean {
 
 /** Returns whether a reply is an answer that reached its length limit. */
 export function isCut({ finishReason, message }: ModelReply): boolean {
-  return finishReason === 'length' && toolCallsOf(message).length === 0;
+  return finishReason === 'length' && !hasToolCalls(message);
 }

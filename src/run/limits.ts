@@ -54,7 +54,8 @@ export function countStep(counters: GuardCounters, step: OpenStep): GuardCounter
     made.length === 0 && step.calls.length > 0 ? counters.failedSteps : allFailed ? counters.failedSteps + 1 : 0;
   // Without a prototype: V8 gives each new key of an ordinary object a hidden class of its own, and these keys are hashes.
   const repeats: Record<string, number> = Object.create(null);
-  for (const hash of new Set(step.calls.map(hashOf))) repeats[hash] = (counters.repeats[hash] ?? 0) + 1;
+  // Two equal calls of one step count once.
+  for (const hash of step.calls.map(hashOf)) repeats[hash] = (counters.repeats[hash] ?? 0) + 1;
   const { repairs } = counters;
   return { failedSteps, repeats, ...(repairs ? { repairs } : {}) };
 }
@@ -66,7 +67,8 @@ export function toolLoopOf(counters: GuardCounters, limits: Limits): ToolLoopErr
       `every tool call of ${counters.failedSteps} steps in a row failed (maxConsecutiveToolErrors)`,
     );
   }
-  const most = Math.max(0, ...Object.values(counters.repeats));
+  let most = 0;
+  for (const hash in counters.repeats) most = Math.max(most, counters.repeats[hash] ?? 0);
   if (most < limits.maxSameToolCallRepeats) return undefined;
   return new ToolLoopError(`the same tool call was made in ${most} steps in a row (maxSameToolCallRepeats)`);
 }

@@ -1,6 +1,13 @@
 import { Hidden } from '../values/hidden.ts';
 import type { JsonObject } from '../values/json.ts';
-import { enterMessage, type Message, type ToolCallPart, type ToolOutput, toolCallsOf } from '../values/message.ts';
+import {
+  enterMessage,
+  hasToolCalls,
+  type Message,
+  type ToolCallPart,
+  type ToolOutput,
+  toolCallsOf,
+} from '../values/message.ts';
 import { withModel } from '../values/model-use.ts';
 import { addSpend, addUsage, noSpend, noUsage, type Spend, type Usage } from '../values/usage.ts';
 import { change } from './change.ts';
@@ -264,7 +271,7 @@ export function recordAnswer(progress: Progress, reply: ModelReply): Progress {
 
 /** Calls of tools that a model does not have (in a bare phase) are not run: the answer is the rest. */
 function withoutCalls(message: ModelReply['message']): ModelReply['message'] {
-  if (toolCallsOf(message).length === 0) return message;
+  if (!hasToolCalls(message)) return message;
   const isKept = (part: (typeof message.content)[number]) =>
     part.type !== 'tool-call' || part.providerExecuted === true;
   return { ...message, content: message.content.filter(isKept) };

@@ -1,4 +1,4 @@
-import { type Message, type ToolOutput, toolCallsOf } from '../values/message.ts';
+import { hasToolCalls, type Message, type ToolOutput } from '../values/message.ts';
 import { type OpenStep, resultsMessage, stepOf } from './open-step.ts';
 
 /** A longer result is likely what a provider refused. */
@@ -15,7 +15,7 @@ type UserPart = Extract<Message, { role: 'user' }>['content'][number];
  * of it the files and the large results are replaced by a sentence; all of it, if there are none.
  */
 export function withoutRefused(own: readonly Message[]): readonly Message[] {
-  if (!own.some((message) => toolCallsOf(message).length > 0)) return [];
+  if (!own.some(hasToolCalls)) return [];
   const taken = own.findLastIndex(({ role }) => role === 'assistant') + 1;
   const tail = own.slice(taken);
   const isSuspect = tail.some((message) => replaced(message, isLarge) !== message);
@@ -32,7 +32,7 @@ const UNKNOWN =
  * each call of its open step has a result: its own, or a sentence that says whether it may have taken effect.
  */
 export function withoutParked(own: readonly Message[], openStep: OpenStep | undefined): readonly Message[] {
-  if (!openStep) return own.some((message) => toolCallsOf(message).length > 0) ? own : [];
+  if (!openStep) return own.some(hasToolCalls) ? own : [];
   const calls = openStep.calls.map((call) => {
     if (call.state === 'done') return call;
     const value = call.attempt > 0 ? UNKNOWN : call.state === 'waiting' ? NOT_ENDED : NOT_RUN;

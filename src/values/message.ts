@@ -93,10 +93,16 @@ export function textOf(message: Message): string {
 
 /** Returns the tool calls of a message that Pawl has to run, without those that the provider ran. */
 export function toolCallsOf(message: Message): ToolCallPart[] {
-  if (message.role !== 'assistant') return [];
-  return message.content.filter(
-    (part): part is ToolCallPart => part.type === 'tool-call' && part.providerExecuted !== true,
-  );
+  return message.role === 'assistant' ? message.content.filter(isToolCall) : [];
+}
+
+/** Returns whether a message has tool calls that the run has to make. */
+export function hasToolCalls(message: Message): boolean {
+  return message.role === 'assistant' && message.content.some(isToolCall);
+}
+
+function isToolCall(part: AssistantMessage['content'][number]): part is ToolCallPart {
+  return part.type === 'tool-call' && part.providerExecuted !== true;
 }
 
 /** Returns the tool results of a tool message, in order. */

@@ -189,7 +189,10 @@ function announceState(run: ActiveRun, value: unknown): void {
 }
 
 function stateOf(value: unknown): string {
-  return typeof value === 'string' ? value : (Object.keys(value as object)[0] ?? '');
+  if (typeof value === 'string') return value;
+  // A list of the keys would be made for each microstep of each run.
+  for (const state in value as object) return state;
+  return '';
 }
 
 /** A caller's abort is a cancel, unless its reason says that the host is shutting down. */

@@ -16,6 +16,14 @@ export interface ReadOptions {
   readonly after?: string | undefined;
 }
 
+/** How far a stream has read. */
+interface Place {
+  readonly callerId: string;
+  after: string | undefined;
+  /** Gives back the place for a large event. */
+  leave?: (() => void) | undefined;
+}
+
 /**
  * Reads events for the streams of all callers. Reads of the journal come one after the other, by turns of the callers. Of large
  * events a caller has few in memory: a stream whose turn has not come holds only its cursor, and reads the event again.
@@ -49,34 +57,38 @@ export class Reading {
   async *#byTurns(
     first: AsyncIterable<JournalEvent>,
     open: (after: string | undefined) => AsyncIterable<JournalEvent>,
-    { callerId, signal, after: from }: ReadOptions,
+    { callerId, signal, after }: ReadOptions,
   ): AsyncGenerator<JournalEvent, void, undefined> {
-    let after = from;
-    let leave: (() => void) | undefined;
-    let isWaiting = false;
+    const at: Place = { callerId, after };
     try {
-      for (let events = first; ; events = open(after)) {
-        isWaiting = false;
-        for await (const event of events) {
-          if (charsIn(event, LARGE_CHARS) > LARGE_CHARS) {
-            leave ??= this.#events.takeNow(callerId);
-            isWaiting = leave === undefined;
-            if (isWaiting) break;
-            await this.turn(callerId);
-          }
-          yield event;
-          leave?.();
-          leave = undefined;
-          after = event.cursor;
-        }
-        if (!isWaiting) return;
-        // Nothing of the event is in memory while its turn has not come.
-        leave = await this.#events.take(callerId, signal);
-        if (!leave) return;
+      for (let events = first; ; events = open(at.after)) {
+        if (yield* this.#upToLarge(events, at)) return;
+        at.leave = await this.#events.take(callerId, signal);
+        if (!at.leave) return;
       }
     } finally {
-      leave?.();
+      at.leave?.();
     }
+  }
+
+  /**
+   * Yields the events up to a large one for which the caller has no place. A generator of its own: one that waits keeps the last
+   * value of each of its variables in memory.
+   * @returns whether the events are over
+   */
+  async *#upToLarge(events: AsyncIterable<JournalEvent>, at: Place): AsyncGenerator<JournalEvent, boolean, undefined> {
+    for await (const event of events) {
+      if (charsIn(event, LARGE_CHARS) > LARGE_CHARS) {
+        at.leave ??= this.#events.takeNow(at.callerId);
+        if (!at.leave) return false;
+        await this.turn(at.callerId);
+      }
+      yield event;
+      at.leave?.();
+      at.leave = undefined;
+      at.after = event.cursor;
+    }
+    return true;
   }
 
   /** Waits until a conversation of a caller may be read as a whole. @returns gives the place back; undefined if it was aborted */

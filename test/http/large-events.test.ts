@@ -1,7 +1,12 @@
+import { setFlagsFromString } from 'node:v8';
+import { runInNewContext } from 'node:vm';
 import { callTool, hang, type TestClock, testClock } from 'pawl/testing';
 import { describe, expect, test } from 'vitest';
 import { settle, toolOf, until } from '../fixtures/host.ts';
 import { type Sent, type WebHost, webHost } from './web-host.ts';
+
+setFlagsFromString('--expose-gc');
+const collect = runInNewContext('gc') as () => void;
 
 /** More than a few pieces of a stream. */
 const CHARS = 300_000;
@@ -152,5 +157,30 @@ describe('Large events', () => {
     await again.leave();
     await all.leave();
     expect(clock.pending).toBe(0);
+  });
+
+  test('are in memory for two of the streams that have read them, not for those that wait for their turn (edges 26)', async () => {
+    const host = await largeRun(testClock());
+    const values: WeakRef<object>[] = [];
+    Object.assign(host.executor, {
+      async *events(_: string, { signal }: { signal: AbortSignal }) {
+        const output = { type: 'text', value: 'x'.repeat(CHARS) };
+        values.push(new WeakRef(output));
+        yield { type: 'tool.done', runId: 'r', seq: 1, at: 0, cursor: 'c1', output };
+        await new Promise((resolve) => signal.addEventListener('abort', resolve));
+      },
+    });
+    const readers: Awaited<ReturnType<typeof reader>>[] = [];
+    for (let i = 0; i < 6; i++) {
+      readers.push(await reader(host));
+      await settle();
+    }
+    expect(readers.filter(({ seen }) => seen.hasBegun)).toHaveLength(2);
+    expect(values).toHaveLength(6);
+    await until(() => {
+      collect();
+      return values.filter((value) => value.deref()).length === 2;
+    });
+    for (const { leave } of readers) await leave();
   });
 });

@@ -67,8 +67,7 @@ export function toolLoopOf(counters: GuardCounters, limits: Limits): ToolLoopErr
       `every tool call of ${counters.failedSteps} steps in a row failed (maxConsecutiveToolErrors)`,
     );
   }
-  let most = 0;
-  for (const hash in counters.repeats) most = Math.max(most, counters.repeats[hash] ?? 0);
+  const most = Math.max(0, ...Object.values(counters.repeats));
   if (most < limits.maxSameToolCallRepeats) return undefined;
   return new ToolLoopError(`the same tool call was made in ${most} steps in a row (maxSameToolCallRepeats)`);
 }

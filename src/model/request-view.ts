@@ -85,11 +85,12 @@ function toolView(part: ToolMessage['content'][number], vendor: Vendor): ToolMes
 function assistantView(message: AssistantMessage, vendor: Vendor): AssistantMessage | undefined {
   const maker = makerOf(message);
   const isOwn = maker === undefined ? namesVendor(message, vendor) : vendorOf(maker).name === vendor.name;
+  const place = { message, vendor, isOwn };
   const shown: AssistantPart[] = [];
   // Reasoning belongs to what follows it: no provider takes an answer that ends with it.
   let end = 0;
   for (const part of message.content) {
-    const view = partView(part, { message, vendor, isOwn });
+    const view = partView(part, place);
     if (!view) continue;
     // Where the maker is known, its options stay as a whole, or go.
     shown.push(maker === undefined ? withoutForeign(view, vendor) : isOwn ? view : withoutOptions(view));
@@ -164,7 +165,8 @@ function isSigned({ providerOptions }: Options): boolean {
 }
 
 function named<Part extends ToolCallPart | ToolResultPart>(part: Part, vendor: Vendor): Part {
-  const [toolCallId, toolName] = [vendor.callId(part.toolCallId), definableName(part.toolName)];
+  const toolCallId = vendor.callId(part.toolCallId);
+  const toolName = definableName(part.toolName);
   const isSame = toolCallId === part.toolCallId && toolName === part.toolName;
   return isSame ? part : { ...part, toolCallId, toolName };
 }

@@ -51,16 +51,16 @@ const COMPATIBLE = ['openaiCompatible', 'openai-compatible'];
 /** Ids that a vendor takes, and how long a hash in their place is. */
 interface IdRule {
   readonly of: RegExp;
-  readonly fits: RegExp;
+  readonly fits: (id: string) => boolean;
   readonly length: number;
 }
 
 const idRules: readonly IdRule[] = [
-  { of: /mistral/i, fits: /^[A-Za-z0-9]{9}$/, length: 9 },
-  { of: /anthropic|bedrock/i, fits: /^[A-Za-z0-9_-]{1,64}$/, length: 24 },
+  { of: /mistral/i, fits: (id) => /^[A-Za-z0-9]{9}$/.test(id), length: 9 },
+  { of: /anthropic|bedrock/i, fits: (id) => /^[A-Za-z0-9_-]{1,64}$/.test(id), length: 24 },
 ];
 /** Of other vendors some read their own ids, such as `functions.look:0`. */
-const otherIds: IdRule = { of: /^/, fits: /^.{1,64}$/s, length: 24 };
+const otherIds: IdRule = { of: /^/, fits: ({ length }) => length > 0 && length <= 64, length: 24 };
 
 /** Each answer in a transcript names its model, most of them the same. */
 const vendors = new Map<string, Vendor>();
@@ -92,7 +92,7 @@ function readVendor(modelName: string): Vendor {
     name: whole,
     namespaces: new Set(all),
     ...(strictIn ? { strictIn } : {}),
-    callId: (id) => (rule.fits.test(id) ? id : hashOf(id, rule.length)),
+    callId: (id) => (rule.fits(id) ? id : hashOf(id, rule.length)),
   };
 }
 

@@ -45,7 +45,7 @@ export interface ToolEnvironment {
   /** The messages before the call, for tools of the AI SDK, which get them. */
   readonly transcript?: () => readonly Message[];
   /** A call of which it is not known whether it took effect has no result. */
-  readonly parksUnknown?: boolean;
+  readonly parksUnknown?: () => boolean;
   /** Gets a result that came after the call had ended. */
   readonly onLate?: (output: ToolOutput) => void;
   /** Gets the progress that the tool reports. */
@@ -201,7 +201,7 @@ class RunningCall {
 
   /** The end of a call with an unknown outcome; undefined: the model reads the error. */
   unknown(error: unknown): ToolWait | undefined {
-    const isUnknown = this.#environment.parksUnknown && this.#isOnce && isBrokenConnection(error);
+    const isUnknown = this.#isOnce && isBrokenConnection(error) && this.#environment.parksUnknown?.() === true;
     if (!isUnknown) return undefined;
     return { type: 'wait', request: { kind: 'unknown-outcome', why: toErrorData(error).message } };
   }

@@ -175,7 +175,7 @@ function environmentOf(run: ActiveRun, { call, meta, inputs, transcript }: ToolC
   const { callerId, channelId, guildId, parentRunId, prompt } = meta;
   const { clock, defaults, onUnknownOutcome } = run.services.config;
   return {
-    parksUnknown: onUnknownOutcome === 'park' && run.isDurable && isStoredHere(run),
+    parksUnknown: () => onUnknownOutcome === 'park' && run.isDurable && isStoredHere(run),
     context: {
       runId: run.runId,
       get idempotencyKey() {

@@ -245,7 +245,7 @@ export type { AiSdkSchemaOf, DataOf, ToolInput, Validation, ValueOf } from './to
 export type { ToolEntries } from './tool/toolbox.ts';
 export type { Clock } from './values/clock.ts';
 export type { ErrorCode, ErrorPolicy, KnownErrorCode } from './values/error-codes.ts';
-export type { ErrorData } from './values/error-data.ts';
+export type { ErrorCause, ErrorData } from './values/error-data.ts';
 export { retryOf } from './values/error-data.ts';
 export {
   AgentNotFoundError,

@@ -1,5 +1,5 @@
 // A host with many runs, that leaves them or takes them up: node -C pawl-source boot-worker.ts <file> <runs> leave|recover
-import { writeSync } from 'node:fs';
+import { existsSync, readFileSync, writeSync } from 'node:fs';
 import { askingModel, bench, hangingAfter } from '../bench/workload.ts';
 
 const WAVE = 500;
@@ -34,9 +34,15 @@ if (isLeaving) {
     others: failed.length + skipped.length + parked.length,
     left: left.length,
     tools: watch.tools,
-    // Of the whole life of the process, in MB.
-    mostMemory: process.resourceUsage().maxRSS / 1_024,
+    mostMemory: mostMemory(),
   };
   writeSync(1, JSON.stringify(report));
 }
 await close();
+
+/** Of the whole life of this program, in MB. Linux counts the memory of the process that started it in `maxRSS`, too. */
+function mostMemory(): number {
+  const status = existsSync('/proc/self/status') ? readFileSync('/proc/self/status', 'utf8') : '';
+  const found = /^VmHWM:\s+(\d+) kB$/m.exec(status)?.[1];
+  return (found === undefined ? process.resourceUsage().maxRSS : Number(found)) / 1_024;
+}

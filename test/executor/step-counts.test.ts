@@ -90,10 +90,8 @@ describe('one step of a run', () => {
 function ofCommits(count: number) {
   return {
     'BEGIN IMMEDIATE': count,
-    // Whether another process has written: what this one knows of its runs holds otherwise.
+    // Whether another process has written: otherwise what this one knows of its runs holds, and the file says that it is in use.
     'PRAGMA data_version': count,
-    // Whether the file still says that it is in use: another process clears that when it closes.
-    'SELECT 1 FROM file_state': count,
     'UPDATE heads SET generation': count,
     'INSERT INTO messages': 1,
     COMMIT: count,

@@ -54,10 +54,13 @@ export class Turns {
     this.#isOpen = true;
     await nextTurn();
     for (let next = this.#next(); next; next = this.#next()) {
-      const began = this.#clock?.monotonic() ?? 0;
-      next();
-      await nextTurn();
-      if (this.#clock) await pauseAfter(this.#clock.monotonic() - began, this.#clock);
+      const turn = async () => {
+        next();
+        await nextTurn();
+      };
+      // A clock of a host that throws costs the pause, and no turn.
+      if (this.#clock) await paused(turn, this.#clock).catch(() => {});
+      else await turn();
     }
     this.#isOpen = false;
   }
@@ -71,8 +74,20 @@ export class Turns {
   }
 }
 
-async function pauseAfter(turnMs: number, clock: Clock): Promise<void> {
-  if (turnMs < LONG_TURN_MS) return;
+function monotonicOf(clock: Clock): number {
+  try {
+    return clock.monotonic();
+  } catch {
+    return Number.NaN;
+  }
+}
+
+/** Makes a turn, and pauses after a long one. */
+async function paused(turn: () => Promise<void>, clock: Clock): Promise<void> {
+  const began = monotonicOf(clock);
+  await turn();
+  const turnMs = monotonicOf(clock) - began;
+  if (!(turnMs >= LONG_TURN_MS)) return;
   await new Promise<void>((resolve) => {
     clock.setTimeout(resolve, Math.min(turnMs, LONGEST_REST_MS));
   });

@@ -40,3 +40,21 @@ test('After a turn that held the event loop the next one waits as long, and at m
   await Promise.all([work(4), work(40), work(500), work(0)]);
   expect(pauses).toEqual([40, 100]);
 });
+
+test('A clock of a host that throws costs a turn its pause, and no one the turn (edges 26)', async () => {
+  const fails = () => {
+    throw new Error('no clock');
+  };
+  const seen: string[] = [];
+  for (const clock of [{ monotonic: fails }, { monotonic: () => performance.now(), setTimeout: fails }]) {
+    const turns = new Turns(clock as unknown as Clock);
+    const work = async (by: string) => {
+      await turns.own(by);
+      for (const until = performance.now() + 6; performance.now() < until; );
+      seen.push(by);
+    };
+    await Promise.all([work('a'), work('b')]);
+    await turns.own('c');
+  }
+  expect(seen).toEqual(['a', 'b', 'a', 'b']);
+});

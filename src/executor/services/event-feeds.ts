@@ -3,7 +3,11 @@ import type { RunOutcome } from '../../run/result.ts';
 import { isJournal, isKeepingOutcomes, isKeepingRecords } from '../../store/capabilities.ts';
 import type { CheckpointStore, JournalPage, JournalStore } from '../../store/port.ts';
 import { type Clock, nextTurn } from '../../values/clock.ts';
+import { withDeadline } from '../../values/deadline.ts';
 import { charsIn } from '../../values/json.ts';
+
+/** How long the reads for all readers wait for a turn of one of them, ms. */
+const LONGEST_TURN_MS = 10_000;
 
 /** How often the journal of a run is read while events come, and otherwise, ms. */
 const FLOWING_MS = 100;
@@ -47,7 +51,8 @@ export class EventFeeds {
     const read = (from: number) => store.readEvents(runId, { after: from, limit: PAGE });
     const known = this.#feeds.get(runId);
     const isEnded = async () => (await endOf(store, runId)) !== undefined;
-    const feed: Feed = known ?? new Feed(after, { read, isEnded, onWait: () => this.#awaited(feed) });
+    const feed: Feed =
+      known ?? new Feed(after, { read, isEnded, clock: this.#clock, onWait: () => this.#awaited(feed) });
     this.#feeds.set(runId, feed);
     feed.readers += 1;
     return feed;
@@ -120,6 +125,7 @@ interface ReadWish {
 
 /** The newest entries of one journal. */
 export class Feed {
+  readonly #clock: Clock;
   readers = 0;
   readonly #read: (after: number) => Promise<JournalPage | null>;
   readonly #isEnded: () => Promise<boolean>;
@@ -149,11 +155,13 @@ export class Feed {
       readonly read: (after: number) => Promise<JournalPage | null>;
       /** Whether the outcome of the run is known. */
       readonly isEnded: () => Promise<boolean>;
+      readonly clock: Clock;
       readonly onWait: () => void;
     },
   ) {
     this.#read = from.read;
     this.#isEnded = from.isEnded;
+    this.#clock = from.clock;
     this.#onWait = from.onWait;
     this.#start = after;
     this.#end = after;
@@ -246,7 +254,7 @@ export class Feed {
     // A run that is followed from its start has nothing in its journal yet.
     if (isFirst) this.#newsAt = now;
     try {
-      if (isFirst) await this.#beforeRead?.();
+      if (isFirst && this.#beforeRead) await this.#turn();
       while (this.#isAsked) {
         this.#isAsked = false;
         const from = this.#end;
@@ -256,7 +264,7 @@ export class Feed {
         else if (page && page.next > from) {
           this.#add(page, now);
           // A long journal has hundreds of pages: others have their turns, and who left by then needs no more of them.
-          await (this.#beforeRead ?? nextTurn)();
+          await this.#turn();
           if (this.readers === 0) break;
         } else if (page) await this.#checkEnd(now);
       }
@@ -276,6 +284,14 @@ export class Feed {
     const page = await this.#read(from);
     if (page && page.next > from && this.#end === from) this.#add(page, now);
     else this.#isGone = this.#end === from;
+  }
+
+  /** Of one reader, for all of them: what it throws, or that it never answers, ends no reading of others. */
+  async #turn(): Promise<void> {
+    const turn = this.#beforeRead;
+    if (!turn) return nextTurn();
+    const asked = (async () => turn())();
+    await withDeadline(asked, { ms: LONGEST_TURN_MS, clock: this.#clock, what: 'beforeRead' }).catch(() => {});
   }
 
   #add(page: JournalPage, now: number): void {

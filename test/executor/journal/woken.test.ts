@@ -38,3 +38,20 @@ describe('A run that waits and is continued by another process', () => {
     expect([...desk.paid, ...next.paid]).toEqual([700]);
   });
 });
+
+test('A reader whose beforeRead throws ends no reading of another one (edges 26)', async () => {
+  const { desk, clock } = await resting();
+  const seen = async (options: object) => {
+    const types: string[] = [];
+    for await (const { type } of desk.executor.events('r', options)) {
+      types.push(type);
+      if (type === 'run.waiting') break;
+    }
+    return types;
+  };
+  const other = seen({});
+  const refused = seen({ beforeRead: async () => Promise.reject(new Error('not now')) }).catch(() => 'refused');
+  await clock.advance(2_000);
+  expect(await other).toContain('run.waiting');
+  await refused;
+});

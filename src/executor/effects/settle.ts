@@ -62,7 +62,7 @@ async function settled(run: ActiveRun, input: SettleInput): Promise<RunOutput> {
     warn(`run: checkpoint ${step} failed`, { runId: run.runId, error: toErrorData(error) });
   }
   // Also if there was only an outcome to deliver, and the host did not accept it.
-  void run.outlive(withdraw(run, input.progress.outcome && uncounted(run)));
+  void run.services.outlive(withdraw(run, input.progress.outcome && uncounted(run)));
   return isWaitingStop(run, input) ? waitingOutput(input.progress, run.life.saveErrors) : outputOf(run, outcome);
 }
 
@@ -206,7 +206,7 @@ async function end(run: ActiveRun, input: SettleInput, outcome: RunOutcome): Pro
   });
   // The process of a slice may end with it.
   if (next && run.slice) run.services.config.hints.tell(next.runId);
-  else if (next) void run.outlive(run.services.startTurn(next));
+  else if (next) void run.services.outlive(run.services.startTurn(next));
 }
 
 interface Ending {

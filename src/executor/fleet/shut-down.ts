@@ -40,7 +40,7 @@ export async function shutdown(services: ExecutorServices, { fleet, drainMs }: L
     for (const run of others) run.stop(cause);
   }, drainMs * CALLS_SHARE);
   const allEnded = Promise.all([drained, delivered, ...activeRuns.map((run) => run.life.ended.promise)])
-    .then(() => Promise.all(services.closing))
+    .then(() => services.closed())
     .then(() => Promise.all([services.config.hints.settled(), services.config.notices.settled()]));
   try {
     await withDeadline(allEnded, { ms: drainMs, clock, what: 'draining' });

@@ -248,7 +248,7 @@ function crashed(run: ActiveRun, thrown: unknown): RunOutput {
   const error = toErrorData(
     new RunPanicError(`run ${run.runId} broke: ${toErrorData(thrown).message}`, { cause: thrown }),
   );
-  void run.outlive(releaseClaim(run));
+  void run.services.outlive(releaseClaim(run));
   return {
     runId: run.runId,
     status: 'error',

@@ -280,18 +280,7 @@ export class ActiveRun implements LiveRun, Leaseholder {
       this.redaction?.output(output) ?? output,
       this.progress ? this.nowOf(this.progress).elapsedMs : 0,
     );
-    return this.outlive(closing);
-  }
-
-  /**
-   * Registers work that may take longer than the run.
-   * @param work continues after the run's end, and never rejects: a shutdown waits for it
-   */
-  outlive(work: Promise<void>): Promise<void> {
-    const { closing } = this.services;
-    closing.add(work);
-    void work.then(() => closing.delete(work));
-    return work;
+    return this.services.outlive(closing);
   }
 
   /** The end, for any reason; only the first call counts. */
@@ -314,6 +303,6 @@ export class ActiveRun implements LiveRun, Leaseholder {
     this.life.progressed.resolve();
     this.life.ended.resolve({ ...output, messages });
     this.services.registry.leave(this, output);
-    if (this.life.parked) void this.outlive(this.services.passParked(this.runId));
+    if (this.life.parked) void this.services.outlive(this.services.passParked(this.runId));
   }
 }

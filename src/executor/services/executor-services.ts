@@ -77,8 +77,7 @@ export class Services<Run extends LiveRun> {
   isShutDown = false;
   /** Whether the host was warned that its budget counts estimates. */
   hasWarnedOfEstimate = false;
-  /** Work that continues after its run (closing audits, releasing claims): a shutdown waits for it. */
-  readonly closing: Set<Promise<void>> = new Set();
+  readonly #closing: Set<Promise<unknown>> = new Set();
   /** The logic of each agent's runs: its chart, with the effects of this executor. */
   readonly logics: WeakMap<Agent, AnyActorLogic> = new WeakMap();
   /** The tools of each agent. */
@@ -130,6 +129,18 @@ export class Services<Run extends LiveRun> {
     this.deliveries = new Deliveries({ config, palette: this.palette, threadAgents: this.threadAgents });
     this.registry = new Registry(config.warn);
     this.leases = new LeaseRenewal(config.store, config.clock, config.defaults.leaseMs);
+  }
+
+  /** Registers work that needs no live run, as the release of a claim: a shutdown waits for it. @returns its promise */
+  outlive<T>(work: Promise<T>): Promise<T> {
+    const over: Promise<unknown> = work.catch(() => {}).then(() => this.#closing.delete(over));
+    this.#closing.add(over);
+    return work;
+  }
+
+  /** Resolves when no such work is left. Never rejects. */
+  async closed(): Promise<void> {
+    while (this.#closing.size > 0) await Promise.all(this.#closing);
   }
 
   /** Connects a run and its actor. */

@@ -95,6 +95,55 @@ describe('drain', () => {
   });
 });
 
+test.each([
+  ['recover', ({ executor }: Pick<ReturnType<typeof fleetHost>, 'executor'>) => executor.recover()],
+  ["drive('due')", ({ executor }) => executor.drive('due')],
+  [
+    'the sweep',
+    async ({ executor }) => {
+      await executor.recover();
+      await clock.advance(10_000);
+    },
+  ],
+])(
+  'a shutdown waits for what the store gives %s meanwhile, and gives it back without an attempt (engine 4)',
+  async (what, take) => {
+    const { store, process } = fleet();
+    await leaveRuns(store, clock, runIds(3));
+    const [asked, back] = [gate(), gate()];
+    const takeDue: typeof store.takeDue = async (options) => {
+      const taken = await store.takeDue(options);
+      await asked.pass();
+      return taken;
+    };
+    const release: typeof store.release = async (...args) => {
+      await back.pass();
+      return store.release(...args);
+    };
+    // The sweep finds what `recover` did not list.
+    const listInterrupted: typeof store.listInterrupted = (options) =>
+      what === 'the sweep' ? Promise.resolve([]) : store.listInterrupted(options);
+    const one = process({}, { ...store, takeDue, release, listInterrupted });
+    const taking = take(one);
+    await asked.reached;
+    let isDown = false;
+    const down = one.executor.shutdown().then(() => {
+      isDown = true;
+    });
+    await settle();
+    expect(isDown).toBe(false);
+    asked.open();
+    await back.reached;
+    await settle();
+    expect(isDown).toBe(false);
+    back.open();
+    await Promise.all([down, taking]);
+    const { runs } = await store.listDue({ limit: 10 });
+    expect(runs.map(({ attempts }) => attempts)).toEqual([0, 0, 0]);
+    expect(one.model.calls).toHaveLength(0);
+  },
+);
+
 describe('a busy process', () => {
   test('takes nothing while its timers are late by more than 200 ms for 5 s, and again when they are in time (engine 21)', async () => {
     const { store, process } = fleet();

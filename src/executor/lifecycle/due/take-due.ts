@@ -44,8 +44,8 @@ export function dueStoreOf({ config: { store } }: ExecutorServices, caller: stri
 export async function takeDue(services: ExecutorServices, store: DueStore, wish: DueWish): Promise<TakenDue> {
   const { clock } = services.config;
   const askedAt = clock.monotonic();
-  const taken = await (isTaking(store) ? store.takeDue(takingOf(services, wish)) : takeListed(services, store, wish));
-  const { now, claims, nextAt } = taken;
+  const taken = isTaking(store) ? store.takeDue(takingOf(services, wish)) : takeListed(services, store, wish);
+  const { now, claims, nextAt } = await services.outlive(taken);
   return {
     claims: claims.map((claim) => new TakenClaim(services, claim, { now, askedAt })),
     ...(nextAt === undefined ? {} : { nextMs: Math.max(0, nextAt - now) }),

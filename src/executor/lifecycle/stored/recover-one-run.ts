@@ -155,8 +155,7 @@ async function beginNoted(
   const { run, result } = await begin(services, { meta, maxAttempts, place, ...(claim ? { claim } : {}) });
   void result.then(() => services.recovery.places.leave());
   // It was refused, or could not be ended. No pause: the next `recover` tries it again.
-  const back = result.then(() => claim?.giveBack(0)).then(() => {});
-  if (claim) run?.outlive(back);
+  const back = result.then(() => claim?.giveBack(0));
   if (run?.life.resolution !== 'accepted') await back;
   if (run?.life.resolution === 'accepted') report.resumed.push({ runId });
   // It is among the waiting runs again.

@@ -157,13 +157,10 @@ function begin({ services, agent }: ThreadSetting, runId: string): Promise<void>
 
 /** The command to cancel is stored with the message; a run that is live here, or rests, ends at once. */
 function interrupt({ services }: ThreadSetting, live: string): void {
-  const { closing, config } = services;
-  const cancelling = cancelTurn(services, live, 'another message of its thread interrupts it').then(
-    () => {},
-    (error: unknown) => config.warn('thread: a run could not be cancelled', { runId: live, error: toErrorData(error) }),
-  );
-  closing.add(cancelling);
-  void cancelling.then(() => closing.delete(cancelling));
+  const cancelling = cancelTurn(services, live, 'another message of its thread interrupts it');
+  services.outlive(cancelling).catch((error: unknown) => {
+    services.config.warn('thread: a run could not be cancelled', { runId: live, error: toErrorData(error) });
+  });
 }
 
 /** Cancels the run of a turn. @returns `sent`: it is live in another process, and ends at its next look */

@@ -7,7 +7,7 @@ import type { LiveRun } from '../registry.ts';
 /** A command may come between each read of the inbox and its `leave`. */
 const MAX_TRIES = 5;
 
-type Around = Pick<Services<LiveRun>, 'config' | 'leases'>;
+type Around = Pick<Services<LiveRun>, 'config' | 'leases' | 'outlive'>;
 
 /** When a run was taken. */
 export interface TakenAt {
@@ -19,7 +19,7 @@ export interface TakenAt {
 
 /**
  * The claim of a due run that this process has taken, until its run has begun, and again if the run could not begin. It is
- * renewed meanwhile.
+ * renewed meanwhile, and a shutdown waits until a run or the store has it.
  */
 export class TakenClaim implements Leaseholder {
   readonly run: DueRun;
@@ -28,6 +28,7 @@ export class TakenClaim implements Leaseholder {
   readonly #services: Around;
   readonly #at: TakenAt;
   #claim: Claim | undefined;
+  #gone = Promise.withResolvers<void>();
   /** What the store gets with the claim. */
   #options: ReleaseOptions;
 
@@ -36,9 +37,8 @@ export class TakenClaim implements Leaseholder {
     this.attempts = claim.attempts;
     this.#services = services;
     this.#at = at;
-    this.#claim = claim;
     this.#options = { attempts: Math.max(0, claim.attempts - 1) };
-    services.leases.keep(this, at.askedAt);
+    this.#hold(claim, at.askedAt);
   }
 
   /** The claim, while no run has it. */
@@ -48,21 +48,28 @@ export class TakenClaim implements Leaseholder {
 
   loseLease(): void {
     this.#claim = undefined;
+    this.#gone.resolve();
   }
 
   /** Hands the claim to a run. @returns it, and since when it is valid, monotonic ms; undefined if another process has it */
   take(): { readonly claim: Claim; readonly since: number } | undefined {
     const claim = this.#claim;
     const since = this.#services.leases.drop(this);
-    this.#claim = undefined;
+    this.loseLease();
     return claim && { claim, since: since ?? this.#at.askedAt };
   }
 
   /** Takes the claim back from a run that could not begin, or could not be ended. */
   put(claim: Claim, options: ReleaseOptions): void {
-    this.#claim = claim;
     this.#options = options;
-    this.#services.leases.keep(this, this.#services.leases.drop(this) ?? this.#services.config.clock.monotonic());
+    this.#hold(claim, this.#services.leases.drop(this) ?? this.#services.config.clock.monotonic());
+  }
+
+  #hold(claim: Claim, since: number): void {
+    this.#claim = claim;
+    this.#gone = Promise.withResolvers();
+    void this.#services.outlive(this.#gone.promise);
+    this.#services.leases.keep(this, since);
   }
 
   /**
@@ -85,6 +92,8 @@ export class TakenClaim implements Leaseholder {
       if (hasCode(error, 'LEASE_LOST')) return undefined;
       config.warn('work: a run could not be given back', { runId: claim.runId, error: toErrorData(error) });
       return undefined;
+    } finally {
+      this.#gone.resolve();
     }
   }
 

@@ -1,4 +1,4 @@
-import { type CheckpointStore, createPalette, defineAgent, defineTool, memoryStore } from 'pawl';
+import { type CheckpointStore, defineAgent, defineTool, memoryStore } from 'pawl';
 import {
   type AskedWait,
   type CrashTestAnswer,
@@ -11,8 +11,8 @@ import {
 } from 'pawl/testing';
 import { describe, expect, test } from 'vitest';
 import { torture } from '../../crash/random.ts';
-import { answeringModel, turnsOf } from '../../fixtures/answering-model.ts';
 import { plainStore } from '../../fixtures/watched-store.ts';
+import { leadAndHelper } from './lead-and-helper.ts';
 
 const ada = { id: 'ada' };
 const approve: CrashTestAnswer = { how: 'approve', by: ada };
@@ -139,18 +139,8 @@ describe('crashTest of a run that waits (waiting 32)', () => {
   });
 
   test('answers the calls of children', async () => {
-    const palette = createPalette({ agents: [desk()] });
     const report = await crashTest({
-      agent: defineAgent({ id: 'boss', instructions: 'Ask the desk.', subAgents: ['desk'] }),
-      prompt: 'Refund.',
-      model: () =>
-        answeringModel((request) => {
-          if (turnsOf(request) > 0) return reply('Done.');
-          return request.system === 'Refund.'
-            ? callTool('refund')
-            : callTool('agent__desk', { prompt: 'Pay it back.' });
-        }),
-      executor: { ports: { palette } },
+      ...leadAndHelper(desk(), { helper: callTool('refund') }),
       answers: () => approve,
       limit: torture > 1 ? 200 : 10,
       doubleCrashes: torture > 1 ? 40 : 2,

@@ -1,4 +1,4 @@
-import { createPalette, defineAgent, memoryStore, type RunCheckpoint } from 'pawl';
+import { defineAgent, memoryStore, type RunCheckpoint } from 'pawl';
 import { type CrashTestOptions, callTool, callTools, crashTest, reply, scriptedModel } from 'pawl/testing';
 import { describe, expect, test } from 'vitest';
 import { checkAside, isAsideAsAsked } from '../../../src/testing/crash-test/aside.ts';
@@ -6,6 +6,7 @@ import { Ledger } from '../../../src/testing/crash-test/ledger.ts';
 import { sampleRecord } from '../../../src/testing/store-contract/records.ts';
 import { torture } from '../../crash/random.ts';
 import { toolOf } from '../../fixtures/host.ts';
+import { leadAndHelper } from './lead-and-helper.ts';
 import { honestStore } from './lying-stores.ts';
 
 const tools = [toolOf('look', 'read'), toolOf('pay', 'once')];
@@ -45,15 +46,8 @@ describe("crashTest of a host that sets runs aside (onUnknownOutcome: 'park')", 
 
   test('a run that did without an agent which waits for a person may end otherwise, and is counted', async () => {
     const helper = defineAgent({ id: 'helper', instructions: 'Help.', description: 'Helps.', tools });
-    const palette = createPalette({ agents: [helper] });
-    const lead = defineAgent({ id: 'lead', instructions: 'Lead.', subAgents: ['helper'] });
-    const answer = ({ system, messages }: { system: string; messages: readonly unknown[] }) => {
-      if (messages.length > 1) return reply('Done.');
-      return system.startsWith('Lead') ? callTool('agent__helper', { prompt: 'pay' }) : callTool('pay', {});
-    };
-    const model = () => scriptedModel(Array.from({ length: 6 }, () => answer));
-    const executor = { onUnknownOutcome: 'park', ports: { palette } } as const;
-    const report = await crashTest({ ...options, agent: lead, model, executor });
+    const { executor, ...lead } = leadAndHelper(helper, { helper: callTool('pay', {}) });
+    const report = await crashTest({ ...options, ...lead, executor: { ...options.executor, ...executor } });
     expect(report.violations).toEqual([]);
     expect(report.parked).toBeGreaterThan(2);
   });

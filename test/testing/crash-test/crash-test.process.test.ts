@@ -1,4 +1,4 @@
-import { type CheckpointStore, createPalette, defineAgent, type HistoryStore, memoryStore, type Tool } from 'pawl';
+import { type CheckpointStore, defineAgent, type HistoryStore, memoryStore, type Tool } from 'pawl';
 import { postgresStore } from 'pawl/stores/postgres';
 import { sqliteStore } from 'pawl/stores/sqlite';
 import { type CrashTestOptions, callTool, callTools, crashTest, fail, hang, reply, scriptedModel } from 'pawl/testing';
@@ -8,6 +8,7 @@ import { toolOf } from '../../fixtures/host.ts';
 import { notingBudget } from '../../fixtures/noting-ports.ts';
 import { postgresServer, whyNoPostgres } from '../../fixtures/postgres-server.ts';
 import { freshPath } from '../../store/sqlite/files.ts';
+import { leadAndHelper } from './lead-and-helper.ts';
 import { honestStore, liars } from './lying-stores.ts';
 
 const tools = [toolOf('look', 'read'), toolOf('send', 'idempotent'), toolOf('pay', 'once')];
@@ -151,25 +152,9 @@ describe('crashTest (recovery 10)', () => {
 
   test('agents that put others to work are crashed with them', async () => {
     const helper = defineAgent({ id: 'helper', instructions: 'Help.', description: 'Helps.', tools });
-    const palette = createPalette({ agents: [helper] });
-    const lead = defineAgent({ id: 'lead', instructions: 'Lead.', subAgents: ['helper'] });
-    const model = () =>
-      scriptedModel(
-        Array.from({ length: 6 }, () => ({ system, messages }) => {
-          const isFirst = messages.length === 1;
-          if (system.startsWith('Lead')) return isFirst ? callTool('agent__helper', { prompt: 'pay' }) : reply('Led.');
-          return isFirst ? callTool('pay', {}) : reply('Paid.');
-        }),
-      );
-    const report = await crashTest({
-      agent: lead,
-      prompt: 'Go.',
-      model,
-      executor: { ports: { palette } },
-      ...few,
-    });
+    const report = await crashTest({ ...leadAndHelper(helper, { helper: callTool('pay', {}) }), ...few });
     expect(report.violations).toEqual([]);
-    expect(report.undisturbed.output).toBe('Led.');
+    expect(report.undisturbed.output).toBe('Done.');
   });
 
   test('a budget outlives each process, and each turn stands in its books once', async () => {

@@ -90,7 +90,13 @@ export type {
 export type { ParkOptions } from './executor/lifecycle/stored/parking.ts';
 export type { RecoverOptions, RecoveryEntry, RecoveryReport } from './executor/lifecycle/stored/recover.ts';
 export type { MessagePart } from './executor/lifecycle/threads/send-message.ts';
-export type { Thread, ThreadOptions, ThreadSend, ThreadSent } from './executor/lifecycle/threads/threads.ts';
+export type {
+  Thread,
+  ThreadContent,
+  ThreadOptions,
+  ThreadSend,
+  ThreadSent,
+} from './executor/lifecycle/threads/threads.ts';
 export type { AnswerState } from './executor/lifecycle/waits/answer-wait.ts';
 export type { ListedWait, ListWaitsOptions, WaitCursor, WaitPathStep } from './executor/lifecycle/waits/list-waits.ts';
 export type { SignalKeys } from './executor/lifecycle/waits/signal-runs.ts';

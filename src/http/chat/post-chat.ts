@@ -118,8 +118,9 @@ async function sendNews(chat: OpenChat, posted: PostedChat, live: string | undef
   const key = chat.call.request.headers.get('idempotency-key') ?? undefined;
   if (known && replaces(posted, last)) {
     // Sent again, it is known; other content under the same key is a conflict.
-    if (!(await isMadeBy(chat, known.runId, key))) await takeBack(chat, last.id);
-    return send(chat, posted.tail.slice(-1), { live: undefined, key });
+    const again = !(await isMadeBy(chat, known.runId, key));
+    if (again) await takeBack(chat, last.id);
+    return send(chat, await unknownOf(chat, posted.tail), { live: undefined, key, again });
   }
   // A page may continue an earlier message, to which it has an answer.
   if (known) return posted.continued ? undefined : { runId: known.runId, messageId: last.id };
@@ -141,7 +142,7 @@ function keyOf(key: string): string {
   return sha256(key).slice(0, 32);
 }
 
-/** Drops a turn and all later ones, the live one among them. */
+/** Ends the live run, and drops the turns after a message. Its own goes with the commit that begins its next run. */
 async function takeBack(chat: OpenChat, messageId: string): Promise<void> {
   await alsoAsk(chat, 'delete');
   const { clock } = chat.call.served.web;
@@ -155,7 +156,7 @@ async function takeBack(chat: OpenChat, messageId: string): Promise<void> {
     if (hasCode(error, 'PORT_TIMEOUT')) throw new ThreadBusyError('the run of this message has not ended yet');
     throw error;
   });
-  await chat.thread.rewind(messageId, { before: true });
+  await chat.thread.rewind(messageId);
 }
 
 async function cancel(executor: Executor, runId: string): Promise<void> {
@@ -178,11 +179,18 @@ async function unknownOf({ thread }: OpenChat, tail: readonly PostedMessage[]): 
   return tail;
 }
 
+interface Sending {
+  readonly live: string | undefined;
+  readonly key?: string | undefined;
+  /** The thread has the message, and it gets another run. */
+  readonly again?: boolean;
+}
+
 /** Sends messages as one turn. A message behind a wait for a person cancels the run, unless the host wants it to queue. */
 async function send(
   chat: OpenChat,
   messages: readonly PostedMessage[],
-  { live, key }: { readonly live: string | undefined; readonly key?: string | undefined },
+  { live, key, again = false }: Sending,
 ): Promise<Turn> {
   const parts = messages.flatMap((message) => message.parts);
   if (parts.length > MAX_TURN_PARTS)
@@ -193,7 +201,8 @@ async function send(
   const labels = key === undefined ? {} : { [KEY_LABEL]: keyOf(key) };
   const thread = threadOf({ executor, threadId: chat.threadId, agent: chat.agent, grant }, labels);
   const messageId = messages.at(-1)?.id ?? '';
-  const { runId } = await thread.send({ id: messageId, parts, onBusy: isHeld ? 'interrupt' : 'queue' });
+  const sending = { id: messageId, parts, onBusy: isHeld ? 'interrupt' : 'queue' } as const;
+  const { runId } = await (again ? thread.retry(messageId, { parts }) : thread.send(sending));
   return { runId, messageId, ...(isHeld ? { interrupts: live } : {}) };
 }
 

@@ -25,7 +25,7 @@ function dying(inner: ThreadedStore, { when, writes }: { when: 'before' | 'after
     },
     inner,
   );
-  return { ...threadHost({ checkpoints, defaults }), isDead: () => left <= 0 };
+  return { ...threadHost({ checkpoints, defaults, journal: true }), isDead: () => left <= 0 };
 }
 
 const stateIn = async ({ thread }: Pick<ReturnType<typeof threadHost>, 'thread'>, id: string) =>
@@ -92,8 +92,21 @@ export async function killsBehindParked(open: () => Promise<ThreadedStore> | Thr
   }
 }
 
-/** Kills the process that retries the last message, at each of its writes. @param open makes an empty store */
-export async function killsOfRetry(open: () => Promise<ThreadedStore> | ThreadedStore): Promise<void> {
+interface Retry {
+  /** `m0` and `m1` are answered. */
+  readonly messageId: 'm0' | 'm1';
+  readonly again: (killed: ReturnType<typeof threadHost>) => Promise<unknown>;
+}
+
+/**
+ * Kills the process that begins another run of a message, at each of its writes.
+ * @param open makes an empty store @param retry default: it retries the last message
+ */
+export async function killsOfRetry(
+  open: () => Promise<ThreadedStore> | ThreadedStore,
+  { messageId, again }: Retry = { messageId: 'm1', again: ({ thread }) => thread.retry('m1') },
+): Promise<void> {
+  const [kept, later] = messageId === 'm1' ? [['m0', 'zero', 'm1'], []] : [['m0'], ['m1', 'one']];
   for (const when of ['before', 'after'] as const) {
     for (let writes = 1, isOver = false; !isOver; writes += 1) {
       const checkpoints = await open();
@@ -101,19 +114,21 @@ export async function killsOfRetry(open: () => Promise<ThreadedStore> | Threaded
       for (const id of ['m0', 'm1']) await before.ended((await before.thread.send({ id, text: id })).runId);
       await before.host.executor.shutdown();
       const killed = dying(checkpoints, { when, writes });
-      await killed.thread.retry('m1').catch(() => undefined);
-      await until(async () => killed.isDead() || (await stateIn(killed, 'm1')) === 'ended');
+      await again(killed).catch(() => undefined);
+      await until(async () => killed.isDead() || (await stateIn(killed, messageId)) === 'ended');
       isOver = !killed.isDead();
       const { thread, host } = threadHost({ checkpoints, defaults });
       const texts = async () => textsIn((await thread.messages()).map(({ message }) => message));
       // No one sends it again: the thread has it, with the earlier answer or with the next one.
-      expect((await texts()).slice(0, 3)).toEqual(['m0', 'zero', 'm1']);
+      expect((await texts()).slice(0, kept.length)).toEqual(kept);
       await until(async () => {
         await host.executor.recover();
-        return (await thread.turn('m1'))?.state === 'ended';
+        return (await thread.turn(messageId))?.state === 'ended';
       }, `the end after ${writes} writes (${when})`);
-      expect(['one', 'done']).toContain((await texts())[3]);
-      expect(await texts()).toHaveLength(4);
+      const [answer, ...rest] = (await texts()).slice(kept.length);
+      expect([messageId === 'm1' ? 'one' : 'zero', 'done']).toContain(answer);
+      expect([[], later]).toContainEqual(rest);
+      if (isOver) expect([answer, ...rest]).toEqual(['done']);
       await host.executor.shutdown();
     }
   }

@@ -134,6 +134,16 @@ describe('thread.retry', () => {
     expect(textsIn((await thread.messages()).map(({ message }) => message))).toEqual(['hello', 'Another.']);
   });
 
+  test('takes what the message says now, and refuses what is no message (edges 10)', async () => {
+    const { say, thread, requests, ended } = talk([reply('One.'), reply('Another.')]);
+    await say({ text: 'hello' });
+    await expect(thread.retry('m1', { text: ' ' })).rejects.toThrow('the message is empty');
+    const { runId } = await thread.retry('m1', { text: 'bye' });
+    await ended(runId);
+    expect(textsIn(requests()[1] ?? [])).toEqual(['bye']);
+    expect(textsIn((await thread.messages()).map(({ message }) => message))).toEqual(['bye', 'Another.']);
+  });
+
   test('is refused beside a live run, for an unknown message and for one that is not the last (edges 10)', async () => {
     const passed = gate<string>();
     const work = toolOf('work', 'read', () => passed.pass());

@@ -222,6 +222,15 @@ describe('POST /chat', () => {
     expect((await thread.messages()).map(({ message }) => message.role)).toEqual(['user', 'assistant']);
   });
 
+  test('makes the answer of two messages that were one turn again with both (web 31)', async () => {
+    const host = chatHost({ script: [reply('one'), reply('two')] });
+    const messages = [said('1', 'Hi'), said('2', 'And?')];
+    const post = async (how: object) =>
+      textIn(await chunksIn(await host.ask('/chat', { body: { id: 'chat', messages, ...how } })));
+    expect([await post({}), await post({ trigger: 'regenerate-message' })]).toEqual(['one', 'two']);
+    expect(host.model.calls[1]?.messages).toEqual(host.model.calls[0]?.messages);
+  });
+
   test('with an edited message drops its turn and all later ones (web 31)', async () => {
     const host = chatHost({ script: [reply('one'), reply('two'), reply('three')] });
     const page = pageOf(host);

@@ -15,7 +15,7 @@ import { controlOf } from '../control.ts';
 import { messagesOf } from '../stored/history.ts';
 import { firstRecordOf, startTurn, type UserTurn } from './begin-turn.ts';
 import { passParked } from './parked-turn.ts';
-import type { ThreadSend, ThreadSent } from './threads.ts';
+import type { ThreadContent, ThreadSend, ThreadSent } from './threads.ts';
 
 /** A part of a user's message: a text, or a file (an image, a document). */
 export type MessagePart =
@@ -83,7 +83,11 @@ async function afterParked(
 }
 
 /** Begins another run of the last message of a thread. @throws {ThreadBusyError} @throws {ThreadMissingError} */
-export async function retryMessage(setting: ThreadSetting, given: string): Promise<ThreadSent> {
+export async function retryMessage(
+  setting: ThreadSetting,
+  given: string,
+  edited: ThreadContent | undefined,
+): Promise<ThreadSent> {
   const { services, store, key } = setting;
   const messageId = checkThreadId(given, 'a message');
   await liveIsPassed(setting);
@@ -93,10 +97,14 @@ export async function retryMessage(setting: ThreadSetting, given: string): Promi
   // A steered message has no turn of its own.
   if (!turn || last?.messageId !== messageId)
     throw new ThreadMissingError('this is not the last message of the thread; rewind to it first');
-  const [message] = (await messagesOf(services, turn.runId, { limit: 1 })) ?? [];
+  const content = edited ?? (await storedContent(services, turn.runId));
+  return sendMessage(setting, { ...content, id: messageId }, true);
+}
+
+async function storedContent(services: ExecutorServices, runId: string): Promise<ThreadContent> {
+  const [message] = (await messagesOf(services, runId, { limit: 1 })) ?? [];
   if (message?.role !== 'user') throw new ThreadMissingError('the thread has the message of this turn no more');
-  const content = message.content as readonly Content[];
-  return sendMessage(setting, { id: messageId, parts: content.map(givenPart) }, true);
+  return { parts: (message.content as readonly Content[]).map(givenPart) };
 }
 
 /** A part of a stored message as it was sent. */

@@ -42,16 +42,18 @@ export interface ThreadOptions<Data = unknown> {
   readonly labels?: Labels;
 }
 
+/** What a message says. */
+export type ThreadContent =
+  | { readonly text: string; readonly parts?: undefined }
+  | { readonly parts: readonly MessagePart[]; readonly text?: undefined };
+
 /** A message to a thread. */
-export type ThreadSend = {
+export type ThreadSend = ThreadContent & {
   /** The id of the message: sent again with the same content, it is the same message, also after its end. */
   readonly id: string;
   /** Default: the thread's. */
   readonly onBusy?: OnBusy;
-} & (
-  | { readonly text: string; readonly parts?: undefined }
-  | { readonly parts: readonly MessagePart[]; readonly text?: undefined }
-);
+};
 
 /** What became of a message. */
 export interface ThreadSent {
@@ -88,11 +90,11 @@ export interface Thread {
   /** The turns that have begun, the newest first, up to `limit` (default 100). */
   turns(options?: { readonly limit?: number }): Promise<readonly ThreadTurn[]>;
   /**
-   * Begins another run of the last message, as `regenerate` of `useChat` does: its turn is dropped, and the message is sent again as
-   * the thread has it.
+   * Begins another run of the last message, as `regenerate` of `useChat` does: one commit drops its turn, and stores the next one.
+   * @param edited what the message says now; absent = as the thread has it
    * @throws {ThreadBusyError} beside a live run @throws {ThreadMissingError} also for a message that is not the last one
    */
-  retry(messageId: string): Promise<ThreadSent>;
+  retry(messageId: string, edited?: ThreadContent): Promise<ThreadSent>;
   /** Cancels the live run: then the next message has its turn. @returns its id; undefined = no run was live */
   cancel(reason?: string): Promise<string | undefined>;
   /**
@@ -158,7 +160,7 @@ export function threadOf(services: ExecutorServices, id: string, given: ThreadOp
       checkWhole('thread.turns: limit', limit);
       return store.turns(key, { limit });
     },
-    retry: (messageId) => retryMessage(setting, messageId),
+    retry: (messageId, edited) => retryMessage(setting, messageId, edited),
     cancel: (reason) => cancelLive(setting, reason),
     rewind: async (messageId, { before = false } = {}) => store.rewind(key, { messageId, isBefore: before }),
     fork: async (messageId, newId, { before = false } = {}) => {

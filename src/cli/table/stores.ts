@@ -1,0 +1,129 @@
+import { AUDIT, type CommandRow, STORE } from './row.ts';
+
+/** The commands on a whole store, and on its audit. */
+export const storeCommands = {
+  doctor: {
+    takes: '[agent module…]',
+    does: 'read every record, and say what the next recovery does with it',
+    about: `Reads every record of a store as a resume would (whole, with its checksums, and with the steps from older versions). It says for
+each run whether the next recovery continues it, and why not. It writes nothing and starts no run. Without agent modules it
+imports nothing, and cannot detect changed agents. With them it also reports missing agents, changed phases, and records that
+\`migrate\` cannot convert. Importing a module runs its top level: name the file that only defines the agent (agent.ts), not a
+program that starts runs (main.ts). A file without a default export is not imported.
+
+  resumes     the next recovery continues it            child       its parent run continues it
+  live        a process works on it                     parked      it is set aside, or the next start parks it
+  waits       for an approval, an answer, an event, a time, a child run or its model
+  skipped     no module was named for its agent, or its module is gone or can be written by others
+  fails       the \`migrate\` of its agent module throws for it
+  unreadable  damaged, or of a newer version; its bytes are kept
+
+Lines that begin with ! need a person. Exit code 1 if there are any, 0 otherwise.`,
+    options: {
+      store: STORE,
+      json: `JSON lines on stdout: { type: 'run', runId, verdict, reason, code?, needsPerson, record? } for each, and
+at the end { type: 'summary', store, records, verdicts, needingPerson }`,
+    },
+    examples: [
+      'pawl doctor',
+      'pawl doctor agents/clerk.ts --store /var/lib/pawl/runs.db && echo ready to deploy',
+      "pawl doctor --json | jq -r 'select(.needsPerson).runId'",
+    ],
+    load: async () => (await import('../commands/store/doctor-command.ts')).doctorCommand,
+  },
+  prune: {
+    does: 'delete expired results, and records on request',
+    about: `Deletes expired results of ended runs. Stores do this themselves when further runs end; this is for stores without new runs.
+Records are deleted only on request, and permanently; runs that are live or can be recovered are never deleted.`,
+    options: {
+      parked: 'also parked runs; needs --older-than. To end a run with a result, use `pawl cancel` instead',
+      waiting: `also runs that wait for an answer, an event or a time: each is ended as cancelled, with its child runs;
+needs --older-than`,
+      quarantined: `also damaged records: each record is read whole to find them, as by \`pawl doctor\`. Records that need a
+newer version or a key stay`,
+      'older-than': 'only records last written so long ago: 12h, 30d. Damaged records without a readable time stay',
+      'dry-run': 'says what would be deleted, and deletes nothing',
+      yes: 'does not ask; needed to delete records without a terminal',
+      store: STORE,
+      json: '{ store, dryRun, outcomes: number, history: number, deleted: [runId], kept: [{ runId, reason }] }',
+    },
+    examples: ['pawl prune --parked --older-than 30d --dry-run', 'pawl prune --quarantined --yes'],
+    load: async () => (await import('../commands/store/prune-command.ts')).pruneCommand,
+  },
+  backup: {
+    takes: '<file>',
+    does: 'copy the store while processes write to it',
+    about: `Copies the store into a new file, as of one moment, while processes work on it. The file must not exist. No command uses the copy as a
+store: \`pawl restore\` makes one of it. For a store in PostgreSQL, use pg_dump.`,
+    options: {
+      store: STORE,
+      json: '{ store, backup, takenAt: ISO time, bytes: number }',
+    },
+    more: 'Exit codes: 0 it is made; 2 there is no such store, or the file exists.',
+    examples: ['pawl backup /backups/runs-$(date +%F).backup'],
+    load: async () => (await import('../commands/store/backup-command.ts')).backupCommand,
+  },
+  restore: {
+    takes: '<backup>',
+    usage: ['pawl restore <backup> --store <new file> [options]', 'pawl restore --accept-without-wal <file>'],
+    does: 'make a store of a backup; its runs are parked',
+    about: `Makes a new store of a backup; it never writes over a store. Each run that had not ended is parked with code RESTORED: what
+it did after the backup is not recorded, and it would do that again. Look at a run with \`pawl show\`, then release it with
+\`pawl unpark\`, or end it with \`pawl cancel\`.`,
+    options: {
+      store: 'the new SQLite file; else $PAWL_STORE',
+      'resume-reads': `do not park a run whose recorded open step has only calls of effect read, or none, if that holds for all runs
+of its tree. It continues from the backup, and may do again what it did since`,
+      codec: 'the module with the codec of an encrypted store; else $PAWL_CODEC',
+      'accept-without-wal':
+        'lets a store open whose -wal file is missing: nothing is missing, or the lost steps do not matter',
+      json: `{ store, takenAt: ISO time, parked: [runId], resumed: [runId], parkedBefore: [runId], unreadable: [runId] };
+with --accept-without-wal: { store, accepted: true }`,
+    },
+    more: 'Exit codes: 0 it is restored; 2 there is no such backup, or the store exists.',
+    examples: ['pawl restore runs.backup --store restored.db'],
+    load: async () => (await import('../commands/store/restore-command.ts')).restoreCommand,
+  },
+  stats: {
+    usage: ['pawl stats [--by day|agent|caller] [options]'],
+    does: 'totals of the runs in an audit, by day, agent or caller',
+    about: `Sums up the runs of an audit: how many there were and how they ended, steps, tokens, dollars (where a budget counted them),
+and working time. Days are those on which runs started, in UTC.`,
+    options: {
+      by: 'what the totals are of: day (the default), agent or caller',
+      since: 'runs that started since then: a date, or how long ago (30m, 12h, 7d)',
+      audit: AUDIT,
+      store: 'the store of the default audit; else $PAWL_STORE, else .pawl/runs.db',
+      json: '{ audit, by, totals: [{ key, runs, statuses, usage, spend, iterations, elapsedMs }] }',
+    },
+    examples: [
+      'pawl stats',
+      'pawl stats --by caller --since 30d',
+      'pawl stats --by agent --audit /var/lib/pawl/audit.db --json',
+    ],
+    load: async () => (await import('../commands/store/stats-command.ts')).statsCommand,
+  },
+  studio: {
+    does: 'a web page on the store: what runs, what waits for you, and why',
+    about: `Serves a web page on the runs of a store, at 127.0.0.1 and ::1 only: what runs, what waits for a person, why a run does not
+continue, what it did and cost. Other processes work on the runs; this one starts and continues none. It reads only, unless
+--write or --apply is given. The store need not exist yet. Ctrl-C stops it.
+
+The printed address has the token of this store's Studio after the #. It stays the same, so that an open page works again
+after a restart; only this user can read it.`,
+    options: {
+      write: 'the page may answer, steer, cancel, park and unpark runs, in the name of this user',
+      apply: 'the page may apply the file changes that fan-outs propose, below this folder',
+      'fan-outs': 'where fan-outs are looked for; default .pawl',
+      agent: 'an agent module: with it the page knows its step limits and phases, and the codec that it exports',
+      codec: 'a module that exports `codec`; else that of --agent, else $PAWL_CODEC',
+      port: 'default 4747; if it is taken, the next one that is free. 0 = any',
+      open: 'opens the page in the browser',
+      'new-token': 'replaces the token: pages that are open need the new address',
+      store: STORE,
+      json: 'one line when it listens: { url, port, store, write, apply: folder or null }',
+    },
+    examples: ['pawl studio --open', 'pawl studio --store /var/lib/pawl/runs.db --write'],
+    load: async () => (await import('../commands/studio-command.ts')).studioCommand,
+  },
+} satisfies Readonly<Record<string, CommandRow>>;

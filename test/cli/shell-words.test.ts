@@ -2,8 +2,7 @@ import { chmodSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:f
 import { tmpdir } from 'node:os';
 import { delimiter, join } from 'node:path';
 import { afterAll, describe, expect, test } from 'vitest';
-import { helpFor } from '../../src/cli/help/help.ts';
-import { commandOn, PAWL } from '../../src/cli/ui/shell-words.ts';
+import { commandOn } from '../../src/cli/ui/shell-words.ts';
 
 const folders: string[] = [];
 afterAll(() => {
@@ -39,11 +38,5 @@ describe('the command in a line that a person can type', () => {
     const folder = folderWith('bin');
     chmodSync(join(folder, 'pawl'), 0o644);
     for (const path of ['', folder, '/nowhere']) expect(commandOn(path)).toBe('npx --no-install pawl');
-  });
-
-  test('is in the examples of each help', () => {
-    const [, examples = ''] = helpFor('waiting').split('\nExamples:\n');
-    expect(examples).toMatch(new RegExp(`^  ${PAWL} waiting\n`));
-    expect(helpFor('waiting')).toMatch(/^Usage: pawl waiting/);
   });
 });

@@ -3,6 +3,7 @@ import { type OptionName, options } from '../../src/cli/arguments.ts';
 import { helpFor } from '../../src/cli/help/help.ts';
 import { readCommandLine } from '../../src/cli/table/command-line.ts';
 import { commandNames, commands } from '../../src/cli/table/commands.ts';
+import { PAWL } from '../../src/cli/ui/shell-words.ts';
 
 /** An option as it is typed, with a value if it takes one. */
 const typed = (name: OptionName) => (options[name].type === 'string' ? `--${name}=x` : `--${name}`);
@@ -50,5 +51,13 @@ describe('the table of commands', () => {
   test('gives the value of an option by its name in camel case, and false for a flag that is not given', () => {
     const { olderThan, dryRun, parked, reason } = readCommandLine(['prune', '--older-than', '3d', '--dry-run']);
     expect({ olderThan, dryRun, parked, reason }).toEqual({ olderThan: '3d', dryRun: true, parked: false });
+  });
+});
+
+describe('the command in a line that a person can type', () => {
+  test('is in the examples of each help', () => {
+    const [, examples = ''] = helpFor('waiting').split('\nExamples:\n');
+    expect(examples).toMatch(new RegExp(`^  ${PAWL} waiting\n`));
+    expect(helpFor('waiting')).toMatch(/^Usage: pawl waiting/);
   });
 });

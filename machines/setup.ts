@@ -35,8 +35,6 @@ import { countProgress, holdNudge, holdSteering, queueHeld, queueNudge, queueSte
 import { announceRefused, callToolOf, type Enqueue, phaseOf, startTools, withdrawIntents } from './tool-calls.ts';
 import { type GivenAnswer, holdCall, keepOutage, parked, startJudged, takeWaitAnswer } from './waiting.ts';
 
-export type { JudgeInput, ModelCallInput, RetryInput, SettleInput } from './actors.ts';
-
 /** The named parts of the charts of `run.ts` and `loop.ts`. */
 export const pieces = setup({
   types: {

@@ -1,7 +1,7 @@
 import type { ActorRefFromLogic, AnyActorRef, AnyEventObject, PromiseActorLogic } from 'xstate';
 
 /** The arguments of a task. */
-export interface TaskArgs<Output, Input> {
+interface TaskArgs<Output, Input> {
   readonly input: Input;
   /** The task's own actor. */
   readonly self: ActorRefFromLogic<PromiseActorLogic<Output, Input>>;

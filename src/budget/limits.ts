@@ -60,7 +60,7 @@ export function refusalOf(
 }
 
 /** What the message of a refusal needs. */
-export interface Circumstances {
+interface Circumstances {
   readonly callerId: string;
   readonly windowMs: number;
   /** Wall clock, ms. */

@@ -65,7 +65,7 @@ interface Timed {
   readonly amounts: BudgetAmounts;
 }
 
-export interface Bounds {
+interface Bounds {
   /** The most entries that are known by key. */
   readonly most: number;
   /** Older entries are summed in slices of this duration; undefined: they are dropped. */
@@ -73,7 +73,7 @@ export interface Bounds {
 }
 
 /** A list of timed amounts of one caller in memory; the oldest are summed in slices or dropped. Times must not decrease. */
-export class RecentAmounts implements TimedAmounts {
+class RecentAmounts implements TimedAmounts {
   readonly #bounds: Bounds | undefined;
   /** A Map keeps the order in which its keys were set. */
   readonly #byKey = new Map<string, Timed>();

@@ -49,7 +49,7 @@ export function priceOfCalls(prices: Prices | undefined): PriceOf {
 }
 
 /** Removes the name of the API from a model's name: `openai.chat/gpt-5` becomes `openai/gpt-5`. */
-export function withoutApi(model: string): string {
+function withoutApi(model: string): string {
   return model.replace(/^([^./]+)\.[^/]*/, '$1');
 }
 

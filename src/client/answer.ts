@@ -1,7 +1,7 @@
 import { ClientError } from './error.ts';
 
 /** How much of a body is read, and until when. */
-export interface ReadLimits {
+interface ReadLimits {
   readonly maxBytes: number;
   readonly signal: AbortSignal;
 }

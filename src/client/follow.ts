@@ -10,7 +10,7 @@ import { type SseEvent, SseParser, SseSyntaxError } from './sse-parser.ts';
 export type ConnectionState = 'connecting' | 'open' | 'waiting';
 
 /** How a stream is followed. */
-export interface FollowOptions<T> {
+interface FollowOptions<T> {
   /** The request of the next connection. @param lastId of the last item that was given out */
   readonly request: (lastId: string | undefined) => ClientRequest;
   /** Reads the data of one event; a throw ends the stream with BAD_RESPONSE. */

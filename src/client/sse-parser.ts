@@ -7,7 +7,7 @@ export interface SseEvent {
 }
 
 /** What a piece of an event stream holds. */
-export interface SsePiece {
+interface SsePiece {
   readonly events: readonly SseEvent[];
   /** The reconnection time that the server asks for, ms. */
   readonly retryMs?: number;

@@ -3,7 +3,7 @@ import type { Message, ToolCallPart, ToolOutput, ToolResultPart } from '../value
 import { isToolError } from '../values/tool-output.ts';
 import { redactedInput, type SecretFields, scrubber } from './secrets.ts';
 
-export interface Rendering {
+interface Rendering {
   /** The maximum length of the text in characters. */
   readonly maxLength: number;
   readonly secrets: SecretFields;

@@ -16,7 +16,7 @@ const MAX_OUTPUT_TOKENS = 300;
 const fields = ['nudge', 'extendByMs', 'raiseStepsBy', 'kill', 'reason'];
 
 /** The limits of what a model may decide, in ms and steps. */
-export interface OpinionLimits {
+interface OpinionLimits {
   readonly maxExtendMs: number;
   readonly maxRaise: number;
   readonly timeoutMs: number;

@@ -16,7 +16,7 @@ import type { Escalator, EscalatorState } from './escalator.ts';
 import type { Activity, CriticHandle, SupervisedRun } from './port.ts';
 
 /** What all watches of one critic share. */
-export interface WatchConfig {
+interface WatchConfig {
   readonly escalator: Escalator;
   readonly idleMs: number;
   readonly backstopMs: number;

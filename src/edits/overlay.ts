@@ -8,7 +8,7 @@ import { Root } from './root/root.ts';
 import { FileRefusedError, MAX_FILE_BYTES, type QueuedContent, type QueuedWrite, WriteQueue } from './write-queue.ts';
 
 /** A file as its model sees it. */
-export interface FileText {
+interface FileText {
   /** Normalized. */
   readonly path: string;
   readonly content: string;

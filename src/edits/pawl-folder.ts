@@ -6,7 +6,7 @@ import { WriteFailedError, WriteOutsideRootError } from './errors.ts';
 import { Root } from './root/root.ts';
 
 /** The name of the folder in a root in which Pawl stores answers and undos. */
-export const PAWL_FOLDER = '.pawl';
+const PAWL_FOLDER = '.pawl';
 const IGNORE_FILE = '.gitignore';
 
 /**

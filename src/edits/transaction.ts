@@ -18,7 +18,7 @@ const MAX_UNDOS = 20;
 export const thisWorker: Worker = { files: diskFiles, newOwner };
 
 /** A root that is locked by this call and has no incomplete work. */
-export interface Session extends Site {
+interface Session extends Site {
   /** Makes names equal that the file system treats as the same. */
   fold(path: string): string;
 }

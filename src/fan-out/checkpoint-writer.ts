@@ -19,7 +19,7 @@ export interface CheckpointSubject {
   readonly birth?: string;
 }
 
-export interface CheckpointWriterOptions {
+interface CheckpointWriterOptions {
   readonly files: FileSystem;
   /** Wall clock, ms. */
   readonly now: () => number;

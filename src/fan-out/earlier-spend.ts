@@ -3,7 +3,7 @@ import { isObject } from '../values/json.ts';
 import type { ResponseSnapshot } from './snapshot.ts';
 
 /** The usage of a model's attempts that failed, or whose record is lost. It is paid for, so it counts. */
-export interface Spent {
+interface Spent {
   readonly inputTokens: number;
   readonly outputTokens: number;
   readonly reasoningTokens: number;

@@ -24,7 +24,7 @@ export interface KeptEnd extends FanOutEnd {
 }
 
 /** What a call is asked for besides its subject, and how long its end is returned again. */
-export interface KeptRequest {
+interface KeptRequest {
   readonly instructions: string;
   readonly keptMs: number;
 }

@@ -5,7 +5,7 @@ import { backoffMs, lockBackoff } from '../values/backoff.ts';
 import { orAbsent, systemCode } from './errors.ts';
 import type { FileSystem } from './file-system.ts';
 
-export interface LockOptions {
+interface LockOptions {
   /** The folder of the locks. */
   readonly folder: string;
   /** A file in the same file system that holds `owner`. A lock is a link to it. */

@@ -2,7 +2,7 @@ import type { Clock } from '../index.ts';
 import { isObject, type JsonObject } from '../values/json.ts';
 import { RequestError } from './problem.ts';
 
-export interface BodyLimits {
+interface BodyLimits {
   readonly maxBodyBytes: number;
   readonly bodyMs: number;
   readonly clock: Clock;

@@ -21,7 +21,7 @@ const requestErrors = {
 } as const satisfies Record<string, readonly [number, string]>;
 
 /** The code of an error of a request itself. */
-export type RequestErrorCode = keyof typeof requestErrors;
+type RequestErrorCode = keyof typeof requestErrors;
 
 /** A request that is refused before, or instead of, its work. The message is the `detail` of the answer. */
 export class RequestError extends PawlError {

@@ -6,7 +6,7 @@ import { parentOf } from './identify.ts';
 import type { InterruptedRun, ReadableRun } from './interrupted.ts';
 
 /** A run that a call of another run began, and which that call continues. */
-export interface ChildPlace {
+interface ChildPlace {
   readonly kind: 'child';
   readonly parent: string;
   /** The run at the top of the tree: the one to start. */

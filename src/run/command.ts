@@ -84,7 +84,7 @@ export interface SentCommand {
 }
 
 /** The version of commands: a stored kind that only a newer version knows is no damage. */
-export const COMMAND_VERSION = 2;
+const COMMAND_VERSION = 2;
 
 /** The version that brought each kind. It is stored with kinds above 1. */
 const kinds: { readonly [Kind in Command['kind']]: number } = { cancel: 1, steer: 1, answer: 2, 'child-ended': 2 };

@@ -12,7 +12,7 @@ import type { GivenSpec } from './request.ts';
 /* What follows from the table of run fields: its rows by parts, and the values of a run that has done nothing. */
 
 /** The head fields that every run has. */
-export type FullHead = {
+type FullHead = {
   readonly [K in keyof HeadFields as undefined extends HeadFields[K] ? never : K]: HeadFields[K];
 };
 
@@ -24,7 +24,7 @@ export const emptyHead: FullHead = Object.fromEntries(
 ) as unknown as FullHead;
 
 /** A row, with the name of its field. */
-export interface FieldRow {
+interface FieldRow {
   readonly key: keyof RunFields;
   readonly spec: FieldSpec<unknown>;
 }

@@ -91,7 +91,7 @@ export function outcomeIdOf(run: BornRun, epoch = 1): string {
 }
 
 /** Returns the old spelling of a call's key and child id, for a call that ran when its record had no fingerprint yet. */
-export function oldCallName(runId: string, callId: string, separator: ':' | '~'): string {
+function oldCallName(runId: string, callId: string, separator: ':' | '~'): string {
   return `${runId}${separator}${callId}`;
 }
 
@@ -126,7 +126,7 @@ export function topicOf(name: string, key: string): string {
 }
 
 /** The fields that make two starts the same request. */
-export type Asked = Pick<
+type Asked = Pick<
   RunRequest,
   'prompt' | 'earlier' | 'images' | 'callerId' | 'channelId' | 'guildId' | 'inputs' | keyof GivenFields
 > & {

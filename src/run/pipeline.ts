@@ -108,7 +108,7 @@ export function isBetweenPhases({ openPhase, completedPhases = [] }: Partial<Pip
 }
 
 /** The completed phases of a resumed pipeline, and its phase in progress. */
-export interface PipelinePast {
+interface PipelinePast {
   readonly completedPhases: readonly PhaseOutput[];
   readonly openPhase?: OpenPhase;
 }

@@ -3,7 +3,7 @@ import { PRIVATE_FILE, PRIVATE_FOLDER } from '../files/private-modes.ts';
 import { InvalidRunIdError, StoreUnavailableError } from '../values/errors.ts';
 
 /** A mark in a file: a process may have commits that are in the -wal file alone. */
-export interface Mark {
+interface Mark {
   isSet(): boolean;
   set(): void;
   clear(): void;
@@ -15,7 +15,7 @@ interface MarkOptions {
   readonly missing: () => Error;
 }
 
-export interface DatabaseOptions<T> {
+interface DatabaseOptions<T> {
   /** Absolute, or `:memory:`. */
   readonly path: string;
   /** The name in error messages. */
@@ -50,7 +50,7 @@ const SCRUB_AFTER_MS = 2_000;
 const WAL_LIMIT = 2 ** 24;
 
 /** An open SQLite database with its prepared statements. */
-export class Connection<T> {
+class Connection<T> {
   readonly #db: DatabaseSync;
   readonly #path: string;
   readonly #statements: T;

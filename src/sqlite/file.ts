@@ -16,7 +16,7 @@ export interface Layout<T> {
   readonly prepare: (db: DatabaseSync) => T;
 }
 
-export interface FileOptions {
+interface FileOptions {
   readonly path: string;
   /** How long a transaction waits while another process holds the lock, ms. */
   readonly busyTimeoutMs: number;

@@ -22,7 +22,7 @@ export function toDue(dueAt: number | undefined, isGivenBack = false): number {
 }
 
 /** Returns whether a process has given the run back since it was due. */
-export function isGivenBack(due: Due | undefined): boolean {
+function isGivenBack(due: Due | undefined): boolean {
   return typeof due === 'number' && !Number.isInteger(due);
 }
 

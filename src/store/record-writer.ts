@@ -31,7 +31,7 @@ export interface LandedState {
   readonly isReplaced?: boolean;
 }
 
-export interface WriterOptions {
+interface WriterOptions {
   readonly clock: Clock;
   readonly claim?: Claim | undefined;
   readonly maxRecordBytes: number;

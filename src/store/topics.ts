@@ -8,7 +8,7 @@ import type { Encryption } from './encoding/encryption.ts';
 import type { Claim, Signal } from './port.ts';
 
 /** Most signals that are kept for one topic. */
-export const MAX_KEPT_SIGNALS = 1_000;
+const MAX_KEPT_SIGNALS = 1_000;
 
 /** A wait of a run for a topic. */
 export interface TopicWait {
@@ -75,7 +75,7 @@ export function checkRoom(count: number): void {
 const TOPIC = /^[0-9a-f]{64}$/;
 
 /** Returns a topic unchanged. @throws {TypeError} for a value that is not a topic */
-export function checkTopic(topic: unknown): string {
+function checkTopic(topic: unknown): string {
   if (typeof topic === 'string' && TOPIC.test(topic)) return topic;
   throw new TypeError(`a topic is 64 hexadecimal digits, not ${typeof topic === 'string' ? 'others' : kindOf(topic)}`);
 }
@@ -84,7 +84,7 @@ export function checkTopic(topic: unknown): string {
 const MAX_SIGNAL_CHARS = 1_000_000;
 
 /** Returns the id of the command that delivers a signal to a wait: a wait gets one signal. */
-export const deliveryId = (waitId: string): string => `signal-${sha256(waitId)}`;
+const deliveryId = (waitId: string): string => `signal-${sha256(waitId)}`;
 
 /**
  * Makes what a driver stores of a signal.

@@ -1,7 +1,7 @@
 // The build writes the page itself in the place of this module; from the sources it comes out of `dist`, once that is built.
 
 /** The files of the page, by their names. */
-export type PageFiles = { readonly [name: string]: string };
+type PageFiles = { readonly [name: string]: string };
 
 /** Reads the files of the page. @throws {Error} before the first build */
 export async function pageFiles(): Promise<PageFiles> {

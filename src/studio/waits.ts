@@ -19,7 +19,7 @@ const PAGE_BYTES = 2 ** 20;
 type Parts = { readonly [part in WaitPart]?: JsonValue };
 
 /** Returns a wait without what is too long to send with it. @param shown counts what was sent */
-export function shownWait<W extends OpenWait>(wait: W, shown: Shown): ShownWait<W> {
+function shownWait<W extends OpenWait>(wait: W, shown: Shown): ShownWait<W> {
   const parts: Parts = wait;
   const rest: { [part in WaitPart]?: JsonValue | undefined } = {};
   const long: { [part in WaitPart]?: LongPart } = {};

@@ -165,7 +165,7 @@ export interface CallView {
 }
 
 /** What the definition of the agent's phases was when the run began, and is now. */
-export interface DefinitionView {
+interface DefinitionView {
   readonly stored?: string;
   readonly now?: string;
   /** Absent if the agent is not known here. */
@@ -173,7 +173,7 @@ export interface DefinitionView {
 }
 
 /** A command that a run has not read. */
-export interface UnreadCommand {
+interface UnreadCommand {
   readonly kind: string;
   readonly at?: number;
   readonly by?: Person;
@@ -260,7 +260,7 @@ export interface ChildView {
 }
 
 /** Where the machine of a run is, for example `phase(1).calling-tools`. */
-export interface MachineState {
+interface MachineState {
   readonly name: string;
   /** Whether it is the present state. Else it is the state as of the last save, from which a restart continues. */
   readonly isLive: boolean;

@@ -8,11 +8,11 @@ import { canonicalJson, isObject, type JsonObject, type JsonValue } from '../val
  */
 
 /** The most characters of a value that is checked against a schema: its keys and texts, and one for each of its parts. */
-export const MAX_CHARACTERS = 2_000_000;
+const MAX_CHARACTERS = 2_000_000;
 /** The deepest nesting of a value that is checked against a schema. */
-export const MAX_DEPTH = 256;
+const MAX_DEPTH = 256;
 /** The most characters of a key, and of a text that has to match a `pattern`. */
-export const MAX_PATTERN_CHARACTERS = 10_000;
+const MAX_PATTERN_CHARACTERS = 10_000;
 /** Longer arrays are searched for duplicates here, in linear time. */
 const MAX_COMPARED_ITEMS = 256;
 
@@ -145,7 +145,7 @@ export function boundPassed(message: string): string | undefined {
 }
 
 /** The result of a walk over a value. */
-export interface Measures {
+interface Measures {
   /** Why the value cannot be checked. */
   readonly fault?: string;
   readonly characters: number;

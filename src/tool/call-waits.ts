@@ -83,12 +83,12 @@ export type WaitRequest = { readonly waitMs?: number; readonly dueAt?: number } 
 );
 
 /** The child run of the call was left for another process; the run of the call is about to be left as well. */
-export interface LeftChild {
+interface LeftChild {
   readonly kind: 'left-child';
 }
 
 /** The connection of a `once` call broke after its request was sent, and a person decides about the run. */
-export interface UnknownOutcome {
+interface UnknownOutcome {
   readonly kind: 'unknown-outcome';
   readonly why: string;
 }

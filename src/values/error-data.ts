@@ -82,7 +82,7 @@ export function hasCode(error: unknown, code: string): boolean {
  * compared by code, not by class: a process may hold two copies of a package, and hosts have errors of their own. Never
  * throws: a cycle, a getter that throws or a revoked proxy ends the search there.
  */
-export function findCode(error: unknown, isMeant: (code: unknown) => boolean): boolean {
+function findCode(error: unknown, isMeant: (code: unknown) => boolean): boolean {
   const seen = new Set<unknown>();
   const open: unknown[] = [error];
   while (open.length > 0 && seen.size < MAX_VISITED) {

@@ -23,7 +23,7 @@ export class Hidden<T extends object> {
 }
 
 /** A hidden field of objects whose visible properties must not change. */
-export interface HiddenField<Value> {
+interface HiddenField<Value> {
   /** @param object must not be frozen yet; a second `put` replaces the value */
   put(object: object, value: Value): void;
   /** Accepts any value: a host may pass something that is not an object. */

@@ -8,7 +8,7 @@ import { reportOf } from './ask-report.ts';
 import { type Question, rootOption } from './question.ts';
 
 /** How a fan-out of the command line ended. */
-export interface Ended {
+interface Ended {
   readonly question: Question;
   readonly result: FanOutResult;
   readonly isInterrupted: boolean;

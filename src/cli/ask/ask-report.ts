@@ -1,7 +1,7 @@
 import { oneLine } from '../ui/failure.ts';
 
 /** The part of an answer that is printed. */
-export interface PrintedAnswer {
+interface PrintedAnswer {
   readonly modelId: string;
   readonly text: string;
   readonly error?: string;

@@ -14,7 +14,7 @@ interface Asking {
 }
 
 /** Follows a fan-out: a board, or JSON lines. */
-export interface AskWatch {
+interface AskWatch {
   heed(id: string, event: RunEvent): void;
   turned(snapshot: ResponseSnapshot): void;
   ended(response: ModelResponse): void;

@@ -43,7 +43,7 @@ export function sayWarnings(
 const styles: Readonly<Record<string, Style>> = { '+': 'green', '-': 'red', '@': 'cyan' };
 
 /** Colours the lines of a diff as Git does: headers bold, added lines green, removed lines red. */
-export function coloured(diff: string, paint: (style: Style, line: string) => string): string {
+function coloured(diff: string, paint: (style: Style, line: string) => string): string {
   let isHead = true;
   const lines = diff.split('\n').map((line) => {
     if (line.startsWith('diff ')) isHead = true;

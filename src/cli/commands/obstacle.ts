@@ -27,7 +27,7 @@ export function todoForParked(code: string | undefined): string {
 }
 
 /** Returns what a person can do about a run that `recover` leaves; undefined if nothing, or if the reason already says it. */
-export function todoFor({ verdict, code = '', reason }: Verdict): string | undefined {
+function todoFor({ verdict, code = '', reason }: Verdict): string | undefined {
   switch (verdict) {
     case 'parked':
       return todoForParked(code);

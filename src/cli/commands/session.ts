@@ -32,7 +32,7 @@ import { type Asked, askPerson, hasPerson, WaitEnds } from './waits/ask-person.t
 import { allWaits } from './waits/waiting-command.ts';
 
 /** One run to complete. */
-export interface Job {
+interface Job {
   readonly module: AgentModule;
   /** The request, or the record of a continued run. */
   readonly work: (Invocation & { readonly runId: string }) | RunCheckpoint;

@@ -55,7 +55,7 @@ function onceCalls({ openStep }: RunCheckpoint): string[] {
 }
 
 /** The files of a demo. */
-export interface Stage {
+interface Stage {
   readonly folder: string;
   readonly store: string;
   readonly journal: string;

@@ -31,7 +31,7 @@ export async function modelFromEnvironment(modulePath: string): Promise<Model | 
 }
 
 /** The setting that names a model, for errors, and the module from which its provider's package is resolved first. */
-export interface ModelNaming {
+interface ModelNaming {
   readonly setting: string;
   readonly modulePath?: string | undefined;
 }

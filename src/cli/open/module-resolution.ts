@@ -2,7 +2,7 @@ import { registerHooks } from 'node:module';
 import { ownEntryPoint, packageRoot } from '../own-package.ts';
 
 /** A package, and the URLs of the files (which need not exist) from which it is resolved, in this order. */
-export interface PackageWish {
+interface PackageWish {
   readonly specifier: string;
   readonly parents: readonly string[];
 }

@@ -14,7 +14,7 @@ const MOST_CONNECTIONS = 256;
 const MOST_REQUESTS = 16;
 
 /** A server that listens. */
-export interface Listening {
+interface Listening {
   readonly port: number;
   /** Whether the first port was taken. */
   readonly isMoved: boolean;

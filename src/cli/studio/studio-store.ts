@@ -7,7 +7,7 @@ import { Failure } from '../ui/failure.ts';
 /** Closed when it had nothing to do for this long, ms: before it would begin to remove what has expired. */
 const IDLE_MS = 20_000;
 
-export interface StudioStoreOptions {
+interface StudioStoreOptions {
   readonly codec: Codec | undefined;
   /** Whether actions may write. */
   readonly write: boolean;

@@ -15,7 +15,7 @@ interface Entry {
   readonly token: string;
 }
 
-export interface TokenOptions {
+interface TokenOptions {
   /** Replaces the token: pages that have the old one lose their access. */
   readonly isNew: boolean;
   /** Default: the state folder of this user. */

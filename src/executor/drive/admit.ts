@@ -13,7 +13,7 @@ import type { Run } from '../run/handle.ts';
 import type { FollowedRuns } from './followed-runs.ts';
 
 /** What an admission needs. */
-export interface Admitting {
+interface Admitting {
   readonly services: ExecutorServices;
   readonly followed: FollowedRuns;
 }

@@ -11,7 +11,7 @@ import { AnswerCutError, ContextTooLongError } from '../../values/errors.ts';
 import { type AssistantMessage, enterMessage, type Message } from '../../values/message.ts';
 
 /** One reply, and what it may take to get it. */
-export interface Asked {
+interface Asked {
   readonly model: Model;
   readonly request: ModelRequest;
   readonly retries: RetryOptions;

@@ -1,5 +1,5 @@
+import type { ModelCallInput } from '../../../machines/actors.ts';
 import type { FailedAnswer, ModelAnswer } from '../../../machines/context.ts';
-import type { ModelCallInput } from '../../../machines/setup.ts';
 import type { ModelRequest } from '../../model/call.ts';
 import { checkedReply } from '../../model/checked-reply.ts';
 import { failureOf, isSetupFailure } from '../../model/failure.ts';

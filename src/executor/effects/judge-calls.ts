@@ -1,4 +1,4 @@
-import type { JudgeInput } from '../../../machines/setup.ts';
+import type { JudgeInput } from '../../../machines/actors.ts';
 import type { Wait } from '../../run/waits/wait.ts';
 import type { Judgement } from '../../run/waits/wait-rules.ts';
 import type { ActiveRun } from '../run/active-run.ts';

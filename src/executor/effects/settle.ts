@@ -1,4 +1,4 @@
-import type { SettleInput } from '../../../machines/setup.ts';
+import type { SettleInput } from '../../../machines/actors.ts';
 import { fingerprintIn } from '../../record/identify.ts';
 import { stateOf } from '../../record/state.ts';
 import { isShutdown, statusOf } from '../../run/finalize.ts';

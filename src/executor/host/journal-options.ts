@@ -13,7 +13,7 @@ export interface JournalOptions {
 /** The value of the option `journal`: `true` = with the defaults. */
 export type JournalOption = boolean | Partial<JournalOptions>;
 
-export const journalDefaults: JournalOptions = { flushMs: 100, flushBytes: 4_096, lingerMs: 600_000 };
+const journalDefaults: JournalOptions = { flushMs: 100, flushBytes: 4_096, lingerMs: 600_000 };
 
 const keys = { flushMs: true, flushBytes: true, lingerMs: true } as const;
 

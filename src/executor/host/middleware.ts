@@ -71,7 +71,7 @@ export interface Middleware {
 }
 
 /** One function around a call. */
-export type Layer<Info, Answer> = (info: Info, next: () => Promise<Answer>) => Promise<Answer> | Answer;
+type Layer<Info, Answer> = (info: Info, next: () => Promise<Answer>) => Promise<Answer> | Answer;
 
 /** The functions of all middleware by the kind of call, outermost first. A kind without functions is absent. */
 export interface Layers {

@@ -34,7 +34,7 @@ const optionKeys: KnownKeys<SignalOptions> = {
 };
 
 /** The parts of an executor that a shutdown on signals uses. */
-export interface Leaving {
+interface Leaving {
   readonly config: Pick<Config, 'clock' | 'warn'>;
   shutdown(drainMs: number): Promise<Departure>;
 }

@@ -124,7 +124,7 @@ interface ReadWish {
 }
 
 /** The newest entries of one journal. */
-export class Feed {
+class Feed {
   readonly #clock: Clock;
   readers = 0;
   readonly #read: (after: number) => Promise<JournalPage | null>;

@@ -21,7 +21,7 @@ import { Recovery } from './recovery-limits.ts';
 import { type LiveRun, Registry } from './registry.ts';
 
 /** A run that a tool call of another run begins. */
-export interface ChildStart {
+interface ChildStart {
   readonly invocation: Invocation;
   readonly options: RunOptions;
   readonly parent: ParentCall;
@@ -30,7 +30,7 @@ export interface ChildStart {
 }
 
 /** Starts a run of another agent for a call. */
-export type StartChild = (
+type StartChild = (
   agent: Agent,
   call: ChildStart,
 ) => Promise<{ readonly actor: AnyActorRef; readonly accepted: string; readonly result: Promise<RunResult> }>;
@@ -39,10 +39,10 @@ export type StartChild = (
 export type EndChild = (childRunId: string, reason?: string) => Promise<void>;
 
 /** Starts the run of a turn that has begun in the store, if this executor has its agent. Never rejects. */
-export type StartTurn = (turn: BegunTurn) => Promise<void>;
+type StartTurn = (turn: BegunTurn) => Promise<void>;
 
 /** Ends a turn that was parked, if messages of its thread wait behind it. Never rejects. */
-export type PassParked = (runId: string) => Promise<void>;
+type PassParked = (runId: string) => Promise<void>;
 
 interface Parts {
   readonly owner: string;

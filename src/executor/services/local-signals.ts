@@ -11,7 +11,7 @@ export interface SentSignal {
 }
 
 /** A wait of a live run that no store knows. */
-export interface LocalWait {
+interface LocalWait {
   readonly runId: string;
   readonly waitId: string;
   readonly topic: string;

@@ -5,7 +5,7 @@ import { estimateTokens } from '../../values/texts/token-estimate.ts';
 import type { Config } from '../host/config.ts';
 
 /** The size of one request. */
-export interface SentRequest {
+interface SentRequest {
   readonly system: string;
   readonly tools: readonly LanguageModelV4FunctionTool[];
   readonly transcript: Transcript;

@@ -53,7 +53,7 @@ export interface LineFacts {
 }
 
 /** A run whose record is kept after its end, in a list. */
-export interface EndedEntry extends Omit<EndedRunLine, 'outcome'> {
+interface EndedEntry extends Omit<EndedRunLine, 'outcome'> {
   readonly outcome: Pick<RunOutput, 'status' | 'error' | 'usage' | 'spend' | 'iterations'>;
 }
 

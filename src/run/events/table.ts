@@ -28,7 +28,7 @@ type RedactionOf<Value> = [Value] extends [string]
             : 'public' | 'json';
 
 /** A redaction for each field that is not a number or a flag. */
-export type EventRows<Event> = {
+type EventRows<Event> = {
   readonly [Field in keyof Event as Field extends 'type'
     ? never
     : NonNullable<Event[Field]> extends number | boolean
@@ -39,7 +39,7 @@ export type EventRows<Event> = {
 type Keep = 'kept' | 'with-save' | 'with-step' | 'passing';
 
 /** Everything that Pawl knows of a type of events, besides its fields. */
-export interface EventSpec<Event> {
+interface EventSpec<Event> {
   readonly redact: EventRows<Event>;
   /** The method of the audit recorder that gets it; `log` = `logEvent`, `skip` = none. */
   readonly audit: 'skip' | 'log' | 'step' | 'tool' | 'phase';
@@ -189,7 +189,7 @@ export type AuditedAs<Class extends EventSpec<unknown>['audit']> = Extract<
   { readonly type: With<'audit', Class> }
 >;
 /** The events that the critic takes as one kind of activity. */
-export type ActiveAs<Kind extends EventSpec<unknown>['activity']> = Extract<
+type ActiveAs<Kind extends EventSpec<unknown>['activity']> = Extract<
   RunEvent,
   { readonly type: With<'activity', Kind> }
 >;

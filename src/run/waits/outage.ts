@@ -31,7 +31,7 @@ export interface FailedCall extends ModelFailure {
 }
 
 /** The wait of a run whose model is away. */
-export type RetryWait = Extract<Wait, { kind: 'retry' }>;
+type RetryWait = Extract<Wait, { kind: 'retry' }>;
 
 /** A model turn that failed after its retries in the process. */
 export interface FailedTurn {
@@ -51,7 +51,7 @@ export interface FailedTurn {
 }
 
 /** What an executor does about a model that stays away. */
-export interface OutagePolicy {
+interface OutagePolicy {
   /** How long a run waits for its model, from the first failure, ms; 0 = not at all. */
   readonly modelOutageMs: number;
   readonly onModelOutage: 'park' | 'fail';

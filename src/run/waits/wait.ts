@@ -142,7 +142,7 @@ export interface Allowed {
 }
 
 /** Returns whether a stored value has a form. */
-export type Check = (value: unknown) => boolean;
+type Check = (value: unknown) => boolean;
 const isText: Check = (value) => typeof value === 'string';
 const isFlag: Check = (value) => typeof value === 'boolean';
 /** Makes a check that also accepts `undefined`. */

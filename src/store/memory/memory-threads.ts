@@ -4,7 +4,7 @@ import { begunTurnsIn, factsOfTurns, queueOf, turnsAmong } from '../rules/turn-l
 import type { ForkWrite, ListedThread, StoreWrite, ThreadDriver, ThreadPage, ThreadWrite } from '../store-driver.ts';
 
 /** What threads need of the runs of a memory store. Each call takes effect at once. */
-export interface RunsOfThreads {
+interface RunsOfThreads {
   /** Decides a write. @returns what makes it, and the record that it ends; undefined if it changes nothing */
   decide(write: StoreWrite<unknown>): { readonly ended: RecordFacts; make(): void } | undefined;
   hasRecord(runId: string): boolean;

@@ -18,7 +18,7 @@ import {
 } from '../topics.ts';
 
 /** What topics need of the runs of a memory store. Each call takes effect at once. */
-export interface RunsOfTopics {
+interface RunsOfTopics {
   /** Wall clock, ms. */
   now(): number;
   /** @throws {LeaseLostError} if this is no longer the newest claim of its run */

@@ -4,7 +4,7 @@ import { namesIn, type Piece } from '../encoding/piece-refs.ts';
 import type { Change } from './row-change.ts';
 
 /** A row of `messages` as a change adds it. */
-export interface MessageRow {
+interface MessageRow {
   readonly first: number;
   readonly checksum: number;
   readonly messages: string;

@@ -45,7 +45,7 @@ export interface Change {
   readonly endedBody: number | undefined;
 }
 
-export interface KeptOutcome {
+interface KeptOutcome {
   readonly text: string;
   /** Wall clock, ms. */
   readonly untilMs: number;

@@ -105,7 +105,7 @@ export async function readPage(
 }
 
 /** Rows of due runs, with the times of the read. */
-export interface DuePage {
+interface DuePage {
   readonly now: number;
   readonly nextAt: number | undefined;
   readonly runs: readonly StoredRun[];

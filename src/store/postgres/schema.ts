@@ -36,7 +36,7 @@ const LOCK = 0x5061776c;
  * Returns the quoted names of all tables in a schema of PostgreSQL.
  * @throws {TypeError} if PostgreSQL cannot have a schema of this name
  */
-export function tablesIn(name: string): Tables {
+function tablesIn(name: string): Tables {
   const isFine = typeof name === 'string' && name !== '' && name.isWellFormed() && !name.includes('\0');
   if (!isFine || Buffer.byteLength(name) > MAX_NAME_BYTES || /^pg_|^information_schema$/i.test(name)) {
     throw new TypeError(

@@ -9,7 +9,7 @@ import type { Times } from './run-row.ts';
 import { Schema, type Tables } from './schema.ts';
 
 /** The channel of notifications that a run has become due, with an empty payload: one for all schemas of a database. */
-export const DUE_CHANNEL = 'pawl_due';
+const DUE_CHANNEL = 'pawl_due';
 
 /** An attempt gets at least this many ms, even if less time is left. */
 const LEAST_MS = 500;
@@ -17,7 +17,7 @@ const LEAST_MS = 500;
 /** A lease that expired this many ms ago has no owner. */
 const LONG_OVER_MS = 86_400_000;
 
-export interface ServerOptions {
+interface ServerOptions {
   readonly pool: PostgresPool;
   readonly schema: string;
   readonly times: Times;

@@ -25,7 +25,7 @@ export interface PartStore extends CheckpointStore {
 }
 
 /** Returns whether a store loads parts of records: it has `loadPart`. */
-export const isPartial = (store: CheckpointStore): store is PartStore =>
+const isPartial = (store: CheckpointStore): store is PartStore =>
   typeof (store as Partial<PartStore>).loadPart === 'function';
 
 /** Loads a part of a record; in a store that has only whole ones, out of the whole. @throws the store's error */

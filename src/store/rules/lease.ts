@@ -24,7 +24,7 @@ export interface Lease extends Ownership {
 }
 
 /** The request of a lease, and the counters to continue if the run has none yet. */
-export interface LeaseRequest {
+interface LeaseRequest {
   readonly owner: string;
   readonly now: number;
   /** The epoch in a kept outcome. */

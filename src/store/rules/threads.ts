@@ -140,7 +140,7 @@ function behind<W>(live: TurnRow, { arrival, facts, row, advanced }: Behind<W>):
 }
 
 /** The end of a turn's run. */
-export interface Ending<W> {
+interface Ending<W> {
   readonly texts: TurnTexts<W>;
   readonly runId: string;
   readonly now: number;

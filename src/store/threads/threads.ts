@@ -25,7 +25,7 @@ import type {
 import { arrivalOf, type ThreadParts, turnTexts } from './admission.ts';
 
 /** What the threads of a store need of it. */
-export interface ThreadStoreParts extends ThreadParts {
+interface ThreadStoreParts extends ThreadParts {
   readonly driver: ThreadDriver;
   /** Wall clock, ms. */
   readonly now: () => number;

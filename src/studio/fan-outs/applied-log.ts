@@ -9,7 +9,7 @@ import { isAmount, isCount, isObject } from '../../values/json.ts';
 import type { FileAction } from '../fan-out-wire.ts';
 
 /** What a person asks for. */
-export interface Asked {
+interface Asked {
   readonly action: FileAction['action'];
   readonly modelId: string;
   readonly by: Person | undefined;
@@ -32,7 +32,7 @@ interface Ended {
   readonly code?: string;
 }
 
-export interface LogOptions {
+interface LogOptions {
   /** Wall clock, ms. */
   now(): number;
   /** Says that the end of an action was not recorded. */

@@ -7,7 +7,7 @@ import type { FanOut } from './fan-out-files.ts';
 import { type DiffWork, lineDiff, workOfView } from './line-diff.ts';
 import { sharedPlaces } from './shared-places.ts';
 
-export type ModelAnswer = ReturnType<typeof toModelResponse>;
+type ModelAnswer = ReturnType<typeof toModelResponse>;
 
 const MAX_TEXT = 65_536;
 const MAX_ANSWERS = 100;

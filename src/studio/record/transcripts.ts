@@ -31,7 +31,7 @@ interface Read {
 }
 
 /** Reads some messages of a run, and the rest of what is known of it. */
-export type ReadMessages = (messages: { readonly from: number; readonly to: number }) => Promise<RunInspection>;
+type ReadMessages = (messages: { readonly from: number; readonly to: number }) => Promise<RunInspection>;
 
 /**
  * What is known of the messages of runs. An answer reads those that are new since the last one, and some of the older ones until

@@ -26,7 +26,7 @@ const SKEW_MS = 5_000;
 const LISTING_SHARE = 0.05;
 
 /** What has changed for the readers of an audience. */
-export interface Change {
+interface Change {
   readonly lines: readonly RunLine[];
   readonly gone: readonly string[];
 }

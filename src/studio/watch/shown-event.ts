@@ -10,7 +10,7 @@ const BEGINNING = 16_384;
 const OUTPUT_CHARS = 512;
 
 /** An event as it is sent, and the names of the fields that were too long. */
-export interface ShownEvent {
+interface ShownEvent {
   readonly event: JournalEvent;
   readonly cut?: readonly string[];
 }

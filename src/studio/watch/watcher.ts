@@ -18,7 +18,7 @@ const RELIST_MS = 10_000;
 const SENT_LINES = 1_000;
 
 /** A tab that watches. */
-export interface Watching {
+interface Watching {
   readonly tab: Tab;
   readonly grant: Grant;
   /** It wants the lines of all runs. */

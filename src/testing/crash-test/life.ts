@@ -16,7 +16,7 @@ export function nameOf({ when, what, nth }: CrashPoint): string {
 }
 
 /** How a process ends before its run: by a crash, or by a shutdown. */
-export type Ending = 'crash' | 'shutdown';
+type Ending = 'crash' | 'shutdown';
 
 /** Called at each boundary. `index` counts all boundaries of the life, from 0. */
 export type StopAt = (point: CrashPoint, index: number) => Ending | undefined;

@@ -48,7 +48,7 @@ export interface Job {
   readonly checkpointer?: (store: CheckpointStore, clock: Clock) => CheckpointerFactory;
 }
 
-export interface World {
+interface World {
   readonly store: CheckpointStore;
   readonly life: Life;
   readonly ledger: Ledger;
@@ -122,7 +122,7 @@ export function processOf(job: Job, world: World): MortalProcess {
  * Returns the agent with tools that die with the simulated process.
  * @throws {UnknownToolError} for a tool name that is not registered
  */
-export function mortalAgent(agent: Agent, { tools }: Pick<Job, 'tools'>, world: World): Agent {
+function mortalAgent(agent: Agent, { tools }: Pick<Job, 'tools'>, world: World): Agent {
   const all = [...toolboxOf(agent.tools, tools).tools.values()];
   return Object.freeze({ ...agent, tools: all.map((tool) => mortalTool(tool, world)) });
 }

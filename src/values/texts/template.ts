@@ -3,7 +3,7 @@ const placeholder = /\{\{\{\{|\{\{([^{}]*)\}\}/g;
 const dottedName = /^\s*\.([A-Za-z_][A-Za-z0-9_]*)\s*$/;
 
 /** The text between two pairs of braces of a template; `name` is absent if the text is not a name. */
-export interface Placeholder {
+interface Placeholder {
   readonly text: string;
   readonly name?: string;
 }

@@ -17,7 +17,7 @@ export type Asked = 'answered' | 'later' | 'none';
 const DROP_TYPED_MS = 500;
 
 /** A run whose waits a person is asked about. */
-export interface AskedRun {
+interface AskedRun {
   readonly executor: Executor;
   readonly runId: string;
   /** The store, as an option. */

@@ -33,7 +33,7 @@ export const waitingCommand: Command = async ({ args, output }) => {
 };
 
 /** A wait, and the answers that the store holds for it. */
-export type AnsweredWait = OpenWait & Pick<ListedWait, 'runId' | 'rootRunId' | 'answers'>;
+type AnsweredWait = OpenWait & Pick<ListedWait, 'runId' | 'rootRunId' | 'answers'>;
 
 /** Returns the answers that are stored already, and how the run gets them; then the commands of which one may still count. */
 export function answerLines(wait: AnsweredWait, store: Pick<RunStore, 'identity' | 'option'>): readonly string[] {

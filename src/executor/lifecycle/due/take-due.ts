@@ -8,7 +8,7 @@ import { claimOptionsOf } from '../../run/record/stored-run.ts';
 import { TakenClaim } from '../../services/due/taken-claim.ts';
 
 /** A wish for due runs. */
-export interface DueWish {
+interface DueWish {
   /** At most this many. */
   readonly limit: number;
   /** Only these, of any agent, from a store with `takeDue`. Absent: all that this executor can continue. */

@@ -8,7 +8,7 @@ import type { TakenClaim } from '../../services/due/taken-claim.ts';
 import { agentFor, begin, treeIn } from '../stored/recover-one-run.ts';
 
 /** How this process works on a run that it has taken. */
-export interface TakingLimits {
+interface TakingLimits {
   /** Starts in a row without progress before it is parked. */
   readonly maxAttempts: number;
   /** How long; absent = until its end. */

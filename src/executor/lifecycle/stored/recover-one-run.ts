@@ -30,7 +30,7 @@ export interface RecoveryReport {
 }
 
 /** The lists of a report. */
-export type Report = { [Kind in Exclude<keyof RecoveryReport, 'waiting'>]: RecoveryEntry[] };
+type Report = { [Kind in Exclude<keyof RecoveryReport, 'waiting'>]: RecoveryEntry[] };
 
 /** Makes a report without entries. */
 export function emptyReport(): Report {

@@ -30,7 +30,7 @@ interface Reading {
 }
 
 /** Iterates over the runs in a store's list, one by one. */
-export async function* listed(store: CheckpointStore, reading: Reading): AsyncGenerator<InterruptedRun> {
+async function* listed(store: CheckpointStore, reading: Reading): AsyncGenerator<InterruptedRun> {
   for await (const page of pages(store, reading)) yield* page;
 }
 

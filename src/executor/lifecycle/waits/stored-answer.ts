@@ -17,7 +17,7 @@ import { readStored } from '../start.ts';
 import { agentFor } from '../stored/recover-one-run.ts';
 
 /** An answer to an open wait of a stored run. */
-export interface StoredAnswer {
+interface StoredAnswer {
   readonly record: RunCheckpoint;
   readonly wait: Wait;
   readonly answer: Answer;

@@ -11,7 +11,7 @@ const LONGEST_SHORT_MS = 15_000;
 const MAX_STUCK = 10_000;
 
 /** What became of a due run. `stuck`: it got no further, and is left alone for a while. */
-export type TakenUp = 'further' | 'stuck';
+type TakenUp = 'further' | 'stuck';
 
 /** A run that got no further, when it was due at that time. */
 interface Stuck {

@@ -10,7 +10,7 @@ const MAX_TRIES = 5;
 type Around = Pick<Services<LiveRun>, 'config' | 'leases' | 'outlive'>;
 
 /** When a run was taken. */
-export interface TakenAt {
+interface TakenAt {
   /** The store's wall clock, ms: that of this host may differ. */
   readonly now: number;
   /** Before the store was asked, monotonic ms. */

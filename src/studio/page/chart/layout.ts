@@ -205,7 +205,7 @@ function edgeOf([name, points, isMain]: Line, box?: Box): Edge {
 }
 
 /** Returns the id of an edge of a loop in its stage: `running.entering>running.waiting`. */
-export function inside(stage: string, edge: string): string {
+function inside(stage: string, edge: string): string {
   return edge
     .split('>')
     .map((name) => `${stage}.${name}`)

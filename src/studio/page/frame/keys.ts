@@ -4,7 +4,7 @@ import { shared } from './shared.ts';
 import { useNewest } from './use-shared.ts';
 
 /** What a key does in the view that is shown; `true`: it was used. */
-export type KeyHandler = (key: string, event: KeyboardEvent) => boolean | undefined;
+type KeyHandler = (key: string, event: KeyboardEvent) => boolean | undefined;
 
 const handlers = new Set<KeyHandler>();
 

@@ -6,7 +6,7 @@ import { useShared } from './use-shared.ts';
 import { takeWords } from './words.ts';
 
 /** Whether the page has the newest state. `rest`: the tab is hidden, and asks for nothing. */
-export interface Connection {
+interface Connection {
   readonly state: 'connecting' | 'live' | 'lost' | 'rest';
   /** When it came into this state, wall clock, ms. */
   readonly since: number;
@@ -77,7 +77,7 @@ export async function storeRead(): Promise<StoreView | undefined> {
 }
 
 /** Reads what the store can do once more. */
-export function readStore(): void {
+function readStore(): void {
   reading = readStoreOnce();
 }
 

@@ -4,7 +4,7 @@ import { connection } from './live.ts';
 import { useShared } from './use-shared.ts';
 
 /** What a view has read from the server. */
-export interface Loaded<T> {
+interface Loaded<T> {
   /** The newest value; it stays while a later reading fails. */
   readonly value: T | undefined;
   readonly trouble: Trouble | undefined;

@@ -2,7 +2,7 @@ import { encoded } from './api.ts';
 import { shared } from './shared.ts';
 
 /** A view, by its address: `#/run/<id>/transcript?label=a`. */
-export interface Place {
+interface Place {
   /** `runs`, `run`, `inbox`, … */
   readonly view: string;
   /** The id of the thing that is shown, decoded; '' for none. */

@@ -72,7 +72,7 @@ export function typedOf(fields: readonly FormField[], value: JsonValue | undefin
 }
 
 /** A form as a value, or what is wrong with it, by the names of the fields. */
-export type Filled =
+type Filled =
   | { readonly value: JsonValue; readonly wrong?: undefined }
   | { readonly value?: undefined; readonly wrong: Typed };
 

@@ -77,7 +77,7 @@ function callStateIn(record: RecordView['record'], wait: ListedWait, steps: numb
 }
 
 /** A stage of an answer. */
-export interface Stage {
+interface Stage {
   readonly text: string | undefined;
   readonly isDone: boolean;
 }

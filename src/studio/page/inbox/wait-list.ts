@@ -98,7 +98,7 @@ async function readWaits(
 }
 
 /** What the record says of the wait that is shown. */
-export interface WaitFacts {
+interface WaitFacts {
   readonly record: RecordView | undefined;
   /** Why it is not open any more. */
   readonly over: string | undefined;

@@ -20,7 +20,7 @@ interface Placed {
 }
 
 /** A call that ran again. */
-export type Again = Pick<TimelineCall, 'callId' | 'name' | 'effect'>;
+type Again = Pick<TimelineCall, 'callId' | 'name' | 'effect'>;
 
 /** A change of owner. */
 export interface OwnerMark extends Placed {

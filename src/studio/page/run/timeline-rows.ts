@@ -11,7 +11,7 @@ export type TimelineRow =
   | { readonly key: string; readonly kind: 'mark'; readonly mark: TimelineMark };
 
 /** What is folded: steps before `openFrom`, but for those that the reader opened; later ones, if the reader closed them. */
-export interface Folding {
+interface Folding {
   readonly openFrom: number;
   readonly turned: ReadonlySet<number>;
   /** Earlier steps are loaded if a person asks for them. */
@@ -69,7 +69,7 @@ export function toolsOf({ calls, words }: TimelineStep): string {
 }
 
 /** Where a choice moves: from a row, forward or back, and whether only from model turn to model turn. */
-export interface Move {
+interface Move {
   readonly from: number;
   readonly by: 1 | -1;
   readonly isStep?: boolean;

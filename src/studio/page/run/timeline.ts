@@ -2,7 +2,7 @@ import type { JsonValue } from '../../wire.ts';
 import type { Idle, TimelineMark } from './timeline-marks.ts';
 
 /** A start of a call. */
-export interface CallStart {
+interface CallStart {
   /** Wall clock, ms; absent if no journal has it. */
   readonly at?: number;
   /** The newest revision of the record that the process knew to be stored. */

@@ -1,6 +1,7 @@
 import type { Message } from '../../values/message.ts';
 import type { RunEvent, RunEventBody } from '../events/body.ts';
 import type { JournalEntry, TextPlace } from './entry.ts';
+import { placeAfter, unread } from './reply-view.ts';
 
 /** An event for a reader in any process. `cursor`: reading continues after it, on any host. */
 export type JournalEvent = RunEvent & { readonly cursor: string };
@@ -107,15 +108,13 @@ export class JournalReader {
 
   #piece(delta: Delta, attempt: number): JournalEvent[] {
     if (attempt !== this.#at.attempt) this.#begin(delta.step, attempt);
-    const { block, offset } = this.#at;
-    const known =
-      delta.block < block ? delta.text.length : delta.block === block ? Math.max(0, offset - delta.offset) : 0;
-    if (known >= delta.text.length) return [];
-    return [this.#said({ ...delta, offset: delta.offset + known, text: delta.text.slice(known) })];
+    const text = unread(this.#at, delta);
+    if (text === '') return [];
+    return [this.#said({ ...delta, offset: placeAfter(delta).offset - text.length, text })];
   }
 
   #said(delta: Delta): JournalEvent {
-    this.#at = { ...this.#at, block: delta.block, offset: delta.offset + delta.text.length };
+    this.#at = { ...this.#at, ...placeAfter(delta) };
     return this.#event(delta);
   }
 

@@ -115,6 +115,19 @@ describe('a reader of a journal', () => {
     expect(shown(readAll(next, [said(4, 'Hello'), said(5, 'you', { block: 1 })]))).toEqual(['0.3 lo', '1.0 you']);
   });
 
+  test('that missed pieces gets none after the gap: the record brings the rest of the text (web 4, 6)', () => {
+    const entries = [started(1), said(2, 'He'), said(4, 'o', { offset: 4 }), said(5, 'you', { block: 1, offset: 2 })];
+    const reader = new JournalReader(journalStart);
+    expect(shown(readAll(reader, entries))).toEqual(['step.started', '0.0 He']);
+    expect(shown(reader.read(snapshot(9, ['Hello', 'to you'])))).toEqual(['0.2 llo', '1.0 to you']);
+  });
+
+  test('that begins in the middle of a text gets it from its beginning, with the record (web 4, 6)', () => {
+    const reader = new JournalReader(journalStart);
+    expect(readAll(reader, [said(4, 'lo', { offset: 3 })])).toEqual([]);
+    expect(shown(reader.read(snapshot(9, ['Hello'])))).toEqual(['0.0 Hello']);
+  });
+
   test('whose pieces were redacted alone gets a reset and the whole step, unless it has all of them (web 4, 6)', () => {
     const end = { block: 0, offset: 5 };
     const reader = () => {

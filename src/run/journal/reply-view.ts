@@ -1,0 +1,50 @@
+import type { RunEvent } from '../events/body.ts';
+import type { TextPlace } from './entry.ts';
+
+/** A piece of a text, or of the arguments of a call, with its place in the message. */
+type Piece = TextPlace & { readonly text: string };
+
+/**
+ * Returns what a piece adds to what its reader has: the rest of the piece, or '' if the reader has all of it. A piece after a gap
+ * adds nothing, so that a reader always has the beginning of a text. The recorded message brings what is missing.
+ * @param had where the text of the reader ends; a number of characters is a place in the block of the piece
+ */
+export function unread(had: TextPlace | number, { block, offset, text }: Piece): string {
+  const read = typeof had === 'number' ? had : charsOf(had, block);
+  return offset > read ? '' : text.slice(read - offset);
+}
+
+/** The characters of a block that a reader has. Texts come in the order of blocks. */
+function charsOf(had: TextPlace, block: number): number {
+  if (block < had.block) return Number.POSITIVE_INFINITY;
+  return block === had.block ? had.offset : 0;
+}
+
+/** The place after a piece. */
+export const placeAfter = ({ block, offset, text }: Piece): TextPlace => ({ block, offset: offset + text.length });
+
+/**
+ * Returns what a recorded text adds to the text that a reader has; undefined if it does not continue that text, so that the
+ * reader needs the message as a whole.
+ */
+export function lacking(had: string, recorded: string): string | undefined {
+  return recorded.startsWith(had) ? recorded.slice(had.length) : undefined;
+}
+
+/** What a model says in one step, as far as its pieces have come: the text of all blocks, without reasoning. */
+export interface TextView extends TextPlace {
+  /** 0 = the pieces of no step. */
+  readonly step: number;
+  readonly text: string;
+}
+
+/** Before the first piece. */
+export const noText: TextView = { step: 0, block: 0, offset: 0, text: '' };
+
+/** Returns the text after one more piece. The first piece of a step takes the place of an earlier step's text. */
+export function withPiece(view: TextView, piece: Extract<RunEvent, { type: 'model.delta' }>): TextView {
+  const { step, kind } = piece;
+  const known = step === view.step ? view : { ...noText, step };
+  const more = kind === 'text' ? unread(known, piece) : '';
+  return more === '' ? view : { step, ...placeAfter(piece), text: known.text + more };
+}

@@ -1,5 +1,6 @@
 import type { Overlay } from '../edits/overlay.ts';
 import type { RunCheckpoint, RunEvent, RunOutput, StepInfo, Usage } from '../index.ts';
+import { noText, type TextView, textAfter } from '../run/journal/reply-view.ts';
 import type { FinishReason } from '../run/reply.ts';
 import { policyOf } from '../values/error-codes.ts';
 import type { ErrorData } from '../values/error-data.ts';
@@ -13,9 +14,7 @@ export class ModelWatch {
   readonly modelId: string;
   readonly overlay: Overlay | undefined;
   readonly #now: () => number;
-  #text = '';
-  /** The step of the text. */
-  #textStep = 0;
+  #said: TextView = noText;
   #steps = 0;
   #usage: Usage = noUsage;
   #costUsd = 0;
@@ -50,10 +49,10 @@ export class ModelWatch {
     this.#costUsd = record.spend?.usd ?? 0;
     this.#beforeMs = record.elapsedMs ?? 0;
     for (const message of record.messages) {
-      if (message.role === 'assistant') this.#text = textOf(message) || this.#text;
+      if (message.role === 'assistant') this.#said = { ...noText, text: textOf(message) || this.#said.text };
       this.#count(toolCallsOf(message).map((call) => call.toolName));
     }
-    if (before?.steps === record.iteration) this.#text = before.text || this.#text;
+    if (before?.steps === record.iteration && before.text) this.#said = { ...noText, text: before.text };
     this.overlay?.replay(record);
   }
 
@@ -63,12 +62,7 @@ export class ModelWatch {
 
   /** Adds an event of the run. */
   heed(event: RunEvent): void {
-    // The deltas of the step come again. Until then the text of the last attempt is shown.
-    if (event.type === 'step.reset') this.#textStep = 0;
-    if (event.type !== 'model.delta' || event.kind !== 'text') return;
-    if (event.step !== this.#textStep) this.#text = '';
-    this.#textStep = event.step;
-    this.#text += event.text;
+    this.#said = textAfter(this.#said, event);
   }
 
   /** A step is done. */
@@ -83,14 +77,14 @@ export class ModelWatch {
   }
 
   partial(): PartialResponse {
-    return { ...this.#figures(this.#usage, this.#costUsd), text: this.#text, steps: this.#steps };
+    return { ...this.#figures(this.#usage, this.#costUsd), text: this.#said.text, steps: this.#steps };
   }
 
   /** Returns the answer of an ended run. @param cause why it was interrupted */
   end(output: Omit<RunOutput, 'durable' | 'saveErrors'>, cause?: ErrorData): ModelResponse {
     this.#ended ??= this.#response(output, cause);
     // Without an answer, the streamed text is newer than the record; its last deltas may arrive after the end.
-    if (output.status !== 'ok') this.#ended = { ...this.#ended, text: this.#text || output.output };
+    if (output.status !== 'ok') this.#ended = { ...this.#ended, text: this.#said.text || output.output };
     return this.#ended;
   }
 

@@ -1,5 +1,6 @@
 import type { ModelResponse, ResponseSnapshot } from '../../fan-out/index.ts';
 import type { RunEvent } from '../../index.ts';
+import { noText, type TextView, textAfter } from '../../run/journal/reply-view.ts';
 import { isObject, type JsonValue } from '../../values/json.ts';
 import type { ModelState, ModelView } from './board-state.ts';
 
@@ -9,6 +10,7 @@ const MAX_TEXT = 65_536;
 /** Follows the run events of one model of `pawl ask`, and makes of them what the board shows of it. */
 export class AskView {
   #view: ModelView;
+  #said: TextView = noText;
   #isLeaving = false;
   readonly #startedAt = performance.now();
   /** Working time of earlier processes, ms. */
@@ -27,12 +29,12 @@ export class AskView {
   }
 
   heed(event: RunEvent): ModelView {
+    const said = textAfter(this.#said, event);
+    this.#said = { ...said, text: said.text.slice(-MAX_TEXT) };
     if (event.type === 'step.started') return this.#now({ state: 'thinking', text: '' }, '');
     if (event.type === 'model.retry') return this.#now({ text: '' }, 'tries again');
     if (event.type === 'step.reset') return this.#now({ text: '' });
-    if (event.type === 'model.delta' && event.kind === 'text') {
-      return this.#now({ text: (this.#view.text + event.text).slice(-MAX_TEXT) }, '');
-    }
+    if (event.type === 'model.delta' && event.kind === 'text') return this.#now({ text: this.#said.text }, '');
     if (event.type === 'tool.started')
       return this.#now({ state: 'calling-tools' }, activityOf(event.name, event.input));
     return this.#view;

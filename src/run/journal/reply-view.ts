@@ -41,10 +41,12 @@ export interface TextView extends TextPlace {
 /** Before the first piece. */
 export const noText: TextView = { step: 0, block: 0, offset: 0, text: '' };
 
-/** Returns the text after one more piece. The first piece of a step takes the place of an earlier step's text. */
-export function withPiece(view: TextView, piece: Extract<RunEvent, { type: 'model.delta' }>): TextView {
-  const { step, kind } = piece;
+/** Returns the text after one more event. It stays after a step, and after a reset, until the next piece comes. */
+export function textAfter(view: TextView, event: RunEvent): TextView {
+  if (event.type === 'step.reset') return { ...noText, text: view.text };
+  if (event.type !== 'model.delta' || event.kind !== 'text') return view;
+  const { step } = event;
   const known = step === view.step ? view : { ...noText, step };
-  const more = kind === 'text' ? unread(known, piece) : '';
-  return more === '' ? view : { step, ...placeAfter(piece), text: known.text + more };
+  const more = unread(known, event);
+  return more === '' ? view : { step, ...placeAfter(event), text: known.text + more };
 }

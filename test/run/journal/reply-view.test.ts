@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import type { RunEvent } from '../../../src/run/events/body.ts';
-import { lacking, noText, placeAfter, unread, withPiece } from '../../../src/run/journal/reply-view.ts';
+import { lacking, noText, placeAfter, type TextView, textAfter, unread } from '../../../src/run/journal/reply-view.ts';
 
 type Delta = Extract<RunEvent, { type: 'model.delta' }>;
 const said = (text: string, at: Partial<Pick<Delta, 'step' | 'block' | 'offset' | 'kind'>> = {}): Delta => ({
@@ -10,7 +10,7 @@ const said = (text: string, at: Partial<Pick<Delta, 'step' | 'block' | 'offset' 
   ...{ runId: 'r', seq: 1, at: 0 },
   ...at,
 });
-const seen = (...pieces: readonly Delta[]) => pieces.reduce(withPiece, noText);
+const seen = (...pieces: readonly Delta[]) => pieces.reduce<TextView>(textAfter, noText);
 
 describe('a piece of a reply', () => {
   test('adds what its reader does not have of it: all, the rest, or nothing', () => {
@@ -53,6 +53,12 @@ describe('the text of a step', () => {
   test('takes the place of the text of an earlier step with its first piece', () => {
     expect(seen(said('Look.'), said('Hm.', { step: 2, kind: 'reasoning' })).text).toBe('Look.');
     expect(seen(said('Look.'), said('Do', { step: 2 })).text).toBe('Do');
+  });
+
+  test('stays after a reset until the pieces come again', () => {
+    const reset = textAfter(seen(said('Lo')), { type: 'step.reset', step: 1, runId: 'r', seq: 2, at: 0 });
+    expect(reset.text).toBe('Lo');
+    expect(textAfter(reset, said('Do')).text).toBe('Do');
   });
 
   test('is the beginning of what the model says, whichever pieces are lost or come again', () => {

@@ -143,6 +143,7 @@ const importTable: rules.ImportTable = {
     'src/values',
     'src/run/command',
     'src/run/journal/reader',
+    'src/run/journal/reply-view',
     'src/run/request',
     'src/run/waits/sent-answer',
     'src/run/waits/wait',
@@ -150,8 +151,8 @@ const importTable: rules.ImportTable = {
   ],
   // Types only: a test looks at what the bundle for a browser has.
   'src/client': ['src/http/problem', 'src/http/runs', 'src/index', 'src/run', 'src/values'],
-  'src/ag-ui': ['src/index', 'src/http', 'src/values'],
-  'src/react': ['src/client/index', 'src/index', 'src/values'],
+  'src/ag-ui': ['src/index', 'src/http', 'src/run/journal/reply-view', 'src/values'],
+  'src/react': ['src/client/index', 'src/index', 'src/run/journal/reply-view', 'src/values'],
   'src/restate': ['src/index'],
   'src/studio': [
     'src/index',

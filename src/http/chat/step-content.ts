@@ -1,3 +1,4 @@
+import { lacking, type Piece, unread } from '../../run/journal/reply-view.ts';
 import type { AssistantMessage, ToolCallPart, ToolResultPart } from '../../values/message.ts';
 import type { UiChunk } from './ui-chunk.ts';
 
@@ -68,24 +69,21 @@ export class StepContent {
     this.#emit(chunk);
   }
 
-  /** A piece of text. What the page has already is left out; after a gap, the recorded message brings the rest. */
-  text({ kind, block, offset, text }: { kind: TextKind; block: number; offset: number; text: string }): void {
-    if (this.isRecorded) return;
-    let last = this.#sent.at(-1);
-    if (last?.kind !== kind || last.block !== block) {
-      if (offset > 0 || text === '' || this.#sent.some((sent) => sent.block >= block)) return;
-      this.#closeText();
-      last = { kind, block, text: '', isOpen: true };
-      this.#sent.push(last);
-      this.send({ type: `${kind}-start`, id: this.#idOf(block) });
-    }
-    if (!last.isOpen || offset > last.text.length) return;
-    this.#extend(last, text.slice(last.text.length - offset));
+  /** A piece of text. What the page has already is left out. */
+  text(piece: Piece & { readonly kind: TextKind }): void {
+    const { kind, block } = piece;
+    const last = this.#sent.at(-1);
+    const begun = last?.kind === kind && last.block === block ? last : undefined;
+    const more = unread(begun?.text.length ?? 0, piece);
+    if (this.isRecorded || more === '' || begun?.isOpen === false) return;
+    if (!begun && this.#sent.some((sent) => sent.block >= block)) return;
+    this.#extend(begun ?? this.#beginText(kind, block), more);
   }
 
   /** A piece of the arguments of a call. */
-  input({ block, offset, callId, name, text }: InputPiece): void {
+  input(piece: Piece & Pick<SentCall, 'callId' | 'name'>): void {
     if (this.isRecorded) return;
+    const { block, offset, callId, name } = piece;
     let begun = this.#sent.findLast((sent): sent is SentCall => sent.kind === 'call' && sent.callId === callId);
     if (!begun) {
       if (offset > 0 || this.calls.has(callId) || this.#sent.some((sent) => sent.block >= block)) return;
@@ -94,10 +92,10 @@ export class StepContent {
       this.#sent.push(begun);
       this.#beginCall(callId, name);
     }
-    if (offset > begun.length || this.calls.get(callId)?.isWhole) return;
-    const more = text.slice(begun.length - offset);
+    const more = unread(begun.length, piece);
+    if (more === '' || this.calls.get(callId)?.isWhole) return;
     begun.length += more.length;
-    if (more !== '') this.send({ type: 'tool-input-delta', toolCallId: callId, inputTextDelta: more });
+    this.send({ type: 'tool-input-delta', toolCallId: callId, inputTextDelta: more });
   }
 
   /** The whole message, as it is recorded. */
@@ -179,13 +177,20 @@ export class StepContent {
     if (sent?.kind === part.kind && !sent.isOpen) return;
     const id = this.#idOf(part.block);
     if (!sent) this.send({ type: `${part.kind}-start`, id });
-    const has = sent?.kind === part.kind ? sent.text.length : 0;
-    if (has < part.text.length) this.send({ type: `${part.kind}-delta`, id, delta: part.text.slice(has) });
+    const delta = part.text.slice(sent?.kind === part.kind ? sent.text.length : 0);
+    if (delta !== '') this.send({ type: `${part.kind}-delta`, id, delta });
     this.send({ type: `${part.kind}-end`, id });
   }
 
+  #beginText(kind: TextKind, block: number): SentText {
+    this.#closeText();
+    const sent = { kind, block, text: '', isOpen: true };
+    this.#sent.push(sent);
+    this.send({ type: `${kind}-start`, id: this.#idOf(block) });
+    return sent;
+  }
+
   #extend(sent: SentText, more: string): void {
-    if (more === '') return;
     sent.text += more;
     this.send({ type: `${sent.kind}-delta`, id: this.#idOf(sent.block), delta: more });
   }
@@ -202,21 +207,13 @@ export class StepContent {
   }
 }
 
-/** A piece of a call's arguments, with its place in the message. */
-export interface InputPiece {
-  readonly block: number;
-  readonly offset: number;
-  readonly callId: string;
-  readonly name: string;
-  readonly text: string;
-}
-
 function isContinuedBy(sent: Sent, part: Shown | undefined): boolean {
   if (!part || part.kind === 'whole' || part.kind !== sent.kind || part.block !== sent.block) return false;
   if (part.kind === 'call')
     return sent.kind === 'call' && part.part.toolCallId === sent.callId && part.part.toolName === sent.name;
   if (sent.kind === 'call') return false;
-  return sent.isOpen ? part.text.startsWith(sent.text) : part.text === sent.text;
+  const rest = lacking(sent.text, part.text);
+  return rest === '' || (sent.isOpen && rest !== undefined);
 }
 
 /** The parts of a message that a page shows. Metadata of providers stays on the server. */

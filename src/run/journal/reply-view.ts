@@ -2,7 +2,7 @@ import type { RunEvent } from '../events/body.ts';
 import type { TextPlace } from './entry.ts';
 
 /** A piece of a text, or of the arguments of a call, with its place in the message. */
-type Piece = TextPlace & { readonly text: string };
+export type Piece = TextPlace & { readonly text: string };
 
 /**
  * Returns what a piece adds to what its reader has: the rest of the piece, or '' if the reader has all of it. A piece after a gap

@@ -1,4 +1,5 @@
 import type { FinishReason, JsonValue, RunEvent, Usage } from '../index.ts';
+import { lacking, unread } from '../run/journal/reply-view.ts';
 import { blockId, callIdOf, callMessage, resultMessage, type StepOfRun, stepMessages } from './messages.ts';
 import type { AgUiEvent, AgUiMessage } from './protocol.ts';
 import type { Reader } from './reader.ts';
@@ -84,30 +85,31 @@ export class Mapper {
     return [...ended, { type: 'STEP_STARTED', stepName: nameOf(step) }];
   }
 
-  #delta({ step, kind, block, offset, text }: EventOf<'model.delta'>): AgUiEvent[] {
+  #delta(piece: EventOf<'model.delta'>): AgUiEvent[] {
+    const { step, kind, block } = piece;
     const id = blockId(this.#of(step), block);
     const had = this.#reader.find(id);
-    const rest = unread(text, { had: textOf(had), offset });
+    const rest = unread(textOf(had).length, piece);
     if (rest === '') return [];
     const begun = this.#begin(id, { step, kind });
     if (!had) this.#reader.add({ id, role: kind === 'text' ? 'assistant' : 'reasoning', content: '' });
     this.#reader.extend(id, rest);
-    const type = kind === 'text' ? 'TEXT_MESSAGE_CONTENT' : 'REASONING_MESSAGE_CONTENT';
-    return [...begun, { type, messageId: id, delta: rest }];
+    return [...begun, pieceOf(kind, id, rest)];
   }
 
-  #input({ step, callId, name, offset, text }: EventOf<'tool.input'>): AgUiEvent[] {
+  #input(piece: EventOf<'tool.input'>): AgUiEvent[] {
+    const { step, callId, name, offset } = piece;
     const id = callIdOf(this.#of(step), callId);
     const had = this.#reader.find(id);
-    // An empty piece announces a call without arguments so far.
-    const rest = unread(text, { had: textOf(had), offset });
-    if (had && rest === '') return [];
+    const rest = unread(textOf(had).length, piece);
+    // The first piece announces a call, also an empty one.
+    if (rest === '' && (had || offset > 0)) return [];
     const begun = this.#begin(id, { step, kind: 'call' }, name);
     if (!had) this.#reader.add(callMessage(this.#of(step), { toolCallId: callId, toolName: name, input: '' }));
     this.#calls.set(callId, step);
     if (rest === '') return begun;
     this.#reader.extend(id, rest);
-    return [...begun, { type: 'TOOL_CALL_ARGS', toolCallId: id, delta: rest }];
+    return [...begun, pieceOf('call', id, rest)];
   }
 
   /** Opens a message, in its step. Texts end where another message begins; calls may arrive side by side. */
@@ -144,7 +146,7 @@ export class Mapper {
     const said = recorded.filter(({ role }) => role !== 'tool');
     const all = this.#reader.messages;
     const had = all.filter(({ id, role }) => role !== 'tool' && this.#stepOf(id) === step);
-    if (had.every((message, index) => message.id === said[index]?.id && lacking(message, said[index]) !== undefined))
+    if (had.every((message, index) => message.id === said[index]?.id && lackingOf(message, said[index]) !== undefined))
       return [...recorded.flatMap((message) => this.#whole(step, message)), ...this.#endAll()];
     const isEarlier = ({ id }: AgUiMessage) => (this.#stepOf(id) ?? 0) < step;
     const isLater = ({ id }: AgUiMessage) => (this.#stepOf(id) ?? 0) > step;
@@ -156,7 +158,7 @@ export class Mapper {
   #whole(step: number, message: AgUiMessage): AgUiEvent[] {
     if (message.role === 'tool') return this.#result(step, message);
     const had = this.#reader.find(message.id);
-    const rest = lacking(had, message) ?? '';
+    const rest = lackingOf(had, message) ?? '';
     const call = message.role === 'assistant' ? message.toolCalls?.[0] : undefined;
     if (had && rest === '') return [];
     const kind = call ? 'call' : message.role === 'reasoning' ? 'reasoning' : 'text';
@@ -230,11 +232,6 @@ function nameOf(step: number): string {
   return `step ${step}`;
 }
 
-/** Returns the part of a piece that its reader does not have. */
-function unread(text: string, { had, offset }: { readonly had: string; readonly offset: number }): string {
-  return offset >= had.length ? text : text.slice(had.length - offset);
-}
-
 /** The text of a message, or the arguments of its call. */
 function textOf(message: AgUiMessage | undefined): string {
   if (!message) return '';
@@ -252,10 +249,10 @@ function pieceOf(kind: Open['kind'], id: string, delta: string): AgUiEvent {
  * Returns what a reader lacks of a recorded message; undefined if it has another text. The arguments of a call are stored as
  * JSON, so the model's text of them may have other spaces.
  */
-function lacking(had: AgUiMessage | undefined, recorded: AgUiMessage): string | undefined {
+function lackingOf(had: AgUiMessage | undefined, recorded: AgUiMessage): string | undefined {
   const [begun, whole] = [textOf(had), textOf(recorded)];
   if (recorded.role === 'assistant' && recorded.toolCalls && isEqualJson(begun, whole)) return '';
-  return whole.startsWith(begun) ? whole.slice(begun.length) : undefined;
+  return lacking(begun, whole);
 }
 
 function isEqualJson(a: string, b: string): boolean {

@@ -160,6 +160,22 @@ describe('a stream of a run', () => {
     expect(messages).toEqual(messagesOf(recorded({ role: 'assistant', content })));
   });
 
+  test('leaves out pieces after a gap: the recorded message brings the rest, and no snapshot is needed (web 34)', async () => {
+    const pieces = eventsOf(
+      ...[started(1), said(1, 0, 'He'), said(1, 0, 'o', 4), typed({ step: 1, block: 1, offset: 3 }, 'x', '"a":1}')],
+      snapshot(1, [text('Hello'), call('x', { a: 1 })]),
+    );
+    const events = mapped(pieces);
+    expect(events.flatMap((event) => (event.type === 'TEXT_MESSAGE_CONTENT' ? event.delta : []))).toEqual([
+      'He',
+      'llo',
+    ]);
+    expect(events.some(({ type }) => type === 'MESSAGES_SNAPSHOT')).toBe(false);
+    expect(await applied(framed(events))).toEqual(
+      messagesOf(recorded({ role: 'assistant', content: [text('Hello'), call('x', { a: 1 })] })),
+    );
+  });
+
   test('keeps the arguments of a call as the model wrote them, if they are the same JSON (web 34)', async () => {
     const pieces = eventsOf(
       started(1),

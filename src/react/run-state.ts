@@ -1,5 +1,6 @@
 import type { ClientError, ConnectionState } from '../client/index.ts';
 import type { JournalEvent, RunStatus, Wait } from '../index.ts';
+import { unread } from '../run/journal/reply-view.ts';
 import type { JsonValue } from '../values/json.ts';
 
 /** A part of what a model says in one step. `block` is its place in the message of the step. */
@@ -96,20 +97,24 @@ const changes: { readonly [Type in JournalEvent['type']]?: Change<Type> } = {
   'step.snapshot': (state, { step, content }) =>
     inStep(running(state), step, (known) => ({ ...known, parts: recorded(known.parts, content) })),
   'step.done': (state, { step }) => inStep(state, step, (known) => ({ ...known, isDone: true })),
-  'model.delta': (state, { step, block, offset, kind, text }) =>
-    inPart(running(state), { step, block }, (known) => ({
-      type: kind,
-      block,
-      text: joined(textIn(known), offset, text),
-    })),
+  'model.delta': (state, piece) =>
+    inPart(running(state), piece, (known) => {
+      const before = textIn(known);
+      const more = unread(before.length, piece);
+      return more === '' ? known : { type: piece.kind, block: piece.block, text: before + more };
+    }),
   'model.file': (state, { step, block, mediaType }) =>
     inPart(state, { step, block }, () => ({ type: 'file', block, mediaType })),
   'model.source': (state, { step, source }) =>
     inStep(state, step, (known) => ({ ...known, sources: [...known.sources, source] })),
-  'tool.input': (state, { step, block, offset, callId, name, text }) =>
-    inPart(running(state), { step, block }, (known) => {
-      const before = known?.type === 'call' ? known.inputText : '';
-      return { type: 'call', block, callId, name, state: 'writing', inputText: joined(before, offset, text) };
+  'tool.input': (state, piece) =>
+    inPart(running(state), piece, (known) => {
+      const { block, offset, callId, name } = piece;
+      const before = textIn(known);
+      const more = unread(before.length, piece);
+      // The first piece announces a call, also an empty one.
+      if (more === '' && (known || offset > 0)) return known;
+      return { type: 'call', block, callId, name, state: 'writing', inputText: before + more };
     }),
   'tool.started': (state, { step, callId, name, input }) =>
     inCall(state, { step, callId, name }, (call) => ({ ...call, state: 'running', input })),
@@ -152,12 +157,9 @@ function running(state: RunState): RunState {
   return state.status === 'running' ? state : { ...state, status: 'running' };
 }
 
-/** A text up to a place, and what follows there: a piece that comes again changes nothing. */
-function joined(known: string, offset: number, text: string): string {
-  return (offset >= known.length ? known : known.slice(0, offset)) + text;
-}
-
+/** What the pieces of a part said so far. */
 function textIn(part: RunPart | undefined): string {
+  if (part?.type === 'call') return part.inputText;
   return part?.type === 'text' || part?.type === 'reasoning' ? part.text : '';
 }
 
@@ -172,16 +174,14 @@ function inStep(state: RunState, step: number, change: (known: RunStep) => RunSt
 function inPart(
   state: RunState,
   { step, block }: { readonly step: number; readonly block: number },
-  change: (known: RunPart | undefined) => RunPart,
+  change: (known: RunPart | undefined) => RunPart | undefined,
 ): RunState {
   return inStep(state, step, (known) => {
     const at = known.parts.findLastIndex((part) => part.block <= block);
-    const part = known.parts[at];
-    const isThere = part?.block === block;
-    return {
-      ...known,
-      parts: known.parts.toSpliced(isThere ? at : at + 1, isThere ? 1 : 0, change(isThere ? part : undefined)),
-    };
+    const part = known.parts[at]?.block === block ? known.parts[at] : undefined;
+    const next = change(part);
+    if (next === undefined || next === part) return known;
+    return { ...known, parts: known.parts.toSpliced(part ? at : at + 1, part ? 1 : 0, next) };
   });
 }
 

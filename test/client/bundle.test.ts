@@ -68,10 +68,10 @@ describe('pawl/client in a browser', () => {
     expect(result).toBe('undefined,undefined,undefined,run.started,run.ended');
   });
 
-  test('is all of the package that pawl/react loads besides its own modules, with React and @xstate/store (web 33)', async () => {
+  test('is all of the package that pawl/react loads besides its own modules and the rule for pieces, with React and @xstate/store (web 33)', async () => {
     const { code, imports, modules } = await bundled('react');
     expect(imports.toSorted()).toEqual(['@xstate/store', 'react']);
-    expect(modules.filter((path) => !/^src\/(client|react)\//.test(path))).toEqual([]);
+    expect(modules.filter((path) => !/^src\/(client|react)\//.test(path))).toEqual(['src/run/journal/reply-view.ts']);
     // Pages that servers draw look for it on the first line.
     expect(code.trimStart()).toMatch(/^["']use client["'];/);
     const bytes = gzipSync(code).byteLength;

@@ -66,6 +66,13 @@ describe('what a page knows of a run', () => {
     ]);
   });
 
+  test('is the beginning of a text where pieces are missing, until the record brings the rest (web 4, 33)', () => {
+    const broken = seen(said('Hel'), said('!', 5), said('you', 2, 1), said('He'), called('1}', 6, 2));
+    expect(broken.steps[0]?.parts).toEqual([{ type: 'text', block: 0, text: 'Hel' }]);
+    const whole = withEvent(broken, eventOf(said('lo!', 3)));
+    expect(whole.steps[0]?.parts).toEqual([{ type: 'text', block: 0, text: 'Hello!' }]);
+  });
+
   test('is a call from the first piece of its input to its result', () => {
     const story = [called('{"at"'), called(':1}', 5), began, returned];
     const states = story.map((_, i) => seen(...story.slice(0, i + 1)));

@@ -31,10 +31,9 @@ export interface StoreFromOptions {
   readonly codec?: Codec | undefined;
   /**
    * Stores the large parts of a head once and names them in heads and messages: a step with several saves writes less. The
-   * driver must then keep `body.blobs`. Default `false`. With `'messages'` the transcript names such a message as a whole, and
-   * not by the large inputs in it: the rest of its text is stored once too.
+   * driver must then keep `body.blobs`. Default `false`.
    */
-  readonly blobs?: boolean | 'messages' | undefined;
+  readonly blobs?: boolean | undefined;
   /**
    * Stores the open step of a message with many calls beside the head, and only the changed calls of it. A message with n
    * calls that have effects then costs bytes and CPU in proportion to n. The driver must then keep

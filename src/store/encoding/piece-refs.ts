@@ -59,15 +59,6 @@ const none: ReadonlyMap<string, Part> = new Map();
  */
 export class Splitter {
   readonly #parts = new Map<string, ReadonlyMap<string, Part>>();
-  readonly #namesMessages: boolean;
-
-  /**
-   * @param options.namesMessages a message is named as a whole, not by the large inputs that it contains: the rest of its text
-   *   is stored once too. The journals of files were made without it, and stay as they are.
-   */
-  constructor({ namesMessages = false }: { readonly namesMessages?: boolean } = {}) {
-    this.#namesMessages = namesMessages;
-  }
 
   /**
    * Splits long texts of a record or delta into pieces.
@@ -85,7 +76,7 @@ export class Splitter {
     const phases = naming.texts(head.completedPhases.map((phase) => JSON.stringify(phase)));
     const undelivered = naming.texts((head.undelivered ?? []).map(encodeMessage));
     this.#remember(encoded.runId, naming.parts);
-    const parts = this.#namesMessages ? outermostFirst([...before.values()]) : [...before.values()];
+    const parts = outermostFirst([...before.values()]);
     const said = new Set<Part>();
     const messages = parts.length > 0 ? encoded.messages.map((text) => cut(text, parts, said)) : encoded.messages;
     const inMessages = parts.filter((part) => said.has(part)).flatMap(withInner);
@@ -176,16 +167,17 @@ const hasNoParts = ({ openStep, completedPhases, undelivered }: RunHead) =>
 const nameOf = ({ name }: Piece) => name;
 const withInner = (part: Part): readonly Part[] => [...part.inner, part];
 
+/** A message is named as a whole, not by the large inputs that it contains: the rest of its text is stored once too. */
 const outermostFirst = (parts: readonly Part[]): readonly Part[] => [
   ...parts.filter(({ inner }) => inner.length > 0),
   ...parts.filter(({ inner }) => inner.length === 0),
 ];
 
 /** Returns the reference to a piece, as stored texts contain it. */
-export const mention = (name: string): string => `${MARK}${name}${MARK}`;
+const mention = (name: string): string => `${MARK}${name}${MARK}`;
 
 /** Returns the part of a stored text before its first reference to a piece. */
-export const withoutMentions = (text: string): string => text.split(MARK, 1)[0] ?? '';
+const withoutMentions = (text: string): string => text.split(MARK, 1)[0] ?? '';
 
 /** Returns the names of the pieces to which a stored text refers. */
 export function namesIn(text: string): string[] {
@@ -243,11 +235,6 @@ export function joinPieces(text: string, find: (name: string) => string | undefi
   return parts.join('');
 }
 
-/** Replaces the references to pieces in a stored text by `null`, so that it is JSON. */
-export function withoutPieces(text: string): string {
-  return joinPieces(text, () => 'null');
-}
-
 /*
  * Reads and writes texts that name pieces. A text is split first and encrypted afterwards. The names of its pieces follow the
  * encrypted text, so that a process without the key still knows which pieces are needed.
@@ -302,10 +289,5 @@ export class RunTexts {
       const piece = pieces.get(name);
       return piece && this.#whole(this.open(piece.stored, partOf(name)), pieces, depth - 1);
     });
-  }
-
-  /** A text as JSON without its pieces. @throws the errors of `open` */
-  withoutPieces(stored: string, part: string): string {
-    return withoutPieces(this.open(stored, part));
   }
 }

@@ -28,7 +28,7 @@ export interface StoredBody extends EncodedHead {
 export interface BodyOptions {
   readonly encryption: Encryption;
   /** Stores the large parts of heads once, and names them. */
-  readonly blobs: boolean | 'messages';
+  readonly blobs: boolean;
   /** Stores large open steps beside their heads. */
   readonly steps: boolean;
 }
@@ -46,7 +46,7 @@ export class BodyWriter {
 
   constructor({ encryption, blobs, steps }: BodyOptions) {
     this.#encryption = encryption;
-    this.#splitter = blobs ? new Splitter({ namesMessages: blobs === 'messages' }) : undefined;
+    this.#splitter = blobs ? new Splitter() : undefined;
     this.#steps = steps ? new StepSplitter() : undefined;
   }
 

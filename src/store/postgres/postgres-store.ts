@@ -123,7 +123,7 @@ export function postgresStore(options: PostgresStoreOptions): PostgresStore {
   if (!(timeoutMs > 0)) throw new TypeError(`timeoutMs must be above 0, not ${timeoutMs}`);
   const server = new Server({ pool, schema, times: serverTimes(clock), notifies: notify, isReadOnly });
   const driver = new PostgresDriver(server, timeoutMs);
-  const store = storeFrom(driver, { codec: options.codec, blobs: 'messages', clock });
+  const store = storeFrom(driver, { codec: options.codec, blobs: true, clock });
   return isReadOnly ? withoutWrites(store, `the PostgreSQL store in schema ${schema}`) : store;
 }
 

@@ -4,14 +4,7 @@ import type { RunHead } from '../../../src/record/checkpoint.ts';
 import { headOf } from '../../../src/record/delta.ts';
 import { type OpenCall, type OpenStep, resultsMessage } from '../../../src/run/open-step.ts';
 import { encodeDelta, encodeRecord } from '../../../src/store/encoding/encode.ts';
-import {
-  isCut,
-  joinPieces,
-  namesIn,
-  type Pieces,
-  Splitter,
-  withoutPieces,
-} from '../../../src/store/encoding/piece-refs.ts';
+import { isCut, joinPieces, namesIn, type Pieces, Splitter } from '../../../src/store/encoding/piece-refs.ts';
 import { nextStep, sampleRecord, userMessage } from '../../../src/testing/store-contract/records.ts';
 import type { Message } from '../../../src/values/message.ts';
 import { torture } from '../../crash/random.ts';
@@ -93,7 +86,7 @@ describe('pieces of a record (recovery 4)', () => {
   });
 
   test('an intent, its results and the messages that they become hold each text once', () => {
-    const shelf = new Shelf(new Splitter({ namesMessages: true }));
+    const shelf = new Shelf();
     const first = nextStep(sampleRecord('run'), [], {
       openStep: stepOf([{ input: long('ab') }, { input: long('cd') }]),
     });
@@ -159,7 +152,6 @@ describe('pieces of a record (recovery 4)', () => {
   test('a text that names a piece which is not there is damaged', () => {
     const text = '{"a":\u001axyz\u001a}';
     expect(namesIn(text)).toEqual(['xyz']);
-    expect(withoutPieces(text)).toBe('{"a":null}');
     expect(() => joinPieces(text, () => undefined)).toThrow('its piece xyz is missing');
   });
 

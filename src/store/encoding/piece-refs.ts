@@ -173,17 +173,6 @@ const outermostFirst = (parts: readonly Part[]): readonly Part[] => [
   ...parts.filter(({ inner }) => inner.length === 0),
 ];
 
-/** Returns the reference to a piece, as stored texts contain it. */
-const mention = (name: string): string => `${MARK}${name}${MARK}`;
-
-/** Returns the part of a stored text before its first reference to a piece. */
-const withoutMentions = (text: string): string => text.split(MARK, 1)[0] ?? '';
-
-/** Returns the names of the pieces to which a stored text refers. */
-export function namesIn(text: string): string[] {
-  return isCut(text) ? text.split(MARK).filter((_, i) => i % 2 === 1) : [];
-}
-
 /** Replaces parts of a text by names. The parts are in the order of the text; those in the text are `found`. */
 function cut(text: string, parts: readonly Part[], found?: Set<Part>): string {
   let from = 0;
@@ -193,7 +182,7 @@ function cut(text: string, parts: readonly Part[], found?: Set<Part>): string {
     const at = text.indexOf(whole, from);
     if (at === -1) continue;
     found?.add(part);
-    before += `${text.slice(from, at)}${mention(name)}`;
+    before += `${text.slice(from, at)}${MARK}${name}${MARK}`;
     from = at + whole.length;
   }
   return from === 0 ? text : before + text.slice(from);
@@ -235,10 +224,7 @@ export function joinPieces(text: string, find: (name: string) => string | undefi
   return parts.join('');
 }
 
-/*
- * Reads and writes texts that name pieces. A text is split first and encrypted afterwards. The names of its pieces follow the
- * encrypted text, so that a process without the key still knows which pieces are needed.
- */
+/* Reads and writes texts that name pieces. A text is split first and encrypted afterwards. */
 
 /** A piece names others, and those name none. */
 const MAX_DEPTH = 4;
@@ -247,18 +233,7 @@ const partOf = (name: string) => `piece ${name}`;
 
 /** Encrypts the pieces of a body. */
 export function encryptPieces(runId: string, pieces: readonly Piece[], encryption: Encryption): Piece[] {
-  const { seal } = cutEncryption(encryption);
-  return pieces.map(({ name, text }) => ({ name, text: seal(text, runId, partOf(name)) }));
-}
-
-/** Returns an encryption for texts that refer to pieces: the names stay readable after it. */
-export function cutEncryption(encryption: Encryption): Pick<Encryption, 'seal'> {
-  return {
-    seal: (text, runId, part) => {
-      const encrypted = encryption.seal(text, runId, part);
-      return isEncrypted(encrypted) ? encrypted + namesIn(text).map(mention).join('') : encrypted;
-    },
-  };
+  return pieces.map(({ name, text }) => ({ name, text: encryption.seal(text, runId, partOf(name)) }));
 }
 
 export type StoredPieces = ReadonlyMap<string, { readonly stored: string }>;
@@ -275,7 +250,9 @@ export class RunTexts {
 
   /** A decrypted text that still names its pieces. @throws {KeyMismatchError} @throws {CheckpointCorruptError} */
   open(stored: string, part: string): string {
-    return this.#encryption.open(isEncrypted(stored) ? withoutMentions(stored) : stored, this.runId, part);
+    // Earlier layouts repeated the names of pieces after an encrypted text.
+    const [text = ''] = isEncrypted(stored) ? stored.split(MARK, 1) : [stored];
+    return this.#encryption.open(text, this.runId, part);
   }
 
   /** A text with all the pieces that it names. @throws the errors of `open` */

@@ -4,7 +4,7 @@ import { type EncodedHead, encodeDelta, encodeRecord } from './encode.ts';
 import type { Encryption } from './encryption.ts';
 import { type MessageRow, rowsOf, sealStep } from './encryption.ts';
 import { type Filed, filedOf, keysOf } from './filed.ts';
-import { cutEncryption, encryptPieces, type Pieces, Splitter } from './piece-refs.ts';
+import { encryptPieces, type Pieces, Splitter } from './piece-refs.ts';
 import { StepSplitter } from './step-texts.ts';
 import type { StoredJournal } from './stored-journal.ts';
 
@@ -58,7 +58,7 @@ export class BodyWriter {
     const encoded = encodeRecord(record, this.#steps);
     const cut = this.#splitter?.split(encoded, record, { isContinued: false }) ?? { ...encoded, ...noBlobs };
     const { runId, meta, extras } = cut;
-    const encryption = this.#seal();
+    const encryption = this.#encryption;
     const start = {
       meta: encryption.seal(meta, runId, 'meta'),
       extras: extras === null ? null : encryption.seal(extras, runId, 'extras'),
@@ -84,7 +84,7 @@ export class BodyWriter {
 
   #body(encoded: EncodedHead & Pieces & { readonly from: number; readonly messages: readonly string[] }): StoredBody {
     const { runId, head, version, revision, updatedAt, attempts, due, definition, from, messages, step } = encoded;
-    const encryption = this.#seal();
+    const encryption = this.#encryption;
     return {
       runId,
       head: encryption.seal(head, runId, 'head'),
@@ -100,10 +100,6 @@ export class BodyWriter {
       blobs: this.#blobs(encoded),
       step: sealStep(step, runId, encryption),
     };
-  }
-
-  #seal(): Pick<Encryption, 'seal'> {
-    return this.#splitter ? cutEncryption(this.#encryption) : this.#encryption;
   }
 
   #blobs({ runId, pieces, inHead, inMessages }: EncodedHead & Pieces): Pieces {

@@ -1,6 +1,6 @@
 import { crc32 } from 'node:zlib';
 import type { EncodedHead } from '../encoding/encode.ts';
-import { namesIn, type Piece } from '../encoding/piece-refs.ts';
+import type { Piece } from '../encoding/piece-refs.ts';
 import type { Change } from './row-change.ts';
 
 /** A row of `messages` as a change adds it. */
@@ -43,20 +43,8 @@ export function newPieces({ head, start, record }: Change): readonly Piece[] {
 }
 
 /** Returns the rows of messages that a change writes to PostgreSQL. @param token names the rows that this change writes */
-export function messageRows(change: Change, token: number): MessageRow[] {
-  const { rows = [] } = change;
-  return rows.map(({ first, text }) => {
-    const tokens = tokensNamed(change, token, text);
-    return { first, checksum: crc32(text), messages: text, pieces: tokens.length > 0 ? tokensOf(tokens) : null };
-  });
-}
-
-/** The places of the pieces that a text names, and of those that these name. */
-function tokensNamed({ head, start, record }: Change, token: number, text: string): number[] {
-  const names = namesIn(text);
-  if (names.length === 0) return [];
-  const known = record?.pieces;
-  const inner = new Map(head?.blobs.pieces.map((piece) => [piece.name, namesIn(piece.text)]));
-  const named = names.flatMap((name) => [...(inner.get(name) ?? []), name]);
-  return named.map((name) => (start ? token : (known?.get(name) ?? token)));
+export function messageRows({ rows = [], head, record }: Change, token: number): MessageRow[] {
+  const tokens = head?.blobs.inMessages.map((name) => record?.pieces.get(name) ?? token) ?? [];
+  const pieces = tokens.length > 0 ? tokensOf(tokens) : null;
+  return rows.map(({ first, text }) => ({ first, checksum: crc32(text), messages: text, pieces }));
 }

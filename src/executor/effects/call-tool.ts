@@ -8,9 +8,9 @@ import { runTool, type ToolEnvironment } from '../../tool/run-tool.ts';
 import { systemClock } from '../../values/clock.ts';
 import { type ErrorData, toErrorData } from '../../values/error-data.ts';
 import { LeaseLostError } from '../../values/errors.ts';
+import { yieldToEventLoop } from '../../values/event-loop.ts';
 import type { ToolOutput } from '../../values/message.ts';
 import { callThrough, noLabels } from '../host/middleware.ts';
-import { yieldToEventLoop } from '../host/yield-to-event-loop.ts';
 import type { ActiveRun } from '../run/active-run.ts';
 import { isStoredHere } from '../run/record/setup-fault.ts';
 

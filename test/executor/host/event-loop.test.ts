@@ -5,7 +5,7 @@ import { type CheckpointStore, memoryStore } from 'pawl';
 import { sqliteStore } from 'pawl/stores/sqlite';
 import { callTool, reply, testClock } from 'pawl/testing';
 import { describe, expect, onTestFinished, test } from 'vitest';
-import { yieldToEventLoop } from '../../../src/executor/host/yield-to-event-loop.ts';
+import { yieldToEventLoop } from '../../../src/values/event-loop.ts';
 import { answeringModel, turnsOf } from '../../fixtures/answering-model.ts';
 import { pay } from '../../fixtures/broken-setups.ts';
 import { hostOf, toolOf, until } from '../../fixtures/host.ts';

@@ -4,8 +4,8 @@ import type { Labels, ParentCall, RunCheckpointMeta } from '../../../run/request
 import { answersIn, isAnswered, type SentAnswer } from '../../../run/waits/sent-answer.ts';
 import type { Wait } from '../../../run/waits/wait.ts';
 import { carriesCommands } from '../../../store/capabilities.ts';
+import { yieldToEventLoop } from '../../../values/event-loop.ts';
 import { checkKeys, type KnownKeys, kindOf } from '../../../values/known-options.ts';
-import { yieldToEventLoop } from '../../host/yield-to-event-loop.ts';
 import type { ActiveRun, ExecutorServices } from '../../run/active-run.ts';
 import { isOfCaller, openWaitsOf, redactedWaits } from '../stored/list-runs.ts';
 import { allListed } from '../stored/stored-run-pages.ts';

@@ -13,7 +13,7 @@ import {
   StoreUnavailableError,
   WaitGoneError,
 } from '../../../values/errors.ts';
-import { yieldToEventLoop } from '../../host/yield-to-event-loop.ts';
+import { yieldToEventLoop } from '../../../values/event-loop.ts';
 import type { ActiveRun } from '../active-run.ts';
 import type { RunWaiting } from '../run-state.ts';
 import { admit } from './admit-answer.ts';

@@ -1,6 +1,7 @@
 import { type Backoff, backoffMs } from '../values/backoff.ts';
-import { type Clock, nextTurn } from '../values/clock.ts';
+import type { Clock } from '../values/clock.ts';
 import { retryOf, toErrorData } from '../values/error-data.ts';
+import { nextTurn } from '../values/event-loop.ts';
 
 import { type Entry, type QueuedEntry, type RunHandle, type RunRow, sizeOf } from './entries.ts';
 

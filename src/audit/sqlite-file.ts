@@ -1,5 +1,5 @@
 import { SqliteFile } from '../sqlite/file.ts';
-import { nextTurn } from '../values/clock.ts';
+import { nextTurn } from '../values/event-loop.ts';
 import type { JsonObject, JsonValue } from '../values/json.ts';
 import type { QueuedEntry } from './entries.ts';
 import type { AuditedPhase, AuditedStep, AuditedTool } from './port.ts';

@@ -1,6 +1,6 @@
 /// <reference lib="esnext.disposable" preserve="true" />
 import { SqliteFile } from '../sqlite/file.ts';
-import { nextTurn } from '../values/clock.ts';
+import { nextTurn } from '../values/event-loop.ts';
 import { checkKeys, type KnownKeys } from '../values/known-options.ts';
 import { Ledger } from './ledger.ts';
 import { SqliteAccount } from './sqlite-account.ts';

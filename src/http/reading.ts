@@ -1,5 +1,5 @@
 import type { Clock, Executor, JournalEvent } from '../index.ts';
-import { Turns } from '../values/clock.ts';
+import { Turns } from '../values/event-loop.ts';
 import { charsIn } from '../values/json.ts';
 
 /** The longest event that is not large, in characters of its texts. */

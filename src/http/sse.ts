@@ -1,4 +1,4 @@
-import { nextTurn } from '../values/clock.ts';
+import { nextTurn } from '../values/event-loop.ts';
 import type { AuthorizeDetails, Grant } from './authorize.ts';
 import type { Web } from './web.ts';
 

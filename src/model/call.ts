@@ -9,7 +9,7 @@ import type {
 } from '@ai-sdk/provider';
 import type { ModelSettings } from '../run/model-settings.ts';
 import type { ModelReply } from '../run/reply.ts';
-import { type Clock, nextTurn } from '../values/clock.ts';
+import type { Clock } from '../values/clock.ts';
 import { readProperty, toErrorData } from '../values/error-data.ts';
 import {
   ContentRefusedError,
@@ -18,6 +18,7 @@ import {
   type PawlError,
   ReplyTooLargeError,
 } from '../values/errors.ts';
+import { nextTurn } from '../values/event-loop.ts';
 import { isObject, type JsonObject } from '../values/json.ts';
 import { hasFileUrl, isFileUrl, type Message } from '../values/message.ts';
 import { modelName } from '../values/model-use.ts';

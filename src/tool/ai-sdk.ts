@@ -1,7 +1,7 @@
 import type { ToolEffect } from '../run/open-step.ts';
-import { nextTurn } from '../values/clock.ts';
 import { readProperty } from '../values/error-data.ts';
 import { UnsupportedError } from '../values/errors.ts';
+import { nextTurn } from '../values/event-loop.ts';
 import { isObject } from '../values/json.ts';
 import { type KnownKeys, readOptions } from '../values/known-options.ts';
 import type { Message } from '../values/message.ts';

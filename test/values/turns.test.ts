@@ -1,5 +1,6 @@
 import { expect, test } from 'vitest';
-import { type Clock, Turns } from '../../src/values/clock.ts';
+import type { Clock } from '../../src/values/clock.ts';
+import { Turns } from '../../src/values/event-loop.ts';
 
 test('Turns of the event loop are given one at a time, and to each caller once before another has a second (edges 26)', async () => {
   const turns = new Turns();

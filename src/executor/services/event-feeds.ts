@@ -2,8 +2,9 @@ import type { JournalEntry } from '../../run/journal/entry.ts';
 import type { RunOutcome } from '../../run/result.ts';
 import { isJournal, isKeepingOutcomes, isKeepingRecords } from '../../store/capabilities.ts';
 import type { CheckpointStore, JournalPage, JournalStore } from '../../store/port.ts';
-import { type Clock, nextTurn } from '../../values/clock.ts';
+import type { Clock } from '../../values/clock.ts';
 import { withDeadline } from '../../values/deadline.ts';
+import { nextTurn } from '../../values/event-loop.ts';
 import { charsIn } from '../../values/json.ts';
 
 /** How long the reads for all readers wait for a turn of one of them, ms. */

@@ -1,8 +1,8 @@
 import type { KeptRun, Labels, ListCursor, ListedRun, OpenWait } from '../../index.ts';
 import { labelsOf } from '../../run/request.ts';
 import { answersIn, isAnswered } from '../../run/waits/sent-answer.ts';
-import { Turns } from '../../values/clock.ts';
 import { hasCode } from '../../values/error-data.ts';
+import { Turns } from '../../values/event-loop.ts';
 import { cursorText, limitIn, type Page, placeIn } from '../cursor.ts';
 import { RequestError } from '../problem.ts';
 import type { GrantedCall, Served } from '../route.ts';

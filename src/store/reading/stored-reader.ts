@@ -9,8 +9,8 @@ import {
 import type { KeptRun } from '../../record/kept-run.ts';
 import { MAX_WAITING, type SentCommand } from '../../run/command.ts';
 import type { RunOutcome } from '../../run/result.ts';
-import { nextTurn } from '../../values/clock.ts';
 import { CheckpointCorruptError, PawlError } from '../../values/errors.ts';
+import { nextTurn } from '../../values/event-loop.ts';
 import { isMessages, type Message } from '../../values/message.ts';
 import { DAMAGED_TEXT, decodeCommand, sentCommand } from '../commands.ts';
 import { shownDue } from '../due.ts';

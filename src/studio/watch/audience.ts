@@ -2,8 +2,8 @@ import type { Served } from '../../http/route.ts';
 import { type AnyRun, endedLine, runLine, runStates } from '../../http/runs/run-line.ts';
 import { Below, maxStepsOf, withoutOwner } from '../../http/runs/run-list.ts';
 import type { FoundRun, KeptRun, ListedRun, ListRunsOptions } from '../../index.ts';
-import { nextTurn } from '../../values/clock.ts';
 import { hasCode } from '../../values/error-data.ts';
+import { nextTurn } from '../../values/event-loop.ts';
 import type { RunLine, RunState, StoreView } from '../wire.ts';
 
 /** Most runs that have not ended whose lines are compared. */

@@ -1,5 +1,5 @@
 import { frameOf } from '../../http/sse.ts';
-import { nextTurn } from '../../values/clock.ts';
+import { nextTurn } from '../../values/event-loop.ts';
 import type { RunLine, WatchFrame } from '../wire.ts';
 
 /** Events that wait for a slow reader; then no more are read. */

@@ -1,4 +1,5 @@
-import type { Clock, Executor, JournalEvent } from '../index.ts';
+import type { Clock, Executor, FollowOptions, JournalEvent } from '../index.ts';
+import { beforeRead, type ReadTurns } from '../run/journal/reader.ts';
 import { Turns } from '../values/event-loop.ts';
 import { charsIn } from '../values/json.ts';
 
@@ -9,11 +10,9 @@ const LARGE_CHARS = 65_536;
 const LARGE_AT_ONCE = 2;
 
 /** How a stream reads the events of a run. */
-export interface ReadOptions {
+export interface ReadOptions extends FollowOptions {
   readonly callerId: string;
   readonly signal: AbortSignal;
-  /** The cursor of the reader's last event. */
-  readonly after?: string | undefined;
 }
 
 /** How far a stream has read. */
@@ -47,11 +46,14 @@ export class Reading {
    * @throws {TypeError} at once, for a cursor that is none
    */
   events(executor: Executor, runId: string, options: ReadOptions): AsyncGenerator<JournalEvent, void, undefined> {
-    const { callerId, signal } = options;
-    const beforeRead = () => this.turn(callerId);
-    const open = (after: string | undefined) =>
-      executor.events(runId, { signal, beforeRead, ...(after === undefined ? {} : { after }) });
+    const open = (after: string | undefined) => this.each(executor, runId, { ...options, after });
     return this.#byTurns(open(options.after), open, options);
+  }
+
+  /** Reads the events of a run, of any size. @throws {TypeError} at once, for a cursor that is none */
+  each(executor: Executor, runId: string, { callerId, ...options }: ReadOptions): AsyncIterableIterator<JournalEvent> {
+    const turned: FollowOptions & ReadTurns = { ...options, [beforeRead]: () => this.turn(callerId) };
+    return executor.events(runId, turned);
   }
 
   async *#byTurns(

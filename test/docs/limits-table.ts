@@ -435,6 +435,11 @@ export const sections: readonly Section[] = [
       { what: 'characters of an event that is not large', code: 'src/http: LARGE_CHARS', unit: 'size' },
       { what: 'large events of a caller that are on their way to readers', code: 'LARGE_AT_ONCE' },
       { what: 'pause after a long turn of work for streams', code: 'LONGEST_REST_MS', unit: 'ms' },
+      {
+        what: 'time for which the readers of a journal wait for the turn of one of them',
+        code: 'LONGEST_TURN_MS',
+        unit: 'ms',
+      },
     ],
   },
   {

@@ -1,6 +1,14 @@
 import { checkRunId } from '../../run/identity.ts';
 import type { JournalEntry } from '../../run/journal/entry.ts';
-import { cursorOf, type JournalEvent, JournalReader, journalStart, positionIn } from '../../run/journal/reader.ts';
+import {
+  beforeRead,
+  cursorOf,
+  type JournalEvent,
+  JournalReader,
+  journalStart,
+  positionIn,
+  type ReadTurns,
+} from '../../run/journal/reader.ts';
 import { isJournal } from '../../store/capabilities.ts';
 import type { JournalPage } from '../../store/port.ts';
 import { JournalGoneError, UnsupportedError } from '../../values/errors.ts';
@@ -20,11 +28,9 @@ export interface FollowOptions {
   readonly newest?: number | undefined;
   /** Aborted: the events end. */
   readonly signal?: AbortSignal | undefined;
-  /** A read of the journal for this reader waits for it, so that a host of many readers lets them read one after the other. */
-  readonly beforeRead?: (() => Promise<void>) | undefined;
 }
 
-const optionKeys = { after: true, newest: true, signal: true, beforeRead: true } as const;
+const optionKeys = { after: true, newest: true, signal: true } as const;
 
 /**
  * Follows the journal of a run, from any process.
@@ -33,7 +39,7 @@ const optionKeys = { after: true, newest: true, signal: true, beforeRead: true }
 export function readEvents(
   services: ExecutorServices,
   runId: string,
-  options: FollowOptions,
+  options: FollowOptions & ReadTurns,
 ): AsyncIterableIterator<JournalEvent> {
   checkKeys(options, optionKeys, { of: 'events' });
   const from = options.after === undefined ? journalStart : positionIn(options.after);
@@ -45,8 +51,8 @@ export function readEvents(
   const given = options.signal;
   const signal = given ? AbortSignal.any([given, ending.signal]) : ending.signal;
   const begin = options.after === undefined ? newest : undefined;
-  const { beforeRead } = options;
-  const events = follow(services, { runId: checkRunId(runId), reader, signal, newest: begin, beforeRead });
+  const turn = options[beforeRead];
+  const events = follow(services, { runId: checkRunId(runId), reader, signal, newest: begin, beforeRead: turn });
   return {
     next: () => events.next(),
     // A reader that waits for its next event can still be ended.
@@ -65,12 +71,12 @@ interface Following {
   readonly reader: JournalReader;
   readonly signal: AbortSignal;
   readonly newest?: number | undefined;
-  readonly beforeRead?: FollowOptions['beforeRead'];
+  readonly beforeRead?: ReadTurns[typeof beforeRead];
 }
 
 async function* follow(
   services: ExecutorServices,
-  { runId, reader, signal, newest, beforeRead }: Following,
+  { runId, reader, signal, newest, beforeRead: turn }: Following,
 ): AsyncGenerator<JournalEvent, undefined> {
   if (reader.isOver || signal.aborted) return;
   if (newest !== undefined) reader.skipTo(await placeBefore(services, runId, newest));
@@ -79,7 +85,7 @@ async function* follow(
     throw new UnsupportedError('events can be read in other processes with the option journal of createExecutor');
   try {
     while (!signal.aborted) {
-      const page = await weakPage(feed.after(reader.place, { signal, beforeRead }));
+      const page = await weakPage(feed.after(reader.place, { signal, beforeRead: turn }));
       if (!page && (await isQueued(services, runId))) {
         feed.lookAgain();
         continue;

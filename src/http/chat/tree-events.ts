@@ -94,9 +94,8 @@ class ChildWaits {
   async #read(of: ChildWait, childRunId: string): Promise<void> {
     const { executor, reading, callerId, signal } = this.#source;
     const deeper: Promise<void>[] = [];
-    const beforeRead = () => reading.turn(callerId);
     try {
-      for await (const event of executor.events(childRunId, { signal, beforeRead })) {
+      for await (const event of reading.each(executor, childRunId, { callerId, signal })) {
         if (event.type === 'wait.opened' && event.wait.kind === 'child')
           deeper.push(this.#read(of, event.wait.childRunId));
         else this.#add(event, of);

@@ -21,6 +21,16 @@ export interface ReaderPosition extends TextPlace {
 /** Before the first event. */
 export const journalStart: ReaderPosition = { place: 0, step: 0, attempt: 0, block: 0, offset: 0 };
 
+/**
+ * An option of `executor.events` for the handlers of this package: a read of the journal for this reader waits for it. A symbol of all
+ * copies of the package: a handler and its executor may be of two.
+ */
+export const beforeRead: unique symbol = Symbol.for('pawl.beforeRead');
+
+export interface ReadTurns {
+  readonly [beforeRead]?: (() => Promise<void>) | undefined;
+}
+
 const CURSOR = /^\d{1,16}(?:-\d{1,16}){4}(?:-end)?$/;
 
 /** Returns the text of a position, as readers keep it. */

@@ -88,14 +88,14 @@ async function followRun({ served, grant }: GrantedCall, following: Following): 
   const { executor, web } = served;
   if (!executor.hasJournal) return;
   // A reader that has left by its turn costs no reading: it may have opened a thousand streams.
-  const beforeRead = () => web.reading.turn(grant.callerId);
-  await beforeRead();
+  const { callerId } = grant;
+  await web.reading.turn(callerId);
   let place = after;
   let isGiven = after !== undefined;
   while (!signal.aborted) {
     try {
       const begin = place === undefined && !isAll ? { newest: NEWEST_WRITES } : { after: place };
-      for await (const event of executor.events(runId, { signal, beforeRead, ...begin })) {
+      for await (const event of web.reading.each(executor, runId, { callerId, signal, ...begin })) {
         const shown = shownEvent(publicEvent(event, grant.all === true));
         await tab.event(event.cursor, { type: 'run', ...shown });
         place = event.cursor;

@@ -1,6 +1,7 @@
-import type { RunEvent, RunObserver } from 'pawl';
+import type { FollowOptions, RunEvent, RunObserver } from 'pawl';
 import { reply, testClock } from 'pawl/testing';
 import { describe, expect, test } from 'vitest';
+import { beforeRead, type ReadTurns } from '../../../src/run/journal/reader.ts';
 import { deskOf, notedStore } from '../../fixtures/approval-desk.ts';
 
 const told = ['run.resumed', 'run.waiting', 'wait.opened', 'wait.answered', 'run.woken', 'tool.done'];
@@ -39,19 +40,34 @@ describe('A run that waits and is continued by another process', () => {
   });
 });
 
-test('A reader whose beforeRead throws ends no reading of another one (edges 26)', async () => {
-  const { desk, clock } = await resting();
-  const seen = async (options: object) => {
-    const types: string[] = [];
-    for await (const { type } of desk.executor.events('r', options)) {
-      types.push(type);
-      if (type === 'run.waiting') break;
+test.each([
+  ['throws', async () => Promise.reject(new Error('not now')), 0],
+  ['never comes', () => new Promise<void>(() => {}), 10_000],
+])(
+  'A reader whose turn to read %s ends no reading of another one, and holds it up for at most 10 s (edges 26)',
+  async (_, turn, heldMs) => {
+    const { desk, clock } = await resting();
+    const seen = async (options: FollowOptions & ReadTurns) => {
+      const types: string[] = [];
+      for await (const { type } of desk.executor.events('r', options)) {
+        types.push(type);
+        if (type === 'run.waiting') break;
+      }
+      return types;
+    };
+    let isSeen = false;
+    const other = seen({}).finally(() => {
+      isSeen = true;
+    });
+    // The turn of the reader that waits last counts for all.
+    const late = seen({ [beforeRead]: turn });
+    if (heldMs > 0) {
+      await clock.advance(heldMs - 1);
+      expect(isSeen).toBe(false);
+      await clock.advance(1);
     }
-    return types;
-  };
-  const other = seen({});
-  const refused = seen({ beforeRead: async () => Promise.reject(new Error('not now')) }).catch(() => 'refused');
-  await clock.advance(2_000);
-  expect(await other).toContain('run.waiting');
-  await refused;
-});
+    await clock.advance(2_000);
+    expect(await other).toContain('run.waiting');
+    expect(await late).toContain('run.waiting');
+  },
+);

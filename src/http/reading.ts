@@ -51,8 +51,12 @@ export class Reading {
   }
 
   /** Reads the events of a run, of any size. @throws {TypeError} at once, for a cursor that is none */
-  each(executor: Executor, runId: string, { callerId, ...options }: ReadOptions): AsyncIterableIterator<JournalEvent> {
-    const turned: FollowOptions & ReadTurns = { ...options, [beforeRead]: () => this.turn(callerId) };
+  each(
+    executor: Executor,
+    runId: string,
+    { callerId, signal, after, newest }: ReadOptions,
+  ): AsyncIterableIterator<JournalEvent> {
+    const turned: FollowOptions & ReadTurns = { signal, after, newest, [beforeRead]: () => this.turn(callerId) };
     return executor.events(runId, turned);
   }
 

@@ -11,7 +11,12 @@ export interface StreamOptions {
   ask(details: AuthorizeDetails): Promise<Grant>;
   readonly details: AuthorizeDetails;
   readonly headers?: Readonly<Record<string, string>>;
+  /** Each frame has an id, and is read again behind the one before it. Else a frame is in memory until it is taken. */
+  readonly isPlaced?: boolean;
 }
+
+/** Opens the frames of a stream, each a whole one as text. @param after the id of a frame; undefined for the first one */
+type Open = (signal: AbortSignal, after: string | undefined) => AsyncIterable<string>;
 
 /** One event of a stream, as text. */
 export function frameOf({ id, data }: { readonly id?: string; readonly data: string }): string {
@@ -33,6 +38,9 @@ const PIECES_PER_TURN = 8;
 /** How long a reader may take nothing while something waits for it, ms. It connects again when it reads. */
 const TAKE_MS = 10_000;
 
+/** How long a large frame is in memory for a reader that takes nothing, ms. Then it is read again when the reader takes more. */
+const KEEP_MS = 1_000;
+
 const headers = {
   'content-type': 'text/event-stream; charset=utf-8',
   'cache-control': 'no-cache, no-transform',
@@ -43,13 +51,13 @@ const headers = {
 /**
  * Makes the answer that streams frames. The frames' own end ends it in good order. A throw of theirs, a refused new
  * authorisation, a client that leaves and one that takes nothing break it: a reader must never take a cut for the end.
- * @param open gets a signal, which is aborted when the stream is over; each string that it yields is a whole frame
+ * @param open gets a signal, which is aborted when the stream is over
  * @returns with `isOver`, an answer with 204 if the frames end before the first one
  * @throws {RequestError} TOO_MANY_STREAMS @throws with `isOver`, what the frames throw before the first one
  */
 export async function streamAnswer(
   options: StreamOptions,
-  open: (signal: AbortSignal) => AsyncIterable<string>,
+  open: Open,
   {
     isOver = false,
   }: {
@@ -70,7 +78,7 @@ export async function streamAnswer(
   return new Response(stream.body(), { status: 200, headers: { ...headers, ...options.headers } });
 }
 
-function opened(options: StreamOptions, open: Parameters<typeof streamAnswer>[1], giveBack: () => void): EventStream {
+function opened(options: StreamOptions, open: Open, giveBack: () => void): EventStream {
   try {
     return new EventStream(options, open, giveBack);
   } catch (error) {
@@ -79,26 +87,42 @@ function opened(options: StreamOptions, open: Parameters<typeof streamAnswer>[1]
   }
 }
 
+/** The frame that the reader gets. */
+interface Sending {
+  readonly id: string | undefined;
+  readonly length: number;
+  readonly sent: number;
+  /** Undefined: it is not in memory. */
+  readonly bytes: Uint8Array | undefined;
+}
+
+const decoder = new TextDecoder();
+
+const none: AsyncIterator<string> = { next: async () => ({ done: true, value: undefined }) };
+
 class EventStream {
   readonly #options: StreamOptions;
-  readonly #frames: AsyncIterator<string>;
+  readonly #open: Open;
+  #frames: AsyncIterator<string>;
   readonly #stop = new AbortController();
   readonly #giveBack: () => void;
   readonly #encoder = new TextEncoder();
   #timers: unknown[] = [];
   /** Of the reader that has not taken the last piece. */
   #late: unknown;
-  /** What is left of a frame. */
-  #rest: Uint8Array = new Uint8Array();
+  #frame: Sending = { id: undefined, length: 0, sent: 0, bytes: new Uint8Array() };
+  /** The id of the frame before. */
+  #before: string | undefined;
   #pieces = 0;
   #first: Promise<IteratorResult<string>> | undefined;
   #controller: ReadableStreamDefaultController<Uint8Array> | undefined;
   #isClosed = false;
 
-  constructor(options: StreamOptions, open: (signal: AbortSignal) => AsyncIterable<string>, giveBack: () => void) {
+  constructor(options: StreamOptions, open: Open, giveBack: () => void) {
     this.#options = options;
+    this.#open = open;
     this.#giveBack = giveBack;
-    this.#frames = open(this.#stop.signal)[Symbol.asyncIterator]();
+    this.#frames = open(this.#stop.signal, undefined)[Symbol.asyncIterator]();
   }
 
   /** Returns whether no frame is left, as far as it is known in time: a store may take long to read. */
@@ -138,7 +162,8 @@ class EventStream {
   async #next(): Promise<void> {
     this.#options.web.clock.clearTimeout(this.#late);
     try {
-      if (this.#rest.length > 0) {
+      if (!this.#frame.bytes) await this.#readAgain(this.#frame);
+      if (this.#isInside) {
         this.#pieces += 1;
         if (this.#pieces % PIECES_PER_TURN === 0) await nextTurn();
         return this.#send();
@@ -148,7 +173,8 @@ class EventStream {
       const { done, value } = await first;
       if (this.#isClosed) return;
       if (!done) {
-        this.#rest = this.#encoder.encode(value);
+        this.#before = this.#frame.id;
+        this.#frame = this.#sending(value);
         return this.#send();
       }
       this.close();
@@ -162,12 +188,45 @@ class EventStream {
   /** Sends the next piece of a frame. A copy: what a socket holds would keep the whole frame in memory. */
   #send(): void {
     if (this.#isClosed) return;
-    const rest = this.#rest;
-    const isLast = rest.length <= PIECE_BYTES;
-    this.#rest = isLast ? new Uint8Array() : rest.subarray(PIECE_BYTES);
-    this.#controller?.enqueue(isLast && rest.byteOffset === 0 ? rest : rest.slice(0, PIECE_BYTES));
+    const { sent, length, bytes = new Uint8Array() } = this.#frame;
+    const end = Math.min(sent + PIECE_BYTES, length);
+    this.#frame = { ...this.#frame, sent: end };
+    this.#controller?.enqueue(end - sent === length ? bytes : bytes.slice(sent, end));
+    const { web, isPlaced } = this.#options;
     const leave = () => this.#break(new Error(`the reader has taken nothing for ${TAKE_MS} ms`));
-    this.#late = this.#options.web.clock.setTimeout(leave, TAKE_MS);
+    const drop = () => {
+      this.#drop();
+      this.#late = web.clock.setTimeout(leave, TAKE_MS - KEEP_MS);
+    };
+    const isHeld = isPlaced && length > PIECE_BYTES;
+    this.#late = isHeld ? web.clock.setTimeout(drop, KEEP_MS) : web.clock.setTimeout(leave, TAKE_MS);
+  }
+
+  #sending(text: string): Sending {
+    const bytes = this.#encoder.encode(text);
+    // Not a part of the text, which would keep all of it in memory.
+    const id = text.startsWith('id: ') ? decoder.decode(bytes.subarray('id: '.length, bytes.indexOf(10))) : undefined;
+    return { id, length: bytes.length, sent: 0, bytes };
+  }
+
+  /** Whether the reader has the beginning of a frame, and not its end. */
+  get #isInside(): boolean {
+    return this.#frame.sent < this.#frame.length;
+  }
+
+  /** Frees the frame, and the event of which it was made. */
+  #drop(): void {
+    this.#frame = { ...this.#frame, bytes: undefined };
+    this.#leaveFrames();
+  }
+
+  /** Reads a frame again that was freed. @throws if it is another one by now */
+  async #readAgain({ id, length, sent }: Sending): Promise<void> {
+    this.#frames = this.#open(this.#stop.signal, this.#before)[Symbol.asyncIterator]();
+    const found = this.#sending((await this.#frames.next()).value ?? '');
+    if (found.id !== id || found.length !== length)
+      throw new Error('an event has changed while its reader had a part of it');
+    this.#frame = { ...found, sent };
   }
 
   /** Ends the connection without the end of the stream. */
@@ -182,11 +241,17 @@ class EventStream {
     if (this.#isClosed) return;
     this.#isClosed = true;
     for (const timer of [...this.#timers, this.#late]) this.#options.web.clock.clearTimeout(timer);
-    this.#rest = new Uint8Array();
+    this.#frame = { ...this.#frame, bytes: undefined };
     this.#giveBack();
     this.#stop.abort();
-    // A generator that waits ends with its signal; its rejection interests no reader any more.
+    this.#leaveFrames();
+  }
+
+  /** A generator that waits ends with its signal; its rejection interests no reader any more. */
+  #leaveFrames(): void {
     Promise.resolve(this.#frames.return?.()).catch(() => {});
+    // One that has ended still keeps its last values in memory.
+    this.#frames = none;
   }
 
   #later(ms: number, work: () => void): void {
@@ -198,10 +263,11 @@ class EventStream {
     this.#timers.push(timer);
   }
 
-  /** A comment keeps proxies from closing a stream that is silent. A reader that reads nothing gets none. */
+  /** A comment keeps proxies from closing a stream that is silent. A reader that reads nothing gets none, and no frame has one inside. */
   #beat(): void {
     this.#later(this.#options.web.heartbeatMs, () => {
-      if (this.#controller?.desiredSize === 0) this.#controller.enqueue(this.#encoder.encode(':\n\n'));
+      if (this.#controller?.desiredSize === 0 && !this.#isInside)
+        this.#controller.enqueue(this.#encoder.encode(':\n\n'));
       this.#beat();
     });
   }

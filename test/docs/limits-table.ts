@@ -432,6 +432,11 @@ export const sections: readonly Section[] = [
       { what: 'characters of the `detail` of an error', code: 'MAX_DETAIL' },
       { what: 'bytes that a stream sends at a time', code: 'PIECE_BYTES', unit: 'size' },
       { what: 'time in which the reader of a stream takes what waits for it', code: 'TAKE_MS', unit: 'ms' },
+      {
+        what: 'time for which a stream of events keeps a large one for a reader that takes nothing',
+        code: 'src/http: KEEP_MS',
+        unit: 'ms',
+      },
       { what: 'characters of an event that is not large', code: 'src/http: LARGE_CHARS', unit: 'size' },
       { what: 'large events of a caller that are on their way to readers', code: 'LARGE_AT_ONCE' },
       { what: 'pause after a long turn of work for streams', code: 'LONGEST_REST_MS', unit: 'ms' },

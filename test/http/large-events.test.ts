@@ -1,5 +1,6 @@
 import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
+import type { HttpOptions } from 'pawl/http';
 import { callTool, hang, type TestClock, testClock } from 'pawl/testing';
 import { describe, expect, test } from 'vitest';
 import { settle, toolOf, until } from '../fixtures/host.ts';
@@ -13,14 +14,14 @@ const CHARS = 300_000;
 const STEPS = 3;
 
 /** A live run with large results. */
-async function largeRun(clock: TestClock, as = 'ada'): Promise<WebHost> {
+async function largeRun(clock: TestClock, options: Partial<HttpOptions> = {}): Promise<WebHost> {
   let steps = 0;
   const host = webHost({
     script: [...Array.from({ length: STEPS }, (_, i) => callTool('large', { i })), hang()],
     tools: [toolOf('large', 'read', () => `${++steps} `.padEnd(CHARS, 'x'))],
-    http: { clock },
+    http: { clock, ...options },
   });
-  await host.start({ runId: 'r', callerId: as });
+  await host.start({ runId: 'r', callerId: 'ada' });
   await until(() => steps === STEPS && host.model.calls.length === STEPS + 1);
   return host;
 }
@@ -67,6 +68,29 @@ function eventsIn(text: string) {
     const [, data] = /^data: (.*)$/m.exec(frame) ?? [];
     return id === undefined || data === undefined ? [] : [{ id, event: JSON.parse(data) as { type: string } }];
   });
+}
+
+/** The events with large results that streams have read. */
+function notedResults({ executor }: WebHost): WeakRef<object>[] {
+  const values: WeakRef<object>[] = [];
+  const { events } = executor;
+  Object.assign(executor, {
+    events: (...args: Parameters<typeof events>) => {
+      const read = events(...args);
+      return {
+        next: async () => {
+          const next = await read.next();
+          if (next.value?.type === 'tool.done') values.push(new WeakRef(next.value));
+          return next;
+        },
+        return: () => read.return?.(),
+        [Symbol.asyncIterator]() {
+          return this;
+        },
+      };
+    },
+  });
+  return values;
 }
 
 const results = (text: string) => eventsIn(text).filter(({ event }) => event.type === 'tool.done').length;
@@ -129,18 +153,69 @@ describe('Large events', () => {
     expect(new Set(turns).size).toBe(callers.length);
   });
 
-  test('do not wait for a reader that takes nothing for 10 s: it is cut, and continues behind its last event (edges 26)', async () => {
+  test('leave memory 1 s after their reader has taken something, and are read again from there when it reads on (edges 26)', async () => {
     const clock = testClock();
     const host = await largeRun(clock);
+    const values = notedResults(host);
     const readers = await Promise.all(Array.from({ length: 3 }, () => reader(host)));
-    await until(() => readers.filter(({ seen }) => seen.hasBegun).length === 2);
-    const cut = readers.filter(({ seen }) => seen.hasBegun);
-    const waiting = readers.find(({ seen }) => !seen.hasBegun);
-    await clock.advance(9_999);
+    const begun = () => readers.filter(({ seen }) => seen.hasBegun);
+    await until(() => begun().length === 2);
+    await clock.advance(999);
     await settle();
-    expect(waiting?.seen.hasBegun).toBe(false);
+    expect(begun()).toHaveLength(2);
+    const alive = () => {
+      collect();
+      return values.filter((value) => value.deref()).length;
+    };
+    await until(() => alive() === 2);
     await clock.advance(1);
-    await until(() => waiting?.seen.hasBegun);
+    // Their places are free.
+    await until(() => begun().length === 3);
+    await until(() => alive() === 1);
+    await clock.advance(1_000);
+    await until(() => alive() === 0);
+    for (const each of readers) {
+      await each.readOn((text) => results(text) === STEPS);
+      expect(each.seen.text).toBe(readers[0]?.seen.text);
+      await each.leave();
+    }
+    expect(results(readers[0]?.seen.text ?? '')).toBe(STEPS);
+    expect(clock.pending).toBe(0);
+  });
+
+  test('that have changed meanwhile break the stream of a reader that has a part of them (edges 26)', async () => {
+    const clock = testClock();
+    const host = await largeRun(clock);
+    const one = await reader(host);
+    await until(() => one.seen.hasBegun);
+    await clock.advance(1_000);
+    const { events } = host.executor;
+    Object.assign(host.executor, {
+      async *events(...args: Parameters<typeof events>) {
+        for await (const event of events(...args)) yield { ...event, isOther: true };
+      },
+    });
+    await one.readOn((text) => results(text) > 0);
+    expect([one.seen.isBroken, results(one.seen.text)]).toEqual([true, 0]);
+  });
+
+  test('have no comment inside, however long their reader takes (edges 26)', async () => {
+    const clock = testClock();
+    const host = await largeRun(clock, { heartbeatMs: 100 });
+    const one = await reader(host);
+    await until(() => one.seen.hasBegun);
+    await clock.advance(300);
+    await one.readOn((text) => results(text) === STEPS);
+    expect(results(one.seen.text)).toBe(STEPS);
+    await one.leave();
+  });
+
+  test('of a reader that takes nothing for 10 s end with its stream: it continues behind its last event (edges 26)', async () => {
+    const clock = testClock();
+    const host = await largeRun(clock);
+    const cut = await Promise.all(Array.from({ length: 2 }, () => reader(host)));
+    await until(() => cut.every(({ seen }) => seen.hasBegun));
+    await clock.advance(10_000);
     for (const each of cut) {
       await each.readOn((text) => results(text) === 1);
       expect(each.seen.isBroken).toBe(true);
@@ -149,7 +224,6 @@ describe('Large events', () => {
     // What comes back has the rest, each event once.
     const had = eventsIn(cut[0]?.seen.text ?? '');
     const again = await reader(host, { after: had.at(-1)?.id ?? '' });
-    await waiting?.leave();
     await again.readOn((text) => results(text) === STEPS);
     const all = await reader(host);
     await all.readOn((text) => results(text) === STEPS);

@@ -9,20 +9,19 @@ import { publicParking, publicWait } from './run-line.ts';
 export function streamEvents(call: RunCall): Promise<Response> {
   const { run, served, request, grant, details, ask } = call;
   const after = placeOf(call);
-  const options = { web: served.web, request, grant, details, ask };
   const isOver = run.line.status === 'ended';
   if (!isOver && after !== undefined && isEndCursor(after)) throw noPlace();
-  const open = (signal: AbortSignal) => {
+  const open = (signal: AbortSignal, place = after) => {
     try {
       const { callerId } = grant;
-      const events = served.web.reading.events(served.executor, run.runId, { callerId, signal, after });
+      const events = served.web.reading.events(served.executor, run.runId, { callerId, signal, after: place });
       return framesOf(events, { isOver, all: grant.all === true });
     } catch (error) {
       if (error instanceof TypeError) throw noPlace();
       throw error;
     }
   };
-  return streamAnswer(options, open, { isOver });
+  return streamAnswer({ web: served.web, request, grant, details, ask, isPlaced: true }, open, { isOver });
 }
 
 const MAX_PLACE_CHARS = 1_024;

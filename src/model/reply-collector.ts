@@ -2,8 +2,8 @@ import type { LanguageModelV4StreamPart, LanguageModelV4ToolCall } from '@ai-sdk
 import type { ModelReply, RefusedCall } from '../run/reply.ts';
 import { readProperty, toErrorData } from '../values/error-data.ts';
 import { ModelError } from '../values/errors.ts';
-import { isDeeperThan, MAX_DEPTH } from '../values/json.ts';
-import { type AssistantMessage, enterMessage, type ToolCallPart } from '../values/message.ts';
+import { frozenJson, isDeeperThan, MAX_DEPTH, MESSAGE_DEPTH } from '../values/json.ts';
+import type { AssistantMessage, ToolCallPart } from '../values/message.ts';
 import { printable } from '../values/texts/model-text.ts';
 import { isToolName, recordedName } from '../values/tool-name.ts';
 import type { Usage } from '../values/usage.ts';
@@ -283,7 +283,7 @@ export class ReplyCollector {
   }
 
   /**
-   * Returns the finished reply; its message has been entered (see `enterMessage`).
+   * Returns the finished reply; its message is deep-frozen.
    * @throws {ModelError} when the stream broke off, is no answer (see `endOf`), or holds a value that JSON cannot
    * @throws {ContentRefusedError} when the provider withheld the whole answer
    */
@@ -296,7 +296,7 @@ export class ReplyCollector {
       throw unified === 'length' ? noAnswer(message, CUT_REQUESTS) : brokenOff(message);
     }
     const content = this.#content(unified === 'length');
-    const message = enterMessage({ role: 'assistant', content }, 'reply') as AssistantMessage;
+    const message = frozenJson({ role: 'assistant', content }, 'reply', MESSAGE_DEPTH) as unknown as AssistantMessage;
     const raw = readProperty(this.#finish.finishReason, 'raw');
     const refused = this.#refused();
     return {

@@ -1,5 +1,5 @@
 import { isAmount, isObject } from './json.ts';
-import { type AssistantMessage, type Message, withOptions } from './message.ts';
+import { type AssistantMessage, enterFrozen, type Message } from './message.ts';
 import { MAX_MODEL_NAME_CHARS } from './model-use.ts';
 import { noUsage, type Usage } from './usage.ts';
 
@@ -23,12 +23,15 @@ const MAX_COUNT = 999_999_999;
 
 const counts = Object.keys(noUsage) as readonly (keyof Usage)[];
 
-/** Returns the message with its mark. Beside the model's name, a mark takes at most 120 bytes of a record. */
-export function marked(message: AssistantMessage, { model, usage = noUsage, ms = 0 }: MessageMark): AssistantMessage {
+/** Takes in a deep-frozen answer with its mark. Beside the model's name, a mark takes at most 120 bytes of a record. */
+export function enterAnswer(
+  message: AssistantMessage,
+  { model, usage = noUsage, ms = 0 }: MessageMark,
+): AssistantMessage {
   const used = counts.map((name) => bounded(usage[name]));
   while (used.at(-1) === 0) used.pop();
   const mark = Object.freeze({ model, usage: Object.freeze(used) as number[], ms: bounded(ms) });
-  return withOptions(message, Object.freeze({ pawl: mark }));
+  return enterFrozen({ ...message, providerOptions: Object.freeze({ ...message.providerOptions, pawl: mark }) });
 }
 
 function bounded(count: number): number {

@@ -6,7 +6,7 @@ import type {
 } from '@ai-sdk/provider';
 import { NotJsonError } from './errors.ts';
 import { hiddenField } from './hidden.ts';
-import { frozenJson, isObject, type JsonObject, MESSAGE_DEPTH } from './json.ts';
+import { frozenJson, isObject, MESSAGE_DEPTH } from './json.ts';
 
 /** One message of a transcript: the AI SDK's provider message as pure, deep-frozen JSON. */
 export type Message = LanguageModelV4Message;
@@ -30,20 +30,13 @@ export function enterMessage(message: unknown, path = 'message'): Message {
   if (encodings.has(message)) return message as Message;
   const frozen = frozenJson(message, path, MESSAGE_DEPTH);
   if (!isObject(frozen)) throw new NotJsonError(`${path} is not a message: a message is an object with a role`);
-  const copy = { ...frozen } as unknown as Message;
-  encodings.put(copy, JSON.stringify(copy));
-  return Object.freeze(copy);
+  return enterFrozen({ ...frozen } as unknown as Message);
 }
 
-/** Returns an answer with more provider options, which are deep-frozen. Of one that has been entered, only the options are encoded. */
-export function withOptions(message: AssistantMessage, options: JsonObject): AssistantMessage {
-  const text = message.providerOptions === undefined ? encodings.get(message) : undefined;
-  if (text === undefined)
-    return { ...message, providerOptions: { ...message.providerOptions, ...options } } as AssistantMessage;
-  // Its content is frozen already.
-  const copy = { ...message, providerOptions: options } as AssistantMessage;
-  encodings.put(copy, `${text.slice(0, -1)},"providerOptions":${JSON.stringify(options)}}`);
-  return Object.freeze(copy);
+/** Takes in a new message whose members are deep-frozen JSON: encodes it once, without a check or a copy. */
+export function enterFrozen<M extends Message>(message: M): M {
+  encodings.put(message, JSON.stringify(message));
+  return Object.freeze(message);
 }
 
 /** Returns the JSON text of a message; computes it at most once for a message of a transcript. */

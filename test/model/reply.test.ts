@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { callModel } from '../../src/model/call.ts';
 import { encodeMessage, enterMessage } from '../../src/values/message.ts';
+import { enterAnswer } from '../../src/values/message-mark.ts';
 import { finish, finishedBy, modelOf, replyOf, requestOf, streaming, text } from './fake-model.ts';
 
 const call = (input: unknown, id = 'c1') => ({ type: 'tool-call', toolCallId: id, toolName: 'lookup', input });
@@ -240,9 +241,11 @@ describe('parts that the provider made', () => {
   });
 });
 
-test('the message of a reply has entered: it is frozen JSON and is not copied again', async () => {
+test('the message of a reply is frozen JSON: it enters with its mark, without another copy of its parts', async () => {
   const { message } = await replyOf(...text('hi'), finish);
   expect(Object.isFrozen(message.content[0])).toBe(true);
-  expect(enterMessage(message)).toBe(message);
-  expect(JSON.parse(encodeMessage(message))).toEqual(message);
+  const entered = enterAnswer(message, { model: 'acme/large' });
+  expect(entered.content).toBe(message.content);
+  expect(enterMessage(entered)).toBe(entered);
+  expect(JSON.parse(encodeMessage(entered))).toEqual(entered);
 });

@@ -18,7 +18,7 @@ import { ModelError } from '../../values/errors.ts';
 import { yieldToEventLoop } from '../../values/event-loop.ts';
 import { frozenJson, MESSAGE_DEPTH } from '../../values/json.ts';
 import type { AssistantMessage, Message } from '../../values/message.ts';
-import { marked } from '../../values/message-mark.ts';
+import { enterAnswer } from '../../values/message-mark.ts';
 import { estimateTokens } from '../../values/texts/token-estimate.ts';
 import { addUsage, countedUse, noUsage, type Usage } from '../../values/usage.ts';
 import { callThrough, type Layers, type ModelCallInfo, noLabels } from '../host/middleware.ts';
@@ -94,7 +94,7 @@ class Turn {
       const usage = this.#lost ? addUsage(reply.usage, this.#lost) : reply.usage;
       const spend = spending && (await spending.commit(this.#counted(reply)));
       const model = this.#loop.modelName;
-      const message = marked(reply.message, { model, usage, ms });
+      const message = enterAnswer(reply.message, { model, usage, ms });
       return { reply: { ...reply, message, usage, model, ...(spend ? { spend } : {}) } };
     } catch (error) {
       const data = toErrorData(error, 'MODEL');

@@ -23,8 +23,8 @@ export interface GroupCommitOptions<W> {
    * @param take returns the waiting jobs, the oldest first; later jobs belong to the next group
    */
   perform(take: () => readonly Job<W>[], key: string): Promise<void> | void;
-  /** Resolves when a group may begin; absent = at once. */
-  begin?(key: string): Promise<void>;
+  /** Resolves when a group may begin; absent = at once. @param count returns how many jobs wait */
+  begin?(key: string, count: () => number): Promise<void>;
 }
 
 /** The queue of a job, and its cancellation. */
@@ -90,7 +90,7 @@ export class GroupCommit<W> {
         return group;
       };
       try {
-        await this.#options.begin?.(key);
+        await this.#options.begin?.(key, () => queue.jobs.length);
         // A group that is done already is not awaited: each step of a run has a group.
         const performing = this.#options.perform(take, key);
         if (performing) await performing;

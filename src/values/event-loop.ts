@@ -3,50 +3,58 @@ import type { Clock } from './clock.ts';
 /** After this time, ms, the event loop gets a turn. */
 const PATIENCE_MS = 20;
 
-/** So many callers continue after one turn: the work of each may take long, and each may begin others. */
-const CALLERS_A_TURN = 16;
+/** While others wait, a caller that continues has this time, ms, before it waits again. */
+const SHARE_MS = 1;
 
 /**
  * The real functions, also in a test that replaces them: a replaced timer might never fire. Where the runtime has no
  * `setImmediate`, the package still loads.
  */
 const { setImmediate: immediate, performance } = globalThis;
+const nextTick = globalThis.process?.nextTick;
 const now = performance.now.bind(performance);
+/** When the event loop last had a turn, and when the last caller continued. */
 let lastAt = now();
+let continuedAt = lastAt;
+let isContinuing = false;
 
-/** A turn of the event loop, and how many callers wait for it. They share its promise: each keeps it for as long as it works. */
-interface Turn {
-  readonly isOver: Promise<void>;
-  readonly end: () => void;
-  callers: number;
-}
-
-/** The turns for which callers wait, in their order. */
-const turns: Turn[] = [];
+/** The callers that wait, in their order. */
+const waiting: (() => void)[] = [];
 
 /**
  * Lets the event loop run if this process has held it too long. A model that answers from memory and a store that writes
  * synchronously never wait, so a run would block timers, signals, requests and its own cancellation until it ends. Returns
- * undefined if there is no need to wait: right after a turn there is none, however many others wait. A caller that asks until
- * there is none would never come to its end beside more callers than one turn continues.
+ * undefined if there is no need to wait: nothing has held the event loop and no other caller waits, or this caller has
+ * just waited.
  */
 export function yieldToEventLoop(): Promise<void> | undefined {
-  if (now() - lastAt < PATIENCE_MS) return undefined;
-  if (turns.length === 0) immediate(endTurn);
-  let turn = turns.at(-1);
-  if (!turn || turn.callers === CALLERS_A_TURN) {
-    const { promise, resolve } = Promise.withResolvers<void>();
-    turn = { isOver: promise, end: resolve, callers: 0 };
-    turns.push(turn);
-  }
-  turn.callers += 1;
-  return turn.isOver;
+  const isFree = waiting.length === 0 ? now() - lastAt < PATIENCE_MS : isContinuing && now() - continuedAt < SHARE_MS;
+  if (isFree) return undefined;
+  if (waiting.length === 0 && !isContinuing) immediate(beginTurn);
+  return new Promise((resolve) => {
+    waiting.push(resolve);
+  });
 }
 
-function endTurn(): void {
+function beginTurn(): void {
   lastAt = now();
-  turns.shift()?.end();
-  if (turns.length > 0) immediate(endTurn);
+  continueNext();
+}
+
+/** One caller after the other continues, as far as it comes without waiting, until their turn of the event loop is over. */
+function continueNext(): void {
+  isContinuing = true;
+  continuedAt = now();
+  waiting.shift()?.();
+  // Ticks come when no microtask is left.
+  queueMicrotask(() => nextTick(afterCaller));
+}
+
+function afterCaller(): void {
+  isContinuing = false;
+  if (waiting.length === 0) return;
+  if (now() - lastAt < PATIENCE_MS) continueNext();
+  else immediate(beginTurn);
 }
 
 /** Resolves in the next turn of the event loop: timers, signals and requests come first. */

@@ -280,12 +280,13 @@ class Turn {
 
   #retries(step: number): RetryOptions {
     const run = this.#run;
+    const { progress } = run;
     const { clock, defaults, random } = run.services.config;
     return {
       signal: run.signal,
       clock,
       // Each wake is one attempt.
-      attempts: run.progress && retryOf(run.progress) ? 1 : defaults.modelAttempts,
+      attempts: progress && retryOf(progress) ? 1 : defaults.modelAttempts,
       answerAttempts: defaults.modelAttempts,
       withinMs: defaults.modelRetryMs,
       random,

@@ -79,16 +79,17 @@ function activeRun(services: ExecutorServices, agent: Agent, parts: AttachedPart
 
 /** Follows the states of a run's actor, to its end. */
 class ActorObserver {
-  readonly #first: ActiveRun;
+  #run: ActiveRun;
 
   constructor(run: ActiveRun) {
-    this.#first = run;
+    this.#run = run;
   }
 
   /** An actor whose run is left has a new active run at each try. */
   get run(): ActiveRun {
-    const { services, actor } = this.#first;
-    return services.runBehind(actor) ?? this.#first;
+    const { services, actor, life } = this.#run;
+    if (life.isFinished) this.#run = services.runBehind(actor) ?? this.#run;
+    return this.#run;
   }
 
   next({ value, context }: SnapshotFrom<RunActor>): void {

@@ -53,9 +53,9 @@ describe('a run that waits for nothing outside its process', () => {
 
 const CALLERS = 40;
 
-/** Holds the event loop until callers must wait for a turn of it. */
-function holdLoop(): void {
-  const until = performance.now() + 25;
+/** Holds the event loop, by default until callers must wait for a turn of it. */
+function holdLoop(ms = 25): void {
+  const until = performance.now() + ms;
   while (performance.now() < until);
 }
 
@@ -63,18 +63,37 @@ function holdLoop(): void {
 const turn = () => new Promise<void>((resolve) => setImmediate(resolve));
 
 describe('hundreds of callers that wait for a turn of the event loop', () => {
-  test('continue a few after each turn, in their order (edges 21)', async () => {
+  test('continue one after the other, in their order, for 20 ms of each turn (edges 21)', async () => {
     await turn();
     holdLoop();
     const continued: number[] = [];
-    for (let i = 0; i < CALLERS; i++) void yieldToEventLoop()?.then(() => continued.push(i));
-    for (let turns = 0, before = 0; turns < 100 && before < CALLERS; turns++) {
+    for (let i = 0; i < CALLERS; i++) {
+      void yieldToEventLoop()?.then(() => {
+        continued.push(i);
+        holdLoop(10);
+      });
+    }
+    for (let turns = 0, before = 0; turns < 1_000 && before < CALLERS; turns++) {
       await turn();
-      // Runs that other tests have left may be among them.
-      expect(continued.length - before).toBeLessThanOrEqual(16);
+      expect(continued.length - before).toBeLessThanOrEqual(2);
       before = continued.length;
     }
     expect(continued).toEqual(Array.from({ length: CALLERS }, (_, i) => i));
+  });
+
+  test('take turns: one that has worked for a millisecond waits behind the others (edges 21)', async () => {
+    await turn();
+    holdLoop();
+    const continued: string[] = [];
+    const call = async (name: string) => {
+      for (let i = 0; i < 3; i++) {
+        await yieldToEventLoop();
+        continued.push(name);
+        holdLoop(2);
+      }
+    };
+    await Promise.all(['a', 'b', 'c'].map(call));
+    expect(continued).toEqual(['a', 'b', 'c', 'a', 'b', 'c', 'a', 'b', 'c']);
   });
 
   test('all continue, also if each asks again until there is no need to wait (edges 21)', async () => {

@@ -1,4 +1,5 @@
-import { describe, expect, test } from 'vitest';
+import { StatementSync } from 'node:sqlite';
+import { describe, expect, onTestFinished, test, vi } from 'vitest';
 import { sqliteStore } from '../../../src/store/sqlite/index.ts';
 import { nextStep, sampleRecord, userMessage } from '../../../src/testing/store-contract/records.ts';
 import { encodeMessage, enterMessage } from '../../../src/values/message.ts';
@@ -54,6 +55,35 @@ describe('writes that are asked for at once', () => {
     expect((await watcher.listInterrupted()).length).toBe(21);
     await Promise.all(saves);
     await watcher.close();
+  });
+
+  test('share few commits if each turn of the event loop brings others: a sync costs as much as many writes', async () => {
+    await using store = sqliteStore({ path: freshPath() });
+    await store.save(sampleRecord('run-0'));
+    const ran = vi.spyOn(StatementSync.prototype, 'run');
+    onTestFinished(() => ran.mockRestore());
+    const saves: Promise<void>[] = [];
+    for (let i = 0; i < 40; i++) {
+      saves.push(store.save(sampleRecord(`a-${i}`)), store.save(sampleRecord(`b-${i}`)));
+      await new Promise((resolve) => setImmediate(resolve));
+    }
+    await Promise.all(saves);
+    const commits = ran.mock.contexts.filter((statement) => (statement as StatementSync).sourceSQL === 'COMMIT').length;
+    expect(commits).toBeGreaterThan(0);
+    // A slow machine may take longer than a group waits.
+    expect(commits).toBeLessThan(20);
+  });
+
+  test('a write that comes alone is committed after one turn of the event loop', async () => {
+    await using store = sqliteStore({ path: freshPath() });
+    await store.save(sampleRecord('run-0'));
+    let isSaved = false;
+    void store.save(sampleRecord('run-1')).then(() => {
+      isSaved = true;
+    });
+    let turns = 0;
+    for (; !isSaved; turns++) await new Promise((resolve) => setImmediate(resolve));
+    expect(turns).toBeLessThanOrEqual(2);
   });
 
   test('reads see all writes that were asked for before them', async () => {

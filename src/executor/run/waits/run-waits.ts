@@ -124,7 +124,7 @@ export class RunWaits implements RunWaiting {
   /** Thousands of answers may come at once, and each costs as much as there are open waits. */
   async #letOthersRun(): Promise<void> {
     if (this.#run.services.config.clock !== systemClock) return;
-    for (let turn = yieldToEventLoop(); turn; turn = yieldToEventLoop()) await turn;
+    await yieldToEventLoop();
   }
 
   /** Most runs never wait: they need none of this. */

@@ -1,4 +1,3 @@
-import type { Message } from '../../values/message.ts';
 import type { RunEvent, RunEventBody } from '../events/body.ts';
 import type { JournalEntry, TextPlace } from './entry.ts';
 import { placeAfter, unread } from './reply-view.ts';
@@ -120,12 +119,18 @@ export class JournalReader {
     if (attempt !== this.#at.attempt) this.#begin(delta.step, attempt);
     const text = unread(this.#at, delta);
     if (text === '') return [];
-    return [this.#said({ ...delta, offset: placeAfter(delta).offset - text.length, text })];
+    const end = placeAfter(delta);
+    this.#at = { ...this.#at, ...end };
+    return [this.#event({ ...delta, offset: end.offset - text.length, text })];
   }
 
-  #said(delta: Delta): JournalEvent {
-    this.#at = { ...this.#at, ...placeAfter(delta) };
-    return this.#event(delta);
+  /** The texts of a recorded message after this reader's place: each is a piece that begins where its text does. */
+  #rest({ step, content, runId, seq, at }: Snapshot, attempt: number): JournalEvent[] {
+    return content.flatMap((part, block) => {
+      if (part.type !== 'text' && part.type !== 'reasoning') return [];
+      const { type: kind, text } = part;
+      return this.#piece({ type: 'model.delta', step, kind, block, offset: 0, text, runId, seq, at }, attempt);
+    });
   }
 
   #recorded(snapshot: Snapshot, { attempt = 0, end, place }: JournalEntry, before: ReaderPosition): JournalEvent[] {
@@ -138,7 +143,7 @@ export class JournalReader {
     const events: JournalEvent[] = [];
     // Pieces that were redacted alone may differ from the whole: they cannot be continued.
     const isContinued = isSame && end === undefined;
-    if (isContinued) for (const delta of this.#rest(snapshot)) events.push(this.#said(delta));
+    if (isContinued) events.push(...this.#rest(snapshot, attempt));
     const isComplete = isSame && end?.block === block && end.offset === offset;
     if (isContinued || isComplete) {
       this.#at = after;
@@ -154,17 +159,6 @@ export class JournalReader {
     if (hasPieces) events.push(this.#event({ type: 'step.reset', step: snapshot.step, runId, seq, at }));
     this.#at = after;
     return [...events, this.#event(snapshot)];
-  }
-
-  /** The texts of a recorded message after this reader's place. */
-  *#rest({ step, content, runId, seq, at }: Snapshot): Generator<Delta> {
-    const { block: from, offset: read } = this.#at;
-    for (const [block, part] of (content as Exclude<Message['content'], string>).entries()) {
-      if (block < from || (part.type !== 'text' && part.type !== 'reasoning')) continue;
-      const offset = block === from ? read : 0;
-      const text = part.text.slice(offset);
-      if (text !== '') yield { type: 'model.delta', step, kind: part.type, block, offset, text, runId, seq, at };
-    }
   }
 
   #event(event: RunEventBody & Pick<RunEvent, 'runId' | 'seq' | 'at'>): JournalEvent {

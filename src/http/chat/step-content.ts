@@ -103,7 +103,9 @@ export class StepContent {
     if (this.isRecorded) return;
     const shown = content.flatMap(shownPart);
     if (!this.#sent.every((sent, i) => isContinuedBy(sent, shown[i]))) this.reset();
-    for (const [i, part] of shown.entries()) this.#complete(part, this.#sent[i]);
+    const begun = this.#sent.length;
+    for (const [i, part] of shown.entries()) this.#complete(part, i < begun);
+    this.#closeText();
     this.#sent = [];
     this.isRecorded = true;
     this.#sendSources();
@@ -163,23 +165,16 @@ export class StepContent {
     this.send(byProvider ? { ...chunk, providerExecuted: true } : chunk);
   }
 
-  #complete(part: Shown, sent: Sent | undefined): void {
-    if (part.kind === 'whole') {
-      this.send(part.chunk);
-      return;
-    }
-    if (part.kind === 'call') {
+  /** A recorded text is a piece that begins where the text does. */
+  #complete(part: Shown, isBegun: boolean): void {
+    if (!isBegun) this.#closeText();
+    if (part.kind === 'whole') this.send(part.chunk);
+    else if (part.kind !== 'call') this.text({ ...part, offset: 0 });
+    else {
       const { toolCallId, toolName, input, providerExecuted } = part.part;
       const call = this.calls.get(toolCallId) ?? this.#beginCall(toolCallId, toolName);
       if (!call.isWhole) this.#available(call, input, providerExecuted === true);
-      return;
     }
-    if (sent?.kind === part.kind && !sent.isOpen) return;
-    const id = this.#idOf(part.block);
-    if (!sent) this.send({ type: `${part.kind}-start`, id });
-    const delta = part.text.slice(sent?.kind === part.kind ? sent.text.length : 0);
-    if (delta !== '') this.send({ type: `${part.kind}-delta`, id, delta });
-    this.send({ type: `${part.kind}-end`, id });
   }
 
   #beginText(kind: TextKind, block: number): SentText {

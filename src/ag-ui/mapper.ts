@@ -1,5 +1,5 @@
 import type { FinishReason, JsonValue, RunEvent, Usage } from '../index.ts';
-import { lacking, unread } from '../run/journal/reply-view.ts';
+import { unread } from '../run/journal/reply-view.ts';
 import { blockId, callIdOf, callMessage, resultMessage, type StepOfRun, stepMessages } from './messages.ts';
 import type { AgUiEvent, AgUiMessage } from './protocol.ts';
 import type { Reader } from './reader.ts';
@@ -146,7 +146,7 @@ export class Mapper {
     const said = recorded.filter(({ role }) => role !== 'tool');
     const all = this.#reader.messages;
     const had = all.filter(({ id, role }) => role !== 'tool' && this.#stepOf(id) === step);
-    if (had.every((message, index) => message.id === said[index]?.id && lackingOf(message, said[index]) !== undefined))
+    if (had.every((message, index) => message.id === said[index]?.id && lacking(message, said[index]) !== undefined))
       return [...recorded.flatMap((message) => this.#whole(step, message)), ...this.#endAll()];
     const isEarlier = ({ id }: AgUiMessage) => (this.#stepOf(id) ?? 0) < step;
     const isLater = ({ id }: AgUiMessage) => (this.#stepOf(id) ?? 0) > step;
@@ -158,7 +158,7 @@ export class Mapper {
   #whole(step: number, message: AgUiMessage): AgUiEvent[] {
     if (message.role === 'tool') return this.#result(step, message);
     const had = this.#reader.find(message.id);
-    const rest = lackingOf(had, message) ?? '';
+    const rest = lacking(had, message) ?? '';
     const call = message.role === 'assistant' ? message.toolCalls?.[0] : undefined;
     if (had && rest === '') return [];
     const kind = call ? 'call' : message.role === 'reasoning' ? 'reasoning' : 'text';
@@ -249,10 +249,10 @@ function pieceOf(kind: Open['kind'], id: string, delta: string): AgUiEvent {
  * Returns what a reader lacks of a recorded message; undefined if it has another text. The arguments of a call are stored as
  * JSON, so the model's text of them may have other spaces.
  */
-function lackingOf(had: AgUiMessage | undefined, recorded: AgUiMessage): string | undefined {
+function lacking(had: AgUiMessage | undefined, recorded: AgUiMessage): string | undefined {
   const [begun, whole] = [textOf(had), textOf(recorded)];
   if (recorded.role === 'assistant' && recorded.toolCalls && isEqualJson(begun, whole)) return '';
-  return lacking(begun, whole);
+  return whole.startsWith(begun) ? whole.slice(begun.length) : undefined;
 }
 
 function isEqualJson(a: string, b: string): boolean {

@@ -1,4 +1,4 @@
-import { lacking, type Piece, unread } from '../../run/journal/reply-view.ts';
+import { type Piece, unread } from '../../run/journal/reply-view.ts';
 import type { AssistantMessage, ToolCallPart, ToolResultPart } from '../../values/message.ts';
 import type { UiChunk } from './ui-chunk.ts';
 
@@ -207,8 +207,7 @@ function isContinuedBy(sent: Sent, part: Shown | undefined): boolean {
   if (part.kind === 'call')
     return sent.kind === 'call' && part.part.toolCallId === sent.callId && part.part.toolName === sent.name;
   if (sent.kind === 'call') return false;
-  const rest = lacking(sent.text, part.text);
-  return rest === '' || (sent.isOpen && rest !== undefined);
+  return sent.isOpen ? part.text.startsWith(sent.text) : part.text === sent.text;
 }
 
 /** The parts of a message that a page shows. Metadata of providers stays on the server. */

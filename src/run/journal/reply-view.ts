@@ -23,14 +23,6 @@ function charsOf(had: TextPlace, block: number): number {
 /** The place after a piece. */
 export const placeAfter = ({ block, offset, text }: Piece): TextPlace => ({ block, offset: offset + text.length });
 
-/**
- * Returns what a recorded text adds to the text that a reader has; undefined if it does not continue that text, so that the
- * reader needs the message as a whole.
- */
-export function lacking(had: string, recorded: string): string | undefined {
-  return recorded.startsWith(had) ? recorded.slice(had.length) : undefined;
-}
-
 /** What a model says in one step, as far as its pieces have come: the text of all blocks, without reasoning. */
 export interface TextView extends TextPlace {
   /** 0 = the pieces of no step. */

@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import type { RunEvent } from '../../../src/run/events/body.ts';
-import { lacking, noText, placeAfter, type TextView, textAfter, unread } from '../../../src/run/journal/reply-view.ts';
+import { noText, placeAfter, type TextView, textAfter, unread } from '../../../src/run/journal/reply-view.ts';
 
 type Delta = Extract<RunEvent, { type: 'model.delta' }>;
 const said = (text: string, at: Partial<Pick<Delta, 'step' | 'block' | 'offset' | 'kind'>> = {}): Delta => ({
@@ -32,15 +32,6 @@ describe('a piece of a reply', () => {
 
   test('ends behind its text', () => {
     expect(placeAfter(said('abc', { block: 2, offset: 4 }))).toEqual({ block: 2, offset: 7 });
-  });
-});
-
-describe('a recorded text', () => {
-  test('adds its rest to a text that it continues, and replaces another one', () => {
-    expect(lacking('', 'abc')).toBe('abc');
-    expect(lacking('ab', 'abc')).toBe('c');
-    expect(lacking('abc', 'abc')).toBe('');
-    expect(lacking('x', 'abc')).toBeUndefined();
   });
 });
 

@@ -49,7 +49,7 @@ import { type ParkOptions, park, unpark } from './lifecycle/stored/parking.ts';
 import { type RecoverOptions, type RecoveryReport, recover } from './lifecycle/stored/recover.ts';
 import { agentFor } from './lifecycle/stored/recover-one-run.ts';
 import { startTurn } from './lifecycle/threads/begin-turn.ts';
-import { passIfAwaited } from './lifecycle/threads/parked-turn.ts';
+import { lookForHeldUp, passIfAwaited } from './lifecycle/threads/parked-turn.ts';
 import { listThreads, type Thread, type ThreadOptions, threadOf } from './lifecycle/threads/threads.ts';
 import { type ListedWait, type ListWaitsOptions, listWaits } from './lifecycle/waits/list-waits.ts';
 import { type SignalKeys, signalRuns } from './lifecycle/waits/signal-runs.ts';
@@ -351,7 +351,10 @@ function servicesOf(config: Config): ExecutorServices {
     sweep: sweepOf(config, {
       stuck,
       takeUp: (runs) => takeUpDue(services, runs),
-      onLook: () => services.unknownAgents.look(),
+      onLook: () => {
+        services.unknownAgents.look();
+        lookForHeldUp(services);
+      },
     }),
     startTurn: (turn) => startTurn(services, turn),
     passParked: (runId) => passIfAwaited(services, runId),

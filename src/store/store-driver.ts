@@ -321,6 +321,8 @@ export interface ThreadPage {
   readonly callers?: readonly string[] | undefined;
   /** The last thread of the page before. */
   readonly after?: { readonly updatedAt: number; readonly thread: string } | undefined;
+  /** Only those in which messages wait. A driver may leave out those whose live run is due at some time. */
+  readonly heldUp?: boolean | undefined;
   readonly limit: number;
 }
 

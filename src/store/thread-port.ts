@@ -139,8 +139,11 @@ export interface ThreadStore extends HistoryStore {
     key: ThreadKey,
     options: { readonly limit: number; readonly waiting?: boolean },
   ): Promise<readonly ThreadTurn[]>;
-  /** One page of threads, the last changed first. */
-  listThreads(options?: ListThreadsOptions): Promise<readonly ThreadLine[]>;
+  /**
+   * One page of threads, the last changed first.
+   * @param options.heldUp only those in which messages wait; a store may leave out those whose live run is due at some time
+   */
+  listThreads(options?: ListThreadsOptions & { readonly heldUp?: boolean }): Promise<readonly ThreadLine[]>;
   /**
    * Drops the turns after a message, with the records of their runs.
    * @throws {ThreadBusyError} beside a live run @throws {ThreadMissingError}

@@ -3,6 +3,7 @@ import { type Backoff, backoffMs } from '../../values/backoff.ts';
 import { toErrorData } from '../../values/error-data.ts';
 import { dueStoreOf, type TakenDue, takeDue } from '../lifecycle/due/take-due.ts';
 import { startTaken, type TakenEnd, type TakenStart } from '../lifecycle/due/taken-run.ts';
+import { lookForHeldUp } from '../lifecycle/threads/parked-turn.ts';
 import type { ExecutorServices } from '../run/active-run.ts';
 import type { TakenClaim } from '../services/due/taken-claim.ts';
 import { LoopDelay } from '../services/loop-delay.ts';
@@ -147,6 +148,7 @@ export class FleetWorker {
     this.#polls += 1;
     this.#askedAt = this.#services.config.clock.monotonic();
     this.#services.unknownAgents.look();
+    lookForHeldUp(this.#services);
     try {
       const taken = await takeDue(this.#services, this.#store, { limit, fullKeys: this.#fullKeys() });
       this.#failures = 0;

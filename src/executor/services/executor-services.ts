@@ -75,6 +75,8 @@ export class Services<Run extends LiveRun> {
   /** The agents of the threads of this executor, by id. */
   readonly threadAgents: Map<string, Agent> = new Map();
   isShutDown = false;
+  /** When parked turns are looked for that hold up messages, monotonic ms. */
+  heldUpAt = Number.NEGATIVE_INFINITY;
   /** Whether the host was warned that its budget counts estimates. */
   hasWarnedOfEstimate = false;
   readonly #closing: Set<Promise<unknown>> = new Set();

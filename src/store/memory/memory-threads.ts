@@ -58,11 +58,14 @@ export class MemoryThreads implements ThreadDriver {
     return null;
   }
 
-  async list({ callers, after, limit }: ThreadPage): Promise<ListedThread[]> {
+  async list({ callers, after, heldUp, limit }: ThreadPage): Promise<ListedThread[]> {
     const isAfter = ({ updatedAt, thread }: ThreadRow) =>
       !after || updatedAt < after.updatedAt || (updatedAt === after.updatedAt && thread < after.thread);
     const found = [...this.#threads.values()].filter(
-      ({ row }) => isAfter(row) && (!callers || callers.includes(row.caller)),
+      ({ row, turns }) =>
+        isAfter(row) &&
+        (!callers || callers.includes(row.caller)) &&
+        (!heldUp || queueOf([...turns.values()]).count > 0),
     );
     const byTime = found.sort((a, b) => b.row.updatedAt - a.row.updatedAt || (a.row.thread < b.row.thread ? 1 : -1));
     return byTime.slice(0, limit).map(({ row, turns }) => {

@@ -65,7 +65,7 @@ export class ThreadTables {
   readonly #putTurn: StatementSync;
   readonly #removeTurn: StatementSync;
   readonly #fork: StatementSync;
-  readonly #page: { readonly all: StatementSync; readonly ofCaller: StatementSync };
+  readonly #page: { readonly [Kind in 'all' | 'ofCaller' | 'heldUp']: StatementSync };
   readonly #turns: { readonly [Kind in TurnQuery['kind']]: StatementSync };
 
   constructor(db: DatabaseSync) {
@@ -108,6 +108,10 @@ export class ThreadTables {
     const rest = '(h.updated_at, h.thread) < (?, ?) ORDER BY h.updated_at DESC, h.thread DESC LIMIT ?';
     this.#page = {
       all: db.prepare(`${listed} WHERE ${rest}`),
+      heldUp: db.prepare(
+        `${listed} WHERE queued > 0 AND h.no IN (SELECT t.thread FROM due d
+           JOIN thread_turns t ON t.run_id = d.run_id AND t.state = 'live' WHERE d.due_at IS NULL) AND ${rest}`,
+      ),
       ofCaller: db.prepare(`${listed} WHERE h.caller IN (SELECT value FROM json_each(?)) AND ${rest}`),
     };
     this.#turns = Object.fromEntries(Object.entries(queries).map(([kind, query]) => [kind, turns(query)])) as never;
@@ -210,9 +214,10 @@ export class ThreadTables {
     this.#fork.run(to, from, turns);
   }
 
-  list({ callers, after, limit }: ThreadPage): ListedThread[] {
+  list({ callers, after, heldUp, limit }: ThreadPage): ListedThread[] {
     const at = [after?.updatedAt ?? Number.POSITIVE_INFINITY, after?.thread ?? '', limit] as const;
-    const rows = callers ? this.#page.ofCaller.all(JSON.stringify(callers), ...at) : this.#page.all.all(...at);
+    const others = heldUp ? this.#page.heldUp : this.#page.all;
+    const rows = callers ? this.#page.ofCaller.all(JSON.stringify(callers), ...at) : others.all(...at);
     return (rows as unknown as (StoredThread & { live: string | null; queued: number })[]).map((row) => ({
       ...threadRow(row),
       live: row.live ?? undefined,

@@ -12,12 +12,12 @@ import type { ListedThread, StoreWrite, ThreadDriver, ThreadMethods, ThreadWrite
 import type {
   Admission,
   BegunTurn,
-  ListThreadsOptions,
   ReadThreadOptions,
   ThreadKey,
   ThreadLine,
   ThreadMessage,
   ThreadPlaceOf,
+  ThreadStore,
   ThreadTurn,
   TurnEnd,
   TurnToAdmit,
@@ -139,9 +139,10 @@ export class Threads {
     return (rows ?? []).map((row) => this.#shown(row));
   }
 
-  async list({ callerId, after, limit = DEFAULT_LIMIT }: ListThreadsOptions = {}): Promise<ThreadLine[]> {
+  async list(options: Parameters<ThreadStore['listThreads']>[0] = {}): Promise<ThreadLine[]> {
+    const { callerId, after, limit = DEFAULT_LIMIT, heldUp } = options;
     const callers = callerId === undefined ? undefined : this.#callersOf(callerId);
-    const page = { callers, limit, ...(after === undefined ? {} : { after: cursorFrom(after) }) };
+    const page = { callers, heldUp, limit, ...(after === undefined ? {} : { after: cursorFrom(after) }) };
     const rows = await this.#parts.driver.list(page);
     return rows.map((row) => this.#line(row));
   }

@@ -1,7 +1,8 @@
 import type { memoryStore } from 'pawl';
-import { reply, type ScriptedEntry } from 'pawl/testing';
+import { callTool, reply, type ScriptedEntry } from 'pawl/testing';
 import { expect } from 'vitest';
-import { gate, until } from '../../fixtures/host.ts';
+import { gate, toolOf, until } from '../../fixtures/host.ts';
+import { notingBudget } from '../../fixtures/noting-ports.ts';
 import { watchedStore } from '../../fixtures/watched-store.ts';
 import { textsIn, threadHost } from './thread-host.ts';
 
@@ -12,7 +13,10 @@ const changing = new Set(['admit', 'rewind', 'save', 'append', 'end', 'claim', '
 const defaults = { leaseMs: 40, dueMs: 5 };
 
 /** A process that is killed before, or after, its nth write: no later call of it reaches the store. */
-function dying(inner: ThreadedStore, { when, writes }: { when: 'before' | 'after'; writes: number }) {
+function dying(
+  inner: ThreadedStore,
+  { when, writes, ...options }: { when: 'before' | 'after'; writes: number } & Parameters<typeof threadHost>[0],
+) {
   let left = writes;
   const dies = (isTime: boolean) => {
     if (left > 0 && isTime) left -= 1;
@@ -25,7 +29,7 @@ function dying(inner: ThreadedStore, { when, writes }: { when: 'before' | 'after
     },
     inner,
   );
-  return { ...threadHost({ checkpoints, defaults, journal: true }), isDead: () => left <= 0 };
+  return { ...threadHost({ checkpoints, defaults, journal: true, ...options }), isDead: () => left <= 0 };
 }
 
 const stateIn = async ({ thread }: Pick<ReturnType<typeof threadHost>, 'thread'>, id: string) =>
@@ -58,8 +62,14 @@ export async function leftAndParked(
   };
 }
 
-/** Kills the process that gets the message behind a parked turn, at each of its writes. @param open makes an empty store */
-export async function killsBehindParked(open: () => Promise<ThreadedStore> | ThreadedStore): Promise<void> {
+/**
+ * Kills the process that gets the message behind a parked turn, at each of its writes.
+ * @param open makes an empty store @param repairs how the next process finds what the killed one left
+ */
+export async function killsBehindParked(
+  open: () => Promise<ThreadedStore> | ThreadedStore,
+  repairs: 'recover' | 'work' | 'sweep' = 'recover',
+): Promise<void> {
   for (const when of ['before', 'after'] as const) {
     for (let writes = 1, isOver = false; !isOver; writes += 1) {
       const checkpoints = await open();
@@ -72,9 +82,12 @@ export async function killsBehindParked(open: () => Promise<ThreadedStore> | Thr
       const sent = await killed.thread.send({ id: 'm2', text: 'next' }).catch(() => undefined);
       await until(async () => killed.isDead() || (await stateIn(killed, 'm2')) === 'ended');
       isOver = !killed.isDead();
-      const { thread, host, ended } = threadHost({ checkpoints, defaults });
+      // A lease of its own as long as usual: a busy machine would lose a short one.
+      const { thread, host, ended } = threadHost({ checkpoints, defaults: { dueMs: 5 } });
+      if (repairs === 'work') host.executor.work({ dueMs: 5 });
+      if (repairs === 'sweep') await host.executor.recover();
       const isAnswered = async () => {
-        await host.executor.recover();
+        if (repairs === 'recover') await host.executor.recover();
         const turn = await thread.turn('m2');
         if (!turn && !sent) await thread.send({ id: 'm2', text: 'next' });
         return turn?.state === 'ended';
@@ -87,6 +100,30 @@ export async function killsBehindParked(open: () => Promise<ThreadedStore> | Thr
       // Later turns do not send the parked one, whichever process has ended it.
       await ended((await thread.send({ id: 'm3', text: 'sure?' })).runId);
       expect(textsIn(host.model.calls.at(-1)?.messages ?? [])).toEqual(['next', 'done', 'sure?']);
+      await host.executor.shutdown();
+    }
+  }
+}
+
+/** Kills the process that parks a turn behind which a message waits, at each of its writes. A worker finds what it left. */
+export async function killsOfParking(open: () => Promise<ThreadedStore> | ThreadedStore): Promise<void> {
+  for (const when of ['before', 'after'] as const) {
+    for (let writes = 1, isOver = false; !isOver; writes += 1) {
+      const checkpoints = await open();
+      const paying = gate();
+      let calls = 0;
+      const ports = { budget: notingBudget({ refuse: () => calls++ > 0 }) };
+      const tools = [toolOf('pay', 'once', () => paying.pass())];
+      const killed = dying(checkpoints, { when, writes, ports, tools, script: [callTool('pay', {})] });
+      for (const id of ['m1', 'm2']) await killed.thread.send({ id, text: id }).catch(() => undefined);
+      paying.open();
+      await until(async () => killed.isDead() || (await stateIn(killed, 'm2')) === 'ended');
+      isOver = !killed.isDead();
+      const { thread, host } = threadHost({ checkpoints, tools, defaults: { dueMs: 5 } });
+      for (const id of ['m1', 'm2']) if (!(await thread.turn(id))) await thread.send({ id, text: id });
+      host.executor.work({ dueMs: 5 });
+      const isAnswered = async () => (await thread.turn('m2'))?.state === 'ended';
+      await until(isAnswered, `the answer after ${writes} writes (${when})`);
       await host.executor.shutdown();
     }
   }

@@ -4,7 +4,7 @@ import { callTool, reply, type ScriptedEntry } from 'pawl/testing';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { gate, toolOf, until } from '../../fixtures/host.ts';
 import { notingBudget } from '../../fixtures/noting-ports.ts';
-import { killsBehindParked, leftAndParked } from './kill-sweeps.ts';
+import { killsBehindParked, killsOfParking, leftAndParked } from './kill-sweeps.ts';
 import { textsIn, threadHost } from './thread-host.ts';
 
 const stores = {
@@ -68,7 +68,21 @@ describe.each(Object.entries(stores))('a turn that is parked, in %s', (_, store)
   test('and the message behind it survive a kill at any write: the next process answers it once (edges 31)', async () => {
     await killsBehindParked(store);
   });
+
+  test.each(['work', 'sweep'] as const)(
+    'and the message behind it survive a kill at any write: a later %s answers it, without another message (edges 31)',
+    async (repairs) => {
+      await killsBehindParked(store, repairs);
+    },
+  );
 });
+
+test.each(Object.entries(stores))(
+  'a kill at any write of the process that parks a turn leaves the message behind it to a worker, in %s (edges 31)',
+  async (_, store) => {
+    await killsOfParking(store);
+  },
+);
 
 const parkedRun = async (host: ReturnType<typeof threadHost>['host'], runId: string) =>
   until(async () => (await host.executor.find(runId))?.status === 'parked', 'the parking');

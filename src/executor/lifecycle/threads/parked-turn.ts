@@ -43,13 +43,49 @@ async function endOf({ meta: { runId }, parked, outcome }: RunCheckpoint) {
   return { status: 'error', error: { name: 'RunParkedError', code, message }, refused: 'parked' } as const;
 }
 
+/** How many times less often than due runs the turns are looked for that hold up messages. */
+const LOOKS = 30;
+const PAGE = 100;
+
+/**
+ * Looks for parked turns behind which messages wait, now and then: the process that wrote the later half may have died before it
+ * ended them. No caller waits for it.
+ */
+export function lookForHeldUp(services: ExecutorServices): void {
+  const { clock, defaults } = services.config;
+  const now = clock.monotonic();
+  if (now < services.heldUpAt) return;
+  services.heldUpAt = now + LOOKS * defaults.dueMs;
+  void services.outlive(passHeldUp(services));
+}
+
+async function passHeldUp(services: ExecutorServices): Promise<void> {
+  const { store, warn } = services.config;
+  if (!store || !isThreads(store)) return;
+  try {
+    for (let after: string | undefined; ; ) {
+      const page = await store.listThreads({ heldUp: true, limit: PAGE, after });
+      for (const { live, queued } of page) {
+        if (services.isShutDown) return;
+        if (live !== undefined && queued > 0) await passIfAwaited(services, live);
+      }
+      // A store that does not know the option answers with other threads: then the last changed ones are enough.
+      if (page.length < PAGE || page.some(({ queued }) => queued === 0)) return;
+      after = page.at(-1)?.cursor;
+    }
+  } catch (error) {
+    warn('thread: parked turns could not be looked for', { error: toErrorData(error) });
+  }
+}
+
 /** Ends a turn that was parked, if messages wait behind it. Never rejects. */
 export async function passIfAwaited(services: ExecutorServices, runId: string): Promise<void> {
   const { store, warn } = services.config;
   if (!runId.startsWith(TURN_MARK) || !store || !isThreads(store)) return;
   try {
-    const { thread, meta } = (await store.load(runId, { messages: false })) ?? {};
-    if (!thread || !meta) return;
+    const { thread, meta, parked } = (await store.load(runId, { messages: false })) ?? {};
+    // After a restore a person looks at each run first.
+    if (!thread || !meta || parked?.code === 'RESTORED') return;
     const waiting = await store.turns({ callerId: meta.callerId, id: thread.id }, { limit: 1, waiting: true });
     // A store that does not know the option answers with turns that have begun.
     if (waiting.some(({ state }) => state === 'queued' || state === 'steered')) await passParked(services, runId);

@@ -71,7 +71,8 @@ const turnsOf = ({ turns }: Tables, rest: string) =>
 
 /** Reads a page of threads from PostgreSQL. */
 export async function readThreads(session: Session, { tables }: Server, page: ThreadPage): Promise<ListedThread[]> {
-  const { callers, after, limit } = page;
+  const { callers, after, heldUp, limit } = page;
+  const { threads, turns, runs } = tables;
   const parameters = new Parameters();
   const conditions = [
     ...(callers ? [`h.caller = ANY (${parameters.add(callers)}::pg_catalog.text[])`] : []),
@@ -80,12 +81,19 @@ export async function readThreads(session: Session, { tables }: Server, page: Th
           `(h.updated_at, h.thread) < (${parameters.add(after.updatedAt)}::pg_catalog.float8, ${parameters.add(after.thread)})`,
         ]
       : []),
+    ...(heldUp
+      ? [
+          `EXISTS (SELECT FROM ${turns} t WHERE t.thread = h.no AND ${waiting})`,
+          `h.no IN (SELECT t.thread FROM ${runs} r JOIN ${turns} t ON t.run_id = r.run_id AND t.state = 'live'
+             WHERE r.body IS NOT NULL AND r.due_at IS NULL)`,
+        ]
+      : []),
   ];
   const where = conditions.length > 0 ? `WHERE ${conditions.join(' AND ')}` : '';
   const rows = await session.query(
-    `SELECT h.*, (SELECT pg_catalog.encode(t.run_id, 'hex') FROM ${tables.turns} t WHERE t.thread = h.no AND t.state = 'live') AS live,
-       (SELECT pg_catalog.count(*) FROM ${tables.turns} t WHERE t.thread = h.no AND ${waiting}) AS queued
-     FROM ${tables.threads} h ${where} ORDER BY h.updated_at DESC, h.thread DESC LIMIT ${parameters.add(limit)}::bigint`,
+    `SELECT h.*, (SELECT pg_catalog.encode(t.run_id, 'hex') FROM ${turns} t WHERE t.thread = h.no AND t.state = 'live') AS live,
+       (SELECT pg_catalog.count(*) FROM ${turns} t WHERE t.thread = h.no AND ${waiting}) AS queued
+     FROM ${threads} h ${where} ORDER BY h.updated_at DESC, h.thread DESC LIMIT ${parameters.add(limit)}::bigint`,
     parameters.values,
   );
   return rows.map((row) => ({

@@ -175,24 +175,6 @@ export const threadCases: readonly Draft[] = [
   ),
 
   threadStore(
-    'a thread is listed as held up while messages wait behind a parked turn, with the id of its run (edges 31)',
-    async ({ store }) => {
-      const heldUp = async () => (await store.listThreads({ heldUp: true })).map(({ live, queued }) => [live, queued]);
-      const first = await store.admit(turn('m1'));
-      const record = (await store.load(first.runId)) as RunCheckpoint;
-      await store.save({ ...record, parked: { code: 'PARKED', reason: 'look first' } });
-      assert.deepEqual(await heldUp(), []);
-      const next = await store.admit(turn('m2'));
-      assert.deepEqual(await heldUp(), [[first.runId, 1]]);
-      await store.admit({ ...turn('m1'), id: 'another' });
-      assert.deepEqual(await heldUp(), [[first.runId, 1]]);
-      await play(store, first.runId);
-      assert.equal(await stateOf(store, 'm2'), 'live');
-      assert.deepEqual([(await heldUp()).length, next.state], [0, 'queued']);
-    },
-  ),
-
-  threadStore(
     'a message that waits for its turn is found by the id of its run, until it begins (web 11)',
     async ({ store }) => {
       const queuedRun = store.queuedRun?.bind(store);

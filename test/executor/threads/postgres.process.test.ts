@@ -1,7 +1,9 @@
 import { postgresStore } from 'pawl/stores/postgres';
-import { afterEach, describe, test } from 'vitest';
+import { afterEach, describe, expect, test } from 'vitest';
+import { gate, until } from '../../fixtures/host.ts';
 import { postgresServer, whyNoPostgres } from '../../fixtures/postgres-server.ts';
-import { killsBehindParked, killsOfRetry, type ThreadedStore } from './kill-sweeps.ts';
+import { killsBehindParked, killsOfRetry, leftAndParked, type ThreadedStore } from './kill-sweeps.ts';
+import { threadHost } from './thread-host.ts';
 
 const server = postgresServer(['fsync=off']);
 const opened: { close(): Promise<void> }[] = [];
@@ -18,6 +20,23 @@ function open(): ThreadedStore {
 describe.skipIf(whyNoPostgres)('a thread in PostgreSQL whose process is killed at any write', () => {
   test('goes on without its parked turn, and answers the message behind it once (edges 31)', async () => {
     await killsBehindParked(open);
+  }, 180_000);
+
+  test('is found by a worker while messages wait behind its parked turn (edges 31)', async () => {
+    const checkpoints = open();
+    const asked = gate<never>();
+    const left = await leftAndParked(checkpoints, 'PARKED', { script: [() => asked.pass()] });
+    const heldUp = async () => (await checkpoints.listThreads({ heldUp: true })).map(({ live }) => live);
+    await asked.reached;
+    await left.before.thread.send({ id: 'm2', text: 'next' });
+    expect(await heldUp()).toEqual([]);
+    await left.park();
+    expect(await heldUp()).toEqual([left.first.runId]);
+    const { host, thread } = threadHost({ checkpoints });
+    host.executor.work();
+    await until(async () => (await thread.turn('m2'))?.state === 'ended', 'the answer');
+    expect(await heldUp()).toEqual([]);
+    await host.executor.shutdown();
   }, 180_000);
 
   test('keeps the message that was retried (edges 10)', async () => {

@@ -136,7 +136,7 @@ const importTable: rules.ImportTable = {
     'src/budget/prices',
     'src/executor/host/guard',
     'src/executor/host/guarded-clock',
-    'machines/fan-out',
+    'machines/index',
   ],
   'src/http': [
     'src/index',

@@ -1,4 +1,4 @@
-import { PawlError } from '../values/errors.ts';
+import { PawlError } from '../index.ts';
 
 /** A proposed write leads out of the root, through a link, or to a file that models may not change. Nothing was written. */
 export class WriteOutsideRootError extends PawlError {

@@ -1,6 +1,6 @@
-import type { OpenStep } from '../run/open-step.ts';
-import { isObject, type JsonValue } from '../values/json.ts';
-import { type Message, type ToolOutput, toolCallsOf, toolResultsOf } from '../values/message.ts';
+import type { JsonValue, Message, OpenStep, ToolOutput } from '../index.ts';
+import { isObject } from '../values/json.ts';
+import { toolCallsOf, toolResultsOf } from '../values/message.ts';
 import type { WriteQueue } from './write-queue.ts';
 
 /** The calls of a stored run, for example a `RunCheckpoint`. */

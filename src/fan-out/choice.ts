@@ -1,6 +1,6 @@
 import type { Warn } from '../executor/host/guard.ts';
-import type { Clock } from '../index.ts';
-import { type ErrorData, toErrorData } from '../values/error-data.ts';
+import type { Clock, ErrorData } from '../index.ts';
+import { toErrorData } from '../values/error-data.ts';
 import { addDecimals } from '../values/usage.ts';
 import { costsBy, type Paid } from './cost-budget.ts';
 import { rankWithin } from './judge.ts';

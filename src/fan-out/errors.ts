@@ -1,4 +1,4 @@
-import { PawlError } from '../values/errors.ts';
+import { PawlError } from '../index.ts';
 
 /** Another process or call works on this fan-out's file. */
 export class FanOutOwnedElsewhereError extends PawlError {

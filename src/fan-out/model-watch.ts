@@ -1,9 +1,7 @@
 import type { Overlay } from '../edits/overlay.ts';
-import type { RunCheckpoint, RunEvent, RunOutput, StepInfo, Usage } from '../index.ts';
+import type { ErrorData, FinishReason, RunCheckpoint, RunEvent, RunOutput, StepInfo, Usage } from '../index.ts';
 import { noText, type TextView, textAfter } from '../run/journal/reply-view.ts';
-import type { FinishReason } from '../run/reply.ts';
 import { policyOf } from '../values/error-codes.ts';
-import type { ErrorData } from '../values/error-data.ts';
 import { textOf, toolCallsOf } from '../values/message.ts';
 import { addDecimals, noUsage } from '../values/usage.ts';
 import { spentBefore } from './earlier-spend.ts';

@@ -1,5 +1,4 @@
-import type { Prices } from '../budget/prices.ts';
-import type { Clock, ErrorData, ExecutorOptions, Models, Ports, RunEvent, Tool } from '../index.ts';
+import type { Clock, ErrorData, ExecutorOptions, Models, Ports, Prices, RunEvent, Tool } from '../index.ts';
 import { durationMs } from '../values/clock.ts';
 import { checkFlag, checkKeys, checkMethods, type KnownKeys, kindOf } from '../values/known-options.ts';
 import type { Judge } from './judge.ts';

@@ -1,4 +1,4 @@
-import type { FanOutContext, FanOutEmitted, FanOutOpening } from '../../machines/fan-out.ts';
+import type { FanOutContext, FanOutEmitted, FanOutOpening } from '../../machines/index.ts';
 import { fileTools } from '../edits/file-tools.ts';
 import { Overlay } from '../edits/overlay.ts';
 import { guardedWarn, type Warn } from '../executor/host/guard.ts';

@@ -1,4 +1,4 @@
-import type { WriteSnapshot } from '../edits/proposed-write.ts';
+import type { WriteSnapshot } from '../edits/index.ts';
 
 /** The answer of one model, or the part that exists so far, as the checkpoint file stores it. */
 export interface ResponseSnapshot {

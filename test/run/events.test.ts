@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { redactedEvent } from '../../src/executor/host/redaction.ts';
 import type { RunEventBody } from '../../src/run/events/body.ts';
-import { type EventTable, hasOrigin, keepOf, runEvents, specOf } from '../../src/run/events/table.ts';
+import { type EventTable, hasOrigin, keepOf, runEvents } from '../../src/run/events/table.ts';
 import type { Wait } from '../../src/run/waits/wait.ts';
 import type { ErrorData } from '../../src/values/error-data.ts';
 import { Redactor } from '../../src/values/redact.ts';
@@ -192,61 +192,6 @@ describe('the table of events', () => {
     });
   });
 
-  test('says which events the audit gets, and by which of its methods', () => {
-    const audited = (as: string) => typesWhere((type) => runEvents[type].audit === as);
-    expect(audited('log')).toEqual([
-      'run.started',
-      'run.resumed',
-      'run.left',
-      'run.parked',
-      'run.unparked',
-      'model.retry',
-      'steer.queued',
-      'steer.applied',
-      'wait.opened',
-      'wait.answered',
-      'wait.refused',
-      'wait.expired',
-      'wait.withdrawn',
-      'run.waiting',
-      'run.woken',
-      'checkpoint.saved',
-      'checkpoint.failed',
-    ]);
-    expect(audited('step')).toEqual(['step.done']);
-    expect(audited('tool')).toEqual(['tool.started', 'tool.done']);
-    expect(audited('phase')).toEqual(['phase.started', 'phase.done', 'phase.skipped']);
-  });
-
-  test('says after which events no more of what the model was saying comes', () => {
-    expect(typesWhere((type) => runEvents[type].endsText)).toEqual([
-      'run.left',
-      'run.status',
-      'run.parked',
-      'run.ended',
-      'step.started',
-      'step.done',
-      'step.reset',
-      'model.retry',
-      'tool.started',
-      'phase.started',
-      'phase.done',
-      'wait.opened',
-      'run.waiting',
-    ]);
-  });
-
-  test('says what the critic sees as a sign of life', () => {
-    const active = (type: Types) => specOf({ type }).activity;
-    expect(typesWhere((type) => active(type) !== undefined).map((type) => `${type} ${active(type)}`)).toEqual([
-      'step.done step',
-      'model.delta delta',
-      'model.file delta',
-      'tool.input delta',
-      'tool.started tool',
-    ]);
-  });
-
   test('names the process in kept events about starts, leaving and tool calls only', () => {
     const [started] = samples['tool.started'];
     expect(typesWhere((type) => hasOrigin(samples[type][0]))).toEqual(['run.started', 'run.resumed', 'run.left']);
@@ -255,25 +200,14 @@ describe('the table of events', () => {
   });
 
   test('says what a journal keeps: what the record holds, so no read call’s start and no late result', () => {
-    const { keep } = { keep: (event: RunEventBody) => keepOf(event) };
     const [started] = samples['tool.started'];
     const [done] = samples['tool.done'];
     const { isLate: _, ...timely } = done;
-    expect([started, { ...started, effect: 'idempotent' as const }].map(keep)).toEqual(['passing', 'kept']);
-    expect([done, timely].map(keep)).toEqual(['passing', 'with-step']);
-    const kept = (as: string) => typesWhere((type) => runEvents[type].keep === as);
-    expect(kept('passing')).toEqual([
-      'step.started',
-      'step.reset',
-      'model.delta',
-      'model.file',
-      'model.retry',
-      'tool.input',
-      'tool.progress',
+    expect([started, { ...started, effect: 'idempotent' as const }].map((event) => keepOf(event))).toEqual([
+      'passing',
+      'kept',
     ]);
-    expect(kept('with-save')).toEqual(['run.left', 'steer.applied']);
-    expect(kept('with-step')).toEqual(['step.done', 'step.snapshot', 'model.source', 'phase.done']);
-    expect(kept('none')).toEqual(['run.status', 'checkpoint.saved', 'checkpoint.failed', 'events.dropped']);
+    expect([done, timely].map((event) => keepOf(event))).toEqual(['passing', 'with-step']);
     expect(keepOf({ type: 'order.placed' } as never)).toBe('none');
   });
 });

@@ -20,25 +20,6 @@ describe('the policy of an error', () => {
     const listed = page.slice(page.indexOf('These are `later`'), page.indexOf('A code that is not'));
     const later = all.filter(({ retry }) => retry === 'later').map(({ code }) => code);
     expect([...listed.matchAll(/`([A-Z_]+)`/g)].map(([, code]) => code)).toEqual(later);
-    expect(later).toEqual([
-      'ERR_SHUTDOWN',
-      'BUDGET_EXCEEDED',
-      'MODEL_STALLED',
-      'MODEL_OUTAGE',
-      'PORT_TIMEOUT',
-      'SETUP',
-      'NOT_DURABLE',
-      'RUN_OWNED_ELSEWHERE',
-      'RUN_NOT_ENDED',
-      'CHECKPOINT_TOO_NEW',
-      'NEWER_DEPLOYMENT',
-      'STORE_UNAVAILABLE',
-      'STORE_FULL',
-      'RUN_SLICED',
-      'RUN_WAITS',
-      'THREAD_BUSY',
-      'THREAD_FULL',
-    ]);
   });
 
   test.for(classes.map((Class) => new Class('x')))('is the same for the plain data of $code', (error) => {

@@ -19,6 +19,7 @@ const belowStores = [
   'src/store/due',
   'src/store/group-commit',
   'src/store/run-value',
+  'src/store/whole-store',
   'src/store/store-driver',
   'src/store/store-from',
   'src/store/reading',

@@ -1,30 +1,5 @@
 import { StoreUnavailableError, UnsupportedError } from '../values/errors.ts';
-import type {
-  AppendingStore,
-  ChangeStore,
-  ControlStore,
-  DeliveryStore,
-  EventStore,
-  HistoryStore,
-  JournalStore,
-  OutcomeStore,
-  TakingStore,
-} from './port.ts';
-import type { PartStore } from './reading/record-part.ts';
-import type { ThreadStore } from './thread-port.ts';
-
-/** All that a store may be. An interface of the port that is not named here has no effect. */
-type WholeStore = AppendingStore &
-  ChangeStore &
-  ControlStore &
-  DeliveryStore &
-  EventStore &
-  HistoryStore &
-  JournalStore &
-  OutcomeStore &
-  PartStore &
-  TakingStore &
-  ThreadStore;
+import type { WholeStore } from './whole-store.ts';
 
 /** What each method of a store does. A method of the port without a line does not compile: every store would lose it. */
 const storeMethods = {

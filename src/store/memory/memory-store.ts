@@ -8,19 +8,7 @@ import type { MessageRow } from '../encoding/encryption.ts';
 import { type StepTexts, stepAfter } from '../encoding/step-texts.ts';
 import type { StoredBody } from '../encoding/stored-body.ts';
 import type { JournalRow, StoredJournal } from '../encoding/stored-journal.ts';
-import type {
-  AppendingStore,
-  ChangeStore,
-  DeliveryStore,
-  EventStore,
-  HistoryStore,
-  InboxOf,
-  JournalStore,
-  ListDueOptions,
-  OutcomeStore,
-  TakingStore,
-} from '../port.ts';
-import type { PartStore } from '../reading/record-part.ts';
+import type { InboxOf, ListDueOptions } from '../port.ts';
 import { type Change, decideNow } from '../rules/decision.ts';
 import { sendCommand } from '../rules/inbox.ts';
 import { checkClaim } from '../rules/lease.ts';
@@ -56,24 +44,12 @@ import type {
 } from '../store-driver.ts';
 import { storeFrom } from '../store-from.ts';
 import { takeAmong } from '../taking/in-turns.ts';
-import type { ThreadStore } from '../thread-port.ts';
+import type { WholeStore } from '../whole-store.ts';
 import { MemoryThreads } from './memory-threads.ts';
 import { MemoryTopics } from './memory-topics.ts';
 
-/**
- * Appends, owns, carries commands and signals, lets runs rest, keeps outcomes and the records of ended runs and
- * threads, and has a journal.
- */
-export type MemoryStore = AppendingStore &
-  ChangeStore &
-  EventStore &
-  TakingStore &
-  OutcomeStore &
-  DeliveryStore &
-  HistoryStore &
-  JournalStore &
-  PartStore &
-  ThreadStore;
+/** The store of `memoryStore`. */
+export interface MemoryStore extends WholeStore {}
 
 /**
  * A store in this process's memory, for tests and for hosts that want claims and listings without files. It does not survive a

@@ -6,21 +6,8 @@ import { checkFlag, checkKeys, type KnownKeys } from '../../values/known-options
 import type { CommandToSend, StoredCommand } from '../commands.ts';
 import type { DeliveryDriver } from '../deliveries/deliveries.ts';
 import type { StoredBody } from '../encoding/stored-body.ts';
-import type {
-  AppendingStore,
-  ChangeStore,
-  Claim,
-  DeliveryStore,
-  EventStore,
-  HistoryStore,
-  InboxOf,
-  JournalStore,
-  ListDueOptions,
-  OutcomeStore,
-  TakingStore,
-} from '../port.ts';
+import type { Claim, InboxOf, ListDueOptions } from '../port.ts';
 import { withoutWrites } from '../read-only.ts';
-import type { PartStore } from '../reading/record-part.ts';
 import { decideNow } from '../rules/decision.ts';
 import type {
   DueHeads,
@@ -37,8 +24,8 @@ import type {
   ThreadDriver,
 } from '../store-driver.ts';
 import { storeFrom } from '../store-from.ts';
-import type { ThreadStore } from '../thread-port.ts';
 import type { TopicDriver } from '../topics.ts';
+import type { WholeStore } from '../whole-store.ts';
 import { Writer } from './group-writer.ts';
 import { Journals } from './journals.ts';
 import type { PostgresPool } from './pool.ts';
@@ -85,18 +72,8 @@ const optionKeys: KnownKeys<PostgresStoreOptions> = {
 /** PostgreSQL accepts no statement of 2^30 bytes. */
 const MAX_BYTES = 1_000_000_000;
 
-/** Appends, owns, carries commands and signals, lets runs rest, keeps outcomes, the records of ended runs and threads, has a journal. */
-export interface PostgresStore
-  extends AppendingStore,
-    ChangeStore,
-    EventStore,
-    TakingStore,
-    OutcomeStore,
-    DeliveryStore,
-    HistoryStore,
-    JournalStore,
-    PartStore,
-    ThreadStore {
+/** The store of `postgresStore`. */
+export interface PostgresStore extends WholeStore {
   /** Waits for the pending writes. Every later call is refused. The pool stays open: it belongs to the host. */
   close(): Promise<void>;
   [Symbol.asyncDispose](): Promise<void>;

@@ -8,20 +8,8 @@ import type { StoredCommand } from '../commands.ts';
 import type { DeliveryDriver } from '../deliveries/deliveries.ts';
 import { Encryption } from '../encoding/encryption.ts';
 import { leaseClock } from '../lease-clock.ts';
-import type {
-  AppendingStore,
-  ChangeStore,
-  DeliveryStore,
-  EventStore,
-  HistoryStore,
-  InboxOf,
-  JournalStore,
-  ListDueOptions,
-  OutcomeStore,
-  TakingStore,
-} from '../port.ts';
+import type { InboxOf, ListDueOptions } from '../port.ts';
 import { withoutWrites } from '../read-only.ts';
-import type { PartStore } from '../reading/record-part.ts';
 import type {
   DueHeads,
   EndedHead,
@@ -38,8 +26,8 @@ import type {
   ThreadDriver,
 } from '../store-driver.ts';
 import { storeFrom } from '../store-from.ts';
-import type { ThreadStore } from '../thread-port.ts';
 import type { TopicDriver } from '../topics.ts';
+import type { WholeStore } from '../whole-store.ts';
 import { type RunDatabase, runDatabase } from './connection.ts';
 import { publishIn } from './journals.ts';
 import { type QueueOptions, WriteQueue } from './queue.ts';
@@ -70,18 +58,8 @@ export interface SqliteStoreOptions {
   readonly clock?: Clock | undefined;
 }
 
-/** Appends, owns, carries commands and signals, keeps outcomes and the records of ended runs and threads, and has a journal. */
-export interface SqliteStore
-  extends AppendingStore,
-    ChangeStore,
-    EventStore,
-    TakingStore,
-    OutcomeStore,
-    DeliveryStore,
-    HistoryStore,
-    JournalStore,
-    PartStore,
-    ThreadStore {
+/** The store of `sqliteStore`. */
+export interface SqliteStore extends WholeStore {
   /** Waits for the pending writes, and closes the file. Every later call is refused. */
   close(): Promise<void>;
   [Symbol.asyncDispose](): Promise<void>;

@@ -1,0 +1,28 @@
+import type {
+  AppendingStore,
+  ChangeStore,
+  DeliveryStore,
+  EventStore,
+  HistoryStore,
+  JournalStore,
+  OutcomeStore,
+  TakingStore,
+} from './port.ts';
+import type { PartStore } from './reading/record-part.ts';
+import type { ThreadStore } from './thread-port.ts';
+
+/**
+ * All that a store may be, as the stores of the package are: it appends, owns, carries commands and signals, lets runs rest, keeps
+ * outcomes, the records of ended runs and threads, and has a journal. An interface of the port that is not named here has no effect.
+ */
+export interface WholeStore
+  extends AppendingStore,
+    ChangeStore,
+    DeliveryStore,
+    EventStore,
+    HistoryStore,
+    JournalStore,
+    OutcomeStore,
+    PartStore,
+    TakingStore,
+    ThreadStore {}

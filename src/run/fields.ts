@@ -211,6 +211,15 @@ const sizeOfMessages = (messages: readonly Message[]): number =>
 const redactMessages = (messages: readonly Message[], by: FieldRedactor): readonly Message[] =>
   by.list(messages, (message) => by.message(message));
 
+const ofMessages = {
+  part: 'head',
+  empty: [],
+  write: 'unless-empty',
+  isValid: isMessages,
+  redact: redactMessages,
+  size: sizeOfMessages,
+} as const;
+
 /**
  * The fields of a run, in the order of the JSON. The fields that most saves change come first, because a database's log leaves
  * out the end of a row if it did not change.
@@ -261,22 +270,8 @@ export const runFields = {
   openStep: { part: 'head', write: 'unless-empty', isValid: isOpenStep, redact: redactStep, size: sizeOfStep },
   waiting: { part: 'head', write: 'unless-empty', isValid: isWaiting, redact: redactWaiting, size: sizeOfWaiting },
   openPhase: { part: 'head', write: 'unless-empty', isValid: isOpenPhase, redact: 'public', size: 0 },
-  undelivered: {
-    part: 'head',
-    empty: [],
-    write: 'unless-empty',
-    isValid: isMessages,
-    redact: redactMessages,
-    size: sizeOfMessages,
-  },
-  nudges: {
-    part: 'head',
-    empty: [],
-    write: 'unless-empty',
-    isValid: isMessages,
-    redact: redactMessages,
-    size: sizeOfMessages,
-  },
+  undelivered: ofMessages,
+  nudges: ofMessages,
   critic: {
     part: 'head',
     write: 'unless-empty',

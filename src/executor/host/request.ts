@@ -120,16 +120,13 @@ export function requestFrom(record: RunCheckpoint): RunRequest {
 /** Returns the request of a refused start: its id as given, and no field that must be valid. */
 export function refusedRequest(invocation: unknown, newId: () => string): RunRequest {
   const [runId, prompt] = [readProperty(invocation, 'runId'), readProperty(invocation, 'prompt')];
-  return {
-    runId: runId === undefined || runId === null ? newId() : shown(runId),
-    prompt: typeof prompt === 'string' ? prompt : '(unreadable)',
-    callerId: '',
-    channelId: '',
-    guildId: '',
-    parentRunId: '',
-    inputs: {},
-    images: [],
-  };
+  const id = runId === undefined || runId === null ? newId() : shown(runId);
+  return plainRequest(id, typeof prompt === 'string' ? prompt : '(unreadable)');
+}
+
+/** Returns a request that has no more than an id and a prompt. */
+export function plainRequest(runId: string, prompt: string): RunRequest {
+  return { runId, prompt, callerId: '', channelId: '', guildId: '', parentRunId: '', inputs: {}, images: [] };
 }
 
 /** A text for an id that is not a string. */

@@ -8,7 +8,7 @@ import type { BegunTurn } from '../../../store/thread-port.ts';
 import { toErrorData } from '../../../values/error-data.ts';
 import { enterMessage, type Message } from '../../../values/message.ts';
 import { Redactor } from '../../../values/redact.ts';
-import { metaFor } from '../../host/request.ts';
+import { metaFor, plainRequest } from '../../host/request.ts';
 import type { ExecutorServices } from '../../run/active-run.ts';
 import { launch } from '../start.ts';
 import { agentFor } from '../stored/recover-one-run.ts';
@@ -26,8 +26,8 @@ export interface UserTurn {
 export function firstRecordOf({ config }: ExecutorServices, agent: Agent, turn: UserTurn): RunCheckpoint {
   const { callerId, text: prompt, files: images, labels } = turn;
   const request: RunRequest = {
-    runId: 'turn',
-    ...{ prompt, callerId, channelId: '', guildId: '', parentRunId: '', inputs: {}, images },
+    ...plainRequest('turn', prompt),
+    ...{ callerId, images },
     ...(Object.keys(labels).length > 0 ? { labels } : {}),
   };
   const fingerprint = fingerprintOf({ ...request, agentId: agent.id });
@@ -58,19 +58,15 @@ export async function startTurn(
   if (services.registry.live(runId)) return;
   // An executor that has the agent takes it up.
   if (!found || services.isShutDown) return services.config.hints.tell(runId);
-  const request = {
-    runId,
-    prompt: '',
-    callerId: '',
-    channelId: '',
-    guildId: '',
-    parentRunId: '',
-    inputs: {},
-    images: [],
-  };
   try {
     await launch(services, found, {
-      seed: { request, isNewId: false, origin: 'started', mustExist: true, ...(agent ? { hasSender: true } : {}) },
+      seed: {
+        request: plainRequest(runId, ''),
+        isNewId: false,
+        origin: 'started',
+        mustExist: true,
+        ...(agent ? { hasSender: true } : {}),
+      },
       options: {},
     });
   } catch (error) {

@@ -1,11 +1,11 @@
 import { rename } from 'node:fs/promises';
 import { type FanOutOptions, fanOut } from '../../fan-out/index.ts';
-import type { Logger } from '../../index.ts';
 import { hasCode, toErrorData } from '../../values/error-data.ts';
 import type { Command, CommandContext } from '../command.ts';
 import { countOf, lengthOf } from '../option-values.ts';
 import { Interruption } from '../ui/ctrl-c.ts';
-import { Failure, oneLine } from '../ui/failure.ts';
+import { Failure } from '../ui/failure.ts';
+import { loggerOf } from '../ui/warnings.ts';
 import { answersCommand, isAboutAnswers } from './answers-command.ts';
 import { reportEnd } from './ask-ending.ts';
 import { type AskModels, modelsFor } from './ask-models.ts';
@@ -48,7 +48,7 @@ async function ask(context: CommandContext, question: Question, models: AskModel
       fresh: true,
       ...(question.hasFiles ? { root: question.home } : {}),
       signal: leaving.signal,
-      logger: loggerFor(context),
+      logger: loggerOf(context.output),
       onEvent: (id, event) => watch.heed(id, event),
       onTurn: (snapshot) => watch.turned(snapshot),
       onResponse: (response) => watch.ended(response),
@@ -66,14 +66,5 @@ function limitsOf({ args }: CommandContext): Pick<FanOutOptions, 'deadlineMs' | 
   return {
     ...(args.deadline === undefined ? {} : { deadlineMs: lengthOf('deadline', args.deadline) }),
     ...(args.steps === undefined ? {} : { maxIterations: countOf('steps', args.steps, 'turns') }),
-  };
-}
-
-function loggerFor({ output }: CommandContext): Logger {
-  return {
-    warn: (message, { error }) => {
-      const why = error === undefined ? '' : `: ${toErrorData(error).message}`;
-      output.say(oneLine(`pawl: warning: ${message}${why}`));
-    },
   };
 }

@@ -5,12 +5,12 @@ import { hasCode } from '../../values/error-data.ts';
 import type { Command, CommandContext } from '../command.ts';
 import { auditForRuns } from '../open/audit-file.ts';
 import { controlExecutor } from '../open/control-executor.ts';
-import { openExistingStore, type RunStore } from '../open/open-store.ts';
+import type { RunStore } from '../open/open-store.ts';
 import { findWaiting, pidOf } from '../open/stored-runs.ts';
 import { lengthOf } from '../option-values.ts';
-import { exitCodes, Failure, lineOf, oneLine } from '../ui/failure.ts';
+import { exitCodes, Failure, oneLine } from '../ui/failure.ts';
 import { PAWL } from '../ui/shell-words.ts';
-import { withoutRecord } from './obstacle.ts';
+import { withStore } from './obstacle.ts';
 
 /** What a command to a run has achieved. */
 interface Answer {
@@ -89,9 +89,6 @@ async function tell(context: CommandContext, say: (told: Told) => Promise<Answer
   if (runId === undefined)
     throw new Failure(`\`pawl ${args.command}\` needs the id of a run; \`${PAWL} list\` lists them`);
   const waitMs = args.wait === undefined ? USUAL_WAIT_MS : lengthOf('wait', args.wait);
-  const store = await openExistingStore(args.store);
-  const audit = args.command === 'cancel' ? await auditForRuns(context) : undefined;
-  const executor = controlExecutor(store, audit);
   const until: Told['until'] = async (ask) => {
     const latest = performance.now() + waitMs;
     for (;;) {
@@ -100,22 +97,23 @@ async function tell(context: CommandContext, say: (told: Told) => Promise<Answer
       await sleep(POLL_MS);
     }
   };
-  const whoHasIt = async () => {
-    const pid = pidOf(await findWaiting(store, runId));
-    return pid === undefined ? 'its process' : `process ${pid}`;
+  const told = async (store: RunStore) => {
+    const audit = args.command === 'cancel' ? await auditForRuns(context) : undefined;
+    const whoHasIt = async () => {
+      const pid = pidOf(await findWaiting(store, runId));
+      return pid === undefined ? 'its process' : `process ${pid}`;
+    };
+    try {
+      const control = controlExecutor(store, audit).control(runId);
+      const answer = await say({ store, runId, control, until, whoHasIt });
+      if (args.json) output.printJson({ runId, status: answer.status });
+      else output.say(`run ${oneLine(runId)} ${answer.text}`);
+      return answer.status === 'waiting' ? exitCodes.failed : exitCodes.ok;
+    } finally {
+      await audit?.close();
+    }
   };
-  try {
-    const answer = await say({ store, runId, control: executor.control(runId), until, whoHasIt });
-    if (args.json) output.printJson({ runId, status: answer.status });
-    else output.say(`run ${oneLine(runId)} ${answer.text}`);
-    return answer.status === 'waiting' ? exitCodes.failed : exitCodes.ok;
-  } catch (error) {
-    if (!hasCode(error, 'CHECKPOINT_MISSING')) throw new Failure(lineOf(error), { cause: error });
-    throw await withoutRecord(store, runId);
-  } finally {
-    await audit?.close();
-    await store.close();
-  }
+  return withStore(args, told, runId);
 }
 
 /** How a run ended; 'over' if its outcome was not kept, undefined while it has a record. */

@@ -1,6 +1,8 @@
 import type { Verdict } from '../../record/verdict.ts';
-import type { RunStore } from '../open/open-store.ts';
-import { adviceFor, Failure, oneLine } from '../ui/failure.ts';
+import { hasCode } from '../../values/error-data.ts';
+import type { Arguments } from '../arguments.ts';
+import { openExistingStore, type RunStore } from '../open/open-store.ts';
+import { adviceFor, Failure, lineOf, oneLine } from '../ui/failure.ts';
 import { PAWL, quoted } from '../ui/shell-words.ts';
 
 /** Returns the error of a command about a run that the store does not know. */
@@ -17,6 +19,27 @@ export async function withoutRecord(store: RunStore, runId: string): Promise<Fai
   const { status, error } = outcome;
   const why = error ? ` (${oneLine(`${error.code}: ${error.message}`)})` : '';
   return new Failure(`run ${oneLine(runId)} has ended: ${status}${why}`);
+}
+
+/**
+ * Runs the work of a command on its store, which must exist, and closes it.
+ * @param runId the run that the command is about; without a record, the error says how it ended
+ */
+export async function withStore(
+  { store: option }: Pick<Arguments, 'store'>,
+  work: (store: RunStore) => Promise<number>,
+  runId?: string,
+): Promise<number> {
+  const store = await openExistingStore(option);
+  try {
+    return await work(store);
+  } catch (error) {
+    if (error instanceof Failure) throw error;
+    if (runId !== undefined && hasCode(error, 'CHECKPOINT_MISSING')) throw await withoutRecord(store, runId);
+    throw new Failure(lineOf(error), { cause: error });
+  } finally {
+    await store.close();
+  }
 }
 
 /** Returns what a user can do about a parked run. @param code why it was parked, as the store lists it */

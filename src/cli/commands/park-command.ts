@@ -1,17 +1,14 @@
 import type { InterruptedRun } from '../../index.ts';
 import { listedStatus } from '../../record/listed-status.ts';
 import { staysParked } from '../../run/fields.ts';
-import { hasCode } from '../../values/error-data.ts';
 import type { Command, CommandContext } from '../command.ts';
 import { controlExecutor } from '../open/control-executor.ts';
-import { openExistingStore, type RunStore } from '../open/open-store.ts';
-
+import type { RunStore } from '../open/open-store.ts';
 import { allRuns, treeIn } from '../open/stored-runs.ts';
-
-import { exitCodes, Failure, lineOf, oneLine } from '../ui/failure.ts';
+import { exitCodes, Failure, oneLine } from '../ui/failure.ts';
 import { lineFor, PAWL } from '../ui/shell-words.ts';
 import { wayOn } from './describe-run.ts';
-import { withoutRecord } from './obstacle.ts';
+import { withStore } from './obstacle.ts';
 
 /** Runs `pawl park`: sets a run aside, so that no process continues it. */
 export const parkCommand: Command = (context) =>
@@ -52,16 +49,11 @@ async function change(
   if (runId === undefined) {
     throw new Failure(`\`pawl ${args.command}\` needs the id of a run; \`${PAWL} list\` lists them`);
   }
-  const store = await openExistingStore(args.store);
-  try {
+  const done = async (store: RunStore) => {
     const { status, text } = await work(store, runId);
     if (args.json) output.printJson({ runId, status });
     else output.say(text);
     return exitCodes.ok;
-  } catch (error) {
-    if (hasCode(error, 'CHECKPOINT_MISSING')) throw await withoutRecord(store, runId);
-    throw new Failure(lineOf(error), { cause: error });
-  } finally {
-    await store.close();
-  }
+  };
+  return withStore(args, done, runId);
 }

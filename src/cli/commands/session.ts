@@ -7,13 +7,12 @@ import {
   type Executor,
   type Invocation,
   type ListedWait,
-  type Logger,
   type RunCheckpoint,
   type RunEvent,
   type RunResult,
   type RunSnapshot,
 } from '../../index.ts';
-import { hasCode, toErrorData } from '../../values/error-data.ts';
+import { hasCode } from '../../values/error-data.ts';
 import type { CommandContext } from '../command.ts';
 import type { AgentModule } from '../open/agent-module.ts';
 import type { AuditFile } from '../open/audit-file.ts';
@@ -26,6 +25,7 @@ import { commandsFor } from '../ui/describe-wait.ts';
 import { exitCodeOf, exitCodes, lineOf, oneLine } from '../ui/failure.ts';
 import { type BegunRun, type Progress, progressFor } from '../ui/progress.ts';
 import { lineFor, PAWL, quoted } from '../ui/shell-words.ts';
+import { loggerOf } from '../ui/warnings.ts';
 import { unknownCalls } from './describe-run.ts';
 import { todoForParked } from './obstacle.ts';
 import { type Asked, askPerson, hasPerson, WaitEnds } from './waits/ask-person.ts';
@@ -239,7 +239,8 @@ export class Session {
       checkpoints: this.#store,
       requireDurable: true,
       defaults: { waitLingerMs: asks ? LINGER_MS.withPerson : LINGER_MS.without },
-      logger: this.#logger(),
+      // The command says itself that its run is parked, and what to do.
+      logger: loggerOf(this.#context.output, 'run: parked'),
       observers: [
         {
           onEvent: (event, run) => {
@@ -253,17 +254,6 @@ export class Session {
     });
     this.#executors.set(agent, this.#interruption.covers(executor));
     return executor;
-  }
-
-  #logger(): Logger {
-    return {
-      warn: (message, { error }) => {
-        // The command says itself that its run is parked, and what to do.
-        if (message === 'run: parked') return;
-        const why = error === undefined ? '' : `: ${toErrorData(error).message}`;
-        this.#context.output.say(oneLine(`pawl: warning: ${message}${typeof error === 'string' ? `: ${error}` : why}`));
-      },
-    };
   }
 
   /** Reports how a run ended. @returns its exit code */

@@ -1,11 +1,11 @@
 import { statSync } from 'node:fs';
 import { dirname, join, resolve } from 'node:path';
-import { createAudit, type SqliteAudit } from '../../index.ts';
-import { toErrorData } from '../../values/error-data.ts';
+import { createAudit, type Logger, type SqliteAudit } from '../../index.ts';
 import type { Arguments } from '../arguments.ts';
 import type { CommandContext } from '../command.ts';
 import { Failure, oneLine } from '../ui/failure.ts';
 import { PAWL } from '../ui/shell-words.ts';
+import { loggerOf } from '../ui/warnings.ts';
 import { filePathOf } from './store-place.ts';
 
 /** An audit, with the path that the user gave. */
@@ -18,14 +18,13 @@ export interface AuditFile extends SqliteAudit {
  * @throws {Failure} if the named one cannot be used
  */
 export async function auditForRuns({ args, output }: CommandContext): Promise<AuditFile | undefined> {
-  const warn = (message: string, { error }: Readonly<Record<string, unknown>>) =>
-    output.say(oneLine(`pawl: warning: ${message}${error === undefined ? '' : `: ${toErrorData(error).message}`}`));
+  const logger = loggerOf(output);
   const named = namedPath(args.audit);
   if (named === undefined) {
     const beside = pathBeside(args.store);
-    return exists(beside) ? open(beside, warn) : undefined;
+    return exists(beside) ? open(beside, logger) : undefined;
   }
-  const audit = open(named, warn);
+  const audit = open(named, logger);
   await audit.runs({ limit: 1 });
   return audit;
 }
@@ -34,7 +33,7 @@ export async function auditForRuns({ args, output }: CommandContext): Promise<Au
 export function auditToAsk({ args, output }: CommandContext): AuditFile | undefined {
   const named = namedPath(args.audit);
   const path = named ?? pathBeside(args.store);
-  if (exists(path)) return open(path, (message) => output.say(oneLine(`pawl: warning: ${message}`)));
+  if (exists(path)) return open(path, { warn: (message) => output.say(oneLine(`pawl: warning: ${message}`)) });
   if (named === undefined) return undefined;
   throw noAudit(path);
 }
@@ -72,13 +71,9 @@ function namedPath(option: string | undefined): string | undefined {
 }
 
 /** Commands delete nothing from an audit: the host that has `createAudit` decides how long runs are kept. */
-function open(path: string, warn: SqliteAuditLogger['warn']): AuditFile {
-  const audit = createAudit({ path, retentionDays: Number.POSITIVE_INFINITY, logger: { warn } });
+function open(path: string, logger: Logger): AuditFile {
+  const audit = createAudit({ path, retentionDays: Number.POSITIVE_INFINITY, logger });
   return Object.assign(audit, { path });
-}
-
-interface SqliteAuditLogger {
-  warn(message: string, fields: Readonly<Record<string, unknown>>): void;
 }
 
 function exists(path: string): boolean {

@@ -1,5 +1,4 @@
 import { createExecutor, type Executor, type WorkOptions } from '../../index.ts';
-import { toErrorData } from '../../values/error-data.ts';
 import type { Command, CommandContext } from '../command.ts';
 import { type AgentModule, loadAgentModule } from '../open/agent-module.ts';
 import { auditForRuns } from '../open/audit-file.ts';
@@ -9,6 +8,7 @@ import { Interruption } from '../ui/ctrl-c.ts';
 import { exitCodes, Failure, oneLine } from '../ui/failure.ts';
 import { watchParent } from '../ui/parent-watch.ts';
 import { PAWL } from '../ui/shell-words.ts';
+import { loggerOf } from '../ui/warnings.ts';
 import { WorkProgress } from './work-progress.ts';
 
 const USUAL_PLACES = 16;
@@ -101,12 +101,7 @@ function executorFor(module: AgentModule, { context, store, wishes, ports, progr
     agents: [agent],
     checkpoints: store,
     observers: [progress],
-    logger: {
-      warn: (message, { error }) => {
-        const why = error === undefined ? '' : `: ${typeof error === 'string' ? error : toErrorData(error).message}`;
-        context.output.say(oneLine(`pawl: warning: ${message}${why}`));
-      },
-    },
+    logger: loggerOf(context.output),
   });
 }
 

@@ -1,16 +1,15 @@
 import type { AnswerState, Executor, ListedWait, Person } from '../../../index.ts';
 import { nameOfWait } from '../../../run/waits/wait.ts';
-import { hasCode } from '../../../values/error-data.ts';
 import type { JsonValue } from '../../../values/json.ts';
 import type { Arguments } from '../../arguments.ts';
 import type { Command } from '../../command.ts';
 import { controlExecutor } from '../../open/control-executor.ts';
-import { openExistingStore, type RunStore } from '../../open/open-store.ts';
+import type { RunStore } from '../../open/open-store.ts';
 import { findWaiting, pidOf } from '../../open/stored-runs.ts';
 import { whatContinues } from '../../open/way-to-resume.ts';
 import { exitCodes, Failure, lineOf, oneLine } from '../../ui/failure.ts';
 import { PAWL, quoted } from '../../ui/shell-words.ts';
-import { withoutRecord } from '../obstacle.ts';
+import { withoutRecord, withStore } from '../obstacle.ts';
 import { allWaits } from './waiting-command.ts';
 
 type Approval = Extract<ListedWait, { kind: 'approval' }>;
@@ -55,8 +54,7 @@ async function answer(
   const [runId, waitId] = args.words;
   if (runId === undefined)
     throw new Failure(`\`pawl ${args.command}\` needs the id of a run; \`${PAWL} waiting\` lists those that wait`);
-  const store = await openExistingStore(args.store);
-  try {
+  const given = async (store: RunStore) => {
     const executor = controlExecutor(store);
     const wait = await found(executor, { store, runId, waitId, kind });
     if (wait.kind === 'approval' && (wait.quorum > 1 || wait.approvers) && !args.by)
@@ -65,13 +63,8 @@ async function answer(
     if (args.json) output.printJson({ runId: wait.runId, waitId: wait.id, status });
     else output.say(await sentence({ args, store, wait, status }));
     return exitCodes.ok;
-  } catch (error) {
-    if (error instanceof Failure) throw error;
-    if (hasCode(error, 'CHECKPOINT_MISSING')) throw await withoutRecord(store, runId);
-    throw new Failure(lineOf(error), { cause: error });
-  } finally {
-    await store.close();
-  }
+  };
+  return withStore(args, given, runId);
 }
 
 interface Sought {

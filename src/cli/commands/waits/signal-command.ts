@@ -1,9 +1,9 @@
 import { randomUUID } from 'node:crypto';
 import type { Command } from '../../command.ts';
 import { controlExecutor } from '../../open/control-executor.ts';
-import { openExistingStore } from '../../open/open-store.ts';
-import { exitCodes, Failure, lineOf, oneLine } from '../../ui/failure.ts';
+import { exitCodes, Failure, oneLine } from '../../ui/failure.ts';
 import { lineFor } from '../../ui/shell-words.ts';
+import { withStore } from '../obstacle.ts';
 import { answerValue } from './answer-command.ts';
 
 /** Runs `pawl signal`: sends an event to the run that waits for it, or keeps it for the next one. */
@@ -11,9 +11,8 @@ export const signalCommand: Command = async ({ args, output }) => {
   const [name, text] = args.words;
   if (name === undefined || text === undefined)
     throw new Failure('`pawl signal` needs the name of an event, and its value (JSON, or a text)');
-  const store = await openExistingStore(args.store);
   const { key = '', id = randomUUID() } = args;
-  try {
+  return withStore(args, async (store) => {
     const { to } = await controlExecutor(store).signal(name, answerValue(text, {}), { key, id });
     if (args.json) output.printJson({ name, key, id, to: to ?? null });
     else if (to === undefined) output.say(`no run waits for the event ${oneLine(name)}: it is kept for a day`);
@@ -22,9 +21,5 @@ export const signalCommand: Command = async ({ args, output }) => {
         `run ${oneLine(to)} has the event ${oneLine(name)}; it continues when a process takes it up: ${lineFor('resume', [to], store.option)}`,
       );
     return exitCodes.ok;
-  } catch (error) {
-    throw new Failure(lineOf(error), { cause: error });
-  } finally {
-    await store.close();
-  }
+  });
 };

@@ -60,23 +60,20 @@ export class Reader {
     }
   }
 
-  async ended(page: EndedPage): Promise<EndedHead[]> {
-    await this.#queue.idle();
-    return this.#read(({ tables }) => tables.ended.page(page));
+  ended(page: EndedPage): Promise<EndedHead[]> {
+    return this.#afterWrites(({ tables }) => tables.ended.page(page));
   }
 
   /** The rows of a journal, also of a run that ended. */
-  async journal(runId: string, page: RowsPage): Promise<readonly JournalRow[] | null> {
-    await this.#queue.idle();
-    return this.#read(({ tables, reads }) => {
+  journal(runId: string, page: RowsPage): Promise<readonly JournalRow[] | null> {
+    return this.#afterWrites(({ tables, reads }) => {
       const no = reads.numberOf(runId);
       return no === undefined ? null : tables.journals.read(no, page);
     });
   }
 
-  async content(runId: string, range: MessageRange, row: PartReader): Promise<StoredPart | null> {
-    await this.#queue.idle();
-    return this.#read(({ reads }) => {
+  content(runId: string, range: MessageRange, row: PartReader): Promise<StoredPart | null> {
+    return this.#afterWrites(({ reads }) => {
       const live = reads.run(runId);
       const found = live ?? reads.run(runId, true);
       if (!found) return null;
@@ -87,63 +84,52 @@ export class Reader {
     });
   }
 
-  async list(page: ListPage): Promise<ListedHead[]> {
-    await this.#queue.idle();
-    return this.#read(({ reads }) => reads.page(page));
+  list(page: ListPage): Promise<ListedHead[]> {
+    return this.#afterWrites(({ reads }) => reads.page(page));
   }
 
-  async due(page: ListDueOptions): Promise<DueHeads> {
-    await this.#queue.idle();
-    return this.#read(({ reads }) => reads.due(page));
+  due(page: ListDueOptions): Promise<DueHeads> {
+    return this.#afterWrites(({ reads }) => reads.due(page));
   }
 
   /** Reads whether due runs can be taken; `nextAt` is `now` if they can, or might be. */
-  async lookForDue(take: TakeDue): Promise<TakenHeads> {
-    await this.#queue.idle();
-    return this.#read(({ tables }) => lookForDue(tables, take));
+  lookForDue(take: TakeDue): Promise<TakenHeads> {
+    return this.#afterWrites(({ tables }) => lookForDue(tables, take));
   }
 
-  async hasDeliveries(agents: readonly string[]): Promise<boolean> {
-    await this.#queue.idle();
-    return this.#read(({ tables }) => tables.deliveries.hasDue(agents));
+  hasDeliveries(agents: readonly string[]): Promise<boolean> {
+    return this.#afterWrites(({ tables }) => tables.deliveries.hasDue(agents));
   }
 
-  async turns(threads: readonly string[], query: TurnQuery): Promise<TurnRow[] | null> {
-    await this.#queue.idle();
-    return this.#read(({ tables }) => {
+  turns(threads: readonly string[], query: TurnQuery): Promise<TurnRow[] | null> {
+    return this.#afterWrites(({ tables }) => {
       const found = tables.threads.find(threads);
       return found ? tables.threads.turns(found.no, query) : null;
     });
   }
 
-  async queued(runId: string): Promise<TurnRow | null> {
-    await this.#queue.idle();
-    return this.#read(({ tables }) => tables.threads.queued(runId) ?? null);
+  queued(runId: string): Promise<TurnRow | null> {
+    return this.#afterWrites(({ tables }) => tables.threads.queued(runId) ?? null);
   }
 
-  async threads(page: ThreadPage): Promise<ListedThread[]> {
-    await this.#queue.idle();
-    return this.#read(({ tables }) => tables.threads.list(page));
+  threads(page: ThreadPage): Promise<ListedThread[]> {
+    return this.#afterWrites(({ tables }) => tables.threads.list(page));
   }
 
-  async countResting(): Promise<number> {
-    await this.#queue.idle();
-    return this.#read(({ reads }) => reads.countResting());
+  countResting(): Promise<number> {
+    return this.#afterWrites(({ reads }) => reads.countResting());
   }
 
-  async changeMark(): Promise<string> {
-    await this.#queue.idle();
-    return this.#read(({ reads }) => reads.changeMark());
+  changeMark(): Promise<string> {
+    return this.#afterWrites(({ reads }) => reads.changeMark());
   }
 
-  async inbox(of: InboxOf): Promise<StoredCommand[]> {
-    await this.#queue.idle();
-    return this.#read(({ tables }) => tables.inboxes.read(of));
+  inbox(of: InboxOf): Promise<StoredCommand[]> {
+    return this.#afterWrites(({ tables }) => tables.inboxes.read(of));
   }
 
   async outcome(runId: string): Promise<string | null> {
-    await this.#queue.idle();
-    const found = await this.#read(({ tables }) => tables.outcomes.read(runId));
+    const found = await this.#afterWrites(({ tables }) => tables.outcomes.read(runId));
     if (found !== 'expired') return found?.text ?? null;
     if (!this.#options.isReadOnly) await this.#queue.add((tables) => tables.outcomes.forgetExpired());
     return null;
@@ -164,6 +150,12 @@ export class Reader {
       if (!isSame) return false;
     }
     return true;
+  }
+
+  /** Reads once this process has made the writes that came before. */
+  async #afterWrites<T>(work: (statements: Statements) => T): Promise<T> {
+    await this.#queue.idle();
+    return this.#read(work);
   }
 
   async #read<T>(work: (statements: Statements) => T): Promise<T> {

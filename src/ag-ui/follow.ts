@@ -5,7 +5,7 @@ import { Mapper } from './mapper.ts';
 import { messagesOf, type RecordedMessage } from './messages.ts';
 import { type Answered, interruptsOf, type OpenWaits } from './open-waits.ts';
 import { type AgUiEvent, type AgUiMessage, PROTOCOL } from './protocol.ts';
-import { Reader } from './reader.ts';
+import { needsAll, Reader } from './reader.ts';
 import { type End, type Next, RunEvents, type Standing } from './run-events.ts';
 
 /** A message of a person, and the run that answers it. */
@@ -87,7 +87,7 @@ class Stream {
     for (;;) {
       const turn = await conversation.turn(runId);
       if (turn && turn.state !== 'queued') return true;
-      if (!this.#hasSnapshot) yield* this.#show(await this.#recorded());
+      if (!this.#hasSnapshot) yield* this.#show(new Reader(await this.#recorded()));
       // A message that was removed from the queue has no answer.
       const end: End | undefined = turn ? await this.#runBefore() : { kind: 'ended', status: 'cancelled', output: '' };
       // A message behind a parked run ends that.
@@ -117,40 +117,71 @@ class Stream {
 
   /** Streams a run: what there is of it in one snapshot, then its events as they come. */
   async *run(runId: string): AsyncGenerator<AgUiEvent, void, undefined> {
+    for (let from: number | undefined = 0; from !== undefined; ) from = yield* this.#part(runId, from);
+  }
+
+  /**
+   * Streams a run until its end, or until the reader needs all messages again. They are read again then: a stream does not keep them.
+   * @param from the time up to which events belong to the snapshot @returns the time for the next part; undefined at the end
+   */
+  async *#part(runId: string, from: number): AsyncGenerator<AgUiEvent, number | undefined, undefined> {
     const events = this.#eventsOf(runId, this.#following.answered);
     try {
-      const { signal, conversation } = this.#following;
-      const leave = await conversation.place(signal);
-      let mapper: Mapper;
-      let next: Next;
-      try {
-        const now = new Reader(await this.#before(runId));
-        mapper = new Mapper(runId, now);
-        next = await this.#catchUp(events, mapper);
-        yield* this.#show(now.messages);
-        this.#reader = now;
-      } finally {
-        leave?.();
-      }
+      const begun = yield* this.#begin(runId, events, from);
+      const { mapper } = begun;
+      let { next } = begun;
+      let at: number | undefined;
       while (next.kind === 'event' || next.kind === 'pause') {
-        if (next.kind === 'event') yield* mapper.map(next.event);
+        if (next.kind === 'event') {
+          at = next.event.at;
+          const made = mapper.map(next.event);
+          yield* made.filter((each) => each !== needsAll);
+          if (made.includes(needsAll)) {
+            yield* mapper.close();
+            return at;
+          }
+        }
         next = await events.next();
       }
       yield* mapper.close();
+      // A reader has all messages before it is asked.
+      if (next.kind === 'interrupt' && at !== undefined) return at;
       yield* this.finish(next, mapper);
+      return undefined;
     } finally {
       events.close();
     }
   }
 
+  /** Shows what there is of a run. @returns what maps its next events, and the first of them */
+  async *#begin(
+    runId: string,
+    events: RunEvents,
+    from: number,
+  ): AsyncGenerator<AgUiEvent, { readonly mapper: Mapper; readonly next: Next }, undefined> {
+    const { signal, conversation } = this.#following;
+    const leave = await conversation.place(signal);
+    try {
+      const now = new Reader(await this.#before(runId));
+      const mapper = new Mapper(runId, now);
+      const next = await this.#catchUp(events, mapper, from);
+      yield* this.#show(now);
+      return { mapper, next };
+    } finally {
+      leave?.();
+    }
+  }
+
   /** Takes in the events from before this stream. @returns the first one after them, a pause, or the end of the run */
-  async #catchUp(events: RunEvents, mapper: Mapper): Promise<Next> {
+  async #catchUp(events: RunEvents, mapper: Mapper, from: number): Promise<Next> {
     const { clock } = this.#following;
     const [began, until] = [clock.now(), clock.monotonic() + CATCH_UP_MS];
-    let next = await events.next(PAUSE_MS);
-    while (next.kind === 'event' && next.event.at <= began && clock.monotonic() < until) {
+    const isBefore = (at: number) => at <= from || (at <= began && clock.monotonic() < until);
+    let next = await events.next(from === 0 ? PAUSE_MS : undefined);
+    while (next.kind === 'event' && isBefore(next.event.at)) {
+      const { at } = next.event;
       mapper.map(next.event);
-      next = await events.next(PAUSE_MS);
+      next = await events.next(at < from ? undefined : PAUSE_MS);
     }
     // The snapshot has the beginning of an open message; its next piece opens the message again.
     mapper.close();
@@ -180,19 +211,20 @@ class Stream {
     return [...messages, ...messagesOf([{ id: posted.id, runId: '', message }])];
   }
 
-  *#show(wanted: readonly AgUiMessage[]): Generator<AgUiEvent, void, undefined> {
+  /** Shows all messages. They are not in memory any more then. */
+  *#show(now: Reader): Generator<AgUiEvent, void, undefined> {
     this.#hasSnapshot = true;
-    yield* this.#reader.replace(wanted);
+    yield* this.#reader.snapshots(now.messages);
+    this.#reader = now;
+    now.sent();
   }
 
   /** Puts the reader right, and ends the stream. */
   async *finish(end: End, said: Said = {}): AsyncGenerator<AgUiEvent, void, undefined> {
     // The messages of a run in progress are not all recorded.
     const isOver = end.kind === 'ended' || end.kind === 'gone';
-    const wanted = isOver || !this.#hasSnapshot ? await this.#recorded() : this.#reader.messages;
-    // A reader has all messages before it is asked.
-    const isAsked = end.kind === 'interrupt';
-    if (!this.#hasSnapshot || isAsked || !this.#reader.has(wanted)) yield* this.#show(wanted);
+    const wanted = isOver || !this.#hasSnapshot ? await this.#recorded() : undefined;
+    if (wanted && !(this.#hasSnapshot && this.#reader.has(wanted))) yield* this.#show(new Reader(wanted));
     yield this.#last(end, said);
   }
 

@@ -21,7 +21,6 @@ export class Mapper {
   readonly #reader: Reader;
   readonly #open = new Map<string, Open>();
   #step: number | undefined;
-  #lastStep = 0;
   /** The calls without a result, by their ids in the run; a progress report names no step. */
   readonly #calls = new Map<string, number>();
   /** The usage of the whole run, as far as its steps are over. */
@@ -78,7 +77,6 @@ export class Mapper {
 
   /** Begins a step. A step that is tried again is the same step. */
   #enter(step: number): AgUiEvent[] {
-    this.#lastStep = Math.max(this.#lastStep, step);
     if (this.#step === step) return [];
     const ended = this.close();
     this.#step = step;
@@ -157,6 +155,7 @@ export class Mapper {
   /** Sends a recorded message, or the part of it that the reader lacks. */
   #whole(step: number, message: AgUiMessage): AgUiEvent[] {
     if (message.role === 'tool') return this.#result(step, message);
+    if (this.#reader.isOver(message.id)) return [];
     const had = this.#reader.find(message.id);
     const rest = lacking(had, message) ?? '';
     const call = message.role === 'assistant' ? message.toolCalls?.[0] : undefined;
@@ -173,7 +172,7 @@ export class Mapper {
     const { step, callId, name = '' } = call;
     this.#calls.set(callId, step);
     const message = callMessage(this.#of(step), { toolCallId: callId, toolName: name, input: input ?? '' });
-    const isBegun = textOf(this.#reader.find(message.id)) !== '';
+    const isBegun = this.#reader.isOver(message.id) || textOf(this.#reader.find(message.id)) !== '';
     return isBegun ? this.#endAll() : [...this.#whole(step, message), ...this.#endAll()];
   }
 
@@ -206,6 +205,7 @@ export class Mapper {
   #leave({ step, usage, finishReason }: EventOf<'step.done'>): AgUiEvent[] {
     this.usage = usage;
     this.finishReason = finishReason;
+    this.#reader.close((id) => (this.#stepOf(id) ?? 0) <= step);
     return this.#step === step ? this.close() : this.#endAll();
   }
 

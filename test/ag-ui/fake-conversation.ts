@@ -62,12 +62,15 @@ export class FakeConversation implements Conversation {
   status: Standing = 'other';
   /** How often the waits were read. */
   looks = 0;
+  /** How often the messages were read. */
+  reads = 0;
 
   async place(): Promise<() => void> {
     return () => {};
   }
 
   async messages(): Promise<readonly RecordedMessage[]> {
+    this.reads += 1;
     return this.recorded;
   }
 

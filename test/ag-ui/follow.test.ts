@@ -181,6 +181,40 @@ describe('a post', () => {
     expect(agent.messages).toEqual(messagesOf(it.recorded));
   });
 
+  test('whose step is begun again gets the whole conversation again, which its stream has not kept (web 34, edges 26)', async () => {
+    const { it, run } = conversation();
+    it.recorded.unshift(user('m0', 'r0', 'Hello.'), answer('r0', 'Hi.'));
+    const again = once(() => {
+      it.recorded.push(answer('r1', 'Hello Ada.'));
+      run.add({ type: 'step.started', step: 1 }, said('Hello Ada.'), ...ended);
+    });
+    const begin = once(() => run.add(said('Hi '), { type: 'step.reset', step: 1 }));
+    let shown = 0;
+    const { agent, events } = await post(it, { onShown: () => (++shown === 1 ? begin() : again()) });
+    expect(it.reads).toBe(3);
+    expect(events.filter(({ type }) => type === 'MESSAGES_SNAPSHOT')).toEqual([
+      { type: 'MESSAGES_SNAPSHOT', messages: messagesOf(it.recorded.slice(0, 3)) },
+      { type: 'MESSAGES_SNAPSHOT', messages: messagesOf(it.recorded.slice(0, 3)) },
+    ]);
+    expect(agent.messages).toEqual(messagesOf(it.recorded));
+  });
+
+  test('gets the conversation again once, also beside a store that is slower than the pause of a stream (edges 26)', async () => {
+    const { it, run } = conversation();
+    it.events = async function* () {
+      for await (const event of run.read()) {
+        await new Promise((resolve) => setTimeout(resolve, 20));
+        yield { ...event, at: event.seq };
+      }
+    };
+    run.add(said('Hi '), { type: 'step.reset', step: 1 }, { type: 'step.started', step: 1 }, said('Hello Ada.'));
+    it.recorded.push(answer('r1', 'Hello Ada.'));
+    run.add(...ended);
+    const { agent } = await post(it);
+    expect(it.reads).toBeLessThanOrEqual(3);
+    expect(agent.messages).toEqual(messagesOf(it.recorded));
+  });
+
   test('of a run that is over gets all messages and its end (web 34)', async () => {
     const { it } = conversation(said('Hi Ada.'), ...ended);
     it.recorded.push(answer('r1', 'Hi Ada.'));

@@ -236,6 +236,24 @@ test('an unread stream of events costs less than 1 MiB by itself, 1 s after it h
   expect(sockets.map(({ destroyed }) => destroyed)).toEqual([false]);
 });
 
+test('an open stream of AG-UI keeps nothing of the conversation that it has sent: of 8 MB less than 1 MiB (edges 26)', async () => {
+  const host = await largeHost();
+  const [, on] = kinds.find(([kind]) => kind === 'of AG-UI') ?? [];
+  const { handler = host.handler, text = '' } = on?.(host) ?? {};
+  const { port } = await serve(handler, 0);
+  const before = await memory();
+  let read = 0;
+  const client = connect(port, '127.0.0.1').on('data', (bytes) => {
+    read += bytes.length;
+  });
+  clients.push(client);
+  client.write(text);
+  await until(() => read > LARGE);
+  await settled(() => read);
+  await until(async () => (await memory()) - before < 2 ** 20);
+  expect(client.destroyed).toBe(false);
+});
+
 test('a client that took nothing for 10 s has each event once: it was cut, and continued behind its last event (edges 26)', async () => {
   const host = await largeHost({ isOver: true, results: 3 });
   const { sockets, port } = await serve(host.handler, 0);

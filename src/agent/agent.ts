@@ -76,6 +76,16 @@ const agentKeys: KnownKeys<Agent> = {
   settings: true,
 };
 
+/** The words of the AI SDK's agents, from which many users come. */
+const foreignWords = {
+  system: 'Pawl calls the system prompt instructions',
+  prompt: 'each run has a prompt of its own: executor.run(agent, { prompt })',
+  messages: 'a run gets earlier messages as history: executor.run(agent, { prompt, history })',
+  model: 'the executor has the models, and modelTier names one of them',
+  stopWhen: 'maxIterations is the most steps of a run',
+  maxSteps: 'maxIterations is the most steps of a run',
+} as const;
+
 /** Agents that this module read: frozen, and plain data as far as Pawl made them. */
 const known = new WeakSet<object>();
 /** The agent read from each frozen object of another origin. An object that may change is read at each start. */
@@ -119,7 +129,11 @@ export function agentFrom(given: unknown, refusal: string): Agent {
 function fieldsOf(definition: AgentDefinition): AgentDefinition {
   const id = readProperty(definition, 'id');
   const of = typeof id === 'string' ? `agent ${id}` : 'agent';
-  return readOptions(definition, agentKeys as KnownKeys<AgentDefinition>, { of, elsewhere: settingNames() });
+  return readOptions(definition, agentKeys as KnownKeys<AgentDefinition>, {
+    of,
+    elsewhere: settingNames(),
+    foreign: foreignWords,
+  });
 }
 
 function agentOf(given: AgentDefinition): Agent {

@@ -123,6 +123,10 @@ const toolKeys: KnownKeys<ToolDefinition<unknown, unknown>> = {
   execute: true,
 };
 
+/** The words of other libraries for a tool's schema. */
+const schemaIsInput = 'the schema of its input is input';
+const foreignWords = { parameters: schemaIsInput, inputSchema: schemaIsInput, schema: schemaIsInput } as const;
+
 /**
  * Defines a tool.
  *
@@ -142,7 +146,7 @@ export function defineTool<const Schema, Output>(
   const { name, description, effect = 'once', timeoutMs, concurrency, allowUrls = false } = definition;
   const { needsApproval = false, approval } = definition;
   checkName(name);
-  checkKeys(definition, toolKeys, { of: `tool "${name}"` });
+  checkKeys(definition, toolKeys, { of: `tool "${name}"`, foreign: foreignWords });
   if (typeof description !== 'string') throw new TypeError(`tool "${name}": description must be a string`);
   if (typeof definition.execute !== 'function') throw new TypeError(`tool "${name}": execute must be a function`);
   checkTraits(name, { effect, timeoutMs, concurrency, allowUrls });

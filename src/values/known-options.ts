@@ -12,6 +12,8 @@ export interface OptionsPlace {
   readonly at?: string;
   /** Full names of options in other places: suggested if no option of this place is similar. */
   readonly elsewhere?: readonly string[];
+  /** Names that other libraries have for something, and what to write here in their place. */
+  readonly foreign?: Readonly<Record<string, string>>;
 }
 
 /**
@@ -27,7 +29,9 @@ export function checkKeys(given: unknown, known: Readonly<Record<string, true>>,
   if (unknown === undefined) return;
   const path = (key: string) => (at === undefined ? key : `${at}.${key}`);
   const here = Object.keys(known).map(path);
-  const { elsewhere = [] } = place;
+  const { elsewhere = [], foreign = {} } = place;
+  const word = Object.hasOwn(foreign, unknown) ? foreign[unknown] : undefined;
+  if (word !== undefined) throw new TypeError(`${of}: unknown option ${path(unknown)}; ${word}`);
   // The same name in another place is nearer than a similar one here.
   const same = elsewhere.find((name) => name.endsWith(`.${unknown}`));
   const near = same ?? nearest(unknown, here) ?? nearest(unknown, elsewhere);

@@ -51,6 +51,48 @@ function refusal(call: () => unknown): string {
 /** An executor with options that do not compile. */
 const executorWith = (options: object) => () => createExecutor({ models, ...options } as ExecutorOptions);
 
+describe('a word of another library is refused with the word of Pawl', () => {
+  const agentWith = (fields: object) => () => defineAgent({ id: 'a', instructions: 'Work.', ...fields } as never);
+  const toolWith = (fields: object) => () => defineTool({ ...noTool, input: undefined, ...fields } as never);
+  test.for<[string, () => unknown, string]>([
+    ['system', agentWith({ system: 'Work.' }), 'Pawl calls the system prompt instructions'],
+    ['prompt', agentWith({ prompt: secret }), 'each run has a prompt of its own: executor.run(agent, { prompt })'],
+    [
+      'messages',
+      agentWith({ messages: [] }),
+      'a run gets earlier messages as history: executor.run(agent, { prompt, history })',
+    ],
+    ['model', agentWith({ model: 'openai/gpt-5' }), 'the executor has the models, and modelTier names one of them'],
+    ['stopWhen', agentWith({ stopWhen: [] }), 'maxIterations is the most steps of a run'],
+    ['maxSteps', agentWith({ maxSteps: 5 }), 'maxIterations is the most steps of a run'],
+  ])('agent a: %s', ([word, call, advice]) => {
+    expect(refusal(call)).toBe(`agent a: unknown option ${word}; ${advice}`);
+  });
+  test.for(['parameters', 'inputSchema', 'schema'])('tool "look": %s', (word) => {
+    const advice = 'the schema of its input is input';
+    expect(refusal(toolWith({ [word]: {} }))).toBe(`tool "look": unknown option ${word}; ${advice}`);
+  });
+});
+
+describe('two entries of one name are refused: of two, one would never be found', () => {
+  test('two agents of one id, and two tools of one name', () => {
+    const agent = (instructions: string) => defineAgent({ id: 'a', instructions });
+    const agents = [agent('Work.'), agent('Rest.')];
+    expect(refusal(executorWith({ agents }))).toBe(
+      'createExecutor: agents has two with the id "a"; each needs its own',
+    );
+    const tools = [defineTool(noTool), defineTool(noTool)];
+    expect(refusal(executorWith({ tools }))).toBe(
+      'createExecutor: tools has two with the name "look"; each needs its own',
+    );
+  });
+
+  test('one agent that is listed twice is one agent', () => {
+    const agent = defineAgent({ id: 'a', instructions: 'Work.' });
+    expect(executorWith({ agents: [agent, agent] })).not.toThrow();
+  });
+});
+
 describe('an option that nothing reads is refused with the nearest known one', () => {
   test.for<[string, () => unknown, string]>([
     [

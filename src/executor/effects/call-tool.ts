@@ -151,9 +151,9 @@ function notBegun(callId: string): ToolAnswer {
 
 /** The host's middleware around one call; undefined without middleware. */
 function aroundTool(run: ActiveRun, input: ToolCallInput): ToolEnvironment['around'] {
-  const { runId, agent, services, resources, progress } = run;
-  const layers = services.config.layers.tool;
+  const layers = run.services.config.layers.tool;
   if (!layers) return undefined;
+  const { runId, agent, resources, progress } = run;
   const { callId, name, effect, attempt, input: args } = input.call;
   const key = idempotencyKeyOf(run.born, input.call);
   const tier = resources.loops[input.phase ?? 0]?.tier ?? '';

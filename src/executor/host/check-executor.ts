@@ -198,4 +198,17 @@ function checkRegistries({ tools = [], agents = [] }: ExecutorOptions): void {
   for (const [i, tool] of tools.entries()) {
     if (!isTool(tool)) throw new TypeError(`${of}: tools[${i}] is not a tool made with defineTool`);
   }
+  checkDistinct('agents', agents, 'id');
+  checkDistinct('tools', tools, 'name');
+}
+
+/** Stored runs and palettes name an agent or a tool: of two with one name, one would never be found. */
+function checkDistinct(option: 'agents' | 'tools', entries: readonly unknown[], key: 'id' | 'name'): void {
+  const found = new Map<unknown, unknown>();
+  for (const entry of entries) {
+    const name = readProperty(entry, key);
+    if (typeof name === 'string' && found.has(name) && found.get(name) !== entry)
+      throw new TypeError(`${of}: ${option} has two with the ${key} "${name}"; each needs its own`);
+    found.set(name, entry);
+  }
 }

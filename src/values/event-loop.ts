@@ -3,9 +3,6 @@ import type { Clock } from './clock.ts';
 /** After this time, ms, the event loop gets a turn. */
 const PATIENCE_MS = 20;
 
-/** While others wait, a caller that continues has this time, ms, before it waits again. */
-const SHARE_MS = 1;
-
 /**
  * The real functions, also in a test that replaces them: a replaced timer might never fire. Where the runtime has no
  * `setImmediate`, the package still loads.
@@ -13,23 +10,20 @@ const SHARE_MS = 1;
 const { setImmediate: immediate, performance } = globalThis;
 const nextTick = globalThis.process?.nextTick;
 const now = performance.now.bind(performance);
-/** When the event loop last had a turn, and when the last caller continued. */
+/** When the event loop last had a turn. */
 let lastAt = now();
-let continuedAt = lastAt;
-let isContinuing = false;
-
-/** The callers that wait, in their order. */
+/** The callers that wait, in their order, and whether one of them has just continued. */
 const waiting: (() => void)[] = [];
+let isContinuing = false;
 
 /**
  * Lets the event loop run if this process has held it too long. A model that answers from memory and a store that writes
  * synchronously never wait, so a run would block timers, signals, requests and its own cancellation until it ends. Returns
- * undefined if there is no need to wait: nothing has held the event loop and no other caller waits, or this caller has
- * just waited.
+ * undefined if there is no need to wait: nothing has held the event loop, and no other caller waits. Await it once: a caller that
+ * asks until there is none waits as long as others come.
  */
 export function yieldToEventLoop(): Promise<void> | undefined {
-  const isFree = waiting.length === 0 ? now() - lastAt < PATIENCE_MS : isContinuing && now() - continuedAt < SHARE_MS;
-  if (isFree) return undefined;
+  if (waiting.length === 0 && now() - lastAt < PATIENCE_MS) return undefined;
   if (waiting.length === 0 && !isContinuing) immediate(beginTurn);
   return new Promise((resolve) => {
     waiting.push(resolve);
@@ -44,7 +38,6 @@ function beginTurn(): void {
 /** One caller after the other continues, as far as it comes without waiting, until their turn of the event loop is over. */
 function continueNext(): void {
   isContinuing = true;
-  continuedAt = now();
   waiting.shift()?.();
   // Ticks come when no microtask is left.
   queueMicrotask(() => nextTick(afterCaller));

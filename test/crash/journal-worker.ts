@@ -76,12 +76,15 @@ async function work(job: JournalJob): Promise<void> {
     agents: [agent],
     checkpoints: store,
     journal: { flushMs: 5 },
+    history: { keepMs: 600_000 },
     defaults: { maxAttempts: 1_000 },
   });
   process.stdout.write('started\n');
   const result = await executor.run(agent, { runId: job.runId, prompt: 'Begin.' });
   if (result.status === 'ok') {
-    writeFileSync(join(job.folder, 'result.tmp'), JSON.stringify(result));
+    // The process before may have been killed right after the end of the run: its answer is kept without messages.
+    const messages = result.kept ? await executor.messages(job.runId) : result.messages;
+    writeFileSync(join(job.folder, 'result.tmp'), JSON.stringify({ messages }));
     renameSync(join(job.folder, 'result.tmp'), join(job.folder, 'result.json'));
   }
   await executor.shutdown();

@@ -36,6 +36,37 @@ describe("a once call whose connection breaks, with onUnknownOutcome: 'park'", (
     expect(model.calls).toHaveLength(2);
   });
 
+  test('leaves no secret of the error in the store, a list, an event, a log or a notice (edges 11, 19)', async () => {
+    const notices: unknown[] = [];
+    const events: unknown[] = [];
+    const told = parkingHost({
+      ...{ script: [callTool('pay')], journal: true },
+      notify: (notice) => void notices.push(notice),
+      observers: [{ onEvent: (event) => void events.push(event) }],
+      redact: (text: string) => text.replaceAll('it broke', '[hidden]'),
+    });
+    const { run, executor, store, warned } = told;
+    await run({ runId: 'r' });
+    expect(await store.load('r')).toMatchObject({ parked: { reason: expect.stringContaining('pay: [hidden]') } });
+    const shown: unknown[] = [
+      await store.load('r'),
+      await executor.list(),
+      await executor.inspect('r'),
+      notices,
+      events,
+      warned,
+    ];
+    for (const each of shown) expect(JSON.stringify(each)).toContain('pay: [hidden]');
+    shown.push(await store.readEvents('r', { after: -1, limit: 100 }));
+    expect(JSON.stringify(shown)).not.toContain('it broke');
+    await executor.shutdown();
+    // Another process has the redacted reason, and its model the sentence without it.
+    const next = parkingHost({ checkpoints: store, script: [reply('So.')] });
+    await next.executor.unpark('r');
+    expect((await next.run({ runId: 'r' })).status).toBe('ok');
+    expect(JSON.stringify(next.model.calls)).not.toContain('it broke');
+  });
+
   test('waits for the other calls with effects, whose results are recorded, and begins none (edges 11)', async () => {
     const mailing = gate<string>();
     const made: string[] = [];

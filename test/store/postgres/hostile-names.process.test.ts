@@ -124,6 +124,25 @@ describe.skipIf(whyNoPostgres)('a database with names of others (edges 28)', () 
     },
   );
 
+  test('whose search_path changes after a store has opened is refused by the next store alone', async () => {
+    const place = server.freshSchema();
+    await server.sql(`CREATE SCHEMA "${place}"`);
+    await server.sql(
+      `CREATE FUNCTION "${place}".never(float8, float8) RETURNS boolean AS $$ SELECT false $$ LANGUAGE sql`,
+    );
+    await server.sql(`CREATE OPERATOR "${place}".< (LEFTARG = float8, RIGHTARG = float8, FUNCTION = "${place}".never)`);
+    const [pool, schema] = [server.pool({ max: 1 }), server.freshSchema()];
+    await using before = postgresStore({ pool, schema });
+    await before.save(sampleRecord('run'));
+    await pool.query(`SET search_path = "${place}", pg_catalog`);
+    expect(await before.load('run')).toEqual(sampleRecord('run'));
+    await using after = postgresStore({ pool, schema });
+    const refused = { code: 'STORE_UNAVAILABLE', message: expect.stringContaining(`the operator ${place}.<(`) };
+    await expect(after.load('run')).rejects.toMatchObject(refused);
+    await pool.query('RESET search_path');
+    expect(await after.load('run')).toEqual(sampleRecord('run'));
+  });
+
   test('with an operator of a host for two texts, which PostgreSQL does not have, is used as any other', async () => {
     const place = server.freshSchema();
     await server.sql(`CREATE SCHEMA "${place}"`);

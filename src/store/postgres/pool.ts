@@ -1,3 +1,4 @@
+import { hash } from 'node:crypto';
 import { clearTimeout, setTimeout } from 'node:timers';
 import { isConnectionLost, isStatementLost, NoAnswer } from './errors.ts';
 
@@ -47,6 +48,34 @@ export interface Session {
   change(statement: Statement, values: unknown[]): Promise<number>;
   /** @throws the errors of `query` */
   rows(statement: Statement, values: unknown[]): Promise<Row[]>;
+}
+
+/** Works in a transaction. A failure changes nothing. */
+export async function inTransaction<T>(session: Session, work: () => Promise<T>): Promise<T> {
+  await session.query('BEGIN ISOLATION LEVEL READ COMMITTED');
+  try {
+    const value = await work();
+    await session.query('COMMIT');
+    return value;
+  } catch (error) {
+    // If this fails too, the connection is lost, and the transaction with it.
+    await session.query('ROLLBACK').catch(() => {});
+    throw error;
+  }
+}
+
+/** Works in a transaction that has the locks of some names. Two names may share a lock: they only wait for each other. */
+export function inLockedTransaction<T>(session: Session, names: readonly string[], work: () => Promise<T>): Promise<T> {
+  return inTransaction(session, async () => {
+    // All take the locks in the same order: no two wait for each other.
+    for (const lock of [...new Set(names.map(lockOf))].sort())
+      await session.query('SELECT pg_catalog.pg_advisory_xact_lock($1::bigint)', [lock]);
+    return work();
+  });
+}
+
+function lockOf(name: string): string {
+  return BigInt.asIntN(64, BigInt(`0x${hash('sha256', name).slice(0, 16)}`)).toString();
 }
 
 const asWritten = { getTypeParser: () => (value: string) => value };

@@ -3,7 +3,7 @@ import { CheckpointTooNewError, StoreUnavailableError } from '../../values/error
 import { ON_COMMAND } from '../due.ts';
 import { olderLayout } from '../read-only.ts';
 import { isTableMissing, MEDDLING, refuseMeddling } from './errors.ts';
-import type { Session } from './pool.ts';
+import { inTransaction, type Session } from './pool.ts';
 
 /** The tables of a store, by their names in statements. */
 export interface Tables {
@@ -361,8 +361,7 @@ export class Schema {
 
   /** Under a lock: if several processes start at once, the others find it done. */
   async #migrate(session: Session): Promise<void> {
-    await session.query('BEGIN ISOLATION LEVEL READ COMMITTED');
-    try {
+    await inTransaction(session, async () => {
       await session.query('SELECT pg_catalog.pg_advisory_xact_lock($1::int, $2::int)', [LOCK, crc32(this.#name) | 0]);
       await this.#create(session);
       const from = await this.#read(session);
@@ -372,12 +371,7 @@ export class Schema {
          ON CONFLICT (part) DO UPDATE SET layout = excluded.layout`,
         [layouts.length],
       );
-      await session.query('COMMIT');
-    } catch (error) {
-      // If this fails too, the connection is lost, and the transaction with it.
-      await session.query('ROLLBACK').catch(() => {});
-      throw error;
-    }
+    });
   }
 
   async #create(session: Session): Promise<void> {

@@ -1,4 +1,3 @@
-import { hash } from 'node:crypto';
 import { crc32 } from 'node:zlib';
 import { hasCode } from '../../values/error-data.ts';
 import type { CommandToSend } from '../commands.ts';
@@ -8,7 +7,7 @@ import { checkClaim } from '../rules/lease.ts';
 import { checkRoom, type ExpectWrite, isNewSignal, type KnownSignal, type SignalWrite } from '../topics.ts';
 import { idText, send } from './inboxes.ts';
 import { Parameters } from './parameters.ts';
-import type { Row, Session } from './pool.ts';
+import { inLockedTransaction, type Row, type Session } from './pool.ts';
 import { hexOf, leaseOf, ownerText, runIdOf } from './run-row.ts';
 import type { Server } from './server.ts';
 
@@ -145,19 +144,6 @@ async function withTopic<T>(
       throw error;
     }
   };
-  await session.query('BEGIN ISOLATION LEVEL READ COMMITTED');
-  try {
-    await query('SELECT pg_catalog.pg_advisory_xact_lock($1::bigint)', lockOf(server.tables.schema, topic));
-    const value = await work({ query, send: sendNow });
-    await session.query('COMMIT');
-    return value;
-  } catch (error) {
-    // If this fails too, the connection is lost, and the transaction with it.
-    await session.query('ROLLBACK').catch(() => {});
-    throw error;
-  }
+  const name = `${server.tables.schema} ${topic}`;
+  return inLockedTransaction(session, [name], () => work({ query, send: sendNow }));
 }
-
-/** Two topics may share a lock: they only wait for each other. */
-const lockOf = (schema: string, topic: string) =>
-  BigInt.asIntN(64, BigInt(`0x${hash('sha256', `${schema} ${topic}`).slice(0, 16)}`)).toString();

@@ -1,4 +1,3 @@
-import { hash } from 'node:crypto';
 import { crc32 } from 'node:zlib';
 import { DAMAGED_TEXT } from '../../commands.ts';
 import { isIntact } from '../../encoding/checksum.ts';
@@ -9,7 +8,7 @@ import { erase } from '../ended.ts';
 import { NoAnswer } from '../errors.ts';
 import { send } from '../inboxes.ts';
 import { Parameters } from '../parameters.ts';
-import type { Row, Session } from '../pool.ts';
+import { inLockedTransaction, type Row, type Session } from '../pool.ts';
 import { recordAfter, rowChange } from '../row-change.ts';
 import { type Found, factsFound, hexOf, look, runIdOf } from '../run-row.ts';
 import type { Tables } from '../schema.ts';
@@ -366,21 +365,6 @@ async function withThreads<T>(
   work: (locked: Locked) => Promise<T>,
 ): Promise<T> {
   const query: Locked['query'] = (text, ...values) => session.query(text, values);
-  await session.query('BEGIN ISOLATION LEVEL READ COMMITTED');
-  try {
-    // All take the locks in the same order: no two wait for each other.
-    const locks = [...new Set(threads.map((thread) => lockOf(server.tables.schema, thread)))].sort();
-    for (const lock of locks) await query('SELECT pg_catalog.pg_advisory_xact_lock($1::bigint)', lock);
-    const value = await work({ session, server, query });
-    await session.query('COMMIT');
-    return value;
-  } catch (error) {
-    // If this fails too, the connection is lost, and the transaction with it.
-    await session.query('ROLLBACK').catch(() => {});
-    throw error;
-  }
+  const names = threads.map((thread) => `thread ${server.tables.schema} ${thread}`);
+  return inLockedTransaction(session, names, () => work({ session, server, query }));
 }
-
-/** Two threads may share a lock: they only wait for each other. */
-const lockOf = (schema: string, thread: string) =>
-  BigInt.asIntN(64, BigInt(`0x${hash('sha256', `thread ${schema} ${thread}`).slice(0, 16)}`)).toString();

@@ -28,19 +28,11 @@ export interface ResponseSnapshot {
 }
 
 /** The response of one model of a fan-out. */
-export interface ModelResponse {
-  readonly modelId: string;
+export interface ModelResponse extends Omit<ResponseSnapshot, 'completed'> {
   /** The answer; if there is none, the text so far. */
   readonly text: string;
-  readonly latencyMs: number;
-  readonly inputTokens: number;
-  readonly outputTokens: number;
-  readonly reasoningTokens?: number;
-  readonly costUsd: number;
   readonly proposedWrites: readonly WriteSnapshot[];
   readonly toolCalls: { readonly [name: string]: number };
-  readonly error?: string;
-  readonly interrupted: boolean;
   readonly stopReason: string;
   readonly steps: number;
 }

@@ -77,17 +77,10 @@ export function isMeta(value: unknown): boolean {
 }
 
 /** The info that every port gets of a run: one frozen object for all of them. */
-export interface RunInfo {
-  readonly runId: string;
+export interface RunInfo extends Omit<RunCheckpointMeta, 'agentId' | 'agentName'> {
   /** The subject of the run: the agent's id. */
   readonly subjectId: string;
   readonly name: string;
-  readonly callerId: string;
-  readonly channelId: string;
-  readonly guildId: string;
-  readonly parentRunId: string;
-  readonly modelTier: string;
-  readonly prompt: string;
   readonly inputs: { readonly [name: string]: JsonValue };
   /** The labels of the run (`invocation.labels`), not redacted; absent = none. */
   readonly labels?: Labels;
@@ -120,13 +113,9 @@ export function isParentCall(value: unknown): boolean {
  * The input of the run machine: plain data, the prompt not yet parsed. An incomplete request has no fingerprint: a recovered
  * run is known by its record.
  */
-export interface RunRequest extends Omit<IdentityFields, 'meta'> {
-  readonly runId: string;
-  readonly prompt: string;
-  readonly callerId: string;
-  readonly channelId: string;
-  readonly guildId: string;
-  readonly parentRunId: string;
+export interface RunRequest
+  extends Omit<IdentityFields, 'meta'>,
+    Omit<RunCheckpointMeta, 'agentId' | 'agentName' | 'modelTier'> {
   readonly inputs: { readonly [name: string]: JsonValue };
   readonly images: readonly ImagePart[];
   /** The earlier conversation; absent = none. */

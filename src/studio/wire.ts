@@ -1,6 +1,13 @@
 // What Studio's own routes answer with: the server writes these forms, and the page reads them.
 import type { RunLine, RunState } from '../http/runs/run-line.ts';
-import type { ListedWait as AnyListedWait, JournalEvent, OpenWait, Person, RunInspection } from '../index.ts';
+import type {
+  ListedWait as AnyListedWait,
+  ExecutorCapabilities,
+  JournalEvent,
+  OpenWait,
+  Person,
+  RunInspection,
+} from '../index.ts';
 import type { JsonObject, JsonValue } from '../values/json.ts';
 
 export type { RunLine, RunState } from '../http/runs/run-line.ts';
@@ -16,13 +23,7 @@ export interface Allowed {
 }
 
 /** What the store can do beyond keeping records. */
-export interface StoreParts {
-  readonly journal: boolean;
-  readonly waits: boolean;
-  readonly commands: boolean;
-  readonly history: boolean;
-  readonly threads: boolean;
-}
+export type StoreParts = ExecutorCapabilities;
 
 /** The views that may have nothing to show. */
 export type EmptyView = 'runs' | 'filtered' | 'waits' | 'gone' | 'fanOuts' | 'threads' | 'doctor';

@@ -1,7 +1,7 @@
 import type { KeptRun } from '../../../record/kept-run.ts';
 import { checkRunId } from '../../../run/identity.ts';
 import { isKeepingRecords } from '../../../store/capabilities.ts';
-import type { EndedCursor, HistoryStore } from '../../../store/port.ts';
+import type { HistoryStore, ListEndedOptions } from '../../../store/port.ts';
 import { UnsupportedError } from '../../../values/errors.ts';
 import { checkKeys, type KnownKeys, kindOf } from '../../../values/known-options.ts';
 import { enterStored, type Message } from '../../../values/message.ts';
@@ -9,15 +9,9 @@ import type { ExecutorServices } from '../../run/active-run.ts';
 import { storeOf } from '../../run/record/stored-run.ts';
 
 /** The options of `executor.history()`. */
-export interface HistoryFilter {
+export interface HistoryFilter extends Omit<ListEndedOptions, 'limit'> {
   /** Most entries of the answer; default 1,000. A shorter answer is the last page. */
   readonly limit?: number | undefined;
-  /** The last entry of the page before. */
-  readonly after?: EndedCursor | undefined;
-  /** Only runs of this agent. */
-  readonly agentId?: string | undefined;
-  /** Only runs of this caller. */
-  readonly callerId?: string | undefined;
 }
 
 /** Which messages of a record are read. */

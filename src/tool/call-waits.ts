@@ -1,5 +1,4 @@
-import type { WaitKind } from '../run/waits/wait.ts';
-import type { JsonValue } from '../values/json.ts';
+import type { JsonObject, JsonValue } from '../values/json.ts';
 import type { ValueOf } from './schema.ts';
 
 /** A question to a person. */
@@ -71,10 +70,17 @@ export interface CallWaits {
 }
 
 /** What a call waits for; `waitMs` counts from now, `dueAt` is wall clock, ms. */
-export type WaitRequest = { readonly waitMs?: number; readonly dueAt?: number } & Extract<
-  WaitKind,
-  { readonly kind: 'question' | 'event' | 'timer' | 'child' }
->;
+export type WaitRequest = { readonly waitMs?: number; readonly dueAt?: number } & (
+  | {
+      readonly kind: 'question';
+      readonly question: string;
+      readonly options?: readonly JsonValue[];
+      readonly schema?: JsonObject;
+    }
+  | { readonly kind: 'event'; readonly name: string; readonly key: string; readonly schema?: JsonObject }
+  | { readonly kind: 'timer' }
+  | { readonly kind: 'child'; readonly childRunId: string }
+);
 
 /** The child run of the call was left for another process; the run of the call is about to be left as well. */
 interface LeftChild {

@@ -34,51 +34,50 @@ export interface WaitFacts {
 }
 
 /** One wait of a run. */
-export type Wait = WaitFacts & WaitKind;
-
-/** What it waits for. */
-export type WaitKind =
-  | {
-      readonly kind: 'approval';
-      /** SHA-256 of the tool, its input and the version of the agent: an approval is valid for these alone. */
-      readonly digest: string;
-      readonly prompt?: string;
-      readonly detail?: JsonValue;
-      /** How many persons must approve. */
-      readonly quorum: number;
-      /** The votes for this input, one for each person. */
-      readonly votes: readonly Vote[];
-      /** The input as a person changed it; it still lacks votes. Absent = the input of the call. */
-      readonly input?: JsonValue;
-      /** Who changed the input last. */
-      readonly changedBy?: Person;
-      /** A hash of the tool as it was when the wait began: its schema, and its rules for approvals. */
-      readonly toolHash?: string;
-      /** Whether the input may be changed. */
-      readonly editable: boolean;
-      /** The tool decides who may answer: an answer needs a person, and may be refused. Absent = it does not. */
-      readonly approvers?: true;
-      readonly onExpiry: 'deny' | 'fail' | 'park';
-    }
-  | {
-      readonly kind: 'question';
-      readonly question: string;
-      readonly options?: readonly JsonValue[];
-      /** JSON Schema of the answer. */
-      readonly schema?: JsonObject;
-    }
-  | { readonly kind: 'event'; readonly name: string; readonly key: string; readonly schema?: JsonObject }
-  | { readonly kind: 'timer' }
-  | { readonly kind: 'child'; readonly childRunId: string }
-  | {
-      /** A model that does not answer. */
-      readonly kind: 'retry';
-      readonly error: ErrorData;
-      readonly failures: number;
-      /** Wall clock of the first failure, ms. */
-      readonly since: number;
-      readonly needsPerson: boolean;
-    };
+export type Wait = WaitFacts &
+  (
+    | {
+        readonly kind: 'approval';
+        /** SHA-256 of the tool, its input and the version of the agent: an approval is valid for these alone. */
+        readonly digest: string;
+        readonly prompt?: string;
+        readonly detail?: JsonValue;
+        /** How many persons must approve. */
+        readonly quorum: number;
+        /** The votes for this input, one for each person. */
+        readonly votes: readonly Vote[];
+        /** The input as a person changed it; it still lacks votes. Absent = the input of the call. */
+        readonly input?: JsonValue;
+        /** Who changed the input last. */
+        readonly changedBy?: Person;
+        /** A hash of the tool as it was when the wait began: its schema, and its rules for approvals. */
+        readonly toolHash?: string;
+        /** Whether the input may be changed. */
+        readonly editable: boolean;
+        /** The tool decides who may answer: an answer needs a person, and may be refused. Absent = it does not. */
+        readonly approvers?: true;
+        readonly onExpiry: 'deny' | 'fail' | 'park';
+      }
+    | {
+        readonly kind: 'question';
+        readonly question: string;
+        readonly options?: readonly JsonValue[];
+        /** JSON Schema of the answer. */
+        readonly schema?: JsonObject;
+      }
+    | { readonly kind: 'event'; readonly name: string; readonly key: string; readonly schema?: JsonObject }
+    | { readonly kind: 'timer' }
+    | { readonly kind: 'child'; readonly childRunId: string }
+    | {
+        /** A model that does not answer. */
+        readonly kind: 'retry';
+        readonly error: ErrorData;
+        readonly failures: number;
+        /** Wall clock of the first failure, ms. */
+        readonly since: number;
+        readonly needsPerson: boolean;
+      }
+  );
 
 /**
  * How a wait ends. `approve`, `deny`, `answer`: a person decided. `signal`: its event came. `expire`: its time is over; the

@@ -4,6 +4,7 @@ import type { HttpOptions } from 'pawl/http';
 import { callTool, hang, type TestClock, testClock } from 'pawl/testing';
 import { describe, expect, test } from 'vitest';
 import { settle, toolOf, until } from '../fixtures/host.ts';
+import { loopTurns } from '../fixtures/loop-turns.ts';
 import { type Sent, type WebHost, webHost } from './web-host.ts';
 
 setFlagsFromString('--expose-gc');
@@ -131,13 +132,7 @@ describe('Large events', () => {
 
   test('have a turn of the event loop each, whoever reads them: a request of another caller comes between (edges 26)', async () => {
     const host = await largeRun(testClock());
-    let turn = 0;
-    let isOver = false;
-    const tick = () => {
-      turn += 1;
-      if (!isOver) setImmediate(tick);
-    };
-    tick();
+    const turn = loopTurns();
     const turns: number[] = [];
     const callers = ['ada', 'root:a', 'root:b', 'root:c', 'root:d'];
     await Promise.all(
@@ -145,11 +140,10 @@ describe('Large events', () => {
         const one = await reader(host, { as });
         await until(() => one.seen.hasBegun);
         // The turn in which the first piece came is that of the work.
-        turns.push(turn);
+        turns.push(turn());
         await one.leave();
       }),
     );
-    isOver = true;
     expect(new Set(turns).size).toBe(callers.length);
   });
 

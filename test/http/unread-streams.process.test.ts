@@ -34,6 +34,14 @@ afterEach(() => {
   rmSync(folder, { recursive: true, force: true });
 });
 
+/** Sends a request to a socket, and reads no answer. */
+function ask(path: string, text: string): void {
+  const client = connect(path).pause();
+  client.on('error', () => {});
+  client.write(text);
+  clients.push(client);
+}
+
 setFlagsFromString('--expose-gc');
 const collect = runInNewContext('gc') as () => void;
 
@@ -69,12 +77,7 @@ test(
     const path = join(folder, 'socket');
     await once(server.listen({ path, backlog: STREAMS }), 'listening');
     const before = await memory();
-    for (let i = 0; i < STREAMS; i++) {
-      const client = connect(path).pause();
-      client.on('error', () => {});
-      client.write('GET /runs/r/events HTTP/1.1\r\nhost: pawl.test\r\nauthorization: Bearer ada\r\n\r\n');
-      clients.push(client);
-    }
+    for (let i = 0; i < STREAMS; i++) ask(path, asked('GET /runs/r/events', 'ada'));
     const waiting = () => sockets.map((socket) => socket.writableLength);
     const isFull = () => sockets.length === STREAMS && waiting().every((bytes) => bytes > 0);
     // Each reads its own pages: a thousand of them take a while.
@@ -187,12 +190,7 @@ test.for(kinds)(
     leaving.push(() => rmSync(dirname(path), { recursive: true, force: true }));
     const { sockets } = await serve(handler, path);
     const before = await memory();
-    for (let i = 0; i < OF_A_CALLER; i++) {
-      const client = connect(path).pause();
-      client.on('error', () => {});
-      client.write(text);
-      clients.push(client);
-    }
+    for (let i = 0; i < OF_A_CALLER; i++) ask(path, text);
     await until(() => sockets.length === OF_A_CALLER && sockets.every(({ bytesWritten }) => bytesWritten > 0));
     // What a tab of Studio gets of an event is short.
     const isLarge = kind !== 'of Studio';
@@ -225,9 +223,7 @@ test('an unread stream of events costs less than 1 MiB by itself, 1 s after it h
   leaving.push(() => rmSync(dirname(path), { recursive: true, force: true }));
   const { sockets } = await serve(host.handler, path);
   const before = await memory();
-  const client = connect(path).pause();
-  clients.push(client);
-  client.write(asked(`GET /runs/${host.runId}/events`, 'ada'));
+  ask(path, asked(`GET /runs/${host.runId}/events`, 'ada'));
   await until(() => sockets.some(({ writableLength }) => writableLength > 0));
   await settled(() => sockets.map(({ writableLength }) => writableLength));
   expect((await memory()) - before).toBeGreaterThan(LARGE);

@@ -3,6 +3,7 @@ import { callTool } from 'pawl/testing';
 import { afterEach, expect, test } from 'vitest';
 import { hostOf, settle, toolOf, until } from '../fixtures/host.ts';
 import { leftBehind } from '../fixtures/left-runs.ts';
+import { loopTurns } from '../fixtures/loop-turns.ts';
 import { plainStore } from '../fixtures/watched-store.ts';
 import { askTool } from '../http/web-host.ts';
 import { studioHost } from './studio-host.ts';
@@ -11,22 +12,6 @@ const leaving: (() => void)[] = [];
 afterEach(() => {
   for (const leave of leaving.splice(0)) leave();
 });
-
-/** Numbers of turns of the event loop, and the number of the present one. */
-function turnsOf() {
-  const turns: number[] = [];
-  let turn = 0;
-  let isOver = false;
-  const tick = () => {
-    turn += 1;
-    if (!isOver) setImmediate(tick);
-  };
-  tick();
-  leaving.push(() => {
-    isOver = true;
-  });
-  return { turns, now: () => turn };
-}
 
 /** A Studio on a store with the run `r`, and the turn of the event loop of each read of its journal. */
 async function counted() {
@@ -40,7 +25,8 @@ async function counted() {
   });
   await (await worker.start({ runId: 'r' })).result;
   await until(() => worker.executor.runs.get().length === 0);
-  const { turns, now } = turnsOf();
+  const now = loopTurns();
+  const turns: number[] = [];
   const readEvents: MemoryStore['readEvents'] = (runId, options) => {
     turns.push(now());
     // As if each event were as long as a page.
@@ -82,7 +68,8 @@ for (const path of ['/watch?run=r', '/runs/r/events'])
 
 test('searches that come at once read one list in a turn after their first ones (studio 33)', async () => {
   const store = await leftBehind(350);
-  const { turns, now } = turnsOf();
+  const now = loopTurns();
+  const turns: number[] = [];
   const listInterrupted: MemoryStore['listInterrupted'] = (...args) => {
     turns.push(now());
     return store.listInterrupted(...args);

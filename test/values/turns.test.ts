@@ -1,22 +1,17 @@
 import { expect, test } from 'vitest';
 import type { Clock } from '../../src/values/clock.ts';
 import { Turns } from '../../src/values/event-loop.ts';
+import { loopTurns } from '../fixtures/loop-turns.ts';
 
 test('Turns of the event loop are given one at a time, and to each caller once before another has a second (edges 26)', async () => {
   const turns = new Turns();
   const order: string[] = [];
-  let [turn, isOver] = [0, false];
-  const tick = () => {
-    turn += 1;
-    if (!isOver) setImmediate(tick);
-  };
-  tick();
+  const turn = loopTurns();
   const work = async (by: string) => {
     await turns.own(by);
-    order.push(`${by} ${turn}`);
+    order.push(`${by} ${turn()}`);
   };
   await Promise.all(['many', 'many', 'many', 'other', 'many', 'other', 'third'].map(work));
-  isOver = true;
   expect(order.map((each) => each.split(' ')[0])).toEqual(['many', 'other', 'third', 'many', 'other', 'many', 'many']);
   expect(new Set(order.map((each) => each.split(' ')[1])).size).toBe(order.length);
 });

@@ -1,20 +1,10 @@
 import { type Message, memoryStore } from 'pawl';
-import { sqliteStore } from 'pawl/stores/sqlite';
 import { callTool, reply, type ScriptedEntry } from 'pawl/testing';
-import { describe, expect, onTestFinished, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { gate, toolOf, until } from '../../fixtures/host.ts';
 import { notingBudget } from '../../fixtures/noting-ports.ts';
 import { killsBehindParked, killsOfParking, leftAndParked } from './kill-sweeps.ts';
-import { textsIn, threadHost } from './thread-host.ts';
-
-const stores = {
-  memory: memoryStore,
-  SQLite: () => {
-    const store = sqliteStore({ path: ':memory:' });
-    onTestFinished(() => store.close());
-    return store;
-  },
-};
+import { requestsOf, stores, textsIn, threadHost } from './thread-host.ts';
 
 /** A host whose budget refuses every call from the nth on, until it is raised, and a thread whose first turn is parked by that. */
 async function parkedThread(script: readonly ScriptedEntry[], rest: Parameters<typeof threadHost>[0] = {}) {
@@ -30,7 +20,7 @@ async function parkedThread(script: readonly ScriptedEntry[], rest: Parameters<t
   const first = await thread.send({ id: 'm1', text: 'pay' });
   await until(async () => (await host.executor.find(first.runId))?.status === 'parked', 'the parking');
   limit.calls = 99;
-  return { ...given, first, limit, requests: () => host.model.calls.map(({ messages }) => messages) };
+  return { ...given, first, limit, requests: requestsOf(host) };
 }
 
 const rolesIn = (messages: readonly Message[] = []) => messages.map(({ role }) => role);

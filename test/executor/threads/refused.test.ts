@@ -1,23 +1,13 @@
 import { type Message, memoryStore } from 'pawl';
-import { sqliteStore } from 'pawl/stores/sqlite';
 import { callTool, fail, reply, type ScriptedEntry } from 'pawl/testing';
-import { describe, expect, onTestFinished, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { gate, toolOf } from '../../fixtures/host.ts';
 import { killsOfRetry } from './kill-sweeps.ts';
-import { textsIn, threadHost } from './thread-host.ts';
+import { requestsOf, stores, textsIn, threadHost } from './thread-host.ts';
 
 const refusal = () => fail(Object.assign(new Error('the image is too large'), { statusCode: 400, isRetryable: false }));
 const png = { type: 'file', mediaType: 'image/png', data: 'A'.repeat(40) } as const;
 const pay = (result: unknown = 'paid 5') => toolOf('pay', 'once', async () => result);
-
-const stores = {
-  memory: memoryStore,
-  SQLite: () => {
-    const store = sqliteStore({ path: ':memory:' });
-    onTestFinished(() => store.close());
-    return store;
-  },
-};
 
 function talk(script: readonly ScriptedEntry[], rest: Parameters<typeof threadHost>[0] = {}) {
   const given = threadHost({ checkpoints: memoryStore(), script, ...rest });
@@ -29,7 +19,7 @@ function talk(script: readonly ScriptedEntry[], rest: Parameters<typeof threadHo
     await ended(runId);
     return runId;
   };
-  return { ...given, say, requests: () => host.model.calls.map(({ messages }) => messages) };
+  return { ...given, say, requests: requestsOf(host) };
 }
 
 const resultsIn = (messages: readonly Message[] = []) =>

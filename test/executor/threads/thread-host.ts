@@ -1,5 +1,7 @@
-import type { Message, RunResult, ThreadOptions } from 'pawl';
+import { type Message, memoryStore, type RunResult, type ThreadOptions } from 'pawl';
+import { sqliteStore } from 'pawl/stores/sqlite';
 import { reply } from 'pawl/testing';
+import { onTestFinished } from 'vitest';
 import { type HostOptions, hostOf, until } from '../../fixtures/host.ts';
 
 /** The texts of messages, without system prompts. */
@@ -9,6 +11,22 @@ export function textsIn(messages: readonly Message[]): string[] {
     return content.flatMap((part) => (part.type === 'text' ? [part.text] : []));
   });
 }
+
+/** Stores of this process alone, for a test that needs no file. */
+export const stores = {
+  memory: memoryStore,
+  SQLite: () => {
+    const store = sqliteStore({ path: ':memory:' });
+    onTestFinished(() => store.close());
+    return store;
+  },
+};
+
+/** The messages of each request so far. */
+export const requestsOf =
+  ({ model }: ReturnType<typeof hostOf>) =>
+  () =>
+    model.calls.map(({ messages }) => messages);
 
 /** A host with a thread of one caller. */
 export function threadHost({ thread: options = {}, ...rest }: HostOptions & { thread?: Partial<ThreadOptions> } = {}) {

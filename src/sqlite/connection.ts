@@ -1,6 +1,7 @@
 import type { DatabaseSync, StatementSync } from 'node:sqlite';
 import { PRIVATE_FILE, PRIVATE_FOLDER } from '../files/private-modes.ts';
 import { InvalidRunIdError, StoreUnavailableError } from '../values/errors.ts';
+import { isBusy } from './errors.ts';
 
 /** A mark in a file: a process may have commits that are in the -wal file alone. */
 interface Mark {
@@ -148,9 +149,24 @@ class Connection<T> {
     this.#isLeaving = true;
     if (opened.delete(this) && opened.size === 0) process.off('exit', clearAll);
     try {
-      if (this.#mark?.isSet()) this.#transaction('write', () => this.#mark?.clear());
-    } catch {
+      this.#clear();
+    } catch (error) {
       // Another process writes: the file is still in use.
+      if (!isBusy(error)) this.#clearAgain();
+    }
+  }
+
+  #clear(): void {
+    if (this.#mark?.isSet()) this.#transaction('write', () => this.#mark?.clear());
+  }
+
+  /** A whole file must not keep its mark because its disk failed once, or is full: what is copied makes room in the -wal file. */
+  #clearAgain(): void {
+    try {
+      this.#db.exec('PRAGMA wal_checkpoint(RESTART)');
+      this.#clear();
+    } catch {
+      // The close of SQLite most probably fails as well, and leaves the -wal file.
     }
   }
 

@@ -1,6 +1,7 @@
 import { copyFileSync, existsSync, readdirSync, statSync } from 'node:fs';
 import { dirname, join } from 'node:path';
-import { describe, expect, test } from 'vitest';
+import { DatabaseSync } from 'node:sqlite';
+import { describe, expect, onTestFinished, test, vi } from 'vitest';
 import { acceptWithoutWal, sqliteStore } from '../../../src/store/sqlite/index.ts';
 import { nextStep, sampleRecord } from '../../../src/testing/store-contract/records.ts';
 import { copyOfPinned } from '../../fixtures/pinned-stores.ts';
@@ -35,6 +36,30 @@ describe('a copy of a store that is in use, without its -wal file (edges 27)', (
       }
       expect(readdirSync(dirname(copy))).toEqual(['copy.db']);
     }
+  });
+
+  test('is not what a close leaves whose disk fails once while it clears the mark', async () => {
+    const path = freshPath();
+    const { prepare } = DatabaseSync.prototype;
+    let failures = 0;
+    const failing = vi.spyOn(DatabaseSync.prototype, 'prepare').mockImplementation(function (this: DatabaseSync, text) {
+      const statement = prepare.call(this, text);
+      const run = statement.run.bind(statement);
+      if (text.startsWith('DELETE FROM file_state'))
+        statement.run = (...values: never[]) => {
+          if (failures++ > 0) return run(...values);
+          throw Object.assign(new Error('disk I/O error'), { code: 'ERR_SQLITE_ERROR', errcode: 778 });
+        };
+      return statement;
+    });
+    onTestFinished(() => failing.mockRestore());
+    const store = sqliteStore({ path });
+    await store.save(sampleRecord('run'));
+    await store.close();
+    expect([failures, existsSync(`${path}-wal`)]).toEqual([2, false]);
+    const copy = mainOf(path);
+    await using opened = sqliteStore({ path: copy });
+    expect(await opened.load('run')).toEqual(sampleRecord('run'));
   });
 
   test('opens once a person has accepted that nothing is missing', async () => {

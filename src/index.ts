@@ -76,9 +76,9 @@ export type { ApproveOptions, RunControl } from './executor/lifecycle/control.ts
 export type { FollowOptions } from './executor/lifecycle/read-events.ts';
 export type { RunLogic, RunSnapshot } from './executor/lifecycle/run-logic.ts';
 export { type DiagnoseOptions, diagnose, type RunDiagnosis } from './executor/lifecycle/stored/diagnose.ts';
+export type { ExecutorCapabilities, ExplainOptions, RunExplanation } from './executor/lifecycle/stored/explain.ts';
 export type { EndedRunLine, FindRunOptions, FoundRun, QueuedRunLine } from './executor/lifecycle/stored/find-run.ts';
 export type { HistoryFilter, MessagesOptions } from './executor/lifecycle/stored/history.ts';
-export type { ExecutorCapabilities, InspectOptions, RunInspection } from './executor/lifecycle/stored/inspect.ts';
 export type {
   ListCursor,
   ListedRun,
@@ -263,7 +263,6 @@ export {
   BudgetExceededError,
   CancelledError,
   CheckpointCorruptError,
-  CheckpointMissingError,
   CheckpointTooNewError,
   CriticKillError,
   DeadlineExceededError,
@@ -288,6 +287,7 @@ export {
   RevisionGapError,
   RunIdConflictError,
   RunNotEndedError,
+  RunNotFoundError,
   RunOwnedElsewhereError,
   RunPanicError,
   RunParkedError,

@@ -34,16 +34,16 @@ import { type RunLogic, runLogic } from './lifecycle/run-logic.ts';
 import { startRun } from './lifecycle/start.ts';
 import { endChild } from './lifecycle/stored/cancel-stored.ts';
 import { erase } from './lifecycle/stored/erase.ts';
-import { type FindRunOptions, type FoundRun, findRun } from './lifecycle/stored/find-run.ts';
-import { type HistoryFilter, history, type MessagesOptions, messagesOf } from './lifecycle/stored/history.ts';
 import {
   capabilitiesOf,
   changeMarkOf,
   type ExecutorCapabilities,
-  type InspectOptions,
-  inspectRun,
-  type RunInspection,
-} from './lifecycle/stored/inspect.ts';
+  type ExplainOptions,
+  explainRun,
+  type RunExplanation,
+} from './lifecycle/stored/explain.ts';
+import { type FindRunOptions, type FoundRun, findRun } from './lifecycle/stored/find-run.ts';
+import { type HistoryFilter, history, type MessagesOptions, messagesOf } from './lifecycle/stored/history.ts';
 import { type ListedRun, type ListRunsOptions, listRuns } from './lifecycle/stored/list-runs.ts';
 import { type ParkOptions, park, unpark } from './lifecycle/stored/parking.ts';
 import { type RecoverOptions, type RecoveryReport, recover } from './lifecycle/stored/recover.ts';
@@ -86,10 +86,10 @@ export interface Executor {
    * @returns null if there is no such run, or not any more
    * @throws {InvalidRunIdError}; the store's own error if it does not answer
    * @example
-   * const { verdict, reason } = (await executor.inspect(runId)) ?? {};
+   * const { verdict, reason } = (await executor.explain(runId)) ?? {};
    * if (verdict === 'parked') console.warn(`${runId}: ${reason}`);
    */
-  inspect(runId: string, options?: InspectOptions): Promise<RunInspection | null>;
+  explain(runId: string, options?: ExplainOptions): Promise<RunExplanation | null>;
   /**
    * A text for comparison: two equal ones say that no process has written to the store between them. A claim whose time is over
    * is no write. It costs one small read, so that it can be asked twice a second.
@@ -215,7 +215,7 @@ export interface Executor {
   work(options?: WorkOptions): Worker;
   /**
    * Parks a stored run: `recover` skips it, `start` refuses it. `unpark` frees it, with all its attempts.
-   * @throws {RunOwnedElsewhereError} while it is live, here or elsewhere @throws {CheckpointMissingError} if there is none
+   * @throws {RunOwnedElsewhereError} while it is live, here or elsewhere @throws {RunNotFoundError} if there is none
    */
   park(runId: string, reason: string, options?: ParkOptions): Promise<void>;
   unpark(runId: string, options?: ParkOptions): Promise<void>;
@@ -309,7 +309,7 @@ export function createExecutor(options: ExecutorOptions): Executor {
       ) as RunLogic<Data>,
     get: (runId) => handleFor(registry, runId),
     find: async (runId, findOptions = {}) => findRun(services, checkRunId(runId), findOptions),
-    inspect: async (runId, inspectOptions = {}) => inspectRun(services, checkRunId(runId), inspectOptions),
+    explain: async (runId, explainOptions = {}) => explainRun(services, checkRunId(runId), explainOptions),
     changeMark: () => changeMarkOf(services),
     capabilities: capabilitiesOf(services),
     list: (listOptions = {}) => listRuns(services, listOptions),

@@ -42,7 +42,7 @@ const pawlErrors: { readonly [code: string]: readonly [number, string] } = {
   ANSWER_REFUSED: [422, 'The answer does not fit'],
   BUDGET_EXCEEDED: [429, 'The budget is used up'],
   CANCELLED: [409, 'The run was cancelled'],
-  CHECKPOINT_MISSING: [404, 'There is nothing here'],
+  RUN_NOT_FOUND: [404, 'There is nothing here'],
   CHECKPOINT_TOO_NEW: [503, 'A newer version of this server wrote the run'],
   CRITIC_KILL: [500, 'The run was ended by its supervision'],
   DEADLINE_EXCEEDED: [500, 'The run took too long'],

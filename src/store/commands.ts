@@ -8,7 +8,7 @@ import {
   type UnknownCommand,
   versioned,
 } from '../run/command.ts';
-import { CheckpointMissingError, UndeliveredError } from '../values/errors.ts';
+import { RunNotFoundError, UndeliveredError } from '../values/errors.ts';
 import { jsonText } from '../values/json.ts';
 import { parseStored } from './encoding/encode.ts';
 
@@ -59,8 +59,8 @@ export function sentCommand(
 }
 
 /** Returns the error for a command to a run that has no record. */
-export function refuseMissing(runId: string): CheckpointMissingError {
-  return new CheckpointMissingError(`the store has no record of run ${runId}: a command would have no receiver`);
+export function refuseMissing(runId: string): RunNotFoundError {
+  return new RunNotFoundError(`run ${runId} has ended, or never began: a command would have no receiver`);
 }
 
 /** Returns the error for a command whose text has no room in the inbox of its run. @param chars of the waiting commands */

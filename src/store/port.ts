@@ -116,7 +116,7 @@ export interface DeliveryStore extends OutcomeStore, Delivering {}
 export interface ControlStore extends OwningStore {
   /**
    * Stores a command for a run. If one with the same `id` waits already, the call succeeds.
-   * @throws {CheckpointMissingError} if there is no record of it @throws {UndeliveredError} if 1,000 wait already
+   * @throws {RunNotFoundError} if there is no record of it @throws {UndeliveredError} if 1,000 wait already
    */
   send(runId: string, command: Command): Promise<void>;
   /** The commands that wait for one run, or for the runs that `owner` has claimed: the oldest first, up to 1,000. */

@@ -4,7 +4,7 @@ import type { GrantedCall, Route } from '../http/route.ts';
 import { ownRoots } from '../http/run-access.ts';
 import { Below } from '../http/runs/run-list.ts';
 import { answerOf, anything, pageOf, pageQuery } from '../http/schemas.ts';
-import type { ListCursor, ListedRun, RunInspection } from '../index.ts';
+import type { ListCursor, ListedRun, RunExplanation } from '../index.ts';
 import { RECORD_VERSION } from '../record/checkpoint.ts';
 import { pageWords } from './page-words.ts';
 import { verdictView } from './record/verdict-view.ts';
@@ -96,7 +96,7 @@ async function doctorPage({ served, grant, query }: GrantedCall): Promise<Doctor
   const items: DoctorRow[] = [];
   for (const run of await ownRuns(runs, { served, grant })) {
     const seen = await served.executor
-      .inspect(run.runId, { listed: run, messages: { from: 0, to: 0 } })
+      .explain(run.runId, { listed: run, messages: { from: 0, to: 0 } })
       .catch(() => null);
     // It has ended meanwhile.
     if (seen) items.push(rowOf(run, seen, { all: grant.all === true, line: await audience.line(run, below) }));
@@ -115,7 +115,7 @@ function placeOf({ runId, updatedAt }: ListedRun): ListCursor {
 
 function rowOf(
   run: ListedRun,
-  seen: RunInspection,
+  seen: RunExplanation,
   { all, line }: { readonly all: boolean; readonly line: DoctorRow['line'] },
 ): DoctorRow {
   const { record } = seen;
@@ -137,7 +137,7 @@ function rowOf(
 /** Most unknown calls of a row. */
 const UNKNOWN_CALLS = 20;
 
-function needsOf({ verdict, code = '', needsPerson }: RunInspection): string | undefined {
+function needsOf({ verdict, code = '', needsPerson }: RunExplanation): string | undefined {
   if (!needsPerson) return undefined;
   if (Object.hasOwn(remedies, code)) return remedies[code];
   return byVerdict[verdict];
@@ -151,7 +151,7 @@ const remedies: { readonly [code: string]: string } = {
   OUTCOME_UNKNOWN: 'a look whether the call took effect, then unpark it',
 };
 
-const byVerdict: { readonly [verdict in RunInspection['verdict']]?: string } = {
+const byVerdict: { readonly [verdict in RunExplanation['verdict']]?: string } = {
   waits: 'an answer',
   parked: 'the cause removed, then unpark it',
   skipped: 'a process that has its agent',

@@ -6,7 +6,7 @@ import type {
   JournalEvent,
   OpenWait,
   Person,
-  RunInspection,
+  RunExplanation,
 } from '../index.ts';
 import type { JsonObject, JsonValue } from '../values/json.ts';
 
@@ -91,7 +91,7 @@ export interface DoctorPage {
 
 /** What happens to a run next, in the words of `pawl doctor`. */
 export interface VerdictView {
-  readonly verdict: RunInspection['verdict'];
+  readonly verdict: RunExplanation['verdict'];
   /** Why, in words. */
   readonly reason: string;
   readonly code?: string;

@@ -42,7 +42,7 @@ const policies = {
   BUDGET_EXCEEDED: later,
   CANCELLED: never,
   CHECKPOINT_CORRUPT: never,
-  CHECKPOINT_MISSING: never,
+  RUN_NOT_FOUND: never,
   // A newer version of the host's program can read the record.
   CHECKPOINT_TOO_NEW: later,
   CONTENT_REFUSED: never,

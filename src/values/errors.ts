@@ -183,8 +183,8 @@ export class KeyMismatchError extends PawlError {
   readonly code = 'KEY_MISMATCH';
 }
 /** A reference points to a record that the store does not have. */
-export class CheckpointMissingError extends PawlError {
-  readonly code = 'CHECKPOINT_MISSING';
+export class RunNotFoundError extends PawlError {
+  readonly code = 'RUN_NOT_FOUND';
 }
 /** The save would make the record larger than `maxRecordBytes`; nothing was written. */
 export class RecordTooLargeError extends PawlError {

@@ -64,7 +64,7 @@ function started(child: ChildProcess): Promise<void> {
 }
 
 /** What a person may be answered whose answer comes twice, late, or after another one. */
-const expected = new Set(['WAIT_GONE', 'ALREADY_ANSWERED', 'CHECKPOINT_MISSING', 'STORE_UNAVAILABLE']);
+const expected = new Set(['WAIT_GONE', 'ALREADY_ANSWERED', 'RUN_NOT_FOUND', 'STORE_UNAVAILABLE']);
 
 type Plan = 'approved' | 'denied' | 'expired';
 

@@ -54,6 +54,6 @@ test('the refund desk pays a small refund at once, and a large one once two pers
     ['B2', 500],
     ['A1', 4_990],
   ]);
-  await workUntil(async () => /WAIT_GONE|CHECKPOINT_MISSING/.test((await say('approve', 'case-7', wait, 'ben')).said));
+  await workUntil(async () => /WAIT_GONE|RUN_NOT_FOUND/.test((await say('approve', 'case-7', wait, 'ben')).said));
   expect(bank.transfers.length).toBe(2);
 }, 120_000);

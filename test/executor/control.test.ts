@@ -307,8 +307,8 @@ describe('controlling', () => {
   test('is refused, with what is missing, where there is nothing to control or no way to it', async () => {
     const store = memoryStore();
     const { executor } = hostOf({ checkpoints: store });
-    await expect(executor.control('nobody').cancel()).rejects.toMatchObject({ code: 'CHECKPOINT_MISSING' });
-    await expect(executor.control('nobody').steer('hello')).rejects.toMatchObject({ code: 'CHECKPOINT_MISSING' });
+    await expect(executor.control('nobody').cancel()).rejects.toMatchObject({ code: 'RUN_NOT_FOUND' });
+    await expect(executor.control('nobody').steer('hello')).rejects.toMatchObject({ code: 'RUN_NOT_FOUND' });
     expect(() => executor.control('')).toThrow(expect.objectContaining({ code: 'INVALID_RUN_ID' }));
     const plain = hostOf({ checkpoints: plainStore(store) }).executor;
     await expect(plain.control('r').steer('hello')).rejects.toMatchObject({ code: 'UNSUPPORTED' });

@@ -145,7 +145,7 @@ describe('a snapshot that is taken again while a restored run resolves', () => {
     const again = roundTrip(second.getPersistedSnapshot());
     second.stop();
     await settle();
-    expect(await outputOf(restored(again, options).host)).toMatchObject({ error: { code: 'CHECKPOINT_MISSING' } });
+    expect(await outputOf(restored(again, options).host)).toMatchObject({ error: { code: 'RUN_NOT_FOUND' } });
     expect(effects).toBe(1);
   });
 });
@@ -188,13 +188,13 @@ describe('a snapshot that was taken before the first record was stored', () => {
     ['outcomes are not kept', 0, false],
     ['the store keeps no outcomes', DAY_MS, true],
   ] as const)(
-    'begins nothing anew where %s: CHECKPOINT_MISSING, and the `once` call stays the only one (promise c)',
+    'begins nothing anew where %s: RUN_NOT_FOUND, and the `once` call stays the only one (promise c)',
     async ([, keepOutcomesMs, isPlain]) => {
       const { clock, snapshot, options, end, state } = await persistedAtOnce(keepOutcomesMs, isPlain);
       await end();
       await clock.advance(DAY_MS + 1);
       const next = restored(snapshot, options);
-      expect(await outputOf(next.host)).toMatchObject({ status: 'error', error: { code: 'CHECKPOINT_MISSING' } });
+      expect(await outputOf(next.host)).toMatchObject({ status: 'error', error: { code: 'RUN_NOT_FOUND' } });
       expect(state.effects).toBe(1);
     },
   );

@@ -151,11 +151,11 @@ describe("a run inside a host's machine", () => {
     expect(next.model.calls).toEqual([]);
   });
 
-  test('whose reference has no record any more ends with CHECKPOINT_MISSING and never begins anew', async () => {
+  test('whose reference has no record any more ends with RUN_NOT_FOUND and never begins anew', async () => {
     const { snapshot } = await afterTwoSteps();
     const empty = memoryStore();
     const next = restored(snapshot, { checkpoints: empty });
-    expect(await outputOf(next.host)).toMatchObject({ status: 'error', error: { code: 'CHECKPOINT_MISSING' } });
+    expect(await outputOf(next.host)).toMatchObject({ status: 'error', error: { code: 'RUN_NOT_FOUND' } });
     expect(next.model.calls).toEqual([]);
     expect(await empty.listInterrupted()).toEqual([]);
   });

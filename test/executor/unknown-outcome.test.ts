@@ -90,11 +90,11 @@ describe("a once call whose connection breaks, with onUnknownOutcome: 'park'", (
     expect(made).toEqual(['late']);
   });
 
-  test('is only told to the model without a store, with `tell-model`, and for a call that may be repeated (edges 11)', async () => {
+  test('is only told to the model without a store, with `tell`, and for a call that may be repeated (edges 11)', async () => {
     const script = () => [callTool('pay'), reply('So.')];
     const hosts = [
       hostOf({ script: script(), tools: [broken()], onUnknownOutcome: 'park' }),
-      parkingHost({ script: script(), onUnknownOutcome: 'tell-model' }),
+      parkingHost({ script: script(), onUnknownOutcome: 'tell' }),
       parkingHost({ script: script(), tools: [broken('idempotent')] }),
     ];
     for (const { run } of hosts) expect(await run()).toMatchObject({ status: 'ok', output: 'So.' });

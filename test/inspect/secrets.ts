@@ -124,7 +124,7 @@ export function secretiveHost(client: Observer<InspectionEvent>, play: readonly 
     version: 1,
     fairBy: 'tenant',
     onSaveError: beside('onSaveError'),
-    onUnknownOutcome: 'tell-model',
+    onUnknownOutcome: 'tell',
     onModelOutage: 'park',
     onBudgetExceeded: 'park',
     onDefinitionChange: 'refuse',

@@ -53,7 +53,7 @@ const plans = fc.record<Plan>({
 const stories = fc.record({
   runs: fc.array(plans, { minLength: 1, maxLength: 8 }),
   maxAttempts: fc.integer({ min: 1, max: 4 }),
-  onUnknownOutcome: fc.constantFrom('park' as const, 'tell-model' as const),
+  onUnknownOutcome: fc.constantFrom('park' as const, 'tell' as const),
 });
 
 const plain: Plan = {
@@ -76,7 +76,7 @@ const ofEachKind = [
     { ...plain, damage: 'listed' },
     { ...plain, damage: 'unlisted' },
   ],
-].map((runs) => [{ runs: runs as readonly Plan[], maxAttempts: 3, onUnknownOutcome: 'tell-model' as const }] as const);
+].map((runs) => [{ runs: runs as readonly Plan[], maxAttempts: 3, onUnknownOutcome: 'tell' as const }] as const);
 
 const idOf = (i: number) => `r${i}`;
 const usual = { version: RECORD_VERSION, iteration: 1, revision: 1, usage: noUsage, updatedAt: 1 } as const;

@@ -198,7 +198,7 @@ class ModelRun extends Run {
       this.state = gone(keptEpoch);
     } else if (name === 'keep') state.keptEpoch = lease?.epoch ?? state.keptEpoch;
     else if (name === 'send') {
-      if (!state.record) return 'CHECKPOINT_MISSING';
+      if (!state.record) return 'RUN_NOT_FOUND';
       if (state.inbox.some(({ id }) => id === `c${ahead}`)) return undefined;
       state.inbox.push({ id: `c${ahead}`, seq: ++state.sent });
       if (state.due !== null) state.due = 0;

@@ -239,7 +239,7 @@ describe('sendCommand and acknowledge', () => {
   });
 
   test('a run without a record, and one that is damaged, takes no command', () => {
-    expect(refusal(inboxRules.sendCommand(command), { ...idle, record: null })).toBe('CHECKPOINT_MISSING');
+    expect(refusal(inboxRules.sendCommand(command), { ...idle, record: null })).toBe('RUN_NOT_FOUND');
     const torn = { ...idle, damage: new CheckpointCorruptError('torn') };
     expect(refusal(inboxRules.sendCommand(command), torn)).toBe('CHECKPOINT_CORRUPT');
   });

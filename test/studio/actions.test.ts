@@ -71,7 +71,7 @@ describe('POST /runs/:runId/cancel', () => {
     const { ask, executor } = studioHost({ checkpoints: store, history: { keepMs: 60_000 }, studio: write });
     expect((await ask('/runs/r0/cancel', { body: { reason: 'not needed' } })).body.state).toBe('ended');
     await ask('/runs/r1/cancel', { body: {} });
-    const messageOf = async (runId: string) => (await executor.inspect(runId))?.outcome?.error?.message;
+    const messageOf = async (runId: string) => (await executor.explain(runId))?.outcome?.error?.message;
     expect(await messageOf('r0')).toBe('not needed (by ada)');
     expect(await messageOf('r1')).toBe('the run was cancelled (by ada)');
     expect((await ask('/runs/r0/record')).body.result.error).toEqual({

@@ -37,7 +37,7 @@ describe('GET /runs/:runId/record', () => {
     const { ask, executor } = await resting();
     const { status, body } = await ask('/runs/r/record');
     expect(status).toBe(200);
-    const seen = await executor.inspect('r');
+    const seen = await executor.explain('r');
     expect(body).toMatchObject({
       // The card of its wait says the same step.
       line: { runId: 'r', state: 'you', where: 'step 1', why: 'waits for an approval of mail' },

@@ -45,7 +45,7 @@ function overBy(end: string): Answer {
 /** Says how a run without a record ended. */
 function asEnded(store: RunStore, runId: string): (error: unknown) => Promise<Answer> {
   return async (error) => {
-    const outcome = hasCode(error, 'CHECKPOINT_MISSING') ? await store.outcome(runId) : null;
+    const outcome = hasCode(error, 'RUN_NOT_FOUND') ? await store.outcome(runId) : null;
     if (outcome) return overBy(outcome.status);
     throw error;
   };

@@ -35,7 +35,7 @@ export async function withStore(
     return await work(store);
   } catch (error) {
     if (error instanceof Failure) throw error;
-    if (runId !== undefined && hasCode(error, 'CHECKPOINT_MISSING')) throw await withoutRecord(store, runId);
+    if (runId !== undefined && hasCode(error, 'RUN_NOT_FOUND')) throw await withoutRecord(store, runId);
     throw new Failure(lineOf(error), { cause: error });
   } finally {
     await store.close();

@@ -295,7 +295,7 @@ export class Session {
 
 /** Another process was faster. */
 function unlessMissing(error: unknown): 'ended' {
-  if (hasCode(error, 'CHECKPOINT_MISSING')) return 'ended';
+  if (hasCode(error, 'RUN_NOT_FOUND')) return 'ended';
   throw error;
 }
 

@@ -39,7 +39,7 @@ const advice: Readonly<Record<string, string>> = {
 const refusals: readonly string[] = [
   'AGENT_NOT_FOUND',
   'CHECKPOINT_CORRUPT',
-  'CHECKPOINT_MISSING',
+  'RUN_NOT_FOUND',
   'CHECKPOINT_TOO_NEW',
   'FAN_OUT_CONFLICT',
   'FAN_OUT_OWNED_ELSEWHERE',

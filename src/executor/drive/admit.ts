@@ -72,7 +72,7 @@ function followedRun({ services, followed }: Admitting, first: Run, onEnd: () =>
         const state = await control.steer(text, options);
         return state === 'sent' ? 'durable' : state;
       } catch (error) {
-        if (!hasCode(error, 'CHECKPOINT_MISSING')) throw error;
+        if (!hasCode(error, 'RUN_NOT_FOUND')) throw error;
         throw new UndeliveredError(`run ${runId} is over`, { cause: error });
       }
     },
@@ -81,7 +81,7 @@ function followedRun({ services, followed }: Admitting, first: Run, onEnd: () =>
         await control.cancel(reason);
       } catch (error) {
         // It is over.
-        if (!hasCode(error, 'CHECKPOINT_MISSING')) throw error;
+        if (!hasCode(error, 'RUN_NOT_FOUND')) throw error;
       }
       const ended = result();
       followed.look(runId);

@@ -2,7 +2,7 @@ import { type RunOutcome, type RunResult, withoutId } from '../../run/result.ts'
 import type { CheckpointStore } from '../../store/port.ts';
 import { type Backoff, backoffMs } from '../../values/backoff.ts';
 import { type ErrorData, toErrorData } from '../../values/error-data.ts';
-import { CheckpointMissingError, ShutdownError } from '../../values/errors.ts';
+import { RunNotFoundError, ShutdownError } from '../../values/errors.ts';
 import { noUsage } from '../../values/usage.ts';
 import type { ActiveRun, ExecutorServices } from '../run/active-run.ts';
 import { endOf } from '../services/event-feeds.ts';
@@ -161,7 +161,7 @@ async function endIn(store: CheckpointStore, runId: string): Promise<RunResult |
   if (await store.load(runId, { messages: false })) return undefined;
   const outcome = await endOf(store, runId);
   if (outcome) return { ...withoutId(outcome as RunOutcome), messages: [] };
-  const gone = new CheckpointMissingError(`run ${runId} has ended, and its store keeps no outcome of it`);
+  const gone = new RunNotFoundError(`run ${runId} has ended, and its store keeps no outcome of it`);
   return unknownEnd(runId, toErrorData(gone));
 }
 

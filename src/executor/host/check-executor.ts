@@ -149,7 +149,7 @@ function checkDefaults(given: Partial<Defaults> | undefined, defaults: Defaults)
 
 function checkPolicies(options: ExecutorOptions): void {
   const { onSaveError, onUnknownOutcome, onModelOutage, onDefinitionChange, requireDurable, keepSignalsMs } = options;
-  checkWord(`${of}: onUnknownOutcome`, onUnknownOutcome, ['tell-model', 'park']);
+  checkWord(`${of}: onUnknownOutcome`, onUnknownOutcome, ['tell', 'park']);
   checkWord(`${of}: onModelOutage`, onModelOutage, ['park', 'fail']);
   checkWord(`${of}: onBudgetExceeded`, options.onBudgetExceeded, ['park', 'fail']);
   checkWord(`${of}: onDefinitionChange`, onDefinitionChange, ['refuse', 'restart', 'continue-matching']);

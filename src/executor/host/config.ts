@@ -67,7 +67,7 @@ export interface Config {
   readonly defaults: Defaults;
   readonly requireDurable: boolean;
   readonly onSaveError: { readonly maxUnsavedSteps: number; readonly then: 'wait' | 'fail' };
-  readonly onUnknownOutcome: 'tell-model' | 'park';
+  readonly onUnknownOutcome: 'tell' | 'park';
   readonly onModelOutage: 'park' | 'fail';
   readonly onBudgetExceeded: 'park' | 'fail';
   readonly onDefinitionChange: NonNullable<ExecutorOptions['onDefinitionChange']>;
@@ -128,7 +128,7 @@ export function configOf(options: ExecutorOptions): Config {
     requireDurable: options.requireDurable ?? false,
     // biome-ignore lint/suspicious/noThenProperty: a policy's field, and no code awaits a policy
     onSaveError: { maxUnsavedSteps: 8, then: 'wait', ...given(options.onSaveError) },
-    onUnknownOutcome: options.onUnknownOutcome ?? 'tell-model',
+    onUnknownOutcome: options.onUnknownOutcome ?? 'tell',
     onModelOutage: options.onModelOutage ?? 'park',
     onBudgetExceeded: options.onBudgetExceeded ?? 'park',
     onDefinitionChange: options.onDefinitionChange ?? 'refuse',

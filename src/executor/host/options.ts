@@ -132,7 +132,7 @@ export interface ExecutorOptions {
   /** While saves fail: how many finished steps and ends of phases may be unsaved, and whether the run then waits or fails. */
   readonly onSaveError?: { readonly maxUnsavedSteps?: number; readonly then?: 'wait' | 'fail' };
   /** A `once` call was running when the process died, or its connection broke: tell the model so, or park the run for a person. */
-  readonly onUnknownOutcome?: 'tell-model' | 'park';
+  readonly onUnknownOutcome?: 'tell' | 'park';
   /** The model was away for `defaults.modelOutageMs`: park the run for a person (the default), or end it with MODEL_OUTAGE. */
   readonly onModelOutage?: 'park' | 'fail';
   /**

@@ -23,7 +23,7 @@ export interface RunControl {
   /**
    * Ends the run for good. `ended`: it is over, and its record is deleted. `sent`: another process works on it and ends it at
    * its next look (`defaults.controlMs`). If that process dies first, the process that continues the run ends it.
-   * @throws {CheckpointMissingError} if there is no such run @throws the error that keeps its record from being deleted, for
+   * @throws {RunNotFoundError} if there is no such run @throws the error that keeps its record from being deleted, for
    *   example {StoreUnavailableError}: then the run may continue at the next boot, so cancel it again
    */
   cancel(reason?: string): Promise<'ended' | 'sent'>;
@@ -33,7 +33,7 @@ export interface RunControl {
    * before its next look never gets it.
    * @param options.children whether running child runs get the message as well
    * @param options.by the person who says it: the transcript names it, the model does not read it
-   * @throws {CheckpointMissingError} if there is no such run @throws {UndeliveredError} if 1,000 commands wait for it
+   * @throws {RunNotFoundError} if there is no such run @throws {UndeliveredError} if 1,000 commands wait for it
    * @throws {KeyMismatchError} if the run is encrypted with a key that this store does not have @throws
    *   {CheckpointCorruptError}
    */
@@ -125,7 +125,7 @@ async function cancel(
       return 'ended';
     } catch (error) {
       // Another process that had to end it has done so.
-      if (wasLive && hasCode(error, 'CHECKPOINT_MISSING')) return 'ended';
+      if (wasLive && hasCode(error, 'RUN_NOT_FOUND')) return 'ended';
       if (!hasCode(error, 'RUN_OWNED_ELSEWHERE')) throw error;
     }
     if (!services.registry.live(runId)) break;

@@ -88,7 +88,7 @@ export async function stopChat(call: Call): Promise<Response> {
     return jsonAnswer({ runId, state }, state === 'ended' ? 200 : 202);
   } catch (error) {
     // It has just ended by itself.
-    if (hasCode(error, 'CHECKPOINT_MISSING')) return jsonAnswer({ runId, state: 'ended' });
+    if (hasCode(error, 'RUN_NOT_FOUND')) return jsonAnswer({ runId, state: 'ended' });
     throw error;
   }
 }

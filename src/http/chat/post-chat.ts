@@ -79,7 +79,7 @@ async function give(executor: Executor, runId: string, { answer, by }: Given): P
   } catch (error) {
     // A wait that needs a person refuses an answer without one as a wrong call.
     if (error instanceof TypeError) return 'PERSON_REQUIRED';
-    const codes = ['WAIT_GONE', 'ALREADY_ANSWERED', 'ANSWER_REFUSED', 'ANSWER_REDACTED', 'CHECKPOINT_MISSING'];
+    const codes = ['WAIT_GONE', 'ALREADY_ANSWERED', 'ANSWER_REFUSED', 'ANSWER_REDACTED', 'RUN_NOT_FOUND'];
     const known = codes.find((code) => hasCode(error, code));
     if (known === undefined) throw error;
     return known;
@@ -163,7 +163,7 @@ async function cancel(executor: Executor, runId: string): Promise<void> {
   try {
     await executor.control(runId).cancel('the message was made again');
   } catch (error) {
-    if (!hasCode(error, 'CHECKPOINT_MISSING')) throw error;
+    if (!hasCode(error, 'RUN_NOT_FOUND')) throw error;
   }
 }
 

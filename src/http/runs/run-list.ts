@@ -224,7 +224,7 @@ export class Below {
     this.#due -= 1;
     // Its inbox may be long: requests must not wait until all of a page are read.
     await turns.own();
-    const seen = await this.#served.executor.inspect(run.runId, { messages: { from: 0, to: 0 } }).catch(() => null);
+    const seen = await this.#served.executor.explain(run.runId, { messages: { from: 0, to: 0 } }).catch(() => null);
     const answers = answersIn(seen?.commands ?? []);
     const asking = (seen?.record?.waiting?.waits ?? []).filter(isForPersonWait);
     return asking.length > 0 && asking.every((wait) => isAnswered(wait, answers.get(wait.id) ?? []));

@@ -170,7 +170,7 @@ async function cancelRun({ run, body, served }: RunCall): Promise<Response> {
     return jsonAnswer({ runId, state }, state === 'ended' ? 200 : 202);
   } catch (error) {
     // It ended meanwhile.
-    if (hasCode(error, 'CHECKPOINT_MISSING')) return jsonAnswer({ runId, state: 'ended' });
+    if (hasCode(error, 'RUN_NOT_FOUND')) return jsonAnswer({ runId, state: 'ended' });
     throw error;
   }
 }
@@ -189,7 +189,7 @@ async function steerRun({ run, body, served, grant: { by } }: RunCall): Promise<
     const state = await served.executor.control(runId).steer(said, { children, ...(by ? { by } : {}) });
     return jsonAnswer({ runId, state }, 202);
   } catch (error) {
-    if (hasCode(error, 'CHECKPOINT_MISSING')) throw new UndeliveredError('the run is over');
+    if (hasCode(error, 'RUN_NOT_FOUND')) throw new UndeliveredError('the run is over');
     throw error;
   }
 }

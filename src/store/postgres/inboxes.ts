@@ -31,7 +31,7 @@ interface Sending {
  * Stores a command in the inbox of a run in PostgreSQL. The run's row gets another token: a concurrent delete of the run
  * finds it changed, looks again, and removes the command with it. So does a `leave`, which then sees the command. A repeated command is there already, or the run has
  * accepted it and remembers it, or has ended.
- * @throws {CheckpointMissingError} @throws {UndeliveredError}
+ * @throws {RunNotFoundError} @throws {UndeliveredError}
  */
 export async function send(session: Session, server: Server, { command, isAgain }: Sending): Promise<void> {
   const { runs, commands, outcomes } = server.tables;

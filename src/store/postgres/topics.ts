@@ -140,7 +140,7 @@ async function withTopic<T>(
       await send(session, server, { command, isAgain: false });
       return true;
     } catch (error) {
-      if (hasCode(error, 'CHECKPOINT_MISSING')) return false;
+      if (hasCode(error, 'RUN_NOT_FOUND')) return false;
       throw error;
     }
   };

@@ -8,7 +8,7 @@ import { checkClaim } from './lease.ts';
 
 /**
  * Decides whether a command is stored in the inbox of a run. A command that waits already is not added again.
- * @throws {CheckpointMissingError} @throws {UndeliveredError} if its inbox is full
+ * @throws {RunNotFoundError} @throws {UndeliveredError} if its inbox is full
  */
 export function sendCommand(command: CommandToSend, { keepsDue }: Pick<Writer, 'keepsDue'> = {}): Decide<void> {
   const { runId, id, kind, text } = command;

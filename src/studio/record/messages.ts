@@ -1,5 +1,5 @@
 import { RequestError } from '../../http/problem.ts';
-import type { Message, RunInspection } from '../../index.ts';
+import type { Message, RunExplanation } from '../../index.ts';
 import { steeredBy } from '../../run/command.ts';
 import type { ToolOutput } from '../../values/message.ts';
 import type { JsonValue, MessagesPage, MessageView } from '../wire.ts';
@@ -16,7 +16,7 @@ const PAGE_BYTES = 2 ** 20;
  * @param page.from how many messages come before it
  */
 export function messagesPage(
-  { record, messageCount: total = 0 }: Pick<RunInspection, 'record' | 'messageCount'>,
+  { record, messageCount: total = 0 }: Pick<RunExplanation, 'record' | 'messageCount'>,
   { from, limit }: { readonly from: number; readonly limit: number },
 ): MessagesPage {
   if (!record) return { items: [], total: 0, missing: '' };

@@ -1,5 +1,5 @@
 import { publicParking } from '../../http/runs/run-line.ts';
-import type { RunCheckpoint, RunInspection } from '../../index.ts';
+import type { RunCheckpoint, RunExplanation } from '../../index.ts';
 import { type BornRun, bornRunOf, idempotencyKeyOf } from '../../run/identity.ts';
 import type { OpenCall } from '../../run/ledger.ts';
 import type { CallView, JsonValue, RecordFacts } from '../wire.ts';
@@ -13,7 +13,7 @@ const SHOWN_CALLS = 200;
 const SHOWN_COMMANDS = 100;
 
 interface Seen {
-  readonly seen: RunInspection;
+  readonly seen: RunExplanation;
   readonly record: RunCheckpoint;
   readonly facts: TranscriptFacts;
 }
@@ -62,7 +62,7 @@ export function rawOf({ messages: _, images = [], earlier: __, ...rest }: RunChe
   return { ...rest, ...(named.length > 0 ? { images: named } : {}) } as unknown as JsonValue;
 }
 
-function definitionOf({ agent }: RunInspection, { definition }: RunCheckpoint): RecordFacts['definition'] {
+function definitionOf({ agent }: RunExplanation, { definition }: RunCheckpoint): RecordFacts['definition'] {
   const name = ({ version, hash }: { readonly version: string; readonly hash: string }) =>
     version === '' ? hash : `${version} ${hash}`;
   const stored = definition?.hash ? name(definition) : undefined;
@@ -75,7 +75,7 @@ function definitionOf({ agent }: RunInspection, { definition }: RunCheckpoint): 
 }
 
 /** The phases of the agent as it is now; without the agent, those that the record names. */
-function phasesOf({ agent }: RunInspection, { completedPhases, openPhase }: RunCheckpoint): RecordFacts['phases'] {
+function phasesOf({ agent }: RunExplanation, { completedPhases, openPhase }: RunCheckpoint): RecordFacts['phases'] {
   const known = agent?.phases ?? [];
   if (known.length > 0) return known.map((name, i) => ({ name, isDone: completedPhases[i]?.name === name }));
   const done = completedPhases.map(({ name }) => ({ name, isDone: true }));

@@ -4,7 +4,7 @@ import { type OwnRun, ownRun } from '../../http/run-access.ts';
 import { childrenOf, runLine } from '../../http/runs/run-line.ts';
 import { maxStepsOf, withoutOwner } from '../../http/runs/run-list.ts';
 import { endOf, viewOf } from '../../http/runs/run-view.ts';
-import type { Agent, InspectOptions, RunInspection, RunOutput, Tool } from '../../index.ts';
+import type { Agent, ExplainOptions, RunExplanation, RunOutput, Tool } from '../../index.ts';
 import { childRunId } from '../../run/identity.ts';
 import { ownerName } from '../../store/owner.ts';
 import { hasCode, readProperty } from '../../values/error-data.ts';
@@ -22,7 +22,7 @@ import { verdictView } from './verdict-view.ts';
 export interface Inspected {
   /** Undefined for a run whose record cannot be read. */
   readonly run: OwnRun | undefined;
-  readonly seen: RunInspection;
+  readonly seen: RunExplanation;
 }
 
 const unreadable = ['CHECKPOINT_CORRUPT', 'CHECKPOINT_TOO_NEW', 'KEY_MISMATCH'];
@@ -31,13 +31,13 @@ const unreadable = ['CHECKPOINT_CORRUPT', 'CHECKPOINT_TOO_NEW', 'KEY_MISMATCH'];
  * Finds the run of a request. One that cannot be read says nothing of its caller: only a reader of all runs may see it.
  * @throws {RequestError} NOT_FOUND
  */
-export async function inspected(call: GrantedCall, options: InspectOptions = {}): Promise<Inspected> {
+export async function inspected(call: GrantedCall, options: ExplainOptions = {}): Promise<Inspected> {
   return { run: await runOf(call), seen: await inspect(call, options) };
 }
 
 /** Inspects the run of a request that its caller may see. @throws {RequestError} NOT_FOUND */
-export async function inspect({ served, params }: GrantedCall, options: InspectOptions): Promise<RunInspection> {
-  const seen = await served.executor.inspect(params.runId ?? '', options);
+export async function inspect({ served, params }: GrantedCall, options: ExplainOptions): Promise<RunExplanation> {
+  const seen = await served.executor.explain(params.runId ?? '', options);
   if (!seen) throw new RequestError('NOT_FOUND');
   return seen;
 }
@@ -92,7 +92,7 @@ function agentOf({ agents, executor }: GrantedCall['served'], agentId: string): 
   return [...agents.values()].find(({ id }) => id === agentId) ?? executor.agent(agentId);
 }
 
-function unreadableView(seen: RunInspection): RecordView {
+function unreadableView(seen: RunExplanation): RecordView {
   const { runId, reason, code } = seen;
   const view = {
     line: runLine({ runId, status: 'quarantined', reason: code ? `${code}: ${reason}` : reason }),
@@ -106,7 +106,7 @@ function unreadableView(seen: RunInspection): RecordView {
   return { ...view, says: verdictLine(view) };
 }
 
-function ownerOf({ owner, isLive }: RunInspection): Pick<RecordView, 'owner'> {
+function ownerOf({ owner, isLive }: RunExplanation): Pick<RecordView, 'owner'> {
   if (!owner) return {};
   const until = owner.until === undefined ? {} : { leaseUntil: owner.until };
   return { owner: { name: ownerName(owner.name), id: owner.name, ...until, isHere: isLive } };
@@ -118,7 +118,7 @@ interface Resumed extends Pick<RecordView, 'rootRunId'>, Pick<Shared, 'resume'> 
 
 /** What continues a run that no process holds. */
 function resumeOf(
-  { verdict, owner, isLive }: RunInspection,
+  { verdict, owner, isLive }: RunExplanation,
   { rootRunId, line, resume }: Resumed,
 ): Pick<RecordView, 'resume'> {
   const isHeld = isLive || owner !== undefined || line.owner !== undefined;
@@ -142,7 +142,7 @@ function commandFrom(resume: NonNullable<Shared['resume']>, runId: string): stri
 }
 
 /** Says why there is no record, and which option keeps it. */
-export function missingFor(seen: RunInspection, all: boolean): string {
+export function missingFor(seen: RunExplanation, all: boolean): string {
   const { verdict, isLive } = seen;
   if (verdict === 'unreadable') return verdictView(seen, all).reason;
   if (isLive) return 'The run is not recorded yet.';
@@ -150,7 +150,7 @@ export function missingFor(seen: RunInspection, all: boolean): string {
   return 'The record of a run is deleted at its end. To keep it: `export const history = { keepMs: 86_400_000 }` in the agent’s module, or `history: { keepMs }` of createExecutor.';
 }
 
-function usageOf({ record, outcome }: RunInspection, { line }: OwnRun): UsageView {
+function usageOf({ record, outcome }: RunExplanation, { line }: OwnRun): UsageView {
   const ended = outcome ?? (line.status === 'ended' ? line.outcome : undefined);
   const known = record ?? ended ?? ('usage' in line ? line : undefined);
   const { inputTokens = 0, outputTokens = 0, cacheReadTokens = 0, reasoningTokens = 0 } = known?.usage ?? {};
@@ -168,7 +168,7 @@ function usageOf({ record, outcome }: RunInspection, { line }: OwnRun): UsageVie
 const amounts = ['tokens', 'usd', 'seconds'] as const;
 
 /** What the budget says may come from a host's own one. */
-function budgetOf({ budget }: RunInspection): Pick<RecordView, 'budget'> {
+function budgetOf({ budget }: RunExplanation): Pick<RecordView, 'budget'> {
   const { windowMs, limits, spent, reserved } = budget ?? {};
   const known = amounts.flatMap((kind) => {
     const limit = limits?.[kind];
@@ -202,7 +202,7 @@ async function childrenBelow(
     seen: { record },
     facts,
     all,
-  }: { readonly seen: RunInspection; readonly facts: TranscriptFacts; readonly all: boolean },
+  }: { readonly seen: RunExplanation; readonly facts: TranscriptFacts; readonly all: boolean },
 ): Promise<readonly ChildView[]> {
   const open = (record?.openStep?.calls ?? []).filter(({ name }) => beginsRun(name)).map(({ callId }) => callId);
   const found = new Map<string, string | undefined>();

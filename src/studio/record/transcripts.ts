@@ -1,4 +1,4 @@
-import type { RunInspection } from '../../index.ts';
+import type { RunExplanation } from '../../index.ts';
 import { type Message, toolCallsOf } from '../../values/message.ts';
 import { jsonOf } from './shown-value.ts';
 
@@ -31,7 +31,7 @@ interface Read {
 }
 
 /** Reads some messages of a run, and the rest of what is known of it. */
-type ReadMessages = (messages: { readonly from: number; readonly to: number }) => Promise<RunInspection>;
+type ReadMessages = (messages: { readonly from: number; readonly to: number }) => Promise<RunExplanation>;
 
 /**
  * What is known of the messages of runs. An answer reads those that are new since the last one, and some of the older ones until
@@ -41,7 +41,7 @@ export class Transcripts {
   readonly #known = new Map<string, Read>();
 
   /** Reads a run without its messages, and what they say. */
-  async look(runId: string, read: ReadMessages): Promise<{ seen: RunInspection; facts: TranscriptFacts }> {
+  async look(runId: string, read: ReadMessages): Promise<{ seen: RunExplanation; facts: TranscriptFacts }> {
     const known = this.#known.get(runId);
     const from = known?.to ?? 0;
     const seen = await read({ from, to: known ? from + READ_AT_ONCE : 0 });

@@ -1,6 +1,6 @@
 import { RequestError } from '../../http/problem.ts';
 import type { GrantedCall, Query } from '../../http/route.ts';
-import type { Message, RunInspection } from '../../index.ts';
+import type { Message, RunExplanation } from '../../index.ts';
 import { toolCallsOf, toolResultsOf } from '../../values/message.ts';
 import { partOfWait } from '../waits.ts';
 import type { ValuePage } from '../wire.ts';
@@ -85,7 +85,7 @@ function partOf(message: Message | undefined, at: number): unknown {
   }
 }
 
-function ofOpenCall({ record }: RunInspection, callId: string, part = 'input'): unknown {
+function ofOpenCall({ record }: RunExplanation, callId: string, part = 'input'): unknown {
   const open = record?.openStep?.calls.find((each) => each.callId === callId);
   if (part === 'input') return open?.allowed?.input ?? open?.input;
   return part === 'output' && open?.result ? outputValue(open.result) : undefined;

@@ -96,7 +96,7 @@ export const controlCases: readonly Draft[] = [
   }),
 
   controlStore('what cannot be delivered is refused (recovery 3)', async ({ store }) => {
-    await refuses(store.send('nobody', steer('a')), 'CHECKPOINT_MISSING');
+    await refuses(store.send('nobody', steer('a')), 'RUN_NOT_FOUND');
     await refuses(store.send('', steer('a')), 'INVALID_RUN_ID');
     await store.save(sampleRecord('run'));
     await assert.rejects(store.send('run', { id: '', kind: 'cancel' }), TypeError);

@@ -125,7 +125,7 @@ export const historyCases: readonly Draft[] = [
     await refuses(store.save(sampleRecord('run'), { claim }), 'LEASE_LOST');
     await refuses(store.renew(claim, LONG), 'LEASE_LOST');
     if (isDue(store)) {
-      await refuses(store.send('run', { id: 'a', kind: 'cancel', reason: 'late' }), 'CHECKPOINT_MISSING');
+      await refuses(store.send('run', { id: 'a', kind: 'cancel', reason: 'late' }), 'RUN_NOT_FOUND');
       await refuses(store.leave(claim, { readUpTo: 0 }), 'LEASE_LOST');
     }
     if (isAppending(store)) {

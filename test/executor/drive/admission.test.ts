@@ -237,7 +237,7 @@ describe('the handle of an admitted run', () => {
     await executor.control('r').cancel();
     expect(await onClock(clock, result)).toMatchObject({
       status: 'interrupted',
-      error: { code: 'CHECKPOINT_MISSING' },
+      error: { code: 'RUN_NOT_FOUND' },
     });
   });
 

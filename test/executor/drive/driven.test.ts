@@ -41,7 +41,7 @@ describe('drive answers', () => {
     expect(driven).toMatchObject({ runId: 'r', state: 'ended', code: expect.stringMatching(/^[A-Z_]+$/) });
     expect(await executor.drive('r')).toEqual({ runId: 'r', state: 'ended', code: driven.code, boundaries: 0 });
     expect(await executor.drive('never')).toEqual({
-      ...{ runId: 'never', state: 'ended', code: 'CHECKPOINT_MISSING', boundaries: 0 },
+      ...{ runId: 'never', state: 'ended', code: 'RUN_NOT_FOUND', boundaries: 0 },
     });
   });
 

@@ -85,7 +85,7 @@ async function examined(store: CheckpointStore, options: DiagnoseOptions = {}): 
 }
 
 describe('diagnose (recovery 1, 2, 8)', () => {
-  test.each(['tell-model', 'park'] as const)(
+  test.each(['tell', 'park'] as const)(
     'says of every run what recover() then does with it (onUnknownOutcome: %s)',
     async (onUnknownOutcome) => {
       const agents = [worker, piped];

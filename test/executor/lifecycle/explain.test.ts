@@ -16,12 +16,12 @@ async function resting(store = memoryStore()) {
   return store;
 }
 
-describe('executor.inspect', () => {
+describe('executor.explain', () => {
   test('says of a run that rests what it waits for, from which state it continues, and what it has not read', async () => {
     const store = await resting();
     await store.send('r', { id: 'c1', kind: 'steer', text: 'Be quick.' });
     const { executor, agent } = hostOf({ checkpoints: store, tools: [mailTool] });
-    const seen = await executor.inspect('r');
+    const seen = await executor.explain('r');
     expect(seen).toMatchObject({
       runId: 'r',
       verdict: 'resumes',
@@ -32,7 +32,7 @@ describe('executor.inspect', () => {
       agent: { definition: { version: agent.version }, phases: [] },
     });
     expect(seen?.record?.definition).toEqual(seen?.agent?.definition);
-    const before = await hostOf({ checkpoints: await resting() }).executor.inspect('r');
+    const before = await hostOf({ checkpoints: await resting() }).executor.explain('r');
     expect(before).toMatchObject({
       verdict: 'waits',
       reason: expect.stringMatching(/^it waits for an approval, until /),
@@ -42,7 +42,7 @@ describe('executor.inspect', () => {
 
   test('reads, and neither claims nor writes', async () => {
     const store = watchedStore({}, await resting());
-    await hostOf({ checkpoints: store }).executor.inspect('r');
+    await hostOf({ checkpoints: store }).executor.explain('r');
     expect([...new Set(store.methods)].sort()).toEqual(['inbox', 'listInterrupted', 'load']);
   });
 
@@ -50,28 +50,28 @@ describe('executor.inspect', () => {
     const store = memoryStore();
     const other = hostOf({ checkpoints: store, script: [hang()] });
     await other.start({ runId: 'r' });
-    const seen = await hostOf({ checkpoints: store }).executor.inspect('r');
+    const seen = await hostOf({ checkpoints: store }).executor.explain('r');
     expect(seen).toMatchObject({ verdict: 'live', code: 'RUN_OWNED_ELSEWHERE', isLive: false });
     expect(seen?.owner?.name).toContain(`|${process.pid}|`);
     expect(seen?.owner?.until).toBeGreaterThan(Date.now());
-    const here = await other.executor.inspect('r');
+    const here = await other.executor.explain('r');
     expect(here).toMatchObject({ verdict: 'live', state: 'running.calling-model', isLive: true });
     await other.executor.shutdown();
   });
 
   test('judges as the next recovery of this executor: attempts, agents, parking', async () => {
     const store = await leftBehind(1);
-    expect(await hostOf({ checkpoints: store }).executor.inspect('r0')).toMatchObject({
+    expect(await hostOf({ checkpoints: store }).executor.explain('r0')).toMatchObject({
       verdict: 'resumes',
       reason: 'it continues after 1 step',
       state: 'running.entering',
     });
     const foreign = hostOf({ checkpoints: store, agent: { id: 'other' } });
-    expect(await foreign.executor.inspect('r0')).toMatchObject({ verdict: 'skipped', code: 'AGENT_NOT_FOUND' });
+    expect(await foreign.executor.explain('r0')).toMatchObject({ verdict: 'skipped', code: 'AGENT_NOT_FOUND' });
     const without = hostOf({ checkpoints: store, agents: [] });
-    expect(await without.executor.inspect('r0')).toMatchObject({ verdict: 'resumes' });
+    expect(await without.executor.explain('r0')).toMatchObject({ verdict: 'resumes' });
     await change(store, 'r0', (record) => ({ ...record, attempts: 3 }));
-    expect(await hostOf({ checkpoints: store }).executor.inspect('r0')).toMatchObject({
+    expect(await hostOf({ checkpoints: store }).executor.explain('r0')).toMatchObject({
       verdict: 'parked',
       code: 'TOO_MANY_ATTEMPTS',
     });
@@ -84,26 +84,26 @@ describe('executor.inspect', () => {
     await hostOf({ checkpoints: store, script: [reply('gone')] }).run({ runId: 'gone' });
     const { executor } = hostOf({ checkpoints: store });
     const ended = { verdict: 'ended', reason: 'it has ended: ok', needsPerson: false };
-    expect(await executor.inspect('kept')).toMatchObject({
+    expect(await executor.explain('kept')).toMatchObject({
       ...ended,
       state: 'settled',
       record: { messages: [{ role: 'user' }, { role: 'assistant' }] },
       outcome: { output: 'kept' },
     });
-    const gone = await executor.inspect('gone');
+    const gone = await executor.explain('gone');
     expect(gone).toMatchObject({ ...ended, outcome: { output: 'gone' } });
     expect(gone?.record).toBeUndefined();
-    expect(await executor.inspect('unknown')).toBeNull();
+    expect(await executor.explain('unknown')).toBeNull();
   });
 
   test('has a damaged record as a part of its answer; a store that does not answer is an error', async () => {
     const store = plainStore(await leftBehind(1));
     const damaged = { ...store, load: () => Promise.reject(new CheckpointCorruptError('its checksum is wrong')) };
-    const seen = await hostOf({ checkpoints: damaged }).executor.inspect('r0');
+    const seen = await hostOf({ checkpoints: damaged }).executor.explain('r0');
     expect(seen).toMatchObject({ verdict: 'unreadable', code: 'CHECKPOINT_CORRUPT', needsPerson: true });
     expect(seen?.reason).toContain('its checksum is wrong');
     const away = { ...store, load: () => Promise.reject(new Error('no route')) };
-    await expect(hostOf({ checkpoints: away }).executor.inspect('r0')).rejects.toMatchObject({
+    await expect(hostOf({ checkpoints: away }).executor.explain('r0')).rejects.toMatchObject({
       code: 'STORE_UNAVAILABLE',
     });
   });
@@ -112,7 +112,7 @@ describe('executor.inspect', () => {
     const store = await resting();
     await store.send('r', { id: 'c1', kind: 'steer', text: 'Ask ada.' });
     const { executor } = hostOf({ checkpoints: store, redact: (text) => text.replaceAll('ada', '[name]') });
-    const text = JSON.stringify(await executor.inspect('r'));
+    const text = JSON.stringify(await executor.explain('r'));
     expect(text).toContain('[name]');
     // As a word: an id may have these letters in it.
     expect(text).not.toMatch(/\bada\b/);
@@ -120,7 +120,7 @@ describe('executor.inspect', () => {
 
   test('reads some of the messages, and says how many there are; `migrate` still gets all of them (studio 33)', async () => {
     const store = await resting();
-    const whole = await hostOf({ checkpoints: store }).executor.inspect('r');
+    const whole = await hostOf({ checkpoints: store }).executor.explain('r');
     const count = whole?.record?.messages.length ?? 0;
     expect(whole?.messageCount).toBe(count);
     const migrated: number[] = [];
@@ -134,13 +134,13 @@ describe('executor.inspect', () => {
         [99, 120],
         [1, 0],
       ] as const) {
-        const seen = await executor.inspect('r', { messages: { from, to } });
+        const seen = await executor.explain('r', { messages: { from, to } });
         expect(seen?.messageCount).toBe(count);
         expect(seen?.record?.messages).toEqual(whole?.record?.messages.slice(from, to));
         expect(seen?.record?.openStep).toEqual(whole?.record?.openStep);
       }
       for (const wrong of [{ from: -1, to: 2 }, { from: 0, to: 1.5 }, { from: 0 }, null])
-        await expect(executor.inspect('r', { messages: wrong } as never)).rejects.toThrow(TypeError);
+        await expect(executor.explain('r', { messages: wrong } as never)).rejects.toThrow(TypeError);
     }
     expect(new Set(migrated)).toEqual(new Set([count]));
   });
@@ -150,10 +150,10 @@ describe('executor.inspect', () => {
     const { executor } = hostOf({ checkpoints: store, tools: [mailTool] });
     const [listed] = await executor.list();
     const before = store.log.length;
-    const seen = await executor.inspect('r', { listed });
+    const seen = await executor.explain('r', { listed });
     expect(store.methods.slice(before)).not.toContain('listInterrupted');
-    expect(seen).toEqual(await executor.inspect('r'));
-    await expect(executor.inspect('r', { line: listed } as never)).rejects.toThrow(TypeError);
+    expect(seen).toEqual(await executor.explain('r'));
+    await expect(executor.explain('r', { line: listed } as never)).rejects.toThrow(TypeError);
   });
 
   test('knows the state of a pipeline: between two phases, or in one', async () => {
@@ -163,11 +163,11 @@ describe('executor.inspect', () => {
       { name: 'write', instructions: 'Write.' },
     ];
     const { executor } = hostOf({ checkpoints: store, agent: { phases } });
-    const stateOf = async () => (await executor.inspect('r0'))?.state;
+    const stateOf = async () => (await executor.explain('r0'))?.state;
     expect(await stateOf()).toBe('between-phases');
     await change(store, 'r0', (record) => ({ ...record, openPhase: { index: 1, hash: 'h', iteration: 1 } }));
     expect(await stateOf()).toBe('phase(1).entering');
-    expect((await executor.inspect('r0'))?.agent?.phases).toEqual(['plan', 'write']);
+    expect((await executor.explain('r0'))?.agent?.phases).toEqual(['plan', 'write']);
   });
 });
 

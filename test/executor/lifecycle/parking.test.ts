@@ -131,7 +131,7 @@ describe('parking', () => {
     const other = hostOf({ checkpoints: store });
     for (const { executor } of [host, other])
       await expect(executor.park('r', 'x')).rejects.toMatchObject({ code: 'RUN_OWNED_ELSEWHERE' });
-    await expect(other.executor.unpark('nobody')).rejects.toMatchObject({ code: 'CHECKPOINT_MISSING' });
+    await expect(other.executor.unpark('nobody')).rejects.toMatchObject({ code: 'RUN_NOT_FOUND' });
     await expect(hostOf().executor.park('r', 'x')).rejects.toMatchObject({ code: 'NOT_DURABLE' });
     await host.executor.shutdown();
   });

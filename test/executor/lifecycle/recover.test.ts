@@ -213,13 +213,13 @@ describe('recover', () => {
     expect(store.methods.filter((name) => name !== 'listInterrupted')).toEqual([]);
   });
 
-  test('never begins a run anew whose record went between the list and the look: skipped, CHECKPOINT_MISSING', async () => {
+  test('never begins a run anew whose record went between the list and the look: skipped, RUN_NOT_FOUND', async () => {
     const store = await leftBehind(1);
     const list = await store.listInterrupted();
     await store.delete('r0');
     const host = hostOf({ tools, checkpoints: { ...store, listInterrupted: async () => list } });
     const report = await host.executor.recover();
-    expect(report.skipped).toEqual([{ runId: 'r0', reason: expect.stringContaining('CHECKPOINT_MISSING') }]);
+    expect(report.skipped).toEqual([{ runId: 'r0', reason: expect.stringContaining('RUN_NOT_FOUND') }]);
     expect([host.model.calls, await store.load('r0')]).toEqual([[], null]);
   });
 

@@ -51,7 +51,7 @@ describe.each(Object.entries(stores))('a turn that is parked, in %s', (_, store)
     const { thread, host, ended, first } = await parkedThread([reply('Two.')], { checkpoints: store() });
     await ended((await thread.send({ id: 'm2', text: 'next' })).runId);
     const refused = host.executor.unpark(first.runId);
-    await expect(refused).rejects.toMatchObject({ code: 'CHECKPOINT_MISSING', retry: 'never' });
+    await expect(refused).rejects.toMatchObject({ code: 'RUN_NOT_FOUND', retry: 'never' });
     await expect(refused).rejects.toThrow(/has ended .*BUDGET_EXCEEDED.*send its message again/);
   });
 

@@ -433,7 +433,7 @@ describe('the first recorded answer stands', () => {
     await desk.run.result;
     for (const control of [desk.control, remote])
       expect(await codeOf(control.approve(desk.id, { by: ada }))).toBe('WAIT_GONE');
-    expect(await codeOf(desk.executor.control('never').approve(desk.id, { by: ada }))).toBe('CHECKPOINT_MISSING');
+    expect(await codeOf(desk.executor.control('never').approve(desk.id, { by: ada }))).toBe('RUN_NOT_FOUND');
   });
 
   test('the record remembers the ends of the newest 8 waits (waiting 10)', async () => {

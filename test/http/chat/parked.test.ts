@@ -62,7 +62,7 @@ describe('a run that its budget parks', () => {
       expect([second.error, textIn(second.message?.parts)]).toEqual([undefined, 'Two.']);
       const runId = first.message?.id.slice(0, -2) ?? '';
       expect(await host.executor.find(runId)).toMatchObject({ outcome: { error: { code: 'BUDGET_EXCEEDED' } } });
-      await expect(host.executor.unpark(runId)).rejects.toMatchObject({ code: 'CHECKPOINT_MISSING' });
+      await expect(host.executor.unpark(runId)).rejects.toMatchObject({ code: 'RUN_NOT_FOUND' });
     }
   });
 });

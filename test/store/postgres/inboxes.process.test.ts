@@ -46,7 +46,7 @@ describe.skipIf(whyNoPostgres)('commands in a database (recovery 3)', () => {
       await store.save(sampleRecord('run'));
       const send = (i: number) =>
         other.send('run', steer(`${round}-${i}`)).catch((error: { code?: unknown }) => {
-          expect(error.code).toBe('CHECKPOINT_MISSING');
+          expect(error.code).toBe('RUN_NOT_FOUND');
           missing += 1;
         });
       const sending = [0, 1, 2].map(send);
@@ -109,7 +109,7 @@ describe.skipIf(whyNoPostgres)('commands in a database (recovery 3)', () => {
     expect((await run.result).status).toBe('cancelled');
     isBack.resolve();
     expect(await cancelling).toBe('sent');
-    await expect(store.send('r', steer('late'))).rejects.toMatchObject({ code: 'CHECKPOINT_MISSING' });
+    await expect(store.send('r', steer('late'))).rejects.toMatchObject({ code: 'RUN_NOT_FOUND' });
   });
 
   /** It reaches the server again when it is told to. */

@@ -22,7 +22,7 @@ const SAID = 'Mind the gap.';
 async function seen(world: World, runId: RunId) {
   const store = world.open();
   const executor = createExecutor({ models: () => undefined, checkpoints: store, journal: true });
-  const found = await executor.inspect(runId);
+  const found = await executor.explain(runId);
   await executor.shutdown();
   await store.close();
   return {

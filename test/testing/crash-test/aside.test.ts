@@ -71,7 +71,7 @@ describe("crashTest of a host that sets runs aside (onUnknownOutcome: 'park')", 
 
   test.each([
     ['it is what was asked for', 'park', asideRecord('OUTCOME_UNKNOWN'), true],
-    ['nobody asked for it', 'tell-model', asideRecord('OUTCOME_UNKNOWN'), false],
+    ['nobody asked for it', 'tell', asideRecord('OUTCOME_UNKNOWN'), false],
     ['it was started too often', 'park', asideRecord('TOO_MANY_ATTEMPTS'), false],
     ['no once call had begun', 'park', asideRecord('OUTCOME_UNKNOWN', 'planned'), false],
     ['it was not set aside', 'park', sampleRecord('r'), false],

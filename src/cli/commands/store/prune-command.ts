@@ -87,7 +87,7 @@ async function ended(store: RunStore, executor: Executor, entry: InterruptedRun)
     return sent === 'ended' ? undefined : 'a process works on it now';
   } catch (error) {
     // Another process, or the end of its parent, was faster.
-    return hasCode(error, 'CHECKPOINT_MISSING') ? undefined : lineOf(error);
+    return hasCode(error, 'RUN_NOT_FOUND') ? undefined : lineOf(error);
   }
 }
 

@@ -10,7 +10,7 @@ import { hasPlace, takeNamed } from './take-named.ts';
 const CONCURRENCY = 64;
 
 /** Another process works on the run, or it has ended; or its agent is left alone, with all of its runs. */
-const takenElsewhere = ['RUN_OWNED_ELSEWHERE', 'CHECKPOINT_MISSING', 'SETUP'];
+const takenElsewhere = ['RUN_OWNED_ELSEWHERE', 'RUN_NOT_FOUND', 'SETUP'];
 
 /** A due run that this process may continue. */
 interface Candidate extends TakenUp {

@@ -26,7 +26,7 @@ import { endRun } from '../../services/end-run.ts';
  * Cancels an interrupted or parked run that has no owner, without its agent. It uses the order of every end, so a crash on
  * the way leaves a record that is only delivered. A run that had ended already keeps its own outcome. Concurrent calls get
  * the same answer; the first reason stays.
- * @throws {RunOwnedElsewhereError} while another owner works on it @throws {CheckpointMissingError} if there is no record of
+ * @throws {RunOwnedElsewhereError} while another owner works on it @throws {RunNotFoundError} if there is no record of
  *   it
  */
 export function cancelStored(
@@ -182,7 +182,7 @@ async function sendCancel({ config: { store } }: ExecutorServices, runId: string
   try {
     await store.send(runId, { id: waitIdOf([runId, 'cancel']), kind: 'cancel', reason });
   } catch (error) {
-    if (!hasCode(error, 'CHECKPOINT_MISSING')) throw error;
+    if (!hasCode(error, 'RUN_NOT_FOUND')) throw error;
   }
 }
 

@@ -31,7 +31,7 @@ import { agentFor } from './recover-one-run.ts';
 import type { StoredEntry } from './stored-run-pages.ts';
 
 /** All that is known of one run. Texts are redacted as the option `redact` says. */
-export interface RunInspection {
+export interface RunExplanation {
   readonly runId: string;
   /**
    * What the next `recover()` of this executor does with the run, as `diagnose` says it. `ended`: nothing, it has ended. `queued`:
@@ -67,8 +67,8 @@ export interface RunInspection {
   readonly agent?: { readonly definition: RunDefinition; readonly phases: readonly string[] };
 }
 
-/** The options of `executor.inspect()`. */
-export interface InspectOptions {
+/** The options of `executor.explain()`. */
+export interface ExplainOptions {
   /**
    * The line of the run in `executor.list()`: its owner is not asked for again, which costs a list of the store. It may be a moment
    * old.
@@ -117,19 +117,19 @@ export async function changeMarkOf({ config: { store } }: ExecutorServices): Pro
  * Reads all that is known of one run, and changes nothing. A record that cannot be read is a part of the answer.
  * @throws the store's own error if it does not answer
  */
-export async function inspectRun(
+export async function explainRun(
   services: ExecutorServices,
   runId: string,
-  options: InspectOptions,
-): Promise<RunInspection | null> {
-  checkKeys(options, { listed: true, messages: true, budget: true }, { of: 'executor.inspect' });
+  options: ExplainOptions,
+): Promise<RunExplanation | null> {
+  checkKeys(options, { listed: true, messages: true, budget: true }, { of: 'executor.explain' });
   checkRange(options.messages);
   const { store, redact } = services.config;
   const live = services.registry.live(runId);
   const isHere = isLive(live);
   const found = store && (await readRun(services, { store, runId, ...options }));
   if (!found && !isHere) return endedWithoutRecord(services, runId);
-  const seen: RunInspection = {
+  const seen: RunExplanation = {
     ...(found ?? { commands: [] }),
     runId,
     ...(isHere ? { verdict: 'live', reason: LIVE_HERE, needsPerson: false } : (found as Found).verdict),
@@ -143,8 +143,8 @@ export async function inspectRun(
 /** A budget that fails, or does not answer, is the trouble of the next start, which asks it again. */
 async function standingOf(
   { config }: ExecutorServices,
-  { record }: Pick<RunInspection, 'record'>,
-): Promise<Pick<RunInspection, 'budget'>> {
+  { record }: Pick<RunExplanation, 'record'>,
+): Promise<Pick<RunExplanation, 'budget'>> {
   const { budget, defaults, clock } = config;
   if (!record || !budget?.standing) return {};
   try {
@@ -155,14 +155,14 @@ async function standingOf(
   }
 }
 
-type Judged = Pick<RunInspection, 'verdict' | 'reason' | 'code' | 'needsPerson'>;
-type Found = Pick<RunInspection, 'state' | 'record' | 'messageCount' | 'outcome' | 'owner' | 'commands' | 'agent'> & {
+type Judged = Pick<RunExplanation, 'verdict' | 'reason' | 'code' | 'needsPerson'>;
+type Found = Pick<RunExplanation, 'state' | 'record' | 'messageCount' | 'outcome' | 'owner' | 'commands' | 'agent'> & {
   readonly verdict: Judged;
 };
 
 const unreadable = ['CHECKPOINT_CORRUPT', 'CHECKPOINT_TOO_NEW', 'KEY_MISMATCH'];
 
-interface Wanted extends InspectOptions {
+interface Wanted extends ExplainOptions {
   readonly store: CheckpointStore;
   readonly runId: string;
 }
@@ -215,11 +215,11 @@ function asked({ messages }: Wanted, { record, messageCount, isWhole }: ReadReco
 }
 
 /** Checks which messages are wanted. @throws {TypeError} */
-function checkRange(messages: InspectOptions['messages']): void {
+function checkRange(messages: ExplainOptions['messages']): void {
   if (messages === undefined) return;
   const { from, to } = messages ?? {};
   if ([from, to].some((index) => !Number.isInteger(index) || index < 0))
-    throw new TypeError('executor.inspect: messages needs whole numbers `from` and `to`, not below 0');
+    throw new TypeError('executor.explain: messages needs whole numbers `from` and `to`, not below 0');
 }
 
 const inItsThread: Judged = {
@@ -234,12 +234,12 @@ function endedAs(outcome: Pick<RunOutput, 'status' | 'error'> | undefined): Judg
   return { verdict: 'ended', reason, ...(error ? { code: error.code } : {}), needsPerson: false };
 }
 
-async function endedWithoutRecord(services: ExecutorServices, runId: string): Promise<RunInspection | null> {
+async function endedWithoutRecord(services: ExecutorServices, runId: string): Promise<RunExplanation | null> {
   const { store, redact } = services.config;
   const kept = store ? await endOf(store, runId) : undefined;
   const outcome = kept ? withoutId(kept as never) : services.registry.ended(runId);
   if (!outcome || outcome.status === 'interrupted' || outcome.status === 'waiting') return null;
-  const seen: RunInspection = { runId, ...endedAs(outcome), outcome, isLive: false, commands: [] };
+  const seen: RunExplanation = { runId, ...endedAs(outcome), outcome, isLive: false, commands: [] };
   return redact ? redacted(seen, new Redactor(redact, 'record')) : seen;
 }
 
@@ -329,7 +329,7 @@ function stateIn(record: RunCheckpoint, hasPhases: boolean): string {
   return openStep ? `${stage}.calling-tools` : `${stage}.entering`;
 }
 
-function redacted(seen: RunInspection, redactor: Redactor): RunInspection {
+function redacted(seen: RunExplanation, redactor: Redactor): RunExplanation {
   const by = new ProgressRedaction(redactor);
   const { record, outcome, commands, reason } = seen;
   return {

@@ -6,7 +6,7 @@ import type { RunCheckpointMeta } from '../../../run/request.ts';
 import type { Person } from '../../../run/waits/wait.ts';
 import { forgetRetry } from '../../../run/waits/wait-rules.ts';
 import { hasCode } from '../../../values/error-data.ts';
-import { CheckpointMissingError } from '../../../values/errors.ts';
+import { RunNotFoundError } from '../../../values/errors.ts';
 import { checkKeys } from '../../../values/known-options.ts';
 import type { ExecutorServices } from '../../run/active-run.ts';
 import { journalWrite, recordedText, rewriteHead, withStoredRun } from '../../run/record/stored-run.ts';
@@ -20,7 +20,7 @@ export interface ParkOptions {
 /**
  * Parks a stored run for `control(id).park`: no process starts it until it is unparked.
  * @throws {RunOwnedElsewhereError} while an owner works on it: cancel it, or shut its process down, first
- * @throws {CheckpointMissingError} if the store has no record of it @throws {TypeError} for a `by` that is no person
+ * @throws {RunNotFoundError} if the store has no record of it @throws {TypeError} for a `by` that is no person
  */
 export async function park(
   services: ExecutorServices,
@@ -55,7 +55,7 @@ export async function unpark(services: ExecutorServices, runId: string, options:
     event: { type: 'run.unparked', ...by },
   };
   await changed(services, runId, changing).catch(async (error: unknown) => {
-    throw (hasCode(error, 'CHECKPOINT_MISSING') && (await endedError(services, runId))) || error;
+    throw (hasCode(error, 'RUN_NOT_FOUND') && (await endedError(services, runId))) || error;
   });
   services.config.hints.tell(runId);
 }
@@ -66,7 +66,7 @@ async function endedError({ config: { store } }: ExecutorServices, runId: string
   if (!record?.outcome) return undefined;
   const { status, error } = record.outcome;
   const how = `run ${runId} has ended with status ${status}${error ? ` (${error.code}: ${error.message})` : ''}`;
-  return new CheckpointMissingError(
+  return new RunNotFoundError(
     record.thread
       ? `${how}: it cannot continue; send its message again under another id`
       : `${how}: it cannot continue`,

@@ -165,7 +165,7 @@ async function beginNoted(
   return run;
 }
 
-const leftAlone = ['RUN_OWNED_ELSEWHERE', 'NEWER_DEPLOYMENT', 'CHECKPOINT_MISSING', 'SETUP', 'ERR_SHUTDOWN'];
+const leftAlone = ['RUN_OWNED_ELSEWHERE', 'NEWER_DEPLOYMENT', 'RUN_NOT_FOUND', 'SETUP', 'ERR_SHUTDOWN'];
 
 function note(report: Report, runId: string, error: ErrorData | undefined): void {
   const { code = 'UNKNOWN', message = 'the run was refused' } = error ?? {};

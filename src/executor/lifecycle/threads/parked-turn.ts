@@ -26,7 +26,7 @@ export async function passParked(services: ExecutorServices, runId: string): Pro
     return true;
   } catch (error) {
     // Another message has ended it already.
-    if (hasCode(error, 'CHECKPOINT_MISSING')) return true;
+    if (hasCode(error, 'RUN_NOT_FOUND')) return true;
     if (hasCode(error, 'RUN_OWNED_ELSEWHERE')) return false;
     throw error;
   }

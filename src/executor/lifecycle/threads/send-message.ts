@@ -180,7 +180,7 @@ export async function cancelTurn(
   try {
     return await controlOf(services, runId).cancel(reason);
   } catch (error) {
-    if (hasCode(error, 'CHECKPOINT_MISSING')) return 'ended';
+    if (hasCode(error, 'RUN_NOT_FOUND')) return 'ended';
     throw error;
   }
 }

@@ -12,7 +12,7 @@ import {
   AlreadyAnsweredError,
   AnswerRedactedError,
   AnswerRefusedError,
-  CheckpointMissingError,
+  RunNotFoundError,
   UndeliveredError,
   UnsupportedError,
   WaitGoneError,
@@ -40,7 +40,7 @@ interface Given {
 /**
  * Answers a wait of a run, or of a run below it: a child, a child of that, …, live or stored.
  * @throws {WaitGoneError} @throws {AlreadyAnsweredError} @throws {AnswerRefusedError} @throws {AnswerRedactedError}
- * @throws {CheckpointMissingError} if there is no such run
+ * @throws {RunNotFoundError} if there is no such run
  */
 export async function answerWait(services: ExecutorServices, runId: string, said: Given): Promise<AnswerState> {
   const given = { ...said, answer: recordable(services, said.answer), by: personIn(said.by) };
@@ -138,7 +138,7 @@ async function answerBelow(giving: Giving, { at, below = [] }: Above, depth: num
     try {
       return await answerIn(giving, childRunId, depth + 1);
     } catch (error) {
-      if (!(error instanceof WaitGoneError) && !(error instanceof CheckpointMissingError)) throw error;
+      if (!(error instanceof WaitGoneError) && !(error instanceof RunNotFoundError)) throw error;
     }
   }
   return undefined;
@@ -192,7 +192,7 @@ async function checkFirst(
 
 /**
  * Ends the timers of a run and of those below it, and their waits for models that are away.
- * @throws {WaitGoneError} if there is none @throws {CheckpointMissingError} if there is no such run
+ * @throws {WaitGoneError} if there is none @throws {RunNotFoundError} if there is no such run
  */
 export async function wakeAll(services: ExecutorServices, runId: string): Promise<AnswerState> {
   const states: AnswerState[] = [];
@@ -210,7 +210,7 @@ async function sleeping(
 ): Promise<{ readonly id: string; readonly of: string }[]> {
   const live = services.registry.live(runId);
   const at = live?.progress ?? (await storeOf(services).load(runId));
-  if (!at && depth === 0) throw new CheckpointMissingError(`the store has no record of run ${runId}`);
+  if (!at && depth === 0) throw new RunNotFoundError(`run ${runId} has ended, or never began`);
   if (!at || at.outcome) return [];
   const own = (at.waiting?.waits ?? []).filter(({ kind }) => kind === 'timer' || kind === 'retry');
   const found = own.map(({ id }) => ({ id, of: runId }));
@@ -219,11 +219,11 @@ async function sleeping(
   return found;
 }
 
-/** A run that is over has no waits. @throws {WaitGoneError} @throws {CheckpointMissingError} */
+/** A run that is over has no waits. @throws {WaitGoneError} @throws {RunNotFoundError} */
 async function answerEnded(store: ControlStore, runId: string, { waitId }: Given): Promise<never> {
   if (isKeepingOutcomes(store) && (await store.outcome(runId)))
     throw new WaitGoneError(`run ${runId} is over: it has no open wait ${waitId}`);
-  throw new CheckpointMissingError(`the store has no record of run ${runId}`);
+  throw new RunNotFoundError(`run ${runId} has ended, or never began`);
 }
 
 /** Answers for a wait that is over. @throws {WaitGoneError} @throws {AlreadyAnsweredError} unless the record has this answer */

@@ -10,7 +10,7 @@ import type { RunOutcome } from '../../../run/result.ts';
 import { isKeepingOutcomes, isOwning } from '../../../store/capabilities.ts';
 import type { CheckpointStore, ReleaseOptions } from '../../../store/port.ts';
 import { hasCode, toErrorData } from '../../../values/error-data.ts';
-import { CheckpointMissingError, RunOwnedElsewhereError, RunParkedError } from '../../../values/errors.ts';
+import { RunNotFoundError, RunOwnedElsewhereError, RunParkedError } from '../../../values/errors.ts';
 import { enterStored } from '../../../values/message.ts';
 import type { Config } from '../../host/config.ts';
 import type { TakenClaim } from '../../services/due/taken-claim.ts';
@@ -42,7 +42,7 @@ const DEFAULT_MAX_ATTEMPTS = 3;
 /**
  * Claims the run and reads its stored state. The claim counts the start before any of the run is read: a record that kills its
  * reader must not be read endlessly. A start that is only refused counts nothing.
- * @throws RunOwnedElsewhereError, RunIdConflictError, RunParkedError, CheckpointMissingError, CheckpointCorruptError, …: then
+ * @throws RunOwnedElsewhereError, RunIdConflictError, RunParkedError, RunNotFoundError, CheckpointCorruptError, …: then
  *   this process does not have the run, and its record is unchanged
  */
 export async function acquireRun(run: ActiveRun, restAgain: RestAgain): Promise<Found> {
@@ -129,7 +129,7 @@ async function look(run: ActiveRun, store: CheckpointStore, restAgain: RestAgain
     if (outcome && !isBegunAgain(run, outcome)) return { outcome, attempts: 1 };
     if (outcome) await forgetOutcome(run, store, outcome);
     if (!seed.mustExist && !hasBegun(run, store)) return { attempts: run.resources.claim?.attempts ?? 1 };
-    throw new CheckpointMissingError(`the store has no record of run ${runId}`);
+    throw new RunNotFoundError(`run ${runId} has ended, or never began`);
   }
   const attempts = run.resources.claim?.attempts ?? (record.attempts ?? 0) + 1;
   const messages = record.messages.map(enterStored);
@@ -211,7 +211,7 @@ async function refuseParked(run: ActiveRun, store: CheckpointStore, record: RunC
 
 /** What a start knows besides the record. */
 interface StartRules {
-  /** Default `tell-model`. */
+  /** Default `tell`. */
   readonly onUnknownOutcome?: Config['onUnknownOutcome'] | undefined;
   /** Default `refuse`. */
   readonly onDefinitionChange?: Config['onDefinitionChange'] | undefined;

@@ -6,7 +6,7 @@ import { firstPlace, type JournalEntry, type JournalWrite } from '../../../run/j
 import { isAppending, isOwning } from '../../../store/capabilities.ts';
 import type { CheckpointStore, Claim, ClaimOptions, OwningStore, WriteOptions } from '../../../store/port.ts';
 import { hasCode } from '../../../values/error-data.ts';
-import { CheckpointMissingError, NotDurableError, RunOwnedElsewhereError } from '../../../values/errors.ts';
+import { NotDurableError, RunNotFoundError, RunOwnedElsewhereError } from '../../../values/errors.ts';
 import { Redactor } from '../../../values/redact.ts';
 import { redactedEvent } from '../../host/redaction.ts';
 import type { ExecutorServices } from '../active-run.ts';
@@ -47,7 +47,7 @@ export async function untilUntouched(services: ExecutorServices, runId: string):
  * all claims of one executor have the same owner, so the second would take the run from the first.
  * @throws {RunOwnedElsewhereError} while another owner works on it, if one takes it meanwhile, or if a newer deployment has
  *   worked on it
- * @throws {CheckpointMissingError} if the store has no record of it
+ * @throws {RunNotFoundError} if the store has no record of it
  */
 export async function withStoredRun<T>(
   services: ExecutorServices,
@@ -105,7 +105,7 @@ async function inHand<T>(services: ExecutorServices, runId: string, work: (run: 
   let isDone = false;
   try {
     const record = await store.load(runId);
-    if (!record) throw new CheckpointMissingError(`the store has no record of run ${runId}`);
+    if (!record) throw new RunNotFoundError(`run ${runId} has ended, or never began`);
     const read = { ...record, attempts: before ?? Math.max(0, record.attempts) };
     const counts = (attempts: number) => {
       left = attempts;

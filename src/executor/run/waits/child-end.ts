@@ -52,7 +52,7 @@ export async function tellParent(services: ExecutorServices, child: ChildEnd): P
   try {
     await config.store.send(parent.runId, command);
   } catch (error) {
-    if (hasCode(error, 'CHECKPOINT_MISSING')) return;
+    if (hasCode(error, 'RUN_NOT_FOUND')) return;
     throw error;
   }
   if (registry.live(parent.runId)) void inbox.look();

@@ -51,7 +51,7 @@ describe("a once call whose connection breaks, with onUnknownOutcome: 'park'", (
     const shown: unknown[] = [
       await store.load('r'),
       await executor.list(),
-      await executor.inspect('r'),
+      await executor.explain('r'),
       notices,
       events,
       warned,

@@ -228,6 +228,7 @@ export type {
   TurnEnd,
   TurnToAdmit,
 } from './store/thread-port.ts';
+export type { DayTotals, TotalsRange } from './store/totals.ts';
 export type { WholeStore } from './store/whole-store.ts';
 export type { AiSdkTool, AiSdkToolEntry } from './tool/ai-sdk.ts';
 export type { Approval, ApprovalContext, ApproverCheck, NeedsApproval, Verdict } from './tool/approval.ts';

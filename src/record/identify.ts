@@ -1,5 +1,5 @@
 import { identityOf } from '../run/field-rows.ts';
-import type { IdentityFields } from '../run/fields.ts';
+import type { HeadFields, IdentityFields } from '../run/fields.ts';
 import { storedFingerprintOf } from '../run/identity.ts';
 import type { OpenCall } from '../run/open-step.ts';
 import type { ParentCall } from '../run/request.ts';
@@ -32,7 +32,13 @@ export function parentOf({ meta, parent, fingerprint }: RunHead): ParentCall | u
 const MAX_PROMPT = 200;
 
 /** Returns whose run it is, for its kept outcome. */
-export function outcomeOwnerOf({ meta, labels, parent, beganAt }: IdentityFields): OutcomeOwner {
+export function outcomeOwnerOf({
+  meta,
+  labels,
+  parent,
+  beganAt,
+  elapsedMs,
+}: IdentityFields & Partial<Pick<HeadFields, 'elapsedMs'>>): OutcomeOwner {
   const short = { ...meta, prompt: meta.prompt.slice(0, MAX_PROMPT).toWellFormed() };
   const hasLabels = labels && Object.keys(labels).length > 0;
   return {
@@ -40,6 +46,7 @@ export function outcomeOwnerOf({ meta, labels, parent, beganAt }: IdentityFields
     ...(hasLabels ? { labels } : {}),
     ...(parent ? { parent } : {}),
     ...(beganAt === undefined ? {} : { beganAt }),
+    ...(elapsedMs === undefined ? {} : { elapsedMs }),
   };
 }
 

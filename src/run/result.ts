@@ -100,6 +100,8 @@ export interface OutcomeOwner {
   readonly parent?: ParentCall;
   /** When it began, wall clock of its process, ms; absent: its record does not say it. */
   readonly beganAt?: number;
+  /** How long processes worked on it, ms; absent: an earlier version kept it. */
+  readonly elapsedMs?: number;
 }
 
 /** The terminal outcome as it is stored and delivered. `outcomeId` is the same at each delivery. */
@@ -183,8 +185,8 @@ export function isOutcome(value: unknown): boolean {
 /** Returns whether a stored value says whose run it is. */
 export function isOutcomeOwner(value: unknown): boolean {
   if (!isObject(value) || !isMeta(value.meta)) return false;
-  const { labels, parent, beganAt } = value;
-  const isTimed = beganAt === undefined || isAmount(beganAt);
+  const { labels, parent, beganAt, elapsedMs } = value;
+  const isTimed = [beganAt, elapsedMs].every((ms) => ms === undefined || isAmount(ms));
   return isTimed && (labels === undefined || isLabels(labels)) && (parent === undefined || isParentCall(parent));
 }
 

@@ -137,3 +137,4 @@ export {
   withoutWait,
   withWait,
 } from './topics.ts';
+export { addTotals, type DayTotals, isInRange, type TotalsRange, type TotalsRow, totalColumns } from './totals.ts';

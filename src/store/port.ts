@@ -9,6 +9,7 @@ import type { RunOutcome } from '../run/result.ts';
 import type { JsonValue } from '../values/json.ts';
 import type { Delivering, Undelivered } from './deliveries/port.ts';
 import type { BegunTurn, TurnEnd } from './thread-port.ts';
+import type { DayTotals, TotalsRange } from './totals.ts';
 
 /** The right to write a run's record: the owner with the highest epoch has it. `attempts` counts starts without progress. */
 export type Claim = {
@@ -279,6 +280,8 @@ export interface EndOptions {
   readonly outcomeUntil?: number | undefined;
   /** Marks the end as undelivered, in the same commit. Only a DeliveryStore reads it. Absent: it is delivered. */
   readonly undelivered?: Undelivered | undefined;
+  /** Adds the run to the totals of its day, in the same commit. Only a store with `totals` reads it. */
+  readonly isCounted?: boolean | undefined;
   /** The run is a turn of a thread: its messages become those of the thread, and the next turn begins. */
   readonly turn?: TurnEnd | undefined;
 }
@@ -325,6 +328,8 @@ export interface HistoryStore extends OwningStore, OutcomeStore {
   erase(runId: string): Promise<void>;
   /** Removes the kept records whose time is over, which stores also do by themselves; with `dryRun` only counts them. @returns how many */
   forgetEnded?(options?: { readonly dryRun?: boolean }): Promise<number>;
+  /** The totals of the counted runs by day and status, in this order. They outlive the runs. */
+  totals?(range?: TotalsRange): Promise<readonly DayTotals[]>;
 }
 
 export interface ReadEventsOptions {

@@ -30,6 +30,7 @@ const storeMethods = {
   listEnded: 'reads',
   erase: 'writes',
   forgetEnded: 'writes',
+  totals: 'reads',
   publish: 'writes',
   readEvents: 'reads',
   loadPart: 'reads',

@@ -26,6 +26,7 @@ import type { Lease } from './rules/lease.ts';
 import type { ThreadDecision, ThreadFacts, ThreadRow, TurnQuery, TurnRow } from './rules/thread-rows.ts';
 import type { ThreadStore } from './thread-port.ts';
 import type { TopicDriver } from './topics.ts';
+import type { TotalsRange, TotalsRow } from './totals.ts';
 
 /**
  * The work of a store of its own: read facts, make changes, and return stored texts. `storeFrom` makes a store of it.
@@ -59,6 +60,8 @@ export interface StoreDriver {
   listEnded?(page: EndedPage): Promise<readonly EndedHead[]>;
   /** Removes the records of ended runs whose time is over, or only counts them. Called once a minute. @returns how many */
   forgetEnded?(options: { readonly dryRun: boolean }): Promise<number>;
+  /** The totals of days, in any order. A driver that has it adds `change.end.totals` to them in the commit of the end. */
+  totals?(range: TotalsRange): Promise<readonly TotalsRow[]>;
   /** The runs with a record, by `updatedAt`, then by the UTF-8 bytes of the run id: those after `after`, up to `limit`. */
   list(page: ListPage): Promise<readonly ListedHead[]>;
   /** The text of a kept outcome; null if there is none, or it has expired. @throws {CheckpointCorruptError} */
@@ -369,7 +372,8 @@ export type DueMethods<D> = D extends { listDue: unknown; countResting: unknown 
 
 /** The methods that a store has because its driver has `listEnded`. */
 export type HistoryMethods<D> = D extends { listEnded: unknown; loadEnded: unknown; forgetEnded: unknown }
-  ? Required<Pick<HistoryStore, 'end' | 'listEnded' | 'erase' | 'forgetEnded'>>
+  ? Required<Pick<HistoryStore, 'end' | 'listEnded' | 'erase' | 'forgetEnded'>> &
+      (D extends { totals: unknown } ? Required<Pick<HistoryStore, 'totals'>> : unknown)
   : unknown;
 
 /** The methods that a store has because its driver has a journal. */

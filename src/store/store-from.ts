@@ -25,6 +25,7 @@ import { checkDeployment, takingMethods } from './taking/taking-methods.ts';
 import { Threads, threadMethods } from './threads/threads.ts';
 import { ThreadTexts } from './threads/turn-text.ts';
 import { expectWrite, signalWrite } from './topics.ts';
+import { type DayTotals, dayTotalsOf, type TotalsRange, type TotalsRow } from './totals.ts';
 
 export interface StoreFromOptions {
   /** Encrypts the stored texts: see `encrypt`. */
@@ -318,8 +319,12 @@ function history(
   const { isDead } = writing(driver);
   return {
     end: async (claim, options) => {
-      const { undelivered, ...delivered } = options;
-      const write = endWrite(claim, driver.deliveries ? options : delivered, encryption);
+      const { undelivered, isCounted, ...rest } = options;
+      const marks = {
+        ...(driver.deliveries ? { undelivered } : {}),
+        isCounted: isCounted && driver.totals !== undefined,
+      };
+      const write = endWrite(claim, { ...rest, ...marks }, encryption);
       const { turn } = options;
       const admitted = turn && threads ? await threads.end({ ...turn, runId: claim.runId }, write) : undefined;
       if (!turn || !threads) await driver.write(write);
@@ -336,7 +341,14 @@ function history(
     ...(driver.forgetEnded
       ? { forgetEnded: async ({ dryRun = false } = {}) => driver.forgetEnded?.({ dryRun }) ?? 0 }
       : {}),
+    ...(driver.totals ? { totals: async (range = {}) => totalsIn(driver, range) } : {}),
   };
+}
+
+async function totalsIn(driver: StoreDriver, range: TotalsRange): Promise<DayTotals[]> {
+  const rows = (await driver.totals?.(range)) ?? [];
+  const placeOf = ({ day, status }: TotalsRow) => `${day} ${status}`;
+  return rows.toSorted((a, b) => (placeOf(a) < placeOf(b) ? -1 : 1)).map(dayTotalsOf);
 }
 
 function threadsOf({ driver, encryption, bodies }: Parts, reader: StoredReader, clock: Clock): Threads | undefined {

@@ -44,6 +44,7 @@ import type {
 } from '../store-driver.ts';
 import { storeFrom } from '../store-from.ts';
 import { takeAmong } from '../taking/in-turns.ts';
+import { addTotals, isInRange, type TotalsRange, type TotalsRow } from '../totals.ts';
 import type { WholeStore } from '../whole-store.ts';
 import { MemoryThreads } from './memory-threads.ts';
 import { MemoryTopics } from './memory-topics.ts';
@@ -67,6 +68,8 @@ class MemoryDriver implements StoreDriver {
   readonly #times: StoreTimes;
   readonly #runs = new Map<string, RunValue>();
   #changes = 0;
+  /** The totals of days, by day and status. */
+  readonly #totals = new Map<string, TotalsRow>();
   /** The messages of each record, in rows. */
   readonly #rows = new Map<string, MessageRow[]>();
   /** The texts of the large open step of each record that has one. */
@@ -142,6 +145,7 @@ class MemoryDriver implements StoreDriver {
     if (change.record && body?.journal) this.#journals.add(runId, body.journal);
     if (change.keep) this.#noteKept(runId);
     if (change.deliver) this.#undelivered.add(runId);
+    if (change.end?.totals) addTotals(this.#totals, change.end.totals);
     if (change.remove || change.end || change.erase) this.topics.runGone(runId);
   }
 
@@ -168,6 +172,10 @@ class MemoryDriver implements StoreDriver {
       return ended ? [{ runId, ...ended }] : [];
     });
     return endedPageOf(runs, page);
+  }
+
+  async totals(range: TotalsRange): Promise<TotalsRow[]> {
+    return [...this.#totals.values()].filter(({ day }) => isInRange(day, range));
   }
 
   async forgetEnded({ dryRun }: { readonly dryRun: boolean }): Promise<number> {

@@ -25,6 +25,7 @@ import type {
 } from '../store-driver.ts';
 import { storeFrom } from '../store-from.ts';
 import type { TopicDriver } from '../topics.ts';
+import type { TotalsRange, TotalsRow } from '../totals.ts';
 import type { WholeStore } from '../whole-store.ts';
 import { Writer } from './group-writer.ts';
 import { Journals } from './journals.ts';
@@ -149,6 +150,10 @@ class PostgresDriver implements StoreDriver {
 
   listEnded(page: EndedPage): Promise<EndedHead[]> {
     return this.#reader.ended(page);
+  }
+
+  totals(range: TotalsRange): Promise<TotalsRow[]> {
+    return this.#reader.totals(range);
   }
 
   list(page: ListPage): Promise<ListedHead[]> {

@@ -16,6 +16,7 @@ import type {
   StoreWrite,
 } from '../store-driver.ts';
 import type { ExpectWrite, SignalWrite } from '../topics.ts';
+import type { TotalsRange, TotalsRow } from '../totals.ts';
 import { countExpired, erase, markDelivered, readEnded, removeExpired, takeDeliveries } from './ended.ts';
 import { acknowledge, readInbox, send } from './inboxes.ts';
 import type { Session } from './pool.ts';
@@ -34,6 +35,7 @@ import {
 import { hexOf } from './run-row.ts';
 import type { Server } from './server.ts';
 import { expectIn, signalIn } from './topics.ts';
+import { joinTotals, readTotals } from './totals/totals.ts';
 import type { WriteQueue } from './write-queue.ts';
 
 /**
@@ -94,9 +96,15 @@ export class Reader {
     return this.insist((session) => readEnded(session, this.#server, page));
   }
 
+  async totals(range: TotalsRange): Promise<TotalsRow[]> {
+    await this.#queue.settled();
+    return this.insist((session) => readTotals(session, this.#server.tables, range));
+  }
+
   /** Removes the kept records whose time is over, or only counts them. @returns how many */
   async forgetEnded(isOnlyCounted: boolean): Promise<number> {
     if (isOnlyCounted) return this.insist((session) => countExpired(session, this.#server));
+    await this.insist((session) => joinTotals(session, this.#server.tables));
     for (let count = 0; ; ) {
       const removed = await this.insist((session) => removeExpired(session, this.#server));
       count += removed;

@@ -4,27 +4,31 @@ import { ON_COMMAND } from '../due.ts';
 import { olderLayout } from '../read-only.ts';
 import { isTableMissing, MEDDLING, refuseMeddling } from './errors.ts';
 import { inTransaction, type Session } from './pool.ts';
+import { totalsLayout } from './totals/totals.ts';
 
-/** The tables of a store, by their names in statements. */
-export interface Tables {
-  readonly schema: string;
-  readonly layouts: string;
-  readonly runs: string;
-  readonly starts: string;
-  readonly messages: string;
-  readonly pieces: string;
-  readonly outcomes: string;
-  readonly commands: string;
-  readonly waits: string;
-  readonly signals: string;
-  readonly journal: string;
-  readonly passing: string;
-  readonly ended: string;
-  readonly threads: string;
-  readonly turns: string;
-  readonly lastTurn: string;
-  readonly deliveries: string;
-}
+/** The names of the tables of a store. */
+const names = {
+  layouts: 'layouts',
+  runs: 'runs',
+  starts: 'starts',
+  messages: 'messages',
+  pieces: 'pieces',
+  outcomes: 'outcomes',
+  commands: 'commands',
+  waits: 'waits',
+  signals: 'signals',
+  journal: 'journal',
+  passing: 'passing',
+  ended: 'ended',
+  threads: 'threads',
+  turns: 'thread_turns',
+  lastTurn: 'last_turn',
+  deliveries: 'deliveries',
+  totals: 'totals',
+} as const;
+
+/** The schema of a store, and its tables, as statements name them. */
+export type Tables = { readonly [Name in keyof typeof names | 'schema']: string };
 
 /** PostgreSQL truncates longer names: two of them could become one. */
 const MAX_NAME_BYTES = 63;
@@ -44,29 +48,11 @@ function tablesIn(name: string): Tables {
     );
   }
   const schema = quoted(name);
-  const table = (of: string) => `${schema}.${of}`;
-  return {
-    schema,
-    layouts: table('layouts'),
-    runs: table('runs'),
-    starts: table('starts'),
-    messages: table('messages'),
-    pieces: table('pieces'),
-    outcomes: table('outcomes'),
-    commands: table('commands'),
-    waits: table('waits'),
-    signals: table('signals'),
-    journal: table('journal'),
-    passing: table('passing'),
-    ended: table('ended'),
-    threads: table('threads'),
-    turns: table('thread_turns'),
-    lastTurn: table('last_turn'),
-    deliveries: table('deliveries'),
-  };
+  const tables = Object.entries(names).map(([key, table]) => [key, `${schema}.${table}`] as const);
+  return { schema, ...(Object.fromEntries(tables) as Omit<Tables, 'schema'>) };
 }
 
-const tableNames = Object.values(tablesIn('x')).flatMap((name) => name.split('.')[1] ?? []);
+const tableNames = Object.values(names);
 
 /** Ends an INSERT into a journal: a row with the key of another one replaces it. */
 export const REPLACES =
@@ -289,6 +275,7 @@ const layouts: readonly ((tables: Tables) => string)[] = [
     CREATE INDEX ON ${deliveries} (agent, due_at);
     CREATE INDEX ON ${deliveries} (until);
   `,
+  totalsLayout,
 ];
 
 /** Creates or updates the tables in PostgreSQL before the first use. */

@@ -6,6 +6,7 @@ import type { Session } from './pool.ts';
 import type { Change } from './row-change.ts';
 import { headChecksum, hexOf, ownerText, type StoredRecord, type Times } from './run-row.ts';
 import { REPLACES, type Tables } from './schema.ts';
+import { totalsPut } from './totals/totals.ts';
 
 /** A change to be sent, with the new token of the run's row. */
 export interface Sent {
@@ -76,6 +77,7 @@ function partsOf(writing: Writing): string[] {
     has(({ outcome }) => outcome) && outcomes(writing),
     has(({ deliver }) => deliver) && undelivered(writing),
     has(({ kind }) => kind === 'end') && endedPut(writing),
+    has(({ ended }) => ended?.totals) && counted(writing),
     has(({ kind, lease }) => kind === 'remove' && lease) && epochKept(writing),
     has(({ kind }) => kind === 'remove' || kind === 'end') && commandsGone(writing),
   ].filter((part) => part !== false);
@@ -226,6 +228,11 @@ function endedPut({ sent, tables, times, parameters }: Writing): string {
     SELECT m.run_id, ${recordColumns.map((column) => `m.${column}`).join(', ')}, pg_catalog.floor(${times.due(parameters)})::pg_catalog.float8,
       t.keep_until, t.epoch, t.agent, t.caller, t.entry_checksum, t.entry
     FROM moved m JOIN ${table} ON t.token = m.token)`;
+}
+
+function counted({ sent, tables, parameters }: Writing): string {
+  const ends = sent.flatMap(({ change: { ended }, token }) => (ended?.totals ? [{ token, totals: ended.totals }] : []));
+  return totalsPut(tables, parameters, ends);
 }
 
 function starts({ sent, tables, parameters }: Writing): string {

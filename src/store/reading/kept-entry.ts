@@ -8,11 +8,12 @@ import { keysOf } from '../encoding/filed.ts';
 import type { EndOptions } from '../port.ts';
 import type { RunToEnd } from '../rules/history.ts';
 import type { EndedHead } from '../store-driver.ts';
+import { totalsRowOf } from '../totals.ts';
 
 /** Encodes and encrypts what a run leaves at its end. @throws {NotJsonError} @throws the codec's error */
 export function encodeEnd(
   runId: string,
-  { outcome, keepUntil, outcomeUntil = keepUntil, undelivered }: EndOptions,
+  { outcome, keepUntil, outcomeUntil = keepUntil, undelivered, isCounted }: EndOptions,
   encryption: Encryption,
 ): RunToEnd {
   const { agentId = '', callerId = '' } = outcome.run?.meta ?? {};
@@ -28,6 +29,7 @@ export function encodeEnd(
       agent: keysOf(agentId, 'agent', encryption)?.[0] ?? null,
       caller: keysOf(callerId, 'caller', encryption)?.[0] ?? null,
       keepUntil: finite(keepUntil),
+      totals: isCounted ? totalsRowOf(outcome) : undefined,
     },
   };
 }

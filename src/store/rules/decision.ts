@@ -3,6 +3,7 @@ import type { CommandToSend } from '../commands.ts';
 import type { Due } from '../due.ts';
 import type { Filed } from '../encoding/filed.ts';
 import type { Claim } from '../port.ts';
+import type { TotalsRow } from '../totals.ts';
 import type { Ownership } from './lease.ts';
 
 /*
@@ -129,6 +130,8 @@ export interface EndedToKeep {
   /** Wall clock, ms. */
   readonly keepUntil: number;
   readonly epoch: number;
+  /** What the run adds to the totals of its day. Only drivers with `totals` get it. */
+  readonly totals?: TotalsRow | undefined;
 }
 
 /** An answer, with the change that must be made first. */

@@ -5,6 +5,7 @@ import { compareEnds } from '../cursor.ts';
 import { isIntact } from '../encoding/checksum.ts';
 import type { EndedToKeep } from '../rules/decision.ts';
 import type { EndedHead, EndedPage } from '../store-driver.ts';
+import { type TotalsRange, type TotalsRow, totalColumns } from '../totals.ts';
 
 interface EndedRow {
   readonly run_id: string;
@@ -35,6 +36,8 @@ export class EndedTable {
   readonly #ofAgent: StatementSync;
   readonly #ofCaller: StatementSync;
   readonly #ofBoth: StatementSync;
+  readonly #count: StatementSync;
+  readonly #totals: StatementSync;
 
   constructor(db: DatabaseSync, now: () => number) {
     this.#now = now;
@@ -50,10 +53,26 @@ export class EndedTable {
     this.#ofBoth = db.prepare(
       pageOf('AND caller IS $key AND (agent IS NULL OR agent IN (SELECT value FROM json_each($agents)))'),
     );
+    const added = totalColumns.map((column) => `${column} = ${column} + excluded.${column}`);
+    this.#count = db.prepare(
+      `INSERT INTO totals (day, status, ${totalColumns.join(', ')}) VALUES (?, ?, ${totalColumns.map(() => '?').join(', ')})
+       ON CONFLICT (day, status) DO UPDATE SET ${added.join(', ')}`,
+    );
+    this.#totals = db.prepare('SELECT * FROM totals WHERE day >= ?1 AND day <= ifnull(?2, day)');
   }
 
-  put(runId: string, no: number, { text, agent, caller, keepUntil, epoch }: EndedToKeep): void {
+  put(runId: string, no: number, { text, agent, caller, keepUntil, epoch, totals }: EndedToKeep): void {
     this.#insert.run(no, runId, this.#now(), keepUntil, epoch, agent, caller, crc32(text), text);
+    if (totals) this.#count.run(totals.day, totals.status, ...totals.sums);
+  }
+
+  totals({ from = '', to }: TotalsRange): TotalsRow[] {
+    const rows = this.#totals.all(from, to ?? null) as unknown as (Omit<TotalsRow, 'sums'> & Record<string, number>)[];
+    return rows.map((row) => ({
+      day: row.day,
+      status: row.status,
+      sums: totalColumns.map((column) => row[column] ?? 0),
+    }));
   }
 
   /** One search for each key: so each has its rows in order from an index. Null: they have no key. */

@@ -23,6 +23,7 @@ import type {
   TakenHeads,
   ThreadPage,
 } from '../store-driver.ts';
+import type { TotalsRange, TotalsRow } from '../totals.ts';
 import type { RunDatabase, Statements } from './connection.ts';
 import type { QueueOptions, WriteQueue } from './queue.ts';
 import type { LoadedRow } from './reads.ts';
@@ -62,6 +63,11 @@ export class Reader {
 
   ended(page: EndedPage): Promise<EndedHead[]> {
     return this.#afterWrites(({ tables }) => tables.ended.page(page));
+  }
+
+  async totals(range: TotalsRange): Promise<TotalsRow[]> {
+    await this.#queue.idle();
+    return this.#read(({ tables }) => tables.ended.totals(range));
   }
 
   /** The rows of a journal, also of a run that ended. */

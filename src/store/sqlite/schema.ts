@@ -3,10 +3,11 @@ import { DAMAGE_ADVICE } from '../../sqlite/errors.ts';
 import { CheckpointTooNewError, StoreUnavailableError } from '../../values/errors.ts';
 import { ON_COMMAND } from '../due.ts';
 import { olderLayout } from '../read-only.ts';
+import { totalColumns } from '../totals.ts';
 import { fileState, refuseBackup } from './copies/file-state.ts';
 
 /** The layout that this code reads and writes; kept in the file as `user_version`. */
-const SCHEMA_VERSION = 6;
+const SCHEMA_VERSION = 7;
 
 /** "Pawl" in ASCII, kept in the file as `application_id`: identifies Pawl's database. */
 const APPLICATION_ID = 0x5061776c;
@@ -227,6 +228,16 @@ const seventh = [
   'CREATE INDEX deliveries_until ON deliveries (until)',
 ];
 
+/** The totals of the runs that began on a day and ended with a status. No run is named in them. */
+const eighth = [
+  `CREATE TABLE totals (
+    day TEXT NOT NULL,
+    status TEXT NOT NULL,
+    ${totalColumns.map((column) => `${column} REAL NOT NULL`).join(', ')},
+    PRIMARY KEY (day, status)
+  ) STRICT, WITHOUT ROWID`,
+];
+
 /** The steps from each layout to the next; the first one starts from nothing. A released layout is never changed. */
 const steps: readonly (readonly string[])[] = [
   first,
@@ -240,6 +251,7 @@ const steps: readonly (readonly string[])[] = [
   [...adding('due', added.due), ...adding('claims', added.claims), ...fifth],
   [...adding('due', addedLater.due), ...sixth],
   [...seventh, ...fileState],
+  eighth,
 ];
 
 /**
@@ -302,9 +314,9 @@ function checkTables(db: DatabaseSync, path: string): void {
   );
   // One flipped bit in the name of a column is enough to confuse rows.
   if (
-    ![...first, ...second, ...third, ...fourth, ...fifth, ...sixth, ...seventh, ...fileState].every((statement) =>
-      found.has(statement),
-    )
+    ![first, second, third, fourth, fifth, sixth, seventh, fileState, eighth]
+      .flat()
+      .every((statement) => found.has(statement))
   ) {
     throw new StoreUnavailableError(`the layout of ${path} is damaged; ${DAMAGE_ADVICE}`);
   }

@@ -27,6 +27,7 @@ import type {
 } from '../store-driver.ts';
 import { storeFrom } from '../store-from.ts';
 import type { TopicDriver } from '../topics.ts';
+import type { TotalsRange, TotalsRow } from '../totals.ts';
 import type { WholeStore } from '../whole-store.ts';
 import { type RunDatabase, runDatabase } from './connection.ts';
 import { publishIn } from './journals.ts';
@@ -168,6 +169,10 @@ class SqliteDriver implements StoreDriver {
 
   listEnded(page: EndedPage): Promise<EndedHead[]> {
     return this.#reader.ended(page);
+  }
+
+  totals(range: TotalsRange): Promise<TotalsRow[]> {
+    return this.#reader.totals(range);
   }
 
   list(page: ListPage): Promise<ListedHead[]> {

@@ -44,6 +44,8 @@ function entry(place: number): JournalEntry {
   return { place, keep: 'kept', event };
 }
 
+const sampleError = { name: 'Error', code: 'RUN_PANIC', message: 'no' };
+
 const idsOf = (runs: readonly KeptRun[]) => runs.map(({ runId }) => runId);
 
 async function listed(store: HistoryStore, filter: { agentId?: string; callerId?: string } = {}): Promise<string[]> {
@@ -361,5 +363,32 @@ export const historyCases: readonly Draft[] = [
     assert.equal(await store.forgetEnded({ dryRun: true }), 0);
     assert.equal(await store.forgetEnded(), 0);
     assert.deepEqual(await listed(store), ['kept']);
+  }),
+
+  historyStore('the totals of a day count each end once, and stay when its runs are erased', async ({ store }) => {
+    if (!store.totals) return;
+    const usage = { inputTokens: 5, outputTokens: 4, reasoningTokens: 3, cacheReadTokens: 2, cacheWriteTokens: 1 };
+    const spend = { tokens: 9, usd: 0.5, seconds: 2 };
+    const counted = (runId: string, beganAt: number, of: Partial<RunOutcome> = {}): EndOptions => {
+      const run = { meta: sampleMeta(runId), beganAt, elapsedMs: 70 };
+      return { ...endOf(runId, { run, usage, spend, iterations: 6, ...of }), isCounted: true };
+    };
+    const day = (at: string) => Date.parse(at);
+    const claim = await owned(store, 'a');
+    for (let i = 0; i < 2; i++) await store.end(claim, counted('a', day('2026-11-22T00:00:00Z')));
+    await ended(store, 'b', counted('b', day('2026-11-22T23:59:59Z')));
+    await ended(store, 'c', counted('c', day('2026-11-21T23:59:59Z'), { status: 'killed', error: sampleError }));
+    await ended(store, 'not counted');
+    for (const runId of ['a', 'b', 'c']) await store.erase(runId);
+    await store.forgetEnded?.();
+    const [first, second, ...others] = await store.totals();
+    const one = { runs: 1, usage, spend, iterations: 6, elapsedMs: 70 };
+    assert.deepEqual(first, { day: '2026-11-21', status: 'killed', ...one });
+    assert.deepEqual([second?.day, second?.status, second?.runs], ['2026-11-22', 'ok', 2]);
+    assert.deepEqual([second?.usage.cacheWriteTokens, second?.spend.usd, second?.iterations], [2, 1, 12]);
+    assert.deepEqual(others, []);
+    assert.deepEqual(await store.totals({ from: '2026-11-22' }), [second]);
+    assert.deepEqual(await store.totals({ to: '2026-11-21' }), [first]);
+    assert.deepEqual(await store.totals({ from: '2026-11-23', to: '2026-11-20' }), []);
   }),
 ];

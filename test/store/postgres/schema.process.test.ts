@@ -1,7 +1,7 @@
 import pg from 'pg';
 import { describe, expect, test } from 'vitest';
-import { type PostgresPool, postgresStore } from '../../../src/store/postgres/index.ts';
-import { nextStep, sampleRecord } from '../../../src/testing/store-contract/records.ts';
+import { type PostgresPool, type PostgresStore, postgresStore } from '../../../src/store/postgres/index.ts';
+import { nextStep, sampleOutcome, sampleRecord } from '../../../src/testing/store-contract/records.ts';
 import { postgresServer, whyNoPostgres } from '../../fixtures/postgres-server.ts';
 
 const server = postgresServer(['fsync=off']);
@@ -14,6 +14,13 @@ const contents = (schema: string) =>
      JOIN pg_attribute a ON a.attrelid = c.oid WHERE n.nspname = $1 ORDER BY 1, 3`,
     schema,
   );
+
+async function endCounted(store: PostgresStore, runId: string): Promise<void> {
+  const claim = await store.claim(runId, 'me', 60_000);
+  if (!claim) throw new Error('held');
+  await store.save(sampleRecord(runId), { claim });
+  await store.end(claim, { outcome: sampleOutcome(runId), keepUntil: Date.now() + 60_000, isCounted: true });
+}
 
 describe.skipIf(whyNoPostgres)('the schema of a PostgreSQL store', () => {
   test('constructing a store touches nothing; the tables are made at the first use (recovery 4)', async () => {
@@ -55,7 +62,7 @@ describe.skipIf(whyNoPostgres)('the schema of a PostgreSQL store', () => {
     await store.save(sampleRecord('run'));
     expect(await server.sql(`SELECT * FROM "${schema}".layouts ORDER BY part`)).toEqual([
       { part: 'something else', layout: 7 },
-      { part: 'store', layout: 7 },
+      { part: 'store', layout: 8 },
     ]);
   });
 
@@ -69,7 +76,7 @@ describe.skipIf(whyNoPostgres)('the schema of a PostgreSQL store', () => {
     await server.sql(
       `ALTER TABLE "${schema}".runs DROP COLUMN fair, DROP COLUMN agent, DROP COLUMN caller, DROP COLUMN deployment, DROP COLUMN definition`,
     );
-    await server.sql(`DROP TABLE "${schema}".last_turn, "${schema}".deliveries`);
+    await server.sql(`DROP TABLE "${schema}".last_turn, "${schema}".deliveries, "${schema}".totals`);
     await server.sql(`UPDATE "${schema}".layouts SET layout = 4 WHERE part = 'store'`);
     await using store = postgresStore({ pool, schema });
     const wish = { owner: 'me', ttlMs: 60_000, limit: 10 };
@@ -78,6 +85,34 @@ describe.skipIf(whyNoPostgres)('the schema of a PostgreSQL store', () => {
     await using other = postgresStore({ pool, schema });
     const { claims } = await other.takeDue({ ...wish, agentIds: [agentId], version: 3 });
     expect(claims.map(({ runId }) => runId).sort()).toEqual(['other', 'run']);
+  });
+
+  test('the runs of the layout before totals stay, and those that end from now on are counted (checkpoint 6)', async () => {
+    const schema = server.freshSchema();
+    const pool = server.pool();
+    const before = postgresStore({ pool, schema });
+    await endCounted(before, 'before');
+    await before.close();
+    await server.sql(`DROP TABLE "${schema}".totals`);
+    await server.sql(`UPDATE "${schema}".layouts SET layout = 7 WHERE part = 'store'`);
+    await using store = postgresStore({ pool, schema });
+    await endCounted(store, 'after');
+    expect((await store.listEnded({ limit: 10 })).map(({ runId }) => runId).sort()).toEqual(['after', 'before']);
+    expect(await store.totals?.()).toMatchObject([{ status: 'ok', runs: 1 }]);
+  });
+
+  test('the totals of a day are a row for each end, until the sweep makes one of them; two sweeps at once lose none', async () => {
+    const schema = server.freshSchema();
+    const pool = server.pool();
+    await using store = postgresStore({ pool, schema });
+    for (const runId of ['a', 'b', 'c']) await endCounted(store, runId);
+    const rows = () => server.sql(`SELECT runs FROM "${schema}".totals`);
+    expect(await rows()).toHaveLength(3);
+    await using other = postgresStore({ pool, schema });
+    await Promise.all([store.forgetEnded?.(), other.forgetEnded?.()]);
+    await store.forgetEnded?.();
+    expect(await rows()).toEqual([{ runs: 3 }]);
+    expect(await other.totals?.()).toMatchObject([{ runs: 3 }]);
   });
 
   test('tables of something else are refused, and left as they are (recovery 6)', async () => {

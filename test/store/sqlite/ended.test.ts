@@ -25,13 +25,14 @@ interface Ending {
   readonly keepUntil?: number;
   readonly messages?: readonly Message[];
   readonly callerId?: string;
+  readonly isCounted?: boolean;
 }
 
-async function ended(store: HistoryStore, runId: string, { keepUntil = HOUR, messages, callerId }: Ending = {}) {
+async function ended(store: HistoryStore, runId: string, { messages, callerId, ...ending }: Ending = {}) {
   const claim = await store.claim(runId, 'us', 60_000);
   if (!claim) throw new Error('held');
   await store.save(sampleRecord(runId, messages ? { messages } : {}), { claim });
-  await store.end(claim, { outcome: outcomeOf(runId, callerId), keepUntil });
+  await store.end(claim, { keepUntil: HOUR, ...ending, outcome: outcomeOf(runId, callerId) });
 }
 
 const rowsLeft = (path: string) => Number(sql(path, 'SELECT count(*) AS count FROM messages')[0]?.count);
@@ -125,8 +126,22 @@ describe('the kept record of a run that ended, in SQLite', () => {
     const path = freshPath();
     await using store = sqliteStore({ path });
     await ended(store, 'run');
-    expect(sql(path, 'PRAGMA user_version')).toEqual([{ user_version: 6 }]);
+    expect(sql(path, 'PRAGMA user_version')).toEqual([{ user_version: 7 }]);
   });
+});
+
+test('a file of the layout before totals keeps its ended runs, and counts those that end from now on (checkpoint 6)', async () => {
+  const path = freshPath();
+  const before = sqliteStore({ path, clock: testClock(1_000) });
+  await ended(before, 'before');
+  await before.close();
+  sql(path, 'DROP TABLE totals');
+  sql(path, 'PRAGMA user_version = 6');
+  await using store = sqliteStore({ path, clock: testClock(1_000) });
+  await ended(store, 'after', { isCounted: true });
+  expect((await store.listEnded({ limit: 10 })).map(({ runId }) => runId)).toEqual(['after', 'before']);
+  expect(await store.totals?.()).toMatchObject([{ status: 'ok', runs: 1 }]);
+  expect(sql(path, 'PRAGMA user_version')).toEqual([{ user_version: 7 }]);
 });
 
 describe('agents and callers of ended runs, in an encrypted SQLite file', () => {

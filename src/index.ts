@@ -1,7 +1,7 @@
 export { type Agent, type AgentDefinition, defineAgent } from './agent/agent.ts';
 export type { Phase } from './agent/phase.ts';
 export { defineSkill, type Skill, type SkillDefinition } from './agent/skill.ts';
-export { type AuditOptions, createAudit, type SqliteAudit } from './audit/audit.ts';
+export { type AuditOptions, createAudit } from './audit/audit.ts';
 export type {
   Audit,
   AuditedPhase,
@@ -20,7 +20,6 @@ export type {
   AuditTotal,
   AuditTotalsFilter,
 } from './audit/queries.ts';
-export type { AuditField, Redact } from './audit/recorder.ts';
 export type { BudgetAmounts } from './budget/amounts.ts';
 export { type BudgetOptions, createBudget, type RollingBudget } from './budget/budget.ts';
 export type { ExpectedUse } from './budget/estimate.ts';
@@ -67,6 +66,7 @@ export type {
   JudgedCall,
   Logger,
   Ports,
+  RetentionOptions,
   RunOptions,
   StepInfo,
 } from './executor/host/options.ts';

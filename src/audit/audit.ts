@@ -1,159 +1,230 @@
-/// <reference lib="esnext.disposable" preserve="true" />
-import { type Clock, systemClock } from '../values/clock.ts';
-import { StoreUnavailableError } from '../values/errors.ts';
-import { checkKeys, type KnownKeys } from '../values/known-options.ts';
-import { letGo } from '../values/thenable.ts';
-import type { Audit } from './port.ts';
-import type { AuditQueries, AuditTotalsFilter } from './queries.ts';
-import { EntryQueue } from './queue.ts';
-import { Recorder, type Redact } from './recorder.ts';
-import type { AuditFile } from './sqlite-file.ts';
+import { childToolPrefixes } from '../agent/names.ts';
+import type { RunCheckpoint } from '../record/checkpoint.ts';
+import type { KeptRun, ReadableKeptRun } from '../record/kept-run.ts';
+import { bornRunOf, childRunId } from '../run/identity.ts';
+import type { RunCheckpointMeta } from '../run/request.ts';
+import { checkStore, isJournal, isKeepingRecords } from '../store/capabilities.ts';
+import type { CheckpointStore, EndedCursor, HistoryStore, JournalStore, ListEndedOptions } from '../store/port.ts';
+import { dayOf } from '../store/totals.ts';
+import { UnsupportedError } from '../values/errors.ts';
+import { nextTurn } from '../values/event-loop.ts';
+import { checkKeys } from '../values/known-options.ts';
+import { toolCallsOf } from '../values/message.ts';
+import { addSpend, addUsage, noSpend, noUsage } from '../values/usage.ts';
+import type {
+  AuditedAt,
+  AuditedRun,
+  AuditedRunDetail,
+  AuditedRunFilter,
+  AuditedTree,
+  AuditQueries,
+  AuditTotal,
+  AuditTotalsFilter,
+} from './queries.ts';
+import { Recording } from './recording.ts';
 
 export interface AuditOptions {
-  /** The file; made with its folder at the first write or query. It must not be the file of a `sqliteStore`. */
-  readonly path: string;
-  /** How long runs are kept after their end; default 90 days, Infinity = never deleted. Runs that have not ended stay. */
-  readonly retentionDays?: number | undefined;
-  /**
-   * Returns what is written instead of a value: of the run (`prompt`, `inputs`, `output`, `error`), of its tools
-   * (`tool.input`, `tool.output`), of its phases (`phase.output`), of an `event`. If it throws, the value is not written.
-   */
-  readonly redact?: Redact | undefined;
-  /**
-   * The most characters that are written of a tool's input or output, or of an event; default 16,384. For texts of the whole
-   * run (prompt, inputs, output, outputs of its phases) the limit is sixteen times as high.
-   */
-  readonly maxChars?: number | undefined;
-  /** How long a write or a query waits while another process holds the lock, ms; default 5,000. */
-  readonly busyTimeoutMs?: number | undefined;
-  /** The logger for warnings; default: the console. */
-  readonly logger?: { warn(message: string, fields: Readonly<Record<string, unknown>>): void } | undefined;
-  readonly clock?: Clock | undefined;
+  /** The store of an executor with the option `audit`. */
+  readonly store: CheckpointStore;
 }
 
-/** An audit with queries. */
-export interface SqliteAudit extends Audit, AuditQueries {
-  /** The number of entries that were dropped. */
-  readonly dropped: number;
-  /** Writes the queued entries and closes the file. Later entries are dropped; later queries are refused. */
-  close(): Promise<void>;
-  [Symbol.asyncDispose](): Promise<void>;
-}
+/** A store from which an audit can be read. */
+type AuditedStore = HistoryStore & JournalStore & Required<Pick<HistoryStore, 'totals'>>;
 
-const optionKeys: KnownKeys<AuditOptions> = {
-  path: true,
-  retentionDays: true,
-  redact: true,
-  maxChars: true,
-  busyTimeoutMs: true,
-  logger: true,
-  clock: true,
-};
-
-const DAY_MS = 86_400_000;
+/** Most runs, or events, that are read in one turn of the event loop. */
+const AT_ONCE = 500;
 
 /**
- * Records runs in a SQLite file of its own, for all processes of one machine: how they ran and ended, their steps, tool
- * calls, phases, saves and retries. The entries stay after the runs' records are deleted. If another process continues a
- * run, the audit continues its entry.
+ * Returns the queries of the audit that an executor with the option `audit` keeps in its store: how runs ran and ended, their steps,
+ * tool calls, phases and events, and totals. Any process that opens the store can ask.
  *
- * A run waits for the audit only at its end, which is written before `run.result` resolves. Entries of a twentieth of a
- * second are written together: a process that is killed loses at most these. While the file cannot be written, up to
- * 20,000 entries or 64 MB are queued. Further entries are dropped, counted in `dropped`, and one warning is logged.
- *
- * Prompts, inputs and outputs are written unchanged: protect the file like the data itself, or set `redact`.
- *
- * Queries reject with StoreUnavailableError if the file is damaged, locked for too long, or cannot be opened.
- *
- * @throws {TypeError} if an option is invalid
+ * @throws {TypeError} for an invalid option @throws {UnsupportedError} if the store cannot keep what an audit reads
  * @example
- * const audit = createAudit({ path: 'audit.db', retentionDays: 30 });
- * const executor = createExecutor({ models, ports: { audit } });
- * await audit.totals({ by: 'day' });
+ * const executor = createExecutor({ models, checkpoints: store, audit: true, retention: { audit: '30d' } });
+ * await createAudit({ store }).totals({ by: 'day' });
  */
-export function createAudit(options: AuditOptions): SqliteAudit {
-  checkKeys(options, optionKeys, { of: 'createAudit' });
-  const { path, retentionDays = 90, redact, maxChars = 16_384, busyTimeoutMs = 5_000, clock = systemClock } = options;
-  if (typeof path !== 'string' || path === '') throw new TypeError('createAudit: path must be the path of a file');
-  const days = atLeast(0, { retentionDays });
-  const file = lazily(() => openFile(path, atLeast(0, { busyTimeoutMs })));
-  const warn = warning(options.logger);
-  const queue = new EntryQueue({ clock, warn, open: file.get, retentionMs: days * DAY_MS });
-  const recording = { queue, clock, redact, maxChars: atLeast(1, { maxChars }) };
-  const asked = async () => {
-    await queue.flush();
-    return file.get();
-  };
-  const close = async () => {
-    await queue.close();
-    await file.close();
-  };
+export function createAudit(options: AuditOptions): AuditQueries {
+  checkKeys(options, { store: true }, { of: 'createAudit' });
+  const { store } = options;
+  checkStore('createAudit: store', store);
+  if (!isKeepingRecords(store) || !isJournal(store) || !store.totals)
+    throw new UnsupportedError('this store keeps nothing for an audit: it lacks listEnded, totals or a journal');
+  const audited = store as AuditedStore;
   return {
-    startRun: (info) => new Recorder(recording, info),
-    runs: async (filter = {}) => (await asked()).runs(filter, most(100, filter.limit)),
-    run: async (runId, { limit } = {}) => (await asked()).run(runId, most(10_000, limit)),
-    tree: async (runId, { depth = 8, limit } = {}) => (await asked()).tree(runId, { depth, limit: most(1_000, limit) }),
-    totals: async (filter) => (await asked()).totals(checkedBy(filter), most(1_000, filter.limit)),
-    get dropped() {
-      return queue.dropped;
-    },
-    close,
-    [Symbol.asyncDispose]: close,
+    runs: async (filter = {}) => listRuns(audited, filter, most(100, filter.limit)),
+    run: async (runId, { limit } = {}) => readRun(audited, runId, most(10_000, limit)),
+    tree: async (runId, { depth = 8, limit } = {}) => readTree(audited, runId, { depth, limit: most(1_000, limit) }),
+    totals: async (filter) => readTotals(audited, filter, most(1_000, filter.limit)),
   };
 }
 
-/** SQLite is loaded at the first use, so that programs without an audit do not load it. */
-async function openFile(path: string, busyTimeoutMs: number): Promise<AuditFile> {
-  try {
-    const { AuditFile } = await import('./sqlite-file.ts');
-    return new AuditFile({ path, busyTimeoutMs });
-  } catch (error) {
-    throw new StoreUnavailableError('the audit needs node:sqlite, which this Node does not have; use 22.18 or newer', {
-      cause: error,
-    });
+async function listRuns(store: AuditedStore, filter: AuditedRunFilter, limit: number): Promise<AuditedRun[]> {
+  const found: AuditedRun[] = [];
+  for await (const run of endedRuns(store, filter)) {
+    if (isWanted(run, filter)) found.push(run);
+    if (found.length === limit) break;
   }
+  return found;
 }
 
-/** Opens the file at the first use, and never after it was closed. */
-function lazily(open: () => Promise<AuditFile>) {
-  let opening: Promise<AuditFile> | undefined;
-  let isClosed = false;
-  return {
-    get: (): Promise<AuditFile> => {
-      if (isClosed && !opening) return Promise.reject(new StoreUnavailableError('the audit was closed'));
-      opening ??= open();
-      return opening;
-    },
-    close: async () => {
-      isClosed = true;
-      (await opening)?.close();
-    },
-  };
+function isWanted({ parentRunId, status, startedAt }: AuditedRun, filter: AuditedRunFilter): boolean {
+  const { since = Number.NEGATIVE_INFINITY, until = Number.POSITIVE_INFINITY } = filter;
+  if (startedAt < since || startedAt >= until) return false;
+  return parentRunId === (filter.parentRunId ?? parentRunId) && status === (filter.status ?? status);
 }
 
-/** Errors of the host's logger are ignored. */
-function warning(logger: AuditOptions['logger']) {
-  return (message: string, fields: Readonly<Record<string, unknown>>) => {
-    try {
-      if (logger) letGo(logger.warn(message, fields));
-      else console.warn(message, fields);
-    } catch {
-      // There is no place left to report it.
+/** The kept runs from the latest end on, page by page. Those before `since` have ended before it too. */
+async function* endedRuns(
+  store: AuditedStore,
+  { agentId, callerId, after, since = Number.NEGATIVE_INFINITY }: AuditedRunFilter,
+): AsyncGenerator<AuditedRun, undefined> {
+  const page: ListEndedOptions = { limit: AT_ONCE, agentId, callerId };
+  let from: EndedCursor | undefined = after && { runId: after.runId, endedAt: after.endedAt ?? 0 };
+  for (;;) {
+    const runs: readonly KeptRun[] = await store.listEnded({ ...page, after: from });
+    for (const run of runs) {
+      if (run.endedAt < since) return;
+      if (run.status !== 'quarantined') yield keptRun(run);
     }
+    from = runs.at(-1);
+    if (!from || runs.length < AT_ONCE) return;
+    await nextTurn();
+  }
+}
+
+function keptRun(run: ReadableKeptRun): AuditedRun {
+  const { meta, status, usage, spend, iterations, endedAt, beganAt = 0, elapsedMs = 0 } = run;
+  const totals = { status, usage, ...(spend ? { spend } : {}), iterations, elapsedMs };
+  return { ...namesOf(meta), startedAt: beganAt, endedAt, ...totals };
+}
+
+function recordedRun(record: RunCheckpoint): AuditedRun {
+  const { meta, usage = noUsage, spend, iteration, outcome, updatedAt, beganAt = 0, elapsedMs = 0 } = record;
+  const end = outcome ? ({ endedAt: updatedAt, status: outcome.status } as const) : ({ status: 'open' } as const);
+  const totals = { usage, ...(spend ? { spend } : {}), iterations: iteration, elapsedMs };
+  return { ...namesOf(meta), startedAt: beganAt, ...end, ...totals };
+}
+
+function namesOf({ runId, parentRunId, agentId, agentName, callerId, ...rest }: RunCheckpointMeta) {
+  const { channelId, guildId, modelTier, prompt } = rest;
+  return { runId, parentRunId, agentId, agentName, callerId, channelId, guildId, modelTier, prompt };
+}
+
+async function readRun(store: AuditedStore, runId: string, limit: number): Promise<AuditedRunDetail | null> {
+  const record = await store.load(runId, { ended: true });
+  if (!record) return null;
+  const { outcome, inputs = {} } = record;
+  return {
+    ...recordedRun(record),
+    inputs,
+    output: outcome?.output ?? '',
+    ...(outcome?.error ? { error: outcome.error } : {}),
+    ...(await readEvents(store, runId, limit)),
   };
 }
 
-function atLeast(least: number, given: { readonly [name: string]: number }): number {
-  for (const [name, value] of Object.entries(given)) {
-    if (typeof value === 'number' && value >= least) return value;
-    throw new TypeError(`createAudit: ${name} must be a number >= ${least}, not ${String(value)}`);
+type RecordedEvents = Pick<AuditedRunDetail, 'steps' | 'tools' | 'phases' | 'events' | 'isCut'>;
+type Growing<Lists> = { -readonly [Name in keyof Lists]: Lists[Name] extends readonly (infer Each)[] ? Each[] : never };
+
+async function readEvents(store: AuditedStore, runId: string, limit: number): Promise<RecordedEvents> {
+  const found: Growing<Omit<RecordedEvents, 'isCut'>> = { steps: [], tools: [], phases: [], events: [] };
+  let at: AuditedAt = { at: 0 };
+  const recording = new Recording({
+    onStep: (step) => void found.steps.push({ ...at, ...step }),
+    onTool: (call) => void found.tools.push({ ...at, ...call }),
+    onPhase: (phase) => void found.phases.push({ ...at, ...phase }),
+    logEvent: (type, fields) => void found.events.push({ ...at, type, fields }),
+  });
+  let left = limit;
+  for (let after = 0; ; ) {
+    const page = await store.readEvents(runId, { after, limit: AT_ONCE });
+    const kept = page?.entries.filter(({ keep }) => keep === 'kept') ?? [];
+    for (const { event } of kept.slice(0, left)) {
+      at = { at: event.at };
+      recording.take(event);
+    }
+    left -= kept.length;
+    if (left < 0 || !page || page.next === after) return { ...found, isCut: left < 0 };
+    after = page.next;
+    await nextTurn();
   }
-  return least;
 }
 
-function checkedBy(filter: AuditTotalsFilter): AuditTotalsFilter {
-  if (['day', 'agent', 'caller'].includes(filter.by)) return filter;
-  throw new TypeError(`totals: by must be 'day', 'agent' or 'caller', not ${JSON.stringify(filter.by)}`);
+interface Branch extends AuditedTree {
+  readonly children: Branch[];
+}
+
+/** Reads level by level, so that the limit cuts off the deepest runs. */
+async function readTree(
+  store: AuditedStore,
+  runId: string,
+  { depth, limit }: { readonly depth: number; readonly limit: number },
+): Promise<AuditedTree | null> {
+  const record = await store.load(runId, { ended: true });
+  if (!record) return null;
+  const root: Branch = { run: recordedRun(record), children: [] };
+  let level = [{ branch: root, calls: childrenOf(record) }];
+  let count = 1;
+  for (let below = 0; below < depth && level.length > 0; below++) {
+    const next: typeof level = [];
+    for (const { branch, calls } of level) {
+      for (const childId of calls) {
+        if (count >= limit) return root;
+        const child = await store.load(childId, { ended: true });
+        if (!child) continue;
+        count += 1;
+        const grown: Branch = { run: recordedRun(child), children: [] };
+        branch.children.push(grown);
+        next.push({ branch: grown, calls: childrenOf(child) });
+      }
+    }
+    level = next;
+  }
+  return root;
+}
+
+/** The ids of the runs that the calls of a run began, as far as there are such runs. */
+function childrenOf(record: RunCheckpoint): readonly string[] {
+  const messages = record.openStep ? [...record.messages, record.openStep.message] : record.messages;
+  const calls = messages.flatMap((message) => toolCallsOf(message));
+  const begun = calls.filter(({ toolName }) => childToolPrefixes.some((prefix) => toolName.startsWith(prefix)));
+  return begun.map(({ toolCallId }) => childRunId(bornRunOf(record), toolCallId));
+}
+
+async function readTotals(store: AuditedStore, filter: AuditTotalsFilter, limit: number): Promise<AuditTotal[]> {
+  const { by, since, until } = filter;
+  if (!['day', 'agent', 'caller'].includes(by))
+    throw new TypeError(`totals: by must be 'day', 'agent' or 'caller', not ${JSON.stringify(by)}`);
+  const sums = new Map<string, AuditTotal>();
+  if (by === 'day') {
+    const from = since === undefined ? undefined : dayOf(since);
+    const to = until === undefined ? undefined : dayOf(until - 1);
+    for (const { day, ...part } of await store.totals({ from, to })) add(sums, day, part);
+    return [...sums.values()].slice(-limit);
+  }
+  for await (const run of endedRuns(store, { since }))
+    if (isWanted(run, filter as AuditedRunFilter))
+      add(sums, by === 'agent' ? run.agentId : run.callerId, { ...run, runs: 1 });
+  const tokensOf = ({ usage }: AuditTotal) => usage.inputTokens + usage.outputTokens;
+  return [...sums.values()].sort((a, b) => tokensOf(b) - tokensOf(a) || (a.key < b.key ? -1 : 1)).slice(0, limit);
+}
+
+type Part = Pick<AuditedRun, 'status' | 'usage' | 'spend' | 'iterations' | 'elapsedMs'> & { readonly runs: number };
+
+const nothing = { runs: 0, statuses: {}, usage: noUsage, spend: noSpend, iterations: 0, elapsedMs: 0 };
+
+function add(sums: Map<string, AuditTotal>, key: string, { status, runs, spend = noSpend, ...part }: Part): void {
+  const before: Omit<AuditTotal, 'key'> = sums.get(key) ?? nothing;
+  const { statuses } = before;
+  sums.set(key, {
+    key,
+    runs: before.runs + runs,
+    statuses: status === 'open' ? statuses : { ...statuses, [status]: (statuses[status] ?? 0) + runs },
+    usage: addUsage(before.usage, part.usage),
+    spend: addSpend(before.spend, spend),
+    iterations: before.iterations + part.iterations,
+    elapsedMs: before.elapsedMs + part.elapsedMs,
+  });
 }
 
 const MOST = 10_000;

@@ -11,7 +11,7 @@ export const options = {
   store: { type: 'string', value: 'store' },
   'run-id': { type: 'string', value: 'id' },
   agent: { type: 'string', value: 'file' },
-  audit: { type: 'string', value: 'file' },
+  audit: { type: 'boolean' },
   all: { type: 'boolean' },
   by: { type: 'string', value: 'id' },
   since: { type: 'string', value: 'time' },

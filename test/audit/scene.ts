@@ -1,45 +1,46 @@
-import { mkdtempSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
-import { DatabaseSync } from 'node:sqlite';
-import { createAudit } from 'pawl';
+import { type CheckpointStore, createAudit, type HistoryStore, memoryStore, type RunOutcome } from 'pawl';
 import { testClock } from 'pawl/testing';
-import { afterAll } from 'vitest';
-import type { AuditOptions } from '../../src/audit/audit.ts';
-import { noon } from './run-facts.ts';
+import { sampleMeta, sampleOutcome, sampleRecord } from '../../src/testing/store-contract/records.ts';
+import { noUsage } from '../../src/values/usage.ts';
 
-const folders: string[] = [];
-const audits: { close(): Promise<void> }[] = [];
+export const noon = Date.UTC(2026, 10, 22, 12);
+export const usage = (inputTokens: number, outputTokens = 0) => ({ ...noUsage, inputTokens, outputTokens });
+export const ids = (runs: readonly { readonly runId: string }[]) => runs.map(({ runId }) => runId);
 
-afterAll(async () => {
-  for (const audit of audits.splice(0)) await audit.close();
-  for (const folder of folders.splice(0)) rmSync(folder, { recursive: true, force: true });
-});
-
-/** A path for a file in a folder of its own, which goes when the tests of the file are over. */
-export function freshPath(name = 'audit.db'): string {
-  const folder = mkdtempSync(join(tmpdir(), 'pawl-audit-'));
-  folders.push(folder);
-  return join(folder, name);
+export interface Ending {
+  readonly callerId?: string;
+  readonly agentId?: string;
+  readonly parentRunId?: string;
+  readonly startedAt?: number;
+  readonly status?: RunOutcome['status'];
+  readonly tokens?: number;
 }
 
-/** An audit that is closed when the tests are over, on a clock that stands still. */
-export function openAudit(options: Partial<AuditOptions> = {}) {
+/** Ends a run as an executor with an audit does. */
+export async function endRun(store: CheckpointStore, runId: string, ending: Ending = {}): Promise<void> {
+  const { callerId = 'ada', agentId = 'researcher', parentRunId = '', startedAt: beganAt = noon } = ending;
+  const { status = 'ok', tokens = 10 } = ending;
+  const meta = { ...sampleMeta(runId), callerId, agentId, parentRunId };
+  const history = store as HistoryStore;
+  const claim = await history.claim(runId, 'us', 60_000);
+  if (!claim) throw new Error('held');
+  await history.save({ ...sampleRecord(runId), meta, beganAt }, { claim });
+  const error = { name: 'Error', code: 'RUN_PANIC', message: 'no' };
+  const facts = { usage: usage(tokens), spend: { tokens, usd: 0.5, seconds: 2 }, iterations: 1 };
+  const run = { meta, beganAt, elapsedMs: 1_000 };
+  const outcome = {
+    ...sampleOutcome(runId),
+    ...facts,
+    status,
+    run,
+    ...(status === 'ok' ? {} : { error }),
+  } as RunOutcome;
+  await history.end(claim, { outcome, keepUntil: Number.POSITIVE_INFINITY, isCounted: true });
+}
+
+/** An audit of a store in memory, on a clock that stands still. */
+export function someAudit() {
   const clock = testClock(noon);
-  const path = options.path ?? freshPath();
-  const warnings: string[] = [];
-  const logger = { warn: (message: string) => void warnings.push(message) };
-  const audit = createAudit({ clock, logger, ...options, path });
-  audits.push(audit);
-  return { audit, clock, path, warnings };
-}
-
-/** Runs SQL on an audit's file behind its back. */
-export function sql(path: string, text: string): Record<string, unknown>[] {
-  const db = new DatabaseSync(path, { timeout: 5_000 });
-  try {
-    return db.prepare(text).all();
-  } finally {
-    db.close();
-  }
+  const store = memoryStore({ clock });
+  return { clock, store, audit: createAudit({ store }) };
 }

@@ -4,8 +4,9 @@ import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { oneLine } from '../../src/cli/ui/failure.ts';
 import { lineFor } from '../../src/cli/ui/shell-words.ts';
-import { createAudit } from '../../src/index.ts';
-import { noUsage } from '../../src/values/usage.ts';
+import type { Claim, RunOutcome } from '../../src/index.ts';
+import { sqliteStore } from '../../src/store/sqlite/index.ts';
+import { sampleMeta, sampleOutcome, sampleRecord } from '../../src/testing/store-contract/records.ts';
 import { bin } from '../toolchain/programs.ts';
 import { agentFile, emptyFolder, jsonLines, pawl } from './pawl.ts';
 import { interruptedRun, storeRuns } from './stored-runs.ts';
@@ -141,16 +142,13 @@ describe.concurrent('what a model and a tool say', () => {
   test('as an audit has it steers neither `pawl show` nor `pawl list --all` nor `pawl stats`', async () => {
     const cwd = emptyFolder();
     mkdirSync(join(cwd, '.pawl'));
-    const audit = createAudit({ path: join(cwd, '.pawl/audit.db') });
-    const run = audit.startRun({
-      ...auditedInfo,
-      prompt: HOSTILE,
-      name: HOSTILE,
-      subjectId: HOSTILE,
-      callerId: HOSTILE,
-    });
-    await run.close('error', HOSTILE, { name: 'Error', message: HOSTILE, code: 'X' } as never, totals);
-    await audit.close();
+    await using store = sqliteStore({ path: join(cwd, '.pawl/runs.db') });
+    const error = { name: 'Error', message: HOSTILE, code: 'X' };
+    const meta = { ...sampleMeta('r'), prompt: HOSTILE, agentName: HOSTILE, agentId: HOSTILE, callerId: HOSTILE };
+    const outcome = { ...sampleOutcome('r'), status: 'error', output: HOSTILE, error, run: { meta } } as RunOutcome;
+    const claim = (await store.claim('r', 'me', 60_000)) as Claim;
+    await store.save({ ...sampleRecord('r'), meta, outcome }, { claim });
+    await store.end(claim, { outcome, keepUntil: Number.POSITIVE_INFINITY, isCounted: true });
     for (const args of [
       ['show', 'r'],
       ['list', '--all'],
@@ -163,18 +161,6 @@ describe.concurrent('what a model and a tool say', () => {
     }
   });
 });
-
-const totals = { usage: noUsage, iterations: 0, elapsedMs: 1, durable: false, saveErrors: 0 };
-const auditedInfo = {
-  runId: 'r',
-  channelId: '',
-  guildId: '',
-  parentRunId: '',
-  modelTier: 'fast',
-  inputs: {},
-  startedAt: 1,
-  maxIterations: 20,
-};
 
 describe.concurrent('`pawl ask diff`', () => {
   /** The folder of a question whose answer proposes a file with these contents. */

@@ -328,21 +328,12 @@ export const sections: readonly Section[] = [
       },
       { what: 'calls of a caller that a budget in memory knows one by one', code: 'src/budget: MAX_KNOWN' },
       {
-        what: 'days for which the audit keeps an ended run',
-        code: 'retentionDays',
-        option: '`retentionDays` of `createAudit`',
+        what: 'time for which the audit keeps an ended run',
+        code: 'AUDIT_MS',
+        unit: 'ms',
+        option: '`retention.audit`',
       },
-      {
-        what: 'characters of the input or output of a tool in the audit',
-        code: 'maxChars',
-        option: '`maxChars` of `createAudit`',
-      },
-      { what: 'entries that wait while the audit cannot be written', code: 'src/audit: MAX_ENTRIES' },
-      {
-        what: 'characters of the entries that wait while the audit cannot be written',
-        code: 'src/audit: MAX_CHARS',
-        unit: 'size',
-      },
+      { what: 'rows of an answer of the audit', code: 'src/audit: MOST' },
     ],
   },
   {
@@ -504,7 +495,7 @@ export const sections: readonly Section[] = [
       { what: 'levels of a logged value', code: 'src/executor/host: MAX_DEPTH' },
       { what: 'items of a logged list', code: 'MAX_ITEMS' },
       { what: 'bytes of a prompt from stdin', code: 'src/cli: MAX_BYTES', unit: 'size' },
-      { what: 'runs of the audit in `pawl list --all`', code: 'src/cli: USUAL_LIMIT', option: '`--limit`' },
+      { what: 'ended runs in `pawl list --all`', code: 'src/cli: USUAL_LIMIT', option: '`--limit`' },
       {
         what: 'wait of `pawl cancel` and `pawl steer` for a live run',
         code: 'USUAL_WAIT_MS',

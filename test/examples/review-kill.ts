@@ -49,7 +49,7 @@ export async function kill(process: Pawl, nth: number, { cwd, place }: Scene): P
   await until(() => callLines(cwd).filter(isHeld).length >= held, process);
   const endedReviewers = async () => endedRuns(cwd, (await audited(cwd)).reviewers);
   await until(async () => (await endedReviewers()).length >= done, process);
-  // The audit writes a little later: what a killed process did not tell it in time, it does not learn.
+  // An event that no save waits for is published a little later: of a killed process it may be missing.
   await until(async () => {
     const { ended, processes } = await audited(cwd);
     return ended.length >= done && processes >= nth;

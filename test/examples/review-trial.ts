@@ -1,7 +1,7 @@
 import { mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { type AuditedTree, createAudit, createBudget, type RunResult } from 'pawl';
+import { type AuditedTree, type AuditQueries, createAudit, createBudget, type RunResult } from 'pawl';
 import { sqliteBudget, sqliteStore } from 'pawl/stores/sqlite';
 import type { CallLine } from '../../docs/examples/review/run-folder.ts';
 import { emptyFolder, jsonLines, Pawl } from '../cli/pawl.ts';
@@ -58,11 +58,20 @@ export async function endedRuns(cwd: string, runIds: readonly string[]): Promise
 
 /** What the audit has by now: how many processes were at the review, its reviewers, and which of them have ended. */
 export async function audited(cwd: string) {
-  await using audit = createAudit({ path: join(cwd, '.pawl/audit.db') });
-  const [review, reviewers] = await Promise.all([audit.run('r'), audit.runs({ parentRunId: 'r' })]);
+  await using store = sqliteStore({ path: join(cwd, '.pawl/runs.db') });
+  const audit = createAudit({ store });
+  const tree = await audit.tree('r', { depth: 1 });
+  const reviewers = (tree?.children ?? []).map(({ run }) => run);
   const ended = reviewers.filter(({ endedAt }) => endedAt !== undefined);
   const idsOf = (runs: typeof reviewers) => runs.map(({ runId }) => runId);
-  return { processes: review ? review.resumes + 1 : 0, reviewers: idsOf(reviewers), ended: idsOf(ended) };
+  const processes = tree ? (await resumesOf(audit)) + 1 : 0;
+  return { processes, reviewers: idsOf(reviewers), ended: idsOf(ended) };
+}
+
+/** How often a process has continued the review. */
+async function resumesOf(audit: AuditQueries): Promise<number> {
+  const review = await audit.run('r');
+  return review?.events.filter(({ type }) => type === 'run.resumed').length ?? 0;
 }
 
 /** What a review left behind, without what depends on the clock. */
@@ -72,6 +81,7 @@ export interface Remains {
   readonly findings: readonly unknown[];
   readonly spent: { readonly tokens: number; readonly usd: number };
   readonly tree: AuditedTree | null;
+  readonly resumes: number;
 }
 
 export async function remainsOf(cwd: string): Promise<Remains> {
@@ -81,12 +91,14 @@ export async function remainsOf(cwd: string): Promise<Remains> {
   await using books = sqliteBudget({ path: join(cwd, 'out/budget.db') });
   const { spent, reserved } = await createBudget({ tokens: 1, store: books }).standing('');
   if (reserved.tokens > 0) throw new Error(`${reserved.tokens} tokens are still held`);
-  await using audit = createAudit({ path: join(cwd, '.pawl/audit.db') });
+  await using store = sqliteStore({ path: join(cwd, '.pawl/runs.db') });
+  const audit = createAudit({ store });
   return {
     report: readFileSync(join(cwd, 'out/r/report.md'), 'utf8'),
     findings,
     spent: { tokens: spent.tokens, usd: spent.usd },
     tree: await audit.tree('r'),
+    resumes: await resumesOf(audit),
   };
 }
 

@@ -155,12 +155,12 @@ describe.concurrent('a review that is killed and resumed', { timeout: 180_000 },
     const { code, stdout, stderr } = await second.ended;
     expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
 
-    const { report, findings, spent, tree } = await remainsOf(cwd);
+    const { report, findings, spent, tree, resumes } = await remainsOf(cwd);
     expect({ report, findings }).toEqual({ report: undisturbed.report, findings: undisturbed.findings });
     expect(resultIn(stdout)).toMatchObject({ status: 'ok', data: { files: 19, findings: 6 } });
     expect(workOn(ended, stdout, { cwd, pid: second.child.pid })).toEqual([]);
     expect(tree && agentsOf(tree)).toEqual(undisturbed.tree && agentsOf(undisturbed.tree));
-    expect(tree?.run.resumes).toBe(1);
+    expect(resumes).toBe(1);
     if (place.published) {
       // Nobody knows what became of the call: the next process looks, which is a turn more, and publishes if it must.
       const calls = callLines(cwd).filter(({ event, tool }) => event === 'begun' && tool.endsWith('_report'));
@@ -183,8 +183,9 @@ describe.concurrent('a review that is killed and resumed', { timeout: 180_000 },
     }
     const { code, stderr } = await resume(cwd).ended;
     expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
-    const { report, findings, tree } = await remainsOf(cwd);
+    const { report, findings, tree, resumes } = await remainsOf(cwd);
     expect({ report, findings }).toEqual({ report: undisturbed.report, findings: undisturbed.findings });
-    expect(tree?.run).toMatchObject({ status: 'ok', resumes: often.length });
+    expect(tree?.run.status).toBe('ok');
+    expect(resumes).toBe(often.length);
   });
 });

@@ -183,8 +183,8 @@ describe('an option that nothing reads is refused with the nearest known one', (
     ],
     [
       'createAudit',
-      () => createAudit({ path, retentionDay: 5 } as never),
-      'createAudit: unknown option retentionDay; did you mean retentionDays?',
+      () => createAudit({ stoer: memoryStore() } as never),
+      'createAudit: unknown option stoer; did you mean store?',
     ],
     [
       'createCritic',

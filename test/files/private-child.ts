@@ -6,7 +6,7 @@ import { lstatSync, mkdirSync, readdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { sqliteBudget } from '../../src/budget/sqlite.ts';
 import { applyWrites, fanOut } from '../../src/fan-out/index.ts';
-import { createAudit, createBudget, createExecutor, defineAgent, type OutcomeStore } from '../../src/index.ts';
+import { createBudget, createExecutor, defineAgent, type OutcomeStore } from '../../src/index.ts';
 import { sqliteStore } from '../../src/store/sqlite/index.ts';
 import { callTool, hang, reply, scriptedModel } from '../../src/testing/index.ts';
 
@@ -31,16 +31,6 @@ type Modes = Record<string, string>;
 
 const uses: Readonly<Record<string, () => Promise<Modes>>> = {
   sqlite: () => use(sqliteStore({ path: at('new/deep/runs.db') })),
-
-  async audit() {
-    const audit = createAudit({ path: at('new/audit.db') });
-    const executor = createExecutor({ models: { fast: scriptedModel([reply('done')]) }, ports: { audit } });
-    await executor.run(defineAgent({ id: 'worker', instructions: 'Work.' }), { prompt: 'Go.' });
-    await audit.runs();
-    const modes = modesBelow(folder);
-    await audit.close();
-    return modes;
-  },
 
   async budget() {
     const budget = createBudget({ tokens: 1_000_000, store: sqliteBudget({ path: at('new/budget.db') }) });

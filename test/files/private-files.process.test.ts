@@ -37,7 +37,6 @@ describe.skipIf(process.platform === 'win32').for(['000', '022'])('under the uma
       name: 'a SQLite store',
       expected: ['new', 'new/deep', 'new/deep/runs.db', 'new/deep/runs.db-wal', 'new/deep/runs.db-shm'],
     },
-    { what: 'audit', name: 'an audit', expected: ['new', 'new/audit.db', 'new/audit.db-wal'] },
     { what: 'budget', name: 'a budget', expected: ['new', 'new/budget.db', 'new/budget.db-wal'] },
   ] as const)('only this user may read what $name makes, while it is open and after', async ({ what, expected }) => {
     const modes = await modesOf(what, umask);

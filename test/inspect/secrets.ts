@@ -118,6 +118,8 @@ export function secretiveHost(client: Observer<InspectionEvent>, play: readonly 
     checkpoints: store,
     journal: true,
     history: { keepMs: 60_000, ...beside('history') },
+    audit: true,
+    retention: { audit: '1d', ...beside('retention') },
     ports: { checkpointer: Object.assign(factory, headers('the factory')), ...beside('the ports') },
     defaults: { modelTier: 'fast' },
     requireDurable: false,

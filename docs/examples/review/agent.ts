@@ -2,7 +2,7 @@
 import { createCompactor, createPalette, defineAgent } from 'pawl';
 import { planner } from './planner.ts';
 import { reviewer, title } from './reviewer.ts';
-import { audit, budget, critic } from './supervision.ts';
+import { budget, critic } from './supervision.ts';
 import { findReport, listFiles, publishReport, readFile } from './tools.ts';
 
 export default defineAgent({
@@ -63,7 +63,11 @@ export const models = { fast: planner };
 /** The folder to review when none is named: the one where the run was begun. */
 export const prompt = '.';
 
-export const ports = { audit, budget, critic, palette: createPalette({ agents: [reviewer], skills: [title] }) };
+/** `pawl list --all`, `pawl show` and `pawl stats` know the runs for a month after their end. */
+export const audit = true;
+export const retention = { audit: '30d' };
+
+export const ports = { budget, critic, palette: createPalette({ agents: [reviewer], skills: [title] }) };
 
 /** The planner reads histories of any length, and could not sum one up. */
 export const contextTokens = () => (process.env.PAWL_MODEL ? 128_000 : undefined);

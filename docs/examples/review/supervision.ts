@@ -1,4 +1,4 @@
-import { createAudit, createBudget, createCritic, createEscalator } from 'pawl';
+import { createBudget, createCritic, createEscalator } from 'pawl';
 import { sqliteBudget } from 'pawl/stores/sqlite';
 import { outputRoot } from './run-folder.ts';
 
@@ -21,6 +21,3 @@ export const critic = createCritic({
   escalator: createEscalator({ idleNudges: 2, killAfterAlarms: 3, noProgress: { steps: 3 }, raiseStepsBy: 10 }),
   idleMs: 60_000,
 });
-
-/** Where `pawl list --all`, `pawl show` and `pawl stats` look as well. */
-export const audit = createAudit({ path: process.env.PAWL_AUDIT || '.pawl/audit.db', retentionDays: 30 });

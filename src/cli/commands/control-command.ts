@@ -3,8 +3,7 @@ import type { Executor } from '../../index.ts';
 import { listedStatus } from '../../record/listed-status.ts';
 import { hasCode } from '../../values/error-data.ts';
 import type { Command, CommandContext } from '../command.ts';
-import { auditForRuns } from '../open/audit-file.ts';
-import { controlExecutor } from '../open/control-executor.ts';
+import { auditOption, controlExecutor } from '../open/control-executor.ts';
 import type { RunStore } from '../open/open-store.ts';
 import { findWaiting, pidOf } from '../open/stored-runs.ts';
 import { lengthOf } from '../option-values.ts';
@@ -98,20 +97,15 @@ async function tell(context: CommandContext, say: (told: Told) => Promise<Answer
     }
   };
   const told = async (store: RunStore) => {
-    const audit = args.command === 'cancel' ? await auditForRuns(context) : undefined;
     const whoHasIt = async () => {
       const pid = pidOf(await findWaiting(store, runId));
       return pid === undefined ? 'its process' : `process ${pid}`;
     };
-    try {
-      const control = controlExecutor(store, audit).control(runId);
-      const answer = await say({ store, runId, control, until, whoHasIt });
-      if (args.json) output.printJson({ runId, status: answer.status });
-      else output.say(`run ${oneLine(runId)} ${answer.text}`);
-      return answer.status === 'waiting' ? exitCodes.failed : exitCodes.ok;
-    } finally {
-      await audit?.close();
-    }
+    const control = controlExecutor(store, auditOption(args)).control(runId);
+    const answer = await say({ store, runId, control, until, whoHasIt });
+    if (args.json) output.printJson({ runId, status: answer.status });
+    else output.say(`run ${oneLine(runId)} ${answer.text}`);
+    return answer.status === 'waiting' ? exitCodes.failed : exitCodes.ok;
   };
   return withStore(args, told, runId);
 }

@@ -12,10 +12,11 @@ export interface Audited {
 
 /** Describes an audited run as lines: who started it, how it ended, what it used. */
 export function describeAudited(run: AuditedRunDetail): string[] {
-  const { status, endedAt, usage, spend, error, callerId, parentRunId, resumes, dropped } = run;
+  const { status, usage, spend, error, callerId, parentRunId, events } = run;
+  const resumes = events.filter(({ type }) => type === 'run.resumed').length;
   return [
     field('run', oneLine(run.runId)),
-    field('status', endedAt === undefined ? `${status}, and there is no record of it` : `ended: ${status}`),
+    field('status', `ended: ${status}`),
     field('agent', oneLine(run.agentName)),
     ...(callerId === '' ? [] : [field('caller', oneLine(callerId))]),
     ...(parentRunId === '' ? [] : [field('parent', oneLine(parentRunId))]),
@@ -26,7 +27,6 @@ export function describeAudited(run: AuditedRunDetail): string[] {
     field('began', ago(run.startedAt, Date.now())),
     field('worked', duration(run.elapsedMs)),
     ...(resumes === 0 ? [] : [field('resumed', count(resumes, 'time'))]),
-    ...(dropped === 0 ? [] : [field('missing', `${count(dropped, 'entry', 'entries')} could not be written`)]),
     ...(error ? [field('error', `${oneLine(error.message)} (${error.code})`)] : []),
   ];
 }

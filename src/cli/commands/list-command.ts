@@ -1,49 +1,40 @@
-import type { AuditedRun, InterruptedRun, KeptRun } from '../../index.ts';
+import type { InterruptedRun, KeptRun } from '../../index.ts';
 import type { ReadableRun } from '../../record/interrupted.ts';
 import { listedStatus } from '../../record/listed-status.ts';
 import { nameOfWait } from '../../run/waits/wait.ts';
 import { hasCode } from '../../values/error-data.ts';
 import type { Command, CommandContext } from '../command.ts';
-import { type AuditFile, auditToAsk, pathBeside } from '../open/audit-file.ts';
 import { controlExecutor } from '../open/control-executor.ts';
-import { isStoreThere, openExistingStore, type RunStore } from '../open/open-store.ts';
+import { openExistingStore, type RunStore } from '../open/open-store.ts';
 import { allRuns, pidOf } from '../open/stored-runs.ts';
 import { limitOf, sinceOf } from '../option-values.ts';
 import { exitCodes, Failure, oneLine } from '../ui/failure.ts';
 import { ago, shortened } from '../ui/format.ts';
 import { table } from '../ui/table.ts';
 
-/** How many ended runs are listed by default: of the store, and of an audit. */
+/** How many ended runs are listed by default. */
 const USUAL_LIMIT = 50;
 
-/** Runs `pawl list`: prints the runs that have not ended; with `--all` also the ended ones that the store, or an audit, has. */
+/** Runs `pawl list`: prints the runs that have not ended; with `--all` also the ended ones that the store keeps. */
 export const listCommand: Command = async (context) => {
   const { args, output } = context;
   if (!args.all) refuseBounds(context);
   const bounds = { since: sinceOf(args.since, Date.now()), limit: limitOf(args.limit, USUAL_LIMIT) };
-  const audit = args.all ? auditToAsk(context) : undefined;
-  // An audit is useful even if the store no longer exists.
-  const store = audit && !isStoreThere(args.store) ? undefined : await openExistingStore(args.store);
-  const waiting = store ? await allRuns(store) : [];
-  const kept = store && args.all ? await keptRuns(store, bounds) : [];
-  const known = new Set([...waiting, ...kept].map(({ runId }) => runId));
-  const others = (audit ? await audit.runs(bounds) : []).filter(({ runId }) => !known.has(runId));
-  const listed = { store, waiting, kept, audit, others };
+  const store = await openExistingStore(args.store);
+  const waiting = await allRuns(store);
+  const kept = args.all ? await keptRuns(store, bounds) : [];
+  const listed = { store, waiting, kept };
   if (args.json) output.printJson(document(listed, args.all), 2);
   else print(context, listed);
-  await audit?.close();
-  await store?.close();
+  await store.close();
   return exitCodes.ok;
 };
 
 interface Listed {
-  readonly store: RunStore | undefined;
+  readonly store: RunStore;
   readonly waiting: readonly InterruptedRun[];
   /** Runs that have ended and whose records the store keeps. */
   readonly kept: readonly KeptRun[];
-  readonly audit: AuditFile | undefined;
-  /** Runs of the audit of which the store has nothing. */
-  readonly others: readonly AuditedRun[];
 }
 
 interface Bounds {
@@ -68,14 +59,8 @@ function refuseBounds({ args }: CommandContext): void {
   throw new Failure('--since and --limit are for runs that have ended; add --all');
 }
 
-function document({ store, waiting, kept, audit, others }: Listed, all: boolean) {
-  const ended = all ? { ended: kept } : {};
-  return {
-    store: store?.path ?? null,
-    runs: waiting.map(plain),
-    ...ended,
-    ...(audit ? { audit: audit.path, audited: others } : {}),
-  };
+function document({ store, waiting, kept }: Listed, all: boolean) {
+  return { store: store.path, runs: waiting.map(plain), ...(all ? { ended: kept } : {}) };
 }
 
 function plain(entry: InterruptedRun) {
@@ -83,23 +68,17 @@ function plain(entry: InterruptedRun) {
   return { ...entry, status: listedStatus(entry), ...(pid === undefined ? {} : { pid }) };
 }
 
-function print({ args, output }: CommandContext, { store, waiting, kept, audit, others }: Listed): void {
+function print({ args, output }: CommandContext, { store, waiting, kept }: Listed): void {
   const now = Date.now();
-  const rows = [
-    ...waiting.map((entry) => cells(entry, now)),
-    ...kept.map((run) => keptCells(run, now)),
-    ...others.map((run) => auditedCells(run, now)),
-  ];
-  const nowhere = audit ? ` or are known in ${audit.path}` : '';
+  const rows = [...waiting.map((entry) => cells(entry, now)), ...kept.map((run) => keptCells(run, now))];
   if (rows.length > 0) for (const line of table([heads, ...rows])) output.print(line);
-  else output.say(`no runs are waiting in ${store?.path ?? 'any store'}${nowhere}`);
-  if (args.all && !audit && kept.length === 0)
-    output.say(`${NONE_KEPT}, and there is no audit ${pathBeside(args.store)}`);
+  else output.say(`no runs are waiting in ${store.path}`);
+  if (args.all && kept.length === 0) output.say(NONE_KEPT);
 }
 
 /** Says where ended runs would come from. */
 const NONE_KEPT =
-  'pawl: no ended run is listed: none is kept (export const history = { keepMs: 86_400_000 } in the agent module keeps them for a day)';
+  'pawl: no ended run is listed: none is kept (`pawl run --audit` keeps them for 90 days, export const history = { keepMs: 86_400_000 } in the agent module for a day)';
 
 const heads = ['RUN', 'STATUS', 'AGENT', 'STEPS', 'RECORDED', 'PROMPT'];
 
@@ -124,17 +103,4 @@ function keptCells(run: KeptRun, now: number): string[] {
   const { status, meta, iterations, endedAt } = run;
   const prompt = shortened(oneLine(meta.prompt), 60);
   return [runId, status, oneLine(meta.agentName), String(iterations), ago(endedAt, now), prompt];
-}
-
-function auditedCells(run: AuditedRun, now: number): string[] {
-  const status = run.endedAt === undefined ? `${run.status}, no record` : run.status;
-  const { runId, agentName, iterations, seenAt, prompt } = run;
-  return [
-    oneLine(runId),
-    status,
-    oneLine(agentName),
-    String(iterations),
-    ago(seenAt, now),
-    shortened(oneLine(prompt), 60),
-  ];
 }

@@ -1,6 +1,5 @@
 import type { Command, CommandContext } from '../command.ts';
 import { type AgentModule, loadAgentModule } from '../open/agent-module.ts';
-import { auditForRuns } from '../open/audit-file.ts';
 import { sharedCodec } from '../open/codec-export.ts';
 import { openExistingStore } from '../open/open-store.ts';
 import { Failure } from '../ui/failure.ts';
@@ -26,7 +25,7 @@ async function goOn(
 ): Promise<number> {
   const modules = await modulesOf(files);
   const store = await openExistingStore(context.args.store, sharedCodec(modules.values()));
-  const resumption = new Resumption(context, { store, audit: await auditForRuns(context), modules });
+  const resumption = new Resumption(context, { store, modules });
   const exitCode = await work(resumption);
   await resumption.session.close();
   return exitCode;

@@ -3,7 +3,6 @@ import type { Place, RunTree } from '../../record/run-tree.ts';
 import { type Need, type Verdict, verdictOf } from '../../record/verdict.ts';
 import type { CommandContext } from '../command.ts';
 import { type AgentModule, loadAgentModule, putsToWork } from '../open/agent-module.ts';
-import type { AuditFile } from '../open/audit-file.ts';
 import { KnownModules } from '../open/known-modules.ts';
 import type { RunStore } from '../open/open-store.ts';
 import { allRuns, loadRecord, pidOf, treeIn } from '../open/stored-runs.ts';
@@ -37,7 +36,6 @@ function isSuspect({ entry, isOrphan }: Waiting): boolean {
 /** What is needed to continue runs. */
 interface Means {
   readonly store: RunStore;
-  readonly audit: AuditFile | undefined;
   /** The named agents, by their ids; empty = each run with the module with which this user started it. */
   readonly modules: ReadonlyMap<string, AgentModule>;
 }
@@ -51,11 +49,11 @@ export class Resumption {
   readonly #known = new KnownModules();
   readonly #modules = new Map<string, Promise<AgentModule>>();
 
-  constructor(context: CommandContext, { store, audit, modules }: Means) {
+  constructor(context: CommandContext, { store, modules }: Means) {
     this.#context = context;
     this.#store = store;
     this.#given = modules;
-    this.session = new Session(context, store, audit);
+    this.session = new Session(context, store);
   }
 
   async one(runId: string): Promise<number> {

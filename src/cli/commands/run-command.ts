@@ -1,7 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import type { Command } from '../command.ts';
 import { type AgentModule, loadAgentModule } from '../open/agent-module.ts';
-import { auditForRuns } from '../open/audit-file.ts';
 import { openStore } from '../open/open-store.ts';
 import { findWaiting } from '../open/stored-runs.ts';
 import { Failure } from '../ui/failure.ts';
@@ -23,7 +22,7 @@ export const runCommand: Command = async (context) => {
   };
   const store = await openStore(storeOption, module.codec);
   const isResumed = runId !== undefined && (await findWaiting(store, runId)) !== undefined;
-  const session = new Session(context, store, await auditForRuns(context));
+  const session = new Session(context, store);
   const exitCode = await session.carry({ module, work: invocation, isResumed, mayAsk: true });
   await session.close();
   return exitCode;

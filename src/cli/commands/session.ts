@@ -15,8 +15,7 @@ import {
 import { hasCode } from '../../values/error-data.ts';
 import type { CommandContext } from '../command.ts';
 import type { AgentModule } from '../open/agent-module.ts';
-import type { AuditFile } from '../open/audit-file.ts';
-import { controlExecutor } from '../open/control-executor.ts';
+import { auditOption, controlExecutor } from '../open/control-executor.ts';
 import { KnownModules, type RunPlace } from '../open/known-modules.ts';
 import type { RunStore } from '../open/open-store.ts';
 import { findWaiting } from '../open/stored-runs.ts';
@@ -52,7 +51,6 @@ export class Session {
   readonly progress: Progress;
   readonly #context: CommandContext;
   readonly #store: RunStore;
-  readonly #audit: AuditFile | undefined;
   readonly #interruption: Interruption;
   readonly #executors = new Map<Agent, Executor>();
   readonly #modules = new KnownModules();
@@ -65,10 +63,9 @@ export class Session {
   /** What a command that continues the run needs besides the store: the module that has the key. */
   #moduleOption = '';
 
-  constructor(context: CommandContext, store: RunStore, audit: AuditFile | undefined) {
+  constructor(context: CommandContext, store: RunStore) {
     this.#context = context;
     this.#store = store;
-    this.#audit = audit;
     this.progress = progressFor(context.output, { json: context.args.json, store: store.path });
     this.#interruption = new Interruption(context.output);
   }
@@ -200,7 +197,7 @@ export class Session {
    */
   async dismiss(runId: string): Promise<number> {
     const { args, output } = this.#context;
-    this.#caretaker ??= controlExecutor(this.#store, this.#audit);
+    this.#caretaker ??= controlExecutor(this.#store, auditOption(args));
     const sent = await this.#caretaker.control(runId).cancel('its parent run has ended').catch(unlessMissing);
     const outcome = sent === 'sent' ? null : await this.#store.outcome(runId);
     if (!outcome) {
@@ -219,7 +216,6 @@ export class Session {
   async close(): Promise<void> {
     await Promise.all([...this.#executors.values()].map((executor) => executor.shutdown()));
     this.#interruption.stop();
-    await this.#audit?.close();
     await this.#store.close();
   }
 
@@ -231,8 +227,7 @@ export class Session {
       // Studio follows the run by its events; they go with its record.
       journal: { lingerMs: 0 },
       ...options,
-      // An audit of the module replaces the command's.
-      ports: { ...(this.#audit ? { audit: this.#audit } : {}), ...options.ports },
+      ...auditOption(this.#context.args),
       models,
       tools,
       agents: [agent],

@@ -1,9 +1,8 @@
-import type { RunOutcome, SentCommand } from '../../index.ts';
+import { createAudit, type RunOutcome, type SentCommand } from '../../index.ts';
 import { listedStatus } from '../../record/listed-status.ts';
 import type { Command, CommandContext } from '../command.ts';
-import { type AuditFile, auditToAsk, isAuditNamed } from '../open/audit-file.ts';
 import { KnownModules } from '../open/known-modules.ts';
-import { isStoreThere, openExistingStore, type RunStore } from '../open/open-store.ts';
+import { openExistingStore, type RunStore } from '../open/open-store.ts';
 import { allRuns, loadRecord, pidOf, treeIn } from '../open/stored-runs.ts';
 import { exitCodes, Failure, lineOf } from '../ui/failure.ts';
 import { PAWL } from '../ui/shell-words.ts';
@@ -11,22 +10,22 @@ import { type Audited, describeAudited, describeChildren, describeSteps } from '
 import { describeOutcome, describeRecord, type Waiting } from './describe-run.ts';
 import { unknownRun } from './obstacle.ts';
 
-/** Runs `pawl show`: prints the progress or the end of a run, and what an audit has of it. */
+/** Runs `pawl show`: prints the progress or the end of a run, and what its audit keeps. */
 export const showCommand: Command = async (context) => {
   const { args, output } = context;
   const [runId] = args.words;
   if (runId === undefined)
     throw new Failure(`\`pawl show\` needs the id of a run; \`${PAWL} list\` shows those that wait`);
-  const audit = auditToAsk(context);
-  const audited = await auditedRun(context, audit, runId);
-  // An audit is useful even if the store no longer exists.
-  const store = audited && !isStoreThere(args.store) ? undefined : await openExistingStore(args.store);
-  const found = { runId, ...(store ? await storedRun(context, store, runId) : nothingStored), audited };
-  if (store && !found.waiting && !found.outcome && !audited) throw unknownRun(runId, store);
+  const store = await openExistingStore(args.store);
+  const found = {
+    runId,
+    ...(await storedRun(context, store, runId)),
+    audited: await auditedRun(context, store, runId),
+  };
+  if (!found.waiting && !found.outcome && !found.audited) throw unknownRun(runId, store);
   if (args.json) output.printJson(document(found), 2);
   else print(context, found, store);
-  await audit?.close();
-  await store?.close();
+  await store.close();
   return exitCodes.ok;
 };
 
@@ -39,8 +38,6 @@ interface Found extends Stored {
   readonly runId: string;
   readonly audited: Audited | undefined;
 }
-
-const nothingStored: Stored = { waiting: undefined, outcome: null };
 
 async function storedRun(context: CommandContext, store: RunStore, runId: string): Promise<Stored> {
   const record = await loadRecord(store, runId);
@@ -75,18 +72,14 @@ async function inboxOf({ output }: CommandContext, store: RunStore, runId: strin
 /** The most descendants that are shown. */
 const MOST_DESCENDANTS = 200;
 
-/** An audit that fails must not prevent the output of the record, unless the user has named the audit. */
-async function auditedRun(
-  { args, output }: CommandContext,
-  audit: AuditFile | undefined,
-  runId: string,
-): Promise<Audited | undefined> {
+/** What cannot be read for the audit must not prevent the output of the rest. */
+async function auditedRun({ output }: CommandContext, store: RunStore, runId: string): Promise<Audited | undefined> {
   try {
-    const run = await audit?.run(runId);
-    const tree = run && (await audit?.tree(runId, { limit: MOST_DESCENDANTS }));
+    const audit = createAudit({ store });
+    const run = await audit.run(runId);
+    const tree = run && (await audit.tree(runId, { limit: MOST_DESCENDANTS }));
     return run ? { run, children: tree?.children ?? [] } : undefined;
   } catch (error) {
-    if (isAuditNamed(args)) throw error;
     output.say(`pawl: warning: ${lineOf(error)}`);
     return undefined;
   }
@@ -102,20 +95,19 @@ function document({ runId, waiting, outcome, audited }: Found) {
     const known = { ...(pid === undefined ? {} : { pid }), ...(module === undefined ? {} : { module }) };
     return { runId, status, ...known, record, commands, ...audit };
   }
-  const isOver = outcome !== null || audited?.run.endedAt !== undefined;
-  return { runId, status: isOver ? 'ended' : 'lost', outcome, ...audit };
+  return { runId, status: 'ended', outcome, ...audit };
 }
 
 /** One line for each field; below them the answer, as the model wrote it. */
-function print({ output }: CommandContext, found: Found, store: RunStore | undefined): void {
+function print({ output }: CommandContext, found: Found, store: RunStore): void {
   for (const line of describe(found, store)) output.print(line);
   const text = found.waiting ? '' : (found.outcome?.output ?? found.audited?.run.output ?? '');
   if (text !== '') output.printText(`\n${text}`);
 }
 
-function describe({ waiting, outcome, audited }: Found, store: RunStore | undefined): string[] {
+function describe({ waiting, outcome, audited }: Found, store: RunStore): string[] {
   const children = audited ? describeChildren(audited) : [];
-  if (waiting && store) return [...describeRecord(waiting, store), ...children];
+  if (waiting) return [...describeRecord(waiting, store), ...children];
   const known = audited ? describeAudited(audited.run) : [];
   const ended = known.length > 0 || !outcome ? known : describeOutcome(outcome);
   const steps = audited ? describeSteps(audited.run) : [];

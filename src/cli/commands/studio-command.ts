@@ -7,7 +7,7 @@ import { studioHandler } from '../../studio/index.ts';
 import { toErrorData } from '../../values/error-data.ts';
 import type { Command, CommandContext } from '../command.ts';
 import { type AgentModule, loadAgentModule } from '../open/agent-module.ts';
-import { auditForRuns } from '../open/audit-file.ts';
+import { auditOption } from '../open/control-executor.ts';
 import { codecFromEnvironment, codecIn, type RunStore } from '../open/open-store.ts';
 import { commandToResume } from '../open/way-to-resume.ts';
 import { portOf } from '../option-values.ts';
@@ -81,13 +81,12 @@ async function executorOn(
   store: RunStore,
   { context, module }: { readonly context: CommandContext; readonly module: AgentModule | undefined },
 ): Promise<Executor> {
-  const audit = context.args.write ? await auditForRuns(context) : undefined;
   return createExecutor({
     models: () => undefined,
     checkpoints: store,
     journal: true,
     ...(module ? { agents: [module.agent], tools: [...module.tools] } : {}),
-    ...(audit ? { ports: { audit } } : {}),
+    ...auditOption(context.args),
     logger: warnings(context.output),
   });
 }

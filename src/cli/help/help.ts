@@ -53,7 +53,7 @@ its last one.`,
     store: `where runs are recorded; else $PAWL_STORE, else .pawl/runs.db. A SQLite file, or
 postgres://user@host/database, with ?schema=… if it is not \`pawl\`
 (the package pg must be installed; PGPASSWORD or PAWL_STORE keep the password off the command line)`,
-    audit: 'where ended runs are recorded; else $PAWL_AUDIT, else audit.db beside the store if it exists',
+    audit: 'keep runs for 90 days after their end, and count them (`pawl show`, `pawl stats`)',
     json: `for machines: JSON on stdout (\`pawl <command> --help\` describes it). Its texts are exact; all other output
 has no control sequences for a terminal or a CI log`,
     help: 'help; also `pawl help <command>`',
@@ -61,7 +61,7 @@ has no control sequences for a terminal or a CI log`,
   },
   more: `Environment:
   PAWL_STORE       the store, if --store is not given
-  PAWL_AUDIT       the audit, if --audit is not given
+  PAWL_AUDIT=1     --audit for each command that has it
   PAWL_MODEL       provider/model: use this model for every tier, with the package @ai-sdk/<provider>
   PAWL_CODEC       a module that exports \`codec\`, as encrypt({ … }) makes it: the key of an encrypted store
   PAWL_STATE_HOME  where the agent module of each of this user's runs is stored; else pawl in $XDG_STATE_HOME

@@ -23,7 +23,8 @@ export interface AgentModule {
 }
 
 /** The executor options that an agent module may export; the command sets the others. */
-interface ModuleOptions extends Pick<ExecutorOptions, 'compactor' | 'contextTokens' | 'history' | 'migrate'> {
+interface ModuleOptions
+  extends Pick<ExecutorOptions, 'audit' | 'compactor' | 'contextTokens' | 'history' | 'migrate' | 'retention'> {
   readonly ports: Omit<Ports, 'checkpointer'>;
 }
 
@@ -163,7 +164,7 @@ const portMethods: Readonly<Record<keyof ModuleOptions['ports'], readonly string
 };
 
 function optionsOf(
-  { ports = {}, compactor, contextTokens, history, migrate }: Record<string, unknown>,
+  { ports = {}, audit, compactor, contextTokens, history, migrate, retention }: Record<string, unknown>,
   path: string,
 ): ModuleOptions {
   const mustBe = (name: string, what: string) => new Failure(`the export \`${name}\` of ${path} must be ${what}`);
@@ -177,16 +178,20 @@ function optionsOf(
   if (history !== undefined && !(isRecord(history) && typeof history.keepMs === 'number')) {
     throw mustBe('history', 'an object { keepMs: milliseconds }');
   }
+  if (audit !== undefined && typeof audit !== 'boolean') throw mustBe('audit', 'true or false');
+  if (retention !== undefined && !isRecord(retention)) throw mustBe('retention', "an object { audit: '90d' }");
   if (migrate !== undefined && typeof migrate !== 'function') {
     throw mustBe('migrate', 'a function (record) => record');
   }
   const checked = Object.keys(ports).map((name) => [name, portOf(ports, name, path)] as const);
   const options: object = {
     ports: Object.fromEntries(checked),
+    ...(audit === undefined ? {} : { audit }),
     ...(compactor === undefined ? {} : { compactor }),
     ...(contextTokens === undefined ? {} : { contextTokens }),
     ...(history === undefined ? {} : { history }),
     ...(migrate === undefined ? {} : { migrate }),
+    ...(retention === undefined ? {} : { retention }),
   };
   return options as ModuleOptions;
 }

@@ -1,15 +1,15 @@
-import { createExecutor, type Executor } from '../../index.ts';
-import type { AuditFile } from './audit-file.ts';
+import { createExecutor, type Executor, type ExecutorOptions } from '../../index.ts';
+import type { Arguments } from '../arguments.ts';
 import type { RunStore } from './open-store.ts';
 
 /**
- * Makes an executor for commands that only control runs (cancel, steer, park): it runs none, so it needs no model. It runs
- * none, so it needs no model.
+ * Makes an executor for commands that only control runs (cancel, steer, park): it runs none, so it needs no model.
  */
-export function controlExecutor(store: RunStore, audit?: AuditFile): Executor {
-  return createExecutor({
-    models: () => undefined,
-    checkpoints: store,
-    ...(audit ? { ports: { audit } } : {}),
-  });
+export function controlExecutor(store: RunStore, options: Pick<ExecutorOptions, 'audit'> = {}): Executor {
+  return createExecutor({ models: () => undefined, checkpoints: store, ...options });
+}
+
+/** Returns the option `audit` of the executors of a command: `--audit`, or PAWL_AUDIT, keeps the runs that end. */
+export function auditOption({ audit }: Pick<Arguments, 'audit'>): Pick<ExecutorOptions, 'audit'> {
+  return audit || process.env.PAWL_AUDIT ? { audit: true } : {};
 }

@@ -23,5 +23,4 @@ export interface CommandRow {
 }
 
 export const STORE = 'the store; else $PAWL_STORE, else .pawl/runs.db';
-export const AUDIT = 'the audit; else $PAWL_AUDIT, else audit.db beside the store if it exists';
-export const RUN_AUDIT = 'where runs stay recorded after their records are deleted, as of `pawl run`';
+export const AUDIT = 'keep runs after their end, as of `pawl run`';

@@ -1,4 +1,4 @@
-import { AUDIT, type CommandRow, RUN_AUDIT, STORE } from './row.ts';
+import { AUDIT, type CommandRow, STORE } from './row.ts';
 
 /** The commands that begin, show, continue and end runs. */
 export const runCommands = {
@@ -10,7 +10,7 @@ export const runCommands = {
 The agent module is a JavaScript or TypeScript file. Its default export is the agent (made with defineAgent). It may also
 export \`models\` ({ tier: model } or a function), \`tools\` (for those that the agent names), \`prompt\` (the default
 prompt), \`ports\` ({ budget, critic, palette, audit }, each as in createExecutor), \`compactor\`, \`contextTokens\`,
-\`history\`, \`migrate\`, and \`codec\` (of the store: as encrypt({ … }) makes it). A run leaves the store with its end;
+\`history\`, \`audit\`, \`retention\`, \`migrate\`, and \`codec\` (of the store: as encrypt({ … }) makes it). A run leaves the store with its end;
 \`export const history = { keepMs: 86_400_000 }\` keeps it for a day, for the lists of \`pawl studio\` and \`pawl list --all\`.
 Importing it runs its top level: keep the agent in its own file (agent.ts), apart from a program that starts runs
 (main.ts). Its path is stored for \`pawl resume\` in a private file of this user ($PAWL_STATE_HOME), and never in the record.
@@ -27,9 +27,8 @@ Ctrl-C once stops after saving and says how to continue; twice exits now. Nothin
       'run-id': `your own id for the run; the same request with it (agent, prompt, folder) resumes
 it, or gives its result; any other request is refused`,
       store: 'where the run is recorded; else $PAWL_STORE, else .pawl/runs.db',
-      audit: `where the run stays recorded after its record is deleted; made if it does not exist; else $PAWL_AUDIT,
-else audit.db beside the store if it exists. Not used for a module with an audit in its \`ports\`.
-\`pawl\` never deletes anything from it`,
+      audit: `keep the run for 90 days after its end, with its steps and calls, and count it in the totals: for \`pawl show\`,
+\`pawl list --all\` and \`pawl stats\`; \`export const audit = true\` in the agent module does it too`,
       json: `JSON lines on stdout: { type: 'run.started', runId, agentId, store, resumed }, for each step
 { type: 'step.done', runId, iteration, tools, usage }, and at the end
 { type: 'run.ended', runId, status, output, error?, usage, iterations, … }; a run that waits gives
@@ -39,7 +38,7 @@ else audit.db beside the store if it exists. Not used for a module with an audit
     examples: [
       'pawl run agent.ts "Summarise the open tickets"',
       'pawl run agent.ts --run-id nightly-2026-11-21 --store /var/lib/pawl/runs.db',
-      'pawl run agent.ts --audit .pawl/audit.db',
+      'pawl run agent.ts --audit',
       'PAWL_MODEL=anthropic/claude-sonnet-4-5 pawl run agent.ts "Summarise the open tickets"',
     ],
     load: async () => (await import('../commands/run-command.ts')).runCommand,
@@ -49,19 +48,15 @@ else audit.db beside the store if it exists. Not used for a module with an audit
     about: `Lists the runs of a store that have not ended: interrupted ones, those that are live in some process, those that wait, parked
 ones, and records that cannot be read. Results of ended runs are kept for a week: \`pawl show <run id>\`.
 
-With --all they are followed by the ended runs whose records the store keeps (\`history\` of the agent module), then by those of an
-audit, the latest first. A run that has not ended there and has no record
-(its process died, and it was not durable or its record is elsewhere) is marked "no record".`,
+With --all they are followed by the ended runs whose records the store keeps, the latest first: those of \`pawl run --audit\`, or of an
+agent module with \`audit\` or \`history\`.`,
     options: {
       store: STORE,
-      all: 'also runs that have ended: those that the store keeps, and those of the audit',
-      audit: AUDIT,
-      since: `kept runs that ended since then, and runs of the audit that started since then: a date, or how long ago
-(30m, 12h, 7d)`,
-      limit: 'at most so many kept runs, and so many of the audit; default 50',
+      all: 'also runs that have ended and that the store keeps',
+      since: 'kept runs that ended since then: a date, or how long ago (30m, 12h, 7d)',
+      limit: 'at most so many kept runs; default 50',
       json: `{ store, runs: [{ runId, status: 'live' | 'interrupted' | 'waiting' | 'parked' | 'quarantined', … }] }, and with
---all { …, ended: [{ runId, status, usage, iterations, endedAt, … }], audit?, audited?: [
-{ runId, status, agentId, callerId, usage, spend?, … }] }`,
+--all { …, ended: [{ runId, status, usage, iterations, endedAt, … }] }`,
     },
     examples: [
       'pawl list',
@@ -74,20 +69,15 @@ audit, the latest first. A run that has not ended there and has no record
     takes: '<run id>',
     does: 'one run: its progress, or how it ended',
     about: `Shows a run. If it waits or is live: its steps, its running calls and the commands that it has not processed yet. If it has
-ended: its result. From an audit: its phases, steps and calls after its record is deleted, its child runs, and its
-cost.`,
+ended: its result. Of a run whose record the store keeps: its phases, its child runs and its cost, and with --audit of
+\`pawl run\` its steps and calls.`,
     options: {
       store: STORE,
-      audit: AUDIT,
       json: `{ runId, status: 'live' | 'interrupted' | 'waiting' | 'parked', pid?, module?, record, commands, audit? } or
-{ runId, status: 'ended', outcome, audit? }, outcome null if only the audit has it; 'lost': it has
-not ended there, and there is no record. audit: { run, children: [{ run, children }] }`,
+{ runId, status: 'ended', outcome, audit? }, outcome null if it is kept no more.
+audit: { run, children: [{ run, children }] }`,
     },
-    examples: [
-      'pawl show nightly-2026-11-21',
-      'pawl show nightly-2026-11-21 --json | jq .outcome.output',
-      'pawl show nightly-2026-11-21 --audit /var/lib/pawl/audit.db',
-    ],
+    examples: ['pawl show nightly-2026-11-21', 'pawl show nightly-2026-11-21 --json | jq .outcome.output'],
     load: async () => (await import('../commands/show-command.ts')).showCommand,
   },
   resume: {
@@ -103,7 +93,7 @@ user, machine or program needs --agent.`,
       agent:
         'the agent module, if it was moved, or if pawl did not start the run here; importing it runs its top level',
       store: STORE,
-      audit: RUN_AUDIT,
+      audit: AUDIT,
       json: `JSON lines on stdout, as of \`pawl run\`; one that cannot be resumed gives
 { type: 'run.skipped', runId, reason }`,
     },
@@ -126,7 +116,7 @@ run that its next start may park continues last, alone.
 Exit code 0: all went well, 1: a run failed, or needs a person; \`pawl doctor\` says which before anything is started.`,
     options: {
       store: STORE,
-      audit: RUN_AUDIT,
+      audit: AUDIT,
       json: 'JSON lines on stdout, as of `pawl resume`',
     },
     examples: ['pawl recover', 'pawl recover agents/clerk.ts agents/critic.ts --store /var/lib/pawl/runs.db'],
@@ -152,7 +142,7 @@ models three quarters of it. The runs continue in other processes. A second sign
         'PostgreSQL only: what admits a run wakes it at once (postgresStore({ notify: true })); else it asks each second',
       drain: 'longest time to leave its runs after a signal; default 25s',
       store: 'the store; else $PAWL_STORE, else .pawl/runs.db. Made if it does not exist',
-      audit: RUN_AUDIT,
+      audit: AUDIT,
       json: `JSON lines on stdout: { type: 'work.started', agentId, store, concurrency }, for each run that it takes
 { type: 'run.started' | 'run.resumed', runId }, { type: 'step.done', runId, iteration, tools, usage },
 { type: 'run.waiting', runId, waits, wakeAt? }, { type: 'run.parked', runId, code, reason },

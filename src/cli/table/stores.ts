@@ -1,6 +1,6 @@
 import { AUDIT, type CommandRow, STORE } from './row.ts';
 
-/** The commands on a whole store, and on its audit. */
+/** The commands on a whole store. */
 export const storeCommands = {
   doctor: {
     takes: '[agent module…]',
@@ -86,20 +86,20 @@ with --accept-without-wal: { store, accepted: true }`,
   },
   stats: {
     usage: ['pawl stats [--by day|agent|caller] [options]'],
-    does: 'totals of the runs in an audit, by day, agent or caller',
-    about: `Sums up the runs of an audit: how many there were and how they ended, steps, tokens, dollars (where a budget counted them),
-and working time. Days are those on which runs started, in UTC.`,
+    does: 'totals of the runs that ended, by day, agent or caller',
+    about: `Sums up the runs that ended with --audit: how many there were and how they ended, steps, tokens, dollars (where a budget
+counted them), and working time. Days are those on which runs started, in UTC, and count every run; agents and callers count the
+runs that the store still keeps.`,
     options: {
       by: 'what the totals are of: day (the default), agent or caller',
       since: 'runs that started since then: a date, or how long ago (30m, 12h, 7d)',
-      audit: AUDIT,
-      store: 'the store of the default audit; else $PAWL_STORE, else .pawl/runs.db',
-      json: '{ audit, by, totals: [{ key, runs, statuses, usage, spend, iterations, elapsedMs }] }',
+      store: STORE,
+      json: '{ store, by, totals: [{ key, runs, statuses, usage, spend, iterations, elapsedMs }] }',
     },
     examples: [
       'pawl stats',
       'pawl stats --by caller --since 30d',
-      'pawl stats --by agent --audit /var/lib/pawl/audit.db --json',
+      'pawl stats --by agent --store /var/lib/pawl/runs.db --json',
     ],
     load: async () => (await import('../commands/store/stats-command.ts')).statsCommand,
   },
@@ -112,6 +112,7 @@ continue, what it did and cost. Other processes work on the runs; this one start
 The printed address has the token of this store's Studio after the #. It stays the same, so that an open page works again
 after a restart; only this user can read it.`,
     options: {
+      audit: AUDIT,
       write: 'the page may answer, steer, cancel, park and unpark runs, in the name of this user',
       apply: 'the page may apply the file changes that fan-outs propose, below this folder',
       'fan-outs': 'where fan-outs are looked for; default .pawl',

@@ -1,7 +1,7 @@
 import { createExecutor, type Executor, type WorkOptions } from '../../index.ts';
 import type { Command, CommandContext } from '../command.ts';
 import { type AgentModule, loadAgentModule } from '../open/agent-module.ts';
-import { auditForRuns } from '../open/audit-file.ts';
+import { auditOption } from '../open/control-executor.ts';
 import { openWorkStore, type WorkStore } from '../open/open-store.ts';
 import { countOf, lengthOf } from '../option-values.ts';
 import { Interruption } from '../ui/ctrl-c.ts';
@@ -30,13 +30,12 @@ export const workCommand: Command = async (context) => {
   const wishes = wishesOf(context);
   const module = await loadAgentModule(file);
   const store = await openWorkStore(args.store, { codec: module.codec, listens: args.listen });
-  const audit = await auditForRuns(context);
   const progress = new WorkProgress(output, args.json);
   const interruption = new Interruption(output);
   const stop = new AbortController();
   interruption.aborts(stop);
   const watching = watchParent(output);
-  const executor = executorFor(module, { context, store, wishes, ports: audit ? { audit } : {}, progress });
+  const executor = executorFor(module, { context, store, wishes, progress });
   const worker = executor.work({ ...wishes.limits, ...(store.listen ? { listen: store.listen } : {}) });
   progress.began({ agentId: module.agent.id, store: store.path, concurrency: wishes.concurrency });
   await aborted(stop.signal);
@@ -46,7 +45,6 @@ export const workCommand: Command = async (context) => {
   progress.over(taken, live);
   watching[Symbol.dispose]();
   interruption.stop();
-  await audit?.close();
   await store.close();
   return live === 0 ? exitCodes.ok : exitCodes.failed;
 };
@@ -85,17 +83,15 @@ interface Surroundings {
   readonly context: CommandContext;
   readonly store: WorkStore;
   readonly wishes: Wishes;
-  readonly ports: object;
   readonly progress: WorkProgress;
 }
 
-function executorFor(module: AgentModule, { context, store, wishes, ports, progress }: Surroundings): Executor {
+function executorFor(module: AgentModule, { context, store, wishes, progress }: Surroundings): Executor {
   const { agent, models, tools, options } = module;
   return createExecutor({
     ...options,
     ...wishes.executor,
-    // An audit of the module replaces the command's.
-    ports: { ...ports, ...options.ports },
+    ...auditOption(context.args),
     models,
     tools,
     agents: [agent],

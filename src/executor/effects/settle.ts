@@ -193,7 +193,10 @@ async function end(run: ActiveRun, input: SettleInput, outcome: RunOutcome): Pro
     },
     waits: progress.waiting?.waits,
     turn: liveTurnEndOf(run, progress, outcome),
-    identity: () => run.redaction?.records.progress(recordable(progress)) ?? progress,
+    identity: () => ({
+      ...(run.redaction?.records.progress(recordable(progress)) ?? progress),
+      elapsedMs: Math.round(run.nowOf(progress).elapsedMs),
+    }),
     end: keeper && ((options: EndOptions) => ended(checkpointer, { keeper, options, finish })),
     remove: () => finish(checkpointer),
   };

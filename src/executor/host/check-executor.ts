@@ -2,11 +2,12 @@ import { MAX_LEVELS } from '../../run/limits.ts';
 import { cutAnswers } from '../../run/reply.ts';
 import { checkStore } from '../../store/capabilities.ts';
 import { isTool } from '../../tool/toolbox.ts';
+import { durationMs } from '../../values/clock.ts';
 import { readProperty } from '../../values/error-data.ts';
 import { checkKeys, checkMethods, checkWord, type KnownKeys, kindOf } from '../../values/known-options.ts';
 import { checkMiddleware } from './middleware.ts';
 import { checkObservers } from './observers.ts';
-import type { Defaults, ExecutorOptions, HistoryOptions, Ports } from './options.ts';
+import type { Defaults, ExecutorOptions, HistoryOptions, Ports, RetentionOptions } from './options.ts';
 
 const optionKeys: KnownKeys<ExecutorOptions> = {
   models: true,
@@ -32,6 +33,8 @@ const optionKeys: KnownKeys<ExecutorOptions> = {
   notify: true,
   keepOutcomesMs: true,
   history: true,
+  audit: true,
+  retention: true,
   keepSignalsMs: true,
   journal: true,
   version: true,
@@ -52,6 +55,7 @@ const portKeys: KnownKeys<Ports> = { checkpointer: true, budget: true, audit: tr
 const saveErrorKeys: KnownKeys<NonNullable<ExecutorOptions['onSaveError']>> = { maxUnsavedSteps: true, then: true };
 
 const historyKeys: KnownKeys<HistoryOptions> = { keepMs: true };
+const retentionKeys: KnownKeys<RetentionOptions> = { audit: true };
 
 /** Defaults whose 0 switches something off. */
 const mayBeZero: ReadonlySet<string> = new Set<keyof Defaults>(['modelOutageMs']);
@@ -82,6 +86,7 @@ export function checkExecutor(options: ExecutorOptions, defaults: Defaults): voi
     ...names('ports', portKeys),
     ...names('onSaveError', saveErrorKeys),
     ...names('history', historyKeys),
+    ...names('retention', retentionKeys),
   ];
   checkKeys(options, optionKeys, { of, elsewhere });
   checkModels(options.models);
@@ -158,6 +163,7 @@ function checkPolicies(options: ExecutorOptions): void {
   if (keepSignalsMs !== undefined && !(Number.isFinite(keepSignalsMs) && keepSignalsMs > 0))
     throw new TypeError(`${of}: keepSignalsMs must be a number above 0, not ${kindOf(keepSignalsMs)}`);
   checkHistory(options.history);
+  checkAudit(options);
   checkFleet(options);
   if (onSaveError === undefined) return;
   checkKeys(onSaveError, saveErrorKeys, { of, at: 'onSaveError' });
@@ -180,6 +186,25 @@ function checkHistory(history: HistoryOptions | undefined): void {
   const { keepMs } = history;
   if (keepMs !== undefined && !(typeof keepMs === 'number' && keepMs >= 0))
     throw new TypeError(`${of}: history.keepMs must be a number of 0 or more, not ${kindOf(keepMs)}`);
+}
+
+function checkAudit({ audit, retention }: ExecutorOptions): void {
+  const advice = 'an audit of your own is ports.audit';
+  if (audit !== undefined && typeof audit !== 'boolean')
+    throw new TypeError(`${of}: audit must be true or false, not ${kindOf(audit)}; ${advice}`);
+  if (retention === undefined) return;
+  checkKeys(retention, retentionKeys, { of, at: 'retention' });
+  if (retention.audit !== undefined && !(retainedMs(retention.audit) > 0)) {
+    const got =
+      typeof retention.audit === 'string' ? JSON.stringify(retention.audit.slice(0, 40)) : kindOf(retention.audit);
+    throw new TypeError(`${of}: retention.audit must be ms above 0, or a text such as '7d', not ${got}`);
+  }
+}
+
+/** Returns the ms of a retention; NaN if it is no time. */
+export function retainedMs(time: unknown): number {
+  if (typeof time === 'string') return durationMs(time) ?? Number.NaN;
+  return typeof time === 'number' ? time : Number.NaN;
 }
 
 function checkCallbacks(options: ExecutorOptions): void {

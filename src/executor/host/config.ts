@@ -10,11 +10,11 @@ import type { Tool } from '../../tool/define-tool.ts';
 import type { Clock } from '../../values/clock.ts';
 import { readProperty, toErrorData } from '../../values/error-data.ts';
 import { letGo } from '../../values/thenable.ts';
-import { checkExecutor } from './check-executor.ts';
+import { checkExecutor, retainedMs } from './check-executor.ts';
 import { DueHints } from './due-hints.ts';
 import { guarded, guardedWarn, readable, type Warn } from './guard.ts';
 import { guardedClock } from './guarded-clock.ts';
-import { type JournalOptions, journalOptionsOf } from './journal-options.ts';
+import { type Journaling, type JournalOptions, journalDefaults, journalOptionsOf } from './journal-options.ts';
 import { type Layers, layersOf } from './middleware.ts';
 import { Notices } from './notices.ts';
 import { type Observer, observersOf } from './observers.ts';
@@ -23,6 +23,7 @@ import { redactedInspect, redactedWarn } from './redaction.ts';
 
 const DAY_MS = 86_400_000;
 const WEEK_MS = 7 * DAY_MS;
+const AUDIT_MS = 90 * DAY_MS;
 
 const defaults: Defaults = {
   modelTier: 'fast',
@@ -85,8 +86,12 @@ export interface Config {
   readonly keepSignalsMs: number;
   /** How long records of ended runs are kept; 0 = they are deleted. */
   readonly keepRecordsMs: number;
-  /** Undefined = events are not kept. */
+  /** Undefined = events cannot be read in other processes. */
   readonly journal: JournalOptions | undefined;
+  /** How the journals of runs are written: all events with the option `journal`, the durable ones for the audit. */
+  readonly journaling: Journaling | undefined;
+  /** Whether the ends of runs are counted in the totals of their days. */
+  readonly isAudited: boolean;
   /** The number of this deployment; undefined = it is not compared. */
   readonly version: number | undefined;
   /** The label whose value is the fair key of a run. */
@@ -114,6 +119,8 @@ export function configOf(options: ExecutorOptions): Config {
     options.ports?.checkpointer ??
     (options.checkpoints && createCheckpointerFactory(options.checkpoints, { clock, timeoutMs: limits.portMs }));
   const store = factory?.store ?? options.checkpoints;
+  const journal = journalFor(options, store, warn);
+  const auditMs = auditMsOf(options, store, warn);
   const hints = new DueHints(options.onDue, { clock, warn, ms: limits.portMs });
   return {
     models: options.models,
@@ -141,8 +148,10 @@ export function configOf(options: ExecutorOptions): Config {
     ...portsOf(options),
     keepOutcomesMs: options.keepOutcomesMs ?? WEEK_MS,
     keepSignalsMs: options.keepSignalsMs ?? DAY_MS,
-    keepRecordsMs: keepRecordsMsOf(options, store, warn),
-    journal: journalFor(options, store, warn),
+    keepRecordsMs: Math.max(keepRecordsMsOf(options, store, warn), auditMs),
+    journal,
+    journaling: journal ?? (auditMs > 0 ? { ...journalDefaults, isDurableOnly: true } : undefined),
+    isAudited: auditMs > 0,
     version: options.version,
     fairBy: options.fairBy,
     clock,
@@ -175,6 +184,15 @@ function keepRecordsMsOf(
     warn('executor: the store keeps no records of ended runs (it has no listEnded); they are deleted', { keepMs });
   }
   return Math.max(keepMs, journalOptionsOf(journal)?.lingerMs ?? 0);
+}
+
+/** How long the audit keeps what it reads, ms; 0 = there is none, also on a store that cannot keep it. */
+function auditMsOf({ audit, retention }: ExecutorOptions, store: CheckpointStore | undefined, warn: Warn): number {
+  if (!audit) return 0;
+  if (store && isKeepingRecords(store) && store.totals && isJournal(store))
+    return retainedMs(retention?.audit ?? AUDIT_MS);
+  warn('executor: the option audit has no effect: this store lacks listEnded, totals or a journal', {});
+  return 0;
 }
 
 /** The options with a value: an undefined option is absent, and must not replace a default. */

@@ -10,10 +10,16 @@ export interface JournalOptions {
   readonly lingerMs: number;
 }
 
+/** How an executor writes the journals of its runs. */
+export interface Journaling extends JournalOptions {
+  /** No reader follows the run: events that are only of interest while they happen are left out. */
+  readonly isDurableOnly?: true;
+}
+
 /** The value of the option `journal`: `true` = with the defaults. */
 export type JournalOption = boolean | Partial<JournalOptions>;
 
-const journalDefaults: JournalOptions = { flushMs: 100, flushBytes: 4_096, lingerMs: 600_000 };
+export const journalDefaults: JournalOptions = { flushMs: 100, flushBytes: 4_096, lingerMs: 600_000 };
 
 const keys = { flushMs: true, flushBytes: true, lingerMs: true } as const;
 

@@ -116,6 +116,12 @@ export interface HistoryOptions {
   readonly keepMs?: number;
 }
 
+/** How long an executor keeps what it has of runs that ended. */
+export interface RetentionOptions {
+  /** With `audit`: how long it can be asked about a run, ms, or a text such as `'7d'`; default 90 days. Infinity = until it is erased. */
+  readonly audit?: number | string;
+}
+
 export interface ExecutorOptions {
   /** AI SDK language models by tier (spec v4; v3 and v2 are adapted), or a function that finds one. */
   readonly models: Models;
@@ -191,6 +197,12 @@ export interface ExecutorOptions {
   readonly keepOutcomesMs?: number;
   /** What is kept of runs that ended, besides their outcomes. */
   readonly history?: HistoryOptions;
+  /**
+   * Keeps of each run that ends what `createAudit` reads: its record and its events for `retention.audit`, and the totals of its day
+   * without an end. Default `false`. Needs a store with `end`, `totals` and a journal: all of Pawl's have them.
+   */
+  readonly audit?: boolean;
+  readonly retention?: RetentionOptions;
   /** How long a signal that no run waits for is kept, ms above 0; default 1 day. Its id counts once for as long. */
   readonly keepSignalsMs?: number;
   /**

@@ -1,18 +1,15 @@
-import type { Audit, AuditedPhase, AuditRecorder } from '../../audit/port.ts';
+import type { Audit, AuditRecorder } from '../../audit/port.ts';
+import { Recording } from '../../audit/recording.ts';
 import type { RunEvent } from '../../run/events/body.ts';
-import { type AuditedAs, isAuditedAs } from '../../run/events/table.ts';
 import type { RunInfo } from '../../run/request.ts';
 import type { RunOutput } from '../../run/result.ts';
 import type { Clock } from '../../values/clock.ts';
 import { withDeadline } from '../../values/deadline.ts';
 import { toErrorData } from '../../values/error-data.ts';
-import { isObject, type JsonObject } from '../../values/json.ts';
+import { isObject } from '../../values/json.ts';
 import { isThenable, letGo } from '../../values/thenable.ts';
 import { guarded, type Warn } from '../host/guard.ts';
 import type { Observer } from '../host/observers.ts';
-
-/** How many answered calls are remembered, in case a late result arrives. */
-const MAX_ANSWERED = 100;
 
 interface Surroundings {
   readonly clock: Clock;
@@ -21,23 +18,18 @@ interface Surroundings {
   readonly ms: number;
 }
 
-/** The fields of a call that its end does not repeat. */
-type StartedCall = Pick<Extract<RunEvent, { type: 'tool.started' }>, 'attempt' | 'input'>;
-
 /** Passes the events of a run to its audit recorder. A failing recorder never affects the run. */
 export class Auditing implements Observer {
   readonly #recorder: AuditRecorder;
   readonly #around: Surroundings;
-  readonly #calls = new Map<string, StartedCall>();
-  /** A call that timed out is done once for the run, and perhaps again when its late result arrives. */
-  readonly #answered = new Map<string, StartedCall>();
   readonly #take: ((event: RunEvent) => void) | undefined;
   #isClosed = false;
 
   private constructor(recorder: AuditRecorder, around: Surroundings) {
     this.#recorder = recorder;
     this.#around = around;
-    this.#take = guarded('an audit recorder', (event: RunEvent) => this.#record(event), around.warn);
+    const recording = new Recording(recorder);
+    this.#take = guarded('an audit recorder', (event: RunEvent) => recording.take(event), around.warn);
   }
 
   /** Starts the audit of a run. @returns undefined if there is no audit, or it returns no recorder */
@@ -71,43 +63,4 @@ export class Auditing implements Observer {
       warn('run: an audit recorder could not be closed', { error: toErrorData(thrown) });
     }
   }
-
-  #record(event: RunEvent): unknown {
-    const recorder = this.#recorder;
-    if (isAuditedAs(event, 'skip')) return undefined;
-    if (isAuditedAs(event, 'step')) {
-      return recorder.onStep?.({ step: event.step, usage: event.usage, tools: event.tools });
-    }
-    if (isAuditedAs(event, 'tool')) return event.type === 'tool.started' ? this.#begin(event) : this.#end(event);
-    if (isAuditedAs(event, 'phase')) return recorder.onPhase?.(phaseOf(event));
-    const { type, runId: _, ...fields } = event;
-    return recorder.logEvent?.(type, fields as unknown as JsonObject);
-  }
-
-  #begin({ callId, attempt, input }: Extract<RunEvent, { type: 'tool.started' }>): void {
-    this.#calls.set(callId, { attempt, input });
-  }
-
-  #end({ step, callId, name, effect, output, ms, isLate }: Extract<RunEvent, { type: 'tool.done' }>): unknown {
-    const call = isLate ? this.#answered.get(callId) : this.#calls.get(callId);
-    if (!call) return undefined;
-    if (isLate) this.#answered.delete(callId);
-    else this.#hasAnswered(callId, call);
-    const { attempt, input } = call;
-    const late = isLate ? { isLate } : {};
-    return this.#recorder.onTool?.({ step, callId, name, effect, attempt, input, output, ms, ...late });
-  }
-
-  #hasAnswered(callId: string, call: StartedCall): void {
-    this.#calls.delete(callId);
-    this.#answered.set(callId, call);
-    const [oldest] = this.#answered.keys();
-    if (this.#answered.size > MAX_ANSWERED && oldest !== undefined) this.#answered.delete(oldest);
-  }
-}
-
-function phaseOf(event: AuditedAs<'phase'>): AuditedPhase {
-  const { index, name } = event;
-  if (event.type === 'phase.done') return { index, name, state: 'done', output: event.output };
-  return { index, name, state: event.type === 'phase.started' ? 'started' : 'skipped' };
 }

@@ -1,5 +1,5 @@
 import { outcomeOwnerOf } from '../../record/identify.ts';
-import type { IdentityFields } from '../../run/fields.ts';
+import type { HeadFields, IdentityFields } from '../../run/fields.ts';
 import { keptOutcome } from '../../run/outcome.ts';
 import type { RunOutcome } from '../../run/result.ts';
 import type { Wait } from '../../run/waits/wait.ts';
@@ -32,7 +32,7 @@ interface StoredEnd {
   /** Set if the run is a turn of a thread: then its record is kept, and the next turn begins. */
   readonly turn?: TurnEnd | undefined;
   /** Whose run it is, as the record has it: redacted. */
-  readonly identity: () => IdentityFields;
+  readonly identity: () => IdentityFields & Partial<Pick<HeadFields, 'elapsedMs'>>;
   /** Ends the record so that it is kept; absent if this store, or the checkpointer of a host, can only delete it. */
   readonly end?: ((options: EndOptions) => Promise<Ended>) | undefined;
   /** Deletes the record. */
@@ -121,7 +121,7 @@ function keptUntil({ onOutcome, keepOutcomesMs, clock }: Config, undelivered: Un
  * messages belong to that, and the next turn begins.
  */
 function endOf(config: Config, stored: StoredEnd, undelivered: Undelivered | undefined): EndOptions | undefined {
-  const { keepRecordsMs, clock } = config;
+  const { keepRecordsMs, isAudited, clock } = config;
   const { turn } = stored;
   if (turn && !stored.end) throw new UnsupportedError('this store keeps no threads');
   if (!stored.end || (!turn && keepRecordsMs <= 0)) return undefined;
@@ -130,6 +130,7 @@ function endOf(config: Config, stored: StoredEnd, undelivered: Undelivered | und
     outcome: keptOutcome(withOwner(stored, endedWith(stored, now))),
     keepUntil: turn ? Number.POSITIVE_INFINITY : now + keepRecordsMs,
     outcomeUntil: keptUntil(config, undelivered),
+    ...(isAudited ? { isCounted: true } : {}),
     ...(undelivered ? { undelivered } : {}),
     ...(turn ? { turn } : {}),
   };

@@ -41,7 +41,7 @@ type Keep = 'kept' | 'with-save' | 'with-step' | 'passing';
 /** Everything that Pawl knows of a type of events, besides its fields. */
 interface EventSpec<Event> {
   readonly redact: EventRows<Event>;
-  /** The method of the audit recorder that gets it; `log` = `logEvent`, `skip` = none. */
+  /** The method of an audit recorder that gets it; `log` = `logEvent`, `skip` = none. */
   readonly audit: 'skip' | 'log' | 'step' | 'tool' | 'phase';
   /** The event ends the model's current text: a buffered incomplete line is published before it. */
   readonly endsText: boolean;

@@ -2,9 +2,9 @@ import { crc32 } from 'node:zlib';
 import { CheckpointTooNewError, StoreUnavailableError } from '../../values/errors.ts';
 import { ON_COMMAND } from '../due.ts';
 import { olderLayout } from '../read-only.ts';
+import { totalColumns } from '../totals.ts';
 import { isTableMissing, MEDDLING, refuseMeddling } from './errors.ts';
 import { inTransaction, type Session } from './pool.ts';
-import { totalsLayout } from './totals/totals.ts';
 
 /** The names of the tables of a store. */
 const names = {
@@ -275,7 +275,16 @@ const layouts: readonly ((tables: Tables) => string)[] = [
     CREATE INDEX ON ${deliveries} (agent, due_at);
     CREATE INDEX ON ${deliveries} (until);
   `,
-  totalsLayout,
+  // The totals of the runs that began on a day and ended with a status. No run is named in them.
+  ({ totals }) => `
+    CREATE TABLE ${totals} (
+      no bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+      day text COLLATE "C" NOT NULL,
+      status text COLLATE "C" NOT NULL,
+      ${totalColumns.map((column) => `${column} double precision NOT NULL`).join(', ')}
+    );
+    CREATE INDEX ON ${totals} (day, status);
+  `,
 ];
 
 /** Creates or updates the tables in PostgreSQL before the first use. */

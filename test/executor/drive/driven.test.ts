@@ -1,6 +1,3 @@
-import { mkdtempSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import { type CheckpointStore, createAudit, type Driven, memoryStore } from 'pawl';
 import { callTool, fail, hang, reply, testClock } from 'pawl/testing';
 import { describe, expect, test } from 'vitest';
@@ -223,21 +220,20 @@ describe('drive rejects', () => {
 describe('the account of a run over slices', () => {
   test('its budget is checked once and counts each turn once; its audit has one row (engine 11)', async () => {
     const clock = testClock(START);
-    const audit = createAudit({ path: join(mkdtempSync(join(tmpdir(), 'pawl-slices-')), 'audit.db') });
     const world = slicedWorld({ clock });
-    const ports = { budget: world.budget, audit };
-    await world.host({ ports }).start({ runId: 'r' }, later);
+    const options = { ports: { budget: world.budget }, audit: true };
+    await world.host(options).start({ runId: 'r' }, later);
     let slices = 0;
     for (let state: Driven['state'] = 'more'; state === 'more'; slices++)
-      ({ state } = await world.drive(world.host({ ports }).executor, { budgetMs: 0, graceMs: 1_000 }));
+      ({ state } = await world.drive(world.host(options).executor, { budgetMs: 0, graceMs: 1_000 }));
     expect(slices).toBeGreaterThan(3);
     expect(world.budget.log.filter((line) => line.startsWith('check'))).toHaveLength(1);
     expect(world.budget.counted.size).toBe(4);
     expect(world.budget.open.size).toBe(0);
-    const rows = await audit.runs();
-    expect(rows).toMatchObject([{ runId: 'r', status: 'ok', iterations: 4 }]);
+    const audit = createAudit({ store: world.store });
+    expect(await audit.totals({ by: 'day' })).toMatchObject([{ runs: 1, iterations: 4 }]);
+    expect(await audit.runs()).toMatchObject([{ runId: 'r', status: 'ok', iterations: 4 }]);
     expect(world.outcomes[0]?.spend?.tokens).toBe(world.budget.total().tokens);
-    await audit.close();
   });
 
   test('maxRuntimeMs counts the time in which a process works, and no time between slices (engine 11)', async () => {

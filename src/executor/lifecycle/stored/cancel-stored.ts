@@ -118,11 +118,11 @@ function ended(services: ExecutorServices, { runId, above = [], endOf }: StoredE
 
 /** What the journal of a run gets at its end: its open waits are withdrawn, and it has ended. */
 function lastEvents(
-  { config: { journal, clock } }: ExecutorServices,
+  { config: { journaling, clock } }: ExecutorServices,
   { record: { meta, seq = 0, waiting }, claim }: StoredRun,
   { status, output, error }: RunOutcome,
 ): JournalWrite | undefined {
-  if (!journal || !claim) return undefined;
+  if (!journaling || !claim) return undefined;
   const bodies: RunEventBody[] = (waiting?.waits ?? []).map(({ id: waitId, kind, callId }) => {
     return { type: 'wait.withdrawn', waitId, kind, ...(callId === undefined ? {} : { callId }) };
   });

@@ -16,7 +16,7 @@ import type { Claim, JournalStore } from '../../../store/port.ts';
 import type { Clock } from '../../../values/clock.ts';
 import { hasCode, toErrorData } from '../../../values/error-data.ts';
 import type { Warn } from '../../host/guard.ts';
-import type { JournalOptions } from '../../host/journal-options.ts';
+import type { Journaling } from '../../host/journal-options.ts';
 import type { ActiveRun } from '../active-run.ts';
 import type { RunJournaling } from '../run-state.ts';
 import { EventQueue } from './event-queue.ts';
@@ -28,7 +28,7 @@ interface Parts {
   readonly store: JournalStore;
   /** Undefined: another process has the run. */
   readonly claim: () => Claim | undefined;
-  readonly options: JournalOptions;
+  readonly options: Journaling;
   readonly clock: Clock;
   readonly warn: Warn;
   /** Redacts events that the journal makes itself; undefined = everything is passed on unchanged. */
@@ -119,6 +119,7 @@ export class RunJournal implements RunJournaling {
     const save = saveOf(keep);
     const waiting: Waiting = { event, keep: keep === 'passing' ? keep : 'kept', save, step, ...ofCall };
     if (event.type === 'model.delta') this.#read(event);
+    if (keep === 'passing' && this.#parts.options.isDurableOnly) return;
     if (save) this.#pending.push(waiting);
     else this.#put(waiting);
   }
@@ -315,12 +316,12 @@ export class RunJournal implements RunJournaling {
 }
 
 /**
- * Makes the journal of a run that is recorded; undefined without the option, or without a claim.
+ * Makes the journal of a run that is recorded; undefined without the options `journal` and `audit`, or without a claim.
  * @param seq of the record that it continues; 0 = a new run
  */
 export function journalOf(run: ActiveRun, seq: number): RunJournal | undefined {
   const { config, feeds } = run.services;
-  const { journal: options, store, clock, warn } = config;
+  const { journaling: options, store, clock, warn } = config;
   if (!options || !store || !isJournal(store) || !run.claim) return undefined;
   const { runId } = run;
   const after = firstPlace(seq, run.claim.epoch);

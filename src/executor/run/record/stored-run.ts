@@ -141,11 +141,11 @@ export function rewriteHead(
 
 /** Returns an event as an entry of the journal of a run that is not live; undefined without a journal. */
 export function journalWrite(
-  { config: { journal, clock, redact } }: ExecutorServices,
+  { config: { journaling, clock, redact } }: ExecutorServices,
   { record: { meta, seq = 0 }, claim }: Pick<StoredRun, 'record' | 'claim'>,
   event: RunEventBody,
 ): JournalWrite | undefined {
-  if (!journal || !claim) return undefined;
+  if (!journaling || !claim) return undefined;
   const place = firstPlace(seq, claim.epoch) + 1;
   const body = redact ? redactedEvent(event, new Redactor(redact, 'event')) : event;
   const entry: JournalEntry = {

@@ -6,19 +6,6 @@ import type { Tables } from '../schema.ts';
 const columns = totalColumns.join(', ');
 const sums = totalColumns.map((column) => `pg_catalog.sum(t.${column})`).join(', ');
 
-/** Returns the layout of the totals of days. No run is named in them. */
-export function totalsLayout({ totals }: Tables): string {
-  return `
-    CREATE TABLE ${totals} (
-      no bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
-      day text COLLATE "C" NOT NULL,
-      status text COLLATE "C" NOT NULL,
-      ${totalColumns.map((column) => `${column} double precision NOT NULL`).join(', ')}
-    );
-    CREATE INDEX ON ${totals} (day, status);
-  `;
-}
-
 /** What a change with the token of its row adds to the totals. */
 export interface Counted {
   readonly token: number;

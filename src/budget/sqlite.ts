@@ -57,7 +57,7 @@ class SqliteLedgers implements Ledgers {
 
   async with<T>(callerId: string, terms: BudgetTerms, work: (ledger: Ledger) => T): Promise<T> {
     for (;;) {
-      const done = await this.#file.transaction('write', (statements) => {
+      const done = await this.#file.transaction((statements) => {
         const moment = { ...terms, now: terms.clock.now(), runsMs: RUNS_WINDOWS * terms.windowMs };
         statements.forgetIdle(moment);
         const account = new SqliteAccount(statements, callerId, moment);

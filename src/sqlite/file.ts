@@ -23,7 +23,7 @@ interface FileOptions {
 }
 
 /**
- * A SQLite file beside the run store that the processes of one machine share: a budget, or an audit. It is opened at the
+ * A SQLite file beside the run store that the processes of one machine share: a budget. It is opened at the
  * first transaction, and again after a failure of the disk. Commits survive the death of the process. A power loss may
  * undo the last commits: their data is not worth a sync of the disk for each.
  */
@@ -49,11 +49,11 @@ export class SqliteFile<T> {
    * Runs `work` in a transaction: SQLite stores all of it or nothing. While it waits for a lock, the event loop is free.
    * @throws {StoreUnavailableError} and the other errors of a store
    */
-  async transaction<R>(kind: 'read' | 'write', work: (statements: T) => R): Promise<R> {
+  async transaction<R>(work: (statements: T) => R): Promise<R> {
     const latest = performance.now() + this.#busyTimeoutMs;
     for (let retries = 1; ; retries++) {
       try {
-        return this.#database.get().transaction(kind, work);
+        return this.#database.get().transaction('write', work);
       } catch (error) {
         if (isIoError(error)) this.#database.drop();
         if (!isBusy(error) || performance.now() >= latest) throw storeError(error, this.path);
@@ -62,11 +62,6 @@ export class SqliteFile<T> {
       const ms = backoffMs(retries, lockBackoff);
       await new Promise((resolve) => setTimeout(resolve, ms));
     }
-  }
-
-  /** Call this after a delete: see `Database.scrubSoon`. */
-  scrubSoon(): void {
-    this.#database.scrubSoon();
   }
 
   close(): void {

@@ -7,17 +7,7 @@ const root = fileURLToPath(new URL('../..', import.meta.url));
 /** Bounds that no host, model or user meets: they cut work into parts, or memory that is only a help. */
 const inner = new Set([
   // Writes, reads and deletes that share a commit, a statement, or a turn of the event loop.
-  ...[
-    'MAX_BATCH',
-    'MAX_GROUP',
-    'MAX_GROUP_CHARS',
-    'MAX_KEYS',
-    'MAX_LINES',
-    'MAX_LOADS',
-    'MAX_NAMED',
-    'MAX_READS',
-    'MAX_REMOVED',
-  ],
+  ...['MAX_GROUP', 'MAX_GROUP_CHARS', 'MAX_KEYS', 'MAX_LINES', 'MAX_LOADS', 'MAX_NAMED', 'MAX_READS', 'MAX_REMOVED'],
   ...['MAX_ENDED_PAGE', 'MAX_ROW_CHARS', 'MAX_SEND_MS', 'MAX_TAKEN', 'MAX_WRITE_CHARS', 'MOST_LEAVING', 'MOST_TAKEN'],
   // How a run that ended is found: longer ids share an entry of the index.
   'MAX_KEY_CHARS',

@@ -55,12 +55,6 @@ function realPath(path: string): string {
   }
 }
 
-/** Returns the path of a store's files; for a database, the path where store files are by default. */
-export function filePathOf(option: string | undefined): string {
-  const given = givenStore(option);
-  return resolve(/^postgres(ql)?:/i.test(given) ? DEFAULT_PATH : given);
-}
-
 function givenStore(option: string | undefined): string {
   return option ?? (process.env.PAWL_STORE || DEFAULT_PATH);
 }

@@ -247,23 +247,27 @@ describe('an executor without an audit', () => {
     expect(warned).toEqual([expect.stringContaining('the option audit has no effect')]);
     await executor.shutdown();
   });
+});
 
-  test('writes no event that is only of interest while it happens, although an audit is on', async () => {
-    const places: string[] = [];
-    const store = memoryStore();
+test('for the audit alone no event is written that is only of interest while it happens', async () => {
+  const written = async (options: Partial<ExecutorOptions>) => {
+    const clock = testClock(noon);
+    const store = memoryStore({ clock });
+    const types: string[] = [];
     const publish: typeof store.publish = async (runId, entries, options) => {
-      places.push(...entries.map(({ keep }) => keep));
+      types.push(...entries.map(({ event }) => event.type));
       return store.publish(runId, entries, options);
     };
-    const executor = createExecutor({
-      models: { fast: scriptedModel([callTool('send', { id: '1' }), reply('a')]) },
-      checkpoints: Object.assign({ ...store }, { publish }),
-      audit: true,
-    });
-    await executor.run(agent, { prompt: 'One.' });
+    const checkpoints = Object.assign({ ...store }, { publish });
+    const { executor } = host([callTool('lookup', { id: '1' }), hang()], { checkpoints, clock, ...options });
+    const run = await executor.start(agent, { prompt: 'One.' });
+    for await (const event of run.events()) if (event.type === 'step.started' && event.step === 2) break;
+    await clock.advance(200);
     await executor.shutdown();
-    expect(places).not.toContain('passing');
-  });
+    return types;
+  };
+  expect(await written({ audit: true, journal: true })).toContain('step.started');
+  expect(await written({ audit: true })).not.toContain('step.started');
 });
 
 test.for([

@@ -116,6 +116,7 @@ export { type Migrate, migrateRecord, type RecordDraft } from './record/migrate.
 export { parseCheckpoint } from './record/parse.ts';
 export type { RunCheckpointState } from './record/state.ts';
 export { decodeCheckpoint, encodeCheckpoint } from './record/text.ts';
+export type { DayTotals, TotalsRange } from './record/totals.ts';
 export type { WholeValue, Writable } from './run/change.ts';
 export type { Answer, Command, SentCommand, SignalAnswer, UnknownCommand } from './run/command.ts';
 export type { RunEvent, RunEventBody } from './run/events/body.ts';
@@ -228,7 +229,6 @@ export type {
   TurnEnd,
   TurnToAdmit,
 } from './store/thread-port.ts';
-export type { DayTotals, TotalsRange } from './store/totals.ts';
 export type { WholeStore } from './store/whole-store.ts';
 export type { AiSdkTool, AiSdkToolEntry } from './tool/ai-sdk.ts';
 export type { Approval, ApprovalContext, ApproverCheck, NeedsApproval, Verdict } from './tool/approval.ts';

@@ -1,11 +1,11 @@
 import { childToolPrefixes } from '../agent/names.ts';
 import type { RunCheckpoint } from '../record/checkpoint.ts';
 import type { KeptRun, ReadableKeptRun } from '../record/kept-run.ts';
+import { dayOf } from '../record/totals.ts';
 import { bornRunOf, childRunId } from '../run/identity.ts';
 import type { RunCheckpointMeta } from '../run/request.ts';
 import { checkStore, isJournal, isKeepingRecords } from '../store/capabilities.ts';
 import type { CheckpointStore, EndedCursor, HistoryStore, JournalStore, ListEndedOptions } from '../store/port.ts';
-import { dayOf } from '../store/totals.ts';
 import { UnsupportedError } from '../values/errors.ts';
 import { nextTurn } from '../values/event-loop.ts';
 import { checkKeys } from '../values/known-options.ts';

@@ -1,5 +1,13 @@
 // The entry point `pawl/stores/kit`: the parts that make a store of a driver. It contains no driver.
 export type { DueOfRecord } from '../record/interrupted.ts';
+export {
+  addTotals,
+  type DayTotals,
+  isInRange,
+  type TotalsRange,
+  type TotalsRow,
+  totalColumns,
+} from '../record/totals.ts';
 export type { CommandToSend, StoredCommand } from './commands.ts';
 export { dueAmong, endedPageOf, type FoundEnded, isFree, pageOf } from './cursor.ts';
 export {
@@ -137,4 +145,3 @@ export {
   withoutWait,
   withWait,
 } from './topics.ts';
-export { addTotals, type DayTotals, isInRange, type TotalsRange, type TotalsRow, totalColumns } from './totals.ts';

@@ -2,6 +2,7 @@ import type { RunCheckpoint } from '../record/checkpoint.ts';
 import type { RunDelta } from '../record/delta.ts';
 import type { InterruptedRun } from '../record/interrupted.ts';
 import type { KeptRun } from '../record/kept-run.ts';
+import type { DayTotals, TotalsRange } from '../record/totals.ts';
 import type { Command, SentCommand } from '../run/command.ts';
 import type { JournalEntry, JournalWrite } from '../run/journal/entry.ts';
 import type { ParentCall, RunCheckpointMeta } from '../run/request.ts';
@@ -9,7 +10,6 @@ import type { RunOutcome } from '../run/result.ts';
 import type { JsonValue } from '../values/json.ts';
 import type { Delivering, Undelivered } from './deliveries/port.ts';
 import type { BegunTurn, TurnEnd } from './thread-port.ts';
-import type { DayTotals, TotalsRange } from './totals.ts';
 
 /** The right to write a run's record: the owner with the highest epoch has it. `attempts` counts starts without progress. */
 export type Claim = {

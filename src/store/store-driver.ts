@@ -1,3 +1,4 @@
+import type { TotalsRange, TotalsRow } from '../record/totals.ts';
 import type { CommandToSend, StoredCommand } from './commands.ts';
 import type { DeliveryDriver, DeliveryMethods } from './deliveries/deliveries.ts';
 import type { Due } from './due.ts';
@@ -26,7 +27,6 @@ import type { Lease } from './rules/lease.ts';
 import type { ThreadDecision, ThreadFacts, ThreadRow, TurnQuery, TurnRow } from './rules/thread-rows.ts';
 import type { ThreadStore } from './thread-port.ts';
 import type { TopicDriver } from './topics.ts';
-import type { TotalsRange, TotalsRow } from './totals.ts';
 
 /**
  * The work of a store of its own: read facts, make changes, and return stored texts. `storeFrom` makes a store of it.

@@ -1,5 +1,6 @@
 /// <reference lib="esnext.disposable" preserve="true" />
 import type { Codec } from '../codec/port.ts';
+import { type DayTotals, dayTotalsOf, type TotalsRange, type TotalsRow } from '../record/totals.ts';
 import { checkRunId } from '../run/identity.ts';
 import { type Clock, systemClock } from '../values/clock.ts';
 import { checkKeys, type KnownKeys } from '../values/known-options.ts';
@@ -25,7 +26,6 @@ import { checkDeployment, takingMethods } from './taking/taking-methods.ts';
 import { Threads, threadMethods } from './threads/threads.ts';
 import { ThreadTexts } from './threads/turn-text.ts';
 import { expectWrite, signalWrite } from './topics.ts';
-import { type DayTotals, dayTotalsOf, type TotalsRange, type TotalsRow } from './totals.ts';
 
 export interface StoreFromOptions {
   /** Encrypts the stored texts: see `encrypt`. */

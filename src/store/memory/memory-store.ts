@@ -1,3 +1,4 @@
+import { addTotals, isInRange, type TotalsRange, type TotalsRow } from '../../record/totals.ts';
 import { type Clock, systemClock } from '../../values/clock.ts';
 import { checkKeys } from '../../values/known-options.ts';
 import type { StoredCommand } from '../commands.ts';
@@ -44,7 +45,6 @@ import type {
 } from '../store-driver.ts';
 import { storeFrom } from '../store-from.ts';
 import { takeAmong } from '../taking/in-turns.ts';
-import { addTotals, isInRange, type TotalsRange, type TotalsRow } from '../totals.ts';
 import type { WholeStore } from '../whole-store.ts';
 import { MemoryThreads } from './memory-threads.ts';
 import { MemoryTopics } from './memory-topics.ts';

@@ -1,5 +1,6 @@
 /// <reference lib="esnext.disposable" preserve="true" />
 import type { Codec } from '../../codec/port.ts';
+import type { TotalsRange, TotalsRow } from '../../record/totals.ts';
 import { type Clock, systemClock } from '../../values/clock.ts';
 import { RecordTooLargeError } from '../../values/errors.ts';
 import { checkFlag, checkKeys, type KnownKeys } from '../../values/known-options.ts';
@@ -25,7 +26,6 @@ import type {
 } from '../store-driver.ts';
 import { storeFrom } from '../store-from.ts';
 import type { TopicDriver } from '../topics.ts';
-import type { TotalsRange, TotalsRow } from '../totals.ts';
 import type { WholeStore } from '../whole-store.ts';
 import { Writer } from './group-writer.ts';
 import { Journals } from './journals.ts';

@@ -1,4 +1,5 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
+import type { TotalsRange, TotalsRow } from '../../record/totals.ts';
 import { CheckpointCorruptError, StoreUnavailableError } from '../../values/errors.ts';
 import type { CommandToSend, StoredCommand } from '../commands.ts';
 import { isFree } from '../cursor.ts';
@@ -16,7 +17,6 @@ import type {
   StoreWrite,
 } from '../store-driver.ts';
 import type { ExpectWrite, SignalWrite } from '../topics.ts';
-import type { TotalsRange, TotalsRow } from '../totals.ts';
 import { countExpired, erase, markDelivered, readEnded, removeExpired, takeDeliveries } from './ended.ts';
 import { acknowledge, readInbox, send } from './inboxes.ts';
 import type { Session } from './pool.ts';

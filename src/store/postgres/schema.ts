@@ -1,8 +1,8 @@
 import { crc32 } from 'node:zlib';
+import { totalColumns } from '../../record/totals.ts';
 import { CheckpointTooNewError, StoreUnavailableError } from '../../values/errors.ts';
 import { ON_COMMAND } from '../due.ts';
 import { olderLayout } from '../read-only.ts';
-import { totalColumns } from '../totals.ts';
 import { isTableMissing, MEDDLING, refuseMeddling } from './errors.ts';
 import { inTransaction, type Session } from './pool.ts';
 

@@ -1,4 +1,5 @@
 import { type KeptRun, keptLineOf, keptRunOf, quarantinedKeptRun } from '../../record/kept-run.ts';
+import { totalsRowOf } from '../../record/totals.ts';
 import type { RunOutcome } from '../../run/result.ts';
 import { jsonText } from '../../values/json.ts';
 import { deliveryOf } from '../deliveries/deliveries.ts';
@@ -8,7 +9,6 @@ import { keysOf } from '../encoding/filed.ts';
 import type { EndOptions } from '../port.ts';
 import type { RunToEnd } from '../rules/history.ts';
 import type { EndedHead } from '../store-driver.ts';
-import { totalsRowOf } from '../totals.ts';
 
 /** Encodes and encrypts what a run leaves at its end. @throws {NotJsonError} @throws the codec's error */
 export function encodeEnd(

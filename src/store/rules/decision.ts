@@ -1,9 +1,9 @@
 import type { DueOfRecord } from '../../record/interrupted.ts';
+import type { TotalsRow } from '../../record/totals.ts';
 import type { CommandToSend } from '../commands.ts';
 import type { Due } from '../due.ts';
 import type { Filed } from '../encoding/filed.ts';
 import type { Claim } from '../port.ts';
-import type { TotalsRow } from '../totals.ts';
 import type { Ownership } from './lease.ts';
 
 /*

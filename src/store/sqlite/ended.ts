@@ -1,11 +1,11 @@
 import type { DatabaseSync, StatementSync } from 'node:sqlite';
 import { crc32 } from 'node:zlib';
+import { type TotalsRange, type TotalsRow, totalColumns } from '../../record/totals.ts';
 import { CheckpointCorruptError } from '../../values/errors.ts';
 import { compareEnds } from '../cursor.ts';
 import { isIntact } from '../encoding/checksum.ts';
 import type { EndedToKeep } from '../rules/decision.ts';
 import type { EndedHead, EndedPage } from '../store-driver.ts';
-import { type TotalsRange, type TotalsRow, totalColumns } from '../totals.ts';
 
 interface EndedRow {
   readonly run_id: string;

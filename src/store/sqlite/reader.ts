@@ -1,4 +1,5 @@
 import { setImmediate as nextTurn, setTimeout as sleep } from 'node:timers/promises';
+import type { TotalsRange, TotalsRow } from '../../record/totals.ts';
 import { isBusy, isDamage, isIoError, storeError } from '../../sqlite/errors.ts';
 import { backoffMs, lockBackoff } from '../../values/backoff.ts';
 import { CheckpointCorruptError } from '../../values/errors.ts';
@@ -23,7 +24,6 @@ import type {
   TakenHeads,
   ThreadPage,
 } from '../store-driver.ts';
-import type { TotalsRange, TotalsRow } from '../totals.ts';
 import type { RunDatabase, Statements } from './connection.ts';
 import type { QueueOptions, WriteQueue } from './queue.ts';
 import type { LoadedRow } from './reads.ts';

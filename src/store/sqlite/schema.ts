@@ -1,9 +1,9 @@
 import type { DatabaseSync } from 'node:sqlite';
+import { totalColumns } from '../../record/totals.ts';
 import { DAMAGE_ADVICE } from '../../sqlite/errors.ts';
 import { CheckpointTooNewError, StoreUnavailableError } from '../../values/errors.ts';
 import { ON_COMMAND } from '../due.ts';
 import { olderLayout } from '../read-only.ts';
-import { totalColumns } from '../totals.ts';
 import { fileState, refuseBackup } from './copies/file-state.ts';
 
 /** The layout that this code reads and writes; kept in the file as `user_version`. */

@@ -2,6 +2,7 @@
 
 import { resolve } from 'node:path';
 import type { Codec } from '../../codec/port.ts';
+import type { TotalsRange, TotalsRow } from '../../record/totals.ts';
 import { type Clock, systemClock } from '../../values/clock.ts';
 import { checkFlag, checkKeys, checkWord, type KnownKeys, kindOf } from '../../values/known-options.ts';
 import type { StoredCommand } from '../commands.ts';
@@ -27,7 +28,6 @@ import type {
 } from '../store-driver.ts';
 import { storeFrom } from '../store-from.ts';
 import type { TopicDriver } from '../topics.ts';
-import type { TotalsRange, TotalsRow } from '../totals.ts';
 import type { WholeStore } from '../whole-store.ts';
 import { type RunDatabase, runDatabase } from './connection.ts';
 import { publishIn } from './journals.ts';

@@ -1,4 +1,4 @@
-import { type TotalsRange, type TotalsRow, totalColumns } from '../../totals.ts';
+import { type TotalsRange, type TotalsRow, totalColumns } from '../../../record/totals.ts';
 import type { Parameters } from '../parameters.ts';
 import type { Session } from '../pool.ts';
 import type { Tables } from '../schema.ts';

@@ -65,9 +65,8 @@ export class Reader {
     return this.#afterWrites(({ tables }) => tables.ended.page(page));
   }
 
-  async totals(range: TotalsRange): Promise<TotalsRow[]> {
-    await this.#queue.idle();
-    return this.#read(({ tables }) => tables.ended.totals(range));
+  totals(range: TotalsRange): Promise<TotalsRow[]> {
+    return this.#afterWrites(({ tables }) => tables.ended.totals(range));
   }
 
   /** The rows of a journal, also of a run that ended. */

@@ -7,7 +7,7 @@ const columns = totalColumns.join(', ');
 const sums = totalColumns.map((column) => `pg_catalog.sum(t.${column})`).join(', ');
 
 /** What a change with the token of its row adds to the totals. */
-export interface Counted {
+interface Counted {
   readonly token: number;
   readonly totals: TotalsRow;
 }

@@ -1,5 +1,5 @@
 import { createPalette, defineAgent, type Palette } from 'pawl';
-import { reply } from 'pawl/testing';
+import { callTool, reply } from 'pawl/testing';
 import { describe, expect, test } from 'vitest';
 import { family, reviewer, summarise } from '../fixtures/family.ts';
 import { toolOf } from '../fixtures/host.ts';
@@ -30,11 +30,31 @@ describe('the palette of an executor', () => {
     expect(model.calls[0]?.tools).toEqual([]);
   });
 
-  test('that is not there makes the entries inert, without a word (supervision 6)', async () => {
+  test('is its own agents and skills, if the host gives none (supervision 6)', async () => {
+    const editor = defineAgent({ id: 'editor', instructions: 'Edit.', subAgents: ['reviewer'], skills: ['summarise'] });
+    const registered = { ports: {}, agents: [editor, reviewer], skills: [summarise] };
+    const answers = [callTool('agent__reviewer', { prompt: 'a.md' }), reply('It is fine.'), reply('end')];
+    const host = family(() => answers.shift() ?? reply('end'), registered);
+    expect(await host.executor.run(editor, { prompt: 'Go.' })).toMatchObject({ status: 'ok', output: 'end' });
+    expect(host.model.calls[0]?.tools.map(({ name }) => name)).toEqual(['agent__reviewer', 'skill__summarise']);
+    expect(host.warned).toEqual([]);
+  });
+
+  test('that the host gives stands in place of its own agents and skills (supervision 6)', async () => {
+    const other = defineAgent({ id: 'reviewer', description: 'Another one.', instructions: 'Review.' });
+    const { run, model } = family(() => reply('end'), { agents: [other] });
+    await run();
+    expect(JSON.stringify(model.calls[0]?.tools)).not.toContain('Another one.');
+  });
+
+  test('without what an agent names leaves it out, with a warning for each name (supervision 6)', async () => {
     const { run, model, warned } = family(() => reply('end'), { ports: {}, tools: [toolOf('look')] });
     expect(await run()).toMatchObject({ status: 'ok' });
     expect(model.calls[0]?.tools.map(({ name }) => name)).toEqual(['look']);
-    expect(warned).toEqual([]);
+    expect(warned.map(({ message }) => message)).toEqual([
+      'run: this executor has no agent reviewer; the agent works without it',
+      'run: this executor has no skill summarise; the agent works without it',
+    ]);
   });
 
   const nobody = (answer: () => never): Palette => ({ resolve: answer });
@@ -56,8 +76,8 @@ describe('the palette of an executor', () => {
       expect(await run()).toMatchObject({ status: 'ok' });
       expect(model.calls[0]?.tools).toEqual([]);
       expect(warned.map(({ message }) => message)).toEqual([
-        'run: no agent reviewer in the palette; the agent works without it',
-        'run: no skill summarise in the palette; the agent works without it',
+        'run: this executor has no agent reviewer; the agent works without it',
+        'run: this executor has no skill summarise; the agent works without it',
       ]);
     },
   );

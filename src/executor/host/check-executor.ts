@@ -13,6 +13,7 @@ const optionKeys: KnownKeys<ExecutorOptions> = {
   models: true,
   tools: true,
   agents: true,
+  skills: true,
   checkpoints: true,
   ports: true,
   defaults: true,
@@ -217,18 +218,20 @@ function checkCallbacks(options: ExecutorOptions): void {
   checkMethods(`${of}: clock`, options.clock, { methods: ['now', 'monotonic', 'setTimeout', 'clearTimeout'] });
 }
 
-function checkRegistries({ tools = [], agents = [] }: ExecutorOptions): void {
+function checkRegistries({ tools = [], agents = [], skills = [] }: ExecutorOptions): void {
   if (!Array.isArray(tools)) throw new TypeError(`${of}: tools must be a list of tools, not ${kindOf(tools)}`);
   if (!Array.isArray(agents)) throw new TypeError(`${of}: agents must be a list of agents, not ${kindOf(agents)}`);
   for (const [i, tool] of tools.entries()) {
     if (!isTool(tool)) throw new TypeError(`${of}: tools[${i}] is not a tool made with defineTool`);
   }
+  if (!Array.isArray(skills)) throw new TypeError(`${of}: skills must be a list of skills, not ${kindOf(skills)}`);
   checkDistinct('agents', agents, 'id');
+  checkDistinct('skills', skills, 'name');
   checkDistinct('tools', tools, 'name');
 }
 
-/** Stored runs and palettes name an agent or a tool: of two with one name, one would never be found. */
-function checkDistinct(option: 'agents' | 'tools', entries: readonly unknown[], key: 'id' | 'name'): void {
+/** Stored runs and other agents name an agent, a skill or a tool: of two with one name, one would never be found. */
+function checkDistinct(option: 'agents' | 'skills' | 'tools', entries: readonly unknown[], key: 'id' | 'name'): void {
   const found = new Map<unknown, unknown>();
   for (const entry of entries) {
     const name = readProperty(entry, key);

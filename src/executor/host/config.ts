@@ -1,5 +1,6 @@
 import type { InspectionEvent } from 'xstate';
 import { type Agent, agentFrom } from '../../agent/agent.ts';
+import type { Skill } from '../../agent/skill.ts';
 import { replyLimits } from '../../model/reply-limits.ts';
 import { checkHostRunId } from '../../run/identity.ts';
 import { isJournal, isKeepingRecords } from '../../store/capabilities.ts';
@@ -82,6 +83,7 @@ export interface Config {
   readonly audit: Ports['audit'];
   readonly critic: Ports['critic'];
   readonly palette: Ports['palette'];
+  readonly skills: ReadonlyMap<string, Skill>;
   readonly keepOutcomesMs: number;
   readonly keepSignalsMs: number;
   /** How long records of ended runs are kept; 0 = they are deleted. */
@@ -127,6 +129,7 @@ export function configOf(options: ExecutorOptions): Config {
     onOutcome: options.onOutcome,
     tools: options.tools ?? [],
     agents: agentsById(options.agents ?? []),
+    skills: new Map((options.skills ?? []).map((skill) => [skill.name, skill])),
     factory,
     store: store && hints.listening(boundedStore(checkedStore(store), { ms: limits.portMs, clock })),
     hints,

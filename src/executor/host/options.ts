@@ -1,5 +1,6 @@
 import type { InspectionEvent, Observer } from 'xstate';
 import type { Agent } from '../../agent/agent.ts';
+import type { Skill } from '../../agent/skill.ts';
 import type { Audit } from '../../audit/port.ts';
 import type { Budget } from '../../budget/port.ts';
 import type { Compactor } from '../../compaction/port.ts';
@@ -100,7 +101,7 @@ export interface Ports {
   readonly audit?: Audit;
   /** Watches long runs. */
   readonly critic?: Critic;
-  /** The agents and skills that agents may call. */
+  /** The agents and skills that agents may call, in place of the executor's `agents` and `skills`. */
   readonly palette?: Palette;
 }
 
@@ -127,8 +128,10 @@ export interface ExecutorOptions {
   readonly models: Models;
   /** Tools that agents name, and that a recovered run finds again. */
   readonly tools?: readonly Tool[];
-  /** Agents that `recover` may continue. */
+  /** Agents that `recover` may continue, and that other agents may call as sub-agents. */
   readonly agents?: readonly Agent[];
+  /** Skills that agents may call. */
+  readonly skills?: readonly Skill[];
   /** Shorthand for `ports.checkpointer = createCheckpointerFactory(store)`. Without either no run is durable. */
   readonly checkpoints?: CheckpointStore;
   readonly ports?: Ports;

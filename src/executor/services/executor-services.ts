@@ -16,7 +16,7 @@ import { EventFeeds } from './event-feeds.ts';
 import { LeaseRenewal } from './lease-renewal.ts';
 import { LeftRuns } from './left-runs.ts';
 import { LocalSignals } from './local-signals.ts';
-import { PaletteEntries } from './palette-entries.ts';
+import { ownPalette, PaletteEntries } from './palette-entries.ts';
 import { Recovery } from './recovery-limits.ts';
 import { type LiveRun, Registry } from './registry.ts';
 
@@ -66,7 +66,7 @@ export class Services<Run extends LiveRun> {
   readonly registry: Registry<Run>;
   readonly leases: LeaseRenewal;
   readonly inbox: CommandInbox;
-  /** The agents and skills of the host's palette. */
+  /** The agents and skills of the host's palette, or of the executor itself. */
   readonly palette: PaletteEntries;
   readonly startChild: StartChild;
   readonly endChild: EndChild;
@@ -123,7 +123,7 @@ export class Services<Run extends LiveRun> {
     this.passParked = parts.passParked;
     this.leftRuns = new LeftRuns(config, parts.endChild);
     this.signals = new LocalSignals(() => config.clock.now());
-    this.palette = new PaletteEntries(config.palette);
+    this.palette = new PaletteEntries(config.palette ?? ownPalette(config));
     this.unknownAgents = new UnknownAgents(
       config,
       (id) => config.agents.has(id) || this.threadAgents.has(id) || this.palette.agentById(id) !== undefined,

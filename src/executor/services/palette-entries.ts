@@ -11,22 +11,18 @@ const parts = { agent: ['id', 'name', 'instructions'], skill: ['name', 'descript
 export const SKILL = 'skill:';
 
 /**
- * Looks up agents and skills in a host's palette, and reads each entry once. Shared objects (charts, tools) are found by
+ * Looks up agents and skills in a palette, and reads each entry once. Shared objects (charts, tools) are found by
  * them.
  */
 export class PaletteEntries {
-  readonly #palette: Palette | undefined;
+  readonly #palette: Palette;
   /** By the object that the palette returned. */
   readonly #copies: WeakMap<object, object> = new WeakMap();
   /** The agents that run skills, for each tier. */
   readonly #agents: WeakMap<Skill, Map<string | undefined, Agent>> = new WeakMap();
 
-  constructor(palette: Palette | undefined) {
+  constructor(palette: Palette) {
     this.#palette = palette;
-  }
-
-  get isThere(): boolean {
-    return this.#palette !== undefined;
   }
 
   /**
@@ -34,12 +30,12 @@ export class PaletteEntries {
    * @returns undefined for an agent that the palette does not have, or that lacks a required field @throws the palette's error
    */
   agent(name: string): Agent | undefined {
-    return this.#entry('agent', this.#palette?.resolve('agent', name));
+    return this.#entry('agent', this.#palette.resolve('agent', name));
   }
 
   /** As `agent`. */
   skill(name: string): Skill | undefined {
-    const skill = this.#entry('skill', this.#palette?.resolve('skill', name));
+    const skill = this.#entry('skill', this.#palette.resolve('skill', name));
     return typeof readProperty(readProperty(skill, 'input'), 'validate') === 'function' ? skill : undefined;
   }
 
@@ -71,6 +67,18 @@ export class PaletteEntries {
     this.#copies.set(found, copy);
     return parts[kind].every((part) => typeof readProperty(copy, part) === 'string') ? (copy as Entry) : undefined;
   }
+}
+
+/** The palette of an executor that has none of its host: its own agents and skills. */
+export function ownPalette({ agents, skills }: Registered): Palette {
+  const resolve = (kind: 'agent' | 'skill', name: string) =>
+    (kind === 'agent' ? agents.get(name) : skills.get(name)) ?? null;
+  return { resolve: resolve as Palette['resolve'] };
+}
+
+interface Registered {
+  readonly agents: ReadonlyMap<string, Agent>;
+  readonly skills: ReadonlyMap<string, Skill>;
 }
 
 function definitionOf(skill: Skill, modelTier: string | undefined) {

@@ -1,6 +1,7 @@
 import { createPalette, defineAgent, type Executor, memoryStore } from 'pawl';
 import { callTool, hang, reply, testClock } from 'pawl/testing';
 import { afterEach, describe, expect, test } from 'vitest';
+import { summarise } from '../../fixtures/family.ts';
 import { fleetHost, leaveRuns, replies, runIds } from '../../fixtures/fleet.ts';
 import { gate, settle, toolOf, until } from '../../fixtures/host.ts';
 import { withoutMarks } from '../../fixtures/watched-store.ts';
@@ -124,6 +125,18 @@ describe('a worker that cannot continue a run', () => {
     await clock.advance(10_000);
     expect(worker.stats().taken).toBe(0);
     const able = process({ agent: other, script: replies(2) });
+    able.work();
+    await until(() => able.ended.length === 2);
+  });
+
+  test('takes runs of the skills that it was given (engine 18)', async () => {
+    const { clock, store, process } = fleet();
+    const id = `skill:${summarise.name}`;
+    await leaveRuns(store, clock, runIds(2), { agent: { id, name: id, instructions: '' } });
+    const unable = process().work();
+    await clock.advance(10_000);
+    expect(unable.stats().taken).toBe(0);
+    const able = process({ skills: [summarise], script: replies(2) });
     able.work();
     await until(() => able.ended.length === 2);
   });

@@ -6,6 +6,7 @@ import { NotDurableError, UnsupportedError } from '../../../values/errors.ts';
 import type { ExecutorServices } from '../../run/active-run.ts';
 import { claimOptionsOf } from '../../run/record/stored-run.ts';
 import { TakenClaim } from '../../services/due/taken-claim.ts';
+import { SKILL } from '../../services/palette-entries.ts';
 
 /** A wish for due runs. */
 interface DueWish {
@@ -62,7 +63,8 @@ function takingOf(services: ExecutorServices, { limit, runIds, fullKeys = [] }: 
 /** The agents whose runs this executor can continue, and does not leave alone just now; undefined: a palette may find any. */
 function agentIdsOf({ config, threadAgents, paused }: ExecutorServices): readonly string[] | undefined {
   if (config.palette) return undefined;
-  const agentIds = [...new Set([...config.agents.keys(), ...threadAgents.keys()])];
+  const skillIds = [...config.skills.keys()].map((name) => `${SKILL}${name}`);
+  const agentIds = [...new Set([...config.agents.keys(), ...threadAgents.keys(), ...skillIds])];
   return paused.isAny ? agentIds.filter((agentId) => paused.mayTake(agentId)) : agentIds;
 }
 

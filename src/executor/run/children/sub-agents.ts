@@ -38,10 +38,9 @@ function find(run: ActiveRun, kind: 'agent' | 'skill', name: string): Agent | Sk
   const { warn } = run.services.config;
   const left = (error?: unknown) => {
     const why = error === undefined ? {} : { error: toErrorData(error) };
-    warn(`run: no ${kind} ${name} in the palette; the agent works without it`, { runId: run.runId, ...why });
+    warn(`run: this executor has no ${kind} ${name}; the agent works without it`, { runId: run.runId, ...why });
     return null;
   };
-  if (!palette.isThere) return null;
   try {
     return (kind === 'agent' ? palette.agent(name) : palette.skill(name)) ?? left();
   } catch (error) {

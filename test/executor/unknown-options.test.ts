@@ -87,6 +87,15 @@ describe('two entries of one name are refused: of two, one would never be found'
     );
   });
 
+  test('and a value that is no skill is refused', () => {
+    expect(refusal(executorWith({ skills: [null] }))).toBe(
+      'createExecutor: skills[0] is not a skill made with defineSkill',
+    );
+    expect(refusal(executorWith({ skills: {} }))).toBe(
+      'createExecutor: skills must be a list of skills, not an object',
+    );
+  });
+
   test('one agent that is listed twice is one agent', () => {
     const agent = defineAgent({ id: 'a', instructions: 'Work.' });
     expect(executorWith({ agents: [agent, agent] })).not.toThrow();

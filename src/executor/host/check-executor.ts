@@ -225,6 +225,10 @@ function checkRegistries({ tools = [], agents = [], skills = [] }: ExecutorOptio
     if (!isTool(tool)) throw new TypeError(`${of}: tools[${i}] is not a tool made with defineTool`);
   }
   if (!Array.isArray(skills)) throw new TypeError(`${of}: skills must be a list of skills, not ${kindOf(skills)}`);
+  for (const [i, skill] of skills.entries()) {
+    if (typeof readProperty(skill, 'name') !== 'string')
+      throw new TypeError(`${of}: skills[${i}] is not a skill made with defineSkill`);
+  }
   checkDistinct('agents', agents, 'id');
   checkDistinct('skills', skills, 'name');
   checkDistinct('tools', tools, 'name');

@@ -14,7 +14,8 @@ import { type AssistantMessage, enterMessage, type Message } from '../../values/
 interface Asked {
   readonly model: Model;
   readonly request: ModelRequest;
-  readonly retries: RetryOptions;
+  /** Returns how failed requests are repeated: it is asked when the first one has failed, or its reply is no whole one. */
+  readonly retries: () => RetryOptions;
   readonly onCutAnswer: CutAnswer;
   /** How often a reply that its provider paused is continued. */
   readonly maxPauses: number;
@@ -50,6 +51,7 @@ export function askModel(asked: Asked): Promise<ModelReply> {
 
 class Asking {
   readonly #asked: Asked;
+  readonly #retries: RetryOptions;
   #history: readonly Message[];
   #isShortened = false;
   /** What this turn adds to the history. */
@@ -60,6 +62,7 @@ class Asking {
 
   constructor(asked: Asked) {
     this.#asked = asked;
+    this.#retries = asked.retries();
     this.#history = asked.request.messages;
     this.#size = new ReplySize(asked.request.limits ?? replyLimits);
   }
@@ -86,7 +89,7 @@ class Asking {
     try {
       return await this.#request();
     } catch (error) {
-      const { signal, clock } = this.#asked.retries;
+      const { signal, clock } = this.#retries;
       if (whole.isPaused || signal.aborted || failureOf(error, clock).kind !== 'final') throw error;
       this.#asked.begin(whole.message);
       return undefined;
@@ -100,7 +103,7 @@ class Asking {
       const error = failed;
       failed = undefined;
       return error === undefined ? this.#attempt() : this.#afterFailure(error);
-    }, this.#asked.retries);
+    }, this.#retries);
   }
 
   async #attempt(): Promise<ModelReply> {
@@ -117,7 +120,7 @@ class Asking {
     if (requestsOf(failure) !== undefined && this.#added.length === 0 && this.#history.at(-1)?.role === 'tool') {
       this.#added = [userText(ANSWER)];
     }
-    if (!isTooLong(failure, this.#asked.retries.clock)) throw failure;
+    if (!isTooLong(failure, this.#retries.clock)) throw failure;
     const shorter = this.#isShortened ? undefined : await this.#asked.shorten();
     this.#isShortened = true;
     if (shorter === undefined) throw tooLong(failure);
@@ -143,7 +146,7 @@ class Asking {
   /** Returns the reply. @throws {AnswerCutError} if it is cut, and a cut answer must fail */
   #checked(reply: ModelReply): ModelReply {
     if (this.#asked.onCutAnswer !== 'fail' || !isCut(reply)) return reply;
-    this.#asked.retries.onSpent?.(reply.usage);
+    this.#retries.onSpent?.(reply.usage);
     const error = new AnswerCutError("the model's answer reached its length limit (onCutAnswer is 'fail')");
     throw Object.assign(error, { finishReason: 'length' });
   }
@@ -152,7 +155,7 @@ class Asking {
   #join(reply: ModelReply): ModelReply {
     const before = this.#standing;
     for (const part of reply.message.content) this.#size.chars(this.#size.sizeOf(part));
-    if (before) this.#asked.retries.onSpent?.(before.usage);
+    if (before) this.#retries.onSpent?.(before.usage);
     const content = before ? [...before.message.content, ...reply.message.content] : reply.message.content;
     const message = before ? (enterMessage({ role: 'assistant', content }) as AssistantMessage) : reply.message;
     const whole = { ...reply, message };

@@ -270,7 +270,7 @@ class Turn {
   #askModel(step: number, request: ModelRequest): Promise<ModelReply> {
     const run = this.#run;
     return askModel({
-      ...{ model: this.#loop.model, request, retries: this.#retries(step) },
+      ...{ model: this.#loop.model, request, retries: () => this.#retries(step) },
       onCutAnswer: run.agent.onCutAnswer ?? run.services.config.defaults.onCutAnswer,
       maxPauses: run.agent.maxIterations ?? run.services.config.defaults.maxIterations,
       begin: (standing) => run.replies.begin(step, standing),

@@ -31,9 +31,16 @@ type Script = Parameters<typeof scriptedModel>[0];
 function host(script: Script, options: Partial<ExecutorOptions> = {}) {
   const clock = testClock(noon);
   const store = memoryStore({ clock });
-  const models = { fast: scriptedModel(script) };
-  const executor = createExecutor({ models, agents: [agent], checkpoints: store, audit: true, clock, ...options });
-  return { clock, store, executor, audit: createAudit({ store: options.checkpoints ?? store }) };
+  const model = scriptedModel(script);
+  const executor = createExecutor({
+    models: { fast: model },
+    agents: [agent],
+    checkpoints: store,
+    audit: true,
+    clock,
+    ...options,
+  });
+  return { clock, store, model, executor, audit: createAudit({ store: options.checkpoints ?? store }) };
 }
 
 describe('an executor with an audit', () => {
@@ -277,4 +284,22 @@ test.for([
   [{ retention: { audits: 1 } }, 'audits'],
 ] as const)('createExecutor refuses %j with a TypeError', ([options, message]) => {
   expect(() => createExecutor({ models: { fast: scriptedModel([]) }, ...(options as object) })).toThrow(message);
+});
+
+test('a step that a second process makes again, because the first could not store it, is shown once (supervision 5)', async () => {
+  const clock = testClock(noon);
+  const store = memoryStore({ clock });
+  const full = { ...store, append: () => Promise.reject(new Error('the disk is full')) };
+  const began = host([callTool('lookup', { id: '1' }), hang()], { checkpoints: full, logger: { warn: () => {} } });
+  await began.executor.start(agent, { runId: 'run', prompt: 'What is it?' });
+  while (began.model.calls.length < 2) await new Promise((resolve) => setImmediate(resolve));
+  // The process is gone: its clock, which renews its claim, stands still.
+  await clock.advance(600_000);
+  const next = host([callTool('lookup', { id: '1' }), reply('seven')], { checkpoints: store, clock });
+  const { resumed } = await next.executor.recover();
+  expect(resumed.map(({ runId }) => runId)).toEqual(['run']);
+  expect(await next.executor.get('run')?.result).toMatchObject({ status: 'ok', output: 'seven' });
+  const found = await next.audit.run('run');
+  expect(found?.steps.map(({ step }) => step)).toEqual([1, 2]);
+  expect(found?.tools.map(({ name }) => name)).toEqual(['lookup']);
 });

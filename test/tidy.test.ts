@@ -11,7 +11,6 @@ const belowStores = [
   'src/store/thread-port',
   'src/store/read-only',
   'src/store/lease-clock',
-  'src/store/minutely',
   'src/store/owner',
   'src/store/rules',
   'src/store/commands',

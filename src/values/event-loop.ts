@@ -8,7 +8,8 @@ const PATIENCE_MS = 20;
  * `setImmediate`, the package still loads.
  */
 const { setImmediate: immediate, performance } = globalThis;
-const nextTick = globalThis.process?.nextTick;
+/** Where the runtime has no ticks, each caller has a turn of its own. */
+const nextTick = globalThis.process?.nextTick ?? immediate;
 const now = performance.now.bind(performance);
 /** When the event loop last had a turn. */
 let lastAt = now();

@@ -71,7 +71,10 @@ async function passHeldUp(services: ExecutorServices): Promise<void> {
       }
       // A store that does not know the option answers with other threads: then the last changed ones are enough.
       if (page.length < PAGE || page.some(({ queued }) => queued === 0)) return;
-      after = page.at(-1)?.cursor;
+      const next = page.at(-1)?.cursor;
+      // A host's own store may return the same page each time.
+      if (next === after) return;
+      after = next;
     }
   } catch (error) {
     warn('thread: parked turns could not be looked for', { error: toErrorData(error) });

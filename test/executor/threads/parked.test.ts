@@ -1,7 +1,7 @@
 import { type Message, memoryStore } from 'pawl';
 import { callTool, reply, type ScriptedEntry } from 'pawl/testing';
 import { describe, expect, test } from 'vitest';
-import { gate, toolOf, until } from '../../fixtures/host.ts';
+import { gate, hostOf, toolOf, until } from '../../fixtures/host.ts';
 import { notingBudget } from '../../fixtures/noting-ports.ts';
 import { killsBehindParked, killsOfParking, leftAndParked } from './kill-sweeps.ts';
 import { requestsOf, stores, textsIn, threadHost } from './thread-host.ts';
@@ -242,4 +242,20 @@ describe('a turn that is parked', () => {
     const shown = textsIn((await thread.messages()).map(({ message }) => message));
     expect(shown).toEqual(['first', 'second', 'done', 'third', 'done']);
   });
+});
+
+test('the look for threads that a parked turn holds up ends, also where a store gives the same page each time (edges 31)', async () => {
+  let asked = 0;
+  const row = { queued: 1, cursor: 'one' } as never;
+  const listThreads = async () => {
+    asked += 1;
+    if (asked > 20) throw new Error('the store was asked without an end');
+    return Array.from({ length: 100 }, () => row);
+  };
+  const host = hostOf({ checkpoints: { ...memoryStore(), listThreads } as never });
+  const worker = host.executor.work();
+  await until(() => asked > 0);
+  await worker.drain();
+  await host.executor.shutdown();
+  expect(asked).toBe(2);
 });

@@ -36,11 +36,12 @@ export async function admit(admitting: Admitting, agent: Agent, call: StartCall)
 /** Reports when the run is due. One that is live here is not; nor is one that rests until it has an answer. */
 async function report(services: ExecutorServices, { runId, actor, result }: Run): Promise<void> {
   const { hints } = services.config;
-  const life = services.runBehind(actor)?.life;
+  const run = services.runBehind(actor);
+  const { admitted, isResting } = run?.life ?? {};
   // It has not ended.
-  if (life?.admitted) services.registry.forget(runId);
-  if (life?.admitted || life?.isElsewhere) return hints.tell(runId);
-  if (!life?.isResting) return;
+  if (admitted) services.registry.forget(runId);
+  if (admitted || run?.startFacts.isElsewhere) return hints.tell(runId);
+  if (!isResting) return;
   const rested = await result;
   if (rested.status === 'waiting' && rested.wakeAt !== undefined) hints.tell(runId, rested.wakeAt);
 }

@@ -74,7 +74,7 @@ class DueDrive {
       return await over;
     } finally {
       signal?.removeEventListener('abort', end);
-      if (run?.life.resolution === 'accepted') this.#runs += 1;
+      if (run?.life.hasBegun) this.#runs += 1;
       this.#boundaries += run?.actor.getSnapshot().context.persisted ?? 0;
     }
   }

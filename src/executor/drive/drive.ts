@@ -65,7 +65,7 @@ async function drive(services: ExecutorServices, runId: string, limits: DriveLim
     services.paused.leave(agentId, false);
     throw error;
   });
-  if (run?.life.resolution !== 'accepted') services.paused.leave(agentId, false);
+  if (!run?.life.hasBegun) services.paused.leave(agentId, false);
   const end = () => run?.slice?.end();
   signal?.addEventListener('abort', end, { once: true });
   if (signal?.aborted) end();
@@ -168,14 +168,13 @@ async function answerOf(around: Around, run: ActiveRun | undefined, result: RunR
   const { services, runId } = around;
   const { error, status } = result;
   const boundaries = run?.actor.getSnapshot().context.persisted ?? 0;
-  if (error?.code === 'SETUP' && !run?.life.left?.parked)
+  if (error?.code === 'SETUP' && !run?.endFacts.left?.parked)
     return { ...leftAlone(around, run?.agent.id ?? ''), boundaries };
-  if (run?.life.resolution === 'refused') return refusal(around, error);
+  if (run?.life.isRefused) return refusal(around, error);
   services.stuck.note({ runId, dueAt: 0 }, 'further');
   if (result.status === 'waiting') return { runId, state: 'waiting', ...wakeAtIn(result.wakeAt), boundaries };
   if (status === 'interrupted') return { ...interrupted(around, run, error), boundaries };
-  if (run?.life.resolution === 'accepted' && !run.life.isDelivered)
-    return { ...stuck(around, 'UNDELIVERED'), boundaries };
+  if (run?.life.hasBegun && !run.endFacts.isDelivered) return { ...stuck(around, 'UNDELIVERED'), boundaries };
   return { runId, state: 'ended', ...codeIn(error?.code), boundaries };
 }
 
@@ -206,7 +205,7 @@ function interrupted(around: Around, run: ActiveRun | undefined, error: ErrorDat
   const { runId } = around;
   if (hasTrait(error, 'isStoreAway')) throw storeAway(error);
   if (error?.code === 'LEASE_LOST') return elsewhere(around, null);
-  const left = run?.life.left;
+  const left = run?.endFacts.left;
   if (left?.parked) return parked(around, left.parked.code);
   const waits = left?.waiting?.waits ?? [];
   if (waits.length === 0) return { runId, state: 'more', boundaries: 0 };

@@ -77,8 +77,7 @@ export class FollowedRuns {
     const followed = this.#followed.get(run.runId);
     if (!followed) return;
     void run.life.ended.promise.then((result) => {
-      const isEnd =
-        run.life.resolution === 'accepted' && result.status !== 'interrupted' && result.status !== 'waiting';
+      const isEnd = run.life.hasBegun && result.status !== 'interrupted' && result.status !== 'waiting';
       if (isEnd) this.#resolve(followed, result);
       else if (this.#isOver) this.#resolve(followed, unknownEnd(run.runId, shutDown()));
       else this.#lookSoon(followed);

@@ -11,6 +11,6 @@ export async function awaitRetry({ output, cancel }: RetryInput, run: ActiveRun)
   const { error: why } = output as FailedOutput;
   const isParked = isParkedBy(why) || run.progress?.parked !== undefined;
   const { runId, seed } = run;
-  const tries = run.life.resolution === 'accepted' ? 1 : (seed.tries ?? 1);
+  const tries = run.life.hasBegun ? 1 : (seed.tries ?? 1);
   await run.services.leftRuns.untilReady(run, { runId, why, isParked, tries, cancel: cancel?.message });
 }

@@ -133,7 +133,8 @@ class Turn {
     };
     const after = afterModelFailure(turn, { modelOutageMs: defaults.modelOutageMs, onModelOutage });
     if (after.kind === 'wait') return { error, wait: after.wait };
-    this.#run.life.isRefused = failure.kind === 'final' && error.code !== 'REPLY_TOO_LARGE' && !turn.isOptional;
+    this.#run.endFacts.isContentRefused =
+      failure.kind === 'final' && error.code !== 'REPLY_TOO_LARGE' && !turn.isOptional;
     return { error: after.error, ...(after.how === 'park' ? { parks: true } : {}) };
   }
 
@@ -154,10 +155,10 @@ class Turn {
   /** The key or a setting is missing in this process: another one continues the run. The caller of a first start has the error. */
   #afterFault(progress: Progress, error: ErrorData): Pick<FailedAnswer, 'error' | 'leaves'> {
     const run = this.#run;
-    const isUnbegun = run.life.isFirstStart && !hasRecorded(progress);
-    if (isUnbegun) run.life.isUnbegun = progress.thread === undefined;
+    const isUnbegun = run.startFacts.isFirst && !hasRecorded(progress);
+    if (isUnbegun) run.endFacts.isUnbegun = progress.thread === undefined;
     if (isUnbegun || !run.isDurable || !isStoredHere(run)) {
-      run.life.setupFault = error;
+      run.startFacts.setupFault = error;
       return { error };
     }
     return { error: toErrorData(setupError(run, error)), leaves: true };

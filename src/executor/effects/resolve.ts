@@ -37,16 +37,15 @@ import { checkedOutput } from './check-output.ts';
  */
 export async function resolve({ progress }: { progress: Progress }, run: ActiveRun): Promise<Resolution> {
   const resolving = found(run, progress).catch((error: unknown) => refused(run, progress, error));
-  run.life.resolving = resolving;
+  run.life.beginResolving(resolving);
   const resolution = await resolving;
-  run.life.resolution = resolution.kind;
-  if (resolution.kind === 'refused') run.life.refusal = resolution.error;
+  run.life.endResolving(resolution);
   run.resources.record = undefined;
   return resolution;
 }
 
 async function refused(run: ActiveRun, progress: Progress, thrown: unknown): Promise<Resolution> {
-  if (run.life.setupFault && hasCode(thrown, 'SETUP')) return givenBack(run, progress, toErrorData(thrown));
+  if (run.startFacts.setupFault && hasCode(thrown, 'SETUP')) return givenBack(run, progress, toErrorData(thrown));
   await returnRun(run);
   const error = await finalizeHandle(run, progress, toErrorData(asError(thrown)));
   const isPassing = isPassingFor(run, error);
@@ -104,7 +103,7 @@ async function found(run: ActiveRun, fresh: Progress): Promise<Resolution> {
   if (found.record && found.isResting) return resting(begun, found.record);
   if (found.record && seed.isAdmission) return admitted(run, begun, 'resumed');
   run.info = infoOf(run, begun, limits);
-  run.life.attempt = found.attempts;
+  run.startFacts.attempt = found.attempts;
   run.parent = begun.parent;
   const isStored = found.record !== undefined;
   await checkBudget(run, isStored);
@@ -118,7 +117,7 @@ async function found(run: ActiveRun, fresh: Progress): Promise<Resolution> {
     attempts: seed.isAdmission ? 0 : found.attempts,
   });
   const progress = await withData(run, fitting);
-  if (resume) run.life.resumedFrom = { iteration: progress.iteration, attempts: progress.attempts };
+  if (resume) run.startFacts.resumedFrom = { iteration: progress.iteration, attempts: progress.attempts };
   run.resources.savedCritic = resume?.critic;
   const resumed = { isResumed: resume !== undefined, isReplaced, transcript: recordable(progress).transcript };
   run.checkOurs();
@@ -128,7 +127,7 @@ async function found(run: ActiveRun, fresh: Progress): Promise<Resolution> {
   await firstSave(run, progress, found.record);
   run.checkOurs();
   if (seed.isAdmission) return admitted(run, progress, 'started');
-  run.life.isOurs = true;
+  run.life.beginWork();
   followSetup(run);
   run.takeCommands(new RunCommandTarget(run, progress.commands));
   // A run that was cancelled while no process worked on it should not ask its model again.
@@ -190,7 +189,7 @@ function resting(begun: Progress, record: RunCheckpoint): Resolution {
 /** Leaves a run that is stored and due. For the other starts of this process it is one that was interrupted here. */
 async function admitted(run: ActiveRun, progress: Progress, how: 'started' | 'resumed'): Promise<Resolution> {
   await releaseClaim(run, uncounted(run));
-  run.life.admitted = how;
+  run.life.admit(how);
   const error = toErrorData(new RunSlicedError(`run ${run.runId} is admitted, and due`));
   const left = { status: 'interrupted', error } as const;
   const output = outcomeOf(progress, left, { durable: true, saveErrors: 0, outcomeId: '' });
@@ -207,7 +206,7 @@ async function takePlace(run: ActiveRun): Promise<RunOutput | undefined> {
   for (let first = registry.enter(run); first !== run; first = registry.enter(run)) {
     await first.life.accepted.promise;
     const isAsked = isAskedRun(askerOf(run), first);
-    if (!isAsked && first.life.resolution === 'accepted' && !first.life.isFinished) throw conflict(askerOf(run));
+    if (!isAsked && first.life.hasBegun && !first.life.isOver) throw conflict(askerOf(run));
     const output = withoutMessages(await first.life.ended.promise);
     // A start that was refused for its request has no answer of the run.
     if (output.error?.code === 'RUN_ID_CONFLICT') continue;
@@ -230,8 +229,8 @@ function isFirstStart({ seed }: ActiveRun, record: RunCheckpoint | undefined): b
 
 /** Whether a result is the end of the run: another start of it may have been refused, or may rest, for now. */
 function isEndOf(run: ActiveRun, output: RunOutput): boolean {
-  const { resolution, refusal } = run.life;
-  return isOver(output) && !(resolution === 'refused' && refusal && isPassingFor(run, refusal));
+  const { isRefused, refusal } = run.life;
+  return isOver(output) && !(isRefused && refusal && isPassingFor(run, refusal));
 }
 
 /**
@@ -242,8 +241,8 @@ function isEndOf(run: ActiveRun, output: RunOutput): boolean {
 function equip(run: ActiveRun, record: RunCheckpoint | undefined): Error | undefined {
   const { agent, services, runId } = run;
   const { config } = services;
-  run.life.setup = record?.setup;
-  run.life.isFirstStart = isFirstStart(run, record);
+  run.startFacts.setup = record?.setup;
+  run.startFacts.isFirst = isFirstStart(run, record);
   try {
     if (run.seed.fault) throw run.seed.fault;
     const toolbox = joined(ownTools(run), childTools(run));
@@ -253,9 +252,9 @@ function equip(run: ActiveRun, record: RunCheckpoint | undefined): Error | undef
   } catch (thrown) {
     const error = asError(thrown);
     if (record && (record.outcome || run.options.signal?.aborted)) return undefined;
-    run.life.setupFault = toErrorData(error);
+    run.startFacts.setupFault = toErrorData(error);
     if (!record) throw error;
-    if (!run.life.isFirstStart && isStoredHere(run)) throw setupError(run, toErrorData(error));
+    if (!run.startFacts.isFirst && isStoredHere(run)) throw setupError(run, toErrorData(error));
     return error;
   }
 }

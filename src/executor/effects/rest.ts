@@ -23,7 +23,7 @@ const pause: Backoff = { firstMs: 250, maxMs: 30_000 };
 export async function rest(_: unknown, run: ActiveRun): Promise<Rested> {
   const { clock, defaults } = run.services.config;
   const { turn } = run.waits;
-  const isWaiting = () => run.waits.turn === turn && run.actor.getSnapshot().hasTag('waiting') && !run.life.isFinished;
+  const isWaiting = () => run.waits.turn === turn && run.actor.getSnapshot().hasTag('waiting') && !run.life.isOver;
   for (let failures = 0; mayRest(run) && isWaiting(); ) {
     const pauseMs =
       failures === 0 ? defaults.waitLingerMs : Math.max(defaults.waitLingerMs, backoffMs(failures, pause));
@@ -65,12 +65,8 @@ async function tryToLeave(run: ActiveRun, isWaiting: () => boolean, isFirst: boo
   if (inbox.hasFailed || inbox.isDelivering(runId)) return 'kept';
   if (!isWaiting() || context.persisted < context.requested || context.requested !== requested) return 'kept';
   const leaving = leave(run, context.progress, isFirst);
-  run.life.leaving = leaving.then((left) => left === 'left');
-  try {
-    return await leaving;
-  } finally {
-    run.life.leaving = undefined;
-  }
+  await run.life.leave(leaving.then((left) => left === 'left'));
+  return leaving;
 }
 
 /** Never rejects. @param isFirst whether a failure is news */
@@ -140,7 +136,7 @@ async function dueAtOf(run: ActiveRun, { waiting, commands }: Progress): Promise
 
 /** From now on the record belongs to the next process that takes it up. */
 function leftFor(run: ActiveRun): void {
-  run.life.hasLeft = true;
+  run.life.giveAway();
   forgetClaim(run);
   // A driven run is the queue's, or the engine's.
   if (!isDriven(run)) run.services.sweep.begin();

@@ -39,22 +39,23 @@ export const settledAtLast = async (run: ActiveRun): Promise<void> => run.life.s
  * bounded, the run's own abort does not affect it, and no failure changes the result.
  */
 export function settle(input: SettleInput, run: ActiveRun): Promise<RunOutput> {
-  run.life.settling = settled(run, input);
-  return run.life.settling;
+  const settling = settled(run, input);
+  run.life.beginSettling(settling);
+  return settling;
 }
 
 async function settled(run: ActiveRun, input: SettleInput): Promise<RunOutput> {
   const { clock, defaults, warn } = run.services.config;
   // The host sent an event to the machine itself while the store was asked to take the run.
-  if (run.life.leaving) await run.life.leaving;
+  await run.life.leaving;
   if (run.life.hasLeft) {
     if (input.cause?.code === 'CANCELLED') await forwardCancel(run, input.cause.message);
-    return waitingOutput(input.progress, run.life.saveErrors);
+    return waitingOutput(input.progress, run.checkpointing.saveErrors);
   }
   const outcome = outcomeFor(run, input);
   try {
     const settling = record(run, input, outcome);
-    run.life.settledAtLast = settling.catch(() => {});
+    run.life.keepSettling(settling);
     await withDeadline(settling, { ms: defaults.finalizeMs, clock, what: 'finalising' });
   } catch (error) {
     if (hasCode(error, 'LEASE_LOST')) return lost(run, outcome, error);
@@ -63,7 +64,9 @@ async function settled(run: ActiveRun, input: SettleInput): Promise<RunOutput> {
   }
   // Also if there was only an outcome to deliver, and the host did not accept it.
   void run.services.outlive(withdraw(run, input.progress.outcome && uncounted(run)));
-  return isWaitingStop(run, input) ? waitingOutput(input.progress, run.life.saveErrors) : outputOf(run, outcome);
+  return isWaitingStop(run, input)
+    ? waitingOutput(input.progress, run.checkpointing.saveErrors)
+    : outputOf(run, outcome);
 }
 
 /** A host may stop a run that waits, with the cause of one that rests: its record is left like that of any stopped run. */
@@ -73,13 +76,13 @@ function isWaitingStop({ isDurable }: ActiveRun, { outcome, error, cause, progre
 }
 
 async function record(run: ActiveRun, input: SettleInput, outcome: RunOutcome): Promise<void> {
-  run.life.isClosing = true;
+  run.life.close();
   if (input.outcome === 'leave-running') await leaveHere(run, input);
   else if (isHandleSpared(run, input.error)) await leave(run, { ...input.progress, attempts: 0 }, undefined);
-  else if (run.life.isUnbegun) await takeOff(run, input, outcome);
+  else if (run.endFacts.isUnbegun) await takeOff(run, input, outcome);
   else {
     await end(run, input, outcome);
-    run.life.isDelivered = true;
+    run.endFacts.isDelivered = true;
   }
   await releaseClaim(run);
   if (input.cause?.code === 'SETUP') pauseAgent(run);
@@ -94,14 +97,14 @@ async function takeOff(run: ActiveRun, { error, cause }: SettleInput, outcome: R
 }
 
 /** A run that no process works on is due. A parent continues its child, and a host's machine its run; `drive` reports its own. */
-function tellLeft({ slice, life, parent, seed, isDurable, runId, services }: ActiveRun): void {
+function tellLeft({ slice, endFacts, parent, seed, isDurable, runId, services }: ActiveRun): void {
   const isOthers = slice !== undefined || parent !== undefined || seed.origin === 'hosted';
-  if (isDurable && !isOthers && !life.left?.parked) services.config.hints.tell(runId);
+  if (isDurable && !isOthers && !endFacts.left?.parked) services.config.hints.tell(runId);
 }
 
 async function leaveHere(run: ActiveRun, { progress, cause }: SettleInput): Promise<void> {
   const left = leftBy(run, progress, cause);
-  run.life.left = left;
+  run.endFacts.left = left;
   await leave(run, left, cause);
   if (left.parked) tellParked(run, left.parked);
   await run.journal?.flush();
@@ -144,7 +147,7 @@ function outcomeFor(run: ActiveRun, input: SettleInput): RunOutcome {
   if (input.progress.outcome) return input.progress.outcome;
   return outcomeOf(input.progress, endOf(input), {
     durable: run.isDurable,
-    saveErrors: run.life.saveErrors,
+    saveErrors: run.checkpointing.saveErrors,
     outcomeId: outcomeIdOf(bornRunOf(input.progress), run.resources.claim?.epoch),
   });
 }
@@ -165,7 +168,7 @@ function lost(run: ActiveRun, outcome: RunOutcome, error: unknown): RunOutput {
 }
 
 function outputOf(run: ActiveRun, outcome: RunOutcome): RunOutput {
-  return { ...withoutId(outcome), saveErrors: run.life.saveErrors };
+  return { ...withoutId(outcome), saveErrors: run.checkpointing.saveErrors };
 }
 
 /** The end of a live run. A run without a record is only announced. */
@@ -233,8 +236,7 @@ async function endChildren({ services, resources }: ActiveRun, progress: Progres
   for (const childRunId of openChildren(progress)) {
     const child = services.registry.live(childRunId);
     const isCalled = child && (child.seed.origin === 'child' || resources.children.has(child));
-    const { leaving, hasLeft, isResting } = child?.life ?? {};
-    if (!isCalled || leaving || hasLeft || isResting) await services.endChild(childRunId);
+    if (!isCalled || child.life.leaving || child.life.hasLeft) await services.endChild(childRunId);
   }
 }
 
@@ -247,7 +249,7 @@ async function announced(run: ActiveRun, progress: Progress, outcome: RunOutcome
   });
   run.checkOurs();
   try {
-    if (run.life.isOurs) await deliver(run, progress, outcome);
+    if (run.life.mayAnnounce) await deliver(run, progress, outcome);
   } finally {
     // The host has the outcome: later failures of the claim change no result.
     await takeBack(run, claim).catch((error) => {
@@ -299,7 +301,7 @@ async function recordOutcome(run: ActiveRun, progress: Progress, outcome: RunOut
       return await run.resources.checkpointer?.save(state, { force: true });
     } catch (error) {
       if (hasCode(error, 'LEASE_LOST')) throw error;
-      if (tries === 0) run.life.saveErrors += 1;
+      if (tries === 0) run.checkpointing.saveErrors += 1;
       if (hasTrait(error, 'isUnstorable')) throw error;
       const wait = backoffMs(tries + 1, backoff);
       // The end may not wait longer than that; a timer would keep the process alive.
@@ -315,7 +317,7 @@ async function recordOutcome(run: ActiveRun, progress: Progress, outcome: RunOut
  *   it has ended
  */
 export async function leave(run: ActiveRun, progress: Progress, cause: ErrorData | undefined): Promise<void> {
-  run.life.isClosing = true;
+  run.life.close();
   if (cause) tellLeaving(run, progress, cause);
   const { claim } = run;
   await run.resources.checkpointer?.save(stateOf(progress, run.nowOf(progress)), { force: true });

@@ -180,7 +180,7 @@ export class FleetWorker {
     if (isSuspect && mayBegin) void start.then(({ run }) => run?.life.progressed.promise).then(() => alone.leave());
     void start.then(async ({ run, over }) => {
       const end = await over;
-      if (run?.life.parked) this.#parked += 1;
+      if (run?.endFacts.parked) this.#parked += 1;
       this.#ended(claim, end);
     });
   }

@@ -16,7 +16,6 @@ import { atMoment, type PersistedRun } from '../host/snapshot.ts';
 import { ActiveRun, type ExecutorServices } from '../run/active-run.ts';
 import { releaseClaim } from '../run/record/acquire.ts';
 import type { RunActor } from '../run/run-actor.ts';
-import { nothingResolved } from '../run/run-state.ts';
 import { inputOf, type RunSeed } from '../run/seed.ts';
 import { isDriven, Slice, sliceOf } from '../run/slice.ts';
 import { followSignal } from '../run/stop-causes.ts';
@@ -65,7 +64,7 @@ export function attachAgain(left: ActiveRun): RunInput {
 
 /** A run that was accepted continues from its record; any other is still what it was asked for. */
 function seedAgain({ seed, life, actor }: ActiveRun): RunSeed {
-  if (life.resolution !== 'accepted') return { ...seed, isNewId: false, tries: (seed.tries ?? 1) + 1 };
+  if (!life.hasBegun) return { ...seed, isNewId: false, tries: (seed.tries ?? 1) + 1 };
   const persisted = actor.getPersistedSnapshot() as PersistedRun;
   return { request: seed.request, isNewId: false, origin: 'hosted', persisted };
 }
@@ -88,7 +87,7 @@ class ActorObserver {
   /** An actor whose run is left has a new active run at each try. */
   get run(): ActiveRun {
     const { services, actor, life } = this.#run;
-    if (life.isFinished) this.#run = services.runBehind(actor) ?? this.#run;
+    if (life.isOver) this.#run = services.runBehind(actor) ?? this.#run;
     return this.#run;
   }
 
@@ -158,8 +157,8 @@ function stepDone(
 }
 
 function accepted(run: ActiveRun): void {
-  const { resolution, resumedFrom } = run.life;
-  if (resolution === 'accepted') {
+  const { resumedFrom } = run.startFacts;
+  if (run.life.hasBegun) {
     if (run.journal && resumedFrom) resumedInJournal(run);
     const slice = isDriven(run) ? ({ isSlice: true } as const) : {};
     run.publish(resumedFrom ? { type: 'run.resumed', ...resumedFrom, ...slice } : { type: 'run.started', ...slice });
@@ -167,9 +166,7 @@ function accepted(run: ActiveRun): void {
     for (const [index, { name }] of completedPhases.entries()) run.publish({ type: 'phase.skipped', index, name });
     run.waits.resumed();
   }
-  run.life.accepted.resolve();
-  // The progress at the start is needed no more.
-  run.life.resolving = nothingResolved;
+  run.life.accept();
 }
 
 /** An earlier process may have announced pieces of a step that is not recorded, and its readers wait for the rest. */
@@ -184,8 +181,8 @@ function resumedInJournal(run: ActiveRun): void {
  */
 function announceState(run: ActiveRun, value: unknown): void {
   const state = stateOf(value);
-  if (state === run.life.publishedState || state === 'resolving') return;
-  run.life.publishedState = state;
+  if (state === run.publishedState || state === 'resolving') return;
+  run.publishedState = state;
   run.publish({ type: 'run.status', state });
 }
 
@@ -223,7 +220,8 @@ async function conclude(run: ActiveRun): Promise<void> {
     intents.flatMap((intent) => intent.calls),
   );
   if (run.life.settling) return run.finish(await run.life.settling);
-  if (run.life.isOurs) {
+  await run.life.leaving;
+  if (run.life.mayAnnounce) {
     try {
       const { clock, defaults } = run.services.config;
       await withDeadline(leave(run, { ...progress, attempts: 0 }, toErrorData(cause)), {
@@ -239,7 +237,7 @@ async function conclude(run: ActiveRun): Promise<void> {
   const left = outcomeOf(
     progress,
     { status: 'interrupted', error: toErrorData(cause) },
-    { durable: run.isDurable, saveErrors: run.life.saveErrors, outcomeId: '' },
+    { durable: run.isDurable, saveErrors: run.checkpointing.saveErrors, outcomeId: '' },
   );
   run.finish(withoutId(left));
 }
@@ -261,7 +259,7 @@ function crashed(run: ActiveRun, thrown: unknown): RunOutput {
     phases: [],
     undelivered: [],
     durable: run.isDurable,
-    saveErrors: run.life.saveErrors,
+    saveErrors: run.checkpointing.saveErrors,
   };
 }
 
@@ -285,7 +283,7 @@ function actorMethods(services: ExecutorServices): Partial<RunActor> & ThisType<
       const run = services.runBehind(this);
       const progress = run?.progress;
       // Until a run is accepted, its snapshot equals the one that it was restored from.
-      if (run?.life.resolution !== 'accepted' || !progress) return persisted;
+      if (!run?.life.hasBegun || !progress) return persisted;
       const { critic, ...now } = run.nowOf(progress);
       return atMoment(persisted, { ...now, critic: critic && (run.redaction?.records.json(critic) ?? critic) });
     },

@@ -8,6 +8,7 @@ import { checkKeys } from '../../values/known-options.ts';
 import { settledAtLast } from '../effects/settle.ts';
 import type { ActiveRun, ExecutorServices } from '../run/active-run.ts';
 import { handleOf } from '../run/handle.ts';
+import { runAtWork } from '../run/life/run-at-work.ts';
 import { recordedText } from '../run/record/stored-run.ts';
 import { checkedSteering } from '../run/steering.ts';
 import { cancelStored } from './stored/cancel-stored.ts';
@@ -145,7 +146,7 @@ async function endLive(services: ExecutorServices, live: ActiveRun, reason: stri
   const { clock, defaults, store } = services.config;
   const limit = { ms: defaults.portMs, clock, what: 'finalising' };
   await withDeadline(settledAtLast(live), limit).catch(() => {});
-  const hadRecord = durable || status === 'interrupted' || live.life.resolution !== 'accepted';
+  const hadRecord = durable || status === 'interrupted' || !live.life.hasBegun;
   if (!store || !hadRecord) return true;
   return (await store.load(live.runId)) === null;
 }
@@ -155,13 +156,8 @@ async function steer(
   runId: string,
   { text, children, by }: { text: string; children: boolean; by: Person | undefined },
 ): Promise<'durable' | 'queued' | 'sent'> {
-  for (let live = services.registry.live(runId); live; live = services.registry.live(runId)) {
-    // While a start is still resolving, it is unknown which request the run has: a refused start would lose the message.
-    await live.life.accepted.promise;
-    const hasLeft = (await live.life.leaving) || live.life.hasLeft;
-    if (live.life.resolution === 'accepted' && !hasLeft) return live.steerAll(text, { children, by });
-    await live.life.ended.promise;
-  }
+  const live = await runAtWork(services, runId);
+  if (live) return live.steerAll(text, { children, by });
   await send(services, runId, {
     id: newCommandId(),
     kind: 'steer',

@@ -58,8 +58,8 @@ async function liveRun({ registry }: ExecutorServices, asker: Asker): Promise<Ac
   const { runId } = asker.request;
   for (let live = registry.live(runId); live; live = registry.live(runId)) {
     if (!isStopped(live)) await live.life.accepted.promise;
-    const isOver = live.life.isFinished || isStopped(live);
-    if (!isOver && (live.life.resolution === 'accepted' || isAskedRun(asker, live))) return live;
+    const isOver = live.life.isOver || isStopped(live);
+    if (!isOver && (live.life.hasBegun || isAskedRun(asker, live))) return live;
     await live.life.ended.promise;
   }
   return undefined;

@@ -23,10 +23,19 @@ import type { Leaseholder } from '../services/lease-renewal.ts';
 import { ObserverList } from '../services/observer-list.ts';
 import type { LiveRun, LiveTree, RunSummary } from '../services/registry.ts';
 import { Checkpointing } from './checkpointing.ts';
+import { RunLife } from './life/run-life.ts';
 import { ReplyStream } from './reply-stream.ts';
 import { type RunActor, summaryOf } from './run-actor.ts';
 import { observedRun } from './run-info.ts';
-import { type RunJournaling, RunLife, RunResources, type RunSlicing, type RunWaiting } from './run-state.ts';
+import {
+  EndFacts,
+  type RunJournaling,
+  RunResources,
+  type RunSlicing,
+  type RunWaiting,
+  StartFacts,
+} from './run-state.ts';
+import { RunTime } from './run-time.ts';
 import type { RunSeed } from './seed.ts';
 import { Steering } from './steering.ts';
 
@@ -43,7 +52,10 @@ export class ActiveRun implements LiveRun, Leaseholder {
   readonly seed: RunSeed;
   readonly options: RunOptions;
   readonly actor: RunActor;
-  readonly life: RunLife;
+  readonly life: RunLife = new RunLife();
+  readonly startFacts: StartFacts = new StartFacts();
+  readonly endFacts: EndFacts = new EndFacts();
+  readonly time: RunTime;
   readonly resources: RunResources = new RunResources();
   readonly steering: Steering;
   readonly checkpointing: Checkpointing;
@@ -65,6 +77,8 @@ export class ActiveRun implements LiveRun, Leaseholder {
   #observers: ObserverList | undefined;
   #observed: ObservedRun | undefined;
   #tree: LiveTree | undefined;
+  /** The last published state of the run. */
+  publishedState = '';
   readonly #controller = new AbortController();
   #target: CommandTarget | undefined;
   /** What else must end with the run; most runs have nothing. */
@@ -76,7 +90,7 @@ export class ActiveRun implements LiveRun, Leaseholder {
     this.seed = rest.seed;
     this.options = rest.options;
     this.actor = rest.actor;
-    this.life = new RunLife(services.config.clock.monotonic());
+    this.time = new RunTime(services.config.clock);
     const { redact, observers } = services.config;
     if (observers.length > 0) this.#observers = new ObserverList(observers);
     this.redaction = redact && new RunRedaction(redact);
@@ -122,8 +136,7 @@ export class ActiveRun implements LiveRun, Leaseholder {
 
   /** The inputs of a save besides the run's progress: its working time over all processes, and its last event. */
   nowOf(progress: Progress): SaveMoment {
-    const until = this.life.idleSince ?? this.life.finishedAt ?? this.services.config.clock.monotonic();
-    const elapsedMs = progress.elapsedMs + until - this.life.startedAt;
+    const elapsedMs = progress.elapsedMs + this.time.elapsedMs;
     const critic = this.resources.monitor?.state ?? this.resources.savedCritic;
     const journal = this.journal?.part(progress, this.events.last);
     const treeRuns = this.#tree?.runs;
@@ -146,7 +159,7 @@ export class ActiveRun implements LiveRun, Leaseholder {
     const event = this.events.publish(body, claim && hasOrigin(body) ? this.#origin(claim) : undefined);
     if (event) this.journal?.add(event);
     // A start that returns an earlier answer again is not a run of its own.
-    if (event && this.#observers && this.life.resolution !== 'answered') this.#observers.pass(event, this.observed);
+    if (event && this.#observers && !this.life.isAnswered) this.#observers.pass(event, this.observed);
   }
 
   #origin({ owner }: Claim): EventOrigin {
@@ -185,9 +198,9 @@ export class ActiveRun implements LiveRun, Leaseholder {
   }
 
   send(event: Parameters<RunActor['send']>[0]): void {
-    const { leaving, isFinished } = this.life;
+    const { leaving, isOver } = this.life;
     // Its actor may be at the next try of the run already. A cancel is meant for that one too.
-    if (isFinished && event.type !== 'run.cancel') return;
+    if (isOver && event.type !== 'run.cancel') return;
     // The store may have the run: then this process changes nothing of it.
     if (leaving && event.type !== 'boundary.persisted')
       void leaving.then((hasLeft) => (hasLeft ? this.waits.forward(event) : this.send(event)));
@@ -215,11 +228,10 @@ export class ActiveRun implements LiveRun, Leaseholder {
 
   /** Another owner has the run: this process writes and announces nothing more. */
   loseLease(cause: unknown): void {
-    this.life.isLost = true;
+    this.life.lose();
     this.resources.checkpointer = null;
     this.resources.claim = undefined;
     this.services.leases.drop(this);
-    this.life.isOurs = false;
     this.stop(new LeaseLostError(`run ${this.runId} was taken over by another process`, { cause }));
   }
 
@@ -230,19 +242,19 @@ export class ActiveRun implements LiveRun, Leaseholder {
 
   /** Has the claim renewed, until the run ends or gives it away. @param since when it was last known to be valid, monotonic ms */
   keepLease(since: number): void {
-    if (!this.life.isFinished) this.services.leases.keep(this, since);
+    if (!this.life.isOver) this.services.leases.keep(this, since);
   }
 
   /** Gets the commands of other processes, until the run ends. */
   takeCommands(target: CommandTarget): void {
-    if (this.life.isFinished) return;
+    if (this.life.isOver) return;
     this.#target = target;
     this.services.inbox.enter(target);
   }
 
   /** Calls a cleanup at the end, or at once if the run is over. */
   onEnd(cleanup: () => void): void {
-    if (this.life.isFinished) this.#attempt(cleanup);
+    if (this.life.isOver) this.#attempt(cleanup);
     else {
       this.#cleanups ??= [];
       this.#cleanups.push(cleanup);
@@ -252,7 +264,7 @@ export class ActiveRun implements LiveRun, Leaseholder {
   /** Ends the parts of the run. */
   #cleanUp(): void {
     this.#attempt(() => this.checkpointing.end());
-    this.#attempt(() => this.life.deadline?.pause());
+    this.#attempt(() => this.time.dropDeadline());
     this.#attempt(() => this.services.leases.drop(this));
     this.#attempt(() => this.#target && this.services.inbox.leave(this.#target));
     for (const cleanup of this.#cleanups ?? []) this.#attempt(cleanup);
@@ -285,17 +297,14 @@ export class ActiveRun implements LiveRun, Leaseholder {
 
   /** The end, for any reason; only the first call counts. */
   finish(output: RunOutput): void {
-    if (this.life.isFinished) return;
-    this.life.isFinished = true;
-    this.life.finishedAt = this.services.config.clock.monotonic();
-    const messages =
-      this.life.resolution === 'answered' ? [] : this.progress ? allMessagesOf(this.progress).slice() : [];
+    const { status, error } = output;
+    if (!this.life.end(error)) return;
+    this.time.end();
+    const messages = this.life.isAnswered || !this.progress ? [] : allMessagesOf(this.progress).slice();
     this.abort(new Error('the run is over'));
     this.#cleanUp();
-    const { status, error } = output;
-    if (this.life.refusal || this.life.resolution === undefined) this.life.refusal = error;
     // `run.parked` was the last word of this process.
-    if (!this.life.parked)
+    if (!this.endFacts.parked)
       this.publish({ type: 'run.ended', status, output: output.output, ...(error ? { error } : {}) });
     this.events.close();
     void this.closeAudit(output);
@@ -303,6 +312,6 @@ export class ActiveRun implements LiveRun, Leaseholder {
     this.life.progressed.resolve();
     this.life.ended.resolve({ ...output, messages });
     this.services.registry.leave(this, output);
-    if (this.life.parked) void this.services.outlive(this.services.passParked(this.runId));
+    if (this.endFacts.parked) void this.services.outlive(this.services.passParked(this.runId));
   }
 }

@@ -29,6 +29,8 @@ export class Checkpointing {
   #persisted = 0;
   #awaiting: { readonly boundary: number; readonly then: () => void }[] = [];
   #unsavedSteps = 0;
+  /** Failed saves, counted for the result. */
+  saveErrors = 0;
   /** Saves that failed since the last one that was stored. */
   #failures = 0;
   #timer: unknown;
@@ -73,7 +75,7 @@ export class Checkpointing {
   async #save(boundary: Boundary, attempt: { force: boolean; isRetry?: true }): Promise<void> {
     const { services, life } = this.#run;
     const { checkpointer } = this.#run.resources;
-    if (!checkpointer || life.isClosing || life.hasLeft) return;
+    if (!checkpointer || !life.mayWrite) return;
     // The store may have the run: then this process writes nothing more.
     if (life.leaving) return void life.leaving.then((hasLeft) => (hasLeft ? undefined : this.#save(boundary, attempt)));
     this.#checkpointer = checkpointer;
@@ -144,10 +146,10 @@ export class Checkpointing {
   }
 
   #count(error: unknown): void {
-    const { life, runId, services } = this.#run;
-    life.saveErrors += 1;
+    const { runId, services } = this.#run;
+    this.saveErrors += 1;
     this.#run.publish({ type: 'checkpoint.failed', error: toErrorData(error) });
-    if (life.saveErrors === 1)
+    if (this.saveErrors === 1)
       services.config.warn('run: checkpoint save failed', { runId, error: toErrorData(error) });
   }
 }

@@ -83,7 +83,7 @@ export class RunCommandTarget implements CommandTarget {
 async function childEnded(run: ActiveRun, command: ChildEnded, sentAt?: number): Promise<boolean> {
   await run.life.accepted.promise;
   const { progress, life, services, resources } = run;
-  if (life.resolution !== 'accepted' || !progress) return false;
+  if (!life.hasBegun || !progress) return false;
   const { childRunId, callId, output, id, treeRuns } = command;
   if (treeRuns) run.tree.learn(treeRuns);
   const wait = waitsOf(progress).find((each) => each.kind === 'child' && each.childRunId === childRunId);

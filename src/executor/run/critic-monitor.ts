@@ -14,6 +14,7 @@ import type { Config } from '../host/config.ts';
 import { guarded } from '../host/guard.ts';
 import type { Observer } from '../host/observers.ts';
 import type { RunActor } from './run-actor.ts';
+import type { RunTime } from './run-time.ts';
 
 /** The longest working time of a run with a critic, over all processes; its `maxRuntimeMs` is only a hint then. */
 export const WATCHED_RUNTIME_MS = 24 * 3_600_000;
@@ -27,12 +28,7 @@ export interface Watched {
   readonly runId: string;
   readonly services: { readonly config: Config };
   readonly actor: RunActor;
-  readonly life: {
-    /** When this process began to work on the run, monotonic ms. */
-    readonly startedAt: number;
-    /** Since when the run only waits, monotonic ms: working time stands still. */
-    readonly idleSince: number | undefined;
-  };
+  readonly time: Pick<RunTime, 'elapsedMs'>;
   send(event: Parameters<RunActor['send']>[0]): void;
   stop(cause: unknown): void;
   onEnd(cleanup: () => void): void;
@@ -189,7 +185,7 @@ function supervised(run: Watched, { softLimitMs, saved, elapsedMs, ...begun }: P
     clock,
     softLimitMs,
     ...(saved ? { saved } : {}),
-    elapsedMs: () => elapsedMs + (run.life.idleSince ?? clock.monotonic()) - run.life.startedAt,
+    elapsedMs: () => elapsedMs + run.time.elapsedMs,
     tallies: () => {
       const { progress, limits } = contextNow();
       const { iteration, usage, raisedSteps } = progress;

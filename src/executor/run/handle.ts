@@ -80,8 +80,8 @@ export interface EndedRun {
  */
 export function handleOf(run: ActiveRun, met?: 'joined'): Run {
   const result = run.life.ended.promise;
-  const isOver = run.life.resolution === 'answered' || run.life.resolution === 'refused';
-  const accepted = met && !isOver ? met : acceptedOf(run);
+  const { isAnswered, isRefused } = run.life;
+  const accepted = met && !isAnswered && !isRefused ? met : acceptedOf(run);
   return {
     runId: run.runId,
     agentId: run.agent.id,
@@ -106,12 +106,12 @@ export function handleOf(run: ActiveRun, met?: 'joined'): Run {
   };
 }
 
-function acceptedOf({ life: { resolution, resumedFrom, isElsewhere, isResting, admitted } }: ActiveRun): Accepted {
-  if (admitted) return admitted;
-  if (isResting) return 'resumed';
-  if (resolution === 'accepted') return resumedFrom ? 'resumed' : 'started';
-  if (resolution === 'answered') return 'ended';
-  return isElsewhere ? 'joined' : 'refused';
+function acceptedOf({ life, startFacts }: ActiveRun): Accepted {
+  if (life.admitted) return life.admitted;
+  if (life.isResting) return 'resumed';
+  if (life.hasBegun) return startFacts.resumedFrom ? 'resumed' : 'started';
+  if (life.isAnswered) return 'ended';
+  return startFacts.isElsewhere ? 'joined' : 'refused';
 }
 
 /** Makes the handle of a run that had ended before this start, from its kept outcome. */

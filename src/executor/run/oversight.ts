@@ -32,7 +32,7 @@ export function announceParked(run: ActiveRun, record: RunCheckpoint, parked: Pa
   const { maxIterations } = limitsOf(run);
   const { inputs = {}, seq = 0, attempts, parent } = record;
   run.info = infoFrom(record, { inputs, now: run.services.config.clock.now(), maxIterations });
-  run.life.attempt = attempts;
+  run.startFacts.attempt = attempts;
   run.parent = parent;
   beginAudit(run);
   run.events.continueFrom(seq);
@@ -52,7 +52,7 @@ export function isSameParking(before: ParkedReason | undefined, now: ParkedReaso
 export function tellParked(run: ActiveRun, parked: ParkedReason, isKnown = false): void {
   const { runId, agent, services } = run;
   const { code, reason } = parked;
-  run.life.parked = parked;
+  run.endFacts.parked = parked;
   run.publish({ type: 'run.parked', ...parked });
   const how =
     'look at the reason; then executor.control(runId).unpark(), or `pawl unpark` and its id, continues the run';
@@ -79,5 +79,5 @@ export function supervise(
   run.resources.monitor = CriticMonitor.start(run, run.info as RunInfo, past);
   if (run.resources.monitor) run.observe(run.resources.monitor);
   const limitMs = run.resources.monitor ? Math.max(WATCHED_RUNTIME_MS, maxRuntimeMs) : maxRuntimeMs;
-  run.life.deadline = new Deadline(run, limitMs - progress.elapsedMs);
+  run.time.limit(new Deadline(run, limitMs - progress.elapsedMs));
 }

@@ -63,7 +63,7 @@ export function infoOf(
 /** Returns a run as its observers see it. For a start that was refused early only its request is known. */
 export function observedRun(run: ActiveRun): ObservedRun {
   const { agent, services, seed, redaction } = run;
-  const { attempt } = run.life;
+  const { attempt } = run.startFacts;
   const meta = () => metaFor(agent, seed.request, agent.modelTier ?? services.config.defaults.modelTier);
   const info = run.info ?? infoOf(run, { ...seed.request, meta: meta() }, limitsOf(run));
   const rootRunId = (run.parent ?? seed.request.parent)?.rootRunId ?? run.runId;

@@ -1,10 +1,9 @@
-import type { Resolution, RunEmitted, RunMachineEvent } from '../../../machines/context.ts';
+import type { RunEmitted, RunMachineEvent } from '../../../machines/context.ts';
 import type { RunCheckpoint } from '../../record/checkpoint.ts';
 import type { JournalPart } from '../../record/state.ts';
 import type { RunEvent } from '../../run/events/body.ts';
 import type { ParkedReason, SetupFault } from '../../run/fields.ts';
 import type { Progress, ToolFacts } from '../../run/progress.ts';
-import type { RunOutput, RunResult } from '../../run/result.ts';
 import type { Person, Wait } from '../../run/waits/wait.ts';
 import type { GivenAnswer } from '../../run/waits/wait-answer.ts';
 import type { Checkpointer } from '../../store/checkpointer.ts';
@@ -16,31 +15,6 @@ import type { Auditing } from '../services/auditing.ts';
 import type { LoopContext } from '../services/loop-context.ts';
 import type { ActiveRun } from './active-run.ts';
 import type { CriticMonitor } from './critic-monitor.ts';
-import type { Deadline } from './stop-causes.ts';
-
-/**
- * A moment in a run's life that others wait for. Its promise is made when the first one waits: most runs have no more than one
- * moment under way that anything waits for, and hosts keep thousands of runs.
- */
-export class Moment<T> {
-  #promise: Promise<T> | undefined;
-  #resolve: ((value: T) => void) | undefined;
-
-  /** Resolves with the value of `resolve`. */
-  get promise(): Promise<T> {
-    this.#promise ??= new Promise<T>((resolve) => {
-      this.#resolve = resolve;
-    });
-    return this.#promise;
-  }
-
-  /** Only the first call counts. */
-  resolve(value: T): void {
-    if (this.#resolve) this.#resolve(value);
-    else this.#promise ??= Promise.resolve(value);
-    this.#resolve = undefined;
-  }
-}
 
 /**
  * The resources of a live run: claim, checkpointer, loops, critic. The effect `resolve` fills it; a lost lease removes
@@ -85,86 +59,34 @@ export class RunResources {
 
 const noChildren: ReadonlySet<ActiveRun> = new Set();
 
-/** The machine has what was resolved, or nothing was. */
-export const nothingResolved: Promise<undefined> = Promise.resolve(undefined);
-
-/** The phase of life of a live run in this process: accepted, settling, ended, lost. */
-export class RunLife {
-  /** When this process began to work on the run, monotonic ms; the time in which the run only waited is added. */
-  startedAt: number;
-  /** When this process finished its work, monotonic ms: working time ends here. */
-  finishedAt: number | undefined;
+/** What the start of a run found. */
+export class StartFacts {
   /** Starts since the run last recorded something new, this one included; 0 until they are known. */
   attempt = 0;
   /** Where a run that began earlier continues. */
   resumedFrom: { readonly iteration: number; readonly attempts: number } | undefined;
-
-  /**
-   * Resolves when `resolving` is over, even if the actor was stopped meanwhile; with what was resolved, until the machine has
-   * it.
-   */
-  resolving: Promise<Resolution | undefined> = nothingResolved;
-  /** How `resolving` ended. */
-  resolution: Resolution['kind'] | undefined;
-  /** Why the run did not begin. */
-  refusal: ErrorData | undefined;
   /** The caller of this start waits for it, and nothing of the run was recorded before: a fault of the setup is its error. */
-  isFirstStart = false;
-  /** What is missing in the setup of this process. */
-  setupFault: ErrorData | undefined;
-  /** Since when processes could not continue the run, as its record says. */
-  setup: SetupFault | undefined;
-  /** The first start ended before its first model call: nothing of the run is kept. */
-  isUnbegun = false;
+  isFirst = false;
   /** Another process has the run, and its request is the one of this start. */
   isElsewhere = false;
-  /** Resolves when the run is accepted, refused or answered. */
-  readonly accepted: Moment<void> = new Moment();
+  /** Since when processes could not continue the run, as its record says. */
+  setup: SetupFault | undefined;
+  /** What is missing in the setup of this process. */
+  setupFault: ErrorData | undefined;
+}
 
-  /** Whether this process may announce the run's end: not before the run was accepted, not after it was taken over. */
-  isOurs = false;
-  /** Another owner has the run. */
-  isLost = false;
-  /** The last published state of the run. */
-  publishedState = '';
+/** What this process makes of the end of a run. */
+export class EndFacts {
+  /** The first start ended before its first model call: nothing of the run is kept. */
+  isUnbegun = false;
   /** A provider refused the content of the last request for good. */
-  isRefused = false;
-  /** Failed saves, counted for the result. */
-  saveErrors = 0;
-  /** Resolves when this process has recorded new progress of the run, or the run is over. */
-  readonly progressed: Moment<void> = new Moment();
-
-  /** The newest state is being written into the record, past all boundaries: nothing older may follow. */
-  isClosing = false;
-  /** The end, once it is being recorded; it continues if the actor is stopped meanwhile. */
-  settling: Promise<RunOutput> | undefined;
-  /** Resolves when no work of the end is running any more, even past the time for finalising; may never resolve. */
-  settledAtLast: Promise<void> | undefined;
-  /** Since when the run only waits, monotonic ms: working time stands still. */
-  idleSince: number | undefined;
-  /** The end of its working time; none before it works. */
-  deadline: Deadline | undefined;
-  /** The store is being asked to take the run, which waits. Resolves to whether it did. */
-  leaving: Promise<boolean> | undefined;
-  /** The start found the run resting, and nothing had changed: it rests again. */
-  isResting = false;
-  /** The start only admitted the run: it is new, or has a record. */
-  admitted: 'started' | 'resumed' | undefined;
+  isContentRefused = false;
   /** The state in which this process left the run, at a shutdown or at the end of its slice. */
   left: Progress | undefined;
   /** Why the run was set aside: this process parked it, or its start found it parked. */
   parked: ParkedReason | undefined;
   /** The end is stored, and the host has the outcome. */
   isDelivered = false;
-  /** The store has the run: this process writes nothing more. */
-  hasLeft = false;
-  isFinished = false;
-  readonly ended: Moment<RunResult> = new Moment();
-
-  /** @param startedAt monotonic ms */
-  constructor(startedAt: number) {
-    this.startedAt = startedAt;
-  }
 }
 
 type Emitted<Type extends RunEmitted['type']> = Extract<RunEmitted, { type: Type }>;

@@ -76,11 +76,11 @@ export class Slice {
 
   /** Returns the state that the slice leaves: with its failed starts, and parked if there were too many. */
   left(progress: Progress): Progress {
-    const { services, seed, life } = this.#run;
+    const { services, seed, startFacts } = this.#run;
     const maxAttempts = seed.maxAttempts ?? services.config.defaults.maxAttempts;
     if (progress.parked || !this.#isWasted(progress)) return { ...progress, attempts: 0 };
-    if (life.attempt < maxAttempts) return { ...progress, attempts: life.attempt };
-    return { ...progress, attempts: life.attempt, parked: this.#tooShort(maxAttempts) };
+    if (startFacts.attempt < maxAttempts) return { ...progress, attempts: startFacts.attempt };
+    return { ...progress, attempts: startFacts.attempt, parked: this.#tooShort(maxAttempts) };
   }
 
   /** A call was cut, and the record has nothing that it did not have before. */

@@ -63,7 +63,7 @@ export class Steering {
     const tooLong = tooLongToSay(text);
     if (tooLong) return Promise.reject(tooLong);
     if (this.#run.life.hasLeft && command === undefined) return this.#run.waits.forwardSteering(text, by);
-    if (this.#run.life.isFinished || !this.#run.isActive) return Promise.reject(this.#tooLate());
+    if (this.#run.life.isOver || !this.#run.isActive) return Promise.reject(this.#tooLate());
     this.#count += 1;
     const receipt = String(this.#count);
     const settle = Promise.withResolvers<Steered>();

@@ -26,7 +26,7 @@ export class Deadline {
   }
 
   resume(): void {
-    if (this.#timer !== undefined || this.#run.life.isFinished) return;
+    if (this.#timer !== undefined || this.#run.life.isOver) return;
     const { clock } = this.#run.services.config;
     this.#since = clock.monotonic();
     this.#timer = clock.setTimeout(

@@ -198,6 +198,21 @@ describe('while the store is asked to take the run', () => {
     expect(desk.paid).toEqual([]);
   });
 
+  test('nothing is written after the store took it, although its actor is stopped while the store is asked (waiting 16)', async () => {
+    const desk = await leaving();
+    const before = desk.noted.calls.length;
+    desk.run.actor.stop();
+    await settle();
+    desk.door.open('take');
+    expect((await desk.run.result).status).toBe('interrupted');
+    const made = desk.noted.calls.slice(before).filter(({ method }) => writes.includes(method));
+    expect(made.map(({ method }) => method)).toEqual([]);
+    await desk.control.approve(desk.id, { by: ada });
+    await desk.clock.advance(5_000);
+    await settle();
+    expect(desk.paid).toEqual([700]);
+  });
+
   test('nothing is written after the store took it, whatever is sent to its actor meanwhile (waiting 16)', async () => {
     const desk = await leaving();
     const before = desk.noted.calls.length;

@@ -62,7 +62,7 @@ function noted({ stuck }: ExecutorServices, due: DueRun, what: 'further' | 'stuc
 
 /** Notes whether a run that was taken up got further. */
 function noteStart({ stuck }: ExecutorServices, due: DueRun, run: ActiveRun | undefined): void {
-  if (run?.life.resolution === 'accepted') {
+  if (run?.life.hasBegun) {
     // A run that was interrupted again (its store failed) is due at once.
     const note = ({ status, error }: RunResult) =>
       stuck.note(due, status === 'interrupted' && error.code !== 'SETUP' ? 'stuck' : 'further');
@@ -72,7 +72,6 @@ function noteStart({ stuck }: ExecutorServices, due: DueRun, run: ActiveRun | un
   // Only the clocks differ: the store says that a time has come, and this host that it has not. A command that wakes a run and
   // changes nothing is gone with it.
   const isEarly = run?.life.isResting && due.dueAt > 0;
-  const { resolution, refusal } = run?.life ?? {};
-  const isElsewhere = resolution === 'answered' || takenElsewhere.includes(refusal?.code ?? '');
+  const isElsewhere = run?.life.isAnswered || takenElsewhere.includes(run?.life.refusal?.code ?? '');
   stuck.note(due, isEarly || !isElsewhere ? 'stuck' : 'further');
 }

@@ -45,7 +45,7 @@ export async function startTaken(
     if (place?.kind === 'child' && !place.isAlone) return givenBack(services, taken);
     if (!services.paused.enter(meta.agentId)) return leftAlone(services, taken);
     const { run, result } = await begin(services, { meta, place, claim: taken, ...limits });
-    if (run?.life.resolution !== 'accepted') services.paused.leave(meta.agentId, false);
+    if (!run?.life.hasBegun) services.paused.leave(meta.agentId, false);
     return { ...(run ? { run } : {}), over: endOf(services, taken, { run, result }) };
   } catch (error) {
     services.paused.leave(meta.agentId, false);
@@ -90,7 +90,7 @@ async function endOf(services: ExecutorServices, taken: TakenClaim, { run, resul
     else await giveBack(services, taken);
     return 'given-back';
   }
-  const isAccepted = run?.life.resolution === 'accepted';
+  const isAccepted = run?.life.hasBegun;
   // One that was parked again has no time either.
   services.stuck.note(taken.run, isAccepted || taken.run.definition === undefined ? 'further' : 'stuck');
   if (!isAccepted) return status === 'waiting' ? 'rests' : 'given-back';

@@ -14,6 +14,7 @@ import type { Claim } from '../../../store/port.ts';
 import { type ErrorData, hasCode, toErrorData } from '../../../values/error-data.ts';
 import { CancelledError } from '../../../values/errors.ts';
 import type { ExecutorServices } from '../../run/active-run.ts';
+import { runAtWork } from '../../run/life/run-at-work.ts';
 import { recordedText, rewriteHead, type StoredRun, withStoredRun } from '../../run/record/stored-run.ts';
 import { infoFrom } from '../../run/run-info.ts';
 import { storedTurnEndOf } from '../../run/threads/thread-turn.ts';
@@ -157,13 +158,8 @@ export async function endChild(
     reason = parentGone,
   }: { readonly above?: readonly string[]; readonly reason?: string | undefined } = {},
 ): Promise<void> {
-  for (let live = services.registry.live(childRunId); live; live = services.registry.live(childRunId)) {
-    await live.life.accepted.promise;
-    const hasLeft = (await live.life.leaving) || live.life.hasLeft;
-    if (!hasLeft && live.life.resolution === 'accepted' && !live.life.isFinished)
-      return live.send({ type: 'run.cancel', reason });
-    await live.life.ended.promise;
-  }
+  const live = await runAtWork(services, childRunId);
+  if (live) return live.send({ type: 'run.cancel', reason });
   try {
     // Most calls have no child that is left: a read costs less than a claim.
     if (await services.config.store?.load(childRunId)) await cancelOne(services, { runId: childRunId, reason, above });

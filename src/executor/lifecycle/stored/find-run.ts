@@ -108,7 +108,7 @@ function queuedLine({ meta, labels, updatedAt }: RunCheckpoint): QueuedRunLine {
 }
 
 function isAccepted({ life }: ActiveRun): boolean {
-  return life.resolution === 'accepted';
+  return life.hasBegun;
 }
 
 /** A run that is about to continue here has read nothing of its record yet, not even what it waits for. */

@@ -160,7 +160,7 @@ type RecordRedactor = NonNullable<ActiveRun['redaction']>['records'];
  * until its result settles; but it is not a run.
  */
 export function isLive(run: ActiveRun | undefined): run is ActiveRun {
-  return run !== undefined && run.life.resolution !== 'refused' && run.life.resolution !== 'answered';
+  return run !== undefined && !run.life.isRefused && !run.life.isAnswered;
 }
 
 /**

@@ -8,6 +8,7 @@ import type { CheckpointStore } from '../../../store/port.ts';
 import { type ErrorData, toErrorData } from '../../../values/error-data.ts';
 import { CancelledError } from '../../../values/errors.ts';
 import type { ActiveRun, ExecutorServices } from '../../run/active-run.ts';
+import { runAtWork } from '../../run/life/run-at-work.ts';
 import type { SliceLimits } from '../../run/slice.ts';
 import type { TakenClaim } from '../../services/due/taken-claim.ts';
 import { launch, readStored } from '../start.ts';
@@ -79,14 +80,14 @@ async function takeUpOnce(taken: TakenUp, work: Work): Promise<ActiveRun | undef
   begun.add(runId);
   try {
     // It may have been started meanwhile: a wait for its end would occupy the place for nothing.
-    if (services.registry.live(runId) && (await isLive(services, runId))) return leave();
+    if (await runAtWork(services, runId)) return leave();
     if (!services.paused.enter(meta.agentId)) {
       places.leave();
       leaveAlone(work, taken.run);
       return undefined;
     }
     const run = await beginNoted(taken, work);
-    if (run?.life.resolution !== 'accepted') services.paused.leave(meta.agentId, false);
+    if (!run?.life.hasBegun) services.paused.leave(meta.agentId, false);
     return run;
   } catch (error) {
     places.leave();
@@ -96,16 +97,6 @@ async function takeUpOnce(taken: TakenUp, work: Work): Promise<ActiveRun | undef
   } finally {
     begun.delete(runId);
   }
-}
-
-/** Whether a start has the run. A refused start leaves the record unchanged: this waits for it. */
-async function isLive({ registry }: ExecutorServices, runId: string): Promise<boolean> {
-  for (let live = registry.live(runId); live; live = registry.live(runId)) {
-    if (live.actor.getSnapshot().status !== 'stopped') await live.life.accepted.promise;
-    if (live.life.resolution === 'accepted') return true;
-    await live.life.ended.promise;
-  }
-  return false;
 }
 
 /** Reports a run that is not tried: the setup of this process could not continue another run of its agent. */
@@ -156,11 +147,11 @@ async function beginNoted(
   void result.then(() => services.recovery.places.leave());
   // It was refused, or could not be ended. No pause: the next `recover` tries it again.
   const back = result.then(() => claim?.giveBack(0));
-  if (run?.life.resolution !== 'accepted') await back;
-  if (run?.life.resolution === 'accepted') report.resumed.push({ runId });
+  if (!run?.life.hasBegun) await back;
+  if (run?.life.hasBegun) report.resumed.push({ runId });
   // It is among the waiting runs again.
   else if (run?.life.isResting) return run;
-  else if (run?.life.resolution === 'answered') report.skipped.push({ runId, reason: 'it ended in the meantime' });
+  else if (run?.life.isAnswered) report.skipped.push({ runId, reason: 'it ended in the meantime' });
   else note(report, runId, (await result).error);
   return run;
 }
@@ -202,7 +193,7 @@ export function treeIn(store: CheckpointStore, { registry }: ExecutorServices): 
     load: (runId) => store.load(runId),
     live: (runId) => {
       const live = registry.live(runId);
-      return live && ((live.life.resolution === 'accepted' && live.progress) || {});
+      return live && ((live.life.hasBegun && live.progress) || {});
     },
   });
 }

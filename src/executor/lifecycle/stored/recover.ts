@@ -154,7 +154,7 @@ function judged(entry: InterruptedRun, { services }: Work, place?: Place): Verdi
   const agentId = 'meta' in entry ? entry.meta.agentId : '';
   return verdictOf({
     entry,
-    isLiveHere: services.registry.live(runId)?.life.resolution === 'accepted',
+    isLiveHere: services.registry.live(runId)?.life.hasBegun === true,
     asker: services.owner,
     agent: agentFor(services, agentId) ? 'found' : 'missing',
     place,

@@ -20,6 +20,7 @@ import {
 import { canonicalJson, frozenJson, type JsonValue } from '../../../values/json.ts';
 import { Redactor } from '../../../values/redact.ts';
 import type { ActiveRun, ExecutorServices } from '../../run/active-run.ts';
+import { runAtWork } from '../../run/life/run-at-work.ts';
 import { recordedText, storeOf } from '../../run/record/stored-run.ts';
 import { openChildren } from '../../run/waits/child-end.ts';
 import { isTaking } from '../../run/waits/run-waits.ts';
@@ -72,8 +73,7 @@ interface Giving {
 
 /** Answers a wait of a run or of one below it. @param depth how many runs above it were looked at */
 async function answerIn(giving: Giving, runId: string, depth: number): Promise<AnswerState> {
-  const { registry } = giving.services;
-  for (let live = registry.live(runId); live; live = registry.live(runId)) {
+  for (let live = await runAtWork(giving.services, runId); live; live = await runAtWork(giving.services, runId)) {
     const state = await answerLive(giving, live, depth);
     if (state) return state;
   }
@@ -100,12 +100,6 @@ export function recordableValue({ config: { redact } }: ExecutorServices, given:
 /** Answers a run that is live here. @returns undefined if it is not any more */
 async function answerLive(giving: Giving, live: ActiveRun, depth: number): Promise<AnswerState | undefined> {
   const { given, services } = giving;
-  await live.life.accepted.promise;
-  const hasLeft = (await live.life.leaving) || live.life.hasLeft;
-  if (hasLeft || live.life.resolution !== 'accepted' || live.life.isFinished) {
-    await live.life.ended.promise;
-    return undefined;
-  }
   const below = [...live.resources.children].map((child) => child.runId);
   const ofChild = live.progress && (await answerBelow(giving, { at: live.progress, below }, depth));
   if (ofChild) return ofChild;

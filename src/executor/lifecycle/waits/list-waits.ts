@@ -182,7 +182,7 @@ async function* waitingRuns(
 
 /** A run that leaves, or whose start is not accepted, is shown as the store has it. */
 function isShown({ life }: ActiveRun): boolean {
-  return life.resolution === 'accepted' && !life.isFinished && !life.hasLeft;
+  return life.isAtWork;
 }
 
 function* liveRuns(

@@ -77,7 +77,7 @@ async function endOf(run: ActiveRun, task: Task): Promise<ToolOutput | undefined
     const told = run.resources.endedChildren?.get(task.runId);
     if (told) return told;
     const { result, child } = await runOnce(run, task);
-    const fault = child?.life.setupFault;
+    const fault = child?.startFacts.setupFault;
     // The model of this run would read an error that only this process has.
     if (fault && run.isDurable && isStoredHere(run) && !signal.aborted) {
       giveBack(run, fault);
@@ -91,7 +91,7 @@ async function endOf(run: ActiveRun, task: Task): Promise<ToolOutput | undefined
       return signal.aborted ? childOutput(task.agent.id, result) : run.resources.endedChildren?.get(task.runId);
     const isSliced = result.error?.code === 'RUN_SLICED';
     if (isSliced && sliceEndOf(run)) return leftWith(task);
-    const isAway = child?.life.resolution === 'refused' && isStoreRefusal(child, result.error);
+    const isAway = child?.life.isRefused && isStoreRefusal(child, result.error);
     const isRefused = onSaveError.then === 'wait' && isAway;
     if (signal.aborted || !(isRefused || isSliced || isUnfinished(result))) return childOutput(task.agent.id, result);
     if (isRefused) await pause(backoffMs(retry, { firstMs: FIRST_RETRY_MS, maxMs }), clock, signal);

@@ -98,7 +98,7 @@ function takeClaim(run: ActiveRun, taken: TakenClaim): boolean {
 
 /**
  * Reads a run that another process has: returns its kept answer, or throws the error that reports the owner.
- * @throws RunIdConflictError, RunOwnedElsewhereError: then `life.isElsewhere` says whether it is the requested run
+ * @throws RunIdConflictError, RunOwnedElsewhereError: then `startFacts.isElsewhere` says whether it is the requested run
  */
 async function lookElsewhere(run: ActiveRun, store: CheckpointStore): Promise<Found> {
   const { runId } = run;
@@ -107,7 +107,7 @@ async function lookElsewhere(run: ActiveRun, store: CheckpointStore): Promise<Fo
   const record = await store.load(runId);
   if (record) {
     if (!isAskedRecord(askerOf(run), identified(record))) throw conflict(askerOf(run));
-    run.life.isElsewhere = true;
+    run.startFacts.isElsewhere = true;
     throw owned;
   }
   const outcome = await keptOutcome(run, store);
@@ -115,7 +115,7 @@ async function lookElsewhere(run: ActiveRun, store: CheckpointStore): Promise<Fo
   if (!outcome) throw owned;
   if (!isBegunAgain(run, outcome)) return { outcome, attempts: 1 };
   // That process may begin the run again just now.
-  run.life.isElsewhere = true;
+  run.startFacts.isElsewhere = true;
   throw owned;
 }
 

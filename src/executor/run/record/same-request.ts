@@ -45,9 +45,9 @@ export function isAskedOutcome(asker: Asker, { fingerprint }: RunOutcome): boole
 }
 
 /** Returns whether the live run of this id belongs to the same request as a start. */
-export function isAskedRun(asker: Asker, { life: { resolution }, progress, seed }: ActiveRun): boolean {
+export function isAskedRun(asker: Asker, { life, progress, seed }: ActiveRun): boolean {
   // Before `resolving` is over the run is known by its request, afterwards by its record.
-  const { fingerprint, parent } = resolution === 'accepted' && progress ? progress : seed.request;
+  const { fingerprint, parent } = life.hasBegun && progress ? progress : seed.request;
   return asker.request.parent ? isSameCall(asker.request.parent, parent) : isSameRequest(asker, fingerprint);
 }
 

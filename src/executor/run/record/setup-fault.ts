@@ -22,7 +22,7 @@ export function hasRecorded(run: Pick<HeadFields, 'iteration' | 'openStep' | 'co
 
 /** Returns the error with which this process gives the run back, and notes the fault in it. */
 export function setupError(run: ActiveRun, fault: ErrorData): SetupError {
-  run.life.setupFault = fault;
+  run.startFacts.setupFault = fault;
   const why = `${fault.code}: ${fault.message}`;
   return new SetupError(`run ${run.runId} is given back, this process cannot continue it: ${why}`, { cause: fault });
 }
@@ -33,7 +33,7 @@ export function setupError(run: ActiveRun, fault: ErrorData): SetupError {
  * @param setup what it says so far
  */
 export function faultFields(run: ActiveRun, setup: SetupFault | undefined): Pick<RunFields, 'setup' | 'parked'> {
-  const fault = run.life.setupFault as ErrorData;
+  const fault = run.startFacts.setupFault as ErrorData;
   const { clock, defaults } = run.services.config;
   const now = clock.now();
   const since = setup?.since ?? now;
@@ -50,7 +50,7 @@ function reasonOf({ code, message }: ErrorData, ms: number): string {
 export function leftWithFault(run: ActiveRun, progress: Progress): Progress {
   const { attempts } = progress;
   // This process has recorded something: an earlier fault is over.
-  const setup = attempts === 0 ? undefined : run.life.setup;
+  const setup = attempts === 0 ? undefined : run.startFacts.setup;
   return { ...progress, ...faultFields(run, setup), attempts: Math.max(0, attempts - 1) };
 }
 
@@ -62,9 +62,9 @@ export function leftByBudget(run: ActiveRun, progress: Progress, { code, message
 
 /** Leaves the agent of the run alone for a while. A parent that is live here is given back as well, and notes it. */
 export function pauseAgent(run: ActiveRun): void {
-  const { runId, agent, services, life } = run;
-  if (life.setupFault && parentOf(run) === undefined)
-    services.paused.note({ runId, agentId: agent.id, fault: life.setupFault });
+  const { runId, agent, services, startFacts } = run;
+  if (startFacts.setupFault && parentOf(run) === undefined)
+    services.paused.note({ runId, agentId: agent.id, fault: startFacts.setupFault });
 }
 
 /** Gives a run back that is working: it begins nothing new, and leaves when no call with effects is running. */
@@ -73,9 +73,9 @@ export function giveBack(run: ActiveRun, fault: ErrorData): void {
 }
 
 /** Ends the pause of the run's agent once the run gets past its setup. */
-export function followSetup({ agent, services, life }: ActiveRun): void {
+export function followSetup({ agent, services, life, startFacts }: ActiveRun): void {
   if (!services.paused.isAny) return;
-  void life.progressed.promise.then(() => services.paused.leave(agent.id, life.setupFault === undefined));
+  void life.progressed.promise.then(() => services.paused.leave(agent.id, startFacts.setupFault === undefined));
 }
 
 function parentOf({ parent, seed, services }: ActiveRun): ActiveRun | undefined {

@@ -82,9 +82,9 @@ export function liveTurnEndOf(run: ActiveRun, progress: Progress, outcome: RunOu
 const refusals: readonly string[] = ['CONTENT_REFUSED', 'CONTEXT_TOO_LONG'];
 
 /** Returns whether later turns leave a run out: its provider refused the content of a request for good, or it was parked. */
-export function isRefused({ life }: ActiveRun, progress: Progress, { status, error }: RunOutcome): boolean {
+export function isRefused({ endFacts }: ActiveRun, progress: Progress, { status, error }: RunOutcome): boolean {
   if (status !== 'error') return false;
-  return life.isRefused || progress.refused !== undefined || refusals.includes(error?.code ?? '');
+  return endFacts.isContentRefused || progress.refused !== undefined || refusals.includes(error?.code ?? '');
 }
 
 /** What later turns send in the place of one that they leave out: the history before it, and the calls that it made. */

@@ -115,7 +115,7 @@ export class ExpectedEvents {
     for (let next = first(this.#unsaid); next; next = first(this.#unsaid)) {
       const store = this.#store;
       const { claim } = this.#run;
-      if (!store || !claim || life.isFinished || life.hasLeft) break;
+      if (!store || !claim || life.isOver || life.hasLeft) break;
       const [waitId, topic] = next;
       try {
         await store.expect(claim, { waitId, topic });

@@ -28,13 +28,7 @@ export async function restAgain(run: ActiveRun, record: RunCheckpoint): Promise<
     const sent = await store.inbox({ runId: run.runId });
     const kinds = sent.map(kindOf);
     if (kinds.some(isNews) || waits.some(({ dueAt }) => isOver(dueAt)) || run.options.signal?.aborted) return false;
-    const leaving = leave(run, store, { sent, wakeAt: record.waiting?.wakeAt });
-    run.life.leaving = leaving;
-    const hasLeft = await leaving.finally(() => {
-      run.life.leaving = undefined;
-    });
-    run.life.isResting = hasLeft;
-    if (hasLeft) return true;
+    if (await run.life.leave(leave(run, store, { sent, wakeAt: record.waiting?.wakeAt }))) return true;
   }
   // The run waits in this process, which tries again with pauses.
   return false;

@@ -34,7 +34,7 @@ const LONGEST_TIMER_MS = 3_600_000;
 
 /** Returns whether a run takes answers: it works, or waits, and nothing has stopped it. */
 export function isTaking({ life, isActive, actor }: ActiveRun): boolean {
-  return !life.isFinished && isActive && actor.getSnapshot().context.cause === undefined;
+  return !life.isOver && isActive && actor.getSnapshot().context.cause === undefined;
 }
 
 /**
@@ -301,7 +301,7 @@ export class RunWaits implements RunWaiting {
     };
     const { inbox } = run.services;
     // A process that continues the run for an answer has read it by now. The process before has said that the run waits.
-    const isAnswered = turn === 1 && run.life.resumedFrom !== undefined && inbox.isDelivering(run.runId);
+    const isAnswered = turn === 1 && run.startFacts.resumedFrom !== undefined && inbox.isDelivering(run.runId);
     this.#hasSaidWaiting = isAnswered;
     this.#whenRecorded(requested, isAnswered ? () => void inbox.delivered(run.runId).then(say) : say);
     this.arm();
@@ -315,7 +315,7 @@ export class RunWaits implements RunWaiting {
     this.#time.start();
     const { cause, requested } = run.actor.getSnapshot().context;
     // A run that leaves, or is stopped, does not work again.
-    if (run.life.isFinished || cause || !this.#hasSaidWaiting) return;
+    if (run.life.isOver || cause || !this.#hasSaidWaiting) return;
     this.#hasSaidWaiting = false;
     this.#whenRecorded(requested, () => run.publish({ type: 'run.woken' }));
   }
@@ -342,7 +342,7 @@ export class RunWaits implements RunWaiting {
     clock.clearTimeout(this.#timer);
     this.#timer = undefined;
     this.#begin();
-    if (ms === undefined || this.#run.life.isFinished) return;
+    if (ms === undefined || this.#run.life.isOver) return;
     this.#timer = clock.setTimeout(() => void this.#onTime(), Math.min(LONGEST_TIMER_MS, Math.max(0, ms)));
   }
 

@@ -27,29 +27,26 @@ export class WorkingTime {
 
   /** Stops or starts the time, if its run or one of its children has changed. The run above may have to do the same. */
   look(): void {
-    const { life, services, parent } = this.#run;
+    const { time, services, parent } = this.#run;
     const isStill = this.#isWaiting || hasOnlyWaitingChildren(this.#run);
-    if (isStill === (life.idleSince !== undefined)) return;
+    if (isStill === time.isStill) return;
     if (isStill) this.#pause();
     else this.#resume();
     if (parent) services.registry.live(parent.runId)?.waits.look();
   }
 
   #pause(): void {
-    const { life, services, resources } = this.#run;
-    life.idleSince = services.config.clock.monotonic();
-    life.deadline?.pause();
+    const { time, resources } = this.#run;
+    time.pause();
     resources.monitor?.pause();
   }
 
   #resume(): void {
-    const { life, services, resources, actor } = this.#run;
-    life.startedAt += services.config.clock.monotonic() - (life.idleSince as number);
-    life.idleSince = undefined;
+    const { life, time, resources, actor } = this.#run;
     // A run that leaves, or is stopped, does not work again.
-    if (life.isFinished || actor.getSnapshot().context.cause) return;
-    life.deadline?.resume();
-    resources.monitor?.resume();
+    const isAtWork = !life.isOver && !actor.getSnapshot().context.cause;
+    time.resume(isAtWork);
+    if (isAtWork) resources.monitor?.resume();
   }
 }
 
@@ -58,6 +55,6 @@ function hasOnlyWaitingChildren({ resources, progress }: ActiveRun): boolean {
   if (children.size === 0) return false;
   const running = progress?.openStep?.calls.filter(({ state }) => state === 'started') ?? [];
   const waiting = new Set<string | undefined>();
-  for (const { life, parent } of children) if (life.idleSince !== undefined) waiting.add(parent?.callId);
+  for (const { time, parent } of children) if (time.isStill) waiting.add(parent?.callId);
   return running.length > 0 && running.every(({ callId }) => waiting.has(callId));
 }

@@ -34,7 +34,7 @@ export class RunTime {
     this.#deadline?.pause();
   }
 
-  /** @param hasEnd whether the deadline counts again */
+  /** Lets the time run again. @param hasEnd whether the deadline counts again */
   resume(hasEnd: boolean): void {
     this.#startedAt += this.#clock.monotonic() - (this.#stillSince ?? this.#clock.monotonic());
     this.#stillSince = undefined;

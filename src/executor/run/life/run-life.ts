@@ -1,10 +1,72 @@
 import type { Resolution } from '../../../../machines/context.ts';
 import type { RunOutput, RunResult } from '../../../run/result.ts';
 import type { ErrorData } from '../../../values/error-data.ts';
-import { Deferred } from './deferred.ts';
-import { type LifePhase, mayFollow } from './phases.ts';
+
+/**
+ * The life of a run in one process, as a chart. `resolving`: its record is being read. `at-work`: this process has the run, and
+ * announces its end. `leaving`: the store is being asked to take it, for it only waits. `left`: the store has it. `closing`: its
+ * newest state, or its end, is being stored. `answered`: it ended before, or another start has it. `admitted`: it is stored, and
+ * due. `refused`: it could not begin here. `lost`: another process has it. `over`: its result is known.
+ */
+export type LifePhase =
+  | 'resolving'
+  | 'at-work'
+  | 'leaving'
+  | 'left'
+  | 'closing'
+  | 'answered'
+  | 'admitted'
+  | 'refused'
+  | 'lost'
+  | 'over';
+
+/** The allowed changes. `over` follows each other phase: a machine may break, and a host may stop it, at any time. */
+export const changes: { readonly [From in LifePhase]: readonly LifePhase[] } = {
+  // A start that finds the run at rest asks the store to take it back at once.
+  resolving: ['at-work', 'leaving', 'answered', 'admitted', 'refused', 'lost', 'over'],
+  'at-work': ['leaving', 'closing', 'lost', 'over'],
+  // The store did not take it: it is where it was.
+  leaving: ['resolving', 'at-work', 'left', 'lost', 'over'],
+  left: ['over'],
+  closing: ['lost', 'over'],
+  answered: ['over'],
+  admitted: ['over'],
+  // The host's own record of it is ended.
+  refused: ['closing', 'over'],
+  lost: ['over'],
+  over: [],
+};
+
+/** Returns whether the life of a run may go from one phase to another. */
+export function mayFollow(from: LifePhase, to: LifePhase): boolean {
+  return changes[from].includes(to);
+}
 
 const nothingResolved: Promise<undefined> = Promise.resolve(undefined);
+
+/**
+ * A promise that is resolved from outside. It is made when the first caller waits: most runs have no more than one promise under
+ * way that anything waits for, and hosts keep thousands of runs.
+ */
+class Deferred<T> {
+  #promise: Promise<T> | undefined;
+  #resolve: ((value: T) => void) | undefined;
+
+  /** Resolves with the value of `resolve`. */
+  get promise(): Promise<T> {
+    this.#promise ??= new Promise<T>((resolve) => {
+      this.#resolve = resolve;
+    });
+    return this.#promise;
+  }
+
+  /** Only the first call counts. */
+  resolve(value: T): void {
+    if (this.#resolve) this.#resolve(value);
+    else this.#promise ??= Promise.resolve(value);
+    this.#resolve = undefined;
+  }
+}
 
 /**
  * The life of a run in this process: its phase, what its start came to, and the promises that others wait for. A change that the
@@ -33,7 +95,7 @@ export class RunLife {
     return this.#phase;
   }
 
-  /** @returns whether the chart has the change */
+  /** Changes the phase. @returns whether the chart has the change */
   #move(to: LifePhase): boolean {
     if (!mayFollow(this.#phase, to)) return false;
     this.#before = this.#phase;
@@ -41,9 +103,7 @@ export class RunLife {
     return true;
   }
 
-  // The start.
-
-  /** @param resolving never rejects */
+  /** Notes that the record is being read. @param resolving never rejects */
   beginResolving(resolving: Promise<Resolution>): void {
     this.#resolving = resolving;
   }
@@ -100,8 +160,6 @@ export class RunLife {
     return this.#refusal;
   }
 
-  // The work.
-
   /** This process works on the run, and its start is known. */
   get isAtWork(): boolean {
     return this.hasBegun && !this.hasLeft && !this.isOver;
@@ -125,8 +183,6 @@ export class RunLife {
   get isLost(): boolean {
     return this.#phase === 'lost';
   }
-
-  // The way to the store, where it waits without a process.
 
   /** The store is asked to take the run. @param asking resolves to whether it did @returns the same */
   async leave(asking: Promise<boolean>): Promise<boolean> {
@@ -162,14 +218,12 @@ export class RunLife {
     return this.hasLeft && !this.#wasAtWork;
   }
 
-  // The end.
-
   /** The newest state is being written, past all boundaries. */
   close(): void {
     this.#move('closing');
   }
 
-  /** @param settling continues if the actor is stopped meanwhile */
+  /** Notes that the end is being stored. @param settling continues if the actor is stopped meanwhile */
   beginSettling(settling: Promise<RunOutput>): void {
     this.#settling = settling;
   }
@@ -179,7 +233,7 @@ export class RunLife {
     return this.#settling;
   }
 
-  /** @param last continues past the time for finalising */
+  /** Notes work of the end that may continue past the time for finalising. */
   keepSettling(last: Promise<void>): void {
     this.#settledAtLast = last.catch(() => {});
   }
@@ -189,7 +243,7 @@ export class RunLife {
     return this.#settledAtLast;
   }
 
-  /** @returns false if it had ended before */
+  /** Ends the life. @returns false if it had ended before */
   end(error: ErrorData | undefined): boolean {
     if (!this.#move('over')) return false;
     if (this.#refusal || this.#start === undefined) this.#refusal = error;

@@ -1,7 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { changes, type LifePhase, mayFollow } from '../../../src/executor/run/life/phases.ts';
-import { RunLife } from '../../../src/executor/run/life/run-life.ts';
+import { changes, type LifePhase, mayFollow, RunLife } from '../../../src/executor/run/life/run-life.ts';
 import { seed } from '../../crash/random.ts';
 
 const phases = Object.keys(changes) as LifePhase[];

@@ -1,3 +1,5 @@
+import type { ModelChoice } from '../model/port.ts';
+import { checkModelChoice, modelTierIsModel, tierOf } from '../model/tier.ts';
 import type { RunDefinition } from '../run/fields.ts';
 import { checkSettings, type ModelSettings, settingNames } from '../run/model-settings.ts';
 import { knownPhases } from '../run/pipeline.ts';
@@ -8,7 +10,7 @@ import { sha256 } from '../values/digest.ts';
 import { readProperty } from '../values/error-data.ts';
 import { checkWord, type KnownKeys, readOptions } from '../values/known-options.ts';
 import { checkNames } from './names.ts';
-import { type Phase, phaseFactsOf, readPhases } from './phase.ts';
+import { hashedPhase, type Phase, phaseFactsOf, readPhases } from './phase.ts';
 
 /** The definition of an agent. Ids and versions are the host's; `recover` finds agents by id. */
 export interface AgentDefinition<Schema = unknown> {
@@ -17,8 +19,11 @@ export interface AgentDefinition<Schema = unknown> {
   readonly name?: string;
   /** Default '1'. Stored with each run, so that an operator sees which definition began it. */
   readonly version?: string;
-  /** The host's name for a class of models; default: the executor's `defaults.modelTier`. */
-  readonly modelTier?: string;
+  /**
+   * The language model that it asks, or the name of one of the executor's `models` (a tier); default: the executor's
+   * `defaults.model`.
+   */
+  readonly model?: ModelChoice;
   /** The system prompt, verbatim. An agent with phases needs none: each phase has its own. */
   readonly instructions?: string;
   readonly tools?: ToolEntries;
@@ -60,7 +65,7 @@ const agentKeys: KnownKeys<Agent> = {
   id: true,
   name: true,
   version: true,
-  modelTier: true,
+  model: true,
   instructions: true,
   tools: true,
   maxIterations: true,
@@ -81,7 +86,7 @@ const foreignWords = {
   system: 'Pawl calls the system prompt instructions',
   prompt: 'each run has a prompt of its own: executor.run(agent, { prompt })',
   messages: 'a run gets earlier messages as history: executor.run(agent, { prompt, history })',
-  model: 'the executor has the models, and modelTier names one of them',
+  ...modelTierIsModel,
   stopWhen: 'maxIterations is the most steps of a run',
   maxSteps: 'maxIterations is the most steps of a run',
 } as const;
@@ -143,6 +148,7 @@ function agentOf(given: AgentDefinition): Agent {
   const phases = given.phases === undefined ? undefined : readPhases(of, given.phases);
   checkTexts(of, given, phases !== undefined && phases.length > 0);
   checkLimits(of, given);
+  checkModelChoice(`${of}: model`, given.model);
   checkWord(`${of}: onCutAnswer`, given.onCutAnswer, cutAnswers);
   const agent = Object.freeze({
     ...withoutSchema(given),
@@ -170,7 +176,7 @@ function checkTexts(of: string, given: AgentDefinition, isPipeline: boolean): vo
   const { instructions } = given;
   if (typeof instructions !== 'string' && !(isPipeline && instructions === undefined))
     throw new TypeError(`${of} needs instructions: a string`);
-  for (const field of ['name', 'version', 'modelTier', 'description'] as const) {
+  for (const field of ['name', 'version', 'description'] as const) {
     if (typeof (given[field] ?? '') !== 'string') throw new TypeError(`${of}: ${field} must be a string`);
   }
 }
@@ -194,7 +200,8 @@ const definitions = new WeakMap<Agent, RunDefinition>();
 export function definitionOf(agent: Agent): RunDefinition {
   const found = definitions.get(agent);
   if (found) return found;
-  const text = JSON.stringify([agent.id, agent.instructions, agent.modelTier ?? '', agent.phases ?? []]);
+  const phases = (agent.phases ?? []).map(hashedPhase);
+  const text = JSON.stringify([agent.id, agent.instructions, tierOf(agent.model ?? ''), phases]);
   const definition = {
     version: agent.version,
     hash: sha256(text).slice(0, 16),

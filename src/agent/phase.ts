@@ -1,3 +1,5 @@
+import type { ModelChoice } from '../model/port.ts';
+import { checkModelChoice, modelTierIsModel, tierOf } from '../model/tier.ts';
 import { checkSettings, type ModelSettings, settingNames } from '../run/model-settings.ts';
 import type { PhaseFacts } from '../run/phase.ts';
 import { sha256 } from '../values/digest.ts';
@@ -15,8 +17,8 @@ export interface Phase {
    * latest of several). Other names are refused; a template has no code and no paths.
    */
   readonly instructions: string;
-  /** Default: the agent's. If no model serves the tier, the agent's tier replaces it, with a warning. */
-  readonly modelTier?: string;
+  /** As in an agent; default: the agent's. If no model serves a tier, the agent's model replaces it, with a warning. */
+  readonly model?: ModelChoice;
   /** Names of the agent's tools that this phase may use; absent = all. */
   readonly tools?: readonly string[];
   /** Model turns; default: the agent's. A phase that uses them up passes its last text to the next phase. */
@@ -38,7 +40,7 @@ export interface Phase {
 const phaseKeys: KnownKeys<Phase> = {
   name: true,
   instructions: true,
-  modelTier: true,
+  model: true,
   tools: true,
   maxIterations: true,
   optional: true,
@@ -61,10 +63,12 @@ export function readPhases(of: string, phases: readonly Phase[]): readonly Phase
 }
 
 function readPhase(given: Phase, place: { readonly of: string; readonly at: string }): Phase {
-  const phase = readOptions(given, phaseKeys, { ...place, elsewhere: settingNames(`${place.at}.settings`) });
+  const elsewhere = settingNames(`${place.at}.settings`);
+  const phase = readOptions(given, phaseKeys, { ...place, elsewhere, foreign: modelTierIsModel });
   const problem = problemOf(phase);
   if (problem !== undefined) throw new TypeError(`${place.of}: ${place.at}${problem}`);
   const { tools, settings } = phase;
+  checkModelChoice(`${place.of}: ${place.at} (${phase.name}): model`, phase.model);
   if (!tools && !settings) return phase;
   return Object.freeze({
     ...phase,
@@ -88,8 +92,7 @@ function problemOf(phase: Partial<Phase>): string | undefined {
   if (recovery !== 'step' && recovery !== 'boundary') return ` (${name}): recovery must be 'step' or 'boundary'`;
   if (!Array.isArray(tools) || tools.some((tool) => typeof tool !== 'string'))
     return ` (${name}): tools must be a list of names`;
-  const text = (['modelTier', 'fallback'] as const).find((field) => typeof (phase[field] ?? '') !== 'string');
-  return text && ` (${name}): ${text} must be a string`;
+  return typeof (phase.fallback ?? '') === 'string' ? undefined : ` (${name}): fallback must be a string`;
 }
 
 /** Returns what runs need to know of an agent's phases. @param maxIterations for phases without a limit of their own */
@@ -105,8 +108,16 @@ export function phaseFactsOf(phases: readonly Phase[] | undefined, maxIterations
   }));
 }
 
+/** Returns a phase with the names of its fields as stored hashes have them. */
+export function hashedPhase(phase: Phase): object {
+  const fields = Object.entries(phase).map(([name, value]) =>
+    name === 'model' ? ['modelTier', tierOf(value as ModelChoice)] : [name, value],
+  );
+  return Object.fromEntries(fields);
+}
+
 /** A hash of what a phase does, and with what; its time limits and its recovery are not part of it. */
-function hashOf({ name, instructions, modelTier, tools, optional, fallback, bare }: Phase): string {
-  const text = JSON.stringify([name, instructions, modelTier ?? '', tools ?? null, !!optional, fallback ?? '', !!bare]);
+function hashOf({ name, instructions, model = '', tools, optional, fallback, bare }: Phase): string {
+  const text = JSON.stringify([name, instructions, tierOf(model), tools ?? null, !!optional, fallback ?? '', !!bare]);
   return sha256(text).slice(0, 16);
 }

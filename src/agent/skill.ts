@@ -1,3 +1,5 @@
+import type { ModelChoice } from '../model/port.ts';
+import { checkModelChoice, modelTierIsModel } from '../model/tier.ts';
 import { checkSettings, type ModelSettings, settingNames } from '../run/model-settings.ts';
 import type { InputOf } from '../tool/define-tool.ts';
 import { readSchema, type ToolInput } from '../tool/schema.ts';
@@ -14,8 +16,8 @@ export interface SkillDefinition<Schema> {
   readonly input: Schema;
   /** The prompt, a template: `{{.field}}` is a field of the input. A value that is not text appears as JSON. */
   readonly instructions: string;
-  /** Default: that of the agent that uses it. */
-  readonly modelTier?: string;
+  /** As in an agent; default: that of the agent that uses it. */
+  readonly model?: ModelChoice;
   /** One plain model call (the default), or a loop with the tools that it names. */
   readonly bare?: boolean;
   /** Names of registered tools, for a skill that is not bare. */
@@ -32,7 +34,7 @@ export interface Skill<Input = unknown> {
   readonly description: string;
   readonly input: ToolInput;
   readonly instructions: string;
-  readonly modelTier?: string;
+  readonly model?: ModelChoice;
   readonly bare: boolean;
   readonly tools: readonly string[];
   readonly maxIterations?: number;
@@ -46,7 +48,7 @@ const skillKeys: KnownKeys<SkillDefinition<unknown>> = {
   description: true,
   input: true,
   instructions: true,
-  modelTier: true,
+  model: true,
   bare: true,
   tools: true,
   maxIterations: true,
@@ -68,7 +70,8 @@ export function defineSkill<const Schema>(definition: SkillDefinition<Schema>): 
   const { name, description, input, instructions, bare = true, tools = [], ...rest } = definition;
   if (typeof name !== 'string' || !/^[A-Za-z0-9_-]{1,57}$/.test(name))
     throw new TypeError(`a skill's name is 1 to 57 of the characters A-Z a-z 0-9 _ -, not ${JSON.stringify(name)}`);
-  checkKeys(definition, skillKeys, { of: `skill "${name}"`, elsewhere: settingNames() });
+  checkKeys(definition, skillKeys, { of: `skill "${name}"`, elsewhere: settingNames(), foreign: modelTierIsModel });
+  checkModelChoice(`skill "${name}": model`, definition.model);
   if (typeof description !== 'string') throw new TypeError(`skill "${name}": description must be a string`);
   if (typeof instructions !== 'string') throw new TypeError(`skill "${name}": instructions must be a string`);
   const { maxIterations } = definition;

@@ -2,7 +2,7 @@ import type { OlderModel } from '../model/adapt-model.ts';
 import { callModel, type ModelRequest } from '../model/call.ts';
 import type { Model } from '../model/port.ts';
 import { withRetries } from '../model/retry.ts';
-import { modelFor } from '../model/tier.ts';
+import { modelOf } from '../model/tier.ts';
 import { type Clock, systemClock } from '../values/clock.ts';
 import { ModelError } from '../values/errors.ts';
 import { checkKeys, type KnownKeys } from '../values/known-options.ts';
@@ -78,7 +78,7 @@ export function createCompactor(options: CompactorOptions = {}): Compactor {
   checkAtLeast(1, { keepFirst, maxSummaryTokens, maxRequestTokens: options.maxRequestTokens ?? 1 });
   checkAtLeast(0, { keepLast });
   checkSecrets(secrets);
-  const own = options.model === undefined ? undefined : modelFor({ compactor: options.model }, 'compactor');
+  const own = options.model === undefined ? undefined : modelOf(options.model, 'the model of the compactor');
   const system = instructions === '' ? TASK : `${TASK}\n\n${instructions}`;
   return async (messages, request) => {
     const { first, middle, last } = roomySplit(messages, { keepFirst, keepLast, limit: request.limit });

@@ -1,6 +1,6 @@
 import type { OlderModel } from '../model/adapt-model.ts';
 import type { Model } from '../model/port.ts';
-import { modelFor } from '../model/tier.ts';
+import { modelOf } from '../model/tier.ts';
 import { type Clock, systemClock } from '../values/clock.ts';
 import { checkKeys, type KnownKeys } from '../values/known-options.ts';
 import { opinionOf } from './ask-model.ts';
@@ -67,7 +67,7 @@ export function createEscalator(options: EscalatorOptions = {}): Escalator {
   const { modelTimeoutMs: timeoutMs = 15_000, clock = systemClock, random = Math.random } = options;
   checkAbove(0, { modelTimeoutMs: timeoutMs });
   if (options.model === undefined) return (state) => decide(state, rules);
-  const model = modelFor({ escalator: options.model }, 'escalator');
+  const model = modelOf(options.model, 'the model of the escalator');
   return async (state, signal) => {
     const ruled = decide(state, rules);
     if (ruled.kill) return ruled;

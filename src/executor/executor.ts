@@ -267,9 +267,9 @@ export interface Executor {
 
 /**
  * Makes an executor.
- * @throws {TypeError} without models, or for a default that is not a number above 0
+ * @throws {TypeError} that names the option, for an unknown one and for a wrong value
  * @example
- * const executor = createExecutor({ models: { fast: model }, checkpoints: sqliteStore({ path: 'runs.db' }) })
+ * const executor = createExecutor({ agents: [agent], checkpoints: sqliteStore({ path: 'runs.db' }) })
  * const { output } = await executor.run(agent, { prompt: 'What is new?' })
  */
 export function createExecutor(options: ExecutorOptions): Executor {

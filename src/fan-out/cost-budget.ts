@@ -32,8 +32,9 @@ export function costsBy(
   return {
     check: async () => budget?.check(callerId),
     reserve: async (modelId, { key, ...call }) => {
-      const held = await budget?.reserve(callerId, { ...call, key: keyOf(key) });
-      return { key, callerId: modelId, modelTier: call.modelTier, model: call.model, held };
+      const modelTier = call.modelTier || modelId;
+      const held = await budget?.reserve(callerId, { ...call, modelTier, key: keyOf(key) });
+      return { key, callerId: modelId, modelTier, model: call.model, held };
     },
     commit: async (reservation, use) => {
       const { callerId: modelId, modelTier, model, held } = reservation as FanOutReservation;

@@ -26,7 +26,7 @@ const MAX_SHOWN = 24_000;
 
 const judgeAgent = defineAgent({
   id: 'judge',
-  modelTier: 'judge',
+  model: 'judge',
   maxIterations: 3,
   instructions:
     'You compare answers to one question. Judge what they say and whether it is right, not their length or their tone, and ' +

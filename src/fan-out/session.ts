@@ -4,6 +4,7 @@ import { Overlay } from '../edits/overlay.ts';
 import { guardedWarn, type Warn } from '../executor/host/guard.ts';
 import { guardedClock } from '../executor/host/guarded-clock.ts';
 import { type Agent, type Clock, createExecutor, defineAgent, type Executor, type Invocation } from '../index.ts';
+import type { ModelChoice } from '../model/port.ts';
 import { checkHostRunId } from '../run/identity.ts';
 import { type ErrorData, toErrorData } from '../values/error-data.ts';
 import { letGo } from '../values/thenable.ts';
@@ -208,10 +209,9 @@ export class Session {
   }
 
   #executor(): Executor {
-    const { models, prices, ports, logger, defaults, random } = this.options;
+    const { prices, ports, logger, defaults, random } = this.options;
     const paid = (modelId: string, { usd }: Paid) => this.watches.find((watch) => watch.modelId === modelId)?.paid(usd);
     return createExecutor({
-      models,
       ...(this.#kept ? { checkpoints: this.#kept.records.store, requireDurable: true } : {}),
       // The file has the answers. Stored outcomes would be returned again if the host's port repeats a run id.
       keepOutcomesMs: 0,
@@ -269,7 +269,7 @@ function agentOf({ modelId, overlay }: ModelWatch, options: FanOutOptions): Agen
   checkTools(tools);
   return defineAgent({
     id: modelId,
-    modelTier: modelId,
+    model: options.models[modelId] as ModelChoice,
     instructions: instructionsOf(options),
     tools,
     ...(maxIterations === undefined ? {} : { maxIterations }),

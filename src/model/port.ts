@@ -12,3 +12,6 @@ export type Model = LanguageModelV4;
 export type Models =
   | { readonly [tier: string]: Model | OlderModel }
   | ((tier: string) => Model | OlderModel | undefined);
+
+/** What an agent, a phase or a skill asks: a language model, or the name of one of the executor's tiers. */
+export type ModelChoice = Model | OlderModel | string;

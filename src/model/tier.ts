@@ -2,7 +2,7 @@ import { readProperty, toErrorData } from '../values/error-data.ts';
 import { UnknownTierError, UnsupportedError } from '../values/errors.ts';
 import { letGo } from '../values/thenable.ts';
 import { adapted, type OlderModel } from './adapt-model.ts';
-import type { Model, Models } from './port.ts';
+import type { Model, ModelChoice, Models } from './port.ts';
 
 /**
  * Returns the model that serves a tier; one of spec v3 or v2 is adapted.
@@ -14,12 +14,36 @@ export function modelFor(models: Models, tier: string): Model {
   if (found === undefined || found === null)
     throw new UnknownTierError(`no model serves tier "${tier}"${whyNone(models, tier, String(found))}`);
   letGo(found);
-  if (isOf(['v4'], found)) return found as Model;
-  if (isOf(['v3', 'v2'], found)) return adapted(found as OlderModel);
-  throw new UnsupportedError(
-    `what serves tier "${tier}" is not a language model of spec v4, v3 or v2 but ${describe(found)}`,
-  );
+  return modelOf(found, `what serves tier "${tier}"`);
 }
+
+/** Returns the tier that a choice names; '' for a language model. */
+export function tierOf(choice: ModelChoice): string {
+  return typeof choice === 'string' ? choice : '';
+}
+
+/**
+ * Returns a value as a language model; one of spec v3 or v2 is adapted.
+ * @throws {UnsupportedError} if it is no model, or has another specification @param what names the value in the error
+ */
+export function modelOf(value: unknown, what: string): Model {
+  if (isOf(['v4'], value)) return value as Model;
+  if (isOf(['v3', 'v2'], value)) return adapted(value as OlderModel);
+  throw new UnsupportedError(`${what} is not a language model of spec v4, v3 or v2 but ${describe(value)}`);
+}
+
+/**
+ * Checks that an option is a language model, or the name of a tier; an absent one is fine.
+ * @param name names the option in errors @throws {TypeError}
+ */
+export function checkModelChoice(name: string, value: unknown): void {
+  const isTier = typeof value === 'string' && !value.includes('/');
+  if (value === undefined || isTier || isOf(['v4', 'v3', 'v2'], value)) return;
+  throw new TypeError(`${name} must be a language model of the AI SDK, or the name of a tier, not ${describe(value)}`);
+}
+
+/** Says what an option is called now whose name was `modelTier`. */
+export const modelTierIsModel = { modelTier: 'model takes the name of a tier, or a language model' } as const;
 
 function lookUp(models: Models, tier: string): unknown {
   try {
@@ -36,7 +60,8 @@ function whyNone(models: Models, tier: string, found: string): string {
   if (typeof models === 'function') return '; the models function returned none';
   if (Object.hasOwn(models, tier)) return `: its entry in models is ${found}`;
   const tiers = Object.keys(models);
-  return tiers.length > 0 ? `; known tiers: ${tiers.join(', ')}` : '; there are no tiers';
+  if (tiers.length > 0) return `; known tiers: ${tiers.join(', ')}`;
+  return '; the executor has no models: give the agent one, defineAgent({ model })';
 }
 
 function isOf(versions: readonly unknown[], value: unknown): boolean {
@@ -51,7 +76,8 @@ function describe(value: unknown): string {
   if (typeof version === 'string') return `a model of spec ${version}; use a provider package of AI SDK 5, 6 or 7`;
   if (isFunction) return 'an object with doStream but without specificationVersion';
   if (typeof readProperty(value, 'then') === 'function') return 'a promise; await it before the executor is made';
-  return typeof value === 'string'
-    ? `the string ${JSON.stringify(value)}; pass the model itself`
-    : `a value of type ${typeof value}`;
+  if (typeof value !== 'string') return `a value of type ${typeof value}`;
+  const text = JSON.stringify(value.slice(0, 100));
+  if (!value.includes('/')) return `the string ${text}; pass the model itself`;
+  return `the string ${text}, a name for the AI SDK's gateway; pass the model itself: gateway(${text}) of the package ai`;
 }

@@ -1,4 +1,4 @@
-import { existsSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 // Modules outside the repository find the package only if it has been loaded here before.
@@ -37,6 +37,22 @@ describe.concurrent('an agent module', () => {
       'r',
     ]);
     expect(lines.at(-1)).toMatchObject({ status: 'ok', output: 'done', spend: { tokens: expect.any(Number) } });
+  });
+
+  const own = "import { defineAgent } from 'pawl'; import { reply, scriptedModel } from 'pawl/testing';";
+  test('needs no models where its agent has one of its own, which PAWL_MODEL replaces', async () => {
+    const cwd = emptyFolder();
+    const fields = "id: 'a', instructions: 'Work.', model: scriptedModel([reply('own')])";
+    writeFileSync(join(cwd, 'agent.ts'), `${own} export default defineAgent({ ${fields} });`);
+    expect(await pawl(['run', 'agent.ts', 'go'], { cwd })).toMatchObject({ code: 0, stdout: 'own\n' });
+    const toy = join(cwd, 'node_modules/@ai-sdk/toy');
+    mkdirSync(toy, { recursive: true });
+    writeFileSync(join(toy, 'package.json'), '{ "name": "@ai-sdk/toy", "type": "module", "exports": "./toy.js" }');
+    const model =
+      "import { reply, scriptedModel } from 'pawl/testing'; export const toy = Object.assign(() => {}, { languageModel: (id) => scriptedModel([reply(id)]) });";
+    writeFileSync(join(toy, 'toy.js'), model);
+    const replaced = await pawl(['run', 'agent.ts', 'go'], { cwd, env: { PAWL_MODEL: 'toy/other' } });
+    expect(replaced).toMatchObject({ code: 0, stdout: 'other\n' });
   });
 
   test('may bring a compactor and context windows, and its runs use them', async () => {

@@ -79,12 +79,7 @@ describe.concurrent('an agent module', () => {
     ['without models', `${agent} })`, 'no model', 'PAWL_MODEL=provider/model', 'export models'],
     ['with tools that are no list', `${agent} }); ${model}; export const tools = 1`, '`tools`', 'array'],
     ['with a prompt that is no text', `${agent} }); ${model}; export const prompt = 1`, '`prompt`', 'string'],
-    [
-      'whose tier nobody serves',
-      `${agent}, modelTier: "deep" }); ${model}`,
-      'no model serves tier "deep"',
-      'PAWL_MODEL',
-    ],
+    ['whose tier nobody serves', `${agent}, model: "deep" }); ${model}`, 'no model serves tier "deep"', 'PAWL_MODEL'],
     ['that names an unknown tool', `${agent}, tools: ["drill"] }); ${model}`, 'drill', 'export it'],
   ] as const)('%s is refused', async ([_, text, ...words]) => {
     expectRefusal(await runModule(text), ...words);

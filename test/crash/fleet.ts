@@ -28,7 +28,7 @@ const abort = defineTool({
     process.abort();
   },
 });
-const poison = defineAgent({ id: 'poison', instructions: 'Abort.', tools: [abort], modelTier: 'poison' });
+const poison = defineAgent({ id: 'poison', instructions: 'Abort.', tools: [abort], model: 'poison' });
 
 const executor = createExecutor({
   models: {

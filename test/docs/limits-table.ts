@@ -28,7 +28,7 @@ export const sections: readonly Section[] = [
     title: 'Defaults of a run',
     text:
       '`createExecutor({ defaults: { … } })` changes them for all runs. An agent may have its own `maxIterations`, `maxRuntimeMs`,\n' +
-      '`toolConcurrency` and `modelTier`; a tool its own `timeoutMs` and `concurrency`.',
+      '`toolConcurrency` and `model`; a tool its own `timeoutMs` and `concurrency`.',
     limits: [
       inDefaults('model turns of a run, or of a phase', 'maxIterations'),
       inDefaults('working time of a run, over all its processes', 'maxRuntimeMs', 'ms'),

@@ -74,7 +74,7 @@ describe('what a start says of its run', () => {
 
   test.for([
     ['budget', { ports: { budget: notingBudget({ refuseCheck: true }) } }],
-    ['tier', { agent: { modelTier: 'none' } }],
+    ['tier', { agent: { model: 'none' } }],
     ['durability', { requireDurable: true }],
   ] as const)('is refused, with the error of its result, where the %s refuses it', async ([, options]) => {
     const run = await hostOf(options).start(request);

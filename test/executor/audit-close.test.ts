@@ -94,7 +94,7 @@ describe('the close of an audit recorder', () => {
 
   test('comes also when the run could not begin (executor 2)', async () => {
     const audit = notingAudit();
-    const host = hostOf({ agent: { modelTier: 'gone' }, ports: { audit } });
+    const host = hostOf({ agent: { model: 'gone' }, ports: { audit } });
     expect(await host.run()).toMatchObject({ error: { code: 'UNKNOWN_TIER' } });
     expect(onlyNoted(audit).told.close.map(([status, , error]) => [status, error?.code])).toEqual([
       ['error', 'UNKNOWN_TIER'],

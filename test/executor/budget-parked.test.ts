@@ -84,7 +84,7 @@ describe('a run whose budget refuses its next call', () => {
   });
 
   test('is parked with the sub-agent that was refused, and continues with it (edges 18)', async () => {
-    const helper = defineAgent({ id: 'helper', instructions: 'Help.', modelTier: 'deep', tools });
+    const helper = defineAgent({ id: 'helper', instructions: 'Help.', model: 'deep', tools });
     const palette = createPalette({ agents: [helper] });
     const deep = scriptedModel([callTool('look'), reply('helped')]);
     const fast = scriptedModel([callTool('agent__helper', { prompt: 'Help!' }), reply('end')]);

@@ -97,7 +97,7 @@ describe('a run begins', () => {
 describe('what ports are told of a run', () => {
   const asked = { runId: 'r', callerId: 'ada', channelId: 'ch', guildId: 'g', parentRunId: 'p', inputs: { depth: 2 } };
   const told = { ...asked, subjectId: 'worker', name: 'Worker', startedAt: 5_000 };
-  const agent = { modelTier: 'deep', maxIterations: 7 };
+  const agent = { model: 'deep', maxIterations: 7 };
 
   test('is who asked, what for and within which limits, tier and limits resolved, as one frozen object (executor 4)', async () => {
     const factory = recordingFactory();

@@ -18,7 +18,7 @@ test('an agent that throws when it is read gives its run a result, and does no h
     logger: { warn: (message) => void warnings.push(message) },
   });
   const { agent } = hostOf();
-  const hostile = Object.defineProperty({ ...agent }, 'modelTier', {
+  const hostile = Object.defineProperty({ ...agent }, 'model', {
     get: () => {
       throw new Error('not today');
     },
@@ -29,7 +29,7 @@ test('an agent that throws when it is read gives its run a result, and does no h
 });
 
 describe('whatever an agent object does when it is read, start refuses it with a TypeError or gives a result', () => {
-  const fields = ['id', 'name', 'version', 'instructions', 'modelTier', 'tools', 'phases', 'subAgents', 'output'];
+  const fields = ['id', 'name', 'version', 'instructions', 'model', 'tools', 'phases', 'subAgents', 'output'];
   const thrown: [string, unknown][] = [
     ['an Error', new Error('not today')],
     ['null', null],

@@ -21,7 +21,7 @@ const roles = (state: RunCheckpointState | undefined) => state?.messages?.map(({
 describe('a run with a checkpointer', () => {
   test('begins once, with a frozen RunInfo that carries run id, subject, tier and guild (executor 4)', async () => {
     const factory = recordingFactory();
-    const host = hostOf({ ports: { checkpointer: factory }, agent: { maxIterations: 7, modelTier: 'fast' } });
+    const host = hostOf({ ports: { checkpointer: factory }, agent: { maxIterations: 7, model: 'fast' } });
     await host.run(invocation);
     expect(factory.infos).toEqual([
       {
@@ -141,7 +141,6 @@ describe('a run with a checkpointer', () => {
 
 test.for([
   ['no options', undefined],
-  ['no models', {}],
   ['models null', { models: null }],
   ['no tier in models', { models: {} }],
   ['a default of 0', { models: { fast: {} }, defaults: { maxIterations: 0 } }],
@@ -164,7 +163,7 @@ test('an unknown tier ends the run with a typed error before anything is begun o
   const store = watchedStore();
   const factory = recordingFactory();
   for (const options of [{ checkpoints: store }, { ports: { checkpointer: factory } }]) {
-    const result = await hostOf({ ...options, agent: { modelTier: 'deep' } }).run({ runId: 'run-1' });
+    const result = await hostOf({ ...options, agent: { model: 'deep' } }).run({ runId: 'run-1' });
     expect(result).toMatchObject({ status: 'error', error: { code: 'UNKNOWN_TIER' } });
   }
   expect(factory.infos).toEqual([]);

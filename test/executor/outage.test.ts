@@ -497,7 +497,7 @@ describe('a child run whose model is away', () => {
         fast: scriptedModel([callTool('agent__helper', { prompt: 'Help.' }), reply('done')]),
         cheap: scriptedModel(times(99, () => (isAway ? away : reply('helped')))),
       };
-      const helper = defineAgent({ id: 'helper', instructions: 'Help.', modelTier: 'cheap', description: 'Helps.' });
+      const helper = defineAgent({ id: 'helper', instructions: 'Help.', model: 'cheap', description: 'Helps.' });
       const agent = { subAgents: ['helper'], maxRuntimeMs: 2 * MINUTE };
       const palette = createPalette({ agents: [helper] });
       const { start, outcomes, waits } = deskOf([], { clock, checkpoints, models, agent, ports: { palette } });
@@ -532,7 +532,7 @@ describe('a parent whose child waits in the same process', () => {
         fast: scriptedModel([both, reply('done')]),
         cheap: scriptedModel(times(99, () => (isAway ? away : reply('helped')))),
       };
-      const helper = defineAgent({ id: 'helper', instructions: 'Help.', modelTier: 'cheap', description: 'Helps.' });
+      const helper = defineAgent({ id: 'helper', instructions: 'Help.', model: 'cheap', description: 'Helps.' });
       const slow = toolOf('look', 'read', () => new Promise((resolve) => clock.setTimeout(() => resolve('seen'), ms)), {
         timeoutMs: HOUR,
       });

@@ -93,7 +93,7 @@ describe('a skill', () => {
   });
 
   test('runs on its own tier, else on that of the agent that uses it (supervision 6)', async () => {
-    for (const [modelTier, expected] of [
+    for (const [model, expected] of [
       ['cheap', 'cheap'],
       [undefined, 'deep'],
     ] as const) {
@@ -101,12 +101,12 @@ describe('a skill', () => {
       const skill = defineSkill({
         ...summarise,
         input: summarise.input.jsonSchema,
-        ...(modelTier ? { modelTier } : {}),
+        ...(model ? { model } : {}),
       });
       const { run } = family(
         asking(short, () => reply('done')),
         {
-          agent: { skills: ['summarise'], modelTier: 'deep' },
+          agent: { skills: ['summarise'], model: 'deep' },
           ports: { ...withSkill(skill), audit },
         },
       );

@@ -7,7 +7,7 @@ import { afterCrash } from '../fixtures/watched-store.ts';
 
 const tools = [toolOf('look')];
 const journal = { flushMs: 5 };
-const noTier = { agent: { modelTier: 'gone' }, tools };
+const noTier = { agent: { model: 'gone' }, tools };
 
 /** A host whose run is parked by its budget after a step. */
 function parking(options: HostOptions = {}) {

@@ -34,7 +34,7 @@ const changes: readonly [what: string, before: Pipeline, after: Pipeline][] = [
   ['a finished phase says something else', before, pipeline({ ...look, instructions: 'Look again.' }, tell, end)],
   ['the open phase says something else', before, pipeline(look, { ...tell, instructions: 'Say it.' }, end)],
   ['the open phase has other tools', before, pipeline(look, { ...tell, tools: [] }, end)],
-  ['the open phase has another tier', before, pipeline(look, { ...tell, modelTier: 'deep' }, end)],
+  ['the open phase has another tier', before, pipeline(look, { ...tell, model: 'deep' }, end)],
   ['the open phase was removed', before, pipeline(look, end)],
   ['a finished phase was removed', before, pipeline(tell, end)],
   ['all behind the finished phase were removed', before, pipeline(look)],

@@ -192,7 +192,7 @@ describe('the tier of a phase', () => {
     const deep = scriptedModel([reply('told')]);
     const fast = scriptedModel([reply('seen')]);
     const { run, warnings } = hostOf({
-      agent: { phases: [look, { ...tell, modelTier: 'deep' }] },
+      agent: { phases: [look, { ...tell, model: 'deep' }] },
       models: { fast, deep },
     });
     expect(await run()).toMatchObject({ status: 'ok', output: 'told' });
@@ -213,7 +213,7 @@ describe('the tier of a phase', () => {
   ] as const)('that %s is replaced by the agent’s, with one warning (pipeline 6)', async ([, modelsOf]) => {
     const model = scriptedModel([reply('seen'), callTool('look'), callTool('look', { n: 2 }), reply('told')]);
     const host = hostOf({
-      agent: { phases: [look, { ...tell, modelTier: 'deep' }] },
+      agent: { phases: [look, { ...tell, model: 'deep' }] },
       tools: [toolOf('look')],
       models: modelsOf(model as never) as never,
     });
@@ -226,8 +226,8 @@ describe('the tier of a phase', () => {
 
   test('of the agent itself must be served, also when each phase has another (pipeline 6)', async () => {
     const model = scriptedModel([reply('seen')]);
-    const phases = [{ ...look, modelTier: 'deep' }];
-    const { run } = hostOf({ agent: { phases, modelTier: 'gone' }, models: { deep: model } });
+    const phases = [{ ...look, model: 'deep' }];
+    const { run } = hostOf({ agent: { phases, model: 'gone' }, models: { deep: model } });
     expect(await run()).toMatchObject({ status: 'error', error: { code: 'UNKNOWN_TIER' } });
     expect(model.calls).toHaveLength(0);
   });

@@ -115,7 +115,7 @@ describe('a run that goes on from its record', () => {
 
   test('keeps its record, uncounted, when its tier is gone: another process may have it (executor 2)', async () => {
     const store = await storeWith(await diedAfter(4));
-    const host = hostOf({ tools, checkpoints: store, agent: { modelTier: 'gone' } });
+    const host = hostOf({ tools, checkpoints: store, agent: { model: 'gone' } });
     const error = { code: 'SETUP', cause: { code: 'UNKNOWN_TIER' } };
     expect(await host.run(asked)).toMatchObject({ status: 'interrupted', iterations: 4, error });
     expect(await store.load('run-1')).toMatchObject({ iteration: 4, attempts: 0 });

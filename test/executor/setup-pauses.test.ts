@@ -29,7 +29,7 @@ async function left(count: number, clock = testClock(1_000)) {
   return { clock, store: await afterCrash(store) };
 }
 
-const noTier = { agent: { modelTier: 'gone' }, tools };
+const noTier = { agent: { model: 'gone' }, tools };
 
 describe('a process whose setup is broken', () => {
   test('takes one run of the agent, leaves the others alone for 30 s, and then tries one (edges 1)', async () => {
@@ -192,7 +192,7 @@ describe('a first start', () => {
 });
 
 describe('a sub-agent that the setup of the process cannot begin', () => {
-  const helper = defineAgent({ id: 'helper', instructions: 'Help.', modelTier: 'deep' });
+  const helper = defineAgent({ id: 'helper', instructions: 'Help.', model: 'deep' });
   const palette = createPalette({ agents: [helper] });
   const boss = { id: 'boss', subAgents: ['helper'] };
   const asking = callTool('agent__helper', { prompt: 'Help!' });

@@ -50,7 +50,7 @@ describe('an agent that another puts to work', () => {
   });
 
   test('that ends badly is data for its parent: the status, the error and its last words (supervision 6)', async () => {
-    const worker = defineAgent({ ...reviewer, tools: [toolOf('look')], maxIterations: 1, modelTier: 'deep' });
+    const worker = defineAgent({ ...reviewer, tools: [toolOf('look')], maxIterations: 1, model: 'deep' });
     const deep = speakingModel(() => ({ text: 'It looks fine so far.', calls: [{ name: 'look' }] }));
     const fast = answeringModel(asking(askReviewer, () => reply('never')));
     const ports = { palette: createPalette({ agents: [worker], skills: [summarise] }) };
@@ -62,7 +62,7 @@ describe('an agent that another puts to work', () => {
   });
 
   test.for([
-    ['no model for its tier', { modelTier: 'gone' }, 'UNKNOWN_TIER'],
+    ['no model for its tier', { model: 'gone' }, 'UNKNOWN_TIER'],
     ['a tool that nobody registered', { tools: ['gone'] }, 'UNKNOWN_TOOL'],
   ] as const)('that cannot begin, with %s, is data for its parent too', async ([, part, code]) => {
     const broken = defineAgent({ ...reviewer, ...part });

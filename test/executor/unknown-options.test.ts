@@ -62,7 +62,7 @@ describe('a word of another library is refused with the word of Pawl', () => {
       agentWith({ messages: [] }),
       'a run gets earlier messages as history: executor.run(agent, { prompt, history })',
     ],
-    ['model', agentWith({ model: 'openai/gpt-5' }), 'the executor has the models, and modelTier names one of them'],
+    ['modelTier', agentWith({ modelTier: 'fast' }), 'model takes the name of a tier, or a language model'],
     ['stopWhen', agentWith({ stopWhen: [] }), 'maxIterations is the most steps of a run'],
     ['maxSteps', agentWith({ maxSteps: 5 }), 'maxIterations is the most steps of a run'],
   ])('agent a: %s', ([word, call, advice]) => {

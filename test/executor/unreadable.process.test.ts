@@ -85,7 +85,7 @@ describe('what a person does with a record that cannot be read', () => {
 test('a start that has no model counts no attempt of a run that has no record yet (recovery 2)', async () => {
   const store = memoryStore();
   for (let start = 1; start <= 3; start++) {
-    const refused = await hostOf({ checkpoints: store, agent: { modelTier: 'none' } }).run({ runId: 'r' });
+    const refused = await hostOf({ checkpoints: store, agent: { model: 'none' } }).run({ runId: 'r' });
     expect(refused).toMatchObject({ status: 'error', error: { code: 'UNKNOWN_TIER' } });
   }
   expect((await store.claim('r', 'next', 1_000))?.attempts).toBe(1);

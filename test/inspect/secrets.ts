@@ -122,7 +122,7 @@ export function secretiveHost(client: Observer<InspectionEvent>, play: readonly 
     audit: true,
     retention: { audit: '1d', ...beside('retention') },
     ports: { checkpointer: Object.assign(factory, headers('the factory')), ...beside('the ports') },
-    defaults: { modelTier: 'fast' },
+    defaults: { model: 'fast' },
     requireDurable: false,
     version: 1,
     fairBy: 'tenant',

@@ -24,7 +24,7 @@ describe('the model of a tier', () => {
     const error = errorOf({ fast: model, deep: model }, 'slow');
     expect(error).toBeInstanceOf(UnknownTierError);
     expect(error.message).toBe('no model serves tier "slow"; known tiers: fast, deep');
-    expect(errorOf({}).message).toMatch(/there are no tiers/);
+    expect(errorOf({}).message).toMatch(/the executor has no models: give the agent one, defineAgent\(\{ model \}\)/);
     expect(errorOf(() => undefined).message).toMatch(/the models function returned none/);
   });
 

@@ -34,7 +34,7 @@ const giving = (agent: object, other: object = skill): Palette => ({
 
 const palettePorts: readonly Port[] = [
   { name: 'palette.resolve', scene: (act) => family({ resolve: act }), ends: ok },
-  ...(['id', 'instructions', 'description', 'tools', 'modelTier', 'subAgents', 'phases', 'outputSchema'] as const).map(
+  ...(['id', 'instructions', 'description', 'tools', 'model', 'subAgents', 'phases', 'outputSchema'] as const).map(
     (part): Port => ({
       name: `an agent of the palette, its ${part} a getter`,
       scene: (act) => family(giving(getterIn(child, part, act))),
@@ -42,7 +42,7 @@ const palettePorts: readonly Port[] = [
       ends: ok,
     }),
   ),
-  ...(['name', 'instructions', 'input', 'tools', 'modelTier', 'bare'] as const).map(
+  ...(['name', 'instructions', 'input', 'tools', 'model', 'bare'] as const).map(
     (part): Port => ({
       name: `a skill of the palette, its ${part} a getter`,
       scene: (act) => family(giving(child, getterIn(skill, part, act))),

@@ -18,7 +18,7 @@ describe('phases that are not what they should be are refused when the agent is 
     ['with an unknown recovery', [{ ...phase, recovery: 'never' }], /recovery must be 'step' or 'boundary'/],
     ['with a tool instead of a list of names', [{ ...phase, tools: 'look' }], /tools must be a list of names/],
     ['with tools that are no names', [{ ...phase, tools: [{ name: 'look' }] }], /tools must be a list of names/],
-    ['with a tier that is no name', [{ ...phase, modelTier: 7 }], /modelTier must be a string/],
+    ['with a tier that is no name', [{ ...phase, model: 7 }], /model must be a language model of the AI SDK, or the name of a tier, not a value of type number/],
     ['with a fallback that is no text', [{ ...phase, optional: true, fallback: {} }], /fallback must be a string/],
   ] as const)('%s', ([, phases, message]) => {
     expect(define(phases)).toThrow(TypeError);
@@ -28,7 +28,7 @@ describe('phases that are not what they should be are refused when the agent is 
   test.for([
     ['none', []],
     ['two of one name', [phase, phase]],
-    ['one with everything', [{ ...phase, modelTier: 'deep', tools: [], maxIterations: 2, optional: true, bare: true }]],
+    ['one with everything', [{ ...phase, model: 'deep', tools: [], maxIterations: 2, optional: true, bare: true }]],
   ] as const)('and others are not: %s', ([, phases]) => {
     expect(define(phases)).not.toThrow();
     expect(() => readPhases('agent worker', phases)).not.toThrow();
@@ -58,7 +58,7 @@ describe('what runs know of a phase', () => {
   test.for([
     { name: 'b' },
     { instructions: 'Look!' },
-    { modelTier: 'deep' },
+    { model: 'deep' },
     { tools: [] },
     { tools: ['look'] },
     { optional: true },

@@ -62,7 +62,7 @@ has no control sequences for a terminal or a CI log`,
   more: `Environment:
   PAWL_STORE       the store, if --store is not given
   PAWL_AUDIT=1     --audit for each command that has it
-  PAWL_MODEL       provider/model: use this model for every tier, with the package @ai-sdk/<provider>
+  PAWL_MODEL       provider/model: use this model in place of the module's, with the package @ai-sdk/<provider>
   PAWL_CODEC       a module that exports \`codec\`, as encrypt({ … }) makes it: the key of an encrypted store
   PAWL_STATE_HOME  where the agent module of each of this user's runs is stored; else pawl in $XDG_STATE_HOME
                    or ~/.local/state (macOS: ~/Library/Application Support, Windows: %LOCALAPPDATA%)

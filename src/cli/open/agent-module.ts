@@ -13,7 +13,7 @@ export interface AgentModule {
   /** Absolute. */
   readonly path: string;
   readonly agent: Agent;
-  readonly models: Models;
+  readonly models: Models | undefined;
   readonly tools: readonly Tool[];
   /** The prompt if the user gives none. */
   readonly prompt: string | undefined;
@@ -41,7 +41,7 @@ export async function loadAgentModule(
   checkFile(path);
   refuseProgram(path);
   const exported = await importModule(path);
-  const agent = agentOf(exported.default, path);
+  const named = agentOf(exported.default, path);
   const { prompt, tools = [] } = exported;
   if (prompt !== undefined && typeof prompt !== 'string') {
     throw new Failure(`the export \`prompt\` of ${path} must be a string, not ${typeof prompt}`);
@@ -49,8 +49,8 @@ export async function loadAgentModule(
   if (!Array.isArray(tools)) throw new Failure(`the export \`tools\` of ${path} must be an array of tools`);
   const options = optionsOf(exported, path);
   const codec = codecOf(exported.codec, path);
-  const models = asksModels ? await modelsOf(exported, path) : () => undefined;
-  return { path, agent, models, tools, prompt, options, codec };
+  const asked = asksModels ? await modelsOf(exported, named, path) : { agent: named, models: undefined };
+  return { path, ...asked, tools, prompt, options, codec };
 }
 
 /** Returns whether the agent of a module may start runs of another agent: its palette has it. */
@@ -145,13 +145,21 @@ function agentOf(exported: unknown, path: string): Agent {
   throw new Failure(`the module ${path} ${found}; write \`export default defineAgent({ … })\` in it`);
 }
 
-async function modelsOf(exported: Record<string, unknown>, path: string): Promise<Models> {
+/** A model of the environment answers for the models of the module, and for that of its agent. */
+async function modelsOf(
+  { models }: Record<string, unknown>,
+  agent: Agent,
+  path: string,
+): Promise<Pick<AgentModule, 'agent' | 'models'>> {
   const fromEnvironment = await modelFromEnvironment(path);
-  if (fromEnvironment) return () => fromEnvironment;
-  const { models } = exported;
-  if (typeof models === 'function' || (typeof models === 'object' && models !== null)) return models as Models;
+  const { model, ...rest } = agent;
+  const hasOwn = model !== undefined && typeof model !== 'string';
+  if (fromEnvironment) return { agent: hasOwn ? rest : agent, models: () => fromEnvironment };
+  if (typeof models === 'function' || (typeof models === 'object' && models !== null))
+    return { agent, models: models as Models };
+  if (hasOwn) return { agent, models: undefined };
   throw new Failure(
-    `no model: ${path} exports no \`models\`; set PAWL_MODEL=provider/model (for example anthropic/claude-sonnet-4-5), or export models: { fast: … }`,
+    `no model: the agent of ${path} has no \`model\`; write defineAgent({ model: … }), export models: { fast: … }, or set PAWL_MODEL=provider/model (for example anthropic/claude-sonnet-4-5)`,
   );
 }
 

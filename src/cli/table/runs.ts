@@ -16,7 +16,7 @@ Importing it runs its top level: keep the agent in its own file (agent.ts), apar
 (main.ts). Its path is stored for \`pawl resume\` in a private file of this user ($PAWL_STATE_HOME), and never in the record.
 Tools find the folder in which the run started as context.invocation.inputs.cwd.
 
-PAWL_MODEL=provider/model replaces the module's models; the provider's key comes from its usual variable, for
+PAWL_MODEL=provider/model replaces the module's models, and that of its agent; the provider's key comes from its usual variable, for
 example OPENAI_API_KEY, ANTHROPIC_API_KEY or GOOGLE_GENERATIVE_AI_API_KEY.
 
 On a terminal, \`pawl run\` and \`pawl resume\` of one run ask when the run waits for an approval (y, n, edit, later) or an

@@ -1,3 +1,4 @@
+import { checkModelChoice, modelTierIsModel } from '../../model/tier.ts';
 import { MAX_LEVELS } from '../../run/limits.ts';
 import { cutAnswers } from '../../run/reply.ts';
 import { checkStore } from '../../store/capabilities.ts';
@@ -104,14 +105,17 @@ export function checkExecutor(options: ExecutorOptions, defaults: Defaults): voi
 const names = (at: string, keys: object) => Object.keys(keys).map((key) => `${at}.${key}`);
 
 function checkModels(models: unknown): void {
+  if (models === undefined) return;
   if (typeof readProperty(models, 'doStream') === 'function')
     throw new TypeError(`${of}: models must be { tier: model, … }, not a model; write { fast: model }`);
   const isUsable =
     typeof models === 'function' || (typeof models === 'object' && models !== null && Object.keys(models).length > 0);
-  if (isUsable) return;
-  throw new TypeError(
-    'createExecutor needs models: { tier: model, … } with at least one tier, or a function (tier) => model',
-  );
+  if (!isUsable)
+    throw new TypeError(`${of}: models must be { tier: model, … } with a tier, or a function (tier) => model`);
+  for (const tier of Object.keys(models)) {
+    const found = readProperty(models, tier);
+    if (typeof found === 'string') checkModelChoice(`${of}: models.${tier}`, found);
+  }
 }
 
 const portMethods: { readonly [Port in keyof Ports]-?: readonly string[] } = {
@@ -136,11 +140,11 @@ function checkPorts(ports: Ports | undefined): void {
 function checkDefaults(given: Partial<Defaults> | undefined, defaults: Defaults): void {
   if (given === undefined) return;
   const known = Object.fromEntries(Object.keys(defaults).map((name) => [name, true] as const));
-  checkKeys(given, known, { of, at: 'defaults', elsewhere: Object.keys(optionKeys) });
+  checkKeys(given, known, { of, at: 'defaults', elsewhere: Object.keys(optionKeys), foreign: modelTierIsModel });
   for (const [name, value] of Object.entries(given)) {
     if (value === undefined) continue;
-    if (name === 'modelTier') {
-      if (typeof value !== 'string') throw new TypeError(`${of}: defaults.modelTier must be a string`);
+    if (name === 'model') {
+      checkModelChoice(`${of}: defaults.model`, value);
     } else if (name === 'onCutAnswer') {
       checkWord(`${of}: defaults.onCutAnswer`, value, cutAnswers);
     } else if (!(typeof value === 'number' && (value > 0 || (value === 0 && mayBeZero.has(name))))) {

@@ -1,6 +1,7 @@
 import type { InspectionEvent } from 'xstate';
 import { type Agent, agentFrom } from '../../agent/agent.ts';
 import type { Skill } from '../../agent/skill.ts';
+import type { Models } from '../../model/port.ts';
 import { replyLimits } from '../../model/reply-limits.ts';
 import { checkHostRunId } from '../../run/identity.ts';
 import { isJournal, isKeepingRecords } from '../../store/capabilities.ts';
@@ -27,7 +28,7 @@ const WEEK_MS = 7 * DAY_MS;
 const AUDIT_MS = 90 * DAY_MS;
 
 const defaults: Defaults = {
-  modelTier: 'fast',
+  model: 'fast',
   maxIterations: 20,
   maxRuntimeMs: 600_000,
   maxConsecutiveToolErrors: 3,
@@ -55,7 +56,7 @@ const defaults: Defaults = {
 
 /** An executor's options, checked and completed. */
 export interface Config {
-  readonly models: ExecutorOptions['models'];
+  readonly models: Models;
   readonly onOutcome: ExecutorOptions['onOutcome'] | undefined;
   readonly tools: readonly Tool[];
   readonly agents: ReadonlyMap<string, Agent>;
@@ -125,7 +126,7 @@ export function configOf(options: ExecutorOptions): Config {
   const auditMs = auditMsOf(options, store, warn);
   const hints = new DueHints(options.onDue, { clock, warn, ms: limits.portMs });
   return {
-    models: options.models,
+    models: options.models ?? {},
     onOutcome: options.onOutcome,
     tools: options.tools ?? [],
     agents: agentsById(options.agents ?? []),

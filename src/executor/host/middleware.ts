@@ -12,6 +12,7 @@ export interface CallInfo {
   readonly step: number;
   readonly agentId: string;
   /** The host's name for the class of the loop's model, for example `fast`. */
+  /** '' for a model of the agent's own. */
   readonly tier: string;
   /**
    * Names this call, 64 hexadecimal digits. A process that repeats the call after a crash gives it the same key. For a tool

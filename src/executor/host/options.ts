@@ -5,7 +5,7 @@ import type { Audit } from '../../audit/port.ts';
 import type { Budget } from '../../budget/port.ts';
 import type { Compactor } from '../../compaction/port.ts';
 import type { Critic } from '../../critic/port.ts';
-import type { Models } from '../../model/port.ts';
+import type { ModelChoice, Models } from '../../model/port.ts';
 import type { Palette } from '../../palette/port.ts';
 import type { Migrate } from '../../record/migrate.ts';
 import type { CutAnswer } from '../../run/reply.ts';
@@ -41,7 +41,8 @@ export interface Logger {
 
 /** Values for everything that neither the agent nor the invocation sets. Times in milliseconds. */
 export interface Defaults {
-  readonly modelTier: string;
+  /** The model, or the tier, of an agent that names none. */
+  readonly model: ModelChoice;
   readonly maxIterations: number;
   readonly maxRuntimeMs: number;
   readonly maxConsecutiveToolErrors: number;
@@ -124,8 +125,11 @@ export interface RetentionOptions {
 }
 
 export interface ExecutorOptions {
-  /** AI SDK language models by tier (spec v4; v3 and v2 are adapted), or a function that finds one. */
-  readonly models: Models;
+  /**
+   * AI SDK language models by tier (spec v4; v3 and v2 are adapted), or a function that finds one. An agent with a `model` of its own
+   * needs none, and so does an executor that only reads and answers.
+   */
+  readonly models?: Models | undefined;
   /** Tools that agents name, and that a recovered run finds again. */
   readonly tools?: readonly Tool[];
   /** Agents that `recover` may continue, and that other agents may call as sub-agents. */
@@ -173,7 +177,9 @@ export interface ExecutorOptions {
    * `contextTokens`.
    */
   readonly compactor?: Compactor;
-  /** Context windows by tier, in tokens. Without a number for its tier a history is sent whole. */
+  /**
+   * Context windows by tier, in tokens; for a model of an agent's own by `provider/modelId`. Without a number a history is sent whole.
+   */
   readonly contextTokens?: { readonly [tier: string]: number } | ((tier: string) => number | undefined);
   /**
    * Gets the end of each run of the agents that this executor knows, at least once, with a stable `outcomeId`: also of runs that

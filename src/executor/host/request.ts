@@ -1,4 +1,6 @@
 import type { Agent } from '../../agent/agent.ts';
+import type { ModelChoice } from '../../model/port.ts';
+import { tierOf } from '../../model/tier.ts';
 import type { RunCheckpoint } from '../../record/checkpoint.ts';
 import { givenFields, identityOf } from '../../run/field-rows.ts';
 import type { GivenFields } from '../../run/fields.ts';
@@ -135,8 +137,11 @@ function shown(runId: unknown): string {
   return typeof runId === 'object' || typeof runId === 'function' ? `(${typeof runId})` : String(runId);
 }
 
-/** Returns the stored attributes of a new run, from its request and the present definition of its agent. */
-export function metaFor(agent: Agent, request: RunRequest, modelTier: string): RunCheckpointMeta {
+/**
+ * Returns the stored attributes of a new run, from its request and the present definition of its agent.
+ * @param model of agents that name none
+ */
+export function metaFor(agent: Agent, request: RunRequest, model: ModelChoice): RunCheckpointMeta {
   const { runId, callerId, channelId, guildId, prompt, parentRunId } = request;
   return {
     runId,
@@ -146,7 +151,7 @@ export function metaFor(agent: Agent, request: RunRequest, modelTier: string): R
     channelId,
     guildId,
     prompt,
-    modelTier,
+    modelTier: tierOf(agent.model ?? model),
     parentRunId,
   };
 }

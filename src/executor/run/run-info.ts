@@ -64,7 +64,7 @@ export function infoOf(
 export function observedRun(run: ActiveRun): ObservedRun {
   const { agent, services, seed, redaction } = run;
   const { attempt } = run.startFacts;
-  const meta = () => metaFor(agent, seed.request, agent.modelTier ?? services.config.defaults.modelTier);
+  const meta = () => metaFor(agent, seed.request, services.config.defaults.model);
   const info = run.info ?? infoOf(run, { ...seed.request, meta: meta() }, limitsOf(run));
   const rootRunId = (run.parent ?? seed.request.parent)?.rootRunId ?? run.runId;
   return Object.freeze({ info: redaction?.info(info, 'event') ?? info, origin: seed.origin, attempt, rootRunId });

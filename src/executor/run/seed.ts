@@ -47,7 +47,7 @@ export function freshProgress(
   agent: Agent,
   request: RunRequest,
 ): Progress {
-  const meta = metaFor(agent, request, agent.modelTier ?? config.defaults.modelTier);
+  const meta = metaFor(agent, request, config.defaults.model);
   return beginProgress(meta, definitionOf(agent), request);
 }
 

@@ -6,6 +6,7 @@ import { toErrorData } from '../../values/error-data.ts';
 import { TranscriptInvalidError } from '../../values/errors.ts';
 import { isObject } from '../../values/json.ts';
 import { enterMessage, type Message, toolCallsOf, toolResultsOf } from '../../values/message.ts';
+import { modelName } from '../../values/model-use.ts';
 import { estimateTokens } from '../../values/texts/token-estimate.ts';
 import { letGo } from '../../values/thenable.ts';
 import type { Warn } from '../host/guard.ts';
@@ -13,7 +14,7 @@ import type { Warn } from '../host/guard.ts';
 export interface CompactedViewOptions {
   readonly compactor: Compactor;
   /**
-   * Context windows by tier, in tokens. A value that is not a number above 0, or a throw, means unknown: then no history is
+   * Context windows by tier, or by the name of a model without a tier, in tokens. A value that is not a number above 0, or a throw, means unknown: then no history is
    * compacted.
    */
   readonly contextTokens: { readonly [tier: string]: number } | ((tier: string) => number | undefined) | undefined;
@@ -76,7 +77,7 @@ export class CompactedView {
     this.#follow(messages);
     const tokens = this.#tokens(call.lastInputTokens);
     const { threshold = 0.7 } = this.#options;
-    const limit = this.#windowOf(call.tier);
+    const limit = this.#windowOf(call);
     if (limit !== undefined && tokens > limit * threshold && tokens >= this.#askFrom) {
       await this.#compact(messages, { ...call, tokens, limit });
     }
@@ -92,7 +93,7 @@ export class CompactedView {
     this.#follow(messages);
     const before = this.#estimate;
     const tokens = this.#tokens(call.lastInputTokens);
-    await this.#compact(messages, { ...call, tokens, limit: Math.min(tokens, this.#windowOf(call.tier) ?? tokens) });
+    await this.#compact(messages, { ...call, tokens, limit: Math.min(tokens, this.#windowOf(call) ?? tokens) });
     this.#sent = this.#estimate;
     return this.#estimate < before ? this.#view(messages) : undefined;
   }
@@ -124,12 +125,13 @@ export class CompactedView {
     return isLikely ? lastInputTokens + this.#estimate - this.#sent : this.#estimate;
   }
 
-  #windowOf(tier: string): number | undefined {
+  #windowOf({ tier, model }: ViewedCall): number | undefined {
     const { contextTokens } = this.#options;
     try {
       if (!contextTokens) return undefined;
+      const name = tier || modelName(model);
       const isFunction = typeof contextTokens === 'function';
-      const tokens = isFunction ? contextTokens(tier) : Object.hasOwn(contextTokens, tier) && contextTokens[tier];
+      const tokens = isFunction ? contextTokens(name) : Object.hasOwn(contextTokens, name) && contextTokens[name];
       letGo(tokens);
       return typeof tokens === 'number' && tokens > 0 && Number.isFinite(tokens) ? tokens : undefined;
     } catch {

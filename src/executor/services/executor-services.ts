@@ -123,7 +123,7 @@ export class Services<Run extends LiveRun> {
     this.passParked = parts.passParked;
     this.leftRuns = new LeftRuns(config, parts.endChild);
     this.signals = new LocalSignals(() => config.clock.now());
-    this.palette = new PaletteEntries(config.palette ?? ownPalette(config));
+    this.palette = new PaletteEntries(config.palette ?? ownPalette(config), config.agents);
     this.unknownAgents = new UnknownAgents(
       config,
       (id) => config.agents.has(id) || this.threadAgents.has(id) || this.palette.agentById(id) !== undefined,

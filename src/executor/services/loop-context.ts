@@ -1,8 +1,8 @@
 import type { Agent } from '../../agent/agent.ts';
 import type { Phase } from '../../agent/phase.ts';
-import type { Model, Models } from '../../model/port.ts';
+import type { Model, ModelChoice, Models } from '../../model/port.ts';
 import { RequestView } from '../../model/request-view.ts';
-import { modelFor } from '../../model/tier.ts';
+import { modelFor, modelOf, tierOf } from '../../model/tier.ts';
 import { type ModelSettings, mergeSettings } from '../../run/model-settings.ts';
 import type { PhaseOutput } from '../../run/phase.ts';
 import { toldAnswer } from '../../run/reply.ts';
@@ -16,6 +16,7 @@ import type { RequestEstimate } from './request-estimate.ts';
 
 /** The resources of one loop of a run: a pipeline has one for each phase. */
 export interface LoopContext {
+  /** '' for a model of the agent's own. */
   readonly tier: string;
   readonly model: Model;
   /** The name of the model as records keep it: read once, because a host's model may have getters. */
@@ -50,17 +51,16 @@ interface LoopedRun {
  */
 export function loopsFor(run: LoopedRun, toolbox: Toolbox): readonly LoopContext[] {
   const { agent, config } = run;
-  const { models, defaults } = config;
-  const tier = agent.modelTier ?? defaults.modelTier;
-  const whole = { ...served(models, tier), toolbox };
+  const whole = { ...served(config.models, agent.model ?? config.defaults.model), toolbox };
   if (!agent.phases?.length) return [agentLoop(run, whole)];
   return agent.phases.map((phase) => phaseLoop(run, phase, whole));
 }
 
 type Resources = Pick<LoopContext, 'tier' | 'model' | 'modelName' | 'toolbox'>;
 
-function served(models: Models, tier: string): Omit<Resources, 'toolbox'> {
-  const model = modelFor(models, tier);
+function served(models: Models, choice: ModelChoice): Omit<Resources, 'toolbox'> {
+  const tier = tierOf(choice);
+  const model = typeof choice === 'string' ? modelFor(models, tier) : modelOf(choice, 'the model of the agent');
   return { tier, model, modelName: modelName(model) };
 }
 
@@ -99,17 +99,16 @@ function viewOf({ compactor, contextTokens, defaults, clock, warn }: Config): { 
 
 function servedBy(
   { runId, config }: LoopedRun,
-  { name, modelTier }: Phase,
+  { name, model }: Phase,
   { toolbox: _, ...base }: Resources,
 ): Omit<Resources, 'toolbox'> {
-  const { tier } = base;
-  if (modelTier === undefined || modelTier === tier) return base;
+  if (model === undefined || (model !== '' && model === base.tier)) return base;
   const { models, warn } = config;
   try {
-    return served(models, modelTier);
+    return served(models, model);
   } catch (error) {
     const fields = { runId, phase: name, error: toErrorData(error) };
-    warn(`run: no model for the tier of a phase; the agent's (${tier}) is used`, fields);
+    warn(`run: no model for the tier of a phase; the agent's (${base.tier || base.modelName}) is used`, fields);
     return base;
   }
 }

@@ -1,5 +1,6 @@
 import { type Agent, defineAgent } from '../../agent/agent.ts';
 import type { Skill } from '../../agent/skill.ts';
+import type { ModelChoice } from '../../model/port.ts';
 import type { Palette } from '../../palette/port.ts';
 import { readProperty } from '../../values/error-data.ts';
 import { isThenable, letGo } from '../../values/thenable.ts';
@@ -16,13 +17,16 @@ export const SKILL = 'skill:';
  */
 export class PaletteEntries {
   readonly #palette: Palette;
+  readonly #users: ReadonlyMap<string, Agent>;
   /** By the object that the palette returned. */
   readonly #copies: WeakMap<object, object> = new WeakMap();
-  /** The agents that run skills, for each tier. */
-  readonly #agents: WeakMap<Skill, Map<string | undefined, Agent>> = new WeakMap();
+  /** The agents that run skills, for each model or tier. */
+  readonly #agents: WeakMap<Skill, Map<ModelChoice | undefined, Agent>> = new WeakMap();
 
-  constructor(palette: Palette) {
+  /** @param users the agents of the executor */
+  constructor(palette: Palette, users: ReadonlyMap<string, Agent>) {
     this.#palette = palette;
+    this.#users = users;
   }
 
   /**
@@ -44,19 +48,25 @@ export class PaletteEntries {
     try {
       if (!agentId.startsWith(SKILL)) return this.agent(agentId);
       const skill = this.skill(agentId.slice(SKILL.length));
-      return skill && this.agentOf(skill, skill.modelTier);
+      return skill && this.agentOf(skill, skill.model ?? this.#lentTo(skill));
     } catch {
       return undefined;
     }
   }
 
   /** The agent that runs a skill. */
-  agentOf(skill: Skill, modelTier: string | undefined): Agent {
-    const byTier = this.#agents.get(skill) ?? new Map<string | undefined, Agent>();
-    this.#agents.set(skill, byTier);
-    const agent = byTier.get(modelTier) ?? defineAgent(definitionOf(skill, modelTier));
-    byTier.set(modelTier, agent);
+  agentOf(skill: Skill, model: ModelChoice | undefined): Agent {
+    const byModel = this.#agents.get(skill) ?? new Map<ModelChoice | undefined, Agent>();
+    this.#agents.set(skill, byModel);
+    const agent = byModel.get(model) ?? defineAgent(definitionOf(skill, model));
+    byModel.set(model, agent);
     return agent;
+  }
+
+  /** The run that called the skill is not asked when the skill continues alone: the first agent with it gives its model. */
+  #lentTo({ name }: Skill): ModelChoice | undefined {
+    const users = [...this.#users.values()].filter(({ skills, model }) => model && skills?.includes(name));
+    return users[0]?.model;
   }
 
   /** Reads the fields here, where a getter that throws does no harm. */
@@ -81,12 +91,12 @@ interface Registered {
   readonly skills: ReadonlyMap<string, Skill>;
 }
 
-function definitionOf(skill: Skill, modelTier: string | undefined) {
+function definitionOf(skill: Skill, model: ModelChoice | undefined) {
   return {
     id: `${SKILL}${skill.name}`,
     instructions: '',
     tools: skill.tools,
-    ...(modelTier === undefined ? {} : { modelTier }),
+    ...(model === undefined ? {} : { model }),
     ...(skill.settings === undefined ? {} : { settings: skill.settings }),
     ...(skill.bare ? { maxIterations: 1 } : {}),
     ...(skill.maxIterations === undefined ? {} : { maxIterations: skill.maxIterations }),

@@ -14,7 +14,7 @@ export interface CrashTestOptions {
   readonly agent: Agent;
   readonly prompt: string;
   /**
-   * Makes the model of one process, for all tiers. It is called in the run without a crash. Later processes get the same
+   * Makes the model of one process, for all tiers, and in place of the models that agents have of their own. It is called in the run without a crash. Later processes get the same
    * replies again, and use a model of their own only for new requests.
    */
   readonly model: () => Model | OlderModel;

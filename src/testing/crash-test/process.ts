@@ -1,7 +1,7 @@
 import type { Agent } from '../../agent/agent.ts';
 import { createExecutor, type Executor } from '../../executor/executor.ts';
 import type { ExecutorOptions, Ports } from '../../executor/host/options.ts';
-import type { Model } from '../../model/port.ts';
+import type { Model, ModelChoice } from '../../model/port.ts';
 import type { RunEvent } from '../../run/events/body.ts';
 import { isOwning } from '../../store/capabilities.ts';
 import type { CheckpointerFactory } from '../../store/factory.ts';
@@ -38,7 +38,7 @@ export interface Job {
   readonly tools: readonly Tool[];
   readonly executor: CrashTestExecutorOptions;
   readonly memory: ModelMemory;
-  /** The model of one process. */
+  /** The model of one process, for all agents. */
   readonly modelFor: () => Model;
   /** Whether each turn of the model belongs to the run itself, so that recorded turns can be identified. */
   readonly isAlone: boolean;
@@ -124,14 +124,26 @@ export function processOf(job: Job, world: World): MortalProcess {
  */
 function mortalAgent(agent: Agent, { tools }: Pick<Job, 'tools'>, world: World): Agent {
   const all = [...toolboxOf(agent.tools, tools).tools.values()];
-  return Object.freeze({ ...agent, tools: all.map((tool) => mortalTool(tool, world)) });
+  const { phases, ...whole } = onTier(agent);
+  const mortal = { ...whole, tools: all.map((tool) => mortalTool(tool, world)) };
+  return Object.freeze({ ...mortal, ...(phases ? { phases: phases.map(onTier) } : {}) });
+}
+
+/** The model of the crash test answers for all: one that an agent, a phase or a skill has of its own is not asked. */
+function onTier<Asked extends { readonly model?: ModelChoice }>(asked: Asked): Asked {
+  if (typeof asked.model === 'string') return asked;
+  const { model: _, ...rest } = asked;
+  return rest as Asked;
 }
 
 function mortalPalette(palette: Palette, job: Job, world: World): Palette {
   const resolve = (kind: 'agent' | 'skill', name: string) => {
-    if (kind === 'skill') return palette.resolve(kind, name);
-    const agent = palette.resolve(kind, name);
-    return agent && mortalAgent(agent, job, world);
+    if (kind === 'agent') {
+      const agent = palette.resolve(kind, name);
+      return agent && mortalAgent(agent, job, world);
+    }
+    const skill = palette.resolve(kind, name);
+    return skill && onTier(skill);
   };
   return { resolve: resolve as Palette['resolve'] };
 }

@@ -118,7 +118,7 @@ export function isOfCaller({ progress, seed }: ActiveRun, callerId: string | und
 /** Returns the entry of a run that is live in this process, in `executor.list`. Its texts are redacted as in its record. */
 export function liveLine(run: ActiveRun): LiveRunLine {
   const { agent, seed, services, progress, redaction } = run;
-  const meta = progress?.meta ?? metaFor(agent, seed.request, agent.modelTier ?? services.config.defaults.modelTier);
+  const meta = progress?.meta ?? metaFor(agent, seed.request, services.config.defaults.model);
   const parent = run.parent ?? seed.request.parent;
   const waits = openWaitsOf(run);
   const shown = redaction?.records;

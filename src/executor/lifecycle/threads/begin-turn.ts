@@ -32,7 +32,7 @@ export function firstRecordOf({ config }: ExecutorServices, agent: Agent, turn: 
   };
   const fingerprint = fingerprintOf({ ...request, agentId: agent.id });
   const now = config.clock.now();
-  const meta = metaFor(agent, request, agent.modelTier ?? config.defaults.modelTier);
+  const meta = metaFor(agent, request, config.defaults.model);
   const begun = beginProgress(meta, definitionOf(agent), {
     ...request,
     fingerprint,

@@ -1,4 +1,5 @@
 import { type Agent, definitionOf } from '../../../agent/agent.ts';
+import { tierOf } from '../../../model/tier.ts';
 import { type RunCheckpoint, toResumeState } from '../../../record/checkpoint.ts';
 import type { Answer } from '../../../run/command.ts';
 import { identityOf } from '../../../run/field-rows.ts';
@@ -87,7 +88,7 @@ function progressIn(agent: Agent, record: RunCheckpoint): Progress | undefined {
 /** The tools of one phase. Calls of sub-agents are left to the process that takes up the run. */
 function loopOf(services: ExecutorServices, agent: Agent, index: number): JudgedLoop | undefined {
   const phase = agent.phases?.[index];
-  const tier = phase?.modelTier ?? agent.modelTier ?? services.config.defaults.modelTier;
+  const tier = tierOf(phase?.model ?? agent.model ?? services.config.defaults.model);
   try {
     const whole = ownTools({ agent, services });
     const names = phase?.bare ? [] : phase?.tools;

@@ -67,7 +67,7 @@ function skillTool(run: ActiveRun, skill: Skill): Tool {
     effect: 'idempotent' as const,
     timeoutMs: Number.POSITIVE_INFINITY,
     execute: async (input: unknown, context: ToolContext) => {
-      const agent = run.services.palette.agentOf(skill, skill.modelTier ?? run.agent.modelTier);
+      const agent = run.services.palette.agentOf(skill, skill.model ?? run.agent.model);
       const prompt = fillTemplate(skill.instructions, textsOf(input as JsonObject), { unknown: 'empty' });
       return answerOf(run, { agent, prompt, context });
     },

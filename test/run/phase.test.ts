@@ -18,7 +18,11 @@ describe('phases that are not what they should be are refused when the agent is 
     ['with an unknown recovery', [{ ...phase, recovery: 'never' }], /recovery must be 'step' or 'boundary'/],
     ['with a tool instead of a list of names', [{ ...phase, tools: 'look' }], /tools must be a list of names/],
     ['with tools that are no names', [{ ...phase, tools: [{ name: 'look' }] }], /tools must be a list of names/],
-    ['with a tier that is no name', [{ ...phase, model: 7 }], /model must be a language model of the AI SDK, or the name of a tier, not a value of type number/],
+    [
+      'with a tier that is no name',
+      [{ ...phase, model: 7 }],
+      /model must be a language model of the AI SDK, or the name of a tier, not a value of type number/,
+    ],
     ['with a fallback that is no text', [{ ...phase, optional: true, fallback: {} }], /fallback must be a string/],
   ] as const)('%s', ([, phases, message]) => {
     expect(define(phases)).toThrow(TypeError);

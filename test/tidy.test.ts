@@ -93,7 +93,7 @@ const importTable: rules.ImportTable = {
   'src/sqlite': ['src/values', 'src/files/private-modes'],
   'src/model': ['src/run', 'src/values'],
   'src/tool': ['src/run', 'src/values'],
-  'src/agent': ['src/tool', 'src/run', 'src/values'],
+  'src/agent': ['src/tool', 'src/model/port', 'src/model/tier', 'src/run', 'src/values'],
   'src/budget/port': ['src/run', 'src/values'],
   'src/budget': ['src/run', 'src/values', 'src/sqlite'],
   'src/audit/port': ['src/run', 'src/values', 'src/budget/port'],

@@ -3,8 +3,7 @@ import { fileTools } from '../edits/file-tools.ts';
 import { Overlay } from '../edits/overlay.ts';
 import { guardedWarn, type Warn } from '../executor/host/guard.ts';
 import { guardedClock } from '../executor/host/guarded-clock.ts';
-import { type Agent, type Clock, createExecutor, defineAgent, type Executor, type Invocation } from '../index.ts';
-import type { ModelChoice } from '../model/port.ts';
+import { type Agent, type Clock, createExecutor, defineAgent, type Executor, type Invocation, type Model } from '../index.ts';
 import { checkHostRunId } from '../run/identity.ts';
 import { type ErrorData, toErrorData } from '../values/error-data.ts';
 import { letGo } from '../values/thenable.ts';
@@ -269,7 +268,7 @@ function agentOf({ modelId, overlay }: ModelWatch, options: FanOutOptions): Agen
   checkTools(tools);
   return defineAgent({
     id: modelId,
-    model: options.models[modelId] as ModelChoice,
+    model: options.models[modelId] as Model,
     instructions: instructionsOf(options),
     tools,
     ...(maxIterations === undefined ? {} : { maxIterations }),

@@ -3,7 +3,15 @@ import { fileTools } from '../edits/file-tools.ts';
 import { Overlay } from '../edits/overlay.ts';
 import { guardedWarn, type Warn } from '../executor/host/guard.ts';
 import { guardedClock } from '../executor/host/guarded-clock.ts';
-import { type Agent, type Clock, createExecutor, defineAgent, type Executor, type Invocation, type Model } from '../index.ts';
+import {
+  type Agent,
+  type Clock,
+  createExecutor,
+  defineAgent,
+  type Executor,
+  type Invocation,
+  type Model,
+} from '../index.ts';
 import { checkHostRunId } from '../run/identity.ts';
 import { type ErrorData, toErrorData } from '../values/error-data.ts';
 import { letGo } from '../values/thenable.ts';

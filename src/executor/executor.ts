@@ -198,7 +198,8 @@ export interface Executor {
    */
   due(options?: DueRunsOptions): Promise<DueList>;
   /**
-   * The agent with this id: of `createExecutor({ agents })`, else of the palette.
+   * The agent with this id: of `createExecutor({ agents })`, else of the palette, else the last one that `start`, `run`, `logic` or
+   * `thread` was given.
    * @example const agent = executor.agent(job.agentId);
    */
   agent(id: string): Agent | undefined;
@@ -302,11 +303,11 @@ export function createExecutor(options: ExecutorOptions): Executor {
   return {
     start,
     run: async (agent, invocation, runOptions) => (await start(agent, invocation, runOptions)).result,
-    logic: <Data>(agent: Agent<Data>) =>
-      runLogic(
-        services,
-        readable('the agent of logic', () => agentFrom(agent, 'logic needs')),
-      ) as RunLogic<Data>,
+    logic: <Data>(given: Agent<Data>) => {
+      const agent = readable('the agent of logic', () => agentFrom(given, 'logic needs'));
+      services.see(agent);
+      return runLogic(services, agent) as RunLogic<Data>;
+    },
     get: (runId) => handleFor(registry, runId),
     find: async (runId, findOptions = {}) => findRun(services, checkRunId(runId), findOptions),
     explain: async (runId, explainOptions = {}) => explainRun(services, checkRunId(runId), explainOptions),

@@ -1,4 +1,4 @@
-import { createExecutor, diagnose, type Executor, memoryStore } from 'pawl';
+import { createExecutor, defineAgent, diagnose, type Executor, memoryStore } from 'pawl';
 import { callTool, hang, reply, scriptedModel, testClock } from 'pawl/testing';
 import { describe, expect, test } from 'vitest';
 import { hostOf, settle, toolOf, until } from '../fixtures/host.ts';
@@ -83,5 +83,34 @@ describe('due runs of an agent that no process has', () => {
     for (let i = 0; i < 130; i++) await clock.advance(1_000);
     expect(warned.filter((message) => message === 'run: the due runs cannot be looked at')).toHaveLength(2);
     await executor.shutdown();
+  });
+});
+
+describe('an agent that its executor was not made with', () => {
+  const clerk = defineAgent({ id: 'clerk', instructions: 'Work.', tools });
+  test.each<readonly [string, Begin]>([
+    ['start', (executor) => executor.start(clerk, { prompt: 'Other.', runId: 'other' })],
+    ['run', (executor) => executor.run(clerk, { prompt: 'Other.' })],
+    ['logic', (executor) => executor.logic(clerk)],
+    ['a thread', (executor) => executor.thread('t', { agent: clerk })],
+  ])('is known for recover after %s', async (_, see) => {
+    const { clock, store } = await orphans(1);
+    const model = scriptedModel(Array(3).fill(reply('done')));
+    const logger = { warn: () => {} };
+    const executor = createExecutor({ models: { fast: model }, checkpoints: store, clock, logger });
+    expect((await executor.recover()).skipped).toMatchObject([
+      { runId: 'r0', reason: expect.stringContaining('agent') },
+    ]);
+    await see(executor);
+    expect((await executor.recover()).resumed).toContainEqual({ runId: 'r0' });
+    await until(async () => (await store.listInterrupted()).length === 0);
+    await executor.shutdown();
+  });
+
+  test('is forgotten after a thousand others', () => {
+    const executor = createExecutor({});
+    const agents = Array.from({ length: 1_001 }, (_, i) => defineAgent({ id: `a${i}`, instructions: 'Work.' }));
+    for (const agent of agents) executor.logic(agent);
+    expect([executor.agent('a0'), executor.agent('a1')]).toEqual([undefined, agents[1]]);
   });
 });

@@ -132,7 +132,10 @@ export interface ExecutorOptions {
   readonly models?: Models | undefined;
   /** Tools that agents name, and that a recovered run finds again. */
   readonly tools?: readonly Tool[];
-  /** Agents that `recover` may continue, and that other agents may call as sub-agents. */
+  /**
+   * Agents that `recover` may continue, besides those that `start`, `run`, `logic` and `thread` are given, and that other agents may call
+   * as sub-agents.
+   */
   readonly agents?: readonly Agent[];
   /** Skills that agents may call. */
   readonly skills?: readonly Skill[];

@@ -82,7 +82,8 @@ export async function launch(
     ...(inspectors.length > 0 ? { inspect: inspectWith(inspectors) } : {}),
   });
   const run = services.runBehind(actor) as ActiveRun;
-  services.deliveries.begin(agent);
+  if (seed.fault === undefined && seed.refusal === undefined) services.see(agent);
+  services.deliveries.begin();
   actor.start();
   await run.life.accepted.promise;
   return handleOf(run);

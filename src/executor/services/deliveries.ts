@@ -14,8 +14,8 @@ const PAGE = 20;
 interface Parts {
   readonly config: Config;
   readonly palette: PaletteEntries;
-  /** The agents of the threads of this executor. */
-  readonly threadAgents: ReadonlyMap<string, Agent>;
+  /** The agents that this executor has begun runs or threads of. */
+  readonly seenAgents: ReadonlyMap<string, Agent>;
 }
 
 /**
@@ -26,10 +26,9 @@ export class Deliveries {
   readonly #config: Config;
   readonly #parts: Parts;
   readonly #store: DeliveryStore | undefined;
-  /** The agents of runs that were live here. */
-  readonly #seen = new Map<string, Agent>();
   #ids: readonly string[] = [];
-  #roots = -1;
+  /** The newest of those agents when the ids were read. */
+  #newest: Agent | undefined;
   #turn = 0;
   #timer: unknown;
   #hasBegun = false;
@@ -51,11 +50,9 @@ export class Deliveries {
       );
   }
 
-  /** Looks from now on. @param agent of a run that is live here: its ends are delivered too */
-  begin(agent?: Agent): void {
-    if (!this.#store || this.#isOver) return;
-    if (agent) this.#seen.set(agent.id, agent);
-    if (this.#hasBegun) return;
+  /** Looks from now on. */
+  begin(): void {
+    if (!this.#store || this.#isOver || this.#hasBegun) return;
     this.#hasBegun = true;
     this.#arm();
   }
@@ -120,10 +117,10 @@ export class Deliveries {
 
   /** Each look begins with another agent: what one has to deliver does not hold up the others. */
   #agentIds(): readonly string[] {
-    const { config, threadAgents } = this.#parts;
-    const roots = [...config.agents.values(), ...threadAgents.values(), ...this.#seen.values()];
-    if (roots.length !== this.#roots) this.#ids = idsOf(roots, this.#parts.palette);
-    this.#roots = roots.length;
+    const { config, seenAgents } = this.#parts;
+    const roots = [...config.agents.values(), ...seenAgents.values()];
+    if (roots.at(-1) !== this.#newest) this.#ids = idsOf(roots, this.#parts.palette);
+    this.#newest = roots.at(-1);
     const at = this.#ids.length > 0 ? this.#turn++ % this.#ids.length : 0;
     return [...this.#ids.slice(at), ...this.#ids.slice(0, at)];
   }

@@ -55,6 +55,8 @@ interface Parts {
   readonly passParked: PassParked;
 }
 
+const MAX_SEEN = 1_000;
+
 /**
  * The state that all runs of one executor share: registry, leases, inbox, palette, running work. `Run` is the object with
  * the parts of one run that cannot be serialised.
@@ -72,8 +74,8 @@ export class Services<Run extends LiveRun> {
   readonly endChild: EndChild;
   readonly startTurn: StartTurn;
   readonly passParked: PassParked;
-  /** The agents of the threads of this executor, by id. */
-  readonly threadAgents: Map<string, Agent> = new Map();
+  /** The agents that this executor has begun runs or threads of, by id. */
+  readonly seenAgents: Map<string, Agent> = new Map();
   isShutDown = false;
   /** When parked turns are looked for that hold up messages, monotonic ms. */
   heldUpAt = Number.NEGATIVE_INFINITY;
@@ -123,14 +125,21 @@ export class Services<Run extends LiveRun> {
     this.passParked = parts.passParked;
     this.leftRuns = new LeftRuns(config, parts.endChild);
     this.signals = new LocalSignals(() => config.clock.now());
-    this.palette = new PaletteEntries(config.palette ?? ownPalette(config), config.agents);
+    this.palette = new PaletteEntries(config.palette ?? ownPalette(config), [config.agents, this.seenAgents]);
     this.unknownAgents = new UnknownAgents(
       config,
-      (id) => config.agents.has(id) || this.threadAgents.has(id) || this.palette.agentById(id) !== undefined,
+      (id) => config.agents.has(id) || this.seenAgents.has(id) || this.palette.agentById(id) !== undefined,
     );
-    this.deliveries = new Deliveries({ config, palette: this.palette, threadAgents: this.threadAgents });
+    this.deliveries = new Deliveries({ config, palette: this.palette, seenAgents: this.seenAgents });
     this.registry = new Registry(config.warn);
     this.leases = new LeaseRenewal(config.store, config.clock, config.defaults.leaseMs);
+  }
+
+  /** Notes an agent: from now on this executor continues its stored runs. The last 1,000 are known. */
+  see(agent: Agent): void {
+    this.seenAgents.set(agent.id, agent);
+    const [oldest] = this.seenAgents.keys();
+    if (this.seenAgents.size > MAX_SEEN && oldest !== undefined) this.seenAgents.delete(oldest);
   }
 
   /** Registers work that needs no live run, as the release of a claim: a shutdown waits for it. @returns its promise */

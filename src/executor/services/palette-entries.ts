@@ -17,14 +17,14 @@ export const SKILL = 'skill:';
  */
 export class PaletteEntries {
   readonly #palette: Palette;
-  readonly #users: ReadonlyMap<string, Agent>;
+  readonly #users: readonly ReadonlyMap<string, Agent>[];
   /** By the object that the palette returned. */
   readonly #copies: WeakMap<object, object> = new WeakMap();
   /** The agents that run skills, for each model or tier. */
   readonly #agents: WeakMap<Skill, Map<ModelChoice | undefined, Agent>> = new WeakMap();
 
-  /** @param users the agents of the executor */
-  constructor(palette: Palette, users: ReadonlyMap<string, Agent>) {
+  /** @param users the agents that this executor has */
+  constructor(palette: Palette, users: readonly ReadonlyMap<string, Agent>[]) {
     this.#palette = palette;
     this.#users = users;
   }
@@ -65,8 +65,8 @@ export class PaletteEntries {
 
   /** The run that called the skill is not asked when the skill continues alone: the first agent with it gives its model. */
   #lentTo({ name }: Skill): ModelChoice | undefined {
-    const users = [...this.#users.values()].filter(({ skills, model }) => model && skills?.includes(name));
-    return users[0]?.model;
+    const users = this.#users.flatMap((agents) => [...agents.values()]);
+    return users.find(({ skills, model }) => model && skills?.includes(name))?.model;
   }
 
   /** Reads the fields here, where a getter that throws does no harm. */

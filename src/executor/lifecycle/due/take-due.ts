@@ -61,16 +61,16 @@ function takingOf(services: ExecutorServices, { limit, runIds, fullKeys = [] }: 
 }
 
 /** The agents whose runs this executor can continue, and does not leave alone just now; undefined: a palette may find any. */
-function agentIdsOf({ config, threadAgents, paused }: ExecutorServices): readonly string[] | undefined {
+function agentIdsOf({ config, seenAgents, paused }: ExecutorServices): readonly string[] | undefined {
   if (config.palette) return undefined;
   const skillIds = [...config.skills.keys()].map((name) => `${SKILL}${name}`);
-  const agentIds = [...new Set([...config.agents.keys(), ...threadAgents.keys(), ...skillIds])];
+  const agentIds = [...new Set([...config.agents.keys(), ...seenAgents.keys(), ...skillIds])];
   return paused.isAny ? agentIds.filter((agentId) => paused.mayTake(agentId)) : agentIds;
 }
 
 /** The definitions by which this executor takes runs that were parked for them. Agents that a palette may find have none. */
-function definitionsOf({ config, threadAgents, stuck, paused }: ExecutorServices): readonly string[] {
-  const agents = [...new Set([...config.agents.values(), ...threadAgents.values()])].filter(({ id }) =>
+function definitionsOf({ config, seenAgents, stuck, paused }: ExecutorServices): readonly string[] {
+  const agents = [...new Set([...config.agents.values(), ...seenAgents.values()])].filter(({ id }) =>
     paused.mayTake(id),
   );
   return agents.flatMap(phaseDefinitionsOf).filter((definition) => stuck.isTried(definition));

@@ -282,8 +282,8 @@ function verdictIn({ verdict, reason, code, needsPerson }: Judged): Judged {
 /** A process without any agent continues no run itself: it does not miss them. */
 function doctorOf(services: ExecutorServices, store: CheckpointStore): Doctor {
   const { migrate, onUnknownOutcome, onDefinitionChange, clock, agents, palette, defaults } = services.config;
-  const { threadAgents } = services;
-  const hasAgents = agents.size > 0 || palette !== undefined || threadAgents.size > 0;
+  const { seenAgents } = services;
+  const hasAgents = agents.size > 0 || palette !== undefined || seenAgents.size > 0;
   return new Doctor(store, {
     migrate,
     onUnknownOutcome,

@@ -181,10 +181,10 @@ export function leave(report: Report, runId: string, { verdict, code, reason }: 
   report[listOf[verdict]].push({ runId, reason: code === undefined ? reason : `${code}: ${reason}` });
 }
 
-/** Finds the agent of an interrupted run: a registered one, one of the palette, or that of a thread. */
+/** Finds the agent of an interrupted run: a registered one, one of the palette, or one that this executor has begun a run of. */
 export function agentFor(services: ExecutorServices, agentId: string): Agent | undefined {
-  const { config, palette, threadAgents } = services;
-  return config.agents.get(agentId) ?? palette.agentById(agentId) ?? threadAgents.get(agentId);
+  const { config, palette, seenAgents } = services;
+  return config.agents.get(agentId) ?? palette.agentById(agentId) ?? seenAgents.get(agentId);
 }
 
 /** Builds the tree of the runs of a store, and of those that are live here. */

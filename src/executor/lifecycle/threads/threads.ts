@@ -142,7 +142,7 @@ export function threadOf(services: ExecutorServices, id: string, given: ThreadOp
   };
   const store = threadStoreOf(services);
   const setting = { services, store, key, agent, onBusy, maxQueued, labels: labelsOf(labels) };
-  services.threadAgents.set(agent.id, agent);
+  services.see(agent);
   return {
     id,
     send: async (message) => {

@@ -136,6 +136,7 @@ export const sections: readonly Section[] = [
       { what: 'most that `limit` of `executor.waiting` may ask for', code: 'MAX_WAITS_LISTED' },
       { what: 'calls of `notify` that run at a time', code: 'MAX_NOTICES' },
       { what: 'ended runs that `executor.get` finds', code: 'MAX_ENDED' },
+      { what: 'agents of runs and threads that an executor continues without `agents`', code: 'MAX_SEEN' },
       {
         what: 'time for which the record of a run is kept after its end',
         code: 'src/executor/host: keepMs',

@@ -1,4 +1,5 @@
 export { type Agent, type AgentDefinition, defineAgent } from './agent/agent.ts';
+export { type AiSdkAgentSettings, fromAiSdk } from './agent/from-ai-sdk.ts';
 export type { Phase } from './agent/phase.ts';
 export { defineSkill, type Skill, type SkillDefinition } from './agent/skill.ts';
 export { type AuditOptions, createAudit } from './audit/audit.ts';
@@ -105,7 +106,7 @@ export { finalizeCheckpoint } from './executor/run/record/finalize-checkpoint.ts
 export type { RunActor } from './executor/run/run-actor.ts';
 export type { RunSummary } from './executor/services/registry.ts';
 export type { OlderModel } from './model/adapt-model.ts';
-export type { Model, Models } from './model/port.ts';
+export type { Model, ModelChoice, Models } from './model/port.ts';
 export { createPalette } from './palette/palette.ts';
 export type { Palette } from './palette/port.ts';
 export { type RunCheckpoint, type RunHead, toCheckpoint, toResumeState } from './record/checkpoint.ts';
@@ -249,7 +250,7 @@ export {
   type ToolDefinition,
   type ToolInvocation,
 } from './tool/define-tool.ts';
-export type { AiSdkSchemaOf, DataOf, ToolInput, Validation, ValueOf } from './tool/schema.ts';
+export type { AiSdkOutput, AiSdkSchemaOf, DataOf, ToolInput, Validation, ValueOf } from './tool/schema.ts';
 export type { ToolEntries } from './tool/toolbox.ts';
 export type { Clock } from './values/clock.ts';
 export type { ErrorCode, ErrorPolicy, KnownErrorCode } from './values/error-codes.ts';

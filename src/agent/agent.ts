@@ -4,7 +4,7 @@ import type { RunDefinition } from '../run/fields.ts';
 import { checkSettings, type ModelSettings, settingNames } from '../run/model-settings.ts';
 import { knownPhases } from '../run/pipeline.ts';
 import { type CutAnswer, cutAnswers } from '../run/reply.ts';
-import { type DataOf, readSchema, type ToolInput } from '../tool/schema.ts';
+import { type DataOf, readOutput, type ToolInput } from '../tool/schema.ts';
 import { checkEntries, readEntries, type ToolEntries } from '../tool/toolbox.ts';
 import { sha256 } from '../values/digest.ts';
 import { readProperty } from '../values/error-data.ts';
@@ -41,7 +41,7 @@ export interface AgentDefinition<Schema = unknown> {
   /** What the agent is good for: other agents that may call it get this text. */
   readonly description?: string;
   /**
-   * The form of the answer: a schema of the same kinds as a tool's input. Pawl reads the answer as JSON and checks it; an
+   * The form of the answer: a schema of the same kinds as a tool's input, or an `Output` of the AI SDK. Pawl reads the answer as JSON and checks it; an
    * answer that does not fit gets one repair turn. In a pipeline it is the answer of the last phase. The result holds it as
    * `data`.
    */
@@ -150,6 +150,7 @@ function agentOf(given: AgentDefinition): Agent {
   checkLimits(of, given);
   checkModelChoice(`${of}: model`, given.model);
   checkWord(`${of}: onCutAnswer`, given.onCutAnswer, cutAnswers);
+  const outputSchema = given.output === undefined ? undefined : readOutput(given.output, `${id} (output)`);
   const agent = Object.freeze({
     ...withoutSchema(given),
     name: given.name ?? id,
@@ -160,7 +161,7 @@ function agentOf(given: AgentDefinition): Agent {
     ...(given.subAgents && { subAgents: readNames(of, 'subAgents', given.subAgents) }),
     ...(given.skills && { skills: readNames(of, 'skills', given.skills) }),
     ...(given.settings !== undefined && { settings: checkSettings(given.settings, { of, at: 'settings' }) }),
-    ...(given.output !== undefined && { outputSchema: readSchema(given.output, `${id} (output)`) }),
+    ...(outputSchema && { outputSchema }),
   });
   known.add(agent);
   return agent;

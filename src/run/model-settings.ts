@@ -37,7 +37,8 @@ export function settingNames(at = 'settings'): readonly string[] {
   return Object.keys(settingKeys).map((key) => `${at}.${key}`);
 }
 
-const settingKeys: KnownKeys<ModelSettings> = {
+/** The names of all settings. */
+export const settingKeys: KnownKeys<ModelSettings> = {
   temperature: true,
   topP: true,
   topK: true,

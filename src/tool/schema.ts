@@ -14,6 +14,8 @@ export type Validation<Value = unknown> =
 /** A tool's input: the JSON Schema for the model, and the check of the model's arguments. */
 export interface ToolInput<Value = unknown> {
   readonly jsonSchema: JsonObject;
+  /** Resolves when `jsonSchema` is known, or with the reason why it cannot be; absent = it is known. Never rejects. */
+  readonly pending?: Promise<Error | undefined>;
   /** Synchronous if the schema is. `message` names the paths and the problems. */
   validate(value: unknown): Validation<Value> | Promise<Validation<Value>>;
 }
@@ -24,6 +26,13 @@ export interface AiSdkSchemaOf<Value> {
   readonly jsonSchema: unknown;
 }
 
+/** The form of an answer as the AI SDK writes it: `Output.object({ schema })`. */
+export interface AiSdkOutput<Value> {
+  readonly name: string;
+  readonly responseFormat: PromiseLike<unknown>;
+  parseCompleteOutput(options: { text: string }, context: never): Promise<Value>;
+}
+
 /** The output of a schema: of a Standard Schema its output, of an AI SDK schema its type, of a plain JSON Schema `Plain`. */
 export type ValueOf<Schema, Plain> =
   Schema extends StandardSchemaV1<unknown, infer Value>
@@ -32,7 +41,9 @@ export type ValueOf<Schema, Plain> =
       ? Value
       : Schema extends () => AiSdkSchemaOf<infer Value>
         ? Value
-        : Plain;
+        : Schema extends AiSdkOutput<infer Value>
+          ? Value
+          : Plain;
 
 /** The type of `data` for an agent's `output` schema: `undefined` without a schema, `unknown` if its type is unknown. */
 export type DataOf<Schema> = unknown extends Schema
@@ -68,6 +79,41 @@ export function readSchema(schema: unknown, toolName: string): ToolInput {
   if (typeof schema === 'function') return readSchema(schema(), toolName);
   if (isObject(schema)) return plainInput(asJsonSchema(schema, toolName), toolName);
   throw new TypeError(`tool "${toolName}": input must be a Standard Schema, an AI SDK schema or a JSON Schema object`);
+}
+
+/**
+ * Reads the form of an agent's answer: a schema, or an `Output` of the AI SDK, whose JSON Schema is a promise.
+ * @returns undefined for `Output.text()` @throws as `readSchema`
+ */
+export function readOutput(given: unknown, name: string): ToolInput | undefined {
+  if (!isObject(given) || typeof given.parseCompleteOutput !== 'function') return readSchema(given, name);
+  const output = given as unknown as AiSdkOutput<unknown>;
+  if (output.name === 'text') return undefined;
+  let jsonSchema: JsonObject = {};
+  const read = async () => {
+    jsonSchema = asJsonSchema(readProperty(await output.responseFormat, 'schema') ?? {}, name);
+  };
+  return {
+    get jsonSchema() {
+      return jsonSchema;
+    },
+    pending: read().then(
+      () => undefined,
+      (cause) => new TypeError(`${name} has no JSON Schema: ${toErrorData(cause).message}`, { cause }),
+    ),
+    validate: (value) => fromOutput(output, value),
+  };
+}
+
+async function fromOutput(output: AiSdkOutput<unknown>, value: unknown): Promise<Validation> {
+  const context = { response: {}, usage: {}, finishReason: 'stop' };
+  try {
+    const text = JSON.stringify(value);
+    return { ok: true, value: await output.parseCompleteOutput({ text }, context as never) };
+  } catch (error) {
+    const { message, cause } = toErrorData(error);
+    return { ok: false, message: `${message} ${cause?.message ?? ''}`.trim().slice(0, MAX_MESSAGE) };
+  }
 }
 
 function standardInput(standard: Standard, toolName: string): ToolInput {

@@ -110,7 +110,8 @@ async function found(run: ActiveRun, fresh: Progress): Promise<Resolution> {
   // The first process that works on the run begins it.
   if (!seed.isAdmission) beginAudit(run);
   run.events.continueFrom(resume?.seq ?? 0);
-  const early = equip(run, found.record);
+  const unread = await run.agent.outputSchema?.pending;
+  const early = equip(run, found.record, unread);
 
   const { progress: fitting, isReplaced } = progressOf(run, begun, {
     resume,
@@ -236,15 +237,16 @@ function isEndOf(run: ActiveRun, output: RunOutput): boolean {
 /**
  * Gets model and tools. A fault of the setup gives a stored run back. The first start of a turn ends with it, once its record is
  * loaded. A run that has ended, or is cancelled, needs neither model nor tools.
+ * @param unread why the schema of its answer cannot be read
  * @throws {SetupError} @throws the fault, of a run that has no record here
  */
-function equip(run: ActiveRun, record: RunCheckpoint | undefined): Error | undefined {
+function equip(run: ActiveRun, record: RunCheckpoint | undefined, unread: Error | undefined): Error | undefined {
   const { agent, services, runId } = run;
   const { config } = services;
   run.startFacts.setup = record?.setup;
   run.startFacts.isFirst = isFirstStart(run, record);
   try {
-    if (run.seed.fault) throw run.seed.fault;
+    if (run.seed.fault ?? unread) throw run.seed.fault ?? unread;
     const toolbox = joined(ownTools(run), childTools(run));
     run.resources.facts = toolbox.facts;
     run.resources.loops = loopsFor({ runId, agent, config, prompt: run.info?.prompt ?? '' }, toolbox);

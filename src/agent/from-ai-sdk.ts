@@ -150,7 +150,7 @@ function countOf(condition: unknown): number | undefined {
   for (let length = 1; length <= MOST_STEPS; length++) {
     const steps = new Proxy([], looks(length));
     const answer = answerOf(condition as (asked: object) => unknown, { steps });
-    if (typeof answer !== 'boolean') return undefined;
+    if (hasLooked || !hasCounted || typeof answer !== 'boolean') return undefined;
     if (answer) return length;
   }
   return undefined;

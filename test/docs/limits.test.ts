@@ -52,6 +52,8 @@ const inner = new Set([
   ...['MAX_CODE_CHARS', 'MAX_LOOKS', 'MAX_MESSAGES', 'MAX_OUTPUT_TOKENS', 'MAX_UNITS'],
   // A count of one message beyond all measure.
   'MAX_COUNT',
+  // How far a stop condition of the AI SDK is asked.
+  'MOST_STEPS',
   // The testing kit.
   ...['MAX_HUNG', 'MAX_PAGES', 'MAX_STEPS'],
 ]);

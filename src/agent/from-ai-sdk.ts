@@ -1,4 +1,3 @@
-import type { OlderModel } from '../model/adapt-model.ts';
 import type { Model, ModelChoice } from '../model/port.ts';
 import { checkModelChoice } from '../model/tier.ts';
 import { type ModelSettings, settingKeys } from '../run/model-settings.ts';
@@ -187,5 +186,5 @@ function withHeaders(of: string, model: ModelChoice, headers: object): ModelChoi
     },
     doGenerate: (options: Parameters<Model['doGenerate']>[0]) => doGenerate.call(model, asking(options)),
     doStream: (options: Parameters<Model['doStream']>[0]) => doStream.call(model, asking(options)),
-  } as Model | OlderModel;
+  } as ModelChoice;
 }

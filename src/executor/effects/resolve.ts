@@ -110,8 +110,7 @@ async function found(run: ActiveRun, fresh: Progress): Promise<Resolution> {
   // The first process that works on the run begins it.
   if (!seed.isAdmission) beginAudit(run);
   run.events.continueFrom(resume?.seq ?? 0);
-  const unread = await run.agent.outputSchema?.pending;
-  const early = equip(run, found.record, unread);
+  const early = equip(run, found.record, await run.agent.outputSchema?.pending);
 
   const { progress: fitting, isReplaced } = progressOf(run, begun, {
     resume,

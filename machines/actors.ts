@@ -52,6 +52,7 @@ export const actors = {
   'check-output': task<OutputCheck, { progress: Progress }>(notProvided),
   'ask-critic': task<void>(notProvided),
   'judge-calls': task<readonly Judgement[], JudgeInput>(notProvided),
+  'take-turn': task<void>(notProvided),
   rest: task<Rested>(notProvided),
   settle: task<RunOutput, SettleInput>(notProvided),
   'await-retry': task<RunInput, RetryInput>(notProvided),

@@ -10,9 +10,11 @@ import type { WaitAnswer } from '../src/run/waits/wait-answer.ts';
 import type { Judgement } from '../src/run/waits/wait-rules.ts';
 import type { ErrorData } from '../src/values/error-data.ts';
 import type { Hidden } from '../src/values/hidden.ts';
-import type { JsonValue } from '../src/values/json.ts';
+import type { JsonObject, JsonValue } from '../src/values/json.ts';
 import type { Message, ToolOutput } from '../src/values/message.ts';
 import type { Spend, Usage } from '../src/values/usage.ts';
+import type { Told } from '../src/workflow/advance.ts';
+import type { Act } from '../src/workflow/kernel.ts';
 
 /** The context of a run machine: plain data, no port, no clock, no store. */
 export interface RunContext {
@@ -188,6 +190,8 @@ export type RunMachineEvent =
   | { readonly type: 'run.raise'; readonly by: number }
   /** An answer to one of its waits, or the expiry of one. `receipt` names it in emitted events. */
   | { readonly type: 'wait.answer'; readonly answer: WaitAnswer; readonly receipt: string }
+  /** A machine event for a workflow. `id` names it: sent twice, it counts once. */
+  | { readonly type: 'workflow.event'; readonly id: string; readonly event: JsonObject }
   /** Everything up to this boundary is recorded. */
   | { readonly type: 'boundary.persisted'; readonly boundary: number }
   | DoneActorEvent<Resolution, 'resolve'>
@@ -196,6 +200,7 @@ export type RunMachineEvent =
   | DoneActorEvent<OutputCheck, 'check-output'>
   | DoneActorEvent<void, 'ask-critic'>
   | DoneActorEvent<readonly Judgement[], 'judge-calls'>
+  | DoneActorEvent<void, 'take-turn'>
   | DoneActorEvent<Rested, 'rest'>
   | DoneActorEvent<ModelAnswer, `model${string}`>
   | DoneActorEvent<ToolAnswer, `tool.${string}`>;
@@ -241,6 +246,15 @@ export type RunEmitted =
       readonly settled?: SettledWait;
       readonly wait?: Wait;
     }
+  /** A machine event waits for the machine, and is stored when `boundary` is. */
+  | { readonly type: 'event.entered'; readonly id: string; readonly boundary: number }
+  /** A call of a workflow was stopped before it answered. */
+  | { readonly type: 'call.stopped'; readonly call: OpenCall }
+  /** These waits are over without an answer: the machine does not need them any more. */
+  | { readonly type: 'waits.withdrawn'; readonly waits: readonly Wait[] }
+  /** Actions of a workflow's machine, which run once `boundary` is stored. */
+  | { readonly type: 'workflow.acts'; readonly acts: readonly Act[]; readonly boundary: number }
+  | Told
   /** Every open call waits, or the model is away. */
   | { readonly type: 'waiting.began'; readonly progress: Progress }
   /** The run works again, or ends. */

@@ -5,6 +5,7 @@ import { currentPhase, isPhasePassable } from '../src/run/pipeline.ts';
 import type { Progress } from '../src/run/progress.ts';
 import { isOver, type RunOutput } from '../src/run/result.ts';
 import { retryOf } from '../src/run/waits/wait-rules.ts';
+import { hasNews } from '../src/run/workflow/news.ts';
 import { hasToolCalls, toolCallsOf } from '../src/values/message.ts';
 import { answeredCallId } from './call-ids.ts';
 import type { ModelAnswer, OutputCheck, RunContext, RunMachineEvent, ToolAnswer } from './context.ts';
@@ -48,6 +49,12 @@ export const guards = {
   /** Each call of the open step has answered or waits; none runs or may start. */
   isIdle: ({ context: { progress } }: Context) => progress.openStep !== undefined && isIdle(progress.openStep),
   hasCallsToRun: ({ context: { progress } }: Context) => progress.openStep !== undefined && !isIdle(progress.openStep),
+  /** A workflow has something to take: a result, a timer whose time has come, or an event. */
+  hasNews: ({ context: { progress } }: Context) => hasNews(progress),
+  /** The machine of a workflow is done. */
+  isMachineDone: ({ context }: Context) => context.data !== undefined,
+  /** No call of a workflow runs or may start. */
+  isStill: ({ context: { progress } }: Context) => progress.openStep === undefined || isIdle(progress.openStep),
   /** The model did not answer, and the run waits until it is asked again. */
   isModelAway: ({ context: { progress } }: Context) => retryOf(progress) !== undefined,
   isModelDue: ({ context: { progress } }: Context) => isModelDue(progress),

@@ -15,8 +15,8 @@ const cancelCause = ({ event }: { event: { readonly reason?: string } }): ErrorD
   toErrorData(new CancelledError(event.reason || 'the run was cancelled'));
 const givenCause = ({ event }: { event: { readonly cause: ErrorData } }): ErrorData => event.cause;
 
-/** The events that a working agent handles, in each of its loops. */
-const work = pieces.createStateConfig({
+/** The events that a working run handles, in each of its loops. */
+export const work = pieces.createStateConfig({
   description: 'An agent at work.',
   on: {
     'run.steer': { actions: { type: 'queueSteering', params: ({ event }) => event } },
@@ -56,7 +56,7 @@ function phase(index: number, { name, count }: { readonly name: string; readonly
 }
 
 /** Only for the types: the states of a chart depend on its agent. */
-type Stages = { readonly running: typeof running } & {
+export type Stages = { readonly running: typeof running } & {
   readonly [Name in 'between-phases' | 'phase(0)']: typeof work;
 };
 
@@ -136,8 +136,13 @@ const left = pieces.createStateConfig({
 
 /** The statechart of one run of an agent. It decides; every effect is an actor that the executor provides. */
 export function runMachine(agent: ChartedAgent) {
+  return chartOf('run', stagesOf(agent), agent.phases?.length ? 'between-phases' : 'running');
+}
+
+/** What each run has around its work: its start, and its ways out. @param first the stage in which the work begins */
+export function chartOf(id: string, stages: Stages, first: 'between-phases' | 'running') {
   return pieces.createMachine({
-    id: 'run',
+    id,
     context: ({ input }) => ({ ...unresolved, ...input }),
     output: ({ context }) => context.output as NonNullable<typeof context.output>,
     on: { 'boundary.persisted': { actions: { type: 'markPersisted', params: ({ event }) => event.boundary } } },
@@ -172,10 +177,10 @@ export function runMachine(agent: ChartedAgent) {
           { guard: 'hasOutcome', target: 'ending' },
           { guard: 'hasAllPhases', target: 'ending', actions: 'forgetError' },
           { guard: 'hasEnded', target: 'ending' },
-          { target: agent.phases?.length ? 'between-phases' : 'running' },
+          { target: first },
         ],
       },
-      ...stagesOf(agent),
+      ...stages,
       ending: {
         description: 'The finalize matrix: success completes, a shutdown leaves the record, everything else fails it.',
         entry: 'stopWork',

@@ -16,6 +16,7 @@ import { forgetRetry, type Judgement } from '../src/run/waits/wait-rules.ts';
 import { type ErrorData, toErrorData } from '../src/values/error-data.ts';
 import { OutputInvalidError, StepLimitError } from '../src/values/errors.ts';
 import { type Message, textOf } from '../src/values/message.ts';
+import type { Advanced } from '../src/workflow/advance.ts';
 import { actors } from './actors.ts';
 import { answeredCallId, forgetNamed, modelCallId, withoutPlace } from './call-ids.ts';
 import {
@@ -34,6 +35,7 @@ import { guards, persistedWith } from './guards.ts';
 import { countProgress, holdNudge, holdSteering, queueHeld, queueNudge, queueSteering } from './steering.ts';
 import { announceRefused, callToolOf, type Enqueue, phaseOf, startTools, withdrawIntents } from './tool-calls.ts';
 import { type GivenAnswer, holdCall, keepOutage, parked, startJudged, takeWaitAnswer } from './waiting.ts';
+import { applyAdvance, enterEvent, keepCallResult } from './workflow-calls.ts';
 
 /** The named parts of the charts of `run.ts` and `loop.ts`. */
 export const pieces = setup({
@@ -89,6 +91,15 @@ export const pieces = setup({
     announceWaiting: emit(({ context }) => ({ type: 'waiting.began', progress: context.progress })),
     announceWoken: emit({ type: 'waiting.ended' }),
     recordAnswer: enqueueActions((moment) => takeAnswer(moment)),
+    applyAdvance: enqueueActions(({ context, enqueue }, advanced: Advanced) =>
+      applyAdvance(context, advanced, enqueue),
+    ),
+    enterEvent: enqueueActions(({ context, enqueue }, given: Extract<RunMachineEvent, { type: 'workflow.event' }>) =>
+      enterEvent(context, given, enqueue),
+    ),
+    keepCallResult: enqueueActions(({ context, enqueue }, answer: ToolAnswer) =>
+      keepCallResult(context, answer, enqueue),
+    ),
     keepData: assign((_, check: OutputCheck) => ('data' in check ? { data: check.data } : {})),
     askForRepair: enqueueActions(({ context, enqueue }, check: OutputCheck) => repairAnswer(context, check, enqueue)),
     blameOutput: assign((_, check: OutputCheck) => ({

@@ -31,7 +31,9 @@ export function startTools(
   const places = withPlaces(context.places, calls);
   const seated = { isInspected: context.isInspected, places };
   const now = calls.map((call) => ({ ...call, state: 'started' as const, attempt: call.attempt + 1 }));
-  const isIntent = (call: OpenCall) => context.isDurable && (call.effect !== 'read' || isApproved(call));
+  // The transition of a workflow and its calls are one save.
+  const isAll = progress.workflow !== undefined;
+  const isIntent = (call: OpenCall) => context.isDurable && (isAll || call.effect !== 'read' || isApproved(call));
   const intended = now.filter(isIntent);
   const begun = startCalls(progress, new Set(calls.map((call) => call.callId)));
   const started = now.some((call) => call.effect !== 'read') ? keepPhase(begun) : begun;

@@ -317,3 +317,19 @@ export { type ModelUse, modelUses, type RunModel, type RunUse } from './values/m
 export type { Redaction, RedactionPlace } from './values/redact.ts';
 export { estimateTokens } from './values/texts/token-estimate.ts';
 export type { Spend, Usage } from './values/usage.ts';
+export {
+  defineWorkflow,
+  type Workflow,
+  type WorkflowDefinition,
+  type WorkflowInput,
+  type WorkflowOutput,
+} from './workflow/define.ts';
+export {
+  type AgentInput,
+  type AgentOutput,
+  type AskOptions,
+  ask,
+  type SignalWaitOptions,
+  step,
+  waitForSignal,
+} from './workflow/step.ts';

@@ -4,7 +4,7 @@ import { type Agent, agentFrom } from '../agent/agent.ts';
 import type { KeptRun } from '../record/kept-run.ts';
 import { checkRunId } from '../run/identity.ts';
 import type { JournalEvent } from '../run/journal/reader.ts';
-import type { Invocation } from '../run/request.ts';
+import type { Invocation, WorkflowInvocation } from '../run/request.ts';
 import type { RunResult } from '../run/result.ts';
 import { isDue } from '../store/capabilities.ts';
 import { newOwner } from '../store/owner.ts';
@@ -14,6 +14,7 @@ import { readProperty } from '../values/error-data.ts';
 import type { JsonValue } from '../values/json.ts';
 import { checkKeys } from '../values/known-options.ts';
 import type { Message } from '../values/message.ts';
+import type { Workflow, WorkflowInput, WorkflowOutput } from '../workflow/define.ts';
 import { admit } from './drive/admit.ts';
 import { Drives } from './drive/drive.ts';
 import type { Driven } from './drive/driven.ts';
@@ -65,8 +66,19 @@ import type { Registry, RunSummary } from './services/registry.ts';
 export interface Executor {
   /** Starts a run. Rejects with a TypeError for a wrong call; any error of the run is in its `result`. */
   start<Data>(agent: Agent<Data>, invocation: Invocation, options?: RunOptions): Promise<Run<Data>>;
+  /** Starts a run of a workflow: its result has the output of the machine as `data`. */
+  start<W extends Workflow>(
+    workflow: W,
+    invocation: WorkflowInvocation<WorkflowInput<W>>,
+    options?: RunOptions,
+  ): Promise<Run<WorkflowOutput<W>>>;
   /** `start`, and the result. */
   run<Data>(agent: Agent<Data>, invocation: Invocation, options?: RunOptions): Promise<RunResult<Data>>;
+  run<W extends Workflow>(
+    workflow: W,
+    invocation: WorkflowInvocation<WorkflowInput<W>>,
+    options?: RunOptions,
+  ): Promise<RunResult<WorkflowOutput<W>>>;
   /** The runs of an agent as actor logic, for a host's own machine. Give such runs a `runId`. */
   logic<Data>(agent: Agent<Data>): RunLogic<Data>;
   /** The handle of a live run, or of one of the last 1,000 that ended. */
@@ -294,15 +306,20 @@ export function createExecutor(options: ExecutorOptions): Executor {
     signals.off();
   };
   // The data of a run is the output of its agent's output schema.
-  const start = <Data>(agent: Agent<Data>, invocation: Invocation, options: RunOptions = {}): Promise<Run<Data>> => {
+  const start = <Data>(
+    agent: Agent<Data> | Workflow,
+    invocation: Invocation | WorkflowInvocation<unknown>,
+    options: RunOptions = {},
+  ): Promise<Run<Data>> => {
     const isLater = readProperty(options, 'drive') === 'later';
     const call = { invocation, options };
     const begun = isLater ? admit({ services, followed }, agent, call) : startRun(services, agent, call);
     return begun as Promise<Run<Data>>;
   };
   return {
-    start,
-    run: async (agent, invocation, runOptions) => (await start(agent, invocation, runOptions)).result,
+    start: start as Executor['start'],
+    run: (async (agent: Agent, invocation: Invocation, runOptions?: RunOptions) =>
+      (await start(agent, invocation, runOptions)).result) as Executor['run'],
     logic: <Data>(given: Agent<Data>) => {
       const agent = readable('the agent of logic', () => agentFrom(given, 'logic needs'));
       services.see(agent);

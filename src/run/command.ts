@@ -1,8 +1,9 @@
 import { CheckpointCorruptError, UndeliveredError } from '../values/errors.ts';
-import { hasTexts, isAmount, isCount, isObject, type JsonValue } from '../values/json.ts';
+import { hasTexts, isAmount, isCount, isObject, type JsonObject, type JsonValue } from '../values/json.ts';
 import { enterMessage, type Message, type ToolOutput } from '../values/message.ts';
 import { isUsage, type Usage } from '../values/usage.ts';
 import type { Person } from './waits/wait.ts';
+import { isMachineEvent } from './workflow/event.ts';
 
 /** The answer of a person to a wait of a run. */
 export interface Answer {
@@ -51,6 +52,7 @@ export type Command =
       readonly answer: Answer | SignalAnswer;
       readonly by?: Person;
     }
+  | { readonly id: string; readonly kind: 'event' /** For the machine of a workflow. */; readonly event: JsonObject }
   | {
       /** A child that had left its parent waiting has ended. */
       readonly id: string;
@@ -84,10 +86,16 @@ export interface SentCommand {
 }
 
 /** The version of commands: a stored kind that only a newer version knows is no damage. */
-const COMMAND_VERSION = 2;
+const COMMAND_VERSION = 3;
 
 /** The version that brought each kind. It is stored with kinds above 1. */
-const kinds: { readonly [Kind in Command['kind']]: number } = { cancel: 1, steer: 1, answer: 2, 'child-ended': 2 };
+const kinds: { readonly [Kind in Command['kind']]: number } = {
+  cancel: 1,
+  steer: 1,
+  answer: 2,
+  'child-ended': 2,
+  event: 3,
+};
 
 /** Most commands that may wait for one run. */
 export const MAX_COMMANDS = 1_000;
@@ -138,7 +146,7 @@ export function checkCommand(command: Command): Command {
   if (!isCommand(command)) {
     throw new TypeError(
       "a command is { id, kind: 'cancel', reason? }, { id, kind: 'steer', text, children?, by? }, " +
-        "{ id, kind: 'answer', waitId, answer, by? } or { id, kind: 'child-ended', childRunId, callId, output, usage?, treeRuns? }",
+        "{ id, kind: 'answer', waitId, answer, by? }, { id, kind: 'event', event } or { id, kind: 'child-ended', childRunId, callId, output, usage?, treeRuns? }",
     );
   }
   const tooLong = tooLongCommand(command);
@@ -155,6 +163,7 @@ function tooLongCommand(command: Command): UndeliveredError | undefined {
   if (command.kind === 'steer') return tooLongToSay(command.text);
   if (command.kind === 'cancel') return tooLongToSay(command.reason ?? '');
   if (command.kind === 'answer') return tooLongAnswer(command.answer);
+  if (command.kind === 'event') return tooLong(JSON.stringify(command.event).length, MAX_TEXT_CHARS);
   return tooLong(JSON.stringify(command.output).length, MAX_OUTPUT_CHARS);
 }
 
@@ -201,6 +210,7 @@ function isCommand(value: unknown): value is Command {
     return isSaid && isTold && isOptionalText(value.messageId) && isBy(value.by);
   }
   if (kind === 'answer') return isId(value.waitId) && isAnswer(value.answer) && isBy(value.by);
+  if (kind === 'event') return isMachineEvent(value.event);
   if (kind !== 'child-ended') return false;
   const isOutput = hasTexts(value, ['childRunId', 'callId']) && hasTexts(value.output, ['type']);
   const isCounted = value.treeRuns === undefined || isCount(value.treeRuns);

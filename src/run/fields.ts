@@ -23,6 +23,7 @@ import {
 } from './request.ts';
 import { isOutcome, type RunOutcome, redactOutcome } from './result.ts';
 import { isStoredPerson, isWaiting, type Person, redactWaiting, sizeOfWaiting, type Waiting } from './waits/wait.ts';
+import { isWorkflowState, redactWorkflow, type WorkflowState } from './workflow/state.ts';
 
 /*
  * All recorded fields of a run are declared here: each in one of the interfaces, and as a row of the table that says how it is
@@ -114,6 +115,8 @@ export interface HeadFields {
   readonly openPhase?: OpenPhase;
   /** The waits of the run; absent = none. */
   readonly waiting?: Waiting;
+  /** The machine of a workflow, its timers and its events; absent = the run is an agent's. */
+  readonly workflow?: WorkflowState;
   /** Steered messages that wait for the next turn. */
   readonly undelivered: readonly Message[];
   /** The critic's messages to the model. They come after those of the host. */
@@ -269,6 +272,13 @@ export const runFields = {
   iteration: { part: 'head', required: true, empty: 0, write: 'always', isValid: isCount, redact: 'public', size: 0 },
   openStep: { part: 'head', write: 'unless-empty', isValid: isOpenStep, redact: redactStep, size: sizeOfStep },
   waiting: { part: 'head', write: 'unless-empty', isValid: isWaiting, redact: redactWaiting, size: sizeOfWaiting },
+  workflow: {
+    part: 'head',
+    write: 'unless-empty',
+    isValid: isWorkflowState,
+    redact: redactWorkflow,
+    size: (state) => JSON.stringify(state).length,
+  },
   openPhase: { part: 'head', write: 'unless-empty', isValid: isOpenPhase, redact: 'public', size: 0 },
   undelivered: ofMessages,
   nudges: ofMessages,

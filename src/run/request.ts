@@ -34,6 +34,17 @@ export interface Invocation extends GivenFields {
   readonly history?: readonly Message[];
 }
 
+/** How a run of a workflow is asked for. */
+export interface WorkflowInvocation<Input> extends GivenFields {
+  /** The input of its machine: plain JSON. */
+  readonly input?: Input;
+  readonly runId?: string;
+  readonly callerId?: string;
+  readonly channelId?: string;
+  readonly guildId?: string;
+  readonly parentRunId?: string;
+}
+
 /** How a field that a host gives is read. */
 export interface GivenSpec<T> {
   /**

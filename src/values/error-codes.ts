@@ -51,6 +51,7 @@ const policies = {
   DEADLINE_EXCEEDED: never,
   DEFINITION_CHANGED: never,
   ERR_SHUTDOWN: later,
+  EVENT_INVALID: never,
   INVALID_LABELS: never,
   INVALID_RUN_ID: never,
   INVALID_THREAD_ID: never,
@@ -97,6 +98,9 @@ const policies = {
   WAIT_CHANGED: never,
   WAIT_EXPIRED: never,
   WAIT_GONE: never,
+  WORKFLOW_ERROR: never,
+  WORKFLOW_LOOP: never,
+  WORKFLOW_STATE: never,
 } as const satisfies { readonly [Code in KnownErrorCode]: ErrorPolicy };
 
 /** Returns the policy of a code; undefined for a code that is not Pawl's. */

@@ -210,6 +210,22 @@ export class RunSlicedError extends PawlError {
 export class RunWaitsError extends PawlError {
   readonly code = 'RUN_WAITS';
 }
+/** The machine of a workflow threw, or an error came that no state of it takes. */
+export class WorkflowError extends PawlError {
+  readonly code = 'WORKFLOW_ERROR';
+}
+/** The machine of a workflow never comes to rest: its transitions, or its timers, have no end. */
+export class WorkflowLoopError extends PawlError {
+  readonly code = 'WORKFLOW_LOOP';
+}
+/** The context or output of a workflow holds what no record can hold. */
+export class WorkflowStateError extends PawlError {
+  readonly code = 'WORKFLOW_STATE';
+}
+/** A machine event that no workflow may get: of a type that XState itself uses, or not JSON, or too long. */
+export class EventInvalidError extends PawlError {
+  readonly code = 'EVENT_INVALID';
+}
 /** The run has no such wait, or not any more. */
 export class WaitGoneError extends PawlError {
   readonly code = 'WAIT_GONE';

@@ -115,6 +115,7 @@ export function secretiveHost(client: Observer<InspectionEvent>, play: readonly 
     models: Object.assign({ fast: model }, { other: Object.assign(scriptedModel([]), headers('another model')) }),
     tools: [tool('spare', 'read', async () => 'spare')],
     agents: [agent],
+    workflows: [],
     skills: [],
     checkpoints: store,
     journal: true,

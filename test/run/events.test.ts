@@ -88,6 +88,22 @@ const samples: { readonly [Type in Types]: readonly [event: Body<Type>, redacted
     { type: 'phase.done', index: 0, name: 'a', output: SECRET },
     { type: 'phase.done', index: 0, name: 'a', output: '[key]' },
   ],
+  'workflow.transition': [
+    { type: 'workflow.transition', step: 1, from: 'a', to: SECRET, event: SECRET },
+    { type: 'workflow.transition', step: 1, from: 'a', to: '[key]', event: '[key]' },
+  ],
+  'workflow.ignored': [
+    { type: 'workflow.ignored', step: 1, event: SECRET },
+    { type: 'workflow.ignored', step: 1, event: '[key]' },
+  ],
+  'workflow.emitted': [
+    { type: 'workflow.emitted', step: 1, event: { type: 'a', text: SECRET } },
+    { type: 'workflow.emitted', step: 1, event: { type: 'a', text: '[key]' } },
+  ],
+  'workflow.action-failed': [
+    { type: 'workflow.action-failed', name: 'a', error: { name: 'Error', code: 'X', message: SECRET } },
+    { type: 'workflow.action-failed', name: 'a', error: { name: 'Error', code: 'X', message: '[key]' } },
+  ],
   'phase.skipped': same({ type: 'phase.skipped', index: 0, name: 'a' }),
   'steer.queued': [{ type: 'steer.queued' }, { type: 'steer.queued' }],
   'steer.applied': [

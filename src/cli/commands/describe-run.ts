@@ -139,6 +139,8 @@ function said(command: WaitingCommand): string {
       return `${answerText(command)} to ${command.waitId}`;
     case 'child-ended':
       return command.childRunId;
+    case 'event':
+      return String(command.event.type);
     default:
       return `a command of version ${command.v}`;
   }

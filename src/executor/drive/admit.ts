@@ -5,6 +5,7 @@ import { okOrThrow, type RunResult } from '../../run/result.ts';
 import { hasCode, readProperty, toErrorData } from '../../values/error-data.ts';
 import { UndeliveredError } from '../../values/errors.ts';
 import { checkKeys } from '../../values/known-options.ts';
+import type { Workflow } from '../../workflow/define.ts';
 import { controlOf } from '../lifecycle/control.ts';
 import { readEvents } from '../lifecycle/read-events.ts';
 import { type StartCall, startRun } from '../lifecycle/start.ts';
@@ -23,7 +24,7 @@ interface Admitting {
  * and reports again that it is due.
  * @throws {TypeError} for a wrong call, and nothing else
  */
-export async function admit(admitting: Admitting, agent: Agent, call: StartCall): Promise<Run> {
+export async function admit(admitting: Admitting, agent: Agent | Workflow, call: StartCall): Promise<Run> {
   const first = await startRun(admitting.services, agent, call);
   if (first.accepted === 'refused' || first.accepted === 'ended') return first;
   await report(admitting.services, first);

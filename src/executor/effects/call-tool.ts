@@ -10,6 +10,7 @@ import { type ErrorData, toErrorData } from '../../values/error-data.ts';
 import { LeaseLostError } from '../../values/errors.ts';
 import { yieldToEventLoop } from '../../values/event-loop.ts';
 import type { ToolOutput } from '../../values/message.ts';
+import { isWorkflow } from '../../workflow/program.ts';
 import { callThrough, noLabels } from '../host/middleware.ts';
 import type { ActiveRun } from '../run/active-run.ts';
 import { isStoredHere } from '../run/record/setup-fault.ts';
@@ -39,7 +40,7 @@ export async function callTool(given: ToolCallInput, run: ActiveRun): Promise<To
       run.publish(isLate ? { ...event, isLate } : event);
     };
     run.publish({ type: 'tool.started', step, callId, name, effect, input: args, attempt });
-    const environment = environmentOf(run, input);
+    const environment = { ...environmentOf(run, input), ...stopSignalOf(run, callId) };
     const around = aroundTool(run, input);
     const result = await runTool(toolbox?.tools.get(name), input.call, {
       ...environment,
@@ -54,6 +55,7 @@ export async function callTool(given: ToolCallInput, run: ActiveRun): Promise<To
         return { callId, result: waits, parks: outcomeUnknown(name, request.why) };
       return { callId, result: waits, wait: waitFrom(request, run, input) };
     }
+    run.resources.callSignals?.delete(callId);
     const shown = withEdit(result, input.call);
     done(shown);
     return { callId, result: shown };
@@ -65,6 +67,15 @@ export async function callTool(given: ToolCallInput, run: ActiveRun): Promise<To
 function outcomeUnknown(name: string, why: string): ErrorData {
   const message = `the connection of a call that must not be repeated broke after it was sent (${name}: ${why})`;
   return { name: 'RunParkedError', code: 'OUTCOME_UNKNOWN', message };
+}
+
+/** A call of a workflow ends also when the machine leaves the state that made it. */
+function stopSignalOf(run: ActiveRun, callId: string): { readonly signal?: AbortSignal } {
+  if (!isWorkflow(run.agent)) return {};
+  const controller = new AbortController();
+  run.resources.callSignals ??= new Map();
+  run.resources.callSignals.set(callId, controller);
+  return { signal: AbortSignal.any([run.signal, controller.signal]) };
 }
 
 /** Whether the run stops, or its slice is over. */

@@ -14,6 +14,7 @@ const optionKeys: KnownKeys<ExecutorOptions> = {
   models: true,
   tools: true,
   agents: true,
+  workflows: true,
   skills: true,
   checkpoints: true,
   ports: true,

@@ -1,4 +1,5 @@
 import type { InspectionEvent } from 'xstate';
+import { agentOfWorkflow, type Workflow } from '../../workflow/define.ts';
 import { type Agent, agentFrom } from '../../agent/agent.ts';
 import type { Skill } from '../../agent/skill.ts';
 import type { Models } from '../../model/port.ts';
@@ -129,7 +130,7 @@ export function configOf(options: ExecutorOptions): Config {
     models: options.models ?? {},
     onOutcome: options.onOutcome,
     tools: options.tools ?? [],
-    agents: agentsById(options.agents ?? []),
+    agents: agentsById([...(options.agents ?? []), ...(options.workflows ?? []).map(definitionOfWorkflow)]),
     skills: new Map((options.skills ?? []).map((skill) => [skill.name, skill])),
     factory,
     store: store && hints.listening(boundedStore(checkedStore(store), { ms: limits.portMs, clock })),
@@ -210,6 +211,13 @@ function given<Options extends object>(options: Options | undefined): Options {
  */
 function agentsById(given: readonly Agent[]): ReadonlyMap<string, Agent> {
   return new Map(given.map((agent, i) => agentById(agent, `createExecutor: agents[${i}]`)));
+}
+
+/** The definition of a workflow's runs. @throws {TypeError} for a value that is no workflow */
+function definitionOfWorkflow(given: Workflow, i: number): Agent {
+  const agent = agentOfWorkflow(given);
+  if (agent) return agent;
+  throw new TypeError(`createExecutor: workflows[${i}] is not a workflow made with defineWorkflow`);
 }
 
 /** An agent that throws when it is read stays as it is: `recover` reports its runs, and recovers those of the other agents. */

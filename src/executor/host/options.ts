@@ -19,6 +19,7 @@ import type { Tool } from '../../tool/define-tool.ts';
 import type { Clock } from '../../values/clock.ts';
 import type { Redaction } from '../../values/redact.ts';
 import type { Usage } from '../../values/usage.ts';
+import type { Workflow } from '../../workflow/define.ts';
 import type { OnDue } from './due-hints.ts';
 import type { JournalOption } from './journal-options.ts';
 import type { CallInfo, Middleware, ToolCallInfo } from './middleware.ts';
@@ -137,6 +138,8 @@ export interface ExecutorOptions {
    * as sub-agents.
    */
   readonly agents?: readonly Agent[];
+  /** Workflows that `recover` may continue. */
+  readonly workflows?: readonly Workflow[];
   /** Skills that agents may call. */
   readonly skills?: readonly Skill[];
   /** Shorthand for `ports.checkpointer = createCheckpointerFactory(store)`. Without either no run is durable. */

@@ -11,6 +11,7 @@ import {
   type ParentCall,
   type RunCheckpointMeta,
   type RunRequest,
+  type WorkflowInvocation,
 } from '../../run/request.ts';
 import { enterHistory } from '../../run/resume.ts';
 import { readProperty } from '../../values/error-data.ts';
@@ -42,6 +43,8 @@ export interface Beginning {
   readonly parent?: ParentCall | undefined;
   /** A host's machine begins the run. */
   readonly isHosted?: boolean;
+  /** It is a run of a workflow: it has an input, and no prompt. */
+  readonly isWorkflow?: boolean;
 }
 
 /**
@@ -50,16 +53,18 @@ export interface Beginning {
  *   stored; {TranscriptInvalidError} for a broken history
  */
 export function requestOf(
-  invocation: unknown,
-  { agentId, newId, now, parent, isHosted = false }: Beginning,
+  given: unknown,
+  { agentId, newId, now, parent, isHosted = false, isWorkflow = false }: Beginning,
 ): RunRequest {
+  const invocation = isWorkflow ? invocationOf(given) : given;
   if (!isObject(invocation)) throw new TypeError('a run needs an invocation: { prompt: string, … }');
   checkKeys(invocation, invocationKeys, { of: 'invocation' });
   const { prompt, runId, inputs, images = [], history = [] } = invocation as Partial<Invocation>;
   if (typeof prompt !== 'string') throw new TypeError(`prompt must be a string, not ${typeof prompt}`);
   if (!Array.isArray(history)) throw new TypeError('history must be an array of messages');
   if (!Array.isArray(images)) throw new TypeError('images must be an array of { mediaType, data }');
-  if (prompt.trim() === '' && images.length === 0) throw new TypeError('prompt is empty: say what the agent should do');
+  if (prompt.trim() === '' && images.length === 0 && !isWorkflow)
+    throw new TypeError('prompt is empty: say what the agent should do');
   for (const name of attribution) {
     if (invocation[name] !== undefined && typeof invocation[name] !== 'string')
       throw new TypeError(`${name} must be a string`);
@@ -83,6 +88,25 @@ export function requestOf(
   const born = { birth: births.make(request.runId), beganAt: now };
   const began = { ...born, ...(parent ? { parent } : {}), ...(isHosted ? { hosted: true as const } : {}) };
   return { ...request, fingerprint: fingerprintOf({ ...request, agentId }), ...began };
+}
+
+/** The keys of a workflow's invocation. Its input is the one of its machine. */
+const workflowKeys: KnownKeys<WorkflowInvocation<unknown>> = {
+  input: true,
+  runId: true,
+  callerId: true,
+  channelId: true,
+  guildId: true,
+  parentRunId: true,
+  ...(Object.fromEntries(givenFields.map(([key]) => [key, true])) as { readonly [K in keyof GivenFields]-?: true }),
+};
+
+/** A workflow has no prompt: its input stands among the inputs of its run. */
+function invocationOf(given: unknown): unknown {
+  if (!isObject(given)) throw new TypeError('a run of a workflow needs an invocation: { input, … }');
+  checkKeys(given, workflowKeys, { of: 'invocation' });
+  const { input, ...rest } = given;
+  return { ...rest, prompt: '', inputs: input === undefined ? {} : { input } };
 }
 
 /** The short fields of an invocation that the table of run fields says how to read. */

@@ -1,7 +1,10 @@
 import type { SnapshotFrom, Subscription } from 'xstate';
 import type { RunEmitted, RunInput } from '../../../machines/context.ts';
 import type { Agent } from '../../agent/agent.ts';
+import { childToolName } from '../../agent/names.ts';
 import { isShutdown } from '../../run/finalize.ts';
+import { childOfCall } from '../../run/identity.ts';
+import type { OpenCall } from '../../run/open-step.ts';
 import { outcomeOf } from '../../run/outcome.ts';
 import { withdrawCalls } from '../../run/progress.ts';
 import { type RunOutput, withoutId } from '../../run/result.ts';
@@ -128,7 +131,45 @@ function heed(event: RunEmitted, run: ActiveRun, onStep: OnStep): void {
   else if (event.type === 'answer.refused') run.waits.notTaken(event);
   else if (event.type === 'waiting.began') run.waits.began(event.progress);
   else if (event.type === 'waiting.ended') run.waits.ended();
+  else if (event.type === 'waits.withdrawn') run.waits.withdrawn(event.waits);
+  else if (event.type === 'event.entered') run.machineEvents.entered(event);
+  else if (event.type === 'call.stopped') stopCall(run, event.call);
+  else if (event.type === 'workflow.acts') runActs(run, event);
   else run.publish(event);
+}
+
+/** A call whose state the machine has left: its signal is aborted, and a child run is cancelled. */
+function stopCall(run: ActiveRun, call: OpenCall): void {
+  const { services, resources, born, runId } = run;
+  resources.callSignals?.get(call.callId)?.abort(new CancelledError('the workflow left the state that made this call'));
+  resources.callSignals?.delete(call.callId);
+  if (!call.name.startsWith(childToolName('agent', '')) || call.attempt === 0) return;
+  const ending = services.endChild(childOfCall(born, call), 'the workflow left the state that made this call');
+  void services.outlive(
+    ending.catch((error) =>
+      services.config.warn('run: a child run was not ended', { runId, error: toErrorData(error) }),
+    ),
+  );
+}
+
+/** Actions of a workflow's machine run once their transition is stored; one that throws ends nothing. */
+function runActs(run: ActiveRun, { acts, boundary }: Extract<RunEmitted, { type: 'workflow.acts' }>): void {
+  const runAll = () => {
+    for (const { name, run: act } of acts) {
+      try {
+        act();
+      } catch (error) {
+        run.publish({ type: 'workflow.action-failed', name, error: toErrorData(error) });
+        run.services.config.warn('run: an action of the workflow threw', {
+          runId: run.runId,
+          name,
+          error: toErrorData(error),
+        });
+      }
+    }
+  };
+  if (run.isDurable) run.checkpointing.whenPersisted(boundary, runAll);
+  else runAll();
 }
 
 function callRefused({ step, call }: Extract<RunEmitted, { type: 'call.refused' }>, run: ActiveRun): void {

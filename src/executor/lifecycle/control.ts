@@ -1,5 +1,6 @@
 import { type Command, checkCommand } from '../../run/command.ts';
 import type { Person } from '../../run/waits/wait.ts';
+import type { MachineEvent } from '../../run/workflow/event.ts';
 import { withDeadline } from '../../values/deadline.ts';
 import { hasCode } from '../../values/error-data.ts';
 import { UndeliveredError } from '../../values/errors.ts';
@@ -14,6 +15,7 @@ import { checkedSteering } from '../run/steering.ts';
 import { cancelStored } from './stored/cancel-stored.ts';
 import { type ParkOptions, park, unpark } from './stored/parking.ts';
 import { type AnswerState, answerWait, mailStore, wakeAll } from './waits/answer-wait.ts';
+import { type SendEventOptions, sendEvent } from './waits/send-event.ts';
 
 /**
  * A run by its id: live in this process, live in another one, or waiting in the store. A process that only controls runs needs
@@ -63,6 +65,15 @@ export interface RunControl {
    */
   wake(waitId?: string): Promise<AnswerState>;
   /**
+   * Sends an event to the machine of a workflow. Each machine takes or ignores it as XState does. `recorded`: the record has it.
+   * `sent`: it waits in the store for the process that has the run, now or later.
+   * @param options.id names the event: sent twice with the same id, it counts once
+   * @throws {EventInvalidError} for a type that XState itself uses, or what is not JSON @throws {RunNotFoundError}
+   * @throws {UnsupportedError} for a run of an agent
+   * @example await executor.control('refund-42').send({ type: 'cancel', by: 'ada' }, { id: 'click-7' });
+   */
+  send(event: MachineEvent, options?: SendEventOptions): Promise<'recorded' | 'sent'>;
+  /**
    * How many commands wait in the store for this run; 0 once the run has accepted them, or is over.
    * @throws {UnsupportedError} if the store carries no commands
    */
@@ -104,6 +115,7 @@ export function controlOf(services: ExecutorServices, runId: string): RunControl
       return answerWait(services, runId, { waitId, by: options.by, answer: { how: 'answer', value } });
     },
     wake: (waitId) => wake(services, runId, waitId),
+    send: (event, options = {}) => sendEvent(services, runId, { event, options }),
     unread: async () => (await mailStore(services).inbox({ runId })).length,
     park: (reason, options = {}) => park(services, runId, { ...options, reason }),
     unpark: (options = {}) => unpark(services, runId, options),

@@ -9,11 +9,14 @@ import {
 } from '../../../machines/context.ts';
 import { type RunMachine, runMachine } from '../../../machines/run.ts';
 import { task } from '../../../machines/task.ts';
+import { workflowMachine } from '../../../machines/workflow.ts';
 import type { Agent } from '../../agent/agent.ts';
 import type { Invocation, RunRequest } from '../../run/request.ts';
 import { isOver, type RunOutput } from '../../run/result.ts';
 import { CheckpointCorruptError } from '../../values/errors.ts';
 import { Hidden } from '../../values/hidden.ts';
+import { advance } from '../../workflow/advance.ts';
+import { isWorkflow, programOf } from '../../workflow/program.ts';
 import { askCritic } from '../effects/ask-critic.ts';
 import { awaitRetry } from '../effects/await-retry.ts';
 import { callModelOnce } from '../effects/call-model.ts';
@@ -23,6 +26,7 @@ import { judgeCalls } from '../effects/judge-calls.ts';
 import { resolve } from '../effects/resolve.ts';
 import { rest } from '../effects/rest.ts';
 import { settle } from '../effects/settle.ts';
+import { takeTurn } from '../effects/take-turn.ts';
 import { asError } from '../host/guard.ts';
 import type { RunOptions } from '../host/options.ts';
 import { redactedRun } from '../host/redaction.ts';
@@ -72,10 +76,16 @@ export function runLogic(services: ExecutorServices, agent: Agent, known: KnownR
 function agentLogic(services: ExecutorServices, agent: Agent): RunLogic {
   const made = services.logics.get(agent);
   if (made) return made;
-  const machine = runMachine(agent).provide({ actors: actorsOf(services) });
+  const machine = chartFor(services, agent).provide({ actors: actorsOf(services) });
   const logic: RunLogic = Object.assign(Object.create(machine), ownMethods(services, agent, machine));
   services.logics.set(agent, logic);
   return logic;
+}
+
+/** The chart of an agent's runs, or of a workflow's. */
+function chartFor({ config }: ExecutorServices, agent: Agent): RunMachine {
+  const program = programOf(agent);
+  return program ? workflowMachine((progress) => advance(program, progress, config.clock.now())) : runMachine(agent);
 }
 
 function ownMethods(services: ExecutorServices, agent: Agent, machine: RunMachine): Omit<OwnMethods, 'known'> {
@@ -87,7 +97,7 @@ function ownMethods(services: ExecutorServices, agent: Agent, machine: RunMachin
   return {
     getInitialSnapshot(this: OwnMethods, actorScope, input) {
       const { newId, clock } = services.config;
-      const isHosted = { agentId: agent.id, newId, now: clock.now(), isHosted: true };
+      const isHosted = { agentId: agent.id, newId, now: clock.now(), isHosted: true, isWorkflow: isWorkflow(agent) };
       const known = this.known.value;
       return begin(actorScope, { ...known, seed: known.seed ?? seedOf(input, isHosted) });
     },
@@ -144,6 +154,7 @@ function actorsOf(services: ExecutorServices) {
     'check-output': actorOf(checkOutput),
     'ask-critic': actorOf(askCritic),
     'judge-calls': actorOf(judgeCalls),
+    'take-turn': actorOf(takeTurn),
     rest: actorOf(rest),
     settle: actorOf(settle),
     'await-retry': actorOf(awaited),

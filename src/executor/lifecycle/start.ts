@@ -1,12 +1,14 @@
 import { createActor, type InspectionEvent } from 'xstate';
 import { type Agent, agentFrom, defineAgent } from '../../agent/agent.ts';
 import { wrongFieldOf } from '../../record/parse.ts';
-import type { Invocation, ParentCall } from '../../run/request.ts';
+import type { Invocation, ParentCall, WorkflowInvocation } from '../../run/request.ts';
 import { messageLists } from '../../run/resume.ts';
 import { readProperty, toErrorData } from '../../values/error-data.ts';
 import { RunPanicError, ShutdownError } from '../../values/errors.ts';
 import { isObject } from '../../values/json.ts';
 import { checkMethods, checkWord, type KnownKeys, kindOf, readOptions } from '../../values/known-options.ts';
+import { agentOfWorkflow, type Workflow } from '../../workflow/define.ts';
+import { isWorkflow } from '../../workflow/program.ts';
 import { guarded, isTypeError, readable } from '../host/guard.ts';
 import type { RunOptions } from '../host/options.ts';
 import { redactedInspect } from '../host/redaction.ts';
@@ -18,7 +20,7 @@ import { runLogic } from './run-logic.ts';
 
 /** How a run is started: by a host, or by a call of another run. */
 export interface StartCall {
-  readonly invocation: Invocation;
+  readonly invocation: Invocation | WorkflowInvocation<unknown>;
   readonly options: RunOptions;
   readonly parent?: ParentCall;
   readonly depth?: number;
@@ -29,13 +31,14 @@ export interface StartCall {
  * Starts a run for `executor.start` and `executor.run`, or returns the one of this id that is live here.
  * @throws {TypeError} for a wrong call, and nothing else
  */
-export async function startRun(services: ExecutorServices, given: Agent, call: StartCall): Promise<Run> {
-  const { agent, unreadable } = readAgent(given);
+export async function startRun(services: ExecutorServices, given: Agent | Workflow, call: StartCall): Promise<Run> {
+  const workflow = agentOfWorkflow(given);
+  const { agent, unreadable } = workflow ? { agent: workflow } : readAgent(given as Agent);
   const options = readRunOptions(call.options);
   const { invocation, depth, maxAttempts, parent } = call;
   const { newId, redact, clock } = services.config;
   const seed = {
-    ...seedOf(invocation, { agentId: agent.id, newId, now: clock.now(), parent }),
+    ...seedOf(invocation, { agentId: agent.id, newId, now: clock.now(), parent, isWorkflow: isWorkflow(agent) }),
     ...unreadable,
     ...(depth === undefined ? {} : { depth }),
     ...(options.drive === 'later' ? { isAdmission: true as const } : {}),

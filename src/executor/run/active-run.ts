@@ -24,6 +24,7 @@ import { ObserverList } from '../services/observer-list.ts';
 import type { LiveRun, LiveTree, RunSummary } from '../services/registry.ts';
 import { Checkpointing } from './checkpointing.ts';
 import { RunLife } from './life/run-life.ts';
+import { MachineEvents } from './machine-events.ts';
 import { ReplyStream } from './reply-stream.ts';
 import { type RunActor, summaryOf } from './run-actor.ts';
 import { observedRun } from './run-info.ts';
@@ -59,6 +60,7 @@ export class ActiveRun implements LiveRun, Leaseholder {
   readonly resources: RunResources = new RunResources();
   readonly steering: Steering;
   readonly checkpointing: Checkpointing;
+  readonly machineEvents: MachineEvents = new MachineEvents(this);
   /** The time that this process has for it; undefined = no end is set. */
   slice: RunSlicing | undefined;
   /** Its waits, and the answers on their way to them; set before any other code reaches the run. */

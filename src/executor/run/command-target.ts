@@ -6,6 +6,7 @@ import { carriesCommands } from '../../store/capabilities.ts';
 import type { Claim } from '../../store/port.ts';
 import { policyOf } from '../../values/error-codes.ts';
 import { readProperty } from '../../values/error-data.ts';
+import { isWorkflow } from '../../workflow/program.ts';
 import type { CommandTarget } from '../services/command-inbox.ts';
 import { returnSignal } from '../services/unread-signals.ts';
 import type { ActiveRun } from './active-run.ts';
@@ -57,6 +58,8 @@ export class RunCommandTarget implements CommandTarget {
         const { sentAt = given.at } = answer.signal;
         return isSignalTaken(run, { ...given, at: Math.min(given.at, sentAt) }, answer);
       }
+      case 'event':
+        return isEntered(run, command);
       case 'child-ended':
         return childEnded(run, command, sent.sentAt);
       case 'cancel': {
@@ -98,6 +101,17 @@ async function childEnded(run: ActiveRun, command: ChildEnded, sentAt?: number):
   resources.endedChildren?.delete(childRunId);
   const { persisted, requested } = run.actor.getSnapshot().context;
   return run.isDurable && persisted >= requested;
+}
+
+/** Gives a machine event to a workflow. @returns whether the record has it. No agent takes one: then it is gone */
+async function isEntered(run: ActiveRun, { id, event }: Extract<Command, { kind: 'event' }>): Promise<boolean> {
+  await run.life.accepted.promise;
+  if (!run.life.hasBegun) return false;
+  if (!isWorkflow(run.agent)) return true;
+  return run.machineEvents.send(id, event).then(
+    (how) => how === 'durable',
+    () => false,
+  );
 }
 
 /** Gives an answer to the run. @returns whether it may leave the inbox: the record has its effect, or it can never have one */

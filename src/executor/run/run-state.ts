@@ -39,6 +39,8 @@ export class RunResources {
   hasLeftover = false;
   // Most runs have no children: both are made with the first one.
   #children: Set<ActiveRun> | undefined;
+  /** What ends each running call of a workflow, by the call's id. */
+  callSignals: Map<string, AbortController> | undefined;
   /** The outputs of children that ended while no call of this run waited for them, by their run ids. */
   endedChildren: Map<string, ToolOutput> | undefined;
 
@@ -147,6 +149,8 @@ export interface RunWaiting {
   ended(): void;
   /** One of its children waits, or works again, or ended. */
   look(): void;
+  /** These waits are over without an answer. */
+  withdrawn(waits: readonly Wait[]): void;
   /** The run ends otherwise: reports its open waits as withdrawn. */
   withdraw(progress: Progress): void;
 }

@@ -10,6 +10,7 @@ import { restrict, type Toolbox } from '../../tool/toolbox.ts';
 import { toErrorData } from '../../values/error-data.ts';
 import { modelName } from '../../values/model-use.ts';
 import { fillTemplate } from '../../values/texts/template.ts';
+import { isWorkflow } from '../../workflow/program.ts';
 import type { Config } from '../host/config.ts';
 import { CompactedView } from './compacted-view.ts';
 import type { RequestEstimate } from './request-estimate.ts';
@@ -51,6 +52,8 @@ interface LoopedRun {
  */
 export function loopsFor(run: LoopedRun, toolbox: Toolbox): readonly LoopContext[] {
   const { agent, config } = run;
+  // No model works for a workflow: its calls are tools, and agents with models of their own.
+  if (isWorkflow(agent)) return [{ toolbox, tier: '', modelName: '' } as unknown as LoopContext];
   const whole = { ...served(config.models, agent.model ?? config.defaults.model), toolbox };
   if (!agent.phases?.length) return [agentLoop(run, whole)];
   return agent.phases.map((phase) => phaseLoop(run, phase, whole));

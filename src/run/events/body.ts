@@ -165,6 +165,20 @@ export type RunEventBody =
   | { readonly type: 'run.waiting'; readonly waits: number; readonly wakeAt?: number }
   /** The run works again. */
   | { readonly type: 'run.woken' }
+  /** The machine of a workflow took an event, and is in these states now. `step` counts its transitions. */
+  | {
+      readonly type: 'workflow.transition';
+      readonly step: number;
+      readonly from: JsonValue;
+      readonly to: JsonValue;
+      readonly event: string;
+    }
+  /** No state of the workflow takes this event: it is gone. */
+  | { readonly type: 'workflow.ignored'; readonly step: number; readonly event: string }
+  /** The machine of a workflow emitted an event of its own (`emit`). */
+  | { readonly type: 'workflow.emitted'; readonly step: number; readonly event: JsonValue }
+  /** An action of the machine threw, after its transition was stored: the run continues. */
+  | { readonly type: 'workflow.action-failed'; readonly name: string; readonly error: ErrorData }
   /** A save is stored. */
   | { readonly type: 'checkpoint.saved'; readonly iteration: number }
   /** A save failed. */

@@ -318,6 +318,14 @@ export function withdrawWaits(progress: Progress): Progress {
   return { ...progress, waiting: withWaits(progress.waiting ?? noWaits, []) };
 }
 
+/** Returns the progress without some of its open waits: nothing will end them. */
+export function withdrawWaitsOf(progress: Progress, isGone: (wait: Wait) => boolean): Progress {
+  const waits = waitsOf(progress);
+  const kept = waits.filter((wait) => !isGone(wait));
+  if (kept.length === waits.length) return progress;
+  return { ...progress, waiting: withWaits(progress.waiting ?? noWaits, kept) };
+}
+
 /** Returns the wait of a run whose model is away; undefined if it answers. */
 export function retryOf(progress: Pick<Progress, 'waiting'>): Extract<Wait, { kind: 'retry' }> | undefined {
   if (progress.waiting === undefined) return undefined;
@@ -325,8 +333,10 @@ export function retryOf(progress: Pick<Progress, 'waiting'>): Extract<Wait, { ki
 }
 
 /** Returns whether nothing but waits is left of a run: each open call has answered or waits, or the model is away until a time. */
-export function isAtRest(record: Pick<Progress, 'waiting' | 'openStep' | 'outcome'>): boolean {
-  const { openStep, outcome } = record;
+export function isAtRest(record: Pick<Progress, 'waiting' | 'openStep' | 'outcome' | 'workflow'>): boolean {
+  const { openStep, outcome, workflow } = record;
+  // Events may come to a workflow that waits for nothing else.
+  if (workflow) return !outcome && workflow.events.length === 0 && (!openStep || isIdle(openStep));
   const waits = waitsOf(withoutLostWaits(record));
   if (outcome || waits.length === 0) return false;
   const isDueNow = waits.some((wait) => wait.kind === 'retry' && wait.dueAt === undefined);

@@ -163,6 +163,7 @@ export const fieldOrigins: { readonly [K in keyof Required<RunFields>]: FieldOri
   openStep: 'played',
   waiting: 'played',
   openPhase: 'absent',
+  workflow: 'absent',
   undelivered: (fc) => messagesWith(fc),
   nudges: (fc) => messagesWith(fc),
   critic: (fc) => fc.dictionary(wordWith(fc), jsonWith(fc, 1), { maxKeys: 2 }) as Arbitrary<JsonObject>,

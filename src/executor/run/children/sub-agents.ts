@@ -7,6 +7,7 @@ import { toErrorData } from '../../../values/error-data.ts';
 import type { JsonObject } from '../../../values/json.ts';
 import { fillTemplate } from '../../../values/texts/template.ts';
 import { isThenable } from '../../../values/thenable.ts';
+import { programOf } from '../../../workflow/program.ts';
 import type { ActiveRun } from '../active-run.ts';
 import { answerOf } from './child-run.ts';
 
@@ -24,7 +25,8 @@ const promptSchema = {
  */
 export function childTools(run: ActiveRun): readonly Tool[] {
   const { subAgents = [], skills = [] } = run.agent;
-  const agents = subAgents.map((name) => find(run, 'agent', name)).filter((agent) => agent !== null);
+  const named = subAgents.map((name) => find(run, 'agent', name)).filter((agent) => agent !== null);
+  const agents = programOf(run.agent)?.agents ?? named;
   const known = skills.map((name) => find(run, 'skill', name)).filter((skill) => skill !== null);
   const tools = [...agents.map((agent) => agentTool(run, agent)), ...known.map((skill) => skillTool(run, skill))];
   return tools.map((tool) => Object.freeze({ ...tool, isRun: true }));

@@ -326,8 +326,13 @@ export class RunWaits implements RunWaiting {
   }
 
   withdraw(progress: Progress): void {
-    for (const { id: waitId, kind, callId } of waitsOf(progress))
+    this.withdrawn(waitsOf(progress));
+  }
+
+  withdrawn(waits: readonly Wait[]): void {
+    for (const { id: waitId, kind, callId } of waits)
       this.#run.publish({ type: 'wait.withdrawn', waitId, kind, ...(callId === undefined ? {} : { callId }) });
+    if (this.#pending) this.arm();
   }
 
   /** Arms the timer for the next wait that ends by itself. It also keeps the process alive for a run that cannot rest. */

@@ -1,0 +1,72 @@
+import { callOf } from '../src/run/open-step.ts';
+import { recordResult, withdrawCalls } from '../src/run/progress.ts';
+import { waitsOf } from '../src/run/waits/wait-rules.ts';
+import { type Advanced, withEvent } from '../src/workflow/advance.ts';
+import { toolCallId, withoutPlace } from './call-ids.ts';
+import type { RunContext, RunMachineEvent, ToolAnswer } from './context.ts';
+import { type Enqueue, startTools } from './tool-calls.ts';
+import { holdCall, parked } from './waiting.ts';
+
+/* What the chart of a workflow does with the transitions of its machine: the parts of `setup.ts` about workflows. */
+
+/** Stores what came of the machine's transitions, stops the calls that it does not need any more, and starts the new ones. */
+export function applyAdvance(context: RunContext, advanced: Advanced, enqueue: Enqueue): void {
+  const { progress, told, acts, stopped, end } = advanced;
+  const gone = new Set(stopped.map(({ callId }) => callId));
+  for (const call of stopped) {
+    if (context.places.includes(call.callId)) enqueue.stopChild(toolCallId(context, context.progress, call.callId));
+    enqueue.emit({ type: 'call.stopped', call });
+  }
+  announceWithdrawn(context, advanced, enqueue);
+  for (const each of told) enqueue.emit(each);
+  const left = {
+    places: context.places.map((callId) => (callId !== undefined && gone.has(callId) ? undefined : callId)),
+    intents: context.intents.map(({ boundary, calls }) => ({
+      boundary,
+      calls: calls.filter(({ callId }) => !gone.has(callId)),
+    })),
+  };
+  const opened = waitsOf(progress).filter(({ id }) => !waitsOf(context.progress).some((wait) => wait.id === id));
+  const boundary = startTools({ ...context, ...left }, progress, {
+    enqueue,
+    also: { ...left, ...(end ?? {}) },
+    // Its end is stored with the outcome, unless actions wait for a save.
+    save: end && acts.length === 0 ? undefined : 'answer',
+  });
+  const at = boundary ?? context.requested;
+  if (opened.length > 0) enqueue.emit({ type: 'waits.opened', waits: opened, boundary: at });
+  if (acts.length > 0) enqueue.emit({ type: 'workflow.acts', acts, boundary: at });
+}
+
+function announceWithdrawn(context: RunContext, { progress }: Advanced, enqueue: Enqueue): void {
+  const open = new Set(waitsOf(progress).map(({ id }) => id));
+  const waits = waitsOf(context.progress).filter(({ id }) => !open.has(id));
+  if (waits.length > 0) enqueue.emit({ type: 'waits.withdrawn', waits });
+}
+
+/** An event waits until the machine takes it; the save of that has both. */
+export function enterEvent(
+  { progress, requested }: RunContext,
+  { id, event }: Extract<RunMachineEvent, { type: 'workflow.event' }>,
+  enqueue: Enqueue,
+): void {
+  const entered = withEvent(progress, id, event);
+  enqueue.assign({ progress: entered });
+  enqueue.emit({ type: 'event.entered', id, boundary: entered === progress ? requested : requested + 1 });
+}
+
+/** A result is stored with the transition that takes it. One of a call that was stopped is dropped. */
+export function keepCallResult(context: RunContext, answer: ToolAnswer, enqueue: Enqueue): void {
+  const { callId, result, isUnbegun, isLeft, parks, wait } = answer;
+  const { openStep } = context.progress;
+  const call = openStep && callOf(openStep, callId);
+  if (!call) return;
+  if (isLeft || parks) {
+    const stops = parks && !context.cause ? parked(context, parks) : {};
+    enqueue.assign({ leftCalls: [...context.leftCalls, callId], ...stops });
+    return;
+  }
+  if (wait) return holdCall(context, wait, enqueue);
+  const progress = isUnbegun ? withdrawCalls(context.progress, [call]) : recordResult(context.progress, callId, result);
+  enqueue.assign({ progress, places: withoutPlace(context.places, callId) });
+}

@@ -1,0 +1,339 @@
+import type { RunEventBody } from '../run/events/body.ts';
+import { waitIdOf } from '../run/identity.ts';
+import { type OpenCall, stepOf } from '../run/open-step.ts';
+import type { Progress } from '../run/progress.ts';
+import type { Wait } from '../run/waits/wait.ts';
+import { openWaits, waitsOf, withdrawWaitsOf } from '../run/waits/wait-rules.ts';
+import type { WorkflowState } from '../run/workflow/state.ts';
+import { type ErrorData, toErrorData } from '../values/error-data.ts';
+import { WorkflowError, WorkflowLoopError, WorkflowStateError } from '../values/errors.ts';
+import { frozenJson, type JsonObject, type JsonValue } from '../values/json.ts';
+import { callFor, callIdOf, resultEvent } from './calls.ts';
+import type { Act, BegunActor, Effect, Transition } from './kernel.ts';
+import type { Program } from './program.ts';
+
+/** Most transitions of a run. */
+const MAX_TRANSITIONS = 100_000;
+/** Most transitions of one save: a machine that sends itself events leaves the event loop between them. */
+const MAX_AT_ONCE = 64;
+const MAX_TIMERS = 1_000;
+const MAX_OPEN_CALLS = 1_000;
+/** The ids of the last events, by which a repetition is recognised. */
+const MAX_SEEN = 1_000;
+/** Longest snapshot, in characters of its JSON. */
+const MAX_SNAPSHOT_CHARS = 2 ** 20;
+
+/** What a transition says of itself. */
+export type Told = Extract<RunEventBody, { type: 'workflow.transition' | 'workflow.ignored' | 'workflow.emitted' }>;
+
+/** A workflow after it has taken all that was there. */
+export interface Advanced {
+  readonly progress: Progress;
+  readonly told: readonly Told[];
+  /** Actions of the machine's own, which run once this is stored. */
+  readonly acts: readonly Act[];
+  /** The calls that were stopped, as they were. */
+  readonly stopped: readonly OpenCall[];
+  /** Something is left: the event loop has its turn before. */
+  readonly isMore: boolean;
+  /** The machine is done, or failed. */
+  readonly end?: { readonly data: JsonValue } | { readonly error: ErrorData };
+}
+
+/**
+ * Lets a workflow take what is there: results of calls in the order of their starts, then timers by their time, then events as they
+ * came. All of it is one save, with the calls and timers that it asks for. Nothing has begun yet.
+ * @param now wall clock, ms
+ */
+export function advance(program: Program, progress: Progress, now: number): Advanced {
+  const at = new Advance(program, progress, now);
+  try {
+    return at.run();
+  } catch (error) {
+    return at.failed(error);
+  }
+}
+
+/** Something that is there, and the progress without it. */
+interface Taken {
+  readonly event: JsonObject;
+  readonly without: Progress;
+}
+
+class Advance {
+  readonly #program: Program;
+  readonly #now: number;
+  #progress: Progress;
+  #told: Told[] = [];
+  #acts: Act[] = [];
+  #stopped: OpenCall[] = [];
+  /** The calls that this advance has begun, by their actors. */
+  #begun = new Map<string, OpenCall>();
+  #place = 0;
+
+  constructor(program: Program, progress: Progress, now: number) {
+    this.#program = program;
+    this.#progress = progress;
+    this.#now = now;
+  }
+
+  run(): Advanced {
+    if (!this.#progress.workflow) this.#begin();
+    let taken = 0;
+    for (let next = this.#next(); next && !this.#isOver; next = this.#next()) {
+      if (taken === MAX_AT_ONCE) return this.#result({ isMore: true });
+      taken += 1;
+      this.#take(next.event, next.without);
+    }
+    const { status, output = null } = this.#state.snapshot;
+    if (status !== 'done') return this.#result();
+    return this.#end({ data: frozenJson(output ?? null, 'output') });
+  }
+
+  /** The machine, or Pawl's own check of it, refused: before the save nothing has happened. */
+  failed(thrown: unknown): Advanced {
+    const state = this.#progress.workflow;
+    const where = state ? ` in state ${JSON.stringify(state.snapshot.value)}` : '';
+    return this.#end({ error: toErrorData(asWorkflowError(thrown, `the workflow failed${where}`)) });
+  }
+
+  get #state(): WorkflowState {
+    return this.#progress.workflow as WorkflowState;
+  }
+
+  get #isOver(): boolean {
+    return this.#state.snapshot.status !== 'active';
+  }
+
+  #begin(): void {
+    const { input = null } = this.#progress.inputs.value;
+    const transition = this.#program.kernel.begin(input ?? undefined);
+    const empty = { snapshot: {}, hash: this.#program.hash, calls: {}, timers: [], events: [], seen: [] };
+    this.#progress = { ...this.#progress, workflow: empty };
+    this.#apply(transition, 'xstate.init');
+  }
+
+  #next(): Taken | undefined {
+    return this.#nextResult() ?? this.#nextTimer() ?? this.#nextEvent();
+  }
+
+  #nextResult(): Taken | undefined {
+    const { openStep } = this.#progress;
+    const call = openStep?.calls.find(({ state }) => state === 'done');
+    if (!openStep || !call) return undefined;
+    const actorId = Object.entries(this.#state.calls).find(([, callId]) => callId === call.callId)?.[0];
+    const without = withCalls(
+      this.#progress,
+      openStep.calls.filter((each) => each !== call),
+    );
+    if (actorId === undefined) {
+      this.#progress = without;
+      return this.#nextResult();
+    }
+    const { [actorId]: _, ...calls } = this.#state.calls;
+    const workflow = { ...this.#state, calls };
+    return { event: resultEvent(actorId, call), without: { ...without, workflow } };
+  }
+
+  /** A timer is due once its wait is over. */
+  #nextTimer(): Taken | undefined {
+    const { timers } = this.#state;
+    if (timers.length === 0) return undefined;
+    const open = new Set(waitsOf(this.#progress).map(({ id }) => id));
+    const due = timers.find(({ waitId }) => !open.has(waitId));
+    if (!due) return undefined;
+    const workflow = { ...this.#state, timers: timers.filter((timer) => timer !== due) };
+    return { event: due.event, without: { ...this.#progress, workflow } };
+  }
+
+  #nextEvent(): Taken | undefined {
+    const [first, ...events] = this.#state.events;
+    if (!first) return undefined;
+    return { event: first.event, without: { ...this.#progress, workflow: { ...this.#state, events } } };
+  }
+
+  #take(event: JsonObject, without: Progress): void {
+    const transition = this.#program.kernel.take(this.#state.snapshot, event);
+    this.#progress = without;
+    this.#apply(transition, String(event.type));
+  }
+
+  #apply({ snapshot, effects, isTaken, failure }: Transition, event: string): void {
+    const iteration = this.#progress.iteration + 1;
+    if (iteration > MAX_TRANSITIONS)
+      throw new WorkflowLoopError(`the workflow has made ${MAX_TRANSITIONS} transitions, which is the limit`);
+    const from = this.#state.snapshot.value ?? null;
+    const kept = keptSnapshot(snapshot);
+    this.#progress = { ...this.#progress, iteration, attempts: 0, workflow: { ...this.#state, snapshot: kept } };
+    this.#place = 0;
+    if (isTaken || event === 'xstate.init')
+      this.#told.push({ type: 'workflow.transition', step: iteration, from, to: kept.value ?? null, event });
+    else if (!event.startsWith('xstate.')) this.#told.push({ type: 'workflow.ignored', step: iteration, event });
+    // What is sent to an actor that the same transition begins comes after it.
+    for (const effect of effects) this.#perform(effect);
+    if (failure !== undefined) throw failure;
+  }
+
+  #perform(effect: Effect): void {
+    switch (effect.kind) {
+      case 'begin':
+        return this.#beginCall(effect.actor);
+      case 'stop':
+        return this.#stopCall(effect.id);
+      case 'cancel':
+        return this.#cancelTimer(effect.sendId);
+      case 'timer': {
+        const { sendId, event, delayMs } = effect.timer;
+        this.#cancelTimer(sendId);
+        return this.#setTimer(sendId, frozenJson(event, 'a delayed event') as JsonObject, delayMs);
+      }
+      case 'send': {
+        const sent = { id: '', event: frozenJson(effect.event, 'an event') as JsonObject };
+        return this.#change({ events: [...this.#state.events, sent] });
+      }
+      case 'emit':
+        this.#told.push({
+          type: 'workflow.emitted',
+          step: this.#progress.iteration,
+          event: frozenJson(effect.event, 'an emitted event'),
+        });
+        return undefined;
+      case 'act':
+        this.#acts.push(effect.act);
+        return undefined;
+    }
+  }
+
+  #change(changed: Partial<WorkflowState>): void {
+    this.#progress = { ...this.#progress, workflow: { ...this.#state, ...changed } };
+  }
+
+  /** The id of what this transition asks for next: unique in the run, and equal in each process. */
+  #nextId(): string {
+    this.#place += 1;
+    return callIdOf(this.#progress.iteration, this.#place);
+  }
+
+  /** An actor that is started again under an open id stops the one before. */
+  #beginCall(actor: BegunActor): void {
+    this.#stopCall(actor.id);
+    const call = callFor(this.#program, actor, this.#nextId());
+    this.#begun.set(actor.id, call);
+    this.#change({ calls: { ...this.#state.calls, [actor.id]: call.callId } });
+    const calls = [...(this.#progress.openStep?.calls ?? []), call];
+    if (calls.length > MAX_OPEN_CALLS)
+      throw new WorkflowError(`a workflow may have ${MAX_OPEN_CALLS} open calls, and ${actor.id} is one more`);
+    this.#progress = withCalls(this.#progress, calls);
+  }
+
+  /** A call that is begun and stopped within one save never begins. */
+  #stopCall(actorId: string): void {
+    const { [actorId]: callId, ...calls } = this.#state.calls;
+    if (callId === undefined) return;
+    const { openStep } = this.#progress;
+    const call = openStep?.calls.find((each) => each.callId === callId);
+    this.#change({ calls });
+    if (!openStep || !call) return;
+    if (this.#begun.get(actorId) !== call) this.#stopped.push(call);
+    this.#progress = withdrawWaitsOf(
+      withCalls(
+        this.#progress,
+        openStep.calls.filter((each) => each !== call),
+      ),
+      (wait) => wait.callId === callId,
+    );
+  }
+
+  #setTimer(sendId: string, event: JsonObject, delayMs: number): void {
+    const { meta, iteration } = this.#progress;
+    if (this.#state.timers.length >= MAX_TIMERS)
+      throw new WorkflowLoopError(`a workflow may have ${MAX_TIMERS} timers, and ${sendId} is one more`);
+    const waitId = waitIdOf([meta.runId, 'timer', this.#nextId()]);
+    const dueAt = Math.min(this.#now + delayMs, LAST_TIME_MS);
+    const wait: Wait = { id: waitId, kind: 'timer', createdAt: this.#now, dueAt, step: iteration };
+    this.#change({ timers: [...this.#state.timers, { waitId, sendId, event }] });
+    this.#progress = openWaits(this.#progress, [wait]);
+  }
+
+  #cancelTimer(sendId: string): void {
+    const gone = new Set(this.#state.timers.flatMap((timer) => (timer.sendId === sendId ? [timer.waitId] : [])));
+    if (gone.size === 0) return;
+    this.#change({ timers: this.#state.timers.filter(({ waitId }) => !gone.has(waitId)) });
+    this.#progress = withdrawWaitsOf(this.#progress, ({ id }) => gone.has(id));
+  }
+
+  #end(end: NonNullable<Advanced['end']>): Advanced {
+    const { openStep, ...rest } = this.#progress;
+    const begun = new Set([...this.#begun.values()].map(({ callId }) => callId));
+    const open = (openStep?.calls ?? []).filter(({ state, callId }) => state !== 'done' && !begun.has(callId));
+    this.#stopped.push(...open);
+    this.#progress = withdrawWaitsOf(rest, () => true);
+    return this.#result({ end });
+  }
+
+  #result(more: Partial<Advanced> = {}): Advanced {
+    const said = { told: this.#told, acts: this.#acts, stopped: this.#stopped };
+    return { progress: this.#progress, ...said, isMore: false, ...more };
+  }
+}
+
+/** The latest time that a date can hold, ms. */
+const LAST_TIME_MS = 8.64e15;
+
+const noMessage = { role: 'assistant' as const, content: [] };
+
+function withCalls({ openStep: _, ...progress }: Progress, calls: readonly OpenCall[]): Progress {
+  return calls.length === 0 ? progress : { ...progress, openStep: stepOf(noMessage, calls) };
+}
+
+/** Takes an event in: it waits until the machine takes it. A known one changes nothing. */
+export function withEvent(progress: Progress, id: string, event: JsonObject): Progress {
+  const { workflow } = progress;
+  if (!workflow || workflow.seen.includes(id)) return progress;
+  const seen = [...workflow.seen, id].slice(-MAX_SEEN);
+  return { ...progress, workflow: { ...workflow, seen, events: [...workflow.events, { id, event }] } };
+}
+
+/** Checks a snapshot that is about to be recorded. @throws {WorkflowStateError} with the path of what no record can hold */
+function keptSnapshot(snapshot: JsonObject): JsonObject {
+  const kept = jsonOf(snapshot);
+  const { length } = JSON.stringify(kept);
+  if (length <= MAX_SNAPSHOT_CHARS) return kept;
+  throw new WorkflowStateError(
+    `the snapshot has ${length} characters of JSON, and a record takes ${MAX_SNAPSHOT_CHARS}`,
+  );
+}
+
+function jsonOf({ context, output, ...rest }: JsonObject): JsonObject {
+  try {
+    const json = frozenJson(context ?? {}, 'context');
+    refuseReferences(json, 'context');
+    return { ...rest, context: json, ...(output === undefined ? {} : { output: frozenJson(output, 'output') }) };
+  } catch (error) {
+    if (error instanceof WorkflowStateError) throw error;
+    throw new WorkflowStateError(toErrorData(error).message, { cause: error });
+  }
+}
+
+/** XState reads this key as a reference to an actor. */
+const REFERENCE = 'xstate$$type';
+
+function refuseReferences(value: JsonValue, path: string): void {
+  if (typeof value !== 'object' || value === null) return;
+  for (const [key, each] of Object.entries(value)) {
+    if (key === REFERENCE)
+      throw new WorkflowStateError(
+        `${path} holds an actor, or the key ${REFERENCE}: no record can hold it. Name the actor by its id, and begin it with spawnChild`,
+      );
+    refuseReferences(each as JsonValue, `${path}.${key}`);
+  }
+}
+
+function asWorkflowError(thrown: unknown, what: string): Error {
+  if (thrown instanceof WorkflowError || thrown instanceof WorkflowStateError || thrown instanceof WorkflowLoopError)
+    return thrown;
+  const { message } = toErrorData(thrown);
+  if (message.startsWith('Infinite loop detected'))
+    return new WorkflowLoopError(`${what}: its eventless transitions never end`, { cause: thrown });
+  return new WorkflowError(`${what}: ${message}`, { cause: thrown });
+}

@@ -1,0 +1,72 @@
+import type { AnyStateMachine, InputFrom, OutputFrom } from 'xstate';
+import { type Agent, defineAgent } from '../agent/agent.ts';
+import { hiddenField } from '../values/hidden.ts';
+import { checkKeys, kindOf } from '../values/known-options.ts';
+import { keepProgram, programFrom } from './program.ts';
+
+/** The definition of a workflow. */
+export interface WorkflowDefinition<Machine extends AnyStateMachine> {
+  readonly id: string;
+  /** Default '1'. Stored with each run. */
+  readonly version?: string;
+  readonly machine: Machine;
+}
+
+/** A workflow: a machine of your own, each run of which is durable. */
+export interface Workflow<Machine extends AnyStateMachine = AnyStateMachine> {
+  readonly id: string;
+  readonly version: string;
+  readonly machine: Machine;
+}
+
+/** The input of a workflow's machine. */
+export type WorkflowInput<W> = W extends Workflow<infer Machine> ? InputFrom<Machine> : never;
+/** The output of a workflow's machine. */
+export type WorkflowOutput<W> = W extends Workflow<infer Machine> ? OutputFrom<Machine> : never;
+
+const agents = hiddenField<Agent>();
+
+/** Most calls of a run that are open at the same time. */
+const MAX_CALLS = 1_000;
+
+/** A workflow may work for as long as it needs; timers of Node end at 24.8 days. */
+const MAX_WORK_MS = 2 ** 31 - 1;
+
+/**
+ * Defines a workflow: the runs of a machine made with XState's `setup`. Each transition is stored before the calls that it asks for
+ * begin, so a crash repeats none that was recorded.
+ * @throws {TypeError} for an actor that was not made by `step`, `ask` or `waitForSignal`, and for parts of a machine that no
+ *   record can hold
+ * @example
+ * const refund = defineWorkflow({
+ *   id: 'refund',
+ *   machine: setup({ actors: { pay: step(payTool) } }).createMachine({
+ *     initial: 'paying',
+ *     states: { paying: { invoke: { src: 'pay', input: { cents: 700 }, onDone: 'paid' } }, paid: { type: 'final' } },
+ *   }),
+ * });
+ */
+export function defineWorkflow<Machine extends AnyStateMachine>(
+  definition: WorkflowDefinition<Machine>,
+): Workflow<Machine> {
+  checkKeys(definition, { id: true, version: true, machine: true }, { of: 'defineWorkflow' });
+  const { id, version = '1', machine } = definition;
+  if (typeof id !== 'string' || id === '') throw new TypeError('a workflow needs an id: a string that is not empty');
+  const of = `workflow ${id}`;
+  if (typeof machine?.getInitialSnapshot !== 'function' || typeof machine.provide !== 'function')
+    throw new TypeError(`${of} needs a machine made with setup(…).createMachine(…), not ${kindOf(machine)}`);
+  const program = programFrom(of, machine);
+  const agent = defineAgent({
+    ...{ id, version, instructions: '', tools: program.tools },
+    ...{ toolConcurrency: MAX_CALLS, maxRuntimeMs: MAX_WORK_MS },
+  });
+  keepProgram(agent, program);
+  const workflow = Object.freeze({ id, version, machine });
+  agents.put(workflow, agent);
+  return workflow;
+}
+
+/** Returns the definition of a workflow's runs; undefined for a value that is no workflow. */
+export function agentOfWorkflow(given: unknown): Agent | undefined {
+  return typeof given === 'object' && given !== null ? agents.get(given) : undefined;
+}

@@ -1,0 +1,189 @@
+import { type AnyActorLogic, type AnyStateMachine, createActor, createMachine, type Snapshot } from 'xstate';
+import type { JsonObject, JsonValue } from '../values/json.ts';
+
+/** A call that a transition begins. */
+export interface BegunActor {
+  readonly id: string;
+  readonly src: string;
+  readonly input: unknown;
+}
+
+/** A timer that a transition sets. */
+export interface SetTimer {
+  readonly sendId: string;
+  readonly event: JsonObject;
+  /** A finite number of ms, 0 or more. */
+  readonly delayMs: number;
+}
+
+/** An action of the machine's own, or a log of it: it runs after the save. */
+export interface Act {
+  readonly name: string;
+  run(): void;
+}
+
+/** One thing that a transition asks for, in the order of the machine. */
+export type Effect =
+  | { readonly kind: 'begin'; readonly actor: BegunActor }
+  | { readonly kind: 'stop'; readonly id: string }
+  | { readonly kind: 'timer'; readonly timer: SetTimer }
+  | { readonly kind: 'cancel'; readonly sendId: string }
+  | { readonly kind: 'send'; readonly event: JsonObject }
+  | { readonly kind: 'emit'; readonly event: JsonValue }
+  | { readonly kind: 'act'; readonly act: Act };
+
+/** The result of a transition: a snapshot as JSON, and what it asks for. It has started nothing. */
+export interface Transition {
+  readonly snapshot: JsonObject;
+  readonly effects: readonly Effect[];
+  /** Whether a state took the event. */
+  readonly isTaken: boolean;
+  /** Why the machine failed: it threw, or an error came that no state takes. */
+  readonly failure?: unknown;
+}
+
+/** XState's own form of the actions that a transition gives. */
+interface GivenAction {
+  readonly type: string;
+  readonly info: unknown;
+  readonly params?: unknown;
+  readonly exec?: ((info: unknown, params: unknown) => void) | undefined;
+}
+
+/** An actor that does nothing: what the machine calls is begun elsewhere, once the transition is stored. */
+const inert: AnyActorLogic = {
+  getInitialSnapshot: () => ({ status: 'active', output: undefined, error: undefined }),
+  transition: (snapshot: Snapshot<unknown>) => snapshot,
+  getPersistedSnapshot: (snapshot: Snapshot<unknown>) => snapshot,
+  restoreSnapshot: (snapshot: Snapshot<unknown>) => snapshot,
+} as unknown as AnyActorLogic;
+
+type Scope = Parameters<AnyStateMachine['transition']>[2];
+
+/**
+ * A machine as a pure function: from a snapshot and an event to the next snapshot and what it asks for. Nothing of XState's own
+ * runs: no actor, no timer. XState's `transition()` is not used, because it runs the initial transition again on each call,
+ * without input.
+ */
+export class Kernel {
+  readonly #machine: AnyStateMachine;
+
+  /** @param sources the names of the actors that the machine may begin */
+  constructor(machine: AnyStateMachine, sources: readonly string[]) {
+    const { config, implementations } = machine;
+    const { context, options } = config;
+    // One object would be the context of all runs; `provide` would lose the limit of microsteps.
+    const own = typeof context === 'object' ? { context: () => structuredClone(context) } : {};
+    const bounded = { ...config, ...own, options: { ...options, maxIterations: MAX_MICROSTEPS } };
+    const actors = Object.fromEntries(sources.map((src) => [src, inert]));
+    this.#machine = createMachine(bounded as never, { ...implementations, actors } as never);
+  }
+
+  /** Begins the machine. @throws what the machine threw */
+  begin(input: unknown): Transition {
+    return this.#run((scope) => this.#machine.getInitialSnapshot(scope, input));
+  }
+
+  /** Takes one event. @param snapshot of an earlier transition, through JSON @throws what the machine threw */
+  take(snapshot: JsonObject, event: JsonObject): Transition {
+    return this.#run((scope, self) => {
+      // A fresh parse each time: a machine that changes its context in place changes nothing but this transition.
+      const now = this.#machine.restoreSnapshot(JSON.parse(JSON.stringify(snapshot)), scope);
+      (self as { _snapshot: unknown })._snapshot = now;
+      return this.#machine.transition(now, event as never, scope);
+    });
+  }
+
+  #run(next: (scope: Scope, self: object) => Snapshot<unknown>): Transition {
+    const given: GivenAction[] = [];
+    const self = createActor(inert);
+    self.send = refuseSend;
+    let isTaken = false;
+    const { system } = self as unknown as { system: Inspected };
+    system._sendInspectionEvent = ({ _transitions = [] }) => {
+      isTaken ||= _transitions.length > 0;
+    };
+    const scope = {
+      ...{ self, system: self.system, id: self.id, sessionId: self.sessionId },
+      ...{ defer: nothing, logger: nothing, stopChild: nothing, emit: nothing },
+      actionExecutor: (action: GivenAction) => void given.push(action),
+    } as unknown as Scope;
+    const snapshot = next(scope, self);
+    const persisted = this.#machine.getPersistedSnapshot(snapshot as never) as Snapshot<unknown> & Persisted;
+    const effects = given.flatMap((action) => effectsOf(action, self));
+    return {
+      snapshot: slim(persisted),
+      effects,
+      isTaken,
+      ...(snapshot.status === 'error' ? { failure: snapshot.error } : {}),
+    };
+  }
+}
+
+/** A machine whose eventless transitions never end is stopped here. */
+export const MAX_MICROSTEPS = 5_000;
+
+const nothing = () => {};
+
+/** XState's system, which says which transitions a step takes. */
+interface Inspected {
+  _sendInspectionEvent(event: { readonly _transitions?: readonly unknown[] }): void;
+}
+
+function refuseSend(): never {
+  throw new TypeError('self.send has no effect in a workflow: use raise, which sends an event within the transition');
+}
+
+interface Persisted {
+  readonly children: { readonly [id: string]: { readonly src: unknown } };
+}
+
+/** Of a child only its source is kept: a call has its input in the ledger. */
+function slim({ children, error: _, ...rest }: Snapshot<unknown> & Persisted): JsonObject {
+  const sources = Object.entries(children).map(([id, { src }]) => [id, { src }]);
+  return { ...rest, children: Object.fromEntries(sources) } as unknown as JsonObject;
+}
+
+function effectsOf({ type, info, params, exec }: GivenAction, self: object): readonly Effect[] {
+  const given = (params ?? {}) as { readonly [name: string]: unknown };
+  switch (type) {
+    case 'xstate.spawnChild':
+      return [{ kind: 'begin', actor: begunActor(given) }];
+    case 'xstate.stopChild':
+      return typeof given.id === 'string' ? [{ kind: 'stop', id: given.id }] : [];
+    case 'xstate.raise':
+      return given.delay === undefined ? [] : [{ kind: 'timer', timer: timerOf(given) }];
+    case 'xstate.cancel':
+      return [{ kind: 'cancel', sendId: String(given.sendId) }];
+    case 'xstate.sendTo':
+      return sent(given, self);
+    case 'xstate.emit':
+      return [{ kind: 'emit', event: given.event as JsonValue }];
+    default:
+      if (!exec) throw new TypeError(`the machine names an action that it does not have: ${type}`);
+      return [{ kind: 'act', act: { name: type, run: () => exec(info, params) } }];
+  }
+}
+
+function begunActor({ actorRef, src, input }: { readonly [name: string]: unknown }): BegunActor {
+  const id = (actorRef as { readonly id?: unknown } | undefined)?.id;
+  if (typeof src !== 'string' || typeof id !== 'string')
+    throw new TypeError(
+      `an actor must be made by step, ask or waitForSignal, and be named in setup({ actors }): ${String(src)} is not`,
+    );
+  return { id, src, input };
+}
+
+function timerOf({ event, id, delay }: { readonly [name: string]: unknown }): SetTimer {
+  if (typeof delay !== 'number' || !Number.isFinite(delay) || delay < 0)
+    throw new TypeError(`a delay is a finite number of ms, 0 or more, not ${String(delay)}`);
+  const { type } = event as { readonly type: string };
+  return { sendId: typeof id === 'string' ? id : `raise.${type}`, event: event as JsonObject, delayMs: delay };
+}
+
+/** Only the machine itself takes what it sends: its actors are calls, which take no events. */
+function sent(given: { readonly [name: string]: unknown }, self: object): readonly Effect[] {
+  if (given.to !== self) return [];
+  if (given.delay !== undefined) return [{ kind: 'timer', timer: timerOf(given) }];
+  return [{ kind: 'send', event: given.event as JsonObject }];
+}

@@ -8,13 +8,12 @@ import type { RunOutput } from '../src/run/result.ts';
 import type { SettledWait, Wait } from '../src/run/waits/wait.ts';
 import type { WaitAnswer } from '../src/run/waits/wait-answer.ts';
 import type { Judgement } from '../src/run/waits/wait-rules.ts';
+import type { Act, Told } from '../src/run/workflow/advanced.ts';
 import type { ErrorData } from '../src/values/error-data.ts';
 import type { Hidden } from '../src/values/hidden.ts';
 import type { JsonObject, JsonValue } from '../src/values/json.ts';
 import type { Message, ToolOutput } from '../src/values/message.ts';
 import type { Spend, Usage } from '../src/values/usage.ts';
-import type { Told } from '../src/workflow/advance.ts';
-import type { Act } from '../src/workflow/kernel.ts';
 
 /** The context of a run machine: plain data, no port, no clock, no store. */
 export interface RunContext {

@@ -13,10 +13,10 @@ import {
 } from '../src/run/progress.ts';
 import type { RunOutput } from '../src/run/result.ts';
 import { forgetRetry, type Judgement } from '../src/run/waits/wait-rules.ts';
+import type { Advanced } from '../src/run/workflow/advanced.ts';
 import { type ErrorData, toErrorData } from '../src/values/error-data.ts';
 import { OutputInvalidError, StepLimitError } from '../src/values/errors.ts';
 import { type Message, textOf } from '../src/values/message.ts';
-import type { Advanced } from '../src/workflow/advance.ts';
 import { actors } from './actors.ts';
 import { answeredCallId, forgetNamed, modelCallId, withoutPlace } from './call-ids.ts';
 import {

@@ -1,7 +1,7 @@
 import { callOf } from '../src/run/open-step.ts';
 import { recordResult, withdrawCalls } from '../src/run/progress.ts';
 import { waitsOf } from '../src/run/waits/wait-rules.ts';
-import { type Advanced, withEvent } from '../src/workflow/advance.ts';
+import { type Advanced, withEvent } from '../src/run/workflow/advanced.ts';
 import { toolCallId, withoutPlace } from './call-ids.ts';
 import type { RunContext, RunMachineEvent, ToolAnswer } from './context.ts';
 import { type Enqueue, startTools } from './tool-calls.ts';
@@ -66,7 +66,10 @@ export function keepCallResult(context: RunContext, answer: ToolAnswer, enqueue:
     enqueue.assign({ leftCalls: [...context.leftCalls, callId], ...stops });
     return;
   }
-  if (wait) return holdCall(context, wait, enqueue);
+  if (wait) {
+    holdCall(context, wait, enqueue);
+    return;
+  }
   const progress = isUnbegun ? withdrawCalls(context.progress, [call]) : recordResult(context.progress, callId, result);
   enqueue.assign({ progress, places: withoutPlace(context.places, callId) });
 }

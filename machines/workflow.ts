@@ -1,5 +1,5 @@
 import type { Progress } from '../src/run/progress.ts';
-import type { Advanced } from '../src/workflow/advance.ts';
+import type { Advanced } from '../src/run/workflow/advanced.ts';
 import { chartOf, type Stages, work } from './run.ts';
 import { pieces } from './setup.ts';
 

@@ -51,6 +51,7 @@ const belowExecutor = [
   'src/model',
   'src/tool',
   'src/agent',
+  'src/workflow',
   'src/budget/port',
   'src/audit/port',
   'src/audit/recording',
@@ -104,6 +105,7 @@ const importTable: rules.ImportTable = {
   'src/compaction/port': ['src/run', 'src/values', 'src/model/port'],
   'src/compaction': ['src/run', 'src/values', 'src/model'],
   'src/palette': ['src/agent', 'src/values'],
+  'src/workflow': ['src/agent', 'src/tool', 'src/run', 'src/values'],
   // executor > drive, fleet > lifecycle > effects > run > services > host
   'src/executor/host': [...belowExecutor],
   'src/executor/services': ['src/executor/host', ...belowExecutor],

@@ -278,6 +278,12 @@ export interface Executor {
   [Symbol.asyncDispose](): Promise<void>;
 }
 
+function logicFor<Data>(services: ExecutorServices, given: Agent<Data>): RunLogic<Data> {
+  const agent = readable('the agent of logic', () => agentFrom(given, 'logic needs'));
+  services.see(agent);
+  return runLogic(services, agent) as RunLogic<Data>;
+}
+
 /**
  * Makes an executor.
  * @throws {TypeError} that names the option, for an unknown one and for a wrong value
@@ -320,11 +326,7 @@ export function createExecutor(options: ExecutorOptions): Executor {
     start: start as Executor['start'],
     run: (async (agent: Agent, invocation: Invocation, runOptions?: RunOptions) =>
       (await start(agent, invocation, runOptions)).result) as Executor['run'],
-    logic: <Data>(given: Agent<Data>) => {
-      const agent = readable('the agent of logic', () => agentFrom(given, 'logic needs'));
-      services.see(agent);
-      return runLogic(services, agent) as RunLogic<Data>;
-    },
+    logic: (given) => logicFor(services, given),
     get: (runId) => handleFor(registry, runId),
     find: async (runId, findOptions = {}) => findRun(services, checkRunId(runId), findOptions),
     explain: async (runId, explainOptions = {}) => explainRun(services, checkRunId(runId), explainOptions),

@@ -1,16 +1,15 @@
-import type { RunEventBody } from '../run/events/body.ts';
 import { waitIdOf } from '../run/identity.ts';
 import { type OpenCall, stepOf } from '../run/open-step.ts';
 import type { Progress } from '../run/progress.ts';
 import type { Wait } from '../run/waits/wait.ts';
 import { openWaits, waitsOf, withdrawWaitsOf } from '../run/waits/wait-rules.ts';
+import type { Act, Advanced, Told } from '../run/workflow/advanced.ts';
 import type { WorkflowState } from '../run/workflow/state.ts';
 import { type ErrorData, toErrorData } from '../values/error-data.ts';
 import { WorkflowError, WorkflowLoopError, WorkflowStateError } from '../values/errors.ts';
 import { frozenJson, type JsonObject, type JsonValue } from '../values/json.ts';
-import { callFor, callIdOf, resultEvent } from './calls.ts';
-import type { Act, BegunActor, Effect, Transition } from './kernel.ts';
-import type { Program } from './program.ts';
+import type { BegunActor, Effect, SetTimer, Transition } from './kernel.ts';
+import { callFor, callIdOf, type Program, resultEvent } from './program.ts';
 
 /** Most transitions of a run. */
 const MAX_TRANSITIONS = 100_000;
@@ -18,27 +17,8 @@ const MAX_TRANSITIONS = 100_000;
 const MAX_AT_ONCE = 64;
 const MAX_TIMERS = 1_000;
 const MAX_OPEN_CALLS = 1_000;
-/** The ids of the last events, by which a repetition is recognised. */
-const MAX_SEEN = 1_000;
 /** Longest snapshot, in characters of its JSON. */
 const MAX_SNAPSHOT_CHARS = 2 ** 20;
-
-/** What a transition says of itself. */
-export type Told = Extract<RunEventBody, { type: 'workflow.transition' | 'workflow.ignored' | 'workflow.emitted' }>;
-
-/** A workflow after it has taken all that was there. */
-export interface Advanced {
-  readonly progress: Progress;
-  readonly told: readonly Told[];
-  /** Actions of the machine's own, which run once this is stored. */
-  readonly acts: readonly Act[];
-  /** The calls that were stopped, as they were. */
-  readonly stopped: readonly OpenCall[];
-  /** Something is left: the event loop has its turn before. */
-  readonly isMore: boolean;
-  /** The machine is done, or failed. */
-  readonly end?: { readonly data: JsonValue } | { readonly error: ErrorData };
-}
 
 /**
  * Lets a workflow take what is there: results of calls in the order of their starts, then timers by their time, then events as they
@@ -175,33 +155,14 @@ class Advance {
   }
 
   #perform(effect: Effect): void {
-    switch (effect.kind) {
-      case 'begin':
-        return this.#beginCall(effect.actor);
-      case 'stop':
-        return this.#stopCall(effect.id);
-      case 'cancel':
-        return this.#cancelTimer(effect.sendId);
-      case 'timer': {
-        const { sendId, event, delayMs } = effect.timer;
-        this.#cancelTimer(sendId);
-        return this.#setTimer(sendId, frozenJson(event, 'a delayed event') as JsonObject, delayMs);
-      }
-      case 'send': {
-        const sent = { id: '', event: frozenJson(effect.event, 'an event') as JsonObject };
-        return this.#change({ events: [...this.#state.events, sent] });
-      }
-      case 'emit':
-        this.#told.push({
-          type: 'workflow.emitted',
-          step: this.#progress.iteration,
-          event: frozenJson(effect.event, 'an emitted event'),
-        });
-        return undefined;
-      case 'act':
-        this.#acts.push(effect.act);
-        return undefined;
-    }
+    if (effect.kind === 'begin') this.#beginCall(effect.actor);
+    else if (effect.kind === 'stop') this.#stopCall(effect.id);
+    else if (effect.kind === 'cancel') this.#cancelTimer(effect.sendId);
+    else if (effect.kind === 'timer') this.#setTimer(effect.timer);
+    else if (effect.kind === 'act') this.#acts.push(effect.act);
+    else if (effect.kind === 'send')
+      this.#change({ events: [...this.#state.events, { id: '', event: eventOf(effect) }] });
+    else this.#told.push({ type: 'workflow.emitted', step: this.#progress.iteration, event: eventOf(effect) });
   }
 
   #change(changed: Partial<WorkflowState>): void {
@@ -244,14 +205,16 @@ class Advance {
     );
   }
 
-  #setTimer(sendId: string, event: JsonObject, delayMs: number): void {
+  /** A timer that is set again under an id that is pending replaces the one before. */
+  #setTimer({ sendId, delayMs, ...timer }: SetTimer): void {
+    this.#cancelTimer(sendId);
     const { meta, iteration } = this.#progress;
     if (this.#state.timers.length >= MAX_TIMERS)
       throw new WorkflowLoopError(`a workflow may have ${MAX_TIMERS} timers, and ${sendId} is one more`);
     const waitId = waitIdOf([meta.runId, 'timer', this.#nextId()]);
     const dueAt = Math.min(this.#now + delayMs, LAST_TIME_MS);
     const wait: Wait = { id: waitId, kind: 'timer', createdAt: this.#now, dueAt, step: iteration };
-    this.#change({ timers: [...this.#state.timers, { waitId, sendId, event }] });
+    this.#change({ timers: [...this.#state.timers, { waitId, sendId, event: eventOf(timer) }] });
     this.#progress = openWaits(this.#progress, [wait]);
   }
 
@@ -277,6 +240,11 @@ class Advance {
   }
 }
 
+/** An event as a record holds it. @throws {NotJsonError} */
+function eventOf({ event }: { readonly event: JsonValue }): JsonObject {
+  return frozenJson(event, 'event') as JsonObject;
+}
+
 /** The latest time that a date can hold, ms. */
 const LAST_TIME_MS = 8.64e15;
 
@@ -284,14 +252,6 @@ const noMessage = { role: 'assistant' as const, content: [] };
 
 function withCalls({ openStep: _, ...progress }: Progress, calls: readonly OpenCall[]): Progress {
   return calls.length === 0 ? progress : { ...progress, openStep: stepOf(noMessage, calls) };
-}
-
-/** Takes an event in: it waits until the machine takes it. A known one changes nothing. */
-export function withEvent(progress: Progress, id: string, event: JsonObject): Progress {
-  const { workflow } = progress;
-  if (!workflow || workflow.seen.includes(id)) return progress;
-  const seen = [...workflow.seen, id].slice(-MAX_SEEN);
-  return { ...progress, workflow: { ...workflow, seen, events: [...workflow.events, { id, event }] } };
 }
 
 /** Checks a snapshot that is about to be recorded. @throws {WorkflowStateError} with the path of what no record can hold */

@@ -1,4 +1,5 @@
 import { type AnyActorLogic, type AnyStateMachine, createActor, createMachine, type Snapshot } from 'xstate';
+import type { Act } from '../run/workflow/advanced.ts';
 import type { JsonObject, JsonValue } from '../values/json.ts';
 
 /** A call that a transition begins. */
@@ -14,12 +15,6 @@ export interface SetTimer {
   readonly event: JsonObject;
   /** A finite number of ms, 0 or more. */
   readonly delayMs: number;
-}
-
-/** An action of the machine's own, or a log of it: it runs after the save. */
-export interface Act {
-  readonly name: string;
-  run(): void;
 }
 
 /** One thing that a transition asks for, in the order of the machine. */
@@ -121,7 +116,7 @@ export class Kernel {
 }
 
 /** A machine whose eventless transitions never end is stopped here. */
-export const MAX_MICROSTEPS = 5_000;
+const MAX_MICROSTEPS = 5_000;
 
 const nothing = () => {};
 

@@ -243,7 +243,7 @@ export const sections: readonly Section[] = [
         what: 'characters of a question of a tool, and of the JSON of its options or schema',
         code: 'MAX_QUESTION_CHARS',
       },
-      { what: 'characters of the name, and of the key, of an event', code: 'MAX_EVENT_CHARS' },
+      { what: 'characters of the name, and of the key, of an event', code: 'src/tool: MAX_EVENT_CHARS' },
       { what: 'cancels that may wait in a store for one run, besides other commands', code: 'src/run: MAX_CANCELS' },
       { what: 'characters of the commands that wait in a store for one run', code: 'MAX_INBOX_CHARS', unit: 'size' },
       { what: 'characters of the id of a command', code: 'src/run: MAX_ID_CHARS' },
@@ -260,6 +260,18 @@ export const sections: readonly Section[] = [
       { what: 'time for which an obeyed command is recognised', code: 'REMEMBERED_MS', unit: 'ms' },
       { what: 'obeyed commands that a run remembers', code: 'src/executor/services: MAX_REMEMBERED' },
       { what: 'characters of a nudge of a critic', code: 'src/executor: MAX_NUDGE' },
+    ],
+  },
+  {
+    title: 'Workflows',
+    limits: [
+      { what: 'transitions of a run, then `WORKFLOW_LOOP`', code: 'MAX_TRANSITIONS' },
+      { what: 'microsteps of one transition, then `WORKFLOW_LOOP`', code: 'MAX_MICROSTEPS' },
+      { what: 'timers of a run, then `WORKFLOW_LOOP`', code: 'MAX_TIMERS' },
+      { what: 'open calls of a run', code: 'MAX_OPEN_CALLS' },
+      { what: 'characters of the JSON of a snapshot', code: 'MAX_SNAPSHOT_CHARS' },
+      { what: 'characters of the JSON of a machine event', code: 'src/run/workflow: MAX_EVENT_CHARS' },
+      { what: 'ids of events that a run remembers', code: 'MAX_SEEN' },
     ],
   },
   {

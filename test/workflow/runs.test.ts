@@ -83,7 +83,12 @@ test('a workflow looks up, asks a person, pays once, waits for a signal, and has
   const refund = refundWith(paid);
   const clock = testClock(1_000_000);
   const store = memoryStore({ clock });
-  const executor = createExecutor({ checkpoints: store, workflows: [refund], clock, defaults: { waitLingerMs: 1_000_000_000 } });
+  const executor = createExecutor({
+    checkpoints: store,
+    workflows: [refund],
+    clock,
+    defaults: { waitLingerMs: 1_000_000_000 },
+  });
   const run = await executor.start(refund, { runId: 'r', input: { order: '42' } });
   const seen: unknown[] = [];
   void (async () => {

@@ -7,7 +7,7 @@ import { keptOutcome, outcomeOf, type RunEnd, waitingOutput } from '../../run/ou
 import { recordable } from '../../run/pipeline.ts';
 import type { Progress } from '../../run/progress.ts';
 import { type RunOutcome, type RunOutput, withoutId } from '../../run/result.ts';
-import { withdrawWaits } from '../../run/waits/wait-rules.ts';
+import { waitsOf, withdrawWaits } from '../../run/waits/wait-rules.ts';
 import { type Checkpointer, keeperOf } from '../../store/checkpointer.ts';
 import type { Claim, Ended, EndOptions } from '../../store/port.ts';
 import { type Backoff, backoffMs } from '../../values/backoff.ts';
@@ -175,7 +175,7 @@ function outputOf(run: ActiveRun, outcome: RunOutcome): RunOutput {
 async function end(run: ActiveRun, input: SettleInput, outcome: RunOutcome): Promise<void> {
   const { checkpointer, claim } = run.resources;
   const { progress, error, cause } = input;
-  run.waits.withdraw(progress);
+  run.waits.withdraw(waitsOf(progress));
   const kept = run.redaction?.records.outcome(outcome) ?? outcome;
   const keeper = checkpointer ? keeperOf(checkpointer) : undefined;
   const finish = async (finalizer: Checkpointer) => {

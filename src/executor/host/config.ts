@@ -1,5 +1,4 @@
 import type { InspectionEvent } from 'xstate';
-import { agentOfWorkflow, type Workflow } from '../../workflow/define.ts';
 import { type Agent, agentFrom } from '../../agent/agent.ts';
 import type { Skill } from '../../agent/skill.ts';
 import type { Models } from '../../model/port.ts';
@@ -13,6 +12,7 @@ import type { Tool } from '../../tool/define-tool.ts';
 import type { Clock } from '../../values/clock.ts';
 import { readProperty, toErrorData } from '../../values/error-data.ts';
 import { letGo } from '../../values/thenable.ts';
+import { agentOfWorkflow, type Workflow } from '../../workflow/define.ts';
 import { checkExecutor, retainedMs } from './check-executor.ts';
 import { DueHints } from './due-hints.ts';
 import { guarded, guardedWarn, readable, type Warn } from './guard.ts';

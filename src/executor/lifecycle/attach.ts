@@ -131,7 +131,7 @@ function heed(event: RunEmitted, run: ActiveRun, onStep: OnStep): void {
   else if (event.type === 'answer.refused') run.waits.notTaken(event);
   else if (event.type === 'waiting.began') run.waits.began(event.progress);
   else if (event.type === 'waiting.ended') run.waits.ended();
-  else if (event.type === 'waits.withdrawn') run.waits.withdrawn(event.waits);
+  else if (event.type === 'waits.withdrawn') run.waits.withdraw(event.waits);
   else if (event.type === 'event.entered') run.machineEvents.entered(event);
   else if (event.type === 'call.stopped') stopCall(run, event.call);
   else if (event.type === 'workflow.acts') runActs(run, event);

@@ -24,7 +24,6 @@ import { ObserverList } from '../services/observer-list.ts';
 import type { LiveRun, LiveTree, RunSummary } from '../services/registry.ts';
 import { Checkpointing } from './checkpointing.ts';
 import { RunLife } from './life/run-life.ts';
-import { MachineEvents } from './machine-events.ts';
 import { ReplyStream } from './reply-stream.ts';
 import { type RunActor, summaryOf } from './run-actor.ts';
 import { observedRun } from './run-info.ts';
@@ -38,7 +37,7 @@ import {
 } from './run-state.ts';
 import { RunTime } from './run-time.ts';
 import type { RunSeed } from './seed.ts';
-import { Steering } from './steering.ts';
+import { MachineEvents, Steering } from './steering.ts';
 
 /** The state that all runs of one executor share. */
 export type ExecutorServices = Services<ActiveRun>;

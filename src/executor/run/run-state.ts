@@ -149,8 +149,6 @@ export interface RunWaiting {
   ended(): void;
   /** One of its children waits, or works again, or ended. */
   look(): void;
-  /** These waits are over without an answer. */
-  withdrawn(waits: readonly Wait[]): void;
-  /** The run ends otherwise: reports its open waits as withdrawn. */
-  withdraw(progress: Progress): void;
+  /** These waits are over without an answer: the run ends, or its workflow needs them no more. */
+  withdraw(waits: readonly Wait[]): void;
 }

@@ -2,7 +2,7 @@ import { hasTexts, isObject, type JsonObject } from '../../values/json.ts';
 import type { FieldRedactor } from '../../values/redact.ts';
 
 /** A timer of a workflow: the wait of the same id has its time. It is due once that wait is over. */
-export interface WorkflowTimer {
+interface WorkflowTimer {
   readonly waitId: string;
   /** The id under which the machine may cancel it, or set it again. */
   readonly sendId: string;
@@ -10,7 +10,7 @@ export interface WorkflowTimer {
 }
 
 /** A machine event that was sent to a workflow, and that its machine has not taken yet. */
-export interface SentEvent {
+interface SentEvent {
   /** Sent twice with the same id, it counts once. */
   readonly id: string;
   readonly event: JsonObject;

@@ -41,7 +41,7 @@ export async function sendEvent(
   return 'sent';
 }
 
-/** @returns false if the run leaves this process before it has the event */
+/** Gives an event to a live run. @returns false if the run leaves this process before it has the event */
 async function isEntered(live: ActiveRun, id: string, event: MachineEvent): Promise<boolean> {
   if (!isWorkflow(live.agent)) throw ofAgent(live.runId);
   try {

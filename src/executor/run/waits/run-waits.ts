@@ -55,7 +55,6 @@ export class RunWaits implements RunWaiting {
   #count = 0;
   #timer: unknown;
   readonly #time: WorkingTime;
-  /** Nothing but waits is left. */
   #isWaiting = false;
   /** `run.waiting` was published, and `run.woken` was not. */
   #hasSaidWaiting = false;
@@ -325,11 +324,7 @@ export class RunWaits implements RunWaiting {
     this.#time.look();
   }
 
-  withdraw(progress: Progress): void {
-    this.withdrawn(waitsOf(progress));
-  }
-
-  withdrawn(waits: readonly Wait[]): void {
+  withdraw(waits: readonly Wait[]): void {
     for (const { id: waitId, kind, callId } of waits)
       this.#run.publish({ type: 'wait.withdrawn', waitId, kind, ...(callId === undefined ? {} : { callId }) });
     if (this.#pending) this.arm();

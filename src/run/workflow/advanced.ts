@@ -1,0 +1,39 @@
+import type { ErrorData } from '../../values/error-data.ts';
+import type { JsonObject, JsonValue } from '../../values/json.ts';
+import type { RunEventBody } from '../events/body.ts';
+import type { OpenCall } from '../open-step.ts';
+import type { Progress } from '../progress.ts';
+
+/** An action of a workflow's machine: it runs once its transition is stored. */
+export interface Act {
+  readonly name: string;
+  run(): void;
+}
+
+/** What a transition says of itself. */
+export type Told = Extract<RunEventBody, { type: 'workflow.transition' | 'workflow.ignored' | 'workflow.emitted' }>;
+
+/** A workflow after it has taken all that was there. */
+export interface Advanced {
+  readonly progress: Progress;
+  readonly told: readonly Told[];
+  /** Actions of the machine's own, which run once this is stored. */
+  readonly acts: readonly Act[];
+  /** The calls that were stopped, as they were. */
+  readonly stopped: readonly OpenCall[];
+  /** Something is left: the event loop has its turn before. */
+  readonly isMore: boolean;
+  /** The machine is done, or failed. */
+  readonly end?: { readonly data: JsonValue } | { readonly error: ErrorData };
+}
+
+/** The ids of the last events, by which a repetition is recognised. */
+const MAX_SEEN = 1_000;
+
+/** Takes an event in: it waits until the machine takes it. A known one changes nothing. */
+export function withEvent(progress: Progress, id: string, event: JsonObject): Progress {
+  const { workflow } = progress;
+  if (!workflow || workflow.seen.includes(id)) return progress;
+  const seen = [...workflow.seen, id].slice(-MAX_SEEN);
+  return { ...progress, workflow: { ...workflow, seen, events: [...workflow.events, { id, event }] } };
+}

@@ -72,10 +72,13 @@ export function beginProgress(
   };
 }
 
+/** Returns the progress of a run without a conversation: a workflow has neither prompt nor messages. */
+export function withoutConversation(progress: Progress): Progress {
+  return { ...progress, transcript: Transcript.of([]) };
+}
+
 /** Makes the opening of a conversation: the earlier one, and a turn of the prompt and the images. */
 export function openingOf({ meta, images, earlier }: Pick<Progress, 'meta' | 'images' | 'earlier'>): Transcript {
-  // A workflow has no prompt, and no messages.
-  if (meta.prompt === '' && images.value.length === 0) return Transcript.of(earlier.value);
   const turn = enterMessage({ role: 'user', content: [{ type: 'text', text: meta.prompt }, ...images.value] });
   return Transcript.of([...earlier.value, turn]);
 }

@@ -47,7 +47,7 @@ export function resumeProgress(fresh: Progress, resume: ResumeState, tools: Tool
     ...headIn(resume),
     definition: fresh.definition,
     ...(isFresh
-      ? { transcript: opening }
+      ? { transcript: fresh.transcript.length === 0 ? fresh.transcript : opening }
       : conversationIn(resume, { settled, opening, own: ownFrom({ ...fresh, earlier }) })),
     inputs: resume.inputs ? new Hidden(resume.inputs) : fresh.inputs,
     images,

@@ -6,10 +6,10 @@ import { sqliteStore } from '../../src/store/sqlite/index.ts';
 import { sampleRecord } from '../../src/testing/store-contract/records.ts';
 import { freshPath, sql } from './sqlite/files.ts';
 
-const dance = { v: 3, id: 'd', kind: 'dance', steps: 7 };
+const dance = { v: 4, id: 'd', kind: 'dance', steps: 7 };
 
 test('a stored command of a kind that only a newer version knows is unknown, any other one is damage (waiting 34)', () => {
-  expect(parseCommand(dance)).toEqual({ id: 'd', kind: 'unknown', v: 3 });
+  expect(parseCommand(dance)).toEqual({ id: 'd', kind: 'unknown', v: 4 });
   for (const wrong of [
     { ...dance, v: 2 },
     { id: 'd', kind: 'dance' },
@@ -50,7 +50,7 @@ test('a command of a newer version stays in the inbox, and a damaged one keeps n
   put('f', '{"id":"f","kind":"prance"}');
   const claim = (await store.claim('run', 'me', 60_000)) as Claim;
   const [sent, ...others] = await store.inbox({ owner: 'me' });
-  expect([sent?.command, others]).toEqual([{ id: 'd', kind: 'unknown', v: 3 }, []]);
+  expect([sent?.command, others]).toEqual([{ id: 'd', kind: 'unknown', v: 4 }, []]);
   expect(await store.leave(claim, { readUpTo: 0 })).toBe(false);
   expect(await store.leave(claim, { readUpTo: sent?.seq ?? 0 })).toBe(true);
   expect(await store.inbox({ runId: 'run' })).toHaveLength(1);

@@ -1,8 +1,9 @@
 import type { RunInput } from '../../../machines/context.ts';
 import { type Agent, definitionOf } from '../../agent/agent.ts';
-import { beginProgress, type Progress } from '../../run/progress.ts';
+import { beginProgress, type Progress, withoutConversation } from '../../run/progress.ts';
 import type { RunRequest } from '../../run/request.ts';
 import { Hidden } from '../../values/hidden.ts';
+import { isWorkflow } from '../../workflow/program.ts';
 import { asError, isError } from '../host/guard.ts';
 import type { RunOrigin } from '../host/observers.ts';
 import { type Beginning, metaFor, refusedRequest, requestOf } from '../host/request.ts';
@@ -48,7 +49,8 @@ export function freshProgress(
   request: RunRequest,
 ): Progress {
   const meta = metaFor(agent, request, config.defaults.model);
-  return beginProgress(meta, definitionOf(agent), request);
+  const progress = beginProgress(meta, definitionOf(agent), request);
+  return isWorkflow(agent) ? withoutConversation(progress) : progress;
 }
 
 /** Returns what the machine of a run begins with: at its start, and at each later try of a run that was left. */

@@ -6,6 +6,7 @@
 export type { FinishReason, ModelReply, RefusedCall } from '../src/run/reply.ts';
 export type { ApprovalWords, WaitAnswer } from '../src/run/waits/wait-answer.ts';
 export type { Judgement } from '../src/run/waits/wait-rules.ts';
+export type { MachineAction, WorkflowAdvance, WorkflowEvent } from '../src/run/workflow/advanced.ts';
 export type { JudgeInput, ModelCallInput, RetryInput, SettleInput } from './actors.ts';
 export type {
   FailedAnswer,
@@ -44,3 +45,4 @@ export {
 export { loop } from './loop.ts';
 export { type ChartedAgent, type RunMachine, runMachine } from './run.ts';
 export type { ToolCallInput } from './tool-calls.ts';
+export { workflowMachine } from './workflow.ts';

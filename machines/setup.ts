@@ -13,7 +13,7 @@ import {
 } from '../src/run/progress.ts';
 import type { RunOutput } from '../src/run/result.ts';
 import { forgetRetry, type Judgement } from '../src/run/waits/wait-rules.ts';
-import type { Advanced } from '../src/run/workflow/advanced.ts';
+import type { WorkflowAdvance } from '../src/run/workflow/advanced.ts';
 import { type ErrorData, toErrorData } from '../src/values/error-data.ts';
 import { OutputInvalidError, StepLimitError } from '../src/values/errors.ts';
 import { type Message, textOf } from '../src/values/message.ts';
@@ -91,7 +91,7 @@ export const pieces = setup({
     announceWaiting: emit(({ context }) => ({ type: 'waiting.began', progress: context.progress })),
     announceWoken: emit({ type: 'waiting.ended' }),
     recordAnswer: enqueueActions((moment) => takeAnswer(moment)),
-    applyAdvance: enqueueActions(({ context, enqueue }, advanced: Advanced) =>
+    applyAdvance: enqueueActions(({ context, enqueue }, advanced: WorkflowAdvance) =>
       applyAdvance(context, advanced, enqueue),
     ),
     enterEvent: enqueueActions(({ context, enqueue }, given: Extract<RunMachineEvent, { type: 'workflow.event' }>) =>

@@ -1,7 +1,7 @@
 import { callOf } from '../src/run/open-step.ts';
 import { recordResult, withdrawCalls } from '../src/run/progress.ts';
 import { waitsOf } from '../src/run/waits/wait-rules.ts';
-import { type Advanced, withEvent } from '../src/run/workflow/advanced.ts';
+import { type WorkflowAdvance, withEvent } from '../src/run/workflow/advanced.ts';
 import { toolCallId, withoutPlace } from './call-ids.ts';
 import type { RunContext, RunMachineEvent, ToolAnswer } from './context.ts';
 import { type Enqueue, startTools } from './tool-calls.ts';
@@ -10,7 +10,7 @@ import { holdCall, parked } from './waiting.ts';
 /* What the chart of a workflow does with the transitions of its machine: the parts of `setup.ts` about workflows. */
 
 /** Stores what came of the machine's transitions, stops the calls that it does not need any more, and starts the new ones. */
-export function applyAdvance(context: RunContext, advanced: Advanced, enqueue: Enqueue): void {
+export function applyAdvance(context: RunContext, advanced: WorkflowAdvance, enqueue: Enqueue): void {
   const { progress, told, acts, stopped, end } = advanced;
   const gone = new Set(stopped.map(({ callId }) => callId));
   for (const call of stopped) {
@@ -38,7 +38,7 @@ export function applyAdvance(context: RunContext, advanced: Advanced, enqueue: E
   if (acts.length > 0) enqueue.emit({ type: 'workflow.acts', acts, boundary: at });
 }
 
-function announceWithdrawn(context: RunContext, { progress }: Advanced, enqueue: Enqueue): void {
+function announceWithdrawn(context: RunContext, { progress }: WorkflowAdvance, enqueue: Enqueue): void {
   const open = new Set(waitsOf(progress).map(({ id }) => id));
   const waits = waitsOf(context.progress).filter(({ id }) => !open.has(id));
   if (waits.length > 0) enqueue.emit({ type: 'waits.withdrawn', waits });

@@ -1,10 +1,10 @@
 import type { Progress } from '../src/run/progress.ts';
-import type { Advanced } from '../src/run/workflow/advanced.ts';
+import type { WorkflowAdvance } from '../src/run/workflow/advanced.ts';
 import { chartOf, type Stages, work } from './run.ts';
 import { pieces } from './setup.ts';
 
 /** Lets a workflow take what is there: see `src/workflow/advance.ts`. */
-type Advance = (progress: Progress) => Advanced;
+type Advance = (progress: Progress) => WorkflowAdvance;
 
 /**
  * The statechart of one run of a workflow. The machine of the workflow is data of its progress; this chart says when it takes what

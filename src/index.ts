@@ -100,6 +100,7 @@ export type {
 } from './executor/lifecycle/threads/threads.ts';
 export type { AnswerState } from './executor/lifecycle/waits/answer-wait.ts';
 export type { ListedWait, ListWaitsOptions, WaitCursor, WaitPathStep } from './executor/lifecycle/waits/list-waits.ts';
+export type { SendEventOptions } from './executor/lifecycle/waits/send-event.ts';
 export type { SignalKeys } from './executor/lifecycle/waits/signal-runs.ts';
 export type { Accepted, EndedRun, Run } from './executor/run/handle.ts';
 export { finalizeCheckpoint } from './executor/run/record/finalize-checkpoint.ts';
@@ -149,6 +150,7 @@ export type {
   ParentCall,
   RunCheckpointMeta,
   RunInfo,
+  WorkflowInvocation,
 } from './run/request.ts';
 export type {
   EndedFacts,
@@ -166,6 +168,9 @@ export type { ResumeState } from './run/resume.ts';
 export type { Transcript } from './run/transcript.ts';
 export type { SentAnswer } from './run/waits/sent-answer.ts';
 export type { Allowed, HowAnswered, Person, SettledWait, Vote, Wait, WaitFacts, Waiting } from './run/waits/wait.ts';
+export type { MachineAction, WorkflowAdvance, WorkflowEvent } from './run/workflow/advanced.ts';
+export type { MachineEvent } from './run/workflow/event.ts';
+export type { WorkflowState } from './run/workflow/state.ts';
 export { type Checkpointer, type CheckpointerOptions, createCheckpointer } from './store/checkpointer.ts';
 export type { Delivering, TakeUndeliveredOptions, Undelivered, UndeliveredEnd } from './store/deliveries/port.ts';
 export {
@@ -329,6 +334,7 @@ export {
   type AgentOutput,
   type AskOptions,
   ask,
+  type FromInput,
   type SignalWaitOptions,
   step,
   waitForSignal,

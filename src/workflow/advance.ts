@@ -3,7 +3,7 @@ import { type OpenCall, stepOf } from '../run/open-step.ts';
 import type { Progress } from '../run/progress.ts';
 import type { Wait } from '../run/waits/wait.ts';
 import { openWaits, waitsOf, withdrawWaitsOf } from '../run/waits/wait-rules.ts';
-import type { Act, Advanced, Told } from '../run/workflow/advanced.ts';
+import type { MachineAction, WorkflowAdvance, WorkflowEvent } from '../run/workflow/advanced.ts';
 import type { WorkflowState } from '../run/workflow/state.ts';
 import { type ErrorData, toErrorData } from '../values/error-data.ts';
 import { WorkflowError, WorkflowLoopError, WorkflowStateError } from '../values/errors.ts';
@@ -25,7 +25,7 @@ const MAX_SNAPSHOT_CHARS = 2 ** 20;
  * came. All of it is one save, with the calls and timers that it asks for. Nothing has begun yet.
  * @param now wall clock, ms
  */
-export function advance(program: Program, progress: Progress, now: number): Advanced {
+export function advance(program: Program, progress: Progress, now: number): WorkflowAdvance {
   const at = new Advance(program, progress, now);
   try {
     return at.run();
@@ -44,8 +44,8 @@ class Advance {
   readonly #program: Program;
   readonly #now: number;
   #progress: Progress;
-  #told: Told[] = [];
-  #acts: Act[] = [];
+  #told: WorkflowEvent[] = [];
+  #acts: MachineAction[] = [];
   #stopped: OpenCall[] = [];
   /** The calls that this advance has begun, by their actors. */
   #begun = new Map<string, OpenCall>();
@@ -57,7 +57,7 @@ class Advance {
     this.#now = now;
   }
 
-  run(): Advanced {
+  run(): WorkflowAdvance {
     if (!this.#progress.workflow) this.#begin();
     let taken = 0;
     for (let next = this.#next(); next && !this.#isOver; next = this.#next()) {
@@ -71,7 +71,7 @@ class Advance {
   }
 
   /** The machine, or Pawl's own check of it, refused: before the save nothing has happened. */
-  failed(thrown: unknown): Advanced {
+  failed(thrown: unknown): WorkflowAdvance {
     const state = this.#progress.workflow;
     const where = state ? ` in state ${JSON.stringify(state.snapshot.value)}` : '';
     return this.#end({ error: toErrorData(asWorkflowError(thrown, `the workflow failed${where}`)) });
@@ -225,7 +225,7 @@ class Advance {
     this.#progress = withdrawWaitsOf(this.#progress, ({ id }) => gone.has(id));
   }
 
-  #end(end: NonNullable<Advanced['end']>): Advanced {
+  #end(end: NonNullable<WorkflowAdvance['end']>): WorkflowAdvance {
     const { openStep, ...rest } = this.#progress;
     const begun = new Set([...this.#begun.values()].map(({ callId }) => callId));
     const open = (openStep?.calls ?? []).filter(({ state, callId }) => state !== 'done' && !begun.has(callId));
@@ -234,7 +234,7 @@ class Advance {
     return this.#result({ end });
   }
 
-  #result(more: Partial<Advanced> = {}): Advanced {
+  #result(more: Partial<WorkflowAdvance> = {}): WorkflowAdvance {
     const said = { told: this.#told, acts: this.#acts, stopped: this.#stopped };
     return { progress: this.#progress, ...said, isMore: false, ...more };
   }

@@ -1,5 +1,5 @@
 import { type AnyActorLogic, type AnyStateMachine, createActor, createMachine, type Snapshot } from 'xstate';
-import type { Act } from '../run/workflow/advanced.ts';
+import type { MachineAction } from '../run/workflow/advanced.ts';
 import type { JsonObject, JsonValue } from '../values/json.ts';
 
 /** A call that a transition begins. */
@@ -25,7 +25,7 @@ export type Effect =
   | { readonly kind: 'cancel'; readonly sendId: string }
   | { readonly kind: 'send'; readonly event: JsonObject }
   | { readonly kind: 'emit'; readonly event: JsonValue }
-  | { readonly kind: 'act'; readonly act: Act };
+  | { readonly kind: 'act'; readonly act: MachineAction };
 
 /** The result of a transition: a snapshot as JSON, and what it asks for. It has started nothing. */
 export interface Transition {

@@ -52,7 +52,7 @@ export function step(given: Tool | Agent): unknown {
 }
 
 /** A value, or a function of the input of the invoke. */
-type FromInput<Input, T> = T | ((input: Input) => T);
+export type FromInput<Input, T> = T | ((input: Input) => T);
 
 /** A question of a workflow to a person. */
 export interface AskOptions<Input, Option extends JsonValue> {

@@ -5,20 +5,23 @@ import type { OpenCall } from '../open-step.ts';
 import type { Progress } from '../progress.ts';
 
 /** An action of a workflow's machine: it runs once its transition is stored. */
-export interface Act {
+export interface MachineAction {
   readonly name: string;
   run(): void;
 }
 
 /** What a transition says of itself. */
-export type Told = Extract<RunEventBody, { type: 'workflow.transition' | 'workflow.ignored' | 'workflow.emitted' }>;
+export type WorkflowEvent = Extract<
+  RunEventBody,
+  { type: 'workflow.transition' | 'workflow.ignored' | 'workflow.emitted' }
+>;
 
 /** A workflow after it has taken all that was there. */
-export interface Advanced {
+export interface WorkflowAdvance {
   readonly progress: Progress;
-  readonly told: readonly Told[];
+  readonly told: readonly WorkflowEvent[];
   /** Actions of the machine's own, which run once this is stored. */
-  readonly acts: readonly Act[];
+  readonly acts: readonly MachineAction[];
   /** The calls that were stopped, as they were. */
   readonly stopped: readonly OpenCall[];
   /** Something is left: the event loop has its turn before. */

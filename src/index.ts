@@ -339,3 +339,4 @@ export {
   step,
   waitForSignal,
 } from './workflow/step.ts';
+export type { StateOutline, WorkflowView } from './workflow/view.ts';

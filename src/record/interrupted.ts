@@ -1,4 +1,4 @@
-import { type IdentityFields, staysParked } from '../run/fields.ts';
+import { type HeadFields, type IdentityFields, staysParked } from '../run/fields.ts';
 import { inputOf } from '../run/open-step.ts';
 import { neededPhases } from '../run/pipeline.ts';
 import type { Labels, ParentCall, RunCheckpointMeta } from '../run/request.ts';
@@ -23,6 +23,8 @@ export type InterruptedRun =
       readonly runId: string;
       /** `waiting`: it has open waits. */
       readonly status?: 'interrupted' | 'parked' | 'waiting';
+      /** It is a run of a workflow; absent = of an agent, or the machine of the workflow has not begun. */
+      readonly kind?: 'workflow';
       readonly meta: RunCheckpointMeta;
       readonly iteration: number;
       /** Names of the phases that are complete. */
@@ -89,12 +91,24 @@ export function interruptedRun(head: RunHead, owner?: string, dueAt?: number): I
   };
 }
 
-/** Returns what lists show of the identity of a run besides its meta: its labels, and when it began. */
-export function listedIdentity({ labels, beganAt }: ListedIdentity): ListedIdentity {
-  return { ...(labels ? { labels } : {}), ...(beganAt === undefined ? {} : { beganAt }) };
+/** What lists show of the identity of a run besides its meta. */
+interface ListedIdentity extends Pick<IdentityFields, 'labels' | 'beganAt'> {
+  /** It is a run of a workflow; absent = of an agent, or the machine of the workflow has not begun. */
+  readonly kind?: 'workflow';
 }
 
-type ListedIdentity = Pick<IdentityFields, 'labels' | 'beganAt'>;
+/** Returns the labels of a run, when it began, and whether it is a workflow's. */
+export function listedIdentity({
+  labels,
+  beganAt,
+  workflow,
+}: Pick<IdentityFields, 'labels' | 'beganAt'> & Pick<HeadFields, 'workflow'>): ListedIdentity {
+  return {
+    ...(workflow ? { kind: 'workflow' } : {}),
+    ...(labels ? { labels } : {}),
+    ...(beganAt === undefined ? {} : { beganAt }),
+  };
+}
 
 /** Returns the open waits of a run, each with the input of its call. */
 export function openWaitsIn({ waiting, openStep }: Pick<RunHead, 'waiting' | 'openStep'>): readonly OpenWait[] {

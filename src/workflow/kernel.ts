@@ -1,4 +1,12 @@
-import { type AnyActorLogic, type AnyStateMachine, createActor, createMachine, type Snapshot } from 'xstate';
+import {
+  type AnyActor,
+  type AnyActorLogic,
+  type AnyMachineSnapshot,
+  type AnyStateMachine,
+  createActor,
+  createMachine,
+  type Snapshot,
+} from 'xstate';
 import type { MachineAction } from '../run/workflow/advanced.ts';
 import type { JsonObject, JsonValue } from '../values/json.ts';
 
@@ -79,6 +87,11 @@ export class Kernel {
     return this.#run((scope) => this.#machine.getInitialSnapshot(scope, input));
   }
 
+  /** Restores a snapshot for a reader: nothing of the machine runs. @throws if the machine has not its states */
+  restore(snapshot: JsonObject): AnyMachineSnapshot {
+    return this.#machine.restoreSnapshot(structuredClone(snapshot) as never, scopeOf(createActor(inert), nothing));
+  }
+
   /** Takes one event. @param snapshot of an earlier transition, through JSON @throws what the machine threw */
   take(snapshot: JsonObject, event: JsonObject): Transition {
     return this.#run((scope, self) => {
@@ -98,11 +111,7 @@ export class Kernel {
     system._sendInspectionEvent = ({ _transitions = [] }) => {
       isTaken ||= _transitions.length > 0;
     };
-    const scope = {
-      ...{ self, system: self.system, id: self.id, sessionId: self.sessionId },
-      ...{ defer: nothing, logger: nothing, stopChild: nothing, emit: nothing },
-      actionExecutor: (action: GivenAction) => void given.push(action),
-    } as unknown as Scope;
+    const scope = scopeOf(self, (action) => void given.push(action));
     const snapshot = next(scope, self);
     const persisted = this.#machine.getPersistedSnapshot(snapshot as never) as Snapshot<unknown> & Persisted;
     const effects = given.flatMap((action) => effectsOf(action, self));
@@ -119,6 +128,13 @@ export class Kernel {
 const MAX_MICROSTEPS = 5_000;
 
 const nothing = () => {};
+
+function scopeOf(self: AnyActor, actionExecutor: (action: GivenAction) => void): Scope {
+  return {
+    ...{ self, system: self.system, id: self.id, sessionId: self.sessionId },
+    ...{ defer: nothing, logger: nothing, stopChild: nothing, emit: nothing, actionExecutor },
+  } as unknown as Scope;
+}
 
 /** XState's system, which says which transitions a step takes. */
 interface Inspected {

@@ -22,7 +22,9 @@ import { withDeadline } from '../../../values/deadline.ts';
 import { hasCode, toErrorData } from '../../../values/error-data.ts';
 import { checkKeys } from '../../../values/known-options.ts';
 import { Redactor } from '../../../values/redact.ts';
-import type { ExecutorServices } from '../../run/active-run.ts';
+import { programOf } from '../../../workflow/program.ts';
+import { type WorkflowView, workflowView } from '../../../workflow/view.ts';
+import type { ActiveRun, ExecutorServices } from '../../run/active-run.ts';
 import { endOf } from '../../services/event-feeds.ts';
 import { Doctor, type RunDiagnosis } from './diagnose.ts';
 import { listedEntry, liveOwner, queuedRun } from './find-run.ts';
@@ -49,6 +51,8 @@ export interface RunExplanation {
    * any other the one from which its record continues. Absent if the record cannot be read, or is not kept.
    */
   readonly state?: string;
+  /** What is known of the machine of a workflow's run; absent = the run is an agent's. */
+  readonly workflow?: WorkflowView;
   /** Whether it is live in this process. */
   readonly isLive: boolean;
   /** The whole record, or the part that was asked for; absent if there is none, or it cannot be read. */
@@ -135,9 +139,22 @@ export async function explainRun(
     ...(isHere ? { verdict: 'live', reason: LIVE_HERE, needsPerson: false } : (found as Found).verdict),
     ...(isHere ? { state: live.summary.state, owner: { name: services.owner } } : {}),
     isLive: isHere,
+    ...workflowOf(services, { live: isHere ? live : undefined, record: found?.record }),
   };
   const whole = options.budget ? { ...seen, ...(await standingOf(services, seen)) } : seen;
   return redact ? redacted(whole, new Redactor(redact, 'record')) : whole;
+}
+
+/** A workflow that is live here says more than its record. */
+function workflowOf(
+  services: ExecutorServices,
+  { live, record }: { readonly live: ActiveRun | undefined; readonly record: RunCheckpoint | undefined },
+): Pick<RunExplanation, 'workflow'> {
+  const fields = live?.progress ?? record;
+  const agent = live?.agent ?? (record && agentFor(services, record.meta.agentId));
+  const program = agent && programOf(agent);
+  if (!fields || !(program || fields.workflow)) return {};
+  return { workflow: workflowView(fields, { program, isOver: fields.outcome !== undefined }) };
 }
 
 /** A budget that fails, or does not answer, is the trouble of the next start, which asks it again. */

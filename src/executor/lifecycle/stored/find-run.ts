@@ -22,6 +22,8 @@ import type { StoredEntry } from './stored-run-pages.ts';
 export interface EndedRunLine {
   readonly runId: string;
   readonly status: 'ended';
+  /** It was a run of a workflow; only while its record is kept. */
+  readonly kind?: 'workflow';
   /** How it ended, without messages. */
   readonly outcome: RunOutput;
   /**

@@ -14,6 +14,8 @@ import { allListed } from './stored-run-pages.ts';
 /** A run that is live in this process. */
 export type LiveRunLine = RunSummary & {
   readonly status: 'live';
+  /** It is a run of a workflow; absent = of an agent, or the machine of the workflow has not begun. */
+  readonly kind?: 'workflow';
   readonly meta: RunCheckpointMeta;
   /** The call that began the run; absent = a host did. */
   readonly parent?: ParentCall;

@@ -1,0 +1,119 @@
+import type { AnyMachineSnapshot, AnyStateMachine } from 'xstate';
+import type { OpenCall } from '../run/open-step.ts';
+import type { Progress } from '../run/progress.ts';
+import { waitsOf } from '../run/waits/wait-rules.ts';
+import type { WorkflowState } from '../run/workflow/state.ts';
+import type { JsonValue } from '../values/json.ts';
+import type { Program } from './program.ts';
+
+/** A state of a workflow's machine, with the states in it. */
+export interface StateOutline {
+  readonly key: string;
+  /** As XState has it: `atomic`, `compound`, `parallel`, `final` or `history`. */
+  readonly type: string;
+  readonly description?: string;
+  readonly states: readonly StateOutline[];
+}
+
+/** What is known of the machine of a workflow's run. */
+export interface WorkflowView {
+  /** The value of its state, as XState has it; null before its first transition. */
+  readonly state: JsonValue;
+  /** The open timers: `dueAt` is wall clock, ms; absent = the timer is due. */
+  readonly timers: readonly { readonly sendId: string; readonly dueAt?: number }[];
+  /** The open calls, by the ids of their actors. */
+  readonly calls: readonly (Pick<OpenCall, 'callId' | 'name' | 'state'> & { readonly actorId: string })[];
+  /**
+   * The types of events that the state takes, guards not asked; a wildcard is as the machine writes it. This and what follows is
+   * absent where the executor does not know the workflow, or where its machine has no such state.
+   */
+  readonly takes?: readonly string[];
+  /** The tags of the active states. */
+  readonly tags?: readonly string[];
+  /** The `meta` of the active states, by their ids. */
+  readonly meta?: { readonly [stateId: string]: unknown };
+  /** The states of the machine. */
+  readonly states?: readonly StateOutline[];
+}
+
+type Fields = Pick<Progress, 'workflow' | 'openStep' | 'waiting'>;
+
+/**
+ * Returns what is known of the machine of a workflow's run.
+ * @param known its program, where this process has it; and whether the run is over: then its machine takes nothing
+ */
+export function workflowView(
+  fields: Fields,
+  { program, isOver }: { readonly program: Program | undefined; readonly isOver: boolean },
+): WorkflowView {
+  const { workflow, openStep } = fields;
+  const stored = {
+    state: workflow?.snapshot.value ?? null,
+    timers: workflow ? timersOf(workflow, fields) : [],
+    calls: Object.entries(workflow?.calls ?? {}).flatMap(([actorId, callId]) => {
+      const call = openStep?.calls.find((each) => each.callId === callId);
+      return call ? [{ actorId, callId, name: call.name, state: call.state }] : [];
+    }),
+  };
+  const now = workflow && program && restored(program, workflow);
+  return now ? { ...stored, ...viewOf(now, isOver) } : stored;
+}
+
+function timersOf({ timers }: WorkflowState, fields: Fields): WorkflowView['timers'] {
+  const dueAt = new Map(waitsOf(fields).map((wait) => [wait.id, wait.dueAt]));
+  return timers.map(({ sendId, waitId }) => {
+    const at = dueAt.get(waitId);
+    return { sendId, ...(at === undefined ? {} : { dueAt: at }) };
+  });
+}
+
+/** A machine that has changed may not have the state any more. */
+function restored({ kernel }: Program, { snapshot }: WorkflowState): AnyMachineSnapshot | undefined {
+  try {
+    return kernel.restore(snapshot);
+  } catch {
+    return undefined;
+  }
+}
+
+function viewOf(now: AnyMachineSnapshot, isOver: boolean) {
+  return {
+    takes: isOver ? [] : takenIn(now),
+    tags: [...now.tags],
+    meta: now.getMeta() as { readonly [stateId: string]: unknown },
+    states: outlinesIn(now.machine.root),
+  };
+}
+
+type StateNode = AnyStateMachine['root'];
+
+function outlinesIn({ states }: StateNode): readonly StateOutline[] {
+  return Object.values(states).map((node) => ({
+    key: node.key,
+    type: node.type,
+    ...(node.description === undefined ? {} : { description: node.description }),
+    states: outlinesIn(node),
+  }));
+}
+
+/** The types of events that a snapshot takes, those of the innermost states first. A final one takes none. */
+function takenIn({ status, machine, _nodes }: AnyMachineSnapshot): readonly string[] {
+  return status === 'active' ? [...typesIn(machine.root, new Set(_nodes)).taken] : [];
+}
+
+/** An inner state that forbids a type hides it from the states around it. */
+function typesIn(
+  node: StateNode,
+  active: ReadonlySet<StateNode>,
+): { readonly taken: ReadonlySet<string>; readonly forbidden: ReadonlySet<string> } {
+  const inner = Object.values(node.states).flatMap((each) => (active.has(each) ? [typesIn(each, active)] : []));
+  const taken = new Set(inner.flatMap((each) => [...each.taken]));
+  const forbidden = new Set(inner.flatMap((each) => [...each.forbidden]));
+  const own = node.config.on as { readonly [type: string]: unknown } | undefined;
+  for (const [type, transition] of Object.entries(own ?? {})) {
+    if (type.startsWith('xstate.') || forbidden.has(type)) continue;
+    if (transition === undefined) forbidden.add(type);
+    else taken.add(type);
+  }
+  return { taken, forbidden };
+}

@@ -1,0 +1,112 @@
+import { ask, createExecutor, defineTool, defineWorkflow, memoryStore, step } from 'pawl';
+import { testClock } from 'pawl/testing';
+import { describe, expect, test } from 'vitest';
+import { setup } from 'xstate';
+import { z } from 'zod';
+import { until } from '../fixtures/host.ts';
+
+const pack = defineTool({
+  name: 'pack',
+  description: '',
+  input: z.object({ order: z.string() }),
+  effect: 'idempotent',
+  execute: () => new Promise(() => {}),
+});
+
+/** A parcel: it waits for a manager, while a clerk may stop it; a day later it is late. */
+const parcel = defineWorkflow({
+  id: 'parcel',
+  machine: setup({
+    types: { events: {} as { type: string } },
+    actors: { manager: ask({ question: 'Send it?' }), pack: step(pack) },
+    guards: { never: () => false },
+    delays: { aDay: 86_400_000 },
+  }).createMachine({
+    initial: 'open',
+    on: { stop: '.stopped', note: {}, 'note.*': {}, '*': {} },
+    states: {
+      open: {
+        type: 'parallel',
+        tags: 'waits',
+        meta: { shown: 'Waits for the manager' },
+        description: 'A manager decides.',
+        states: {
+          deciding: {
+            invoke: { id: 'boss', src: 'manager', onDone: '#parcel.packing' },
+            initial: 'asked',
+            states: { asked: { on: { note: {}, hurry: { guard: 'never', actions: [] } } } },
+          },
+          waiting: {
+            initial: 'early',
+            states: { early: { after: { aDay: 'late' }, on: { stop: undefined } }, late: {} },
+          },
+        },
+      },
+      packing: { invoke: { id: 'packer', src: 'pack', input: { order: '7' }, onDone: 'stopped' } },
+      stopped: { type: 'final' },
+    },
+    id: 'parcel',
+  }),
+});
+
+const store = () => memoryStore({ clock: testClock(1_000_000) });
+
+async function resting(checkpoints = store()) {
+  const clock = testClock(1_000_000);
+  const executor = createExecutor({ checkpoints, workflows: [parcel], clock, defaults: { waitLingerMs: 1 } });
+  await executor.start(parcel, { runId: 'p', input: undefined });
+  await until(async () => (await executor.waiting({ kind: 'question' })).length === 1);
+  return { executor, checkpoints, clock };
+}
+
+describe('executor.explain of a workflow', () => {
+  test('says the state, the timers and the open calls of a live run, and which events its state takes (workflow 22)', async () => {
+    const { executor } = await resting();
+    const { workflow } = (await executor.explain('p')) ?? {};
+    expect(workflow).toMatchObject({
+      state: { open: { deciding: 'asked', waiting: 'early' } },
+      timers: [{ sendId: 'xstate.after.aDay.parcel.open.waiting.early', dueAt: 1_000_000 + 86_400_000 }],
+      calls: [{ actorId: 'boss', name: 'manager', state: 'waiting' }],
+      tags: ['waits'],
+      meta: { 'parcel.open': { shown: 'Waits for the manager' } },
+    });
+    expect(workflow?.states?.map(({ key, type }) => [key, type])).toEqual([
+      ['open', 'parallel'],
+      ['packing', 'atomic'],
+      ['stopped', 'final'],
+    ]);
+    expect(workflow?.states?.[0]?.description).toBe('A manager decides.');
+    await executor.shutdown();
+  });
+
+  test('takes names each type once, with wildcards as written, without types of XState and without a forbidden type (workflow 22)', async () => {
+    const { executor } = await resting();
+    const { workflow } = (await executor.explain('p')) ?? {};
+    expect(workflow?.takes).toEqual(['note', 'hurry', 'note.*', '*']);
+    await executor.shutdown();
+  });
+
+  test('reads a stored workflow in another process, and without its definition it says what the record says (workflow 22)', async () => {
+    const { executor, checkpoints } = await resting();
+    await executor.shutdown();
+    const known = createExecutor({ checkpoints, workflows: [parcel] });
+    const stranger = createExecutor({ checkpoints });
+    const [there, here] = [await known.explain('p'), await stranger.explain('p')];
+    expect(there?.workflow?.takes).toEqual(['note', 'hurry', 'note.*', '*']);
+    expect(here?.workflow).toEqual({
+      state: { open: { deciding: 'asked', waiting: 'early' } },
+      timers: there?.workflow?.timers,
+      calls: there?.workflow?.calls,
+    });
+    expect(here?.workflow?.calls).toHaveLength(1);
+  });
+
+  test('a line of a workflow in list and find says its kind', async () => {
+    const { executor, checkpoints } = await resting();
+    expect(await executor.find('p')).toMatchObject({ kind: 'workflow' });
+    await executor.shutdown();
+    const stranger = createExecutor({ checkpoints });
+    expect(await stranger.list()).toMatchObject([{ runId: 'p', kind: 'workflow' }]);
+    expect(await stranger.find('p')).toMatchObject({ runId: 'p', kind: 'workflow' });
+  });
+});

@@ -261,64 +261,12 @@ export type { Clock } from './values/clock.ts';
 export type { ErrorCode, ErrorPolicy, KnownErrorCode } from './values/error-codes.ts';
 export type { ErrorCause, ErrorData } from './values/error-data.ts';
 export { retryOf } from './values/error-data.ts';
-export {
-  AgentNotFoundError,
-  AlreadyAnsweredError,
-  type AnsweredBefore,
-  AnswerRedactedError,
-  AnswerRefusedError,
-  BudgetExceededError,
-  CancelledError,
-  CheckpointCorruptError,
-  CheckpointTooNewError,
-  CriticKillError,
-  DeadlineExceededError,
-  DefinitionChangedError,
-  InvalidLabelsError,
-  InvalidRunIdError,
-  JournalGoneError,
-  KeyMismatchError,
-  LeaseLostError,
-  MigrationError,
-  ModelError,
-  ModelOutageError,
-  ModelStalledError,
-  NewerDeploymentError,
-  NotDurableError,
-  NotJsonError,
-  OutputInvalidError,
-  PawlError,
-  PortTimeoutError,
-  RecordTooLargeError,
-  ReplyTooLargeError,
-  RevisionGapError,
-  RunIdConflictError,
-  RunNotEndedError,
-  RunNotFoundError,
-  RunOwnedElsewhereError,
-  RunPanicError,
-  RunParkedError,
-  RunWaitsError,
-  SetupError,
-  ShutdownError,
-  StepLimitError,
-  StoreFullError,
-  StoreUnavailableError,
-  ToolLoopError,
-  TranscriptInvalidError,
-  UndeliveredError,
-  UnknownTierError,
-  UnknownToolError,
-  UnsupportedError,
-  WaitAfterEffectError,
-  WaitChangedError,
-  WaitExpiredError,
-  WaitGoneError,
-} from './values/errors.ts';
+export type { AnsweredBefore } from './values/errors.ts';
 export type { Hidden } from './values/hidden.ts';
 export type { JsonObject, JsonValue } from './values/json.ts';
 export type { AssistantMessage, Message, ToolOutput } from './values/message.ts';
 export { type ModelUse, modelUses, type RunModel, type RunUse } from './values/model-use.ts';
+export { isPawlError, PawlError } from './values/pawl-error.ts';
 export type { Redaction, RedactionPlace } from './values/redact.ts';
 export { estimateTokens } from './values/texts/token-estimate.ts';
 export type { Spend, Usage } from './values/usage.ts';

@@ -1,5 +1,6 @@
-import { CheckpointCorruptError, CheckpointTooNewError, type ErrorData, NotJsonError } from '../index.ts';
+import type { ErrorData } from '../index.ts';
 import { isErrorData } from '../values/error-data.ts';
+import { CheckpointCorruptError, CheckpointTooNewError, NotJsonError } from '../values/errors.ts';
 import { isObject } from '../values/json.ts';
 import type { JudgeUsage, Ranking } from './ranking.ts';
 import { fromModelResponse, type ModelResponse, type ResponseSnapshot } from './snapshot.ts';

@@ -3,9 +3,9 @@ import { type ActorRefFrom, createActor, fromPromise, waitFor } from 'xstate';
 import { type FanOutContext, type FanOutEmitted, fanOutMachine } from '../../machines/index.ts';
 import { Root } from '../edits/root/root.ts';
 import { guarded } from '../executor/host/guard.ts';
-import { CancelledError, DeadlineExceededError, ShutdownError } from '../index.ts';
 import { isShutdown } from '../run/finalize.ts';
 import { toErrorData } from '../values/error-data.ts';
+import { CancelledError, DeadlineExceededError, ShutdownError } from '../values/errors.ts';
 import { checkOptions, DEADLINE_MS, type FanOutOptions, type FanOutResult } from './options.ts';
 import { Session } from './session.ts';
 

@@ -1,6 +1,5 @@
 // Proposed writes, also exported by `pawl/edits`
 export { type AppliedWrites, applyWrites } from '../edits/apply.ts';
-export { WriteConflictError, WriteFailedError, WriteOutsideRootError } from '../edits/errors.ts';
 export { type PreviewedFile, previewWrites } from '../edits/preview.ts';
 export type { ProposedWrites, WriteSnapshot } from '../edits/proposed-write.ts';
 export { type FileChange, type RewoundWrites, rewind } from '../edits/undo.ts';
@@ -8,10 +7,6 @@ export { type FileChange, type RewoundWrites, rewind } from '../edits/undo.ts';
 // The call, and its files
 export { buildCheckpoint, type Checkpoint, type FanOutEnd } from './checkpoint.ts';
 export { loadCheckpoint, saveCheckpoint } from './checkpoint-file.ts';
-export {
-  FanOutConflictError,
-  FanOutOwnedElsewhereError,
-} from './errors.ts';
 export { fanOut } from './fan-out.ts';
 export { IncrementalSaver } from './incremental-saver.ts';
 export type { Judge, JudgeFunction, JudgeRequest, JudgeVerdict } from './judge.ts';

@@ -1,7 +1,7 @@
-import { type Clock, createExecutor, defineAgent, type ExecutorOptions, type Model, ModelError } from '../index.ts';
+import { type Clock, createExecutor, defineAgent, type ExecutorOptions, type Model } from '../index.ts';
 import { isFinishReason, toldAnswer } from '../run/reply.ts';
 import { withDeadline } from '../values/deadline.ts';
-import { CancelledError } from '../values/errors.ts';
+import { CancelledError, ModelError } from '../values/errors.ts';
 import { isObject } from '../values/json.ts';
 import type { Ranking } from './ranking.ts';
 import { copyOf, type ModelResponse } from './snapshot.ts';

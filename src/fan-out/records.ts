@@ -2,8 +2,9 @@ import { existsSync } from 'node:fs';
 import { readdir, rm, rmdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { orAbsent, systemCode } from '../files/errors.ts';
-import { CheckpointCorruptError, type Executor, type InterruptedRun, type RunCheckpoint } from '../index.ts';
+import type { Executor, InterruptedRun, RunCheckpoint } from '../index.ts';
 import { type SqliteStore, sqliteStore } from '../store/sqlite/index.ts';
+import { CheckpointCorruptError } from '../values/errors.ts';
 import { FanOutConflictError } from './errors.ts';
 
 const DATABASE = 'records.db';

@@ -1,5 +1,5 @@
 import type { WriteSnapshot } from '../edits/index.ts';
-import { NotJsonError } from '../index.ts';
+import { NotJsonError } from '../values/errors.ts';
 import { isObject } from '../values/json.ts';
 import type { ResponseSnapshot } from './snapshot.ts';
 

@@ -1,7 +1,7 @@
 import type { ErrorData } from '../index.ts';
 import { policyOf } from '../values/error-codes.ts';
-import { isPawlError, readProperty } from '../values/error-data.ts';
-import { PawlError } from '../values/errors.ts';
+import { readProperty } from '../values/error-data.ts';
+import { isPawlError, PawlError } from '../values/pawl-error.ts';
 
 /** The errors of requests themselves, each with its status and its title. */
 const requestErrors = {
@@ -25,12 +25,11 @@ type RequestErrorCode = keyof typeof requestErrors;
 
 /** A request that is refused before, or instead of, its work. The message is the `detail` of the answer. */
 export class RequestError extends PawlError {
-  readonly code: RequestErrorCode;
+  declare readonly code: RequestErrorCode;
   readonly headers: Readonly<Record<string, string>>;
 
   constructor(code: RequestErrorCode, message = '', headers: Readonly<Record<string, string>> = {}) {
-    super(message);
-    this.code = code;
+    super(code, message);
     this.headers = headers;
   }
 }

@@ -74,7 +74,7 @@ const PAGE = 100;
 /** Returns the terminal error for one that no repetition changes; undefined: Restate repeats the call. */
 function terminalOf(error: unknown): restate.TerminalError | undefined {
   if (error instanceof TypeError) return new restate.TerminalError(error.message, { errorCode: 400 });
-  if (!(error instanceof pawl.PawlError) || pawl.retryOf(error) === 'later') return undefined;
+  if (!pawl.isPawlError(error) || pawl.retryOf(error) === 'later') return undefined;
   const errorCode = error.code === 'RUN_NOT_FOUND' || error.code === 'WAIT_GONE' ? 404 : 409;
   return new restate.TerminalError(`${error.code}: ${error.message}`, { errorCode });
 }

@@ -1,8 +1,7 @@
-import type { ErrorCode } from '../values/error-codes.ts';
 import { type ErrorData, isErrorData } from '../values/error-data.ts';
-import { PawlError } from '../values/errors.ts';
 import { hasTexts, isAmount, isCount, isObject, type JsonValue } from '../values/json.ts';
 import { isMessages, type Message } from '../values/message.ts';
+import { PawlError } from '../values/pawl-error.ts';
 import type { FieldRedactor } from '../values/redact.ts';
 import { isUsage, type Spend, type Usage } from '../values/usage.ts';
 import type { RunStatus } from './finalize.ts';
@@ -132,15 +131,13 @@ export type ListedStatus = 'live' | 'interrupted' | 'waiting' | 'parked' | 'quar
 
 /** A run did not succeed, and its host asked for an error (`run.orThrow()`). The code is that of the run's error. */
 export class RunFailedError extends PawlError {
-  readonly code: ErrorCode;
   declare readonly cause: ErrorData;
   /** Not enumerable: printing the error must not print the conversation. */
   readonly #result: (FailedOutput | WaitingOutput) & Pick<RunResult, 'messages'>;
 
   constructor(result: (FailedOutput | WaitingOutput) & Pick<RunResult, 'messages'>) {
     const { runId, status, error } = result;
-    super(`run ${runId} ended with status ${status}: ${error.code}: ${error.message}`, { cause: error });
-    this.code = error.code;
+    super(error.code, `run ${runId} ended with status ${status}: ${error.code}: ${error.message}`, { cause: error });
     this.#result = result;
   }
 

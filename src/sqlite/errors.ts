@@ -1,4 +1,5 @@
-import { PawlError, RecordTooLargeError, StoreFullError, StoreUnavailableError } from '../values/errors.ts';
+import { RecordTooLargeError, StoreFullError, StoreUnavailableError } from '../values/errors.ts';
+import { PawlError } from '../values/pawl-error.ts';
 
 /** The primary result codes of SQLite that this store handles. */
 const code = {

@@ -32,11 +32,6 @@ export function readProperty(value: unknown, key: string): unknown {
   }
 }
 
-/** Returns whether a value is an error of Pawl, made by this copy of the package or by another. Never throws. */
-export function isPawlError(value: unknown): boolean {
-  return readProperty(value, Symbol.for('pawl.error') as never) === true;
-}
-
 function readString(value: unknown, key: string): string | undefined {
   const found = readProperty(value, key);
   return typeof found === 'string' && found !== '' ? found.slice(0, MAX_MESSAGE) : undefined;

@@ -1,19 +1,17 @@
 import {
   type CheckpointOutcome,
-  CriticKillError,
   classifyCheckpointOutcome,
   createCheckpointer,
   createCheckpointerFactory,
-  DeadlineExceededError,
   type Message,
   memoryStore,
   type Phase,
   type RunCheckpointMeta,
   type RunInfo,
-  ShutdownError,
 } from 'pawl';
 import { callTool, fail, recordingCheckpointer, recordingFactory, reply, testClock } from 'pawl/testing';
 import { expect, test } from 'vitest';
+import { CriticKillError, DeadlineExceededError, ShutdownError } from '../../src/values/errors.ts';
 import { gate, hostOf, toolOf } from '../fixtures/host.ts';
 
 /*

@@ -1,6 +1,7 @@
-import { memoryStore, type Run, ShutdownError } from 'pawl';
+import { memoryStore, type Run } from 'pawl';
 import { callTool, fail, hang, reply, testClock } from 'pawl/testing';
 import { describe, expect, test } from 'vitest';
+import { ShutdownError } from '../../src/values/errors.ts';
 import { hostOf, toolOf, until } from '../fixtures/host.ts';
 import { listen, ofType } from './listening.ts';
 

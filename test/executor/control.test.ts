@@ -1,7 +1,8 @@
-import { CheckpointCorruptError, createExecutor, type FailedOutput, memoryStore, type RunOutcome } from 'pawl';
+import { createExecutor, type FailedOutput, memoryStore, type RunOutcome } from 'pawl';
 import { callTool, hang, reply, testClock } from 'pawl/testing';
 import { describe, expect, test } from 'vitest';
 import { sampleRecord } from '../../src/testing/store-contract/records.ts';
+import { CheckpointCorruptError } from '../../src/values/errors.ts';
 import { hostOf, settle, toolOf, until } from '../fixtures/host.ts';
 import { type Left, type MortalProcess, mortalProcess } from '../fixtures/mortal-process.ts';
 import { afterCrash, plainStore, watchedStore, withoutMarks } from '../fixtures/watched-store.ts';

@@ -1,6 +1,7 @@
-import { type CheckpointStore, memoryStore, StoreUnavailableError } from 'pawl';
+import { type CheckpointStore, memoryStore } from 'pawl';
 import { callTool, hang, reply } from 'pawl/testing';
 import { describe, expect, test } from 'vitest';
+import { StoreUnavailableError } from '../../src/values/errors.ts';
 import { hostOf, toolOf, until } from '../fixtures/host.ts';
 import { leftBehind, replies } from '../fixtures/left-runs.ts';
 import { plainStore, withoutTakeDue } from '../fixtures/watched-store.ts';

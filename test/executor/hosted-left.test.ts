@@ -1,8 +1,9 @@
 import { readFileSync } from 'node:fs';
-import { type Agent, type Claim, type Executor, memoryStore, type RunOutput, StoreUnavailableError } from 'pawl';
+import { type Agent, type Claim, type Executor, memoryStore, type RunOutput } from 'pawl';
 import { callTool, hang, reply, scriptedModel, testClock } from 'pawl/testing';
 import { describe, expect, test } from 'vitest';
 import { type AnyActorRef, assign, createActor, type DoneActorEvent, type Snapshot, setup } from 'xstate';
+import { StoreUnavailableError } from '../../src/values/errors.ts';
 import { type HostOptions, hostOf, toolOf, until } from '../fixtures/host.ts';
 import { roundTrip } from '../fixtures/host-machine.ts';
 import { type StoreCall, watchedStore } from '../fixtures/watched-store.ts';

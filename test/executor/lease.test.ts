@@ -1,6 +1,7 @@
-import { LeaseLostError, memoryStore, type RunOutcome } from 'pawl';
+import { memoryStore, type RunOutcome } from 'pawl';
 import { callTool, hang, reply, testClock } from 'pawl/testing';
 import { describe, expect, test } from 'vitest';
+import { LeaseLostError } from '../../src/values/errors.ts';
 import { gate, hostOf, settle, toolOf, until } from '../fixtures/host.ts';
 import { onlyRecord, type StoreCall, watchedStore } from '../fixtures/watched-store.ts';
 

@@ -1,6 +1,7 @@
-import { LeaseLostError, memoryStore, type RunOutcome } from 'pawl';
+import { memoryStore, type RunOutcome } from 'pawl';
 import { callTool, fail, hang, reply, testClock } from 'pawl/testing';
 import { describe, expect, test } from 'vitest';
+import { LeaseLostError } from '../../src/values/errors.ts';
 import { endId } from '../fixtures/child-id.ts';
 import { hostOf, settle, toolOf, until } from '../fixtures/host.ts';
 import {

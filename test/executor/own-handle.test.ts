@@ -1,6 +1,7 @@
-import { type Agent, type ExecutorOptions, type ResumeState, type RunOptions, ShutdownError } from 'pawl';
+import type { Agent, ExecutorOptions, ResumeState, RunOptions } from 'pawl';
 import { fail, hang, type RecordingCheckpointer, recordingCheckpointer, recordingFactory, reply } from 'pawl/testing';
 import { describe, expect, test } from 'vitest';
+import { ShutdownError } from '../../src/values/errors.ts';
 import { type HostOptions, hostOf, until } from '../fixtures/host.ts';
 import { notingBudget } from '../fixtures/noting-ports.ts';
 

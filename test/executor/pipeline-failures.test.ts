@@ -1,6 +1,7 @@
-import { type Critic, type Phase, type Run, ShutdownError, type SupervisedRun } from 'pawl';
+import type { Critic, Phase, Run, SupervisedRun } from 'pawl';
 import { callTool, fail, hang, reply, type ScriptedEntry, testClock } from 'pawl/testing';
 import { describe, expect, test } from 'vitest';
+import { ShutdownError } from '../../src/values/errors.ts';
 import { hostOf, settle, toolOf, until } from '../fixtures/host.ts';
 import { look, outputsOf, systemsOf, tell, two } from '../fixtures/phases.ts';
 import { speakingModel } from '../fixtures/speaking-model.ts';

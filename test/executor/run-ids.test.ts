@@ -1,6 +1,7 @@
-import { CheckpointCorruptError, defineAgent, memoryStore } from 'pawl';
+import { defineAgent, memoryStore } from 'pawl';
 import { callTool, hang, reply } from 'pawl/testing';
 import { describe, expect, test } from 'vitest';
+import { CheckpointCorruptError } from '../../src/values/errors.ts';
 import { hostOf, settle, toolOf, until } from '../fixtures/host.ts';
 import { afterCrash, onlyRecord, plainStore, watchedStore } from '../fixtures/watched-store.ts';
 

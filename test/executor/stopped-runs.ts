@@ -1,6 +1,7 @@
-import { CriticKillError, type RunResult, ShutdownError } from 'pawl';
+import type { RunResult } from 'pawl';
 import { callTool, fail, reply } from 'pawl/testing';
 import { expect } from 'vitest';
+import { CriticKillError, ShutdownError } from '../../src/values/errors.ts';
 import { hostOf, toolOf } from '../fixtures/host.ts';
 import { afterCrash, headOfWrite, type StoreCall, watchedStore } from '../fixtures/watched-store.ts';
 

@@ -1,7 +1,8 @@
 import { getEventListeners } from 'node:events';
-import { createCheckpointerFactory, memoryStore, ShutdownError } from 'pawl';
+import { createCheckpointerFactory, memoryStore } from 'pawl';
 import { callTool, hang, reply, type ScriptedEntry, testClock } from 'pawl/testing';
 import { describe, expect, test } from 'vitest';
+import { ShutdownError } from '../../src/values/errors.ts';
 import { torture } from '../crash/random.ts';
 import { gate, hostOf, settle, toolOf, until } from '../fixtures/host.ts';
 import { onlyRecord, watchedStore } from '../fixtures/watched-store.ts';

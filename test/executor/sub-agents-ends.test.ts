@@ -1,6 +1,7 @@
-import { createPalette, defineAgent, LeaseLostError, memoryStore, type Run, type RunOutcome } from 'pawl';
+import { createPalette, defineAgent, memoryStore, type Run, type RunOutcome } from 'pawl';
 import { callTool, callTools, hang, reply, testClock } from 'pawl/testing';
 import { describe, expect, test } from 'vitest';
+import { LeaseLostError } from '../../src/values/errors.ts';
 import { answeringModel, promptOf, turnsOf } from '../fixtures/answering-model.ts';
 import { childId } from '../fixtures/child-id.ts';
 import { type HostOptions, hostOf, settle, until } from '../fixtures/host.ts';

@@ -1,15 +1,9 @@
-import {
-  CheckpointCorruptError,
-  CheckpointTooNewError,
-  type ControlStore,
-  encrypt,
-  KeyMismatchError,
-  memoryStore,
-} from 'pawl';
+import { type ControlStore, encrypt, memoryStore } from 'pawl';
 import { postgresStore } from 'pawl/stores/postgres';
 import { sqliteStore } from 'pawl/stores/sqlite';
 import { describe, expect, test } from 'vitest';
 import { sampleRecord } from '../../src/testing/store-contract/records.ts';
+import { CheckpointCorruptError, CheckpointTooNewError, KeyMismatchError } from '../../src/values/errors.ts';
 import { keyOf } from '../codec/keys.ts';
 import { hostOf } from '../fixtures/host.ts';
 import { postgresServer, whyNoPostgres } from '../fixtures/postgres-server.ts';

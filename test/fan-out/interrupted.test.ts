@@ -1,8 +1,8 @@
 import { getEventListeners } from 'node:events';
-import { ShutdownError } from 'pawl';
 import { loadCheckpoint } from 'pawl/fan-out';
 import { callTool, callTools, hang, reply, stallAfter } from 'pawl/testing';
 import { describe, expect, test } from 'vitest';
+import { ShutdownError } from '../../src/values/errors.ts';
 import { gate, settle, toolOf } from '../fixtures/host.ts';
 import { around, asked, freshPath, until } from './asking.ts';
 import { freshFolder } from './fresh-folder.ts';

@@ -1,7 +1,7 @@
-import { StoreUnavailableError } from 'pawl';
 import { type AuthorizeDetails, httpHandler } from 'pawl/http';
 import { hang, testClock } from 'pawl/testing';
 import { describe, expect, test } from 'vitest';
+import { StoreUnavailableError } from '../../src/values/errors.ts';
 import { hostOf, settle, until } from '../fixtures/host.ts';
 import { everyRoute, type SampleRequest } from './every-route.ts';
 import { base, byToken, read, requestTo, webHost } from './web-host.ts';

@@ -1,8 +1,9 @@
-import { CriticKillError, classifyCheckpointOutcome, DeadlineExceededError, type RunOutput, ShutdownError } from 'pawl';
+import { classifyCheckpointOutcome, type RunOutput } from 'pawl';
 import type { RunMachineEvent } from 'pawl/machines';
 import { runEvents } from 'pawl/testing';
 import { describe, expect, test } from 'vitest';
 import type { AnyStateNode } from 'xstate';
+import { CriticKillError, DeadlineExceededError, ShutdownError } from '../../src/values/errors.ts';
 import { failures, matrix, otherCauses, shutdowns } from '../fixtures/finalize-table.ts';
 import {
   arrive,

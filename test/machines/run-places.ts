@@ -1,7 +1,8 @@
-import { CriticKillError, ModelError, type PhaseFacts, type RunOutcome, ShutdownError, type Wait } from 'pawl';
+import type { PhaseFacts, RunOutcome, Wait } from 'pawl';
 import { type RunMachineEvent, runMachine } from 'pawl/machines';
 import { freshProgress, runEvents } from 'pawl/testing';
 import { initialTransition, transition } from 'xstate';
+import { CriticKillError, ModelError, ShutdownError } from '../../src/values/errors.ts';
 
 export type Machine = ReturnType<typeof runMachine>;
 export type Snapshot = ReturnType<typeof initialTransition<Machine>>[0];

@@ -1,14 +1,6 @@
-import {
-  type Agent,
-  type Claim,
-  createExecutor,
-  defineAgent,
-  type Executor,
-  memoryStore,
-  type RunOutcome,
-  StoreUnavailableError,
-} from 'pawl';
+import { type Agent, type Claim, createExecutor, defineAgent, type Executor, memoryStore, type RunOutcome } from 'pawl';
 import { callTool, reply, type ScriptedEntry, scriptedModel, type TestClock, testClock } from 'pawl/testing';
+import { StoreUnavailableError } from '../../src/values/errors.ts';
 import { toolOf } from '../fixtures/host.ts';
 
 type Store = ReturnType<typeof memoryStore>;

@@ -1,8 +1,6 @@
 import fc from 'fast-check';
 import {
-  CheckpointCorruptError,
   type CheckpointStore,
-  CheckpointTooNewError,
   defineAgent,
   diagnose,
   type Message,
@@ -15,6 +13,7 @@ import { hang, reply } from 'pawl/testing';
 import { expect, test } from 'vitest';
 import { RECORD_VERSION } from '../../src/record/checkpoint.ts';
 import { newOwner } from '../../src/store/owner.ts';
+import { CheckpointCorruptError, CheckpointTooNewError } from '../../src/values/errors.ts';
 import { noUsage } from '../../src/values/usage.ts';
 import { seed, torture } from '../crash/random.ts';
 import { hostOf, toolOf } from '../fixtures/host.ts';

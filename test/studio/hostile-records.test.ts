@@ -1,13 +1,7 @@
-import {
-  CheckpointCorruptError,
-  createPalette,
-  defineAgent,
-  type MemoryStore,
-  memoryStore,
-  type RunCheckpoint,
-} from 'pawl';
+import { createPalette, defineAgent, type MemoryStore, memoryStore, type RunCheckpoint } from 'pawl';
 import { callTool, testClock } from 'pawl/testing';
 import { describe, expect, test } from 'vitest';
+import { CheckpointCorruptError } from '../../src/values/errors.ts';
 import { answeringModel } from '../fixtures/answering-model.ts';
 import { asking, askReviewer } from '../fixtures/family.ts';
 import { hostOf, settle, until } from '../fixtures/host.ts';

@@ -1,9 +1,10 @@
-import { CheckpointCorruptError, createBudget, createPalette, defineAgent, type Message, memoryStore } from 'pawl';
+import { createBudget, createPalette, defineAgent, type Message, memoryStore } from 'pawl';
 import { callTool, hang, reply, scriptedModel } from 'pawl/testing';
 import { describe, expect, test } from 'vitest';
 import { RECORD_VERSION } from '../../src/record/checkpoint.ts';
 import type { LoadPartOptions } from '../../src/store/reading/record-part.ts';
 import { lastMessages } from '../../src/studio/page/run/record-timeline.ts';
+import { CheckpointCorruptError } from '../../src/values/errors.ts';
 import { answeringModel } from '../fixtures/answering-model.ts';
 import { asking, askReviewer } from '../fixtures/family.ts';
 import { hostOf, toolOf, until } from '../fixtures/host.ts';

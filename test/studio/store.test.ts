@@ -1,7 +1,8 @@
-import { CheckpointCorruptError, memoryStore } from 'pawl';
+import { memoryStore } from 'pawl';
 import { callTool, hang, reply } from 'pawl/testing';
 import { describe, expect, test } from 'vitest';
 import { RECORD_VERSION } from '../../src/record/checkpoint.ts';
+import { CheckpointCorruptError } from '../../src/values/errors.ts';
 import { hostOf, until } from '../fixtures/host.ts';
 import { change, leftBehind } from '../fixtures/left-runs.ts';
 import { plainStore, watchedStore } from '../fixtures/watched-store.ts';

@@ -1,7 +1,8 @@
-import { type CheckpointStore, memoryStore, StoreUnavailableError } from 'pawl';
+import { type CheckpointStore, memoryStore } from 'pawl';
 import { callTool, hang, reply, testClock } from 'pawl/testing';
 import { afterEach, describe, expect, test } from 'vitest';
 import type { WatchFrame } from '../../src/studio/wire.ts';
+import { StoreUnavailableError } from '../../src/values/errors.ts';
 import { gate, hostOf, settle, toolOf, until } from '../fixtures/host.ts';
 import { leftBehind } from '../fixtures/left-runs.ts';
 import { plainStore, watchedStore } from '../fixtures/watched-store.ts';

@@ -1,15 +1,15 @@
 import { readFileSync } from 'node:fs';
-import { memoryStore, retryOf, StoreFullError } from 'pawl';
+import { memoryStore, retryOf } from 'pawl';
 import { hang } from 'pawl/testing';
 import { describe, expect, test } from 'vitest';
 import { policyOf } from '../../src/values/error-codes.ts';
 import { hasTrait, toErrorData } from '../../src/values/error-data.ts';
 import * as errors from '../../src/values/errors.ts';
+import { StoreFullError } from '../../src/values/errors.ts';
+import type { PawlError } from '../../src/values/pawl-error.ts';
 import { hostOf } from '../fixtures/host.ts';
 
-const classes = Object.values(errors).filter((each) => each !== errors.PawlError) as (new (
-  message: string,
-) => errors.PawlError)[];
+const classes = Object.values(errors) as (new (message: string) => PawlError)[];
 
 describe('the policy of an error', () => {
   test('stands on each class: `retry` is later or never', () => {

@@ -1,15 +1,17 @@
 import * as pawl from 'pawl';
-import { PawlError, PortTimeoutError } from 'pawl';
+import { isPawlError, PawlError } from 'pawl';
 import { testClock } from 'pawl/testing';
 import { describe, expect, test } from 'vitest';
 import { checkRunId } from '../../src/run/identity.ts';
 import { withDeadline } from '../../src/values/deadline.ts';
 import { hasCode, readProperty, toErrorData } from '../../src/values/error-data.ts';
+import * as errors from '../../src/values/errors.ts';
 import { bounded, failures, otherCauses, shutdowns } from '../fixtures/finalize-table.ts';
 
-const classes = Object.entries(pawl).filter(
-  ([name, value]) => typeof value === 'function' && name.endsWith('Error') && name !== 'PawlError',
-) as unknown as [string, new (message?: string, options?: { cause?: unknown }) => PawlError][];
+const classes = Object.entries(errors) as [
+  string,
+  new (message?: string, options?: { cause?: unknown }) => PawlError,
+][];
 
 describe('the errors', () => {
   test.for(classes)(
@@ -34,6 +36,46 @@ describe('the errors', () => {
     const codes = classes.map(([, Class]) => new Class().code);
     expect(new Set(codes).size).toBe(codes.length);
     expect(codes.length).toBeGreaterThan(20);
+  });
+});
+
+describe('what a user has of the errors', () => {
+  test('is one class, made with a code, and one question: no other class is exported', () => {
+    expect(Object.keys(pawl).filter((name) => name.endsWith('Error'))).toEqual(['isPawlError', 'PawlError']);
+    const cause = new Error('EIO');
+    const error = new PawlError('STORE_FULL', 'the disk is full', { cause });
+    expect(error).toMatchObject({
+      name: 'PawlError',
+      code: 'STORE_FULL',
+      message: 'the disk is full',
+      cause,
+      retry: 'later',
+    });
+    expect(new PawlError('MINE').retry).toBe('never');
+  });
+
+  test('isPawlError knows each error by its code, of this copy of the package and of another', () => {
+    for (const [, Class] of classes) {
+      const error = new Class('x');
+      expect([isPawlError(error), isPawlError(error, error.code), isPawlError(error, 'OTHER')]).toEqual([
+        true,
+        true,
+        false,
+      ]);
+    }
+    const copy = Object.assign(new Error('x'), { code: 'LEASE_LOST', [Symbol.for('pawl.error')]: true });
+    expect([isPawlError(copy, 'LEASE_LOST'), isPawlError(copy, 'STORE_FULL')]).toEqual([true, false]);
+  });
+
+  test.for([undefined, null, 'STORE_FULL', new TypeError('x'), Object.assign(new Error('x'), { code: 'STORE_FULL' })])(
+    'isPawlError of %o is false',
+    (value) => expect([isPawlError(value), isPawlError(value, 'STORE_FULL')]).toEqual([false, false]),
+  );
+
+  test('the first answer is on the error of a second one', () => {
+    const answered = { how: 'approve', at: 5 };
+    const error: unknown = new errors.AlreadyAnsweredError('x', { answered });
+    expect(isPawlError(error, 'ALREADY_ANSWERED') && error.answered).toBe(answered);
   });
 });
 
@@ -67,7 +109,7 @@ describe('anything thrown, as plain data', () => {
   });
 
   test('has no code for a cause without one: only the error itself gets the fallback code (edges, small)', () => {
-    const store = new pawl.StoreUnavailableError('the store is away', { cause: new Error('ECONNREFUSED') });
+    const store = new errors.StoreUnavailableError('the store is away', { cause: new Error('ECONNREFUSED') });
     expect(toErrorData(store)).toEqual({
       name: 'StoreUnavailableError',
       code: 'STORE_UNAVAILABLE',
@@ -95,7 +137,7 @@ describe('anything thrown, as plain data', () => {
 
   test('is found by code as the error itself was, one and several layers deep', () => {
     for (const layers of [0, 1, 5]) {
-      let error: Error = new pawl.ShutdownError();
+      let error: Error = new errors.ShutdownError();
       for (let i = 0; i < layers; i++) error = new Error('outer', { cause: error });
       expect(hasCode(toErrorData(error), 'ERR_SHUTDOWN')).toBe(true);
     }
@@ -115,7 +157,7 @@ describe('a wait with a deadline', () => {
     expect(await withDeadline(Promise.resolve(7), { ms: 10, clock, what: 'x' })).toBe(7);
     await expect(withDeadline(Promise.reject(new Error('own')), { ms: 10, clock, what: 'x' })).rejects.toThrow('own');
     const late = withDeadline(new Promise(() => {}), { ms: 10, clock, what: 'store.save' });
-    const refused = expect(late).rejects.toThrow(new PortTimeoutError('store.save did not answer within 10 ms'));
+    const refused = expect(late).rejects.toThrow(new errors.PortTimeoutError('store.save did not answer within 10 ms'));
     await clock.advance(10);
     await refused;
     await expect(withDeadline(Promise.reject(new Error('late')), { ms: 1, clock, what: 'x' })).rejects.toThrow();

@@ -3,11 +3,11 @@
 import { DatabaseSync, type SQLOutputValue } from 'node:sqlite';
 import {
   type CheckpointStore,
-  CheckpointTooNewError,
   checkRunId,
   decodeCheckpoint,
   type InterruptedRun,
   interruptedRun,
+  PawlError,
   quarantinedRun,
   type RunCheckpoint,
   type RunOutcome,
@@ -84,7 +84,8 @@ function storeOn(db: DatabaseSync, cap: SizeCap): CheckpointStore {
   const recordOf = (runId: string) => load.get(checkRunId(runId))?.record as string | undefined;
   const write = ({ meta, version, updatedAt }: RunCheckpoint, text: string) => {
     const { changes } = save.run(meta.runId, meta.prompt, text, version, updatedAt);
-    if (changes === 0) throw new CheckpointTooNewError(`a newer version of Pawl wrote the record of ${meta.runId}`);
+    if (changes === 0)
+      throw new PawlError('CHECKPOINT_TOO_NEW', `a newer version of Pawl wrote the record of ${meta.runId}`);
   };
   return {
     async save(record, { signal } = {}) {

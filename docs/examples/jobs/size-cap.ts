@@ -1,6 +1,6 @@
 // A record that is larger than the host's column allows: its longest texts are shortened, and where that is not enough the run
 // is parked with what was stored of it last. Neither fails the run.
-import { decodeCheckpoint, encodeCheckpoint, LeaseLostError, RecordTooLargeError, type RunCheckpoint } from 'pawl';
+import { decodeCheckpoint, encodeCheckpoint, PawlError, type RunCheckpoint } from 'pawl';
 
 export interface SizeCap {
   readonly maxBytes: number;
@@ -59,8 +59,8 @@ function cut(text: string, length: number): string {
 export function parkedText(record: RunCheckpoint, stored: string | undefined): { parked?: string; error: Error } {
   const { runId } = record.meta;
   const reason = `the record of ${runId} is larger than its column allows, and cannot be shortened further`;
-  if (stored === undefined) return { error: new RecordTooLargeError(reason) };
+  if (stored === undefined) return { error: new PawlError('RECORD_TOO_LARGE', reason) };
   const last = decodeCheckpoint(stored, runId);
   const parked = encodeCheckpoint({ ...last, parked: { code: 'RECORD_TOO_LARGE', reason } });
-  return { parked, error: new LeaseLostError(`${reason}; it was parked`) };
+  return { parked, error: new PawlError('LEASE_LOST', `${reason}; it was parked`) };
 }

@@ -1,7 +1,7 @@
 // A store on a server that keeps texts under keys, and replaces one only if nothing has changed it: Redis (a script, or
 // WATCH), etcd, a cloud's table. All of a run but its messages is one value, so that one swap is one transaction.
 import { randomUUID } from 'node:crypto';
-import { CheckpointCorruptError, type Codec, type InboxOf, StoreUnavailableError } from 'pawl';
+import { type Codec, type InboxOf, PawlError } from 'pawl';
 import * as kit from 'pawl/stores/kit';
 
 /** What the server can do. */
@@ -64,7 +64,7 @@ class CompareAndSet implements kit.StoreDriver {
       for (const [key, row] of useless) await this.#keys.swap(key, row, undefined);
       if (isDone) return;
     }
-    throw new StoreUnavailableError(`run ${runId} is changed too often`);
+    throw new PawlError('STORE_UNAVAILABLE', `run ${runId} is changed too often`);
   }
 
   async load(runId: string, messages: kit.MessageReader): Promise<kit.StoredTexts | null> {
@@ -78,7 +78,7 @@ class CompareAndSet implements kit.StoreDriver {
       const { start, head, messageCount } = record;
       if (messages.count === messageCount) return { ...start, head, attempts: lease?.attempts };
       if (text === (await this.#keys.get(keyOf(runId))))
-        throw new CheckpointCorruptError(`run ${runId} lacks messages`);
+        throw new PawlError('CHECKPOINT_CORRUPT', `run ${runId} lacks messages`);
     }
   }
 
@@ -133,7 +133,7 @@ function read(text: string | undefined): Value {
   try {
     return text === undefined ? {} : JSON.parse(text);
   } catch (cause) {
-    return { damage: new CheckpointCorruptError('the value of this run is damaged', { cause }) };
+    return { damage: new PawlError('CHECKPOINT_CORRUPT', 'the value of this run is damaged', { cause }) };
   }
 }
 

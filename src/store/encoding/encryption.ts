@@ -1,6 +1,7 @@
 import type { Codec } from '../../codec/port.ts';
 import { NO_CODEC, NOT_OPENED } from '../../values/error-codes.ts';
-import { CheckpointCorruptError, KeyMismatchError, PawlError } from '../../values/errors.ts';
+import { CheckpointCorruptError, KeyMismatchError } from '../../values/errors.ts';
+import { PawlError } from '../../values/pawl-error.ts';
 import type { EncodedDelta } from './encode.ts';
 import type { StepTexts } from './step-texts.ts';
 

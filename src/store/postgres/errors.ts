@@ -1,10 +1,10 @@
 import {
   CheckpointCorruptError,
-  PawlError,
   RecordTooLargeError,
   StoreFullError,
   StoreUnavailableError,
 } from '../../values/errors.ts';
+import { PawlError } from '../../values/pawl-error.ts';
 
 /** The codes of PostgreSQL (SQLSTATE) that this store handles. */
 const code = {

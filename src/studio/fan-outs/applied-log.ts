@@ -1,8 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { constants } from 'node:fs';
 import { type FileHandle, lstat, open, rename } from 'node:fs/promises';
-import { WriteFailedError } from '../../edits/index.ts';
-import type { Person } from '../../index.ts';
+import { PawlError, type Person } from '../../index.ts';
 import { isStoredPerson } from '../../run/waits/wait.ts';
 import { readProperty } from '../../values/error-data.ts';
 import { isAmount, isCount, isObject } from '../../values/json.ts';
@@ -65,7 +64,7 @@ export class AppliedLog {
 
   /**
    * Runs an action between its two lines.
-   * @throws {WriteFailedError} if the first line cannot be written: then nothing is changed @throws what the action throws
+   * @throws {PawlError} WRITE_FAILED if the first line cannot be written: then nothing is changed @throws what the action throws
    */
   async during<T extends { readonly files: readonly unknown[] }>(asked: Asked, act: () => Promise<T>): Promise<T> {
     const { action, modelId, by } = asked;
@@ -73,7 +72,9 @@ export class AppliedLog {
     const begun = { v: 1, id, at: this.#options.now(), action, modelId, ...(by ? { by } : {}) };
     const recorded = this.#rotate().then(() => this.#write(begun));
     await recorded.catch((cause: unknown) => {
-      throw new WriteFailedError(`${this.#path} cannot record who changes files; nothing was changed`, { cause });
+      throw new PawlError('WRITE_FAILED', `${this.#path} cannot record who changes files; nothing was changed`, {
+        cause,
+      });
     });
     try {
       const done = await act();

@@ -1,7 +1,8 @@
-import { type AppliedWrites, applyWrites, WriteConflictError } from '../../edits/index.ts';
+import { type AppliedWrites, applyWrites } from '../../edits/index.ts';
 import { jsonAnswer, RequestError } from '../../http/problem.ts';
 import type { GrantedCall, Route } from '../../http/route.ts';
 import { answerOf, anything, count, objectOf, text } from '../../http/schemas.ts';
+import { PawlError } from '../../index.ts';
 import type { AppliedFiles, FanOutList, FanOutView } from '../fan-out-wire.ts';
 import type { Studio } from '../studio.ts';
 import { AppliedLog } from './applied-log.ts';
@@ -85,7 +86,8 @@ async function takenBack({ files, logOf, done }: Place, call: GrantedCall): Prom
   const { path } = await files.read(id);
   const last = done.get(id);
   if (!last)
-    throw new WriteConflictError(
+    throw new PawlError(
+      'WRITE_CONFLICT',
       'this Studio has applied nothing of the fan-out; use `pawl ask rewind` for the newest changes',
     );
   const asked = { action: 'take-back', modelId: last.modelId, by: call.grant.by } as const;
@@ -102,7 +104,7 @@ async function applied({ files, root, logOf, done }: Place, call: GrantedCall): 
   const answer = answersOf(fanOut).find((each) => each.modelId === modelId);
   if (!answer) throw new RequestError('BAD_REQUEST', 'the fan-out has no such model');
   if (digestOf(answer) !== digest)
-    throw new WriteConflictError('the proposed changes are not those that were shown; load the fan-out again');
+    throw new PawlError('WRITE_CONFLICT', 'the proposed changes are not those that were shown; load the fan-out again');
   const asked = { action: 'apply', modelId: answer.modelId, by: call.grant.by } as const;
   const writes = await logOf(path).during(asked, () => applyWrites(answer, { root }));
   done.delete(id);

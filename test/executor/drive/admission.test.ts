@@ -1,7 +1,8 @@
 import { getEventListeners } from 'node:events';
-import { type Audit, type Budget, BudgetExceededError, memoryStore, type RunEvent } from 'pawl';
+import { type Audit, type Budget, memoryStore, type RunEvent } from 'pawl';
 import { callTool, reply, testClock } from 'pawl/testing';
 import { describe, expect, test } from 'vitest';
+import { BudgetExceededError } from '../../../src/values/errors.ts';
 import { gate, type HostOptions, hostOf, settle, toolOf } from '../../fixtures/host.ts';
 import { onClock } from '../../fixtures/on-clock.ts';
 import { plainStore } from '../../fixtures/watched-store.ts';

@@ -1,9 +1,10 @@
 import { spawnSync } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
 import fc from 'fast-check';
-import { CancelledError, createExecutor, jsonLogger, ModelError } from 'pawl';
+import { createExecutor, jsonLogger } from 'pawl';
 import { testClock } from 'pawl/testing';
 import { describe, expect, test, vi } from 'vitest';
+import { CancelledError, ModelError } from '../../../src/values/errors.ts';
 import { torture } from '../../crash/random.ts';
 import { hostOf } from '../../fixtures/host.ts';
 

@@ -1,5 +1,4 @@
 import {
-  CheckpointCorruptError,
   type CheckpointStore,
   type DiagnoseOptions,
   defineAgent,
@@ -14,6 +13,7 @@ import {
 import { reply } from 'pawl/testing';
 import { describe, expect, test } from 'vitest';
 import { RECORD_VERSION } from '../../../src/record/checkpoint.ts';
+import { CheckpointCorruptError } from '../../../src/values/errors.ts';
 import { noUsage } from '../../../src/values/usage.ts';
 import { hostOf, toolOf } from '../../fixtures/host.ts';
 

@@ -1,7 +1,8 @@
 import fc from 'fast-check';
-import { type Executor, memoryStore, ShutdownError } from 'pawl';
+import { type Executor, memoryStore } from 'pawl';
 import { callTool, reply, type ScriptedEntry } from 'pawl/testing';
 import { expect, test } from 'vitest';
+import { ShutdownError } from '../../../src/values/errors.ts';
 import { torture } from '../../crash/random.ts';
 import { hostOf, settle, toolOf, until } from '../../fixtures/host.ts';
 

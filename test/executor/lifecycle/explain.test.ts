@@ -1,6 +1,7 @@
-import { CheckpointCorruptError, memoryStore } from 'pawl';
+import { memoryStore } from 'pawl';
 import { callTool, hang, reply } from 'pawl/testing';
 import { describe, expect, test } from 'vitest';
+import { CheckpointCorruptError } from '../../../src/values/errors.ts';
 import { hostOf, toolOf, until } from '../../fixtures/host.ts';
 import { change, leftBehind } from '../../fixtures/left-runs.ts';
 import { plainStore, watchedStore } from '../../fixtures/watched-store.ts';

@@ -1,11 +1,12 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { CheckpointCorruptError, type ControlStore, memoryStore } from 'pawl';
+import { type ControlStore, memoryStore } from 'pawl';
 import { postgresStore } from 'pawl/stores/postgres';
 import { sqliteStore } from 'pawl/stores/sqlite';
 import { reply } from 'pawl/testing';
 import { describe, expect, test } from 'vitest';
 import { sampleRecord } from '../../../src/testing/store-contract/records.ts';
+import { CheckpointCorruptError } from '../../../src/values/errors.ts';
 import { hostOf } from '../../fixtures/host.ts';
 import { postgresServer, whyNoPostgres } from '../../fixtures/postgres-server.ts';
 import { watchedStore } from '../../fixtures/watched-store.ts';

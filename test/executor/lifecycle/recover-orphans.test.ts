@@ -1,6 +1,7 @@
-import { CheckpointCorruptError, type CheckpointStore, createPalette, defineAgent, memoryStore } from 'pawl';
+import { type CheckpointStore, createPalette, defineAgent, memoryStore } from 'pawl';
 import { callTool, hang, reply } from 'pawl/testing';
 import { describe, expect, test } from 'vitest';
+import { CheckpointCorruptError } from '../../../src/values/errors.ts';
 import { childId } from '../../fixtures/child-id.ts';
 import { hostOf, settle, until } from '../../fixtures/host.ts';
 import { watchedStore } from '../../fixtures/watched-store.ts';

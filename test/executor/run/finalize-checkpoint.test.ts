@@ -1,6 +1,7 @@
-import { finalizeCheckpoint, ShutdownError } from 'pawl';
+import { finalizeCheckpoint } from 'pawl';
 import { recordingCheckpointer } from 'pawl/testing';
 import { describe, expect, test } from 'vitest';
+import { ShutdownError } from '../../../src/values/errors.ts';
 
 describe('finalizeCheckpoint', () => {
   test.for([

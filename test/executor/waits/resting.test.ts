@@ -1,6 +1,7 @@
-import { type Person, type RunResult, RunWaitsError, ShutdownError } from 'pawl';
+import type { Person, RunResult } from 'pawl';
 import { callTools, reply, testClock } from 'pawl/testing';
 import { describe, expect, test } from 'vitest';
+import { RunWaitsError, ShutdownError } from '../../../src/values/errors.ts';
 import { torture } from '../../crash/random.ts';
 import { type DeskOptions, deskOf, waitsIn, waitsOf } from '../../fixtures/approval-desk.ts';
 import { gate, settle, until } from '../../fixtures/host.ts';

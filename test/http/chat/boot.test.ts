@@ -1,8 +1,9 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
 import type { UIMessage } from 'ai';
-import { LeaseLostError, type MemoryStore, memoryStore } from 'pawl';
+import { type MemoryStore, memoryStore } from 'pawl';
 import { callTool, reply } from 'pawl/testing';
 import { expect, test } from 'vitest';
+import { LeaseLostError } from '../../../src/values/errors.ts';
 import { randomFrom, seed, torture } from '../../crash/random.ts';
 import { gate } from '../../fixtures/host.ts';
 import { chatHost, chunksIn, mailTool, said } from './chat-host.ts';

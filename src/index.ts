@@ -26,21 +26,12 @@ export { type BudgetOptions, createBudget, type RollingBudget } from './budget/b
 export type { ExpectedUse } from './budget/estimate.ts';
 export type { Budget, BudgetStanding, CallEstimate, CallUse, EarlierSpend, Reservation } from './budget/port.ts';
 export type { ModelPrice, PricedCall, Prices } from './budget/prices.ts';
-export type {
-  BudgetCall,
-  BudgetStore,
-  BudgetTerms,
-  LeavingAmounts,
-  ReservationWish,
-  RunSpend,
-  StandingAmounts,
-} from './budget/store.ts';
+export type { BudgetStore } from './budget/store.ts';
 export { type EncryptOptions, encrypt } from './codec/encrypt.ts';
-export type { Codec, Place } from './codec/port.ts';
+export type { Codec } from './codec/port.ts';
 export { type CompactorOptions, createCompactor } from './compaction/compactor.ts';
 export type { CompactionRequest, Compactor } from './compaction/port.ts';
 export type { SecretFields } from './compaction/secrets.ts';
-export { type SplitHistory, splitForCompaction } from './compaction/split.ts';
 export { type CriticOptions, createCritic } from './critic/critic.ts';
 export type { Escalator, EscalatorDecision, EscalatorState } from './critic/escalator.ts';
 export type { Activity, Critic, CriticHandle, SupervisedRun } from './critic/port.ts';
@@ -72,7 +63,6 @@ export type {
   StepInfo,
 } from './executor/host/options.ts';
 export type { SignalName, SignalOptions } from './executor/host/process-signals.ts';
-export { asSnapshot, type PersistedRun } from './executor/host/snapshot.ts';
 export type { ApproveOptions, RunControl } from './executor/lifecycle/control.ts';
 export type { FollowOptions } from './executor/lifecycle/read-events.ts';
 export type { RunLogic, RunSnapshot } from './executor/lifecycle/run-logic.ts';
@@ -103,44 +93,25 @@ export type { ListedWait, ListWaitsOptions, WaitCursor, WaitPathStep } from './e
 export type { SendEventOptions } from './executor/lifecycle/waits/send-event.ts';
 export type { SignalKeys } from './executor/lifecycle/waits/signal-runs.ts';
 export type { Accepted, EndedRun, Run } from './executor/run/handle.ts';
-export { finalizeCheckpoint } from './executor/run/record/finalize-checkpoint.ts';
 export type { RunActor } from './executor/run/run-actor.ts';
 export type { RunSummary } from './executor/services/registry.ts';
 export type { OlderModel } from './model/adapt-model.ts';
 export type { Model, ModelChoice, Models } from './model/port.ts';
 export { createPalette } from './palette/palette.ts';
 export type { Palette } from './palette/port.ts';
-export { type RunCheckpoint, type RunHead, toCheckpoint, toResumeState } from './record/checkpoint.ts';
-export type { RunDelta } from './record/delta.ts';
-export { type InterruptedRun, interruptedRun, type OpenWait, quarantinedRun } from './record/interrupted.ts';
+export type { RunCheckpoint } from './record/checkpoint.ts';
+export type { InterruptedRun, OpenWait } from './record/interrupted.ts';
 export type { KeptRun, ReadableKeptRun } from './record/kept-run.ts';
-export { type Migrate, migrateRecord, type RecordDraft } from './record/migrate.ts';
-export { parseCheckpoint } from './record/parse.ts';
-export type { RunCheckpointState } from './record/state.ts';
-export { decodeCheckpoint, encodeCheckpoint } from './record/text.ts';
-export type { DayTotals, TotalsRange } from './record/totals.ts';
-export type { WholeValue, Writable } from './run/change.ts';
-export type { Answer, Command, SentCommand, SignalAnswer, UnknownCommand } from './run/command.ts';
+export type { Migrate, RecordDraft } from './record/migrate.ts';
+export type { Answer } from './run/command.ts';
 export type { RunEvent, RunEventBody } from './run/events/body.ts';
-export type {
-  GivenFields,
-  HeadFields,
-  IdentityFields,
-  ParkedReason,
-  RunDefinition,
-  SetupFault,
-  StartFields,
-  ThreadPlace,
-} from './run/fields.ts';
-export { type CheckpointOutcome, classifyCheckpointOutcome, type RunStatus } from './run/finalize.ts';
-export { checkRunId } from './run/identity.ts';
-export type { ContentPlace, JournalEntry, JournalWrite, TextPlace } from './run/journal/entry.ts';
+export type { ParkedReason } from './run/fields.ts';
+export type { RunStatus } from './run/finalize.ts';
 export type { JournalEvent } from './run/journal/reader.ts';
-export type { GuardCounters, Limits } from './run/limits.ts';
+export type { Limits } from './run/limits.ts';
 export type { ModelSettings } from './run/model-settings.ts';
-export type { OpenCall, OpenStep, ToolEffect, WaitEnd } from './run/open-step.ts';
-export type { OpenPhase, PhaseFacts, PhaseOutput, PhaseStart } from './run/phase.ts';
-export type { Progress, ToolFacts } from './run/progress.ts';
+export type { ToolEffect } from './run/open-step.ts';
+export type { PhaseOutput } from './run/phase.ts';
 export type { CutAnswer, FinishReason, ModelReply, ModelSource, RefusedCall } from './run/reply.ts';
 export type {
   ImageInput,
@@ -157,7 +128,6 @@ export type {
   FailedOutput,
   ListedStatus,
   OkOutput,
-  OutcomeOwner,
   RunFailedError,
   RunOutcome,
   RunOutput,
@@ -165,77 +135,24 @@ export type {
   WaitingOutput,
 } from './run/result.ts';
 export type { ResumeState } from './run/resume.ts';
-export type { Transcript } from './run/transcript.ts';
 export type { SentAnswer } from './run/waits/sent-answer.ts';
 export type { Allowed, HowAnswered, Person, SettledWait, Vote, Wait, WaitFacts, Waiting } from './run/waits/wait.ts';
 export type { MachineAction, WorkflowAdvance, WorkflowEvent } from './run/workflow/advanced.ts';
 export type { MachineEvent } from './run/workflow/event.ts';
 export type { WorkflowState } from './run/workflow/state.ts';
-export { type Checkpointer, type CheckpointerOptions, createCheckpointer } from './store/checkpointer.ts';
-export type { Delivering, TakeUndeliveredOptions, Undelivered, UndeliveredEnd } from './store/deliveries/port.ts';
-export {
-  type BeginOptions,
-  type CheckpointerFactory,
-  createCheckpointerFactory,
-  type FactoryOptions,
-} from './store/factory.ts';
+export type { Checkpointer } from './store/checkpointer.ts';
+export type { CheckpointerFactory } from './store/factory.ts';
 export { type MemoryStore, memoryStore } from './store/memory/memory-store.ts';
+export type { CheckpointStore, DueList, DueRun } from './store/port.ts';
 export type {
-  AppendingStore,
-  ChangeStore,
-  CheckpointStore,
-  Claim,
-  ClaimOptions,
-  ControlStore,
-  Cursor,
-  DeliveryStore,
-  DueList,
-  DueRun,
-  DueStore,
-  Ended,
-  EndedCursor,
-  EndOptions,
-  EventStore,
-  HistoryStore,
-  InboxOf,
-  JournalPage,
-  JournalStore,
-  KeepOptions,
-  LeaveOptions,
-  ListDueOptions,
-  ListEndedOptions,
-  ListOptions,
-  LoadOptions,
-  OutcomeStore,
-  OwningStore,
-  ReadEventsOptions,
-  ReleaseOptions,
-  Signal,
-  TakeDueOptions,
-  TakenRun,
-  TakenRuns,
-  TakingStore,
-  WriteOptions,
-} from './store/port.ts';
-export type { LoadPartOptions, PartStore, RecordPart } from './store/reading/record-part.ts';
-export type { LandedState } from './store/record-writer.ts';
-export type {
-  Admission,
-  BegunTurn,
-  Compaction,
   ListThreadsOptions,
   OnBusy,
   ReadThreadOptions,
-  ThreadKey,
   ThreadLine,
   ThreadMessage,
-  ThreadPlaceOf,
-  ThreadStore,
   ThreadTurn,
   TurnEnd,
-  TurnToAdmit,
 } from './store/thread-port.ts';
-export type { WholeStore } from './store/whole-store.ts';
 export type { AiSdkTool, AiSdkToolEntry } from './tool/ai-sdk.ts';
 export type { Approval, ApprovalContext, ApproverCheck, NeedsApproval, Verdict } from './tool/approval.ts';
 export type { AnswerOf, CallWaits, ExpectedEvent, Question } from './tool/call-waits.ts';
@@ -258,17 +175,13 @@ export {
 export type { AiSdkOutput, AiSdkSchemaOf, DataOf, ToolInput, Validation, ValueOf } from './tool/schema.ts';
 export type { ToolEntries } from './tool/toolbox.ts';
 export type { Clock } from './values/clock.ts';
-export type { ErrorCode, ErrorPolicy, KnownErrorCode } from './values/error-codes.ts';
+export { type ErrorCode, type ErrorPolicy, isPawlError, type KnownErrorCode, PawlError } from './values/error-codes.ts';
 export type { ErrorCause, ErrorData } from './values/error-data.ts';
 export { retryOf } from './values/error-data.ts';
 export type { AnsweredBefore } from './values/errors.ts';
-export type { Hidden } from './values/hidden.ts';
 export type { JsonObject, JsonValue } from './values/json.ts';
 export type { AssistantMessage, Message, ToolOutput } from './values/message.ts';
-export { type ModelUse, modelUses, type RunModel, type RunUse } from './values/model-use.ts';
-export { isPawlError, PawlError } from './values/pawl-error.ts';
 export type { Redaction, RedactionPlace } from './values/redact.ts';
-export { estimateTokens } from './values/texts/token-estimate.ts';
 export type { Spend, Usage } from './values/usage.ts';
 export {
   defineWorkflow,

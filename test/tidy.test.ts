@@ -127,7 +127,7 @@ const importTable: rules.ImportTable = {
     'src/executor/host/options',
     'machines/context',
   ],
-  'src/edits': ['src/index', 'src/values', 'src/run', 'src/files', 'src/store/owner'],
+  'src/edits': ['src/index', 'src/kit', 'src/values', 'src/run', 'src/files', 'src/store/owner'],
   'src/edits/root': ['src/edits/errors', 'src/files/errors'],
   'src/fan-out': [
     'src/index',
@@ -160,6 +160,7 @@ const importTable: rules.ImportTable = {
   'src/restate': ['src/index'],
   'src/studio': [
     'src/index',
+    'src/kit',
     'src/http',
     'src/fan-out/index',
     'src/fan-out/file-claim',
@@ -180,6 +181,7 @@ const importTable: rules.ImportTable = {
     'src/cli/command',
     'src/cli/own-package',
     'src/index',
+    'src/kit',
     'src/store/sqlite/index',
     'src/store/postgres/index',
     'src/record/run-tree',
@@ -189,6 +191,7 @@ const importTable: rules.ImportTable = {
   ],
   'src/cli': [
     'src/index',
+    'src/kit',
     'src/store/sqlite/index',
     'src/fan-out/index',
     'src/budget/genai-prices',
@@ -205,8 +208,19 @@ const importTable: rules.ImportTable = {
     'src/studio/assets',
     'src/values',
   ],
+  'src/kit': [
+    'src/run',
+    'src/record',
+    'src/store',
+    'src/values',
+    'src/budget/store',
+    'src/compaction/split',
+    'src/executor',
+    'src/codec/port',
+  ],
   'src/index': [
     'src',
+    '!src/kit',
     '!src/testing',
     '!src/cli',
     '!src/client',

@@ -1,4 +1,4 @@
-import { CodedError } from '../values/pawl-error.ts';
+import { CodedError } from '../values/error-codes.ts';
 
 /** A proposed write leads out of the root, through a link, or to a file that models may not change. Nothing was written. */
 export class WriteOutsideRootError extends CodedError {

@@ -1,4 +1,5 @@
-import type { JsonValue, Message, OpenStep, ToolOutput } from '../index.ts';
+import type { JsonValue, Message, ToolOutput } from '../index.ts';
+import type { OpenStep } from '../kit.ts';
 import { isObject } from '../values/json.ts';
 import { toolCallsOf, toolResultsOf } from '../values/message.ts';
 import type { WriteQueue } from './write-queue.ts';

@@ -1,4 +1,4 @@
-import { CodedError } from '../values/pawl-error.ts';
+import { CodedError } from '../values/error-codes.ts';
 
 /** Another process or call works on this fan-out's file. */
 export class FanOutOwnedElsewhereError extends CodedError {

@@ -1,5 +1,5 @@
+import { PawlError } from '../values/error-codes.ts';
 import { StoreFullError, StoreUnavailableError } from '../values/errors.ts';
-import { PawlError } from '../values/pawl-error.ts';
 
 /** Returns the code of a file system error, as in `ENOSPC`; undefined for any other error. */
 export function systemCode(error: unknown): string | undefined {

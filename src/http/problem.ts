@@ -1,7 +1,6 @@
 import type { ErrorData } from '../index.ts';
-import { policyOf } from '../values/error-codes.ts';
+import { isPawlError, PawlError, policyOf } from '../values/error-codes.ts';
 import { readProperty } from '../values/error-data.ts';
-import { isPawlError, PawlError } from '../values/pawl-error.ts';
 
 /** The errors of requests themselves, each with its status and its title. */
 const requestErrors = {

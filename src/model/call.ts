@@ -10,13 +10,13 @@ import type {
 import type { ModelSettings } from '../run/model-settings.ts';
 import type { ModelReply } from '../run/reply.ts';
 import type { Clock } from '../values/clock.ts';
+import type { PawlError } from '../values/error-codes.ts';
 import { readProperty, toErrorData } from '../values/error-data.ts';
 import { ContentRefusedError, ModelError, ModelStalledError, ReplyTooLargeError } from '../values/errors.ts';
 import { nextTurn } from '../values/event-loop.ts';
 import { isObject, type JsonObject } from '../values/json.ts';
 import { hasFileUrl, isFileUrl, type Message } from '../values/message.ts';
 import { modelName } from '../values/model-use.ts';
-import type { PawlError } from '../values/pawl-error.ts';
 import { letGo } from '../values/thenable.ts';
 import type { Needed } from './answer.ts';
 import { answerFormat } from './answer-format.ts';

@@ -1,8 +1,8 @@
 import type { FailureKind, ModelFailure } from '../run/waits/outage.ts';
 import type { Clock } from '../values/clock.ts';
+import { isPawlError } from '../values/error-codes.ts';
 import { readProperty } from '../values/error-data.ts';
 import { ModelError } from '../values/errors.ts';
-import { isPawlError } from '../values/pawl-error.ts';
 import { requestsOf } from './answer.ts';
 import {
   isAboutAccount,

@@ -1,7 +1,7 @@
+import { PawlError } from '../values/error-codes.ts';
 import { type ErrorData, isErrorData } from '../values/error-data.ts';
 import { hasTexts, isAmount, isCount, isObject, type JsonValue } from '../values/json.ts';
 import { isMessages, type Message } from '../values/message.ts';
-import { PawlError } from '../values/pawl-error.ts';
 import type { FieldRedactor } from '../values/redact.ts';
 import { isUsage, type Spend, type Usage } from '../values/usage.ts';
 import type { RunStatus } from './finalize.ts';

@@ -1,5 +1,5 @@
+import { PawlError } from '../values/error-codes.ts';
 import { RecordTooLargeError, StoreFullError, StoreUnavailableError } from '../values/errors.ts';
-import { PawlError } from '../values/pawl-error.ts';
 
 /** The primary result codes of SQLite that this store handles. */
 const code = {

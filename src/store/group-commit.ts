@@ -1,4 +1,4 @@
-import { PawlError } from '../values/pawl-error.ts';
+import { PawlError } from '../values/error-codes.ts';
 
 /** Most writes of a group, so that a flood of them cannot delay the first. */
 const MAX_GROUP = 512;

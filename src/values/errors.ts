@@ -1,4 +1,4 @@
-import { CodedError } from './pawl-error.ts';
+import { CodedError } from './error-codes.ts';
 
 /** The host is shutting down: the next process continues the run. */
 export class ShutdownError extends CodedError {
@@ -189,19 +189,19 @@ export class RunWaitsError extends CodedError {
   readonly code = 'RUN_WAITS';
 }
 /** The machine of a workflow threw, or an error came that no state of it takes. */
-export class WorkflowError extends PawlError {
+export class WorkflowError extends CodedError {
   readonly code = 'WORKFLOW_ERROR';
 }
 /** The machine of a workflow never comes to rest: its transitions, or its timers, have no end. */
-export class WorkflowLoopError extends PawlError {
+export class WorkflowLoopError extends CodedError {
   readonly code = 'WORKFLOW_LOOP';
 }
 /** The context or output of a workflow holds what no record can hold. */
-export class WorkflowStateError extends PawlError {
+export class WorkflowStateError extends CodedError {
   readonly code = 'WORKFLOW_STATE';
 }
 /** A machine event that no workflow may get: of a type that XState itself uses, or not JSON, or too long. */
-export class EventInvalidError extends PawlError {
+export class EventInvalidError extends CodedError {
   readonly code = 'EVENT_INVALID';
 }
 /** The run has no such wait, or not any more. */

@@ -1,4 +1,5 @@
-import { type CheckpointStore, createAudit, type HistoryStore, memoryStore, type RunOutcome } from 'pawl';
+import { type CheckpointStore, createAudit, memoryStore, type RunOutcome } from 'pawl';
+import type { HistoryStore } from 'pawl/stores/kit';
 import { testClock } from 'pawl/testing';
 import { sampleMeta, sampleOutcome, sampleRecord } from '../../src/testing/store-contract/records.ts';
 import { noUsage } from '../../src/values/usage.ts';

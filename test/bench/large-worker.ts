@@ -1,6 +1,7 @@
 // A run with a transcript of so many megabytes goes on, and takes one more step: large-worker.ts <file> <MB>. Prints JSON.
 import { monitorEventLoopDelay } from 'node:perf_hooks';
-import { createCheckpointerFactory, createExecutor, defineAgent, defineTool, type Model, type RunDelta } from 'pawl';
+import { createExecutor, defineAgent, defineTool, type Model } from 'pawl';
+import { createCheckpointerFactory, type RunDelta } from 'pawl/stores/kit';
 import { sqliteStore } from 'pawl/stores/sqlite';
 import { askingModel, callMessage, hangingAfter, resultMessage } from './workload.ts';
 

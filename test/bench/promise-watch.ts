@@ -1,4 +1,4 @@
-import type { AppendingStore, ControlStore, OutcomeStore } from 'pawl';
+import type { AppendingStore, ControlStore, OutcomeStore } from 'pawl/stores/kit';
 import type { Broken } from './report.ts';
 
 /** What the stores that come with Pawl have in common. */

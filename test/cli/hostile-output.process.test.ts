@@ -4,7 +4,8 @@ import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { oneLine } from '../../src/cli/ui/failure.ts';
 import { lineFor } from '../../src/cli/ui/shell-words.ts';
-import type { Claim, RunOutcome } from '../../src/index.ts';
+import type { RunOutcome } from '../../src/index.ts';
+import type { Claim } from '../../src/kit.ts';
 import { sqliteStore } from '../../src/store/sqlite/index.ts';
 import { sampleMeta, sampleOutcome, sampleRecord } from '../../src/testing/store-contract/records.ts';
 import { bin } from '../toolchain/programs.ts';
@@ -99,8 +100,7 @@ describe.concurrent('what a store holds', () => {
 
 describe.concurrent('what a model and a tool say', () => {
   const agent = `import { defineAgent, defineTool } from 'pawl';
-    import { callTool, reply, scriptedModel } from 'pawl/testing';
-    const text = ${JSON.stringify(HOSTILE)};
+        const text = ${JSON.stringify(HOSTILE)};
     const look = defineTool({ name: 'look', description: 'x', effect: 'read', input: { type: 'object' }, execute: async () => text });
     export default defineAgent({ id: 'a', name: text, instructions: 'x', tools: [look] });
     export const models = { fast: scriptedModel([callTool('look', {}), callTool(text, {}), reply(text)]) };`;

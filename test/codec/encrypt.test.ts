@@ -1,6 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import fc from 'fast-check';
-import { encrypt, type Place } from 'pawl';
+import { encrypt } from 'pawl';
+import type { Place } from 'pawl/stores/kit';
 import { describe, expect, test } from 'vitest';
 import { codecOf, first, keyOf, second } from './keys.ts';
 

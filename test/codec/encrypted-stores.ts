@@ -1,6 +1,7 @@
 import { readdirSync, readFileSync, statSync } from 'node:fs';
 import { dirname, join } from 'node:path';
-import type { Clock, Codec, ControlStore, OutcomeStore } from 'pawl';
+import type { Clock, Codec } from 'pawl';
+import type { ControlStore, OutcomeStore } from 'pawl/stores/kit';
 import { sqliteStore } from '../../src/store/sqlite/index.ts';
 import { freshPath } from '../store/sqlite/files.ts';
 

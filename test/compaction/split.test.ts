@@ -1,5 +1,6 @@
 import fc from 'fast-check';
-import { type Message, splitForCompaction } from 'pawl';
+import type { Message } from 'pawl';
+import { splitForCompaction } from 'pawl/stores/kit';
 import { arbitraries } from 'pawl/testing';
 import { describe, expect, test } from 'vitest';
 import { torture } from '../crash/random.ts';

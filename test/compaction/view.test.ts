@@ -1,5 +1,6 @@
 import fc from 'fast-check';
-import { type CompactionRequest, type Compactor, estimateTokens, type Message } from 'pawl';
+import type { CompactionRequest, Compactor, Message } from 'pawl';
+import { estimateTokens } from 'pawl/stores/kit';
 import { arbitraries, scriptedModel, testClock } from 'pawl/testing';
 import { describe, expect, test } from 'vitest';
 import {

@@ -1,14 +1,10 @@
+import { type Message, memoryStore, type Phase, type RunCheckpointMeta, type RunInfo } from 'pawl';
 import {
   type CheckpointOutcome,
   classifyCheckpointOutcome,
   createCheckpointer,
   createCheckpointerFactory,
-  type Message,
-  memoryStore,
-  type Phase,
-  type RunCheckpointMeta,
-  type RunInfo,
-} from 'pawl';
+} from 'pawl/stores/kit';
 import { callTool, fail, recordingCheckpointer, recordingFactory, reply, testClock } from 'pawl/testing';
 import { expect, test } from 'vitest';
 import { CriticKillError, DeadlineExceededError, ShutdownError } from '../../src/values/errors.ts';

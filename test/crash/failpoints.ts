@@ -1,15 +1,5 @@
-import type {
-  AppendingStore,
-  Claim,
-  Model,
-  OutcomeStore,
-  OwningStore,
-  RunCheckpoint,
-  RunDelta,
-  Tool,
-  ToolContext,
-  WriteOptions,
-} from 'pawl';
+import type { Model, RunCheckpoint, Tool, ToolContext } from 'pawl';
+import type { AppendingStore, Claim, OutcomeStore, OwningStore, RunDelta, WriteOptions } from 'pawl/stores/kit';
 import type { Job } from './job.ts';
 
 /** Where a worker may die: a named moment, and at which of its occurrences in that process (1 = the first). */

@@ -1,7 +1,8 @@
 // One process of a host on PostgreSQL, to be killed: node -C pawl-source postgres-worker.ts '<job as JSON>'
 import { renameSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { type AppendingStore, createExecutor, type Model, type RunResult } from 'pawl';
+import { createExecutor, type Model, type RunResult } from 'pawl';
+import type { AppendingStore } from 'pawl/stores/kit';
 import { postgresStore } from 'pawl/stores/postgres';
 import pg from 'pg';
 import { Failpoints, failingModel, failingStore } from './failpoints.ts';

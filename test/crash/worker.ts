@@ -1,7 +1,8 @@
 // One process of a host, to be killed: node -C pawl-source worker.ts '<job as JSON>'
 import { renameSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { type AppendingStore, createExecutor, type RunResult } from 'pawl';
+import { createExecutor, type RunResult } from 'pawl';
+import type { AppendingStore } from 'pawl/stores/kit';
 import { sqliteStore } from 'pawl/stores/sqlite';
 import { naiveStore } from '../fixtures/naive-store.ts';
 import { Failpoints, failingModel, failingStore, refusingStore } from './failpoints.ts';

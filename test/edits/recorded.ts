@@ -1,4 +1,5 @@
-import type { Message, OpenStep } from 'pawl';
+import type { Message } from 'pawl';
+import type { OpenStep } from 'pawl/stores/kit';
 import { fileTools } from '../../src/edits/file-tools.ts';
 import { Overlay } from '../../src/edits/overlay.ts';
 import { resultsMessage } from '../../src/run/open-step.ts';

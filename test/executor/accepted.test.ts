@@ -1,4 +1,5 @@
-import { memoryStore, type OwningStore } from 'pawl';
+import { memoryStore } from 'pawl';
+import type { OwningStore } from 'pawl/stores/kit';
 import { callTool, hang, reply } from 'pawl/testing';
 import { describe, expect, test } from 'vitest';
 import { hostOf, toolOf, until } from '../fixtures/host.ts';

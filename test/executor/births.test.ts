@@ -8,8 +8,8 @@ import {
   memoryStore,
   type RunCheckpoint,
   type RunOutcome,
-  toResumeState,
 } from 'pawl';
+import { toResumeState } from 'pawl/stores/kit';
 import { callTool, callTools, hang, recordingCheckpointer, reply, testClock } from 'pawl/testing';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { runLine } from '../../src/http/runs/run-line.ts';

@@ -1,4 +1,5 @@
-import { createCheckpointer, memoryStore } from 'pawl';
+import { memoryStore } from 'pawl';
+import { createCheckpointer } from 'pawl/stores/kit';
 import { callTool, hang, reply, testClock } from 'pawl/testing';
 import { describe, expect, test } from 'vitest';
 import { endId } from '../fixtures/child-id.ts';

@@ -1,4 +1,4 @@
-import type { RunDelta } from 'pawl';
+import type { RunDelta } from 'pawl/stores/kit';
 import { callTool, reply } from 'pawl/testing';
 import { describe, expect, test } from 'vitest';
 import { hostOf, toolOf } from '../fixtures/host.ts';

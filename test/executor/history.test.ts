@@ -1,4 +1,5 @@
-import { createCheckpointerFactory, type Message, memoryStore, type RunCheckpoint } from 'pawl';
+import { type Message, memoryStore, type RunCheckpoint } from 'pawl';
+import { createCheckpointerFactory } from 'pawl/stores/kit';
 import { callTool, callTools, fail, hang, reply } from 'pawl/testing';
 import { describe, expect, test } from 'vitest';
 import { hostOf, toolOf, until } from '../fixtures/host.ts';

@@ -1,5 +1,6 @@
 import { readFileSync } from 'node:fs';
-import { type Agent, type Claim, type Executor, memoryStore, type RunOutput } from 'pawl';
+import { type Agent, type Executor, memoryStore, type RunOutput } from 'pawl';
+import type { Claim } from 'pawl/stores/kit';
 import { callTool, hang, reply, scriptedModel, testClock } from 'pawl/testing';
 import { describe, expect, test } from 'vitest';
 import { type AnyActorRef, assign, createActor, type DoneActorEvent, type Snapshot, setup } from 'xstate';

@@ -1,4 +1,5 @@
-import { asSnapshot, memoryStore, type PersistedRun } from 'pawl';
+import { memoryStore } from 'pawl';
+import { asSnapshot, type PersistedRun } from 'pawl/stores/kit';
 import { callTool, hang, reply } from 'pawl/testing';
 import { describe, expect, test } from 'vitest';
 import { createActor } from 'xstate';

@@ -1,4 +1,5 @@
-import { createCheckpointerFactory, memoryStore, type RunCheckpoint, type ToolContext } from 'pawl';
+import { memoryStore, type RunCheckpoint, type ToolContext } from 'pawl';
+import { createCheckpointerFactory } from 'pawl/stores/kit';
 import { callTools, reply } from 'pawl/testing';
 import { describe, expect, test } from 'vitest';
 import { gate, hostOf, settle, toolOf, until } from '../fixtures/host.ts';

@@ -1,4 +1,5 @@
-import { type Checkpointer, type CheckpointerFactory, createCheckpointerFactory, memoryStore } from 'pawl';
+import { type Checkpointer, type CheckpointerFactory, memoryStore } from 'pawl';
+import { createCheckpointerFactory } from 'pawl/stores/kit';
 import { callTool, hang, reply } from 'pawl/testing';
 import { describe, expect, test } from 'vitest';
 import { hostOf, toolOf, until } from '../fixtures/host.ts';

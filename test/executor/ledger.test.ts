@@ -1,4 +1,5 @@
-import { memoryStore, type OpenCall, type RunCheckpoint, type ToolContext, type ToolEffect } from 'pawl';
+import { memoryStore, type RunCheckpoint, type ToolContext, type ToolEffect } from 'pawl';
+import type { OpenCall } from 'pawl/stores/kit';
 import { callTools, reply } from 'pawl/testing';
 import { describe, expect, test } from 'vitest';
 import { keyOf } from '../fixtures/child-id.ts';

@@ -1,4 +1,5 @@
-import { createCheckpointerFactory, createExecutor, memoryStore, type RunCheckpointState } from 'pawl';
+import { createExecutor, memoryStore } from 'pawl';
+import { createCheckpointerFactory, type RunCheckpointState } from 'pawl/stores/kit';
 import { callTool, fail, recordingCheckpointer, recordingFactory, reply } from 'pawl/testing';
 import { describe, expect, test } from 'vitest';
 import { RECORD_VERSION } from '../../src/record/checkpoint.ts';

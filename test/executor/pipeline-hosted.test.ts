@@ -1,4 +1,5 @@
-import { asSnapshot, memoryStore, type Phase } from 'pawl';
+import { memoryStore, type Phase } from 'pawl';
+import { asSnapshot } from 'pawl/stores/kit';
 import { callTool, hang, reply, type ScriptedEntry } from 'pawl/testing';
 import { describe, expect, test } from 'vitest';
 import { createActor } from 'xstate';

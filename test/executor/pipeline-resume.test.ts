@@ -1,4 +1,5 @@
-import { type Phase, toResumeState } from 'pawl';
+import type { Phase } from 'pawl';
+import { toResumeState } from 'pawl/stores/kit';
 import { callTool, hang, reply } from 'pawl/testing';
 import { describe, expect, test } from 'vitest';
 import { hostOf, toolOf, until } from '../fixtures/host.ts';

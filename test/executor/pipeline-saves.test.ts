@@ -1,4 +1,5 @@
-import { createCheckpointerFactory, memoryStore } from 'pawl';
+import { memoryStore } from 'pawl';
+import { createCheckpointerFactory } from 'pawl/stores/kit';
 import { callTool, hang, recordingFactory, reply, testClock } from 'pawl/testing';
 import { describe, expect, test } from 'vitest';
 import { hostOf, settle, toolOf, until } from '../fixtures/host.ts';

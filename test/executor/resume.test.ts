@@ -1,4 +1,5 @@
-import { type Message, memoryStore, type ResumeState, type RunCheckpoint, toResumeState } from 'pawl';
+import { type Message, memoryStore, type ResumeState, type RunCheckpoint } from 'pawl';
+import { toResumeState } from 'pawl/stores/kit';
 import { callTool, callTools, hang, recordingFactory, reply, type ScriptedEntry, testClock } from 'pawl/testing';
 import { describe, expect, test } from 'vitest';
 import { hostOf, settle, toolOf, until } from '../fixtures/host.ts';

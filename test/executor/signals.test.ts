@@ -1,6 +1,5 @@
 import {
   type CheckpointStore,
-  type Claim,
   memoryStore,
   type Run,
   type RunEvent,
@@ -8,6 +7,7 @@ import {
   type Tool,
   type ToolContext,
 } from 'pawl';
+import type { Claim } from 'pawl/stores/kit';
 import { callTool, callTools, reply, testClock } from 'pawl/testing';
 import { describe, expect, test } from 'vitest';
 import { z } from 'zod';

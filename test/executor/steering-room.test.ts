@@ -1,4 +1,5 @@
-import { type Critic, createCheckpointerFactory, memoryStore, type SupervisedRun } from 'pawl';
+import { type Critic, memoryStore, type SupervisedRun } from 'pawl';
+import { createCheckpointerFactory } from 'pawl/stores/kit';
 import { callTool, reply } from 'pawl/testing';
 import { describe, expect, test } from 'vitest';
 import { createActor } from 'xstate';

@@ -1,5 +1,6 @@
 import { getEventListeners } from 'node:events';
-import { createCheckpointerFactory, memoryStore } from 'pawl';
+import { memoryStore } from 'pawl';
+import { createCheckpointerFactory } from 'pawl/stores/kit';
 import { callTool, hang, reply, type ScriptedEntry, testClock } from 'pawl/testing';
 import { describe, expect, test } from 'vitest';
 import { ShutdownError } from '../../src/values/errors.ts';

@@ -1,4 +1,5 @@
-import { type Claim, memoryStore, type RunOutcome } from 'pawl';
+import { memoryStore, type RunOutcome } from 'pawl';
+import type { Claim } from 'pawl/stores/kit';
 import { callTool, hang, reply, testClock } from 'pawl/testing';
 import { describe, expect, test } from 'vitest';
 import { gate, hostOf, settle, toolOf, until } from '../fixtures/host.ts';

@@ -1,4 +1,5 @@
-import { type Claim, createCheckpointerFactory, memoryStore } from 'pawl';
+import { memoryStore } from 'pawl';
+import { type Claim, createCheckpointerFactory } from 'pawl/stores/kit';
 import { callTool, hang, testClock } from 'pawl/testing';
 import { describe, expect, test } from 'vitest';
 import { gate, hostOf, settle, toolOf, until } from '../fixtures/host.ts';

@@ -4,8 +4,6 @@ import { join } from 'node:path';
 import {
   createAudit,
   createBudget,
-  createCheckpointer,
-  createCheckpointerFactory,
   createCompactor,
   createCritic,
   createEscalator,
@@ -22,6 +20,7 @@ import {
   type RunOptions,
 } from 'pawl';
 import { fanOut } from 'pawl/fan-out';
+import { createCheckpointer, createCheckpointerFactory } from 'pawl/stores/kit';
 import { postgresStore } from 'pawl/stores/postgres';
 import { sqliteBudget, sqliteStore } from 'pawl/stores/sqlite';
 import { reply, scriptedModel } from 'pawl/testing';

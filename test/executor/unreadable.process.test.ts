@@ -1,4 +1,5 @@
-import { type ControlStore, encrypt, memoryStore } from 'pawl';
+import { encrypt, memoryStore } from 'pawl';
+import type { ControlStore } from 'pawl/stores/kit';
 import { postgresStore } from 'pawl/stores/postgres';
 import { sqliteStore } from 'pawl/stores/sqlite';
 import { describe, expect, test } from 'vitest';

@@ -6,7 +6,8 @@ import { lstatSync, mkdirSync, readdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { sqliteBudget } from '../../src/budget/sqlite.ts';
 import { applyWrites, fanOut } from '../../src/fan-out/index.ts';
-import { createBudget, createExecutor, defineAgent, type OutcomeStore } from '../../src/index.ts';
+import { createBudget, createExecutor, defineAgent } from '../../src/index.ts';
+import type { OutcomeStore } from '../../src/kit.ts';
 import { sqliteStore } from '../../src/store/sqlite/index.ts';
 import { callTool, hang, reply, scriptedModel } from '../../src/testing/index.ts';
 

@@ -2,15 +2,8 @@ import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { inspect } from 'node:util';
-import {
-  type Clock,
-  createCheckpointerFactory,
-  createExecutor,
-  defineAgent,
-  defineTool,
-  type ExecutorOptions,
-  type RunOptions,
-} from 'pawl';
+import { type Clock, createExecutor, defineAgent, defineTool, type ExecutorOptions, type RunOptions } from 'pawl';
+import { createCheckpointerFactory } from 'pawl/stores/kit';
 import { sqliteStore } from 'pawl/stores/sqlite';
 import { callTool, callTools, reply, type ScriptedEntry, scriptedModel } from 'pawl/testing';
 import type { InspectionEvent, Observer } from 'xstate';

@@ -1,5 +1,6 @@
-import { classifyCheckpointOutcome, type RunOutput } from 'pawl';
+import type { RunOutput } from 'pawl';
 import type { RunMachineEvent } from 'pawl/machines';
+import { classifyCheckpointOutcome } from 'pawl/stores/kit';
 import { runEvents } from 'pawl/testing';
 import { describe, expect, test } from 'vitest';
 import type { AnyStateNode } from 'xstate';

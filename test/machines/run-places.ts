@@ -1,5 +1,6 @@
-import type { PhaseFacts, RunOutcome, Wait } from 'pawl';
+import type { RunOutcome, Wait } from 'pawl';
 import { type RunMachineEvent, runMachine } from 'pawl/machines';
+import type { PhaseFacts } from 'pawl/stores/kit';
 import { freshProgress, runEvents } from 'pawl/testing';
 import { initialTransition, transition } from 'xstate';
 import { CriticKillError, ModelError, ShutdownError } from '../../src/values/errors.ts';

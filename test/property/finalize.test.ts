@@ -1,5 +1,6 @@
 import fc from 'fast-check';
-import { classifyCheckpointOutcome, type Progress, type RunOutput } from 'pawl';
+import type { RunOutput } from 'pawl';
+import { classifyCheckpointOutcome, type Progress } from 'pawl/stores/kit';
 import { arbitraries, freshProgress, type RunStory, runEvents } from 'pawl/testing';
 import { describe, expect, test } from 'vitest';
 import { initialTransition, transition } from 'xstate';

@@ -1,4 +1,5 @@
-import { type Agent, type Claim, createExecutor, defineAgent, type Executor, memoryStore, type RunOutcome } from 'pawl';
+import { type Agent, createExecutor, defineAgent, type Executor, memoryStore, type RunOutcome } from 'pawl';
+import type { Claim } from 'pawl/stores/kit';
 import { callTool, reply, type ScriptedEntry, scriptedModel, type TestClock, testClock } from 'pawl/testing';
 import { StoreUnavailableError } from '../../src/values/errors.ts';
 import { toolOf } from '../fixtures/host.ts';

@@ -1,5 +1,6 @@
 import fc from 'fast-check';
-import { type Message, memoryStore, parseCheckpoint, type RunCheckpoint } from 'pawl';
+import { type Message, memoryStore, type RunCheckpoint } from 'pawl';
+import { parseCheckpoint } from 'pawl/stores/kit';
 import { callTools, reply, type ScriptedEntry } from 'pawl/testing';
 import { expect, test } from 'vitest';
 import type { JsonValue } from '../../src/values/json.ts';

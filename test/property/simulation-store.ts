@@ -1,4 +1,5 @@
-import type { CheckpointStore, RunCheckpoint, RunDelta } from 'pawl';
+import type { CheckpointStore, RunCheckpoint } from 'pawl';
+import type { RunDelta } from 'pawl/stores/kit';
 import type { TestClock } from 'pawl/testing';
 import { isOwning } from '../../src/store/capabilities.ts';
 import { StoreUnavailableError } from '../../src/values/errors.ts';

@@ -1,4 +1,5 @@
-import { type CheckpointStore, createCheckpointerFactory } from 'pawl';
+import type { CheckpointStore } from 'pawl';
+import { createCheckpointerFactory } from 'pawl/stores/kit';
 import type { Job } from '../../src/testing/crash-test/process.ts';
 import { hasCode } from '../../src/values/error-data.ts';
 import { type Fired, fire } from './simulation-store.ts';

@@ -1,4 +1,5 @@
-import { type CheckpointStore, memoryStore, type OutcomeStore } from 'pawl';
+import { type CheckpointStore, memoryStore } from 'pawl';
+import type { OutcomeStore } from 'pawl/stores/kit';
 import { type TestClock, testClock } from 'pawl/testing';
 import { type History, play, type Scene } from '../../src/testing/crash-test/history.ts';
 import { type Allowed, judge } from '../../src/testing/crash-test/judge.ts';

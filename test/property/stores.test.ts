@@ -1,5 +1,6 @@
 import fc from 'fast-check';
-import { memoryStore, parseCheckpoint } from 'pawl';
+import { memoryStore } from 'pawl';
+import { parseCheckpoint } from 'pawl/stores/kit';
 import { sqliteStore } from 'pawl/stores/sqlite';
 import { arbitraries } from 'pawl/testing';
 import { expect, test } from 'vitest';

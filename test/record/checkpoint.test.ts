@@ -1,5 +1,6 @@
 import fc from 'fast-check';
-import { type Message, memoryStore, parseCheckpoint, type RunCheckpoint, toCheckpoint, toResumeState } from 'pawl';
+import { type Message, memoryStore, type RunCheckpoint } from 'pawl';
+import { parseCheckpoint, toCheckpoint, toResumeState } from 'pawl/stores/kit';
 import { describe, expect, test } from 'vitest';
 import { RECORD_VERSION } from '../../src/record/checkpoint.ts';
 import { headOf } from '../../src/record/delta.ts';

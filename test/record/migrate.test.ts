@@ -1,4 +1,5 @@
-import { type Migrate, memoryStore, migrateRecord, type RunCheckpoint } from 'pawl';
+import { type Migrate, memoryStore, type RunCheckpoint } from 'pawl';
+import { migrateRecord } from 'pawl/stores/kit';
 import { callTool, hang, reply } from 'pawl/testing';
 import { describe, expect, test } from 'vitest';
 import { isRewritten } from '../../src/record/upcast.ts';

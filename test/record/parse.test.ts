@@ -1,5 +1,6 @@
 import fc from 'fast-check';
-import { memoryStore, parseCheckpoint, type RunCheckpoint } from 'pawl';
+import { memoryStore, type RunCheckpoint } from 'pawl';
+import { parseCheckpoint } from 'pawl/stores/kit';
 import { reply } from 'pawl/testing';
 import { describe, expect, test } from 'vitest';
 import { RECORD_VERSION } from '../../src/record/checkpoint.ts';

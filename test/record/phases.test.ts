@@ -1,5 +1,6 @@
 import fc from 'fast-check';
-import { memoryStore, parseCheckpoint, type RunCheckpoint, toCheckpoint, toResumeState } from 'pawl';
+import { memoryStore, type RunCheckpoint } from 'pawl';
+import { parseCheckpoint, toCheckpoint, toResumeState } from 'pawl/stores/kit';
 import { describe, expect, test } from 'vitest';
 import { RECORD_VERSION } from '../../src/record/checkpoint.ts';
 import { stateOf } from '../../src/record/state.ts';

@@ -1,4 +1,5 @@
-import { type Claim, memoryStore, type OutcomeStore, type OwningStore } from 'pawl';
+import { memoryStore } from 'pawl';
+import type { Claim, OutcomeStore, OwningStore } from 'pawl/stores/kit';
 import { describe, expect, test } from 'vitest';
 import { isDue, isTaking } from '../../src/store/capabilities.ts';
 import { sqliteStore } from '../../src/store/sqlite/index.ts';

@@ -1,5 +1,6 @@
 import { createHash } from 'node:crypto';
-import { memoryStore, parseCheckpoint, type RunOutcome, toResumeState } from 'pawl';
+import { memoryStore, type RunOutcome } from 'pawl';
+import { parseCheckpoint, toResumeState } from 'pawl/stores/kit';
 import { reply, scriptedModel } from 'pawl/testing';
 import { describe, expect, test } from 'vitest';
 import { RECORD_VERSION } from '../../src/record/checkpoint.ts';

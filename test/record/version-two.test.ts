@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto';
 import { readFileSync } from 'node:fs';
-import { memoryStore, parseCheckpoint, type RunCheckpoint, toResumeState, type Wait } from 'pawl';
+import { memoryStore, type RunCheckpoint, type Wait } from 'pawl';
+import { parseCheckpoint, toResumeState } from 'pawl/stores/kit';
 import { callTool, hang } from 'pawl/testing';
 import { describe, expect, test } from 'vitest';
 import { RECORD_VERSION } from '../../src/record/checkpoint.ts';

@@ -1,4 +1,5 @@
-import { classifyCheckpointOutcome, type ErrorData, type RunStatus } from 'pawl';
+import type { ErrorData, RunStatus } from 'pawl';
+import { classifyCheckpointOutcome } from 'pawl/stores/kit';
 import { describe, expect, test } from 'vitest';
 import { statusOf } from '../../src/run/finalize.ts';
 import { type Classifier, linesMissedBy, matrix, otherCauses, shutdowns } from '../fixtures/finalize-table.ts';

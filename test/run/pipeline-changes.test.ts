@@ -1,5 +1,5 @@
 import fc from 'fast-check';
-import type { PhaseFacts } from 'pawl';
+import type { PhaseFacts } from 'pawl/stores/kit';
 import { describe, expect, test } from 'vitest';
 import { beginPhase, isSamePipeline, recordable, restartPipeline } from '../../src/run/pipeline.ts';
 import type { Progress } from '../../src/run/progress.ts';

@@ -1,4 +1,5 @@
-import { type CheckpointStore, type Codec, type Cursor, createExecutor, encrypt, type MemoryStore } from 'pawl';
+import { type CheckpointStore, type Codec, createExecutor, encrypt, type MemoryStore } from 'pawl';
+import type { Cursor } from 'pawl/stores/kit';
 import { scriptedModel } from 'pawl/testing';
 import { expect } from 'vitest';
 import { sampleRecord } from '../../src/testing/store-contract/records.ts';

@@ -1,4 +1,5 @@
-import { createCheckpointer, createCheckpointerFactory, memoryStore } from 'pawl';
+import { memoryStore } from 'pawl';
+import { createCheckpointer, createCheckpointerFactory } from 'pawl/stores/kit';
 import { expect, test } from 'vitest';
 
 const meta = { runId: 'r', agentId: 'a', agentName: 'A', prompt: '', modelTier: 'fast' } as never;

@@ -1,4 +1,4 @@
-import { createCheckpointer } from 'pawl';
+import { createCheckpointer } from 'pawl/stores/kit';
 import { testClock } from 'pawl/testing';
 import { describe, expect, test } from 'vitest';
 import { gate } from '../fixtures/host.ts';

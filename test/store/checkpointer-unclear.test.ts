@@ -1,5 +1,5 @@
 import fc from 'fast-check';
-import { createCheckpointer, type RunDelta } from 'pawl';
+import { createCheckpointer, type RunDelta } from 'pawl/stores/kit';
 import { testClock } from 'pawl/testing';
 import { describe, expect, test } from 'vitest';
 import { torture } from '../crash/random.ts';

@@ -1,4 +1,5 @@
-import { type CheckpointStore, createCheckpointer } from 'pawl';
+import type { CheckpointStore } from 'pawl';
+import { createCheckpointer } from 'pawl/stores/kit';
 import { testClock } from 'pawl/testing';
 import { describe, expect, test } from 'vitest';
 import { gate, settle } from '../fixtures/host.ts';

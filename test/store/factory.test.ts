@@ -1,4 +1,5 @@
-import { createCheckpointerFactory, memoryStore, type RunInfo } from 'pawl';
+import { memoryStore, type RunInfo } from 'pawl';
+import { createCheckpointerFactory } from 'pawl/stores/kit';
 import { testClock } from 'pawl/testing';
 import { describe, expect, test } from 'vitest';
 import { stateOf } from '../../src/record/state.ts';

@@ -1,6 +1,7 @@
 import { join } from 'node:path';
 import fc from 'fast-check';
-import { type AppendingStore, type Codec, createExecutor, defineAgent, memoryStore } from 'pawl';
+import { type Codec, createExecutor, defineAgent, memoryStore } from 'pawl';
+import type { AppendingStore } from 'pawl/stores/kit';
 import { sqliteStore } from 'pawl/stores/sqlite';
 import { callTools, reply, scriptedModel } from 'pawl/testing';
 import { describe, expect, test } from 'vitest';

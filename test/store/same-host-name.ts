@@ -1,4 +1,4 @@
-import type { OwningStore } from 'pawl';
+import type { OwningStore } from 'pawl/stores/kit';
 import type { testClock } from 'pawl/testing';
 import { expect } from 'vitest';
 import { newOwner } from '../../src/store/owner.ts';

@@ -10,7 +10,7 @@ import { hiddenTypes } from './public-types.ts';
 const root = fileURLToPath(new URL('../..', import.meta.url));
 const typesOf = (source: string) => join(root, 'dist', source.replace(/\.ts$/, '.d.ts'));
 /** Types for all entry points come from these. */
-const common = ['src/index.ts', 'machines/index.ts', 'src/client/index.ts'].map(typesOf);
+const common = ['src/index.ts', 'src/kit.ts', 'machines/index.ts', 'src/client/index.ts'].map(typesOf);
 
 describe('the published types', () => {
   test.for(entryPoints)('of $name name no type in a public signature that no entry point exports', ({ source }) => {

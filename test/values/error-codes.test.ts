@@ -2,11 +2,11 @@ import { readFileSync } from 'node:fs';
 import { memoryStore, retryOf } from 'pawl';
 import { hang } from 'pawl/testing';
 import { describe, expect, test } from 'vitest';
+import type { PawlError } from '../../src/values/error-codes.ts';
 import { policyOf } from '../../src/values/error-codes.ts';
 import { hasTrait, toErrorData } from '../../src/values/error-data.ts';
 import * as errors from '../../src/values/errors.ts';
 import { StoreFullError } from '../../src/values/errors.ts';
-import type { PawlError } from '../../src/values/pawl-error.ts';
 import { hostOf } from '../fixtures/host.ts';
 
 const classes = Object.values(errors) as (new (message: string) => PawlError)[];

@@ -1,5 +1,6 @@
 import fc from 'fast-check';
-import { estimateTokens, type Message } from 'pawl';
+import type { Message } from 'pawl';
+import { estimateTokens } from 'pawl/stores/kit';
 import { arbitraries } from 'pawl/testing';
 import { describe, expect, test } from 'vitest';
 import { answered, said } from '../compaction/histories.ts';

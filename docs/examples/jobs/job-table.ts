@@ -1,17 +1,8 @@
 // A host's own table of jobs. One column of it holds the record of the run that works on a job; `store` is what Pawl sees of
 // the table: the four methods of a store, in plain SQL.
 import { DatabaseSync, type SQLOutputValue } from 'node:sqlite';
-import {
-  type CheckpointStore,
-  checkRunId,
-  decodeCheckpoint,
-  type InterruptedRun,
-  interruptedRun,
-  PawlError,
-  quarantinedRun,
-  type RunCheckpoint,
-  type RunOutcome,
-} from 'pawl';
+import { type CheckpointStore, type InterruptedRun, PawlError, type RunCheckpoint, type RunOutcome } from 'pawl';
+import { checkRunId, decodeCheckpoint, interruptedRun, quarantinedRun } from 'pawl/stores/kit';
 import { fittingText, parkedText, type SizeCap } from './size-cap.ts';
 
 export interface Job {

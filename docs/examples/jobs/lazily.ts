@@ -1,13 +1,8 @@
 // Durable only where it is worth it: most jobs are over after a few steps, and cost no write. A run gets its first record after
 // so many steps, after so much time, or before its first call that must not happen twice. Until then a crash loses it, and the
 // host begins the job again.
-import {
-  type Checkpointer,
-  type CheckpointerFactory,
-  type CheckpointStore,
-  type Clock,
-  createCheckpointerFactory,
-} from 'pawl';
+import type { Checkpointer, CheckpointerFactory, CheckpointStore, Clock } from 'pawl';
+import { createCheckpointerFactory } from 'pawl/stores/kit';
 
 export interface LazyOptions {
   readonly clock: Clock;

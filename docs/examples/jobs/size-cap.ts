@@ -1,6 +1,7 @@
 // A record that is larger than the host's column allows: its longest texts are shortened, and where that is not enough the run
 // is parked with what was stored of it last. Neither fails the run.
-import { decodeCheckpoint, encodeCheckpoint, PawlError, type RunCheckpoint } from 'pawl';
+import { PawlError, type RunCheckpoint } from 'pawl';
+import { decodeCheckpoint, encodeCheckpoint } from 'pawl/stores/kit';
 
 export interface SizeCap {
   readonly maxBytes: number;

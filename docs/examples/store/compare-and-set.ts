@@ -1,7 +1,8 @@
 // A store on a server that keeps texts under keys, and replaces one only if nothing has changed it: Redis (a script, or
 // WATCH), etcd, a cloud's table. All of a run but its messages is one value, so that one swap is one transaction.
 import { randomUUID } from 'node:crypto';
-import { type Codec, type InboxOf, PawlError } from 'pawl';
+import { type Codec, PawlError } from 'pawl';
+import type { InboxOf } from 'pawl/stores/kit';
 import * as kit from 'pawl/stores/kit';
 
 /** What the server can do. */

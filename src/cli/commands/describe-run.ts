@@ -1,13 +1,5 @@
-import type {
-  Executor,
-  InterruptedRun,
-  OpenCall,
-  OpenWait,
-  RunCheckpoint,
-  RunEvent,
-  RunOutcome,
-  SentCommand,
-} from '../../index.ts';
+import type { Executor, InterruptedRun, OpenWait, RunCheckpoint, RunEvent, RunOutcome } from '../../index.ts';
+import type { OpenCall, SentCommand } from '../../kit.ts';
 import { openWaitsIn } from '../../record/interrupted.ts';
 import { listedStatus } from '../../record/listed-status.ts';
 import type { Place } from '../../record/run-tree.ts';

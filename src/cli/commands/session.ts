@@ -2,7 +2,6 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { createActor, waitFor } from 'xstate';
 import {
   type Agent,
-  asSnapshot,
   createExecutor,
   type Executor,
   type Invocation,
@@ -12,6 +11,7 @@ import {
   type RunResult,
   type RunSnapshot,
 } from '../../index.ts';
+import { asSnapshot } from '../../kit.ts';
 import { hasCode } from '../../values/error-data.ts';
 import type { CommandContext } from '../command.ts';
 import type { AgentModule } from '../open/agent-module.ts';

@@ -1,4 +1,5 @@
-import { createAudit, type RunOutcome, type SentCommand } from '../../index.ts';
+import { createAudit, type RunOutcome } from '../../index.ts';
+import type { SentCommand } from '../../kit.ts';
 import { listedStatus } from '../../record/listed-status.ts';
 import type { Command, CommandContext } from '../command.ts';
 import { KnownModules } from '../open/known-modules.ts';

@@ -1,5 +1,6 @@
 import { resolve } from 'node:path';
-import type { AppendingStore, Codec, ControlStore, OutcomeStore, WorkOptions } from '../../index.ts';
+import type { Codec, WorkOptions } from '../../index.ts';
+import type { AppendingStore, ControlStore, OutcomeStore } from '../../kit.ts';
 import { sqliteStore } from '../../store/sqlite/index.ts';
 import { Failure } from '../ui/failure.ts';
 import { loadModule } from './agent-module.ts';

@@ -1,7 +1,6 @@
 import type { Codec } from '../../codec/port.ts';
-import { NO_CODEC, NOT_OPENED } from '../../values/error-codes.ts';
+import { NO_CODEC, NOT_OPENED, PawlError } from '../../values/error-codes.ts';
 import { CheckpointCorruptError, KeyMismatchError } from '../../values/errors.ts';
-import { PawlError } from '../../values/pawl-error.ts';
 import type { EncodedDelta } from './encode.ts';
 import type { StepTexts } from './step-texts.ts';
 

@@ -1,10 +1,10 @@
+import { PawlError } from '../../values/error-codes.ts';
 import {
   CheckpointCorruptError,
   RecordTooLargeError,
   StoreFullError,
   StoreUnavailableError,
 } from '../../values/errors.ts';
-import { PawlError } from '../../values/pawl-error.ts';
 
 /** The codes of PostgreSQL (SQLSTATE) that this store handles. */
 const code = {

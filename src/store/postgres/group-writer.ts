@@ -1,4 +1,4 @@
-import { PawlError } from '../../values/pawl-error.ts';
+import { PawlError } from '../../values/error-codes.ts';
 import { type Decided, decideNow } from '../rules/decision.ts';
 import { removeEnded } from './ended.ts';
 import { isGroupFailure, isTransient, NoAnswer } from './errors.ts';

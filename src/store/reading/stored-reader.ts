@@ -9,10 +9,10 @@ import {
 import type { KeptRun } from '../../record/kept-run.ts';
 import { MAX_WAITING, type SentCommand } from '../../run/command.ts';
 import type { RunOutcome } from '../../run/result.ts';
+import { PawlError } from '../../values/error-codes.ts';
 import { CheckpointCorruptError } from '../../values/errors.ts';
 import { nextTurn } from '../../values/event-loop.ts';
 import { isMessages, type Message } from '../../values/message.ts';
-import { PawlError } from '../../values/pawl-error.ts';
 import { DAMAGED_TEXT, decodeCommand, sentCommand } from '../commands.ts';
 import { shownDue } from '../due.ts';
 import { decodeHead, decodeRecord, parseStored } from '../encoding/encode.ts';

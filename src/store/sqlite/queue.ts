@@ -1,7 +1,7 @@
 import { setImmediate as nextTurn, setTimeout as sleep } from 'node:timers/promises';
 import { isBusy, isIoError, storeError } from '../../sqlite/errors.ts';
 import { backoffMs, lockBackoff } from '../../values/backoff.ts';
-import { PawlError } from '../../values/pawl-error.ts';
+import { PawlError } from '../../values/error-codes.ts';
 import { GroupCommit, giveAnswers, type Job, settled } from '../group-commit.ts';
 import type { RunDatabase } from './connection.ts';
 import type { Tables } from './writes.ts';

@@ -1,4 +1,5 @@
-import { memoryStore, type OutcomeStore, type ToolContext } from 'pawl';
+import { memoryStore, type ToolContext } from 'pawl';
+import type { OutcomeStore } from 'pawl/stores/kit';
 import { callTool, hang, reply, testClock } from 'pawl/testing';
 import { describe, expect, test } from 'vitest';
 import { refundTool } from '../../fixtures/approval-desk.ts';

@@ -6,10 +6,10 @@ import {
   type Message,
   type Migrate,
   memoryStore,
-  type OpenCall,
   type RunCheckpoint,
   type RunDiagnosis,
 } from 'pawl';
+import type { OpenCall } from 'pawl/stores/kit';
 import { reply } from 'pawl/testing';
 import { describe, expect, test } from 'vitest';
 import { RECORD_VERSION } from '../../../src/record/checkpoint.ts';

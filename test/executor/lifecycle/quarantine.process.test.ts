@@ -1,6 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { type ControlStore, memoryStore } from 'pawl';
+import { memoryStore } from 'pawl';
+import type { ControlStore } from 'pawl/stores/kit';
 import { postgresStore } from 'pawl/stores/postgres';
 import { sqliteStore } from 'pawl/stores/sqlite';
 import { reply } from 'pawl/testing';

@@ -1,4 +1,5 @@
-import { type Claim, diagnose, memoryStore, type RunCheckpoint, type RunDiagnosis } from 'pawl';
+import { diagnose, memoryStore, type RunCheckpoint, type RunDiagnosis } from 'pawl';
+import type { Claim } from 'pawl/stores/kit';
 import { reply, testClock } from 'pawl/testing';
 import { describe, expect, test } from 'vitest';
 import { torture } from '../../crash/random.ts';

@@ -1,4 +1,5 @@
-import { type AppendingStore, memoryStore, type OwningStore } from 'pawl';
+import { memoryStore } from 'pawl';
+import type { AppendingStore, OwningStore } from 'pawl/stores/kit';
 import { callTool, callTools, reply, testClock } from 'pawl/testing';
 import { expect, test } from 'vitest';
 import { gate, hostOf, settle, toolOf } from '../../fixtures/host.ts';

@@ -1,4 +1,4 @@
-import { finalizeCheckpoint } from 'pawl';
+import { finalizeCheckpoint } from 'pawl/stores/kit';
 import { recordingCheckpointer } from 'pawl/testing';
 import { describe, expect, test } from 'vitest';
 import { ShutdownError } from '../../../src/values/errors.ts';

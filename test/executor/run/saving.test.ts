@@ -1,4 +1,5 @@
-import { createCheckpointerFactory, memoryStore } from 'pawl';
+import { memoryStore } from 'pawl';
+import { createCheckpointerFactory } from 'pawl/stores/kit';
 import { callTool, reply, type ScriptedEntry, testClock } from 'pawl/testing';
 import { describe, expect, test } from 'vitest';
 import { gate, hostOf, settle, toolOf, until } from '../../fixtures/host.ts';

@@ -1,4 +1,5 @@
-import { type Command, memoryStore, type SentCommand } from 'pawl';
+import { memoryStore } from 'pawl';
+import type { Command, SentCommand } from 'pawl/stores/kit';
 import { callTool, hang, testClock } from 'pawl/testing';
 import { describe, expect, test } from 'vitest';
 import { CommandInbox, type CommandTarget } from '../../../src/executor/services/command-inbox.ts';

@@ -1,4 +1,5 @@
-import { type DueRun, type DueStore, memoryStore } from 'pawl';
+import { type DueRun, memoryStore } from 'pawl';
+import type { DueStore } from 'pawl/stores/kit';
 import { type TestClock, testClock } from 'pawl/testing';
 import { describe, expect, test } from 'vitest';
 import { DueSweep } from '../../../src/executor/services/due/due-sweep.ts';

@@ -1,13 +1,6 @@
-import {
-  createCheckpointerFactory,
-  createExecutor,
-  defineAgent,
-  defineTool,
-  type ExecutorOptions,
-  type Tool,
-  type Verdict,
-} from 'pawl';
+import { createExecutor, defineAgent, defineTool, type ExecutorOptions, type Tool, type Verdict } from 'pawl';
 import { fanOut } from 'pawl/fan-out';
+import { createCheckpointerFactory } from 'pawl/stores/kit';
 import { callTool, callTools, reply, scriptedModel, testClock } from 'pawl/testing';
 import { expect, test } from 'vitest';
 import { deskOf, notedStore, refundTool, waitsIn, waitsOf } from '../../fixtures/approval-desk.ts';

@@ -1,4 +1,4 @@
-import type { JournalEntry } from 'pawl';
+import type { JournalEntry } from 'pawl/stores/kit';
 import { afterEach, describe, expect, test } from 'vitest';
 import { type PostgresStore, postgresStore } from '../../../src/store/postgres/index.ts';
 import { nextStep, sampleRecord } from '../../../src/testing/store-contract/records.ts';

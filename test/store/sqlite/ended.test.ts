@@ -1,6 +1,7 @@
 import { statSync } from 'node:fs';
 import { join } from 'node:path';
-import { type Codec, encrypt, type HistoryStore, type Message, type RunOutcome } from 'pawl';
+import { type Codec, encrypt, type Message, type RunOutcome } from 'pawl';
+import type { HistoryStore } from 'pawl/stores/kit';
 import { type SqliteStore, sqliteStore } from 'pawl/stores/sqlite';
 import { testClock } from 'pawl/testing';
 import { describe, expect, test } from 'vitest';

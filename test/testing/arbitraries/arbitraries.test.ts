@@ -1,14 +1,6 @@
 import fc from 'fast-check';
-import {
-  classifyCheckpointOutcome,
-  createExecutor,
-  defineAgent,
-  type Message,
-  memoryStore,
-  parseCheckpoint,
-  type RunCheckpoint,
-  toCheckpoint,
-} from 'pawl';
+import { createExecutor, defineAgent, type Message, memoryStore, type RunCheckpoint } from 'pawl';
+import { classifyCheckpointOutcome, parseCheckpoint, toCheckpoint } from 'pawl/stores/kit';
 import { arbitraries, reply, scriptedModel } from 'pawl/testing';
 import { describe, expect, test } from 'vitest';
 import { fieldOrigins } from '../../../src/testing/arbitraries/runs.ts';

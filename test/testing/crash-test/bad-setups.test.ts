@@ -1,4 +1,5 @@
-import { type CheckpointStore, type Claim, defineAgent, memoryStore } from 'pawl';
+import { type CheckpointStore, defineAgent, memoryStore } from 'pawl';
+import type { Claim } from 'pawl/stores/kit';
 import { type CrashTestOptions, callTool, crashTest, reply, scriptedModel } from 'pawl/testing';
 import { describe, expect, test } from 'vitest';
 import type { BadSetup } from '../../../src/testing/crash-test/bad-setup.ts';

@@ -1,4 +1,5 @@
-import { type CheckpointStore, defineAgent, type HistoryStore, memoryStore, type Tool } from 'pawl';
+import { type CheckpointStore, defineAgent, memoryStore, type Tool } from 'pawl';
+import type { HistoryStore } from 'pawl/stores/kit';
 import { postgresStore } from 'pawl/stores/postgres';
 import { sqliteStore } from 'pawl/stores/sqlite';
 import { type CrashTestOptions, callTool, callTools, crashTest, fail, hang, reply, scriptedModel } from 'pawl/testing';

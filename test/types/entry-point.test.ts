@@ -1,0 +1,43 @@
+import * as pawl from 'pawl';
+import * as kit from 'pawl/stores/kit';
+import { expect, test } from 'vitest';
+
+test('pawl offers at most 20 names at run time: those of users', () => {
+  expect(Object.keys(pawl).sort()).toEqual([
+    'PawlError',
+    'createAudit',
+    'createBudget',
+    'createCompactor',
+    'createCritic',
+    'createEscalator',
+    'createExecutor',
+    'createPalette',
+    'defineAgent',
+    'defineSkill',
+    'defineTool',
+    'diagnose',
+    'encrypt',
+    'fromAiSdk',
+    'isPawlError',
+    'jsonLogger',
+    'memoryStore',
+    'retryOf',
+    'toolContent',
+  ]);
+  expect(Object.keys(pawl).length).toBeLessThanOrEqual(20);
+});
+
+test('pawl/stores/kit has the names for authors of records and stores, and none of pawl', () => {
+  const names = [
+    'asSnapshot',
+    'checkRunId',
+    'classifyCheckpointOutcome',
+    'createCheckpointer',
+    'createCheckpointerFactory',
+  ];
+  const records = ['decodeCheckpoint', 'encodeCheckpoint', 'finalizeCheckpoint', 'interruptedRun', 'migrateRecord'];
+  const others = ['parseCheckpoint', 'quarantinedRun', 'toCheckpoint', 'toResumeState', 'storeFrom'];
+  const views = ['estimateTokens', 'modelUses', 'splitForCompaction'];
+  expect(Object.keys(kit)).toEqual(expect.arrayContaining([...names, ...records, ...others, ...views]));
+  expect(Object.keys(kit).filter((name) => name in pawl)).toEqual([]);
+});

@@ -13,6 +13,8 @@ const classes = Object.entries(errors) as [
   new (message?: string, options?: { cause?: unknown }) => PawlError,
 ][];
 
+const otherCodes: Readonly<Record<string, string>> = { ShutdownError: 'ERR_SHUTDOWN', WorkflowError: 'WORKFLOW_ERROR' };
+
 describe('the errors', () => {
   test.for(classes)(
     '%s has its class name in upper snake case as its code, its name, and a cause when one is given',
@@ -23,7 +25,7 @@ describe('the errors', () => {
         .replace(/Error$/, '')
         .replace(/(?<=[a-z])(?=[A-Z])/g, '_')
         .toUpperCase();
-      expect(error.code).toBe(name === 'ShutdownError' ? 'ERR_SHUTDOWN' : snake);
+      expect(error.code).toBe(otherCodes[name] ?? snake);
       expect(error).toMatchObject({ name, message: 'what happened', cause });
       expect(error).toBeInstanceOf(Error);
       expect(error).toBeInstanceOf(PawlError);

@@ -7,11 +7,9 @@ import { isObject } from '../values/json.ts';
 import { checkKeys, type KnownKeys, kindOf } from '../values/known-options.ts';
 import { type Agent, type AgentDefinition, defineAgent } from './agent.ts';
 
-/** The call settings, as a type of the AI SDK has them: one that is undefined is absent. */
-type CallSettings = { readonly [Setting in keyof ModelSettings]?: ModelSettings[Setting] | undefined };
-
-/** The settings of `new ToolLoopAgent(settings)` of the AI SDK that an agent of Pawl can honour. */
-export interface AiSdkAgentSettings<Output = unknown> extends Omit<CallSettings, 'providerOptions'> {
+/** The settings of `new ToolLoopAgent(settings)` of the AI SDK that an agent of Pawl can honour. One that is undefined is absent. */
+export interface AiSdkAgentSettings<Output = unknown>
+  extends Omit<{ readonly [Setting in keyof ModelSettings]?: ModelSettings[Setting] | undefined }, 'providerOptions'> {
   /** Records name the agent by it, so it is needed: `fromAiSdk({ id: 'clerk', ...settings })`. */
   readonly id?: string | undefined;
   readonly model: ModelChoice;

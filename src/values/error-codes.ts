@@ -142,9 +142,6 @@ export abstract class CodedError extends PawlError {
   }
 }
 
-/** The fields that errors of one code have besides. */
-type FieldsOf<Code> = Code extends 'ALREADY_ANSWERED' ? { readonly answered: AnsweredBefore | undefined } : unknown;
-
 /**
  * Returns whether a value is an error of Pawl, made by this copy of the package or by another. Never throws.
  * @param code only an error with this code
@@ -153,7 +150,9 @@ type FieldsOf<Code> = Code extends 'ALREADY_ANSWERED' ? { readonly answered: Ans
 export function isPawlError<Code extends ErrorCode>(
   value: unknown,
   code?: Code,
-): value is PawlError & { readonly code: Code } & FieldsOf<Code> {
+): value is PawlError & { readonly code: Code } & (Code extends 'ALREADY_ANSWERED'
+    ? { readonly answered: AnsweredBefore | undefined }
+    : unknown) {
   try {
     const error = value as PawlError | null | undefined;
     return error?.[brand] === true && (code === undefined || error.code === code);

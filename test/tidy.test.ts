@@ -114,6 +114,7 @@ const importTable: rules.ImportTable = {
   'src/executor/lifecycle': [...insideExecutor, ...belowExecutor],
   'src/executor/drive': ['src/executor/lifecycle', ...insideExecutor, ...belowExecutor],
   'src/executor/fleet': ['src/executor/lifecycle', ...insideExecutor, ...belowExecutor],
+  'src/executor/inside': ['src/executor/executor', 'src/agent'],
   'src/executor/executor': ['src/executor', ...belowExecutor],
   'src/testing': [
     'src/values',
@@ -144,6 +145,7 @@ const importTable: rules.ImportTable = {
   ],
   'src/http': [
     'src/index',
+    'src/executor/inside',
     'src/values',
     'src/run/command',
     'src/run/journal/reader',
@@ -155,11 +157,12 @@ const importTable: rules.ImportTable = {
   ],
   // Types only: a test looks at what the bundle for a browser has.
   'src/client': ['src/http/problem', 'src/http/runs', 'src/index', 'src/run', 'src/values'],
-  'src/ag-ui': ['src/index', 'src/http', 'src/run/journal/reply-view', 'src/values'],
+  'src/ag-ui': ['src/index', 'src/executor/inside', 'src/http', 'src/run/journal/reply-view', 'src/values'],
   'src/react': ['src/client/index', 'src/index', 'src/run/journal/reply-view', 'src/values'],
-  'src/restate': ['src/index'],
+  'src/restate': ['src/index', 'src/executor/inside'],
   'src/studio': [
     'src/index',
+    'src/executor/inside',
     'src/kit',
     'src/http',
     'src/fan-out/index',

@@ -1,3 +1,4 @@
+import { insideOf } from '../executor/inside.ts';
 import { type AuthorizeDetails, askHost, type Grant } from '../http/authorize.ts';
 import { readJson } from '../http/body.ts';
 import { noteConnection } from '../http/connection.ts';
@@ -42,7 +43,7 @@ export function agUiHandler(executor: Executor, options: AgUiHandlerOptions): We
   const web = webOf({ maxBodyBytes: DEFAULT_BODY_BYTES, ...options }, 'agUiHandler', { agents: true });
   const agents = agentsOf(options.agents);
   if (typeof executor?.find !== 'function') throw new TypeError('agUiHandler needs an executor, from createExecutor');
-  if (!executor.hasJournal)
+  if (!insideOf(executor).hasJournal)
     throw new TypeError('agUiHandler needs an executor with a journal: createExecutor({ journal: true, … })');
   return (request, connection) => {
     noteConnection(request, connection);

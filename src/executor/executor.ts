@@ -28,6 +28,7 @@ import { type Config, configOf } from './host/config.ts';
 import { readable } from './host/guard.ts';
 import type { ExecutorOptions, RunOptions } from './host/options.ts';
 import { type SignalOptions, SignalSwitch } from './host/process-signals.ts';
+import type { ExecutorInside } from './inside.ts';
 import { controlOf, type RunControl } from './lifecycle/control.ts';
 import { takeUpDue } from './lifecycle/due/take-up-due.ts';
 import { type FollowOptions, readEvents } from './lifecycle/read-events.ts';
@@ -102,12 +103,6 @@ export interface Executor {
    * if (verdict === 'parked') console.warn(`${runId}: ${reason}`);
    */
   explain(runId: string, options?: ExplainOptions): Promise<RunExplanation | null>;
-  /**
-   * A text for comparison: two equal ones say that no process has written to the store between them. A claim whose time is over
-   * is no write. It costs one small read, so that it can be asked twice a second.
-   * @returns undefined if the store cannot tell @throws the store's own error if it does not answer
-   */
-  changeMark(): Promise<string | undefined>;
   /** What this executor can do, by its store and its options. */
   readonly capabilities: ExecutorCapabilities;
   /**
@@ -144,10 +139,6 @@ export interface Executor {
    * for await (const event of executor.events(runId, { after: lastCursor })) show(event);
    */
   events(runId: string, options?: FollowOptions): AsyncIterableIterator<JournalEvent>;
-  /** Whether this executor has a journal (the option `journal`), so that `events` can be read. */
-  readonly hasJournal: boolean;
-  /** How long the events of a run can be read after its end, ms: `lingerMs` of the option `journal`; 0 without a journal. */
-  readonly lingerMs: number;
   /**
    * A page of the runs that ended and whose records are kept (`history: { keepMs }`, or the `lingerMs` of the journal): the newest
    * end first.
@@ -209,12 +200,6 @@ export interface Executor {
    * @example for (const { runId } of (await executor.due({ limit: 100 })).runs) await queue.send(runId);
    */
   due(options?: DueRunsOptions): Promise<DueList>;
-  /**
-   * The agent with this id: of `createExecutor({ agents })`, else of the palette, else the last one that `start`, `run`, `logic` or
-   * `thread` was given.
-   * @example const agent = executor.agent(job.agentId);
-   */
-  agent(id: string): Agent | undefined;
   /**
    * Works on the due runs of the store, as one process of a fleet: it takes as many as it has free places, and works on each for a
    * slice. The processes of a fleet share one store, and each due run is taken by one of them. Keeps the process alive until it is
@@ -322,7 +307,7 @@ export function createExecutor(options: ExecutorOptions): Executor {
     const begun = isLater ? admit({ services, followed }, agent, call) : startRun(services, agent, call);
     return begun as Promise<Run<Data>>;
   };
-  return {
+  const executor: Executor & ExecutorInside = {
     start: start as Executor['start'],
     run: (async (agent: Agent, invocation: Invocation, runOptions?: RunOptions) =>
       (await start(agent, invocation, runOptions)).result) as Executor['run'],
@@ -357,6 +342,7 @@ export function createExecutor(options: ExecutorOptions): Executor {
     shutdownOnSignals: (signalOptions = {}) => signals.on(signalOptions),
     [Symbol.asyncDispose]: () => end(),
   };
+  return executor;
 }
 
 function servicesOf(config: Config): ExecutorServices {

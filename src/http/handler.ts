@@ -1,3 +1,4 @@
+import { insideOf } from '../executor/inside.ts';
 import type { Agent, Executor } from '../index.ts';
 import { isObject } from '../values/json.ts';
 import { checkWord, type KnownKeys, kindOf } from '../values/known-options.ts';
@@ -42,7 +43,7 @@ export function httpHandler(executor: Executor, options: HttpOptions): WebHandle
 function servedBy(executor: Executor, options: HttpOptions): Served {
   const web = webOf(options, 'httpHandler', ownKeys);
   if (typeof executor?.find !== 'function') throw new TypeError('httpHandler needs an executor, from createExecutor');
-  if (!executor.hasJournal)
+  if (!insideOf(executor).hasJournal)
     throw new TypeError('httpHandler needs an executor with a journal: createExecutor({ journal: true, checkpoints })');
   const { agents, onWaiting = 'interrupt' } = options;
   checkWord('httpHandler: onWaiting', onWaiting, ['interrupt', 'queue']);

@@ -1,6 +1,8 @@
 import * as pawl from 'pawl';
+import { createExecutor, type Executor } from 'pawl';
 import * as kit from 'pawl/stores/kit';
 import { expect, test } from 'vitest';
+import { type ExecutorInside, insideOf } from '../../src/executor/inside.ts';
 
 /** A machine of your own as a run. */
 const ofWorkflows: readonly string[] = ['ask', 'defineWorkflow', 'step', 'waitForSignal'];
@@ -44,4 +46,14 @@ test('pawl/stores/kit has the names for authors of records and stores, and none 
   const views = ['estimateTokens', 'modelUses', 'splitForCompaction'];
   expect(Object.keys(kit)).toEqual(expect.arrayContaining([...names, ...records, ...others, ...views]));
   expect(Object.keys(kit).filter((name) => name in pawl)).toEqual([]);
+});
+
+test('the type of an executor has no member that only other parts of the package need', () => {
+  const hasNone: [Extract<keyof Executor, keyof ExecutorInside>] extends [never] ? true : false = true;
+  expect(hasNone).toBe(true);
+  const executor = createExecutor({});
+  for (const each of [executor, { ...executor }])
+    expect(insideOf(each)).toMatchObject({ hasJournal: false, lingerMs: 0 });
+  for (const other of [undefined, {}, { changeMark: () => {} }])
+    expect(() => insideOf(other as never)).toThrow(TypeError);
 });

@@ -1,3 +1,4 @@
+import { insideOf } from '../../executor/inside.ts';
 import { hasCode } from '../../values/error-data.ts';
 import { jsonAnswer, RequestError } from '../problem.ts';
 import type { Call } from '../route.ts';
@@ -32,7 +33,7 @@ async function hasJustEnded({ served: { executor, web } }: Call, runId: string):
   const line = await executor.find(runId);
   if (line?.status !== 'ended') return line !== null;
   const { updatedAt, endedAt = updatedAt } = line;
-  return endedAt === undefined || endedAt + executor.lingerMs >= web.clock.now();
+  return endedAt === undefined || endedAt + insideOf(executor).lingerMs >= web.clock.now();
 }
 
 async function afterPlace(chat: OpenChat, last: string): Promise<Response> {

@@ -1,3 +1,4 @@
+import { insideOf } from '../../executor/inside.ts';
 import { RequestError } from '../../http/problem.ts';
 import type { GrantedCall, Route } from '../../http/route.ts';
 import { ownRun } from '../../http/run-access.ts';
@@ -86,7 +87,7 @@ const AGAIN_MS = 2_000;
 async function followRun({ served, grant }: GrantedCall, following: Following): Promise<void> {
   const { runId, after, isAll, tab, signal } = following;
   const { executor, web } = served;
-  if (!executor.hasJournal) return;
+  if (!insideOf(executor).hasJournal) return;
   // A reader that has left by its turn costs no reading: it may have opened a thousand streams.
   const { callerId } = grant;
   await web.reading.turn(callerId);

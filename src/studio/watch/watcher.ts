@@ -1,3 +1,4 @@
+import { insideOf } from '../../executor/inside.ts';
 import type { Grant } from '../../http/authorize.ts';
 import type { Served } from '../../http/route.ts';
 import { type ErrorData, toErrorData } from '../../values/error-data.ts';
@@ -126,7 +127,7 @@ export class Watcher {
     try {
       const { executor, web } = this.#served;
       const now = web.clock.monotonic();
-      const mark = await executor.changeMark();
+      const mark = await insideOf(executor).changeMark();
       const isSame = mark !== undefined && mark === this.#mark && now - this.#listedAt < RELIST_MS;
       if (!isSame || executor.runs.get().length > 0 || this.#owesWhole()) await this.#read(now);
       this.#mark = mark;

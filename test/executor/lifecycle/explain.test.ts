@@ -1,6 +1,7 @@
 import { memoryStore } from 'pawl';
 import { callTool, hang, reply } from 'pawl/testing';
 import { describe, expect, test } from 'vitest';
+import { insideOf } from '../../../src/executor/inside.ts';
 import { CheckpointCorruptError } from '../../../src/values/errors.ts';
 import { hostOf, toolOf, until } from '../../fixtures/host.ts';
 import { change, leftBehind } from '../../fixtures/left-runs.ts';
@@ -172,16 +173,16 @@ describe('executor.explain', () => {
   });
 });
 
-test('executor.changeMark is equal while nothing is written, and undefined for a store that cannot tell', async () => {
+test('the change mark of an executor is equal while nothing is written, and undefined for a store that cannot tell', async () => {
   const store = memoryStore();
   const { executor, run } = hostOf({ checkpoints: store });
-  const before = await executor.changeMark();
+  const before = await insideOf(executor).changeMark();
   await executor.list();
-  expect(await executor.changeMark()).toBe(before);
+  expect(await insideOf(executor).changeMark()).toBe(before);
   await run();
-  expect(await executor.changeMark()).not.toBe(before);
-  expect(await hostOf({ checkpoints: plainStore(store) }).executor.changeMark()).toBeUndefined();
-  expect(await hostOf().executor.changeMark()).toBeUndefined();
+  expect(await insideOf(executor).changeMark()).not.toBe(before);
+  expect(await insideOf(hostOf({ checkpoints: plainStore(store) }).executor).changeMark()).toBeUndefined();
+  expect(await insideOf(hostOf().executor).changeMark()).toBeUndefined();
 });
 
 test('executor.capabilities names what the store and the options allow', () => {

@@ -1,0 +1,33 @@
+import type { Agent } from '../agent/agent.ts';
+import type { Executor } from './executor.ts';
+
+/** What other parts of this package ask of an executor, besides what users have. */
+export interface ExecutorInside {
+  /**
+   * A text for comparison: two equal ones say that no process has written to the store between them. A claim whose time is over
+   * is no write. It costs one small read, so that it can be asked twice a second.
+   * @returns undefined if the store cannot tell @throws the store's own error if it does not answer
+   */
+  changeMark(): Promise<string | undefined>;
+  /** Whether this executor has a journal (the option `journal`), so that `events` can be read. */
+  readonly hasJournal: boolean;
+  /** How long the events of a run can be read after its end, ms: `lingerMs` of the option `journal`; 0 without a journal. */
+  readonly lingerMs: number;
+  /**
+   * The agent with this id: of `createExecutor({ agents })`, else of the palette, else the last one that `start`, `run`, `logic` or
+   * `thread` was given.
+   */
+  agent(id: string): Agent | undefined;
+}
+
+/**
+ * Returns the parts of an executor that are not in its public type. They are its properties: a copy of it has them too.
+ * @throws {TypeError} for a value that `createExecutor` did not make
+ */
+export function insideOf(executor: Executor): ExecutorInside {
+  const inside = executor as Executor & Partial<ExecutorInside>;
+  if (inside?.changeMark && inside.agent) return inside as Executor & ExecutorInside;
+  throw new TypeError(
+    'this needs an executor that was made with createExecutor, or a copy of one with all its properties',
+  );
+}

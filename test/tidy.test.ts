@@ -114,7 +114,7 @@ const importTable: rules.ImportTable = {
   'src/executor/lifecycle': [...insideExecutor, ...belowExecutor],
   'src/executor/drive': ['src/executor/lifecycle', ...insideExecutor, ...belowExecutor],
   'src/executor/fleet': ['src/executor/lifecycle', ...insideExecutor, ...belowExecutor],
-  'src/executor/inside': ['src/executor/executor', 'src/agent'],
+  'src/executor/inside': ['src/executor/executor'],
   'src/executor/executor': ['src/executor', ...belowExecutor],
   'src/testing': [
     'src/values',
@@ -159,7 +159,7 @@ const importTable: rules.ImportTable = {
   'src/client': ['src/http/problem', 'src/http/runs', 'src/index', 'src/run', 'src/values'],
   'src/ag-ui': ['src/index', 'src/executor/inside', 'src/http', 'src/run/journal/reply-view', 'src/values'],
   'src/react': ['src/client/index', 'src/index', 'src/run/journal/reply-view', 'src/values'],
-  'src/restate': ['src/index', 'src/executor/inside'],
+  'src/restate': ['src/index'],
   'src/studio': [
     'src/index',
     'src/executor/inside',

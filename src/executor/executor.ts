@@ -201,6 +201,12 @@ export interface Executor {
    */
   due(options?: DueRunsOptions): Promise<DueList>;
   /**
+   * The agent with this id, for a queue or an engine whose messages name agents: of `createExecutor({ agents })`, else of the palette,
+   * else the last one that `start`, `run`, `logic` or `thread` was given.
+   * @example const agent = executor.agent(job.agentId);
+   */
+  agent(id: string): Agent | undefined;
+  /**
    * Works on the due runs of the store, as one process of a fleet: it takes as many as it has free places, and works on each for a
    * slice. The processes of a fleet share one store, and each due run is taken by one of them. Keeps the process alive until it is
    * drained, or the executor shuts down.

@@ -1,4 +1,3 @@
-import type { Agent } from '../agent/agent.ts';
 import type { Executor } from './executor.ts';
 
 /** What other parts of this package ask of an executor, besides what users have. */
@@ -13,11 +12,6 @@ export interface ExecutorInside {
   readonly hasJournal: boolean;
   /** How long the events of a run can be read after its end, ms: `lingerMs` of the option `journal`; 0 without a journal. */
   readonly lingerMs: number;
-  /**
-   * The agent with this id: of `createExecutor({ agents })`, else of the palette, else the last one that `start`, `run`, `logic` or
-   * `thread` was given.
-   */
-  agent(id: string): Agent | undefined;
 }
 
 /**
@@ -26,7 +20,7 @@ export interface ExecutorInside {
  */
 export function insideOf(executor: Executor): ExecutorInside {
   const inside = executor as Executor & Partial<ExecutorInside>;
-  if (inside?.changeMark && inside.agent) return inside as Executor & ExecutorInside;
+  if (inside?.changeMark) return inside as Executor & ExecutorInside;
   throw new TypeError(
     'this needs an executor that was made with createExecutor, or a copy of one with all its properties',
   );

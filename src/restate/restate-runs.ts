@@ -1,6 +1,5 @@
 import { setTimeout } from 'node:timers/promises';
 import * as restate from '@restatedev/restate-sdk';
-import { insideOf } from '../executor/inside.ts';
 import * as pawl from '../index.ts';
 
 /** The options of `restateRuns`. Times in ms. */
@@ -89,7 +88,7 @@ function stateOf(run: pawl.FoundRun) {
 
 async function begin(host: Host, runId: string, { agentId, ...invocation }: StartRequest): Promise<BegunRun> {
   const { executor } = host;
-  const agent = insideOf(executor).agent(agentId);
+  const agent = executor.agent(agentId);
   if (!agent) throw new restate.TerminalError(`AGENT_NOT_FOUND: there is no agent ${agentId}`, { errorCode: 404 });
   const { accepted, error } = await executor.start(agent, { ...invocation, runId }, { drive: 'later' });
   return { runId, accepted, code: error?.code };

@@ -1,7 +1,6 @@
 import { createExecutor, defineAgent, diagnose, type Executor, memoryStore } from 'pawl';
 import { callTool, hang, reply, scriptedModel, testClock } from 'pawl/testing';
 import { describe, expect, test } from 'vitest';
-import { insideOf } from '../../src/executor/inside.ts';
 import { hostOf, settle, toolOf, until } from '../fixtures/host.ts';
 import { afterCrash } from '../fixtures/watched-store.ts';
 
@@ -112,6 +111,6 @@ describe('an agent that its executor was not made with', () => {
     const executor = createExecutor({});
     const agents = Array.from({ length: 1_001 }, (_, i) => defineAgent({ id: `a${i}`, instructions: 'Work.' }));
     for (const agent of agents) executor.logic(agent);
-    expect([insideOf(executor).agent('a0'), insideOf(executor).agent('a1')]).toEqual([undefined, agents[1]]);
+    expect([executor.agent('a0'), executor.agent('a1')]).toEqual([undefined, agents[1]]);
   });
 });

@@ -1,4 +1,3 @@
-import { insideOf } from '../../executor/inside.ts';
 import { RequestError } from '../../http/problem.ts';
 import type { GrantedCall } from '../../http/route.ts';
 import { type OwnRun, ownRun } from '../../http/run-access.ts';
@@ -90,7 +89,7 @@ export async function recordView(call: GrantedCall, { tools, resume, transcripts
 }
 
 function agentOf({ agents, executor }: GrantedCall['served'], agentId: string): Agent | undefined {
-  return [...agents.values()].find(({ id }) => id === agentId) ?? insideOf(executor).agent(agentId);
+  return [...agents.values()].find(({ id }) => id === agentId) ?? executor.agent(agentId);
 }
 
 function unreadableView(seen: RunExplanation): RecordView {

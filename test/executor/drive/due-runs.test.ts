@@ -1,7 +1,6 @@
 import { createExecutor, createPalette, defineAgent, memoryStore } from 'pawl';
 import { hang, scriptedModel, testClock } from 'pawl/testing';
 import { describe, expect, test } from 'vitest';
-import { insideOf } from '../../../src/executor/inside.ts';
 import { hostOf } from '../../fixtures/host.ts';
 
 async function withLeft(runIds: readonly string[]) {
@@ -46,7 +45,7 @@ test('executor.agent finds an agent by its id: of createExecutor, else of the pa
   if (!own || !called) throw new Error('two agents are defined');
   const palette = createPalette({ agents: [called] });
   await using executor = createExecutor({ models: { fast: scriptedModel([]) }, agents: [own], ports: { palette } });
-  expect(insideOf(executor).agent('own')).toBe(own);
-  expect(insideOf(executor).agent('called')?.id).toBe('called');
-  expect(insideOf(executor).agent('other')).toBeUndefined();
+  expect(executor.agent('own')).toBe(own);
+  expect(executor.agent('called')?.id).toBe('called');
+  expect(executor.agent('other')).toBeUndefined();
 });

@@ -2,7 +2,6 @@ import { defineTool, memoryStore, type Tool } from 'pawl';
 import { callTool, reply } from 'pawl/testing';
 import type { Browser, Page } from 'playwright-core';
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
-import { insideOf } from '../../../src/executor/inside.ts';
 import { inChromium, startChromium, whyNoChromium } from '../../fixtures/chromium.ts';
 import { until } from '../../fixtures/host.ts';
 import { havePage } from '../studio-process.ts';
@@ -63,7 +62,7 @@ afterAll(() => browser?.close());
 /** Opens the card of a run that waits until its parcel may be sent. */
 async function asked(parcel: Parcel): Promise<Page> {
   site = await Site.on(memoryStore(), { script: [callTool('send', { ...parcel }), reply('Done.')], tools: [send] });
-  const agent = insideOf(site.executor).agent('worker');
+  const agent = site.executor.agent('worker');
   if (agent) await site.executor.start(agent, { prompt: 'Send it.', runId: 'r', callerId: 'shop' });
   const page = await tabs.open(site.at('#/inbox'));
   await shown(page, 'Exactly what will run');

@@ -3,14 +3,12 @@ import type { WorkflowAdvance } from '../src/run/workflow/advanced.ts';
 import { chartOf, type Stages, work } from './run.ts';
 import { pieces } from './setup.ts';
 
-/** Lets a workflow take what is there: see `src/workflow/advance.ts`. */
-type Advance = (progress: Progress) => WorkflowAdvance;
-
 /**
  * The statechart of one run of a workflow. The machine of the workflow is data of its progress; this chart says when it takes what
  * is there, and what is stored before its calls begin.
+ * @param advance lets the machine take what is there: see `src/workflow/advance.ts`
  */
-export function workflowMachine(advance: Advance) {
+export function workflowMachine(advance: (progress: Progress) => WorkflowAdvance) {
   const running = pieces.createStateConfig({
     ...work,
     description: 'A workflow at work: its machine takes events, and its calls run.',

@@ -5,7 +5,7 @@ import type { Wait } from '../run/waits/wait.ts';
 import { openWaits, waitsOf, withdrawWaitsOf } from '../run/waits/wait-rules.ts';
 import type { MachineAction, WorkflowAdvance, WorkflowEvent } from '../run/workflow/advanced.ts';
 import type { WorkflowState } from '../run/workflow/state.ts';
-import { type ErrorData, toErrorData } from '../values/error-data.ts';
+import { toErrorData } from '../values/error-data.ts';
 import { WorkflowError, WorkflowLoopError, WorkflowStateError } from '../values/errors.ts';
 import { frozenJson, type JsonObject, type JsonValue } from '../values/json.ts';
 import type { BegunActor, Effect, SetTimer, Transition } from './kernel.ts';

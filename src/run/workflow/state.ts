@@ -1,21 +1,6 @@
 import { hasTexts, isObject, type JsonObject } from '../../values/json.ts';
 import type { FieldRedactor } from '../../values/redact.ts';
 
-/** A timer of a workflow: the wait of the same id has its time. It is due once that wait is over. */
-interface WorkflowTimer {
-  readonly waitId: string;
-  /** The id under which the machine may cancel it, or set it again. */
-  readonly sendId: string;
-  readonly event: JsonObject;
-}
-
-/** A machine event that was sent to a workflow, and that its machine has not taken yet. */
-interface SentEvent {
-  /** Sent twice with the same id, it counts once. */
-  readonly id: string;
-  readonly event: JsonObject;
-}
-
 /** What the record of a workflow has besides its open calls and waits. */
 export interface WorkflowState {
   /** XState's persisted snapshot of the machine. Of its children only `src` is kept. */
@@ -24,8 +9,10 @@ export interface WorkflowState {
   readonly hash: string;
   /** The open calls by the ids of their actors: a result belongs to one start of a call. */
   readonly calls: { readonly [actorId: string]: string };
-  readonly timers: readonly WorkflowTimer[];
-  readonly events: readonly SentEvent[];
+  /** Its timers: each is due once the wait of its id is over. `sendId`: under it the machine cancels it, or sets it again. */
+  readonly timers: readonly { readonly waitId: string; readonly sendId: string; readonly event: JsonObject }[];
+  /** Machine events that its machine has not taken yet. Sent twice with the same id, one counts once. */
+  readonly events: readonly { readonly id: string; readonly event: JsonObject }[];
   /** The ids of the last events that were taken. */
   readonly seen: readonly string[];
 }

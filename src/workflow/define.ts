@@ -1,8 +1,9 @@
 import type { AnyStateMachine, InputFrom, OutputFrom } from 'xstate';
-import { type Agent, defineAgent } from '../agent/agent.ts';
+import { type Agent, agentFrom, defineAgent } from '../agent/agent.ts';
+import type { Tool } from '../tool/define-tool.ts';
 import { hiddenField } from '../values/hidden.ts';
 import { checkKeys, kindOf } from '../values/known-options.ts';
-import { keepProgram, programFrom } from './program.ts';
+import { keepProgram, type Program, programFrom, programOf } from './program.ts';
 
 /** The definition of a workflow. */
 export interface WorkflowDefinition<Machine extends AnyStateMachine> {
@@ -60,10 +61,22 @@ export function defineWorkflow<Machine extends AnyStateMachine>(
     ...{ id, version, instructions: '', tools: program.tools },
     ...{ toolConcurrency: MAX_CALLS, maxRuntimeMs: MAX_WORK_MS },
   });
+  return madeOf({ id, version, machine }, agent, program) as Workflow<Machine>;
+}
+
+function madeOf({ id, version, machine }: Workflow, agent: Agent, program: Program): Workflow {
   keepProgram(agent, program);
   const workflow = Object.freeze({ id, version, machine });
   agents.put(workflow, agent);
   return workflow;
+}
+
+/** Returns a workflow whose calls go through other tools of the same names: for tests. */
+export function withTools<W extends Workflow>(workflow: W, change: (tool: Tool) => Tool): W {
+  const agent = agents.get(workflow) as Agent;
+  const program = programOf(agent) as Program;
+  const changed = Object.freeze({ ...agent, tools: program.tools.map(change) });
+  return madeOf(workflow, agentFrom(changed, 'a workflow needs'), program) as W;
 }
 
 /** Returns the definition of a workflow's runs; undefined for a value that is no workflow. */

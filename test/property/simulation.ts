@@ -105,13 +105,14 @@ export class Simulation {
     clock: TestClock,
     budget: NotingBudget,
     fired: Fired,
-  ): Pick<Scene, 'job' | 'prompt' | 'within' | 'spareLives'> {
+  ): Pick<Scene, 'job' | 'within' | 'spareLives'> {
     const wait = waiting(clock);
     const model = () => storyModel(this.#story, wait);
     const palette = storyPalette(this.#story, wait);
     const { throttleMs } = this.#story;
     const job: Scene['job'] = {
       agent: storyAgent(this.#story, wait),
+      invocation: { prompt: 'Go.' },
       tools: [],
       executor: {
         clock,
@@ -125,7 +126,7 @@ export class Simulation {
       isAlone: this.#story.family === undefined,
       ...(throttleMs > 0 ? { checkpointer: this.#recording(throttleMs, fired) } : {}),
     };
-    return { job, prompt: 'Go.', within: (what, work) => driven(clock, what, work), spareLives: 30 };
+    return { job, within: (what, work) => driven(clock, what, work), spareLives: 30 };
   }
 
   #allowed(misfortune: Misfortune): Allowed {

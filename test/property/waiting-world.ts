@@ -129,11 +129,11 @@ export class WaitingWorld {
   }
 
   /** A claim of a process that died before its first save refuses the start for a while. */
-  async #work({ executor, agent }: MortalProcess): Promise<void> {
+  async #work({ executor, start }: MortalProcess): Promise<void> {
     await executor.recover({ maxAttempts: 99 });
     while (this.#slots[0]?.process?.executor === executor) {
       if (this.#ledger.outcomes.length > 0 || (await this.#store.load(RUN)) !== null) return;
-      await executor.run(agent, { runId: RUN, prompt: 'Go.' }).catch(() => {});
+      await start(RUN).then(({ result }) => result, () => {});
       await new Promise<void>((resolve) => this.#clock.setTimeout(resolve, TICK_MS));
     }
   }
@@ -258,6 +258,7 @@ export class WaitingWorld {
     const helper = defineAgent({ id: 'helper', instructions: 'Help.', tools });
     return {
       agent: defineAgent({ id: 'boss', instructions: 'Do it.', tools, subAgents: ['helper'] }),
+      invocation: { prompt: 'Go.' },
       tools: [],
       executor: {
         clock,

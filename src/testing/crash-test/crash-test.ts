@@ -1,3 +1,4 @@
+import type { Agent } from '../../agent/agent.ts';
 import type { Model } from '../../model/port.ts';
 import { modelFor } from '../../model/tier.ts';
 import type { RunStatus } from '../../run/finalize.ts';
@@ -7,6 +8,7 @@ import type { CheckpointStore } from '../../store/port.ts';
 import { systemClock } from '../../values/clock.ts';
 import { withDeadline } from '../../values/deadline.ts';
 import { toErrorData } from '../../values/error-data.ts';
+import { scriptedModel } from '../scripted-model.ts';
 import { drawBadBoot } from './bad-setup.ts';
 import { type History, play, type Scene } from './history.ts';
 import { type Allowed, judge } from './judge.ts';
@@ -187,14 +189,17 @@ class CrashTest {
   }
 
   #models(): () => Model {
-    const { model } = this.#options;
+    const { model = noModel } = this.#options;
     return () => modelFor(() => model(), 'any');
   }
 
   #scene(modelOf: () => Model): Scene {
-    const { agent, prompt, tools = [], executor = {}, lifeMs = 10_000, answers } = this.#options;
+    const { agent, prompt, workflow, input, tools = [], executor = {}, lifeMs = 10_000, answers } = this.#options;
+    const what = workflow
+      ? { workflow, invocation: { input } }
+      : { agent: agent as Agent, invocation: { prompt: prompt ?? '' } };
     const job: Job = {
-      agent,
+      ...what,
       tools,
       executor,
       memory: this.#memory,
@@ -204,9 +209,12 @@ class CrashTest {
     };
     const within: Scene['within'] = (what, work) => withDeadline(work, { ms: lifeMs, clock: systemClock, what });
     const open = () => this.#stores.open();
-    return { job, prompt, answers, open, within, spareLives: SPARE_LIVES, isAskedAgain: true };
+    return { job, answers, open, within, spareLives: SPARE_LIVES, isAskedAgain: true };
   }
 }
+
+/** A workflow whose calls are tools asks no model. */
+const noModel = () => scriptedModel([]);
 
 /** Sub-agents also ask models, and make calls of their own. */
 function isAlone({ executor }: CrashTestOptions): boolean {
@@ -216,9 +224,10 @@ function isAlone({ executor }: CrashTestOptions): boolean {
 function allowedFor(options: CrashTestOptions, store: CheckpointStore): Allowed {
   const { agent, executor } = options;
   return {
-    errorsInARow: executor?.defaults?.maxConsecutiveToolErrors ?? 3,
+    // The machine of a workflow reads an unknown outcome as an error, and may go another way.
+    errorsInARow: options.workflow ? 1 : (executor?.defaults?.maxConsecutiveToolErrors ?? 3),
     redoneSteps: 1,
-    hasPhasesAnew: agent.phases?.some(({ recovery }) => recovery === 'boundary') ?? false,
+    hasPhasesAnew: agent?.phases?.some(({ recovery }) => recovery === 'boundary') ?? false,
     isAlone: isAlone(options),
     hasRealTime: executor?.clock === undefined,
     isAppending: isAppending(store),

@@ -12,7 +12,6 @@ import { type Job, type MortalProcess, processOf } from './process.ts';
 /** Where histories run. */
 export interface Scene {
   readonly job: Job;
-  readonly prompt: string;
   /** Opens the storage: `store` as a process does, `bare` for the test. */
   readonly open: () => Promise<{ readonly store: CheckpointStore; readonly bare: CheckpointStore }>;
   /** Waits for `work`. @throws if it takes too long */
@@ -231,14 +230,14 @@ class Player implements History {
 
   /** What a host does at its start; resolves when the run ends, or if there is nothing to do. Never rejects. */
   async #work(
-    { executor, agent }: MortalProcess,
+    { executor, start }: MortalProcess,
     { life, bare }: { life: Life; bare: CheckpointStore },
   ): Promise<void> {
     const leaving = life.leaving.then(() => executor.shutdown());
     try {
       await this.#person.begin(bare, this.#storedIds());
       for (let visits = 0; visits < VISITS; visits++) {
-        const ended = await this.#continue({ executor, agent });
+        const ended = await this.#continue({ executor, start });
         if (ended === 'left') await leaving;
         const isResting = ended === 'waiting' || (ended === 'none' && this.#isWaiting());
         if (isResting && !life.isOver && (await this.#person.visit(bare, this.#storedIds()))) continue;
@@ -253,7 +252,7 @@ class Player implements History {
   }
 
   /** Continues the run in a process, or starts it. @returns how it ended there; `none` = the process finds nothing to do */
-  async #continue({ executor, agent }: MortalProcess): Promise<'none' | 'waiting' | 'left' | 'ended'> {
+  async #continue({ executor, start }: MortalProcess): Promise<'none' | 'waiting' | 'left' | 'ended'> {
     const { ledger } = this;
     const { runId } = ledger;
     const { resumed, parked, skipped, failed } = await executor.recover({ maxAttempts: 99 });
@@ -266,7 +265,7 @@ class Player implements History {
       this.#reason = isStored ? (reason ?? 'the store has it, and its list does not') : '';
       return 'none';
     }
-    const run = found ?? (await executor.start(agent, { runId, prompt: this.#scene.prompt }));
+    const run = found ?? (await start(runId));
     const { error, status } = await run.result;
     this.#reason = error ? `${status}, ${textOf(error)}` : status;
     if (status === 'interrupted' && error?.code === 'ERR_SHUTDOWN') return 'left';
@@ -299,8 +298,8 @@ class Player implements History {
     if (!this.#scene.isAskedAgain || !isKeepingOutcomes(bare) || !outcome) return;
     const calls = ledger.calls.length;
     const life = new Life();
-    const { executor, agent } = processOf(this.#scene.job, { store: bare, life, ledger, isForeign: () => true });
-    const asked = executor.run(agent, { runId: ledger.runId, prompt: this.#scene.prompt });
+    const { start } = processOf(this.#scene.job, { store: bare, life, ledger, isForeign: () => true });
+    const asked = start(ledger.runId).then(({ result }) => result);
     const again = await this.#scene
       .within('asking for the result again', asked)
       .catch((error: unknown) => textOf(error));

@@ -6,18 +6,23 @@ import type { CheckpointStore } from '../../store/port.ts';
 import type { Tool } from '../../tool/define-tool.ts';
 import { toolboxOf } from '../../tool/toolbox.ts';
 import { toErrorData } from '../../values/error-data.ts';
+import type { Workflow } from '../../workflow/define.ts';
+import { agentOfWorkflow } from '../../workflow/define.ts';
 import type { CrashTestAnswers } from './person.ts';
 import type { CrashTestExecutorOptions } from './process.ts';
 
 /** What to crash. */
 export interface CrashTestOptions {
-  readonly agent: Agent;
-  readonly prompt: string;
+  /** The agent to crash, with its `prompt` and its `model`; or a `workflow`, with its `input`. */
+  readonly agent?: Agent;
+  readonly prompt?: string;
+  readonly workflow?: Workflow;
+  readonly input?: unknown;
   /**
    * Makes the model of one process, for all tiers, and in place of the models that agents have of their own. It is called in the run without a crash. Later processes get the same
    * replies again, and use a model of their own only for new requests.
    */
-  readonly model: () => Model | OlderModel;
+  readonly model?: () => Model | OlderModel;
   /** Tools that the agent names. They and the agent's own tools really run in every history: use doubles. */
   readonly tools?: readonly Tool[];
   /** Opens the same storage again, as the next process would. Default: one memoryStore. */
@@ -42,12 +47,16 @@ export interface CrashTestOptions {
 
 /** Checks the options of crashTest. @throws {TypeError} if an option is invalid */
 export function checkOptions(options: CrashTestOptions): void {
-  const { agent, prompt, model, tools = [], store, limit, doubleCrashes, lifeMs, answers } = options ?? {};
+  const { workflow, model, tools = [], store, limit, doubleCrashes, lifeMs, answers } = options ?? {};
+  const agent = workflow === undefined ? options?.agent : agentOfWorkflow(workflow);
   if (typeof agent?.id !== 'string' || typeof agent.instructions !== 'string') {
-    throw wrong('agent must be made with defineAgent');
+    throw wrong(workflow ? 'workflow must be made with defineWorkflow' : 'agent must be made with defineAgent');
   }
-  if (typeof prompt !== 'string' || prompt === '') throw wrong('prompt must be a text that is not empty');
-  if (typeof model !== 'function') throw wrong('model must be a function that makes the model of one process');
+  if (!workflow) {
+    const { prompt } = options;
+    if (typeof prompt !== 'string' || prompt === '') throw wrong('prompt must be a text that is not empty');
+    if (typeof model !== 'function') throw wrong('model must be a function that makes the model of one process');
+  }
   if (store !== undefined && typeof store !== 'function') {
     throw wrong('store must be a function that opens the same storage each time: store: () => store');
   }
@@ -64,7 +73,7 @@ export function checkOptions(options: CrashTestOptions): void {
   if (lifeMs !== undefined && !(lifeMs > 0)) throw wrong(`lifeMs must be a number above 0, not ${String(lifeMs)}`);
   try {
     toolboxOf(agent.tools, tools);
-    modelFor(() => model(), 'any');
+    if (model) modelFor(() => model(), 'any');
   } catch (error) {
     throw wrong(toErrorData(error).message, error);
   }

@@ -1,14 +1,17 @@
 import type { Agent } from '../../agent/agent.ts';
 import { createExecutor, type Executor } from '../../executor/executor.ts';
 import type { ExecutorOptions, Ports } from '../../executor/host/options.ts';
+import type { Run } from '../../executor/run/handle.ts';
 import type { Model, ModelChoice } from '../../model/port.ts';
 import type { RunEvent } from '../../run/events/body.ts';
+import type { Invocation } from '../../run/request.ts';
 import { isOwning } from '../../store/capabilities.ts';
 import type { CheckpointerFactory } from '../../store/factory.ts';
 import type { CheckpointStore, Claim, TakenRuns } from '../../store/port.ts';
 import type { Tool, ToolContext } from '../../tool/define-tool.ts';
 import { toolboxOf } from '../../tool/toolbox.ts';
 import type { Clock } from '../../values/clock.ts';
+import { type Workflow, withTools } from '../../workflow/define.ts';
 import type { BadSetup } from './bad-setup.ts';
 import { type BegunCall, type Ledger, runIdOf } from './ledger.ts';
 import type { LateWrite, Life } from './life.ts';
@@ -33,8 +36,20 @@ export type CrashTestExecutorOptions = Pick<
 > & { readonly ports?: Pick<Ports, 'budget' | 'palette'> };
 
 /** What each process runs. */
-export interface Job {
+export type Job = JobParts & (AgentJob | WorkflowJob);
+
+interface AgentJob {
   readonly agent: Agent;
+  readonly workflow?: undefined;
+  readonly invocation: Pick<Invocation, 'prompt'>;
+}
+
+interface WorkflowJob {
+  readonly workflow: Workflow;
+  readonly invocation: { readonly input: unknown };
+}
+
+interface JobParts {
   readonly tools: readonly Tool[];
   readonly executor: CrashTestExecutorOptions;
   readonly memory: ModelMemory;
@@ -71,17 +86,18 @@ const owned = ['store.save', 'store.append', 'store.delete', 'store.keepOutcome'
 /** A list that never ends must not block the test. */
 const MAX_PAGES = 1_000;
 
-/** An executor in its own process, and this process's copy of the agent. */
+/** An executor in its own process, and how it starts this process's copy of the agent or workflow. */
 export interface MortalProcess {
   readonly executor: Executor;
-  readonly agent: Agent;
+  readonly start: (runId: string) => Promise<Run>;
 }
 
 /** Makes one simulated process of the crash test: an executor on the shared storage that can die. */
 export function processOf(job: Job, world: World): MortalProcess {
   const { tools, executor } = job;
   const { life, ledger } = world;
-  const agent = mortalAgent(job.agent, job, world);
+  const agents = job.workflow ? [] : [mortalAgent(job.agent, job, world)];
+  const workflows = job.workflow ? [withTools(job.workflow, (tool) => mortalTool(tool, world))] : [];
   const { palette, budget } = executor.ports ?? {};
   const base = baseClockOf(executor.clock);
   const [store, clock] = [mortalStore(job, world), life.clock(job.time?.clock(base) ?? base)];
@@ -93,7 +109,8 @@ export function processOf(job: Job, world: World): MortalProcess {
     defaults: { waitLingerMs: 1, ...executor.defaults },
     observers: [{ onEvent: (event, { info }) => noteWait(event, info.runId) }],
     models: world.badSetup?.models(model) ?? (() => model),
-    agents: [agent],
+    agents,
+    workflows,
     tools: tools.map((tool) => mortalTool(tool, world)),
     checkpoints: store,
     requireDurable: true,
@@ -115,7 +132,9 @@ export function processOf(job: Job, world: World): MortalProcess {
     if (event.type === 'wait.refused') ledger.refused.add(event.waitId);
     if (event.type === 'run.waiting' && !letsRest(world.store)) void world.person?.answerHere(own, world.store, runId);
   };
-  return { executor: own, agent };
+  const start = (runId: string) =>
+    own.start((workflows[0] ?? agents[0]) as Agent, { ...(job.invocation as Invocation), runId });
+  return { executor: own, start };
 }
 
 /**

@@ -24,8 +24,8 @@ describe.each([
         workflow: refundOf({ paid: [] }),
         input: { order },
         store: () => store,
-        limit: torture > 1 ? 1_000 : 60,
-        doubleCrashes: torture > 1 ? 200 : 15,
+        limit: torture > 1 ? 1_000 : 30,
+        doubleCrashes: torture > 1 ? 200 : 10,
         answers: ({ kind }) => (kind === 'timer' ? undefined : { how: 'answer', value: 'yes' }),
       });
       expect(report.violations).toEqual([]);

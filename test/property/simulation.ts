@@ -101,11 +101,7 @@ export class Simulation {
     return family ? Object.assign(least, { keepOutcome, outcome }) : least;
   }
 
-  #scene(
-    clock: TestClock,
-    budget: NotingBudget,
-    fired: Fired,
-  ): Pick<Scene, 'job' | 'within' | 'spareLives'> {
+  #scene(clock: TestClock, budget: NotingBudget, fired: Fired): Pick<Scene, 'job' | 'within' | 'spareLives'> {
     const wait = waiting(clock);
     const model = () => storyModel(this.#story, wait);
     const palette = storyPalette(this.#story, wait);

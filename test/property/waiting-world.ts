@@ -133,7 +133,10 @@ export class WaitingWorld {
     await executor.recover({ maxAttempts: 99 });
     while (this.#slots[0]?.process?.executor === executor) {
       if (this.#ledger.outcomes.length > 0 || (await this.#store.load(RUN)) !== null) return;
-      await start(RUN).then(({ result }) => result, () => {});
+      await start(RUN).then(
+        ({ result }) => result,
+        () => {},
+      );
       await new Promise<void>((resolve) => this.#clock.setTimeout(resolve, TICK_MS));
     }
   }

@@ -102,7 +102,15 @@ describe('a process with a broken setup that changes a run', () => {
       const store = memoryStore();
       const modelFor = () => (whole ? memory.remember(model()) : memory.recall(model));
       return {
-        job: { agent: till, invocation: { prompt: 'Charge.' }, tools: [], executor: {}, memory, modelFor, isAlone: true },
+        job: {
+          agent: till,
+          invocation: { prompt: 'Charge.' },
+          tools: [],
+          executor: {},
+          memory,
+          modelFor,
+          isAlone: true,
+        },
         open: async () => ({ store, bare: store }),
         within: (_what, work) => work,
         spareLives: 4,

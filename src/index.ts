@@ -183,13 +183,7 @@ export type { JsonObject, JsonValue } from './values/json.ts';
 export type { AssistantMessage, Message, ToolOutput } from './values/message.ts';
 export type { Redaction, RedactionPlace } from './values/redact.ts';
 export type { Spend, Usage } from './values/usage.ts';
-export {
-  defineWorkflow,
-  type Workflow,
-  type WorkflowDefinition,
-  type WorkflowInput,
-  type WorkflowOutput,
-} from './workflow/define.ts';
+export { defineWorkflow, type WorkflowDefinition } from './workflow/define.ts';
 export {
   type AgentInput,
   type AgentOutput,
@@ -201,3 +195,4 @@ export {
   waitForSignal,
 } from './workflow/step.ts';
 export type { StateOutline, WorkflowView } from './workflow/view.ts';
+export type { Workflow, WorkflowInput, WorkflowOutput } from './workflow/workflow.ts';

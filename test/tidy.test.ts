@@ -124,6 +124,7 @@ const importTable: rules.ImportTable = {
     'src/model',
     'src/tool',
     'src/agent',
+    'src/workflow',
     'src/executor/executor',
     'src/executor/host/options',
     'machines/context',

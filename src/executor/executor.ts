@@ -14,7 +14,7 @@ import { readProperty } from '../values/error-data.ts';
 import type { JsonValue } from '../values/json.ts';
 import { checkKeys } from '../values/known-options.ts';
 import type { Message } from '../values/message.ts';
-import type { Workflow, WorkflowInput, WorkflowOutput } from '../workflow/define.ts';
+import type { Workflow, WorkflowInput, WorkflowOutput } from '../workflow/workflow.ts';
 import { admit } from './drive/admit.ts';
 import { Drives } from './drive/drive.ts';
 import type { Driven } from './drive/driven.ts';

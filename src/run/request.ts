@@ -113,6 +113,8 @@ export interface ParentCall {
   readonly callId: string;
   /** The run at the top of the tree: the one that a host started. */
   readonly rootRunId: string;
+  /** A workflow calls: it reads the whole result, where a model reads the answer. */
+  readonly reads?: 'result';
 }
 
 /** Returns whether a stored value is a ParentCall. */

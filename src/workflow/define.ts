@@ -1,9 +1,9 @@
-import type { AnyStateMachine, InputFrom, OutputFrom } from 'xstate';
+import type { AnyStateMachine } from 'xstate';
 import { type Agent, agentFrom, defineAgent } from '../agent/agent.ts';
 import type { Tool } from '../tool/define-tool.ts';
-import { hiddenField } from '../values/hidden.ts';
 import { checkKeys, kindOf } from '../values/known-options.ts';
 import { keepProgram, type Program, programFrom, programOf } from './program.ts';
+import { agentOfWorkflow, type Workflow, workflowOf } from './workflow.ts';
 
 /** The definition of a workflow. */
 export interface WorkflowDefinition<Machine extends AnyStateMachine> {
@@ -12,20 +12,6 @@ export interface WorkflowDefinition<Machine extends AnyStateMachine> {
   readonly version?: string;
   readonly machine: Machine;
 }
-
-/** A workflow: a machine of your own, each run of which is durable. */
-export interface Workflow<Machine extends AnyStateMachine = AnyStateMachine> {
-  readonly id: string;
-  readonly version: string;
-  readonly machine: Machine;
-}
-
-/** The input of a workflow's machine. */
-export type WorkflowInput<W> = W extends Workflow<infer Machine> ? InputFrom<Machine> : never;
-/** The output of a workflow's machine. */
-export type WorkflowOutput<W> = W extends Workflow<infer Machine> ? OutputFrom<Machine> : never;
-
-const agents = hiddenField<Agent>();
 
 /** Most calls of a run that are open at the same time. */
 const MAX_CALLS = 1_000;
@@ -61,25 +47,22 @@ export function defineWorkflow<Machine extends AnyStateMachine>(
     ...{ id, version, instructions: '', tools: program.tools },
     ...{ toolConcurrency: MAX_CALLS, maxRuntimeMs: MAX_WORK_MS },
   });
-  return madeOf({ id, version, machine }, agent, program) as Workflow<Machine>;
+  return madeOf({ id, version, machine }, agent, program);
 }
 
-function madeOf({ id, version, machine }: Workflow, agent: Agent, program: Program): Workflow {
+function madeOf<Machine extends AnyStateMachine>(
+  of: Workflow<Machine>,
+  agent: Agent,
+  program: Program,
+): Workflow<Machine> {
   keepProgram(agent, program);
-  const workflow = Object.freeze({ id, version, machine });
-  agents.put(workflow, agent);
-  return workflow;
+  return workflowOf(of, agent);
 }
 
 /** Returns a workflow whose calls go through other tools of the same names: for tests. */
 export function withTools<W extends Workflow>(workflow: W, change: (tool: Tool) => Tool): W {
-  const agent = agents.get(workflow) as Agent;
+  const agent = agentOfWorkflow(workflow) as Agent;
   const program = programOf(agent) as Program;
   const changed = Object.freeze({ ...agent, tools: program.tools.map(change) });
   return madeOf(workflow, agentFrom(changed, 'a workflow needs'), program) as W;
-}
-
-/** Returns the definition of a workflow's runs; undefined for a value that is no workflow. */
-export function agentOfWorkflow(given: unknown): Agent | undefined {
-  return typeof given === 'object' && given !== null ? agents.get(given) : undefined;
 }

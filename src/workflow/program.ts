@@ -73,10 +73,15 @@ function checkStates(of: string, machine: AnyStateMachine, calls: ReadonlyMap<st
         throw new TypeError(`${at}: onSnapshot is not possible in a workflow: a call has a result, and no snapshots`);
       if (typeof src !== 'string' || !calls.has(src))
         throw new TypeError(
-          `${at} invokes ${typeof src === 'string' ? JSON.stringify(src) : 'inline logic'}: declare it in setup({ actors }) with step, ask or waitForSignal`,
+          `${at} invokes ${named(src)}: declare it in setup({ actors }) with step, ask or waitForSignal`,
         );
     }
   }
+}
+
+/** XState names inline logic after its state. */
+function named(src: unknown): string {
+  return typeof src === 'string' && !src.startsWith('xstate.invoke.') ? JSON.stringify(src) : 'inline logic';
 }
 
 function nodesOf(node: StateNode): readonly StateNode[] {

@@ -1,6 +1,6 @@
-import { fromPromise, type PromiseActorLogic } from 'xstate';
+import { fromPromise, type NonReducibleUnknown, type PromiseActorLogic } from 'xstate';
 import type { Agent } from '../agent/agent.ts';
-import type { RunOutput } from '../run/result.ts';
+import type { OkOutput } from '../run/result.ts';
 import type { Question } from '../tool/call-waits.ts';
 import type { Tool, ToolContext } from '../tool/define-tool.ts';
 import { isBrokenConnection, ReadyOutput } from '../tool/output.ts';
@@ -12,6 +12,7 @@ import { hiddenField } from '../values/hidden.ts';
 import type { JsonValue } from '../values/json.ts';
 import { checkKeys, kindOf } from '../values/known-options.ts';
 import { isThenable } from '../values/thenable.ts';
+import { agentOfWorkflow, type Workflow, type WorkflowInput, type WorkflowOutput } from './workflow.ts';
 
 /** What an actor of a workflow calls. */
 export type StepCall =
@@ -27,8 +28,14 @@ type MadeCall =
 
 const made = hiddenField<MadeCall>();
 
-/** The result of an agent that a workflow called, without its messages. */
-export type AgentOutput<Data = unknown> = RunOutput<Data>;
+/** The result of an agent or a workflow that a workflow called, without its messages. Any other end is an error of the actor, with its code. */
+export type AgentOutput<Data = unknown> = Pick<
+  OkOutput<Data>,
+  'runId' | 'status' | 'output' | 'data' | 'usage' | 'spend' | 'finishReason'
+>;
+
+/** A machine that takes no input takes any. */
+type NonReducible<Input> = unknown extends Input ? NonReducibleUnknown : Input;
 
 /** The input of an agent that a workflow calls. */
 export interface AgentInput {
@@ -42,13 +49,20 @@ export interface AgentInput {
  * @example setup({ actors: { lookUp: step(lookUpOrder), clerk: step(clerkAgent) } })
  */
 export function step<Input, Output>(tool: Tool<Input, Output>): PromiseActorLogic<Awaited<Output>, Input>;
-export function step<Data>(agent: Agent<Data>): PromiseActorLogic<Data extends undefined ? string : Data, AgentInput>;
-export function step(given: Tool | Agent): unknown {
+export function step<Data>(agent: Agent<Data>): PromiseActorLogic<AgentOutput<Data>, AgentInput>;
+export function step<W extends Workflow>(
+  workflow: W,
+): PromiseActorLogic<AgentOutput<WorkflowOutput<W>>, NonReducible<WorkflowInput<W>>>;
+export function step(given: Tool | Agent | Workflow): unknown {
   if (isTool(given))
     return logicOf({ kind: 'tool', tool: withCodes(given) }, (input, signal) => runPlain(given, input, signal));
   if (typeof given === 'object' && given !== null && typeof given.id === 'string' && 'instructions' in given)
     return logicOf({ kind: 'agent', agent: given as Agent }, () => needsExecutor(`agent ${given.id}`));
-  throw new TypeError(`step needs a tool made with defineTool or an agent made with defineAgent, not ${kindOf(given)}`);
+  const workflow = agentOfWorkflow(given);
+  if (workflow) return logicOf({ kind: 'agent', agent: workflow }, () => needsExecutor(`workflow ${workflow.id}`));
+  throw new TypeError(
+    `step needs a tool made with defineTool, an agent made with defineAgent or a workflow, not ${kindOf(given)}`,
+  );
 }
 
 /** A value, or a function of the input of the invoke. */

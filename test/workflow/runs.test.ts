@@ -1,108 +1,165 @@
-import { ask, createExecutor, defineTool, defineWorkflow, memoryStore, step, waitForSignal } from 'pawl';
-import { testClock } from 'pawl/testing';
 import { expect, test } from 'vitest';
-import { assign, setup } from 'xstate';
-import { z } from 'zod';
+import { type Desk, refundOf } from './refund.ts';
+import { worldOf } from './world.ts';
 
-const lookUp = defineTool({
-  name: 'lookUp',
-  description: '',
-  input: z.object({ order: z.string() }),
-  effect: 'read',
-  execute: async ({ order }) => ({ order, cents: 70_000 }),
-});
+const DAY = 86_400_000;
 
-function refundWith(paid: number[]) {
-  const pay = defineTool({
-    name: 'pay',
-    description: '',
-    input: z.object({ cents: z.number() }),
-    effect: 'once',
-    execute: async ({ cents }) => {
-      paid.push(cents);
-      return { receipt: `r-${cents}` };
-    },
-  });
-  return defineWorkflow({
-    id: 'refund',
-    machine: setup({
-      types: {
-        input: {} as { order: string },
-        context: {} as { order: string; cents: number; receipt: string },
-        events: {} as { type: 'cancel'; by: string },
-        output: {} as { receipt: string; by: string },
-      },
-      actors: {
-        lookUp: step(lookUp),
-        pay: step(pay),
-        manager: ask({ question: (input: { cents: number }) => `Refund ${input.cents}?`, options: ['yes', 'no'] }),
-        settled: waitForSignal('settled', { key: (input: { order: string }) => input.order }),
-      },
-      guards: { isSmall: ({ context }) => context.cents < 1_000 },
-      delays: { patience: 3 * 86_400_000 },
-    }).createMachine({
-      context: ({ input }) => ({ order: input.order, cents: 0, receipt: '' }),
-      initial: 'looking',
-      states: {
-        looking: {
-          invoke: {
-            src: 'lookUp',
-            input: ({ context }) => ({ order: context.order }),
-            onDone: { target: 'asking', actions: assign({ cents: ({ event }) => event.output.cents }) },
-          },
-        },
-        asking: {
-          invoke: {
-            src: 'manager',
-            input: ({ context }) => ({ cents: context.cents }),
-            onDone: [{ guard: ({ event }) => event.output === 'yes', target: 'paying' }, { target: 'refused' }],
-          },
-          after: { patience: 'refused' },
-          on: { cancel: 'refused' },
-        },
-        paying: {
-          invoke: {
-            src: 'pay',
-            input: ({ context }) => ({ cents: context.cents }),
-            onDone: { target: 'settling', actions: assign({ receipt: ({ event }) => event.output.receipt }) },
-          },
-        },
-        settling: {
-          invoke: { src: 'settled', input: ({ context }) => ({ order: context.order }), onDone: 'done' },
-        },
-        refused: { type: 'final' },
-        done: { type: 'final' },
-      },
-      output: ({ context }) => ({ receipt: context.receipt, by: 'x' }),
-    }),
-  });
+function refunds() {
+  const desk: Desk = { paid: [] };
+  const refund = refundOf(desk);
+  return { desk, refund, ...worldOf([refund]) };
 }
 
-test('a workflow looks up, asks a person, pays once, waits for a signal, and has the output of its machine (workflow 1, 7, 8, 11)', async () => {
-  const paid: number[] = [];
-  const refund = refundWith(paid);
-  const clock = testClock(1_000_000);
-  const store = memoryStore({ clock });
-  const executor = createExecutor({
-    checkpoints: store,
-    workflows: [refund],
-    clock,
-    defaults: { waitLingerMs: 1_000_000_000 },
-  });
-  const run = await executor.start(refund, { runId: 'r', input: { order: '42' } });
-  const seen: unknown[] = [];
-  void (async () => {
-    for await (const event of run.events()) seen.push([event.type, (event as { to?: unknown }).to]);
-  })();
-  for (let i = 0; i < 100; i++) await new Promise((r) => setImmediate(r));
-  const [wait] = await executor.waiting({ kind: 'question' });
-  console.log(JSON.stringify(await executor.waiting()));
-  await executor.control('r').answer(wait?.id ?? '', 'yes');
-  for (let i = 0; i < 100; i++) await new Promise((r) => setImmediate(r));
-  console.log(JSON.stringify(await store.load('r'), null, 1));
-  await executor.signal('settled', { ok: true }, { key: '42', id: 's' });
+test('a workflow has the output of its machine as the data of its result, and no messages (workflow 1)', async () => {
+  const { refund, boot, settle, desk } = refunds();
+  const executor = boot();
+  const run = await executor.start(refund, { runId: 'r', input: { order: 'small' } });
+  await settle();
+  await executor.signal('settled', true, { key: 'small', id: 's' });
   const result = await run.result;
-  console.log(JSON.stringify(result), seen);
-  expect(result).toMatchObject({ status: 'ok', data: { receipt: 'r-70000' } });
-  expect(paid).toEqual([70_000]);
+  expect(result).toMatchObject({ status: 'ok', output: '', data: { receipt: 'r-500', why: '' }, messages: [] });
+  expect(desk.paid).toMatchObject([{ cents: 500 }]);
+});
+
+test('the same start finds the run that is there, and one with another input is refused (workflow 1)', async () => {
+  const { refund, boot, settle } = refunds();
+  const executor = boot();
+  await executor.start(refund, { runId: 'r', input: { order: 'large' } });
+  expect((await executor.start(refund, { runId: 'r', input: { order: 'large' } })).accepted).toBe('joined');
+  const other = await executor.start(refund, { runId: 'r', input: { order: 'small' } });
+  expect([other.accepted, (await other.result).error?.code]).toEqual(['refused', 'RUN_ID_CONFLICT']);
+  await settle();
+});
+
+test('a workflow that waits for a person rests without a process, and another process continues it (workflow 6, 11)', async () => {
+  const { refund, boot, pass, store, desk } = refunds();
+  const first = boot();
+  const run = await first.start(refund, { runId: 'r', input: { order: 'large' } });
+  await pass(2_000);
+  expect(await run.result).toMatchObject({ status: 'waiting', wakeAt: 1_000_000 + 3 * DAY });
+  await first.shutdown();
+  const second = boot();
+  await second.recover();
+  const [wait] = await second.waiting({ kind: 'question' });
+  expect(wait).toMatchObject({ question: 'Refund 70000?', options: ['yes', 'no'] });
+  await second.control('r').answer(wait?.id ?? '', 'yes');
+  await pass(4_000);
+  expect(desk.paid).toMatchObject([{ cents: 70_000 }]);
+  await second.signal('settled', true, { key: 'large', id: 's' });
+  await pass(4_000);
+  expect(await store.outcome('r')).toMatchObject({ status: 'ok', data: { receipt: 'r-70000' } });
+});
+
+test('a timer of three days fires once in the process that has the run then, and stops the question (workflow 6, 9)', async () => {
+  const { refund, boot, pass, store } = refunds();
+  const first = boot();
+  await first.start(refund, { runId: 'r', input: { order: 'large' } });
+  await pass(2_000);
+  await first.shutdown();
+  const second = boot();
+  await second.recover();
+  await pass(3 * DAY);
+  await pass(4_000);
+  expect(await store.outcome('r')).toMatchObject({ status: 'ok', data: { receipt: '', why: 'no answer' } });
+  expect(await second.waiting()).toEqual([]);
+});
+
+test('a machine event reaches a live workflow, one that rests, and counts once by its id (workflow 18)', async () => {
+  const { refund, boot, pass, settle, store } = refunds();
+  const executor = boot();
+  await executor.start(refund, { runId: 'live', input: { order: 'large' } });
+  await settle();
+  expect(await executor.control('live').send({ type: 'cancel', by: 'ada' }, { id: 'click' })).toBe('recorded');
+  await pass(2_000);
+  expect(await store.outcome('live')).toMatchObject({ data: { why: 'ada' } });
+  await executor.start(refund, { runId: 'rests', input: { order: 'large' } });
+  await pass(4_000);
+  expect(await executor.control('rests').send({ type: 'nothing' }, { id: 'first' })).toBe('sent');
+  await pass(4_000);
+  expect((await store.load('rests'))?.workflow).toMatchObject({ seen: ['first'], events: [] });
+  await executor.control('rests').send({ type: 'nothing' }, { id: 'first' });
+  await executor.control('rests').send({ type: 'cancel', by: 'bob' });
+  await pass(4_000);
+  expect(await store.outcome('rests')).toMatchObject({ data: { why: 'bob' } });
+});
+
+test.each(['xstate.done.actor.pay', 'xstate.error.actor.x', 'xstate.stop', '*', ''])(
+  'an event of the type %j is refused at its sender: it would forge a result (workflow 18)',
+  async (type) => {
+    const { refund, boot, settle } = refunds();
+    const executor = boot();
+    await executor.start(refund, { runId: 'r', input: { order: 'large' } });
+    await settle();
+    await expect(executor.control('r').send({ type })).rejects.toMatchObject({ code: 'EVENT_INVALID' });
+  },
+);
+
+test('an event for a run that has ended, or never was, is refused (workflow 18)', async () => {
+  const { boot } = refunds();
+  await expect(boot().control('gone').send({ type: 'cancel' })).rejects.toMatchObject({ code: 'RUN_NOT_FOUND' });
+});
+
+test('an error that a tool throws is the error event of its actor, with its code (workflow 8)', async () => {
+  const { refund, boot, desk } = refunds();
+  desk.fail = Object.assign(new Error('the bank is closed'), { code: 'BANK_CLOSED' });
+  const result = await boot().run(refund, { runId: 'r', input: { order: 'small' } });
+  expect(result).toMatchObject({ status: 'ok', data: { why: 'BANK_CLOSED' } });
+});
+
+test('a once call during which the process died is the error OUTCOME_UNKNOWN, and is not repeated (workflow 7)', async () => {
+  const { refund, boot, pass, store, desk, settle } = refunds();
+  const first = boot();
+  desk.fail = undefined;
+  await first.start(refund, { runId: 'r', input: { order: 'small' } });
+  await settle();
+  const record = await store.load('r');
+  const call = {
+    callId: '2.1',
+    name: 'pay',
+    input: { cents: 500 },
+    effect: 'once',
+    state: 'started',
+    attempt: 1,
+  } as const;
+  expect(record?.openStep).toBeDefined();
+  const other = worldOf([refund]);
+  const workflow = {
+    ...(record?.workflow as NonNullable<typeof record>['workflow'] & object),
+    snapshot: { ...record?.workflow?.snapshot, value: 'paying', children: { '0.refund.paying': { src: 'pay' } } },
+    calls: { '0.refund.paying': '2.1' },
+    timers: [],
+  };
+  await other.store.save({
+    ...(record as NonNullable<typeof record>),
+    openStep: { message: { role: 'assistant', content: [] }, calls: [call] },
+    workflow: workflow as never,
+    waiting: { waits: [], settled: [] },
+  });
+  const paid = desk.paid.length;
+  await other.boot().recover();
+  await other.pass(4_000);
+  expect(await other.store.outcome('r')).toMatchObject({ status: 'ok', data: { why: 'OUTCOME_UNKNOWN' } });
+  expect(desk.paid.length).toBe(paid);
+  await pass(10);
+});
+
+test('the events of a run say each transition, from where and to where (workflow 22)', async () => {
+  const { refund, boot, settle } = refunds();
+  const executor = boot();
+  const run = await executor.start(refund, { runId: 'r', input: { order: 'small' } });
+  const seen: unknown[] = [];
+  const reading = (async () => {
+    for await (const event of run.events())
+      if (event.type === 'workflow.transition') seen.push([event.from, event.to, event.event]);
+  })();
+  await settle();
+  await executor.signal('settled', true, { key: 'small', id: 's' });
+  await run.result;
+  await reading;
+  expect(seen).toEqual([
+    [null, 'looking', 'xstate.init'],
+    ['looking', 'paying', 'xstate.done.actor.0.refund.looking'],
+    ['paying', 'settling', 'xstate.done.actor.0.refund.paying'],
+    ['settling', 'done', 'xstate.done.actor.0.refund.settling'],
+  ]);
 });

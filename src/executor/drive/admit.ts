@@ -5,7 +5,7 @@ import { okOrThrow, type RunResult } from '../../run/result.ts';
 import { hasCode, readProperty, toErrorData } from '../../values/error-data.ts';
 import { UndeliveredError } from '../../values/errors.ts';
 import { checkKeys } from '../../values/known-options.ts';
-import type { Workflow } from '../../workflow/define.ts';
+import type { Workflow } from '../../workflow/workflow.ts';
 import { controlOf } from '../lifecycle/control.ts';
 import { readEvents } from '../lifecycle/read-events.ts';
 import { type StartCall, startRun } from '../lifecycle/start.ts';

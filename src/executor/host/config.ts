@@ -12,7 +12,7 @@ import type { Tool } from '../../tool/define-tool.ts';
 import type { Clock } from '../../values/clock.ts';
 import { readProperty, toErrorData } from '../../values/error-data.ts';
 import { letGo } from '../../values/thenable.ts';
-import { agentOfWorkflow, type Workflow } from '../../workflow/define.ts';
+import { agentOfWorkflow, type Workflow } from '../../workflow/workflow.ts';
 import { checkExecutor, retainedMs } from './check-executor.ts';
 import { DueHints } from './due-hints.ts';
 import { guarded, guardedWarn, readable, type Warn } from './guard.ts';

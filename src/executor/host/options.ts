@@ -19,7 +19,7 @@ import type { Tool } from '../../tool/define-tool.ts';
 import type { Clock } from '../../values/clock.ts';
 import type { Redaction } from '../../values/redact.ts';
 import type { Usage } from '../../values/usage.ts';
-import type { Workflow } from '../../workflow/define.ts';
+import type { Workflow } from '../../workflow/workflow.ts';
 import type { OnDue } from './due-hints.ts';
 import type { JournalOption } from './journal-options.ts';
 import type { CallInfo, Middleware, ToolCallInfo } from './middleware.ts';

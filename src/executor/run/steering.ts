@@ -139,7 +139,7 @@ type Entered = 'durable' | 'queued';
 export class MachineEvents {
   readonly #run: ActiveRun;
   /** Made with the first event: most runs get none. */
-  #waiting: Map<string, PromiseWithResolvers<Entered>> | undefined;
+  #waiting: Map<string, PromiseWithResolvers<Entered> & { hasEntered?: true }> | undefined;
 
   constructor(run: ActiveRun) {
     this.#run = run;
@@ -163,6 +163,8 @@ export class MachineEvents {
 
   /** The machine has the event. */
   entered({ id, boundary }: Extract<RunEmitted, { type: 'event.entered' }>): void {
+    const waiting = this.#waiting?.get(id);
+    if (waiting) waiting.hasEntered = true;
     const take = (how: Entered) => {
       this.#waiting?.get(id)?.resolve(how);
       this.#waiting?.delete(id);
@@ -171,8 +173,14 @@ export class MachineEvents {
     else take('queued');
   }
 
+  /** An event that ended the run is stored with its end. */
   #refuseAll(): void {
-    for (const settle of this.#waiting?.values() ?? []) settle.reject(this.#tooLate());
+    const { life, endFacts } = this.#run;
+    const isEnd = !life.hasLeft && endFacts.left === undefined && endFacts.isDelivered;
+    for (const { hasEntered, resolve, reject } of this.#waiting?.values() ?? []) {
+      if (hasEntered && isEnd) resolve('durable');
+      else reject(this.#tooLate());
+    }
     this.#waiting?.clear();
   }
 

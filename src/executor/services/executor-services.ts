@@ -1,6 +1,6 @@
 import type { AnyActorLogic, AnyActorRef } from 'xstate';
 import type { Agent } from '../../agent/agent.ts';
-import type { Invocation, ParentCall } from '../../run/request.ts';
+import type { Invocation, ParentCall, WorkflowInvocation } from '../../run/request.ts';
 import type { RunResult } from '../../run/result.ts';
 import type { BegunTurn } from '../../store/thread-port.ts';
 import type { Toolbox } from '../../tool/toolbox.ts';
@@ -22,7 +22,7 @@ import { type LiveRun, Registry } from './registry.ts';
 
 /** A run that a tool call of another run begins. */
 interface ChildStart {
-  readonly invocation: Invocation;
+  readonly invocation: Invocation | WorkflowInvocation<unknown>;
   readonly options: RunOptions;
   readonly parent: ParentCall;
   readonly depth: number;

@@ -6,8 +6,8 @@ import type { CheckpointStore } from '../../store/port.ts';
 import type { Tool } from '../../tool/define-tool.ts';
 import { toolboxOf } from '../../tool/toolbox.ts';
 import { toErrorData } from '../../values/error-data.ts';
-import type { Workflow } from '../../workflow/define.ts';
-import { agentOfWorkflow } from '../../workflow/define.ts';
+import type { Workflow } from '../../workflow/workflow.ts';
+import { agentOfWorkflow } from '../../workflow/workflow.ts';
 import type { CrashTestAnswers } from './person.ts';
 import type { CrashTestExecutorOptions } from './process.ts';
 

@@ -1,7 +1,6 @@
 import type { Agent } from '../../agent/agent.ts';
 import { createExecutor, type Executor } from '../../executor/executor.ts';
 import type { ExecutorOptions, Ports } from '../../executor/host/options.ts';
-import type { Run } from '../../executor/run/handle.ts';
 import type { Model, ModelChoice } from '../../model/port.ts';
 import type { RunEvent } from '../../run/events/body.ts';
 import type { Invocation } from '../../run/request.ts';
@@ -11,7 +10,8 @@ import type { CheckpointStore, Claim, TakenRuns } from '../../store/port.ts';
 import type { Tool, ToolContext } from '../../tool/define-tool.ts';
 import { toolboxOf } from '../../tool/toolbox.ts';
 import type { Clock } from '../../values/clock.ts';
-import { type Workflow, withTools } from '../../workflow/define.ts';
+import { withTools } from '../../workflow/define.ts';
+import type { Workflow } from '../../workflow/workflow.ts';
 import type { BadSetup } from './bad-setup.ts';
 import { type BegunCall, type Ledger, runIdOf } from './ledger.ts';
 import type { LateWrite, Life } from './life.ts';
@@ -89,7 +89,7 @@ const MAX_PAGES = 1_000;
 /** An executor in its own process, and how it starts this process's copy of the agent or workflow. */
 export interface MortalProcess {
   readonly executor: Executor;
-  readonly start: (runId: string) => Promise<Run>;
+  readonly start: (runId: string) => ReturnType<Executor['start']>;
 }
 
 /** Makes one simulated process of the crash test: an executor on the shared storage that can die. */

@@ -11,6 +11,7 @@ import { policyOf } from '../../../values/error-codes.ts';
 import { type ErrorData, toErrorData } from '../../../values/error-data.ts';
 import { CancelledError, ShutdownError } from '../../../values/errors.ts';
 import type { ToolOutput } from '../../../values/message.ts';
+import { isWorkflow } from '../../../workflow/program.ts';
 import type { ActiveRun } from '../active-run.ts';
 import { isStoreRefusal } from '../record/recording.ts';
 import { giveBack, isStoredHere } from '../record/setup-fault.ts';
@@ -24,6 +25,8 @@ const FIRST_RETRY_MS = 250;
 interface Call {
   readonly agent: Agent;
   readonly prompt: string;
+  /** Of a workflow that is called. */
+  readonly input?: unknown;
   readonly context: ToolContext;
 }
 
@@ -37,13 +40,14 @@ interface Task extends Call {
  * Runs a child agent for a tool call, and returns its end as the result of the call: its answer, or the error text of a child
  * that did not succeed, with its output so far. The parent's model decides. A child that rests makes the call wait.
  */
-export async function answerOf(run: ActiveRun, { agent, prompt, context }: Call): Promise<unknown> {
+export async function answerOf(run: ActiveRun, call: Call): Promise<unknown> {
+  const { context } = call;
   const depth = (run.seed.depth ?? 0) + 1;
   const { maxDepth, maxTreeRuns } = run.services.config.defaults;
   if (depth > maxDepth) throw new Error(`agents may be nested ${maxDepth} deep (maxDepth): this one is not started`);
   // A repeated call has been counted, and its child may have begun: then it continues, however many others there are.
   if (context.attempt === 1) run.tree.add(maxTreeRuns);
-  const task = { agent, prompt, context, depth, runId: childIdOf(run, context) };
+  const task = { ...call, depth, runId: childIdOf(run, context) };
   const ended = await endOf(run, task);
   if (ended === undefined) return held(task);
   return new ReadyOutput(ended);
@@ -88,12 +92,15 @@ async function endOf(run: ActiveRun, task: Task): Promise<ToolOutput | undefined
       return leftWith(task);
     }
     if (result.status === 'waiting')
-      return signal.aborted ? childOutput(task.agent.id, result) : run.resources.endedChildren?.get(task.runId);
+      return signal.aborted
+        ? childOutput(task.agent.id, result, readsOf(run))
+        : run.resources.endedChildren?.get(task.runId);
     const isSliced = result.error?.code === 'RUN_SLICED';
     if (isSliced && sliceEndOf(run)) return leftWith(task);
     const isAway = child?.life.isRefused && isStoreRefusal(child, result.error);
     const isRefused = onSaveError.then === 'wait' && isAway;
-    if (signal.aborted || !(isRefused || isSliced || isUnfinished(result))) return childOutput(task.agent.id, result);
+    if (signal.aborted || !(isRefused || isSliced || isUnfinished(result)))
+      return childOutput(task.agent.id, result, readsOf(run));
     if (isRefused) await pause(backoffMs(retry, { firstMs: FIRST_RETRY_MS, maxMs }), clock, signal);
     else if (services.isShutDown) await pause(Number.POSITIVE_INFINITY, clock, signal);
     else if (!isSliced && result.status !== 'interrupted') await pause(maxMs, clock, signal);
@@ -116,13 +123,20 @@ interface Attempt {
   readonly child: ActiveRun | undefined;
 }
 
-async function runOnce(run: ActiveRun, { agent, prompt, context, depth, runId }: Task): Promise<Attempt> {
+/** A workflow reads the whole result of what it calls. */
+function readsOf({ agent }: ActiveRun): 'result' | undefined {
+  return isWorkflow(agent) ? 'result' : undefined;
+}
+
+async function runOnce(run: ActiveRun, { agent, prompt, input, context, depth, runId }: Task): Promise<Attempt> {
   const { services, signal, seed, tree } = run;
   const { callerId, channelId, guildId, inputs } = context.invocation;
-  const parent = { runId: run.runId, callId: context.callId, rootRunId: tree.rootRunId };
+  const reads = readsOf(run);
+  const parent = { runId: run.runId, callId: context.callId, rootRunId: tree.rootRunId, ...(reads ? { reads } : {}) };
   // A list by labels finds the whole tree.
   const labels = run.progress?.labels ?? {};
-  const invocation = { runId, prompt, callerId, channelId, guildId, inputs, parentRunId: run.runId, labels };
+  const same = { runId, callerId, channelId, guildId, parentRunId: run.runId, labels };
+  const invocation = isWorkflow(agent) ? { ...same, input } : { ...same, prompt, inputs };
   // No code would read its answer.
   signal.throwIfAborted();
   const controller = new AbortController();

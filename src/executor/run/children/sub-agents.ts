@@ -2,12 +2,13 @@ import type { Agent } from '../../../agent/agent.ts';
 import { childToolName } from '../../../agent/names.ts';
 import { type Skill, textsOf } from '../../../agent/skill.ts';
 import { defineTool, type Tool, type ToolContext } from '../../../tool/define-tool.ts';
+import { readSchema } from '../../../tool/schema.ts';
 import { withDeadline } from '../../../values/deadline.ts';
 import { toErrorData } from '../../../values/error-data.ts';
 import type { JsonObject } from '../../../values/json.ts';
 import { fillTemplate } from '../../../values/texts/template.ts';
 import { isThenable } from '../../../values/thenable.ts';
-import { programOf } from '../../../workflow/program.ts';
+import { isWorkflow, programOf } from '../../../workflow/program.ts';
 import type { ActiveRun } from '../active-run.ts';
 import { answerOf } from './child-run.ts';
 
@@ -50,7 +51,20 @@ function find(run: ActiveRun, kind: 'agent' | 'skill', name: string): Agent | Sk
   }
 }
 
+/** A workflow that another one calls: its input is checked by its machine. */
+function workflowTool(run: ActiveRun, agent: Agent): Tool {
+  return Object.freeze({
+    name: childToolName('agent', agent.id),
+    description: '',
+    input: readSchema({}, agent.id),
+    effect: 'idempotent' as const,
+    timeoutMs: Number.POSITIVE_INFINITY,
+    execute: (input: unknown, context: ToolContext) => answerOf(run, { agent, prompt: '', input, context }),
+  });
+}
+
 function agentTool(run: ActiveRun, agent: Agent): Tool {
+  if (isWorkflow(agent)) return workflowTool(run, agent);
   return defineTool({
     name: childToolName('agent', agent.id),
     description: agent.description ?? `Gives the agent ${agent.name} a task and returns its answer.`,

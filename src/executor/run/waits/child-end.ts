@@ -7,7 +7,7 @@ import type { OpenCall } from '../../../run/open-step.ts';
 import type { Progress } from '../../../run/progress.ts';
 import { toldAnswer } from '../../../run/reply.ts';
 import type { ParentCall } from '../../../run/request.ts';
-import type { RunOutput } from '../../../run/result.ts';
+import type { OkOutput, RunOutput } from '../../../run/result.ts';
 import { waitsOf } from '../../../run/waits/wait-rules.ts';
 import { carriesCommands } from '../../../store/capabilities.ts';
 import { thrownOutput, toToolOutput } from '../../../tool/output.ts';
@@ -16,12 +16,25 @@ import type { ToolOutput } from '../../../values/message.ts';
 import type { ActiveRun, ExecutorServices } from '../active-run.ts';
 
 /** Returns the end of a child run as the result of the call that began it: its answer, or why it has none. */
-export function childOutput(agentId: string, ended: RunOutput): ToolOutput {
+export function childOutput(agentId: string, ended: RunOutput, reads?: ParentCall['reads']): ToolOutput {
+  if (reads === 'result') return wholeOutput(ended);
   if (ended.status === 'ok')
     return toToolOutput(ended.data === undefined ? toldAnswer(ended.output, ended.finishReason) : ended.data, noUrls);
   const why = ended.error ? `: ${ended.error.code}: ${ended.error.message}` : '';
   const rest = ended.output === '' ? '' : `\nIts last words: ${ended.output}`;
   return thrownOutput(new Error(`${agentId} ended with status ${ended.status}${why}${rest}`));
+}
+
+/** Without what differs between two processes that read the same end. */
+function wholeOutput({ error, ...ended }: RunOutput): ToolOutput {
+  if (error) return { type: 'error-json', value: { name: error.name, code: error.code, message: error.message } };
+  const { runId, status, output, usage, spend, data, finishReason } = ended as OkOutput;
+  const more = {
+    ...(spend ? { spend } : {}),
+    ...(data === undefined ? {} : { data }),
+    ...(finishReason ? { finishReason } : {}),
+  };
+  return { type: 'json', value: { runId, status, output, usage, ...more } as never };
 }
 
 const noUrls = { allowUrls: false } as const;
@@ -43,9 +56,9 @@ interface ChildEnd {
  */
 export async function tellParent(services: ExecutorServices, child: ChildEnd): Promise<void> {
   const { config, registry, inbox, stuck, sweep } = services;
-  const { runId, parent, agentId, outcome, treeRuns } = child;
+  const { runId, parent, treeRuns } = child;
   if (!config.store || !carriesCommands(config.store)) return;
-  const output = sendable(agentId, outcome);
+  const output = sendable(child);
   const id = waitIdOf([runId, 'ended']);
   const ended = { id, kind: 'child-ended', childRunId: runId, callId: parent.callId, output } as const;
   const command = treeRuns ? { ...ended, treeRuns } : ended;
@@ -60,8 +73,8 @@ export async function tellParent(services: ExecutorServices, child: ChildEnd): P
   if (sweep.isOn) void sweep.look();
 }
 
-function sendable(agentId: string, outcome: RunOutput): ToolOutput {
-  const output = childOutput(agentId, outcome);
+function sendable({ agentId, outcome, parent }: ChildEnd): ToolOutput {
+  const output = childOutput(agentId, outcome, parent.reads);
   const { length } = JSON.stringify(output);
   if (length <= MAX_OUTPUT_CHARS) return output;
   const why = `its output has ${length} characters as JSON, and a waiting parent takes up to ${MAX_OUTPUT_CHARS}`;

@@ -27,6 +27,7 @@ const fileOf = (index: number) => `${work}/${index}/block.ts`;
 
 beforeAll(() => {
   rmSync(work, { recursive: true, force: true });
+  writeProvider(`${work}/node_modules/@ai-sdk/openai`);
   for (const [index, { code }] of blocks.entries()) {
     mkdirSync(`${work}/${index}`, { recursive: true });
     writeFileSync(fileOf(index), `${code}\nexport {};\n`);
@@ -36,6 +37,20 @@ beforeAll(() => {
   }
 });
 afterAll(() => rmSync(work, { recursive: true, force: true }));
+
+/** The provider of the README's first program: its model is a script. */
+function writeProvider(folder: string): void {
+  mkdirSync(folder, { recursive: true });
+  const manifest = {
+    name: '@ai-sdk/openai',
+    type: 'module',
+    exports: { types: './index.d.ts', default: './index.js' },
+  };
+  const model = "import('@ai-sdk/provider').LanguageModelV4";
+  writeFileSync(`${folder}/package.json`, JSON.stringify(manifest));
+  writeFileSync(`${folder}/index.js`, "export { openai } from '../../../../readme-model.ts';\n");
+  writeFileSync(`${folder}/index.d.ts`, `export declare const openai: (id: string) => ${model};\n`);
+}
 
 describe('the docs', () => {
   test('the page about the life of a run says what the machines say today', () => {
@@ -113,6 +128,20 @@ describe('the docs', () => {
     expect(turns).toEqual(['turn 1', 'turn 2', 'turn 2', 'turn 3', 'turn 4']);
   });
 
+  test('the README’s first example leaves nothing when its key is missing, and may be started again with one', async () => {
+    const index = blocks.findIndex(({ at, code }) => at.startsWith('README.md') && code.startsWith('// main.ts'));
+    for (const suffix of ['', '-wal', '-shm']) rmSync(`${work}/${index}/runs.db${suffix}`, { force: true });
+    const refused = await run(index, undefined, { OPENAI_API_KEY: '' });
+    expect(refused).toMatchObject({ code: 1, stdout: '' });
+    expect(refused.stderr).toContain('OpenAI API key is missing');
+    expect(await run(index)).toMatchObject({ code: 0, stdout: 'All greeted: 3 mails.\n' });
+  });
+
+  test('the README’s first program has six lines less than before agents had models: 21', () => {
+    const files = blocks.filter(({ at, code }) => at.startsWith('README.md') && /^\/\/ (?:agent|main)\.ts/.test(code));
+    expect(files.map(({ code }) => code.trimEnd().split('\n').length)).toEqual([12, 9]);
+  });
+
   test('every error code is explained, and no other', () => {
     const files = ['src/values/errors.ts', 'src/fan-out/errors.ts', 'src/edits/errors.ts'];
     const source = files.map((file) => readFileSync(`${root}/${file}`, 'utf8')).join('\n');
@@ -184,10 +213,11 @@ function anchorsIn(text: string): string[] {
 function run(
   index: number,
   killAt?: string,
+  more: NodeJS.ProcessEnv = {},
 ): Promise<{ code: number | null; signal: string | null; stdout: string; stderr: string }> {
   const child = spawn(process.execPath, ['block.ts'], {
     cwd: `${work}/${index}`,
-    env: { ...process.env, ...(killAt ? { HANG_AT: killAt } : {}) },
+    env: { ...process.env, OPENAI_API_KEY: 'a key', ...(killAt ? { HANG_AT: killAt } : {}), ...more },
   });
   let stdout = '';
   let stderr = '';

@@ -18,3 +18,12 @@ function turn({ messages }: { readonly messages: readonly { readonly role: strin
 }
 
 export const model = scriptedModel([turn, turn, turn, turn]);
+
+/** As the provider package: a missing key is found by the first call. */
+export const openai = (_: string) => ({
+  ...model,
+  doStream: async (options: Parameters<typeof model.doStream>[0]) => {
+    if (process.env.OPENAI_API_KEY) return model.doStream(options);
+    throw Object.assign(new Error('OpenAI API key is missing.'), { name: 'AI_LoadAPIKeyError' });
+  },
+});

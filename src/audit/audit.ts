@@ -40,7 +40,7 @@ const AT_ONCE = 500;
  *
  * @throws {TypeError} for an invalid option @throws {UnsupportedError} if the store cannot keep what an audit reads
  * @example
- * const executor = createExecutor({ models, checkpoints: store, audit: true, retention: { audit: '30d' } });
+ * const executor = createExecutor({ models, store, audit: true, retention: { audit: '30d' } });
  * await createAudit({ store }).totals({ by: 'day' });
  */
 export function createAudit(options: AuditOptions): AuditQueries {

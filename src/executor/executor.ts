@@ -279,7 +279,7 @@ function logicFor<Data>(services: ExecutorServices, given: Agent<Data>): RunLogi
  * Makes an executor.
  * @throws {TypeError} that names the option, for an unknown one and for a wrong value
  * @example
- * const executor = createExecutor({ agents: [agent], checkpoints: sqliteStore({ path: 'runs.db' }) })
+ * const executor = createExecutor({ agents: [agent], store: sqliteStore({ path: 'runs.db' }) })
  * const { output } = await executor.run(agent, { prompt: 'What is new?' })
  */
 export function createExecutor(options: ExecutorOptions): Executor {

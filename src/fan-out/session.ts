@@ -219,7 +219,7 @@ export class Session {
     const { prices, ports, logger, defaults, random } = this.options;
     const paid = (modelId: string, { usd }: Paid) => this.watches.find((watch) => watch.modelId === modelId)?.paid(usd);
     return createExecutor({
-      ...(this.#kept ? { checkpoints: this.#kept.records.store, requireDurable: true } : {}),
+      ...(this.#kept ? { store: this.#kept.records.store, requireDurable: true } : {}),
       // The file has the answers. Stored outcomes would be returned again if the host's port repeats a run id.
       keepOutcomesMs: 0,
       ...(prices || ports?.budget ? { ports: { budget: costsBy(this.options, paid) } } : {}),

@@ -44,7 +44,7 @@ function servedBy(executor: Executor, options: HttpOptions): Served {
   const web = webOf(options, 'httpHandler', ownKeys);
   if (typeof executor?.find !== 'function') throw new TypeError('httpHandler needs an executor, from createExecutor');
   if (!insideOf(executor).hasJournal)
-    throw new TypeError('httpHandler needs an executor with a journal: createExecutor({ journal: true, checkpoints })');
+    throw new TypeError('httpHandler needs an executor with a journal: createExecutor({ journal: true, store })');
   const { agents, onWaiting = 'interrupt' } = options;
   checkWord('httpHandler: onWaiting', onWaiting, ['interrupt', 'queue']);
   if (!isObject(agents)) throw new TypeError(`httpHandler: agents must be an object of agents, not ${kindOf(agents)}`);

@@ -196,7 +196,7 @@ async function sendDue(host: Host, after: pawl.DueRun | undefined): Promise<pawl
  * and times of runs; no prompt, message or result. The store must be one that all services share.
  * @throws {TypeError} for an ingress that is not a URL
  * @example
- * const executor: Executor = createExecutor({ models, agents, checkpoints, onDue: (runId, at) => runs.onDue(runId, at) });
+ * const executor: Executor = createExecutor({ models, agents, store, onDue: (runId, at) => runs.onDue(runId, at) });
  * const runs = restateRuns(executor, { ingress: 'http://127.0.0.1:8080' });
  * http2.createServer(createEndpointHandler({ services: [runs.object] })).listen(9080);
  */

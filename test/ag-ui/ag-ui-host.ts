@@ -32,7 +32,7 @@ export type AgUiHostOptions = HostOptions & { readonly agUi?: Partial<AgUiHandle
 
 /** A host with a journal and a handler of AG-UI. */
 export function agUiHost({ agUi = {}, ...options }: AgUiHostOptions = {}) {
-  const host = hostOf({ checkpoints: memoryStore(), journal: { flushMs: 1 }, ...options });
+  const host = hostOf({ store: memoryStore(), journal: { flushMs: 1 }, ...options });
   left.push(() => host.executor.shutdown());
   const warnings: string[] = [];
   const handler = agUiHandler(host.executor, {

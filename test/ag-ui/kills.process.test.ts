@@ -147,7 +147,7 @@ test(`a conversation over a server that is killed ${KILLS} times: the real clien
   const agent = defineAgent({ id: 'desk', instructions: 'Write.' });
   await using executor = createExecutor({
     models: { fast: scriptedModel([]) },
-    checkpoints: sqliteStore({ path: join(folder, 'runs.db') }),
+    store: sqliteStore({ path: join(folder, 'runs.db') }),
   });
   const recorded = await executor.thread('t', { agent, callerId: 'ada' }).messages({ limit: 1_000 });
   expect(page.agent.messages).toEqual(messagesOf(recorded));

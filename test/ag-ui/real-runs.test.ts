@@ -60,7 +60,7 @@ async function ran(model: LanguageModelV4): Promise<Ran> {
   const look = toolOf('look', 'read', async ({ id }) => `found ${String(id)}`);
   const agent = defineAgent({ id: 'worker', instructions: 'Look.', tools: [look] });
   await using executor = createExecutor({
-    ...{ models: { fast: model }, agents: [agent], checkpoints: memoryStore(), journal: { flushMs: 1 } },
+    ...{ models: { fast: model }, agents: [agent], store: memoryStore(), journal: { flushMs: 1 } },
   });
   const thread = executor.thread('t', { agent, callerId: 'ada' });
   const { runId } = await thread.send({ id: 'm', text: 'Go.' });

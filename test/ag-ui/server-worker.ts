@@ -73,7 +73,7 @@ const agent = defineAgent({ id: 'desk', instructions: 'Write.', tools: [mail] })
 const executor = createExecutor({
   models: { fast: model },
   agents: [agent],
-  checkpoints: sqliteStore({ path: join(folder, 'runs.db') }),
+  store: sqliteStore({ path: join(folder, 'runs.db') }),
   journal: { flushMs: 10 },
   defaults: { leaseMs: 400, dueMs: 40, waitLingerMs: 30, controlMs: 30, maxAttempts: 1_000 },
   logger: { warn: () => {} },

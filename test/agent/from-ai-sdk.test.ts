@@ -229,7 +229,7 @@ describe('an Output of the AI SDK is the form of the answer', () => {
   });
 
   test('one whose JSON Schema cannot be read gives a stored run back, and ends a first start', async () => {
-    const checkpoints = memoryStore();
+    const store = memoryStore();
     const agent = (output: object) =>
       defineAgent({
         id: 'a',
@@ -239,12 +239,12 @@ describe('an Output of the AI SDK is the form of the answer', () => {
         output,
       });
     const bad = Output.object({ schema: jsonSchema(() => Promise.reject(new Error('no schema'))) });
-    const first = createExecutor({ checkpoints, logger: { warn: () => {} } });
+    const first = createExecutor({ store, logger: { warn: () => {} } });
     expect(await first.run(agent(bad), { prompt })).toMatchObject({ status: 'error', error: { message: /no schema/ } });
     await first.start(agent(Output.json()), { prompt, runId: 'r' });
-    await until(async () => (await checkpoints.load('r'))?.iteration === 1);
+    await until(async () => (await store.load('r'))?.iteration === 1);
     await first.shutdown();
-    const next = createExecutor({ checkpoints, logger: { warn: () => {} } });
+    const next = createExecutor({ store, logger: { warn: () => {} } });
     expect(await next.run(agent(bad), { prompt, runId: 'r' })).toMatchObject({
       status: 'interrupted',
       error: { code: 'SETUP' },

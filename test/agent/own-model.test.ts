@@ -17,7 +17,7 @@ import { toolOf, until } from '../fixtures/host.ts';
 import { notingBudget } from '../fixtures/noting-ports.ts';
 import { finishes, older } from '../model/older-model.ts';
 
-const store = () => memoryStore();
+const newStore = () => memoryStore();
 const said = (text: string): Model => scriptedModel([reply(text)]);
 const asking = (...script: readonly ScriptedEntry[]): Model => scriptedModel(script);
 const agentWith = (fields: object): Agent => defineAgent({ id: 'a', instructions: 'Work.', ...fields });
@@ -38,12 +38,12 @@ const quiet: Pick<ExecutorOptions, 'logger'> = { logger: { warn: () => {} } };
 
 describe('an agent with a model of its own', () => {
   test('runs on an executor without models, and its record names no tier', async () => {
-    const checkpoints = store();
+    const store = newStore();
     const agent = agentWith({ model: asking(hang()) });
-    const executor = createExecutor({ checkpoints });
+    const executor = createExecutor({ store });
     await executor.start(agent, { prompt, runId: 'r' });
-    await until(async () => (await checkpoints.load('r')) !== null);
-    expect((await checkpoints.load('r'))?.meta.modelTier).toBe('');
+    await until(async () => (await store.load('r')) !== null);
+    expect((await store.load('r'))?.meta.modelTier).toBe('');
     await executor.shutdown();
   });
 
@@ -62,27 +62,27 @@ describe('an agent with a model of its own', () => {
   });
 
   test('continues with it in the next process', async () => {
-    const checkpoints = store();
+    const store = newStore();
     const tools = [toolOf('look')];
-    const first = createExecutor({ checkpoints, ...quiet });
+    const first = createExecutor({ store, ...quiet });
     await first.start(agentWith({ tools, model: asking(callTool('look'), hang()) }), { prompt, runId: 'r' });
-    await until(async () => (await checkpoints.load('r'))?.iteration === 1);
+    await until(async () => (await store.load('r'))?.iteration === 1);
     await first.shutdown();
     const model = scriptedModel([reply('done')]);
-    const next = createExecutor({ checkpoints, agents: [agentWith({ tools, model })] });
+    const next = createExecutor({ store, agents: [agentWith({ tools, model })] });
     await next.recover();
     expect(await next.get('r')?.result).toMatchObject({ status: 'ok', output: 'done' });
     expect(model.calls).toHaveLength(1);
   });
 
   test('gives a stored run back as SETUP where it names a tier and the executor has no models', async () => {
-    const checkpoints = store();
+    const store = newStore();
     const tools = [toolOf('look')];
-    const first = createExecutor({ checkpoints, models: { fast: asking(callTool('look'), hang()) }, ...quiet });
+    const first = createExecutor({ store, models: { fast: asking(callTool('look'), hang()) }, ...quiet });
     await first.start(agentWith({ tools }), { prompt, runId: 'r' });
-    await until(async () => (await checkpoints.load('r'))?.iteration === 1);
+    await until(async () => (await store.load('r'))?.iteration === 1);
     await first.shutdown();
-    const next = createExecutor({ checkpoints, ...quiet });
+    const next = createExecutor({ store, ...quiet });
     const result = await next.run(agentWith({ tools }), { prompt, runId: 'r' });
     expect(result).toMatchObject({ status: 'interrupted', error: { code: 'SETUP', cause: { code: 'UNKNOWN_TIER' } } });
     expect(result.error?.message).toContain('the executor has no models: give the agent one, defineAgent({ model })');
@@ -151,7 +151,7 @@ describe('a model of its own serves', () => {
     defineSkill({ name: 'shorten', description: 'Shortens.', input, instructions: '{{.text}}', ...fields });
 
   test('the skills of its agent that name none, also when a skill continues alone', async () => {
-    const checkpoints = store();
+    const store = newStore();
     const skill = skillWith({ bare: false, tools: ['ask'] });
     const ask = toolOf('ask', 'read', async (_, context) => {
       await context.waitFor('word', { key: 'k' });
@@ -163,7 +163,7 @@ describe('a model of its own serves', () => {
       return isFirst ? callTool('ask') : reply('short');
     });
     const agent = agentWith({ skills: ['shorten'], model });
-    const options = { checkpoints, tools: [ask], agents: [agent], skills: [skill], ...quiet };
+    const options = { store, tools: [ask], agents: [agent], skills: [skill], ...quiet };
     const defaults = { waitLingerMs: 1, dueMs: 5 };
     const first = createExecutor({ ...options, defaults });
     expect(await first.run(agent, { prompt, runId: 'r' })).toMatchObject({ status: 'waiting' });
@@ -193,13 +193,13 @@ describe('a model of its own serves', () => {
 
 describe('an executor without models', () => {
   test('lists, finds and answers the runs of others', async () => {
-    const checkpoints = store();
+    const store = newStore();
     const tools = [toolOf('send', 'once')].map((tool) => ({ ...tool, needsApproval: true }));
     const defaults = { waitLingerMs: 1 };
-    const worker = createExecutor({ checkpoints, defaults, models: { fast: asking(callTool('send'), reply('sent')) } });
+    const worker = createExecutor({ store, defaults, models: { fast: asking(callTool('send'), reply('sent')) } });
     await worker.run(agentWith({ tools }), { prompt, runId: 'r' });
     await worker.shutdown();
-    const page = createExecutor({ checkpoints });
+    const page = createExecutor({ store });
     expect(await page.list()).toMatchObject([{ runId: 'r', status: 'waiting' }]);
     const [wait] = await page.waiting();
     expect(await page.control('r').approve(wait?.id ?? '', { by: { id: 'ada' } })).toBe('sent');

@@ -35,12 +35,12 @@ function host(script: Script, options: Partial<ExecutorOptions> = {}) {
   const executor = createExecutor({
     models: { fast: model },
     agents: [agent],
-    checkpoints: store,
+    store,
     audit: true,
     clock,
     ...options,
   });
-  return { clock, store, model, executor, audit: createAudit({ store: options.checkpoints ?? store }) };
+  return { clock, store, model, executor, audit: createAudit({ store: options.store ?? store }) };
 }
 
 describe('an executor with an audit', () => {
@@ -120,7 +120,7 @@ describe('an executor with an audit', () => {
     await executor.shutdown();
     expect(await audit.run('run')).toMatchObject({ status: 'open', iterations: 1 });
     expect(await audit.totals({ by: 'day' })).toEqual([]);
-    const heir = host([reply('seven')], { checkpoints: store, clock });
+    const heir = host([reply('seven')], { store, clock });
     await heir.executor.recover();
     await heir.executor.get('run')?.result;
     const found = await audit.run('run');
@@ -136,7 +136,7 @@ describe('an executor with an audit', () => {
     const { audit, executor, store, clock } = host([reply('first')], { keepOutcomesMs: 0 });
     await executor.run(agent, { prompt: 'One.', runId: 'run' });
     await executor.shutdown();
-    const later = host([reply('second')], { checkpoints: store, clock });
+    const later = host([reply('second')], { store, clock });
     const refused = await later.executor.run(agent, { prompt: 'Two.', runId: 'run' });
     expect(refused.error?.code).toBe('RUN_ID_CONFLICT');
     await later.executor.shutdown();
@@ -173,7 +173,7 @@ describe('a tree', () => {
     const store = memoryStore();
     const { run, executor } = family(
       asking(askReviewer, () => reply('fine')),
-      { checkpoints: store, audit: true },
+      { store, audit: true },
     );
     await run({ runId: 'root' });
     await executor.shutdown();
@@ -226,7 +226,7 @@ describe('retention', () => {
       return store.end(claim, options);
     };
     const retention = retained === undefined ? {} : { audit: retained };
-    const { executor } = host([reply('a')], { retention, checkpoints: Object.assign({ ...store }, { end }) });
+    const { executor } = host([reply('a')], { retention, store: Object.assign({ ...store }, { end }) });
     await executor.run(agent, { prompt: 'One.', runId: 'run' });
     await executor.shutdown();
     expect(kept).toEqual([until]);
@@ -246,7 +246,7 @@ describe('an executor without an audit', () => {
     const warned: string[] = [];
     const executor = createExecutor({
       models: { fast: scriptedModel([reply('a')]) },
-      checkpoints: plainStore(),
+      store: plainStore(),
       audit: true,
       logger: { warn: (message) => void warned.push(message) },
     });
@@ -266,7 +266,7 @@ test('for the audit alone no event is written that is only of interest while it 
       return store.publish(runId, entries, options);
     };
     const checkpoints = Object.assign({ ...store }, { publish });
-    const { executor } = host([callTool('lookup', { id: '1' }), hang()], { checkpoints, clock, ...options });
+    const { executor } = host([callTool('lookup', { id: '1' }), hang()], { store: checkpoints, clock, ...options });
     const run = await executor.start(agent, { prompt: 'One.' });
     for await (const event of run.events()) if (event.type === 'step.started' && event.step === 2) break;
     await clock.advance(200);
@@ -290,12 +290,12 @@ test('a step that a second process makes again, because the first could not stor
   const clock = testClock(noon);
   const store = memoryStore({ clock });
   const full = { ...store, append: () => Promise.reject(new Error('the disk is full')) };
-  const began = host([callTool('lookup', { id: '1' }), hang()], { checkpoints: full, logger: { warn: () => {} } });
+  const began = host([callTool('lookup', { id: '1' }), hang()], { store: full, logger: { warn: () => {} } });
   await began.executor.start(agent, { runId: 'run', prompt: 'What is it?' });
   while (began.model.calls.length < 2) await new Promise((resolve) => setImmediate(resolve));
   // The process is gone: its clock, which renews its claim, stands still.
   await clock.advance(600_000);
-  const next = host([callTool('lookup', { id: '1' }), reply('seven')], { checkpoints: store, clock });
+  const next = host([callTool('lookup', { id: '1' }), reply('seven')], { store, clock });
   const { resumed } = await next.executor.recover();
   expect(resumed.map(({ runId }) => runId)).toEqual(['run']);
   expect(await next.executor.get('run')?.result).toMatchObject({ status: 'ok', output: 'seven' });

@@ -23,8 +23,8 @@ export async function badWorkerRow(times: number): Promise<Row> {
 
 /** Two workers on one store take up what was admitted; the bad one has no model for the tier of the agent. */
 async function fleetSeconds(hasBad: boolean): Promise<{ readonly seconds: number; readonly endedBadly: number }> {
-  const checkpoints = memoryStore();
-  const common = { agents: [fleetAgent], checkpoints, logger: { warn: () => {} } };
+  const store = memoryStore();
+  const common = { agents: [fleetAgent], store, logger: { warn: () => {} } };
   const bad = createExecutor({ ...common, models: () => undefined as never });
   const good = createExecutor({ ...common, models: { fast: pausingModel(STEPS, MODEL_MS) } });
   for (let i = 0; i < RUNS; i++) await good.start(fleetAgent, { runId: `r${i}`, prompt: 'Go.' }, { drive: 'later' });
@@ -33,7 +33,7 @@ async function fleetSeconds(hasBad: boolean): Promise<{ readonly seconds: number
   const badWorker = hasBad ? bad.work({ concurrency: 4 }) : undefined;
   while (badWorker && badWorker.stats().taken === 0) await pause();
   good.work({ concurrency: 4 });
-  const outcomes = () => Promise.all(Array.from({ length: RUNS }, (_, i) => checkpoints.outcome(`r${i}`)));
+  const outcomes = () => Promise.all(Array.from({ length: RUNS }, (_, i) => store.outcome(`r${i}`)));
   let found = await outcomes();
   for (; found.includes(null); found = await outcomes()) await pause();
   const seconds = (performance.now() - startedAt) / 1_000;

@@ -65,7 +65,7 @@ function costOf(name: StoreName, count: number): Promise<Cost> {
     const executor = createExecutor({
       models: { fast: scriptedModel([calls, reply('done')]) },
       agents: [agent],
-      checkpoints: store,
+      store,
     });
     const cost = await measured(async () => {
       const result = await executor.run(agent, { prompt: 'Look.' });

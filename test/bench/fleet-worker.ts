@@ -12,7 +12,7 @@ const store = postgresStore({ pool, schema });
 const executor = createExecutor({
   models: { fast: pausingModel(Number(steps), Number(modelMs)) },
   agents: [fleetAgent],
-  checkpoints: store,
+  store,
   onOutcome: ({ runId, status }) => console.log(`${status} ${runId}`),
 });
 await store.listDue({ limit: 1 });

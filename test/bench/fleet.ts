@@ -55,7 +55,7 @@ async function longRun(budgetMs: number): Promise<number> {
     },
   };
   const executor = createExecutor({
-    ...{ models: { fast: model }, agents: [fleetAgent], checkpoints: memoryStore({ clock }), clock },
+    ...{ models: { fast: model }, agents: [fleetAgent], store: memoryStore({ clock }), clock },
     defaults: { maxRuntimeMs: 1e9 },
   });
   await executor.start(fleetAgent, { runId: 'r', prompt: 'Collect the pieces.' }, { drive: 'later' });
@@ -180,7 +180,7 @@ async function admit(server: PostgresServer, schema: string, runs: number): Prom
   const executor = createExecutor({
     models: { fast: scriptedModel([reply('no')]) },
     agents: [fleetAgent],
-    checkpoints: store,
+    store,
   });
   for (let i = 0; i < runs; i++) {
     const run = { runId: `run-${i}`, prompt: 'Collect the pieces.' };
@@ -222,7 +222,7 @@ async function commitsOf({ url }: PostgresServer): Promise<number> {
 async function idleRow(server: PostgresServer): Promise<Row> {
   const pool = server.pool();
   const store = postgresStore({ pool, schema: server.freshSchema() });
-  const executor = createExecutor({ models: { fast: scriptedModel([]) }, agents: [fleetAgent], checkpoints: store });
+  const executor = createExecutor({ models: { fast: scriptedModel([]) }, agents: [fleetAgent], store });
   const worker = executor.work({ dueMs: 10 });
   await new Promise((resolve) => setTimeout(resolve, 1_000));
   const before = worker.stats().polls;

@@ -48,7 +48,7 @@ async function journalRow(server: WatchedServer, path: string, length: number): 
   const options = { agent: { tools: [look] }, restate: { budgetMs: 0 } };
   const host = await restateHost(server, {
     ...options,
-    checkpoints: sqliteStore({ path }),
+    store: sqliteStore({ path }),
     script: [...script, reply('done')],
   });
   await server.keepJournals(host.name);
@@ -72,7 +72,7 @@ async function journalRow(server: WatchedServer, path: string, length: number): 
 /** A slice that finds nothing to do, and the time from an answer to the slice that it begins. */
 async function latencyRows(server: WatchedServer, path: string, times: number): Promise<Row[]> {
   const script = Array.from({ length: times + 1 }, () => [callTool('ask'), reply('thanks')]).flat();
-  const options = { checkpoints: sqliteStore({ path }), agent: { tools: [asking] } };
+  const options = { store: sqliteStore({ path }), agent: { tools: [asking] } };
   const host = await restateHost(server, { ...options, script });
   const idle: number[] = [];
   const wakes: number[] = [];

@@ -24,7 +24,7 @@ const agent = defineAgent({ id: 'desk', instructions: 'Pay.', tools: [pay] });
 await inFolder(async (folder) => {
   const store = sqliteStore({ path: join(folder, 'pawl.db'), durability: 'process' });
   const models = () => scriptedModel([callTool('pay')]);
-  const executor = createExecutor({ models, agents: [agent], checkpoints: store, defaults: { waitLingerMs: 1 } });
+  const executor = createExecutor({ models, agents: [agent], store, defaults: { waitLingerMs: 1 } });
   await executor.recover();
   const rest = async (count: number) => {
     for (let left = count; left > 0; left -= AT_ONCE) {

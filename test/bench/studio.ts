@@ -42,7 +42,7 @@ interface Seen {
 /** Studio on a store, as another process has it. */
 async function onStudio<T>(path: string, use: (studio: Seen) => Promise<T>): Promise<T> {
   const store = sqliteStore({ path });
-  const executor: Executor = createExecutor({ models: () => undefined, checkpoints: store, journal: true });
+  const executor: Executor = createExecutor({ models: () => undefined, store, journal: true });
   const answer = studioHandler(executor, { authorize: () => ({ callerId: 'bench', all: true }) });
   const server = createServer(toNodeListener(answer));
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));

@@ -108,10 +108,10 @@ function latencyRow(words: number): Promise<Row> {
     const agent = defineAgent({ id: 'talker', instructions: 'Talk.' });
     const executor = createExecutor({
       models: { fast: talkingModel(words, saidAt) },
-      checkpoints: store,
+      store,
       journal: true,
     });
-    const other = createExecutor({ models: { fast: askingModel(0) }, checkpoints: otherStore, journal: true });
+    const other = createExecutor({ models: { fast: askingModel(0) }, store: otherStore, journal: true });
     const run = await executor.start(agent, { runId: 'talk', prompt: 'Talk.' });
     const late: number[] = [];
     const show = (event: JournalEvent) => {
@@ -137,7 +137,7 @@ function readersRows(): Promise<Row[]> {
     const run = await executor.start(agent, { runId: 'read', prompt: 'Collect the pieces.' });
     await run.result;
     const otherStore = sqliteStore({ path });
-    const other = createExecutor({ models: { fast: askingModel(0) }, checkpoints: otherStore, journal: true });
+    const other = createExecutor({ models: { fast: askingModel(0) }, store: otherStore, journal: true });
     const cost = await measured(() =>
       Promise.all(
         Array.from({ length: READERS }, async () => {

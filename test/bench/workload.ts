@@ -163,10 +163,10 @@ export function bench(options: {
     tools: [lookup],
     maxIterations: steps + 1,
   });
-  const executor = parts.createExecutor({
+  const executor = built(parts.createExecutor, {
     models: { fast: model },
     agents: [agent],
-    checkpoints: { ...watch.watching(store), ...(isRecordKept ? { delete: nothing, keepOutcome: nothing } : {}) },
+    store: { ...watch.watching(store), ...(isRecordKept ? { delete: nothing, keepOutcome: nothing } : {}) },
     onStep: ({ runId, iteration }) => watch.stepDone(runId, iteration),
     ...(hasJournal ? { journal: true } : {}),
   });
@@ -185,6 +185,20 @@ export function bench(options: {
 }
 
 async function nothing(): Promise<void> {}
+
+/** Names of options in builds of before, for `--against`. */
+const earlierNames: Readonly<Record<string, string>> = { store: 'checkpoints' };
+
+/** Calls a function of a build, with the earlier names of its options where the build refuses those of today. */
+function built<Options extends object, Made>(make: (options: Options) => Made, options: Options): Made {
+  try {
+    return make(options);
+  } catch (error) {
+    if (!(error instanceof TypeError)) throw error;
+    const entries = Object.entries(options).map(([name, value]) => [earlierNames[name] ?? name, value] as const);
+    return make(Object.fromEntries(entries) as Options);
+  }
+}
 
 /** A figure of work that did not end well would be worth nothing. */
 export function checkEnded(result: RunResult, steps: number): void {

@@ -48,7 +48,7 @@ async function familyFolder(): Promise<string> {
   const asked = callTool('agent__clerk', { prompt: 'Write it.' });
   const executor = createExecutor({
     models: { fast: scriptedModel([callTool('lookup', { id: '7' }), reply('seen'), asked, down, reply('the report')]) },
-    checkpoints: store,
+    store,
     ports: { palette: createPalette({ agents: [clerk] }) },
     defaults: { modelAttempts: 1 },
     audit: true,

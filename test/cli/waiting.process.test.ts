@@ -116,12 +116,12 @@ describe.concurrent('a run that waits for an approval, in a pipe', () => {
 
   test("of a host's program is continued by that program, or with its agent module: `approve`, `waiting` and `show` say so (waiting 22)", async () => {
     const { cwd, go } = desk();
-    const checkpoints = sqliteStore({ path: join(cwd, 'runs.db') });
-    const executor = createExecutor({ models: refunder.models, agents: [refunder.default], checkpoints });
+    const store = sqliteStore({ path: join(cwd, 'runs.db') });
+    const executor = createExecutor({ models: refunder.models, agents: [refunder.default], store });
     const { result } = await executor.start(refunder.default, { runId: 'h1', prompt: 'refund' });
     expect(await result).toMatchObject({ status: 'waiting' });
     await executor.shutdown();
-    await checkpoints.close();
+    await store.close();
     const command = 'pawl resume h1 --agent <agent module> --store runs.db';
     const words = `the run continues when the program that began it takes it up, or with: ${command}`;
     expect((await go('approve', 'h1')).stderr).toBe(`approved refund of run h1; ${words}\n`);

@@ -12,14 +12,14 @@ import { agentFile, emptyFolder, jsonLines, Pawl, pawl } from './pawl.ts';
 type AnyStore = ReturnType<typeof sqliteStore> | ReturnType<typeof postgresStore>;
 
 /** Admits runs as a program does that works on none. */
-async function admit(checkpoints: AnyStore, runIds: readonly string[]): Promise<void> {
-  const executor = createExecutor({ models: { fast: scriptedModel([]) }, checkpoints });
+async function admit(store: AnyStore, runIds: readonly string[]): Promise<void> {
+  const executor = createExecutor({ models: { fast: scriptedModel([]) }, store });
   for (const runId of runIds) {
     const { accepted } = await executor.start(counter, { runId, prompt: 'count, please' }, { drive: 'later' });
     expect(accepted).toBe('started');
   }
   await executor.shutdown();
-  await checkpoints.close();
+  await store.close();
 }
 
 const endedIn = (stdout: string) => jsonLines(stdout).filter(({ type }) => type === 'run.ended');

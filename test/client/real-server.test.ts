@@ -278,9 +278,9 @@ describe('a client of the real handler', () => {
   });
 
   test('continues by itself at another server when the first one leaves in the middle of a text (web 33)', async () => {
-    const checkpoints = memoryStore();
-    const first = chatHost({ ...story, checkpoints, script: [callTool('look', {}, 'k'), stallAfter('There are ')] });
-    const second = chatHost({ ...story, checkpoints, script: [reply(answer)] });
+    const store = memoryStore();
+    const first = chatHost({ ...story, store, script: [callTool('look', {}, 'k'), stallAfter('There are ')] });
+    const second = chatHost({ ...story, store, script: [reply(answer)] });
     let current: ChatHost = first;
     const page = new PlainChat(
       clientTo(
@@ -308,11 +308,11 @@ describe('a client of the real handler', () => {
   });
 
   test('takes an approval to another server, which sends the mail once and continues the message (web 30)', async () => {
-    const checkpoints = memoryStore();
+    const store = memoryStore();
     const mails: string[] = [];
     const tools = (name: string) => [mailTool(() => mails.push(name))];
-    const first = chatHost({ checkpoints, tools: tools('first'), script: [callTool('mail', { to: 'ada' }, 'k')] });
-    const second = chatHost({ checkpoints, tools: tools('second'), script: [reply('Sent.')] });
+    const first = chatHost({ store, tools: tools('first'), script: [callTool('mail', { to: 'ada' }, 'k')] });
+    const second = chatHost({ store, tools: tools('second'), script: [reply('Sent.')] });
     let current: ChatHost = first;
     const page = new PlainChat(
       clientTo(

@@ -38,7 +38,7 @@ describe('redact (recovery 11)', () => {
   test('reaches records: prompt, inputs, messages, calls and results, the kept outcome; the result has all of it', async () => {
     const inner = memoryStore();
     const store = watchedStore({}, inner);
-    const host = hostOf({ script: scripted(), tools: [echo], checkpoints: store, redact });
+    const host = hostOf({ script: scripted(), tools: [echo], store, redact });
     const result = await host.run({ runId: 'r', prompt, inputs: { token: SECRET } });
     for (const { method, args } of store.log) if (method !== 'load') hides(args);
     shows(store.log.filter(({ method }) => method === 'save'));
@@ -137,7 +137,7 @@ describe('redact (recovery 11)', () => {
         if (method === 'append') throw new Error(`no ${SECRET}`, { cause: new Error(SECRET) });
       },
     });
-    const host = hostOf({ script: scripted(), tools: [echo], checkpoints: failing, redact });
+    const host = hostOf({ script: scripted(), tools: [echo], store: failing, redact });
     const run = await host.start({ runId: 'r', prompt });
     await until(() => host.warned.length > 0);
     hides(host.warned);
@@ -179,7 +179,7 @@ describe('redact (recovery 11)', () => {
     const host = hostOf({
       script: [callTool('echo', { n: 1 }), hang()],
       tools: [echo],
-      checkpoints: store,
+      store,
       redact: () => 'x',
     });
     await host.start({ runId: 'r', prompt, callerId: 'caller' });
@@ -192,7 +192,7 @@ describe('redact (recovery 11)', () => {
     const next = hostOf({
       script: [reply('end')],
       tools: [echo],
-      checkpoints: await afterCrash(store),
+      store: await afterCrash(store),
       redact: () => 'x',
     });
     expect(await next.run({ runId: 'r', prompt, callerId: 'caller' })).toMatchObject({ status: 'ok', output: 'end' });
@@ -203,7 +203,7 @@ describe('redact (recovery 11)', () => {
     const first = hostOf({
       script: [callTool('echo', { k: SECRET }), hang()],
       tools: [echo],
-      checkpoints: store,
+      store,
       redact,
     });
     await first.start({ runId: 'r', prompt });
@@ -212,7 +212,7 @@ describe('redact (recovery 11)', () => {
     const next = hostOf({
       script: [callTool('echo', { k: SECRET }, 'c2'), hang()],
       tools: [echo],
-      checkpoints: left,
+      store: left,
       redact,
     });
     await next.start({ runId: 'r', prompt });
@@ -231,11 +231,11 @@ describe('redact (recovery 11)', () => {
       begun.push(input);
       return new Promise(() => {});
     });
-    const first = hostOf({ script: [callTool('put', { k: SECRET })], tools: [stuck], checkpoints: store, redact });
+    const first = hostOf({ script: [callTool('put', { k: SECRET })], tools: [stuck], store, redact });
     await first.start({ runId: 'r', prompt });
     await until(() => begun.length === 1);
     expect(begun).toEqual([{ k: SECRET }]);
-    const next = hostOf({ script: [reply('end')], tools: [stuck], checkpoints: await afterCrash(store), redact });
+    const next = hostOf({ script: [reply('end')], tools: [stuck], store: await afterCrash(store), redact });
     expect(await next.run({ runId: 'r', prompt })).toMatchObject({ status: 'ok' });
     expect(begun).toHaveLength(1);
     expect(JSON.stringify(next.model.calls[0]?.messages)).toContain('they were redacted');
@@ -252,7 +252,7 @@ describe('redact (recovery 11)', () => {
       ],
     };
     const first = [callTool('echo'), reply(`a ${SECRET}`), callTool('echo'), hang()];
-    const host = hostOf({ script: first, tools: [echo], agent, checkpoints: store, redact });
+    const host = hostOf({ script: first, tools: [echo], agent, store, redact });
     await host.start({ runId: 'r', prompt });
     await until(() => host.model.calls.length === 4);
     expect(host.model.calls[2]?.system).toBe(`B a ${SECRET}`);
@@ -261,7 +261,7 @@ describe('redact (recovery 11)', () => {
       script: [reply(`b ${SECRET}`), reply('c')],
       tools: [echo],
       agent,
-      checkpoints: await afterCrash(inner),
+      store: await afterCrash(inner),
       redact,
     });
     const result = await next.run({ runId: 'r', prompt });
@@ -294,7 +294,7 @@ describe('redact (recovery 11)', () => {
       reply('end'),
     ];
     const agent = { maxIterations: 50 };
-    await hostOf({ script, tools: [echo], agent, checkpoints: memoryStore(), redact: counting }).run({ prompt });
+    await hostOf({ script, tools: [echo], agent, store: memoryStore(), redact: counting }).run({ prompt });
     const steps = counts.slice(1).map((count, i) => count - (counts[i] ?? 0));
     expect(Math.max(...steps.slice(20))).toBeLessThanOrEqual(Math.max(...steps.slice(1, 10)));
   });
@@ -317,7 +317,7 @@ describe('redact (recovery 11)', () => {
     'one that %s gives no text away: a mark stands for it, and the run goes on',
     async ([, broken]) => {
       const inner = watchedStore();
-      const host = hostOf({ script: scripted(), tools: [echo], checkpoints: inner, redact: broken });
+      const host = hostOf({ script: scripted(), tools: [echo], store: inner, redact: broken });
       const run = await host.start({ runId: 'r', prompt });
       const events = await eventsOf(run);
       expect(await run.result).toMatchObject({ status: 'ok' });
@@ -347,7 +347,7 @@ describe('redact (recovery 11)', () => {
     const host = hostOf({
       script: scripted(),
       tools: [echo],
-      checkpoints: memoryStore(),
+      store: memoryStore(),
       inspect: () => {},
       redact: (text, { where }) => {
         places.add(where);

@@ -22,7 +22,7 @@ describe('a run whose history outgrows the window of its model', () => {
     const host = hostOf({
       script: [...calls(6), reply('Read.')],
       tools: [look],
-      checkpoints: store,
+      store,
       compactor,
       contextTokens,
     });
@@ -79,7 +79,7 @@ describe('a run whose history outgrows the window of its model', () => {
 
   test('is compacted anew by the process that resumes it, from the whole transcript (executor 19, faults 30)', async () => {
     const store = memoryStore();
-    const options = { tools: [look], checkpoints: store, contextTokens };
+    const options = { tools: [look], store, contextTokens };
     const one = summarising([reply('First summary.')]);
     const first = hostOf({ ...options, compactor: one.compactor, script: [...calls(5), hang()] });
     await first.start({ runId: 'r' });

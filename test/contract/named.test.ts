@@ -217,7 +217,7 @@ test('a shutdown that waits for a once call inside an optional phase leaves that
     return paying.pass();
   });
   const agent = { phases };
-  const first = hostOf({ agent, tools: [pay], checkpoints: store, script: [callTool('pay'), reply('never')] });
+  const first = hostOf({ agent, tools: [pay], store, script: [callTool('pay'), reply('never')] });
   const run = await first.start({ runId: 'run-1' });
   await paying.reached;
   const isShutDown = first.executor.shutdown();
@@ -230,7 +230,7 @@ test('a shutdown that waits for a once call inside an optional phase leaves that
   expect(record?.messages.map(({ role }) => role)).toEqual(['user', 'assistant', 'tool']);
 
   const script = [reply('a is done'), reply('b is done')];
-  const next = hostOf({ agent, tools: [pay], checkpoints: store, script });
+  const next = hostOf({ agent, tools: [pay], store, script });
   const result = await next.run({ runId: 'run-1' });
   expect(result).toMatchObject({ status: 'ok', output: 'b is done' });
   expect(result.phases.map(({ output }) => output)).toEqual(['a is done', 'b is done']);

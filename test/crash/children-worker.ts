@@ -21,7 +21,7 @@ const { agent, palette, model } = treeOf(folder, points);
 const executor = createExecutor({
   models: { fast: failingModel(model, points) },
   agents: [agent],
-  checkpoints: failingStore(storage, points),
+  store: failingStore(storage, points),
   ports: { palette },
 });
 process.stdout.write('started\n');

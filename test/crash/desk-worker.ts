@@ -32,7 +32,7 @@ const agent = defineAgent({ id: agentId, instructions: 'Refund.', tools: [refund
 const executor = createExecutor({
   models: { fast: clerk() },
   agents: [agent],
-  checkpoints: sqliteStore({ path: join(folder, 'runs.db') }),
+  store: sqliteStore({ path: join(folder, 'runs.db') }),
   defaults: { leaseMs: 400, dueMs: 40, waitLingerMs: 30, controlMs: 30, maxAttempts: 1_000 },
   logger: {
     warn: (m, f) => {

@@ -83,7 +83,7 @@ test(
     const store = sqliteStore({ path: join(folder, 'runs.db') });
     const person = createExecutor({
       models: { fast: scriptedModel([]) },
-      checkpoints: store,
+      store,
       logger: { warn: () => {} },
     });
     const desk = new Desk({ folder, agentId: 'desk', cases, expiresInMs: 3_600_000 }, random);

@@ -55,7 +55,7 @@ const pool = new pg.Pool({ connectionString: job.url, max: 3 });
 const executor = createExecutor({
   models: { fast: model },
   agents: [agent],
-  checkpoints: postgresStore({ pool, schema: job.schema }),
+  store: postgresStore({ pool, schema: job.schema }),
   fairBy: 'tenant',
   defaults: { waitLingerMs: 50 },
   onOutcome: ({ runId, outcomeId, status }) => {

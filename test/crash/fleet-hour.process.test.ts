@@ -61,7 +61,7 @@ describe.skipIf(torture === 1 || whyNoPostgres)('a fleet that works for long', (
     const schema = server.freshSchema();
     const pool = server.pool();
     const store = postgresStore({ pool, schema });
-    const admitting = createExecutor({ models: { fast: scriptedModel([]) }, checkpoints: store, fairBy: 'tenant' });
+    const admitting = createExecutor({ models: { fast: scriptedModel([]) }, store, fairBy: 'tenant' });
     const agent = defineAgent({ id: 'worker', instructions: 'Work.' });
     const job: HourJob = { url: server.url, schema };
     const sampled: HourJob = { ...job, sampleMs: hours > 0 ? 10_000 : 2_500 };

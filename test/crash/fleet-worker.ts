@@ -28,7 +28,7 @@ const turn = async ({ messages }: { readonly messages: readonly unknown[] }) => 
 const executor = createExecutor({
   models: { fast: scriptedModel(Array.from({ length: 10_000 }, () => turn)) },
   agents: [agent],
-  checkpoints: sqliteStore({ path: join(folder, 'runs.db') }),
+  store: sqliteStore({ path: join(folder, 'runs.db') }),
   // Sixty kills in a row meet one run three times before its call has a result: by chance, not by its fault.
   defaults: { leaseMs: 2_000, dueMs: 100, maxAttempts: 20 },
   onOutcome: ({ runId }) => note('ended', runId),

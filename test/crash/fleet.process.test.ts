@@ -38,8 +38,8 @@ const ledger = (what: string) => {
 test(`${RUNS} runs on ${PROCESSES} processes, ${KILLS} of them killed: each run ends, and no call with effects is made twice (engine 16, 20, 36)`, {
   timeout: 900_000,
 }, async () => {
-  const checkpoints = sqliteStore({ path: join(folder, 'runs.db') });
-  const admitting = createExecutor({ models: { fast: scriptedModel([]) }, checkpoints });
+  const store = sqliteStore({ path: join(folder, 'runs.db') });
+  const admitting = createExecutor({ models: { fast: scriptedModel([]) }, store });
   const agent = defineAgent({ id: 'worker', instructions: 'Work.' });
   for (let i = 0; i < RUNS; i++) {
     const run = await admitting.start(agent, { prompt: `run-${i}`, runId: `run-${i}` }, { drive: 'later' });
@@ -57,7 +57,7 @@ test(`${RUNS} runs on ${PROCESSES} processes, ${KILLS} of them killed: each run 
   expect(new Set(paid).size).toBe(paid.length);
   // A call that had begun when its process died is not made again, whether it happened or not: at most one for each live run.
   expect(paid.length).toBeGreaterThanOrEqual(RUNS - 4 * KILLS);
-  while ((await checkpoints.listInterrupted()).length > 0) await sleep(20);
+  while ((await store.listInterrupted()).length > 0) await sleep(20);
   const gone = fleet.map((child) => new Promise<number | null>((resolve) => child.once('exit', resolve)));
   for (const child of fleet) child.kill('SIGTERM');
   // null: the last one was still being loaded, and did not listen for signals yet.

@@ -36,7 +36,7 @@ const executor = createExecutor({
     poison: scriptedModel([callTool('abort', {}, 'abort-0'), reply('never said')]),
   },
   agents: [agent, poison],
-  checkpoints: sqliteStore({ path }),
+  store: sqliteStore({ path }),
   onOutcome: (outcome) => appendJsonLine(join(folder, 'outcomes.jsonl'), outcome),
 });
 

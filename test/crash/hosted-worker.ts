@@ -22,11 +22,11 @@ const model = scriptedModel([
     return isAnswered ? reply('Solved.') : hang();
   },
 ]);
-const checkpoints = sqliteStore({ path: join(folder, 'runs.db') });
+const store = sqliteStore({ path: join(folder, 'runs.db') });
 const executor = createExecutor({
   models: { fast: model },
   agents: [agent],
-  checkpoints,
+  store,
   defaults: { leaseMs: 300, dueMs: 50 },
 });
 
@@ -64,4 +64,4 @@ executor.shutdownOnSignals();
 const { context } = await waitFor(actor, ({ status }) => status === 'done', { timeout: Number.POSITIVE_INFINITY });
 process.stdout.write(`heard ${context.heard.join(', ')}\n`);
 await executor.shutdown();
-await checkpoints.close();
+await store.close();

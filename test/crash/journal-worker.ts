@@ -74,7 +74,7 @@ async function work(job: JournalJob): Promise<void> {
   const executor = createExecutor({
     models: { fast: talkative(job) },
     agents: [agent],
-    checkpoints: store,
+    store,
     journal: { flushMs: 5 },
     history: { keepMs: 600_000 },
     defaults: { maxAttempts: 1_000 },

@@ -56,7 +56,7 @@ class Page {
 async function follow(folder: string, runId: string, random: () => number): Promise<Page> {
   const page = new Page();
   const store = sqliteStore({ path: join(folder, 'runs.db'), durability: 'process' });
-  const executor = createExecutor({ models: { fast: scriptedModel([]) }, checkpoints: store, journal: true });
+  const executor = createExecutor({ models: { fast: scriptedModel([]) }, store, journal: true });
   let after: string | undefined;
   for (let isOver = false; !isOver; ) {
     let left = 1 + Math.floor(random() * 40);

@@ -126,7 +126,7 @@ async function workingOwner(folder: string, options: Pick<Job, 'leaseMs' | 'lies
 function hostOn(folder: string) {
   const store = sqliteStore({ path: join(folder, 'runs.db') });
   const { agent, model } = twelveTools(folder, new Failpoints(undefined));
-  const executor: Executor = createExecutor({ models: { fast: model }, agents: [agent], checkpoints: store });
+  const executor: Executor = createExecutor({ models: { fast: model }, agents: [agent], store });
   onTestFinished(async () => {
     await executor.shutdown();
     await store.close();

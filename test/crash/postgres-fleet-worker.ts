@@ -96,7 +96,7 @@ const pool = new pg.Pool({ connectionString: job.url, max: 4 });
 const executor = createExecutor({
   models: { fast: scriptedModel(Array.from({ length: 100_000 }, () => turn)) },
   agents: [agent],
-  checkpoints: noting(postgresStore({ pool, schema: job.schema, notify: job.listens })),
+  store: noting(postgresStore({ pool, schema: job.schema, notify: job.listens })),
   version: job.version,
   defaults: { leaseMs: job.leaseMs, maxAttempts: job.maxAttempts },
   onOutcome: ({ runId, outcomeId, status }) => note('ended', runId, outcomeId, status),

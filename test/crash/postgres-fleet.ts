@@ -36,7 +36,7 @@ export class PostgresFleet implements AsyncDisposable {
     this.#pool = server.pool();
     this.store = postgresStore({ pool: this.#pool, schema: this.schema, notify: job.listens ?? false });
     const models = { fast: scriptedModel([]) };
-    this.#admitting = createExecutor({ models, checkpoints: this.store, logger: { warn: () => {} } });
+    this.#admitting = createExecutor({ models, store: this.store, logger: { warn: () => {} } });
   }
 
   /** Stores a run for the processes of the fleet. @returns its id */

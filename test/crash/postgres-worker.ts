@@ -29,7 +29,7 @@ const { agent } = twelveTools(folder, points);
 const executor = createExecutor({
   models: { fast: failingModel(job.isFirstBoot ? heldModel(manyAnswers()) : manyAnswers(), points) },
   agents: [agent],
-  checkpoints: noting(storage),
+  store: noting(storage),
   defaults: job.leaseMs === undefined ? {} : { leaseMs: job.leaseMs },
 });
 

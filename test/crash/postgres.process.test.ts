@@ -81,7 +81,7 @@ describe.skipIf(whyNoPostgres)('several hosts on one PostgreSQL', () => {
 
         const { agent, model } = twelveTools(folder, new Failpoints(undefined));
         const store = postgresStore({ pool: server.pool(), schema: job.schema });
-        const executor = createExecutor({ models: { fast: model }, agents: [agent], checkpoints: store });
+        const executor = createExecutor({ models: { fast: model }, agents: [agent], store });
         const begin = () => executor.run(agent, { runId: job.runId, prompt: 'Begin.' });
         let result = await begin();
         for (; result.error?.code === 'RUN_OWNED_ELSEWHERE'; result = await begin()) await sleep(50);
@@ -137,7 +137,7 @@ describe.skipIf(whyNoOwnPostgres)('a server that is killed and started again in 
       onTestFinished(() => rmSync(folder, { recursive: true, force: true }));
       const store = postgresStore({ pool: server.pool(), schema: server.freshSchema() });
       const { agent, model } = twelveTools(folder, new Failpoints(undefined));
-      const executor = createExecutor({ models: { fast: model }, agents: [agent], checkpoints: store });
+      const executor = createExecutor({ models: { fast: model }, agents: [agent], store });
       await store.load('run');
       const ids = Array.from({ length: 20 }, (_, i) => `run-${i}`);
       let deaths = 0;

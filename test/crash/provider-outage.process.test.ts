@@ -94,7 +94,7 @@ test('a provider that is stopped in the middle of the work ends no run: all end 
   // A busy machine is not slow 60 times over.
   const ample = { portMs: 600_000, leaseMs: 600_000, finalizeMs: 600_000, firstChunkMs: 600_000, chunkGapMs: 600_000 };
   const executor = createExecutor({
-    ...{ models: { fast: modelAt('openai-compatible', server.url) }, agents: [agent], clock, checkpoints: store },
+    ...{ models: { fast: modelAt('openai-compatible', server.url) }, agents: [agent], clock, store },
     onOutcome: (outcome) => void outcomes.push(outcome),
     observers: [{ onEvent: ({ type, runId }) => type === 'wait.opened' && waited.push(runId) }],
     defaults: ample,

@@ -71,7 +71,7 @@ function turn({ messages }: ScriptedRequest) {
 const executor = createExecutor({
   models: { fast: scriptedModel(Array.from({ length: 10 * runs }, () => turn)) },
   agents: [agent],
-  checkpoints: sqliteStore({ path: join(folder, 'runs.db'), durability: 'process' }),
+  store: sqliteStore({ path: join(folder, 'runs.db'), durability: 'process' }),
   onOutcome: ({ runId, outcomeId, status }) => note('outcomes.jsonl', { runId, outcomeId, status }),
 });
 const onSignal = () => {

@@ -25,7 +25,7 @@ const store = job.lies
 const executor = createExecutor({
   models: { fast: failingModel(model, points) },
   agents: [agent],
-  checkpoints: noting(store),
+  store: noting(store),
   defaults: job.leaseMs === undefined ? {} : { leaseMs: job.leaseMs },
 });
 

@@ -77,7 +77,7 @@ describe('a run under a critic', () => {
       script: [callTool('stuck', {})],
       tools: [stuck],
       clock,
-      checkpoints: store,
+      store,
       ports: { critic: criticOf(createEscalator({ lookAgainMs: 2_000 })) },
       agent: { maxRuntimeMs: 5_000 },
     });
@@ -143,7 +143,7 @@ describe('a run under a critic', () => {
     const options = {
       tools: [wait, look],
       clock,
-      checkpoints: store,
+      store,
       ports: { critic },
       agent: { maxIterations: 1, maxRuntimeMs: 5_000 },
     };

@@ -41,7 +41,7 @@ await world.start({ runId: 'refund-4417', prompt: pay('Ada Lovelace', 4_200) });
 await sleep(2_000);
 
 const store = sqliteStore({ path: world.path, readOnly: true });
-const executor = createExecutor({ models: () => undefined, checkpoints: store, journal: true });
+const executor = createExecutor({ models: () => undefined, store, journal: true });
 const studio = studioHandler(executor, {
   authorize: localOnly({ callerId: 'ada' }),
   write: true,

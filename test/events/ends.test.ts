@@ -9,7 +9,7 @@ type Ending = readonly [what: string, start: () => Promise<Run>, status: string,
 
 const aborted = async (reason: unknown) => {
   const caller = new AbortController();
-  const host = hostOf({ script: [hang()], checkpoints: memoryStore() });
+  const host = hostOf({ script: [hang()], store: memoryStore() });
   const run = await host.start({}, { signal: caller.signal });
   await until(() => host.model.calls.length === 1);
   caller.abort(reason);
@@ -18,7 +18,7 @@ const aborted = async (reason: unknown) => {
 
 const endings: readonly Ending[] = [
   ['succeeds', () => hostOf().start(), 'ok'],
-  ['succeeds durably', () => hostOf({ checkpoints: memoryStore() }).start(), 'ok'],
+  ['succeeds durably', () => hostOf({ store: memoryStore() }).start(), 'ok'],
   [
     'fails',
     () => hostOf({ script: [fail(Object.assign(new Error('down'), { statusCode: 400 }))] }).start(),

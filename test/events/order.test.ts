@@ -137,7 +137,7 @@ describe('the events of a run', () => {
     const run = await hostOf({
       script,
       tools: [toolOf('look')],
-      checkpoints: { ...store, append } as never,
+      store: { ...store, append } as never,
       clock,
     }).start();
     const heard = listen(run);

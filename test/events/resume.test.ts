@@ -14,7 +14,7 @@ async function afterOneStep() {
     { name: 'look', input: { n: 1 } },
     { name: 'send', input: {} },
   ];
-  const host = hostOf({ script: [callTools(calls), hang()], tools, checkpoints: store });
+  const host = hostOf({ script: [callTools(calls), hang()], tools, store });
   const run = await host.start({ runId: 'r' });
   const heard = listen(run);
   await until(async () => host.model.calls.length === 2 && (await store.load('r'))?.iteration === 1);
@@ -26,7 +26,7 @@ describe('the events of a run that is resumed', () => {
   test('go on counting from its record, and begin with run.resumed (executor 20)', async () => {
     const { left, seq } = await afterOneStep();
     expect(seq).toBeGreaterThan(0);
-    const run = await hostOf({ tools, checkpoints: left }).start({ runId: 'r' });
+    const run = await hostOf({ tools, store: left }).start({ runId: 'r' });
     const events = await listen(run);
     const [resumed] = ofType(events, 'run.resumed');
     expect(resumed).toMatchObject({ iteration: 1, attempts: 1 });
@@ -38,7 +38,7 @@ describe('the events of a run that is resumed', () => {
 
   test('tell nothing anew of what is recorded (executor 20)', async () => {
     const { left } = await afterOneStep();
-    const run = await hostOf({ tools, checkpoints: left, script: [reply('end')] }).start({ runId: 'r' });
+    const run = await hostOf({ tools, store: left, script: [reply('end')] }).start({ runId: 'r' });
     const events = await listen(run);
     expect(events.filter(({ type }) => type.startsWith('tool.'))).toEqual([]);
     expect(ofType(events, 'step.started').map(({ step }) => step)).toEqual([2]);
@@ -50,7 +50,7 @@ describe('the events of a run that is resumed', () => {
     await host.executor.shutdown();
     const before = await heard;
     expect(before.at(-1)).toMatchObject({ type: 'run.ended', status: 'interrupted' });
-    const run = await hostOf({ tools, checkpoints: await afterCrash(store) }).start({ runId: 'r' });
+    const run = await hostOf({ tools, store: await afterCrash(store) }).start({ runId: 'r' });
     const after = await listen(run, { after: before.at(-1)?.seq ?? 0 });
     expect(typesOf(after)).toContain('run.resumed');
   });
@@ -59,11 +59,11 @@ describe('the events of a run that is resumed', () => {
     const inner = memoryStore();
     const answered = gate();
     const store = watchedStore({ before: (call) => headOfWrite(call)?.outcome && answered.pass() }, inner);
-    const run = await hostOf({ models: { fast: chattyModel(12_000) }, checkpoints: store }).start({ runId: 'r' });
+    const run = await hostOf({ models: { fast: chattyModel(12_000) }, store }).start({ runId: 'r' });
     await answered.reached;
     const before = run.events({ after: 12_000 });
     const { value: last } = await before.next();
-    const next = await hostOf({ checkpoints: await afterCrash(inner) }).start({ runId: 'r' });
+    const next = await hostOf({ store: await afterCrash(inner) }).start({ runId: 'r' });
     expect(Math.min(...seqsOf(await listen(next)))).toBeGreaterThan(last?.seq);
   });
 });

@@ -221,7 +221,7 @@ describe('the process that published an event (web 3)', () => {
   test('stands on kept starts and tool calls of a recorded run, with the newest stored revision', async () => {
     const script = [callTool('look'), callTool('send'), reply('done')];
     const tools = [toolOf('look'), toolOf('send', 'idempotent')];
-    const run = await hostOf({ script, tools, checkpoints: memoryStore() }).start();
+    const run = await hostOf({ script, tools, store: memoryStore() }).start();
     const events = await listen(run);
     const named = events.flatMap((event) =>
       'owner' in event ? [[event.type, 'name' in event ? event.name : '', event.revision]] : [],

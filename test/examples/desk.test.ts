@@ -12,7 +12,7 @@ test('a desk that spawns several runs is persisted and restored, and each ticket
   const store = memoryStore();
   // The first process dies while two clerks still think.
   const hasty = scriptedModel([reply('Fixed.'), hang(), hang()]);
-  const first = createExecutor({ models: { fast: hasty }, agents: [clerk], checkpoints: store });
+  const first = createExecutor({ models: { fast: hasty }, agents: [clerk], store });
   const desk = createActor(deskMachine(first)).start();
   for (const ticket of tickets) desk.send({ type: 'ticket.opened', ticket });
   await waitFor(desk, answered(1));
@@ -22,7 +22,7 @@ test('a desk that spawns several runs is persisted and restored, and each ticket
   await first.shutdown();
 
   const model = scriptedModel([reply('Fixed.'), reply('Fixed.')]);
-  const second = createExecutor({ models: { fast: model }, agents: [clerk], checkpoints: store });
+  const second = createExecutor({ models: { fast: model }, agents: [clerk], store });
   const restored = createActor(deskMachine(second), { snapshot: JSON.parse(persisted) }).start();
   await waitFor(restored, answered(3));
   expect(Object.values(restored.getSnapshot().context.answers)).toEqual(['Fixed.', 'Fixed.', 'Fixed.']);
@@ -32,7 +32,7 @@ test('a desk that spawns several runs is persisted and restored, and each ticket
 
 test('a ticket that is withdrawn cancels its run, and the others go on', async () => {
   const store = memoryStore();
-  const executor = createExecutor({ models: { fast: scriptedModel([hang(), reply('Fixed.')]) }, checkpoints: store });
+  const executor = createExecutor({ models: { fast: scriptedModel([hang(), reply('Fixed.')]) }, store });
   const desk = createActor(deskMachine(executor)).start();
   for (const ticket of tickets.slice(0, 2)) desk.send({ type: 'ticket.opened', ticket });
   await waitFor(desk, answered(1));

@@ -78,7 +78,7 @@ describe('a run that waits, on a queue like SQS', () => {
     });
     const script = [callTool('book'), reply('booked')];
     const { executor, agent, model } = hostOf({
-      ...{ script, tools: [book], checkpoints: memoryStore(), onDue: recipe.onDue },
+      ...{ script, tools: [book], store: memoryStore(), onDue: recipe.onDue },
       defaults: { waitLingerMs: 1 },
     });
     await executor.start(agent, { runId: 'r', prompt: 'Book.' }, { drive: 'later' });

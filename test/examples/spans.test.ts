@@ -53,11 +53,11 @@ describe('the span exporter of the examples, which is one observer', () => {
     const spans: Span[] = [];
     const observers = [spanExporter((span) => spans.push(span))];
     const store = memoryStore();
-    const first = hostOf({ script: [hang()], checkpoints: store, observers });
+    const first = hostOf({ script: [hang()], store, observers });
     await first.start({ runId: 'r' });
     await until(() => first.model.calls.length === 1);
     await first.executor.shutdown();
-    const second = hostOf({ checkpoints: store, observers });
+    const second = hostOf({ store, observers });
     await second.executor.recover();
     await second.executor.get('r')?.result;
     expect(spans.map(({ name, status }) => `${name} ${status}`)).toEqual([
@@ -74,11 +74,11 @@ describe('the span exporter of the examples, which is one observer', () => {
     const observers = [spanExporter((span) => spans.push(span))];
     const store = memoryStore();
     const tools = [toolOf('look', 'read', async () => 'found')];
-    const first = hostOf({ script: [callTool('look'), hang()], tools, checkpoints: store, observers });
+    const first = hostOf({ script: [callTool('look'), hang()], tools, store, observers });
     await first.start({ runId: 'r' });
     await until(() => first.model.calls.length === 2);
     await first.executor.shutdown();
-    const second = hostOf({ script: [callTool('look'), reply('end')], tools, checkpoints: store, observers });
+    const second = hostOf({ script: [callTool('look'), reply('end')], tools, store, observers });
     await second.executor.recover();
     await second.executor.get('r')?.result;
     const own = { inputTokens: 10, outputTokens: 5 };

@@ -84,7 +84,7 @@ describe('the compare-and-set store, made with pawl/stores/kit', () => {
       const store = storeOn(map);
       const script = [reply('done'), reply('done'), reply('done')];
       const agent = defineAgent({ id: 'agent', instructions: 'Answer.' });
-      const executor = createExecutor({ models: { fast: scriptedModel(script) }, agents: [agent], checkpoints: store });
+      const executor = createExecutor({ models: { fast: scriptedModel(script) }, agents: [agent], store });
       await executor.run(agent, { runId: 'old', prompt: 'Go.' });
       await executor.run(agent, { runId: 'held', prompt: 'Go.' });
       vi.setSystemTime(1_000 + 60_000);
@@ -108,7 +108,7 @@ describe('the compare-and-set store, made with pawl/stores/kit', () => {
     const store = storeOn(map, { codec: encrypt({ keys: { now: key }, current: 'now' }) });
     const executor = createExecutor({
       models: { fast: scriptedModel([reply('a secret answer')]) },
-      checkpoints: store,
+      store,
     });
     const agent = defineAgent({ id: 'a', instructions: 'a secret instruction' });
     expect((await executor.run(agent, { runId: 'run', prompt: 'a secret question' })).output).toBe('a secret answer');

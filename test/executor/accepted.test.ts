@@ -12,33 +12,33 @@ const request = { runId: 'r', callerId: 'ann' };
 /** The store that a run left whose process died after a step. */
 async function left() {
   const store = memoryStore();
-  await hostOf({ script: [callTool('look'), hang()], tools, checkpoints: store }).start(request);
+  await hostOf({ script: [callTool('look'), hang()], tools, store }).start(request);
   await until(async () => (await store.load('r'))?.iteration === 1);
   return { live: store, dead: await afterCrash(store) };
 }
 
 describe('what a start says of its run', () => {
   test.for([true, false])('is started for a new run (durable: %s)', async (isDurable) => {
-    const host = hostOf({ script: [hang()], ...(isDurable ? { checkpoints: memoryStore() } : {}) });
+    const host = hostOf({ script: [hang()], ...(isDurable ? { store: memoryStore() } : {}) });
     const run = await host.start(request);
     expect([run.accepted, run.error]).toEqual(['started', undefined]);
   });
 
   test('is resumed for a stored run that nobody works on', async () => {
     const { dead } = await left();
-    const run = await hostOf({ script: [hang()], tools, checkpoints: dead }).start(request);
+    const run = await hostOf({ script: [hang()], tools, store: dead }).start(request);
     expect([run.accepted, run.error]).toEqual(['resumed', undefined]);
   });
 
   test('is joined for the same request while it is live here', async () => {
-    const host = hostOf({ script: [hang()], checkpoints: memoryStore() });
+    const host = hostOf({ script: [hang()], store: memoryStore() });
     const runs = [await host.start(request), await host.start(request), host.executor.get('r')];
     expect(runs.map((run) => run?.accepted)).toEqual(['started', 'joined', 'joined']);
   });
 
   test('is joined for the same request that another process works on; its result settles with RUN_OWNED_ELSEWHERE', async () => {
     const { live } = await left();
-    const run = await hostOf({ script: [], tools, checkpoints: live }).start(request);
+    const run = await hostOf({ script: [], tools, store: live }).start(request);
     expect([run.accepted, run.error]).toEqual(['joined', undefined]);
     expect(await run.result).toMatchObject({ status: 'error', error: { code: 'RUN_OWNED_ELSEWHERE' } });
   });
@@ -46,16 +46,16 @@ describe('what a start says of its run', () => {
   test('is refused while another process has the id and has recorded nothing yet: nothing can be compared', async () => {
     const store = memoryStore();
     await store.claim('r', 'another', 1_000_000);
-    const run = await hostOf({ script: [], checkpoints: store }).start(request);
+    const run = await hostOf({ script: [], store }).start(request);
     expect([run.accepted, run.error?.code]).toEqual(['refused', 'RUN_OWNED_ELSEWHERE']);
   });
 
   test('is ended for a request whose answer is kept, also while another process still holds its claim', async () => {
     const store = memoryStore();
-    await hostOf({ script: [reply('done')], checkpoints: store }).run(request);
-    const ended = await hostOf({ script: [], checkpoints: store }).start(request);
+    await hostOf({ script: [reply('done')], store }).run(request);
+    const ended = await hostOf({ script: [], store }).start(request);
     await store.claim('r', 'another', 1_000_000);
-    const held = await hostOf({ script: [], checkpoints: store }).start(request);
+    const held = await hostOf({ script: [], store }).start(request);
     for (const run of [ended, held]) {
       expect([run.accepted, run.error]).toEqual(['ended', undefined]);
       expect(await run.result).toMatchObject({ status: 'ok', output: 'done' });
@@ -64,7 +64,7 @@ describe('what a start says of its run', () => {
 
   test('is refused with RUN_PARKED for a parked run, and only to who repeats its request', async () => {
     const { dead } = await left();
-    const host = hostOf({ script: [], tools, checkpoints: dead });
+    const host = hostOf({ script: [], tools, store: dead });
     await host.executor.park('r', 'the lawyers look at it');
     const run = await host.start(request);
     expect([run.accepted, run.error?.code]).toEqual(['refused', 'RUN_PARKED']);
@@ -89,7 +89,7 @@ describe('what a start says of its run', () => {
     const late = await host.start(request);
     expect([late.accepted, late.error?.code]).toEqual(['refused', 'ERR_SHUTDOWN']);
     const slow = watchedStore({ before: ({ method }) => (method === 'claim' ? new Promise(() => {}) : undefined) });
-    const other = hostOf({ checkpoints: slow as OwningStore, defaults: { portMs: 50 } });
+    const other = hostOf({ store: slow as OwningStore, defaults: { portMs: 50 } });
     const starting = other.start(request);
     (other.executor.get('r') as { actor: { stop(): void } }).actor.stop();
     const stopped = await starting;
@@ -97,7 +97,7 @@ describe('what a start says of its run', () => {
   });
 
   test('is known before the result is: a handle does not wait for the run', async () => {
-    const host = hostOf({ script: [hang()], checkpoints: plainStore() });
+    const host = hostOf({ script: [hang()], store: plainStore() });
     const runs = [await host.start(request), await host.start({ ...request, callerId: 'eve' })];
     expect(runs.map(({ accepted }) => accepted)).toEqual(['started', 'refused']);
   });
@@ -117,7 +117,7 @@ describe('a refused id', () => {
     let invented = 0;
     const ids = () => `invented-${++invented}`;
     const store = watchedStore();
-    const host = hostOf({ script: [], checkpoints: store, ids });
+    const host = hostOf({ script: [], store, ids });
     const run = await host.start({ runId: given as string });
     expect([run.runId, run.accepted, run.error?.code]).toEqual([shown, 'refused', 'INVALID_RUN_ID']);
     expect(await run.result).toMatchObject({ runId: shown, status: 'error', error: { code: 'INVALID_RUN_ID' } });
@@ -143,7 +143,7 @@ describe('inputs', () => {
     const { dead } = await left();
     const record = await dead.load('r');
     await dead.save({ ...(record as NonNullable<typeof record>), inputs: { 'pawl.module': 'x' } });
-    const host = hostOf({ script: [reply('done')], tools, checkpoints: dead });
+    const host = hostOf({ script: [reply('done')], tools, store: dead });
     expect((await host.executor.recover()).resumed).toEqual([{ runId: 'r' }]);
   });
 });

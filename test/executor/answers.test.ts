@@ -32,8 +32,8 @@ async function asked(replies: readonly Reply[], options: HostOptions = {}) {
   const events: { type: string }[] = [];
   const tools = [toolOf('look')];
   const observers = [{ onEvent: (event: { type: string }) => void events.push(event) }];
-  const checkpoints = memoryStore({ clock });
-  const host = hostOf({ clock, tools, checkpoints, observers, models: { fast: model }, ...options });
+  const store = memoryStore({ clock });
+  const host = hostOf({ clock, tools, store, observers, models: { fast: model }, ...options });
   const run = await host.start({ prompt: 'Go on. '.repeat(20) });
   let isOver = false;
   run.result.finally(() => {

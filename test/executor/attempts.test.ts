@@ -16,7 +16,7 @@ test('begin anew with each recorded result: a step of many calls that dies after
     const host = hostOf({
       script: [...(done === 1 ? [callTools(calls)] : []), reply('all')],
       tools: [work],
-      checkpoints: store,
+      store,
     });
     const run = await host.start({ runId: 'r' });
     if (done === calls.length) {

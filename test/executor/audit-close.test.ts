@@ -32,7 +32,7 @@ describe('the close of an audit recorder', () => {
     const host = hostOf({
       ...options,
       script: [slowly(callTool('look', { n: 1 })), slowly(callTool('look', { n: 2 })), never],
-      checkpoints: store,
+      store,
       ports: { audit: first },
     });
     await host.start({ runId: 'r' });
@@ -42,7 +42,7 @@ describe('the close of an audit recorder', () => {
 
     await clock.advance(500_000);
     const second = notingAudit();
-    const next = hostOf({ ...options, script: [slowly(reply('end'))], checkpoints: left, ports: { audit: second } });
+    const next = hostOf({ ...options, script: [slowly(reply('end'))], store: left, ports: { audit: second } });
     await next.run({ runId: 'r' });
     const { told, order, info } = onlyNoted(second);
     expect(told.close).toEqual([
@@ -74,7 +74,7 @@ describe('the close of an audit recorder', () => {
     const host = hostOf({
       script: [last],
       clock,
-      checkpoints: memoryStore({ clock }),
+      store: memoryStore({ clock }),
       ports: { audit, ...(how === 'a kill' ? { critic } : {}) },
       agent: { maxRuntimeMs: 1_000 },
     });
@@ -136,7 +136,7 @@ describe('an audit', () => {
 
   test('is told nothing of a run that only gives an earlier answer again', async () => {
     const audit = notingAudit();
-    const host = hostOf({ checkpoints: memoryStore(), ports: { audit } });
+    const host = hostOf({ store: memoryStore(), ports: { audit } });
     await host.run({ runId: 'r' });
     expect(await host.run({ runId: 'r' })).toMatchObject({ status: 'ok', output: 'done' });
     onlyNoted(audit);

@@ -36,7 +36,7 @@ describe('an audit recorder', () => {
       return { sent: to as string };
     });
     const script = [callTool('send', { to: 'ann' }, 'c1'), reply('end')];
-    await hostOf({ script, tools: [slow], clock, checkpoints: memoryStore({ clock }), ports: { audit } }).run();
+    await hostOf({ script, tools: [slow], clock, store: memoryStore({ clock }), ports: { audit } }).run();
     expect(onlyNoted(audit).told.onTool).toEqual([
       [
         {
@@ -151,7 +151,7 @@ describe('an audit recorder', () => {
       ],
       tools,
       random: () => 0,
-      checkpoints: store,
+      store,
       ports: { audit },
     });
     const run = await host.start({ runId: 'r' });

@@ -85,11 +85,11 @@ function notingHost(options: HostOptions = {}) {
 
 describe('two runs under one id, the first of which was erased', () => {
   test('share no key of a tool call, of a model call or in the budget, no child and no outcome id (edges 17)', async () => {
-    const checkpoints = memoryStore();
+    const store = memoryStore();
     const history = { keepMs: HOUR };
     const lives: (readonly string[])[] = [];
     for (let life = 0; life < 2; life++) {
-      const host = notingHost({ checkpoints, history });
+      const host = notingHost({ store, history });
       expect(await host.run({ runId: 'order-17' })).toMatchObject({ status: 'ok' });
       await until(() => host.namesOf().some((name) => name.startsWith('order-17:') && name.endsWith(':1')));
       lives.push(host.namesOf());
@@ -111,7 +111,7 @@ async function diedInCall() {
   const script = [callTool('pay', {}, 'c'), reply('done')];
   const store = memoryStore();
   state.isStuck = true;
-  const first = hostOf({ script, tools: [pay], checkpoints: store });
+  const first = hostOf({ script, tools: [pay], store });
   void first.run({ runId: 'r' });
   await until(() => keys.length === 1);
   const left = await afterCrash(store);
@@ -124,7 +124,7 @@ describe('a run that continues makes its calls with the keys that it began with 
     const { keys, left, next } = await diedInCall();
     const { birth } = await onlyRecord(left);
     expect(birth).toMatch(/^[0-9a-f-]{36}$/);
-    await hostOf({ ...next, checkpoints: left }).run({ runId: 'r' });
+    await hostOf({ ...next, store: left }).run({ runId: 'r' });
     expect(keys).toEqual(Array(2).fill(idempotencyKeyOf({ runId: 'r', birth }, call)));
   });
 
@@ -140,10 +140,10 @@ describe('a run that continues makes its calls with the keys that it began with 
 
   test('from its admission, in another process', async () => {
     const { keys, pay } = payment();
-    const options = { script: [callTool('pay', {}, 'c'), reply('done')], tools: [pay], checkpoints: memoryStore() };
+    const options = { script: [callTool('pay', {}, 'c'), reply('done')], tools: [pay], store: memoryStore() };
     const first = hostOf(options);
     await first.start({ runId: 'r' }, { drive: 'later' });
-    const { birth } = await onlyRecord(options.checkpoints);
+    const { birth } = await onlyRecord(options.store);
     await hostOf(options).executor.drive('r');
     expect(keys).toEqual([idempotencyKeyOf({ runId: 'r', birth }, call)]);
   });
@@ -151,10 +151,10 @@ describe('a run that continues makes its calls with the keys that it began with 
   test('from a snapshot of a host’s machine that was taken before its first record', async () => {
     const { keys, pay } = payment();
     const options = { script: [callTool('pay', {}, 'c'), reply('done')], tools: [pay] };
-    const first = hostOf({ ...options, checkpoints: memoryStore() });
+    const first = hostOf({ ...options, store: memoryStore() });
     const snapshot = roundTrip(startHost(hostMachine(first.executor, first.agent)).getPersistedSnapshot());
     const { birth } = childOf(snapshot);
-    const next = hostOf({ ...options, checkpoints: memoryStore() });
+    const next = hostOf({ ...options, store: memoryStore() });
     await outputOf(restoreHost(hostMachine(next.executor, next.agent), snapshot) as never);
     expect(birth).toBeDefined();
     expect(keys).toContain(idempotencyKeyOf({ runId: 'r', birth }, call));
@@ -162,7 +162,7 @@ describe('a run that continues makes its calls with the keys that it began with 
 
   test('and a start that joins it changes nothing of it', async () => {
     const store = memoryStore();
-    const { start } = hostOf({ script: [hang()], checkpoints: store });
+    const { start } = hostOf({ script: [hang()], store });
     await start({ runId: 'r' });
     const { birth } = await onlyRecord(store);
     expect((await start({ runId: 'r' })).accepted).toBe('joined');
@@ -179,7 +179,7 @@ describe('a record without a birth, which an older version wrote', () => {
     const store = memoryStore();
     await store.save(unborn(await onlyRecord(left)));
     const ends: RunOutcome[] = [];
-    await hostOf({ ...next, checkpoints: store, onOutcome: (end) => void ends.push(end) }).run({ runId: 'r' });
+    await hostOf({ ...next, store, onOutcome: (end) => void ends.push(end) }).run({ runId: 'r' });
     expect(keys[1]).toBe(idempotencyKeyOf({ runId: 'r' }, call));
     expect(ends).toMatchObject([{ outcomeId: outcomeIdOf({ runId: 'r' }, 1) }]);
   });
@@ -189,23 +189,23 @@ test.for([
   ['of its birth', true],
   ['of an older version', false],
 ] as const)('`erase` finds the children %s (edges 17)', async ([, isBorn]) => {
-  const checkpoints = memoryStore();
-  const { executor, agent } = notingHost({ checkpoints, history: { keepMs: HOUR } });
+  const store = memoryStore();
+  const { executor, agent } = notingHost({ store, history: { keepMs: HOUR } });
   await (await executor.start(agent, { prompt: 'Go.', runId: 'order-17' })).result;
-  const kept = (await checkpoints.load('order-17', { ended: true })) as RunCheckpoint;
+  const kept = (await store.load('order-17', { ended: true })) as RunCheckpoint;
   const old = childRunId({ runId: 'order-17' }, 'r');
   if (!isBorn) {
     // The records of an older version: the same runs under the names that they had then.
-    const child = (await checkpoints.load(childRunId({ runId: 'order-17', birth: kept.birth }, 'r'), {
+    const child = (await store.load(childRunId({ runId: 'order-17', birth: kept.birth }, 'r'), {
       ended: true,
     })) as RunCheckpoint;
     await executor.erase('order-17');
     for (const record of [unborn(kept), { ...unborn(child), meta: { ...child.meta, runId: old } }]) {
       const { runId } = record.meta;
       const { outcome, ...open } = record;
-      await checkpoints.save(open);
-      const claim = await checkpoints.claim(runId, 'o', HOUR);
-      if (claim && outcome) await checkpoints.end(claim, { outcome, keepUntil: Number.MAX_SAFE_INTEGER });
+      await store.save(open);
+      const claim = await store.claim(runId, 'o', HOUR);
+      if (claim && outcome) await store.end(claim, { outcome, keepUntil: Number.MAX_SAFE_INTEGER });
     }
   }
   expect(await executor.history()).toHaveLength(2);
@@ -223,13 +223,13 @@ describe('when a run began', () => {
       ports: { audit: { startRun: ({ startedAt }) => void infos.push(startedAt) as never } },
     };
     const store = memoryStore({ clock });
-    const first = hostOf({ ...options, script: [hang()], checkpoints: store });
+    const first = hostOf({ ...options, script: [hang()], store });
     await first.start({ runId: 'r' });
     const live = await first.executor.list();
     const left = memoryStore({ clock });
     await left.save(await onlyRecord(store));
     await clock.advance(60_000);
-    const next = hostOf({ ...options, script: [reply('done')], checkpoints: left });
+    const next = hostOf({ ...options, script: [reply('done')], store: left });
     const stored = await next.executor.list();
     const found = await next.executor.find('r');
     await next.run({ runId: 'r' });
@@ -244,14 +244,14 @@ describe('when a run began', () => {
     const clock = testClock(5_000);
     const infos: number[] = [];
     const store = memoryStore({ clock });
-    await hostOf({ clock, script: [hang()], checkpoints: store }).start({ runId: 'r' });
+    await hostOf({ clock, script: [hang()], store }).start({ runId: 'r' });
     const left = memoryStore({ clock });
     await left.save(unborn(await onlyRecord(store)));
     await clock.advance(60_000);
     const ports = {
       audit: { startRun: ({ startedAt }: { startedAt: number }) => void infos.push(startedAt) as never },
     };
-    await hostOf({ clock, script: [reply('done')], checkpoints: left, ports }).run({ runId: 'r' });
+    await hostOf({ clock, script: [reply('done')], store: left, ports }).run({ runId: 'r' });
     expect(infos).toEqual([65_000]);
   });
 });

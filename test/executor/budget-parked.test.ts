@@ -18,7 +18,7 @@ function hostWith(calls: number, options: HostOptions = {}) {
   const told: RunOutcome[] = [];
   const onOutcome = (outcome: RunOutcome) => void told.push(outcome);
   const { ports, ...rest } = options;
-  const host = hostOf({ tools, checkpoints: store, onOutcome, ...rest, ports: { ...ports, budget } });
+  const host = hostOf({ tools, store, onOutcome, ...rest, ports: { ...ports, budget } });
   return { ...host, limit, store, told };
 }
 
@@ -121,7 +121,7 @@ describe.each([
     const store = memoryStore({ clock });
     const told: RunOutcome[] = [];
     const host = hostOf({
-      ...{ clock, tools, checkpoints: store, script: [callTool('look'), reply('done')] },
+      ...{ clock, tools, store, script: [callTool('look'), reply('done')] },
       ports: { budget: { ...whole, reserve } },
       onOutcome: (outcome) => void told.push(outcome),
     });

@@ -20,7 +20,7 @@ async function live(process: MortalProcess, budget: NotingBudget): Promise<RunRe
     models: { fast: process.model(model) },
     tools,
     clock,
-    checkpoints: process.store,
+    store: process.store,
     ports: { budget: process.ports(budget) },
   });
   return Promise.race([run({ runId: 'r', callerId: 'ann' }), process.died]);
@@ -43,7 +43,7 @@ describe('what a run has spent', () => {
       script: [...three.slice(0, 2), never],
       tools,
       clock,
-      checkpoints: store,
+      store,
       ports: { budget: notingBudget() },
       onOutcome: ({ spend }) => void told.push(spend),
     });

@@ -17,7 +17,7 @@ describe('a budget that is asked before a run', () => {
     const store = watchedStore();
     const infos: RunInfo[] = [];
     const audit = { startRun: (info: RunInfo) => void infos.push(info) as never };
-    const { run, model } = hostOf({ checkpoints: store, ports: { budget, audit } });
+    const { run, model } = hostOf({ store, ports: { budget, audit } });
     const result = await run({ runId: 'r', callerId: 'ann' });
     expect(result).toMatchObject({ status: 'error', error: { code: 'BUDGET_EXCEEDED', name: 'BudgetExceededError' } });
     expect(result.error?.message).toBe('ann has used up its budget');
@@ -91,7 +91,7 @@ describe('a budget around the model calls of a run', () => {
     const budget = notingBudget({ refuse: (key) => key === turnKey('r', 3) });
     const model = speakingModel((turn) => ({ text: `thought ${turn}`, calls: [{ name: 'look', input: { turn } }] }));
     const store = memoryStore();
-    const { run } = hostOf({ models: { fast: model }, tools, checkpoints: store, ports: { budget } });
+    const { run } = hostOf({ models: { fast: model }, tools, store, ports: { budget } });
     const result = await run({ runId: 'r' });
     expect(result).toMatchObject({
       status: 'interrupted',
@@ -116,7 +116,7 @@ describe('a budget around the model calls of a run', () => {
 
   test.for(['cancel', 'shutdown'] as const)('gets back what a call held that was stopped by a %s', async (stop) => {
     const budget = notingBudget();
-    const host = hostOf({ script: [hang()], ports: { budget }, checkpoints: memoryStore() });
+    const host = hostOf({ script: [hang()], ports: { budget }, store: memoryStore() });
     const run = await host.start({ runId: 'r' });
     await until(() => host.model.calls.length === 1);
     await (stop === 'cancel' ? run.cancel() : host.executor.shutdown());

@@ -21,7 +21,7 @@ function family(store: ReturnType<typeof memoryStore>, answer: () => ReturnType<
   return hostOf({
     models: { fast: model },
     agent: { subAgents: ['helper'] },
-    checkpoints: store,
+    store,
     ports: { palette },
   });
 }
@@ -29,7 +29,7 @@ function family(store: ReturnType<typeof memoryStore>, answer: () => ReturnType<
 const never = () => new Promise<never>(() => {});
 
 test.for(['.', '..'])('no host begins a run with the id %s, which no URL can name (studio 31)', async (runId) => {
-  const host = hostOf({ script: [], checkpoints: memoryStore() });
+  const host = hostOf({ script: [], store: memoryStore() });
   const run = await host.start({ runId });
   expect([run.accepted, run.error?.code]).toEqual(['refused', 'INVALID_RUN_ID']);
   expect((await host.run({ runId: `${runId}.x` })).error?.code).not.toBe('INVALID_RUN_ID');
@@ -37,12 +37,12 @@ test.for(['.', '..'])('no host begins a run with the id %s, which no URL can nam
 
 test('a stored run with an id that no URL can name is continued all the same, by its record (studio 31)', async () => {
   const store = memoryStore();
-  const host = hostOf({ checkpoints: store, script: [hang()] });
+  const host = hostOf({ store, script: [hang()] });
   await host.start({ runId: 'r' });
   await until(async () => (await store.load('r')) !== null);
   const record = (await store.load('r')) as RunCheckpoint;
   await store.save({ ...record, meta: { ...record.meta, runId: '..' } });
-  const next = hostOf({ checkpoints: store, script: [reply('Done.')] });
+  const next = hostOf({ store, script: [reply('Done.')] });
   await next.executor.recover();
   expect(await next.executor.get('..')?.result).toMatchObject({ status: 'ok', output: 'Done.' });
   await host.executor.shutdown();
@@ -51,7 +51,7 @@ test('a stored run with an id that no URL can name is continued all the same, by
 describe('the ids of children', () => {
   test.for(['~', '~x', childId('victim', callId)])('cannot be given by a host: %s is INVALID_RUN_ID', async (runId) => {
     const { createActor } = await import('xstate');
-    const host = hostOf({ script: [], checkpoints: memoryStore() });
+    const host = hostOf({ script: [], store: memoryStore() });
     const run = await host.start({ runId });
     expect([run.accepted, run.error?.code]).toEqual(['refused', 'INVALID_RUN_ID']);
     const hosted = createActor(host.executor.logic(host.agent), { input: { prompt: 'Go.', runId } }).start();
@@ -65,7 +65,7 @@ describe('the ids of children', () => {
     await host.start({ runId: 'victim' });
     const id = childId('victim', callId);
     await until(async () => (await store.load(id)) !== null && host.executor.get(id) !== undefined);
-    const next = hostOf({ checkpoints: await afterCrash(store) });
+    const next = hostOf({ store: await afterCrash(store) });
     expect((await next.executor.list()).map(({ runId }) => runId).sort()).toEqual(['victim', id]);
     await next.executor.park(id, 'a person looks');
     await next.executor.unpark(id);
@@ -74,7 +74,7 @@ describe('the ids of children', () => {
 
   test('victim~call-1, started by a stranger, is a run of its own: the parent begins its own child', async () => {
     const store = memoryStore();
-    const stranger = hostOf({ script: [reply('poison')], checkpoints: store });
+    const stranger = hostOf({ script: [reply('poison')], store });
     await stranger.run({ runId: 'victim~call-1', prompt: 'Help me.', parentRunId: 'victim' });
     const asked: string[] = [];
     const host = family(store, () => {
@@ -104,10 +104,10 @@ describe('the ids of children', () => {
 
   test('such a run of a stranger is recovered as a run of its own, whatever parentRunId it has', async () => {
     const store = memoryStore();
-    const first = hostOf({ script: [hang()], checkpoints: store });
+    const first = hostOf({ script: [hang()], store });
     await first.start({ runId: 'gone~call-1', parentRunId: 'gone' });
     await until(() => first.model.calls.length === 1);
-    const host = hostOf({ script: [reply('went on')], checkpoints: await afterCrash(store) });
+    const host = hostOf({ script: [reply('went on')], store: await afterCrash(store) });
     expect((await host.executor.recover()).resumed).toEqual([{ runId: 'gone~call-1' }]);
     expect(await host.executor.get('gone~call-1')?.result).toMatchObject({ status: 'ok', output: 'went on' });
   });
@@ -135,7 +135,7 @@ describe('the parent of a run', () => {
       return callTool(name, { prompt: 'x' }, 'c');
     });
     const ports = { palette: createPalette({ agents: [helper, lead] }) };
-    const host = hostOf({ models: { fast: model }, agent: { subAgents: ['lead'] }, checkpoints: store, ports });
+    const host = hostOf({ models: { fast: model }, agent: { subAgents: ['lead'] }, store, ports });
     await host.start({ runId: 'r', parentRunId: 'whose' });
     const [child, grandchild] = [childId('r', 'c'), childId('r', 'c', 'c')];
     await until(async () => (await store.load(grandchild)) !== null);
@@ -193,7 +193,7 @@ describe('a call that an older version began', () => {
 
   async function oldStore(step: ReturnType<typeof openStep>) {
     const store = memoryStore();
-    const first = hostOf({ script: [hang()], checkpoints: store });
+    const first = hostOf({ script: [hang()], store });
     await first.start({ runId: 'r' });
     await until(() => first.model.calls.length === 1);
     const left = await afterCrash(store);
@@ -212,14 +212,14 @@ describe('a call that an older version began', () => {
         return isStuck ? never() : 'sent';
       });
     for (let crash = 0; crash < 2; crash++) {
-      await hostOf({ tools: [send(true)], checkpoints: store }).start({ runId: 'r' });
+      await hostOf({ tools: [send(true)], store }).start({ runId: 'r' });
       await until(() => keys.length === crash + 1);
       store = await afterCrash(store);
     }
     const last = hostOf({
       script: [callTool('send', {}, 'd'), reply('end')],
       tools: [send(false)],
-      checkpoints: store,
+      store,
     });
     expect((await last.run({ runId: 'r' })).status).toBe('ok');
     expect(keys.slice(0, 3)).toEqual(['c r:c', 'c r:c', 'c r:c']);
@@ -233,9 +233,9 @@ describe('a call that an older version began', () => {
       keys.push(idempotencyKey);
       return never();
     });
-    await hostOf({ tools: [stuck], checkpoints: store }).start({ runId: 'r' });
+    await hostOf({ tools: [stuck], store }).start({ runId: 'r' });
     await until(() => keys.length === 1);
-    await hostOf({ tools: [stuck], checkpoints: await afterCrash(store) }).start({ runId: 'r' });
+    await hostOf({ tools: [stuck], store: await afterCrash(store) }).start({ runId: 'r' });
     await until(() => keys.length === 2);
     expect(keys[0]).toMatch(/^[0-9a-f]{64}$/);
     expect(keys[1]).toBe(keys[0]);
@@ -258,7 +258,7 @@ describe('a call that an older version began', () => {
 
   test('gets no answer of a run that a stranger began under that id: its kept outcome has a fingerprint', async () => {
     const store = await oldStore(openStep('agent__helper', 'started'));
-    const stranger = hostOf({ script: [reply('poison')], checkpoints: store });
+    const stranger = hostOf({ script: [reply('poison')], store });
     expect((await stranger.run({ runId: 'r~c', prompt: 'x', parentRunId: 'r' })).output).toBe('poison');
     const host = family(store, () => reply('helped'));
     await host.executor.recover();
@@ -269,7 +269,7 @@ describe('a call that an older version began', () => {
 
   test('gets the answer that its child gave before there were fingerprints', async () => {
     const store = await oldStore(openStep('agent__helper', 'started'));
-    await hostOf({ script: [reply('helped')], checkpoints: store }).run({
+    await hostOf({ script: [reply('helped')], store }).run({
       runId: 'r~c',
       prompt: 'x',
       parentRunId: 'r',

@@ -57,17 +57,17 @@ describe('a run begins', () => {
 
   test('or does not, when its tools cannot be put together: nothing of a new run is stored, a resumed one keeps its record (executor 2)', async () => {
     const store = memoryStore();
-    const broken = { isForeign: true, tools: [look, toolOf('look')], checkpoints: store };
+    const broken = { isForeign: true, tools: [look, toolOf('look')], store };
     const fresh = await hostOf(broken).run({ runId: 'r' });
     expect(fresh).toMatchObject({ status: 'error', durable: false });
     expect(fresh.error?.message).toContain('two tools named "look"');
     expect(await store.listInterrupted()).toEqual([]);
 
-    const first = hostOf({ script: [...steps, hang()], tools: [look], checkpoints: store });
+    const first = hostOf({ script: [...steps, hang()], tools: [look], store });
     await first.start({ runId: 'r' });
     await until(async () => (await store.load('r'))?.iteration === 2);
     const left = await afterCrash(store);
-    expect(await hostOf({ ...broken, checkpoints: left }).run({ runId: 'r' })).toMatchObject({
+    expect(await hostOf({ ...broken, store: left }).run({ runId: 'r' })).toMatchObject({
       status: 'interrupted',
       error: { code: 'SETUP' },
       iterations: 2,
@@ -78,7 +78,7 @@ describe('a run begins', () => {
   test('with a resume state and no handle: begin is called once, for the same run id, and its record goes on (executor 3)', async () => {
     const factory = recordingFactory();
     const store = memoryStore();
-    const first = hostOf({ script: [...steps, hang()], tools: [look], checkpoints: store });
+    const first = hostOf({ script: [...steps, hang()], tools: [look], store });
     await first.start({ runId: 'r' });
     await until(async () => (await store.load('r'))?.iteration === 2);
     const { messages: history, iteration, usage } = await onlyRecord(store);
@@ -151,7 +151,7 @@ describe('the opening turn', () => {
   test('is the prompt and the images, as plain JSON in the record and as the provider wants them in each request (executor 10)', async () => {
     const store = memoryStore();
     const script = [callTool('look'), hang()];
-    const first = hostOf({ script, tools: [look], checkpoints: store, agent: { instructions: 'See.' } });
+    const first = hostOf({ script, tools: [look], store, agent: { instructions: 'See.' } });
     await first.start({ runId: 'r', prompt: 'What is this?', images });
     await until(async () => (await store.load('r'))?.iteration === 1);
     const opening = { role: 'user', content: [{ type: 'text', text: 'What is this?' }, ...sent] };
@@ -161,7 +161,7 @@ describe('the opening turn', () => {
     expect(record.messages[0]).toEqual({ role: 'user', content: [{ type: 'text', text: 'What is this?' }, ...stored] });
     expect(record.images).toEqual(stored);
 
-    const second = hostOf({ tools: [look], checkpoints: await afterCrash(store) });
+    const second = hostOf({ tools: [look], store: await afterCrash(store) });
     const result = await second.run({ runId: 'r', prompt: 'What is this?', images });
     expect(second.model.calls[0]?.messages[0]).toEqual(opening);
     expect(second.model.calls[0]?.messages.filter(({ role }) => role === 'user')).toHaveLength(1);

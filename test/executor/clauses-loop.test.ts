@@ -97,7 +97,7 @@ async function leftAfterEachWrite(
     },
   });
   const inner = store;
-  const result = await hostOf({ ...options, checkpoints: store }).run({ runId: 'r' });
+  const result = await hostOf({ ...options, store }).run({ runId: 'r' });
   return { records, result };
 }
 
@@ -108,7 +108,7 @@ describe('a run that dies', () => {
     for (const record of records) {
       const store = memoryStore();
       await store.save(record);
-      const host = hostOf({ script, tools, checkpoints: store });
+      const host = hostOf({ script, tools, store });
       const { messages, ...totals } = await host.run({ runId: 'r' });
       const { messages: expected, ...expectedTotals } = result;
       expect(totals).toEqual(expectedTotals);
@@ -130,14 +130,14 @@ describe('a run that dies', () => {
       seen.push({ ...runState });
     });
     const store = memoryStore();
-    await hostOf({ script: [callTool('look', { n: 1 }), hang()], tools: [look], checkpoints: store }).start({
+    await hostOf({ script: [callTool('look', { n: 1 }), hang()], tools: [look], store }).start({
       runId: 'r',
     });
     await until(async () => (await store.load('r'))?.iteration === 1);
     const second = {
       script: [callTool('look', { n: 2 }), reply('done')],
       tools: [look],
-      checkpoints: await afterCrash(store),
+      store: await afterCrash(store),
     };
     await hostOf(second).run({ runId: 'r' });
     expect(seen).toMatchObject([
@@ -164,7 +164,7 @@ describe('a run that dies', () => {
         { name: 'slow', input: {} },
       ]);
       const store = memoryStore();
-      await hostOf({ script: [calls, hang()], tools: [camera, slow], checkpoints: store }).start({ runId: 'r' });
+      await hostOf({ script: [calls, hang()], tools: [camera, slow], store }).start({ runId: 'r' });
       await until(async () => {
         const record = await store.load('r');
         return isOpen ? record?.openStep?.calls[0]?.state === 'done' : record?.iteration === 1;
@@ -174,7 +174,7 @@ describe('a run that dies', () => {
       const second = hostOf({
         script: [callTool('slow'), reply('done')],
         tools: [again, toolOf('slow')],
-        checkpoints: await afterCrash(store),
+        store: await afterCrash(store),
       });
       const { messages, status } = await second.run({ runId: 'r' });
       expect([status, snaps]).toEqual(['ok', 0]);
@@ -212,11 +212,11 @@ test('reasoning and what its provider signed it with go through a crash byte for
   const first = hostOf({
     tools: [toolOf('look')],
     models: { fast: model },
-    checkpoints: store,
+    store,
   });
   await first.start({ runId: 'r' });
   await until(async () => (await store.load('r'))?.iteration === 1);
-  const second = hostOf({ tools: [toolOf('look')], checkpoints: await afterCrash(store) });
+  const second = hostOf({ tools: [toolOf('look')], store: await afterCrash(store) });
   await second.run({ runId: 'r' });
   expect(JSON.stringify(second.model.calls[0]?.messages[1])).toBe(
     JSON.stringify({

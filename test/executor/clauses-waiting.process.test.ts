@@ -143,7 +143,7 @@ describe('where nobody sets a limit', () => {
       { before: ({ method }) => method === 'load' && new Promise(() => {}) },
       memoryStore({ clock }),
     );
-    const host = hostOf({ checkpoints: store, clock });
+    const host = hostOf({ store, clock });
     const started = watch(host.start({ runId: 'r' }), clock);
     await clock.advance(29_999);
     expect(started.value).toBeUndefined();
@@ -154,7 +154,7 @@ describe('where nobody sets a limit', () => {
 
   test('a claim holds for half a minute (executor 9)', async () => {
     const store = watchedStore();
-    await hostOf({ checkpoints: store }).run({ runId: 'r' });
+    await hostOf({ store }).run({ runId: 'r' });
     expect(store.log.find(({ method }) => method === 'claim')?.args[2]).toBe(30_000);
   });
 

@@ -9,7 +9,7 @@ import { afterCrash, plainStore, watchedStore } from '../fixtures/watched-store.
 /** A run that a process left in good order. */
 async function left() {
   const store = memoryStore();
-  const host = hostOf({ script: [hang()], checkpoints: store });
+  const host = hostOf({ script: [hang()], store });
   await host.start({ runId: 'r' });
   await host.executor.shutdown();
   return store;
@@ -20,7 +20,7 @@ describe('a cancel of a run that is live here says `ended` when the record is go
     const store = memoryStore();
     const slow = gate();
     const send = toolOf('send', 'once', () => slow.pass());
-    const host = hostOf({ script: [callTool('send', {})], tools: [send], checkpoints: store });
+    const host = hostOf({ script: [callTool('send', {})], tools: [send], store });
     const run = await host.start({ runId: 'r' });
     await slow.reached;
     const down = host.executor.shutdown();
@@ -37,11 +37,11 @@ describe('a cancel of a run that is live here says `ended` when the record is go
 
   test('a run that only tries to start here, and that another process works on, is sent the cancel', async () => {
     const inner = memoryStore();
-    const owner = hostOf({ script: [hang()], checkpoints: inner });
+    const owner = hostOf({ script: [hang()], store: inner });
     await owner.start({ runId: 'r' });
     const slow = gate();
     const store = watchedStore({ before: ({ method }) => method === 'claim' && slow.pass() }, inner);
-    const host = hostOf({ checkpoints: store });
+    const host = hostOf({ store });
     const started = host.start({ runId: 'r' });
     await slow.reached;
     const cancel = host.executor.control('r').cancel('no more');
@@ -57,7 +57,7 @@ describe('a cancel of a run that is live here says `ended` when the record is go
     let isAway = false;
     const before = () => isAway && Promise.reject(new Error('the store is away'));
     const clock = testClock();
-    const host = hostOf({ checkpoints: watchedStore({ before }, inner), clock, script: [hang()] });
+    const host = hostOf({ store: watchedStore({ before }, inner), clock, script: [hang()] });
     const run = await host.start({ runId: 'r' });
     isAway = true;
     const cancel = expect(host.executor.control('r').cancel('no more')).rejects.toThrow('the store is away');
@@ -75,7 +75,7 @@ describe('a cancel of a run that is live here says `ended` when the record is go
 
   test('a run that is not durable has no record: it is over when it has stopped, also while the store is away', async () => {
     const before = () => Promise.reject(new Error('the store is away'));
-    const host = hostOf({ checkpoints: watchedStore({ before }, memoryStore()), script: [hang()] });
+    const host = hostOf({ store: watchedStore({ before }, memoryStore()), script: [hang()] });
     const without = hostOf({ script: [hang()] });
     await without.start({ runId: 'r' });
     expect(await without.executor.control('r').cancel()).toBe('ended');
@@ -92,10 +92,10 @@ describe('a message for a run that only tries to start here', () => {
     ['is said to it when it has started', undefined, 'durable'],
   ] as const)('%s (recovery 3)', async ([, owner, answer]) => {
     const inner = memoryStore();
-    if (owner) await hostOf({ script: [owner], checkpoints: inner }).start({ runId: 'r' });
+    if (owner) await hostOf({ script: [owner], store: inner }).start({ runId: 'r' });
     const slow = gate();
     const store = watchedStore({ before: ({ method }) => method === 'claim' && slow.pass() }, inner);
-    const host = hostOf({ checkpoints: store, script: [hang()] });
+    const host = hostOf({ store, script: [hang()] });
     const started = host.start({ runId: 'r' });
     await slow.reached;
     const said = host.executor.control('r').steer('also check X');
@@ -116,7 +116,7 @@ test('a live run whose end is still being told when its time is over is not told
   let telling = 0;
   let most = 0;
   const host = hostOf({
-    ...{ script: [hang()], checkpoints: store, clock },
+    ...{ script: [hang()], store, clock },
     onOutcome: async ({ outcomeId }) => {
       told.add(outcomeId);
       telling += 1;
@@ -142,7 +142,7 @@ describe('two who want the same stored run in one executor (recovery 3)', () => 
   test('both cancels of a stored run at once are told that it ended, for the reason of the first, and once', async () => {
     const told: unknown[] = [];
     const host = hostOf({
-      checkpoints: await left(),
+      store: await left(),
       onOutcome: async ({ error }) => {
         told.push(error?.message);
         await settle(5);
@@ -159,7 +159,7 @@ describe('two who want the same stored run in one executor (recovery 3)', () => 
   test('a cancel beside a start of the same run ends it, whoever of them gets it', async () => {
     for (const isFirst of [true, false]) {
       const store = await left();
-      const host = hostOf({ checkpoints: store, script: [hang()] });
+      const host = hostOf({ store, script: [hang()] });
       const early = isFirst ? host.executor.control('r').cancel('enough') : undefined;
       const start = host.start({ runId: 'r' });
       expect(await (early ?? host.executor.control('r').cancel('enough'))).toBe('ended');
@@ -173,7 +173,7 @@ describe('two who want the same stored run in one executor (recovery 3)', () => 
       const store = await left();
       const told: unknown[] = [];
       const host = hostOf({
-        checkpoints: isOwned ? store : plainStore(store),
+        store: isOwned ? store : plainStore(store),
         script: [hang()],
         onOutcome: async ({ status }) => {
           told.push(status);
@@ -194,7 +194,7 @@ describe('two who want the same stored run in one executor (recovery 3)', () => 
 
   test('parking and unparking at once take their turns: the last word stands, and neither takes the run from the other', async () => {
     for (const store of [await left(), plainStore(await left())]) {
-      const { executor } = hostOf({ checkpoints: store });
+      const { executor } = hostOf({ store });
       await Promise.all([executor.park('r', 'one'), executor.unpark('r'), executor.park('r', 'two')]);
       expect((await store.load('r'))?.parked?.reason).toBe('two');
     }
@@ -206,7 +206,7 @@ describe('two who want the same stored run in one executor (recovery 3)', () => 
     const before = ({ method }: { method: string }) => {
       if (method === 'load' && refusals-- > 0) throw new Error('a blip');
     };
-    const { executor } = hostOf({ checkpoints: watchedStore({ before }, await afterCrash(store)) });
+    const { executor } = hostOf({ store: watchedStore({ before }, await afterCrash(store)) });
     const answers = await Promise.allSettled([executor.park('r', 'one'), executor.park('r', 'two')]);
     expect(answers.map(({ status }) => status)).toEqual(['rejected', 'fulfilled']);
   });
@@ -216,7 +216,7 @@ describe('the end of a run', () => {
   /** A host that writes down in which order a run ends: the calls of its store that change it, `onOutcome` and the audit. */
   function hostWithOrder(inner: ReturnType<typeof memoryStore>, fault?: (method: string) => void) {
     const order: string[] = [];
-    const checkpoints = watchedStore(
+    const store = watchedStore(
       {
         before: ({ method }) => {
           if (!['load', 'claim', 'listInterrupted', 'inbox', 'outcome'].includes(method)) order.push(method);
@@ -227,7 +227,7 @@ describe('the end of a run', () => {
     );
     const host = hostOf({
       script: [reply('done')],
-      checkpoints,
+      store,
       onOutcome: () => void order.push('onOutcome'),
       ports: { audit: { startRun: () => ({ close: () => void order.push('audit') }) } },
     });

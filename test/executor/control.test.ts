@@ -21,7 +21,7 @@ async function twoProcesses(options: Partial<Parameters<typeof hostOf>[0]> = {})
     return released.promise;
   });
   const host = hostOf({
-    checkpoints: store,
+    store,
     clock,
     tools: [work],
     script: [callTool('work', {}), reply('done')],
@@ -29,7 +29,7 @@ async function twoProcesses(options: Partial<Parameters<typeof hostOf>[0]> = {})
   });
   const run = await host.start({ runId: 'r' });
   await entered.promise;
-  const other = createExecutor({ models: { fast: host.model }, checkpoints: store, clock });
+  const other = createExecutor({ models: { fast: host.model }, store, clock });
   return { clock, store, host, run, other, release: released.resolve };
 }
 
@@ -67,7 +67,7 @@ describe('a run that is live in another process', () => {
   test('is sent only redacted texts: what waits in the store and what its model reads have no secret (recovery 11)', async () => {
     const redact = (text: string) => text.replaceAll('hunter2', '***');
     const { clock, store, run, host, release } = await twoProcesses();
-    const { executor } = hostOf({ checkpoints: store, clock, redact });
+    const { executor } = hostOf({ store, clock, redact });
     await executor.control('r').steer('the key is hunter2');
     await executor.control('r').cancel('because of hunter2');
     const waiting = await store.inbox({ runId: 'r' });
@@ -90,7 +90,7 @@ describe('a run that is live in another process', () => {
       if (text === 'hunter2') return '';
       throw new Error(text);
     };
-    const { executor } = hostOf({ checkpoints: store, clock, redact });
+    const { executor } = hostOf({ store, clock, redact });
     await expect(executor.control('r').steer('hunter2')).rejects.toMatchObject({ code: 'UNDELIVERED' });
     await expect(executor.control('r').steer(7 as never)).rejects.toThrow(TypeError);
     expect(await executor.control('r').unread()).toBe(0);
@@ -111,7 +111,7 @@ describe('a run that is live in another process', () => {
   test('is asked for once a look, however many runs are live, and nobody looks when none is', async () => {
     const clock = testClock();
     const store = watchedStore({}, memoryStore({ clock }));
-    const { executor, agent } = hostOf({ checkpoints: store, clock, script: Array.from({ length: 20 }, () => hang()) });
+    const { executor, agent } = hostOf({ store, clock, script: Array.from({ length: 20 }, () => hang()) });
     await Promise.all(Array.from({ length: 20 }, (_, i) => executor.start(agent, { runId: `r${i}`, prompt: 'Go.' })));
     const looks = () => store.methods.filter((method) => method === 'inbox').length;
     for (let i = 0; i < 4; i++) await look(clock);
@@ -137,10 +137,10 @@ describe('a run that is live in another process', () => {
       if (isDown && method === 'inbox') throw new Error('no inbox today');
     };
     const store = watchedStore({ before }, memoryStore({ clock }));
-    const host = hostOf({ checkpoints: store, clock, script: [hang()] });
+    const host = hostOf({ store, clock, script: [hang()] });
     const run = await host.start({ runId: 'r' });
     isDown = true;
-    await hostOf({ checkpoints: store, clock }).executor.control('r').cancel();
+    await hostOf({ store, clock }).executor.control('r').cancel();
     for (let i = 0; i < 3; i++) await look(clock);
     expect(host.warnings).toEqual(['run: commands from other processes cannot be read']);
     isDown = false;
@@ -169,7 +169,7 @@ describe('a run that nobody works on', () => {
   async function left(options: Partial<Parameters<typeof hostOf>[0]> = {}) {
     const store = memoryStore();
     const host = hostOf({
-      checkpoints: store,
+      store,
       script: [callTool('work', {}), hang()],
       tools: [toolOf('work')],
       ...options,
@@ -186,7 +186,7 @@ describe('a run that nobody works on', () => {
     const closed: unknown[] = [];
     const audit = { startRun: () => ({ close: (...args: unknown[]) => void closed.push(args) }) };
     const { executor, model } = hostOf({
-      checkpoints: store,
+      store,
       onOutcome: (outcome) => void delivered.push(outcome),
       ports: { audit },
     });
@@ -206,7 +206,7 @@ describe('a run that nobody works on', () => {
 
   test('is ended by a cancel also when it is parked, and on a store with the four methods only', async () => {
     const { store } = await left();
-    const { executor } = hostOf({ checkpoints: plainStore(store) });
+    const { executor } = hostOf({ store: plainStore(store) });
     await executor.park('r', 'a person looks');
     expect(await executor.control('r').cancel()).toBe('ended');
     expect(await store.load('r')).toBeNull();
@@ -216,7 +216,7 @@ describe('a run that nobody works on', () => {
     const { store } = await left();
     const record = await store.load('r');
     if (!record) throw new Error('no record');
-    const { executor } = hostOf({ checkpoints: store });
+    const { executor } = hostOf({ store });
     await executor.control('r').cancel();
     const { error: _, data: __, ...outcome } = (await store.outcome('r')) as FailedOutput & { outcomeId: string };
     await store.save({ ...record, outcome: { ...outcome, outcomeId: 'r:9', status: 'ok', output: 'the answer' } });
@@ -230,7 +230,7 @@ describe('a run that nobody works on', () => {
     const audit = { startRun: () => ({ close: (...args: unknown[]) => void heard.push(args) }) };
     const redact = (text: string) => text.replaceAll('hunter2', '***');
     const { executor } = hostOf({
-      checkpoints: store,
+      store,
       redact,
       ports: { audit },
       onOutcome: (end) => void heard.push(end),
@@ -249,18 +249,18 @@ describe('a run that nobody works on', () => {
     const onOutcome = () => {
       throw new Error('no');
     };
-    const marked = hostOf({ checkpoints: withoutMarks(store), onOutcome });
+    const marked = hostOf({ store: withoutMarks(store), onOutcome });
     await expect(marked.executor.control('r').cancel('why')).rejects.toThrow('no');
     expect((await store.load('r'))?.outcome?.status).toBe('cancelled');
-    const { executor } = hostOf({ checkpoints: store });
+    const { executor } = hostOf({ store });
     await executor.recover();
     expect((await executor.get('r')?.result)?.status).toBe('cancelled');
   });
 
   test('hears what was said to it when somebody goes on with it, before its model is asked', async () => {
     const { store } = await left();
-    expect(await hostOf({ checkpoints: store }).executor.control('r').steer('also check X')).toBe('sent');
-    const next = hostOf({ checkpoints: store, tools: [toolOf('work')] });
+    expect(await hostOf({ store }).executor.control('r').steer('also check X')).toBe('sent');
+    const next = hostOf({ store, tools: [toolOf('work')] });
     await next.executor.recover();
     expect((await next.executor.get('r')?.result)?.status).toBe('ok');
     expect(saidIn(next.model.calls[0]?.messages ?? [], 'also check X')).toBe(1);
@@ -271,13 +271,13 @@ describe('a run that is taken up again while its inbox hangs', () => {
   async function takenUp() {
     const clock = testClock();
     const store = watchedStore({}, memoryStore({ clock }));
-    await hostOf({ checkpoints: store, clock, script: [hang()] }).start({ runId: 'r' });
-    await hostOf({ checkpoints: store, clock }).executor.control('r').cancel('enough');
+    await hostOf({ store, clock, script: [hang()] }).start({ runId: 'r' });
+    await hostOf({ store, clock }).executor.control('r').cancel('enough');
     const left = await afterCrash(store);
     const said = await store.inbox({ runId: 'r' });
     const answer = Promise.withResolvers<typeof said>();
     const checkpoints = { ...left, inbox: () => answer.promise };
-    const host = hostOf({ checkpoints, clock, script: [hang()] });
+    const host = hostOf({ store: checkpoints, clock, script: [hang()] });
     const starting = host.start({ runId: 'r' });
     await settle();
     return { clock, host, starting, answer: () => answer.resolve(said) };
@@ -307,11 +307,11 @@ describe('a run that is taken up again while its inbox hangs', () => {
 describe('controlling', () => {
   test('is refused, with what is missing, where there is nothing to control or no way to it', async () => {
     const store = memoryStore();
-    const { executor } = hostOf({ checkpoints: store });
+    const { executor } = hostOf({ store });
     await expect(executor.control('nobody').cancel()).rejects.toMatchObject({ code: 'RUN_NOT_FOUND' });
     await expect(executor.control('nobody').steer('hello')).rejects.toMatchObject({ code: 'RUN_NOT_FOUND' });
     expect(() => executor.control('')).toThrow(expect.objectContaining({ code: 'INVALID_RUN_ID' }));
-    const plain = hostOf({ checkpoints: plainStore(store) }).executor;
+    const plain = hostOf({ store: plainStore(store) }).executor;
     await expect(plain.control('r').steer('hello')).rejects.toMatchObject({ code: 'UNSUPPORTED' });
     await expect(hostOf().executor.control('r').cancel()).rejects.toMatchObject({ code: 'NOT_DURABLE' });
   });
@@ -320,7 +320,7 @@ describe('controlling', () => {
     const inner = memoryStore();
     const damaged = { ...inner, load: () => Promise.reject(new CheckpointCorruptError('bits have changed')) };
     await inner.save(sampleRecord('r'));
-    const { executor } = hostOf({ checkpoints: damaged });
+    const { executor } = hostOf({ store: damaged });
     await expect(executor.control('r').steer('hello')).rejects.toMatchObject({ code: 'CHECKPOINT_CORRUPT' });
     expect(await inner.inbox({ runId: 'r' })).toEqual([]);
   });
@@ -337,10 +337,10 @@ describe('a command and a crash', () => {
     const tools = [toolOf('work', 'once', () => released.promise.then(() => 'worked'))];
     const [record] = left?.records ?? [];
     const done = (record?.iteration ?? 0) + (record?.openStep ? 1 : 0);
-    const host = hostOf({ checkpoints: process.store, clock, tools, script: script.slice(done) });
+    const host = hostOf({ store: process.store, clock, tools, script: script.slice(done) });
     const begun = left ? host.executor.recover() : host.start({ runId: 'r' });
     await Promise.race([begun, process.died]);
-    const { executor } = hostOf({ checkpoints: process.store, clock });
+    const { executor } = hostOf({ store: process.store, clock });
     for (const text of commands)
       void executor
         .control('r')
@@ -383,11 +383,11 @@ describe('a command and a crash', () => {
   test('a cancel that its process did not live to obey is obeyed by the next, without a call of the model', async () => {
     const first = mortalProcess();
     const clock = testClock();
-    const host = hostOf({ checkpoints: first.store, clock, script: [hang()] });
+    const host = hostOf({ store: first.store, clock, script: [hang()] });
     await host.start({ runId: 'r' });
-    await hostOf({ checkpoints: first.store, clock }).executor.control('r').cancel('enough');
+    await hostOf({ store: first.store, clock }).executor.control('r').cancel('enough');
     first.die();
-    const next = hostOf({ checkpoints: mortalProcess(await first.left()).store, clock, script: [] });
+    const next = hostOf({ store: mortalProcess(await first.left()).store, clock, script: [] });
     await next.executor.recover();
     expect(await next.executor.get('r')?.result).toMatchObject({ status: 'cancelled', error: { message: 'enough' } });
     expect(next.model.calls).toHaveLength(0);

@@ -21,7 +21,7 @@ test('a critic may speak and raise the limit as soon as it is given the run (sup
 
 test('a critic sees how far a run is that goes on, as soon as it is given it (supervision 3)', async () => {
   const store = memoryStore();
-  const first = hostOf({ script: [callTool('look'), () => new Promise(() => {})], tools, checkpoints: store });
+  const first = hostOf({ script: [callTool('look'), () => new Promise(() => {})], tools, store });
   await first.start({ runId: 'r' });
   await until(async () => (await store.load('r'))?.iteration === 1);
   const seen: unknown[] = [];
@@ -30,7 +30,7 @@ test('a critic sees how far a run is that goes on, as soon as it is given it (su
     seen.push({ iteration, maxIterations, tokens: usage.inputTokens, tail: run.tail().length });
     return {};
   });
-  await hostOf({ tools, checkpoints: await afterCrash(store), ports: { critic } }).run({ runId: 'r' });
+  await hostOf({ tools, store: await afterCrash(store), ports: { critic } }).run({ runId: 'r' });
   expect(seen).toEqual([{ iteration: 1, maxIterations: 20, tokens: 10, tail: 3 }]);
 });
 
@@ -41,7 +41,7 @@ test('what the critic remembers is not lost when the process dies right after it
   const first = hostOf({
     script: [callTool('look'), () => new Promise(() => {})],
     tools,
-    checkpoints: plain,
+    store: plain,
     ports: { critic: remembering() },
   });
   await first.start({ runId: 'r' });
@@ -50,7 +50,7 @@ test('what the critic remembers is not lost when the process dies right after it
   const second = hostOf({
     script: [() => new Promise(() => {})],
     tools,
-    checkpoints: plain,
+    store: plain,
     ports: { critic: remembering() },
   });
   await second.start({ runId: 'r' });
@@ -64,7 +64,7 @@ test('what the critic remembers stays in the record of a process that has no cri
   const first = hostOf({
     script: [callTool('look'), () => new Promise(() => {})],
     tools,
-    checkpoints: store,
+    store,
     ports: { critic },
   });
   await first.start({ runId: 'r' });
@@ -73,7 +73,7 @@ test('what the critic remembers stays in the record of a process that has no cri
   const second = hostOf({
     script: [callTool('look', { n: 2 }), () => new Promise(() => {})],
     tools,
-    checkpoints: left,
+    store: left,
   });
   await second.start({ runId: 'r' });
   await until(async () => (await left.load('r'))?.iteration === 2);
@@ -89,11 +89,11 @@ test('a critic is not asked about a run that is over and only has its outcome to
   const options = { script: [reply('end')], onOutcome: () => Promise.reject(new Error('not now')) };
   // A store without marks keeps the record of a run whose outcome was refused.
   const store = withoutMarks(memoryStore());
-  await hostOf({ ...options, checkpoints: store, ports: { critic: eager() } }).run({ runId: 'r' });
+  await hostOf({ ...options, store, ports: { critic: eager() } }).run({ runId: 'r' });
   const left = await afterCrash(store);
   expect((await left.load('r'))?.outcome).toMatchObject({ status: 'ok' });
   const critic = eager();
-  const second = hostOf({ ...options, script: [], checkpoints: withoutMarks(left), ports: { critic } });
+  const second = hostOf({ ...options, script: [], store: withoutMarks(left), ports: { critic } });
   expect(await second.run({ runId: 'r' })).toMatchObject({ status: 'ok', output: 'end' });
   expect(critic.infos).toEqual([]);
   expect((await left.load('r'))?.raisedSteps).toBe(3);

@@ -21,7 +21,7 @@ describe('a kill', () => {
     async (when) => {
       const store = watchedStore();
       const script: ScriptedEntry[] = when === 'delta' ? [reply('half of it')] : [look(1), hang()];
-      const host = hostOf({ script, tools, checkpoints: store, ports: { critic: killing(when) } });
+      const host = hostOf({ script, tools, store, ports: { critic: killing(when) } });
       const result = await host.run({ runId: 'r' });
       expect(result).toMatchObject({
         status: 'killed',
@@ -36,7 +36,7 @@ describe('a kill', () => {
     for (const after of ['shutdown', 'cancel'] as const) {
       const store = watchedStore();
       const critic = notingCritic();
-      const host = hostOf({ script: [hang()], checkpoints: store, ports: { critic } });
+      const host = hostOf({ script: [hang()], store, ports: { critic } });
       const run = await host.start({ runId: 'r' });
       await until(() => host.model.calls.length === 1);
       critic.watched[0]?.kill('no progress');
@@ -51,7 +51,7 @@ describe('a kill', () => {
     const leaving = gate();
     const store = watchedStore({ before: ({ method }) => (method === 'append' ? leaving.pass() : undefined) });
     const critic = notingCritic();
-    const host = hostOf({ script: [hang()], checkpoints: store, ports: { critic } });
+    const host = hostOf({ script: [hang()], store, ports: { critic } });
     const run = await host.start({ runId: 'r' });
     const down = host.executor.shutdown();
     await leaving.reached;

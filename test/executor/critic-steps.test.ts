@@ -135,7 +135,7 @@ describe('what a critic granted', () => {
       script: [look(1), look(2), never],
       tools,
       agent,
-      checkpoints: store,
+      store,
       ports: { critic: granting(2) },
     });
     await first.start({ runId: 'r' });
@@ -146,7 +146,7 @@ describe('what a critic granted', () => {
       script: [look(3), look(4), hang()],
       tools,
       agent,
-      checkpoints: await afterCrash(store),
+      store: await afterCrash(store),
       ports: { critic },
     });
     const run = await next.start({ runId: 'r' });
@@ -162,12 +162,12 @@ describe('what a critic granted', () => {
       script: [look(1), look(2), never],
       tools,
       agent,
-      checkpoints: store,
+      store,
       ports: { critic: granting(2) },
     });
     await first.start({ runId: 'r' });
     await until(async () => (await store.load('r'))?.iteration === 2);
-    const next = hostOf({ script: [look(3), look(4)], tools, agent, checkpoints: await afterCrash(store) });
+    const next = hostOf({ script: [look(3), look(4)], tools, agent, store: await afterCrash(store) });
     expect(await next.run({ runId: 'r' })).toMatchObject({ error: { code: 'STEP_LIMIT' }, iterations: 3 });
   });
 
@@ -188,14 +188,14 @@ describe('what a critic granted', () => {
     const host = hostOf({
       script: [look(1), look(2), look(3), never],
       tools,
-      checkpoints: store,
+      store,
       ports: { critic: remembering(first) },
     });
     await host.start({ runId: 'r' });
     await until(async () => (await store.load('r'))?.iteration === 3);
     const second: unknown[] = [];
     const left = await afterCrash(store);
-    await hostOf({ tools, checkpoints: left, ports: { critic: remembering(second) } }).run({ runId: 'r' });
+    await hostOf({ tools, store: left, ports: { critic: remembering(second) } }).run({ runId: 'r' });
     expect(first).toEqual([undefined]);
     // What it does in answer to a step stands in the save after the one of that step.
     expect(second).toEqual([{ steps: 2, words: ['plain', 'JSON'] }]);
@@ -215,7 +215,7 @@ describe('what a critic granted', () => {
     const host = hostOf({
       script: [look(1), look(2), look(3), look(4), never],
       tools,
-      checkpoints: store,
+      store,
       ports: { critic },
     });
     await host.start({ runId: 'r' });

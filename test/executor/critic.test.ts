@@ -64,7 +64,7 @@ describe('the critic of a run', () => {
 
   test('is stopped once when the run is over, and can do nothing to it any more (supervision 1)', async () => {
     const critic = notingCritic();
-    const host = hostOf({ script: [look(1), reply('end')], tools, checkpoints: memoryStore(), ports: { critic } });
+    const host = hostOf({ script: [look(1), reply('end')], tools, store: memoryStore(), ports: { critic } });
     const result = await host.run({ runId: 'r' });
     const run = critic.watched[0] as SupervisedRun;
     run.nudge('Too late.');
@@ -149,11 +149,11 @@ describe('the working time of a run', () => {
       await clock.advance(20 * HOUR);
       return look(1);
     };
-    const first = hostOf({ ...base, script: [slow, never], checkpoints: store, ports: { critic: notingCritic() } });
+    const first = hostOf({ ...base, script: [slow, never], store, ports: { critic: notingCritic() } });
     await first.start({ runId: 'r' });
     await until(async () => (await store.load('r'))?.iteration === 1);
     const critic = notingCritic();
-    const second = hostOf({ ...base, script: [hang()], checkpoints: await afterCrash(store), ports: { critic } });
+    const second = hostOf({ ...base, script: [hang()], store: await afterCrash(store), ports: { critic } });
     const run = await second.start({ runId: 'r' });
     expect(critic.watched[0]?.elapsedMs()).toBe(20 * HOUR);
     await clock.advance(4 * HOUR - 1);

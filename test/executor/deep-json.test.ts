@@ -27,7 +27,7 @@ const asking = (input: unknown) => ({
 /** A record of a run with one step, and the store that has it. */
 async function left() {
   const store = memoryStore();
-  const host = hostOf({ script: [callTool('look'), hang()], tools, checkpoints: store });
+  const host = hostOf({ script: [callTool('look'), hang()], tools, store });
   await host.start({ runId: 'r', inputs: { a: 1 } });
   await until(async () => (await store.load('r'))?.iteration === 1);
   await host.executor.shutdown();
@@ -66,7 +66,7 @@ describe('a stored record that is nested too deep', () => {
       const { store, record } = await left();
       const checkpoints = storeWith(plainStore(store), { ...record, ...change(record) });
       for (const redact of [undefined, (text: string) => text]) {
-        const host = hostOf({ tools, checkpoints, ...(redact ? { redact } : {}) });
+        const host = hostOf({ tools, store: checkpoints, ...(redact ? { redact } : {}) });
         expect(await host.run({ runId: 'r', inputs: { a: 1 } })).toMatchObject({
           status: 'error',
           error: damaged(field),
@@ -82,7 +82,7 @@ describe('a stored record that is nested too deep', () => {
     async ([field, change]) => {
       const { store, record } = await left();
       const checkpoints = storeWith(store, { ...record, ...change(record) });
-      const host = hostOf({ tools, checkpoints });
+      const host = hostOf({ tools, store: checkpoints });
       await expect(host.executor.park('r', 'by hand')).rejects.toMatchObject(damaged(field));
       await expect(host.executor.control('r').cancel()).rejects.toMatchObject(damaged(field));
       const { failed, skipped } = await host.executor.recover();
@@ -115,7 +115,7 @@ describe('input that is nested too deep', () => {
     ['resume.critic', {}, { resume: { critic: { a: nested(DEEP) } } }],
     ['resume.openStep', {}, { resume: { openStep: { message: asking(nested(DEEP)), calls: [call] } } }],
   ] as const)('as %s is NOT_JSON by its path', async ([path, invocation, options]) => {
-    const host = hostOf({ script: [], tools, checkpoints: memoryStore() });
+    const host = hostOf({ script: [], tools, store: memoryStore() });
     const { error } = await host.run(invocation as never, options as never);
     expect(error?.code).toBe('NOT_JSON');
     expect(`resume.${error?.message}`).toContain(`${path.replace('resume.', '')}`);
@@ -128,7 +128,7 @@ describe('input that is nested too deep', () => {
     const host = hostOf({
       script: [callTool('look', { a: nested(1_000) }), reply('end')],
       tools: [look],
-      checkpoints: store,
+      store,
     });
     expect(await host.run()).toMatchObject({ status: 'ok', iterations: 2, saveErrors: 0 });
     const [asked, answered] = host.model.calls[1]?.messages.slice(1) ?? [];
@@ -146,7 +146,7 @@ describe('what is as deep as may be (256 levels)', () => {
     async (effect) => {
       const store = memoryStore();
       const deep = toolOf('look', effect, async () => nested(256));
-      const host = hostOf({ script: [callTool('look'), reply('end')], tools: [deep], checkpoints: store });
+      const host = hostOf({ script: [callTool('look'), reply('end')], tools: [deep], store });
       expect(await host.run()).toMatchObject({ status: 'ok', iterations: 2, saveErrors: 0, durable: true });
       expect(host.model.calls[1]?.messages.at(-1)?.content).toMatchObject([{ output: { type: 'json' } }]);
     },
@@ -164,11 +164,11 @@ describe('what is as deep as may be (256 levels)', () => {
   test('as inputs, in a history or as arguments leaves the run durable, and is taken up by another process', async () => {
     const store = memoryStore();
     const script = [callTool('look', { a: nested(255) }), hang()];
-    const host = hostOf({ script, tools, checkpoints: store });
+    const host = hostOf({ script, tools, store });
     await host.start({ runId: 'r', inputs: { a: nested(255) }, history: [message(255) as never] });
     await until(async () => (await store.load('r'))?.iteration === 1);
     await host.executor.shutdown();
-    const next = hostOf({ tools, checkpoints: store });
+    const next = hostOf({ tools, store });
     expect(await next.executor.recover()).toMatchObject({ resumed: [{ runId: 'r' }] });
     expect(await next.executor.get('r')?.result).toMatchObject({ status: 'ok', durable: true });
   });

@@ -17,7 +17,7 @@ const agent = defineAgent({ id: 'worker', instructions: 'Work.' });
 const executor = createExecutor({
   models: { fast: scriptedModel([reply('done')]) },
   agents: [agent],
-  checkpoints: { ...store, ...(dies === 'before the mark' ? { markDelivered: die } : {}) },
+  store: { ...store, ...(dies === 'before the mark' ? { markDelivered: die } : {}) },
   onOutcome: async ({ outcomeId }) => {
     if (dies === 'before the delivery') await die();
     appendFileSync(log, `${outcomeId}\n`);

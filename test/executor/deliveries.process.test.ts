@@ -21,7 +21,7 @@ function place() {
     const clock = { ...systemClock, now: () => Date.now() + 60_000 };
     const store = sqliteStore({ path, clock });
     const own: string[] = [];
-    const host = hostOf({ checkpoints: store, onOutcome: ({ outcomeId }) => void own.push(outcomeId) });
+    const host = hostOf({ store, onOutcome: ({ outcomeId }) => void own.push(outcomeId) });
     await host.executor.recover();
     return { own, store, close: () => host.executor.shutdown().then(() => store.close()) };
   };
@@ -54,7 +54,7 @@ test.each([
   async (dies, before) => {
     const { path, heard, killed, next } = place();
     const store = sqliteStore({ path });
-    const host = hostOf({ checkpoints: store });
+    const host = hostOf({ store });
     await host.run({ runId: 'r' });
     const outcomeId = (await store.outcome('r'))?.outcomeId;
     await host.executor.shutdown();

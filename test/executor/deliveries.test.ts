@@ -12,9 +12,9 @@ const waiting = () => ({ script: [callTool('ask'), reply('paid')], tools: [ask] 
 /** A service with `onOutcome`, and other processes on its store that have none. */
 function world(options: HostOptions = {}) {
   const clock = testClock(1_000_000);
-  const checkpoints = memoryStore({ clock });
+  const store = memoryStore({ clock });
   const heard: RunOutcome[] = [];
-  const common = { clock, checkpoints, random: () => 0.5 };
+  const common = { clock, store, random: () => 0.5 };
   const service = hostOf({ ...waiting(), onOutcome: (end) => void heard.push(end), ...options, ...common });
   const desk = hostOf({ ...common, ...waiting(), journal: true });
   /** What the service hears within a few of its sweeps. */
@@ -25,13 +25,13 @@ function world(options: HostOptions = {}) {
     }
     return heard.map(({ runId, status }) => ({ runId, status }));
   };
-  return { clock, checkpoints, heard, common, service, desk, hears };
+  return { clock, store, heard, common, service, desk, hears };
 }
 
-async function rests({ clock, checkpoints }: ReturnType<typeof world>) {
+async function rests({ clock, store }: ReturnType<typeof world>) {
   await until(async () => {
     await clock.advance(100);
-    return (await checkpoints.countResting()) === 1;
+    return (await store.countResting()) === 1;
   });
 }
 
@@ -62,7 +62,7 @@ describe('onOutcome hears the end of a run', () => {
     const made = await resting();
     await end(made);
     expect(await made.hears()).toEqual([{ runId: 'r', status: 'cancelled' }]);
-    expect(made.heard[0]?.outcomeId).toBe((await made.checkpoints.outcome('r'))?.outcomeId);
+    expect(made.heard[0]?.outcomeId).toBe((await made.store.outcome('r'))?.outcomeId);
     expect(made.heard[0]).not.toHaveProperty('run');
   });
 
@@ -107,14 +107,14 @@ describe('an end that onOutcome refuses', () => {
   test('ends its run, and is delivered again after pauses that grow, until it is accepted (edges 16)', async () => {
     const at: number[] = [];
     const clock = testClock(0);
-    const checkpoints = memoryStore({ clock });
+    const store = memoryStore({ clock });
     const onOutcome = () => {
       at.push(clock.now());
       if (at.length < 7) throw new Error('the bus is down');
     };
-    const host = hostOf({ clock, checkpoints, onOutcome, random: () => 0.5 });
+    const host = hostOf({ clock, store, onOutcome, random: () => 0.5 });
     expect(await host.run({ runId: 'r' })).toMatchObject({ status: 'ok' });
-    expect(await checkpoints.listInterrupted()).toEqual([]);
+    expect(await store.listInterrupted()).toEqual([]);
     for (let i = 0; i < 60; i++) await clock.advance(MINUTE);
     const pauses = at.slice(1).map((time, i) => Math.floor((time - (at[i] ?? 0)) / 10_000) * 10);
     expect(pauses).toEqual([0, 30, 60, 120, 240, 480]);
@@ -130,7 +130,7 @@ describe('an end that onOutcome refuses', () => {
     const made = world({ onOutcome });
     for (const runId of ['poison', ...Array.from({ length: 30 }, (_, i) => `r${i}`)])
       await made.desk.start({ runId }, { drive: 'later' });
-    for (const { runId } of await made.checkpoints.listInterrupted()) await made.desk.executor.control(runId).cancel();
+    for (const { runId } of await made.store.listInterrupted()) await made.desk.executor.control(runId).cancel();
     await made.service.executor.recover();
     await made.hears();
     expect(heard).toHaveLength(30);
@@ -145,7 +145,7 @@ describe('an end that onOutcome refuses', () => {
         if (isDown) throw new Error('down');
         heard.push(end);
       };
-      const host = hostOf({ clock, checkpoints: memoryStore({ clock }), onOutcome, keepOutcomesMs });
+      const host = hostOf({ clock, store: memoryStore({ clock }), onOutcome, keepOutcomesMs });
       await host.run({ runId: 'r' });
       await clock.advance(10 * MINUTE);
       isDown = false;
@@ -166,7 +166,7 @@ describe('the mark of an end', () => {
     );
     const heard: string[] = [];
     const onOutcome = ({ outcomeId }: RunOutcome) => void heard.push(outcomeId);
-    await hostOf({ checkpoints: store, onOutcome }).start({ runId: 'r' });
+    await hostOf({ store, onOutcome }).start({ runId: 'r' });
     await until(() => inner.outcome('r'));
     expect(await inner.listInterrupted()).toMatchObject([{ runId: 'r' }]);
     isDead = false;
@@ -174,7 +174,7 @@ describe('the mark of an end', () => {
     const left = memoryStore();
     await left.keepOutcome('r', (await inner.outcome('r')) as RunOutcome, 4e12);
     if (record) await left.save(record);
-    const next = hostOf({ checkpoints: left, onOutcome, script: [] });
+    const next = hostOf({ store: left, onOutcome, script: [] });
     await next.executor.recover();
     await until(async () => (await left.listInterrupted()).length === 0);
     expect(heard).toHaveLength(1);
@@ -186,7 +186,7 @@ describe('the mark of an end', () => {
     await made.service.executor.shutdown();
     await brief.executor.control('r').cancel('a reason of 1 s');
     await made.clock.advance(MINUTE);
-    expect(await made.checkpoints.outcome('r')).toBeNull();
+    expect(await made.store.outcome('r')).toBeNull();
     const heard: RunOutcome[] = [];
     const next = hostOf({ ...made.common, ...waiting(), onOutcome: (end) => void heard.push(end) });
     await next.executor.recover();
@@ -204,7 +204,7 @@ describe('the mark of an end', () => {
   test('costs an end that its own process delivers no write (edges 16)', async () => {
     const methods = async (options: HostOptions) => {
       const store = watchedStore();
-      await hostOf({ ...options, checkpoints: store }).run({ runId: 'r' });
+      await hostOf({ ...options, store }).run({ runId: 'r' });
       return store.methods.filter((name) => name !== 'takeUndelivered');
     };
     const quiet = await methods({});
@@ -214,13 +214,13 @@ describe('the mark of an end', () => {
 });
 
 test('a store that does not keep which ends are delivered: one warning, and own ends only (edges 16)', async () => {
-  for (const checkpoints of [plainStore(), withoutMarks(memoryStore())]) {
+  for (const store of [plainStore(), withoutMarks(memoryStore())]) {
     const heard: string[] = [];
-    const host = hostOf({ checkpoints, onOutcome: ({ runId }) => void heard.push(runId) });
+    const host = hostOf({ store, onOutcome: ({ runId }) => void heard.push(runId) });
     for (const runId of ['a', 'b']) await host.run({ runId });
     expect(heard).toEqual(['a', 'b']);
     expect(host.warnings).toEqual([expect.stringContaining('onOutcome gets only')]);
-    expect(hostOf({ checkpoints }).warnings).toEqual([]);
+    expect(hostOf({ store }).warnings).toEqual([]);
   }
 });
 
@@ -249,5 +249,5 @@ test('a shutdown waits for the ends that are being delivered, and takes no more 
   expect(isOver).toBe(false);
   delivering.resolve();
   await over;
-  expect(await made.checkpoints.takeUndelivered({ agentIds: ['worker'], limit: 1, leaseMs: 0 })).toEqual([]);
+  expect(await made.store.takeUndelivered({ agentIds: ['worker'], limit: 1, leaseMs: 0 })).toEqual([]);
 });

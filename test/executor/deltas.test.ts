@@ -13,7 +13,7 @@ async function writesOf(effect: 'read' | 'once') {
   const host = hostOf({
     script,
     tools: [toolOf('work', effect, () => payload)],
-    checkpoints: store,
+    store,
     agent: { maxIterations: 100 },
   });
   const image = { mediaType: 'image/png', data: 'A'.repeat(40_000) };

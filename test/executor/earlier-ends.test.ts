@@ -16,10 +16,10 @@ describe('a start that finds how its run ended', () => {
   ] as const)('says that, and when: %s (edges 17)', async ([, keeps]) => {
     const clock = testClock(5_000);
     const store = memoryStore({ clock });
-    const first = await hostOf({ script: [reply('yes')], checkpoints: store, clock, ...keeps }).run(request);
+    const first = await hostOf({ script: [reply('yes')], store, clock, ...keeps }).run(request);
     expect([first.kept, first.endedAt]).toEqual([undefined, undefined]);
     await clock.advance(1_000);
-    const next = hostOf({ script: [], checkpoints: store, clock, ...keeps });
+    const next = hostOf({ script: [], store, clock, ...keeps });
     const run = await next.start(request);
     expect(run.accepted).toBe('ended');
     expect(await run.result).toMatchObject({ status: 'ok', output: 'yes', kept: true, endedAt: 5_000 });
@@ -34,9 +34,9 @@ describe('a start that finds how its run ended', () => {
     for (const script of [open, [callTool('stop')]]) {
       const store = memoryStore();
       const stop = toolOf('stop', 'once', () => void host.executor.control('r').cancel());
-      const host = hostOf({ script, tools: [...tools, stop], checkpoints: store });
+      const host = hostOf({ script, tools: [...tools, stop], store });
       const { status } = await host.run(request);
-      const next = hostOf({ script: [reply('twice')], tools: [...tools, stop], checkpoints: store });
+      const next = hostOf({ script: [reply('twice')], tools: [...tools, stop], store });
       expect(await next.run(request)).toMatchObject({ status, kept: true });
       expect(next.model.calls).toEqual([]);
     }
@@ -49,7 +49,7 @@ describe('a run that ended badly before its first step', () => {
     async (keeps) => {
       const store = memoryStore();
       const ends: RunOutcome[] = [];
-      const options = { checkpoints: store, onOutcome: (end: RunOutcome) => void ends.push(end), ...keeps };
+      const options = { store, onOutcome: (end: RunOutcome) => void ends.push(end), ...keeps };
       const bad = await hostOf({ ...options, script: [refused()] }).run(request);
       expect(bad).toMatchObject({ status: 'error', iterations: 0 });
       const host = hostOf({ ...options, script: [reply('yes')] });
@@ -65,8 +65,8 @@ describe('a run that ended badly before its first step', () => {
 
   test('begins again for an admission, whose handle gets the new end and not the earlier one (edges 17)', async () => {
     const store = memoryStore();
-    await hostOf({ script: [refused()], checkpoints: store }).run(request);
-    const host = hostOf({ script: [reply('yes')], checkpoints: store });
+    await hostOf({ script: [refused()], store }).run(request);
+    const host = hostOf({ script: [reply('yes')], store });
     const run = await host.start(request, { drive: 'later' });
     expect(run.accepted).toBe('started');
     expect(await store.outcome('r')).toBeNull();
@@ -78,25 +78,25 @@ describe('a run that ended badly before its first step', () => {
 
   test('stays ended once it was cancelled: a request that comes twice undoes no cancel (edges 17)', async () => {
     const store = memoryStore();
-    const first = await hostOf({ script: [hang()], checkpoints: store }).start(request);
+    const first = await hostOf({ script: [hang()], store }).start(request);
     expect(await first.cancel()).toMatchObject({ status: 'cancelled', iterations: 0 });
-    const again = await hostOf({ script: [reply('yes')], checkpoints: store }).start(request);
+    const again = await hostOf({ script: [reply('yes')], store }).start(request);
     expect(again.accepted).toBe('ended');
     expect(await again.result).toMatchObject({ status: 'cancelled', kept: true });
   });
 
   test('is joined while another process has its id: that one may begin it just now (edges 17)', async () => {
     const store = memoryStore();
-    await hostOf({ script: [refused()], checkpoints: store }).run(request);
+    await hostOf({ script: [refused()], store }).run(request);
     await store.claim('r', 'another', 1_000_000);
-    const run = await hostOf({ script: [reply('yes')], checkpoints: store }).start(request);
+    const run = await hostOf({ script: [reply('yes')], store }).start(request);
     expect(run.accepted).toBe('joined');
     expect((await run.result).error?.code).toBe('RUN_OWNED_ELSEWHERE');
   });
 
   test('begins after a crash between the removal of its end and its new record (edges 17)', async () => {
     const inner = memoryStore();
-    await hostOf({ script: [refused()], checkpoints: inner }).run(request);
+    await hostOf({ script: [refused()], store: inner }).run(request);
     let isForgotten = false;
     const store = watchedStore(
       {
@@ -107,9 +107,9 @@ describe('a run that ended badly before its first step', () => {
       },
       inner,
     );
-    void hostOf({ script: [], checkpoints: store }).start(request);
+    void hostOf({ script: [], store }).start(request);
     await until(() => isForgotten);
-    const next = hostOf({ script: [reply('yes')], checkpoints: await afterCrash(inner) });
+    const next = hostOf({ script: [reply('yes')], store: await afterCrash(inner) });
     expect(await next.run(request)).toMatchObject({ status: 'ok', output: 'yes' });
   });
 });

@@ -121,7 +121,7 @@ describe('a history with', () => {
     '%s is refused with TRANSCRIPT_INVALID by its place: nothing is stored or sent',
     async ([, history, message]) => {
       const store = memoryStore();
-      const host = hostOf({ script: [], checkpoints: store });
+      const host = hostOf({ script: [], store });
       const run = await host.start({ runId: 'r', history: history as unknown as Message[] });
       expect([run.accepted, run.error?.code]).toEqual(['refused', 'TRANSCRIPT_INVALID']);
       expect(run.error?.message).toContain(message);
@@ -243,7 +243,7 @@ test('every part that the AI SDK allows reaches the model byte for byte, with fi
   const store = memoryStore();
   // The provider options are of the model's own vendor: those of another one are left out.
   const model = { ...scriptedModel([hang(), reply('x')]), provider: 'anthropic.messages' };
-  const host = hostOf({ models: { fast: model }, tools: [toolOf('look')], checkpoints: store });
+  const host = hostOf({ models: { fast: model }, tools: [toolOf('look')], store });
   const text = JSON.stringify(history);
   await host.start({ runId: 'r', history });
   await until(() => model.calls.length === 1);

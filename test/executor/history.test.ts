@@ -23,7 +23,7 @@ const whole = [...history, user('What is my name?')];
 
 describe('an earlier conversation (invocation.history)', () => {
   test('comes before the prompt, message for message', async () => {
-    const host = hostOf({ script: [reply('Ada.')], checkpoints: memoryStore() });
+    const host = hostOf({ script: [reply('Ada.')], store: memoryStore() });
     const result = await host.run(request);
     expect(host.model.calls[0]?.messages).toEqual(whole);
     expect(result).toMatchObject({ status: 'ok', output: 'Ada.', iterations: 1 });
@@ -39,14 +39,14 @@ describe('an earlier conversation (invocation.history)', () => {
 
   test('is in the record once, and a run that is taken up by another process goes on with it', async () => {
     const store = memoryStore();
-    const first = hostOf({ script: [callTool('look'), hang()], tools, checkpoints: store });
+    const first = hostOf({ script: [callTool('look'), hang()], tools, store });
     await first.start(request);
     await until(async () => (await store.load('r'))?.iteration === 1);
     const left = await afterCrash(store);
     const record = await onlyRecord(left);
     expect(record.earlier).toEqual(history);
     expect(record.messages.slice(0, whole.length)).toEqual(whole);
-    const second = hostOf({ script: [reply('Ada.')], tools, checkpoints: left });
+    const second = hostOf({ script: [reply('Ada.')], tools, store: left });
     expect((await second.executor.recover()).resumed).toEqual([{ runId: 'r' }]);
     expect((await second.executor.get('r')?.result)?.output).toBe('Ada.');
     expect(second.model.calls[0]?.messages).toEqual(record.messages);
@@ -54,7 +54,7 @@ describe('an earlier conversation (invocation.history)', () => {
 
   test('is a part of the request: another history under the same id is another request', async () => {
     const store = memoryStore();
-    const host = hostOf({ script: [reply('Ada.')], checkpoints: store });
+    const host = hostOf({ script: [reply('Ada.')], store });
     await host.run(request);
     for (const other of [[], history.slice(0, 2), [...history, user('x')]])
       expect((await host.start({ ...request, history: other })).error?.code).toBe('RUN_ID_CONFLICT');
@@ -67,11 +67,11 @@ describe('an earlier conversation (invocation.history)', () => {
       { name: 'b', instructions: 'B', recovery: 'boundary' as const },
     ];
     const store = memoryStore();
-    const first = hostOf({ script: [reply('one'), hang()], agent: { phases }, checkpoints: store });
+    const first = hostOf({ script: [reply('one'), hang()], agent: { phases }, store });
     await first.start(request);
     await until(() => first.model.calls.length === 2);
     expect(first.model.calls.map(({ messages }) => messages)).toEqual([whole, whole]);
-    const second = hostOf({ script: [reply('two')], agent: { phases }, checkpoints: await afterCrash(store) });
+    const second = hostOf({ script: [reply('two')], agent: { phases }, store: await afterCrash(store) });
     await second.executor.recover();
     expect((await second.executor.get('r')?.result)?.output).toBe('two');
     expect(second.model.calls[0]?.messages).toEqual(whole);
@@ -97,11 +97,11 @@ describe('an earlier conversation (invocation.history)', () => {
   test('begins a pipeline that is restarted because its definition has changed', async () => {
     const store = memoryStore();
     const phase = { name: 'a', instructions: 'A', tools: ['look'] };
-    const first = hostOf({ script: [callTool('look'), hang()], tools, agent: { phases: [phase] }, checkpoints: store });
+    const first = hostOf({ script: [callTool('look'), hang()], tools, agent: { phases: [phase] }, store });
     await first.start(request);
     await until(async () => (await store.load('r'))?.iteration === 1);
     const changed = { phases: [{ ...phase, instructions: 'Changed.' }] };
-    const options = { tools, agent: changed, checkpoints: await afterCrash(store) };
+    const options = { tools, agent: changed, store: await afterCrash(store) };
     const second = hostOf({ script: [reply('x')], ...options, onDefinitionChange: 'restart' });
     await second.executor.recover();
     expect((await second.executor.get('r')?.result)?.status).toBe('ok');
@@ -111,10 +111,10 @@ describe('an earlier conversation (invocation.history)', () => {
   test('is no sign that a pipeline has begun: at its opening the run is taken up with the phases of today', async () => {
     const store = memoryStore();
     const phases = [{ name: 'a', instructions: 'A', recovery: 'boundary' as const }];
-    await hostOf({ script: [hang()], agent: { phases }, checkpoints: store }).start(request);
+    await hostOf({ script: [hang()], agent: { phases }, store }).start(request);
     const record = await onlyRecord(store);
     expect([record.openPhase, record.messages.length]).toEqual([undefined, whole.length]);
-    const options = { agent: { phases: [{ ...phases[0], name: 'b' }] as never }, checkpoints: await afterCrash(store) };
+    const options = { agent: { phases: [{ ...phases[0], name: 'b' }] as never }, store: await afterCrash(store) };
     const second = hostOf({ script: [reply('x')], ...options, onDefinitionChange: 'refuse' });
     expect(await second.executor.recover()).toMatchObject({ resumed: [{ runId: 'r' }], parked: [], failed: [] });
   });
@@ -138,7 +138,7 @@ describe('an earlier conversation (invocation.history)', () => {
 
   test('is redacted in the record like all that was said', async () => {
     const store = memoryStore();
-    const host = hostOf({ script: [hang()], checkpoints: store, redact: (text) => text.replaceAll('Ada', '[name]') });
+    const host = hostOf({ script: [hang()], store, redact: (text) => text.replaceAll('Ada', '[name]') });
     await host.start(request);
     await until(() => host.model.calls.length === 1);
     expect(JSON.stringify(await store.load('r'))).not.toContain('Ada');
@@ -163,7 +163,7 @@ describe('an earlier conversation (invocation.history)', () => {
     ],
   ] as const)('that %s is refused with TRANSCRIPT_INVALID, and nothing is begun', async ([, given, message]) => {
     const store = memoryStore();
-    const host = hostOf({ script: [], checkpoints: store });
+    const host = hostOf({ script: [], store });
     const run = await host.start({ ...request, history: given as never });
     expect([run.accepted, run.error?.code]).toEqual(['refused', 'TRANSCRIPT_INVALID']);
     expect(run.error?.message).toMatch(message);
@@ -195,7 +195,7 @@ describe('RunOptions.resume', () => {
     await host.run(request, { resume: { history: [user('only this')] } });
     expect(host.model.calls[0]?.messages).toEqual([user('only this')]);
     const store = memoryStore();
-    await hostOf({ script: [hang()], checkpoints: store }).start(request, { resume: { history: [user('only this')] } });
+    await hostOf({ script: [hang()], store }).start(request, { resume: { history: [user('only this')] } });
     expect(await onlyRecord(store)).not.toHaveProperty('earlier');
   });
 
@@ -223,7 +223,7 @@ test('an open step whose calls an earlier conversation named alike gets ids of i
 
 test('an older record, which has no earlier conversation, is read as before', async () => {
   const store = memoryStore();
-  const first = hostOf({ script: [hang()], checkpoints: store });
+  const first = hostOf({ script: [hang()], store });
   await first.start({ runId: 'r' });
   expect((await store.load('r')) as RunCheckpoint).not.toHaveProperty('earlier');
 });

@@ -19,7 +19,7 @@ const withoutRunId = ({ runId: _, ...entry }: Record<string, unknown>) => entry;
 
 describe("a host's own list of interrupted runs", () => {
   test('needs no runId where meta.runId says it: recover() takes the runs up and reports them by that id', async () => {
-    const host = hostOf({ script: replies(2), tools, checkpoints: listing(await leftBehind(2), withoutRunId) });
+    const host = hostOf({ script: replies(2), tools, store: listing(await leftBehind(2), withoutRunId) });
     expect((await host.executor.list()).map(({ runId }) => runId)).toEqual(['r0', 'r1']);
     const { resumed, failed } = await host.executor.recover();
     expect({ resumed: resumed.map(({ runId }) => runId).sort(), failed }).toEqual({
@@ -32,7 +32,7 @@ describe("a host's own list of interrupted runs", () => {
   test('is complained of by the name of its port where an entry has no run id at all, and the others are taken up', async () => {
     const nameless = ({ runId, meta, ...entry }: Record<string, unknown>) =>
       runId === 'r0' ? { ...entry, meta: { ...(meta as object), runId: undefined } } : { ...entry, runId, meta };
-    const host = hostOf({ script: replies(1), tools, checkpoints: listing(await leftBehind(2), nameless) });
+    const host = hostOf({ script: replies(1), tools, store: listing(await leftBehind(2), nameless) });
     const report = await host.executor.recover();
     expect(report.resumed).toEqual([{ runId: 'r1' }]);
     const reason = expect.stringMatching(
@@ -45,7 +45,7 @@ describe("a host's own list of interrupted runs", () => {
     ['without a meta', ({ meta: _, ...entry }: Record<string, unknown>) => entry],
     ['whose meta names no agent', (entry: Record<string, unknown>) => ({ ...entry, meta: { runId: entry.runId } })],
   ] as const)('is complained of where an entry is %s, by the id of the run', async ([, change]) => {
-    const host = hostOf({ checkpoints: listing(await leftBehind(1), change) });
+    const host = hostOf({ store: listing(await leftBehind(1), change) });
     const { skipped } = await host.executor.recover();
     const reason = expect.stringContaining('store.listInterrupted returned an entry without a meta.agentId');
     expect(skipped).toEqual([{ runId: 'r0', reason }]);
@@ -54,15 +54,15 @@ describe("a host's own list of interrupted runs", () => {
   test.for([null, 7, 'r0', undefined])('may contain %s, which hides no other run', async (entry) => {
     const store = await leftBehind(1);
     const listInterrupted = async () => [entry as never, ...(await store.listInterrupted())];
-    const host = hostOf({ script: replies(1), tools, checkpoints: { ...plainStore(store), listInterrupted } });
+    const host = hostOf({ script: replies(1), tools, store: { ...plainStore(store), listInterrupted } });
     expect((await host.executor.recover()).resumed).toEqual([{ runId: 'r0' }]);
   });
 
   test.for([undefined, null, {}, 'none'])(
     'that is %s is STORE_UNAVAILABLE, and the message says what is expected',
     async (answer) => {
-      const checkpoints = { ...memoryStore(), listInterrupted: async () => answer as never };
-      await expect(hostOf({ checkpoints }).executor.recover()).rejects.toMatchObject({
+      const store = { ...memoryStore(), listInterrupted: async () => answer as never };
+      await expect(hostOf({ store }).executor.recover()).rejects.toMatchObject({
         code: 'STORE_UNAVAILABLE',
         message: expect.stringContaining('it must resolve to an array'),
       });
@@ -79,7 +79,7 @@ describe("a plain error of a host's store", () => {
   test.for(['load', 'claim', 'outcome'])(
     'is STORE_UNAVAILABLE with its cause where %s ends a start by it',
     async (method) => {
-      const { status, error } = await hostOf({ checkpoints: refusing(method, new Error('ECONNREFUSED')) }).run({
+      const { status, error } = await hostOf({ store: refusing(method, new Error('ECONNREFUSED')) }).run({
         runId: 'r',
       });
       expect({ status, error }).toMatchObject({ status: 'error', error: down });
@@ -89,19 +89,19 @@ describe("a plain error of a host's store", () => {
 
   test.for(['load', 'claim'])('is STORE_UNAVAILABLE with its cause where %s ends a resume by it', async (method) => {
     const checkpoints = refusing(method, new Error('ECONNREFUSED'), withoutTakeDue(await leftBehind(1)));
-    const { failed } = await hostOf({ tools, checkpoints }).executor.recover();
+    const { failed } = await hostOf({ tools, store: checkpoints }).executor.recover();
     expect(failed).toEqual([{ runId: 'r0', reason: `STORE_UNAVAILABLE: store.${method} failed: ECONNREFUSED` }]);
   });
 
   test('makes recover() claim each run by itself, where takeDue fails (engine 16)', async () => {
-    const checkpoints = refusing('takeDue', new Error('ECONNREFUSED'), await leftBehind(3));
-    const { resumed, failed } = await hostOf({ tools, checkpoints, script: replies(3) }).executor.recover();
+    const store = refusing('takeDue', new Error('ECONNREFUSED'), await leftBehind(3));
+    const { resumed, failed } = await hostOf({ tools, store, script: replies(3) }).executor.recover();
     expect([resumed.length, failed]).toEqual([3, []]);
   });
 
   test('is what recover() rejects with, as a StoreUnavailableError, where the list is not to be had', async () => {
     const plain = new Error('ECONNREFUSED');
-    const recovering = hostOf({ checkpoints: refusing('listInterrupted', plain) }).executor.recover();
+    const recovering = hostOf({ store: refusing('listInterrupted', plain) }).executor.recover();
     await expect(recovering).rejects.toThrow(StoreUnavailableError);
     await expect(recovering).rejects.toMatchObject({ cause: plain });
   });
@@ -110,7 +110,7 @@ describe("a plain error of a host's store", () => {
     'is logged and published as STORE_UNAVAILABLE, from %s',
     async (method) => {
       const script = [callTool('look'), reply('done')];
-      const host = hostOf({ script, tools, checkpoints: refusing(method, new Error('ECONNREFUSED')) });
+      const host = hostOf({ script, tools, store: refusing(method, new Error('ECONNREFUSED')) });
       const run = await host.start({ runId: 'r' });
       const published: unknown[] = [];
       const listening = (async () => {
@@ -142,7 +142,7 @@ describe("a plain error of a host's store", () => {
     ['null', null],
     ['an object', {}],
   ])('may be %s', async ([, thrown]) => {
-    const { error } = await hostOf({ checkpoints: refusing('load', thrown) }).run({ runId: 'r' });
+    const { error } = await hostOf({ store: refusing('load', thrown) }).run({ runId: 'r' });
     expect(error).toMatchObject({
       code: 'STORE_UNAVAILABLE',
       message: expect.stringMatching(/^store\.load failed: ./),
@@ -151,7 +151,7 @@ describe("a plain error of a host's store", () => {
 
   test('keeps a code of its own', async () => {
     const own = Object.assign(new Error('the shard moved'), { code: 'SHARD_MOVED' });
-    expect((await hostOf({ checkpoints: refusing('load', own) }).run({ runId: 'r' })).error).toMatchObject({
+    expect((await hostOf({ store: refusing('load', own) }).run({ runId: 'r' })).error).toMatchObject({
       code: 'SHARD_MOVED',
       message: 'the shard moved',
     });
@@ -173,7 +173,7 @@ describe("what a method of a host's store resolves to", () => {
     async ([answer, shown]) => {
       const store = { ...plainStore(await leftBehind(1)), load: async () => answer as never };
       const message = `store.load returned ${shown}; it must resolve to a record or null`;
-      const host = hostOf({ script: [], tools, checkpoints: store });
+      const host = hostOf({ script: [], tools, store });
       expect((await host.run({ runId: 'r0' })).error).toMatchObject({ code: 'STORE_UNAVAILABLE', message });
       const { failed, skipped } = await host.executor.recover();
       expect([...failed, ...skipped]).toEqual([{ runId: 'r0', reason: `STORE_UNAVAILABLE: ${message}` }]);
@@ -182,7 +182,7 @@ describe("what a method of a host's store resolves to", () => {
 
   test('as a record must be that of the run: another one is CHECKPOINT_CORRUPT, and nothing of it is handed out', async () => {
     const store = await leftBehind(2);
-    const host = hostOf({ script: [], tools, checkpoints: { ...plainStore(store), load: () => store.load('r1') } });
+    const host = hostOf({ script: [], tools, store: { ...plainStore(store), load: () => store.load('r1') } });
     const { error } = await host.run({ runId: 'r0' });
     expect(error?.code).toBe('CHECKPOINT_CORRUPT');
     expect(error?.message).toBe('store.load returned the record of another run for "r0"');
@@ -190,10 +190,10 @@ describe("what a method of a host's store resolves to", () => {
 
   test('as an outcome must be that of the run: another one is CHECKPOINT_CORRUPT, also for the same request', async () => {
     const store = memoryStore();
-    await hostOf({ script: [reply('secret')], checkpoints: store }).run({ runId: 'a' });
+    await hostOf({ script: [reply('secret')], store }).run({ runId: 'a' });
     const host = hostOf({
       script: [],
-      checkpoints: { ...store, outcome: () => store.outcome('a') } as CheckpointStore,
+      store: { ...store, outcome: () => store.outcome('a') } as CheckpointStore,
     });
     const result = await host.run({ runId: 'b' });
     expect(result).toMatchObject({ status: 'error', output: '', error: { code: 'CHECKPOINT_CORRUPT' } });
@@ -207,7 +207,7 @@ describe("what a method of a host's store resolves to", () => {
   ] as const)('from %s must be what it says: %j is STORE_UNAVAILABLE', async ([method, answer, message]) => {
     const host = hostOf({
       script: [],
-      checkpoints: { ...memoryStore(), [method]: async () => answer } as CheckpointStore,
+      store: { ...memoryStore(), [method]: async () => answer } as CheckpointStore,
     });
     expect((await host.run({ runId: 'r' })).error).toMatchObject({ code: 'STORE_UNAVAILABLE', message });
   });
@@ -216,7 +216,7 @@ describe("what a method of a host's store resolves to", () => {
     'from inbox must be a list of commands: %j is logged by the name of the port',
     async (answer) => {
       const checkpoints = { ...memoryStore(), inbox: async () => answer } as unknown as CheckpointStore;
-      const host = hostOf({ script: [hang()], checkpoints, defaults: { controlMs: 1 } });
+      const host = hostOf({ script: [hang()], store: checkpoints, defaults: { controlMs: 1 } });
       await host.start({ runId: 'r' });
       await until(() => host.warned.length > 0);
       expect(host.warned[0]).toMatchObject({

@@ -25,7 +25,7 @@ describe('a hosted run that is stopped while it resolves', () => {
     const before = await onlyRecord(left);
     const slow = gate();
     const checkpoints = watchedStore({ before: ({ method }) => method === 'load' && slow.pass() }, left);
-    const parts = hostOf({ tools, script: [hang()], checkpoints });
+    const parts = hostOf({ tools, script: [hang()], store: checkpoints });
     const host = restoreHost(hostMachine(parts.executor, parts.agent), snapshot);
     await slow.reached;
     host.send({ type: 'leave' });
@@ -38,23 +38,23 @@ describe('a hosted run that is stopped while it resolves', () => {
       iteration: before.iteration,
       usage: before.usage,
     });
-    const next = hostOf({ tools, checkpoints: left });
+    const next = hostOf({ tools, store: left });
     expect(await next.run({ runId: 'r' })).toMatchObject({ status: 'ok', iterations: 3 });
   });
 
   test('keeps the outcome that was only to be delivered, and the next start delivers it (promise e)', async () => {
     const store = memoryStore();
-    const first = hostOf({ script: [reply('the answer')], checkpoints: store, onOutcome: () => new Promise(() => {}) });
+    const first = hostOf({ script: [reply('the answer')], store, onOutcome: () => new Promise(() => {}) });
     void first.run({ runId: 'r' });
     await until(async () => (await store.load('r'))?.outcome);
     const left = await afterCrash(store);
-    const second = hostOf({ script: [], checkpoints: left });
+    const second = hostOf({ script: [], store: left });
     const starting = second.start({ runId: 'r' });
     (second.executor.get('r') as Run).actor.stop();
     await (await starting).result;
     const delivered: unknown[] = [];
     const onOutcome = ({ output }: { output: string }) => void delivered.push(output);
-    const third = hostOf({ script: [], checkpoints: left, onOutcome });
+    const third = hostOf({ script: [], store: left, onOutcome });
     expect(await third.run({ runId: 'r' })).toMatchObject({ status: 'ok', output: 'the answer' });
     expect(delivered).toEqual(['the answer']);
   });
@@ -63,7 +63,7 @@ describe('a hosted run that is stopped while it resolves', () => {
 describe('a host that continues while its executor shuts down', () => {
   test('begins no further run: the first is left, and its host hears of no end (executor 8, edges 14)', async () => {
     const store = memoryStore();
-    const { executor, agent, model } = hostOf({ script: [hang(), hang()], checkpoints: store });
+    const { executor, agent, model } = hostOf({ script: [hang(), hang()], store });
     const { createMachine } = setup({ actors: { run: executor.logic(agent) } });
     const invoked = (runId: string) => ({ src: 'run' as const, input: { prompt: 'Go.', runId } });
     const chain = createMachine({
@@ -90,7 +90,7 @@ describe('a snapshot that is taken again while a restored run resolves', () => {
     ['not durable', null],
   ] as const)('says where the run was: it is %s', async ([, store]) => {
     const { snapshot } = await afterTwoSteps(store);
-    const parts = hostOf({ script: [hang()], tools, ...(store ? { checkpoints: store } : {}) });
+    const parts = hostOf({ script: [hang()], tools, ...(store ? { store } : {}) });
     const host = restoreHost(hostMachine(parts.executor, parts.agent), snapshot);
     expect(childOf(host.getPersistedSnapshot())).toEqual(childOf(snapshot));
     await parts.executor.shutdown();
@@ -109,7 +109,7 @@ describe('a snapshot that is taken again while a restored run resolves', () => {
       },
       await afterCrash(store),
     );
-    const { executor, agent } = hostOf({ tools, script: [], checkpoints });
+    const { executor, agent } = hostOf({ tools, script: [], store: checkpoints });
     const actor = createActor(executor.logic(agent), { snapshot: childOf(snapshot) }).start();
     await slow.reached;
     const steered = (executor.get('r') as Run).steer('more');
@@ -128,11 +128,11 @@ describe('a snapshot that is taken again while a restored run resolves', () => {
       effects += 1;
       await paying.pass();
     });
-    const checkpoints = memoryStore({ clock });
+    const store = memoryStore({ clock });
     const options = {
       script: [callTool('pay'), reply('paid')],
       tools: [pay],
-      ...{ checkpoints, clock, keepOutcomesMs: DAY_MS },
+      ...{ store, clock, keepOutcomesMs: DAY_MS },
     };
     const { executor, agent } = hostOf(options);
     const host = startHost(hostMachine(executor, agent));
@@ -159,7 +159,7 @@ describe('a snapshot that was taken before the first record was stored', () => {
     const options = {
       script: [callTool('pay'), reply('paid')],
       tools: [toolOf('pay', 'once', () => `paid ${++state.effects}`)],
-      ...{ checkpoints: isPlain ? plainStore(store) : store, clock, keepOutcomesMs },
+      ...{ store: isPlain ? plainStore(store) : store, clock, keepOutcomesMs },
     };
     const { executor, agent } = hostOf(options);
     const host = startHost(hostMachine(executor, agent));
@@ -171,7 +171,7 @@ describe('a snapshot that was taken before the first record was stored', () => {
   test('is whole, and begins the run when its process died at once', async () => {
     const { snapshot, options, state } = await persistedAtOnce(DAY_MS);
     expect(childOf(snapshot)).toMatchObject({ unstored: true, status: 'active', meta: { runId: 'r' } });
-    const next = restored(snapshot, { ...options, checkpoints: memoryStore() });
+    const next = restored(snapshot, { ...options, store: memoryStore() });
     expect(await outputOf(next.host)).toMatchObject({ status: 'ok', output: 'paid' });
     expect(state.effects).toBeGreaterThan(0);
   });

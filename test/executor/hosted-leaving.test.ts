@@ -27,7 +27,7 @@ describe('a host that leaves the state which invoked the run', () => {
       iterations: 2,
     });
     expect(await onlyRecord(store)).toMatchObject({ iteration: 2, attempts: 0 });
-    const next = hostOf({ tools, checkpoints: store });
+    const next = hostOf({ tools, store });
     expect(await next.run({ runId: 'r' })).toMatchObject({ status: 'ok', iterations: 3 });
   });
 
@@ -72,7 +72,7 @@ describe('a host that leaves the state which invoked the run', () => {
       };
       const inner = memoryStore({ clock });
       const store = watchedStore({ before: (call) => call.method === method && isFirst && slow.pass() }, inner);
-      const parts = hostOf({ script: [hang()], checkpoints: store, clock });
+      const parts = hostOf({ script: [hang()], store, clock });
       const host = startHost(hostMachine(parts.executor, parts.agent));
       await slow.reached;
       isFirst = false;
@@ -89,14 +89,14 @@ describe('a host that leaves the state which invoked the run', () => {
   test('while the run ends does not end it twice: the outcome stands', async () => {
     const slow = gate();
     const store = watchedStore({ before: ({ method }) => method === 'delete' && slow.pass() });
-    const parts = hostOf({ checkpoints: store });
+    const parts = hostOf({ store });
     const host = startHost(hostMachine(parts.executor, parts.agent));
     await slow.reached;
     host.send({ type: 'leave' });
     slow.open();
     await until(async () => (await store.listInterrupted()).length === 0);
     await settle();
-    expect(await hostOf({ checkpoints: store }).run({ runId: 'r' })).toMatchObject({ status: 'ok', output: 'done' });
+    expect(await hostOf({ store }).run({ runId: 'r' })).toMatchObject({ status: 'ok', output: 'done' });
   });
 
   test('after run.cancel was sent to the run, ends it as cancelled', async () => {
@@ -121,7 +121,7 @@ describe('one run, known to several', () => {
       const { snapshot, store } = await afterTwoSteps();
       const left = await afterCrash(store);
       const { tool, count } = counting();
-      const parts = hostOf({ script: [callTool('look', { n: 3 }), reply('once')], tools: [tool], checkpoints: left });
+      const parts = hostOf({ script: [callTool('look', { n: 3 }), reply('once')], tools: [tool], store: left });
       const machine = hostMachine(parts.executor, parts.agent);
       let host: Host | undefined;
       const restore = () => {

@@ -107,7 +107,7 @@ function world(before?: (call: StoreCall) => unknown) {
     await inner.release(claims.at(-1) as Claim);
     return (await inner.claim('r', 'another', 30_000)) as Claim;
   };
-  return { clock, inner, store, steal, options: { checkpoints: store, clock } };
+  return { clock, inner, store, steal, options: { store, clock } };
 }
 
 /** A store that is away until it is told otherwise. */

@@ -19,7 +19,7 @@ import { afterCrash, onlyRecord, watchedStore } from '../fixtures/watched-store.
 const tools = [toolOf('look')];
 describe("a run inside a host's machine", () => {
   test('is invoked with its invocation, and gives its result without messages as output', async () => {
-    const { executor, agent } = hostOf({ checkpoints: memoryStore() });
+    const { executor, agent } = hostOf({ store: memoryStore() });
     const host = startHost(hostMachine(executor, agent));
     expect(await outputOf(host)).toMatchObject({ runId: 'r', status: 'ok', output: 'done', durable: true });
     expect(host.getSnapshot().context.output).not.toHaveProperty('messages');
@@ -29,7 +29,7 @@ describe("a run inside a host's machine", () => {
     'goes on when the host is persisted as JSON and restored (durable: %s)',
     async (isDurable) => {
       const { snapshot, store } = await afterTwoSteps(isDurable ? memoryStore() : null);
-      const next = restored(snapshot, store ? { checkpoints: await afterCrash(store) } : {});
+      const next = restored(snapshot, store ? { store: await afterCrash(store) } : {});
       expect(await outputOf(next.host)).toMatchObject({
         status: 'ok',
         output: 'done',
@@ -57,13 +57,13 @@ describe("a run inside a host's machine", () => {
   });
 
   test('that was done stays done in a restored host: the same output, no model call, no store call', async () => {
-    const { executor, agent } = hostOf({ checkpoints: memoryStore() });
+    const { executor, agent } = hostOf({ store: memoryStore() });
     const actor = createActor(executor.logic(agent), { input: { prompt: 'Go.', runId: 'r' } }).start();
     await until(() => actor.getSnapshot().status === 'done');
     const persisted = roundTrip(actor.getPersistedSnapshot()) as PersistedRun;
     expect(persisted).toMatchObject({ status: 'done', messages: [], output: { status: 'ok', output: 'done' } });
     const store = watchedStore();
-    const next = hostOf({ checkpoints: store });
+    const next = hostOf({ store });
     const again = createActor(next.executor.logic(next.agent), { snapshot: persisted }).start();
     await settle();
     expect(again.getSnapshot()).toMatchObject({ status: 'done', output: actor.getSnapshot().output });
@@ -79,14 +79,14 @@ describe("a run inside a host's machine", () => {
 
   test('that a shutdown left is not done: it is persisted as a run that continues (edges 14)', async () => {
     const store = memoryStore();
-    const first = hostOf({ script: [callTool('look'), hang()], tools, checkpoints: store });
+    const first = hostOf({ script: [callTool('look'), hang()], tools, store });
     const actor = createActor(first.executor.logic(first.agent), { input: { prompt: 'Go.', runId: 'r' } }).start();
     await until(() => first.model.calls.length === 2);
     await first.executor.shutdown();
     expect(actor.getSnapshot()).toMatchObject({ status: 'active', context: { output: { status: 'interrupted' } } });
     const persisted = roundTrip(actor.getPersistedSnapshot()) as PersistedRun;
     expect(persisted).toMatchObject({ status: 'active', stored: true });
-    const next = hostOf({ tools, checkpoints: store });
+    const next = hostOf({ tools, store });
     const again = createActor(next.executor.logic(next.agent), { snapshot: persisted }).start();
     await until(() => again.getSnapshot().status === 'done');
     expect(again.getSnapshot().output).toMatchObject({ status: 'ok', iterations: 2 });
@@ -106,7 +106,7 @@ describe("a run inside a host's machine", () => {
       left.log.length = 0;
       const run = (snapshot as never as { children: { run: object } }).children.run;
       const damaged = { ...(snapshot as object), children: { run: { ...run, snapshot: damage(childOf(snapshot)) } } };
-      const next = restored(damaged, { checkpoints: left });
+      const next = restored(damaged, { store: left });
       expect(await outputOf(next.host)).toMatchObject({ status: 'error', error: { code: 'CHECKPOINT_CORRUPT' } });
       expect([next.model.calls, left.log]).toEqual([[], []]);
       expect(await onlyRecord(left)).toEqual(before);
@@ -120,7 +120,7 @@ describe("a run inside a host's machine", () => {
       ...(snapshot as object),
       children: { run: { ...run, snapshot: { ...childOf(snapshot), version: 99 } } },
     };
-    const next = restored(newer, { checkpoints: memoryStore() });
+    const next = restored(newer, { store: memoryStore() });
     expect(await outputOf(next.host)).toMatchObject({ status: 'error', error: { code: 'CHECKPOINT_TOO_NEW' } });
   });
 
@@ -130,7 +130,7 @@ describe("a run inside a host's machine", () => {
     const parts = hostOf({
       script: [callTool('look', { n: 1 }), () => third.pass().then(() => callTool('look', { n: 2 })), hang()],
       tools,
-      checkpoints: store,
+      store,
     });
     const host = startHost(hostMachine(parts.executor, parts.agent));
     await third.reached;
@@ -138,7 +138,7 @@ describe("a run inside a host's machine", () => {
     expect(childOf(old).iteration).toBe(1);
     third.open();
     await until(async () => (await store.load('r'))?.iteration === 2);
-    const next = restored(old, { checkpoints: await afterCrash(store) });
+    const next = restored(old, { store: await afterCrash(store) });
     expect(await outputOf(next.host)).toMatchObject({ status: 'ok', iterations: 3 });
     expect(next.model.calls).toHaveLength(1);
   });
@@ -146,8 +146,8 @@ describe("a run inside a host's machine", () => {
   test('that ended meanwhile answers with its kept outcome', async () => {
     const { snapshot, store } = await afterTwoSteps();
     const left = await afterCrash(store);
-    await hostOf({ tools, checkpoints: left }).run({ runId: 'r' });
-    const next = restored(snapshot, { checkpoints: left });
+    await hostOf({ tools, store: left }).run({ runId: 'r' });
+    const next = restored(snapshot, { store: left });
     expect(await outputOf(next.host)).toMatchObject({ status: 'ok', output: 'done', iterations: 3 });
     expect(next.model.calls).toEqual([]);
   });
@@ -155,7 +155,7 @@ describe("a run inside a host's machine", () => {
   test('whose reference has no record any more ends with RUN_NOT_FOUND and never begins anew', async () => {
     const { snapshot } = await afterTwoSteps();
     const empty = memoryStore();
-    const next = restored(snapshot, { checkpoints: empty });
+    const next = restored(snapshot, { store: empty });
     expect(await outputOf(next.host)).toMatchObject({ status: 'error', error: { code: 'RUN_NOT_FOUND' } });
     expect(next.model.calls).toEqual([]);
     expect(await empty.listInterrupted()).toEqual([]);
@@ -174,7 +174,7 @@ describe('the logic of a run', () => {
     const record = await onlyRecord(store);
     const empty = memoryStore();
     const slow = gate();
-    const parts = hostOf({ script: [() => slow.pass().then(() => reply('end'))], tools, checkpoints: empty });
+    const parts = hostOf({ script: [() => slow.pass().then(() => reply('end'))], tools, store: empty });
     const actor = createActor(parts.executor.logic(parts.agent), { snapshot: asSnapshot(record) }).start();
     await slow.reached;
     expect(parts.model.calls[0]?.messages).toEqual(record.messages);
@@ -188,7 +188,7 @@ describe('the logic of a run', () => {
   test.for([null, {}, { prompt: 7 }, { prompt: 'x', runId: '' }])(
     'given the bad input %j ends with an error as its result, and the host does not hang',
     async (input) => {
-      const { executor, agent, model } = hostOf({ checkpoints: memoryStore() });
+      const { executor, agent, model } = hostOf({ store: memoryStore() });
       const host = startHost(hostMachine(executor, agent, input as never));
       expect(await outputOf(host)).toMatchObject({ status: 'error' });
       expect(model.calls).toEqual([]);

@@ -40,7 +40,7 @@ describe('a call of a name outside the allowed form', () => {
       const host = hostOf({
         script: [callTool(name, { id: 7 }), reply('end')],
         tools: [toolOf('lookup')],
-        checkpoints,
+        store: checkpoints,
       });
       const run = await host.start({ runId: 'r' });
       const events: RunEvent[] = [];

@@ -17,7 +17,7 @@ describe('what is stored around a call', () => {
       const tool = toolOf('work', effect, async () => {
         found = await store.load('run-1');
       });
-      await hostOf({ script: [calls('work'), reply('end')], tools: [tool], checkpoints: store }).run({
+      await hostOf({ script: [calls('work'), reply('end')], tools: [tool], store }).run({
         runId: 'run-1',
       });
       expect(found).toMatchObject({
@@ -34,7 +34,7 @@ describe('what is stored around a call', () => {
     const host = hostOf({
       script: [calls('send', 'look'), reply('end')],
       tools: [toolOf('send', 'once', note), toolOf('look', 'read', note)],
-      checkpoints: store,
+      store,
     });
     const run = host.run();
     await slow.reached;
@@ -51,7 +51,7 @@ describe('what is stored around a call', () => {
     ['read', 1],
   ] as const)('a step with one %s call costs exactly %i writes (checkpoint 18)', async ([effect, count]) => {
     const store = watchedStore();
-    const host = hostOf({ script: [calls('work'), reply('end')], tools: [toolOf('work', effect)], checkpoints: store });
+    const host = hostOf({ script: [calls('work'), reply('end')], tools: [toolOf('work', effect)], store });
     await host.run({ runId: 'run-1' });
     const heads = store.log.filter(isWrite).map((call) => headOfWrite(call));
     const ofStep = heads.slice(1, -1);
@@ -63,7 +63,7 @@ describe('what is stored around a call', () => {
     const store = memoryStore();
     const slow = gate();
     const tools = [toolOf('fast', 'once', () => 'quick'), toolOf('slow', 'once', () => slow.pass())];
-    const run = hostOf({ script: [calls('fast', 'slow'), reply('end')], tools, checkpoints: store }).run({
+    const run = hostOf({ script: [calls('fast', 'slow'), reply('end')], tools, store }).run({
       runId: 'run-1',
     });
     await until(async () => states(await store.load('run-1')) === 'done,started');
@@ -78,7 +78,7 @@ describe('what is stored around a call', () => {
     const store = watchedStore({ before: (call) => headOfWrite(call)?.openStep && slow.pass() }, inner);
     let runs = 0;
     const send = toolOf('send', 'once', () => ++runs);
-    const first = hostOf({ script: [calls('send')], tools: [send], checkpoints: store });
+    const first = hostOf({ script: [calls('send')], tools: [send], store });
     const run = await first.start({ runId: 'run-1' });
     await slow.reached;
     const shutdown = first.executor.shutdown();
@@ -87,7 +87,7 @@ describe('what is stored around a call', () => {
     expect((await run.result).status).toBe('interrupted');
     expect(runs).toBe(0);
     await settle();
-    const second = hostOf({ script: [reply('end')], tools: [send], checkpoints: inner });
+    const second = hostOf({ script: [reply('end')], tools: [send], store: inner });
     expect(await second.run({ runId: 'run-1' })).toMatchObject({ status: 'ok' });
     expect(runs).toBe(1);
   });

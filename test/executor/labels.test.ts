@@ -22,13 +22,13 @@ const blue = { team: 'blue', ticket: 'T-7' };
 describe('the labels of an invocation', () => {
   test('are stored with the first record, and a process that takes the run over keeps them', async () => {
     const store = memoryStore();
-    const first = hostOf({ script: [hang()], checkpoints: store });
+    const first = hostOf({ script: [hang()], store });
     await first.start({ runId: 'r', labels: blue });
     expect((await store.load('r'))?.labels).toEqual(blue);
     await first.executor.shutdown();
 
     const tools = [toolOf('look')];
-    const next = hostOf({ script: [callTool('look'), hang()], tools, checkpoints: store });
+    const next = hostOf({ script: [callTool('look'), hang()], tools, store });
     await next.executor.recover();
     await until(async () => (await store.load('r'))?.iteration === 1);
     expect((await store.load('r'))?.labels).toEqual(blue);
@@ -37,7 +37,7 @@ describe('the labels of an invocation', () => {
 
   test('are a copy: what the host changes later changes nothing', async () => {
     const store = memoryStore();
-    const host = hostOf({ script: [hang()], checkpoints: store });
+    const host = hostOf({ script: [hang()], store });
     const labels: Record<string, string> = { team: 'blue' };
     await host.start({ runId: 'r', labels });
     labels.team = 'red';
@@ -47,7 +47,7 @@ describe('the labels of an invocation', () => {
 
   test('are part of the request: the same id with others is RUN_ID_CONFLICT, with the same the run, and none is as an empty object', async () => {
     const store = memoryStore();
-    const host = hostOf({ script: [hang(), hang()], checkpoints: store });
+    const host = hostOf({ script: [hang(), hang()], store });
     await host.start({ runId: 'r', labels: { a: '1', b: '2' } });
     expect((await host.start({ runId: 'r', labels: { b: '2', a: '1' } })).accepted).toBe('joined');
     for (const labels of [{}, { a: '1' }, { a: '1', b: '3' }]) {
@@ -65,7 +65,7 @@ describe('the labels of an invocation', () => {
     ['a lone surrogate', { n: 'x\ud800' }],
   ] as const)('with %s are refused with INVALID_LABELS, and nothing is stored', async ([, labels]) => {
     const store = watchedStore();
-    const host = hostOf({ checkpoints: store });
+    const host = hostOf({ store });
     const run = await host.start({ labels: labels as Labels });
     expect([run.accepted, run.error?.code]).toEqual(['refused', 'INVALID_LABELS']);
     expect([host.model.calls, store.methods.filter((name) => name !== 'release')]).toEqual([[], []]);
@@ -77,7 +77,7 @@ describe('the labels of an invocation', () => {
     const hostile = JSON.parse('{"__proto__":"p","constructor":"c","":"empty"}') as Labels;
     for (const labels of [many, long, hostile]) {
       const store = memoryStore();
-      const host = hostOf({ script: [hang()], checkpoints: store });
+      const host = hostOf({ script: [hang()], store });
       await host.start({ runId: 'r', labels });
       expect(JSON.stringify((await store.load('r'))?.labels)).toBe(JSON.stringify(labels));
       expect(await host.executor.list({ labels })).toMatchObject([{ runId: 'r' }]);
@@ -94,7 +94,7 @@ describe('the labels of an invocation', () => {
   );
 
   test('in a Map or a Set are a TypeError: their entries are no properties, and would be lost', async () => {
-    const host = hostOf({ checkpoints: memoryStore() });
+    const host = hostOf({ store: memoryStore() });
     for (const labels of [new Map([['team', 'blue']]), new Set(['team'])] as unknown as Labels[]) {
       await expect(host.start({ labels })).rejects.toThrow(TypeError);
       await expect(host.executor.list({ labels })).rejects.toThrow(TypeError);
@@ -112,7 +112,7 @@ describe('the labels of an invocation', () => {
       },
     } as Audit;
     const observers = [{ onEvent: ({ type }: RunEvent, { info }: ObservedRun) => noted(type, info) }];
-    const options = { checkpoints: store, ports: { audit }, observers, requireDurable: true };
+    const options = { store, ports: { audit }, observers, requireDurable: true };
     const first = hostOf({ ...options, script: [hang(), hang()] });
     for (const runId of ['on', 'aside']) await first.start({ runId, labels: blue });
     await first.start({ runId: 'plain' });
@@ -135,7 +135,7 @@ describe('the labels of an invocation', () => {
     const agent = defineAgent({ id: 'lead', instructions: 'Lead.', subAgents: ['helper'] });
     const models = { fast: scriptedModel([callTool('agent__helper', { prompt: 'Help.' }), hang()]) };
     const ports = { palette: createPalette({ agents: [helper] }) };
-    const executor = createExecutor({ models, ports, checkpoints: store });
+    const executor = createExecutor({ models, ports, store });
     await executor.start(agent, { prompt: 'Go.', runId: 'lead', labels: blue });
     await until(async () => (await executor.list({ labels: blue })).length === 2);
     expect((await store.listInterrupted()).map((run) => 'labels' in run && run.labels)).toEqual([blue, blue]);
@@ -152,7 +152,7 @@ describe('the labels of an invocation', () => {
     const host = hostOf({
       script: [callTool('look'), hang()],
       tools: [toolOf('look')],
-      checkpoints: store,
+      store,
       redact: (text) => text.replaceAll('blue', '***'),
       middleware: [
         {
@@ -173,7 +173,7 @@ describe('the labels of an invocation', () => {
 describe('executor.list by labels', () => {
   test('gives the live and the stored runs that have all of them', async () => {
     const store = memoryStore();
-    const first = hostOf({ script: [hang(), hang(), hang()], checkpoints: store });
+    const first = hostOf({ script: [hang(), hang(), hang()], store });
     await first.start({ runId: 'both', labels: blue });
     await first.start({ runId: 'team', labels: { team: 'blue' } });
     await first.start({ runId: 'none' });
@@ -188,7 +188,7 @@ describe('executor.list by labels', () => {
     };
     await expected(first);
     await first.executor.shutdown();
-    await expected(hostOf({ checkpoints: store }));
+    await expected(hostOf({ store }));
   });
 
   test.for([7, ['team'], { team: 7 }])('with labels that are %j is a TypeError', async (labels) => {
@@ -199,7 +199,7 @@ describe('executor.list by labels', () => {
 describe("a run that a host's machine begins", () => {
   test('says so in its record, also after it was taken over; one that a start began does not', async () => {
     const store = memoryStore();
-    const first = hostOf({ script: [hang(), hang()], checkpoints: store });
+    const first = hostOf({ script: [hang(), hang()], store });
     const host = startHost(hostMachine(first.executor, first.agent, { prompt: 'Go.', runId: 'hosted' }));
     await until(async () => (await store.load('hosted')) !== null);
     await first.start({ runId: 'started' });
@@ -208,7 +208,7 @@ describe("a run that a host's machine begins", () => {
     host.stop();
     await first.executor.shutdown();
 
-    const next = hostOf({ script: [callTool('look'), hang()], tools: [toolOf('look')], checkpoints: store });
+    const next = hostOf({ script: [callTool('look'), hang()], tools: [toolOf('look')], store });
     await next.start({ runId: 'hosted' });
     await until(async () => (await store.load('hosted'))?.iteration === 1);
     expect((await store.load('hosted'))?.hosted).toBe(true);

@@ -22,8 +22,8 @@ function troubled(script: readonly ScriptedEntry[], options: HostOptions = {}) {
   const tools = (['read', 'idempotent', 'once'] as const).map((effect) =>
     toolOf(effect, effect, ({ n }) => void state.began.push(`${effect} ${n}`)),
   );
-  const checkpoints = watchedStore({ before: refuse }, inner);
-  const host = hostOf({ agent: { phases: two }, script, tools, checkpoints, clock, ...options });
+  const store = watchedStore({ before: refuse }, inner);
+  const host = hostOf({ agent: { phases: two }, script, tools, store, clock, ...options });
   const comeBack = async () => {
     state.isUp = true;
     await clock.advance(10_000);
@@ -110,8 +110,8 @@ describe('a process that dies before a late end of a phase is stored', () => {
       expect(host.state.began).toEqual(['once 1', 'read 2']);
 
       const { tools = [] } = host.agent;
-      const checkpoints = await afterCrash(host.inner);
-      const second = hostOf({ agent: { ...agent, tools }, script: [...rest, reply('two')], checkpoints });
+      const store = await afterCrash(host.inner);
+      const second = hostOf({ agent: { ...agent, tools }, script: [...rest, reply('two')], store });
       const result = await second.run({ runId: 'r' });
       expect(result).toMatchObject({ status: 'ok', output: 'two', iterations: 4 });
       expect(outputsOf(result)).toEqual(['a: one', 'b: two']);
@@ -132,7 +132,7 @@ describe('a process that dies before a late end of a phase is stored', () => {
     const second = hostOf({
       agent: { ...agent, tools: host.agent.tools ?? [] },
       script: [...script, reply('three')],
-      checkpoints: left,
+      store: left,
     });
     const result = await second.run({ runId: 'r' });
     expect(outputsOf(result)).toEqual(['a: one', 'b: two', 'c: three']);

@@ -17,7 +17,7 @@ async function working(before: (call: StoreCall) => unknown = () => {}) {
   const host = hostOf({
     script: [callTool('look'), hang()],
     tools,
-    checkpoints: store,
+    store,
     clock,
     agent: { maxRuntimeMs: 10 ** 9 },
     defaults: { leaseMs: LEASE, firstChunkMs: 10 ** 9, chunkGapMs: 10 ** 9 },
@@ -83,13 +83,13 @@ describe('the claim of a run', () => {
     const frozen = hostOf({
       script: [callTool('look'), () => slow.pass().then(() => reply('too late'))],
       tools,
-      checkpoints: { ...store, renew: () => new Promise<never>(() => {}) } as typeof store,
+      store: { ...store, renew: () => new Promise<never>(() => {}) } as typeof store,
       onOutcome: (outcome) => void delivered.push(outcome),
     });
     const late = await frozen.start({ runId: 'q' });
     await slow.reached;
     await clock.advance(10 * LEASE);
-    const second = hostOf({ script: [hang()], tools, checkpoints: store });
+    const second = hostOf({ script: [hang()], tools, store });
     await second.start({ runId: 'q' });
     const before = await store.load('q');
     slow.open();
@@ -112,7 +112,7 @@ describe('the claim of a run', () => {
       },
     };
     const host = hostOf({
-      ...{ script: [hang()], checkpoints: store, requireDurable: true },
+      ...{ script: [hang()], store, requireDurable: true },
       defaults: { portMs: 100 },
     });
     expect(await host.run({ runId: 'r' })).toMatchObject({ error: { code: 'NOT_DURABLE' } });

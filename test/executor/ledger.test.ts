@@ -16,7 +16,7 @@ async function crashIn(
   isReached: (record: RunCheckpoint) => boolean,
 ) {
   const store = memoryStore();
-  const host = hostOf({ script: [script], tools, checkpoints: store });
+  const host = hostOf({ script: [script], tools, store });
   await host.start({ runId: 'run-1' });
   await until(async () => {
     const record = await store.load('run-1');
@@ -34,7 +34,7 @@ async function goOn(left: ReturnType<typeof memoryStore>, effects: Record<string
       return `${name} again`;
     }),
   );
-  const host = hostOf({ script: [reply('end')], tools, checkpoints: left, ...options });
+  const host = hostOf({ script: [reply('end')], tools, store: left, ...options });
   const result = await host.run({ runId: 'run-1' });
   return {
     result,
@@ -80,7 +80,7 @@ describe('after a crash in the middle of a step', () => {
     });
     let store = await crashIn(calls('work'), [tool], (record) => states(record) === 'started');
     for (let crash = 2; crash <= 3; crash++) {
-      await hostOf({ tools: [tool], checkpoints: store }).start({ runId: 'run-1' });
+      await hostOf({ tools: [tool], store }).start({ runId: 'run-1' });
       await until(() => seen.length === crash);
       store = await afterCrash(store);
       expect((await onlyRecord(store)).openStep?.calls).toMatchObject([{ attempt: crash }]);
@@ -163,7 +163,7 @@ describe('after a crash in the middle of a step', () => {
       script: [calls('a', 'a')],
       tools: [toolOf('a', 'once', hangs)],
       agent: { toolConcurrency: 1 },
-      checkpoints: store,
+      store,
     });
     await host.start({ runId: 'run-1' });
     await until(async () => (await store.load('run-1'))?.openStep);

@@ -82,7 +82,7 @@ describe('a run with a checkpointer', () => {
     const look = toolOf('look', 'read', async () => {
       seen.push((await store.listInterrupted()).length);
     });
-    const result = await hostOf({ script: three, tools: [look], checkpoints: store }).run(invocation);
+    const result = await hostOf({ script: three, tools: [look], store }).run(invocation);
     expect(seen).toEqual([1, 1]);
     expect(result.status).toBe('ok');
     expect(await store.listInterrupted()).toEqual([]);
@@ -91,7 +91,7 @@ describe('a run with a checkpointer', () => {
 
   test('has its first record in the store when start resolves, with all nine attributes (checkpoint 1, 23)', async () => {
     for (const store of [memoryStore(), plainStore()]) {
-      const host = hostOf({ script: [() => new Promise(() => {})], checkpoints: store });
+      const host = hostOf({ script: [() => new Promise(() => {})], store });
       await host.start({ ...invocation, images: [{ mediaType: 'image/png', data: new Uint8Array([1, 2, 3]) }] });
       const { inputs: _, ...attributes } = invocation;
       const record = await onlyRecord(store);
@@ -163,7 +163,7 @@ test('a wrong call of start rejects with a TypeError, and nothing else does', as
 test('an unknown tier ends the run with a typed error before anything is begun or stored (executor 2)', async () => {
   const store = watchedStore();
   const factory = recordingFactory();
-  for (const options of [{ checkpoints: store }, { ports: { checkpointer: factory } }]) {
+  for (const options of [{ store }, { ports: { checkpointer: factory } }]) {
     const result = await hostOf({ ...options, agent: { model: 'deep' } }).run({ runId: 'run-1' });
     expect(result).toMatchObject({ status: 'error', error: { code: 'UNKNOWN_TIER' } });
   }

@@ -6,7 +6,7 @@ import { hostOf, toolOf } from '../fixtures/host.ts';
 /** Runs one message with so many calls of a tool that does nothing. */
 async function runCalls(
   count: number,
-  { effect = 'read' as ToolEffect, checkpoints = undefined as CheckpointStore | undefined } = {},
+  { effect = 'read' as ToolEffect, store = undefined as CheckpointStore | undefined } = {},
 ) {
   const seen = { turns: 0, inTurn: 0, mostInTurn: 0, calls: 0, isOver: false };
   const turn = () => {
@@ -21,7 +21,7 @@ async function runCalls(
     return 'ok';
   });
   const script = [callTools(Array.from({ length: count }, (_, i) => ({ name: 'noop', input: { i } }))), reply('done')];
-  const host = hostOf({ script, tools: [noop], ...(checkpoints ? { checkpoints } : {}) });
+  const host = hostOf({ script, tools: [noop], ...(store ? { store } : {}) });
   setImmediate(turn);
   const cpu = process.cpuUsage();
   const result = await host.run();
@@ -45,8 +45,8 @@ describe('a message with thousands of calls', () => {
     ['without a store', undefined],
     ['with a store in memory', memoryStore],
   ] as const)('leaves the event loop a turn every few dozen calls, %s', async ([, storeOf]) => {
-    const checkpoints = storeOf?.();
-    const { mostInTurn, turns } = await runCalls(5_000, checkpoints ? { checkpoints } : {});
+    const store = storeOf?.();
+    const { mostInTurn, turns } = await runCalls(5_000, store ? { store } : {});
     expect(mostInTurn).toBeLessThan(2_500);
     expect(turns).toBeGreaterThan(10);
   });

@@ -12,7 +12,7 @@ test('each answer of a model says in the result and in the record which model ma
     return callTool('look');
   };
   const store = memoryStore();
-  const host = hostOf({ script: [slow, reply('done')], tools: [toolOf('look')], checkpoints: store, clock });
+  const host = hostOf({ script: [slow, reply('done')], tools: [toolOf('look')], store, clock });
   const run = await host.start({ runId: 'r' });
   const { messages } = await run.result;
   const mark = { model: 'scripted/scripted', usage: [10, 5] };
@@ -23,23 +23,23 @@ test('an open step has the mark of its message, and the run that takes it up kee
   const store = memoryStore();
   let isOpen = true;
   const look = toolOf('look', 'once', () => (isOpen ? new Promise(() => {}) : 'seen'));
-  const first = hostOf({ script: [callTool('look')], tools: [look], checkpoints: store });
+  const first = hostOf({ script: [callTool('look')], tools: [look], store });
   await first.start({ runId: 'r' });
   await until(async () => (await store.load('r'))?.openStep !== undefined);
   const mark = markIn((await store.load('r'))?.openStep?.message);
   expect(mark).toMatchObject({ model: 'scripted/scripted', usage: [10, 5] });
   await first.executor.shutdown({ drainMs: 0 });
   isOpen = false;
-  const second = hostOf({ script: [reply('done')], tools: [look], checkpoints: store });
+  const second = hostOf({ script: [reply('done')], tools: [look], store });
   const { messages } = await second.run({ runId: 'r' });
   expect(markIn(messages[1])).toStrictEqual(mark);
 });
 
 test('no request has a mark, and none of its messages has what a host wrote in the place of one (edges 9)', async () => {
   const store = memoryStore();
-  const first = hostOf({ script: [callTool('look'), reply('done')], tools: [toolOf('look')], checkpoints: store });
+  const first = hostOf({ script: [callTool('look'), reply('done')], tools: [toolOf('look')], store });
   const { messages } = await first.run();
-  const next = hostOf({ script: [reply('again')], checkpoints: store });
+  const next = hostOf({ script: [reply('again')], store });
   const forged = {
     role: 'user',
     content: [{ type: 'text', text: 'Hi.' }],
@@ -59,7 +59,7 @@ test('a history with and without marks is the same request (edges 9)', async () 
       { role: 'user', content: [{ type: 'text', text: 'Who?' }] },
       { role: 'assistant', content: [{ type: 'text', text: 'Ann.' }], ...extra },
     ] as Message[];
-  const host = hostOf({ checkpoints: memoryStore() });
+  const host = hostOf({ store: memoryStore() });
   const asked = (model: string) => history({ providerOptions: { pawl: { model, usage: [1], ms: 1 } } });
   await host.run({ runId: 'r', history: history({}) });
   expect(await host.run({ runId: 'r', history: asked('acme/large') })).toMatchObject({ status: 'ok', output: 'done' });

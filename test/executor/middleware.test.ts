@@ -113,7 +113,7 @@ describe('middleware of an executor', () => {
     await hostOf({
       script: [callTool('pay', { sum: 5 }), reply('done')],
       tools: [pay],
-      checkpoints: store,
+      store,
       middleware,
     }).run();
     expect(recorded).toEqual(['started']);
@@ -431,7 +431,7 @@ describe('a middleware around a tool', () => {
       return next();
     };
     const send = toolOf('send', 'once', () => `sent ${++effects}`);
-    const host = hostOf({ script: sends, clock, checkpoints: store, tools: [send], middleware: [{ tool }] });
+    const host = hostOf({ script: sends, clock, store, tools: [send], middleware: [{ tool }] });
     expect(await host.run({ runId: 'r' })).toMatchObject({ status: 'interrupted', error: { code: 'LEASE_LOST' } });
     expect(effects).toBe(0);
   });
@@ -446,7 +446,7 @@ describe('a middleware around a tool', () => {
     };
     const send = toolOf('send', 'once', () => `sent ${++effects}`);
     const store = memoryStore({ clock });
-    const host = hostOf({ script: sends, clock, checkpoints: store, tools: [send], middleware: [{ tool }] });
+    const host = hostOf({ script: sends, clock, store, tools: [send], middleware: [{ tool }] });
     expect(await host.run({ runId: 'r' })).toMatchObject({ status: 'ok' });
     expect(effects).toBe(1);
   });

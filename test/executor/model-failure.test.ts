@@ -17,9 +17,9 @@ function watched(script: readonly ScriptedEntry[], options: HostOptions = {}) {
     const { type, output } = (event.event ?? {}) as { type?: string; output?: ModelAnswer };
     if (event.type === '@xstate.event' && type?.startsWith('xstate.done.actor.model') && output) answers.push(output);
   };
-  const checkpoints = memoryStore({ clock });
+  const store = memoryStore({ clock });
   const tools = [toolOf('look')];
-  const host = hostOf({ script, clock, checkpoints, tools, random: () => 0.5, inspect: inspect as never, ...options });
+  const host = hostOf({ script, clock, store, tools, random: () => 0.5, inspect: inspect as never, ...options });
   return { ...host, answers, clock };
 }
 

@@ -20,13 +20,13 @@ describe('a run without a record', () => {
   });
 
   test('whose factory says null never touches the store, with the same result (checkpoint 22)', async () => {
-    const durable = await hostOf({ script: three, tools, checkpoints: memoryStore() }).run(invocation);
+    const durable = await hostOf({ script: three, tools, store: memoryStore() }).run(invocation);
     const choosy = await hostOf({
       script: three,
       tools,
       ports: { checkpointer: { begin: async (): Promise<null> => null } },
     }).run(invocation);
-    const noStore = await hostOf({ script: three, tools, checkpoints: undefined as never }).run(invocation);
+    const noStore = await hostOf({ script: three, tools, store: undefined as never }).run(invocation);
     expect(choosy).toEqual({ ...durable, durable: false });
     expect(noStore).toEqual({ ...durable, durable: false });
   });
@@ -46,7 +46,7 @@ describe('a run without a record', () => {
     ],
     [
       'a first save that fails',
-      { checkpoints: watchedStore({ before: ({ method }) => method === 'save' && Promise.reject(new Error('full')) }) },
+      { store: watchedStore({ before: ({ method }) => method === 'save' && Promise.reject(new Error('full')) }) },
     ],
   ] as const)('is refused with NOT_DURABLE under requireDurable: %s (checkpoint 24)', async ([, options]) => {
     const host = hostOf({ ...options, requireDurable: true });
@@ -74,7 +74,7 @@ describe('a run without a record', () => {
 
   test('a first save that fails is a begin that throws: one warning, no second try (checkpoint 24)', async () => {
     const store = watchedStore({ before: ({ method }) => method === 'save' && Promise.reject(new Error('full')) });
-    const host = hostOf({ script: three, tools, checkpoints: store });
+    const host = hostOf({ script: three, tools, store });
     expect(await host.run({ runId: 'run-1' })).toMatchObject({ status: 'ok', durable: false });
     expect(host.warnings).toEqual([begun]);
     expect(store.methods.filter((name) => name === 'save' || name === 'append')).toEqual(['save']);
@@ -91,7 +91,7 @@ describe('a run without a record', () => {
       },
       memoryStore({ clock }),
     );
-    const running = hostOf({ script: [reply('found')], checkpoints: store, clock }).run({ runId: 'r' });
+    const running = hostOf({ script: [reply('found')], store, clock }).run({ runId: 'r' });
     await slow.reached;
     await clock.advance(11_000);
     slow.open();
@@ -122,8 +122,8 @@ describe('a run that goes on without a record, although its first save may have 
       state.effects += 1;
       return paying.pass();
     });
-    const host = hostOf({ script, tools: [pay], checkpoints: store, clock, ...options });
-    const other = hostOf({ script, tools: [pay], checkpoints: inner, clock });
+    const host = hostOf({ script, tools: [pay], store, clock, ...options });
+    const other = hostOf({ script, tools: [pay], store: inner, clock });
     return { clock, inner, state, paying, host, other };
   }
 
@@ -164,7 +164,7 @@ describe('a run that goes on without a record, although its first save may have 
     expect(await inner.listInterrupted()).toEqual([]);
     await clock.advance(11_000);
     await run.result;
-    await hostOf({ script: [hang()], checkpoints: inner, clock }).start({ runId: 'r' });
+    await hostOf({ script: [hang()], store: inner, clock }).start({ runId: 'r' });
     slow.open();
     await settle();
     expect((await inner.listInterrupted()).map(({ runId }) => runId)).toEqual(['r']);
@@ -192,7 +192,7 @@ describe('a run that goes on without a record, although its first save may have 
       inner,
     );
     const onOutcome = ({ status }: { status: string }) => void told.push(status);
-    const host = hostOf({ script: [reply('done')], checkpoints: store, onOutcome });
+    const host = hostOf({ script: [reply('done')], store, onOutcome });
     expect(await host.run({ runId: 'r' })).toMatchObject({ status: 'ok', durable: false });
     expect(told).toEqual(['ok']);
     expect(await inner.listInterrupted()).toEqual([]);

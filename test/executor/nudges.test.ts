@@ -44,7 +44,7 @@ describe('a nudge', () => {
 
   test('is stored at once, apart from the transcript, until a turn takes it in (supervision 2)', async () => {
     const store = memoryStore();
-    const { watched, goOn, model } = await inFirstCall([() => new Promise(() => {})], { checkpoints: store });
+    const { watched, goOn, model } = await inFirstCall([() => new Promise(() => {})], { store });
     watched.nudge('Look closer.');
     await until(async () => (await store.load('r'))?.nudges?.length === 1);
     expect(texts((await store.load('r'))?.nudges)).toEqual(['Look closer.']);
@@ -57,7 +57,7 @@ describe('a nudge', () => {
   test('is in the transcript of the record as soon as the step after it is (executor 11)', async () => {
     const store = memoryStore();
     const script = [callTool('look'), () => new Promise<never>(() => {})];
-    const { watched, goOn } = await inFirstCall(script, { checkpoints: store });
+    const { watched, goOn } = await inFirstCall(script, { store });
     watched.nudge('Look closer.');
     goOn();
     await until(async () => (await store.load('r'))?.iteration === 2);
@@ -136,7 +136,7 @@ async function live(process: MortalProcess) {
   const host = hostOf({
     models: { fast: process.model(model) },
     tools: [toolOf('look')],
-    checkpoints: process.store,
+    store: process.store,
     ports: { critic },
   });
   return Promise.race([host.run({ runId: 'r' }), process.died]);

@@ -31,7 +31,7 @@ describe('whoever watches a run', () => {
     ['an inspect callback that throws', { inspect: broken }, {}],
     ["a run's own inspect callback that throws", {}, { inspect: broken }],
   ])('%s changes nothing but the log (executor 1, faults 20)', async ([, options, runOptions]) => {
-    const host = hostOf({ script: script(), tools, checkpoints: memoryStore(), ...options });
+    const host = hostOf({ script: script(), tools, store: memoryStore(), ...options });
     const result = await host.run({ runId: 'r' }, runOptions);
     expect(result).toMatchObject({ status: 'ok', output: 'end', iterations: 3 });
     expect(host.warnings.length).toBeGreaterThan(0);
@@ -41,7 +41,7 @@ describe('whoever watches a run', () => {
     const host = hostOf({
       script: [...script().slice(0, 2), () => settle().then(() => reply('end'))],
       tools,
-      checkpoints: memoryStore(),
+      store: memoryStore(),
     });
     const run = await host.start();
     run.actor.subscribe(broken);
@@ -94,7 +94,7 @@ describe('whoever watches a run', () => {
       const { input } = event as { input?: unknown };
       frames.push(JSON.stringify({ event: (event as { event?: unknown }).event, input }) ?? '');
     };
-    await hostOf({ script: script(), tools, checkpoints: memoryStore(), inspect }).run({ runId: 'r' });
+    await hostOf({ script: script(), tools, store: memoryStore(), inspect }).run({ runId: 'r' });
     expect(frames.length).toBeGreaterThan(10);
     expect(frames.join()).not.toMatch(/doStream|listInterrupted/);
   });

@@ -28,7 +28,7 @@ describe('run.orThrow()', () => {
   });
 
   test.for(['cancelled', 'interrupted', 'refused'] as const)('throws for a run that is %s', async (how) => {
-    const host = hostOf({ script: [hang()], checkpoints: memoryStore() });
+    const host = hostOf({ script: [hang()], store: memoryStore() });
     const run = await host.start({ runId: how === 'refused' ? '' : 'r' });
     if (how === 'cancelled') void run.cancel('enough');
     if (how === 'interrupted') await host.executor.shutdown();

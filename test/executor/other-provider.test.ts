@@ -34,7 +34,7 @@ test.for(kinds)(
   '%s that a deploy continues with another provider sends it nothing that it would refuse (edges 9)',
   async ([, agent]) => {
     const store = memoryStore();
-    const setting = { tools: [toolOf('look')], agent, checkpoints: store };
+    const setting = { tools: [toolOf('look')], agent, store };
     const first = hostOf({ ...setting, models: { fast: thinking('openai.responses') } });
     await first.start({ runId: 'r' });
     await until(async () => (await store.load('r'))?.iteration === 1);
@@ -58,10 +58,10 @@ test('an earlier conversation of another provider reaches the next model as that
   const first = hostOf({
     script: [callTool('look', {}, 'x'.repeat(80)), reply('Ann.')],
     tools: [toolOf('look')],
-    checkpoints: store,
+    store,
   });
   const { messages } = await first.run();
-  const next = hostOf({ script: [reply('again')], tools: [toolOf('look')], checkpoints: store });
+  const next = hostOf({ script: [reply('again')], tools: [toolOf('look')], store });
   await next.run({ history: messages });
   const sent = JSON.stringify(next.model.calls[0]?.messages);
   expect(sent).not.toContain('x'.repeat(65));

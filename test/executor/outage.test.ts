@@ -45,13 +45,13 @@ type Memory = ReturnType<typeof memoryStore>;
 /** A durable host on a test clock, with the outcomes of its runs. Its executor sweeps the due runs of its store. */
 function deskOf(
   script: readonly ScriptedEntry[],
-  { checkpoints, ...options }: HostOptions & { clock?: TestClock } = {},
+  { store: given, ...options }: HostOptions & { clock?: TestClock } = {},
 ) {
   const clock = options.clock ?? testClock(Date.UTC(2026, 0, 1, 12));
-  const store = (checkpoints ?? memoryStore({ clock })) as Memory;
+  const store = (given ?? memoryStore({ clock })) as Memory;
   const outcomes: RunOutcome[] = [];
   const host = hostOf({
-    ...{ script, clock, checkpoints: store, tools: [toolOf('look')], random: () => 0.5 },
+    ...{ script, clock, store, tools: [toolOf('look')], random: () => 0.5 },
     onOutcome: (outcome) => void outcomes.push(outcome),
     ...options,
   });
@@ -138,7 +138,7 @@ describe('a model that is away', () => {
 
   test('the events of a run say that it waits, for what, and that it works again (waiting 29)', async () => {
     const store = plainStore();
-    const { start, clock } = deskOf([look, ...times(6, away), reply('done')], { checkpoints: store as Memory });
+    const { start, clock } = deskOf([look, ...times(6, away), reply('done')], { store: store as Memory });
     const run = await start({ runId: 'r' });
     const events = listen(run);
     await clock.advance(5 * MINUTE);
@@ -158,10 +158,10 @@ describe('a model that is away', () => {
   test('a message that comes meanwhile reaches the model with the next request (waiting 29)', async () => {
     for (const isPlain of [false, true]) {
       const clock = testClock();
-      const checkpoints = (isPlain ? plainStore() : memoryStore({ clock })) as Memory;
+      const store = (isPlain ? plainStore() : memoryStore({ clock })) as Memory;
       const { begin, executor, outcomes, model } = deskOf([look, ...times(5, away), reply('done')], {
         clock,
-        checkpoints,
+        store,
       });
       await begin();
       await executor.control('r').steer('Be quick.');
@@ -184,7 +184,7 @@ describe('a model that is away', () => {
     for (const isPlain of [false, true]) {
       const clock = testClock();
       const checkpoints = (isPlain ? plainStore() : memoryStore({ clock })) as Memory;
-      const { begin, executor, outcomes, store } = deskOf([look, ...times(9, away)], { clock, checkpoints });
+      const { begin, executor, outcomes, store } = deskOf([look, ...times(9, away)], { clock, store: checkpoints });
       await begin();
       expect(await executor.control('r').cancel('enough')).toBe('ended');
       expect(outcomes).toMatchObject([{ status: 'cancelled' }]);
@@ -195,8 +195,8 @@ describe('a model that is away', () => {
   test('wake asks it at once, here and in the store (waiting 31)', async () => {
     for (const isPlain of [false, true]) {
       const clock = testClock();
-      const checkpoints = (isPlain ? plainStore() : memoryStore({ clock })) as Memory;
-      const { begin, executor, outcomes } = deskOf([look, ...times(5, away), reply('done')], { clock, checkpoints });
+      const store = (isPlain ? plainStore() : memoryStore({ clock })) as Memory;
+      const { begin, executor, outcomes } = deskOf([look, ...times(5, away), reply('done')], { clock, store });
       await begin();
       expect(await executor.control('r').wake()).toBe(isPlain ? 'recorded' : 'sent');
       await settle();
@@ -231,13 +231,13 @@ describe('a process that ends during an outage', () => {
       if (counted.includes(method)) count += 1;
       return dead();
     };
-    const first = deskOf(surveyor(7), { clock, checkpoints: watchedStore({ before: dead, after }, inner), tools });
+    const first = deskOf(surveyor(7), { clock, store: watchedStore({ before: dead, after }, inner), tools });
     void first.start({ runId: 'r' });
     for (let minutes = 0; minutes < 5 && !isDead(); minutes++) await clock.advance(MINUTE);
     const record = await inner.load('r');
     const events: string[] = [];
     const observers = [{ onEvent: ({ type }: RunEvent) => void events.push(type) }];
-    const second = deskOf(surveyor(2), { clock, checkpoints: inner, tools, observers });
+    const second = deskOf(surveyor(2), { clock, store: inner, tools, observers });
     // The claim of a dead process holds for a while.
     await clock.advance(MINUTE);
     const { failed, parked } = await second.executor.recover();
@@ -346,7 +346,7 @@ describe('a model that stays away', () => {
 
   test('the run that parks says so in its events and its result (waiting 30)', async () => {
     const defaults = { modelOutageMs: 5 * MINUTE };
-    const { start, clock, store } = deskOf(script, { defaults, checkpoints: plainStore() as Memory });
+    const { start, clock, store } = deskOf(script, { defaults, store: plainStore() as Memory });
     const run = await start({ runId: 'r' });
     const events = listen(run);
     await minutes(clock, 6);
@@ -371,9 +371,9 @@ describe('a model that stays away', () => {
   });
 
   test('ends the run at once with modelOutageMs: 0, and without a store (waiting 30)', async () => {
-    for (const options of [{ defaults: { modelOutageMs: 0 } }, { checkpoints: undefined as never }]) {
+    for (const options of [{ defaults: { modelOutageMs: 0 } }, { store: undefined as never }]) {
       const clock = testClock();
-      const host = hostOf({ script, clock, checkpoints: memoryStore({ clock }), tools: [toolOf('look')], ...options });
+      const host = hostOf({ script, clock, store: memoryStore({ clock }), tools: [toolOf('look')], ...options });
       const run = await host.start({ runId: 'r' });
       await clock.advance(20 * SECOND);
       expect(await run.result).toMatchObject({ status: 'error', error: { code: 'MODEL' } });
@@ -382,7 +382,7 @@ describe('a model that stays away', () => {
 
   test('a run of a store that cannot let it rest waits in its process, and is not parked by that (waiting 26, 29)', async () => {
     const { start, clock, outcomes } = deskOf([look, ...times(9, away), reply('done')], {
-      checkpoints: plainStore() as Memory,
+      store: plainStore() as Memory,
     });
     const run = await start({ runId: 'r' });
     await minutes(clock, 20);
@@ -426,7 +426,7 @@ test('wake counts each time, also twice in one millisecond, and each wait has an
   const script = [look, ...times(3, status(401)), reply('done')];
   const ids: string[] = [];
   const observers = [{ onEvent: (event: RunEvent) => event.type === 'wait.opened' && ids.push(event.wait.id) }];
-  const options = { checkpoints: plainStore() as Memory, observers };
+  const options = { store: plainStore() as Memory, observers };
   const { begin, executor, outcomes, model } = deskOf(script, options);
   await begin();
   for (let requests = 3; requests <= 5; requests++) {
@@ -491,7 +491,7 @@ describe('a child run whose model is away', () => {
     'does not end its parent: both wait, and end ok (resting: %j) (waiting 23, 29)',
     async (rests) => {
       const clock = testClock();
-      const checkpoints = (rests ? memoryStore({ clock }) : plainStore()) as Memory;
+      const store = (rests ? memoryStore({ clock }) : plainStore()) as Memory;
       let isAway = true;
       const models = {
         fast: scriptedModel([callTool('agent__helper', { prompt: 'Help.' }), reply('done')]),
@@ -500,7 +500,7 @@ describe('a child run whose model is away', () => {
       const helper = defineAgent({ id: 'helper', instructions: 'Help.', model: 'cheap', description: 'Helps.' });
       const agent = { subAgents: ['helper'], maxRuntimeMs: 2 * MINUTE };
       const palette = createPalette({ agents: [helper] });
-      const { start, outcomes, waits } = deskOf([], { clock, checkpoints, models, agent, ports: { palette } });
+      const { start, outcomes, waits } = deskOf([], { clock, store, models, agent, ports: { palette } });
       await start({ runId: 'r' });
       for (let minute = 0; minute < 30; minute++) await clock.advance(MINUTE);
       expect(outcomes).toEqual([]);
@@ -538,7 +538,7 @@ describe('a parent whose child waits in the same process', () => {
       });
       const agent = { subAgents: ['helper'], maxRuntimeMs: 95 * SECOND, tools: [slow] };
       const ports = { palette: createPalette({ agents: [helper] }) };
-      const { start } = deskOf([], { clock, checkpoints: plainStore() as Memory, models, agent, ports });
+      const { start } = deskOf([], { clock, store: plainStore() as Memory, models, agent, ports });
       const run = await start({ runId: 'r' });
       for (let minute = 0; minute < 30; minute++) await clock.advance(MINUTE);
       isAway = false;

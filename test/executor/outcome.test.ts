@@ -32,7 +32,7 @@ describe('the outcome of a run', () => {
       },
       inner,
     );
-    const result = await hostOf({ script: entries, tools, checkpoints: store }).run({ runId: 'r' });
+    const result = await hostOf({ script: entries, tools, store }).run({ runId: 'r' });
     expect(result.status).toBe(status);
     const { messages, ...rest } = result;
     expect(found).toMatchObject({ outcome: { ...rest, outcomeId: endId('r') }, messages });
@@ -45,7 +45,7 @@ describe('the outcome of a run', () => {
       before: (call) => void order.push(headOfWrite(call)?.outcome ? 'outcome stored' : call.method),
     });
     const onOutcome = async () => void order.push('delivered');
-    await hostOf({ script: script(), tools, checkpoints: store, onOutcome }).run({ runId: 'r' });
+    await hostOf({ script: script(), tools, store, onOutcome }).run({ runId: 'r' });
     expect(order.filter((name) => ['outcome stored', 'delivered', 'delete'].includes(name))).toEqual([
       'outcome stored',
       'delivered',
@@ -64,7 +64,7 @@ describe('the outcome of a run', () => {
   test('is tried again when its save is refused, and delivered when it is durable (finalize 6)', async () => {
     const delivered: RunOutcome[] = [];
     const store = refusing(2);
-    const host = hostOf({ checkpoints: store, onOutcome: (outcome) => void delivered.push(outcome) });
+    const host = hostOf({ store, onOutcome: (outcome) => void delivered.push(outcome) });
     expect(await host.run({ runId: 'r' })).toMatchObject({ status: 'ok', saveErrors: 1 });
     expect(delivered).toHaveLength(1);
     expect(await store.load('r')).toBeNull();
@@ -76,14 +76,14 @@ describe('the outcome of a run', () => {
     const onOutcome = (outcome: RunOutcome) => void delivered.push(outcome);
     const store = refusing(4);
     const clock = testClock();
-    const host = hostOf({ script: script(), tools, checkpoints: store, clock, onOutcome });
+    const host = hostOf({ script: script(), tools, store, clock, onOutcome });
     const run = await host.start({ runId: 'r' });
     await clock.advance(1_000);
     expect(await run.result).toMatchObject({ status: 'ok', output: 'the answer' });
     expect(host.warnings).toEqual(['run: checkpoint complete failed']);
     expect(delivered).toEqual([]);
     expect((await onlyRecord(store)).iteration).toBe(1);
-    const next = hostOf({ script: [reply('the answer')], tools, checkpoints: store, onOutcome });
+    const next = hostOf({ script: [reply('the answer')], tools, store, onOutcome });
     await next.executor.recover();
     expect((await next.executor.get('r')?.result)?.status).toBe('ok');
     expect(delivered).toHaveLength(1);
@@ -91,7 +91,7 @@ describe('the outcome of a run', () => {
 
   test('that no record can hold ends the run all the same: trying again would not help (checkpoint 25)', async () => {
     const store = refusing(1, Object.assign(new Error('too large'), { code: 'RECORD_TOO_LARGE' }));
-    const host = hostOf({ checkpoints: store });
+    const host = hostOf({ store });
     expect((await host.run({ runId: 'r' })).status).toBe('ok');
     expect(host.warnings).toEqual(['run: outcome save failed']);
     expect(await store.load('r')).toBeNull();
@@ -118,7 +118,7 @@ describe('the outcome of a run', () => {
     'whose delivery %s stays in the record on a store without marks, and is delivered again with the same id, without a model call (finalize 6)',
     async ([, onOutcome]) => {
       for (const store of [withoutMarks(memoryStore()), plainStore()]) {
-        const first = hostOf({ script: script(), tools, checkpoints: store, onOutcome });
+        const first = hostOf({ script: script(), tools, store, onOutcome });
         const result = await first.run({ runId: 'r' });
         expect(result).toMatchObject({ status: 'ok', output: 'the answer' });
         expect(first.warnings.length).toBeGreaterThan(0);
@@ -128,7 +128,7 @@ describe('the outcome of a run', () => {
         const second = hostOf({
           script: [],
           tools,
-          checkpoints: store,
+          store,
           onOutcome: (outcome) => void delivered.push(outcome),
         });
         const { messages: _, ...rest } = result;
@@ -146,14 +146,14 @@ describe('the outcome of a run', () => {
       { before: ({ method }) => ['keepOutcome', 'delete'].includes(method) && new Promise(() => {}) },
       inner,
     );
-    await hostOf({ script: script(), tools, checkpoints: store }).start({ runId: 'r' });
+    await hostOf({ script: script(), tools, store }).start({ runId: 'r' });
     await until(async () => (await inner.load('r'))?.outcome);
     const left = await afterCrash(inner);
     const delivered: RunOutcome[] = [];
     const second = hostOf({
       script: [],
       tools,
-      checkpoints: left,
+      store: left,
       onOutcome: (outcome) => void delivered.push(outcome),
     });
     await second.executor.recover();
@@ -166,7 +166,7 @@ describe('the outcome of a run', () => {
   test('is kept: a repeated start gets it without a model call, until keepOutcomesMs are over (finalize 6)', async () => {
     const clock = testClock(1_000);
     const store = memoryStore({ clock });
-    const options = { tools, checkpoints: store, clock, keepOutcomesMs: 5_000 };
+    const options = { tools, store, clock, keepOutcomesMs: 5_000 };
     const { messages: _, ...first } = await hostOf({ ...options, script: script() }).run({ runId: 'r' });
     await clock.advance(4_999);
     const repeated = hostOf({ ...options, script: [] });
@@ -188,12 +188,12 @@ describe('the outcome of a run', () => {
   ] as const)(
     'is delivered however long the host could not take it: an onOutcome that %s parks no run (recovery 2, promise e)',
     async ([, storeOf, refuse]) => {
-      const checkpoints = storeOf();
+      const store = storeOf();
       const clock = testClock();
       const delivered: string[] = [];
       let isDown = true;
       const host = hostOf({
-        ...{ script: [reply('done')], checkpoints, clock },
+        ...{ script: [reply('done')], store, clock },
         onOutcome: ({ output }) => (isDown ? refuse() : void delivered.push(output)),
       });
       const ended = async () => {
@@ -213,14 +213,14 @@ describe('the outcome of a run', () => {
       await host.executor.recover();
       await ended();
       expect(delivered).toEqual(['done']);
-      expect(await checkpoints.listInterrupted()).toEqual([]);
+      expect(await store.listInterrupted()).toEqual([]);
     },
   );
 
   test('that is asked for again counts as no failed start of the next run with that id (recovery 2)', async () => {
     const clock = testClock();
     const store = memoryStore({ clock });
-    const host = hostOf({ clock, script: [reply('first'), hang()], checkpoints: store, keepOutcomesMs: 1_000 });
+    const host = hostOf({ clock, script: [reply('first'), hang()], store, keepOutcomesMs: 1_000 });
     for (let i = 0; i < 5; i++) expect(await host.run({ runId: 'r' })).toMatchObject({ output: 'first' });
     await clock.advance(2_000);
     await host.start({ runId: 'r' });
@@ -230,16 +230,16 @@ describe('the outcome of a run', () => {
   test('of a failed run is kept as well: the error is given again (finalize 6)', async () => {
     const store = memoryStore();
     const down = fail(Object.assign(new Error('down'), { statusCode: 400 }));
-    await hostOf({ script: [callTool('look'), down], tools, checkpoints: store }).run({ runId: 'r' });
-    const again = hostOf({ script: [reply('x')], tools, checkpoints: store });
+    await hostOf({ script: [callTool('look'), down], tools, store }).run({ runId: 'r' });
+    const again = hostOf({ script: [reply('x')], tools, store });
     expect(await again.run({ runId: 'r' })).toMatchObject({ status: 'error', error: { code: 'MODEL' } });
     expect(again.model.calls).toEqual([]);
   });
 
   test('is not kept by a four-method store: the id may be used again', async () => {
     const store = plainStore();
-    await hostOf({ checkpoints: store }).run({ runId: 'r' });
-    expect(await hostOf({ checkpoints: store }).run({ runId: 'r' })).toMatchObject({ status: 'ok', durable: true });
+    await hostOf({ store }).run({ runId: 'r' });
+    expect(await hostOf({ store }).run({ runId: 'r' })).toMatchObject({ status: 'ok', durable: true });
   });
 
   test('is announced by nobody who lost the run: status interrupted, code LEASE_LOST, the record untouched (recovery 3)', async () => {
@@ -255,7 +255,7 @@ describe('the outcome of a run', () => {
     const host = hostOf({
       script: [callTool('look', { n: 1 }), second, ...[3, 4, 5, 6].map((n) => callTool('look', { n })), reply('x')],
       tools: [toolOf('look', 'read', ({ n }) => void looked.push(n))],
-      checkpoints: store,
+      store,
       onOutcome: (outcome) => void delivered.push(outcome),
     });
     const result = await host.run({ runId: 'r' });
@@ -278,8 +278,8 @@ describe('an error while finalising', () => {
     'of a run to %s changes no result and is one warning with the run id (finalize 5)',
     async ([step, entries, status]) => {
       const store = readOnly();
-      const good = await hostOf({ script: entries, tools, checkpoints: memoryStore() }).run({ runId: 'r' });
-      const host = hostOf({ script: entries, tools, checkpoints: store });
+      const good = await hostOf({ script: entries, tools, store: memoryStore() }).run({ runId: 'r' });
+      const host = hostOf({ script: entries, tools, store });
       const result = await host.run({ runId: 'r' });
       expect(result).toEqual(good);
       expect(result.status).toBe(status);
@@ -296,7 +296,7 @@ describe('an error while finalising', () => {
       isGone = true;
       return reply('the answer');
     };
-    const host = hostOf({ script: [last], checkpoints: store });
+    const host = hostOf({ script: [last], store });
     expect(await host.run({ runId: 'r' })).toMatchObject({ status: 'ok', output: 'the answer' });
     expect(host.warnings.filter((message) => message.startsWith('run: checkpoint complete failed'))).toHaveLength(1);
   });
@@ -307,7 +307,7 @@ describe('an error while finalising', () => {
       { before: ({ method }) => method === 'delete' && new Promise(() => {}) },
       memoryStore({ clock }),
     );
-    const host = hostOf({ checkpoints: store, clock });
+    const host = hostOf({ store, clock });
     const run = await host.start({ runId: 'r' });
     let status: string | undefined;
     void run.result.then((result) => {
@@ -323,7 +323,7 @@ describe('an error while finalising', () => {
 
   test("ignores the run's own abort: no store call of the end carries an aborted signal (finalize 4)", async () => {
     const store = watchedStore();
-    const host = hostOf({ script: [() => new Promise(() => {})], checkpoints: store });
+    const host = hostOf({ script: [() => new Promise(() => {})], store });
     const run = await host.start({ runId: 'r' });
     await run.cancel();
     expect(store.methods).toContain('delete');
@@ -339,7 +339,7 @@ describe('an error while finalising', () => {
         throw new Error('log full');
       },
     };
-    const host = hostOf({ checkpoints: readOnly(), logger });
+    const host = hostOf({ store: readOnly(), logger });
     expect(await host.run()).toMatchObject({ status: 'ok', output: 'done' });
   });
 });

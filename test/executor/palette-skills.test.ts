@@ -122,7 +122,7 @@ describe('a skill', () => {
     const host = family(
       asking(short, () => new Promise(() => {})),
       {
-        checkpoints: first.store,
+        store: first.store,
         ports: withSkill(skillOf('Old: {{.text}}')),
       },
     );
@@ -133,7 +133,7 @@ describe('a skill', () => {
     const { run, model } = family(
       asking(short, () => reply('done')),
       {
-        checkpoints: next.store,
+        store: next.store,
         ports: withSkill(skillOf('New: {{.text}}')),
       },
     );

@@ -17,13 +17,13 @@ function parking(options: HostOptions = {}) {
   const notify = (notice: Notice) => void notices.push(notice);
   const store = memoryStore();
   const script = [callTool('look'), reply('done')];
-  return { ...hostOf({ tools, checkpoints: store, script, ports, notify, ...options }), notices, limit, store };
+  return { ...hostOf({ tools, store, script, ports, notify, ...options }), notices, limit, store };
 }
 
 /** A run that has recorded a step, and whose process has died. @param attempts that it has had since */
 async function left({ attempts = 0, clock = testClock(1_000) } = {}) {
   const store = memoryStore({ clock });
-  const host = hostOf({ script: [callTool('look'), hang()], tools, checkpoints: store, clock, journal });
+  const host = hostOf({ script: [callTool('look'), hang()], tools, store, clock, journal });
   await host.start({ runId: 'r' });
   await until(async () => (await store.load('r'))?.iteration === 1);
   const after = await afterCrash(store);
@@ -69,7 +69,7 @@ describe('the parking of a run', () => {
     const { store, clock } = await left({ attempts: 3 });
     const notices: Notice[] = [];
     const notify = (notice: Notice) => void notices.push(notice);
-    const { executor, run } = hostOf({ tools, checkpoints: store, clock, journal, notify });
+    const { executor, run } = hostOf({ tools, store, clock, journal, notify });
     expect((await executor.recover()).parked).toMatchObject([{ runId: 'r' }]);
     expect(await journaled(store)).toMatchObject([{ type: 'run.parked', code: 'TOO_MANY_ATTEMPTS' }]);
     expect(await run({ runId: 'r' })).toMatchObject({ error: { code: 'RUN_PARKED' } });
@@ -81,7 +81,7 @@ describe('the parking of a run', () => {
     const { store, clock } = await left();
     const notices: Notice[] = [];
     const notify = (notice: Notice) => void notices.push(notice);
-    const bad = hostOf({ ...noTier, checkpoints: store, clock, journal, notify, defaults: { setupMs: 1_000 } });
+    const bad = hostOf({ ...noTier, store, clock, journal, notify, defaults: { setupMs: 1_000 } });
     await bad.executor.recover();
     expect([notices, await journaled(store)]).toEqual([[], []]);
     await clock.advance(31_000);
@@ -94,7 +94,7 @@ describe('the parking of a run', () => {
   test('by a worker is counted in its numbers (edges 19)', async () => {
     const { store, clock } = await left();
     const { executor } = hostOf({
-      ...{ tools, checkpoints: store, clock, script: [] },
+      ...{ tools, store, clock, script: [] },
       ports: { budget: notingBudget({ refuse: () => true }) },
     });
     const worker = executor.work();
@@ -109,7 +109,7 @@ describe('notify', () => {
     const { store, clock } = await left();
     const notices: Notice[] = [];
     const { executor } = hostOf({
-      ...{ tools, checkpoints: store, clock, notify: (notice) => void notices.push(notice) },
+      ...{ tools, store, clock, notify: (notice) => void notices.push(notice) },
       redact: (text: string) => text.replaceAll('secret', '[hidden]'),
     });
     await executor.park('r', 'see secret', { by: { id: 'ada' } });
@@ -152,7 +152,7 @@ describe('notify', () => {
     const executor = createExecutor({
       ...{
         models: { fast: scriptedModel([]) },
-        checkpoints: store,
+        store,
         logger: { warn: (message) => void warned.push(message) },
       },
       notify: () => {

@@ -49,7 +49,7 @@ describe.for(changes)('while a run was in its second step, %s', ([, first, after
   test('refuse: the run is parked with DEFINITION_CHANGED, its record kept and no model asked (pipeline 9)', async () => {
     const left = await leftBy(first, true);
     const { parked: _, attempts, ...record } = await onlyRecord(left);
-    const next = hostOf({ agent: after, tools, checkpoints: left, script: [], onOutcome: () => expect.unreachable() });
+    const next = hostOf({ agent: after, tools, store: left, script: [], onOutcome: () => expect.unreachable() });
     expect(await next.run({ runId: 'r' })).toMatchObject({ status: 'error', error: { code: 'RUN_PARKED' } });
     expect(next.model.calls).toHaveLength(0);
     const kept = await onlyRecord(left);
@@ -66,9 +66,9 @@ describe.for(changes)('while a run was in its second step, %s', ([, first, after
 
   test('refuse: it goes on by itself when the definition is as before (pipeline 9)', async () => {
     const left = await leftBy(first, true);
-    await hostOf({ agent: after, tools, checkpoints: left, script: [] }).run({ runId: 'r' });
+    await hostOf({ agent: after, tools, store: left, script: [] }).run({ runId: 'r' });
     const script = first.phases ? [reply('two'), reply('three')] : [reply('three')];
-    const back = hostOf({ agent: first, tools, checkpoints: left, script });
+    const back = hostOf({ agent: first, tools, store: left, script });
     expect(await back.run({ runId: 'r' })).toMatchObject({ status: 'ok', output: 'three' });
     expect(back.model.calls).toHaveLength(script.length);
   });
@@ -76,7 +76,7 @@ describe.for(changes)('while a run was in its second step, %s', ([, first, after
   test('restart: it begins anew, and what it has used is counted on (pipeline 9)', async () => {
     const left = await leftBy(first, true);
     const script = ['one', 'two', 'three', 'four'].slice(-(after.phases?.length ?? 1)).map((text) => reply(text));
-    const next = hostOf({ agent: after, tools, checkpoints: left, script, onDefinitionChange: 'restart' });
+    const next = hostOf({ agent: after, tools, store: left, script, onDefinitionChange: 'restart' });
     const result = await next.run({ runId: 'r' });
     expect(result).toMatchObject({ status: 'ok', output: 'four', iterations: 2 + script.length });
     expect(result.usage.inputTokens).toBe(10 * (2 + script.length));
@@ -88,11 +88,11 @@ describe.for(changes)('while a run was in its second step, %s', ([, first, after
 describe('a run that was parked for its phases (pipeline 9)', () => {
   test('goes on with recover once the definition is as before', async () => {
     const left = await leftBy(before, false);
-    const changed = hostOf({ agent: pipeline(tell, look), checkpoints: left, script: [] });
+    const changed = hostOf({ agent: pipeline(tell, look), store: left, script: [] });
     expect((await changed.executor.recover()).parked).toHaveLength(1);
     expect((await changed.executor.recover()).parked).toHaveLength(1);
     expect(await onlyRecord(left)).toMatchObject({ attempts: 0, parked: { code: 'DEFINITION_CHANGED' } });
-    const back = hostOf({ agent: before, checkpoints: left, script: [reply('two'), reply('three')] });
+    const back = hostOf({ agent: before, store: left, script: [reply('two'), reply('three')] });
     expect((await back.executor.recover()).resumed).toEqual([{ runId: 'r' }]);
     expect(await back.executor.get('r')?.result).toMatchObject({ status: 'ok', output: 'three' });
   });
@@ -100,7 +100,7 @@ describe('a run that was parked for its phases (pipeline 9)', () => {
   test('may be a single loop whose very first step was under way when it became a pipeline', async () => {
     const slow = [toolOf('send', 'idempotent', () => new Promise(() => {}))];
     const left = await diedWhen(({ openStep }) => openStep, { tools: slow, script: [callTool('send')] });
-    const next = hostOf({ agent: { phases: two }, tools: slow, checkpoints: left, script: [] });
+    const next = hostOf({ agent: { phases: two }, tools: slow, store: left, script: [] });
     expect(await next.run({ runId: 'r' })).toMatchObject({ status: 'error', error: { code: 'RUN_PARKED' } });
     expect(await onlyRecord(left)).toMatchObject({ parked: { code: 'DEFINITION_CHANGED' } });
   });
@@ -110,7 +110,7 @@ describe('continue-matching keeps the completed phases that still match, from th
   const goOn = async (after: Pipeline, replies: number) => {
     const left = await leftBy(before, true);
     const script = Array.from({ length: replies }, (_, i) => reply(`new ${i}`));
-    const next = hostOf({ agent: after, tools, checkpoints: left, script, onDefinitionChange: 'continue-matching' });
+    const next = hostOf({ agent: after, tools, store: left, script, onDefinitionChange: 'continue-matching' });
     const result = await next.run({ runId: 'r' });
     expect(next.model.calls).toHaveLength(replies);
     return { result, systems: systemsOf(next.model), messages: next.model.calls[0]?.messages };
@@ -142,7 +142,7 @@ describe('continue-matching keeps the completed phases that still match, from th
   test('also of a single loop that became a pipeline: none', async () => {
     const left = await leftBy(single, true);
     const options = { onDefinitionChange: 'continue-matching' as const, script: [reply('one'), reply('two')] };
-    const next = hostOf({ agent: { phases: two }, tools, checkpoints: left, ...options });
+    const next = hostOf({ agent: { phases: two }, tools, store: left, ...options });
     expect(outputsOf(await next.run({ runId: 'r' }))).toEqual(['a: one', 'b: two']);
   });
 
@@ -162,7 +162,7 @@ describe('what has not begun may change as it likes: today’s definition counts
     ['the open phase recovers in another way', pipeline(look, { ...tell, recovery: 'boundary' }, end), ['b', 'c']],
   ] as const)('%s', async ([, after, names]) => {
     const left = await leftBy(before, true);
-    const next = hostOf({ agent: after, tools, checkpoints: left, script: names.map((name) => reply(`of ${name}`)) });
+    const next = hostOf({ agent: after, tools, store: left, script: names.map((name) => reply(`of ${name}`)) });
     const result = await next.run({ runId: 'r' });
     expect(result.status).toBe('ok');
     expect(outputsOf(result)).toEqual(['a: one', ...names.map((name) => `${name}: of ${name}`)]);
@@ -171,13 +171,13 @@ describe('what has not begun may change as it likes: today’s definition counts
 
   test('between two phases also the next one', async () => {
     const left = await leftBy(before, false);
-    const next = hostOf({ agent: pipeline(look, end), checkpoints: left, script: [reply('two')] });
+    const next = hostOf({ agent: pipeline(look, end), store: left, script: [reply('two')] });
     expect(outputsOf(await next.run({ runId: 'r' }))).toEqual(['a: one', 'c: two']);
   });
 
   test('a run that has said nothing yet may become a pipeline', async () => {
     const left = await diedWhen(() => true, { script: [hang()] });
-    const next = hostOf({ agent: { phases: two }, checkpoints: left, script: [reply('one'), reply('two')] });
+    const next = hostOf({ agent: { phases: two }, store: left, script: [reply('one'), reply('two')] });
     expect(outputsOf(await next.run({ runId: 'r' }))).toEqual(['a: one', 'b: two']);
   });
 });
@@ -220,7 +220,7 @@ test('an outcome that is still to be delivered is delivered, whatever the phases
   const delivered: unknown[] = [];
   const next = hostOf({
     agent: pipeline(end),
-    checkpoints: left,
+    store: left,
     script: [],
     onOutcome: (outcome) => void delivered.push(outcome.output),
   });

@@ -19,12 +19,12 @@ const script: ScriptedEntry[] = [
 ];
 
 /** A host machine whose pipeline is in its model call of this number. */
-async function hostedAt(call: number, checkpoints?: ReturnType<typeof memoryStore>, given = phases) {
+async function hostedAt(call: number, store?: ReturnType<typeof memoryStore>, given = phases) {
   const parts = hostOf({
     agent: { phases: given },
     tools,
     script: [...script.slice(0, call), hang()],
-    ...(checkpoints ? { checkpoints } : {}),
+    ...(store ? { store } : {}),
   });
   const host = startHost(hostMachine(parts.executor, parts.agent));
   await until(() => parts.model.calls.length === call + 1);
@@ -32,12 +32,8 @@ async function hostedAt(call: number, checkpoints?: ReturnType<typeof memoryStor
   return { ...parts, host, snapshot: roundTrip(host.getPersistedSnapshot()) };
 }
 
-function restoredFrom(
-  snapshot: unknown,
-  entries: readonly ScriptedEntry[],
-  checkpoints?: ReturnType<typeof memoryStore>,
-) {
-  const options = { agent: { phases }, tools, script: entries, ...(checkpoints ? { checkpoints } : {}) };
+function restoredFrom(snapshot: unknown, entries: readonly ScriptedEntry[], store?: ReturnType<typeof memoryStore>) {
+  const options = { agent: { phases }, tools, script: entries, ...(store ? { store } : {}) };
   const parts = hostOf(options);
   return { ...parts, host: restoreHost(hostMachine(parts.executor, parts.agent), snapshot) };
 }
@@ -97,7 +93,7 @@ describe('a pipeline inside a host’s machine', () => {
     await hostedAt(2, store);
     const record = await onlyRecord(store);
     expect(record.messages).toHaveLength(4);
-    const next = hostOf({ agent: { phases }, tools, checkpoints: memoryStore(), script: script.slice(2) });
+    const next = hostOf({ agent: { phases }, tools, store: memoryStore(), script: script.slice(2) });
     const actor = createActor(next.executor.logic(next.agent), { snapshot: asSnapshot(record) }).start();
     await until(() => actor.getSnapshot().status === 'done');
     expect(actor.getSnapshot().output).toMatchObject({ status: 'ok', output: 'three', iterations: 5, durable: true });
@@ -110,7 +106,7 @@ describe('a pipeline inside a host’s machine', () => {
     await until(async () => (await store.load('r'))?.attempts === 0 && model.calls.length === 4);
     await settle();
     expect(await onlyRecord(store)).toMatchObject({ openPhase: { index: 1, iteration: 1 } });
-    const next = hostOf({ agent: { phases }, tools, checkpoints: store, script: script.slice(3) });
+    const next = hostOf({ agent: { phases }, tools, store, script: script.slice(3) });
     const output = await outputOf(startHost(hostMachine(next.executor, next.agent)));
     expect(output).toMatchObject({ status: 'ok', output: 'three', iterations: 5 });
   });
@@ -123,7 +119,7 @@ describe('a pipeline inside a host’s machine', () => {
       agent: { phases: phases.toReversed() },
       isForeign: true,
       tools,
-      checkpoints: left,
+      store: left,
       script: [],
     });
     const host = restoreHost(hostMachine(parts.executor, parts.agent), snapshot);

@@ -35,12 +35,12 @@ describe('a phase that begins anew after a crash (pipeline 8)', () => {
       expect(record.messages).toHaveLength(4);
       expect(record).not.toHaveProperty('openPhase');
       const store = watchedStore({}, left as never);
-      const next = hostOf({ agent: { phases }, tools, checkpoints: store, script: script.slice(2) });
+      const next = hostOf({ agent: { phases }, tools, store, script: script.slice(2) });
       expect(told(await next.run({ runId: 'r' }))).toEqual(told(await whole()));
       expect(systemsOf(next.model)).toEqual(['B saw one', 'B saw one', 'B saw one', 'C saw two']);
       expect(next.warnings).toEqual([]);
       const undisturbed = watchedStore();
-      await hostOf({ agent: { phases }, tools, script, checkpoints: undisturbed }).run({ runId: 'r' });
+      await hostOf({ agent: { phases }, tools, script, store: undisturbed }).run({ runId: 'r' });
       expect(countersOf(store)).toEqual(countersOf(undisturbed));
     },
   );
@@ -53,13 +53,13 @@ describe('a phase that begins anew after a crash (pipeline 8)', () => {
       script: [...steps, hang()],
     });
     expect(await onlyRecord(left)).toMatchObject({ iteration: 0, completedPhases: [], messages: [{ role: 'user' }] });
-    const next = hostOf({ agent: { phases: first }, tools, checkpoints: left, script: [reply('one'), reply('two')] });
+    const next = hostOf({ agent: { phases: first }, tools, store: left, script: [reply('one'), reply('two')] });
     expect(await next.run({ runId: 'r' })).toMatchObject({ status: 'ok', output: 'two', iterations: 2 });
   });
 
   test('writes nothing between its boundaries', async () => {
     const store = watchedStore();
-    await hostOf({ agent: { phases }, tools, script, checkpoints: store }).run({ runId: 'r' });
+    await hostOf({ agent: { phases }, tools, script, store }).run({ runId: 'r' });
     const iterations = store.log.filter(isWrite).map((call) => headOfWrite(call)?.iteration);
     // The first record, a's step, each boundary, the outcome.
     expect(iterations).toEqual([0, 1, 2, 5, 6, 6]);
@@ -67,14 +67,14 @@ describe('a phase that begins anew after a crash (pipeline 8)', () => {
 
   test('that was shut down leaves the run at its beginning', async () => {
     const store = memoryStore();
-    const first = hostOf({ agent: { phases }, tools, checkpoints: store, script: [...script.slice(0, 4), hang()] });
+    const first = hostOf({ agent: { phases }, tools, store, script: [...script.slice(0, 4), hang()] });
     const run = await first.start({ runId: 'r' });
     await until(() => first.model.calls.length === 5);
     await first.executor.shutdown();
     // What this process did is in its result; what the next one has to redo is not in the record.
     expect(await run.result).toMatchObject({ status: 'interrupted', iterations: 4 });
     expect(await onlyRecord(store)).toMatchObject({ iteration: 2, attempts: 0, completedPhases: [{ name: 'a' }] });
-    const next = hostOf({ agent: { phases }, tools, checkpoints: store, script: script.slice(2) });
+    const next = hostOf({ agent: { phases }, tools, store, script: script.slice(2) });
     expect(told(await next.run({ runId: 'r' }))).toEqual(told(await whole()));
   });
 
@@ -89,7 +89,7 @@ describe('a phase that begins anew after a crash (pipeline 8)', () => {
       agent: { phases: [anew] },
       isForeign: true,
       tools: [slow],
-      checkpoints: store,
+      store,
       script: [begun],
     });
     await first.start({ runId: 'r' });
@@ -100,7 +100,7 @@ describe('a phase that begins anew after a crash (pipeline 8)', () => {
       agent: { phases: [anew] },
       isForeign: true,
       tools,
-      checkpoints: store,
+      store,
       script: [begun, reply('one')],
     });
     expect(await next.run({ runId: 'r' })).toMatchObject({ status: 'ok', output: 'one', iterations: 2 });
@@ -115,7 +115,7 @@ describe('a phase that begins anew after a crash (pipeline 8)', () => {
     });
     for (let life = 0; life < 4; life++) {
       const store = left;
-      const host = hostOf({ agent: { phases }, tools, checkpoints: store, script: [steps[0] as never, hang()] });
+      const host = hostOf({ agent: { phases }, tools, store, script: [steps[0] as never, hang()] });
       const run = await host.start({ runId: 'r' });
       const result = await settledUnless(run.result, () => host.model.calls.length === 2);
       asked.push(result ? String(result.error?.code) : 'asked');
@@ -149,7 +149,7 @@ describe.for(['send', 'pay'] as const)('a phase that would begin anew, and has s
       iteration: calls - 3,
       from: 4,
     });
-    const next = hostOf({ agent: { phases }, tools, checkpoints: left, script: entries.slice(calls - 1) });
+    const next = hostOf({ agent: { phases }, tools, store: left, script: entries.slice(calls - 1) });
     const expected = await hostOf({ agent: { phases }, tools, script: entries }).run({ runId: 'r' });
     expect(told(await next.run({ runId: 'r' }))).toEqual(told(expected));
     expect(next.warned).toEqual([
@@ -169,7 +169,7 @@ describe.for(['send', 'pay'] as const)('a phase that would begin anew, and has s
       tools: given,
       script: entries.slice(0, 4),
     });
-    const next = hostOf({ agent: { phases }, tools: given, checkpoints: left, script: entries.slice(4) });
+    const next = hostOf({ agent: { phases }, tools: given, store: left, script: entries.slice(4) });
     expect(await next.run({ runId: 'r' })).toMatchObject({ status: 'ok', iterations: 7 });
     expect(starts).toBe(name === 'send' ? 2 : 1);
     expect(next.warnings).toHaveLength(1);
@@ -185,12 +185,12 @@ describe.for(['send', 'pay'] as const)('a phase that would begin anew, and has s
       { before: (call) => (isWrite(call) && headOfWrite(call)?.openStep ? new Promise(() => {}) : undefined) },
       inner,
     );
-    const first = hostOf({ agent: { phases }, tools: given, checkpoints: dying, script: entries.slice(0, 4) });
+    const first = hostOf({ agent: { phases }, tools: given, store: dying, script: entries.slice(0, 4) });
     await first.start({ runId: 'r' });
     await until(() => dying.log.some((call) => isWrite(call) && headOfWrite(call)?.openStep));
     const left = await afterCrash(inner);
     expect(await onlyRecord(left)).toMatchObject({ iteration: 2, completedPhases: [{ name: 'a' }] });
-    const next = hostOf({ agent: { phases }, tools: given, checkpoints: left, script: entries.slice(2) });
+    const next = hostOf({ agent: { phases }, tools: given, store: left, script: entries.slice(2) });
     const result = await next.run({ runId: 'r' });
     expect(result).toMatchObject({ status: 'ok', iterations: 7 });
     expect(outputsOf(result)).toEqual(['a: one', 'b: two', 'c: three']);
@@ -217,7 +217,7 @@ test('a phase that begins anew waits for no store between its steps; one that go
     const host = hostOf({
       agent: { phases: [{ ...look, recovery }] },
       tools: [slow],
-      checkpoints: store,
+      store,
       script: [both, callTool('look', { n: 3 }), hang()],
     });
     return host.start({ runId: 'r' }).then(async () => {

@@ -56,7 +56,7 @@ describe('a pipeline that goes on', () => {
         agent: { phases },
         script: [...script.slice(0, boundary), hang()],
       });
-      const next = hostOf({ agent: { phases }, checkpoints: left, script: script.slice(boundary) });
+      const next = hostOf({ agent: { phases }, store: left, script: script.slice(boundary) });
       const { durable: _, ...result } = await next.run({ runId: 'r' });
       const { durable: __, ...rest } = expected;
       expect(result).toEqual(rest);
@@ -67,7 +67,7 @@ describe('a pipeline that goes on', () => {
   test('lists the old and the new phases in its next save (pipeline 8)', async () => {
     const left = await diedWhen(isComplete(1), { agent: { phases: two }, script: [reply('one'), hang()] });
     const store = watchedStore({}, left as never);
-    await hostOf({ agent: { phases: two }, checkpoints: store, script: [reply('two')] }).run({ runId: 'r' });
+    await hostOf({ agent: { phases: two }, store, script: [reply('two')] }).run({ runId: 'r' });
     const saved = store.log.filter(isWrite).map((call) => headOfWrite(call)?.completedPhases.map(({ name }) => name));
     expect(saved[0]).toEqual(['a', 'b']);
   });
@@ -77,7 +77,7 @@ describe('a pipeline that goes on', () => {
     const left = await diedWhen(({ iteration }) => iteration === 4, { agent: { phases: two }, tools, script });
     const record = await onlyRecord(left);
     expect(record).toMatchObject({ openPhase: { index: 1, iteration: 2 }, completedPhases: [{ name: 'a' }] });
-    const next = hostOf({ agent: { phases: two }, tools, checkpoints: left, script: [reply('two')] });
+    const next = hostOf({ agent: { phases: two }, tools, store: left, script: [reply('two')] });
     expect(await next.run({ runId: 'r' })).toMatchObject({ status: 'ok', output: 'two', iterations: 5 });
     const [opening, , , , ...own] = record.messages;
     expect(next.model.calls[0]?.messages.map(({ role }) => role)).toEqual([opening, ...own].map((each) => each?.role));
@@ -93,13 +93,13 @@ describe('a pipeline that goes on', () => {
       tools,
       script: [callTool('look'), hang()],
     });
-    const second = hostOf({ agent, tools, checkpoints: left, script: [reply('one'), hang()] });
+    const second = hostOf({ agent, tools, store: left, script: [reply('one'), hang()] });
     await second.start({ runId: 'r' });
     await until(async () => (await left.load('r'))?.completedPhases.length === 1);
     const between = await onlyRecord(left);
     expect(between).toMatchObject({ completedPhases: [{ name: 'a', output: 'one', from: 0 }] });
     expect(between.messages.map(({ role }) => role)).toEqual(['user', 'assistant', 'tool', 'assistant']);
-    const third = hostOf({ agent, tools, checkpoints: await afterCrash(left), script: [reply('two')] });
+    const third = hostOf({ agent, tools, store: await afterCrash(left), script: [reply('two')] });
     expect(await third.run({ runId: 'r' })).toMatchObject({ status: 'ok', output: 'two', iterations: 3 });
   });
 
@@ -108,7 +108,7 @@ describe('a pipeline that goes on', () => {
     const steps = [1, 2, 3].map((n) => callTool('look', { n }));
     const script = [reply('one'), ...steps.slice(0, 2), hang()];
     const left = await diedWhen(({ iteration }) => iteration === 3, { agent: { phases }, tools, script });
-    const next = hostOf({ agent: { phases }, tools, checkpoints: left, script: steps.slice(2) });
+    const next = hostOf({ agent: { phases }, tools, store: left, script: steps.slice(2) });
     expect(await next.run({ runId: 'r' })).toMatchObject({ status: 'ok', iterations: 4 });
     expect(next.model.calls).toHaveLength(1);
   });
@@ -125,7 +125,7 @@ describe('a pipeline that goes on', () => {
       tools: [send(new Promise(() => {}))],
       script: [reply('one'), callTool('send', {}, 'call_0')],
     });
-    const next = hostOf({ agent: { phases: two }, tools: [send('sent')], checkpoints: left, script: [reply('two')] });
+    const next = hostOf({ agent: { phases: two }, tools: [send('sent')], store: left, script: [reply('two')] });
     expect(await next.run({ runId: 'r' })).toMatchObject({ status: 'ok', output: 'two' });
     expect(seen).toEqual([seen[0], seen[0]]);
   });
@@ -150,7 +150,7 @@ describe('a pipeline that goes on', () => {
       const host = hostOf({
         agent: { phases: two },
         tools,
-        checkpoints: store,
+        store,
         script: [...script.slice(call, call + 1), hang()],
       });
       const run = await host.start({ runId: 'r' });
@@ -172,7 +172,7 @@ describe('two phases of one name (pipeline 9)', () => {
   test('on resume only the finished one is skipped', async () => {
     const phases = [twin(1), twin(2), twin(3)];
     const left = await diedWhen(isComplete(1), { agent: { phases }, script: [reply('one'), hang()] });
-    const next = hostOf({ agent: { phases }, checkpoints: left, script: [reply('two'), reply('three')] });
+    const next = hostOf({ agent: { phases }, store: left, script: [reply('two'), reply('three')] });
     expect(outputsOf(await next.run({ runId: 'r' }))).toEqual(['x: one', 'x: two', 'x: three']);
     expect(systemsOf(next.model)).toEqual(['2 one', '3 two']);
   });
@@ -180,7 +180,7 @@ describe('two phases of one name (pipeline 9)', () => {
   test('are told apart even when they say the same', async () => {
     const phases = [twin(1), twin(1)];
     const left = await diedWhen(isComplete(1), { agent: { phases }, script: [reply('one'), hang()] });
-    const next = hostOf({ agent: { phases }, checkpoints: await afterCrash(left), script: [reply('two')] });
+    const next = hostOf({ agent: { phases }, store: await afterCrash(left), script: [reply('two')] });
     expect(outputsOf(await next.run({ runId: 'r' }))).toEqual(['x: one', 'x: two']);
     expect(systemsOf(next.model)).toEqual(['1 one']);
   });

@@ -60,7 +60,7 @@ describe('after each phase', () => {
     const host = hostOf({
       agent: { phases: two },
       tools: [toolOf('look', 'read', async () => 'a very long text')],
-      checkpoints: store,
+      store,
       script: [callTool('look'), reply('one'), hang()],
     });
     const run = await host.start({ runId: 'r' });
@@ -86,7 +86,7 @@ describe('after each phase', () => {
         inner,
       );
       const steps = [1, 2].flatMap((n) => [callTool('look', { n }), callTool('look', { n: -n }), reply('x')]);
-      const host = hostOf({ agent: { phases: two }, tools: [toolOf('look')], checkpoints: as(store), script: steps });
+      const host = hostOf({ agent: { phases: two }, tools: [toolOf('look')], store: as(store), script: steps });
       expect(await host.run({ runId: 'r' })).toMatchObject({ status: 'ok', saveErrors: 0 });
       expect(sizes.filter((size, i) => size !== sizes[i - 1])).toEqual([0, 1, 3, 5, 6, 8, 10, 11, 0]);
       // Only the first record is written whole.
@@ -116,7 +116,7 @@ describe('a save at the end of a phase that fails', () => {
     const looked: string[] = [];
     const tools = [toolOf('look', 'read', (_, { callId }) => looked.push(callId))];
     const script = [reply('one'), callTool('look'), reply('two')];
-    const host = hostOf({ agent: { phases: two }, tools, script, checkpoints: store, clock, onSaveError });
+    const host = hostOf({ agent: { phases: two }, tools, script, store, clock, onSaveError });
     const run = await host.start({ runId: 'r' });
     await until(() => host.model.calls.length === 2);
     await settle();
@@ -132,7 +132,7 @@ describe('a save at the end of a phase that fails', () => {
     const store = refusing();
     const script = [reply('one'), callTool('look'), reply('two')];
     const tools = [toolOf('look')];
-    const host = hostOf({ agent: { phases: two }, tools, script, checkpoints: store, clock, onSaveError });
+    const host = hostOf({ agent: { phases: two }, tools, script, store, clock, onSaveError });
     const run = await host.start({ runId: 'r' });
     await until(() => host.model.calls.length === 2);
     await settle();
@@ -148,7 +148,7 @@ describe('a save at the end of a phase that fails', () => {
       agent: { phases: [look, { ...tell, optional: true }] },
       tools,
       script: [reply('one'), callTool('look'), reply('two')],
-      checkpoints: refusing(),
+      store: refusing(),
       // biome-ignore lint/suspicious/noThenProperty: the option is called so
       onSaveError: { maxUnsavedSteps: 0, then: 'fail' },
     });

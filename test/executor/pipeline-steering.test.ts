@@ -21,7 +21,7 @@ async function at(call: number, script: readonly ScriptedEntry[], phases: readon
       return typeof entry === 'function' ? entry(request) : entry;
     };
   });
-  const host = hostOf({ agent: { phases }, tools, checkpoints: store, script: entries });
+  const host = hostOf({ agent: { phases }, tools, store, script: entries });
   const run: Run = await host.start({ runId: 'r' });
   await thinking.reached;
   return { ...host, run, store, go: () => thinking.open() };
@@ -73,7 +73,7 @@ describe('a message steered into a pipeline', () => {
     const claiming = gate();
     const store = watchedStore({ before: ({ method }) => (method === 'claim' ? claiming.pass() : undefined) });
     const script = [reply('one'), reply('two')];
-    const host = hostOf({ agent: { phases: phasesWith('step') }, checkpoints: store, script });
+    const host = hostOf({ agent: { phases: phasesWith('step') }, store, script });
     void host.start({ runId: 'r' });
     await claiming.reached;
     const run = host.executor.get('r') as Run;
@@ -93,7 +93,7 @@ describe.for(['step', 'boundary'] as const)('over a crash, in a phase with recov
     expect(await first.run.steer('also X')).toBe('durable');
     const left = await afterCrash(first.store);
     expect(said((await onlyRecord(left)).undelivered)).toBe(1);
-    const next = hostOf({ agent: { phases }, tools, checkpoints: left, script: [callTool('look'), reply('two')] });
+    const next = hostOf({ agent: { phases }, tools, store: left, script: [callTool('look'), reply('two')] });
     const result = await next.run({ runId: 'r' });
     expect(result).toMatchObject({ status: 'ok', undelivered: [] });
     expect(next.model.calls.map(({ messages }) => said(messages))).toEqual([1, 1]);
@@ -108,7 +108,7 @@ describe.for(['step', 'boundary'] as const)('over a crash, in a phase with recov
     await until(() => first.model.calls.length === 4);
     expect(said(first.model.calls[3]?.messages)).toBe(1);
     const left = await afterCrash(first.store);
-    const next = hostOf({ agent: { phases }, tools, checkpoints: left, script: [callTool('look'), reply('two')] });
+    const next = hostOf({ agent: { phases }, tools, store: left, script: [callTool('look'), reply('two')] });
     const result = await next.run({ runId: 'r' });
     expect(next.model.calls.map(({ messages }) => said(messages))).toEqual([1, 1]);
     expect([said(result.messages), result.undelivered]).toEqual([1, []]);
@@ -123,7 +123,7 @@ describe.for(['step', 'boundary'] as const)('over a crash, in a phase with recov
     const left = await afterCrash(first.store);
     const record = await onlyRecord(left);
     expect([said(record.messages), record.undelivered]).toEqual([1, undefined]);
-    const next = hostOf({ agent: { phases }, tools, checkpoints: left, script: [reply('two')] });
+    const next = hostOf({ agent: { phases }, tools, store: left, script: [reply('two')] });
     const result = await next.run({ runId: 'r' });
     expect(result).toMatchObject({ status: 'ok', iterations: 5, undelivered: [] });
     expect(next.model.calls.map(({ messages }) => said(messages))).toEqual([1]);
@@ -136,7 +136,7 @@ describe.for(['step', 'boundary'] as const)('over a crash, in a phase with recov
     first.go();
     await until(() => first.model.calls.length === 2);
     const left = await afterCrash(first.store);
-    const next = hostOf({ agent: { phases }, tools, checkpoints: left, script: [reply('two')] });
+    const next = hostOf({ agent: { phases }, tools, store: left, script: [reply('two')] });
     expect(await next.run({ runId: 'r' })).toMatchObject({ status: 'ok', undelivered: [] });
     expect(next.model.calls.map(({ messages }) => said(messages))).toEqual([1]);
   });
@@ -145,7 +145,7 @@ describe.for(['step', 'boundary'] as const)('over a crash, in a phase with recov
     const first = await at(1, [reply('one'), hang()], phases);
     for (const text of ['also 1', 'also 2', 'also 3']) await first.run.steer(text);
     const left = await afterCrash(first.store);
-    const next = hostOf({ agent: { phases }, tools, checkpoints: left, script: [reply('two')] });
+    const next = hostOf({ agent: { phases }, tools, store: left, script: [reply('two')] });
     await next.run({ runId: 'r' });
     const told = next.model.calls[0]?.messages.slice(1).map(({ content }) => JSON.stringify(content));
     expect(told).toEqual(['1', '2', '3'].map((n) => expect.stringContaining(`also ${n}`)));
@@ -159,7 +159,7 @@ test('a phase that begins anew, once it took a message in, goes on at its step (
   first.go();
   await until(async () => (await first.store.load('r'))?.openPhase);
   const left = await afterCrash(first.store);
-  const next = hostOf({ agent: { phases: phasesWith('boundary') }, tools, checkpoints: left, script: [reply('two')] });
+  const next = hostOf({ agent: { phases: phasesWith('boundary') }, tools, store: left, script: [reply('two')] });
   expect(await next.run({ runId: 'r' })).toMatchObject({ status: 'ok', iterations: 4 });
   expect(next.warnings).toHaveLength(1);
 });

@@ -93,7 +93,7 @@ describe('the instructions of a phase', () => {
       agent: { phases },
       isForeign: true,
       tools,
-      checkpoints: left,
+      store: left,
       script: [callTool('look', { n: 2 }), reply('y')],
     });
     expect(await next.run({ runId: 'r' })).toMatchObject({ status: 'ok', output: 'y' });
@@ -109,7 +109,7 @@ describe('the instructions of a phase', () => {
       script: [reply('x'), never],
     });
     expect(JSON.stringify(await (left as ReturnType<typeof memoryStore>).load('r'))).not.toContain('old');
-    const next = hostOf({ agent: { phases: phasesOf('0', 'new {{.a}}') }, checkpoints: left, script: [reply('y')] });
+    const next = hostOf({ agent: { phases: phasesOf('0', 'new {{.a}}') }, store: left, script: [reply('y')] });
     await next.run({ runId: 'r' });
     expect(systemsOf(next.model)).toEqual(['new x']);
   });

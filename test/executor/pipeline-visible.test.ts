@@ -42,7 +42,7 @@ describe('a pipeline is seen by its phases', () => {
     const tools = [toolOf('look')];
     const script = [reply('one'), callTool('look'), hang()];
     const left = await diedWhen(({ iteration }) => iteration === 2, { agent, tools, script });
-    const run = await hostOf({ agent, tools, checkpoints: left, script: [reply('two'), reply('three')] }).start({
+    const run = await hostOf({ agent, tools, store: left, script: [reply('two'), reply('three')] }).start({
       runId: 'r',
     });
     expect(await linesOf(run.events())).toEqual([
@@ -78,7 +78,7 @@ describe('a pipeline is seen by its phases', () => {
 
   test('in the summaries of live runs and in the list of interrupted ones', async () => {
     const store = memoryStore();
-    const host = hostOf({ agent: { phases: two }, checkpoints: store, script: [reply('one'), hang()] });
+    const host = hostOf({ agent: { phases: two }, store, script: [reply('one'), hang()] });
     await host.start({ runId: 'r' });
     await until(() => host.model.calls.length === 2);
     expect(host.executor.run$('r')?.get()).toMatchObject({ state: 'phase(1).calling-model', iteration: 1 });

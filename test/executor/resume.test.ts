@@ -13,7 +13,7 @@ const asked = { runId: 'run-1', inputs: { a: 1 } };
 
 /** What a run of six steps leaves when its process dies after so many of them. */
 async function diedAfter(steps: number, store = memoryStore()): Promise<RunCheckpoint> {
-  const host = hostOf({ script: [...six.slice(0, steps), never], tools, checkpoints: store });
+  const host = hostOf({ script: [...six.slice(0, steps), never], tools, store });
   await host.start(asked);
   await until(async () => (await store.load('run-1'))?.iteration === steps && host.model.calls.length === steps + 1);
   return onlyRecord(store);
@@ -27,7 +27,7 @@ async function storeWith(record: RunCheckpoint, store = memoryStore()) {
 describe('a run that goes on from its record', () => {
   test('4 of 6 steps done: two more model calls, the first with the saved transcript, message for message (executor 12)', async () => {
     const record = await diedAfter(4);
-    const host = hostOf({ script: six.slice(4), tools, checkpoints: await storeWith(record) });
+    const host = hostOf({ script: six.slice(4), tools, store: await storeWith(record) });
     const result = await host.run(asked);
     expect(host.model.calls).toHaveLength(2);
     expect(host.model.calls[0]?.messages).toEqual(record.messages);
@@ -37,9 +37,9 @@ describe('a run that goes on from its record', () => {
   test.for([0, 1, 2, 3, 4, 5])(
     'died after step %i: transcript, totals and answer equal those of a run that was never interrupted (executor 13)',
     async (steps) => {
-      const whole = await hostOf({ script: six, tools, checkpoints: memoryStore() }).run(asked);
+      const whole = await hostOf({ script: six, tools, store: memoryStore() }).run(asked);
       const record = await diedAfter(steps);
-      const host = hostOf({ script: six.slice(steps), tools, checkpoints: await storeWith(record) });
+      const host = hostOf({ script: six.slice(steps), tools, store: await storeWith(record) });
       expect(await host.run(asked)).toEqual(whole);
       expect(whole.usage).toMatchObject({ inputTokens: 60, outputTokens: 30 });
     },
@@ -49,7 +49,7 @@ describe('a run that goes on from its record', () => {
     const store = watchedStore();
     await store.save(await diedAfter(2));
     store.log.length = 0;
-    await hostOf({ script: six.slice(2), tools, checkpoints: store }).run(asked);
+    await hostOf({ script: six.slice(2), tools, store }).run(asked);
     const heads = store.log
       .filter(({ method }) => method === 'append')
       .map(({ args }) => (args[0] as { head: RunCheckpoint }).head);
@@ -60,7 +60,7 @@ describe('a run that goes on from its record', () => {
     const store = watchedStore();
     await store.save(await diedAfter(4));
     store.log.length = 0;
-    await hostOf({ script: six.slice(4), tools, checkpoints: store }).run(asked);
+    await hostOf({ script: six.slice(4), tools, store }).run(asked);
     expect(store.methods).not.toContain('save');
   });
 
@@ -70,7 +70,7 @@ describe('a run that goes on from its record', () => {
       inputs = invocation.inputs;
       return 'x';
     });
-    const host = hostOf({ script: six.slice(4), tools: [curious], checkpoints: await storeWith(await diedAfter(4)) });
+    const host = hostOf({ script: six.slice(4), tools: [curious], store: await storeWith(await diedAfter(4)) });
     await host.run(asked);
     expect(inputs).toEqual({ a: 1 });
   });
@@ -92,11 +92,11 @@ describe('a run that goes on from its record', () => {
   test('keeps the caller, channel, guild and parent it was begun with (checkpoint 1)', async () => {
     for (const store of [memoryStore(), plainStore()]) {
       const given = { runId: 'run-1', callerId: 'c', channelId: 'ch', guildId: 'g', parentRunId: 'p' };
-      const first = hostOf({ script: [callTool('look'), never], tools, checkpoints: store });
+      const first = hostOf({ script: [callTool('look'), never], tools, store });
       await first.start(given);
       await until(async () => (await store.load('run-1'))?.iteration === 1);
       const left = 'append' in store ? await afterCrash(store) : plainStore(await afterCrash(store));
-      await hostOf({ script: [callTool('look'), never], tools, checkpoints: left }).start(given);
+      await hostOf({ script: [callTool('look'), never], tools, store: left }).start(given);
       await until(async () => (await left.load('run-1'))?.iteration === 2);
       expect((await left.load('run-1'))?.meta).toMatchObject(given);
     }
@@ -116,7 +116,7 @@ describe('a run that goes on from its record', () => {
 
   test('keeps its record, uncounted, when its tier is gone: another process may have it (executor 2)', async () => {
     const store = await storeWith(await diedAfter(4));
-    const host = hostOf({ tools, checkpoints: store, agent: { model: 'gone' } });
+    const host = hostOf({ tools, store, agent: { model: 'gone' } });
     const error = { code: 'SETUP', cause: { code: 'UNKNOWN_TIER' } };
     expect(await host.run(asked)).toMatchObject({ status: 'interrupted', iterations: 4, error });
     expect(await store.load('run-1')).toMatchObject({ iteration: 4, attempts: 0 });
@@ -125,7 +125,7 @@ describe('a run that goes on from its record', () => {
   test('keeps its record, uncounted, when a tool is gone: a deploy may bring it back (executor 2, faults 39)', async () => {
     const store = await storeWith(await diedAfter(4));
     for (let boot = 0; boot < 5; boot++) {
-      const host = hostOf({ tools: ['look'] as never, checkpoints: store });
+      const host = hostOf({ tools: ['look'] as never, store });
       const error = { code: 'SETUP', cause: { code: 'UNKNOWN_TOOL' } };
       expect(await host.run(asked)).toMatchObject({ status: 'interrupted', error });
     }
@@ -135,7 +135,7 @@ describe('a run that goes on from its record', () => {
   test('what is left of its working time is what it had left, whatever the clock said in between (executor 13)', async () => {
     const clock = testClock(1_000);
     const store = memoryStore({ clock });
-    const options = { tools, checkpoints: store, clock, agent: { maxRuntimeMs: 1_000 } };
+    const options = { tools, store, clock, agent: { maxRuntimeMs: 1_000 } };
     const slow = async () => {
       await clock.advance(400);
       return callTool('look');
@@ -146,7 +146,7 @@ describe('a run that goes on from its record', () => {
     expect((await onlyRecord(store)).elapsedMs).toBe(400);
     const left = await afterCrash(store);
     await clock.advance(500_000);
-    const second = hostOf({ ...options, checkpoints: left, script: [never] });
+    const second = hostOf({ ...options, store: left, script: [never] });
     const run = await second.start({ runId: 'run-1' });
     let status: string | undefined;
     void run.result.then((result) => (status = result.status));
@@ -215,10 +215,10 @@ describe("a run that goes on from a host's own history", () => {
     const made: string[] = [];
     const send = toolOf('send', 'once', (_, { callId }) => made.push(callId));
     const resume = { history: [user] };
-    const first = hostOf({ script: [callTool('send', {}, 'first'), hang()], tools: [send], checkpoints: store });
+    const first = hostOf({ script: [callTool('send', {}, 'first'), hang()], tools: [send], store });
     await first.start({ runId: 'r' }, { resume });
     await until(async () => (await store.load('r'))?.iteration === 1);
-    const second = hostOf({ script: [reply('end')], tools: [send], checkpoints: await afterCrash(store) });
+    const second = hostOf({ script: [reply('end')], tools: [send], store: await afterCrash(store) });
     const run = await second.start({ runId: 'r' }, { resume });
     expect(run.accepted).toBe('resumed');
     expect(await run.result).toMatchObject({ status: 'ok', iterations: 2 });
@@ -255,13 +255,13 @@ describe("a run that goes on from a host's own history", () => {
 test('a reply whose calls were in flight at the crash is not asked for again: its step goes on in the tools (executor 12)', async () => {
   const store = memoryStore();
   const hangs = toolOf('send', 'idempotent', () => new Promise(() => {}));
-  const first = hostOf({ script: [callTools([{ name: 'send', input: {} }])], tools: [hangs], checkpoints: store });
+  const first = hostOf({ script: [callTools([{ name: 'send', input: {} }])], tools: [hangs], store });
   await first.start({ runId: 'run-1' });
   await until(async () => (await store.load('run-1'))?.openStep);
   const second = hostOf({
     script: [reply('end')],
     tools: [toolOf('send', 'idempotent')],
-    checkpoints: await afterCrash(store),
+    store: await afterCrash(store),
   });
   expect(await second.run({ runId: 'run-1' })).toMatchObject({ status: 'ok', iterations: 2 });
   expect(second.model.calls).toHaveLength(1);

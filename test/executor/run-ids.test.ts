@@ -16,7 +16,7 @@ describe("a run id of the caller's", () => {
     ['that is no string', 7],
   ] as const)('%s is refused with INVALID_RUN_ID, and nothing is stored (checkpoint 12)', async ([, runId]) => {
     const store = watchedStore();
-    const host = hostOf({ checkpoints: store });
+    const host = hostOf({ store });
     const result = await host.run({ runId: runId as string });
     expect(result).toMatchObject({ status: 'error', error: { code: 'INVALID_RUN_ID' } });
     expect([host.model.calls, store.methods.filter((name) => name !== 'release')]).toEqual([[], []]);
@@ -33,11 +33,11 @@ describe("a run id of the caller's", () => {
     ' ',
   ])('%j is an id like any other (checkpoint 12)', async (runId) => {
     const store = memoryStore();
-    const first = hostOf({ script: [callTool('look'), hang()], tools, checkpoints: store });
+    const first = hostOf({ script: [callTool('look'), hang()], tools, store });
     const run = await first.start({ runId });
     expect(run.runId).toBe(runId);
     await until(async () => (await store.load(runId))?.iteration === 1);
-    const result = await hostOf({ tools, checkpoints: await afterCrash(store) }).run({ runId });
+    const result = await hostOf({ tools, store: await afterCrash(store) }).run({ runId });
     expect(result).toMatchObject({ runId, status: 'ok', iterations: 2 });
     expect(({} as { polluted?: unknown }).polluted).toBeUndefined();
   });
@@ -55,12 +55,12 @@ describe('a run id from the ids port', () => {
 
   test('that a stored run has is a conflict, also for the same request: the record is neither replaced nor joined', async () => {
     const store = memoryStore();
-    const first = hostOf({ script: [callTool('look'), hang()], tools, checkpoints: store, ids: () => 'taken' });
+    const first = hostOf({ script: [callTool('look'), hang()], tools, store, ids: () => 'taken' });
     await first.start();
     await until(async () => (await store.load('taken'))?.iteration === 1);
     await first.executor.shutdown();
     const before = await onlyRecord(store);
-    const host = hostOf({ tools, checkpoints: store, ids: () => 'taken' });
+    const host = hostOf({ tools, store, ids: () => 'taken' });
     const run = await host.start();
     expect(run).toMatchObject({ accepted: 'refused', error: { code: 'RUN_ID_CONFLICT' } });
     expect(run.error?.message).toBe(
@@ -73,22 +73,22 @@ describe('a run id from the ids port', () => {
 
   test('that a stored run has is a conflict with a store of four methods, too', async () => {
     const store = memoryStore();
-    const first = hostOf({ script: [callTool('look'), hang()], tools, checkpoints: store, ids: () => 'taken' });
+    const first = hostOf({ script: [callTool('look'), hang()], tools, store, ids: () => 'taken' });
     await first.start();
     await until(async () => (await store.load('taken'))?.iteration === 1);
     await first.executor.shutdown();
     const before = await onlyRecord(store);
-    const host = hostOf({ tools, checkpoints: plainStore(store), ids: () => 'taken' });
+    const host = hostOf({ tools, store: plainStore(store), ids: () => 'taken' });
     expect(await host.run()).toMatchObject(ends);
     expect(await onlyRecord(store)).toEqual(before);
   });
 
   test('that a live run has is a conflict, here and in another process, and the live run goes on', async () => {
     const store = memoryStore();
-    const host = hostOf({ script: [callTool('look'), hang()], tools, checkpoints: store, ids: () => 'taken' });
+    const host = hostOf({ script: [callTool('look'), hang()], tools, store, ids: () => 'taken' });
     const run = await host.start();
     await until(async () => (await store.load('taken'))?.iteration === 1);
-    const other = hostOf({ tools, checkpoints: store, ids: () => 'taken' });
+    const other = hostOf({ tools, store, ids: () => 'taken' });
     for (const { start } of [host, other]) {
       const second = await start();
       expect(second.accepted).toBe('refused');
@@ -100,14 +100,14 @@ describe('a run id from the ids port', () => {
   });
 
   test('that two starts of one turn get is a conflict for the second', async () => {
-    const host = hostOf({ checkpoints: memoryStore(), ids: () => 'taken' });
+    const host = hostOf({ store: memoryStore(), ids: () => 'taken' });
     const [first, second] = await Promise.all([host.run(), host.run()]);
     expect(first.status).toBe('ok');
     expect(second).toMatchObject(ends);
   });
 
   test('that an ended run had is a conflict while its outcome is kept, which is not handed out', async () => {
-    const host = hostOf({ script: [reply('secret answer')], checkpoints: memoryStore(), ids: () => 'taken' });
+    const host = hostOf({ script: [reply('secret answer')], store: memoryStore(), ids: () => 'taken' });
     await host.run();
     const second = await host.run();
     expect(second).toMatchObject({ ...ends, output: '' });
@@ -116,10 +116,10 @@ describe('a run id from the ids port', () => {
 
   test('costs one look at the store; a random id costs none', async () => {
     const store = watchedStore();
-    await hostOf({ checkpoints: store, ids: () => 'new' }).run();
+    await hostOf({ store, ids: () => 'new' }).run();
     expect(store.methods.filter((name) => name === 'load' || name === 'outcome')).toEqual(['load', 'outcome']);
     store.log.length = 0;
-    await hostOf({ checkpoints: store }).run();
+    await hostOf({ store }).run();
     expect(store.methods.filter((name) => name === 'load' || name === 'outcome')).toEqual([]);
   });
 
@@ -135,7 +135,7 @@ describe('a run id from the ids port', () => {
 
 describe('two starts with one id', () => {
   test('in the same turn are one run: the same actor, the same result, one model call', async () => {
-    const host = hostOf({ checkpoints: memoryStore() });
+    const host = hostOf({ store: memoryStore() });
     const [first, second] = await Promise.all([host.start({ runId: 'r' }), host.start({ runId: 'r' })]);
     expect(second.actor === first.actor).toBe(true);
     expect(await second.result).toBe(await first.result);
@@ -153,7 +153,7 @@ describe('two starts with one id', () => {
   });
 
   test('and another prompt or agent are a conflict while the first is live, which goes on', async () => {
-    const host = hostOf({ script: [hang()], checkpoints: memoryStore() });
+    const host = hostOf({ script: [hang()], store: memoryStore() });
     const first = await host.start({ runId: 'r' });
     const other = defineAgent({ id: 'other', instructions: 'x' });
     const refused = [
@@ -168,12 +168,12 @@ describe('two starts with one id', () => {
 
   test('of which one is in another process: the second is refused with RUN_OWNED_ELSEWHERE and touches nothing (recovery 3)', async () => {
     const store = watchedStore();
-    const first = hostOf({ script: [callTool('look'), hang()], tools, checkpoints: store });
+    const first = hostOf({ script: [callTool('look'), hang()], tools, store });
     await first.start({ runId: 'r' });
     await until(async () => (await store.load('r'))?.iteration === 1);
     const before = await onlyRecord(store);
     store.log.length = 0;
-    const second = hostOf({ tools, checkpoints: store });
+    const second = hostOf({ tools, store });
     expect(await second.run({ runId: 'r' })).toMatchObject({ status: 'error', error: { code: 'RUN_OWNED_ELSEWHERE' } });
     expect(store.methods).toEqual(['claim', 'load']);
     expect(await onlyRecord(store)).toEqual(before);
@@ -184,7 +184,7 @@ describe('two starts with one id', () => {
 describe('a stored run', () => {
   async function interrupted() {
     const store = memoryStore();
-    const host = hostOf({ script: [callTool('look'), hang()], tools, checkpoints: store });
+    const host = hostOf({ script: [callTool('look'), hang()], tools, store });
     await host.start({ runId: 'r' });
     await until(async () => (await store.load('r'))?.iteration === 1);
     await host.executor.shutdown();
@@ -196,7 +196,7 @@ describe('a stored run', () => {
     async (what) => {
       const store = await interrupted();
       const { revision: _, updatedAt: __, ...before } = await onlyRecord(store);
-      const host = hostOf({ checkpoints: store, ...(what === 'agent' ? { agent: { id: 'other' } } : {}) });
+      const host = hostOf({ store, ...(what === 'agent' ? { agent: { id: 'other' } } : {}) });
       for (let attempt = 0; attempt < 5; attempt++) {
         const result = await host.run({ runId: 'r', ...(what === 'prompt' ? { prompt: 'Another.' } : {}) });
         expect(result).toMatchObject({ status: 'error', error: { code: 'RUN_ID_CONFLICT' } });
@@ -210,7 +210,7 @@ describe('a stored run', () => {
     const store = watchedStore({
       before: ({ method }) => method === 'load' && Promise.reject(new CheckpointCorruptError('messages')),
     });
-    const result = await hostOf({ checkpoints: store }).run({ runId: 'r' });
+    const result = await hostOf({ store }).run({ runId: 'r' });
     expect(result).toMatchObject({ status: 'error', error: { code: 'CHECKPOINT_CORRUPT' } });
     expect(store.methods.filter((name) => ['save', 'append', 'delete'].includes(name))).toEqual([]);
   });
@@ -223,7 +223,7 @@ describe('starts without progress', () => {
     const host = hostOf({
       script: [callTool('look')],
       tools: [dies],
-      checkpoints: isPlain ? plainStore(store) : store,
+      store: isPlain ? plainStore(store) : store,
     });
     const run = await host.start({ runId: 'r' });
     await until(() => run.actor.getSnapshot().status === 'done' || host.model.calls.length === 1);
@@ -246,7 +246,7 @@ describe('starts without progress', () => {
     expect(await store.listInterrupted()).toMatchObject([
       { runId: 'r', status: 'parked', reason: expect.stringContaining('3') },
     ]);
-    const again = hostOf({ checkpoints: store });
+    const again = hostOf({ store });
     expect(await again.run({ runId: 'r' })).toMatchObject({ error: { code: 'RUN_PARKED' } });
     expect(await onlyRecord(store)).toMatchObject({ attempts: 3, parked: { code: 'TOO_MANY_ATTEMPTS' } });
   });
@@ -259,33 +259,33 @@ describe('starts without progress', () => {
         const host = hostOf({
           script: [callTool('look', { step }), hang()],
           tools,
-          checkpoints: isPlain ? plainStore(store) : store,
+          store: isPlain ? plainStore(store) : store,
         });
         await host.start({ runId: 'r' });
         await until(async () => (await store.load('r'))?.iteration === step, `step ${step}`);
         store = await afterCrash(store);
         expect(await onlyRecord(store)).toMatchObject({ attempts: 0 });
       }
-      expect(await hostOf({ checkpoints: store }).run({ runId: 'r' })).toMatchObject({ status: 'ok', iterations: 11 });
+      expect(await hostOf({ store }).run({ runId: 'r' })).toMatchObject({ status: 'ok', iterations: 11 });
     },
   );
 
   test('are not counted when the run was left in good order: it may see any number of deploys (recovery 2)', async () => {
     const store = memoryStore();
     for (let deploy = 0; deploy < 8; deploy++) {
-      const host = hostOf({ script: [hang()], checkpoints: store });
+      const host = hostOf({ script: [hang()], store });
       const run = await host.start({ runId: 'r' });
       await host.executor.shutdown();
       expect((await run.result).status).toBe('interrupted');
       expect(await onlyRecord(store)).toMatchObject({ attempts: 0 });
       await settle();
     }
-    expect(await hostOf({ checkpoints: store }).run({ runId: 'r' })).toMatchObject({ status: 'ok' });
+    expect(await hostOf({ store }).run({ runId: 'r' })).toMatchObject({ status: 'ok' });
   });
 
   test('are written before anything of the run is loaded, where the store owns (recovery 2)', async () => {
     const store = watchedStore();
-    const host = hostOf({ script: [callTool('look'), hang()], tools, checkpoints: store });
+    const host = hostOf({ script: [callTool('look'), hang()], tools, store });
     await host.start({ runId: 'r' });
     await host.executor.shutdown();
     await settle();
@@ -300,7 +300,7 @@ describe('starts without progress', () => {
         return record;
       },
     };
-    await hostOf({ script: [hang()], tools, checkpoints: watched }).start({ runId: 'r' });
+    await hostOf({ script: [hang()], tools, store: watched }).start({ runId: 'r' });
     expect(store.methods[0]).toBe('claim');
     expect(atLoad).toBe(1);
   });

@@ -95,7 +95,7 @@ describe('an observer', () => {
   ])('that %s changes nothing but the log, and keeps no event from the next', async ([, isLogged, onEvent]) => {
     const observer = seeing();
     const observers = [{ onEvent }, observer];
-    const host = hostOf({ script: script(), tools, checkpoints: memoryStore(), observers });
+    const host = hostOf({ script: script(), tools, store: memoryStore(), observers });
     expect(await host.run()).toMatchObject({ status: 'ok', output: 'end', iterations: 2, saveErrors: 0 });
     await settle();
     expect(typesOf(eventsIn(observer)).at(-1)).toBe('run.ended');
@@ -117,7 +117,7 @@ describe('an observer', () => {
     const host = hostOf({
       script: [() => held.pass().then(() => callTool('look')), reply('first'), reply('end')],
       tools,
-      checkpoints: memoryStore(),
+      store: memoryStore(),
       observers: [nosy, observer],
     });
     const started = await host.start();
@@ -156,10 +156,10 @@ describe('an observer', () => {
 describe('what an observer knows of a run', () => {
   test('that was left and recovered: `recovered`, and which start it is', async () => {
     const store = memoryStore();
-    const dying = hostOf({ checkpoints: store, script: [hang()] });
+    const dying = hostOf({ store, script: [hang()] });
     await dying.start({ runId: 'r' });
     const observer = seeing();
-    const host = hostOf({ checkpoints: await afterCrash(store), observers: [observer] });
+    const host = hostOf({ store: await afterCrash(store), observers: [observer] });
     await host.executor.recover();
     await host.executor.get('r')?.result;
     expect(runsIn(observer)).toMatchObject([{ origin: 'recovered', attempt: 2, rootRunId: 'r' }]);
@@ -192,13 +192,13 @@ describe('what an observer knows of a run', () => {
 
   test('that is set aside: its record’s caller, with `run.parked` as the last word (edges 19)', async () => {
     const store = memoryStore();
-    await hostOf({ checkpoints: store, script: [hang()] }).start({ runId: 'r', callerId: 'ann' });
+    await hostOf({ store, script: [hang()] }).start({ runId: 'r', callerId: 'ann' });
     const left = await afterCrash(store);
     const record = await left.load('r');
     if (!record) throw new Error('no record');
     await left.save({ ...record, attempts: 3 });
     const observer = seeing();
-    await hostOf({ checkpoints: left, observers: [observer] }).executor.recover();
+    await hostOf({ store: left, observers: [observer] }).executor.recover();
     await settle();
     const types = typesOf(eventsIn(observer)).filter((type) => type !== 'run.status');
     expect(types).toEqual(['run.parked']);
@@ -215,7 +215,7 @@ describe('what an observer knows of a run', () => {
 
   test('that has ended, or is live here already: nothing from a second start', async () => {
     const observer = seeing();
-    const host = hostOf({ checkpoints: memoryStore(), observers: [observer] });
+    const host = hostOf({ store: memoryStore(), observers: [observer] });
     const run = await host.start({ runId: 'r' });
     await Promise.all([run.result, host.run({ runId: 'r' })]);
     await host.run({ runId: 'r' });

@@ -9,7 +9,7 @@ const defaults = { waitLingerMs: 1, dueMs: 5 };
 type Store = ReturnType<typeof memoryStore>;
 
 const executorOf = (store: Store, agent: Agent, script: readonly ScriptedEntry[] = paying) =>
-  createExecutor({ models: { fast: scriptedModel([...script]) }, agents: [agent], checkpoints: store, defaults });
+  createExecutor({ models: { fast: scriptedModel([...script]) }, agents: [agent], store, defaults });
 
 /** A run that has worked, and waits for an approval. @returns the id of the wait */
 async function waitingRun(
@@ -35,7 +35,7 @@ function badProcess(store: Store, { models = goodModels, agent: more = {}, broke
   const executor = createExecutor({
     models: models(),
     agents: [broken(agent)],
-    checkpoints: store,
+    store,
     defaults,
     logger: { warn: (message, fields) => warned.push({ message, fields }) },
   });
@@ -95,7 +95,7 @@ const ways: { readonly [name: string]: Way } = {
 
 async function endsWell(store: Store): Promise<void> {
   const agent = payer();
-  const good = createExecutor({ models: goodModels(), agents: [agent], checkpoints: store, defaults });
+  const good = createExecutor({ models: goodModels(), agents: [agent], store, defaults });
   const run = await good.start(agent, { runId: 'r', prompt: 'Go.' });
   expect(await run.result).toMatchObject({ status: 'ok', output: 'done' });
   await good.shutdown();

@@ -22,7 +22,7 @@ async function left(count: number, clock = testClock(1_000)) {
   const store = memoryStore({ clock });
   const script = Array.from({ length: count }, (): ScriptedEntry[] => [callTool('look'), hang()]);
   for (const [i, each] of script.entries()) {
-    const host = hostOf({ script: each, tools, checkpoints: store, clock });
+    const host = hostOf({ script: each, tools, store, clock });
     await host.start({ runId: `r${i}` });
     await until(async () => (await store.load(`r${i}`))?.iteration === 1);
   }
@@ -34,7 +34,7 @@ const noTier = { agent: { model: 'gone' }, tools };
 describe('a process whose setup is broken', () => {
   test('takes one run of the agent, leaves the others alone for 30 s, and then tries one (edges 1)', async () => {
     const { clock, store } = await left(6);
-    const bad = hostOf({ ...noTier, checkpoints: store, clock });
+    const bad = hostOf({ ...noTier, store, clock });
     const worker = bad.executor.work({ concurrency: 1 });
     const takenAfter = async (ms: number) => {
       await clock.advance(ms);
@@ -58,7 +58,7 @@ describe('a process whose setup is broken', () => {
     const models = () => (isWhole ? scriptedModel([reply('done')]) : undefined);
     const ended: string[] = [];
     const onOutcome = ({ runId, status }: RunOutcome) => void ended.push(`${runId} ${status}`);
-    const { executor } = hostOf({ tools, models: models as never, checkpoints: store, clock, onOutcome });
+    const { executor } = hostOf({ tools, models: models as never, store, clock, onOutcome });
     executor.work({ concurrency: 1 });
     await settle();
     isWhole = true;
@@ -72,7 +72,7 @@ describe('a process whose setup is broken', () => {
 
   test('says once a minute which agent it cannot continue, why, and how many runs (edges 1)', async () => {
     const { clock, store } = await left(3);
-    const bad = hostOf({ ...noTier, checkpoints: store, clock });
+    const bad = hostOf({ ...noTier, store, clock });
     const starts = async () => {
       for (const runId of ['r0', 'r1', 'r2']) await bad.run({ runId });
     };
@@ -92,7 +92,7 @@ describe('a process whose setup is broken', () => {
 
   test('answers `drive` with SETUP and a time, also of a run that it has not looked at (edges 1)', async () => {
     const { clock, store } = await left(2);
-    const { executor } = hostOf({ ...noTier, checkpoints: store, clock });
+    const { executor } = hostOf({ ...noTier, store, clock });
     const answer = { state: 'waiting', code: 'SETUP', wakeAt: clock.now() + 30_000 };
     expect(await executor.drive('r0')).toMatchObject(answer);
     expect(await executor.drive('r1')).toMatchObject(answer);
@@ -102,7 +102,7 @@ describe('a process whose setup is broken', () => {
 
   test('reports the runs as skipped by `recover`, and tries no more than it had begun (edges 1)', async () => {
     const { clock, store } = await left(4);
-    const { executor } = hostOf({ ...noTier, checkpoints: store, clock });
+    const { executor } = hostOf({ ...noTier, store, clock });
     const { skipped, failed } = await executor.recover({ concurrency: 1 });
     expect(failed).toEqual([]);
     expect(skipped.map(({ runId }) => runId).toSorted()).toEqual(['r0', 'r1', 'r2', 'r3']);
@@ -115,7 +115,7 @@ describe('a process whose setup is broken', () => {
   test('parks a run that no process could continue for `setupMs`, counted from the first that tried, and `unpark` tries again (edges 2)', async () => {
     const { clock, store } = await left(1);
     const since = clock.now();
-    const tried = async () => hostOf({ ...noTier, checkpoints: store, clock }).run({ runId: 'r0' });
+    const tried = async () => hostOf({ ...noTier, store, clock }).run({ runId: 'r0' });
     expect(await tried()).toMatchObject({ status: 'interrupted', error: { code: 'SETUP' } });
     await clock.advance(24 * HOUR_MS - 1);
     expect(await tried()).toMatchObject({ status: 'interrupted', error: { code: 'SETUP' } });
@@ -127,7 +127,7 @@ describe('a process whose setup is broken', () => {
       parked: { code: 'SETUP', reason: expect.stringContaining('UNKNOWN_TIER') },
     });
 
-    const good = hostOf({ script: [reply('done')], tools, checkpoints: store, clock });
+    const good = hostOf({ script: [reply('done')], tools, store, clock });
     expect(await good.run({ runId: 'r0' })).toMatchObject({ error: { code: 'RUN_PARKED' } });
     await good.executor.unpark('r0');
     expect(((await store.load('r0')) as RunCheckpoint).setup).toBeUndefined();
@@ -136,9 +136,9 @@ describe('a process whose setup is broken', () => {
 
   test('is forgotten by the record with the next step of a process that has what was missing (edges 2)', async () => {
     const { clock, store } = await left(1);
-    await hostOf({ ...noTier, checkpoints: store, clock }).run({ runId: 'r0' });
+    await hostOf({ ...noTier, store, clock }).run({ runId: 'r0' });
     expect((await store.load('r0'))?.setup).toBeDefined();
-    const good = hostOf({ script: [callTool('look', { n: 2 }), hang()], tools, checkpoints: store, clock });
+    const good = hostOf({ script: [callTool('look', { n: 2 }), hang()], tools, store, clock });
     await good.start({ runId: 'r0' });
     await until(async () => (await store.load('r0'))?.iteration === 2);
     expect((await store.load('r0'))?.setup).toBeUndefined();
@@ -149,7 +149,7 @@ describe('a process whose setup is broken', () => {
     const store = memoryStore();
     const paid: string[] = [];
     const pay = toolOf('pay', 'once', async () => void paid.push('x'));
-    const bad = hostOf({ script: [callTool('pay'), fail(missingKey)], tools: [pay], checkpoints: store });
+    const bad = hostOf({ script: [callTool('pay'), fail(missingKey)], tools: [pay], store });
     const result = await bad.run({ runId: 'r' });
     expect(result).toMatchObject({
       status: 'interrupted',
@@ -157,7 +157,7 @@ describe('a process whose setup is broken', () => {
       error: { code: 'SETUP', cause: { code: 'MODEL' } },
     });
     expect(await store.load('r')).toMatchObject({ iteration: 1, attempts: 0, setup: { code: 'MODEL' } });
-    const good = hostOf({ script: [reply('done')], tools: [pay], checkpoints: store });
+    const good = hostOf({ script: [reply('done')], tools: [pay], store });
     expect(await good.run({ runId: 'r' })).toMatchObject({ status: 'ok', iterations: 2 });
     expect(paid).toHaveLength(1);
   });
@@ -179,13 +179,13 @@ describe('a first start', () => {
       const bad = createExecutor({
         models: models(),
         agents: [agent],
-        checkpoints: store,
+        store,
         onOutcome: (end) => void told.push(end),
       });
       const result = await bad.run(agent, { runId: 'r', prompt: 'Go.' });
       expect(result).toMatchObject({ status: 'error', error: { code } });
       expect([await store.load('r'), await store.outcome('r'), told]).toEqual([null, null, []]);
-      const good = hostOf({ checkpoints: store });
+      const good = hostOf({ store });
       expect(await good.run({ runId: 'r', prompt: 'Another one.' })).toMatchObject({ status: 'ok' });
     },
   );
@@ -206,7 +206,7 @@ describe('a sub-agent that the setup of the process cannot begin', () => {
     const told: unknown[] = [];
     const options = {
       agent: boss,
-      checkpoints: store,
+      store,
       ports: { palette },
       onOutcome: (end: unknown) => void told.push(end),
     };

@@ -25,7 +25,7 @@ function scene() {
   const clock = testClock(1_750_000_000_000);
   const store = memoryStore({ clock });
   const boot = (options: Partial<HostOptions> = {}, tool: Tool = paymentTool()) =>
-    hostOf({ tools: [tool], checkpoints: store, clock, ...options });
+    hostOf({ tools: [tool], store, clock, ...options });
   const waiting = (options: Partial<HostOptions> = {}, tool?: Tool) =>
     boot({ script: [callTool('pay', {}), reply('done')], ...options }, tool);
   return { clock, store, boot, waiting };
@@ -269,7 +269,7 @@ describe('a wait that has its signal', () => {
       await context.ask({ question: 'Well?' });
       return value;
     });
-    const host = world.waiting({ checkpoints: store, defaults: { waitLingerMs: DAY } }, tool);
+    const host = world.waiting({ store, defaults: { waitLingerMs: DAY } }, tool);
     const run = await host.start({ runId: 'r' });
     await world.clock.advance(50);
     await host.executor.signal('paid', 1, paid('s1'));
@@ -343,7 +343,7 @@ describe('the run tells its store which event it waits for', () => {
         };
       },
     });
-    const host = world.waiting({ checkpoints: store });
+    const host = world.waiting({ store });
     const run = await host.start({ runId: 'r' });
     await world.clock.advance(1_500);
     expect(await inner.countResting()).toBe(0);
@@ -377,7 +377,7 @@ describe('the run tells its store which event it waits for', () => {
         };
       },
     });
-    const host = world.waiting({ checkpoints: slow });
+    const host = world.waiting({ store: slow });
     await startAndRest(world, host);
     expect(calls).toEqual(['expect', 'leave']);
     expect(await host.executor.signal('paid', 1, paid('s1'))).toEqual({ to: 'r' });
@@ -393,7 +393,7 @@ describe('the run tells its store which event it waits for', () => {
     });
     const hangs = toolOf('hang', 'read', () => new Promise(() => {}));
     const script = [callTools([paying, { name: 'hang', input: {} }] as never)];
-    const host = hostOf({ tools: [paymentTool(), hangs], checkpoints: store, clock: world.clock, script });
+    const host = hostOf({ tools: [paymentTool(), hangs], store, clock: world.clock, script });
     await host.start({ runId: 'r' });
     await world.clock.advance(900);
     expect(fails).toBe(1);
@@ -417,13 +417,13 @@ describe('the run tells its store which event it waits for', () => {
     const hangs = toolOf('hang', 'read', () => new Promise(() => {}));
     const tools = [paymentTool(), hangs];
     const script = [callTools([paying, { name: 'hang', input: {} }] as never)];
-    const first = hostOf({ tools, checkpoints: world.store, clock: world.clock, script });
+    const first = hostOf({ tools, store: world.store, clock: world.clock, script });
     await first.start({ runId: 'r' });
     await world.clock.advance(1_000);
     // The process has died before its store knew the event.
     const copy = memoryStore({ clock: world.clock });
     await copy.save((await world.store.load('r')) as never);
-    const second = hostOf({ tools, checkpoints: copy, clock: world.clock });
+    const second = hostOf({ tools, store: copy, clock: world.clock });
     await recoverIn(world, second);
     await world.clock.advance(1_000);
     expect(await second.executor.signal('paid', 5, paid('s1'))).toEqual({ to: 'r' });
@@ -434,13 +434,13 @@ describe('the run tells its store which event it waits for', () => {
     const deaf = new Proxy(world.store, {
       get: (target, name) => (name === 'expect' ? () => new Promise(() => {}) : Reflect.get(target, name)),
     });
-    const first = world.waiting({ checkpoints: deaf });
+    const first = world.waiting({ store: deaf });
     await first.start({ runId: 'r' });
     await world.clock.advance(100);
     // The process has died; its record is there, and no store knows the event.
     const copy = memoryStore({ clock: world.clock });
     await copy.save((await world.store.load('r')) as never);
-    const second = world.boot({ checkpoints: copy });
+    const second = world.boot({ store: copy });
     await recoverIn(world, second);
     await world.clock.advance(5_000);
     expect(await second.executor.signal('paid', 5, paid('s1'))).toEqual({ to: 'r' });
@@ -468,7 +468,7 @@ describe('the run tells its store which event it waits for', () => {
       const startedAt = world.clock.now();
       await hostOf({
         tools: tools(() => new Promise(() => {})),
-        checkpoints: deaf,
+        store: deaf,
         clock: world.clock,
         script: [callTools(calls as never)],
       }).start({ runId: 'r' });
@@ -482,7 +482,7 @@ describe('the run tells its store which event it waits for', () => {
       });
       const second = hostOf({
         tools: tools(async () => 'seen'),
-        checkpoints: slow,
+        store: slow,
         clock: world.clock,
         script: [reply('done')],
       });
@@ -502,10 +502,10 @@ describe('the run tells its store which event it waits for', () => {
     await startAndRest(world, first);
     const record = await world.store.load('r');
     const copy = memoryStore({ clock: world.clock });
-    const sender = world.boot({ checkpoints: copy });
+    const sender = world.boot({ store: copy });
     expect(await sender.executor.signal('paid', 5, paid('s1'))).toEqual({});
     await copy.save(record as never);
-    const second = world.boot({ checkpoints: copy });
+    const second = world.boot({ store: copy });
     await recoverIn(world, second);
     await world.clock.advance(5_000);
     expect(await copy.outcome('r')).toMatchObject({ status: 'ok' });
@@ -532,11 +532,11 @@ describe('without a store that carries signals', () => {
       'countResting',
     ];
     const names = kind === 'four' ? [...four, 'keepOutcome', 'outcome'] : [];
-    const checkpoints = without(world.store, 'expect', 'signal', ...names);
+    const store = without(world.store, 'expect', 'signal', ...names);
     const host = hostOf({
       tools: [paymentTool(), toolOf('rest', 'read', (_, context) => context.ask({ question: 'Well?' }))],
       clock: world.clock,
-      ...(typeof kind === 'string' ? { checkpoints } : {}),
+      ...(typeof kind === 'string' ? { store } : {}),
       script: [callTool('pay', {}), reply('done'), callTool('pay', {}), reply('done'), callTool('pay', {})],
     });
     const a = await host.start({ runId: 'a' });
@@ -556,7 +556,7 @@ describe('without a store that carries signals', () => {
 
   test('a run that waits for an event stays in its process: a signal could not reach it elsewhere', async () => {
     const world = scene();
-    const host = world.waiting({ checkpoints: without(world.store, 'expect', 'signal') });
+    const host = world.waiting({ store: without(world.store, 'expect', 'signal') });
     await host.start({ runId: 'r' });
     await world.clock.advance(60_000);
     expect(host.executor.runs.get()).toHaveLength(1);
@@ -564,7 +564,7 @@ describe('without a store that carries signals', () => {
 
   test('a process without a live run refuses the signal, and says what to do', async () => {
     const world = scene();
-    const host = world.boot({ checkpoints: without(world.store, 'expect', 'signal') });
+    const host = world.boot({ store: without(world.store, 'expect', 'signal') });
     const sent = host.executor.signal('paid', 1, paid('s1'));
     await expect(sent).rejects.toMatchObject({
       code: 'UNSUPPORTED',
@@ -594,7 +594,7 @@ describe('without a store that carries signals', () => {
     const world = scene();
     const host = world.waiting({
       ports: { checkpointer: { begin: async () => null, store: world.store } } as never,
-      checkpoints: undefined as never,
+      store: undefined as never,
     });
     const run = await host.start({ runId: 'r' });
     await world.clock.advance(1_000);

@@ -16,7 +16,7 @@ async function held(effect: 'read' | 'idempotent' | 'once') {
   const host = hostOf({
     script: [callTool('pay'), reply('paid')],
     tools: [toolOf('pay', effect, async () => `paid ${++calls}`)],
-    checkpoints: store,
+    store,
     clock,
     middleware: [{ tool: async (_, next) => asleep.pass().then(() => next()) }],
   });

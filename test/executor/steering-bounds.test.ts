@@ -10,7 +10,7 @@ const texts = (messages: readonly Message[]) => messages.map((message) => JSON.s
 
 test('what a host machine says to a run that is still resolving waits, is stored, and is in the first request (supervision 9)', async () => {
   const store = memoryStore();
-  const { executor, agent, model } = hostOf({ checkpoints: store, script: [reply('done')] });
+  const { executor, agent, model } = hostOf({ store, script: [reply('done')] });
   const actor = createActor(executor.logic(agent), { input: { prompt: 'Go.', runId: 'r' } });
   const ended = new Promise<void>((resolve) => void actor.subscribe({ complete: resolve }));
   actor.start();
@@ -45,10 +45,10 @@ test('the 1,001st message that waits is refused with a clear error, and the thou
 
 test('what is said to a run of which only the outcome is left is refused, and not acknowledged: no model ever hears it (executor 11)', async () => {
   const store = memoryStore();
-  const dying = hostOf({ checkpoints: store, script: [reply('the answer')], onOutcome: () => new Promise(() => {}) });
+  const dying = hostOf({ store, script: [reply('the answer')], onOutcome: () => new Promise(() => {}) });
   void dying.run({ runId: 'r' });
   await until(async () => (await store.load('r'))?.outcome);
-  const next = hostOf({ checkpoints: await afterCrash(store), script: [] });
+  const next = hostOf({ store: await afterCrash(store), script: [] });
   const starting = next.start({ runId: 'r' });
   const run = next.executor.get('r') as Run;
   const said = run.steer('And be kind.');

@@ -90,7 +90,7 @@ describe('what is said to a run never ends it', () => {
   });
 
   test('what is said while a run resolves is bounded as well', async () => {
-    const { executor, agent } = hostOf({ checkpoints: memoryStore(), script: [reply('done')] });
+    const { executor, agent } = hostOf({ store: memoryStore(), script: [reply('done')] });
     const actor = createActor(executor.logic(agent), { input: { prompt: 'Go.', runId: 'r' } });
     const refused: string[] = [];
     actor.on('steer.refused', ({ receipt }) => void refused.push(receipt));
@@ -143,7 +143,7 @@ describe('an outcome that is kept', () => {
     const script = phases.map(() => reply(text(3_000_000)));
     const host = hostOf({
       script,
-      checkpoints: store,
+      store,
       agent: { phases },
       onOutcome: ({ output }) => void delivered.push(output.length),
     });
@@ -159,7 +159,7 @@ describe('an outcome that is kept', () => {
       output: expect.stringMatching(/^x+ \[cut: 3000000 characters/),
     });
     expect(JSON.stringify(kept).length).toBeLessThan(4 * MEBI);
-    const again = await hostOf({ script: [], checkpoints: store, agent: { phases } }).run({ runId: 'r' });
+    const again = await hostOf({ script: [], store, agent: { phases } }).run({ runId: 'r' });
     expect(again).toMatchObject({ status: 'ok', isCut: true });
   });
 
@@ -168,7 +168,7 @@ describe('an outcome that is kept', () => {
     const atWork = gate();
     const work = toolOf('work', 'read', () => atWork.pass());
     const script = [callTool('work', { text: text(500_000) })];
-    const host = hostOf({ script, tools: [work], checkpoints: store });
+    const host = hostOf({ script, tools: [work], store });
     const run = await host.start({ runId: 'r' });
     await atWork.reached;
     // Two bytes for each letter: 8 MiB are full after the tenth, and no outcome is too long in characters.
@@ -182,7 +182,7 @@ describe('an outcome that is kept', () => {
 
   test('is whole up to the bound', async () => {
     const store = memoryStore();
-    const host = hostOf({ script: [reply(text(3_999_999))], checkpoints: store });
+    const host = hostOf({ script: [reply(text(3_999_999))], store });
     await host.run({ runId: 'r' });
     expect((await store.outcome('r'))?.output).toHaveLength(3_999_999);
   });

@@ -17,7 +17,7 @@ async function runWithGate(script: readonly ScriptedStep[], store = memoryStore(
   const gate = Promise.withResolvers<void>();
   const entered = Promise.withResolvers<void>();
   const model = scriptedModel([...script]);
-  const executor = createExecutor({ models: { fast: model }, checkpoints: store });
+  const executor = createExecutor({ models: { fast: model }, store });
   const worker = agent(async () => {
     entered.resolve();
     await gate.promise;
@@ -67,7 +67,7 @@ describe('a steered message', () => {
 
   test('from another process carries its person too (studio 7, 25)', async () => {
     const { run, gate, store } = await runWithGate([callTool('work', {}), reply('done')]);
-    const other = createExecutor({ models: () => undefined, checkpoints: store });
+    const other = createExecutor({ models: () => undefined, store });
     expect(await other.control('run-1').steer('from elsewhere', { by: { id: 'ben' } })).toBe('sent');
     const [sent] = await store.inbox({ runId: 'run-1' });
     expect(sent?.command).toMatchObject({ kind: 'steer', by: { id: 'ben' } });
@@ -94,7 +94,7 @@ describe('a steered message', () => {
     const after = memoryStore();
     if (atCrash) await after.save(atCrash);
     const model = scriptedModel([reply('done')]);
-    const executor = createExecutor({ models: { fast: model }, checkpoints: after });
+    const executor = createExecutor({ models: { fast: model }, store: after });
     const result = await executor.run(
       agent(() => 'worked'),
       { runId: 'run-1', prompt: 'Go.' },

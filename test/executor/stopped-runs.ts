@@ -107,7 +107,7 @@ async function play({ steps, isOnce, isModelDown, moment, stops }: StopStory) {
     script: [...work, last],
     tools: [toolOf('work', isOnce ? 'once' : 'read', tool)],
     agent: { maxRuntimeMs },
-    checkpoints: store,
+    store,
     clock,
   });
   const result = await host.run({ runId: 'run-1' }, { signal: controller.signal });
@@ -125,7 +125,7 @@ async function goOn(
   const next = hostOf({
     script: [...script, isModelDown ? fail(Object.assign(new Error('down'), { statusCode: 400 })) : reply('done')],
     tools: [toolOf('work')],
-    checkpoints: left,
+    store: left,
   });
   return next.run({ runId: 'run-1' });
 }

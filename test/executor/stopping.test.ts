@@ -16,7 +16,7 @@ describe("the caller's signal", () => {
   test('cancels the run, in the model call: the model is aborted, the record goes (executor 5)', async () => {
     const store = memoryStore();
     const controller = new AbortController();
-    const host = hostOf({ script: [callTool('look'), hang()], tools, checkpoints: store });
+    const host = hostOf({ script: [callTool('look'), hang()], tools, store });
     const run = await host.start({ runId: 'r' }, { signal: controller.signal });
     await until(() => host.model.calls.length === 2);
     controller.abort(new Error('the user left'));
@@ -28,7 +28,7 @@ describe("the caller's signal", () => {
   test('with a shutdown as its reason leaves the run for the next process, without a failed start to its name (executor 5)', async () => {
     const store = memoryStore();
     const controller = new AbortController();
-    const host = hostOf({ script: [callTool('look'), hang()], tools, checkpoints: store });
+    const host = hostOf({ script: [callTool('look'), hang()], tools, store });
     const run = await host.start({ runId: 'r' }, { signal: controller.signal });
     await until(async () => (await store.load('r'))?.iteration === 1);
     controller.abort(new Error('stop', { cause: new ShutdownError() }));
@@ -61,7 +61,7 @@ describe("the caller's signal", () => {
     ['a shutdown', new ShutdownError(), 'interrupted', 1],
   ] as const)('that is aborted already, with %s, lets nothing begin (executor 5)', async ([, reason, status, left]) => {
     const store = memoryStore();
-    const host = hostOf({ checkpoints: store });
+    const host = hostOf({ store });
     const result = await host.run({ runId: 'r' }, { signal: AbortSignal.abort(reason) });
     expect(result.status).toBe(status);
     expect(host.model.calls).toEqual([]);
@@ -77,7 +77,7 @@ describe("the caller's signal", () => {
     const host = hostOf({
       script: Array.from({ length: BATCHES * 20 }, () => turn),
       tools,
-      checkpoints: memoryStore(),
+      store: memoryStore(),
     });
     const run = () => host.run({}, { signal });
     for (let batch = 0; batch < BATCHES; batch++) {
@@ -98,7 +98,7 @@ describe('the deadline', () => {
     const host = hostOf({
       script: [callTool('look'), hang()],
       tools,
-      checkpoints: store,
+      store,
       clock,
       agent: { maxRuntimeMs: 5_000 },
     });
@@ -130,7 +130,7 @@ describe('the deadline', () => {
     const clock = testClock();
     const store = memoryStore({ clock });
     for (const script of [[reply('x')], [callTool('look'), reply('x')], []]) {
-      await hostOf({ script, tools, checkpoints: store, clock }).run();
+      await hostOf({ script, tools, store, clock }).run();
       expect(clock.pending).toBe(0);
     }
   });
@@ -139,7 +139,7 @@ describe('the deadline', () => {
 describe('cancel', () => {
   test('ends the run for good and gives its result, with the reason in the error (finalize 1, 7)', async () => {
     const store = memoryStore();
-    const host = hostOf({ script: [callTool('look'), hang()], tools, checkpoints: store });
+    const host = hostOf({ script: [callTool('look'), hang()], tools, store });
     const run = await host.start({ runId: 'r' });
     await until(() => host.model.calls.length === 2);
     const result = await run.cancel('user asked');
@@ -161,7 +161,7 @@ describe('cancel', () => {
     ['shutdown, then cancel', 'interrupted', 1],
   ] as const)('%s in one moment: the first cause stands (finalize 8, faults 24)', async ([order, status, left]) => {
     const store = memoryStore();
-    const host = hostOf({ script: [hang()], checkpoints: store });
+    const host = hostOf({ script: [hang()], store });
     const run = await host.start({ runId: 'r' });
     const stops = [() => run.cancel(), () => host.executor.shutdown()];
     const [first, second] = order.startsWith('cancel') ? stops : stops.reverse();
@@ -174,7 +174,7 @@ describe('cancel', () => {
   test('that comes while the answer is being recorded comes too late: success wins (finalize 1)', async () => {
     let cancel = () => {};
     const store = watchedStore({ before: ({ method }) => method === 'keepOutcome' && cancel() });
-    const host = hostOf({ checkpoints: store });
+    const host = hostOf({ store });
     const run = await host.start({ runId: 'r' });
     cancel = () => void run.cancel();
     expect((await run.result).status).toBe('ok');
@@ -185,7 +185,7 @@ describe('cancel', () => {
 describe('shutdown', () => {
   test('leaves live runs in good order, and a start after it is refused and touches nothing (finalize 3)', async () => {
     const store = watchedStore();
-    const host = hostOf({ script: [callTool('look'), hang(), hang()], tools, checkpoints: store });
+    const host = hostOf({ script: [callTool('look'), hang(), hang()], tools, store });
     const runs = await Promise.all([host.start({ runId: 'a' }), host.start({ runId: 'b' })]);
     await until(() => host.model.calls.length >= 3);
     await host.executor.shutdown();
@@ -213,7 +213,7 @@ describe('shutdown', () => {
     const clock = testClock();
     let isHung = false;
     const store = watchedStore({ before: () => isHung && new Promise(() => {}) }, memoryStore({ clock }));
-    const host = hostOf({ script: [hang()], checkpoints: store, clock });
+    const host = hostOf({ script: [hang()], store, clock });
     await host.start({ runId: 'a' });
     isHung = true;
     let isOver = false;
@@ -231,7 +231,7 @@ describe('shutdown', () => {
   test('happens at the end of an await using block', async () => {
     const store = memoryStore();
     {
-      const host = hostOf({ script: [hang()], checkpoints: store });
+      const host = hostOf({ script: [hang()], store });
       await using executor = host.executor;
       await executor.start(host.agent, { prompt: 'Go.', runId: 'r' });
     }

@@ -28,7 +28,7 @@ describe('while the store fails, a run whose policy is to fail', () => {
     const script = [callTool('work', {}), () => thinking.promise.then(() => reply('done'))];
     // biome-ignore lint/suspicious/noThenProperty: the option is called so
     const onSaveError = { maxUnsavedSteps: 8, then: 'fail' as const };
-    const run = await hostOf({ script, tools, checkpoints, clock, onSaveError }).start({ runId: 'run-1' });
+    const run = await hostOf({ script, tools, store: checkpoints, clock, onSaveError }).start({ runId: 'run-1' });
     await until(async () => tries === 1);
     for (let i = 0; i < 4; i++) await clock.advance(2_500);
     expect(tries).toBeGreaterThan(2);
@@ -79,15 +79,15 @@ function refuse(): never {
 
 test('a run that cannot even be made is skipped by recover, with its reason, and the others go on (recovery 1)', async () => {
   const store = memoryStore();
-  const first = hostOf({ script: [hang(), hang()], checkpoints: store });
+  const first = hostOf({ script: [hang(), hang()], store });
   await first.start({ runId: 'a' });
   await first.start({ runId: 'b' });
   await first.executor.shutdown();
-  const second = hostOf({ checkpoints: store });
+  const second = hostOf({ store });
   const broken = new Proxy(second.agent, {
     get: (agent, key) => (key === 'phases' ? refuse() : Reflect.get(agent, key)),
   });
-  const { executor } = hostOf({ checkpoints: store, agents: [broken] });
+  const { executor } = hostOf({ store, agents: [broken] });
   const report = await executor.recover();
   expect(report.skipped.map(({ runId }) => runId).toSorted()).toEqual(['a', 'b']);
   expect(report.skipped[0]?.reason).toContain('no phases today');

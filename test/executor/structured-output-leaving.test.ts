@@ -19,7 +19,7 @@ async function leftWhileChecking({ agent, ...options }: HostOptions, steered?: s
   const store = memoryStore();
   const checking = gate();
   const output = standard((value) => checking.pass().then(() => validate(value)));
-  const host = hostOf({ ...options, agent: { ...agent, output } as never, checkpoints: store });
+  const host = hostOf({ ...options, agent: { ...agent, output } as never, store });
   const run = await host.start({ runId: 'r' });
   await checking.reached;
   if (steered) await run.steer(steered);
@@ -37,7 +37,7 @@ describe.for([
   test('is checked by the next process, which asks no model for it (executor 12)', async () => {
     const store = await leftWhileChecking({ agent: loops, script: [...before, reply(good)] });
     expect((await onlyRecord(store)).messages.at(-1)).toMatchObject({ role: 'assistant' });
-    const next = hostOf({ agent, checkpoints: store, script: [] });
+    const next = hostOf({ agent, store, script: [] });
     const result = await next.run({ runId: 'r' });
     expect(next.model.calls).toEqual([]);
     const whole = await hostOf({ agent, script: [...before, reply(good)] }).run({ runId: 'r' });
@@ -46,7 +46,7 @@ describe.for([
 
   test('gets its turn of repair there, when it does not fit', async () => {
     const store = await leftWhileChecking({ agent: loops, script: [...before, reply(bad)] });
-    const next = hostOf({ agent, checkpoints: store, script: [reply(good)] });
+    const next = hostOf({ agent, store, script: [reply(good)] });
     const result = await next.run({ runId: 'r' });
     expect(next.model.calls).toHaveLength(1);
     expect(JSON.stringify(next.model.calls[0]?.messages.at(-1))).toContain('n is not 1');
@@ -56,7 +56,7 @@ describe.for([
 
   test('is the answer all the same, when what was said to the run meanwhile still waits', async () => {
     const store = await leftWhileChecking({ agent: loops, script: [...before, reply(good)] }, 'Also look.');
-    const next = hostOf({ agent, checkpoints: store, script: [] });
+    const next = hostOf({ agent, store, script: [] });
     const result = await next.run({ runId: 'r' });
     expect(result).toMatchObject({ status: 'ok', data: { n: 1 }, undelivered: [said('Also look.')] });
   });
@@ -67,7 +67,7 @@ test('an answer that was left while it was checked is no step too many, when it 
   const rest = { tools: [toolOf('look')] };
   const store = await leftWhileChecking({ ...rest, agent: { maxIterations: 2 }, script });
   const agent = { maxIterations: 2, output: standard(validate) } as never;
-  const next = hostOf({ ...rest, agent, checkpoints: store, script: [] });
+  const next = hostOf({ ...rest, agent, store, script: [] });
   expect(await next.run({ runId: 'r' })).toMatchObject({ status: 'ok', data: { n: 1 }, iterations: 2 });
 });
 

@@ -28,7 +28,7 @@ describe.for([
     const { from = 0 } = record.openPhase ?? {};
     const conversation = [...record.messages.slice(0, 1), ...record.messages.slice(Math.max(1, from))];
     expect(conversation.map(({ role }) => role)).toEqual(['user', 'assistant', 'user']);
-    const next = hostOf({ ...given, checkpoints: left, script: [reply(good)] });
+    const next = hostOf({ ...given, store: left, script: [reply(good)] });
     const result = await next.run({ runId: 'r' });
     expect(next.model.calls[0]?.messages.map(({ role }) => role)).toEqual(['user', 'assistant', 'user']);
     expect(next.model.calls[0]?.messages.at(-1)).toEqual(conversation.at(-1));
@@ -37,7 +37,7 @@ describe.for([
   });
 
   test('is counted in the record: over a crash there is one, and not two', async () => {
-    const next = hostOf({ ...given, checkpoints: await diedInRepair(), script: [reply('no'), reply(good)] });
+    const next = hostOf({ ...given, store: await diedInRepair(), script: [reply('no'), reply(good)] });
     expect(await next.run({ runId: 'r' })).toMatchObject({ status: 'error', error: { code: 'OUTPUT_INVALID' } });
     expect(next.model.calls).toHaveLength(1);
   });
@@ -45,18 +45,18 @@ describe.for([
   test('is counted over the steps of its turn', async () => {
     const left = await diedInRepair(callTool('look'));
     expect((await onlyRecord(left)).counters).toMatchObject({ repairs: 1, failedSteps: 0 });
-    const next = hostOf({ ...given, checkpoints: left, script: [reply('no'), reply(good)] });
+    const next = hostOf({ ...given, store: left, script: [reply('no'), reply(good)] });
     expect(await next.run({ runId: 'r' })).toMatchObject({ status: 'error', error: { code: 'OUTPUT_INVALID' } });
     expect(next.model.calls).toHaveLength(1);
   });
 
   test('goes on after a shutdown as well', async () => {
     const store = memoryStore();
-    const first = hostOf({ ...given, checkpoints: store, script: [...before, reply('no'), hang()] });
+    const first = hostOf({ ...given, store, script: [...before, reply('no'), hang()] });
     await first.start({ runId: 'r' });
     await until(() => first.model.calls.length === before.length + 2);
     await first.executor.shutdown();
-    const next = hostOf({ ...given, checkpoints: store, script: [reply(good)] });
+    const next = hostOf({ ...given, store, script: [reply(good)] });
     expect(await next.run({ runId: 'r' })).toMatchObject({
       status: 'ok',
       data: { n: 1 },
@@ -76,7 +76,7 @@ test('a last phase that begins anew after a crash has its repair anew: nothing o
   expect(record.messages).toHaveLength(2);
   expect(record.counters).not.toHaveProperty('repairs');
   const script = [reply('no'), reply(good)];
-  const result = await hostOf({ ...given, checkpoints: left, script }).run({ runId: 'r' });
+  const result = await hostOf({ ...given, store: left, script }).run({ runId: 'r' });
   expect(result).toMatchObject({ status: 'ok', data: { n: 1 }, iterations: 3 });
 });
 
@@ -91,11 +91,11 @@ describe('the data of an answer', () => {
     async ([, agent, script]) => {
       const store = memoryStore();
       const delivered: RunOutcome[] = [];
-      const host = hostOf({ agent, script, checkpoints: store, onOutcome: (outcome) => void delivered.push(outcome) });
+      const host = hostOf({ agent, script, store, onOutcome: (outcome) => void delivered.push(outcome) });
       expect((await host.run({ runId: 'r' })).data).toEqual({ n: 1 });
       expect(delivered).toMatchObject([{ status: 'ok', data: { n: 1 } }]);
       expect(await store.outcome('r')).toMatchObject({ data: { n: 1 } });
-      const again = hostOf({ agent, script: [], checkpoints: store });
+      const again = hostOf({ agent, script: [], store });
       expect(await again.run({ runId: 'r' })).toMatchObject({ status: 'ok', output: good, data: { n: 1 } });
     },
   );
@@ -103,7 +103,7 @@ describe('the data of an answer', () => {
   test.for(agents)('of %s is in the outcome that the next process delivers', async ([, agent, script]) => {
     const left = await diedWhen((record) => record.outcome, { agent, script, onOutcome: () => new Promise(() => {}) });
     const delivered: RunOutcome[] = [];
-    const next = hostOf({ agent, script: [], checkpoints: left, onOutcome: (outcome) => void delivered.push(outcome) });
+    const next = hostOf({ agent, script: [], store: left, onOutcome: (outcome) => void delivered.push(outcome) });
     expect(await next.run({ runId: 'r' })).toMatchObject({ status: 'ok', data: { n: 1 } });
     expect(delivered).toMatchObject([{ data: { n: 1 } }]);
   });
@@ -112,7 +112,7 @@ describe('the data of an answer', () => {
     const given = { agent: { phases: last(), output } };
     const { left } = await diedAtOutcome(given);
     expect((await onlyRecord(left)).completedPhases).toHaveLength(2);
-    const next = hostOf({ ...given, checkpoints: left, script: [] });
+    const next = hostOf({ ...given, store: left, script: [] });
     expect(await next.run({ runId: 'r' })).toMatchObject({ status: 'ok', output: good, data: { n: 1 } });
   });
 
@@ -121,7 +121,7 @@ describe('the data of an answer', () => {
     const script = [reply('one'), fail(Object.assign(new Error('down'), { statusCode: 400 }))];
     const whole = await hostOf({ ...given, script }).run({ runId: 'r' });
     const { left } = await diedAtOutcome(given, script);
-    expect(told(await hostOf({ ...given, checkpoints: left, script: [] }).run({ runId: 'r' }))).toEqual({
+    expect(told(await hostOf({ ...given, store: left, script: [] }).run({ runId: 'r' }))).toEqual({
       ...told(whole),
       messages: expect.any(Array),
     });
@@ -150,7 +150,7 @@ async function diedAtOutcome(given: object, script: readonly ScriptedEntry[] = [
     save: (...call: Parameters<typeof inner.save>) =>
       call[0].outcome ? new Promise<never>(() => {}) : inner.save(...call),
   };
-  const first = hostOf({ ...given, checkpoints: blind, script });
+  const first = hostOf({ ...given, store: blind, script });
   await first.start({ runId: 'r' });
   await until(async () => (await inner.load('r'))?.completedPhases.length === 2);
   return { left: await afterCrash(inner) };

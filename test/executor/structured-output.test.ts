@@ -174,7 +174,7 @@ describe('in a pipeline', () => {
 
 describe('inside a host’s machine', () => {
   test('the data is in the run’s output', async () => {
-    const { executor, agent } = hostOf({ agent: { output }, script: [reply(good)], checkpoints: memoryStore() });
+    const { executor, agent } = hostOf({ agent: { output }, script: [reply(good)], store: memoryStore() });
     expect(await outputOf(startHost(hostMachine(executor, agent)))).toMatchObject({ status: 'ok', data: { n: 1 } });
   });
 

@@ -27,12 +27,12 @@ const calling = (width: number) => (request: ScriptedRequest) => {
 interface Host {
   readonly answer: (request: ScriptedRequest) => ScriptedStep | Promise<ScriptedStep>;
   readonly defaults?: Partial<Defaults>;
-  readonly checkpoints?: CheckpointStore;
+  readonly store?: CheckpointStore;
   readonly reaching?: MortalProcess;
 }
 
 /** An executor, and the runs of the tree below `r` whose model was asked, by their prompts. */
-function hostOf({ answer, defaults = {}, checkpoints, reaching }: Host) {
+function hostOf({ answer, defaults = {}, store, reaching }: Host) {
   const asked = new Set<string>();
   const noting = (request: ScriptedRequest) => {
     if (promptOf(request) !== 'r') asked.add(promptOf(request));
@@ -45,7 +45,7 @@ function hostOf({ answer, defaults = {}, checkpoints, reaching }: Host) {
     ports: { palette },
     defaults,
     logger: { warn: () => {} },
-    ...(checkpoints ? { checkpoints } : {}),
+    ...(store ? { store } : {}),
   });
   return { executor, asked };
 }
@@ -62,11 +62,11 @@ const lead = defineAgent({ id: 'lead', instructions: 'lead', subAgents: ['worker
 const root = defineAgent({ id: 'root', instructions: 'root', subAgents: ['lead'] });
 
 /** An executor whose runs rest soon: root, leads and workers. */
-const restingHost = (answer: Host['answer'], { checkpoints, defaults }: Pick<Host, 'checkpoints' | 'defaults'>) =>
+const restingHost = (answer: Host['answer'], { store, defaults }: Pick<Host, 'store' | 'defaults'>) =>
   createExecutor({
     models: { fast: answeringModel(answer) },
     agents: [root],
-    ...(checkpoints ? { checkpoints } : {}),
+    ...(store ? { store } : {}),
     ports: { palette: createPalette({ agents: [lead, worker] }) },
     defaults: { ...defaults, waitLingerMs: 1, dueMs: 10, controlMs: 10 },
   });
@@ -81,16 +81,16 @@ async function workersOf(leads: number, defaults: Partial<Defaults>): Promise<nu
     const ofLead = [callTool('wait', {}), callTool('agent__worker', { prompt: 'w' })];
     return (request.system === 'lead' ? ofLead : [callTools(calls)])[turnsOf(request)] ?? reply('done');
   };
-  const checkpoints = memoryStore();
-  const boot = () => restingHost(answer, { checkpoints, defaults: { toolConcurrency: leads, ...defaults } });
+  const store = memoryStore();
+  const boot = () => restingHost(answer, { store, defaults: { toolConcurrency: leads, ...defaults } });
   const first = boot();
   expect(await first.run(root, { runId: 'r', prompt: 'r' })).toMatchObject({ status: 'waiting' });
   await first.shutdown();
   const second = boot();
   await second.recover();
   for (const { runId, id } of await second.waiting({ limit: leads })) await second.control(runId).approve(id);
-  await until(async () => (await checkpoints.outcome('r')) !== null);
-  expect((await checkpoints.outcome('r'))?.status).toBe('ok');
+  await until(async () => (await store.outcome('r')) !== null);
+  expect((await store.outcome('r'))?.status).toBe('ok');
   await second.shutdown();
   return workers;
 }
@@ -110,8 +110,8 @@ describe('a tree of runs', () => {
   });
 
   test('has `maxTreeRuns` runs below its root, counted over all levels: the call of a further one fails, and the run continues (edges 21)', async () => {
-    for (const checkpoints of [undefined, memoryStore()]) {
-      const host = { answer: calling(3), defaults: { maxTreeRuns: 20 }, ...(checkpoints ? { checkpoints } : {}) };
+    for (const store of [undefined, memoryStore()]) {
+      const host = { answer: calling(3), defaults: { maxTreeRuns: 20 }, ...(store ? { store } : {}) };
       const { executor, asked } = hostOf(host);
       const { status, output } = await executor.run(self, { prompt: 'r' });
       const why = 'a tree of runs has at most 20 runs below its root (maxTreeRuns): this one is not started';
@@ -127,10 +127,10 @@ describe('a tree of runs', () => {
     const defaults = { maxTreeRuns: 9, toolConcurrency: 1, maxDepth: 2 };
     for (let diesAfter = 4; diesAfter < 60; diesAfter += 9) {
       const first = mortalProcess(undefined, diesAfter);
-      const one = hostOf({ answer: calling(4), defaults, checkpoints: first.store, reaching: first });
+      const one = hostOf({ answer: calling(4), defaults, store: first.store, reaching: first });
       await Promise.race([one.executor.run(self, { runId: 'r', prompt: 'r' }), first.died]);
       const next = mortalProcess(await first.left());
-      const two = hostOf({ answer: calling(4), defaults, checkpoints: next.store });
+      const two = hostOf({ answer: calling(4), defaults, store: next.store });
       await two.executor.recover();
       const ended = two.executor.get('r')?.result ?? two.executor.run(self, { runId: 'r', prompt: 'r' });
       expect(await ended, `died after write ${diesAfter}`).toMatchObject({ status: 'ok' });
@@ -155,8 +155,8 @@ describe('a tree of runs', () => {
         reply(`${results}`)
       );
     };
-    const checkpoints = memoryStore();
-    const boot = () => restingHost(answer, { checkpoints, defaults: { maxTreeRuns: 6, toolConcurrency: 1 } });
+    const store = memoryStore();
+    const boot = () => restingHost(answer, { store, defaults: { maxTreeRuns: 6, toolConcurrency: 1 } });
     const first = boot();
     expect(await first.run(root, { runId: 'r', prompt: 'r' })).toMatchObject({ status: 'waiting' });
     await first.shutdown();
@@ -164,9 +164,9 @@ describe('a tree of runs', () => {
     await second.recover();
     const [open] = await second.waiting({ kind: 'approval' });
     await second.control('r').approve(open?.id ?? '');
-    await until(async () => (await checkpoints.outcome('r')) !== null);
+    await until(async () => (await store.outcome('r')) !== null);
     // The first lead and its four workers, and the second lead; no worker is left for it.
-    expect((await checkpoints.outcome('r'))?.output).toBe('a tree of runs ,a tree of runs ');
+    expect((await store.outcome('r'))?.output).toBe('a tree of runs ,a tree of runs ');
     await second.shutdown();
   });
 

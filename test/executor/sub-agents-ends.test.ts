@@ -43,7 +43,7 @@ async function tree(options: HostOptions = {}, begin?: (host: ReturnType<typeof 
     models: { fast: model },
     agent: { subAgents: ['lead'], maxRuntimeMs: 10 * DAY },
     clock,
-    checkpoints: store,
+    store,
     defaults: { maxRuntimeMs: 10 * DAY, firstChunkMs: 10 * DAY },
     onOutcome: (outcome) => void outcomes.push(outcome),
     ...options,
@@ -186,7 +186,7 @@ describe('a run in the middle of a tree', () => {
     const host = hostOf({
       models: { fast: model },
       agent: { subAgents: ['lead'] },
-      checkpoints: store,
+      store,
       ports: { palette },
     });
     const run = await host.start({ runId: 'r' });
@@ -210,7 +210,7 @@ describe('a run in the middle of a tree', () => {
     const host = hostOf({
       models: { fast: model },
       agent: { subAgents: ['worker'] },
-      checkpoints: store,
+      store,
       ports: { palette },
     });
     const run = await host.start({ runId: 'r' });

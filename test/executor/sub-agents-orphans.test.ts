@@ -24,7 +24,7 @@ function hostWith(process: ReturnType<typeof mortalProcess>, worker: () => Retur
   const host = hostOf({
     models: { fast: process.model(model) },
     agent: { subAgents: ['lead'] },
-    checkpoints: process.store,
+    store: process.store,
     ports: { palette },
     onOutcome: (outcome) => void outcomes.push(outcome),
   });
@@ -135,7 +135,7 @@ describe('recover', () => {
 
   test('reports a child of an agent that the palette no longer has, and touches it not (recovery 1)', async () => {
     const process = mortalProcess(without(await leftAtWork(), 'r', childId('r', 'c', 'c')));
-    const host = hostOf({ checkpoints: process.store, ports: { palette: createPalette({}) } });
+    const host = hostOf({ store: process.store, ports: { palette: createPalette({}) } });
     const { skipped, resumed } = await host.executor.recover();
     expect(resumed).toEqual([]);
     expect(skipped).toEqual([{ runId: childId('r', 'c'), reason: expect.stringContaining('AGENT_NOT_FOUND') }]);
@@ -162,7 +162,7 @@ test('a parent is not parked while its child gets on: what a child records is pr
     const host = hostOf({
       models: { fast: process.model(model) },
       agent: { subAgents: ['worker'] },
-      checkpoints: process.store,
+      store: process.store,
       ports: { palette: createPalette({ agents: [worker] }) },
     });
     const result = await settledUnless(host.run({ runId: 'r' }), () => made > 1 && life < 6);

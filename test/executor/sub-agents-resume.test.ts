@@ -51,14 +51,14 @@ interface Life {
 interface Around {
   /** The notes that were taken, by their key: each once, however often it is asked for. */
   readonly notes: Map<string, string>;
-  readonly checkpoints?: CheckpointStore;
+  readonly store?: CheckpointStore;
   /** Told of each turn before it is answered. */
   readonly onTurn?: (count: number, executor: Executor) => unknown;
 }
 
 /** A process that takes up what was left, or begins the run; it ends with the run, or with the executor. */
 async function live(process: MortalProcess, around: Around): Promise<Life> {
-  const { notes, checkpoints = process.store, onTurn } = around;
+  const { notes, store = process.store, onTurn } = around;
   const turns: string[] = [];
   const model = answeringModel(async (request) => {
     turns.push(`${promptOf(request)} ${turnsOf(request)}`);
@@ -73,7 +73,7 @@ async function live(process: MortalProcess, around: Around): Promise<Life> {
   const executor = createExecutor({
     models: { fast: process.model(model) },
     agents: [root],
-    checkpoints,
+    store,
     ports: { palette },
     logger: { warn: () => {} },
   });
@@ -183,9 +183,9 @@ describe('a tree of runs whose process died', () => {
     for (let diesAfter = 1; diesAfter < 50; diesAfter += torture > 1 ? 1 : 4) {
       const notes = new Map<string, string>();
       const process = mortalProcess(undefined, diesAfter);
-      const { result } = await live(process, { notes, checkpoints: plainStore(process.store) });
+      const { result } = await live(process, { notes, store: plainStore(process.store) });
       const next = mortalProcess(process.isDead ? await process.left() : undefined);
-      const last = process.isDead ? (await live(next, { notes, checkpoints: plainStore(next.store) })).result : result;
+      const last = process.isDead ? (await live(next, { notes, store: plainStore(next.store) })).result : result;
       expectSame(last, whole.result, `died after write ${diesAfter}`);
       expect(notes).toEqual(whole.notes);
     }

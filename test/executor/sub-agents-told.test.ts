@@ -11,19 +11,19 @@ const hostWith = (options: HostOptions) => hostOf({ agent: { subAgents: ['kid'] 
 
 test('how often a run may be started without progress, as recover() was told, goes for those whom it puts to work (recovery 2)', async () => {
   let store = memoryStore();
-  const first = hostWith({ checkpoints: store, script: [callTool('agent__kid', { prompt: 'do' }, 'c'), hang()] });
+  const first = hostWith({ store, script: [callTool('agent__kid', { prompt: 'do' }, 'c'), hang()] });
   await first.start({ runId: 'r' });
   await until(() => first.model.calls.length === 2);
   for (let boot = 2; boot <= 5; boot++) {
     store = await afterCrash(store);
-    const next = hostWith({ checkpoints: store, script: [hang()] });
+    const next = hostWith({ store, script: [hang()] });
     // It waits for the last start's progress, and there is none.
     void next.executor.recover({ maxAttempts: 5 });
     await until(() => next.model.calls.length === 1);
     expect((await store.load(childId('r', 'c')))?.attempts).toBe(boot);
   }
   store = await afterCrash(store);
-  await hostWith({ checkpoints: store }).executor.recover({ maxAttempts: 5 });
+  await hostWith({ store }).executor.recover({ maxAttempts: 5 });
   expect((await store.load('r'))?.parked?.reason).toContain('5 times');
 });
 
@@ -31,13 +31,13 @@ test('a message for a run and its children, which finds no place in the run, is 
   const clock = testClock();
   const store = memoryStore({ clock });
   const script = [callTool('agent__kid', { prompt: 'do' }, 'c'), hang()];
-  const host = hostWith({ clock, checkpoints: store, script });
+  const host = hostWith({ clock, store, script });
   const run = await host.start({ runId: 'r' });
   await until(() => host.model.calls.length === 2);
   await run.steer('hello', { children: true });
   expect((await store.load(childId('r', 'c')))?.undelivered).toHaveLength(1);
   await Promise.all(Array.from({ length: 999 }, (_, i) => run.steer(`message ${i}`)));
-  await hostOf({ clock, checkpoints: store }).executor.control('r').steer('one too many', { children: true });
+  await hostOf({ clock, store }).executor.control('r').steer('one too many', { children: true });
   for (let look = 0; look < 4; look++) {
     await clock.advance(500);
     await settle();

@@ -18,7 +18,7 @@ describe('a child that another process holds on to', () => {
     const store = memoryStore({ clock });
     const held = await store.claim(childId('r', 'c1'), 'another', LEASE);
     if (!held) throw new Error('the claim was not free');
-    const options = { agent, clock, checkpoints: store, ports: { palette }, defaults: { leaseMs: LEASE } };
+    const options = { agent, clock, store, ports: { palette }, defaults: { leaseMs: LEASE } };
     const host = family(
       asking(askReviewer, () => reply('fine')),
       options,
@@ -63,7 +63,7 @@ test('a child that is cancelled while it begins asks no model: its claim is give
     },
     inner,
   );
-  const { start, model } = family(asking(askReviewer, hang), { agent, checkpoints: store, ports: { palette } });
+  const { start, model } = family(asking(askReviewer, hang), { agent, store, ports: { palette } });
   const run = await start({ runId: 'r' });
   await claiming.reached;
   expect((await run.cancel()).status).toBe('cancelled');

@@ -18,7 +18,7 @@ describe('an agent that another puts to work', () => {
     const { run } = family(
       asking(askReviewer, () => reply('fine')),
       {
-        checkpoints: store,
+        store,
         ports: { palette, audit, budget },
         onOutcome: (outcome) => void told.push(outcome),
       },
@@ -142,7 +142,7 @@ describe('an agent that another puts to work', () => {
     const call = callTool('agent__reviewer', { prompt: 'x' }, 'c'.repeat(600));
     const { run } = family(
       asking(call, () => reply('fine')),
-      { ports: { palette, audit }, checkpoints: memoryStore() },
+      { ports: { palette, audit }, store: memoryStore() },
     );
     expect(await run({ runId: 'r'.repeat(500) })).toMatchObject({ output: 'fine' });
     const id = audit.runs.find(({ info }) => info.parentRunId !== '')?.info.runId ?? '';
@@ -170,7 +170,7 @@ describe('what is said to a run', () => {
       models: { fast: model },
       agent: { subAgents: ['lead'] },
       ports: { palette: createPalette({ agents: [lead, reviewer] }) },
-      checkpoints: memoryStore(),
+      store: memoryStore(),
     });
     const run = await start({ runId: 'r' });
     await until(() => model.calls.length === 3);

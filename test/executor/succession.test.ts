@@ -17,7 +17,7 @@ describe('from one executor to the next', () => {
         ({ messages }) =>
           messages.length === 1 ? callTool('look') : hang(),
     );
-    const first = hostOf({ script, tools: [work], checkpoints: store });
+    const first = hostOf({ script, tools: [work], store });
     for (let i = 0; i < 4; i++) await first.start({ runId: `r${i}` });
     await until(() => first.model.calls.length === 8);
     await first.executor.shutdown();
@@ -25,7 +25,7 @@ describe('from one executor to the next', () => {
     expect(await store.listInterrupted()).toMatchObject(
       Array.from({ length: 4 }, () => ({ status: 'interrupted', attempts: 0, iteration: 1 })),
     );
-    const second = hostOf({ script: replies(4), tools: [work], checkpoints: store });
+    const second = hostOf({ script: replies(4), tools: [work], store });
     expect((await second.executor.recover()).resumed).toHaveLength(4);
     await until(async () => (await store.listInterrupted()).length === 0);
     expect(counted).toHaveLength(4);
@@ -34,7 +34,7 @@ describe('from one executor to the next', () => {
   test('list shows what is live, interrupted and parked, and get gives handles of live and ended runs', async () => {
     const store = await leftBehind(3);
     await change(store, 'r2', (record) => ({ ...record, parked: { code: 'X', reason: 'by hand' } }));
-    const host = hostOf({ script: [hang(), reply('end')], tools, checkpoints: store });
+    const host = hostOf({ script: [hang(), reply('end')], tools, store });
     const live = await host.start({ runId: 'r0', prompt: 'Go 0.', callerId: 'c0' });
     expect((await host.executor.list()).map(({ runId, status }) => [runId, status])).toEqual([
       ['r0', 'live'],

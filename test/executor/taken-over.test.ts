@@ -15,7 +15,7 @@ const tools = [toolOf('look')];
 async function leftRun(clock: TestClock): Promise<Memory> {
   const store = memoryStore({ clock });
   const script = [callTool('look'), hang()];
-  const host = hostOf({ script, tools, checkpoints: store, clock, defaults: patient });
+  const host = hostOf({ script, tools, store, clock, defaults: patient });
   await host.start({ runId: 'r' });
   await until(async () => (await store.load('r'))?.iteration === 1 && host.model.calls.length === 2);
   await host.executor.shutdown();
@@ -61,7 +61,7 @@ function sleeper(inner: Memory, during: Method) {
 async function recoveringIn(method: Method, { inner, clock }: { inner: Memory; clock: TestClock }) {
   const zombie = sleeper(inner, method);
   const host = hostOf({
-    ...{ script: [reply('late')], tools, checkpoints: zombie.store, clock, onOutcome: zombie.onOutcome },
+    ...{ script: [reply('late')], tools, store: zombie.store, clock, onOutcome: zombie.onOutcome },
     // Its own sweep would take the run up again, which is right, and not what is looked at here.
     defaults: { leaseMs: 20_000, dueMs: 10 ** 9, ...patient },
   });
@@ -91,7 +91,7 @@ describe('a process that is taken over while it resolves a run', () => {
       const clock = testClock();
       const inner = await leftRun(clock);
       const { zombie, recovering } = await recoveringIn(method, { inner, clock });
-      const owner = hostOf({ script: [reply('real')], tools, checkpoints: inner, clock });
+      const owner = hostOf({ script: [reply('real')], tools, store: inner, clock });
       await owner.executor.recover();
       await until(async () => (await inner.listInterrupted()).length === 0);
       await clock.advance(8_000); // the renewal says LEASE_LOST
@@ -108,7 +108,7 @@ describe('a process that is taken over while it resolves a run', () => {
     const clock = testClock();
     const inner = await leftRun(clock);
     const { zombie, recovering } = await recoveringIn('load', { inner, clock });
-    const owner = hostOf({ script: [callTool('look'), hang()], tools, checkpoints: inner, clock, defaults: patient });
+    const owner = hostOf({ script: [callTool('look'), hang()], tools, store: inner, clock, defaults: patient });
     await owner.executor.recover();
     await until(async () => (await inner.load('r'))?.iteration === 2);
     await owner.executor.shutdown();
@@ -125,11 +125,11 @@ describe('a process that is taken over while it resolves a run', () => {
     const clock = testClock();
     const inner = await leftRun(clock);
     const zombie = sleeper(inner, 'load');
-    const host = hostOf({ script: [], tools, checkpoints: zombie.store, clock, defaults: { leaseMs: 20_000 } });
+    const host = hostOf({ script: [], tools, store: zombie.store, clock, defaults: { leaseMs: 20_000 } });
     const starting = host.run({ runId: 'r', prompt: 'Another prompt.' });
     await zombie.asleep.reached;
     await zombie.loses();
-    await hostOf({ script: [reply('real')], tools, checkpoints: inner, clock }).executor.recover();
+    await hostOf({ script: [reply('real')], tools, store: inner, clock }).executor.recover();
     await until(async () => (await inner.listInterrupted()).length === 0);
     await clock.advance(8_000);
     zombie.asleep.open();
@@ -148,11 +148,11 @@ describe('a process that is taken over while it resolves a run', () => {
       script: [callTool('pay'), hang()],
       defaults: patient,
     };
-    const host = hostOf({ ...paying, checkpoints: zombie.store, clock });
+    const host = hostOf({ ...paying, store: zombie.store, clock });
     const starting = host.run({ runId: 'r' });
     await zombie.asleep.reached;
     await zombie.loses();
-    await hostOf({ ...paying, checkpoints: inner, clock }).start({ runId: 'r' });
+    await hostOf({ ...paying, store: inner, clock }).start({ runId: 'r' });
     await until(() => effects === 1);
     zombie.asleep.open();
     expect(await starting).toMatchObject({ status: 'interrupted', error: { code: 'LEASE_LOST' } });
@@ -183,7 +183,7 @@ describe('a process that is taken over while it ends a run', () => {
     const delivered: RunOutcome[] = [];
     const onOutcome = (outcome: RunOutcome) => void delivered.push(outcome);
     // A renewal, every 40 ms, falls between the two tries.
-    const host = hostOf({ script: [reply('late')], checkpoints: store, clock, defaults: { leaseMs: 120 }, onOutcome });
+    const host = hostOf({ script: [reply('late')], store, clock, defaults: { leaseMs: 120 }, onOutcome });
     const run = await host.start({ runId: 'r' });
     await settle();
     await clock.advance(60);
@@ -208,7 +208,7 @@ describe('a lease whose renewal nobody answers', () => {
     const host = hostOf({
       script: [callTool('look'), callTool('send'), reply('done')],
       tools: [toolOf('look', 'read', () => tool.pass()), toolOf('send', 'once', () => `sent ${++state.effects}`)],
-      ...{ checkpoints: store, clock, onOutcome: (outcome: RunOutcome) => void delivered.push(outcome) },
+      ...{ store, clock, onOutcome: (outcome: RunOutcome) => void delivered.push(outcome) },
     });
     const run = await host.start({ runId: 'r' });
     await tool.reached;
@@ -269,7 +269,7 @@ describe('a lease whose renewal nobody answers', () => {
     const host = hostOf({
       script: [callTool('look'), callTool('send'), reply('done')],
       tools: [toolOf('look', 'read', () => looking.pass()), toolOf('send', 'once', () => `sent ${++effects}`)],
-      ...{ checkpoints: store, clock, agent: { maxRuntimeMs: 10 ** 9 }, defaults: { portMs: 10 ** 6, ...patient } },
+      ...{ store, clock, agent: { maxRuntimeMs: 10 ** 9 }, defaults: { portMs: 10 ** 6, ...patient } },
     });
     await host.start({ runId: 'r' });
     await looking.reached;
@@ -307,7 +307,7 @@ describe('a lease whose renewal nobody answers', () => {
     );
     let effects = 0;
     const send = toolOf('send', 'once', () => `sent ${++effects}`);
-    const host = hostOf({ clock, checkpoints: store, tools: [send], script: [callTool('send'), hang()] });
+    const host = hostOf({ clock, store, tools: [send], script: [callTool('send'), hang()] });
     expect(await host.run({ runId: 'r' })).toMatchObject({ status: 'interrupted', error: { code: 'LEASE_LOST' } });
     expect([isTaken, effects]).toEqual([true, 0]);
   });

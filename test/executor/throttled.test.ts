@@ -26,7 +26,7 @@ describe('a run whose checkpointer has a throttle', () => {
     await host.start({ runId: 'r' });
     await looking.reached;
     state.failing = 1;
-    await hostOf({ checkpoints: inner }).executor.control('r').steer('also X');
+    await hostOf({ store: inner }).executor.control('r').steer('also X');
     await clock.advance(500);
     looking.open();
     await until(() => host.model.calls.length === 2);

@@ -22,7 +22,7 @@ describe('the calls of one message', () => {
     const run = hostOf({
       script: [calls('work', 'work', 'work'), reply('end')],
       tools: [work],
-      checkpoints: memoryStore(),
+      store: memoryStore(),
     }).run();
     await Promise.all(gates.map(({ reached }) => reached));
     expect(started).toEqual([0, 1, 2]);
@@ -98,7 +98,7 @@ describe('the calls of one message', () => {
         seen.push(idempotencyKey);
         return `n = ${n}`;
       });
-      const result = await hostOf({ script, tools: [work], checkpoints: memoryStore() }).run({ runId: 'r' });
+      const result = await hostOf({ script, tools: [work], store: memoryStore() }).run({ runId: 'r' });
       const parts = result.messages.flatMap(({ role, content }) =>
         role === 'user'
           ? []
@@ -141,9 +141,9 @@ describe('a call that goes wrong becomes an error result for the model, and the 
     ['a rejection', [toolOf('no', 'read', () => Promise.reject(new Error('refused')))], callTool('no', {}), /refused/],
     ['a result that is no JSON', [toolOf('odd', 'read', () => ({ when: new Date() }))], callTool('odd', {}), /when/],
   ] as const)('%s', async ([, tools, call, text]) => {
-    for (const checkpoints of [memoryStore(), undefined]) {
+    for (const store of [memoryStore(), undefined]) {
       const model = scriptedModel([call, reply('end')]);
-      const executor = createExecutor({ models: { fast: model }, ...(checkpoints ? { checkpoints } : {}) });
+      const executor = createExecutor({ models: { fast: model }, ...(store ? { store } : {}) });
       const agent = defineAgent({ id: 'a', instructions: 'x', tools: tools as never });
       const result = await executor.run(agent, { prompt: 'Go.' });
       expect(result).toMatchObject({ status: 'ok', output: 'end' });

@@ -11,7 +11,7 @@ function runOf(
   script = [callTool('look', {}), callTool('look', { again: 1 }), reply('done')],
 ) {
   const model = scriptedModel(script);
-  const executor = createExecutor({ models: { fast: model }, checkpoints: memoryStore() });
+  const executor = createExecutor({ models: { fast: model }, store: memoryStore() });
   const agent = defineAgent({ id: 'viewer', instructions: 'Look.', tools: [tool] });
   return { model, start: () => executor.start(agent, { prompt: 'Look.' }) };
 }

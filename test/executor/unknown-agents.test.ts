@@ -16,14 +16,14 @@ async function orphans(count: number) {
       agent: { id: 'clerk' },
       script: [callTool('look'), hang()],
       tools,
-      checkpoints: store,
+      store,
       clock,
     });
     await dead.start({ runId: `r${i}` });
     await until(async () => (await store.load(`r${i}`))?.iteration === 1);
   }
   const after = await afterCrash(store);
-  return { clock, store: after, host: hostOf({ checkpoints: after, clock }) };
+  return { clock, store: after, host: hostOf({ store: after, clock }) };
 }
 
 type Begin = (executor: Executor) => unknown;
@@ -55,7 +55,7 @@ describe('due runs of an agent that no process has', () => {
     const { clock, store, host } = await orphans(2);
     host.executor.work();
     await clock.advance(61_000);
-    const able = hostOf({ agent: { id: 'clerk' }, script: [reply('a'), reply('b')], tools, checkpoints: store, clock });
+    const able = hostOf({ agent: { id: 'clerk' }, script: [reply('a'), reply('b')], tools, store, clock });
     able.executor.work();
     await until(async () => (await store.listInterrupted()).length === 0);
     for (let i = 0; i < 120; i++) await clock.advance(1_000);
@@ -77,7 +77,7 @@ describe('due runs of an agent that no process has', () => {
     const warned: string[] = [];
     const executor = createExecutor({
       ...{ models: { fast: scriptedModel([]) }, clock, logger: { warn: (message) => void warned.push(message) } },
-      checkpoints: Object.assign({ ...store }, { listDue: () => Promise.reject(new Error('the store is away')) }),
+      store: Object.assign({ ...store }, { listDue: () => Promise.reject(new Error('the store is away')) }),
     });
     executor.work();
     for (let i = 0; i < 130; i++) await clock.advance(1_000);
@@ -97,7 +97,7 @@ describe('an agent that its executor was not made with', () => {
     const { clock, store } = await orphans(1);
     const model = scriptedModel(Array(3).fill(reply('done')));
     const logger = { warn: () => {} };
-    const executor = createExecutor({ models: { fast: model }, checkpoints: store, clock, logger });
+    const executor = createExecutor({ models: { fast: model }, store, clock, logger });
     expect((await executor.recover()).skipped).toMatchObject([
       { runId: 'r0', reason: expect.stringContaining('agent') },
     ]);

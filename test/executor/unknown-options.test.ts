@@ -67,6 +67,14 @@ describe('a word of another library is refused with the word of Pawl', () => {
   ])('agent a: %s', ([word, call, advice]) => {
     expect(refusal(call)).toBe(`agent a: unknown option ${word}; ${advice}`);
   });
+  test.for([['checkpoints', 'store takes the store']])(
+    'createExecutor: %s, a name of before, is refused with the name of today',
+    ([word, advice]) => {
+      expect(refusal(executorWith({ [`${word}`]: memoryStore() }))).toBe(
+        `createExecutor: unknown option ${word}; ${advice}`,
+      );
+    },
+  );
   test.for(['parameters', 'inputSchema', 'schema'])('tool "look": %s', (word) => {
     const advice = 'the schema of its input is input';
     expect(refusal(toolWith({ [word]: {} }))).toBe(`tool "look": unknown option ${word}; ${advice}`);
@@ -353,16 +361,16 @@ describe('a port that cannot do its work is refused when the executor is made', 
     ['a factory function', () => memoryStore()],
   ];
 
-  test.for(stores)('%s as checkpoints never makes an executor whose runs are not durable', ([, checkpoints]) => {
-    const message = refusal(executorWith({ checkpoints }));
-    expect(message).toMatch(/^createExecutor: checkpoints must be a store, not /);
+  test.for(stores)('%s as the store never makes an executor whose runs are not durable', ([, store]) => {
+    const message = refusal(executorWith({ store }));
+    expect(message).toMatch(/^createExecutor: store must be a store, not /);
     expect(message).toContain("sqliteStore({ path: 'runs.db' })");
     expect(message).not.toContain('hunter2');
   });
 
   test('a store that lacks methods is refused with their names', () => {
     const { load: _, listInterrupted: __, ...half } = memoryStore();
-    expect(refusal(executorWith({ checkpoints: half }))).toContain('it has no load, listInterrupted');
+    expect(refusal(executorWith({ store: half }))).toContain('it has no load, listInterrupted');
   });
 
   test('a store by its prototype is a store', async () => {
@@ -375,7 +383,7 @@ describe('a port that cannot do its work is refused when the executor is made', 
         return this.#kept.listInterrupted(...page);
       }
     }
-    expect(await hostOf({ checkpoints: new Store() }).run()).toMatchObject({ status: 'ok', durable: true });
+    expect(await hostOf({ store: new Store() }).run()).toMatchObject({ status: 'ok', durable: true });
   });
 
   test('a checkpointer is not made for a path', () => {

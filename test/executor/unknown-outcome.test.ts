@@ -8,7 +8,7 @@ const broken = (effect: 'once' | 'idempotent' = 'once') => toolOf('pay', effect,
 
 function parkingHost(options: HostOptions = {}) {
   const store = memoryStore();
-  const host = hostOf({ checkpoints: store, onUnknownOutcome: 'park', tools: [broken()], ...options });
+  const host = hostOf({ store, onUnknownOutcome: 'park', tools: [broken()], ...options });
   return { ...host, store };
 }
 
@@ -61,7 +61,7 @@ describe("a once call whose connection breaks, with onUnknownOutcome: 'park'", (
     expect(JSON.stringify(shown)).not.toContain('it broke');
     await executor.shutdown();
     // Another process has the redacted reason, and its model the sentence without it.
-    const next = parkingHost({ checkpoints: store, script: [reply('So.')] });
+    const next = parkingHost({ store, script: [reply('So.')] });
     await next.executor.unpark('r');
     expect((await next.run({ runId: 'r' })).status).toBe('ok');
     expect(JSON.stringify(next.model.calls)).not.toContain('it broke');

@@ -50,11 +50,11 @@ describe.each(kinds.filter(({ skip }) => !skip))('a start of a record that canno
     const store = open();
     await store.save(record(2));
     for (let start = 1; start <= 4; start++) {
-      const refused = await hostOf({ checkpoints: unreadable(store, error) }).run(requestIn(record(0)));
+      const refused = await hostOf({ store: unreadable(store, error) }).run(requestIn(record(0)));
       expect(refused).toMatchObject({ status: 'error', error: { code: error.code } });
     }
     expect((await store.load('r'))?.attempts).toBe(2);
-    expect(await hostOf({ checkpoints: store }).run(requestIn(record(0)))).toMatchObject({
+    expect(await hostOf({ store }).run(requestIn(record(0)))).toMatchObject({
       status: 'ok',
       output: 'done',
     });
@@ -65,7 +65,7 @@ describe('what a person does with a record that cannot be read', () => {
   test.each(['park', 'unpark', 'cancel'] as const)('counts no attempt when it is refused: %s', async (action) => {
     const store = memoryStore();
     await store.save(record(1));
-    const { executor } = hostOf({ checkpoints: unreadable(store, new KeyMismatchError('no such key')) });
+    const { executor } = hostOf({ store: unreadable(store, new KeyMismatchError('no such key')) });
     const asked = {
       park: () => executor.park('r', 'for now'),
       unpark: () => executor.unpark('r'),
@@ -80,7 +80,7 @@ describe('what a person does with a record that cannot be read', () => {
 test('a start that has no model counts no attempt of a run that has no record yet (recovery 2)', async () => {
   const store = memoryStore();
   for (let start = 1; start <= 3; start++) {
-    const refused = await hostOf({ checkpoints: store, agent: { model: 'none' } }).run({ runId: 'r' });
+    const refused = await hostOf({ store, agent: { model: 'none' } }).run({ runId: 'r' });
     expect(refused).toMatchObject({ status: 'error', error: { code: 'UNKNOWN_TIER' } });
   }
   expect((await store.claim('r', 'next', 1_000))?.attempts).toBe(1);
@@ -94,9 +94,9 @@ test('a run that was started with the wrong key again and again goes on with the
   await right.save(record(0));
   const wrong = withKey('b');
   for (let start = 1; start <= 4; start++) {
-    const refused = await hostOf({ checkpoints: wrong }).run(requestIn(record(0)));
+    const refused = await hostOf({ store: wrong }).run(requestIn(record(0)));
     expect(refused).toMatchObject({ status: 'error', error: { code: 'KEY_MISMATCH' } });
   }
-  expect(await hostOf({ checkpoints: right }).run(requestIn(record(0)))).toMatchObject({ status: 'ok' });
+  expect(await hostOf({ store: right }).run(requestIn(record(0)))).toMatchObject({ status: 'ok' });
   await Promise.all([right.close(), wrong.close()]);
 });

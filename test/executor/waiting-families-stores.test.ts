@@ -8,7 +8,7 @@ import { freshDir } from '../store/folder.ts';
 const { root, mid, leaf } = ids;
 
 /** One process of a host; each opens the store by itself, where it can. */
-function host(checkpoints: ReturnType<typeof memoryStore>) {
+function host(store: ReturnType<typeof memoryStore>) {
   const paid: unknown[] = [];
   const pay = defineTool({
     name: 'pay',
@@ -31,7 +31,7 @@ function host(checkpoints: ReturnType<typeof memoryStore>) {
   const executor = createExecutor({
     models: { fast: answeringModel(askNext) },
     agents: [agent],
-    checkpoints,
+    store,
     ports: { palette },
     defaults: { waitLingerMs: 20, dueMs: 20, controlMs: 20 },
   });

@@ -110,7 +110,7 @@ describe('the end of a child', () => {
 describe('control of the root', () => {
   test('answers for runs below it that are live and cannot rest (waiting 24)', async () => {
     const world = treeWorld();
-    const process = world.process(undefined, { checkpoints: undefined } as never);
+    const process = world.process(undefined, { store: undefined } as never);
     const run = await process.start();
     await world.until(() => process.executor.runs.get().filter(({ state }) => state.endsWith('waiting')).length > 0);
     const live = process.executor.get(leaf);

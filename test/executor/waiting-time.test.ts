@@ -12,7 +12,7 @@ const look = (n: number) => callTool('look', { n });
 /** A host whose runs wait in their process: its store cannot let them rest. */
 function holdingHost(options: HostOptions) {
   const clock = testClock();
-  const host = hostOf({ clock, checkpoints: plainStore(), tools: [toolOf('look')], random: () => 0.5, ...options });
+  const host = hostOf({ clock, store: plainStore(), tools: [toolOf('look')], random: () => 0.5, ...options });
   const minutes = async (count: number) => {
     for (let minute = 0; minute < count; minute++) await clock.advance(MINUTE);
   };
@@ -41,7 +41,7 @@ describe('the time in which a run waits in its process', () => {
     const store = plainStore();
     const { start, minutes, executor } = holdingHost({
       script: [look(1), ...outage, reply('done')],
-      checkpoints: store,
+      store,
       ports: { audit },
     });
     const run = await start({ runId: 'r' });
@@ -145,7 +145,7 @@ describe('an approval that does not come in time', () => {
       const [paid, ended]: [unknown[], unknown[]] = [[], []];
       const tools = [refundTool('fail', paid)];
       const onOutcome = (outcome: unknown) => void ended.push(outcome);
-      const { start } = holdingHost({ clock, checkpoints: store, script: [callTool('refund')], tools, onOutcome });
+      const { start } = holdingHost({ clock, store, script: [callTool('refund')], tools, onOutcome });
       await start({ runId: 'r' });
       await clock.advance(2 * MINUTE);
       expect(ended).toMatchObject([{ status: 'error', error: { code: 'WAIT_EXPIRED' } }]);
@@ -160,7 +160,7 @@ describe('an approval that does not come in time', () => {
       const store = rests ? memoryStore({ clock }) : plainStore();
       const paid: unknown[] = [];
       const tools = [refundTool('park', paid)];
-      const host = holdingHost({ clock, checkpoints: store, script: [callTool('refund'), reply('done')], tools });
+      const host = holdingHost({ clock, store, script: [callTool('refund'), reply('done')], tools });
       const run = await host.start({ runId: 'r' });
       await clock.advance(2 * MINUTE);
       expect((await store.load('r'))?.parked).toMatchObject({ code: 'WAIT_EXPIRED' });
@@ -193,7 +193,7 @@ describe('an approval that does not come in time', () => {
       { name: 'pay', input: { n: 1 } },
       { name: 'pay', input: { n: 2 } },
     ];
-    const { start } = holdingHost({ clock, checkpoints: store, script: [callTools(calls)], tools });
+    const { start } = holdingHost({ clock, store, script: [callTools(calls)], tools });
     const run = await start({ runId: 'r' });
     await clock.advance(80 * SECOND);
     expect((await store.load('r'))?.openStep?.calls.map(({ state }) => state)).toEqual([

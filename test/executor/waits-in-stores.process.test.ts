@@ -42,7 +42,7 @@ describe.for(Object.keys(stores) as (keyof typeof stores)[])('waits of a tool in
     async () => {
       const open = stores[name]();
       const boot = (script: readonly never[] = []) =>
-        hostOf({ tools: [order()], checkpoints: open(), defaults, script: script as never });
+        hostOf({ tools: [order()], store: open(), defaults, script: script as never });
       const first = boot([callTool('order', {})] as never);
       const rested = await (await first.start({ runId: 'r' })).result;
       expect(rested).toMatchObject({ status: 'waiting', waits: [{ kind: 'question' }] });
@@ -67,7 +67,7 @@ describe.for(Object.keys(stores) as (keyof typeof stores)[])('waits of a tool in
     'an event that comes before its wait is there when the call asks (waiting 12, 37)',
     async () => {
       const open = stores[name]();
-      const sender = hostOf({ checkpoints: open() });
+      const sender = hostOf({ store: open() });
       const tool = toolOf(
         'pay',
         'once',
@@ -78,7 +78,7 @@ describe.for(Object.keys(stores) as (keyof typeof stores)[])('waits of a tool in
         expect(await sender.executor.signal('paid', runId, { key: runId, id: runId })).toEqual({});
       const host = hostOf({
         tools: [tool],
-        checkpoints: open(),
+        store: open(),
         defaults: { controlMs: 20 },
         script: runIds.flatMap(() => [callTool('pay', {}), reply('done')]),
       });

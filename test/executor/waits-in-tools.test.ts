@@ -12,7 +12,7 @@ function scene() {
   const clock = testClock(1_750_000_000_000);
   const store = memoryStore({ clock });
   const boot = (tool: Tool | readonly Tool[], options: Partial<HostOptions> = {}) =>
-    hostOf({ tools: [tool].flat() as Tool[], checkpoints: store, clock, ...options });
+    hostOf({ tools: [tool].flat() as Tool[], store, clock, ...options });
   return { clock, store, boot };
 }
 
@@ -281,7 +281,7 @@ describe('the rules over restarts', () => {
     const dead = (await store.load('r')) as never;
     const copy = memoryStore({ clock });
     await copy.save(dead);
-    const second = hostOf({ tools: [toolIn('second', false)], checkpoints: copy, clock });
+    const second = hostOf({ tools: [toolIn('second', false)], store: copy, clock });
     const recovered = second.executor.recover();
     await clock.advance(5_000);
     await recovered;
@@ -368,7 +368,7 @@ describe('the rules over restarts', () => {
     // The process dies: the record alone is left.
     const copy = memoryStore({ clock });
     await copy.save((await store.load('r')) as never);
-    const second = boot(tool, { checkpoints: copy, redact });
+    const second = boot(tool, { store: copy, redact });
     const recovered = second.executor.recover();
     await clock.advance(5_000);
     await recovered;

@@ -17,7 +17,7 @@ const at = (name: string) => join(folder, name);
 
 async function use(store: OutcomeStore & { close(): Promise<void> }): Promise<Modes> {
   const models = { fast: scriptedModel([reply('done'), hang()]) };
-  const executor = createExecutor({ models, checkpoints: store, logger: { warn: () => {} } });
+  const executor = createExecutor({ models, store, logger: { warn: () => {} } });
   const agent = defineAgent({ id: 'worker', instructions: 'Work.' });
   await executor.run(agent, { runId: 'ended', prompt: 'Go.' });
   await executor.start(agent, { runId: 'open', prompt: 'Go.' });

@@ -12,7 +12,7 @@ function served(script = [reply('seen')]) {
   const executor = createExecutor({
     models: { fast: model },
     agents: [helper],
-    checkpoints: memoryStore(),
+    store: memoryStore(),
     journal: true,
   });
   onTestFinished(() => executor.shutdown({ drainMs: 0 }));

@@ -14,7 +14,7 @@ type Place = (store: MemoryStore) => Promise<{ readonly host: ReturnType<typeof 
 
 /** Another process that has begun the run. */
 async function elsewhere(store: MemoryStore, options: Parameters<typeof hostOf>[0] = {}) {
-  const host = hostOf({ checkpoints: store, journal, script: [hang()], defaults: { waitLingerMs: 1 }, ...options });
+  const host = hostOf({ store, journal, script: [hang()], defaults: { waitLingerMs: 1 }, ...options });
   await host.start({ runId: 'r', callerId: 'ada' });
   return host;
 }
@@ -30,7 +30,7 @@ const places: readonly (readonly [name: string, state: string, place: Place])[] 
     'live here',
     'run',
     async (store) => {
-      const host = webHost({ checkpoints: store, script: [hang()] });
+      const host = webHost({ store, script: [hang()] });
       await host.start({ runId: 'r', callerId: 'ada' });
       return { host };
     },
@@ -40,7 +40,7 @@ const places: readonly (readonly [name: string, state: string, place: Place])[] 
     'run',
     async (store) => {
       await elsewhere(store);
-      return { host: webHost({ checkpoints: store }) };
+      return { host: webHost({ store }) };
     },
   ],
   [
@@ -49,7 +49,7 @@ const places: readonly (readonly [name: string, state: string, place: Place])[] 
     async (store) => {
       const other = await elsewhere(store, { script: [callTool('mail', {})], tools: [mailTool] });
       await until(() => other.executor.runs.get().length === 0);
-      return { host: webHost({ checkpoints: store, tools: [mailTool] }) };
+      return { host: webHost({ store, tools: [mailTool] }) };
     },
   ],
   [
@@ -57,7 +57,7 @@ const places: readonly (readonly [name: string, state: string, place: Place])[] 
     'idle',
     async (store) => {
       await leftBy(store);
-      return { host: webHost({ checkpoints: store }) };
+      return { host: webHost({ store }) };
     },
   ],
   [
@@ -66,7 +66,7 @@ const places: readonly (readonly [name: string, state: string, place: Place])[] 
     async (store) => {
       await leftBy(store);
       await change(store, 'r', (record) => ({ ...record, parked: { code: 'PARKED', reason: 'by hand' } }));
-      return { host: webHost({ checkpoints: store }) };
+      return { host: webHost({ store }) };
     },
   ],
   [
@@ -75,7 +75,7 @@ const places: readonly (readonly [name: string, state: string, place: Place])[] 
     async (store) => {
       const other = await elsewhere(store, { script: [reply('done')] });
       await other.executor.get('r')?.result;
-      return { host: webHost({ checkpoints: store }) };
+      return { host: webHost({ store }) };
     },
   ],
   [
@@ -88,7 +88,7 @@ const places: readonly (readonly [name: string, state: string, place: Place])[] 
       });
       await other.executor.get('r')?.result;
       await other.executor.shutdown();
-      return { host: webHost({ checkpoints: store }) };
+      return { host: webHost({ store }) };
     },
   ],
 ];
@@ -124,7 +124,7 @@ describe('a run below another one', () => {
       models: { fast: model },
       agent: { subAgents: ['reviewer'] },
       ports: { palette: createPalette({ agents: [reviewer] }) },
-      checkpoints: store,
+      store,
     });
     await host.start({ runId: 'r', callerId: 'ada' });
     await until(async () => (await host.executor.waiting({ kind: 'approval' })).length === 1);
@@ -159,7 +159,7 @@ describe('a run below another one', () => {
     await host.executor.shutdown();
     // A record that claims another caller than its root has.
     await change(store, runId, (record) => ({ ...record, meta: { ...record.meta, callerId: 'bob' } }));
-    const later = webHost({ checkpoints: store });
+    const later = webHost({ store });
     expect((await later.ask(path, { as: 'bob' })).status).toBe(404);
     expect((await later.ask('/waiting', { as: 'bob' })).body.items).toEqual([]);
     expect((await later.ask(path)).status).toBe(200);

@@ -150,13 +150,13 @@ describe('GET /runs/:runId', () => {
 
   test('shows why a run was set aside without the message of its provider, which only a caller who sees everything reads (web 22)', async () => {
     const store = memoryStore();
-    const host = webHost({ checkpoints: store, script: [hang()] });
+    const host = webHost({ store, script: [hang()] });
     await host.start({ runId: 'r', callerId: 'ada' });
     await until(() => host.model.calls.length === 1);
     await host.executor.shutdown();
     const parked = { code: 'MODEL_OUTAGE', reason: '401 key sk-123 refused' };
     await change(store, 'r', (record) => ({ ...record, parked }));
-    const other = webHost({ checkpoints: store });
+    const other = webHost({ store });
     for (const path of ['/runs/r', '/runs']) {
       const { body } = await other.ask(path);
       expect(JSON.stringify(body)).not.toContain('sk-123');

@@ -40,7 +40,7 @@ describe('POST /threads/:threadId/messages', () => {
 
   test('answers the message behind a parked turn; until then GET shows that it is parked (edges 31)', async () => {
     const host = webHost({
-      ...{ script: [callTool('ask', {}), reply('Two.')], tools: [askTool], checkpoints: memoryStore() },
+      ...{ script: [callTool('ask', {}), reply('Two.')], tools: [askTool], store: memoryStore() },
       defaults: { waitLingerMs: 1 },
     });
     const send = (id: string) => host.ask('/threads/t/messages', { body: { id, text: 'Hi.' } });

@@ -81,7 +81,7 @@ export type WebHostOptions = HostOptions & { readonly http?: Partial<HttpOptions
 
 /** A host with a memory store and a handler of web requests on it. */
 export function webHost({ http = {}, ...options }: WebHostOptions = {}) {
-  const host = hostOf({ checkpoints: memoryStore(), journal: { flushMs: 5 }, ...options });
+  const host = hostOf({ store: memoryStore(), journal: { flushMs: 5 }, ...options });
   left.push(() => host.executor.shutdown());
   const warned: string[] = [];
   const { executor } = host;

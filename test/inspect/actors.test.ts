@@ -47,7 +47,7 @@ describe('the client of the Stately inspector', () => {
 
   test('tells of the events of a run and of those of its actors (architecture 9)', async () => {
     const client = await startClient();
-    await hostOf({ script, tools, checkpoints: memoryStore(), inspect: client.inspect }).run({ runId: 'r' });
+    await hostOf({ script, tools, store: memoryStore(), inspect: client.inspect }).run({ runId: 'r' });
     await client.arrived();
     const { events } = of(client, client.actor('run:r'));
     expect(events.filter((type) => type !== 'boundary.persisted')).toEqual([
@@ -90,13 +90,13 @@ describe('the client of the Stately inspector', () => {
 
   test('tells of a run that is left, and of its resume by another executor, numbered as before (architecture 9)', async () => {
     const [client, store] = [await startClient(), memoryStore()];
-    const first = hostOf({ script: [twoTools, hang()], tools, checkpoints: store, inspect: client.inspect });
+    const first = hostOf({ script: [twoTools, hang()], tools, store, inspect: client.inspect });
     const left = await first.start({ runId: 'r' });
     await until(async () => first.model.calls.length === 2 && (await store.load('r'))?.iteration === 1);
     await first.executor.shutdown();
     expect(await left.result).toMatchObject({ status: 'interrupted' });
     const rest = [callTool('look'), reply('done')];
-    const next = hostOf({ script: rest, tools, checkpoints: store, inspect: client.inspect });
+    const next = hostOf({ script: rest, tools, store, inspect: client.inspect });
     expect(await next.run({ runId: 'r' })).toMatchObject({ status: 'ok' });
     await client.arrived();
     const actorsOfResume = ['run:r', 'resolve', 'model.2', 'tool.2.0', 'model.3', 'settle'];
@@ -114,14 +114,14 @@ describe('the client of the Stately inspector', () => {
 
   test("of a host's own machine tells of the run under the id that the host gave it, and of its resume (architecture 8)", async () => {
     const [client, store] = [await startClient(), memoryStore()];
-    const first = hostOf({ script: [callTool('look'), hang()], tools, checkpoints: store });
+    const first = hostOf({ script: [callTool('look'), hang()], tools, store });
     const options = { id: 'ticket', inspect: client.inspect };
     const host = createActor(hostMachine(first.executor, first.agent), options).start();
     await until(async () => first.model.calls.length === 2 && (await store.load('r'))?.iteration === 1);
     const snapshot = JSON.parse(JSON.stringify(host.getPersistedSnapshot()));
     host.stop();
     await first.executor.shutdown();
-    const next = hostOf({ script: [reply('done')], tools, checkpoints: store });
+    const next = hostOf({ script: [reply('done')], tools, store });
     const machine = hostMachine(next.executor, next.agent);
     const restored = createActor(machine, { snapshot, ...options }).start();
     expect(await outputOf(restored)).toMatchObject({ status: 'ok', iterations: 2 });

@@ -110,7 +110,7 @@ export function secretiveHost(client: Observer<InspectionEvent>, play: readonly 
     agents: [agent],
     workflows: [],
     skills: [],
-    checkpoints: store,
+    store,
     journal: true,
     history: { keepMs: 60_000, ...beside('history') },
     audit: true,

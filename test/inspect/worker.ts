@@ -30,7 +30,7 @@ const host = hostOf({
   script: [...Array.from({ length: 30 }, (_, n) => callTool('look', { n })), reply('done')],
   tools: [look],
   agent: { maxIterations: 31 },
-  checkpoints: memoryStore(),
+  store: memoryStore(),
   inspect: (event) => client.inspect.next?.(event),
 });
 

@@ -146,7 +146,7 @@ describe('an answer to a schema that is no object', () => {
     [z.union([z.object({ result: z.string() }), z.string()]), '{"result":"x"}', 'x'],
     [z.union([z.object({ result: z.string() }), z.number()]), '{"result":"x"}', { result: 'x' }],
   ] as const)('is read with and without its wrapper: %# (edges 9)', async ([output, text, data]) => {
-    const host = hostOf({ agent: { output }, script: [reply(text)], checkpoints: memoryStore() });
+    const host = hostOf({ agent: { output }, script: [reply(text)], store: memoryStore() });
     expect(await host.run()).toMatchObject({ status: 'ok', data, output: text });
   });
 });

@@ -18,7 +18,7 @@ const answer: ScriptedEntry = (request) => {
 };
 
 const family = (palette: Palette): Scene => ({
-  options: { checkpoints: memoryStore(), ports: { palette } },
+  options: { store: memoryStore(), ports: { palette } },
   script: Array.from({ length: 12 }, () => answer),
   tools: [toolOf('look')],
   agent: { subAgents: ['child'], skills: ['skill'] },
@@ -72,7 +72,7 @@ const palettePorts: readonly Port[] = [
 
 const small = { contextTokens: { fast: 1 } };
 const long = (options: NonNullable<Scene['options']>): Scene => ({
-  options: { checkpoints: memoryStore(), ...options },
+  options: { store: memoryStore(), ...options },
   script: [callTool('look', { n: 1 }), callTool('look', { n: 2 }), reply('done')],
   tools: [toolOf('look')],
 });
@@ -102,7 +102,7 @@ const standard = (validate: () => unknown) => ({
   '~standard': { version: 1, vendor: 'test', validate, jsonSchema: { input: () => ({ type: 'object' }) } },
 });
 const answering = (output: object): Scene => ({
-  options: { checkpoints: memoryStore() },
+  options: { store: memoryStore() },
   script: [reply('{}'), reply('{}')],
   agent: { output },
 });

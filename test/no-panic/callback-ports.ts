@@ -5,10 +5,10 @@ import { type Failure, unreadable, withoutJson } from './failures.ts';
 import { type Port, type Scene, throwing } from './scene.ts';
 
 const script = [callTool('look'), reply('done')];
-const durable = (): Scene => ({ options: { checkpoints: memoryStore() }, script, tools: [toolOf('look')] });
+const durable = (): Scene => ({ options: { store: memoryStore() }, script, tools: [toolOf('look')] });
 const withOptions = (options: NonNullable<Scene['options']>): Scene => ({
   ...durable(),
-  options: { checkpoints: memoryStore(), ...options },
+  options: { store: memoryStore(), ...options },
 });
 const withRunOptions = (runOptions: RunOptions): Scene => ({ ...durable(), runOptions });
 const watched = (during: NonNullable<Scene['during']>): Scene => ({ ...durable(), during });
@@ -30,7 +30,7 @@ const callbacks: readonly Port[] = [
   { name: 'inspect of a run', scene: (act) => withRunOptions({ inspect: act }), isStartOnly: true, ends: ok },
   {
     name: 'logger.warn',
-    scene: (act) => withOptions({ logger: { warn: act }, checkpoints: failingStore() }),
+    scene: (act) => withOptions({ logger: { warn: act }, store: failingStore() }),
     ends: ok,
   },
   {

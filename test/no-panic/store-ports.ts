@@ -12,8 +12,8 @@ const send = toolOf('send', 'once');
 const script = [callTool('look'), reply('done')];
 
 const storeWith = (method: Method, act: () => never) => ({ ...memoryStore(), [method]: act });
-const working = (checkpoints: CheckpointStore, options: Partial<ExecutorOptions> = {}): Scene => ({
-  options: { checkpoints, ...options },
+const working = (store: CheckpointStore, options: Partial<ExecutorOptions> = {}): Scene => ({
+  options: { store, ...options },
   script,
   tools: [look],
 });

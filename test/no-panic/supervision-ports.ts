@@ -8,7 +8,7 @@ import { type Port, type Scene, throwing } from './scene.ts';
 
 const ok = { else: 'ok' } as const;
 const durable = (ports: NonNullable<Scene['options']>['ports']): Scene => ({
-  options: { checkpoints: memoryStore(), ports: ports ?? {} },
+  options: { store: memoryStore(), ports: ports ?? {} },
   script: [callTool('look'), reply('done')],
   tools: [toolOf('look')],
 });

@@ -70,7 +70,7 @@ export async function live(plan: Plan, process: MortalProcess, budget: NotingBud
     random: () => 0,
     // A parked run has no result that could be compared.
     onBudgetExceeded: 'fail',
-    checkpoints: plan.isPlain ? plainStore(process.store) : process.store,
+    store: plan.isPlain ? plainStore(process.store) : process.store,
     ports: { budget: process.ports(budget), critic: criticOf(plan) },
   });
   const result = await Promise.race([host.run({ runId: 'r' }), process.died]);

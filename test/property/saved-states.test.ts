@@ -106,7 +106,7 @@ test(
           script: [...script, reply('end')],
           tools,
           agent: { toolConcurrency: concurrency },
-          checkpoints: isPlain ? plainStore(watched) : watched,
+          store: isPlain ? plainStore(watched) : watched,
           defaults: { maxConsecutiveToolErrors: 99, maxSameToolCallRepeats: 99 },
         });
         const result = await host.run({ runId: 'r' });

@@ -199,7 +199,7 @@ test('what `diagnose` says of a run is what `recover` then does, in the same wor
         if (damageOf(meta.runId) === 'migrate') throw new Error('no such tier');
       };
       const host = hostOf({
-        checkpoints: store,
+        store,
         agent: worker,
         agents: [defineAgent({ instructions: '', ...worker }), piped],
         onUnknownOutcome,

@@ -80,7 +80,7 @@ export class WaitingWorld {
     };
     this.#outside = createExecutor({
       models,
-      checkpoints: this.#store,
+      store: this.#store,
       clock: this.#clock,
       logger: { warn: () => {} },
     });

@@ -37,7 +37,7 @@ describe('migrate (recovery 8)', () => {
   test('changes a record before its run goes on: a renamed tool is called by its new name', async () => {
     seen.length = 0;
     const store = await holding('open-step');
-    const host = hostOf({ script: [reply('end')], tools, checkpoints: store, migrate: renamed });
+    const host = hostOf({ script: [reply('end')], tools, store, migrate: renamed });
     expect(await host.run(requestIn(recordOf('open-step')))).toMatchObject({ status: 'ok', output: 'end' });
     expect(seen).toEqual(['write_note call-4', 'write_note call-5']);
   });
@@ -46,7 +46,7 @@ describe('migrate (recovery 8)', () => {
     const store = await holding('open-step');
     const mark: Migrate = (record) =>
       record.messages.length > 3 ? record : { ...renamed(record), messages: [...record.messages.slice(0, 1)] };
-    const host = hostOf({ script: [hang()], tools, checkpoints: store, migrate: mark });
+    const host = hostOf({ script: [hang()], tools, store, migrate: mark });
     await host.start(requestIn(recordOf('open-step')));
     await until(() => host.model.calls.length === 1);
     const writes = store.methods.filter((method) => method === 'save' || method === 'append');
@@ -57,7 +57,7 @@ describe('migrate (recovery 8)', () => {
 
   test('that gives the record back as it was costs no write', async () => {
     const store = await holding('first');
-    const host = hostOf({ script: [hang()], tools, checkpoints: store, migrate: (record) => record });
+    const host = hostOf({ script: [hang()], tools, store, migrate: (record) => record });
     await host.start(requestIn(recordOf('first')));
     await until(() => host.model.calls.length === 1);
     expect(store.methods).not.toContain('save');
@@ -67,7 +67,7 @@ describe('migrate (recovery 8)', () => {
   test('works with a store of four methods', async () => {
     seen.length = 0;
     const store = plainStore(await holding('open-step'));
-    const host = hostOf({ script: [reply('end')], tools, checkpoints: store, migrate: renamed });
+    const host = hostOf({ script: [reply('end')], tools, store, migrate: renamed });
     expect(await host.run(requestIn(recordOf('open-step')))).toMatchObject({ status: 'ok' });
     expect(seen).toEqual(['write_note call-4', 'write_note call-5']);
   });
@@ -107,7 +107,7 @@ describe('migrate (recovery 8)', () => {
     async ([, migrate]) => {
       const store = await holding('first');
       const before = await store.load('run-1');
-      const host = hostOf({ tools, checkpoints: store, migrate });
+      const host = hostOf({ tools, store, migrate });
       for (let start = 0; start < 5; start++) {
         const { error, durable } = await host.run(requestIn(recordOf('first')));
         expect([error?.code, durable]).toEqual(['MIGRATION', false]);
@@ -117,7 +117,7 @@ describe('migrate (recovery 8)', () => {
       expect(after).toEqual(expected);
       expect((await host.executor.recover()).failed).toMatchObject([{ runId: 'run-1', reason: /^MIGRATION/ }]);
 
-      const mended = hostOf({ script: [reply('end')], tools, checkpoints: store });
+      const mended = hostOf({ script: [reply('end')], tools, store });
       expect(await mended.run(requestIn(recordOf('first')))).toMatchObject({ status: 'ok' });
     },
   );
@@ -145,7 +145,7 @@ describe('migrate (recovery 8)', () => {
     expect(migrateRecord(record, inPlace)).toEqual(migrateRecord(record, renamed));
     seen.length = 0;
     const store = await holding('open-step');
-    const host = hostOf({ script: [reply('end')], tools, checkpoints: store, migrate: inPlace });
+    const host = hostOf({ script: [reply('end')], tools, store, migrate: inPlace });
     expect(await host.run(requestIn(recordOf('open-step')))).toMatchObject({ status: 'ok', output: 'end' });
     expect(seen).toEqual(['write_note call-4', 'write_note call-5']);
   });
@@ -171,7 +171,7 @@ describe('migrate (recovery 8)', () => {
       record.messages = record.messages.map((message) => ({ ...message, providerOptions: { host: { old: true } } }));
     };
     const script = [callTool('look'), reply('end')];
-    const host = hostOf({ script, tools: [...tools, toolOf('note')], checkpoints: store, migrate: louder });
+    const host = hostOf({ script, tools: [...tools, toolOf('note')], store, migrate: louder });
     await host.run(requestIn(recordOf('open-step')));
     const [first, second] = host.model.calls[0]?.messages ?? [];
     expect([first?.providerOptions, second?.providerOptions]).toEqual([
@@ -203,14 +203,14 @@ describe('migrate (recovery 8)', () => {
 
   test('a parked run stays parked', async () => {
     const store = await holding('parked');
-    const host = hostOf({ tools, checkpoints: store, migrate: (record) => ({ ...record, elapsedMs: 1 }) });
+    const host = hostOf({ tools, store, migrate: (record) => ({ ...record, elapsedMs: 1 }) });
     expect(await host.run(requestIn(recordOf('parked')))).toMatchObject({ error: { code: 'RUN_PARKED' } });
   });
 
   test('a call in the model’s history may be changed as well', async () => {
     const store = await holding('open-step');
     const shorter: Migrate = (record) => ({ ...renamed(record), messages: record.messages.slice(0, 1) });
-    const host = hostOf({ script: [callTool('look'), reply('end')], tools, checkpoints: store, migrate: shorter });
+    const host = hostOf({ script: [callTool('look'), reply('end')], tools, store, migrate: shorter });
     await host.run(requestIn(recordOf('open-step')));
     expect(host.model.calls[0]?.messages.length).toBe(3);
   });

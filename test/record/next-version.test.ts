@@ -59,7 +59,7 @@ describe('with a next version of records and one step to it (checkpoint 6, fault
     const store = sqliteStore({ path });
     const model = scriptedModel([callTool('look', { path: 'c.txt' }), hang()]);
     const agent = defineAgent({ id: 'single', version: '3', instructions: 'Look.', tools: [toolOf('look')] });
-    const executor = createExecutor({ models: { fast: model }, checkpoints: store });
+    const executor = createExecutor({ models: { fast: model }, store });
     await executor.start(agent, requestIn(inNext('single')));
     await until(() => model.calls.length === 2, 'the second model call', 1_000_000);
 
@@ -81,7 +81,7 @@ describe('with a next version of records and one step to it (checkpoint 6, fault
   test('a run that is set aside is stored whole in its form', async () => {
     const path = copyOfPinned('runs.db');
     const store = sqliteStore({ path });
-    const executor = createExecutor({ models: { fast: scriptedModel([]) }, checkpoints: store });
+    const executor = createExecutor({ models: { fast: scriptedModel([]) }, store });
     await executor.park('single', 'not today');
     const record = (await store.load('single')) as RunCheckpoint;
     expect(record.parked?.reason).toBe('not today');

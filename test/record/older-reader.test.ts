@@ -31,7 +31,7 @@ test('a reader of the version before says CHECKPOINT_TOO_NEW of a record, in a l
   expect(await store.listInterrupted()).toMatchObject([
     { runId: 'run-1', status: 'quarantined', reason: expect.stringContaining('CHECKPOINT_TOO_NEW') },
   ]);
-  const host = older.hostOf({ checkpoints: store });
+  const host = older.hostOf({ store });
   expect(await host.run(requestIn(record))).toMatchObject({ error: { code: 'CHECKPOINT_TOO_NEW' } });
   expect(host.model.calls).toEqual([]);
   await store.close();

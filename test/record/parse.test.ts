@@ -143,7 +143,7 @@ test('only what is required: a record of the required fields is read, and a run 
     delete: store.delete,
     listInterrupted: store.listInterrupted,
   };
-  const host = hostOf({ script: [reply('end')], checkpoints: bare });
+  const host = hostOf({ script: [reply('end')], store: bare });
   expect(await host.run(requestIn(record))).toMatchObject({ status: 'ok', iterations: 2 });
 });
 
@@ -193,7 +193,7 @@ test('whatever one place of a record is damaged, it is refused by a typed error 
       const tools = [toolOf('look'), toolOf('note', 'idempotent'), toolOf('send', 'once')];
       // A message that no request can be made of is a failure that may pass with the next deployment: the run would wait for it.
       const defaults = { modelAttempts: 1, modelOutageMs: 0 };
-      const host = hostOf({ script: [reply('end'), reply('end')], tools, checkpoints, defaults });
+      const host = hostOf({ script: [reply('end'), reply('end')], tools, store: checkpoints, defaults });
       const result = await host.run(requestIn(recordOf(name)));
       expect(result.error?.code).not.toBe('RUN_PANIC');
       for (const count of Object.values(result.usage)) expect(Number.isFinite(count)).toBe(true);

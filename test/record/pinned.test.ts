@@ -55,7 +55,7 @@ describe('a run that goes on from the pinned record', () => {
     seen.length = 0;
     // The vendor that signed the thoughts of the record.
     const model = { ...scriptedModel([reply('end')]), provider: 'anthropic.messages' };
-    const host = hostOf({ models: { fast: model }, tools, checkpoints: await holding('open-step') });
+    const host = hostOf({ models: { fast: model }, tools, store: await holding('open-step') });
     const result = await host.run(requestIn(recordOf('open-step')));
     expect(seen).toEqual(['call-4 attempt 3', 'call-5 attempt 1']);
     expect(result).toMatchObject({ status: 'ok', iterations: 3, usage: { inputTokens: 130, cacheReadTokens: 64 } });
@@ -69,7 +69,7 @@ describe('a run that goes on from the pinned record', () => {
   });
 
   test('first: asks the model with prompt and image', async () => {
-    const host = hostOf({ script: [reply('end')], tools, checkpoints: await holding('first') });
+    const host = hostOf({ script: [reply('end')], tools, store: await holding('first') });
     await host.run(requestIn(recordOf('first')));
     expect(host.model.calls[0]?.messages).toEqual(recordOf('first').messages);
   });
@@ -80,7 +80,7 @@ describe('a run that goes on from the pinned record', () => {
     const host = hostOf({
       script: [],
       tools,
-      checkpoints: store,
+      store,
       onOutcome: (outcome) => void delivered.push(outcome),
     });
     await host.executor.recover();
@@ -94,12 +94,12 @@ describe('a run that goes on from the pinned record', () => {
     expect(await store.listInterrupted()).toMatchObject([
       { status: 'parked', attempts: 3, reason: recordOf('parked').parked?.reason },
     ]);
-    const host = hostOf({ script: [], tools, checkpoints: store });
+    const host = hostOf({ script: [], tools, store });
     expect(await host.run(requestIn(recordOf('parked')))).toMatchObject({ error: { code: 'RUN_PARKED' } });
   });
 
   test('unknown-fields: provider options and fields of parts go to the model as they are, a dropped field is ignored (checkpoint 2, 6)', async () => {
-    const host = hostOf({ script: [reply('end')], tools, checkpoints: await holding('unknown-fields') });
+    const host = hostOf({ script: [reply('end')], tools, store: await holding('unknown-fields') });
     const result = await host.run(requestIn(recordOf('unknown-fields')));
     expect(result.status).toBe('ok');
     expect(host.model.calls[0]?.messages).toEqual(recordOf('unknown-fields').messages);

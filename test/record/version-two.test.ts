@@ -58,7 +58,7 @@ describe('a record of a run that waits', () => {
   test('can be cancelled', async () => {
     const store = memoryStore();
     await store.save(recordOf('waiting'));
-    const host = hostOf({ checkpoints: store });
+    const host = hostOf({ store });
     await host.executor.control('run-1').cancel('no');
     expect(await store.load('run-1')).toBeNull();
   });
@@ -95,7 +95,7 @@ describe('a record of a run that a machine of a host began', () => {
     const { openPhase: _, completedPhases: __, parent: ___, ...record } = recordOf('hosted');
     const store = memoryStore();
     await store.save({ ...record, completedPhases: [] });
-    const host = hostOf({ script: [callTool('look'), hang()], tools: [toolOf('look')], checkpoints: store });
+    const host = hostOf({ script: [callTool('look'), hang()], tools: [toolOf('look')], store });
     const { resumed } = await host.executor.recover();
     expect(resumed).toMatchObject([{ runId: 'run-1' }]);
     await until(async () => (await store.load('run-1'))?.iteration === 5);

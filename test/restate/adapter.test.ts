@@ -17,7 +17,7 @@ describe('pawl/restate', () => {
   });
 
   test('refuses an ingress that is not a URL', () => {
-    const executor = createExecutor({ models: { fast: scriptedModel([]) }, checkpoints: memoryStore() });
+    const executor = createExecutor({ models: { fast: scriptedModel([]) }, store: memoryStore() });
     expect(() => restateRuns(executor, { ingress: 'localhost 8080' })).toThrow('ingress must be a URL');
   });
 });

@@ -18,7 +18,7 @@ const server = new WatchedServer(programOf('restate-server'), join(folder, 'rest
 const hosts: RestateHost[] = [];
 
 async function hostWith(options: RestateHostOptions = {}): Promise<RestateHost> {
-  const host = await restateHost(server, { checkpoints: memoryStore(), ...options });
+  const host = await restateHost(server, { store: memoryStore(), ...options });
   hosts.push(host);
   return host;
 }
@@ -50,17 +50,17 @@ describe.skipIf(whyNo('restate-server'))(inEngine('restate-server', 'faults of R
   });
 
   test('a waiting run continues on the deployment of its next slice, when the old one is gone (engine 31)', async () => {
-    const checkpoints = memoryStore();
+    const store = memoryStore();
     const name = 'upgraded';
     const old = await hostWith({
-      checkpoints,
+      store,
       script: [callTool('nap', { ms: 1_200 })],
       agent: { tools: [nap] },
       restate: { name },
     });
     await old.call('r', 'start', { agentId: 'worker', prompt: 'Go.' });
     await eventually(async () => expect(await old.invocations()).toMatchObject([{ status: 'scheduled' }]));
-    const next = await hostWith({ checkpoints, script: [reply('new')], agent: { tools: [nap] }, restate: { name } });
+    const next = await hostWith({ store, script: [reply('new')], agent: { tools: [nap] }, restate: { name } });
     await old.close();
     expect(await server.remove(old.deployment)).toBe(true);
     expect(await ended(next, 'r')).toMatchObject({ outcome: { status: 'ok', output: 'new' } });
@@ -87,11 +87,11 @@ describe.skipIf(whyNo('restate-server'))(inEngine('restate-server', 'faults of R
   });
 
   test('while another process has the run, its slice is no error: the run ends there once (engine 38)', async () => {
-    const checkpoints = memoryStore();
+    const store = memoryStore();
     const open = gate();
-    const host = await hostWith({ checkpoints, script: [] });
+    const host = await hostWith({ store, script: [] });
     const other = createExecutor({
-      checkpoints,
+      store,
       defaults: { leaseMs: 1_500 },
       models: { fast: scriptedModel([() => open.pass().then(() => reply('there'))]) },
       agents: [host.agent],
@@ -135,7 +135,7 @@ describe.skipIf(whyNo('restate-server'))(inEngine('restate-server', 'faults of R
   test('a Restate that lost its data, and a store that was restored from an older time: the sweep heals both (engine 30, 38)', async () => {
     const path = join(folder, 'runs.db');
     const options = {
-      checkpoints: sqliteStore({ path }),
+      store: sqliteStore({ path }),
       agent: { tools: [nap] },
       restate: { name: 'wiped', dueMs: 200 },
     };
@@ -162,7 +162,7 @@ describe.skipIf(whyNo('restate-server'))(inEngine('restate-server', 'faults of R
     // The store is back at the time at which both slept. Restate knows nothing of them.
     const restored = {
       ...options,
-      checkpoints: sqliteStore({ path: `${path}.old` }),
+      store: sqliteStore({ path: `${path}.old` }),
       script: [reply('again'), reply('again')],
     };
     const later = await hostWith(restored);

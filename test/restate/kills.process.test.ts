@@ -43,7 +43,7 @@ async function outlast({ runs, steps, modelMs, blows, pauseMs, url, postgres }: 
   const store = sharedStore({ folder, url });
   const executor: Executor = createExecutor({
     models: { fast: model },
-    checkpoints: store,
+    store,
     history: { keepMs: 3_600_000 },
     logger: { warn: () => {} },
     onDue: (runId, at) => front.onDue(runId, at),

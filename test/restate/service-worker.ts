@@ -18,7 +18,7 @@ const { agent, model } = orderDesk({ ...job, ledger: join(job.folder, 'ledger.js
 const executor: Executor = createExecutor({
   models: { fast: model },
   agents: [agent],
-  checkpoints: sharedStore(job),
+  store: sharedStore(job),
   history: { keepMs: 3_600_000 },
   // Where a process lives for two seconds, a run may be started several times before it records anything.
   defaults: { leaseMs: 2_000, maxAttempts: 10 },

@@ -16,7 +16,7 @@ const server = new WatchedServer(programOf('restate-server'), mkdtempSync(join(t
 const hosts: RestateHost[] = [];
 
 async function hostWith(options: RestateHostOptions = {}): Promise<RestateHost> {
-  const host = await restateHost(server, { checkpoints: memoryStore(), ...options });
+  const host = await restateHost(server, { store: memoryStore(), ...options });
   hosts.push(host);
   return host;
 }
@@ -264,7 +264,7 @@ describe.skipIf(whyNo('restate-server'))(inEngine('restate-server', 'runs that R
       if (isAway) throw new StoreUnavailableError('the store is away');
       return store.load(...args);
     };
-    const host = await hostWith({ checkpoints: { ...store, load } });
+    const host = await hostWith({ store: { ...store, load } });
     const states = statesOf(host);
     await host.executor.start(host.agent, { runId: 'r', prompt: 'p' }, { drive: 'later' });
     isAway = true;

@@ -19,7 +19,7 @@ export function gatedHost(): (request: Request) => Promise<Response> {
   const executor = createExecutor({
     models: { fast: scriptedModel([callTool('wait', {}), reply('done'), reply('more')]) },
     agents: [agent],
-    checkpoints: memoryStore(),
+    store: memoryStore(),
     journal: { flushMs: 5 },
   });
   const handler = httpHandler(executor, {

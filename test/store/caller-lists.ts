@@ -75,7 +75,7 @@ export async function checkCost<S extends ListingStore & CheckpointStore>(make: 
     store,
     Array.from({ length: 300 }, (_, i) => (i % 100 === 7 ? 'ada' : 'bob')),
   );
-  const executor = createExecutor({ models: { fast: scriptedModel([]) }, checkpoints: store });
+  const executor = createExecutor({ models: { fast: scriptedModel([]) }, store });
   counted.opened = 0;
   expect((await executor.list({ callerId: 'ada' })).map(({ runId }) => runId)).toEqual(['ada-7', 'ada-107', 'ada-207']);
   expect(counted.opened).toBeLessThanOrEqual(3 * 2);

@@ -181,7 +181,7 @@ test('an audit has nothing left of the runs that its retention has removed', asy
     await using store = sqliteStore({ path: join(dir, 'runs.db'), clock });
     const models = { fast: scriptedModel([callTool('look', { text: prompt }), reply(prompt)]) };
     const audit = { audit: true, retention: { audit: '1d' } } as const;
-    const executor = createExecutor({ models, checkpoints: store, clock, tools: [toolOf('look')], ...audit });
+    const executor = createExecutor({ models, store, clock, tools: [toolOf('look')], ...audit });
     const { status } = await executor.run(agent, { prompt, inputs: { prompt } });
     expect(status).toBe('ok');
     await executor.shutdown();

@@ -193,7 +193,7 @@ async function charactersPerCall(store: AppendingStore, count: number): Promise<
   const calls = Array.from({ length: count }, (_, i) => ({ name: 'put', input: { text: `number ${100_000 + i}` } }));
   const agent = defineAgent({ id: 'worker', instructions: 'Work.', tools: [toolOf('put', 'once')] });
   const models = { fast: scriptedModel([callTools(calls), reply('done')]) };
-  const executor = createExecutor({ models, checkpoints: store });
+  const executor = createExecutor({ models, store });
   const stringify = JSON.stringify;
   let characters = 0;
   JSON.stringify = ((...args: Parameters<typeof stringify>) => {

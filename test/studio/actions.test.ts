@@ -12,7 +12,7 @@ const write = { write: true } as const;
 describe('POST /runs/:runId/park and unpark', () => {
   test('set a run aside and free it, and record the person (studio 25)', async () => {
     const store = await leftBehind(1);
-    const { ask } = studioHost({ checkpoints: store, studio: write });
+    const { ask } = studioHost({ store, studio: write });
     const parked = await ask('/runs/r0/park', { body: { reason: 'a look first' } });
     expect([parked.status, parked.body]).toEqual([200, { runId: 'r0', state: 'parked' }]);
     expect((await store.load('r0'))?.parked).toEqual({ code: 'PARKED', reason: 'a look first', by: { id: 'ada' } });
@@ -20,12 +20,12 @@ describe('POST /runs/:runId/park and unpark', () => {
     expect(seen).toMatchObject({ line: { state: 'park' }, record: { parked: { by: { id: 'ada' } } } });
     expect((await ask('/runs/r0/unpark', { body: {} })).body).toEqual({ runId: 'r0', state: 'unparked' });
     expect((await store.load('r0'))?.parked).toBeUndefined();
-    expect((await hostOf({ checkpoints: store }).executor.recover()).resumed).toEqual([{ runId: 'r0' }]);
+    expect((await hostOf({ store }).executor.recover()).resumed).toEqual([{ runId: 'r0' }]);
   });
 
   test('claim the run for that one write, and give it back (studio 17, 25)', async () => {
     const store = watchedStore({}, await leftBehind(1));
-    const { ask } = studioHost({ checkpoints: store, studio: write });
+    const { ask } = studioHost({ store, studio: write });
     await ask('/runs/r0/park', { body: {} });
     const writes = store.methods.filter((method) => ['claim', 'append', 'save', 'renew', 'release'].includes(method));
     expect(writes).toEqual(['claim', 'append', 'release']);
@@ -34,9 +34,9 @@ describe('POST /runs/:runId/park and unpark', () => {
 
   test('are refused while a process works on the run, for a run of another caller, and for a wrong body (studio 25)', async () => {
     const store = memoryStore();
-    const other = hostOf({ checkpoints: store, script: [hang()] });
+    const other = hostOf({ store, script: [hang()] });
     await other.start({ runId: 'r', callerId: 'ada' });
-    const { ask } = studioHost({ checkpoints: store, studio: write });
+    const { ask } = studioHost({ store, studio: write });
     expect((await ask('/runs/r/park', { body: {} })).body).toMatchObject({ status: 409, code: 'RUN_OWNED_ELSEWHERE' });
     expect((await ask('/runs/r/park', { as: 'bob', body: {} })).status).toBe(404);
     expect((await ask('/runs/r/unpark', { as: 'bob', body: {} })).status).toBe(404);
@@ -47,7 +47,7 @@ describe('POST /runs/:runId/park and unpark', () => {
 
   test('do not exist without write, like each route that writes (studio 25)', async () => {
     const store = watchedStore({}, await leftBehind(1));
-    const { ask } = studioHost({ checkpoints: store });
+    const { ask } = studioHost({ store });
     for (const what of ['park', 'unpark', 'cancel', 'steer', 'answers/w'])
       expect((await ask(`/runs/r0/${what}`, { body: {} })).status).toBe(404);
     for (const path of [
@@ -68,7 +68,7 @@ describe('POST /runs/:runId/park and unpark', () => {
 describe('POST /runs/:runId/cancel', () => {
   test('records in the error of the run who cancelled it (studio 25)', async () => {
     const store = await leftBehind(2);
-    const { ask, executor } = studioHost({ checkpoints: store, history: { keepMs: 60_000 }, studio: write });
+    const { ask, executor } = studioHost({ store, history: { keepMs: 60_000 }, studio: write });
     expect((await ask('/runs/r0/cancel', { body: { reason: 'not needed' } })).body.state).toBe('ended');
     await ask('/runs/r1/cancel', { body: {} });
     const messageOf = async (runId: string) => (await executor.explain(runId))?.outcome?.error?.message;
@@ -85,7 +85,7 @@ describe('a request that a browser calls foreign', () => {
   const from = (site: string, rest: Readonly<Record<string, string>> = {}) => ({ 'sec-fetch-site': site, ...rest });
 
   test('is refused with 403 and all headers, but for the page that a link opens in a tab (studio 23, 24)', async () => {
-    const { open } = studioHost({ checkpoints: await leftBehind(1) });
+    const { open } = studioHost({ store: await leftBehind(1) });
     for (const site of ['cross-site', 'same-site', 'anything']) {
       const answer = await open('/runs', { headers: from(site) });
       expect(answer.status).toBe(403);
@@ -101,13 +101,13 @@ describe('a request that a browser calls foreign', () => {
 
   test('passes from an origin that the host has named (studio 23)', async () => {
     const origin = 'https://admin.example';
-    const { open } = studioHost({ checkpoints: await leftBehind(1), studio: { origins: [origin] } });
+    const { open } = studioHost({ store: await leftBehind(1), studio: { origins: [origin] } });
     expect((await open('/runs', { headers: from('cross-site', { origin }) })).status).toBe(200);
     expect((await open('/runs', { headers: from('cross-site', { origin: 'https://evil.example' }) })).status).toBe(403);
   });
 
   test('has the headers on each kind of answer: data, errors, streams, redirects (studio 24)', async () => {
-    const { handler } = studioHost({ checkpoints: await leftBehind(1), studio: { basePath: '/studio' } });
+    const { handler } = studioHost({ store: await leftBehind(1), studio: { basePath: '/studio' } });
     const headers = { authorization: `Bearer ${root}` };
     for (const path of ['/studio', '/studio/runs', '/studio/none', '/studio/watch?runs=1', '/elsewhere']) {
       const answer = await handler(new Request(`${base}${path}`, { headers }));

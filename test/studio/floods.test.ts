@@ -17,7 +17,7 @@ afterEach(() => {
 async function counted() {
   const store = memoryStore();
   const worker = hostOf({
-    checkpoints: store,
+    store,
     journal: { flushMs: 1 },
     script: [...Array.from({ length: 20 }, () => callTool('look', {})), callTool('ask', {})],
     tools: [toolOf('look'), askTool],
@@ -33,7 +33,7 @@ async function counted() {
     return store.readEvents(runId, { ...options, limit: 1 });
   };
   const checkpoints: MemoryStore = { ...store, readEvents };
-  return { turns, host: studioHost({ checkpoints, studio: { maxStreams: 1_000 } }) };
+  return { turns, host: studioHost({ store: checkpoints, studio: { maxStreams: 1_000 } }) };
 }
 
 const READERS = 60;
@@ -74,7 +74,7 @@ test('searches that come at once read one list in a turn after their first ones 
     turns.push(now());
     return store.listInterrupted(...args);
   };
-  const { ask } = studioHost({ checkpoints: { ...plainStore(store), listInterrupted } });
+  const { ask } = studioHost({ store: { ...plainStore(store), listInterrupted } });
   const found = await Promise.all(Array.from({ length: READERS }, () => ask('/runs?q=nothing')));
   expect(found.every(({ status, body }) => status === 200 && body.items.length === 0)).toBe(true);
   expect(turns.length).toBeGreaterThan(3 * READERS);

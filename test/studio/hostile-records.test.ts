@@ -17,7 +17,7 @@ const half = '\ud800';
 async function asked(runs: readonly string[], callerId = 'ada'): Promise<MemoryStore> {
   const store = memoryStore();
   const host = hostOf({
-    checkpoints: store,
+    store,
     journal: { flushMs: 1 },
     script: runs.map(() => callTool('ask', {}, 'c')),
     tools: [askTool],
@@ -36,7 +36,7 @@ describe('an id with half of a character', () => {
       waiting: { settled: [], waits: (waiting?.waits ?? []).map((wait) => ({ ...wait, id: half })) },
     });
     await change(store, 'hostile', withHalf);
-    const { ask } = studioHost({ checkpoints: store });
+    const { ask } = studioHost({ store });
     const { status, body } = await ask('/waiting');
     expect(status).toBe(200);
     expect(body.items.map(({ runId }: { runId: string }) => runId).sort()).toEqual(['hostile', 'other']);
@@ -51,7 +51,7 @@ describe('an id with half of a character', () => {
         ? { openStep: { ...openStep, calls: openStep.calls.map((call) => ({ ...call, callId: half })) } }
         : {}),
     }));
-    const { ask } = studioHost({ checkpoints: store });
+    const { ask } = studioHost({ store });
     const { status, body } = await ask('/runs/hostile/record');
     expect([status, body.record.openStep.calls.length]).toEqual([200, 1]);
   });
@@ -77,7 +77,7 @@ test('an event that no reader can take is not read again from the beginning of i
     return store.readEvents(...args);
   };
   const checkpoints: MemoryStore = { ...store, readEvents };
-  const host = studioHost({ checkpoints, studio: { clock: testClock(), heartbeatMs: 1e9 } });
+  const host = studioHost({ store: checkpoints, studio: { clock: testClock(), heartbeatMs: 1e9 } });
   const { body } = await host.open('/watch?run=hostile');
   const reader = body?.getReader();
   let text = '';
@@ -95,7 +95,7 @@ describe('a caller who sees only its own runs', () => {
     const store = memoryStore();
     const reviewer = defineAgent({ id: 'reviewer', instructions: 'Review.', tools: [mailTool] });
     const family = hostOf({
-      checkpoints: store,
+      store,
       models: { fast: answeringModel(asking(askReviewer, () => callTool('mail', {}))) },
       agent: { subAgents: ['reviewer'] },
       ports: { palette: createPalette({ agents: [reviewer] }) },
@@ -105,7 +105,7 @@ describe('a caller who sees only its own runs', () => {
     await until(() => family.executor.runs.get().length === 0);
     const [wait] = await family.executor.waiting({ kind: 'approval' });
     const child = wait?.runId ?? '';
-    const { ask } = studioHost({ checkpoints: store });
+    const { ask } = studioHost({ store });
     const rowsOf = async (as: string) =>
       (await ask('/store/doctor', { as })).body.items.map(({ line }: { line: { runId: string } }) => line.runId).sort();
     expect(await rowsOf('ada')).toEqual(['r', child]);
@@ -120,7 +120,7 @@ describe('a caller who sees only its own runs', () => {
       const waits = (waiting?.waits ?? []).map((wait) => ({ ...wait, kind: 'child', childRunId: 'secret' }) as never);
       return { ...record, meta: { ...meta, callerId: 'bob' }, waiting: { settled: [], waits } };
     });
-    const { ask } = studioHost({ checkpoints: store });
+    const { ask } = studioHost({ store });
     const { status, body } = await ask('/runs/own/record', { as: 'bob' });
     expect([status, body.children]).toEqual([200, [{ runId: 'secret' }]]);
     expect((await ask('/runs/own/record')).body.children).toMatchObject([{ line: { runId: 'secret', state: 'you' } }]);
@@ -134,7 +134,7 @@ describe('a caller who sees only its own runs', () => {
         isFound && options?.messages === false
           ? store.load(runId, options)
           : Promise.reject(new CheckpointCorruptError('/srv/a.db'));
-      return studioHost({ checkpoints: { ...plainStore(store), load } });
+      return studioHost({ store: { ...plainStore(store), load } });
     };
     for (const path of ['/store/doctor', '/runs/r0/record', '/runs/r0/messages']) {
       const { ask } = damaged(path.startsWith('/runs'));

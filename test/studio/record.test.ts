@@ -18,7 +18,7 @@ const defaults = { waitLingerMs: 1 };
 /** A run `r` of ada that rests until a person approves its mail. */
 async function resting(options: Parameters<typeof studioHost>[0] = {}) {
   const script = [callTool('mail', { to: 'bob' })];
-  const host = studioHost({ checkpoints: memoryStore(), script, tools: [mailTool], defaults, ...options });
+  const host = studioHost({ store: memoryStore(), script, tools: [mailTool], defaults, ...options });
   await host.start({ runId: 'r', callerId: 'ada', prompt: 'Write to bob.' });
   await until(() => host.executor.runs.get().length === 0);
   return host;
@@ -106,9 +106,9 @@ describe('GET /runs/:runId/record', () => {
 
   test('names the process that works on the run, and the commands that it has not read (studio 2, 7)', async () => {
     const store = memoryStore();
-    const other = hostOf({ checkpoints: store, script: [hang()], journal: { flushMs: 5 } });
+    const other = hostOf({ store, script: [hang()], journal: { flushMs: 5 } });
     await other.start({ runId: 'r', callerId: 'ada' });
-    const { ask } = studioHost({ checkpoints: store });
+    const { ask } = studioHost({ store });
     await store.send('r', { id: 'c', kind: 'steer', text: 'Be quick.' });
     const { body } = await ask('/runs/r/record');
     expect(body.line.state).toBe('run');
@@ -134,7 +134,7 @@ describe('GET /runs/:runId/record', () => {
       { name: 'write', instructions: 'Write.' },
     ];
     await change(store, 'r0', (record) => ({ ...record, completedPhases: [{ name: 'plan', output: 'A plan.' }] }));
-    const { ask } = studioHost({ checkpoints: store, agent: { phases, version: '2' } });
+    const { ask } = studioHost({ store, agent: { phases, version: '2' } });
     const { body } = await ask('/runs/r0/record');
     expect(body.record.phases).toEqual([
       { name: 'plan', isDone: true },
@@ -146,9 +146,9 @@ describe('GET /runs/:runId/record', () => {
 
   test('shows an ended run with its result; without a record it names history.keepMs (studio 12)', async () => {
     const store = memoryStore();
-    await hostOf({ checkpoints: store, script: [reply('gone')] }).run({ runId: 'gone', callerId: 'ada' });
-    await hostOf({ checkpoints: store, history: { keepMs: 60_000 }, script: [reply('kept')] }).run({ runId: 'kept' });
-    const { ask } = studioHost({ checkpoints: store });
+    await hostOf({ store, script: [reply('gone')] }).run({ runId: 'gone', callerId: 'ada' });
+    await hostOf({ store, history: { keepMs: 60_000 }, script: [reply('kept')] }).run({ runId: 'kept' });
+    const { ask } = studioHost({ store });
     const gone = (await ask('/runs/gone/record')).body;
     expect(gone).toMatchObject({ verdict: { verdict: 'ended' }, result: { status: 'ok', output: 'gone' } });
     expect([gone.record, gone.missing]).toEqual([
@@ -165,7 +165,7 @@ describe('GET /runs/:runId/record', () => {
   test('shows an unreadable record as one, and never as an error of the server (studio 13, 27)', async () => {
     const store = plainStore(await leftBehind(1));
     const damaged = { ...store, load: () => Promise.reject(new CheckpointCorruptError('its checksum is wrong')) };
-    const { ask } = studioHost({ checkpoints: damaged });
+    const { ask } = studioHost({ store: damaged });
     const { status, body } = await ask('/runs/r0/record');
     expect(status).toBe(200);
     expect(body).toMatchObject({
@@ -184,7 +184,7 @@ describe('GET /runs/:runId/record', () => {
       models: { fast: model },
       agent: { subAgents: ['reviewer'] },
       ports: { palette: createPalette({ agents: [reviewer] }) },
-      checkpoints: memoryStore(),
+      store: memoryStore(),
     });
     await host.start({ runId: 'r', callerId: 'ada' });
     await until(async () => (await host.executor.waiting({ kind: 'approval' })).length === 1);
@@ -206,7 +206,7 @@ describe('GET /runs/:runId/record', () => {
     const host = (modelId: string, ...script: Parameters<typeof scriptedModel>[0]) => {
       const model = Object.assign(scriptedModel(script), { provider: 'acme', modelId });
       const history = { keepMs: Number.POSITIVE_INFINITY };
-      return studioHost({ checkpoints: store, models: { fast: model }, tools: [mailTool], defaults, ports, history });
+      return studioHost({ store, models: { fast: model }, tools: [mailTool], defaults, ports, history });
     };
     const first = host('a', callTool('mail', { to: 'bob' }));
     await first.start({ runId: 'r', callerId: 'ada' });
@@ -254,7 +254,7 @@ describe('GET /runs/:runId/record', () => {
   ])('shows no budget if the budget of the host %s (studio 7)', async (_, standing) => {
     const { budget } = { budget: { ...createBudget({ usd: 1, prices: {} }), standing } };
     const { ask } = studioHost({
-      checkpoints: await leftBehind(1),
+      store: await leftBehind(1),
       ports: { budget: budget as never },
       defaults: { portMs: 20 },
     });
@@ -276,7 +276,7 @@ describe('GET /runs/:runId/record', () => {
       ];
     }).flat();
     await store.save({ ...record, messages, revision: record.revision + 1 });
-    const { ask } = studioHost({ checkpoints: store });
+    const { ask } = studioHost({ store });
     const partsOf = async (path: string) => {
       const before = store.log.length;
       const { body } = await ask(path);
@@ -395,7 +395,7 @@ describe('GET /runs/:runId/messages', () => {
         return record && { ...record, messages: [...record.messages, { role: 'assistant' as const, content }] };
       },
     };
-    const { open } = studioHost({ checkpoints: damaged });
+    const { open } = studioHost({ store: damaged });
     const text = await (await open('/runs/r0/messages')).text();
     expect(text.length).toBeLessThan(600_000);
     const { items } = JSON.parse(text);

@@ -12,7 +12,7 @@ import { studioHost } from './studio-host.ts';
 /** A run that waits for a person, one that is interrupted, one that is parked, one that ended. */
 async function someRuns() {
   const store = memoryStore();
-  const options = { checkpoints: store, tools: [mailTool], defaults: { waitLingerMs: 1 } };
+  const options = { store, tools: [mailTool], defaults: { waitLingerMs: 1 } };
   const keeping = hostOf({ ...options, script: [reply('done')], history: { keepMs: 60_000 } });
   await keeping.run({ runId: 'ended', callerId: 'ada' });
   const waiting = hostOf({ ...options, script: [callTool('mail', {})] });
@@ -29,7 +29,7 @@ async function someRuns() {
 
 describe('GET /store', () => {
   test('says what the store can do, what a reader may do, and how many runs are in each state (studio 11, 12)', async () => {
-    const { ask } = studioHost({ checkpoints: await someRuns(), studio: { place: 'runs.db', title: 'Ours' } });
+    const { ask } = studioHost({ store: await someRuns(), studio: { place: 'runs.db', title: 'Ours' } });
     const { body } = await ask('/store');
     expect(body).toEqual({
       title: 'Ours',
@@ -53,7 +53,7 @@ describe('GET /store', () => {
   });
 
   test('names what a store of four methods lacks (studio 12)', async () => {
-    const { ask } = studioHost({ checkpoints: plainStore(await leftBehind(1)), studio: { write: true } });
+    const { ask } = studioHost({ store: plainStore(await leftBehind(1)), studio: { write: true } });
     const { body } = await ask('/store');
     expect(body.parts).toEqual({ journal: false, waits: false, commands: false, history: false, threads: false });
     const history = { name: 'History', isThere: false, text: 'a run that has ended is gone' };
@@ -66,7 +66,7 @@ describe('GET /store', () => {
 
 describe('GET /store/doctor', () => {
   test('has the verdict on each run that has not ended, and what it needs, by pages (studio 11)', async () => {
-    const { ask } = studioHost({ checkpoints: await someRuns(), tools: [mailTool] });
+    const { ask } = studioHost({ store: await someRuns(), tools: [mailTool] });
     const first = (await ask('/store/doctor?limit=2')).body;
     const rest = (await ask(`/store/doctor?limit=2&after=${first.next}`)).body;
     expect([first.items.length, rest.next]).toEqual([2, undefined]);
@@ -81,7 +81,7 @@ describe('GET /store/doctor', () => {
 
   test('costs one list for a page, not one for each of its runs (studio 33)', async () => {
     const store = watchedStore({}, await leftBehind(8));
-    const { ask } = studioHost({ checkpoints: store });
+    const { ask } = studioHost({ store });
     expect((await ask('/store/doctor')).body.items).toHaveLength(8);
     // Working runs and resting ones are two lists.
     expect(store.methods.filter((method) => method === 'listInterrupted').length).toBeLessThanOrEqual(2);
@@ -91,7 +91,7 @@ describe('GET /store/doctor', () => {
     const store = await leftBehind(2);
     const load = (runId: string) =>
       runId === 'r0' ? Promise.reject(new CheckpointCorruptError('its checksum is wrong')) : store.load(runId);
-    const { ask } = studioHost({ checkpoints: { ...plainStore(store), load } });
+    const { ask } = studioHost({ store: { ...plainStore(store), load } });
     const { items } = (await ask('/store/doctor')).body;
     expect(items).toMatchObject([
       { line: { runId: 'r0' }, verdict: { verdict: 'unreadable' }, needs: 'its bytes from a backup' },
@@ -107,7 +107,7 @@ describe('GET /store/doctor', () => {
       content: [{ type: 'tool-call', toolCallId: 'c', toolName: 'mail', input: {} }],
     } as const;
     await change(store, 'r0', (record) => ({ ...record, openStep: { message: message as never, calls: [call] } }));
-    const { ask } = studioHost({ checkpoints: store, tools: [mailTool] });
+    const { ask } = studioHost({ store, tools: [mailTool] });
     expect((await ask('/store/doctor')).body.items[0]).toMatchObject({ unknownCalls: ['mail'] });
     const { items } = (await ask('/store/doctor', { as: 'c1' })).body;
     expect(items.map(({ line }: { line: { runId: string } }) => line.runId)).toEqual(['r1']);

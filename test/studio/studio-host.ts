@@ -17,7 +17,7 @@ export const root = 'root:ada';
 
 /** A host with a memory store, and a Studio on it. Requests come from `root:ada`, unless they say otherwise. */
 export function studioHost({ studio = {}, ...options }: StudioHostOptions = {}) {
-  const host = hostOf({ checkpoints: memoryStore(), journal: { flushMs: 5 }, ...options });
+  const host = hostOf({ store: memoryStore(), journal: { flushMs: 5 }, ...options });
   left.push(() => host.executor.shutdown());
   const warned: string[] = [];
   const handler = studioHandler(host.executor, {

@@ -115,7 +115,7 @@ describe('the long parts of a wait (studio 27)', () => {
     const store = memoryStore();
     const given = { to: 'x'.repeat(60_000) };
     const many = studioHost({
-      checkpoints: store,
+      store,
       script: Array.from({ length: 30 }, () => callTool('mail', given)),
       tools: [mailTool()],
       defaults: { waitLingerMs: 1 },
@@ -153,18 +153,18 @@ describe('the forms of edited inputs (studio 8)', () => {
     expect(await formIn(await waitingIn(mailTool(), { to: 'bob' }, { studio: { agents: {} } }))).toEqual([input]);
     const store = memoryStore();
     const mail = mailTool();
-    await waitingIn(mail, { to: 'bob' }, { checkpoints: store });
-    const named = { checkpoints: store, agent: { tools: ['mail'] } };
+    await waitingIn(mail, { to: 'bob' }, { store });
+    const named = { store, agent: { tools: ['mail'] } };
     expect(await formIn(studioHost({ ...named, studio: { tools: [mail] } }))).toEqual([input]);
     expect(await formIn(studioHost(named))).toEqual([]);
-    const record = { checkpoints: store, agent: { tools: { mail: { inputSchema: input, execute: () => 0 } } } };
+    const record = { store, agent: { tools: { mail: { inputSchema: input, execute: () => 0 } } } };
     expect(await formIn(studioHost(record))).toEqual([input]);
   });
 
   test('are absent for an agent that is not known here, and for a schema that is too long', async () => {
     const store = memoryStore();
-    await waitingIn(mailTool(), { to: 'bob' }, { checkpoints: store });
-    const other = studioHost({ checkpoints: store, agent: { id: 'other' }, studio: { agents: {} } });
+    await waitingIn(mailTool(), { to: 'bob' }, { store });
+    const other = studioHost({ store, agent: { id: 'other' }, studio: { agents: {} } });
     expect((await other.ask('/runs/r/record')).body.waits).toHaveLength(1);
     expect(await formIn(other)).toEqual([]);
     const properties = { to: { type: 'string', description: 'x'.repeat(70_000) } };
@@ -175,11 +175,11 @@ describe('the forms of edited inputs (studio 8)', () => {
 
 describe('the answers that no process has read (studio 9)', () => {
   test('stand in the record of their run: who decided, with which input, and whether another answer counts', async () => {
-    const checkpoints = memoryStore();
-    const first = await waitingIn(mailTool(), { to: 'bob', text: 'hi' }, { checkpoints });
+    const store = memoryStore();
+    const first = await waitingIn(mailTool(), { to: 'bob', text: 'hi' }, { store });
     await first.executor.shutdown();
     // It continues no run: nothing has asked it to.
-    const { executor, ask } = studioHost({ checkpoints });
+    const { executor, ask } = studioHost({ store });
     const [wait] = await executor.waiting();
     const answers = async () => (await ask('/runs/r/record')).body.answers?.[wait?.id ?? ''];
     expect(await answers()).toBeUndefined();
@@ -193,10 +193,10 @@ describe('the answers that no process has read (studio 9)', () => {
   });
 
   test('say that no other one counts, and at most 8 are sent: one that is too long is not', async () => {
-    const checkpoints = memoryStore();
-    const first = await waitingIn(mailTool({ approvers: () => true }), { to: 'bob' }, { checkpoints });
+    const store = memoryStore();
+    const first = await waitingIn(mailTool({ approvers: () => true }), { to: 'bob' }, { store });
     await first.executor.shutdown();
-    const { executor, ask } = studioHost({ checkpoints });
+    const { executor, ask } = studioHost({ store });
     const [wait] = await executor.waiting();
     const input = { to: 'x'.repeat(70_000) };
     for (let person = 0; person < 10; person++)
@@ -208,10 +208,10 @@ describe('the answers that no process has read (studio 9)', () => {
   });
 
   test('that ends its wait is marked: the page offers no other one', async () => {
-    const checkpoints = memoryStore();
-    const first = await waitingIn(mailTool(), { to: 'bob' }, { checkpoints });
+    const store = memoryStore();
+    const first = await waitingIn(mailTool(), { to: 'bob' }, { store });
     await first.executor.shutdown();
-    const { executor, ask } = studioHost({ checkpoints });
+    const { executor, ask } = studioHost({ store });
     const [wait] = await executor.waiting();
     await executor.control('r').deny(wait?.id ?? '', { by: { id: 'ada' } });
     const { body } = await ask('/runs/r/record');
@@ -220,9 +220,9 @@ describe('the answers that no process has read (studio 9)', () => {
 
   test('are in the list of waits, without their values, and the run counts as one that waits for a process (studio 1, 9)', async () => {
     const checkpoints = memoryStore();
-    const first = await waitingIn(mailTool(), { to: 'bob' }, { checkpoints });
+    const first = await waitingIn(mailTool(), { to: 'bob' }, { store: checkpoints });
     await first.executor.shutdown();
-    const { executor, ask } = studioHost({ checkpoints });
+    const { executor, ask } = studioHost({ store: checkpoints });
     const [wait] = await executor.waiting();
     const seen = async () => {
       const [list, runs, store] = [await ask('/waiting'), await ask('/runs'), await ask('/store')];
@@ -247,10 +247,10 @@ describe('the answers that no process has read (studio 9)', () => {
   });
 
   test('of one person do not answer for two (studio 8, 9)', async () => {
-    const checkpoints = memoryStore();
-    const first = await waitingIn(mailTool({ quorum: 2 }), { to: 'bob' }, { checkpoints });
+    const store = memoryStore();
+    const first = await waitingIn(mailTool({ quorum: 2 }), { to: 'bob' }, { store });
     await first.executor.shutdown();
-    const { executor, ask } = studioHost({ checkpoints });
+    const { executor, ask } = studioHost({ store });
     const [wait] = await executor.waiting();
     const stateAfter = async (id: string) => {
       await executor.control('r').approve(wait?.id ?? '', { by: { id } });

@@ -53,7 +53,7 @@ async function tabOn(host: Host, query = 'runs=1', as = root) {
 /** A Studio whose own clock moves only with the test, on a store that others write. */
 function watching(store: CheckpointStore = memoryStore(), options: StudioHostOptions = {}) {
   const clock = testClock();
-  const host = studioHost({ checkpoints: store, ...options, studio: { clock, heartbeatMs: 1e9, ...options.studio } });
+  const host = studioHost({ store, ...options, studio: { clock, heartbeatMs: 1e9, ...options.studio } });
   return { clock, host };
 }
 
@@ -81,7 +81,7 @@ describe('GET /watch?runs=1', () => {
     ]);
     await poll(seen);
     expect(tab.frames).toHaveLength(1);
-    await hostOf({ checkpoints: store }).executor.park('r1', 'by hand');
+    await hostOf({ store }).executor.park('r1', 'by hand');
     await poll(seen);
     expect(tab.frames.slice(1)).toMatchObject([
       { type: 'runs', lines: [{ runId: 'r1', state: 'park', why: 'by hand' }] },
@@ -156,7 +156,7 @@ describe('GET /watch?runs=1', () => {
     const before = store.log.length;
     for (let i = 0; i < 4; i++) await poll(seen);
     expect(store.methods.slice(before)).toEqual(Array.from({ length: 4 }, () => 'changeMark'));
-    await hostOf({ checkpoints: store }).executor.park('r0', 'by hand');
+    await hostOf({ store }).executor.park('r0', 'by hand');
     const parked = store.log.length;
     await poll(seen);
     expect(store.methods.slice(parked).filter((method) => method === 'listInterrupted').length).toBeLessThanOrEqual(2);
@@ -179,7 +179,7 @@ describe('GET /watch?runs=1', () => {
 
   test('says of a run that ended how it ended, and of an erased one that it is gone, at the next poll (studio 28)', async () => {
     const store = memoryStore();
-    const other = hostOf({ checkpoints: store, script: [hang(), hang()], history: { keepMs: 60_000 } });
+    const other = hostOf({ store, script: [hang(), hang()], history: { keepMs: 60_000 } });
     for (const runId of ['a', 'b']) await other.start({ runId, callerId: 'ada' });
     const seen = watching(store);
     const tab = await tabOn(seen.host);
@@ -213,7 +213,7 @@ describe('GET /watch?runs=1', () => {
     const tab = await tabOn(seen.host, 'runs=1', 'c1');
     await until(() => tab.frames.length > 0);
     expect(tab.lines().map(({ runId }) => runId)).toEqual(['r1']);
-    const { executor } = hostOf({ checkpoints: store });
+    const { executor } = hostOf({ store });
     await executor.park('r0', 'other');
     await executor.park('r1', 'ask carla');
     await poll(seen);
@@ -279,13 +279,13 @@ describe('GET /watch?run=', () => {
     const store = memoryStore();
     const journal = { flushMs: 5 };
     const other = hostOf({
-      checkpoints: store,
+      store,
       journal,
       script: [callTool('mail', { to: 'bob' }), reply('sent')],
       tools: [mailTool],
     });
     await other.start({ runId: 'r', callerId: 'ada' });
-    const host = studioHost({ checkpoints: store, journal });
+    const host = studioHost({ store, journal });
     const tab = await tabOn(host, 'run=r');
     await until(() => tab.events().some(({ type }) => type === 'wait.opened'));
     const types = tab.events().map(({ type }) => type);
@@ -309,14 +309,14 @@ describe('GET /watch?run=', () => {
     const steps = 400;
     const store = memoryStore();
     const worker = hostOf({
-      checkpoints: store,
+      store,
       journal: true,
       tools: [toolOf('look')],
       agent: { maxIterations: steps + 1 },
       script: [...Array.from({ length: steps }, (_, at) => callTool('look', { at })), hang()],
     });
     await worker.start({ runId: 'r' });
-    const host = studioHost({ checkpoints: store });
+    const host = studioHost({ store });
     const hasLast = (tab: Awaited<ReturnType<typeof tabOn>>) => () =>
       tab.events().some((event) => event.type === 'step.done' && event.step === steps);
     const whole = await tabOn(host, 'run=r&all=1');
@@ -340,7 +340,7 @@ describe('GET /watch?run=', () => {
     const store = memoryStore();
     const long = 'x'.repeat(100_000);
     const host = studioHost({
-      checkpoints: store,
+      store,
       script: [callTool('mail', { to: long }), hang()],
       tools: [mailTool],
       journal: { flushMs: 5 },
@@ -358,7 +358,7 @@ describe('GET /watch?run=', () => {
     const seen = watching(store);
     const tab = await tabOn(seen.host, 'run=r0');
     await until(() => tab.lines().length === 1);
-    await hostOf({ checkpoints: store }).executor.park('r0', 'by hand');
+    await hostOf({ store }).executor.park('r0', 'by hand');
     await poll(seen);
     expect(tab.lines().at(-1)).toMatchObject({ runId: 'r0', state: 'park' });
     await store.delete('r0');
@@ -389,7 +389,7 @@ describe('GET /watch?run=', () => {
   });
 
   test('is for another caller as that of an unknown run; a query that names nothing is refused (studio 20)', async () => {
-    const { ask } = studioHost({ checkpoints: await leftBehind(1) });
+    const { ask } = studioHost({ store: await leftBehind(1) });
     const unknown = await ask('/watch?run=nothing', { as: 'bob' });
     expect((await ask('/watch?run=r0', { as: 'bob' })).body).toEqual(unknown.body);
     expect(unknown.status).toBe(404);

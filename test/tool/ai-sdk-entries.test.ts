@@ -35,7 +35,7 @@ describe('an AI SDK tool in a record may say what the AI SDK has no word for', (
       const [store, left] = [memoryStore(), gate()];
       const tools = (execute: () => unknown) => ({ weather: { tool: weather(execute), ...effect } });
       const script = [callTool('weather', { city: 'Bonn' })];
-      const first = hostOf({ checkpoints: store, agent: { tools: tools(() => left.pass()) }, script });
+      const first = hostOf({ store, agent: { tools: tools(() => left.pass()) }, script });
       await first.start({ runId: 'r' });
       await left.reached;
       const record = await store.load('r');
@@ -47,7 +47,7 @@ describe('an AI SDK tool in a record may say what the AI SDK has no word for', (
         calls += 1;
         return 'sunny';
       });
-      const next = hostOf({ checkpoints: other, agent: { tools: again }, script: [reply('done')] });
+      const next = hostOf({ store: other, agent: { tools: again }, script: [reply('done')] });
       await next.run({ runId: 'r' });
       left.open();
       return calls;

@@ -87,9 +87,9 @@ describe('a result that only looks like content stays JSON', () => {
   test('also after a crash, when it comes from the record', async () => {
     const store = memoryStore();
     const tools = [toolOf('fetch', 'once', () => fake)];
-    await hostOf({ script: [callTool('fetch'), hang()], tools, checkpoints: store }).start({ runId: 'r' });
+    await hostOf({ script: [callTool('fetch'), hang()], tools, store }).start({ runId: 'r' });
     await until(async () => (await store.load('r'))?.iteration === 1);
-    const second = hostOf({ tools, checkpoints: await afterCrash(store) });
+    const second = hostOf({ tools, store: await afterCrash(store) });
     await second.executor.recover();
     await second.executor.get('r')?.result;
     const [part] = (second.model.calls[0]?.messages.at(-1)?.content ?? []) as unknown as { output: unknown }[];

@@ -110,7 +110,7 @@ describe('a connection that broke', () => {
     ],
   ] as const)('is not %s: nothing was sent, or an answer came (edges 11)', async ([, error]) => {
     const tools = [toolOf('t', 'once', async () => Promise.reject(error))];
-    const { messages } = await hostOf({ script: call(), tools, checkpoints: memoryStore() }).run();
+    const { messages } = await hostOf({ script: call(), tools, store: memoryStore() }).run();
     expect(output(messages)?.value).not.toMatch(/unknown/);
   });
 

@@ -65,7 +65,7 @@ describe('a pattern that does not compile with the flag u', () => {
       });
     const first = hostOf({
       models: { fast: scriptedModel([callTool('t', { url: 'https://x' })]) },
-      checkpoints: store,
+      store,
     });
     await first.executor.run(agentWith({ type: 'object', properties: { url: { type: 'string' } } }), {
       runId: 'q',
@@ -73,7 +73,7 @@ describe('a pattern that does not compile with the flag u', () => {
     });
     await first.executor.shutdown();
     const changed = agentWith(url);
-    const next = hostOf({ models: { fast: scriptedModel([reply('done')]) }, agents: [changed], checkpoints: store });
+    const next = hostOf({ models: { fast: scriptedModel([reply('done')]) }, agents: [changed], store });
     await next.executor.recover();
     expect(await store.outcome('q')).toBeNull();
     await next.executor.shutdown();

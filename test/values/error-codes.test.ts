@@ -45,7 +45,7 @@ describe('the policy of an error', () => {
   test('says `later` of a run that a full store refused, and `never` of a cancelled one', async () => {
     const store = memoryStore();
     const full = { ...store, save: () => Promise.reject(new StoreFullError('the disk is full')) };
-    const refused = await hostOf({ checkpoints: full, requireDurable: true }).run();
+    const refused = await hostOf({ store: full, requireDurable: true }).run();
     expect([refused.error?.code, retryOf(refused.error)]).toEqual(['NOT_DURABLE', 'later']);
     const live = await hostOf({ script: [hang()] }).start();
     const cancelled = await live.cancel('enough');

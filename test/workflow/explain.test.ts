@@ -49,14 +49,14 @@ const parcel = defineWorkflow({
   }),
 });
 
-const store = () => memoryStore({ clock: testClock(1_000_000) });
+const newStore = () => memoryStore({ clock: testClock(1_000_000) });
 
-async function resting(checkpoints = store()) {
+async function resting(store = newStore()) {
   const clock = testClock(1_000_000);
-  const executor = createExecutor({ checkpoints, workflows: [parcel], clock, defaults: { waitLingerMs: 1 } });
+  const executor = createExecutor({ store, workflows: [parcel], clock, defaults: { waitLingerMs: 1 } });
   await executor.start(parcel, { runId: 'p', input: undefined });
   await until(async () => (await executor.waiting({ kind: 'question' })).length === 1);
-  return { executor, checkpoints, clock };
+  return { executor, store, clock };
 }
 
 describe('executor.explain of a workflow', () => {
@@ -87,10 +87,10 @@ describe('executor.explain of a workflow', () => {
   });
 
   test('reads a stored workflow in another process, and without its definition it says what the record says (workflow 22)', async () => {
-    const { executor, checkpoints } = await resting();
+    const { executor, store } = await resting();
     await executor.shutdown();
-    const known = createExecutor({ checkpoints, workflows: [parcel] });
-    const stranger = createExecutor({ checkpoints });
+    const known = createExecutor({ store, workflows: [parcel] });
+    const stranger = createExecutor({ store });
     const [there, here] = [await known.explain('p'), await stranger.explain('p')];
     expect(there?.workflow?.takes).toEqual(['note', 'hurry', 'note.*', '*']);
     expect(here?.workflow).toEqual({
@@ -102,10 +102,10 @@ describe('executor.explain of a workflow', () => {
   });
 
   test('a line of a workflow in list and find says its kind', async () => {
-    const { executor, checkpoints } = await resting();
+    const { executor, store } = await resting();
     expect(await executor.find('p')).toMatchObject({ kind: 'workflow' });
     await executor.shutdown();
-    const stranger = createExecutor({ checkpoints });
+    const stranger = createExecutor({ store });
     expect(await stranger.list()).toMatchObject([{ runId: 'p', kind: 'workflow' }]);
     expect(await stranger.find('p')).toMatchObject({ runId: 'p', kind: 'workflow' });
   });

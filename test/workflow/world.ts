@@ -9,7 +9,7 @@ export function worldOf(workflows: readonly Workflow[], options: Partial<Executo
   const warnings: { readonly message: string; readonly fields: unknown }[] = [];
   const boot = () =>
     createExecutor({
-      checkpoints: store,
+      store,
       workflows,
       clock,
       defaults: { waitLingerMs: 1_000, dueMs: 1_000, controlMs: 1_000 },

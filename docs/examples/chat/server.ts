@@ -16,7 +16,7 @@ const agent = mailAgent(`${folder}/outbox.jsonl`);
 const executor = createExecutor({
   models: { fast: pretendModel() }, // a model of the AI SDK in its place
   agents: [agent],
-  checkpoints: sqliteStore({ path: `${folder}/chat.db` }),
+  store: sqliteStore({ path: `${folder}/chat.db` }),
   requireDurable: true,
   journal: true,
 });

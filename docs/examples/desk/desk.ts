@@ -79,7 +79,7 @@ if (import.meta.main) {
   const executor = createExecutor({
     models: { fast: model },
     agents: [clerk],
-    checkpoints: sqliteStore({ path: 'desk.db' }),
+    store: sqliteStore({ path: 'desk.db' }),
   });
   const machine = deskMachine(executor);
   const saved = existsSync('desk.json') ? { snapshot: JSON.parse(readFileSync('desk.json', 'utf8')) } : {};

@@ -23,7 +23,7 @@ mkdirSync(folder, { recursive: true });
 const bank = new Bank(`${folder}/bank.jsonl`);
 const agent = refundDesk(bank, team);
 const store = sqliteStore({ path: `${folder}/runs.db` });
-const executor = createExecutor({ models: { fast: clerk() }, agents: [agent], checkpoints: store });
+const executor = createExecutor({ models: { fast: clerk() }, agents: [agent], store });
 
 const [command, caseId = '', wait = '', person = '', reason = ''] = process.argv.slice(2);
 

@@ -49,7 +49,7 @@ function processOn(store: Store, script: Script, statement: string[]) {
       return `refunded ${order}`;
     },
   });
-  const executor = createExecutor({ models: { fast: modelFor(script) }, agents: [agent], checkpoints: store, clock });
+  const executor = createExecutor({ models: { fast: modelFor(script) }, agents: [agent], store, clock });
   const start = (options?: RunOptions) => executor.start(agent, { runId: 'case-7', prompt: 'Refund it.' }, options);
   return { clock, executor, start };
 }

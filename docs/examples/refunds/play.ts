@@ -40,7 +40,7 @@ const store = sqliteStore({ path });
 const executor = createExecutor({
   models: { fast: scriptedModel(Array.from({ length: 1_000 }, () => clerk)) },
   agents: [agent],
-  checkpoints: store,
+  store,
   journal: true, // Studio's timeline
   history: { keepMs: 7 * DAY_MS }, // Studio shows runs that have ended as well
   // B2 cost 4.50 €: only that is refunded without a person.

@@ -30,7 +30,7 @@ await fleet.start();
 const { agent, model } = orderDesk({ ...desk, ledger });
 const executor: Executor = createExecutor({
   models: { fast: model },
-  checkpoints: sqliteStore({ path: join(folder, 'runs.db') }),
+  store: sqliteStore({ path: join(folder, 'runs.db') }),
   history: { keepMs: 3_600_000 },
   onDue: (runId, at) => front.onDue(runId, at),
 });

@@ -21,7 +21,7 @@ const { agent, model } = orderDesk({ ...job, ledger: join(job.folder, 'ledger.js
 const executor: Executor = createExecutor({
   models: { fast: model },
   agents: [agent],
-  checkpoints: sqliteStore({ path: join(job.folder, 'runs.db') }),
+  store: sqliteStore({ path: join(job.folder, 'runs.db') }),
   onDue: (runId, at) => runs.onDue(runId, at),
   history: { keepMs: 3_600_000 },
 });

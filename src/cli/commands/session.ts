@@ -231,7 +231,7 @@ export class Session {
       models,
       tools,
       agents: [agent],
-      checkpoints: this.#store,
+      store: this.#store,
       requireDurable: true,
       defaults: { waitLingerMs: asks ? LINGER_MS.withPerson : LINGER_MS.without },
       // The command says itself that its run is parked, and what to do.

@@ -83,7 +83,7 @@ async function executorOn(
 ): Promise<Executor> {
   return createExecutor({
     models: () => undefined,
-    checkpoints: store,
+    store,
     journal: true,
     ...(module ? { agents: [module.agent], tools: [...module.tools] } : {}),
     ...auditOption(context.args),

@@ -6,7 +6,7 @@ import type { RunStore } from './open-store.ts';
  * Makes an executor for commands that only control runs (cancel, steer, park): it runs none, so it needs no model.
  */
 export function controlExecutor(store: RunStore, options: Pick<ExecutorOptions, 'audit'> = {}): Executor {
-  return createExecutor({ checkpoints: store, ...options });
+  return createExecutor({ store, ...options });
 }
 
 /** Returns the option `audit` of the executors of a command: `--audit`, or PAWL_AUDIT, keeps the runs that end. */

@@ -95,7 +95,7 @@ function executorFor(module: AgentModule, { context, store, wishes, progress }: 
     models,
     tools,
     agents: [agent],
-    checkpoints: store,
+    store,
     observers: [progress],
     logger: loggerOf(context.output),
   });

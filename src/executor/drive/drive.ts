@@ -42,7 +42,7 @@ export class Drives {
 
 async function drive(services: ExecutorServices, runId: string, limits: DriveLimits): Promise<Driven> {
   const { store } = services.config;
-  if (!store) throw new NotDurableError('drive needs a store (createExecutor({ checkpoints }))');
+  if (!store) throw new NotDurableError('drive needs a store (createExecutor({ store }))');
   const around: Around = { services, store, runId, limits };
   const { clock, defaults } = services.config;
   const since = clock.monotonic();

@@ -27,7 +27,7 @@ export async function listDueRuns({ config }: ExecutorServices, options: DueRuns
   if (after !== undefined && !(typeof after?.runId === 'string' && Number.isFinite(after.dueAt)))
     throw new TypeError('executor.due: after must be the last run of a page, or its { dueAt, runId }');
   const { store } = config;
-  if (!store) throw new NotDurableError('executor.due needs a store (createExecutor({ checkpoints }))');
+  if (!store) throw new NotDurableError('executor.due needs a store (createExecutor({ store }))');
   if (!isDue(store)) throw new UnsupportedError('this store has no due runs: it has no leave and listDue');
   return store.listDue({ limit, ...(after ? { after } : {}) });
 }

@@ -165,7 +165,7 @@ function checkBeginning(run: ActiveRun): void {
     throw cause;
   }
   if (seed.isAdmission && (!services.config.store || options.checkpointer))
-    throw new NotDurableError("drive: 'later' needs a store of the executor (createExecutor({ checkpoints }))");
+    throw new NotDurableError("drive: 'later' needs a store of the executor (createExecutor({ store }))");
 }
 
 /** Whether calls of the run are judged, and whether those of its open step must be: no record says that they were. */

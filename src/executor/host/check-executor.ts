@@ -16,7 +16,7 @@ const optionKeys: KnownKeys<ExecutorOptions> = {
   agents: true,
   workflows: true,
   skills: true,
-  checkpoints: true,
+  store: true,
   ports: true,
   defaults: true,
   requireDurable: true,
@@ -78,6 +78,9 @@ const callbacks = [
 
 const of = 'createExecutor';
 
+/** Names that options had before, each with the name of today. */
+const earlierNames = { checkpoints: 'store takes the store' } as const;
+
 /**
  * Checks the options of createExecutor: names, ports, limits. Without this check an unknown name, or a port that cannot do
  * its work, would show only when a run is not durable, not bounded or not charged.
@@ -91,7 +94,7 @@ export function checkExecutor(options: ExecutorOptions, defaults: Defaults): voi
     ...names('history', historyKeys),
     ...names('retention', retentionKeys),
   ];
-  checkKeys(options, optionKeys, { of, elsewhere });
+  checkKeys(options, optionKeys, { of, elsewhere, foreign: earlierNames });
   checkModels(options.models);
   checkPorts(options.ports);
   checkDefaults(options.defaults, defaults);
@@ -100,7 +103,7 @@ export function checkExecutor(options: ExecutorOptions, defaults: Defaults): voi
   checkRegistries(options);
   checkMiddleware(options.middleware, of);
   checkObservers(options.observers, of);
-  if (options.checkpoints !== undefined) checkStore(`${of}: checkpoints`, options.checkpoints);
+  if (options.store !== undefined) checkStore(`${of}: store`, options.store);
 }
 
 const names = (at: string, keys: object) => Object.keys(keys).map((key) => `${at}.${key}`);

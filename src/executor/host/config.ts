@@ -121,8 +121,8 @@ export function configOf(options: ExecutorOptions): Config {
   const limits = { ...defaults, ...given(options.defaults) };
   const factory =
     options.ports?.checkpointer ??
-    (options.checkpoints && createCheckpointerFactory(options.checkpoints, { clock, timeoutMs: limits.portMs }));
-  const store = factory?.store ?? options.checkpoints;
+    (options.store && createCheckpointerFactory(options.store, { clock, timeoutMs: limits.portMs }));
+  const store = factory?.store ?? options.store;
   const journal = journalFor(options, store, warn);
   const auditMs = auditMsOf(options, store, warn);
   const hints = new DueHints(options.onDue, { clock, warn, ms: limits.portMs });

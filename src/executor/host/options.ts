@@ -143,7 +143,7 @@ export interface ExecutorOptions {
   /** Skills that agents may call. */
   readonly skills?: readonly Skill[];
   /** Shorthand for `ports.checkpointer = createCheckpointerFactory(store)`. Without either no run is durable. */
-  readonly checkpoints?: CheckpointStore;
+  readonly store?: CheckpointStore;
   readonly ports?: Ports;
   readonly defaults?: Partial<Defaults>;
   /** Refuses runs that cannot be recorded, instead of running them without a record. */
@@ -233,7 +233,7 @@ export interface ExecutorOptions {
   /**
    * The label by whose value due runs are taken in turn: the k-th due run of each value before the (k+1)-th of any, so that one
    * tenant with ten thousand runs delays no other. Runs without the label are one value. The same for all processes of a fleet.
-   * @example createExecutor({ models, checkpoints, fairBy: 'tenant' })
+   * @example createExecutor({ models, store, fairBy: 'tenant' })
    */
   readonly fairBy?: string;
   readonly clock?: Clock;

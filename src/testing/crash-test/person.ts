@@ -192,7 +192,7 @@ export class HistoryPerson {
     const models = () => {
       throw new TypeError('a person asks no model');
     };
-    return createExecutor({ models, checkpoints: noted, clock: time.clock(base), logger: { warn: () => {} } });
+    return createExecutor({ models, store: noted, clock: time.clock(base), logger: { warn: () => {} } });
   }
 
   /** A wait that was answered at an earlier visit must be over, or have one vote more. */

@@ -112,7 +112,7 @@ export function processOf(job: Job, world: World): MortalProcess {
     agents,
     workflows,
     tools: tools.map((tool) => mortalTool(tool, world)),
-    checkpoints: store,
+    store,
     requireDurable: true,
     clock,
     ports: {

@@ -14,7 +14,7 @@ function world({ clock = testClock(1_000_000) } = {}) {
   const store = memoryStore({ clock });
   const hints: [string, number][] = [];
   const onDue = (runId: string, at: number) => void hints.push([runId, at]);
-  const host = (options: HostOptions = {}) => hostOf({ clock, checkpoints: store, onDue, ...options });
+  const host = (options: HostOptions = {}) => hostOf({ clock, store, onDue, ...options });
   return { clock, store, hints, host };
 }
 
@@ -72,17 +72,17 @@ describe('start with drive: later', () => {
   test('is refused where no store of the executor can keep the run (engine 12)', async () => {
     const { host, hints } = world();
     const nowhere = { accepted: 'refused', error: { code: 'NOT_DURABLE' } };
-    expect(await host({ checkpoints: undefined as never }).start({}, later)).toMatchObject(nowhere);
+    expect(await host({ store: undefined as never }).start({}, later)).toMatchObject(nowhere);
     const own = { save: async () => {}, complete: async () => {}, fail: async () => {} };
     expect(await host().start({}, { ...later, checkpointer: own })).toMatchObject(nowhere);
     const refusing = { ...memoryStore(), save: async () => Promise.reject(new Error('away')) };
-    expect(await host({ checkpoints: refusing }).start({}, later)).toMatchObject(nowhere);
+    expect(await host({ store: refusing }).start({}, later)).toMatchObject(nowhere);
     expect(hints).toEqual([]);
   });
 
   test('in a store without claims and due times is stored, and driven by its id (engine 12)', async () => {
     const { host } = world();
-    const { start, executor } = host({ checkpoints: plainStore() });
+    const { start, executor } = host({ store: plainStore() });
     expect(await start({ runId: 'r' }, later)).toMatchObject({ accepted: 'started' });
     expect(await executor.drive('r')).toMatchObject({ state: 'ended' });
   });
@@ -220,7 +220,7 @@ describe('the handle of an admitted run', () => {
       ...store,
       load: async (...args) => (isAway ? Promise.reject(new Error('away')) : inner(...args)),
     };
-    const following = host({ checkpoints });
+    const following = host({ store: checkpoints });
     const { result } = await following.start({ runId: 'r' }, later);
     isAway = true;
     await clock.advance(30_000);
@@ -232,8 +232,8 @@ describe('the handle of an admitted run', () => {
 
   test('says that the end is not known where the store keeps no outcome (engine 12)', async () => {
     const { clock, host } = world();
-    const checkpoints = plainStore();
-    const { start, executor } = host({ checkpoints });
+    const store = plainStore();
+    const { start, executor } = host({ store });
     const { result } = await start({ runId: 'r' }, later);
     await executor.control('r').cancel();
     expect(await onClock(clock, result)).toMatchObject({

@@ -49,7 +49,7 @@ export function anySlicing(makeStore: (clock: TestClock) => CheckpointStore, bud
     const journal = { flushMs: 10 };
     await world.host({ journal }).start({ runId: 'r' }, later);
     const reader = createExecutor({
-      ...{ models: { fast: scriptedModel([]) }, checkpoints: world.store, clock: world.clock, journal },
+      ...{ models: { fast: scriptedModel([]) }, store: world.store, clock: world.clock, journal },
     });
     const events: JournalEvent[] = [];
     const reading = (async () => {

@@ -35,7 +35,7 @@ function family({ work = async () => 'worked' }: { readonly work?: Execute } = {
   };
   const host = (more: HostOptions = {}) =>
     hostOf({
-      ...{ clock, checkpoints: store, models: { fast: answeringModel(answer) }, random: () => 0.5 },
+      ...{ clock, store, models: { fast: answeringModel(answer) }, random: () => 0.5 },
       agent: { id: 'parent', instructions: 'parent', subAgents: ['child'] },
       ports: { palette: createPalette({ agents: [child] }) },
       onOutcome: (outcome) => void outcomes.push(outcome),

@@ -14,7 +14,7 @@ const MINUTE = 60_000;
 async function admitted(options: HostOptions = {}, storeOf = (inner: ReturnType<typeof memoryStore>) => inner) {
   const clock = testClock(START);
   const store = storeOf(memoryStore({ clock }));
-  const common = { clock, checkpoints: store, random: () => 0.5, ...options };
+  const common = { clock, store, random: () => 0.5, ...options };
   const host = (more: HostOptions = {}) => hostOf({ ...common, ...more });
   const first = host();
   await first.start({ runId: 'r' }, later);
@@ -147,7 +147,7 @@ describe('drive of a run that this process cannot continue', () => {
 
   test('waits so for a record of a newer version, and for one that it has no key for (engine 8)', async () => {
     const { host, clock, store, executor } = await admitted();
-    const reading = (load: CheckpointStore['load']) => host({ checkpoints: { ...store, load } }).executor;
+    const reading = (load: CheckpointStore['load']) => host({ store: { ...store, load } }).executor;
     const newer = reading(async (runId, options) => {
       const record = await store.load(runId, options);
       return record && { ...record, version: 99 as never };
@@ -173,14 +173,14 @@ describe('drive of a run that this process cannot continue', () => {
       { name: 'b', instructions: 'B.' },
     ];
     const clock = testClock(START);
-    const common = { clock, checkpoints: memoryStore({ clock }), isForeign: true };
+    const common = { clock, store: memoryStore({ clock }), isForeign: true };
     const before = hostOf({ ...common, agent: { phases }, script: [reply('one'), reply('two')] });
     await before.start({ runId: 'r' }, later);
     expect(await before.executor.drive('r', { budgetMs: 0 })).toMatchObject({ state: 'more' });
     const changed = hostOf({ ...common, agent: { phases: [...phases].reverse() } });
     for (const wakeAt of [START + 30_000, START + MINUTE])
       expect(await changed.executor.drive('r')).toMatchObject({ state: 'waiting', code: 'DEFINITION_CHANGED', wakeAt });
-    expect(await common.checkpoints.load('r')).toMatchObject({ attempts: 0 });
+    expect(await common.store.load('r')).toMatchObject({ attempts: 0 });
     expect(await before.executor.drive('r')).toMatchObject({ state: 'ended' });
     expect(before.model.calls).toHaveLength(2);
   });
@@ -191,7 +191,7 @@ describe('drive of a run that this process cannot continue', () => {
       const record = await store.load(runId, options);
       return record && { ...record, hosted: true };
     };
-    const { executor } = host({ checkpoints: { ...store, load: hosted } });
+    const { executor } = host({ store: { ...store, load: hosted } });
     expect(await executor.drive('r')).toEqual({
       ...{ runId: 'r', state: 'waiting', code: 'RUN_OWNED_ELSEWHERE', boundaries: 0 },
     });
@@ -205,12 +205,12 @@ describe('drive rejects', () => {
     await expect(executor.drive('r', { budgetMs: -1 })).rejects.toThrow(TypeError);
     await expect(executor.drive('r', { budget: 1 } as never)).rejects.toThrow(TypeError);
     await expect(executor.drive('r', { signal: {} } as never)).rejects.toThrow('drive: signal');
-    await expect(host({ checkpoints: undefined as never }).executor.drive('r')).rejects.toMatchObject({
+    await expect(host({ store: undefined as never }).executor.drive('r')).rejects.toMatchObject({
       code: 'NOT_DURABLE',
     });
     const away = async () => Promise.reject(new Error('away'));
     for (const name of ['load', 'claim'] as const) {
-      const gone = host({ checkpoints: { ...store, [name]: away } }).executor;
+      const gone = host({ store: { ...store, [name]: away } }).executor;
       await expect(gone.drive('r')).rejects.toMatchObject({ code: 'STORE_UNAVAILABLE' });
     }
     expect(await executor.drive('r')).toMatchObject({ state: 'ended' });

@@ -6,7 +6,7 @@ import { hostOf } from '../../fixtures/host.ts';
 async function withLeft(runIds: readonly string[]) {
   const clock = testClock(1_000_000);
   const store = memoryStore({ clock });
-  const first = hostOf({ clock, checkpoints: store, script: runIds.map(() => hang()) });
+  const first = hostOf({ clock, store, script: runIds.map(() => hang()) });
   for (const runId of runIds) await first.start({ runId });
   await first.executor.shutdown();
   return { clock, store };
@@ -15,7 +15,7 @@ async function withLeft(runIds: readonly string[]) {
 describe('executor.due', () => {
   test('lists the runs that are due, in pages, and none that a process works on', async () => {
     const { clock, store } = await withLeft(['a', 'b', 'c']);
-    const { executor, start } = hostOf({ clock, checkpoints: store, script: [hang()] });
+    const { executor, start } = hostOf({ clock, store, script: [hang()] });
     const first = await executor.due({ limit: 2 });
     const [last] = first.runs.slice(-1);
     expect(first.runs.map(({ runId }) => runId)).toEqual(['a', 'b']);
@@ -29,8 +29,8 @@ describe('executor.due', () => {
     const models = { fast: scriptedModel([]) };
     await using none = createExecutor({ models });
     const { save, load, delete: remove, listInterrupted } = memoryStore();
-    await using naive = createExecutor({ models, checkpoints: { save, load, delete: remove, listInterrupted } });
-    await using executor = createExecutor({ models, checkpoints: memoryStore() });
+    await using naive = createExecutor({ models, store: { save, load, delete: remove, listInterrupted } });
+    await using executor = createExecutor({ models, store: memoryStore() });
     await expect(none.due()).rejects.toMatchObject({ code: 'NOT_DURABLE' });
     await expect(naive.due()).rejects.toMatchObject({ code: 'UNSUPPORTED' });
     await expect(executor.due({ limit: 0 })).rejects.toThrow('a whole number above 0');

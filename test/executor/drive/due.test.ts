@@ -11,19 +11,19 @@ const START = 1_000_000;
 /** Runs that are admitted, in this order, and a host that drives what is due. */
 async function world({
   runs = 0,
-  store: withMethods = (store: object) => store,
+  withMethods = (store: object) => store,
   ...options
 }: HostOptions & {
   readonly runs?: number;
-  readonly store?: (store: object) => object;
+  readonly withMethods?: (store: object) => object;
 } = {}) {
   const clock = testClock(START);
   const store = memoryStore({ clock });
   const ended: string[] = [];
-  const checkpoints = withMethods(store) as typeof store;
+  const used = withMethods(store) as typeof store;
   const common = {
     clock,
-    checkpoints,
+    store: used,
     random: () => 0.5,
     onOutcome: ({ runId }: { runId: string }) => void ended.push(runId),
   };
@@ -45,9 +45,9 @@ const listing = ({ takeDue: _, heldUntil: __, ...store }: Record<string, unknown
 describe.each([
   ['a store with takeDue', (store: object) => store],
   ['a store with listDue alone', (store: object) => listing(store as Record<string, unknown>)],
-])("drive('due') on %s", (_, store) => {
+])("drive('due') on %s", (_, withMethods) => {
   test('works on due runs one after another until its budget is over, and says that others are due (engine 10)', async () => {
-    const { drive, ended, model } = await world({ runs: 5, store });
+    const { drive, ended, model } = await world({ runs: 5, withMethods });
     const { state, runs = 0 } = await drive({ budgetMs: 250, graceMs: 60_000 });
     expect(state).toBe('more');
     // A busy machine may let the clock of the test move between two runs.
@@ -61,7 +61,11 @@ describe.each([
 
   test('begins a run with any budget, and leaves it due when that is over (engine 2, 10)', async () => {
     const script = [callTool('look'), reply('found')];
-    const { drive, store: inner, model } = await world({ runs: 1, store, script, agent: { tools: [toolOf('look')] } });
+    const {
+      drive,
+      store: inner,
+      model,
+    } = await world({ runs: 1, withMethods, script, agent: { tools: [toolOf('look')] } });
     expect(await drive({ budgetMs: 0 })).toMatchObject({ state: 'more', runs: 1 });
     expect(model.calls).toHaveLength(1);
     expect((await inner.listDue({ limit: 10 })).runs).toMatchObject([{ runId: 'r0', attempts: 0 }]);
@@ -73,7 +77,7 @@ describe.each([
   test('says when the next run is due (engine 10)', async () => {
     const tools = [toolOf('nap', 'read', (__, context) => context.sleep(60_000))];
     const script = [callTool('nap'), reply('rested')];
-    const { drive, clock, model } = await world({ runs: 1, store, script, agent: { tools } });
+    const { drive, clock, model } = await world({ runs: 1, withMethods, script, agent: { tools } });
     const driven = await drive({ budgetMs: 30_000 });
     expect(driven).toMatchObject({ state: 'waiting', runs: 1 });
     expect(driven.wakeAt).toBeGreaterThan(START + 50_000);
@@ -84,7 +88,7 @@ describe.each([
   });
 
   test('gives a run back that this process cannot continue, with a pause and without an attempt (engine 8, 10)', async () => {
-    const { host, common, clock, store: inner, drive } = await world({ store });
+    const { host, common, clock, store: inner, drive } = await world({ withMethods });
     const other = defineAgent({ id: 'other', instructions: 'Work.' });
     const palette = { resolve: () => null } as never;
     await hostOf({ ...common, agents: [other] }).executor.start(other, { runId: 'o', prompt: 'Go.' }, later);
@@ -102,14 +106,14 @@ describe.each([
   });
 
   test('takes a run whose outcome the host refused again only after a pause, without marks (engine 6, 10)', async () => {
-    const unmarked = (inner: object) => withoutMarks(store(inner) as ReturnType<typeof memoryStore>);
+    const unmarked = (inner: object) => withoutMarks(withMethods(inner) as ReturnType<typeof memoryStore>);
     let isRefused = true;
     const delivered: string[] = [];
     const onOutcome = async ({ runId }: { runId: string }) => {
       if (isRefused) throw new Error('not now');
       delivered.push(runId);
     };
-    const { drive, clock, model } = await world({ runs: 1, store: unmarked, onOutcome });
+    const { drive, clock, model } = await world({ runs: 1, withMethods: unmarked, onOutcome });
     expect(await drive({ budgetMs: 5_000 })).toMatchObject({ state: 'waiting' });
     isRefused = false;
     await clock.advance(30_000);
@@ -119,7 +123,7 @@ describe.each([
   });
 
   test('shares due runs with another process: each is worked on once (engine 7, 10)', async () => {
-    const { drive, host, ended, model } = await world({ runs: 6, store });
+    const { drive, host, ended, model } = await world({ runs: 6, withMethods });
     const other = host();
     const both = await Promise.all([drive({ budgetMs: 60_000 }), drive({ budgetMs: 60_000 }, other.executor)]);
     expect(both.reduce((sum, { runs = 0 }) => sum + runs, 0)).toBe(6);
@@ -163,10 +167,10 @@ describe("drive('due')", () => {
 
   test('rejects without a store, and with one in which no runs rest (engine 9, 10)', async () => {
     const { host } = await world();
-    await expect(host({ checkpoints: undefined as never }).executor.drive('due')).rejects.toMatchObject({
+    await expect(host({ store: undefined as never }).executor.drive('due')).rejects.toMatchObject({
       code: 'NOT_DURABLE',
     });
-    await expect(host({ checkpoints: plainStore() as never }).executor.drive('due')).rejects.toMatchObject({
+    await expect(host({ store: plainStore() as never }).executor.drive('due')).rejects.toMatchObject({
       code: 'UNSUPPORTED',
     });
   });
@@ -180,7 +184,7 @@ describe("drive('due')", () => {
         takeDue: async (...args: unknown[]) => (isAway ? Promise.reject(new Error('away')) : takeDue(...args)),
       };
     };
-    const { drive, store } = await world({ runs: 2, store: going });
+    const { drive, store } = await world({ runs: 2, withMethods: going });
     await expect(drive({})).rejects.toMatchObject({ code: 'STORE_UNAVAILABLE' });
     expect((await store.listDue({ limit: 10 })).runs).toMatchObject([{ attempts: 0 }, { attempts: 0 }]);
     isAway = false;
@@ -196,7 +200,7 @@ describe("drive('due')", () => {
         return { now: START, claims: [], nextAt: START };
       },
     });
-    const { drive } = await world({ store: lying });
+    const { drive } = await world({ withMethods: lying });
     expect(await drive({})).toEqual({ state: 'more', boundaries: 0, runs: 0 });
     expect(asked).toBeLessThan(10);
   });

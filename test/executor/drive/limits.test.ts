@@ -19,12 +19,12 @@ describe('a function with a time limit', () => {
   test('that is killed three times before it has recorded anything leaves a run that is parked at its fourth start (engine 37)', async () => {
     const clock = testClock(1_000_000);
     const store = memoryStore({ clock });
-    const { executor, agent } = hostOf({ clock, checkpoints: store });
+    const { executor, agent } = hostOf({ clock, store });
     await executor.start(agent, { runId: 'r', prompt: 'Go.' }, { drive: 'later' });
     let asked = 0;
     for (let invocation = 1; invocation <= 3; invocation++) {
       let isAlive = true;
-      const host = hostOf({ clock, checkpoints: reachedBy(store, () => isAlive), script: [hang()] });
+      const host = hostOf({ clock, store: reachedBy(store, () => isAlive), script: [hang()] });
       void host.executor.drive('r', { budgetMs: 60_000 });
       await clock.advance(5_000);
       await settle();
@@ -32,7 +32,7 @@ describe('a function with a time limit', () => {
       asked += host.model.calls.length;
       await clock.advance(31_000);
     }
-    const next = hostOf({ clock, checkpoints: store, script: [reply('never')] });
+    const next = hostOf({ clock, store, script: [reply('never')] });
     expect(await next.executor.drive('r')).toEqual({ runId: 'r', state: 'waiting', code: 'RUN_PARKED', boundaries: 0 });
     expect(await store.listInterrupted()).toMatchObject([{ status: 'parked', code: 'TOO_MANY_ATTEMPTS' }]);
     expect([asked, next.model.calls.length]).toEqual([3, 0]);
@@ -48,7 +48,7 @@ test('ten minutes and one more call, in slices of 5 s, are 121 slices, and the m
     return i < steps ? callTool('look', { i }) : reply('done');
   });
   const host = hostOf({
-    ...{ clock, checkpoints: memoryStore({ clock }), script, defaults: { maxRuntimeMs: 3_600_000 } },
+    ...{ clock, store: memoryStore({ clock }), script, defaults: { maxRuntimeMs: 3_600_000 } },
     agent: { tools: [toolOf('look')], maxIterations: steps + 1 },
   });
   await host.executor.start(host.agent, { runId: 'r', prompt: 'Go.' }, { drive: 'later' });

@@ -32,9 +32,9 @@ function failing(store: CheckpointStore, { at, when }: Failing) {
 }
 
 /** Drives a run as a queue does: again after an error, and when the answer says so. */
-async function driveToEnd(world: SlicedWorld, checkpoints: CheckpointStore): Promise<Driven> {
+async function driveToEnd(world: SlicedWorld, store: CheckpointStore): Promise<Driven> {
   for (let slices = 0; slices < 60; slices++) {
-    const { executor } = world.host({ checkpoints });
+    const { executor } = world.host({ store });
     const limits = { budgetMs: 30, graceMs: 60_000 };
     const driven = await world.drive(executor, limits).catch((error: { code?: string }) => error.code ?? 'no code');
     if (typeof driven === 'string') expect(driven).toBe('STORE_UNAVAILABLE');

@@ -16,7 +16,7 @@ function world() {
   const store = memoryStore({ clock });
   const hints: [string, number][] = [];
   const onDue = (runId: string, at: number) => void hints.push([runId, at]);
-  const common = { clock, checkpoints: store, onDue };
+  const common = { clock, store, onDue };
   const host = (options: HostOptions = {}) => hostOf({ ...common, ...options });
   return { clock, store, hints, common, host, take: () => hints.splice(0) };
 }
@@ -204,7 +204,7 @@ describe('onDue', () => {
 
   test('is a hint: without it the list of due runs has the run, and one too many reads it once (engine 14)', async () => {
     const { clock, store, host } = world();
-    const { start } = hostOf({ clock, checkpoints: store });
+    const { start } = hostOf({ clock, store });
     await start({ runId: 'r' }, later);
     expect((await store.listDue({ limit: 10 })).runs).toMatchObject([{ runId: 'r' }]);
     const { executor } = host();
@@ -221,7 +221,7 @@ describe('onDue', () => {
             };
       },
     });
-    expect(await host({ checkpoints: watched }).executor.drive('r')).toMatchObject({ state: 'ended' });
+    expect(await host({ store: watched }).executor.drive('r')).toMatchObject({ state: 'ended' });
     expect(reads.filter((name) => name !== 'constructor')).toEqual(['load', 'outcome']);
   });
 });

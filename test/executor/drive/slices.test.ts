@@ -33,13 +33,13 @@ interface Slicing {
 /** A stored run that an earlier process left, and a host that drives it. */
 async function left({ clock = testClock(1_000_000), script, tools = () => [], through = (store) => store }: Slicing) {
   const store = memoryStore({ clock });
-  const options = { clock, checkpoints: store, tools: tools(clock) };
+  const options = { clock, store, tools: tools(clock) };
   const first = hostOf({ ...options, script: [hang()] });
   await first.start({ runId: 'r' });
   await first.executor.shutdown();
   const host = hostOf({
     ...options,
-    checkpoints: through(store, clock),
+    store: through(store, clock),
     script: script(clock),
     agent: { tools: tools(clock) },
   });
@@ -107,7 +107,7 @@ describe('a slice', () => {
 
   test('waits for a run that this process keeps live without a budget, and says then who has it (engine 7)', async () => {
     const clock = testClock(1_000_000);
-    const host = hostOf({ clock, checkpoints: memoryStore({ clock }), script: [taking(clock, 5_000, reply('done'))] });
+    const host = hostOf({ clock, store: memoryStore({ clock }), script: [taking(clock, 5_000, reply('done'))] });
     await host.start({ runId: 'r' });
     const short = host.executor.drive('r', { budgetMs: 1_000 });
     const joined = host.executor.drive('r');

@@ -30,8 +30,8 @@ test('a run that was taken as due goes back if another slice of this process has
     await sleep(100);
     return i < 3 ? callTool('look', { i }) : reply('found');
   });
-  const host = hostOf({ clock, checkpoints: held, script, tools, agent: { tools } });
-  const admitting = hostOf({ clock, checkpoints: store });
+  const host = hostOf({ clock, store: held, script, tools, agent: { tools } });
+  const admitting = hostOf({ clock, store });
   await admitting.executor.start(host.agent, { runId: 'r', prompt: 'Go.' }, { drive: 'later' });
 
   const named = host.executor.drive('r', { budgetMs: 50, graceMs: 1_000 });

@@ -13,12 +13,12 @@ async function approvedRuns() {
   const store = memoryStore();
   const agents = [payer()];
   const models = () => scriptedModel([...paying]);
-  const { executor } = hostOf({ models, agents, checkpoints: store, defaults });
+  const { executor } = hostOf({ models, agents, store, defaults });
   const agent = agents[0] as (typeof agents)[number];
   await Promise.all(Array.from({ length: RUNS }, (_, i) => executor.run(agent, { runId: `r${i}`, prompt: 'Go.' })));
   await executor.shutdown();
   // It has no agent: one that has takes up each run as soon as it is approved, and asks its model for the payment again.
-  const approver = hostOf({ models, checkpoints: store, defaults }).executor;
+  const approver = hostOf({ models, store, defaults }).executor;
   for (const { runId, id } of await approver.waiting({ limit: RUNS })) await approver.control(runId).approve(id);
   await approver.shutdown();
   return { store, agents };
@@ -29,7 +29,7 @@ test.for(faults)(
   async (fault) => {
     const { store, agents } = await approvedRuns();
     const { models = goodModels } = brokenSetups[fault] ?? {};
-    const shared = { agents, checkpoints: store, defaults };
+    const shared = { agents, store, defaults };
     // Made for each run: a script is read once.
     const broken = (tier: string) => (models() as Readonly<Record<string, Model>>)[tier] as Model;
     const bad = hostOf({ ...shared, models: broken });

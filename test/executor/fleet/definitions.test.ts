@@ -17,7 +17,7 @@ const single: Definition = {};
 async function deployed(agent: Definition, version?: number) {
   const clock = testClock();
   const store = memoryStore({ clock });
-  const process = (options: Omit<HostOptions, 'checkpoints' | 'clock'>) =>
+  const process = (options: Omit<HostOptions, 'store' | 'clock'>) =>
     fleetHost(store, clock, { tools: [toolOf('look')], ...options });
   const versioned = version === undefined ? {} : { version };
   for (const { runId } of runIds(3)) {

@@ -178,7 +178,7 @@ describe('a worker that cannot continue a run', () => {
       calls += 1;
       if (calls < 3) throw new Error('the mail server is away');
     };
-    const host = process({ script: replies(1), onOutcome, ...{ checkpoints: withoutMarks(store) } });
+    const host = process({ script: replies(1), onOutcome, ...{ store: withoutMarks(store) } });
     host.work();
     await clock.advance(20_000);
     expect(calls).toBe(1);

@@ -28,8 +28,8 @@ describe('a run that waits for nothing outside its process', () => {
     'with a file that is not synced': () => sqliteStore({ path: join(folder(), 'runs.db'), durability: 'process' }),
   };
   test.for(Object.entries(stores))('%s leaves room for a timer, which may cancel it', async ([, storeOf]) => {
-    const checkpoints = storeOf();
-    const host = hostOf({ script, tools, agent: { maxIterations: STEPS }, ...(checkpoints ? { checkpoints } : {}) });
+    const store = storeOf();
+    const host = hostOf({ script, tools, agent: { maxIterations: STEPS }, ...(store ? { store } : {}) });
     const run = await host.start();
     setTimeout(() => run.cancel(), 30);
     const result = await run.result;
@@ -101,7 +101,7 @@ describe('hundreds of callers that wait for a turn of the event loop', () => {
     const host = hostOf({
       tools: [pay],
       models: { fast: answeringModel((request) => (turnsOf(request) === 0 ? callTool('pay', {}) : reply('done'))) },
-      checkpoints: store,
+      store,
       defaults: { waitLingerMs: 1, dueMs: 5 },
     });
     const ids = Array.from({ length: CALLERS }, (_, i) => `r${i}`);

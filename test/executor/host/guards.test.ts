@@ -52,10 +52,10 @@ describe('the guard against failing tools', () => {
 
   test('goes on counting after a crash: two failing steps before it, one after (executor 13, 16)', async () => {
     const store = memoryStore();
-    const first = hostOf({ script: [badly(1), badly(2), () => new Promise(() => {})], tools, checkpoints: store });
+    const first = hostOf({ script: [badly(1), badly(2), () => new Promise(() => {})], tools, store });
     await first.start({ runId: 'r' });
     await until(async () => (await store.load('r'))?.iteration === 2);
-    const second = hostOf({ script: [badly(3), reply('never')], tools, checkpoints: await afterCrash(store) });
+    const second = hostOf({ script: [badly(3), reply('never')], tools, store: await afterCrash(store) });
     expect(await second.run({ runId: 'r' })).toMatchObject({ error: { code: 'TOOL_LOOP' }, iterations: 3 });
   });
 });
@@ -133,10 +133,10 @@ describe('the step limit', () => {
   test('holds over the whole life of a run: steps before a crash count (executor 13, 16)', async () => {
     const store = memoryStore();
     const agent = { maxIterations: 3 };
-    const first = hostOf({ script: [well(1), well(2), () => new Promise(() => {})], tools, agent, checkpoints: store });
+    const first = hostOf({ script: [well(1), well(2), () => new Promise(() => {})], tools, agent, store });
     await first.start({ runId: 'r' });
     await until(async () => (await store.load('r'))?.iteration === 2);
-    const second = hostOf({ script: [well(3), reply('never')], tools, agent, checkpoints: await afterCrash(store) });
+    const second = hostOf({ script: [well(3), reply('never')], tools, agent, store: await afterCrash(store) });
     expect(await second.run({ runId: 'r' })).toMatchObject({ error: { code: 'STEP_LIMIT' }, iterations: 3 });
   });
 

@@ -32,7 +32,7 @@ test('timers that stand in for those of a clock that throws are taken back like 
     clearTimeout: () => {},
   };
   const logger = { warn: () => {} };
-  const options = { models: { fast: scriptedModel([hang()]) }, checkpoints: memoryStore(), clock, logger };
+  const options = { models: { fast: scriptedModel([hang()]) }, store: memoryStore(), clock, logger };
   const executor = createExecutor(options);
   const run = await executor.start(agent, { prompt: 'Go.' });
   await run.cancel();

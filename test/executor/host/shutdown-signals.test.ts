@@ -15,7 +15,7 @@ async function hostThatListens(options: SignalOptions & { readonly effect?: 'rea
   const calling = gate<string>();
   const host = hostOf({
     clock,
-    checkpoints: memoryStore({ clock }),
+    store: memoryStore({ clock }),
     tools: [toolOf('work', effect, () => calling.pass())],
     script: [callTool('work', {}), reply('done')],
   });

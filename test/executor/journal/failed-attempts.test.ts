@@ -25,7 +25,7 @@ function processOf(store: MemoryStore, clock: ReturnType<typeof testClock>, end:
   return hostOf({
     models,
     clock,
-    checkpoints: store,
+    store,
     journal: true,
     random: () => 0.5,
     defaults: { modelAttempts: 1 },

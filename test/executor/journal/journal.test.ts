@@ -32,7 +32,7 @@ const quickClock: Clock = {
 
 /** A process: an executor with a journal. */
 const hostOn = (
-  checkpoints: Store,
+  store: Store,
   script: readonly ScriptedEntry[] = [],
   tools: readonly Tool[] = [],
   defaults: ExecutorOptions['defaults'] = {},
@@ -44,7 +44,7 @@ const hostOn = (
     defaults,
     models: { fast: scriptedModel(script) },
     agents: [defineAgent({ id: 'desk', instructions: 'Work.', tools: [...tools] })],
-    checkpoints,
+    store,
     journal: { flushMs: 1 },
   });
 const deskWith = (...tools: readonly Tool[]) => defineAgent({ id: 'desk', instructions: 'Work.', tools: [...tools] });
@@ -104,13 +104,13 @@ const line = (event: JournalEvent): string => {
 
 describe.each(Object.keys(stores) as (keyof typeof stores)[])('the journal of a run in %s', (name) => {
   test('tells a reader of another process what a run does while it does it (web 1, 2, 4)', async () => {
-    const checkpoints = stores[name]();
+    const store = stores[name]();
     const gate = Promise.withResolvers<string>();
     const tool = toolOf('once', () => gate.promise);
     const last = Promise.withResolvers<void>();
     const answer = () => last.promise.then(() => reply('It is well.'));
-    const host = hostOn(checkpoints, [callTool('look', { at: 'a' }), answer], [tool]);
-    const other = hostOn(checkpoints);
+    const host = hostOn(store, [callTool('look', { at: 'a' }), answer], [tool]);
+    const other = hostOn(store);
     const run = await host.start(deskWith(tool), { runId: 'r', prompt: 'Look.' });
     const events = await read(other.events('r'), (event) => {
       if (event.type === 'tool.started') gate.resolve('seen');
@@ -125,9 +125,9 @@ describe.each(Object.keys(stores) as (keyof typeof stores)[])('the journal of a 
   });
 
   test('gives a late reader each recorded step whole, with the content of the record (web 1, 4)', async () => {
-    const checkpoints = stores[name]();
+    const store = stores[name]();
     const tool = toolOf('read', () => 'seen');
-    const host = hostOn(checkpoints);
+    const host = hostOn(store);
     const ask = defineTool({
       name: 'ask',
       description: 'Asks.',
@@ -146,7 +146,7 @@ describe.each(Object.keys(stores) as (keyof typeof stores)[])('the journal of a 
       callTool('ask', { money: 7 }),
       () => last.promise.then(() => reply('Paid.')),
     ]);
-    const desk = createExecutor({ models: { fast: model }, agents: [agent], checkpoints, journal: { flushMs: 1 } });
+    const desk = createExecutor({ models: { fast: model }, agents: [agent], store, journal: { flushMs: 1 } });
     const run = await desk.start(agent, { runId: 'r', prompt: 'Look.' });
     const opened = await read(host.events('r'), ({ type }) => type === 'run.waiting');
     expect(opened.filter(({ type }) => type === 'wait.opened')).toMatchObject([
@@ -177,40 +177,36 @@ describe.each(Object.keys(stores) as (keyof typeof stores)[])('the journal of a 
   });
 
   test('does not have a step of a model call that failed: its second attempt follows a reset (web 5)', async () => {
-    const checkpoints = stores[name]();
+    const store = stores[name]();
     const gate = Promise.withResolvers<string>();
     const tool = toolOf('once', () => gate.promise);
     const busy = Object.assign(new Error('busy'), { statusCode: 503, isRetryable: true });
-    const host = hostOn(checkpoints, [fail(busy), callTool('look'), reply('Well.')], [tool]);
+    const host = hostOn(store, [fail(busy), callTool('look'), reply('Well.')], [tool]);
     const run = await host.start(deskWith(tool), { runId: 'r', prompt: 'Look.' });
-    const events = await read(hostOn(checkpoints).events('r'), ({ type }) => type === 'tool.started');
+    const events = await read(hostOn(store).events('r'), ({ type }) => type === 'tool.started');
     expect(events.filter(({ type }) => type === 'step.snapshot')).toHaveLength(1);
     gate.resolve('x');
     await run.result;
   });
 
   test('of a run that was cancelled in its store ends with the end of the run (web 1)', async () => {
-    const checkpoints = stores[name]();
+    const store = stores[name]();
     const ask = toolOf('once', () => 'yes', { needsApproval: true });
-    const host = hostOn(checkpoints, [callTool('look')], [ask]);
+    const host = hostOn(store, [callTool('look')], [ask]);
     expect((await host.run(deskWith(ask), { runId: 'r', prompt: 'Look.' })).status).toBe('waiting');
-    const other = hostOn(checkpoints);
+    const other = hostOn(store);
     const reading = read(other.events('r'));
     await other.control('r').cancel('enough');
     expect((await reading).map(line).at(-1)).toBe('run.ended cancelled ');
   });
 
   test('begins for a reader of the newest events with one of the last steps, and continues as for any other (studio 33)', async () => {
-    const checkpoints = stores[name]();
+    const store = stores[name]();
     const tool = toolOf('read', () => 'seen');
-    const host = hostOn(
-      checkpoints,
-      [...Array.from({ length: 8 }, (_, at) => callTool('look', { at })), hang()],
-      [tool],
-    );
+    const host = hostOn(store, [...Array.from({ length: 8 }, (_, at) => callTool('look', { at })), hang()], [tool]);
     const run = await host.start(deskWith(tool), { runId: 'r', prompt: 'Look.' });
     const isLast = (event: JournalEvent) => event.type === 'step.done' && event.step === 8;
-    const other = hostOn(checkpoints);
+    const other = hostOn(store);
     const whole = await read(other.events('r'), isLast);
     const recorded = (events: readonly JournalEvent[]) =>
       events.filter(({ type }) => type !== 'step.started').map((event) => `${event.seq} ${line(event)}`);
@@ -226,21 +222,21 @@ describe.each(Object.keys(stores) as (keyof typeof stores)[])('the journal of a 
   });
 
   test('cannot be read without the option, for an unknown run, or with a wrong cursor (web 6, 8)', async () => {
-    const checkpoints = stores[name]();
-    const plain = createExecutor({ models: { fast: scriptedModel([]) }, checkpoints });
+    const store = stores[name]();
+    const plain = createExecutor({ models: { fast: scriptedModel([]) }, store });
     await expect(read(plain.events('r'))).rejects.toMatchObject({ code: 'UNSUPPORTED' });
-    const host = hostOn(checkpoints);
+    const host = hostOn(store);
     await expect(read(host.events('r'))).rejects.toMatchObject({ code: 'JOURNAL_GONE' });
     expect(() => host.events('r', { after: 'x' })).toThrow(TypeError);
     expect(() => host.events('')).toThrow(expect.objectContaining({ code: 'INVALID_RUN_ID' }));
   });
 
   test('breaks off for its readers when their host shuts down, and ends for one that leaves (web 24)', async () => {
-    const checkpoints = stores[name]();
+    const store = stores[name]();
     const ask = toolOf('once', () => 'yes', { needsApproval: true });
-    const host = hostOn(checkpoints, [callTool('look')], [ask]);
+    const host = hostOn(store, [callTool('look')], [ask]);
     await host.run(deskWith(ask), { runId: 'r', prompt: 'Look.' });
-    const other = hostOn(checkpoints);
+    const other = hostOn(store);
     const leaving = new AbortController();
     const left = read(other.events('r', { signal: leaving.signal }), ({ type }) => {
       if (type === 'run.waiting') setTimeout(() => leaving.abort(), 1);
@@ -342,7 +338,7 @@ describe.each(Object.keys(stores) as (keyof typeof stores)[])('the journal of a 
           fail(Object.assign(new Error('geheim is wrong'), { statusCode: 400 })),
         ]),
       },
-      checkpoints: store,
+      store,
       journal: { flushMs: 1 },
       redact: (text) => text.replaceAll('geheim', '***'),
     });

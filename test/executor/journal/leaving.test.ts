@@ -20,12 +20,12 @@ const look = defineTool({
 const desk = defineAgent({ id: 'desk', instructions: 'Work.', tools: [look] });
 
 /** A process. Its journal publishes nothing between two saves. */
-const hostOn = (checkpoints: Store, script: readonly ScriptedEntry[] = [], more: Partial<ExecutorOptions> = {}) =>
+const hostOn = (store: Store, script: readonly ScriptedEntry[] = [], more: Partial<ExecutorOptions> = {}) =>
   createExecutor({
     logger: { warn: () => {} },
     models: { fast: scriptedModel(script) },
     agents: [desk],
-    checkpoints,
+    store,
     journal: { flushMs: 60_000 },
     ...more,
   });

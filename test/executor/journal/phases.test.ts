@@ -24,7 +24,7 @@ const phasesOf = (recovery: 'step' | 'boundary'): readonly Phase[] => [
 
 /** A process whose runs have two phases, or none. */
 function hostOn(
-  checkpoints: ReturnType<(typeof stores)[keyof typeof stores]>,
+  store: ReturnType<(typeof stores)[keyof typeof stores]>,
   script: readonly ScriptedEntry[],
   phases?: readonly Phase[],
 ) {
@@ -32,7 +32,7 @@ function hostOn(
   const executor = createExecutor({
     models: { fast: scriptedModel(script) },
     agents: [agent],
-    checkpoints,
+    store,
     journal: { flushMs: 1 },
     logger: { warn: () => {} },
   });

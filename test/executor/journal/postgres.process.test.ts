@@ -35,7 +35,7 @@ describe.skipIf(whyNoPostgres)('the journal of a run in PostgreSQL', () => {
       createExecutor({
         models: { fast: scriptedModel(script) },
         agents: [agent],
-        checkpoints: postgresStore({ pool: server.pool(), schema }),
+        store: postgresStore({ pool: server.pool(), schema }),
         journal: { flushMs: 1 },
       });
     const answer = () => last.promise.then(() => reply('It is well.'));
@@ -73,7 +73,7 @@ describe.skipIf(whyNoPostgres)('the journal of a run in PostgreSQL', () => {
       createExecutor({
         models: { fast: scriptedModel([hang()]) },
         agents: [agent],
-        checkpoints: postgresStore({ pool: server.pool(), schema }),
+        store: postgresStore({ pool: server.pool(), schema }),
         journal: true,
       });
     const leaving = host();

@@ -92,7 +92,7 @@ describe('diagnose (recovery 1, 2, 8)', () => {
       const store = await storeOf(Object.values(left));
       const found = await examined(store, { agents, onUnknownOutcome });
       const host = hostOf({
-        checkpoints: store,
+        store,
         agents,
         onUnknownOutcome,
         script: Array.from({ length: 50 }, () => reply('done')),
@@ -140,7 +140,7 @@ describe('diagnose (recovery 1, 2, 8)', () => {
     const store = await storeOf([left.poison, left.pipeline, left.mail].map((each) => each as RunCheckpoint));
     const options = { agents: [worker, piped], onUnknownOutcome: 'park' } as const;
     const found = await examined(store, options);
-    const { executor } = hostOf({ checkpoints: store, script: [reply('done')], ...options });
+    const { executor } = hostOf({ store, script: [reply('done')], ...options });
     const { parked } = await executor.recover();
     const said = parked.map(({ runId }) => [runId, found.get(runId)?.reason.replace(/^the next start parks it: /, '')]);
     const did = parked.map(({ runId, reason = '' }) => [runId, reason.replace(/^RUN_PARKED: run \S+ is parked: /, '')]);
@@ -183,7 +183,7 @@ describe('diagnose (recovery 1, 2, 8)', () => {
     expect((await store.load('pipeline'))?.completedPhases).toEqual([gone]);
     expect((await examined(store, { agents: [worker] })).get('pipeline')?.verdict).toBe('parked');
     const host = hostOf({
-      checkpoints: store,
+      store,
       agents: [worker],
       migrate,
       script: Array.from({ length: 9 }, () => reply('done')),
@@ -269,7 +269,7 @@ describe('diagnose (recovery 1, 2, 8)', () => {
       'top unreadable',
       'top~1 child',
     ]);
-    const report = await hostOf({ checkpoints: store, agents: [worker] }).executor.recover();
+    const report = await hostOf({ store, agents: [worker] }).executor.recover();
     expect(report.resumed).toEqual([{ runId: 'gone~1~1' }]);
     expect(report.skipped).toEqual([{ runId: 'top~1', reason: 'its parent run top continues it' }]);
   });
@@ -280,7 +280,7 @@ describe('diagnose (recovery 1, 2, 8)', () => {
       verdict: 'parked',
       code: 'TOO_MANY_ATTEMPTS',
     });
-    const report = await hostOf({ checkpoints: store, agents: [worker] }).executor.recover();
+    const report = await hostOf({ store, agents: [worker] }).executor.recover();
     expect(report.parked).toMatchObject([{ runId: 'gone~1' }]);
   });
 

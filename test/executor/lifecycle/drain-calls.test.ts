@@ -32,7 +32,7 @@ test('a run that drains starts no call any more: two of six are waited for, and 
   const store = memoryStore();
   const { begun, open, tool } = sendingOf(6);
   const agent = { toolConcurrency: 2 };
-  const host = hostOf({ checkpoints: store, tools: [tool], agent, script: [sends(6)] });
+  const host = hostOf({ store, tools: [tool], agent, script: [sends(6)] });
   const run = await host.start({ runId: 'r' });
   await until(() => begun.length === 2);
   const shutdown = host.executor.shutdown();
@@ -44,7 +44,7 @@ test('a run that drains starts no call any more: two of six are waited for, and 
   const calls = (await onlyRecord(store)).openStep?.calls.map(({ state, attempt }) => `${state} ${attempt}`);
   expect(calls).toEqual(['done 1', 'done 1', 'planned 0', 'planned 0', 'planned 0', 'planned 0']);
 
-  const next = hostOf({ checkpoints: store, tools: [tool], agent, script: [reply('all sent')] });
+  const next = hostOf({ store, tools: [tool], agent, script: [reply('all sent')] });
   const rest = next.run({ runId: 'r' });
   await open(2, 3, 4, 5);
   const { messages } = await rest;
@@ -62,7 +62,7 @@ test('a run that drains starts no call that only reads either', async () => {
     { name: 'look', input: {} },
   ];
   const host = hostOf({
-    checkpoints: store,
+    store,
     tools: [tool, look],
     agent: { toolConcurrency: 1 },
     script: [callTools(calls)],
@@ -95,7 +95,7 @@ test('whenever a run is told to drain, it begins nothing after that, and no call
           }),
         );
         const script = [callTools(calls.map(({ effect: name, turns }) => ({ name, input: { turns } }))), reply('done')];
-        const host = hostOf({ checkpoints: store, tools, agent: { toolConcurrency }, script });
+        const host = hostOf({ store, tools, agent: { toolConcurrency }, script });
         await host.start({ runId: 'r' });
         await settle(moment);
         const before = begun.length;
@@ -105,7 +105,7 @@ test('whenever a run is told to drain, it begins nothing after that, and no call
         if (left) {
           const hasAsked = left.openStep !== undefined || left.iteration > 0;
           const next = hostOf({
-            checkpoints: store,
+            store,
             tools,
             agent: { toolConcurrency },
             script: script.slice(hasAsked ? 1 : 0),
@@ -137,7 +137,7 @@ async function leftWithAnIntentUnderWay() {
     store,
   );
   const sending = sendingOf(3);
-  const host = hostOf({ checkpoints, tools: [sending.tool], agent: { toolConcurrency: 2 }, script: [sends(3)] });
+  const host = hostOf({ store: checkpoints, tools: [sending.tool], agent: { toolConcurrency: 2 }, script: [sends(3)] });
   await host.start({ runId: 'r' });
   await until(() => sending.begun.length === 2);
   await sending.open(0);
@@ -169,7 +169,7 @@ test('a tool that is cut off when a drain runs out is told of the shutdown at on
   const told: string[] = [];
   const saving = gate();
   let isCut = false;
-  const checkpoints = watchedStore({
+  const store = watchedStore({
     before: (call) => {
       if (!isCut || !isWrite(call)) return undefined;
       told.push('the last save begins');
@@ -183,7 +183,7 @@ test('a tool that is cut off when a drain runs out is told of the shutdown at on
     );
     return sending.pass();
   });
-  const host = hostOf({ clock, checkpoints, tools: [send], script: [callTools([{ name: 'send', input: {} }])] });
+  const host = hostOf({ clock, store, tools: [send], script: [callTools([{ name: 'send', input: {} }])] });
   const run = await host.start({ runId: 'r' });
   await sending.reached;
   const shutdown = host.executor.shutdown({ drainMs: 1_000 });

@@ -40,7 +40,7 @@ test(`${RUNS} runs shut down at random moments, and again while they drain, all 
           hostOf({
             script: scriptFor(steps),
             tools: [once, toolOf('look')],
-            checkpoints: store,
+            store,
             onOutcome: ({ runId, status }) => void outcomes.set(runId, [...(outcomes.get(runId) ?? []), status]),
           });
         const stop = async (executor: Executor) => {
@@ -73,7 +73,7 @@ test(`${RUNS} runs shut down at random moments, and again while they drain, all 
 test('a shutdown that the host says again, or by a signal too, is still one shutdown (finalize 8, 9)', async () => {
   const store = memoryStore();
   const controller = new AbortController();
-  const host = hostOf({ script: [() => new Promise(() => {})], checkpoints: store });
+  const host = hostOf({ script: [() => new Promise(() => {})], store });
   const run = await host.start({ runId: 'r' }, { signal: controller.signal });
   controller.abort(new ShutdownError());
   const stops = [host.executor.shutdown(), host.executor.shutdown(), run.cancel()];

@@ -12,7 +12,7 @@ const defaults = { waitLingerMs: 1 };
 
 /** A run `r` that rests until a person approves its mail. */
 async function resting(store = memoryStore()) {
-  const host = hostOf({ checkpoints: store, script: [callTool('mail', { to: 'ada' })], tools: [mailTool], defaults });
+  const host = hostOf({ store, script: [callTool('mail', { to: 'ada' })], tools: [mailTool], defaults });
   await host.start({ runId: 'r' });
   await until(() => host.executor.runs.get().length === 0);
   return store;
@@ -22,7 +22,7 @@ describe('executor.explain', () => {
   test('says of a run that rests what it waits for, from which state it continues, and what it has not read', async () => {
     const store = await resting();
     await store.send('r', { id: 'c1', kind: 'steer', text: 'Be quick.' });
-    const { executor, agent } = hostOf({ checkpoints: store, tools: [mailTool] });
+    const { executor, agent } = hostOf({ store, tools: [mailTool] });
     const seen = await executor.explain('r');
     expect(seen).toMatchObject({
       runId: 'r',
@@ -34,7 +34,7 @@ describe('executor.explain', () => {
       agent: { definition: { version: agent.version }, phases: [] },
     });
     expect(seen?.record?.definition).toEqual(seen?.agent?.definition);
-    const before = await hostOf({ checkpoints: await resting() }).executor.explain('r');
+    const before = await hostOf({ store: await resting() }).executor.explain('r');
     expect(before).toMatchObject({
       verdict: 'waits',
       reason: expect.stringMatching(/^it waits for an approval, until /),
@@ -44,15 +44,15 @@ describe('executor.explain', () => {
 
   test('reads, and neither claims nor writes', async () => {
     const store = watchedStore({}, await resting());
-    await hostOf({ checkpoints: store }).executor.explain('r');
+    await hostOf({ store }).executor.explain('r');
     expect([...new Set(store.methods)].sort()).toEqual(['inbox', 'listInterrupted', 'load']);
   });
 
   test('names the process that works on a run, and until when its claim is valid', async () => {
     const store = memoryStore();
-    const other = hostOf({ checkpoints: store, script: [hang()] });
+    const other = hostOf({ store, script: [hang()] });
     await other.start({ runId: 'r' });
-    const seen = await hostOf({ checkpoints: store }).executor.explain('r');
+    const seen = await hostOf({ store }).executor.explain('r');
     expect(seen).toMatchObject({ verdict: 'live', code: 'RUN_OWNED_ELSEWHERE', isLive: false });
     expect(seen?.owner?.name).toContain(`|${process.pid}|`);
     expect(seen?.owner?.until).toBeGreaterThan(Date.now());
@@ -63,17 +63,17 @@ describe('executor.explain', () => {
 
   test('judges as the next recovery of this executor: attempts, agents, parking', async () => {
     const store = await leftBehind(1);
-    expect(await hostOf({ checkpoints: store }).executor.explain('r0')).toMatchObject({
+    expect(await hostOf({ store }).executor.explain('r0')).toMatchObject({
       verdict: 'resumes',
       reason: 'it continues after 1 step',
       state: 'running.entering',
     });
-    const foreign = hostOf({ checkpoints: store, agent: { id: 'other' } });
+    const foreign = hostOf({ store, agent: { id: 'other' } });
     expect(await foreign.executor.explain('r0')).toMatchObject({ verdict: 'skipped', code: 'AGENT_NOT_FOUND' });
-    const without = hostOf({ checkpoints: store, agents: [] });
+    const without = hostOf({ store, agents: [] });
     expect(await without.executor.explain('r0')).toMatchObject({ verdict: 'resumes' });
     await change(store, 'r0', (record) => ({ ...record, attempts: 3 }));
-    expect(await hostOf({ checkpoints: store }).executor.explain('r0')).toMatchObject({
+    expect(await hostOf({ store }).executor.explain('r0')).toMatchObject({
       verdict: 'parked',
       code: 'TOO_MANY_ATTEMPTS',
     });
@@ -81,10 +81,10 @@ describe('executor.explain', () => {
 
   test('of a run that ended has the record while that is kept, then the outcome, then null', async () => {
     const store = memoryStore();
-    const keeping = hostOf({ checkpoints: store, history: { keepMs: 60_000 }, script: [reply('kept')] });
+    const keeping = hostOf({ store, history: { keepMs: 60_000 }, script: [reply('kept')] });
     await keeping.run({ runId: 'kept' });
-    await hostOf({ checkpoints: store, script: [reply('gone')] }).run({ runId: 'gone' });
-    const { executor } = hostOf({ checkpoints: store });
+    await hostOf({ store, script: [reply('gone')] }).run({ runId: 'gone' });
+    const { executor } = hostOf({ store });
     const ended = { verdict: 'ended', reason: 'it has ended: ok', needsPerson: false };
     expect(await executor.explain('kept')).toMatchObject({
       ...ended,
@@ -101,11 +101,11 @@ describe('executor.explain', () => {
   test('has a damaged record as a part of its answer; a store that does not answer is an error', async () => {
     const store = plainStore(await leftBehind(1));
     const damaged = { ...store, load: () => Promise.reject(new CheckpointCorruptError('its checksum is wrong')) };
-    const seen = await hostOf({ checkpoints: damaged }).executor.explain('r0');
+    const seen = await hostOf({ store: damaged }).executor.explain('r0');
     expect(seen).toMatchObject({ verdict: 'unreadable', code: 'CHECKPOINT_CORRUPT', needsPerson: true });
     expect(seen?.reason).toContain('its checksum is wrong');
     const away = { ...store, load: () => Promise.reject(new Error('no route')) };
-    await expect(hostOf({ checkpoints: away }).executor.explain('r0')).rejects.toMatchObject({
+    await expect(hostOf({ store: away }).executor.explain('r0')).rejects.toMatchObject({
       code: 'STORE_UNAVAILABLE',
     });
   });
@@ -113,7 +113,7 @@ describe('executor.explain', () => {
   test('shows no text that `redact` removes, also of a record that was written without it', async () => {
     const store = await resting();
     await store.send('r', { id: 'c1', kind: 'steer', text: 'Ask ada.' });
-    const { executor } = hostOf({ checkpoints: store, redact: (text) => text.replaceAll('ada', '[name]') });
+    const { executor } = hostOf({ store, redact: (text) => text.replaceAll('ada', '[name]') });
     const text = JSON.stringify(await executor.explain('r'));
     expect(text).toContain('[name]');
     // As a word: an id may have these letters in it.
@@ -122,13 +122,13 @@ describe('executor.explain', () => {
 
   test('reads some of the messages, and says how many there are; `migrate` still gets all of them (studio 33)', async () => {
     const store = await resting();
-    const whole = await hostOf({ checkpoints: store }).executor.explain('r');
+    const whole = await hostOf({ store }).executor.explain('r');
     const count = whole?.record?.messages.length ?? 0;
     expect(whole?.messageCount).toBe(count);
     const migrated: number[] = [];
     const migrate = ({ messages }: { readonly messages: readonly unknown[] }) => void migrated.push(messages.length);
-    for (const options of [{}, { migrate }, { checkpoints: plainStore(store) }]) {
-      const { executor } = hostOf({ checkpoints: store, ...options });
+    for (const options of [{}, { migrate }, { store: plainStore(store) }]) {
+      const { executor } = hostOf({ store: store, ...options });
       for (const [from, to] of [
         [0, 0],
         [0, 1],
@@ -149,7 +149,7 @@ describe('executor.explain', () => {
 
   test('with the line of a list lists nothing, and says the same (studio 11)', async () => {
     const store = watchedStore({}, await resting());
-    const { executor } = hostOf({ checkpoints: store, tools: [mailTool] });
+    const { executor } = hostOf({ store, tools: [mailTool] });
     const [listed] = await executor.list();
     const before = store.log.length;
     const seen = await executor.explain('r', { listed });
@@ -164,7 +164,7 @@ describe('executor.explain', () => {
       { name: 'plan', instructions: 'Plan.' },
       { name: 'write', instructions: 'Write.' },
     ];
-    const { executor } = hostOf({ checkpoints: store, agent: { phases } });
+    const { executor } = hostOf({ store, agent: { phases } });
     const stateOf = async () => (await executor.explain('r0'))?.state;
     expect(await stateOf()).toBe('between-phases');
     await change(store, 'r0', (record) => ({ ...record, openPhase: { index: 1, hash: 'h', iteration: 1 } }));
@@ -175,22 +175,22 @@ describe('executor.explain', () => {
 
 test('the change mark of an executor is equal while nothing is written, and undefined for a store that cannot tell', async () => {
   const store = memoryStore();
-  const { executor, run } = hostOf({ checkpoints: store });
+  const { executor, run } = hostOf({ store });
   const before = await insideOf(executor).changeMark();
   await executor.list();
   expect(await insideOf(executor).changeMark()).toBe(before);
   await run();
   expect(await insideOf(executor).changeMark()).not.toBe(before);
-  expect(await insideOf(hostOf({ checkpoints: plainStore(store) }).executor).changeMark()).toBeUndefined();
+  expect(await insideOf(hostOf({ store: plainStore(store) }).executor).changeMark()).toBeUndefined();
   expect(await insideOf(hostOf().executor).changeMark()).toBeUndefined();
 });
 
 test('executor.capabilities names what the store and the options allow', () => {
   const all = { journal: false, waits: true, commands: true, history: true, threads: true };
-  expect(hostOf({ checkpoints: memoryStore() }).executor.capabilities).toEqual(all);
-  expect(hostOf({ checkpoints: memoryStore(), journal: true }).executor.capabilities.journal).toBe(true);
+  expect(hostOf({ store: memoryStore() }).executor.capabilities).toEqual(all);
+  expect(hostOf({ store: memoryStore(), journal: true }).executor.capabilities.journal).toBe(true);
   const none = { journal: false, waits: false, commands: false, history: false, threads: false };
-  expect(hostOf({ checkpoints: plainStore(memoryStore()), journal: true }).executor.capabilities).toEqual(none);
+  expect(hostOf({ store: plainStore(memoryStore()), journal: true }).executor.capabilities).toEqual(none);
   expect(hostOf().executor.capabilities).toEqual(none);
   expect(hostOf({ tools: [toolOf('look')] }).executor.capabilities).toEqual(none);
 });

@@ -15,7 +15,7 @@ test('executor.find reads no message of a stored run: who asks for the run of an
   });
   const agent = defineAgent({ id: 'desk', instructions: 'Pay.', tools: [pay] });
   const models = { fast: scriptedModel([callTool('pay')]) };
-  const host = createExecutor({ models, checkpoints: store, defaults: { waitLingerMs: 1 } });
+  const host = createExecutor({ models, store, defaults: { waitLingerMs: 1 } });
   expect((await host.run(agent, { runId: 'r', callerId: 'ada', prompt: 'Pay.' })).status).toBe('waiting');
   const asked: unknown[] = [];
   const watched = {
@@ -25,7 +25,7 @@ test('executor.find reads no message of a stored run: who asks for the run of an
       return store.load(...args);
     },
   };
-  const other = createExecutor({ models, checkpoints: watched });
+  const other = createExecutor({ models, store: watched });
   expect(await other.find('r')).toMatchObject({ status: 'waiting', meta: { callerId: 'ada' } });
   expect(await other.find('unknown')).toBe(null);
   expect(new Set(asked)).toEqual(new Set([false]));
@@ -47,9 +47,9 @@ test('executor.find opens no message in SQLite (web 39)', async () => {
   const store = sqliteStore({ path: ':memory:', codec });
   const agent = defineAgent({ id: 'desk', instructions: 'Look.', tools: [toolOf('look')] });
   const models = { fast: scriptedModel([callTool('look'), reply('fine')]) };
-  const host = createExecutor({ models, checkpoints: store, history: { keepMs: 1e9 }, keepOutcomesMs: 0 });
+  const host = createExecutor({ models, store, history: { keepMs: 1e9 }, keepOutcomesMs: 0 });
   await host.run(agent, { runId: 'ended', prompt: 'Look.' });
-  const other = createExecutor({ models, checkpoints: store });
+  const other = createExecutor({ models, store });
   opened.length = 0;
   expect(await other.find('ended')).toMatchObject({ status: 'ended', outcome: { output: 'fine' } });
   expect(opened.filter((part) => part.startsWith('messages'))).toEqual([]);

@@ -23,7 +23,7 @@ describe('executor.find', () => {
       input: { type: 'object' },
       execute: (_, context) => context.ask({ question: 'Which one?' }),
     });
-    const host = someHost({ script: [callTool('ask', {})], tools: [ask], checkpoints: memoryStore() });
+    const host = someHost({ script: [callTool('ask', {})], tools: [ask], store: memoryStore() });
     await host.start({ runId: 'r', callerId: 'ada', labels: { team: 'x' } });
     await until(() => host.executor.run$('r')?.get().state === 'running.waiting');
     expect(await host.executor.find('r')).toMatchObject({
@@ -39,7 +39,7 @@ describe('executor.find', () => {
     const store = memoryStore();
     const ask = toolOf('ask', 'read', (_, context) => context.ask({ question: 'Which one?' }));
     const defaults = { waitLingerMs: 1 };
-    const first = someHost({ script: [callTool('ask', {})], tools: [ask], checkpoints: store, defaults });
+    const first = someHost({ script: [callTool('ask', {})], tools: [ask], store, defaults });
     const { result } = await first.start({ runId: 'r', callerId: 'ada', labels: { team: 'x' } });
     expect((await result).status).toBe('waiting');
     const claiming = gate();
@@ -49,7 +49,7 @@ describe('executor.find', () => {
           ? (...given: Parameters<typeof store.claim>) => claiming.pass().then(() => target.claim(...given))
           : target[name]?.bind(target),
     });
-    const second = someHost({ script: [], tools: [ask], checkpoints: slow });
+    const second = someHost({ script: [], tools: [ask], store: slow });
     const started = second.executor.start(second.agent, { runId: 'r', prompt: 'Go.', callerId: 'ada' });
     await claiming.reached;
     const line = await second.executor.find('r');
@@ -65,8 +65,8 @@ describe('executor.find', () => {
 
   test('finds a stored run, and says who works on it only if that is asked', async () => {
     const store = memoryStore();
-    const first = someHost({ script: [hang()], checkpoints: store });
-    const second = someHost({ script: [], checkpoints: store });
+    const first = someHost({ script: [hang()], store });
+    const second = someHost({ script: [], store });
     await first.start({ runId: 'r', callerId: 'ada' });
     await until(() => first.model.calls.length === 1);
     // Others that were recorded in the same moment.
@@ -86,9 +86,9 @@ describe('executor.find', () => {
 
   test('finds the outcome of a run that has ended while it is kept, and null for an unknown one', async () => {
     const store = memoryStore();
-    const host = someHost({ script: [reply('done')], checkpoints: store });
+    const host = someHost({ script: [reply('done')], store });
     await (await host.start({ runId: 'r', callerId: 'ada' })).result;
-    const other = someHost({ script: [], checkpoints: store });
+    const other = someHost({ script: [], store });
     const found = await other.executor.find('r');
     expect(found).toMatchObject({ runId: 'r', status: 'ended', outcome: { status: 'ok', output: 'done' } });
     expect(found).not.toHaveProperty('outcome.fingerprint');
@@ -101,12 +101,12 @@ describe('executor.find', () => {
     const store = withoutMarks(memoryStore());
     const host = someHost({
       script: [reply('done')],
-      checkpoints: store,
+      store,
       onOutcome: () => Promise.reject(new Error('not now')),
     });
     await (await host.start({ runId: 'r', callerId: 'ada' })).result;
     await host.executor.shutdown();
-    const other = someHost({ script: [], checkpoints: store });
+    const other = someHost({ script: [], store });
     expect(await other.executor.find('r')).toMatchObject({
       status: 'ended',
       outcome: { status: 'ok', output: 'done' },
@@ -127,10 +127,10 @@ describe('executor.find', () => {
 describe('executor.list', () => {
   test('lists only the runs of a caller, live and stored', async () => {
     const store = memoryStore();
-    const first = someHost({ script: [hang(), hang()], checkpoints: store });
+    const first = someHost({ script: [hang(), hang()], store });
     await first.start({ runId: 'a', callerId: 'ada' });
     await first.start({ runId: 'b', callerId: 'bob' });
-    const second = someHost({ script: [hang()], checkpoints: store });
+    const second = someHost({ script: [hang()], store });
     await second.start({ runId: 'c', callerId: 'ada' });
     const ids = (await second.executor.list({ callerId: 'ada' })).map(({ runId }) => runId);
     expect(ids).toEqual(['c', 'a']);

@@ -27,7 +27,7 @@ const isEnd = ({ method }: StoreCall) => method === 'end';
 describe('without history and journal', () => {
   test('a run ends with the same calls to its store as before, and its outcome says nothing of its caller (web 16)', async () => {
     const store = watchedStore();
-    const host = someHost({ ...looking, checkpoints: store, history: undefined } as never);
+    const host = someHost({ ...looking, store, history: undefined } as never);
     await host.run({ runId: 'r', callerId: 'ada' });
     expect(ends(store.methods)).toEqual(['keepOutcome', 'delete']);
     expect(await store.outcome('r')).not.toHaveProperty('run');
@@ -39,7 +39,7 @@ describe('without history and journal', () => {
 describe('with history', () => {
   test('one write ends a run, and writes no message again: its record and its outcome are kept (web 16)', async () => {
     const store = watchedStore();
-    const host = someHost({ ...looking, checkpoints: store });
+    const host = someHost({ ...looking, store });
     const result = await host.run({ runId: 'r', callerId: 'ada', labels: { team: 'x' } });
     expect(ends(store.methods)).toEqual(['end']);
     expect(await store.listInterrupted()).toEqual([]);
@@ -61,7 +61,7 @@ describe('with history', () => {
 
   test('the kept outcome, and executor.find, name the caller of a run that ended (web 16, 19)', async () => {
     const store = memoryStore();
-    const host = someHost({ checkpoints: store });
+    const host = someHost({ store });
     await host.run({ runId: 'r', callerId: 'ada', prompt: 'x'.repeat(500) });
     const meta = { runId: 'r', agentId: 'worker', callerId: 'ada', prompt: 'x'.repeat(200) };
     expect(await store.outcome('r')).toMatchObject({ run: { meta } });
@@ -76,9 +76,9 @@ describe('with history', () => {
 
   test('a repeated start gets the kept answer, and its result says only that more than the first (web 16)', async () => {
     const store = memoryStore();
-    const first = await someHost({ ...looking, checkpoints: store }).run({ runId: 'r' });
+    const first = await someHost({ ...looking, store }).run({ runId: 'r' });
     const { messages: _, ...same } = first;
-    const again = await someHost({ script: [], checkpoints: store }).start({ runId: 'r' });
+    const again = await someHost({ script: [], store }).start({ runId: 'r' });
     expect(again.accepted).toBe('ended');
     expect(await again.result).toEqual({ ...same, messages: [], kept: true, endedAt: expect.any(Number) });
   });
@@ -88,14 +88,14 @@ describe('with history', () => {
     const store = memoryStore({ clock });
     const failed = someHost({
       script: [fail(Object.assign(new Error('down '.repeat(1_000)), { statusCode: 400 }))],
-      checkpoints: store,
+      store,
       clock,
       defaults: { modelAttempts: 1 },
     });
     await failed.run({ runId: 'failed' });
     const stopped = someHost({
       script: [hang(), hang()],
-      checkpoints: store,
+      store,
       clock,
       defaults: { maxRuntimeMs: 5_000 },
     });
@@ -119,11 +119,11 @@ describe('with history', () => {
 
   test('a stored run that is cancelled is kept too (web 16)', async () => {
     const store = watchedStore();
-    const first = someHost({ script: [hang()], checkpoints: store });
+    const first = someHost({ script: [hang()], store });
     await first.start({ runId: 'r', callerId: 'ada' });
     await until(() => first.model.calls.length === 1);
     await first.executor.shutdown();
-    const host = someHost({ script: [], checkpoints: store });
+    const host = someHost({ script: [], store });
     await host.executor.control('r').cancel('enough');
     expect(ends(store.methods)).toEqual(['end']);
     expect(await host.executor.history({ callerId: 'ada' })).toMatchObject([{ runId: 'r', status: 'cancelled' }]);
@@ -135,7 +135,7 @@ describe('with history', () => {
     const store = memoryStore();
     const host = family(
       asking(askReviewer, () => reply('fine')),
-      { checkpoints: store, history: { keepMs } },
+      { store, history: { keepMs } },
     );
     await host.run({ runId: 'r', callerId: 'ada' });
     expect(await host.executor.history({ agentId: 'reviewer' })).toMatchObject([
@@ -149,7 +149,7 @@ describe('with history', () => {
     const store = memoryStore({ clock });
     const host = someHost({
       script: [reply('one'), reply('two')],
-      checkpoints: store,
+      store,
       clock,
       keepOutcomesMs: HOUR / 2,
     });
@@ -165,7 +165,7 @@ describe('with history', () => {
 
   test('a new run takes the id once the record is erased, and not before, also when the answer is not kept any more (web 16, edges 17)', async () => {
     const store = memoryStore();
-    const host = someHost({ script: [reply('one'), reply('two')], checkpoints: store, keepOutcomesMs: 0 });
+    const host = someHost({ script: [reply('one'), reply('two')], store, keepOutcomesMs: 0 });
     await host.run({ runId: 'r' });
     const another = { runId: 'r', prompt: 'Another.' };
     expect((await host.run(another)).error?.code).toBe('RUN_ID_CONFLICT');
@@ -179,7 +179,7 @@ describe('with history', () => {
   test('what is redacted in the record is redacted in the list (web 16)', async () => {
     const redact: ExecutorOptions['redact'] = (text) => text.replaceAll('hunter2', '***');
     const script = [fail(Object.assign(new Error('no hunter2'), { statusCode: 400 }))];
-    const host = someHost({ script, checkpoints: memoryStore(), redact, defaults: { modelAttempts: 1 } });
+    const host = someHost({ script, store: memoryStore(), redact, defaults: { modelAttempts: 1 } });
     await host.run({ runId: 'r', prompt: 'My password is hunter2.' });
     const entries = JSON.stringify(await host.executor.history());
     expect(entries).toContain('***');
@@ -189,12 +189,12 @@ describe('with history', () => {
   test('with a journal a record is kept for its lingerMs, also without history (web 8)', async () => {
     const clock = testClock();
     const store = memoryStore({ clock });
-    const host = someHost({ checkpoints: store, clock, history: {}, journal: { lingerMs: 1_000 } });
+    const host = someHost({ store, clock, history: {}, journal: { lingerMs: 1_000 } });
     await host.run({ runId: 'r', callerId: 'ada' });
     expect(await host.executor.history({ callerId: 'ada' })).toHaveLength(1);
     clock.wallJump(1_000);
     expect(await host.executor.history()).toEqual([]);
-    const longer = someHost({ checkpoints: store, clock, history: { keepMs: 5_000 }, journal: { lingerMs: 1_000 } });
+    const longer = someHost({ store, clock, history: { keepMs: 5_000 }, journal: { lingerMs: 1_000 } });
     await longer.run({ runId: 's' });
     clock.wallJump(4_999);
     expect(await longer.executor.history()).toHaveLength(1);
@@ -206,11 +206,11 @@ describe('a crash at the end of a run with history', () => {
     const store = watchedStore({ before: (call) => isEnd(call) && Promise.reject(new Error('killed')) });
     const delivered: RunOutcome[] = [];
     const onOutcome = (outcome: RunOutcome) => void delivered.push(outcome);
-    const host = someHost({ ...looking, checkpoints: store, onOutcome });
+    const host = someHost({ ...looking, store, onOutcome });
     expect(await host.run({ runId: 'r' })).toMatchObject({ status: 'ok', output: 'the answer' });
     expect(host.warnings).toEqual(['run: checkpoint complete failed']);
     const next = await afterCrash(store);
-    const later = someHost({ script: [], checkpoints: next, onOutcome });
+    const later = someHost({ script: [], store: next, onOutcome });
     await later.executor.recover();
     await until(() => delivered.length === 2);
     expect(delivered[1]).toEqual(delivered[0]);
@@ -221,11 +221,11 @@ describe('a crash at the end of a run with history', () => {
 
   test('whose answer is lost: the run has ended once (web 16)', async () => {
     const store = watchedStore({ after: (call) => isEnd(call) && Promise.reject(new Error('connection lost')) });
-    const host = someHost({ ...looking, checkpoints: store });
+    const host = someHost({ ...looking, store });
     expect(await host.run({ runId: 'r' })).toMatchObject({ status: 'ok' });
     expect(await store.listInterrupted()).toEqual([]);
     expect(await host.executor.history()).toHaveLength(1);
-    expect((await someHost({ script: [], checkpoints: store }).start({ runId: 'r' })).accepted).toBe('ended');
+    expect((await someHost({ script: [], store }).start({ runId: 'r' })).accepted).toBe('ended');
   });
 
   test('after another process took the run over: it ends there, and not here (web 16)', async () => {
@@ -234,7 +234,7 @@ describe('a crash at the end of a run with history', () => {
         if (isEnd(call)) expect(await store.claim('r', 'another', 60_000)).toBeNull();
       },
     });
-    await someHost({ ...looking, checkpoints: store }).run({ runId: 'r' });
+    await someHost({ ...looking, store }).run({ runId: 'r' });
     expect(await store.claim('r', 'another', 60_000)).toMatchObject({ epoch: 2 });
   });
 });
@@ -242,7 +242,7 @@ describe('a crash at the end of a run with history', () => {
 describe('executor.erase', () => {
   test('removes all of a run that ended: record, outcome, and what this process knows of it (web 16)', async () => {
     const store = memoryStore();
-    const host = someHost({ ...looking, checkpoints: store });
+    const host = someHost({ ...looking, store });
     await host.run({ runId: 'r' });
     await host.executor.erase('r');
     expect(await host.executor.history()).toEqual([]);
@@ -258,7 +258,7 @@ describe('executor.erase', () => {
     const host = family(
       asking(askReviewer, () => reply('fine')),
       {
-        checkpoints: store,
+        store,
         history: { keepMs },
         ports: { palette: createPalette({ agents: [reviewer] }) },
         agent: { subAgents: ['reviewer'] },
@@ -273,8 +273,8 @@ describe('executor.erase', () => {
 
   test('refuses a run that has not ended: live here, live elsewhere, or interrupted (web 16)', async () => {
     const store = memoryStore();
-    const host = someHost({ script: [hang()], checkpoints: store });
-    const other = someHost({ script: [], checkpoints: store });
+    const host = someHost({ script: [hang()], store });
+    const other = someHost({ script: [], store });
     await host.start({ runId: 'r' });
     await until(() => host.model.calls.length === 1);
     await expect(host.executor.erase('r')).rejects.toMatchObject({ code: 'RUN_OWNED_ELSEWHERE' });
@@ -291,7 +291,7 @@ describe('executor.erase', () => {
 });
 
 test('executor.erase refuses a turn of a thread: its thread erases it (web 15, 16)', async () => {
-  const host = someHost({ checkpoints: memoryStore() });
+  const host = someHost({ store: memoryStore() });
   const thread = host.executor.thread('t', { agent: host.agent });
   const { runId } = await thread.send({ id: 'm', text: 'Hello.' });
   await until(async () => (await host.executor.find(runId))?.status === 'ended');
@@ -308,7 +308,7 @@ test('executor.erase refuses a turn of a thread: its thread erases it (web 15, 1
 describe('a store that keeps no records of ended runs', () => {
   test('deletes them as before, with one warning (web 16)', async () => {
     const { end: _, listEnded: __, erase: ___, ...store } = watchedStore();
-    const host = someHost({ script: [reply('one'), reply('two')], checkpoints: store });
+    const host = someHost({ script: [reply('one'), reply('two')], store });
     await host.run({ runId: 'r', callerId: 'ada' });
     await host.run({ runId: 's' });
     expect(host.warnings).toEqual([expect.stringContaining('keeps no records of ended runs')]);
@@ -319,7 +319,7 @@ describe('a store that keeps no records of ended runs', () => {
   });
 
   test('may have four methods only (web 16)', async () => {
-    const host = someHost({ checkpoints: plainStore() });
+    const host = someHost({ store: plainStore() });
     expect(await host.run({ runId: 'r' })).toMatchObject({ status: 'ok' });
     expect(host.warnings).toHaveLength(1);
   });
@@ -361,14 +361,14 @@ describe('the options of history', () => {
     { callerId: null },
     { caller: 'ada' },
   ])('executor.history refuses %j', async (options) => {
-    const host = someHost({ checkpoints: memoryStore() });
+    const host = someHost({ store: memoryStore() });
     await expect(host.executor.history(options as never)).rejects.toBeInstanceOf(TypeError);
   });
 
   test.for([{ after: -1 }, { limit: 0 }, { limit: 'all' }, { from: 1 }])(
     'executor.messages refuses %j',
     async (options) => {
-      const host = someHost({ checkpoints: memoryStore() });
+      const host = someHost({ store: memoryStore() });
       await expect(host.executor.messages('r', options as never)).rejects.toBeInstanceOf(TypeError);
     },
   );
@@ -377,7 +377,7 @@ describe('the options of history', () => {
     const clock = testClock();
     const host = someHost({
       script: Array.from({ length: 5 }, () => reply('x')),
-      checkpoints: memoryStore({ clock }),
+      store: memoryStore({ clock }),
       clock,
     });
     for (const runId of ['a', 'b', 'c', 'd', 'e']) {

@@ -43,7 +43,7 @@ async function pagesOf({ executor }: Host, options: ListRunsOptions & { readonly
 
 describe('executor.list', () => {
   test('gives pages: the last line of one is where the next begins, first the runs that are live here, then the stored ones', async () => {
-    const host = listingHost({ checkpoints: await storeOf(['r0', 'r1', 'r2', 'r3', 'r4']) });
+    const host = listingHost({ store: await storeOf(['r0', 'r1', 'r2', 'r3', 'r4']) });
     for (const runId of ['b', 'a', 'c']) await host.start({ runId });
     expect(await pagesOf(host, { limit: 2 })).toEqual([['a', 'b'], ['c', 'r0'], ['r1', 'r2'], ['r3', 'r4'], []]);
     expect(await pagesOf(host, { limit: 3 })).toEqual([
@@ -56,7 +56,7 @@ describe('executor.list', () => {
 
   test('of a caller asks the store for that caller, and for pages as long as its own', async () => {
     const store = watchedStore({}, await storeOf(Array.from({ length: 9 }, (_, i) => `s${i}`)));
-    const { executor } = listingHost({ checkpoints: store });
+    const { executor } = listingHost({ store });
     const asked = () => store.log.splice(0).filter(({ method }) => method === 'listInterrupted');
     asked();
     await executor.list({ callerId: 'ada', limit: 3 });
@@ -70,7 +70,7 @@ describe('executor.list', () => {
   });
 
   test('is bounded to 1,000 lines where no limit is given, and its pages pass over runs that are live here', async () => {
-    const host = listingHost({ checkpoints: await storeOf(Array.from({ length: 1_203 }, (_, i) => `s${i}`)) });
+    const host = listingHost({ store: await storeOf(Array.from({ length: 1_203 }, (_, i) => `s${i}`)) });
     await host.start({ runId: 'live' });
     const first = await host.executor.list();
     expect(first).toHaveLength(1_000);
@@ -90,7 +90,7 @@ describe('executor.list', () => {
       const page = await store.listInterrupted(options);
       return options?.after ? page : [torn, ...page];
     };
-    const host = listingHost({ checkpoints: { ...store, listInterrupted } });
+    const host = listingHost({ store: { ...store, listInterrupted } });
     await host.start({ runId: 'a' });
     await host.executor.start(other, { runId: 'b', prompt: 'Go.' });
     const list = async (options: ListRunsOptions) => ids(await host.executor.list(options)).toSorted();
@@ -106,8 +106,8 @@ describe('executor.list', () => {
 
   test('says live of a run that another process works on, with its owner, and interrupted once that process has left it', async () => {
     const store = memoryStore();
-    const first = listingHost({ checkpoints: store });
-    const second = listingHost({ checkpoints: store });
+    const first = listingHost({ store });
+    const second = listingHost({ store });
     await first.start({ runId: 'r' });
     await until(() => first.model.calls.length === 1);
     const [line] = await second.executor.list();
@@ -133,7 +133,7 @@ describe('executor.list', () => {
     const store = await storeOf(['stored', 'parked']);
     const parked = { code: 'X', reason: 'by hand' };
     await change(store, 'parked', (record) => ({ ...record, parked }));
-    const host = listingHost({ script: [reply('done')], checkpoints: store });
+    const host = listingHost({ script: [reply('done')], store });
     await host.run({ runId: 'ended' });
     const starts = await Promise.all([
       host.start({ runId: 'stored', prompt: 'Another.' }),

@@ -7,7 +7,7 @@ import { notingAudit, onlyNoted } from '../../fixtures/noting-ports.ts';
 import { afterCrash, withoutMarks } from '../../fixtures/watched-store.ts';
 
 async function left(store = memoryStore()) {
-  const host = hostOf({ checkpoints: store, script: [hang()] });
+  const host = hostOf({ store, script: [hang()] });
   await host.start({ runId: 'r' });
   await host.executor.shutdown();
   return store;
@@ -16,7 +16,7 @@ async function left(store = memoryStore()) {
 describe('a parked run', () => {
   test('is taken up by nobody, with the host’s reason, until it is unparked with all its attempts (recovery 2)', async () => {
     const store = await left();
-    const { executor, agent } = hostOf({ checkpoints: store });
+    const { executor, agent } = hostOf({ store });
     await executor.park('r', 'a person looks');
     expect(await executor.recover()).toMatchObject({
       parked: [{ runId: 'r', reason: 'PARKED: it is parked: a person looks' }],
@@ -35,7 +35,7 @@ describe('a parked run', () => {
     const record = await store.load('r');
     if (!record) throw new Error('no record');
     await store.save({ ...record, attempts: 3, parked: { code: 'TOO_MANY_ATTEMPTS', reason: 'died' } });
-    const { executor } = hostOf({ checkpoints: store });
+    const { executor } = hostOf({ store });
     await executor.unpark('r');
     expect(await executor.recover()).toMatchObject({ resumed: [{ runId: 'r' }], parked: [] });
   });
@@ -45,11 +45,11 @@ describe('the person who parks a run', () => {
   test('is in its record and its journal, and so is the person who unparks it (studio 25)', async () => {
     const store = memoryStore();
     const journal = { flushMs: 5 };
-    const before = hostOf({ checkpoints: store, journal, script: [hang()] });
+    const before = hostOf({ store, journal, script: [hang()] });
     await before.start({ runId: 'r' });
     await before.executor.shutdown();
     const { executor } = hostOf({
-      checkpoints: store,
+      store,
       journal,
       redact: (text) => text.replaceAll('secret', '[hidden]'),
     });
@@ -74,7 +74,7 @@ describe('the person who parks a run', () => {
 
   test('needs no journal (studio 25)', async () => {
     const store = await left();
-    await hostOf({ checkpoints: store }).executor.park('r', 'why', { by: { id: 'ada' } });
+    await hostOf({ store }).executor.park('r', 'why', { by: { id: 'ada' } });
     expect((await store.load('r'))?.parked?.by).toEqual({ id: 'ada' });
   });
 });
@@ -86,7 +86,7 @@ describe('a start that finds its run set aside', () => {
     if (!record) throw new Error('no record');
     await store.save({ ...record, attempts: 3 });
     const audit = notingAudit();
-    const host = hostOf({ checkpoints: store, ports: { audit } });
+    const host = hostOf({ store, ports: { audit } });
     const run = await host.start({ runId: 'r' });
     const events = await listen(run);
     expect(typesOf(events).filter((type) => type !== 'run.status')).toEqual(['run.parked']);
@@ -109,10 +109,10 @@ describe('a run that was set aside because nobody knows the outcome of a `once` 
         return new Promise(() => {});
       }),
     ];
-    await hostOf({ checkpoints: store, script: [callTool('send', {}, 'c1')], tools }).start({ runId: 'r' });
+    await hostOf({ store, script: [callTool('send', {}, 'c1')], tools }).start({ runId: 'r' });
     await until(() => sent === 1);
     const left = await afterCrash(store);
-    const host = hostOf({ checkpoints: left, script: [reply('done')], tools, onUnknownOutcome: 'park' });
+    const host = hostOf({ store: left, script: [reply('done')], tools, onUnknownOutcome: 'park' });
     expect((await host.executor.recover()).parked).toMatchObject([{ runId: 'r' }]);
     expect((await host.executor.recover()).parked).toMatchObject([{ runId: 'r' }]);
     await host.executor.unpark('r');
@@ -126,9 +126,9 @@ describe('a run that was set aside because nobody knows the outcome of a `once` 
 describe('parking', () => {
   test('is refused while the run is live here or claimed elsewhere, and for a run that there is not', async () => {
     const store = memoryStore();
-    const host = hostOf({ checkpoints: store, script: [hang()] });
+    const host = hostOf({ store, script: [hang()] });
     await host.start({ runId: 'r' });
-    const other = hostOf({ checkpoints: store });
+    const other = hostOf({ store });
     for (const { executor } of [host, other])
       await expect(executor.park('r', 'x')).rejects.toMatchObject({ code: 'RUN_OWNED_ELSEWHERE' });
     await expect(other.executor.unpark('nobody')).rejects.toMatchObject({ code: 'RUN_NOT_FOUND' });
@@ -145,20 +145,20 @@ describe('parking', () => {
       await store.append(...args);
       throw new Error('the answer was lost');
     };
-    const unheard = hostOf({ checkpoints: { ...store, append } as typeof store });
+    const unheard = hostOf({ store: { ...store, append } as typeof store });
     await expect(unheard.executor.unpark('r')).rejects.toThrow('lost');
-    expect((await hostOf({ checkpoints: store }).executor.recover()).resumed).toMatchObject([{ runId: 'r' }]);
+    expect((await hostOf({ store }).executor.recover()).resumed).toMatchObject([{ runId: 'r' }]);
   });
 
   test('and cancelling count no start, also when the store or the host refuses them again and again (recovery 2)', async () => {
     const store = await left();
     const full = { ...store, append: () => Promise.reject(new Error('full')) };
-    const refusing = hostOf({ checkpoints: full });
+    const refusing = hostOf({ store: full });
     for (let i = 0; i < 5; i++) await expect(refusing.executor.park('r', 'x')).rejects.toThrow('full');
-    const away = hostOf({ checkpoints: withoutMarks(store), onOutcome: () => Promise.reject(new Error('away')) });
+    const away = hostOf({ store: withoutMarks(store), onOutcome: () => Promise.reject(new Error('away')) });
     for (let i = 0; i < 5; i++) await expect(away.executor.control('r').cancel()).rejects.toThrow('away');
     const told: string[] = [];
-    const host = hostOf({ checkpoints: store, onOutcome: ({ status }) => void told.push(status) });
+    const host = hostOf({ store, onOutcome: ({ status }) => void told.push(status) });
     expect((await host.executor.recover()).parked).toEqual([]);
     await until(() => told.length > 0);
     expect(told).toEqual(['cancelled']);
@@ -167,15 +167,15 @@ describe('parking', () => {
   test('leaves a run that is not parked, and its messages, as they were', async () => {
     const store = await left();
     const before = await store.load('r');
-    await hostOf({ checkpoints: store }).executor.unpark('r');
+    await hostOf({ store }).executor.unpark('r');
     expect(await store.load('r')).toEqual({ ...before, attempts: 0, revision: (before?.revision ?? 0) + 1 });
   });
 
   test('works on a store with the four methods only', async () => {
     const full = await left();
     const { save, load, delete: remove, listInterrupted } = full;
-    const checkpoints = { save, load, delete: remove, listInterrupted };
-    const { executor } = hostOf({ checkpoints, script: [reply('done')] });
+    const store = { save, load, delete: remove, listInterrupted };
+    const { executor } = hostOf({ store, script: [reply('done')] });
     await executor.park('r', 'later');
     expect((await full.load('r'))?.parked).toEqual({ code: 'PARKED', reason: 'later' });
     await executor.unpark('r');

@@ -80,7 +80,7 @@ async function damaged({ open, alter }: Place): Promise<void> {
 /** What a process does that starts, and ends in good order. */
 async function boot({ open }: Place) {
   const store = open();
-  const host = hostOf({ checkpoints: store, script: [reply('done')] });
+  const host = hostOf({ store, script: [reply('done')] });
   const { resumed, failed, skipped, parked } = await host.executor.recover();
   for (const { runId } of resumed) await host.executor.get(runId)?.result;
   const listed = await store.listInterrupted();
@@ -114,7 +114,7 @@ describe.each(places.filter(({ skip }) => !skip))('a record whose transcript is 
     await boot(place);
     const bytes = await place.bytes();
     const store = place.open();
-    const host = hostOf({ checkpoints: store });
+    const host = hostOf({ store });
     expect(await host.run({ runId: 'r' })).toMatchObject({ status: 'error', error: { code: 'CHECKPOINT_CORRUPT' } });
     await expect(host.executor.control('r').cancel()).rejects.toMatchObject({ code: 'CHECKPOINT_CORRUPT' });
     await expect(host.executor.unpark('r')).rejects.toMatchObject({ code: 'CHECKPOINT_CORRUPT' });
@@ -129,7 +129,7 @@ describe.each(places.filter(({ skip }) => !skip))('a record whose transcript is 
     await boot(place);
     await place.alter('the worst', 'the first');
     const store = place.open();
-    await hostOf({ checkpoints: store }).executor.unpark('r');
+    await hostOf({ store }).executor.unpark('r');
     await store.close();
     expect((await boot(place)).report).toMatchObject({ resumed: [{ runId: 'r' }], failed: [], skipped: [] });
   });
@@ -149,7 +149,7 @@ test('a start by its id alone quarantines nothing: whoever has the wrong key mus
   const place = places[0]?.make() as Place;
   await damaged(place);
   const store = place.open();
-  expect((await hostOf({ checkpoints: store }).run({ runId: 'r' })).error?.code).toBe('CHECKPOINT_CORRUPT');
+  expect((await hostOf({ store }).run({ runId: 'r' })).error?.code).toBe('CHECKPOINT_CORRUPT');
   expect(await store.listInterrupted()).toEqual([expect.objectContaining({ status: 'interrupted', attempts: 1 })]);
   await store.close();
 });
@@ -163,7 +163,7 @@ test('a record that is read wrong once, and right the second time, goes on and i
   const store = watchedStore({ before: misread }, memoryStore());
   const sample = sampleRecord('r', { attempts: 0 });
   await store.save({ ...sample, meta: { ...sample.meta, agentId: 'worker', prompt: 'Go.' } });
-  const { executor } = hostOf({ checkpoints: store });
+  const { executor } = hostOf({ store });
   expect(await executor.recover()).toMatchObject({ resumed: [{ runId: 'r' }], failed: [], skipped: [] });
   expect((await executor.get('r')?.result)?.status).toBe('ok');
 });

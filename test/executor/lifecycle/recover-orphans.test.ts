@@ -8,10 +8,10 @@ import { watchedStore } from '../../fixtures/watched-store.ts';
 
 const palette = createPalette({ agents: [defineAgent({ id: 'kid', instructions: 'kid' })] });
 
-function hostOn(checkpoints: CheckpointStore, script: Parameters<typeof hostOf>[0] = {}) {
+function hostOn(store: CheckpointStore, script: Parameters<typeof hostOf>[0] = {}) {
   const told: string[] = [];
   const host = hostOf({
-    checkpoints,
+    store,
     agent: { subAgents: ['kid'] },
     ports: { palette },
     onOutcome: ({ runId, status }) => void told.push(`${runId} ${status}`),

@@ -22,7 +22,7 @@ async function twoPages() {
 
 describe('a recover() whose signal is aborted reports what it took up until then', () => {
   test('nothing, when it is aborted beforehand: no run is touched', async () => {
-    const host = hostOf({ checkpoints: await leftBehind(2), tools });
+    const host = hostOf({ store: await leftBehind(2), tools });
     const report = await host.executor.recover({ signal: AbortSignal.abort(new Error('no')) });
     expect(report).toEqual({ resumed: [], parked: [], skipped: [], failed: [], waiting: 0 });
     expect(liveIn(host)).toBe(0);
@@ -36,7 +36,7 @@ describe('a recover() whose signal is aborted reports what it took up until then
       if (pages.push(1) === 2) controller.abort(new Error('enough'));
       return store.listInterrupted(options);
     };
-    const host = hostOf({ checkpoints: { ...store, listInterrupted }, tools, script: hangs(1) });
+    const host = hostOf({ store: { ...store, listInterrupted }, tools, script: hangs(1) });
     const report = await host.executor.recover({ signal: controller.signal });
     expect([pages.length, report.resumed, report.skipped.length]).toEqual([2, [{ runId: 'r0' }], 499]);
     await host.executor.shutdown();
@@ -44,7 +44,7 @@ describe('a recover() whose signal is aborted reports what it took up until then
 
   test('no further run when it is aborted while it waits for a place, and it waits no longer', async () => {
     const controller = new AbortController();
-    const host = hostOf({ checkpoints: await leftBehind(3), tools, script: hangs(3) });
+    const host = hostOf({ store: await leftBehind(3), tools, script: hangs(3) });
     const recovery = host.executor.recover({ concurrency: 1, signal: controller.signal });
     await until(() => host.model.calls.length === 1);
     controller.abort();
@@ -60,7 +60,7 @@ describe('a recover() whose signal is aborted reports what it took up until then
     const store = await leftBehind(2);
     for (const runId of ['r0', 'r1']) await change(store, runId, (record) => ({ ...record, attempts: 2 }));
     const controller = new AbortController();
-    const host = hostOf({ checkpoints: store, tools, script: hangs(2) });
+    const host = hostOf({ store, tools, script: hangs(2) });
     const recovery = host.executor.recover({ signal: controller.signal });
     await until(() => host.model.calls.length === 1);
     controller.abort();
@@ -79,7 +79,7 @@ describe('overlapping sweeps of one executor', () => {
       await settle(2);
       return reply('end');
     };
-    const host = hostOf({ checkpoints: await leftBehind(9), tools, script: replies(9).map(() => slow) });
+    const host = hostOf({ store: await leftBehind(9), tools, script: replies(9).map(() => slow) });
     const sweeps = [];
     for (let i = 0; i < 3; i++) {
       sweeps.push(host.executor.recover({ concurrency: 2 }));
@@ -100,7 +100,7 @@ describe('overlapping sweeps of one executor', () => {
   test('let only one suspect at a time begin, all of them together (recovery 2)', async () => {
     const store = await leftBehind(3);
     for (const runId of ['r0', 'r1', 'r2']) await change(store, runId, (record) => ({ ...record, attempts: 2 }));
-    const host = hostOf({ checkpoints: store, tools, script: hangs(3) });
+    const host = hostOf({ store, tools, script: hangs(3) });
     const sweeps = [host.executor.recover()];
     await until(() => host.model.calls.length === 1);
     sweeps.push(host.executor.recover());
@@ -111,7 +111,7 @@ describe('overlapping sweeps of one executor', () => {
   });
 
   test('leave to each other what they have no place for: one with more places takes it up', async () => {
-    const host = hostOf({ checkpoints: await leftBehind(4), tools, script: hangs(4) });
+    const host = hostOf({ store: await leftBehind(4), tools, script: hangs(4) });
     const narrow = host.executor.recover({ concurrency: 1 });
     await until(() => liveIn(host) === 1);
     expect((await host.executor.recover({ concurrency: 4 })).resumed).toHaveLength(3);
@@ -121,7 +121,7 @@ describe('overlapping sweeps of one executor', () => {
 
   test('wait each for its own bound: one with more places than the others takes up more', async () => {
     const left = await leftBehind(4);
-    const host = hostOf({ checkpoints: left, tools, script: hangs(4) });
+    const host = hostOf({ store: left, tools, script: hangs(4) });
     const controller = new AbortController();
     const first = host.executor.recover({ concurrency: 1, signal: controller.signal });
     await until(() => liveIn(host) === 1);
@@ -136,7 +136,7 @@ describe('overlapping sweeps of one executor', () => {
   test('keep nothing of a run in hand: one that is left again is taken up again', async () => {
     const store = await leftBehind(1);
     const record = await onlyRecord(store);
-    const host = hostOf({ checkpoints: store, tools, script: replies(2) });
+    const host = hostOf({ store, tools, script: replies(2) });
     for (let time = 0; time < 2; time++) {
       expect((await host.executor.recover()).resumed).toEqual([{ runId: 'r0' }]);
       await until(async () => (await store.listInterrupted()).length === 0);
@@ -147,7 +147,7 @@ describe('overlapping sweeps of one executor', () => {
 
   test('leave a run alone that somebody started while it waited for its place: nobody waits for its end', async () => {
     const host = hostOf({
-      checkpoints: await leftBehind(2),
+      store: await leftBehind(2),
       tools,
       script: [...hangs(2), ...replies(1)],
       random: () => 0,
@@ -175,7 +175,7 @@ describe('a list', () => {
       const isSecond = (options as { after?: unknown } | undefined)?.after !== undefined;
       if (isDown && method === 'listInterrupted' && isSecond) throw new Error('down');
     };
-    const host = hostOf({ checkpoints: watchedStore({ before }, inner), tools, script: hangs(1) });
+    const host = hostOf({ store: watchedStore({ before }, inner), tools, script: hangs(1) });
     await expect(host.executor.recover()).rejects.toThrow('down');
     expect(liveIn(host)).toBe(1);
     isDown = false;
@@ -195,7 +195,7 @@ describe('a list', () => {
       // As if the runs were written all the time: their order is another each time.
       return all.map((line) => ({ ...line, updatedAt: reads }) as InterruptedRun);
     };
-    const host = hostOf({ checkpoints: { ...plainStore(store), listInterrupted }, tools, script: replies(1) });
+    const host = hostOf({ store: { ...plainStore(store), listInterrupted }, tools, script: replies(1) });
     const report = await host.executor.recover();
     expect([report.resumed.length, report.skipped.length, reads]).toEqual([1, 700, 2]);
     await host.executor.list();
@@ -204,7 +204,7 @@ describe('a list', () => {
 });
 
 test('a bound that is no whole number above 0 is refused, because the first run would wait for ever', async () => {
-  const host = hostOf({ checkpoints: memoryStore() });
+  const host = hostOf({ store: memoryStore() });
   for (const wrong of [0, -1, 1.5, Number.NaN, '2', null]) {
     await expect(host.executor.recover({ concurrency: wrong as never })).rejects.toThrow(TypeError);
     await expect(host.executor.recover({ maxAttempts: wrong as never })).rejects.toThrow(/maxAttempts must be a whole/);

@@ -98,7 +98,7 @@ describe('recover and the runs that rest', () => {
       listInterrupted: async () => store.listInterrupted({ status: 'waiting' }),
     };
     expect(await diagnosed(listed, { clock: time })).toMatchObject([{ runId: 'r0', verdict: 'resumes' }]);
-    const host = deskOf({ time, checkpoints: listed });
+    const host = deskOf({ time, store: listed as unknown as Store });
     expect(await host.executor.recover()).toEqual({ ...empty, resumed: [{ runId: 'r0' }], waiting: 0 });
     expect(await host.executor.control('r0').approve(waits[0]?.id ?? '')).toBe('recorded');
     await time.advance(2_000);
@@ -135,7 +135,7 @@ describe('recover and the runs that rest', () => {
     const listInterrupted = async () => {
       throw new Error('down');
     };
-    const broken = deskOf({ checkpoints: { ...memoryStore(), listInterrupted } });
+    const broken = deskOf({ store: { ...memoryStore(), listInterrupted } });
     await expect(broken.executor.recover({ follow: true })).rejects.toMatchObject({ code: 'STORE_UNAVAILABLE' });
     await broken.executor.shutdown();
     await expect(desk.executor.recover({ follow: 1 as never })).rejects.toThrow(
@@ -190,7 +190,7 @@ describe('a due run that got no further', () => {
       return store.claim(runId, ...rest);
     };
     const stranger = hostOf({
-      checkpoints: { ...store, claim } as typeof store,
+      store: { ...store, claim } as typeof store,
       clock: time,
       agent: { id: 'stranger' },
     });
@@ -211,7 +211,7 @@ describe('a due run that got no further', () => {
       loads.push(time.monotonic());
       throw new Error('down');
     };
-    const desk = deskOf({ store, time, checkpoints: { ...store, load } });
+    const desk = deskOf({ time, store: { ...store, load } });
     await desk.executor.recover();
     await deskOf({ store, time })
       .executor.control('r0')

@@ -10,7 +10,7 @@ const tools = [toolOf('look')];
 describe('recover', () => {
   test('continues every interrupted run, each with its own record, and reports them as resumed (recovery 1)', async () => {
     const store = await leftBehind(5);
-    const host = hostOf({ script: replies(5), tools, checkpoints: store });
+    const host = hostOf({ script: replies(5), tools, store });
     const report = await host.executor.recover();
     const runIds = report.resumed.map(({ runId }) => runId).sort();
     expect(runIds).toEqual(['r0', 'r1', 'r2', 'r3', 'r4']);
@@ -30,7 +30,7 @@ describe('recover', () => {
   test('takes the runs of a store without takeDue up in an order of its own: hosts that boot together seldom meet at one run (recovery 1)', async () => {
     const store = await leftBehind(5);
     const order = async (random: () => number) => {
-      const host = hostOf({ script: replies(5), tools, checkpoints: withoutTakeDue(await afterCrash(store)), random });
+      const host = hostOf({ script: replies(5), tools, store: withoutTakeDue(await afterCrash(store)), random });
       return (await host.executor.recover()).resumed.map(({ runId }) => runId);
     };
     const [one, two] = [await order(() => 0), await order(() => 0.99)];
@@ -39,10 +39,10 @@ describe('recover', () => {
   });
 
   test('works on a store of four methods, and on an empty one, and without any (recovery 1)', async () => {
-    const host = hostOf({ script: replies(2), tools, checkpoints: plainStore(await leftBehind(2)) });
+    const host = hostOf({ script: replies(2), tools, store: plainStore(await leftBehind(2)) });
     expect((await host.executor.recover()).resumed).toHaveLength(2);
     const nothing = { resumed: [], parked: [], skipped: [], failed: [], waiting: 0 };
-    expect(await hostOf({ checkpoints: memoryStore() }).executor.recover()).toEqual(nothing);
+    expect(await hostOf({ store: memoryStore() }).executor.recover()).toEqual(nothing);
     expect(await hostOf().executor.recover()).toEqual(nothing);
   });
 
@@ -53,7 +53,7 @@ describe('recover', () => {
       listInterrupted: async () =>
         (await store.listInterrupted()).map((entry) => ({ ...entry, status: undefined, attempts: undefined }) as never),
     };
-    const host = hostOf({ script: replies(1), tools, checkpoints: bare });
+    const host = hostOf({ script: replies(1), tools, store: bare });
     expect((await host.executor.recover()).resumed).toEqual([{ runId: 'r0' }]);
   });
 
@@ -61,7 +61,7 @@ describe('recover', () => {
     const store = await leftBehind(2);
     await change(store, 'r1', (record) => ({ ...record, meta: { ...record.meta, agentId: 'gone' } }));
     const before = await store.load('r1');
-    const host = hostOf({ script: replies(1), tools, checkpoints: store });
+    const host = hostOf({ script: replies(1), tools, store });
     const report = await host.executor.recover();
     expect(report.resumed).toEqual([{ runId: 'r0' }]);
     expect(report.skipped).toEqual([{ runId: 'r1', reason: expect.stringContaining('AGENT_NOT_FOUND') }]);
@@ -71,7 +71,7 @@ describe('recover', () => {
   test('leaves alone a run one of whose tools is gone: skipped, UNKNOWN_TOOL, not counted as a start (recovery 1)', async () => {
     const store = await leftBehind(1);
     for (let boot = 0; boot < 5; boot++) {
-      const report = await hostOf({ agent: { tools: ['look'] }, checkpoints: store }).executor.recover();
+      const report = await hostOf({ agent: { tools: ['look'] }, store }).executor.recover();
       expect(report.skipped).toEqual([{ runId: 'r0', reason: expect.stringContaining('UNKNOWN_TOOL') }]);
     }
     expect(await store.load('r0')).toMatchObject({ iteration: 1, attempts: 0 });
@@ -81,7 +81,7 @@ describe('recover', () => {
     const store = await leftBehind(3);
     await change(store, 'r0', (record) => ({ ...record, parked: { code: 'X', reason: 'by hand' } }));
     await change(store, 'r1', (record) => ({ ...record, attempts: 3 }));
-    const host = hostOf({ script: replies(1), tools, checkpoints: store });
+    const host = hostOf({ script: replies(1), tools, store });
     const report = await host.executor.recover();
     expect(report.resumed).toEqual([{ runId: 'r2' }]);
     expect(report.parked).toEqual(
@@ -100,7 +100,7 @@ describe('recover', () => {
   test('takes maxAttempts from its options (recovery 2)', async () => {
     const store = await leftBehind(1);
     await change(store, 'r0', (record) => ({ ...record, attempts: 1 }));
-    const host = hostOf({ script: replies(1), tools, checkpoints: store });
+    const host = hostOf({ script: replies(1), tools, store });
     expect((await host.executor.recover({ maxAttempts: 1 })).parked).toHaveLength(1);
   });
 
@@ -109,7 +109,7 @@ describe('recover', () => {
     const host = hostOf({
       script: replies(1),
       tools,
-      checkpoints: {
+      store: {
         ...store,
         listInterrupted: async () => [
           { runId: 'bad', status: 'quarantined', reason: 'CHECKPOINT_CORRUPT: head' },
@@ -124,9 +124,9 @@ describe('recover', () => {
 
   test('skips a run that is live here, and one that another process holds', async () => {
     const store = await leftBehind(2);
-    const elsewhere = hostOf({ script: [hang()], tools, checkpoints: store });
+    const elsewhere = hostOf({ script: [hang()], tools, store });
     await elsewhere.start({ runId: 'r0', prompt: 'Go 0.', callerId: 'c0' });
-    const host = hostOf({ script: [hang()], tools, checkpoints: store });
+    const host = hostOf({ script: [hang()], tools, store });
     await host.start({ runId: 'r1', prompt: 'Go 1.', callerId: 'c1' });
     const { skipped, resumed } = await host.executor.recover();
     expect(resumed).toEqual([]);
@@ -142,7 +142,7 @@ describe('recover', () => {
     const inner = await leftBehind(2);
     await inner.claim('r0', 'elsewhere|1', 60_000);
     const store = watchedStore({}, inner);
-    const host = hostOf({ script: replies(1), tools, checkpoints: store });
+    const host = hostOf({ script: replies(1), tools, store });
     const report = await host.executor.recover();
     expect(report.skipped).toEqual([{ runId: 'r0', reason: 'RUN_OWNED_ELSEWHERE: a process works on it' }]);
     expect(report.resumed).toEqual([{ runId: 'r1' }]);
@@ -164,7 +164,7 @@ describe('recover', () => {
         live -= 1;
         return reply('end');
       };
-      const host = hostOf({ script: Array.from({ length: 12 }, () => slow), tools, checkpoints: store });
+      const host = hostOf({ script: Array.from({ length: 12 }, () => slow), tools, store });
       const report = await host.executor.recover({ concurrency });
       expect(report.resumed).toHaveLength(12);
       await until(async () => (await store.listInterrupted()).length === 0);
@@ -179,7 +179,7 @@ describe('recover', () => {
       const runId = `run-${String(i).padStart(4, '0')}`;
       await store.save({ ...record, meta: { ...record.meta, runId }, updatedAt: i % 7 });
     }
-    const host = hostOf({ script: replies(1_203), tools, checkpoints: store });
+    const host = hostOf({ script: replies(1_203), tools, store });
     const report = await host.executor.recover();
     expect(new Set(report.resumed.map(({ runId }) => runId)).size).toBe(1_203);
     await until(async () => (await store.listInterrupted()).length === 0);
@@ -193,7 +193,7 @@ describe('recover', () => {
     const host = hostOf({
       script: [() => first.pass().then(() => reply('end')), ...replies(5)],
       tools,
-      checkpoints: store,
+      store,
     });
     const recovery = host.executor.recover({ concurrency: 1, signal: controller.signal });
     await first.reached;
@@ -208,7 +208,7 @@ describe('recover', () => {
       { before: ({ method }) => method === 'listInterrupted' && Promise.reject(new Error('down')) },
       await leftBehind(2),
     );
-    const host = hostOf({ tools, checkpoints: store });
+    const host = hostOf({ tools, store });
     await expect(host.executor.recover()).rejects.toThrow('down');
     expect(store.methods.filter((name) => name !== 'listInterrupted')).toEqual([]);
   });
@@ -217,7 +217,7 @@ describe('recover', () => {
     const store = await leftBehind(1);
     const list = await store.listInterrupted();
     await store.delete('r0');
-    const host = hostOf({ tools, checkpoints: { ...store, listInterrupted: async () => list } });
+    const host = hostOf({ tools, store: { ...store, listInterrupted: async () => list } });
     const report = await host.executor.recover();
     expect(report.skipped).toEqual([{ runId: 'r0', reason: expect.stringContaining('RUN_NOT_FOUND') }]);
     expect([host.model.calls, await store.load('r0')]).toEqual([[], null]);
@@ -230,7 +230,7 @@ describe('recover', () => {
       },
       await leftBehind(3),
     );
-    const host = hostOf({ script: replies(2), tools, checkpoints: store });
+    const host = hostOf({ script: replies(2), tools, store });
     const report = await host.executor.recover();
     expect(report.resumed.map(({ runId }) => runId).sort()).toEqual(['r0', 'r2']);
     expect(report.failed).toEqual([{ runId: 'r1', reason: expect.stringContaining('bad sector') }]);
@@ -238,7 +238,7 @@ describe('recover', () => {
 
   test('twice at once takes each run up once', async () => {
     const store = await leftBehind(5);
-    const host = hostOf({ script: replies(5), tools, checkpoints: store });
+    const host = hostOf({ script: replies(5), tools, store });
     await Promise.all([host.executor.recover(), host.executor.recover()]);
     await until(async () => (await store.listInterrupted()).length === 0);
     expect(host.model.calls).toHaveLength(5);

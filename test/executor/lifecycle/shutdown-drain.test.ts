@@ -9,7 +9,7 @@ test('a shutdown lets a call with effects that is under way end, and its result 
   const store = memoryStore();
   const sending = gate<string>();
   const host = hostOf({
-    checkpoints: store,
+    store,
     tools: [toolOf('send', 'once', () => sending.pass())],
     script: [callTool('send', {})],
   });
@@ -20,7 +20,7 @@ test('a shutdown lets a call with effects that is under way end, and its result 
   sending.open('sent');
   await shutdown;
   expect(await run.result).toMatchObject({ status: 'interrupted', error: { code: 'ERR_SHUTDOWN' } });
-  const next = hostOf({ checkpoints: store, tools: [toolOf('send', 'once')], script: [reply('done')] });
+  const next = hostOf({ store, tools: [toolOf('send', 'once')], script: [reply('done')] });
   const result = await next.run({ runId: 'r' });
   expect(result.status).toBe('ok');
   expect(JSON.stringify(result.messages)).toContain('sent');
@@ -33,7 +33,7 @@ test('a shutdown waits for calls with effects for three quarters of drainMs at m
   const looking = gate();
   const host = hostOf({
     clock,
-    checkpoints: memoryStore({ clock }),
+    store: memoryStore({ clock }),
     tools: [toolOf('send', 'once', () => sending.pass()), toolOf('look', 'read', () => looking.pass())],
     script: [callTool('send', {}), callTool('look', {})],
   });
@@ -59,7 +59,7 @@ test('a call whose intent has not landed is not waited for: it never began', asy
     append: async (delta, write) => (delta.head.openStep ? landing.pass() : store.append(delta, write)),
   };
   const host = hostOf({
-    checkpoints,
+    store: checkpoints,
     tools: [toolOf('send', 'once', async () => void calls++)],
     script: [callTools([{ name: 'send', input: {} }])],
   });
@@ -83,7 +83,7 @@ test('a shutdown waits until a run whose outcome nobody took has let go of its c
     },
   };
   const host = hostOf({
-    checkpoints,
+    store: checkpoints,
     onOutcome: async () => {
       throw new Error('not now');
     },

@@ -26,7 +26,7 @@ async function hostAt(stage: (typeof stages)[number]) {
   };
   const host = hostOf({
     clock,
-    checkpoints,
+    store: checkpoints,
     script: [reply('the answer')],
     onOutcome: async (outcome) => {
       told.push(outcome);
@@ -68,7 +68,7 @@ describe('a shutdown in the middle of the end of a run (faults 22)', () => {
       const again: RunOutcome[] = [];
       const next = hostOf({
         script: [],
-        checkpoints: left,
+        store: left,
         onOutcome: (outcome) => void again.push(outcome),
       });
       await next.executor.recover();

@@ -129,7 +129,7 @@ describe('executor.waiting', () => {
       ...Array.from({ length: 5 }, () => hang()),
     ];
     const ports = { palette: createPalette({ agents: [child] }) };
-    const host = hostOf({ checkpoints: store, clock: time, script, agent: { subAgents: ['clerk'] }, ports });
+    const host = hostOf({ store, clock: time, script, agent: { subAgents: ['clerk'] }, ports });
     await host.start({ runId: 'root' });
     await until(async () => (await host.executor.waiting({ kind: 'approval' })).length === 1);
     const [wait] = await host.executor.waiting({ kind: 'approval' });
@@ -139,7 +139,7 @@ describe('executor.waiting', () => {
       { runId: 'root', agentId: 'worker' },
       { runId: wait?.runId, agentId: 'clerk', callId },
     ]);
-    const other = hostOf({ checkpoints: store, clock: time });
+    const other = hostOf({ store, clock: time });
     const [stored] = await other.executor.waiting({ rootRunId: 'root', kind: 'approval' });
     expect(stored?.path).toEqual(wait?.path);
     await host.executor.shutdown();
@@ -181,7 +181,7 @@ describe('executor.waiting', () => {
         const { waits: _, status: __, ...rest } = entry as ReadableRun;
         return rest;
       });
-    const plain = hostOf({ checkpoints: { ...plainStore(desk.store), listInterrupted: list } });
+    const plain = hostOf({ store: { ...plainStore(desk.store), listInterrupted: list } });
     expect(await plain.executor.waiting()).toHaveLength(40);
     await desk.executor.shutdown();
   });
@@ -195,7 +195,7 @@ describe('executor.waiting', () => {
       { runId: 'torn', status: 'quarantined', reason: 'CHECKPOINT_CORRUPT: torn' },
       ...(await desk.store.listInterrupted(options)),
     ];
-    const other = hostOf({ checkpoints: { ...desk.store, listInterrupted } });
+    const other = hostOf({ store: { ...desk.store, listInterrupted } });
     expect(shown(await other.executor.waiting())).toEqual(['r approval']);
     const without = hostOf({ script: [callTool('refund', { cents: 1 })], tools: [refundTool()] });
     await without.start({ runId: 'memory' });
@@ -224,7 +224,7 @@ describe('executor.waiting', () => {
     const listInterrupted = async () => {
       throw new Error('down');
     };
-    const { executor } = hostOf({ checkpoints: { ...store, listInterrupted } });
+    const { executor } = hostOf({ store: { ...store, listInterrupted } });
     await expect(executor.waiting()).rejects.toMatchObject({ code: 'STORE_UNAVAILABLE' });
   });
 });

@@ -39,7 +39,7 @@ async function expectConflict(host: ReturnType<typeof hostOf>, given: Partial<In
 /** A run that has taken a step, and the store that its process left. */
 async function stepTaken() {
   const store = memoryStore();
-  const host = hostOf({ script: [callTool('look'), hang()], tools, checkpoints: store });
+  const host = hostOf({ script: [callTool('look'), hang()], tools, store });
   const run = await host.start(request);
   await until(async () => (await store.load('r'))?.iteration === 1);
   return { store, host, run };
@@ -47,7 +47,7 @@ async function stepTaken() {
 
 describe.for(others)('a start with the id of another request (another %s)', ([, other]) => {
   test.for([true, false])('is refused while that run is live here, which goes on (durable: %s)', async (isDurable) => {
-    const host = hostOf({ script: [hang()], ...(isDurable ? { checkpoints: memoryStore() } : {}) });
+    const host = hostOf({ script: [hang()], ...(isDurable ? { store: memoryStore() } : {}) });
     const first = await host.start(request);
     await expectConflict(host, other);
     expect(host.executor.get('r')?.actor === first.actor).toBe(true);
@@ -57,21 +57,21 @@ describe.for(others)('a start with the id of another request (another %s)', ([, 
   test('is refused while that run waits in the store, whose record stays as it was', async () => {
     const store = await afterCrash((await stepTaken()).store);
     const before = await onlyRecord(store);
-    const host = hostOf({ script: [], tools, checkpoints: store });
+    const host = hostOf({ script: [], tools, store });
     await expectConflict(host, other);
     expect(await onlyRecord(store)).toEqual(before);
   });
 
   test('is refused while another process works on that run', async () => {
     const { store } = await stepTaken();
-    await expectConflict(hostOf({ script: [], tools, checkpoints: store }), other);
+    await expectConflict(hostOf({ script: [], tools, store }), other);
   });
 
   test.for(['this', 'a new'])('is refused after that run has ended, in %s process', async (where) => {
     const store = memoryStore();
-    const first = hostOf({ script: [reply('secret')], checkpoints: store });
+    const first = hostOf({ script: [reply('secret')], store });
     expect((await first.run(request)).output).toBe('secret');
-    const host = where === 'this' ? first : hostOf({ script: [], checkpoints: store });
+    const host = where === 'this' ? first : hostOf({ script: [], store });
     await expectConflict(host, other);
     // The request itself still gets its answer.
     expect(await host.run(request)).toMatchObject({ status: 'ok', output: 'secret' });
@@ -85,13 +85,8 @@ describe('a start with the id of a run of another agent', () => {
   test('is refused, live, stored or ended, and is told nothing of that run', async () => {
     const { host, store } = await stepTaken();
     const ended = memoryStore();
-    await hostOf({ script: [reply('secret')], checkpoints: ended }).run(request);
-    const hosts = [
-      host,
-      hostOf({ checkpoints: store }),
-      hostOf({ checkpoints: await afterCrash(store) }),
-      hostOf({ checkpoints: ended }),
-    ];
+    await hostOf({ script: [reply('secret')], store: ended }).run(request);
+    const hosts = [host, hostOf({ store }), hostOf({ store: await afterCrash(store) }), hostOf({ store: ended })];
     for (const each of hosts) {
       const run = await asked(each);
       expect([run.accepted, run.error?.code]).toEqual(['refused', 'RUN_ID_CONFLICT']);
@@ -102,7 +97,7 @@ describe('a start with the id of a run of another agent', () => {
 
 describe('a repeated request', () => {
   test('meets the run whatever order its inputs were built in, and whoever its parentRunId names', async () => {
-    const host = hostOf({ script: [hang()], checkpoints: memoryStore() });
+    const host = hostOf({ script: [hang()], store: memoryStore() });
     const first = await host.start({ runId: 'r', inputs: { a: 1, b: { c: 2, d: 3 } } });
     const second = await host.start({ runId: 'r', inputs: { b: { d: 3, c: 2 }, a: 1 }, parentRunId: 'whose' });
     expect(second.actor === first.actor).toBe(true);
@@ -110,13 +105,13 @@ describe('a repeated request', () => {
 
   test('with an empty caller or no inputs is the request that left them out', async () => {
     const store = memoryStore();
-    await hostOf({ checkpoints: store }).run({ runId: 'r' });
-    const again = hostOf({ script: [], checkpoints: store });
+    await hostOf({ store }).run({ runId: 'r' });
+    const again = hostOf({ script: [], store });
     expect(await again.run({ runId: 'r', callerId: '', inputs: {}, images: [] })).toMatchObject({ status: 'ok' });
   });
 
   test('of ids that only look the same begins two runs', async () => {
-    const host = hostOf({ script: [reply('one'), reply('two')], checkpoints: memoryStore() });
+    const host = hostOf({ script: [reply('one'), reply('two')], store: memoryStore() });
     expect((await host.run({ runId: '\u00e9' })).output).toBe('one');
     expect((await host.run({ runId: 'e\u0301' })).output).toBe('two');
   });
@@ -124,7 +119,7 @@ describe('a repeated request', () => {
 
 describe('two starts of one id that race', () => {
   test('in one turn, of two requests: the first begins, the second is refused', async () => {
-    const host = hostOf({ script: [hang()], checkpoints: memoryStore() });
+    const host = hostOf({ script: [hang()], store: memoryStore() });
     const [first, second] = await Promise.all([host.start(request), host.start({ ...request, callerId: 'eve' })]);
     expect([first.accepted, second.accepted]).toEqual(['started', 'refused']);
     expect(second.error?.code).toBe('RUN_ID_CONFLICT');
@@ -132,14 +127,14 @@ describe('two starts of one id that race', () => {
 
   test('a stranger that comes first to a stored run keeps nobody from repeating its request', async () => {
     const store = await afterCrash((await stepTaken()).store);
-    const host = hostOf({ script: [reply('paid')], tools, checkpoints: store });
+    const host = hostOf({ script: [reply('paid')], tools, store });
     const [stranger, owner] = await Promise.all([host.start({ ...request, callerId: 'eve' }), host.start(request)]);
     expect([stranger.accepted, owner.accepted]).toEqual(['refused', 'resumed']);
     expect((await owner.result).output).toBe('paid');
   });
 
   test('while the first is being stopped, another request is refused and the same one joins', async () => {
-    const host = hostOf({ script: [hang()], checkpoints: memoryStore() });
+    const host = hostOf({ script: [hang()], store: memoryStore() });
     const first = await host.start(request);
     const ending = first.cancel();
     await expectConflict(host, { prompt: 'Other.' });
@@ -148,7 +143,7 @@ describe('two starts of one id that race', () => {
 
   test('of hosted runs of two requests: the second ends with RUN_ID_CONFLICT', async () => {
     const { createActor } = await import('xstate');
-    const host = hostOf({ script: [hang()], checkpoints: memoryStore() });
+    const host = hostOf({ script: [hang()], store: memoryStore() });
     const logic = host.executor.logic(host.agent);
     const first = createActor(logic, { input: request }).start();
     const second = createActor(logic, { input: { ...request, callerId: 'eve' } }).start();
@@ -160,7 +155,7 @@ describe('two starts of one id that race', () => {
 
 test('a start meets a run that was recovered here by its request, and another request does not', async () => {
   const store = await afterCrash((await stepTaken()).store);
-  const host = hostOf({ script: [hang()], tools, checkpoints: store });
+  const host = hostOf({ script: [hang()], tools, store });
   await host.executor.recover();
   await expectConflict(host, { callerId: 'eve' });
   const again = await host.start(request);
@@ -184,7 +179,7 @@ describe('while a start of another request is looked at', () => {
 
   test('recover waits for its refusal and takes the run up', async () => {
     const { store, asked, answer } = await slowStore();
-    const host = hostOf({ script: [reply('paid')], tools, checkpoints: store });
+    const host = hostOf({ script: [reply('paid')], tools, store });
     const stranger = host.start({ ...request, callerId: 'eve' });
     await asked;
     const recovering = host.executor.recover();
@@ -198,7 +193,7 @@ describe('while a start of another request is looked at', () => {
   test('a host that is restored waits for its refusal and continues the run', async () => {
     const { createActor } = await import('xstate');
     const { store, asked, answer } = await slowStore();
-    const host = hostOf({ script: [reply('paid')], tools, checkpoints: store });
+    const host = hostOf({ script: [reply('paid')], tools, store });
     const { messages: _, ...head } = await onlyRecord(await afterCrash((await stepTaken()).store));
     const stranger = host.start({ ...request, callerId: 'eve' });
     await asked;
@@ -227,11 +222,11 @@ describe('a record', () => {
     for (const [, other] of others) {
       const store = memoryStore();
       await store.save(old as RunCheckpoint);
-      await expectConflict(hostOf({ script: [], tools, checkpoints: store }), other);
+      await expectConflict(hostOf({ script: [], tools, store }), other);
     }
     const store = memoryStore();
     await store.save(old as RunCheckpoint);
-    const host = hostOf({ script: [callTool('look'), hang()], tools, checkpoints: store });
+    const host = hostOf({ script: [callTool('look'), hang()], tools, store });
     expect((await host.start(request)).accepted).toBe('resumed');
     await until(async () => (await store.load('r'))?.iteration === 2);
     expect((await onlyRecord(store)).fingerprint).toBe(left.fingerprint);
@@ -241,11 +236,11 @@ describe('a record', () => {
     const redact = (text: string) => text.replaceAll(/\d{4}/g, '****');
     const store = memoryStore();
     const given = { runId: 'r', prompt: 'Charge card 1234.', inputs: { pin: '9876' } };
-    const first = hostOf({ script: [hang()], checkpoints: store, redact });
+    const first = hostOf({ script: [hang()], store, redact });
     await first.start(given);
     expect((await store.load('r'))?.meta.prompt).toBe('Charge card ****.');
     await first.executor.shutdown();
-    const host = hostOf({ script: [reply('charged')], checkpoints: store, redact });
+    const host = hostOf({ script: [reply('charged')], store, redact });
     for (const other of [{ prompt: 'Charge card 5678.' }, { prompt: 'Charge card ****.' }, { inputs: { pin: '0000' } }])
       expect((await host.start({ ...given, ...other })).error?.code).toBe('RUN_ID_CONFLICT');
     expect((await host.run(given)).output).toBe('charged');
@@ -254,26 +249,25 @@ describe('a record', () => {
   test('with a fingerprint is never compared by its redacted texts: another request may be redacted to the same', async () => {
     const redact = (text: string) => text.replaceAll(/\d{4}/g, '****');
     const store = memoryStore();
-    const first = hostOf({ script: [hang()], checkpoints: store, redact });
+    const first = hostOf({ script: [hang()], store, redact });
     await first.start({ runId: 'r', prompt: 'Charge ****.' });
     const expectRefused = async (host: ReturnType<typeof hostOf>) =>
       expect((await host.start({ runId: 'r', prompt: 'Charge 1234.' })).error?.code).toBe('RUN_ID_CONFLICT');
     await expectRefused(first);
     await first.executor.shutdown();
-    await expectRefused(hostOf({ script: [], checkpoints: store, redact }));
-    await hostOf({ script: [reply('charged')], checkpoints: store, redact }).run({
+    await expectRefused(hostOf({ script: [], store, redact }));
+    await hostOf({ script: [reply('charged')], store, redact }).run({
       runId: 'r',
       prompt: 'Charge ****.',
     });
-    await expectRefused(hostOf({ script: [], checkpoints: store, redact }));
+    await expectRefused(hostOf({ script: [], store, redact }));
   });
 
   test('whose request a migration renames is met by the request as it is now', async () => {
     const store = await afterCrash((await stepTaken()).store);
     const renamed = { id: 'renamed' };
     const migrate = (record: RunCheckpoint) => ({ ...record, meta: { ...record.meta, agentId: 'renamed' } });
-    const boot = (script: Parameters<typeof hostOf>[0]) =>
-      hostOf({ ...script, tools, agent: renamed, checkpoints: store, migrate });
+    const boot = (script: Parameters<typeof hostOf>[0]) => hostOf({ ...script, tools, agent: renamed, store, migrate });
     const second = boot({ script: [callTool('look'), hang()] });
     expect((await second.start(request)).accepted).toBe('resumed');
     await until(async () => (await store.load('r'))?.iteration === 2);
@@ -287,12 +281,12 @@ describe('a record', () => {
     const migrate = () => {
       throw new Error('cannot read the account of Ann');
     };
-    await expectConflict(hostOf({ script: [], tools, checkpoints: store, migrate }), { callerId: 'eve' });
+    await expectConflict(hostOf({ script: [], tools, store, migrate }), { callerId: 'eve' });
   });
 
   test('is gone on with by recover and by a restored host as it is: nothing is compared', async () => {
     const store = await afterCrash((await stepTaken()).store);
-    const host = hostOf({ script: [reply('paid')], tools, checkpoints: store });
+    const host = hostOf({ script: [reply('paid')], tools, store });
     expect((await host.executor.recover()).resumed).toEqual([{ runId: 'r' }]);
     expect((await host.executor.get('r')?.result)?.output).toBe('paid');
   });
@@ -300,16 +294,16 @@ describe('a record', () => {
 
 test('an outcome without a fingerprint cannot be compared, and is given to no start', async () => {
   const store = memoryStore();
-  await hostOf({ script: [reply('secret')], checkpoints: store }).run(request);
+  await hostOf({ script: [reply('secret')], store }).run(request);
   const { fingerprint: _, ...old } = (await store.outcome('r')) as NonNullable<
     Awaited<ReturnType<typeof store.outcome>>
   >;
   await store.keepOutcome('r', old, Date.now() + 1_000_000);
-  await expectConflict(hostOf({ script: [], checkpoints: store }), {});
+  await expectConflict(hostOf({ script: [], store }), {});
 });
 
 test('an id whose run ended without a trace is free: not durable, or on a store that keeps no outcomes', async () => {
-  for (const options of [{}, { checkpoints: plainStore() }]) {
+  for (const options of [{}, { store: plainStore() }]) {
     const host = hostOf({ script: [reply('one'), reply('two')], ...options });
     expect((await host.run(request)).output).toBe('one');
     expect((await host.run({ ...request, callerId: 'eve' })).output).toBe('two');
@@ -317,11 +311,11 @@ test('an id whose run ended without a trace is free: not durable, or on a store 
 });
 
 test('a refused start of another request does not replace what executor.get gives of the run that has the id', async () => {
-  const host = hostOf({ script: [reply('paid')], checkpoints: memoryStore() });
+  const host = hostOf({ script: [reply('paid')], store: memoryStore() });
   await host.run(request);
   await expectConflict(host, { callerId: 'eve' });
   await until(async () => (await host.executor.get('r')?.result)?.output === 'paid');
-  const next = hostOf({ script: [], tools, checkpoints: await afterCrash((await stepTaken()).store) });
+  const next = hostOf({ script: [], tools, store: await afterCrash((await stepTaken()).store) });
   await expectConflict(next, { callerId: 'eve' });
   await until(() => next.executor.get('r') === undefined);
 });

@@ -17,7 +17,7 @@ describe('a step and the save of the step before it', () => {
       before: (call) => headOfWrite(call)?.iteration === 1 && !headOfWrite(call)?.openStep && slow.pass(),
     });
     const look = toolOf('look', 'read', ({ n }) => void started.push(n));
-    const host = hostOf({ script: [...steps(2), reply('end')], tools: [look], checkpoints: store });
+    const host = hostOf({ script: [...steps(2), reply('end')], tools: [look], store });
     const run = host.run();
     await slow.reached;
     await until(() => host.model.calls.length === 2);
@@ -32,7 +32,7 @@ describe('a step and the save of the step before it', () => {
   test('an answer is no answer before the step before it has landed (executor 11)', async () => {
     const slow = gate();
     const store = watchedStore({ before: (call) => headOfWrite(call)?.iteration === 1 && slow.pass() });
-    const host = hostOf({ script: [...steps(1), reply('end')], tools: [toolOf('look')], checkpoints: store });
+    const host = hostOf({ script: [...steps(1), reply('end')], tools: [toolOf('look')], store });
     const run = await host.start();
     let isOver = false;
     void run.result.then(() => {
@@ -49,7 +49,7 @@ describe('a step and the save of the step before it', () => {
     const store = watchedStore({ before: (call) => isWrite(call) && settle(3) });
     const found: [unknown, number | undefined][] = [];
     const look = toolOf('look', 'read', async ({ n }) => void found.push([n, (await store.load('r'))?.iteration]));
-    const host = hostOf({ script: [...steps(10), reply('end')], tools: [look], checkpoints: store });
+    const host = hostOf({ script: [...steps(10), reply('end')], tools: [look], store });
     await host.run({ runId: 'r' });
     expect(found).toEqual(Array.from({ length: 10 }, (_, n) => [n, n]));
   });
@@ -73,7 +73,7 @@ function fragile(script: ScriptedEntry[], options: Parameters<typeof hostOf>[0] 
       },
       ...script.slice(1),
     ],
-    checkpoints: store,
+    store,
     clock,
     ...options,
     tools: (['read', 'idempotent', 'once'] as const).map((effect) =>

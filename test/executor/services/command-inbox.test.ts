@@ -107,7 +107,7 @@ describe('a command that was acknowledged, and is sent again because its sender 
     let calls = 0;
     const look = toolOf('look', 'read', () => (++calls === 1 ? looking : again).pass());
     const script = [callTool('look', {}), callTool('look', { again: true })];
-    const first = hostOf({ clock, script, tools: [look], checkpoints: store });
+    const first = hostOf({ clock, script, tools: [look], store });
     await first.start({ runId: 'r' });
     await looking.reached;
     await store.send('r', steer('a'));
@@ -117,7 +117,7 @@ describe('a command that was acknowledged, and is sent again because its sender 
     await until(async () => (await store.inbox({ runId: 'r' })).length === 0);
     const left = await afterCrash(store);
     await left.send('r', steer('a'));
-    const second = hostOf({ clock, script: [hang()], tools: [toolOf('look')], checkpoints: left });
+    const second = hostOf({ clock, script: [hang()], tools: [toolOf('look')], store: left });
     await second.start({ runId: 'r' });
     await until(() => second.model.calls.length === 1);
     await clock.advance(1_000);
@@ -129,10 +129,10 @@ describe('a command that was acknowledged, and is sent again because its sender 
 
 test('a cancel from another process ends its run although as many messages as may wait for it do (supervision 9)', async () => {
   const store = memoryStore();
-  const owner = hostOf({ checkpoints: store, script: [hang()], defaults: { controlMs: 10 } });
+  const owner = hostOf({ store, script: [hang()], defaults: { controlMs: 10 } });
   const run = await owner.start({ runId: 'r' });
   await until(() => owner.model.calls.length === 1);
-  const control = hostOf({ checkpoints: store }).executor.control('r');
+  const control = hostOf({ store }).executor.control('r');
   const flood = async () => {
     for (;;) await control.steer('and another thing');
   };

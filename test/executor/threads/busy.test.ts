@@ -9,7 +9,7 @@ async function busyThread(rest: Parameters<typeof threadHost>[0] = {}) {
   const passed = gate<string>();
   const work = toolOf('work', 'read', () => passed.pass());
   const script: ScriptedEntry[] = [callTool('work', {}), reply('one'), reply('two'), reply('three'), reply('four')];
-  const given = threadHost({ checkpoints: memoryStore(), tools: [work], script, defaults: { controlMs: 5 }, ...rest });
+  const given = threadHost({ store: memoryStore(), tools: [work], script, defaults: { controlMs: 5 }, ...rest });
   const first = await given.thread.send({ id: 'm1', text: 'first' });
   await passed.reached;
   return { ...given, first, release: () => passed.open('worked') };
@@ -91,7 +91,7 @@ describe('a message that finds a live run', () => {
     const answering = gate<void>();
     const script: ScriptedEntry[] = [() => answering.pass().then(() => reply('one')), reply('two')];
     const { thread, host, ended } = threadHost({
-      checkpoints: memoryStore(),
+      store: memoryStore(),
       script,
       defaults: { controlMs: 600_000 },
     });
@@ -125,7 +125,7 @@ describe('a message that finds a live run', () => {
   test('waits behind a run that waits for a person, and names what it waits for (web 12)', async () => {
     const ask = toolOf('ask', 'read', (_, context) => context.ask({ question: 'Really?' }));
     const script: ScriptedEntry[] = [callTool('ask', {}), reply('one'), reply('two')];
-    const { thread, host, ended } = threadHost({ checkpoints: memoryStore(), tools: [ask], script });
+    const { thread, host, ended } = threadHost({ store: memoryStore(), tools: [ask], script });
     const first = await thread.send({ id: 'm1', text: 'first' });
     await until(async () => (await host.executor.waiting()).length === 1);
     const second = await thread.send({ id: 'm2', text: 'second' });
@@ -139,10 +139,10 @@ describe('a message that finds a live run', () => {
   test('interrupts a run that rests, and withdraws its waits (web 11)', async () => {
     const ask = toolOf('ask', 'read', (_, context) => context.ask({ question: 'Really?' }));
     const script: ScriptedEntry[] = [callTool('ask', {}), reply('two')];
-    const checkpoints = memoryStore();
-    const { thread, host, ended } = threadHost({ checkpoints, tools: [ask], script, defaults: { waitLingerMs: 1 } });
+    const store = memoryStore();
+    const { thread, host, ended } = threadHost({ store, tools: [ask], script, defaults: { waitLingerMs: 1 } });
     const first = await thread.send({ id: 'm1', text: 'first' });
-    await until(async () => (await checkpoints.countResting()) === 1);
+    await until(async () => (await store.countResting()) === 1);
     const second = await thread.send({ id: 'm2', text: 'second', onBusy: 'interrupt' });
     await ended(second.runId);
     expect(await thread.turn('m1')).toMatchObject({ runId: first.runId, state: 'ended' });

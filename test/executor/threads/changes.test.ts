@@ -27,29 +27,29 @@ type Thread = Given['thread'];
 const textsOf = async (thread: Thread) => textsIn((await thread.messages()).map(({ message }) => message));
 
 /** A thread with three turns. */
-async function threeTurns(checkpoints: ReturnType<(typeof stores)['memory']>) {
+async function threeTurns(store: ReturnType<(typeof stores)['memory']>) {
   const script = Array.from({ length: 9 }, (_, i) => reply(`answer ${i + 1}`));
-  const given = threadHost({ checkpoints, script });
+  const given = threadHost({ store, script });
   const runIds: string[] = [];
   for (const id of ['m1', 'm2', 'm3']) {
     const { runId } = await given.thread.send({ id, text: id });
     await given.ended(runId);
     runIds.push(runId);
   }
-  return { ...given, runIds, checkpoints };
+  return { ...given, runIds, store };
 }
 
-const kept = async (checkpoints: ReturnType<(typeof stores)['memory']>, runIds: readonly string[]) => {
-  const records = await Promise.all(runIds.map((runId) => checkpoints.load(runId, { ended: true })));
+const kept = async (store: ReturnType<(typeof stores)['memory']>, runIds: readonly string[]) => {
+  const records = await Promise.all(runIds.map((runId) => store.load(runId, { ended: true })));
   return records.map((record) => record !== null);
 };
 
 describe.each(Object.entries(stores))('a thread in %s', (_, makeStore) => {
   test('rewound to a message keeps its turn and drops the later ones, with their records (web 15)', async () => {
-    const { thread, checkpoints, runIds, host, ended } = await threeTurns(makeStore());
+    const { thread, store, runIds, host, ended } = await threeTurns(makeStore());
     await thread.rewind('m2');
     expect(await textsOf(thread)).toEqual(['m1', 'answer 1', 'm2', 'answer 2']);
-    expect(await kept(checkpoints, runIds)).toEqual([true, true, false]);
+    expect(await kept(store, runIds)).toEqual([true, true, false]);
     expect(await thread.turn('m3')).toBeUndefined();
     await ended((await thread.send({ id: 'm4', text: 'm4' })).runId);
     expect(textsIn(host.model.calls.at(-1)?.messages ?? [])).toEqual(['m1', 'answer 1', 'm2', 'answer 2', 'm4']);
@@ -72,7 +72,7 @@ describe.each(Object.entries(stores))('a thread in %s', (_, makeStore) => {
     const working = gate<string>();
     const tools = [toolOf('work', 'read', () => working.pass())];
     const script = [reply('one'), callTool('work', {}), reply('two')];
-    const { thread, ended } = threadHost({ checkpoints: makeStore(), tools, script });
+    const { thread, ended } = threadHost({ store: makeStore(), tools, script });
     await ended((await thread.send({ id: 'm1', text: 'm1' })).runId);
     const { runId } = await thread.send({ id: 'm2', text: 'm2' });
     await working.reached;
@@ -84,7 +84,7 @@ describe.each(Object.entries(stores))('a thread in %s', (_, makeStore) => {
   });
 
   test('forked shares the turns up to a message, and each goes its own way (web 15)', async () => {
-    const { thread, host, ended, checkpoints, runIds } = await threeTurns(makeStore());
+    const { thread, host, ended, store, runIds } = await threeTurns(makeStore());
     await thread.fork('m2', 'fork');
     const fork = host.executor.thread('fork', { agent: host.agent, callerId: 'ada' });
     expect(await textsOf(fork)).toEqual(['m1', 'answer 1', 'm2', 'answer 2']);
@@ -93,31 +93,31 @@ describe.each(Object.entries(stores))('a thread in %s', (_, makeStore) => {
     await expect.poll(async () => (await fork.turn('m4'))?.state).toBe('ended');
     expect(textsIn(host.model.calls.at(-1)?.messages ?? [])).toEqual(['m1', 'answer 1', 'm2', 'answer 2', 'there']);
     expect(await textsOf(thread)).toEqual(['m1', 'answer 1', 'm2', 'answer 2', 'm3', 'answer 3', 'here', 'answer 4']);
-    expect(await kept(checkpoints, [...runIds, sent.runId])).toEqual([true, true, true, true]);
+    expect(await kept(store, [...runIds, sent.runId])).toEqual([true, true, true, true]);
     await expect(thread.fork('m1', 'fork')).rejects.toMatchObject({ code: 'THREAD_EXISTS' });
     await expect(thread.fork('m9', 'more')).rejects.toMatchObject({ code: 'THREAD_MISSING' });
   });
 
   test('deleted leaves what a fork uses, and the last one leaves nothing (web 15)', async () => {
-    const { thread, host, checkpoints, runIds } = await threeTurns(makeStore());
+    const { thread, host, store, runIds } = await threeTurns(makeStore());
     await thread.fork('m2', 'fork');
     const fork = host.executor.thread('fork', { agent: host.agent, callerId: 'ada' });
     await thread.delete();
     expect(await thread.messages()).toEqual([]);
-    expect(await kept(checkpoints, runIds)).toEqual([true, true, false]);
+    expect(await kept(store, runIds)).toEqual([true, true, false]);
     expect(await textsOf(fork)).toEqual(['m1', 'answer 1', 'm2', 'answer 2']);
     expect((await host.executor.threads()).map(({ id }) => id)).toEqual(['fork']);
     await fork.delete();
-    expect(await kept(checkpoints, runIds)).toEqual([false, false, false]);
+    expect(await kept(store, runIds)).toEqual([false, false, false]);
     expect(await host.executor.threads()).toEqual([]);
-    expect(await Promise.all(runIds.map((runId) => checkpoints.outcome(runId)))).toEqual([null, null, null]);
+    expect(await Promise.all(runIds.map((runId) => store.outcome(runId)))).toEqual([null, null, null]);
   });
 
   test('deleted beside a live run cancels it, and the messages that wait are gone (web 15)', async () => {
     const working = gate<string>();
     const tools = [toolOf('work', 'read', () => working.pass())];
     const { thread, host } = threadHost({
-      checkpoints: makeStore(),
+      store: makeStore(),
       tools,
       script: [callTool('work', {}), reply('two')],
     });
@@ -157,7 +157,7 @@ describe.each(Object.entries(stores))('a thread in %s', (_, makeStore) => {
   });
 
   test('has ids of any content, and refuses those that are too long (web 9)', async () => {
-    const { host } = threadHost({ checkpoints: makeStore() });
+    const { host } = threadHost({ store: makeStore() });
     const hostile = ["'; DROP TABLE threads; --", '../../x', '\u0000', '__proto__', 'ä'.repeat(256)];
     for (const id of hostile) {
       const thread = host.executor.thread(id, { agent: host.agent, callerId: id });
@@ -177,8 +177,8 @@ describe.each(Object.entries(stores))('a thread in %s', (_, makeStore) => {
   test.for(['.', '..'])(
     'no thread begins with the id %j, which no URL can name; a stored one continues',
     async (id) => {
-      const checkpoints = makeStore();
-      const { host, thread, ended } = threadHost({ checkpoints, script: [reply('one'), reply('two')] });
+      const store = makeStore();
+      const { host, thread, ended } = threadHost({ store, script: [reply('one'), reply('two')] });
       const refused = { code: 'INVALID_THREAD_ID', message: expect.stringContaining('no URL can name it') };
       const other = host.executor.thread(id, { agent: host.agent });
       await expect(other.send({ id: 'm', text: 'x' })).rejects.toMatchObject(refused);
@@ -187,8 +187,8 @@ describe.each(Object.entries(stores))('a thread in %s', (_, makeStore) => {
       expect(await other.turns()).toEqual([]);
       expect(host.model.calls).toHaveLength(1);
       // As an earlier version could store it.
-      const { callerId, id: from } = (await checkpoints.listThreads({ limit: 1 }))[0] ?? {};
-      await checkpoints.fork({ callerId: `${callerId}`, id: `${from}` }, { messageId: 'm1', newId: id });
+      const { callerId, id: from } = (await store.listThreads({ limit: 1 }))[0] ?? {};
+      await store.fork({ callerId: `${callerId}`, id: `${from}` }, { messageId: 'm1', newId: id });
       const stored = host.executor.thread(id, { agent: host.agent, callerId: `${callerId}` });
       const { runId } = await stored.send({ id: 'm2', text: 'And?' });
       await expect.poll(async () => (await stored.turn({ runId }))?.state).toBe('ended');

@@ -29,7 +29,7 @@ describe('the history of a thread', () => {
       return messages.length > 4 ? summary : messages;
     };
     const { thread, host, ended } = threadHost({
-      checkpoints: memoryStore(),
+      store: memoryStore(),
       script: Array.from({ length: 4 }, (_, i) => reply(`answer ${i + 1} ${'long '.repeat(200)}`)),
       compactor: (messages: readonly Message[]) => compactor(messages) as never,
       contextTokens: { fast: 700 },
@@ -49,7 +49,7 @@ describe('the history of a thread', () => {
       { name: 'polish', instructions: 'Polish {{.draft}}.' },
     ];
     const { thread, host, ended } = threadHost({
-      checkpoints: memoryStore(),
+      store: memoryStore(),
       agent: { phases } as never,
       script: [reply('a draft'), reply('a poem'), reply('another draft'), reply('another poem')],
     });
@@ -64,21 +64,21 @@ describe('the history of a thread', () => {
   });
 
   test('is stored once: a record holds its own messages alone, also after each of its saves (web 14)', async () => {
-    const checkpoints = memoryStore();
+    const store = memoryStore();
     const saved: number[] = [];
     const watched = {
-      ...checkpoints,
-      append: async (...given: Parameters<typeof checkpoints.append>) => {
+      ...store,
+      append: async (...given: Parameters<typeof store.append>) => {
         saved.push(given[0].messages.length);
-        return checkpoints.append(...given);
+        return store.append(...given);
       },
     };
     const script = [reply('one'), callTool('look', {}), callTool('look', {}), reply('two')];
-    const { thread, ended } = threadHost({ checkpoints: watched, script, tools: [toolOf('look')] });
+    const { thread, ended } = threadHost({ store: watched, script, tools: [toolOf('look')] });
     await ended((await thread.send({ id: 'm1', text: 'first' })).runId);
     const { runId } = await thread.send({ id: 'm2', text: 'second' });
     await ended(runId);
-    const record = await checkpoints.load(runId, { ended: true });
+    const record = await store.load(runId, { ended: true });
     expect(record?.thread).toEqual({ id: 't', upTo: 2 });
     expect(record?.messages.map(({ role }) => role)).toEqual([
       'user',
@@ -97,9 +97,9 @@ describe('the history of a thread', () => {
     const sizes: number[] = [];
     const compactor = (messages: readonly Message[]) => (messages.length > 20 ? summary : messages);
     for (let part = 0; part < PARTS; part++) {
-      const checkpoints = sqliteStore({ path, durability: 'process' });
+      const store = sqliteStore({ path, durability: 'process' });
       const { thread, ended } = threadHost({
-        ...{ checkpoints, compactor: compactor as never, contextTokens: { fast: 8_000 }, keepOutcomesMs: 0 },
+        ...{ store, compactor: compactor as never, contextTokens: { fast: 8_000 }, keepOutcomesMs: 0 },
         script: Array.from({ length: TURNS }, () => reply('x'.repeat(500))),
       });
       for (let i = 0; i < TURNS; i++)
@@ -108,9 +108,9 @@ describe('the history of a thread', () => {
         const { length } = await thread.messages({ limit: 10_000 });
         expect(length).toBe(2 * PARTS * TURNS);
         const key = { callerId: 'ada', id: 't' };
-        expect((await checkpoints.historyOf(key, length)).length).toBeLessThan(60);
+        expect((await store.historyOf(key, length)).length).toBeLessThan(60);
       }
-      await checkpoints.close();
+      await store.close();
       sizes.push(statSync(path).size);
     }
     const grown = sizes.map((size, part) => size - (sizes[part - 1] ?? 0)).slice(1);

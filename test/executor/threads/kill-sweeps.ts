@@ -22,14 +22,14 @@ function dying(
     if (left > 0 && isTime) left -= 1;
     if (left <= 0) throw new Error('killed');
   };
-  const checkpoints = watchedStore(
+  const store = watchedStore(
     {
       before: ({ method }) => dies(when === 'before' && changing.has(method)),
       after: ({ method }) => dies(when === 'after' && changing.has(method)),
     },
     inner,
   );
-  return { ...threadHost({ checkpoints, defaults, journal: true, ...options }), isDead: () => left <= 0 };
+  return { ...threadHost({ store, defaults, journal: true, ...options }), isDead: () => left <= 0 };
 }
 
 const stateIn = async ({ thread }: Pick<ReturnType<typeof threadHost>, 'thread'>, id: string) =>
@@ -37,11 +37,11 @@ const stateIn = async ({ thread }: Pick<ReturnType<typeof threadHost>, 'thread'>
 
 /** A thread whose first turn was left by a process in the midst of its work, and is parked since. */
 export async function leftAndParked(
-  checkpoints: ThreadedStore,
+  store: ThreadedStore,
   code: string,
   options: Parameters<typeof threadHost>[0] = {},
 ) {
-  const before = threadHost({ checkpoints, ...options });
+  const before = threadHost({ store, ...options });
   const first = await before.thread.send({ id: 'm1', text: 'first' });
   return {
     before,
@@ -50,10 +50,10 @@ export async function leftAndParked(
       await before.host.executor.shutdown({ drainMs: 0 });
       // Its claim is released a moment later.
       await until(async () => {
-        const record = await checkpoints.load(first.runId);
+        const record = await store.load(first.runId);
         if (!record) throw new Error('the run has no record');
         const parked = { ...record, parked: { code, reason: 'for a test' } };
-        return checkpoints.save(parked).then(
+        return store.save(parked).then(
           () => true,
           () => false,
         );
@@ -72,18 +72,18 @@ export async function killsBehindParked(
 ): Promise<void> {
   for (const when of ['before', 'after'] as const) {
     for (let writes = 1, isOver = false; !isOver; writes += 1) {
-      const checkpoints = await open();
+      const store = await open();
       const asked = gate<never>();
       const script: ScriptedEntry[] = [() => asked.pass()];
-      const { first, park } = await leftAndParked(checkpoints, 'TOO_MANY_ATTEMPTS', { script });
+      const { first, park } = await leftAndParked(store, 'TOO_MANY_ATTEMPTS', { script });
       await asked.reached;
       await park();
-      const killed = dying(checkpoints, { when, writes });
+      const killed = dying(store, { when, writes });
       const sent = await killed.thread.send({ id: 'm2', text: 'next' }).catch(() => undefined);
       await until(async () => killed.isDead() || (await stateIn(killed, 'm2')) === 'ended');
       isOver = !killed.isDead();
       // A lease of its own as long as usual: a busy machine would lose a short one.
-      const { thread, host, ended } = threadHost({ checkpoints, defaults: { dueMs: 5 } });
+      const { thread, host, ended } = threadHost({ store, defaults: { dueMs: 5 } });
       if (repairs === 'work') host.executor.work({ dueMs: 5 });
       if (repairs === 'sweep') await host.executor.recover();
       const isAnswered = async () => {
@@ -109,17 +109,17 @@ export async function killsBehindParked(
 export async function killsOfParking(open: () => Promise<ThreadedStore> | ThreadedStore): Promise<void> {
   for (const when of ['before', 'after'] as const) {
     for (let writes = 1, isOver = false; !isOver; writes += 1) {
-      const checkpoints = await open();
+      const store = await open();
       const paying = gate();
       let calls = 0;
       const ports = { budget: notingBudget({ refuse: () => calls++ > 0 }) };
       const tools = [toolOf('pay', 'once', () => paying.pass())];
-      const killed = dying(checkpoints, { when, writes, ports, tools, script: [callTool('pay', {})] });
+      const killed = dying(store, { when, writes, ports, tools, script: [callTool('pay', {})] });
       for (const id of ['m1', 'm2']) await killed.thread.send({ id, text: id }).catch(() => undefined);
       paying.open();
       await until(async () => killed.isDead() || (await stateIn(killed, 'm2')) === 'ended');
       isOver = !killed.isDead();
-      const { thread, host } = threadHost({ checkpoints, tools, defaults: { dueMs: 5 } });
+      const { thread, host } = threadHost({ store, tools, defaults: { dueMs: 5 } });
       for (const id of ['m1', 'm2']) if (!(await thread.turn(id))) await thread.send({ id, text: id });
       host.executor.work({ dueMs: 5 });
       const isAnswered = async () => (await thread.turn('m2'))?.state === 'ended';
@@ -146,15 +146,15 @@ export async function killsOfRetry(
   const [kept, later] = messageId === 'm1' ? [['m0', 'zero', 'm1'], []] : [['m0'], ['m1', 'one']];
   for (const when of ['before', 'after'] as const) {
     for (let writes = 1, isOver = false; !isOver; writes += 1) {
-      const checkpoints = await open();
-      const before = threadHost({ checkpoints, script: [reply('zero'), reply('one')] });
+      const store = await open();
+      const before = threadHost({ store, script: [reply('zero'), reply('one')] });
       for (const id of ['m0', 'm1']) await before.ended((await before.thread.send({ id, text: id })).runId);
       await before.host.executor.shutdown();
-      const killed = dying(checkpoints, { when, writes });
+      const killed = dying(store, { when, writes });
       await again(killed).catch(() => undefined);
       await until(async () => killed.isDead() || (await stateIn(killed, messageId)) === 'ended');
       isOver = !killed.isDead();
-      const { thread, host } = threadHost({ checkpoints, defaults });
+      const { thread, host } = threadHost({ store, defaults });
       const texts = async () => textsIn((await thread.messages()).map(({ message }) => message));
       // No one sends it again: the thread has it, with the earlier answer or with the next one.
       expect((await texts()).slice(0, kept.length)).toEqual(kept);

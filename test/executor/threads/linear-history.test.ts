@@ -105,7 +105,7 @@ class World {
     this.executor = createExecutor({
       models: { fast: scriptedModel(script) },
       agents: [agent],
-      checkpoints: this.#mortal(life),
+      store: this.#mortal(life),
       middleware: [middleware],
       defaults: { controlMs: 3, dueMs: 20 },
       logger: { warn: () => {} },

@@ -12,7 +12,7 @@ async function parkedThread(script: readonly ScriptedEntry[], rest: Parameters<t
   const budget = notingBudget({ refuse: () => limit.calls-- <= 0 });
   const pay = toolOf('pay', 'once', async () => 'paid 5');
   const given = threadHost({
-    ...{ checkpoints: memoryStore(), journal: true, tools: [pay], script: [callTool('pay', {}), ...script] },
+    ...{ store: memoryStore(), journal: true, tools: [pay], script: [callTool('pay', {}), ...script] },
     ...rest,
     ports: { ...rest.ports, budget },
   });
@@ -28,7 +28,7 @@ const rolesIn = (messages: readonly Message[] = []) => messages.map(({ role }) =
 describe.each(Object.entries(stores))('a turn that is parked, in %s', (_, store) => {
   test('does not hold up its conversation: the next message is answered, and the model reads its calls (edges 31)', async () => {
     const { thread, host, ended, first, requests } = await parkedThread([reply('You paid 5.'), reply('Yes.')], {
-      checkpoints: store(),
+      store: store(),
     });
     const second = await thread.send({ id: 'm2', text: 'did you pay?' });
     expect(second.state).toBe('started');
@@ -48,7 +48,7 @@ describe.each(Object.entries(stores))('a turn that is parked, in %s', (_, store)
   });
 
   test('is out of reach of `unpark` then, which says why and what to do (edges 31)', async () => {
-    const { thread, host, ended, first } = await parkedThread([reply('Two.')], { checkpoints: store() });
+    const { thread, host, ended, first } = await parkedThread([reply('Two.')], { store: store() });
     await ended((await thread.send({ id: 'm2', text: 'next' })).runId);
     const refused = host.executor.unpark(first.runId);
     await expect(refused).rejects.toMatchObject({ code: 'RUN_NOT_FOUND', retry: 'never' });
@@ -80,11 +80,11 @@ const parkedRun = async (host: ReturnType<typeof threadHost>['host'], runId: str
 describe('a turn that is parked', () => {
   test('is in no later request, if it made no calls (edges 31)', async () => {
     const asked = gate<never>();
-    const checkpoints = memoryStore();
-    const { first, park } = await leftAndParked(checkpoints, 'TOO_MANY_ATTEMPTS', { script: [() => asked.pass()] });
+    const store = memoryStore();
+    const { first, park } = await leftAndParked(store, 'TOO_MANY_ATTEMPTS', { script: [() => asked.pass()] });
     await asked.reached;
     await park();
-    const { thread, host, ended } = threadHost({ checkpoints });
+    const { thread, host, ended } = threadHost({ store });
     for (const id of ['m2', 'm3']) await ended((await thread.send({ id, text: id })).runId);
     expect(textsIn(host.model.calls[0]?.messages ?? [])).toEqual(['m2']);
     expect(textsIn(host.model.calls[1]?.messages ?? [])).toEqual(['m2', 'done', 'm3']);
@@ -95,11 +95,11 @@ describe('a turn that is parked', () => {
     const paying = gate<never>();
     const script = [callTool('pay', {}), reply('I do not know.')];
     const tools = [toolOf('pay', 'once', () => paying.pass())];
-    const checkpoints = memoryStore();
-    const { park } = await leftAndParked(checkpoints, 'OUTCOME_UNKNOWN', { script, tools });
+    const store = memoryStore();
+    const { park } = await leftAndParked(store, 'OUTCOME_UNKNOWN', { script, tools });
     await paying.reached;
     await park();
-    const { thread, host, ended } = threadHost({ checkpoints, tools });
+    const { thread, host, ended } = threadHost({ store, tools });
     await ended((await thread.send({ id: 'm2', text: 'did you pay?' })).runId);
     const request = host.model.calls.at(-1)?.messages ?? [];
     expect(rolesIn(request)).toEqual(['user', 'assistant', 'tool', 'user']);
@@ -109,7 +109,7 @@ describe('a turn that is parked', () => {
   test('withdraws its question, and leaves the model a sentence for the call (edges 31)', async () => {
     const ask = toolOf('ask', 'once', (_, context) => context.ask({ question: 'Really?' }));
     const { thread, host, ended } = threadHost({
-      ...{ checkpoints: memoryStore(), tools: [ask], script: [callTool('ask', {}), reply('I do not know.')] },
+      ...{ store: memoryStore(), tools: [ask], script: [callTool('ask', {}), reply('I do not know.')] },
       defaults: { waitLingerMs: 1 },
     });
     const first = await thread.send({ id: 'm1', text: 'pay' });
@@ -127,7 +127,7 @@ describe('a turn that is parked', () => {
     const passed = gate<string>();
     const refusals = [false, true];
     const { thread, host, ended } = threadHost({
-      ...{ checkpoints: memoryStore(), tools: [toolOf('work', 'read', () => passed.pass())] },
+      ...{ store: memoryStore(), tools: [toolOf('work', 'read', () => passed.pass())] },
       script: [callTool('work', {}), reply('two'), reply('three')],
       ports: { budget: notingBudget({ refuse: () => refusals.shift() ?? false }) },
     });
@@ -203,8 +203,8 @@ describe('a turn that is parked', () => {
   test('is unparked by one process or passed by a message to another: never both (edges 31)', async () => {
     for (const isFirst of [true, false]) {
       const store = memoryStore();
-      const here = await parkedThread([reply('One.'), reply('Two.')], { checkpoints: store });
-      const there = threadHost({ checkpoints: store, journal: true });
+      const here = await parkedThread([reply('One.'), reply('Two.')], { store });
+      const there = threadHost({ store, journal: true });
       const send = () => there.thread.send({ id: 'm2', text: 'next' });
       const unpark = () =>
         here.host.executor.unpark(here.first.runId).then(
@@ -227,13 +227,13 @@ describe('a turn that is parked', () => {
   test('is left to a person after a restore, until the next message comes (edges 27, 31)', async () => {
     const passed = gate<string>();
     const tools = [toolOf('work', 'read', () => passed.pass())];
-    const checkpoints = memoryStore();
+    const store = memoryStore();
     const script = [callTool('work', {})];
-    const { before, first, park } = await leftAndParked(checkpoints, 'RESTORED', { script, tools });
+    const { before, first, park } = await leftAndParked(store, 'RESTORED', { script, tools });
     await passed.reached;
     await before.thread.send({ id: 'm2', text: 'second' });
     await park();
-    const { thread, host, ended } = threadHost({ checkpoints, tools });
+    const { thread, host, ended } = threadHost({ store, tools });
     await host.executor.recover();
     expect(await thread.turn('m2')).toMatchObject({ state: 'queued' });
     await parkedRun(host, first.runId);
@@ -252,7 +252,7 @@ test('the look for threads that a parked turn holds up ends, also where a store 
     if (asked > 20) throw new Error('the store was asked without an end');
     return Array.from({ length: 100 }, () => row);
   };
-  const host = hostOf({ checkpoints: { ...memoryStore(), listThreads } as never });
+  const host = hostOf({ store: { ...memoryStore(), listThreads } as never });
   const worker = host.executor.work();
   await until(() => asked > 0);
   await worker.drain();

@@ -23,16 +23,16 @@ describe.skipIf(whyNoPostgres)('a thread in PostgreSQL whose process is killed a
   }, 180_000);
 
   test('is found by a worker while messages wait behind its parked turn (edges 31)', async () => {
-    const checkpoints = open();
+    const store = open();
     const asked = gate<never>();
-    const left = await leftAndParked(checkpoints, 'PARKED', { script: [() => asked.pass()] });
-    const heldUp = async () => (await checkpoints.listThreads({ heldUp: true })).map(({ live }) => live);
+    const left = await leftAndParked(store, 'PARKED', { script: [() => asked.pass()] });
+    const heldUp = async () => (await store.listThreads({ heldUp: true })).map(({ live }) => live);
     await asked.reached;
     await left.before.thread.send({ id: 'm2', text: 'next' });
     expect(await heldUp()).toEqual([]);
     await left.park();
     expect(await heldUp()).toEqual([left.first.runId]);
-    const { host, thread } = threadHost({ checkpoints });
+    const { host, thread } = threadHost({ store });
     host.executor.work();
     await until(async () => (await thread.turn('m2'))?.state === 'ended', 'the answer');
     expect(await heldUp()).toEqual([]);

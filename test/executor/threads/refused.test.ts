@@ -10,7 +10,7 @@ const png = { type: 'file', mediaType: 'image/png', data: 'A'.repeat(40) } as co
 const pay = (result: unknown = 'paid 5') => toolOf('pay', 'once', async () => result);
 
 function talk(script: readonly ScriptedEntry[], rest: Parameters<typeof threadHost>[0] = {}) {
-  const given = threadHost({ checkpoints: memoryStore(), script, ...rest });
+  const given = threadHost({ store: memoryStore(), script, ...rest });
   const { thread, ended, host } = given;
   let sent = 0;
   const say = async (message: { text: string } | { parts: readonly never[] }) => {
@@ -28,7 +28,7 @@ const resultsIn = (messages: readonly Message[] = []) =>
 describe.each(Object.entries(stores))('a turn whose content the provider refused, in %s', (_, store) => {
   test('stays visible as failed, and is left out of what later turns send (edges 10)', async () => {
     const { say, thread, requests, host } = talk([reply('Hi.'), refusal(), reply('Two.'), reply('Three.')], {
-      checkpoints: store(),
+      store: store(),
     });
     await say({ text: 'hello' });
     const refused = await say({ parts: [{ type: 'text', text: 'look' }, png] as never });
@@ -44,7 +44,7 @@ describe.each(Object.entries(stores))('a turn whose content the provider refused
   test('stays with the calls that it made, and the large result alone is replaced (edges 10)', async () => {
     const script = [callTool('pay', {}), callTool('read', {}), refusal(), reply('You paid.')];
     const tools = [pay(), toolOf('read', 'read', async () => 'x'.repeat(20_000))];
-    const { say, requests } = talk(script, { tools, checkpoints: store() });
+    const { say, requests } = talk(script, { tools, store: store() });
     await say({ text: 'pay, then read' });
     await say({ text: 'did you pay?' });
     const later = requests()[3] ?? [];

@@ -18,7 +18,7 @@ describe('what a thread stores', () => {
     const path = join(folder, 'sealed.db');
     const working = gate<string>();
     const first = threadHost({
-      checkpoints: sqliteStore({ path, codec: encrypt({ keys, current: 'old' }) }),
+      store: sqliteStore({ path, codec: encrypt({ keys, current: 'old' }) }),
       tools: [toolOf('work', 'read', () => working.pass())],
       script: [callTool('work', {}), reply('hush')],
       thread: { callerId: 'caller-of-mine' },
@@ -32,9 +32,9 @@ describe('what a thread stores', () => {
     for (const text of ['secret', 'caller-of-mine', 'message-of-mine', 'waiting-message'])
       expect(bytes).not.toContain(text);
     await first.host.executor.shutdown({ drainMs: 50 });
-    const checkpoints = sqliteStore({ path, codec: encrypt({ keys, current: 'now' }) });
+    const store = sqliteStore({ path, codec: encrypt({ keys, current: 'now' }) });
     const next = threadHost({
-      checkpoints,
+      store,
       tools: [toolOf('work')],
       script: [reply('one'), reply('two')],
       thread: { callerId: 'caller-of-mine' },
@@ -49,14 +49,14 @@ describe('what a thread stores', () => {
   });
 
   test('is redacted like each record, also while a message waits (web 9)', async () => {
-    const checkpoints = memoryStore();
+    const store = memoryStore();
     const { thread, ended, host } = threadHost({
-      checkpoints,
+      store,
       redact: (text: string) => text.replaceAll('4711', '****'),
     } as never);
     const { runId } = await thread.send({ id: 'm1', text: 'my pin is 4711' });
     await ended(runId);
-    const record = await checkpoints.load(runId, { ended: true });
+    const record = await store.load(runId, { ended: true });
     // With the word before it: a time or an id may have the same digits.
     expect(JSON.stringify(record)).not.toContain('is 4711');
     expect(textsIn(host.model.calls[0]?.messages ?? [])).toEqual(['my pin is ****']);

@@ -23,10 +23,10 @@ const script = Array.from(
     },
 );
 const agent = defineAgent({ id: 'echo', name: 'Echo', instructions: 'Echo.', tools: [toolOf('work', 'once')] });
-const checkpoints = sqliteStore({ path, durability: 'process' });
+const store = sqliteStore({ path, durability: 'process' });
 // On a busy machine each of several processes in a row may die before it has recorded anything: that must not park the run.
 const defaults = { maxAttempts: 1_000 };
-const executor = createExecutor({ models: { fast: scriptedModel(script) }, agents: [agent], checkpoints, defaults });
+const executor = createExecutor({ models: { fast: scriptedModel(script) }, agents: [agent], store, defaults });
 const thread = executor.thread('t', { agent, callerId: 'ada' });
 await executor.recover();
 for (const id of ids) await thread.send({ id, text: id });

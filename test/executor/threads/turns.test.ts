@@ -20,7 +20,7 @@ const stores = {
 describe.each(Object.entries(stores))('a thread in %s', (_, makeStore) => {
   test('gives each turn the history of the turns before it (web 9)', async () => {
     const { thread, host, ended } = threadHost({
-      checkpoints: makeStore(),
+      store: makeStore(),
       script: [reply('one'), reply('two'), reply('three')],
     });
     for (const id of ['m1', 'm2', 'm3']) await ended((await thread.send({ id, text: `say ${id}` })).runId);
@@ -51,7 +51,7 @@ describe.each(Object.entries(stores))('a thread in %s', (_, makeStore) => {
   test('lets a message wait for its turn, and names the live run (web 11)', async () => {
     const slow = gate<void>();
     const script: ScriptedEntry[] = [async () => slow.pass().then(() => reply('one')), reply('two')];
-    const { thread, host, ended } = threadHost({ checkpoints: makeStore(), script });
+    const { thread, host, ended } = threadHost({ store: makeStore(), script });
     const first = await thread.send({ id: 'm1', text: 'first' });
     await slow.reached;
     const second = await thread.send({ id: 'm2', text: 'second' });
@@ -63,7 +63,7 @@ describe.each(Object.entries(stores))('a thread in %s', (_, makeStore) => {
   });
 
   test('knows a repeated message, during its run and after it, and refuses other content under its id (web 10)', async () => {
-    const { thread, host, ended } = threadHost({ checkpoints: makeStore() });
+    const { thread, host, ended } = threadHost({ store: makeStore() });
     const first = await thread.send({ id: 'm1', text: 'go' });
     expect(await thread.send({ id: 'm1', text: 'go' })).toEqual({ runId: first.runId, state: 'known' });
     await ended(first.runId);
@@ -73,13 +73,13 @@ describe.each(Object.entries(stores))('a thread in %s', (_, makeStore) => {
   });
 
   test('is continued by another process if the first one dies before the run begins: nothing is lost (web 13)', async () => {
-    const checkpoints = makeStore();
-    const dead = threadHost({ checkpoints, script: [] });
+    const store = makeStore();
+    const dead = threadHost({ store, script: [] });
     // Its process dies right after the commit: the run is never started there.
     await dead.host.executor.shutdown({ drainMs: 1 });
     const { runId, state } = await dead.thread.send({ id: 'm1', text: 'go' });
     expect(state).toBe('started');
-    const next = threadHost({ checkpoints });
+    const next = threadHost({ store });
     await next.host.executor.recover();
     await next.ended(runId);
     expect(textsIn((await next.thread.messages()).map(({ message }) => message))).toEqual(['go', 'done']);
@@ -92,7 +92,7 @@ describe.each(Object.entries(stores))('a thread in %s', (_, makeStore) => {
       fail(Object.assign(new Error('no'), { statusCode: 400 })),
       reply('fine'),
     ];
-    const { thread, host, ended } = threadHost({ checkpoints: makeStore(), script, tools: [tool] });
+    const { thread, host, ended } = threadHost({ store: makeStore(), script, tools: [tool] });
     const first = await ended((await thread.send({ id: 'm1', text: 'go' })).runId);
     expect(first.status).not.toBe('ok');
     await ended((await thread.send({ id: 'm2', text: 'again' })).runId);
@@ -102,7 +102,7 @@ describe.each(Object.entries(stores))('a thread in %s', (_, makeStore) => {
   });
 
   test('of another caller does not exist (web 9)', async () => {
-    const { thread, host, ended } = threadHost({ checkpoints: makeStore() });
+    const { thread, host, ended } = threadHost({ store: makeStore() });
     await ended((await thread.send({ id: 'm1', text: 'mine' })).runId);
     const other = host.executor.thread('t', { agent: host.agent, callerId: 'eve' });
     expect(await other.messages()).toEqual([]);

@@ -17,7 +17,7 @@ async function waiting(approval: Approval = {}, options: DeskOptions = {}) {
 
 /** Another process on the same store, which only controls: it knows no agent. */
 function office({ clock, noted }: Awaited<ReturnType<typeof waiting>>) {
-  return createExecutor({ models: { fast: scriptedModel([]) }, checkpoints: noted.store, clock });
+  return createExecutor({ models: { fast: scriptedModel([]) }, store: noted.store, clock });
 }
 
 /** Another process on the same store, which continues the run. */
@@ -691,7 +691,7 @@ describe('an answer and the expiry', () => {
 });
 
 test('without a store a run takes its answers where it is (waiting 4, 10)', async () => {
-  const desk = deskOf({ checkpoints: undefined as never });
+  const desk = deskOf({ store: undefined as never });
   const { run, control, wait } = await desk.begin();
   const { id } = wait();
   expect(await control.approve(id, { by: ada })).toBe('recorded');

@@ -20,7 +20,7 @@ function desk(store = memoryStore(), script = [callTool('refund', { cents: 700 }
   const executor = createExecutor({
     models: { fast: model },
     agents: [agent],
-    checkpoints: store,
+    store,
     defaults: { waitLingerMs: 5, dueMs: 10 },
   });
   return { executor, agent, paid, model, store };

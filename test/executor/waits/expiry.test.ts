@@ -21,7 +21,7 @@ test(`${COUNT} calls that expire at the same time do not hold the event loop unt
   });
   const executor = createExecutor({
     models: { fast: scriptedModel([callTools(calls), reply('done')]) },
-    checkpoints: memoryStore(),
+    store: memoryStore(),
     defaults: { waitLingerMs: 60_000 },
   });
   const run = await executor.start(agent, { runId: 'r', prompt: 'Go.' });

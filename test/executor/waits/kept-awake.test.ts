@@ -38,7 +38,7 @@ const idOf = (waits: readonly { readonly id: string }[] | undefined) => waits?.[
 describe("a run of a host's machine that waits", () => {
   test('does not rest: it keeps its claim, and the snapshot of the host is active, with its waits (waiting 26)', async () => {
     const store = watchedStore();
-    const { executor, agent, clock, paid } = desk({ checkpoints: store });
+    const { executor, agent, clock, paid } = desk({ store });
     const host = startHost(hostMachine(executor, agent));
     await until(async () => (await store.load('r'))?.waiting, 'the wait');
     for (let hour = 0; hour < 3; hour++) await clock.advance(HOUR);
@@ -56,7 +56,7 @@ describe("a run of a host's machine that waits", () => {
     'continues in a restored host, and takes its answer there (durable: %s) (waiting 26)',
     async (isDurable) => {
       const store = isDurable ? memoryStore() : undefined;
-      const first = desk(store ? { checkpoints: store } : {});
+      const first = desk(store ? { store } : {});
       const host = startHost(hostMachine(first.executor, first.agent));
       const snapshotOf = () => roundTrip(host.getPersistedSnapshot());
       await until(
@@ -65,7 +65,7 @@ describe("a run of a host's machine that waits", () => {
       );
       const snapshot = snapshotOf();
       const left = store && (await afterCrash(store));
-      const next = desk({ script: [reply('done')], ...(left ? { checkpoints: left } : {}) });
+      const next = desk({ script: [reply('done')], ...(left ? { store: left } : {}) });
       const again = restoreHost(hostMachine(next.executor, next.agent), snapshot);
       await until(() => childOf(again.getPersistedSnapshot()).waiting, 'the wait again');
       await settle();
@@ -87,8 +87,8 @@ describe('a run that cannot rest', () => {
   ];
 
   test.for(stores)('holds its process and takes its answer there: %s (waiting 26)', async ([, make]) => {
-    const checkpoints = make();
-    const { executor, start, clock, paid } = desk(checkpoints ? { checkpoints } : {});
+    const store = make();
+    const { executor, start, clock, paid } = desk(store ? { store } : {});
     const run = await start({ runId: 'r' });
     const events: RunEvent[] = [];
     void (async () => {
@@ -129,7 +129,7 @@ describe('a phase that waits', () => {
       const first = desk(
         {
           agent: { phases },
-          checkpoints: store,
+          store,
           script: [reply('seen'), callTool('pay', { cents: 700 }, 'c1')],
         },
         clock,
@@ -142,7 +142,7 @@ describe('a phase that waits', () => {
       const record = await store.load('r');
       expect(record).toMatchObject({ completedPhases: [{ name: 'look' }], openPhase: { index: 1 } });
       expect(record?.openStep?.calls).toMatchObject([{ name: 'pay', state: 'waiting' }]);
-      const next = desk({ agent: { phases }, checkpoints: store, script: [reply('acted'), reply('told')] }, clock);
+      const next = desk({ agent: { phases }, store, script: [reply('acted'), reply('told')] }, clock);
       await next.executor.recover();
       await next.executor.control('r').approve(idOf(result.status === 'waiting' ? result.waits : []), ada);
       for (let turn = 0; turn < 20 && (await store.load('r')); turn++) await clock.advance(1_000);

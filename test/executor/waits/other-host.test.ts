@@ -9,7 +9,7 @@ const CONTROL_MS = 500;
 
 test('a call that is approved on a host that takes up no runs starts on another host within controlMs and dueMs (waiting 19, 36)', async () => {
   const clock = testClock();
-  const checkpoints = memoryStore({ clock });
+  const store = memoryStore({ clock });
   const startedAt: number[] = [];
   const pay = defineTool({
     name: 'pay',
@@ -23,7 +23,7 @@ test('a call that is approved on a host that takes up no runs starts on another 
   });
   const agent = defineAgent({ id: 'desk', instructions: 'Pay.', tools: [pay] });
   // A random number of 1 is the latest look.
-  const rest = { checkpoints, clock, random: () => 1, defaults: { dueMs: DUE_MS, controlMs: CONTROL_MS } };
+  const rest = { store, clock, random: () => 1, defaults: { dueMs: DUE_MS, controlMs: CONTROL_MS } };
   const worker = createExecutor({
     models: { fast: scriptedModel([callTool('pay'), reply('done')]) },
     agents: [agent],

@@ -23,7 +23,7 @@ test('1,000 runs that rest hold no claim, and the process that watches them one 
   const executor = createExecutor({
     models: () => scriptedModel([callTool('pay')]),
     agents: [agent],
-    checkpoints: store,
+    store,
     clock,
   });
   await executor.recover();

@@ -133,7 +133,7 @@ describe('a run that waits', () => {
     const clock = testClock(1_000_000);
     const desk = deskOf({
       clock,
-      checkpoints: undefined as never,
+      store: undefined as never,
       rules: { needsApproval: true, approval: { expiresInMs: Number.POSITIVE_INFINITY } },
       defaults: { maxRuntimeMs: Number.MAX_SAFE_INTEGER },
     });

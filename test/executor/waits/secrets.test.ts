@@ -106,12 +106,12 @@ test('a codec encrypts questions, facts, votes and answers: files have none of t
   const codec = encrypt({ keys: { a: randomBytes(32) }, current: 'a' });
   const store = sqliteStore({ path: join(folder, 'runs.db'), codec });
   try {
-    const desk = deskOf({ rules: wordy, clock, checkpoints: store });
+    const desk = deskOf({ rules: wordy, clock, store });
     const { control, wait, run } = await desk.begin();
     await settle(200);
     const { id } = wait();
     await control.approve(id, { by: { id: 'ada-lovelace' }, note: `noted ${secret}` });
-    const remote = deskOf({ rules: wordy, clock, checkpoints: store }).executor.control('r');
+    const remote = deskOf({ rules: wordy, clock, store }).executor.control('r');
     await remote.approve(id, { by: { id: 'bob-kahn' }, note: `sent ${secret}`, input: { cents: 4_711 } });
     const texts = allFiles(folder).map((path) => readFileSync(path, 'latin1'));
     expect(texts.length).toBeGreaterThan(0);

@@ -59,7 +59,7 @@ describe.for(['live elsewhere', 'at rest'] as const)('an answer to a run that is
     ] as const) {
       const run = await waitingRun(where, approval as Approval);
       const models = { fast: scriptedModel([]) };
-      const office = createExecutor({ models, checkpoints: run.noted.store, clock: run.clock });
+      const office = createExecutor({ models, store: run.noted.store, clock: run.clock });
       expect(await office.control('r').approve(run.id, { by: ada, ...given })).toBe(state);
     }
   });

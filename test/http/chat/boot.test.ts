@@ -68,7 +68,7 @@ async function askedAndKilled(): Promise<{ store: MemoryStore; messages: UIMessa
   const store = memoryStore();
   const process = mortal(store);
   const defaults = { waitLingerMs: 60_000 };
-  const host = chatHost({ script: script(), tools: [mailTool()], checkpoints: process.store, defaults });
+  const host = chatHost({ script: script(), tools: [mailTool()], store: process.store, defaults });
   const asked = said('1', 'Mail Bo.') as UIMessage;
   const { message } = await read(
     await chunksIn(await host.ask('/chat', { body: { id: 'chat', messages: [asked], trigger: 'submit-message' } })),
@@ -92,7 +92,7 @@ async function bootAndPost(at: Calls): Promise<Calls> {
   const slow = held(store, at);
   let mails = 0;
   const host = chatHost({
-    ...{ script: script().slice(1), tools: [mailTool(() => `mail ${++mails}`)], checkpoints: slow.store },
+    ...{ script: script().slice(1), tools: [mailTool(() => `mail ${++mails}`)], store: slow.store },
   });
   const booted = slow.by('boot', () => host.executor.recover());
   await Promise.race([booted, slow.gates.boot.reached]);

@@ -39,7 +39,7 @@ export type ChatHostOptions = Omit<HostOptions, 'journal'> & {
 /** A host with a memory store, a journal and a handler of web requests. */
 export function chatHost({ http = {}, journal = {}, ...options }: ChatHostOptions = {}) {
   const host = hostOf({
-    checkpoints: memoryStore(),
+    store: memoryStore(),
     journal: { flushMs: 1, ...journal },
     ...options,
     defaults: { waitLingerMs: 1, dueMs: 20, controlMs: 20, ...options.defaults },

@@ -28,7 +28,7 @@ const executor = createExecutor({
     fast: answeringModel((request) => (turnsOf(request) === 0 ? callTool('mail', { to: 'bo' }) : reply(text))),
   },
   agents: [agent],
-  checkpoints: sqliteStore({ path: `${folder}/runs.db` }),
+  store: sqliteStore({ path: `${folder}/runs.db` }),
   journal: { flushMs: 2 },
   defaults: { waitLingerMs: 1, dueMs: 20, controlMs: 20, leaseMs: 1_000 },
 });

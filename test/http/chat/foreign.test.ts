@@ -9,7 +9,7 @@ const SECRET = 'the secret of ada';
 /** A chat of ada that waits for an approval, and all ids that another caller could have learnt. */
 async function chatOfAda() {
   const script = [callTool('mail', { to: SECRET }, 'call-ada'), ...Array.from({ length: 12 }, () => reply('Hello.'))];
-  const host = webHost({ checkpoints: memoryStore(), tools: [mailTool], script, journal: { flushMs: 1 } });
+  const host = webHost({ store: memoryStore(), tools: [mailTool], script, journal: { flushMs: 1 } });
   const thread = host.executor.thread('chat-ada', { agent: host.agent, callerId: 'ada' });
   const { runId } = await thread.send({ id: 'm-ada', text: SECRET });
   await until(async () => (await host.executor.waiting({ runId })).length === 1, 'the approval');

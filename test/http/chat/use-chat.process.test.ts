@@ -125,8 +125,8 @@ describe('useChat with its stock transport', () => {
   });
 
   test('stops a run that another host works on, within a second (web 31, 37)', async () => {
-    const checkpoints = memoryStore();
-    const hosts = { checkpoints, defaults: { controlMs: 500, dueMs: 1_000 } };
+    const store = memoryStore();
+    const hosts = { store, defaults: { controlMs: 500, dueMs: 1_000 } };
     const working = await served({ ...hosts, script: [{ type: 'hang' }] });
     const other = await served({ ...hosts, script: [] });
     await using open = await page(working.url);

@@ -92,7 +92,7 @@ function hostOf(plan: Plan) {
     ...(position === 'child' ? { subAgents: ['aide'] } : {}),
   });
   const executor = createExecutor({
-    ...{ clock, agents: [agent, aide], checkpoints: memoryStore({ clock }), random: () => 0 },
+    ...{ clock, agents: [agent, aide], store: memoryStore({ clock }), random: () => 0 },
     models: { fast: modelAt(url, format, mode) },
     ports: { palette: createPalette({ agents: [aide] }) },
     defaults: { modelAttempts: 2, waitLingerMs: 1 },

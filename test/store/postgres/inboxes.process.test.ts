@@ -81,7 +81,7 @@ describe.skipIf(whyNoPostgres)('commands in a database (recovery 3)', () => {
     const host = hostOf({
       script: [callTool('look', { first: true }), callTool('look'), reply('done')],
       tools: [toolOf('look', 'read', () => looks[calls++]?.pass())],
-      checkpoints: store,
+      store,
       defaults: { controlMs: 50 },
     });
     const run = await host.start({ runId: 'r' });
@@ -102,7 +102,7 @@ describe.skipIf(whyNoPostgres)('commands in a database (recovery 3)', () => {
 
   test('a cancel whose answer got lost, and which was obeyed meanwhile, was sent (supervision 9)', async () => {
     const { schema, store } = open();
-    const host = hostOf({ script: [hang()], checkpoints: store, defaults: { controlMs: 50 } });
+    const host = hostOf({ script: [hang()], store, defaults: { controlMs: 50 } });
     const run = await host.start({ runId: 'r' });
     const { executor, isBack } = senderWhoseAnswerIsLost(schema);
     const cancelling = executor.control('r').cancel();
@@ -122,7 +122,7 @@ describe.skipIf(whyNoPostgres)('commands in a database (recovery 3)', () => {
       if (trouble.fired > 0) await isBack.promise;
       return connect();
     };
-    const { executor } = hostOf({ checkpoints: postgresStore({ pool: trouble, schema }) });
+    const { executor } = hostOf({ store: postgresStore({ pool: trouble, schema }) });
     return { executor, trouble, isBack };
   }
 

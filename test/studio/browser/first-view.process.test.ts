@@ -12,9 +12,9 @@ const toTop = (box: unknown) => (box as { scrollTo(x: number, y: number): void }
 
 /** A Studio on a run of very many steps and on the runs beside it. */
 async function startSite() {
-  const checkpoints = memoryStore();
+  const store = memoryStore();
   const worker = hostOf({
-    checkpoints,
+    store,
     journal: true,
     tools: [toolOf('look', 'read', async () => 'seen '.repeat(100))],
     agent: { maxIterations: STEPS + 1 },
@@ -22,12 +22,12 @@ async function startSite() {
   });
   const run = await worker.start({ runId: 'long' });
   for await (const event of run.events()) if (event.type === 'step.done' && event.step === STEPS) break;
-  const silent = hostOf({ checkpoints, tools: [toolOf('look', 'read')], script: [callTool('look', {}), hang()] });
+  const silent = hostOf({ store, tools: [toolOf('look', 'read')], script: [callTool('look', {}), hang()] });
   await silent.start({ runId: 'silent' });
-  await until(async () => ((await checkpoints.load('silent'))?.iteration ?? 0) === 1);
-  await hostOf({ checkpoints, script: [reply('All is well.')] }).run({ runId: 'gone' });
+  await until(async () => ((await store.load('silent'))?.iteration ?? 0) === 1);
+  await hostOf({ store, script: [reply('All is well.')] }).run({ runId: 'gone' });
   for (let at = 0; at < 120; at++) await worker.start({ runId: `r${at}` }, { drive: 'later' });
-  const site = await pageSite(hostOf({ checkpoints, journal: true }).executor);
+  const site = await pageSite(hostOf({ store, journal: true }).executor);
   const close = async () => {
     await site.close();
     await Promise.all([worker.executor.shutdown(), silent.executor.shutdown()]);

@@ -117,7 +117,7 @@ export async function gallery(): Promise<{ readonly site: Site; readonly root: s
   const store = memoryStore();
   const budget = createBudget({ tokens: 2_000, usd: 1, prices: ({ usage }) => usage.outputTokens / 1_000 });
   const host = hostOf({
-    checkpoints: store,
+    store,
     script: Array.from({ length: 200 }, () => step),
     tools,
     agent: { name: 'Worker', subAgents: ['clerk'] },

@@ -68,7 +68,7 @@ async function template() {
   const last = callTools([{ name: 'wait', input: { why: place('input', 0) }, callId: 'w' }]);
   const wait = toolOf('wait', 'once', (_, context) => context.ask({ question: place('prompt', 0) }));
   const host = hostOf({
-    checkpoints: store,
+    store,
     script: [callTools(calls), last, reply('')],
     tools: [...tools, wait],
     agent: { name: place('agent', 0) },

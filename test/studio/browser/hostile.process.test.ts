@@ -28,7 +28,7 @@ describe.skipIf(whyNoChromium)(inChromium('hostile texts in Studio in Chromium')
       [payloads[1] ?? '']: scriptedModel([fail(Object.assign(new Error(payloads[2]), { statusCode: 400 }))]),
     };
     await fanOut({ prompt: payloads.join(' '), models, path: join(root, `${payloads[21]}.json`) });
-    const host = hostOf({ checkpoints: store, script: [reply(payloads.join('\n'))] });
+    const host = hostOf({ store, script: [reply(payloads.join('\n'))] });
     const thread = host.executor.thread(payloads[3] ?? '', { agent: host.agent, callerId: payloads[4] ?? '' });
     await thread.send({ id: payloads[5] ?? '', text: payloads.join('\n') });
     await until(async () => (await thread.turns({ limit: 1 }))[0]?.state === 'ended');

@@ -49,7 +49,7 @@ describe.skipIf(whyNoChromium !== undefined || !process.env.PAWL_TORTURE)(
       const { model, at } = pausingModel(steps + 1, pauses);
       const store = memoryStore();
       const worker = bench({ store, steps: steps + 1, model, effect: 'idempotent', hasJournal: true });
-      const site = await pageSite(hostOf({ checkpoints: store, journal: true }).executor);
+      const site = await pageSite(hostOf({ store, journal: true }).executor);
       const page = await browser.newPage({ viewport: { width: 1440, height: 900 } });
       const session = await page.context().newCDPSession(page);
       await session.send('HeapProfiler.enable');

@@ -12,7 +12,7 @@ const RUNS = 2_200;
 /** A store of runs that begin later; the first and the last ones are parked, in whichever order a list has them. */
 async function manyRuns() {
   const store = memoryStore();
-  const host = hostOf({ checkpoints: store, script: [] });
+  const host = hostOf({ store, script: [] });
   const parked = ['needle-first', 'needle-last'];
   const others = Array.from({ length: RUNS }, (_, at) => `run-${at}`);
   for (const runId of parked.slice(0, 1).concat(others, parked.slice(1)))

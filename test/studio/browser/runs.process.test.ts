@@ -49,7 +49,7 @@ type Store = ReturnType<typeof memoryStore>;
 /** A process that works on the runs of a store. */
 function workerOn(store: Store, options: Parameters<typeof hostOf>[0] = {}) {
   return hostOf({
-    checkpoints: store,
+    store,
     script: Array.from({ length: 200 }, () => step),
     tools,
     journal: { flushMs: 5 },

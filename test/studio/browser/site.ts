@@ -17,7 +17,7 @@ export class Site {
   readonly streams = new Set<URLSearchParams>();
 
   private constructor(store: CheckpointStore, options: HostOptions, studio: Partial<StudioOptions>) {
-    const { executor, agent } = hostOf({ checkpoints: store, journal: true, ...options });
+    const { executor, agent } = hostOf({ store, journal: true, ...options });
     this.executor = executor;
     const handler = studioHandler(executor, {
       authorize: () => ({ callerId: ada.id, all: true, by: ada }),

@@ -30,7 +30,7 @@ async function hostileRuns(): Promise<MemoryStore> {
   const store = memoryStore();
   const wait = toolOf('wait', 'once', (_, context) => context.ask({ question: 'Which one?' }));
   const host = hostOf({
-    checkpoints: store,
+    store,
     journal: { flushMs: 1 },
     script: [
       callTool('look', {}, 'c'),

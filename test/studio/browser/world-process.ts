@@ -135,7 +135,7 @@ const line = defineAgent({
 const executor = createExecutor({
   models: { fast: model },
   agents: [desk, clerk, line],
-  checkpoints: sqliteStore({ path }),
+  store: sqliteStore({ path }),
   journal: { flushMs: 20 },
   history: { keepMs: 3_600_000 },
   ports: { palette: createPalette({ agents: [clerk] }) },

@@ -20,7 +20,7 @@ export interface Answered {
 /** Does an action as `pawl studio --write --apply` does it: on a store that it opens for reading, and for writing at the action. */
 export async function act({ store: path, root, path: route, body }: Job): Promise<Answered> {
   const store = await openStudioStore(path, { codec: undefined, write: true });
-  const executor = createExecutor({ models: () => undefined, checkpoints: store, journal: true });
+  const executor = createExecutor({ models: () => undefined, store, journal: true });
   const studio = studioHandler(executor, {
     authorize: () => ({ callerId: 'studio', by: { id: 'ada' }, all: true }),
     write: true,

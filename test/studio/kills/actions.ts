@@ -21,7 +21,7 @@ const SAID = 'Mind the gap.';
 /** Commands to a run that no process has read, and its record. */
 async function seen(world: World, runId: RunId) {
   const store = world.open();
-  const executor = createExecutor({ models: () => undefined, checkpoints: store, journal: true });
+  const executor = createExecutor({ models: () => undefined, store, journal: true });
   const found = await executor.explain(runId);
   await executor.shutdown();
   await store.close();

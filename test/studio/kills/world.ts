@@ -41,7 +41,7 @@ export class World {
     const entry: ScriptedEntry = ({ messages }) =>
       JSON.stringify(messages).includes('run wait') ? callTool('pay', { cents: 5 }) : hang();
     const host = hostOf({
-      checkpoints: store,
+      store,
       tools: [payTool(() => {})],
       script: [entry, entry, entry],
       ...recording,
@@ -49,7 +49,7 @@ export class World {
     for (const runId of runIds) await host.start({ runId, prompt: `run ${runId}`, callerId: 'shop' });
     await until(async () => host.model.calls.length === 3 && (await store.load('wait'))?.waiting !== undefined);
     await host.executor.shutdown();
-    const other = hostOf({ checkpoints: store, journal: true });
+    const other = hostOf({ store, journal: true });
     await other.executor.park('parked', 'a look first');
     await other.executor.shutdown();
     await store.close();
@@ -97,7 +97,7 @@ export class World {
       paid += 1;
     });
     const script = Array.from({ length: 9 }, () => reply('Done.'));
-    const host = hostOf({ checkpoints: store, tools: [pay], script, ...recording });
+    const host = hostOf({ store, tools: [pay], script, ...recording });
     await host.executor.recover();
     const output = await host.executor.get(runId)?.result;
     const record = (await store.load(runId)) ?? (await store.load(runId, { ended: true }));

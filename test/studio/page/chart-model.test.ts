@@ -51,7 +51,7 @@ const once = defineTool({
 /** A host with a journal, and the machine of its runs. */
 function watchedHost(options: HostOptions, store = memoryStore(), watch = machineWatch()) {
   const tools = [toolOf('look'), toolOf('note', 'idempotent'), once];
-  const host = hostOf({ tools, checkpoints: store, journal: true, inspect: watch.inspect, ...options });
+  const host = hostOf({ tools, store, journal: true, inspect: watch.inspect, ...options });
   return { ...host, store, watch };
 }
 type Host = ReturnType<typeof watchedHost>;

@@ -45,7 +45,7 @@ export function world() {
     const agent = defineAgent({ id: 'desk', instructions: 'Work.', tools: [...tools], ...more });
     const executor = createExecutor({
       ...{ clock, logger: { warn: () => {} }, models: { fast: scriptedModel(script) }, agents: [agent] },
-      ...{ checkpoints, journal: { flushMs: 1 } },
+      ...{ store: checkpoints, journal: { flushMs: 1 } },
       ...own,
     });
     const kill = () => {

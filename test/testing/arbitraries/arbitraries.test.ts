@@ -28,12 +28,12 @@ function checkPairs(messages: readonly Message[]): void {
 }
 
 const tools = [toolOf('look_up'), toolOf('reserve', 'idempotent'), toolOf('pay', 'once')];
-const executorFor = (agentId: string, checkpoints = memoryStore()) => {
+const executorFor = (agentId: string, store = memoryStore()) => {
   const agent = defineAgent({ id: agentId, instructions: 'Go on.', tools });
   const models = { fast: scriptedModel([reply('end')]) };
   // What the arbitrary models do would try the patience of the guards.
   const defaults = { maxConsecutiveToolErrors: 99, maxSameToolCallRepeats: 99 };
-  return { agent, store: checkpoints, executor: createExecutor({ models, agents: [agent], checkpoints, defaults }) };
+  return { agent, store, executor: createExecutor({ models, agents: [agent], store, defaults }) };
 };
 
 /** What two tests look at: the drawing takes most of their time. */

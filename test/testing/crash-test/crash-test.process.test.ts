@@ -225,7 +225,7 @@ describe('crashTest is bounded', () => {
     const store = memoryStore();
     const left = defineAgent({ id: 'till', instructions: 'Charge once.', tools });
     const { createExecutor } = await import('pawl');
-    const executor = createExecutor({ models: { fast: scriptedModel([hang()]) }, agents: [left], checkpoints: store });
+    const executor = createExecutor({ models: { fast: scriptedModel([hang()]) }, agents: [left], store });
     await executor.start(left, { runId: 'mine', prompt: 'Wait.' });
     await executor.shutdown();
     const before = await store.load('mine');

@@ -30,7 +30,7 @@ const PAGE = 100;
 
 /** Returns the store from which due runs are taken. @throws {NotDurableError} @throws {UnsupportedError} */
 export function dueStoreOf({ config: { store } }: ExecutorServices, caller: string): DueStore {
-  if (!store) throw new NotDurableError(`${caller} needs a store (createExecutor({ checkpoints }))`);
+  if (!store) throw new NotDurableError(`${caller} needs a store (createExecutor({ store }))`);
   if (isDue(store)) return store;
   throw new UnsupportedError(
     `${caller} needs a store in which runs rest (with leave and listDue); this one has neither`,

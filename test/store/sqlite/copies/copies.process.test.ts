@@ -62,7 +62,7 @@ test('a store that a process writes to is copied as of one moment, and what the 
   expect(copied?.parked).toMatchObject({ code: 'RESTORED', reason: expect.stringContaining('from a backup of 20') });
   expect(sql(restored, 'PRAGMA integrity_check')).toEqual([{ integrity_check: 'ok' }]);
 
-  const host = hostOf({ checkpoints: store, script: [reply('done')] });
+  const host = hostOf({ store, script: [reply('done')] });
   const first = await host.executor.recover();
   expect([first.resumed, first.parked.length]).toEqual([[], 41]);
   expect((await store.listDue({ limit: 100 })).runs).toEqual([]);

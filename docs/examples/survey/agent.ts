@@ -6,6 +6,8 @@ import { addNote, listFiles, publishReport, readFile } from './tools.ts';
 export default defineAgent({
   id: 'survey',
   name: 'Survey',
+  // Not a language model: see README.md. `PAWL_MODEL=provider/model` takes its place.
+  model: planner,
   instructions: `You survey a folder of text and source files. The user's message is the path of the folder; your tools
 already work in it. First call list_files. Then read every file with read_file, several at a time, and after each add a
 note with add_note: what the file is, in one or two sentences, and what stands out. A file that read_file skips gets a
@@ -22,9 +24,6 @@ export const tools = [listFiles, readFile, addNote, publishReport];
 
 /** How long Studio shows the whole of a survey that has ended. */
 export const history = { keepMs: 7 * 86_400_000 };
-
-/** Not a language model: see README.md. `PAWL_MODEL=provider/model` takes its place. */
-export const models = { fast: planner };
 
 /** The folder to survey when none is named: the one where the run was begun. */
 export const prompt = '.';

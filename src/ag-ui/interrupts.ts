@@ -121,7 +121,7 @@ function checkPayload({ wait, entry: { status, payload } }: Decision): void {
     throw mismatch('the note of an approval must be a text');
 }
 
-/** Gives a decision to the run. @throws the error of the control, for example {AnswerRefusedError} */
+/** Gives a decision to the run. @throws the error of the control, for example {ANSWER_REFUSED} */
 export async function decide(control: RunControl, { wait, entry }: Decision, by: Person | undefined): Promise<void> {
   const { status, payload } = entry;
   const person = by ? { by } : {};

@@ -100,7 +100,7 @@ const readings = new WeakMap<object, Agent>();
  * Defines an agent. The definition is read once: later changes of the object have no effect.
  * @throws {TypeError} for a field with a wrong value, for an unknown key, and for a phase that names a tool which the agent
  *   does not have, or whose instructions name something other than `Query` and earlier phases; also for a schema of a tool that
- *   is none @throws {UnsupportedError} for a tool of the AI SDK without `execute`
+ *   is none @throws {UNSUPPORTED} for a tool of the AI SDK without `execute`
  * @example const agent = defineAgent({ id: 'greeter', instructions: 'Greet warmly.', tools: [lookup] })
  */
 export function defineAgent<const Schema = undefined>(definition: AgentDefinition<Schema>): Agent<DataOf<Schema>> {

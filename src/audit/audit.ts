@@ -38,7 +38,7 @@ const AT_ONCE = 500;
  * Returns the queries of the audit that an executor with the option `audit` keeps in its store: how runs ran and ended, their steps,
  * tool calls, phases and events, and totals. Any process that opens the store can ask.
  *
- * @throws {TypeError} for an invalid option @throws {UnsupportedError} if the store cannot keep what an audit reads
+ * @throws {TypeError} for an invalid option @throws {UNSUPPORTED} if the store cannot keep what an audit reads
  * @example
  * const executor = createExecutor({ models, store, audit: true, retention: { audit: '30d' } });
  * await createAudit({ store }).totals({ by: 'day' });

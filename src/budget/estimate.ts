@@ -46,7 +46,7 @@ export class Estimator {
 
   /**
    * The amounts that a budget reserves for a call before it is made.
-   * @throws {BudgetExceededError} if there is a limit in USD and no price
+   * @throws {BUDGET_EXCEEDED} if there is a limit in USD and no price
    */
   estimate(call: CallEstimate): BudgetAmounts {
     const inputTokens = checkAmount('estimate.inputTokens', call.inputTokens);

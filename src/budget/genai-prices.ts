@@ -7,7 +7,7 @@ import type { PricedCall } from './prices.ts';
  * knows the models of the large providers, their caches, and prices that depend on the size of a request. Unknown models
  * have no price.
  *
- * @throws {UnsupportedError} when the package is not installed
+ * @throws {UNSUPPORTED} when the package is not installed
  * @example createBudget({ usd: 5, prices: await genaiPrices() })
  */
 export async function genaiPrices(): Promise<(call: PricedCall) => number | undefined> {

@@ -40,9 +40,9 @@ export interface Reservation {
  * replaces the earlier reservation, and a commit replaces the earlier count. So a turn counts once.
  */
 export interface Budget {
-  /** @throws {BudgetExceededError} if this caller may not start, or continue, a run */
+  /** @throws {BUDGET_EXCEEDED} if this caller may not start, or continue, a run */
   check(callerId: string): Promise<void>;
-  /** @throws {BudgetExceededError} if nothing is left, or not enough beside the running calls: the call is not made */
+  /** @throws {BUDGET_EXCEEDED} if nothing is left, or not enough beside the running calls: the call is not made */
   reserve(callerId: string, estimate: CallEstimate): Promise<Reservation>;
   /** @returns what the call was counted as; it becomes part of the run's record and result */
   commit(reservation: Reservation, used: CallUse): Promise<Spend>;

@@ -13,7 +13,7 @@ interface GenaiPrices {
 
 /**
  * Returns a function that looks up the price of a call in the optional price package, which `load` imports.
- * @throws {UnsupportedError} if it is not installed
+ * @throws {UNSUPPORTED} if it is not installed
  */
 export async function pricesOf(load: () => Promise<GenaiPrices>): Promise<(call: PricedCall) => number | undefined> {
   const { calcPrice } = await load().catch((error: unknown) => {

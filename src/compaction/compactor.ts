@@ -123,7 +123,7 @@ function isSummary(message: Message): boolean {
   return message.role === 'user' && textOf(message).split('\n', 1)[0]?.endsWith(HEADING) === true;
 }
 
-/** The message that replaces the summarized middle of a history. @throws {ModelError} if the model wrote nothing */
+/** The message that replaces the summarized middle of a history. @throws {MODEL} if the model wrote nothing */
 function summaryMessage(summary: string, count: number): Message {
   if (summary.trim() === '') throw new ModelError('the model that summarizes the history wrote nothing');
   const text = `[Summary of ${count} ${HEADING}\n${summary.trim()}`;

@@ -22,10 +22,10 @@ export interface AppliedWrites {
  * @param response an answer of a fan-out
  * @param options.root the folder of the relative paths; its own path may contain links, paths inside it may not
  * @throws {TypeError} for an answer whose `proposedWrites` is no list of changes
- * @throws {WriteOutsideRootError} if a path is absolute, leads out of the root, through a link, into `.git` or `.pawl`, or to
+ * @throws {WRITE_OUTSIDE_ROOT} if a path is absolute, leads out of the root, through a link, into `.git` or `.pawl`, or to
  *   files that models may not change: files that Git ignores, and likely secrets
- * @throws {WriteConflictError} if a file differs from what the model read, or two writes are for one path
- * @throws {WriteFailedError} if the disk fails. After each of these errors the files are unchanged
+ * @throws {WRITE_CONFLICT} if a file differs from what the model read, or two writes are for one path
+ * @throws {WRITE_FAILED} if the disk fails. After each of these errors the files are unchanged
  * @example
  * const { responses } = await fanOut({ prompt: 'Fix the typo.', models, root: '.' });
  * const applied = await applyWrites(responses[0], { root: '.' });

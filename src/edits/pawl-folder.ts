@@ -13,7 +13,7 @@ const IGNORE_FILE = '.gitignore';
  * Returns the folder `.pawl` of a root, where Pawl stores answers and undos; makes it if it does not exist. A `.gitignore`
  * in it prevents that they are committed by accident.
  * @returns its path
- * @throws {WriteOutsideRootError} if it is a link @throws {WriteFailedError} if it cannot be made
+ * @throws {WRITE_OUTSIDE_ROOT} if it is a link @throws {WRITE_FAILED} if it cannot be made
  */
 export async function pawlFolder(root: string): Promise<string> {
   return pawlFolderIn(await Root.open(root));

@@ -47,7 +47,7 @@ export function changesOf(writes: readonly WriteSnapshot[]): Change[] {
 /**
  * Checks whether all file changes can be made, and leaves out those that change nothing.
  * @param fold makes names equal that the file system treats as the same
- * @throws {WriteOutsideRootError} @throws {WriteConflictError} and nothing was written
+ * @throws {WRITE_OUTSIDE_ROOT} @throws {WRITE_CONFLICT} and nothing was written
  */
 export async function planFor(
   root: Root,

@@ -18,7 +18,7 @@ export interface PreviewedFile {
 /**
  * Returns what `applyWrites` would change in the current files, to be shown to a user. It does not compare the files with what
  * the model read, and writes nothing.
- * @throws {WriteOutsideRootError} {WriteFailedError} as `applyWrites`
+ * @throws {WRITE_OUTSIDE_ROOT} {WRITE_FAILED} as `applyWrites`
  */
 export async function previewWrites(
   response: ProposedWrites,

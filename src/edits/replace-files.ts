@@ -56,7 +56,7 @@ export async function install(
 /**
  * Restores the old files after an apply that did not complete. May itself be killed, and repeated.
  * @param placed the files that may have changed; absent = not known
- * @throws {WriteConflictError} if one of the files has changed since; then nothing was restored
+ * @throws {WRITE_CONFLICT} if one of the files has changed since; then nothing was restored
  */
 export async function putBack({ root, log }: Site, undo: ReadyUndo, placed?: ReadonlySet<number>): Promise<void> {
   const { files } = log;

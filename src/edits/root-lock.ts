@@ -27,7 +27,7 @@ const OWNER = '.owner';
  * Runs work under a root's lock, so that only one process at a time applies or undoes writes. The lock of a killed process
  * is taken over at once.
  * @param folder the folder of the lock, with no other files
- * @throws {WriteFailedError} if another process does not release the lock in time
+ * @throws {WRITE_FAILED} if another process does not release the lock in time
  * @internal
  */
 export async function exclusively<T>(

@@ -26,7 +26,7 @@ interface Session extends Site {
 /**
  * Opens a root under its lock, and works on it. First it restores the files after incomplete work of killed processes.
  * @param before for a root that Pawl has never used: throws, or returns a result, before anything is written there
- * @throws {WriteFailedError} and our own errors of the work
+ * @throws {WRITE_FAILED} and our own errors of the work
  */
 export async function inRoot<T>(
   { root: path, worker }: { readonly root: string; readonly worker: Worker },
@@ -118,7 +118,7 @@ function explain(cause: unknown): never {
 
 /**
  * Restores the files after a failed transaction.
- * @throws {WriteFailedError} if this fails, too: then the next call tries again
+ * @throws {WRITE_FAILED} if this fails, too: then the next call tries again
  */
 async function takeBack(
   site: Site,

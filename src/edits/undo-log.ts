@@ -34,7 +34,7 @@ export class UndoLog {
     this.#folder = folder;
   }
 
-  /** The oldest first. @throws {WriteFailedError} if one cannot be read */
+  /** The oldest first. @throws {WRITE_FAILED} if one cannot be read */
   async all(): Promise<Undo[]> {
     const { files } = this;
     const ordinals = (await files.folders(this.#folder)).filter((name) => /^[1-9]\d{0,14}$/.test(name)).map(Number);
@@ -83,7 +83,7 @@ export class UndoLog {
     return { ...undo, manifest };
   }
 
-  /** The old bytes of a file. @throws {WriteFailedError} if they are damaged */
+  /** The old bytes of a file. @throws {WRITE_FAILED} if they are damaged */
   async oldBytes({ folder, manifest }: ReadyUndo, i: number): Promise<Buffer> {
     const path = join(folder, String(i));
     const bytes = await this.files.readWhole(path);

@@ -26,9 +26,9 @@ export interface RewoundWrites {
  * if they are empty. A second call undoes the apply before it, up to the last 20.
  *
  * @param root the root of the apply
- * @throws {WriteConflictError} if a file has changed since `applyWrites`, or there is nothing to undo; nothing was changed
- * @throws {WriteFailedError} if the disk fails; the files are unchanged
- * @throws {WriteOutsideRootError} if a folder has become a link since
+ * @throws {WRITE_CONFLICT} if a file has changed since `applyWrites`, or there is nothing to undo; nothing was changed
+ * @throws {WRITE_FAILED} if the disk fails; the files are unchanged
+ * @throws {WRITE_OUTSIDE_ROOT} if a folder has become a link since
  * @example
  * await applyWrites(response, { root: '.' });
  * await rewind('.'); // { files: [{ path: 'notes.txt', change: 'deleted' }] }

@@ -89,7 +89,7 @@ export interface Executor {
    * the whole record of a stored run.
    * @param options.owner whether to ask who works on it; without, a run that is live in another process looks `interrupted`
    * @returns null if there is no such run, or not any more
-   * @throws {CheckpointCorruptError} or another error of the store, if its record cannot be read @throws {InvalidRunIdError}
+   * @throws {CHECKPOINT_CORRUPT} or another error of the store, if its record cannot be read @throws {INVALID_RUN_ID}
    * @example if ((await executor.find(runId))?.status === 'ended') return;
    */
   find(runId: string, options?: FindRunOptions): Promise<FoundRun | null>;
@@ -97,7 +97,7 @@ export interface Executor {
    * All that is known of one run, in any process: its record, what the next `recover()` does with it and why, who works on it,
    * the commands that it has not read. It reads, and never claims or writes. A record that cannot be read is a part of the answer.
    * @returns null if there is no such run, or not any more
-   * @throws {InvalidRunIdError}; the store's own error if it does not answer
+   * @throws {INVALID_RUN_ID}; the store's own error if it does not answer
    * @example
    * const { verdict, reason } = (await executor.explain(runId)) ?? {};
    * if (verdict === 'parked') console.warn(`${runId}: ${reason}`);
@@ -133,8 +133,8 @@ export interface Executor {
    * A reader from the beginning gets a recorded step as `step.snapshot`, and the step in progress in pieces. With `after` it
    * continues where it was cut, on any host: it gets the rest of a text, or `step.reset` and the step again. The last event is
    * `run.ended`. While the run waits, is parked, or no process has it, the iterator waits.
-   * @throws {TypeError} for a wrong call; the iterator throws {JournalGoneError} if the run cannot be read (any more), {UnsupportedError}
-   *   without a journal, the store's own error, and {ShutdownError} when this executor shuts down
+   * @throws {TypeError} for a wrong call; the iterator throws {JOURNAL_GONE} if the run cannot be read (any more), {UNSUPPORTED}
+   *   without a journal, the store's own error, and {ERR_SHUTDOWN} when this executor shuts down
    * @example
    * for await (const event of executor.events(runId, { after: lastCursor })) show(event);
    */
@@ -142,8 +142,8 @@ export interface Executor {
   /**
    * A page of the runs that ended and whose records are kept (`history: { keepMs }`, or the `lingerMs` of the journal): the newest
    * end first.
-   * @throws {TypeError} for invalid options @throws {UnsupportedError} if the store keeps no records of ended runs
-   * @throws {NotDurableError} without a store; the store's own error if its list cannot be read
+   * @throws {TypeError} for invalid options @throws {UNSUPPORTED} if the store keeps no records of ended runs
+   * @throws {NOT_DURABLE} without a store; the store's own error if its list cannot be read
    * @example
    * let page = await executor.history({ limit: 100, callerId: 'ada' });
    * while (page.length === 100) page = await executor.history({ limit: 100, callerId: 'ada', after: page[99] });
@@ -153,16 +153,16 @@ export interface Executor {
    * The recorded messages of a run, also of one that ended and whose record is kept: of a pipeline those of its last phase. A
    * redacted record has the redacted ones.
    * @returns null if there is no record
-   * @throws {NotDurableError} without a store; the store's own error if the record cannot be read
+   * @throws {NOT_DURABLE} without a store; the store's own error if the record cannot be read
    */
   messages(runId: string, options?: MessagesOptions): Promise<readonly Message[] | null>;
   /**
    * Removes all that is stored of a run that ended: its record, its outcome, its journal, its commands; and all of the child runs
    * that the calls in its kept record began. A run of which nothing is stored is no error. A turn of a thread is erased by its
    * thread (`rewind`, `delete`).
-   * @throws {RunOwnedElsewhereError} while a process works on it @throws {RunNotEndedError} if it has not ended: cancel it first
-   * @throws {UnsupportedError} for a turn of a thread, and if the store keeps no records of ended runs
-   * @throws {NotDurableError} without a store
+   * @throws {RUN_OWNED_ELSEWHERE} while a process works on it @throws {RUN_NOT_ENDED} if it has not ended: cancel it first
+   * @throws {UNSUPPORTED} for a turn of a thread, and if the store keeps no records of ended runs
+   * @throws {NOT_DURABLE} without a store
    */
   erase(runId: string): Promise<void>;
   /** Summaries of the live runs; changes at most once per event-loop turn. */
@@ -183,7 +183,7 @@ export interface Executor {
    * it tries at once, also before the `wakeAt` of an earlier call. A second call for a run that is driven here joins the
    * first. `drive('due')` works on due runs one after another; so a run with the id `due` cannot be driven by its id.
    * @param runId a run that is stored: begun by `start`, by an earlier process, or with `drive: 'later'`; or `due`
-   * @throws {TypeError} @throws {InvalidRunIdError} @throws {NotDurableError} without a store @throws {StoreUnavailableError} or
+   * @throws {TypeError} @throws {INVALID_RUN_ID} @throws {NOT_DURABLE} without a store @throws {STORE_UNAVAILABLE} or
    *   another error of the store, if it did not answer: nothing is lost, call again
    * @example
    * const { state, wakeAt } = await executor.drive(runId, { budgetMs: 50_000, graceMs: 20_000 });
@@ -195,8 +195,8 @@ export interface Executor {
    * A page of the runs that are due and that no process works on, the longest due first. A run of the list may have
    * an owner by now: drive it all the same.
    * @returns the page, the store's wall clock, and when the next run is due after it
-   * @throws {TypeError} for invalid options @throws {UnsupportedError} if the store has no due runs
-   * @throws {NotDurableError} without a store; the store's own error if its list cannot be read
+   * @throws {TypeError} for invalid options @throws {UNSUPPORTED} if the store has no due runs
+   * @throws {NOT_DURABLE} without a store; the store's own error if its list cannot be read
    * @example for (const { runId } of (await executor.due({ limit: 100 })).runs) await queue.send(runId);
    */
   due(options?: DueRunsOptions): Promise<DueList>;
@@ -210,8 +210,8 @@ export interface Executor {
    * Works on the due runs of the store, as one process of a fleet: it takes as many as it has free places, and works on each for a
    * slice. The processes of a fleet share one store, and each due run is taken by one of them. Keeps the process alive until it is
    * drained, or the executor shuts down.
-   * @throws {TypeError} @throws {NotDurableError} without a store @throws {UnsupportedError} for a store in which no runs rest
-   * @throws {ShutdownError} after a shutdown
+   * @throws {TypeError} @throws {NOT_DURABLE} without a store @throws {UNSUPPORTED} for a store in which no runs rest
+   * @throws {ERR_SHUTDOWN} after a shutdown
    * @example
    * const worker = executor.work({ concurrency: 32 });
    * executor.shutdownOnSignals({ drainMs: 25_000 });
@@ -219,7 +219,7 @@ export interface Executor {
   work(options?: WorkOptions): Worker;
   /**
    * Parks a stored run: `recover` skips it, `start` refuses it. `unpark` frees it, with all its attempts.
-   * @throws {RunOwnedElsewhereError} while it is live, here or elsewhere @throws {RunNotFoundError} if there is none
+   * @throws {RUN_OWNED_ELSEWHERE} while it is live, here or elsewhere @throws {RUN_NOT_FOUND} if there is none
    */
   park(runId: string, reason: string, options?: ParkOptions): Promise<void>;
   unpark(runId: string, options?: ParkOptions): Promise<void>;
@@ -235,14 +235,14 @@ export interface Executor {
    * @param value any JSON
    * @param keys.id names the signal: sent twice with the same id, it counts once
    * @returns the run that got it; none = it is kept
-   * @throws {AnswerRedactedError} for a value that `redact` would change @throws {NotJsonError} @throws {TypeError}
-   * @throws {UndeliveredError} if 1,000 signals of this event are kept, or the value is too long @throws {UnsupportedError}
+   * @throws {ANSWER_REDACTED} for a value that `redact` would change @throws {NOT_JSON} @throws {TypeError}
+   * @throws {UNDELIVERED} if 1,000 signals of this event are kept, or the value is too long @throws {UNSUPPORTED}
    * @example await executor.signal('payment', { cents: 700 }, { key: 'order 7', id: webhook.id })
    */
   signal(name: string, value: JsonValue, keys: SignalKeys): Promise<{ readonly to?: string }>;
   /**
    * A conversation by its id: `send` adds a message, and begins its run or lets it wait for its turn.
-   * @throws {TypeError} @throws {InvalidThreadIdError} @throws {UnsupportedError} if the store keeps no threads
+   * @throws {TypeError} @throws {INVALID_THREAD_ID} @throws {UNSUPPORTED} if the store keeps no threads
    * @example
    * const thread = executor.thread('t1', { agent, callerId: 'ada' });
    * await thread.send({ id: 'm1', text: 'What is new?' });
@@ -250,7 +250,7 @@ export interface Executor {
   thread<Data>(id: string, options: ThreadOptions<Data>): Thread;
   /**
    * A page of threads, the last changed first; the next page begins after the `cursor` of its last one.
-   * @throws {TypeError} for invalid options @throws {UnsupportedError} if the store keeps no threads
+   * @throws {TypeError} for invalid options @throws {UNSUPPORTED} if the store keeps no threads
    */
   threads(options?: ListThreadsOptions): Promise<readonly ThreadLine[]>;
   /**

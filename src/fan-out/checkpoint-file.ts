@@ -7,7 +7,7 @@ import { type Checkpoint, decodeCheckpoint, encodeCheckpoint } from './checkpoin
 /**
  * Replaces a checkpoint file atomically: a reader sees the old checkpoint or the new one. When it resolves, the disk has the
  * new one.
- * @throws {StoreFullError} {StoreUnavailableError} {NotJsonError}
+ * @throws {STORE_FULL} {STORE_UNAVAILABLE} {NOT_JSON}
  */
 export async function saveCheckpoint(path: string, checkpoint: Checkpoint): Promise<void> {
   // The path must stay the same if the host changes its working folder.
@@ -21,7 +21,7 @@ export async function saveCheckpoint(path: string, checkpoint: Checkpoint): Prom
 /**
  * Loads the checkpoint file of a fan-out.
  * @returns null if there is no file
- * @throws {CheckpointCorruptError} {CheckpointTooNewError} {StoreUnavailableError} and the file is unchanged
+ * @throws {CHECKPOINT_CORRUPT} {CHECKPOINT_TOO_NEW} {STORE_UNAVAILABLE} and the file is unchanged
  */
 export function loadCheckpoint(path: string): Promise<Checkpoint | null> {
   return readCheckpoint(diskFiles, path);

@@ -84,7 +84,7 @@ export class CheckpointWriter {
 
   /**
    * Claims the file and reads it.
-   * @throws {FanOutOwnedElsewhereError} {FanOutConflictError} {CheckpointCorruptError} {CheckpointTooNewError} {StoreUnavailableError}
+   * @throws {FAN_OUT_OWNED_ELSEWHERE} {FAN_OUT_CONFLICT} {CHECKPOINT_CORRUPT} {CHECKPOINT_TOO_NEW} {STORE_UNAVAILABLE}
    */
   async open(): Promise<void> {
     this.#claiming ??= this.#claim();
@@ -122,8 +122,8 @@ export class CheckpointWriter {
 
   /**
    * Resolves when the file has this turn, or a newer one of its model.
-   * @throws {TypeError} for an unknown model @throws {NotJsonError} and the turn is ignored
-   * @throws what `open` throws @throws {StoreFullError} … and the next write includes the turn
+   * @throws {TypeError} for an unknown model @throws {NOT_JSON} and the turn is ignored
+   * @throws what `open` throws @throws {STORE_FULL} … and the next write includes the turn
    */
   put(snapshot: ResponseSnapshot): Promise<void> {
     const { modelId } = snapshot;
@@ -166,7 +166,7 @@ export class CheckpointWriter {
     return { version: 1, prompt, timestamp: this.#options.now(), adapterIds, responses, verbose, ...named, ...chosen };
   }
 
-  /** Waits for the current write, and releases the file. Later calls of `put` are refused. @throws {StoreUnavailableError} … */
+  /** Waits for the current write, and releases the file. Later calls of `put` are refused. @throws {STORE_UNAVAILABLE} … */
   async close(): Promise<void> {
     this.#isClosed = true;
     await (this.#next ?? this.#writing)?.catch(() => {});
@@ -217,7 +217,7 @@ export class CheckpointWriter {
 
   /**
    * Takes over the answers of a checkpoint file that was found.
-   * @throws {FanOutConflictError} if the file belongs to another prompt, or to other models
+   * @throws {FAN_OUT_CONFLICT} if the file belongs to another prompt, or to other models
    */
   #takeIn(found: Checkpoint): void {
     const { path, prompt, adapterIds } = this.#subject;

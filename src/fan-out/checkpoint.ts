@@ -78,7 +78,7 @@ export function inOrder<R extends { readonly modelId: string }>(
 /**
  * Encodes a fan-out's checkpoint as JSON text: snake_case, one response a line, without empty fields.
  * @param encode may cache the texts of responses that do not change
- * @throws {NotJsonError} for a number that JSON cannot hold, and for an invalid timestamp
+ * @throws {NOT_JSON} for a number that JSON cannot hold, and for an invalid timestamp
  */
 export function encodeCheckpoint({ responses, ...rest }: Checkpoint, encode = encodeSnapshot): string {
   const { version, prompt, adapterIds, verbose, ranking, birth, end } = rest;
@@ -124,7 +124,7 @@ function timeFrom(value: unknown): string | undefined {
  * fields are dropped.
  * @param source the text, or its bytes in UTF-8
  * @param where the path, for error messages
- * @throws {CheckpointCorruptError} {CheckpointTooNewError}
+ * @throws {CHECKPOINT_CORRUPT} {CHECKPOINT_TOO_NEW}
  */
 export function decodeCheckpoint(source: string | Uint8Array, where: string): Checkpoint {
   const corrupt = (what: string) =>

@@ -21,11 +21,11 @@ const LEAVE_MS = 7_500;
  * Writes are proposed, not applied: see `applyWrites`.
  *
  * @throws {TypeError} for invalid options
- * @throws {FanOutOwnedElsewhereError} while another process or call uses the file
- * @throws {FanOutConflictError} if the file belongs to another prompt, or has answers of models that are not named; or if
+ * @throws {FAN_OUT_OWNED_ELSEWHERE} while another process or call uses the file
+ * @throws {FAN_OUT_CONFLICT} if the file belongs to another prompt, or has answers of models that are not named; or if
  *   `<path>.runs` has other content
- * @throws {WriteFailedError} if the `root` is not a folder
- * @throws {CheckpointCorruptError} {CheckpointTooNewError} {StoreFullError} {StoreUnavailableError} before any model is asked
+ * @throws {WRITE_FAILED} if the `root` is not a folder
+ * @throws {CHECKPOINT_CORRUPT} {CHECKPOINT_TOO_NEW} {STORE_FULL} {STORE_UNAVAILABLE} before any model is asked
  * @example
  * const { responses } = await fanOut({ prompt: 'Which of the two is faster?', models: { a, b }, path: 'ask.json' })
  * for (const { modelId, text } of responses) console.log(modelId, text)

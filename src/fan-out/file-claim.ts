@@ -65,8 +65,8 @@ export class FileClaim {
 
   /**
    * Claims a checkpoint file for this process.
-   * @throws {FanOutOwnedElsewhereError} while another process or call uses the file
-   * @throws {StoreUnavailableError} …
+   * @throws {FAN_OUT_OWNED_ELSEWHERE} while another process or call uses the file
+   * @throws {STORE_UNAVAILABLE} …
    */
   static async acquire(path: string, options: ClaimOptions): Promise<FileClaim> {
     const claim = new FileClaim(path, options);
@@ -89,7 +89,7 @@ export class FileClaim {
 
   /**
    * Runs `work` on the file. A claim that takes over waits until it is done, so that it cannot overwrite newer content.
-   * @throws {FanOutOwnedElsewhereError} if another claim of this process has taken the file over
+   * @throws {FAN_OUT_OWNED_ELSEWHERE} if another claim of this process has taken the file over
    */
   async during(work: () => Promise<void>): Promise<void> {
     if (this.#isLost) {
@@ -102,7 +102,7 @@ export class FileClaim {
 
   /**
    * Releases the claim of a checkpoint file.
-   * @throws {StoreUnavailableError} … and the lock stays, for other processes, until this one ends or claims it again
+   * @throws {STORE_UNAVAILABLE} … and the lock stays, for other processes, until this one ends or claims it again
    */
   async release(): Promise<void> {
     if (claimedHere.get(this.#key) === this) this.#releasing ??= this.#unlock().finally(() => this.#forget());

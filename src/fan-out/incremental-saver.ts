@@ -27,9 +27,9 @@ export class IncrementalSaver {
 
   /**
    * Resolves when the file has this turn of the model, or a newer one.
-   * @throws {FanOutOwnedElsewhereError} while another process, or a `fanOut` of this one, uses the file
-   * @throws {FanOutConflictError} if it belongs to another prompt, or has answers of other models
-   * @throws {StoreFullError} {StoreUnavailableError} and the next update writes this turn too
+   * @throws {FAN_OUT_OWNED_ELSEWHERE} while another process, or a `fanOut` of this one, uses the file
+   * @throws {FAN_OUT_CONFLICT} if it belongs to another prompt, or has answers of other models
+   * @throws {STORE_FULL} {STORE_UNAVAILABLE} and the next update writes this turn too
    * @throws {TypeError} for a model that is not in `adapterIds`
    */
   async update(modelId: string, snapshot: ResponseSnapshot): Promise<void> {

@@ -125,7 +125,7 @@ export class KeptAnswers {
   /**
    * The records of the runs that models may continue, by model id.
    * @param warn called for damaged records: their models start again
-   * @throws {StoreUnavailableError} … because models whose records are only unreachable must not be paid for twice
+   * @throws {STORE_UNAVAILABLE} … because models whose records are only unreachable must not be paid for twice
    */
   async unfinished(executor: Executor, warn: (runId: string, error: unknown) => void) {
     const found = new Map<string, RunCheckpoint>();
@@ -146,7 +146,7 @@ export class KeptAnswers {
    * file of answers.
    * @param judged what there is of the judge
    * @returns the file that has the answers
-   * @throws {StoreFullError} {StoreUnavailableError} and the checkpoint file stays
+   * @throws {STORE_FULL} {STORE_UNAVAILABLE} and the checkpoint file stays
    */
   async finish(responses: readonly ModelResponse[], { instructions, ranking, ...judged }: Finish): Promise<string> {
     const { path } = this.#subject;

@@ -60,7 +60,7 @@ export class Records {
 
   /**
    * Checks that the folder may hold the records of this fan-out.
-   * @throws {FanOutConflictError} if the folder has other content, which would be lost
+   * @throws {FAN_OUT_CONFLICT} if the folder has other content, which would be lost
    * @throws errors of the system
    */
   async check(): Promise<void> {

@@ -45,12 +45,12 @@ const writeFields: Fields<WriteSnapshot> = {
   ],
 };
 
-/** Checks every field of a model's snapshot without encoding the texts. @throws {NotJsonError} for an invalid field */
+/** Checks every field of a model's snapshot without encoding the texts. @throws {NOT_JSON} for an invalid field */
 export function checkSnapshot(snapshot: ResponseSnapshot): void {
   fieldsOf(snapshot);
 }
 
-/** Encodes a model's snapshot as JSON text for a fan-out's checkpoint file. @throws {NotJsonError} for an invalid field */
+/** Encodes a model's snapshot as JSON text for a fan-out's checkpoint file. @throws {NOT_JSON} for an invalid field */
 export function encodeSnapshot(snapshot: ResponseSnapshot): string {
   return JSON.stringify(fieldsOf(snapshot));
 }

@@ -17,7 +17,7 @@ type FileItem = Extract<ContentItem, { type: 'file' }>;
 
 /**
  * Converts a prompt to an older specification of the AI SDK. Parts that the older one knows are passed on unchanged.
- * @throws {ModelError} for parts that it does not know
+ * @throws {MODEL} for parts that it does not know
  */
 export function olderPrompt(prompt: LanguageModelV4Prompt, version: 'v3'): LanguageModelV3Prompt;
 export function olderPrompt(prompt: LanguageModelV4Prompt, version: OlderVersion): LanguageModelV2Prompt;

@@ -40,8 +40,8 @@ export function requestsOf(error: unknown): number | undefined {
 /**
  * Returns how a whole reply ended, and whether the provider paused it.
  * @param end `needs` absent: any content will do, and none
- * @throws {ModelError} `noAnswer` for a reply without what it needs, and for a garbled one
- * @throws {ContentRefusedError} when the provider withheld the whole answer
+ * @throws {MODEL} `noAnswer` for a reply without what it needs, and for a garbled one
+ * @throws {CONTENT_REFUSED} when the provider withheld the whole answer
  */
 export function endOf(message: Message, end: StreamEnd): Pick<ModelReply, 'finishReason' | 'isPaused'> {
   const { unified, raw, needs } = end;

@@ -65,9 +65,9 @@ const PARTS_AFTER_FINISH = 16;
  * Calls a model once, reads its stream and returns the whole reply.
  *
  * @throws the signal's reason, at once, when the signal is aborted, even if the model ignores it
- * @throws {ModelStalledError} when no content came for too long
- * @throws {ReplyTooLargeError} when the reply passes a limit; reading stops there
- * @throws {ModelError} in all other cases: the model threw (see `cause`), its stream broke off or reported an error, or the
+ * @throws {MODEL_STALLED} when no content came for too long
+ * @throws {REPLY_TOO_LARGE} when the reply passes a limit; reading stops there
+ * @throws {MODEL} in all other cases: the model threw (see `cause`), its stream broke off or reported an error, or the
  *   model does not take a file by URL. `spentBy` returns what such a call cost, if the model reported it
  */
 export function callModel(model: Model, request: ModelRequest): Promise<ModelReply> {

@@ -18,7 +18,7 @@ interface GivenReply {
 /**
  * Checks a reply that host code made or changed, by the rules for a provider's reply, and returns a frozen copy. The copy
  * leaves out what a budget counted. An absent `usage` counts as zero, an absent `finishReason` is `stop`.
- * @throws {ModelError} for a value that is not a reply, and for a reply that is no answer, {ReplyTooLargeError} above the limits, {NotJsonError} with the path
+ * @throws {MODEL} for a value that is not a reply, and for a reply that is no answer, {REPLY_TOO_LARGE} above the limits, {NOT_JSON} with the path
  */
 export function checkedReply(given: unknown, limits: ReplyLimits, needs?: Needed): ModelReply {
   if (!isObject(given) || !isObject(given.message)) throw wrong('is not an object with a message');

@@ -89,8 +89,8 @@ export class ReplyCollector {
 
   /**
    * Adds one part, and returns whether it was content: keep-alives and metadata are not.
-   * @throws {ModelError} for a part that ends the call
-   * @throws {ReplyTooLargeError} when a limit is passed
+   * @throws {MODEL} for a part that ends the call
+   * @throws {REPLY_TOO_LARGE} when a limit is passed
    */
   add(part: LanguageModelV4StreamPart): boolean {
     switch (part.type) {
@@ -284,8 +284,8 @@ export class ReplyCollector {
 
   /**
    * Returns the finished reply; its message is deep-frozen.
-   * @throws {ModelError} when the stream broke off, is no answer (see `endOf`), or holds a value that JSON cannot
-   * @throws {ContentRefusedError} when the provider withheld the whole answer
+   * @throws {MODEL} when the stream broke off, is no answer (see `endOf`), or holds a value that JSON cannot
+   * @throws {CONTENT_REFUSED} when the provider withheld the whole answer
    */
   reply(): ModelReply {
     if (this.#finish === undefined) throw brokenOff("the model's stream ended without a finish part");
@@ -329,7 +329,7 @@ export class ReplyCollector {
   }
 }
 
-/** The AI SDK's word for how the reply ended. @throws {ModelError} when the stream was interrupted */
+/** The AI SDK's word for how the reply ended. @throws {MODEL} when the stream was interrupted */
 function unifiedReason(reason: unknown): string {
   const unified = readProperty(reason, 'unified');
   if (unified === 'interrupted') throw brokenOff('the model\'s reply ended with finish reason "interrupted"');

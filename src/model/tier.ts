@@ -6,8 +6,8 @@ import type { Model, ModelChoice, Models } from './port.ts';
 
 /**
  * Returns the model that serves a tier; one of spec v3 or v2 is adapted.
- * @throws {UnknownTierError} if there is none, or the lookup threw; the message lists the known tiers
- * @throws {UnsupportedError} if the tier's entry is not a model, or has another specification
+ * @throws {UNKNOWN_TIER} if there is none, or the lookup threw; the message lists the known tiers
+ * @throws {UNSUPPORTED} if the tier's entry is not a model, or has another specification
  */
 export function modelFor(models: Models, tier: string): Model {
   const found = lookUp(models, tier);
@@ -24,7 +24,7 @@ export function tierOf(choice: ModelChoice): string {
 
 /**
  * Returns a value as a language model; one of spec v3 or v2 is adapted.
- * @throws {UnsupportedError} if it is no model, or has another specification @param what names the value in the error
+ * @throws {UNSUPPORTED} if it is no model, or has another specification @param what names the value in the error
  */
 export function modelOf(value: unknown, what: string): Model {
   if (isOf(['v4'], value)) return value as Model;

@@ -62,7 +62,7 @@ function shortened({ name, code, message }: ErrorData): ErrorData {
   return { name, code, message: message.slice(0, MAX_ERROR_CHARS).toWellFormed() };
 }
 
-/** Makes an entry of its parsed text. @throws {CheckpointCorruptError} */
+/** Makes an entry of its parsed text. @throws {CHECKPOINT_CORRUPT} */
 export function keptRunOf(line: unknown, { runId, endedAt }: KeptPlace): KeptRun {
   if (!isKeptLine(line)) {
     throw new CheckpointCorruptError('this record is damaged: its entry is not what it should be');

@@ -25,7 +25,7 @@ export type Migrate = (record: RecordDraft) => RunCheckpoint | RecordDraft | voi
 
 /**
  * Applies the host's `migrate` to a record and checks the result. Writes nothing: with a loaded record this is a dry run.
- * @throws {MigrationError} if `migrate` throws, or returns a value that is not a record of this run
+ * @throws {MIGRATION} if `migrate` throws, or returns a value that is not a record of this run
  * @example
  * const record = await store.load(runId)
  * if (record) migrateRecord(record, migrate) // throws if the run could not continue

@@ -12,8 +12,8 @@ import { upcast } from './upcast.ts';
 
 /**
  * Parses a stored record. Checks the fields that the runtime relies on, and keeps all others unchanged.
- * @throws {CheckpointCorruptError} if it is damaged, naming the field
- * @throws {CheckpointTooNewError} if a newer version wrote it
+ * @throws {CHECKPOINT_CORRUPT} if it is damaged, naming the field
+ * @throws {CHECKPOINT_TOO_NEW} if a newer version wrote it
  */
 export function parseCheckpoint(value: unknown): RunCheckpoint {
   const record = checkCheckpoint(value);
@@ -38,19 +38,19 @@ export function checkCheckpoint(value: unknown): RunCheckpoint {
   return record as RunCheckpoint;
 }
 
-/** Parses a stored outcome of a run. @throws {CheckpointCorruptError} if it is damaged */
+/** Parses a stored outcome of a run. @throws {CHECKPOINT_CORRUPT} if it is damaged */
 export function parseOutcome(value: unknown): RunOutcome {
   check(isOutcome(value), 'outcome');
   return value as RunOutcome;
 }
 
-/** Checks the open step of a stored record. @throws {CheckpointCorruptError} if it is damaged */
+/** Checks the open step of a stored record. @throws {CHECKPOINT_CORRUPT} if it is damaged */
 export function parseOpenStep(value: unknown): OpenStep {
   check(isOpenStep(value), 'openStep');
   return value as OpenStep;
 }
 
-/** Checks the calls of a stored open step. @throws {CheckpointCorruptError} if one is damaged */
+/** Checks the calls of a stored open step. @throws {CHECKPOINT_CORRUPT} if one is damaged */
 export function parseOpenCalls(calls: readonly unknown[]): void {
   check(calls.every(isOpenCall), 'openStep');
 }

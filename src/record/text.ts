@@ -6,8 +6,8 @@ import { checkCheckpoint, parseCheckpoint } from './parse.ts';
 
 /**
  * Encodes a record as JSON text, for a store of a host's own.
- * @throws {NotJsonError} naming the path of a value that JSON cannot hold @throws {InvalidRunIdError}
- * @throws {CheckpointCorruptError} for a value that is not a record: refusing it now is better than an unreadable record at
+ * @throws {NOT_JSON} naming the path of a value that JSON cannot hold @throws {INVALID_RUN_ID}
+ * @throws {CHECKPOINT_CORRUPT} for a value that is not a record: refusing it now is better than an unreadable record at
  *   recovery
  */
 export function encodeCheckpoint(record: RunCheckpoint): string {
@@ -20,7 +20,7 @@ export function encodeCheckpoint(record: RunCheckpoint): string {
 /**
  * Decodes the JSON text of a record, upcast to the present version, for a store of a host's own.
  * @param runId the id that it is stored under
- * @throws {CheckpointCorruptError} if it is damaged, or of another run @throws {CheckpointTooNewError}
+ * @throws {CHECKPOINT_CORRUPT} if it is damaged, or of another run @throws {CHECKPOINT_TOO_NEW}
  */
 export function decodeCheckpoint(text: string, runId: string): RunCheckpoint {
   const record = parseCheckpoint(parsed(text));

@@ -34,7 +34,7 @@ export function isRewritten(record: object): boolean {
 /**
  * Upcasts a stored record, or its head, to the present version. Fields that a version dropped are ignored.
  * @param record its version is a whole number
- * @throws {CheckpointCorruptError} if there is no path from its version to the present one
+ * @throws {CHECKPOINT_CORRUPT} if there is no path from its version to the present one
  */
 export function upcast(record: Stored, steps: Upcasts = upcasts, target: number = RECORD_VERSION): Stored {
   let current = record;

@@ -140,7 +140,7 @@ export const MAX_OUTPUT_CHARS: number = 2 ** 23;
 /**
  * Checks a command that is about to be sent to a run.
  * @throws {TypeError} for a value that is not a command
- * @throws {UndeliveredError} for a text that is too long
+ * @throws {UNDELIVERED} for a text that is too long
  */
 export function checkCommand(command: Command): Command {
   if (!isCommand(command)) {
@@ -186,7 +186,7 @@ export function versioned(command: Command): Command & { readonly v?: number } {
 /**
  * Reads a stored command of a run.
  * @returns `unknown` for a kind that only a newer version knows: leave it in the inbox
- * @throws {CheckpointCorruptError}
+ * @throws {CHECKPOINT_CORRUPT}
  */
 export function parseCommand(value: unknown): Command | UnknownCommand {
   if (isCommand(value)) {

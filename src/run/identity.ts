@@ -191,7 +191,7 @@ const MAX_RUN_ID_BYTES = 512;
 /**
  * Checks a run id, for all stores and the executor: any string of 1 to 512 bytes (UTF-8) is an id. A lone surrogate is
  * refused, because UTF-8 would turn two such ids into one.
- * @throws {InvalidRunIdError}
+ * @throws {INVALID_RUN_ID}
  */
 export function checkRunId(runId: unknown): string {
   if (typeof runId !== 'string' || runId === '')
@@ -206,7 +206,7 @@ export function checkRunId(runId: unknown): string {
 /**
  * Checks the id of a thread, of its caller or of a message: any string of 1 to 512 bytes (UTF-8) that is well-formed.
  * @param what names it, for example `a thread`
- * @throws {InvalidThreadIdError}
+ * @throws {INVALID_THREAD_ID}
  */
 export function checkThreadId(id: unknown, what: string): string {
   const problem = problemOf(id);
@@ -231,7 +231,7 @@ export function isNameable(threadId: string): boolean {
 
 /**
  * Checks the id of a thread that begins: also that a URL can name it.
- * @throws {InvalidThreadIdError}
+ * @throws {INVALID_THREAD_ID}
  */
 export function checkNewThreadId(id: unknown): string {
   const checked = checkThreadId(id, 'a thread');
@@ -242,7 +242,7 @@ export function checkNewThreadId(id: unknown): string {
 /**
  * Checks the id of a run that a host begins: an id that begins with the prefix of children is refused, and one that no
  * address can hold. Stored runs of such an id stay readable: stores check less.
- * @throws {InvalidRunIdError} also for an id that begins with `~`: only a call of another run begins such a run; for `.` and
+ * @throws {INVALID_RUN_ID} also for an id that begins with `~`: only a call of another run begins such a run; for `.` and
  *   `..`: each URL parser takes them for steps between folders, also as `%2e`
  */
 export function checkHostRunId(runId: unknown): string {

@@ -67,7 +67,7 @@ const numbers: readonly [keyof ModelSettings, string, (value: number) => boolean
 
 /**
  * Checks and copies settings. Headers are not a setting: they hold keys, and belong to the model that the host makes.
- * @throws {TypeError} that names the setting; {NotJsonError} for provider options that are not JSON
+ * @throws {TypeError} that names the setting; {NOT_JSON} for provider options that are not JSON
  */
 export function checkSettings(settings: ModelSettings, place: OptionsPlace): ModelSettings {
   const given = readOptions(settings, settingKeys, place);

@@ -140,7 +140,7 @@ const MAX_LABEL_BYTES = 1_024;
 
 /**
  * Checks the labels of an invocation, or of a filter.
- * @throws {TypeError} for a value that is not an object of texts @throws {InvalidLabelsError} above the limits of a run
+ * @throws {TypeError} for a value that is not an object of texts @throws {INVALID_LABELS} above the limits of a run
  */
 export function labelsOf(given: unknown, of = 'labels'): Labels {
   if (!isObject(given)) throw new TypeError(`${of} must be an object of strings, not ${kindOf(given)}`);
@@ -163,7 +163,7 @@ export function labelsOf(given: unknown, of = 'labels'): Labels {
   return Object.freeze(Object.fromEntries(entries) as Labels);
 }
 
-/** Returns the labels of an invocation; undefined without any. @throws {TypeError} @throws {InvalidLabelsError} */
+/** Returns the labels of an invocation; undefined without any. @throws {TypeError} @throws {INVALID_LABELS} */
 export function labelsGiven(given: unknown): Labels | undefined {
   const labels = labelsOf(given);
   return Object.keys(labels).length > 0 ? labels : undefined;

@@ -32,7 +32,7 @@ export interface ResumeState
 /**
  * Returns the progress of a run that continues from its stored record.
  * @param fresh the progress of a new run; its meta and definition are the present ones
- * @throws {TranscriptInvalidError} if a result has no call, or a call before the end has no result
+ * @throws {TRANSCRIPT_INVALID} if a result has no call, or a call before the end has no result
  */
 export function resumeProgress(fresh: Progress, resume: ResumeState, tools: ToolFacts = {}): Progress {
   const history = (resume.history ?? []).map((message, i) => enterMessage(message, `history[${i}]`));
@@ -99,7 +99,7 @@ function earlierOf({ earlier }: Progress, resume: ResumeState): Progress['earlie
 /**
  * Checks each message that a host gives, by its shape.
  * @param of names the list in errors, for example `history`
- * @throws {NotJsonError} @throws {TranscriptInvalidError}
+ * @throws {NOT_JSON} @throws {TRANSCRIPT_INVALID}
  */
 function enterGiven(given: readonly unknown[], of: string): readonly Message[] {
   return given.map((message, i) => {
@@ -112,7 +112,7 @@ function enterGiven(given: readonly unknown[], of: string): readonly Message[] {
 /**
  * Checks the resume state that a host gives, and takes its messages in. Those of a stored record were checked when it was
  * parsed.
- * @throws {NotJsonError} @throws {TranscriptInvalidError}
+ * @throws {NOT_JSON} @throws {TRANSCRIPT_INVALID}
  */
 export function enterResume(given: ResumeState): ResumeState {
   const lists = messageLists.flatMap((key) => (given[key] ? [[key, enterGiven(given[key], key)]] : []));
@@ -124,7 +124,7 @@ export function enterResume(given: ResumeState): ResumeState {
 
 /**
  * Checks the open step of a resume state.
- * @throws {TranscriptInvalidError} also if the ledger does not match the calls in the message
+ * @throws {TRANSCRIPT_INVALID} also if the ledger does not match the calls in the message
  */
 function checkOpenStep({ message, calls }: OpenStep): void {
   checkMessage(message, 'openStep.message');
@@ -145,7 +145,7 @@ export const messageLists = [
 /**
  * Checks the earlier conversation (history) with which a host begins a run, and takes it in. Of
  * the marks in it only the names of models stay.
- * @throws {NotJsonError} @throws {TranscriptInvalidError} also if it ends in calls without results: no process would make them
+ * @throws {NOT_JSON} @throws {TRANSCRIPT_INVALID} also if it ends in calls without results: no process would make them
  */
 export function enterHistory(given: readonly unknown[]): readonly Message[] {
   const history = enterGiven(given, 'history').map((message) => enterMessage(withHint(message)));

@@ -47,7 +47,7 @@ export class SqliteFile<T> {
 
   /**
    * Runs `work` in a transaction: SQLite stores all of it or nothing. While it waits for a lock, the event loop is free.
-   * @throws {StoreUnavailableError} and the other errors of a store
+   * @throws {STORE_UNAVAILABLE} and the other errors of a store
    */
   async transaction<R>(work: (statements: T) => R): Promise<R> {
     const latest = performance.now() + this.#busyTimeoutMs;

@@ -104,7 +104,7 @@ const checkedAnswers: { readonly [Name in MethodName]?: (answer: unknown, runId:
 
 /**
  * Checks the record that a host's store loaded.
- * @throws {StoreUnavailableError} for a value that is not a record @throws {CheckpointCorruptError} for a damaged one, or that
+ * @throws {STORE_UNAVAILABLE} for a value that is not a record @throws {CHECKPOINT_CORRUPT} for a damaged one, or that
  *   of another run
  */
 function checkedRecord(answer: unknown, runId: string): RunCheckpoint | null {

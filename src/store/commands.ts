@@ -34,14 +34,14 @@ export interface CommandToSend extends Pick<StoredCommand, 'runId' | 'id' | 'tex
 /**
  * Encodes a command (cancel, steer) as a text to store.
  * @throws {TypeError}
- * @throws {UndeliveredError}
- * @throws {NotJsonError}
+ * @throws {UNDELIVERED}
+ * @throws {NOT_JSON}
  */
 export function encodeCommand(command: Command): string {
   return jsonText(versioned(checkCommand(command)), 'command');
 }
 
-/** Decodes the stored text of a command. @throws {CheckpointCorruptError} */
+/** Decodes the stored text of a command. @throws {CHECKPOINT_CORRUPT} */
 export function decodeCommand(text: string): Command | UnknownCommand {
   return parseCommand(parseStored(text, 'command'));
 }

@@ -90,7 +90,7 @@ export interface AppendingStore extends CheckpointStore {
 
 /** A store that checks who may write. `claim` works before a record exists; null = another owner holds a live claim. */
 export interface OwningStore extends CheckpointStore {
-  /** @throws {NewerDeploymentError} if a higher deployment has claimed the run: nothing is counted. Only a TakingStore has it */
+  /** @throws {NEWER_DEPLOYMENT} if a higher deployment has claimed the run: nothing is counted. Only a TakingStore has it */
   claim(runId: string, owner: string, ttlMs: number, options?: ClaimOptions): Promise<Claim | null>;
   renew(claim: Claim, ttlMs: number): Promise<Claim>;
   release(claim: Claim, options?: ReleaseOptions): Promise<void>;
@@ -117,12 +117,12 @@ export interface DeliveryStore extends OutcomeStore, Delivering {}
 export interface ControlStore extends OwningStore {
   /**
    * Stores a command for a run. If one with the same `id` waits already, the call succeeds.
-   * @throws {RunNotFoundError} if there is no record of it @throws {UndeliveredError} if 1,000 wait already
+   * @throws {RUN_NOT_FOUND} if there is no record of it @throws {UNDELIVERED} if 1,000 wait already
    */
   send(runId: string, command: Command): Promise<void>;
   /** The commands that wait for one run, or for the runs that `owner` has claimed: the oldest first, up to 1,000. */
   inbox(of: InboxOf): Promise<readonly SentCommand[]>;
-  /** Removes commands from the run's inbox. @throws {LeaseLostError} if this is no longer the newest claim */
+  /** Removes commands from the run's inbox. @throws {LEASE_LOST} if this is no longer the newest claim */
   acknowledge(claim: Claim, ids: readonly string[]): Promise<void>;
 }
 
@@ -180,7 +180,7 @@ export interface DueStore extends ControlStore {
   /**
    * Releases a run that waits: from now on `dueAt` or a command wakes it.
    * @returns false, and changes nothing, if its inbox holds a command after `readUpTo`: the run must read it first
-   * @throws {LeaseLostError} if this is no longer the newest claim
+   * @throws {LEASE_LOST} if this is no longer the newest claim
    */
   leave(claim: Claim, options: LeaveOptions): Promise<boolean>;
   /**
@@ -259,13 +259,13 @@ export interface EventStore extends DueStore {
   /**
    * Adds a wait of a run for a topic; null withdraws it. A wait that is there already stays in its place. The oldest kept
    * signal of the topic is delivered at once. Waits are removed with their record.
-   * @throws {LeaseLostError} if this is no longer the newest claim
+   * @throws {LEASE_LOST} if this is no longer the newest claim
    */
   expect(claim: Claim, wait: { readonly waitId: string; readonly topic: string | null }): Promise<void>;
   /**
    * Delivers a signal to the oldest wait of its topic, or keeps it for the next one.
    * @returns the run that got it; none = it is kept
-   * @throws {UndeliveredError} if 1,000 are kept already, or the inbox of the run is full
+   * @throws {UNDELIVERED} if 1,000 are kept already, or the inbox of the run is full
    */
   signal(signal: Signal): Promise<{ readonly to?: string }>;
 }
@@ -315,7 +315,7 @@ export interface HistoryStore extends OwningStore, OutcomeStore {
   /**
    * Ends a run, in one commit: keeps its outcome and its record, releases its claim, removes its commands. No message is
    * written again. A repeated call with the same claim changes nothing.
-   * @throws {LeaseLostError} if this is no longer the newest claim
+   * @throws {LEASE_LOST} if this is no longer the newest claim
    */
   end(claim: Claim, options: EndOptions): Promise<Ended>;
   /** The kept records of runs that ended: the newest end first, then by run id. Fewer than `limit` = there are no more. */
@@ -323,7 +323,7 @@ export interface HistoryStore extends OwningStore, OutcomeStore {
   /**
    * Removes all that is stored of a run that ended: its record, its outcome, its commands. A run of which nothing is stored is no
    * error.
-   * @throws {RunOwnedElsewhereError} while an owner holds it @throws {RunNotEndedError} if it has not ended
+   * @throws {RUN_OWNED_ELSEWHERE} while an owner holds it @throws {RUN_NOT_ENDED} if it has not ended
    */
   erase(runId: string): Promise<void>;
   /** Removes the kept records whose time is over, which stores also do by themselves; with `dryRun` only counts them. @returns how many */
@@ -354,14 +354,14 @@ export interface JournalStore extends OwningStore {
   /**
    * Adds entries that no save waits for. They need not survive a loss of power. An entry with the place of an earlier one
    * replaces it.
-   * @throws {LeaseLostError} if this is no longer the newest claim
+   * @throws {LEASE_LOST} if this is no longer the newest claim
    */
   publish(
     runId: string,
     entries: readonly JournalEntry[],
     options: { readonly claim: Claim; readonly signal?: AbortSignal | undefined },
   ): Promise<void>;
-  /** Reads a page of a run's journal; null if there is no record of the run. @throws {CheckpointCorruptError} */
+  /** Reads a page of a run's journal; null if there is no record of the run. @throws {CHECKPOINT_CORRUPT} */
   readEvents(runId: string, options: ReadEventsOptions): Promise<JournalPage | null>;
 }
 

@@ -45,12 +45,12 @@ export interface StoreDriver {
   write<T>(write: StoreWrite<T>, signal?: AbortSignal): Promise<T>;
   /**
    * Reads a record; null if there is none. Passes the messages to `messages`, row by row, in order.
-   * @throws {CheckpointCorruptError} if it is damaged
+   * @throws {CHECKPOINT_CORRUPT} if it is damaged
    */
   load(runId: string, messages: MessageReader, signal?: AbortSignal): Promise<StoredTexts | null>;
   /**
    * As `load`, of the record of a run that ended, until its time is over. A driver with `listEnded` has it.
-   * @throws {CheckpointCorruptError} if it is damaged
+   * @throws {CHECKPOINT_CORRUPT} if it is damaged
    */
   loadEnded?(runId: string, messages: MessageReader, signal?: AbortSignal): Promise<StoredTexts | null>;
   /**
@@ -64,13 +64,13 @@ export interface StoreDriver {
   totals?(range: TotalsRange): Promise<readonly TotalsRow[]>;
   /** The runs with a record, by `updatedAt`, then by the UTF-8 bytes of the run id: those after `after`, up to `limit`. */
   list(page: ListPage): Promise<readonly ListedHead[]>;
-  /** The text of a kept outcome; null if there is none, or it has expired. @throws {CheckpointCorruptError} */
+  /** The text of a kept outcome; null if there is none, or it has expired. @throws {CHECKPOINT_CORRUPT} */
   outcome(runId: string): Promise<string | null>;
   /** The commands that wait for a run, or for the runs that an owner has claimed: the oldest first. */
   inbox(of: InboxOf): Promise<readonly StoredCommand[]>;
   /** Replaces a `write` with the decision `sendCommand`. */
   send?(command: CommandToSend): Promise<void>;
-  /** Replaces a `write` with the decision `acknowledge`. @throws {LeaseLostError} */
+  /** Replaces a `write` with the decision `acknowledge`. @throws {LEASE_LOST} */
   acknowledge?(claim: Claim, ids: readonly string[]): Promise<void>;
   /** Removes expired outcomes, or only counts them. `storeFrom` calls it once a minute. @returns how many */
   forgetOutcomes?(options: { readonly dryRun: boolean }): Promise<number>;
@@ -114,7 +114,7 @@ export interface RowsPage {
 
 /** The journals of a store. A row belongs to the record of its run, and is removed with it. */
 export interface JournalDriver {
-  /** Checks the claim, and adds rows. It need not wait for the disk. A row with the key of another one replaces it. @throws {LeaseLostError} */
+  /** Checks the claim, and adds rows. It need not wait for the disk. A row with the key of another one replaces it. @throws {LEASE_LOST} */
   publish(write: { readonly claim: Claim; readonly rows: readonly JournalRow[] }, signal?: AbortSignal): Promise<void>;
   /** The rows after a place, in the order of places, up to `limit`; null without a record of the run. */
   read(runId: string, page: RowsPage): Promise<readonly JournalRow[] | null>;
@@ -195,7 +195,7 @@ export interface MessageReader {
   /**
    * Adds a row: the messages from `count` on.
    * @param pieces the large parts that the row names
-   * @throws {CheckpointCorruptError} if it is not what was stored
+   * @throws {CHECKPOINT_CORRUPT} if it is not what was stored
    */
   add(text: string, pieces?: StoredPieces): void;
   /** Keeps only the first `count` messages; 0 = the record was replaced meanwhile, and is read again. */

@@ -123,7 +123,7 @@ export interface ThreadStore extends HistoryStore {
   /**
    * Adds a message to its thread, in one commit: its run begins (`started`; its first record is due at once), or waits for its
    * turn (`queued`), or the live run gets it (`steered`). One that the thread has already changes nothing (`known`).
-   * @throws {ThreadMessageConflictError} @throws {ThreadBusyError} @throws {ThreadFullError} @throws {ThreadMissingError} with `again`
+   * @throws {THREAD_MESSAGE_CONFLICT} @throws {THREAD_BUSY} @throws {THREAD_FULL} @throws {THREAD_MISSING} with `again`
    */
   admit(turn: TurnToAdmit): Promise<Admission>;
   /** The messages of the begun turns, in order; an unknown thread has none. */
@@ -146,12 +146,12 @@ export interface ThreadStore extends HistoryStore {
   listThreads(options?: ListThreadsOptions & { readonly heldUp?: boolean }): Promise<readonly ThreadLine[]>;
   /**
    * Drops the turns after a message, with the records of their runs.
-   * @throws {ThreadBusyError} beside a live run @throws {ThreadMissingError}
+   * @throws {THREAD_BUSY} beside a live run @throws {THREAD_MISSING}
    */
   rewind(key: ThreadKey, to: ThreadPlaceOf): Promise<void>;
   /**
    * Makes a thread that shares the turns up to a message. Its runs are kept as long as one of the threads.
-   * @throws {ThreadExistsError} @throws {ThreadMissingError}
+   * @throws {THREAD_EXISTS} @throws {THREAD_MISSING}
    */
   fork(key: ThreadKey, to: ThreadPlaceOf & { readonly newId: string }): Promise<void>;
   /**

@@ -52,9 +52,9 @@ export interface ExpectWrite {
  * delivery is decided like `sendCommand`, in the same commit as the change of the topic where the storage can do that.
  */
 export interface TopicDriver {
-  /** Checks the claim; then removes the wait, delivers the oldest kept signal to it, or adds it. @throws {LeaseLostError} */
+  /** Checks the claim; then removes the wait, delivers the oldest kept signal to it, or adds it. @throws {LEASE_LOST} */
   expect(write: ExpectWrite): Promise<void>;
-  /** See `routed`. @returns the run that got it @throws {UndeliveredError} */
+  /** See `routed`. @returns the run that got it @throws {UNDELIVERED} */
   signal(write: SignalWrite): Promise<string | undefined>;
 }
 
@@ -66,7 +66,7 @@ export function isNewSignal({ from }: Pick<SignalWrite, 'from'>, known: KnownSig
   return known === undefined || (from !== undefined && known.to === from);
 }
 
-/** Refuses a signal if its topic keeps too many. @param count how many it keeps @throws {UndeliveredError} */
+/** Refuses a signal if its topic keeps too many. @param count how many it keeps @throws {UNDELIVERED} */
 export function checkRoom(count: number): void {
   if (count < MAX_KEPT_SIGNALS) return;
   throw new UndeliveredError(`${MAX_KEPT_SIGNALS} signals of this topic are kept for a run: this one was not taken`);
@@ -89,7 +89,7 @@ const deliveryId = (waitId: string): string => `signal-${sha256(waitId)}`;
 /**
  * Makes what a driver stores of a signal.
  * @param now when a signal was sent that does not say so, wall clock, ms
- * @throws {TypeError} @throws {UndeliveredError} @throws {NotJsonError}
+ * @throws {TypeError} @throws {UNDELIVERED} @throws {NOT_JSON}
  */
 export function signalWrite(signal: Signal, encryption: Encryption, now: number): SignalWrite {
   const { id, value, untilMs, from, sentAt = now } = signal;
@@ -189,7 +189,7 @@ export function withDelivered(topic: TopicValue, { key, untilMs }: StoredSignal,
   };
 }
 
-/** Returns a topic that keeps one more signal. @throws {UndeliveredError} if there is no room for it */
+/** Returns a topic that keeps one more signal. @throws {UNDELIVERED} if there is no room for it */
 export function withKept(topic: TopicValue, { key, text, untilMs }: StoredSignal): TopicValue {
   checkRoom(topic.kept.length);
   const delivered = topic.delivered.filter((signal) => signal.key !== key);

@@ -78,7 +78,7 @@ export function fromAiSdkEntry(name: string, { tool, ...traits }: AiSdkToolEntry
 /**
  * Adapts an AI SDK tool. Its effect is `once` unless its entry says otherwise: the tool does not say what a repetition would
  * do.
- * @throws {UnsupportedError} for tools without `execute` (the provider's or the client's)
+ * @throws {UNSUPPORTED} for tools without `execute` (the provider's or the client's)
  */
 export function fromAiSdkTool(name: string, tool: AiSdkTool, traits: Traits = {}): Tool {
   const byName = adapted.get(tool) ?? new Map<string, Tool>();

@@ -41,8 +41,8 @@ export type AnswerOf<Schema, Option = JsonValue> = Schema extends undefined ? Op
 export interface CallWaits {
   /**
    * Asks a person, and returns the answer. `executor.control(runId).answer(waitId, value)` gives it.
-   * @throws {WaitExpiredError} if no answer came in time @throws {WaitChangedError} @throws {WaitAfterEffectError}
-   * @throws {UnsupportedError} if the call has an open wait already @throws {TypeError} for a question that cannot be recorded
+   * @throws {WAIT_EXPIRED} if no answer came in time @throws {WAIT_CHANGED} @throws {WAIT_AFTER_EFFECT}
+   * @throws {UNSUPPORTED} if the call has an open wait already @throws {TypeError} for a question that cannot be recorded
    * @example
    * const color = await context.ask({ question: 'Which color?', options: ['red', 'blue'] });
    */
@@ -53,15 +53,15 @@ export interface CallWaits {
    * Waits for an event, and returns its value. `executor.signal(name, value, { key, id })` sends it, from any process, also
    * before the call waits.
    * @param name up to 1,024 characters
-   * @throws {WaitExpiredError} if it did not come in time @throws {WaitChangedError} @throws {WaitAfterEffectError}
-   * @throws {UnsupportedError} if the call has an open wait already @throws {TypeError} for an event that cannot be recorded
+   * @throws {WAIT_EXPIRED} if it did not come in time @throws {WAIT_CHANGED} @throws {WAIT_AFTER_EFFECT}
+   * @throws {UNSUPPORTED} if the call has an open wait already @throws {TypeError} for an event that cannot be recorded
    * @example
    * const { paid } = await context.waitFor('payment', { key: orderId, schema: z.object({ paid: z.number() }) });
    */
   waitFor<const Schema = undefined>(name: string, event?: ExpectedEvent<Schema>): Promise<AnswerOf<Schema>>;
   /**
    * Waits for a time: ms, or a text like `30s`, `10m`, `12h`, `3d`. `executor.control(runId).wake(waitId)` ends it early.
-   * @throws {WaitChangedError} @throws {WaitAfterEffectError} @throws {UnsupportedError} @throws {TypeError}
+   * @throws {WAIT_CHANGED} @throws {WAIT_AFTER_EFFECT} @throws {UNSUPPORTED} @throws {TypeError}
    * @example await context.sleep('3d')
    */
   sleep(duration: string | number): Promise<void>;

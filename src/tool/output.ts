@@ -27,7 +27,7 @@ export interface OutputRule {
 /**
  * Converts a tool's result to the model's form: a string becomes text, a value of `toolContent` becomes content (bytes become
  * base64, URLs become strings), the failure of an MCP tool an error, any other value JSON; `undefined` becomes `null`.
- * @throws {NotJsonError} with the path of a value that JSON cannot hold
+ * @throws {NOT_JSON} with the path of a value that JSON cannot hold
  * @throws {TypeError} for a file by URL if the rule allows none
  */
 export function toToolOutput(result: unknown, rule: OutputRule): ToolOutput {

@@ -35,7 +35,7 @@ export interface Toolbox {
 
 /**
  * Looks up an agent's tools by name, and reads their schemas for the model.
- * @throws {UnknownToolError} for a name that is not registered; the message lists the registered ones
+ * @throws {UNKNOWN_TOOL} for a name that is not registered; the message lists the registered ones
  * @throws {TypeError} for two tools of one name, a name that cannot be called, or an entry that is not a tool
  */
 export function toolboxOf(entries: ToolEntries, registry: readonly Tool[]): Toolbox {
@@ -78,7 +78,7 @@ function readEntry(of: string, name: string, entry: unknown): AiSdkTool | AiSdkT
 
 /**
  * Checks that the tools of the AI SDK in an agent's definition can be used. A lazy schema (a function) is read by the first run.
- * @throws {TypeError} for a schema that is none @throws {UnsupportedError} for a tool without `execute`
+ * @throws {TypeError} for a schema that is none @throws {UNSUPPORTED} for a tool without `execute`
  */
 export function checkEntries(entries: ToolEntries): void {
   if (entries === undefined || Array.isArray(entries)) return;
@@ -135,7 +135,7 @@ export function joined(toolbox: Toolbox, more: readonly Tool[]): Toolbox {
 
 /**
  * Returns a toolbox with only some of the tools, as a phase has them.
- * @throws {UnknownToolError} for a name that is not in it
+ * @throws {UNKNOWN_TOOL} for a name that is not in it
  */
 export function restrict(toolbox: Toolbox, names: readonly string[]): Toolbox {
   const tools = new Map(names.map((name) => [name, find(name, [...toolbox.tools.values()])]));

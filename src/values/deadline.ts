@@ -4,7 +4,7 @@ import { PortTimeoutError } from './errors.ts';
 /**
  * Waits for a promise, at most `ms` milliseconds. A value or a rejection after the deadline is ignored.
  * @param what names the wait in the error, for example `store.save`
- * @throws {PortTimeoutError} after `ms` milliseconds
+ * @throws {PORT_TIMEOUT} after `ms` milliseconds
  */
 export function withDeadline<T>(
   promise: PromiseLike<T>,

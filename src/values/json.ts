@@ -26,7 +26,7 @@ export function isDeeperThan(levels: number, value: unknown): boolean {
  * instances, functions, NaN, `undefined` inside an array, cycles) is refused with its path.
  *
  * @param levels how deep objects and arrays may be nested
- * @throws {NotJsonError} naming the path, for example `message.content[0].input.when`
+ * @throws {NOT_JSON} naming the path, for example `message.content[0].input.when`
  */
 export function frozenJson(value: unknown, path = 'value', levels: number = MAX_DEPTH): JsonValue {
   const frozen = copy(value, levels);
@@ -35,7 +35,7 @@ export function frozenJson(value: unknown, path = 'value', levels: number = MAX_
 
 /**
  * Returns the JSON text of a record or a part of one: the same refusals as `frozenJson`, without the copy.
- * @throws {NotJsonError} naming the path
+ * @throws {NOT_JSON} naming the path
  */
 export function jsonText(value: unknown, path = 'value'): string {
   if (!isJson(value, RECORD_DEPTH)) refuse(value, path, RECORD_DEPTH);
@@ -109,7 +109,7 @@ function whyNoContainer(value: object, left: number): string | undefined {
   return `is a ${prototype.constructor?.name || 'class instance'}; only plain JSON can be stored`;
 }
 
-/** Throws an error that names the problem and its path. @throws {NotJsonError} */
+/** Throws an error that names the problem and its path. @throws {NOT_JSON} */
 function refuse(value: unknown, path: string, levels: number): never {
   findFault(value, path, levels);
   throw new NotJsonError(`${path} has a getter whose value changes; only plain JSON can be stored`);

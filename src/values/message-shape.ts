@@ -78,7 +78,7 @@ function outputProblem(output: unknown, needs: string): string | undefined {
 /**
  * Checks the shape of a tool's output.
  * @param at names the output, for example `openStep.calls[0].result`
- * @throws {TranscriptInvalidError}
+ * @throws {TRANSCRIPT_INVALID}
  */
 export function checkOutput(output: unknown, at: string): void {
   const problem = outputProblem(output, 'must be');
@@ -116,7 +116,7 @@ const roles = ['system', ...Object.keys(parts)];
 /**
  * Checks a message that a host gives: its role, and each of its parts as the AI SDK defines them.
  * @param at names the message, for example `history[2]`
- * @throws {TranscriptInvalidError} that names the part and the problem
+ * @throws {TRANSCRIPT_INVALID} that names the part and the problem
  */
 export function checkMessage(message: unknown, at: string): void {
   const problem = messageProblem(isObject(message) ? message : {});

@@ -24,7 +24,7 @@ const encodings = hiddenField<string | undefined>();
 
 /**
  * Takes a message into a transcript: checks that it is JSON, copies it, freezes the copy and encodes it once.
- * @throws {NotJsonError} with the path of the value that JSON cannot hold, or for a value that is not an object
+ * @throws {NOT_JSON} with the path of the value that JSON cannot hold, or for a value that is not an object
  */
 export function enterMessage(message: unknown, path = 'message'): Message {
   if (encodings.has(message)) return message as Message;

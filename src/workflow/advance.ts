@@ -240,7 +240,7 @@ class Advance {
   }
 }
 
-/** An event as a record holds it. @throws {NotJsonError} */
+/** An event as a record holds it. @throws {NOT_JSON} */
 function eventOf({ event }: { readonly event: JsonValue }): JsonObject {
   return frozenJson(event, 'event') as JsonObject;
 }
@@ -254,7 +254,7 @@ function withCalls({ openStep: _, ...progress }: Progress, calls: readonly OpenC
   return calls.length === 0 ? progress : { ...progress, openStep: stepOf(noMessage, calls) };
 }
 
-/** Checks a snapshot that is about to be recorded. @throws {WorkflowStateError} with the path of what no record can hold */
+/** Checks a snapshot that is about to be recorded. @throws {WORKFLOW_STATE} with the path of what no record can hold */
 function keptSnapshot(snapshot: JsonObject): JsonObject {
   const kept = jsonOf(snapshot);
   const { length } = JSON.stringify(kept);

@@ -31,7 +31,7 @@ export interface LastAnswers {
 
 /**
  * Loads the answers to the newest prompt of `pawl ask` in a folder. Answers to an older prompt do not count.
- * @throws {Failure} if there are no answers @throws {CheckpointCorruptError} …
+ * @throws {Failure} if there are no answers @throws {CHECKPOINT_CORRUPT} …
  */
 export async function lastAnswersIn(home: string): Promise<LastAnswers> {
   // A fan-out that ends writes the answers before it deletes its checkpoint file.

@@ -7,7 +7,7 @@ const MAX_NAME = 255;
 /**
  * Checks and normalizes a path from a model, relative to the root, without `.` and inner `..`; '' is the root itself. It
  * does not use the disk.
- * @throws {WriteOutsideRootError} if it is not relative, leads out of the root, or into a folder that models may not use
+ * @throws {WRITE_OUTSIDE_ROOT} if it is not relative, leads out of the root, or into a folder that models may not use
  */
 export function insideRoot(path: unknown): string {
   if (typeof path !== 'string') throw new WriteOutsideRootError(`a path must be a string, not ${typeof path}`);

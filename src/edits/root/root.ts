@@ -38,7 +38,7 @@ export class Root {
   /**
    * Opens a folder as a root.
    * @param checkpoint the checkpoint file of the fan-out, an absolute path
-   * @throws {WriteFailedError} if there is no such folder
+   * @throws {WRITE_FAILED} if there is no such folder
    */
   static async open(root: string, checkpoint?: string): Promise<Root> {
     if (typeof root !== 'string' || root === '') throw new TypeError('root must be the path of a folder');
@@ -54,7 +54,7 @@ export class Root {
 
   /**
    * A file, or the place of a new one.
-   * @throws {WriteOutsideRootError} if the path leads elsewhere, through a link, or to something that is not a regular file
+   * @throws {WRITE_OUTSIDE_ROOT} if the path leads elsewhere, through a link, or to something that is not a regular file
    */
   async file(path: unknown): Promise<Place> {
     const place = await this.#find(fileInsideRoot(path));
@@ -62,7 +62,7 @@ export class Root {
     return place;
   }
 
-  /** Finds a folder of the root. @throws {WriteOutsideRootError} as for a file */
+  /** Finds a folder of the root. @throws {WRITE_OUTSIDE_ROOT} as for a file */
   async folder(path: unknown): Promise<Place> {
     const place = await this.#find(insideRoot(path));
     if (place.stats && !place.stats.isDirectory()) throw refused(place.path, 'it is a file, not a folder');
@@ -72,7 +72,7 @@ export class Root {
   /**
    * Refuses files that models may neither read nor change.
    * @param path as `file` or `folder` of this root returned it
-   * @throws {WriteOutsideRootError}
+   * @throws {WRITE_OUTSIDE_ROOT}
    */
   async checkAllowed(path: string, isFolder = false): Promise<void> {
     const reason = await this.offLimits.reason(path, isFolder);
@@ -82,7 +82,7 @@ export class Root {
 
   /**
    * The bytes of a file; undefined if there is none.
-   * @throws {WriteOutsideRootError} @throws {RangeError} for a file that is too large
+   * @throws {WRITE_OUTSIDE_ROOT} @throws {RangeError} for a file that is too large
    */
   async read(path: unknown): Promise<Buffer | undefined> {
     const place = await this.file(path);

@@ -15,7 +15,7 @@ const PAGE = 20;
 /**
  * Works on due runs one after another, until its budget is over or none is due. A run that this process cannot continue is given
  * back, and is due again after a pause.
- * @throws the store's error @throws {NotDurableError} @throws {UnsupportedError} for a store in which no runs rest
+ * @throws the store's error @throws {NOT_DURABLE} @throws {UNSUPPORTED} for a store in which no runs rest
  */
 export async function driveDue(services: ExecutorServices, limits: DriveLimits): Promise<Driven> {
   const driven = await new DueDrive(services, limits).run();

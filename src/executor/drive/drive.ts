@@ -27,7 +27,7 @@ export class Drives {
   /**
    * Works on one stored run for the time of a budget, and leaves it in good order: ended, at rest, or due. A second call for the
    * same run joins the first. `due` is not the id of a run: it works on due runs one after another.
-   * @throws {StoreUnavailableError} or another error of the store, if it did not answer @throws {NotDurableError} without a store
+   * @throws {STORE_UNAVAILABLE} or another error of the store, if it did not answer @throws {NOT_DURABLE} without a store
    */
   drive(runId: string, limits: DriveLimits): Promise<Driven> {
     const running = this.#running.get(runId);

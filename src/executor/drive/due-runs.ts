@@ -17,7 +17,7 @@ const USUAL_LIMIT = 1_000;
 
 /**
  * Lists one page of the runs that are due and that no process works on.
- * @throws {TypeError} for options that cannot be @throws {NotDurableError} @throws {UnsupportedError} @throws the store's own error
+ * @throws {TypeError} for options that cannot be @throws {NOT_DURABLE} @throws {UNSUPPORTED} @throws the store's own error
  */
 export async function listDueRuns({ config }: ExecutorServices, options: DueRunsOptions): Promise<DueList> {
   checkKeys(options, optionKeys, { of: 'executor.due' });

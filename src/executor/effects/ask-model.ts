@@ -36,7 +36,7 @@ const ANSWER = 'Your last reply was empty. Give your answer now, or call a tool.
  * its provider paused, and shortens a history that is too long for the model. What it adds to the conversation for that is not
  * recorded.
  *
- * @throws what the last request threw; {ContextTooLongError} if no history is short enough; {AnswerCutError} if a cut answer
+ * @throws what the last request threw; {CONTEXT_TOO_LONG} if no history is short enough; {ANSWER_CUT} if a cut answer
  *   must fail
  */
 export function askModel(asked: Asked): Promise<ModelReply> {
@@ -143,7 +143,7 @@ class Asking {
     );
   }
 
-  /** Returns the reply. @throws {AnswerCutError} if it is cut, and a cut answer must fail */
+  /** Returns the reply. @throws {ANSWER_CUT} if it is cut, and a cut answer must fail */
   #checked(reply: ModelReply): ModelReply {
     if (this.#asked.onCutAnswer !== 'fail' || !isCut(reply)) return reply;
     this.#retries.onSpent?.(reply.usage);

@@ -237,7 +237,7 @@ function isEndOf(run: ActiveRun, output: RunOutput): boolean {
  * Gets model and tools. A fault of the setup gives a stored run back. The first start of a turn ends with it, once its record is
  * loaded. A run that has ended, or is cancelled, needs neither model nor tools.
  * @param unread why the schema of its answer cannot be read
- * @throws {SetupError} @throws the fault, of a run that has no record here
+ * @throws {SETUP} @throws the fault, of a run that has no record here
  */
 function equip(run: ActiveRun, record: RunCheckpoint | undefined, unread: Error | undefined): Error | undefined {
   const { agent, services, runId } = run;
@@ -263,7 +263,7 @@ function equip(run: ActiveRun, record: RunCheckpoint | undefined, unread: Error 
 /**
  * Returns the tools that an agent's definition names. Those of a list are the same in all its runs; those of the AI SDK are the host's
  * objects, read at each start.
- * @throws {UnknownToolError} @throws {TypeError}
+ * @throws {UNKNOWN_TOOL} @throws {TypeError}
  */
 export function ownTools({ agent, services }: Pick<ActiveRun, 'agent' | 'services'>): Toolbox {
   const known = services.toolboxes.get(agent);

@@ -26,7 +26,7 @@ export class Fleet {
     this.#services = services;
   }
 
-  /** Begins a worker. @throws {TypeError} @throws {NotDurableError} @throws {UnsupportedError} @throws {ShutdownError} */
+  /** Begins a worker. @throws {TypeError} @throws {NOT_DURABLE} @throws {UNSUPPORTED} @throws {ERR_SHUTDOWN} */
   work(options: WorkOptions): Worker {
     const limits = workLimitsOf(options);
     if (options.perKey !== undefined && this.#services.config.fairBy === undefined)

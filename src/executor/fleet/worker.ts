@@ -70,7 +70,7 @@ export class FleetWorker {
   /** The grace of slices that begin while the worker drains, ms. */
   #drainMs = 0;
 
-  /** @throws {NotDurableError} @throws {UnsupportedError} for a store in which no runs rest */
+  /** @throws {NOT_DURABLE} @throws {UNSUPPORTED} for a store in which no runs rest */
   constructor(services: ExecutorServices, limits: WorkLimits) {
     this.#services = services;
     this.#limits = limits;

@@ -49,8 +49,8 @@ export interface Beginning {
 
 /**
  * Checks an invocation (prompt, ids, inputs, images, history, labels) and makes the plain JSON request of it.
- * @throws {TypeError} for a wrong call; {InvalidRunIdError}; {InvalidLabelsError}; {NotJsonError} for a value that cannot be
- *   stored; {TranscriptInvalidError} for a broken history
+ * @throws {TypeError} for a wrong call; {INVALID_RUN_ID}; {INVALID_LABELS}; {NOT_JSON} for a value that cannot be
+ *   stored; {TRANSCRIPT_INVALID} for a broken history
  */
 export function requestOf(
   given: unknown,

@@ -53,7 +53,7 @@ export function asSnapshot(record: RunCheckpoint): PersistedRun {
   return { ...structuredClone(record), status: 'active', output: undefined, error: undefined };
 }
 
-/** Parses a run in the snapshot of a host's machine. @throws {CheckpointCorruptError} {CheckpointTooNewError} */
+/** Parses a run in the snapshot of a host's machine. @throws {CHECKPOINT_CORRUPT} {CHECKPOINT_TOO_NEW} */
 export function parsePersisted(value: unknown): PersistedRun {
   if (isDeeperThan(RECORD_DEPTH + 1, value))
     throw new CheckpointCorruptError('this snapshot of a run is nested too deep');

@@ -26,8 +26,8 @@ export interface RunControl {
   /**
    * Ends the run for good. `ended`: it is over, and its record is deleted. `sent`: another process works on it and ends it at
    * its next look (`defaults.controlMs`). If that process dies first, the process that continues the run ends it.
-   * @throws {RunNotFoundError} if there is no such run @throws the error that keeps its record from being deleted, for
-   *   example {StoreUnavailableError}: then the run may continue at the next boot, so cancel it again
+   * @throws {RUN_NOT_FOUND} if there is no such run @throws the error that keeps its record from being deleted, for
+   *   example {STORE_UNAVAILABLE}: then the run may continue at the next boot, so cancel it again
    */
   cancel(reason?: string): Promise<'ended' | 'sent'>;
   /**
@@ -36,9 +36,9 @@ export interface RunControl {
    * before its next look never gets it.
    * @param options.children whether running child runs get the message as well
    * @param options.by the person who says it: the transcript names it, the model does not read it
-   * @throws {RunNotFoundError} if there is no such run @throws {UndeliveredError} if 1,000 commands wait for it
-   * @throws {KeyMismatchError} if the run is encrypted with a key that this store does not have @throws
-   *   {CheckpointCorruptError}
+   * @throws {RUN_NOT_FOUND} if there is no such run @throws {UNDELIVERED} if 1,000 commands wait for it
+   * @throws {KEY_MISMATCH} if the run is encrypted with a key that this store does not have @throws
+   *   {CHECKPOINT_CORRUPT}
    */
   steer(
     text: string,
@@ -51,7 +51,7 @@ export interface RunControl {
    * @param options.by the person; required where several must approve, or the tool checks who may
    * @param options.input the input as the person changed it, if the tool allows that
    * @param options.digest that of the wait as the person saw it: if the call has changed since, the answer is refused
-   * @throws {WaitGoneError} @throws {AlreadyAnsweredError} @throws {AnswerRefusedError} @throws {AnswerRedactedError}
+   * @throws {WAIT_GONE} @throws {ALREADY_ANSWERED} @throws {ANSWER_REFUSED} @throws {ANSWER_REDACTED}
    * @example await executor.control(runId).approve(wait.id, { by: { id: 'ada' }, digest: wait.digest })
    */
   approve(waitId: string, options?: ApproveOptions): Promise<AnswerState>;
@@ -68,14 +68,14 @@ export interface RunControl {
    * Sends an event to the machine of a workflow. Each machine takes or ignores it as XState does. `recorded`: the record has it.
    * `sent`: it waits in the store for the process that has the run, now or later.
    * @param options.id names the event: sent twice with the same id, it counts once
-   * @throws {EventInvalidError} for a type that XState itself uses, or what is not JSON @throws {RunNotFoundError}
-   * @throws {UnsupportedError} for a run of an agent
+   * @throws {EVENT_INVALID} for a type that XState itself uses, or what is not JSON @throws {RUN_NOT_FOUND}
+   * @throws {UNSUPPORTED} for a run of an agent
    * @example await executor.control('refund-42').send({ type: 'cancel', by: 'ada' }, { id: 'click-7' });
    */
   send(event: MachineEvent, options?: SendEventOptions): Promise<'recorded' | 'sent'>;
   /**
    * How many commands wait in the store for this run; 0 once the run has accepted them, or is over.
-   * @throws {UnsupportedError} if the store carries no commands
+   * @throws {UNSUPPORTED} if the store carries no commands
    */
   unread(): Promise<number>;
   /** As `executor.park`. */

@@ -142,7 +142,7 @@ async function isQueued({ config: { store } }: ExecutorServices, runId: string):
   return store !== undefined && (await queuedRun(store, runId)) !== undefined;
 }
 
-/** The run has no journal, or has it no more. How it ended is its last event. @throws {JournalGoneError} */
+/** The run has no journal, or has it no more. How it ended is its last event. @throws {JOURNAL_GONE} */
 async function lastEvent({ config }: ExecutorServices, { runId, reader }: Following): Promise<JournalEvent> {
   const { store, clock } = config;
   const outcome = store && (await endOf(store, runId));

@@ -236,7 +236,7 @@ export class ActiveRun implements LiveRun, Leaseholder {
     this.stop(new LeaseLostError(`run ${this.runId} was taken over by another process`, { cause }));
   }
 
-  /** Called after each wait: another owner may have taken the run meanwhile. @throws {LeaseLostError} */
+  /** Called after each wait: another owner may have taken the run meanwhile. @throws {LEASE_LOST} */
   checkOurs(): void {
     if (this.life.isLost) throw new LeaseLostError(`run ${this.runId} was taken over by another process`);
   }

@@ -20,7 +20,7 @@ export type Accepted = 'started' | 'resumed' | 'joined' | 'ended' | 'refused';
 /**
  * The host's handle of a run. One of a start with `drive: 'later'` follows the store: `result` resolves when the run has ended in any
  * process (looked for from its first reading on), or `interrupted` at a shutdown; `events` reads the journal, and the iterator throws
- * {UnsupportedError} without one; `actor` is that of the admission; `cancel` rejects if the store does not answer.
+ * {UNSUPPORTED} without one; `actor` is that of the admission; `cancel` rejects if the store does not answer.
  */
 export interface Run<Data = unknown> {
   readonly runId: string;
@@ -52,7 +52,7 @@ export interface Run<Data = unknown> {
    * (`queued`: the run is not durable, or its store fails just now). The result lists messages that were not delivered.
    * @param options.children whether running child runs get the message as well
    * @param options.by the person who says it: the transcript names it, the model does not read it
-   * @throws {UndeliveredError} if the run is over, or 1,000 messages wait already
+   * @throws {UNDELIVERED} if the run is over, or 1,000 messages wait already
    */
   steer(text: string, options?: { readonly children?: boolean; readonly by?: Person }): Promise<'durable' | 'queued'>;
   /**

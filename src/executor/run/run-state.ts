@@ -119,14 +119,14 @@ export interface RunSlicing {
 export interface RunWaiting {
   /** Sends a cancel that came after the run had left through the store. */
   forward(event: RunMachineEvent): void;
-  /** Sends a message that came after the run had left through the store. @throws {UndeliveredError} */
+  /** Sends a message that came after the run had left through the store. @throws {UNDELIVERED} */
   forwardSteering(text: string, by?: Person): Promise<'durable'>;
   /** Counts the times that the run began to wait: an effect of an earlier time is over. */
   readonly turn: number;
   /**
    * Takes an answer: checks who gives it and whether it fits, and passes it to the machine.
    * @returns when the record has its effect (`durable`), or, without a record, the machine
-   * @throws {WaitGoneError} @throws {AlreadyAnsweredError} @throws {AnswerRefusedError} @throws {AnswerRedactedError}
+   * @throws {WAIT_GONE} @throws {ALREADY_ANSWERED} @throws {ANSWER_REFUSED} @throws {ANSWER_REDACTED}
    */
   take(given: GivenAnswer): Promise<'durable' | 'queued'>;
   /** Returns whether a wait may be shown: the record has it. */

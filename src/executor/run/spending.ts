@@ -59,7 +59,7 @@ export class Spending {
 
   /**
    * Reserves a model call at the budget.
-   * @throws {BudgetExceededError} or another error of the budget: then the call must not be made
+   * @throws {BUDGET_EXCEEDED} or another error of the budget: then the call must not be made
    */
   static async reserve(run: ActiveRun, { turn, phase, ...call }: BudgetedCall): Promise<Spending | undefined> {
     const { budget } = run.services.config;

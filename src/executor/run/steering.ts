@@ -55,7 +55,7 @@ export class Steering {
   /**
    * Sends a message to the run.
    * @param from.taken is called when the run has accepted it
-   * @throws {UndeliveredError} if the run is over
+   * @throws {UNDELIVERED} if the run is over
    */
   send(text: string, { command, messageId, by, taken }: SteeredFrom = {}): Promise<Steered> {
     if (typeof text !== 'string' || text.trim() === '') {
@@ -147,7 +147,7 @@ export class MachineEvents {
 
   /**
    * Sends an event to the machine.
-   * @returns when the record has it (`durable`), or, without a record, the machine @throws {UndeliveredError} if the run is over, or leaves
+   * @returns when the record has it (`durable`), or, without a record, the machine @throws {UNDELIVERED} if the run is over, or leaves
    */
   send(id: string, event: JsonObject): Promise<Entered> {
     const known = this.#waiting?.get(id);

@@ -73,7 +73,7 @@ export class LocalSignals {
     return to === undefined ? undefined : { to };
   }
 
-  /** Keeps a signal for the next wait of its topic. @throws {UndeliveredError} if too many are kept */
+  /** Keeps a signal for the next wait of its topic. @throws {UNDELIVERED} if too many are kept */
   keep(signal: SentSignal): void {
     // Signals that no run ever waited for must not fill the memory for good.
     if (this.#count >= MAX_SIGNALS) for (const topic of [...this.#kept.keys()]) this.#keptIn(topic);

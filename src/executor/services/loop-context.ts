@@ -47,8 +47,8 @@ interface LoopedRun {
 
 /**
  * Makes the context of each loop of a run, one for each phase: model, tools, system prompt, settings, compaction.
- * @throws {UnknownTierError} for the agent's own tier; it replaces a phase's tier that no model serves
- * @throws {UnknownToolError} if a phase names a tool that its agent does not have
+ * @throws {UNKNOWN_TIER} for the agent's own tier; it replaces a phase's tier that no model serves
+ * @throws {UNKNOWN_TOOL} if a phase names a tool that its agent does not have
  */
 export function loopsFor(run: LoopedRun, toolbox: Toolbox): readonly LoopContext[] {
   const { agent, config } = run;

@@ -175,7 +175,7 @@ async function cancelRun({ run, body, served }: RunCall): Promise<Response> {
   }
 }
 
-/** A message that waits is removed with its conversation. @throws {RunWaitsError} */
+/** A message that waits is removed with its conversation. @throws {RUN_WAITS} */
 function checkBegun({ line }: RunCall['run']): void {
   if (line.status === 'queued') throw new RunWaitsError('the run waits for its turn in its conversation');
 }

@@ -11,7 +11,7 @@ export type MachineEvent = JsonObject & { readonly type: string };
 /**
  * Checks an event for the machine of a workflow. XState tells a machine the ends of its calls by events of its own: one of such a type would
  * forge a result.
- * @throws {EventInvalidError}
+ * @throws {EVENT_INVALID}
  */
 export function checkMachineEvent(given: unknown): MachineEvent {
   if (!isObject(given) || typeof given.type !== 'string')

@@ -57,9 +57,9 @@ export interface StoredRecord {
 
 /**
  * Encodes a whole record as the texts that a store keeps.
- * @throws {NotJsonError} naming the path of a value that JSON cannot hold
- * @throws {InvalidRunIdError}
- * @throws {CheckpointCorruptError} for a value that is not a record: refusing it now is better than an unreadable record at
+ * @throws {NOT_JSON} naming the path of a value that JSON cannot hold
+ * @throws {INVALID_RUN_ID}
+ * @throws {CHECKPOINT_CORRUPT} for a value that is not a record: refusing it now is better than an unreadable record at
  *   recovery
  */
 export function encodeRecord(record: RunCheckpoint, splitter?: StepSplitter): EncodedRecord {
@@ -119,7 +119,7 @@ function encodeMessages(messages: readonly Message[], from: number): string[] {
 /**
  * Builds a record from its stored texts.
  * @param attempts the count of the claim; it replaces the record's own count
- * @throws {CheckpointCorruptError} @throws {CheckpointTooNewError}
+ * @throws {CHECKPOINT_CORRUPT} @throws {CHECKPOINT_TOO_NEW}
  */
 export function decodeRecord(stored: StoredRecord, attempts?: number): RunCheckpoint {
   const extras = stored.extras === null ? {} : parseStored(stored.extras, 'extras');
@@ -130,8 +130,8 @@ export function decodeRecord(stored: StoredRecord, attempts?: number): RunCheckp
 
 /**
  * Decodes the head of a stored record.
- * @throws {CheckpointCorruptError}
- * @throws {CheckpointTooNewError}
+ * @throws {CHECKPOINT_CORRUPT}
+ * @throws {CHECKPOINT_TOO_NEW}
  */
 export function decodeHead(stored: Pick<StoredRecord, 'runId' | 'meta' | 'head'>, attempts?: number): RunHead {
   return checkOwnId(parseHead(headFields(stored, attempts)), stored.runId);
@@ -158,7 +158,7 @@ function checkOwnId<T extends RunHead>(head: T, runId: string): T {
   throw new CheckpointCorruptError('this record is damaged: it is stored under the id of another run');
 }
 
-/** Parses a stored text. @throws {CheckpointCorruptError} */
+/** Parses a stored text. @throws {CHECKPOINT_CORRUPT} */
 export function parseStored(text: string, what: string): unknown {
   try {
     return JSON.parse(text);
@@ -167,7 +167,7 @@ export function parseStored(text: string, what: string): unknown {
   }
 }
 
-/** Encodes an outcome as a text to store. @throws {NotJsonError} */
+/** Encodes an outcome as a text to store. @throws {NOT_JSON} */
 export function encodeOutcome(outcome: RunOutcome): string {
   return jsonText(outcome, 'outcome');
 }

@@ -54,8 +54,8 @@ export class Encryption {
 
   /**
    * Decrypts a stored text.
-   * @throws {KeyMismatchError} if a codec or a key is missing
-   * @throws {CheckpointCorruptError} if the text is not the encrypted one
+   * @throws {KEY_MISMATCH} if a codec or a key is missing
+   * @throws {CHECKPOINT_CORRUPT} if the text is not the encrypted one
    */
   open(stored: string, runId: string, part: string): string {
     const codec = this.#codec;

@@ -89,7 +89,7 @@ function longEntry({ event, attempt, content, end }: JournalEntry, { q, t }: Pic
   };
 }
 
-/** Returns the entries of a row. @throws {CheckpointCorruptError} for a value that is not a row */
+/** Returns the entries of a row. @throws {CHECKPOINT_CORRUPT} for a value that is not a row */
 export function entriesIn(value: unknown, { runId, place, isKept }: { runId: string; place: number; isKept: boolean }) {
   if (!isObject(value) || !isCount(value.q) || !isAmount(value.t) || !Array.isArray(value.e)) throw damaged();
   const row = value as unknown as Row;

@@ -210,7 +210,7 @@ export function isCut(text: string): boolean {
 /**
  * Puts the pieces to which a stored text refers back into it.
  * @param find the whole text of a piece
- * @throws {CheckpointCorruptError} if one is missing
+ * @throws {CHECKPOINT_CORRUPT} if one is missing
  */
 export function joinPieces(text: string, find: (name: string) => string | undefined): string {
   if (!isCut(text)) return text;
@@ -248,7 +248,7 @@ export class RunTexts {
     this.runId = runId;
   }
 
-  /** A decrypted text that still names its pieces. @throws {KeyMismatchError} @throws {CheckpointCorruptError} */
+  /** A decrypted text that still names its pieces. @throws {KEY_MISMATCH} @throws {CHECKPOINT_CORRUPT} */
   open(stored: string, part: string): string {
     // Earlier layouts repeated the names of pieces after an encrypted text.
     const [text = ''] = isEncrypted(stored) ? stored.split(MARK, 1) : [stored];

@@ -11,7 +11,7 @@ interface Following {
 /**
  * Returns whether a delta must be written. False if its revision is already stored, so a repeated append succeeds.
  * @param stored what the store has of the run
- * @throws {RevisionGapError} if it does not follow the stored revision
+ * @throws {REVISION_GAP} if it does not follow the stored revision
  */
 export function isNewRevision(
   delta: Following,
@@ -28,7 +28,7 @@ export function isNewRevision(
 
 /**
  * Checks that a stored record may be replaced. A record of a newer version is never overwritten.
- * @throws {CheckpointTooNewError}
+ * @throws {CHECKPOINT_TOO_NEW}
  */
 export function checkReplaceable(runId: string, version: number | undefined): void {
   if (version === undefined || version <= RECORD_VERSION) return;

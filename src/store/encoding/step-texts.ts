@@ -57,7 +57,7 @@ export class StepSplitter {
    * Splits a large open step into texts beside the head of its record.
    * @param isWhole everything stored is replaced
    * @returns undefined for a step that stays in its head
-   * @throws {NotJsonError} @throws {CheckpointCorruptError} for a value that is not an open step
+   * @throws {NOT_JSON} @throws {CHECKPOINT_CORRUPT} for a value that is not an open step
    */
   split({ runId, revision, head }: Save, { isWhole = false } = {}): StepTexts | undefined {
     const step = head.openStep;
@@ -130,7 +130,7 @@ export function withoutStep(head: string): string {
   return at === -1 ? head : `${head.slice(0, at - BEFORE_STEP.length)}}`;
 }
 
-/** Joins a stored head with the texts of its open step. @throws {CheckpointCorruptError} if one is missing */
+/** Joins a stored head with the texts of its open step. @throws {CHECKPOINT_CORRUPT} if one is missing */
 export function withStep(head: string, texts: readonly string[]): string {
   const at = head.lastIndexOf(MARK);
   if (at === -1) return head;

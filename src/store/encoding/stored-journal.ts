@@ -26,7 +26,7 @@ const journalText = (place: number): string => `journal ${place}`;
 
 /**
  * Encodes entries of a journal as rows: one for the kept ones, and one for the passing ones.
- * @throws {NotJsonError} the codec's error
+ * @throws {NOT_JSON} the codec's error
  */
 export function journalRows(
   runId: string,
@@ -58,7 +58,7 @@ export function storedJournal(
 /**
  * Decodes rows of a journal: the entries after a place, in order. A write that was repeated may be in two rows: its entries come
  * once.
- * @throws {CheckpointCorruptError} for a row that is not what was stored
+ * @throws {CHECKPOINT_CORRUPT} for a row that is not what was stored
  */
 export function entriesOf(
   runId: string,

@@ -21,11 +21,11 @@ import {
 interface RunsOfTopics {
   /** Wall clock, ms. */
   now(): number;
-  /** @throws {LeaseLostError} if this is no longer the newest claim of its run */
+  /** @throws {LEASE_LOST} if this is no longer the newest claim of its run */
   check(claim: Claim): void;
   /** Whether a command of this id waits for a run. */
   hasCommand(runId: string, id: string): boolean;
-  /** Sends a command. @returns false if the run has no record @throws {UndeliveredError} */
+  /** Sends a command. @returns false if the run has no record @throws {UNDELIVERED} */
   deliver(command: CommandToSend): boolean;
 }
 

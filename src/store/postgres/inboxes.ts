@@ -31,7 +31,7 @@ interface Sending {
  * Stores a command in the inbox of a run in PostgreSQL. The run's row gets another token: a concurrent delete of the run
  * finds it changed, looks again, and removes the command with it. So does a `leave`, which then sees the command. A repeated command is there already, or the run has
  * accepted it and remembers it, or has ended.
- * @throws {RunNotFoundError} @throws {UndeliveredError}
+ * @throws {RUN_NOT_FOUND} @throws {UNDELIVERED}
  */
 export async function send(session: Session, server: Server, { command, isAgain }: Sending): Promise<void> {
   const { runs, commands, outcomes } = server.tables;
@@ -96,7 +96,7 @@ function storedCommand({ id, command_id: commandId, checksum, command, no, sent_
   return { runId, id: String(JSON.parse(commandId ?? '""')), text, seq: Number(no), sentAt };
 }
 
-/** Deletes commands from the inbox of a run in PostgreSQL. @throws {LeaseLostError} */
+/** Deletes commands from the inbox of a run in PostgreSQL. @throws {LEASE_LOST} */
 export async function acknowledge(
   session: Session,
   { runs, commands }: Tables,

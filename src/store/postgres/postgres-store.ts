@@ -223,7 +223,7 @@ function threadsOf(
   };
 }
 
-/** Checks that PostgreSQL accepts a body in one statement. @throws {RecordTooLargeError} if it does not */
+/** Checks that PostgreSQL accepts a body in one statement. @throws {RECORD_TOO_LARGE} if it does not */
 function checkBytes({ runId, head, start, rows, blobs, journal }: StoredBody): void {
   const parts = [...rows, ...blobs.pieces, ...(journal?.rows ?? [])];
   const texts = [head, start?.meta ?? '', start?.extras ?? '', ...parts.map(({ text }) => text)];

@@ -166,7 +166,7 @@ export async function countLater(session: Session, { tables, times }: Server): P
 /**
  * Reads messages of a record in PostgreSQL, up to the bound of one turn.
  * @returns whether there were any
- * @throws {CheckpointCorruptError}
+ * @throws {CHECKPOINT_CORRUPT}
  */
 export async function readMessages(
   session: Session,
@@ -203,7 +203,7 @@ interface PartRow {
 /**
  * Reads the rows of a record in PostgreSQL that hold messages `from` to `to` (excluded).
  * @returns undefined if the record was replaced meanwhile
- * @throws {CheckpointCorruptError}
+ * @throws {CHECKPOINT_CORRUPT}
  */
 export async function readPart(
   session: Session,
@@ -250,7 +250,7 @@ export function storedRun(row: Row): StoredRun {
   return { runId, updatedAt: Number(row.updated_at), lease: leaseOf(row), due: dueOf(row), now: Number(row.now), row };
 }
 
-/** Returns the texts in the row of a record, after their checksums were verified. @throws {CheckpointCorruptError} */
+/** Returns the texts in the row of a record, after their checksums were verified. @throws {CHECKPOINT_CORRUPT} */
 export function textsOf({ row, updatedAt, lease }: StoredRun): StoredTexts {
   const { body, version, revision, message_count: messageCount, meta, head, extras = null } = row;
   if (meta == null) throw damaged('meta');
@@ -263,7 +263,7 @@ export function textsOf({ row, updatedAt, lease }: StoredRun): StoredTexts {
   return { meta, head: withColumns(head, fields), extras, pieces: piecesFrom(row.pieces), attempts: lease?.attempts };
 }
 
-/** The pieces of some rows by name. @param found as JSON @throws {CheckpointCorruptError} */
+/** The pieces of some rows by name. @param found as JSON @throws {CHECKPOINT_CORRUPT} */
 function piecesFrom(found: string | null | undefined): StoredPieces {
   const pieces = new Map<string, { readonly stored: string }>();
   if (found == null) return pieces;

@@ -308,8 +308,8 @@ export class Schema {
 
   /**
    * Creates or migrates the tables, unless they are those of this version.
-   * @throws {CheckpointTooNewError} if a newer version wrote the layout
-   * @throws {StoreUnavailableError} for a reader, if there are no tables of this version
+   * @throws {CHECKPOINT_TOO_NEW} if a newer version wrote the layout
+   * @throws {STORE_UNAVAILABLE} for a reader, if there are no tables of this version
    */
   async prepare(session: Session, { isReadOnly }: { readonly isReadOnly: boolean }): Promise<void> {
     const found = await this.#found(session);

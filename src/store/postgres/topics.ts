@@ -17,11 +17,11 @@ type Query = (text: string, ...values: unknown[]) => Promise<Row[]>;
 /** A transaction that has the lock of a topic: the others of the topic wait. */
 interface Locked {
   readonly query: Query;
-  /** Sends a command. @returns false if its run has no record @throws {UndeliveredError} */
+  /** Sends a command. @returns false if its run has no record @throws {UNDELIVERED} */
   send(command: CommandToSend): Promise<boolean>;
 }
 
-/** Adds or withdraws a wait in PostgreSQL: see `TopicDriver`. It may be repeated. @throws {LeaseLostError} */
+/** Adds or withdraws a wait in PostgreSQL: see `TopicDriver`. It may be repeated. @throws {LEASE_LOST} */
 export async function expectIn(session: Session, server: Server, write: ExpectWrite): Promise<void> {
   const { claim, waitId, topic } = write;
   const { waits } = server.tables;
@@ -86,7 +86,7 @@ async function hasGot(
   }
 }
 
-/** Delivers or keeps a signal in PostgreSQL. It may be repeated. @returns the run that has it @throws {UndeliveredError} */
+/** Delivers or keeps a signal in PostgreSQL. It may be repeated. @returns the run that has it @throws {UNDELIVERED} */
 export async function signalIn(session: Session, server: Server, signal: SignalWrite): Promise<string | undefined> {
   const { key, topic, text, untilMs, commandFor } = signal;
   const { waits, signals } = server.tables;

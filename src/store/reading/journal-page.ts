@@ -100,7 +100,7 @@ async function contentOf(
   return { ...contentIn(withStep(texts.whole(head, 'head', pieces), steps), found), chars, unread };
 }
 
-/** Takes from a head what events need of it. @throws {CheckpointCorruptError} */
+/** Takes from a head what events need of it. @throws {CHECKPOINT_CORRUPT} */
 function contentIn(text: string, messages: Pick<RecordContent, 'messages' | 'count'>): RecordContent {
   const head = parseStored(text, 'head');
   if (!isObject(head)) throw new CheckpointCorruptError('this record is damaged: its head is not an object');

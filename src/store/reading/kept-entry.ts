@@ -10,7 +10,7 @@ import type { EndOptions } from '../port.ts';
 import type { RunToEnd } from '../rules/history.ts';
 import type { EndedHead } from '../store-driver.ts';
 
-/** Encodes and encrypts what a run leaves at its end. @throws {NotJsonError} @throws the codec's error */
+/** Encodes and encrypts what a run leaves at its end. @throws {NOT_JSON} @throws the codec's error */
 export function encodeEnd(
   runId: string,
   { outcome, keepUntil, outcomeUntil = keepUntil, undelivered, isCounted }: EndOptions,

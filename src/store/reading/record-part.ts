@@ -20,7 +20,7 @@ export interface RecordPart {
 
 /** A store that loads a part of a long record: what that costs does not grow with the whole. */
 export interface PartStore extends CheckpointStore {
-  /** Null if there is no record of the run. @throws {CheckpointCorruptError} */
+  /** Null if there is no record of the run. @throws {CHECKPOINT_CORRUPT} */
   loadPart(runId: string, options: LoadPartOptions): Promise<RecordPart | null>;
 }
 

@@ -31,7 +31,7 @@ export interface RunToEnd {
 /**
  * Decides the end of a run: its outcome and its record are kept, its lease is removed. A run that this claim has ended already
  * stays as it is: the answer may have been lost. A run without a record leaves its outcome only.
- * @throws {LeaseLostError}
+ * @throws {LEASE_LOST}
  */
 export function endRun(claim: Claim, { outcome, deliver, ended }: RunToEnd): Decide<void> {
   return (facts) => {
@@ -47,7 +47,7 @@ export function endRun(claim: Claim, { outcome, deliver, ended }: RunToEnd): Dec
 
 /**
  * Decides whether all that is stored of a run may be erased: it has ended, and no owner holds it.
- * @throws {RunOwnedElsewhereError} @throws {RunNotEndedError}
+ * @throws {RUN_OWNED_ELSEWHERE} @throws {RUN_NOT_ENDED}
  */
 export function eraseRun(runId: string, by: Pick<Writer, 'isDead'>): Decide<void> {
   return (facts) => {

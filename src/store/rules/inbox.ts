@@ -8,7 +8,7 @@ import { checkClaim } from './lease.ts';
 
 /**
  * Decides whether a command is stored in the inbox of a run. A command that waits already is not added again.
- * @throws {RunNotFoundError} @throws {UndeliveredError} if its inbox is full
+ * @throws {RUN_NOT_FOUND} @throws {UNDELIVERED} if its inbox is full
  */
 export function sendCommand(command: CommandToSend, { keepsDue }: Pick<Writer, 'keepsDue'> = {}): Decide<void> {
   const { runId, id, kind, text } = command;
@@ -26,7 +26,7 @@ export function sendCommand(command: CommandToSend, { keepsDue }: Pick<Writer, '
   };
 }
 
-/** Decides the removal of commands from the inbox of a run. @throws {LeaseLostError} */
+/** Decides the removal of commands from the inbox of a run. @throws {LEASE_LOST} */
 export function acknowledge(claim: Claim, ids: readonly string[]): Decide<void> {
   return (facts) => {
     const need = lacking(facts, ofLease);

@@ -48,7 +48,7 @@ export function damageIn(lease: Pick<Lease, 'owner'> | null | undefined): string
   return lease?.owner?.startsWith(DAMAGED) ? lease.owner.slice(DAMAGED.length) : undefined;
 }
 
-/** Refuses to use a lease whose record was found damaged. @throws {CheckpointCorruptError} if the record was found damaged */
+/** Refuses to use a lease whose record was found damaged. @throws {CHECKPOINT_CORRUPT} if the record was found damaged */
 export function refuseDamaged(lease: Pick<Lease, 'owner'> | null | undefined): void {
   const damage = damageIn(lease);
   if (damage !== undefined) throw new CheckpointCorruptError(damage);
@@ -71,8 +71,8 @@ export function isHeld(
 
 /**
  * Returns the lease of a new owner, or null if another owner holds the run. Each grant counts one more attempt.
- * @throws {CheckpointCorruptError} if the record was found damaged
- * @throws {NewerDeploymentError} if a higher deployment has claimed the run
+ * @throws {CHECKPOINT_CORRUPT} if the record was found damaged
+ * @throws {NEWER_DEPLOYMENT} if a higher deployment has claimed the run
  */
 export function grantLease(lease: Lease | undefined, request: LeaseRequest): (Ownership & { owner: string }) | null {
   const { owner, now, isDead, deployment = lease?.deployment } = request;
@@ -108,7 +108,7 @@ export function freed<T extends Ownership>(lease: T, { attempts = lease.attempts
 
 /**
  * Checks that a claim is the newest of its run, and returns the run's lease.
- * @throws {LeaseLostError} if the claim is not the newest of its run
+ * @throws {LEASE_LOST} if the claim is not the newest of its run
  */
 export function checkClaim<T extends Ownership>(lease: T | undefined, claim: Claim): T {
   if (lease !== undefined && isNewest(lease, claim)) return lease;
@@ -120,8 +120,8 @@ export function checkClaim<T extends Ownership>(lease: T | undefined, claim: Cla
 
 /**
  * Checks whether a write is allowed. Without a claim it is, if no owner holds the run.
- * @throws {LeaseLostError} if its claim is not the newest
- * @throws {RunOwnedElsewhereError} if it has none and the run is held
+ * @throws {LEASE_LOST} if its claim is not the newest
+ * @throws {RUN_OWNED_ELSEWHERE} if it has none and the run is held
  */
 export function checkWrite(
   lease: Lease | undefined,

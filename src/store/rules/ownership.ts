@@ -42,8 +42,8 @@ export interface ClaimWish {
 /**
  * Decides whether an owner gets the claim of a run; null = another one holds it. Each grant counts one more attempt, and
  * has a higher epoch.
- * @throws {CheckpointCorruptError} if the run cannot be read, or was released as damaged
- * @throws {NewerDeploymentError} if a higher deployment has claimed it
+ * @throws {CHECKPOINT_CORRUPT} if the run cannot be read, or was released as damaged
+ * @throws {NEWER_DEPLOYMENT} if a higher deployment has claimed it
  */
 export function claimRun(wish: ClaimWish, { isDead }: Pick<Writer, 'isDead'> = {}): Decide<Claim | null> {
   const { runId, owner, ttlMs, deployment } = wish;
@@ -100,7 +100,7 @@ export function heldFor({ isDead }: Pick<Writer, 'isDead'> = {}): Decide<number 
   };
 }
 
-/** Decides the renewal of a lease for another `ttlMs`. @throws {LeaseLostError} */
+/** Decides the renewal of a lease for another `ttlMs`. @throws {LEASE_LOST} */
 export function renewClaim(claim: Claim, ttlMs: number): Decide<Claim> {
   return (facts) => {
     const need = lacking(facts, ofLease);
@@ -124,7 +124,7 @@ export function releaseClaim(claim: Claim, options?: ReleaseOptions): Decide<voi
 /**
  * Decides: frees a run that waits. False, without a change, if its inbox holds a command that it has not read. A run that is
  * never due stays so.
- * @throws {LeaseLostError}
+ * @throws {LEASE_LOST}
  */
 export function leaveRun(claim: Claim, { due, readUpTo, attempts }: LeaveOptions & { due: number }): Decide<boolean> {
   return (facts) => {
@@ -155,7 +155,7 @@ function factsOfHolder(lease: Ownership | null | undefined, owner?: string): rea
 
 /**
  * Returns the lease of a run, after the check that this write is allowed.
- * @throws {LeaseLostError} @throws {RunOwnedElsewhereError}
+ * @throws {LEASE_LOST} @throws {RUN_OWNED_ELSEWHERE}
  */
 export function writableLease(runId: string, facts: RunFacts, { claim, isDead }: Writer): Ownership | undefined {
   if (claim) return checkClaim(facts.lease ?? undefined, claim);

@@ -43,7 +43,7 @@ export interface Arrival<W> extends TurnTexts<W> {
 
 /**
  * Decides what becomes of a message.
- * @throws {ThreadMessageConflictError} @throws {ThreadBusyError} @throws {ThreadFullError}
+ * @throws {THREAD_MESSAGE_CONFLICT} @throws {THREAD_BUSY} @throws {THREAD_FULL}
  */
 export function admitTurn<W>(arrival: Arrival<W>): (facts: ThreadFacts) => ThreadDecision<Admission, W> {
   return (facts) => {
@@ -225,7 +225,7 @@ export interface Drop<W> {
 
 /**
  * Decides the removal of the newest turns of a thread, and of those that wait.
- * @throws {ThreadBusyError} beside a live run, or if other turns have begun meanwhile
+ * @throws {THREAD_BUSY} beside a live run, or if other turns have begun meanwhile
  */
 export function dropTurns<W>(drop: Drop<W>): (facts: ThreadFacts) => ThreadDecision<void, W> {
   return (facts) => {
@@ -254,7 +254,7 @@ export function dropTurns<W>(drop: Drop<W>): (facts: ThreadFacts) => ThreadDecis
 
 /**
  * Decides that a message begins another run in the place of the last turn, which is its own: that is dropped in the same commit.
- * @throws {ThreadBusyError} beside a live run, or if other turns have begun meanwhile
+ * @throws {THREAD_BUSY} beside a live run, or if other turns have begun meanwhile
  */
 export function admitAgain<W>(
   arrival: Arrival<W>,

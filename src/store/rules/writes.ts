@@ -21,7 +21,7 @@ import { factsOfWriter, writableLease } from './ownership.ts';
 
 /**
  * Decides whether a writer may store a whole record, in place of the existing one.
- * @throws {LeaseLostError} @throws {RunOwnedElsewhereError} @throws {CheckpointTooNewError} over a record of a newer version
+ * @throws {LEASE_LOST} @throws {RUN_OWNED_ELSEWHERE} @throws {CHECKPOINT_TOO_NEW} over a record of a newer version
  */
 export function saveRecord(record: ToStore, by: Writer): Decide<void> {
   const { runId, attempts } = record;
@@ -39,7 +39,7 @@ export function saveRecord(record: ToStore, by: Writer): Decide<void> {
 /**
  * Decides whether a writer may append the new part of a record. A revision that is already stored changes nothing.
  * @param delta the new part, and the revision that it follows
- * @throws the errors of `saveRecord` @throws {RevisionGapError} @throws {CheckpointCorruptError} if the run was released as
+ * @throws the errors of `saveRecord` @throws {REVISION_GAP} @throws {CHECKPOINT_CORRUPT} if the run was released as
  *   damaged
  */
 export function appendDelta(
@@ -62,7 +62,7 @@ export function appendDelta(
 
 /**
  * Decides whether a writer may delete a run. Its epoch outlives the record with its outcome: a lost owner must stay lost.
- * @throws {LeaseLostError} @throws {RunOwnedElsewhereError}
+ * @throws {LEASE_LOST} @throws {RUN_OWNED_ELSEWHERE}
  */
 export function deleteRun(runId: string, by: Writer): Decide<void> {
   return (facts) => {
@@ -79,7 +79,7 @@ export interface RunOutcomeToKeep extends OutcomeToKeep {
   readonly deliver?: EndToDeliver | undefined;
 }
 
-/** Decides whether a writer may keep the outcome of a run. @throws {LeaseLostError} @throws {RunOwnedElsewhereError} */
+/** Decides whether a writer may keep the outcome of a run. @throws {LEASE_LOST} @throws {RUN_OWNED_ELSEWHERE} */
 export function keepOutcome({ runId, text, untilMs, deliver }: RunOutcomeToKeep, by: Writer): Decide<void> {
   return (facts) => {
     const need = lacking(facts, factsOfWriter(facts, by), facts.lease === null ? ofKept : none);

@@ -44,7 +44,7 @@ export class JournalTables {
       this.#put[isKept ? 'kept' : 'passing'].run(no, place, crc32(text), text);
   }
 
-  /** The rows after a place. @throws {CheckpointCorruptError} */
+  /** The rows after a place. @throws {CHECKPOINT_CORRUPT} */
   read(no: number, { after, limit, newest }: RowsPage): JournalRow[] {
     const before = newest === undefined ? undefined : this.#newest.get(no, newest);
     const from = Math.max(after, Number(before?.place ?? 0));
@@ -57,7 +57,7 @@ export class JournalTables {
   }
 }
 
-/** Adds rows to the journal of a run, in the transaction of its caller: see `JournalDriver`. @throws {LeaseLostError} */
+/** Adds rows to the journal of a run, in the transaction of its caller: see `JournalDriver`. @throws {LEASE_LOST} */
 export function publishIn(
   { leases, records, journals }: Tables,
   { claim, rows }: { readonly claim: Claim; readonly rows: readonly JournalRow[] },

@@ -39,7 +39,7 @@ export class OutcomeTable {
     this.#countExpired = db.prepare('SELECT count(*) AS count FROM outcomes WHERE until <= ?');
   }
 
-  /** Reads the kept outcome of a run. @throws {CheckpointCorruptError} */
+  /** Reads the kept outcome of a run. @throws {CHECKPOINT_CORRUPT} */
   read(runId: string): { readonly text: string } | 'expired' | null {
     const row = this.#find.get(runId) as unknown as OutcomeRow | undefined;
     if (!row) return null;

@@ -149,7 +149,7 @@ export class Reads {
     this.#countDue = db.prepare(`SELECT count(*) AS count FROM due WHERE due_at > ? AND NOT ${GIVEN_BACK}`);
   }
 
-  /** Reads the row of a run, without its messages. @param hasEnded of one that ended @throws {CheckpointCorruptError} */
+  /** Reads the row of a run, without its messages. @param hasEnded of one that ended @throws {CHECKPOINT_CORRUPT} */
   run(runId: string, hasEnded = false): LoadedRow | undefined {
     const found = hasEnded ? this.#ended.get(runId, this.#now()) : this.#run.get(runId);
     const row = found as unknown as LoadedRow | undefined;
@@ -159,7 +159,7 @@ export class Reads {
     return row;
   }
 
-  /** The texts of an open step that is stored beside its head. @throws {CheckpointCorruptError} */
+  /** The texts of an open step that is stored beside its head. @throws {CHECKPOINT_CORRUPT} */
   step({ no }: LoadedRow): string[] {
     const first = no * KEYS_PER_RUN + MAX_MESSAGES;
     const rows = this.#messages.all(first, (no + 1) * KEYS_PER_RUN) as unknown as MessageRow[];
@@ -178,7 +178,7 @@ export class Reads {
 
   /**
    * Adds messages of a record to `messages`, up to the bound of one turn.
-   * @throws {CheckpointCorruptError}
+   * @throws {CHECKPOINT_CORRUPT}
    */
   messages(row: LoadedRow, messages: MessageReader): void {
     const first = row.no * KEYS_PER_RUN;
@@ -203,7 +203,7 @@ export class Reads {
     return this.#number.get(runId, this.#now())?.no as number | undefined;
   }
 
-  /** Reads the rows that hold messages `from` to `to` (excluded). @throws {CheckpointCorruptError} */
+  /** Reads the rows that hold messages `from` to `to` (excluded). @throws {CHECKPOINT_CORRUPT} */
   part({ no, message_count }: LoadedRow, { from, to }: MessageRange, row: PartReader): void {
     const first = no * KEYS_PER_RUN;
     if (from >= Math.min(to, message_count)) return;

@@ -166,7 +166,7 @@ export class RecordTable {
     return stored;
   }
 
-  /** The attempts in a record; 0 if it is damaged. @throws {KeyMismatchError} */
+  /** The attempts in a record; 0 if it is damaged. @throws {KEY_MISMATCH} */
   attempts(runId: string): number {
     const row = this.#readHead.get(runId) as { head: string } | undefined;
     try {

@@ -257,8 +257,8 @@ const steps: readonly (readonly string[])[] = [
 /**
  * Creates the tables in a new SQLite file, and otherwise checks the owner and the layout of the file. A file of another
  * application stays untouched.
- * @throws {CheckpointTooNewError} if a newer version wrote the layout
- * @throws {StoreUnavailableError} for a database of another application, or a damaged one
+ * @throws {CHECKPOINT_TOO_NEW} if a newer version wrote the layout
+ * @throws {STORE_UNAVAILABLE} for a database of another application, or a damaged one
  */
 export function prepareSchema(db: DatabaseSync, path: string): void {
   if (isEmpty(db)) {
@@ -276,8 +276,8 @@ export function prepareSchema(db: DatabaseSync, path: string): void {
 
 /**
  * Checks the owner and the layout of a file, and changes nothing.
- * @throws {CheckpointTooNewError} if a newer version wrote the layout
- * @throws {StoreUnavailableError} for a file without tables or with an older layout, and as `prepareSchema`
+ * @throws {CHECKPOINT_TOO_NEW} if a newer version wrote the layout
+ * @throws {STORE_UNAVAILABLE} for a file without tables or with an older layout, and as `prepareSchema`
  */
 export function checkSchema(db: DatabaseSync, path: string): void {
   if (isEmpty(db)) throw new StoreUnavailableError(`the store ${path} is an empty file: no run was recorded in it yet`);
@@ -286,7 +286,7 @@ export function checkSchema(db: DatabaseSync, path: string): void {
   checkTables(db, path);
 }
 
-/** Reads the layout of a file. @throws {CheckpointTooNewError} @throws {StoreUnavailableError} */
+/** Reads the layout of a file. @throws {CHECKPOINT_TOO_NEW} @throws {STORE_UNAVAILABLE} */
 function readLayout(db: DatabaseSync, path: string): number {
   const version = readPragma(db, 'user_version');
   if (readPragma(db, 'application_id') !== APPLICATION_ID) {

@@ -114,7 +114,7 @@ export class TopicTables {
   }
 }
 
-/** Adds or withdraws a wait, in the transaction of its caller: see `TopicDriver`. @throws {LeaseLostError} */
+/** Adds or withdraws a wait, in the transaction of its caller: see `TopicDriver`. @throws {LEASE_LOST} */
 export function expectIn(tables: Tables, { claim, waitId, topic, commandId, commandOf }: ExpectWrite): void {
   const { topics, leases, inboxes } = tables;
   const wait = { runId: claim.runId, waitId };
@@ -135,7 +135,7 @@ export function expectIn(tables: Tables, { claim, waitId, topic, commandId, comm
   topics.addWait(topic, wait);
 }
 
-/** Delivers or keeps a signal, in the transaction of its caller. @returns the run that has it @throws {UndeliveredError} */
+/** Delivers or keeps a signal, in the transaction of its caller. @returns the run that has it @throws {UNDELIVERED} */
 export function signalIn(tables: Tables, signal: SignalWrite): string | undefined {
   const { topics } = tables;
   const { topic, key, commandFor } = signal;
@@ -152,7 +152,7 @@ export function signalIn(tables: Tables, signal: SignalWrite): string | undefine
   return undefined;
 }
 
-/** Sends a command. @returns false if its run has no record @throws {UndeliveredError} */
+/** Sends a command. @returns false if its run has no record @throws {UNDELIVERED} */
 function sent(tables: Tables, command: CommandToSend): boolean {
   const { runId } = command;
   if (!tables.records.find(runId)) return false;

@@ -45,7 +45,7 @@ export function turnTexts(
   };
 }
 
-/** A damaged text has none. @throws {KeyMismatchError} */
+/** A damaged text has none. @throws {KEY_MISMATCH} */
 function contentIn(texts: ThreadTexts, turn: TurnRow): TurnContent | undefined {
   try {
     return texts.openTurn(turn);

@@ -256,7 +256,7 @@ export class Threads {
     return (await driver.turns(threads, { kind: 'message', messages }))?.[0];
   }
 
-  /** The begun turn that contains a message. @throws {ThreadMissingError} */
+  /** The begun turn that contains a message. @throws {THREAD_MISSING} */
   async #placeOf(key: ThreadKey, { messageId }: ThreadPlaceOf): Promise<TurnRow> {
     const asked = await this.#turnOf(key, { messageId });
     const runId = asked?.state === 'taken' ? asked.runId : asked ? undefined : messageId.replace(/:(\d+|m)$/, '');

@@ -31,7 +31,7 @@ export class ThreadTexts {
     return this.#encryption.seal(jsonText({ callerId, id, fork }, 'thread'), thread, 'thread');
   }
 
-  /** Opens the text of a thread. @throws {CheckpointCorruptError} @throws {KeyMismatchError} */
+  /** Opens the text of a thread. @throws {CHECKPOINT_CORRUPT} @throws {KEY_MISMATCH} */
   openThread({ thread, text }: Pick<ThreadRow, 'thread' | 'text'>): ThreadKey {
     const key = parseStored(this.#encryption.open(text, thread, 'thread'), 'thread');
     if (hasTexts(key, ['callerId', 'id'])) {
@@ -45,7 +45,7 @@ export class ThreadTexts {
     return this.#encryption.seal(jsonText(content, 'turn'), message, 'turn');
   }
 
-  /** Opens the text of a turn. @throws {CheckpointCorruptError} @throws {KeyMismatchError} */
+  /** Opens the text of a turn. @throws {CHECKPOINT_CORRUPT} @throws {KEY_MISMATCH} */
   openTurn({ message, text }: Pick<TurnRow, 'message' | 'text'>): TurnContent {
     const content = parseStored(this.#encryption.open(text, message, 'turn'), 'turn');
     if (hasTexts(content, ['id', 'digest', 'agentId'])) return content as unknown as TurnContent;
@@ -56,7 +56,7 @@ export class ThreadTexts {
     return this.#encryption.seal(jsonText(compaction, 'compaction'), runId, 'compaction');
   }
 
-  /** Undefined: the turn has none that can be used; the whole history takes its place. @throws {KeyMismatchError} */
+  /** Undefined: the turn has none that can be used; the whole history takes its place. @throws {KEY_MISMATCH} */
   openCompaction({ runId, compaction }: TurnRow): Compaction | undefined {
     if (compaction === null) return undefined;
     const found = parseStored(this.#encryption.open(compaction, runId, 'compaction'), 'compaction');

@@ -45,7 +45,7 @@ export class FanOutFiles {
     return { items: lines, folder: this.folder, isPartial };
   }
 
-  /** Reads one fan-out. @throws {RequestError} NOT_FOUND @throws {CheckpointCorruptError} … */
+  /** Reads one fan-out. @throws {RequestError} NOT_FOUND @throws {CHECKPOINT_CORRUPT} … */
   async read(id: string): Promise<{ readonly line: FanOutLine; readonly fanOut: FanOut; readonly path: string }> {
     const { files } = await this.#files();
     const file = files.find((each) => each.id === id);

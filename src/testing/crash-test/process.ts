@@ -139,7 +139,7 @@ export function processOf(job: Job, world: World): MortalProcess {
 
 /**
  * Returns the agent with tools that die with the simulated process.
- * @throws {UnknownToolError} for a tool name that is not registered
+ * @throws {UNKNOWN_TOOL} for a tool name that is not registered
  */
 function mortalAgent(agent: Agent, { tools }: Pick<Job, 'tools'>, world: World): Agent {
   const all = [...toolboxOf(agent.tools, tools).tools.values()];

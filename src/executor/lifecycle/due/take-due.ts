@@ -28,7 +28,7 @@ export interface TakenDue {
 /** How many runs a page of the due list has, for stores without `takeDue`. */
 const PAGE = 100;
 
-/** Returns the store from which due runs are taken. @throws {NotDurableError} @throws {UnsupportedError} */
+/** Returns the store from which due runs are taken. @throws {NOT_DURABLE} @throws {UNSUPPORTED} */
 export function dueStoreOf({ config: { store } }: ExecutorServices, caller: string): DueStore {
   if (!store) throw new NotDurableError(`${caller} needs a store (createExecutor({ store }))`);
   if (isDue(store)) return store;

@@ -27,7 +27,7 @@ import { endRun } from '../../services/end-run.ts';
  * Cancels an interrupted or parked run that has no owner, without its agent. It uses the order of every end, so a crash on
  * the way leaves a record that is only delivered. A run that had ended already keeps its own outcome. Concurrent calls get
  * the same answer; the first reason stays.
- * @throws {RunOwnedElsewhereError} while another owner works on it @throws {RunNotFoundError} if there is no record of
+ * @throws {RUN_OWNED_ELSEWHERE} while another owner works on it @throws {RUN_NOT_FOUND} if there is no record of
  *   it
  */
 export function cancelStored(

@@ -9,8 +9,8 @@ import { historyStore } from './history.ts';
 
 /**
  * Removes all that is stored of a run that ended, and of the child runs that the calls of its kept messages began.
- * @throws {RunOwnedElsewhereError} while a process works on it @throws {RunNotEndedError} @throws {UnsupportedError}
- *   @throws {NotDurableError} @throws the store's own error
+ * @throws {RUN_OWNED_ELSEWHERE} while a process works on it @throws {RUN_NOT_ENDED} @throws {UNSUPPORTED}
+ *   @throws {NOT_DURABLE} @throws the store's own error
  */
 export async function erase(services: ExecutorServices, runId: string): Promise<void> {
   const store = historyStore(services);

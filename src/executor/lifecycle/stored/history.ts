@@ -28,7 +28,7 @@ const USUAL_LIMIT = 1_000;
 
 /**
  * Lists one page of the runs that ended and whose records are kept: the newest end first.
- * @throws {TypeError} for options that cannot be @throws {UnsupportedError} @throws {NotDurableError} @throws the store's own error
+ * @throws {TypeError} for options that cannot be @throws {UNSUPPORTED} @throws {NOT_DURABLE} @throws the store's own error
  */
 export async function history(services: ExecutorServices, options: HistoryFilter): Promise<readonly KeptRun[]> {
   checkKeys(options, filterKeys, { of: 'executor.history' });
@@ -45,7 +45,7 @@ export async function history(services: ExecutorServices, options: HistoryFilter
 
 /**
  * Reads the messages of a run from its record, also of one that ended and is kept; null if there is no record.
- * @throws {TypeError} @throws {NotDurableError} @throws the store's own error if the record cannot be read
+ * @throws {TypeError} @throws {NOT_DURABLE} @throws the store's own error if the record cannot be read
  */
 export async function messagesOf(
   services: ExecutorServices,
@@ -60,7 +60,7 @@ export async function messagesOf(
   return record?.messages.slice(after, after + limit).map(enterStored) ?? null;
 }
 
-/** Returns the store of an executor as one that keeps records. @throws {UnsupportedError} @throws {NotDurableError} */
+/** Returns the store of an executor as one that keeps records. @throws {UNSUPPORTED} @throws {NOT_DURABLE} */
 export function historyStore(services: ExecutorServices): HistoryStore {
   const store = storeOf(services);
   if (isKeepingRecords(store)) return store;

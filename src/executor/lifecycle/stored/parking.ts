@@ -19,8 +19,8 @@ export interface ParkOptions {
 
 /**
  * Parks a stored run for `control(id).park`: no process starts it until it is unparked.
- * @throws {RunOwnedElsewhereError} while an owner works on it: cancel it, or shut its process down, first
- * @throws {RunNotFoundError} if the store has no record of it @throws {TypeError} for a `by` that is no person
+ * @throws {RUN_OWNED_ELSEWHERE} while an owner works on it: cancel it, or shut its process down, first
+ * @throws {RUN_NOT_FOUND} if the store has no record of it @throws {TypeError} for a `by` that is no person
  */
 export async function park(
   services: ExecutorServices,

@@ -82,7 +82,7 @@ async function afterParked(
   return { runId: turn?.runId ?? runId, state: turn?.state === 'queued' ? 'queued' : 'started' };
 }
 
-/** Begins another run of the last message of a thread. @throws {ThreadBusyError} @throws {ThreadMissingError} */
+/** Begins another run of the last message of a thread. @throws {THREAD_BUSY} @throws {THREAD_MISSING} */
 export async function retryMessage(
   setting: ThreadSetting,
   given: string,

@@ -76,8 +76,8 @@ export interface Thread {
   readonly id: string;
   /**
    * Adds a message, durably: its run has its first record, or waits for its turn, when this resolves. A crash loses nothing.
-   * @throws {ThreadMessageConflictError} if the thread has other content under this id @throws {ThreadBusyError}
-   * @throws {ThreadFullError} @throws {TypeError} @throws {InvalidThreadIdError} also for a first message of the thread `.` or `..`
+   * @throws {THREAD_MESSAGE_CONFLICT} if the thread has other content under this id @throws {THREAD_BUSY}
+   * @throws {THREAD_FULL} @throws {TypeError} @throws {INVALID_THREAD_ID} also for a first message of the thread `.` or `..`
    */
   send(message: ThreadSend): Promise<ThreadSent>;
   /**
@@ -92,7 +92,7 @@ export interface Thread {
   /**
    * Begins another run of the last message, as `regenerate` of `useChat` does: one commit drops its turn, and stores the next one.
    * @param edited what the message says now; absent = as the thread has it
-   * @throws {ThreadBusyError} beside a live run @throws {ThreadMissingError} also for a message that is not the last one
+   * @throws {THREAD_BUSY} beside a live run @throws {THREAD_MISSING} also for a message that is not the last one
    */
   retry(messageId: string, edited?: ThreadContent): Promise<ThreadSent>;
   /** Cancels the live run: then the next message has its turn. @returns its id; undefined = no run was live */
@@ -101,13 +101,13 @@ export interface Thread {
    * Drops the turns after a message; with `before` also the turn of the message. A message that was dropped may be sent again: it
    * begins another run.
    * @param messageId of a `send`, or of a message in `messages()`, or `<runId>:m`
-   * @throws {ThreadBusyError} beside a live run @throws {ThreadMissingError}
+   * @throws {THREAD_BUSY} beside a live run @throws {THREAD_MISSING}
    */
   rewind(messageId: string, options?: { readonly before?: boolean }): Promise<void>;
   /**
    * Makes another thread of the same caller, which shares the turns up to a message. Nothing is copied.
-   * @throws {ThreadExistsError} @throws {ThreadMissingError} @throws {ThreadBusyError} if the turn of the message has not ended
-   * @throws {InvalidThreadIdError} also for `.` and `..`
+   * @throws {THREAD_EXISTS} @throws {THREAD_MISSING} @throws {THREAD_BUSY} if the turn of the message has not ended
+   * @throws {INVALID_THREAD_ID} also for `.` and `..`
    */
   fork(messageId: string, newId: string, options?: { readonly before?: boolean }): Promise<void>;
   /** Cancels the live run and removes the thread, with all records that no fork uses. */
@@ -127,7 +127,7 @@ const CANCELS_OF_DELETE = 100;
 
 /**
  * Makes the handle of a thread. It reads and writes nothing before its first call.
- * @throws {TypeError} @throws {InvalidThreadIdError} @throws {UnsupportedError} if the store keeps no threads
+ * @throws {TypeError} @throws {INVALID_THREAD_ID} @throws {UNSUPPORTED} if the store keeps no threads
  */
 export function threadOf(services: ExecutorServices, id: string, given: ThreadOptions): Thread {
   checkKeys(given, optionKeys, { of: 'executor.thread' });

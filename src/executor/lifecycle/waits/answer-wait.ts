@@ -40,8 +40,8 @@ interface Given {
 
 /**
  * Answers a wait of a run, or of a run below it: a child, a child of that, …, live or stored.
- * @throws {WaitGoneError} @throws {AlreadyAnsweredError} @throws {AnswerRefusedError} @throws {AnswerRedactedError}
- * @throws {RunNotFoundError} if there is no such run
+ * @throws {WAIT_GONE} @throws {ALREADY_ANSWERED} @throws {ANSWER_REFUSED} @throws {ANSWER_REDACTED}
+ * @throws {RUN_NOT_FOUND} if there is no such run
  */
 export async function answerWait(services: ExecutorServices, runId: string, said: Given): Promise<AnswerState> {
   const given = { ...said, answer: recordable(services, said.answer), by: personIn(said.by) };
@@ -90,7 +90,7 @@ function recordable(services: ExecutorServices, { note, reason, ...answer }: Ans
   return { ...answer, ...(saidNote ? { note: saidNote } : {}), ...(saidReason ? { reason: saidReason } : {}) };
 }
 
-/** Returns a value as JSON that records may hold. @throws {NotJsonError} @throws {AnswerRedactedError} */
+/** Returns a value as JSON that records may hold. @throws {NOT_JSON} @throws {ANSWER_REDACTED} */
 export function recordableValue({ config: { redact } }: ExecutorServices, given: unknown, what: string): JsonValue {
   const value = frozenJson(given, what);
   if (!redact || canonicalJson(new Redactor(redact, 'record').json(value)) === canonicalJson(value)) return value;
@@ -159,7 +159,7 @@ async function answerStored(giving: Giving, runId: string, depth: number): Promi
 /**
  * Refuses an answer that cannot count any more: the store holds another one that ends the wait, and no process has read it. Of two that
  * are sent at the same moment the run refuses the second.
- * @throws {AlreadyAnsweredError}
+ * @throws {ALREADY_ANSWERED}
  */
 async function checkFirst(
   store: ControlStore,
@@ -186,7 +186,7 @@ async function checkFirst(
 
 /**
  * Ends the timers of a run and of those below it, and their waits for models that are away.
- * @throws {WaitGoneError} if there is none @throws {RunNotFoundError} if there is no such run
+ * @throws {WAIT_GONE} if there is none @throws {RUN_NOT_FOUND} if there is no such run
  */
 export async function wakeAll(services: ExecutorServices, runId: string): Promise<AnswerState> {
   const states: AnswerState[] = [];
@@ -213,14 +213,14 @@ async function sleeping(
   return found;
 }
 
-/** A run that is over has no waits. @throws {WaitGoneError} @throws {RunNotFoundError} */
+/** A run that is over has no waits. @throws {WAIT_GONE} @throws {RUN_NOT_FOUND} */
 async function answerEnded(store: ControlStore, runId: string, { waitId }: Given): Promise<never> {
   if (isKeepingOutcomes(store) && (await store.outcome(runId)))
     throw new WaitGoneError(`run ${runId} is over: it has no open wait ${waitId}`);
   throw new RunNotFoundError(`run ${runId} has ended, or never began`);
 }
 
-/** Answers for a wait that is over. @throws {WaitGoneError} @throws {AlreadyAnsweredError} unless the record has this answer */
+/** Answers for a wait that is over. @throws {WAIT_GONE} @throws {ALREADY_ANSWERED} unless the record has this answer */
 function answerSettled({ meta, waiting }: RunCheckpoint, { waitId, answer, by }: Given): AnswerState {
   const settled = waiting?.settled.find(({ id }) => id === waitId);
   if (!settled) throw new WaitGoneError(`run ${meta.runId} has no open wait ${waitId}`);
@@ -232,7 +232,7 @@ function answerSettled({ meta, waiting }: RunCheckpoint, { waitId, answer, by }:
 /**
  * The answer with the digest that the person saw: a vote must not count for an input that another person puts in its place.
  * @throws {TypeError} if the decision needs a person, and none is given
- * @throws {AnswerRefusedError} if the person saw another input
+ * @throws {ANSWER_REFUSED} if the person saw another input
  */
 function asSeen(wait: Wait, { answer, by }: Given): Answer {
   const { how, digest } = answer;
@@ -245,7 +245,7 @@ function asSeen(wait: Wait, { answer, by }: Given): Answer {
   return { ...answer, digest: wait.digest };
 }
 
-/** Returns the store of this executor as one that carries commands. @throws {UnsupportedError} */
+/** Returns the store of this executor as one that carries commands. @throws {UNSUPPORTED} */
 export function mailStore(services: ExecutorServices): ControlStore {
   const store = storeOf(services);
   if (carriesCommands(store)) return store;

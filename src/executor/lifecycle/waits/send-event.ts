@@ -17,7 +17,7 @@ export interface SendEventOptions {
 /**
  * Sends an event to the machine of a workflow, in any process.
  * @returns `recorded`: its record has the event. `sent`: the event waits in the store for the process that has the run, now or later
- * @throws {EventInvalidError} @throws {RunNotFoundError} @throws {UnsupportedError} for a run of an agent
+ * @throws {EVENT_INVALID} @throws {RUN_NOT_FOUND} @throws {UNSUPPORTED} for a run of an agent
  */
 export async function sendEvent(
   services: ExecutorServices,

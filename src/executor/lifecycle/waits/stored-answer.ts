@@ -29,7 +29,7 @@ interface StoredAnswer {
  * Checks an answer that no process may read for days: a person learns now that it does not fit. What the record alone tells is checked
  * in any process, the rest where the agent of the run is known.
  * @returns whether the run may still refuse it: only the process that takes up the run can tell
- * @throws {AnswerRefusedError}
+ * @throws {ANSWER_REFUSED}
  */
 export async function mayBeRefused(services: ExecutorServices, given: StoredAnswer): Promise<boolean> {
   const { wait, answer } = given;

@@ -10,13 +10,13 @@ import { hasRecorded } from './setup-fault.ts';
 
 /**
  * Returns how the run of this id ended before this start: its kept outcome, or that of its kept record, which may be kept longer.
- * @throws {RunIdConflictError} if it was the run of another request
+ * @throws {RUN_ID_CONFLICT} if it was the run of another request
  */
 export async function earlierEnd(run: ActiveRun, store: CheckpointStore): Promise<RunOutcome | undefined> {
   return (await keptOutcome(run, store)) ?? (await outcomeOfKept(run, store));
 }
 
-/** Returns the kept outcome of the run. @throws {RunIdConflictError} if it is that of another request */
+/** Returns the kept outcome of the run. @throws {RUN_ID_CONFLICT} if it is that of another request */
 export async function keptOutcome(run: ActiveRun, store: CheckpointStore): Promise<RunOutcome | undefined> {
   if (!isKeepingOutcomes(store)) return undefined;
   const kept = await store.outcome(run.runId);

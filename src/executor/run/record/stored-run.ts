@@ -20,7 +20,7 @@ export interface StoredRun {
   counts(attempts: number): void;
 }
 
-/** Returns the store of an executor. @throws {NotDurableError} when it has none */
+/** Returns the store of an executor. @throws {NOT_DURABLE} when it has none */
 export function storeOf({ config }: ExecutorServices): CheckpointStore {
   if (config.store) return config.store;
   throw new NotDurableError('this executor has no store: it knows only its own runs');
@@ -45,9 +45,9 @@ export async function untilUntouched(services: ExecutorServices, runId: string):
 /**
  * Claims a stored run, loads its record, does the work, and releases it. If two calls need the same run, the second waits:
  * all claims of one executor have the same owner, so the second would take the run from the first.
- * @throws {RunOwnedElsewhereError} while another owner works on it, if one takes it meanwhile, or if a newer deployment has
+ * @throws {RUN_OWNED_ELSEWHERE} while another owner works on it, if one takes it meanwhile, or if a newer deployment has
  *   worked on it
- * @throws {RunNotFoundError} if the store has no record of it
+ * @throws {RUN_NOT_FOUND} if the store has no record of it
  */
 export async function withStoredRun<T>(
   services: ExecutorServices,

@@ -21,7 +21,7 @@ type Approving = Extract<Wait, { kind: 'approval' }>;
 /**
  * Checks an answer for the run that owns the wait: who may decide, whether the value fits, and whether redaction would change
  * it. What the record alone decides (the wait is gone, another answer came first) is left to the machine.
- * @throws {AnswerRefusedError} @throws {AnswerRedactedError}
+ * @throws {ANSWER_REFUSED} @throws {ANSWER_REDACTED}
  */
 export async function admit(run: JudgedRun, given: GivenAnswer): Promise<WaitAnswer> {
   const { waitId, at, by, command, answer } = given;
@@ -110,7 +110,7 @@ async function checkValue(run: JudgedRun, wait: Wait, value: JsonValue): Promise
   await checkFit(run.services, wait, value);
 }
 
-/** Checks that a value is one of the options of a question, and fits the schema of a wait. @throws {AnswerRefusedError} */
+/** Checks that a value is one of the options of a question, and fits the schema of a wait. @throws {ANSWER_REFUSED} */
 export async function checkFit(services: ExecutorServices, wait: Wait, value: JsonValue): Promise<void> {
   if (wait.kind !== 'question' && wait.kind !== 'event') return;
   const { options } = wait.kind === 'question' ? wait : {};

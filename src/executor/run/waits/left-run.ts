@@ -30,7 +30,7 @@ export async function forwardCancel(run: ActiveRun, reason: string | undefined):
   }
 }
 
-/** Sends a message to a run that has left. @throws {UndeliveredError} */
+/** Sends a message to a run that has left. @throws {UNDELIVERED} */
 export async function forwardSteering(run: ActiveRun, text: string, by?: Person): Promise<'durable'> {
   const said = recordedText(run.services, text);
   await send(run, { id: crypto.randomUUID(), kind: 'steer', text: said, ...(by ? { by } : {}) });

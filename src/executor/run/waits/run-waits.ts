@@ -69,7 +69,7 @@ export class RunWaits implements RunWaiting {
   /**
    * Takes an answer: checks who gives it and whether it fits, and passes it to the machine.
    * @returns when the record has its effect, or, without a record, the machine
-   * @throws {WaitGoneError} @throws {AlreadyAnsweredError} @throws {AnswerRefusedError} @throws {AnswerRedactedError}
+   * @throws {WAIT_GONE} @throws {ALREADY_ANSWERED} @throws {ANSWER_REFUSED} @throws {ANSWER_REDACTED}
    */
   async take(given: GivenAnswer): Promise<Recorded> {
     const run = this.#run;
@@ -144,7 +144,7 @@ export class RunWaits implements RunWaiting {
     return settle.promise;
   }
 
-  /** Ends a wait for which an answer came too late. @throws {StoreUnavailableError} if an earlier answer may be in the inbox, which cannot be read */
+  /** Ends a wait for which an answer came too late. @throws {STORE_UNAVAILABLE} if an earlier answer may be in the inbox, which cannot be read */
   async #expireBefore(waitId: string): Promise<void> {
     // The first one may have begun before this wait was due.
     const hasRead = (await this.#expireDue()) && (await this.#expireDue());

@@ -29,7 +29,7 @@ const PAGES_AT_ONCE = 2_000;
  * Copies a SQLite store into one new file, as of one moment, while processes write to the store. The copy is a backup: no process
  * opens it as a store before `restoreStore` has parked its runs. Encrypted texts stay encrypted.
  *
- * @throws {StoreUnavailableError} if there is no store, or the target exists @throws {CheckpointTooNewError}
+ * @throws {STORE_UNAVAILABLE} if there is no store, or the target exists @throws {CHECKPOINT_TOO_NEW}
  * @example await backupStore({ path: 'runs.db', target: 'runs-2026-11-28.backup' })
  */
 export async function backupStore(options: BackupOptions): Promise<BackupResult> {

@@ -12,7 +12,7 @@ const SIDE_FILES = ['', '-wal', '-shm', '-journal'];
  * Makes a new file beside its place, and gives it its name when `work` is done: no reader sees a part of it, and no file that
  * exists is overwritten.
  * @param work gets the path of an empty file
- * @throws {StoreUnavailableError} if the target exists
+ * @throws {STORE_UNAVAILABLE} if the target exists
  */
 export async function newFile<T>(target: string, work: (file: string) => Promise<T>): Promise<T> {
   const path = resolve(target);

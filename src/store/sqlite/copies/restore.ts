@@ -48,8 +48,8 @@ const CLAIM_MS = 60_000;
  * Makes a store of a backup. Each run that had not ended is parked with code `RESTORED` until it is unparked: what it did
  * after the backup is not in the record, and it would do that again. The store appears when all runs are parked.
  *
- * @throws {StoreUnavailableError} if there is no backup, or the path exists @throws {CheckpointTooNewError}
- * @throws {KeyMismatchError} for an encrypted store without its codec
+ * @throws {STORE_UNAVAILABLE} if there is no backup, or the path exists @throws {CHECKPOINT_TOO_NEW}
+ * @throws {KEY_MISMATCH} for an encrypted store without its codec
  * @example await restoreStore({ backup: 'runs.backup', path: 'restored.db' })
  */
 export async function restoreStore(options: RestoreOptions): Promise<RestoreResult> {
@@ -163,7 +163,7 @@ async function park(store: SqliteStore, record: RunCheckpoint, takenAt: number):
 /**
  * Makes a store whose -wal file is missing a store that opens. Call it only if nothing is missing: another program has put the
  * -wal file into the main file, or the lost steps do not matter.
- * @throws {StoreUnavailableError} if there is no such file, or its -wal file is there
+ * @throws {STORE_UNAVAILABLE} if there is no such file, or its -wal file is there
  */
 export function acceptWithoutWal(path: string): void {
   const file = resolve(path);

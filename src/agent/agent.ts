@@ -41,9 +41,9 @@ export interface AgentDefinition<Schema = unknown> {
   /** What the agent is good for: other agents that may call it get this text. */
   readonly description?: string;
   /**
-   * The form of the answer: a schema of the same kinds as a tool's input, or an `Output` of the AI SDK. Pawl reads the answer as JSON and checks it; an
-   * answer that does not fit gets one repair turn. In a pipeline it is the answer of the last phase. The result holds it as
-   * `data`.
+   * The form of the answer: a schema of the same kinds as a tool's input, or an `Output` of the AI SDK. Pawl reads the answer as
+   * JSON and checks it; an answer that does not fit gets one repair turn. In a pipeline it is the answer of the last phase. The
+   * result holds it as `data`.
    */
   readonly output?: Schema & (object | undefined);
   /** An answer that reached its length limit; default: the executor's `defaults.onCutAnswer`. */

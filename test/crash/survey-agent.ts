@@ -1,7 +1,8 @@
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { type Agent, defineAgent, type Model, type Tool } from 'pawl';
-import surveyAgent, { models, tools } from '../../docs/examples/survey/agent.ts';
+import surveyAgent, { tools } from '../../docs/examples/survey/agent.ts';
+import { planner } from '../../docs/examples/survey/planner.ts';
 import { type Failpoints, failingCall } from './failpoints.ts';
 import { note } from './ledger.ts';
 
@@ -30,8 +31,10 @@ export function judgeNotes(folder: string): string[] {
 /** The survey of docs/examples, its tools in our ledger and with our failpoints. */
 export function survey(folder: string, points: Failpoints): { agent: Agent; model: Model; prompt: string } {
   process.env.SURVEY_OUT = join(folder, 'out');
-  const agent = defineAgent({ ...surveyAgent, tools: tools.map((tool) => watched(tool, { folder, points })) });
-  return { agent, model: models.fast, prompt: join(folder, 'texts') };
+  // The crash test has its model among those of the executor.
+  const { model: _, ...whole } = surveyAgent;
+  const agent = defineAgent({ ...whole, tools: tools.map((tool) => watched(tool, { folder, points })) });
+  return { agent, model: planner, prompt: join(folder, 'texts') };
 }
 
 function watched(tool: Tool, { folder, points }: { folder: string; points: Failpoints }): Tool {

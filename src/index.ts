@@ -184,6 +184,7 @@ export type { AssistantMessage, Message, ToolOutput } from './values/message.ts'
 export type { Redaction, RedactionPlace } from './values/redact.ts';
 export type { Spend, Usage } from './values/usage.ts';
 export { defineWorkflow, type WorkflowDefinition } from './workflow/define.ts';
+export type { MigratedSnapshot, MigrateWorkflow } from './workflow/program.ts';
 export {
   type AgentInput,
   type AgentOutput,

@@ -55,7 +55,7 @@ export interface SetupFault {
 
 /** Returns whether a parked run waits for a person. One whose agent had changed starts again when the agent is what it was. */
 export function staysParked(code: string | undefined): boolean {
-  return code !== 'DEFINITION_CHANGED';
+  return code !== 'DEFINITION_CHANGED' && code !== 'MIGRATION_FAILED';
 }
 
 /** A run's place in a conversation of several runs. */

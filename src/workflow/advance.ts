@@ -8,6 +8,7 @@ import type { WorkflowState } from '../run/workflow/state.ts';
 import { toErrorData } from '../values/error-data.ts';
 import { WorkflowError, WorkflowLoopError, WorkflowStateError } from '../values/errors.ts';
 import { frozenJson, type JsonObject, type JsonValue } from '../values/json.ts';
+import { entryOf } from './fit.ts';
 import type { BegunActor, Effect, SetTimer, Transition } from './kernel.ts';
 import { callFor, callIdOf, type Program, resultEvent } from './program.ts';
 
@@ -59,6 +60,7 @@ class Advance {
 
   run(): WorkflowAdvance {
     if (!this.#progress.workflow) this.#begin();
+    if (this.#state.isMigrated) this.#enterMigrated();
     let taken = 0;
     for (let next = this.#next(); next && !this.#isOver; next = this.#next()) {
       if (taken === MAX_AT_ONCE) return this.#result({ isMore: true });
@@ -88,9 +90,28 @@ class Advance {
   #begin(): void {
     const { input = null } = this.#progress.inputs.value;
     const transition = this.#program.kernel.begin(input ?? undefined);
-    const empty = { snapshot: {}, hash: this.#program.hash, calls: {}, timers: [], events: [], seen: [] };
+    const empty = { snapshot: {}, hash: this.#program.hash, calls: {}, timers: [], armed: [], events: [], seen: [] };
     this.#progress = { ...this.#progress, workflow: empty };
     this.#apply(transition, 'xstate.init');
+  }
+
+  /** What the states of a migration begin, and what those before have left, is one save with the migration. */
+  #enterMigrated(): void {
+    const { begin, timers, leaves } = entryOf(this.#program, this.#state);
+    const { isMigrated: _, ...state } = this.#state;
+    const iteration = this.#progress.iteration + 1;
+    this.#progress = { ...this.#progress, iteration, workflow: state };
+    for (const id of leaves) {
+      this.#stopCall(id);
+      this.#cancelTimer(id);
+    }
+    for (const actor of begin) this.#beginCall(actor);
+    for (const timer of timers) this.#setTimer(timer);
+    const children = Object.fromEntries([
+      ...Object.entries((state.snapshot.children ?? {}) as JsonObject).filter(([id]) => !leaves.includes(id)),
+      ...begin.map(({ id, src }) => [id, { src }] as const),
+    ]);
+    this.#change({ snapshot: { ...this.#state.snapshot, children } });
   }
 
   #next(): Taken | undefined {
@@ -144,7 +165,12 @@ class Advance {
       throw new WorkflowLoopError(`the workflow has made ${MAX_TRANSITIONS} transitions, which is the limit`);
     const from = this.#state.snapshot.value ?? null;
     const kept = keptSnapshot(snapshot);
-    this.#progress = { ...this.#progress, iteration, attempts: 0, workflow: { ...this.#state, snapshot: kept } };
+    this.#progress = {
+      ...this.#progress,
+      iteration,
+      attempts: 0,
+      workflow: { ...this.#state, snapshot: kept, hash: this.#program.hash },
+    };
     this.#place = 0;
     if (isTaken || event === 'xstate.init')
       this.#told.push({ type: 'workflow.transition', step: iteration, from, to: kept.value ?? null, event });
@@ -214,11 +240,15 @@ class Advance {
     const waitId = waitIdOf([meta.runId, 'timer', this.#nextId()]);
     const dueAt = Math.min(this.#now + delayMs, LAST_TIME_MS);
     const wait: Wait = { id: waitId, kind: 'timer', createdAt: this.#now, dueAt, step: iteration };
-    this.#change({ timers: [...this.#state.timers, { waitId, sendId, event: eventOf(timer) }] });
+    this.#change({
+      timers: [...this.#state.timers, { waitId, sendId, event: eventOf(timer) }],
+      armed: [...this.#state.armed, ...(sendId.startsWith(AFTER) ? [sendId] : [])],
+    });
     this.#progress = openWaits(this.#progress, [wait]);
   }
 
   #cancelTimer(sendId: string): void {
+    if (this.#state.armed.includes(sendId)) this.#change({ armed: this.#state.armed.filter((id) => id !== sendId) });
     const gone = new Set(this.#state.timers.flatMap((timer) => (timer.sendId === sendId ? [timer.waitId] : [])));
     if (gone.size === 0) return;
     this.#change({ timers: this.#state.timers.filter(({ waitId }) => !gone.has(waitId)) });
@@ -244,6 +274,9 @@ class Advance {
 function eventOf({ event }: { readonly event: JsonValue }): JsonObject {
   return frozenJson(event, 'event') as JsonObject;
 }
+
+/** XState names the timers of `after` so. */
+const AFTER = 'xstate.after.';
 
 /** The latest time that a date can hold, ms. */
 const LAST_TIME_MS = 8.64e15;

@@ -2,7 +2,7 @@ import type { AnyStateMachine } from 'xstate';
 import { type Agent, agentFrom, defineAgent } from '../agent/agent.ts';
 import type { Tool } from '../tool/define-tool.ts';
 import { checkKeys, kindOf } from '../values/known-options.ts';
-import { keepProgram, type Program, programFrom, programOf } from './program.ts';
+import { keepProgram, type MigrateWorkflow, type Program, programFrom, programOf } from './program.ts';
 import { agentOfWorkflow, type Workflow, workflowOf } from './workflow.ts';
 
 /** The definition of a workflow. */
@@ -11,6 +11,12 @@ export interface WorkflowDefinition<Machine extends AnyStateMachine> {
   /** Default '1'. Stored with each run. */
   readonly version?: string;
   readonly machine: Machine;
+  /**
+   * Called once with the snapshot of a run of another version, an immer draft: it changes `value` and `context` into a state of
+   * this machine. What the new states invoke, and their timers, begin then. A throw parks the run, with MIGRATION_FAILED.
+   * @example (snapshot, { from }) => { if (from === '1' && snapshot.value === 'asking') snapshot.value = 'deciding'; }
+   */
+  readonly migrate?: MigrateWorkflow;
 }
 
 /** Most calls of a run that are open at the same time. */
@@ -36,13 +42,15 @@ const MAX_WORK_MS = 2 ** 31 - 1;
 export function defineWorkflow<Machine extends AnyStateMachine>(
   definition: WorkflowDefinition<Machine>,
 ): Workflow<Machine> {
-  checkKeys(definition, { id: true, version: true, machine: true }, { of: 'defineWorkflow' });
-  const { id, version = '1', machine } = definition;
+  checkKeys(definition, { id: true, version: true, machine: true, migrate: true }, { of: 'defineWorkflow' });
+  const { id, version = '1', machine, migrate } = definition;
+  if (migrate !== undefined && typeof migrate !== 'function')
+    throw new TypeError(`workflow ${String(id)}: migrate must be a function`);
   if (typeof id !== 'string' || id === '') throw new TypeError('a workflow needs an id: a string that is not empty');
   const of = `workflow ${id}`;
   if (typeof machine?.getInitialSnapshot !== 'function' || typeof machine.provide !== 'function')
     throw new TypeError(`${of} needs a machine made with setup(…).createMachine(…), not ${kindOf(machine)}`);
-  const program = programFrom(of, machine);
+  const program = programFrom(of, machine, migrate);
   const agent = defineAgent({
     ...{ id, version, instructions: '', tools: program.tools },
     ...{ toolConcurrency: MAX_CALLS, maxRuntimeMs: MAX_WORK_MS },

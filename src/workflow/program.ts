@@ -19,7 +19,18 @@ export interface Program {
   readonly agents: readonly Agent[];
   /** A hash of the structure of the machine. */
   readonly hash: string;
+  readonly migrate?: MigrateWorkflow | undefined;
 }
+
+/** The part of a snapshot that a migration may change: an immer draft. */
+export interface MigratedSnapshot {
+  /** The active states, as XState writes them. */
+  value: JsonValue;
+  context: JsonValue;
+}
+
+/** Brings the snapshot of a run of another version into a state of this one, by changes of the draft. @param from.from its version */
+export type MigrateWorkflow = (snapshot: MigratedSnapshot, from: { readonly from: string }) => void;
 
 const programs = new WeakMap<Agent, Program>();
 
@@ -42,7 +53,7 @@ export function keepProgram(agent: Agent, program: Program): void {
  * Reads a machine, and the calls that it may make.
  * @throws {TypeError} for an actor whose effect is not declared, and for what a stored run cannot keep
  */
-export function programFrom(of: string, machine: AnyStateMachine): Program {
+export function programFrom(of: string, machine: AnyStateMachine, migrate?: MigrateWorkflow): Program {
   const calls = new Map<string, StepCall>();
   for (const [src, logic] of Object.entries(machine.implementations.actors)) calls.set(src, stepCallOf(of, src, logic));
   checkStates(of, machine, calls);
@@ -55,6 +66,7 @@ export function programFrom(of: string, machine: AnyStateMachine): Program {
     calls,
     tools: [...tools.values()],
     agents: [...new Set(agents)],
+    migrate,
     hash: sha256(JSON.stringify(structureOf(machine.root))).slice(0, 16),
   };
 }

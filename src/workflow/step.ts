@@ -34,8 +34,6 @@ export type AgentOutput<Data = unknown> = Pick<
   'runId' | 'status' | 'output' | 'data' | 'usage' | 'spend' | 'finishReason'
 >;
 
-/** A machine that takes no input takes any. */
-type NonReducible<Input> = unknown extends Input ? NonReducibleUnknown : Input;
 
 /** The input of an agent that a workflow calls. */
 export interface AgentInput {
@@ -52,7 +50,11 @@ export function step<Input, Output>(tool: Tool<Input, Output>): PromiseActorLogi
 export function step<Data>(agent: Agent<Data>): PromiseActorLogic<AgentOutput<Data>, AgentInput>;
 export function step<W extends Workflow>(
   workflow: W,
-): PromiseActorLogic<AgentOutput<WorkflowOutput<W>>, NonReducible<WorkflowInput<W>>>;
+): PromiseActorLogic<
+  AgentOutput<WorkflowOutput<W>>,
+  // A machine that takes no input takes any.
+  unknown extends WorkflowInput<W> ? NonReducibleUnknown : WorkflowInput<W>
+>;
 export function step(given: Tool | Agent | Workflow): unknown {
   if (isTool(given))
     return logicOf({ kind: 'tool', tool: withCodes(given) }, (input, signal) => runPlain(given, input, signal));

@@ -18,6 +18,7 @@ const pages = [
   'supervision',
   'waiting',
   'web',
+  'workflow',
 ];
 const names = pages.join('|');
 

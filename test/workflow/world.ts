@@ -7,10 +7,10 @@ export function worldOf(workflows: readonly Workflow[], options: Partial<Executo
   const clock = testClock(1_000_000);
   const store = memoryStore({ clock });
   const warnings: { readonly message: string; readonly fields: unknown }[] = [];
-  const boot = () =>
+  const boot = (...deployed: readonly Workflow[]) =>
     createExecutor({
       store,
-      workflows,
+      workflows: deployed.length > 0 ? deployed : workflows,
       clock,
       defaults: { waitLingerMs: 1_000, dueMs: 1_000, controlMs: 1_000 },
       logger: { warn: (message, fields) => void warnings.push({ message, fields }) },

@@ -11,6 +11,10 @@ export interface WorkflowState {
   readonly calls: { readonly [actorId: string]: string };
   /** Its timers: each is due once the wait of its id is over. `sendId`: under it the machine cancels it, or sets it again. */
   readonly timers: readonly { readonly waitId: string; readonly sendId: string; readonly event: JsonObject }[];
+  /** The ids of the timers that the active states began with, also of those that have fired. */
+  readonly armed: readonly string[];
+  /** Its migration has changed its states: what they begin has not begun. */
+  readonly isMigrated?: true;
   /** Machine events that its machine has not taken yet. Sent twice with the same id, one counts once. */
   readonly events: readonly { readonly id: string; readonly event: JsonObject }[];
   /** The ids of the last events that were taken. */
@@ -20,17 +24,19 @@ export interface WorkflowState {
 /** Returns whether a stored value is the state of a workflow. */
 export function isWorkflowState(value: unknown): boolean {
   if (!hasTexts(value, ['hash']) || !isObject(value.snapshot) || !isObject(value.calls)) return false;
-  const { calls, timers, events, seen } = value;
+  const { calls, timers, armed, events, seen } = value;
   return (
     Object.values(calls as object).every((callId) => typeof callId === 'string') &&
     Array.isArray(timers) &&
     timers.every((timer) => hasTexts(timer, ['waitId', 'sendId']) && isObject(timer.event)) &&
     Array.isArray(events) &&
     events.every((sent) => hasTexts(sent, ['id']) && isObject(sent.event)) &&
-    Array.isArray(seen) &&
-    seen.every((id) => typeof id === 'string')
+    isTexts(armed) &&
+    isTexts(seen)
   );
 }
+
+const isTexts = (list: unknown): boolean => Array.isArray(list) && list.every((text) => typeof text === 'string');
 
 /**
  * Returns the state of a workflow without its secrets. Types of events and names of states are the host's own: they stay.

@@ -12,6 +12,8 @@ import type { CheckpointStore, ReleaseOptions } from '../../../store/port.ts';
 import { hasCode, toErrorData } from '../../../values/error-data.ts';
 import { RunNotFoundError, RunOwnedElsewhereError, RunParkedError } from '../../../values/errors.ts';
 import { enterStored } from '../../../values/message.ts';
+import { migrateState, unfitnessOf } from '../../../workflow/fit.ts';
+import { programOf } from '../../../workflow/program.ts';
 import type { Config } from '../../host/config.ts';
 import type { TakenClaim } from '../../services/due/taken-claim.ts';
 import type { ActiveRun } from '../active-run.ts';
@@ -137,7 +139,8 @@ async function look(run: ActiveRun, store: CheckpointStore, restAgain: RestAgain
   // Before it can be parked: a start that changes nothing is no attempt.
   if (!stored.parked && (await restAgain(run, stored))) return { record: stored, attempts, isResting: true };
   await refuseParked(run, store, stored);
-  const { parked: _, ...taken } = stored;
+  const { parked: _, ...unparked } = stored;
+  const taken = migratedIn(run.agent, unparked);
   run.resources.record = taken;
   return { record: taken, attempts };
 }
@@ -243,7 +246,35 @@ function isPipelineSame(agent: Agent, record: RunCheckpoint): boolean {
   return isSamePipeline(record, phaseFactsOf(agent.phases, 1), hasBegun);
 }
 
+/** A workflow continues only in a machine in which its states are still what they were, or in which its migration has put it. */
+function unfitIn(agent: Agent, { workflow, definition, outcome }: RunCheckpoint): ParkedReason | undefined {
+  const program = programOf(agent);
+  if (!program || !workflow || outcome) return undefined;
+  const migrated = isOlder(agent, definition)
+    ? migrateState(program, workflow, definition?.version ?? '')
+    : { state: workflow };
+  if ('why' in migrated) return { code: 'MIGRATION_FAILED', reason: `workflow ${agent.id}: ${migrated.why}` };
+  const why = migrated.state.isMigrated ? undefined : unfitnessOf(program, migrated.state);
+  return why === undefined
+    ? undefined
+    : { code: 'DEFINITION_CHANGED', reason: `workflow ${agent.id}: ${why} since the run entered it` };
+}
+
+const isOlder = ({ version }: Agent, definition: RunCheckpoint['definition']): boolean =>
+  definition !== undefined && definition.version !== version;
+
+/** Returns the record with the state that the migration of its workflow gives it. One that cannot be migrated was parked. */
+function migratedIn(agent: Agent, record: RunCheckpoint): RunCheckpoint {
+  const program = programOf(agent);
+  const { workflow, definition } = record;
+  if (!program || !workflow || !isOlder(agent, definition)) return record;
+  const migrated = migrateState(program, workflow, definition?.version ?? '');
+  return 'state' in migrated ? { ...record, workflow: migrated.state } : record;
+}
+
 function changeOf(record: RunCheckpoint, rules: StartRules): ParkedReason | undefined {
+  const unfit = rules.agent && unfitIn(rules.agent, record);
+  if (unfit) return unfit;
   const { agent, onDefinitionChange = 'refuse' } = rules;
   const isRefused = onDefinitionChange === 'refuse' && !record.outcome;
   if (!agent || !isRefused || isPipelineSame(agent, record)) return undefined;

@@ -1,0 +1,138 @@
+import { defineWorkflow, type MigrateWorkflow, step } from 'pawl';
+import { describe, expect, test } from 'vitest';
+import { type AnyStateMachine, assign, setup } from 'xstate';
+import { noted, worldOf } from './world.ts';
+
+const DAY = 86_400_000;
+const look = noted('look', 'read', () => 7);
+
+/** A workflow with the states of a test; it waits in `waiting` for `go`. */
+function flowWith(
+  states: { readonly [name: string]: object },
+  rest: { version?: string; migrate?: MigrateWorkflow } = {},
+) {
+  const machine = setup({
+    actors: { look: step(look.tool) },
+    types: { output: {} as unknown, context: {} as { got: unknown } },
+  }).createMachine({
+    id: 'flow',
+    context: { got: null },
+    initial: Object.keys(states)[0],
+    states: { done: { type: 'final' }, ...states } as never,
+    output: ({ context }: { context: unknown }) => context,
+  } as never);
+  const { version = '1', migrate } = rest;
+  return defineWorkflow({
+    id: 'flow',
+    version,
+    machine: machine as unknown as AnyStateMachine,
+    ...(migrate ? { migrate } : {}),
+  });
+}
+
+/** A run of the first workflow that rests in `waiting`, and a process with the second one that gets the event `go` for it. */
+async function redeployed(before: ReturnType<typeof flowWith>, after: ReturnType<typeof flowWith>) {
+  const world = worldOf([before]);
+  const first = world.boot();
+  await first.start(before, { runId: 'r' });
+  await world.pass(4_000);
+  await first.shutdown();
+  const second = world.boot(after);
+  await second.recover();
+  await second.control('r').send({ type: 'go' }, { id: 'go' });
+  await world.pass(4_000);
+  return { ...world, second };
+}
+
+const waiting = { waiting: { on: { go: 'done' } } };
+
+describe('a workflow whose machine has changed', () => {
+  test('continues if its active states are what they were (workflow 19)', async () => {
+    const { store } = await redeployed(flowWith(waiting), flowWith({ ...waiting, more: { on: { x: 'done' } } }));
+    expect(await store.outcome('r')).toMatchObject({ status: 'ok' });
+  });
+
+  test.each([
+    ['has lost the active state', { idle: { on: { go: 'done' } } }, 'the machine has no state "waiting" any more'],
+    [
+      'gained a call in it',
+      { waiting: { ...waiting.waiting, invoke: { src: 'look', id: 'look', input: {} } } },
+      'state waiting gained the call "look" of look',
+    ],
+    [
+      'gained a timer in it',
+      { waiting: { ...waiting.waiting, after: { [DAY]: 'done' } } },
+      'state waiting gained the timer',
+    ],
+    [
+      'made it nested',
+      { waiting: { ...waiting.waiting, initial: 'x', states: { x: {} } } },
+      'state waiting became compound',
+    ],
+  ])('that %s is parked, and its event waits until a deployment fits (workflow 19)', async (_, states, why) => {
+    const { store, second, boot, pass } = await redeployed(flowWith(waiting), flowWith(states));
+    expect((await store.load('r'))?.parked).toMatchObject({
+      code: 'DEFINITION_CHANGED',
+      reason: expect.stringContaining(why),
+    });
+    await second.shutdown();
+    await boot(flowWith(waiting)).recover();
+    await pass(4_000);
+    expect(await store.outcome('r')).toMatchObject({ status: 'ok' });
+  });
+
+  test('is brought into another state by migrate, which begins what that state invokes (workflow 20, 21)', async () => {
+    const after = flowWith(
+      {
+        looking: {
+          invoke: {
+            src: 'look',
+            id: 'look',
+            input: {},
+            onDone: {
+              target: 'done',
+              actions: assign({ got: ({ event }) => (event as unknown as { output: unknown }).output }),
+            },
+          },
+        },
+      },
+      {
+        version: '2',
+        migrate: (snapshot, { from }) => {
+          if (from === '1') snapshot.value = 'looking';
+        },
+      },
+    );
+    const { store } = await redeployed(flowWith(waiting), after);
+    expect(await store.outcome('r')).toMatchObject({ status: 'ok', data: { got: 7 } });
+  });
+
+  test.each([
+    [
+      'throws',
+      () => {
+        throw new Error('no');
+      },
+      'migrate threw: no',
+    ],
+    [
+      'gives what is no state',
+      (snapshot: { value: unknown }) => {
+        snapshot.value = 'nowhere';
+      },
+      'which is no state of the machine',
+    ],
+  ])(
+    'and whose migrate %s is parked with MIGRATION_FAILED, and nothing runs (workflow 20)',
+    async (_, migrate, why) => {
+      const { store } = await redeployed(
+        flowWith(waiting),
+        flowWith(waiting, { version: '2', migrate: migrate as MigrateWorkflow }),
+      );
+      expect((await store.load('r'))?.parked).toMatchObject({
+        code: 'MIGRATION_FAILED',
+        reason: expect.stringContaining(why),
+      });
+    },
+  );
+});

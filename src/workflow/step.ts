@@ -34,7 +34,6 @@ export type AgentOutput<Data = unknown> = Pick<
   'runId' | 'status' | 'output' | 'data' | 'usage' | 'spend' | 'finishReason'
 >;
 
-
 /** The input of an agent that a workflow calls. */
 export interface AgentInput {
   readonly prompt: string;

@@ -23,6 +23,7 @@ export const options = {
   note: { type: 'string', value: 'text' },
   input: { type: 'string', value: 'json' },
   digest: { type: 'string', value: 'hash' },
+  data: { type: 'string', value: 'json' },
   key: { type: 'string', value: 'key' },
   id: { type: 'string', value: 'id' },
   'dry-run': { type: 'boolean' },

@@ -1,4 +1,12 @@
-import type { Executor, InterruptedRun, OpenWait, RunCheckpoint, RunEvent, RunOutcome } from '../../index.ts';
+import type {
+  Executor,
+  InterruptedRun,
+  OpenWait,
+  RunCheckpoint,
+  RunEvent,
+  RunOutcome,
+  WorkflowView,
+} from '../../index.ts';
 import type { OpenCall, SentCommand } from '../../kit.ts';
 import { openWaitsIn } from '../../record/interrupted.ts';
 import { listedStatus } from '../../record/listed-status.ts';
@@ -7,12 +15,13 @@ import { verdictOf } from '../../record/verdict.ts';
 import { outcomeUnknown } from '../../run/open-step.ts';
 import { answersIn } from '../../run/waits/sent-answer.ts';
 import { nameOfWait } from '../../run/waits/wait.ts';
+import { statePaths } from '../../run/workflow/state.ts';
 import { isObject } from '../../values/json.ts';
 import { type Message, type ToolOutput, toolCallsOf, toolResultsOf } from '../../values/message.ts';
 import type { RunStore } from '../open/open-store.ts';
 import { pidOf } from '../open/stored-runs.ts';
 import { wayToResume } from '../open/way-to-resume.ts';
-import { describeWait } from '../ui/describe-wait.ts';
+import { describeWait, untilWords } from '../ui/describe-wait.ts';
 import { oneLine } from '../ui/failure.ts';
 import { ago, count, duration, shortened } from '../ui/format.ts';
 import { PAWL } from '../ui/shell-words.ts';
@@ -43,11 +52,13 @@ export interface Waiting {
   readonly inbox: readonly SentCommand[];
   /** Its agent module, if this user started it on this machine. */
   readonly module: string | undefined;
+  /** Its machine, if it is a workflow. */
+  readonly workflow: WorkflowView | undefined;
 }
 
 /** Describes the record of an unfinished run as lines: status, prompt, steps so far, open calls, messages that wait. */
 export function describeRecord(
-  { record, entry, place, inbox, module }: Waiting,
+  { record, entry, place, inbox, module, workflow }: Waiting,
   store: Pick<RunStore, 'identity' | 'option'>,
 ): string[] {
   const { meta, iteration, usage, parked, openStep } = record;
@@ -63,7 +74,7 @@ export function describeRecord(
     field('agent', oneLine(meta.agentName)),
     ...(meta.parentRunId === '' ? [] : [field('parent', oneLine(meta.parentRunId))]),
     ...(module === undefined ? [] : [field('module', oneLine(module))]),
-    field('prompt', shortened(oneLine(meta.prompt), WIDTH)),
+    ...(workflow ? workflowLines(workflow) : [field('prompt', shortened(oneLine(meta.prompt), WIDTH))]),
     field('steps', String(iteration)),
     field('tokens', String(usage.inputTokens + usage.outputTokens)),
     field('recorded', ago(record.updatedAt, Date.now())),
@@ -75,6 +86,17 @@ export function describeRecord(
     ...waits.flatMap((wait) => waitLines(wait, { runId: meta.runId, place, inbox, store })),
     ...(unread.length === 0 ? [] : ['not read yet:', ...told(unread)]),
     ...(isToContinue(entry, place) ? ['', wayOn(meta.runId, place, store)] : []),
+  ];
+}
+
+/** The state of a workflow's machine, what it takes, and its timers. */
+function workflowLines({ state, takes, timers }: WorkflowView): string[] {
+  const timer = ({ sendId, dueAt }: WorkflowView['timers'][number]) =>
+    field('timer', `${sendId}, ${dueAt === undefined ? 'due' : untilWords(dueAt, Date.now())}`);
+  return [
+    field('state', statePaths(state).join(', ') || 'its machine has not begun'),
+    ...(takes ? [field('takes', takes.join(', ') || 'no event')] : []),
+    ...timers.map(timer),
   ];
 }
 

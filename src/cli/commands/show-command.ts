@@ -1,7 +1,16 @@
-import { createAudit, type RunOutcome } from '../../index.ts';
+import { resolve } from 'node:path';
+import {
+  createAudit,
+  createExecutor,
+  type RunCheckpoint,
+  type RunOutcome,
+  type Workflow,
+  type WorkflowView,
+} from '../../index.ts';
 import type { SentCommand } from '../../kit.ts';
 import { listedStatus } from '../../record/listed-status.ts';
 import type { Command, CommandContext } from '../command.ts';
+import { loadModule } from '../open/agent-module.ts';
 import { KnownModules } from '../open/known-modules.ts';
 import { openExistingStore, type RunStore } from '../open/open-store.ts';
 import { allRuns, loadRecord, pidOf, treeIn } from '../open/stored-runs.ts';
@@ -47,7 +56,24 @@ async function storedRun(context: CommandContext, store: RunStore, runId: string
   const entry = entries.find((each) => each.runId === runId);
   const place = entry ? await treeIn(store, entries).placeOf(entry) : ({ kind: 'own' } as const);
   const inbox = await inboxOf(context, store, runId);
-  return { waiting: { record, entry, place, inbox, module: moduleOf(context, store, runId) }, outcome: null };
+  const workflow = await workflowOf(context, store, record);
+  return { waiting: { record, entry, place, inbox, module: moduleOf(context, store, runId), workflow }, outcome: null };
+}
+
+/** What a workflow's record says of its machine; and with the module of the workflow, what the machine itself says. */
+async function workflowOf(
+  { args: { agent } }: CommandContext,
+  store: RunStore,
+  { workflow, meta }: RunCheckpoint,
+): Promise<WorkflowView | undefined> {
+  if (!workflow) return undefined;
+  const workflows = agent === undefined ? [] : [(await loadModule(resolve(agent), 'workflow module')).default];
+  try {
+    const executor = createExecutor({ checkpoints: store, workflows: workflows as Workflow[] });
+    return (await executor.explain(meta.runId, { messages: { from: 0, to: 0 } }))?.workflow;
+  } catch (error) {
+    throw new Failure(lineOf(error), { cause: error });
+  }
 }
 
 /** A file that others can write must not prevent the output of the record. */
@@ -89,12 +115,13 @@ async function auditedRun({ output }: CommandContext, store: RunStore, runId: st
 function document({ runId, waiting, outcome, audited }: Found) {
   const audit = audited ? { audit: audited } : {};
   if (waiting) {
-    const { record, entry, inbox, module } = waiting;
+    const { record, entry, inbox, module, workflow } = waiting;
     const commands = inbox.map(({ command }) => command);
     const pid = pidOf(entry);
     const status = entry ? listedStatus(entry) : 'interrupted';
     const known = { ...(pid === undefined ? {} : { pid }), ...(module === undefined ? {} : { module }) };
-    return { runId, status, ...known, record, commands, ...audit };
+    const machine = workflow ? { workflow } : {};
+    return { runId, status, ...known, ...machine, record, commands, ...audit };
   }
   return { runId, status: 'ended', outcome, ...audit };
 }

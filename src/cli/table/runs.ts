@@ -70,11 +70,12 @@ agent module with \`audit\` or \`history\`.`,
     does: 'one run: its progress, or how it ended',
     about: `Shows a run. If it waits or is live: its steps, its running calls and the commands that it has not processed yet. If it has
 ended: its result. Of a run whose record the store keeps: its phases, its child runs and its cost, and with --audit of
-\`pawl run\` its steps and calls.`,
+\`pawl run\` its steps and calls. Of a workflow: the state of its machine, and its timers.`,
     options: {
+      agent: 'the module whose default export is the workflow: it says which events the state takes',
       store: STORE,
-      json: `{ runId, status: 'live' | 'interrupted' | 'waiting' | 'parked', pid?, module?, record, commands, audit? } or
-{ runId, status: 'ended', outcome, audit? }, outcome null if it is kept no more.
+      json: `{ runId, status: 'live' | 'interrupted' | 'waiting' | 'parked', pid?, module?, workflow?, record, commands,
+audit? } or { runId, status: 'ended', outcome, audit? }, outcome null if it is kept no more.
 audit: { run, children: [{ run, children }] }`,
     },
     examples: ['pawl show nightly-2026-11-21', 'pawl show nightly-2026-11-21 --json | jq .outcome.output'],

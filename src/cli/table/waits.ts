@@ -81,6 +81,20 @@ signal serves one wait. The value is JSON; a text that is not JSON is taken as i
     examples: [`pawl signal payment '{ "cents": 700 }' --key "order 7" --id webhook-123`],
     load: async () => (await import('../commands/waits/signal-command.ts')).signalCommand,
   },
+  send: {
+    takes: '<run id> <type>',
+    does: 'send an event to the machine of a workflow',
+    about: `Sends an event to the machine of a workflow: its state takes it or ignores it, as XState does. \`pawl show\` says in which state
+the machine is. This command starts no run: the process that has the run reads the event, now or later.`,
+    options: {
+      data: "the event's other fields: a JSON object",
+      id: 'names the event: sent twice with the same id, it counts once; default: a random id',
+      store: STORE,
+      json: "{ runId, type, id, status: 'recorded' | 'sent' }; sent: the process that has the run reads it, now or later",
+    },
+    examples: [`pawl send refund-42 cancel --data '{ "by": "ada" }' --id click-7`],
+    load: async () => (await import('../commands/waits/send-command.ts')).sendCommand,
+  },
   park: {
     takes: '<run id> [reason]',
     does: 'set a run aside, so that no process continues it',

@@ -63,7 +63,8 @@ function line(name: string, value: unknown): string {
   );
 }
 
-function untilWords(dueAt: number, now: number): string {
+/** Returns until when something waits, as a part of a line. @param dueAt wall clock, ms */
+export function untilWords(dueAt: number, now: number): string {
   const date = new Date(dueAt);
   const day = Number.isNaN(date.getTime()) ? String(dueAt) : date.toISOString();
   return dueAt <= now ? `${day}, now` : `${day}, in ${duration(dueAt - now)}`;

@@ -1,4 +1,4 @@
-import { hasTexts, isObject, type JsonObject } from '../../values/json.ts';
+import { hasTexts, isObject, type JsonObject, type JsonValue } from '../../values/json.ts';
 import type { FieldRedactor } from '../../values/redact.ts';
 
 /** What the record of a workflow has besides its open calls and waits. */
@@ -19,6 +19,15 @@ export interface WorkflowState {
   readonly events: readonly { readonly id: string; readonly event: JsonObject }[];
   /** The ids of the last events that were taken. */
   readonly seen: readonly string[];
+}
+
+/** Returns the value of a state as the paths of its innermost states. @example statePaths({ a: 'b', c: {} }) // ['a.b', 'c'] */
+export function statePaths(value: JsonValue): readonly string[] {
+  if (!isObject(value)) return typeof value === 'string' ? [value] : [];
+  return Object.entries(value).flatMap(([key, inner]) => {
+    const below = statePaths(inner as JsonValue);
+    return below.length === 0 ? [key] : below.map((path) => `${key}.${path}`);
+  });
 }
 
 /** Returns whether a stored value is the state of a workflow. */

@@ -1,3 +1,4 @@
+import type { RunCheckpoint } from '../../../record/checkpoint.ts';
 import { checkMachineEvent, type MachineEvent } from '../../../run/workflow/event.ts';
 import { isKeepingOutcomes } from '../../../store/capabilities.ts';
 import { hasCode } from '../../../values/error-data.ts';
@@ -60,6 +61,12 @@ async function checkStored(services: ExecutorServices, runId: string): Promise<v
     const ended = record?.outcome ?? (isKeepingOutcomes(store) ? await store.outcome(runId) : null);
     throw new RunNotFoundError(`run ${runId} ${ended ? 'has ended' : 'has ended, or never began'}: it takes no event`);
   }
+  if (isOfAgent(record)) throw ofAgent(runId);
+}
+
+/** A workflow has no prompt, and its machine begins in its first step. */
+function isOfAgent({ workflow, iteration, meta }: RunCheckpoint): boolean {
+  return !workflow && (iteration > 0 || meta.prompt !== '');
 }
 
 function ofAgent(runId: string): UnsupportedError {

@@ -1,0 +1,78 @@
+import { join } from 'node:path';
+import { describe, expect, test } from 'vitest';
+import { createExecutor } from '../../src/index.ts';
+import { sqliteStore } from '../../src/store/sqlite/index.ts';
+import { until } from '../fixtures/host.ts';
+import parcel from './agents/parcel.ts';
+import { agentFile, emptyFolder, jsonLines, pawl } from './pawl.ts';
+import { interruptedRun, storeRuns } from './stored-runs.ts';
+
+/** A store with the run `p` of a workflow, which waits, and a command on it. */
+async function desk() {
+  const cwd = emptyFolder();
+  const open = () => sqliteStore({ path: join(cwd, 'runs.db') });
+  const checkpoints = open();
+  const executor = createExecutor({ checkpoints, workflows: [parcel], defaults: { waitLingerMs: 1 } });
+  await executor.start(parcel, { runId: 'p', input: undefined });
+  await until(async () => (await executor.waiting({ kind: 'question' })).length === 1);
+  await executor.shutdown();
+  await checkpoints.close();
+  return { cwd, open, go: (...args: string[]) => pawl([...args, '--store', 'runs.db'], { cwd }) };
+}
+
+describe.concurrent('`pawl send`', () => {
+  test('gives an event to the process that has the workflow, once for an id (workflow 25)', async () => {
+    const { go, open } = await desk();
+    const args = ['send', 'p', 'stop', '--data', '{ "by": "ada" }', '--id', 'click-7', '--json'];
+    for (const _ of [1, 2]) {
+      const { code, stdout } = await go(...args);
+      expect({ code, lines: jsonLines(stdout) }).toEqual({
+        code: 0,
+        lines: [{ runId: 'p', type: 'stop', id: 'click-7', status: 'sent' }],
+      });
+    }
+    const store = open();
+    expect((await store.inbox({ runId: 'p' })).map(({ command }) => command)).toEqual([
+      expect.objectContaining({ kind: 'event', id: 'click-7', event: { type: 'stop', by: 'ada' } }),
+    ]);
+    const executor = createExecutor({ checkpoints: store, workflows: [parcel] });
+    await executor.recover();
+    await until(async () => (await executor.find('p'))?.status === 'ended');
+    expect(await executor.find('p')).toMatchObject({ outcome: { status: 'ok' } });
+    await store.close();
+  });
+
+  test('refuses an event of XState, data that is no object, a run of an agent and an unknown run, with exit code 2 (workflow 18, 25)', async () => {
+    const { cwd, go } = await desk();
+    await storeRuns(join(cwd, 'runs.db'), interruptedRun());
+    const refused = async (...args: string[]) => {
+      const { code, stderr } = await go('send', ...args);
+      return [code, stderr];
+    };
+    expect(await refused('p', 'xstate.done.actor.pay')).toEqual([2, expect.stringContaining("is XState's own")]);
+    expect(await refused('p', 'stop', '--data', '[1]')).toEqual([2, expect.stringContaining('must be a JSON object')]);
+    expect(await refused('r1', 'stop')).toEqual([2, expect.stringContaining('is of an agent')]);
+    expect(await refused('nobody', 'stop')).toEqual([2, expect.stringContaining('there is no run nobody')]);
+    expect(await refused('p')).toEqual([2, expect.stringContaining('the type of an event')]);
+  });
+});
+
+describe.concurrent('`pawl show` of a workflow', () => {
+  test('prints its state and timers, and with its module the events that the state takes (workflow 25)', async () => {
+    const { go } = await desk();
+    const { stdout } = await go('show', 'p');
+    expect(stdout).toMatch(/^state +asking$/m);
+    expect(stdout).toMatch(/^timer +xstate\.after\.aDay\.\(machine\)\.asking, .*, in 2[34] h/m);
+    expect(stdout).not.toMatch(/^(takes|prompt) /m);
+    const known = await go('show', 'p', '--agent', agentFile('parcel'));
+    expect(known.stdout).toMatch(/^takes +stop$/m);
+    const { workflow } = JSON.parse((await go('show', 'p', '--agent', agentFile('parcel'), '--json')).stdout);
+    expect(workflow).toMatchObject({ state: 'asking', takes: ['stop'], calls: [{ name: 'manager' }] });
+  });
+
+  test('with a module that exports no workflow is refused with exit code 2', async () => {
+    const { go } = await desk();
+    const { code, stderr } = await go('show', 'p', '--agent', agentFile('greeter'));
+    expect([code, stderr]).toEqual([2, expect.stringContaining('is not a workflow')]);
+  });
+});

@@ -2,6 +2,7 @@ import type { RunView } from '../http/runs/run-view.ts';
 import type { AnswerState } from '../index.ts';
 import type { Answer } from '../run/command.ts';
 import type { JournalEvent } from '../run/journal/reader.ts';
+import type { MachineEvent } from '../run/workflow/event.ts';
 import type { JsonValue } from '../values/json.ts';
 import { type Connection, pathOf } from './connection.ts';
 import type { ClientError } from './error.ts';
@@ -46,6 +47,12 @@ export interface ClientRun {
    */
   steer(text: string): Promise<void>;
   /**
+   * Sends an event to the machine of a workflow. `recorded`: its record has it. `sent`: it waits for the process that has the run.
+   * @param options.id names the event: sent again with the same id, it counts once. Default: a random id
+   * @throws {ClientError} EVENT_INVALID, RUN_NOT_FOUND if the run is over, UNSUPPORTED for a run of an agent
+   */
+  send(event: MachineEvent, options?: { readonly id?: string }): Promise<'recorded' | 'sent'>;
+  /**
    * Answers a wait of the run, or of a run below it; the same answer again has the same effect as once.
    * @throws {ClientError} WAIT_GONE, ALREADY_ANSWERED, ANSWER_REFUSED
    */
@@ -69,6 +76,7 @@ export function runOn(connection: Connection, id: string): ClientRun {
     cancel: (reason) => post('/cancel', { reason }),
     // Sent twice, the model would read it twice.
     steer: async (text) => void (await post('/steer', { text }, false)),
+    send: (event, { id = connection.newId() } = {}) => post('/events', { event, id }),
     answer,
     approve: (waitId, given) => answer(waitId, { ...given, how: 'approve' }),
     deny: (waitId, given) => answer(waitId, { ...given, how: 'deny' }),

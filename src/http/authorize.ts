@@ -13,6 +13,7 @@ export type Action =
   | 'list'
   | 'answer'
   | 'steer'
+  | 'send'
   | 'cancel'
   | 'delete'
   | 'inspect'

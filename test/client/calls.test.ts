@@ -16,6 +16,12 @@ describe('the calls of a client', () => {
     ['run.cancel', 'POST /api/runs/r/cancel', '{"reason":"enough"}', (c) => c.run('r').cancel('enough')],
     ['run.steer', 'POST /api/runs/r/steer', '{"text":"left"}', (c) => c.run('r').steer('left')],
     [
+      'run.send',
+      'POST /api/runs/r/events',
+      '{"event":{"type":"stop","by":"ada"},"id":"click-7"}',
+      (c) => c.run('r').send({ type: 'stop', by: 'ada' }, { id: 'click-7' }),
+    ],
+    [
       'run.answer',
       'POST /api/runs/r/answers/w',
       '{"how":"answer","value":7}',

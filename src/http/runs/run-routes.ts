@@ -1,3 +1,4 @@
+import type { MachineEvent } from '../../index.ts';
 import { hasCode } from '../../values/error-data.ts';
 import { RunWaitsError, UndeliveredError } from '../../values/errors.ts';
 import { jsonAnswer, RequestError } from '../problem.ts';
@@ -10,6 +11,7 @@ import {
   answerBody,
   cancelBody,
   endSchema,
+  eventBody,
   lineSchema,
   listedWaitSchema,
   startBody,
@@ -130,6 +132,20 @@ export const runRoutes: readonly Route[] = [
   },
   {
     method: 'POST',
+    path: '/runs/:runId/events',
+    summary: 'Sends an event to the machine of a workflow.',
+    action: 'send',
+    of: 'run',
+    body: eventBody,
+    answers: {
+      200: { description: 'The record of the run has the event.', schema: stateOf('recorded') },
+      202: { description: 'The event waits for the process that takes up the run.', schema: stateOf('sent') },
+    },
+    problems: ['EVENT_INVALID', 'NOT_JSON', 'ANSWER_REDACTED', 'RUN_NOT_FOUND', 'UNDELIVERED', 'UNSUPPORTED'],
+    handle: sendEvent,
+  },
+  {
+    method: 'POST',
     path: '/runs/:runId/answers/:waitId',
     summary: 'Answers a wait of a run, or of a run below it.',
     action: 'answer',
@@ -178,6 +194,12 @@ async function cancelRun({ run, body, served }: RunCall): Promise<Response> {
 /** A message that waits is removed with its conversation. @throws {RUN_WAITS} */
 function checkBegun({ line }: RunCall['run']): void {
   if (line.status === 'queued') throw new RunWaitsError('the run waits for its turn in its conversation');
+}
+
+async function sendEvent({ run: { runId }, body, served }: RunCall): Promise<Response> {
+  const { event, id } = body as { readonly event: MachineEvent; readonly id?: string };
+  const state = await served.executor.control(runId).send(event, id === undefined ? {} : { id });
+  return jsonAnswer({ runId, state }, state === 'recorded' ? 200 : 202);
 }
 
 async function steerRun({ run, body, served, grant: { by } }: RunCall): Promise<Response> {

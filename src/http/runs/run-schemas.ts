@@ -5,6 +5,7 @@ import { runStates } from './run-line.ts';
 /** Longest texts of a body, in UTF-16 units; the whole body is bounded too. */
 const PROMPT = 1_000_000;
 const REASON = 4_096;
+const MAX_EVENT_ID = 512;
 
 const errorSchema = answerOf({ code: text, message: text });
 
@@ -123,6 +124,19 @@ export const cancelBody: JsonObject = objectOf({ reason: upTo(REASON) });
 export const steerBody: JsonObject = objectOf(
   { text: upTo(PROMPT, 1), children: { type: 'boolean', description: 'Running runs below it get the message too.' } },
   ['text'],
+);
+
+export const eventBody: JsonObject = objectOf(
+  {
+    event: {
+      type: 'object',
+      properties: { type: upTo(REASON, 1) },
+      required: ['type'],
+      description: 'Its other fields are any JSON.',
+    },
+    id: { ...upTo(MAX_EVENT_ID, 1), description: 'Names the event: sent again with the same id, it counts once.' },
+  },
+  ['event'],
 );
 
 export const answerBody: JsonObject = objectOf(

@@ -45,6 +45,7 @@ const pawlErrors: { readonly [code: string]: readonly [number, string] } = {
   CRITIC_KILL: [500, 'The run was ended by its supervision'],
   DEADLINE_EXCEEDED: [500, 'The run took too long'],
   EVENT_INVALID: [400, 'No workflow may get this event'],
+  EVENT_NOT_TAKEN: [409, 'The state of the workflow does not take this event'],
   ERR_SHUTDOWN: [503, 'The server is shutting down'],
   INVALID_RUN_ID: [404, 'There is nothing here'],
   INVALID_THREAD_ID: [400, 'An id of the conversation is not valid'],

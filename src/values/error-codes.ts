@@ -53,6 +53,7 @@ const policies = {
   DEFINITION_CHANGED: never,
   ERR_SHUTDOWN: later,
   EVENT_INVALID: never,
+  EVENT_NOT_TAKEN: never,
   INVALID_LABELS: never,
   INVALID_RUN_ID: never,
   INVALID_THREAD_ID: never,

@@ -204,6 +204,17 @@ export class WorkflowStateError extends CodedError {
 export class EventInvalidError extends CodedError {
   readonly code = 'EVENT_INVALID';
 }
+/** The state of a workflow does not take a machine event, which its sender asked for. */
+export class EventNotTakenError extends PawlError {
+  readonly code = 'EVENT_NOT_TAKEN';
+  /** The types of events that the state takes. */
+  readonly taken: readonly string[];
+
+  constructor(message: string, { taken }: { readonly taken: readonly string[] }) {
+    super(message);
+    this.taken = taken;
+  }
+}
 /** The run has no such wait, or not any more. */
 export class WaitGoneError extends CodedError {
   readonly code = 'WAIT_GONE';

@@ -2,7 +2,9 @@ import type { AnyMachineSnapshot, AnyStateMachine } from 'xstate';
 import type { OpenCall } from '../run/open-step.ts';
 import type { Progress } from '../run/progress.ts';
 import { waitsOf } from '../run/waits/wait-rules.ts';
+import type { MachineEvent } from '../run/workflow/event.ts';
 import type { WorkflowState } from '../run/workflow/state.ts';
+import { EventNotTakenError } from '../values/errors.ts';
 import type { JsonValue } from '../values/json.ts';
 import type { Program } from './program.ts';
 
@@ -116,4 +118,26 @@ function typesIn(
     else taken.add(type);
   }
   return { taken, forbidden };
+}
+
+/**
+ * Checks that the state of a workflow takes an event, as XState decides: its guards are asked, and nothing else of it runs.
+ * @throws {EventNotTakenError} with the types that it takes
+ */
+export function checkTaken(program: Program, { workflow }: Pick<Progress, 'workflow'>, event: MachineEvent): void {
+  const now = workflow && restored(program, workflow);
+  if (now && isTaken(now, event)) return;
+  const taken = now ? takenIn(now) : [];
+  const instead = taken.length === 0 ? 'it takes no event' : `it takes ${taken.join(', ')}`;
+  const at = now ? `in state ${JSON.stringify(now.value)}` : 'without a state that its machine has';
+  throw new EventNotTakenError(`the workflow ${at} does not take ${event.type}: ${instead}`, { taken });
+}
+
+/** A guard that throws takes nothing. */
+function isTaken(now: AnyMachineSnapshot, event: MachineEvent): boolean {
+  try {
+    return now.status === 'active' && now.machine.getTransitionData(now, event).length > 0;
+  } catch {
+    return false;
+  }
 }

@@ -257,6 +257,7 @@ export const sections: readonly Section[] = [
       { what: 'signals that a process keeps without a store, for all topics', code: 'MAX_SIGNALS' },
       { what: 'characters of a signal', code: 'MAX_SIGNAL_CHARS' },
       { what: 'characters of the id of a signal', code: 'MAX_SIGNAL_ID_CHARS' },
+      { what: 'characters of the id of a machine event', code: 'MAX_EVENT_ID_CHARS' },
       { what: 'time for which an obeyed command is recognised', code: 'REMEMBERED_MS', unit: 'ms' },
       { what: 'obeyed commands that a run remembers', code: 'src/executor/services: MAX_REMEMBERED' },
       { what: 'characters of a nudge of a critic', code: 'src/executor: MAX_NUDGE' },

@@ -68,8 +68,11 @@ export interface RunControl {
    * Sends an event to the machine of a workflow. Each machine takes or ignores it as XState does. `recorded`: the record has it.
    * `sent`: it waits in the store for the process that has the run, now or later.
    * @param options.id names the event: sent twice with the same id, it counts once
+   * @param options.mustTake refuses an event that the present state does not take: its guards are asked. A live run asks its machine, a
+   *   stored one the snapshot of its record
    * @throws {EVENT_INVALID} for a type that XState itself uses, or what is not JSON @throws {RUN_NOT_FOUND}
-   * @throws {UNSUPPORTED} for a run of an agent
+   * @throws {EVENT_NOT_TAKEN} @throws {UNSUPPORTED} for a run of an agent; with `mustTake` for a stored run of a workflow that
+   *   this executor does not know
    * @example await executor.control('refund-42').send({ type: 'cancel', by: 'ada' }, { id: 'click-7' });
    */
   send(event: MachineEvent, options?: SendEventOptions): Promise<'recorded' | 'sent'>;

@@ -5,7 +5,6 @@ import { runStates } from './run-line.ts';
 /** Longest texts of a body, in UTF-16 units; the whole body is bounded too. */
 const PROMPT = 1_000_000;
 const REASON = 4_096;
-const MAX_EVENT_ID = 512;
 
 const errorSchema = answerOf({ code: text, message: text });
 
@@ -134,7 +133,7 @@ export const eventBody: JsonObject = objectOf(
       required: ['type'],
       description: 'Its other fields are any JSON.',
     },
-    id: { ...upTo(MAX_EVENT_ID, 1), description: 'Names the event: sent again with the same id, it counts once.' },
+    id: { ...upTo(128, 1), description: 'Names the event: sent again with the same id, it counts once.' },
   },
   ['event'],
 );

@@ -1,24 +1,34 @@
+import type { Agent } from '../../../agent/agent.ts';
 import type { RunCheckpoint } from '../../../record/checkpoint.ts';
+import type { Progress } from '../../../run/progress.ts';
 import { checkMachineEvent, type MachineEvent } from '../../../run/workflow/event.ts';
 import { isKeepingOutcomes } from '../../../store/capabilities.ts';
 import { hasCode } from '../../../values/error-data.ts';
 import { RunNotFoundError, UnsupportedError } from '../../../values/errors.ts';
 import { checkKeys } from '../../../values/known-options.ts';
-import { isWorkflow } from '../../../workflow/program.ts';
+import { isWorkflow, programOf } from '../../../workflow/program.ts';
+import { checkTaken } from '../../../workflow/view.ts';
 import type { ActiveRun, ExecutorServices } from '../../run/active-run.ts';
 import { runAtWork } from '../../run/life/run-at-work.ts';
+import { agentFor } from '../stored/recover-one-run.ts';
 import { mailStore, recordableValue } from './answer-wait.ts';
 
 /** How a machine event is sent. */
 export interface SendEventOptions {
   /** Names the event: sent twice with the same id, it counts once. Default: a random id. */
   readonly id?: string;
+  /** Refuses an event that the present state does not take. Default `false`: such an event is recorded, and the machine ignores it. */
+  readonly mustTake?: boolean;
 }
+
+/** Longest id of an event, in characters. */
+const MAX_EVENT_ID_CHARS = 128;
 
 /**
  * Sends an event to the machine of a workflow, in any process.
  * @returns `recorded`: its record has the event. `sent`: the event waits in the store for the process that has the run, now or later
- * @throws {EVENT_INVALID} @throws {RUN_NOT_FOUND} @throws {UNSUPPORTED} for a run of an agent
+ * @throws {EVENT_INVALID} @throws {EVENT_NOT_TAKEN} @throws {RUN_NOT_FOUND} @throws {UNSUPPORTED} for a run of an
+ *   agent; with `mustTake` for a stored run whose workflow this executor does not know @throws {TypeError}
  */
 export async function sendEvent(
   services: ExecutorServices,
@@ -26,15 +36,19 @@ export async function sendEvent(
   given: { readonly event: unknown; readonly options: SendEventOptions },
 ): Promise<'recorded' | 'sent'> {
   const { options } = given;
-  checkKeys(options, { id: true }, { of: 'send' });
+  checkKeys(options, { id: true, mustTake: true }, { of: 'send' });
   const event = checkMachineEvent(given.event);
   recordableValue(services, event, 'the event');
-  const { id = crypto.randomUUID() } = options;
+  const { id = crypto.randomUUID(), mustTake = false } = options;
+  if (typeof id !== 'string' || id === '' || id.length > MAX_EVENT_ID_CHARS)
+    throw new TypeError(`send: the id of an event is a text of 1 to ${MAX_EVENT_ID_CHARS} characters`);
+  const sent = { id, event, mustTake };
   for (let live = await runAtWork(services, runId); live; live = await runAtWork(services, runId)) {
-    if (await isEntered(live, id, event)) return 'recorded';
+    if (await isEntered(live, sent)) return 'recorded';
     await live.life.ended.promise;
   }
-  await checkStored(services, runId);
+  const record = await readOpen(services, runId);
+  if (mustTake) refuseUntaken(agentFor(services, record.meta.agentId), record, sent);
   const { stuck, sweep } = services;
   await mailStore(services).send(runId, { id, kind: 'event', event });
   stuck.retry(runId);
@@ -42,9 +56,15 @@ export async function sendEvent(
   return 'sent';
 }
 
+interface SentEvent extends Required<SendEventOptions> {
+  readonly event: MachineEvent;
+}
+
 /** Gives an event to a live run. @returns false if the run leaves this process before it has the event */
-async function isEntered(live: ActiveRun, id: string, event: MachineEvent): Promise<boolean> {
+async function isEntered(live: ActiveRun, sent: SentEvent): Promise<boolean> {
   if (!isWorkflow(live.agent)) throw ofAgent(live.runId);
+  const { id, event, mustTake } = sent;
+  if (mustTake) refuseUntaken(live.agent, live.progress, sent);
   try {
     await live.machineEvents.send(id, event);
     return true;
@@ -54,7 +74,21 @@ async function isEntered(live: ActiveRun, id: string, event: MachineEvent): Prom
   }
 }
 
-async function checkStored(services: ExecutorServices, runId: string): Promise<void> {
+/** Checks that the machine takes an event now. One that is known by its id has been checked, and may have changed the state. */
+function refuseUntaken(
+  agent: Agent | undefined,
+  progress: Pick<Progress, 'workflow'> | undefined,
+  { id, event }: SentEvent,
+): void {
+  if (progress?.workflow?.seen.includes(id)) return;
+  const program = agent && programOf(agent);
+  if (!program)
+    throw new UnsupportedError('mustTake needs the workflow of the run: give it to createExecutor({ workflows })');
+  checkTaken(program, progress ?? {}, event);
+}
+
+/** Reads the record of a workflow that has not ended. @throws {RunNotFoundError} @throws {UnsupportedError} */
+async function readOpen(services: ExecutorServices, runId: string): Promise<RunCheckpoint> {
   const store = mailStore(services);
   const record = await store.load(runId, { messages: false });
   if (!record || record.outcome) {
@@ -62,6 +96,7 @@ async function checkStored(services: ExecutorServices, runId: string): Promise<v
     throw new RunNotFoundError(`run ${runId} ${ended ? 'has ended' : 'has ended, or never began'}: it takes no event`);
   }
   if (isOfAgent(record)) throw ofAgent(runId);
+  return record;
 }
 
 /** A workflow has no prompt, and its machine begins in its first step. */

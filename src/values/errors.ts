@@ -205,7 +205,7 @@ export class EventInvalidError extends CodedError {
   readonly code = 'EVENT_INVALID';
 }
 /** The state of a workflow does not take a machine event, which its sender asked for. */
-export class EventNotTakenError extends PawlError {
+export class EventNotTakenError extends CodedError {
   readonly code = 'EVENT_NOT_TAKEN';
   /** The types of events that the state takes. */
   readonly taken: readonly string[];

@@ -12,7 +12,7 @@ async function desk() {
   const cwd = emptyFolder();
   const open = () => sqliteStore({ path: join(cwd, 'runs.db') });
   const checkpoints = open();
-  const executor = createExecutor({ checkpoints, workflows: [parcel], defaults: { waitLingerMs: 1 } });
+  const executor = createExecutor({ store: checkpoints, workflows: [parcel], defaults: { waitLingerMs: 1 } });
   await executor.start(parcel, { runId: 'p', input: undefined });
   await until(async () => (await executor.waiting({ kind: 'question' })).length === 1);
   await executor.shutdown();
@@ -35,7 +35,7 @@ describe.concurrent('`pawl send`', () => {
     expect((await store.inbox({ runId: 'p' })).map(({ command }) => command)).toEqual([
       expect.objectContaining({ kind: 'event', id: 'click-7', event: { type: 'stop', by: 'ada' } }),
     ]);
-    const executor = createExecutor({ checkpoints: store, workflows: [parcel] });
+    const executor = createExecutor({ store, workflows: [parcel] });
     await executor.recover();
     await until(async () => (await executor.find('p'))?.status === 'ended');
     expect(await executor.find('p')).toMatchObject({ outcome: { status: 'ok' } });

@@ -9,7 +9,7 @@ const stop = { event: { type: 'stop', by: 'ada' }, id: 'click-7' };
 /** A store with the run `p` of a workflow: of ada, and at rest. */
 async function stored() {
   const checkpoints = memoryStore();
-  const executor = createExecutor({ checkpoints, workflows: [parcel], defaults: { waitLingerMs: 1 } });
+  const executor = createExecutor({ store: checkpoints, workflows: [parcel], defaults: { waitLingerMs: 1 } });
   await executor.start(parcel, { runId: 'p', callerId: 'ada', input: undefined });
   await until(async () => (await executor.waiting({ kind: 'question' })).length === 1);
   await executor.shutdown();
@@ -30,7 +30,7 @@ describe('POST /runs/:runId/events', () => {
 
   test('keeps an event for a stored workflow, in a process that does not know it: 202, and once for an id (workflow 25)', async () => {
     const checkpoints = await stored();
-    const host = webHost({ checkpoints });
+    const host = webHost({ store: checkpoints });
     for (const _ of [1, 2])
       expect(await host.ask('/runs/p/events', { body: stop })).toMatchObject({
         status: 202,
@@ -40,7 +40,7 @@ describe('POST /runs/:runId/events', () => {
   });
 
   test('refuses an event of XState with 400, a run that is over or of another caller with 404, and a run of an agent with 501 (workflow 18, 25)', async () => {
-    const host = webHost({ checkpoints: await stored() });
+    const host = webHost({ store: await stored() });
     await (await host.start({ runId: 'a', callerId: 'ada' })).result;
     const status = async (runId: string, type: string, as = 'ada') => {
       const { status, body } = await host.ask(`/runs/${runId}/events`, { as, body: { event: { type } } });

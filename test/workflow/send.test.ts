@@ -43,7 +43,7 @@ const door = defineWorkflow({
 });
 
 async function standing(checkpoints = memoryStore()) {
-  const executor = createExecutor({ checkpoints, workflows: [door], defaults: { waitLingerMs: 1_000_000 } });
+  const executor = createExecutor({ store: checkpoints, workflows: [door], defaults: { waitLingerMs: 1_000_000 } });
   const run = await executor.start(door, { runId: 'd', input: undefined });
   await until(async () => (await executor.waiting({ kind: 'question' })).length === 1);
   return { executor, run, checkpoints, control: executor.control('d') };
@@ -94,10 +94,10 @@ describe('control(runId).send', () => {
   test('with mustTake asks the record of a stored workflow, which this executor must know (workflow 18)', async () => {
     const { executor, checkpoints } = await standing();
     await executor.shutdown();
-    const known = createExecutor({ checkpoints, workflows: [door] }).control('d');
+    const known = createExecutor({ store: checkpoints, workflows: [door] }).control('d');
     await expect(known.send({ type: 'shut' }, must)).rejects.toMatchObject(untaken(takes));
     expect(await known.send({ type: 'open', key: 'mine' }, must)).toBe('sent');
-    const stranger = createExecutor({ checkpoints }).control('d');
+    const stranger = createExecutor({ store: checkpoints }).control('d');
     await expect(stranger.send({ type: 'knock' }, must)).rejects.toMatchObject({ code: 'UNSUPPORTED' });
     expect(await stranger.send({ type: 'knock' })).toBe('sent');
   });

@@ -69,7 +69,7 @@ async function workflowOf(
   if (!workflow) return undefined;
   const workflows = agent === undefined ? [] : [(await loadModule(resolve(agent), 'workflow module')).default];
   try {
-    const executor = createExecutor({ checkpoints: store, workflows: workflows as Workflow[] });
+    const executor = createExecutor({ store, workflows: workflows as Workflow[] });
     return (await executor.explain(meta.runId, { messages: { from: 0, to: 0 } }))?.workflow;
   } catch (error) {
     throw new Failure(lineOf(error), { cause: error });

@@ -152,8 +152,8 @@ function hasAnswered({ transcript, iteration, openPhase }: Progress): boolean {
 function isOutOfSteps(context: RunContext): boolean {
   const { progress, limits } = context;
   const phase = phaseOf(context);
-  if (phase) return (progress.openPhase?.iteration ?? 0) >= phase.maxIterations;
-  return progress.iteration >= limits.maxIterations + progress.raisedSteps;
+  if (phase) return (progress.openPhase?.iteration ?? 0) >= phase.maxSteps;
+  return progress.iteration >= limits.maxSteps + progress.raisedSteps;
 }
 
 function isLanded({ context, event }: Moment): boolean {

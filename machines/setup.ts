@@ -110,8 +110,8 @@ export const pieces = setup({
       return error ? { error: toErrorData(error) } : {};
     }),
     blameStepLimit: assign(({ context: { limits, progress, phases } }) => {
-      const most = currentPhase(progress, phases)?.maxIterations ?? limits.maxIterations + progress.raisedSteps;
-      return { error: toErrorData(new StepLimitError(`no answer after ${most} steps (maxIterations)`)) };
+      const most = currentPhase(progress, phases)?.maxSteps ?? limits.maxSteps + progress.raisedSteps;
+      return { error: toErrorData(new StepLimitError(`no answer after ${most} steps (maxSteps)`)) };
     }),
     forgetError: assign({ error: undefined as never }),
     keepOutput: assign((_, output: RunOutput) => ({ output })),

@@ -1,5 +1,5 @@
 import type { ModelChoice } from '../model/port.ts';
-import { checkModelChoice, modelTierIsModel, tierOf } from '../model/tier.ts';
+import { checkModelChoice, tierOf } from '../model/tier.ts';
 import type { RunDefinition } from '../run/fields.ts';
 import { checkSettings, type ModelSettings, settingNames } from '../run/model-settings.ts';
 import { knownPhases } from '../run/pipeline.ts';
@@ -8,7 +8,7 @@ import { type DataOf, readOutput, type ToolInput } from '../tool/schema.ts';
 import { checkEntries, readEntries, type ToolEntries } from '../tool/toolbox.ts';
 import { sha256 } from '../values/digest.ts';
 import { readProperty } from '../values/error-data.ts';
-import { checkWord, type KnownKeys, readOptions } from '../values/known-options.ts';
+import { checkWord, earlierNames, type KnownKeys, readOptions } from '../values/known-options.ts';
 import { checkNames } from './names.ts';
 import { hashedPhase, type Phase, phaseFactsOf, readPhases } from './phase.ts';
 
@@ -27,7 +27,7 @@ export interface AgentDefinition<Schema = unknown> {
   /** The system prompt, verbatim. An agent with phases needs none: each phase has its own. */
   readonly instructions?: string;
   readonly tools?: ToolEntries;
-  readonly maxIterations?: number;
+  readonly maxSteps?: number;
   /** Working time over all processes, ms. */
   readonly maxRuntimeMs?: number;
   /** Tool calls of one message that run at the same time; default 8. */
@@ -68,7 +68,7 @@ const agentKeys: KnownKeys<Agent> = {
   model: true,
   instructions: true,
   tools: true,
-  maxIterations: true,
+  maxSteps: true,
   maxRuntimeMs: true,
   toolConcurrency: true,
   phases: true,
@@ -86,9 +86,8 @@ const foreignWords = {
   system: 'Pawl calls the system prompt instructions',
   prompt: 'each run has a prompt of its own: executor.run(agent, { prompt })',
   messages: 'a run gets earlier messages as history: executor.run(agent, { prompt, history })',
-  ...modelTierIsModel,
-  stopWhen: 'maxIterations is the most steps of a run',
-  maxSteps: 'maxIterations is the most steps of a run',
+  ...earlierNames,
+  stopWhen: 'maxSteps is the most steps of a run',
 } as const;
 
 /** Agents that this module read: frozen, and plain data as far as Pawl made them. */
@@ -182,8 +181,8 @@ function checkTexts(of: string, given: AgentDefinition, isPipeline: boolean): vo
   }
 }
 
-function checkLimits(of: string, { maxIterations, maxRuntimeMs, toolConcurrency }: AgentDefinition): void {
-  for (const [name, value] of Object.entries({ maxIterations, maxRuntimeMs, toolConcurrency })) {
+function checkLimits(of: string, { maxSteps, maxRuntimeMs, toolConcurrency }: AgentDefinition): void {
+  for (const [name, value] of Object.entries({ maxSteps, maxRuntimeMs, toolConcurrency })) {
     if (value !== undefined && !(typeof value === 'number' && value > 0))
       throw new TypeError(`${of}: ${name} must be a number above 0, not ${value}`);
   }

@@ -18,7 +18,7 @@ export interface AiSdkAgentSettings<Output = unknown>
   /** By name. An entry `{ tool, effect }` says what repeating a call would do; without it a call is made once. */
   readonly tools?: { readonly [name: string]: AiSdkTool | AiSdkToolEntry } | undefined;
   readonly activeTools?: readonly PropertyKey[] | undefined;
-  /** `isStepCount(n)` or `stepCountIs(n)`, or a list of them: the least is `maxIterations`. */
+  /** `isStepCount(n)` or `stepCountIs(n)`, or a list of them: the least is `maxSteps`. */
   readonly stopWhen?: unknown;
   readonly toolCallConcurrency?: number | undefined;
   readonly output?: Output | undefined;
@@ -75,7 +75,7 @@ export function fromAiSdk<Output = undefined>(settings: AiSdkAgentSettings<Outpu
     model: headers === undefined ? model : withHeaders(of, model, headers),
     instructions: textOf(of, given.instructions),
     ...(tools && { tools: activeTools ? active(tools, activeTools) : tools }),
-    ...(stopWhen === undefined ? {} : { maxIterations: stepsOf(of, stopWhen) }),
+    ...(stopWhen === undefined ? {} : { maxSteps: stepsOf(of, stopWhen) }),
     ...(toolCallConcurrency === undefined ? {} : { toolConcurrency: toolCallConcurrency }),
     ...(output === undefined ? {} : { output }),
     ...(own.length > 0 ? { settings: Object.fromEntries(own) } : {}),

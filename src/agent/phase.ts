@@ -1,9 +1,9 @@
 import type { ModelChoice } from '../model/port.ts';
-import { checkModelChoice, modelTierIsModel, tierOf } from '../model/tier.ts';
+import { checkModelChoice, tierOf } from '../model/tier.ts';
 import { checkSettings, type ModelSettings, settingNames } from '../run/model-settings.ts';
 import type { PhaseFacts } from '../run/phase.ts';
 import { sha256 } from '../values/digest.ts';
-import { type KnownKeys, readOptions } from '../values/known-options.ts';
+import { earlierNames, type KnownKeys, readOptions } from '../values/known-options.ts';
 
 /** One stage of a multi-phase agent: a loop with its own conversation. */
 export interface Phase {
@@ -22,7 +22,7 @@ export interface Phase {
   /** Names of the agent's tools that this phase may use; absent = all. */
   readonly tools?: readonly string[];
   /** Model turns; default: the agent's. A phase that uses them up passes its last text to the next phase. */
-  readonly maxIterations?: number;
+  readonly maxSteps?: number;
   /** If the phase fails, `fallback` (default '') replaces its output, and the pipeline continues. */
   readonly optional?: boolean;
   readonly fallback?: string;
@@ -42,7 +42,7 @@ const phaseKeys: KnownKeys<Phase> = {
   instructions: true,
   model: true,
   tools: true,
-  maxIterations: true,
+  maxSteps: true,
   optional: true,
   fallback: true,
   bare: true,
@@ -64,7 +64,7 @@ export function readPhases(of: string, phases: readonly Phase[]): readonly Phase
 
 function readPhase(given: Phase, place: { readonly of: string; readonly at: string }): Phase {
   const elsewhere = settingNames(`${place.at}.settings`);
-  const phase = readOptions(given, phaseKeys, { ...place, elsewhere, foreign: modelTierIsModel });
+  const phase = readOptions(given, phaseKeys, { ...place, elsewhere, foreign: earlierNames });
   const problem = problemOf(phase);
   if (problem !== undefined) throw new TypeError(`${place.of}: ${place.at}${problem}`);
   const { tools, settings } = phase;
@@ -79,7 +79,7 @@ function readPhase(given: Phase, place: { readonly of: string; readonly at: stri
 
 /** Checked here, not when a run begins: by then a stored run may depend on it. */
 function problemOf(phase: Partial<Phase>): string | undefined {
-  const { name, instructions, maxIterations, recovery = 'step', tools = [] } = phase;
+  const { name, instructions, maxSteps, recovery = 'step', tools = [] } = phase;
   if (typeof name !== 'string' || name === '') return ' needs a name: a string that is not empty';
   if (name === 'Query') return " must not be named Query: that is the run's prompt in templates";
   if (!templateName.test(name)) {
@@ -87,20 +87,20 @@ function problemOf(phase: Partial<Phase>): string | undefined {
     return `: its name must be of the characters A-Z a-z 0-9 _ and not begin with a digit, because templates name it: not ${not}`;
   }
   if (typeof instructions !== 'string') return ` (${name}) needs instructions: a string`;
-  if (maxIterations !== undefined && !(maxIterations > 0))
-    return ` (${name}): maxIterations must be a number above 0, not ${maxIterations}`;
+  if (maxSteps !== undefined && !(maxSteps > 0))
+    return ` (${name}): maxSteps must be a number above 0, not ${maxSteps}`;
   if (recovery !== 'step' && recovery !== 'boundary') return ` (${name}): recovery must be 'step' or 'boundary'`;
   if (!Array.isArray(tools) || tools.some((tool) => typeof tool !== 'string'))
     return ` (${name}): tools must be a list of names`;
   return typeof (phase.fallback ?? '') === 'string' ? undefined : ` (${name}): fallback must be a string`;
 }
 
-/** Returns what runs need to know of an agent's phases. @param maxIterations for phases without a limit of their own */
-export function phaseFactsOf(phases: readonly Phase[] | undefined, maxIterations: number): readonly PhaseFacts[] {
+/** Returns what runs need to know of an agent's phases. @param maxSteps for phases without a limit of their own */
+export function phaseFactsOf(phases: readonly Phase[] | undefined, maxSteps: number): readonly PhaseFacts[] {
   return (phases ?? []).map((phase) => ({
     name: phase.name,
     hash: hashOf(phase),
-    maxIterations: phase.bare ? 1 : (phase.maxIterations ?? maxIterations),
+    maxSteps: phase.bare ? 1 : (phase.maxSteps ?? maxSteps),
     isBare: phase.bare ?? false,
     isOptional: phase.optional ?? false,
     fallback: phase.fallback ?? '',

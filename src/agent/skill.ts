@@ -1,10 +1,10 @@
 import type { ModelChoice } from '../model/port.ts';
-import { checkModelChoice, modelTierIsModel } from '../model/tier.ts';
+import { checkModelChoice } from '../model/tier.ts';
 import { checkSettings, type ModelSettings, settingNames } from '../run/model-settings.ts';
 import type { InputOf } from '../tool/define-tool.ts';
 import { readSchema, type ToolInput } from '../tool/schema.ts';
 import type { JsonObject } from '../values/json.ts';
-import { checkKeys, type KnownKeys } from '../values/known-options.ts';
+import { checkKeys, earlierNames, type KnownKeys } from '../values/known-options.ts';
 
 /** The argument of `defineSkill`. */
 export interface SkillDefinition<Schema> {
@@ -22,8 +22,8 @@ export interface SkillDefinition<Schema> {
   readonly bare?: boolean;
   /** Names of registered tools, for a skill that is not bare. */
   readonly tools?: readonly string[];
-  /** Model turns of a skill that is not bare; default: the executor's `defaults.maxIterations`. */
-  readonly maxIterations?: number;
+  /** Model turns of a skill that is not bare; default: the executor's `defaults.maxSteps`. */
+  readonly maxSteps?: number;
   /** Settings of its model calls; the settings of the calling agent do not apply. */
   readonly settings?: ModelSettings;
 }
@@ -37,7 +37,7 @@ export interface Skill<Input = unknown> {
   readonly model?: ModelChoice;
   readonly bare: boolean;
   readonly tools: readonly string[];
-  readonly maxIterations?: number;
+  readonly maxSteps?: number;
   readonly settings?: ModelSettings;
   /** For the types only. */
   readonly _input?: Input;
@@ -51,7 +51,7 @@ const skillKeys: KnownKeys<SkillDefinition<unknown>> = {
   model: true,
   bare: true,
   tools: true,
-  maxIterations: true,
+  maxSteps: true,
   settings: true,
 };
 
@@ -70,13 +70,13 @@ export function defineSkill<const Schema>(definition: SkillDefinition<Schema>): 
   const { name, description, input, instructions, bare = true, tools = [], ...rest } = definition;
   if (typeof name !== 'string' || !/^[A-Za-z0-9_-]{1,57}$/.test(name))
     throw new TypeError(`a skill's name is 1 to 57 of the characters A-Z a-z 0-9 _ -, not ${JSON.stringify(name)}`);
-  checkKeys(definition, skillKeys, { of: `skill "${name}"`, elsewhere: settingNames(), foreign: modelTierIsModel });
+  checkKeys(definition, skillKeys, { of: `skill "${name}"`, elsewhere: settingNames(), foreign: earlierNames });
   checkModelChoice(`skill "${name}": model`, definition.model);
   if (typeof description !== 'string') throw new TypeError(`skill "${name}": description must be a string`);
   if (typeof instructions !== 'string') throw new TypeError(`skill "${name}": instructions must be a string`);
-  const { maxIterations } = definition;
-  if (maxIterations !== undefined && !(maxIterations > 0))
-    throw new TypeError(`skill "${name}": maxIterations must be a number above 0, not ${String(maxIterations)}`);
+  const { maxSteps } = definition;
+  if (maxSteps !== undefined && !(maxSteps > 0))
+    throw new TypeError(`skill "${name}": maxSteps must be a number above 0, not ${String(maxSteps)}`);
   if (bare && tools.length > 0) throw new TypeError(`skill "${name}" is bare: it has no tools; set bare: false`);
   const { settings, ...others } = rest;
   const of = `skill "${name}"`;

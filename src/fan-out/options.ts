@@ -1,6 +1,6 @@
 import type { Clock, ErrorData, ExecutorOptions, Models, Ports, Prices, RunEvent, Tool } from '../index.ts';
 import { durationMs } from '../values/clock.ts';
-import { checkFlag, checkKeys, checkMethods, type KnownKeys, kindOf } from '../values/known-options.ts';
+import { checkFlag, checkKeys, checkMethods, earlierNames, type KnownKeys, kindOf } from '../values/known-options.ts';
 import type { Judge } from './judge.ts';
 import type { JudgeUsage, Ranking } from './ranking.ts';
 import type { ModelResponse, ResponseSnapshot } from './snapshot.ts';
@@ -45,8 +45,8 @@ export interface FanOutOptions {
   readonly instructions?: string;
   /** The time limit of each model in this process, ms; default 600,000. A model that exceeds it is interrupted; the next call continues it. */
   readonly deadlineMs?: number;
-  /** The most turns of each model; default: `defaults.maxIterations`, else 20. */
-  readonly maxIterations?: number;
+  /** The most turns of each model; default: `defaults.maxSteps`, else 20. */
+  readonly maxSteps?: number;
   /** The prices of models, for `costUsd`; default: what `ports.budget` counts, else 0. */
   readonly prices?: Prices;
   /** The budget is asked about each call of a model and of a judging model. One that it refuses is interrupted; the next call continues it. */
@@ -81,7 +81,7 @@ const optionKeys: KnownKeys<FanOutOptions> = {
   signal: true,
   instructions: true,
   deadlineMs: true,
-  maxIterations: true,
+  maxSteps: true,
   prices: true,
   ports: true,
   callerId: true,
@@ -123,8 +123,8 @@ export interface FanOutResult {
 
 /** Checks the options of fanOut. @throws {TypeError} if an option is invalid */
 export function checkOptions(options: FanOutOptions): void {
-  checkKeys(options, optionKeys, { of: 'fanOut' });
-  const { prompt, models, tools, path, root, signal, deadlineMs, maxIterations, judge } = options;
+  checkKeys(options, optionKeys, { of: 'fanOut', foreign: earlierNames });
+  const { prompt, models, tools, path, root, signal, deadlineMs, maxSteps, judge } = options;
   if (typeof prompt !== 'string' || prompt.trim() === '')
     throw new TypeError('fanOut needs a prompt: a string that is not empty');
   if (typeof models !== 'object' || models === null || Object.keys(models).length === 0) {
@@ -145,12 +145,12 @@ export function checkOptions(options: FanOutOptions): void {
       throw new TypeError(`${name} must be a path that is not empty`);
     }
   }
-  for (const [name, value] of Object.entries({ deadlineMs, maxIterations })) {
+  for (const [name, value] of Object.entries({ deadlineMs, maxSteps })) {
     if (value !== undefined && !(typeof value === 'number' && value > 0))
       throw new TypeError(`${name} must be a number above 0, not ${String(value)}`);
   }
-  if (maxIterations !== undefined && !Number.isInteger(maxIterations)) {
-    throw new TypeError(`maxIterations must be a whole number, not ${maxIterations}`);
+  if (maxSteps !== undefined && !Number.isInteger(maxSteps)) {
+    throw new TypeError(`maxSteps must be a whole number, not ${maxSteps}`);
   }
   if (tools !== undefined && !Array.isArray(tools)) throw new TypeError('tools must be a list of tools');
   if (signal !== undefined && typeof signal?.addEventListener !== 'function') {

@@ -271,7 +271,7 @@ function instructionsOf({ instructions, root }: FanOutOptions): string {
 
 /** The agent of one model: its own view of the files, and the common options. @throws {TypeError} for invalid tools */
 function agentOf({ modelId, overlay }: ModelWatch, options: FanOutOptions): Agent {
-  const { maxIterations } = options;
+  const { maxSteps } = options;
   const tools = [...(options.tools ?? []), ...(overlay ? fileTools(overlay) : [])];
   checkTools(tools);
   return defineAgent({
@@ -279,7 +279,7 @@ function agentOf({ modelId, overlay }: ModelWatch, options: FanOutOptions): Agen
     model: options.models[modelId] as Model,
     instructions: instructionsOf(options),
     tools,
-    ...(maxIterations === undefined ? {} : { maxIterations }),
+    ...(maxSteps === undefined ? {} : { maxSteps }),
     // This call limits the time of a model: the run must not fail because of it.
     maxRuntimeMs: Number.MAX_SAFE_INTEGER,
   });

@@ -42,9 +42,6 @@ export function checkModelChoice(name: string, value: unknown): void {
   throw new TypeError(`${name} must be a language model of the AI SDK, or the name of a tier, not ${describe(value)}`);
 }
 
-/** Says what an option is called now whose name was `modelTier`. */
-export const modelTierIsModel = { modelTier: 'model takes the name of a tier, or a language model' } as const;
-
 function lookUp(models: Models, tier: string): unknown {
   try {
     if (typeof models === 'function') return models(tier);

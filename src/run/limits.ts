@@ -7,7 +7,7 @@ import type { OpenCall, OpenStep } from './open-step.ts';
 /** The limits of one run. Times in milliseconds. */
 export interface Limits {
   /** Model turns, the answering one included, over the whole life of the run. */
-  readonly maxIterations: number;
+  readonly maxSteps: number;
   /** Working time over all processes; the time between a crash and the resume does not count. */
   readonly maxRuntimeMs: number;
   readonly maxConsecutiveToolErrors: number;
@@ -21,7 +21,7 @@ export const MAX_LEVELS = 32;
 
 /** The limits of a run that is still resolving: it may do nothing. */
 export const unresolvedLimits: Limits = Object.freeze({
-  maxIterations: 0,
+  maxSteps: 0,
   maxRuntimeMs: 0,
   maxConsecutiveToolErrors: 0,
   maxSameToolCallRepeats: 0,

@@ -28,7 +28,7 @@ export interface PhaseFacts {
   readonly name: string;
   readonly hash: string;
   /** Model turns that this phase may take. */
-  readonly maxIterations: number;
+  readonly maxSteps: number;
   /** One plain model call: tool calls in its reply are not run. */
   readonly isBare: boolean;
   /** `fallback` replaces the output of a failed phase, and the pipeline continues. */

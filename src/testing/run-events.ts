@@ -33,7 +33,7 @@ export interface SaidTurn {
 export type AcceptedRun = Omit<Extract<Resolution, { kind: 'accepted' }>, 'kind'>;
 
 const limits: Limits = {
-  maxIterations: 4,
+  maxSteps: 4,
   maxRuntimeMs: 60_000,
   maxConsecutiveToolErrors: 3,
   maxSameToolCallRepeats: 3,

@@ -20,7 +20,7 @@ export class CriticKillError extends CodedError {
 export class ToolLoopError extends CodedError {
   readonly code = 'TOOL_LOOP';
 }
-/** The run reached `maxIterations` without an answer. */
+/** The run reached `maxSteps` without an answer. */
 export class StepLimitError extends CodedError {
   readonly code = 'STEP_LIMIT';
 }

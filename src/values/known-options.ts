@@ -16,6 +16,12 @@ export interface OptionsPlace {
   readonly foreign?: Readonly<Record<string, string>>;
 }
 
+/** Names that options of agents, phases, skills and defaults had before, each with the name of today. */
+export const earlierNames = {
+  modelTier: 'model takes the name of a tier, or a language model',
+  maxIterations: 'maxSteps is the most steps of a run',
+} as const;
+
 /**
  * Refuses unknown options: a typing error in a limit would silently remove the limit. Only own enumerable string keys are
  * checked, so an instance of a class may be given; symbols are never typing errors.

@@ -119,7 +119,7 @@ describe('the settings of an agent of the AI SDK', () => {
 });
 
 describe('a stop condition of the AI SDK', () => {
-  const limitOf = (stopWhen: unknown) => agentWith({ stopWhen }).maxIterations;
+  const limitOf = (stopWhen: unknown) => agentWith({ stopWhen }).maxSteps;
   test.for<[string, unknown, number]>([
     ['isStepCount', isStepCount(7), 7],
     ['stepCountIs', stepCountIs(1), 1],

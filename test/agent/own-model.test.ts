@@ -265,7 +265,7 @@ describe('what is no model is refused where it is written', () => {
 
 describe('the hash of a definition', () => {
   const phases = (model: object) => [
-    { name: 'x', instructions: 'X.', ...model, maxIterations: 3, tools: [], settings: { temperature: 0.5 } },
+    { name: 'x', instructions: 'X.', ...model, maxSteps: 3, tools: [], settings: { temperature: 0.5 } },
     { name: 'y', instructions: 'Y.', bare: true },
   ];
   const hash = (fields: object) => definitionOf(agentWith(fields)).hash;

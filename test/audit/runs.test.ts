@@ -157,7 +157,7 @@ describe('an executor with an audit', () => {
 
   test('of many events is read up to a limit, and says that there are more (supervision 5)', async () => {
     const calls = Array.from({ length: 40 }, (_, i) => callTool('lookup', { id: String(i) }));
-    const { audit, executor } = host([...calls, reply('done')], { defaults: { maxIterations: 100 } });
+    const { audit, executor } = host([...calls, reply('done')], { defaults: { maxSteps: 100 } });
     await executor.run(agent, { prompt: 'Go.', runId: 'run' });
     expect((await audit.run('run'))?.tools).toHaveLength(40);
     const cut = await audit.run('run', { limit: 20 });

@@ -14,7 +14,7 @@ const lookup = defineTool({
 export const fleetAgent: Agent = defineAgent({
   id: 'fleet',
   instructions: 'Collect the pieces.',
-  maxIterations: 10_000,
+  maxSteps: 10_000,
   tools: [lookup],
 });
 

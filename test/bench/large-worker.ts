@@ -17,7 +17,7 @@ const lookup = defineTool({
   effect: 'read',
   execute: () => 'found',
 });
-const agent = defineAgent({ id: 'large', instructions: 'Collect.', tools: [lookup], maxIterations: STEPS + 9 });
+const agent = defineAgent({ id: 'large', instructions: 'Collect.', tools: [lookup], maxSteps: STEPS + 9 });
 const executorWith = (model: Model) =>
   createExecutor({
     models: { fast: model },

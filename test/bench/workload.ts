@@ -157,11 +157,11 @@ export function bench(options: {
       return RESULT;
     },
   });
-  const agent = parts.defineAgent({
+  const agent = built(parts.defineAgent, {
     id: 'bench',
     instructions: 'Collect all pieces.',
     tools: [lookup],
-    maxIterations: steps + 1,
+    maxSteps: steps + 1,
   });
   const executor = built(parts.createExecutor, {
     models: { fast: model },
@@ -187,7 +187,7 @@ export function bench(options: {
 async function nothing(): Promise<void> {}
 
 /** Names of options in builds of before, for `--against`. */
-const earlierNames: Readonly<Record<string, string>> = { store: 'checkpoints' };
+const earlierNames: Readonly<Record<string, string>> = { store: 'checkpoints', maxSteps: 'maxIterations' };
 
 /** Calls a function of a build, with the earlier names of its options where the build refuses those of today. */
 function built<Options extends object, Made>(make: (options: Options) => Made, options: Options): Made {

@@ -293,7 +293,7 @@ describe('redact (recovery 11)', () => {
       }),
       reply('end'),
     ];
-    const agent = { maxIterations: 50 };
+    const agent = { maxSteps: 50 };
     await hostOf({ script, tools: [echo], agent, store: memoryStore(), redact: counting }).run({ prompt });
     const steps = counts.slice(1).map((count, i) => count - (counts[i] ?? 0));
     expect(Math.max(...steps.slice(20))).toBeLessThanOrEqual(Math.max(...steps.slice(1, 10)));

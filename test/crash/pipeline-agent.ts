@@ -25,7 +25,7 @@ const plan: readonly Planned[] = [
   { name: 'dig', recovery: 'boundary', steps: [['read_1'], ['read_2', 'read_3'], ['read_4']] },
   { name: 'sum', bare: true, steps: [] },
   { name: 'act', recovery: 'boundary', steps: [['read_1', 'read_2'], ['once_4', 'idempotent_3'], ['read_3']] },
-  { name: 'survey', maxIterations: 3, steps: [['idempotent_4'], ['once_1', 'once_2'], ['read_1'], ['read_2']] },
+  { name: 'survey', maxSteps: 3, steps: [['idempotent_4'], ['once_1', 'once_2'], ['read_1'], ['read_2']] },
 ];
 
 /** The phase that a call belongs to, its step there, and whether that phase begins anew as long as it only reads. */

@@ -36,7 +36,7 @@ export function twelveTools(folder: string, points: Failpoints): TwelveTools {
     id: 'twelve-tools',
     instructions: 'Follow the plan.',
     tools: toolNames.map((name) => tool(name, { folder, points })),
-    maxIterations: plan.length + 1,
+    maxSteps: plan.length + 1,
   });
   // One model serves all runs of a process, and each of its calls takes one entry.
   return { agent, model: scriptedModel(Array.from({ length: 5_000 }, () => answer)) };

@@ -20,11 +20,11 @@ describe('a run under a critic', () => {
       script: [...steps(2), reply('Found.')],
       tools: [look],
       ports: { critic },
-      agent: { maxIterations: 1 },
+      agent: { maxSteps: 1 },
     });
     const result = await host.run();
     expect(result).toMatchObject({ status: 'ok', output: 'Found.', iterations: 3 });
-    expect(asked).toMatchObject([{ reason: 'steps', iterations: 1, maxIterations: 1, lastTool: 'look' }]);
+    expect(asked).toMatchObject([{ reason: 'steps', iterations: 1, maxSteps: 1, lastTool: 'look' }]);
     expect(asked[0]?.tail).toHaveLength(3);
     expect(host.warnings).toEqual([]);
   });
@@ -34,7 +34,7 @@ describe('a run under a critic', () => {
       script: steps(3),
       tools: [look],
       ports: { critic: criticOf(createEscalator()) },
-      agent: { maxIterations: 2 },
+      agent: { maxSteps: 2 },
     });
     expect(await host.run()).toMatchObject({ status: 'error', error: { code: 'STEP_LIMIT' }, iterations: 2 });
   });
@@ -145,7 +145,7 @@ describe('a run under a critic', () => {
       clock,
       store,
       ports: { critic },
-      agent: { maxIterations: 1, maxRuntimeMs: 5_000 },
+      agent: { maxSteps: 1, maxRuntimeMs: 5_000 },
     };
 
     const first = hostOf({ ...options, script: [callTool('wait', {}), callTool('look', { page: 1 }), hang()] });
@@ -171,7 +171,7 @@ describe('a run under a critic', () => {
       alarms: 2,
       nudges: 1,
       raisedSteps: 3,
-      maxIterations: 4,
+      maxSteps: 4,
       iterations: 3,
     });
     await again.cancel();
@@ -185,7 +185,7 @@ describe('a run under a critic', () => {
       script: [...steps(1), reply('Found.')],
       tools: [look],
       ports: { critic },
-      agent: { maxIterations: 1 },
+      agent: { maxSteps: 1 },
     });
     expect(await host.run()).toMatchObject({ status: 'error', error: { code: 'STEP_LIMIT' } });
     expect(host.warnings).toEqual([]);

@@ -27,10 +27,10 @@ export const sections: readonly Section[] = [
   {
     title: 'Defaults of a run',
     text:
-      '`createExecutor({ defaults: { … } })` changes them for all runs. An agent may have its own `maxIterations`, `maxRuntimeMs`,\n' +
+      '`createExecutor({ defaults: { … } })` changes them for all runs. An agent may have its own `maxSteps`, `maxRuntimeMs`,\n' +
       '`toolConcurrency` and `model`; a tool its own `timeoutMs` and `concurrency`.',
     limits: [
-      inDefaults('model turns of a run, or of a phase', 'maxIterations'),
+      inDefaults('model turns of a run, or of a phase', 'maxSteps'),
       inDefaults('working time of a run, over all its processes', 'maxRuntimeMs', 'ms'),
       inDefaults('steps in a row in which each call failed, then `TOOL_LOOP`', 'maxConsecutiveToolErrors'),
       inDefaults('consecutive steps with one identical call, then `TOOL_LOOP`', 'maxSameToolCallRepeats'),

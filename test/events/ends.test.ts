@@ -54,7 +54,7 @@ const endings: readonly Ending[] = [
   ],
   [
     'runs out of steps',
-    () => hostOf({ script: [callTool('look')], tools: [toolOf('look')], agent: { maxIterations: 1 } }).start(),
+    () => hostOf({ script: [callTool('look')], tools: [toolOf('look')], agent: { maxSteps: 1 } }).start(),
     'error',
     'STEP_LIMIT',
   ],

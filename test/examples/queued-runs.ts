@@ -39,7 +39,7 @@ export class QueuedRuns {
   /** A process of a host, with an executor of its own. */
   host(options: Partial<ExecutorOptions> = {}): { readonly executor: Executor; readonly agent: Agent } {
     const agent = defineAgent({
-      ...{ id: 'worker', name: 'Worker', instructions: 'Follow the plan.', maxIterations: plan.length + 1 },
+      ...{ id: 'worker', name: 'Worker', instructions: 'Follow the plan.', maxSteps: plan.length + 1 },
       tools: (['read', 'idempotent', 'once'] as const).map((effect) =>
         toolOf(effect, effect, async (_, { runId, callId }) => {
           this.began.push(`${runId} ${callId}`);

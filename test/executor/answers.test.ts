@@ -162,8 +162,8 @@ describe('a reply that its provider paused (edges 6)', () => {
     expect(shown).toEqual(['0: Searching. ', 'reset', '0: Searching. ', '1: It is 42.']);
   });
 
-  test('continues at most maxIterations times', async () => {
-    const { result, requests } = await asked([paused], { agent: { maxIterations: 3 } });
+  test('continues at most maxSteps times', async () => {
+    const { result, requests } = await asked([paused], { agent: { maxSteps: 3 } });
     expect(result).toMatchObject({ status: 'error', error: { code: 'MODEL' } });
     expect(result.error?.message).toContain('paused');
     expect(requests).toHaveLength(4);

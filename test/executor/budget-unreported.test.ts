@@ -32,7 +32,7 @@ describe('a model whose provider reports no usage', () => {
   test.for(unreported)('uses up a budget all the same: %j', async (usage) => {
     const budget = createBudget({ tokens: 5_000 });
     const models = { fast: modelReporting(usage, 50) } as never;
-    const host = hostOf({ models, tools, ports: { budget }, agent: { maxIterations: 50 } });
+    const host = hostOf({ models, tools, ports: { budget }, agent: { maxSteps: 50 } });
     const result = await host.run({ callerId: 'ann' });
     expect(result.error?.code).toBe('BUDGET_EXCEEDED');
     // Turn by turn 1,000 tokens more are sent: 0 + 1 + 2 + 3 thousand are more than five.

@@ -97,17 +97,17 @@ describe('a run begins', () => {
 describe('what ports are told of a run', () => {
   const asked = { runId: 'r', callerId: 'ada', channelId: 'ch', guildId: 'g', parentRunId: 'p', inputs: { depth: 2 } };
   const told = { ...asked, subjectId: 'worker', name: 'Worker', startedAt: 5_000 };
-  const agent = { model: 'deep', maxIterations: 7 };
+  const agent = { model: 'deep', maxSteps: 7 };
 
   test('is who asked, what for and within which limits, tier and limits resolved, as one frozen object (executor 4)', async () => {
     const factory = recordingFactory();
     const clock = testClock(5_000);
     const host = hostOf({ ports: { checkpointer: factory }, clock });
     await host.run(asked);
-    expect(factory.infos[0]).toMatchObject({ ...told, modelTier: 'fast', maxIterations: 20 });
+    expect(factory.infos[0]).toMatchObject({ ...told, modelTier: 'fast', maxSteps: 20 });
     const deep = hostOf({ agent, ports: { checkpointer: factory }, clock, models: () => host.model });
     await deep.run(asked);
-    expect(factory.infos[1]).toMatchObject({ ...told, modelTier: 'deep', maxIterations: 7 });
+    expect(factory.infos[1]).toMatchObject({ ...told, modelTier: 'deep', maxSteps: 7 });
     for (const info of factory.infos) expect(Object.isFrozen(info)).toBe(true);
   });
 
@@ -119,11 +119,11 @@ describe('what ports are told of a run', () => {
         return recordingCheckpointer();
       },
     };
-    const parts = hostOf({ agent: { maxIterations: 7 }, ports: { checkpointer }, clock: testClock(5_000) });
+    const parts = hostOf({ agent: { maxSteps: 7 }, ports: { checkpointer }, clock: testClock(5_000) });
     const host = startHost(hostMachine(parts.executor, parts.agent, { prompt: 'Go.', ...asked }));
     await until(() => host.getSnapshot().status === 'done');
     expect(infos).toHaveLength(1);
-    expect(infos[0]).toMatchObject({ ...told, modelTier: 'fast', maxIterations: 7 });
+    expect(infos[0]).toMatchObject({ ...told, modelTier: 'fast', maxSteps: 7 });
     expect(Object.isFrozen(infos[0])).toBe(true);
   });
 });

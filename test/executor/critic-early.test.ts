@@ -14,7 +14,7 @@ test('a critic may speak and raise the limit as soon as it is given the run (sup
     return {};
   });
   const script = [callTool('look', { n: 1 }), callTool('look', { n: 2 }), reply('end')];
-  const host = hostOf({ script, tools, ports: { critic }, agent: { maxIterations: 1 } });
+  const host = hostOf({ script, tools, ports: { critic }, agent: { maxSteps: 1 } });
   expect(await host.run()).toMatchObject({ status: 'ok', output: 'end' });
   expect(JSON.stringify(host.model.calls[0]?.messages)).toContain('Be brief.');
 });

@@ -25,7 +25,7 @@ describe('a step limit under a critic', () => {
     const host = hostOf({
       script: [look(1), look(2), reply('end')],
       tools,
-      agent: { maxIterations: 1 },
+      agent: { maxSteps: 1 },
       ports: { critic },
     });
     expect(await host.run()).toMatchObject({ status: 'ok', output: 'end', iterations: 3 });
@@ -37,7 +37,7 @@ describe('a step limit under a critic', () => {
     const host = hostOf({
       script: [look(1), look(2), reply('end')],
       tools,
-      agent: { maxIterations: 1 },
+      agent: { maxSteps: 1 },
       ports: { critic },
     });
     expect(await host.run()).toMatchObject({ status: 'ok', iterations: 3 });
@@ -60,7 +60,7 @@ describe('a step limit under a critic', () => {
     const host = hostOf({
       script: [look(1), look(2), reply('never')],
       tools,
-      agent: { maxIterations: 2 },
+      agent: { maxSteps: 2 },
       ports: { critic },
     });
     const result = await host.run();
@@ -72,7 +72,7 @@ describe('a step limit under a critic', () => {
   test('stands when the critic takes longer than portMs to think (supervision 3)', async () => {
     const clock = testClock();
     const critic = notingCritic(() => ({ onOutOfSteps: () => new Promise(() => {}) }));
-    const host = hostOf({ script: [look(1)], tools, clock, agent: { maxIterations: 1 }, ports: { critic } });
+    const host = hostOf({ script: [look(1)], tools, clock, agent: { maxSteps: 1 }, ports: { critic } });
     const run = await host.start();
     await until(() => JSON.stringify(run.actor.getSnapshot().value).includes('asking-critic'));
     await clock.advance(29_999);
@@ -83,7 +83,7 @@ describe('a step limit under a critic', () => {
 
   test('that is raised is asked about again when it is reached again (supervision 2)', async () => {
     const script = [1, 2, 3, 4].map(look);
-    const host = hostOf({ script, tools, agent: { maxIterations: 1 }, ports: { critic: granting(1, 3) } });
+    const host = hostOf({ script, tools, agent: { maxSteps: 1 }, ports: { critic: granting(1, 3) } });
     const result = await host.run();
     expect(result).toMatchObject({ error: { code: 'STEP_LIMIT' }, iterations: 4 });
     expect(result.error?.message).toContain('4 steps');
@@ -91,7 +91,7 @@ describe('a step limit under a critic', () => {
 
   test('can end in a kill instead (supervision 2)', async () => {
     const critic = notingCritic((run) => ({ onOutOfSteps: async () => run.kill('it goes in circles') }));
-    const host = hostOf({ script: [look(1)], tools, agent: { maxIterations: 1 }, ports: { critic } });
+    const host = hostOf({ script: [look(1)], tools, agent: { maxSteps: 1 }, ports: { critic } });
     expect(await host.run()).toMatchObject({ status: 'killed', error: { message: 'it goes in circles' } });
   });
 
@@ -102,7 +102,7 @@ describe('a step limit under a critic', () => {
         run.raiseSteps(1);
       },
     }));
-    const host = hostOf({ script: [look(1), reply('end')], tools, agent: { maxIterations: 1 }, ports: { critic } });
+    const host = hostOf({ script: [look(1), reply('end')], tools, agent: { maxSteps: 1 }, ports: { critic } });
     await host.run();
     expect(JSON.stringify(host.model.calls[1]?.messages)).toContain('Come to an end.');
   });
@@ -117,8 +117,8 @@ describe('a step limit under a critic', () => {
       },
     }));
     const phases = [
-      { name: 'a', instructions: 'A', maxIterations: 2 },
-      { name: 'b', instructions: 'B', maxIterations: 1 },
+      { name: 'a', instructions: 'A', maxSteps: 2 },
+      { name: 'b', instructions: 'B', maxSteps: 1 },
     ];
     const host = hostOf({ script: [look(1), look(2), reply('end')], tools, agent: { phases }, ports: { critic } });
     expect(await host.run()).toMatchObject({ status: 'ok', output: 'end', iterations: 3 });
@@ -130,7 +130,7 @@ describe('a step limit under a critic', () => {
 describe('what a critic granted', () => {
   test('is in the record, and holds in the next process without asking it again (supervision 3)', async () => {
     const store = memoryStore();
-    const agent = { maxIterations: 1 };
+    const agent = { maxSteps: 1 };
     const first = hostOf({
       script: [look(1), look(2), never],
       tools,
@@ -157,7 +157,7 @@ describe('what a critic granted', () => {
 
   test('holds without a critic too: it is the run’s own (supervision 3)', async () => {
     const store = memoryStore();
-    const agent = { maxIterations: 1 };
+    const agent = { maxSteps: 1 };
     const first = hostOf({
       script: [look(1), look(2), never],
       tools,

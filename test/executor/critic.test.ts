@@ -52,7 +52,7 @@ describe('the critic of a run', () => {
       await clock.advance(1_500);
       return look(1);
     };
-    const host = hostOf({ script: [slow, reply('end')], tools, clock, ports: { critic }, agent: { maxIterations: 7 } });
+    const host = hostOf({ script: [slow, reply('end')], tools, clock, ports: { critic }, agent: { maxSteps: 7 } });
     await host.run();
     expect(seen).toEqual([
       { iteration: 1, maxIterations: 7, tokens: 10, elapsedMs: 1_500, roles: ['assistant', 'tool'] },

@@ -14,7 +14,7 @@ async function writesOf(effect: 'read' | 'once') {
     script,
     tools: [toolOf('work', effect, () => payload)],
     store,
-    agent: { maxIterations: 100 },
+    agent: { maxSteps: 100 },
   });
   const image = { mediaType: 'image/png', data: 'A'.repeat(40_000) };
   const result = await host.run({ runId: 'r', inputs: { secret: payload }, images: [image] });

@@ -22,7 +22,7 @@ const roles = (state: RunCheckpointState | undefined) => state?.messages?.map(({
 describe('a run with a checkpointer', () => {
   test('begins once, with a frozen RunInfo that carries run id, subject, tier and guild (executor 4)', async () => {
     const factory = recordingFactory();
-    const host = hostOf({ ports: { checkpointer: factory }, agent: { maxIterations: 7, model: 'fast' } });
+    const host = hostOf({ ports: { checkpointer: factory }, agent: { maxSteps: 7, model: 'fast' } });
     await host.run(invocation);
     expect(factory.infos).toEqual([
       {
@@ -37,7 +37,7 @@ describe('a run with a checkpointer', () => {
         prompt: 'Find it.',
         inputs: { depth: 2 },
         startedAt: expect.any(Number),
-        maxIterations: 7,
+        maxSteps: 7,
       },
     ]);
     expect(Object.isFrozen(factory.infos[0])).toBe(true);
@@ -144,7 +144,7 @@ test.for([
   ['no options', undefined],
   ['models null', { models: null }],
   ['no tier in models', { models: {} }],
-  ['a default of 0', { models: { fast: {} }, defaults: { maxIterations: 0 } }],
+  ['a default of 0', { models: { fast: {} }, defaults: { maxSteps: 0 } }],
   ['a default that is no number', { models: { fast: {} }, defaults: { leaseMs: 'soon' } }],
   ['a default that is none', { models: { fast: {} }, defaults: { keepOutcomesMs: 500 } }],
 ] as const)('an executor is not made with %s: a TypeError says what is wrong (executor 6)', ([, options]) => {

@@ -158,7 +158,7 @@ describe('what has not begun may change as it likes: today’s definition counts
     ['a phase was added at the end', pipeline(look, tell, end, end), ['b', 'c', 'c']],
     ['the last phase was removed', pipeline(look, tell), ['b']],
     ['the last phase says something else', pipeline(look, tell, { ...end, instructions: 'now' }), ['b', 'c']],
-    ['the finished phase has another cap', pipeline({ ...look, maxIterations: 9 }, tell, end), ['b', 'c']],
+    ['the finished phase has another cap', pipeline({ ...look, maxSteps: 9 }, tell, end), ['b', 'c']],
     ['the open phase recovers in another way', pipeline(look, { ...tell, recovery: 'boundary' }, end), ['b', 'c']],
   ] as const)('%s', async ([, after, names]) => {
     const left = await leftBy(before, true);

@@ -46,7 +46,7 @@ describe('an optional phase (pipeline 4)', () => {
     const model = speakingModel((turn) =>
       turn === 1 ? { text: 'half', calls: [{ name: 'look' }] } : { text: 'told' },
     );
-    const phases = [{ ...(optional[0] as Phase), maxIterations: 1 }, tell];
+    const phases = [{ ...(optional[0] as Phase), maxSteps: 1 }, tell];
     const { run } = hostOf({ agent: { phases }, tools: [toolOf('look')], models: { fast: model } });
     expect(outputsOf(await run())).toEqual(['a: half', 'b: told']);
   });
@@ -134,7 +134,7 @@ describe('a phase', () => {
     const model = speakingModel((turn) =>
       turn <= 2 ? { text, calls: [{ name: 'look', input: { turn } }] } : { text: 'told' },
     );
-    const phases = [{ ...look, maxIterations: 2 }, tell];
+    const phases = [{ ...look, maxSteps: 2 }, tell];
     const { run } = hostOf({ agent: { phases }, tools: [toolOf('look')], models: { fast: model } });
     const result = await run();
     expect(result).toMatchObject({ status: 'ok', output: 'told', iterations: 3 });
@@ -145,7 +145,7 @@ describe('a phase', () => {
     const model = speakingModel((turn) =>
       turn === 1 ? { text: 'seen' } : { text: 'half', calls: [{ name: 'look' }] },
     );
-    const phases = [look, { ...tell, maxIterations: 1 }];
+    const phases = [look, { ...tell, maxSteps: 1 }];
     const { run } = hostOf({ agent: { phases }, tools: [toolOf('look')], models: { fast: model } });
     expect(await run()).toMatchObject({ status: 'ok', output: 'half' });
   });
@@ -204,8 +204,8 @@ describe('a tool loop in a phase is a failure of the phase, and not the end of i
   };
 
   test('it ends the run where the phase is not optional, also in the very turn in which its steps run out', async () => {
-    for (const maxIterations of [3, 10]) {
-      const result = await runWith({ maxIterations });
+    for (const maxSteps of [3, 10]) {
+      const result = await runWith({ maxSteps });
       expect(result).toMatchObject({ status: 'error', error: { code: 'TOOL_LOOP' }, output: 'half 3', iterations: 3 });
       expect(result.phases).toEqual([]);
     }
@@ -218,7 +218,7 @@ describe('a tool loop in a phase is a failure of the phase, and not the end of i
   });
 
   test('steps that run out before it hand the last text on', async () => {
-    const result = await runWith({ maxIterations: 2 }, 2);
+    const result = await runWith({ maxSteps: 2 }, 2);
     expect(outputsOf(result)).toEqual(['a: half 2', 'b: told']);
   });
 

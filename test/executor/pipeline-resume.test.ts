@@ -104,7 +104,7 @@ describe('a pipeline that goes on', () => {
   });
 
   test('counts the steps of the interrupted phase on: its cap holds over the crash (pipeline 8)', async () => {
-    const phases = [look, { ...tell, maxIterations: 3 }];
+    const phases = [look, { ...tell, maxSteps: 3 }];
     const steps = [1, 2, 3].map((n) => callTool('look', { n }));
     const script = [reply('one'), ...steps.slice(0, 2), hang()];
     const left = await diedWhen(({ iteration }) => iteration === 3, { agent: { phases }, tools, script });

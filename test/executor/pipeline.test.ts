@@ -99,9 +99,9 @@ describe('the phases of an agent', () => {
 
   test('have a step cap of their own, by default the agent’s (pipeline 1)', async () => {
     const steps = (n: number): ScriptedEntry[] => Array.from({ length: n }, (_, i) => callTool('look', { i }));
-    const phases = [{ ...look, maxIterations: 2 }, tell];
+    const phases = [{ ...look, maxSteps: 2 }, tell];
     const { run, model } = hostOf({
-      agent: { phases, maxIterations: 3 },
+      agent: { phases, maxSteps: 3 },
       tools: [toolOf('look')],
       script: steps(5),
     });

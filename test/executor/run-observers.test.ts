@@ -50,7 +50,7 @@ describe('an observer', () => {
     await host.run({ runId: 'a', prompt: 'Look.', callerId: 'ann', inputs: { n: 1 } });
     const [run, ...others] = runsIn(observer);
     expect(others).toEqual([]);
-    expect(run).toMatchObject({ origin: 'started', attempt: 1, rootRunId: 'a' });
+    expect(run).toMatchObject({ origin: 'started', starts: 1, rootRunId: 'a' });
     expect(run?.info).toMatchObject({ runId: 'a', subjectId: 'worker', callerId: 'ann', prompt: 'Look.' });
     expect([Object.isFrozen(run), Object.isFrozen(run?.info)]).toEqual([true, true]);
   });
@@ -162,7 +162,7 @@ describe('what an observer knows of a run', () => {
     const host = hostOf({ store: await afterCrash(store), observers: [observer] });
     await host.executor.recover();
     await host.executor.get('r')?.result;
-    expect(runsIn(observer)).toMatchObject([{ origin: 'recovered', attempt: 2, rootRunId: 'r' }]);
+    expect(runsIn(observer)).toMatchObject([{ origin: 'recovered', starts: 2, rootRunId: 'r' }]);
     expect(typesOf(eventsIn(observer))[0]).toBe('run.resumed');
   });
 
@@ -171,7 +171,7 @@ describe('what an observer knows of a run', () => {
     const { executor, agent } = hostOf({ observers: [observer] });
     const actor = createActor(executor.logic(agent), { input: { runId: 'h', prompt: 'Go.' } }).start();
     await until(() => actor.getSnapshot().status === 'done');
-    expect(runsIn(observer)).toMatchObject([{ origin: 'hosted', attempt: 1, rootRunId: 'h' }]);
+    expect(runsIn(observer)).toMatchObject([{ origin: 'hosted', starts: 1, rootRunId: 'h' }]);
   });
 
   test('that a call of another run began: `child`, with the run at the top of the tree', async () => {
@@ -185,7 +185,7 @@ describe('what an observer knows of a run', () => {
     });
     await host.run({ runId: 'top' });
     const [, child] = runsIn(observer);
-    expect(child).toMatchObject({ origin: 'child', attempt: 1, rootRunId: 'top' });
+    expect(child).toMatchObject({ origin: 'child', starts: 1, rootRunId: 'top' });
     expect(child?.info.parentRunId).toBe('top');
     expect(child?.info.runId).not.toBe('top');
   });
@@ -210,7 +210,7 @@ describe('what an observer knows of a run', () => {
     const host = hostOf({ observers: [observer] });
     await host.run({ runId: '~not-yours' });
     expect(typesOf(eventsIn(observer)).filter((type) => type !== 'run.status')).toEqual(['run.ended']);
-    expect(runsIn(observer)).toMatchObject([{ origin: 'started', attempt: 0 }]);
+    expect(runsIn(observer)).toMatchObject([{ origin: 'started', starts: 0 }]);
   });
 
   test('that has ended, or is live here already: nothing from a second start', async () => {

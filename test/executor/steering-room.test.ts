@@ -24,7 +24,7 @@ function steppedRun(steps: number, maxRecordBytes?: number) {
   const store = memoryStore();
   const script = [...gates.map((_, i) => callTool('work', { i })), reply('done')];
   const checkpointer = createCheckpointerFactory(store, maxRecordBytes === undefined ? {} : { maxRecordBytes });
-  const host = hostOf({ script, tools: [work], ports: { checkpointer }, agent: { maxIterations: steps + 1 } });
+  const host = hostOf({ script, tools: [work], ports: { checkpointer }, agent: { maxSteps: steps + 1 } });
   return { host, gates, store };
 }
 

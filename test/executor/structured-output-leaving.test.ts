@@ -65,8 +65,8 @@ describe.for([
 test('an answer that was left while it was checked is no step too many, when it was the last that is allowed', async () => {
   const script = [callTool('look', {}), reply(good)];
   const rest = { tools: [toolOf('look')] };
-  const store = await leftWhileChecking({ ...rest, agent: { maxIterations: 2 }, script });
-  const agent = { maxIterations: 2, output: standard(validate) } as never;
+  const store = await leftWhileChecking({ ...rest, agent: { maxSteps: 2 }, script });
+  const agent = { maxSteps: 2, output: standard(validate) } as never;
   const next = hostOf({ ...rest, agent, store, script: [] });
   expect(await next.run({ runId: 'r' })).toMatchObject({ status: 'ok', data: { n: 1 }, iterations: 2 });
 });

@@ -123,7 +123,7 @@ describe('an answer that does not fit', () => {
   });
 
   test('gets none when no step is left for it', async () => {
-    const { result, model } = await run(['no', good], { maxIterations: 1 });
+    const { result, model } = await run(['no', good], { maxSteps: 1 });
     expect(result).toMatchObject({ status: 'error', error: { code: 'OUTPUT_INVALID' }, output: 'no' });
     expect(model.calls).toHaveLength(1);
   });
@@ -153,7 +153,7 @@ describe('in a pipeline', () => {
 
   test.for([
     ['is bare', { bare: true }],
-    ['has one step', { maxIterations: 1 }],
+    ['has one step', { maxSteps: 1 }],
   ] as const)('a last phase that %s has no step for a repair: OUTPUT_INVALID', async ([, cap]) => {
     const { result } = await run(['one', 'no', good], pipeline(cap));
     expect(result).toMatchObject({ status: 'error', error: { code: 'OUTPUT_INVALID' } });
@@ -161,7 +161,7 @@ describe('in a pipeline', () => {
   });
 
   test('a last phase that runs out of steps hands its last text on, which has to fit as well (pipeline 5)', async () => {
-    const { result } = await run(['one', callTool('look')], pipeline({ maxIterations: 1 }));
+    const { result } = await run(['one', callTool('look')], pipeline({ maxSteps: 1 }));
     expect(result).toMatchObject({ status: 'error', error: { code: 'OUTPUT_INVALID' } });
   });
 

@@ -50,14 +50,14 @@ describe('an agent that another puts to work', () => {
   });
 
   test('that ends badly is data for its parent: the status, the error and its last words (supervision 6)', async () => {
-    const worker = defineAgent({ ...reviewer, tools: [toolOf('look')], maxIterations: 1, model: 'deep' });
+    const worker = defineAgent({ ...reviewer, tools: [toolOf('look')], maxSteps: 1, model: 'deep' });
     const deep = speakingModel(() => ({ text: 'It looks fine so far.', calls: [{ name: 'look' }] }));
     const fast = answeringModel(asking(askReviewer, () => reply('never')));
     const ports = { palette: createPalette({ agents: [worker], skills: [summarise] }) };
     const result = await family(() => reply('never'), { models: { fast, deep }, ports }).run();
     expect(result.status).toBe('ok');
     expect(result.output).toBe(
-      'reviewer ended with status error: STEP_LIMIT: no answer after 1 steps (maxIterations)\nIts last words: It looks fine so far.',
+      'reviewer ended with status error: STEP_LIMIT: no answer after 1 steps (maxSteps)\nIts last words: It looks fine so far.',
     );
   });
 

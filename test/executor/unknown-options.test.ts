@@ -62,10 +62,19 @@ describe('a word of another library is refused with the word of Pawl', () => {
       'a run gets earlier messages as history: executor.run(agent, { prompt, history })',
     ],
     ['modelTier', agentWith({ modelTier: 'fast' }), 'model takes the name of a tier, or a language model'],
-    ['stopWhen', agentWith({ stopWhen: [] }), 'maxIterations is the most steps of a run'],
-    ['maxSteps', agentWith({ maxSteps: 5 }), 'maxIterations is the most steps of a run'],
+    ['stopWhen', agentWith({ stopWhen: [] }), 'maxSteps is the most steps of a run'],
+    ['maxIterations', agentWith({ maxIterations: 5 }), 'maxSteps is the most steps of a run'],
   ])('agent a: %s', ([word, call, advice]) => {
     expect(refusal(call)).toBe(`agent a: unknown option ${word}; ${advice}`);
+  });
+  test('maxIterations, a name of before, is refused with maxSteps by phases, skills, defaults and a fan-out', async () => {
+    const phases = [{ name: 'a', instructions: 'A', maxIterations: 3 }];
+    const skill = { name: 's', description: '', instructions: '', input: {}, maxIterations: 3 };
+    const advice = 'maxSteps is the most steps of a run';
+    expect(refusal(agentWith({ phases }))).toContain(`unknown option phases[0].maxIterations; ${advice}`);
+    expect(refusal(() => defineSkill(skill as never))).toContain(`unknown option maxIterations; ${advice}`);
+    expect(refusal(executorWith({ defaults: { maxIterations: 3 } }))).toContain(`defaults.maxIterations; ${advice}`);
+    await expect(async () => fanOut({ maxIterations: 3 } as never)).rejects.toThrow(`maxIterations; ${advice}`);
   });
   test.for([['checkpoints', 'store takes the store']])(
     'createExecutor: %s, a name of before, is refused with the name of today',
@@ -143,8 +152,8 @@ describe('an option that nothing reads is refused with the nearest known one', (
     ],
     [
       'defineAgent',
-      () => defineAgent({ id: 'a', instructions: '', maxIteration: 3 } as never),
-      'agent a: unknown option maxIteration; did you mean maxIterations?',
+      () => defineAgent({ id: 'a', instructions: '', maxStep: 3 } as never),
+      'agent a: unknown option maxStep; did you mean maxSteps?',
     ],
     [
       'a phase',
@@ -320,7 +329,7 @@ describe('an option that nothing reads is refused with the nearest known one', (
   });
 
   test('an own key __proto__ and the names of Object.prototype are unknown options', () => {
-    const polluted = JSON.parse('{ "defaults": { "__proto__": { "maxIterations": 1 } } }');
+    const polluted = JSON.parse('{ "defaults": { "__proto__": { "maxSteps": 1 } } }');
     expect(refusal(executorWith(polluted))).toContain('unknown option defaults.__proto__');
     expect(refusal(executorWith({ constructor: 1 }))).toContain('unknown option constructor');
     expect(refusal(() => defineTool({ ...noTool, toString: () => 'x' } as never))).toContain('unknown option toString');
@@ -437,7 +446,7 @@ describe('a port that cannot do its work is refused when the executor is made', 
     ['a list of tools', { tools: { look: noTool } }, 'tools must be a list'],
     ['a tool', { tools: [noTool] }, 'tools[0] is not a tool made with defineTool'],
     ['an agent', { agents: [{ id: 'a' }] }, 'agents[0] is not an agent made with defineAgent'],
-    ['a default', { defaults: { maxIterations: '5' } }, 'defaults.maxIterations must be a number above 0, not "5"'],
+    ['a default', { defaults: { maxSteps: '5' } }, 'defaults.maxSteps must be a number above 0, not "5"'],
     ['a time for retries', { defaults: { modelRetryMs: 0 } }, 'defaults.modelRetryMs must be a number above 0'],
     [
       'a wait',

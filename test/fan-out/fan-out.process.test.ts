@@ -113,8 +113,8 @@ describe('asking', () => {
 
 describe('how many turns a model may take', () => {
   test.for<readonly [what: string, limits: object, turns: number]>([
-    ['defaults.maxIterations', { defaults: { maxIterations: 3 } }, 3],
-    ['maxIterations rather than the default', { defaults: { maxIterations: 3 }, maxIterations: 2 }, 2],
+    ['defaults.maxSteps', { defaults: { maxSteps: 3 } }, 3],
+    ['maxSteps rather than the default', { defaults: { maxSteps: 3 }, maxSteps: 2 }, 2],
     ['20 when nothing is said', {}, 20],
   ])('it is %s (fan-out 1)', async ([, limits, turns]) => {
     const models = { a: Array.from({ length: 30 }, (_, at) => callTool('look', { at })) };
@@ -137,8 +137,8 @@ describe('a wrong call', () => {
     ['101 models', { prompt, models: crowd(101) }],
     ['a deadline of 0', { prompt, models, deadlineMs: 0 }],
     ['a deadline that is a text', { prompt, models, deadlineMs: '5' }],
-    ['no turns', { prompt, models, maxIterations: Number.NaN }],
-    ['half a turn', { prompt, models, maxIterations: 0.5 }],
+    ['no turns', { prompt, models, maxSteps: Number.NaN }],
+    ['half a turn', { prompt, models, maxSteps: 0.5 }],
     ['an empty root', { prompt, models, root: '' }],
     ['a signal that is none', { prompt, models, signal: { aborted: false } }],
     ['a judge that is a text', { prompt, models, judge: 'fast' }],

@@ -100,7 +100,7 @@ describe('a fan-out that ended', () => {
     ['a root, and so with instructions for files', { root: '.' }, true],
     ['the models in another order', { models: { b, a } as never }, false],
     ['other tools', { tools: [toolOf('look')] }, false],
-    ['other limits', { maxIterations: 3, deadlineMs: 5 }, false],
+    ['other limits', { maxSteps: 3, deadlineMs: 5 }, false],
     ['a judge', { judge: () => ['b', 'a'] }, false],
   ])('a call with %s is another request, or is not (edges 25)', async ([, { path, root, ...more }, isAsked]) => {
     const call = await ended();

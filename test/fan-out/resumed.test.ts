@@ -52,7 +52,7 @@ describe('a fan-out that goes on', () => {
     ['other tools', { tools: [look, toolOf('other')] }],
     ['fewer tools', { tools: [] }],
     ['other instructions', { instructions: 'Be brief.' }],
-    ['more turns', { maxIterations: 30 }],
+    ['more turns', { maxSteps: 30 }],
   ])('a call with %s goes on all the same (fan-out 5)', async ([, more]) => {
     const { path, call } = await left();
     const { responses, interrupted } = await call.start(more);

@@ -64,7 +64,7 @@ test(
     const host = webHost({
       script: [...Array.from({ length: 2 * STEPS }, (_, i) => callTool('step', { i })), hang()],
       tools: [step],
-      agent: { maxIterations: 3 * STEPS },
+      agent: { maxSteps: 3 * STEPS },
       http: { maxStreams: STREAMS, heartbeatMs: 20 },
     });
     await host.start({ runId: 'r', callerId: 'ada' });

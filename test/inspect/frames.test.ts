@@ -14,7 +14,7 @@ async function talked(steps: number) {
   const host = hostOf({
     script: [...script, reply('done')],
     tools: [toolOf('look', 'read', async ({ n }) => `result ${n} ${chatter}`)],
-    agent: { maxIterations: steps + 1 },
+    agent: { maxSteps: steps + 1 },
     inspect: client.inspect,
   });
   expect(await host.run({ runId: 'r', prompt })).toMatchObject({ status: 'ok', iterations: steps + 1 });

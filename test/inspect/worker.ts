@@ -29,7 +29,7 @@ const look = toolOf('look', 'read', async ({ n }) => {
 const host = hostOf({
   script: [...Array.from({ length: 30 }, (_, n) => callTool('look', { n })), reply('done')],
   tools: [look],
-  agent: { maxIterations: 31 },
+  agent: { maxSteps: 31 },
   store: memoryStore(),
   inspect: (event) => client.inspect.next?.(event),
 });

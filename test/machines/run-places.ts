@@ -29,7 +29,7 @@ const { accepted, replied, toolAnswered, landed, judged, modelAway } = runEvents
 const phase = (name: string, isOptional: boolean): PhaseFacts => ({
   name,
   hash: name,
-  maxIterations: 4,
+  maxSteps: 4,
   isBare: false,
   isOptional,
   fallback: 'none',
@@ -37,7 +37,7 @@ const phase = (name: string, isOptional: boolean): PhaseFacts => ({
 });
 const phases = [phase('first', true), phase('second', false)];
 const limits = {
-  maxIterations: 1,
+  maxSteps: 1,
   maxRuntimeMs: 60_000,
   maxConsecutiveToolErrors: 3,
   maxSameToolCallRepeats: 3,

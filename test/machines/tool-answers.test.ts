@@ -4,7 +4,7 @@ import { describe, expect, test } from 'vitest';
 import { initialTransition, transition } from 'xstate';
 
 const phases = ['first', 'second'].map((name) => ({
-  ...{ name, hash: name, maxIterations: 4, isBare: false, isOptional: false, fallback: '', recovery: 'step' as const },
+  ...{ name, hash: name, maxSteps: 4, isBare: false, isOptional: false, fallback: '', recovery: 'step' as const },
 }));
 const machine = runMachine({ id: 'worker', phases: [{ name: 'first' }, { name: 'second' }] });
 type Event = Parameters<typeof transition<typeof machine>>[2];

@@ -107,7 +107,7 @@ const criticOf = (of: (run: SupervisedRun) => CriticHandle): Scene => {
   const critic: Critic = { monitor: (_, run) => of(run) };
   return durable({ critic });
 };
-const outOfSteps = (scene: Scene): Scene => ({ ...scene, agent: { maxIterations: 1 } });
+const outOfSteps = (scene: Scene): Scene => ({ ...scene, agent: { maxSteps: 1 } });
 const exhausted = { else: 'STEP_LIMIT' } as const;
 
 /** The ready critic, whose host is asked at the step limit, and when a run is idle beyond its soft limit. */

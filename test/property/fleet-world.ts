@@ -254,7 +254,7 @@ function hostOf(
     await sleep(callMs);
     return done >= steps ? reply(`done after ${done}`) : callTool('pay', { ms: callMs, turn: done }, `call-${done}`);
   };
-  const rest = { instructions: 'Work.', maxIterations: 1_000, maxRuntimeMs: 1e9, tools: [pay] };
+  const rest = { instructions: 'Work.', maxSteps: 1_000, maxRuntimeMs: 1e9, tools: [pay] };
   const agent = defineAgent({ id: 'worker', name: 'Worker', ...rest });
   const phases = [
     { name: 'first', instructions: version % 2 === 0 ? 'Work well.' : 'Work.' },

@@ -14,7 +14,7 @@ interface Step {
 
 export interface Plan {
   readonly steps: readonly Step[];
-  readonly maxIterations: number;
+  readonly maxSteps: number;
   /** What the critic allows each time the steps are used up; nothing more after that. */
   readonly grants: readonly number[];
   /** The critic also allows one step more for each so many that are done; 0 = none. */
@@ -34,7 +34,7 @@ const step: fc.Arbitrary<Step> = fc.record({
 
 export const plans: fc.Arbitrary<Plan> = fc.record({
   steps: fc.array(step, { minLength: 1, maxLength: 8 }),
-  maxIterations: fc.integer({ min: 1, max: 9 }),
+  maxSteps: fc.integer({ min: 1, max: 9 }),
   grants: fc.array(fc.nat(3), { maxLength: 4 }),
   bonusEvery: fc.constantFrom(0, 0, 2, 3),
   budget: fc.constantFrom(200, 5_000, 5_000, 5_000),
@@ -65,7 +65,7 @@ export async function live(plan: Plan, process: MortalProcess, budget: NotingBud
   const host = hostOf({
     models: { fast: process.model(modelOf(plan, clock)) },
     tools,
-    agent: { maxIterations: plan.maxIterations },
+    agent: { maxSteps: plan.maxSteps },
     clock,
     random: () => 0,
     // A parked run has no result that could be compared.

@@ -4,7 +4,7 @@ import { toolOf } from '../fixtures/host.ts';
 
 /** What a phase of a random pipeline does, whenever and wherever it is run. */
 export interface PlannedPhase extends Pick<Phase, 'name' | 'optional' | 'fallback' | 'bare' | 'recovery'> {
-  readonly maxIterations: number | undefined;
+  readonly maxSteps: number | undefined;
   readonly tools: readonly ToolName[] | undefined;
   /** The calls of each of its steps, until it comes to its end. */
   readonly steps: readonly (readonly PlannedCall[])[];
@@ -39,7 +39,7 @@ export const plannedPhase: fc.Arbitrary<PlannedPhase> = fc.record({
   fallback: fc.constantFrom('', 'nothing {{.x}}'),
   bare: fc.nat(5).map((n) => n === 0),
   recovery: fc.constantFrom('step', 'boundary'),
-  maxIterations: fc.option(fc.integer({ min: 1, max: 3 }), { nil: undefined, freq: 4 }),
+  maxSteps: fc.option(fc.integer({ min: 1, max: 3 }), { nil: undefined, freq: 4 }),
   tools: fc.option(fc.uniqueArray(toolName, { minLength: 1, maxLength: 4 }), { nil: undefined, freq: 5 }),
   steps: fc.array(
     fc.array(fc.record({ tool: toolName, isSame: fc.nat(3).map((n) => n === 0) }), { minLength: 1, maxLength: 3 }),
@@ -81,12 +81,12 @@ export function agentOf({ phases, latency }: Plan, watch: Watch) {
     id: 'pipeline',
     instructions: '',
     tools,
-    maxIterations: 6,
+    maxSteps: 6,
     phases: phases.map(({ steps: _, end: __, ...phase }, i): Phase => {
-      const { maxIterations, tools: subset, ...rest } = phase;
+      const { maxSteps, tools: subset, ...rest } = phase;
       const output = (name: string) => (phases.slice(0, i).some((each) => each.name === name) ? `{{.${name}}}` : '');
       const instructions = `${i}: {{.Query}} x=${output('x')} y=${output('y')} z=${output('z')}`;
-      const caps = { ...(maxIterations ? { maxIterations } : {}), ...(subset ? { tools: subset } : {}) };
+      const caps = { ...(maxSteps ? { maxSteps } : {}), ...(subset ? { tools: subset } : {}) };
       return { ...rest, ...caps, instructions };
     }),
   });

@@ -57,9 +57,9 @@ function withCall(phase: PlannedPhase, at: number, call: PlannedCall): PlannedPh
 
 /** @param first the number of the first helper among all that the model speaks for */
 export function paletteOf({ helpers }: Family, first: number, tools: readonly Tool[]): Palette {
-  const agents = helpers.map(({ maxIterations = 6 }, i): Agent => {
+  const agents = helpers.map(({ maxSteps = 6 }, i): Agent => {
     const below = i === 0 ? { subAgents: ['h1'] } : {};
-    return defineAgent({ id: `h${i}`, instructions: `${first + i}: help`, tools, maxIterations, ...below });
+    return defineAgent({ id: `h${i}`, instructions: `${first + i}: help`, tools, maxSteps, ...below });
   });
   return createPalette({ agents });
 }

@@ -8,7 +8,7 @@ import { forgetful, type Recording, trusting } from './simulation-throttle.ts';
 function storyOf(tools: readonly ('look' | 'send' | 'pay')[], phases: number): Omit<Story, 'misfortunes'> {
   const phase: PlannedPhase = {
     ...{ name: 'x', optional: false, fallback: '', bare: false, recovery: 'step', end: 'answer' },
-    ...{ maxIterations: undefined, tools: undefined, steps: [tools.map((tool) => ({ tool, isSame: true }))] },
+    ...{ maxSteps: undefined, tools: undefined, steps: [tools.map((tool) => ({ tool, isSame: true }))] },
   };
   return {
     plan: { phases: Array.from({ length: phases }, () => phase), latency: [0] },
@@ -19,12 +19,12 @@ function storyOf(tools: readonly ('look' | 'send' | 'pay')[], phases: number): O
 /** Answers, and calls nothing. */
 const answering: PlannedPhase = {
   ...{ name: 'x', optional: false, fallback: '', bare: true, recovery: 'step', end: 'answer' },
-  ...{ maxIterations: undefined, tools: undefined, steps: [] },
+  ...{ maxSteps: undefined, tools: undefined, steps: [] },
 };
 
 /** Looks once, and then answers, if it may. */
 const looking: PlannedPhase = { ...answering, bare: false, steps: [[{ tool: 'look', isSame: true }]] };
-const brief: PlannedPhase = { ...looking, maxIterations: 1 };
+const brief: PlannedPhase = { ...looking, maxSteps: 1 };
 
 /** Histories that the simulator found, and made small, when there was still something to find. */
 const found: { readonly [title: string]: Story } = {

@@ -98,7 +98,7 @@ export function storyAgent({ plan, isPipeline, pace, family }: Story, wait: Wait
     id: 'loop',
     instructions: '0: do it',
     tools: tools.filter(({ name }) => !named || (named as readonly string[]).includes(name)),
-    maxIterations: first?.maxIterations ?? 6,
+    maxSteps: first?.maxSteps ?? 6,
     ...subAgents,
   });
 }

@@ -5,7 +5,7 @@ import type { OpenCall } from '../../src/run/open-step.ts';
 import { torture } from '../crash/random.ts';
 
 const limits = {
-  maxIterations: 20,
+  maxSteps: 20,
   maxRuntimeMs: 1,
   maxConsecutiveToolErrors: 3,
   maxSameToolCallRepeats: 3,

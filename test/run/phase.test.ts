@@ -13,8 +13,8 @@ describe('phases that are not what they should be are refused when the agent is 
     ['with an empty name', [{ ...phase, name: '' }], /phases\[0\] needs a name/],
     ['named like the prompt', [{ ...phase, name: 'Query' }], /phases\[0\] must not be named Query/],
     ['without instructions', [{ name: 'a' }], /phases\[0\] \(a\) needs instructions: a string/],
-    ['with no turns', [{ ...phase, maxIterations: 0 }], /maxIterations must be a number above 0, not 0/],
-    ['with turns that are no number', [{ ...phase, maxIterations: Number.NaN }], /maxIterations must be .*not NaN/],
+    ['with no turns', [{ ...phase, maxSteps: 0 }], /maxSteps must be a number above 0, not 0/],
+    ['with turns that are no number', [{ ...phase, maxSteps: Number.NaN }], /maxSteps must be .*not NaN/],
     ['with an unknown recovery', [{ ...phase, recovery: 'never' }], /recovery must be 'step' or 'boundary'/],
     ['with a tool instead of a list of names', [{ ...phase, tools: 'look' }], /tools must be a list of names/],
     ['with tools that are no names', [{ ...phase, tools: [{ name: 'look' }] }], /tools must be a list of names/],
@@ -32,7 +32,7 @@ describe('phases that are not what they should be are refused when the agent is 
   test.for([
     ['none', []],
     ['two of one name', [phase, phase]],
-    ['one with everything', [{ ...phase, model: 'deep', tools: [], maxIterations: 2, optional: true, bare: true }]],
+    ['one with everything', [{ ...phase, model: 'deep', tools: [], maxSteps: 2, optional: true, bare: true }]],
   ] as const)('and others are not: %s', ([, phases]) => {
     expect(define(phases)).not.toThrow();
     expect(() => readPhases('agent worker', phases)).not.toThrow();
@@ -45,7 +45,7 @@ describe('what runs know of a phase', () => {
   test('has its defaults (pipeline 1, 4, 8)', () => {
     expect(factsOf({})).toMatchObject({
       name: 'a',
-      maxIterations: 20,
+      maxSteps: 20,
       isBare: false,
       isOptional: false,
       fallback: '',
@@ -55,7 +55,7 @@ describe('what runs know of a phase', () => {
   });
 
   test('has one turn when it is bare, whatever else was said (pipeline 3)', () => {
-    expect(factsOf({ bare: true, maxIterations: 9 })?.maxIterations).toBe(1);
+    expect(factsOf({ bare: true, maxSteps: 9 })?.maxSteps).toBe(1);
   });
 
   const hash = factsOf({})?.hash;
@@ -73,7 +73,7 @@ describe('what runs know of a phase', () => {
   });
 
   test.for([
-    { maxIterations: 3 },
+    { maxSteps: 3 },
     { recovery: 'boundary' },
     { optional: false },
     { fallback: '' },

@@ -312,7 +312,7 @@ describe('GET /watch?run=', () => {
       store,
       journal: true,
       tools: [toolOf('look')],
-      agent: { maxIterations: steps + 1 },
+      agent: { maxSteps: steps + 1 },
       script: [...Array.from({ length: steps }, (_, at) => callTool('look', { at })), hang()],
     });
     await worker.start({ runId: 'r' });

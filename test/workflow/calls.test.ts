@@ -45,7 +45,7 @@ describe('an agent in a workflow', () => {
     const clerk = defineAgent({
       id: 'clerk',
       instructions: 'Read.',
-      maxIterations: 1,
+      maxSteps: 1,
       tools: [noted('look', 'read', () => 1).tool],
     });
     const desk = workflowWith(clerk);

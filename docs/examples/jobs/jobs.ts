@@ -53,7 +53,7 @@ export function counter(table: JobTable, ms: number) {
 export function jobService({ path, model, clock = systemClock, cap = { maxBytes: 1_000_000 }, ...rest }: JobsOptions) {
   const table = openJobs(path, { cap });
   const tools = rest.tools ?? [counter(table, Number(process.env.COUNT_MS ?? 50))];
-  const agent = defineAgent({ id: 'counter', instructions: 'Count.', tools, maxIterations: 1_000 });
+  const agent = defineAgent({ id: 'counter', instructions: 'Count.', tools, maxSteps: 1_000 });
   const checkpointer = lazily(table.store, { clock, afterSteps: 5, afterMs: 30_000, throttleMs: 1_000 });
   const executor = createExecutor({
     models: { fast: model },

@@ -50,7 +50,7 @@ export function orderDesk({ ledger, steps, modelMs, padding = 0 }: Desk): { agen
     id: 'orders',
     instructions: 'Work through all orders.',
     tools,
-    maxIterations: steps + 1,
+    maxSteps: steps + 1,
   });
   const model: LanguageModelV4 = {
     ...{ specificationVersion: 'v4', provider: 'example', modelId: 'orders', supportedUrls: {} },

@@ -31,7 +31,7 @@ skill__title with the part's name and its findings, one a line. Answer with one 
     required: ['part', 'title', 'files', 'findings'],
   },
   // A small part needs no more. For a larger one the critic allows more, as long as it sees progress.
-  maxIterations: 6,
+  maxSteps: 6,
 });
 
 /** A prompt with inputs, used like a tool: one model call without tools. */

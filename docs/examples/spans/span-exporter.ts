@@ -43,7 +43,7 @@ export function spanExporter(send: (span: Span) => void): RunObserver {
 }
 
 function runSpan({ runId, seq, at }: RunEvent, run: ObservedRun, parent: Trace | undefined): Begun {
-  const { info, origin, attempt, rootRunId } = run;
+  const { info, origin, starts, rootRunId } = run;
   return {
     traceId: rootRunId,
     // A run that continues in another process has a span there too.
@@ -51,7 +51,7 @@ function runSpan({ runId, seq, at }: RunEvent, run: ObservedRun, parent: Trace |
     ...(parent ? { parentId: parent.run.spanId } : {}),
     name: info.name,
     startedAt: at,
-    attributes: { agent: info.subjectId, origin, attempt },
+    attributes: { agent: info.subjectId, origin, starts },
   };
 }
 

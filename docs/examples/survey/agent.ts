@@ -15,7 +15,7 @@ note too. When every file has its note, call publish_report once, with a report 
 a section a file, and what the files have in common. Answer with a summary of a few sentences and the report's path.`,
   tools: [listFiles, readFile, addNote, publishReport],
   // list_files names up to 600 files, and the planner reads up to eight of them in a step.
-  maxIterations: 100,
+  maxSteps: 100,
   maxRuntimeMs: 3_600_000,
   toolConcurrency: 16,
 });

@@ -62,9 +62,9 @@ async function ask(context: CommandContext, question: Question, models: AskModel
   }
 }
 
-function limitsOf({ args }: CommandContext): Pick<FanOutOptions, 'deadlineMs' | 'maxIterations'> {
+function limitsOf({ args }: CommandContext): Pick<FanOutOptions, 'deadlineMs' | 'maxSteps'> {
   return {
     ...(args.deadline === undefined ? {} : { deadlineMs: lengthOf('deadline', args.deadline) }),
-    ...(args.steps === undefined ? {} : { maxIterations: countOf('steps', args.steps, 'turns') }),
+    ...(args.steps === undefined ? {} : { maxSteps: countOf('steps', args.steps, 'turns') }),
   };
 }

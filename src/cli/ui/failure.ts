@@ -30,7 +30,7 @@ const advice: Readonly<Record<string, string>> = {
   RUN_ID_CONFLICT: '--run-id gives the id; the request is the agent, the prompt and the folder',
   RUN_OWNED_ELSEWHERE: 'wait for that process, or end it and then resume the run',
   RUN_PARKED: `\`${PAWL} show\` shows its progress; \`${PAWL} unpark\` releases it and resets its attempts, \`${PAWL} cancel\` ends it`,
-  STEP_LIMIT: "raise the agent's maxIterations, or give it less to do",
+  STEP_LIMIT: "raise the agent's maxSteps, or give it less to do",
   UNKNOWN_TIER:
     'give the agent a model, export one of this name from its module (`models`), or set PAWL_MODEL=provider/model',
   UNKNOWN_TOOL: 'export it from the agent module (`tools`); a record of the run is kept',

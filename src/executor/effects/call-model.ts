@@ -273,7 +273,7 @@ class Turn {
     return askModel({
       ...{ model: this.#loop.model, request, retries: () => this.#retries(step) },
       onCutAnswer: run.agent.onCutAnswer ?? run.services.config.defaults.onCutAnswer,
-      maxPauses: run.agent.maxIterations ?? run.services.config.defaults.maxIterations,
+      maxPauses: run.agent.maxSteps ?? run.services.config.defaults.maxSteps,
       begin: (standing) => run.replies.begin(step, standing),
       shorten: () => this.#shortenedAgain(),
     });

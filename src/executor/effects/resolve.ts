@@ -143,7 +143,7 @@ async function found(run: ActiveRun, fresh: Progress): Promise<Resolution> {
     progress,
     limits,
     tools: run.resources.facts,
-    phases: phaseFactsOf(run.agent.phases, limits.maxIterations),
+    phases: phaseFactsOf(run.agent.phases, limits.maxSteps),
     hasOutputSchema: run.agent.outputSchema !== undefined,
     isWatched: run.resources.monitor?.canRaiseSteps ?? false,
     ...judgingOf(run, progress, resume === given ? undefined : resume),

@@ -1,11 +1,18 @@
-import { checkModelChoice, modelTierIsModel } from '../../model/tier.ts';
+import { checkModelChoice } from '../../model/tier.ts';
 import { MAX_LEVELS } from '../../run/limits.ts';
 import { cutAnswers } from '../../run/reply.ts';
 import { checkStore } from '../../store/capabilities.ts';
 import { isTool } from '../../tool/toolbox.ts';
 import { durationMs } from '../../values/clock.ts';
 import { readProperty } from '../../values/error-data.ts';
-import { checkKeys, checkMethods, checkWord, type KnownKeys, kindOf } from '../../values/known-options.ts';
+import {
+  checkKeys,
+  checkMethods,
+  checkWord,
+  earlierNames,
+  type KnownKeys,
+  kindOf,
+} from '../../values/known-options.ts';
 import { checkMiddleware } from './middleware.ts';
 import { checkObservers } from './observers.ts';
 import type { Defaults, ExecutorOptions, HistoryOptions, Ports, RetentionOptions } from './options.ts';
@@ -79,7 +86,7 @@ const callbacks = [
 const of = 'createExecutor';
 
 /** Names that options had before, each with the name of today. */
-const earlierNames = { checkpoints: 'store takes the store' } as const;
+const earlierOptions = { checkpoints: 'store takes the store' } as const;
 
 /**
  * Checks the options of createExecutor: names, ports, limits. Without this check an unknown name, or a port that cannot do
@@ -94,7 +101,7 @@ export function checkExecutor(options: ExecutorOptions, defaults: Defaults): voi
     ...names('history', historyKeys),
     ...names('retention', retentionKeys),
   ];
-  checkKeys(options, optionKeys, { of, elsewhere, foreign: earlierNames });
+  checkKeys(options, optionKeys, { of, elsewhere, foreign: earlierOptions });
   checkModels(options.models);
   checkPorts(options.ports);
   checkDefaults(options.defaults, defaults);
@@ -144,7 +151,7 @@ function checkPorts(ports: Ports | undefined): void {
 function checkDefaults(given: Partial<Defaults> | undefined, defaults: Defaults): void {
   if (given === undefined) return;
   const known = Object.fromEntries(Object.keys(defaults).map((name) => [name, true] as const));
-  checkKeys(given, known, { of, at: 'defaults', elsewhere: Object.keys(optionKeys), foreign: modelTierIsModel });
+  checkKeys(given, known, { of, at: 'defaults', elsewhere: Object.keys(optionKeys), foreign: earlierNames });
   for (const [name, value] of Object.entries(given)) {
     if (value === undefined) continue;
     if (name === 'model') {

@@ -30,7 +30,7 @@ const AUDIT_MS = 90 * DAY_MS;
 
 const defaults: Defaults = {
   model: 'fast',
-  maxIterations: 20,
+  maxSteps: 20,
   maxRuntimeMs: 600_000,
   maxConsecutiveToolErrors: 3,
   maxSameToolCallRepeats: 3,

@@ -19,7 +19,7 @@ export interface ObservedRun {
    * Starts since the run last recorded something new, this one included: 1 is the first. 0: the start was refused before it
    * was counted.
    */
-  readonly attempt: number;
+  readonly starts: number;
   /** The run at the top of the tree: the run's own id, unless another run began it. */
   readonly rootRunId: string;
 }

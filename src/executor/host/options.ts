@@ -44,7 +44,7 @@ export interface Logger {
 export interface Defaults {
   /** The model, or the tier, of an agent that names none. */
   readonly model: ModelChoice;
-  readonly maxIterations: number;
+  readonly maxSteps: number;
   readonly maxRuntimeMs: number;
   readonly maxConsecutiveToolErrors: number;
   readonly maxSameToolCallRepeats: number;

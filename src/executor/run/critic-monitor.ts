@@ -189,7 +189,7 @@ function supervised(run: Watched, { softLimitMs, saved, elapsedMs, ...begun }: P
     tallies: () => {
       const { progress, limits } = contextNow();
       const { iteration, usage, raisedSteps } = progress;
-      return { iteration, usage, maxIterations: limits.maxIterations + raisedSteps };
+      return { iteration, usage, maxIterations: limits.maxSteps + raisedSteps };
     },
     tail: (count = TAIL) => {
       const { transcript } = contextNow().progress;

@@ -29,7 +29,7 @@ export async function checkBudget(run: ActiveRun, isStored: boolean): Promise<vo
  * reader.
  */
 export function announceParked(run: ActiveRun, record: RunCheckpoint, parked: ParkedReason): void {
-  const { maxIterations } = limitsOf(run);
+  const { maxSteps: maxIterations } = limitsOf(run);
   const { inputs = {}, seq = 0, attempts, parent } = record;
   run.info = infoFrom(record, { inputs, now: run.services.config.clock.now(), maxIterations });
   run.startFacts.attempt = attempts;

@@ -39,7 +39,7 @@ function bornIn({ birth, beganAt }: ResumeState): Pick<ResumeState, 'birth' | 'b
 export function limitsOf({ agent, services }: ActiveRun): Limits {
   const { defaults } = services.config;
   return {
-    maxIterations: agent.maxIterations ?? defaults.maxIterations,
+    maxSteps: agent.maxSteps ?? defaults.maxSteps,
     maxRuntimeMs: agent.maxRuntimeMs ?? defaults.maxRuntimeMs,
     maxConsecutiveToolErrors: defaults.maxConsecutiveToolErrors,
     maxSameToolCallRepeats: defaults.maxSameToolCallRepeats,
@@ -56,7 +56,7 @@ export function infoOf(
   return infoFrom(identity, {
     inputs: run.resources.record?.inputs ?? run.seed.request.inputs,
     now: run.services.config.clock.now(),
-    maxIterations: limits.maxIterations,
+    maxIterations: limits.maxSteps,
   });
 }
 
@@ -67,7 +67,12 @@ export function observedRun(run: ActiveRun): ObservedRun {
   const meta = () => metaFor(agent, seed.request, services.config.defaults.model);
   const info = run.info ?? infoOf(run, { ...seed.request, meta: meta() }, limitsOf(run));
   const rootRunId = (run.parent ?? seed.request.parent)?.rootRunId ?? run.runId;
-  return Object.freeze({ info: redaction?.info(info, 'event') ?? info, origin: seed.origin, attempt, rootRunId });
+  return Object.freeze({
+    info: redaction?.info(info, 'event') ?? info,
+    origin: seed.origin,
+    starts: attempt,
+    rootRunId,
+  });
 }
 
 /**

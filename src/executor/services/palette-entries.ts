@@ -98,7 +98,7 @@ function definitionOf(skill: Skill, model: ModelChoice | undefined) {
     tools: skill.tools,
     ...(model === undefined ? {} : { model }),
     ...(skill.settings === undefined ? {} : { settings: skill.settings }),
-    ...(skill.bare ? { maxIterations: 1 } : {}),
-    ...(skill.maxIterations === undefined ? {} : { maxIterations: skill.maxIterations }),
+    ...(skill.bare ? { maxSteps: 1 } : {}),
+    ...(skill.maxSteps === undefined ? {} : { maxSteps: skill.maxSteps }),
   };
 }

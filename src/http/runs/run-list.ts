@@ -181,7 +181,7 @@ async function lineOf(run: AnyRun, { served, filter, below, all }: LineContext):
 
 /** Returns the step limit of an agent; undefined if requests may not start it, or it has none of its own. */
 export function maxStepsOf({ agents }: Served, agentId: string): number | undefined {
-  return [...agents.values()].find(({ id }) => id === agentId)?.maxIterations;
+  return [...agents.values()].find(({ id }) => id === agentId)?.maxSteps;
 }
 
 function hasText(run: AnyRun, text: string): boolean {

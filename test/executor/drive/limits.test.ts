@@ -49,7 +49,7 @@ test('ten minutes and one more call, in slices of 5 s, are 121 slices, and the m
   });
   const host = hostOf({
     ...{ clock, store: memoryStore({ clock }), script, defaults: { maxRuntimeMs: 3_600_000 } },
-    agent: { tools: [toolOf('look')], maxIterations: steps + 1 },
+    agent: { tools: [toolOf('look')], maxSteps: steps + 1 },
   });
   await host.executor.start(host.agent, { runId: 'r', prompt: 'Go.' }, { drive: 'later' });
   let slices = 0;

@@ -29,7 +29,7 @@ describe('a run that waits for nothing outside its process', () => {
   };
   test.for(Object.entries(stores))('%s leaves room for a timer, which may cancel it', async ([, storeOf]) => {
     const store = storeOf();
-    const host = hostOf({ script, tools, agent: { maxIterations: STEPS }, ...(store ? { store } : {}) });
+    const host = hostOf({ script, tools, agent: { maxSteps: STEPS }, ...(store ? { store } : {}) });
     const run = await host.start();
     setTimeout(() => run.cancel(), 30);
     const result = await run.result;
@@ -38,7 +38,7 @@ describe('a run that waits for nothing outside its process', () => {
   });
 
   test('makes no turn of the event loop out of a clock that its host brings', async () => {
-    const host = hostOf({ script: script.slice(0, 200), tools, agent: { maxIterations: 200 }, clock: testClock() });
+    const host = hostOf({ script: script.slice(0, 200), tools, agent: { maxSteps: 200 }, clock: testClock() });
     let isHeard = false;
     setImmediate(() => {
       isHeard = true;

@@ -18,7 +18,7 @@ const both = (n: number) =>
     { name: 'good', input: { n } },
   ]);
 const run = (script: readonly ScriptedEntry[], options = {}) =>
-  hostOf({ script, tools, agent: { maxIterations: 50 }, ...options }).run();
+  hostOf({ script, tools, agent: { maxSteps: 50 }, ...options }).run();
 
 describe('the guard against failing tools', () => {
   test('ends the run after the third step in a row in which every call failed (executor 16)', async () => {
@@ -104,7 +104,7 @@ describe('the guard against repeated calls', () => {
 describe('the step limit', () => {
   test('ends the run with StepLimitError, the last text it had, and no further model call (executor 16)', async () => {
     const model = speakingModel((turn) => ({ text: `thought ${turn}`, calls: [{ name: 'good', input: { turn } }] }));
-    const result = await hostOf({ models: { fast: model }, tools, agent: { maxIterations: 4 } }).run();
+    const result = await hostOf({ models: { fast: model }, tools, agent: { maxSteps: 4 } }).run();
     expect(result).toMatchObject({
       status: 'error',
       error: { code: 'STEP_LIMIT', name: 'StepLimitError' },
@@ -115,7 +115,7 @@ describe('the step limit', () => {
   });
 
   test('is reached by the last allowed turn only when that does not answer (executor 16)', async () => {
-    expect(await run([well(1), well(2), reply('just in time')], { agent: { maxIterations: 3 } })).toMatchObject({
+    expect(await run([well(1), well(2), reply('just in time')], { agent: { maxSteps: 3 } })).toMatchObject({
       status: 'ok',
       output: 'just in time',
     });
@@ -132,7 +132,7 @@ describe('the step limit', () => {
 
   test('holds over the whole life of a run: steps before a crash count (executor 13, 16)', async () => {
     const store = memoryStore();
-    const agent = { maxIterations: 3 };
+    const agent = { maxSteps: 3 };
     const first = hostOf({ script: [well(1), well(2), () => new Promise(() => {})], tools, agent, store });
     await first.start({ runId: 'r' });
     await until(async () => (await store.load('r'))?.iteration === 2);

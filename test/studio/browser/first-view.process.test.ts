@@ -17,7 +17,7 @@ async function startSite() {
     store,
     journal: true,
     tools: [toolOf('look', 'read', async () => 'seen '.repeat(100))],
-    agent: { maxIterations: STEPS + 1 },
+    agent: { maxSteps: STEPS + 1 },
     script: [...Array.from({ length: STEPS }, (_, at) => callTool('look', { at })), hang()],
   });
   const run = await worker.start({ runId: 'long' });

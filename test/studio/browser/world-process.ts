@@ -119,7 +119,7 @@ const desk = defineAgent({
   instructions: 'Work.',
   tools,
   subAgents: ['clerk'],
-  maxIterations: 40,
+  maxSteps: 40,
 });
 const line = defineAgent({
   id: 'line',

@@ -92,7 +92,7 @@ const stories: readonly {
   { name: 'asks a person', options: { script: [callTool('publish'), reply('hi')] }, act: approve },
   {
     name: 'reaches its limit of steps',
-    options: { script: [callTool('look'), callTool('look')], agent: { maxIterations: 1 } },
+    options: { script: [callTool('look'), callTool('look')], agent: { maxSteps: 1 } },
   },
   {
     name: 'loses its model for good',

@@ -194,7 +194,7 @@ async function closeAudit({ config }: ExecutorServices, { record }: StoredRun, o
   const info = infoFrom(record, {
     inputs: record.inputs ?? {},
     now: clock.now(),
-    maxIterations: defaults.maxIterations,
+    maxIterations: defaults.maxSteps,
   });
   const auditing = Auditing.start(audit, info, { clock, warn, ms: defaults.finalizeMs / 2 });
   await auditing?.close(withoutId(outcome), record.elapsedMs ?? 0);

@@ -110,9 +110,10 @@ export function phaseFactsOf(phases: readonly Phase[] | undefined, maxSteps: num
 
 /** Returns a phase with the names of its fields as stored hashes have them. */
 export function hashedPhase(phase: Phase): object {
-  const fields = Object.entries(phase).map(([name, value]) =>
-    name === 'model' ? ['modelTier', tierOf(value as ModelChoice)] : [name, value],
-  );
+  const fields = Object.entries(phase).map(([name, value]) => {
+    if (name === 'model') return ['modelTier', tierOf(value as ModelChoice)];
+    return [name === 'maxSteps' ? 'maxIterations' : name, value];
+  });
   return Object.fromEntries(fields);
 }
 

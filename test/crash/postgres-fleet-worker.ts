@@ -97,7 +97,7 @@ const executor = createExecutor({
   models: { fast: scriptedModel(Array.from({ length: 100_000 }, () => turn)) },
   agents: [agent],
   store: noting(postgresStore({ pool, schema: job.schema, notify: job.listens })),
-  version: job.version,
+  deployment: job.version,
   defaults: { leaseMs: job.leaseMs, maxAttempts: job.maxAttempts },
   onOutcome: ({ runId, outcomeId, status }) => note('ended', runId, outcomeId, status),
 });

@@ -31,9 +31,9 @@ describe('what an escalator decides', () => {
     await handle.onOutOfSteps();
     expect(run.done).toEqual(['raise: 4']);
     expect(run.tallies().maxIterations).toBe(9);
-    expect(shown).toMatchObject([{ reason: 'steps', maxSteps: 5, raisedSteps: 0, alarms: 0 }]);
+    expect(shown).toMatchObject([{ reason: 'steps', maxIterations: 5, raisedSteps: 0, alarms: 0 }]);
     await handle.onOutOfSteps();
-    expect(shown[1]).toMatchObject({ raisedSteps: 4, maxSteps: 9 });
+    expect(shown[1]).toMatchObject({ raisedSteps: 4, maxIterations: 9 });
   });
 
   test('leaves the step limit as it is when it is nothing (supervision 2)', async () => {

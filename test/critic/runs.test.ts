@@ -24,7 +24,7 @@ describe('a run under a critic', () => {
     });
     const result = await host.run();
     expect(result).toMatchObject({ status: 'ok', output: 'Found.', iterations: 3 });
-    expect(asked).toMatchObject([{ reason: 'steps', iterations: 1, maxSteps: 1, lastTool: 'look' }]);
+    expect(asked).toMatchObject([{ reason: 'steps', iterations: 1, maxIterations: 1, lastTool: 'look' }]);
     expect(asked[0]?.tail).toHaveLength(3);
     expect(host.warnings).toEqual([]);
   });
@@ -171,7 +171,7 @@ describe('a run under a critic', () => {
       alarms: 2,
       nudges: 1,
       raisedSteps: 3,
-      maxSteps: 4,
+      maxIterations: 4,
       iterations: 3,
     });
     await again.cancel();

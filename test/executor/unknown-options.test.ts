@@ -76,14 +76,14 @@ describe('a word of another library is refused with the word of Pawl', () => {
     expect(refusal(executorWith({ defaults: { maxIterations: 3 } }))).toContain(`defaults.maxIterations; ${advice}`);
     await expect(async () => fanOut({ maxIterations: 3 } as never)).rejects.toThrow(`maxIterations; ${advice}`);
   });
-  test.for([['checkpoints', 'store takes the store']])(
-    'createExecutor: %s, a name of before, is refused with the name of today',
-    ([word, advice]) => {
-      expect(refusal(executorWith({ [`${word}`]: memoryStore() }))).toBe(
-        `createExecutor: unknown option ${word}; ${advice}`,
-      );
-    },
-  );
+  test.for([
+    ['checkpoints', 'store takes the store'],
+    ['version', 'deployment is the number of this deployment; version is of an agent'],
+  ])('createExecutor: %s, a name of before, is refused with the name of today', ([word, advice]) => {
+    expect(refusal(executorWith({ [`${word}`]: memoryStore() }))).toBe(
+      `createExecutor: unknown option ${word}; ${advice}`,
+    );
+  });
   test.for(['parameters', 'inputSchema', 'schema'])('tool "look": %s', (word) => {
     const advice = 'the schema of its input is input';
     expect(refusal(toolWith({ [word]: {} }))).toBe(`tool "look": unknown option ${word}; ${advice}`);

@@ -118,7 +118,7 @@ export function secretiveHost(client: Observer<InspectionEvent>, play: readonly 
     ports: { checkpointer: Object.assign(factory, headers('the factory')), ...beside('the ports') },
     defaults: { model: 'fast' },
     requireDurable: false,
-    version: 1,
+    deployment: 1,
     fairBy: 'tenant',
     onSaveError: beside('onSaveError'),
     onUnknownOutcome: 'tell',

@@ -19,7 +19,7 @@ interface Wishes {
   readonly concurrency: number;
   readonly drainMs: number;
   readonly limits: WorkOptions;
-  readonly executor: { readonly fairBy?: string; readonly version?: number };
+  readonly executor: { readonly fairBy?: string; readonly deployment?: number };
 }
 
 /** Runs `pawl work`: takes due runs of one agent, beside other processes, until it is stopped. */
@@ -66,7 +66,7 @@ function wishesOf({ args }: CommandContext): Wishes {
     },
     executor: {
       ...(fairBy === undefined ? {} : { fairBy }),
-      ...(deployment === undefined ? {} : { version: deploymentOf(deployment) }),
+      ...(deployment === undefined ? {} : { deployment: deploymentOf(deployment) }),
     },
   };
 }

@@ -47,7 +47,7 @@ const optionKeys: KnownKeys<ExecutorOptions> = {
   retention: true,
   keepSignalsMs: true,
   journal: true,
-  version: true,
+  deployment: true,
   fairBy: true,
   clock: true,
   random: true,
@@ -86,7 +86,10 @@ const callbacks = [
 const of = 'createExecutor';
 
 /** Names that options had before, each with the name of today. */
-const earlierOptions = { checkpoints: 'store takes the store' } as const;
+const earlierOptions = {
+  checkpoints: 'store takes the store',
+  version: 'deployment is the number of this deployment; version is of an agent',
+} as const;
 
 /**
  * Checks the options of createExecutor: names, ports, limits. Without this check an unknown name, or a port that cannot do
@@ -189,9 +192,9 @@ function checkPolicies(options: ExecutorOptions): void {
     throw new TypeError(`${of}: onSaveError.maxUnsavedSteps must be a number of 0 or more, not ${kindOf(steps)}`);
 }
 
-function checkFleet({ version, fairBy }: ExecutorOptions): void {
-  if (version !== undefined && !(Number.isSafeInteger(version) && version >= 0))
-    throw new TypeError(`${of}: version must be a whole number from 0 on, not ${kindOf(version)}`);
+function checkFleet({ deployment, fairBy }: ExecutorOptions): void {
+  if (deployment !== undefined && !(Number.isSafeInteger(deployment) && deployment >= 0))
+    throw new TypeError(`${of}: deployment must be a whole number from 0 on, not ${kindOf(deployment)}`);
   if (fairBy !== undefined && (typeof fairBy !== 'string' || fairBy === ''))
     throw new TypeError(`${of}: fairBy must be the name of a label, not ${kindOf(fairBy)}`);
 }

@@ -97,7 +97,7 @@ export interface Config {
   /** Whether the ends of runs are counted in the totals of their days. */
   readonly isAudited: boolean;
   /** The number of this deployment; undefined = it is not compared. */
-  readonly version: number | undefined;
+  readonly deployment: number | undefined;
   /** The label whose value is the fair key of a run. */
   readonly fairBy: string | undefined;
   readonly clock: Clock;
@@ -157,7 +157,7 @@ export function configOf(options: ExecutorOptions): Config {
     journal,
     journaling: journal ?? (auditMs > 0 ? { ...journalDefaults, isDurableOnly: true } : undefined),
     isAudited: auditMs > 0,
-    version: options.version,
+    deployment: options.deployment,
     fairBy: options.fairBy,
     clock,
     newId: guardedId(options.ids, warn),

@@ -229,7 +229,7 @@ export interface ExecutorOptions {
    * The number of this deployment, a whole number from 0 on: a new one for each release, also for a rollback. A store keeps the
    * highest one that has claimed a run; executors of a lower one leave that run alone (NEWER_DEPLOYMENT). Absent: it is not compared.
    */
-  readonly version?: number;
+  readonly deployment?: number;
   /**
    * The label by whose value due runs are taken in turn: the k-th due run of each value before the (k+1)-th of any, so that one
    * tenant with ten thousand runs delays no other. Runs without the label are one value. The same for all processes of a fleet.

@@ -19,7 +19,7 @@ async function deployed(agent: Definition, version?: number) {
   const store = memoryStore({ clock });
   const process = (options: Omit<HostOptions, 'store' | 'clock'>) =>
     fleetHost(store, clock, { tools: [toolOf('look')], ...options });
-  const versioned = version === undefined ? {} : { version };
+  const versioned = version === undefined ? {} : { deployment: version };
   for (const { runId } of runIds(3)) {
     const host = process({ agent, ...versioned, script: [callTool('look'), hang()] });
     await host.start({ runId });
@@ -39,8 +39,8 @@ describe('a rolling deploy of an agent with other phases', () => {
     'parks each run of %s once, and after the way back workers continue them, with no attempt counted (engine 18, 19, 45)',
     async ([, before, after]) => {
       const { clock, store, process, parked } = await deployed(before, 1);
-      const old = process({ agent: before, version: 1, script: replies(6) });
-      const next = process({ agent: after, version: 2, script: replies(6) });
+      const old = process({ agent: before, deployment: 1, script: replies(6) });
+      const next = process({ agent: after, deployment: 2, script: replies(6) });
       const newWorker = next.work();
       await clock.advance(3_000);
       const oldWorker = old.work();
@@ -48,7 +48,7 @@ describe('a rolling deploy of an agent with other phases', () => {
       expect(await parked()).toMatchObject(runIds(3).map(() => ({ code: 'DEFINITION_CHANGED', attempts: 0 })));
       // Neither process takes them again and again.
       expect([newWorker.stats().taken, oldWorker.stats().taken]).toEqual([3, 0]);
-      const back = process({ agent: before, version: 3, script: replies(6) });
+      const back = process({ agent: before, deployment: 3, script: replies(6) });
       const backWorker = back.work();
       await until(() => back.ended.length === 3);
       await clock.advance(5_000);

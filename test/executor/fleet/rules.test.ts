@@ -76,8 +76,8 @@ describe('fairness', () => {
 describe('deployments', () => {
   test('a run that a higher version has claimed is left alone by workers, start, recover and drive of a lower one, and no attempt is counted (engine 18, 45)', async () => {
     const { clock, store, process } = fleet();
-    await leaveRuns(store, clock, runIds(1), { version: 7 });
-    const old = process({ version: 6, script: replies(1) });
+    await leaveRuns(store, clock, runIds(1), { deployment: 7 });
+    const old = process({ deployment: 6, script: replies(1) });
     old.work();
     await clock.advance(60_000);
     const started = await old.executor.start(old.agent, { prompt: 'Go.', runId: 'run-0' });
@@ -88,7 +88,7 @@ describe('deployments', () => {
     expect(driven).toMatchObject({ state: 'waiting', code: 'NEWER_DEPLOYMENT', wakeAt: clock.now() + 30_000 });
     expect(old.model.calls).toHaveLength(0);
     expect((await store.load('run-0'))?.attempts).toBe(0);
-    const next = process({ version: 7, script: replies(1) });
+    const next = process({ deployment: 7, script: replies(1) });
     next.work();
     await until(() => next.ended.length === 1);
     expect(old.warnings()).toEqual([]);
@@ -96,18 +96,18 @@ describe('deployments', () => {
 
   test('an old process cancels a run of a newer deployment through its inbox (engine 18)', async () => {
     const { clock, store, process } = fleet();
-    await leaveRuns(store, clock, runIds(1), { version: 7 });
-    const old = process({ version: 6 });
+    await leaveRuns(store, clock, runIds(1), { deployment: 7 });
+    const old = process({ deployment: 6 });
     expect(await old.executor.control('run-0').cancel('enough')).toBe('sent');
-    const next = process({ version: 8 });
+    const next = process({ deployment: 8 });
     next.work();
     await until(() => next.ended.length === 1);
     expect(next.model.calls).toHaveLength(0);
   });
 
   test.for([
-    [{ version: -1 }, 'createExecutor: version must be a whole number from 0 on, not the number -1'],
-    [{ version: '7' }, 'createExecutor: version must be a whole number from 0 on, not a string'],
+    [{ deployment: -1 }, 'createExecutor: deployment must be a whole number from 0 on, not the number -1'],
+    [{ deployment: '7' }, 'createExecutor: deployment must be a whole number from 0 on, not a string'],
     [{ fairBy: '' }, 'createExecutor: fairBy must be the name of a label, not a string'],
   ] as const)('createExecutor refuses %j', ([options, message]) => {
     const { process } = fleet();

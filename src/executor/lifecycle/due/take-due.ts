@@ -55,9 +55,9 @@ export async function takeDue(services: ExecutorServices, store: DueStore, wish:
 
 function takingOf(services: ExecutorServices, { limit, runIds, fullKeys = [] }: DueWish) {
   const { owner, config } = services;
-  const { version, defaults } = config;
+  const { deployment, defaults } = config;
   const which = runIds ? { runIds } : { agentIds: agentIdsOf(services), definitions: definitionsOf(services) };
-  return { owner, ttlMs: defaults.leaseMs, limit, fullKeys, version, ...which };
+  return { owner, ttlMs: defaults.leaseMs, limit, fullKeys, version: deployment, ...which };
 }
 
 /** The agents whose runs this executor can continue, and does not leave alone just now; undefined: a palette may find any. */

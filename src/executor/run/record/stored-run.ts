@@ -27,8 +27,8 @@ export function storeOf({ config }: ExecutorServices): CheckpointStore {
 }
 
 /** Returns the options of each claim of an executor: the number of its deployment. */
-export function claimOptionsOf({ config: { version } }: ExecutorServices): ClaimOptions {
-  return version === undefined ? {} : { deployment: version };
+export function claimOptionsOf({ config: { deployment } }: ExecutorServices): ClaimOptions {
+  return deployment === undefined ? {} : { deployment };
 }
 
 /** Redacts a person's text to a run, or reason, for the store. */

@@ -53,7 +53,6 @@ export type {
   ApprovalPolicy,
   Defaults,
   ExecutorOptions,
-  HistoryOptions,
   Inspect,
   JudgedCall,
   Logger,

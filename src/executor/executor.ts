@@ -140,7 +140,7 @@ export interface Executor {
    */
   events(runId: string, options?: FollowOptions): AsyncIterableIterator<JournalEvent>;
   /**
-   * A page of the runs that ended and whose records are kept (`history: { keepMs }`, or the `lingerMs` of the journal): the newest
+   * A page of the runs that ended and whose records are kept (`retention: { records }`, or `retention.events` with a journal): the newest
    * end first.
    * @throws {TypeError} for invalid options @throws {UNSUPPORTED} if the store keeps no records of ended runs
    * @throws {NOT_DURABLE} without a store; the store's own error if its list cannot be read
@@ -227,7 +227,7 @@ export interface Executor {
   control(runId: string): RunControl;
   /**
    * Sends an event to the calls that wait for it (`context.waitFor`): to the oldest open wait of its name and key. Without one
-   * it is kept for `keepSignalsMs`, for the next such wait. A signal serves one wait. Its value should fit the schema of the
+   * it is kept for `retention.signals`, for the next such wait. A signal serves one wait. Its value should fit the schema of the
    * wait: one that does not is used up, and the call waits on.
    *
    * In a store with `expect` and `signal` (all of Pawl's have them) the run may be in any process, or rest. In other stores, and

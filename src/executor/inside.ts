@@ -10,7 +10,7 @@ export interface ExecutorInside {
   changeMark(): Promise<string | undefined>;
   /** Whether this executor has a journal (the option `journal`), so that `events` can be read. */
   readonly hasJournal: boolean;
-  /** How long the events of a run can be read after its end, ms: `lingerMs` of the option `journal`; 0 without a journal. */
+  /** How long the events of a run can be read after its end, ms: `retention.events`; 0 without a journal. */
   readonly lingerMs: number;
 }
 

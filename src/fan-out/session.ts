@@ -221,7 +221,7 @@ export class Session {
     return createExecutor({
       ...(this.#kept ? { store: this.#kept.records.store, requireDurable: true } : {}),
       // The file has the answers. Stored outcomes would be returned again if the host's port repeats a run id.
-      keepOutcomesMs: 0,
+      retention: { outcomes: 0 },
       ...(prices || ports?.budget ? { ports: { budget: costsBy(this.options, paid) } } : {}),
       ...(logger ? { logger } : {}),
       ...(defaults ? { defaults } : {}),

@@ -108,7 +108,7 @@ export type RunOutcome = {
   readonly outcomeId: string;
   /** In a kept outcome: the hash of the request, as in the record. */
   readonly fingerprint?: string;
-  /** In a kept outcome of an executor with `history` or `journal`: whose run it is. */
+  /** In a kept outcome of an executor with `retention.records` or `journal`: whose run it is. */
   readonly run?: OutcomeOwner;
   /** In a kept outcome: the run recorded no step and has no answer, so the next start of its request begins it again. */
   readonly isUnbegun?: true;

@@ -91,9 +91,9 @@ const keys: PageWords['keys'] = [
 
 /** Where an ended run comes from: else it leaves the list with its end. */
 const HISTORY = `// in the agent's module, for pawl run: an ended run stays for a day
-export const history = { keepMs: 86_400_000 };
+export const retention = { records: '1d' };
 // in a program
-createExecutor({ history: { keepMs: 86_400_000 }, … });`;
+createExecutor({ retention: { records: '1d' }, … });`;
 
 /** What is said in a view that has nothing to show, and the call that fills it. */
 const empty = {

@@ -133,7 +133,7 @@ describe('an executor with an audit', () => {
   });
 
   test('an id belongs to its run as long as the audit keeps it: another request is refused, and counts in no total', async () => {
-    const { audit, executor, store, clock } = host([reply('first')], { keepOutcomesMs: 0 });
+    const { audit, executor, store, clock } = host([reply('first')], { retention: { outcomes: 0 } });
     await executor.run(agent, { prompt: 'One.', runId: 'run' });
     await executor.shutdown();
     const later = host([reply('second')], { store, clock });

@@ -30,7 +30,13 @@ export function largeEventRows(isQuick: boolean): Promise<Row[]> {
     const agent = defineAgent({ id: 'worker', instructions: 'Work.', tools: [large] });
     const script = Array.from({ length: RUNS }, () => [callTool('large', {}), reply('done')]).flat();
     const models = { fast: scriptedModel([...script, reply('done')]) };
-    const executor = createExecutor({ models, agents: [agent], store, journal: { lingerMs: 3_600_000 } });
+    const executor = createExecutor({
+      models,
+      agents: [agent],
+      store,
+      journal: true,
+      retention: { events: 3_600_000 },
+    });
     for (let run = 0; run < RUNS; run++) {
       const { result } = await executor.start(agent, { runId: `large-${run}`, prompt: 'Go.', callerId: 'many' });
       await result;

@@ -166,7 +166,7 @@ describe.concurrent('pawl list --all', () => {
     const cwd = emptyFolder();
     const module = `import agent, { models, prompt } from ${JSON.stringify(agentFile('counter'))};
       export { models, prompt };
-      export const history = { keepMs: 86_400_000 };
+      export const retention = { records: 86_400_000 };
       export default agent;`;
     writeFileSync(join(cwd, 'agent.ts'), module);
     const ran = await pawl(['run', 'agent.ts', '--run-id', 'kept'], { cwd });

@@ -76,7 +76,7 @@ async function work(job: JournalJob): Promise<void> {
     agents: [agent],
     store,
     journal: { flushMs: 5 },
-    history: { keepMs: 600_000 },
+    retention: { records: 600_000 },
     defaults: { maxAttempts: 1_000 },
   });
   process.stdout.write('started\n');

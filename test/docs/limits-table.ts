@@ -96,13 +96,13 @@ export const sections: readonly Section[] = [
         what: 'time for which an outcome is kept',
         code: 'src/executor/host: WEEK_MS',
         unit: 'ms',
-        option: 'keepOutcomesMs',
+        option: 'retention.outcomes',
       },
       {
         what: 'time for which a signal is kept that no run waits for',
         code: 'src/executor/host: DAY_MS',
         unit: 'ms',
-        option: 'keepSignalsMs',
+        option: 'retention.signals',
       },
       {
         what: 'time of a shutdown',
@@ -139,9 +139,9 @@ export const sections: readonly Section[] = [
       { what: 'agents of runs and threads that an executor continues without `agents`', code: 'MAX_SEEN' },
       {
         what: 'time for which the record of a run is kept after its end',
-        code: 'src/executor/host: keepMs',
+        code: 'src/executor/host: RECORDS_MS',
         unit: 'ms',
-        option: 'history.keepMs',
+        option: 'retention.records',
       },
       { what: 'characters of the prompt in an entry of `executor.history`', code: 'src/record: MAX_PROMPT' },
       { what: 'characters of the error in an entry of `executor.history`', code: 'MAX_ERROR_CHARS' },

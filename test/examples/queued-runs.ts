@@ -57,7 +57,7 @@ export class QueuedRuns {
     };
     const executor = createExecutor({
       ...{ models: { fast: scriptedModel(Array.from({ length: 5_000 }, () => answer)) }, agents: [agent] },
-      ...{ store: this.#store, history: { keepMs: 600_000 }, logger: { warn: () => {} } },
+      ...{ store: this.#store, retention: { records: 600_000 }, logger: { warn: () => {} } },
       ...options,
     });
     return { executor, agent };

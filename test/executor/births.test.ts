@@ -86,10 +86,10 @@ function notingHost(options: HostOptions = {}) {
 describe('two runs under one id, the first of which was erased', () => {
   test('share no key of a tool call, of a model call or in the budget, no child and no outcome id (edges 17)', async () => {
     const store = memoryStore();
-    const history = { keepMs: HOUR };
+    const retention = { records: HOUR };
     const lives: (readonly string[])[] = [];
     for (let life = 0; life < 2; life++) {
-      const host = notingHost({ store, history });
+      const host = notingHost({ store, retention });
       expect(await host.run({ runId: 'order-17' })).toMatchObject({ status: 'ok' });
       await until(() => host.namesOf().some((name) => name.startsWith('order-17:') && name.endsWith(':1')));
       lives.push(host.namesOf());
@@ -190,7 +190,7 @@ test.for([
   ['of an older version', false],
 ] as const)('`erase` finds the children %s (edges 17)', async ([, isBorn]) => {
   const store = memoryStore();
-  const { executor, agent } = notingHost({ store, history: { keepMs: HOUR } });
+  const { executor, agent } = notingHost({ store, retention: { records: HOUR } });
   await (await executor.start(agent, { prompt: 'Go.', runId: 'order-17' })).result;
   const kept = (await store.load('order-17', { ended: true })) as RunCheckpoint;
   const old = childRunId({ runId: 'order-17' }, 'r');
@@ -219,7 +219,7 @@ describe('when a run began', () => {
     const infos: number[] = [];
     const options: HostOptions = {
       clock,
-      history: { keepMs: HOUR },
+      retention: { records: HOUR },
       ports: { audit: { startRun: ({ startedAt }) => void infos.push(startedAt) as never } },
     };
     const store = memoryStore({ clock });

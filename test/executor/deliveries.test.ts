@@ -136,8 +136,8 @@ describe('an end that onOutcome refuses', () => {
     expect(heard).toHaveLength(30);
   });
 
-  test('is kept past keepOutcomesMs, with its contents, and also where nothing is kept (edges 16)', async () => {
-    for (const keepOutcomesMs of [0, 1_000]) {
+  test('is kept past retention.outcomes, with its contents, and also where nothing is kept (edges 16)', async () => {
+    for (const outcomes of [0, 1_000]) {
       const clock = testClock(0);
       let isDown = true;
       const heard: RunOutcome[] = [];
@@ -145,7 +145,7 @@ describe('an end that onOutcome refuses', () => {
         if (isDown) throw new Error('down');
         heard.push(end);
       };
-      const host = hostOf({ clock, store: memoryStore({ clock }), onOutcome, keepOutcomesMs });
+      const host = hostOf({ clock, store: memoryStore({ clock }), onOutcome, retention: { outcomes } });
       await host.run({ runId: 'r' });
       await clock.advance(10 * MINUTE);
       isDown = false;
@@ -180,9 +180,9 @@ describe('the mark of an end', () => {
     expect(heard).toHaveLength(1);
   });
 
-  test('outlives its answer by a week at most, then without its contents; keepOutcomesMs 0 leaves none (edges 16)', async () => {
+  test('outlives its answer by a week at most, then without its contents; retention.outcomes 0 leaves none (edges 16)', async () => {
     const made = await resting();
-    const brief = hostOf({ ...made.common, keepOutcomesMs: 1_000 });
+    const brief = hostOf({ ...made.common, retention: { outcomes: 1_000 } });
     await made.service.executor.shutdown();
     await brief.executor.control('r').cancel('a reason of 1 s');
     await made.clock.advance(MINUTE);
@@ -194,7 +194,7 @@ describe('the mark of an end', () => {
     expect(heard).toMatchObject([{ runId: 'r', status: 'cancelled', isCut: true, error: { code: 'CANCELLED' } }]);
     expect(JSON.stringify(heard)).not.toContain('a reason');
     await next.start({ runId: 'none' }, { drive: 'later' });
-    await hostOf({ ...made.common, keepOutcomesMs: 0 })
+    await hostOf({ ...made.common, retention: { outcomes: 0 } })
       .executor.control('none')
       .cancel();
     await made.clock.advance(MINUTE);

@@ -11,8 +11,8 @@ const request = { runId: 'r', prompt: 'Go.' };
 describe('a start that finds how its run ended', () => {
   test.for([
     ['only its outcome is kept', {}],
-    ['its record is kept', { history: { keepMs: 60_000 } }],
-    ['its record is kept longer than its outcome', { history: { keepMs: 60_000 }, keepOutcomesMs: 1 }],
+    ['its record is kept', { retention: { records: 60_000 } }],
+    ['its record is kept longer than its outcome', { retention: { records: 60_000, outcomes: 1 } }],
   ] as const)('says that, and when: %s (edges 17)', async ([, keeps]) => {
     const clock = testClock(5_000);
     const store = memoryStore({ clock });
@@ -44,7 +44,7 @@ describe('a start that finds how its run ended', () => {
 });
 
 describe('a run that ended badly before its first step', () => {
-  test.for([{}, { history: { keepMs: 60_000 } }, { journal: true }] as const)(
+  test.for([{}, { retention: { records: 60_000 } }, { journal: true }] as const)(
     'begins again with the next start of its request (%j; edges 17)',
     async (keeps) => {
       const store = memoryStore();

@@ -132,7 +132,7 @@ describe('a snapshot that is taken again while a restored run resolves', () => {
     const options = {
       script: [callTool('pay'), reply('paid')],
       tools: [pay],
-      ...{ store, clock, keepOutcomesMs: DAY_MS },
+      ...{ store, clock, retention: { outcomes: DAY_MS } },
     };
     const { executor, agent } = hostOf(options);
     const host = startHost(hostMachine(executor, agent));
@@ -152,14 +152,14 @@ describe('a snapshot that is taken again while a restored run resolves', () => {
 
 describe('a snapshot that was taken before the first record was stored', () => {
   /** A host that persisted at once; then its run paid, and ended. */
-  async function persistedAtOnce(keepOutcomesMs: number, isPlain = false) {
+  async function persistedAtOnce(outcomes: number, isPlain = false) {
     const clock = testClock();
     const store = memoryStore({ clock });
     const state = { effects: 0 };
     const options = {
       script: [callTool('pay'), reply('paid')],
       tools: [toolOf('pay', 'once', () => `paid ${++state.effects}`)],
-      ...{ store: isPlain ? plainStore(store) : store, clock, keepOutcomesMs },
+      ...{ store: isPlain ? plainStore(store) : store, clock, retention: { outcomes } },
     };
     const { executor, agent } = hostOf(options);
     const host = startHost(hostMachine(executor, agent));
@@ -189,8 +189,8 @@ describe('a snapshot that was taken before the first record was stored', () => {
     ['the store keeps no outcomes', DAY_MS, true],
   ] as const)(
     'begins nothing anew where %s: RUN_NOT_FOUND, and the `once` call stays the only one (promise c)',
-    async ([, keepOutcomesMs, isPlain]) => {
-      const { clock, snapshot, options, end, state } = await persistedAtOnce(keepOutcomesMs, isPlain);
+    async ([, outcomes, isPlain]) => {
+      const { clock, snapshot, options, end, state } = await persistedAtOnce(outcomes, isPlain);
       await end();
       await clock.advance(DAY_MS + 1);
       const next = restored(snapshot, options);

@@ -146,7 +146,7 @@ test.for([
   ['no tier in models', { models: {} }],
   ['a default of 0', { models: { fast: {} }, defaults: { maxSteps: 0 } }],
   ['a default that is no number', { models: { fast: {} }, defaults: { leaseMs: 'soon' } }],
-  ['a default that is none', { models: { fast: {} }, defaults: { keepOutcomesMs: 500 } }],
+  ['a default that is none', { models: { fast: {} }, defaults: { retention: { outcomes: 500 } } }],
 ] as const)('an executor is not made with %s: a TypeError says what is wrong (executor 6)', ([, options]) => {
   expect(() => createExecutor(options as never)).toThrow(TypeError);
 });

@@ -163,10 +163,10 @@ describe('the outcome of a run', () => {
     expect(second.model.calls).toEqual([]);
   });
 
-  test('is kept: a repeated start gets it without a model call, until keepOutcomesMs are over (finalize 6)', async () => {
+  test('is kept: a repeated start gets it without a model call, until retention.outcomes is over (finalize 6)', async () => {
     const clock = testClock(1_000);
     const store = memoryStore({ clock });
-    const options = { tools, store, clock, keepOutcomesMs: 5_000 };
+    const options = { tools, store, clock, retention: { outcomes: 5_000 } };
     const { messages: _, ...first } = await hostOf({ ...options, script: script() }).run({ runId: 'r' });
     await clock.advance(4_999);
     const repeated = hostOf({ ...options, script: [] });
@@ -220,7 +220,7 @@ describe('the outcome of a run', () => {
   test('that is asked for again counts as no failed start of the next run with that id (recovery 2)', async () => {
     const clock = testClock();
     const store = memoryStore({ clock });
-    const host = hostOf({ clock, script: [reply('first'), hang()], store, keepOutcomesMs: 1_000 });
+    const host = hostOf({ clock, script: [reply('first'), hang()], store, retention: { outcomes: 1_000 } });
     for (let i = 0; i < 5; i++) expect(await host.run({ runId: 'r' })).toMatchObject({ output: 'first' });
     await clock.advance(2_000);
     await host.start({ runId: 'r' });

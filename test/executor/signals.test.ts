@@ -174,13 +174,13 @@ describe('a signal that no run waits for', () => {
     expect(readBy(host)).toContain('[1,2]');
   });
 
-  test('is kept for `keepSignalsMs` and no longer', async () => {
+  test('is kept for `retention.signals` and no longer', async () => {
     for (const [ms, status] of [
       [900, 'ok'],
       [1_100, 'waiting'],
     ] as const) {
       const world = scene();
-      const host = world.waiting({ keepSignalsMs: 1_000 });
+      const host = world.waiting({ retention: { signals: 1_000 } });
       await host.executor.signal('paid', 1, paid('s1'));
       await world.clock.advance(ms);
       const run = await host.start({ runId: 'r' });
@@ -583,7 +583,7 @@ describe('without a store that carries signals', () => {
 
   test('kept signals whose time is over make room', async () => {
     const clock = testClock();
-    const host = hostOf({ clock, keepSignalsMs: 1_000 });
+    const host = hostOf({ clock, retention: { signals: 1_000 } });
     const send = (n: number) => host.executor.signal('paid', n, { key: `k${n}`, id: `s${n}` });
     for (let n = 0; n < 10_000; n++) await send(n);
     await clock.advance(1_000);
@@ -623,10 +623,12 @@ describe('a signal that cannot be sent is refused at its sender', () => {
     await expect(host.executor.signal(name, value as never, keys)).rejects.toMatchObject(error);
   });
 
-  test.for([[0], [-1], ['1d'], [Number.NaN], [Number.POSITIVE_INFINITY]] as const)(
-    '`keepSignalsMs` must be a number above 0: %s',
+  test.for([[0], [-1], ['a day'], [Number.NaN], [Number.POSITIVE_INFINITY]] as const)(
+    '`retention.signals` must be a number above 0: %s',
     ([keepSignalsMs]) => {
-      expect(() => hostOf({ keepSignalsMs: keepSignalsMs as never })).toThrow(/keepSignalsMs must be a number above 0/);
+      expect(() => hostOf({ retention: { signals: keepSignalsMs as never } })).toThrow(
+        /retention.signals must be ms above 0/,
+      );
     },
   );
 });

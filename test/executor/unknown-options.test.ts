@@ -67,6 +67,11 @@ describe('a word of another library is refused with the word of Pawl', () => {
   ])('agent a: %s', ([word, call, advice]) => {
     expect(refusal(call)).toBe(`agent a: unknown option ${word}; ${advice}`);
   });
+  test('journal.lingerMs, a name of before, is refused with retention.events', () => {
+    expect(refusal(executorWith({ journal: { lingerMs: 1 } }))).toBe(
+      'createExecutor: unknown option journal.lingerMs; retention.events takes this time',
+    );
+  });
   test('maxIterations, a name of before, is refused with maxSteps by phases, skills, defaults and a fan-out', async () => {
     const phases = [{ name: 'a', instructions: 'A', maxIterations: 3 }];
     const skill = { name: 's', description: '', instructions: '', input: {}, maxIterations: 3 };
@@ -78,6 +83,9 @@ describe('a word of another library is refused with the word of Pawl', () => {
   });
   test.for([
     ['checkpoints', 'store takes the store'],
+    ['history', 'retention.records takes the time of records'],
+    ['keepOutcomesMs', 'retention.outcomes takes this time'],
+    ['keepSignalsMs', 'retention.signals takes this time'],
     ['version', 'deployment is the number of this deployment; version is of an agent'],
   ])('createExecutor: %s, a name of before, is refused with the name of today', ([word, advice]) => {
     expect(refusal(executorWith({ [`${word}`]: memoryStore() }))).toBe(

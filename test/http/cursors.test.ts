@@ -72,15 +72,15 @@ describe('A cursor that no server gave', () => {
 describe('A run that ended without a journal', () => {
   test('has its end as its only event, as long as its record is kept, also without a kept outcome (web 8)', async () => {
     const store = memoryStore();
-    const options = { store, history: { keepMs: 1e9 } };
-    await hostOf({ ...options, keepOutcomesMs: 0 }).run({ runId: 'r', callerId: 'ada' });
+    const options = { store, retention: { records: 1e9 } };
+    await hostOf({ store, retention: { records: 1e9, outcomes: 0 } }).run({ runId: 'r', callerId: 'ada' });
     const answer = await webHost(options).open('/runs/r/events');
     expect(typesIn(await answer.text())).toEqual(['run.ended']);
   });
 
   test('is answered by the first look at its journal, and waits for no time to pass (web 8, 23)', async () => {
     const clock = testClock();
-    const options = { store: memoryStore({ clock }), history: { keepMs: 1e9 }, clock };
+    const options = { store: memoryStore({ clock }), retention: { records: 1e9 }, clock };
     await hostOf(options).run({ runId: 'r', callerId: 'ada' });
     const answer = await webHost({ ...options, http: { clock } }).open('/runs/r/events');
     expect([answer.status, typesIn(await answer.text())]).toEqual([200, ['run.ended']]);

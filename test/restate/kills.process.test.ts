@@ -44,7 +44,7 @@ async function outlast({ runs, steps, modelMs, blows, pauseMs, url, postgres }: 
   const executor: Executor = createExecutor({
     models: { fast: model },
     store,
-    history: { keepMs: 3_600_000 },
+    retention: { records: 3_600_000 },
     logger: { warn: () => {} },
     onDue: (runId, at) => front.onDue(runId, at),
   });

@@ -19,7 +19,7 @@ const executor: Executor = createExecutor({
   models: { fast: model },
   agents: [agent],
   store: sharedStore(job),
-  history: { keepMs: 3_600_000 },
+  retention: { records: 3_600_000 },
   // Where a process lives for two seconds, a run may be started several times before it records anything.
   defaults: { leaseMs: 2_000, maxAttempts: 10 },
   logger: { warn: () => {} },

@@ -68,7 +68,7 @@ describe('POST /runs/:runId/park and unpark', () => {
 describe('POST /runs/:runId/cancel', () => {
   test('records in the error of the run who cancelled it (studio 25)', async () => {
     const store = await leftBehind(2);
-    const { ask, executor } = studioHost({ store, history: { keepMs: 60_000 }, studio: write });
+    const { ask, executor } = studioHost({ store, retention: { records: 60_000 }, studio: write });
     expect((await ask('/runs/r0/cancel', { body: { reason: 'not needed' } })).body.state).toBe('ended');
     await ask('/runs/r1/cancel', { body: {} });
     const messageOf = async (runId: string) => (await executor.explain(runId))?.outcome?.error?.message;

@@ -144,16 +144,16 @@ describe('GET /runs/:runId/record', () => {
     expect(body.record.definition).toMatchObject({ isSame: false, now: expect.stringMatching(/^2 .{16}$/) });
   });
 
-  test('shows an ended run with its result; without a record it names history.keepMs (studio 12)', async () => {
+  test('shows an ended run with its result; without a record it names retention.records (studio 12)', async () => {
     const store = memoryStore();
     await hostOf({ store, script: [reply('gone')] }).run({ runId: 'gone', callerId: 'ada' });
-    await hostOf({ store, history: { keepMs: 60_000 }, script: [reply('kept')] }).run({ runId: 'kept' });
+    await hostOf({ store, retention: { records: 60_000 }, script: [reply('kept')] }).run({ runId: 'kept' });
     const { ask } = studioHost({ store });
     const gone = (await ask('/runs/gone/record')).body;
     expect(gone).toMatchObject({ verdict: { verdict: 'ended' }, result: { status: 'ok', output: 'gone' } });
     expect([gone.record, gone.missing]).toEqual([
       undefined,
-      expect.stringMatching(/export const history = \{ keepMs: .*history: \{ keepMs \}/),
+      expect.stringMatching(/export const retention = \{ records: .*retention: \{ records \}/),
     ]);
     const messages = (await ask('/runs/gone/messages')).body;
     expect(messages).toEqual({ items: [], total: 0, missing: gone.missing });
@@ -205,8 +205,8 @@ describe('GET /runs/:runId/record', () => {
     const ports = { budget: createBudget({ usd: 10, tokens: 100, prices }) };
     const host = (modelId: string, ...script: Parameters<typeof scriptedModel>[0]) => {
       const model = Object.assign(scriptedModel(script), { provider: 'acme', modelId });
-      const history = { keepMs: Number.POSITIVE_INFINITY };
-      return studioHost({ store, models: { fast: model }, tools: [mailTool], defaults, ports, history });
+      const retention = { records: Number.POSITIVE_INFINITY };
+      return studioHost({ store, models: { fast: model }, tools: [mailTool], defaults, ports, retention });
     };
     const first = host('a', callTool('mail', { to: 'bob' }));
     await first.start({ runId: 'r', callerId: 'ada' });
@@ -335,7 +335,7 @@ describe('GET /runs/:runId/messages', () => {
     const { run, ask } = studioHost({
       tools: [look],
       script: [callTool('look', { at: 'it' }), reply('Three.')],
-      history: { keepMs: 60_000 },
+      retention: { records: 60_000 },
     });
     await run({ runId: 'r', prompt: 'How many?' });
     const first = (await ask('/runs/r/messages?limit=2')).body;
@@ -356,7 +356,7 @@ describe('GET /runs/:runId/messages', () => {
     const { run, ask } = studioHost({
       tools: [toolOf('look', 'read', () => ({ long }))],
       script: [callTool('look', { n: 1 }), reply(long)],
-      history: { keepMs: 60_000 },
+      retention: { records: 60_000 },
     });
     await run({ runId: 'r' });
     const { items } = (await ask('/runs/r/messages')).body;

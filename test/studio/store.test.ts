@@ -13,7 +13,7 @@ import { studioHost } from './studio-host.ts';
 async function someRuns() {
   const store = memoryStore();
   const options = { store, tools: [mailTool], defaults: { waitLingerMs: 1 } };
-  const keeping = hostOf({ ...options, script: [reply('done')], history: { keepMs: 60_000 } });
+  const keeping = hostOf({ ...options, script: [reply('done')], retention: { records: 60_000 } });
   await keeping.run({ runId: 'ended', callerId: 'ada' });
   const waiting = hostOf({ ...options, script: [callTool('mail', {})] });
   await waiting.start({ runId: 'waits', callerId: 'ada' });
@@ -47,7 +47,7 @@ describe('GET /store', () => {
     });
     // What fills a list that is empty, and where it goes.
     for (const view of ['runs', 'filtered'])
-      expect(body.words.empty[view].call).toContain('export const history = { keepMs: 86_400_000 };');
+      expect(body.words.empty[view].call).toContain("export const retention = { records: '1d' };");
     const own = (await ask('/store', { as: 'bob' })).body;
     expect(own.counts).toEqual({ idle: 1 });
   });

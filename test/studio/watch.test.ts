@@ -179,7 +179,7 @@ describe('GET /watch?runs=1', () => {
 
   test('says of a run that ended how it ended, and of an erased one that it is gone, at the next poll (studio 28)', async () => {
     const store = memoryStore();
-    const other = hostOf({ store, script: [hang(), hang()], history: { keepMs: 60_000 } });
+    const other = hostOf({ store, script: [hang(), hang()], retention: { records: 60_000 } });
     for (const runId of ['a', 'b']) await other.start({ runId, callerId: 'ada' });
     const seen = watching(store);
     const tab = await tabOn(seen.host);

@@ -62,7 +62,7 @@ export function jobService({ path, model, clock = systemClock, cap = { maxBytes:
     // A lazy run has no record to deliver its end from: the row must have it before the run counts as ended.
     onOutcome: async (outcome) => table.finish(outcome),
     // The row has the answer; no other process ends a job.
-    keepOutcomesMs: 0,
+    retention: { outcomes: 0 },
     clock,
     ...(rest.onStep ? { onStep: rest.onStep } : {}),
     ...(rest.logger ? { logger: rest.logger } : {}),

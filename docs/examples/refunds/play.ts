@@ -42,7 +42,7 @@ const executor = createExecutor({
   agents: [agent],
   store,
   journal: true, // Studio's timeline
-  history: { keepMs: 7 * DAY_MS }, // Studio shows runs that have ended as well
+  retention: { records: 7 * DAY_MS }, // Studio shows runs that have ended as well
   // B2 cost 4.50 €: only that is refunded without a person.
   approvals: ({ name, input }) => (name === 'refund' && !JSON.stringify(input).includes('B2') ? 'ask' : undefined),
 });

@@ -31,7 +31,7 @@ const { agent, model } = orderDesk({ ...desk, ledger });
 const executor: Executor = createExecutor({
   models: { fast: model },
   store: sqliteStore({ path: join(folder, 'runs.db') }),
-  history: { keepMs: 3_600_000 },
+  retention: { records: 3_600_000 },
   onDue: (runId, at) => front.onDue(runId, at),
 });
 const front = restateRuns(executor, { ingress: fleet.restate.ingress });

@@ -23,7 +23,7 @@ const executor: Executor = createExecutor({
   agents: [agent],
   store: sqliteStore({ path: join(job.folder, 'runs.db') }),
   onDue: (runId, at) => runs.onDue(runId, at),
-  history: { keepMs: 3_600_000 },
+  retention: { records: 3_600_000 },
 });
 const runs = restateRuns(executor, { ingress: job.ingress, budgetMs: 2_000, graceMs: 2_000, dueMs: 2_000 });
 

@@ -23,7 +23,7 @@ a section a file, and what the files have in common. Answer with a summary of a 
 export const tools = [listFiles, readFile, addNote, publishReport];
 
 /** How long Studio shows the whole of a survey that has ended. */
-export const history = { keepMs: 7 * 86_400_000 };
+export const retention = { records: 7 * 86_400_000 };
 
 /** The folder to survey when none is named: the one where the run was begun. */
 export const prompt = '.';

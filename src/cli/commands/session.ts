@@ -225,8 +225,9 @@ export class Session {
     if (known) return known;
     const executor = createExecutor({
       // Studio follows the run by its events; they go with its record.
-      journal: { lingerMs: 0 },
+      journal: true,
       ...options,
+      retention: { events: 0, ...options.retention },
       ...auditOption(this.#context.args),
       models,
       tools,

@@ -24,7 +24,7 @@ export interface AgentModule {
 
 /** The executor options that an agent module may export; the command sets the others. */
 interface ModuleOptions
-  extends Pick<ExecutorOptions, 'audit' | 'compactor' | 'contextTokens' | 'history' | 'migrate' | 'retention'> {
+  extends Pick<ExecutorOptions, 'audit' | 'compactor' | 'contextTokens' | 'migrate' | 'retention'> {
   readonly ports: Omit<Ports, 'checkpointer'>;
 }
 
@@ -183,11 +183,9 @@ function optionsOf(
   if (contextTokens !== undefined && typeof contextTokens !== 'function' && !isRecord(contextTokens)) {
     throw mustBe('contextTokens', 'an object { tier: tokens }, or a function (tier) => tokens');
   }
-  if (history !== undefined && !(isRecord(history) && typeof history.keepMs === 'number')) {
-    throw mustBe('history', 'an object { keepMs: milliseconds }');
-  }
+  if (history !== undefined) throw mustBe('history', "retention: export const retention = { records: '7d' }");
   if (audit !== undefined && typeof audit !== 'boolean') throw mustBe('audit', 'true or false');
-  if (retention !== undefined && !isRecord(retention)) throw mustBe('retention', "an object { audit: '90d' }");
+  if (retention !== undefined && !isRecord(retention)) throw mustBe('retention', "an object { records: '7d' }");
   if (migrate !== undefined && typeof migrate !== 'function') {
     throw mustBe('migrate', 'a function (record) => record');
   }
@@ -197,7 +195,6 @@ function optionsOf(
     ...(audit === undefined ? {} : { audit }),
     ...(compactor === undefined ? {} : { compactor }),
     ...(contextTokens === undefined ? {} : { contextTokens }),
-    ...(history === undefined ? {} : { history }),
     ...(migrate === undefined ? {} : { migrate }),
     ...(retention === undefined ? {} : { retention }),
   };

@@ -10,8 +10,8 @@ export const runCommands = {
 The agent module is a JavaScript or TypeScript file. Its default export is the agent (made with defineAgent). It may also
 export \`models\` ({ tier: model } or a function), \`tools\` (for those that the agent names), \`prompt\` (the default
 prompt), \`ports\` ({ budget, critic, palette, audit }, each as in createExecutor), \`compactor\`, \`contextTokens\`,
-\`history\`, \`audit\`, \`retention\`, \`migrate\`, and \`codec\` (of the store: as encrypt({ … }) makes it). A run leaves the store with its end;
-\`export const history = { keepMs: 86_400_000 }\` keeps it for a day, for the lists of \`pawl studio\` and \`pawl list --all\`.
+\`audit\`, \`retention\`, \`migrate\`, and \`codec\` (of the store: as encrypt({ … }) makes it). A run leaves the store with its end;
+\`export const retention = { records: '1d' }\` keeps it for a day, for the lists of \`pawl studio\` and \`pawl list --all\`.
 Importing it runs its top level: keep the agent in its own file (agent.ts), apart from a program that starts runs
 (main.ts). Its path is stored for \`pawl resume\` in a private file of this user ($PAWL_STATE_HOME), and never in the record.
 Tools find the folder in which the run started as context.invocation.inputs.cwd.

@@ -15,7 +15,7 @@ import {
 } from '../../values/known-options.ts';
 import { checkMiddleware } from './middleware.ts';
 import { checkObservers } from './observers.ts';
-import type { Defaults, ExecutorOptions, HistoryOptions, Ports, RetentionOptions } from './options.ts';
+import type { Defaults, ExecutorOptions, Ports, RetentionOptions } from './options.ts';
 
 const optionKeys: KnownKeys<ExecutorOptions> = {
   models: true,
@@ -41,11 +41,8 @@ const optionKeys: KnownKeys<ExecutorOptions> = {
   onOutcome: true,
   onDue: true,
   notify: true,
-  keepOutcomesMs: true,
-  history: true,
   audit: true,
   retention: true,
-  keepSignalsMs: true,
   journal: true,
   deployment: true,
   fairBy: true,
@@ -64,8 +61,16 @@ const portKeys: KnownKeys<Ports> = { checkpointer: true, budget: true, audit: tr
 // biome-ignore lint/suspicious/noThenProperty: the name of a policy's field
 const saveErrorKeys: KnownKeys<NonNullable<ExecutorOptions['onSaveError']>> = { maxUnsavedSteps: true, then: true };
 
-const historyKeys: KnownKeys<HistoryOptions> = { keepMs: true };
-const retentionKeys: KnownKeys<RetentionOptions> = { audit: true };
+const retentionKeys: KnownKeys<RetentionOptions> = {
+  records: true,
+  outcomes: true,
+  signals: true,
+  events: true,
+  audit: true,
+};
+
+/** What is kept for a time above 0. */
+const mustBeKept: ReadonlySet<string> = new Set<keyof RetentionOptions>(['signals', 'audit']);
 
 /** Defaults whose 0 switches something off. */
 const mayBeZero: ReadonlySet<string> = new Set<keyof Defaults>(['modelOutageMs']);
@@ -88,6 +93,9 @@ const of = 'createExecutor';
 /** Names that options had before, each with the name of today. */
 const earlierOptions = {
   checkpoints: 'store takes the store',
+  history: 'retention.records takes the time of records',
+  keepOutcomesMs: 'retention.outcomes takes this time',
+  keepSignalsMs: 'retention.signals takes this time',
   version: 'deployment is the number of this deployment; version is of an agent',
 } as const;
 
@@ -101,7 +109,6 @@ export function checkExecutor(options: ExecutorOptions, defaults: Defaults): voi
     ...names('defaults', defaults),
     ...names('ports', portKeys),
     ...names('onSaveError', saveErrorKeys),
-    ...names('history', historyKeys),
     ...names('retention', retentionKeys),
   ];
   checkKeys(options, optionKeys, { of, elsewhere, foreign: earlierOptions });
@@ -172,17 +179,15 @@ function checkDefaults(given: Partial<Defaults> | undefined, defaults: Defaults)
 }
 
 function checkPolicies(options: ExecutorOptions): void {
-  const { onSaveError, onUnknownOutcome, onModelOutage, onDefinitionChange, requireDurable, keepSignalsMs } = options;
+  const { onSaveError, onUnknownOutcome, onModelOutage, onDefinitionChange, requireDurable } = options;
   checkWord(`${of}: onUnknownOutcome`, onUnknownOutcome, ['tell', 'park']);
   checkWord(`${of}: onModelOutage`, onModelOutage, ['park', 'fail']);
   checkWord(`${of}: onBudgetExceeded`, options.onBudgetExceeded, ['park', 'fail']);
   checkWord(`${of}: onDefinitionChange`, onDefinitionChange, ['refuse', 'restart', 'continue-matching']);
   if (requireDurable !== undefined && typeof requireDurable !== 'boolean')
     throw new TypeError(`${of}: requireDurable must be true or false, not ${kindOf(requireDurable)}`);
-  if (keepSignalsMs !== undefined && !(Number.isFinite(keepSignalsMs) && keepSignalsMs > 0))
-    throw new TypeError(`${of}: keepSignalsMs must be a number above 0, not ${kindOf(keepSignalsMs)}`);
-  checkHistory(options.history);
-  checkAudit(options);
+  checkAudit(options.audit);
+  checkRetention(options.retention);
   checkFleet(options);
   if (onSaveError === undefined) return;
   checkKeys(onSaveError, saveErrorKeys, { of, at: 'onSaveError' });
@@ -199,24 +204,23 @@ function checkFleet({ deployment, fairBy }: ExecutorOptions): void {
     throw new TypeError(`${of}: fairBy must be the name of a label, not ${kindOf(fairBy)}`);
 }
 
-function checkHistory(history: HistoryOptions | undefined): void {
-  if (history === undefined) return;
-  checkKeys(history, historyKeys, { of, at: 'history' });
-  const { keepMs } = history;
-  if (keepMs !== undefined && !(typeof keepMs === 'number' && keepMs >= 0))
-    throw new TypeError(`${of}: history.keepMs must be a number of 0 or more, not ${kindOf(keepMs)}`);
-}
-
-function checkAudit({ audit, retention }: ExecutorOptions): void {
+function checkAudit(audit: unknown): void {
   const advice = 'an audit of your own is ports.audit';
   if (audit !== undefined && typeof audit !== 'boolean')
     throw new TypeError(`${of}: audit must be true or false, not ${kindOf(audit)}; ${advice}`);
+}
+
+function checkRetention(retention: RetentionOptions | undefined): void {
   if (retention === undefined) return;
   checkKeys(retention, retentionKeys, { of, at: 'retention' });
-  if (retention.audit !== undefined && !(retainedMs(retention.audit) > 0)) {
-    const got =
-      typeof retention.audit === 'string' ? JSON.stringify(retention.audit.slice(0, 40)) : kindOf(retention.audit);
-    throw new TypeError(`${of}: retention.audit must be ms above 0, or a text such as '7d', not ${got}`);
+  for (const [name, value] of Object.entries(retention)) {
+    const ms = retainedMs(value);
+    const isTime = ms > 0 || (ms === 0 && !mustBeKept.has(name));
+    // The store sorts signals by the time until which it keeps them.
+    if (value === undefined || (isTime && (name !== 'signals' || Number.isFinite(ms)))) continue;
+    const least = mustBeKept.has(name) ? 'above 0' : 'of 0 or more';
+    const got = typeof value === 'string' ? JSON.stringify(value.slice(0, 40)) : kindOf(value);
+    throw new TypeError(`${of}: retention.${name} must be ms ${least}, or a text such as '7d', not ${got}`);
   }
 }
 

@@ -17,7 +17,7 @@ import { checkExecutor, retainedMs } from './check-executor.ts';
 import { DueHints } from './due-hints.ts';
 import { guarded, guardedWarn, readable, type Warn } from './guard.ts';
 import { guardedClock } from './guarded-clock.ts';
-import { type Journaling, type JournalOptions, journalDefaults, journalOptionsOf } from './journal-options.ts';
+import { type Journaling, journalDefaults, journalOptionsOf } from './journal-options.ts';
 import { type Layers, layersOf } from './middleware.ts';
 import { Notices } from './notices.ts';
 import { type Observer, observersOf } from './observers.ts';
@@ -27,6 +27,8 @@ import { redactedInspect, redactedWarn } from './redaction.ts';
 const DAY_MS = 86_400_000;
 const WEEK_MS = 7 * DAY_MS;
 const AUDIT_MS = 90 * DAY_MS;
+const EVENTS_MS = 600_000;
+const RECORDS_MS = 0;
 
 const defaults: Defaults = {
   model: 'fast',
@@ -91,7 +93,7 @@ export interface Config {
   /** How long records of ended runs are kept; 0 = they are deleted. */
   readonly keepRecordsMs: number;
   /** Undefined = events cannot be read in other processes. */
-  readonly journal: JournalOptions | undefined;
+  readonly journal: Journaling | undefined;
   /** How the journals of runs are written: all events with the option `journal`, the durable ones for the audit. */
   readonly journaling: Journaling | undefined;
   /** Whether the ends of runs are counted in the totals of their days. */
@@ -151,11 +153,11 @@ export function configOf(options: ExecutorOptions): Config {
     compactor: options.compactor,
     contextTokens: options.contextTokens,
     ...portsOf(options),
-    keepOutcomesMs: options.keepOutcomesMs ?? WEEK_MS,
-    keepSignalsMs: options.keepSignalsMs ?? DAY_MS,
+    keepOutcomesMs: retainedMs(options.retention?.outcomes ?? WEEK_MS),
+    keepSignalsMs: retainedMs(options.retention?.signals ?? DAY_MS),
     keepRecordsMs: Math.max(keepRecordsMsOf(options, store, warn), auditMs),
     journal,
-    journaling: journal ?? (auditMs > 0 ? { ...journalDefaults, isDurableOnly: true } : undefined),
+    journaling: journal ?? (auditMs > 0 ? { ...journalDefaults, lingerMs: EVENTS_MS, isDurableOnly: true } : undefined),
     isAudited: auditMs > 0,
     deployment: options.deployment,
     fairBy: options.fairBy,
@@ -171,24 +173,25 @@ export function configOf(options: ExecutorOptions): Config {
   };
 }
 
-function journalFor({ journal }: ExecutorOptions, store: CheckpointStore | undefined, warn: Warn) {
+function journalFor({ journal, retention }: ExecutorOptions, store: CheckpointStore | undefined, warn: Warn) {
   const options = journalOptionsOf(journal);
-  if (!options || (store && isJournal(store))) return options;
+  if (!options) return undefined;
+  if (store && isJournal(store)) return { ...options, lingerMs: retainedMs(retention?.events ?? EVENTS_MS) };
   warn('executor: the option journal has no effect: this store has no journal', {});
   return undefined;
 }
 
 /** A store that cannot keep them deletes them, as without the option. */
 function keepRecordsMsOf(
-  { history, journal }: ExecutorOptions,
+  { journal, retention }: ExecutorOptions,
   store: CheckpointStore | undefined,
   warn: Warn,
 ): number {
-  const { keepMs = 0 } = history ?? {};
+  const keepMs = retainedMs(retention?.records ?? RECORDS_MS);
   if (keepMs > 0 && !(store && isKeepingRecords(store))) {
     warn('executor: the store keeps no records of ended runs (it has no listEnded); they are deleted', { keepMs });
   }
-  return Math.max(keepMs, journalOptionsOf(journal)?.lingerMs ?? 0);
+  return journal ? Math.max(keepMs, retainedMs(retention?.events ?? EVENTS_MS)) : keepMs;
 }
 
 /** How long the audit keeps what it reads, ms; 0 = there is none, also on a store that cannot keep it. */

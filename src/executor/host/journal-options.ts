@@ -6,12 +6,12 @@ export interface JournalOptions {
   readonly flushMs: number;
   /** About how many bytes may wait. */
   readonly flushBytes: number;
-  /** How long the journal of an ended run can be read, ms. */
-  readonly lingerMs: number;
 }
 
 /** How an executor writes the journals of its runs. */
 export interface Journaling extends JournalOptions {
+  /** How long the journal of an ended run can be read, ms. */
+  readonly lingerMs: number;
   /** No reader follows the run: events that are only of interest while they happen are left out. */
   readonly isDurableOnly?: true;
 }
@@ -19,9 +19,10 @@ export interface Journaling extends JournalOptions {
 /** The value of the option `journal`: `true` = with the defaults. */
 export type JournalOption = boolean | Partial<JournalOptions>;
 
-export const journalDefaults: JournalOptions = { flushMs: 100, flushBytes: 4_096, lingerMs: 600_000 };
+export const journalDefaults: JournalOptions = { flushMs: 100, flushBytes: 4_096 };
 
-const keys = { flushMs: true, flushBytes: true, lingerMs: true } as const;
+const keys = { flushMs: true, flushBytes: true } as const;
+const earlierKeys = { lingerMs: 'retention.events takes this time' } as const;
 
 /** Reads the option `journal`; undefined = no journal. @throws {TypeError} */
 export function journalOptionsOf(given: JournalOption | undefined): JournalOptions | undefined {
@@ -29,7 +30,7 @@ export function journalOptionsOf(given: JournalOption | undefined): JournalOptio
   if (given === true) return journalDefaults;
   if (typeof given !== 'object' || given === null)
     throw new TypeError(`createExecutor: journal must be true, false or its options, not ${kindOf(given)}`);
-  checkKeys(given, keys, { of: 'createExecutor', at: 'journal' });
+  checkKeys(given, keys, { of: 'createExecutor', at: 'journal', foreign: earlierKeys });
   const options = {
     ...journalDefaults,
     ...Object.fromEntries(Object.entries(given).filter(([, v]) => v !== undefined)),

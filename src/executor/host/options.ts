@@ -110,18 +110,20 @@ export interface Ports {
 /** Gets XState's inspection events: a function, or an observer as inspectors provide it. */
 export type Inspect = ((event: InspectionEvent) => void) | Observer<InspectionEvent>;
 
-/** What is kept of runs that ended. Needs a store with `end`, `listEnded` and `erase`; other stores delete, with one warning. */
-export interface HistoryOptions {
-  /**
-   * How long their records are kept, ms; default 0: they are deleted at the end. Infinity = until they are erased. With the option
-   * `journal` they are kept for its `lingerMs` at least.
-   */
-  readonly keepMs?: number;
-}
-
-/** How long an executor keeps what it has of runs that ended. */
+/** How long an executor keeps what it has of runs that ended: ms, or a text such as `'7d'`. */
 export interface RetentionOptions {
-  /** With `audit`: how long it can be asked about a run, ms, or a text such as `'7d'`; default 90 days. Infinity = until it is erased. */
+  /**
+   * Their records; default 0: they are deleted at the end. Infinity = until they are erased. With the option `journal` they are kept
+   * for `events` at least. Needs a store with `end`, `listEnded` and `erase`; other stores delete, with one warning.
+   */
+  readonly records?: number | string;
+  /** Their answers, after the record is deleted; default 7 days. */
+  readonly outcomes?: number | string;
+  /** A signal that no run waits for, above 0; default 1 day. Its id counts once for as long. */
+  readonly signals?: number | string;
+  /** With `journal`: their events, for readers; default 10 minutes. */
+  readonly events?: number | string;
+  /** With `audit`: how long it can be asked about a run, above 0; default 90 days. Infinity = until it is erased. */
   readonly audit?: number | string;
 }
 
@@ -208,18 +210,13 @@ export interface ExecutorOptions {
    * @example notify: ({ runId, code, reason }) => pager.send(`${runId} is parked: ${code}: ${reason}`)
    */
   readonly notify?: Notify;
-  /** How long stores keep answers after the record is deleted; default 7 days. */
-  readonly keepOutcomesMs?: number;
-  /** What is kept of runs that ended, besides their outcomes. */
-  readonly history?: HistoryOptions;
   /**
    * Keeps of each run that ends what `createAudit` reads: its record and its events for `retention.audit`, and the totals of its day
    * without an end. Default `false`. Needs a store with `end`, `totals` and a journal: all of Pawl's have them.
    */
   readonly audit?: boolean;
+  /** How long what is left of ended runs is kept. */
   readonly retention?: RetentionOptions;
-  /** How long a signal that no run waits for is kept, ms above 0; default 1 day. Its id counts once for as long. */
-  readonly keepSignalsMs?: number;
   /**
    * Keeps the events of runs in the store, for readers in any process (`executor.events`); default `false`. With `true`, text is
    * published each 100 ms, and an ended run can be read for 10 minutes. Needs a store with a journal: all of Pawl's have one.

@@ -50,7 +50,7 @@ interface RunEnd {
 
 /**
  * Ends a run in its store, live or stored: writes the outcome, delivers it to the host, keeps it, ends its
- * children, sends it to its parent, gives unread signals back, deletes the record. With `history`, one commit at the end keeps both
+ * children, sends it to its parent, gives unread signals back, deletes the record. With `retention.records`, one commit at the end keeps both
  * the outcome and the record. So a crash at any point leaves a record whose outcome is only delivered again. An outcome that this
  * host has not accepted, or does not ask for, is kept with a mark: an executor with `onOutcome` delivers it later. The caller
  * releases the run afterwards.

@@ -147,7 +147,7 @@ export function missingFor(seen: RunExplanation, all: boolean): string {
   if (verdict === 'unreadable') return verdictView(seen, all).reason;
   if (isLive) return 'The run is not recorded yet.';
   if (verdict !== 'ended') return 'There is no record of the run.';
-  return 'The record of a run is deleted at its end. To keep it: `export const history = { keepMs: 86_400_000 }` in the agent’s module, or `history: { keepMs }` of createExecutor.';
+  return "The record of a run is deleted at its end. To keep it: `export const retention = { records: '1d' }` in the agent’s module, or `retention: { records }` of createExecutor.";
 }
 
 function usageOf({ record, outcome }: RunExplanation, { line }: OwnRun): UsageView {

@@ -28,7 +28,7 @@ export type CrashTestExecutorOptions = Pick<
   | 'compactor'
   | 'contextTokens'
   | 'defaults'
-  | 'history'
+  | 'retention'
   | 'onSaveError'
   | 'onUnknownOutcome'
   | 'random'

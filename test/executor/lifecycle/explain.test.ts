@@ -81,7 +81,7 @@ describe('executor.explain', () => {
 
   test('of a run that ended has the record while that is kept, then the outcome, then null', async () => {
     const store = memoryStore();
-    const keeping = hostOf({ store, history: { keepMs: 60_000 }, script: [reply('kept')] });
+    const keeping = hostOf({ store, retention: { records: 60_000 }, script: [reply('kept')] });
     await keeping.run({ runId: 'kept' });
     await hostOf({ store, script: [reply('gone')] }).run({ runId: 'gone' });
     const { executor } = hostOf({ store });

@@ -47,7 +47,7 @@ test('executor.find opens no message in SQLite (web 39)', async () => {
   const store = sqliteStore({ path: ':memory:', codec });
   const agent = defineAgent({ id: 'desk', instructions: 'Look.', tools: [toolOf('look')] });
   const models = { fast: scriptedModel([callTool('look'), reply('fine')]) };
-  const host = createExecutor({ models, store, history: { keepMs: 1e9 }, keepOutcomesMs: 0 });
+  const host = createExecutor({ models, store, retention: { records: 1e9, outcomes: 0 } });
   await host.run(agent, { runId: 'ended', prompt: 'Look.' });
   const other = createExecutor({ models, store });
   opened.length = 0;

@@ -14,7 +14,7 @@ afterEach(async () => {
   for (const leave of left.splice(0)) await leave();
 });
 const someHost = (options: HostOptions) => {
-  const host = hostOf({ history: { keepMs }, ...options });
+  const host = hostOf({ retention: { records: keepMs }, ...options });
   left.push(() => host.executor.shutdown());
   return host;
 };
@@ -27,7 +27,7 @@ const isEnd = ({ method }: StoreCall) => method === 'end';
 describe('without history and journal', () => {
   test('a run ends with the same calls to its store as before, and its outcome says nothing of its caller (web 16)', async () => {
     const store = watchedStore();
-    const host = someHost({ ...looking, store, history: undefined } as never);
+    const host = someHost({ ...looking, store, retention: undefined } as never);
     await host.run({ runId: 'r', callerId: 'ada' });
     expect(ends(store.methods)).toEqual(['keepOutcome', 'delete']);
     expect(await store.outcome('r')).not.toHaveProperty('run');
@@ -135,7 +135,7 @@ describe('with history', () => {
     const store = memoryStore();
     const host = family(
       asking(askReviewer, () => reply('fine')),
-      { store, history: { keepMs } },
+      { store, retention: { records: keepMs } },
     );
     await host.run({ runId: 'r', callerId: 'ada' });
     expect(await host.executor.history({ agentId: 'reviewer' })).toMatchObject([
@@ -151,7 +151,7 @@ describe('with history', () => {
       script: [reply('one'), reply('two')],
       store,
       clock,
-      keepOutcomesMs: HOUR / 2,
+      retention: { records: keepMs, outcomes: HOUR / 2 },
     });
     await host.run({ runId: 'r' });
     clock.wallJump(HOUR / 2);
@@ -165,7 +165,7 @@ describe('with history', () => {
 
   test('a new run takes the id once the record is erased, and not before, also when the answer is not kept any more (web 16, edges 17)', async () => {
     const store = memoryStore();
-    const host = someHost({ script: [reply('one'), reply('two')], store, keepOutcomesMs: 0 });
+    const host = someHost({ script: [reply('one'), reply('two')], store, retention: { records: keepMs, outcomes: 0 } });
     await host.run({ runId: 'r' });
     const another = { runId: 'r', prompt: 'Another.' };
     expect((await host.run(another)).error?.code).toBe('RUN_ID_CONFLICT');
@@ -186,15 +186,15 @@ describe('with history', () => {
     expect(entries).not.toContain('hunter2');
   });
 
-  test('with a journal a record is kept for its lingerMs, also without history (web 8)', async () => {
+  test('with a journal a record is kept for retention.events, also without retention.records (web 8)', async () => {
     const clock = testClock();
     const store = memoryStore({ clock });
-    const host = someHost({ store, clock, history: {}, journal: { lingerMs: 1_000 } });
+    const host = someHost({ store, clock, retention: { events: 1_000 }, journal: true });
     await host.run({ runId: 'r', callerId: 'ada' });
     expect(await host.executor.history({ callerId: 'ada' })).toHaveLength(1);
     clock.wallJump(1_000);
     expect(await host.executor.history()).toEqual([]);
-    const longer = someHost({ store, clock, history: { keepMs: 5_000 }, journal: { lingerMs: 1_000 } });
+    const longer = someHost({ store, clock, retention: { records: 5_000, events: 1_000 }, journal: true });
     await longer.run({ runId: 's' });
     clock.wallJump(4_999);
     expect(await longer.executor.history()).toHaveLength(1);
@@ -259,7 +259,7 @@ describe('executor.erase', () => {
       asking(askReviewer, () => reply('fine')),
       {
         store,
-        history: { keepMs },
+        retention: { records: keepMs },
         ports: { palette: createPalette({ agents: [reviewer] }) },
         agent: { subAgents: ['reviewer'] },
       },
@@ -341,15 +341,18 @@ describe('a store that keeps no records of ended runs', () => {
   });
 });
 
-describe('the options of history', () => {
+describe('the options of retention', () => {
   test.for([
-    [{ keepMs: -1 }, 'history.keepMs'],
-    [{ keepMs: '1h' }, 'history.keepMs'],
-    [{ keepMs: Number.NaN }, 'history.keepMs'],
-    [{ keep: 1 }, 'keepMs'],
-  ] as const)('createExecutor refuses %j', ([history, named]) => {
-    expect(() => hostOf({ history: history as never })).toThrow(named);
-    expect(() => hostOf({ history: history as never })).toThrow(TypeError);
+    [{ records: -1 }, 'retention.records'],
+    [{ records: 'an hour' }, 'retention.records'],
+    [{ records: Number.NaN }, 'retention.records'],
+    [{ record: 1 }, 'retention.records'],
+    [{ signals: 0 }, 'retention.signals must be ms above 0'],
+    [{ events: -1 }, 'retention.events'],
+    [{ outcomes: false }, 'retention.outcomes'],
+  ] as const)('createExecutor refuses %j', ([retention, named]) => {
+    expect(() => hostOf({ retention: retention as never })).toThrow(named);
+    expect(() => hostOf({ retention: retention as never })).toThrow(TypeError);
   });
 
   test.for([

@@ -99,7 +99,7 @@ describe('the history of a thread', () => {
     for (let part = 0; part < PARTS; part++) {
       const store = sqliteStore({ path, durability: 'process' });
       const { thread, ended } = threadHost({
-        ...{ store, compactor: compactor as never, contextTokens: { fast: 8_000 }, keepOutcomesMs: 0 },
+        ...{ store, compactor: compactor as never, contextTokens: { fast: 8_000 }, retention: { outcomes: 0 } },
         script: Array.from({ length: TURNS }, () => reply('x'.repeat(500))),
       });
       for (let i = 0; i < TURNS; i++)

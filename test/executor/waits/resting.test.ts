@@ -185,7 +185,7 @@ describe('while the store is asked to take the run', () => {
   test.for(
     cancels.flatMap(([name, cancel]) => (['take', 'refuse'] as const).map((how) => [name, how, cancel] as const)),
   )('%s cancels the run, whichever way the store decides: %s (waiting 16)', async ([, how, cancel]) => {
-    const desk = await leaving({ keepOutcomesMs: 600_000 });
+    const desk = await leaving({ retention: { outcomes: 600_000 } });
     const cancelled = cancel(desk);
     await settle();
     desk.door.open(how);
@@ -244,7 +244,7 @@ describe('while the store is asked to take the run', () => {
 
 describe('just after the store took the run', () => {
   test('its handle and its control reach it through the store (waiting 16)', async () => {
-    const desk = await waiting({ keepOutcomesMs: 600_000 });
+    const desk = await waiting({ retention: { outcomes: 600_000 } });
     await desk.linger();
     expect((await desk.run.result).status).toBe('waiting');
     expect(await desk.run.steer('Hurry.')).toBe('durable');

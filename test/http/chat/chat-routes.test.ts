@@ -348,11 +348,15 @@ describe('GET /chat/:id/stream', () => {
     expect(message).toEqual(page.messages[1]);
   });
 
-  test('is 204 once the lingerMs of the journal are over, also while the record is kept (web 31)', async () => {
+  test('is 204 once retention.events is over, also while the record is kept (web 31)', async () => {
     let ahead = 0;
     const clock = { ...systemClock, now: () => Date.now() + ahead };
-    const journal = { lingerMs: 30_000 };
-    const host = chatHost({ script: [reply('one')], journal, history: { keepMs: 1e9 }, http: { clock } });
+    const host = chatHost({
+      script: [reply('one')],
+      journal: {},
+      retention: { records: 1e9, events: 30_000 },
+      http: { clock },
+    });
     await pageOf(host).say('1', 'Hi');
     ahead = 20_000;
     expect((await host.ask('/chat/chat/stream')).status).toBe(200);

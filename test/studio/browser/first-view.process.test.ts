@@ -125,7 +125,7 @@ describe.skipIf(whyNoChromium !== undefined)('the first view of Studio', () => {
 
   it(inChromium('of a run that has ended, and whose record is not kept, says what keeps it (studio 12)'), async () => {
     const { page } = await opened('run/gone');
-    await page.getByText('export const history = { keepMs: 86_400_000 }').waitFor();
+    await page.getByText("export const retention = { records: '1d' }").waitFor();
     await page.getByText('All is well.').waitFor();
     await page.close();
   });

@@ -123,7 +123,7 @@ export async function gallery(): Promise<{ readonly site: Site; readonly root: s
     agent: { name: 'Worker', subAgents: ['clerk'] },
     ports: { palette: createPalette({ agents: [clerk] }), budget },
     journal: { flushMs: 5 },
-    history: { keepMs: Number.POSITIVE_INFINITY },
+    retention: { records: Number.POSITIVE_INFINITY },
     defaults: { waitLingerMs: 1 },
   });
   const { executor } = host;

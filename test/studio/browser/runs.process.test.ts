@@ -53,7 +53,7 @@ function workerOn(store: Store, options: Parameters<typeof hostOf>[0] = {}) {
     script: Array.from({ length: 200 }, () => step),
     tools,
     journal: { flushMs: 5 },
-    history: { keepMs: Number.POSITIVE_INFINITY },
+    retention: { records: Number.POSITIVE_INFINITY },
     defaults: { controlMs: 20, dueMs: 50, waitLingerMs: 1 },
     ...options,
   });

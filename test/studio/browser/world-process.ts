@@ -137,7 +137,7 @@ const executor = createExecutor({
   agents: [desk, clerk, line],
   store: sqliteStore({ path }),
   journal: { flushMs: 20 },
-  history: { keepMs: 3_600_000 },
+  retention: { records: 3_600_000 },
   ports: { palette: createPalette({ agents: [clerk] }) },
   defaults: { waitLingerMs: 30, dueMs: 100, controlMs: 100 },
 });

@@ -111,7 +111,7 @@ export class World {
   }
 }
 
-const recording = { journal: true, history: { keepMs: 3_600_000 }, defaults: { waitLingerMs: 1 } } as const;
+const recording = { journal: true, retention: { records: 3_600_000 }, defaults: { waitLingerMs: 1 } } as const;
 
 function payTool(paid: () => void): Tool {
   return defineTool({

@@ -62,7 +62,7 @@ describe('crashTest (recovery 10)', () => {
       SQLite: () => sqliteStore({ path, durability: 'process' }),
     };
     for (const [name, open] of Object.entries(stores)) {
-      const executor = { history: { keepMs: 86_400_000 } };
+      const executor = { retention: { records: 86_400_000 } };
       // Each boundary in memory, and in torture; on a disk so many that each kind is among them.
       const rest = name === 'memory' || torture > 1 ? { doubleCrashes: 5 } : few;
       const report = await charging(open, { executor, ...rest });

@@ -95,7 +95,7 @@ export interface ExecutorCapabilities {
   readonly waits: boolean;
   /** Commands reach runs of other processes: answers, `cancel`, `steer`. */
   readonly commands: boolean;
-  /** The store can keep the records of runs that ended: `history`. */
+  /** The store can keep the records of runs that ended: `retention.records`. */
   readonly history: boolean;
   /** The store keeps conversations: `thread`. */
   readonly threads: boolean;

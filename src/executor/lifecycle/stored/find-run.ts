@@ -27,7 +27,7 @@ export interface EndedRunLine {
   /** How it ended, without messages. */
   readonly outcome: RunOutput;
   /**
-   * Absent if only the outcome is kept, by an executor without `history` and `journal`. Of an outcome it has up to 200 characters
+   * Absent if only the outcome is kept, by an executor without `retention.records` and `journal`. Of an outcome it has up to 200 characters
    * of the prompt.
    */
   readonly meta?: RunCheckpointMeta;

@@ -99,6 +99,12 @@ export const sections: readonly Section[] = [
         option: 'retention.outcomes',
       },
       {
+        what: 'time for which the events of an ended run can be read',
+        code: 'src/executor/host: lingerMs',
+        unit: 'ms',
+        option: 'retention.events',
+      },
+      {
         what: 'time for which a signal is kept that no run waits for',
         code: 'src/executor/host: DAY_MS',
         unit: 'ms',

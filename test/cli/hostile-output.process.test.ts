@@ -100,7 +100,8 @@ describe.concurrent('what a store holds', () => {
 
 describe.concurrent('what a model and a tool say', () => {
   const agent = `import { defineAgent, defineTool } from 'pawl';
-        const text = ${JSON.stringify(HOSTILE)};
+    import { callTool, reply, scriptedModel } from 'pawl/testing';
+    const text = ${JSON.stringify(HOSTILE)};
     const look = defineTool({ name: 'look', description: 'x', effect: 'read', input: { type: 'object' }, execute: async () => text });
     export default defineAgent({ id: 'a', name: text, instructions: 'x', tools: [look] });
     export const models = { fast: scriptedModel([callTool('look', {}), callTool(text, {}), reply(text)]) };`;

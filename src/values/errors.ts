@@ -210,7 +210,7 @@ export class EventNotTakenError extends CodedError {
   /** The types of events that the state takes. */
   readonly taken: readonly string[];
 
-  constructor(message: string, { taken }: { readonly taken: readonly string[] }) {
+  constructor(message?: string, { taken = [] }: { readonly taken?: readonly string[] } = {}) {
     super(message);
     this.taken = taken;
   }

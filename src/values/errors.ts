@@ -210,9 +210,9 @@ export class EventNotTakenError extends CodedError {
   /** The types of events that the state takes. */
   readonly taken: readonly string[];
 
-  constructor(message?: string, { taken = [] }: { readonly taken?: readonly string[] } = {}) {
-    super(message);
-    this.taken = taken;
+  constructor(message?: string, options?: { readonly cause?: unknown; readonly taken?: readonly string[] }) {
+    super(message, options);
+    this.taken = options?.taken ?? [];
   }
 }
 /** The run has no such wait, or not any more. */

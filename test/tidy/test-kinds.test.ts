@@ -23,6 +23,18 @@ test('test files that start processes, threads or servers end in .process.test.t
   expect(misnamedTests(sources, entryPoints)).toEqual([]);
 });
 
+test('`npm run torture` runs each test file that tries more under torture, and names no path that is gone', () => {
+  const { scripts } = JSON.parse(readFileSync(`${root}/package.json`, 'utf8'));
+  const named: string[] = scripts.torture.split('vitest.config.ts ')[1].split(' ');
+  const files = globSync('test/**/*.test.ts', { cwd: root }).map((path) => path.replaceAll('\\', '/'));
+  const tryMore = files.filter((path) =>
+    /import \{[^}]*\btorture\b[^}]*\} from '[^']*\/random\.ts'/.test(readFileSync(`${root}/${path}`, 'utf8')),
+  );
+  expect(tryMore.length).toBeGreaterThan(50);
+  expect(tryMore.filter((path) => !named.some((part) => path.includes(part)))).toEqual([]);
+  expect(named.filter((part) => !files.some((path) => path.includes(part)))).toEqual([]);
+});
+
 test('no test draws without the seed, or gives up after the second that `vi.waitFor` has by default', () => {
   const own = ['test/fixtures/eventually.ts', 'test/crash/random.ts', 'test/tidy/test-kinds.test.ts'];
   const paths = globSync('test/**/*.ts', { cwd: root, exclude: ['test/docs/.blocks/**', 'test/bench/**'] })

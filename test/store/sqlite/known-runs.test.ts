@@ -57,6 +57,8 @@ describe('what a store remembers of the runs that it writes', () => {
         expect(await one.load(runId)).toEqual(await fresh.load(runId));
       }
     },
+    // Each story opens some twenty stores on the disk.
+    180_000 * torture,
   );
 });
 

@@ -84,7 +84,7 @@ describe('an example of the installed package runs by the commands in its commen
     sh(esm);
     sh(copy);
     const first = begun(start, { ANSWER_MS: '60000' });
-    await until(() => first.lines.length === 2, 'two tickets', 1_000_000);
+    await until(() => first.lines.length === 2, 'two tickets');
     first.child.kill('SIGKILL');
     await first.ended;
     expect(sh(again, { ANSWER_MS: '10' })).toEqual(['ticket.1: It will be seen to.', 'ticket.2: It will be seen to.']);

@@ -187,7 +187,7 @@ describe('the host as a process', () => {
     const table = tableAt();
     const killedAt = async (step: number, prompts: readonly string[]) => {
       const { child, lines, ended } = begun(prompts);
-      await until(() => lines.some((line) => line.startsWith(`job-1: step ${step},`)), `step ${step}`, 1_000_000);
+      await until(() => lines.some((line) => line.startsWith(`job-1: step ${step},`)), `step ${step}`);
       child.kill('SIGKILL');
       expect(await ended).toEqual([null, 'SIGKILL']);
       return { lines, stored: await table.store.load('job-1') };

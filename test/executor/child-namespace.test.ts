@@ -153,7 +153,7 @@ describe('the parent of a run', () => {
     const host = family(store as ReturnType<typeof memoryStore>, never);
     await host.start({ runId: 'victim' });
     const id = childId('victim', callId);
-    await until(async () => (await store.load(id)) !== null, 'the child', 1_000_000);
+    await until(async () => (await store.load(id)) !== null, 'the child');
     await host.executor.shutdown();
     const listed = await store.listInterrupted();
     expect(listed.find(({ runId }) => runId === id)).toMatchObject({ parent });

@@ -61,7 +61,7 @@ describe('with a next version of records and one step to it (checkpoint 6, fault
     const agent = defineAgent({ id: 'single', version: '3', instructions: 'Look.', tools: [toolOf('look')] });
     const executor = createExecutor({ models: { fast: model }, store });
     await executor.start(agent, requestIn(inNext('single')));
-    await until(() => model.calls.length === 2, 'the second model call', 1_000_000);
+    await until(() => model.calls.length === 2, 'the second model call');
 
     const record = (await store.load('single')) as RunCheckpoint;
     expect(record).toMatchObject({ version: 4, iteration: 3, meta: { guildId: 'moved' } });

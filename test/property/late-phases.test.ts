@@ -5,7 +5,7 @@ import { type Lived, Simulation } from './simulation.ts';
 import { type Misfortune, type Story, stories } from './simulation-plans.ts';
 import { type Fired, fire } from './simulation-store.ts';
 
-const STORIES = torture > 1 ? 1_000 : 60;
+const STORIES = torture > 1 ? 1_000 : 30;
 const MOST_ROUNDS = 8;
 
 /** The store refuses some writes from the end of a phase on, and the process dies meanwhile, or soon after. */

@@ -78,7 +78,9 @@ describe('pieces of a record (recovery 4)', () => {
         const { pieces } = shelf.append(next.delta);
         bytes += shelf.head.length;
         for (const { name, text } of pieces) if (!before.has(name)) bytes += text.length;
-        expect(JSON.parse(shelf.join(shelf.head))).toEqual(withoutMeta(next.delta.head));
+        // To compare a large head costs more than all else here.
+        if (answered % (torture > 1 ? 4 : 32) === 0)
+          expect(JSON.parse(shelf.join(shelf.head))).toEqual(withoutMeta(next.delta.head));
       }
       return bytes / count;
     };

@@ -59,7 +59,7 @@ class Advance {
   }
 
   run(): WorkflowAdvance {
-    if (!this.#progress.workflow) this.#begin();
+    if (this.#progress.workflow?.snapshot.status === undefined) this.#begin();
     if (this.#state.isMigrated) this.#enterMigrated();
     let taken = 0;
     for (let next = this.#next(); next && !this.#isOver; next = this.#next()) {
@@ -90,7 +90,9 @@ class Advance {
   #begin(): void {
     const { input = null } = this.#progress.inputs.value;
     const transition = this.#program.kernel.begin(input ?? undefined);
-    const empty = { snapshot: {}, hash: this.#program.hash, calls: {}, timers: [], armed: [], events: [], seen: [] };
+    // Events may have come before the machine began.
+    const { events = [], seen = [] } = this.#progress.workflow ?? {};
+    const empty = { snapshot: {}, hash: this.#program.hash, calls: {}, timers: [], armed: [], events, seen };
     this.#progress = { ...this.#progress, workflow: empty };
     this.#apply(transition, 'xstate.init');
   }

@@ -13,7 +13,8 @@ type StateNode = AnyStateMachine['root'];
  * silently: a new invoke of an active state would never start, and the run would wait without an end.
  */
 export function unfitnessOf({ machine, hash }: Program, state: WorkflowState): string | undefined {
-  if (state.hash === hash) return undefined;
+  // One that has not begun begins in the machine as it is.
+  if (state.hash === hash || state.snapshot.status === undefined) return undefined;
   return unfitIn(machine.root, state.snapshot.value, state);
 }
 
@@ -111,7 +112,7 @@ export function migrateState(
   from: string,
 ): { readonly state: WorkflowState } | { readonly why: string } {
   const { migrate, machine } = program;
-  if (!migrate) return { state };
+  if (!migrate || state.snapshot.status === undefined) return { state };
   const { value = null, context = {} } = state.snapshot;
   try {
     const migrated = change({ value, context } as MigratedSnapshot, (draft) => {

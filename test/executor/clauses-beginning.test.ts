@@ -104,10 +104,10 @@ describe('what ports are told of a run', () => {
     const clock = testClock(5_000);
     const host = hostOf({ ports: { checkpointer: factory }, clock });
     await host.run(asked);
-    expect(factory.infos[0]).toMatchObject({ ...told, modelTier: 'fast', maxSteps: 20 });
+    expect(factory.infos[0]).toMatchObject({ ...told, modelTier: 'fast', maxIterations: 20 });
     const deep = hostOf({ agent, ports: { checkpointer: factory }, clock, models: () => host.model });
     await deep.run(asked);
-    expect(factory.infos[1]).toMatchObject({ ...told, modelTier: 'deep', maxSteps: 7 });
+    expect(factory.infos[1]).toMatchObject({ ...told, modelTier: 'deep', maxIterations: 7 });
     for (const info of factory.infos) expect(Object.isFrozen(info)).toBe(true);
   });
 
@@ -123,7 +123,7 @@ describe('what ports are told of a run', () => {
     const host = startHost(hostMachine(parts.executor, parts.agent, { prompt: 'Go.', ...asked }));
     await until(() => host.getSnapshot().status === 'done');
     expect(infos).toHaveLength(1);
-    expect(infos[0]).toMatchObject({ ...told, modelTier: 'fast', maxSteps: 7 });
+    expect(infos[0]).toMatchObject({ ...told, modelTier: 'fast', maxIterations: 7 });
     expect(Object.isFrozen(infos[0])).toBe(true);
   });
 });

@@ -37,7 +37,7 @@ describe('a run with a checkpointer', () => {
         prompt: 'Find it.',
         inputs: { depth: 2 },
         startedAt: expect.any(Number),
-        maxSteps: 7,
+        maxIterations: 7,
       },
     ]);
     expect(Object.isFrozen(factory.infos[0])).toBe(true);

@@ -262,7 +262,7 @@ function hostOf(
   ];
   const planner = defineAgent({ id: 'planner', name: 'Planner', ...rest, phases });
   const executor = createExecutor({
-    ...{ agents: [agent, planner], store, version, fairBy: 'tenant' },
+    ...{ agents: [agent, planner], store, deployment: version, fairBy: 'tenant' },
     models: { fast: scriptedModel(Array.from({ length: 2_000 }, () => turn)) },
     clock: {
       now: () => clock.now() + skewMs,

@@ -1,4 +1,6 @@
+import { defineWorkflow } from 'pawl';
 import { expect, test } from 'vitest';
+import { setup } from 'xstate';
 import { type Desk, refundOf } from './refund.ts';
 import { worldOf } from './world.ts';
 
@@ -93,6 +95,17 @@ test.each(['xstate.done.actor.pay', 'xstate.error.actor.x', 'xstate.stop', '*', 
     await expect(executor.control('r').send({ type })).rejects.toMatchObject({ code: 'EVENT_INVALID' });
   },
 );
+
+test('an event that comes before the machine has begun is taken once it has (workflow 18)', async () => {
+  const flow = defineWorkflow({
+    id: 'flow',
+    machine: setup({}).createMachine({ initial: 'a', states: { a: { on: { go: 'b' } }, b: { type: 'final' } } }),
+  });
+  const executor = worldOf([flow]).boot();
+  const run = await executor.start(flow, { runId: 'r' });
+  expect(await executor.control('r').send({ type: 'go' })).toBe('recorded');
+  expect((await run.result).status).toBe('ok');
+});
 
 test('an event for a run that has ended, or never was, is refused (workflow 18)', async () => {
   const { boot } = refunds();

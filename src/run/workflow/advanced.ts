@@ -3,6 +3,7 @@ import type { JsonObject, JsonValue } from '../../values/json.ts';
 import type { RunEventBody } from '../events/body.ts';
 import type { OpenCall } from '../open-step.ts';
 import type { Progress } from '../progress.ts';
+import type { WorkflowState } from './state.ts';
 
 /** An action of a workflow's machine: it runs once its transition is stored. */
 export interface MachineAction {
@@ -33,10 +34,13 @@ export interface WorkflowAdvance {
 /** The ids of the last events, by which a repetition is recognised. */
 const MAX_SEEN = 1_000;
 
+/** A machine that has not begun, for events that come before. */
+const unbegun: WorkflowState = { snapshot: {}, hash: '', calls: {}, timers: [], armed: [], events: [], seen: [] };
+
 /** Takes an event in: it waits until the machine takes it. A known one changes nothing. */
 export function withEvent(progress: Progress, id: string, event: JsonObject): Progress {
-  const { workflow } = progress;
-  if (!workflow || workflow.seen.includes(id)) return progress;
+  const { workflow = unbegun } = progress;
+  if (workflow.seen.includes(id)) return progress;
   const seen = [...workflow.seen, id].slice(-MAX_SEEN);
   return { ...progress, workflow: { ...workflow, seen, events: [...workflow.events, { id, event }] } };
 }

@@ -15,7 +15,12 @@ import { Watcher } from './watch/watcher.ts';
 const reading = ['GET /runs', 'GET /runs/:runId', 'GET /runs/:runId/events', 'GET /waiting', 'GET /threads'];
 const readingThreads = ['GET /threads/:threadId', 'GET /threads/:threadId/messages'];
 /** What a person may do to a run. Studio starts none. */
-const writing = ['POST /runs/:runId/answers/:waitId', 'POST /runs/:runId/steer', 'POST /runs/:runId/cancel'];
+const writing = [
+  'POST /runs/:runId/answers/:waitId',
+  'POST /runs/:runId/steer',
+  'POST /runs/:runId/events',
+  'POST /runs/:runId/cancel',
+];
 
 /** The routes of a Studio. One that may not write has no route that does. */
 export function studioRoutes(studio: Studio): readonly Route[] {

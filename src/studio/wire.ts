@@ -7,6 +7,7 @@ import type {
   OpenWait,
   Person,
   RunExplanation,
+  WorkflowView,
 } from '../index.ts';
 import type { JsonObject, JsonValue } from '../values/json.ts';
 
@@ -267,6 +268,9 @@ interface MachineState {
   readonly isLive: boolean;
 }
 
+/** The machine of a workflow's run: of its timers and calls the first 200. */
+export type MachineView = Omit<WorkflowView, 'meta'>;
+
 /** A text whose parts with a time are written by the page: the age of it, the time of day, or how long a lease still lasts. */
 export type VerdictText = readonly (string | { readonly kind: 'age' | 'time' | 'lease'; readonly at: number })[];
 
@@ -310,6 +314,8 @@ export interface RecordView {
   readonly verdict: VerdictView;
   /** Absent if it cannot be read, or is not kept after the end. */
   readonly state?: MachineState;
+  /** Absent for a run of an agent. */
+  readonly workflow?: MachineView;
   /** The process that holds the run; only for a reader who sees the runs of all. */
   readonly owner?: {
     /** In words: `process 4711 on host`. */

@@ -77,6 +77,7 @@ export async function recordView(call: GrantedCall, { tools, resume, transcripts
     ...formsOf(waits, { tools: agentOf(served, line.agentId)?.tools, registry: tools }),
     verdict: verdictView(seen, all),
     ...(seen.state === undefined ? {} : { state: { name: seen.state, isLive: seen.isLive } }),
+    ...machineOf(seen),
     ...(all ? ownerOf(seen) : {}),
     ...(all ? resumeOf(seen, { rootRunId, line, resume }) : {}),
     ...(record ? { record: recordFacts({ seen, record, facts }, all) } : { missing: missingFor(seen, all) }),
@@ -86,6 +87,16 @@ export async function recordView(call: GrantedCall, { tools, resume, transcripts
     ...(outcome ? { result: resultOf(outcome, all) } : {}),
   };
   return { ...view, says: verdictLine(view) };
+}
+
+/** Most timers, and most calls, of a workflow that are sent. */
+const SHOWN_PARTS = 200;
+
+/** What the machine says in `meta` may be no JSON. */
+function machineOf({ workflow }: RunExplanation): Pick<RecordView, 'workflow'> {
+  if (!workflow) return {};
+  const { meta: _, timers, calls, ...rest } = workflow;
+  return { workflow: { ...rest, timers: timers.slice(0, SHOWN_PARTS), calls: calls.slice(0, SHOWN_PARTS) } };
 }
 
 function agentOf({ agents, executor }: GrantedCall['served'], agentId: string): Agent | undefined {

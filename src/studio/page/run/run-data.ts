@@ -1,6 +1,7 @@
 import { useEffect, useLayoutEffect, useRef, useState } from 'preact/hooks';
 import type { JournalEvent, MessagesPage, RecordView } from '../../wire.ts';
 import { afterEvent, type ChartFacts, factsBefore, unseen } from '../chart/chart-model.ts';
+import { afterTransition, unmoved } from '../chart/machine-model.ts';
 import { get, pathOf, type Trouble } from '../frame/api.ts';
 import { changes, connection, follow, gone, storeRead } from '../frame/live.ts';
 import { useNewest, useNews, useShared } from '../frame/use-shared.ts';
@@ -26,6 +27,7 @@ export function useRun(runId: string) {
   const [trouble, setTrouble] = useState<Trouble>();
   const [timeline, setTimeline] = useState(emptyTimeline);
   const [chart, setChart] = useState(unseen);
+  const [machine, setMachine] = useState(unmoved);
   const [isGone, setGone] = useState(false);
   const [isWhole, setWhole] = useState(false);
   const [isBare, setBare] = useState(false);
@@ -50,6 +52,7 @@ export function useRun(runId: string) {
     let timer: ReturnType<typeof setTimeout> | undefined;
     let known = emptyTimeline;
     let facts: ChartFacts | undefined;
+    let moved = unmoved;
     const fold = () => {
       timer = undefined;
       const events = waiting;
@@ -59,6 +62,8 @@ export function useRun(runId: string) {
       if (known.steps.length > 0) setBare(false);
       if (known.steps.length > 0 || !newest.current.isBare) setTimeline(known);
       setChart(facts);
+      moved = events.reduce(afterTransition, moved);
+      setMachine(moved);
       if (events.some(({ type }) => !passing.has(type))) reading.soon();
     };
     const take = (event: JournalEvent) => {
@@ -77,7 +82,7 @@ export function useRun(runId: string) {
   });
   useNewsOf(runId, reading.soon, () => setGone(true));
   const loadWhole = () => setWhole(true);
-  return { record, trouble, timeline, chart, isGone, isWhole, isBare, loadWhole, again: reading.soon };
+  return { record, trouble, timeline, chart, machine, isGone, isWhole, isBare, loadWhole, again: reading.soon };
 }
 
 interface Shown {

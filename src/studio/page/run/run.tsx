@@ -3,6 +3,7 @@ import type { RecordView, VerdictText } from '../../wire.ts';
 import { RunActions, Unpark } from '../actions/run-actions.tsx';
 import { Chart } from '../chart/chart.tsx';
 import { factsOfRecord } from '../chart/chart-model.ts';
+import { Machine } from '../chart/machine.tsx';
 import { useKeys } from '../frame/keys.ts';
 import { store } from '../frame/live.ts';
 import { addressOf } from '../frame/route.ts';
@@ -95,7 +96,9 @@ function Body({ runId, part: asked, view, run }: BodyProps) {
   const isNarrow = matchMedia('(max-width: 760px)').matches;
   // A wide window has the chart beside each tab.
   const part = asked === 'chart' && !isNarrow ? '' : asked;
-  const chart = (
+  const chart = view.workflow ? (
+    <Machine runId={runId} machine={view.workflow} facts={run.machine} />
+  ) : (
     <Chart
       facts={hasJournal && timeline.begin > 0 ? run.chart : factsOfRecord(view)}
       state={view.line.state}

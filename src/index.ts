@@ -62,7 +62,7 @@ export type {
   StepInfo,
 } from './executor/host/options.ts';
 export type { SignalName, SignalOptions } from './executor/host/process-signals.ts';
-export type { ApproveOptions, RunControl } from './executor/lifecycle/control.ts';
+export type { ApproveOptions, RunControl, WorkflowControl } from './executor/lifecycle/control.ts';
 export type { FollowOptions } from './executor/lifecycle/read-events.ts';
 export type { RunLogic, RunSnapshot } from './executor/lifecycle/run-logic.ts';
 export { type DiagnoseOptions, diagnose, type RunDiagnosis } from './executor/lifecycle/stored/diagnose.ts';
@@ -195,4 +195,11 @@ export {
   waitForSignal,
 } from './workflow/step.ts';
 export type { StateOutline, WorkflowView } from './workflow/view.ts';
-export type { Workflow, WorkflowInput, WorkflowOutput } from './workflow/workflow.ts';
+export type {
+  TakesBySchema,
+  Workflow,
+  WorkflowEventOf,
+  WorkflowInput,
+  WorkflowOutput,
+  WorkflowTakes,
+} from './workflow/workflow.ts';

@@ -47,6 +47,7 @@ const pawlErrors: { readonly [code: string]: readonly [number, string] } = {
   EVENT_INVALID: [400, 'No workflow may get this event'],
   EVENT_NOT_TAKEN: [409, 'The state of the workflow does not take this event'],
   ERR_SHUTDOWN: [503, 'The server is shutting down'],
+  INPUT_INVALID: [400, 'The input of the workflow is not valid'],
   INVALID_RUN_ID: [404, 'There is nothing here'],
   INVALID_THREAD_ID: [400, 'An id of the conversation is not valid'],
   JOURNAL_GONE: [410, 'The events of the run are not kept any more'],

@@ -45,6 +45,10 @@ export type ValueOf<Schema, Plain> =
           ? Value
           : Plain;
 
+/** What a schema takes: of a Standard Schema its input, of an AI SDK schema its type, of a plain JSON Schema `Plain`. */
+export type GivenOf<Schema, Plain> =
+  Schema extends StandardSchemaV1<infer Given, unknown> ? Given : ValueOf<Schema, Plain>;
+
 /** The type of `data` for an agent's `output` schema: `undefined` without a schema, `unknown` if its type is unknown. */
 export type DataOf<Schema> = unknown extends Schema
   ? unknown

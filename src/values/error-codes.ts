@@ -54,6 +54,7 @@ const policies = {
   ERR_SHUTDOWN: later,
   EVENT_INVALID: never,
   EVENT_NOT_TAKEN: never,
+  INPUT_INVALID: never,
   INVALID_LABELS: never,
   INVALID_RUN_ID: never,
   INVALID_THREAD_ID: never,

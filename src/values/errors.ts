@@ -200,7 +200,11 @@ export class WorkflowLoopError extends CodedError {
 export class WorkflowStateError extends CodedError {
   readonly code = 'WORKFLOW_STATE';
 }
-/** A machine event that no workflow may get: of a type that XState itself uses, or not JSON, or too long. */
+/** The input of a workflow does not fit its schema. */
+export class InputInvalidError extends CodedError {
+  readonly code = 'INPUT_INVALID';
+}
+/** A machine event that no workflow may get: of a type that XState itself uses, not JSON, too long, or not as its schema says. */
 export class EventInvalidError extends CodedError {
   readonly code = 'EVENT_INVALID';
 }

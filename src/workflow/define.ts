@@ -1,16 +1,27 @@
 import type { AnyStateMachine } from 'xstate';
 import { type Agent, agentFrom, defineAgent } from '../agent/agent.ts';
 import type { Tool } from '../tool/define-tool.ts';
-import { checkKeys, kindOf } from '../values/known-options.ts';
+import { checkKeys, type KnownKeys, kindOf } from '../values/known-options.ts';
 import { keepProgram, type MigrateWorkflow, type Program, programFrom, programOf } from './program.ts';
-import { agentOfWorkflow, type Workflow, workflowOf } from './workflow.ts';
+import { agentOfWorkflow, type TakesBySchema, type Workflow, workflowOf } from './workflow.ts';
 
 /** The definition of a workflow. */
-export interface WorkflowDefinition<Machine extends AnyStateMachine> {
+export interface WorkflowDefinition<Machine extends AnyStateMachine, Input = undefined, Events = object> {
   readonly id: string;
   /** Default '1'. Stored with each run. */
   readonly version?: string;
   readonly machine: Machine;
+  /**
+   * The form of the input: any schema that a tool's `input` takes. The machine gets what the schema returns, for example with
+   * defaults. A start with another input fails with INPUT_INVALID.
+   */
+  readonly input?: Input;
+  /**
+   * The form of events, by their types: a schema for the fields besides `type`. The machine gets what the schema returns. An event
+   * that does not fit is refused where it is sent, with EVENT_INVALID.
+   * @example { cancel: z.object({ by: z.string() }) }
+   */
+  readonly events?: Events;
   /**
    * Called once with the snapshot of a run of another version, an immer draft: it changes `value` and `context` into a state of
    * this machine. What the new states invoke, and their timers, begin then. A throw parks the run, with MIGRATION_FAILED.
@@ -28,8 +39,8 @@ const MAX_WORK_MS = 2 ** 31 - 1;
 /**
  * Defines a workflow: the runs of a machine made with XState's `setup`. Each transition is stored before the calls that it asks for
  * begin, so a crash repeats none that was recorded.
- * @throws {TypeError} for an actor that was not made by `step`, `ask` or `waitForSignal`, and for parts of a machine that no
- *   record can hold
+ * @throws {TypeError} for an actor that was not made by `step`, `ask` or `waitForSignal`, for parts of a machine that no record
+ *   can hold, and for a schema of an event that no state takes
  * @example
  * const refund = defineWorkflow({
  *   id: 'refund',
@@ -39,18 +50,18 @@ const MAX_WORK_MS = 2 ** 31 - 1;
  *   }),
  * });
  */
-export function defineWorkflow<Machine extends AnyStateMachine>(
-  definition: WorkflowDefinition<Machine>,
-): Workflow<Machine> {
-  checkKeys(definition, { id: true, version: true, machine: true, migrate: true }, { of: 'defineWorkflow' });
-  const { id, version = '1', machine, migrate } = definition;
+export function defineWorkflow<Machine extends AnyStateMachine, Input = undefined, const Events = object>(
+  definition: WorkflowDefinition<Machine, Input, Events>,
+): Workflow<Machine, TakesBySchema<Machine, Input, Events>> {
+  checkKeys(definition, definitionKeys, { of: 'defineWorkflow' });
+  const { id, version = '1', machine, migrate, input, events } = definition;
   if (migrate !== undefined && typeof migrate !== 'function')
     throw new TypeError(`workflow ${String(id)}: migrate must be a function`);
   if (typeof id !== 'string' || id === '') throw new TypeError('a workflow needs an id: a string that is not empty');
   const of = `workflow ${id}`;
   if (typeof machine?.getInitialSnapshot !== 'function' || typeof machine.provide !== 'function')
     throw new TypeError(`${of} needs a machine made with setup(…).createMachine(…), not ${kindOf(machine)}`);
-  const program = programFrom(of, machine, migrate);
+  const program = programFrom(of, machine, { migrate, input, events });
   const agent = defineAgent({
     ...{ id, version, instructions: '', tools: program.tools },
     ...{ toolConcurrency: MAX_CALLS, maxRuntimeMs: MAX_WORK_MS },
@@ -58,11 +69,16 @@ export function defineWorkflow<Machine extends AnyStateMachine>(
   return madeOf({ id, version, machine }, agent, program);
 }
 
-function madeOf<Machine extends AnyStateMachine>(
-  of: Workflow<Machine>,
-  agent: Agent,
-  program: Program,
-): Workflow<Machine> {
+const definitionKeys: KnownKeys<WorkflowDefinition<AnyStateMachine, unknown, unknown>> = {
+  id: true,
+  version: true,
+  machine: true,
+  input: true,
+  events: true,
+  migrate: true,
+};
+
+function madeOf<W extends Workflow>(of: W, agent: Agent, program: Program): W {
   keepProgram(agent, program);
   return workflowOf(of, agent);
 }
@@ -72,5 +88,5 @@ export function withTools<W extends Workflow>(workflow: W, change: (tool: Tool) 
   const agent = agentOfWorkflow(workflow) as Agent;
   const program = programOf(agent) as Program;
   const changed = Object.freeze({ ...agent, tools: program.tools.map(change) });
-  return madeOf(workflow, agentFrom(changed, 'a workflow needs'), program) as W;
+  return madeOf(workflow, agentFrom(changed, 'a workflow needs'), program);
 }

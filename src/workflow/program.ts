@@ -3,8 +3,11 @@ import type { Agent } from '../agent/agent.ts';
 import { childToolName } from '../agent/names.ts';
 import { type OpenCall, outcomeUnknown } from '../run/open-step.ts';
 import type { Tool } from '../tool/define-tool.ts';
+import { readSchema, type ToolInput } from '../tool/schema.ts';
 import { sha256 } from '../values/digest.ts';
+import { toErrorData } from '../values/error-data.ts';
 import { frozenJson, isObject, type JsonObject, type JsonValue } from '../values/json.ts';
+import { kindOf } from '../values/known-options.ts';
 import type { ToolOutput } from '../values/message.ts';
 import { type BegunActor, Kernel } from './kernel.ts';
 import { type StepCall, stepCallOf } from './step.ts';
@@ -20,6 +23,17 @@ export interface Program {
   /** A hash of the structure of the machine. */
   readonly hash: string;
   readonly migrate?: MigrateWorkflow | undefined;
+  /** The form of its input; absent = any JSON. */
+  readonly input?: ToolInput | undefined;
+  /** The forms of events without their type; an event of another type has any. */
+  readonly events: ReadonlyMap<string, ToolInput>;
+}
+
+/** What a definition may have besides its machine. */
+interface ProgramOptions {
+  readonly migrate?: MigrateWorkflow | undefined;
+  readonly input?: unknown;
+  readonly events?: unknown;
 }
 
 /** The part of a snapshot that a migration may change: an immer draft. */
@@ -53,7 +67,7 @@ export function keepProgram(agent: Agent, program: Program): void {
  * Reads a machine, and the calls that it may make.
  * @throws {TypeError} for an actor whose effect is not declared, and for what a stored run cannot keep
  */
-export function programFrom(of: string, machine: AnyStateMachine, migrate?: MigrateWorkflow): Program {
+export function programFrom(of: string, machine: AnyStateMachine, options: ProgramOptions): Program {
   const calls = new Map<string, StepCall>();
   for (const [src, logic] of Object.entries(machine.implementations.actors)) calls.set(src, stepCallOf(of, src, logic));
   checkStates(of, machine, calls);
@@ -66,9 +80,43 @@ export function programFrom(of: string, machine: AnyStateMachine, migrate?: Migr
     calls,
     tools: [...tools.values()],
     agents: [...new Set(agents)],
-    migrate,
+    migrate: options.migrate,
+    input: options.input === undefined ? undefined : schemaFor(`${of}: input`, options.input),
+    events: eventSchemas(of, machine, options.events ?? {}),
     hash: sha256(JSON.stringify(structureOf(machine.root))).slice(0, 16),
   };
+}
+
+function schemaFor(of: string, schema: unknown): ToolInput {
+  try {
+    return readSchema(schema, of);
+  } catch (cause) {
+    throw new TypeError(`${of}: ${toErrorData(cause).message}`, { cause });
+  }
+}
+
+/** Reads the schemas of events. A type that no state takes is a typing error of the definition. @throws {TypeError} */
+function eventSchemas(of: string, machine: AnyStateMachine, given: unknown): ReadonlyMap<string, ToolInput> {
+  if (!isObject(given))
+    throw new TypeError(`${of}: events must be an object of schemas by event type, not ${kindOf(given)}`);
+  const descriptors = machine.events.map(String);
+  return new Map(
+    Object.entries(given).map(([type, schema]) => {
+      if (!descriptors.some((descriptor) => isTypeOf(descriptor, type)))
+        throw new TypeError(
+          `${of}: events has a schema for ${JSON.stringify(type)}, and no state of the machine takes it`,
+        );
+      return [type, schemaFor(`${of}: events.${type}`, schema)];
+    }),
+  );
+}
+
+/** Returns whether a descriptor of XState names a type of events: the type itself, `*`, or the tokens before `.*`. */
+function isTypeOf(descriptor: string, type: string): boolean {
+  if (descriptor === '*' || descriptor === type) return true;
+  if (!descriptor.endsWith('.*')) return false;
+  const before = descriptor.slice(0, -2);
+  return type === before || type.startsWith(`${before}.`);
 }
 
 type StateNode = AnyStateMachine['root'];

@@ -5,7 +5,7 @@ import { waitsOf } from '../run/waits/wait-rules.ts';
 import type { MachineEvent } from '../run/workflow/event.ts';
 import type { WorkflowState } from '../run/workflow/state.ts';
 import { EventNotTakenError } from '../values/errors.ts';
-import type { JsonValue } from '../values/json.ts';
+import type { JsonObject, JsonValue } from '../values/json.ts';
 import type { Program } from './program.ts';
 
 /** A state of a workflow's machine, with the states in it. */
@@ -30,6 +30,8 @@ export interface WorkflowView {
    * absent where the executor does not know the workflow, or where its machine has no such state.
    */
   readonly takes?: readonly string[];
+  /** The JSON Schemas of events without their type, by type; of those for which the workflow has a schema. */
+  readonly eventSchemas?: { readonly [type: string]: JsonObject };
   /** The tags of the active states. */
   readonly tags?: readonly string[];
   /** The `meta` of the active states, by their ids. */
@@ -58,7 +60,7 @@ export function workflowView(
     }),
   };
   const now = workflow && program && restored(program, workflow);
-  return now ? { ...stored, ...viewOf(now, isOver) } : stored;
+  return now && program ? { ...stored, ...viewOf(now, isOver), ...schemasOf(program) } : stored;
 }
 
 function timersOf({ timers }: WorkflowState, fields: Fields): WorkflowView['timers'] {
@@ -85,6 +87,11 @@ function viewOf(now: AnyMachineSnapshot, isOver: boolean) {
     meta: now.getMeta() as { readonly [stateId: string]: unknown },
     states: outlinesIn(now.machine.root),
   };
+}
+
+function schemasOf({ events }: Program): Pick<WorkflowView, 'eventSchemas'> {
+  if (events.size === 0) return {};
+  return { eventSchemas: Object.fromEntries([...events].map(([type, { jsonSchema }]) => [type, jsonSchema])) };
 }
 
 type StateNode = AnyStateMachine['root'];

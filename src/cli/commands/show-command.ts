@@ -1,16 +1,8 @@
-import { resolve } from 'node:path';
-import {
-  createAudit,
-  createExecutor,
-  type RunCheckpoint,
-  type RunOutcome,
-  type Workflow,
-  type WorkflowView,
-} from '../../index.ts';
+import { createAudit, type RunCheckpoint, type RunOutcome, type WorkflowView } from '../../index.ts';
 import type { SentCommand } from '../../kit.ts';
 import { listedStatus } from '../../record/listed-status.ts';
 import type { Command, CommandContext } from '../command.ts';
-import { loadModule } from '../open/agent-module.ts';
+import { controlExecutor, workflowsIn } from '../open/control-executor.ts';
 import { KnownModules } from '../open/known-modules.ts';
 import { openExistingStore, type RunStore } from '../open/open-store.ts';
 import { allRuns, loadRecord, pidOf, treeIn } from '../open/stored-runs.ts';
@@ -62,14 +54,14 @@ async function storedRun(context: CommandContext, store: RunStore, runId: string
 
 /** What a workflow's record says of its machine; and with the module of the workflow, what the machine itself says. */
 async function workflowOf(
-  { args: { agent } }: CommandContext,
+  { args }: CommandContext,
   store: RunStore,
   { workflow, meta }: RunCheckpoint,
 ): Promise<WorkflowView | undefined> {
   if (!workflow) return undefined;
-  const workflows = agent === undefined ? [] : [(await loadModule(resolve(agent), 'workflow module')).default];
+  const workflows = await workflowsIn(args);
   try {
-    const executor = createExecutor({ store, workflows: workflows as Workflow[] });
+    const executor = controlExecutor(store, { workflows });
     return (await executor.explain(meta.runId, { messages: { from: 0, to: 0 } }))?.workflow;
   } catch (error) {
     throw new Failure(lineOf(error), { cause: error });

@@ -1,12 +1,20 @@
-import { createExecutor, type Executor, type ExecutorOptions } from '../../index.ts';
+import { resolve } from 'node:path';
+import { createExecutor, type Executor, type ExecutorOptions, type Workflow } from '../../index.ts';
 import type { Arguments } from '../arguments.ts';
+import { loadModule } from './agent-module.ts';
 import type { RunStore } from './open-store.ts';
 
 /**
  * Makes an executor for commands that only control runs (cancel, steer, park): it runs none, so it needs no model.
  */
-export function controlExecutor(store: RunStore, options: Pick<ExecutorOptions, 'audit'> = {}): Executor {
+export function controlExecutor(store: RunStore, options: Pick<ExecutorOptions, 'audit' | 'workflows'> = {}): Executor {
   return createExecutor({ store, ...options });
+}
+
+/** Loads the workflow of the module that `--agent` names; none without it. */
+export async function workflowsIn({ agent }: Pick<Arguments, 'agent'>): Promise<readonly Workflow[]> {
+  if (agent === undefined) return [];
+  return [(await loadModule(resolve(agent), 'workflow module')).default as Workflow];
 }
 
 /** Returns the option `audit` of the executors of a command: `--audit`, or PAWL_AUDIT, keeps the runs that end. */

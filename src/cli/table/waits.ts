@@ -88,6 +88,8 @@ signal serves one wait. The value is JSON; a text that is not JSON is taken as i
 the machine is. This command starts no run: the process that has the run reads the event, now or later.`,
     options: {
       data: "the event's other fields: a JSON object",
+      agent:
+        'the module of the workflow: its schemas check the event here. Without it the process that has the run does',
       id: 'names the event: sent twice with the same id, it counts once; default: a random id',
       store: STORE,
       json: "{ runId, type, id, status: 'recorded' | 'sent' }; sent: the process that has the run reads it, now or later",

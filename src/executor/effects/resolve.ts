@@ -17,6 +17,7 @@ import { asError } from '../host/guard.ts';
 import type { ActiveRun } from '../run/active-run.ts';
 import { childTools } from '../run/children/sub-agents.ts';
 import { RunCommandTarget } from '../run/command-target.ts';
+import { withFittingInput } from '../run/fitting.ts';
 import { journalOf } from '../run/journal/run-journal.ts';
 import { beginAudit, checkBudget, supervise } from '../run/oversight.ts';
 import { acquireRun, carriedRecord, releaseClaim, returnRun, uncounted } from '../run/record/acquire.ts';
@@ -111,8 +112,9 @@ async function found(run: ActiveRun, fresh: Progress): Promise<Resolution> {
   if (!seed.isAdmission) beginAudit(run);
   run.events.continueFrom(resume?.seq ?? 0);
   const early = equip(run, found.record, await run.agent.outputSchema?.pending);
+  const beginning = resume ? begun : await withFittingInput(services, run.agent, begun);
 
-  const { progress: fitting, isReplaced } = progressOf(run, begun, {
+  const { progress: fitting, isReplaced } = progressOf(run, beginning, {
     resume,
     attempts: seed.isAdmission ? 0 : found.attempts,
   });

@@ -1,3 +1,4 @@
+import type { Agent } from '../../agent/agent.ts';
 import { type Command, checkCommand } from '../../run/command.ts';
 import type { Person } from '../../run/waits/wait.ts';
 import type { MachineEvent } from '../../run/workflow/event.ts';
@@ -6,6 +7,7 @@ import { hasCode } from '../../values/error-data.ts';
 import { UndeliveredError } from '../../values/errors.ts';
 import type { JsonValue } from '../../values/json.ts';
 import { checkKeys } from '../../values/known-options.ts';
+import type { Workflow, WorkflowEventOf } from '../../workflow/workflow.ts';
 import { settledAtLast } from '../effects/settle.ts';
 import type { ActiveRun, ExecutorServices } from '../run/active-run.ts';
 import { handleOf } from '../run/handle.ts';
@@ -70,7 +72,8 @@ export interface RunControl {
    * @param options.id names the event: sent twice with the same id, it counts once
    * @param options.mustTake refuses an event that the present state does not take: its guards are asked. A live run asks its machine, a
    *   stored one the snapshot of its record
-   * @throws {EVENT_INVALID} for a type that XState itself uses, or what is not JSON @throws {RUN_NOT_FOUND}
+   * @throws {EVENT_INVALID} for a type that XState itself uses, what is not JSON, or what does not fit the schema of its workflow: in
+   *   a process that does not know the workflow the last shows later, as `workflow.ignored` @throws {RUN_NOT_FOUND}
    * @throws {EVENT_NOT_TAKEN} @throws {UNSUPPORTED} for a run of an agent; with `mustTake` for a stored run of a workflow that
    *   this executor does not know
    * @example await executor.control('refund-42').send({ type: 'cancel', by: 'ada' }, { id: 'click-7' });
@@ -87,6 +90,12 @@ export interface RunControl {
   unpark(options?: ParkOptions): Promise<void>;
 }
 
+/** The control of a workflow's run: its `send` takes the events of the workflow. */
+export type WorkflowControl<W extends Workflow> = Omit<RunControl, 'send'> & {
+  /** As `RunControl.send`. A run of another workflow is `UNSUPPORTED`. */
+  send(event: WorkflowEventOf<W>, options?: SendEventOptions): Promise<'recorded' | 'sent'>;
+};
+
 export interface ApproveOptions {
   readonly by?: Person;
   readonly note?: string;
@@ -94,8 +103,11 @@ export interface ApproveOptions {
   readonly digest?: string;
 }
 
-/** Makes the control of a run by its id, which cancels, steers, parks and unparks it. */
-export function controlOf(services: ExecutorServices, runId: string): RunControl {
+/**
+ * Makes the control of a run by its id, which cancels, steers, parks and unparks it.
+ * @param agent the definition of the workflow that it is of, where the caller names it
+ */
+export function controlOf(services: ExecutorServices, runId: string, agent?: Agent): RunControl {
   return {
     runId,
     cancel: (reason) => cancel(services, runId, reason),
@@ -118,7 +130,7 @@ export function controlOf(services: ExecutorServices, runId: string): RunControl
       return answerWait(services, runId, { waitId, by: options.by, answer: { how: 'answer', value } });
     },
     wake: (waitId) => wake(services, runId, waitId),
-    send: (event, options = {}) => sendEvent(services, runId, { event, options }),
+    send: (event, options = {}) => sendEvent(services, runId, { event, options, agent }),
     unread: async () => (await mailStore(services).inbox({ runId })).length,
     park: (reason, options = {}) => park(services, runId, { ...options, reason }),
     unpark: (options = {}) => unpark(services, runId, options),

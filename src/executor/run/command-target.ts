@@ -2,14 +2,16 @@ import { type Command, parseCommand, type SentCommand, type SignalAnswer } from 
 import { callOf } from '../../run/open-step.ts';
 import type { GivenAnswer } from '../../run/waits/wait-answer.ts';
 import { waitsOf } from '../../run/waits/wait-rules.ts';
+import type { MachineEvent } from '../../run/workflow/event.ts';
 import { carriesCommands } from '../../store/capabilities.ts';
 import type { Claim } from '../../store/port.ts';
 import { policyOf } from '../../values/error-codes.ts';
-import { readProperty } from '../../values/error-data.ts';
+import { readProperty, toErrorData } from '../../values/error-data.ts';
 import { isWorkflow } from '../../workflow/program.ts';
 import type { CommandTarget } from '../services/command-inbox.ts';
 import { returnSignal } from '../services/unread-signals.ts';
 import type { ActiveRun } from './active-run.ts';
+import { fittingEvent } from './fitting.ts';
 import { isClosed } from './waits/expected-events.ts';
 import { isTaking } from './waits/run-waits.ts';
 
@@ -108,10 +110,24 @@ async function isEntered(run: ActiveRun, { id, event }: Extract<Command, { kind:
   await run.life.accepted.promise;
   if (!run.life.hasBegun) return false;
   if (!isWorkflow(run.agent)) return true;
-  return run.machineEvents.send(id, event).then(
+  const fitting = await fittingIn(run, event as MachineEvent);
+  if (!fitting) return true;
+  return run.machineEvents.send(id, fitting).then(
     (how) => how === 'durable',
     () => false,
   );
+}
+
+/** Its sender did not know the workflow: an event that does not fit is gone, and the events of the run say so. */
+async function fittingIn(run: ActiveRun, event: MachineEvent): Promise<MachineEvent | undefined> {
+  try {
+    return await fittingEvent(run.services, run.agent, event);
+  } catch (thrown) {
+    const error = toErrorData(thrown);
+    run.publish({ type: 'workflow.ignored', step: run.progress?.iteration ?? 0, event: event.type, error });
+    run.services.config.warn('run: an event does not fit the schema of its workflow', { runId: run.runId, error });
+    return undefined;
+  }
 }
 
 /** Gives an answer to the run. @returns whether it may leave the inbox: the record has its effect, or it can never have one */

@@ -173,8 +173,13 @@ export type RunEventBody =
       readonly to: JsonValue;
       readonly event: string;
     }
-  /** No state of the workflow takes this event: it is gone. */
-  | { readonly type: 'workflow.ignored'; readonly step: number; readonly event: string }
+  /** No state of the workflow takes this event, or it does not fit its schema (`error`): it is gone. */
+  | {
+      readonly type: 'workflow.ignored';
+      readonly step: number;
+      readonly event: string;
+      readonly error?: ErrorData;
+    }
   /** The machine of a workflow emitted an event of its own (`emit`). */
   | { readonly type: 'workflow.emitted'; readonly step: number; readonly event: JsonValue }
   /** An action of the machine threw, after its transition was stored: the run continues. */

@@ -179,7 +179,7 @@ export const runEvents = {
     endsText: false,
     keep: 'with-save',
   },
-  'workflow.ignored': { redact: { event: 'text' }, audit: 'log', endsText: false, keep: 'with-save' },
+  'workflow.ignored': { redact: { event: 'text', error: 'error' }, audit: 'log', endsText: false, keep: 'with-save' },
   'workflow.emitted': { redact: { event: 'json' }, audit: 'log', endsText: false, keep: 'with-save' },
   'workflow.action-failed': {
     redact: { name: 'text', error: 'error' },

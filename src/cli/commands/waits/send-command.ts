@@ -1,8 +1,10 @@
 import { randomUUID } from 'node:crypto';
+import type { Executor, Workflow } from '../../../index.ts';
 import { isObject, type JsonObject } from '../../../values/json.ts';
 import type { Command } from '../../command.ts';
-import { controlExecutor } from '../../open/control-executor.ts';
-import { exitCodes, Failure, oneLine } from '../../ui/failure.ts';
+import { controlExecutor, workflowsIn } from '../../open/control-executor.ts';
+import type { RunStore } from '../../open/open-store.ts';
+import { exitCodes, Failure, lineOf, oneLine } from '../../ui/failure.ts';
 import { withStore } from '../obstacle.ts';
 
 /** Runs `pawl send`: sends an event to the machine of a workflow. */
@@ -12,14 +14,24 @@ export const sendCommand: Command = async ({ args, output }) => {
     throw new Failure('`pawl send` needs the id of a run, and the type of an event');
   const { id = randomUUID() } = args;
   const event = { ...dataOf(args.data), type };
-  const send = async (store: Parameters<typeof controlExecutor>[0]) => {
-    const status = await controlExecutor(store).control(runId).send(event, { id });
+  const workflows = await workflowsIn(args);
+  const send = async (store: RunStore) => {
+    const status = await executorFor(store, workflows).control(runId).send(event, { id });
     if (args.json) output.printJson({ runId, type, id, status });
     else output.say(`the event ${oneLine(type)} waits for run ${oneLine(runId)}: its process reads it, now or later`);
     return exitCodes.ok;
   };
   return withStore(args, send, runId);
 };
+
+/** @throws {Failure} if the module exports no workflow */
+function executorFor(store: RunStore, workflows: readonly Workflow[]): Executor {
+  try {
+    return controlExecutor(store, { workflows });
+  } catch (error) {
+    throw new Failure(lineOf(error), { cause: error });
+  }
+}
 
 /** Reads the fields of an event. @throws {Failure} */
 function dataOf(text = '{}'): JsonObject {

@@ -9,6 +9,7 @@ import { checkKeys } from '../../../values/known-options.ts';
 import { isWorkflow, programOf } from '../../../workflow/program.ts';
 import { checkTaken } from '../../../workflow/view.ts';
 import type { ActiveRun, ExecutorServices } from '../../run/active-run.ts';
+import { fittingEvent } from '../../run/fitting.ts';
 import { runAtWork } from '../../run/life/run-at-work.ts';
 import { agentFor } from '../stored/recover-one-run.ts';
 import { mailStore, recordableValue } from './answer-wait.ts';
@@ -27,13 +28,14 @@ const MAX_EVENT_ID_CHARS = 128;
 /**
  * Sends an event to the machine of a workflow, in any process.
  * @returns `recorded`: its record has the event. `sent`: the event waits in the store for the process that has the run, now or later
+ * @param given.agent the definition of the workflow that the sender names
  * @throws {EVENT_INVALID} @throws {EVENT_NOT_TAKEN} @throws {RUN_NOT_FOUND} @throws {UNSUPPORTED} for a run of an
  *   agent; with `mustTake` for a stored run whose workflow this executor does not know @throws {TypeError}
  */
 export async function sendEvent(
   services: ExecutorServices,
   runId: string,
-  given: { readonly event: unknown; readonly options: SendEventOptions },
+  given: { readonly event: unknown; readonly options: SendEventOptions; readonly agent?: Agent | undefined },
 ): Promise<'recorded' | 'sent'> {
   const { options } = given;
   checkKeys(options, { id: true, mustTake: true }, { of: 'send' });
@@ -43,17 +45,32 @@ export async function sendEvent(
   if (typeof id !== 'string' || id === '' || id.length > MAX_EVENT_ID_CHARS)
     throw new TypeError(`send: the id of an event is a text of 1 to ${MAX_EVENT_ID_CHARS} characters`);
   const sent = { id, event, mustTake };
+  const { agent } = given;
   for (let live = await runAtWork(services, runId); live; live = await runAtWork(services, runId)) {
+    checkWorkflow(live.agent.id, { runId, agent });
     if (await isEntered(live, sent)) return 'recorded';
     await live.life.ended.promise;
   }
   const record = await readOpen(services, runId);
-  if (mustTake) refuseUntaken(agentFor(services, record.meta.agentId), record, sent);
+  checkWorkflow(record.meta.agentId, { runId, agent });
+  const known = agent ?? agentFor(services, record.meta.agentId);
+  // The process that has the run reads the event with the schema; one that does not fit is refused here.
+  await fittingEvent(services, known, event);
+  if (mustTake) refuseUntaken(known, record, sent);
   const { stuck, sweep } = services;
   await mailStore(services).send(runId, { id, kind: 'event', event });
   stuck.retry(runId);
   if (sweep.isOn) void sweep.look();
   return 'sent';
+}
+
+/** A control that names a workflow sends no event to a run of another one. @throws {UNSUPPORTED} */
+function checkWorkflow(
+  id: string,
+  { runId, agent }: { readonly runId: string; readonly agent: Agent | undefined },
+): void {
+  if (!agent || agent.id === id) return;
+  throw new UnsupportedError(`run ${runId} is of ${id}, and not of workflow ${agent.id}`);
 }
 
 interface SentEvent extends Required<SendEventOptions> {
@@ -63,8 +80,9 @@ interface SentEvent extends Required<SendEventOptions> {
 /** Gives an event to a live run. @returns false if the run leaves this process before it has the event */
 async function isEntered(live: ActiveRun, sent: SentEvent): Promise<boolean> {
   if (!isWorkflow(live.agent)) throw ofAgent(live.runId);
-  const { id, event, mustTake } = sent;
-  if (mustTake) refuseUntaken(live.agent, live.progress, sent);
+  const { id, mustTake } = sent;
+  const event = await fittingEvent(live.services, live.agent, sent.event);
+  if (mustTake) refuseUntaken(live.agent, live.progress, { ...sent, event });
   try {
     await live.machineEvents.send(id, event);
     return true;

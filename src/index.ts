@@ -171,7 +171,7 @@ export {
   type ToolDefinition,
   type ToolInvocation,
 } from './tool/define-tool.ts';
-export type { AiSdkOutput, AiSdkSchemaOf, DataOf, ToolInput, Validation, ValueOf } from './tool/schema.ts';
+export type { AiSdkOutput, AiSdkSchemaOf, DataOf, GivenOf, ToolInput, Validation, ValueOf } from './tool/schema.ts';
 export type { ToolEntries } from './tool/toolbox.ts';
 export type { Clock } from './values/clock.ts';
 export { type ErrorCode, type ErrorPolicy, isPawlError, type KnownErrorCode, PawlError } from './values/error-codes.ts';
@@ -196,7 +196,10 @@ export {
 } from './workflow/step.ts';
 export type { StateOutline, WorkflowView } from './workflow/view.ts';
 export type {
+  EventBySchema,
+  OtherEvent,
   TakesBySchema,
+  TypedEvent,
   Workflow,
   WorkflowEventOf,
   WorkflowInput,

@@ -12,9 +12,9 @@ import type { DueList } from '../store/port.ts';
 import type { ListThreadsOptions, ThreadLine } from '../store/thread-port.ts';
 import { readProperty } from '../values/error-data.ts';
 import type { JsonValue } from '../values/json.ts';
-import { checkKeys, kindOf } from '../values/known-options.ts';
+import { checkKeys } from '../values/known-options.ts';
 import type { Message } from '../values/message.ts';
-import { agentOfWorkflow, type Workflow, type WorkflowInput, type WorkflowOutput } from '../workflow/workflow.ts';
+import type { Workflow, WorkflowInput, WorkflowOutput } from '../workflow/workflow.ts';
 import { admit } from './drive/admit.ts';
 import { Drives } from './drive/drive.ts';
 import type { Driven } from './drive/driven.ts';
@@ -29,7 +29,7 @@ import { readable } from './host/guard.ts';
 import type { ExecutorOptions, RunOptions } from './host/options.ts';
 import { type SignalOptions, SignalSwitch } from './host/process-signals.ts';
 import type { ExecutorInside } from './inside.ts';
-import { controlOf, type RunControl, type WorkflowControl } from './lifecycle/control.ts';
+import { controlFrom, type RunControl, type WorkflowControl } from './lifecycle/control.ts';
 import { takeUpDue } from './lifecycle/due/take-up-due.ts';
 import { type FollowOptions, readEvents } from './lifecycle/read-events.ts';
 import { type RunLogic, runLogic } from './lifecycle/run-logic.ts';
@@ -346,7 +346,7 @@ export function createExecutor(options: ExecutorOptions): Executor {
     park: (runId, reason, options = {}) => park(services, runId, { ...options, reason }),
     unpark: (runId, options = {}) => unpark(services, runId, options),
     signal: (name, value, keys) => signalRuns(services, { name, value }, keys),
-    control: ((...given: readonly unknown[]) => controlFor(services, given)) as Executor['control'],
+    control: ((...given: readonly unknown[]) => controlFrom(services, given)) as Executor['control'],
     thread: (id, threadOptions) => threadOf(services, id, threadOptions as ThreadOptions),
     threads: async (threadsOptions = {}) => listThreads(services, threadsOptions),
     shutdown: end,
@@ -354,14 +354,6 @@ export function createExecutor(options: ExecutorOptions): Executor {
     [Symbol.asyncDispose]: () => end(),
   };
   return executor;
-}
-
-/** @param given the id of a run, after its workflow where the caller names it */
-function controlFor(services: ExecutorServices, given: readonly unknown[]): RunControl {
-  if (given.length < 2) return controlOf(services, checkRunId(given[0]));
-  const agent = agentOfWorkflow(given[0]);
-  if (!agent) throw new TypeError(`control needs a workflow made with defineWorkflow, not ${kindOf(given[0])}`);
-  return controlOf(services, checkRunId(given[1]), agent);
 }
 
 function servicesOf(config: Config): ExecutorServices {

@@ -30,14 +30,16 @@ export type WorkflowInput<W> = W extends { readonly '~takes'?: infer Takes exten
   ? Takes['input']
   : never;
 /** The output of a workflow's machine. */
-export type WorkflowOutput<W> = W extends Workflow<infer Machine> ? OutputFrom<Machine> : never;
+export type WorkflowOutput<W> = W extends { readonly machine: infer Machine extends AnyStateMachine }
+  ? OutputFrom<Machine>
+  : never;
 /** The events that a workflow takes: as its schemas say, and as its machine's types say of the others. */
 export type WorkflowEventOf<W> = W extends { readonly '~takes'?: infer Takes extends WorkflowTakes }
   ? Takes['event']
   : never;
 
 /** A machine without types of its own takes any event. */
-type TypedEvent<Machine extends AnyStateMachine> = string extends EventFrom<Machine>['type']
+export type TypedEvent<Machine extends AnyStateMachine> = string extends EventFrom<Machine>['type']
   ? MachineEvent
   : EventFrom<Machine>;
 
@@ -47,15 +49,16 @@ export interface TakesBySchema<Machine extends AnyStateMachine, Input, Events> {
   readonly event: EventBySchema<Machine, Events>;
 }
 
-type EventBySchema<Machine extends AnyStateMachine, Events> = [keyof Events] extends [never]
+/** The events of a workflow with schemas: of those types as the schemas say, of the others as its machine says. */
+export type EventBySchema<Machine extends AnyStateMachine, Events> = [keyof Events] extends [never]
   ? TypedEvent<Machine>
   :
       | { [Type in keyof Events & string]: { readonly type: Type } & GivenOf<Events[Type], JsonObject> }[keyof Events &
           string]
       | OtherEvent<Machine, keyof Events>;
 
-/** Of a machine without types the schemas alone say what it takes. */
-type OtherEvent<Machine extends AnyStateMachine, Known> = string extends EventFrom<Machine>['type']
+/** The events of a machine for which there is no schema. Of a machine without types the schemas alone say what it takes. */
+export type OtherEvent<Machine extends AnyStateMachine, Known> = string extends EventFrom<Machine>['type']
   ? never
   : Exclude<EventFrom<Machine>, { readonly type: Known }>;
 

@@ -112,9 +112,8 @@ async function found(run: ActiveRun, fresh: Progress): Promise<Resolution> {
   if (!seed.isAdmission) beginAudit(run);
   run.events.continueFrom(resume?.seq ?? 0);
   const early = equip(run, found.record, await run.agent.outputSchema?.pending);
-  const beginning = resume ? begun : await withFittingInput(services, run.agent, begun);
 
-  const { progress: fitting, isReplaced } = progressOf(run, beginning, {
+  const { progress: fitting, isReplaced } = progressOf(run, await withFittingInput(run, begun, resume), {
     resume,
     attempts: seed.isAdmission ? 0 : found.attempts,
   });

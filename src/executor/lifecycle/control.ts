@@ -1,13 +1,14 @@
 import type { Agent } from '../../agent/agent.ts';
 import { type Command, checkCommand } from '../../run/command.ts';
+import { checkRunId } from '../../run/identity.ts';
 import type { Person } from '../../run/waits/wait.ts';
 import type { MachineEvent } from '../../run/workflow/event.ts';
 import { withDeadline } from '../../values/deadline.ts';
 import { hasCode } from '../../values/error-data.ts';
 import { UndeliveredError } from '../../values/errors.ts';
 import type { JsonValue } from '../../values/json.ts';
-import { checkKeys } from '../../values/known-options.ts';
-import type { Workflow, WorkflowEventOf } from '../../workflow/workflow.ts';
+import { checkKeys, kindOf } from '../../values/known-options.ts';
+import { agentOfWorkflow, type Workflow, type WorkflowEventOf } from '../../workflow/workflow.ts';
 import { settledAtLast } from '../effects/settle.ts';
 import type { ActiveRun, ExecutorServices } from '../run/active-run.ts';
 import { handleOf } from '../run/handle.ts';
@@ -135,6 +136,17 @@ export function controlOf(services: ExecutorServices, runId: string, agent?: Age
     park: (reason, options = {}) => park(services, runId, { ...options, reason }),
     unpark: (options = {}) => unpark(services, runId, options),
   };
+}
+
+/**
+ * Makes the control that `executor.control(runId)` or `executor.control(workflow, runId)` asks for.
+ * @throws {TypeError} @throws {INVALID_RUN_ID}
+ */
+export function controlFrom(services: ExecutorServices, [first, ...rest]: readonly unknown[]): RunControl {
+  if (rest.length === 0) return controlOf(services, checkRunId(first));
+  const agent = agentOfWorkflow(first);
+  if (!agent) throw new TypeError(`control needs a workflow made with defineWorkflow, not ${kindOf(first)}`);
+  return controlOf(services, checkRunId(rest[0]), agent);
 }
 
 async function cancel(

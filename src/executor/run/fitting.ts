@@ -9,7 +9,7 @@ import { Hidden } from '../../values/hidden.ts';
 import { frozenJson, isObject } from '../../values/json.ts';
 import { kindOf } from '../../values/known-options.ts';
 import { programOf } from '../../workflow/program.ts';
-import type { ExecutorServices } from './active-run.ts';
+import type { ActiveRun, ExecutorServices } from './active-run.ts';
 
 type Bounds = Pick<ExecutorServices, 'config'>;
 
@@ -35,12 +35,16 @@ export async function fittingEvent(
 }
 
 /**
- * Returns where a run begins, with its input as its workflow's schema makes it.
+ * Returns where a run begins, with its input as its workflow's schema makes it. That of a run that is resumed was checked.
  * @throws {INPUT_INVALID} with the path of what does not fit
  */
-export async function withFittingInput(services: Bounds, agent: Agent, begun: Progress): Promise<Progress> {
+export async function withFittingInput(
+  { services, agent }: Pick<ActiveRun, 'services' | 'agent'>,
+  begun: Progress,
+  resumed: object | undefined,
+): Promise<Progress> {
   const schema = programOf(agent)?.input;
-  if (!schema) return begun;
+  if (!schema || resumed) return begun;
   const of = `the input of workflow ${agent.id}`;
   const fit = await checked(services, schema, { value: begun.inputs.value.input, of });
   if (!fit.ok) throw new InputInvalidError(`${of} does not fit its schema: ${fit.message}`);

@@ -24,7 +24,7 @@ export const sendCommand: Command = async ({ args, output }) => {
   return withStore(args, send, runId);
 };
 
-/** @throws {Failure} if the module exports no workflow */
+/** Makes the executor that sends. @throws {Failure} if the module exports no workflow */
 function executorFor(store: RunStore, workflows: readonly Workflow[]): Executor {
   try {
     return controlExecutor(store, { workflows });

@@ -18,6 +18,7 @@ import type { ActiveRun } from '../run/active-run.ts';
 import { tellParked } from '../run/oversight.ts';
 import { forgetClaim, releaseClaim, uncounted, withdraw } from '../run/record/acquire.ts';
 import { unbegunIn } from '../run/record/earlier-end.ts';
+import { endRun } from '../run/record/end-run.ts';
 import { finalizeCheckpoint } from '../run/record/finalize-checkpoint.ts';
 import { isHandleSpared } from '../run/record/recording.ts';
 import { leftByBudget, leftWithFault, pauseAgent } from '../run/record/setup-fault.ts';
@@ -25,7 +26,6 @@ import { sliceOf } from '../run/slice.ts';
 import { isRefused, liveTurnEndOf, withTurnOf } from '../run/threads/thread-turn.ts';
 import { isAwaitedHere, openChildren, tellParent } from '../run/waits/child-end.ts';
 import { forwardCancel } from '../run/waits/left-run.ts';
-import { endRun } from '../services/end-run.ts';
 
 /** How many times a refused save of the outcome is repeated, and the waits before. */
 const OUTCOME_RETRIES = 3;

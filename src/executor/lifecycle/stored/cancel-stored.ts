@@ -15,13 +15,13 @@ import { type ErrorData, hasCode, toErrorData } from '../../../values/error-data
 import { CancelledError } from '../../../values/errors.ts';
 import type { ExecutorServices } from '../../run/active-run.ts';
 import { runAtWork } from '../../run/life/run-at-work.ts';
+import { endRun } from '../../run/record/end-run.ts';
 import { recordedText, rewriteHead, type StoredRun, withStoredRun } from '../../run/record/stored-run.ts';
 import { infoFrom } from '../../run/run-info.ts';
 import { storedTurnEndOf } from '../../run/threads/thread-turn.ts';
 import { openChildren, tellParent } from '../../run/waits/child-end.ts';
 import { Auditing } from '../../services/auditing.ts';
 import { offered } from '../../services/deliveries.ts';
-import { endRun } from '../../services/end-run.ts';
 
 /**
  * Cancels an interrupted or parked run that has no owner, without its agent. It uses the order of every end, so a crash on

@@ -1,16 +1,16 @@
-import { outcomeOwnerOf } from '../../record/identify.ts';
-import type { HeadFields, IdentityFields } from '../../run/fields.ts';
-import { keptOutcome } from '../../run/outcome.ts';
-import type { RunOutcome } from '../../run/result.ts';
-import type { Wait } from '../../run/waits/wait.ts';
-import { isDelivering, isKeepingOutcomes } from '../../store/capabilities.ts';
-import type { Undelivered } from '../../store/deliveries/port.ts';
-import type { Claim, Ended, EndOptions } from '../../store/port.ts';
-import type { BegunTurn, TurnEnd } from '../../store/thread-port.ts';
-import { hasCode, hasTrait, toErrorData } from '../../values/error-data.ts';
-import { UnsupportedError } from '../../values/errors.ts';
-import type { Config } from '../host/config.ts';
-import { returnUnread } from './unread-signals.ts';
+import { outcomeOwnerOf } from '../../../record/identify.ts';
+import type { HeadFields, IdentityFields } from '../../../run/fields.ts';
+import { keptOutcome } from '../../../run/outcome.ts';
+import type { RunOutcome } from '../../../run/result.ts';
+import type { Wait } from '../../../run/waits/wait.ts';
+import { isDelivering, isKeepingOutcomes } from '../../../store/capabilities.ts';
+import type { Undelivered } from '../../../store/deliveries/port.ts';
+import type { Claim, Ended, EndOptions } from '../../../store/port.ts';
+import type { BegunTurn, TurnEnd } from '../../../store/thread-port.ts';
+import { hasCode, hasTrait, toErrorData } from '../../../values/error-data.ts';
+import { UnsupportedError } from '../../../values/errors.ts';
+import type { Config } from '../../host/config.ts';
+import { returnUnread } from '../../services/unread-signals.ts';
 
 /** The steps that only a run with a record has at its end. */
 interface StoredEnd {

@@ -1,6 +1,6 @@
 import type { RunCheckpoint } from '../../../record/checkpoint.ts';
 import { toResumeState } from '../../../record/checkpoint.ts';
-import { fingerprintIn, identified, parentOf } from '../../../record/identify.ts';
+import { fingerprintIn, identified, outcomeOwnerOf, parentOf } from '../../../record/identify.ts';
 import type { RunEventBody } from '../../../run/events/body.ts';
 import { bornRunOf, outcomeIdOf, waitIdOf } from '../../../run/identity.ts';
 import { firstPlace, type JournalEntry, type JournalWrite } from '../../../run/journal/entry.ts';
@@ -11,15 +11,16 @@ import { type RunOutcome, withoutId } from '../../../run/result.ts';
 import { resumeProgress } from '../../../run/resume.ts';
 import { carriesCommands, isKeepingRecords } from '../../../store/capabilities.ts';
 import type { Claim } from '../../../store/port.ts';
+import type { TurnEnd } from '../../../store/thread-port.ts';
 import { type ErrorData, hasCode, toErrorData } from '../../../values/error-data.ts';
 import { CancelledError } from '../../../values/errors.ts';
 import type { ExecutorServices } from '../../run/active-run.ts';
 import { runAtWork } from '../../run/life/run-at-work.ts';
-import { endRun } from '../../run/record/end-run.ts';
+import { type Ending, endRun } from '../../run/record/end-run.ts';
 import { recordedText, rewriteHead, type StoredRun, withStoredRun } from '../../run/record/stored-run.ts';
 import { infoFrom } from '../../run/run-info.ts';
 import { storedTurnEndOf } from '../../run/threads/thread-turn.ts';
-import { openChildren, tellParent } from '../../run/waits/child-end.ts';
+import { openChildren } from '../../run/waits/child-end.ts';
 import { Auditing } from '../../services/auditing.ts';
 import { offered } from '../../services/deliveries.ts';
 
@@ -50,7 +51,7 @@ function cancelOne(services: ExecutorServices, { runId, reason, above }: Cancel)
 }
 
 /** How a stored run ends. */
-interface StoredEnding {
+interface EndWish {
   readonly runId: string;
   /** The runs above it that are being cancelled. */
   readonly above?: readonly string[];
@@ -66,55 +67,61 @@ interface FailedEnd {
 }
 
 /** Ends a stored run that has no owner, without its agent. Concurrent calls get the same answer. */
-export function endStored(services: ExecutorServices, ending: StoredEnding): Promise<void> {
+export function endStored(services: ExecutorServices, wish: EndWish): Promise<void> {
   const { cancels } = services;
-  const { runId } = ending;
-  const end = cancels.get(runId) ?? ended(services, ending).finally(() => cancels.delete(runId));
-  cancels.set(runId, end);
-  return end;
+  const { runId } = wish;
+  const ending = cancels.get(runId) ?? end(services, wish).finally(() => cancels.delete(runId));
+  cancels.set(runId, ending);
+  return ending;
 }
 
-function ended(services: ExecutorServices, { runId, above = [], endOf }: StoredEnding): Promise<void> {
-  const over = withStoredRun(services, runId, async (run) => {
+async function end(services: ExecutorServices, { runId, above = [], endOf }: EndWish): Promise<void> {
+  const next = await withStoredRun(services, runId, async (run) => {
     const { store, claim, record } = run;
-    const end = await endOf(record);
-    const outcome = record.outcome ?? outcomeFor(record, claim, end);
-    const refused = record.outcome ? record.refused : end.refused;
-    const options = claim ? { claim } : {};
-    const { parked: _, waiting, ...rest } = record;
-    const settled = waiting && { waiting: { waits: [], settled: waiting.settled } };
-    const leftOut = refused ? { refused } : {};
-    const withOutcome = { ...rest, ...settled, ...leftOut, outcome: keptOutcome(outcome) };
-    const turn = await storedTurnEndOf(store, { ...record, ...leftOut }, services.config.clock.now());
+    const { refused, ...end } = await endOf(record);
+    const ended = record.outcome
+      ? { ...record, outcome: record.outcome }
+      : { ...record, ...(refused ? { refused } : {}), outcome: outcomeFor(record, claim, end) };
+    const turn = await storedTurnEndOf(store, ended, services.config.clock.now());
     services.deliveries.begin();
-    return endRun(services.config, {
-      runId,
-      agentId: record.meta.agentId,
-      announce: () => offered(services.config, outcome),
-      stored: {
-        claim,
-        outcome: { ...outcome, ...fingerprintIn(identified(record)) },
-        record: record.outcome
-          ? undefined
-          : () => rewriteHead(store, withOutcome, { claim, events: lastEvents(services, run, outcome) }),
-        closeAudit: () => closeAudit(services, run, outcome),
-        endChildren: () => endChildren(services, record, [...above, runId]),
-        tellParent: async () => {
-          const parent = parentOf(record);
-          const { meta, treeRuns } = record;
-          if (parent) await tellParent(services, { runId, parent, agentId: meta.agentId, outcome, treeRuns });
-        },
-        waits: waiting?.waits,
-        turn,
-        identity: () => identified(record),
-        end: claim && isKeepingRecords(store) ? (end) => store.end(claim, end) : undefined,
-        remove: () => store.delete(runId, options),
-      },
-    });
+    return endRun(storedEnding(services, run, { ended, turn, above: [...above, runId] }));
   });
-  return over.then((next) => {
-    if (next) void services.startTurn(next);
-  });
+  if (next) void services.startTurn(next);
+}
+
+interface StoredEnd {
+  readonly ended: RunCheckpoint & { readonly outcome: RunOutcome };
+  readonly turn: TurnEnd | undefined;
+  /** This run, and those above it that are being cancelled. */
+  readonly above: readonly string[];
+}
+
+/** The end of a run that only its store has. */
+function storedEnding(services: ExecutorServices, run: StoredRun, { ended, turn, above }: StoredEnd): Ending {
+  const { store, claim, record } = run;
+  const { runId, agentId } = record.meta;
+  const { outcome, parked: _, waiting, ...rest } = ended;
+  const settled = waiting && { waiting: { waits: [], settled: waiting.settled } };
+  const withOutcome = { ...rest, ...settled, outcome: keptOutcome(outcome) };
+  return {
+    services,
+    runId,
+    agentId,
+    claim,
+    outcome: { ...outcome, ...fingerprintIn(identified(record)) },
+    isRepeated: record.outcome !== undefined,
+    waits: waiting?.waits,
+    turn,
+    parent: () => parentOf(record),
+    treeRuns: () => record.treeRuns,
+    owner: () => outcomeOwnerOf(identified(record)),
+    storeOutcome: () => rewriteHead(store, withOutcome, { claim, events: lastEvents(services, run, outcome) }),
+    deliver: () => offered(services.config, outcome),
+    closeAudit: () => closeAudit(services, run, outcome),
+    cancelChildren: () => cancelChildren(services, record, above),
+    keepRecord: claim && isKeepingRecords(store) ? (options) => store.end(claim, options) : undefined,
+    deleteRecord: () => store.delete(runId, claim ? { claim } : {}),
+  };
 }
 
 /** What the journal of a run gets at its end: its open waits are withdrawn, and it has ended. */
@@ -136,7 +143,11 @@ function lastEvents(
   return { entries };
 }
 
-async function endChildren(services: ExecutorServices, record: RunCheckpoint, above: readonly string[]): Promise<void> {
+async function cancelChildren(
+  services: ExecutorServices,
+  record: RunCheckpoint,
+  above: readonly string[],
+): Promise<void> {
   if (above.length > MAX_LEVELS) return;
   // Damaged records may name each other: a run that waits for its own end would never end.
   for (const childRunId of openChildren(record))

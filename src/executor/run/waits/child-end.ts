@@ -39,14 +39,16 @@ function wholeOutput({ error, ...ended }: RunOutput): ToolOutput {
 
 const noUrls = { allowUrls: false } as const;
 
-interface ChildEnd {
+/** The end of a run that a call of another run may have begun. */
+export interface ChildEnd {
   readonly runId: string;
-  readonly parent: ParentCall;
   readonly agentId: string;
   /** As it is kept: redacted. */
   readonly outcome: RunOutput;
-  /** How many runs its tree has had, as far as it is known. */
-  readonly treeRuns: number | undefined;
+  /** Returns the call that began it, if its run waits for this end in its inbox. */
+  parent(): ParentCall | undefined;
+  /** Returns how many runs its tree has had, as far as it is known. */
+  treeRuns(): number | undefined;
 }
 
 /**
@@ -56,11 +58,13 @@ interface ChildEnd {
  */
 export async function tellParent(services: ExecutorServices, child: ChildEnd): Promise<void> {
   const { config, registry, inbox, stuck, sweep } = services;
-  const { runId, parent, treeRuns } = child;
-  if (!config.store || !carriesCommands(config.store)) return;
-  const output = sendable(child);
+  const { runId } = child;
+  const parent = child.parent();
+  if (!parent || !config.store || !carriesCommands(config.store)) return;
+  const output = sendable(child, parent);
   const id = waitIdOf([runId, 'ended']);
   const ended = { id, kind: 'child-ended', childRunId: runId, callId: parent.callId, output } as const;
+  const treeRuns = child.treeRuns();
   const command = treeRuns ? { ...ended, treeRuns } : ended;
   try {
     await config.store.send(parent.runId, command);
@@ -73,8 +77,8 @@ export async function tellParent(services: ExecutorServices, child: ChildEnd): P
   if (sweep.isOn) void sweep.look();
 }
 
-function sendable({ agentId, outcome, parent }: ChildEnd): ToolOutput {
-  const output = childOutput(agentId, outcome, parent.reads);
+function sendable({ agentId, outcome }: ChildEnd, { reads }: ParentCall): ToolOutput {
+  const output = childOutput(agentId, outcome, reads);
   const { length } = JSON.stringify(output);
   if (length <= MAX_OUTPUT_CHARS) return output;
   const why = `its output has ${length} characters as JSON, and a waiting parent takes up to ${MAX_OUTPUT_CHARS}`;

@@ -46,7 +46,46 @@ interface Given {
 export async function answerWait(services: ExecutorServices, runId: string, said: Given): Promise<AnswerState> {
   const given = { ...said, answer: recordable(services, said.answer), by: personIn(said.by) };
   checkCommand(commandOf(given));
-  return answerIn({ services, given }, runId, 0);
+  for (;;) {
+    const run = await holderOf(services, runId, given.waitId);
+    const state = run?.live
+      ? await answerLive(services, run.live, given)
+      : await answerStored(services, run ?? { runId }, given);
+    if (state) return state;
+  }
+}
+
+/** A run as this process works on it, or as its store has it. */
+interface Found {
+  readonly runId: string;
+  readonly live?: ActiveRun | undefined;
+  readonly record?: RunCheckpoint | null | undefined;
+}
+
+/** A run in a tree, and where it is. */
+type InTree = Found & { readonly at: Progress | RunCheckpoint };
+
+/** Yields a run, then the runs below it that may not have ended: each before its children. */
+async function* treeOf(services: ExecutorServices, runId: string, depth = 0): AsyncGenerator<InTree, void, undefined> {
+  const live = await runAtWork(services, runId);
+  const record = live?.progress ? undefined : await services.config.store?.load(runId);
+  const at = live?.progress ?? record;
+  if (!at) return;
+  yield { runId, live, record, at };
+  if (at.outcome || depth >= MAX_LEVELS) return;
+  const begun = [...(live?.resources.children ?? [])].map((child) => child.runId);
+  for (const childRunId of new Set([...begun, ...openChildren(at)])) yield* treeOf(services, childRunId, depth + 1);
+}
+
+/** Finds the run that has or had a wait: the run itself, or the first below it; where none has, the run itself says so. */
+async function holderOf(services: ExecutorServices, runId: string, waitId: string): Promise<Found | undefined> {
+  let root: Found | undefined;
+  for await (const run of treeOf(services, runId)) {
+    const { waits = [], settled = [] } = run.at.waiting ?? {};
+    if ([...waits, ...settled].some(({ id }) => id === waitId)) return run;
+    root ??= run;
+  }
+  return root;
 }
 
 /** The command of an answer. Its id is made of the wait, the decision and the person, and of the digest that the person saw. */
@@ -64,21 +103,6 @@ function personIn(by: unknown): Person | undefined {
 
 /** Most answers of one person to one wait that no process has read. */
 const MAX_UNREAD_ANSWERS = 8;
-
-/** An answer, and the executor that gives it. */
-interface Giving {
-  readonly services: ExecutorServices;
-  readonly given: Given;
-}
-
-/** Answers a wait of a run or of one below it. @param depth how many runs above it were looked at */
-async function answerIn(giving: Giving, runId: string, depth: number): Promise<AnswerState> {
-  for (let live = await runAtWork(giving.services, runId); live; live = await runAtWork(giving.services, runId)) {
-    const state = await answerLive(giving, live, depth);
-    if (state) return state;
-  }
-  return answerStored(giving, runId, depth);
-}
 
 /** The answer as records have it. A value that redaction would change is refused: the run would continue with another one. */
 function recordable(services: ExecutorServices, { note, reason, ...answer }: Answer): Answer {
@@ -98,11 +122,7 @@ export function recordableValue({ config: { redact } }: ExecutorServices, given:
 }
 
 /** Answers a run that is live here. @returns undefined if it is not any more */
-async function answerLive(giving: Giving, live: ActiveRun, depth: number): Promise<AnswerState | undefined> {
-  const { given, services } = giving;
-  const below = [...live.resources.children].map((child) => child.runId);
-  const ofChild = live.progress && (await answerBelow(giving, { at: live.progress, below }, depth));
-  if (ofChild) return ofChild;
+async function answerLive(services: ExecutorServices, live: ActiveRun, given: Given): Promise<AnswerState | undefined> {
   try {
     const open = live.progress && waitOf(live.progress, given.waitId);
     const answer = open ? asSeen(open, given) : given.answer;
@@ -116,35 +136,9 @@ async function answerLive(giving: Giving, live: ActiveRun, depth: number): Promi
   }
 }
 
-/** A run with child runs. */
-interface Above {
-  readonly at: Pick<RunCheckpoint, 'meta' | 'outcome' | 'openStep' | 'waiting'> | Progress;
-  /** Child runs that are known besides. */
-  readonly below?: readonly string[];
-}
-
-/** Answers a wait of a child run, unless this run has or had the wait itself. @returns undefined if no child has it */
-async function answerBelow(giving: Giving, { at, below = [] }: Above, depth: number): Promise<AnswerState | undefined> {
-  const { waits = [], settled = [] } = at.waiting ?? {};
-  if (at.outcome || depth >= MAX_LEVELS || [...waits, ...settled].some(({ id }) => id === giving.given.waitId))
-    return undefined;
-  for (const childRunId of new Set([...below, ...openChildren(at)])) {
-    try {
-      return await answerIn(giving, childRunId, depth + 1);
-    } catch (error) {
-      if (!(error instanceof WaitGoneError) && !(error instanceof RunNotFoundError)) throw error;
-    }
-  }
-  return undefined;
-}
-
-async function answerStored(giving: Giving, runId: string, depth: number): Promise<AnswerState> {
-  const { services, given } = giving;
+async function answerStored(services: ExecutorServices, { runId, record }: Found, given: Given): Promise<AnswerState> {
   const store = mailStore(services);
-  const record = await store.load(runId);
   if (!record) return answerEnded(store, runId, given);
-  const ofChild = await answerBelow(giving, { at: record }, depth);
-  if (ofChild) return ofChild;
   const open = waitOf(record, given.waitId);
   if (!open) return answerSettled(record, given);
   const answer = asSeen(open, given);
@@ -189,28 +183,18 @@ async function checkFirst(
  * @throws {WAIT_GONE} if there is none @throws {RUN_NOT_FOUND} if there is no such run
  */
 export async function wakeAll(services: ExecutorServices, runId: string): Promise<AnswerState> {
+  const asleep: { readonly of: string; readonly waitId: string }[] = [];
+  let isFound = false;
+  for await (const { runId: of, at } of treeOf(services, runId)) {
+    isFound = true;
+    const waits = (at.waiting?.waits ?? []).filter(({ kind }) => kind === 'timer' || kind === 'retry');
+    asleep.push(...waits.map(({ id }) => ({ of, waitId: id })));
+  }
+  if (!isFound && storeOf(services)) throw new RunNotFoundError(`run ${runId} has ended, or never began`);
+  if (asleep.length === 0) throw new WaitGoneError(`run ${runId} waits for no time and no model`);
   const states: AnswerState[] = [];
-  for (const { id, of } of await sleeping(services, runId, 0))
-    states.push(await answerWait(services, of, { waitId: id, answer: { how: 'wake' } }));
-  if (states.length === 0) throw new WaitGoneError(`run ${runId} waits for no time and no model`);
+  for (const { of, waitId } of asleep) states.push(await answerWait(services, of, { waitId, answer: { how: 'wake' } }));
   return states.includes('sent') ? 'sent' : 'recorded';
-}
-
-/** Finds the waits for a time or a model in the tree below a run. */
-async function sleeping(
-  services: ExecutorServices,
-  runId: string,
-  depth: number,
-): Promise<{ readonly id: string; readonly of: string }[]> {
-  const live = services.registry.live(runId);
-  const at = live?.progress ?? (await storeOf(services).load(runId));
-  if (!at && depth === 0) throw new RunNotFoundError(`run ${runId} has ended, or never began`);
-  if (!at || at.outcome) return [];
-  const own = (at.waiting?.waits ?? []).filter(({ kind }) => kind === 'timer' || kind === 'retry');
-  const found = own.map(({ id }) => ({ id, of: runId }));
-  if (depth >= MAX_LEVELS) return found;
-  for (const childRunId of openChildren(at)) found.push(...(await sleeping(services, childRunId, depth + 1)));
-  return found;
 }
 
 /** A run that is over has no waits. @throws {WAIT_GONE} @throws {RUN_NOT_FOUND} */

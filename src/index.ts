@@ -183,6 +183,7 @@ export type { AssistantMessage, Message, ToolOutput } from './values/message.ts'
 export type { Redaction, RedactionPlace } from './values/redact.ts';
 export type { Spend, Usage } from './values/usage.ts';
 export { defineWorkflow, type WorkflowDefinition } from './workflow/define.ts';
+export type { StateOutline, TransitionOutline } from './workflow/outline.ts';
 export type { MigratedSnapshot, MigrateWorkflow } from './workflow/program.ts';
 export {
   type AgentInput,
@@ -194,7 +195,7 @@ export {
   step,
   waitForSignal,
 } from './workflow/step.ts';
-export type { StateOutline, WorkflowView } from './workflow/view.ts';
+export type { WorkflowView } from './workflow/view.ts';
 export type {
   EventBySchema,
   OtherEvent,

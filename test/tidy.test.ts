@@ -173,11 +173,12 @@ const importTable: rules.ImportTable = {
     'src/run',
     'src/store/owner',
     'src/store/port',
+    'src/studio/page/chart/round',
     'src/tool/toolbox',
     'src/values',
   ],
   // What the server sends, and nothing that would bring the server into the page.
-  'src/studio/page': ['src/studio/wire', 'src/studio/fan-out-wire', 'src/run/waits/wait'],
+  'src/studio/page': ['src/studio/wire', 'src/studio/fan-out-wire', 'src/studio/machine/wire', 'src/run/waits/wait'],
   'src/cli/ui': ['src/index', 'src/values', 'src/run/waits/wait'],
   'src/cli/open': [
     'src/cli/ui',

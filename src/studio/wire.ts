@@ -269,7 +269,10 @@ interface MachineState {
 }
 
 /** The machine of a workflow's run: of its timers and calls the first 200. */
-export type MachineView = Omit<WorkflowView, 'meta'>;
+export interface MachineView extends Omit<WorkflowView, 'meta' | 'machine'> {
+  /** Names the drawing of `GET /runs/:id/chart`; absent where the workflow is not known here. */
+  readonly chart?: string;
+}
 
 /** A text whose parts with a time are written by the page: the age of it, the time of day, or how long a lease still lasts. */
 export type VerdictText = readonly (string | { readonly kind: 'age' | 'time' | 'lease'; readonly at: number })[];

@@ -161,7 +161,7 @@ class Advance {
     this.#apply(transition, String(event.type));
   }
 
-  #apply({ snapshot, effects, isTaken, failure }: Transition, event: string): void {
+  #apply({ snapshot, effects, isTaken, took, failure }: Transition, event: string): void {
     const iteration = this.#progress.iteration + 1;
     if (iteration > MAX_TRANSITIONS)
       throw new WorkflowLoopError(`the workflow has made ${MAX_TRANSITIONS} transitions, which is the limit`);
@@ -175,7 +175,7 @@ class Advance {
     };
     this.#place = 0;
     if (isTaken || event === 'xstate.init')
-      this.#told.push({ type: 'workflow.transition', step: iteration, from, to: kept.value ?? null, event });
+      this.#told.push({ type: 'workflow.transition', step: iteration, from, to: kept.value ?? null, event, took });
     else if (!event.startsWith('xstate.')) this.#told.push({ type: 'workflow.ignored', step: iteration, event });
     // What is sent to an actor that the same transition begins comes after it.
     for (const effect of effects) this.#perform(effect);

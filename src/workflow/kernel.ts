@@ -9,6 +9,7 @@ import {
 } from 'xstate';
 import type { MachineAction } from '../run/workflow/advanced.ts';
 import type { JsonObject, JsonValue } from '../values/json.ts';
+import { transitionIds } from './outline.ts';
 
 /** A call that a transition begins. */
 export interface BegunActor {
@@ -41,6 +42,8 @@ export interface Transition {
   readonly effects: readonly Effect[];
   /** Whether a state took the event. */
   readonly isTaken: boolean;
+  /** The transitions that were taken, by the ids of the machine's outline: the first ones. */
+  readonly took: readonly string[];
   /** Why the machine failed: it threw, or an error came that no state takes. */
   readonly failure?: unknown;
 }
@@ -106,10 +109,10 @@ export class Kernel {
     const given: GivenAction[] = [];
     const self = createActor(inert);
     self.send = refuseSend;
-    let isTaken = false;
+    const taken: unknown[] = [];
     const { system } = self as unknown as { system: Inspected };
     system._sendInspectionEvent = ({ _transitions = [] }) => {
-      isTaken ||= _transitions.length > 0;
+      if (taken.length < MAX_TOOK) taken.push(..._transitions);
     };
     const scope = scopeOf(self, (action) => void given.push(action));
     const snapshot = next(scope, self);
@@ -118,7 +121,8 @@ export class Kernel {
     return {
       snapshot: slim(persisted),
       effects,
-      isTaken,
+      isTaken: taken.length > 0,
+      took: transitionIds(this.#machine, taken.slice(0, MAX_TOOK)),
       ...(snapshot.status === 'error' ? { failure: snapshot.error } : {}),
     };
   }
@@ -126,6 +130,8 @@ export class Kernel {
 
 /** A machine whose eventless transitions never end is stopped here. */
 const MAX_MICROSTEPS = 5_000;
+/** Most transitions of one event that it names. */
+const MAX_TOOK = 32;
 
 const nothing = () => {};
 

@@ -6,16 +6,8 @@ import type { MachineEvent } from '../run/workflow/event.ts';
 import type { WorkflowState } from '../run/workflow/state.ts';
 import { EventNotTakenError } from '../values/errors.ts';
 import type { JsonObject, JsonValue } from '../values/json.ts';
+import { outlineOf, type StateOutline } from './outline.ts';
 import type { Program } from './program.ts';
-
-/** A state of a workflow's machine, with the states in it. */
-export interface StateOutline {
-  readonly key: string;
-  /** As XState has it: `atomic`, `compound`, `parallel`, `final` or `history`. */
-  readonly type: string;
-  readonly description?: string;
-  readonly states: readonly StateOutline[];
-}
 
 /** What is known of the machine of a workflow's run. */
 export interface WorkflowView {
@@ -36,8 +28,8 @@ export interface WorkflowView {
   readonly tags?: readonly string[];
   /** The `meta` of the active states, by their ids. */
   readonly meta?: { readonly [stateId: string]: unknown };
-  /** The states of the machine. */
-  readonly states?: readonly StateOutline[];
+  /** The machine itself: its states and their transitions. */
+  readonly machine?: StateOutline;
 }
 
 type Fields = Pick<Progress, 'workflow' | 'openStep' | 'waiting'>;
@@ -85,7 +77,7 @@ function viewOf(now: AnyMachineSnapshot, isOver: boolean) {
     takes: isOver ? [] : takenIn(now),
     tags: [...now.tags],
     meta: now.getMeta() as { readonly [stateId: string]: unknown },
-    states: outlinesIn(now.machine.root),
+    machine: outlineOf(now.machine),
   };
 }
 
@@ -95,15 +87,6 @@ function schemasOf({ events }: Program): Pick<WorkflowView, 'eventSchemas'> {
 }
 
 type StateNode = AnyStateMachine['root'];
-
-function outlinesIn({ states }: StateNode): readonly StateOutline[] {
-  return Object.values(states).map((node) => ({
-    key: node.key,
-    type: node.type,
-    ...(node.description === undefined ? {} : { description: node.description }),
-    states: outlinesIn(node),
-  }));
-}
 
 /** The types of events that a snapshot takes, those of the innermost states first. A final one takes none. */
 function takenIn({ status, machine, _nodes }: AnyMachineSnapshot): readonly string[] {

@@ -89,8 +89,8 @@ const samples: { readonly [Type in Types]: readonly [event: Body<Type>, redacted
     { type: 'phase.done', index: 0, name: 'a', output: '[key]' },
   ],
   'workflow.transition': [
-    { type: 'workflow.transition', step: 1, from: 'a', to: SECRET, event: SECRET },
-    { type: 'workflow.transition', step: 1, from: 'a', to: '[key]', event: '[key]' },
+    { type: 'workflow.transition', step: 1, from: 'a', to: SECRET, event: SECRET, took: [SECRET] },
+    { type: 'workflow.transition', step: 1, from: 'a', to: '[key]', event: '[key]', took: ['[key]'] },
   ],
   'workflow.ignored': [
     { type: 'workflow.ignored', step: 1, event: SECRET },

@@ -23,9 +23,27 @@ describe('the page of a workflow', () => {
       takes: ['stop'],
       timers: [{ sendId: expect.stringContaining('aDay') }],
       calls: [{ name: 'manager', state: 'waiting' }],
-      states: [{ key: 'asking' }, { key: 'done', type: 'final' }],
+      chart: expect.stringMatching(/^[\w-]{16}$/),
     });
     expect(body.workflow.meta).toBeUndefined();
+  });
+
+  test('draws its machine: states with their calls, arrows with what takes them, the mark of the beginning (workflow 23)', async () => {
+    const { ask } = await deskOf(false);
+    const { body, status } = await ask('/runs/p/chart');
+    expect(status).toBe(200);
+    expect(body.states).toMatchObject([
+      { path: '', name: '(machine)', type: 'compound' },
+      { path: 'asking', name: 'asking', lines: [{ text: 'calls manager' }] },
+      { path: 'done', type: 'final' },
+    ]);
+    const lines = body.arrows[0].label.lines;
+    expect(body.arrows[0]).toMatchObject({ from: 'asking', to: 'done' });
+    expect(lines.map(({ text }: { readonly text: string }) => text)).toEqual(['stop', 'manager done', 'after aDay']);
+    // The clock stands where the timer of the run is.
+    const { workflow } = (await ask('/runs/p/record')).body;
+    expect(lines[2].timer).toBe(workflow.timers[0].sendId);
+    expect(body.dots).toHaveLength(1);
   });
 
   test('sends an event with --write, and has no route for it without (workflow 23)', async () => {
@@ -43,14 +61,16 @@ describe('the page of a workflow', () => {
     await executor.start(parcel, { runId: 'p', input: undefined });
     await until(async () => (await executor.waiting({ kind: 'question' })).length === 1);
     await executor.shutdown();
-    const { body } = await studioHost({ store }).ask('/runs/p/record');
+    const { ask: read } = studioHost({ store });
+    const { body } = await read('/runs/p/record');
     expect(body.workflow).toMatchObject({ state: 'asking', calls: [{ name: 'manager' }] });
-    expect(body.workflow.states).toBeUndefined();
+    expect(body.workflow.chart).toBeUndefined();
+    expect((await read('/runs/p/chart')).body.states).toEqual([]);
   });
 
   test('counts how often each state was entered, and names the last transition (workflow 23)', () => {
     const went = (from: unknown, to: unknown, event: string) =>
-      ({ type: 'workflow.transition', step: 1, from, to, event }) as unknown as JournalEvent;
+      ({ type: 'workflow.transition', step: 1, from, to, event, took: [`${event}:0`] }) as unknown as JournalEvent;
     const facts = [
       went(null, { a: 'x' }, 'xstate.init'),
       went({ a: 'x' }, { a: 'y' }, 'next'),
@@ -59,7 +79,8 @@ describe('the page of a workflow', () => {
     ].reduce(afterTransition, unmoved);
     expect(facts).toEqual({
       visits: { a: 2, 'a.x': 2, 'a.y': 1, b: 1 },
-      last: { from: 'b', to: 'a.x', event: 'back' },
+      at: { a: 'x' },
+      last: { from: 'b', to: 'a.x', event: 'back', took: ['back:0'] },
     });
     expect(activePaths({ p: { l: 'a', r: 'b' } })).toEqual(['p', 'p.l', 'p.l.a', 'p.r', 'p.r.b']);
     expect(stateWords({ p: { l: 'a', r: 'b' } })).toBe('p.l.a, p.r.b');

@@ -70,12 +70,31 @@ describe('executor.explain of a workflow', () => {
       tags: ['waits'],
       meta: { 'parcel.open': { shown: 'Waits for the manager' } },
     });
-    expect(workflow?.states?.map(({ key, type }) => [key, type])).toEqual([
+    await executor.shutdown();
+  });
+
+  test('has the states of the machine with their calls and transitions, and where each leads (workflow 22, 23)', async () => {
+    const { executor } = await resting();
+    const { machine } = (await executor.explain('p'))?.workflow ?? {};
+    expect(machine).toMatchObject({ key: 'parcel', type: 'compound', initial: 'open' });
+    expect(machine?.states.map(({ key, type }) => [key, type])).toEqual([
       ['open', 'parallel'],
       ['packing', 'atomic'],
       ['stopped', 'final'],
     ]);
-    expect(workflow?.states?.[0]?.description).toBe('A manager decides.');
+    expect(machine?.transitions).toContainEqual({ id: ':stop:0', event: 'stop', targets: ['stopped'] });
+    const [open, packing] = machine?.states ?? [];
+    expect(open?.description).toBe('A manager decides.');
+    expect(packing?.invokes).toEqual([{ id: 'packer', src: 'pack' }]);
+    expect(open?.states[0]?.transitions).toEqual([
+      { id: 'open.deciding:xstate.done.actor.boss:0', event: 'xstate.done.actor.boss', targets: ['packing'] },
+    ]);
+    expect(open?.states[0]?.states[0]?.transitions[1]).toEqual({
+      ...{ id: 'open.deciding.asked:hurry:0', event: 'hurry', guard: 'never', targets: [] },
+    });
+    expect(open?.states[1]?.states[0]?.transitions[0]).toMatchObject({
+      ...{ event: 'xstate.after.aDay.parcel.open.waiting.early', delayMs: 86_400_000, targets: ['open.waiting.late'] },
+    });
     await executor.shutdown();
   });
 

@@ -156,23 +156,25 @@ test('a once call during which the process died is the error OUTCOME_UNKNOWN, an
   await pass(10);
 });
 
-test('the events of a run say each transition, from where and to where (workflow 22)', async () => {
+test('the events of a run say each transition, from where and to where, and which transitions of the machine were taken (workflow 22)', async () => {
   const { refund, boot, settle } = refunds();
   const executor = boot();
   const run = await executor.start(refund, { runId: 'r', input: { order: 'small' } });
   const seen: unknown[] = [];
   const reading = (async () => {
     for await (const event of run.events())
-      if (event.type === 'workflow.transition') seen.push([event.from, event.to, event.event]);
+      if (event.type === 'workflow.transition') seen.push([event.from, event.to, event.event, event.took]);
   })();
   await settle();
   await executor.signal('settled', true, { key: 'small', id: 's' });
   await run.result;
   await reading;
+  const ended = (state: string) => `xstate.done.actor.0.refund.${state}`;
   expect(seen).toEqual([
-    [null, 'looking', 'xstate.init'],
-    ['looking', 'paying', 'xstate.done.actor.0.refund.looking'],
-    ['paying', 'settling', 'xstate.done.actor.0.refund.paying'],
-    ['settling', 'done', 'xstate.done.actor.0.refund.settling'],
+    [null, 'looking', 'xstate.init', []],
+    // It passes `deciding`, which it leaves at once.
+    ['looking', 'paying', ended('looking'), [`looking:${ended('looking')}:0`, 'deciding::0']],
+    ['paying', 'settling', ended('paying'), [`paying:${ended('paying')}:0`]],
+    ['settling', 'done', ended('settling'), [`settling:${ended('settling')}:0`]],
   ]);
 });

@@ -165,13 +165,17 @@ export type RunEventBody =
   | { readonly type: 'run.waiting'; readonly waits: number; readonly wakeAt?: number }
   /** The run works again. */
   | { readonly type: 'run.woken' }
-  /** The machine of a workflow took an event, and is in these states now. `step` counts its transitions. */
+  /**
+   * The machine of a workflow took an event, and is in these states now. `step` counts its transitions. `took`: the ids of the
+   * machine's transitions, those without an event that followed at once too; the first 32.
+   */
   | {
       readonly type: 'workflow.transition';
       readonly step: number;
       readonly from: JsonValue;
       readonly to: JsonValue;
       readonly event: string;
+      readonly took: readonly string[];
     }
   /** No state of the workflow takes this event, or it does not fit its schema (`error`): it is gone. */
   | {

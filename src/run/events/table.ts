@@ -174,7 +174,7 @@ export const runEvents = {
   'run.waiting': { redact: {}, audit: 'log', endsText: true, keep: 'kept' },
   'run.woken': { redact: {}, audit: 'log', endsText: false, keep: 'kept' },
   'workflow.transition': {
-    redact: { from: 'json', to: 'json', event: 'text' },
+    redact: { from: 'json', to: 'json', event: 'text', took: 'json' },
     audit: 'log',
     endsText: false,
     keep: 'with-save',

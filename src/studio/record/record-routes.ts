@@ -3,12 +3,28 @@ import { jsonAnswer } from '../../http/problem.ts';
 import type { GrantedCall, Route } from '../../http/route.ts';
 import { answerOf, anything, count, pageQuery, text } from '../../http/schemas.ts';
 import type { Studio } from '../studio.ts';
+import { machineDrawing } from './machine-view.ts';
 import { messagesPage, placeIn } from './messages.ts';
 import { inspected, missingFor, recordView } from './record-view.ts';
 import { Transcripts } from './transcripts.ts';
 import { valueIn, valuePage } from './value-page.ts';
 
 const one = { schema: text } as const;
+
+const chartRoute: Route = {
+  method: 'GET',
+  path: '/runs/:runId/chart',
+  summary: 'Shows the drawing of the machine of a workflow.',
+  action: 'inspect',
+  answers: {
+    200: {
+      description: 'The drawing.',
+      schema: answerOf({ states: { type: 'array', items: anything } }, ['states']),
+    },
+  },
+  handle: async (call: GrantedCall) =>
+    jsonAnswer(machineDrawing((await inspected(call, { messages: { from: 0, to: 0 } })).seen)),
+};
 
 /** The routes of one run's record, its messages and its long values. */
 export function recordRoutes({ tools, resume }: Pick<Studio, 'tools' | 'resume'>): readonly Route[] {
@@ -22,6 +38,7 @@ export function recordRoutes({ tools, resume }: Pick<Studio, 'tools' | 'resume'>
       answers: { 200: { description: 'The record.', schema: answerOf({ line: anything, verdict: anything }) } },
       handle: async (call: GrantedCall) => jsonAnswer(await recordView(call, { transcripts, tools, resume })),
     },
+    chartRoute,
     {
       method: 'GET',
       path: '/runs/:runId/messages',

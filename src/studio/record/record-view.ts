@@ -13,6 +13,7 @@ import { type ModelUse, modelUses } from '../../values/model-use.ts';
 import type { Studio } from '../studio.ts';
 import { answersOf, formsOf, shownWaits } from '../waits.ts';
 import type { ChildView, ModelUsage, RecordView, RunLine, UsageView } from '../wire.ts';
+import { machineView } from './machine-view.ts';
 import { recordFacts } from './record-facts.ts';
 import { beginsRun, type TranscriptFacts, type Transcripts } from './transcripts.ts';
 import { verdictLine } from './verdict-line.ts';
@@ -77,7 +78,7 @@ export async function recordView(call: GrantedCall, { tools, resume, transcripts
     ...formsOf(waits, { tools: agentOf(served, line.agentId)?.tools, registry: tools }),
     verdict: verdictView(seen, all),
     ...(seen.state === undefined ? {} : { state: { name: seen.state, isLive: seen.isLive } }),
-    ...machineOf(seen),
+    ...machineView(seen),
     ...(all ? ownerOf(seen) : {}),
     ...(all ? resumeOf(seen, { rootRunId, line, resume }) : {}),
     ...(record ? { record: recordFacts({ seen, record, facts }, all) } : { missing: missingFor(seen, all) }),
@@ -87,16 +88,6 @@ export async function recordView(call: GrantedCall, { tools, resume, transcripts
     ...(outcome ? { result: resultOf(outcome, all) } : {}),
   };
   return { ...view, says: verdictLine(view) };
-}
-
-/** Most timers, and most calls, of a workflow that are sent. */
-const SHOWN_PARTS = 200;
-
-/** What the machine says in `meta` may be no JSON. */
-function machineOf({ workflow }: RunExplanation): Pick<RecordView, 'workflow'> {
-  if (!workflow) return {};
-  const { meta: _, timers, calls, ...rest } = workflow;
-  return { workflow: { ...rest, timers: timers.slice(0, SHOWN_PARTS), calls: calls.slice(0, SHOWN_PARTS) } };
 }
 
 function agentOf({ agents, executor }: GrantedCall['served'], agentId: string): Agent | undefined {

@@ -1,106 +1,111 @@
-import { useState } from 'preact/hooks';
-import type { MachineView } from '../../wire.ts';
-import { pathOf, post, type Trouble } from '../frame/api.ts';
-import { store, useCanWrite } from '../frame/live.ts';
-import { useShared } from '../frame/use-shared.ts';
-import { Failed } from '../parts/empty.tsx';
+import { useEffect, useState } from 'preact/hooks';
+import type { MachineDrawing } from '../../machine/wire.ts';
+import type { MachineView, RunState } from '../../wire.ts';
+import { get, pathOf } from '../frame/api.ts';
 import { Pairs } from '../parts/lists.tsx';
-import { say } from '../parts/say.tsx';
 import { Mono } from '../parts/text.tsx';
+import { Drawing } from './drawing.tsx';
+import { Events } from './events.tsx';
 import { activePaths, type MachineFacts, stateWords } from './machine-model.ts';
 
 interface MachineProps {
   readonly runId: string;
   readonly machine: MachineView;
   readonly facts: MachineFacts;
+  readonly state: RunState;
 }
 
-/** The machine of a workflow: its states, what it takes, its timers and its open calls. */
-export function Machine({ runId, machine, facts }: MachineProps) {
-  const { state, states = [], timers, calls } = machine;
-  const { last } = facts;
-  const timer = ({ sendId, dueAt }: MachineView['timers'][number]) =>
-    `${sendId}: ${dueAt === undefined ? 'due' : new Date(dueAt).toLocaleString('en-GB')}`;
+/** The drawing of a workflow's machine, with what is said of it below it. */
+export function Machine(props: MachineProps & { readonly isFolded?: boolean; onFold?(): void }) {
+  const { runId, machine, facts, state, isFolded = false, onFold } = props;
+  const drawing = useDrawing(runId, machine.chart);
   return (
-    <section aria-label="Chart">
+    <section class={`at-${state}`} aria-label="Chart">
       <div class="sec">
         <h2>Machine</h2>
+        <span class="end">
+          {onFold && (
+            <button type="button" class="plain" aria-expanded={!isFolded} onClick={onFold}>
+              <kbd>c</kbd> {isFolded ? 'open' : 'fold'}
+            </button>
+          )}
+        </span>
       </div>
-      <div class="in">
-        <Pairs
-          of={[
-            ['State', <Mono key="state" text={stateWords(state) || 'it has not begun'} />],
-            last && ['Last', <Mono key="last" text={`${last.event}: ${last.from || 'the beginning'} → ${last.to}`} />],
-            timers.length > 0 && ['Timers', <Mono key="timers" text={timers.map(timer).join(', ')} />],
-            calls.length > 0 && [
-              'Calls',
-              <Mono
-                key="calls"
-                text={calls.map((call) => `${call.actorId} (${call.name}): ${call.state}`).join(', ')}
-              />,
-            ],
-          ]}
-        />
-        <Events runId={runId} takes={machine.takes} />
-        <States of={states} above="" active={new Set(activePaths(state))} visits={facts.visits} />
-      </div>
+      {machine.chart === undefined && (
+        <p class="pad dim">This Studio does not know the workflow: with its module it draws the machine.</p>
+      )}
+      {!isFolded && drawing && drawing.width > 0 && <Drawing of={drawing} machine={machine} facts={facts} />}
     </section>
   );
 }
 
-interface StatesProps {
-  readonly of: NonNullable<MachineView['states']>;
-  readonly above: string;
-  readonly active: ReadonlySet<string>;
-  readonly visits: MachineFacts['visits'];
-}
-
-function States({ of: states, above, active, visits }: StatesProps) {
-  if (states.length === 0) return null;
+/** What the machine of a workflow takes, its timers and its open calls, and its states as a list. */
+export function MachineFactsView({ runId, machine, facts }: MachineProps) {
+  const { timers, calls } = machine;
+  const { last, at = machine.state } = facts;
+  const drawing = useDrawing(runId, machine.chart);
+  const lines = drawing?.arrows.flatMap(({ label }) => label?.lines ?? []) ?? [];
+  const took = last?.took.flatMap((id) => lines.find((line) => line.id === id)?.text ?? []).join(', ');
+  const timer = ({ sendId, dueAt }: MachineView['timers'][number]) =>
+    `${lines.find((line) => line.timer === sendId)?.text ?? sendId}: ${dueAt === undefined ? 'due' : new Date(dueAt).toLocaleString('en-GB')}`;
   return (
-    <ul aria-label={above === '' ? 'States of the workflow' : undefined}>
-      {states.map(({ key, type, description, states: inner }) => {
-        const path = above + key;
-        const count = visits[path] ?? 0;
-        return (
-          <li key={key} title={description} aria-current={active.has(path) ? 'step' : undefined}>
-            {active.has(path) ? <b>{key}</b> : key}
-            <span class="faint">
-              {type === 'atomic' || type === 'compound' ? '' : ` ${type}`}
-              {count > 0 ? ` ×${count}` : ''}
-            </span>
-            <States of={inner} above={`${path}.`} active={active} visits={visits} />
-          </li>
-        );
-      })}
-    </ul>
+    <section class="machine" aria-label="Machine">
+      <Pairs
+        of={[
+          ['State', <Mono key="state" text={stateWords(at) || 'it has not begun'} />],
+          last && [
+            'Last',
+            <Mono key="last" text={`${took || last.event}: ${last.from || 'the beginning'} → ${last.to}`} />,
+          ],
+          timers.length > 0 && ['Timers', <Mono key="timers" text={timers.map(timer).join(', ')} />],
+          calls.length > 0 && [
+            'Calls',
+            <Mono key="calls" text={calls.map(({ name, state }) => `${name}: ${state}`).join(', ')} />,
+          ],
+        ]}
+      />
+      <Events runId={runId} machine={machine} />
+      {drawing && <States of={drawing} active={new Set(activePaths(at))} visits={facts.visits} />}
+    </section>
   );
 }
 
-/** A button for each type of event that the state takes, for a person who may write. A wildcard has none. */
-function Events({ runId, takes = [] }: { readonly runId: string; readonly takes: MachineView['takes'] }) {
-  const canWrite = useCanWrite();
-  const [isSending, setSending] = useState(false);
-  const [trouble, setTrouble] = useState<Trouble>();
-  const mayWrite = useShared(store)?.may.write;
-  const send = async (type: string) => {
-    setSending(true);
-    const answer = await post(pathOf('runs', runId, 'events'), { event: { type } });
-    setSending(false);
-    setTrouble(answer.trouble);
-    if (!answer.trouble) say(`The event ${type} is sent.`);
-  };
-  if (!mayWrite) return takes.length === 0 ? null : <p class="dim">Takes {takes.join(', ')}</p>;
+/** The drawings that the page has, by their names. */
+const drawings = new Map<string, MachineDrawing>();
+
+function useDrawing(runId: string, chart: string | undefined): MachineDrawing | undefined {
+  const [, draw] = useState({});
+  useEffect(() => {
+    if (chart === undefined || drawings.has(chart)) return;
+    void get<MachineDrawing>(pathOf('runs', runId, 'chart')).then(({ value }) => {
+      if (value) drawings.set(chart, value);
+      draw({});
+    });
+  }, [runId, chart]);
+  return drawings.get(chart ?? '');
+}
+
+interface StatesProps extends Pick<MachineFacts, 'visits'> {
+  readonly of: MachineDrawing;
+  readonly active: ReadonlySet<string>;
+}
+
+/** The same as a list: for those who do not see the drawing, and for a machine that is too large for one. */
+function States({ of: { states, width }, active, visits }: StatesProps) {
   return (
-    <p class="buttons">
-      {takes
-        .filter((type) => !type.includes('*'))
-        .map((type) => (
-          <button key={type} type="button" disabled={!canWrite || isSending} onClick={() => void send(type)}>
-            <Mono text={type} />
-          </button>
+    <details open={width === 0}>
+      <summary>States</summary>
+      <ul aria-label="States of the workflow">
+        {states.slice(1).map(({ path, type, about }) => (
+          <li key={path} title={about} aria-current={active.has(path) ? 'step' : undefined}>
+            <Mono text={path} />
+            <span class="faint">
+              {type === 'atomic' || type === 'compound' ? '' : ` ${type}`}
+              {visits[path] ? ` ×${visits[path]}` : ''}
+            </span>
+          </li>
         ))}
-      {trouble && <Failed trouble={trouble} />}
-    </p>
+      </ul>
+    </details>
   );
 }

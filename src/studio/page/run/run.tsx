@@ -3,7 +3,7 @@ import type { RecordView, VerdictText } from '../../wire.ts';
 import { RunActions, Unpark } from '../actions/run-actions.tsx';
 import { Chart } from '../chart/chart.tsx';
 import { factsOfRecord } from '../chart/chart-model.ts';
-import { Machine } from '../chart/machine.tsx';
+import { Machine, MachineFactsView } from '../chart/machine.tsx';
 import { useKeys } from '../frame/keys.ts';
 import { store } from '../frame/live.ts';
 import { addressOf } from '../frame/route.ts';
@@ -94,17 +94,20 @@ function Body({ runId, part: asked, view, run }: BodyProps) {
   const now = useNow();
   const hasJournal = useShared(store)?.parts.journal !== false && !run.isBare;
   const isNarrow = matchMedia('(max-width: 760px)').matches;
-  // A wide window has the chart beside each tab.
-  const part = asked === 'chart' && !isNarrow ? '' : asked;
-  const chart = view.workflow ? (
-    <Machine runId={runId} machine={view.workflow} facts={run.machine} />
+  const fold = { isFolded: selection.isFolded, onFold: selection.foldChart };
+  // A wide window has the chart beside each tab; the machine of a workflow may need the room of one.
+  const part = asked === 'chart' && !isNarrow && !view.workflow ? '' : asked;
+  const machine = view.workflow && { runId, machine: view.workflow, facts: run.machine, state: view.line.state };
+  const facts = machine && <MachineFactsView {...machine} />;
+  const chart = machine ? (
+    <Machine {...machine} {...(part === 'chart' ? {} : fold)} />
   ) : (
     <Chart
       facts={hasJournal && timeline.begin > 0 ? run.chart : factsOfRecord(view)}
       state={view.line.state}
       phases={view.record?.phases}
       isAsSaved={!hasJournal}
-      {...(part === 'chart' ? {} : { isFolded: selection.isFolded, onFold: selection.foldChart })}
+      {...(part === 'chart' ? {} : fold)}
     />
   );
   const row = selection.rows[selection.at];
@@ -118,6 +121,7 @@ function Body({ runId, part: asked, view, run }: BodyProps) {
           <Tabs
             runId={runId}
             part={part}
+            chart={view.workflow ? '' : 'only-s'}
             end={
               part === '' && timeline.begin > 0
                 ? `bars: working time, ${span(workedNow(timeline, view.line.state, now))}`
@@ -129,12 +133,18 @@ function Body({ runId, part: asked, view, run }: BodyProps) {
           {part === 'transcript' && <Transcript key={view.record?.messages} view={view} />}
           {part === 'usage' && <UsageTab view={view} timeline={timeline} />}
           {part === 'record' && <Record view={view} />}
-          {part === 'chart' && <div class="scroll">{chart}</div>}
+          {part === 'chart' && (
+            <div class="scroll">
+              {chart}
+              {isNarrow && facts}
+            </div>
+          )}
         </section>
         {!isNarrow && (
           // biome-ignore lint/a11y/noNoninteractiveTabindex: it scrolls, also by the keyboard
           <aside class="pane side only-l" aria-label="Chart and selection" tabIndex={0}>
-            {chart}
+            {part !== 'chart' && chart}
+            {facts}
             <Selected row={row} view={view} />
           </aside>
         )}
@@ -269,7 +279,15 @@ function timeText({ kind, at }: Exclude<VerdictText[number], string>, now: numbe
   return at < now ? '' : `, its lease lasts ${span(at - now)}`;
 }
 
-function Tabs({ runId, part, end }: { readonly runId: string; readonly part: string; readonly end: string }) {
+interface TabsProps {
+  readonly runId: string;
+  readonly part: string;
+  /** How the tab of the chart looks. */
+  readonly chart: string;
+  readonly end: string;
+}
+
+function Tabs({ runId, part, chart, end }: TabsProps) {
   const link = (to: string, name: string, more = '') => (
     <a key={to} class={more} href={addressOf('run', runId, to)} aria-current={part === to ? 'page' : undefined}>
       {name}
@@ -278,7 +296,7 @@ function Tabs({ runId, part, end }: { readonly runId: string; readonly part: str
   return (
     <nav class="tabs" aria-label="Views of the run">
       {tabs.map(([to, name]) => link(to, name))}
-      {link('chart', 'Chart', 'only-s')}
+      {link('chart', 'Chart', chart)}
       <span class="end">{end}</span>
     </nav>
   );

@@ -50,8 +50,9 @@ const inner = new Set([
   ],
   // What the ready escalator shows to its model, and sums of a budget beyond all measure.
   ...['MAX_CODE_CHARS', 'MAX_LOOKS', 'MAX_MESSAGES', 'MAX_OUTPUT_TOKENS', 'MAX_UNITS'],
-  // A workflow leaves the event loop after so many transitions; the limits of its open calls and its work, given to its definition.
-  ...['MAX_AT_ONCE', 'MAX_CALLS'],
+  // A workflow leaves the event loop after so many transitions; the limits of its open calls and its work, given to its definition;
+  // how many transitions without an event one event names.
+  ...['MAX_AT_ONCE', 'MAX_CALLS', 'MAX_TOOK'],
   // A count of one message beyond all measure.
   'MAX_COUNT',
   // How far a stop condition of the AI SDK is asked.

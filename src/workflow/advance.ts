@@ -117,7 +117,9 @@ class Advance {
   }
 
   #next(): Taken | undefined {
-    return this.#nextResult() ?? this.#nextTimer() ?? this.#nextEvent();
+    // What the machine has sent itself comes before what else is there, as in XState.
+    const own = this.#state.events[0]?.id === OWN ? this.#nextEvent() : undefined;
+    return own ?? this.#nextResult() ?? this.#nextTimer() ?? this.#nextEvent();
   }
 
   #nextResult(): Taken | undefined {
@@ -188,9 +190,13 @@ class Advance {
     else if (effect.kind === 'cancel') this.#cancelTimer(effect.sendId);
     else if (effect.kind === 'timer') this.#setTimer(effect.timer);
     else if (effect.kind === 'act') this.#acts.push(effect.act);
-    else if (effect.kind === 'send')
-      this.#change({ events: [...this.#state.events, { id: '', event: eventOf(effect) }] });
+    else if (effect.kind === 'send') this.#sendSelf(eventOf(effect));
     else this.#told.push({ type: 'workflow.emitted', step: this.#progress.iteration, event: eventOf(effect) });
+  }
+
+  #sendSelf(event: JsonObject): void {
+    const [own, others] = [this.#state.events.filter(({ id }) => id === OWN), this.#state.events];
+    this.#change({ events: [...own, { id: OWN, event }, ...others.slice(own.length)] });
   }
 
   #change(changed: Partial<WorkflowState>): void {
@@ -271,6 +277,9 @@ class Advance {
     return { progress: this.#progress, ...said, isMore: false, ...more };
   }
 }
+
+/** The id of an event that the machine has sent itself. */
+const OWN = '';
 
 /** An event as a record holds it. @throws {NOT_JSON} */
 function eventOf({ event }: { readonly event: JsonValue }): JsonObject {

@@ -1,13 +1,14 @@
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { memoryStore } from 'pawl';
+import { defineWorkflow, memoryStore, step } from 'pawl';
 import { sqliteStore } from 'pawl/stores/sqlite';
 import { crashTest } from 'pawl/testing';
 import { afterAll, describe, expect, test } from 'vitest';
-
+import { assign, enqueueActions, setup } from 'xstate';
 import { torture } from '../crash/random.ts';
 import { refundOf } from './refund.ts';
+import { noted, worldOf } from './world.ts';
 
 const folder = mkdtempSync(join(tmpdir(), 'pawl-workflow-'));
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
@@ -34,4 +35,50 @@ describe.each([
       expect(report.crashes).toBeGreaterThan(40);
     },
   );
+});
+
+test('a timer whose end was stored when its process died fires in the next one (workflow 6)', async () => {
+  const flow = defineWorkflow({
+    id: 'flow',
+    machine: setup({}).createMachine({ initial: 'a', states: { a: { after: { 60000: 'b' } }, b: { type: 'final' } } }),
+  });
+  const { boot, pass, store } = worldOf([flow]);
+  const first = boot();
+  await first.start(flow, { runId: 'r' });
+  await pass(4_000);
+  await first.shutdown();
+  const record = (await store.load('r')) as NonNullable<Awaited<ReturnType<typeof store.load>>>;
+  const [timer] = record.waiting?.waits ?? [];
+  const settled = [{ id: timer?.id ?? '', kind: 'timer', how: 'expire', at: 1 } as const];
+  await store.save({ ...record, revision: record.revision + 1, waiting: { waits: [], settled } });
+  await boot().recover();
+  await pass(4_000);
+  expect(await store.outcome('r')).toMatchObject({ status: 'ok' });
+});
+
+test('an event that a machine sends itself comes before the results that are there (workflow 2)', async () => {
+  const look = noted('look', 'read', () => 1);
+  const machine = setup({
+    types: { context: {} as { seen: string[] }, output: {} as string[] },
+    actors: { look: step(look.tool) },
+    actions: {
+      note: assign({ seen: ({ context, event }) => [...context.seen, event.type] }),
+      sendSelf: enqueueActions(({ enqueue, self }) => enqueue.sendTo(self, { type: 'own' })),
+    },
+  }).createMachine({
+    context: { seen: [] },
+    invoke: [
+      { src: 'look', id: 'first', input: {}, onDone: { actions: ['note', 'sendSelf'] } },
+      { src: 'look', id: 'second', input: {}, onDone: { actions: 'note' } },
+    ],
+    on: { own: { actions: 'note' } },
+    initial: 'a',
+    states: { a: { after: { 1000: 'b' } }, b: { type: 'final' } },
+    output: ({ context }) => context.seen,
+  });
+  const flow = defineWorkflow({ id: 'flow', machine });
+  const { boot, pass } = worldOf([flow]);
+  const run = await boot().start(flow, { runId: 'r' });
+  await pass(4_000);
+  expect((await run.result).data).toEqual(['xstate.done.actor.first', 'own', 'xstate.done.actor.second']);
 });

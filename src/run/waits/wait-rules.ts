@@ -3,6 +3,7 @@ import { approvalDigest, waitIdOf } from '../identity.ts';
 import { callOf, changeCalls, isIdle, type OpenCall, type WaitEnd } from '../open-step.ts';
 import { keepPhase } from '../pipeline.ts';
 import type { Progress } from '../progress.ts';
+import { hasNews } from '../workflow/news.ts';
 import type { Allowed, HowAnswered, SettledWait, Vote, Wait, Waiting } from './wait.ts';
 import type { Answered, WaitAnswer } from './wait-answer.ts';
 
@@ -335,8 +336,8 @@ export function retryOf(progress: Pick<Progress, 'waiting'>): Extract<Wait, { ki
 /** Returns whether nothing but waits is left of a run: each open call has answered or waits, or the model is away until a time. */
 export function isAtRest(record: Pick<Progress, 'waiting' | 'openStep' | 'outcome' | 'workflow'>): boolean {
   const { openStep, outcome, workflow } = record;
-  // Events may come to a workflow that waits for nothing else.
-  if (workflow) return !outcome && workflow.events.length === 0 && (!openStep || isIdle(openStep));
+  // Events may come to a workflow that waits for nothing else. The process that recorded a wait as over may have died before it was taken.
+  if (workflow) return !outcome && !hasNews(record) && (!openStep || isIdle(openStep));
   const waits = waitsOf(withoutLostWaits(record));
   if (outcome || waits.length === 0) return false;
   const isDueNow = waits.some((wait) => wait.kind === 'retry' && wait.dueAt === undefined);

@@ -64,6 +64,7 @@ const inert: AnyActorLogic = {
   restoreSnapshot: (snapshot: Snapshot<unknown>) => snapshot,
 } as unknown as AnyActorLogic;
 
+type StateNode = AnyStateMachine['root'];
 type Scope = Parameters<AnyStateMachine['transition']>[2];
 
 /**
@@ -100,6 +101,8 @@ export class Kernel {
     return this.#run((scope, self) => {
       // A fresh parse each time: a machine that changes its context in place changes nothing but this transition.
       const now = this.#machine.restoreSnapshot(JSON.parse(JSON.stringify(snapshot)), scope);
+      // Of parallel states XState restores the outer ones first. It takes eventless transitions in this order: here it is that of the document.
+      (now as unknown as { readonly _nodes: StateNode[] })._nodes.sort((one, other) => one.order - other.order);
       (self as { _snapshot: unknown })._snapshot = now;
       return this.#machine.transition(now, event as never, scope);
     });

@@ -5,7 +5,7 @@ import { defineWorkflow, memoryStore, step } from 'pawl';
 import { sqliteStore } from 'pawl/stores/sqlite';
 import { crashTest } from 'pawl/testing';
 import { afterAll, describe, expect, test } from 'vitest';
-import { assign, enqueueActions, setup } from 'xstate';
+import { assign, createActor, enqueueActions, setup } from 'xstate';
 import { torture } from '../crash/random.ts';
 import { refundOf } from './refund.ts';
 import { noted, worldOf } from './world.ts';
@@ -81,4 +81,34 @@ test('an event that a machine sends itself comes before the results that are the
   const run = await boot().start(flow, { runId: 'r' });
   await pass(4_000);
   expect((await run.result).data).toEqual(['xstate.done.actor.first', 'own', 'xstate.done.actor.second']);
+});
+
+test('the eventless transitions of parallel states are taken in the order of the document, as by a fresh actor (workflow 2)', async () => {
+  const machine = setup({
+    types: { context: {} as { isOn: boolean; seen: string[] }, output: {} as string[], events: {} as { type: 'on' } },
+    guards: { isOn: ({ context }) => context.isOn && context.seen.length < 2 },
+    actions: { note: assign({ seen: ({ context }, { by }: { by: string }) => [...context.seen, by] }) },
+  }).createMachine({
+    context: { isOn: false, seen: [] },
+    type: 'parallel',
+    on: { on: { actions: assign({ isOn: true }) } },
+    states: {
+      outer: {
+        type: 'parallel',
+        states: { inner: { always: { guard: 'isOn', actions: { type: 'note', params: { by: 'inner' } } } } },
+      },
+      second: { always: { guard: 'isOn', actions: { type: 'note', params: { by: 'second' } } } },
+    },
+  });
+  const plain = createActor(machine).start();
+  plain.send({ type: 'on' });
+  const flow = defineWorkflow({ id: 'flow', machine });
+  const { boot, settle } = worldOf([flow]);
+  const executor = boot();
+  await executor.start(flow, { runId: 'r' });
+  await executor.control('r').send({ type: 'on' });
+  await settle();
+  const explained = await executor.explain('r');
+  expect(explained?.record?.workflow?.snapshot.context).toEqual(plain.getSnapshot().context);
+  expect(plain.getSnapshot().context.seen).toEqual(['inner', 'second']);
 });

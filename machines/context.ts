@@ -12,7 +12,7 @@ import type { MachineAction, WorkflowEvent } from '../src/run/workflow/advanced.
 import type { ErrorData } from '../src/values/error-data.ts';
 import type { Hidden } from '../src/values/hidden.ts';
 import type { JsonObject, JsonValue } from '../src/values/json.ts';
-import type { Message, ToolOutput } from '../src/values/message.ts';
+import type { AssistantMessage, Message, ToolOutput } from '../src/values/message.ts';
 import type { Spend, Usage } from '../src/values/usage.ts';
 
 /** The context of a run machine: plain data, no port, no clock, no store. */
@@ -258,7 +258,12 @@ export type RunEmitted =
   | { readonly type: 'waiting.began'; readonly progress: Progress }
   /** The run works again, or ends. */
   | { readonly type: 'waiting.ended' }
-  | { readonly type: 'step.done'; readonly progress: Progress; readonly tools: readonly string[] }
+  | {
+      readonly type: 'step.done';
+      readonly progress: Progress;
+      readonly message: AssistantMessage | undefined;
+      readonly tools: readonly string[];
+    }
   | { readonly type: 'phase.started'; readonly index: number; readonly name: string }
   | { readonly type: 'phase.done'; readonly index: number; readonly name: string; readonly output: string }
   /** There is a state to record. `force`: the throttle must not delay it. */

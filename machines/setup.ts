@@ -283,7 +283,7 @@ function takeAnswer({ context, event, enqueue }: Moment): void {
   forgetNamed(context, event, enqueue);
   const progress = recordAnswer(context.progress, context.reply);
   enqueue.assign({ progress, reply: undefined as never, persisted: persistedWith(context, event) });
-  enqueue.emit({ type: 'step.done', progress, tools: [] });
+  enqueue.emit({ type: 'step.done', progress, message: context.reply.message, tools: [] });
 }
 
 /** A result of a call with effects is recorded as it arrives (it does not wait for other calls), and others may start. */
@@ -328,6 +328,6 @@ function endStep({ context, event, enqueue }: Moment, last: ToolAnswer | undefin
   const isRecorded = context.isDurable && !progress.openPhase?.start;
   const boundary = context.requested + 1;
   enqueue.assign({ progress, intents: [], places: [], requested: isRecorded ? boundary : context.requested });
-  enqueue.emit({ type: 'step.done', progress, tools });
+  enqueue.emit({ type: 'step.done', progress, message: answered.openStep?.message, tools });
   if (isRecorded) enqueue.emit({ type: 'boundary', boundary, kind: 'step', force, progress });
 }

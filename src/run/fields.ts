@@ -5,6 +5,7 @@ import { encodeMessage, isMessages, type Message } from '../values/message.ts';
 import { isRunModels, type RunModel } from '../values/model-use.ts';
 import type { FieldRedactor } from '../values/redact.ts';
 import { isSpend, isUsage, noUsage, type Spend, type Usage } from '../values/usage.ts';
+import { isAttempt, type RunAttempt } from './attempt.ts';
 import { type GuardCounters, isCounters, noCounters } from './limits.ts';
 import { isOpenStep, type OpenStep, redactStep, sizeOfStep } from './open-step.ts';
 import { isOpenPhase, isPhaseOutput, type OpenPhase, type PhaseOutput, redactPhase } from './phase.ts';
@@ -134,6 +135,8 @@ export interface HeadFields {
   readonly completedPhases: readonly PhaseOutput[];
   /** Starts in a row that recorded nothing new. */
   readonly attempts: number;
+  /** The newest attempt; absent: no process has worked on the run, or the record is of an earlier version. */
+  readonly attempt?: RunAttempt;
   readonly definition: RunDefinition;
   /** Ids of the commands that the run has accepted: the store may still hold them, or their senders may send them again. */
   readonly commands: readonly string[];
@@ -318,6 +321,7 @@ export const runFields = {
     size: (phases) => phases.reduce((units, phase) => units + JSON.stringify(phase).length + 1, 0),
   },
   attempts: { part: 'head', empty: 0, write: 'always', isValid: isCount, redact: 'public', size: 0 },
+  attempt: { part: 'head', write: 'unless-empty', isValid: isAttempt, redact: 'public', size: 0 },
   definition: {
     part: 'head',
     empty: { version: '', hash: '' },

@@ -9,7 +9,7 @@ import { noUsage, type Usage } from './usage.ts';
  */
 
 /** How a model made a message. */
-interface MessageMark {
+export interface MessageMark {
   /** `provider/modelId`, as records name a model. */
   readonly model: string;
   /** Its tokens, those of failed attempts included; absent in a message that a host gave. */

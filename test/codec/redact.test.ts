@@ -71,7 +71,7 @@ describe('redact (recovery 11)', () => {
         const events = run.events({ type: 'model.delta', step: 1, block: 0, offset: at, kind: 'text', text: piece });
         held = events.length > 0 ? 0 : held + piece.length;
         expect(held).toBeLessThan(4_200);
-        shown.push(...events, ...run.events({ type: 'checkpoint.saved', iteration: 1 }));
+        shown.push(...events, ...run.events({ type: 'checkpoint.saved', iteration: 1, ms: 0 }));
       }
       shown.push(...run.events({ type: 'run.status', state: 'completing' }));
       hides(shown);

@@ -83,6 +83,7 @@ const samples: { readonly [Type in Types]: readonly [event: Body<Type>, redacted
     { type: 'tool.done', ...call, output: { type: 'text', value: SECRET }, ms: 7, isLate: true },
     { type: 'tool.done', ...call, output: { type: 'text', value: '[key]' }, ms: 7, isLate: true },
   ],
+  'call.unknown': same({ type: 'call.unknown', step: 1, callId: 'c1', name: 'pay', attempt: 1 }),
   'phase.started': same({ type: 'phase.started', index: 0, name: 'a' }),
   'phase.done': [
     { type: 'phase.done', index: 0, name: 'a', output: SECRET },
@@ -142,7 +143,8 @@ const samples: { readonly [Type in Types]: readonly [event: Body<Type>, redacted
   'wait.withdrawn': same({ type: 'wait.withdrawn', waitId: 'w', kind: 'approval', callId: 'c' }),
   'run.waiting': same({ type: 'run.waiting', waits: 1, wakeAt: 5 }),
   'run.woken': [{ type: 'run.woken' }, { type: 'run.woken' }],
-  'checkpoint.saved': same({ type: 'checkpoint.saved', iteration: 1 }),
+  'lease.lost': same({ type: 'lease.lost' }),
+  'checkpoint.saved': same({ type: 'checkpoint.saved', iteration: 1, ms: 2 }),
   'checkpoint.failed': [
     { type: 'checkpoint.failed', error },
     { type: 'checkpoint.failed', error: hidden },

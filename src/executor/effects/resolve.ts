@@ -1,8 +1,9 @@
 import type { Resolution } from '../../../machines/context.ts';
 import { phaseFactsOf } from '../../agent/phase.ts';
 import { type RunCheckpoint, toResumeState } from '../../record/checkpoint.ts';
+import { nextAttempt, previousAttempt } from '../../run/attempt.ts';
 import { isPassingRefusal } from '../../run/finalize.ts';
-import { recoverOpenStep } from '../../run/open-step.ts';
+import { type OpenCall, type OpenStep, recoverOpenStep } from '../../run/open-step.ts';
 import { outcomeOf, waitingOutput } from '../../run/outcome.ts';
 import { isSamePipeline, recordable, restartPipeline } from '../../run/pipeline.ts';
 import { isBeyondOpening, type Progress } from '../../run/progress.ts';
@@ -25,6 +26,7 @@ import { checkpointerOf, finalizeHandle, firstSave, isStoreRefusal } from '../ru
 import { askerOf, conflict, isAskedRun } from '../run/record/same-request.ts';
 import { faultFields, followSetup, hasRecorded, isStoredHere, setupError } from '../run/record/setup-fault.ts';
 import { identifiedBy, infoOf, limitsOf, metaOf } from '../run/run-info.ts';
+import type { StartFacts } from '../run/run-state.ts';
 import { restoreSpend } from '../run/spending.ts';
 import { withThread } from '../run/threads/thread-turn.ts';
 import { restAgain } from '../run/waits/rest-again.ts';
@@ -104,7 +106,8 @@ async function found(run: ActiveRun, fresh: Progress): Promise<Resolution> {
   if (found.record && found.isResting) return resting(begun, found.record);
   if (found.record && seed.isAdmission) return admitted(run, begun, 'resumed');
   run.info = infoOf(run, begun, limits);
-  run.startFacts.attempt = found.attempts;
+  run.startFacts.starts = found.attempts;
+  run.startFacts.previous = record && previousAttempt(record);
   run.parent = begun.parent;
   const isStored = found.record !== undefined;
   await checkBudget(run, isStored);
@@ -117,7 +120,12 @@ async function found(run: ActiveRun, fresh: Progress): Promise<Resolution> {
     resume,
     attempts: seed.isAdmission ? 0 : found.attempts,
   });
-  const progress = await withData(run, fitting);
+  const whole = await withData(run, fitting);
+  // A record that has its outcome is only delivered, and an admission is not worked on.
+  const isWorkedOn = !whole.outcome && !seed.isAdmission;
+  const progress = isWorkedOn
+    ? { ...whole, attempt: nextAttempt(record?.attempt, services.config.clock.now()) }
+    : whole;
   if (resume) run.startFacts.resumedFrom = { iteration: progress.iteration, attempts: progress.attempts };
   run.resources.savedCritic = resume?.critic;
   const resumed = { isResumed: resume !== undefined, isReplaced, transcript: recordable(progress).transcript };
@@ -293,9 +301,16 @@ function progressOf(
   const recovered = openStep
     ? withoutLostWaits({ ...fitting, openStep: recoverOpenStep(openStep) })
     : withoutLostWaits(fitting);
+  if (openStep) run.startFacts.unknown = unknownIn(openStep, fitting.iteration + 1);
   warnOfStep(run, recovered);
   if (recovered.parent || recovered.treeRuns) run.tree.learn(recovered.treeRuns);
   return { progress: { ...recovered, attempts: from.attempts }, isReplaced };
+}
+
+/** The `once` calls during which a process died. */
+function unknownIn({ calls }: OpenStep, step: number): StartFacts['unknown'] {
+  const isUnknown = ({ state, effect }: OpenCall) => state === 'started' && effect === 'once';
+  return calls.filter(isUnknown).map(({ callId, name, attempt }) => ({ step, callId, name, attempt }));
 }
 
 /** Checks the last phase's answer against the output schema, if a host's own list of phases has it without data. */

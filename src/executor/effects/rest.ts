@@ -1,5 +1,6 @@
 import type { Rested } from '../../../machines/context.ts';
 import { stateOf } from '../../record/state.ts';
+import { endAttempt } from '../../run/attempt.ts';
 import { waitingText } from '../../run/outcome.ts';
 import type { Progress } from '../../run/progress.ts';
 import { earliest } from '../../run/waits/wait-rules.ts';
@@ -76,7 +77,7 @@ async function leave(run: ActiveRun, progress: Progress, isFirst: boolean): Prom
   try {
     const readUpTo = services.inbox.readUpTo(runId);
     const dueAt = await dueAtOf(run, progress);
-    const state = stateOf({ ...progress, attempts: 0 }, run.nowOf(progress));
+    const state = stateOf({ ...endAttempt(progress, 'waited'), attempts: 0 }, run.nowOf(progress));
     await run.resources.checkpointer?.save(state, { force: true });
     const left = await give(run, claim, { readUpTo, attempts: 0, ...(dueAt === undefined ? {} : { dueAt }) });
     // The answer of `drive` says it of the run that is driven.

@@ -1,4 +1,5 @@
 import type { SettleInput } from '../../../machines/actors.ts';
+import { endAttempt } from '../../run/attempt.ts';
 import { isShutdown, statusOf } from '../../run/finalize.ts';
 import { bornRunOf, outcomeIdOf } from '../../run/identity.ts';
 import { outcomeOf, type RunEnd, waitingOutput } from '../../run/outcome.ts';
@@ -111,7 +112,12 @@ function leftBy(run: ActiveRun, progress: Progress, cause: ErrorData | undefined
 export async function leave(run: ActiveRun, progress: Progress, cause: ErrorData | undefined): Promise<void> {
   run.life.close();
   if (cause) tellLeaving(run, progress, cause);
-  await saveLeft(run, progress);
+  await saveLeft(run, endAttempt(progress, isSliceOver(run, cause) ? 'slice' : 'left'));
+}
+
+/** Whether the run leaves because its slice has come to its end. */
+function isSliceOver(run: ActiveRun, cause: ErrorData | undefined): boolean {
+  return cause?.code === 'RUN_SLICED' && sliceOf(run)?.isEndedEarly !== true;
 }
 
 /**
@@ -119,10 +125,8 @@ export async function leave(run: ActiveRun, progress: Progress, cause: ErrorData
  * nothing: another one follows, hundreds of times in a long run.
  */
 function tellLeaving(run: ActiveRun, { parked }: Progress, cause: ErrorData): void {
-  const isSlice = cause.code === 'RUN_SLICED';
-  const isSliceOver = isSlice && sliceOf(run)?.isEndedEarly !== true;
-  if (!run.isDurable || parked || isSliceOver) return;
-  run.publish({ type: 'run.left', why: isSlice || isShutdown(cause) ? 'shutdown' : 'stop' });
+  if (!run.isDurable || parked || isSliceOver(run, cause)) return;
+  run.publish({ type: 'run.left', why: cause.code === 'RUN_SLICED' || isShutdown(cause) ? 'shutdown' : 'stop' });
 }
 
 /** A record that already has its outcome is only delivered: the same outcome, with the same id. */

@@ -1,3 +1,4 @@
+import type { PreviousAttempt } from '../../run/attempt.ts';
 import type { RunEvent } from '../../run/events/body.ts';
 import type { RunInfo } from '../../run/request.ts';
 import { isObject } from '../../values/json.ts';
@@ -20,6 +21,15 @@ export interface ObservedRun {
    * was counted.
    */
   readonly starts: number;
+  /**
+   * Which process at work on the run this is: 1 is the first one that recorded something. It rises with each process that
+   * continues the run, after a crash, a wait or a slice. Absent: no process worked on the run at this start.
+   */
+  readonly attempt?: number;
+  /** The process at work before this one. `how: 'lost'`: it died, and `calls` had begun. Absent: this is the first. */
+  readonly previous?: PreviousAttempt;
+  /** The call of another run that began this one; absent = a host did. */
+  readonly parent?: { readonly runId: string; readonly callId: string };
   /** The run at the top of the tree: the run's own id, unless another run began it. */
   readonly rootRunId: string;
 }

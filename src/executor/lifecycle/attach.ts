@@ -11,6 +11,7 @@ import { type RunOutput, withoutId } from '../../run/result.ts';
 import { withDeadline } from '../../values/deadline.ts';
 import { toErrorData } from '../../values/error-data.ts';
 import { CancelledError, RunPanicError, ShutdownError } from '../../values/errors.ts';
+import { markOf } from '../../values/message-mark.ts';
 import { noUsage } from '../../values/usage.ts';
 import { leave } from '../effects/settle.ts';
 import { guarded, guardedObserver } from '../host/guard.ts';
@@ -187,12 +188,18 @@ function nudgeDropped({ bytes, left }: Extract<RunEmitted, { type: 'nudge.droppe
 }
 
 function stepDone(
-  { progress: { iteration, usage, finishReason }, tools }: Extract<RunEmitted, { type: 'step.done' }>,
+  { progress: { iteration, usage, finishReason, spend }, message, tools }: Extract<RunEmitted, { type: 'step.done' }>,
   run: ActiveRun,
   onStep: OnStep,
 ): void {
+  const answer = message && markOf(message);
   const step = { runId: run.runId, iteration, usage, tools };
-  run.publish({ type: 'step.done', step: iteration, usage, tools, ...(finishReason ? { finishReason } : {}) });
+  run.publish({
+    ...{ type: 'step.done', step: iteration, usage, tools },
+    ...(finishReason ? { finishReason } : {}),
+    ...(answer ? { answer } : {}),
+    ...(spend ? { spend } : {}),
+  });
   run.services.config.onStep?.(step);
   onStep?.(step);
 }
@@ -205,6 +212,7 @@ function accepted(run: ActiveRun): void {
     run.publish(resumedFrom ? { type: 'run.resumed', ...resumedFrom, ...slice } : { type: 'run.started', ...slice });
     const { completedPhases } = run.actor.getSnapshot().context.progress;
     for (const [index, { name }] of completedPhases.entries()) run.publish({ type: 'phase.skipped', index, name });
+    for (const call of run.startFacts.unknown) run.publish({ type: 'call.unknown', ...call });
     run.waits.resumed();
   }
   run.life.accept();

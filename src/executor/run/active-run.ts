@@ -229,6 +229,7 @@ export class ActiveRun implements LiveRun, Leaseholder {
 
   /** Another owner has the run: this process writes and announces nothing more. */
   loseLease(cause: unknown): void {
+    if (!this.life.isLost) this.publish({ type: 'lease.lost' });
     this.life.lose();
     this.resources.checkpointer = null;
     this.resources.claim = undefined;

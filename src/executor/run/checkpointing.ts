@@ -82,10 +82,11 @@ export class Checkpointing {
     const { clock, defaults } = services.config;
     const { progress } = boundary;
     try {
+      const askedAt = clock.monotonic();
       const save = checkpointer.save(stateOf(progress, this.#run.nowOf(progress)), { force: attempt.force });
       if (isBounded(checkpointer)) await save;
       else await withDeadline(save, { ms: WRITES_AHEAD * defaults.portMs, clock, what: 'checkpointer.save' });
-      this.#hasLanded(boundary);
+      this.#hasLanded(boundary, clock.monotonic() - askedAt);
     } catch (error) {
       // A step whose save is repeated is not another unsaved step.
       if (steps.has(boundary.kind) && !attempt.isRetry) this.#unsavedSteps += 1;
@@ -93,14 +94,15 @@ export class Checkpointing {
     }
   }
 
-  #hasLanded({ boundary, progress }: Boundary): void {
+  /** @param ms from the request of the save until it was stored */
+  #hasLanded({ boundary, progress }: Boundary, ms: number): void {
     this.#persisted = Math.max(this.#persisted, boundary);
     this.#unsavedSteps = 0;
     this.#failures = 0;
     if (progress.attempts === 0) this.#run.life.progressed.resolve();
     if (this.#run.isDurable) {
       this.#steering.persisted(boundary);
-      this.#run.publish({ type: 'checkpoint.saved', iteration: progress.iteration });
+      this.#run.publish({ type: 'checkpoint.saved', iteration: progress.iteration, ms });
     } else this.#steering.failed();
     this.#run.send({ type: 'boundary.persisted', boundary });
     this.#tellPersisted();

@@ -32,7 +32,7 @@ export function announceParked(run: ActiveRun, record: RunCheckpoint, parked: Pa
   const { maxSteps: maxIterations } = limitsOf(run);
   const { inputs = {}, seq = 0, attempts, parent } = record;
   run.info = infoFrom(record, { inputs, now: run.services.config.clock.now(), maxIterations });
-  run.startFacts.attempt = attempts;
+  run.startFacts.starts = attempts;
   run.parent = parent;
   beginAudit(run);
   run.events.continueFrom(seq);

@@ -63,15 +63,19 @@ export function infoOf(
 /** Returns a run as its observers see it. For a start that was refused early only its request is known. */
 export function observedRun(run: ActiveRun): ObservedRun {
   const { agent, services, seed, redaction } = run;
-  const { attempt } = run.startFacts;
+  const { starts, previous } = run.startFacts;
   const meta = () => metaFor(agent, seed.request, services.config.defaults.model);
   const info = run.info ?? infoOf(run, { ...seed.request, meta: meta() }, limitsOf(run));
-  const rootRunId = (run.parent ?? seed.request.parent)?.rootRunId ?? run.runId;
+  const { parent = seed.request.parent, progress } = run;
+  const attempt = progress?.attempt?.number;
   return Object.freeze({
     info: redaction?.info(info, 'event') ?? info,
     origin: seed.origin,
-    starts: attempt,
-    rootRunId,
+    starts,
+    ...(attempt === undefined ? {} : { attempt }),
+    ...(previous ? { previous } : {}),
+    ...(parent ? { parent: { runId: parent.runId, callId: parent.callId } } : {}),
+    rootRunId: parent?.rootRunId ?? run.runId,
   });
 }
 

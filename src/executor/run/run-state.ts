@@ -1,6 +1,7 @@
 import type { RunEmitted, RunMachineEvent } from '../../../machines/context.ts';
 import type { RunCheckpoint } from '../../record/checkpoint.ts';
 import type { JournalPart } from '../../record/state.ts';
+import type { PreviousAttempt } from '../../run/attempt.ts';
 import type { RunEvent } from '../../run/events/body.ts';
 import type { ParkedReason, SetupFault } from '../../run/fields.ts';
 import type { Progress, ToolFacts } from '../../run/progress.ts';
@@ -61,10 +62,17 @@ export class RunResources {
 
 const noChildren: ReadonlySet<ActiveRun> = new Set();
 
+/** A `once` call that may have taken effect. */
+type UnknownCall = Omit<Extract<RunEvent, { type: 'call.unknown' }>, 'type' | 'runId' | 'seq' | 'at'>;
+
 /** What the start of a run found. */
 export class StartFacts {
   /** Starts since the run last recorded something new, this one included; 0 until they are known. */
-  attempt = 0;
+  starts = 0;
+  /** The attempt before this one; undefined: this is the first that the record knows. */
+  previous: PreviousAttempt | undefined;
+  /** The `once` calls of which no process knows whether they took effect, since this start. */
+  unknown: readonly UnknownCall[] = [];
   /** Where a run that began earlier continues. */
   resumedFrom: { readonly iteration: number; readonly attempts: number } | undefined;
   /** The caller of this start waits for it, and nothing of the run was recorded before: a fault of the setup is its error. */

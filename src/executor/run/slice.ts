@@ -79,8 +79,8 @@ export class Slice {
     const { services, seed, startFacts } = this.#run;
     const maxAttempts = seed.maxAttempts ?? services.config.defaults.maxAttempts;
     if (progress.parked || !this.#isWasted(progress)) return { ...progress, attempts: 0 };
-    if (startFacts.attempt < maxAttempts) return { ...progress, attempts: startFacts.attempt };
-    return { ...progress, attempts: startFacts.attempt, parked: this.#tooShort(maxAttempts) };
+    if (startFacts.starts < maxAttempts) return { ...progress, attempts: startFacts.starts };
+    return { ...progress, attempts: startFacts.starts, parked: this.#tooShort(maxAttempts) };
   }
 
   /** A call was cut, and the record has nothing that it did not have before. */

@@ -2,7 +2,8 @@
 import type { ErrorData } from '../../values/error-data.ts';
 import type { JsonValue } from '../../values/json.ts';
 import type { AssistantMessage, ToolOutput } from '../../values/message.ts';
-import type { Usage } from '../../values/usage.ts';
+import type { MessageMark } from '../../values/message-mark.ts';
+import type { Spend, Usage } from '../../values/usage.ts';
 import type { RunStatus } from '../finalize.ts';
 import type { ToolEffect } from '../ledger.ts';
 import type { FinishReason, ModelSource } from '../reply.ts';
@@ -56,6 +57,10 @@ export type RunEventBody =
       readonly tools: readonly string[];
       /** How the answer ended; absent for a step with calls. */
       readonly finishReason?: FinishReason;
+      /** The model that made the message of this step, its tokens, and how long it took. */
+      readonly answer?: MessageMark;
+      /** The run's cost so far, as a budget counts it; absent without a budget. */
+      readonly spend?: Spend;
     }
   /** The pieces of this step, and all events of later ones, are void: the step is made again. */
   | { readonly type: 'step.reset'; readonly step: number }
@@ -124,6 +129,14 @@ export type RunEventBody =
       readonly owner?: string;
       readonly revision?: number;
     }
+  /** The process died, or the connection broke, during a `once` call: it may have taken effect, and is not repeated. */
+  | {
+      readonly type: 'call.unknown';
+      readonly step: number;
+      readonly callId: string;
+      readonly name: string;
+      readonly attempt: number;
+    }
   /** A phase of a pipeline begins; `index` counts from 0. */
   | { readonly type: 'phase.started'; readonly index: number; readonly name: string }
   /** A phase is over. */
@@ -188,8 +201,10 @@ export type RunEventBody =
   | { readonly type: 'workflow.emitted'; readonly step: number; readonly event: JsonValue }
   /** An action of the machine threw, after its transition was stored: the run continues. */
   | { readonly type: 'workflow.action-failed'; readonly name: string; readonly error: ErrorData }
-  /** A save is stored. */
-  | { readonly type: 'checkpoint.saved'; readonly iteration: number }
+  /** Another process has taken the run: this one records nothing more of it. */
+  | { readonly type: 'lease.lost' }
+  /** A save is stored, `ms` after it was asked for. */
+  | { readonly type: 'checkpoint.saved'; readonly iteration: number; readonly ms: number }
   /** A save failed. */
   | { readonly type: 'checkpoint.failed'; readonly error: ErrorData }
   /** This consumer was too slow: `count` events before this one are missing for it, pieces of text first. */

@@ -1,5 +1,6 @@
 import type { JsonValue } from '../../values/json.ts';
 import { type AssistantMessage, type Message, type ToolOutput, toolCallsOf } from '../../values/message.ts';
+import { markOf } from '../../values/message-mark.ts';
 import type { RunEvent } from '../events/body.ts';
 import { callOf, type OpenStep } from '../open-step.ts';
 import type { PhaseOutput } from '../phase.ts';
@@ -28,8 +29,10 @@ export function withoutContent(event: RunEvent): RunEvent {
       return { ...event, input: null };
     case 'tool.done':
       return { ...event, name: '', output: nothing };
-    case 'step.done':
-      return { ...event, tools: [] };
+    case 'step.done': {
+      const { answer: _, ...rest } = event;
+      return { ...rest, tools: [] };
+    }
     case 'phase.done':
     case 'run.ended':
       return { ...event, output: '' };
@@ -98,7 +101,9 @@ function filled({ event, content }: JournalEntry, record: RecordContent): RunEve
     case 'step.done': {
       const message = content && messageAt(content, record);
       if (!message) return content ? undefined : event;
-      return { ...event, tools: toolCallsOf(message).map(({ toolName }) => toolName) };
+      const answer = markOf(message);
+      const tools = toolCallsOf(message).map(({ toolName }) => toolName);
+      return { ...event, tools, ...(answer ? { answer } : {}) };
     }
     default:
       return event;

@@ -71,6 +71,8 @@ function shortEntry({ event, content, attempt, end }: JournalEntry, row: Omit<Ro
     }
     case 'step.done': {
       const { inputTokens, outputTokens, reasoningTokens, cacheReadTokens, cacheWriteTokens } = event.usage;
+      // A cost is rare: its event is written whole.
+      if (event.spend) return undefined;
       const reason = event.finishReason === undefined ? [] : [finishReasons.indexOf(event.finishReason)];
       return ['E', ...when, inputTokens, outputTokens, reasoningTokens, cacheReadTokens, cacheWriteTokens, ...reason];
     }

@@ -173,6 +173,7 @@ export const fieldOrigins: { readonly [K in keyof Required<RunFields>]: FieldOri
   models: (fc) => fc.array(fc.record({ model: wordWith(fc) }), { maxLength: 3 }),
   completedPhases: 'absent',
   attempts: (fc) => fc.nat(3),
+  attempt: (fc) => fc.record({ number: fc.nat(99), from: fc.nat(2 ** 40) }),
   definition: 'played',
   commands: (fc) => fc.array(wordWith(fc), { maxLength: 3 }),
   raisedSteps: (fc) => fc.nat(5),

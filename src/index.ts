@@ -62,6 +62,7 @@ export type {
   StepInfo,
 } from './executor/host/options.ts';
 export type { SignalName, SignalOptions } from './executor/host/process-signals.ts';
+export type { TracedCall, TracedRun, Tracing } from './executor/host/tracing.ts';
 export type { ApproveOptions, RunControl, WorkflowControl } from './executor/lifecycle/control.ts';
 export type { FollowOptions } from './executor/lifecycle/read-events.ts';
 export type { RunLogic, RunSnapshot } from './executor/lifecycle/run-logic.ts';
@@ -102,6 +103,7 @@ export type { RunCheckpoint } from './record/checkpoint.ts';
 export type { InterruptedRun, OpenWait } from './record/interrupted.ts';
 export type { KeptRun, ReadableKeptRun } from './record/kept-run.ts';
 export type { Migrate, RecordDraft } from './record/migrate.ts';
+export type { AttemptEnd, LostCall, PreviousAttempt } from './run/attempt.ts';
 export type { Answer } from './run/command.ts';
 export type { RunEvent, RunEventBody } from './run/events/body.ts';
 export type { ParkedReason } from './run/fields.ts';

@@ -161,6 +161,7 @@ const importTable: rules.ImportTable = {
   'src/ag-ui': ['src/index', 'src/executor/inside', 'src/http', 'src/run/journal/reply-view', 'src/values'],
   'src/react': ['src/client/index', 'src/index', 'src/run/journal/reply-view', 'src/values'],
   'src/restate': ['src/index'],
+  'src/otel': ['src/index', 'src/values'],
   'src/studio': [
     'src/index',
     'src/executor/inside',
@@ -231,6 +232,7 @@ const importTable: rules.ImportTable = {
     '!src/client',
     '!src/react',
     '!src/restate',
+    '!src/otel',
     '!src/studio',
     '!src/fan-out',
     '!src/edits',
@@ -253,6 +255,7 @@ const packageTable: rules.PackageTable = {
   '@cfworker/json-schema': { from: ['src/tool'] },
   '@ag-ui/core': { from: ['src/ag-ui'], typeOnly: true },
   '@restatedev/restate-sdk': { from: ['src/restate'] },
+  '@opentelemetry/api': { from: ['src/otel'] },
   react: { from: ['src/react'] },
   // Bundled into the page of Studio: who installs Pawl does not install them.
   preact: { from: ['src/studio/page'] },

@@ -93,6 +93,8 @@ export interface IdentityFields extends GivenFields {
   readonly birth?: string;
   /** When the run began, wall clock of its process, ms; absent in a run of version 2 or 1. */
   readonly beganAt?: number;
+  /** What the host's tracing keeps of the run's trace, for later processes; absent = it is not traced. */
+  readonly trace?: string;
 }
 
 /** The data that a run got at its start. Written once, with the first record; lists do not read it. */
@@ -204,12 +206,16 @@ export type FieldTable<Fields> = {
 /** The longest birth that a record may have. */
 const BIRTH_CHARS = 100;
 
+/** The longest text that a record keeps of a trace. */
+export const TRACE_CHARS = 1_024;
+
 /** No field of size 0 has more UTF-16 units than this. */
 export const SMALL_FIELD = 4_096;
 
 /** JSON may escape a character with 6 bytes for a UTF-16 unit; the bound counts 3 bytes for a unit of JSON. */
 const isOptionalPerson = (by: unknown): boolean => by === undefined || isStoredPerson(by);
 const isBirth = (value: unknown): boolean => typeof value === 'string' && value !== '' && value.length <= BIRTH_CHARS;
+const isTrace = (value: unknown): boolean => typeof value === 'string' && value.length <= TRACE_CHARS;
 const isRefusal = (value: unknown): boolean => value === true || value === 'parked';
 const inJson = (text: string): number => 2 * text.length;
 const sizeOfMessages = (messages: readonly Message[]): number =>
@@ -271,6 +277,7 @@ export const runFields = {
   hosted: { part: 'identity', write: 'unless-empty', isValid: (value) => value === true, redact: 'public', size: 0 },
   birth: { part: 'identity', write: 'unless-empty', isValid: isBirth, redact: 'public', size: 0 },
   beganAt: { part: 'identity', write: 'unless-empty', isValid: isAmount, redact: 'public', size: 0 },
+  trace: { part: 'identity', write: 'unless-empty', isValid: isTrace, redact: 'public', size: 0 },
   elapsedMs: { part: 'head', empty: 0, write: 'always', isValid: isAmount, redact: 'public', size: 0 },
   iteration: { part: 'head', required: true, empty: 0, write: 'always', isValid: isCount, redact: 'public', size: 0 },
   openStep: { part: 'head', write: 'unless-empty', isValid: isOpenStep, redact: redactStep, size: sizeOfStep },

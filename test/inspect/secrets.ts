@@ -126,6 +126,10 @@ export function secretiveHost(client: Observer<InspectionEvent>, play: readonly 
     onDefinitionChange: 'refuse',
     observers: [{ onEvent: keeping('an observer', () => undefined) }],
     middleware: [{ tool: keeping('middleware', (_: unknown, next: () => unknown) => next()) }],
+    tracing: Object.assign(
+      { begin: () => undefined, enter: (_: unknown, next: () => unknown) => void next(), event: () => {} },
+      headers('the tracing'),
+    ),
     approvals: keeping('approvals', () => undefined),
     migrate: keeping('migrate', (record: unknown) => record),
     redact: keeping('redact', (text: string) => text),

@@ -1,5 +1,5 @@
 import { isCut, noAnswer, requestsOf } from '../../model/answer.ts';
-import { callModel, type ModelRequest } from '../../model/call.ts';
+import type { callModel, ModelRequest } from '../../model/call.ts';
 import { noteSpent, spentBy } from '../../model/failed-call-usage.ts';
 import { failureOf, isTooLong } from '../../model/failure.ts';
 import type { Model } from '../../model/port.ts';
@@ -14,6 +14,8 @@ import { type AssistantMessage, enterMessage, type Message } from '../../values/
 interface Asked {
   readonly model: Model;
   readonly request: ModelRequest;
+  /** Makes one request. */
+  readonly call: typeof callModel;
   /** Returns how failed requests are repeated: it is asked when the first one has failed, or its reply is no whole one. */
   readonly retries: () => RetryOptions;
   readonly onCutAnswer: CutAnswer;
@@ -40,10 +42,10 @@ const ANSWER = 'Your last reply was empty. Give your answer now, or call a tool.
  *   must fail
  */
 export function askModel(asked: Asked): Promise<ModelReply> {
-  const { model, request, onCutAnswer, begin } = asked;
+  const { model, request, call, onCutAnswer, begin } = asked;
   begin(undefined);
   // Thousands of runs wait in a first request: what only a further one needs is made when it is needed.
-  return callModel(model, request).then(
+  return call(model, request).then(
     (reply) => (reply.isPaused || (onCutAnswer !== 'accept' && isCut(reply)) ? new Asking(asked).whole(reply) : reply),
     (error: unknown) => new Asking(asked).whole(undefined, error),
   );
@@ -129,13 +131,13 @@ class Asking {
   }
 
   async #call(): Promise<ModelReply> {
-    const { model, request, begin } = this.#asked;
+    const { model, request, call, begin } = this.#asked;
     const standing = this.#standing?.message;
     begin(standing);
     const { onPiece } = request;
     const base = standing?.content.length ?? 0;
     return this.#checked(
-      await callModel(model, {
+      await call(model, {
         ...request,
         messages: [...this.#history, ...this.#added],
         ...(onPiece && base > 0 ? { onPiece: (piece: ReplyPiece) => onPiece(moved(piece, base)) } : {}),

@@ -1,6 +1,6 @@
 import type { ModelCallInput } from '../../../machines/actors.ts';
 import type { FailedAnswer, ModelAnswer } from '../../../machines/context.ts';
-import type { ModelRequest } from '../../model/call.ts';
+import { callModel, type ModelRequest } from '../../model/call.ts';
 import { checkedReply } from '../../model/checked-reply.ts';
 import { failureOf, isSetupFailure } from '../../model/failure.ts';
 import type { Retry, RetryOptions } from '../../model/retry.ts';
@@ -271,12 +271,22 @@ class Turn {
   #askModel(step: number, request: ModelRequest): Promise<ModelReply> {
     const run = this.#run;
     return askModel({
-      ...{ model: this.#loop.model, request, retries: () => this.#retries(step) },
+      ...{ model: this.#loop.model, request, retries: () => this.#retries(step), call: this.#calling(step) },
       onCutAnswer: run.agent.onCutAnswer ?? run.services.config.defaults.onCutAnswer,
       maxPauses: run.agent.maxSteps ?? run.services.config.defaults.maxSteps,
       begin: (standing) => run.replies.begin(step, standing),
       shorten: () => this.#shortenedAgain(),
     });
+  }
+
+  /** Each request of a traced run has a span. */
+  #calling(step: number): typeof callModel {
+    const run = this.#run;
+    const { tracing } = run.services.config;
+    if (!tracing) return callModel;
+    const { provider, modelId } = this.#loop.model;
+    const call = { kind: 'model', run: run.observed, step, provider, modelId } as const;
+    return (model, request) => tracing.enter(call, () => callModel(model, request));
   }
 
   #retries(step: number): RetryOptions {

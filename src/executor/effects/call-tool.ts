@@ -42,12 +42,16 @@ export async function callTool(given: ToolCallInput, run: ActiveRun): Promise<To
     run.publish({ type: 'tool.started', step, callId, name, effect, input: args, attempt });
     const environment = { ...environmentOf(run, input), ...stopSignalOf(run, callId) };
     const around = aroundTool(run, input);
-    const result = await runTool(toolbox?.tools.get(name), input.call, {
-      ...environment,
-      ...(around ? { around } : {}),
-      onProgress: (progress) => run.publish({ type: 'tool.progress', callId, name, progress }),
-      onLate: (output) => done(output, true),
-    });
+    const call = () =>
+      runTool(toolbox?.tools.get(name), input.call, {
+        ...environment,
+        ...(around ? { around } : {}),
+        onProgress: (progress) => run.publish({ type: 'tool.progress', callId, name, progress }),
+        onLate: (output) => done(output, true),
+      });
+    const { tracing } = services.config;
+    const traced = tracing && ({ kind: 'tool', run: run.observed, step, callId, name, effect } as const);
+    const result = await (traced ? tracing.enter(traced, call) : call());
     if (result.type === 'wait') {
       const { request } = result;
       if (request.kind === 'left-child') return { callId, result: waits, isLeft: true };

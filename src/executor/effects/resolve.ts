@@ -3,10 +3,11 @@ import { phaseFactsOf } from '../../agent/phase.ts';
 import { type RunCheckpoint, toResumeState } from '../../record/checkpoint.ts';
 import { nextAttempt, previousAttempt } from '../../run/attempt.ts';
 import { isPassingRefusal } from '../../run/finalize.ts';
-import { type OpenCall, type OpenStep, recoverOpenStep } from '../../run/open-step.ts';
+import { callOf, type OpenCall, type OpenStep, recoverOpenStep } from '../../run/open-step.ts';
 import { outcomeOf, waitingOutput } from '../../run/outcome.ts';
 import { isSamePipeline, recordable, restartPipeline } from '../../run/pipeline.ts';
 import { isBeyondOpening, type Progress } from '../../run/progress.ts';
+import type { ParentCall } from '../../run/request.ts';
 import { isOver, keptAnswer, type RunOutput, withoutId, withoutMessages } from '../../run/result.ts';
 import { enterResume, type ResumeState, resumeProgress } from '../../run/resume.ts';
 import { withoutLostWaits } from '../../run/waits/wait-rules.ts';
@@ -15,6 +16,7 @@ import { joined, type Toolbox, toolboxOf } from '../../tool/toolbox.ts';
 import { type ErrorData, hasCode, toErrorData } from '../../values/error-data.ts';
 import { DefinitionChangedError, NotDurableError, RunSlicedError, ShutdownError } from '../../values/errors.ts';
 import { asError } from '../host/guard.ts';
+import type { TracedRun } from '../host/tracing.ts';
 import type { ActiveRun } from '../run/active-run.ts';
 import { childTools } from '../run/children/sub-agents.ts';
 import { RunCommandTarget } from '../run/command-target.ts';
@@ -102,7 +104,7 @@ async function found(run: ActiveRun, fresh: Progress): Promise<Resolution> {
   // The record is newer than the state that the host gives, and its calls must not be made again.
   const resume = found.record || !given ? record && toResumeState(record) : given;
   const named = identifiedBy(record, fresh, given);
-  const begun = found.record ? { ...named, meta: metaOf(fresh, found.record) } : named;
+  const begun = traced(run, found.record ? { ...named, meta: metaOf(fresh, found.record) } : named);
   if (found.record && found.isResting) return resting(begun, found.record);
   if (found.record && seed.isAdmission) return admitted(run, begun, 'resumed');
   run.info = infoOf(run, begun, limits);
@@ -160,6 +162,27 @@ async function found(run: ActiveRun, fresh: Progress): Promise<Resolution> {
     maxRecordBytes: maxRecordBytesOf(run.resources.checkpointer),
     isDurable: run.resources.checkpointer !== null,
   };
+}
+
+/** Returns the progress with its trace: its record has that of the first process. */
+function traced({ services, runId, agent }: ActiveRun, progress: Progress): Progress {
+  const { tracing } = services.config;
+  if (!tracing || progress.trace !== undefined) return progress;
+  const { birth = '', parent } = progress;
+  const above = parent && callAbove(services, parent);
+  const trace = tracing.begin({
+    ...{ runId, birth, agentId: agent.id, agentName: agent.name },
+    ...(above ? { parent: above } : {}),
+  });
+  return trace === undefined ? progress : { ...progress, trace };
+}
+
+/** The running call of another run that begins this one. */
+function callAbove({ registry }: ActiveRun['services'], { runId, callId }: ParentCall): TracedRun['parent'] {
+  const { trace, attempt, openStep } = registry.live(runId)?.progress ?? {};
+  const call = openStep && callOf(openStep, callId);
+  if (trace === undefined || !attempt || !call) return undefined;
+  return { trace, runId, attempt: attempt.number, callId, callAttempt: call.attempt };
 }
 
 /** Refuses a start that can do nothing. @throws the reason */

@@ -16,6 +16,7 @@ import {
 import { checkMiddleware } from './middleware.ts';
 import { checkObservers } from './observers.ts';
 import type { Defaults, ExecutorOptions, Ports, RetentionOptions } from './options.ts';
+import { checkTracing } from './tracing.ts';
 
 const optionKeys: KnownKeys<ExecutorOptions> = {
   models: true,
@@ -54,6 +55,7 @@ const optionKeys: KnownKeys<ExecutorOptions> = {
   onStep: true,
   middleware: true,
   observers: true,
+  tracing: true,
 };
 
 const portKeys: KnownKeys<Ports> = { checkpointer: true, budget: true, audit: true, critic: true, palette: true };
@@ -120,6 +122,7 @@ export function checkExecutor(options: ExecutorOptions, defaults: Defaults): voi
   checkRegistries(options);
   checkMiddleware(options.middleware, of);
   checkObservers(options.observers, of);
+  checkTracing(options.tracing, of);
   if (options.store !== undefined) checkStore(`${of}: store`, options.store);
 }
 

@@ -20,9 +20,10 @@ import { guardedClock } from './guarded-clock.ts';
 import { type Journaling, journalDefaults, journalOptionsOf } from './journal-options.ts';
 import { type Layers, layersOf } from './middleware.ts';
 import { Notices } from './notices.ts';
-import { type Observer, observersOf } from './observers.ts';
+import { type Observer, observersOf, type RunObserver } from './observers.ts';
 import type { Defaults, ExecutorOptions, Ports } from './options.ts';
 import { redactedInspect, redactedWarn } from './redaction.ts';
+import { type GuardedTracing, guardedTracing } from './tracing.ts';
 
 const DAY_MS = 86_400_000;
 const WEEK_MS = 7 * DAY_MS;
@@ -110,6 +111,8 @@ export interface Config {
   readonly warn: Warn;
   readonly layers: Layers;
   readonly observers: readonly Observer[];
+  /** Undefined = no run is traced. */
+  readonly tracing: GuardedTracing | undefined;
   readonly inspect: ReturnType<typeof guarded<[event: InspectionEvent]>>;
   readonly onStep: ReturnType<typeof guarded<[step: Parameters<NonNullable<ExecutorOptions['onStep']>>[0]]>>;
 }
@@ -167,10 +170,16 @@ export function configOf(options: ExecutorOptions): Config {
     random: guardedRandom(options.random),
     warn,
     layers: layersOf(options.middleware),
-    observers: observersOf(options.observers, warn),
+    observers: observersOf(observersIn(options), warn),
+    tracing: guardedTracing(options.tracing, warn),
     inspect: redactedInspect(guarded('inspect', options.inspect, warn), options.redact),
     onStep: guarded('onStep', options.onStep, warn),
   };
+}
+
+/** A tracing gets the events of runs as an observer does. */
+function observersIn({ observers = [], tracing }: ExecutorOptions): readonly RunObserver[] {
+  return tracing ? [...observers, { onEvent: (event, run) => tracing.event(event, run) }] : observers;
 }
 
 function journalFor({ journal, retention }: ExecutorOptions, store: CheckpointStore | undefined, warn: Warn) {

@@ -30,6 +30,8 @@ export interface ObservedRun {
   readonly previous?: PreviousAttempt;
   /** The call of another run that began this one; absent = a host did. */
   readonly parent?: { readonly runId: string; readonly callId: string };
+  /** What the record keeps of the run's trace; absent without `tracing`. */
+  readonly trace?: string;
   /** The run at the top of the tree: the run's own id, unless another run began it. */
   readonly rootRunId: string;
 }

@@ -25,6 +25,7 @@ import type { JournalOption } from './journal-options.ts';
 import type { CallInfo, Middleware, ToolCallInfo } from './middleware.ts';
 import type { Notify } from './notices.ts';
 import type { RunObserver } from './observers.ts';
+import type { Tracing } from './tracing.ts';
 
 /** A tool call that is judged before its first start. */
 export interface JudgedCall extends Omit<CallInfo, 'signal'>, Omit<ToolCallInfo, 'signal'> {
@@ -249,6 +250,11 @@ export interface ExecutorOptions {
   readonly middleware?: readonly Middleware[];
   /** Each gets the events of every run, after `redact`. */
   readonly observers?: readonly RunObserver[];
+  /**
+   * Where traces go: what `openTelemetry()` of `pawl/otel` returns. Absent = no run is traced.
+   * @example createExecutor({ models, store, tracing: openTelemetry() })
+   */
+  readonly tracing?: Tracing;
 }
 
 /** The argument of `onStep`, after each finished step. */

@@ -67,12 +67,15 @@ export function observedRun(run: ActiveRun): ObservedRun {
   const meta = () => metaFor(agent, seed.request, services.config.defaults.model);
   const info = run.info ?? infoOf(run, { ...seed.request, meta: meta() }, limitsOf(run));
   const { parent = seed.request.parent, progress } = run;
-  const attempt = progress?.attempt?.number;
+  const { trace } = progress ?? {};
+  // A run whose end is recorded is only delivered: no process works on it.
+  const attempt = progress?.outcome ? undefined : progress?.attempt;
   return Object.freeze({
     info: redaction?.info(info, 'event') ?? info,
     origin: seed.origin,
     starts,
-    ...(attempt === undefined ? {} : { attempt }),
+    ...(attempt ? { attempt: attempt.number } : {}),
+    ...(trace === undefined ? {} : { trace }),
     ...(previous ? { previous } : {}),
     ...(parent ? { parent: { runId: parent.runId, callId: parent.callId } } : {}),
     rootRunId: parent?.rootRunId ?? run.runId,

@@ -157,6 +157,7 @@ export const fieldOrigins: { readonly [K in keyof Required<RunFields>]: FieldOri
   thread: (fc) => fc.record({ id: wordWith(fc), upTo: fc.nat(100) }),
   hosted: (fc) => fc.constantFrom(true),
   birth: (fc) => wordWith(fc),
+  trace: (fc) => wordWith(fc),
   beganAt: (fc) => fc.nat(2 ** 40),
   elapsedMs: (fc) => fc.nat(60_000),
   iteration: 'played',

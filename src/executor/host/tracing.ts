@@ -1,0 +1,105 @@
+import type { RunEvent } from '../../run/events/body.ts';
+import { TRACE_CHARS } from '../../run/fields.ts';
+import type { ToolEffect } from '../../run/ledger.ts';
+import { toErrorData } from '../../values/error-data.ts';
+import { isObject } from '../../values/json.ts';
+import { kindOf } from '../../values/known-options.ts';
+import type { Warn } from './guard.ts';
+import type { ObservedRun } from './observers.ts';
+
+/** A run whose trace begins. */
+export interface TracedRun {
+  readonly runId: string;
+  readonly agentId: string;
+  readonly agentName: string;
+  /** Random, made with the run; '' for a run of an earlier version. */
+  readonly birth: string;
+  /** The call of another run that begins this one; absent = a host does. */
+  readonly parent?: {
+    /** The text that the record of that run keeps. */
+    readonly trace: string;
+    readonly runId: string;
+    /** The number of that run's attempt. */
+    readonly attempt: number;
+    readonly callId: string;
+    /** Which start of the call it is: 1 is the first. */
+    readonly callAttempt: number;
+  };
+}
+
+/** A call that is about to be made. */
+export type TracedCall =
+  | {
+      readonly kind: 'model';
+      readonly run: ObservedRun;
+      readonly step: number;
+      readonly provider: string;
+      readonly modelId: string;
+    }
+  | {
+      readonly kind: 'tool';
+      readonly run: ObservedRun;
+      readonly step: number;
+      readonly callId: string;
+      readonly name: string;
+      readonly effect: ToolEffect;
+    };
+
+/**
+ * Where traces go: a run is one trace over all its processes. `pawl/otel` makes one of OpenTelemetry. It cannot change a call, and an
+ * error that it throws is logged.
+ */
+export interface Tracing {
+  /**
+   * Begins the trace of a run, before its first record is written.
+   * @returns the text that the record keeps for later processes, at most 1,024 characters; undefined = none
+   */
+  begin(run: TracedRun): string | undefined;
+  /** Calls `next` at once, and once, in the context of the call's span. Its result is that of the call. */
+  enter(call: TracedCall, next: () => Promise<unknown>): void;
+  /** Gets each event of each run, as an observer does. */
+  event(event: RunEvent, run: ObservedRun): void;
+}
+
+/** Checks the option `tracing`. @throws {TypeError} */
+export function checkTracing(given: unknown, of: string): void {
+  if (given === undefined) return;
+  const methods = ['begin', 'enter', 'event'] as const;
+  if (isObject(given) && methods.every((name) => typeof given[name] === 'function')) return;
+  throw new TypeError(`${of}: tracing must be what openTelemetry() of pawl/otel returns, not ${kindOf(given)}`);
+}
+
+/** A tracing that cannot throw, and whose calls are always made. */
+export interface GuardedTracing {
+  begin(run: TracedRun): string | undefined;
+  enter<Answer>(call: TracedCall, next: () => Promise<Answer>): Promise<Answer>;
+}
+
+/** Guards a host's tracing: it changes no call, and its errors are logged. */
+export function guardedTracing(tracing: Tracing | undefined, warn: Warn): GuardedTracing | undefined {
+  if (!tracing) return undefined;
+  const failed = (error: unknown) => warn('tracing threw', { error: toErrorData(error) });
+  return {
+    begin(run) {
+      try {
+        const text: unknown = tracing.begin(run);
+        return typeof text === 'string' && text !== '' && text.length <= TRACE_CHARS ? text : undefined;
+      } catch (error) {
+        failed(error);
+        return undefined;
+      }
+    },
+    enter<Answer>(call: TracedCall, next: () => Promise<Answer>) {
+      let made: Promise<Answer> | undefined;
+      try {
+        tracing.enter(call, () => {
+          made ??= next();
+          return made;
+        });
+      } catch (error) {
+        failed(error);
+      }
+      return made ?? next();
+    },
+  };
+}

@@ -1,0 +1,93 @@
+// All metrics, as a table: the code measures by its rows, and the docs page is made of it.
+
+/** What is known of a metric besides its name. */
+export interface MetricRow {
+  readonly kind: 'histogram' | 'counter';
+  readonly unit: string;
+  /** The names of its attributes. None is an id of a run, a caller or a wait. */
+  readonly attributes: readonly string[];
+  /** One sentence: what it measures. */
+  readonly means: string;
+}
+
+const model = ['gen_ai.provider.name', 'gen_ai.request.model'] as const;
+const agent = ['pawl.agent.id'] as const;
+
+/** The metrics of `pawl/otel`. The names of `gen_ai` are those of semantic-conventions-genai v0.1.0. */
+export const metricTable = {
+  'gen_ai.client.inference.duration': {
+    kind: 'histogram',
+    unit: 's',
+    attributes: [...model, 'error.type'],
+    means: 'How long one request of a model takes. `error.type`: it failed.',
+  },
+  'gen_ai.client.inference.usage.input_tokens': tokens('Tokens that models read, as their providers report them.'),
+  'gen_ai.client.inference.usage.output_tokens': tokens('Tokens that models wrote.'),
+  'gen_ai.client.inference.usage.cache_read.input_tokens': tokens('Tokens that providers read from their caches.'),
+  'gen_ai.client.inference.usage.cache_write.input_tokens': tokens('Tokens that providers wrote to their caches.'),
+  'gen_ai.client.inference.usage.reasoning.output_tokens': tokens('Tokens of the thoughts of models.'),
+  'gen_ai.execute_tool.duration': {
+    kind: 'histogram',
+    unit: 's',
+    attributes: ['gen_ai.tool.name', 'error.type'],
+    means: 'How long one call of a tool takes. `error.type`: the model got an error.',
+  },
+  'gen_ai.invoke_agent.duration': {
+    kind: 'histogram',
+    unit: 's',
+    attributes: [...agent, 'pawl.status'],
+    means: 'How long one process works on a run, from its start to its end, its wait or its leaving.',
+  },
+  'pawl.checkpoint.duration': {
+    kind: 'histogram',
+    unit: 's',
+    attributes: [],
+    means: 'How long a save takes, from its request until it is stored.',
+  },
+  'pawl.runs.started': counter('{run}', [...agent], 'Runs that began.'),
+  'pawl.runs.resumed': counter(
+    '{run}',
+    [...agent, 'pawl.how'],
+    'Runs that continued: after a crash (`lost`), a wait, a slice, or because a process left them.',
+  ),
+  'pawl.runs.ended': counter('{run}', [...agent, 'pawl.status'], 'Runs that ended, by their status.'),
+  'pawl.outcomes.unknown': counter(
+    '{call}',
+    ['gen_ai.tool.name'],
+    'Calls of `once` tools that may or may not have taken effect.',
+  ),
+  'pawl.leases.lost': counter('{run}', [...agent], 'Runs that another process took from this one.'),
+  'pawl.model.retries': counter(
+    '{request}',
+    [...agent, 'pawl.code'],
+    'Requests of models that were repeated, by the error before.',
+  ),
+  'pawl.checkpoints.failed': counter('{save}', ['pawl.code'], 'Saves that failed. They are tried again.'),
+  'pawl.parkings': counter(
+    '{run}',
+    [...agent, 'pawl.code'],
+    'Runs that were parked until a person acts, by their code.',
+  ),
+  'pawl.spend.usd': counter('{USD}', [...agent], 'What the steps of runs cost, as the budget counts it.'),
+} satisfies { readonly [name: string]: MetricRow };
+
+function tokens(means: string) {
+  return counter('{token}', [...model], means);
+}
+
+function counter(unit: string, attributes: readonly string[], means: string) {
+  return { kind: 'counter', unit, attributes, means } as const;
+}
+
+type Table = typeof metricTable;
+
+/** The names of the metrics of one kind. */
+export type MetricName<Kind extends MetricRow['kind']> = {
+  [Name in keyof Table]: Table[Name]['kind'] extends Kind ? Name : never;
+}[keyof Table];
+
+/** The bounds of histograms in seconds: those that SDKs choose by themselves are for ms. */
+export const durationBounds: readonly number[] = Array.from({ length: 14 }, (_, i) => 0.01 * 2 ** i);
+
+/** The bounds for saves, in seconds. */
+export const saveBounds: readonly number[] = Array.from({ length: 14 }, (_, i) => 0.0005 * 2 ** i);

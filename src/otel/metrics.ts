@@ -1,0 +1,178 @@
+import {
+  type Attributes,
+  type Counter,
+  type Histogram,
+  type Meter,
+  type MeterProvider,
+  metrics,
+} from '@opentelemetry/api';
+import type { ObservedRun, RunEvent, TracedCall } from '../index.ts';
+import { durationBounds, type MetricName, metricTable, saveBounds } from './metric-table.ts';
+import { genAi, own } from './names.ts';
+import { BoundedValues, codeOf, tokensOf } from './replies.ts';
+import { SCOPE } from './traces.ts';
+
+/** The ends of runs. */
+const statuses = ['ok', 'error', 'timeout', 'cancelled', 'killed'] as const;
+const ends: ReadonlySet<string> = new Set(statuses);
+
+/** What is measured of a run at work here. */
+interface Measured {
+  /** When this process began to work on it, wall clock, ms. */
+  readonly from: number;
+  readonly agent: Attributes;
+  /** The cost that was counted already, US dollars. */
+  usd: number;
+}
+
+/** Measures the runs of one process. */
+export class Metrics {
+  readonly #given: MeterProvider | undefined;
+  readonly #values = new BoundedValues();
+  readonly #runs = new WeakMap<ObservedRun, Measured>();
+  /** Agents whose counters have been exported as 0: an alert misses a counter that is born at 1. */
+  #known = new Set<string>();
+  #provider: MeterProvider | undefined;
+  #instruments = new Map<string, Counter | Histogram>();
+
+  /** @param provider default: the one that is registered globally */
+  constructor(provider: MeterProvider | undefined) {
+    this.#given = provider;
+  }
+
+  /** Measures one request of a model. */
+  async asked(call: Extract<TracedCall, { kind: 'model' }>, reply: Promise<unknown>): Promise<void> {
+    const from = performance.now();
+    const about = {
+      [genAi.provider]: this.#values.of(genAi.provider, call.provider),
+      [genAi.requestModel]: this.#values.of(genAi.requestModel, call.modelId),
+    };
+    const seconds = () => (performance.now() - from) / 1_000;
+    try {
+      const answer = await reply;
+      this.#measure('gen_ai.client.inference.duration', seconds(), about);
+      for (const [name, tokens] of tokensOf(answer)) {
+        const counter = name.replace('gen_ai.usage.', 'gen_ai.client.inference.usage.');
+        this.#count(counter as MetricName<'counter'>, tokens, about);
+      }
+    } catch (error) {
+      const failed = { ...about, [genAi.errorType]: this.#values.of(genAi.errorType, codeOf(error)) };
+      this.#measure('gen_ai.client.inference.duration', seconds(), failed);
+    }
+  }
+
+  event(event: RunEvent, run: ObservedRun): void {
+    const { at } = event;
+    switch (event.type) {
+      case 'run.started':
+      case 'run.resumed':
+        this.#begun(event.type, at, run);
+        break;
+      case 'tool.done':
+        if (!event.isLate) this.#measure('gen_ai.execute_tool.duration', event.ms / 1_000, this.#ofTool(event));
+        break;
+      case 'step.done':
+        this.#spent(event.spend?.usd, run);
+        break;
+      case 'model.retry':
+        this.#count('pawl.model.retries', 1, { ...this.#agent(run), ...this.#code(event.error.code) });
+        break;
+      case 'call.unknown':
+        this.#count('pawl.outcomes.unknown', 1, { [genAi.toolName]: this.#values.of(genAi.toolName, event.name) });
+        break;
+      case 'checkpoint.saved':
+        this.#measure('pawl.checkpoint.duration', event.ms / 1_000, {});
+        break;
+      case 'checkpoint.failed':
+        this.#count('pawl.checkpoints.failed', 1, this.#code(event.error.code));
+        break;
+      case 'lease.lost':
+        this.#count('pawl.leases.lost', 1, this.#agent(run));
+        break;
+      case 'run.parked':
+        this.#count('pawl.parkings', 1, { ...this.#agent(run), ...this.#code(event.code) });
+        this.#worked(run, at, 'parked');
+        break;
+      case 'run.ended':
+        if (ends.has(event.status))
+          this.#count('pawl.runs.ended', 1, { ...this.#agent(run), [own.status]: event.status });
+        this.#worked(run, at, event.status);
+        break;
+    }
+  }
+
+  #begun(type: 'run.started' | 'run.resumed', at: number, run: ObservedRun): void {
+    const agent = { [own.agentId]: this.#values.of(own.agentId, run.info.subjectId) };
+    this.#runs.set(run, { from: at, agent, usd: 0 });
+    this.#showZeros(run.info.subjectId, agent);
+    if (type === 'run.started') this.#count('pawl.runs.started', 1, agent);
+    else this.#count('pawl.runs.resumed', 1, { ...agent, 'pawl.how': run.previous?.how ?? 'left' });
+  }
+
+  #showZeros(agentId: string, agent: Attributes): void {
+    if (this.#known.has(agentId) || this.#known.size > 1_000) return;
+    this.#known.add(agentId);
+    for (const name of ['pawl.runs.started', 'pawl.leases.lost', 'pawl.spend.usd'] as const)
+      this.#count(name, 0, agent);
+    for (const status of statuses) this.#count('pawl.runs.ended', 0, { ...agent, [own.status]: status });
+    for (const how of ['lost', 'left', 'waited', 'slice'])
+      this.#count('pawl.runs.resumed', 0, { ...agent, 'pawl.how': how });
+  }
+
+  #worked(run: ObservedRun, at: number, status: string): void {
+    const measured = this.#runs.get(run);
+    if (!measured) return;
+    this.#runs.delete(run);
+    const about = { ...measured.agent, [own.status]: status };
+    this.#measure('gen_ai.invoke_agent.duration', Math.max(0, at - measured.from) / 1_000, about);
+  }
+
+  /** A run's cost is told as its sum; what an earlier process counted is not counted again. */
+  #spent(usd: number | undefined, run: ObservedRun): void {
+    const measured = this.#runs.get(run);
+    if (usd === undefined || !measured) return;
+    const more = usd - measured.usd;
+    measured.usd = usd;
+    if (more > 0) this.#count('pawl.spend.usd', more, measured.agent);
+  }
+
+  #agent(run: ObservedRun): Attributes {
+    return this.#runs.get(run)?.agent ?? { [own.agentId]: this.#values.of(own.agentId, run.info.subjectId) };
+  }
+
+  #code(code: string): Attributes {
+    return { [own.code]: this.#values.of(own.code, code) };
+  }
+
+  #ofTool({ name, output }: Extract<RunEvent, { type: 'tool.done' }>): Attributes {
+    const failed = output.type.startsWith('error') ? { [genAi.errorType]: 'tool_error' } : {};
+    return { [genAi.toolName]: this.#values.of(genAi.toolName, name), ...failed };
+  }
+
+  #count(name: MetricName<'counter'>, value: number, attributes: Attributes): void {
+    const { unit, means: description } = metricTable[name];
+    const make = (meter: Meter) => meter.createCounter(name, { unit, description });
+    (this.#instrument(name, make) as Counter | undefined)?.add(value, attributes);
+  }
+
+  #measure(name: MetricName<'histogram'>, seconds: number, attributes: Attributes): void {
+    const { unit, means: description } = metricTable[name];
+    const explicitBucketBoundaries = [...(name === 'pawl.checkpoint.duration' ? saveBounds : durationBounds)];
+    const advice = { explicitBucketBoundaries };
+    const make = (meter: Meter) => meter.createHistogram(name, { unit, description, advice });
+    (this.#instrument(name, make) as Histogram | undefined)?.record(seconds, attributes);
+  }
+
+  /** An instrument that was made before a provider was registered never measures: they are made again for each provider. */
+  #instrument(name: string, make: (meter: Meter) => Counter | Histogram): Counter | Histogram | undefined {
+    const provider = this.#given ?? metrics.getMeterProvider();
+    if (provider !== this.#provider) {
+      this.#provider = provider;
+      this.#instruments = new Map();
+      this.#known = new Set();
+    }
+    const instrument = this.#instruments.get(name) ?? make(provider.getMeter(SCOPE));
+    this.#instruments.set(name, instrument);
+    return instrument;
+  }
+}

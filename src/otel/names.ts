@@ -1,0 +1,58 @@
+// Names of semantic-conventions-genai v0.1.0, and Pawl's own. The constants of @opentelemetry/semantic-conventions are older ones.
+
+/** What a span of one of these operations is called, before its subject. */
+export const operations = { agent: 'invoke_agent', model: 'chat', tool: 'execute_tool' } as const;
+
+/** Attributes of the conventions. */
+export const genAi = {
+  operation: 'gen_ai.operation.name',
+  provider: 'gen_ai.provider.name',
+  requestModel: 'gen_ai.request.model',
+  finishReasons: 'gen_ai.response.finish_reasons',
+  inputTokens: 'gen_ai.usage.input_tokens',
+  outputTokens: 'gen_ai.usage.output_tokens',
+  cacheReadTokens: 'gen_ai.usage.cache_read.input_tokens',
+  cacheWriteTokens: 'gen_ai.usage.cache_write.input_tokens',
+  reasoningTokens: 'gen_ai.usage.reasoning.output_tokens',
+  agentName: 'gen_ai.agent.name',
+  toolName: 'gen_ai.tool.name',
+  toolCallId: 'gen_ai.tool.call.id',
+  toolType: 'gen_ai.tool.type',
+  errorType: 'error.type',
+} as const;
+
+/** Attributes of Pawl's own, stable from the first release. */
+export const own = {
+  agentId: 'pawl.agent.id',
+  runId: 'pawl.run.id',
+  rootId: 'pawl.root_id',
+  origin: 'pawl.origin',
+  attempt: 'pawl.attempt',
+  attemptLost: 'pawl.attempt.lost',
+  status: 'pawl.status',
+  step: 'pawl.step',
+  toolEffect: 'pawl.tool.effect',
+  toolAttempt: 'pawl.tool.attempt',
+  toolState: 'pawl.tool.state',
+  toolLost: 'pawl.tool.lost',
+  spendUsd: 'pawl.spend.usd',
+  eventsDropped: 'pawl.events.dropped',
+  link: 'pawl.link',
+  code: 'pawl.code',
+} as const;
+
+/** Longest name of a model, a tool or an agent in a span, in UTF-16 units. */
+const MAX_NAME_CHARS = 256;
+
+/** Returns a name from outside as a span may have it: without control characters, and cut. */
+export function nameOf(text: string): string {
+  const cut = text.length > MAX_NAME_CHARS ? text.slice(0, MAX_NAME_CHARS) : text;
+  let clean = '';
+  for (const char of cut.toWellFormed()) clean += isControl(char) ? ' ' : char;
+  return clean;
+}
+
+function isControl(char: string): boolean {
+  const code = char.charCodeAt(0);
+  return code < 32 || (code >= 127 && code < 160);
+}

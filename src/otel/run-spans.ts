@@ -1,0 +1,156 @@
+import {
+  type Attributes,
+  type Context,
+  context,
+  ROOT_CONTEXT,
+  type Span,
+  SpanKind,
+  SpanStatusCode,
+  trace,
+} from '@opentelemetry/api';
+import type { RunEvent, TracedCall } from '../index.ts';
+import { genAi, nameOf, operations, own } from './names.ts';
+import { codeOf, replyAttributes } from './replies.ts';
+import type { RunTrace } from './run-trace.ts';
+
+/** Most events of one span; later ones are counted. */
+const MAX_SPAN_EVENTS = 128;
+
+/** An attempt that begins in this process. */
+interface BegunAttempt {
+  readonly attempt: number;
+  /** Wall clock, ms. */
+  readonly at: number;
+  /** Its span, if it began with the trace. */
+  readonly early: Span | undefined;
+}
+
+/** The spans of one attempt in this process: its own, and those of its calls. */
+export class RunSpans {
+  readonly #trace: RunTrace;
+  readonly #attempt: number;
+  readonly #span: Span;
+  readonly #context: Context;
+  readonly #tools = new Map<string, Span>();
+  #events = 0;
+  #isLost = false;
+
+  constructor(runTrace: RunTrace, { attempt, at, early }: BegunAttempt) {
+    this.#trace = runTrace;
+    this.#attempt = attempt;
+    const { previous } = runTrace.run;
+    const links = previous
+      ? [{ context: runTrace.attemptSpan(previous.attempt), attributes: { [own.link]: 'previous' } }]
+      : [];
+    this.#span = runTrace.startAttempt(attempt, at, { links, early });
+    this.#context = trace.setSpan(ROOT_CONTEXT, this.#span);
+  }
+
+  /** Takes an event. @returns whether the attempt is over */
+  take(event: RunEvent): boolean {
+    const { at } = event;
+    switch (event.type) {
+      case 'tool.started':
+        this.#toolStarted(event);
+        return false;
+      case 'tool.done':
+        if (!event.isLate) this.#toolDone(event);
+        return false;
+      case 'wait.opened':
+        this.#toolWaits(event.wait.callId, at);
+        this.#note(event.type, { kind: event.wait.kind, wait: event.wait.id }, at);
+        return false;
+      case 'wait.answered':
+        this.#note(event.type, { kind: event.kind, wait: event.waitId, how: event.how }, at);
+        return false;
+      case 'wait.refused':
+        this.#note(event.type, { wait: event.waitId, [own.code]: event.code }, at);
+        return false;
+      case 'wait.expired':
+      case 'wait.withdrawn':
+        this.#note(event.type, { kind: event.kind, wait: event.waitId }, at);
+        return false;
+      case 'step.done':
+        if (event.spend) this.#span.setAttribute(own.spendUsd, event.spend.usd);
+        return false;
+      case 'lease.lost':
+        // The process that has the run now tells this attempt, and its open calls.
+        this.#isLost = true;
+        return false;
+      case 'run.parked':
+        return this.#end(at, { [own.status]: 'parked', [own.code]: event.code });
+      case 'run.ended':
+        return this.#ended(event);
+      default:
+        return false;
+    }
+  }
+
+  /** Makes a call in the context of its span. */
+  enter(call: TracedCall, next: () => Promise<unknown>): void {
+    if (call.kind === 'model') this.#askModel(call, next);
+    else {
+      const span = this.#tools.get(call.callId);
+      void context.with(span ? trace.setSpan(ROOT_CONTEXT, span) : this.#context, next);
+    }
+  }
+
+  #askModel({ step, provider, modelId }: Extract<TracedCall, { kind: 'model' }>, next: () => Promise<unknown>): void {
+    const span = this.#trace.start({
+      ...{ name: `${operations.model} ${modelId}`, kind: SpanKind.CLIENT, parent: this.#span.spanContext() },
+      attributes: {
+        ...{ [genAi.operation]: operations.model, [genAi.provider]: nameOf(provider), [own.step]: step },
+        ...{ [genAi.requestModel]: nameOf(modelId), [own.runId]: this.#trace.run.info.runId },
+      },
+    });
+    const made = context.with(trace.setSpan(ROOT_CONTEXT, span), next);
+    made.then(
+      (reply) => span.setAttributes(replyAttributes(reply)).end(),
+      (error) => {
+        const code = codeOf(error);
+        span.setAttribute(genAi.errorType, code).setStatus({ code: SpanStatusCode.ERROR, message: code }).end();
+      },
+    );
+  }
+
+  #toolStarted({ effect, step, at, ...call }: Extract<RunEvent, { type: 'tool.started' }>): void {
+    const span = this.#trace.startCall(call, at, { attempt: this.#attempt, parent: this.#span });
+    this.#tools.set(call.callId, span.setAttributes({ [own.toolEffect]: effect, [own.step]: step }));
+  }
+
+  #toolDone({ callId, output, at }: Extract<RunEvent, { type: 'tool.done' }>): void {
+    const span = this.#tools.get(callId);
+    this.#tools.delete(callId);
+    if (span && output.type.startsWith('error'))
+      span.setAttribute(genAi.errorType, 'tool_error').setStatus({ code: SpanStatusCode.ERROR });
+    span?.end(at);
+  }
+
+  /** The call continues in another span, once its wait is over. */
+  #toolWaits(callId = '', at = 0): void {
+    const span = this.#tools.get(callId);
+    this.#tools.delete(callId);
+    span?.setAttribute(own.toolState, 'waiting').end(at);
+  }
+
+  #ended({ status, error, at }: Extract<RunEvent, { type: 'run.ended' }>): true {
+    const isLeft = status === 'interrupted' || status === 'waiting';
+    if (status !== 'ok' && !isLeft)
+      this.#span.setStatus({ code: SpanStatusCode.ERROR, message: error?.code ?? status });
+    return this.#end(at, { [own.status]: status, ...(error ? { [genAi.errorType]: error.code } : {}) });
+  }
+
+  #end(at: number, attributes: Attributes): true {
+    if (this.#isLost) return true;
+    for (const span of this.#tools.values()) span.setAttribute(own.toolState, 'left').end(at);
+    this.#tools.clear();
+    if (this.#events > MAX_SPAN_EVENTS) this.#span.setAttribute(own.eventsDropped, this.#events - MAX_SPAN_EVENTS);
+    this.#span.setAttributes(attributes).end(at);
+    return true;
+  }
+
+  #note(type: string, attributes: Attributes, at: number): void {
+    this.#events += 1;
+    if (this.#events <= MAX_SPAN_EVENTS) this.#span.addEvent(`pawl.${type}`, attributes, at);
+  }
+}

@@ -1,0 +1,127 @@
+import { diag, ROOT_CONTEXT, type Span, TraceFlags, type Tracer, type TracerProvider, trace } from '@opentelemetry/api';
+import type { ObservedRun, RunEvent, TracedCall, TracedRun } from '../index.ts';
+import { attemptSpanId, callSpanId, placeIn, placeText, type TracePlace, traceIdOf, withIds } from './ids.ts';
+import { nameOf } from './names.ts';
+import { RunSpans } from './run-spans.ts';
+import { agentSpan, callerLink, RunTrace, remote, type Started } from './run-trace.ts';
+
+/** Most roots that wait for the first event of their run. */
+const MAX_EARLY = 1_000;
+
+/** The name under which spans and metrics come. */
+export const SCOPE = 'pawl';
+
+/** The traces of the runs of one process. */
+export class Traces {
+  readonly #provider: TracerProvider | undefined;
+  /** The spans of each run at work here. */
+  readonly #runs = new WeakMap<ObservedRun, RunSpans>();
+  /** Root spans that began with their trace, by trace id: their runs have not said anything yet. */
+  readonly #early = new Map<string, Span>();
+  /** Whether spans get the ids that Pawl wishes; undefined = it has not been seen. */
+  #hasIds: boolean | undefined;
+
+  /** @param provider default: the one that is registered globally */
+  constructor(provider: TracerProvider | undefined) {
+    this.#provider = provider;
+  }
+
+  /** Returns the text that the record of a run keeps; undefined while no provider is there. */
+  begin({ runId, birth, agentName, parent }: TracedRun): string | undefined {
+    const tracer = this.#tracer();
+    if (!tracer) return undefined;
+    const above = parent && placeIn(parent.trace);
+    if (parent && above) return placeText({ ...above, parentId: callSpanId(above.traceId, parent) });
+    const traceId = traceIdOf(runId, birth);
+    const place = { traceId, parentId: undefined, isSampled: false };
+    // The sampler decides once, at the first span: each later process follows it.
+    const spanId = attemptSpanId(traceId, runId, 1);
+    const root = this.#start(tracer, { place, spanId }, agentSpan(agentName, callerLink()));
+    if (this.#early.size >= MAX_EARLY) this.#early.delete(this.#early.keys().next().value as string);
+    this.#early.set(traceId, root);
+    return placeText({ ...place, isSampled: (root.spanContext().traceFlags & TraceFlags.SAMPLED) !== 0 });
+  }
+
+  /** Makes a call in the context of its span. */
+  enter(call: TracedCall, next: () => Promise<unknown>): void {
+    const spans = this.#runs.get(call.run);
+    if (spans) spans.enter(call, next);
+    else void next();
+  }
+
+  event(event: RunEvent, run: ObservedRun): void {
+    const spans = this.#runs.get(run) ?? this.#begun(event, run);
+    if (spans?.take(event)) this.#runs.delete(run);
+  }
+
+  /** The spans of an attempt that begins with this event. */
+  #begun({ type, at }: RunEvent, run: ObservedRun): RunSpans | undefined {
+    if (type !== 'run.started' && type !== 'run.resumed') return undefined;
+    const place = placeIn(run.trace);
+    const tracer = this.#tracer();
+    // What was not sampled at first is told by no later process.
+    if (!tracer || !place?.isSampled) return undefined;
+    const runTrace = new RunTrace(
+      ({ spanId, ...started }) => this.#start(tracer, { place, spanId }, started),
+      run,
+      place,
+    );
+    const { attempt, previous } = run;
+    if (previous?.how === 'lost') runTrace.tellLost(previous);
+    // A run whose end is recorded is only delivered.
+    if (attempt === undefined) return undefined;
+    const spans = new RunSpans(runTrace, { attempt, at, early: this.#takeEarly(place, attempt) });
+    this.#runs.set(run, spans);
+    return spans;
+  }
+
+  #takeEarly({ traceId, parentId }: TracePlace, attempt: number): Span | undefined {
+    const root = this.#early.get(traceId);
+    if (!root || attempt !== 1 || parentId !== undefined) return undefined;
+    this.#early.delete(traceId);
+    return root;
+  }
+
+  #start(tracer: Tracer, wished: Wished, { name, parent, ...options }: Started): Span {
+    const { traceId } = wished.place;
+    const { spanId } = wished;
+    // Without ids of its own the root gets its trace from a parent that no process exports.
+    const isNamed = this.#hasIds !== false || spanId === undefined;
+    const above = parent ?? (isNamed ? undefined : remote({ traceId, spanId, isSampled: true }));
+    const at = above ? trace.setSpanContext(ROOT_CONTEXT, above) : ROOT_CONTEXT;
+    const start = () => tracer.startSpan(nameOf(name), options, at);
+    if (spanId === undefined) return start();
+    const span = withIds({ traceId, spanId }, start);
+    if (this.#hasIds !== undefined || !span.isRecording()) return span;
+    this.#see(span.spanContext().spanId === spanId);
+    return this.#hasIds ? span : this.#start(tracer, wished, { name, parent, ...options });
+  }
+
+  #see(hasIds: boolean): void {
+    this.#hasIds = hasIds;
+    if (!hasIds)
+      diag.warn(
+        'pawl/otel: the tracer provider has no runIds(): spans of a process that died may lack their parent. ' +
+          'Write: new NodeSDK({ idGenerator: runIds() })',
+      );
+  }
+
+  /** Undefined while no provider is registered. */
+  #tracer(): Tracer | undefined {
+    if (this.#provider) return this.#provider.getTracer(SCOPE);
+    const provider = trace.getTracerProvider() as TracerProvider & Partial<Proxied>;
+    // The provider of the API stands for one that is registered later.
+    return provider.getDelegateTracer ? provider.getDelegateTracer(SCOPE) : provider.getTracer(SCOPE);
+  }
+}
+
+/** What the provider of the API has besides. */
+interface Proxied {
+  getDelegateTracer(name: string): Tracer | undefined;
+}
+
+interface Wished {
+  readonly place: TracePlace;
+  /** Undefined: a random one. */
+  readonly spanId: string | undefined;
+}

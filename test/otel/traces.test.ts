@@ -1,0 +1,239 @@
+import { context, trace } from '@opentelemetry/api';
+import { AsyncLocalStorageContextManager } from '@opentelemetry/context-async-hooks';
+import { AlwaysOffSampler, ParentBasedSampler, TracerProvider } from '@opentelemetry/sdk-trace';
+import { memoryStore } from 'pawl';
+import { openTelemetry } from 'pawl/otel';
+import { callTool, fail, reply } from 'pawl/testing';
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { births } from '../../src/run/identity.ts';
+import { hostOf, toolOf } from '../fixtures/host.ts';
+import { collecting, faultsOf, statusOf, treeOf } from './spans.ts';
+
+const tools = [toolOf('look')];
+const script = () => [callTool('look', { n: 1 }), reply('end')];
+const named = (spans: ReturnType<ReturnType<typeof collecting>['spans']>, name: string) =>
+  spans.filter((span) => span.name === name);
+
+describe('a trace', () => {
+  test('has one span for the run, each request of its model and each call of a tool (otel 2, 3, 5)', async () => {
+    const collected = collecting();
+    const host = hostOf({ script: script(), tools, store: memoryStore(), tracing: collected.process() });
+    await host.run({ runId: 'a' });
+    const spans = collected.spans();
+    expect(faultsOf(spans)).toEqual([]);
+    expect(treeOf(spans)).toEqual(['invoke_agent Worker', '  chat scripted', '  execute_tool look', '  chat scripted']);
+  });
+
+  test('has names and counts of the conventions, and no text of the run (otel 10, 11, 12)', async () => {
+    const collected = collecting();
+    const secret = toolOf('look', 'once', async () => 'SECRET result');
+    const host = hostOf({
+      script: [callTool('look', { of: 'SECRET input' }, 'call-1'), reply('SECRET answer')],
+      ...{ tools: [secret], tracing: collected.process() },
+    });
+    await host.run({ runId: 'a', prompt: 'SECRET prompt', inputs: { key: 'SECRET' } });
+    const [tool] = named(collected.spans(), 'execute_tool look');
+    expect(tool?.attributes).toEqual({
+      'gen_ai.operation.name': 'execute_tool',
+      'gen_ai.tool.name': 'look',
+      'gen_ai.tool.type': 'function',
+      'gen_ai.tool.call.id': 'call-1',
+      'pawl.tool.attempt': 1,
+      'pawl.tool.effect': 'once',
+      'pawl.run.id': 'a',
+      'pawl.step': 1,
+    });
+    const [run] = named(collected.spans(), 'invoke_agent Worker');
+    expect(run?.attributes).toEqual({
+      'gen_ai.operation.name': 'invoke_agent',
+      'gen_ai.agent.name': 'Worker',
+      'pawl.agent.id': 'worker',
+      'pawl.run.id': 'a',
+      'pawl.root_id': 'a',
+      'pawl.origin': 'started',
+      'pawl.attempt': 1,
+      'pawl.status': 'ok',
+    });
+    const [chat] = named(collected.spans(), 'chat scripted');
+    expect(chat?.attributes).toMatchObject({
+      'gen_ai.operation.name': 'chat',
+      'gen_ai.provider.name': 'scripted',
+      'gen_ai.request.model': 'scripted',
+      'gen_ai.usage.input_tokens': 10,
+      'pawl.step': 1,
+    });
+    const all = collected.spans().map(({ name, attributes, events, status }) => ({ name, attributes, events, status }));
+    expect(JSON.stringify(all)).not.toContain('SECRET');
+  });
+
+  test('shows each attempt at a provider as a span of its own, and a failed one with its code (otel 5)', async () => {
+    const collected = collecting();
+    const host = hostOf({
+      script: [fail(new Error('overloaded')), reply('end')],
+      tracing: collected.process(),
+      random: () => 0,
+    });
+    await host.run({ runId: 'a' });
+    expect(named(collected.spans(), 'chat scripted').map(statusOf)).toEqual(['error MODEL', 'unset']);
+  });
+
+  test('marks a run that failed with its code, and one that was left for another process with no error (otel 10)', async () => {
+    const collected = collecting();
+    const bad = hostOf({
+      script: [callTool('look', {}), callTool('look', {})],
+      agent: { maxSteps: 1 },
+      tools,
+      tracing: collected.process(),
+    });
+    const result = await bad.run({ runId: 'bad' });
+    expect(result.status).toBe('error');
+    expect(named(collected.spans(), 'invoke_agent Worker').map(statusOf)).toEqual([`error ${result.error?.code}`]);
+  });
+
+  test('of the same run id after `erase`, or in another store, is another trace (otel 2)', async () => {
+    const collected = collecting();
+    const { make } = births;
+    for (const birth of ['one', 'two']) {
+      births.make = () => birth;
+      await hostOf({ store: memoryStore(), tracing: collected.process() }).run({ runId: 'a' });
+    }
+    births.make = make;
+    expect(new Set(collected.spans().map((span) => span.spanContext().traceId)).size).toBe(2);
+  });
+});
+
+describe('a run that waits', () => {
+  test('continues its trace in the next process: each process is a span, linked to the one before (otel 3, 7)', async () => {
+    const collected = collecting();
+    const store = memoryStore();
+    const ask = toolOf('ask', 'read', (_, { ask }) => ask({ question: 'SECRET?' }));
+    const defaults = { waitLingerMs: 1 };
+    const first = hostOf({
+      script: [callTool('ask', {}, 'c1')],
+      tools: [ask],
+      store,
+      defaults,
+      tracing: collected.process(),
+    });
+    const waiting = await first.run({ runId: 'a' });
+    expect(waiting.status).toBe('waiting');
+    await first.executor.shutdown();
+    const second = hostOf({ script: [reply('end')], tools: [ask], store, defaults, tracing: collected.process() });
+    const [wait] = await second.executor.waiting();
+    await second.executor.control('a').answer(wait?.id ?? '', 'SECRET answer');
+    await second.run({ runId: 'a' });
+    await second.executor.shutdown();
+    const spans = collected.spans();
+    expect(faultsOf(spans)).toEqual([]);
+    const runs = named(spans, 'invoke_agent Worker');
+    expect(runs.map(({ attributes }) => [attributes['pawl.attempt'], attributes['pawl.status']])).toEqual([
+      [1, 'waiting'],
+      [2, 'ok'],
+    ]);
+    expect(runs[1]?.links.map(({ context: at }) => at.spanId)).toEqual([runs[0]?.spanContext().spanId]);
+    expect(runs[0]?.events.map(({ name }) => name)).toContain('pawl.wait.opened');
+    expect(runs[1]?.events.map(({ name }) => name)).toContain('pawl.wait.answered');
+    const asked = named(spans, 'execute_tool ask').map(({ attributes }) => attributes['pawl.tool.state']);
+    expect(asked).toEqual(['waiting', undefined]);
+    expect(JSON.stringify(spans.map(({ events, attributes }) => [events, attributes]))).not.toContain('SECRET');
+  });
+});
+
+describe('contexts', () => {
+  beforeEach(() => context.setGlobalContextManager(new AsyncLocalStorageContextManager().enable()));
+  afterEach(() => context.disable());
+
+  test('put the spans of a tool’s own code below its call, and the span of the caller beside the run (otel 6, 8)', async () => {
+    const collected = collecting();
+    const tracing = collected.process();
+    const own = collected.tracer();
+    const look = toolOf('look', 'read', async () => {
+      await Promise.resolve();
+      own.startSpan('own').end();
+      return 'seen';
+    });
+    const host = hostOf({ script: script(), tools: [look], tracing });
+    const caller = own.startSpan('caller');
+    await context.with(trace.setSpan(context.active(), caller), () => host.run({ runId: 'a' }));
+    const spans = collected.spans();
+    const [run] = named(spans, 'invoke_agent Worker');
+    const [tool] = named(spans, 'execute_tool look');
+    expect(named(spans, 'own')[0]?.parentSpanContext?.spanId).toBe(tool?.spanContext().spanId);
+    expect(run?.parentSpanContext).toBeUndefined();
+    expect(run?.links.map((link) => [link.context.spanId, link.attributes])).toEqual([
+      [caller.spanContext().spanId, { 'pawl.link': 'caller' }],
+    ]);
+  });
+});
+
+describe('a tracing', () => {
+  test('keeps the decision of the sampler in the record: a run that was not sampled is traced by no process (otel 9)', async () => {
+    const collected = collecting();
+    const off = new TracerProvider({ sampler: new ParentBasedSampler({ root: new AlwaysOffSampler() }) });
+    const store = memoryStore();
+    const ask = toolOf('ask', 'read', (_, { ask }) => ask({ question: '?' }));
+    const defaults = { waitLingerMs: 1 };
+    const tracing = openTelemetry({ tracerProvider: off });
+    const first = hostOf({ script: [callTool('ask', {}, 'c1')], tools: [ask], store, defaults, tracing });
+    await first.run({ runId: 'a' });
+    await first.executor.shutdown();
+    const second = hostOf({ script: [reply('end')], tools: [ask], store, defaults, tracing: collected.process() });
+    const [wait] = await second.executor.waiting();
+    await second.executor.control('a').answer(wait?.id ?? '', 'yes');
+    await second.run({ runId: 'a' });
+    await second.executor.shutdown();
+    expect(collected.spans()).toEqual([]);
+  });
+
+  test('without a registered provider changes nothing, and stores nothing (otel 1)', async () => {
+    const store = memoryStore();
+    const host = hostOf({ script: script(), tools, store, tracing: openTelemetry(), retention: { records: '1h' } });
+    expect((await host.run({ runId: 'a' })).status).toBe('ok');
+    expect(host.warnings).toEqual([]);
+    const kept = await host.executor.history({});
+    expect(JSON.stringify(kept)).toContain('"runId":"a"');
+    expect(JSON.stringify(kept)).not.toContain('"trace"');
+  });
+
+  test('without runIds() keeps a run in one trace, whose id is the stored one (otel 23)', async () => {
+    const collected = collecting(false);
+    const host = hostOf({ script: script(), tools, tracing: collected.process() });
+    await host.run({ runId: 'a' });
+    expect(new Set(collected.spans().map((span) => span.spanContext().traceId)).size).toBe(1);
+  });
+
+  const broken: () => never = () => {
+    throw new Error('broken');
+  };
+  test.for([
+    ['that throws', { begin: broken, enter: broken, event: broken }],
+    ['that returns nonsense', { begin: () => 17, enter: () => 'x', event: () => Promise.reject(new Error('broken')) }],
+    ['that never calls', { begin: () => 'x'.repeat(2_000), enter: () => {}, event: () => new Promise(() => {}) }],
+    [
+      'that calls twice',
+      { begin: () => '', enter: (_: unknown, next: () => unknown) => [next(), next()], event: () => {} },
+    ],
+  ] as readonly (readonly [string, object])[])('%s changes no run (otel 17, 25)', async ([, tracing]) => {
+    const once = toolOf('look', 'once', async () => 'seen');
+    const host = hostOf({ script: script(), tools: [once], store: memoryStore(), tracing: tracing as never });
+    expect(await host.run({ runId: 'a' })).toMatchObject({ status: 'ok', output: 'end', iterations: 2 });
+  });
+
+  test.for([
+    [['a list'], []],
+    ['a value without its functions', {}],
+    ['a function', () => {}],
+  ] as const)('is refused when the executor is made if it is %s (otel 27)', ([, tracing]) => {
+    expect(() => hostOf({ tracing: tracing as never })).toThrow(TypeError);
+  });
+
+  test('cuts names from outside, and takes control characters out of them (otel 26)', async () => {
+    const collected = collecting();
+    const name = `look\n${'x'.repeat(400)}`;
+    const host = hostOf({ script: [callTool(name, {}), reply('end')], tools, tracing: collected.process() });
+    await host.run({ runId: 'a' });
+    const [tool] = collected.spans().filter((span) => span.name.startsWith('execute_tool'));
+    expect(tool?.name).not.toContain('\n');
+    expect(tool?.name.length).toBeLessThan(300);
+  });
+});

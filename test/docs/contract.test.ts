@@ -12,6 +12,7 @@ const pages = [
   'fan-out',
   'faults',
   'finalize',
+  'otel',
   'pipeline',
   'recovery',
   'studio',

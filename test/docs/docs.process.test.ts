@@ -9,6 +9,7 @@ import { filesPage } from './files.ts';
 import { lifecyclePage } from './lifecycle.ts';
 import { limitsPage } from './limits.ts';
 import { llmsPage } from './llms.ts';
+import { metricsPage } from './metrics-table.ts';
 import { referencePage } from './reference.ts';
 
 const root = fileURLToPath(new URL('../..', import.meta.url));
@@ -73,6 +74,10 @@ describe('the docs', () => {
     expect(declared.map(({ type }) => type)).toEqual(listedEvents);
     expect(declared.filter(({ doc }) => doc === '')).toEqual([]);
     expect(page, 'run `npm run docs`').toBe(eventsPage(root));
+  });
+
+  test('the table of metrics has each metric with its kind, unit and attributes of today', () => {
+    expect(readFileSync(`${root}/docs/traces-and-metrics.md`, 'utf8'), 'run `npm run docs`').toBe(metricsPage(root));
   });
 
   test('the page of limits has the numbers of the code', () => {

@@ -6,6 +6,7 @@ import { filesPage } from './files.ts';
 import { lifecyclePage } from './lifecycle.ts';
 import { limitsPage } from './limits.ts';
 import { llmsPage } from './llms.ts';
+import { metricsPage } from './metrics-table.ts';
 import { referencePage } from './reference.ts';
 
 const root = fileURLToPath(new URL('../..', import.meta.url));
@@ -14,4 +15,5 @@ writeFileSync(`${root}/docs/limits.md`, limitsPage(root));
 writeFileSync(`${root}/docs/llms.txt`, llmsPage(root));
 writeFileSync(`${root}/docs/reference.md`, referencePage(root));
 writeFileSync(`${root}/docs/events.md`, eventsPage(root));
+writeFileSync(`${root}/docs/traces-and-metrics.md`, metricsPage(root));
 writeFileSync(`${root}/docs/files.md`, filesPage(root));

@@ -1,0 +1,129 @@
+import {
+  AggregationTemporality,
+  InMemoryMetricExporter,
+  MeterProvider,
+  PeriodicExportingMetricReader,
+} from '@opentelemetry/sdk-metrics';
+import { memoryStore } from 'pawl';
+import { openTelemetry } from 'pawl/otel';
+import { callTool, fail, reply } from 'pawl/testing';
+import { describe, expect, test } from 'vitest';
+import { durationBounds, metricTable } from '../../src/otel/metric-table.ts';
+import { hostOf, toolOf } from '../fixtures/host.ts';
+
+/** A meter provider, and what it has measured by metric, as `attributes: count or sum`. */
+function measuring() {
+  const exporter = new InMemoryMetricExporter(AggregationTemporality.CUMULATIVE);
+  const reader = new PeriodicExportingMetricReader({ exporter, exportIntervalMillis: 1e8, exportTimeoutMillis: 1e7 });
+  const provider = new MeterProvider({ readers: [reader] });
+  return {
+    tracing: openTelemetry({ meterProvider: provider, traces: false }),
+    async read() {
+      await reader.forceFlush();
+      const metrics =
+        exporter
+          .getMetrics()
+          .at(-1)
+          ?.scopeMetrics.flatMap((scope) => scope.metrics) ?? [];
+      const points = metrics.flatMap(({ descriptor, dataPoints }) =>
+        dataPoints.map(({ attributes, value }) => ({
+          name: descriptor.name,
+          unit: descriptor.unit,
+          attributes,
+          value,
+        })),
+      );
+      return {
+        points,
+        of: (name: string, attributes: object = {}) => {
+          const found = points.filter((point) => point.name === name && includes(point.attributes, attributes));
+          const sum = found.map(({ value }) =>
+            typeof value === 'number' ? value : (value as { count: number }).count,
+          );
+          return sum.length === 0 ? undefined : sum.reduce((a, b) => a + b, 0);
+        },
+      };
+    },
+  };
+}
+
+const includes = (all: object, some: object) =>
+  Object.entries(some).every(([key, value]) => (all as Record<string, unknown>)[key] === value);
+
+describe('metrics', () => {
+  test('count runs, tokens, retries and calls of tools, by agent, model and tool (otel 14, 16)', async () => {
+    const { tracing, read } = measuring();
+    const script = [fail(new Error('overloaded')), callTool('look', {}), callTool('look', {}), reply('end')];
+    const host = hostOf({ script, tools: [toolOf('look')], store: memoryStore(), tracing, random: () => 0 });
+    await host.run({ runId: 'secret-id', callerId: 'secret-caller' });
+    const measured = await read();
+    expect(measured.of('pawl.runs.started', { 'pawl.agent.id': 'worker' })).toBe(1);
+    expect(measured.of('pawl.runs.ended', { 'pawl.status': 'ok' })).toBe(1);
+    expect(measured.of('gen_ai.client.inference.duration', { 'gen_ai.request.model': 'scripted' })).toBe(4);
+    expect(measured.of('gen_ai.client.inference.duration', { 'error.type': 'MODEL' })).toBe(1);
+    expect(measured.of('gen_ai.client.inference.usage.input_tokens')).toBe(30);
+    expect(measured.of('pawl.model.retries', { 'pawl.code': 'MODEL' })).toBe(1);
+    expect(measured.of('gen_ai.execute_tool.duration', { 'gen_ai.tool.name': 'look' })).toBe(2);
+    expect(measured.of('gen_ai.invoke_agent.duration', { 'pawl.status': 'ok' })).toBe(1);
+    expect(measured.of('pawl.checkpoint.duration')).toBeGreaterThan(1);
+    expect(JSON.stringify(measured.points)).not.toContain('secret');
+  });
+
+  test('of an agent are exported as 0 before anything was counted (otel 14)', async () => {
+    const { tracing, read } = measuring();
+    await hostOf({ tracing }).run();
+    const measured = await read();
+    for (const status of ['error', 'timeout', 'cancelled', 'killed'])
+      expect(measured.of('pawl.runs.ended', { 'pawl.status': status })).toBe(0);
+    for (const how of ['lost', 'left', 'waited', 'slice'])
+      expect(measured.of('pawl.runs.resumed', { 'pawl.how': how })).toBe(0);
+    expect(measured.of('pawl.leases.lost')).toBe(0);
+  });
+
+  test('have the names, units and attributes of their table, and no others (otel 36)', async () => {
+    const { tracing, read } = measuring();
+    const host = hostOf({
+      script: [callTool('look', {}), reply('end')],
+      tools: [toolOf('look')],
+      store: memoryStore(),
+      tracing,
+    });
+    await host.run();
+    const { points } = await read();
+    const table: Readonly<Record<string, { unit: string; attributes: readonly string[] }>> = metricTable;
+    for (const { name, unit, attributes } of points) {
+      expect(table[name]?.unit, name).toBe(unit);
+      expect(table[name]?.attributes).toEqual(expect.arrayContaining(Object.keys(attributes)));
+    }
+    expect(points.length).toBeGreaterThan(15);
+  });
+
+  test('tell at most 200 values of an attribute apart (otel 16)', async () => {
+    const { tracing, read } = measuring();
+    const script = Array.from({ length: 210 }, (_, i) => callTool(`tool-${i}`, {}));
+    const host = hostOf({
+      script: [...script, reply('end')],
+      tracing,
+      agent: { maxSteps: 300 },
+      defaults: { maxConsecutiveToolErrors: 1_000 },
+    });
+    await host.run();
+    const measured = await read();
+    const names = measured.points.filter(({ name }) => name === 'gen_ai.execute_tool.duration');
+    expect(names.length).toBe(201);
+    expect(measured.of('gen_ai.execute_tool.duration', { 'gen_ai.tool.name': 'other' })).toBe(10);
+  });
+
+  test('measure durations in seconds, from 10 ms to 82 s (otel 14)', () => {
+    expect([durationBounds[0], durationBounds[1], durationBounds.at(-1)]).toEqual([0.01, 0.02, 81.92]);
+  });
+});
+
+test.for([
+  [{ tracerProvider: 7 }, 'tracerProvider'],
+  [{ meterProvider: {} }, 'meterProvider'],
+  [{ traces: 'no' }, 'traces'],
+  [{ tracers: true }, 'tracers'],
+] as const)('openTelemetry refuses %o with the name of the option (otel 27)', ([options, name]) => {
+  expect(() => openTelemetry(options as never)).toThrow(name);
+});

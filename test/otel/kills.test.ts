@@ -1,7 +1,7 @@
 import { createExecutor, createPalette, defineAgent, type ToolContext } from 'pawl';
 import { callTool, callTools, reply, type ScriptedRequest, type ScriptedStep } from 'pawl/testing';
 import { describe, expect, test } from 'vitest';
-import { answeringModel, promptOf, turnsOf } from '../fixtures/answering-model.ts';
+import { answeringModel, turnsOf } from '../fixtures/answering-model.ts';
 import { toolOf } from '../fixtures/host.ts';
 import { type Left, type MortalProcess, mortalProcess } from '../fixtures/mortal-process.ts';
 import { type Collected, collecting, faultsOf } from './spans.ts';

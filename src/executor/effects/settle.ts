@@ -67,7 +67,8 @@ function isWaitingStop({ isDurable }: ActiveRun, { outcome, error, cause, progre
 async function record(run: ActiveRun, input: SettleInput, outcome: RunOutcome): Promise<void> {
   run.life.close();
   if (input.outcome === 'leave-running') await leaveHere(run, input);
-  else if (isHandleSpared(run, input.error)) await saveLeft(run, { ...input.progress, attempts: 0 });
+  else if (isHandleSpared(run, input.error))
+    await saveLeft(run, endAttempt({ ...input.progress, attempts: 0 }, 'left'));
   else if (run.endFacts.isUnbegun) await takeOff(run, input, outcome);
   else {
     await end(run, input, outcome);

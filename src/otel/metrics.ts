@@ -1,6 +1,7 @@
 import {
   type Attributes,
   type Counter,
+  createNoopMeter,
   type Histogram,
   type Meter,
   type MeterProvider,
@@ -15,6 +16,9 @@ import { SCOPE } from './traces.ts';
 /** The ends of runs. */
 const statuses = ['ok', 'error', 'timeout', 'cancelled', 'killed'] as const;
 const ends: ReadonlySet<string> = new Set(statuses);
+
+/** The meter of the API while no provider is registered. */
+const idle = createNoopMeter();
 
 /** What is measured of a run at work here. */
 interface Measured {
@@ -33,11 +37,25 @@ export class Metrics {
   /** Agents whose counters have been exported as 0: an alert misses a counter that is born at 1. */
   #known = new Set<string>();
   #provider: MeterProvider | undefined;
+  #meter: Meter = idle;
   #instruments = new Map<string, Counter | Histogram>();
 
   /** @param provider default: the one that is registered globally */
   constructor(provider: MeterProvider | undefined) {
     this.#given = provider;
+  }
+
+  /** Whether a provider is there that measures. */
+  get isMeasuring(): boolean {
+    const provider = this.#given ?? metrics.getMeterProvider();
+    if (provider !== this.#provider) {
+      this.#provider = provider;
+      this.#meter = provider.getMeter(SCOPE);
+      // An instrument that was made before a provider was registered never measures: they are made again for each provider.
+      this.#instruments = new Map();
+      this.#known = new Set();
+    }
+    return this.#meter !== idle;
   }
 
   /** Measures one request of a model. */
@@ -62,6 +80,7 @@ export class Metrics {
   }
 
   event(event: RunEvent, run: ObservedRun): void {
+    if (!this.isMeasuring) return;
     const { at } = event;
     switch (event.type) {
       case 'run.started':
@@ -152,7 +171,7 @@ export class Metrics {
   #count(name: MetricName<'counter'>, value: number, attributes: Attributes): void {
     const { unit, means: description } = metricTable[name];
     const make = (meter: Meter) => meter.createCounter(name, { unit, description });
-    (this.#instrument(name, make) as Counter | undefined)?.add(value, attributes);
+    (this.#instrument(name, make) as Counter).add(value, attributes);
   }
 
   #measure(name: MetricName<'histogram'>, seconds: number, attributes: Attributes): void {
@@ -160,18 +179,11 @@ export class Metrics {
     const explicitBucketBoundaries = [...(name === 'pawl.checkpoint.duration' ? saveBounds : durationBounds)];
     const advice = { explicitBucketBoundaries };
     const make = (meter: Meter) => meter.createHistogram(name, { unit, description, advice });
-    (this.#instrument(name, make) as Histogram | undefined)?.record(seconds, attributes);
+    (this.#instrument(name, make) as Histogram).record(seconds, attributes);
   }
 
-  /** An instrument that was made before a provider was registered never measures: they are made again for each provider. */
-  #instrument(name: string, make: (meter: Meter) => Counter | Histogram): Counter | Histogram | undefined {
-    const provider = this.#given ?? metrics.getMeterProvider();
-    if (provider !== this.#provider) {
-      this.#provider = provider;
-      this.#instruments = new Map();
-      this.#known = new Set();
-    }
-    const instrument = this.#instruments.get(name) ?? make(provider.getMeter(SCOPE));
+  #instrument(name: string, make: (meter: Meter) => Counter | Histogram): Counter | Histogram {
+    const instrument = this.#instruments.get(name) ?? make(this.#meter);
     this.#instruments.set(name, instrument);
     return instrument;
   }

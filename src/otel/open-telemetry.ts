@@ -44,7 +44,7 @@ export function openTelemetry(options: OpenTelemetryOptions = {}): Tracing {
       };
       if (traces) traces.enter(call, ask);
       else void ask();
-      if (metrics && made && call.kind === 'model') void metrics.asked(call, made);
+      if (metrics?.isMeasuring && made && call.kind === 'model') void metrics.asked(call, made);
     },
     event(event, run) {
       traces?.event(event, run);

@@ -85,7 +85,7 @@ export class Metrics {
     switch (event.type) {
       case 'run.started':
       case 'run.resumed':
-        this.#begun(event.type, at, run);
+        this.#begun(event, run);
         break;
       case 'tool.done':
         if (!event.isLate) this.#measure('gen_ai.execute_tool.duration', event.ms / 1_000, this.#ofTool(event));
@@ -120,9 +120,12 @@ export class Metrics {
     }
   }
 
-  #begun(type: 'run.started' | 'run.resumed', at: number, run: ObservedRun): void {
+  #begun(event: Extract<RunEvent, { type: 'run.started' | 'run.resumed' }>, run: ObservedRun): void {
+    const { type, at } = event;
+    const earlier = type === 'run.resumed' ? event.spend : undefined;
     const agent = { [own.agentId]: this.#values.of(own.agentId, run.info.subjectId) };
-    this.#runs.set(run, { from: at, agent, usd: 0 });
+    // What earlier processes counted is not counted again.
+    this.#runs.set(run, { from: at, agent, usd: earlier?.usd ?? 0 });
     this.#showZeros(run.info.subjectId, agent);
     if (type === 'run.started') this.#count('pawl.runs.started', 1, agent);
     else this.#count('pawl.runs.resumed', 1, { ...agent, 'pawl.how': run.previous?.how ?? 'left' });
@@ -146,7 +149,7 @@ export class Metrics {
     this.#measure('gen_ai.invoke_agent.duration', Math.max(0, at - measured.from) / 1_000, about);
   }
 
-  /** A run's cost is told as its sum; what an earlier process counted is not counted again. */
+  /** Counts the cost of a step: events have the sum of the run. */
   #spent(usd: number | undefined, run: ObservedRun): void {
     const measured = this.#runs.get(run);
     if (usd === undefined || !measured) return;

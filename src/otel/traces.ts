@@ -59,7 +59,7 @@ export class Traces {
     if (type !== 'run.started' && type !== 'run.resumed') return undefined;
     const place = placeIn(run.trace);
     const tracer = this.#tracer();
-    // What was not sampled at first is told by no later process.
+    // A run that was not sampled at first is traced by no later process.
     if (!tracer || !place?.isSampled) return undefined;
     const runTrace = new RunTrace(
       ({ spanId, ...started }) => this.#start(tracer, { place, spanId }, started),

@@ -45,6 +45,14 @@ export function isAttempt(value: unknown): boolean {
   return isCount(number) && isAmount(from) && (ended === undefined || ends.includes(ended));
 }
 
+/** The longest text that a record keeps of a trace. */
+export const TRACE_CHARS = 1_024;
+
+/** Returns whether a stored value is what a record keeps of a trace. */
+export function isTrace(value: unknown): boolean {
+  return typeof value === 'string' && value.length <= TRACE_CHARS;
+}
+
 /** Returns the attempt that begins now. @param before the newest one of the record; undefined = there is none @param now wall clock, ms */
 export function nextAttempt(before: RunAttempt | undefined, now: number): RunAttempt {
   return { number: (before?.number ?? 0) + 1, from: now };

@@ -1,11 +1,10 @@
 // All fields of a run, as a table: when each is written, and how it is checked, redacted and bounded.
-
 import { hasTexts, isAmount, isCount, isObject, type JsonObject } from '../values/json.ts';
 import { encodeMessage, isMessages, type Message } from '../values/message.ts';
 import { isRunModels, type RunModel } from '../values/model-use.ts';
 import type { FieldRedactor } from '../values/redact.ts';
 import { isSpend, isUsage, noUsage, type Spend, type Usage } from '../values/usage.ts';
-import { isAttempt, type RunAttempt } from './attempt.ts';
+import { isAttempt, isTrace, type RunAttempt } from './attempt.ts';
 import { type GuardCounters, isCounters, noCounters } from './limits.ts';
 import { isOpenStep, type OpenStep, redactStep, sizeOfStep } from './open-step.ts';
 import { isOpenPhase, isPhaseOutput, type OpenPhase, type PhaseOutput, redactPhase } from './phase.ts';
@@ -206,16 +205,12 @@ export type FieldTable<Fields> = {
 /** The longest birth that a record may have. */
 const BIRTH_CHARS = 100;
 
-/** The longest text that a record keeps of a trace. */
-export const TRACE_CHARS = 1_024;
-
 /** No field of size 0 has more UTF-16 units than this. */
 export const SMALL_FIELD = 4_096;
 
 /** JSON may escape a character with 6 bytes for a UTF-16 unit; the bound counts 3 bytes for a unit of JSON. */
 const isOptionalPerson = (by: unknown): boolean => by === undefined || isStoredPerson(by);
 const isBirth = (value: unknown): boolean => typeof value === 'string' && value !== '' && value.length <= BIRTH_CHARS;
-const isTrace = (value: unknown): boolean => typeof value === 'string' && value.length <= TRACE_CHARS;
 const isRefusal = (value: unknown): boolean => value === true || value === 'parked';
 const inJson = (text: string): number => 2 * text.length;
 const sizeOfMessages = (messages: readonly Message[]): number =>

@@ -15,6 +15,7 @@ const inner = new Set([
   ...[
     'MAX_ANSWERED',
     'MAX_DELIVERED',
+    'MAX_EARLY',
     'MAX_RUNS',
     'MAX_SETTLED',
     'MAX_SKIPPED',

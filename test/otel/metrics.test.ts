@@ -4,7 +4,7 @@ import {
   MeterProvider,
   PeriodicExportingMetricReader,
 } from '@opentelemetry/sdk-metrics';
-import { memoryStore } from 'pawl';
+import { memoryStore, type ObservedRun, type RunEvent } from 'pawl';
 import { openTelemetry } from 'pawl/otel';
 import { callTool, fail, reply } from 'pawl/testing';
 import { describe, expect, test } from 'vitest';
@@ -112,6 +112,18 @@ describe('metrics', () => {
     const names = measured.points.filter(({ name }) => name === 'gen_ai.execute_tool.duration');
     expect(names.length).toBe(201);
     expect(measured.of('gen_ai.execute_tool.duration', { 'gen_ai.tool.name': 'other' })).toBe(10);
+  });
+
+  test('count the cost of the steps of this process, and not what earlier ones counted (otel 14)', async () => {
+    const { tracing, read } = measuring();
+    const run = { info: { subjectId: 'worker' } } as ObservedRun;
+    const events = [
+      { type: 'run.resumed', spend: { tokens: 0, usd: 2, seconds: 0 } },
+      { type: 'step.done', spend: { tokens: 0, usd: 2.25, seconds: 0 } },
+      { type: 'step.done', spend: { tokens: 0, usd: 3, seconds: 0 } },
+    ];
+    for (const event of events) tracing.event({ ...event, runId: 'a', at: 0, seq: 0 } as RunEvent, run);
+    expect((await read()).of('pawl.spend.usd')).toBe(1);
   });
 
   test('measure durations in seconds, from 10 ms to 82 s (otel 14)', () => {

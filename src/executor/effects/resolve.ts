@@ -109,7 +109,6 @@ async function found(run: ActiveRun, fresh: Progress): Promise<Resolution> {
   if (found.record && seed.isAdmission) return admitted(run, begun, 'resumed');
   run.info = infoOf(run, begun, limits);
   run.startFacts.starts = found.attempts;
-  run.startFacts.previous = record && previousAttempt(record);
   run.parent = begun.parent;
   const isStored = found.record !== undefined;
   await checkBudget(run, isStored);
@@ -122,12 +121,7 @@ async function found(run: ActiveRun, fresh: Progress): Promise<Resolution> {
     resume,
     attempts: seed.isAdmission ? 0 : found.attempts,
   });
-  const whole = await withData(run, fitting);
-  // A record that has its outcome is only delivered, and an admission is not worked on.
-  const isWorkedOn = !whole.outcome && !seed.isAdmission;
-  const progress = isWorkedOn
-    ? { ...whole, attempt: nextAttempt(record?.attempt, services.config.clock.now()) }
-    : whole;
+  const progress = attempted(run, await withData(run, fitting), record);
   if (resume) run.startFacts.resumedFrom = { iteration: progress.iteration, attempts: progress.attempts };
   run.resources.savedCritic = resume?.critic;
   const resumed = { isResumed: resume !== undefined, isReplaced, transcript: recordable(progress).transcript };
@@ -162,6 +156,13 @@ async function found(run: ActiveRun, fresh: Progress): Promise<Resolution> {
     maxRecordBytes: maxRecordBytesOf(run.resources.checkpointer),
     isDurable: run.resources.checkpointer !== null,
   };
+}
+
+/** Returns the progress of an attempt that begins. A recorded end is only delivered, and an admission is not worked on. */
+function attempted(run: ActiveRun, progress: Progress, record: RunCheckpoint | undefined): Progress {
+  run.startFacts.previous = record && previousAttempt(record);
+  if (progress.outcome || run.seed.isAdmission) return progress;
+  return { ...progress, attempt: nextAttempt(record?.attempt, run.services.config.clock.now()) };
 }
 
 /** Returns the progress with its trace: its record has that of the first process. */

@@ -1,5 +1,5 @@
+import { TRACE_CHARS } from '../../run/attempt.ts';
 import type { RunEvent } from '../../run/events/body.ts';
-import { TRACE_CHARS } from '../../run/fields.ts';
 import type { ToolEffect } from '../../run/ledger.ts';
 import { toErrorData } from '../../values/error-data.ts';
 import { isObject } from '../../values/json.ts';

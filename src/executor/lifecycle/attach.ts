@@ -209,8 +209,11 @@ function accepted(run: ActiveRun): void {
   if (run.life.hasBegun) {
     if (run.journal && resumedFrom) resumedInJournal(run);
     const slice = isDriven(run) ? ({ isSlice: true } as const) : {};
-    run.publish(resumedFrom ? { type: 'run.resumed', ...resumedFrom, ...slice } : { type: 'run.started', ...slice });
-    const { completedPhases } = run.actor.getSnapshot().context.progress;
+    const { completedPhases, spend } = run.actor.getSnapshot().context.progress;
+    const cost = spend ? { spend } : {};
+    run.publish(
+      resumedFrom ? { type: 'run.resumed', ...resumedFrom, ...cost, ...slice } : { type: 'run.started', ...slice },
+    );
     for (const [index, { name }] of completedPhases.entries()) run.publish({ type: 'phase.skipped', index, name });
     for (const call of run.startFacts.unknown) run.publish({ type: 'call.unknown', ...call });
     run.waits.resumed();

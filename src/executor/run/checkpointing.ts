@@ -94,7 +94,7 @@ export class Checkpointing {
     }
   }
 
-  /** @param ms from the request of the save until it was stored */
+  /** The save is stored. @param ms from its request until then */
   #hasLanded({ boundary, progress }: Boundary, ms: number): void {
     this.#persisted = Math.max(this.#persisted, boundary);
     this.#unsavedSteps = 0;

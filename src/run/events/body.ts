@@ -25,6 +25,8 @@ export type RunEventBody =
       readonly type: 'run.resumed';
       readonly iteration: number;
       readonly attempts: number;
+      /** The run's cost so far, as a budget counts it; absent without a budget. */
+      readonly spend?: Spend;
       readonly isSlice?: true;
       readonly owner?: string;
       readonly revision?: number;

@@ -71,7 +71,7 @@ export type EventTable<Body extends { readonly type: string }> = {
  */
 export const runEvents = {
   'run.started': { redact: { owner: 'public' }, audit: 'log', endsText: false, keep: 'kept' },
-  'run.resumed': { redact: { owner: 'public' }, audit: 'log', endsText: false, keep: 'kept' },
+  'run.resumed': { redact: { owner: 'public', spend: 'public' }, audit: 'log', endsText: false, keep: 'kept' },
   'run.left': { redact: { why: 'public', owner: 'public' }, audit: 'log', endsText: true, keep: 'with-save' },
   'run.status': { redact: { state: 'public' }, audit: 'skip', endsText: true, keep: 'none' },
   'run.parked': { redact: { code: 'public', reason: 'text', by: 'json' }, audit: 'log', endsText: true, keep: 'kept' },

@@ -3,7 +3,6 @@ import { messageIdOf } from '../../../run/command.ts';
 import type { HeadFields, ThreadPlace } from '../../../run/fields.ts';
 import type { Progress } from '../../../run/progress.ts';
 import { allMessagesOf, openingOf, ownFrom } from '../../../run/progress.ts';
-import { withoutParked, withoutRefused } from '../../../run/refused-turn.ts';
 import type { RunOutcome } from '../../../run/result.ts';
 import { isThreads } from '../../../store/capabilities.ts';
 import type { CheckpointStore } from '../../../store/port.ts';
@@ -12,6 +11,7 @@ import { UnsupportedError } from '../../../values/errors.ts';
 import { enterMessage, enterStored, type Message } from '../../../values/message.ts';
 import type { ActiveRun } from '../active-run.ts';
 import type { Found } from '../record/acquire.ts';
+import { withoutParked, withoutRefused } from './refused-turn.ts';
 
 /*
  * A run that is a turn of a thread. Its record holds its own messages, and says where they begin in the thread; the messages

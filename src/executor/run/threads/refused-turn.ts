@@ -1,5 +1,5 @@
-import { hasToolCalls, type Message, type ToolOutput } from '../values/message.ts';
-import { type OpenStep, resultsMessage, stepOf } from './open-step.ts';
+import { type OpenStep, resultsMessage, stepOf } from '../../../run/open-step.ts';
+import { hasToolCalls, type Message, type ToolOutput } from '../../../values/message.ts';
 
 /** A longer result is likely what a provider refused. */
 const LARGE_CHARS = 10_000;

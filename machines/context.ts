@@ -8,7 +8,7 @@ import type { RunOutput } from '../src/run/result.ts';
 import type { SettledWait, Wait } from '../src/run/waits/wait.ts';
 import type { WaitAnswer } from '../src/run/waits/wait-answer.ts';
 import type { Judgement } from '../src/run/waits/wait-rules.ts';
-import type { MachineAction, WorkflowEvent } from '../src/run/workflow/advanced.ts';
+import type { InspectedSteps, MachineAction, WorkflowEvent } from '../src/run/workflow/advanced.ts';
 import type { ErrorData } from '../src/values/error-data.ts';
 import type { Hidden } from '../src/values/hidden.ts';
 import type { JsonObject, JsonValue } from '../src/values/json.ts';
@@ -253,6 +253,8 @@ export type RunEmitted =
   | { readonly type: 'waits.withdrawn'; readonly waits: readonly Wait[] }
   /** Actions of a workflow's machine, which run once `boundary` is stored. */
   | { readonly type: 'workflow.acts'; readonly acts: readonly MachineAction[]; readonly boundary: number }
+  /** What the machine of a workflow did, for inspectors, once `boundary` is stored. */
+  | ({ readonly type: 'workflow.inspected'; readonly boundary: number } & InspectedSteps)
   | WorkflowEvent
   /** Every open call waits, or the model is away. */
   | { readonly type: 'waiting.began'; readonly progress: Progress }

@@ -1,7 +1,7 @@
 import { callOf } from '../src/run/open-step.ts';
 import { recordResult, withdrawCalls } from '../src/run/progress.ts';
 import { waitsOf } from '../src/run/waits/wait-rules.ts';
-import { type WorkflowAdvance, withEvent } from '../src/run/workflow/advanced.ts';
+import { type InspectedSteps, type WorkflowAdvance, withEvent } from '../src/run/workflow/advanced.ts';
 import { toolCallId, withoutPlace } from './call-ids.ts';
 import type { RunContext, RunMachineEvent, ToolAnswer } from './context.ts';
 import { type Enqueue, startTools } from './tool-calls.ts';
@@ -35,7 +35,13 @@ export function applyAdvance(context: RunContext, advanced: WorkflowAdvance, enq
   });
   const at = boundary ?? context.requested;
   if (opened.length > 0) enqueue.emit({ type: 'waits.opened', waits: opened, boundary: at });
+  if (context.isInspected)
+    enqueue.emit({ type: 'workflow.inspected', ...inspectedOf(context, advanced), boundary: at });
   if (acts.length > 0) enqueue.emit({ type: 'workflow.acts', acts, boundary: at });
+}
+
+function inspectedOf({ progress }: RunContext, { steps, end }: WorkflowAdvance): InspectedSteps {
+  return { before: progress.workflow, steps, error: end && 'error' in end ? end.error : undefined };
 }
 
 function announceWithdrawn(context: RunContext, { progress }: WorkflowAdvance, enqueue: Enqueue): void {

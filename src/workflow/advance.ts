@@ -3,7 +3,7 @@ import { type OpenCall, stepOf } from '../run/open-step.ts';
 import type { Progress } from '../run/progress.ts';
 import type { Wait } from '../run/waits/wait.ts';
 import { openWaits, waitsOf, withdrawWaitsOf } from '../run/waits/wait-rules.ts';
-import type { MachineAction, WorkflowAdvance, WorkflowEvent } from '../run/workflow/advanced.ts';
+import type { InspectedStep, MachineAction, WorkflowAdvance, WorkflowEvent } from '../run/workflow/advanced.ts';
 import type { WorkflowState } from '../run/workflow/state.ts';
 import { toErrorData } from '../values/error-data.ts';
 import { WorkflowError, WorkflowLoopError, WorkflowStateError } from '../values/errors.ts';
@@ -46,6 +46,7 @@ class Advance {
   readonly #now: number;
   #progress: Progress;
   #told: WorkflowEvent[] = [];
+  #steps: InspectedStep[] = [];
   #acts: MachineAction[] = [];
   #stopped: OpenCall[] = [];
   /** The calls that this advance has begun, by their actors. */
@@ -94,7 +95,7 @@ class Advance {
     const { events = [], seen = [] } = this.#progress.workflow ?? {};
     const empty = { snapshot: {}, hash: this.#program.hash, calls: {}, timers: [], armed: [], events, seen };
     this.#progress = { ...this.#progress, workflow: empty };
-    this.#apply(transition, 'xstate.init');
+    this.#apply(transition, { type: 'xstate.init', input });
   }
 
   /** What the states of a migration begin, and what those before have left, is one save with the migration. */
@@ -160,10 +161,11 @@ class Advance {
   #take(event: JsonObject, without: Progress): void {
     const transition = this.#program.kernel.take(this.#state.snapshot, event);
     this.#progress = without;
-    this.#apply(transition, String(event.type));
+    this.#apply(transition, event);
   }
 
-  #apply({ snapshot, effects, isTaken, took, failure }: Transition, event: string): void {
+  #apply({ snapshot, effects, isTaken, took, failure }: Transition, taken: JsonObject): void {
+    const event = String(taken.type);
     const iteration = this.#progress.iteration + 1;
     if (iteration > MAX_TRANSITIONS)
       throw new WorkflowLoopError(`the workflow has made ${MAX_TRANSITIONS} transitions, which is the limit`);
@@ -181,6 +183,7 @@ class Advance {
     else if (!event.startsWith('xstate.')) this.#told.push({ type: 'workflow.ignored', step: iteration, event });
     // What is sent to an actor that the same transition begins comes after it.
     for (const effect of effects) this.#perform(effect);
+    this.#steps.push({ event: taken, workflow: this.#state });
     if (failure !== undefined) throw failure;
   }
 
@@ -273,7 +276,7 @@ class Advance {
   }
 
   #result(more: Partial<WorkflowAdvance> = {}): WorkflowAdvance {
-    const said = { told: this.#told, acts: this.#acts, stopped: this.#stopped };
+    const said = { told: this.#told, steps: this.#steps, acts: this.#acts, stopped: this.#stopped };
     return { progress: this.#progress, ...said, isMore: false, ...more };
   }
 }

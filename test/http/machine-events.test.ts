@@ -39,6 +39,15 @@ describe('POST /runs/:runId/events', () => {
     expect(await checkpoints.inbox({ runId: 'p' })).toMatchObject([{ command: { id: 'click-7', event: stop.event } }]);
   });
 
+  test('refuses with mustTake an event that the state does not take: 409, and nothing is kept (workflow 18, 25)', async () => {
+    const checkpoints = await stored();
+    const host = webHost({ store: checkpoints, workflows: [parcel] });
+    const send = (type: string) => host.ask('/runs/p/events', { body: { event: { type }, mustTake: true } });
+    expect(await send('rush')).toMatchObject({ status: 409, body: { code: 'EVENT_NOT_TAKEN' } });
+    expect(await checkpoints.inbox({ runId: 'p' })).toEqual([]);
+    expect((await send('stop')).status).toBe(202);
+  });
+
   test('refuses an event of XState with 400, a run that is over or of another caller with 404, and a run of an agent with 501 (workflow 18, 25)', async () => {
     const host = webHost({ store: await stored() });
     await (await host.start({ runId: 'a', callerId: 'ada' })).result;

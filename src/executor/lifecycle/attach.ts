@@ -18,6 +18,7 @@ import { guarded, guardedObserver } from '../host/guard.ts';
 import type { RunOptions, StepInfo } from '../host/options.ts';
 import { atMoment, type PersistedRun } from '../host/snapshot.ts';
 import { ActiveRun, type ExecutorServices } from '../run/active-run.ts';
+import { tellInspectors } from '../run/inspected-machine.ts';
 import { releaseClaim } from '../run/record/acquire.ts';
 import type { RunActor } from '../run/run-actor.ts';
 import { inputOf, type RunSeed } from '../run/seed.ts';
@@ -135,7 +136,8 @@ function heed(event: RunEmitted, run: ActiveRun, onStep: OnStep): void {
   else if (event.type === 'waits.withdrawn') run.waits.withdraw(event.waits);
   else if (event.type === 'event.entered') run.machineEvents.entered(event);
   else if (event.type === 'call.stopped') stopCall(run, event.call);
-  else if (event.type === 'workflow.acts') runActs(run, event);
+  else if (event.type === 'workflow.acts') whenStored(run, event.boundary, () => runActs(run, event));
+  else if (event.type === 'workflow.inspected') whenStored(run, event.boundary, () => tellInspectors(run, event));
   else run.publish(event);
 }
 
@@ -153,24 +155,23 @@ function stopCall(run: ActiveRun, call: OpenCall): void {
   );
 }
 
-/** Actions of a workflow's machine run once their transition is stored; one that throws ends nothing. */
-function runActs(run: ActiveRun, { acts, boundary }: Extract<RunEmitted, { type: 'workflow.acts' }>): void {
-  const runAll = () => {
-    for (const { name, run: act } of acts) {
-      try {
-        act();
-      } catch (error) {
-        run.publish({ type: 'workflow.action-failed', name, error: toErrorData(error) });
-        run.services.config.warn('run: an action of the workflow threw', {
-          runId: run.runId,
-          name,
-          error: toErrorData(error),
-        });
-      }
+/** Does something that depends on a save, at once where nothing is stored. */
+function whenStored(run: ActiveRun, boundary: number, then: () => void): void {
+  if (run.isDurable) run.checkpointing.whenPersisted(boundary, then);
+  else then();
+}
+
+/** Actions of a workflow's machine; one that throws ends nothing. */
+function runActs(run: ActiveRun, { acts }: Extract<RunEmitted, { type: 'workflow.acts' }>): void {
+  for (const { name, run: act } of acts) {
+    try {
+      act();
+    } catch (thrown) {
+      const error = toErrorData(thrown);
+      run.publish({ type: 'workflow.action-failed', name, error });
+      run.services.config.warn('run: an action of the workflow threw', { runId: run.runId, name, error });
     }
-  };
-  if (run.isDurable) run.checkpointing.whenPersisted(boundary, runAll);
-  else runAll();
+  }
 }
 
 function callRefused({ step, call }: Extract<RunEmitted, { type: 'call.refused' }>, run: ActiveRun): void {

@@ -7,6 +7,7 @@ import type { ParkedReason, SetupFault } from '../../run/fields.ts';
 import type { Progress, ToolFacts } from '../../run/progress.ts';
 import type { Person, Wait } from '../../run/waits/wait.ts';
 import type { GivenAnswer } from '../../run/waits/wait-answer.ts';
+import type { InspectedSteps } from '../../run/workflow/advanced.ts';
 import type { Checkpointer } from '../../store/checkpointer.ts';
 import type { Claim } from '../../store/port.ts';
 import type { ErrorData } from '../../values/error-data.ts';
@@ -42,6 +43,8 @@ export class RunResources {
   #children: Set<ActiveRun> | undefined;
   /** What ends each running call of a workflow, by the call's id. */
   callSignals: Map<string, AbortController> | undefined;
+  /** Of a workflow's run that an inspector watches: what the inspector knows of its machine. */
+  inspected: { tell(steps: InspectedSteps): void } | undefined;
   /** The outputs of children that ended while no call of this run waited for them, by their run ids. */
   endedChildren: Map<string, ToolOutput> | undefined;
 

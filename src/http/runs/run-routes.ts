@@ -141,7 +141,15 @@ export const runRoutes: readonly Route[] = [
       200: { description: 'The record of the run has the event.', schema: stateOf('recorded') },
       202: { description: 'The event waits for the process that takes up the run.', schema: stateOf('sent') },
     },
-    problems: ['EVENT_INVALID', 'NOT_JSON', 'ANSWER_REDACTED', 'RUN_NOT_FOUND', 'UNDELIVERED', 'UNSUPPORTED'],
+    problems: [
+      'EVENT_INVALID',
+      'EVENT_NOT_TAKEN',
+      'NOT_JSON',
+      'ANSWER_REDACTED',
+      'RUN_NOT_FOUND',
+      'UNDELIVERED',
+      'UNSUPPORTED',
+    ],
     handle: sendEvent,
   },
   {
@@ -197,8 +205,12 @@ function checkBegun({ line }: RunCall['run']): void {
 }
 
 async function sendEvent({ run: { runId }, body, served }: RunCall): Promise<Response> {
-  const { event, id } = body as { readonly event: MachineEvent; readonly id?: string };
-  const state = await served.executor.control(runId).send(event, id === undefined ? {} : { id });
+  const { event, ...options } = body as {
+    readonly event: MachineEvent;
+    readonly id?: string;
+    readonly mustTake?: boolean;
+  };
+  const state = await served.executor.control(runId).send(event, options);
   return jsonAnswer({ runId, state }, state === 'recorded' ? 200 : 202);
 }
 

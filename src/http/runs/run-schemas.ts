@@ -134,6 +134,7 @@ export const eventBody: JsonObject = objectOf(
       description: 'Its other fields are any JSON.',
     },
     id: { ...upTo(128, 1), description: 'Names the event: sent again with the same id, it counts once.' },
+    mustTake: { type: 'boolean', description: 'Refuses an event that the present state does not take.' },
   },
   ['event'],
 );

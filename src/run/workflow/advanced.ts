@@ -17,10 +17,25 @@ export type WorkflowEvent = Extract<
   { type: 'workflow.transition' | 'workflow.ignored' | 'workflow.emitted' }
 >;
 
+/** A transition as inspectors see it: the event, and the workflow after it. */
+export interface InspectedStep {
+  readonly event: JsonObject;
+  readonly workflow: WorkflowState;
+}
+
+/** What the machine of a workflow did, for inspectors. `before`: where it was; `error`: why it failed. */
+export interface InspectedSteps {
+  readonly before: WorkflowState | undefined;
+  readonly steps: readonly InspectedStep[];
+  readonly error: ErrorData | undefined;
+}
+
 /** A workflow after it has taken all that was there. */
 export interface WorkflowAdvance {
   readonly progress: Progress;
   readonly told: readonly WorkflowEvent[];
+  /** The same for inspectors. */
+  readonly steps: readonly InspectedStep[];
   /** Actions of the machine's own, which run once this is stored. */
   readonly acts: readonly MachineAction[];
   /** The calls that were stopped, as they were. */

@@ -64,7 +64,10 @@ function EventForm({ runId, type, schema, close }: EventFormProps) {
     const filled = form.read();
     if (!filled) return;
     setSending(true);
-    const answer = await post(pathOf('runs', runId, 'events'), { event: { ...(filled.input as object), type } });
+    const answer = await post(pathOf('runs', runId, 'events'), {
+      event: { ...(filled.input as object), type },
+      mustTake: true,
+    });
     setSending(false);
     setTrouble(answer.trouble);
     if (answer.trouble) return;
@@ -73,18 +76,12 @@ function EventForm({ runId, type, schema, close }: EventFormProps) {
     close();
   };
   return (
-    <form
-      class="event"
-      onSubmit={(event) => {
-        event.preventDefault();
-        void send();
-      }}
-    >
+    <div class="event">
       <Form {...form} />
       {trouble && <Failed trouble={trouble} />}
-      <button type="submit" class="primary" disabled={!canWrite || isSending}>
+      <button type="button" class="primary" disabled={!canWrite || isSending} onClick={() => void send()}>
         Send <Mono text={type} />
       </button>
-    </form>
+    </div>
   );
 }

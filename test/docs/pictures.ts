@@ -9,6 +9,7 @@ import { sqliteStore } from 'pawl/stores/sqlite';
 import { studioHandler } from 'pawl/studio';
 import { startChromium, whyNoChromium } from '../fixtures/chromium.ts';
 import { World } from '../studio/browser/world.ts';
+import { order } from './pictured-workflow.ts';
 
 const folder = fileURLToPath(new URL('../../docs/pictures/', import.meta.url));
 
@@ -16,6 +17,7 @@ const pictures = [
   ['runs', '/runs'],
   ['run', '/run/refund-4417'],
   ['inbox', '/inbox'],
+  ['machine', '/run/order-7/chart'],
 ] as const;
 
 if (whyNoChromium !== undefined) {
@@ -38,10 +40,14 @@ await world.start({ runId: 'invoice-12', prompt: 'event {"key":"88"}' });
 await world.start({ runId: 'digest-47', prompt: 'sleep' });
 await world.start({ runId: 'line-3', prompt: 'work', agent: 'line' });
 await world.start({ runId: 'refund-4417', prompt: pay('Ada Lovelace', 4_200) });
+const desk = createExecutor({ store: sqliteStore({ path: world.path }), workflows: [order], journal: true });
+await desk.start(order, { runId: 'order-7', input: undefined });
+await sleep(1_000);
+for (const type of ['pause', 'resume'] as const) await desk.control(order, 'order-7').send({ type });
 await sleep(2_000);
 
 const store = sqliteStore({ path: world.path, readOnly: true });
-const executor = createExecutor({ models: () => undefined, store, journal: true });
+const executor = createExecutor({ models: () => undefined, store, workflows: [order], journal: true });
 const studio = studioHandler(executor, {
   authorize: localOnly({ callerId: 'ada' }),
   write: true,
@@ -62,5 +68,6 @@ await browser.close();
 server.closeAllConnections();
 server.close();
 await executor.shutdown();
+await desk.shutdown();
 await store.close();
 await world.end();

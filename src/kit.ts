@@ -111,7 +111,7 @@ export type {
   WriteOptions,
 } from './store/port.ts';
 export type { LoadPartOptions, PartStore, RecordPart } from './store/reading/record-part.ts';
-export type { LandedState } from './store/record-writer.ts';
+export type { LandedState } from './store/record-writes.ts';
 export {
   type Change,
   type Decide,

@@ -57,13 +57,16 @@ function methodsOf(store: CheckpointStore): readonly MethodName[] {
 
 function guardedMethod(store: CheckpointStore, name: MethodName): Method {
   const what = `store.${name}`;
-  return async (...args) => {
+  const check = checkedAnswers[name];
+  const fail = (error: unknown): never => {
+    throw storeFailure(what, error);
+  };
+  return (...args) => {
     try {
-      const answer = await (store as unknown as Record<string, Method>)[name]?.(...args);
-      const check = checkedAnswers[name];
-      return check ? check(answer, String(args[0])) : answer;
+      const answer = Promise.resolve((store as unknown as Record<string, Method>)[name]?.(...args));
+      return (check ? answer.then((value) => check(value, String(args[0]))) : answer).catch(fail);
     } catch (error) {
-      throw storeFailure(what, error);
+      return Promise.reject(storeFailure(what, error));
     }
   };
 }

@@ -1,12 +1,13 @@
-import type { RunCheckpointState } from '../record/state.ts';
+import { journalOf, type RunCheckpointState } from '../record/state.ts';
 import type { RunCheckpointMeta } from '../run/request.ts';
 import { type Clock, systemClock } from '../values/clock.ts';
+import { withDeadline } from '../values/deadline.ts';
 import { hasTrait } from '../values/error-data.ts';
 import { checkKeys, type KnownKeys } from '../values/known-options.ts';
-import { checkStore } from './capabilities.ts';
-import { storeFailure } from './checked-store.ts';
-import type { CheckpointStore, Claim, Ended, EndOptions } from './port.ts';
-import { type LandedState, RecordWriter } from './record-writer.ts';
+import { checkStore, isAppending, isKeepingRecords } from './capabilities.ts';
+import { checkedStore, storeFailure } from './checked-store.ts';
+import type { AppendingStore, CheckpointStore, Claim, Ended, EndOptions } from './port.ts';
+import { type LandedState, type RecordWrite, RecordWrites } from './record-writes.ts';
 
 /** Records one run. A host's own needs only `save`, `complete` and `fail`. */
 export interface Checkpointer {
@@ -165,14 +166,18 @@ interface Waiting {
   readonly landed: PromiseWithResolvers<void>;
 }
 
+/**
+ * Records one run in a store: the one stage on the way of a save that waits for the store. One write is under way, one state waits
+ * behind it, and one may be delayed by the throttle.
+ */
 class StoreCheckpointer implements Checkpointer {
   readonly durable = true;
   readonly isBounded: boolean;
   readonly maxRecordBytes: number;
-  readonly #writer: RecordWriter;
-  readonly #clock: Clock;
-  readonly #throttleMs: number;
-  readonly #onFlushError: ((error: unknown) => void) | undefined;
+  readonly #store: CheckpointStore;
+  readonly #runId: string;
+  readonly #options: CheckpointerOptions & { readonly clock: Clock; readonly timeoutMs: number };
+  readonly #writes: RecordWrites;
   #lastSuccess: number | undefined;
   #inFlight: Promise<void> | undefined;
   #waiting: Waiting | undefined;
@@ -184,20 +189,15 @@ class StoreCheckpointer implements Checkpointer {
   #isAbandoned = false;
 
   constructor(store: CheckpointStore, meta: RunCheckpointMeta, options: CheckpointerOptions) {
-    const {
-      clock = systemClock,
-      claim,
-      landed,
-      fairKey,
-      timeoutMs = 30_000,
-      maxRecordBytes = DEFAULT_MAX_RECORD_BYTES,
-    } = options;
-    this.#clock = clock;
+    const { clock = systemClock, claim, landed, timeoutMs = 30_000 } = options;
+    const { maxRecordBytes = DEFAULT_MAX_RECORD_BYTES } = options;
     this.isBounded = Number.isFinite(timeoutMs);
     this.maxRecordBytes = maxRecordBytes;
-    this.#throttleMs = options.throttleMs ?? 0;
-    this.#onFlushError = options.onFlushError;
-    this.#writer = new RecordWriter(store, meta, { clock, claim, landed, fairKey, timeoutMs, maxRecordBytes });
+    this.#store = checkedStore(store);
+    this.#runId = meta.runId;
+    this.#options = { ...options, clock, timeoutMs };
+    const attempts = claim?.attempts ?? 0;
+    this.#writes = new RecordWrites(meta, { clock, attempts, maxRecordBytes, isAppending: isAppending(store), landed });
   }
 
   save(state: RunCheckpointState, { force = false }: { readonly force?: boolean } = {}): Promise<void> {
@@ -208,7 +208,7 @@ class StoreCheckpointer implements Checkpointer {
   }
 
   get revision(): number | undefined {
-    return this.#writer.revision;
+    return this.#writes.revision;
   }
 
   abandon(): void {
@@ -217,17 +217,21 @@ class StoreCheckpointer implements Checkpointer {
   }
 
   complete(): Promise<void> {
-    this.#sealed ??= this.#seal(() => this.#writer.delete());
+    const { claim } = this.#options;
+    this.#sealed ??= this.#seal(() =>
+      this.#bounded('store.delete', this.#store.delete(this.#runId, claim ? { claim } : {})),
+    );
     return this.#sealed;
   }
 
   get keeper(): ((end: EndOptions) => Promise<Ended>) | undefined {
-    const { end } = this.#writer;
-    if (!end) return undefined;
+    const store = this.#store;
+    const { claim } = this.#options;
+    if (!claim || !isKeepingRecords(store)) return undefined;
     return async (options) => {
       let ended: Ended = {};
       this.#sealed ??= this.#seal(async () => {
-        ended = await end(options);
+        ended = await this.#bounded('store.end', store.end(claim, options));
       });
       await this.#sealed;
       return ended;
@@ -254,7 +258,7 @@ class StoreCheckpointer implements Checkpointer {
 
   #defer(state: RunCheckpointState): Promise<void> {
     this.#deferred = state;
-    this.#timer ??= this.#clock.setTimeout(() => this.#flush(), this.#windowLeft());
+    this.#timer ??= this.#options.clock.setTimeout(() => this.#flush(), this.#windowLeft());
     return Promise.resolve();
   }
 
@@ -267,14 +271,14 @@ class StoreCheckpointer implements Checkpointer {
       if (this.#isAbandoned || isTakenOver(error)) return;
       if (!this.#sealed && !this.#waiting && !this.#inFlight) {
         this.#deferred = state;
-        this.#timer ??= this.#clock.setTimeout(() => this.#flush(), this.#throttleMs);
+        this.#timer ??= this.#options.clock.setTimeout(() => this.#flush(), this.#options.throttleMs ?? 0);
       }
     });
   }
 
   #tell(error: unknown): void {
     try {
-      this.#onFlushError?.(error);
+      this.#options.onFlushError?.(error);
     } catch {
       // The callback cannot get a second error; the delayed state must be stored all the same.
     }
@@ -282,26 +286,56 @@ class StoreCheckpointer implements Checkpointer {
 
   #dropDeferred(): void {
     this.#deferred = undefined;
-    if (this.#timer !== undefined) this.#clock.clearTimeout(this.#timer);
+    if (this.#timer !== undefined) this.#options.clock.clearTimeout(this.#timer);
     this.#timer = undefined;
   }
 
   #write(state: RunCheckpointState, isForced: boolean): Promise<void> {
     this.#dropDeferred();
-    const startedAt = this.#clock.monotonic();
-    const write = this.#writer.write(state).then(() => {
-      this.#lastSuccess = startedAt;
-      this.#isOwed = false;
-    });
-    this.#inFlight = write;
-    write.then(
-      () => this.#next(),
+    const startedAt = this.#options.clock.monotonic();
+    const write = this.#bring(state).then(
       () => {
-        this.#isOwed ||= isForced;
+        this.#lastSuccess = startedAt;
+        this.#isOwed = false;
         this.#next();
       },
+      (error: unknown) => {
+        this.#isOwed ||= isForced;
+        this.#next();
+        throw error;
+      },
     );
+    this.#inFlight = write;
     return write;
+  }
+
+  /** Brings the record to a state: by one write, or by two after an answer that is not known. */
+  async #bring(state: RunCheckpointState): Promise<void> {
+    for (let isLast = false; !isLast; ) {
+      isLast = !this.#writes.isUnclear;
+      const write = this.#writes.next(state);
+      try {
+        await this.#send(write);
+        this.#writes.landed(write);
+      } catch (error) {
+        if (!this.#writes.failed(write, error)) throw error;
+        isLast = false;
+      }
+    }
+    journalOf(state)?.landed();
+  }
+
+  #send({ delta, record, events }: RecordWrite): Promise<void> {
+    const { claim, fairKey } = this.#options;
+    const options = { ...(claim ? { claim } : {}), ...(events ? { events } : {}) };
+    if (delta) return this.#bounded('store.append', (this.#store as AppendingStore).append(delta, options));
+    const fair = fairKey === undefined ? {} : { fairKey };
+    return this.#bounded('store.save', this.#store.save(record, { ...options, ...fair }));
+  }
+
+  #bounded<T>(what: string, answer: Promise<T>): Promise<T> {
+    const { clock, timeoutMs: ms } = this.#options;
+    return withDeadline(answer, { ms, clock, what });
   }
 
   #next(): void {
@@ -317,9 +351,10 @@ class StoreCheckpointer implements Checkpointer {
 
   /** The rest of the throttle's window, ms. The window begins with the last successful write. */
   #windowLeft(): number {
+    const { throttleMs = 0, clock } = this.#options;
     if (this.#isOwed || this.#isAbandoned) return 0;
-    if (this.#throttleMs <= 0 || this.#lastSuccess === undefined) return 0;
-    return this.#lastSuccess + this.#throttleMs - this.#clock.monotonic();
+    if (throttleMs <= 0 || this.#lastSuccess === undefined) return 0;
+    return this.#lastSuccess + throttleMs - clock.monotonic();
   }
 
   async #seal(last: () => Promise<void>): Promise<void> {

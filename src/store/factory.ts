@@ -4,7 +4,7 @@ import { checkKeys, type KnownKeys } from '../values/known-options.ts';
 import { checkStore } from './capabilities.ts';
 import { type Checkpointer, checkNumbers, createCheckpointer, noCheckpointer } from './checkpointer.ts';
 import type { CheckpointStore, Claim } from './port.ts';
-import type { LandedState } from './record-writer.ts';
+import type { LandedState } from './record-writes.ts';
 
 export interface BeginOptions {
   readonly claim?: Claim | undefined;

@@ -1,4 +1,4 @@
-import { setImmediate as nextTurn, setTimeout as sleep } from 'node:timers/promises';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { isBusy, isIoError, storeError } from '../../sqlite/errors.ts';
 import { backoffMs, lockBackoff } from '../../values/backoff.ts';
 import { PawlError } from '../../values/error-codes.ts';
@@ -28,13 +28,18 @@ const GATHER_MS = 100;
  * Resolves after one turn of the event loop for a write that comes alone, and for several when a turn has brought no other. A
  * thousand runs take many turns until each has had one, and the sync of a commit costs as much as many writes.
  */
-async function gathered(count: () => number): Promise<void> {
+function gathered(count: () => number): Promise<void> {
   const until = performance.now() + GATHER_MS;
-  await nextTurn();
-  for (let before = 1; count() > before && performance.now() < until; ) {
-    before = count();
-    await nextTurn();
-  }
+  return new Promise((resolve) => {
+    const look = (before: number) => {
+      setImmediate(() => {
+        const waiting = count();
+        if (waiting > before && performance.now() < until) look(waiting);
+        else resolve();
+      });
+    };
+    look(1);
+  });
 }
 
 /** Commits the writes to SQLite of one turn of the event loop together: one sync of the disk for all of them. */

@@ -98,7 +98,12 @@ export class RecordWrites {
     const events = journalOf(state)?.write();
     if (!isDelta) {
       this.#canAppend = false;
-      return { record: { ...head, messages: transcript.slice(ownFrom), ...startOf(state) }, events, revision, messages };
+      return {
+        record: { ...head, messages: transcript.slice(ownFrom), ...startOf(state) },
+        events,
+        revision,
+        messages,
+      };
     }
     const start = Math.max(ownFrom, this.#landed?.messages ?? 0);
     const added = { from: start - ownFrom, messages: transcript.slice(start) };

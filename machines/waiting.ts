@@ -2,7 +2,7 @@ import { callOf } from '../src/run/open-step.ts';
 import { openStep, type Progress, recordSpent } from '../src/run/progress.ts';
 import type { ModelReply } from '../src/run/reply.ts';
 import type { Wait } from '../src/run/waits/wait.ts';
-import { answerWait, awaitModel, forgetRetry, judge, openWaits } from '../src/run/waits/wait-rules.ts';
+import { answerWait, awaitModel, forgetRetry, isMachineTimer, judge, openWaits } from '../src/run/waits/wait-rules.ts';
 import { type ErrorData, toErrorData } from '../src/values/error-data.ts';
 import { RunParkedError, WaitExpiredError } from '../src/values/errors.ts';
 import type { JudgeInput } from './actors.ts';
@@ -81,6 +81,12 @@ export function takeWaitAnswer(context: RunContext, { answer, receipt }: GivenAn
     // The save of the end has the expiry too: no crash between two saves leaves a run that neither waits nor ends.
     enqueue.assign(endedBy(ends, { ...context, progress }, rest.wait));
     enqueue.emit({ type: 'answer.taken', receipt, boundary: context.requested, ...rest });
+    return;
+  }
+  if (isMachineTimer(rest.wait)) {
+    // The machine takes it now: the save of that has both.
+    enqueue.assign({ progress });
+    enqueue.emit({ type: 'answer.taken', receipt, boundary: context.requested + 1, ...rest });
     return;
   }
   const boundary = startTools({ ...context, progress }, progress, { enqueue, also: {}, save: 'answer' });

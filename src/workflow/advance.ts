@@ -92,7 +92,7 @@ class Advance {
     const { input = null } = this.#progress.inputs.value;
     const transition = this.#program.kernel.begin(input ?? undefined);
     // Events may have come before the machine began.
-    const { events = [], seen = [] } = this.#progress.workflow ?? {};
+    const { events = [], seen = '' } = this.#progress.workflow ?? {};
     const empty = { snapshot: {}, hash: this.#program.hash, calls: {}, timers: [], armed: [], events, seen };
     this.#progress = { ...this.#progress, workflow: empty };
     this.#apply(transition, { type: 'xstate.init', input });

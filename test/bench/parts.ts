@@ -11,6 +11,7 @@ import { stepRows } from './steps.ts';
 import { streamRows } from './streams.ts';
 import { studioRows } from './studio.ts';
 import { webRows } from './web.ts';
+import { workflowRows } from './workflows.ts';
 
 /** A part of the bench, which can be measured alone. */
 export interface BenchPart {
@@ -30,6 +31,7 @@ export const parts: readonly BenchPart[] = [
   { name: 'text', title: 'Streamed text', isCore: true, measure: streamRows },
   { name: 'stores', title: 'PostgreSQL', isCore: false, measure: otherStoreRows },
   { name: 'many', title: 'Many runs at once', isCore: true, measure: manyRunsRows },
+  { name: 'workflows', title: 'Workflows', isCore: true, measure: workflowRows },
   { name: 'memory', title: 'Memory', isCore: true, measure: memoryRows },
   { name: 'start', title: 'New processes', isCore: true, measure: startRows },
   { name: 'journal', title: 'Journals and readers', isCore: false, measure: webRows },

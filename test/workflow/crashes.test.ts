@@ -112,3 +112,18 @@ test('the eventless transitions of parallel states are taken in the order of the
   expect(explained?.record?.workflow?.snapshot.context).toEqual(plain.getSnapshot().context);
   expect(plain.getSnapshot().context.seen).toEqual(['inner', 'second']);
 });
+
+test('the end of a timer is one save with the transition that takes it, and leaves nothing in the record (workflow 3, 29)', async () => {
+  const flow = defineWorkflow({
+    id: 'flow',
+    machine: setup({}).createMachine({ initial: 'a', states: { a: { after: { 500: 'b' } }, b: { on: { x: 'a' } } } }),
+  });
+  const { boot, pass, store } = worldOf([flow], { defaults: { waitLingerMs: 100_000 } });
+  await boot().start(flow, { runId: 'r' });
+  await pass(100);
+  const before = await store.load('r');
+  await pass(1_000);
+  const after = await store.load('r');
+  expect([after?.workflow?.snapshot.value, after?.revision]).toEqual(['b', (before?.revision ?? 0) + 1]);
+  expect(after?.waiting).toEqual({ waits: [], settled: [] });
+});

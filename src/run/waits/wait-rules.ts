@@ -294,6 +294,11 @@ function settledBy({ id, kind, createdAt }: Wait, { how, by, decision, ...sent }
   return { id, kind, how, at, ...(by ? { by } : {}), ...(decision === undefined ? {} : { decisions: [decision] }) };
 }
 
+/** Returns whether a wait is a timer of a workflow's machine: those of calls have a call. */
+export function isMachineTimer({ kind, callId }: Wait): boolean {
+  return kind === 'timer' && callId === undefined;
+}
+
 function close(progress: Progress, wait: Wait, settled: SettledWait): Progress {
   // A retry stays open, and is due, until the model has answered: a crash during the attempt must not end the outage.
   if (wait.kind === 'retry') {
@@ -302,7 +307,8 @@ function close(progress: Progress, wait: Wait, settled: SettledWait): Progress {
   }
   const { waits, settled: before } = progress.waiting ?? noWaits;
   const left = withWaits(
-    { waits, settled: [...before, settled].slice(-MAX_SETTLED) },
+    // No person answers the timer of a machine a second time.
+    { waits, settled: isMachineTimer(wait) ? before : [...before, settled].slice(-MAX_SETTLED) },
     waits.filter(({ id }) => id !== wait.id),
   );
   return { ...progress, waiting: left };

@@ -1,9 +1,10 @@
+import { sha256 } from '../../values/digest.ts';
 import type { ErrorData } from '../../values/error-data.ts';
 import type { JsonObject, JsonValue } from '../../values/json.ts';
 import type { RunEventBody } from '../events/body.ts';
 import type { OpenCall } from '../open-step.ts';
 import type { Progress } from '../progress.ts';
-import type { WorkflowState } from './state.ts';
+import { MARK_CHARS, type WorkflowState } from './state.ts';
 
 /** An action of a workflow's machine: it runs once its transition is stored. */
 export interface MachineAction {
@@ -46,16 +47,22 @@ export interface WorkflowAdvance {
   readonly end?: { readonly data: JsonValue } | { readonly error: ErrorData };
 }
 
-/** The ids of the last events, by which a repetition is recognised. */
+/** So many of the last events are remembered, by which a repetition is recognised. */
 const MAX_SEEN = 1_000;
 
 /** A machine that has not begun, for events that come before. */
-const unbegun: WorkflowState = { snapshot: {}, hash: '', calls: {}, timers: [], armed: [], events: [], seen: [] };
+const unbegun: WorkflowState = { snapshot: {}, hash: '', calls: {}, timers: [], armed: [], events: [], seen: '' };
 
 /** Takes an event in: it waits until the machine takes it. A known one changes nothing. */
 export function withEvent(progress: Progress, id: string, event: JsonObject): Progress {
   const { workflow = unbegun } = progress;
-  if (workflow.seen.includes(id)) return progress;
-  const seen = [...workflow.seen, id].slice(-MAX_SEEN);
+  const mark = sha256(id).slice(0, MARK_CHARS);
+  if (isSeen(workflow.seen, mark)) return progress;
+  const seen = (workflow.seen + mark).slice(-MAX_SEEN * MARK_CHARS);
   return { ...progress, workflow: { ...workflow, seen, events: [...workflow.events, { id, event }] } };
+}
+
+function isSeen(seen: string, mark: string): boolean {
+  for (let at = seen.indexOf(mark); at !== -1; at = seen.indexOf(mark, at + 1)) if (at % MARK_CHARS === 0) return true;
+  return false;
 }

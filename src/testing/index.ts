@@ -35,3 +35,4 @@ export {
   type StoreUnderTest,
 } from './store-contract/store-contract.ts';
 export { type TestClock, testClock } from './test-clock.ts';
+export { type MachinePath, type TestPathsOptions, testPaths, type WalkedPaths } from './test-paths.ts';

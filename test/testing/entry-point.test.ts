@@ -18,5 +18,6 @@ test('the testing kit offers exactly these names', () => {
     'scriptedModel',
     'stallAfter',
     'testClock',
+    'testPaths',
   ]);
 });

@@ -182,6 +182,7 @@ export { retryOf } from './values/error-data.ts';
 export type { AnsweredBefore } from './values/errors.ts';
 export type { JsonObject, JsonValue } from './values/json.ts';
 export type { AssistantMessage, Message, ToolOutput } from './values/message.ts';
+export type { MessageMark } from './values/message-mark.ts';
 export type { Redaction, RedactionPlace } from './values/redact.ts';
 export type { Spend, Usage } from './values/usage.ts';
 export { defineWorkflow, type WorkflowDefinition } from './workflow/define.ts';

@@ -9,6 +9,7 @@ import type { SettledWait, Wait } from '../src/run/waits/wait.ts';
 import type { WaitAnswer } from '../src/run/waits/wait-answer.ts';
 import type { Judgement } from '../src/run/waits/wait-rules.ts';
 import type { InspectedSteps, MachineAction, WorkflowEvent } from '../src/run/workflow/advanced.ts';
+import type { WorkflowMessage } from '../src/run/workflow/state.ts';
 import type { ErrorData } from '../src/values/error-data.ts';
 import type { Hidden } from '../src/values/hidden.ts';
 import type { JsonObject, JsonValue } from '../src/values/json.ts';
@@ -191,6 +192,8 @@ export type RunMachineEvent =
   | { readonly type: 'wait.answer'; readonly answer: WaitAnswer; readonly receipt: string }
   /** A machine event for a workflow. `id` names it: sent twice, it counts once. */
   | { readonly type: 'workflow.event'; readonly id: string; readonly event: JsonObject }
+  /** An event for another run has arrived there, or never will. */
+  | { readonly type: 'workflow.sent'; readonly id: string }
   /** Everything up to this boundary is recorded. */
   | { readonly type: 'boundary.persisted'; readonly boundary: number }
   | DoneActorEvent<Resolution, 'resolve'>
@@ -255,6 +258,8 @@ export type RunEmitted =
   | { readonly type: 'workflow.acts'; readonly acts: readonly MachineAction[]; readonly boundary: number }
   /** What the machine of a workflow did, for inspectors, once `boundary` is stored. */
   | ({ readonly type: 'workflow.inspected'; readonly boundary: number } & InspectedSteps)
+  /** Events for other runs, which are sent once `boundary` is stored. */
+  | { readonly type: 'messages.posted'; readonly messages: readonly WorkflowMessage[]; readonly boundary: number }
   | WorkflowEvent
   /** Every open call waits, or the model is away. */
   | { readonly type: 'waiting.began'; readonly progress: Progress }

@@ -5,6 +5,7 @@ import { currentPhase, isPhasePassable } from '../src/run/pipeline.ts';
 import type { Progress } from '../src/run/progress.ts';
 import { isOver, type RunOutput } from '../src/run/result.ts';
 import { retryOf } from '../src/run/waits/wait-rules.ts';
+import { outboxOf } from '../src/run/workflow/advanced.ts';
 import { hasNews } from '../src/run/workflow/news.ts';
 import { hasToolCalls, toolCallsOf } from '../src/values/message.ts';
 import { answeredCallId } from './call-ids.ts';
@@ -53,8 +54,13 @@ export const guards = {
   hasNews: ({ context: { progress } }: Context) => hasNews(progress),
   /** The machine of a workflow is done. */
   isMachineDone: ({ context }: Context) => context.data !== undefined,
-  /** No call of a workflow runs or may start. */
-  isStill: ({ context: { progress } }: Context) => progress.openStep === undefined || isIdle(progress.openStep),
+  /** No call of a workflow runs or may start, and each event for another run has arrived. */
+  isStill: ({ context: { progress } }: Context) =>
+    outboxOf(progress).length === 0 && (progress.openStep === undefined || isIdle(progress.openStep)),
+  /** The machine of a workflow has ended, and an event of it for another run has not arrived yet. */
+  isEndUnsent: ({ context }: Context) =>
+    (context.data !== undefined || context.error !== undefined) && outboxOf(context.progress).length > 0,
+  isAllSent: ({ context: { progress } }: Context) => outboxOf(progress).length === 0,
   /** The model did not answer, and the run waits until it is asked again. */
   isModelAway: ({ context: { progress } }: Context) => retryOf(progress) !== undefined,
   isModelDue: ({ context: { progress } }: Context) => isModelDue(progress),

@@ -13,7 +13,7 @@ import {
 } from '../src/run/progress.ts';
 import type { RunOutput } from '../src/run/result.ts';
 import { forgetRetry, type Judgement } from '../src/run/waits/wait-rules.ts';
-import type { WorkflowAdvance } from '../src/run/workflow/advanced.ts';
+import { outboxOf, type WorkflowAdvance, withOutbox } from '../src/run/workflow/advanced.ts';
 import { type ErrorData, toErrorData } from '../src/values/error-data.ts';
 import { OutputInvalidError, StepLimitError } from '../src/values/errors.ts';
 import { type Message, textOf } from '../src/values/message.ts';
@@ -97,6 +97,15 @@ export const pieces = setup({
     enterEvent: enqueueActions(({ context, enqueue }, given: Extract<RunMachineEvent, { type: 'workflow.event' }>) =>
       enterEvent(context, given, enqueue),
     ),
+    ignoreEvent: enqueueActions(({ context, enqueue }, { id }: { readonly id: string }) =>
+      enqueue.emit({ type: 'event.entered', id, boundary: context.requested }),
+    ),
+    forgetMessage: assign(({ context: { progress } }, gone: string) => ({
+      progress: withOutbox(
+        progress,
+        outboxOf(progress).filter(({ id }) => id !== gone),
+      ),
+    })),
     keepCallResult: enqueueActions(({ context, enqueue }, answer: ToolAnswer) =>
       keepCallResult(context, answer, enqueue),
     ),

@@ -1,7 +1,7 @@
 import { callOf } from '../src/run/open-step.ts';
 import { recordResult, withdrawCalls } from '../src/run/progress.ts';
 import { waitsOf } from '../src/run/waits/wait-rules.ts';
-import { type InspectedSteps, type WorkflowAdvance, withEvent } from '../src/run/workflow/advanced.ts';
+import { type InspectedSteps, outboxOf, type WorkflowAdvance, withEvent } from '../src/run/workflow/advanced.ts';
 import { toolCallId, withoutPlace } from './call-ids.ts';
 import type { RunContext, RunMachineEvent, ToolAnswer } from './context.ts';
 import { type Enqueue, startTools } from './tool-calls.ts';
@@ -27,16 +27,19 @@ export function applyAdvance(context: RunContext, advanced: WorkflowAdvance, enq
     })),
   };
   const opened = waitsOf(progress).filter(({ id }) => !waitsOf(context.progress).some((wait) => wait.id === id));
+  const before = new Set(outboxOf(context.progress).map(({ id }) => id));
+  const posted = outboxOf(progress).filter(({ id }) => !before.has(id));
   const boundary = startTools({ ...context, ...left }, progress, {
     enqueue,
     also: { ...left, ...(end ?? {}) },
-    // Its end is stored with the outcome, unless actions wait for a save.
-    save: end && acts.length === 0 ? undefined : 'answer',
+    // Its end is stored with the outcome, unless actions or events for other runs wait for a save.
+    save: end && acts.length === 0 && posted.length === 0 ? undefined : 'answer',
   });
   const at = boundary ?? context.requested;
   if (opened.length > 0) enqueue.emit({ type: 'waits.opened', waits: opened, boundary: at });
   if (context.isInspected)
     enqueue.emit({ type: 'workflow.inspected', ...inspectedOf(context, advanced), boundary: at });
+  if (posted.length > 0) enqueue.emit({ type: 'messages.posted', messages: posted, boundary: at });
   if (acts.length > 0) enqueue.emit({ type: 'workflow.acts', acts, boundary: at });
 }
 

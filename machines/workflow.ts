@@ -3,6 +3,19 @@ import type { WorkflowAdvance } from '../src/run/workflow/advanced.ts';
 import { chartOf, type Stages, work } from './run.ts';
 import { pieces } from './setup.ts';
 
+/** The machine of a workflow has ended, and events for other runs are on their way. */
+const sending = pieces.createStateConfig({
+  description: 'The machine has ended: what it sent to other runs arrives before its end is recorded.',
+  meta: { resumesAt: 'here' },
+  // A machine that has ended takes no event: its sender need not wait for the end of the run.
+  on: { 'workflow.event': { actions: { type: 'ignoreEvent', params: ({ event }) => event } } },
+  always: [
+    { guard: 'isAllSent', target: 'working' },
+    { guard: 'isFreeToLeave', target: 'left', actions: 'announceStop' },
+    { guard: 'isFreeToYield', target: 'left', actions: 'stopSlice' },
+  ],
+});
+
 /**
  * The statechart of one run of a workflow. The machine of the workflow is data of its progress; this chart says when it takes what
  * is there, and what is stored before its calls begin.
@@ -17,6 +30,7 @@ export function workflowMachine(advance: (progress: Progress) => WorkflowAdvance
     on: {
       ...work.on,
       'workflow.event': { actions: { type: 'enterEvent', params: ({ event }) => event } },
+      'workflow.sent': { actions: { type: 'forgetMessage', params: ({ event }) => event.id } },
       'xstate.done.actor.tool.*': { actions: { type: 'keepCallResult', params: ({ event }) => event.output } },
       'boundary.persisted': { actions: 'startIntended' },
     },
@@ -37,6 +51,7 @@ export function workflowMachine(advance: (progress: Progress) => WorkflowAdvance
         description: 'Calls run, each once the transition that asked for it is stored.',
         meta: { resumesAt: 'here' },
         always: [
+          { guard: 'isEndUnsent', target: 'sending' },
           { guard: 'hasEnded', target: 'failed' },
           { guard: 'isMachineDone', target: 'done' },
           { guard: 'hasNews', target: 'advancing' },
@@ -62,6 +77,7 @@ export function workflowMachine(advance: (progress: Progress) => WorkflowAdvance
           onDone: { target: 'left', actions: { type: 'stop', params: ({ event }) => event.output.cause } },
         },
       },
+      sending,
       done: { type: 'final', description: 'The machine is in a final state.' },
       failed: { type: 'final', description: 'The machine threw, or an error came that no state of it takes.' },
       left: {

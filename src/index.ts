@@ -137,10 +137,20 @@ export type {
 } from './run/result.ts';
 export type { ResumeState } from './run/resume.ts';
 export type { SentAnswer } from './run/waits/sent-answer.ts';
-export type { Allowed, HowAnswered, Person, SettledWait, Vote, Wait, WaitFacts, Waiting } from './run/waits/wait.ts';
+export type {
+  Allowed,
+  AnswerVote,
+  HowAnswered,
+  Person,
+  SettledWait,
+  Vote,
+  Wait,
+  WaitFacts,
+  Waiting,
+} from './run/waits/wait.ts';
 export type { MachineAction, WorkflowAdvance, WorkflowEvent } from './run/workflow/advanced.ts';
 export type { MachineEvent } from './run/workflow/event.ts';
-export type { WorkflowState } from './run/workflow/state.ts';
+export type { MessageReceiver, WorkflowMessage, WorkflowState } from './run/workflow/state.ts';
 export type { Checkpointer } from './store/checkpointer.ts';
 export type { CheckpointerFactory } from './store/factory.ts';
 export { type MemoryStore, memoryStore } from './store/memory/memory-store.ts';
@@ -155,7 +165,15 @@ export type {
   TurnEnd,
 } from './store/thread-port.ts';
 export type { AiSdkTool, AiSdkToolEntry } from './tool/ai-sdk.ts';
-export type { Approval, ApprovalContext, ApproverCheck, NeedsApproval, Verdict } from './tool/approval.ts';
+export type {
+  AnswererCheck,
+  Answerers,
+  Approval,
+  ApprovalContext,
+  ApproverCheck,
+  NeedsApproval,
+  Verdict,
+} from './tool/approval.ts';
 export type { AnswerOf, CallWaits, ExpectedEvent, Question } from './tool/call-waits.ts';
 export {
   type ContentOptions,
@@ -191,6 +209,7 @@ export type { MigratedSnapshot, MigrateWorkflow } from './workflow/program.ts';
 export {
   type AgentInput,
   type AgentOutput,
+  type AskedPersons,
   type AskOptions,
   ask,
   type FromInput,

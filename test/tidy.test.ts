@@ -182,6 +182,7 @@ const importTable: rules.ImportTable = {
   'src/studio/page': ['src/studio/wire', 'src/studio/fan-out-wire', 'src/studio/machine/wire', 'src/run/waits/wait'],
   'src/cli/ui': ['src/index', 'src/values', 'src/run/waits/wait'],
   'src/cli/open': [
+    'src/workflow/workflow',
     'src/cli/ui',
     'src/cli/arguments',
     'src/cli/command',

@@ -110,5 +110,5 @@ export class WaitWatch {
 
 /** How many persons have approved a call so far. */
 export function votesOf(wait: PersonWait): number {
-  return wait.kind === 'approval' ? wait.votes.length : 0;
+  return wait.votes?.length ?? 0;
 }

@@ -1,6 +1,6 @@
 /// <reference lib="esnext.disposable" preserve="true" />
 import type { ReadonlyAtom } from '@xstate/store';
-import { type Agent, agentFrom } from '../agent/agent.ts';
+import type { Agent } from '../agent/agent.ts';
 import type { KeptRun } from '../record/kept-run.ts';
 import { checkRunId } from '../run/identity.ts';
 import type { JournalEvent } from '../run/journal/reader.ts';
@@ -25,14 +25,13 @@ import { Fleet, type Worker } from './fleet/fleet.ts';
 import type { WorkOptions } from './fleet/options.ts';
 import { shutdown } from './fleet/shut-down.ts';
 import { type Config, configOf } from './host/config.ts';
-import { readable } from './host/guard.ts';
 import type { ExecutorOptions, RunOptions } from './host/options.ts';
 import { type SignalOptions, SignalSwitch } from './host/process-signals.ts';
 import type { ExecutorInside } from './inside.ts';
 import { controlFrom, type RunControl, type WorkflowControl } from './lifecycle/control.ts';
 import { takeUpDue } from './lifecycle/due/take-up-due.ts';
 import { type FollowOptions, readEvents } from './lifecycle/read-events.ts';
-import { type RunLogic, runLogic } from './lifecycle/run-logic.ts';
+import { logicFor, type RunLogic } from './lifecycle/run-logic.ts';
 import { startRun } from './lifecycle/start.ts';
 import { endChild } from './lifecycle/stored/cancel-stored.ts';
 import { erase } from './lifecycle/stored/erase.ts';
@@ -54,6 +53,7 @@ import { startTurn } from './lifecycle/threads/begin-turn.ts';
 import { lookForHeldUp, passIfAwaited } from './lifecycle/threads/parked-turn.ts';
 import { listThreads, type Thread, type ThreadOptions, threadOf } from './lifecycle/threads/threads.ts';
 import { type ListedWait, type ListWaitsOptions, listWaits } from './lifecycle/waits/list-waits.ts';
+import { sendEvent } from './lifecycle/waits/send-event.ts';
 import { type SignalKeys, signalRuns } from './lifecycle/waits/signal-runs.ts';
 import type { ActiveRun, ExecutorServices } from './run/active-run.ts';
 import { type EndedRun, endedHandle, handleOf, type Run } from './run/handle.ts';
@@ -80,8 +80,9 @@ export interface Executor {
     invocation: WorkflowInvocation<WorkflowInput<W>>,
     options?: RunOptions,
   ): Promise<RunResult<WorkflowOutput<W>>>;
-  /** The runs of an agent as actor logic, for a host's own machine. Give such runs a `runId`. */
+  /** The runs of an agent, or of a workflow, as actor logic for a host's own machine. Give such runs a `runId`. */
   logic<Data>(agent: Agent<Data>): RunLogic<Data>;
+  logic<W extends Workflow>(workflow: W): RunLogic<WorkflowOutput<W>, WorkflowInvocation<WorkflowInput<W>>>;
   /** The handle of a live run, or of one of the last 1,000 that ended. */
   get(runId: string): Run | EndedRun | undefined;
   /**
@@ -274,12 +275,6 @@ export interface Executor {
   [Symbol.asyncDispose](): Promise<void>;
 }
 
-function logicFor<Data>(services: ExecutorServices, given: Agent<Data>): RunLogic<Data> {
-  const agent = readable('the agent of logic', () => agentFrom(given, 'logic needs'));
-  services.see(agent);
-  return runLogic(services, agent) as RunLogic<Data>;
-}
-
 /**
  * Makes an executor.
  * @throws {TypeError} that names the option, for an unknown one and for a wrong value
@@ -322,7 +317,7 @@ export function createExecutor(options: ExecutorOptions): Executor {
     start: start as Executor['start'],
     run: (async (agent: Agent, invocation: Invocation, runOptions?: RunOptions) =>
       (await start(agent, invocation, runOptions)).result) as Executor['run'],
-    logic: (given) => logicFor(services, given),
+    logic: ((given: Agent | Workflow) => logicFor(services, given)) as Executor['logic'],
     get: (runId) => handleFor(registry, runId),
     find: async (runId, findOptions = {}) => findRun(services, checkRunId(runId), findOptions),
     explain: async (runId, explainOptions = {}) => explainRun(services, checkRunId(runId), explainOptions),
@@ -364,6 +359,7 @@ function servicesOf(config: Config): ExecutorServices {
     inbox: inboxOf(config, owner),
     startChild: (agent, call) => startRun(services, agent, call),
     endChild: (childRunId, reason) => endChild(services, childRunId, { reason }),
+    sendEvent: (runId, { id, event }) => sendEvent(services, runId, { event, options: { id } }),
     stuck,
     sweep: sweepOf(config, {
       stuck,

@@ -25,6 +25,8 @@ export type InterruptedRun =
       readonly status?: 'interrupted' | 'parked' | 'waiting';
       /** It is a run of a workflow; absent = of an agent, or the machine of the workflow has not begun. */
       readonly kind?: 'workflow';
+      /** Of a workflow: the version that its machine has last run with. */
+      readonly version?: string;
       readonly meta: RunCheckpointMeta;
       readonly iteration: number;
       /** Names of the phases that are complete. */
@@ -82,6 +84,7 @@ export function interruptedRun(head: RunHead, owner?: string, dueAt?: number): I
     attempts: head.attempts ?? 0,
     ...(parent ? { parent } : {}),
     ...listedIdentity(head),
+    ...(head.workflow && head.definition ? { version: head.definition.version } : {}),
     usage: head.usage,
     ...(head.spend ? { spend: head.spend } : {}),
     ...(owner === undefined ? {} : { owner }),

@@ -29,6 +29,23 @@ export interface ApproverCheck<Input = unknown> {
   readonly input: Input;
 }
 
+/** An answer to a question of a workflow, whose person is to be checked. */
+export interface AnswererCheck<Input = unknown> {
+  readonly wait: Extract<Wait, { kind: 'question' }>;
+  readonly by: Person;
+  /** The input of the invoke that asks. */
+  readonly input: Input;
+  readonly value: JsonValue;
+}
+
+/**
+ * Says whether a person may answer. Asked where the answer is sent, if the workflow is known there, and by the process that has the run. A
+ * throw refuses.
+ */
+export type Answerers<Input = unknown> = (
+  check: AnswererCheck<Input>,
+) => true | { readonly refused: string } | Promise<true | { readonly refused: string }>;
+
 /** How persons decide about the calls of a tool. */
 export interface Approval<Input = unknown> {
   /** The question to the person. Default: none; the tool and its input are always shown. */
@@ -85,10 +102,16 @@ export function checkApproval(name: string, needsApproval: unknown, approval: un
   checkWord(`${of}: approval.onExpiry`, approval.onExpiry, ['deny', 'fail', 'park']);
   if (expiresInMs !== undefined && !(typeof expiresInMs === 'number' && expiresInMs > 0))
     throw new TypeError(`${of}: approval.expiresInMs must be a number above 0`);
-  if (quorum !== undefined && !(Number.isSafeInteger(quorum) && Number(quorum) > 0 && Number(quorum) <= MAX_QUORUM))
-    throw new TypeError(`${of}: approval.quorum must be a whole number from 1 to ${MAX_QUORUM}`);
+  checkQuorum(`${of}: approval.quorum`, quorum);
   if (editable !== undefined && typeof editable !== 'boolean')
     throw new TypeError(`${of}: approval.editable must be true or false`);
+}
+
+/** Checks how many persons must agree. @throws {TypeError} */
+export function checkQuorum(what: string, quorum: unknown): void {
+  if (quorum === undefined || (Number.isSafeInteger(quorum) && Number(quorum) > 0 && Number(quorum) <= MAX_QUORUM))
+    return;
+  throw new TypeError(`${what} must be a whole number from 1 to ${MAX_QUORUM}`);
 }
 
 /** Most persons whose approval one call may need: the record holds their votes. */

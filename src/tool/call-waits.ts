@@ -11,6 +11,8 @@ export interface Question<Schema = undefined, Option extends JsonValue = JsonVal
   readonly schema?: Schema;
   /** After this time `ask` throws WAIT_EXPIRED, ms; absent = never. */
   readonly expiresInMs?: number;
+  /** How many different persons must give the same answer, each by name; default 1. */
+  readonly quorum?: number;
 }
 
 /** The event that a call waits for. */
@@ -76,6 +78,8 @@ export type WaitRequest = { readonly waitMs?: number; readonly dueAt?: number } 
       readonly question: string;
       readonly options?: readonly JsonValue[];
       readonly schema?: JsonObject;
+      readonly quorum?: number;
+      readonly approvers?: true;
     }
   | { readonly kind: 'event'; readonly name: string; readonly key: string; readonly schema?: JsonObject }
   | { readonly kind: 'timer' }

@@ -4,7 +4,7 @@ import type { JsonObject, JsonValue } from '../values/json.ts';
 import { checkKeys, type KnownKeys } from '../values/known-options.ts';
 import { isDefinableName } from '../values/tool-name.ts';
 import type { Usage } from '../values/usage.ts';
-import { type Approval, checkApproval, type NeedsApproval } from './approval.ts';
+import { type Answerers, type Approval, checkApproval, type NeedsApproval } from './approval.ts';
 import type { CallWaits } from './call-waits.ts';
 import { readSchema, type ToolInput, type ValueOf } from './schema.ts';
 
@@ -67,6 +67,8 @@ export interface Tool<Input = unknown, Output = unknown> {
   readonly needsApproval?: NeedsApproval;
   /** How persons decide about its calls. */
   readonly approval?: Approval;
+  /** Says who may answer its questions; absent = every person. The `ask` of a workflow sets it. */
+  readonly answerers?: Answerers;
   execute(input: Input, context: ToolContext): Output;
 }
 

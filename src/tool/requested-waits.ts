@@ -3,6 +3,7 @@ import { durationMs } from '../values/clock.ts';
 import { UnsupportedError, WaitAfterEffectError, WaitChangedError, WaitExpiredError } from '../values/errors.ts';
 import { frozenJson, hasTexts, type JsonObject, type JsonValue, prototypeKeyIn } from '../values/json.ts';
 import { checkKeys, type KnownKeys, kindOf } from '../values/known-options.ts';
+import { checkQuorum } from './approval.ts';
 import type { CallWaits, ExpectedEvent, Question, WaitRequest } from './call-waits.ts';
 import { readSchema, type ToolInput } from './schema.ts';
 
@@ -24,6 +25,8 @@ interface Surroundings {
   /** The recorded ends of the call's waits. The record may be damaged: each is checked. */
   readonly answers: readonly unknown[];
   readonly isOnce: boolean;
+  /** Whether the tool says who may answer its questions. */
+  readonly hasAnswerers?: boolean;
   /** Whether the tool has not awaited anything yet. */
   readonly isBeginning: () => boolean;
   /** Whether the execution is over: nothing can be asked any more. */
@@ -52,7 +55,7 @@ export class RequestedWaits {
 
   /** The functions of the tool's context. */
   readonly functions: CallWaits = {
-    ask: (question) => this.#request(() => questionOf(this.#around.tool, question)) as never,
+    ask: (question) => this.#request(() => questionOf(this.#around, question)) as never,
     waitFor: (name, event = {}) => this.#request(() => eventOf(this.#around.tool, name, event)) as never,
     sleep: (duration) => this.#request(() => ({ request: { kind: 'timer', waitMs: msOf(duration) } })) as never,
     sleepUntil: (time) => this.#request(() => ({ request: { kind: 'timer', dueAt: timeOf(time) } })) as never,
@@ -165,16 +168,23 @@ function recordedEnd(stored: unknown): WaitEnd | undefined {
   return end.value === undefined || prototypeKeyIn(end.value) !== undefined ? undefined : end;
 }
 
-const questionKeys: KnownKeys<Question<unknown>> = { question: true, options: true, schema: true, expiresInMs: true };
+const questionKeys: KnownKeys<Question<unknown>> = {
+  question: true,
+  options: true,
+  schema: true,
+  expiresInMs: true,
+  quorum: true,
+};
 
-function questionOf(tool: string, given: unknown): Requested {
+function questionOf({ tool, hasAnswerers }: Pick<Surroundings, 'tool' | 'hasAnswerers'>, given: unknown): Requested {
   checkKeys(given, questionKeys, { of: `tool "${tool}"`, at: 'ask' });
-  const { question, options, schema, expiresInMs } = given as Question<unknown>;
+  const { question, options, schema, expiresInMs, quorum = 1 } = given as Question<unknown>;
   if (typeof question !== 'string' || question.trim() === '')
     throw new TypeError(`tool "${tool}": the question of ask must be a text, not ${kindOf(question)}`);
   checkLength(`tool "${tool}": the question`, question);
   if (options !== undefined && !(Array.isArray(options) && options.length > 0))
     throw new TypeError(`tool "${tool}": the options of ask must be a list of JSON values, not ${kindOf(options)}`);
+  checkQuorum(`tool "${tool}": the quorum of ask`, quorum);
   const choices = options === undefined ? undefined : (recordable(tool, options, 'options') as JsonValue[]);
   const read = schema === undefined ? undefined : schemaOf(tool, schema);
   return {
@@ -184,6 +194,8 @@ function questionOf(tool: string, given: unknown): Requested {
       question: question.toWellFormed(),
       ...(choices ? { options: choices } : {}),
       ...(read ? { schema: read.jsonSchema } : {}),
+      ...(quorum > 1 ? { quorum } : {}),
+      ...(hasAnswerers ? { approvers: true } : {}),
       ...limitOf(`tool "${tool}": expiresInMs`, expiresInMs),
     },
   };

@@ -218,6 +218,7 @@ class RunningCall {
       tool: this.#tool.name,
       answers: this.#call.answers ?? [],
       isOnce: this.#isOnce,
+      hasAnswerers: this.#tool.answerers !== undefined,
       isBeginning: () => this.#isBeginning,
       isOver: () => this.#isOver,
       hold: (request) => this.#hold(request),

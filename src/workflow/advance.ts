@@ -3,13 +3,29 @@ import { type OpenCall, stepOf } from '../run/open-step.ts';
 import type { Progress } from '../run/progress.ts';
 import type { Wait } from '../run/waits/wait.ts';
 import { openWaits, waitsOf, withdrawWaitsOf } from '../run/waits/wait-rules.ts';
-import type { InspectedStep, MachineAction, WorkflowAdvance, WorkflowEvent } from '../run/workflow/advanced.ts';
-import type { WorkflowState } from '../run/workflow/state.ts';
+import {
+  type InspectedStep,
+  type MachineAction,
+  outboxOf,
+  type WorkflowAdvance,
+  type WorkflowEvent,
+  withOutbox,
+} from '../run/workflow/advanced.ts';
+import type { MessageReceiver, WorkflowMessage, WorkflowState } from '../run/workflow/state.ts';
 import { toErrorData } from '../values/error-data.ts';
-import { WorkflowError, WorkflowLoopError, WorkflowStateError } from '../values/errors.ts';
+import { EventInvalidError, WorkflowError, WorkflowLoopError, WorkflowStateError } from '../values/errors.ts';
 import { frozenJson, type JsonObject, type JsonValue } from '../values/json.ts';
 import { entryOf } from './fit.ts';
-import type { BegunActor, Effect, SetTimer, Transition } from './kernel.ts';
+import type { BegunActor, Effect, SentMessage, SetTimer, Transition } from './kernel.ts';
+import {
+  checkedMessage,
+  checkParent,
+  isFromRun,
+  messageIdOf,
+  receiverOf,
+  undelivered,
+  withMessage,
+} from './messages.ts';
 import { callFor, callIdOf, type Program, resultEvent } from './program.ts';
 
 /** Most transitions of a run. */
@@ -22,8 +38,8 @@ const MAX_OPEN_CALLS = 1_000;
 const MAX_SNAPSHOT_CHARS = 2 ** 20;
 
 /**
- * Lets a workflow take what is there: results of calls in the order of their starts, then timers by their time, then events as they
- * came. All of it is one save, with the calls and timers that it asks for. Nothing has begun yet.
+ * Lets a workflow take what is there: events of other runs, results of calls in the order of their starts, timers by their time, then
+ * events as they came. All of it is one save, with the calls and timers that it asks for. Nothing has begun yet.
  * @param now wall clock, ms
  */
 export function advance(program: Program, progress: Progress, now: number): WorkflowAdvance {
@@ -52,15 +68,23 @@ class Advance {
   /** The calls that this advance has begun, by their actors. */
   #begun = new Map<string, OpenCall>();
   #place = 0;
+  /** What the transition sends to actors that have not begun. */
+  #unsent: SentMessage[] = [];
+  /** What an earlier save has sent: it arrives also if the machine fails now. */
+  readonly #sentBefore: readonly WorkflowMessage[];
 
   constructor(program: Program, progress: Progress, now: number) {
     this.#program = program;
     this.#progress = progress;
     this.#now = now;
+    this.#sentBefore = outboxOf(progress);
   }
 
   run(): WorkflowAdvance {
-    if (this.#progress.workflow?.snapshot.status === undefined) this.#begin();
+    if (this.#progress.workflow?.snapshot.status === undefined) {
+      checkParent(this.#program, this.#progress);
+      this.#begin();
+    }
     if (this.#state.isMigrated) this.#enterMigrated();
     let taken = 0;
     for (let next = this.#next(); next && !this.#isOver; next = this.#next()) {
@@ -76,6 +100,7 @@ class Advance {
   /** The machine, or Pawl's own check of it, refused: before the save nothing has happened. */
   failed(thrown: unknown): WorkflowAdvance {
     const state = this.#progress.workflow;
+    if (state) this.#progress = withOutbox(this.#progress, this.#sentBefore);
     const where = state ? ` in state ${JSON.stringify(state.snapshot.value)}` : '';
     return this.#end({ error: toErrorData(asWorkflowError(thrown, `the workflow failed${where}`)) });
   }
@@ -118,9 +143,10 @@ class Advance {
   }
 
   #next(): Taken | undefined {
-    // What the machine has sent itself comes before what else is there, as in XState.
-    const own = this.#state.events[0]?.id === OWN ? this.#nextEvent() : undefined;
-    return own ?? this.#nextResult() ?? this.#nextTimer() ?? this.#nextEvent();
+    if (this.#isOver) return undefined;
+    // What the machine has sent itself comes before what else is there, as in XState; then what its children sent before they ended.
+    const first = this.#nextEvent((id) => id === OWN) ?? this.#nextEvent(isFromRun);
+    return first ?? this.#nextResult() ?? this.#nextTimer() ?? this.#nextEvent();
   }
 
   #nextResult(): Taken | undefined {
@@ -148,14 +174,20 @@ class Advance {
     const open = new Set(waitsOf(this.#progress).map(({ id }) => id));
     const due = timers.find(({ waitId }) => !open.has(waitId));
     if (!due) return undefined;
-    const workflow = { ...this.#state, timers: timers.filter((timer) => timer !== due) };
-    return { event: due.event, without: { ...this.#progress, workflow } };
+    const without = {
+      ...this.#progress,
+      workflow: { ...this.#state, timers: timers.filter((timer) => timer !== due) },
+    };
+    if (!due.to) return { event: due.event, without };
+    this.#progress = withMessage(without, { id: messageIdOf([due.waitId]), to: due.to, event: due.event });
+    return this.#nextTimer();
   }
 
-  #nextEvent(): Taken | undefined {
-    const [first, ...events] = this.#state.events;
-    if (!first) return undefined;
-    return { event: first.event, without: { ...this.#progress, workflow: { ...this.#state, events } } };
+  #nextEvent(isWanted: (id: string) => boolean = () => true): Taken | undefined {
+    const next = this.#state.events.find(({ id }) => isWanted(id));
+    if (!next) return undefined;
+    const events = this.#state.events.filter((each) => each !== next);
+    return { event: next.event, without: { ...this.#progress, workflow: { ...this.#state, events } } };
   }
 
   #take(event: JsonObject, without: Progress): void {
@@ -181,8 +213,10 @@ class Advance {
     if (isTaken || event === 'xstate.init')
       this.#told.push({ type: 'workflow.transition', step: iteration, from, to: kept.value ?? null, event, took });
     else if (!event.startsWith('xstate.')) this.#told.push({ type: 'workflow.ignored', step: iteration, event });
-    // What is sent to an actor that the same transition begins comes after it.
     for (const effect of effects) this.#perform(effect);
+    // An event for an actor that the same transition begins stands before it.
+    for (const message of this.#unsent.splice(0))
+      if (!this.#isSent(message)) this.#told.push(undelivered(message, iteration));
     this.#steps.push({ event: taken, workflow: this.#state });
     if (failure !== undefined) throw failure;
   }
@@ -193,13 +227,28 @@ class Advance {
     else if (effect.kind === 'cancel') this.#cancelTimer(effect.sendId);
     else if (effect.kind === 'timer') this.#setTimer(effect.timer);
     else if (effect.kind === 'act') this.#acts.push(effect.act);
-    else if (effect.kind === 'send') this.#sendSelf(eventOf(effect));
+    else if (effect.kind === 'message') {
+      if (!this.#isSent(effect.message)) this.#unsent.push(effect.message);
+    } else if (effect.kind === 'send') this.#sendSelf(eventOf(effect));
     else this.#told.push({ type: 'workflow.emitted', step: this.#progress.iteration, event: eventOf(effect) });
   }
 
   #sendSelf(event: JsonObject): void {
     const [own, others] = [this.#state.events.filter(({ id }) => id === OWN), this.#state.events];
     this.#change({ events: [...own, { id: OWN, event }, ...others.slice(own.length)] });
+  }
+
+  /** Sends an event to another run, now or by a timer. @returns false if no run gets it, or its actor has not begun yet */
+  #isSent({ to, event, timer }: SentMessage): boolean {
+    const receiver = receiverOf(this.#program, this.#progress, to);
+    if (!receiver) return false;
+    const { meta, birth = '' } = this.#progress;
+    if (timer) this.#setTimer({ ...timer, event: checkedMessage(event), to: receiver });
+    else {
+      const id = messageIdOf([meta.runId, birth, this.#nextId()]);
+      this.#progress = withMessage(this.#progress, { id, to: receiver, event });
+    }
+    return true;
   }
 
   #change(changed: Partial<WorkflowState>): void {
@@ -243,22 +292,25 @@ class Advance {
   }
 
   /** A timer that is set again under an id that is pending replaces the one before. */
-  #setTimer({ sendId, delayMs, ...timer }: SetTimer): void {
-    this.#cancelTimer(sendId);
+  #setTimer({ delayMs, to, ...timer }: SetTimer & { readonly to?: MessageReceiver }): void {
     const { meta, iteration } = this.#progress;
+    const place = this.#nextId();
+    const sendId = timer.sendId ?? `${String(timer.event.type)}.${place}`;
+    this.#cancelTimer(sendId);
     if (this.#state.timers.length >= MAX_TIMERS)
       throw new WorkflowLoopError(`a workflow may have ${MAX_TIMERS} timers, and ${sendId} is one more`);
-    const waitId = waitIdOf([meta.runId, 'timer', this.#nextId()]);
+    const waitId = waitIdOf([meta.runId, 'timer', place]);
     const dueAt = Math.min(this.#now + delayMs, LAST_TIME_MS);
     const wait: Wait = { id: waitId, kind: 'timer', createdAt: this.#now, dueAt, step: iteration };
     this.#change({
-      timers: [...this.#state.timers, { waitId, sendId, event: eventOf(timer) }],
+      timers: [...this.#state.timers, { waitId, sendId, event: eventOf(timer), ...(to ? { to } : {}) }],
       armed: [...this.#state.armed, ...(sendId.startsWith(AFTER) ? [sendId] : [])],
     });
     this.#progress = openWaits(this.#progress, [wait]);
   }
 
   #cancelTimer(sendId: string): void {
+    this.#unsent = this.#unsent.filter(({ timer }) => timer?.sendId !== sendId);
     if (this.#state.armed.includes(sendId)) this.#change({ armed: this.#state.armed.filter((id) => id !== sendId) });
     const gone = new Set(this.#state.timers.flatMap((timer) => (timer.sendId === sendId ? [timer.waitId] : [])));
     if (gone.size === 0) return;
@@ -336,9 +388,11 @@ function refuseReferences(value: JsonValue, path: string): void {
   }
 }
 
+/** Errors that say themselves what is wrong with the machine. */
+const ownErrors = [WorkflowError, WorkflowStateError, WorkflowLoopError, EventInvalidError];
+
 function asWorkflowError(thrown: unknown, what: string): Error {
-  if (thrown instanceof WorkflowError || thrown instanceof WorkflowStateError || thrown instanceof WorkflowLoopError)
-    return thrown;
+  if (ownErrors.some((kind) => thrown instanceof kind)) return thrown as Error;
   const { message } = toErrorData(thrown);
   if (message.startsWith('Infinite loop detected'))
     return new WorkflowLoopError(`${what}: its eventless transitions never end`, { cause: thrown });

@@ -20,10 +20,19 @@ export interface BegunActor {
 
 /** A timer that a transition sets. */
 export interface SetTimer {
-  readonly sendId: string;
+  /** Under it the machine cancels the timer, or sets it again; absent = it cannot. */
+  readonly sendId?: string;
   readonly event: JsonObject;
   /** A finite number of ms, 0 or more. */
   readonly delayMs: number;
+}
+
+/** An event for another actor. */
+export interface SentMessage {
+  readonly to: 'parent' | { readonly actorId: string };
+  readonly event: JsonObject;
+  /** It is sent later; absent = with the transition. */
+  readonly timer?: SetTimer;
 }
 
 /** One thing that a transition asks for, in the order of the machine. */
@@ -33,6 +42,7 @@ export type Effect =
   | { readonly kind: 'timer'; readonly timer: SetTimer }
   | { readonly kind: 'cancel'; readonly sendId: string }
   | { readonly kind: 'send'; readonly event: JsonObject }
+  | { readonly kind: 'message'; readonly message: SentMessage }
   | { readonly kind: 'emit'; readonly event: JsonValue }
   | { readonly kind: 'act'; readonly act: MachineAction };
 
@@ -63,6 +73,8 @@ const inert: AnyActorLogic = {
   getPersistedSnapshot: (snapshot: Snapshot<unknown>) => snapshot,
   restoreSnapshot: (snapshot: Snapshot<unknown>) => snapshot,
 } as unknown as AnyActorLogic;
+
+const parent = createActor(inert);
 
 type StateNode = AnyStateMachine['root'];
 type Scope = Parameters<AnyStateMachine['transition']>[2];
@@ -112,6 +124,8 @@ export class Kernel {
     const given: GivenAction[] = [];
     const self = createActor(inert);
     self.send = refuseSend;
+    // A machine may be begun by another one, and by a host: whether there is a parent is not its matter.
+    self._parent = parent;
     const taken: unknown[] = [];
     const { system } = self as unknown as { system: Inspected };
     system._sendInspectionEvent = ({ _transitions = [] }) => {
@@ -197,13 +211,15 @@ function begunActor({ actorRef, src, input }: { readonly [name: string]: unknown
 function timerOf({ event, id, delay }: { readonly [name: string]: unknown }): SetTimer {
   if (typeof delay !== 'number' || !Number.isFinite(delay) || delay < 0)
     throw new TypeError(`a delay is a finite number of ms, 0 or more, not ${String(delay)}`);
-  const { type } = event as { readonly type: string };
-  return { sendId: typeof id === 'string' ? id : `raise.${type}`, event: event as JsonObject, delayMs: delay };
+  return { ...(typeof id === 'string' ? { sendId: id } : {}), event: event as JsonObject, delayMs: delay };
 }
 
-/** Only the machine itself takes what it sends: its actors are calls, which take no events. */
+/** An event for the machine itself, for an actor of it, or for its parent. */
 function sent(given: { readonly [name: string]: unknown }, self: object): readonly Effect[] {
-  if (given.to !== self) return [];
-  if (given.delay !== undefined) return [{ kind: 'timer', timer: timerOf(given) }];
-  return [{ kind: 'send', event: given.event as JsonObject }];
+  const { to, targetId, event, delay } = given;
+  const timer = delay === undefined ? undefined : timerOf(given);
+  if (to === self) return [timer ? { kind: 'timer', timer } : { kind: 'send', event: event as JsonObject }];
+  const id = (to as { readonly id?: unknown } | undefined)?.id ?? targetId;
+  const receiver = to === parent ? ('parent' as const) : { actorId: String(id) };
+  return [{ kind: 'message', message: { to: receiver, event: event as JsonObject, ...(timer ? { timer } : {}) } }];
 }

@@ -20,6 +20,8 @@ export interface Program {
   readonly calls: ReadonlyMap<string, StepCall>;
   readonly tools: readonly Tool[];
   readonly agents: readonly Agent[];
+  /** Whether the machine is seen to send events to its parent. */
+  readonly sendsToParent: boolean;
   /** A hash of the structure of the machine. */
   readonly hash: string;
   readonly migrate?: MigrateWorkflow | undefined;
@@ -80,6 +82,7 @@ export function programFrom(of: string, machine: AnyStateMachine, options: Progr
     calls,
     tools: [...tools.values()],
     agents: [...new Set(agents)],
+    sendsToParent: sendsToParent(machine),
     migrate: options.migrate,
     input: options.input === undefined ? undefined : schemaFor(`${of}: input`, options.input),
     events: eventSchemas(of, machine, options.events ?? {}),
@@ -137,6 +140,18 @@ function checkStates(of: string, machine: AnyStateMachine, calls: ReadonlyMap<st
         );
     }
   }
+}
+
+/** Whether an action of a machine is `sendParent`. One that a function enqueues is seen only when it runs. */
+function sendsToParent({ root, implementations }: AnyStateMachine): boolean {
+  const isToParent = (action: unknown): boolean =>
+    typeof action === 'function' && (action as { readonly to?: unknown }).to === '#_parent';
+  const own = nodesOf(root).flatMap(({ entry, exit, transitions }) => [
+    ...entry,
+    ...exit,
+    ...[...transitions.values()].flat().flatMap(({ actions }) => actions),
+  ]);
+  return [...own, ...Object.values(implementations.actions)].some(isToParent);
 }
 
 /** XState names inline logic after its state. */

@@ -1,6 +1,7 @@
 import { fromPromise, type NonReducibleUnknown, type PromiseActorLogic } from 'xstate';
 import type { Agent } from '../agent/agent.ts';
 import type { OkOutput } from '../run/result.ts';
+import type { Answerers } from '../tool/approval.ts';
 import type { Question } from '../tool/call-waits.ts';
 import type { Tool, ToolContext } from '../tool/define-tool.ts';
 import { isBrokenConnection, ReadyOutput } from '../tool/output.ts';
@@ -10,7 +11,7 @@ import { toErrorData } from '../values/error-data.ts';
 import { UnsupportedError } from '../values/errors.ts';
 import { hiddenField } from '../values/hidden.ts';
 import type { JsonValue } from '../values/json.ts';
-import { checkKeys, kindOf } from '../values/known-options.ts';
+import { checkKeys, type KnownKeys, kindOf } from '../values/known-options.ts';
 import { isThenable } from '../values/thenable.ts';
 import { agentOfWorkflow, type Workflow, type WorkflowInput, type WorkflowOutput } from './workflow.ts';
 
@@ -58,9 +59,14 @@ export function step(given: Tool | Agent | Workflow): unknown {
   if (isTool(given))
     return logicOf({ kind: 'tool', tool: withCodes(given) }, (input, signal) => runPlain(given, input, signal));
   if (typeof given === 'object' && given !== null && typeof given.id === 'string' && 'instructions' in given)
-    return logicOf({ kind: 'agent', agent: given as Agent }, () => needsExecutor(`agent ${given.id}`));
+    return logicOf({ kind: 'agent', agent: given as Agent }, () =>
+      needsExecutor(`agent ${given.id}`, 'executor.run(agent, input)'),
+    );
   const workflow = agentOfWorkflow(given);
-  if (workflow) return logicOf({ kind: 'agent', agent: workflow }, () => needsExecutor(`workflow ${workflow.id}`));
+  if (workflow)
+    return logicOf({ kind: 'agent', agent: workflow }, () =>
+      needsExecutor(`workflow ${workflow.id}`, 'executor.run(workflow, { input })'),
+    );
   throw new TypeError(
     `step needs a tool made with defineTool, an agent made with defineAgent or a workflow, not ${kindOf(given)}`,
   );
@@ -69,8 +75,19 @@ export function step(given: Tool | Agent | Workflow): unknown {
 /** A value, or a function of the input of the invoke. */
 export type FromInput<Input, T> = T | ((input: Input) => T);
 
+/** Who answers a question of a workflow. */
+export interface AskedPersons<Input> {
+  /**
+   * Says whether a person may answer, as `approval.approvers` of a tool does. Then an answer needs `by`.
+   * @example approvers: ({ by }) => managers.has(by.id) || { refused: `${by.id} is no manager` }
+   */
+  readonly approvers?: Answerers<Input>;
+  /** How many different persons must give the same answer, each by name; default 1. The last answer of a person counts. */
+  readonly quorum?: FromInput<Input, number>;
+}
+
 /** A question of a workflow to a person. */
-export interface AskOptions<Input, Option extends JsonValue> {
+export interface AskOptions<Input, Option extends JsonValue> extends AskedPersons<Input> {
   readonly question: FromInput<Input, string>;
   /** The answers to choose from; absent = any JSON, or what the schema takes. */
   readonly options?: FromInput<Input, readonly Option[]>;
@@ -87,20 +104,37 @@ export interface AskOptions<Input, Option extends JsonValue> {
 export function ask<Input = unknown, const Option extends JsonValue = JsonValue>(
   options: AskOptions<Input, Option>,
 ): PromiseActorLogic<Option, Input> {
-  checkKeys(options, { question: true, options: true, schema: true, expiresInMs: true }, { of: 'ask' });
+  checkKeys(options, askKeys, { of: 'ask' });
+  const { approvers } = options;
+  if (approvers !== undefined && typeof approvers !== 'function')
+    throw new TypeError(`ask: approvers must be a function, not ${kindOf(approvers)}`);
   const question = (input: Input): Question<unknown, Option> => {
     const { schema } = options;
     const [choices, expiresInMs] = [valueFor(options.options, input), valueFor(options.expiresInMs, input)];
+    const quorum = valueFor(options.quorum, input);
     return {
       question: valueFor(options.question, input) as string,
       ...(choices ? { options: choices } : {}),
       ...(schema === undefined ? {} : { schema }),
       ...(expiresInMs === undefined ? {} : { expiresInMs }),
+      ...(quorum === undefined ? {} : { quorum }),
     };
   };
-  const toolFor = (src: string) => waitTool(src, (input, context) => context.ask(question(input as Input)));
+  const toolFor = (src: string) => {
+    const tool = waitTool(src, (input, context) => context.ask(question(input as Input)));
+    return approvers ? Object.freeze({ ...tool, answerers: approvers as Answerers }) : tool;
+  };
   return logicOf({ kind: 'wait', toolFor }, () => needsExecutor('a question'));
 }
+
+const askKeys: KnownKeys<AskOptions<unknown, JsonValue>> = {
+  question: true,
+  options: true,
+  schema: true,
+  expiresInMs: true,
+  approvers: true,
+  quorum: true,
+};
 
 /** How a workflow waits for a signal. */
 export interface SignalWaitOptions<Input> {
@@ -203,8 +237,10 @@ async function runPlain(tool: Tool, input: unknown, signal: AbortSignal): Promis
   return tool.execute(checked.value, context as unknown as ToolContext);
 }
 
-function needsExecutor(what: string): never {
+/** Says what a plain actor of XState lacks, and what a test gives it. */
+function needsExecutor(what: string, instead = 'the answer'): never {
   throw new UnsupportedError(
-    `${what} needs a durable run: start the workflow with executor.start, or give the machine an actor of your own (machine.provide)`,
+    `${what} needs a durable run: start the workflow with executor.start; or, in a plain createActor, give the machine an actor of your own: ` +
+      `machine.provide({ actors: { <its name>: fromPromise(async ({ input }) => …) } }), which returns ${instead}`,
   );
 }

@@ -76,3 +76,20 @@ describe.concurrent('`pawl show` of a workflow', () => {
     expect([code, stderr]).toEqual([2, expect.stringContaining('is not a workflow')]);
   });
 });
+
+describe.concurrent('`pawl run` and `pawl resume` of a workflow', () => {
+  test('take its module, run it until it waits, and continue it to the output of its machine (workflow 25)', async () => {
+    const cwd = emptyFolder();
+    const go = (...args: string[]) => pawl([...args, '--store', 'runs.db'], { cwd });
+    const run = await go('run', agentFile('parcel'), '{ "order": "7" }', '--run-id', 'p');
+    expect([run.code, run.stderr]).toEqual([75, expect.stringContaining('waits for a time, an answer')]);
+    expect((await go('send', 'p', 'stop', '--data', '{ "by": "ada" }', '--agent', agentFile('parcel'))).code).toBe(0);
+    const { code, stdout } = await go('resume', 'p', '--agent', agentFile('parcel'));
+    expect([code, JSON.parse(stdout)]).toEqual([0, { by: 'ada' }]);
+  });
+
+  test('refuse an input that is no JSON, with exit code 2 (workflow 25)', async () => {
+    const { code, stderr } = await pawl(['run', agentFile('parcel'), 'order 7'], { cwd: emptyFolder() });
+    expect([code, stderr]).toEqual([2, expect.stringContaining('the input of a workflow must be JSON, not order 7')]);
+  });
+});

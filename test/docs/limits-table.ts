@@ -280,6 +280,7 @@ export const sections: readonly Section[] = [
       { what: 'timers of a run, then `WORKFLOW_LOOP`', code: 'MAX_TIMERS' },
       { what: 'open calls of a run', code: 'MAX_OPEN_CALLS' },
       { what: 'characters of the JSON of a snapshot', code: 'MAX_SNAPSHOT_CHARS' },
+      { what: 'events of a run for other runs that have not arrived, then `WORKFLOW_LOOP`', code: 'MAX_OUTGOING' },
       { what: 'characters of the JSON of a machine event', code: 'src/run/workflow: MAX_EVENT_CHARS' },
       { what: 'ids of events that a run remembers', code: 'MAX_SEEN' },
     ],

@@ -97,6 +97,10 @@ const samples: { readonly [Type in Types]: readonly [event: Body<Type>, redacted
     { type: 'workflow.ignored', step: 1, event: SECRET },
     { type: 'workflow.ignored', step: 1, event: '[key]' },
   ],
+  'workflow.undelivered': [
+    { type: 'workflow.undelivered', step: 1, to: SECRET, event: SECRET, error },
+    { type: 'workflow.undelivered', step: 1, to: '[key]', event: '[key]', error: hidden },
+  ],
   'workflow.emitted': [
     { type: 'workflow.emitted', step: 1, event: { type: 'a', text: SECRET } },
     { type: 'workflow.emitted', step: 1, event: { type: 'a', text: '[key]' } },

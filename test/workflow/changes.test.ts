@@ -39,7 +39,9 @@ async function redeployed(before: ReturnType<typeof flowWith>, after: ReturnType
   await first.shutdown();
   const second = world.boot(after);
   await second.recover();
-  await second.control('r').send({ type: 'go' }, { id: 'go' });
+  await world.settle();
+  // One that its migration has ended needs no event.
+  if (!(await world.store.outcome('r'))) await second.control('r').send({ type: 'go' }, { id: 'go' });
   await world.pass(4_000);
   return { ...world, second };
 }
@@ -105,6 +107,38 @@ describe('a workflow whose machine has changed', () => {
     );
     const { store } = await redeployed(flowWith(waiting), after);
     expect(await store.outcome('r')).toMatchObject({ status: 'ok', data: { got: 7 } });
+  });
+
+  test('that rests is brought there when a process of the new version starts, not only when something wakes it (workflow 21)', async () => {
+    const rested = { waiting: { on: { go: 'done' }, after: { [30 * DAY]: 'done' } } };
+    const world = worldOf([flowWith(rested)]);
+    const first = world.boot();
+    for (const runId of ['a', 'b']) await first.start(flowWith(rested), { runId });
+    await world.pass(4_000);
+    await first.shutdown();
+    const migrate: MigrateWorkflow = (snapshot) => {
+      migrated += 1;
+      snapshot.value = 'soon';
+    };
+    let migrated = 0;
+    const soon = flowWith({ soon: { after: { [DAY]: 'done' } } }, { version: '2', migrate });
+    const boot = async () => {
+      const executor = world.boot(soon);
+      await executor.recover();
+      await world.pass(4_000);
+      return executor;
+    };
+    await (await boot()).shutdown();
+    for (const runId of ['a', 'b'])
+      expect((await world.store.load(runId))?.workflow).toMatchObject({ snapshot: { value: 'soon' }, timers: [{}] });
+    const times = migrated;
+    // The next process finds runs of its own version, and leaves them alone.
+    const third = await boot();
+    expect(migrated).toBe(times);
+    await world.pass(DAY);
+    await world.pass(8_000, 8);
+    expect(await world.store.outcome('b')).toMatchObject({ status: 'ok' });
+    await third.shutdown();
   });
 
   test.each([

@@ -3,7 +3,7 @@ import type { Command } from '../command.ts';
 import { type AgentModule, loadAgentModule } from '../open/agent-module.ts';
 import { openStore } from '../open/open-store.ts';
 import { findWaiting } from '../open/stored-runs.ts';
-import { Failure } from '../ui/failure.ts';
+import { Failure, oneLine } from '../ui/failure.ts';
 import { PAWL } from '../ui/shell-words.ts';
 import { Session } from './session.ts';
 
@@ -14,12 +14,7 @@ export const runCommand: Command = async (context) => {
   if (file === undefined) throw new Failure(`\`pawl run\` needs an agent module: ${PAWL} run <agent module> [prompt]`);
   if (runId === '') throw new Failure('--run-id is empty; leave it out, or give the run a name');
   const module = await loadAgentModule(file);
-  const invocation = {
-    prompt: promptFor(module, prompt),
-    runId: runId ?? randomUUID(),
-    // For tools: the folder for relative paths in the prompt, also when another process resumes the run.
-    inputs: { cwd: process.cwd() },
-  };
+  const invocation = { ...askedOf(module, prompt), runId: runId ?? randomUUID() };
   const store = await openStore(storeOption, module.codec);
   const isResumed = runId !== undefined && (await findWaiting(store, runId)) !== undefined;
   const session = new Session(context, store);
@@ -27,6 +22,22 @@ export const runCommand: Command = async (context) => {
   await session.close();
   return exitCode;
 };
+
+function askedOf(module: AgentModule, given: string | undefined) {
+  if (module.workflow) return inputFor(module, given);
+  // For tools: the folder for relative paths in the prompt, also when another process resumes the run.
+  return { prompt: promptFor(module, given), inputs: { cwd: process.cwd() } };
+}
+
+/** A workflow has an input, as JSON. @throws {Failure} */
+function inputFor({ input }: AgentModule, given: string | undefined): { readonly input?: unknown } {
+  if (given === undefined) return input === undefined ? {} : { input };
+  try {
+    return { input: JSON.parse(given) };
+  } catch {
+    throw new Failure(`the input of a workflow must be JSON, not ${oneLine(given.slice(0, 100))}`);
+  }
+}
 
 function promptFor(module: AgentModule, given: string | undefined): string {
   const prompt = given ?? module.prompt;

@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { createActor, waitFor } from 'xstate';
+import { type Actor, createActor, waitFor } from 'xstate';
 import {
   type Agent,
   createExecutor,
@@ -8,13 +8,15 @@ import {
   type ListedWait,
   type RunCheckpoint,
   type RunEvent,
+  type RunLogic,
   type RunResult,
   type RunSnapshot,
+  type WorkflowInvocation,
 } from '../../index.ts';
 import { asSnapshot } from '../../kit.ts';
 import { hasCode } from '../../values/error-data.ts';
 import type { CommandContext } from '../command.ts';
-import type { AgentModule } from '../open/agent-module.ts';
+import { type AgentModule, knownBy } from '../open/agent-module.ts';
 import { auditOption, controlExecutor } from '../open/control-executor.ts';
 import { KnownModules, type RunPlace } from '../open/known-modules.ts';
 import type { RunStore } from '../open/open-store.ts';
@@ -27,14 +29,17 @@ import { lineFor, PAWL, quoted } from '../ui/shell-words.ts';
 import { loggerOf } from '../ui/warnings.ts';
 import { unknownCalls } from './describe-run.ts';
 import { todoForParked } from './obstacle.ts';
-import { type Asked, askPerson, hasPerson, WaitEnds } from './waits/ask-person.ts';
+import { type Asked as AskedPerson, askPerson, hasPerson, WaitEnds } from './waits/ask-person.ts';
 import { allWaits } from './waits/waiting-command.ts';
+
+/** What a run is asked for: an agent has a prompt, a workflow an input. */
+type Asked = Invocation | WorkflowInvocation<unknown>;
 
 /** One run to complete. */
 interface Job {
   readonly module: AgentModule;
   /** The request, or the record of a continued run. */
-  readonly work: (Invocation & { readonly runId: string }) | RunCheckpoint;
+  readonly work: (Asked & { readonly runId: string }) | RunCheckpoint;
   readonly isResumed: boolean;
   /** Whether a person at the terminal is asked when the run waits for one. Not if several runs continue at once. */
   readonly mayAsk: boolean;
@@ -89,10 +94,7 @@ export class Session {
     if (isNew) this.#remember(place, module);
     const asks = mayAsk && !this.#context.args.json && hasPerson();
     const executor = this.#executorFor(module, asks);
-    const run =
-      'meta' in work
-        ? await continuedRun(executor, module.agent, work)
-        : await startedRun(executor, module.agent, work);
+    const run = 'meta' in work ? await continuedRun(executor, module, work) : await startedRun(executor, module, work);
     const { hasBegun } = run;
     if (hasBegun && !isNew) this.#remember(place, module);
     if (hasBegun) this.#begun({ runId, agentId: module.agent.id, isResumed, executor });
@@ -143,7 +145,7 @@ export class Session {
     return unread === 0 && this.#waits.has(runId);
   }
 
-  async #ask(executor: Executor, runId: string): Promise<Asked> {
+  async #ask(executor: Executor, runId: string): Promise<AskedPerson> {
     this.progress.hold(true);
     this.#ends = new WaitEnds();
     try {
@@ -220,7 +222,8 @@ export class Session {
   }
 
   /** Runs of one module share an executor: its models and tools differ from those of other modules. */
-  #executorFor({ agent, models, tools, options }: AgentModule, asks: boolean): Executor {
+  #executorFor(module: AgentModule, asks: boolean): Executor {
+    const { agent, models, tools, options } = module;
     const known = this.#executors.get(agent);
     if (known) return known;
     const executor = createExecutor({
@@ -231,7 +234,7 @@ export class Session {
       ...auditOption(this.#context.args),
       models,
       tools,
-      agents: [agent],
+      ...knownBy(module),
       store: this.#store,
       requireDurable: true,
       defaults: { waitLingerMs: asks ? LINGER_MS.withPerson : LINGER_MS.without },
@@ -261,7 +264,7 @@ export class Session {
     const isRefused = isParked || (status === 'error' && exitCode === exitCodes.badInput);
     if (args.json || !isRefused) this.progress.ended(result);
     if (status === 'ok') {
-      if (!args.json) output.printText(result.output);
+      if (!args.json) output.printText(textOf(result));
       return exitCodes.ok;
     }
     if (status === 'interrupted' && this.isInterrupted) {
@@ -287,6 +290,11 @@ export class Session {
     const code = entry && 'code' in entry ? entry.code : undefined;
     return oneLine(`${error?.message}; ${todoForParked(code)}`);
   }
+}
+
+/** A workflow has data, and no text. */
+function textOf({ output, data }: RunResult): string {
+  return output === '' && data !== undefined ? JSON.stringify(data, undefined, 2) : output;
 }
 
 /** Another process was faster. */
@@ -340,8 +348,8 @@ interface WorkedOn {
 }
 
 /** Starts a run, or joins the run of the same request. */
-async function startedRun(executor: Executor, agent: Agent, invocation: Invocation): Promise<WorkedOn> {
-  const { actor, result } = await executor.start(agent, invocation);
+async function startedRun(executor: Executor, { agent, workflow }: AgentModule, invocation: Asked): Promise<WorkedOn> {
+  const { actor, result } = await executor.start((workflow ?? agent) as Agent, invocation as Invocation);
   const begun = hasBegun(actor.getSnapshot());
   return { hasBegun: begun, result, isHosted: false, leave: () => actor.stop() };
 }
@@ -355,10 +363,18 @@ function hasBegun({ value, context }: Pick<RunSnapshot, 'value' | 'context'>): b
  * Continues a stored run by its record alone. The request in the record may be redacted, so a start could not compare it. If
  * the run has ended since the record was read, its outcome is returned, and it does not start again.
  */
-async function continuedRun(executor: Executor, agent: Agent, record: RunCheckpoint): Promise<WorkedOn> {
+async function continuedRun(
+  executor: Executor,
+  { agent, workflow }: AgentModule,
+  record: RunCheckpoint,
+): Promise<WorkedOn> {
   const { runId } = record.meta;
   const snapshot = { ...asSnapshot(record), messages: [], stored: true as const };
-  const actor = createActor(executor.logic(agent), { id: `run:${runId}`, snapshot, input: undefined });
+  const actor = createActor(executor.logic((workflow ?? agent) as Agent), {
+    id: `run:${runId}`,
+    snapshot,
+    input: undefined,
+  });
   actor.start();
   const first = await waitFor(actor, (state) => state.value !== 'resolving', { timeout: Number.POSITIVE_INFINITY });
   const known = executor.get(runId)?.result;
@@ -368,7 +384,7 @@ async function continuedRun(executor: Executor, agent: Agent, record: RunCheckpo
   return { hasBegun: hasBegun(first), result, isHosted: true, leave: () => actor.stop() };
 }
 
-async function settledResult(actor: ReturnType<typeof createActor<ReturnType<Executor['logic']>>>): Promise<RunResult> {
+async function settledResult(actor: Actor<RunLogic>): Promise<RunResult> {
   const { context } = await waitFor(actor, (state) => state.context.output !== undefined, {
     timeout: Number.POSITIVE_INFINITY,
   });

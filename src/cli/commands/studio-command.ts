@@ -6,7 +6,7 @@ import { type Codec, createExecutor, type Executor } from '../../index.ts';
 import { studioHandler } from '../../studio/index.ts';
 import { toErrorData } from '../../values/error-data.ts';
 import type { Command, CommandContext } from '../command.ts';
-import { type AgentModule, loadAgentModule } from '../open/agent-module.ts';
+import { type AgentModule, knownBy, loadAgentModule } from '../open/agent-module.ts';
 import { auditOption } from '../open/control-executor.ts';
 import { codecFromEnvironment, codecIn, type RunStore } from '../open/open-store.ts';
 import { commandToResume } from '../open/way-to-resume.ts';
@@ -44,7 +44,7 @@ export const studioCommand: Command = async (context) => {
       write: args.write,
       resume: commandToResume(store, args.agent),
       fanOuts: resolve(args.fanOuts ?? '.pawl'),
-      ...(module ? { agents: { [module.agent.id]: module.agent }, tools: module.tools } : {}),
+      ...(module && !module.workflow ? { agents: { [module.agent.id]: module.agent }, tools: module.tools } : {}),
       ...(apply === undefined ? {} : { apply: { root: apply } }),
       logger: warnings(output),
     });
@@ -85,7 +85,7 @@ async function executorOn(
     models: () => undefined,
     store,
     journal: true,
-    ...(module ? { agents: [module.agent], tools: [...module.tools] } : {}),
+    ...(module ? { ...knownBy(module), tools: [...module.tools] } : {}),
     ...auditOption(context.args),
     logger: warnings(context.output),
   });

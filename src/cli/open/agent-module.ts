@@ -1,9 +1,10 @@
 import { readFileSync, statSync } from 'node:fs';
 import { resolve } from 'node:path';
 import { pathToFileURL } from 'node:url';
-import type { Agent, Codec, ExecutorOptions, Models, Ports, Tool } from '../../index.ts';
+import type { Agent, Codec, ExecutorOptions, Models, Ports, Tool, Workflow } from '../../index.ts';
 import { readProperty, toErrorData } from '../../values/error-data.ts';
 import { isThenable, letGo } from '../../values/thenable.ts';
+import { agentOfWorkflow } from '../../workflow/workflow.ts';
 import { Failure } from '../ui/failure.ts';
 import { codecOf } from './codec-export.ts';
 import { modelFromEnvironment } from './model-from-environment.ts';
@@ -12,11 +13,16 @@ import { modelFromEnvironment } from './model-from-environment.ts';
 export interface AgentModule {
   /** Absolute. */
   readonly path: string;
+  /** Of a workflow: the definition of its runs. */
   readonly agent: Agent;
+  /** Undefined: it exports an agent. */
+  readonly workflow: Workflow | undefined;
   readonly models: Models | undefined;
   readonly tools: readonly Tool[];
   /** The prompt if the user gives none. */
   readonly prompt: string | undefined;
+  /** The input of the workflow if the user gives none. */
+  readonly input: unknown;
   readonly options: ModuleOptions;
   /** The codec of its store. */
   readonly codec: Codec | undefined;
@@ -29,7 +35,7 @@ interface ModuleOptions
 }
 
 /**
- * Imports the agent module that a command names, and checks its exports: agent, models, tools, codec.
+ * Imports the agent module that a command names, and checks its exports: agent or workflow, models, tools, codec.
  * @param options.asksModels `false` for a command that runs nothing: the module need not have a model
  * @throws {Failure} that says what is wrong with it
  */
@@ -41,16 +47,26 @@ export async function loadAgentModule(
   checkFile(path);
   refuseProgram(path);
   const exported = await importModule(path);
-  const named = agentOf(exported.default, path);
-  const { prompt, tools = [] } = exported;
+  const workflow = exported.default as Workflow;
+  const definition = agentOfWorkflow(workflow);
+  const named = definition ?? agentOf(exported.default, path);
+  const { prompt, input, tools = [] } = exported;
   if (prompt !== undefined && typeof prompt !== 'string') {
     throw new Failure(`the export \`prompt\` of ${path} must be a string, not ${typeof prompt}`);
   }
   if (!Array.isArray(tools)) throw new Failure(`the export \`tools\` of ${path} must be an array of tools`);
   const options = optionsOf(exported, path);
   const codec = codecOf(exported.codec, path);
-  const asked = asksModels ? await modelsOf(exported, named, path) : { agent: named, models: undefined };
-  return { path, ...asked, tools, prompt, options, codec };
+  const isModelNeeded = asksModels && !definition;
+  const asked = asksModels
+    ? await modelsOf(exported, named, { path, isModelNeeded })
+    : { agent: named, models: undefined };
+  return { path, ...asked, workflow: definition && workflow, tools, prompt, input, options, codec };
+}
+
+/** Returns the option of an executor that knows the agent, or the workflow, of a module. */
+export function knownBy({ agent, workflow }: AgentModule): Pick<ExecutorOptions, 'agents' | 'workflows'> {
+  return workflow ? { workflows: [workflow] } : { agents: [agent] };
 }
 
 /** Returns whether the agent of a module may start runs of another agent: its palette has it. */
@@ -142,14 +158,16 @@ function agentOf(exported: unknown, path: string): Agent {
   );
   if (isAgent) return exported as Agent;
   const found = exported === undefined ? 'has no default export' : 'has a default export that is not an agent';
-  throw new Failure(`the module ${path} ${found}; write \`export default defineAgent({ … })\` in it`);
+  throw new Failure(
+    `the module ${path} ${found}; write \`export default defineAgent({ … })\`, or defineWorkflow, in it`,
+  );
 }
 
 /** A model of the environment answers for the models of the module, and for that of its agent. */
 async function modelsOf(
   { models }: Record<string, unknown>,
   agent: Agent,
-  path: string,
+  { path, isModelNeeded }: { readonly path: string; readonly isModelNeeded: boolean },
 ): Promise<Pick<AgentModule, 'agent' | 'models'>> {
   const fromEnvironment = await modelFromEnvironment(path);
   const { model, ...rest } = agent;
@@ -157,7 +175,8 @@ async function modelsOf(
   if (fromEnvironment) return { agent: hasOwn ? rest : agent, models: () => fromEnvironment };
   if (typeof models === 'function' || (typeof models === 'object' && models !== null))
     return { agent, models: models as Models };
-  if (hasOwn) return { agent, models: undefined };
+  // The agents of a workflow may have models of their own, and it may have no agents.
+  if (hasOwn || !isModelNeeded) return { agent, models: undefined };
   throw new Failure(
     `no model: the agent of ${path} has no \`model\`; write defineAgent({ model: … }), export models: { fast: … }, or set PAWL_MODEL=provider/model (for example anthropic/claude-sonnet-4-5)`,
   );

@@ -7,8 +7,9 @@ export const runCommands = {
     does: 'run an agent to its answer',
     about: `Runs an agent until it answers. The answer goes to stdout; progress goes to stderr.
 
-The agent module is a JavaScript or TypeScript file. Its default export is the agent (made with defineAgent). It may also
-export \`models\` ({ tier: model } or a function), \`tools\` (for those that the agent names), \`prompt\` (the default
+The agent module is a JavaScript or TypeScript file. Its default export is the agent (made with defineAgent), or a workflow
+(made with defineWorkflow): then the text is its input as JSON, \`input\` exports the default, and stdout has the output of its
+machine as JSON. It may also export \`models\` ({ tier: model } or a function), \`tools\` (for those that the agent names), \`prompt\` (the default
 prompt), \`ports\` ({ budget, critic, palette, audit }, each as in createExecutor), \`compactor\`, \`contextTokens\`,
 \`audit\`, \`retention\`, \`migrate\`, and \`codec\` (of the store: as encrypt({ … }) makes it). A run leaves the store with its end;
 \`export const retention = { records: '1d' }\` keeps it for a day, for the lists of \`pawl studio\` and \`pawl list --all\`.

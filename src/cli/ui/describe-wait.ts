@@ -41,6 +41,7 @@ export function describeWait(wait: OpenWait, now: number): string[] {
         ...said('question', wait.question),
         ...said('options', wait.options),
         ...said('schema', wait.schema),
+        ...said('votes', votesLine(wait)),
         ...ends,
       ];
     case 'event':
@@ -52,6 +53,13 @@ export function describeWait(wait: OpenWait, now: number): string[] {
     default:
       return ends;
   }
+}
+
+/** How many persons must give the same answer, and what they have said; undefined where one person answers. */
+function votesLine({ quorum = 1, votes = [] }: Extract<OpenWait, { kind: 'question' }>): string | undefined {
+  if (quorum === 1) return undefined;
+  const given = votes.map(({ by, value }) => `${by.id}: ${JSON.stringify(value)}`).join(', ');
+  return `${quorum} must agree${given && `; ${given}`}`;
 }
 
 function line(name: string, value: unknown): string {

@@ -1,6 +1,6 @@
 import { createExecutor, type Executor, type WorkOptions } from '../../index.ts';
 import type { Command, CommandContext } from '../command.ts';
-import { type AgentModule, loadAgentModule } from '../open/agent-module.ts';
+import { type AgentModule, knownBy, loadAgentModule } from '../open/agent-module.ts';
 import { auditOption } from '../open/control-executor.ts';
 import { openWorkStore, type WorkStore } from '../open/open-store.ts';
 import { countOf, lengthOf } from '../option-values.ts';
@@ -87,14 +87,14 @@ interface Surroundings {
 }
 
 function executorFor(module: AgentModule, { context, store, wishes, progress }: Surroundings): Executor {
-  const { agent, models, tools, options } = module;
+  const { models, tools, options } = module;
   return createExecutor({
     ...options,
     ...wishes.executor,
     ...auditOption(context.args),
     models,
     tools,
-    agents: [agent],
+    ...knownBy(module),
     store,
     observers: [progress],
     logger: loggerOf(context.output),

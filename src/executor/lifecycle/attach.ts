@@ -8,6 +8,7 @@ import type { OpenCall } from '../../run/open-step.ts';
 import { outcomeOf } from '../../run/outcome.ts';
 import { withdrawCalls } from '../../run/progress.ts';
 import { type RunOutput, withoutId } from '../../run/result.ts';
+import { outboxOf } from '../../run/workflow/advanced.ts';
 import { withDeadline } from '../../values/deadline.ts';
 import { toErrorData } from '../../values/error-data.ts';
 import { CancelledError, RunPanicError, ShutdownError } from '../../values/errors.ts';
@@ -100,6 +101,7 @@ class ActorObserver {
     const { run } = this;
     announceState(run, value);
     if (run.resources.children.size > 0) run.waits.look();
+    run.outbox.look();
     run.services.registry.touch(run);
     if (typeof value === 'object' && 'left' in value && context.output) run.finish(context.output);
   }
@@ -138,6 +140,7 @@ function heed(event: RunEmitted, run: ActiveRun, onStep: OnStep): void {
   else if (event.type === 'call.stopped') stopCall(run, event.call);
   else if (event.type === 'workflow.acts') whenStored(run, event.boundary, () => runActs(run, event));
   else if (event.type === 'workflow.inspected') whenStored(run, event.boundary, () => tellInspectors(run, event));
+  else if (event.type === 'messages.posted') run.outbox.add(event.messages, event.boundary);
   else run.publish(event);
 }
 
@@ -218,6 +221,8 @@ function accepted(run: ActiveRun): void {
     for (const [index, { name }] of completedPhases.entries()) run.publish({ type: 'phase.skipped', index, name });
     for (const call of run.startFacts.unknown) run.publish({ type: 'call.unknown', ...call });
     run.waits.resumed();
+    // What an earlier process has stored may not have arrived.
+    run.outbox.add(outboxOf(run.actor.getSnapshot().context.progress));
   }
   run.life.accept();
 }

@@ -10,13 +10,14 @@ import {
 import { type RunMachine, runMachine } from '../../../machines/run.ts';
 import { task } from '../../../machines/task.ts';
 import { workflowMachine } from '../../../machines/workflow.ts';
-import type { Agent } from '../../agent/agent.ts';
+import { type Agent, agentFrom } from '../../agent/agent.ts';
 import type { Invocation, RunRequest } from '../../run/request.ts';
 import { isOver, type RunOutput } from '../../run/result.ts';
 import { CheckpointCorruptError } from '../../values/errors.ts';
 import { Hidden } from '../../values/hidden.ts';
 import { advance } from '../../workflow/advance.ts';
 import { isWorkflow, programOf } from '../../workflow/program.ts';
+import { agentOfWorkflow, type Workflow } from '../../workflow/workflow.ts';
 import { askCritic } from '../effects/ask-critic.ts';
 import { awaitRetry } from '../effects/await-retry.ts';
 import { callModelOnce } from '../effects/call-model.ts';
@@ -27,7 +28,7 @@ import { resolve } from '../effects/resolve.ts';
 import { rest } from '../effects/rest.ts';
 import { settle } from '../effects/settle.ts';
 import { takeTurn } from '../effects/take-turn.ts';
-import { asError } from '../host/guard.ts';
+import { asError, readable } from '../host/guard.ts';
 import type { RunOptions } from '../host/options.ts';
 import { redactedRun } from '../host/redaction.ts';
 import { refusedRequest, requestFrom } from '../host/request.ts';
@@ -40,16 +41,24 @@ import { attach, attachAgain } from './attach.ts';
 export type RunSnapshot = SnapshotFrom<RunMachine>;
 
 /**
- * A run of an agent as actor logic, to start, invoke or spawn. Input: an Invocation. Output: a RunResult without its messages.
- * Persisted snapshot: a PersistedRun, from which a restored host continues the stored run.
+ * A run of an agent or a workflow as actor logic, to start, invoke or spawn. Input: its invocation. Output: a RunResult without its
+ * messages. Persisted snapshot: a PersistedRun, from which a restored host continues the stored run.
  */
-export type RunLogic<Data = unknown> = ActorLogic<
+export type RunLogic<Data = unknown, Asked = Invocation> = ActorLogic<
   RunSnapshot & { readonly output?: RunOutput<Data> | undefined },
   RunMachineEvent,
-  Invocation | undefined,
+  Asked | undefined,
   AnyActorRef['system'],
   RunEmitted
 >;
+
+/** Returns the logic of the runs of an agent or a workflow, for a host's machine. @throws {TypeError} for anything else */
+export function logicFor(services: ExecutorServices, given: Agent | Workflow): RunLogic {
+  const workflow = agentOfWorkflow(given);
+  const agent = workflow ?? readable('the agent of logic', () => agentFrom(given as Agent, 'logic needs'));
+  services.see(agent);
+  return runLogic(services, agent);
+}
 
 /** What is known of the one run of a logic; a host's machine has one logic for many runs and gives nothing. */
 interface KnownRun {

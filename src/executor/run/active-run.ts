@@ -24,6 +24,7 @@ import { ObserverList } from '../services/observer-list.ts';
 import type { LiveRun, LiveTree, RunSummary } from '../services/registry.ts';
 import { Checkpointing } from './checkpointing.ts';
 import { RunLife } from './life/run-life.ts';
+import { Outbox } from './outbox.ts';
 import { ReplyStream } from './reply-stream.ts';
 import { type RunActor, summaryOf } from './run-actor.ts';
 import { observedRun } from './run-info.ts';
@@ -60,6 +61,7 @@ export class ActiveRun implements LiveRun, Leaseholder {
   readonly steering: Steering;
   readonly checkpointing: Checkpointing;
   readonly machineEvents: MachineEvents = new MachineEvents(this);
+  readonly outbox: Outbox = new Outbox(this);
   /** The time that this process has for it; undefined = no end is set. */
   slice: RunSlicing | undefined;
   /** Its waits, and the answers on their way to them; set before any other code reaches the run. */

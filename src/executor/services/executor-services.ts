@@ -4,6 +4,7 @@ import type { Invocation, ParentCall, WorkflowInvocation } from '../../run/reque
 import type { RunResult } from '../../run/result.ts';
 import type { BegunTurn } from '../../store/thread-port.ts';
 import type { Toolbox } from '../../tool/toolbox.ts';
+import type { JsonObject } from '../../values/json.ts';
 import type { Config } from '../host/config.ts';
 import type { RunOptions } from '../host/options.ts';
 import type { CommandInbox } from './command-inbox.ts';
@@ -44,11 +45,15 @@ type StartTurn = (turn: BegunTurn) => Promise<void>;
 /** Ends a turn that was parked, if messages of its thread wait behind it. Never rejects. */
 type PassParked = (runId: string) => Promise<void>;
 
+/** Sends an event to the machine of a workflow's run, in any process; it resolves when a record or an inbox has it. */
+type SendEvent = (runId: string, sent: { readonly id: string; readonly event: JsonObject }) => Promise<unknown>;
+
 interface Parts {
   readonly owner: string;
   readonly inbox: CommandInbox;
   readonly startChild: StartChild;
   readonly endChild: EndChild;
+  readonly sendEvent: SendEvent;
   readonly sweep: DueSweep;
   readonly stuck: StuckRuns;
   readonly startTurn: StartTurn;
@@ -72,6 +77,7 @@ export class Services<Run extends LiveRun> {
   readonly palette: PaletteEntries;
   readonly startChild: StartChild;
   readonly endChild: EndChild;
+  readonly sendEvent: SendEvent;
   readonly startTurn: StartTurn;
   readonly passParked: PassParked;
   /** The agents that this executor has begun runs or threads of, by id. */
@@ -117,6 +123,7 @@ export class Services<Run extends LiveRun> {
     this.inbox = parts.inbox;
     this.startChild = parts.startChild;
     this.endChild = parts.endChild;
+    this.sendEvent = parts.sendEvent;
     this.sweep = parts.sweep;
     this.stuck = parts.stuck;
     this.paused = new PausedAgents(config.clock, config.warn);

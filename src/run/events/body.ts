@@ -199,6 +199,14 @@ export type RunEventBody =
       readonly event: string;
       readonly error?: ErrorData;
     }
+  /** An event for another run (`to`: its actor, or the parent) did not arrive: the run has ended, is no workflow, or refuses it. */
+  | {
+      readonly type: 'workflow.undelivered';
+      readonly step: number;
+      readonly to: string;
+      readonly event: string;
+      readonly error: ErrorData;
+    }
   /** The machine of a workflow emitted an event of its own (`emit`). */
   | { readonly type: 'workflow.emitted'; readonly step: number; readonly event: JsonValue }
   /** An action of the machine threw, after its transition was stored: the run continues. */

@@ -187,6 +187,12 @@ export const runEvents = {
     keep: 'with-save',
   },
   'workflow.ignored': { redact: { event: 'text', error: 'error' }, audit: 'log', endsText: false, keep: 'with-save' },
+  'workflow.undelivered': {
+    redact: { to: 'text', event: 'text', error: 'error' },
+    audit: 'log',
+    endsText: false,
+    keep: 'with-save',
+  },
   'workflow.emitted': { redact: { event: 'json' }, audit: 'log', endsText: false, keep: 'with-save' },
   'workflow.action-failed': {
     redact: { name: 'text', error: 'error' },

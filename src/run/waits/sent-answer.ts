@@ -1,7 +1,8 @@
 import { AlreadyAnsweredError } from '../../values/errors.ts';
+import { canonicalJson } from '../../values/json.ts';
 import type { Answer, SentCommand } from '../command.ts';
 import { decisionIdOf } from '../identity.ts';
-import type { Person, SettledWait, Wait } from './wait.ts';
+import { type Person, quorumOf, type SettledWait, type Wait } from './wait.ts';
 
 /** An answer that the store holds for a wait: no process has taken up the run since. */
 export interface SentAnswer extends Answer {
@@ -35,7 +36,7 @@ export function isSameDecision(waitId: string, one: SentAnswer, other: SentAnswe
  */
 export function endingAnswer(wait: Wait, sent: readonly SentAnswer[]): SentAnswer | undefined {
   const inTime = sent.filter(({ at }) => wait.dueAt === undefined || at === undefined || at <= wait.dueAt);
-  if (wait.kind === 'question') return inTime.find(({ how }) => how === 'answer');
+  if (wait.kind === 'question') return wait.approvers ? undefined : agreedAnswer(wait, inTime);
   if (wait.kind !== 'approval' || wait.approvers) return undefined;
   const voters = new Set(wait.votes.map(({ by }) => by.id));
   for (const answer of inTime) {
@@ -49,9 +50,21 @@ export function endingAnswer(wait: Wait, sent: readonly SentAnswer[]): SentAnswe
   return undefined;
 }
 
+/** The stored answer with which enough persons have given the same one. The last answer of a person counts. */
+function agreedAnswer(wait: Extract<Wait, { kind: 'question' }>, sent: readonly SentAnswer[]): SentAnswer | undefined {
+  const given = new Map((wait.votes ?? []).map(({ by, value }) => [by.id, canonicalJson(value)]));
+  for (const answer of sent) {
+    if (answer.how !== 'answer') continue;
+    const text = canonicalJson(answer.value ?? null);
+    given.set(answer.by?.id ?? '', text);
+    if ([...given.values()].filter((each) => each === text).length >= quorumOf(wait)) return answer;
+  }
+  return undefined;
+}
+
 /** Returns whether persons have answered a wait: no other one is needed, unless the process that takes up the run refuses an answer. */
 export function isAnswered(wait: Wait, sent: readonly SentAnswer[]): boolean {
-  if (wait.kind === 'question') return sent.some(({ how }) => how === 'answer');
+  if (wait.kind === 'question') return agreedAnswer(wait, sent) !== undefined;
   if (wait.kind !== 'approval') return false;
   const voters = new Set([...wait.votes, ...sent.filter(({ how }) => how === 'approve')].map(({ by }) => by?.id ?? ''));
   return sent.some(({ how }) => how === 'deny') || (sent.length > 0 && voters.size >= wait.quorum);

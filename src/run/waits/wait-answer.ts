@@ -80,8 +80,9 @@ export type Answered =
   /** The answer is not one for this kind of wait, or for another input. */
   | { readonly kind: 'unfit'; readonly wait: Wait };
 
-/** Returns the votes of an approval that needs more; with the wait, if this vote changed its input. */
+/** Returns the votes of a wait that needs more; with the wait, if this vote changed its input. */
 export function votesOf(wait: Wait, given: GivenAnswer | undefined): { readonly votes?: number; readonly wait?: Wait } {
+  if (wait.kind === 'question' && wait.votes) return { votes: wait.votes.length };
   if (wait.kind !== 'approval') return {};
   const isChanged = wait.votes.length === 1 && given?.answer.how === 'approve' && given.answer.input !== undefined;
   return { votes: wait.votes.length, ...(isChanged && wait.input !== undefined ? { wait } : {}) };

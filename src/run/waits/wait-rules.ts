@@ -4,7 +4,16 @@ import { callOf, changeCalls, isIdle, type OpenCall, type WaitEnd } from '../ope
 import { keepPhase } from '../pipeline.ts';
 import type { Progress } from '../progress.ts';
 import { hasNews } from '../workflow/news.ts';
-import type { Allowed, HowAnswered, SettledWait, Vote, Wait, Waiting } from './wait.ts';
+import {
+  type Allowed,
+  type AnswerVote,
+  type HowAnswered,
+  quorumOf,
+  type SettledWait,
+  type Vote,
+  type Wait,
+  type Waiting,
+} from './wait.ts';
 import type { Answered, WaitAnswer } from './wait-answer.ts';
 
 /*
@@ -122,6 +131,7 @@ export function answerWait(progress: Progress, answer: WaitAnswer): Answered {
   if (!takesAnswer(wait, answer.how)) return { kind: 'unfit', wait };
   const remembered = remember(progress, answer.command);
   if (wait.kind === 'approval' && answer.how === 'approve') return approve(remembered, wait, answer);
+  if (wait.kind === 'question' && answer.how === 'answer' && quorumOf(wait) > 1) return vote(remembered, wait, answer);
   const after = effectOf(remembered, wait, answer);
   const settled = settledBy(wait, answer);
   const ends =
@@ -199,6 +209,25 @@ function approve(progress: Progress, wait: Approval, answer: Approve): Answered 
   const settled = { ...settledBy(wait, answer), digest, decisions };
   const after = changeCall(progress, wait, (waiting) => ({ ...waiting, state: 'planned', allowed }));
   return { kind: 'settled', progress: close(after, wait, settled), wait: voted, settled };
+}
+
+type Asked = Extract<Wait, { kind: 'question' }>;
+
+/** The answer of one person to a question that needs several equal ones. A person may change it while the question is open. */
+function vote(progress: Progress, wait: Asked, answer: Extract<WaitAnswer, { how: 'answer' | 'signal' }>): Answered {
+  const { by = { id: '' }, at, decision, value } = answer;
+  const before = wait.votes ?? [];
+  const text = canonicalJson(value);
+  const isEqual = (each: AnswerVote) => canonicalJson(each.value) === text;
+  if (before.some((each) => each.by.id === by.id && isEqual(each))) return { kind: 'known' };
+  const own: AnswerVote = { by, at, value, ...(decision === undefined ? {} : { decision }) };
+  const votes = [...before.filter((each) => each.by.id !== by.id), own];
+  const voted: Asked = { ...wait, votes };
+  const equal = votes.filter(isEqual);
+  if (equal.length < quorumOf(wait)) return { kind: 'voted', progress: replace(progress, voted), wait: voted };
+  const decisions = equal.flatMap((each) => each.decision ?? []);
+  const settled = { ...settledBy(wait, answer), decisions };
+  return { kind: 'settled', progress: close(effectOf(progress, wait, answer), wait, settled), wait: voted, settled };
 }
 
 /** The input as this answer changes it; undefined if it is the one that the others approved. */
@@ -342,8 +371,9 @@ export function retryOf(progress: Pick<Progress, 'waiting'>): Extract<Wait, { ki
 /** Returns whether nothing but waits is left of a run: each open call has answered or waits, or the model is away until a time. */
 export function isAtRest(record: Pick<Progress, 'waiting' | 'openStep' | 'outcome' | 'workflow'>): boolean {
   const { openStep, outcome, workflow } = record;
-  // Events may come to a workflow that waits for nothing else. The process that recorded a wait as over may have died before it was taken.
-  if (workflow) return !outcome && !hasNews(record) && (!openStep || isIdle(openStep));
+  // Events may come to a workflow that waits for nothing else. The process that recorded a wait as over may have died before it was
+  // taken; and its events for other runs must be sent.
+  if (workflow) return !outcome && !hasNews(record) && !workflow.outbox && (!openStep || isIdle(openStep));
   const waits = waitsOf(withoutLostWaits(record));
   if (outcome || waits.length === 0) return false;
   const isDueNow = waits.some((wait) => wait.kind === 'retry' && wait.dueAt === undefined);

@@ -19,6 +19,11 @@ export interface Vote {
   readonly decision?: string;
 }
 
+/** The answer of one person to a question that needs several equal ones. */
+export interface AnswerVote extends Omit<Vote, 'note'> {
+  readonly value: JsonValue;
+}
+
 /** What every wait has. */
 export interface WaitFacts {
   readonly id: string;
@@ -64,6 +69,12 @@ export type Wait = WaitFacts &
         readonly options?: readonly JsonValue[];
         /** JSON Schema of the answer. */
         readonly schema?: JsonObject;
+        /** How many persons must give the same answer; absent = 1. */
+        readonly quorum?: number;
+        /** The answers that it has so far, one of each person. */
+        readonly votes?: readonly AnswerVote[];
+        /** The workflow decides who may answer: an answer needs a person, and may be refused. Absent = it does not. */
+        readonly approvers?: true;
       }
     | { readonly kind: 'event'; readonly name: string; readonly key: string; readonly schema?: JsonObject }
     | { readonly kind: 'timer' }
@@ -163,6 +174,8 @@ function has(value: unknown, checks: { readonly [field: string]: Check }): boole
 export const isStoredPerson: Check = (value) => has(value, { id: isText, name: isOptional(isText) });
 const isVote: Check = (value) => has(value, { by: isStoredPerson, at: isAmount, note: isOptional(isText) });
 
+const isAnswerVote: Check = (value) => isVote(value) && isObject(value) && value.value !== undefined;
+
 /** The other fields of each kind of wait. A missing kind does not compile. */
 const kinds: { readonly [Kind in Wait['kind']]: Check } = {
   approval: (wait) =>
@@ -174,7 +187,13 @@ const kinds: { readonly [Kind in Wait['kind']]: Check } = {
       approvers: isOptional((value) => value === true),
       onExpiry: (value) => ['deny', 'fail', 'park'].includes(String(value)),
     }),
-  question: (wait) => has(wait, { question: isText, options: isOptional(Array.isArray), schema: isOptional(isObject) }),
+  question: (wait) =>
+    has(wait, { question: isText, options: isOptional(Array.isArray), schema: isOptional(isObject) }) &&
+    has(wait, {
+      quorum: isOptional(isCount),
+      votes: isOptional(isListOf(isAnswerVote)),
+      approvers: isOptional((value) => value === true),
+    }),
   event: (wait) => has(wait, { name: isText, key: isText, schema: isOptional(isObject) }),
   timer: () => true,
   child: (wait) => has(wait, { childRunId: isText }),
@@ -231,8 +250,13 @@ export function redactWait(wait: Wait, by: Pick<FieldRedactor, 'text' | 'json' |
         ...(wait.detail === undefined ? {} : { detail: by.json(wait.detail) }),
       };
     case 'question': {
-      const { options } = wait;
-      return { ...wait, question: by.text(wait.question), ...(options ? { options: by.json(options) } : {}) };
+      const { options, votes } = wait;
+      return {
+        ...wait,
+        question: by.text(wait.question),
+        ...(options ? { options: by.json(options) } : {}),
+        ...(votes ? { votes: votes.map((vote) => ({ ...vote, value: by.json(vote.value) })) } : {}),
+      };
     }
     case 'retry':
       return { ...wait, error: by.error(wait.error) };
@@ -249,6 +273,21 @@ export function redactAllowed(allowed: Allowed, by: FieldRedactor): Allowed {
 
 function redactNote<T extends { readonly note?: string }>(value: T, by: Pick<FieldRedactor, 'text'>): T {
   return value.note === undefined ? value : { ...value, note: by.text(value.note) };
+}
+
+/** Returns how many persons must agree about a wait; 1 = one decides. */
+export function quorumOf(wait: Wait): number {
+  return wait.kind === 'approval' || wait.kind === 'question' ? (wait.quorum ?? 1) : 1;
+}
+
+/** Returns the answers of persons that a wait has, where it needs several. */
+export function votesFor(wait: Wait): readonly (Vote | AnswerVote)[] {
+  return wait.kind === 'approval' || wait.kind === 'question' ? (wait.votes ?? []) : [];
+}
+
+/** Returns whether a decision needs a person by name: others must agree, or a function says who may decide. */
+export function needsName(wait: Wait): boolean {
+  return quorumOf(wait) > 1 || ((wait.kind === 'approval' || wait.kind === 'question') && wait.approvers === true);
 }
 
 /** Returns in a few words what a wait is for. */

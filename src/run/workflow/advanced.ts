@@ -4,7 +4,7 @@ import type { JsonObject, JsonValue } from '../../values/json.ts';
 import type { RunEventBody } from '../events/body.ts';
 import type { OpenCall } from '../open-step.ts';
 import type { Progress } from '../progress.ts';
-import { MARK_CHARS, type WorkflowState } from './state.ts';
+import { MARK_CHARS, type WorkflowMessage, type WorkflowState } from './state.ts';
 
 /** An action of a workflow's machine: it runs once its transition is stored. */
 export interface MachineAction {
@@ -15,7 +15,7 @@ export interface MachineAction {
 /** What a transition says of itself. */
 export type WorkflowEvent = Extract<
   RunEventBody,
-  { type: 'workflow.transition' | 'workflow.ignored' | 'workflow.emitted' }
+  { type: 'workflow.transition' | 'workflow.ignored' | 'workflow.emitted' | 'workflow.undelivered' }
 >;
 
 /** A transition as inspectors see it: the event, and the workflow after it. */
@@ -65,4 +65,15 @@ export function withEvent(progress: Progress, id: string, event: JsonObject): Pr
 function isSeen(seen: string, mark: string): boolean {
   for (let at = seen.indexOf(mark); at !== -1; at = seen.indexOf(mark, at + 1)) if (at % MARK_CHARS === 0) return true;
   return false;
+}
+
+/** Returns the events for other runs that are not known to have arrived. */
+export function outboxOf({ workflow }: Pick<Progress, 'workflow'>): readonly WorkflowMessage[] {
+  return workflow?.outbox ?? [];
+}
+
+/** Adds an event for another run, or, of one that has arrived, removes it. */
+export function withOutbox(progress: Progress, messages: readonly WorkflowMessage[]): Progress {
+  const { outbox: _, ...workflow } = progress.workflow ?? unbegun;
+  return { ...progress, workflow: messages.length === 0 ? workflow : { ...workflow, outbox: messages } };
 }

@@ -1,6 +1,21 @@
 import { hasTexts, isObject, type JsonObject, type JsonValue } from '../../values/json.ts';
 import type { FieldRedactor } from '../../values/redact.ts';
 
+/** The run that gets an event of another run. */
+export interface MessageReceiver {
+  readonly runId: string;
+  /** The call that began it; absent = it is the parent. */
+  readonly callId?: string;
+}
+
+/** An event for another run: it is sent once the transition that sent it is stored, and again after a crash. */
+export interface WorkflowMessage {
+  /** Names the event for its receiver. */
+  readonly id: string;
+  readonly to: MessageReceiver;
+  readonly event: JsonObject;
+}
+
 /** What the record of a workflow has besides its open calls and waits. */
 export interface WorkflowState {
   /** XState's persisted snapshot of the machine. Of its children only `src` is kept. */
@@ -9,14 +24,24 @@ export interface WorkflowState {
   readonly hash: string;
   /** The open calls by the ids of their actors: a result belongs to one start of a call. */
   readonly calls: { readonly [actorId: string]: string };
-  /** Its timers: each is due once the wait of its id is over. `sendId`: under it the machine cancels it, or sets it again. */
-  readonly timers: readonly { readonly waitId: string; readonly sendId: string; readonly event: JsonObject }[];
+  /**
+   * Its timers: each is due once the wait of its id is over. `sendId`: under it the machine cancels it, or sets it again. `to`: the run
+   * that then gets the event; absent = the machine itself.
+   */
+  readonly timers: readonly {
+    readonly waitId: string;
+    readonly sendId: string;
+    readonly event: JsonObject;
+    readonly to?: MessageReceiver;
+  }[];
   /** The ids of the timers that the active states began with, also of those that have fired. */
   readonly armed: readonly string[];
   /** Its migration has changed its states: what they begin has not begun. */
   readonly isMigrated?: true;
   /** Machine events that its machine has not taken yet. Sent twice with the same id, one counts once. */
   readonly events: readonly { readonly id: string; readonly event: JsonObject }[];
+  /** Events for other runs that are not known to have arrived; absent = none. */
+  readonly outbox?: readonly WorkflowMessage[];
   /** The last events that came: the first characters of the SHA-256 of each id, one after the other. */
   readonly seen: string;
 }
@@ -36,11 +61,13 @@ export function statePaths(value: JsonValue): readonly string[] {
 /** Returns whether a stored value is the state of a workflow. */
 export function isWorkflowState(value: unknown): boolean {
   if (!hasTexts(value, ['hash', 'seen']) || !isObject(value.snapshot) || !isObject(value.calls)) return false;
-  const { calls, timers, armed, events } = value;
+  const { calls, timers, armed, events, outbox = [] } = value;
   return (
     Object.values(calls as object).every((callId) => typeof callId === 'string') &&
     Array.isArray(timers) &&
-    timers.every((timer) => hasTexts(timer, ['waitId', 'sendId']) && isObject(timer.event)) &&
+    timers.every((timer) => hasTexts(timer, ['waitId', 'sendId']) && isObject(timer.event) && isReceiver(timer.to)) &&
+    Array.isArray(outbox) &&
+    outbox.every((sent) => hasTexts(sent, ['id']) && isObject(sent.event) && sent.to && isReceiver(sent.to)) &&
     Array.isArray(events) &&
     events.every((sent) => hasTexts(sent, ['id']) && isObject(sent.event)) &&
     Array.isArray(armed) &&
@@ -48,12 +75,17 @@ export function isWorkflowState(value: unknown): boolean {
   );
 }
 
+function isReceiver(to: unknown): boolean {
+  return to === undefined || (hasTexts(to, ['runId']) && (to.callId === undefined || typeof to.callId === 'string'));
+}
+
 /**
  * Returns the state of a workflow without its secrets. Types of events and names of states are the host's own: they stay.
  */
 export function redactWorkflow(state: WorkflowState, by: FieldRedactor): WorkflowState {
-  return by.once(state, ({ snapshot, timers, events, ...rest }) => ({
+  return by.once(state, ({ snapshot, timers, events, outbox, ...rest }) => ({
     ...rest,
+    ...(outbox ? { outbox: outbox.map((sent) => ({ ...sent, event: by.json(sent.event) as JsonObject })) } : {}),
     snapshot: by.json(snapshot) as JsonObject,
     timers: timers.map((timer) => ({ ...timer, event: by.json(timer.event) as JsonObject })),
     events: events.map((sent) => ({ ...sent, event: by.json(sent.event) as JsonObject })),

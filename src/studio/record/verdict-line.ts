@@ -74,7 +74,8 @@ function asks(view: Shown): VerdictLine {
 
 /** Whether other persons must answer as well. */
 function isVote(wait: ShownWait<OpenWait>): boolean {
-  return wait.kind === 'approval' && wait.quorum - wait.votes.length > 1;
+  const { quorum = 1, votes = [] } = wait.kind === 'approval' || wait.kind === 'question' ? wait : {};
+  return quorum - votes.length > 1;
 }
 
 const answers = { approve: 'Approved', deny: 'Denied', answer: 'Answered', wake: 'Woken' } as const;

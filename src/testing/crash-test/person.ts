@@ -1,7 +1,7 @@
 import { createExecutor, type Executor } from '../../executor/executor.ts';
 import type { Command } from '../../run/command.ts';
 import { topicOf } from '../../run/identity.ts';
-import type { Person, Wait } from '../../run/waits/wait.ts';
+import { type Person, votesFor, type Wait } from '../../run/waits/wait.ts';
 import { carriesCommands, isDue, isEvents } from '../../store/capabilities.ts';
 import type { CheckpointStore } from '../../store/port.ts';
 import { type Clock, systemClock } from '../../values/clock.ts';
@@ -251,7 +251,7 @@ function nameOf({ kind, tool, callId }: AskedWait): string {
 }
 
 function votesOf(wait: AskedWait): number {
-  return wait.kind === 'approval' ? wait.votes.length : 0;
+  return votesFor(wait).length;
 }
 
 async function give(executor: Executor, { id, runId }: AskedWait, answer: CrashTestAnswer): Promise<void> {

@@ -1,5 +1,5 @@
 import type { AnswerState, Executor, ListedWait, Person } from '../../../index.ts';
-import { nameOfWait } from '../../../run/waits/wait.ts';
+import { nameOfWait, needsName, quorumOf } from '../../../run/waits/wait.ts';
 import type { JsonValue } from '../../../values/json.ts';
 import type { Arguments } from '../../arguments.ts';
 import type { Command } from '../../command.ts';
@@ -57,7 +57,7 @@ async function answer(
   const given = async (store: RunStore) => {
     const executor = controlExecutor(store);
     const wait = await found(executor, { store, runId, waitId, kind });
-    if (wait.kind === 'approval' && (wait.quorum > 1 || wait.approvers) && !args.by)
+    if (needsName(wait) && !args.by)
       throw new Failure(`this decision needs a person: add --by <id>; the run records who decided`);
     const status = await give(executor.control(wait.runId), wait);
     if (args.json) output.printJson({ runId: wait.runId, waitId: wait.id, status });
@@ -120,7 +120,7 @@ async function sentence({ args, store, wait, status }: Given): Promise<string> {
 
 /** Whether several persons answer. */
 function isVote(wait: ListedWait): boolean {
-  return wait.kind === 'approval' && wait.quorum > 1;
+  return quorumOf(wait) > 1;
 }
 
 function by({ by: id }: Arguments): { readonly by?: Person } {

@@ -1,7 +1,7 @@
 import { createInterface } from 'node:readline/promises';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Executor, ListedWait, RunEvent } from '../../../index.ts';
-import { nameOfWait } from '../../../run/waits/wait.ts';
+import { nameOfWait, quorumOf } from '../../../run/waits/wait.ts';
 import type { JsonValue } from '../../../values/json.ts';
 import { describeWait, isForPerson } from '../../ui/describe-wait.ts';
 import { lineOf, oneLine } from '../../ui/failure.ts';
@@ -139,8 +139,8 @@ export function endOfWait(event: RunEvent, wait: ListedWait): string | undefined
     case 'wait.answered': {
       const { how, by, votes } = event;
       const said = `${answers[how] ?? 'answered'} ${by?.id ? `by ${by.name ?? by.id}` : 'elsewhere'}`;
-      if (votes === undefined || wait.kind !== 'approval') return `${said}; continuing`;
-      return `${said}, ${votes} of ${wait.quorum}; it still needs an answer`;
+      if (votes === undefined) return `${said}; continuing`;
+      return `${said}, ${votes} of ${quorumOf(wait)}; it still needs an answer`;
     }
     case 'wait.expired':
       return `its time was over: ${wait.kind === 'approval' ? late[wait.onExpiry] : 'the call gets no answer'}`;

@@ -1,6 +1,6 @@
 import type { Executor, ListedWait, OpenWait } from '../../../index.ts';
 import { endingAnswer, type SentAnswer } from '../../../run/waits/sent-answer.ts';
-import { nameOfWait } from '../../../run/waits/wait.ts';
+import { nameOfWait, quorumOf } from '../../../run/waits/wait.ts';
 import type { Command } from '../../command.ts';
 import { controlExecutor } from '../../open/control-executor.ts';
 import { openExistingStore, type RunStore } from '../../open/open-store.ts';
@@ -44,8 +44,8 @@ export function answerLines(wait: AnsweredWait, store: Pick<RunStore, 'identity'
   const sent = `answered: ${given}; ${whatContinues(store, wait.rootRunId)}`;
   if (endingAnswer(wait, answers)) return [sent];
   const others =
-    wait.kind === 'approval' && wait.quorum > 1
-      ? `${wait.quorum} persons must approve; another one answers with:`
+    quorumOf(wait) > 1
+      ? `${quorumOf(wait)} persons must agree; another one answers with:`
       : `another answer counts only if the run refuses ${answers.length === 1 ? 'this one' : 'these'}:`;
   return [sent, others, ...commands];
 }

@@ -4,6 +4,7 @@ import { LIVE_HERE, type Need, type Verdict, verdictOf } from '../../../record/v
 import { isDue, isTaking } from '../../../store/capabilities.ts';
 import type { CheckpointStore } from '../../../store/port.ts';
 import { checkKeys, type KnownKeys, kindOf } from '../../../values/known-options.ts';
+import { programOf } from '../../../workflow/program.ts';
 import type { ActiveRun, ExecutorServices } from '../../run/active-run.ts';
 import { hasPlace, isOver, takeNamed } from '../due/take-named.ts';
 import {
@@ -116,6 +117,26 @@ async function sweep(store: CheckpointStore, work: Work): Promise<void> {
   await takeUpAll(await childrenOf(work, later), work);
   await takeUpSuspects(later.suspects, work);
   for (const runId of later.parked) if (!isOver(work)) await services.passParked(runId);
+  await takeUpOlder(store, work);
+}
+
+/**
+ * Starts the resting workflows of another version whose definition has a `migrate`: what their new states begin, for example a shorter
+ * timer, must not wait until something wakes them. A deployment without a `migrate` reads nothing for it.
+ */
+async function takeUpOlder(store: CheckpointStore, work: Work): Promise<void> {
+  const { services, signal } = work;
+  const migrating = new Map([...services.config.agents].filter(([, agent]) => programOf(agent)?.migrate));
+  if (migrating.size === 0 || !isDue(store)) return;
+  for await (const page of pages(store, { signal, status: 'waiting' })) {
+    for (const entry of page) {
+      if (!('meta' in entry) || entry.version === undefined || services.registry.live(entry.runId)) continue;
+      const agent = migrating.get(entry.meta.agentId);
+      if (!agent || agent.version === entry.version) continue;
+      if (!(await hasPlace(work))) return;
+      work.begun.push(takeUp({ run: entry }, work).then(() => {}));
+    }
+  }
 }
 
 /** The runs of a page that can be started at once. The others are reported, or looked at later. */

@@ -4,8 +4,8 @@ import { decisionIdOf, waitIdOf } from '../../../run/identity.ts';
 import { MAX_LEVELS } from '../../../run/limits.ts';
 import type { Progress } from '../../../run/progress.ts';
 import { answeredBefore, answersIn, endingAnswer, isSameDecision } from '../../../run/waits/sent-answer.ts';
-import type { Person, Wait } from '../../../run/waits/wait.ts';
-import { isSameAnswer, waitOf } from '../../../run/waits/wait-rules.ts';
+import { needsName, type Person, type Wait } from '../../../run/waits/wait.ts';
+import { isSameAnswer, takesAnswer, waitOf } from '../../../run/waits/wait-rules.ts';
 import { carriesCommands, isKeepingOutcomes } from '../../../store/capabilities.ts';
 import type { ControlStore } from '../../../store/port.ts';
 import {
@@ -220,10 +220,10 @@ function answerSettled({ meta, waiting }: RunCheckpoint, { waitId, answer, by }:
  */
 function asSeen(wait: Wait, { answer, by }: Given): Answer {
   const { how, digest } = answer;
-  if (wait.kind !== 'approval' || (how !== 'approve' && how !== 'deny')) return answer;
-  if (!by?.id && (wait.quorum > 1 || wait.approvers))
+  if (!takesAnswer(wait, how)) return answer;
+  if (!by?.id && needsName(wait))
     throw new TypeError(`wait ${wait.id} needs a person who decides: give { by: { id } }`);
-  if (how === 'deny') return answer;
+  if (wait.kind !== 'approval' || how === 'deny') return answer;
   if (digest !== undefined && digest !== wait.digest)
     throw new AnswerRefusedError(`wait ${wait.id} asks about another input, or another version of the agent`);
   return { ...answer, digest: wait.digest };

@@ -37,8 +37,9 @@ export async function mayBeRefused(services: ExecutorServices, given: StoredAnsw
   if (!takesAnswer(wait, how))
     throw new AnswerRefusedError(`wait ${wait.id} is of kind ${wait.kind}: ${how} does not answer it`);
   if (how === 'answer') await checkFit(services, wait, value);
-  if (wait.kind !== 'approval') return false;
-  if (input !== undefined && !wait.editable) throw new AnswerRefusedError(notEditable(wait));
+  if (wait.kind !== 'approval' && !(wait.kind === 'question' && wait.approvers)) return false;
+  if (input !== undefined && wait.kind === 'approval' && !wait.editable)
+    throw new AnswerRefusedError(notEditable(wait));
   const run = judgedRecord(services, given.record);
   if (!run || !candidateOf(run, wait)?.tool)
     return wait.approvers !== undefined || input !== undefined || (run !== undefined && how === 'approve');

@@ -153,6 +153,7 @@ async function runOnce(run: ActiveRun, { agent, prompt, input, context, depth, r
     const started = await tree.begin(() => services.startChild(agent, call), signal);
     const child = services.runBehind(started.actor);
     if (child) run.resources.addChild(child);
+    run.outbox.look();
     // It may wait already.
     run.waits.look();
     // It was taken up by itself, and does not follow the signal of this start.

@@ -137,7 +137,8 @@ async function look(run: ActiveRun, store: CheckpointStore, restAgain: RestAgain
   const messages = record.messages.map(enterStored);
   const stored = comparedAndMigrated(run, identified({ ...record, messages, attempts }));
   // Before it can be parked: a start that changes nothing is no attempt.
-  if (!stored.parked && (await restAgain(run, stored))) return { record: stored, attempts, isResting: true };
+  const isAsIs = !stored.parked && !isMigrating(run.agent, stored);
+  if (isAsIs && (await restAgain(run, stored))) return { record: stored, attempts, isResting: true };
   await refuseParked(run, store, stored);
   const { parked: _, ...unparked } = stored;
   const taken = migratedIn(run.agent, unparked);
@@ -262,6 +263,11 @@ function unfitIn(agent: Agent, { workflow, definition, outcome }: RunCheckpoint)
 
 const isOlder = ({ version }: Agent, definition: RunCheckpoint['definition']): boolean =>
   definition !== undefined && definition.version !== version;
+
+/** Whether a start brings a workflow into a state of another version: what that state begins must begin, also if the run rests. */
+function isMigrating(agent: Agent, { workflow, definition }: RunCheckpoint): boolean {
+  return workflow !== undefined && programOf(agent)?.migrate !== undefined && isOlder(agent, definition);
+}
 
 /** Returns the record with the state that the migration of its workflow gives it. One that cannot be migrated was parked. */
 function migratedIn(agent: Agent, record: RunCheckpoint): RunCheckpoint {

@@ -1,7 +1,7 @@
 import type { Answer } from '../../../run/command.ts';
 import { approvalDigest, decisionIdOf } from '../../../run/identity.ts';
 import { callOf } from '../../../run/open-step.ts';
-import type { Person, Wait } from '../../../run/waits/wait.ts';
+import { needsName, type Person, type Wait } from '../../../run/waits/wait.ts';
 import type { GivenAnswer, WaitAnswer } from '../../../run/waits/wait-answer.ts';
 import { waitOf } from '../../../run/waits/wait-rules.ts';
 import { type Approval, toolHashOf } from '../../../tool/approval.ts';
@@ -42,6 +42,7 @@ export async function admit(run: JudgedRun, given: GivenAnswer): Promise<WaitAns
     case 'signal':
     case 'answer':
       if (wait) await checkValue(run, wait, answer.value ?? null);
+      if (wait?.kind === 'question') await checkAnswerer(run, wait, { by, value: answer.value ?? null });
       return { ...facts, how: answer.how, value: frozenJson(answer.value ?? null, 'value') };
     case 'deny':
       if (wait?.kind === 'approval')
@@ -171,10 +172,29 @@ async function checkPerson(
   }
   if (!approvers) return;
   const answer: unknown = await bounded(run.services, 'approvers', async () => approvers({ wait, by, input }));
-  if (answer === true) return;
-  refuse(
-    isObject(answer) && typeof answer.refused === 'string' ? answer.refused : `${by.id} may not decide about this call`,
-  );
+  if (answer !== true) refuse(refusalIn(answer, `${by.id} may not decide about this call`));
+}
+
+/** Whether this person may answer; where several must agree, each needs a name. */
+async function checkAnswerer(
+  run: JudgedRun,
+  wait: Extract<Wait, { kind: 'question' }>,
+  { by, value }: { readonly by: Person | undefined; readonly value: JsonValue },
+): Promise<void> {
+  const found = candidateOf(run, wait);
+  const answerers = found?.tool?.answerers;
+  if (!by || by.id === '') {
+    if (answerers || needsName(wait)) refuse('this decision needs a person: give `by` with an id');
+    return;
+  }
+  if (!answerers) return;
+  const check = { wait, by, input: found.call.input, value };
+  const answer: unknown = await bounded(run.services, 'approvers', async () => answerers(check));
+  if (answer !== true) refuse(refusalIn(answer, `${by.id} may not answer this question`));
+}
+
+function refusalIn(answer: unknown, otherwise: string): string {
+  return isObject(answer) && typeof answer.refused === 'string' ? answer.refused : otherwise;
 }
 
 /**

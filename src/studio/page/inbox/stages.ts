@@ -96,6 +96,8 @@ export function stagesOf(own: Sent): readonly Stage[] {
   if (trouble) return [];
   if (votes !== undefined && wait.kind === 'approval' && votes < wait.quorum)
     return [...first, { text: `${votes} of ${wait.quorum} have approved: others are needed`, isDone: true }];
+  if (votes !== undefined && wait.kind === 'question' && (wait.quorum ?? 1) > 1)
+    return [...first, { text: `${votes} have answered, ${wait.quorum} must agree: others are needed`, isDone: true }];
   const isDone = how === 'deny' || how === 'wake' ? isTaken : call !== undefined;
   return [...first, { text: `${isDone ? '' : 'Then: '}${lastText(own)}`, isDone }];
 }

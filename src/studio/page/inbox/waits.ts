@@ -75,7 +75,8 @@ export function whereOf({ path, runId, tool }: ListedWait): readonly string[] {
 
 /** How many votes it needs and has; '' for one that needs a single person. */
 export function votesOf(wait: ListedWait): string {
-  return wait.kind === 'approval' && wait.quorum > 1 ? `needs ${wait.quorum}, ${wait.votes.length} given` : '';
+  const { quorum = 1, votes = [] } = wait.kind === 'approval' || wait.kind === 'question' ? wait : {};
+  return quorum > 1 ? `needs ${quorum}, ${votes.length} given` : '';
 }
 
 const ends: { readonly [kind in ListedWait['kind']]: string } = {

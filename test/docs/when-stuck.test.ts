@@ -1,0 +1,39 @@
+import { globSync, readFileSync } from 'node:fs';
+import { fileURLToPath } from 'node:url';
+import { describe, expect, test } from 'vitest';
+import { readCommandLine } from '../../src/cli/table/command-line.ts';
+
+const root = fileURLToPath(new URL('../..', import.meta.url));
+const page = readFileSync(`${root}/docs/when-stuck.md`, 'utf8');
+
+/** The commands of the page, in blocks and in lines. */
+const commands = [...page.matchAll(/^(pawl .+)$/gm), ...page.matchAll(/`(pawl [^`]+)`/g)].map(
+  (match) => match[1] ?? '',
+);
+
+/** The codes with which runs are parked or left alone: each stands beside the reason in words. */
+const parkings = globSync('src/{executor,run,store,cli}/**/*.ts', { cwd: root }).flatMap((file) =>
+  [...readFileSync(`${root}/${file}`, 'utf8').matchAll(/code: '([A-Z_]+)',\s*reason/g)].map((match) => match[1] ?? ''),
+);
+
+describe('the page for runs that are stuck', () => {
+  test.for([...new Set(commands)])('names a command of the command line: %s', (command) => {
+    expect(() => readCommandLine(command.split(' ').slice(1))).not.toThrow();
+  });
+
+  test.for([...new Set([...parkings, 'SETUP', 'MODEL_OUTAGE', 'BUDGET_EXCEEDED', 'PARKED'])])(
+    'says what to do about a run that is parked, or left alone, with %s',
+    (code) => expect(page).toContain(`\`${code}\``),
+  );
+
+  test('was found to have commands, and codes of the code', () => {
+    expect(commands.length).toBeGreaterThan(15);
+    expect(parkings.length).toBeGreaterThan(4);
+  });
+
+  test('names only codes that the page of errors explains, or that a parked run has', () => {
+    const errors = readFileSync(`${root}/docs/errors.md`, 'utf8');
+    const named = [...page.matchAll(/`([A-Z]+_[A-Z_]+)`/g)].map((match) => match[1] ?? '');
+    expect(named.filter((code) => !errors.includes(`\`${code}\``) && !parkings.includes(code))).toEqual([]);
+  });
+});

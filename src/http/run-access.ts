@@ -42,7 +42,7 @@ export async function ownRun(
   const isOwn = root && !root.parent && callerOf(root) === grant.callerId;
   if (line && (grant.all || isOwn)) return { line, runId, rootRunId: line.parent?.rootRunId ?? runId };
   const took = Math.max(0, clock.monotonic() - began);
-  await passed(clock, REFUSAL_STEP_MS * (1 + Math.floor(took / REFUSAL_STEP_MS)) - took);
+  await waitFor(clock, REFUSAL_STEP_MS * (1 + Math.floor(took / REFUSAL_STEP_MS)) - took);
   throw new RequestError('NOT_FOUND');
 }
 
@@ -59,7 +59,7 @@ export async function ownRoots(
   return own;
 }
 
-function passed(clock: Web['clock'], ms: number): Promise<void> {
+function waitFor(clock: Web['clock'], ms: number): Promise<void> {
   return new Promise((resolve) => {
     clock.setTimeout(resolve, ms);
   });

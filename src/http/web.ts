@@ -100,11 +100,11 @@ export function webOf(options: WebOptions, of: string, keys: Readonly<Record<str
     streams: new Places(maxStreams),
     reading: new Reading(clock),
     warn,
-    answer: (_request, work) => answered(work, warn),
+    answer: (_request, work) => answerSafely(work, warn),
   };
 }
 
-async function answered(work: () => Promise<Response>, warn: Web['warn']): Promise<Response> {
+async function answerSafely(work: () => Promise<Response>, warn: Web['warn']): Promise<Response> {
   try {
     return await work();
   } catch (error) {

@@ -94,7 +94,7 @@ export class Turns {
         await nextTurn();
       };
       // A clock of a host that throws costs the pause, and no turn.
-      if (this.#clock) await paused(turn, this.#clock).catch(() => {});
+      if (this.#clock) await makeTurn(turn, this.#clock).catch(() => {});
       else await turn();
     }
     this.#isOpen = false;
@@ -118,7 +118,7 @@ function monotonicOf(clock: Clock): number {
 }
 
 /** Makes a turn, and pauses after a long one. */
-async function paused(turn: () => Promise<void>, clock: Clock): Promise<void> {
+async function makeTurn(turn: () => Promise<void>, clock: Clock): Promise<void> {
   const began = monotonicOf(clock);
   await turn();
   const turnMs = monotonicOf(clock) - began;

@@ -25,7 +25,7 @@ const inner = new Set([
     'MAX_WARNINGS',
   ],
   // Pauses and measurements.
-  ...['MAX_EMPTY', 'MAX_PAUSE_MS', 'MAX_TRIES', 'MOST_ERROR'],
+  ...['MAX_EMPTY', 'MAX_PAUSE_MS', 'MAX_TRIES', 'MAX_TURNS', 'MOST_ERROR'],
   // How much of an error, a value or a run is looked at or printed for a person.
   ...[
     'MAX_ABOVE',

@@ -110,7 +110,7 @@ async function headOf(around: Around): Promise<{ readonly record: RunCheckpoint 
   const { store, runId } = around;
   try {
     const record = await store.load(runId, { messages: false });
-    return record ? { record } : { driven: await ended(around) };
+    return record ? { record } : { driven: await readEnd(around) };
   } catch (error) {
     const data = toErrorData(error);
     if (hasTrait(error, 'isStoreAway')) throw error;
@@ -120,7 +120,7 @@ async function headOf(around: Around): Promise<{ readonly record: RunCheckpoint 
 }
 
 /** The run has no record: it ended, or there was none. */
-async function ended({ store, runId }: Around): Promise<Driven> {
+async function readEnd({ store, runId }: Around): Promise<Driven> {
   const outcome = isKeepingOutcomes(store) ? await store.outcome(runId) : null;
   const code = outcome ? outcome.error?.code : 'RUN_NOT_FOUND';
   return { runId, state: 'ended', ...codeIn(code), boundaries: 0 };
@@ -183,7 +183,7 @@ async function refusal(around: Around, error: ErrorData | undefined): Promise<Dr
   const { store, runId } = around;
   const code = error?.code;
   if (hasTrait(error, 'isStoreAway')) throw storeAway(error);
-  if (code === 'RUN_NOT_FOUND') return ended(around);
+  if (code === 'RUN_NOT_FOUND') return readEnd(around);
   if (code === 'ERR_SHUTDOWN') return { runId, state: 'more', boundaries: 0 };
   if (code === 'RUN_PARKED') {
     const why = (await store.load(runId, { messages: false }))?.parked?.code;

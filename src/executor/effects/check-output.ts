@@ -17,11 +17,11 @@ export function checkOutput(
   { progress }: { progress: Progress },
   { services, agent }: ActiveRun,
 ): Promise<OutputCheck> {
-  return checkedOutput(services, lastTextOf(progress), agent.outputSchema);
+  return parseAnswer(services, lastTextOf(progress), agent.outputSchema);
 }
 
 /** Parses an answer as JSON and checks it against a schema. Never rejects. */
-export async function checkedOutput(
+export async function parseAnswer(
   { config }: ExecutorServices,
   answer: string,
   schema: ToolInput | undefined,

@@ -33,7 +33,7 @@ import { restoreSpend } from '../run/spending.ts';
 import { withThread } from '../run/threads/thread-turn.ts';
 import { restAgain } from '../run/waits/rest-again.ts';
 import { loopsFor } from '../services/loop-context.ts';
-import { checkedOutput } from './check-output.ts';
+import { parseAnswer } from './check-output.ts';
 
 /**
  * Resolves a run at its start, before its first step. It gets its resources in this order: its place in the table of live
@@ -41,7 +41,7 @@ import { checkedOutput } from './check-output.ts';
  * serialised are stored in the active run; the machine gets plain data. Never rejects.
  */
 export async function resolve({ progress }: { progress: Progress }, run: ActiveRun): Promise<Resolution> {
-  const resolving = found(run, progress).catch((error: unknown) => refused(run, progress, error));
+  const resolving = resolveRun(run, progress).catch((error: unknown) => refuseStart(run, progress, error));
   run.life.beginResolving(resolving);
   const resolution = await resolving;
   run.life.endResolving(resolution);
@@ -49,8 +49,8 @@ export async function resolve({ progress }: { progress: Progress }, run: ActiveR
   return resolution;
 }
 
-async function refused(run: ActiveRun, progress: Progress, thrown: unknown): Promise<Resolution> {
-  if (run.startFacts.setupFault && hasCode(thrown, 'SETUP')) return givenBack(run, progress, toErrorData(thrown));
+async function refuseStart(run: ActiveRun, progress: Progress, thrown: unknown): Promise<Resolution> {
+  if (run.startFacts.setupFault && hasCode(thrown, 'SETUP')) return handBack(run, progress, toErrorData(thrown));
   await returnRun(run);
   const error = await finalizeHandle(run, progress, toErrorData(asError(thrown)));
   const isPassing = isPassingFor(run, error);
@@ -64,7 +64,7 @@ function isPassingFor(run: ActiveRun, error: ErrorData): boolean {
 }
 
 /** The setup of this process cannot continue the run: its record says since when, and it is due for other processes. */
-async function givenBack(run: ActiveRun, fresh: Progress, error: ErrorData): Promise<Resolution> {
+async function handBack(run: ActiveRun, fresh: Progress, error: ErrorData): Promise<Resolution> {
   const { record } = run.resources;
   const fields = record ? faultFields(run, record.setup) : {};
   if (record) run.resources.record = { ...record, ...fields };
@@ -87,7 +87,7 @@ function standing(fresh: Progress, record: RunCheckpoint | undefined): Progress 
   }
 }
 
-async function found(run: ActiveRun, fresh: Progress): Promise<Resolution> {
+async function resolveRun(run: ActiveRun, fresh: Progress): Promise<Resolution> {
   const { seed, options, services } = run;
   checkBeginning(run);
   const twin = await takePlace(run);
@@ -106,7 +106,7 @@ async function found(run: ActiveRun, fresh: Progress): Promise<Resolution> {
   const named = identifiedBy(record, fresh, given);
   const begun = traced(run, found.record ? { ...named, meta: metaOf(fresh, found.record) } : named);
   if (found.record && found.isResting) return resting(begun, found.record);
-  if (found.record && seed.isAdmission) return admitted(run, begun, 'resumed');
+  if (found.record && seed.isAdmission) return leaveAdmitted(run, begun, 'resumed');
   run.info = infoOf(run, begun, limits);
   run.startFacts.starts = found.attempts;
   run.parent = begun.parent;
@@ -131,7 +131,7 @@ async function found(run: ActiveRun, fresh: Progress): Promise<Resolution> {
   equipRecording(run, checkpointer, resume?.seq);
   await firstSave(run, progress, found.record);
   run.checkOurs();
-  if (seed.isAdmission) return admitted(run, progress, 'started');
+  if (seed.isAdmission) return leaveAdmitted(run, progress, 'started');
   run.life.beginWork();
   followSetup(run);
   run.takeCommands(new RunCommandTarget(run, progress.commands));
@@ -220,7 +220,7 @@ function resting(begun: Progress, record: RunCheckpoint): Resolution {
 }
 
 /** Leaves a run that is stored and due. For the other starts of this process it is one that was interrupted here. */
-async function admitted(run: ActiveRun, progress: Progress, how: 'started' | 'resumed'): Promise<Resolution> {
+async function leaveAdmitted(run: ActiveRun, progress: Progress, how: 'started' | 'resumed'): Promise<Resolution> {
   await releaseClaim(run, uncounted(run));
   run.life.admit(how);
   const error = toErrorData(new RunSlicedError(`run ${run.runId} is admitted, and due`));
@@ -343,7 +343,7 @@ async function withData(run: ActiveRun, progress: Progress): Promise<Progress> {
   const last = progress.completedPhases.at(-1);
   const isComplete = last && progress.completedPhases.length === agent.phases?.length;
   if (!isComplete || !agent.outputSchema || last.hash !== undefined) return progress;
-  const check = await checkedOutput(services, last.output, agent.outputSchema);
+  const check = await parseAnswer(services, last.output, agent.outputSchema);
   if (!('data' in check)) return progress;
   return { ...progress, completedPhases: [...progress.completedPhases.slice(0, -1), { ...last, data: check.data }] };
 }

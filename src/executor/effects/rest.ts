@@ -102,13 +102,13 @@ async function give(run: ActiveRun, claim: Claim, options: LeaveOptions): Promis
   for (let failures = 0; ; ) {
     try {
       const isTaken = await store.leave(claim, options);
-      if (isTaken) leftFor(run);
+      if (isTaken) handOver(run);
       else keep(run, since);
       return isTaken ? 'left' : 'kept';
     } catch (error) {
       // Within its lease no other process can have taken the run: an earlier try succeeded without an answer.
       const hasLeft = failures > 0 && hasCode(error, 'LEASE_LOST') && isSure();
-      if (hasLeft) leftFor(run);
+      if (hasLeft) handOver(run);
       if (hasLeft) return 'left';
       failures += 1;
       if (hasCode(error, 'LEASE_LOST') || !isSure() || run.services.isShutDown) {
@@ -136,7 +136,7 @@ async function dueAtOf(run: ActiveRun, { waiting, commands }: Progress): Promise
 }
 
 /** From now on the record belongs to the next process that takes it up. */
-function leftFor(run: ActiveRun): void {
+function handOver(run: ActiveRun): void {
   run.life.giveAway();
   forgetClaim(run);
   // A driven run is the queue's, or the engine's.

@@ -28,12 +28,12 @@ export const settledAtLast = async (run: ActiveRun): Promise<void> => run.life.s
  * bounded, the run's own abort does not affect it, and no failure changes the result.
  */
 export function settle(input: SettleInput, run: ActiveRun): Promise<RunOutput> {
-  const settling = settled(run, input);
+  const settling = settleRun(run, input);
   run.life.beginSettling(settling);
   return settling;
 }
 
-async function settled(run: ActiveRun, input: SettleInput): Promise<RunOutput> {
+async function settleRun(run: ActiveRun, input: SettleInput): Promise<RunOutput> {
   const { clock, defaults, warn } = run.services.config;
   // The host sent an event to the machine itself while the store was asked to take the run.
   await run.life.leaving;
@@ -47,7 +47,7 @@ async function settled(run: ActiveRun, input: SettleInput): Promise<RunOutput> {
     run.life.keepSettling(settling);
     await withDeadline(settling, { ms: defaults.finalizeMs, clock, what: 'finalising' });
   } catch (error) {
-    if (hasCode(error, 'LEASE_LOST')) return lost(run, outcome, error);
+    if (hasCode(error, 'LEASE_LOST')) return loseRun(run, outcome, error);
     const step = input.outcome === 'leave-running' ? 'save' : input.outcome;
     warn(`run: checkpoint ${step} failed`, { runId: run.runId, error: toErrorData(error) });
   }
@@ -149,7 +149,7 @@ function endOf({ outcome, error, cause, data }: SettleInput): RunEnd {
 }
 
 /** Another owner took the run over before its end was recorded here: that owner announces the end. */
-function lost(run: ActiveRun, outcome: RunOutcome, error: unknown): RunOutput {
+function loseRun(run: ActiveRun, outcome: RunOutcome, error: unknown): RunOutput {
   run.loseLease(error);
   const { data: _, ...output } = outputOf(run, outcome);
   return { ...output, status: 'interrupted', error: toErrorData(error) };

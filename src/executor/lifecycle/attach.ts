@@ -49,7 +49,7 @@ export function attach(services: ExecutorServices, agent: Agent, parts: Attached
   const observer = new ActorObserver(run);
   // One listener for all events of the machine: each further one is a Set and two closures a run, and hosts keep thousands of
   // runs.
-  actor.on('*', (event) => heed(event, observer.run, onStep));
+  actor.on('*', (event) => handleEmitted(event, observer.run, onStep));
   actor.subscribe(observer);
   services.actorMethods ??= actorMethods(services);
   Object.assign(actor, services.actorMethods);
@@ -107,7 +107,7 @@ class ActorObserver {
   }
 
   error(error: unknown): void {
-    this.run.finish(crashed(this.run, error));
+    this.run.finish(reportCrash(this.run, error));
   }
 
   complete(): void {
@@ -118,11 +118,11 @@ class ActorObserver {
 type OnStep = ((step: StepInfo) => void) | undefined;
 
 /** Handles all events that the machine emits. */
-function heed(event: RunEmitted, run: ActiveRun, onStep: OnStep): void {
+function handleEmitted(event: RunEmitted, run: ActiveRun, onStep: OnStep): void {
   if (event.type === 'boundary' || event.type === 'step.done') run.replies.publishSources(event.progress);
   if (event.type === 'boundary') run.checkpointing.announce(event);
   else if (event.type === 'step.done') stepDone(event, run, onStep);
-  else if (event.type === 'run.accepted') accepted(run);
+  else if (event.type === 'run.accepted') announceStart(run);
   else if (event.type === 'run.working') announceState(run, event.state);
   else if (event.type === 'run.cancelling') void run.services.leftRuns.cancel(run, run.runId, event.cause.message);
   else if (event.type === 'run.stopping') run.abort(errorFrom(event.cause));
@@ -208,10 +208,10 @@ function stepDone(
   onStep?.(step);
 }
 
-function accepted(run: ActiveRun): void {
+function announceStart(run: ActiveRun): void {
   const { resumedFrom } = run.startFacts;
   if (run.life.hasBegun) {
-    if (run.journal && resumedFrom) resumedInJournal(run);
+    if (run.journal && resumedFrom) resumeJournal(run);
     const slice = isDriven(run) ? ({ isSlice: true } as const) : {};
     const { completedPhases, spend } = run.actor.getSnapshot().context.progress;
     const cost = spend ? { spend } : {};
@@ -228,7 +228,7 @@ function accepted(run: ActiveRun): void {
 }
 
 /** An earlier process may have announced pieces of a step that is not recorded, and its readers wait for the rest. */
-function resumedInJournal(run: ActiveRun): void {
+function resumeJournal(run: ActiveRun): void {
   const { iteration, openStep } = run.actor.getSnapshot().context.progress;
   if (!openStep) run.publish({ type: 'step.reset', step: iteration + 1 });
 }
@@ -301,7 +301,7 @@ async function conclude(run: ActiveRun): Promise<void> {
 }
 
 /** The machine itself threw, which is a defect of Pawl: the record stays untouched, and the caller gets a result. */
-function crashed(run: ActiveRun, thrown: unknown): RunOutput {
+function reportCrash(run: ActiveRun, thrown: unknown): RunOutput {
   const error = toErrorData(
     new RunPanicError(`run ${run.runId} broke: ${toErrorData(thrown).message}`, { cause: thrown }),
   );

@@ -15,7 +15,7 @@ import { JournalGoneError, UnsupportedError } from '../../values/errors.ts';
 import { checkKeys } from '../../values/known-options.ts';
 import type { ExecutorServices } from '../run/active-run.ts';
 import { endOf } from '../services/event-feeds.ts';
-import { queuedRun } from './stored/find-run.ts';
+import { findQueued } from './stored/find-run.ts';
 
 /** The options of `executor.events`. */
 export interface FollowOptions {
@@ -139,7 +139,7 @@ function entryOf({ entries }: WeakPage, i: number): JournalEntry | undefined {
 }
 
 async function isQueued({ config: { store } }: ExecutorServices, runId: string): Promise<boolean> {
-  return store !== undefined && (await queuedRun(store, runId)) !== undefined;
+  return store !== undefined && (await findQueued(store, runId)) !== undefined;
 }
 
 /** The run has no journal, or has it no more. How it ended is its last event. @throws {JOURNAL_GONE} */

@@ -9,7 +9,7 @@ import { Auditing } from '../services/auditing.ts';
 import type { ActiveRun } from './active-run.ts';
 import { CriticMonitor, WATCHED_RUNTIME_MS } from './critic-monitor.ts';
 import { infoFrom, limitsOf } from './run-info.ts';
-import { refusedByBudget } from './spending.ts';
+import { askBudget } from './spending.ts';
 import { Deadline } from './stop-causes.ts';
 
 /* The limits and observers of a run: its budget, its audit, its critic and its deadline. */
@@ -20,7 +20,7 @@ import { Deadline } from './stop-causes.ts';
  * reserved.
  */
 export async function checkBudget(run: ActiveRun, isStored: boolean): Promise<void> {
-  const refusal = isStored ? undefined : await refusedByBudget(run);
+  const refusal = isStored ? undefined : await askBudget(run);
   if (refusal) throw refusal;
 }
 

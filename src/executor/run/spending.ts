@@ -20,11 +20,11 @@ export interface BudgetedCall {
 }
 
 /** Asks the budget whether this caller may begin a run. @returns why not */
-export async function refusedByBudget(run: ActiveRun): Promise<Error | undefined> {
+export async function askBudget(run: ActiveRun): Promise<Error | undefined> {
   const { budget } = run.services.config;
   if (!budget) return undefined;
   try {
-    await bounded(run, 'budget.check', () => budget.check(callerOf(run)));
+    await askBounded(run, 'budget.check', () => budget.check(callerOf(run)));
     return undefined;
   } catch (error) {
     return asError(error);
@@ -37,7 +37,7 @@ export async function restoreSpend(run: ActiveRun, progress: Progress): Promise<
   const { spend } = progress;
   if (!budget || !spend) return;
   try {
-    await bounded(run, 'budget.restore', async () =>
+    await askBounded(run, 'budget.restore', async () =>
       budget.restore?.(callerOf(run), { ...bornRunOf(progress), spend }),
     );
   } catch (error) {
@@ -65,7 +65,7 @@ export class Spending {
     const { budget } = run.services.config;
     if (!budget) return undefined;
     const estimate = { key: budgetKeyOf(run.born, turn, phase), runId: run.runId, ...call };
-    const reservation = await bounded(run, 'budget.reserve', () => budget.reserve(callerOf(run), estimate));
+    const reservation = await askBounded(run, 'budget.reserve', () => budget.reserve(callerOf(run), estimate));
     return new Spending(run, reservation);
   }
 
@@ -76,7 +76,9 @@ export class Spending {
     if (!budget) return undefined;
     const seconds = (clock.monotonic() - this.#startedAt) / 1_000;
     try {
-      return spendOf(await bounded(this.#run, 'budget.commit', () => budget.commit(reservation, { usage, seconds })));
+      return spendOf(
+        await askBounded(this.#run, 'budget.commit', () => budget.commit(reservation, { usage, seconds })),
+      );
     } catch (error) {
       warn('run: a model call could not be charged to the budget', fields(this.#run, error));
       return undefined;
@@ -88,7 +90,7 @@ export class Spending {
     const reservation = this.#reservation;
     if (!budget) return;
     try {
-      await bounded(this.#run, 'budget.refund', () => budget.refund(reservation));
+      await askBounded(this.#run, 'budget.refund', () => budget.refund(reservation));
     } catch (error) {
       warn('run: a reservation could not be returned to the budget', fields(this.#run, error));
     }
@@ -115,7 +117,7 @@ function fields(run: ActiveRun, error: unknown) {
 }
 
 /** Bounds a call of the budget in time; an error without a code of its own counts as a refusal. */
-async function bounded<T>(run: ActiveRun, what: string, ask: () => Promise<T>): Promise<T> {
+async function askBounded<T>(run: ActiveRun, what: string, ask: () => Promise<T>): Promise<T> {
   const { clock, defaults } = run.services.config;
   try {
     return await withDeadline(Promise.resolve(ask()), { ms: defaults.portMs, clock, what });

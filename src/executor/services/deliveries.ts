@@ -103,7 +103,7 @@ export class Deliveries {
     const { outcomeId } = outcome;
     const given = { ...withoutId(outcome), outcomeId } as RunOutcome;
     try {
-      await offered(this.#config, given);
+      await offerOutcome(this.#config, given);
     } catch (error) {
       this.#config.warn('run: onOutcome failed', { runId, error: toErrorData(error) });
       return;
@@ -127,7 +127,7 @@ export class Deliveries {
 }
 
 /** Calls the host's `onOutcome`. @throws what it throws, and after `portMs` */
-export async function offered({ onOutcome, clock, defaults }: Config, outcome: RunOutcome): Promise<void> {
+export async function offerOutcome({ onOutcome, clock, defaults }: Config, outcome: RunOutcome): Promise<void> {
   const answer = (async () => onOutcome?.(outcome))();
   await withDeadline(answer, { ms: defaults.portMs, clock, what: 'onOutcome' });
 }

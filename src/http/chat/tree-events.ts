@@ -139,7 +139,7 @@ export async function* eventsOrRecord(source: TreeSource, runId: string, chunks:
         next = events.next();
       } else {
         lookMs = Math.min(LAST_LOOK_MS, lookMs * 2);
-        for (const event of await lostEvents(source, runId, chunks)) yield { event, isBelow: false };
+        for (const event of await findLostEvents(source, runId, chunks)) yield { event, isBelow: false };
       }
     }
   } finally {
@@ -149,7 +149,7 @@ export async function* eventsOrRecord(source: TreeSource, runId: string, chunks:
 }
 
 /** What the record of a run says and its events did not. */
-async function lostEvents(
+async function findLostEvents(
   { executor, clock }: TreeSource,
   runId: string,
   chunks: RunChunks,

@@ -68,7 +68,7 @@ export async function takeAmong(
   for (const head of inTurns(found, take.after)) {
     if (!take.isTakeable(head)) continue;
     if (taken.length >= take.limit) return { now, taken, nextAt: now };
-    const claim = await claimed(head, { take, now, driver, taken });
+    const claim = await tryToClaim(head, { take, now, driver, taken });
     if (claim === 'failed') return { now, taken, nextAt: now };
     if (claim) taken.push({ head, claim });
   }
@@ -82,7 +82,7 @@ function mayNeed({ runId, definition }: ListedHead, { definitions = [], runIds }
 }
 
 /** A failure must not lose the claims that are made already: no process would work on their runs. */
-async function claimed(
+async function tryToClaim(
   head: ListedHead,
   { take, now, driver, taken }: Taking & { readonly take: TakeDue; readonly taken: readonly TakenHead[] },
 ): Promise<Claim | null | 'failed'> {

@@ -46,7 +46,7 @@ async function takeSome<Run extends TakenUp>(
     const wished = [...pending.values()].filter(isTaken).map(({ run }) => run.runId);
     let free = 1;
     while (free < wished.length && places.tryEnter(work.concurrency)) free++;
-    const claims = await named(wished, free, work);
+    const claims = await takeByName(wished, free, work);
     for (; free > claims.length; free--) places.leave();
     if (claims.length === 0) break;
     for (const claim of claims) {
@@ -58,7 +58,11 @@ async function takeSome<Run extends TakenUp>(
 }
 
 /** If the store does not answer, each run is claimed by its start, which reports the error. */
-async function named(runIds: readonly string[], limit: number, { services }: Work): Promise<readonly TakenClaim[]> {
+async function takeByName(
+  runIds: readonly string[],
+  limit: number,
+  { services }: Work,
+): Promise<readonly TakenClaim[]> {
   const { store } = services.config;
   if (!store || !isTaking(store)) return [];
   const { claims } = await takeDue(services, store, { runIds, limit }).catch(() => ({ claims: [] }));

@@ -46,16 +46,16 @@ async function candidatesOf(services: ExecutorServices, due: DueRun): Promise<Ca
   const { registry, config } = services;
   if (!config.store || registry.live(runId) || services.storedWork.has(runId)) return [];
   if (!services.paused.mayTake(meta.agentId)) return [];
-  if (!agentFor(services, meta.agentId)) return noted(services, due, 'stuck');
+  if (!agentFor(services, meta.agentId)) return noteDue(services, due, 'stuck');
   const run = { runId, meta, ...(parent ? { parent } : {}) };
   const place: Place | undefined = mayBeChild(run) ? await treeIn(config.store, services).placeOf(run) : undefined;
   // Its parent continues it; one that is live here may be about to wait for it.
   if (place?.kind === 'child' && !place.isAlone)
-    return noted(services, due, registry.live(place.parent) === undefined ? 'stuck' : 'further');
+    return noteDue(services, due, registry.live(place.parent) === undefined ? 'stuck' : 'further');
   return [{ due, run, ...(place ? { place } : {}) }];
 }
 
-function noted({ stuck }: ExecutorServices, due: DueRun, what: 'further' | 'stuck'): [] {
+function noteDue({ stuck }: ExecutorServices, due: DueRun, what: 'further' | 'stuck'): [] {
   stuck.note(due, what);
   return [];
 }

@@ -37,31 +37,31 @@ export async function startTaken(
 ): Promise<TakenStart> {
   const { runId, meta, parent } = taken.run;
   try {
-    if (!services.stuck.isReady(taken.run) || !agentFor(services, meta.agentId)) return givenBack(services, taken);
+    if (!services.stuck.isReady(taken.run) || !agentFor(services, meta.agentId)) return handBack(services, taken);
     const found = { runId, ...(parent ? { parent } : {}) };
     const tree = treeIn(services.config.store as CheckpointStore, services);
     const place: Place | undefined = mayBeChild(found) ? await tree.placeOf(found) : undefined;
     // Its parent continues it.
-    if (place?.kind === 'child' && !place.isAlone) return givenBack(services, taken);
-    if (!services.paused.enter(meta.agentId)) return leftAlone(services, taken);
+    if (place?.kind === 'child' && !place.isAlone) return handBack(services, taken);
+    if (!services.paused.enter(meta.agentId)) return passOver(services, taken);
     const { run, result } = await begin(services, { meta, place, claim: taken, ...limits });
     if (!run?.life.hasBegun) services.paused.leave(meta.agentId, false);
     return { ...(run ? { run } : {}), over: endOf(services, taken, { run, result }) };
   } catch (error) {
     services.paused.leave(meta.agentId, false);
     services.config.warn('work: a run could not be started', { runId, error: toErrorData(error) });
-    return givenBack(services, taken);
+    return handBack(services, taken);
   }
 }
 
 /** It is due at once for other processes. This one would get it again at once, where its store cannot leave out the agent. */
-async function leftAlone(services: ExecutorServices, taken: TakenClaim): Promise<TakenStart> {
-  if (services.config.palette) return givenBack(services, taken);
+async function passOver(services: ExecutorServices, taken: TakenClaim): Promise<TakenStart> {
+  if (services.config.palette) return handBack(services, taken);
   await taken.giveBack(0);
   return { over: Promise.resolve('given-back') };
 }
 
-async function givenBack(services: ExecutorServices, taken: TakenClaim): Promise<TakenStart> {
+async function handBack(services: ExecutorServices, taken: TakenClaim): Promise<TakenStart> {
   await giveBack(services, taken);
   return { over: Promise.resolve('given-back') };
 }

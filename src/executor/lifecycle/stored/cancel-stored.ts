@@ -19,10 +19,10 @@ import { runAtWork } from '../../run/life/run-at-work.ts';
 import { type Ending, endRun } from '../../run/record/end-run.ts';
 import { recordedText, rewriteHead, type StoredRun, withStoredRun } from '../../run/record/stored-run.ts';
 import { infoFrom } from '../../run/run-info.ts';
-import { storedTurnEndOf } from '../../run/threads/thread-turn.ts';
+import { readTurnEnd } from '../../run/threads/thread-turn.ts';
 import { openChildren } from '../../run/waits/child-end.ts';
 import { Auditing } from '../../services/auditing.ts';
-import { offered } from '../../services/deliveries.ts';
+import { offerOutcome } from '../../services/deliveries.ts';
 
 /**
  * Cancels an interrupted or parked run that has no owner, without its agent. It uses the order of every end, so a crash on
@@ -82,7 +82,7 @@ async function end(services: ExecutorServices, { runId, above = [], endOf }: End
     const ended = record.outcome
       ? { ...record, outcome: record.outcome }
       : { ...record, ...(refused ? { refused } : {}), outcome: outcomeFor(record, claim, end) };
-    const turn = await storedTurnEndOf(store, ended, services.config.clock.now());
+    const turn = await readTurnEnd(store, ended, services.config.clock.now());
     services.deliveries.begin();
     return endRun(storedEnding(services, run, { ended, turn, above: [...above, runId] }));
   });
@@ -116,7 +116,7 @@ function storedEnding(services: ExecutorServices, run: StoredRun, { ended, turn,
     treeRuns: () => record.treeRuns,
     owner: () => outcomeOwnerOf(identified(record)),
     storeOutcome: () => rewriteHead(store, withOutcome, { claim, events: lastEvents(services, run, outcome) }),
-    deliver: () => offered(services.config, outcome),
+    deliver: () => offerOutcome(services.config, outcome),
     closeAudit: () => closeAudit(services, run, outcome),
     cancelChildren: () => cancelChildren(services, record, above),
     keepRecord: claim && isKeepingRecords(store) ? (options) => store.end(claim, options) : undefined,

@@ -27,7 +27,7 @@ import { type WorkflowView, workflowView } from '../../../workflow/view.ts';
 import type { ActiveRun, ExecutorServices } from '../../run/active-run.ts';
 import { endOf } from '../../services/event-feeds.ts';
 import { Doctor, type RunDiagnosis } from './diagnose.ts';
-import { listedEntry, liveOwner, queuedRun } from './find-run.ts';
+import { findEntry, findQueued, liveOwner } from './find-run.ts';
 import { isLive, type ListedRun, type StoredRunLine } from './list-runs.ts';
 import { agentFor } from './recover-one-run.ts';
 import type { StoredEntry } from './stored-run-pages.ts';
@@ -132,7 +132,7 @@ export async function explainRun(
   const live = services.registry.live(runId);
   const isHere = isLive(live);
   const found = store && (await readRun(services, { store, runId, ...options }));
-  if (!found && !isHere) return endedWithoutRecord(services, runId);
+  if (!found && !isHere) return explainEnded(services, runId);
   const seen: RunExplanation = {
     ...(found ?? { commands: [] }),
     runId,
@@ -189,10 +189,10 @@ async function readRun(services: ExecutorServices, wanted: Wanted): Promise<Foun
   try {
     const record = await readRecord(services, wanted, false);
     if (record) {
-      const entry = entryOf(store, listed) ?? (await listedEntry(store, record.record));
+      const entry = entryOf(store, listed) ?? (await findEntry(store, record.record));
       return asked(wanted, record, await openRun(services, { store, entry }, record.record));
     }
-    const queued = await queuedRun(store, runId);
+    const queued = await findQueued(store, runId);
     if (queued) return { ...ofRecord(services, queued), verdict: inItsThread, commands: [] };
     const kept = isKeepingRecords(store) ? await readRecord(services, wanted, true) : null;
     if (!kept) return undefined;
@@ -251,7 +251,7 @@ function endedAs(outcome: Pick<RunOutput, 'status' | 'error'> | undefined): Judg
   return { verdict: 'ended', reason, ...(error ? { code: error.code } : {}), needsPerson: false };
 }
 
-async function endedWithoutRecord(services: ExecutorServices, runId: string): Promise<RunExplanation | null> {
+async function explainEnded(services: ExecutorServices, runId: string): Promise<RunExplanation | null> {
   const { store, redact } = services.config;
   const kept = store ? await endOf(store, runId) : undefined;
   const outcome = kept ? withoutId(kept as never) : services.registry.ended(runId);

@@ -83,7 +83,7 @@ export async function findRun(
   if (isLive(begun) && (isAccepted(begun) || !record)) return liveLine(begun);
   if (isLive(begun) && record) return startingLine(begun, record);
   if (record) return recordedLine(record, options.owner ? await ownerOf(services, store, record) : undefined);
-  const queued = await queuedRun(store, runId);
+  const queued = await findQueued(store, runId);
   if (queued) return queuedLine(queued);
   const outcome = isKeepingOutcomes(store) ? await store.outcome(runId) : null;
   if (outcome) return endedLine(outcome);
@@ -100,7 +100,7 @@ function endedLine(outcome: RunOutcome): EndedRunLine {
 }
 
 /** Returns the first record of a run whose turn has not begun; undefined if no thread has such a turn. */
-export async function queuedRun(store: CheckpointStore, runId: string): Promise<RunCheckpoint | undefined> {
+export async function findQueued(store: CheckpointStore, runId: string): Promise<RunCheckpoint | undefined> {
   if (!runId.startsWith(TURN_MARK) || !isThreads(store)) return undefined;
   return (await store.queuedRun?.(runId)) ?? undefined;
 }
@@ -153,7 +153,7 @@ async function ownerOf(
   store: CheckpointStore,
   record: RunCheckpoint,
 ): Promise<string | undefined> {
-  const found = await listedEntry(store, record);
+  const found = await findEntry(store, record);
   return found && liveOwner(found.entry, services.owner);
 }
 
@@ -161,7 +161,7 @@ async function ownerOf(
  * Finds the entry of a stored run in the list of its store: only a list names the owner of a run. The list that is asked for
  * begins at the run.
  */
-export async function listedEntry(
+export async function findEntry(
   store: CheckpointStore,
   { meta: { runId }, updatedAt, waiting }: RunCheckpoint,
 ): Promise<StoredEntry | undefined> {

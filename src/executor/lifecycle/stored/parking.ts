@@ -29,7 +29,7 @@ export async function park(
 ): Promise<void> {
   const by = personIn(options, 'park');
   const parked = { code: 'PARKED', reason: recordedText(services, reason), ...by };
-  const { agentId } = await changed(services, runId, {
+  const { agentId } = await changeRecord(services, runId, {
     change: (record) => ({ ...record, parked }),
     event: { type: 'run.parked', ...parked },
   });
@@ -54,14 +54,14 @@ export async function unpark(services: ExecutorServices, runId: string, options:
     },
     event: { type: 'run.unparked', ...by },
   };
-  await changed(services, runId, changing).catch(async (error: unknown) => {
-    throw (hasCode(error, 'RUN_NOT_FOUND') && (await endedError(services, runId))) || error;
+  await changeRecord(services, runId, changing).catch(async (error: unknown) => {
+    throw (hasCode(error, 'RUN_NOT_FOUND') && (await readEndedError(services, runId))) || error;
   });
   services.config.hints.tell(runId);
 }
 
 /** Returns the error that says how a run has ended; undefined: the store does not know. */
-async function endedError({ config: { store } }: ExecutorServices, runId: string): Promise<Error | undefined> {
+async function readEndedError({ config: { store } }: ExecutorServices, runId: string): Promise<Error | undefined> {
   const record = await store?.load(runId, { ended: true, messages: false }).catch(() => null);
   if (!record?.outcome) return undefined;
   const { status, error } = record.outcome;
@@ -87,7 +87,11 @@ interface Changing {
   readonly event: RunEventBody;
 }
 
-function changed(services: ExecutorServices, runId: string, { change, event }: Changing): Promise<RunCheckpointMeta> {
+function changeRecord(
+  services: ExecutorServices,
+  runId: string,
+  { change, event }: Changing,
+): Promise<RunCheckpointMeta> {
   return withStoredRun(services, runId, async (run) => {
     const { record, store, claim, counts } = run;
     const changed = change(record);

@@ -30,7 +30,7 @@ interface Reading {
 }
 
 /** Iterates over the runs in a store's list, one by one. */
-async function* listed(store: CheckpointStore, reading: Reading): AsyncGenerator<InterruptedRun> {
+async function* readList(store: CheckpointStore, reading: Reading): AsyncGenerator<InterruptedRun> {
   for await (const page of pages(store, reading)) yield* page;
 }
 
@@ -45,12 +45,12 @@ export async function* allListed(
   store: CheckpointStore,
   reading: Omit<Reading, 'status'>,
 ): AsyncGenerator<StoredEntry> {
-  const working = listed(store, reading);
+  const working = readList(store, reading);
   if (!isDue(store)) {
     for await (const entry of working) yield { entry, isResting: false };
     return;
   }
-  const resting = listed(store, { ...reading, status: 'waiting' });
+  const resting = readList(store, { ...reading, status: 'waiting' });
   // A run may move from one list to the other meanwhile.
   const seen = new Set<string>();
   let [left, right] = [await working.next(), await resting.next()];

@@ -52,7 +52,7 @@ export async function sendMessage(setting: ThreadSetting, given: ThreadSend, aga
   if (state === 'started') await begin(setting, runId);
   if (live === undefined || state === 'started') return { runId, state };
   const isBehind = state !== 'known' || live !== runId;
-  if (isBehind && (await passed(setting, live))) return afterParked(setting, messageId, admission);
+  if (isBehind && (await tryToPass(setting, live))) return afterParked(setting, messageId, admission);
   const waits = await waitsOf(setting.services, live);
   // The process that stored it may have died before its run began.
   if (state === 'known' && live === runId && waits.length === 0) await begin(setting, runId);
@@ -64,7 +64,7 @@ export async function sendMessage(setting: ThreadSetting, given: ThreadSend, aga
 }
 
 /** Never rejects: the message is stored. */
-async function passed({ services }: ThreadSetting, live: string): Promise<boolean> {
+async function tryToPass({ services }: ThreadSetting, live: string): Promise<boolean> {
   return passParked(services, live).catch((error: unknown) => {
     services.config.warn('thread: a parked turn could not be ended', { runId: live, error: toErrorData(error) });
     return false;
@@ -97,11 +97,11 @@ export async function retryMessage(
   // A steered message has no turn of its own.
   if (!turn || last?.messageId !== messageId)
     throw new ThreadMissingError('this is not the last message of the thread; rewind to it first');
-  const content = edited ?? (await storedContent(services, turn.runId));
+  const content = edited ?? (await readContent(services, turn.runId));
   return sendMessage(setting, { ...content, id: messageId }, true);
 }
 
-async function storedContent(services: ExecutorServices, runId: string): Promise<ThreadContent> {
+async function readContent(services: ExecutorServices, runId: string): Promise<ThreadContent> {
   const [message] = (await messagesOf(services, runId, { limit: 1 })) ?? [];
   if (message?.role !== 'user') throw new ThreadMissingError('the thread has the message of this turn no more');
   return { parts: (message.content as readonly Content[]).map(givenPart) };

@@ -169,7 +169,7 @@ async function* waitingRuns(
   if (after?.updatedAt === undefined) yield* liveRuns(services, { after: after?.runId, callerId });
   if (!store) return;
   // The run at which the last page ended may have more waits; the list begins after it.
-  const last = after?.updatedAt === undefined ? undefined : await storedRun(services, after.runId);
+  const last = after?.updatedAt === undefined ? undefined : await loadWaiting(services, after.runId);
   if (last && last.updatedAt === after?.updatedAt) yield last;
   const from = after?.updatedAt === undefined ? {} : { after: { updatedAt: after.updatedAt, runId: after.runId } };
   for await (const { entry } of allListed(store, { ...from, callerId, wanted: limit })) {
@@ -211,7 +211,7 @@ async function entryRun(services: ExecutorServices, entry: ReadableRun): Promise
   const { meta, parent, labels, updatedAt, waits = [], status } = entry;
   const isUnknown = status === undefined || (status === 'waiting' && waits.length === 0);
   const isWhole = waits.every(({ callId, input }) => callId === undefined || input !== undefined);
-  if (isUnknown || !isWhole) return storedRun(services, meta.runId);
+  if (isUnknown || !isWhole) return loadWaiting(services, meta.runId);
   return waits.length === 0
     ? undefined
     : { meta, parent, labels: labels ?? {}, updatedAt, waits, mayHaveCommands: mayHaveCommands(entry) };
@@ -223,7 +223,7 @@ function mayHaveCommands({ dueAt = 0 }: ReadableRun): boolean {
 }
 
 /** Undefined for a run that has ended, or cannot be read: `executor.list` shows why. */
-async function storedRun({ config }: ExecutorServices, runId: string): Promise<WaitingRun | undefined> {
+async function loadWaiting({ config }: ExecutorServices, runId: string): Promise<WaitingRun | undefined> {
   const record = await config.store?.load(runId).catch(() => undefined);
   return record ? recordedRun(record) : undefined;
 }

@@ -49,18 +49,18 @@ export async function answerOf(run: ActiveRun, call: Call): Promise<unknown> {
   if (context.attempt === 1) run.tree.add(maxTreeRuns);
   const task = { ...call, depth, runId: childIdOf(run, context) };
   const ended = await endOf(run, task);
-  if (ended === undefined) return held(task);
+  if (ended === undefined) return holdCall(task);
   return new ReadyOutput(ended);
 }
 
 /** Ends the execution of a call whose child rests: the call waits until the end of the child comes as a command. */
-function held({ context, runId: childRunId }: Task): Promise<never> {
+function holdCall({ context, runId: childRunId }: Task): Promise<never> {
   (context as HoldingContext)[holdKey]?.({ kind: 'child', childRunId });
   return new Promise(() => {});
 }
 
 /** Ends the execution of a call whose child was left at the end of its slice: the run of the call leaves as well. */
-function leftWith({ context }: Task): Promise<never> {
+function leaveWith({ context }: Task): Promise<never> {
   (context as HoldingContext)[holdKey]?.({ kind: 'left-child' });
   return new Promise(() => {});
 }
@@ -85,18 +85,18 @@ async function endOf(run: ActiveRun, task: Task): Promise<ToolOutput | undefined
     // The model of this run would read an error that only this process has.
     if (fault && run.isDurable && isStoredHere(run) && !signal.aborted) {
       giveBack(run, fault);
-      return leftWith(task);
+      return leaveWith(task);
     }
     if (isRefusedByBudget(run, result)) {
       run.send({ type: 'run.leave', cause: result.error });
-      return leftWith(task);
+      return leaveWith(task);
     }
     if (result.status === 'waiting')
       return signal.aborted
         ? childOutput(task.agent.id, result, readsOf(run))
         : run.resources.endedChildren?.get(task.runId);
     const isSliced = result.error?.code === 'RUN_SLICED';
-    if (isSliced && sliceEndOf(run)) return leftWith(task);
+    if (isSliced && sliceEndOf(run)) return leaveWith(task);
     const isAway = child?.life.isRefused && isStoreRefusal(child, result.error);
     const isRefused = onSaveError.then === 'wait' && isAway;
     if (signal.aborted || !(isRefused || isSliced || isUnfinished(result)))

@@ -18,7 +18,7 @@ import type { Config } from '../../host/config.ts';
 import type { TakenClaim } from '../../services/due/taken-claim.ts';
 import type { ActiveRun } from '../active-run.ts';
 import { announceParked, isSameParking } from '../oversight.ts';
-import { earlierEnd, forgetOutcome, isBegunAgain, keptOutcome } from './earlier-end.ts';
+import { forgetOutcome, isBegunAgain, readEarlierEnd, readKeptOutcome } from './earlier-end.ts';
 import { askerOf, conflict, isAskedRecord, isComparing, withIdentity } from './same-request.ts';
 import { claimOptionsOf, journalWrite, rewriteHead, untilUntouched } from './stored-run.ts';
 
@@ -112,7 +112,7 @@ async function lookElsewhere(run: ActiveRun, store: CheckpointStore): Promise<Fo
     run.startFacts.isElsewhere = true;
     throw owned;
   }
-  const outcome = await keptOutcome(run, store);
+  const outcome = await readKeptOutcome(run, store);
   // Without either, that process has claimed the id and recorded nothing yet: there is nothing to compare.
   if (!outcome) throw owned;
   if (!isBegunAgain(run, outcome)) return { outcome, attempts: 1 };
@@ -127,7 +127,7 @@ async function look(run: ActiveRun, store: CheckpointStore, restAgain: RestAgain
   if (seed.isNewId && services.config.hasRandomIds) return { attempts: 1 };
   const record = await load(run, store);
   if (!record) {
-    const outcome = await earlierEnd(run, store);
+    const outcome = await readEarlierEnd(run, store);
     if (outcome && !isBegunAgain(run, outcome)) return { outcome, attempts: 1 };
     if (outcome) await forgetOutcome(run, store, outcome);
     if (!seed.mustExist && !hasBegun(run, store)) return { attempts: run.resources.claim?.attempts ?? 1 };

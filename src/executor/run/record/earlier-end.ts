@@ -12,12 +12,12 @@ import { hasRecorded } from './setup-fault.ts';
  * Returns how the run of this id ended before this start: its kept outcome, or that of its kept record, which may be kept longer.
  * @throws {RUN_ID_CONFLICT} if it was the run of another request
  */
-export async function earlierEnd(run: ActiveRun, store: CheckpointStore): Promise<RunOutcome | undefined> {
-  return (await keptOutcome(run, store)) ?? (await outcomeOfKept(run, store));
+export async function readEarlierEnd(run: ActiveRun, store: CheckpointStore): Promise<RunOutcome | undefined> {
+  return (await readKeptOutcome(run, store)) ?? (await readOutcomeOfRecord(run, store));
 }
 
 /** Returns the kept outcome of the run. @throws {RUN_ID_CONFLICT} if it is that of another request */
-export async function keptOutcome(run: ActiveRun, store: CheckpointStore): Promise<RunOutcome | undefined> {
+export async function readKeptOutcome(run: ActiveRun, store: CheckpointStore): Promise<RunOutcome | undefined> {
   if (!isKeepingOutcomes(store)) return undefined;
   const kept = await store.outcome(run.runId);
   if (!kept) return undefined;
@@ -26,7 +26,7 @@ export async function keptOutcome(run: ActiveRun, store: CheckpointStore): Promi
   return outcome;
 }
 
-async function outcomeOfKept(run: ActiveRun, store: CheckpointStore): Promise<RunOutcome | undefined> {
+async function readOutcomeOfRecord(run: ActiveRun, store: CheckpointStore): Promise<RunOutcome | undefined> {
   // A host that keeps no records does without this read.
   if (run.services.config.keepRecordsMs <= 0 || !isKeepingRecords(store)) return undefined;
   const record = await store.load(run.runId, { ended: true, messages: false });

@@ -59,7 +59,7 @@ export async function withStoredRun<T>(
   const over = Promise.withResolvers<void>();
   known.set(runId, over.promise);
   try {
-    return await inHand(services, runId, work);
+    return await holdRun(services, runId, work);
   } catch (error) {
     if (hasCode(error, 'NEWER_DEPLOYMENT'))
       throw new RunOwnedElsewhereError(`run ${runId} is left to a newer deployment`, { cause: error });
@@ -79,7 +79,7 @@ interface ClaimWish {
 }
 
 /** A quarantined record that is readable again (it was restored, the key is back) is freed by a save of the whole record. */
-async function claimed(store: OwningStore, { runId, owner, ttlMs, options }: ClaimWish): Promise<Claim | null> {
+async function claimReadable(store: OwningStore, { runId, owner, ttlMs, options }: ClaimWish): Promise<Claim | null> {
   try {
     return await store.claim(runId, owner, ttlMs, options);
   } catch (error) {
@@ -91,12 +91,17 @@ async function claimed(store: OwningStore, { runId, owner, ttlMs, options }: Cla
   }
 }
 
-async function inHand<T>(services: ExecutorServices, runId: string, work: (run: StoredRun) => Promise<T>): Promise<T> {
+async function holdRun<T>(services: ExecutorServices, runId: string, work: (run: StoredRun) => Promise<T>): Promise<T> {
   const { defaults } = services.config;
   const store = storeOf(services);
   if (services.registry.live(runId)) throw new RunOwnedElsewhereError(`run ${runId} is live in this process`);
   const claim = isOwning(store)
-    ? await claimed(store, { runId, owner: services.owner, ttlMs: defaults.leaseMs, options: claimOptionsOf(services) })
+    ? await claimReadable(store, {
+        runId,
+        owner: services.owner,
+        ttlMs: defaults.leaseMs,
+        options: claimOptionsOf(services),
+      })
     : undefined;
   if (claim === null) throw new RunOwnedElsewhereError(`run ${runId} is being worked on by another process`);
   // The claim counted a start that did not happen.

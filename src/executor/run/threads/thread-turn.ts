@@ -21,10 +21,10 @@ import { withoutParked, withoutRefused } from './refused-turn.ts';
 /** Returns what a start has found, with the earlier messages of the run's thread: the run continues from both. */
 export async function withThread(run: ActiveRun, found: Found): Promise<Found> {
   if (!found.record?.thread) return found;
-  return { ...found, record: await joined(run, found.record, found.record.thread) };
+  return { ...found, record: await joinThread(run, found.record, found.record.thread) };
 }
 
-async function joined(run: ActiveRun, record: RunCheckpoint, thread: ThreadPlace): Promise<RunCheckpoint> {
+async function joinThread(run: ActiveRun, record: RunCheckpoint, thread: ThreadPlace): Promise<RunCheckpoint> {
   const { meta, messages } = record;
   const { store } = run.services.config;
   if (!store || !isThreads(store))
@@ -101,7 +101,7 @@ function keptOf(own: readonly Message[], { refused, openStep }: Pick<HeadFields,
 }
 
 /** As for a live turn, for one whose end is made from its record. */
-export async function storedTurnEndOf(store: CheckpointStore, record: RunCheckpoint, now: number) {
+export async function readTurnEnd(store: CheckpointStore, record: RunCheckpoint, now: number) {
   const { thread, meta, messages, refused, completedPhases = [], openPhase } = record;
   if (!thread || !refused || !isThreads(store)) return turnEndOf(record, { own: messages, now });
   const earlier = await store.historyOf({ callerId: meta.callerId, id: thread.id }, thread.upTo);

@@ -121,7 +121,7 @@ export async function checkFit(services: ExecutorServices, wait: Wait, value: Js
   const key = prototypeKeyIn(value);
   if (key !== undefined) refuse(`the answer holds the key ${key}, which is not allowed`);
   const { schema } = wait;
-  const fit = await bounded(services, 'the schema', () => readSchema(schema, 'answer').validate(value));
+  const fit = await askBounded(services, 'the schema', () => readSchema(schema, 'answer').validate(value));
   if (!fit.ok) refuse(`the answer does not fit: ${fit.message}`);
 }
 
@@ -150,7 +150,7 @@ async function checkInput(
     if (key !== undefined) refuse(`the changed input holds the key ${key}, which no tool takes`);
     if (typeof edit === 'string' && tool.input.jsonSchema.type !== 'string') refuse('the changed input is not JSON');
   }
-  const fit = await bounded(run.services, 'the input schema', () => tool.input.validate(input));
+  const fit = await askBounded(run.services, 'the input schema', () => tool.input.validate(input));
   if (edit === undefined) return fit.ok ? fit : { value: input };
   if (!fit.ok) return refuse(`the changed input does not fit: ${fit.message}`);
   // The rules may deny a changed input; they are not asked whether a person must approve: one does.
@@ -171,7 +171,7 @@ async function checkPerson(
     return;
   }
   if (!approvers) return;
-  const answer: unknown = await bounded(run.services, 'approvers', async () => approvers({ wait, by, input }));
+  const answer: unknown = await askBounded(run.services, 'approvers', async () => approvers({ wait, by, input }));
   if (answer !== true) refuse(refusalIn(answer, `${by.id} may not decide about this call`));
 }
 
@@ -189,7 +189,7 @@ async function checkAnswerer(
   }
   if (!answerers) return;
   const check = { wait, by, input: found.call.input, value };
-  const answer: unknown = await bounded(run.services, 'approvers', async () => answerers(check));
+  const answer: unknown = await askBounded(run.services, 'approvers', async () => answerers(check));
   if (answer !== true) refuse(refusalIn(answer, `${by.id} may not answer this question`));
 }
 
@@ -206,7 +206,7 @@ export function isUnchecked(error: unknown): boolean {
 }
 
 /** A check of the host that throws or does not answer refuses. */
-async function bounded<T>({ config }: ExecutorServices, what: string, work: () => T | PromiseLike<T>): Promise<T> {
+async function askBounded<T>({ config }: ExecutorServices, what: string, work: () => T | PromiseLike<T>): Promise<T> {
   const { clock, defaults } = config;
   try {
     return await withDeadline(Promise.resolve(work()), { ms: defaults.portMs, clock, what });

@@ -76,7 +76,7 @@ export async function judgeCall(run: JudgedRun, candidate: Candidate): Promise<J
   const { call, tool, progress } = candidate;
   const { callId } = call;
   const runs = { callId, verdict: 'run' } as const;
-  const input = tool && (await checkedInput(run, tool, call));
+  const input = tool && (await tryInput(run, tool, call));
   // A call that cannot run needs no person. It has its error now: at its start the input might fit, or the tool be there, and no
   // rule would have seen it.
   if (!tool || !input) return { callId, verdict: 'unfit', error: goneTool(call) };
@@ -123,12 +123,12 @@ async function validInput(
   if (typeof call.input === 'string' && tool.input.jsonSchema.type !== 'string')
     return { problem: 'the arguments are not valid JSON' };
   const validate = () => tool.input.validate(call.input);
-  const validation = await bounded(run, `the input schema of tool ${tool.name}`, validate);
+  const validation = await askInTime(run, `the input schema of tool ${tool.name}`, validate);
   return validation.ok ? { value: validation.value } : { problem: validation.message };
 }
 
 /** The input as the tool would get it; `unchecked` if its schema threw or did not answer in time. Never rejects. */
-async function checkedInput(run: JudgedRun, tool: Tool, call: OpenCall) {
+async function tryInput(run: JudgedRun, tool: Tool, call: OpenCall) {
   try {
     return await validInput(run, tool, call);
   } catch (error) {
@@ -158,7 +158,7 @@ export async function verdictOf(run: JudgedRun, judging: Judging): Promise<Verdi
   const own = await ownVerdict(run, judging);
   if (!approvals) return own;
   const call = judgedCall(run, { ...judging, verdict: own });
-  return asked(run, `approvals for tool ${judging.tool.name}`, async () => {
+  return askRule(run, `approvals for tool ${judging.tool.name}`, async () => {
     const given: unknown = await approvals(call);
     return given === undefined ? own : policyVerdictFrom(given);
   });
@@ -178,7 +178,9 @@ async function ownVerdict(run: JudgedRun, { progress, tool, call, input }: Judgi
     invocation,
     ...{ [transcriptKey]: () => progress.transcript.slice() },
   };
-  return asked(run, `needsApproval of tool ${tool.name}`, async () => verdictFrom(await needsApproval(input, context)));
+  return askRule(run, `needsApproval of tool ${tool.name}`, async () =>
+    verdictFrom(await needsApproval(input, context)),
+  );
 }
 
 function judgedCall(
@@ -199,10 +201,10 @@ function judgedCall(
 }
 
 /** Asks a rule of the host. */
-async function asked(run: JudgedRun, what: string, rule: () => Promise<Verdict | undefined>): Promise<Verdict> {
+async function askRule(run: JudgedRun, what: string, rule: () => Promise<Verdict | undefined>): Promise<Verdict> {
   const { warn } = run.services.config;
   try {
-    const verdict = await bounded(run, what, rule);
+    const verdict = await askInTime(run, what, rule);
     if (verdict !== undefined) return verdict;
     warn(`run: ${what} returned no verdict; a person must approve`, { runId: run.runId });
   } catch (error) {
@@ -211,7 +213,7 @@ async function asked(run: JudgedRun, what: string, rule: () => Promise<Verdict |
   return 'ask';
 }
 
-async function bounded<T>(run: JudgedRun, what: string, work: () => T | PromiseLike<T>): Promise<T> {
+async function askInTime<T>(run: JudgedRun, what: string, work: () => T | PromiseLike<T>): Promise<T> {
   const { clock, defaults } = run.services.config;
   return withDeadline(Promise.resolve(work()), { ms: defaults.portMs, clock, what });
 }
@@ -240,7 +242,7 @@ export type Changed = { readonly again: Wait } | { readonly unfit: string };
 export async function approvalAgain(run: JudgedRun, candidate: Candidate, before: Wait): Promise<Changed> {
   const { call, tool } = candidate;
   if (!tool) return { unfit: goneTool(call) };
-  const input = await checkedInput(run, tool, call);
+  const input = await tryInput(run, tool, call);
   if (input !== 'unchecked' && 'problem' in input) return { unfit: unfitInput(tool, input.problem) };
   const checked = input === 'unchecked' ? { ...candidate, tool } : { ...candidate, tool, input: input.value };
   const wait = approvalWait(run, checked);

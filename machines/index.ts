@@ -6,7 +6,13 @@
 export type { FinishReason, ModelReply, RefusedCall } from '../src/run/reply.ts';
 export type { ApprovalWords, WaitAnswer } from '../src/run/waits/wait-answer.ts';
 export type { Judgement } from '../src/run/waits/wait-rules.ts';
-export type { MachineAction, WorkflowAdvance, WorkflowEvent } from '../src/run/workflow/advanced.ts';
+export type {
+  InspectedStep,
+  InspectedSteps,
+  MachineAction,
+  WorkflowAdvance,
+  WorkflowEvent,
+} from '../src/run/workflow/advanced.ts';
 export type { JudgeInput, ModelCallInput, RetryInput, SettleInput } from './actors.ts';
 export type {
   FailedAnswer,

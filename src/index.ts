@@ -148,7 +148,7 @@ export type {
   WaitFacts,
   Waiting,
 } from './run/waits/wait.ts';
-export type { MachineAction, WorkflowAdvance, WorkflowEvent } from './run/workflow/advanced.ts';
+export type { InspectedStep, MachineAction, WorkflowAdvance, WorkflowEvent } from './run/workflow/advanced.ts';
 export type { MachineEvent } from './run/workflow/event.ts';
 export type { MessageReceiver, WorkflowMessage, WorkflowState } from './run/workflow/state.ts';
 export type { Checkpointer } from './store/checkpointer.ts';

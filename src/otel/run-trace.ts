@@ -21,7 +21,7 @@ export interface Started extends SpanOptions {
 }
 
 /** Begins a span. `spanId`: the id that it gets; absent = a random one. */
-export type StartSpan = (options: Started & { readonly spanId?: string }) => Span;
+type StartSpan = (options: Started & { readonly spanId?: string }) => Span;
 
 /** A tool call, by one of its starts. */
 interface StartedCall {

@@ -11,7 +11,7 @@ interface Seen {
 }
 
 test('10,000 children under one parent: the last thousand costs what the second did, and none is kept (supervision 8, faults 38)', {
-  timeout: 120_000,
+  timeout: 300_000,
 }, () => {
   // The program sets the births of runs, by which it knows its children: what was built has no place for that.
   const flags = ['--expose-gc', '--no-flush-bytecode', '--conditions=pawl-source'];

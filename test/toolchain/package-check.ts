@@ -21,8 +21,8 @@ const manifest: {
   devDependencies: Record<string, string>;
 } = readJson(join(root, 'package.json'));
 /** Entry points that load an optional peer, and what these and the types of others need. */
-const needPeers: ReadonlySet<string> = new Set(['./react', './restate']);
-const peers = ['@ag-ui/core', '@restatedev/restate-sdk', 'react', '@types/react'] as const;
+const needPeers: ReadonlySet<string> = new Set(['./otel', './react', './restate']);
+const peers = ['@ag-ui/core', '@opentelemetry/api', '@restatedev/restate-sdk', 'react', '@types/react'] as const;
 // npm and the linters are started by `env node`: let them find the Node that runs this file.
 const env = { ...process.env, PATH: `${dirname(process.execPath)}${delimiter}${process.env.PATH}` };
 

@@ -1,4 +1,4 @@
-import type { MeterProvider, TracerProvider } from '@opentelemetry/api';
+import { diag, type MeterProvider, type TracerProvider } from '@opentelemetry/api';
 import type { Tracing } from '../index.ts';
 import { checkKeys, kindOf } from '../values/known-options.ts';
 import { Metrics } from './metrics.ts';
@@ -44,7 +44,8 @@ export function openTelemetry(options: OpenTelemetryOptions = {}): Tracing {
       };
       if (traces) traces.enter(call, ask);
       else void ask();
-      if (metrics?.isMeasuring && made && call.kind === 'model') void metrics.asked(call, made);
+      if (metrics?.isMeasuring && made && call.kind === 'model')
+        metrics.asked(call, made).catch((error) => diag.error('pawl/otel: a model request was not measured', error));
     },
     event(event, run) {
       traces?.event(event, run);

@@ -2,6 +2,7 @@ import {
   type Attributes,
   type Context,
   context,
+  diag,
   ROOT_CONTEXT,
   type Span,
   SpanKind,
@@ -104,13 +105,15 @@ export class RunSpans {
       },
     });
     const made = context.with(trace.setSpan(ROOT_CONTEXT, span), next);
-    made.then(
+    const ended = made.then(
       (reply) => span.setAttributes(replyAttributes(reply)).end(),
       (error) => {
         const code = codeOf(error);
         span.setAttribute(genAi.errorType, code).setStatus({ code: SpanStatusCode.ERROR, message: code }).end();
       },
     );
+    // A processor of the host may throw: no code waits for the end of a span.
+    ended.catch((error) => diag.error('pawl/otel: the span of a model request could not end', error));
   }
 
   #toolStarted({ effect, step, at, ...call }: Extract<RunEvent, { type: 'tool.started' }>): void {

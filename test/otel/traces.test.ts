@@ -1,12 +1,12 @@
-import { context, trace } from '@opentelemetry/api';
+import { context, type MeterProvider, trace } from '@opentelemetry/api';
 import { AsyncLocalStorageContextManager } from '@opentelemetry/context-async-hooks';
-import { AlwaysOffSampler, ParentBasedSampler, TracerProvider } from '@opentelemetry/sdk-trace';
+import { AlwaysOffSampler, ParentBasedSampler, type SpanProcessor, TracerProvider } from '@opentelemetry/sdk-trace';
 import { memoryStore } from 'pawl';
 import { openTelemetry } from 'pawl/otel';
 import { callTool, fail, reply } from 'pawl/testing';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { births } from '../../src/run/identity.ts';
-import { hostOf, toolOf } from '../fixtures/host.ts';
+import { hostOf, settle, toolOf } from '../fixtures/host.ts';
 import { collecting, faultsOf, statusOf, treeOf } from './spans.ts';
 
 const tools = [toolOf('look')];
@@ -209,14 +209,47 @@ describe('a tracing', () => {
     ['that throws', { begin: broken, enter: broken, event: broken }],
     ['that returns nonsense', { begin: () => 17, enter: () => 'x', event: () => Promise.reject(new Error('broken')) }],
     ['that never calls', { begin: () => 'x'.repeat(2_000), enter: () => {}, event: () => new Promise(() => {}) }],
+    ['that rejects', { begin: async () => broken(), enter: async () => broken(), event: async () => broken() }],
+    [
+      'that calls later',
+      {
+        begin: () => '',
+        enter: (_: unknown, next: () => unknown) => queueMicrotask(next as () => void),
+        event: () => {},
+      },
+    ],
     [
       'that calls twice',
       { begin: () => '', enter: (_: unknown, next: () => unknown) => [next(), next()], event: () => {} },
     ],
   ] as readonly (readonly [string, object])[])('%s changes no run (otel 17, 25)', async ([, tracing]) => {
-    const once = toolOf('look', 'once', async () => 'seen');
+    let made = 0;
+    const once = toolOf('look', 'once', async () => `seen ${++made}`);
     const host = hostOf({ script: script(), tools: [once], store: memoryStore(), tracing: tracing as never });
     expect(await host.run({ runId: 'a' })).toMatchObject({ status: 'ok', output: 'end', iterations: 2 });
+    // What it calls later must not call a tool again.
+    await settle();
+    expect([made, host.model.calls.length]).toEqual([1, 2]);
+  });
+
+  test('whose processor or meter throws changes no run, and ends no process (otel 25)', async () => {
+    const bad = { onStart: broken, onEnd: broken, forceFlush: broken, shutdown: broken } as unknown as SpanProcessor;
+    const instrument = { add: broken, record: broken };
+    const meter = { createCounter: () => instrument, createHistogram: () => instrument };
+    const rejected: unknown[] = [];
+    const note = (error: unknown) => void rejected.push(error);
+    process.on('unhandledRejection', note);
+    for (const options of [
+      { tracerProvider: new TracerProvider({ spanProcessors: [bad] }) },
+      { tracerProvider: new TracerProvider({ spanProcessors: [{ ...bad, onStart: () => {} }] }) },
+      { meterProvider: { getMeter: () => meter } as unknown as MeterProvider },
+    ]) {
+      const host = hostOf({ script: script(), tools, store: memoryStore(), tracing: openTelemetry(options) });
+      expect(await host.run({ runId: 'a' })).toMatchObject({ status: 'ok', output: 'end' });
+      await settle();
+    }
+    process.off('unhandledRejection', note);
+    expect(rejected).toEqual([]);
   });
 
   test.for([

@@ -4,6 +4,7 @@ import type { ToolEffect } from '../../run/ledger.ts';
 import { toErrorData } from '../../values/error-data.ts';
 import { isObject } from '../../values/json.ts';
 import { kindOf } from '../../values/known-options.ts';
+import { letGo } from '../../values/thenable.ts';
 import type { Warn } from './guard.ts';
 import type { ObservedRun } from './observers.ts';
 
@@ -83,6 +84,7 @@ export function guardedTracing(tracing: Tracing | undefined, warn: Warn): Guarde
     begin(run) {
       try {
         const text: unknown = tracing.begin(run);
+        letGo(text);
         return typeof text === 'string' && text !== '' && text.length <= TRACE_CHARS ? text : undefined;
       } catch (error) {
         failed(error);
@@ -91,15 +93,17 @@ export function guardedTracing(tracing: Tracing | undefined, warn: Warn): Guarde
     },
     enter<Answer>(call: TracedCall, next: () => Promise<Answer>) {
       let made: Promise<Answer> | undefined;
+      // Also if a tracing calls it later: a call is made once.
+      const make = () => {
+        made ??= next();
+        return made;
+      };
       try {
-        tracing.enter(call, () => {
-          made ??= next();
-          return made;
-        });
+        letGo(tracing.enter(call, make) as unknown);
       } catch (error) {
         failed(error);
       }
-      return made ?? next();
+      return make();
     },
   };
 }

@@ -11,7 +11,7 @@ import {
   type WorkflowEvent,
   withOutbox,
 } from '../run/workflow/advanced.ts';
-import type { MessageReceiver, WorkflowMessage, WorkflowState } from '../run/workflow/state.ts';
+import { byTime, type MessageReceiver, type WorkflowMessage, type WorkflowState } from '../run/workflow/state.ts';
 import { toErrorData } from '../values/error-data.ts';
 import { EventInvalidError, WorkflowError, WorkflowLoopError, WorkflowStateError } from '../values/errors.ts';
 import { frozenJson, type JsonObject, type JsonValue } from '../values/json.ts';
@@ -303,7 +303,7 @@ class Advance {
     const dueAt = Math.min(this.#now + delayMs, LAST_TIME_MS);
     const wait: Wait = { id: waitId, kind: 'timer', createdAt: this.#now, dueAt, step: iteration };
     this.#change({
-      timers: [...this.#state.timers, { waitId, sendId, event: eventOf(timer), ...(to ? { to } : {}) }],
+      timers: byTime([...this.#state.timers, { waitId, sendId, dueAt, event: eventOf(timer), ...(to ? { to } : {}) }]),
       armed: [...this.#state.armed, ...(sendId.startsWith(AFTER) ? [sendId] : [])],
     });
     this.#progress = openWaits(this.#progress, [wait]);

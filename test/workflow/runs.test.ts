@@ -1,6 +1,6 @@
 import { defineWorkflow } from 'pawl';
 import { expect, test } from 'vitest';
-import { setup } from 'xstate';
+import { assign, setup } from 'xstate';
 import { type Desk, refundOf } from './refund.ts';
 import { worldOf } from './world.ts';
 
@@ -177,4 +177,36 @@ test('the events of a run say each transition, from where and to where, and whic
     ['paying', 'settling', ended('paying'), [`paying:${ended('paying')}:0`]],
     ['settling', 'done', ended('settling'), [`settling:${ended('settling')}:0`]],
   ]);
+});
+
+test('timers that came due while no process had the run are taken by their time, not in the order of their setting (workflow 2, 6)', async () => {
+  const made = setup({
+    types: { context: {} as { order: string[] }, output: {} as string[] },
+    actions: {
+      note: assign(({ context }, name: string) => ({ order: [...context.order, name] })),
+    },
+    delays: { slow: 3 * DAY, quick: DAY, middle: 2 * DAY },
+  });
+  const machine = made.createMachine({
+    context: { order: [] },
+    after: {
+      slow: { actions: { type: 'note', params: 'slow' }, target: '.over' },
+      quick: { actions: { type: 'note', params: 'quick' } },
+      middle: { actions: { type: 'note', params: 'middle' } },
+    },
+    initial: 'waits',
+    states: { waits: {}, over: { type: 'final' } },
+    output: ({ context }) => context.order,
+  });
+  const flow = defineWorkflow({ id: 'flow', machine });
+  const { boot, pass, clock, store } = worldOf([flow]);
+  const first = boot();
+  await first.start(flow, { runId: 'r' });
+  await pass(4_000);
+  await first.shutdown();
+  await clock.advance(10 * DAY);
+  const second = boot();
+  await second.recover();
+  await pass(8_000);
+  expect(await store.outcome('r')).toMatchObject({ status: 'ok', data: ['quick', 'middle', 'slow'] });
 });

@@ -1,4 +1,4 @@
-import { hasTexts, isObject, type JsonObject, type JsonValue } from '../../values/json.ts';
+import { hasTexts, isAmount, isObject, type JsonObject, type JsonValue } from '../../values/json.ts';
 import type { FieldRedactor } from '../../values/redact.ts';
 
 /** The run that gets an event of another run. */
@@ -25,12 +25,14 @@ export interface WorkflowState {
   /** The open calls by the ids of their actors: a result belongs to one start of a call. */
   readonly calls: { readonly [actorId: string]: string };
   /**
-   * Its timers: each is due once the wait of its id is over. `sendId`: under it the machine cancels it, or sets it again. `to`: the run
+   * Its timers, by their time: each is due once the wait of its id is over. `sendId`: under it the machine cancels it, or sets it again. `to`: the run
    * that then gets the event; absent = the machine itself.
    */
   readonly timers: readonly {
     readonly waitId: string;
     readonly sendId: string;
+    /** Wall clock, ms. */
+    readonly dueAt: number;
     readonly event: JsonObject;
     readonly to?: MessageReceiver;
   }[];
@@ -44,6 +46,11 @@ export interface WorkflowState {
   readonly outbox?: readonly WorkflowMessage[];
   /** The last events that came: the first characters of the SHA-256 of each id, one after the other. */
   readonly seen: string;
+}
+
+/** Returns timers by their time: several may be due at once, after a time without a process. */
+export function byTime(timers: WorkflowState['timers']): WorkflowState['timers'] {
+  return timers.toSorted((one, other) => one.dueAt - other.dueAt);
 }
 
 /** Characters of a remembered id: 48 bits. Beside 1,000 of them one new id in 280 thousand million is taken for another by chance. */
@@ -65,7 +72,10 @@ export function isWorkflowState(value: unknown): boolean {
   return (
     Object.values(calls as object).every((callId) => typeof callId === 'string') &&
     Array.isArray(timers) &&
-    timers.every((timer) => hasTexts(timer, ['waitId', 'sendId']) && isObject(timer.event) && isReceiver(timer.to)) &&
+    timers.every(
+      (timer) =>
+        hasTexts(timer, ['waitId', 'sendId']) && isAmount(timer.dueAt) && isObject(timer.event) && isReceiver(timer.to),
+    ) &&
     Array.isArray(outbox) &&
     outbox.every((sent) => hasTexts(sent, ['id']) && isObject(sent.event) && sent.to && isReceiver(sent.to)) &&
     Array.isArray(events) &&

@@ -20,6 +20,7 @@ export class Outbox {
   #hasNews = false;
   #isPausing = false;
   #failures = 0;
+  #timer: unknown;
 
   constructor(run: ActiveRun) {
     this.#run = run;
@@ -101,14 +102,18 @@ export class Outbox {
 
   #tryLater(why: string): void {
     const { runId, services, life } = this.#run;
+    const { clock } = services.config;
+    if (life.isOver) return;
+    // A timer would keep a process alive whose run is over.
+    if (this.#timer === undefined) this.#run.onEnd(() => clock.clearTimeout(this.#timer));
     if (this.#failures === 0)
       services.config.warn('run: an event for another run did not arrive; it is sent again', { runId, why });
     this.#failures += 1;
     this.#isPausing = true;
-    services.config.clock.setTimeout(
+    this.#timer = clock.setTimeout(
       () => {
         this.#isPausing = false;
-        if (!life.isOver) this.look();
+        this.look();
       },
       backoffMs(this.#failures, pauses),
     );

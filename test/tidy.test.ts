@@ -114,7 +114,7 @@ const importTable: rules.ImportTable = {
   'src/executor/lifecycle': [...insideExecutor, ...belowExecutor],
   'src/executor/drive': ['src/executor/lifecycle', ...insideExecutor, ...belowExecutor],
   'src/executor/fleet': ['src/executor/lifecycle', ...insideExecutor, ...belowExecutor],
-  'src/executor/inside': ['src/executor/executor'],
+  'src/executor/inside': ['src/executor/executor', 'src/store/port'],
   'src/executor/executor': ['src/executor', ...belowExecutor],
   'src/testing': [
     'src/values',
@@ -161,6 +161,16 @@ const importTable: rules.ImportTable = {
   'src/ag-ui': ['src/index', 'src/executor/inside', 'src/http', 'src/run/journal/reply-view', 'src/values'],
   'src/react': ['src/client/index', 'src/index', 'src/run/journal/reply-view', 'src/values'],
   'src/restate': ['src/index'],
+  'src/lab': [
+    'src/index',
+    'src/executor/inside',
+    'src/agent/names',
+    'src/run',
+    'src/store/capabilities',
+    'src/store/port',
+    'src/tool',
+    'src/values',
+  ],
   'src/otel': ['src/index', 'src/values'],
   'src/studio': [
     'src/index',
@@ -234,6 +244,7 @@ const importTable: rules.ImportTable = {
     '!src/react',
     '!src/restate',
     '!src/otel',
+    '!src/lab',
     '!src/studio',
     '!src/fan-out',
     '!src/edits',

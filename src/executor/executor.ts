@@ -331,6 +331,7 @@ export function createExecutor(options: ExecutorOptions): Executor {
     run$: (runId) => registry.atomOf(runId),
     hasJournal: Boolean(config.journal),
     lingerMs: config.journal?.lingerMs ?? 0,
+    store: config.store,
     events: (runId, eventOptions = {}) => readEvents(services, runId, eventOptions),
     waiting: (waitOptions = {}) => listWaits(services, waitOptions),
     recover: (recoverOptions = {}) => recover(services, recoverOptions),

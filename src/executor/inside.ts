@@ -1,3 +1,4 @@
+import type { CheckpointStore } from '../store/port.ts';
 import type { Executor } from './executor.ts';
 
 /** What other parts of this package ask of an executor, besides what users have. */
@@ -12,6 +13,8 @@ export interface ExecutorInside {
   readonly hasJournal: boolean;
   /** How long the events of a run can be read after its end, ms: `retention.events`; 0 without a journal. */
   readonly lingerMs: number;
+  /** Its store, with a codec if it has one; undefined without a store. */
+  readonly store: CheckpointStore | undefined;
 }
 
 /**

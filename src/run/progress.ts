@@ -1,6 +1,7 @@
 import { Hidden } from '../values/hidden.ts';
 import type { JsonObject } from '../values/json.ts';
 import {
+  type AssistantMessage,
   enterMessage,
   hasToolCalls,
   type Message,
@@ -170,8 +171,19 @@ function spent(
   };
 }
 
+/** A call of a tool that is not there has no effect: it is answered with an error. */
+function effectOf(tools: ToolFacts, name: string): ToolEffect {
+  return Object.hasOwn(tools, name) ? (tools[name]?.effect ?? 'read') : 'read';
+}
+
+/** Returns the effects of the calls of an answer as its mark has them; undefined if all of them only read. */
+export function effectsIn(message: AssistantMessage, tools: ToolFacts): string | undefined {
+  const effects = toolCallsOf(message).map(({ toolName }) => effectOf(tools, toolName)[0]);
+  return effects.some((effect) => effect !== 'r') ? effects.join('') : undefined;
+}
+
 function plannedCall(call: ToolCallPart, tools: ToolFacts): OpenCall {
-  const effect = Object.hasOwn(tools, call.toolName) ? (tools[call.toolName]?.effect ?? 'read') : 'read';
+  const effect = effectOf(tools, call.toolName);
   const input = (call.input ?? null) as OpenCall['input'];
   return { callId: call.toolCallId, name: call.toolName, input, effect, state: 'planned', attempt: 0 };
 }

@@ -72,6 +72,7 @@ const policies = {
   OUTPUT_INVALID: never,
   PORT_TIMEOUT: storeAway,
   RECORD_TOO_LARGE: unstorable,
+  REPLAY_MISS: never,
   REPLY_TOO_LARGE: never,
   REVISION_GAP: never,
   RUN_ID_CONFLICT: never,

@@ -164,6 +164,10 @@ export class KeyMismatchError extends CodedError {
 export class RunNotFoundError extends CodedError {
   readonly code = 'RUN_NOT_FOUND';
 }
+/** The recording of a replay has no answer for what the model or a tool is asked. */
+export class ReplayMissError extends CodedError {
+  readonly code = 'REPLAY_MISS';
+}
 /** The save would make the record larger than `maxRecordBytes`; nothing was written. */
 export class RecordTooLargeError extends CodedError {
   readonly code = 'RECORD_TOO_LARGE';

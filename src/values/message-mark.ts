@@ -16,6 +16,8 @@ export interface MessageMark {
   readonly usage?: Usage;
   /** From the first attempt to the whole answer, by the executor's clock; absent in a message that a host gave. */
   readonly ms?: number;
+  /** The effect of each call that the run had to make, a letter each: `r`ead, `i`dempotent, `o`nce; absent = all of them only read. */
+  readonly effects?: string;
 }
 
 /** More is no count of one message. A bound keeps marks short. */
@@ -23,14 +25,18 @@ const MAX_COUNT = 999_999_999;
 
 const counts = Object.keys(noUsage) as readonly (keyof Usage)[];
 
-/** Takes in a deep-frozen answer with its mark. Beside the model's name, a mark takes at most 120 bytes of a record. */
+/**
+ * Takes in a deep-frozen answer with its mark. Beside the model's name, a mark takes at most 120 bytes of a record, and a byte for
+ * each call of an answer whose calls do more than read.
+ */
 export function enterAnswer(
   message: AssistantMessage,
-  { model, usage = noUsage, ms = 0 }: MessageMark,
+  { model, usage = noUsage, ms = 0, effects }: MessageMark,
 ): AssistantMessage {
   const used = counts.map((name) => bounded(usage[name]));
   while (used.at(-1) === 0) used.pop();
-  const mark = Object.freeze({ model, usage: Object.freeze(used) as number[], ms: bounded(ms) });
+  const made = { model, usage: Object.freeze(used) as number[], ms: bounded(ms) };
+  const mark = Object.freeze(effects === undefined ? made : { ...made, effects });
   return enterFrozen({ ...message, providerOptions: Object.freeze({ ...message.providerOptions, pawl: mark }) });
 }
 
@@ -44,9 +50,9 @@ export function makerOf({ role, providerOptions }: Message): string | undefined 
   return model?.slice(0, MAX_MODEL_NAME_CHARS);
 }
 
-function readMark(
-  mark: unknown,
-): { readonly model: string; readonly usage?: unknown; readonly ms?: unknown } | undefined {
+type ReadMark = { readonly model: string } & { readonly [Key in 'usage' | 'ms' | 'effects']?: unknown };
+
+function readMark(mark: unknown): ReadMark | undefined {
   return isObject(mark) && typeof mark.model === 'string' ? (mark as { model: string }) : undefined;
 }
 
@@ -54,11 +60,12 @@ function readMark(
 export function markOf(message: Message): MessageMark | undefined {
   const model = makerOf(message);
   if (model === undefined) return undefined;
-  const { usage, ms } = readMark(message.providerOptions?.pawl) ?? {};
+  const { usage, ms, effects } = readMark(message.providerOptions?.pawl) ?? {};
   return {
     model,
     ...(Array.isArray(usage) && usage.every(isAmount) ? { usage: usageOf(usage) } : {}),
     ...(isAmount(ms) ? { ms: ms as number } : {}),
+    ...(typeof effects === 'string' ? { effects } : {}),
   };
 }
 

@@ -12,6 +12,7 @@ const pages = [
   'fan-out',
   'faults',
   'finalize',
+  'lab',
   'otel',
   'pipeline',
   'recovery',

@@ -6,7 +6,7 @@ import { failureOf, isSetupFailure } from '../../model/failure.ts';
 import type { Retry, RetryOptions } from '../../model/retry.ts';
 import { modelCallKeyOf, waitIdOf } from '../../run/identity.ts';
 import type { ModelSettings } from '../../run/model-settings.ts';
-import type { Progress } from '../../run/progress.ts';
+import { effectsIn, type Progress } from '../../run/progress.ts';
 import { isFinishReason, type ModelReply } from '../../run/reply.ts';
 import type { Transcript } from '../../run/transcript.ts';
 import { afterModelFailure, type FailedTurn, type ModelFailure } from '../../run/waits/outage.ts';
@@ -94,7 +94,8 @@ class Turn {
       const usage = this.#lost ? addUsage(reply.usage, this.#lost) : reply.usage;
       const spend = spending && (await spending.commit(this.#counted(reply)));
       const model = this.#loop.modelName;
-      const message = enterAnswer(reply.message, { model, usage, ms });
+      const effects = effectsIn(reply.message, this.#run.resources.facts);
+      const message = enterAnswer(reply.message, { model, usage, ms, ...(effects ? { effects } : {}) });
       return { reply: { ...reply, message, usage, model, ...(spend ? { spend } : {}) } };
     } catch (error) {
       const data = toErrorData(error, 'MODEL');

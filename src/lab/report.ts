@@ -1,0 +1,100 @@
+import type { ErrorData, Message, RunResult } from '../index.ts';
+import { toErrorData } from '../values/error-data.ts';
+import { markOf, unmarked } from '../values/message-mark.ts';
+import { type RecordedRun, stepsOf } from './recorded-run.ts';
+import type { ReplayedCall } from './recording.ts';
+import type { ReplayedRun } from './replayed-run.ts';
+
+/** The first message in which a replay differs from its recording; null = there is none on that side. */
+export interface ReplayDifference {
+  /** Its index in `messages`. */
+  readonly message: number;
+  readonly recorded: Message | null;
+  readonly replayed: Message | null;
+}
+
+/** What a replay made of a recorded run, as plain JSON: in the form of the run, and how it compares with it. */
+export interface ReplayReport extends RecordedRun {
+  /** Transcript, status, output and data are those of the recorded run, to the byte; marks of messages are not compared. */
+  readonly same: boolean;
+  readonly difference: ReplayDifference | null;
+  /** The calls that the recording could not answer. */
+  readonly missed: readonly ReplayedCall[];
+  /** The calls that were answered with the result of another input. */
+  readonly drift: readonly ReplayedCall[];
+  /** The recorded calls that were not made. */
+  readonly unused: readonly ReplayedCall[];
+}
+
+/** Makes the report of a replay that is over. */
+export async function reportOf(replayed: ReplayedRun, result: RunResult): Promise<ReplayReport> {
+  const { recorded, recording, answers, missed, drift, answering } = replayed;
+  const { progress } = (await replayed.handle).actor.getSnapshot().context;
+  const { raisedSteps: _, spend: __, finishReason: ___, error: ____, data: _____, ...asked } = recorded;
+  const skipped = recorded.earlier.length;
+  const messages = result.messages
+    .slice(skipped)
+    .map((message, i) => asRecorded(message, recorded.messages[i], replayed));
+  const { agent } = answering.standIn;
+  const open = progress.openPhase && [
+    { from: progress.openPhase.from ?? 0, name: agent.phases?.[progress.openPhase.index]?.name ?? '' },
+  ];
+  const phases = [...progress.completedPhases.map(({ from = 0, name }) => ({ from, name })), ...(open ?? [])];
+  const steps = stepsOf({
+    messages,
+    from: recording.opening.length,
+    phases: phases.map(({ from, name }) => ({ from: Math.max(0, from - skipped), name })),
+    childOf: ({ id }) => answers.get(id)?.childRunId,
+  });
+  // The machine answered these calls itself: their input does not fit, or there is no such tool.
+  for (const { id, name, input } of steps.flatMap(({ calls }) => calls))
+    if (!answers.has(id)) recording.takeEqual({ name, input });
+  const end = endOf(replayed, result);
+  const difference = differenceOf(recorded.messages, messages);
+  const isEnd =
+    end.status === recorded.status && end.output === recorded.output && textOf(end.data) === textOf(recorded.data);
+  const run: RecordedRun = { ...asked, agentId: agent.id, messages, steps, ...end, usage: result.usage };
+  const report = { ...run, same: difference === null && isEnd, difference, missed, drift, unused: recording.unused };
+  return JSON.parse(JSON.stringify(report)) as ReplayReport;
+}
+
+type End = Pick<RecordedRun, 'status' | 'output' | 'data' | 'error' | 'finishReason'>;
+
+/** A run that was stopped from outside ends where its recording does, as it did. */
+function endOf({ stopped, recorded }: ReplayedRun, result: RunResult): End {
+  if (stopped === 'ended') {
+    const { status, output, error } = recorded;
+    return { status, output, ...(error ? { error } : {}) };
+  }
+  const { output, finishReason } = result;
+  const status = stopped || result.status === 'interrupted' ? 'error' : result.status;
+  const error: ErrorData | undefined = stopped ? toErrorData(stopped) : result.error;
+  return {
+    ...{ status, output },
+    ...(result.data === undefined || stopped ? {} : { data: result.data as never }),
+    ...(error ? { error } : {}),
+    ...(finishReason ? { finishReason } : {}),
+  };
+}
+
+/** A message that was given again is the recorded one, with its model, tokens and time. Effects are those of the tools of today. */
+function asRecorded(message: Message, recorded: Message | undefined, { answering }: ReplayedRun): Message {
+  if (!answering.isBaseline || !recorded || textOf(unmarked(message)) !== textOf(unmarked(recorded))) return message;
+  if (message.role !== 'assistant' || !markOf(recorded)) return recorded;
+  const { effects: _, ...pawl } = (recorded.providerOptions?.pawl ?? {}) as Record<string, never>;
+  const effects = markOf(message)?.effects;
+  return {
+    ...recorded,
+    providerOptions: { ...recorded.providerOptions, pawl: { ...pawl, ...(effects ? { effects } : {}) } },
+  };
+}
+
+function differenceOf(recorded: readonly Message[], replayed: readonly Message[]): ReplayReport['difference'] {
+  for (let i = 0; i < Math.max(recorded.length, replayed.length); i++) {
+    const [one, other] = [recorded[i], replayed[i]].map((message) => message && unmarked(message));
+    if (textOf(one) !== textOf(other)) return { message: i, recorded: one ?? null, replayed: other ?? null };
+  }
+  return null;
+}
+
+const textOf = (value: unknown): string => JSON.stringify(value) ?? '';

@@ -3,6 +3,7 @@ import { inputOf } from '../run/open-step.ts';
 import { neededPhases } from '../run/pipeline.ts';
 import type { Labels, ParentCall, RunCheckpointMeta } from '../run/request.ts';
 import type { Wait } from '../run/waits/wait.ts';
+import { isAtRest } from '../run/waits/wait-rules.ts';
 import { toErrorData } from '../values/error-data.ts';
 import type { JsonValue } from '../values/json.ts';
 import type { Spend, Usage } from '../values/usage.ts';
@@ -21,7 +22,7 @@ export type OpenWait = Wait & {
 export type InterruptedRun =
   | {
       readonly runId: string;
-      /** `waiting`: it has open waits. */
+      /** `waiting`: it has open waits, or is a workflow that waits for machine events. */
       readonly status?: 'interrupted' | 'parked' | 'waiting';
       /** It is a run of a workflow; absent = of an agent, or the machine of the workflow has not begun. */
       readonly kind?: 'workflow';
@@ -73,7 +74,7 @@ export type ReadableRun = Extract<InterruptedRun, { meta: RunCheckpointMeta }>;
 export function interruptedRun(head: RunHead, owner?: string, dueAt?: number): InterruptedRun {
   const parent = parentOf(head);
   const waits = head.waiting ? openWaitsIn(head) : [];
-  const isWaiting = !head.parked && waits.length > 0;
+  const isWaiting = !head.parked && (waits.length > 0 || isAwaitingEvents(head));
   return {
     runId: head.meta.runId,
     status: head.parked ? 'parked' : isWaiting ? 'waiting' : 'interrupted',
@@ -92,6 +93,11 @@ export function interruptedRun(head: RunHead, owner?: string, dueAt?: number): I
     ...(dueAt === undefined ? {} : { dueAt }),
     ...(head.parked ? { code: head.parked.code, reason: head.parked.reason } : {}),
   };
+}
+
+/** Returns whether a run is a workflow that waits for machine events alone. */
+export function isAwaitingEvents(run: Pick<RunHead, 'waiting' | 'openStep' | 'outcome' | 'workflow'>): boolean {
+  return run.workflow !== undefined && !run.waiting?.waits.length && isAtRest(run);
 }
 
 /** What lists show of the identity of a run besides its meta. */

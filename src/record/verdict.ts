@@ -2,7 +2,7 @@ import { type ParkedReason, staysParked } from '../run/fields.ts';
 import type { Wait, Waiting } from '../run/waits/wait.ts';
 import type { ErrorData } from '../values/error-data.ts';
 import type { RunCheckpoint } from './checkpoint.ts';
-import { damageIn, type InterruptedRun, type ReadableRun } from './interrupted.ts';
+import { damageIn, type InterruptedRun, isAwaitingEvents, type ReadableRun } from './interrupted.ts';
 import { listedStatus } from './listed-status.ts';
 import { mayBeChild, type Place } from './run-tree.ts';
 
@@ -137,6 +137,8 @@ function waiting({ next, place, isResting: rests = false }: Known): Verdict | un
   const found = next?.();
   if (!found || 'failed' in found || (place?.kind === 'orphan' && !rests)) return undefined;
   const { record, now, mayRest = true } = found;
+  if (mayRest && isAwaitingEvents(record))
+    return { verdict: 'waits', reason: 'its machine waits for an event (send)', needsPerson: false };
   if (!mayRest || !isResting(record.waiting, now)) return undefined;
   const { waits, wakeAt } = record.waiting;
   const latest = wakeAt === undefined ? '' : `, until ${timeOf(wakeAt)} at the latest`;

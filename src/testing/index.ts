@@ -1,10 +1,17 @@
 export { type Arbitraries, arbitraries } from './arbitraries/arbitraries.ts';
 export type { Arbitrary, FastCheck } from './arbitraries/fast-check.ts';
 export type { RunStory } from './arbitraries/stories.ts';
+export type { WorkflowStoryOptions } from './arbitraries/workflows.ts';
 export { type CrashTestReport, type CrashTestViolation, crashTest } from './crash-test/crash-test.ts';
 export type { CrashTestPromise } from './crash-test/ledger.ts';
 export type { CrashTestOptions } from './crash-test/options.ts';
-export type { AskedWait, CrashTestAnswer, CrashTestAnswers } from './crash-test/person.ts';
+export type {
+  AskedWait,
+  CrashTestAnswer,
+  CrashTestAnswers,
+  CrashTestEvents,
+  RestingWorkflow,
+} from './crash-test/person.ts';
 export type { CrashTestExecutorOptions } from './crash-test/process.ts';
 export {
   type RecordingCheckpointer,

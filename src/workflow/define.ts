@@ -2,7 +2,8 @@ import type { AnyStateMachine } from 'xstate';
 import { type Agent, agentFrom, defineAgent } from '../agent/agent.ts';
 import type { Tool } from '../tool/define-tool.ts';
 import { checkKeys, type KnownKeys, kindOf } from '../values/known-options.ts';
-import { keepProgram, type MigrateWorkflow, type Program, programFrom, programOf } from './program.ts';
+import type { MachineKernel } from './kernel.ts';
+import { keepProgram, type MigrateWorkflow, programFrom, programOf } from './program.ts';
 import { agentOfWorkflow, type TakesBySchema, type Workflow, workflowOf } from './workflow.ts';
 
 /** The definition of a workflow. */
@@ -66,7 +67,11 @@ export function defineWorkflow<Machine extends AnyStateMachine, Input = undefine
     ...{ id, version, instructions: '', tools: program.tools },
     ...{ toolConcurrency: MAX_CALLS, maxRuntimeMs: MAX_WORK_MS },
   });
-  return madeOf({ id, version, machine }, agent, program);
+  keepProgram(agent, program);
+  return workflowOf<Workflow>({ id, version, machine }, agent) as Workflow<
+    Machine,
+    TakesBySchema<Machine, Input, Events>
+  >;
 }
 
 const definitionKeys: KnownKeys<WorkflowDefinition<AnyStateMachine, unknown, unknown>> = {
@@ -78,15 +83,27 @@ const definitionKeys: KnownKeys<WorkflowDefinition<AnyStateMachine, unknown, unk
   migrate: true,
 };
 
-function madeOf<W extends Workflow>(of: W, agent: Agent, program: Program): W {
-  keepProgram(agent, program);
-  return workflowOf(of, agent);
+/** What a test puts in the place of the parts of a workflow. */
+interface RewiredParts {
+  readonly tool: (tool: Tool) => Tool;
+  /** In the place of an agent that it calls; absent = the agent itself. Workflows that it calls get the same tools and agents. */
+  readonly agent?: (agent: Agent) => Agent;
+  /** In the place of its machine as a function. */
+  readonly kernel?: (kernel: MachineKernel) => MachineKernel;
 }
 
-/** Returns a workflow whose calls go through other tools of the same names: for tests. */
-export function withTools<W extends Workflow>(workflow: W, change: (tool: Tool) => Tool): W {
+/** Returns a workflow with other tools and agents of the same names: for tests. */
+export function rewireWorkflow<W extends Workflow>(workflow: W, parts: RewiredParts): W {
   const agent = agentOfWorkflow(workflow) as Agent;
-  const program = programOf(agent) as Program;
-  const changed = Object.freeze({ ...agent, tools: program.tools.map(change) });
-  return madeOf(workflow, agentFrom(changed, 'a workflow needs'), program);
+  return workflowOf(workflow, rewireAgent(agent, parts));
+}
+
+function rewireAgent(agent: Agent, { kernel, ...parts }: RewiredParts): Agent {
+  const program = programOf(agent);
+  if (!program) return parts.agent?.(agent) ?? agent;
+  const changed = Object.freeze({ ...agent, tools: program.tools.map(parts.tool) });
+  const rewired = agentFrom(changed, 'a workflow needs');
+  const agents = program.agents.map((called) => rewireAgent(called, parts));
+  keepProgram(rewired, { ...program, agents, kernel: kernel?.(program.kernel) ?? program.kernel });
+  return rewired;
 }

@@ -145,6 +145,9 @@ export class Kernel {
   }
 }
 
+/** A machine as a pure function. */
+export type MachineKernel = Pick<Kernel, 'begin' | 'restore' | 'take'>;
+
 /** A machine whose eventless transitions never end is stopped here. */
 const MAX_MICROSTEPS = 5_000;
 /** Most transitions of one event that it names. */

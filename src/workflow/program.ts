@@ -9,13 +9,13 @@ import { toErrorData } from '../values/error-data.ts';
 import { frozenJson, isObject, type JsonObject, type JsonValue } from '../values/json.ts';
 import { kindOf } from '../values/known-options.ts';
 import type { ToolOutput } from '../values/message.ts';
-import { type BegunActor, Kernel } from './kernel.ts';
+import { type BegunActor, Kernel, type MachineKernel } from './kernel.ts';
 import { type StepCall, stepCallOf } from './step.ts';
 
 /** What runs of a workflow need of its definition. */
 export interface Program {
   readonly machine: AnyStateMachine;
-  readonly kernel: Kernel;
+  readonly kernel: MachineKernel;
   /** The calls of the machine by the names of their actors. */
   readonly calls: ReadonlyMap<string, StepCall>;
   readonly tools: readonly Tool[];

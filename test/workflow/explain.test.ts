@@ -1,4 +1,5 @@
-import { ask, createExecutor, defineTool, defineWorkflow, memoryStore, step } from 'pawl';
+import { ask, type CheckpointStore, createExecutor, defineTool, defineWorkflow, memoryStore, step } from 'pawl';
+import { sqliteStore } from 'pawl/stores/sqlite';
 import { testClock } from 'pawl/testing';
 import { describe, expect, test } from 'vitest';
 import { setup } from 'xstate';
@@ -128,4 +129,30 @@ describe('executor.explain of a workflow', () => {
     expect(await stranger.list()).toMatchObject([{ runId: 'p', kind: 'workflow' }]);
     expect(await stranger.find('p')).toMatchObject({ runId: 'p', kind: 'workflow' });
   });
+});
+
+test.each([
+  ['on memory', (): CheckpointStore => memoryStore()],
+  ['on SQLite', (): CheckpointStore => sqliteStore({ path: ':memory:' })],
+])('a workflow that waits for machine events alone is listed as waiting, %s (workflow 1)', async (_, open) => {
+  const door = defineWorkflow({
+    id: 'door',
+    machine: setup({ types: { events: {} as { type: 'go' } } }).createMachine({
+      initial: 'open',
+      states: { open: { on: { go: 'gone' } }, gone: { type: 'final' } },
+    }),
+  });
+  const store = open();
+  const executor = createExecutor({ store, workflows: [door], defaults: { waitLingerMs: 1 } });
+  const run = await executor.start(door, { runId: 'd' });
+  expect(await run.result).toMatchObject({ status: 'waiting', waits: [] });
+  expect(await executor.list()).toMatchObject([{ runId: 'd', status: 'waiting' }]);
+  expect(await executor.waiting()).toEqual([]);
+  expect(await executor.explain('d')).toMatchObject({
+    verdict: 'waits',
+    reason: 'its machine waits for an event (send)',
+  });
+  await executor.control(door, 'd').send({ type: 'go' });
+  await until(async () => (await executor.list()).length === 0);
+  await executor.shutdown();
 });

@@ -89,7 +89,7 @@ describe('control(runId).send', () => {
   test('with mustTake an event that is sent again with its id is not refused for what it has changed (workflow 18)', async () => {
     const { control, executor } = await standing();
     const event = { type: 'open', key: 'mine' };
-    for (const _ of [1, 2]) expect(await control.send(event, { id: 'k', ...must })).toBe('recorded');
+    for (const _ of [1, 2]) expect(await control.send(event, { id: 'click-7', ...must })).toBe('recorded');
     const { record } = (await executor.explain('d')) ?? {};
     expect(record?.workflow?.snapshot.context).toEqual({ opened: 1 });
     await executor.shutdown();

@@ -55,14 +55,18 @@ const unbegun: WorkflowState = { snapshot: {}, hash: '', calls: {}, timers: [], 
 
 /** Takes an event in: it waits until the machine takes it. A known one changes nothing. */
 export function withEvent(progress: Progress, id: string, event: JsonObject): Progress {
+  if (isKnownEvent(progress, id)) return progress;
   const { workflow = unbegun } = progress;
-  const mark = sha256(id).slice(0, MARK_CHARS);
-  if (isSeen(workflow.seen, mark)) return progress;
-  const seen = (workflow.seen + mark).slice(-MAX_SEEN * MARK_CHARS);
+  const seen = (workflow.seen + markOf(id)).slice(-MAX_SEEN * MARK_CHARS);
   return { ...progress, workflow: { ...workflow, seen, events: [...workflow.events, { id, event }] } };
 }
 
-function isSeen(seen: string, mark: string): boolean {
+const markOf = (id: string): string => sha256(id).slice(0, MARK_CHARS);
+
+/** Returns whether a workflow remembers an event of this id: it has come before. */
+export function isKnownEvent({ workflow }: Pick<Progress, 'workflow'>, id: string): boolean {
+  const { seen = '' } = workflow ?? {};
+  const mark = markOf(id);
   for (let at = seen.indexOf(mark); at !== -1; at = seen.indexOf(mark, at + 1)) if (at % MARK_CHARS === 0) return true;
   return false;
 }

@@ -2,10 +2,12 @@ import type { RunCheckpoint } from '../../record/checkpoint.ts';
 import type { Progress } from '../../run/progress.ts';
 import type { Invocation } from '../../run/request.ts';
 import type { Message } from '../../values/message.ts';
+import type { Workflow } from '../../workflow/workflow.ts';
 import { causesWith } from './causes.ts';
 import { type Arbitrary, type FastCheck, generatorsOf } from './fast-check.ts';
 import { checkpointsWith, invocationsWith, progressesWith } from './runs.ts';
 import { type RunStory, storiesWith } from './stories.ts';
+import { type WorkflowStoryOptions, workflowsWith } from './workflows.ts';
 
 /** Arbitrary values of Pawl's types, for property tests. */
 export interface Arbitraries {
@@ -27,6 +29,13 @@ export interface Arbitraries {
   readonly runStory: Arbitrary<RunStory>;
   /** A record as stores have it, as plain JSON; with open steps, open waits, parked runs and undelivered outcomes. */
   readonly checkpoint: Arbitrary<RunCheckpoint>;
+  /**
+   * Makes an arbitrary of records of this workflow, on its way: after any results of its calls, timers and machine events, with calls
+   * that have begun or not. For tests of a deployment: does each record of the last version continue in this one?
+   * @throws {TypeError} for what is no workflow
+   * @example workflowCheckpoint(refund, { input: fc.constant({ cents: 700 }), outputs: { manager: fc.constantFrom('yes', 'no') } })
+   */
+  workflowCheckpoint(workflow: Workflow, options?: WorkflowStoryOptions): Arbitrary<RunCheckpoint>;
 }
 
 /**
@@ -57,5 +66,6 @@ export function arbitraries(fc: FastCheck): Arbitraries {
     progress: progressesWith(generators, { beOpen: true }),
     runStory: storiesWith(generators, causes),
     checkpoint: checkpointsWith(generators),
+    workflowCheckpoint: (workflow, options) => workflowsWith(generators, workflow, options),
   };
 }

@@ -2,12 +2,14 @@ import type { Agent } from '../../agent/agent.ts';
 import type { Model } from '../../model/port.ts';
 import { modelFor } from '../../model/tier.ts';
 import type { RunStatus } from '../../run/finalize.ts';
-import { isAppending } from '../../store/capabilities.ts';
+import { carriesCommands, isAppending } from '../../store/capabilities.ts';
 import { memoryStore } from '../../store/memory/memory-store.ts';
 import type { CheckpointStore } from '../../store/port.ts';
 import { systemClock } from '../../values/clock.ts';
 import { withDeadline } from '../../values/deadline.ts';
 import { toErrorData } from '../../values/error-data.ts';
+import { programOf } from '../../workflow/program.ts';
+import { agentOfWorkflow } from '../../workflow/workflow.ts';
 import { scriptedModel } from '../scripted-model.ts';
 import { drawBadBoot } from './bad-setup.ts';
 import { type History, play, type Scene } from './history.ts';
@@ -194,7 +196,17 @@ class CrashTest {
   }
 
   #scene(modelOf: () => Model): Scene {
-    const { agent, prompt, workflow, input, tools = [], executor = {}, lifeMs = 10_000, answers } = this.#options;
+    const {
+      agent,
+      prompt,
+      workflow,
+      input,
+      tools = [],
+      executor = {},
+      lifeMs = 10_000,
+      answers,
+      events,
+    } = this.#options;
     const what = workflow
       ? { workflow, invocation: { input } }
       : { agent: agent as Agent, invocation: { prompt: prompt ?? '' } };
@@ -209,7 +221,7 @@ class CrashTest {
     };
     const within: Scene['within'] = (what, work) => withDeadline(work, { ms: lifeMs, clock: systemClock, what });
     const open = () => this.#stores.open();
-    return { job, answers, open, within, spareLives: SPARE_LIVES, isAskedAgain: true };
+    return { job, answers, events, open, within, spareLives: SPARE_LIVES, isAskedAgain: true };
   }
 }
 
@@ -217,8 +229,9 @@ class CrashTest {
 const noModel = () => scriptedModel([]);
 
 /** Sub-agents also ask models, and make calls of their own. */
-function isAlone({ executor }: CrashTestOptions): boolean {
-  return executor?.ports?.palette === undefined;
+function isAlone({ executor, workflow }: CrashTestOptions): boolean {
+  const called = workflow && programOf(agentOfWorkflow(workflow) as Agent)?.agents;
+  return executor?.ports?.palette === undefined && !called?.length;
 }
 
 function allowedFor(options: CrashTestOptions, store: CheckpointStore): Allowed {
@@ -241,15 +254,18 @@ function spread<T>(all: readonly T[], limit: number): T[] {
   return Array.from({ length: limit }, (_, i) => all[Math.round(i * step)] as T);
 }
 
-async function openStores({ store }: CrashTestOptions, time: MovedTime): Promise<OpenedStores> {
+async function openStores({ store, events }: CrashTestOptions, time: MovedTime): Promise<OpenedStores> {
   const memory = memoryStore({ clock: time.clock(baseClockOf(undefined)) });
   const stores = new OpenedStores(store ?? (() => memory));
   try {
-    await stores.open();
-    return stores;
+    const { bare } = await stores.open();
+    if (!events || carriesCommands(bare)) return stores;
   } catch (error) {
     throw wrong(`store() must give a checkpoint store: ${toErrorData(error).message}`, error);
   }
+  throw wrong(
+    'events needs a store with an inbox (send, inbox, acknowledge), which the store that store() gave has not',
+  );
 }
 
 const CLOSE_MS = 5_000;

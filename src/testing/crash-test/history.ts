@@ -1,4 +1,5 @@
 import type { RunCheckpoint } from '../../record/checkpoint.ts';
+import { isAtRest } from '../../run/waits/wait-rules.ts';
 import { isDue, isKeepingOutcomes, isOwning } from '../../store/capabilities.ts';
 import type { CheckpointStore } from '../../store/port.ts';
 import { toErrorData } from '../../values/error-data.ts';
@@ -6,7 +7,7 @@ import { checkAside, isAsideAsAsked, isShortOfHelp } from './aside.ts';
 import { type BadBoot, type BadSetup, checkGivenBack, standingRuns, workBadly } from './bad-setup.ts';
 import { Ledger } from './ledger.ts';
 import { type CrashPoint, type LateWrite, Life, nameOf, type StopAt } from './life.ts';
-import { baseClockOf, type CrashTestAnswers, HistoryPerson, MovedTime } from './person.ts';
+import { baseClockOf, type CrashTestAnswers, type CrashTestEvents, HistoryPerson, MovedTime } from './person.ts';
 import { type Job, type MortalProcess, processOf } from './process.ts';
 
 /** Where histories run. */
@@ -24,6 +25,8 @@ export interface Scene {
   readonly ledger?: (runId: string) => Ledger;
   /** Answers the waits of its runs; absent = time passes where it can. */
   readonly answers?: CrashTestAnswers | undefined;
+  /** Sends machine events to its workflow; absent = none. */
+  readonly events?: CrashTestEvents | undefined;
   /** Draws a process with a broken setup, which boots before the next one; absent = there are none. */
   readonly badBoot?: (life: number) => BadBoot | undefined;
   /** Called at the end of a process: calls that it waited for may be answered now. */
@@ -76,9 +79,9 @@ class Player implements History {
   constructor(scene: Scene, ledger: Ledger) {
     this.#scene = scene;
     this.ledger = ledger;
-    const { job, answers } = scene;
+    const { job, answers, events } = scene;
     const base = baseClockOf(job.executor.clock);
-    this.#person = new HistoryPerson({ answers, ledger, time: job.time ?? new MovedTime(), base });
+    this.#person = new HistoryPerson({ answers, events, ledger, time: job.time ?? new MovedTime(), base });
   }
 
   async play(stops: readonly StopAt[]): Promise<void> {
@@ -273,8 +276,8 @@ class Player implements History {
   }
 
   #isWaiting(): boolean {
-    const { waiting } = this.ledger.recordOf(this.ledger.runId) ?? {};
-    return (waiting?.waits.length ?? 0) > 0;
+    const record = this.ledger.recordOf(this.ledger.runId);
+    return record != null && ((record.waiting?.waits.length ?? 0) > 0 || isAtRest(record));
   }
 
   /** The runs of the history that the store has. */

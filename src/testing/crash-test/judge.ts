@@ -2,6 +2,7 @@ import type { RunOutcome } from '../../run/result.ts';
 import { isOfSetup } from './bad-setup.ts';
 import type { History } from './history.ts';
 import type { BegunCall, Complaint, Ledger } from './ledger.ts';
+import { judgeMachine } from './machine-story.ts';
 
 export interface Allowed {
   /** How many failed calls in a row end a run; an unknown outcome counts as a failed call. */
@@ -28,6 +29,9 @@ export function judge(history: History, whole: History, allowed: Allowed): Compl
   if (ledger.isOver)
     complaints.push(...judgeEnd(ledger, whole.ledger, allowed), ...judgeWork(ledger, whole.ledger, allowed));
   complaints.push(...judgeSetups(ledger, whole.ledger, allowed), ...judgeCalls(ledger), ...judgeApprovals(ledger));
+  complaints.push(
+    ...judgeMachine(ledger.machine, whole.ledger.machine, !ledger.isOver || mayDiffer(ledger, whole.ledger, allowed)),
+  );
   // If a sub-agent was parked, other calls may lack the effects of its missing calls.
   if (!allowed.mayDiffer) complaints.push(...judgeFailures(ledger, whole.ledger, allowed.hasRealTime ?? false));
   complaints.push(...judgeRepeats(history, allowed), ...judgeSize(history, allowed));

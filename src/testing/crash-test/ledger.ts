@@ -5,9 +5,10 @@ import type { ParentCall } from '../../run/request.ts';
 import type { RunOutcome } from '../../run/result.ts';
 import type { Message, ToolOutput } from '../../values/message.ts';
 import { isToolError } from '../../values/tool-output.ts';
+import { MachineStory } from './machine-story.ts';
 
 /** The letter of a promise; docs/testing.md explains each. */
-export type CrashTestPromise = 'a' | 'b' | 'c' | 'd' | 'e' | 'f' | 'g' | 'h' | 'i';
+export type CrashTestPromise = 'a' | 'b' | 'c' | 'd' | 'e' | 'f' | 'g' | 'h' | 'i' | 'w1' | 'w2' | 'w3';
 
 export interface Complaint {
   readonly promise: CrashTestPromise;
@@ -80,6 +81,8 @@ export class Ledger {
   hasFailures = false;
   /** Messages that the store got, messages of all runs, and the most of one record. */
   readonly written = { messages: 0, said: 0, largest: 0 };
+  /** What the machine of a workflow did. */
+  readonly machine: MachineStory = new MachineStory();
   /** The newest record of the run that was acknowledged. */
   last: RunCheckpoint | undefined;
   /** The number of the current process. One with a broken setup has the number of the process after it. */
@@ -189,6 +192,7 @@ export class Ledger {
     if (record) {
       this.#noteParent(record);
       this.#noteResults(record);
+      if (runId === this.runId) this.machine.recorded(record);
     }
     for (const { callId, effect, state } of record?.openStep?.calls ?? []) {
       if (effect === 'once' && state === 'started') this.unknown.add(this.idOf(runId, callId));
@@ -230,7 +234,10 @@ export class Ledger {
       const later = stored?.unclear.filter((other) => other.at > at) ?? [];
       this.#stored.set(runId, { certain: record, unclear: later, since: at });
       if (record) this.#noteResults(record);
-      if (record && runId === this.runId) this.last = record;
+      if (record && runId === this.runId) {
+        this.last = record;
+        this.machine.recorded(record);
+      }
     } else if (stored) stored.unclear.push({ record, at });
     else this.#stored.set(runId, { certain: null, unclear: [{ record, at }], since: 0 });
   }

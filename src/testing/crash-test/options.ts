@@ -8,7 +8,7 @@ import { toolboxOf } from '../../tool/toolbox.ts';
 import { toErrorData } from '../../values/error-data.ts';
 import type { Workflow } from '../../workflow/workflow.ts';
 import { agentOfWorkflow } from '../../workflow/workflow.ts';
-import type { CrashTestAnswers } from './person.ts';
+import type { CrashTestAnswers, CrashTestEvents } from './person.ts';
 import type { CrashTestExecutorOptions } from './process.ts';
 
 /** What to crash. */
@@ -35,6 +35,12 @@ export interface CrashTestOptions {
    * returns undefined the time of the wait passes at once. A run that waits without an end breaks promise (a).
    */
   readonly answers?: CrashTestAnswers;
+  /**
+   * Of a workflow: sends machine events from outside of its processes. It is called when the run rests, before any wait is answered and
+   * any time passes. What it returns is sent twice under one id, and once more before the next process begins. It needs a store with
+   * an inbox.
+   */
+  readonly events?: CrashTestEvents;
   /** The most histories with one crash; default 300. If there are more boundaries, they are evenly thinned out. */
   readonly limit?: number;
   /** The most histories with a second crash while the run is being recovered; default 100, 0 = none. */
@@ -47,7 +53,7 @@ export interface CrashTestOptions {
 
 /** Checks the options of crashTest. @throws {TypeError} if an option is invalid */
 export function checkOptions(options: CrashTestOptions): void {
-  const { workflow, model, tools = [], store, limit, doubleCrashes, lifeMs, answers } = options ?? {};
+  const { workflow, model, tools = [], store, limit, doubleCrashes, lifeMs, answers, events } = options ?? {};
   const agent = workflow === undefined ? options?.agent : agentOfWorkflow(workflow);
   if (typeof agent?.id !== 'string' || typeof agent.instructions !== 'string') {
     throw wrong(workflow ? 'workflow must be made with defineWorkflow' : 'agent must be made with defineAgent');
@@ -62,6 +68,11 @@ export function checkOptions(options: CrashTestOptions): void {
   }
   if (answers !== undefined && typeof answers !== 'function') {
     throw wrong('answers must be a function that returns the answer to a wait: answers: () => ({ how: "approve" })');
+  }
+  if (events !== undefined && (typeof events !== 'function' || !workflow)) {
+    throw wrong(
+      'events must be a function, beside a workflow, that returns the next machine event: events: () => ({ type: "cancel" })',
+    );
   }
   for (const [name, value, least] of [
     ['limit', limit, 1],

@@ -2,6 +2,8 @@ import { createExecutor, type Executor } from '../../executor/executor.ts';
 import type { Command } from '../../run/command.ts';
 import { topicOf } from '../../run/identity.ts';
 import { type Person, votesFor, type Wait } from '../../run/waits/wait.ts';
+import { isAtRest } from '../../run/waits/wait-rules.ts';
+import type { MachineEvent } from '../../run/workflow/event.ts';
 import { carriesCommands, isDue, isEvents } from '../../store/capabilities.ts';
 import type { CheckpointStore } from '../../store/port.ts';
 import { type Clock, systemClock } from '../../values/clock.ts';
@@ -25,6 +27,18 @@ export type AskedWait = Wait & {
 
 /** Gives the answer of a person to an open wait; undefined = no answer: its time passes, if it has one. */
 export type CrashTestAnswers = (wait: AskedWait) => CrashTestAnswer | undefined;
+
+/** A workflow that rests, for `events`. */
+export interface RestingWorkflow {
+  /** Its state, as XState writes it. */
+  readonly state: JsonValue;
+  readonly context: JsonValue;
+  /** How many events were sent to it before. */
+  readonly sent: number;
+}
+
+/** Gives the next machine event to a workflow that rests; undefined = none now. */
+export type CrashTestEvents = (at: RestingWorkflow) => MachineEvent | undefined;
 
 const LATE = { id: 'late' };
 const DAY_MS = 86_400_000;
@@ -64,6 +78,7 @@ interface Sent {
 
 interface PersonOptions {
   readonly answers: CrashTestAnswers | undefined;
+  readonly events: CrashTestEvents | undefined;
   readonly ledger: Ledger;
   readonly time: MovedTime;
   readonly base: Clock;
@@ -78,6 +93,8 @@ export class HistoryPerson {
   readonly #sent: Sent[] = [];
   /** How many answers the record must have, by wait. */
   readonly #given = new Map<string, number>();
+  /** The last machine event, as it was sent. */
+  #lastEvent: (Command & { readonly kind: 'event' }) | undefined;
   /** Why no wait ended at the last visit. */
   reason = '';
 
@@ -91,9 +108,11 @@ export class HistoryPerson {
    */
   async visit(store: CheckpointStore, runIds: readonly string[]): Promise<boolean> {
     const waits = await openWaitsIn(store, runIds);
-    if (waits.length === 0) return true;
+    const { ledger, events } = this.#options;
+    await this.#checkRead(store, new Set([...waits.map(({ runId }) => runId), ...(events ? [ledger.runId] : [])]));
+    if (await this.#sendEvent(store)) return true;
+    if (waits.length === 0) return !(await this.#isStuck(store));
     this.#checkAnswered(waits);
-    await this.#checkRead(store, waits);
     const hasRepeated = await this.#repeat(store, waits);
     let hasAnswered = false;
     for (const wait of waits) if (await this.#answer(store, wait)) hasAnswered = true;
@@ -103,6 +122,38 @@ export class HistoryPerson {
   /** Before a process begins: what was answered, and is over, is sent once more. */
   async begin(store: CheckpointStore, runIds: readonly string[]): Promise<void> {
     if (this.#sent.length > 0) await this.#repeat(store, await openWaitsIn(store, runIds));
+    if (this.#lastEvent && carriesCommands(store))
+      await store.send(this.#options.ledger.runId, this.#lastEvent).catch(() => {});
+  }
+
+  /** Sends the next machine event to the workflow, twice. @returns whether there was one */
+  async #sendEvent(store: CheckpointStore): Promise<boolean> {
+    const { events, ledger } = this.#options;
+    const { runId, machine } = ledger;
+    const { workflow } = (events && (await store.load(runId))) ?? {};
+    if (!events || !workflow || !carriesCommands(store)) return false;
+    const { value = null, context = null } = workflow.snapshot;
+    const event = events({ state: value, context, sent: machine.sent.length });
+    if (event === undefined) return false;
+    const id = `event ${machine.sent.length + 1}`;
+    const executor = this.#executor(store);
+    try {
+      for (const _ of ['once', 'again']) await executor.control(runId).send(event, { id });
+    } finally {
+      await executor.shutdown();
+    }
+    machine.sent.push(event.type);
+    this.#lastEvent = { id, kind: 'event', event };
+    return true;
+  }
+
+  /** Whether the workflow waits for an event that no one sends. */
+  async #isStuck(store: CheckpointStore): Promise<boolean> {
+    const record = await store.load(this.#options.ledger.runId);
+    if (!record?.workflow || !isAtRest(record)) return false;
+    const state = JSON.stringify(record.workflow.snapshot.value);
+    this.reason = `the workflow waits in state ${state} for a machine event: give \`events\``;
+    return true;
   }
 
   /** Sends late answers: the same one, and that of another person. @returns whether anything was sent */
@@ -148,7 +199,7 @@ export class HistoryPerson {
     if (!answer) return false;
     this.#note(wait, answer);
     if (wait.kind === 'event') return signalled(store, wait, answer);
-    const executor = this.#executor(store, wait);
+    const executor = this.#executor(store, wait.id);
     try {
       await give(executor, wait, answer);
       await give(executor, wait, answer);
@@ -176,14 +227,14 @@ export class HistoryPerson {
   }
 
   /** A person's executor knows neither the agent nor its models, and notes what it sends. */
-  #executor(store: CheckpointStore, { id: waitId }: AskedWait): Executor {
+  #executor(store: CheckpointStore, waitId?: string): Executor {
     const noted = new Proxy(store, {
       get: (_, key) => {
         const method: unknown = Reflect.get(store, key);
         if (typeof method !== 'function') return method;
         if (key !== 'send') return method.bind(store);
         return async (runId: string, command: Command) => {
-          this.#sent.push({ waitId, runId, command, isRepeated: false });
+          if (waitId !== undefined) this.#sent.push({ waitId, runId, command, isRepeated: false });
           return method.call(store, runId, command);
         };
       },
@@ -206,11 +257,14 @@ export class HistoryPerson {
     }
   }
 
-  async #checkRead(store: CheckpointStore, waits: readonly AskedWait[]): Promise<void> {
+  async #checkRead(store: CheckpointStore, runIds: ReadonlySet<string>): Promise<void> {
     if (!carriesCommands(store)) return;
-    for (const runId of new Set(waits.map((wait) => wait.runId))) {
-      const unread = (await store.inbox({ runId })).some(({ command }) => command.kind === 'answer');
-      if (unread) this.#options.ledger.complain('h', `run ${runId} rests with an answer that it has not read`);
+    for (const runId of runIds) {
+      const unread = (await store.inbox({ runId })).map(({ command }) => command.kind);
+      if (unread.includes('answer'))
+        this.#options.ledger.complain('h', `run ${runId} rests with an answer that it has not read`);
+      if (unread.includes('event'))
+        this.#options.ledger.complain('w1', `run ${runId} rests with a machine event that it has not read`);
     }
   }
 

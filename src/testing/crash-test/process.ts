@@ -10,8 +10,9 @@ import type { CheckpointStore, Claim, TakenRuns } from '../../store/port.ts';
 import type { Tool, ToolContext } from '../../tool/define-tool.ts';
 import { toolboxOf } from '../../tool/toolbox.ts';
 import type { Clock } from '../../values/clock.ts';
-import { withTools } from '../../workflow/define.ts';
-import type { Workflow } from '../../workflow/workflow.ts';
+import { rewireWorkflow } from '../../workflow/define.ts';
+import { isWorkflow, programOf } from '../../workflow/program.ts';
+import { agentOfWorkflow, type Workflow } from '../../workflow/workflow.ts';
 import type { BadSetup } from './bad-setup.ts';
 import { type BegunCall, type Ledger, runIdOf } from './ledger.ts';
 import type { LateWrite, Life } from './life.ts';
@@ -97,10 +98,10 @@ export function processOf(job: Job, world: World): MortalProcess {
   const { tools, executor } = job;
   const { life, ledger } = world;
   const agents = job.workflow ? [] : [mortalAgent(job.agent, job, world)];
-  const workflows = job.workflow ? [withTools(job.workflow, (tool) => mortalTool(tool, world))] : [];
   const { palette, budget } = executor.ports ?? {};
   const base = baseClockOf(executor.clock);
   const [store, clock] = [mortalStore(job, world), life.clock(job.time?.clock(base) ?? base)];
+  const workflows = job.workflow ? [mortalWorkflow(job, job.workflow, { ...world, now: () => clock.now() })] : [];
   const checkpointer = job.checkpointer?.(store, clock);
   const model = mortalModel(job.modelFor(), life, (options) => ledger.asks(job.memory.turnOf(options), job.isAlone));
   const own = createExecutor({
@@ -146,6 +147,18 @@ function mortalAgent(agent: Agent, { tools }: Pick<Job, 'tools'>, world: World):
   const { phases, ...whole } = onTier(agent);
   const mortal = { ...whole, tools: all.map((tool) => mortalTool(tool, world)) };
   return Object.freeze({ ...mortal, ...(phases ? { phases: phases.map(onTier) } : {}) });
+}
+
+/** The workflow with tools and agents that die with the simulated process, and a machine whose transitions are noted. */
+function mortalWorkflow(job: Job, workflow: Workflow, world: World & { readonly now: () => number }): Workflow {
+  const { life, ledger, now } = world;
+  const hasSenders = programOf(agentOfWorkflow(workflow) as Agent)?.agents.some(isWorkflow) ?? false;
+  const watched = { life: ledger.life, isOver: () => life.isOver, now, hasSenders };
+  return rewireWorkflow(workflow, {
+    tool: (tool) => mortalTool(tool, world),
+    agent: (agent) => mortalAgent(agent, job, world),
+    kernel: (kernel) => ledger.machine.watch(kernel, watched),
+  });
 }
 
 /** The model of the crash test answers for all: one that an agent, a phase or a skill has of its own is not asked. */

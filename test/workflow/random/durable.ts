@@ -16,7 +16,7 @@ import { isOwning } from '../../../src/store/capabilities.ts';
 import type { Claim } from '../../../src/store/port.ts';
 import { Life } from '../../../src/testing/crash-test/life.ts';
 import type { Clock } from '../../../src/values/clock.ts';
-import { withTools } from '../../../src/workflow/define.ts';
+import { rewireWorkflow } from '../../../src/workflow/define.ts';
 import { callName } from './live.ts';
 import { type Asked, answerTo, type MachinePlan, machineOf, type Source, sources } from './machines.ts';
 
@@ -183,7 +183,7 @@ export class DurableRun {
       return 'crash';
     });
     this.#life = life;
-    this.#deployed = withTools(this.#workflow, (tool) => this.#mortalTool(tool, life));
+    this.#deployed = rewireWorkflow(this.#workflow, { tool: (tool) => this.#mortalTool(tool, life) });
     this.#executor = createExecutor({
       store: this.#mortal(life),
       workflows: [this.#deployed],

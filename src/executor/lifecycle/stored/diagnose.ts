@@ -185,9 +185,9 @@ export class Doctor {
   }
 
   /** A command wakes a run; damaged ones do not. */
-  async #mayRest({ meta, waiting, hosted }: RunCheckpoint): Promise<boolean> {
+  async #mayRest({ meta, waiting, hosted, workflow }: RunCheckpoint): Promise<boolean> {
     const store = this.#store;
-    if (!isDue(store) || hosted || !waiting || waiting.waits.length === 0) return false;
+    if (!isDue(store) || hosted || !(workflow || waiting?.waits.length)) return false;
     const sent = await store.inbox({ runId: meta.runId }).catch(() => []);
     return !hasNews(sent);
   }

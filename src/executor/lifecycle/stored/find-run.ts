@@ -163,9 +163,9 @@ async function ownerOf(
  */
 export async function findEntry(
   store: CheckpointStore,
-  { meta: { runId }, updatedAt, waiting }: RunCheckpoint,
+  { meta: { runId }, updatedAt, waiting, workflow }: RunCheckpoint,
 ): Promise<StoredEntry | undefined> {
-  const mayRest = waiting && waiting.waits.length > 0 && isDue(store);
+  const mayRest = (workflow !== undefined || (waiting && waiting.waits.length > 0)) && isDue(store);
   const lists = mayRest ? ([undefined, 'waiting'] as const) : [undefined];
   for (const status of lists) {
     let after = { updatedAt, runId: '' };

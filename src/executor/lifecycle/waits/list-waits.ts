@@ -208,8 +208,8 @@ function liveRun(run: ActiveRun): WaitingRun {
 
 /** A run as its list entry shows it; where that lacks the waits, or the input of one, its record is read. */
 async function entryRun(services: ExecutorServices, entry: ReadableRun): Promise<WaitingRun | undefined> {
-  const { meta, parent, labels, updatedAt, waits = [], status } = entry;
-  const isUnknown = status === undefined || (status === 'waiting' && waits.length === 0);
+  const { meta, parent, labels, updatedAt, waits = [], status, kind } = entry;
+  const isUnknown = status === undefined || (status === 'waiting' && waits.length === 0 && kind !== 'workflow');
   const isWhole = waits.every(({ callId, input }) => callId === undefined || input !== undefined);
   if (isUnknown || !isWhole) return loadWaiting(services, meta.runId);
   return waits.length === 0

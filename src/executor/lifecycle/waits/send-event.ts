@@ -1,6 +1,7 @@
 import type { Agent } from '../../../agent/agent.ts';
 import type { RunCheckpoint } from '../../../record/checkpoint.ts';
 import type { Progress } from '../../../run/progress.ts';
+import { isKnownEvent } from '../../../run/workflow/advanced.ts';
 import { checkMachineEvent, type MachineEvent } from '../../../run/workflow/event.ts';
 import { isKeepingOutcomes } from '../../../store/capabilities.ts';
 import { hasCode } from '../../../values/error-data.ts';
@@ -98,7 +99,7 @@ function refuseUntaken(
   progress: Pick<Progress, 'workflow'> | undefined,
   { id, event }: SentEvent,
 ): void {
-  if (progress?.workflow?.seen.includes(id)) return;
+  if (progress && isKnownEvent(progress, id)) return;
   const program = agent && programOf(agent);
   if (!program)
     throw new UnsupportedError('mustTake needs the workflow of the run: give it to createExecutor({ workflows })');

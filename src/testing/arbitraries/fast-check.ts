@@ -14,6 +14,11 @@ export interface Arbitrary<T> {
   chain<U>(chainer: (value: T) => { canShrinkWithoutContext(value: unknown): value is U }): Arbitrary<U>;
 }
 
+/** An arbitrary of fast-check that a host gives. */
+export interface GivenArbitrary<T> {
+  canShrinkWithoutContext(value: unknown): value is T;
+}
+
 const used = [
   'array',
   'boolean',

@@ -1,5 +1,5 @@
 export { type Arbitraries, arbitraries } from './arbitraries/arbitraries.ts';
-export type { Arbitrary, FastCheck } from './arbitraries/fast-check.ts';
+export type { Arbitrary, FastCheck, GivenArbitrary } from './arbitraries/fast-check.ts';
 export type { RunStory } from './arbitraries/stories.ts';
 export type { WorkflowStoryOptions } from './arbitraries/workflows.ts';
 export { type CrashTestReport, type CrashTestViolation, crashTest } from './crash-test/crash-test.ts';

@@ -10,16 +10,16 @@ import type { JsonObject, JsonValue } from '../../values/json.ts';
 import { advance } from '../../workflow/advance.ts';
 import { type Program, programOf } from '../../workflow/program.ts';
 import { agentOfWorkflow, type Workflow } from '../../workflow/workflow.ts';
-import type { Arbitrary, Generators } from './fast-check.ts';
+import type { Arbitrary, Generators, GivenArbitrary } from './fast-check.ts';
 
 /** What the records of a workflow are made of. */
 export interface WorkflowStoryOptions {
   /** The input of its start; default null. */
-  readonly input?: Arbitrary<unknown>;
+  readonly input?: GivenArbitrary<unknown>;
   /** What its calls give, by the names of their actors in `setup({ actors })`; default: any JSON. */
-  readonly outputs?: { readonly [actor: string]: Arbitrary<unknown> };
+  readonly outputs?: { readonly [actor: string]: GivenArbitrary<unknown> };
   /** Machine events from outside; default: none. */
-  readonly events?: Arbitrary<MachineEvent>;
+  readonly events?: GivenArbitrary<MachineEvent>;
 }
 
 /** One thing that comes to a machine: which one of those that may come, and what it brings. */
@@ -60,7 +60,7 @@ export function workflowsWith(
   return fc
     .record({
       id,
-      input,
+      input: input as Arbitrary<unknown>,
       moves: fc.array(move, { maxLength: MAX_MOVES }),
       areBegun: fc.boolean(),
       now: fc.nat(2 ** 31),

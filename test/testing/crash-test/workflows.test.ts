@@ -12,7 +12,7 @@ const toolOf = (name: string, effect: 'read' | 'idempotent' | 'once') =>
   defineTool({ name, description: '', effect, input: { type: 'object' }, execute: async () => `${name}!` });
 
 /** It counts `tick`, asks a person, calls an agent, waits for an hour and pays; `go` brings it from its beginning on. */
-function parcelOf({ isOdd = () => false, note = toolOf('note', 'idempotent') } = {}) {
+function parcelOf({ isOdd = (): boolean => false, note = toolOf('note', 'idempotent') } = {}) {
   const clerk = defineAgent({ id: 'clerk', instructions: 'Write.', tools: [note] });
   return defineWorkflow({
     id: 'parcel',
@@ -108,6 +108,7 @@ describe('crashTest of a workflow (workflow 26)', () => {
       execute: async (_, { idempotencyKey }) => {
         if (keys.has(idempotencyKey)) throw new Error('duplicate key');
         keys.add(idempotencyKey);
+        return 'noted';
       },
     });
     const report = await testing({ workflow: parcelOf({ note }), doubleCrashes: 0, limit: 1_000 });

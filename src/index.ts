@@ -41,6 +41,7 @@ export type { DueRunsOptions } from './executor/drive/due-runs.ts';
 export type { DriveOptions } from './executor/drive/options.ts';
 export { createExecutor, type Executor } from './executor/executor.ts';
 export type { Worker } from './executor/fleet/fleet.ts';
+export type { Health, HealthReason } from './executor/fleet/health.ts';
 export type { ListenClient, WorkOptions } from './executor/fleet/options.ts';
 export type { WorkerStats } from './executor/fleet/worker.ts';
 export type { OnDue } from './executor/host/due-hints.ts';
@@ -62,7 +63,7 @@ export type {
   StepInfo,
 } from './executor/host/options.ts';
 export type { SignalName, SignalOptions } from './executor/host/process-signals.ts';
-export type { TracedCall, TracedRun, Tracing } from './executor/host/tracing.ts';
+export type { Places, TracedCall, TracedRun, Tracing, WatchedExecutor } from './executor/host/tracing.ts';
 export type { ApproveOptions, RunControl, WorkflowControl } from './executor/lifecycle/control.ts';
 export type { FollowOptions } from './executor/lifecycle/read-events.ts';
 export type { RunLogic, RunSnapshot } from './executor/lifecycle/run-logic.ts';
@@ -152,6 +153,7 @@ export type { InspectedStep, MachineAction, WorkflowAdvance, WorkflowEvent } fro
 export type { MachineEvent } from './run/workflow/event.ts';
 export type { MessageReceiver, WorkflowMessage, WorkflowState } from './run/workflow/state.ts';
 export type { Checkpointer } from './store/checkpointer.ts';
+export type { RunStats } from './store/counting/port.ts';
 export type { CheckpointerFactory } from './store/factory.ts';
 export { type MemoryStore, memoryStore } from './store/memory/memory-store.ts';
 export type { CheckpointStore, DueList, DueRun } from './store/port.ts';

@@ -49,6 +49,8 @@ export type { OutcomeOwner } from './run/result.ts';
 export type { Transcript } from './run/transcript.ts';
 export { type CheckpointerOptions, createCheckpointer } from './store/checkpointer.ts';
 export type { CommandToSend, StoredCommand } from './store/commands.ts';
+export { type CountedHead, countAmong } from './store/counting/counts.ts';
+export type { CountingStore, RunCounts } from './store/counting/port.ts';
 export { dueAmong, endedPageOf, type FoundEnded, isFree, pageOf } from './store/cursor.ts';
 export {
   type DeliveryDriver,

@@ -7,6 +7,7 @@ import type { JournalEvent } from '../run/journal/reader.ts';
 import type { Invocation, WorkflowInvocation } from '../run/request.ts';
 import type { RunResult } from '../run/result.ts';
 import { isDue } from '../store/capabilities.ts';
+import type { RunStats } from '../store/counting/port.ts';
 import { newOwner } from '../store/owner.ts';
 import type { DueList } from '../store/port.ts';
 import type { ListThreadsOptions, ThreadLine } from '../store/thread-port.ts';
@@ -22,6 +23,7 @@ import { type DueRunsOptions, listDueRuns } from './drive/due-runs.ts';
 import { FollowedRuns } from './drive/followed-runs.ts';
 import { type DriveOptions, driveLimitsOf } from './drive/options.ts';
 import { Fleet, type Worker } from './fleet/fleet.ts';
+import { type Health, watchOver } from './fleet/health.ts';
 import type { WorkOptions } from './fleet/options.ts';
 import { shutdown } from './fleet/shut-down.ts';
 import { type Config, configOf } from './host/config.ts';
@@ -55,13 +57,13 @@ import { listThreads, type Thread, type ThreadOptions, threadOf } from './lifecy
 import { type ListedWait, type ListWaitsOptions, listWaits } from './lifecycle/waits/list-waits.ts';
 import { sendEvent } from './lifecycle/waits/send-event.ts';
 import { type SignalKeys, signalRuns } from './lifecycle/waits/signal-runs.ts';
-import type { ActiveRun, ExecutorServices } from './run/active-run.ts';
-import { type EndedRun, endedHandle, handleOf, type Run } from './run/handle.ts';
+import type { ExecutorServices } from './run/active-run.ts';
+import { type EndedRun, handleIn, type Run } from './run/handle.ts';
 import { CommandInbox } from './services/command-inbox.ts';
 import { DueSweep, type SweepParts } from './services/due/due-sweep.ts';
 import { StuckRuns } from './services/due/stuck-runs.ts';
 import { Services } from './services/executor-services.ts';
-import type { Registry, RunSummary } from './services/registry.ts';
+import type { RunSummary } from './services/registry.ts';
 
 /** Runs agents. One per process is enough; any number of executors may share a store. */
 export interface Executor {
@@ -168,6 +170,13 @@ export interface Executor {
   erase(runId: string): Promise<void>;
   /** Summaries of the live runs; changes at most once per event-loop turn. */
   readonly runs: ReadonlyAtom<readonly RunSummary[]>;
+  /**
+   * Counts the runs of the store, of all processes, by one read of an index.
+   * @throws {NOT_DURABLE} without a store @throws {UNSUPPORTED} if it cannot count; the store's own error
+   */
+  stats(): Promise<RunStats>;
+  /** Whether this process is live, and ready for work, and why not. It answers within a second, and never rejects. */
+  health(): Promise<Health>;
   /** The summary of one live run. */
   run$(runId: string): ReadonlyAtom<RunSummary> | undefined;
   /**
@@ -318,7 +327,7 @@ export function createExecutor(options: ExecutorOptions): Executor {
     run: (async (agent: Agent, invocation: Invocation, runOptions?: RunOptions) =>
       (await start(agent, invocation, runOptions)).result) as Executor['run'],
     logic: ((given: Agent | Workflow) => logicFor(services, given)) as Executor['logic'],
-    get: (runId) => handleFor(registry, runId),
+    get: (runId) => handleIn(registry, runId),
     find: async (runId, findOptions = {}) => findRun(services, checkRunId(runId), findOptions),
     explain: async (runId, explainOptions = {}) => explainRun(services, checkRunId(runId), explainOptions),
     changeMark: () => changeMarkOf(services),
@@ -328,6 +337,7 @@ export function createExecutor(options: ExecutorOptions): Executor {
     messages: (runId, messagesOptions = {}) => messagesOf(services, runId, messagesOptions),
     erase: (runId) => erase(services, runId),
     runs: registry.runs,
+    ...watchOver(services, fleet),
     run$: (runId) => registry.atomOf(runId),
     hasJournal: Boolean(config.journal),
     lingerMs: config.journal?.lingerMs ?? 0,
@@ -354,10 +364,11 @@ export function createExecutor(options: ExecutorOptions): Executor {
 
 function servicesOf(config: Config): ExecutorServices {
   const owner = newOwner();
-  const stuck = new StuckRuns(config.clock);
+  const { clock, warn, defaults } = config;
+  const stuck = new StuckRuns(clock);
   const services: ExecutorServices = new Services(config, {
     owner,
-    inbox: inboxOf(config, owner),
+    inbox: new CommandInbox(config.store, { clock, warn, owner, everyMs: defaults.controlMs, ms: defaults.portMs }),
     startChild: (agent, call) => startRun(services, agent, call),
     endChild: (childRunId, reason) => endChild(services, childRunId, { reason }),
     sendEvent: (runId, { id, event }) => sendEvent(services, runId, { event, options: { id } }),
@@ -380,15 +391,4 @@ function sweepOf(config: Config, parts: Pick<SweepParts, 'stuck' | 'takeUp' | 'o
   const { store, clock, warn, random, defaults } = config;
   const due = store && isDue(store) ? store : undefined;
   return new DueSweep(due, { clock, warn, random, everyMs: defaults.dueMs, ...parts });
-}
-
-function inboxOf({ store, clock, warn, defaults }: Config, owner: string): CommandInbox {
-  return new CommandInbox(store, { clock, warn, owner, everyMs: defaults.controlMs, ms: defaults.portMs });
-}
-
-function handleFor(registry: Registry<ActiveRun>, runId: string): Run | EndedRun | undefined {
-  const live = registry.live(runId);
-  if (live) return handleOf(live, 'joined');
-  const output = registry.ended(runId);
-  return output && endedHandle(output);
 }

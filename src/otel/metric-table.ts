@@ -2,7 +2,7 @@
 
 /** What is known of a metric besides its name. */
 export interface MetricRow {
-  readonly kind: 'histogram' | 'counter';
+  readonly kind: 'histogram' | 'counter' | 'gauge';
   readonly unit: string;
   /** The names of its attributes. None is an id of a run, a caller or a wait. */
   readonly attributes: readonly string[];
@@ -69,6 +69,13 @@ export const metricTable = {
     'Runs that were parked until a person acts, by their code.',
   ),
   'pawl.spend.usd': counter('{USD}', [...agent], 'What the steps of runs cost, as the budget counts it.'),
+  'pawl.runs.live': gauge('{run}', [], 'Runs of the store that a process works on.'),
+  'pawl.runs.due': gauge('{run}', [], 'Runs of the store that are due, and that no process works on.'),
+  'pawl.due.age': gauge('s', [], 'For how long the oldest due run of the store has been due.'),
+  'pawl.runs.waiting': gauge('{run}', ['pawl.kind'], 'Runs of the store that wait, by the kind of their first wait.'),
+  'pawl.runs.parked': gauge('{run}', [], 'Runs of the store that are parked: only a person moves them.'),
+  'pawl.store.up': gauge('1', [], 'Whether the store answers this process: 1 or 0.'),
+  'pawl.worker.places': gauge('{run}', ['pawl.state'], 'Places of the workers of this process: `free` or `busy`.'),
 } satisfies { readonly [name: string]: MetricRow };
 
 function tokens(means: string) {
@@ -77,6 +84,10 @@ function tokens(means: string) {
 
 function counter(unit: string, attributes: readonly string[], means: string) {
   return { kind: 'counter', unit, attributes, means } as const;
+}
+
+function gauge(unit: string, attributes: readonly string[], means: string) {
+  return { kind: 'gauge', unit, attributes, means } as const;
 }
 
 type Table = typeof metricTable;

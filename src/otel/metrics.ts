@@ -1,13 +1,15 @@
 import {
   type Attributes,
+  type BatchObservableResult,
   type Counter,
   createNoopMeter,
   type Histogram,
   type Meter,
   type MeterProvider,
   metrics,
+  type Observable,
 } from '@opentelemetry/api';
-import type { ObservedRun, RunEvent, TracedCall } from '../index.ts';
+import type { ObservedRun, RunEvent, TracedCall, WatchedExecutor } from '../index.ts';
 import { durationBounds, type MetricName, metricTable, saveBounds } from './metric-table.ts';
 import { genAi, own } from './names.ts';
 import { BoundedValues, codeOf, tokensOf } from './replies.ts';
@@ -37,6 +39,9 @@ export class Metrics {
   /** Agents whose counters have been exported as 0: an alert misses a counter that is born at 1. */
   #known = new Set<string>();
   #provider: MeterProvider | undefined;
+  #watched: WatchedExecutor | undefined;
+  /** The meter that has the gauges. */
+  #showing: Meter | undefined;
   #meter: Meter = idle;
   #instruments = new Map<string, Counter | Histogram>();
 
@@ -55,7 +60,17 @@ export class Metrics {
       this.#instruments = new Map();
       this.#known = new Set();
     }
+    if (this.#watched && this.#meter !== idle && this.#showing !== this.#meter) {
+      this.#showing = this.#meter;
+      addGauges(this.#meter, this.#watched);
+    }
     return this.#meter !== idle;
+  }
+
+  /** Shows the store and the places of an executor, the first one that there is: the processes of a fleet show one store. */
+  watch(executor: WatchedExecutor): void {
+    this.#watched ??= executor;
+    void this.isMeasuring;
   }
 
   /** Measures one request of a model. */
@@ -191,3 +206,43 @@ export class Metrics {
     return instrument;
   }
 }
+
+type GaugeName = MetricName<'gauge'>;
+
+/** Adds the gauges of an executor to a meter: they are read when their exporter asks, and never between. */
+function addGauges(meter: Meter, executor: WatchedExecutor): void {
+  const gauges = new Map<GaugeName, Observable>();
+  for (const [name, { kind, unit, means }] of Object.entries(metricTable))
+    if (kind === 'gauge')
+      gauges.set(name as GaugeName, meter.createObservableGauge(name, { unit, description: means }));
+  // A failure gives no value, and no error to the SDK.
+  const observe = (result: BatchObservableResult) => read(executor, gauges, result).catch(() => {});
+  meter.addBatchObservableCallback(observe, [...gauges.values()]);
+}
+
+async function read(
+  executor: WatchedExecutor,
+  gauges: ReadonlyMap<GaugeName, Observable>,
+  result: BatchObservableResult,
+): Promise<void> {
+  const set = (name: GaugeName, value: number, attributes = {}) => {
+    const gauge = gauges.get(name);
+    if (gauge) result.observe(gauge, value, attributes);
+  };
+  const places = executor.places();
+  for (const state of ['free', 'busy'] as const)
+    if (places) set('pawl.worker.places', places[state], { 'pawl.state': state });
+  const store = await executor.store();
+  if (!store) return;
+  set('pawl.store.up', store.isUp ? 1 : 0);
+  if (!store.stats) return;
+  const { live, due, dueAgeMs, waiting, parked } = store.stats;
+  set('pawl.runs.live', live);
+  set('pawl.runs.due', due);
+  set('pawl.due.age', dueAgeMs / 1_000);
+  set('pawl.runs.parked', parked);
+  for (const kind of KINDS) set('pawl.runs.waiting', waiting[kind] ?? 0, { 'pawl.kind': kind });
+}
+
+/** What runs wait for. A kind without runs is 0: an alert would miss one that is born at 1. */
+const KINDS = ['approval', 'question', 'event', 'timer', 'child', 'retry', 'other'];

@@ -47,6 +47,7 @@ export function openTelemetry(options: OpenTelemetryOptions = {}): Tracing {
       if (metrics?.isMeasuring && made && call.kind === 'model')
         metrics.asked(call, made).catch((error) => diag.error('pawl/otel: a model request was not measured', error));
     },
+    watch: (executor) => metrics?.watch(executor),
     event(event, run) {
       traces?.event(event, run);
       metrics?.event(event, run);

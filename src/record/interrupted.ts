@@ -158,6 +158,19 @@ export function dueOfRecord({ parked, hosted, waiting }: Pick<RunHead, 'parked' 
 }
 
 /**
+ * Returns why a stored run is not due: the kind of its first open wait, `parked`, or `hosted` by a machine of its host. Undefined
+ * for a run that has work to do.
+ */
+export function pauseOf({
+  parked,
+  hosted,
+  waiting,
+}: Pick<RunHead, 'parked' | 'hosted' | 'waiting'>): string | undefined {
+  if (parked) return 'parked';
+  return hosted ? 'hosted' : waiting?.waits[0]?.kind;
+}
+
+/**
  * Returns the definition by which a parked run is found: that which its agent must have. Empty: it is not found so, because it is
  * parked for another reason, or its parent continues it. Undefined for a run that is not parked.
  */

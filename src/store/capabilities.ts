@@ -1,4 +1,5 @@
 import { kindOf, missingMethods } from '../values/known-options.ts';
+import type { CountingStore } from './counting/port.ts';
 import type {
   AppendingStore,
   ChangeStore,
@@ -26,6 +27,8 @@ export const isOwning = (store: CheckpointStore): store is OwningStore => has(st
 export const carriesCommands = (store: CheckpointStore): store is ControlStore => has(store, 'inbox');
 /** Returns whether a store finds runs that are due: it has the methods of a DueStore. */
 export const isDue = (store: CheckpointStore): store is DueStore => has(store, 'leave');
+/** Returns whether a store counts its runs: it has `countRuns`. */
+export const isCounting = (store: CheckpointStore): store is CountingStore => has(store, 'countRuns');
 /** Returns whether processes can take due runs from a store: it has `takeDue`. */
 export const isTaking = (store: CheckpointStore): store is TakingStore => has(store, 'takeDue');
 /** Returns whether a store keeps topics of events: it has the methods of an EventStore. */

@@ -8,6 +8,7 @@ import { CheckpointCorruptError, StoreUnavailableError } from '../values/errors.
 import { isAmount, isObject } from '../values/json.ts';
 import { kindOf } from '../values/known-options.ts';
 import { letGo } from '../values/thenable.ts';
+import type { RunCounts } from './counting/port.ts';
 import type { CheckpointStore, DueList, JournalPage, TakenRuns } from './port.ts';
 import { type MethodName, methodNames } from './read-only.ts';
 import type { RecordPart } from './reading/record-part.ts';
@@ -98,6 +99,7 @@ const checkedAnswers: { readonly [Name in MethodName]?: (answer: unknown, runId:
   inbox: checkedInbox,
   leave: checkedLeave,
   listDue: checkedDue,
+  countRuns: checkedCounts,
   takeDue: checkedTaken,
   heldUntil: checkedHeldUntil,
   listEnded: checkedEnded,
@@ -163,6 +165,15 @@ function checkedDue(answer: unknown): DueList {
     return answer as never;
   }
   throw wrongAnswer('listDue', answer, '{ now, runs: { runId, dueAt, attempts }[], nextAt? }');
+}
+
+function checkedCounts(answer: unknown): RunCounts {
+  const isCounts = (each: unknown) => isObject(each) && Object.values(each).every(isAmount);
+  if (isObject(answer)) {
+    const { now, live, due, parked, waiting, dueSince = 0 } = answer;
+    if ([now, live, due, parked, dueSince].every(isAmount) && isCounts(waiting)) return answer as never;
+  }
+  throw wrongAnswer('countRuns', answer, '{ now, live, due, dueSince?, waiting: { [kind]: number }, parked }');
 }
 
 /** A claim that is not one would be a run that no process works on, or two do. */

@@ -22,6 +22,7 @@ const storeMethods = {
   leave: 'writes',
   listDue: 'reads',
   countResting: 'reads',
+  countRuns: 'reads',
   takeDue: 'writes',
   heldUntil: 'reads',
   expect: 'writes',

@@ -1,4 +1,5 @@
 import type { StoredCommand } from './commands.ts';
+import type { CountedHead } from './counting/counts.ts';
 import {
   type DeliveryDriver,
   deliveryPauseMs,
@@ -19,7 +20,6 @@ import {
   type RunFacts,
 } from './rules/decision.ts';
 import type { Lease } from './rules/lease.ts';
-import type { ListedHead } from './store-driver.ts';
 
 /**
  * The stored state of a run without its messages, as one JSON value: for drivers that keep it in one place, and replace it as
@@ -39,6 +39,8 @@ export interface RunValue {
   readonly sent?: number | undefined;
   /** When the run is due; absent = 0. */
   readonly due?: Due | undefined;
+  /** Why the run is not due, as `change.pausedBy` had it. */
+  readonly pausedBy?: string | undefined;
   /** Under what its record is found. */
   readonly filed?: Filed | undefined;
   /** Why the value cannot be read; it replaces everything else. It is never stored. */
@@ -139,7 +141,9 @@ export function changedValue(
   const record = change.record && body ? recordAfter(value, body) : value.record;
   if (!lease && !record && !left) return undefined;
   const due = change.due === undefined ? dueIn(value) : change.due;
-  const rest = { ...(due === 0 ? {} : { due }), ...filedAfter(value, change) };
+  const { pausedBy = value.pausedBy } = change;
+  const pause = pausedBy === undefined ? {} : { pausedBy };
+  const rest = { ...(due === 0 ? {} : { due }), ...pause, ...filedAfter(value, change) };
   return { lease, record, ...left, ...inboxAfter(value, change, times), ...rest };
 }
 
@@ -221,14 +225,15 @@ function undeliveredAfter(
 /** Returns the list entry of a run's stored value: none without a record. */
 export function headsIn(
   runId: string,
-  { record, lease, damage, due, filed }: RunValue,
+  { record, lease, damage, due, filed, pausedBy, inbox }: RunValue,
   times: StoreTimes,
-): ListedHead[] {
+): CountedHead[] {
   if (damage !== undefined) return [{ runId, updatedAt: 0, head: '', meta: '', now: 0, error: damage }];
   if (!record) return [];
   const { updatedAt, head, start } = record;
   const { agent, caller, fair } = filed ?? {};
-  return [{ runId, updatedAt, head, meta: start.meta, lease, now: times.leaseNow(), due, agent, caller, fair }];
+  const place = { due, agent, caller, fair, pausedBy, sentAt: inbox?.[0]?.sentAt };
+  return [{ runId, updatedAt, head, meta: start.meta, lease, now: times.leaseNow(), ...place }];
 }
 
 function keptAfter(value: RunValue, { keep, raiseEpoch = 0 }: Change, times: StoreTimes): KeptValue | undefined {

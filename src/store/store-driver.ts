@@ -1,5 +1,6 @@
 import type { TotalsRange, TotalsRow } from '../record/totals.ts';
 import type { CommandToSend, StoredCommand } from './commands.ts';
+import type { CountingStore, RunCounts } from './counting/port.ts';
 import type { DeliveryDriver, DeliveryMethods } from './deliveries/deliveries.ts';
 import type { Due } from './due.ts';
 import type { StoredPieces } from './encoding/piece-refs.ts';
@@ -81,6 +82,8 @@ export interface StoreDriver {
   listDue?(page: ListDueOptions): Promise<DueHeads>;
   /** How many runs rest: needed with `listDue`. */
   countResting?(): Promise<number>;
+  /** A driver that has it keeps `change.pausedBy`. `countAmong` counts runs that are read one by one. */
+  countRuns?(): Promise<RunCounts>;
   /**
    * Finds due runs and claims them, each with the decision `take.decide`: see `takeAmong`. A driver that has it keeps
    * `change.filed`, and `deployment` beside the lease.
@@ -366,6 +369,7 @@ export interface FullStore extends AppendingStore, ControlStore, OutcomeStore {
 /** The methods that a store has because its driver has `listDue`, or `takeDue` or `topics` besides. */
 export type DueMethods<D> = D extends { listDue: unknown; countResting: unknown }
   ? Pick<DueStore, 'leave' | 'listDue' | 'countResting'> &
+      (D extends { countRuns: unknown } ? Pick<CountingStore, 'countRuns'> : unknown) &
       (D extends { takeDue: unknown } ? Pick<TakingStore, 'takeDue' | 'heldUntil'> : unknown) &
       (D extends { readonly topics: TopicDriver } ? Pick<EventStore, 'expect' | 'signal'> : unknown)
   : unknown;
@@ -385,8 +389,7 @@ export type JournalMethods<D> = D extends { readonly journal: JournalDriver }
 export type ThreadMethods = Omit<ThreadStore, keyof HistoryStore>;
 
 /**
- * The store of a driver: a `DueStore` if it has `listDue`, a `TakingStore` if it has `takeDue` besides, an `EventStore` if it has `topics` besides, a `HistoryStore` if it
- * has `listEnded`, a `JournalStore` if it has a `journal`.
+ * The store of a driver: a `DueStore` if it has `listDue`, besides a `TakingStore` if it has `takeDue`, and so on.
  */
 export type StoreOf<D extends StoreDriver> = FullStore &
   DueMethods<D> &

@@ -6,13 +6,14 @@ import { type Clock, systemClock } from '../values/clock.ts';
 import { checkKeys, type KnownKeys } from '../values/known-options.ts';
 import { dropEncoding } from '../values/message.ts';
 import { encodeCommand } from './commands.ts';
+import type { CountingStore } from './counting/port.ts';
 import { deliveryMethods, deliveryOf } from './deliveries/deliveries.ts';
 import { toDue } from './due.ts';
 import { encodeOutcome } from './encoding/encode.ts';
 import { Encryption } from './encoding/encryption.ts';
 import { BodyWriter, charsOf, type StoredBody } from './encoding/stored-body.ts';
 import { journalRows, storedJournal } from './encoding/stored-journal.ts';
-import type { Claim, DueStore, EndOptions, EventStore, HistoryStore, JournalStore, WriteOptions } from './port.ts';
+import type { Claim, EndOptions, EventStore, HistoryStore, JournalStore, WriteOptions } from './port.ts';
 import { encodeEnd } from './reading/kept-entry.ts';
 import type { PartStore } from './reading/record-part.ts';
 import { StoredReader } from './reading/stored-reader.ts';
@@ -279,7 +280,7 @@ function control(
   };
 }
 
-function due({ driver }: Parts, reader: StoredReader): Partial<DueStore> {
+function due({ driver }: Parts, reader: StoredReader): Partial<CountingStore> {
   const { countResting } = driver;
   if (!driver.listDue || !countResting) return {};
   return {
@@ -295,6 +296,7 @@ function due({ driver }: Parts, reader: StoredReader): Partial<DueStore> {
     },
     listDue: async (page) => reader.due(page),
     countResting: async () => countResting.call(driver),
+    ...(driver.countRuns ? { countRuns: async () => (driver as Required<StoreDriver>).countRuns() } : {}),
   };
 }
 

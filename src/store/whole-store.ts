@@ -1,3 +1,4 @@
+import type { CountingStore } from './counting/port.ts';
 import type {
   AppendingStore,
   ChangeStore,
@@ -18,6 +19,7 @@ import type { ThreadStore } from './thread-port.ts';
 export interface WholeStore
   extends AppendingStore,
     ChangeStore,
+    CountingStore,
     DeliveryStore,
     EventStore,
     HistoryStore,

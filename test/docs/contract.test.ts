@@ -13,6 +13,7 @@ const pages = [
   'faults',
   'finalize',
   'lab',
+  'operations',
   'otel',
   'pipeline',
   'recovery',

@@ -85,7 +85,7 @@ async function rowsOf(schema: string): Promise<Record<string, unknown>> {
   for (const name of tables.map((table) => table.name ?? '').sort()) {
     const isOfRun = name === 'runs' || name === 'messages';
     // Under what a run is found: rows of an earlier layout do not say it, and are found by their records.
-    const hidden = isOfRun ? [...drawn, 'checksum', 'agent', 'caller', 'fair'] : drawn;
+    const hidden = isOfRun ? [...drawn, 'checksum', 'agent', 'caller', 'fair', 'paused_by'] : drawn;
     const found = await server.sql(`SELECT * FROM "${schema}"."${name}"`);
     const shown = found.map((row) => {
       const texts: Record<string, unknown> = { ...row };

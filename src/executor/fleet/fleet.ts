@@ -1,5 +1,6 @@
 import { ShutdownError } from '../../values/errors.ts';
 import { checkKeys } from '../../values/known-options.ts';
+import type { Places } from '../host/tracing.ts';
 import type { ExecutorServices } from '../run/active-run.ts';
 import { type WorkOptions, workLimitsOf } from './options.ts';
 import { FleetWorker, type WorkerStats } from './worker.ts';
@@ -55,6 +56,18 @@ export class Fleet {
       },
       stats: () => worker.stats(),
     };
+  }
+
+  /** Whether one of the workers does not ask for runs any more. */
+  get isStuck(): boolean {
+    return [...this.#workers].some((worker) => worker.isStuck);
+  }
+
+  /** The places of all workers; undefined = there is no worker. */
+  get places(): Places | undefined {
+    const places = [...this.#workers].map((worker) => worker.places);
+    const sumOf = (which: keyof Places) => places.reduce((sum, each) => sum + each[which], 0);
+    return places.length > 0 ? { free: sumOf('free'), busy: sumOf('busy') } : undefined;
   }
 
   /** Drains all workers. */

@@ -33,6 +33,9 @@ const SUSPECT_PAUSE_MS = 2_000;
 /** Notifications that come within this time cost one look, ms. */
 const WAKE_MS = 20;
 
+/** A worker that has not looked for so many of its pauses does not look any more. */
+const STUCK_PAUSES = 10;
+
 /** A run that this worker has taken. */
 interface Working {
   readonly key: string | undefined;
@@ -65,6 +68,8 @@ export class FleetWorker {
   #isOver = false;
   /** When it last asked, monotonic ms. */
   #askedAt = Number.NEGATIVE_INFINITY;
+  /** When it last asked, or found a place free, monotonic ms. */
+  #lookedAt = 0;
   readonly #delay: LoopDelay;
   readonly #listener: Listener | undefined;
   /** The grace of slices that begin while the worker drains, ms. */
@@ -77,6 +82,7 @@ export class FleetWorker {
     this.#store = dueStoreOf(services, 'work');
     const { clock, random, warn, defaults } = services.config;
     this.#delay = new LoopDelay(clock);
+    this.#lookedAt = clock.monotonic();
     const around = { clock, random, warn, ms: defaults.portMs, wake: () => this.#wake() };
     this.#listener = limits.listen && new Listener(limits.listen, around);
   }
@@ -91,6 +97,20 @@ export class FleetWorker {
   stats(): WorkerStats {
     const [live, taken, parked, polls] = [this.#live.size, this.#taken, this.#parked, this.#polls];
     return { live, taken, parked, polls, storeAway: this.#failures > 0 };
+  }
+
+  /** How many of its places are free, and how many are not. */
+  get places(): { readonly free: number; readonly busy: number } {
+    return { free: this.#isOver ? 0 : this.#room(), busy: this.#live.size };
+  }
+
+  /** Whether it has free places, a store that answers, and has not asked it for ten times its pause. */
+  get isStuck(): boolean {
+    if (this.#isOver || this.#failures > 0 || this.#room() === 0) return false;
+    const { clock, defaults } = this.#services.config;
+    // A call of a store that does not answer ends after `portMs`: that is no reason for a restart.
+    const patience = Math.max(STUCK_PAUSES * this.#limits.dueMs, 2 * defaults.portMs);
+    return clock.monotonic() - this.#lookedAt > patience;
   }
 
   /** Looks for due runs now, or as soon as there is a free place. */
@@ -127,6 +147,7 @@ export class FleetWorker {
       const limit = Math.min(this.#room(), this.#roomOfKeys());
       if (this.#room() === 0) return;
       this.#isWanted = false;
+      this.#lookedAt = this.#services.config.clock.monotonic();
       if (this.#delay.isLong) return this.#arm(this.#pollMs);
       const taken = await this.#take(limit);
       if (!taken) return this.#arm(backoffMs(this.#failures, away, this.#services.config.random));
@@ -189,6 +210,7 @@ export class FleetWorker {
     const { fairKey } = claim.run;
     const wasFull = this.#room() === 0 ? this.#isWanted : fairKey !== undefined && this.#fullKeys().includes(fairKey);
     this.#live.delete(claim);
+    this.#lookedAt = this.#services.config.clock.monotonic();
     // A run that was left is due now, perhaps behind others.
     if (end === 'left' || wasFull) this.look();
   }

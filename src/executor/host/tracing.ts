@@ -1,6 +1,7 @@
 import { TRACE_CHARS } from '../../run/attempt.ts';
 import type { RunEvent } from '../../run/events/body.ts';
 import type { ToolEffect } from '../../run/ledger.ts';
+import type { RunStats } from '../../store/counting/port.ts';
 import { toErrorData } from '../../values/error-data.ts';
 import { isObject } from '../../values/json.ts';
 import { kindOf } from '../../values/known-options.ts';
@@ -46,6 +47,23 @@ export type TracedCall =
       readonly effect: ToolEffect;
     };
 
+/** How many runs the workers of a process could take besides, and how many they work on. */
+export interface Places {
+  readonly free: number;
+  readonly busy: number;
+}
+
+/** What can be read of an executor at any time. */
+export interface WatchedExecutor {
+  /**
+   * Reads the store at most each 5 s, and answers within a second.
+   * @returns whether it answers, and its counts if it can count; undefined without a store, and after the shutdown
+   */
+  store(): Promise<{ readonly isUp: boolean; readonly stats?: RunStats } | undefined>;
+  /** Undefined: no worker works. */
+  places(): Places | undefined;
+}
+
 /**
  * Where traces go: a run is one trace over all its processes. `pawl/otel` makes one of OpenTelemetry. It cannot change a call, and an
  * error that it throws is logged.
@@ -60,6 +78,8 @@ export interface Tracing {
   enter(call: TracedCall, next: () => Promise<unknown>): void;
   /** Gets each event of each run, as an observer does. */
   event(event: RunEvent, run: ObservedRun): void;
+  /** Gets once, when an executor is made, what can be read of it at any time. */
+  watch?(executor: WatchedExecutor): void;
 }
 
 /** Checks the option `tracing`. @throws {TypeError} */
@@ -74,6 +94,7 @@ export function checkTracing(given: unknown, of: string): void {
 export interface GuardedTracing {
   begin(run: TracedRun): string | undefined;
   enter<Answer>(call: TracedCall, next: () => Promise<Answer>): Promise<Answer>;
+  watch(executor: WatchedExecutor): void;
 }
 
 /** Guards a host's tracing: it changes no call, and its errors are logged. */
@@ -89,6 +110,13 @@ export function guardedTracing(tracing: Tracing | undefined, warn: Warn): Guarde
       } catch (error) {
         failed(error);
         return undefined;
+      }
+    },
+    watch(executor) {
+      try {
+        letGo(tracing.watch?.(executor) as unknown);
+      } catch (error) {
+        failed(error);
       }
     },
     enter<Answer>(call: TracedCall, next: () => Promise<Answer>) {

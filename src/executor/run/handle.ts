@@ -4,6 +4,7 @@ import { okOrThrow } from '../../run/result.ts';
 import type { Person } from '../../run/waits/wait.ts';
 import type { ErrorData } from '../../values/error-data.ts';
 import { checkKeys } from '../../values/known-options.ts';
+import type { Registry } from '../services/registry.ts';
 import type { ActiveRun } from './active-run.ts';
 import type { RunActor } from './run-actor.ts';
 import { checkedSteering } from './steering.ts';
@@ -118,4 +119,12 @@ function acceptedOf({ life, startFacts }: ActiveRun): Accepted {
 export function endedHandle(output: RunOutput): EndedRun {
   const result = Promise.resolve<RunResult>({ ...output, messages: [] });
   return { runId: output.runId, accepted: 'ended', result, orThrow: () => okOrThrow(result) };
+}
+
+/** Returns the handle of a live run, or of one that ended lately; undefined for any other id. */
+export function handleIn(registry: Registry<ActiveRun>, runId: string): Run | EndedRun | undefined {
+  const live = registry.live(runId);
+  if (live) return handleOf(live, 'joined');
+  const output = registry.ended(runId);
+  return output && endedHandle(output);
 }

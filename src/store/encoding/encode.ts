@@ -1,6 +1,6 @@
 import type { RunCheckpoint, RunHead } from '../../record/checkpoint.ts';
 import { changingPart, headOf, type RunDelta, startOf } from '../../record/delta.ts';
-import { type DueOfRecord, definitionOfParked, dueOfRecord } from '../../record/interrupted.ts';
+import { type DueOfRecord, definitionOfParked, dueOfRecord, pauseOf } from '../../record/interrupted.ts';
 import { checkCheckpoint, parseCheckpoint, parseHead } from '../../record/parse.ts';
 import { identityOf } from '../../run/field-rows.ts';
 import { checkRunId } from '../../run/identity.ts';
@@ -24,6 +24,8 @@ export interface EncodedHead {
   readonly due: DueOfRecord;
   /** The definition by which a parked run is found: see `definitionOfParked`. */
   readonly definition?: string | undefined;
+  /** Why its run is not due: see `pauseOf`. */
+  readonly pausedBy?: string | undefined;
   /** The part that is stored beside the head, which then names it: only for stores with a `StepSplitter`. */
   readonly step?: StepTexts | undefined;
 }
@@ -105,6 +107,7 @@ function encodeHead(runId: string, head: RunHead, step: StepTexts | undefined): 
     attempts: head.attempts,
     due: dueOfRecord(head),
     definition: definitionOfParked(head),
+    pausedBy: pauseOf(head),
   };
 }
 

@@ -83,7 +83,8 @@ export class BodyWriter {
   }
 
   #body(encoded: EncodedHead & Pieces & { readonly from: number; readonly messages: readonly string[] }): StoredBody {
-    const { runId, head, version, revision, updatedAt, attempts, due, definition, from, messages, step } = encoded;
+    const { runId, head, version, revision, updatedAt, attempts, due, definition, pausedBy, from, messages, step } =
+      encoded;
     const encryption = this.#encryption;
     return {
       runId,
@@ -94,6 +95,7 @@ export class BodyWriter {
       attempts,
       due,
       definition: definition && (keysOf(definition, 'definition', this.#encryption)?.[0] ?? ''),
+      pausedBy,
       from,
       messageCount: from + messages.length,
       rows: rowsOf({ runId, from, messages }, encryption),

@@ -2,6 +2,8 @@ import { addTotals, isInRange, type TotalsRange, type TotalsRow } from '../../re
 import { type Clock, systemClock } from '../../values/clock.ts';
 import { checkKeys } from '../../values/known-options.ts';
 import type { StoredCommand } from '../commands.ts';
+import { type CountedHead, countAmong } from '../counting/counts.ts';
+import type { RunCounts } from '../counting/port.ts';
 import { dueAmong, endedPageOf, pageOf } from '../cursor.ts';
 import type { DeliveryDriver } from '../deliveries/deliveries.ts';
 import { isResting } from '../due.ts';
@@ -204,7 +206,11 @@ class MemoryDriver implements StoreDriver {
     return this.#heads().filter(({ due }) => isResting(due, now)).length;
   }
 
-  #heads(): ListedHead[] {
+  async countRuns(): Promise<RunCounts> {
+    return countAmong(this.#heads(), this.#times.now());
+  }
+
+  #heads(): CountedHead[] {
     return [...this.#runs].flatMap(([runId, value]) => headsIn(runId, value, this.#times));
   }
 

@@ -5,6 +5,7 @@ import { type Clock, systemClock } from '../../values/clock.ts';
 import { RecordTooLargeError } from '../../values/errors.ts';
 import { checkFlag, checkKeys, type KnownKeys } from '../../values/known-options.ts';
 import type { CommandToSend, StoredCommand } from '../commands.ts';
+import type { RunCounts } from '../counting/port.ts';
 import type { DeliveryDriver } from '../deliveries/deliveries.ts';
 import type { StoredBody } from '../encoding/stored-body.ts';
 import type { Claim, InboxOf, ListDueOptions } from '../port.ts';
@@ -170,6 +171,10 @@ class PostgresDriver implements StoreDriver {
 
   countResting(): Promise<number> {
     return this.#reader.countResting();
+  }
+
+  countRuns(): Promise<RunCounts> {
+    return this.#reader.countRuns();
   }
 
   changeMark(): Promise<string> {

@@ -38,14 +38,15 @@ export class Appends {
 
   /** Whether a change only adds to the existing record. */
   has({ change }: Sent): boolean {
-    const { kind, seen, head, start, record, outcome, ttlMs, due, dueBefore, definition, rows = [], journal } = change;
+    const { kind, seen, head, start, record, outcome, ttlMs, due, dueBefore, rows = [], journal } = change;
     const events = journal?.rows ?? [];
     if (events.length > 1 || events.some(({ isKept }) => !isKept)) return false;
     const isOther = kind !== 'put' || seen === null || start || outcome || ttlMs !== undefined;
     return (
       !isOther &&
       due === dueBefore &&
-      definition === undefined &&
+      change.definition === undefined &&
+      change.pausedBy === undefined &&
       head !== undefined &&
       record !== undefined &&
       rows.length <= 1

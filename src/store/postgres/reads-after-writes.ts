@@ -2,6 +2,7 @@ import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { TotalsRange, TotalsRow } from '../../record/totals.ts';
 import { CheckpointCorruptError, StoreUnavailableError } from '../../values/errors.ts';
 import type { CommandToSend, StoredCommand } from '../commands.ts';
+import type { RunCounts } from '../counting/port.ts';
 import { isFree } from '../cursor.ts';
 import type { TakeDeliveries, TakenDelivery } from '../deliveries/deliveries.ts';
 import { isIntact } from '../encoding/checksum.ts';
@@ -35,6 +36,7 @@ import {
 import { hexOf } from './run-row.ts';
 import type { Server } from './server.ts';
 import { expectIn, signalIn } from './topics.ts';
+import { readCounts } from './totals/counts.ts';
 import { joinTotals, readTotals } from './totals/totals.ts';
 import type { WriteQueue } from './write-queue.ts';
 
@@ -141,6 +143,11 @@ export class Reader {
   async countResting(): Promise<number> {
     await this.#queue.settled();
     return this.insist((session) => countLater(session, this.#server));
+  }
+
+  async countRuns(): Promise<RunCounts> {
+    await this.#queue.settled();
+    return this.insist((session) => readCounts(session, this.#server));
   }
 
   async changeMark(): Promise<string> {

@@ -36,6 +36,8 @@ export interface Change {
   readonly filed?: Filed | undefined;
   /** The definition by which a parked run is found; empty = none. */
   readonly definition?: string | undefined;
+  /** Why the run is not due; absent: as before. */
+  readonly pausedBy?: string | undefined;
   readonly rows?: readonly MessageRow[] | undefined;
   readonly journal?: StoredJournal | undefined;
   readonly outcome?: KeptOutcome | undefined;
@@ -91,8 +93,8 @@ export function rowChange(
   // A run without a lease counts the attempts of its record.
   const attempts = lease ? lease.attempts : (body.attempts ?? 0);
   const { start, rows, journal } = body;
-  const { filed, definition } = change;
-  return { ...owned, attempts, head: withoutColumns(body), start, rows, journal, filed, definition };
+  const { filed, definition, pausedBy } = change;
+  return { ...owned, attempts, head: withoutColumns(body), start, rows, journal, filed, definition, pausedBy };
 }
 
 /** Returns the lease of a run after its change was stored. */

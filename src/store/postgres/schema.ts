@@ -285,6 +285,8 @@ const layouts: readonly ((tables: Tables) => string)[] = [
     );
     CREATE INDEX ON ${totals} (day, status);
   `,
+  // Why a run is not due. Rows of an earlier layout do not say it, until their record is written again.
+  ({ runs }) => `ALTER TABLE ${runs} ADD COLUMN paused_by text COLLATE "C"`,
 ];
 
 /** Creates or updates the tables in PostgreSQL before the first use. */

@@ -101,10 +101,11 @@ function input({ sent, parameters }: Writing): string {
     const { version, revision, updatedAt: updated_at, head: text } = head ?? {};
     const to = { version, revision, updated_at, message_count: head?.messageCount, checksum, head: text };
     const pieces = head && record ? tokensOf([...record.pieces.values()]) : null;
-    const { due: due_at, filed, definition } = change;
+    const { due: due_at, filed, definition, pausedBy: paused_by } = change;
     // Only a grant has another number than the row.
     const deployment = ttl === undefined ? undefined : lease?.deployment;
-    const place = { fair: filed?.fair, agent: filed?.agent, caller: filed?.caller, deployment, definition };
+    const found = { fair: filed?.fair, agent: filed?.agent, caller: filed?.caller };
+    const place = { ...found, deployment, definition, paused_by };
     return {
       ...from,
       due_at,
@@ -147,18 +148,23 @@ function locked({ tables }: Writing): string {
 const columns =
   'token, body, due_at, owner, epoch, attempts, version, revision, updated_at, message_count, checksum, pieces, head';
 
-const placeTypes = { fair: 'text', agent: 'text', caller: 'text', deployment: 'bigint', definition: 'text' } as const;
+const placeTypes = {
+  ...{ fair: 'text', agent: 'text', caller: 'text' },
+  ...{ deployment: 'bigint', definition: 'text', paused_by: 'text' },
+} as const;
 type PlaceColumn = keyof typeof placeTypes;
 
-/** The columns under which runs are found, and of their deployment and definition, as far as a write has them: a step has none. */
+/** The columns under which runs are found, and of their deployment, definition and pause, as far as a write has them: a step has none. */
 function placeColumns(sent: readonly Sent[]): readonly PlaceColumn[] {
   const isFiled = sent.some(({ change }) => change.filed);
   const isGranted = sent.some(({ change: { ttlMs, lease } }) => ttlMs !== undefined && lease?.deployment !== undefined);
+  const isPaused = sent.some(({ change }) => change.pausedBy !== undefined);
   const isParked = sent.some(({ change }) => change.definition !== undefined);
   return [
     ...(isFiled ? (['fair', 'agent', 'caller'] as const) : []),
     ...(isGranted ? (['deployment'] as const) : []),
     ...(isParked ? (['definition'] as const) : []),
+    ...(isPaused ? (['paused_by'] as const) : []),
   ];
 }
 

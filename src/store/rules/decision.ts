@@ -94,6 +94,8 @@ export interface Change {
   readonly due?: Due;
   /** The definition by which a run that is never due is found: see `TakeDue.definitions`. Empty = none. */
   readonly definition?: string;
+  /** Why the run is not due, as `pauseOf` says it. It stays as it is while the run works, and then means nothing. */
+  readonly pausedBy?: string;
   /** Under what the run is found: only with `record: 'put'`. */
   readonly filed?: Filed;
 }
@@ -165,6 +167,8 @@ export interface ToStore {
   readonly due?: DueOfRecord | undefined;
   /** Of a record that is parked: the definition by which it is found, as it is stored; empty = none. */
   readonly definition?: string | undefined;
+  /** Why the run of the record is not due. */
+  readonly pausedBy?: string | undefined;
   /** Of a whole record. */
   readonly filed?: Filed | undefined;
 }

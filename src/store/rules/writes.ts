@@ -91,15 +91,16 @@ export function keepOutcome({ runId, text, untilMs, deliver }: RunOutcomeToKeep,
 
 /** A run with work to do is due as soon as no process owns it. Nearly every write finds it so. */
 function dueAfter(
-  { due: said, definition }: ToStore,
+  { due: said, definition, pausedBy }: ToStore,
   { due }: RunFacts,
   { keepsDue }: Writer,
-): Pick<Change, 'due' | 'definition'> {
+): Pick<Change, 'due' | 'definition' | 'pausedBy'> {
   if (!keepsDue || said === undefined) return {};
+  const pause = pausedBy === undefined ? {} : { pausedBy };
   // A run that was parked while it waited: the time at which it would have continued is not known any more.
-  if (said === 'kept') return due === null ? { due: 0 } : {};
+  if (said === 'kept') return due === null ? { due: 0, ...pause } : pause;
   const after = said === 'never' ? null : 0;
-  return { ...(after === due ? {} : { due: after }), ...(definition === undefined ? {} : { definition }) };
+  return { ...(after === due ? {} : { due: after }), ...(definition === undefined ? {} : { definition }), ...pause };
 }
 
 const readable = ({ record }: RunFacts) => (record === null || record === 'unreadable' ? undefined : record);

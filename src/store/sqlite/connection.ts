@@ -15,6 +15,7 @@ import { checkSchema, prepareSchema } from './schema.ts';
 import { TakingTables } from './taking.ts';
 import { ThreadTables } from './threads.ts';
 import { TopicTables } from './topics.ts';
+import { Counts } from './totals/counts.ts';
 import type { Tables } from './writes.ts';
 
 interface RunDatabaseOptions {
@@ -31,6 +32,7 @@ interface RunDatabaseOptions {
 export interface Statements {
   readonly tables: Tables;
   readonly reads: Reads;
+  readonly counts: Counts;
 }
 
 export type RunDatabase = Database<Statements>;
@@ -65,7 +67,14 @@ export function runDatabase(options: RunDatabaseOptions): RunDatabase {
           return taking();
         },
       };
-      return { tables, reads };
+      const counting = lazy(() => new Counts(db, leases, now));
+      return {
+        tables,
+        reads,
+        get counts() {
+          return counting();
+        },
+      };
     },
   });
 }

@@ -4,6 +4,7 @@ import { isBusy, isDamage, isIoError, storeError } from '../../sqlite/errors.ts'
 import { backoffMs, lockBackoff } from '../../values/backoff.ts';
 import { CheckpointCorruptError } from '../../values/errors.ts';
 import type { StoredCommand } from '../commands.ts';
+import type { RunCounts } from '../counting/port.ts';
 import type { JournalRow } from '../encoding/stored-journal.ts';
 import type { InboxOf, ListDueOptions } from '../port.ts';
 import type { TurnQuery, TurnRow } from '../rules/thread-rows.ts';
@@ -123,6 +124,10 @@ export class Reader {
 
   countResting(): Promise<number> {
     return this.#afterWrites(({ reads }) => reads.countResting());
+  }
+
+  countRuns(): Promise<RunCounts> {
+    return this.#afterWrites(({ counts }) => counts.read());
   }
 
   changeMark(): Promise<string> {

@@ -87,6 +87,7 @@ export class RecordTable {
   readonly #updateFiled: StatementSync;
   readonly #updateDue: StatementSync;
   readonly #updateDefinition: StatementSync;
+  readonly #updatePause: StatementSync;
   readonly #deleteDue: StatementSync;
   readonly #deleteEnded: StatementSync;
 
@@ -139,6 +140,7 @@ export class RecordTable {
     this.#updateFiled = db.prepare('UPDATE due SET fair = ?, agent = ?, caller = ? WHERE no = ?');
     this.#updateDue = db.prepare('UPDATE due SET due_at = ? WHERE no = ?');
     this.#updateDefinition = db.prepare('UPDATE due SET definition = ? WHERE no = ?');
+    this.#updatePause = db.prepare('UPDATE due SET paused_by = ? WHERE no = ?');
     this.#deleteDue = db.prepare('DELETE FROM due WHERE no = ?');
     this.#deleteEnded = db.prepare('DELETE FROM ended WHERE no = ?');
     this.#deletes = ['runs', 'heads', 'due'].map((table) => db.prepare(`DELETE FROM ${table} WHERE no = ?`));
@@ -243,6 +245,12 @@ export class RecordTable {
   setDefinition(runId: string, definition: string): void {
     const stored = this.find(runId);
     if (stored) this.#updateDefinition.run(definition === '' ? null : definition, stored.no);
+  }
+
+  /** Stores why a run is not due. */
+  setPause(runId: string, pausedBy: string): void {
+    const stored = this.find(runId);
+    if (stored) this.#updatePause.run(pausedBy, stored.no);
   }
 
   /**

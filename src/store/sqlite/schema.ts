@@ -7,7 +7,7 @@ import { olderLayout } from '../read-only.ts';
 import { fileState, refuseBackup } from './copies/file-state.ts';
 
 /** The layout that this code reads and writes; kept in the file as `user_version`. */
-const SCHEMA_VERSION = 7;
+const SCHEMA_VERSION = 8;
 
 /** "Pawl" in ASCII, kept in the file as `application_id`: identifies Pawl's database. */
 const APPLICATION_ID = 0x5061776c;
@@ -182,6 +182,8 @@ const added = {
   claims: [', deployment INTEGER'],
 };
 const addedLater = { due: [', definition TEXT'] };
+/** Why a run is not due. Rows of an earlier layout do not say it, until their record is written again. */
+const addedLast = { due: [', paused_by TEXT'] };
 
 const adding = (table: string, columns: readonly string[]) =>
   columns.map((column) => `ALTER TABLE ${table} ADD COLUMN ${column.slice(2)}`);
@@ -252,6 +254,7 @@ const steps: readonly (readonly string[])[] = [
   [...adding('due', addedLater.due), ...sixth],
   [...seventh, ...fileState],
   eighth,
+  adding('due', addedLast.due),
 ];
 
 /**
@@ -307,7 +310,8 @@ function checkTables(db: DatabaseSync, path: string): void {
       .prepare('SELECT sql FROM sqlite_schema')
       .all()
       .map(({ sql }) =>
-        [...Object.values(added), ...Object.values(addedLater)]
+        [added, addedLater, addedLast]
+          .flatMap((columns) => Object.values(columns))
           .flat()
           .reduce((text, column) => text.replace(column, ''), String(sql)),
       ),

@@ -6,6 +6,7 @@ import type { TotalsRange, TotalsRow } from '../../record/totals.ts';
 import { type Clock, systemClock } from '../../values/clock.ts';
 import { checkFlag, checkKeys, checkWord, type KnownKeys, kindOf } from '../../values/known-options.ts';
 import type { StoredCommand } from '../commands.ts';
+import type { RunCounts } from '../counting/port.ts';
 import type { DeliveryDriver } from '../deliveries/deliveries.ts';
 import { Encryption } from '../encoding/encryption.ts';
 import { leaseClock } from '../lease-clock.ts';
@@ -192,6 +193,10 @@ class SqliteDriver implements StoreDriver {
 
   countResting(): Promise<number> {
     return this.#reader.countResting();
+  }
+
+  countRuns(): Promise<RunCounts> {
+    return this.#reader.countRuns();
   }
 
   changeMark(): Promise<string> {

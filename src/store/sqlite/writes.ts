@@ -92,7 +92,7 @@ interface ToMake {
  * @returns the number of a record, if not all of its messages were removed
  */
 function makeChange(tables: Tables, { runId, body, change }: ToMake): number | undefined {
-  const { keep, raiseEpoch, deliver, delivered, remove, send, forget, due, definition } = change;
+  const { keep, raiseEpoch, deliver, delivered, remove, send, forget, due, definition, pausedBy } = change;
   if (keep) tables.outcomes.put(runId, keep);
   if (raiseEpoch !== undefined) tables.outcomes.raiseEpoch(runId, raiseEpoch);
   if (deliver) tables.deliveries.put(runId, deliver);
@@ -106,6 +106,7 @@ function makeChange(tables: Tables, { runId, body, change }: ToMake): number | u
   if (change.lease || change.ttlMs !== undefined) own(tables, runId, change);
   if (due !== undefined) tables.records.setDue(runId, due);
   if (definition !== undefined) tables.records.setDefinition(runId, definition);
+  if (pausedBy !== undefined) tables.records.setPause(runId, pausedBy);
   return rest;
 }
 

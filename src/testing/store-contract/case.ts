@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import {
   carriesCommands,
   isAppending,
+  isCounting,
   isDelivering,
   isDue,
   isEvents,
@@ -13,6 +14,7 @@ import {
   isTaking,
   isThreads,
 } from '../../store/capabilities.ts';
+import type { CountingStore } from '../../store/counting/port.ts';
 import type {
   AppendingStore,
   ChangeStore,
@@ -118,6 +120,11 @@ export function controlStore(title: string, body: Body<ControlStore>, needs?: 'r
 /** Makes a case of the store contract for stores in which runs rest. */
 export function dueStore(title: string, body: Body<DueStore>, needs?: 'reopen' | 'damage'): Draft {
   return { title, body, offers: isDue, ...(needs ? { needs } : {}) };
+}
+
+/** Makes a case of the store contract for stores that count their runs. */
+export function countingStore(title: string, body: Body<CountingStore>, needs?: 'reopen' | 'damage'): Draft {
+  return { title, body, offers: isCounting, ...(needs ? { needs } : {}) };
 }
 
 /** Makes a case of the store contract for stores from which processes take due runs. */

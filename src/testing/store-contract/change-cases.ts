@@ -1,7 +1,10 @@
 import assert from 'node:assert/strict';
+import type { RunCheckpoint } from '../../record/checkpoint.ts';
 import type { JournalEntry } from '../../run/journal/entry.ts';
-import type { ChangeStore } from '../../store/port.ts';
-import { type Draft, journalStore, markingStore } from './case.ts';
+import type { Wait } from '../../run/waits/wait.ts';
+import type { CountingStore } from '../../store/counting/port.ts';
+import type { ChangeStore, Claim } from '../../store/port.ts';
+import { countingStore, type Draft, journalStore, markingStore } from './case.ts';
 import { sampleRecord } from './records.ts';
 
 /** A store may need a moment after a write until its marks are equal again, ms. */
@@ -16,6 +19,87 @@ async function settledMark(store: ChangeStore): Promise<string> {
     assert(performance.now() < latest, 'the marks of a store at rest differ');
   }
 }
+
+const LONG_MS = 600_000;
+type Kind = 'timer' | 'event';
+const waitsFor = (kind: Kind) => {
+  const wait: Wait = { id: 'w', kind, createdAt: 1, step: 1, name: 'payment', key: '7' };
+  return { waits: [wait], settled: [] };
+};
+
+/** Stores a run, as a process that claims it does. */
+async function owned(store: CountingStore, runId: string, fields: Partial<RunCheckpoint> = {}): Promise<Claim> {
+  const claim = await store.claim(runId, 'me', LONG_MS);
+  assert(claim);
+  await store.save(sampleRecord(runId, { updatedAt: Date.now(), ...fields }), { claim });
+  return claim;
+}
+
+async function resting(store: CountingStore, runId: string, kind: Kind): Promise<void> {
+  const claim = await owned(store, runId, { waiting: waitsFor(kind) });
+  assert.equal(await store.leave(claim, { readUpTo: 0 }), true);
+}
+
+const countsOf = async (store: CountingStore) => {
+  const { now: _, dueSince: __, ...counts } = await store.countRuns();
+  return counts;
+};
+
+const countCases: readonly Draft[] = [
+  countingStore(
+    'runs are counted: live, due, parked, and waiting by the kind of their first wait (otel 15, 21)',
+    async ({ store }) => {
+      assert.deepEqual(await countsOf(store), { live: 0, due: 0, waiting: {}, parked: 0 });
+      await owned(store, 'live');
+      await store.save(sampleRecord('due'));
+      await resting(store, 'asks', 'event');
+      await resting(store, 'asks too', 'event');
+      await resting(store, 'sleeps', 'timer');
+      await store.save(sampleRecord('parked', { parked: { code: 'PARKED', reason: 'not today' } }));
+      assert.deepEqual(await countsOf(store), { live: 1, due: 1, waiting: { event: 2, timer: 1 }, parked: 1 });
+      await store.send('asks', { id: 'c', kind: 'steer', text: 'wake up' });
+      assert.deepEqual(await countsOf(store), { live: 1, due: 2, waiting: { event: 1, timer: 1 }, parked: 1 });
+      await store.save(sampleRecord('parked'));
+      assert.deepEqual(await countsOf(store), { live: 1, due: 3, waiting: { event: 1, timer: 1 }, parked: 0 });
+    },
+  ),
+
+  countingStore('a run that is deleted, or was only claimed, is in no count (otel 15)', async ({ store }) => {
+    await store.claim('only claimed', 'me', LONG_MS);
+    const claim = await owned(store, 'gone');
+    await store.delete('gone', { claim });
+    assert.deepEqual(await countsOf(store), { live: 0, due: 0, waiting: {}, parked: 0 });
+  }),
+
+  countingStore(
+    'the oldest due run is due since its last record, its time, or the command that woke it (otel 15)',
+    async ({ store }) => {
+      const { now, dueSince } = await store.countRuns();
+      assert.equal(dueSince, undefined);
+      await resting(store, 'woken', 'event');
+      await store.send('woken', { id: 'c', kind: 'steer', text: 'wake up' });
+      const { dueSince: woken = 0 } = await store.countRuns();
+      assert(woken >= now - 1_000, `due since ${now - woken} ms before the first look`);
+      const claim = await owned(store, 'overdue', { updatedAt: 1, waiting: waitsFor('timer') });
+      const dueAt = Math.floor(now) - 50_000;
+      await store.leave(claim, { dueAt, readUpTo: 0 });
+      assert.equal((await store.countRuns()).dueSince, dueAt);
+      const released = await owned(store, 'released', { updatedAt: Math.floor(now) - 60_000 });
+      await store.release(released);
+      assert.equal((await store.countRuns()).dueSince, Math.floor(now) - 60_000);
+    },
+  ),
+
+  countingStore(
+    'another process counts the same (otel 15)',
+    async ({ store, reopen }) => {
+      await owned(store, 'live');
+      await resting(store, 'asks', 'event');
+      assert.deepEqual(await countsOf(await reopen()), { live: 1, due: 0, waiting: { event: 1 }, parked: 0 });
+    },
+    'reopen',
+  ),
+];
 
 /** The cases of the store contract about what a reader that asks often need not read: what has not changed, and what is old. */
 export const changeCases: readonly Draft[] = [
@@ -65,6 +149,8 @@ export const changeCases: readonly Draft[] = [
     },
     'reopen',
   ),
+
+  ...countCases,
 
   journalStore(
     'a page that begins with the newest writes has all that come after its first entry (studio 33)',

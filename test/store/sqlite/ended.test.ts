@@ -127,7 +127,7 @@ describe('the kept record of a run that ended, in SQLite', () => {
     const path = freshPath();
     await using store = sqliteStore({ path });
     await ended(store, 'run');
-    expect(sql(path, 'PRAGMA user_version')).toEqual([{ user_version: 7 }]);
+    expect(sql(path, 'PRAGMA user_version')).toEqual([{ user_version: 8 }]);
   });
 });
 
@@ -137,12 +137,13 @@ test('a file of the layout before totals keeps its ended runs, and counts those 
   await ended(before, 'before');
   await before.close();
   sql(path, 'DROP TABLE totals');
+  sql(path, 'ALTER TABLE due DROP COLUMN paused_by');
   sql(path, 'PRAGMA user_version = 6');
   await using store = sqliteStore({ path, clock: testClock(1_000) });
   await ended(store, 'after', { isCounted: true });
   expect((await store.listEnded({ limit: 10 })).map(({ runId }) => runId)).toEqual(['after', 'before']);
   expect(await store.totals?.()).toMatchObject([{ status: 'ok', runs: 1 }]);
-  expect(sql(path, 'PRAGMA user_version')).toEqual([{ user_version: 7 }]);
+  expect(sql(path, 'PRAGMA user_version')).toEqual([{ user_version: 8 }]);
 });
 
 describe('agents and callers of ended runs, in an encrypted SQLite file', () => {

@@ -1,0 +1,118 @@
+import { type CheckpointStore, createExecutor, memoryStore } from 'pawl';
+import { hang, testClock } from 'pawl/testing';
+import { describe, expect, test } from 'vitest';
+import { sampleRecord } from '../../src/testing/store-contract/records.ts';
+import { hostOf, settle, until } from '../fixtures/host.ts';
+import { plainStore, watchedStore } from '../fixtures/watched-store.ts';
+import { measuring } from './measuring.ts';
+
+/** A store with a due run of 40 s ago, one that waits for an event, and one that is parked. */
+async function filled(store: ReturnType<typeof memoryStore>, now: number): Promise<void> {
+  await store.save(sampleRecord('due', { updatedAt: now - 40_000 }));
+  await store.save(sampleRecord('parked', { parked: { code: 'PARKED', reason: 'not today' } }));
+  const claim = await store.claim('waits', 'me', 60_000);
+  if (!claim) throw new Error('no claim');
+  const wait = { id: 'w', kind: 'event', createdAt: 1, step: 1, name: 'payment', key: '7' } as const;
+  await store.save(sampleRecord('waits', { waiting: { waits: [wait], settled: [] } }), { claim });
+  await store.leave(claim, { readUpTo: 0 });
+}
+
+describe('executor.stats', () => {
+  test('counts the runs of the store, of all processes, with the age of the oldest due run (otel 21)', async () => {
+    const clock = testClock(1_000_000);
+    const store = memoryStore({ clock });
+    await filled(store, 1_000_000);
+    const { executor } = hostOf({ store, clock });
+    expect(await executor.stats()).toEqual({ live: 0, due: 1, dueAgeMs: 40_000, waiting: { event: 1 }, parked: 1 });
+  });
+
+  test('reads the store once, and writes nothing (otel 21)', async () => {
+    const store = watchedStore();
+    await hostOf({ store }).executor.stats();
+    expect(store.methods).toEqual(['countRuns']);
+  });
+
+  test.for<[string, CheckpointStore | undefined, string]>([
+    ['without a store', undefined, 'NOT_DURABLE'],
+    ['with a store that cannot count', plainStore(), 'UNSUPPORTED'],
+    [
+      'with a store whose answer is nonsense',
+      { ...plainStore(), countRuns: async () => ({ live: 'many' }) } as CheckpointStore,
+      'STORE_UNAVAILABLE',
+    ],
+  ])('%s rejects with a code (otel 21)', async ([, store, code]) => {
+    const executor = createExecutor({ ...(store ? { store } : {}), logger: { warn: () => {} } });
+    await expect(executor.stats()).rejects.toMatchObject({ code });
+  });
+});
+
+describe('the gauges of a store', () => {
+  test('show what it counts when the exporter asks (otel 15)', async () => {
+    const clock = testClock(1_000_000);
+    const store = memoryStore({ clock });
+    await filled(store, 1_000_000);
+    const { tracing, read } = measuring();
+    hostOf({ store, clock, tracing });
+    const measured = await read();
+    const shown = (name: string, attributes = {}) => measured.of(name, attributes);
+    expect([shown('pawl.store.up'), shown('pawl.runs.live'), shown('pawl.runs.due')]).toEqual([1, 0, 1]);
+    expect([shown('pawl.due.age'), shown('pawl.runs.parked')]).toEqual([40, 1]);
+    expect([
+      shown('pawl.runs.waiting', { 'pawl.kind': 'event' }),
+      shown('pawl.runs.waiting', { 'pawl.kind': 'approval' }),
+    ]).toEqual([1, 0]);
+    expect(shown('pawl.worker.places')).toBeUndefined();
+  });
+
+  test('are read at most each 5 s, however often the exporter asks (otel 15)', async () => {
+    const clock = testClock(1_000_000);
+    const store = watchedStore({}, memoryStore({ clock }));
+    const { tracing, read } = measuring();
+    hostOf({ store, clock, tracing });
+    const reads = () => store.methods.filter((method) => method === 'countRuns').length;
+    for (let i = 0; i < 50; i++) await read();
+    expect(reads()).toBe(1);
+    await clock.advance(5_000);
+    await read();
+    expect(reads()).toBe(2);
+  });
+
+  test('of a store that does not answer have no value, but for pawl.store.up, which is 0 (otel 15)', async () => {
+    const store = watchedStore({
+      before: ({ method }) => {
+        if (method === 'countRuns') throw new Error('connection refused');
+      },
+    });
+    const { tracing, read } = measuring();
+    hostOf({ store, tracing });
+    const measured = await read();
+    expect(measured.of('pawl.store.up')).toBe(0);
+    expect(measured.of('pawl.runs.due')).toBeUndefined();
+  });
+
+  test('of a store that cannot count are pawl.store.up alone (otel 15)', async () => {
+    const { tracing, read } = measuring();
+    hostOf({ store: plainStore(), tracing });
+    expect((await read()).points.map(({ name }) => name)).toEqual(['pawl.store.up']);
+  });
+
+  test('show nothing after the shutdown: a process that ends is no store that is away (otel 15)', async () => {
+    const { tracing, read } = measuring();
+    const { executor } = hostOf({ store: memoryStore(), tracing });
+    await executor.shutdown();
+    expect((await read()).points).toEqual([]);
+  });
+});
+
+test('The places of a worker are shown as free and busy (otel 15)', async () => {
+  const { tracing, read } = measuring();
+  const { executor, start } = hostOf({ script: [hang()], store: memoryStore(), tracing });
+  await start({ runId: 'a' }, { drive: 'later' });
+  const worker = executor.work({ concurrency: 3 });
+  await until(() => worker.stats().live === 1);
+  await settle();
+  const measured = await read();
+  expect(measured.of('pawl.worker.places', { 'pawl.state': 'free' })).toBe(2);
+  expect(measured.of('pawl.worker.places', { 'pawl.state': 'busy' })).toBe(1);
+  await executor.shutdown({ drainMs: 10 });
+});

@@ -216,6 +216,7 @@ const importTable: rules.ImportTable = {
     'src/values',
   ],
   'src/cli': [
+    'src/http/index',
     'src/index',
     'src/kit',
     'src/store/sqlite/index',

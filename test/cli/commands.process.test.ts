@@ -309,8 +309,7 @@ describe.concurrent('help', () => {
   test('of pawl names every command and the exit codes', async () => {
     const { code, stdout } = await pawl(['--help'], { cwd: emptyFolder() });
     expect(code).toBe(0);
-    for (const word of ['run', 'list', 'show', 'resume', 'demo', 'Exit codes: 0', '130'])
-      expect(stdout).toContain(word);
+    for (const word of ['run', 'list', 'show', 'resume', 'demo', 'Exit codes:', '130']) expect(stdout).toContain(word);
   });
 
   test('the version is the one of the package', async () => {

@@ -3,14 +3,16 @@ import { existsSync, globSync, mkdirSync, readFileSync, rmSync, writeFileSync } 
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { helpFor } from '../../src/cli/help/help.ts';
+import { exitCodeTable } from '../../src/cli/ui/exit-codes.ts';
 import { codeBlocks } from './blocks.ts';
 import { declaredEvents, eventsPage, listedEvents } from './event-table.ts';
 import { filesPage } from './files.ts';
 import { lifecyclePage } from './lifecycle.ts';
 import { limitsPage } from './limits.ts';
 import { llmsPage } from './llms.ts';
-import { metricsPage } from './metrics-table.ts';
 import { referencePage } from './reference.ts';
+import { metricsPage, operationsPage } from './tables.ts';
 
 const root = fileURLToPath(new URL('../..', import.meta.url));
 // Inside the package, so that `import 'pawl'` means the package itself.
@@ -78,6 +80,13 @@ describe('the docs', () => {
 
   test('the table of metrics has each metric with its kind, unit and attributes of today', () => {
     expect(readFileSync(`${root}/docs/traces-and-metrics.md`, 'utf8'), 'run `npm run docs`').toBe(metricsPage(root));
+  });
+
+  test('the table of exit codes is that of the command, and so is the help (operations 23)', () => {
+    expect(readFileSync(`${root}/docs/operations.md`, 'utf8'), 'run `npm run docs`').toBe(operationsPage(root));
+    const help = helpFor(undefined);
+    for (const { code, means } of Object.values(exitCodeTable))
+      expect(help).toContain(`  ${String(code).padEnd(5)}${means.replaceAll('`', '')}`);
   });
 
   test('the page of limits has the numbers of the code', () => {

@@ -6,8 +6,8 @@ import { filesPage } from './files.ts';
 import { lifecyclePage } from './lifecycle.ts';
 import { limitsPage } from './limits.ts';
 import { llmsPage } from './llms.ts';
-import { metricsPage } from './metrics-table.ts';
 import { referencePage } from './reference.ts';
+import { metricsPage, operationsPage } from './tables.ts';
 
 const root = fileURLToPath(new URL('../..', import.meta.url));
 writeFileSync(`${root}/docs/run-lifecycle.md`, lifecyclePage());
@@ -16,4 +16,5 @@ writeFileSync(`${root}/docs/llms.txt`, llmsPage(root));
 writeFileSync(`${root}/docs/reference.md`, referencePage(root));
 writeFileSync(`${root}/docs/events.md`, eventsPage(root));
 writeFileSync(`${root}/docs/traces-and-metrics.md`, metricsPage(root));
+writeFileSync(`${root}/docs/operations.md`, operationsPage(root));
 writeFileSync(`${root}/docs/files.md`, filesPage(root));

@@ -1,6 +1,7 @@
 import { type Option, type OptionName, options } from '../arguments.ts';
 import { type CommandName, commandNames, commands } from '../table/commands.ts';
 import type { CommandRow } from '../table/row.ts';
+import { exitCodeTable } from '../ui/exit-codes.ts';
 import { PAWL } from '../ui/shell-words.ts';
 
 /** Returns the help text of `pawl`, or of one of its commands. Its examples can be typed as they are. */
@@ -45,6 +46,11 @@ function listed(rows: readonly (readonly [label: string, text: string])[], wides
   return rows.map(([label, text]) => `  ${label.padEnd(width)}  ${text.replaceAll('\n', indent)}`).join('\n');
 }
 
+function exitCodeLines(): string {
+  const rows = Object.values(exitCodeTable).map(({ code, means }) => `  ${String(code).padEnd(5)}${means}`);
+  return rows.join('\n').replaceAll('`', '');
+}
+
 const general = {
   usage: ['pawl <command> [options]'],
   about: `Runs LLM agents that survive the death of their process: each step is recorded, and an interrupted run continues from
@@ -69,7 +75,7 @@ has no control sequences for a terminal or a CI log`,
   PAWL_DEBUG=1     print the stack of an error
   NO_COLOR         no colours
 
-Exit codes: 0 ok · 1 the run failed, or something needs a person · 2 bad input, nothing was done · 75 the run waits, is parked
-or was left at a SIGTERM, to be resumed · 130 left at Ctrl-C, to be resumed`,
+Exit codes:
+${exitCodeLines()}`,
   examples: ['pawl run agent.ts "What is new in the logs?"', 'pawl list', 'pawl resume'],
 };

@@ -26,6 +26,8 @@ export interface AgentModule {
   readonly options: ModuleOptions;
   /** The codec of its store. */
   readonly codec: Codec | undefined;
+  /** Closes what it has open, at the end of a worker. */
+  readonly close: (() => unknown) | undefined;
 }
 
 /** The executor options that an agent module may export; the command sets the others. */
@@ -55,13 +57,26 @@ export async function loadAgentModule(
     throw new Failure(`the export \`prompt\` of ${path} must be a string, not ${typeof prompt}`);
   }
   if (!Array.isArray(tools)) throw new Failure(`the export \`tools\` of ${path} must be an array of tools`);
+  const { close } = exported;
+  if (close !== undefined && typeof close !== 'function')
+    throw new Failure(`the export \`close\` of ${path} must be a function, not ${typeof close}`);
   const options = optionsOf(exported, path);
   const codec = codecOf(exported.codec, path);
   const isModelNeeded = asksModels && !definition;
   const asked = asksModels
     ? await modelsOf(exported, named, { path, isModelNeeded })
     : { agent: named, models: undefined };
-  return { path, ...asked, workflow: definition && workflow, tools, prompt, input, options, codec };
+  return {
+    path,
+    ...asked,
+    workflow: definition && workflow,
+    tools,
+    prompt,
+    input,
+    options,
+    codec,
+    close: close as AgentModule['close'],
+  };
 }
 
 /** Returns the option of an executor that knows the agent, or the workflow, of a module. */

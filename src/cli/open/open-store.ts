@@ -83,7 +83,13 @@ async function open(place: StorePlace, { codec: given, mustExist, notify = false
   const store =
     kind === 'postgres' ? await openPostgres(place, { codec, mustExist, notify }) : sqliteStore({ path, codec });
   // A store reports its errors at the first use: here they cannot be confused with others.
-  await store.listInterrupted({ limit: 1 });
+  try {
+    await store.listInterrupted({ limit: 1 });
+  } catch (error) {
+    // A worker tries again, and must not keep the connections of each try.
+    await store.close().catch(() => {});
+    throw error;
+  }
   return { ...store, path, option, identity: identityOf(place) };
 }
 

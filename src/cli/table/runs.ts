@@ -143,6 +143,9 @@ models three quarters of it. The runs continue in other processes. A second sign
       listen:
         'PostgreSQL only: what admits a run wakes it at once (postgresStore({ notify: true })); else it asks each second',
       drain: 'longest time to leave its runs after a signal; default 25s',
+      health: `serves GET /healthz and /readyz for probes: a port of 127.0.0.1, or an address with a port (0.0.0.0:8080)`,
+      'wait-for-store':
+        'how long a store that does not answer at the start is waited for; default 5m, then exit code 69',
       store: 'the store; else $PAWL_STORE, else .pawl/runs.db. Made if it does not exist',
       audit: AUDIT,
       json: `JSON lines on stdout: { type: 'work.started', agentId, store, concurrency }, for each run that it takes
@@ -152,12 +155,25 @@ models three quarters of it. The runs continue in other processes. A second sign
 { type: 'work.draining', live, drainMs } at a signal, and { type: 'work.ended', taken, ended, live }`,
     },
     more: `Exit codes: 0 stopped, all runs left or ended · 1 some could not be left in time: they continue when their leases end · 2 bad input,
-nothing was done · 130 a second signal`,
+nothing was done · 69 the store did not answer · 130 a second signal
+
+The module may export \`close()\`: it is awaited after the drain, 5 s at most, to flush an SDK for example.`,
     examples: [
       'pawl work agent.ts --store postgres://app@db/app --listen --concurrency 32',
       'pawl work agent.ts --fair-by tenant --per-key 4 --deployment 42',
     ],
     load: async () => (await import('../work/work-command.ts')).workCommand,
+  },
+  health: {
+    does: 'ask a worker whether it is well: for images without curl',
+    about: `Asks the probe of a process (\`pawl work --health\`, or \`healthHandler\` of pawl/http), and says what it answers.`,
+    options: {
+      url: 'what it asks; default http://127.0.0.1:8080/readyz',
+      json: '{ ok, reasons }; reasons is ["NO_ANSWER"] where nothing answered within 5 s',
+    },
+    more: 'Exit codes: 0 it is well · 1 it is not, or does not answer · 2 bad input',
+    examples: ['pawl health --url http://127.0.0.1:8080/healthz'],
+    load: async () => (await import('../work/health-command.ts')).healthCommand,
   },
   cancel: {
     takes: '<run id>',

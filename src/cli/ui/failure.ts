@@ -1,12 +1,11 @@
 import { NO_CODEC, UNKNOWN_KEY } from '../../values/error-codes.ts';
 import { hasCode, readProperty, toErrorData } from '../../values/error-data.ts';
 import { oneLine } from './control-characters.ts';
+import { exitCodes, isAway } from './exit-codes.ts';
 import { PAWL } from './shell-words.ts';
 
 export { oneLine } from './control-characters.ts';
-
-/** The exit codes of the command. */
-export const exitCodes = { ok: 0, failed: 1, badInput: 2, waiting: 75, interrupted: 130 } as const;
+export { exitCodes } from './exit-codes.ts';
 
 /** The error that ends a command: one line that says what is wrong and what to do, and an exit code. */
 export class Failure extends Error {
@@ -15,7 +14,7 @@ export class Failure extends Error {
   constructor(message: string, options: { exitCode?: number; cause?: unknown } = {}) {
     super(message, options.cause === undefined ? {} : { cause: options.cause });
     this.name = 'Failure';
-    this.exitCode = options.exitCode ?? exitCodes.badInput;
+    this.exitCode = options.exitCode ?? (isAway(options.cause) ? exitCodes.unavailable : exitCodes.badInput);
   }
 }
 
@@ -61,6 +60,7 @@ const refusals: readonly string[] = [
 /** Returns the exit code of the command for an error. */
 export function exitCodeOf(error: unknown): number {
   if (error instanceof Failure) return error.exitCode;
+  if (hasCode(error, 'STORE_UNAVAILABLE') && isAway(error)) return exitCodes.unavailable;
   const isRefusal = error instanceof TypeError || refusals.some((code) => hasCode(error, code));
   return isRefusal ? exitCodes.badInput : exitCodes.failed;
 }

@@ -1,23 +1,38 @@
+import { setTimeout as sleep } from 'node:timers/promises';
 import { createExecutor, type Executor, type WorkOptions } from '../../index.ts';
+import { type Backoff, backoffMs } from '../../values/backoff.ts';
+import { systemClock } from '../../values/clock.ts';
+import { withDeadline } from '../../values/deadline.ts';
 import type { Command, CommandContext } from '../command.ts';
 import { type AgentModule, knownBy, loadAgentModule } from '../open/agent-module.ts';
 import { auditOption } from '../open/control-executor.ts';
 import { openWorkStore, type WorkStore } from '../open/open-store.ts';
 import { countOf, lengthOf } from '../option-values.ts';
 import { Interruption } from '../ui/ctrl-c.ts';
-import { exitCodes, Failure, oneLine } from '../ui/failure.ts';
+import { exitCodeOf, exitCodes, Failure, lineOf, oneLine } from '../ui/failure.ts';
+import { duration } from '../ui/format.ts';
 import { watchParent } from '../ui/parent-watch.ts';
 import { PAWL } from '../ui/shell-words.ts';
 import { loggerOf } from '../ui/warnings.ts';
+import { type Address, addressOf, serveHealth } from './health-server.ts';
 import { WorkProgress } from './work-progress.ts';
 
 const USUAL_PLACES = 16;
 const USUAL_DRAIN = '25s';
+const USUAL_WAIT = '5m';
+/** Pauses between tries to open a store, ms. */
+const tries: Backoff = { firstMs: 500, maxMs: 5_000, jitter: 'around' };
+/** How long the module may take to close, ms. */
+const CLOSE_MS = 5_000;
 
 /** What the options of `pawl work` say. */
 interface Wishes {
   readonly concurrency: number;
   readonly drainMs: number;
+  /** Where probes are answered; undefined = nowhere. */
+  readonly health: Address | undefined;
+  /** How long a store that does not answer is waited for, ms. */
+  readonly waitMs: number;
   readonly limits: WorkOptions;
   readonly executor: { readonly fairBy?: string; readonly deployment?: number };
 }
@@ -29,13 +44,16 @@ export const workCommand: Command = async (context) => {
   if (file === undefined) throw new Failure(`\`pawl work\` needs an agent module: ${PAWL} work <agent module>`);
   const wishes = wishesOf(context);
   const module = await loadAgentModule(file);
-  const store = await openWorkStore(args.store, { codec: module.codec, listens: args.listen });
   const progress = new WorkProgress(output, args.json);
   const interruption = new Interruption(output);
   const stop = new AbortController();
   interruption.aborts(stop);
   const watching = watchParent(output);
+  await using health = await serveHealth(wishes.health, output);
+  const store = await openInTime(module, { context, waitMs: wishes.waitMs, signal: stop.signal });
+  if (!store) return exitCodes.ok;
   const executor = executorFor(module, { context, store, wishes, progress });
+  health.of(executor);
   const worker = executor.work({ ...wishes.limits, ...(store.listen ? { listen: store.listen } : {}) });
   progress.began({ agentId: module.agent.id, store: store.path, concurrency: wishes.concurrency });
   await aborted(stop.signal);
@@ -43,6 +61,7 @@ export const workCommand: Command = async (context) => {
   await executor.shutdown({ drainMs: wishes.drainMs });
   const { live, taken } = worker.stats();
   progress.over(taken, live);
+  await closeModule(module, output);
   watching[Symbol.dispose]();
   interruption.stop();
   await store.close();
@@ -59,6 +78,8 @@ function wishesOf({ args }: CommandContext): Wishes {
   return {
     concurrency,
     drainMs: Math.max(1, lengthOf('drain', args.drain ?? USUAL_DRAIN)),
+    health: args.health === undefined ? undefined : addressOf(args.health),
+    waitMs: lengthOf('wait-for-store', args.waitForStore ?? USUAL_WAIT),
     limits: {
       concurrency,
       ...(perKey === undefined ? {} : { perKey: countOf('per-key', perKey, 'runs') }),
@@ -99,6 +120,42 @@ function executorFor(module: AgentModule, { context, store, wishes, progress }: 
     observers: [progress],
     logger: loggerOf(context.output),
   });
+}
+
+/**
+ * Opens the store, and waits for one that does not answer: a database may start after its workers.
+ * @returns undefined if a signal came meanwhile
+ * @throws {Failure} at once for one that no waiting helps, and with 69 when the time is over
+ */
+async function openInTime(
+  { codec }: AgentModule,
+  { context: { args, output }, waitMs, signal }: { context: CommandContext; waitMs: number; signal: AbortSignal },
+): Promise<WorkStore | undefined> {
+  const latest = performance.now() + waitMs;
+  for (let tried = 1; !signal.aborted; tried++) {
+    try {
+      return await openWorkStore(args.store, { codec, listens: args.listen });
+    } catch (error) {
+      if (exitCodeOf(error) !== exitCodes.unavailable || performance.now() >= latest) throw error;
+      if (tried === 1) output.say(`pawl: ${lineOf(error)}; it is waited for, ${duration(waitMs)} at most`);
+    }
+    await Promise.race([sleep(backoffMs(tried, tries, Math.random)), aborted(signal)]);
+  }
+  return undefined;
+}
+
+/** Calls the module's `close`: what an SDK has not sent yet must go out before the exit. Never rejects. */
+async function closeModule({ close }: AgentModule, output: CommandContext['output']): Promise<void> {
+  if (!close) return;
+  try {
+    await withDeadline(Promise.resolve(close()), {
+      ms: CLOSE_MS,
+      clock: systemClock,
+      what: 'close() of the agent module',
+    });
+  } catch (error) {
+    output.say(`pawl: warning: ${lineOf(error)}`);
+  }
 }
 
 function aborted(signal: AbortSignal): Promise<void> {

@@ -1,0 +1,36 @@
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { exitCodeTable } from '../../src/cli/ui/exit-codes.ts';
+import { type MetricRow, metricTable } from '../../src/otel/metric-table.ts';
+
+const BEGIN = '<!-- Made by `npm run docs`: -->';
+const END = '<!-- Up to here. -->';
+
+/** A page with the table between its two marks as the code has it today. */
+function pageWith(root: string, page: string, rows: readonly (readonly string[])[]): string {
+  const text = readFileSync(join(root, page), 'utf8');
+  const [begin, end] = [text.indexOf(BEGIN), text.indexOf(END)];
+  if (begin === -1 || end < begin) throw new Error(`${page} has no place for its table`);
+  const lines = rows.map((row) => `| ${row.join(' | ')} |`);
+  lines.splice(1, 0, `| ${rows[0]?.map(() => '---').join(' | ')} |`);
+  return `${text.slice(0, begin)}${BEGIN}\n\n${lines.join('\n')}\n\n${text.slice(end)}`;
+}
+
+/** docs/traces-and-metrics.md with its table of metrics. */
+export function metricsPage(root: string): string {
+  const rows = Object.entries(metricTable as Readonly<Record<string, MetricRow>>).map(
+    ([name, { kind, unit, attributes, means }]) => [
+      `\`${name}\``,
+      `${kind}, ${unit}`,
+      attributes.map((each) => `\`${each}\``).join(', '),
+      means,
+    ],
+  );
+  return pageWith(root, 'docs/traces-and-metrics.md', [['metric', 'kind', 'attributes', 'what it measures'], ...rows]);
+}
+
+/** docs/operations.md with its table of exit codes. */
+export function operationsPage(root: string): string {
+  const rows = Object.values(exitCodeTable).map(({ code, means, supervisor }) => [String(code), means, supervisor]);
+  return pageWith(root, 'docs/operations.md', [['exit code', 'meaning', 'what a supervisor does'], ...rows]);
+}

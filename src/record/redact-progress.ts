@@ -1,5 +1,4 @@
-import { rowsOf } from '../run/field-rows.ts';
-import type { FieldSpec } from '../run/fields.ts';
+import { type FieldSpec, rowsOf } from '../run/field-rows.ts';
 import type { Progress } from '../run/progress.ts';
 import { type RunOutcome, type RunOutput, redactOutcome } from '../run/result.ts';
 import { Transcript } from '../run/transcript.ts';

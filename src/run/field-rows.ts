@@ -1,15 +1,58 @@
+import type { FieldRedactor } from '../values/redact.ts';
 import {
-  type FieldPart,
-  type FieldSpec,
   type GivenFields,
   type HeadFields,
   type IdentityFields,
   type RunFields,
   runFields,
+  type StartFields,
 } from './fields.ts';
 import type { GivenSpec } from './request.ts';
 
-/* What follows from the table of run fields: its rows by parts, and the values of a run that has done nothing. */
+/* The form of the table of run fields, and what follows from it: its rows by parts, and the values of a run that has done nothing. */
+
+/** When a field is written: `identity` and `start` once, `head` with each save, of `messages` only new ones. */
+export type FieldPart = 'identity' | 'start' | 'head' | 'messages';
+
+/** How a field is stored, checked, redacted and bounded. */
+export interface FieldSpec<T> {
+  readonly part: FieldPart;
+  /** A record without the field is damaged. */
+  readonly required?: true | undefined;
+  /** The value for a record without the field. */
+  readonly empty?: T | undefined;
+  /** `unless-empty`: left out of records while it is absent, or equals `empty`. */
+  readonly write: 'always' | 'unless-empty';
+  isValid(value: unknown): boolean;
+  /** `public`: holds no text of hosts, models or tools. There is no default. */
+  readonly redact: 'public' | ((value: T, by: FieldRedactor) => T);
+  /** A bound for the UTF-16 units of its JSON; 0 = never more than `SMALL_FIELD`. */
+  readonly size: 0 | ((value: T) => number);
+}
+
+type PartOf<K> = K extends keyof IdentityFields
+  ? 'identity'
+  : K extends keyof StartFields
+    ? 'start'
+    : K extends keyof HeadFields
+      ? 'head'
+      : 'messages';
+
+/** A field that every run has: a new run begins with its empty value. */
+type WhenAbsent<K, T> = undefined extends T
+  ? unknown
+  : K extends keyof (StartFields & HeadFields)
+    ? { readonly empty: T }
+    : { readonly required: true };
+
+/** One row for each field. */
+export type FieldTable<Fields> = {
+  readonly [K in keyof Required<Fields>]: FieldSpec<NonNullable<Fields[K]>> & { readonly part: PartOf<K> } & WhenAbsent<
+      K,
+      Fields[K]
+    > &
+    (K extends keyof GivenFields ? { readonly given: GivenSpec<NonNullable<Fields[K]>> } : unknown);
+};
 
 /** The head fields that every run has. */
 type FullHead = {

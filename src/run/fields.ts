@@ -5,12 +5,12 @@ import { isRunModels, type RunModel } from '../values/model-use.ts';
 import type { FieldRedactor } from '../values/redact.ts';
 import { isSpend, isUsage, noUsage, type Spend, type Usage } from '../values/usage.ts';
 import { isAttempt, isTrace, type RunAttempt } from './attempt.ts';
+import type { FieldTable } from './field-rows.ts';
 import { type GuardCounters, isCounters, noCounters } from './limits.ts';
 import { isOpenStep, type OpenStep, redactStep, sizeOfStep } from './open-step.ts';
 import { isOpenPhase, isPhaseOutput, type OpenPhase, type PhaseOutput, redactPhase } from './phase.ts';
 import { type FinishReason, isFinishReason } from './reply.ts';
 import {
-  type GivenSpec,
   type ImagePart,
   isLabels,
   isMeta,
@@ -158,49 +158,6 @@ export interface RunFields extends IdentityFields, StartFields, HeadFields {
   /** The conversation, before compaction. */
   readonly messages: readonly Message[];
 }
-
-/** When a field is written: `identity` and `start` once, `head` with each save, of `messages` only new ones. */
-export type FieldPart = 'identity' | 'start' | 'head' | 'messages';
-
-/** How a field is stored, checked, redacted and bounded. */
-export interface FieldSpec<T> {
-  readonly part: FieldPart;
-  /** A record without the field is damaged. */
-  readonly required?: true | undefined;
-  /** The value for a record without the field. */
-  readonly empty?: T | undefined;
-  /** `unless-empty`: left out of records while it is absent, or equals `empty`. */
-  readonly write: 'always' | 'unless-empty';
-  isValid(value: unknown): boolean;
-  /** `public`: holds no text of hosts, models or tools. There is no default. */
-  readonly redact: 'public' | ((value: T, by: FieldRedactor) => T);
-  /** A bound for the UTF-16 units of its JSON; 0 = never more than `SMALL_FIELD`. */
-  readonly size: 0 | ((value: T) => number);
-}
-
-type PartOf<K> = K extends keyof IdentityFields
-  ? 'identity'
-  : K extends keyof StartFields
-    ? 'start'
-    : K extends keyof HeadFields
-      ? 'head'
-      : 'messages';
-
-/** A field that every run has: a new run begins with its empty value. */
-type WhenAbsent<K, T> = undefined extends T
-  ? unknown
-  : K extends keyof (StartFields & HeadFields)
-    ? { readonly empty: T }
-    : { readonly required: true };
-
-/** One row for each field. */
-export type FieldTable<Fields> = {
-  readonly [K in keyof Required<Fields>]: FieldSpec<NonNullable<Fields[K]>> & { readonly part: PartOf<K> } & WhenAbsent<
-      K,
-      Fields[K]
-    > &
-    (K extends keyof GivenFields ? { readonly given: GivenSpec<NonNullable<Fields[K]>> } : unknown);
-};
 
 /** The longest birth that a record may have. */
 const BIRTH_CHARS = 100;

@@ -1,7 +1,8 @@
 import { describe, expect, test } from 'vitest';
 import { ProgressRedaction } from '../../src/record/redact-progress.ts';
 import { rowsOf } from '../../src/run/field-rows.ts';
-import { type FieldTable, type RunFields, runFields } from '../../src/run/fields.ts';
+import type { FieldTable } from '../../src/run/field-rows.ts';
+import { type RunFields, runFields } from '../../src/run/fields.ts';
 import { beginProgress } from '../../src/run/progress.ts';
 import { Redactor } from '../../src/values/redact.ts';
 import { metaOf } from '../fixtures/states.ts';

@@ -51,6 +51,7 @@ import { type ListedRun, type ListRunsOptions, listRuns } from './lifecycle/stor
 import { type ParkOptions, park, unpark } from './lifecycle/stored/parking.ts';
 import { type RecoverOptions, type RecoveryReport, recover } from './lifecycle/stored/recover.ts';
 import { agentFor } from './lifecycle/stored/recover-one-run.ts';
+import { retryRun } from './lifecycle/stored/retry.ts';
 import { startTurn } from './lifecycle/threads/begin-turn.ts';
 import { lookForHeldUp, passIfAwaited } from './lifecycle/threads/parked-turn.ts';
 import { listThreads, type Thread, type ThreadOptions, threadOf } from './lifecycle/threads/threads.ts';
@@ -233,6 +234,20 @@ export interface Executor {
    */
   park(runId: string, reason: string, options?: ParkOptions): Promise<void>;
   unpark(runId: string, options?: ParkOptions): Promise<void>;
+  /**
+   * Continues a run that ended badly (error, limit, cancel, kill) after its last recorded step, here. It is the same run: its results,
+   * finished phases, keys, usage and spend stay, and no `once` call that had begun is made again. Its limits begin again; the budget is
+   * asked as it stands now. A parked run is unparked; one that waits for its model asks it; any other that has not ended is left as it is.
+   * @returns its handle, as `start` does
+   * @throws {RUN_ENDED} for a run that has its answer, a child, a turn of a thread, a run of a host's machine
+   * @throws {RECORD_GONE} if its record is not kept any more @throws {RUN_NOT_FOUND}
+   * @throws {AGENT_NOT_FOUND} if this executor does not have its agent: then use `control(runId).retry()`
+   * @throws {UNSUPPORTED} if the store keeps no records of ended runs @throws {NOT_DURABLE} without a store
+   * @example
+   * const run = await executor.retry('order-17'); // the key is mended
+   * console.log((await run.result).status);
+   */
+  retry(runId: string): Promise<Run>;
   /** Controls a run by its id, live in any process or waiting in the store: cancel it, steer it, park it. */
   control(runId: string): RunControl;
   /**
@@ -351,6 +366,7 @@ export function createExecutor(options: ExecutorOptions): Executor {
     work: (workOptions = {}) => fleet.work(workOptions),
     park: (runId, reason, options = {}) => park(services, runId, { ...options, reason }),
     unpark: (runId, options = {}) => unpark(services, runId, options),
+    retry: async (runId) => retryRun(services, checkRunId(runId)),
     signal: (name, value, keys) => signalRuns(services, { name, value }, keys),
     control: ((...given: readonly unknown[]) => controlFrom(services, given)) as Executor['control'],
     thread: (id, threadOptions) => threadOf(services, id, threadOptions as ThreadOptions),

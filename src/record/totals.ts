@@ -1,3 +1,4 @@
+import type { UsedByEnd } from '../run/attempt.ts';
 import type { RunOutcome } from '../run/result.ts';
 import type { Spend, Usage } from '../values/usage.ts';
 
@@ -42,13 +43,24 @@ export const totalColumns = [
   'elapsed_ms',
 ] as const;
 
-/** Returns what one run that ended adds to the totals of its day. */
-export function totalsRowOf({ status, usage, spend, iterations, run, endedAt }: RunOutcome): TotalsRow {
+/**
+ * Returns what the end of a run adds to the totals of its day.
+ * @param before what an earlier end of the run has added: it was retried, and this end counts what came since
+ */
+export function totalsRowOf(
+  { status, usage, spend, iterations, run, endedAt }: RunOutcome,
+  before?: UsedByEnd | undefined,
+): TotalsRow {
+  const used = usedSums({ usage, iterations, elapsedMs: run?.elapsedMs ?? 0, ...(spend ? { spend } : {}) });
+  const counted = before ? usedSums(before) : [];
+  const sums = [1, ...used.map((sum, i) => sum - (counted[i] ?? 0))];
+  return { day: dayOf(run?.beganAt ?? endedAt ?? 0), status, sums };
+}
+
+function usedSums({ usage, spend, iterations, elapsedMs }: UsedByEnd): number[] {
   const { inputTokens, outputTokens, reasoningTokens, cacheReadTokens, cacheWriteTokens } = usage;
   const tokens = [inputTokens, outputTokens, reasoningTokens, cacheReadTokens, cacheWriteTokens];
-  const spent = [spend?.tokens ?? 0, spend?.usd ?? 0, spend?.seconds ?? 0];
-  const sums = [1, ...tokens, ...spent, iterations, run?.elapsedMs ?? 0];
-  return { day: dayOf(run?.beganAt ?? endedAt ?? 0), status, sums };
+  return [...tokens, spend?.tokens ?? 0, spend?.usd ?? 0, spend?.seconds ?? 0, iterations, elapsedMs];
 }
 
 /** Returns the UTC day of a time of the wall clock, ms; empty if no calendar has it. */

@@ -1,7 +1,11 @@
-import { isAmount, isCount, isObject } from '../values/json.ts';
+import { hasTexts, isAmount, isCount, isObject } from '../values/json.ts';
+import { isSpend, isUsage, type Spend, type Usage } from '../values/usage.ts';
 import type { OpenStep } from './open-step.ts';
 
-/* An attempt is one process at work on a run: from its claim until it leaves the run, ends it, or dies. */
+/*
+ * An attempt is one process at work on a run: from its claim until it leaves the run, ends it, or dies. A retry is a run that had
+ * ended badly, and continues.
+ */
 
 /** How an attempt ended that did not end the run. `lost`: its process died, or another process took the run from it. */
 export type AttemptEnd = 'lost' | 'left' | 'waited' | 'slice';
@@ -36,6 +40,26 @@ export interface PreviousAttempt {
   readonly calls: readonly LostCall[];
 }
 
+/** What a run had used when it ended. */
+export interface UsedByEnd {
+  readonly elapsedMs: number;
+  readonly iterations: number;
+  readonly usage: Usage;
+  readonly spend?: Spend;
+}
+
+/** A retry of a run: when, and how the run had ended. */
+export interface RunRetry {
+  /** Wall clock, ms. */
+  readonly at: number;
+  readonly error: { readonly code: string };
+  /** Of the newest retry only. The limits of the run begin again there, and its next end counts what came after it. */
+  readonly used?: UsedByEnd;
+}
+
+/** Most retries that a record names: the newest. */
+export const MAX_RETRIES = 20;
+
 const ends: readonly unknown[] = ['left', 'waited', 'slice'] satisfies RunAttempt['ended'][];
 
 /** Returns whether a stored value is an attempt. */
@@ -43,6 +67,24 @@ export function isAttempt(value: unknown): boolean {
   if (!isObject(value)) return false;
   const { number, from, ended } = value;
   return isCount(number) && isAmount(from) && (ended === undefined || ends.includes(ended));
+}
+
+/** Returns whether a stored value is a list of retries. */
+export function isRetries(value: unknown): boolean {
+  return Array.isArray(value) && value.length <= MAX_RETRIES && value.every(isRetry);
+}
+
+function isRetry(value: unknown): boolean {
+  if (!isObject(value) || !isAmount(value.at) || !hasTexts(value.error, ['code'])) return false;
+  const { used } = value;
+  if (used === undefined) return true;
+  if (!isObject(used) || !isAmount(used.elapsedMs) || !isCount(used.iterations)) return false;
+  return isUsage(used.usage) && (used.spend === undefined || isSpend(used.spend));
+}
+
+/** Returns what a run had used at its newest retry; undefined if it had none. */
+export function usedBefore({ retries }: { readonly retries?: readonly RunRetry[] | undefined }): UsedByEnd | undefined {
+  return retries?.at(-1)?.used;
 }
 
 /** The longest text that a record keeps of a trace. */

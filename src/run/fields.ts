@@ -4,7 +4,7 @@ import { encodeMessage, isMessages, type Message } from '../values/message.ts';
 import { isRunModels, type RunModel } from '../values/model-use.ts';
 import type { FieldRedactor } from '../values/redact.ts';
 import { isSpend, isUsage, noUsage, type Spend, type Usage } from '../values/usage.ts';
-import { isAttempt, isTrace, type RunAttempt } from './attempt.ts';
+import { isAttempt, isRetries, isTrace, type RunAttempt, type RunRetry } from './attempt.ts';
 import type { FieldTable } from './field-rows.ts';
 import { type GuardCounters, isCounters, noCounters } from './limits.ts';
 import { isOpenStep, type OpenStep, redactStep, sizeOfStep } from './open-step.ts';
@@ -138,6 +138,8 @@ export interface HeadFields {
   readonly attempts: number;
   /** The newest attempt; absent: no process has worked on the run, or the record is of an earlier version. */
   readonly attempt?: RunAttempt;
+  /** The retries of the run, the newest last; absent = none. */
+  readonly retries?: readonly RunRetry[];
   readonly definition: RunDefinition;
   /** Ids of the commands that the run has accepted: the store may still hold them, or their senders may send them again. */
   readonly commands: readonly string[];
@@ -281,6 +283,7 @@ export const runFields = {
   },
   attempts: { part: 'head', empty: 0, write: 'always', isValid: isCount, redact: 'public', size: 0 },
   attempt: { part: 'head', write: 'unless-empty', isValid: isAttempt, redact: 'public', size: 0 },
+  retries: { part: 'head', write: 'unless-empty', isValid: isRetries, redact: 'public', size: 0 },
   definition: {
     part: 'head',
     empty: { version: '', hash: '' },

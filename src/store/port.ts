@@ -3,6 +3,7 @@ import type { RunDelta } from '../record/delta.ts';
 import type { InterruptedRun } from '../record/interrupted.ts';
 import type { KeptRun } from '../record/kept-run.ts';
 import type { DayTotals, TotalsRange } from '../record/totals.ts';
+import type { UsedByEnd } from '../run/attempt.ts';
 import type { Command, SentCommand } from '../run/command.ts';
 import type { JournalEntry, JournalWrite } from '../run/journal/entry.ts';
 import type { ParentCall, RunCheckpointMeta } from '../run/request.ts';
@@ -28,6 +29,8 @@ export interface WriteOptions {
   readonly events?: JournalWrite | undefined;
   /** Of the first record of a run: the key under which due runs are taken in turn. Only a TakingStore reads it. */
   readonly fairKey?: string | undefined;
+  /** Of `save`: the run of this record had ended, and continues, so its journal stays. Only a HistoryStore reads it. */
+  readonly reopens?: boolean | undefined;
 }
 
 export interface ClaimOptions {
@@ -282,6 +285,8 @@ export interface EndOptions {
   readonly undelivered?: Undelivered | undefined;
   /** Adds the run to the totals of its day, in the same commit. Only a store with `totals` reads it. */
   readonly isCounted?: boolean | undefined;
+  /** What an earlier end of the run has added to the totals: it was retried. */
+  readonly counted?: UsedByEnd | undefined;
   /** The run is a turn of a thread: its messages become those of the thread, and the next turn begins. */
   readonly turn?: TurnEnd | undefined;
 }
@@ -309,7 +314,7 @@ export type EndedCursor = { readonly endedAt: number; readonly runId: string };
 /**
  * A store that keeps the records of runs that ended. A kept record is no run to recover: `listInterrupted`, `claim`, `listDue`,
  * `send` and `load` do not see it, unless `load` is asked with `ended`. It is deleted when its time is over, and a `save` under
- * its id replaces it.
+ * its id replaces it, with its journal unless it `reopens` the run.
  */
 export interface HistoryStore extends OwningStore, OutcomeStore {
   /**

@@ -176,7 +176,8 @@ function recordWrites(parts: Parts): Pick<FullStore, 'save' | 'append' | 'delete
     save: async (record, options = {}) => {
       options.signal?.throwIfAborted();
       const body = withJournal(bodies.ofRecord(record, options.fairKey), options);
-      await write('save', writeRules.saveRecord(body, by(options)), { body, ...options });
+      const toSave = options.reopens ? { ...body, reopens: true } : body;
+      await write('save', writeRules.saveRecord(toSave, by(options)), { body, ...options });
       record.messages.forEach(dropEncoding);
     },
     append: async (delta, options = {}) => {

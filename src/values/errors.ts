@@ -128,6 +128,14 @@ export class RunIdConflictError extends CodedError {
 export class RunOwnedElsewhereError extends CodedError {
   readonly code = 'RUN_OWNED_ELSEWHERE';
 }
+/** The run has ended for good: nothing continues it. */
+export class RunEndedError extends CodedError {
+  readonly code = 'RUN_ENDED';
+}
+/** The run ended badly, and its record is not kept any more: nothing is there from which it could continue. */
+export class RecordGoneError extends CodedError {
+  readonly code = 'RECORD_GONE';
+}
 /** The run has not ended: what is stored of it cannot be erased yet. */
 export class RunNotEndedError extends CodedError {
   readonly code = 'RUN_NOT_ENDED';

@@ -33,6 +33,10 @@ const samples: { readonly [Type in Types]: readonly [event: Body<Type>, redacted
     { type: 'run.parked', code: 'PARKED', reason: 'see [key]' },
   ],
   'run.unparked': same({ type: 'run.unparked', by: { id: 'ada' } }),
+  'run.retried': [
+    { type: 'run.retried', status: 'error', error, by: { id: 'ada' } },
+    { type: 'run.retried', status: 'error', error: hidden, by: { id: 'ada' } },
+  ],
   'run.ended': [
     { type: 'run.ended', status: 'error', output: SECRET, error },
     { type: 'run.ended', status: 'error', output: '[key]', error: hidden },

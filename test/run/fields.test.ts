@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { ProgressRedaction } from '../../src/record/redact-progress.ts';
-import { rowsOf } from '../../src/run/field-rows.ts';
 import type { FieldTable } from '../../src/run/field-rows.ts';
+import { rowsOf } from '../../src/run/field-rows.ts';
 import { type RunFields, runFields } from '../../src/run/fields.ts';
 import { beginProgress } from '../../src/run/progress.ts';
 import { Redactor } from '../../src/values/redact.ts';

@@ -1,6 +1,7 @@
 import type { SettleInput } from '../../../machines/actors.ts';
 import { fingerprintIn, outcomeOwnerOf } from '../../record/identify.ts';
 import { stateOf } from '../../record/state.ts';
+import { usedBefore } from '../../run/attempt.ts';
 import { keptOutcome } from '../../run/outcome.ts';
 import { recordable } from '../../run/pipeline.ts';
 import type { Progress } from '../../run/progress.ts';
@@ -46,6 +47,7 @@ export function liveEnding(run: ActiveRun, checkpointer: Checkpointer, { input, 
     outcome: { ...kept, ...fingerprintIn(progress), ...unbegunIn(progress, outcome) },
     isRepeated: progress.outcome !== undefined,
     waits: progress.waiting?.waits,
+    counted: usedBefore(progress),
     turn: liveTurnEndOf(run, progress, outcome),
     // A call of a live parent reads the end by itself.
     parent: () => (isAwaitedHere(run) ? undefined : run.parent),

@@ -91,8 +91,10 @@ export interface Config {
   readonly skills: ReadonlyMap<string, Skill>;
   readonly keepOutcomesMs: number;
   readonly keepSignalsMs: number;
-  /** How long records of ended runs are kept; 0 = they are deleted. */
+  /** How long records of runs that ended `ok` are kept; 0 = they are deleted. */
   readonly keepRecordsMs: number;
+  /** How long those of runs with any other end are kept. */
+  readonly keepBadEndsMs: number;
   /** Undefined = events cannot be read in other processes. */
   readonly journal: Journaling | undefined;
   /** How the journals of runs are written: all events with the option `journal`, the durable ones for the audit. */
@@ -156,9 +158,7 @@ export function configOf(options: ExecutorOptions): Config {
     compactor: options.compactor,
     contextTokens: options.contextTokens,
     ...portsOf(options),
-    keepOutcomesMs: retainedMs(options.retention?.outcomes ?? WEEK_MS),
-    keepSignalsMs: retainedMs(options.retention?.signals ?? DAY_MS),
-    keepRecordsMs: Math.max(keepRecordsMsOf(options, store, warn), auditMs),
+    ...retentionOf(options, { store, auditMs, warn }),
     journal,
     journaling: journal ?? (auditMs > 0 ? { ...journalDefaults, lingerMs: EVENTS_MS, isDurableOnly: true } : undefined),
     isAudited: auditMs > 0,
@@ -188,6 +188,18 @@ function journalFor({ journal, retention }: ExecutorOptions, store: CheckpointSt
   if (store && isJournal(store)) return { ...options, lingerMs: retainedMs(retention?.events ?? EVENTS_MS) };
   warn('executor: the option journal has no effect: this store has no journal', {});
   return undefined;
+}
+
+/** How long is kept what runs leave at their end. A run without its answer may be retried as long as its outcome is known. */
+function retentionOf(
+  options: ExecutorOptions,
+  given: { readonly store: CheckpointStore | undefined; readonly auditMs: number; readonly warn: Warn },
+): Pick<Config, 'keepOutcomesMs' | 'keepSignalsMs' | 'keepRecordsMs' | 'keepBadEndsMs'> {
+  const { outcomes = WEEK_MS, signals = DAY_MS, records } = options.retention ?? {};
+  const keepOutcomesMs = retainedMs(outcomes);
+  const keepRecordsMs = Math.max(keepRecordsMsOf(options, given.store, given.warn), given.auditMs);
+  const keepBadEndsMs = records === undefined ? Math.max(keepRecordsMs, keepOutcomesMs) : keepRecordsMs;
+  return { keepOutcomesMs, keepSignalsMs: retainedMs(signals), keepRecordsMs, keepBadEndsMs };
 }
 
 /** A store that cannot keep them deletes them, as without the option. */

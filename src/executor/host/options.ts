@@ -114,8 +114,9 @@ export type Inspect = ((event: InspectionEvent) => void) | Observer<InspectionEv
 /** How long an executor keeps what it has of runs that ended: ms, or a text such as `'7d'`. */
 export interface RetentionOptions {
   /**
-   * Their records; default 0: they are deleted at the end. Infinity = until they are erased. With the option `journal` they are kept
-   * for `events` at least. Needs a store with `end`, `listEnded` and `erase`; other stores delete, with one warning.
+   * Their records. Default: that of a run that ended `ok` is deleted at the end, that of any other is kept as long as its outcome, so that
+   * `executor.retry` can continue it. One value is for both; 0 keeps none, Infinity keeps them until they are erased. With the option
+   * `journal` they are kept for `events` at least. Needs a store with `end`, `listEnded` and `erase`; other stores delete, with one warning.
    */
   readonly records?: number | string;
   /** Their answers, after the record is deleted; default 7 days. */
@@ -285,6 +286,8 @@ export interface RunOptions {
    * NOT_DURABLE. The handle follows the store (`onStep`, `inspect` are not called): see `Run`.
    */
   readonly drive?: 'later';
+  /** `retry`: a run of this request that has ended badly continues, as with `executor.retry`. Default: the start returns its end. */
+  readonly ifFailed?: 'retry';
   readonly inspect?: Inspect;
   readonly onStep?: (step: StepInfo) => void;
 }

@@ -17,6 +17,7 @@ import { recordedText } from '../run/record/stored-run.ts';
 import { checkedSteering } from '../run/steering.ts';
 import { cancelStored } from './stored/cancel-stored.ts';
 import { type ParkOptions, park, unpark } from './stored/parking.ts';
+import { retryStored } from './stored/retry.ts';
 import { type AnswerState, answerWait, mailStore, wakeAll } from './waits/answer-wait.ts';
 import { type SendEventOptions, sendEvent } from './waits/send-event.ts';
 
@@ -89,6 +90,13 @@ export interface RunControl {
   park(reason: string, options?: ParkOptions): Promise<void>;
   /** As `executor.unpark`. */
   unpark(options?: ParkOptions): Promise<void>;
+  /**
+   * Lets a run that ended badly continue, as `executor.retry` does, in any process that has its agent: the run is due. A run that has
+   * not ended is unparked, or asks its model at once; otherwise nothing changes.
+   * @throws {RUN_ENDED} @throws {RECORD_GONE} @throws {RUN_NOT_FOUND} @throws {RUN_OWNED_ELSEWHERE}
+   * @throws {UNSUPPORTED} if the store keeps no records of ended runs
+   */
+  retry(options?: ParkOptions): Promise<void>;
 }
 
 /** The control of a workflow's run: its `send` takes the events of the workflow. */
@@ -135,6 +143,7 @@ export function controlOf(services: ExecutorServices, runId: string, agent?: Age
     unread: async () => (await mailStore(services).inbox({ runId })).length,
     park: (reason, options = {}) => park(services, runId, { ...options, reason }),
     unpark: (options = {}) => unpark(services, runId, options),
+    retry: (options = {}) => retryStored(services, runId, options),
   };
 }
 

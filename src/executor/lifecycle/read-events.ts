@@ -78,7 +78,9 @@ async function* follow(
   services: ExecutorServices,
   { runId, reader, signal, newest, beforeRead: turn }: Following,
 ): AsyncGenerator<JournalEvent, undefined> {
-  if (reader.isOver || signal.aborted) return;
+  if (signal.aborted) return;
+  if (reader.isOver && !(await isRetried(services, runId, reader.place))) return;
+  reader.continue();
   if (newest !== undefined) reader.skipTo(await placeBefore(services, runId, newest));
   const feed = services.config.journal && services.feeds.open(runId, reader.place);
   if (!feed)
@@ -101,6 +103,11 @@ async function* follow(
           if (i === page.count) reader.skipTo(page.next);
           break;
         }
+        // A stream has one end: that of a run which was retried is told by `run.retried`.
+        if (entry.event.type === 'run.ended' && (await isRetried(services, runId, entry.place))) {
+          reader.skipTo(entry.place);
+          continue;
+        }
         for (const event of reader.read(entry)) {
           yield event;
           if (event.type === 'run.ended' || signal.aborted) return;
@@ -110,6 +117,17 @@ async function* follow(
   } finally {
     services.feeds.close(runId, feed);
   }
+}
+
+/** Returns whether a run was retried after the end at this place of its journal. @throws the store's error */
+async function isRetried(
+  { config: { journal, store } }: ExecutorServices,
+  runId: string,
+  place: number,
+): Promise<boolean> {
+  if (!journal || !store || !isJournal(store)) return false;
+  const page = await store.readEvents(runId, { after: place, limit: 1 });
+  return page?.entries.some(({ event }) => event.type === 'run.retried') ?? false;
 }
 
 /** The place before the newest entries of a journal; 0 if there are no others. @throws the store's error */

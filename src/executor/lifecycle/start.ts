@@ -25,6 +25,8 @@ export interface StartCall {
   readonly parent?: ParentCall;
   readonly depth?: number;
   readonly maxAttempts?: number | undefined;
+  /** The run may have ended badly, and continues all the same. */
+  readonly isRetry?: boolean;
 }
 
 /**
@@ -42,6 +44,7 @@ export async function startRun(services: ExecutorServices, given: Agent | Workfl
     ...unreadable,
     ...(depth === undefined ? {} : { depth }),
     ...(options.drive === 'later' ? { isAdmission: true as const } : {}),
+    ...(call.isRetry || options.ifFailed === 'retry' ? { isRetry: true } : {}),
     ...(maxAttempts === undefined ? {} : { maxAttempts }),
   };
   if (seed.refusal) return launch(services, agent, { seed, options });
@@ -109,6 +112,7 @@ const optionKeys: KnownKeys<RunOptions> = {
   inspect: true,
   onStep: true,
   drive: true,
+  ifFailed: true,
 };
 
 /** Reads the options once, like an agent. @throws {TypeError} */
@@ -117,6 +121,7 @@ function readRunOptions(given: RunOptions): RunOptions {
   const { signal, checkpointer, resume } = options;
   if (resume !== undefined) readable('run options: resume', () => checkResume(resume));
   checkWord('run options: drive', options.drive, ['later']);
+  checkWord('run options: ifFailed', options.ifFailed, ['retry']);
   checkMethods('run options: checkpointer', checkpointer, { methods: ['save', 'complete', 'fail'] });
   if (signal !== undefined && typeof readProperty(signal, 'addEventListener') !== 'function')
     throw new TypeError('run options: signal must be an AbortSignal, as an AbortController has one');

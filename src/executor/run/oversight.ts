@@ -1,5 +1,6 @@
 // What watches over a run: its budget, its audit, its critic, its time.
 import type { RunCheckpoint } from '../../record/checkpoint.ts';
+import { usedBefore } from '../../run/attempt.ts';
 import type { ParkedReason } from '../../run/fields.ts';
 import type { Limits } from '../../run/limits.ts';
 import type { Progress } from '../../run/progress.ts';
@@ -75,9 +76,11 @@ export function supervise(
   { progress, saved }: { progress: Progress; saved: JsonObject | undefined },
 ): void {
   const { maxRuntimeMs } = limits;
-  const past = { softLimitMs: maxRuntimeMs, elapsedMs: progress.elapsedMs, saved, progress, limits };
+  // A retry begins its time again.
+  const elapsedMs = progress.elapsedMs - (usedBefore(progress)?.elapsedMs ?? 0);
+  const past = { softLimitMs: maxRuntimeMs, elapsedMs, saved, progress, limits };
   run.resources.monitor = CriticMonitor.start(run, run.info as RunInfo, past);
   if (run.resources.monitor) run.observe(run.resources.monitor);
   const limitMs = run.resources.monitor ? Math.max(WATCHED_RUNTIME_MS, maxRuntimeMs) : maxRuntimeMs;
-  run.time.limit(new Deadline(run, limitMs - progress.elapsedMs));
+  run.time.limit(new Deadline(run, limitMs - elapsedMs));
 }

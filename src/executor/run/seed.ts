@@ -28,6 +28,8 @@ export interface RunSeed {
   readonly maxAttempts?: number;
   /** Recovery: without a record there is nothing to do; such a run must not begin again. */
   readonly mustExist?: boolean;
+  /** A run that ended badly continues: see `reopen`. */
+  readonly isRetry?: boolean;
   /** How long this process may work on the run; absent = until it ends. */
   readonly slice?: SliceLimits;
   /** The claim that was made when the run was found due; absent = the start claims it. */

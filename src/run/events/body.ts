@@ -47,6 +47,16 @@ export type RunEventBody =
   | { readonly type: 'run.parked'; readonly code: string; readonly reason: string; readonly by?: Person }
   /** A person unparked the run: the next start continues it. Only in the journal: the run is not live then. */
   | { readonly type: 'run.unparked'; readonly by?: Person }
+  /**
+   * The run had ended with this status and error, and continues. Only in the journal: the run is not live then. There it stands in
+   * place of the `run.ended` before it.
+   */
+  | {
+      readonly type: 'run.retried';
+      readonly status: RunStatus;
+      readonly error?: ErrorData;
+      readonly by?: Person;
+    }
   /** The last event, but of a process that parks the run: its last one is `run.parked`. */
   | { readonly type: 'run.ended'; readonly status: RunStatus; readonly output: string; readonly error?: ErrorData }
   /** A model turn begins. */

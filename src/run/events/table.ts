@@ -76,6 +76,12 @@ export const runEvents = {
   'run.status': { redact: { state: 'public' }, audit: 'skip', endsText: true, keep: 'none' },
   'run.parked': { redact: { code: 'public', reason: 'text', by: 'json' }, audit: 'log', endsText: true, keep: 'kept' },
   'run.unparked': { redact: { by: 'json' }, audit: 'log', endsText: false, keep: 'kept' },
+  'run.retried': {
+    redact: { status: 'public', error: 'error', by: 'json' },
+    audit: 'skip',
+    endsText: false,
+    keep: 'kept',
+  },
   'run.ended': {
     redact: { status: 'public', output: 'text', error: 'error' },
     audit: 'skip',

@@ -76,6 +76,13 @@ export class JournalReader {
     return this.#at.isOver === true;
   }
 
+  /** The run was retried after the last event that was read. */
+  continue(): void {
+    if (!this.#at.isOver) return;
+    const { isOver: _, ...at } = this.#at;
+    this.#at = at;
+  }
+
   /** There is nothing for this reader up to a place. */
   skipTo(place: number): void {
     if (place > this.#at.place) this.#at = { ...this.#at, place };

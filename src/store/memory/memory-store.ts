@@ -141,7 +141,7 @@ class MemoryDriver implements StoreDriver {
     const before = this.#run(runId);
     this.#put(runId, changedValue(before, { change, body }, this.#times));
     if (change.record === 'put') this.#rows.delete(runId);
-    if (change.record === 'put' && !before?.record) this.#journals.remove(runId);
+    if (change.record === 'put' && !before?.record && !change.keepsJournal) this.#journals.remove(runId);
     if (change.record && body) this.#addRows(body);
     if (change.record && body) this.#putStep(runId, body.step);
     if (change.record && body?.journal) this.#journals.add(runId, body.journal);

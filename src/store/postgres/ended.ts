@@ -7,6 +7,7 @@ import type { EndedHead, EndedPage, StoreWrite } from '../store-driver.ts';
 import { NoAnswer } from './errors.ts';
 import { Parameters } from './parameters.ts';
 import type { Session } from './pool.ts';
+import type { Change } from './row-change.ts';
 import { factsFound, hexOf, look, runIdOf } from './run-row.ts';
 import type { Tables } from './schema.ts';
 import type { Server } from './server.ts';
@@ -15,20 +16,30 @@ import { journalsGone } from './write-statement.ts';
 /** How many kept records one statement removes. */
 const REMOVED_AT_ONCE = 20;
 
-/** The parts of a statement that remove what belongs to the rows of `gone`, which have `run_id` and `body`. */
-function contentGone(tables: Tables): string {
+/**
+ * The parts of a statement that remove what belongs to the rows of `gone`, which have `run_id` and `body`.
+ * @param withJournal which of them lose their journals too: a condition
+ */
+function contentGone(tables: Tables, withJournal = 'true'): string {
   const parts = [tables.starts, tables.messages, tables.pieces].map(
     (table, i) => `part_${i}_gone AS (DELETE FROM ${table} p USING gone g WHERE p.body = g.body)`,
   );
-  return [...parts, journalsGone(tables, 'USING gone g WHERE j.run_id = g.run_id')].join(',\n');
+  return [...parts, journalsGone(tables, `USING gone g WHERE j.run_id = g.run_id AND ${withJournal}`)].join(',\n');
 }
 
-/** Removes the kept records of earlier runs from PostgreSQL: new runs have their ids. */
-export async function removeEnded(session: Session, tables: Tables, runIds: readonly string[]): Promise<void> {
+/** Removes the kept records of earlier runs from PostgreSQL: new runs have their ids, or the same runs continue. */
+export async function removeEnded(
+  session: Session,
+  tables: Tables,
+  replaced: readonly Pick<Change, 'runId' | 'keepsJournal'>[],
+): Promise<void> {
+  const idsIn = (parameter: string) =>
+    `(SELECT pg_catalog.decode(id, 'hex') FROM pg_catalog.unnest(${parameter}::pg_catalog.text[]) AS i (id))`;
+  const others = replaced.filter(({ keepsJournal }) => !keepsJournal);
   await session.query(
-    `WITH gone AS (DELETE FROM ${tables.ended} WHERE run_id IN (SELECT pg_catalog.decode(id, 'hex') FROM pg_catalog.unnest($1::pg_catalog.text[]) AS i (id))
-       RETURNING run_id, body), ${contentGone(tables)} SELECT 1`,
-    [runIds.map(hexOf)],
+    `WITH gone AS (DELETE FROM ${tables.ended} WHERE run_id IN ${idsIn('$1')} RETURNING run_id, body),
+     ${contentGone(tables, `g.run_id IN ${idsIn('$2')}`)} SELECT 1`,
+    [replaced, others].map((runs) => runs.map(({ runId }) => hexOf(runId))),
   );
 }
 

@@ -2,7 +2,7 @@ import { PawlError } from '../../values/error-codes.ts';
 import { type Decided, decideNow } from '../rules/decision.ts';
 import { removeEnded } from './ended.ts';
 import { isGroupFailure, isTransient, NoAnswer } from './errors.ts';
-import type { Session } from './pool.ts';
+import { inTransaction, type Session } from './pool.ts';
 import { leaseAfter, recordAfter, rowChange } from './row-change.ts';
 import { type Found, factsFound, factsKnown, look, type RunState } from './run-row.ts';
 import { pause, type Server } from './server.ts';
@@ -131,13 +131,11 @@ export class Writer {
   }
 
   async #send(session: Session, planned: readonly Planned[], open: Set<Job>): Promise<void> {
-    const replaced = planned.filter(({ change: { start, endedBody } }) => start && endedBody !== undefined);
-    if (replaced.length > 0) {
-      const ids = replaced.map(({ change }) => change.runId);
-      await removeEnded(session, this.#server.tables, ids);
-    }
     for (const plan of planned) plan.job.sent.set(plan.token, plan);
-    const landed = await this.#write(session, planned);
+    const replaced = planned.filter(({ change: { start, endedBody } }) => start && endedBody !== undefined);
+    const landed = await (replaced.length > 0
+      ? this.#replace(session, planned, replaced)
+      : this.#write(session, planned));
     for (const plan of planned) {
       if (landed.has(plan.token)) {
         this.#landed(plan.job, plan, open);
@@ -146,6 +144,17 @@ export class Writer {
         this.#known.delete(plan.job.runId);
       }
     }
+  }
+
+  /** Writes the planned changes of which some replace kept records: those are removed with the write, or not at all. */
+  #replace(session: Session, planned: readonly Planned[], replaced: readonly Planned[]): Promise<ReadonlySet<number>> {
+    return inTransaction(session, async () => {
+      const changes = replaced.map(({ change }) => change);
+      await removeEnded(session, this.#server.tables, changes);
+      const landed = await this.#write(session, planned);
+      if (replaced.every(({ token }) => landed.has(token))) return landed;
+      throw new NoAnswer('other transactions keep changing the run, or keep it locked');
+    });
   }
 
   /** Writes the planned changes. @returns the tokens of the stored changes */

@@ -45,6 +45,8 @@ export interface Change {
   readonly deliver?: EndToDeliver | undefined;
   /** The body of the kept record of an earlier run, which a whole record replaces. */
   readonly endedBody: number | undefined;
+  /** That record is of the same run, which continues: its journal stays. */
+  readonly keepsJournal?: boolean | undefined;
 }
 
 interface KeptOutcome {
@@ -93,8 +95,9 @@ export function rowChange(
   // A run without a lease counts the attempts of its record.
   const attempts = lease ? lease.attempts : (body.attempts ?? 0);
   const { start, rows, journal } = body;
-  const { filed, definition, pausedBy } = change;
-  return { ...owned, attempts, head: withoutColumns(body), start, rows, journal, filed, definition, pausedBy };
+  const { filed, definition, pausedBy, keepsJournal } = change;
+  const found = { filed, definition, pausedBy };
+  return { ...owned, attempts, head: withoutColumns(body), start, rows, journal, ...found, keepsJournal };
 }
 
 /** Returns the lease of a run after its change was stored. */

@@ -13,7 +13,7 @@ import type { EndedHead } from '../store-driver.ts';
 /** Encodes and encrypts what a run leaves at its end. @throws {NOT_JSON} @throws the codec's error */
 export function encodeEnd(
   runId: string,
-  { outcome, keepUntil, outcomeUntil = keepUntil, undelivered, isCounted }: EndOptions,
+  { outcome, keepUntil, outcomeUntil = keepUntil, undelivered, isCounted, counted }: EndOptions,
   encryption: Encryption,
 ): RunToEnd {
   const { agentId = '', callerId = '' } = outcome.run?.meta ?? {};
@@ -29,7 +29,7 @@ export function encodeEnd(
       agent: keysOf(agentId, 'agent', encryption)?.[0] ?? null,
       caller: keysOf(callerId, 'caller', encryption)?.[0] ?? null,
       keepUntil: finite(keepUntil),
-      totals: isCounted ? totalsRowOf(outcome) : undefined,
+      totals: isCounted ? totalsRowOf(outcome, counted) : undefined,
     },
   };
 }

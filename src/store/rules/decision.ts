@@ -66,6 +66,8 @@ export interface InboxFacts {
 export interface Change {
   /** Stores the body of the write: `put` replaces the record, `append` adds to it. */
   readonly record?: 'put' | 'append';
+  /** A record that is put replaces that of the same run, which had ended: the journal stays. */
+  readonly keepsJournal?: true;
   /** Removes the record, the lease, and the waiting commands. The record of an earlier run that ended stays. */
   readonly remove?: true;
   /**
@@ -171,6 +173,8 @@ export interface ToStore {
   readonly pausedBy?: string | undefined;
   /** Of a whole record. */
   readonly filed?: Filed | undefined;
+  /** Of a whole record: its run had ended, and continues. */
+  readonly reopens?: boolean | undefined;
 }
 
 /**

@@ -32,7 +32,7 @@ export function saveRecord(record: ToStore, by: Writer): Decide<void> {
     checkReplaceable(runId, readable(facts)?.version);
     const filed = by.keepsDue && record.filed ? { filed: record.filed } : {};
     const change = { ...leaseAfter(lease, sound(lease), attempts), ...dueAfter(record, facts, by), ...filed };
-    return changed({ record: 'put', ...change });
+    return changed({ record: 'put', ...change, ...(record.reopens ? { keepsJournal: true as const } : {}) });
   };
 }
 

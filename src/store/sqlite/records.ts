@@ -7,6 +7,7 @@ import type { Encryption, MessageRow } from '../encoding/encryption.ts';
 import type { Filed } from '../encoding/filed.ts';
 import { type StepTexts, withoutStep } from '../encoding/step-texts.ts';
 import type { StoredBody } from '../encoding/stored-body.ts';
+import type { Change } from '../rules/decision.ts';
 import type { KnownRuns, Stored } from './known-runs.ts';
 
 /**
@@ -183,10 +184,14 @@ export class RecordTable {
 
   /**
    * Writes a whole record, in place of the existing one.
-   * @param filed under what its run is found from now on; absent: as before
+   * @param how `filed`: under what its run is found from now on; absent: as before. `keepsJournal`: of the same run, which had ended
    * @returns the number of the former record, if `removeRest` must be called with it
    */
-  put(record: StoredBody, stored: Stored | undefined, filed?: Filed): number | undefined {
+  put(
+    record: StoredBody,
+    stored: Stored | undefined,
+    { filed, keepsJournal }: Pick<Change, 'filed' | 'keepsJournal'> = {},
+  ): number | undefined {
     const { messageCount, rows } = record;
     const { meta = '', extras = null } = record.start ?? {};
     checkCount(record);
@@ -194,9 +199,11 @@ export class RecordTable {
     const ended = stored ? undefined : this.findEnded(record.runId);
     const former = stored?.no ?? ended;
     const rest = former !== undefined && this.#removePiece(former) ? former : undefined;
+    // The record gets another number: its journal follows.
+    const moved = ended === undefined ? rest : keepsJournal ? ended : undefined;
+    if (moved !== undefined) this.#renumberJournal(moved, NO_RUN);
     if (rest !== undefined) this.#removeRecord(rest);
     if (ended !== undefined) this.#removeEnded(ended);
-    else if (rest !== undefined) this.#renumberJournal(rest, NO_RUN);
     const run = [crc32(meta), crc32(extras ?? ''), meta, extras] as const;
     const known = rest === undefined ? stored?.no : undefined;
     if (known !== undefined) this.#updateRun.run(...run, known);
@@ -205,7 +212,7 @@ export class RecordTable {
     const { fair, agent, caller } = place;
     if (known === undefined) this.#insertDue.run(no, due_at, record.runId, fair, agent, caller);
     else if (place.isNew) this.#updateFiled.run(fair, agent, caller, no);
-    if (ended === undefined && rest !== undefined) this.#renumberJournal(NO_RUN, no);
+    if (moved !== undefined) this.#renumberJournal(NO_RUN, no);
     // Distinguishes whole saves: a long load sees by it that the record was replaced meanwhile.
     const generation = Math.floor(Math.random() * 2 ** 48);
     this.#putHead.run(...headValues(record, { generation, message_count: messageCount }), no);

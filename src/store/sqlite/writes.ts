@@ -110,11 +110,11 @@ function makeChange(tables: Tables, { runId, body, change }: ToMake): number | u
   return rest;
 }
 
-function storeBody({ records, journals }: Tables, body: StoredBody, { record, filed }: Change): number | undefined {
+function storeBody({ records, journals }: Tables, body: StoredBody, change: Change): number | undefined {
   const stored = records.find(body.runId);
   let rest: number | undefined;
-  if (record === 'put') {
-    rest = records.put(body, stored, filed);
+  if (change.record === 'put') {
+    rest = records.put(body, stored, change);
   } else {
     // An appended delta was decided from this record.
     records.append(body, stored as WholeRecord);

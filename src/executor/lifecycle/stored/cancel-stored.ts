@@ -1,6 +1,7 @@
 import type { RunCheckpoint } from '../../../record/checkpoint.ts';
 import { toResumeState } from '../../../record/checkpoint.ts';
 import { fingerprintIn, identified, outcomeOwnerOf, parentOf } from '../../../record/identify.ts';
+import { usedBefore } from '../../../run/attempt.ts';
 import type { RunEventBody } from '../../../run/events/body.ts';
 import { bornRunOf, outcomeIdOf, waitIdOf } from '../../../run/identity.ts';
 import { firstPlace, type JournalEntry, type JournalWrite } from '../../../run/journal/entry.ts';
@@ -111,6 +112,7 @@ function storedEnding(services: ExecutorServices, run: StoredRun, { ended, turn,
     outcome: { ...outcome, ...fingerprintIn(identified(record)) },
     isRepeated: record.outcome !== undefined,
     waits: waiting?.waits,
+    counted: usedBefore(record),
     turn,
     parent: () => parentOf(record),
     treeRuns: () => record.treeRuns,

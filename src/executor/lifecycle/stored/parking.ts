@@ -73,7 +73,8 @@ async function readEndedError({ config: { store } }: ExecutorServices, runId: st
   );
 }
 
-function personIn(options: ParkOptions, of: string): { readonly by?: Person } {
+/** Reads the person of a call. @throws {TypeError} */
+export function personIn(options: ParkOptions, of: string): { readonly by?: Person } {
   checkKeys(options, { by: true }, { of });
   const { by } = options;
   if (by === undefined) return {};

@@ -8,6 +8,7 @@ import type { CheckpointStore } from '../../../store/port.ts';
 import { type ErrorData, toErrorData } from '../../../values/error-data.ts';
 import { CancelledError } from '../../../values/errors.ts';
 import type { ActiveRun, ExecutorServices } from '../../run/active-run.ts';
+import type { Run } from '../../run/handle.ts';
 import { runAtWork } from '../../run/life/run-at-work.ts';
 import type { SliceLimits } from '../../run/slice.ts';
 import type { TakenClaim } from '../../services/due/taken-claim.ts';
@@ -115,27 +116,31 @@ interface Continued {
   readonly slice?: SliceLimits;
   /** The claim with which it was found due; absent = it is claimed. */
   readonly claim?: TakenClaim;
+  /** It may have ended badly, and continues all the same. */
+  readonly isRetry?: boolean;
 }
 
 /** Continues a stored run, whose agent this process has, and returns when its start was accepted, answered or refused. */
 export async function begin(services: ExecutorServices, continued: Continued): Promise<Begun> {
-  const { meta, maxAttempts, place, slice, claim } = continued;
+  const { meta, maxAttempts, place, slice, claim, isRetry } = continued;
   const { runId, prompt, callerId, channelId, guildId, parentRunId } = meta;
   const request = { runId, prompt, callerId, channelId, guildId, parentRunId, inputs: {}, images: [] };
   const { agent, fault } = readStored(agentFor(services, meta.agentId) as Agent, meta.agentId);
   const depth = place?.kind === 'child' ? place.depth : 0;
   const known = { isNewId: false, origin: 'recovered', mustExist: true, ...(fault ? { fault } : {}) } as const;
-  const seed = { request, ...known, maxAttempts, depth, ...(slice ? { slice } : {}), ...(claim ? { claim } : {}) };
+  const rest = { ...(slice ? { slice } : {}), ...(claim ? { claim } : {}), ...(isRetry ? { isRetry } : {}) };
+  const seed = { request, ...known, maxAttempts, depth, ...rest };
   // The run that wanted its answer has ended: this one is cancelled in good order, without another model call.
   const gone = new CancelledError('the run that began it is over');
   const options = place?.kind === 'orphan' ? { signal: AbortSignal.abort(gone) } : {};
-  const { actor, result } = await launch(services, agent, { seed, options });
-  return { run: services.runBehind(actor), result };
+  const handle = await launch(services, agent, { seed, options });
+  return { run: services.runBehind(handle.actor), handle, result: handle.result };
 }
 
 /** A run that has begun in this process, or was refused. */
 interface Begun {
   readonly run: ActiveRun | undefined;
+  readonly handle: Run;
   readonly result: Promise<RunResult>;
 }
 

@@ -149,7 +149,9 @@ async function runOnce(run: ActiveRun, { agent, prompt, input, context, depth, r
   try {
     const { maxAttempts } = seed;
     const options = { signal: controller.signal };
-    const call = { invocation, options, parent, depth, maxAttempts };
+    // The end of this run has cancelled the child; its retry makes the call again.
+    const isRetry = run.progress?.retries !== undefined;
+    const call = { invocation, options, parent, depth, maxAttempts, isRetry };
     const started = await tree.begin(() => services.startChild(agent, call), signal);
     const child = services.runBehind(started.actor);
     if (child) run.resources.addChild(child);

@@ -19,6 +19,7 @@ import type { TakenClaim } from '../../services/due/taken-claim.ts';
 import type { ActiveRun } from '../active-run.ts';
 import { announceParked, isSameParking } from '../oversight.ts';
 import { forgetOutcome, isBegunAgain, readEarlierEnd, readKeptOutcome } from './earlier-end.ts';
+import { reopenAsked, withRecord } from './reopen-ended.ts';
 import { askerOf, conflict, isAskedRecord, isComparing, withIdentity } from './same-request.ts';
 import { claimOptionsOf, journalWrite, rewriteHead, untilUntouched } from './stored-run.ts';
 
@@ -125,10 +126,10 @@ async function look(run: ActiveRun, store: CheckpointStore, restAgain: RestAgain
   const { runId, seed, services } = run;
   // No run has a random id yet. An id of a host's own port may belong to a run that is stored, or that has ended.
   if (seed.isNewId && services.config.hasRandomIds) return { attempts: 1 };
-  const record = await load(run, store);
+  const record = (await load(run, store)) ?? (await reopenAsked(run, store));
   if (!record) {
     const outcome = await readEarlierEnd(run, store);
-    if (outcome && !isBegunAgain(run, outcome)) return { outcome, attempts: 1 };
+    if (outcome && !isBegunAgain(run, outcome)) return { outcome: withRecord(run, outcome), attempts: 1 };
     if (outcome) await forgetOutcome(run, store, outcome);
     if (!seed.mustExist && !hasBegun(run, store)) return { attempts: run.resources.claim?.attempts ?? 1 };
     throw new RunNotFoundError(`run ${runId} has ended, or never began`);

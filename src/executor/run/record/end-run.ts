@@ -1,3 +1,4 @@
+import type { UsedByEnd } from '../../../run/attempt.ts';
 import { keptOutcome } from '../../../run/outcome.ts';
 import type { OutcomeOwner, RunOutcome } from '../../../run/result.ts';
 import type { Wait } from '../../../run/waits/wait.ts';
@@ -21,6 +22,8 @@ export interface Ending extends ChildEnd {
   readonly isRepeated: boolean;
   /** The open waits of the run before its end. */
   readonly waits: readonly Wait[] | undefined;
+  /** What an earlier end of the run has counted: it was retried. */
+  readonly counted: UsedByEnd | undefined;
   /** Set if the run is a turn of a thread: then its record is kept, and the next turn begins. */
   readonly turn: TurnEnd | undefined;
   /** Returns whose run it is, as the record has it: redacted. */
@@ -104,16 +107,18 @@ async function deliver(run: Ending): Promise<Undelivered | undefined> {
  * messages belong to that, and the next turn begins.
  */
 function endOf(run: Ending, undelivered: Undelivered | undefined): EndOptions | undefined {
-  const { keepRecordsMs, isAudited, clock } = run.services.config;
-  const { turn, keepRecord } = run;
+  const { keepRecordsMs, keepBadEndsMs, isAudited, clock } = run.services.config;
+  const { turn, keepRecord, outcome, counted } = run;
+  // A run without its answer may be retried.
+  const keepMs = outcome.status === 'ok' ? keepRecordsMs : keepBadEndsMs;
   if (turn && !keepRecord) throw new UnsupportedError('this store keeps no threads');
-  if (!keepRecord || (!turn && keepRecordsMs <= 0)) return undefined;
+  if (!keepRecord || (!turn && keepMs <= 0)) return undefined;
   const endedAt = clock.now();
   return {
-    outcome: keptOutcome({ ...run.outcome, endedAt, run: run.owner() }),
-    keepUntil: turn ? Number.POSITIVE_INFINITY : endedAt + keepRecordsMs,
+    outcome: keptOutcome({ ...outcome, endedAt, run: run.owner() }),
+    keepUntil: turn ? Number.POSITIVE_INFINITY : endedAt + keepMs,
     outcomeUntil: outcomeUntil(run, undelivered),
-    ...(isAudited ? { isCounted: true } : {}),
+    ...(isAudited ? { isCounted: true, ...(counted ? { counted } : {}) } : {}),
     ...(undelivered ? { undelivered } : {}),
     ...(turn ? { turn } : {}),
   };

@@ -45,21 +45,23 @@ export async function untilUntouched(services: ExecutorServices, runId: string):
 /**
  * Claims a stored run, loads its record, does the work, and releases it. If two calls need the same run, the second waits:
  * all claims of one executor have the same owner, so the second would take the run from the first.
+ * @param of the id of the run; `ended`: it may have ended
  * @throws {RUN_OWNED_ELSEWHERE} while another owner works on it, if one takes it meanwhile, or if a newer deployment has
  *   worked on it
  * @throws {RUN_NOT_FOUND} if the store has no record of it
  */
 export async function withStoredRun<T>(
   services: ExecutorServices,
-  runId: string,
+  of: string | { readonly ended: string },
   work: (run: StoredRun) => Promise<T>,
 ): Promise<T> {
   const known = services.storedWork;
+  const runId = typeof of === 'string' ? of : of.ended;
   for (let before = known.get(runId); before; before = known.get(runId)) await before;
   const over = Promise.withResolvers<void>();
   known.set(runId, over.promise);
   try {
-    return await holdRun(services, runId, work);
+    return await holdRun(services, of, work);
   } catch (error) {
     if (hasCode(error, 'NEWER_DEPLOYMENT'))
       throw new RunOwnedElsewhereError(`run ${runId} is left to a newer deployment`, { cause: error });
@@ -91,8 +93,13 @@ async function claimReadable(store: OwningStore, { runId, owner, ttlMs, options 
   }
 }
 
-async function holdRun<T>(services: ExecutorServices, runId: string, work: (run: StoredRun) => Promise<T>): Promise<T> {
+async function holdRun<T>(
+  services: ExecutorServices,
+  of: string | { readonly ended: string },
+  work: (run: StoredRun) => Promise<T>,
+): Promise<T> {
   const { defaults } = services.config;
+  const { runId, ...options } = typeof of === 'string' ? { runId: of } : { runId: of.ended, ended: true };
   const store = storeOf(services);
   if (services.registry.live(runId)) throw new RunOwnedElsewhereError(`run ${runId} is live in this process`);
   const claim = isOwning(store)
@@ -109,7 +116,7 @@ async function holdRun<T>(services: ExecutorServices, runId: string, work: (run:
   let left = before;
   let isDone = false;
   try {
-    const record = await store.load(runId);
+    const record = await store.load(runId, options);
     if (!record) throw new RunNotFoundError(`run ${runId} has ended, or never began`);
     const read = { ...record, attempts: before ?? Math.max(0, record.attempts) };
     const counts = (attempts: number) => {

@@ -1,0 +1,54 @@
+import { endAttempt, MAX_RETRIES, type RunRetry } from '../run/attempt.ts';
+import { noCounters } from '../run/limits.ts';
+import type { RunOutcome } from '../run/result.ts';
+import type { RunCheckpoint } from './checkpoint.ts';
+
+/** The record of a run that ended. */
+export type EndedRecord = RunCheckpoint & { readonly outcome: RunOutcome };
+
+/** Returns why a run that ended cannot continue; undefined: it can. */
+export function whyOver({
+  meta: { runId },
+  outcome,
+  parent,
+  thread,
+  hosted,
+  workflow,
+}: EndedRecord): string | undefined {
+  const how = `run ${runId} has ended with status ${outcome.status}`;
+  if (outcome.status === 'ok') return `${how}: it has its answer, and does not continue`;
+  if (parent) return `${how}: the run that began it has read its end; retry that one, ${parent.rootRunId}`;
+  if (thread) return `${how}: it is a turn of a thread; retry its message with thread.retry, or send another one`;
+  if (hosted) return `${how}: the machine of its host has its end; spawn it again under another id`;
+  const state = workflow?.snapshot.status;
+  if (state !== undefined && state !== 'active') return `${how}: its machine is over (${state}), and takes no event`;
+  return undefined;
+}
+
+/**
+ * Returns the record with which a run that ended badly continues. Steps, phases, the open step, usage and spend stay; its limits
+ * begin again: steps, working time, failed calls, starts.
+ * @param now wall clock, ms
+ */
+export function reopened(record: EndedRecord, now: number): RunCheckpoint {
+  const { outcome, parked: _, setup: __, critic: ___, ...kept } = record;
+  const { retries = [], iteration, elapsedMs = 0, usage, spend, openPhase } = record;
+  const retry: RunRetry = {
+    at: now,
+    error: { code: outcome.error?.code ?? '' },
+    used: { elapsedMs, iterations: iteration, usage, ...(spend ? { spend } : {}) },
+  };
+  const before = retries.slice(1 - MAX_RETRIES).map(({ at, error }): RunRetry => ({ at, error }));
+  // The last message may be an answer that was refused: its phase must know that it has one.
+  const turns = record.messages.at(-1)?.role === 'assistant' ? 1 : 0;
+  return {
+    ...endAttempt(kept, 'left'),
+    updatedAt: now,
+    revision: (record.revision ?? 0) + 1,
+    attempts: 0,
+    counters: noCounters,
+    raisedSteps: iteration,
+    ...(openPhase ? { openPhase: { ...openPhase, iteration: Math.min(openPhase.iteration, turns) } } : {}),
+    retries: [...before, retry],
+  };
+}

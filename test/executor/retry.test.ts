@@ -1,0 +1,359 @@
+import { createPalette, defineAgent, memoryStore, type RunEvent } from 'pawl';
+import { sqliteStore } from 'pawl/stores/sqlite';
+import { callTool, callTools, fail, hang, reply, testClock } from 'pawl/testing';
+import { describe, expect, onTestFinished, test } from 'vitest';
+import { z } from 'zod';
+import { type HostOptions, hostOf, toolOf, until } from '../fixtures/host.ts';
+import { watchedStore } from '../fixtures/watched-store.ts';
+
+const stores = {
+  memory: () => memoryStore(),
+  SQLite: () => {
+    const store = sqliteStore({ path: ':memory:' });
+    onTestFinished(() => store.close());
+    return store;
+  },
+};
+const onStores = Object.entries(stores);
+
+const refused = () => fail(Object.assign(new Error('no key'), { statusCode: 400 }));
+const request = { runId: 'r', prompt: 'Go.' };
+
+/** A tool that counts what it did. */
+function countedTool(name: string, effect: 'read' | 'once' = 'once') {
+  const did: unknown[] = [];
+  return { did, tool: toolOf(name, effect, async (_, { idempotencyKey }) => void did.push(idempotencyKey)) };
+}
+
+async function eventsOf(host: ReturnType<typeof hostOf>, runId: string): Promise<RunEvent['type'][]> {
+  const types: RunEvent['type'][] = [];
+  for await (const { type } of host.executor.events(runId)) types.push(type);
+  return types;
+}
+
+describe('executor.retry', () => {
+  test.for(onStores)(
+    'continues a run that an error ended after its last recorded step, on %s (lab 4)',
+    async ([, make]) => {
+      const store = make();
+      const { did, tool } = countedTool('pay');
+      const first = await hostOf({ store, tools: [tool], script: [callTool('pay'), refused()] }).run(request);
+      expect(first).toMatchObject({ status: 'error', iterations: 1 });
+      const host = hostOf({ store, tools: [tool], script: [reply('paid')] });
+      const run = await host.executor.retry('r');
+      expect(run.accepted).toBe('resumed');
+      const result = await run.result;
+      expect(result).toMatchObject({ status: 'ok', output: 'paid', iterations: 2 });
+      expect(did.length).toBe(1);
+      expect(host.model.calls[0]?.messages).toEqual(first.messages);
+      expect(result.usage.outputTokens).toBe(2 * first.usage.outputTokens);
+      expect(await store.load('r', { ended: true })).toBeNull();
+    },
+  );
+
+  test('makes no `once` call again that had begun, and repeats one that reads (lab 4)', async () => {
+    const store = memoryStore();
+    const began: string[] = [];
+    const hanging = (name: string, effect: 'read' | 'once') =>
+      toolOf(name, effect, async () => {
+        began.push(name);
+        await new Promise(() => {});
+      });
+    const first = hostOf({
+      store,
+      tools: [hanging('pay', 'once'), hanging('look', 'read')],
+      script: [callTools(['pay', 'look'].map((name) => ({ name, input: {} })))],
+    });
+    const run = await first.start(request);
+    await until(() => began.length === 2);
+    expect(await run.cancel()).toMatchObject({ status: 'cancelled' });
+    const [pay, look] = [countedTool('pay'), countedTool('look', 'read')];
+    const next = hostOf({ store, tools: [pay.tool, look.tool], script: [reply('done')] });
+    expect(await (await next.executor.retry('r')).result).toMatchObject({ status: 'ok' });
+    expect([pay.did.length, look.did.length]).toEqual([0, 1]);
+    expect(JSON.stringify(next.model.calls[0]?.messages.at(-1))).toContain('Outcome unknown');
+  });
+
+  test('keeps finished phases, and asks again for an answer that its schema refused (lab 4)', async () => {
+    const store = memoryStore();
+    const agent = {
+      phases: ['plan', 'write'].map((name) => ({ name, instructions: name })),
+      output: z.object({ total: z.number() }),
+    };
+    const first = hostOf({
+      store,
+      agent,
+      script: [reply('a plan'), reply('no json'), reply('none')],
+    });
+    expect((await first.run(request)).error?.code).toBe('OUTPUT_INVALID');
+    const next = hostOf({ store, agent, script: [reply('{"total":7}')] });
+    const result = await (await next.executor.retry('r')).result;
+    expect(result).toMatchObject({ status: 'ok', data: { total: 7 } });
+    expect(result.phases.map(({ name }) => name)).toEqual(['plan', 'write']);
+  });
+
+  test.for(['maxSteps', 'maxRuntimeMs', 'maxConsecutiveToolErrors'] as const)(
+    'gives the run its limits again: one that met %s works on (lab 5)',
+    async (limit) => {
+      const clock = testClock(1_000);
+      const store = memoryStore({ clock });
+      const look = toolOf('look', 'read', async () => {
+        await clock.advance(600);
+        if (limit === 'maxConsecutiveToolErrors') throw new Error('no');
+        return 'ok';
+      });
+      const most = { maxSteps: 2, maxRuntimeMs: 1_000, maxConsecutiveToolErrors: 2 }[limit];
+      const options =
+        limit === 'maxConsecutiveToolErrors' ? { defaults: { [limit]: most } } : { agent: { [limit]: most } };
+      const calls = [callTool('look'), callTool('look', { n: 2 })];
+      const open = () => hostOf({ store, clock, tools: [look], ...options, script: [...calls, reply('done')] });
+      const first = await open().run(request);
+      expect(first.status).not.toBe('ok');
+      const once = hostOf({
+        store,
+        clock,
+        tools: [look],
+        ...options,
+        script: limit === 'maxRuntimeMs' ? [reply('done')] : [callTool('look', { n: 3 }), reply('done')],
+      });
+      expect(await (await once.executor.retry('r')).result).toMatchObject({ status: 'ok', output: 'done' });
+    },
+  );
+
+  test('says in record, list and result that it is the same run, and is delivered with another outcomeId (lab 5)', async () => {
+    const store = memoryStore();
+    const ends: string[] = [];
+    const options = { store, onOutcome: ({ outcomeId }: { outcomeId: string }) => void ends.push(outcomeId) };
+    await hostOf({ ...options, script: [refused()] }).run({ ...request, callerId: 'ada', labels: { order: '17' } });
+    const next = hostOf({ ...options, retention: { records: 60_000 }, script: [reply('done')] });
+    await (await next.executor.retry('r')).result;
+    const record = await store.load('r', { ended: true });
+    expect(record?.retries).toMatchObject([{ error: { code: 'MODEL' } }]);
+    expect(record).toMatchObject({ labels: { order: '17' }, meta: { callerId: 'ada', prompt: 'Go.' } });
+    expect(new Set(ends).size).toBe(2);
+  });
+
+  test('a second bad end can be retried too, and the record names the newest 20 retries (lab 5)', async () => {
+    const store = memoryStore();
+    await hostOf({ store, script: [refused()] }).run(request);
+    for (let i = 0; i < 22; i++) await (await hostOf({ store, script: [refused()] }).executor.retry('r')).result;
+    const record = await store.load('r', { ended: true });
+    expect(record?.retries?.length).toBe(20);
+    expect(record?.retries?.filter(({ used }) => used)).toHaveLength(1);
+  });
+
+  test.for(onStores)('its journal goes on, and has one end: %s (lab 5)', async ([, make]) => {
+    const store = make();
+    const options = { store, journal: true, tools: [toolOf('look')] };
+    const first = hostOf({ ...options, script: [callTool('look'), refused()] });
+    await first.run(request);
+    expect((await eventsOf(first, 'r')).at(-1)).toBe('run.ended');
+    const next = hostOf({ ...options, script: [reply('done')] });
+    await (await next.executor.retry('r')).result;
+    const types = await eventsOf(next, 'r');
+    expect(types.filter((type) => type === 'run.ended' || type === 'run.retried')).toEqual([
+      'run.retried',
+      'run.ended',
+    ]);
+    expect(types.filter((type) => type === 'step.done')).toHaveLength(2);
+  });
+
+  test('a reader that had the end before the retry gets what came after it (lab 5)', async () => {
+    const store = memoryStore();
+    const first = hostOf({ store, journal: true, script: [refused()] });
+    await first.run(request);
+    let cursor = '';
+    for await (const event of first.executor.events('r')) cursor = event.cursor;
+    const next = hostOf({ store, journal: true, script: [reply('done')] });
+    await (await next.executor.retry('r')).result;
+    const types: string[] = [];
+    for await (const { type } of next.executor.events('r', { after: cursor })) types.push(type);
+    expect([types[0], types.at(-1)]).toEqual(['run.retried', 'run.ended']);
+  });
+
+  test('the totals of its day count each step once (lab 5)', async () => {
+    const store = memoryStore();
+    const options = { store, audit: true, tools: [toolOf('look')] };
+    const first = await hostOf({ ...options, script: [callTool('look'), refused()] }).run(request);
+    const next = await (await hostOf({ ...options, script: [reply('done')] }).executor.retry('r')).result;
+    const totals = await store.totals();
+    expect(totals.map(({ status, iterations }) => [status, iterations])).toEqual([
+      ['error', 1],
+      ['ok', 1],
+    ]);
+    const sum = totals.reduce((tokens, { usage }) => tokens + usage.outputTokens, 0);
+    expect(sum).toBe(next.usage.outputTokens);
+    expect(next.usage.outputTokens).toBeGreaterThan(first.usage.outputTokens);
+  });
+
+  test('its attempts go on: the first one after the retry is told that the one before had left (lab 5)', async () => {
+    const store = memoryStore();
+    await hostOf({ store, tools: [toolOf('look')], script: [callTool('look'), refused()] }).run(request);
+    const seen: unknown[] = [];
+    const observers = [
+      {
+        onEvent: (_: RunEvent, { attempt, previous }: { attempt: number; previous?: { how: string } }) =>
+          void seen.push([attempt, previous?.how]),
+      },
+    ];
+    await (await hostOf({ store, tools: [toolOf('look')], observers, script: [reply('done')] }).executor.retry('r'))
+      .result;
+    expect(new Set(seen.map((each) => JSON.stringify(each)))).toEqual(new Set(['[2,"left"]']));
+  });
+
+  test('a child that the end of its run has cancelled continues with the call that began it (lab 4)', async () => {
+    const store = memoryStore();
+    const { did, tool } = countedTool('pay');
+    const child = defineAgent({ id: 'child', instructions: 'Work.', tools: [tool] });
+    const palette = createPalette({ agents: [child] });
+    const desk = (script: HostOptions['script'] = []) =>
+      hostOf({ store, agent: { subAgents: ['child'] }, ports: { palette }, script });
+    const first = desk([callTool('agent__child', { prompt: 'Pay.' }), callTool('pay'), hang()]);
+    const run = await first.start(request);
+    await until(() => did.length === 1 && first.model.calls.length === 3);
+    await run.cancel();
+    const next = desk([reply('child done'), reply('done')]);
+    const result = await (await next.executor.retry('r')).result;
+    expect(result).toMatchObject({ status: 'ok', output: 'done' });
+    expect(did.length).toBe(1);
+    expect(JSON.stringify(result.messages)).toContain('child done');
+  });
+
+  test('a parked run is unparked, a live one is joined, and one that waits is left as it is (lab 6)', async () => {
+    const store = memoryStore();
+    const first = hostOf({ store, script: [hang()] });
+    await first.start(request);
+    expect((await first.executor.retry('r')).accepted).toBe('joined');
+    await first.executor.shutdown({ drainMs: 0 });
+    const next = hostOf({ store, script: [reply('done')] });
+    await next.executor.park('r', 'a look');
+    expect(await (await next.executor.retry('r')).result).toMatchObject({ status: 'ok' });
+  });
+
+  test.for(['ok', 'thread', 'nobody', 'gone', 'agent'] as const)(
+    'refuses, and changes nothing: %s (lab 6, 7)',
+    async (kind) => {
+      const store = memoryStore();
+      const host = hostOf({ store, script: [reply('done')], retention: { records: 60_000 } });
+      const codeOf = async (executor = host.executor, runId = 'r') =>
+        executor.retry(runId).then(
+          () => 'none',
+          ({ code }: { code: string }) => code,
+        );
+      if (kind === 'ok') {
+        await host.run(request);
+        expect(await codeOf()).toBe('RUN_ENDED');
+      }
+      if (kind === 'thread') {
+        const bad = hostOf({ store, script: [refused()] });
+        const { runId } = await bad.executor
+          .thread('t', { agent: bad.agent, callerId: 'ada' })
+          .send({ id: 'm', text: 'Hi.' });
+        await until(async () => (await bad.executor.find(runId))?.status === 'ended');
+        expect(await codeOf(bad.executor, runId)).toBe('RUN_ENDED');
+      }
+      if (kind === 'nobody') expect(await codeOf()).toBe('RUN_NOT_FOUND');
+      if (kind === 'gone') {
+        await hostOf({ store, script: [refused()], retention: { records: 0 } }).run(request);
+        expect(await codeOf()).toBe('RECORD_GONE');
+      }
+      if (kind === 'agent') {
+        await hostOf({ store, agent: { id: 'other' }, script: [refused()] }).run(request);
+        expect(await codeOf()).toBe('AGENT_NOT_FOUND');
+        await host.executor.control('r').retry({ by: { id: 'ada' } });
+        expect((await store.listDue({ limit: 9 })).runs.map(({ runId }) => runId)).toEqual(['r']);
+      }
+    },
+  );
+
+  test('two at once, here and in another process, are one run that continues (lab 6)', async () => {
+    const store = memoryStore();
+    const { did, tool } = countedTool('pay');
+    await hostOf({ store, tools: [tool], script: [callTool('pay'), refused()] }).run(request);
+    const one = hostOf({ store, tools: [tool], script: [reply('done')] });
+    const other = hostOf({ store, tools: [tool], script: [reply('done')] });
+    const runs = await Promise.all([one.executor.retry('r'), one.executor.retry('r'), other.executor.retry('r')]);
+    const results = await Promise.all(runs.map(({ result }) => result));
+    expect(results.filter(({ status }) => status === 'ok').length).toBeGreaterThanOrEqual(1);
+    expect(one.model.calls.length + other.model.calls.length).toBe(1);
+    expect(did.length).toBe(1);
+  });
+
+  test('a process that dies at any write of a retry leaves the end, or a run that continues (lab 6)', async () => {
+    for (let diesAfter = 1; ; diesAfter++) {
+      const clock = testClock(1_000);
+      const inner = memoryStore({ clock });
+      const { did, tool } = countedTool('pay');
+      await hostOf({ store: inner, clock, tools: [tool], script: [callTool('pay'), refused()] }).run(request);
+      let writes = 0;
+      const never = () => new Promise<never>(() => {});
+      const mortal = watchedStore(
+        {
+          before: () => (writes >= diesAfter ? never() : undefined),
+          after: ({ method }) => {
+            if (['claim', 'save', 'append', 'end', 'release'].includes(method)) writes += 1;
+            return writes >= diesAfter ? never() : undefined;
+          },
+        },
+        inner,
+      );
+      const dying = hostOf({ store: mortal, clock, tools: [tool], script: [reply('done')] });
+      const retried = dying.executor.retry('r').then(({ result }) => result);
+      await Promise.race([retried, until(() => writes >= diesAfter)]);
+      const isDead = writes >= diesAfter;
+      await clock.advance(120_000);
+      const next = hostOf({ store: inner, clock, tools: [tool], script: [reply('done')] });
+      const kept = (await inner.load('r', { ended: true }))?.outcome ?? (await inner.outcome('r'));
+      const last = kept?.status === 'ok' ? kept : await (await next.executor.retry('r')).result;
+      expect(last.status).toBe('ok');
+      expect(did.length).toBe(1);
+      if (!isDead) return;
+    }
+  });
+});
+
+describe('start with ifFailed: retry', () => {
+  test('continues a run of the same request that ended badly, and is a start otherwise (lab 8)', async () => {
+    const store = memoryStore();
+    const { did, tool } = countedTool('pay');
+    const open = (script: HostOptions['script']) => hostOf({ store, tools: [tool], script });
+    const again = { ifFailed: 'retry' } as const;
+    expect(await open([callTool('pay'), refused()]).run(request, again)).toMatchObject({ status: 'error' });
+    expect(await open([]).run(request)).toMatchObject({ status: 'error', kept: true });
+    const other = await open([]).start({ ...request, prompt: 'Another.' }, again);
+    expect(other.error?.code).toBe('RUN_ID_CONFLICT');
+    expect(await open([reply('paid')]).run(request, again)).toMatchObject({ status: 'ok', output: 'paid' });
+    expect(await open([]).run(request, again)).toMatchObject({ status: 'ok', kept: true });
+    expect(did.length).toBe(1);
+  });
+
+  test('says RECORD_GONE where only the end is kept, and a wrong word is a TypeError (lab 7, 8)', async () => {
+    const store = memoryStore();
+    const options = { store, retention: { records: 0 }, tools: [toolOf('look')] };
+    await hostOf({ ...options, script: [callTool('look'), refused()] }).run(request);
+    const run = await hostOf({ ...options, script: [] }).start(request, { ifFailed: 'retry' });
+    expect(run.error?.code).toBe('RECORD_GONE');
+    await expect(hostOf({ store }).start(request, { ifFailed: 'again' as 'retry' })).rejects.toThrow('ifFailed');
+  });
+});
+
+describe('the records of runs that did not end ok', () => {
+  test('are kept as long as their outcome by default, those of others are not (lab 3)', async () => {
+    const clock = testClock(1_000);
+    const store = memoryStore({ clock });
+    await hostOf({ store, clock, script: [refused()], retention: { outcomes: 5_000 } }).run(request);
+    await hostOf({ store, clock }).run({ runId: 'good' });
+    expect(await store.load('r', { ended: true })).toMatchObject({ outcome: { status: 'error' } });
+    expect(await store.load('good', { ended: true })).toBeNull();
+    await clock.advance(6_000);
+    expect(await store.load('r', { ended: true })).toBeNull();
+  });
+
+  test('`retention.records` says it for both, and 0 keeps none (lab 3)', async () => {
+    const store = memoryStore();
+    await hostOf({ store, script: [refused()], retention: { records: 0 } }).run(request);
+    expect(await store.load('r', { ended: true })).toBeNull();
+    await hostOf({ store, script: [reply('ok')], retention: { records: '1d' } }).run({ runId: 'good' });
+    expect(await store.load('good', { ended: true })).not.toBeNull();
+  });
+});

@@ -228,6 +228,7 @@ describe('the end of a run', () => {
     const host = hostOf({
       script: [reply('done')],
       store,
+      retention: { records: 0 },
       onOutcome: () => void order.push('onOutcome'),
       ports: { audit: { startRun: () => ({ close: () => void order.push('audit') }) } },
     });

@@ -192,7 +192,7 @@ describe('a run that nobody works on', () => {
     });
     expect(await executor.control('r').cancel('nobody wants it')).toBe('ended');
     expect(await store.load('r')).toBeNull();
-    const { fingerprint, endedAt, ...outcome } = (await store.outcome('r')) as RunOutcome;
+    const { fingerprint, endedAt, run: _, ...outcome } = (await store.outcome('r')) as RunOutcome;
     expect([fingerprint, endedAt]).toEqual([expect.stringMatching(/^[0-9a-f]{64}$/), expect.any(Number)]);
     expect(outcome).toMatchObject({
       status: 'cancelled',

@@ -133,6 +133,18 @@ describe('executor.retry', () => {
     expect(new Set(ends).size).toBe(2);
   });
 
+  test.for(onStores)('a record of 3 MB is reopened whole, with its journal, on %s (lab 4, 5)', async ([, make]) => {
+    const store = make();
+    const long = toolOf('look', 'read', async () => 'x'.repeat(1_000_000));
+    const options = { store, journal: true, tools: [long] };
+    const calls = [1, 2, 3].map((n) => callTool('look', { n }));
+    const first = await hostOf({ ...options, script: [...calls, refused()] }).run(request);
+    const next = hostOf({ ...options, script: [reply('done')] });
+    const result = await (await next.executor.retry('r')).result;
+    expect(result.messages.slice(0, -1)).toEqual(first.messages);
+    expect((await eventsOf(next, 'r')).filter((type) => type === 'step.done')).toHaveLength(4);
+  });
+
   test('a second bad end can be retried too, and the record names the newest 20 retries (lab 5)', async () => {
     const store = memoryStore();
     await hostOf({ store, script: [refused()] }).run(request);

@@ -101,6 +101,7 @@ describe('the deadline', () => {
       store,
       clock,
       agent: { maxRuntimeMs: 5_000 },
+      retention: { records: 0 },
     });
     const run = host.run({ runId: 'r' });
     await clock.advance(5_000);
@@ -130,7 +131,7 @@ describe('the deadline', () => {
     const clock = testClock();
     const store = memoryStore({ clock });
     for (const script of [[reply('x')], [callTool('look'), reply('x')], []]) {
-      await hostOf({ script, tools, store, clock }).run();
+      await hostOf({ script, tools, store, clock, retention: { records: 0 } }).run();
       expect(clock.pending).toBe(0);
     }
   });

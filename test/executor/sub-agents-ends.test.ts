@@ -166,7 +166,7 @@ describe('a tree of three levels whose root is ended', () => {
   });
 
   test('holds on to nothing of its children: no listener on its signal, no timer (executor 5)', async () => {
-    const family = await tree();
+    const family = await tree({ retention: { records: 0 } });
     await family.run.cancel();
     await until(() => family.live().length === 0, 'the end of all runs');
     await settle();

@@ -29,7 +29,7 @@ function world(isMeant: (call: StoreCall) => boolean, policy: 'wait' | 'fail' = 
     asking(askReviewer, () => reply('fine')),
     {
       agent: { subAgents: ['reviewer'], maxRuntimeMs: 600_000 },
-      ...{ clock, store, ports: { palette } },
+      ...{ clock, store, ports: { palette }, retention: { records: 0 } },
       // biome-ignore lint/suspicious/noThenProperty: a policy's word, and nobody awaits a policy
       onSaveError: { then: policy },
       onOutcome: (outcome) => void told.push(outcome),

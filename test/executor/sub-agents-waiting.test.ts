@@ -18,7 +18,14 @@ describe('a child that another process holds on to', () => {
     const store = memoryStore({ clock });
     const held = await store.claim(childId('r', 'c1'), 'another', LEASE);
     if (!held) throw new Error('the claim was not free');
-    const options = { agent, clock, store, ports: { palette }, defaults: { leaseMs: LEASE } };
+    const options = {
+      agent,
+      clock,
+      store,
+      ports: { palette },
+      defaults: { leaseMs: LEASE },
+      retention: { records: 0 },
+    };
     const host = family(
       asking(askReviewer, () => reply('fine')),
       options,

@@ -332,30 +332,37 @@ export const historyCases: readonly Draft[] = [
     'reopen',
   ),
 
-  historyStore('a run that ended keeps its journal as long as its record (web 8, 16)', async ({ store }) => {
-    if (!isJournal(store)) return;
-    const places = async () => (await store.readEvents('run', { limit: 9 }))?.entries.map(({ place }) => place) ?? null;
-    const begun = async () => {
-      const claim = await owned(store, 'run');
-      await store.publish('run', [entry(1), entry(2)], { claim });
-      return claim;
-    };
-    await store.end(await begun(), endOf('run'));
-    assert.deepEqual(await places(), [1, 2]);
-    // A start of a new run that records nothing.
-    await store.delete('run', { claim: await claimed(store, 'run') });
-    assert.deepEqual(await places(), [1, 2]);
-    const claim = await claimed(store, 'run');
-    await store.save(sampleRecord('run'), { claim });
-    assert.deepEqual(await places(), []);
-    await store.publish('run', [entry(3)], { claim });
-    await store.end(claim, endOf('run'));
-    assert.deepEqual(await places(), [3]);
-    await store.erase('run');
-    assert.equal(await places(), null);
-    await store.end(await begun(), { ...endOf('run'), keepUntil: 0 });
-    assert.equal(await places(), null);
-  }),
+  historyStore(
+    'a run keeps its journal as long as its ended record, and when it is reopened (web 8, 16, lab 5)',
+    async ({ store }) => {
+      if (!isJournal(store)) return;
+      const places = async () =>
+        (await store.readEvents('run', { limit: 9 }))?.entries.map(({ place }) => place) ?? null;
+      const begun = async () => {
+        const claim = await owned(store, 'run');
+        await store.publish('run', [entry(1), entry(2)], { claim });
+        return claim;
+      };
+      await store.end(await begun(), endOf('run'));
+      assert.deepEqual(await places(), [1, 2]);
+      // A start of a new run that records nothing.
+      await store.delete('run', { claim: await claimed(store, 'run') });
+      assert.deepEqual(await places(), [1, 2]);
+      const claim = await claimed(store, 'run');
+      await store.save(sampleRecord('run'), { claim });
+      assert.deepEqual(await places(), []);
+      await store.publish('run', [entry(3)], { claim });
+      await store.end(claim, endOf('run'));
+      const again = await claimed(store, 'run');
+      await store.save(sampleRecord('run'), { claim: again, reopens: true, events: { entries: [entry(4)] } });
+      assert.deepEqual(await places(), [3, 4]);
+      await store.end(again, endOf('run'));
+      await store.erase('run');
+      assert.equal(await places(), null);
+      await store.end(await begun(), { ...endOf('run'), keepUntil: 0 });
+      assert.equal(await places(), null);
+    },
+  ),
 
   historyStore('expired records are counted, and removed on demand (web 16)', async ({ store }) => {
     if (!store.forgetEnded) return;

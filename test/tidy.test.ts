@@ -125,6 +125,7 @@ const importTable: rules.ImportTable = {
   'src/executor/fleet': ['src/executor/lifecycle', ...insideExecutor, ...belowExecutor],
   'src/executor/inside': ['src/executor/executor', 'src/store/port'],
   'src/executor/executor': ['src/executor', ...belowExecutor],
+  'src/executor/wiring': ['src/executor', ...belowExecutor],
   'src/testing': [
     'src/values',
     'src/run',

@@ -6,14 +6,11 @@ import { checkRunId } from '../run/identity.ts';
 import type { JournalEvent } from '../run/journal/reader.ts';
 import type { Invocation, WorkflowInvocation } from '../run/request.ts';
 import type { RunResult } from '../run/result.ts';
-import { isDue } from '../store/capabilities.ts';
 import type { RunStats } from '../store/counting/port.ts';
-import { newOwner } from '../store/owner.ts';
 import type { DueList } from '../store/port.ts';
 import type { ListThreadsOptions, ThreadLine } from '../store/thread-port.ts';
 import { readProperty } from '../values/error-data.ts';
 import type { JsonValue } from '../values/json.ts';
-import { checkKeys } from '../values/known-options.ts';
 import type { Message } from '../values/message.ts';
 import type { Workflow, WorkflowInput, WorkflowOutput } from '../workflow/workflow.ts';
 import { admit } from './drive/admit.ts';
@@ -25,17 +22,14 @@ import { type DriveOptions, driveLimitsOf } from './drive/options.ts';
 import { Fleet, type Worker } from './fleet/fleet.ts';
 import { type Health, watchOver } from './fleet/health.ts';
 import type { WorkOptions } from './fleet/options.ts';
-import { shutdown } from './fleet/shut-down.ts';
-import { type Config, configOf } from './host/config.ts';
+import { configOf } from './host/config.ts';
 import type { ExecutorOptions, RunOptions } from './host/options.ts';
-import { type SignalOptions, SignalSwitch } from './host/process-signals.ts';
+import type { SignalOptions } from './host/process-signals.ts';
 import type { ExecutorInside } from './inside.ts';
 import { controlFrom, type RunControl, type WorkflowControl } from './lifecycle/control.ts';
-import { takeUpDue } from './lifecycle/due/take-up-due.ts';
 import { type FollowOptions, readEvents } from './lifecycle/read-events.ts';
 import { logicFor, type RunLogic } from './lifecycle/run-logic.ts';
 import { startRun } from './lifecycle/start.ts';
-import { endChild } from './lifecycle/stored/cancel-stored.ts';
 import { erase } from './lifecycle/stored/erase.ts';
 import {
   capabilitiesOf,
@@ -52,19 +46,12 @@ import { type ParkOptions, park, unpark } from './lifecycle/stored/parking.ts';
 import { type RecoverOptions, type RecoveryReport, recover } from './lifecycle/stored/recover.ts';
 import { agentFor } from './lifecycle/stored/recover-one-run.ts';
 import { retryRun } from './lifecycle/stored/retry.ts';
-import { startTurn } from './lifecycle/threads/begin-turn.ts';
-import { lookForHeldUp, passIfAwaited } from './lifecycle/threads/parked-turn.ts';
 import { listThreads, type Thread, type ThreadOptions, threadOf } from './lifecycle/threads/threads.ts';
 import { type ListedWait, type ListWaitsOptions, listWaits } from './lifecycle/waits/list-waits.ts';
-import { sendEvent } from './lifecycle/waits/send-event.ts';
 import { type SignalKeys, signalRuns } from './lifecycle/waits/signal-runs.ts';
-import type { ExecutorServices } from './run/active-run.ts';
 import { type EndedRun, handleIn, type Run } from './run/handle.ts';
-import { CommandInbox } from './services/command-inbox.ts';
-import { DueSweep, type SweepParts } from './services/due/due-sweep.ts';
-import { StuckRuns } from './services/due/stuck-runs.ts';
-import { Services } from './services/executor-services.ts';
 import type { RunSummary } from './services/registry.ts';
+import { endingOf, servicesOf } from './wiring.ts';
 
 /** Runs agents. One per process is enough; any number of executors may share a store. */
 export interface Executor {
@@ -313,19 +300,7 @@ export function createExecutor(options: ExecutorOptions): Executor {
   const drives = new Drives(services);
   const fleet = new Fleet(services);
   const followed = new FollowedRuns(services);
-  const leave = async (drainMs: number) => {
-    followed.end();
-    const departure = await shutdown(services, { fleet, drainMs });
-    followed.close();
-    return departure;
-  };
-  const signals = new SignalSwitch({ config, shutdown: leave });
-  const end = async (ending: { readonly drainMs?: number } = {}) => {
-    checkKeys(ending, { drainMs: true }, { of: 'shutdown' });
-    const { drainMs = 10_000 } = ending;
-    await leave(drainMs);
-    signals.off();
-  };
+  const { signals, end } = endingOf(services, { followed, fleet });
   // The data of a run is the output of its agent's output schema.
   const start = <Data>(
     agent: Agent<Data> | Workflow,
@@ -376,35 +351,4 @@ export function createExecutor(options: ExecutorOptions): Executor {
     [Symbol.asyncDispose]: () => end(),
   };
   return executor;
-}
-
-function servicesOf(config: Config): ExecutorServices {
-  const owner = newOwner();
-  const { clock, warn, defaults } = config;
-  const stuck = new StuckRuns(clock);
-  const services: ExecutorServices = new Services(config, {
-    owner,
-    inbox: new CommandInbox(config.store, { clock, warn, owner, everyMs: defaults.controlMs, ms: defaults.portMs }),
-    startChild: (agent, call) => startRun(services, agent, call),
-    endChild: (childRunId, reason) => endChild(services, childRunId, { reason }),
-    sendEvent: (runId, { id, event }) => sendEvent(services, runId, { event, options: { id } }),
-    stuck,
-    sweep: sweepOf(config, {
-      stuck,
-      takeUp: (runs) => takeUpDue(services, runs),
-      onLook: () => {
-        services.unknownAgents.look();
-        lookForHeldUp(services);
-      },
-    }),
-    startTurn: (turn) => startTurn(services, turn),
-    passParked: (runId) => passIfAwaited(services, runId),
-  });
-  return services;
-}
-
-function sweepOf(config: Config, parts: Pick<SweepParts, 'stuck' | 'takeUp' | 'onLook'>): DueSweep {
-  const { store, clock, warn, random, defaults } = config;
-  const due = store && isDue(store) ? store : undefined;
-  return new DueSweep(due, { clock, warn, random, everyMs: defaults.dueMs, ...parts });
 }

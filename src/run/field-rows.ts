@@ -12,7 +12,7 @@ import type { GivenSpec } from './request.ts';
 /* The form of the table of run fields, and what follows from it: its rows by parts, and the values of a run that has done nothing. */
 
 /** When a field is written: `identity` and `start` once, `head` with each save, of `messages` only new ones. */
-export type FieldPart = 'identity' | 'start' | 'head' | 'messages';
+type FieldPart = 'identity' | 'start' | 'head' | 'messages';
 
 /** How a field is stored, checked, redacted and bounded. */
 export interface FieldSpec<T> {

@@ -112,7 +112,7 @@ export const sections: readonly Section[] = [
       },
       {
         what: 'time of a shutdown',
-        code: 'src/executor/executor: drainMs',
+        code: 'src/executor/wiring: drainMs',
         unit: 'ms',
         option: '`drainMs` of `executor.shutdown`',
       },
@@ -140,11 +140,12 @@ export const sections: readonly Section[] = [
       },
       { what: 'open waits of one page', code: 'WAITS_A_PAGE', option: '`limit` of `executor.waiting`' },
       { what: 'most that `limit` of `executor.waiting` may ask for', code: 'MAX_WAITS_LISTED' },
+      { what: 'retries that the record of a run names', code: 'MAX_RETRIES' },
       { what: 'calls of `notify` that run at a time', code: 'MAX_NOTICES' },
       { what: 'ended runs that `executor.get` finds', code: 'MAX_ENDED' },
       { what: 'agents of runs and threads that an executor continues without `agents`', code: 'MAX_SEEN' },
       {
-        what: 'time for which the record of a run is kept after its end',
+        what: 'time for which the record of a run that ended ok is kept',
         code: 'src/executor/host: RECORDS_MS',
         unit: 'ms',
         option: 'retention.records',

@@ -59,7 +59,7 @@ const inner = new Set([
   // How far a stop condition of the AI SDK is asked.
   'MOST_STEPS',
   // The testing kit.
-  ...['MAX_HUNG', 'MAX_PAGES', 'MAX_STEPS'],
+  ...['MAX_HUNG', 'MAX_MOVES', 'MAX_PAGES', 'MAX_STEPS'],
 ]);
 
 describe('the page of limits', () => {

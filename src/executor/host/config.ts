@@ -195,11 +195,17 @@ function retentionOf(
   options: ExecutorOptions,
   given: { readonly store: CheckpointStore | undefined; readonly auditMs: number; readonly warn: Warn },
 ): Pick<Config, 'keepOutcomesMs' | 'keepSignalsMs' | 'keepRecordsMs' | 'keepBadEndsMs'> {
-  const { outcomes = WEEK_MS, signals = DAY_MS, records } = options.retention ?? {};
-  const keepOutcomesMs = retainedMs(outcomes);
-  const keepRecordsMs = Math.max(keepRecordsMsOf(options, given.store, given.warn), given.auditMs);
-  const keepBadEndsMs = records === undefined ? Math.max(keepRecordsMs, keepOutcomesMs) : keepRecordsMs;
-  return { keepOutcomesMs, keepSignalsMs: retainedMs(signals), keepRecordsMs, keepBadEndsMs };
+  const { store, auditMs, warn } = given;
+  const keepOutcomesMs = retainedMs(options.retention?.outcomes ?? WEEK_MS);
+  const keepSignalsMs = retainedMs(options.retention?.signals ?? DAY_MS);
+  const keepRecordsMs = Math.max(keepRecordsMsOf(options, store, warn), auditMs);
+  const isSaid = options.retention?.records !== undefined;
+  return {
+    keepOutcomesMs,
+    keepSignalsMs,
+    keepRecordsMs,
+    keepBadEndsMs: isSaid ? keepRecordsMs : Math.max(keepRecordsMs, keepOutcomesMs),
+  };
 }
 
 /** A store that cannot keep them deletes them, as without the option. */

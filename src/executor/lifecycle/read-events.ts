@@ -103,7 +103,7 @@ async function* follow(
           if (i === page.count) reader.skipTo(page.next);
           break;
         }
-        // A stream has one end: that of a run which was retried is told by `run.retried`.
+        // A stream has one end: `run.retried`, which follows, says how a run that was retried had ended.
         if (entry.event.type === 'run.ended' && (await isRetried(services, runId, entry.place))) {
           reader.skipTo(entry.place);
           continue;

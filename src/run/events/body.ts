@@ -48,8 +48,8 @@ export type RunEventBody =
   /** A person unparked the run: the next start continues it. Only in the journal: the run is not live then. */
   | { readonly type: 'run.unparked'; readonly by?: Person }
   /**
-   * The run had ended with this status and error, and continues. Only in the journal: the run is not live then. There it stands in
-   * place of the `run.ended` before it.
+   * The run had ended with this status and error, and continues. Only in the journal: the run is not live then. There its
+   * readers get it, and not the `run.ended` before it.
    */
   | {
       readonly type: 'run.retried';

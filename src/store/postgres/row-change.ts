@@ -96,8 +96,8 @@ export function rowChange(
   const attempts = lease ? lease.attempts : (body.attempts ?? 0);
   const { start, rows, journal } = body;
   const { filed, definition, pausedBy, keepsJournal } = change;
-  const found = { filed, definition, pausedBy };
-  return { ...owned, attempts, head: withoutColumns(body), start, rows, journal, ...found, keepsJournal };
+  const place = { filed, definition, pausedBy };
+  return { ...owned, attempts, head: withoutColumns(body), start, rows, journal, ...place, keepsJournal };
 }
 
 /** Returns the lease of a run after its change was stored. */

@@ -348,8 +348,7 @@ export const historyCases: readonly Draft[] = [
       // A start of a new run that records nothing.
       await store.delete('run', { claim: await claimed(store, 'run') });
       assert.deepEqual(await places(), [1, 2]);
-      const claim = await claimed(store, 'run');
-      await store.save(sampleRecord('run'), { claim });
+      const claim = await owned(store, 'run');
       assert.deepEqual(await places(), []);
       await store.publish('run', [entry(3)], { claim });
       await store.end(claim, endOf('run'));

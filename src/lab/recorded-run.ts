@@ -82,7 +82,7 @@ export interface StepSource {
   /** Where each phase begins, and its name. */
   readonly phases: readonly { readonly from: number; readonly name: string }[];
   /** Returns the id of the run that a call has begun. */
-  readonly childOf: (call: { readonly id: string; readonly name: string }) => string | undefined;
+  readonly childOf: (call: Pick<RecordedCall, 'id' | 'name' | 'input'>) => string | undefined;
 }
 
 const effects: { readonly [letter: string]: ToolEffect } = { r: 'read', i: 'idempotent', o: 'once' };
@@ -104,9 +104,9 @@ export function stepsOf({ messages, from, phases, childOf }: StepSource): readon
     const calls = toolCallsOf(message).flatMap(({ toolCallId: id, toolName: name, input }, i): RecordedCall[] => {
       const output = results.get(id);
       if (output === undefined) return [];
-      const childRunId = childOf({ id, name });
       const effect = effects[mark?.effects?.[i] ?? (mark ? 'r' : 'o')] ?? 'once';
       const made = { id, name, input: (input ?? null) as JsonValue, output, effect };
+      const childRunId = childOf(made);
       return [childRunId === undefined ? made : { ...made, childRunId }];
     });
     if (messages[at + 1]?.role === 'tool') at += 1;

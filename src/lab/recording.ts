@@ -1,4 +1,5 @@
 import type { JsonValue, Message } from '../index.ts';
+import { isRepairRequest } from '../run/pipeline.ts';
 import { canonicalJson } from '../values/json.ts';
 import type { RecordedCall, RecordedRun, RecordedStep } from './recorded-run.ts';
 
@@ -69,14 +70,14 @@ export class Recording {
   saidBefore(step: number): readonly Message[] {
     const [last, next] = [this.#steps[step - 2], this.#steps[step - 1]];
     const said = next?.before ?? (last || step === 1 ? this.#rest : []);
-    // After an answer of the same phase comes the request to repair it.
-    const isRepaired = last?.calls.length === 0 && (!next || last.phase === next.phase);
-    return isRepaired ? said.slice(1) : said;
+    const [first] = said;
+    return last?.calls.length === 0 && first && isRepairRequest(first) ? said.slice(1) : said;
   }
 
-  /** Takes the recorded call of this name and input, wherever it is. */
-  takeEqual(call: Pick<ReplayedCall, 'name' | 'input'>): RecordedCall | undefined {
-    return used(this.#byCall.get(keyOf(call)));
+  /** Takes the recorded call of this name and input, wherever it is: the one of the same id, if there is one. */
+  takeEqual(call: Pick<RecordedCall, 'id' | 'name' | 'input'>): RecordedCall | undefined {
+    const equal = this.#byCall.get(keyOf(call)) ?? [];
+    return used([...equal.filter((take) => take.call.id === call.id), ...equal]);
   }
 
   /** Takes the next recorded call of this name. */

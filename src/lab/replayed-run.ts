@@ -88,7 +88,7 @@ export class ReplayedRun {
     tool: async ({ callId: id, name, input, effect, step }, next) => {
       const { doubles, isStrict, onMiss, standIn } = this.answering;
       const call = { step, name, input };
-      const equal = this.recording.takeEqual(call);
+      const equal = this.recording.takeEqual({ id, name, input });
       const double = Object.hasOwn(doubles, name) ? doubles[name] : undefined;
       const found = equal ?? (isStrict && !double ? undefined : this.recording.takeNamed(name));
       if (found || double) this.answers.set(id, double ? undefined : found);
@@ -104,13 +104,17 @@ export class ReplayedRun {
   };
 
   #nextAnswer(run: Run): RecordedStep {
-    const { name } = this.#phaseOf(run);
+    const { index, name } = this.#phaseOf(run);
     const recorded = this.recording.nextAnswer(name);
     if (recorded) return recorded;
     const { status, error } = this.recorded;
     const miss = new ReplayMissError('the recording has no further answer of the model');
     // In a phase that may fail the run continues without the answer, as it did.
-    if (this.recording.isOver && status !== 'ok') this.#stop(run, ownEnds.has(error?.code) ? miss : 'ended');
+    if (this.recording.isOver && status !== 'ok') {
+      // Of a phase that begins again after a crash no step was recorded.
+      const isKept = this.answering.standIn.agent.phases?.[index]?.recovery !== 'boundary';
+      this.#stop(run, isKept && ownEnds.has(error?.code) ? miss : 'ended');
+    }
     throw miss;
   }
 

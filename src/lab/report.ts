@@ -32,9 +32,12 @@ export async function reportOf(replayed: ReplayedRun, result: RunResult): Promis
   const { progress } = (await replayed.handle).actor.getSnapshot().context;
   const { raisedSteps: _, spend: __, finishReason: ___, error: ____, data: _____, ...asked } = recorded;
   const skipped = recorded.earlier.length;
-  const messages = result.messages
-    .slice(skipped)
-    .map((message, i) => asRecorded(message, recorded.messages[i], replayed));
+  // What the machine would say next is no part of a recording that stops before.
+  const made = result.messages.slice(
+    skipped,
+    endsAsRecorded(replayed) ? skipped + recorded.messages.length : undefined,
+  );
+  const messages = made.map((message, i) => asRecorded(message, recorded.messages[i], replayed));
   const { agent } = answering.standIn;
   const open = progress.openPhase && [
     { from: progress.openPhase.from ?? 0, name: agent.phases?.[progress.openPhase.index]?.name ?? '' },
@@ -44,11 +47,9 @@ export async function reportOf(replayed: ReplayedRun, result: RunResult): Promis
     messages,
     from: recording.opening.length,
     phases: phases.map(({ from, name }) => ({ from: Math.max(0, from - skipped), name })),
-    childOf: ({ id }) => answers.get(id)?.childRunId,
+    // A call that the recording did not answer was answered by the machine: its input does not fit, or there is no such tool.
+    childOf: (call) => (answers.has(call.id) ? answers.get(call.id) : recording.takeEqual(call))?.childRunId,
   });
-  // The machine answered these calls itself: their input does not fit, or there is no such tool.
-  for (const { id, name, input } of steps.flatMap(({ calls }) => calls))
-    if (!answers.has(id)) recording.takeEqual({ name, input });
   const end = endOf(replayed, result);
   const difference = differenceOf(recorded.messages, messages);
   const isEnd =
@@ -60,11 +61,18 @@ export async function reportOf(replayed: ReplayedRun, result: RunResult): Promis
 
 type End = Pick<RecordedRun, 'status' | 'output' | 'data' | 'error' | 'finishReason'>;
 
-/** A run that was stopped from outside ends where its recording does, as it did. */
-function endOf({ stopped, recorded }: ReplayedRun, result: RunResult): End {
-  if (stopped === 'ended') {
-    const { status, output, error } = recorded;
-    return { status, output, ...(error ? { error } : {}) };
+const standings: ReadonlySet<string> = new Set(['live', 'interrupted', 'waiting', 'parked', 'queued']);
+
+/** A baseline ends where its recording does: where a run stands that has not ended, and where one was stopped from outside. */
+function endsAsRecorded({ stopped, recorded, recording, answering }: ReplayedRun): boolean {
+  return stopped === 'ended' || (answering.isBaseline && recording.isOver && standings.has(recorded.status));
+}
+
+function endOf(replayed: ReplayedRun, result: RunResult): End {
+  const { stopped, recorded } = replayed;
+  if (endsAsRecorded(replayed)) {
+    const { status, output, error, finishReason } = recorded;
+    return { status, output, ...(error ? { error } : {}), ...(finishReason ? { finishReason } : {}) };
   }
   const { output, finishReason } = result;
   const status = stopped || result.status === 'interrupted' ? 'error' : result.status;

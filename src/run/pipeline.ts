@@ -1,7 +1,7 @@
 import { sha256 } from '../values/digest.ts';
 import type { ErrorData } from '../values/error-data.ts';
 import type { JsonValue } from '../values/json.ts';
-import { enterMessage } from '../values/message.ts';
+import { enterMessage, type Message, textOf } from '../values/message.ts';
 import { change } from './change.ts';
 import { noCounters } from './limits.ts';
 import { lastTextOf } from './outcome.ts';
@@ -73,9 +73,16 @@ export function closePhase(
   });
 }
 
+const MISSES = 'That answer does not have the requested form: ';
+
+/** Returns whether a message is the request to repair the answer before it. */
+export function isRepairRequest(message: Message): boolean {
+  return message.role === 'user' && textOf(message).startsWith(MISSES);
+}
+
 /** Asks the model to repair an answer that does not fit the output schema: gives the model the problem and another turn. */
 export function askForRepair(progress: Progress, problem: string): Progress {
-  const text = `That answer does not have the requested form: ${problem}. Answer again, in that form only.`;
+  const text = `${MISSES}${problem}. Answer again, in that form only.`;
   const asked = withMessages(progress, [enterMessage({ role: 'user', content: [{ type: 'text', text }] })]);
   return change(progress, (draft) => {
     Object.assign(draft, asked);

@@ -123,7 +123,7 @@ const importTable: rules.ImportTable = {
   'src/executor/lifecycle': [...insideExecutor, ...belowExecutor],
   'src/executor/drive': ['src/executor/lifecycle', ...insideExecutor, ...belowExecutor],
   'src/executor/fleet': ['src/executor/lifecycle', ...insideExecutor, ...belowExecutor],
-  'src/executor/inside': ['src/executor/executor', 'src/store/port'],
+  'src/executor/inside': ['src/executor/executor', 'src/record/checkpoint', 'src/run/result', 'src/values/message'],
   'src/executor/executor': ['src/executor', ...belowExecutor],
   'src/executor/wiring': ['src/executor', ...belowExecutor],
   'src/testing': [
@@ -176,8 +176,6 @@ const importTable: rules.ImportTable = {
     'src/executor/inside',
     'src/agent/names',
     'src/run',
-    'src/store/capabilities',
-    'src/store/port',
     'src/tool',
     'src/values',
   ],

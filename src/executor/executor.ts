@@ -40,7 +40,14 @@ import {
   type RunExplanation,
 } from './lifecycle/stored/explain.ts';
 import { type FindRunOptions, type FoundRun, findRun } from './lifecycle/stored/find-run.ts';
-import { type HistoryFilter, history, type MessagesOptions, messagesOf } from './lifecycle/stored/history.ts';
+import {
+  earlierOf,
+  type HistoryFilter,
+  history,
+  type MessagesOptions,
+  messagesOf,
+} from './lifecycle/stored/history.ts';
+import { importRun } from './lifecycle/stored/import-run.ts';
 import { type ListedRun, type ListRunsOptions, listRuns } from './lifecycle/stored/list-runs.ts';
 import { type ParkOptions, park, unpark } from './lifecycle/stored/parking.ts';
 import { type RecoverOptions, type RecoveryReport, recover } from './lifecycle/stored/recover.ts';
@@ -331,7 +338,8 @@ export function createExecutor(options: ExecutorOptions): Executor {
     run$: (runId) => registry.atomOf(runId),
     hasJournal: Boolean(config.journal),
     lingerMs: config.journal?.lingerMs ?? 0,
-    store: config.store,
+    earlierOf: (record) => earlierOf(services, record),
+    importRun: (record, outcome) => importRun(services, record, outcome),
     events: (runId, eventOptions = {}) => readEvents(services, runId, eventOptions),
     waiting: (waitOptions = {}) => listWaits(services, waitOptions),
     recover: (recoverOptions = {}) => recover(services, recoverOptions),

@@ -1,4 +1,6 @@
-import type { CheckpointStore } from '../store/port.ts';
+import type { RunCheckpoint } from '../record/checkpoint.ts';
+import type { RunOutcome } from '../run/result.ts';
+import type { Message } from '../values/message.ts';
 import type { Executor } from './executor.ts';
 
 /** What other parts of this package ask of an executor, besides what users have. */
@@ -13,8 +15,13 @@ export interface ExecutorInside {
   readonly hasJournal: boolean;
   /** How long the events of a run can be read after its end, ms: `retention.events`; 0 without a journal. */
   readonly lingerMs: number;
-  /** Its store, with a codec if it has one; undefined without a store. */
-  readonly store: CheckpointStore | undefined;
+  /** The messages before those of a record, redacted: the earlier conversation, or the earlier turns of its thread. */
+  earlierOf(record: RunCheckpoint): Promise<readonly Message[]>;
+  /**
+   * Puts a run that has ended into the store, unless one of its id is known there.
+   * @returns whether it is new here @throws {UNSUPPORTED} @throws {NOT_DURABLE} @throws the store's own error
+   */
+  importRun(record: RunCheckpoint, outcome: RunOutcome): Promise<boolean>;
 }
 
 /**

@@ -1,9 +1,9 @@
 import { childToolPrefixes } from '../agent/names.ts';
 import { insideOf } from '../executor/inside.ts';
 import { type Executor, type Message, PawlError, type RunCheckpoint, type RunExplanation } from '../index.ts';
-import { childOfCall } from '../run/identity.ts';
-import { isThreads } from '../store/capabilities.ts';
+import { bornRunOf, childOfCall } from '../run/identity.ts';
 import { RunNotFoundError } from '../values/errors.ts';
+import type { KnownKeys } from '../values/known-options.ts';
 import { type RecordedRun, type StepSource, stepsOf } from './recorded-run.ts';
 
 /**
@@ -16,6 +16,32 @@ import { type RecordedRun, type StepSource, stepsOf } from './recorded-run.ts';
  * const effects = run.steps.flatMap(({ calls }) => calls).filter(({ effect }) => effect !== 'read');
  */
 export async function readRun(executor: Executor, runId: string): Promise<RecordedRun> {
+  return (await readStored(executor, runId)).run;
+}
+
+/** What a file has of a run besides: an imported run is read, forked and continued in its phases like the original one. */
+export type KeptFields = Pick<
+  RunCheckpoint,
+  'birth' | 'beganAt' | 'definition' | 'completedPhases' | 'openPhase' | 'elapsedMs' | 'models' | 'images' | 'counters'
+>;
+
+const keptKeys: KnownKeys<KeptFields> = {
+  birth: true,
+  beganAt: true,
+  definition: true,
+  completedPhases: true,
+  openPhase: true,
+  elapsedMs: true,
+  models: true,
+  images: true,
+  counters: true,
+};
+
+/** Reads a run, and what a file has of it besides. */
+export async function readStored(
+  executor: Executor,
+  runId: string,
+): Promise<{ readonly run: RecordedRun; readonly kept: KeptFields }> {
   const seen = await executor.explain(runId);
   const record = seen?.record;
   if (!record) throw notThere(runId, seen);
@@ -23,8 +49,21 @@ export async function readRun(executor: Executor, runId: string): Promise<Record
     const advice = 'it has no steps of a model: executor.explain returns its record';
     throw new PawlError('UNSUPPORTED', `run ${runId} is a run of a workflow, and ${advice}`);
   }
-  const earlier = record.thread ? await turnsBefore(executor, record) : (record.earlier ?? []);
-  return JSON.parse(JSON.stringify(recordedRun(seen, record, earlier))) as RecordedRun;
+  const earlier = await insideOf(executor).earlierOf(record);
+  // The messages of a turn begin with its own ones: an imported one has those before them, too.
+  const shift = record.thread ? earlier.length : 0;
+  const { completedPhases, openPhase } = record;
+  const fields: Partial<RunCheckpoint> = {
+    ...record,
+    completedPhases: completedPhases.map((phase) => shifted(phase, shift)),
+    ...(openPhase ? { openPhase: { ...shifted(openPhase, shift), name: nameOf(openPhase, seen) } } : {}),
+  };
+  const kept = Object.fromEntries(Object.keys(keptKeys).map((key) => [key, fields[key as keyof KeptFields]]));
+  return JSON.parse(JSON.stringify({ run: recordedRun(seen, record, earlier), kept }));
+}
+
+function shifted<Phase extends { readonly from?: number }>(phase: Phase, by: number): Phase {
+  return phase.from === undefined ? phase : { ...phase, from: phase.from + by };
 }
 
 function notThere(runId: string, seen: RunExplanation | null): PawlError {
@@ -33,13 +72,6 @@ function notThere(runId: string, seen: RunExplanation | null): PawlError {
     ? `only its end is kept (${seen.outcome?.status ?? seen.verdict}): retention: { records: '7d' } keeps records`
     : 'there is none: it never began, or nothing of it is kept any more';
   return new RunNotFoundError(`run ${runId} cannot be read: ${why}`);
-}
-
-/** The record of a turn has its own messages; those before it are in the records of earlier turns. */
-async function turnsBefore(executor: Executor, { meta, thread }: RunCheckpoint): Promise<readonly Message[]> {
-  const { store } = insideOf(executor);
-  if (!thread || !store || !isThreads(store)) return [];
-  return store.historyOf({ callerId: meta.callerId, id: thread.id }, thread.upTo);
 }
 
 function recordedRun(seen: RunExplanation, record: RunCheckpoint, earlier: readonly Message[]): RecordedRun {
@@ -57,6 +89,7 @@ function recordedRun(seen: RunExplanation, record: RunCheckpoint, earlier: reado
     ...(spend ? { spend } : {}),
     ...(raisedSteps ? { raisedSteps } : {}),
     ...(parent ? { parent: { runId: parent.runId, callId: parent.callId } } : {}),
+    ...(record.imported ? { imported: true as const } : {}),
   };
 }
 
@@ -79,9 +112,14 @@ function ownFrom({ thread, earlier = [] }: RunCheckpoint): number {
   return thread ? 0 : earlier.length;
 }
 
-function sourceOf({ agent }: RunExplanation, record: RunCheckpoint): StepSource {
-  const { meta, birth, completedPhases, openPhase, messages } = record;
-  const open = openPhase && { from: openPhase.from ?? 0, name: agent?.phases[openPhase.index] ?? '' };
+/** A record has the names of finished phases only. */
+function nameOf({ name, index }: NonNullable<RunCheckpoint['openPhase']>, { agent }: RunExplanation): string {
+  return name ?? agent?.phases[index] ?? '';
+}
+
+function sourceOf(seen: RunExplanation, record: RunCheckpoint): StepSource {
+  const { completedPhases, openPhase, messages } = record;
+  const open = openPhase && { from: openPhase.from ?? 0, name: nameOf(openPhase, seen) };
   const done = completedPhases.flatMap(({ name, from }) => (from === undefined ? [] : [{ from, name }]));
   return {
     messages,
@@ -89,7 +127,7 @@ function sourceOf({ agent }: RunExplanation, record: RunCheckpoint): StepSource 
     phases: open ? [...done, open] : done,
     childOf: ({ id, name }) =>
       childToolPrefixes.some((prefix) => name.startsWith(prefix))
-        ? childOfCall({ runId: meta.runId, ...(birth === undefined ? {} : { birth }) }, { callId: id })
+        ? childOfCall(bornRunOf(record), { callId: id })
         : undefined,
   };
 }

@@ -72,6 +72,8 @@ export interface RecordedRun {
   readonly raisedSteps?: number;
   /** The call that began the run. */
   readonly parent?: { readonly runId: string; readonly callId: string };
+  /** It came from a file of exported runs. */
+  readonly imported?: true;
 }
 
 /** Where the steps of a run are read from. */

@@ -101,7 +101,7 @@ function used(takes: readonly Take[] = []): RecordedCall | undefined {
 const keyOf = ({ name, input }: Pick<ReplayedCall, 'name' | 'input'>) => `${name}\n${canonicalJson(input)}`;
 
 /** What stands before the first step of a run, and after its last one. */
-function endsOf({ messages, steps }: RecordedRun): {
+export function endsOf({ messages, steps }: Pick<RecordedRun, 'messages' | 'steps'>): {
   readonly opening: readonly Message[];
   readonly rest: readonly Message[];
 } {

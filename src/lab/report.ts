@@ -4,6 +4,7 @@ import { markOf, unmarked } from '../values/message-mark.ts';
 import { type RecordedRun, stepsOf } from './recorded-run.ts';
 import type { ReplayedCall } from './recording.ts';
 import type { ReplayedRun } from './replayed-run.ts';
+import { hasEnded } from './run-form.ts';
 
 /** The first message in which a replay differs from its recording; null = there is none on that side. */
 export interface ReplayDifference {
@@ -61,11 +62,9 @@ export async function reportOf(replayed: ReplayedRun, result: RunResult): Promis
 
 type End = Pick<RecordedRun, 'status' | 'output' | 'data' | 'error' | 'finishReason'>;
 
-const standings: ReadonlySet<string> = new Set(['live', 'interrupted', 'waiting', 'parked', 'queued']);
-
 /** A baseline ends where its recording does: where a run stands that has not ended, and where one was stopped from outside. */
 function endsAsRecorded({ stopped, recorded, recording, answering }: ReplayedRun): boolean {
-  return stopped === 'ended' || (answering.isBaseline && recording.isOver && standings.has(recorded.status));
+  return stopped === 'ended' || (answering.isBaseline && recording.isOver && !hasEnded(recorded.status));
 }
 
 function endOf(replayed: ReplayedRun, result: RunResult): End {

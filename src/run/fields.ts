@@ -94,6 +94,8 @@ export interface IdentityFields extends GivenFields {
   readonly beganAt?: number;
   /** What the host's tracing keeps of the run's trace, for later processes; absent = it is not traced. */
   readonly trace?: string;
+  /** It came from a file of exported runs: it has ended, and no process continues it. */
+  readonly imported?: true;
 }
 
 /** The data that a run got at its start. Written once, with the first record; lists do not read it. */
@@ -232,6 +234,7 @@ export const runFields = {
   birth: { part: 'identity', write: 'unless-empty', isValid: isBirth, redact: 'public', size: 0 },
   beganAt: { part: 'identity', write: 'unless-empty', isValid: isAmount, redact: 'public', size: 0 },
   trace: { part: 'identity', write: 'unless-empty', isValid: isTrace, redact: 'public', size: 0 },
+  imported: { part: 'identity', write: 'unless-empty', isValid: (value) => value === true, redact: 'public', size: 0 },
   elapsedMs: { part: 'head', empty: 0, write: 'always', isValid: isAmount, redact: 'public', size: 0 },
   iteration: { part: 'head', required: true, empty: 0, write: 'always', isValid: isCount, redact: 'public', size: 0 },
   openStep: { part: 'head', write: 'unless-empty', isValid: isOpenStep, redact: redactStep, size: sizeOfStep },

@@ -51,6 +51,8 @@ export interface PhaseStart {
 /** The phase in progress. Its conversation is the run's opening and its own messages. */
 export interface OpenPhase {
   readonly index: number;
+  /** Only of an imported run: where it is read its agent may not be known. */
+  readonly name?: string;
   readonly hash: string;
   /** Completed model turns of this phase. */
   readonly iteration: number;
@@ -72,7 +74,8 @@ export function isPhaseOutput(value: unknown): boolean {
 export function isOpenPhase(value: unknown): boolean {
   if (!isObject(value) || value.start !== undefined) return false;
   const isPlaced = isCount(value.index) && isOptionalCount(value.from);
-  return isPlaced && typeof value.hash === 'string' && isCount(value.iteration);
+  const isNamed = value.name === undefined || typeof value.name === 'string';
+  return isPlaced && isNamed && typeof value.hash === 'string' && isCount(value.iteration);
 }
 
 const isOptionalCount = (value: unknown): boolean => value === undefined || isCount(value);

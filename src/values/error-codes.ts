@@ -60,6 +60,7 @@ const policies = {
   INVALID_THREAD_ID: never,
   JOURNAL_GONE: never,
   KEY_MISMATCH: never,
+  LAB_FILE: never,
   LEASE_LOST: Object.freeze({ retry: 'never', ownership: 'lost' }),
   MIGRATION: never,
   MODEL: never,

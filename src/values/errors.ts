@@ -172,6 +172,17 @@ export class KeyMismatchError extends CodedError {
 export class RunNotFoundError extends CodedError {
   readonly code = 'RUN_NOT_FOUND';
 }
+/** A file of exported runs is damaged, cut, foreign, too new or too large. */
+export class LabFileError extends CodedError {
+  readonly code = 'LAB_FILE';
+  /** The number of the line, from 1 on. */
+  readonly line: number;
+
+  constructor(line: number, message: string, options?: { cause?: unknown }) {
+    super(`line ${line}: ${message}`, options);
+    this.line = line;
+  }
+}
 /** The recording of a replay has no answer for what the model or a tool is asked. */
 export class ReplayMissError extends CodedError {
   readonly code = 'REPLAY_MISS';

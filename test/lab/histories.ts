@@ -276,21 +276,27 @@ async function live(
 }
 
 /** A run through all its processes: as it is read after each of them, and at its end. */
-export async function recordingsOf(history: History): Promise<{ runs: RecordedRun[]; count: Count }> {
+export async function recordingsOf(
+  history: History,
+): Promise<{ runs: RecordedRun[]; executors: Executor[]; count: Count }> {
   const life: Life = { history, played: { turns: 0 }, count: { ran: 0 } };
   const runs: RecordedRun[] = [];
+  const executors: Executor[] = [];
   let left: Parameters<typeof mortalProcess>[0];
   for (const diesAfter of [...history.deaths, Number.POSITIVE_INFINITY]) {
     const process = mortalProcess(left, diesAfter);
     const { executor, isOver } = await live(life, process);
     if (isOver) {
       runs.push(await readRun(executor, 'r'));
-      return { runs, count: life.count };
+      executors.push(executor);
+      return { runs, executors, count: life.count };
     }
     left = await process.left();
-    if (left.records.some(({ meta }) => meta.runId === 'r'))
-      runs.push(await readRun(executorOf(life, mortalProcess(left)).executor, 'r'));
-    else if (left.outcomes.length > 0) return { runs, count: life.count };
+    if (left.records.some(({ meta }) => meta.runId === 'r')) {
+      const reader = executorOf(life, mortalProcess(left)).executor;
+      runs.push(await readRun(reader, 'r'));
+      executors.push(reader);
+    } else if (left.outcomes.length > 0) return { runs, executors, count: life.count };
   }
   throw new Error('the last process cannot die');
 }

@@ -158,6 +158,7 @@ export const fieldOrigins: { readonly [K in keyof Required<RunFields>]: FieldOri
   hosted: (fc) => fc.constantFrom(true),
   birth: (fc) => wordWith(fc),
   trace: (fc) => wordWith(fc),
+  imported: (fc) => fc.constantFrom(true),
   beganAt: (fc) => fc.nat(2 ** 40),
   elapsedMs: (fc) => fc.nat(60_000),
   iteration: 'played',

@@ -1,10 +1,12 @@
+import type { RunCheckpoint } from '../../../record/checkpoint.ts';
 import type { KeptRun } from '../../../record/kept-run.ts';
 import { checkRunId } from '../../../run/identity.ts';
-import { isKeepingRecords } from '../../../store/capabilities.ts';
+import { isKeepingRecords, isThreads } from '../../../store/capabilities.ts';
 import type { HistoryStore, ListEndedOptions } from '../../../store/port.ts';
 import { UnsupportedError } from '../../../values/errors.ts';
 import { checkKeys, type KnownKeys, kindOf } from '../../../values/known-options.ts';
 import { enterStored, type Message } from '../../../values/message.ts';
+import { Redactor } from '../../../values/redact.ts';
 import type { ExecutorServices } from '../../run/active-run.ts';
 import { storeOf } from '../../run/record/stored-run.ts';
 
@@ -58,6 +60,22 @@ export async function messagesOf(
   if (limit !== Number.POSITIVE_INFINITY) checkCount('executor.messages: limit', limit, 1);
   const record = await storeOf(services).load(checkRunId(runId), { ended: true });
   return record?.messages.slice(after, after + limit).map(enterStored) ?? null;
+}
+
+/**
+ * Returns the messages before those of a record: the earlier conversation, or the earlier turns of its thread, which are in the records
+ * of their runs. They are redacted.
+ */
+export async function earlierOf(
+  services: ExecutorServices,
+  { meta, thread, earlier = [] }: RunCheckpoint,
+): Promise<readonly Message[]> {
+  const { store, redact } = services.config;
+  if (!thread || !store || !isThreads(store)) return earlier;
+  const turns = await store.historyOf({ callerId: meta.callerId, id: thread.id }, thread.upTo);
+  if (!redact) return turns;
+  const by = new Redactor(redact, 'record');
+  return turns.map((message) => by.message(message));
 }
 
 /** Returns the store of an executor as one that keeps records. @throws {UNSUPPORTED} @throws {NOT_DURABLE} */

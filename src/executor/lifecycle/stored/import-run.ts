@@ -1,0 +1,59 @@
+import type { RunCheckpoint } from '../../../record/checkpoint.ts';
+import type { RunOutcome } from '../../../run/result.ts';
+import type { HistoryStore } from '../../../store/port.ts';
+import { hasCode } from '../../../values/error-data.ts';
+import type { ExecutorServices } from '../../run/active-run.ts';
+import { untilUntouched } from '../../run/record/stored-run.ts';
+import { historyStore } from './history.ts';
+
+/** Why a record stands that an import did not complete. Parked runs are never due, and no start continues them. */
+const IMPORTED = { code: 'IMPORTED', reason: 'its import was cut off: import the file again' } as const;
+
+/**
+ * Puts a run that has ended into the store, unless one of its id is known there. It is kept as long as `retention.records` says, and
+ * until it is erased without that option.
+ * @returns whether it is new here
+ * @throws {UNSUPPORTED} if the store keeps no records of ended runs @throws {NOT_DURABLE} @throws the store's own error
+ */
+export async function importRun(
+  services: ExecutorServices,
+  record: RunCheckpoint,
+  outcome: RunOutcome,
+): Promise<boolean> {
+  const store = historyStore(services);
+  const { runId } = record.meta;
+  const { keepRecordsMs, keepOutcomesMs, defaults, clock } = services.config;
+  await untilUntouched(services, runId);
+  const isTaken = () => isKnown(store, runId);
+  if (services.registry.live(runId) || (await isTaken())) return false;
+  const claim = await store.claim(runId, services.owner, defaults.leaseMs);
+  if (!claim) return false;
+  // Another process may have begun it before the claim.
+  if (await isTaken()) {
+    await store.release(claim, { attempts: Math.max(0, claim.attempts - 1) });
+    return false;
+  }
+  const endedAt = clock.now();
+  const keepUntil = keepRecordsMs > 0 ? endedAt + keepRecordsMs : Number.POSITIVE_INFINITY;
+  // Asked for in one turn: stores that write in groups make one commit of it.
+  await Promise.all([
+    store.save({ ...record, outcome, parked: IMPORTED, updatedAt: endedAt }, { claim }),
+    store.end(claim, { outcome, keepUntil, outcomeUntil: keepOutcomesMs > 0 ? endedAt + keepOutcomesMs : 0 }),
+  ]);
+  return true;
+}
+
+async function isKnown(store: HistoryStore, runId: string): Promise<boolean> {
+  try {
+    const part = { messages: false } as const;
+    const open = await store.load(runId, part);
+    if (open) return open.parked?.code !== IMPORTED.code;
+    return (await store.load(runId, { ...part, ended: true })) !== null || (await store.outcome(runId)) !== null;
+  } catch (error) {
+    // What cannot be read is there all the same.
+    if (unreadable.some((code) => hasCode(error, code))) return true;
+    throw error;
+  }
+}
+
+const unreadable = ['CHECKPOINT_CORRUPT', 'CHECKPOINT_TOO_NEW', 'KEY_MISMATCH'];

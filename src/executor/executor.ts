@@ -33,21 +33,14 @@ import { startRun } from './lifecycle/start.ts';
 import { erase } from './lifecycle/stored/erase.ts';
 import {
   capabilitiesOf,
-  changeMarkOf,
   type ExecutorCapabilities,
   type ExplainOptions,
   explainRun,
   type RunExplanation,
 } from './lifecycle/stored/explain.ts';
 import { type FindRunOptions, type FoundRun, findRun } from './lifecycle/stored/find-run.ts';
-import {
-  earlierOf,
-  type HistoryFilter,
-  history,
-  type MessagesOptions,
-  messagesOf,
-} from './lifecycle/stored/history.ts';
-import { importRun } from './lifecycle/stored/import-run.ts';
+import { type HistoryFilter, history, type MessagesOptions, messagesOf } from './lifecycle/stored/history.ts';
+import { insidePartsOf } from './lifecycle/stored/import-run.ts';
 import { type ListedRun, type ListRunsOptions, listRuns } from './lifecycle/stored/list-runs.ts';
 import { type ParkOptions, park, unpark } from './lifecycle/stored/parking.ts';
 import { type RecoverOptions, type RecoveryReport, recover } from './lifecycle/stored/recover.ts';
@@ -327,7 +320,6 @@ export function createExecutor(options: ExecutorOptions): Executor {
     get: (runId) => handleIn(registry, runId),
     find: async (runId, findOptions = {}) => findRun(services, checkRunId(runId), findOptions),
     explain: async (runId, explainOptions = {}) => explainRun(services, checkRunId(runId), explainOptions),
-    changeMark: () => changeMarkOf(services),
     capabilities: capabilitiesOf(services),
     list: (listOptions = {}) => listRuns(services, listOptions),
     history: (filter = {}) => history(services, filter),
@@ -336,10 +328,7 @@ export function createExecutor(options: ExecutorOptions): Executor {
     runs: registry.runs,
     ...watchOver(services, fleet),
     run$: (runId) => registry.atomOf(runId),
-    hasJournal: Boolean(config.journal),
-    lingerMs: config.journal?.lingerMs ?? 0,
-    earlierOf: (record) => earlierOf(services, record),
-    importRun: (record, outcome) => importRun(services, record, outcome),
+    ...insidePartsOf(services),
     events: (runId, eventOptions = {}) => readEvents(services, runId, eventOptions),
     waiting: (waitOptions = {}) => listWaits(services, waitOptions),
     recover: (recoverOptions = {}) => recover(services, recoverOptions),

@@ -22,7 +22,8 @@ export type LabFile = Error & { readonly code: 'LAB_FILE'; readonly line: number
 
 /** Most bytes of one run. */
 const MAX_RUN_BYTES = 64 * 2 ** 20;
-const MAX_STEPS = 10_000;
+/** Most steps of one run. */
+const MAX_RUN_STEPS = 10_000;
 
 /**
  * Reads exported runs one by one, as `readRun` had them. Each is whole: its checksum fits, and its ids, messages and fields are checked
@@ -68,7 +69,7 @@ interface OpenRun {
 class RunReader {
   #line = 0;
   #run: OpenRun | undefined;
-  /** A part of the file is damaged, and is told: the next run is looked for. */
+  /** The error of a damaged part is given: the next run is looked for. */
   #isLost = false;
 
   /** Takes a line without its end; null: it is longer than a run may be. @returns the runs and errors that it completes */
@@ -89,7 +90,7 @@ class RunReader {
     const run = this.#run;
     this.#run = undefined;
     this.#isLost = false;
-    return run && new LabFileError(run.line, `run ${shown(run)} is cut: its last line is missing`);
+    return run && damageAt(run.line, `run ${shown(run)} is cut: its last line is missing`);
   }
 
   #tried(read: () => FiledRun | undefined): FiledRun | LabFileError | undefined {
@@ -99,7 +100,7 @@ class RunReader {
       const of = this.#run ? `run ${shown(this.#run)}: ` : '';
       this.#run = undefined;
       this.#isLost = true;
-      return new LabFileError(this.#line, `${of}${toErrorData(error).message}`, { cause: error });
+      return damageAt(this.#line, `${of}${toErrorData(error).message}`, error);
     }
   }
 
@@ -129,7 +130,8 @@ class RunReader {
       parts.earlier = messagesIn(part.earlier, 'earlier');
       parts.opening = messagesIn(part.opening, 'opening');
     } else if ('step' in part) {
-      if (parts.steps.push(stepIn(part)) > MAX_STEPS) throw new TypeError(`it has more than ${MAX_STEPS} steps`);
+      if (parts.steps.push(stepIn(part)) > MAX_RUN_STEPS)
+        throw new TypeError(`it has more than ${MAX_RUN_STEPS} steps`);
     } else if ('rest' in part) parts.rest = messagesIn(part.rest, 'rest');
     else throw new TypeError('this is no part of a run');
     return undefined;
@@ -151,6 +153,10 @@ class RunReader {
     this.#run = undefined;
     return filed;
   }
+}
+
+function damageAt(line: number, message: string, cause?: unknown): LabFileError {
+  return Object.assign(new LabFileError(`line ${line}: ${message}`, cause === undefined ? {} : { cause }), { line });
 }
 
 const shown = ({ head: { head } }: OpenRun): string => JSON.stringify(head.runId.slice(0, 100));

@@ -176,12 +176,7 @@ export class RunNotFoundError extends CodedError {
 export class LabFileError extends CodedError {
   readonly code = 'LAB_FILE';
   /** The number of the line, from 1 on. */
-  readonly line: number;
-
-  constructor(line: number, message: string, options?: { cause?: unknown }) {
-    super(`line ${line}: ${message}`, options);
-    this.line = line;
-  }
+  line = 0;
 }
 /** The recording of a replay has no answer for what the model or a tool is asked. */
 export class ReplayMissError extends CodedError {

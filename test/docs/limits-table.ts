@@ -513,6 +513,14 @@ export const sections: readonly Section[] = [
     ],
   },
   {
+    title: 'Files of runs',
+    text: 'Of `pawl/lab`. A run above a limit is `LAB_FILE`, and reading continues at the next one.',
+    limits: [
+      { what: 'bytes of one run', code: 'MAX_RUN_BYTES', unit: 'size' },
+      { what: 'steps of one run', code: 'MAX_RUN_STEPS' },
+    ],
+  },
+  {
     title: 'Logs and the command line',
     limits: [
       { what: 'characters of a text in a line of `jsonLogger`', code: 'src/executor/host: MAX_TEXT' },

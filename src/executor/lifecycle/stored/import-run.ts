@@ -4,7 +4,20 @@ import type { HistoryStore } from '../../../store/port.ts';
 import { hasCode } from '../../../values/error-data.ts';
 import type { ExecutorServices } from '../../run/active-run.ts';
 import { untilUntouched } from '../../run/record/stored-run.ts';
-import { historyStore } from './history.ts';
+import { changeMarkOf } from './explain.ts';
+import { earlierOf, historyStore } from './history.ts';
+
+/** Makes the parts of an executor that are for other parts of this package: see `ExecutorInside`. */
+export function insidePartsOf(services: ExecutorServices) {
+  const { journal } = services.config;
+  return {
+    changeMark: () => changeMarkOf(services),
+    hasJournal: Boolean(journal),
+    lingerMs: journal?.lingerMs ?? 0,
+    earlierOf: (record: RunCheckpoint) => earlierOf(services, record),
+    importRun: (record: RunCheckpoint, outcome: RunOutcome) => importRun(services, record, outcome),
+  };
+}
 
 /** Why a record stands that an import did not complete. Parked runs are never due, and no start continues them. */
 const IMPORTED = { code: 'IMPORTED', reason: 'its import was cut off: import the file again' } as const;
@@ -15,11 +28,7 @@ const IMPORTED = { code: 'IMPORTED', reason: 'its import was cut off: import the
  * @returns whether it is new here
  * @throws {UNSUPPORTED} if the store keeps no records of ended runs @throws {NOT_DURABLE} @throws the store's own error
  */
-export async function importRun(
-  services: ExecutorServices,
-  record: RunCheckpoint,
-  outcome: RunOutcome,
-): Promise<boolean> {
+async function importRun(services: ExecutorServices, record: RunCheckpoint, outcome: RunOutcome): Promise<boolean> {
   const store = historyStore(services);
   const { runId } = record.meta;
   const { keepRecordsMs, keepOutcomesMs, defaults, clock } = services.config;

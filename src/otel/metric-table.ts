@@ -8,6 +8,21 @@ export interface MetricRow {
   readonly attributes: readonly string[];
   /** One sentence: what it measures. */
   readonly means: string;
+  readonly alerts?: readonly AlertRow[];
+}
+
+/** When a person should look, and how soon. */
+export interface AlertRow {
+  readonly name: string;
+  /** PromQL with the names of this table: the rules spell them as Prometheus has them. */
+  readonly when: string;
+  /** For how long. */
+  readonly for: string;
+  readonly urgency: 'page' | 'ticket';
+  /** What has happened. */
+  readonly says: string;
+  /** The heading of docs/when-stuck.md that says what to do. */
+  readonly see: string;
 }
 
 const model = ['gen_ai.provider.name', 'gen_ai.request.model'] as const;
@@ -20,6 +35,14 @@ export const metricTable = {
     unit: 's',
     attributes: [...model, 'error.type'],
     means: 'How long one request of a model takes. `error.type`: it failed.',
+    alerts: [
+      {
+        name: 'PawlModelErrors',
+        when: `sum by (gen_ai.request.model) (rate(gen_ai.client.inference.duration_count{error.type!=""}[10m])) / sum by (gen_ai.request.model) (rate(gen_ai.client.inference.duration_count[10m])) > 0.2`,
+        ...{ for: '10m', urgency: 'ticket', says: 'More than a fifth of the requests of a model fail.' },
+        see: 'The model is away',
+      },
+    ],
   },
   'gen_ai.client.inference.usage.input_tokens': tokens('Tokens that models read, as their providers report them.'),
   'gen_ai.client.inference.usage.output_tokens': tokens('Tokens that models wrote.'),
@@ -51,30 +74,121 @@ export const metricTable = {
     'Runs that continued: after a crash (`lost`), a wait, a slice, or because a process left them.',
   ),
   'pawl.runs.ended': counter('{run}', [...agent, 'pawl.status'], 'Runs that ended, by their status.'),
-  'pawl.outcomes.unknown': counter(
-    '{call}',
-    ['gen_ai.tool.name'],
-    'Calls of `once` tools that may or may not have taken effect.',
-  ),
-  'pawl.leases.lost': counter('{run}', [...agent], 'Runs that another process took from this one.'),
+  'pawl.outcomes.unknown': {
+    ...counter('{call}', [...agent], 'Calls of `once` tools that may or may not have taken effect.'),
+    alerts: [
+      {
+        name: 'PawlUnknownOutcome',
+        when: moreThan('pawl.outcomes.unknown', 0),
+        ...{ for: '0m', urgency: 'ticket', says: 'A call with an effect was under way when its process died.' },
+        see: 'A run is parked',
+      },
+    ],
+  },
+  'pawl.leases.lost': {
+    ...counter('{run}', [...agent], 'Runs that another process took from this one.'),
+    alerts: [
+      {
+        name: 'PawlLeasesLost',
+        when: moreThan('pawl.leases.lost', 3),
+        ...{ for: '0m', urgency: 'ticket', says: 'Processes lose their runs: frozen hosts, or a blocked event loop.' },
+        see: 'A host was frozen',
+      },
+    ],
+  },
   'pawl.model.retries': counter(
     '{request}',
     [...agent, 'pawl.code'],
     'Requests of models that were repeated, by the error before.',
   ),
-  'pawl.checkpoints.failed': counter('{save}', ['pawl.code'], 'Saves that failed. They are tried again.'),
+  'pawl.checkpoints.failed': {
+    ...counter('{save}', ['pawl.code'], 'Saves that failed. They are tried again.'),
+    alerts: [
+      {
+        name: 'PawlSavesFail',
+        when: 'sum(rate(pawl.checkpoints.failed[5m])) > 0',
+        ...{ for: '5m', urgency: 'page', says: 'Runs cannot be saved: the store is away, or full.' },
+        see: 'The disk was full, or the store was away',
+      },
+    ],
+  },
   'pawl.parkings': counter(
     '{run}',
     [...agent, 'pawl.code'],
     'Runs that were parked until a person acts, by their code.',
   ),
-  'pawl.spend.usd': counter('{USD}', [...agent], 'What the steps of runs cost, as the budget counts it.'),
+  'pawl.spend.usd': {
+    ...counter('{USD}', [...agent], 'What the steps of runs cost, as the budget counts it.'),
+    alerts: [
+      {
+        name: 'PawlSpend',
+        when: 'sum(increase(pawl.spend.usd[1h])) > 100',
+        ...{
+          for: '0m',
+          urgency: 'ticket',
+          says: 'Runs cost more than 100 dollars in an hour. Put your own bound here.',
+        },
+        see: 'Runs pile up',
+      },
+    ],
+  },
   'pawl.runs.live': gauge('{run}', [], 'Runs of the store that a process works on.'),
   'pawl.runs.due': gauge('{run}', [], 'Runs of the store that are due, and that no process works on.'),
-  'pawl.due.age': gauge('s', [], 'For how long the oldest due run of the store has been due.'),
-  'pawl.runs.waiting': gauge('{run}', ['pawl.kind'], 'Runs of the store that wait, by the kind of their first wait.'),
-  'pawl.runs.parked': gauge('{run}', [], 'Runs of the store that are parked: only a person moves them.'),
-  'pawl.store.up': gauge('1', [], 'Whether the store answers this process: 1 or 0.'),
+  'pawl.due.age': {
+    ...gauge('s', [], 'For how long the oldest due run of the store has been due.'),
+    alerts: [
+      {
+        name: 'PawlNoWorker',
+        when: 'max(pawl.due.age) > 120 and max(pawl.runs.live) == 0',
+        ...{ for: '3m', urgency: 'page', says: 'Runs are due, and no process works on any.' },
+        see: 'Runs pile up',
+      },
+      {
+        name: 'PawlDueRunsPileUp',
+        when: 'max(pawl.due.age) > 300',
+        ...{
+          for: '5m',
+          urgency: 'ticket',
+          says: 'A run has been due for five minutes: more workers, or a missing agent.',
+        },
+        see: 'Runs pile up',
+      },
+    ],
+  },
+  'pawl.runs.waiting': {
+    ...gauge('{run}', ['pawl.kind'], 'Runs of the store that wait, by the kind of their first wait.'),
+    alerts: [
+      {
+        name: 'PawlWaitsForPeople',
+        when: 'max by (pawl.kind) (pawl.runs.waiting{pawl.kind=~"approval|question"}) > 100',
+        ...{ for: '1h', urgency: 'ticket', says: 'More than 100 runs wait for a person. Put your own bound here.' },
+        see: 'A person does not answer',
+      },
+    ],
+  },
+  'pawl.runs.parked': {
+    ...gauge('{run}', [], 'Runs of the store that are parked: only a person moves them.'),
+    alerts: [
+      {
+        name: 'PawlParked',
+        when: 'max(pawl.runs.parked) > 0',
+        ...{ for: '1m', urgency: 'ticket', says: 'A run is parked, and stays so until a person acts.' },
+        see: 'A run is parked',
+      },
+    ],
+  },
+  'pawl.store.up': {
+    // A unit that is an annotation gets no suffix.
+    ...gauge('{store}', [], 'Whether the store answers this process: 1 or 0.'),
+    alerts: [
+      {
+        name: 'PawlStoreAway',
+        when: 'min(pawl.store.up) == 0',
+        ...{ for: '2m', urgency: 'page', says: 'A process does not reach its store.' },
+        see: 'The disk was full, or the store was away',
+      },
+    ],
+  },
   'pawl.worker.places': gauge('{run}', ['pawl.state'], 'Places of the workers of this process: `free` or `busy`.'),
 } satisfies { readonly [name: string]: MetricRow };
 
@@ -84,6 +198,11 @@ function tokens(means: string) {
 
 function counter(unit: string, attributes: readonly string[], means: string) {
   return { kind: 'counter', unit, attributes, means } as const;
+}
+
+/** A counter that is born above 0, in a process that has just begun, has not increased as Prometheus counts. */
+function moreThan(name: string, bound: number): string {
+  return `sum(increase(${name}[15m])) > ${bound} or sum(${name} unless ${name} offset 15m) > ${bound}`;
 }
 
 function gauge(unit: string, attributes: readonly string[], means: string) {

@@ -63,6 +63,7 @@ export class Metrics {
     if (this.#watched && this.#meter !== idle && this.#showing !== this.#meter) {
       this.#showing = this.#meter;
       addGauges(this.#meter, this.#watched);
+      for (const id of this.#watched.agentIds) this.#showZeros(id, { [own.agentId]: this.#values.of(own.agentId, id) });
     }
     return this.#meter !== idle;
   }
@@ -112,7 +113,7 @@ export class Metrics {
         this.#count('pawl.model.retries', 1, { ...this.#agent(run), ...this.#code(event.error.code) });
         break;
       case 'call.unknown':
-        this.#count('pawl.outcomes.unknown', 1, { [genAi.toolName]: this.#values.of(genAi.toolName, event.name) });
+        this.#count('pawl.outcomes.unknown', 1, this.#agent(run));
         break;
       case 'checkpoint.saved':
         this.#measure('pawl.checkpoint.duration', event.ms / 1_000, {});
@@ -149,7 +150,7 @@ export class Metrics {
   #showZeros(agentId: string, agent: Attributes): void {
     if (this.#known.has(agentId) || this.#known.size > 1_000) return;
     this.#known.add(agentId);
-    for (const name of ['pawl.runs.started', 'pawl.leases.lost', 'pawl.spend.usd'] as const)
+    for (const name of ['pawl.runs.started', 'pawl.leases.lost', 'pawl.outcomes.unknown', 'pawl.spend.usd'] as const)
       this.#count(name, 0, agent);
     for (const status of statuses) this.#count('pawl.runs.ended', 0, { ...agent, [own.status]: status });
     for (const how of ['lost', 'left', 'waited', 'slice'])

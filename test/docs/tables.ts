@@ -2,6 +2,16 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { exitCodeTable } from '../../src/cli/ui/exit-codes.ts';
 import { type MetricRow, metricTable } from '../../src/otel/metric-table.ts';
+import { dashboardFile } from '../deploy/dashboard.ts';
+import { alerts, anchorOf, rulesFile } from '../deploy/rules.ts';
+import { spelled } from '../deploy/spelling.ts';
+
+/** The generated files of docs/deploy, by their names. */
+export const deployFiles: { readonly [name: string]: () => string } = {
+  'pawl.rules.yml': () => rulesFile('scrape'),
+  'pawl.otlp.rules.yml': () => rulesFile('otlp'),
+  'pawl.dashboard.json': dashboardFile,
+};
 
 const BEGIN = '<!-- Made by `npm run docs`: -->';
 const END = '<!-- Up to here. -->';
@@ -27,6 +37,17 @@ export function metricsPage(root: string): string {
     ],
   );
   return pageWith(root, 'docs/traces-and-metrics.md', [['metric', 'kind', 'attributes', 'what it measures'], ...rows]);
+}
+
+/** docs/deploying.md with its table of alerts. */
+export function deployingPage(root: string): string {
+  const rows = alerts.map(({ name, when, for: time, urgency, says, see }) => [
+    `\`${name}\``,
+    `\`${spelled(when, 'scrape').replaceAll('|', '\\|')}\`${time === '0m' ? '' : ` for ${time}`}`,
+    urgency,
+    `${says} [${see}](when-stuck.md#${anchorOf(see)})`,
+  ]);
+  return pageWith(root, 'docs/deploying.md', [['alert', 'when', 'urgency', 'what it says'], ...rows]);
 }
 
 /** docs/operations.md with its table of exit codes. */

@@ -41,6 +41,7 @@ export function watchOver(services: ExecutorServices, fleet: Fleet): Watched {
   const { config } = services;
   const watch = new StoreWatch(config);
   config.tracing?.watch({
+    agentIds: [...config.agents.keys()],
     async store() {
       if (!config.store || services.isShutDown) return undefined;
       const { state, stats } = await watch.look(GAUGE_MS);

@@ -55,6 +55,8 @@ export interface Places {
 
 /** What can be read of an executor at any time. */
 export interface WatchedExecutor {
+  /** The agents and workflows that it was made with. */
+  readonly agentIds: readonly string[];
   /**
    * Reads the store at most each 5 s, and answers within a second.
    * @returns whether it answers, and its counts if it can count; undefined without a store, and after the shutdown

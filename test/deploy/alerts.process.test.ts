@@ -1,0 +1,139 @@
+import { execFileSync } from 'node:child_process';
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { createExecutor, defineAgent, memoryStore } from 'pawl';
+import { describe, expect, test } from 'vitest';
+import { parse } from 'yaml';
+import { deployFiles, deployingPage } from '../docs/tables.ts';
+import { measuring } from '../otel/measuring.ts';
+import { alerts, anchorOf } from './rules.ts';
+import { metrics, spelled } from './spelling.ts';
+
+const root = fileURLToPath(new URL('../..', import.meta.url));
+const textOf = (name: string) => readFileSync(join(root, 'docs/deploy', name), 'utf8');
+
+interface Rule {
+  readonly alert: string;
+  readonly expr: string;
+  readonly annotations: { readonly runbook: string };
+}
+const rulesIn = (name: string): readonly Rule[] => parse(textOf(name)).groups[0].rules;
+const queriesIn = (name: string): readonly string[] =>
+  name.endsWith('.yml')
+    ? rulesIn(name).map(({ expr }) => expr)
+    : JSON.parse(textOf(name)).panels.flatMap(({ targets = [] }) => targets.map(({ expr }: Rule) => expr));
+
+/** The names of metrics in a query of Prometheus. */
+const namesIn = (query: string) => query.match(/(?:pawl|gen_ai)_[a-z_]+(?:\(_seconds\)\?[a-z_]*)?/g) ?? [];
+
+/** All names that metrics and attributes of the table have in Prometheus. */
+const known = new Set(
+  [...metrics].flatMap(([name, { kind, attributes }]) => {
+    const parts = kind === 'histogram' ? ['_count', '_sum', '_bucket'] : [''];
+    const plain = parts.flatMap((part) => [spelled(`${name}${part}`, 'scrape'), spelled(`${name}${part}`, 'otlp')]);
+    const either = parts.flatMap((part) => namesIn(spelled(`${name}${part}`, 'both')));
+    return [...plain, ...either, ...attributes.map((each) => spelled(each, 'scrape'))];
+  }),
+);
+
+describe('the files that watch Pawl', () => {
+  test.for(Object.keys(deployFiles))('%s is made of the table of metrics as it is today (operations 6)', (name) => {
+    expect(textOf(name), 'run `npm run docs`').toBe(deployFiles[name]?.());
+  });
+
+  test('the page has each alert (operations 6)', () => {
+    expect(readFileSync(join(root, 'docs/deploying.md'), 'utf8'), 'run `npm run docs`').toBe(deployingPage(root));
+    expect(alerts.length).toBeGreaterThan(8);
+  });
+
+  test.for(Object.keys(deployFiles))(
+    'each query of %s names metrics and attributes of the table alone (operations 34)',
+    (name) => {
+      const queries = queriesIn(name);
+      expect(queries.length).toBeGreaterThan(8);
+      for (const query of queries) {
+        const names = namesIn(query);
+        expect(names.length, query).toBeGreaterThan(0);
+        expect(
+          names.filter((each) => !known.has(each)),
+          query,
+        ).toEqual([]);
+        for (const [open, close] of ['()', '{}', '[]'])
+          expect(query.split(open ?? '').length, query).toBe(query.split(close ?? '').length);
+      }
+    },
+  );
+
+  test('a query with a name that is not in the table is refused, and so is one with a wrong part (operations 34)', () => {
+    expect(() => spelled('max(pawl.due.years)', 'scrape')).toThrow('pawl.due.years is no metric');
+    expect(() => spelled('sum(pawl.runs.gone_count)', 'otlp')).toThrow('pawl.runs.gone is no metric');
+  });
+
+  test('durations end with _seconds by OTLP alone, and units that are annotations have no ending (operations 7)', () => {
+    expect(spelled('max(pawl.due.age) > 0.2', 'scrape')).toBe('max(pawl_due_age) > 0.2');
+    expect(spelled('max(pawl.due.age)', 'otlp')).toBe('max(pawl_due_age_seconds)');
+    expect(spelled('gen_ai.execute_tool.duration_count{error.type!=""}', 'otlp')).toBe(
+      'gen_ai_execute_tool_duration_seconds_count{error_type!=""}',
+    );
+    expect(spelled('gen_ai.execute_tool.duration_count{error.type!=""}', 'both')).toBe(
+      '{__name__=~"gen_ai_execute_tool_duration(_seconds)?_count", error_type!=""}',
+    );
+    for (const way of ['scrape', 'otlp'] as const) {
+      expect(spelled('pawl.runs.ended + pawl.spend.usd', way)).toBe('pawl_runs_ended_total + pawl_spend_usd_total');
+      expect(spelled('pawl.store.up', way)).toBe('pawl_store_up');
+    }
+    for (const [name, { unit }] of metrics) expect(unit, name).toMatch(/^(s|\{[A-Za-z]+\})$/);
+  });
+
+  test('gauges of the store, which each process shows alike, are never added up (operations 9)', () => {
+    const ofStore = ['pawl.runs.live', 'pawl.runs.due', 'pawl.due.age', 'pawl.runs.waiting', 'pawl.runs.parked'];
+    for (const query of Object.keys(deployFiles).flatMap(queriesIn))
+      for (const name of ofStore) {
+        const at = query.indexOf(spelled(name, 'scrape'));
+        if (at >= 0)
+          expect(query.slice(0, at), query).toMatch(/max( by \([a-z_]+\))? ?\((\{__name__=~")?$|(max|and) .*max\($/);
+      }
+  });
+
+  test('each alert leads to a heading of the runbook (operations 6)', () => {
+    const page = readFileSync(join(root, 'docs/when-stuck.md'), 'utf8');
+    const anchors = [...page.matchAll(/^## (.+)$/gm)].map(([, heading = '']) => anchorOf(heading));
+    for (const { annotations } of rulesIn('pawl.rules.yml'))
+      expect(anchors).toContain(annotations.runbook.replace('when-stuck.md#', ''));
+  });
+
+  test('each counter of an alert by agent is 0 for the agents of an executor, before any run (operations 8)', async () => {
+    const { tracing, read } = measuring();
+    const agents = [defineAgent({ id: 'clerk', instructions: 'Answer.' })];
+    const executor = createExecutor({ agents, store: memoryStore(), tracing });
+    const measured = await read();
+    const counters = [...metrics].filter(
+      ([, { kind, attributes, alerts: rows }]) => kind === 'counter' && rows && attributes.includes('pawl.agent.id'),
+    );
+    expect(counters.length).toBeGreaterThan(2);
+    for (const [name] of counters) expect(measured.of(name, { 'pawl.agent.id': 'clerk' }), name).toBe(0);
+    await executor.shutdown();
+  });
+});
+
+/** Whether promtool, of the Debian package `prometheus`, is on this machine. */
+function hasPromtool(): boolean {
+  try {
+    execFileSync('promtool', ['--version'], { stdio: 'ignore' });
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+test.skipIf(!hasPromtool()).for(['pawl.rules.yml', 'pawl.otlp.rules.yml'])(
+  'promtool, which is on this machine, reads %s (operations 34)',
+  (name) => {
+    const folder = mkdtempSync(join(tmpdir(), 'pawl-rules-'));
+    writeFileSync(join(folder, name), textOf(name));
+    expect(execFileSync('promtool', ['check', 'rules', join(folder, name)], { encoding: 'utf8' })).toContain('SUCCESS');
+    rmSync(folder, { recursive: true });
+  },
+);

@@ -64,6 +64,8 @@ async function tryToLeave(run: ActiveRun, isWaiting: () => boolean, isFirst: boo
   const { context } = run.actor.getSnapshot();
   // A command that was seen and not taken is read again by each look: after one that failed it may be unread.
   if (inbox.hasFailed || inbox.isDelivering(runId)) return 'kept';
+  // A wait that is due is ended here: a run that leaves before is due at once, and is taken up again.
+  if ((context.progress.waiting?.wakeAt ?? Number.POSITIVE_INFINITY) <= services.config.clock.now()) return 'kept';
   if (!isWaiting() || context.persisted < context.requested || context.requested !== requested) return 'kept';
   const leaving = leave(run, context.progress, isFirst);
   await run.life.leave(leaving.then((left) => left === 'left'));

@@ -13,6 +13,7 @@ import { messageIdOf } from '../../src/workflow/messages.ts';
 import { type Program, programOf } from '../../src/workflow/program.ts';
 import { agentOfWorkflow } from '../../src/workflow/workflow.ts';
 import { torture } from '../crash/random.ts';
+import { until } from '../fixtures/host.ts';
 import { noted, worldOf } from './world.ts';
 
 const DAY = 86_400_000;
@@ -153,6 +154,56 @@ describe('a workflow and the one that it calls', () => {
     await pass(DAY);
     await pass(20_000, 20);
     expect(await store.outcome('r')).toMatchObject({ status: 'ok' });
+  });
+
+  describe.each(['live', 'stored'] as const)('and is cancelled, %s', (how) => {
+    test('sends what it had recorded before its end, and its parent hears it before its result (workflow 5)', async () => {
+      const inner = defineWorkflow({
+        id: 'inner',
+        machine: setup({ types: { events: {} as { type: 'say' } } }).createMachine({
+          initial: 'a',
+          states: { a: { on: { say: { actions: sendParent({ type: 'said' }) } } } },
+        }),
+      });
+      const outer = defineWorkflow({
+        id: 'outer',
+        machine: setup({ ...context, actors: { inner: step(inner) } }).createMachine({
+          context: { heard: [] },
+          initial: 'a',
+          states: {
+            a: {
+              invoke: { src: 'inner', input: {} as never, onError: 'b', onDone: 'b' },
+              on: { said: { actions: hear('said') } },
+            },
+            b: { type: 'final' },
+          },
+          output: ({ context: { heard } }) => heard,
+        }),
+      });
+      const storage = memoryStore();
+      let isAway = true;
+      const send: typeof storage.send = async (runId, command) => {
+        if (isAway && runId === 'r' && command.kind === 'event') throw new Error('the store is away');
+        return storage.send(runId, command);
+      };
+      const store = Object.assign(Object.create(storage) as typeof storage, { send });
+      const defaults = { waitLingerMs: 1, dueMs: 20, controlMs: 20 };
+      const boot = () => createExecutor({ store, workflows: [outer, inner], defaults, logger: { warn: () => {} } });
+      const executor = boot();
+      await (await executor.start(outer, { runId: 'r' })).result;
+      const childId = (await executor.list()).map(({ runId }) => runId).find((runId) => runId !== 'r') ?? '';
+      await executor.control(childId).send({ type: 'say' });
+      const outbox = async () => (await storage.load(childId))?.workflow?.outbox?.length;
+      await until(async () => (await outbox()) === 1);
+      if (how === 'stored') await executor.shutdown();
+      const other = how === 'stored' ? boot() : executor;
+      isAway = false;
+      await other.control(childId).cancel('enough');
+      await other.recover();
+      await until(async () => (await storage.outcome('r')) !== null);
+      expect(await storage.outcome('r')).toMatchObject({ status: 'ok', data: ['said'] });
+      await other.shutdown();
+    });
   });
 
   test('send by a delay, which cancel ends, as with any timer (workflow 5, 6)', async () => {

@@ -7,6 +7,7 @@ import { recordable } from '../../run/pipeline.ts';
 import type { Progress } from '../../run/progress.ts';
 import { type OutcomeOwner, type RunOutcome, withoutId } from '../../run/result.ts';
 import { withdrawWaits } from '../../run/waits/wait-rules.ts';
+import { outboxOf } from '../../run/workflow/advanced.ts';
 import { type Checkpointer, keeperOf } from '../../store/checkpointer.ts';
 import type { Claim } from '../../store/port.ts';
 import { type Backoff, backoffMs } from '../../values/backoff.ts';
@@ -17,6 +18,7 @@ import { forgetClaim } from '../run/record/acquire.ts';
 import { unbegunIn } from '../run/record/earlier-end.ts';
 import type { Ending } from '../run/record/end-run.ts';
 import { finalizeCheckpoint } from '../run/record/finalize-checkpoint.ts';
+import { sendRecorded } from '../run/outbox.ts';
 import { isRefused, liveTurnEndOf, withTurnOf } from '../run/threads/thread-turn.ts';
 import { isAwaitedHere, openChildren } from '../run/waits/child-end.ts';
 
@@ -56,6 +58,7 @@ export function liveEnding(run: ActiveRun, checkpointer: Checkpointer, { input, 
     storeOutcome: () => storeOutcome(run, progress, outcome),
     deliver: () => announceEnd(run, progress, outcome),
     closeAudit: () => closeAudit(run, outcome),
+    sendMessages: () => sendRecorded(run.services, outboxOf(progress)),
     cancelChildren: () => cancelChildren(run, progress),
     keepRecord: keeper && ((options) => keeper(options).then(withoutClaim)),
     deleteRecord: () => finalizeCheckpoint(checkpointer, error, cause).then(withoutClaim),

@@ -2,8 +2,8 @@ import { callOf } from '../../run/open-step.ts';
 import type { WorkflowMessage } from '../../run/workflow/state.ts';
 import { type Backoff, backoffMs } from '../../values/backoff.ts';
 import { policyOf } from '../../values/error-codes.ts';
-import { toErrorData } from '../../values/error-data.ts';
-import type { ActiveRun } from './active-run.ts';
+import { type ErrorData, toErrorData } from '../../values/error-data.ts';
+import type { ActiveRun, ExecutorServices } from './active-run.ts';
 
 /** The pauses while a receiver or the store does not take an event. */
 const pauses: Backoff = { firstMs: 250, maxMs: 30_000 };
@@ -78,11 +78,8 @@ export class Outbox {
       return true;
     } catch (thrown) {
       const error = toErrorData(thrown);
-      // Without a store only the runs of this process are known.
-      const isUnknown = error.code === 'RUN_NOT_FOUND' || error.code === 'NOT_DURABLE';
-      if (isUnknown && this.#isUnbegun(message)) return false;
-      // An inbox that is full has room again once its run has read it.
-      if (!isUnknown && (policyOf(error.code)?.retry !== 'never' || error.code === 'UNDELIVERED')) {
+      if (isUnknown(error) && this.#isUnbegun(message)) return false;
+      if (mayArriveLater(error)) {
         this.#tryLater(error.message);
         return false;
       }
@@ -118,4 +115,26 @@ export class Outbox {
       backoffMs(this.#failures, pauses),
     );
   }
+}
+
+/** Without a store only the runs of this process are known. */
+function isUnknown({ code }: ErrorData): boolean {
+  return code === 'RUN_NOT_FOUND' || code === 'NOT_DURABLE';
+}
+
+/** An inbox that is full has room again once its run has read it. */
+function mayArriveLater(error: ErrorData): boolean {
+  const { code } = error;
+  return !isUnknown(error) && (policyOf(code)?.retry !== 'never' || code === 'UNDELIVERED');
+}
+
+/**
+ * Sends what a workflow that ends has recorded for other runs: a cancel may come between the save of a transition and its events.
+ * @throws an error that may pass: then the record stays with the outcome, and its next start sends them again
+ */
+export async function sendRecorded(services: ExecutorServices, messages: readonly WorkflowMessage[]): Promise<void> {
+  for (const { id, to, event } of messages)
+    await services.sendEvent(to.runId, { id, event }).catch((thrown) => {
+      if (mayArriveLater(toErrorData(thrown))) throw thrown;
+    });
 }

@@ -10,6 +10,7 @@ import { keptOutcome, outcomeOf } from '../../../run/outcome.ts';
 import { beginProgress } from '../../../run/progress.ts';
 import { type RunOutcome, withoutId } from '../../../run/result.ts';
 import { resumeProgress } from '../../../run/resume.ts';
+import { outboxOf } from '../../../run/workflow/advanced.ts';
 import { carriesCommands, isKeepingRecords } from '../../../store/capabilities.ts';
 import type { Claim } from '../../../store/port.ts';
 import type { TurnEnd } from '../../../store/thread-port.ts';
@@ -17,6 +18,7 @@ import { type ErrorData, hasCode, toErrorData } from '../../../values/error-data
 import { CancelledError } from '../../../values/errors.ts';
 import type { ExecutorServices } from '../../run/active-run.ts';
 import { runAtWork } from '../../run/life/run-at-work.ts';
+import { sendRecorded } from '../../run/outbox.ts';
 import { type Ending, endRun } from '../../run/record/end-run.ts';
 import { recordedText, rewriteHead, type StoredRun, withStoredRun } from '../../run/record/stored-run.ts';
 import { infoFrom } from '../../run/run-info.ts';
@@ -120,6 +122,7 @@ function storedEnding(services: ExecutorServices, run: StoredRun, { ended, turn,
     storeOutcome: () => rewriteHead(store, withOutcome, { claim, events: lastEvents(services, run, outcome) }),
     deliver: () => offerOutcome(services.config, outcome),
     closeAudit: () => closeAudit(services, run, outcome),
+    sendMessages: () => sendRecorded(services, outboxOf(record)),
     cancelChildren: () => cancelChildren(services, record, above),
     keepRecord: claim && isKeepingRecords(store) ? (options) => store.end(claim, options) : undefined,
     deleteRecord: () => store.delete(runId, claim ? { claim } : {}),

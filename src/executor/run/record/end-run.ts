@@ -34,6 +34,8 @@ export interface Ending extends ChildEnd {
   deliver(): Promise<void>;
   /** Resolves when the audit is closed, or its time is over. */
   closeAudit(): Promise<void>;
+  /** Sends the events for other runs that its record has; of a workflow whose machine has ended they have arrived. */
+  sendMessages(): Promise<void>;
   /** Cancels its child runs that rest: no run waits for their answers any more. */
   cancelChildren(): Promise<void>;
   /** Ends the record so that it is kept; absent if this store, or the checkpointer of a host, can only delete it. */
@@ -56,6 +58,7 @@ export async function endRun(run: Ending): Promise<BegunTurn | undefined> {
   // Where the record is kept, its last commit keeps the outcome too.
   const end = endOf(run, undelivered);
   if (!end && !isKept) await keepOutcome(run, undelivered);
+  await run.sendMessages();
   await run.cancelChildren();
   await tellParent(run.services, run);
   await returnUnread(run.services.config, run.claim, run.waits);

@@ -129,6 +129,8 @@ describe('a workflow whose machine has changed', () => {
       return executor;
     };
     await (await boot()).shutdown();
+    // Once for each run: its start.
+    expect(migrated).toBe(2);
     for (const runId of ['a', 'b'])
       expect((await world.store.load(runId))?.workflow).toMatchObject({ snapshot: { value: 'soon' }, timers: [{}] });
     const times = migrated;

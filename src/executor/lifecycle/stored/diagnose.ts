@@ -19,7 +19,7 @@ import { systemClock } from '../../../values/clock.ts';
 import { toErrorData } from '../../../values/error-data.ts';
 import { checkKeys, type KnownKeys } from '../../../values/known-options.ts';
 import type { ExecutorOptions } from '../../host/options.ts';
-import { parkingOf } from '../../run/record/acquire.ts';
+import { startOf } from '../../run/record/start-rules.ts';
 import { hasNews } from '../../run/waits/rest-again.ts';
 import { allListed, type StoredEntry } from './stored-run-pages.ts';
 
@@ -205,7 +205,8 @@ export class Doctor {
       const next = migrateRecord(record, migrate);
       const agent = this.#options.agentOf?.(record.meta.agentId);
       const started = { ...next, attempts: (next.attempts ?? 0) + 1 };
-      const parks = parkingOf(started, { agent, maxAttempts, onUnknownOutcome, onDefinitionChange });
+      const start = startOf(started, { agent, maxAttempts, onUnknownOutcome, onDefinitionChange });
+      const parks = 'parks' in start ? start.parks : undefined;
       return { record: next, parks, now: clock.now(), mayRest: mayRest && !next.parked && isAtRest(next) };
     } catch (error) {
       return { failed: toErrorData(error) };

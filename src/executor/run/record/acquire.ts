@@ -1,26 +1,20 @@
-import type { Agent } from '../../../agent/agent.ts';
-import { phaseFactsOf } from '../../../agent/phase.ts';
 import type { RunCheckpoint } from '../../../record/checkpoint.ts';
 import { identified } from '../../../record/identify.ts';
 import { migrateRecord } from '../../../record/migrate.ts';
-import { type ParkedReason, staysParked } from '../../../run/fields.ts';
-import { hasUnknownOutcome } from '../../../run/open-step.ts';
-import { isSamePipeline } from '../../../run/pipeline.ts';
+import type { ParkedReason } from '../../../run/fields.ts';
 import type { RunOutcome } from '../../../run/result.ts';
 import { isKeepingOutcomes, isOwning } from '../../../store/capabilities.ts';
 import type { CheckpointStore, ReleaseOptions } from '../../../store/port.ts';
 import { hasCode, toErrorData } from '../../../values/error-data.ts';
 import { RunNotFoundError, RunOwnedElsewhereError, RunParkedError } from '../../../values/errors.ts';
 import { enterStored } from '../../../values/message.ts';
-import { migrateState, unfitnessOf } from '../../../workflow/fit.ts';
-import { programOf } from '../../../workflow/program.ts';
-import type { Config } from '../../host/config.ts';
 import type { TakenClaim } from '../../services/due/taken-claim.ts';
 import type { ActiveRun } from '../active-run.ts';
 import { announceParked, isSameParking } from '../oversight.ts';
 import { forgetOutcome, isBegunAgain, readEarlierEnd, readKeptOutcome } from './earlier-end.ts';
 import { reopenAsked, withRecord } from './reopen-ended.ts';
 import { askerOf, conflict, isAskedRecord, isComparing, withIdentity } from './same-request.ts';
+import { isMigrating, startOf } from './start-rules.ts';
 import { claimOptionsOf, journalWrite, rewriteHead, untilUntouched } from './stored-run.ts';
 
 /** The state of a starting run in the store. */
@@ -37,10 +31,6 @@ export interface Found {
 
 /** Gives a run back to its store if nothing has changed since it rests. @returns whether it did */
 type RestAgain = (run: ActiveRun, record: RunCheckpoint) => Promise<boolean>;
-
-/** How many starts without progress a run has before it is parked. */
-/** For a diagnosis without an executor. */
-const DEFAULT_MAX_ATTEMPTS = 3;
 
 /**
  * Claims the run and reads its stored state. The claim counts the start before any of the run is read: a record that kills its
@@ -140,9 +130,7 @@ async function look(run: ActiveRun, store: CheckpointStore, restAgain: RestAgain
   // Before it can be parked: a start that changes nothing is no attempt.
   const isAsIs = !stored.parked && !isMigrating(run.agent, stored);
   if (isAsIs && (await restAgain(run, stored))) return { record: stored, attempts, isResting: true };
-  await refuseParked(run, store, stored);
-  const { parked: _, ...unparked } = stored;
-  const taken = migratedIn(run.agent, unparked);
+  const { parked: _, ...taken } = await startedRecord(run, store, stored);
   run.resources.record = taken;
   return { record: taken, attempts };
 }
@@ -202,91 +190,18 @@ export async function returnRun(run: ActiveRun): Promise<void> {
   await withdraw(run, uncounted(run));
 }
 
-async function refuseParked(run: ActiveRun, store: CheckpointStore, record: RunCheckpoint): Promise<void> {
+/** Returns the record that a start continues from. @throws {RUN_PARKED} for a run that it parks instead */
+async function startedRecord(run: ActiveRun, store: CheckpointStore, record: RunCheckpoint): Promise<RunCheckpoint> {
   const { onUnknownOutcome, onDefinitionChange } = run.services.config;
   const { maxAttempts = run.services.config.defaults.maxAttempts } = run.seed;
   const agent = run.seed.fault ? undefined : run.agent;
-  const parked = parkingOf(record, { agent, maxAttempts, onUnknownOutcome, onDefinitionChange });
-  if (!parked) return;
+  const start = startOf(record, { agent, maxAttempts, onUnknownOutcome, onDefinitionChange });
+  if (!('parks' in start)) return start.record;
+  const parked = start.parks;
   const isKnown = isSameParking(record.parked, parked);
   await rewrite(run, store, { ...record, attempts: record.attempts - 1, parked }, isKnown ? undefined : parked);
   announceParked(run, record, parked);
   throw new RunParkedError(`run ${record.meta.runId} is parked: ${parked.reason}`);
-}
-
-/** What a start knows besides the record. */
-interface StartRules {
-  /** Default `tell`. */
-  readonly onUnknownOutcome?: Config['onUnknownOutcome'] | undefined;
-  /** Default `refuse`. */
-  readonly onDefinitionChange?: Config['onDefinitionChange'] | undefined;
-  /** Absent: changed phases are not looked for. */
-  readonly agent: Agent | undefined;
-  readonly maxAttempts?: number | undefined;
-}
-
-/** Returns why a start parks this record instead (attempts, changed phases, unknown outcome); undefined: it starts. */
-export function parkingOf(record: RunCheckpoint, rules: StartRules): ParkedReason | undefined {
-  const { maxAttempts = DEFAULT_MAX_ATTEMPTS, onUnknownOutcome } = rules;
-  if (record.parked && staysParked(record.parked.code)) return record.parked;
-  if (record.attempts > maxAttempts) {
-    return {
-      code: 'TOO_MANY_ATTEMPTS',
-      reason: `it was started ${maxAttempts} times in a row without recording anything new`,
-    };
-  }
-  if (onUnknownOutcome === 'park' && record.openStep && hasUnknownOutcome(record.openStep)) {
-    return { code: 'OUTCOME_UNKNOWN', reason: 'the process died during a call that must not be repeated' };
-  }
-  return changeOf(record, rules);
-}
-
-/** Whether the agent's list of phases is still the one that the record was made with. */
-function isPipelineSame(agent: Agent, record: RunCheckpoint): boolean {
-  const opening = 1 + (record.earlier?.length ?? 0);
-  const hasBegun = record.messages.length > opening || record.openStep !== undefined;
-  return isSamePipeline(record, phaseFactsOf(agent.phases, 1), hasBegun);
-}
-
-/** A workflow continues only in a machine in which its states are still what they were, or in which its migration has put it. */
-function unfitIn(agent: Agent, { workflow, definition, outcome }: RunCheckpoint): ParkedReason | undefined {
-  const program = programOf(agent);
-  if (!program || !workflow || outcome) return undefined;
-  const migrated = isOlder(agent, definition)
-    ? migrateState(program, workflow, definition?.version ?? '')
-    : { state: workflow };
-  if ('why' in migrated) return { code: 'MIGRATION_FAILED', reason: `workflow ${agent.id}: ${migrated.why}` };
-  const why = migrated.state.isMigrated ? undefined : unfitnessOf(program, migrated.state);
-  return why === undefined
-    ? undefined
-    : { code: 'DEFINITION_CHANGED', reason: `workflow ${agent.id}: ${why} since the run entered it` };
-}
-
-const isOlder = ({ version }: Agent, definition: RunCheckpoint['definition']): boolean =>
-  definition !== undefined && definition.version !== version;
-
-/** Whether a start brings a workflow into a state of another version: what that state begins must begin, also if the run rests. */
-function isMigrating(agent: Agent, { workflow, definition }: RunCheckpoint): boolean {
-  return workflow !== undefined && programOf(agent)?.migrate !== undefined && isOlder(agent, definition);
-}
-
-/** Returns the record with the state that the migration of its workflow gives it. One that cannot be migrated was parked. */
-function migratedIn(agent: Agent, record: RunCheckpoint): RunCheckpoint {
-  const program = programOf(agent);
-  const { workflow, definition } = record;
-  if (!program || !workflow || !isOlder(agent, definition)) return record;
-  const migrated = migrateState(program, workflow, definition?.version ?? '');
-  return 'state' in migrated ? { ...record, workflow: migrated.state } : record;
-}
-
-function changeOf(record: RunCheckpoint, rules: StartRules): ParkedReason | undefined {
-  const unfit = rules.agent && unfitIn(rules.agent, record);
-  if (unfit) return unfit;
-  const { agent, onDefinitionChange = 'refuse' } = rules;
-  const isRefused = onDefinitionChange === 'refuse' && !record.outcome;
-  if (!agent || !isRefused || isPipelineSame(agent, record)) return undefined;
-  const reason = `the phases of agent ${agent.id} are not those that it was begun with (onDefinitionChange)`;
-  return { code: 'DEFINITION_CHANGED', reason };
 }
 
 /** Writes the head of the record. @param news why the run is parked from now on: its journal says so */

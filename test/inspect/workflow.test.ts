@@ -1,6 +1,6 @@
 import { ask, type ExecutorOptions, step, waitForSignal } from 'pawl';
 import { describe, expect, test } from 'vitest';
-import { assign, type InspectionEvent, setup } from 'xstate';
+import { type AnyActorRef, assign, type InspectionEvent, setup } from 'xstate';
 import { defineWorkflow } from '../../src/index.ts';
 import { noted, worldOf } from '../workflow/world.ts';
 import { startClient } from './client.ts';
@@ -160,15 +160,22 @@ describe('the Stately inspector of a workflow', () => {
   });
 
   test('gets the machine and its calls without the texts that `redact` removes (workflow 24)', async () => {
+    const refs = new Set<AnyActorRef>();
+    const inspect = (event: InspectionEvent) => void refs.add(event.actorRef as AnyActorRef);
     const { client, boot, refund, settle } = await inspectedWorld({
       redact: (text) => text.replaceAll('SECRET', '[gone]'),
     });
     const executor = boot();
-    await executor.start(refund, { runId: 'r', input: undefined });
+    await executor.start(refund, { runId: 'r', input: undefined }, { inspect });
     await settle();
     await client.arrived();
     const { states } = toldOf(client, 'machine:r');
     expect(states.at(-1)).toMatchObject({ value: 'asking', context: { note: '[gone]' } });
+    // Nor does an inspector that asks an actor, or the one above it, read them.
+    const asked = [...refs].flatMap((ref) => [ref.getSnapshot(), ref._parent?.getSnapshot()]);
+    expect(asked.length).toBeGreaterThan(4);
+    expect(JSON.stringify(asked)).toContain('[gone]');
+    expect(JSON.stringify(asked)).not.toContain('SECRET');
     const own = client.frames.filter((frame) => JSON.parse(frame).sessionId.startsWith('machine:'));
     expect(own.length).toBeGreaterThan(8);
     expect(own.join()).not.toContain('SECRET');

@@ -114,7 +114,7 @@ export function redactedWarn(warn: Warn, redact: Redaction | undefined): Warn {
 
 /**
  * Wraps an inspector of XState so that it gets redacted JSON copies. Events and snapshots are small, since they hold no
- * transcripts. The actors are the live ones: code that reads them sees everything.
+ * transcripts. Of an actor it gets a view, whose snapshot is such a copy too.
  */
 export function redactedInspect(
   inspect: ((event: InspectionEvent) => void) | undefined,
@@ -122,14 +122,35 @@ export function redactedInspect(
 ): ((event: InspectionEvent) => void) | undefined {
   if (!inspect || !redact) return inspect;
   const redactor = new Redactor(redact, 'frame');
+  const viewOf = actorViews(redactor);
   return (event) => {
-    const copies = Object.entries(event).flatMap(([key, value]) =>
-      key === 'event' || key === 'snapshot' || key === 'action' || key === '_transitions'
-        ? [[key, copyOf(value, redactor)]]
-        : [],
-    );
+    const copies = Object.entries(event).flatMap(([key, value]) => {
+      if (key === 'actorRef' || key === 'sourceRef') return [[key, viewOf(value)]];
+      const isContent = key === 'event' || key === 'snapshot' || key === 'action' || key === '_transitions';
+      return isContent ? [[key, copyOf(value, redactor)]] : [];
+    });
     inspect({ ...event, ...Object.fromEntries(copies) });
   };
+}
+
+/** Returns a function that makes the view of an actor: the actor, but for the content of its snapshot. The same view each time. */
+function actorViews(redactor: Redactor): (actor: unknown) => unknown {
+  const views = new WeakMap<object, object>();
+  const viewOf = (actor: unknown): unknown => {
+    if (typeof actor !== 'object' || actor === null) return actor;
+    const live = actor as { getSnapshot?: () => unknown; _parent?: unknown };
+    const copy = () => copyOf(live.getSnapshot?.(), redactor);
+    const view =
+      views.get(actor) ??
+      Object.create(actor, {
+        getSnapshot: { value: copy },
+        _snapshot: { get: copy },
+        _parent: { get: () => viewOf(live._parent) },
+      });
+    views.set(actor, view);
+    return view;
+  };
+  return viewOf;
 }
 
 /** A value as JSON, its texts redacted; undefined if it cannot be read. */

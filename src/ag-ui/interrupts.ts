@@ -1,5 +1,5 @@
 import { RequestError } from '../http/problem.ts';
-import type { JsonObject, JsonValue, ListedWait, Person, RunControl, Wait } from '../index.ts';
+import type { AnswerVote, JsonObject, JsonValue, ListedWait, Person, RunControl, Vote, Wait } from '../index.ts';
 import { hasCode } from '../values/error-data.ts';
 import { isObject } from '../values/json.ts';
 import type { ResumeEntry } from './input.ts';
@@ -32,22 +32,37 @@ export function interruptOf(wait: PersonWait, { toolCallId, refused }: Interrupt
   const call = toolCallId === undefined ? {} : { toolCallId };
   const expires = dueAt === undefined ? {} : { expiresAt: new Date(dueAt).toISOString() };
   if (wait.kind === 'question') {
-    const { question: message, options, schema } = wait;
+    const { question: message, options, schema, quorum = 1, votes = [] } = wait;
     const expected = schema ?? (options ? { enum: options } : undefined);
+    const agreed = quorum > 1 ? { quorum, votes: votes.length, given: givenBy(votes) } : {};
+    const pawl = { ...agreed, ...defined({ refused }) };
     return {
       ...{ id, reason: 'input_required', message, ...call, ...expires },
       ...(expected ? { responseSchema: expected as JsonObject } : {}),
-      ...(refused === undefined ? {} : { metadata: { pawl: { refused } } }),
+      ...(Object.keys(pawl).length === 0 ? {} : { metadata: { pawl } }),
     };
   }
   const { prompt, detail, digest, quorum, votes, editable, input, modelInput, changedBy } = wait;
   const changed = { modelInput, changedBy: changedBy && { ...changedBy } };
-  const pawl = { tool, digest, quorum, votes: votes.length, ...defined({ input, detail, ...changed, refused }) };
+  const given = quorum > 1 ? { given: givenBy(votes) } : {};
+  const pawl = {
+    tool,
+    digest,
+    quorum,
+    votes: votes.length,
+    ...given,
+    ...defined({ input, detail, ...changed, refused }),
+  };
   return {
     ...{ id, reason: 'tool_call', message: prompt ?? `May ${tool ?? 'this tool'} run?`, ...call, ...expires },
     responseSchema: editable ? editableSchema : approvalSchema,
     metadata: { pawl },
   };
+}
+
+/** Who has given which vote, where several persons must agree. */
+function givenBy(votes: readonly (Vote | AnswerVote)[]): readonly JsonObject[] {
+  return votes.map((vote) => ({ by: { ...vote.by }, at: vote.at, ...('value' in vote ? { value: vote.value } : {}) }));
 }
 
 function defined(fields: Readonly<Record<string, JsonValue | undefined>>): JsonObject {

@@ -69,6 +69,18 @@ describe('an interrupt', () => {
     });
   });
 
+  test('says who has given which vote, where several persons must agree (web 34, workflow 23)', () => {
+    const votes = [{ by: { id: 'ada' }, at: 7, value: 'yes' }];
+    expect(interruptOf(question('w', { quorum: 2, votes })).metadata).toEqual({
+      pawl: { quorum: 2, votes: 1, given: [{ by: { id: 'ada' }, at: 7, value: 'yes' }] },
+    });
+    const approvals = [{ by: { id: 'ada' }, at: 7, note: 'fine' }];
+    expect(interruptOf(approval('w', { quorum: 2, votes: approvals })).metadata).toMatchObject({
+      pawl: { quorum: 2, votes: 1, given: [{ by: { id: 'ada' }, at: 7 }] },
+    });
+    expect(interruptOf(approval('w')).metadata?.pawl).not.toHaveProperty('given');
+  });
+
   test('of a question has its text, and the schema or the options of the answer (web 34)', () => {
     expect(interruptOf(question('w', { options: ['a', 'b'] }))).toEqual({
       ...{ id: 'w', reason: 'input_required', message: 'Which one?', responseSchema: { enum: ['a', 'b'] } },

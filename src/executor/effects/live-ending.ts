@@ -14,11 +14,11 @@ import { type Backoff, backoffMs } from '../../values/backoff.ts';
 import { withDeadline } from '../../values/deadline.ts';
 import { hasCode, hasTrait, toErrorData } from '../../values/error-data.ts';
 import type { ActiveRun } from '../run/active-run.ts';
+import { sendRecorded } from '../run/outbox.ts';
 import { forgetClaim } from '../run/record/acquire.ts';
 import { unbegunIn } from '../run/record/earlier-end.ts';
 import type { Ending } from '../run/record/end-run.ts';
 import { finalizeCheckpoint } from '../run/record/finalize-checkpoint.ts';
-import { sendRecorded } from '../run/outbox.ts';
 import { isRefused, liveTurnEndOf, withTurnOf } from '../run/threads/thread-turn.ts';
 import { isAwaitedHere, openChildren } from '../run/waits/child-end.ts';
 

@@ -87,3 +87,8 @@ export function votesOf(wait: Wait, given: GivenAnswer | undefined): { readonly 
   const isChanged = wait.votes.length === 1 && given?.answer.how === 'approve' && given.answer.input !== undefined;
   return { votes: wait.votes.length, ...(isChanged && wait.input !== undefined ? { wait } : {}) };
 }
+
+/** Returns what a vote says that does not end its wait: an approval, or an answer. */
+export function voteKind(kind: Wait['kind']): 'approve' | 'answer' {
+  return kind === 'question' ? 'answer' : 'approve';
+}

@@ -18,6 +18,7 @@ import {
   settledText,
   titleOf,
   votesOf,
+  voteText,
   waitRows,
   when,
   whereOf,
@@ -82,6 +83,12 @@ describe('the list of waits (studio 8)', () => {
       );
     expect(namesOf('never', 'soon').slice(0, 6)).toEqual(['Needs you', 'outage', 'late', 'Answered', 'soon', 'never']);
     expect(namesOf()).toEqual(['Needs you', 'soon', 'outage', 'late', 'never', 'Time and events', 'timer']);
+  });
+
+  test('says who has given which vote, and when (workflow 23)', () => {
+    const ada = { by: { id: 'ada' }, at: NOON };
+    expect(voteText({ ...ada, value: 'yes' })).toMatch(/^ada answered "yes" at .*12:00/);
+    expect(voteText({ ...ada, note: 'fine' })).toMatch(/^ada approved at .*12:00.*: fine$/);
   });
 
   test('names the question, the runs above, the votes, the end and what the end means', () => {

@@ -1,6 +1,7 @@
-import { defineTool, type FinishReason, type JournalEvent, type Tool } from 'pawl';
+import { ask, defineTool, defineWorkflow, type FinishReason, type JournalEvent, step, type Tool } from 'pawl';
 import { callTool, callTools, fail, hang, reply } from 'pawl/testing';
 import { describe, expect, test } from 'vitest';
+import { setup } from 'xstate';
 import { emptyTimeline, shortened, type Timeline, workedMs } from '../../../src/studio/page/run/timeline.ts';
 import { type OwnerMark, ownerWords } from '../../../src/studio/page/run/timeline-marks.ts';
 import { folded } from '../../../src/studio/page/run/timeline-model.ts';
@@ -446,4 +447,38 @@ test('a timeline of 3,000 steps, folded in pieces, keeps no event: a step has at
   for (let from = 0; from < events.length; from += 500) timeline = folded(timeline, events.slice(from, from + 500));
   expect(timeline.steps).toHaveLength(3_000);
   expect(JSON.stringify(timeline).length / timeline.steps.length).toBeLessThan(1_500);
+});
+
+test('a timeline of a workflow has its transitions, each with what it took, and the calls before it (workflow 23)', async () => {
+  const { begin, clock, events } = world();
+  const look = toolOf('look', 'read', () => 'seen');
+  const workflow = defineWorkflow({
+    id: 'flow',
+    machine: setup({
+      actors: { look: step(look), boss: ask({ question: 'Well?', quorum: 2 }) },
+    }).createMachine({
+      initial: 'looking',
+      states: {
+        looking: { invoke: { id: 'first', src: 'look', input: {}, onDone: 'asking' } },
+        asking: { invoke: { id: 'boss', src: 'boss', input: {}, onDone: 'done' } },
+        done: { type: 'final' },
+      },
+    }),
+  });
+  const { executor } = begin([], [], { executor: { workflows: [workflow] } });
+  await executor.start(workflow, { runId: 'w', input: undefined });
+  await clock.advance(5_000);
+  const [wait] = await executor.waiting({ kind: 'question' });
+  await executor.control('w').answer(wait?.id ?? '', 'yes', { by: { id: 'ada' } });
+  await clock.advance(5_000);
+  const { steps, marks } = timelineOf(await events('w'));
+  expect(steps.map(({ step: number, took, calls }) => [number, took, calls.map(({ name }) => name)])).toEqual([
+    [1, 'init → looking', []],
+    [2, 'done: first → asking', ['look']],
+    [3, '', ['boss']],
+  ]);
+  expect(marks).toMatchObject([
+    { kind: 'owner', why: 'waited' },
+    { kind: 'vote', of: 'question', by: 'ada', votes: 1 },
+  ]);
 });

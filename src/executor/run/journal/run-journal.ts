@@ -296,7 +296,8 @@ export class RunJournal implements RunJournaling {
   /** Notes where the record has the message of a step, while it is the last one. */
   #notePlace(step: number, progress: Progress): void {
     const { iteration, openStep, transcript } = progress;
-    if (this.#messages.has(step)) return;
+    // The record of a workflow has no messages: its events hold their own content.
+    if (this.#messages.has(step) || progress.workflow) return;
     // The record of a turn of a thread begins behind the earlier turns.
     const first = ownFrom(progress);
     let message = -1;

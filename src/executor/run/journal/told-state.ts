@@ -1,7 +1,8 @@
 import type { RunEvent, RunEventBody } from '../../../run/events/body.ts';
 import { callOf, inputOf } from '../../../run/open-step.ts';
 import type { Progress } from '../../../run/progress.ts';
-import type { Person, SettledWait, Wait } from '../../../run/waits/wait.ts';
+import { type Person, type SettledWait, type Vote, votesFor, type Wait } from '../../../run/waits/wait.ts';
+import { voteKind } from '../../../run/waits/wait-answer.ts';
 import { isAtRest, notInTime, waitsOf } from '../../../run/waits/wait-rules.ts';
 
 /** What a save says besides: an event, and a name that each try of the save gives it. */
@@ -16,7 +17,7 @@ export interface SaidBySave {
   readonly last: readonly Said[];
 }
 
-type StateOfRun = Pick<Progress, 'waiting' | 'openStep' | 'outcome' | 'parked'>;
+type StateOfRun = Pick<Progress, 'waiting' | 'openStep' | 'outcome' | 'parked' | 'workflow'>;
 
 /** The events that come with the save of the state that they report: a process may die right after a save. */
 const ofSave = new Set<RunEventBody['type']>([
@@ -102,9 +103,9 @@ function byId(waits: readonly Wait[]): ReadonlyMap<string, Wait> {
   return new Map(waits.map((wait) => [wait.id, wait]));
 }
 
-/** Most runs never wait. */
+/** Most runs never wait. A workflow may wait for machine events alone. */
 function isWaiting(state: StateOfRun): boolean {
-  return waitsOf(state).length > 0 && isAtRest(state);
+  return (waitsOf(state).length > 0 || state.workflow !== undefined) && isAtRest(state);
 }
 
 /** A run that ends, or is parked, does not work again. */
@@ -125,7 +126,7 @@ function changeOf(wait: Wait, now: Wait | undefined, state: StateOfRun): Said[] 
     const vote = voteSince(wait, now);
     if (!vote) return [];
     const { name, ...said } = vote;
-    return [{ name: `${name} ${waitId}`, body: { type: 'wait.answered', ...facts, how: 'approve', ...said } }];
+    return [{ name: `${name} ${waitId}`, body: { type: 'wait.answered', ...facts, how: voteKind(kind), ...said } }];
   }
   // The model answered, or is asked again: the wait of the next outage is another one.
   if (kind === 'retry' && !state.outcome) return [];
@@ -150,6 +151,7 @@ interface NewVote {
 }
 
 function voteSince(before: Wait, now: Wait): NewVote | undefined {
+  if (now.kind === 'question') return answerSince(votesFor(before), votesFor(now));
   if (now.kind !== 'approval' || before.kind !== 'approval') return undefined;
   const [vote, last] = [now.votes.at(-1), before.votes.at(-1)];
   const isSame = vote?.at === last?.at && vote?.by.id === last?.by.id && now.digest === before.digest;
@@ -157,6 +159,12 @@ function voteSince(before: Wait, now: Wait): NewVote | undefined {
   const votes = now.votes.length;
   const changed = now.digest === before.digest ? {} : { wait: now };
   return { name: `vote ${votes} ${now.digest}`, by: vote.by, votes, ...changed };
+}
+
+/** The answer of one person of several: it may replace an earlier one of the same person. */
+function answerSince(before: readonly Vote[], now: readonly Vote[]): NewVote | undefined {
+  const vote = now.find(({ by, at }) => !before.some((known) => known.by.id === by.id && known.at === at));
+  return vote && { name: `vote ${vote.by.id} ${vote.at}`, by: vote.by, votes: now.length };
 }
 
 /** How a wait ended; undefined: it was withdrawn. A record names the last ends; of one before, its call tells. */

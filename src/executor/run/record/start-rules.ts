@@ -65,7 +65,8 @@ function workflowStart(agent: Agent, record: RunCheckpoint): Start {
   const migrated = isOlder(agent, definition)
     ? migrateState(program, workflow, definition?.version ?? '')
     : { state: workflow };
-  if ('why' in migrated) return { parks: { code: 'MIGRATION_FAILED', reason: `workflow ${agent.id}: ${migrated.why}` } };
+  if ('why' in migrated)
+    return { parks: { code: 'MIGRATION_FAILED', reason: `workflow ${agent.id}: ${migrated.why}` } };
   const { state } = migrated;
   const why = state.isMigrated ? undefined : unfitnessOf(program, state);
   if (why === undefined) return { record: { ...record, workflow: state } };

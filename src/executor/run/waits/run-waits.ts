@@ -3,7 +3,7 @@ import { callOf, inputOf } from '../../../run/open-step.ts';
 import type { Progress } from '../../../run/progress.ts';
 import { answeredBefore } from '../../../run/waits/sent-answer.ts';
 import type { Person, Wait } from '../../../run/waits/wait.ts';
-import { type GivenAnswer, votesOf, type WaitAnswer } from '../../../run/waits/wait-answer.ts';
+import { type GivenAnswer, voteKind, votesOf, type WaitAnswer } from '../../../run/waits/wait-answer.ts';
 import { waitOf, waitsOf } from '../../../run/waits/wait-rules.ts';
 import { systemClock } from '../../../values/clock.ts';
 import { toErrorData } from '../../../values/error-data.ts';
@@ -234,7 +234,7 @@ export class RunWaits implements RunWaiting {
         this.#run.publish({ type: 'wait.expired', waitId, kind, ...call });
       else {
         const votes = settled ? {} : votesOf(wait, given);
-        const how = settled?.how ?? 'approve';
+        const how = settled?.how ?? voteKind(kind);
         this.#run.publish({ type: 'wait.answered', waitId, kind, how, ...(by ? { by } : {}), ...votes, ...call });
       }
       this.#settle(receipt, (settle) => {

@@ -40,6 +40,13 @@ export function stateWords(value: JsonValue): string {
   return innermost(activePaths(value)).join(', ');
 }
 
+/** Returns what a machine takes, in a few words: XState's own names of results and timers without what is the same in all. */
+export function eventWords(event: string): string {
+  return event
+    .replace(/^xstate\.(done|error)\.(actor|state)\./, (_, how) => `${how === 'done' ? 'done' : 'failed'}: `)
+    .replace(/^xstate\./, '');
+}
+
 /** Returns the facts after one more event. */
 export function afterTransition(facts: MachineFacts, event: JournalEvent): MachineFacts {
   if (event.type !== 'workflow.transition') return facts;

@@ -3,7 +3,6 @@ import type { AnswerView, JsonObject, ListedWait } from '../../wire.ts';
 import { store } from '../frame/live.ts';
 import { useShared } from '../frame/use-shared.ts';
 import { words } from '../frame/words.ts';
-import { clockTime } from '../parts/amounts.ts';
 import { Confirm } from '../parts/dialog.tsx';
 import { Glyph } from '../parts/glyph.tsx';
 import { Reason } from '../parts/reason.tsx';
@@ -13,7 +12,7 @@ import { As, ModEnter, type PartsProps, useModEnter } from './card-parts.tsx';
 import { ExactInput } from './exact-input.tsx';
 import { Form, useForm } from './form.tsx';
 import { useKept } from './kept.ts';
-import { type Approval, personText } from './waits.ts';
+import { type Approval, personText, type Question, voteText } from './waits.ts';
 
 interface ApprovalProps extends PartsProps {
   readonly wait: Approval;
@@ -143,15 +142,16 @@ function Digest({ of }: { readonly of: string }) {
   );
 }
 
-function Votes({ wait }: { readonly wait: Approval }) {
+/** Who has given which vote, where others must give theirs. */
+export function Votes({ wait: { quorum = 1, votes = [] } }: { readonly wait: Approval | Question }) {
   return (
     <section>
-      <h2>{`Needs ${wait.quorum} persons · ${wait.votes.length} given`}</h2>
+      <h2>{`Needs ${quorum} persons · ${votes.length} given`}</h2>
       <ul class="done-steps">
-        {wait.votes.map(({ by, at, note }) => (
-          <li key={by.id}>
+        {votes.map((vote) => (
+          <li key={vote.by.id}>
             <Glyph state="ok" />
-            <span>{`${personText(by)} approved at ${clockTime(at)}${note ? `: ${note}` : ''}`}</span>
+            <span>{voteText(vote)}</span>
           </li>
         ))}
       </ul>

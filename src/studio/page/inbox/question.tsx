@@ -1,6 +1,7 @@
 import type { JsonValue } from '../../wire.ts';
 import { store } from '../frame/live.ts';
 import { useShared } from '../frame/use-shared.ts';
+import { Votes } from './approval.tsx';
 import { As, ModEnter, type PartsProps, useModEnter } from './card-parts.tsx';
 import { ExactInput } from './exact-input.tsx';
 import { Form, useForm } from './form.tsx';
@@ -19,7 +20,8 @@ export function QuestionParts({ wait, canAnswer, isOpen, give, load, box }: Part
     if (canAnswer) answer();
   });
   const mayWrite = useShared(store)?.may.write;
-  if (!isOpen || !mayWrite) return null;
+  const given = (wait.quorum ?? 1) > 1 && <Votes wait={wait} />;
+  if (!isOpen || !mayWrite) return given || null;
   const long = (['options', 'schema'] as const).filter((part) => wait.long?.[part]);
   if (long.length > 0)
     return long.map((part) => (
@@ -33,6 +35,7 @@ export function QuestionParts({ wait, canAnswer, isOpen, give, load, box }: Part
     ));
   return (
     <>
+      {given}
       {options?.length ? (
         <Options options={options} chosen={form.typed[''] ?? ''} onChoose={(text) => form.onType({ '': text })} />
       ) : (

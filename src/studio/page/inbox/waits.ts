@@ -79,6 +79,14 @@ export function votesOf(wait: ListedWait): string {
   return quorum > 1 ? `needs ${quorum}, ${votes.length} given` : '';
 }
 
+/** Who gave a vote, when, and which one: an approval, or an answer. */
+export function voteText(vote: (Approval['votes'] | NonNullable<Question['votes']>)[number]): string {
+  const { by, at } = vote;
+  const what = 'value' in vote ? `answered ${JSON.stringify(vote.value)}` : 'approved';
+  const note = 'note' in vote && vote.note ? `: ${vote.note}` : '';
+  return `${personText(by)} ${what} at ${clockTime(at)}${note}`;
+}
+
 const ends: { readonly [kind in ListedWait['kind']]: string } = {
   approval: 'expires in',
   question: 'expires in',

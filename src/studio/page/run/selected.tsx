@@ -8,7 +8,7 @@ import { Mono, RunLink } from '../parts/text.tsx';
 import { placed } from './placed.ts';
 import type { TimelineCall, TimelineStep } from './timeline.ts';
 import type { TimelineRow } from './timeline-rows.ts';
-import { callState, StateGlyph } from './timeline-view.tsx';
+import { callState, StateGlyph, stepName } from './timeline-view.tsx';
 import { Loaded, Value } from './value.tsx';
 
 interface SelectedProps {
@@ -35,15 +35,18 @@ export function Selected({ row, view, onClose }: SelectedProps) {
 }
 
 function Turn({ step }: { readonly step: TimelineStep }) {
-  const { tokens, ms, at, retries, words, calls, ending } = step;
+  const { tokens, ms, at, retries, words, calls, ending, took } = step;
   return (
     <>
       <div class="sec">
-        <h2>Step {step.step} · model turn</h2>
+        <h2>
+          Step {step.step} · {stepName(step).toLowerCase()}
+        </h2>
       </div>
       <div class="in">
         <Pairs
           of={[
+            took !== undefined && ['Takes', took || 'nothing yet: its calls run'],
             tokens && [
               'Tokens',
               `${whole(tokens.input)} in (${whole(tokens.cached)} cached) · ${whole(tokens.output)} out`,
@@ -51,7 +54,7 @@ function Turn({ step }: { readonly step: TimelineStep }) {
             ms !== undefined && ['Took', span(ms)],
             retries > 0 && ['Attempts', `${retries + 1}: the model was asked again after an error`],
             ending && ['Answer', ending],
-            ['Calls', calls.length === 0 ? 'none: it answered' : whole(calls.length)],
+            ['Calls', calls.length === 0 ? (took === undefined ? 'none: it answered' : 'none') : whole(calls.length)],
             at && ['Message', clockTime(at)],
             words && ['Says', words],
           ]}

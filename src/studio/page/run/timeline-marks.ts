@@ -49,7 +49,7 @@ export type TimelineMark =
   | (Placed & { readonly kind: 'parked'; readonly code: string; readonly text: string })
   | (Placed & { readonly kind: 'unparked'; readonly by: string })
   /** One more person approved; others are needed. */
-  | (Placed & { readonly kind: 'vote'; readonly votes: number; readonly by: string })
+  | (Placed & { readonly kind: 'vote'; readonly of: string; readonly votes: number; readonly by: string })
   /** An answer that the run did not take: its wait is still open. */
   | (Placed & { readonly kind: 'refused'; readonly code: string; readonly text: string; readonly by: string })
   | (Placed & {

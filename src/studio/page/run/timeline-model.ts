@@ -1,4 +1,5 @@
 import type { JournalEvent, JsonValue, Person } from '../../wire.ts';
+import { eventWords, stateWords } from '../chart/machine-model.ts';
 import { fewWords, wordsOf } from './few-words.ts';
 import {
   type CallWait,
@@ -106,6 +107,10 @@ class Fold {
       case 'tool.started':
         this.#started(event);
         return;
+      case 'workflow.transition':
+        this.result.isWorkflow = true;
+        this.#edit(event.step, { took: `${eventWords(event.event)} → ${stateWords(event.to)}`, isDone: true });
+        return;
       case 'tool.done':
         this.#answered(event);
         return;
@@ -147,17 +152,18 @@ class Fold {
 
   #ofWait(event: JournalEvent): void {
     if (event.type === 'wait.opened') {
-      const { id, kind, step, callId, dueAt } = event.wait;
+      const { id, kind, step, callId, dueAt, tool: name } = event.wait;
       if (callId === undefined) return;
       const isAsked = kind === 'approval' || kind === 'question';
       const wait = { id, kind, since: this.#at, dueAt };
-      this.#editCall(step, callId, { state: isAsked ? 'asks' : 'waits', wait });
+      // No message names the calls of a workflow.
+      this.#editCall(step, callId, { state: isAsked ? 'asks' : 'waits', wait, ...(name ? { name } : {}) });
       return;
     }
     if (event.type === 'wait.refused')
       this.#mark({ kind: 'refused', at: this.#at, code: event.code, text: event.reason, by: nameOf(event.by) });
     else if (event.type === 'wait.answered' && event.votes !== undefined)
-      this.#mark({ kind: 'vote', at: this.#at, votes: event.votes, by: nameOf(event.by) });
+      this.#mark({ kind: 'vote', of: event.kind, at: this.#at, votes: event.votes, by: nameOf(event.by) });
     const isEnd = event.type === 'wait.expired' || event.type === 'wait.withdrawn' || event.type === 'wait.answered';
     if (!isEnd || event.callId === undefined || ('votes' in event && event.votes !== undefined)) return;
     const how = event.type === 'wait.answered' ? event.how : event.type.slice('wait.'.length);
@@ -320,7 +326,8 @@ class Fold {
     const inPhase = phase && !phase.isDone ? { phase: phase.index } : {};
     if (phase && !phase.isDone)
       this.#editPhase(phase.index, { first: phase.first || step, last: Math.max(step, phase.last) });
-    return { step, ...inPhase, from: this.result.edge, words: '', calls: [], isDone: false, retries: 0 };
+    const took = this.result.isWorkflow ? { took: '' } : {};
+    return { step, ...inPhase, ...took, from: this.result.edge, words: '', calls: [], isDone: false, retries: 0 };
   }
 
   #callOf(step: number, callId: string): TimelineCall {

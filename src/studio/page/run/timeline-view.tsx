@@ -104,7 +104,8 @@ function StepRow({
   onPick,
 }: PickProps & { readonly step: TimelineStep; readonly isOpen: boolean }) {
   const { tokens, ms, from, retries, calls, ending } = step;
-  const said = isOpen && tokens ? `${whole(tokens.input)} in · ${whole(tokens.output)} out` : toolsOf(step);
+  const spent = isOpen && tokens && `${whole(tokens.input)} in · ${whole(tokens.output)} out`;
+  const said = step.took || spent || toolsOf(step);
   const took = ms ?? axis.total - from;
   return (
     <button
@@ -117,7 +118,7 @@ function StepRow({
       <span class="no">{step.step}</span>
       <StateGlyph state={stepState(step, axis.state)} />
       <span class="what">
-        <span class="name">Model turn</span>
+        <span class="name">{stepName(step)}</span>
         <span class="faint cut1">{said}</span>
         {calls.length > 0 && !isOpen && <span class="faint nowrap">▸ folded</span>}
         {retries > 0 && <span class="eff idempotent">{retries + 1} attempts</span>}
@@ -130,6 +131,9 @@ function StepRow({
     </button>
   );
 }
+
+/** What a step of the run is, in words. */
+export const stepName = ({ took }: TimelineStep): string => (took === undefined ? 'Model turn' : 'Transition');
 
 function stepState({ isDone, calls }: TimelineStep, run: RunState): RunState | undefined {
   if (calls.some(({ state }) => state === 'asks')) return 'you';
@@ -297,7 +301,7 @@ function wordsOf(mark: TimelineMark): readonly [title: string, text: string] {
       return ['Parked. ', `${mark.code}: ${mark.text}`];
     case 'vote':
       return [
-        `Approved${by(mark)}. `,
+        `${mark.of === 'question' ? 'Answered' : 'Approved'}${by(mark)}. `,
         `${mark.votes === 1 ? '1 vote' : `${mark.votes} votes`} so far; more are needed.`,
       ];
     case 'refused':

@@ -53,9 +53,11 @@ export interface StepTokens {
   readonly output: number;
 }
 
-/** A model turn and its calls. */
+/** A model turn and its calls; of a workflow the calls that ran, and then a transition. */
 export interface TimelineStep {
   readonly step: number;
+  /** Of a workflow: the event that the transition took, and the states to which it led; '' = none yet. Absent for an agent. */
+  readonly took?: string;
   /** The index of its phase; absent without phases. */
   readonly phase?: number;
   /** Where its bar begins, ms of working time. */
@@ -106,6 +108,8 @@ export interface Timeline {
   readonly owner?: string;
   /** It has the run for a slice of time only. */
   readonly isSlice: boolean;
+  /** It is a run of a workflow: its steps are transitions. */
+  readonly isWorkflow?: boolean;
   readonly resumes: number;
   /** Working time at which the last thing ended, ms. */
   readonly edge: number;

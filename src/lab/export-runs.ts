@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto';
 import type { Executor, Message } from '../index.ts';
 import { isPawlError } from '../index.ts';
+import { escaped } from '../values/texts/escaped-json.ts';
 import { type KeptFields, readStored } from './read-run.ts';
 import type { RecordedRun } from './recorded-run.ts';
 import { endsOf } from './recording.ts';
@@ -41,7 +42,8 @@ function* linesOf({ earlier, messages, steps, ...run }: RecordedRun, kept: KeptF
   const sum = createHash('sha256');
   let lines = 0;
   const counted = (value: object): string => {
-    const line = `${JSON.stringify(value)}\n`;
+    // A terminal or a log that shows the file obeys none of its texts.
+    const line = `${escaped(JSON.stringify(value))}\n`;
     sum.update(line);
     lines += 1;
     return line;
@@ -61,7 +63,7 @@ function* linesOf({ earlier, messages, steps, ...run }: RecordedRun, kept: KeptF
     at = until;
   }
   yield counted({ rest });
-  yield `${JSON.stringify({ end: run.runId, lines, sha256: sum.digest('hex') })}\n`;
+  yield `${escaped(JSON.stringify({ end: run.runId, lines, sha256: sum.digest('hex') }))}\n`;
 }
 
 /** The index after an answer and its results. */

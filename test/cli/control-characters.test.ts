@@ -1,7 +1,8 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { escaped, harmless, oneLine, visible } from '../../src/cli/ui/control-characters.ts';
+import { harmless, oneLine, visible } from '../../src/cli/ui/control-characters.ts';
 import { drawable, drawableLine } from '../../src/cli/ui/terminal-text.ts';
+import { escaped } from '../../src/values/texts/escaped-json.ts';
 import { anyCodeUnits } from './ask/board-texts.ts';
 
 const LONG = 300_000;

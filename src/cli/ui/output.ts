@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { stripVTControlCharacters, styleText } from 'node:util';
-import { escaped, harmless } from './control-characters.ts';
+import { escaped } from '../../values/texts/escaped-json.ts';
+import { harmless } from './control-characters.ts';
 import { withoutKeys } from './own-secrets.ts';
 import { cutToWidth, displayWidth } from './terminal-text.ts';
 
@@ -49,6 +50,11 @@ export class Output {
   /** Writes a result for machines. @param indent spaces */
   printJson(value: unknown, indent?: number): void {
     this.#print(escaped(withoutKeys(JSON.stringify(value, null, indent))));
+  }
+
+  /** Writes a line of JSON that must not change: its control characters are escaped, and it has no secrets. */
+  printFiled(line: string): void {
+    this.#print(line);
   }
 
   /** Writes one line to the user. */

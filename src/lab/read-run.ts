@@ -45,7 +45,7 @@ export async function readStored(
   const seen = await executor.explain(runId);
   const record = seen?.record;
   if (!record) throw notThere(runId, seen);
-  if (record.workflow) {
+  if (record.workflow || seen.workflow) {
     const advice = 'it has no steps of a model: executor.explain returns its record';
     throw new PawlError('UNSUPPORTED', `run ${runId} is a run of a workflow, and ${advice}`);
   }
@@ -75,7 +75,7 @@ function notThere(runId: string, seen: RunExplanation | null): PawlError {
 }
 
 function recordedRun(seen: RunExplanation, record: RunCheckpoint, earlier: readonly Message[]): RecordedRun {
-  const { meta, labels = {}, inputs = {}, usage, spend, parent, raisedSteps } = record;
+  const { meta, labels = {}, inputs = {}, usage, spend, parent, raisedSteps, retries } = record;
   const { outcome } = seen;
   const steps = stepsOf(sourceOf(seen, record));
   return {
@@ -88,6 +88,7 @@ function recordedRun(seen: RunExplanation, record: RunCheckpoint, earlier: reado
     usage: outcome?.usage ?? usage,
     ...(spend ? { spend } : {}),
     ...(raisedSteps ? { raisedSteps } : {}),
+    ...(retries ? { retries: retries.map(({ at, error }) => ({ at, error })) } : {}),
     ...(parent ? { parent: { runId: parent.runId, callId: parent.callId } } : {}),
     ...(record.imported ? { imported: true as const } : {}),
   };

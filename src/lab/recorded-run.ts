@@ -70,6 +70,8 @@ export interface RecordedRun {
   readonly spend?: Spend;
   /** Steps that a critic, or a retry, has allowed beyond the limit of the agent; absent = none. */
   readonly raisedSteps?: number;
+  /** The retries of the run, the newest last. */
+  readonly retries?: readonly { readonly at: number; readonly error: { readonly code: string } }[];
   /** The call that began the run. */
   readonly parent?: { readonly runId: string; readonly callId: string };
   /** It came from a file of exported runs. */

@@ -5,6 +5,7 @@ import {
   type Model,
   type ModelChoice,
   type Models,
+  memoryStore,
   type Skill,
 } from '../index.ts';
 import { isObject } from '../values/json.ts';
@@ -88,17 +89,20 @@ export async function replay(run: RecordedRun, options: ReplayOptions): Promise<
     ...{ standIn, doubles, onMiss, isStrict: tools === 'strict', isBaseline: model === undefined },
   });
   const executor = createExecutor({
-    ...{ agents: standIn.agents, skills: standIn.skills, defaults, middleware: [replayed.middleware] },
+    ...{ agents: standIn.agents, skills: standIn.skills, middleware: [replayed.middleware] },
     ...(model === undefined || asked ? {} : { models: model as Models }),
+    // No answer comes later. A run that was retried needs a record to be retried again, in memory.
+    defaults: { ...defaults, modelOutageMs: 0 },
+    ...(replayed.isRetried ? { store: memoryStore() } : {}),
     logger: { warn: () => {} },
   });
   const { invocation, resume } = replayed.beginning;
-  const handle = await executor.start(standIn.agent, invocation, {
-    ...(resume ? { resume } : {}),
-    ...(signal ? { signal } : {}),
-  });
-  replayed.begin(handle);
-  const result = await handle.result;
+  const how = { ...(resume ? { resume } : {}), ...(signal ? { signal } : {}) };
+  let result = await replayed.play(() => executor.start(standIn.agent, invocation, how));
+  while (replayed.isToRetry(result)) {
+    const { runId } = result;
+    result = await replayed.play(() => executor.retry(runId));
+  }
   signal?.throwIfAborted();
   return reportOf(replayed, result);
 }

@@ -6,6 +6,7 @@ import type {
   ModelReply,
   ResumeState,
   Run,
+  RunResult,
   ToolOutput,
 } from '../index.ts';
 import { toToolOutput } from '../tool/output.ts';
@@ -42,7 +43,7 @@ export class ReplayedRun {
   readonly answers = new Map<string, RecordedCall | undefined>();
   /** Why the replay was stopped: the recording ends where the run was stopped from outside, or it has no answer. */
   stopped: 'ended' | ReplayMissError | undefined;
-  readonly #handle = Promise.withResolvers<Run>();
+  #handle = Promise.withResolvers<Run>();
   #asked = 0;
 
   constructor(recorded: RecordedRun, answering: Answering) {
@@ -51,8 +52,21 @@ export class ReplayedRun {
     this.answering = answering;
   }
 
-  begin(handle: Run): void {
+  /** Begins the run, or continues it where it has ended. @returns how it ends */
+  async play(start: () => Promise<Run>): Promise<RunResult> {
+    this.#handle = Promise.withResolvers();
+    const handle = await start();
     this.#handle.resolve(handle);
+    return handle.result;
+  }
+
+  /** The recorded run was retried where this one has ended by itself. */
+  isToRetry({ status }: RunResult): boolean {
+    return this.isRetried && status !== 'ok' && this.stopped === undefined && !this.recording.isOver;
+  }
+
+  get isRetried(): boolean {
+    return this.answering.isBaseline && this.recorded.retries !== undefined;
   }
 
   get handle(): Promise<Run> {
@@ -113,7 +127,7 @@ export class ReplayedRun {
     if (this.recording.isOver && status !== 'ok') {
       // Of a phase that begins again after a crash no step was recorded.
       const isKept = this.answering.standIn.agent.phases?.[index]?.recovery !== 'boundary';
-      this.#stop(run, isKept && ownEnds.has(error?.code) ? miss : 'ended');
+      this.#stop(run, isKept && !this.recorded.retries && ownEnds.has(error?.code) ? miss : 'ended');
     }
     throw miss;
   }

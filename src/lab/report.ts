@@ -63,8 +63,9 @@ export async function reportOf(replayed: ReplayedRun, result: RunResult): Promis
 type End = Pick<RecordedRun, 'status' | 'output' | 'data' | 'error' | 'finishReason'>;
 
 /** A baseline ends where its recording does: where a run stands that has not ended, and where one was stopped from outside. */
-function endsAsRecorded({ stopped, recorded, recording, answering }: ReplayedRun): boolean {
-  return stopped === 'ended' || (answering.isBaseline && recording.isOver && !hasEnded(recorded.status));
+function endsAsRecorded({ stopped, recorded, recording, answering, isRetried }: ReplayedRun): boolean {
+  const stands = !hasEnded(recorded.status) || (isRetried && recorded.status !== 'ok');
+  return stopped === 'ended' || (answering.isBaseline && recording.isOver && stands);
 }
 
 function endOf(replayed: ReplayedRun, result: RunResult): End {

@@ -1,4 +1,4 @@
-import { spawn } from 'node:child_process';
+import { spawn, spawnSync } from 'node:child_process';
 import { mkdtempSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -8,7 +8,8 @@ import { expect, test } from 'vitest';
 import { Bank } from '../../docs/examples/refund-desk/bank.ts';
 import { packageFlags } from '../toolchain/programs.ts';
 
-const desk = fileURLToPath(new URL('../../docs/examples/refund-desk/desk.ts', import.meta.url));
+const program = (name: string) => fileURLToPath(new URL(`../../docs/examples/refund-desk/${name}.ts`, import.meta.url));
+const desk = program('desk');
 
 /** The desk of one folder; each command is a process. */
 function deskIn(folder: string) {
@@ -57,3 +58,21 @@ test('the refund desk pays a small refund at once, and a large one once two pers
   await workUntil(async () => /WAIT_GONE|RUN_NOT_FOUND/.test((await say('approve', 'case-7', wait, 'ben')).said));
   expect(bank.transfers.length).toBe(2);
 }, 120_000);
+
+test('the replay of closed cases says which refunds another prompt would change, and no money moves (lab 16, 17, 18)', async () => {
+  const folder = mkdtempSync(join(tmpdir(), 'pawl-refund-desk-'));
+  const { say, bank } = deskIn(folder);
+  expect((await say('ask', 'case-1', 'Refund B2 for 5.50, please.')).said).toContain('case-1 ok');
+  expect((await say('ask', 'case-2', 'Refund C3 for 7.00, please.')).said).toContain('case-2 ok');
+  const paid = bank.transfers;
+  const replayed = spawnSync(process.execPath, [...packageFlags, program('replay')], {
+    ...{ env: { ...process.env, DESK: folder }, encoding: 'utf8' },
+  });
+  expect(replayed).toMatchObject({ status: 0, stderr: '' });
+  expect(replayed.stdout.trim().split('\n').sort()).toStrictEqual([
+    '  {"name":"refund","input":{"order":"B2","cents":550}} → {"name":"refund","input":{"order":"B2","cents":500}}',
+    'case-1: the same today',
+    'case-2: the same today',
+  ]);
+  expect(bank.transfers).toStrictEqual(paid);
+}, 60_000);

@@ -10,6 +10,7 @@ import {
   type Executor,
   type Message,
   type Model,
+  type RunResult,
   type Tool,
 } from 'pawl';
 import { type RecordedRun, readRun } from 'pawl/lab';
@@ -54,6 +55,8 @@ export interface History {
   readonly deaths: readonly number[];
   /** The turn in which its host cancels it; -1 = in none. */
   readonly cancelledIn: number;
+  /** How often its host retries it after a bad end. */
+  readonly retries: number;
 }
 
 const oftenNo = fc.constantFrom(false, false, false, true);
@@ -109,6 +112,7 @@ export const histories: fc.Arbitrary<History> = fc.record({
   hasImage: oftenNo,
   deaths: fc.array(fc.integer({ min: 1, max: 14 }), { maxLength: 3 }),
   cancelledIn: fc.constantFrom(-1, -1, -1, 1, 3),
+  retries: fc.constantFrom(0, 0, 1, 2),
 });
 
 /** How often the tools of a history ran. */
@@ -118,14 +122,18 @@ export interface Count {
 
 const n = { type: 'object', properties: { n: { type: 'number' } } } as const;
 
-/** The agents of a history: the run's own, and one that it calls. */
-export function agentsOf({ phases, hasSchema, maxSteps, approves }: History, count: Count) {
+/** The agents of a history: the run's own, and one that it calls. @param uncounted tools of these effects are not counted */
+export function agentsOf(
+  { phases, hasSchema, maxSteps, approves }: History,
+  count: Count,
+  uncounted: readonly string[] = [],
+) {
   const tool = (name: string, effect: 'read' | 'idempotent' | 'once', execute: () => unknown): Tool =>
     defineTool({
       ...{ name, description: `The tool ${name}.`, input: n, effect },
       ...(name === 'pay' && approves !== 'never' ? { needsApproval: true } : {}),
       execute: async () => {
-        count.ran += 1;
+        if (!uncounted.includes(effect)) count.ran += 1;
         return execute();
       },
     }) as unknown as Tool;
@@ -234,7 +242,10 @@ export const earlier = (has: boolean): Message[] =>
       ]
     : [];
 
+const isBad = ({ status }: RunResult) => !['ok', 'waiting', 'interrupted'].includes(status);
+
 interface Life {
+  retries: number;
   readonly history: History;
   readonly played: { turns: number };
   readonly count: Count;
@@ -263,7 +274,10 @@ async function live(
   const images = history.hasImage ? [{ mediaType: 'image/png', data: 'iVBORw0KGgo=' }] : [];
   const request = { prompt: 'Go.', runId: 'r', images, history: earlier(history.hasEarlier) };
   for (let starts = 0; starts < 20; starts++) {
-    const result = await Promise.race([executor.run(agent, request), process.died]);
+    let result = await Promise.race([executor.run(agent, request), process.died]);
+    while (result && isBad(result) && life.retries-- > 0) {
+      result = await Promise.race([executor.retry('r').then((run) => run.result), process.died]);
+    }
     if (result?.status !== 'waiting')
       return { executor, isOver: result !== undefined && result.status !== 'interrupted' };
     for (const wait of await executor.waiting()) {
@@ -279,7 +293,7 @@ async function live(
 export async function recordingsOf(
   history: History,
 ): Promise<{ runs: RecordedRun[]; executors: Executor[]; count: Count }> {
-  const life: Life = { history, played: { turns: 0 }, count: { ran: 0 } };
+  const life: Life = { history, played: { turns: 0 }, count: { ran: 0 }, retries: history.retries };
   const runs: RecordedRun[] = [];
   const executors: Executor[] = [];
   let left: Parameters<typeof mortalProcess>[0];

@@ -1,11 +1,12 @@
-import { memoryStore } from 'pawl';
-import { readRun } from 'pawl/lab';
-import { callTool, callTools, reply } from 'pawl/testing';
+import { createExecutor, defineWorkflow, memoryStore, type Tool } from 'pawl';
+import { readRun, replay } from 'pawl/lab';
+import { callTool, callTools, fail, reply, scriptedModel } from 'pawl/testing';
 import { expect, test } from 'vitest';
+import { setup } from 'xstate';
 import { addUsage, noUsage } from '../../src/values/usage.ts';
 import { gate, hostOf, toolOf, until } from '../fixtures/host.ts';
+import { allSame, retention } from './recorded.ts';
 
-const retention = { records: '1h' };
 const tools = [toolOf('look'), toolOf('pay', 'once'), toolOf('book', 'idempotent')];
 
 test('a run that ended is read with its steps: their calls, effects, results, model, tokens and time (lab 1)', async () => {
@@ -69,4 +70,121 @@ test('a live run is read as it is recorded: its open step is none, and its effec
   const run = await readRun(host.executor, 'r');
   expect(run).toMatchObject({ status: 'ok', steps: [{}, { calls: [{ name: 'pay', effect: 'once' }] }, {}] });
   expect(run.usage).toStrictEqual(run.steps.map(({ usage }) => usage).reduce(addUsage, noUsage));
+});
+
+test('what was put before the model stands in its step: steered texts and the request to repair an answer (lab 1)', async () => {
+  const output = { type: 'object', properties: { ok: { type: 'boolean' } }, required: ['ok'] } as const;
+  const say = async () => {
+    await host.executor.control('r').steer('Hurry.');
+    return callTool('look');
+  };
+  const host = hostOf({
+    ...{ script: [say, reply('yes'), reply('{"ok":true}')], tools: [toolOf('look')] },
+    ...{ store: memoryStore(), retention, agent: { output } },
+  });
+  await host.run({ runId: 'r' });
+  const run = await readRun(host.executor, 'r');
+  const texts = run.steps.map(({ before }) => before.map(({ content }) => (content[0] as { text: string }).text));
+  expect(texts).toStrictEqual([[], ['Hurry.'], [expect.stringContaining('does not have the requested form')]]);
+  expect(run).toMatchObject({ status: 'ok', data: { ok: true }, finishReason: 'stop' });
+});
+
+test('a pipeline is read with the steps of all phases, each with its name, also while a phase is open (lab 1, 2)', async () => {
+  const phases = ['a', 'b'].map((name) => ({ name, instructions: name.toUpperCase() }));
+  const held = gate<ReturnType<typeof reply>>();
+  const script = [callTool('pay'), reply('A.'), callTool('pay'), () => held.pass()];
+  const host = hostOf({ script, tools: [toolOf('pay', 'once')], store: memoryStore(), retention, agent: { phases } });
+  const live = await host.start({ runId: 'r' });
+  await held.reached;
+  await until(async () => (await readRun(host.executor, 'r')).steps.length === 3);
+  expect((await readRun(host.executor, 'r')).steps.map(({ phase }) => phase)).toStrictEqual(['a', 'a', 'b']);
+  held.open(reply('B.'));
+  const { messages } = await live.result;
+  const run = await readRun(host.executor, 'r');
+  expect(run.steps.map(({ phase, calls }) => [phase, calls.map(({ id, effect }) => [id, effect])])).toStrictEqual([
+    ['a', [['call-1', 'once']]],
+    ['a', []],
+    ['b', [['call-2-p2', 'once']]],
+    ['b', []],
+  ]);
+  expect(run.messages).toStrictEqual(JSON.parse(JSON.stringify(messages)));
+  expect(run.steps.map(({ usage }) => usage).reduce(addUsage, noUsage)).toStrictEqual(run.usage);
+  expect(await replay(run, { agent: host.agent })).toStrictEqual({ ...run, ...allSame });
+});
+
+test('a waiting and a parked run are read and replayed as far as they came (lab 1, 17)', async () => {
+  const pay = { ...toolOf('pay', 'once'), needsApproval: true } as Tool;
+  const script = [callTool('look'), callTool('pay'), reply('Done.')];
+  const host = hostOf({ script, tools: [toolOf('look'), pay], store: memoryStore(), defaults: { waitLingerMs: 1 } });
+  expect((await host.run({ runId: 'r' })).status).toBe('waiting');
+  const waiting = await readRun(host.executor, 'r');
+  expect(waiting).toMatchObject({ status: 'waiting', steps: [{ calls: [{ name: 'look' }] }] });
+  expect(await replay(waiting, { agent: host.agent })).toMatchObject({ ...allSame, status: 'waiting' });
+  await host.executor.park('r', 'later');
+  const parked = await readRun(host.executor, 'r');
+  expect(parked).toStrictEqual({ ...waiting, status: 'parked' });
+  expect(await replay(parked, { agent: host.agent })).toMatchObject({ ...allSame, status: 'parked' });
+});
+
+test('a run that a call began is read by its id, and names the call; calls name the runs that they began (lab 1)', async () => {
+  const script = [callTool('agent__helper', { prompt: 'Help.' }), reply('helped'), reply('Done.')];
+  const helper = hostOf({ agent: { id: 'helper' } }).agent;
+  const host = hostOf({ script, store: memoryStore(), retention, agent: { subAgents: ['helper'] }, agents: [helper] });
+  await host.run({ runId: 'r' });
+  const run = await readRun(host.executor, 'r');
+  const call = run.steps[0]?.calls[0];
+  expect(call).toMatchObject({ name: 'agent__helper', effect: 'idempotent', childRunId: expect.stringMatching(/^~/) });
+  const child = await readRun(host.executor, call?.childRunId ?? '');
+  expect(child).toMatchObject({ agentId: 'helper', output: 'helped', parent: { runId: 'r', callId: call?.id } });
+  expect(await replay(run, { agent: host.agent })).toStrictEqual({ ...run, ...allSame });
+  expect(host.model.calls).toHaveLength(3);
+});
+
+test('a turn of a thread is read with the turns before it in front, and replayed with them (lab 1, 17)', async () => {
+  const host = hostOf({
+    script: [reply('Ann.'), callTool('look'), reply('Of Ann.')],
+    tools: [toolOf('look')],
+    store: memoryStore(),
+  });
+  const thread = host.executor.thread('t', { agent: host.agent });
+  const ids = [];
+  for (const [id, text] of [
+    ['m1', 'Who?'],
+    ['m2', 'Whose?'],
+  ] as const) {
+    const { runId } = await thread.send({ id, text });
+    ids.push(runId);
+    await until(async () => (await host.executor.find(runId))?.status === 'ended');
+  }
+  const run = await readRun(host.executor, ids[1] ?? '');
+  expect(run.earlier.map(({ role }) => role)).toStrictEqual(['user', 'assistant']);
+  expect(run).toMatchObject({ prompt: 'Whose?', output: 'Of Ann.' });
+  expect(run.messages.map(({ role }) => role)).toStrictEqual(['user', 'assistant', 'tool', 'assistant']);
+  expect(await replay(run, { agent: host.agent })).toMatchObject(allSame);
+  const { model } = { model: scriptedModel([reply('Ann’s.')]) };
+  await replay(run, { agent: host.agent, model });
+  expect(model.calls[0]?.messages).toHaveLength(3);
+});
+
+test('of a run whose model failed for good, the usage is more than that of its steps (lab 1)', async () => {
+  const broken = Object.assign(new Error('broken off'), { statusCode: 400 });
+  const host = hostOf({
+    script: [callTool('look'), fail(broken)],
+    tools: [toolOf('look')],
+    store: memoryStore(),
+    retention,
+  });
+  expect((await host.run({ runId: 'r' })).status).toBe('error');
+  const run = await readRun(host.executor, 'r');
+  expect(run).toMatchObject({ status: 'error', error: { code: 'MODEL' }, steps: [{}] });
+  expect(await replay(run, { agent: host.agent })).toMatchObject({ ...allSame, status: 'error', error: run.error });
+});
+
+test('a run of a workflow has no steps of a model: UNSUPPORTED (lab 1)', async () => {
+  const machine = setup({}).createMachine({ initial: 'a', states: { a: { on: { go: 'b' } }, b: { type: 'final' } } });
+  const workflow = defineWorkflow({ id: 'w', machine });
+  const executor = createExecutor({ workflows: [workflow], store: memoryStore() });
+  await executor.start(workflow, { runId: 'w1' });
+  await expect(readRun(executor, 'w1')).rejects.toMatchObject({ code: 'UNSUPPORTED' });
+  await executor.shutdown({ drainMs: 0 });
 });

@@ -11,14 +11,15 @@ export function clerk() {
   return scriptedModel(Array.from({ length: 1_000 }, () => answer));
 }
 
-function answer({ messages }: ScriptedRequest) {
+function answer({ system, messages }: ScriptedRequest) {
   const results = messages.filter(({ role }) => role === 'tool');
   if (results.length > 0) return reply(`Done: ${JSON.stringify(results.at(-1)?.content)}`);
   const orders = [...JSON.stringify(messages).matchAll(REFUND)];
   return callTools(
     orders.map(([, order = '', euros, cents], i) => ({
       name: 'refund',
-      input: { order, cents: Number(euros) * 100 + Number(cents) },
+      // It does what its instructions say: see replay.ts.
+      input: { order, cents: Number(euros) * 100 + (system.includes('whole euros') ? 0 : Number(cents)) },
       callId: `refund-${i}`,
     })),
   );

@@ -23,7 +23,8 @@ mkdirSync(folder, { recursive: true });
 const bank = new Bank(`${folder}/bank.jsonl`);
 const agent = refundDesk(bank, team);
 const store = sqliteStore({ path: `${folder}/runs.db` });
-const executor = createExecutor({ models: { fast: clerk() }, agents: [agent], store });
+// Cases are kept for a month: replay.ts makes them again with another prompt.
+const executor = createExecutor({ models: { fast: clerk() }, agents: [agent], store, retention: { records: '30d' } });
 
 const [command, caseId = '', wait = '', person = '', reason = ''] = process.argv.slice(2);
 

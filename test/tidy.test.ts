@@ -208,9 +208,11 @@ const importTable: rules.ImportTable = {
     'src/values',
   ],
   'src/cli': [
+    'src/files',
     'src/http/index',
     'src/index',
     'src/kit',
+    'src/lab/index',
     'src/store/sqlite/index',
     'src/fan-out/index',
     'src/budget/genai-prices',

@@ -1,12 +1,11 @@
-import { type ChildProcess, execFileSync, spawn, spawnSync } from 'node:child_process';
+import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
-import { globSync, mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { delimiter, dirname, join } from 'node:path';
+import { readFileSync, rmSync } from 'node:fs';
+import { join } from 'node:path';
 import { createInterface } from 'node:readline';
-import { fileURLToPath } from 'node:url';
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
 import { until } from '../fixtures/host.ts';
+import { installedFolder, pathWithNode } from '../fixtures/installed.ts';
 import { passOnErrors } from '../fixtures/processes.ts';
 
 /*
@@ -14,33 +13,12 @@ import { passOnErrors } from '../fixtures/processes.ts';
  * commands are those in the comment at the top of each example.
  */
 
-const root = fileURLToPath(new URL('../..', import.meta.url));
-const path = `${dirname(process.execPath)}${delimiter}${process.env.PATH}`;
+const path = pathWithNode;
 let folder: string;
 const children: ChildProcess[] = [];
 
 beforeAll(() => {
-  folder = mkdtempSync(join(tmpdir(), 'pawl-installed-'));
-  execFileSync('npm', ['pack', '--ignore-scripts', '--silent', '--pack-destination', folder], {
-    cwd: root,
-    env: { ...process.env, PATH: path },
-  });
-  const [tarball = ''] = globSync('*.tgz', { cwd: folder });
-  const { dependencies } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8')) as { dependencies: object };
-  mkdirSync(join(folder, 'node_modules', 'pawl'), { recursive: true });
-  execFileSync('tar', [
-    '-xzf',
-    join(folder, tarball),
-    '--strip-components=1',
-    '-C',
-    join(folder, 'node_modules', 'pawl'),
-  ]);
-  for (const name of Object.keys(dependencies)) {
-    mkdirSync(dirname(join(folder, 'node_modules', name)), { recursive: true });
-    symlinkSync(join(root, 'node_modules', name), join(folder, 'node_modules', name), 'dir');
-  }
-  // As `npm init -y` writes it.
-  writeFileSync(join(folder, 'package.json'), '{ "name": "app", "version": "1.0.0", "type": "commonjs" }\n');
+  folder = installedFolder();
 });
 afterEach(async () => {
   for (const child of children.splice(0)) {

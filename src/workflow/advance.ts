@@ -1,8 +1,8 @@
 import { waitIdOf } from '../run/identity.ts';
-import { type OpenCall, stepOf } from '../run/open-step.ts';
+import type { OpenCall } from '../run/open-step.ts';
 import type { Progress } from '../run/progress.ts';
 import type { Wait } from '../run/waits/wait.ts';
-import { openWaits, waitsOf, withdrawWaitsOf } from '../run/waits/wait-rules.ts';
+import { openWaits, withdrawWaitsOf } from '../run/waits/wait-rules.ts';
 import {
   type InspectedStep,
   type MachineAction,
@@ -13,20 +13,14 @@ import {
 } from '../run/workflow/advanced.ts';
 import { byTime, type MessageReceiver, type WorkflowMessage, type WorkflowState } from '../run/workflow/state.ts';
 import { toErrorData } from '../values/error-data.ts';
-import { EventInvalidError, WorkflowError, WorkflowLoopError, WorkflowStateError } from '../values/errors.ts';
-import { frozenJson, type JsonObject, type JsonValue } from '../values/json.ts';
+import { WorkflowError, WorkflowLoopError } from '../values/errors.ts';
+import { frozenJson, type JsonObject } from '../values/json.ts';
 import { entryOf } from './fit.ts';
+import { asWorkflowError, eventOf, keptSnapshot } from './kept-snapshot.ts';
 import type { BegunActor, Effect, SentMessage, SetTimer, Transition } from './kernel.ts';
-import {
-  checkedMessage,
-  checkParent,
-  isFromRun,
-  messageIdOf,
-  receiverOf,
-  undelivered,
-  withMessage,
-} from './messages.ts';
-import { callFor, callIdOf, type Program, resultEvent } from './program.ts';
+import { checkedMessage, checkParent, messageIdOf, receiverOf, undelivered, withMessage } from './messages.ts';
+import { nextOf, OWN, withCalls, withState } from './next-event.ts';
+import { callFor, callIdOf, type Program } from './program.ts';
 
 /** Most transitions of a run. */
 const MAX_TRANSITIONS = 100_000;
@@ -34,8 +28,6 @@ const MAX_TRANSITIONS = 100_000;
 const MAX_AT_ONCE = 64;
 const MAX_TIMERS = 1_000;
 const MAX_OPEN_CALLS = 1_000;
-/** Longest snapshot, in characters of its JSON. */
-const MAX_SNAPSHOT_CHARS = 2 ** 20;
 
 /**
  * Lets a workflow take what is there: events of other runs, results of calls in the order of their starts, timers by their time, then
@@ -49,12 +41,6 @@ export function advance(program: Program, progress: Progress, now: number): Work
   } catch (error) {
     return at.failed(error);
   }
-}
-
-/** Something that is there, and the progress without it. */
-interface Taken {
-  readonly event: JsonObject;
-  readonly without: Progress;
 }
 
 class Advance {
@@ -86,11 +72,14 @@ class Advance {
       this.#begin();
     }
     if (this.#state.isMigrated) this.#enterMigrated();
-    let taken = 0;
-    for (let next = this.#next(); next && !this.#isOver; next = this.#next()) {
+    for (let taken = 0; !this.#isOver; taken++) {
+      const { event, progress } = nextOf(this.#progress);
+      if (!event) {
+        this.#progress = progress;
+        break;
+      }
       if (taken === MAX_AT_ONCE) return this.#result({ isMore: true });
-      taken += 1;
-      this.#take(next.event, next.without);
+      this.#take(event, progress);
     }
     const { status, output = null } = this.#state.snapshot;
     if (status !== 'done') return this.#result();
@@ -140,54 +129,6 @@ class Advance {
       ...begin.map(({ id, src }) => [id, { src }] as const),
     ]);
     this.#change({ snapshot: { ...this.#state.snapshot, children } });
-  }
-
-  #next(): Taken | undefined {
-    if (this.#isOver) return undefined;
-    // What the machine has sent itself comes before what else is there, as in XState; then what its children sent before they ended.
-    const first = this.#nextEvent((id) => id === OWN) ?? this.#nextEvent(isFromRun);
-    return first ?? this.#nextResult() ?? this.#nextTimer() ?? this.#nextEvent();
-  }
-
-  #nextResult(): Taken | undefined {
-    const { openStep } = this.#progress;
-    const call = openStep?.calls.find(({ state }) => state === 'done');
-    if (!openStep || !call) return undefined;
-    const actorId = Object.entries(this.#state.calls).find(([, callId]) => callId === call.callId)?.[0];
-    const without = withCalls(
-      this.#progress,
-      openStep.calls.filter((each) => each !== call),
-    );
-    if (actorId === undefined) {
-      this.#progress = without;
-      return this.#nextResult();
-    }
-    const { [actorId]: _, ...calls } = this.#state.calls;
-    const workflow = { ...this.#state, calls };
-    return { event: resultEvent(actorId, call), without: { ...without, workflow } };
-  }
-
-  /** A timer is due once its wait is over. */
-  #nextTimer(): Taken | undefined {
-    const { timers } = this.#state;
-    if (timers.length === 0) return undefined;
-    const open = new Set(waitsOf(this.#progress).map(({ id }) => id));
-    const due = timers.find(({ waitId }) => !open.has(waitId));
-    if (!due) return undefined;
-    const without = {
-      ...this.#progress,
-      workflow: { ...this.#state, timers: timers.filter((timer) => timer !== due) },
-    };
-    if (!due.to) return { event: due.event, without };
-    this.#progress = withMessage(without, { id: messageIdOf([due.waitId]), to: due.to, event: due.event });
-    return this.#nextTimer();
-  }
-
-  #nextEvent(isWanted: (id: string) => boolean = () => true): Taken | undefined {
-    const next = this.#state.events.find(({ id }) => isWanted(id));
-    if (!next) return undefined;
-    const events = this.#state.events.filter((each) => each !== next);
-    return { event: next.event, without: { ...this.#progress, workflow: { ...this.#state, events } } };
   }
 
   #take(event: JsonObject, without: Progress): void {
@@ -252,7 +193,7 @@ class Advance {
   }
 
   #change(changed: Partial<WorkflowState>): void {
-    this.#progress = { ...this.#progress, workflow: { ...this.#state, ...changed } };
+    this.#progress = withState(this.#progress, changed);
   }
 
   /** The id of what this transition asks for next: unique in the run, and equal in each process. */
@@ -333,68 +274,8 @@ class Advance {
   }
 }
 
-/** The id of an event that the machine has sent itself. */
-const OWN = '';
-
-/** An event as a record holds it. @throws {NOT_JSON} */
-function eventOf({ event }: { readonly event: JsonValue }): JsonObject {
-  return frozenJson(event, 'event') as JsonObject;
-}
-
 /** XState names the timers of `after` so. */
 const AFTER = 'xstate.after.';
 
 /** The latest time that a date can hold, ms. */
 const LAST_TIME_MS = 8.64e15;
-
-const noMessage = { role: 'assistant' as const, content: [] };
-
-function withCalls({ openStep: _, ...progress }: Progress, calls: readonly OpenCall[]): Progress {
-  return calls.length === 0 ? progress : { ...progress, openStep: stepOf(noMessage, calls) };
-}
-
-/** Checks a snapshot that is about to be recorded. @throws {WORKFLOW_STATE} with the path of what no record can hold */
-function keptSnapshot(snapshot: JsonObject): JsonObject {
-  const kept = jsonOf(snapshot);
-  const { length } = JSON.stringify(kept);
-  if (length <= MAX_SNAPSHOT_CHARS) return kept;
-  throw new WorkflowStateError(
-    `the snapshot has ${length} characters of JSON, and a record takes ${MAX_SNAPSHOT_CHARS}`,
-  );
-}
-
-function jsonOf({ context, output, ...rest }: JsonObject): JsonObject {
-  try {
-    const json = frozenJson(context ?? {}, 'context');
-    refuseReferences(json, 'context');
-    return { ...rest, context: json, ...(output === undefined ? {} : { output: frozenJson(output, 'output') }) };
-  } catch (error) {
-    if (error instanceof WorkflowStateError) throw error;
-    throw new WorkflowStateError(toErrorData(error).message, { cause: error });
-  }
-}
-
-/** XState reads this key as a reference to an actor. */
-const REFERENCE = 'xstate$$type';
-
-function refuseReferences(value: JsonValue, path: string): void {
-  if (typeof value !== 'object' || value === null) return;
-  for (const [key, each] of Object.entries(value)) {
-    if (key === REFERENCE)
-      throw new WorkflowStateError(
-        `${path} holds an actor, or the key ${REFERENCE}: no record can hold it. Name the actor by its id, and begin it with spawnChild`,
-      );
-    refuseReferences(each as JsonValue, `${path}.${key}`);
-  }
-}
-
-/** Errors that say themselves what is wrong with the machine. */
-const ownErrors = [WorkflowError, WorkflowStateError, WorkflowLoopError, EventInvalidError];
-
-function asWorkflowError(thrown: unknown, what: string): Error {
-  if (ownErrors.some((kind) => thrown instanceof kind)) return thrown as Error;
-  const { message } = toErrorData(thrown);
-  if (message.startsWith('Infinite loop detected'))
-    return new WorkflowLoopError(`${what}: its eventless transitions never end`, { cause: thrown });
-  return new WorkflowError(`${what}: ${message}`, { cause: thrown });
-}

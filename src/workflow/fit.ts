@@ -3,6 +3,7 @@ import { change } from '../run/change.ts';
 import type { WorkflowState } from '../run/workflow/state.ts';
 import { toErrorData } from '../values/error-data.ts';
 import { frozenJson, isObject, type JsonObject } from '../values/json.ts';
+import { keptSnapshot } from './kept-snapshot.ts';
 import type { BegunActor, SetTimer } from './kernel.ts';
 import type { MigratedSnapshot, Program } from './program.ts';
 
@@ -120,8 +121,8 @@ export function migrateState(
     });
     if (!isStateOf(machine.root, migrated.value))
       return { why: `migrate gave ${JSON.stringify(migrated.value)}, which is no state of the machine` };
-    const kept = frozenJson(migrated, 'snapshot') as JsonObject;
-    return { state: { ...state, snapshot: { ...state.snapshot, ...kept }, hash: program.hash, isMigrated: true } };
+    const snapshot = keptSnapshot({ ...state.snapshot, ...(frozenJson(migrated, 'snapshot') as JsonObject) });
+    return { state: { ...state, snapshot, hash: program.hash, isMigrated: true } };
   } catch (error) {
     return { why: `migrate threw: ${toErrorData(error).message}` };
   }

@@ -158,6 +158,13 @@ describe('a workflow whose machine has changed', () => {
       },
       'which is no state of the machine',
     ],
+    [
+      'puts an actor into the context',
+      (snapshot: { context: unknown }) => {
+        snapshot.context = { got: { xstate$$type: 1, id: 'look' } };
+      },
+      'context.got holds an actor',
+    ],
   ])(
     'and whose migrate %s is parked with MIGRATION_FAILED, and nothing runs (workflow 20)',
     async (_, migrate, why) => {

@@ -52,6 +52,11 @@ export class Recording {
     return this.#answers >= this.#steps.length;
   }
 
+  /** Whether the recording continues after the answers that are used. */
+  get hasMore(): boolean {
+    return !this.isOver || this.#rest.length > 0;
+  }
+
   /** How many answers of the model are used. */
   get answers(): number {
     return this.#answers;

@@ -45,6 +45,7 @@ export class ReplayedRun {
   stopped: 'ended' | ReplayMissError | undefined;
   #handle = Promise.withResolvers<Run>();
   #asked = 0;
+  #retriedAt = -1;
 
   constructor(recorded: RecordedRun, answering: Answering) {
     this.recorded = recorded;
@@ -60,9 +61,12 @@ export class ReplayedRun {
     return handle.result;
   }
 
-  /** The recorded run was retried where this one has ended by itself. */
-  isToRetry({ status }: RunResult): boolean {
-    return this.isRetried && status !== 'ok' && this.stopped === undefined && !this.recording.isOver;
+  /** The recorded run was retried where the machine of this one has ended it; it must have come further since the last retry. */
+  isToRetry({ error }: RunResult): boolean {
+    const { answers, hasMore } = this.recording;
+    const isFurther = answers > this.#retriedAt;
+    this.#retriedAt = answers;
+    return this.isRetried && isFurther && hasMore && this.stopped === undefined && ownEnds.has(error?.code);
   }
 
   get isRetried(): boolean {

@@ -1,7 +1,8 @@
-import { defineAgent, type Tool } from 'pawl';
+import { defineAgent, type Model, type Tool } from 'pawl';
 import { replay } from 'pawl/lab';
 import { callTool, callTools, reply, scriptedModel } from 'pawl/testing';
 import { expect, test } from 'vitest';
+import { standInFor } from '../../src/lab/stand-ins.ts';
 import { toolOf } from '../fixtures/host.ts';
 import { allSame, recordedRun } from './recorded.ts';
 
@@ -201,4 +202,22 @@ test('wrong options are refused with what is wrong (lab 16)', async () => {
   await wrong({ model: 'gpt' }, 'model must be a language model');
   await wrong({ agent: { ...agent, tools: ['look'] } }, 'give replay the agent with the tool itself');
   await wrong({}, 'as readRun returns it', { runId: 'r' });
+});
+
+test('the agent of a replay has no execute of a tool, no agent and no skill that could do anything (lab 20)', async () => {
+  const { agent, ran } = await desk();
+  const helper = defineAgent({ id: 'helper', description: 'Helps.', instructions: 'Pay.', tools: agent.tools });
+  const parts = { agents: [helper], skills: [], doubles: {}, mayRead: true, model: scriptedModel([reply('x')]) };
+  const standIn = standInFor({ ...agent, subAgents: ['helper'], skills: ['sum'] }, parts);
+  const [look, pay] = standIn.agent.tools as readonly Tool[];
+  expect(() => pay?.execute({ cents: 7 }, {} as never)).toThrow('a replay makes no call');
+  await look?.execute({ id: 1 }, {} as never);
+  expect(ran).toStrictEqual(['look']);
+  const [empty] = standIn.agents;
+  expect(empty).toMatchObject({ id: 'helper', description: 'Helps.', instructions: '' });
+  expect(empty?.tools).toBeUndefined();
+  for (const { model } of [...standIn.agents, ...standIn.skills])
+    expect(() => (model as Model).doStream({} as never)).toThrow('a replay makes no call');
+  const still = standInFor(agent, { ...parts, mayRead: false });
+  expect(() => (still.agent.tools as readonly Tool[])[0]?.execute({}, {} as never)).toThrow('a replay makes no call');
 });

@@ -70,6 +70,7 @@ export type { RunLogic, RunSnapshot } from './executor/lifecycle/run-logic.ts';
 export { type DiagnoseOptions, diagnose, type RunDiagnosis } from './executor/lifecycle/stored/diagnose.ts';
 export type { ExecutorCapabilities, ExplainOptions, RunExplanation } from './executor/lifecycle/stored/explain.ts';
 export type { EndedRunLine, FindRunOptions, FoundRun, QueuedRunLine } from './executor/lifecycle/stored/find-run.ts';
+export type { ForkOptions } from './executor/lifecycle/stored/fork.ts';
 export type { HistoryFilter, MessagesOptions } from './executor/lifecycle/stored/history.ts';
 export type {
   ListCursor,

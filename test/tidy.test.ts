@@ -220,6 +220,7 @@ const importTable: rules.ImportTable = {
     'src/record/interrupted',
     'src/record/run-tree',
     'src/record/listed-status',
+    'src/record/reopen',
     'src/record/verdict',
     'src/store/read-only',
     'src/http/authorize',

@@ -42,6 +42,11 @@ export interface ClientRun {
   /** Cancels the run, and the runs below it. Returns whether it is over, or another process will end it. */
   cancel(reason?: string): Promise<'ended' | 'sent'>;
   /**
+   * Continues a run that ended badly after its last recorded step. `live`: on this server. `due`: in a process that has its agent.
+   * @throws {ClientError} RUN_ENDED if it has its answer, RECORD_GONE if its record is not kept any more
+   */
+  retry(): Promise<'live' | 'due'>;
+  /**
    * Sends a message that the model reads in its next turn.
    * @throws {ClientError} UNDELIVERED if the run is over
    */
@@ -74,6 +79,7 @@ export function runOn(connection: Connection, id: string): ClientRun {
     events: (options) => eventsOf(connection, `${path}/events`, options),
     get: async () => (await connection.call({ path, isRepeatable: true })) as RunView,
     cancel: (reason) => post('/cancel', { reason }),
+    retry: () => post('/retry', {}),
     // Sent twice, the model would read it twice.
     steer: async (text) => void (await post('/steer', { text }, false)),
     send: (event, { id = connection.newId() } = {}) => post('/events', { event, id }),

@@ -39,6 +39,7 @@ import {
   type RunExplanation,
 } from './lifecycle/stored/explain.ts';
 import { type FindRunOptions, type FoundRun, findRun } from './lifecycle/stored/find-run.ts';
+import { type ForkOptions, forkRun } from './lifecycle/stored/fork.ts';
 import { type HistoryFilter, history, type MessagesOptions, messagesOf } from './lifecycle/stored/history.ts';
 import { insidePartsOf } from './lifecycle/stored/import-run.ts';
 import { type ListedRun, type ListRunsOptions, listRuns } from './lifecycle/stored/list-runs.ts';
@@ -235,6 +236,17 @@ export interface Executor {
    * console.log((await run.result).status);
    */
   retry(runId: string): Promise<Run>;
+  /**
+   * Starts another run with the first steps of a stored one: live, waiting, parked or ended. The origin does not change. Keys, waits,
+   * children, usage and limits of the fork are its own. What was said or decided after the cut is not carried over.
+   * @returns its handle, as `start` does: a second call with the same `runId` and options finds the first fork
+   * @throws {TypeError} for wrong options: `at` says how many steps there are @throws {RUN_NOT_FOUND}
+   * @throws {FORK_EFFECTS} if it may have effects, and `effects` does not say what their calls do
+   * @throws {DEFINITION_CHANGED} if the finished phases are not the first ones of the agent @throws {AGENT_NOT_FOUND}
+   * @throws {UNSUPPORTED} for a run of a workflow, or if the store keeps no records of ended runs @throws {NOT_DURABLE} without a store
+   * @example const what = await executor.fork('order-17', { at: 3, effects: 'refuse', agent: deskV2 });
+   */
+  fork(runId: string, options: ForkOptions): Promise<Run>;
   /** Controls a run by its id, live in any process or waiting in the store: cancel it, steer it, park it. */
   control(runId: string): RunControl;
   /**
@@ -338,6 +350,7 @@ export function createExecutor(options: ExecutorOptions): Executor {
     work: (workOptions = {}) => fleet.work(workOptions),
     park: (runId, reason, options = {}) => park(services, runId, { ...options, reason }),
     unpark: (runId, options = {}) => unpark(services, runId, options),
+    fork: async (runId, forkOptions) => forkRun(services, checkRunId(runId), forkOptions),
     retry: async (runId) => retryRun(services, checkRunId(runId)),
     signal: (name, value, keys) => signalRuns(services, { name, value }, keys),
     control: ((...given: readonly unknown[]) => controlFrom(services, given)) as Executor['control'],

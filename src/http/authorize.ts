@@ -15,6 +15,7 @@ export type Action =
   | 'steer'
   | 'send'
   | 'cancel'
+  | 'retry'
   | 'delete'
   | 'inspect'
   | 'park'

@@ -64,6 +64,8 @@ const pawlErrors: { readonly [code: string]: readonly [number, string] } = {
   PORT_TIMEOUT: [503, 'The server did not answer in time'],
   RECORD_TOO_LARGE: [413, 'The message is too large'],
   REPLY_TOO_LARGE: [500, 'The reply of the model is too large'],
+  RECORD_GONE: [410, 'The record of the run is not kept any more'],
+  RUN_ENDED: [409, 'The run has ended for good'],
   RUN_ID_CONFLICT: [409, 'This key belongs to another request'],
   RUN_OWNED_ELSEWHERE: [409, 'Another process works on the run'],
   RUN_PARKED: [409, 'The run is set aside until a person looks at it'],

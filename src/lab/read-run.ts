@@ -89,6 +89,7 @@ function recordedRun(seen: RunExplanation, record: RunCheckpoint, earlier: reado
     ...(spend ? { spend } : {}),
     ...(raisedSteps ? { raisedSteps } : {}),
     ...(retries ? { retries: retries.map(({ at, error }) => ({ at, error })) } : {}),
+    ...(record.forkedFrom ? { forkedFrom: record.forkedFrom } : {}),
     ...(parent ? { parent: { runId: parent.runId, callId: parent.callId } } : {}),
     ...(record.imported ? { imported: true as const } : {}),
   };

@@ -1,4 +1,4 @@
-import type { RunCheckpointMeta } from '../run/request.ts';
+import type { ForkedFrom, RunCheckpointMeta } from '../run/request.ts';
 import { isEndStatus, isOutcomeOwner, type OutcomeOwner, type RunOutcome } from '../run/result.ts';
 import { type ErrorData, isErrorData, toErrorData } from '../values/error-data.ts';
 import { CheckpointCorruptError } from '../values/errors.ts';
@@ -15,6 +15,8 @@ export interface ReadableKeptRun extends OutcomeOwner {
   /** Absent without a budget. */
   readonly spend?: Spend;
   readonly iterations: number;
+  /** The run is a fork of this one. */
+  readonly forkedFrom?: ForkedFrom;
   /** When the end was stored, by the wall clock of the store, ms. */
   readonly endedAt: number;
 }
@@ -40,10 +42,18 @@ type KeptPlace = Pick<KeptRun, 'runId' | 'endedAt'>;
 const MAX_ERROR_CHARS = 1_000;
 
 /** Returns the entry of a run that ends, from its outcome. One that does not say whose it is belongs to no agent and caller. */
-export function keptLineOf({ runId, status, error, usage, spend, iterations, run }: RunOutcome): KeptLine {
+export function keptLineOf({ runId, status, error, usage, spend, iterations, forkedFrom, run }: RunOutcome): KeptLine {
   const short = error && shortened(error);
   const owner: OutcomeOwner = run ?? { meta: { ...noMeta, runId } };
-  return { ...owner, status, ...(short ? { error: short } : {}), usage, ...(spend ? { spend } : {}), iterations };
+  return {
+    ...owner,
+    status,
+    ...(short ? { error: short } : {}),
+    usage,
+    ...(spend ? { spend } : {}),
+    iterations,
+    ...(forkedFrom ? { forkedFrom } : {}),
+  };
 }
 
 const noMeta: RunCheckpointMeta = {

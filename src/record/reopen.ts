@@ -13,10 +13,12 @@ export function whyOver({
   parent,
   thread,
   hosted,
+  imported,
   workflow,
 }: EndedRecord): string | undefined {
   const how = `run ${runId} has ended with status ${outcome.status}`;
   if (outcome.status === 'ok') return `${how}: it has its answer, and does not continue`;
+  if (imported) return `${how}: it was imported, and does not continue; fork it`;
   if (parent) return `${how}: the run that began it has read its end; retry that one, ${parent.rootRunId}`;
   if (thread) return `${how}: it is a turn of a thread; retry its message with thread.retry, or send another one`;
   if (hosted) return `${how}: the machine of its host has its end; spawn it again under another id`;

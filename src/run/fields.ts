@@ -11,7 +11,9 @@ import { isOpenStep, type OpenStep, redactStep, sizeOfStep } from './open-step.t
 import { isOpenPhase, isPhaseOutput, type OpenPhase, type PhaseOutput, redactPhase } from './phase.ts';
 import { type FinishReason, isFinishReason } from './reply.ts';
 import {
+  type ForkedFrom,
   type ImagePart,
+  isForkedFrom,
   isLabels,
   isMeta,
   isParentCall,
@@ -92,6 +94,10 @@ export interface IdentityFields extends GivenFields {
   readonly birth?: string;
   /** When the run began, wall clock of its process, ms; absent in a run of version 2 or 1. */
   readonly beganAt?: number;
+  /** The run is a fork: its first steps are those of another one. */
+  readonly forkedFrom?: ForkedFrom;
+  /** Of a fork, and of the runs below it: what calls with an effect do. Absent: they run. */
+  readonly effects?: 'ask' | 'refuse';
   /** What the host's tracing keeps of the run's trace, for later processes; absent = it is not traced. */
   readonly trace?: string;
   /** It came from a file of exported runs: it has ended, and no process continues it. */
@@ -171,6 +177,7 @@ export const SMALL_FIELD = 4_096;
 
 /** JSON may escape a character with 6 bytes for a UTF-16 unit; the bound counts 3 bytes for a unit of JSON. */
 const isOptionalPerson = (by: unknown): boolean => by === undefined || isStoredPerson(by);
+const isEffects = (value: unknown): boolean => value === 'ask' || value === 'refuse';
 const isBirth = (value: unknown): boolean => typeof value === 'string' && value !== '' && value.length <= BIRTH_CHARS;
 const isRefusal = (value: unknown): boolean => value === true || value === 'parked';
 const inJson = (text: string): number => 2 * text.length;
@@ -233,6 +240,14 @@ export const runFields = {
   hosted: { part: 'identity', write: 'unless-empty', isValid: (value) => value === true, redact: 'public', size: 0 },
   birth: { part: 'identity', write: 'unless-empty', isValid: isBirth, redact: 'public', size: 0 },
   beganAt: { part: 'identity', write: 'unless-empty', isValid: isAmount, redact: 'public', size: 0 },
+  forkedFrom: {
+    part: 'identity',
+    write: 'unless-empty',
+    isValid: isForkedFrom,
+    redact: 'public',
+    size: ({ runId }) => SMALL_FIELD + inJson(runId),
+  },
+  effects: { part: 'identity', write: 'unless-empty', isValid: isEffects, redact: 'public', size: 0 },
   trace: { part: 'identity', write: 'unless-empty', isValid: isTrace, redact: 'public', size: 0 },
   imported: { part: 'identity', write: 'unless-empty', isValid: (value) => value === true, redact: 'public', size: 0 },
   elapsedMs: { part: 'head', empty: 0, write: 'always', isValid: isAmount, redact: 'public', size: 0 },

@@ -58,6 +58,7 @@ function factsOf(progress: Progress): Omit<EndedFacts, 'durable' | 'saveErrors'>
     usage: progress.usage,
     ...(progress.spend ? { spend: progress.spend } : {}),
     iterations: progress.iteration,
+    ...(progress.forkedFrom ? { forkedFrom: progress.forkedFrom } : {}),
     ...(progress.finishReason ? { finishReason: progress.finishReason } : {}),
     phases: progress.completedPhases,
     undelivered: progress.undelivered,

@@ -1,5 +1,5 @@
 import { InvalidLabelsError } from '../values/errors.ts';
-import { hasTexts, isObject, type JsonValue } from '../values/json.ts';
+import { hasTexts, isCount, isObject, type JsonValue } from '../values/json.ts';
 import { checkKeys, type KnownKeys, kindOf } from '../values/known-options.ts';
 import type { Message } from '../values/message.ts';
 import type { GivenFields, IdentityFields } from './fields.ts';
@@ -120,6 +120,20 @@ export interface ParentCall {
 /** Returns whether a stored value is a ParentCall. */
 export function isParentCall(value: unknown): boolean {
   return hasTexts(value, ['runId', 'callId', 'rootRunId']);
+}
+
+/** The run of which a fork has the first steps. */
+export interface ForkedFrom {
+  readonly runId: string;
+  /** How many steps it has of it. */
+  readonly at: number;
+  /** Their messages were changed. */
+  readonly edited?: true;
+}
+
+/** Returns whether a stored value says of which run a fork is. */
+export function isForkedFrom(value: unknown): boolean {
+  return hasTexts(value, ['runId']) && isCount((value as { readonly at?: unknown }).at);
 }
 
 /**

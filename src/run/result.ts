@@ -7,7 +7,16 @@ import { isUsage, type Spend, type Usage } from '../values/usage.ts';
 import type { RunStatus } from './finalize.ts';
 import { isPhaseOutput, type PhaseOutput, redactPhase } from './phase.ts';
 import { type FinishReason, isFinishReason } from './reply.ts';
-import { isLabels, isMeta, isParentCall, type Labels, type ParentCall, type RunCheckpointMeta } from './request.ts';
+import {
+  type ForkedFrom,
+  isForkedFrom,
+  isLabels,
+  isMeta,
+  isParentCall,
+  type Labels,
+  type ParentCall,
+  type RunCheckpointMeta,
+} from './request.ts';
 import type { Wait } from './waits/wait.ts';
 
 /** The fields of every result, with any status. */
@@ -19,6 +28,8 @@ export interface EndedFacts {
   /** The cost as a budget counts it; absent without a budget. */
   readonly spend?: Spend;
   readonly iterations: number;
+  /** The run is a fork of this one. */
+  readonly forkedFrom?: ForkedFrom;
   /** How the answer ended; absent for a run without one, and for one that ended before this was stored. */
   readonly finishReason?: FinishReason;
   readonly phases: readonly PhaseOutput[];
@@ -176,6 +187,7 @@ export function isOutcome(value: unknown): boolean {
   const isEnded = value.finishReason === undefined || isFinishReason(value.finishReason);
   const isOwned = value.run === undefined || isOutcomeOwner(value.run);
   const isTimed = value.endedAt === undefined || isAmount(value.endedAt);
+  if (value.forkedFrom !== undefined && !isForkedFrom(value.forkedFrom)) return false;
   return hasLists && isCounted && isExplained && isNamed && isEnded && isOwned && isTimed;
 }
 

@@ -20,6 +20,7 @@ const writing = [
   'POST /runs/:runId/steer',
   'POST /runs/:runId/events',
   'POST /runs/:runId/cancel',
+  'POST /runs/:runId/retry',
 ];
 
 /** The routes of a Studio. One that may not write has no route that does. */

@@ -53,6 +53,7 @@ const policies = {
   DEFINITION_CHANGED: never,
   ERR_SHUTDOWN: later,
   EVENT_INVALID: never,
+  FORK_EFFECTS: never,
   EVENT_NOT_TAKEN: never,
   INPUT_INVALID: never,
   INVALID_LABELS: never,

@@ -128,6 +128,10 @@ export class RunIdConflictError extends CodedError {
 export class RunOwnedElsewhereError extends CodedError {
   readonly code = 'RUN_OWNED_ELSEWHERE';
 }
+/** A fork may have effects, and its options do not say what such calls do. */
+export class ForkEffectsError extends CodedError {
+  readonly code = 'FORK_EFFECTS';
+}
 /** The run has ended for good: nothing continues it. */
 export class RunEndedError extends CodedError {
   readonly code = 'RUN_ENDED';

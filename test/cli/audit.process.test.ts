@@ -114,7 +114,7 @@ describe.concurrent('pawl run with an audit', () => {
     expectRefusal(await pawl(['run', 'agent.ts', 'go'], { cwd }), `the export \`${word}\``);
   });
 
-  test('keeps and counts a run that is cancelled with --audit, or with PAWL_AUDIT', async () => {
+  test('counts a run that is cancelled with --audit, or with PAWL_AUDIT; any cancelled run is kept', async () => {
     const cwd = emptyFolder();
     const parked = { parked: { code: 'BY_HAND', reason: 'later' } };
     await storeRuns(
@@ -125,7 +125,7 @@ describe.concurrent('pawl run with an audit', () => {
     await pawl(['cancel', 'r2'], { cwd, env: { PAWL_AUDIT: '1' } });
     await pawl(['cancel', 'r3'], { cwd });
     const { ended } = JSON.parse((await pawl(['list', '--all', '--json'], { cwd })).stdout);
-    expect(ended.map(({ runId }: { runId: string }) => runId).sort()).toEqual(['r1', 'r2']);
+    expect(ended.map(({ runId }: { runId: string }) => runId).sort()).toEqual(['r1', 'r2', 'r3']);
     const { totals } = JSON.parse((await pawl(['stats', '--json'], { cwd })).stdout);
     expect(totals).toMatchObject([{ runs: 2, statuses: { cancelled: 2 } }]);
   });

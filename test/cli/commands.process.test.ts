@@ -71,12 +71,12 @@ describe.concurrent('pawl run', () => {
     expect(second.stderr).not.toContain('step 1');
   });
 
-  test('fails with exit code 1 and one line when the run fails', async () => {
+  test('fails with exit code 1, one line and the command that continues it when the run fails', async () => {
     const { code, stdout, stderr } = await pawl(['run', agentFile('failing'), 'go', '--run-id', 'r1'], {
       cwd: emptyFolder(),
     });
     expect({ code, stdout }).toEqual({ code: 1, stdout: '' });
-    expect(stderr).toMatch(/\npawl: run r1 failed: [^\n]*the model is down[^\n]* \(MODEL\)\n$/);
+    expect(stderr).toMatch(/\npawl: run r1 failed: [^\n]*the model is down[^\n]* \(MODEL\)\n[^\n]+: pawl retry r1\n$/);
   });
 
   test('takes its store from PAWL_STORE', async () => {

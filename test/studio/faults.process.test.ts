@@ -54,7 +54,7 @@ describe.concurrent('a store that cannot be read', () => {
     away(path);
     copyFileSync(copyOfPinned('runs.db'), path);
     const old = readFileSync(path);
-    expect(await refusal()).toMatch(/has layout 1, and this Pawl reads layout 7/);
+    expect(await refusal()).toMatch(/has layout 1, and this Pawl reads layout \d/);
     expect(readFileSync(path)).toEqual(old);
     away(path);
     copyFileSync(made, path);
@@ -63,7 +63,7 @@ describe.concurrent('a store that cannot be read', () => {
     expect(await refusal()).toMatch(/was deleted or replaced while it was open; restore the file$/);
     copyFileSync(made, path);
     sql(path, 'PRAGMA user_version = 99');
-    expect(await refusal('CHECKPOINT_TOO_NEW')).toMatch(/has layout 99, this Pawl knows 7: upgrade the package/);
+    expect(await refusal('CHECKPOINT_TOO_NEW')).toMatch(/has layout 99, this Pawl knows \d: upgrade the package/);
     sql(path, 'PRAGMA user_version = 7');
     await found();
     const writer = new DatabaseSync(path);

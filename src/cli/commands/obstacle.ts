@@ -1,3 +1,4 @@
+import { whyOver } from '../../record/reopen.ts';
 import type { Verdict } from '../../record/verdict.ts';
 import { hasCode } from '../../values/error-data.ts';
 import type { Arguments } from '../arguments.ts';
@@ -19,6 +20,12 @@ export async function withoutRecord(store: RunStore, runId: string): Promise<Fai
   const { status, error } = outcome;
   const why = error ? ` (${oneLine(`${error.code}: ${error.message}`)})` : '';
   return new Failure(`run ${oneLine(runId)} has ended: ${status}${why}`);
+}
+
+/** Returns whether `pawl retry` continues a run that ended badly. */
+export async function canRetry(store: RunStore, runId: string): Promise<boolean> {
+  const ended = await store.load(runId, { ended: true, messages: false }).catch(() => null);
+  return ended?.outcome !== undefined && whyOver({ ...ended, outcome: ended.outcome }) === undefined;
 }
 
 /**

@@ -3,7 +3,7 @@ import { type AgentModule, loadAgentModule } from '../open/agent-module.ts';
 import { sharedCodec } from '../open/codec-export.ts';
 import { openExistingStore } from '../open/open-store.ts';
 import { Failure } from '../ui/failure.ts';
-import { quoted } from '../ui/shell-words.ts';
+import { PAWL, quoted } from '../ui/shell-words.ts';
 import { Resumption } from './resumption.ts';
 
 /** Runs `pawl resume`: continues one run, or all interrupted ones. */
@@ -13,6 +13,15 @@ export const resumeCommand: Command = (context) => {
   return goOn(context, agent === undefined ? [] : [agent], (resumption) =>
     runId === undefined ? resumption.all() : resumption.one(runId),
   );
+};
+
+/** Runs `pawl retry`: continues a run that ended badly. */
+export const retryCommand: Command = (context) => {
+  const { words, agent } = context.args;
+  const [runId] = words;
+  if (runId === undefined)
+    throw new Failure(`\`pawl retry\` needs the id of a run; \`${PAWL} list --all\` lists those that ended`);
+  return goOn(context, agent === undefined ? [] : [agent], (resumption) => resumption.retry(runId));
 };
 
 /** Runs `pawl recover`: continues all interrupted runs, or those of the named agents. */

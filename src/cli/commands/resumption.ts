@@ -3,6 +3,7 @@ import type { Place, RunTree } from '../../record/run-tree.ts';
 import { type Need, type Verdict, verdictOf } from '../../record/verdict.ts';
 import type { CommandContext } from '../command.ts';
 import { type AgentModule, loadAgentModule, putsToWork } from '../open/agent-module.ts';
+import { auditOption, controlExecutor } from '../open/control-executor.ts';
 import { KnownModules } from '../open/known-modules.ts';
 import type { RunStore } from '../open/open-store.ts';
 import { allRuns, loadRecord, pidOf, treeIn } from '../open/stored-runs.ts';
@@ -63,6 +64,15 @@ export class Resumption {
     const judged = await this.#judge(entry, treeIn(this.#store, entries));
     if (!('need' in judged.found)) throw this.#refusal(judged, judged.found);
     return judged.place?.kind === 'orphan' ? this.session.dismiss(runId) : this.#resume(runId, true);
+  }
+
+  /** Continues a run that ended badly, once its agent is found. One that has not ended is resumed. */
+  async retry(runId: string): Promise<number> {
+    const ended = await this.#store.load(runId, { ended: true });
+    if (ended) await this.#moduleOf(ended);
+    const { args } = this.#context;
+    await controlExecutor(this.#store, auditOption(args)).control(runId).retry().catch(asFailure);
+    return this.one(runId);
   }
 
   /** Continues every interrupted run, some at once. A run that cannot be continued does not block the others. */
@@ -192,4 +202,8 @@ export class Resumption {
       `run ${oneLine(meta.runId)} is of agent ${quoted(meta.agentId)}, but ${path} defines ${quoted(module.agent.id)}; the record is kept (${again})`,
     );
   }
+}
+
+function asFailure(error: unknown): never {
+  throw new Failure(`${lineOf(error)}; nothing was done`, { cause: error });
 }

@@ -28,7 +28,7 @@ import { type BegunRun, type Progress, progressFor } from '../ui/progress.ts';
 import { lineFor, PAWL, quoted } from '../ui/shell-words.ts';
 import { loggerOf } from '../ui/warnings.ts';
 import { unknownCalls } from './describe-run.ts';
-import { todoForParked } from './obstacle.ts';
+import { canRetry, todoForParked } from './obstacle.ts';
 import { type Asked as AskedPerson, askPerson, hasPerson, WaitEnds } from './waits/ask-person.ts';
 import { allWaits } from './waits/waiting-command.ts';
 
@@ -188,9 +188,10 @@ export class Session {
     }
   }
 
-  /** Whether the store no longer has a record of the run. */
+  /** Whether the store no longer has a record from which the run could continue. */
   async #isGone({ runId, status }: RunResult): Promise<boolean> {
-    return status !== 'interrupted' && (await this.#store.load(runId).catch(() => undefined)) === null;
+    if (status === 'interrupted') return false;
+    return (await this.#store.load(runId, { ended: status !== 'ok' }).catch(() => undefined)) === null;
   }
 
   /**
@@ -230,7 +231,7 @@ export class Session {
       // Studio follows the run by its events; they go with its record.
       journal: true,
       ...options,
-      retention: { events: 0, ...options.retention },
+      retention: { events: 0, records: '7d', ...options.retention },
       ...auditOption(this.#context.args),
       models,
       tools,
@@ -281,6 +282,10 @@ export class Session {
     output.say(`pawl: ${failed}${line}${instead} (${error?.code ?? status})`);
     // The run is not over: a supervisor starts the command again.
     const isLeft = isParked || status === 'interrupted';
+    if (!isRefused && !isLeft && (await canRetry(this.#store, runId))) {
+      const options = `${this.#store.option}${this.#moduleOption}`;
+      output.say(`pawl: once the cause is mended, continue it with: ${lineFor('retry', [runId], options)}`);
+    }
     return args.command === 'run' && isLeft ? exitCodes.waiting : exitCode;
   }
 

@@ -11,8 +11,8 @@ The agent module is a JavaScript or TypeScript file. Its default export is the a
 (made with defineWorkflow): then the text is its input as JSON, \`input\` exports the default, and stdout has the output of its
 machine as JSON. It may also export \`models\` ({ tier: model } or a function), \`tools\` (for those that the agent names), \`prompt\` (the default
 prompt), \`ports\` ({ budget, critic, palette, audit }, each as in createExecutor), \`compactor\`, \`contextTokens\`,
-\`audit\`, \`retention\`, \`migrate\`, and \`codec\` (of the store: as encrypt({ … }) makes it). A run leaves the store with its end;
-\`export const retention = { records: '1d' }\` keeps it for a day, for the lists of \`pawl studio\` and \`pawl list --all\`.
+\`audit\`, \`retention\`, \`migrate\`, and \`codec\` (of the store: as encrypt({ … }) makes it). A run that has ended is
+kept for 7 days, for \`pawl retry\`, \`pawl list --all\` and \`pawl studio\`; \`export const retention = { records: 0 }\` keeps none.
 Importing it runs its top level: keep the agent in its own file (agent.ts), apart from a program that starts runs
 (main.ts). Its path is stored for \`pawl resume\` in a private file of this user ($PAWL_STATE_HOME), and never in the record.
 Tools find the folder in which the run started as context.invocation.inputs.cwd.
@@ -49,8 +49,8 @@ it, or gives its result; any other request is refused`,
     about: `Lists the runs of a store that have not ended: interrupted ones, those that are live in some process, those that wait, parked
 ones, and records that cannot be read. Results of ended runs are kept for a week: \`pawl show <run id>\`.
 
-With --all they are followed by the ended runs whose records the store keeps, the latest first: those of \`pawl run --audit\`, or of an
-agent module with \`audit\` or \`history\`.`,
+With --all they are followed by the ended runs whose records the store keeps, the latest first: those of \`pawl run\` for 7 days, with
+--audit for 90.`,
     options: {
       store: STORE,
       all: 'also runs that have ended and that the store keeps',
@@ -105,6 +105,25 @@ user, machine or program needs --agent.`,
       'pawl resume nightly-2026-11-21 --agent ./moved/agent.ts',
     ],
     load: async () => (await import('../commands/resume-command.ts')).resumeCommand,
+  },
+  retry: {
+    takes: '<run id>',
+    does: 'continue a run that ended badly',
+    about: `Continues a run that ended with an error, a limit, a cancel or a kill, after its last recorded step. It is the same run: nothing
+that it recorded is done again, its usage and cost are added up, and its limits begin again. Mend the cause first. Its record is kept for 7
+days. A parked run is unparked, an interrupted one resumed. A sub-agent's run continues with its parent run.
+
+The agent module is found as by \`pawl resume\`.`,
+    options: {
+      agent:
+        'the agent module, if it was moved, or if pawl did not start the run here; importing it runs its top level',
+      store: STORE,
+      audit: AUDIT,
+      json: 'JSON lines on stdout, as of `pawl run`',
+    },
+    more: `Exit codes: those of \`pawl run\`; 2 where nothing was done: there is no such run, it has its answer, or its record is not kept.`,
+    examples: ['pawl retry order-17', 'pawl retry order-17 --agent ./mended/agent.ts'],
+    load: async () => (await import('../commands/resume-command.ts')).retryCommand,
   },
   recover: {
     takes: '[agent module…]',

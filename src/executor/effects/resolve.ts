@@ -6,7 +6,7 @@ import { isPassingRefusal } from '../../run/finalize.ts';
 import { callOf, type OpenCall, type OpenStep, recoverOpenStep } from '../../run/open-step.ts';
 import { outcomeOf, waitingOutput } from '../../run/outcome.ts';
 import { isSamePipeline, recordable, restartPipeline } from '../../run/pipeline.ts';
-import { isBeyondOpening, type Progress } from '../../run/progress.ts';
+import { isBeyondOpening, type Progress, type ToolFacts } from '../../run/progress.ts';
 import type { ParentCall } from '../../run/request.ts';
 import { isOver, keptAnswer, type RunOutput, withoutId, withoutMessages } from '../../run/result.ts';
 import { enterResume, type ResumeState, resumeProgress } from '../../run/resume.ts';
@@ -280,7 +280,7 @@ function equip(run: ActiveRun, record: RunCheckpoint | undefined, unread: Error 
   try {
     if (run.seed.fault ?? unread) throw run.seed.fault ?? unread;
     const toolbox = joined(ownTools(run), childTools(run));
-    run.resources.facts = toolbox.facts;
+    run.resources.facts = limitedBy(record?.effects ?? run.seed.request.effects, toolbox.facts);
     run.resources.loops = loopsFor({ runId, agent, config, prompt: run.info?.prompt ?? '' }, toolbox);
     return undefined;
   } catch (thrown) {
@@ -291,6 +291,15 @@ function equip(run: ActiveRun, record: RunCheckpoint | undefined, unread: Error 
     if (!run.startFacts.isFirst && isStoredHere(run)) throw setupError(run, toErrorData(error));
     return error;
   }
+}
+
+/** In a fork whose effects are not live, each call with an effect is judged before it starts. */
+function limitedBy(effects: Progress['effects'], facts: ToolFacts): ToolFacts {
+  if (!effects) return facts;
+  const limited = Object.entries(facts).map(([name, fact]) => {
+    return [name, fact.effect === 'read' || fact.isRun ? fact : { ...fact, asks: true }] as const;
+  });
+  return Object.fromEntries(limited);
 }
 
 /**

@@ -85,9 +85,11 @@ async function* follow(
   const feed = services.config.journal && services.feeds.open(runId, reader.place);
   if (!feed)
     throw new UnsupportedError('events can be read in other processes with the option journal of createExecutor');
+  // A stream has one end: the end of a run that was retried is not passed on, and `run.retried` says it.
+  let held: JournalEntry | undefined;
   try {
     while (!signal.aborted) {
-      const page = await weakPage(feed.after(reader.place, { signal, beforeRead: turn }));
+      const page = await weakPage(feed.after(held?.place ?? reader.place, { signal, beforeRead: turn }));
       if (!page && (await isQueued(services, runId))) {
         feed.lookAgain();
         continue;
@@ -98,19 +100,21 @@ async function* follow(
       }
       for (let i = 0; i <= page.count; i++) {
         const entry = entryOf(page, i);
+        const isRetried = held && (entry ? entry.event.type === 'run.retried' : await feed.hasAfter(held.place));
+        if (held && !isRetried) {
+          yield* reader.read(held);
+          return;
+        }
         if (!entry) {
           // Without the page, it is read again from here.
-          if (i === page.count) reader.skipTo(page.next);
+          if (i === page.count && !held) reader.skipTo(page.next);
           break;
         }
-        // A stream has one end: `run.retried`, which follows, says how a run that was retried had ended.
-        if (entry.event.type === 'run.ended' && (await isRetried(services, runId, entry.place))) {
-          reader.skipTo(entry.place);
-          continue;
-        }
+        held = entry.event.type === 'run.ended' ? entry : undefined;
+        if (held) continue;
         for (const event of reader.read(entry)) {
           yield event;
-          if (event.type === 'run.ended' || signal.aborted) return;
+          if (signal.aborted) return;
         }
       }
     }

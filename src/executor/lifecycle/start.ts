@@ -27,6 +27,8 @@ export interface StartCall {
   readonly maxAttempts?: number | undefined;
   /** The run may have ended badly, and continues all the same. */
   readonly isRetry?: boolean;
+  /** What its calls with an effect do, because its parent is a fork. */
+  readonly effects?: 'ask' | 'refuse' | undefined;
 }
 
 /**
@@ -40,7 +42,10 @@ export async function startRun(services: ExecutorServices, given: Agent | Workfl
   const { invocation, depth, maxAttempts, parent } = call;
   const { newId, redact, clock } = services.config;
   const seed = {
-    ...seedOf(invocation, { agentId: agent.id, newId, now: clock.now(), parent, isWorkflow: isWorkflow(agent) }),
+    ...withEffects(
+      call.effects,
+      seedOf(invocation, { agentId: agent.id, newId, now: clock.now(), parent, isWorkflow: isWorkflow(agent) }),
+    ),
     ...unreadable,
     ...(depth === undefined ? {} : { depth }),
     ...(options.drive === 'later' ? { isAdmission: true as const } : {}),
@@ -54,6 +59,10 @@ export async function startRun(services: ExecutorServices, given: Agent | Workfl
   if (live && isAskedRun(asker, live)) return handleOf(live, 'joined');
   const refusal = live && conflict(asker);
   return launch(services, agent, { seed: refusal ? { ...seed, refusal } : seed, options });
+}
+
+function withEffects(effects: StartCall['effects'], seed: RunSeed): RunSeed {
+  return effects ? { ...seed, request: { ...seed.request, effects } } : seed;
 }
 
 /**

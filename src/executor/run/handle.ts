@@ -107,10 +107,10 @@ export function handleOf(run: ActiveRun, met?: 'joined'): Run {
   };
 }
 
-function acceptedOf({ life, startFacts }: ActiveRun): Accepted {
+function acceptedOf({ life, startFacts, seed }: ActiveRun): Accepted {
   if (life.admitted) return life.admitted;
   if (life.isResting) return 'resumed';
-  if (life.hasBegun) return startFacts.resumedFrom ? 'resumed' : 'started';
+  if (life.hasBegun) return startFacts.resumedFrom && !seed.forked ? 'resumed' : 'started';
   if (life.isAnswered) return 'ended';
   return startFacts.isElsewhere ? 'joined' : 'refused';
 }

@@ -1,5 +1,6 @@
 import type { RunInput } from '../../../machines/context.ts';
 import { type Agent, definitionOf } from '../../agent/agent.ts';
+import type { RunCheckpoint } from '../../record/checkpoint.ts';
 import { beginProgress, type Progress, withoutConversation } from '../../run/progress.ts';
 import type { RunRequest } from '../../run/request.ts';
 import { Hidden } from '../../values/hidden.ts';
@@ -30,6 +31,8 @@ export interface RunSeed {
   readonly mustExist?: boolean;
   /** A run that ended badly continues: see `reopen`. */
   readonly isRetry?: boolean;
+  /** The first record of a fork: a run that is not there yet begins with it. */
+  readonly forked?: RunCheckpoint;
   /** How long this process may work on the run; absent = until it ends. */
   readonly slice?: SliceLimits;
   /** The claim that was made when the run was found due; absent = the start claims it. */

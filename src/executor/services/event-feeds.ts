@@ -172,6 +172,14 @@ class Feed {
     return this.#failure !== undefined;
   }
 
+  /** Whether something comes after a place, as a look of the last second says. @throws the store's error */
+  async hasAfter(place: number): Promise<boolean> {
+    const now = this.#clock.monotonic();
+    if (place >= this.#end && now - this.#lookedAt >= RESTING_MS) await this.look(now);
+    if (this.#failure) throw this.#failure.error;
+    return this.#end > place;
+  }
+
   /** There may be something new: it is read as soon as a reader waits. */
   noteNews(): void {
     this.#lookedAt = Number.NEGATIVE_INFINITY;

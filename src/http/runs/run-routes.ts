@@ -121,6 +121,21 @@ export const runRoutes: readonly Route[] = [
   },
   {
     method: 'POST',
+    path: '/runs/:runId/retry',
+    summary: 'Continues a run that ended badly after its last recorded step.',
+    action: 'retry',
+    of: 'run',
+    answers: {
+      202: {
+        description: 'It continues: `live` here, or `due` for a process that has its agent.',
+        schema: stateOf('live', 'due'),
+      },
+    },
+    problems: ['RUN_ENDED', 'RECORD_GONE', 'RUN_OWNED_ELSEWHERE', 'RUN_WAITS', 'UNSUPPORTED'],
+    handle: retryRun,
+  },
+  {
+    method: 'POST',
     path: '/runs/:runId/steer',
     summary: 'Sends a message to the model before its next turn.',
     action: 'steer',
@@ -196,6 +211,20 @@ async function cancelRun({ run, body, served }: RunCall): Promise<Response> {
     // It ended meanwhile.
     if (hasCode(error, 'RUN_NOT_FOUND')) return jsonAnswer({ runId, state: 'ended' });
     throw error;
+  }
+}
+
+async function retryRun({ run, grant: { by }, served: { executor } }: RunCall): Promise<Response> {
+  checkBegun(run);
+  const { runId } = run;
+  try {
+    const { accepted, error } = await executor.retry(runId);
+    if (accepted === 'refused' && error) throw error;
+    return jsonAnswer({ runId, state: 'live' }, 202);
+  } catch (error) {
+    if (!hasCode(error, 'AGENT_NOT_FOUND')) throw error;
+    await executor.control(runId).retry(by ? { by } : {});
+    return jsonAnswer({ runId, state: 'due' }, 202);
   }
 }
 

@@ -157,6 +157,8 @@ export const fieldOrigins: { readonly [K in keyof Required<RunFields>]: FieldOri
   thread: (fc) => fc.record({ id: wordWith(fc), upTo: fc.nat(100) }),
   hosted: (fc) => fc.constantFrom(true),
   birth: (fc) => wordWith(fc),
+  forkedFrom: (fc) => fc.record({ runId: wordWith(fc), at: fc.nat(99) }),
+  effects: (fc) => fc.constantFrom<'ask' | 'refuse'>('ask', 'refuse'),
   trace: (fc) => wordWith(fc),
   imported: (fc) => fc.constantFrom(true),
   beganAt: (fc) => fc.nat(2 ** 40),

@@ -133,7 +133,7 @@ describe.skipIf(whyNoChromium)(inChromium('the runs of Studio in Chromium'), () 
     await dialog().getByLabel('Why?').fill('too dear');
     await dialog().getByRole('button', { name: 'Cancel the run' }).click();
     await verdict('too dear (by Ada, ada)');
-    expect(await actions()).toEqual([]);
+    expect(await actions()).toEqual(['Retry']);
   });
 
   test('a resting run is parked after a question with its name, and unparked by the button beside the reason (studio 2, 25)', async () => {

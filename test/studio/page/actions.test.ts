@@ -21,6 +21,8 @@ test('a run has the actions that its state takes, and none once it has ended or 
   expect(actionsFor(run('wait', { owner: { name: 'p', id: 'p', isHere: false } }))).toEqual(['steer', 'cancel']);
   expect(actionsFor(run('park'))).toEqual(['unpark', 'cancel']);
   for (const state of ['ok', 'fail', 'cut', 'bad']) expect(actionsFor(run(state))).toEqual([]);
+  for (const state of ['fail', 'cut']) expect(actionsFor(run(state, { record: {} }))).toEqual(['retry']);
+  expect(actionsFor(run('ok', { record: {} }))).toEqual([]);
 });
 
 test('a steer is stored, and taken up once a later record has no steer that was not read (studio 9)', () => {

@@ -151,7 +151,7 @@ async function runOnce(run: ActiveRun, { agent, prompt, input, context, depth, r
     const options = { signal: controller.signal };
     // The end of this run has cancelled the child; its retry makes the call again.
     const isRetry = run.progress?.retries !== undefined;
-    const call = { invocation, options, parent, depth, maxAttempts, isRetry };
+    const call = { invocation, options, parent, depth, maxAttempts, isRetry, effects: run.progress?.effects };
     const started = await tree.begin(() => services.startChild(agent, call), signal);
     const child = services.runBehind(started.actor);
     if (child) run.resources.addChild(child);

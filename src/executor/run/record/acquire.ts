@@ -11,6 +11,7 @@ import { enterStored } from '../../../values/message.ts';
 import type { TakenClaim } from '../../services/due/taken-claim.ts';
 import type { ActiveRun } from '../active-run.ts';
 import { announceParked, isSameParking } from '../oversight.ts';
+import { fairKeyOf } from '../run-info.ts';
 import { forgetOutcome, isBegunAgain, readEarlierEnd, readKeptOutcome } from './earlier-end.ts';
 import { reopenAsked, withRecord } from './reopen-ended.ts';
 import { askerOf, conflict, isAskedRecord, isComparing, withIdentity } from './same-request.ts';
@@ -116,7 +117,7 @@ async function look(run: ActiveRun, store: CheckpointStore, restAgain: RestAgain
   const { runId, seed, services } = run;
   // No run has a random id yet. An id of a host's own port may belong to a run that is stored, or that has ended.
   if (seed.isNewId && services.config.hasRandomIds) return { attempts: 1 };
-  const record = (await load(run, store)) ?? (await reopenAsked(run, store));
+  const record = (await load(run, store)) ?? (await reopenAsked(run, store)) ?? (await beginFork(run, store));
   if (!record) {
     const outcome = await readEarlierEnd(run, store);
     if (outcome && !isBegunAgain(run, outcome)) return { outcome: withRecord(run, outcome), attempts: 1 };
@@ -133,6 +134,16 @@ async function look(run: ActiveRun, store: CheckpointStore, restAgain: RestAgain
   const { parked: _, ...taken } = await startedRecord(run, store, stored);
   run.resources.record = taken;
   return { record: taken, attempts };
+}
+
+/** Stores the first record of a fork. @returns it; null: the start is none, or its run has ended */
+async function beginFork(run: ActiveRun, store: CheckpointStore): Promise<RunCheckpoint | null> {
+  const { forked } = run.seed;
+  if (!forked || (await readEarlierEnd(run, store))) return null;
+  const { claim } = run.resources;
+  const first = { ...forked, attempts: claim?.attempts ?? 0 };
+  await store.save(first, { claim, fairKey: fairKeyOf(run.services.config, forked.labels) });
+  return first;
 }
 
 /** One read of wrong bytes does not prove damage: a record is damaged if two reads fail. */

@@ -45,6 +45,8 @@ export type JudgedProgress = Pick<
   | 'openPhase'
   | 'definition'
   | 'waiting'
+  | 'effects'
+  | 'forkedFrom'
 >;
 
 /** A run whose calls are judged, and whose answers are checked: a live one, or one as its record has it. */
@@ -76,17 +78,19 @@ export async function judgeCall(run: JudgedRun, candidate: Candidate): Promise<J
   const { call, tool, progress } = candidate;
   const { callId } = call;
   const runs = { callId, verdict: 'run' } as const;
+  if (tool && isLimited(progress, tool) && progress.effects === 'refuse')
+    return { callId, verdict: 'deny', reason: REFUSED };
   const input = tool && (await tryInput(run, tool, call));
   // A call that cannot run needs no person. It has its error now: at its start the input might fit, or the tool be there, and no
   // rule would have seen it.
   if (!tool || !input) return { callId, verdict: 'unfit', error: goneTool(call) };
   if (input !== 'unchecked' && 'problem' in input) {
     const error = unfitInput(tool, input.problem);
-    return isJudged(run, tool) ? { callId, verdict: 'unfit', error } : runs;
+    return isJudged(run, progress, tool) ? { callId, verdict: 'unfit', error } : runs;
   }
   // A call whose input cannot be checked now may run later: no rule has seen it then, so a person must.
   if (input === 'unchecked') {
-    if (!isJudged(run, tool)) return runs;
+    if (!isJudged(run, progress, tool)) return runs;
     return { callId, verdict: 'ask', wait: approvalWait(run, { ...candidate, tool }) };
   }
   const judging = { ...candidate, tool, input: input.value };
@@ -140,9 +144,17 @@ async function tryInput(run: JudgedRun, tool: Tool, call: OpenCall) {
 }
 
 /** Whether the tool, or the executor, has rules for its calls. */
-function isJudged({ services }: JudgedRun, { needsApproval = false }: Tool): boolean {
-  return needsApproval !== false || services.config.approvals !== undefined;
+function isJudged({ services }: JudgedRun, progress: JudgedProgress, tool: Tool): boolean {
+  const { needsApproval = false } = tool;
+  return needsApproval !== false || services.config.approvals !== undefined || isLimited(progress, tool);
 }
+
+/** Whether the run is a fork that may not make calls of this tool by itself. A call that is a run passes that on to it. */
+function isLimited({ effects }: Pick<Progress, 'effects'>, { effect, isRun }: Tool): boolean {
+  return effects !== undefined && effect !== 'read' && !isRun;
+}
+
+const REFUSED = 'This run is a fork of another one, and calls that may have an effect are refused in it.';
 
 /** A call whose input fits its tool. */
 export interface Judging extends Candidate {
@@ -156,12 +168,19 @@ type Asked = Judging | (Candidate & { readonly tool: Tool });
 export async function verdictOf(run: JudgedRun, judging: Judging): Promise<Verdict> {
   const { approvals } = run.services.config;
   const own = await ownVerdict(run, judging);
-  if (!approvals) return own;
+  if (!approvals) return inFork(judging, own);
   const call = judgedCall(run, { ...judging, verdict: own });
-  return askRule(run, `approvals for tool ${judging.tool.name}`, async () => {
+  const verdict = await askRule(run, `approvals for tool ${judging.tool.name}`, async () => {
     const given: unknown = await approvals(call);
     return given === undefined ? own : policyVerdictFrom(given);
   });
+  return inFork(judging, verdict);
+}
+
+/** In a fork with `effects: 'ask'` no rule lets a call with an effect run by itself. */
+function inFork({ progress, tool }: Judging, verdict: Verdict): Verdict {
+  const isRunning = verdict === 'run' || (verdict !== 'ask' && 'run' in verdict);
+  return isRunning && isLimited(progress, tool) ? 'ask' : verdict;
 }
 
 async function ownVerdict(run: JudgedRun, { progress, tool, call, input }: Judging): Promise<Verdict> {
@@ -230,7 +249,7 @@ export function approvalWait(run: JudgedRun, { progress, call, tool, ...checked 
     createdAt,
     ...(Number.isFinite(expiresInMs) ? { dueAt: createdAt + Math.ceil(expiresInMs) } : {}),
     ...{ step: progress.iteration + 1, callId, tool: name, kind: 'approval', digest },
-    ...('input' in checked ? approvalWords(run, tool, checked.input) : {}),
+    ...inForkWords(progress, 'input' in checked ? approvalWords(run, tool, checked.input) : {}),
     ...{ quorum, votes: [], editable, ...approvers, onExpiry, toolHash: toolHashOf(tool) },
   };
 }
@@ -277,4 +296,13 @@ function settledNow<T>(value: T): T {
   if (!isObject(value) || typeof value.then !== 'function') return value;
   void Promise.resolve(value).catch(() => {});
   throw new TypeError('it returned a promise; prompt and detail of an approval return a value');
+}
+
+/** The person reads that the run is a fork. */
+function inForkWords({ effects, forkedFrom }: JudgedProgress, words: ApprovalWords): ApprovalWords {
+  if (!effects) return words;
+  const fork = forkedFrom
+    ? `This run is a fork of run ${forkedFrom.runId}.`
+    : 'This run is below a fork of another run.';
+  return { ...words, prompt: [fork, words.prompt].filter(Boolean).join(' ').slice(0, MAX_PROMPT_CHARS) };
 }

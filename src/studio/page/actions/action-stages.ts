@@ -3,7 +3,7 @@ import type { RecordView } from '../../wire.ts';
 import { words } from '../frame/words.ts';
 
 /** Something that a person does to a run. */
-export type RunAction = 'steer' | 'cancel' | 'park' | 'unpark';
+export type RunAction = 'steer' | 'cancel' | 'park' | 'unpark' | 'retry';
 
 /** An action that the server took. */
 export interface Done {
@@ -15,8 +15,14 @@ export interface Done {
 }
 
 /** The actions that a run takes in its state. */
-export function actionsFor({ line: { state }, owner }: Pick<RecordView, 'line' | 'owner'>): readonly RunAction[] {
-  if (state === 'ok' || state === 'fail' || state === 'cut' || state === 'bad') return [];
+export function actionsFor({
+  line: { state },
+  owner,
+  record,
+}: Pick<RecordView, 'line' | 'owner' | 'record'>): readonly RunAction[] {
+  // A record that is kept can continue.
+  if (state === 'fail' || state === 'cut') return record ? ['retry'] : [];
+  if (state === 'ok' || state === 'bad') return [];
   if (state === 'park') return ['unpark', 'cancel'];
   // A run that a process holds is parked by that process alone.
   return owner || state === 'run' ? ['steer', 'cancel'] : ['steer', 'park', 'cancel'];
@@ -34,6 +40,8 @@ export function stageText(done: Done, { line, record }: Pick<RecordView, 'line' 
       return stages.cancels;
     case 'park':
       return line.state === 'park' ? stages.parked : 'Stored';
+    case 'retry':
+      return isOver ? 'Stored' : stages.continues;
     case 'unpark':
       return line.state === 'park' ? 'Stored' : stages.unparked;
   }

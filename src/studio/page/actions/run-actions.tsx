@@ -12,7 +12,7 @@ import { say } from '../parts/say.tsx';
 import { Mono } from '../parts/text.tsx';
 import { actionsFor, type Done, type RunAction, stageText } from './action-stages.ts';
 
-/** Steer, Cancel, Park and Unpark of a run: those that can be done to it now. */
+/** Steer, Cancel, Park, Unpark and Retry of a run: those that can be done to it now. */
 export function RunActions({ record }: { readonly record: RecordView }) {
   const [open, setOpen] = useState<RunAction>();
   const canWrite = useCanWrite();
@@ -26,7 +26,7 @@ export function RunActions({ record }: { readonly record: RecordView }) {
   });
   if (!useShared(store)?.may.write) return null;
   const press = (action: RunAction) => {
-    if (action === 'unpark') void acts.send('unpark', {});
+    if (action === 'unpark' || action === 'retry') void acts.send(action, {});
     else setOpen(action);
   };
   const button = (action: RunAction, name: string) =>
@@ -47,6 +47,7 @@ export function RunActions({ record }: { readonly record: RecordView }) {
       <Stage record={record} done={acts.done} trouble={acts.trouble} />
       {button('steer', 'Steer ')}
       {button('unpark', 'Unpark')}
+      {button('retry', 'Retry')}
       {button('park', 'Park…')}
       {button('cancel', 'Cancel…')}
       {open === 'steer' && <Steer {...ask} />}

@@ -76,6 +76,15 @@ class Fold {
       case 'run.unparked':
         this.#mark({ kind: 'unparked', at: this.#at, by: nameOf(event.by) });
         return;
+      case 'run.retried':
+        this.#mark({
+          kind: 'retried',
+          at: this.#at,
+          status: event.status,
+          code: event.error?.code ?? '',
+          by: nameOf(event.by),
+        });
+        return;
       case 'run.ended':
         this.#ended(event);
         return;

@@ -306,6 +306,8 @@ function wordsOf(mark: TimelineMark): readonly [title: string, text: string] {
       ];
     case 'refused':
       return [`Answer${by(mark)} refused. `, `${mark.code}: ${mark.text} The wait is still open.`];
+    case 'retried':
+      return [`Retried${by(mark)}. `, `It had ended: ${[mark.status, mark.code].filter(Boolean).join(', ')}.`];
     case 'unparked':
       return ['Unparked. ', mark.by === '' ? 'The next start continues it.' : `By ${mark.by}.`];
     default:

@@ -1,0 +1,47 @@
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { describe, expect, test } from 'vitest';
+import { agentFile, emptyFolder, jsonLines, pawl } from './pawl.ts';
+
+const flaky = agentFile('flaky');
+
+/** A run that has paid, and failed after it. */
+async function failed() {
+  const cwd = emptyFolder();
+  const run = ['run', flaky, 'Pay.', '--run-id', 'order-17'];
+  const ended = await pawl(run, { cwd, env: { FLAKY: '1' } });
+  return { cwd, ended, paid: () => readFileSync(join(cwd, 'paid.txt'), 'utf8') };
+}
+
+describe('`pawl retry`', () => {
+  test('continues a run that ended badly, with the module that it was started with; `pawl run` names it (lab 26)', async () => {
+    const { cwd, ended, paid } = await failed();
+    expect(ended).toMatchObject({ code: 1, stdout: '' });
+    expect(ended.stderr).toMatch(/once the cause is mended, continue it with: pawl retry order-17\n$/);
+    expect(await pawl(['retry', 'order-17'], { cwd })).toMatchObject({ code: 0, stdout: 'all is paid\n' });
+    expect(paid()).toBe('paid\n');
+    const again = await pawl(['retry', 'order-17'], { cwd });
+    expect(again).toMatchObject({ code: 2, stderr: expect.stringMatching(/has its answer[^\n]+nothing was done/) });
+  });
+
+  test('with --json prints the lines of `pawl run`; a second bad end can be retried too (lab 26)', async () => {
+    const { cwd, paid } = await failed();
+    expect(await pawl(['retry', 'order-17', '--json'], { cwd, env: { FLAKY: '1' } })).toMatchObject({ code: 1 });
+    const { stdout } = await pawl(['retry', 'order-17', '--json'], { cwd });
+    expect(jsonLines(stdout).at(-1)).toMatchObject({ type: 'run.ended', runId: 'order-17', status: 'ok' });
+    expect(paid()).toBe('paid\n');
+  });
+
+  test('of no run, of an unknown one, or without its module does nothing, with exit code 2 (lab 26)', async () => {
+    const { cwd, paid } = await failed();
+    expect(await pawl(['retry'], { cwd })).toMatchObject({ code: 2, stderr: expect.stringContaining('needs the id') });
+    expect((await pawl(['retry', 'nobody'], { cwd })).code).toBe(2);
+    const env = { PAWL_STATE_HOME: join(cwd, 'elsewhere') };
+    const { code, stderr } = await pawl(['retry', 'order-17'], { cwd, env });
+    expect([code, stderr]).toEqual([2, expect.stringContaining('name the agent')]);
+    const shown = await pawl(['show', 'order-17', '--json'], { cwd });
+    expect(JSON.parse(shown.stdout)).toMatchObject({ status: 'ended' });
+    expect((await pawl(['retry', 'order-17', '--agent', flaky], { cwd, env })).code).toBe(0);
+    expect(paid()).toBe('paid\n');
+  });
+});

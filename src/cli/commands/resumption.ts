@@ -9,7 +9,7 @@ import type { RunStore } from '../open/open-store.ts';
 import { allRuns, loadRecord, pidOf, treeIn } from '../open/stored-runs.ts';
 import { exitCodes, Failure, lineOf, oneLine } from '../ui/failure.ts';
 import { lineFor, quoted } from '../ui/shell-words.ts';
-import { aboutRun, describeVerdict, unknownRun } from './obstacle.ts';
+import { aboutRun, canRetry, describeVerdict, unknownRun } from './obstacle.ts';
 import { Session } from './session.ts';
 
 /** How many runs are continued at once. */
@@ -68,7 +68,7 @@ export class Resumption {
 
   /** Continues a run that ended badly, once its agent is found. One that has not ended is resumed. */
   async retry(runId: string): Promise<number> {
-    const ended = await this.#store.load(runId, { ended: true });
+    const ended = (await canRetry(this.#store, runId)) && (await this.#store.load(runId, { ended: true }));
     if (ended) await this.#moduleOf(ended);
     const { args } = this.#context;
     await controlExecutor(this.#store, auditOption(args)).control(runId).retry().catch(asFailure);

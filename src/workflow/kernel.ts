@@ -100,7 +100,7 @@ export class Kernel {
 
   /** Begins the machine. @throws what the machine threw */
   begin(input: unknown): Transition {
-    return this.#run((scope) => this.#machine.getInitialSnapshot(scope, input));
+    return this.#run([], (scope) => this.#machine.getInitialSnapshot(scope, input));
   }
 
   /** Restores a snapshot for a reader: nothing of the machine runs. @throws if the machine has not its states */
@@ -110,7 +110,8 @@ export class Kernel {
 
   /** Takes one event. @param snapshot of an earlier transition, through JSON @throws what the machine threw */
   take(snapshot: JsonObject, event: JsonObject): Transition {
-    return this.#run((scope, self) => {
+    const children = Object.keys((snapshot.children ?? {}) as JsonObject);
+    return this.#run(children, (scope, self) => {
       // A fresh parse each time: a machine that changes its context in place changes nothing but this transition.
       const now = this.#machine.restoreSnapshot(JSON.parse(JSON.stringify(snapshot)), scope);
       // Of parallel states XState restores the outer ones first. It takes eventless transitions in this order: here it is that of the document.
@@ -120,7 +121,8 @@ export class Kernel {
     });
   }
 
-  #run(next: (scope: Scope, self: object) => Snapshot<unknown>): Transition {
+  /** Runs one step, and collects what it asks for. @param children the ids of the actors that there were before */
+  #run(children: readonly string[], next: (scope: Scope, self: object) => Snapshot<unknown>): Transition {
     const given: GivenAction[] = [];
     const self = createActor(inert);
     self.send = refuseSend;
@@ -135,6 +137,7 @@ export class Kernel {
     const snapshot = next(scope, self);
     const persisted = this.#machine.getPersistedSnapshot(snapshot as never) as Snapshot<unknown> & Persisted;
     const effects = given.flatMap((action) => effectsOf(action, self));
+    refuseSpawned(Object.keys(persisted.children), children, effects);
     return {
       snapshot: slim(persisted),
       effects,
@@ -175,6 +178,17 @@ interface Persisted {
   readonly children: { readonly [id: string]: { readonly src: unknown } };
 }
 
+/** An actor that a function spawns is in no action: it would never begin. @throws {TypeError} */
+function refuseSpawned(now: readonly string[], before: readonly string[], effects: readonly Effect[]): void {
+  const begun = effects.flatMap((effect) => (effect.kind === 'begin' ? [effect.actor.id] : []));
+  const known = new Set([...before, ...begun]);
+  const spawned = now.find((id) => !known.has(id));
+  if (spawned === undefined) return;
+  throw new TypeError(
+    `the actor ${spawned} was begun by spawn in an assign, or in the context: use the action spawnChild`,
+  );
+}
+
 /** Of a child only its source is kept: a call has its input in the ledger. */
 function slim({ children, error: _, ...rest }: Snapshot<unknown> & Persisted): JsonObject {
   const sources = Object.entries(children).map(([id, { src }]) => [id, { src }]);
@@ -202,7 +216,10 @@ function effectsOf({ type, info, params, exec }: GivenAction, self: object): rea
   }
 }
 
-function begunActor({ actorRef, src, input }: { readonly [name: string]: unknown }): BegunActor {
+function begunActor({ actorRef, id: given, src, input }: { readonly [name: string]: unknown }): BegunActor {
+  // XState's own id is a number of the process: another one after a restart.
+  if (given === undefined || given === '')
+    throw new TypeError(`spawnChild needs an id in a workflow: spawnChild(${JSON.stringify(src)}, { id })`);
   const id = (actorRef as { readonly id?: unknown } | undefined)?.id;
   if (typeof src !== 'string' || typeof id !== 'string')
     throw new TypeError(

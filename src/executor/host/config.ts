@@ -137,7 +137,7 @@ export function configOf(options: ExecutorOptions): Config {
     models: options.models ?? {},
     onOutcome: options.onOutcome,
     tools: options.tools ?? [],
-    agents: agentsById([...(options.agents ?? []), ...(options.workflows ?? []).map(definitionOfWorkflow)]),
+    agents: withWorkflows(agentsById(options.agents ?? []), options.workflows ?? []),
     skills: new Map((options.skills ?? []).map((skill) => [skill.name, skill])),
     factory,
     store: store && hints.listening(boundedStore(checkedStore(store), { ms: limits.portMs, clock })),
@@ -241,6 +241,21 @@ function given<Options extends object>(options: Options | undefined): Options {
  */
 function agentsById(given: readonly Agent[]): ReadonlyMap<string, Agent> {
   return new Map(given.map((agent, i) => agentById(agent, `createExecutor: agents[${i}]`)));
+}
+
+/** The agents and the definitions of workflows, by their ids. @throws {TypeError} for two workflows, or an agent and a workflow, of one id */
+function withWorkflows(agents: ReadonlyMap<string, Agent>, workflows: readonly Workflow[]): ReadonlyMap<string, Agent> {
+  const all = new Map(agents);
+  for (const [i, given] of workflows.entries()) {
+    const workflow = definitionOfWorkflow(given, i);
+    const other = all.get(workflow.id);
+    if (other && other !== workflow)
+      throw new TypeError(
+        `createExecutor: workflows[${i}] has the id ${JSON.stringify(workflow.id)}, which another ${agents.has(workflow.id) ? 'agent' : 'workflow'} has: a stored run is found by it`,
+      );
+    all.set(workflow.id, workflow);
+  }
+  return all;
 }
 
 /** The definition of a workflow's runs. @throws {TypeError} for a value that is no workflow */

@@ -63,6 +63,8 @@ export const options = {
   'live-model': { type: 'boolean' },
   tools: { type: 'string', value: 'how' },
   'on-miss': { type: 'string', value: 'how' },
+  status: { type: 'string', value: 'status' },
+  label: { type: 'string', value: 'name=text' },
   json: { type: 'boolean' },
   help: { type: 'boolean', short: 'h' },
   version: { type: 'boolean', short: 'v' },

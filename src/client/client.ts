@@ -35,6 +35,9 @@ export interface RunFilter {
   readonly q?: string;
   /** `name=text`; several must all fit. */
   readonly label?: string | readonly string[];
+  /** Only runs that ended then or later, and before `until`: ISO dates with a time, or ms. */
+  readonly since?: string;
+  readonly until?: string;
   readonly after?: string;
   readonly limit?: number;
 }

@@ -162,6 +162,22 @@ describe.concurrent('pawl list --all', () => {
     expect(await count('--since', '2090-01-01')).toEqual([1, 0]);
   });
 
+  test('shows those of a status and with a label, and refuses what no run has (operations 45)', async () => {
+    const cwd = await filledFolder();
+    const list = (...args: string[]) => pawl(['list', '--all', '--json', ...args], { cwd });
+    const ids = async (...args: string[]) =>
+      JSON.parse((await list(...args)).stdout).ended.map(({ runId }: { runId: string }) => runId);
+    expect(await ids('--status', 'error,timeout')).toEqual(['child']);
+    expect(await ids('--label', 'tenant=acme')).toEqual([]);
+    expect(await list('--status', 'gone')).toMatchObject({
+      code: 2,
+      stderr: expect.stringContaining('"gone" is not known'),
+    });
+    expect(await list('--label', '=x')).toMatchObject({ code: 2, stderr: expect.stringContaining('write name=text') });
+    const open = await pawl(['list', '--status', 'ok'], { cwd });
+    expect(open).toMatchObject({ code: 2, stderr: expect.stringContaining('add --all') });
+  });
+
   test('shows ended runs whose records the store keeps, also without an audit, and each once (supervision 5)', async () => {
     const cwd = emptyFolder();
     const module = `import agent, { models, prompt } from ${JSON.stringify(agentFile('counter'))};

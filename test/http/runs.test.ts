@@ -281,7 +281,7 @@ describe('GET /runs', () => {
     expect(host.httpWarned).toEqual([]);
   });
 
-  test('lists runs that ended after the open ones, the newest end first, as long as their records are kept (web 16, 17)', async () => {
+  test('lists runs that ended after the open ones, the newest end first, as long as their records are kept, and by the time of their end (web 16, 17, operations 45)', async () => {
     const host = webHost({
       script: [reply('a'), fail(Object.assign(new Error('no'), { statusCode: 400 })), hang(), hang(), hang()],
     });
@@ -317,6 +317,10 @@ describe('GET /runs', () => {
     expect(await list('state=ok')).toEqual([['ok', 'ok']]);
     expect(await list('state=run')).toEqual([['open', 'run']]);
     expect(await list('label=n%3D1')).toEqual([['ok', 'ok']]);
+    const times = (await host.executor.history()).map(({ endedAt }) => endedAt);
+    expect(ended(await list(`since=${Math.min(...times)}&limit=1`))).toEqual(ended(all));
+    expect(await list(`since=${Math.max(...times) + 1}`)).toEqual([]);
+    expect(await list(`until=${new Date(Math.min(...times)).toISOString()}`)).toEqual([]);
     expect((await host.ask('/runs/ok')).body).toMatchObject({
       state: 'ok',
       result: { output: 'a' },
@@ -337,6 +341,8 @@ describe('GET /runs', () => {
     'after=x',
     'after=e30',
     'label=x',
+    'since=soon',
+    'until=',
     'callerId=bob',
     'q=a&q=b',
   ])('refuses the query %s with 400 (web 22)', async (query) => {

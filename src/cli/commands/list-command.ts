@@ -1,4 +1,4 @@
-import type { InterruptedRun, KeptRun } from '../../index.ts';
+import type { HistoryFilter, InterruptedRun, KeptRun } from '../../index.ts';
 import type { ReadableRun } from '../../record/interrupted.ts';
 import { listedStatus } from '../../record/listed-status.ts';
 import { nameOfWait } from '../../run/waits/wait.ts';
@@ -7,7 +7,7 @@ import type { Command, CommandContext } from '../command.ts';
 import { controlExecutor } from '../open/control-executor.ts';
 import { openExistingStore, type RunStore } from '../open/open-store.ts';
 import { allRuns, pidOf } from '../open/stored-runs.ts';
-import { limitOf, sinceOf } from '../option-values.ts';
+import { limitOf, oneOf, sinceOf } from '../option-values.ts';
 import { exitCodes, Failure, oneLine } from '../ui/failure.ts';
 import { ago, shortened } from '../ui/format.ts';
 import { table } from '../ui/table.ts';
@@ -19,7 +19,7 @@ const USUAL_LIMIT = 50;
 export const listCommand: Command = async (context) => {
   const { args, output } = context;
   if (!args.all) refuseBounds(context);
-  const bounds = { since: sinceOf(args.since, Date.now()), limit: limitOf(args.limit, USUAL_LIMIT) };
+  const bounds = boundsOf(args);
   const store = await openExistingStore(args.store);
   const waiting = await allRuns(store);
   const kept = args.all ? await keptRuns(store, bounds) : [];
@@ -37,17 +37,25 @@ interface Listed {
   readonly kept: readonly KeptRun[];
 }
 
-interface Bounds {
-  /** Wall clock, ms. */
-  readonly since: number | undefined;
-  readonly limit: number;
+type Bounds = Pick<HistoryFilter, 'since' | 'limit' | 'status' | 'labels'>;
+
+/** Which ended runs are listed. @throws {Failure} for options that no run can fit */
+function boundsOf({ since, limit, status, label }: CommandContext['args']): Bounds {
+  const at = label?.indexOf('=') ?? 1;
+  if (at < 1) throw new Failure(`--label ${JSON.stringify(oneLine(label ?? ''))} is not a label; write name=text`);
+  const known = ['ok', 'error', 'timeout', 'cancelled', 'killed'] as const;
+  return {
+    since: sinceOf(since, Date.now()),
+    limit: limitOf(limit, USUAL_LIMIT),
+    ...(status === undefined ? {} : { status: status.split(',').map((each) => oneOf('status', each, known)) }),
+    ...(label === undefined ? {} : { labels: { [label.slice(0, at)]: label.slice(at + 1) } }),
+  };
 }
 
 /** The newest ends first; none if the store keeps no records. */
-async function keptRuns(store: RunStore, { since = 0, limit }: Bounds): Promise<readonly KeptRun[]> {
+async function keptRuns(store: RunStore, bounds: Bounds): Promise<readonly KeptRun[]> {
   try {
-    const runs = await controlExecutor(store).history({ limit });
-    return runs.filter(({ endedAt }) => endedAt >= since);
+    return await controlExecutor(store).history(bounds);
   } catch (error) {
     if (hasCode(error, 'UNSUPPORTED')) return [];
     throw error;
@@ -55,8 +63,9 @@ async function keptRuns(store: RunStore, { since = 0, limit }: Bounds): Promise<
 }
 
 function refuseBounds({ args }: CommandContext): void {
-  if (args.since === undefined && args.limit === undefined) return;
-  throw new Failure('--since and --limit are for runs that have ended; add --all');
+  const { since, limit, status, label } = args;
+  if ([since, limit, status, label].every((each) => each === undefined)) return;
+  throw new Failure('--since, --limit, --status and --label are for runs that have ended; add --all');
 }
 
 function document({ store, waiting, kept }: Listed, all: boolean) {

@@ -55,13 +55,15 @@ With --all they are followed by the ended runs whose records the store keeps, th
       store: STORE,
       all: 'also runs that have ended and that the store keeps',
       since: 'kept runs that ended since then: a date, or how long ago (30m, 12h, 7d)',
+      status: 'kept runs of this status: ok, error, timeout, cancelled or killed; some with commas between',
+      label: 'kept runs with this label, for example tenant=acme',
       limit: 'at most so many kept runs; default 50',
       json: `{ store, runs: [{ runId, status: 'live' | 'interrupted' | 'waiting' | 'parked' | 'quarantined', … }] }, and with
 --all { …, ended: [{ runId, status, usage, iterations, endedAt, … }] }`,
     },
     examples: [
       'pawl list',
-      'pawl list --all --since 7d',
+      'pawl list --all --since 7d --status error,timeout --label tenant=acme',
       `pawl list --json | jq -r '.runs[] | select(.status == "interrupted").runId'`,
     ],
     load: async () => (await import('../commands/list-command.ts')).listCommand,

@@ -25,6 +25,8 @@ interface Filter {
   /** In lower case; '' = any. */
   readonly text: string;
   readonly labels: Labels;
+  /** When they ended, wall clock, ms; absent = any time, and open runs too. */
+  readonly ended: { readonly since?: number; readonly until?: number } | undefined;
   readonly limit: number;
 }
 
@@ -56,6 +58,7 @@ function filterOf({ grant, query }: GrantedCall): Filter {
     states: new Set(states as readonly RunState[]),
     text: q.toLowerCase(),
     labels: labelsIn(label),
+    ended: endedIn(query),
     limit: limitIn(limit),
   };
 }
@@ -67,6 +70,22 @@ function labelsIn(given: readonly string[]): Labels {
   } catch {
     throw new RequestError('BAD_REQUEST', 'the query has labels that no run can have');
   }
+}
+
+/** When the runs ended that a query asks for. */
+function endedIn(query: GrantedCall['query']): Filter['ended'] {
+  const [since, until] = [query.since?.[0], query.until?.[0]];
+  if (since === undefined && until === undefined) return undefined;
+  return {
+    ...(since === undefined ? {} : { since: timeIn('since', since) }),
+    ...(until === undefined ? {} : { until: timeIn('until', until) }),
+  };
+}
+
+function timeIn(name: string, text: string): number {
+  const time = /^\d{1,15}$/.test(text) ? Number(text) : Date.parse(text);
+  if (Number.isFinite(time)) return time;
+  throw new RequestError('BAD_REQUEST', `the query needs ${name} as an ISO date with a time, or in ms`);
 }
 
 /** `name=text`. */
@@ -112,7 +131,7 @@ type Placed = readonly [run: AnyRun, place: Place];
 
 async function* runsAfter(served: Served, filter: Filter, place: Place | undefined): AsyncGenerator<Placed> {
   const isEnded = place !== undefined && 'endedAt' in place;
-  if (!isEnded && hasState(filter, openStates)) yield* openRuns(served, filter, place);
+  if (!isEnded && !filter.ended && hasState(filter, openStates)) yield* openRuns(served, filter, place);
   if (hasState(filter, endStates)) yield* endedRuns(served, filter, isEnded ? place : undefined);
 }
 
@@ -141,7 +160,7 @@ async function* openRuns({ executor }: Served, filter: Filter, from: ListCursor 
 async function* endedRuns({ executor }: Served, filter: Filter, from: KeptCursor | undefined): AsyncGenerator<Placed> {
   let after = from;
   for (;;) {
-    const options = { limit: READ_AT_ONCE, ...callerOf(filter), ...(after ? { after } : {}) };
+    const options = { limit: READ_AT_ONCE, ...callerOf(filter), ...filter.ended, ...(after ? { after } : {}) };
     const page = await executor.history(options).catch((error: unknown): readonly KeptRun[] => {
       if (hasCode(error, 'UNSUPPORTED')) return [];
       throw error;

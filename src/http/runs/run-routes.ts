@@ -28,6 +28,11 @@ const listQuery = {
   state: { description: 'Only runs in this state.', schema: { enum: [...runStates] }, isList: true },
   q: { description: 'Only runs with this text in id, prompt or name of the agent.', schema: text },
   label: { description: 'Only runs with this label, as name=text.', schema: text, isList: true },
+  since: {
+    description: 'Only runs that ended at this time or later, as an ISO date with a time, or in ms.',
+    schema: text,
+  },
+  until: { description: 'Only runs that ended before this time.', schema: text },
 } as const;
 
 const waitingQuery = {

@@ -60,6 +60,7 @@ function recordOf({ run, kept }: FiledRun): RunCheckpoint {
     ...{ iteration: steps.length, attempts: 0, usage, inputs, earlier },
     ...(run.spend ? { spend: run.spend } : {}),
     ...(run.raisedSteps ? { raisedSteps: run.raisedSteps } : {}),
+    ...(run.forkedFrom ? { forkedFrom: run.forkedFrom } : {}),
     ...(run.retries ? { retries: run.retries } : {}),
     ...(run.finishReason ? { finishReason: run.finishReason } : {}),
     completedPhases: kept.completedPhases ?? [],

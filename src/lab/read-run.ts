@@ -88,6 +88,7 @@ function recordedRun(seen: RunExplanation, record: RunCheckpoint, earlier: reado
     usage: outcome?.usage ?? usage,
     ...(spend ? { spend } : {}),
     ...(raisedSteps ? { raisedSteps } : {}),
+    ...(record.forkedFrom ? { forkedFrom: record.forkedFrom } : {}),
     ...(retries ? { retries: retries.map(({ at, error }) => ({ at, error })) } : {}),
     ...(record.forkedFrom ? { forkedFrom: record.forkedFrom } : {}),
     ...(parent ? { parent: { runId: parent.runId, callId: parent.callId } } : {}),

@@ -70,6 +70,8 @@ export interface RecordedRun {
   readonly spend?: Spend;
   /** Steps that a critic, or a retry, has allowed beyond the limit of the agent; absent = none. */
   readonly raisedSteps?: number;
+  /** The run whose first `at` steps it begins with. Its own usage is that of the steps after them. */
+  readonly forkedFrom?: { readonly runId: string; readonly at: number; readonly edited?: true };
   /** The retries of the run, the newest last. */
   readonly retries?: readonly { readonly at: number; readonly error: { readonly code: string } }[];
   /** The call that began the run. */

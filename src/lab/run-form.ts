@@ -43,6 +43,7 @@ const heads: {
   usage: isUsage,
   spend: (value) => value === undefined || isSpend(value),
   raisedSteps: (value) => value === undefined || isCount(value),
+  forkedFrom: (value) => value === undefined || runFields.forkedFrom.isValid(value),
   retries: (value) => value === undefined || runFields.retries.isValid(value),
   parent: (value) => value === undefined || hasTexts(value, ['runId', 'callId']),
   imported: (value) => value === undefined || value === true,

@@ -1,5 +1,5 @@
-import { createExecutor, defineWorkflow, memoryStore, type Tool } from 'pawl';
-import { readRun, replay } from 'pawl/lab';
+import { createExecutor, defineWorkflow, type Message, memoryStore, type Tool } from 'pawl';
+import { exportRuns, importRuns, readRun, replay } from 'pawl/lab';
 import { callTool, callTools, fail, reply, scriptedModel } from 'pawl/testing';
 import { expect, test } from 'vitest';
 import { setup } from 'xstate';
@@ -187,4 +187,40 @@ test('a run of a workflow has no steps of a model: UNSUPPORTED (lab 1)', async (
   await executor.start(workflow, { runId: 'w1' });
   await expect(readRun(executor, 'w1')).rejects.toMatchObject({ code: 'UNSUPPORTED' });
   await executor.shutdown({ drainMs: 0 });
+});
+
+test('a fork is read with the steps that it has of its origin, and replayed with them; its usage is its own (lab 1, 17)', async () => {
+  const script = [callTool('look'), reply('Done.'), reply('Otherwise.')];
+  const host = hostOf({ script, tools: [toolOf('look')], store: memoryStore(), retention });
+  await host.run({ runId: 'r' });
+  const fork = await host.executor.fork('r', { at: 1, runId: 'f' });
+  expect((await fork.result).output).toBe('Otherwise.');
+  const [origin, run] = [await readRun(host.executor, 'r'), await readRun(host.executor, 'f')];
+  expect(run).toMatchObject({ forkedFrom: { runId: 'r', at: 1 }, output: 'Otherwise.' });
+  expect(run.steps[0]).toStrictEqual(origin.steps[0]);
+  expect(run.usage).toStrictEqual(run.steps[1]?.usage);
+  expect(await replay(run, { agent: host.agent })).toMatchObject({ ...allSame, forkedFrom: run.forkedFrom });
+  const edited = await host.executor.fork('r', {
+    ...{ at: 1, runId: 'e' },
+    edit: (messages) =>
+      messages.map(
+        (message, i) => (i === 0 ? { ...message, content: [{ type: 'text', text: 'Hm.' }] } : message) as Message,
+      ),
+  });
+  await edited.result;
+  expect(await replay(await readRun(host.executor, 'e'), { agent: host.agent })).toMatchObject({ difference: null });
+});
+
+test('an imported run is forked, and the fork works on with its results (lab 25)', async () => {
+  const script = [callTool('look'), reply('Done.')];
+  const host = hostOf({ script, tools: [toolOf('look')], store: memoryStore(), retention });
+  await host.run({ runId: 'r' });
+  const there = hostOf({ script: [reply('Forked.')], tools: [toolOf('look')], store: memoryStore(), retention });
+  await importRuns(there.executor, exportRuns(host.executor, ['r']));
+  const fork = await there.executor.fork('r', { at: 1, runId: 'f' });
+  expect(await fork.result).toMatchObject({ status: 'ok', output: 'Forked.' });
+  expect(there.model.calls[0]?.messages).toHaveLength(3);
+  expect(await readRun(there.executor, 'f')).not.toHaveProperty('imported');
+  expect(await readRun(there.executor, 'r')).toMatchObject({ status: 'ok', imported: true });
+  await expect(there.executor.retry('r')).rejects.toMatchObject({ code: 'RUN_ENDED' });
 });

@@ -138,6 +138,35 @@ describe('executor.fork', () => {
   });
 });
 
+describe('a fork of a turn of a thread', () => {
+  async function turn(agent: HostOptions['agent'], script: NonNullable<HostOptions['script']>) {
+    const store = memoryStore();
+    const { both } = tools();
+    const host = hostOf({ store, tools: both, agent: agent ?? {}, script });
+    const thread = host.executor.thread('t', { agent: host.agent, callerId: 'ada' });
+    let runId = '';
+    for (const [id, text] of Object.entries({ m1: 'Hi.', m2: 'And?' })) {
+      ({ runId } = await thread.send({ id, text }));
+      await until(async () => (await thread.turn({ runId }))?.state === 'ended');
+    }
+    return { runId, next: hostOf({ store, tools: both, agent: agent ?? {}, script: [reply('two')] }) };
+  }
+
+  test('is a run of its own, with the turns before it (lab 15)', async () => {
+    const { runId, next } = await turn({}, [reply('one'), callTool('look'), reply('two')]);
+    const fork = await (await next.executor.fork(runId, { at: 1, effects: 'live' })).result;
+    expect(fork).toMatchObject({ status: 'ok', output: 'two' });
+    const first = JSON.stringify(next.model.calls[0]?.messages);
+    for (const text of ['Hi.', 'one', 'And?', 'seen']) expect(first).toContain(text);
+  });
+
+  test('is UNSUPPORTED of a pipeline, whose turn keeps the last answer alone (lab 15)', async () => {
+    const phases = ['plan', 'write'].map((name) => ({ name, instructions: name }));
+    const { runId, next } = await turn({ phases }, ['p', 'one', 'q', 'two'].map(reply));
+    expect(await codeOf(next.executor.fork(runId, { at: 1, effects: 'live' }))).toBe('UNSUPPORTED');
+  });
+});
+
 describe('the effects of a fork', () => {
   test('must be said where it may have any, and nothing is recorded before (lab 13)', async () => {
     const { host, store } = await origin();

@@ -99,7 +99,8 @@ async function originOf(store: HistoryStore, runId: string, at: unknown): Promis
   const record = await store.load(runId, { ended: true });
   if (!record) throw new RunNotFoundError(`run ${runId} cannot be forked: there is no record of it, or not any more`);
   if (record.workflow) throw new UnsupportedError(`run ${runId} is a run of a workflow: it has no steps to fork at`);
-  if ([...record.completedPhases].some(({ from }) => from === undefined))
+  // A turn of a thread keeps the messages that the thread shows.
+  if (record.completedPhases.some(({ from }) => from === undefined || record.thread))
     throw new UnsupportedError(`run ${runId} does not keep the messages of its finished phases: it cannot be forked`);
   const most = stepEnds(record).length;
   if (Number.isInteger(at) && (at as number) >= 0 && (at as number) <= most)

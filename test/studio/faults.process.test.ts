@@ -64,7 +64,7 @@ describe.concurrent('a store that cannot be read', () => {
     copyFileSync(made, path);
     sql(path, 'PRAGMA user_version = 99');
     expect(await refusal('CHECKPOINT_TOO_NEW')).toMatch(/has layout 99, this Pawl knows \d: upgrade the package/);
-    sql(path, 'PRAGMA user_version = 7');
+    sql(path, 'PRAGMA user_version = 8');
     await found();
     const writer = new DatabaseSync(path);
     writer.exec('BEGIN EXCLUSIVE; CREATE TABLE held (x)');

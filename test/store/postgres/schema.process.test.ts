@@ -22,6 +22,10 @@ async function endCounted(store: PostgresStore, runId: string): Promise<void> {
   await store.end(claim, { outcome: sampleOutcome(runId), keepUntil: Date.now() + 60_000, isCounted: true });
 }
 
+const waitingForTime = {
+  waiting: { waits: [{ id: 'w', kind: 'timer', createdAt: 1, step: 1 }], settled: [] },
+} as const;
+
 describe.skipIf(whyNoPostgres)('the schema of a PostgreSQL store', () => {
   test('constructing a store touches nothing; the tables are made at the first use (recovery 4)', async () => {
     const schema = server.freshSchema();
@@ -62,7 +66,7 @@ describe.skipIf(whyNoPostgres)('the schema of a PostgreSQL store', () => {
     await store.save(sampleRecord('run'));
     expect(await server.sql(`SELECT * FROM "${schema}".layouts ORDER BY part`)).toEqual([
       { part: 'something else', layout: 7 },
-      { part: 'store', layout: 8 },
+      { part: 'store', layout: 9 },
     ]);
   });
 
@@ -74,7 +78,7 @@ describe.skipIf(whyNoPostgres)('the schema of a PostgreSQL store', () => {
     for (const runId of ['run', 'other']) await before.save(sampleRecord(runId));
     await before.close();
     await server.sql(
-      `ALTER TABLE "${schema}".runs DROP COLUMN fair, DROP COLUMN agent, DROP COLUMN caller, DROP COLUMN deployment, DROP COLUMN definition`,
+      `ALTER TABLE "${schema}".runs DROP COLUMN fair, DROP COLUMN agent, DROP COLUMN caller, DROP COLUMN deployment, DROP COLUMN definition, DROP COLUMN paused_by`,
     );
     await server.sql(`DROP TABLE "${schema}".last_turn, "${schema}".deliveries, "${schema}".totals`);
     await server.sql(`UPDATE "${schema}".layouts SET layout = 4 WHERE part = 'store'`);
@@ -94,11 +98,27 @@ describe.skipIf(whyNoPostgres)('the schema of a PostgreSQL store', () => {
     await endCounted(before, 'before');
     await before.close();
     await server.sql(`DROP TABLE "${schema}".totals`);
+    await server.sql(`ALTER TABLE "${schema}".runs DROP COLUMN paused_by`);
     await server.sql(`UPDATE "${schema}".layouts SET layout = 7 WHERE part = 'store'`);
     await using store = postgresStore({ pool, schema });
     await endCounted(store, 'after');
     expect((await store.listEnded({ limit: 10 })).map(({ runId }) => runId).sort()).toEqual(['after', 'before']);
     expect(await store.totals?.()).toMatchObject([{ status: 'ok', runs: 1 }]);
+  });
+
+  test('the runs of the layout before pauses are counted as other, until their record is written again (checkpoint 6, otel 15)', async () => {
+    const schema = server.freshSchema();
+    const pool = server.pool();
+    const before = postgresStore({ pool, schema });
+    await before.save(sampleRecord('waits', waitingForTime));
+    await before.close();
+    await server.sql(`UPDATE "${schema}".runs SET due_at = 9007199254740991`);
+    await server.sql(`ALTER TABLE "${schema}".runs DROP COLUMN paused_by`);
+    await server.sql(`UPDATE "${schema}".layouts SET layout = 8 WHERE part = 'store'`);
+    await using store = postgresStore({ pool, schema });
+    expect((await store.countRuns()).waiting).toEqual({ other: 1 });
+    await store.save(sampleRecord('waits', waitingForTime));
+    expect((await store.countRuns()).waiting).toEqual({ timer: 1 });
   });
 
   test('the totals of a day are a row for each end, until the sweep makes one of them; two sweeps at once lose none', async () => {

@@ -146,6 +146,22 @@ test('a file of the layout before totals keeps its ended runs, and counts those 
   expect(sql(path, 'PRAGMA user_version')).toEqual([{ user_version: 8 }]);
 });
 
+test('a file of the layout before pauses counts its waits as other, until their record is written again (checkpoint 6, otel 15)', async () => {
+  const path = freshPath();
+  const timer = { id: 'w', kind: 'timer', createdAt: 1, step: 1 } as const;
+  const record = sampleRecord('waits', { waiting: { waits: [timer], settled: [] } });
+  const before = sqliteStore({ path });
+  await before.save(record);
+  await before.close();
+  sql(path, 'UPDATE due SET due_at = 9007199254740991');
+  sql(path, 'ALTER TABLE due DROP COLUMN paused_by');
+  sql(path, 'PRAGMA user_version = 7');
+  await using store = sqliteStore({ path });
+  expect((await store.countRuns()).waiting).toEqual({ other: 1 });
+  await store.save(record);
+  expect((await store.countRuns()).waiting).toEqual({ timer: 1 });
+});
+
 describe('agents and callers of ended runs, in an encrypted SQLite file', () => {
   const find = async (store: SqliteStore, callerId: string) =>
     (await store.listEnded({ limit: 10, callerId })).map(({ runId }) => runId).sort();

@@ -117,6 +117,7 @@ export type { ToolEffect } from './run/open-step.ts';
 export type { PhaseOutput } from './run/phase.ts';
 export type { CutAnswer, FinishReason, ModelReply, ModelSource, RefusedCall } from './run/reply.ts';
 export type {
+  ForkedFrom,
   ImageInput,
   ImagePart,
   Invocation,

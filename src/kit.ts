@@ -26,7 +26,7 @@ export {
   type TotalsRow,
   totalColumns,
 } from './record/totals.ts';
-export type { RunAttempt } from './run/attempt.ts';
+export type { RunAttempt, RunRetry, UsedByEnd } from './run/attempt.ts';
 export type { WholeValue, Writable } from './run/change.ts';
 export type { Command, SentCommand, SignalAnswer, UnknownCommand } from './run/command.ts';
 export type {

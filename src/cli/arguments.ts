@@ -10,6 +10,8 @@ export interface Option {
 export const options = {
   store: { type: 'string', value: 'store' },
   'run-id': { type: 'string', value: 'id' },
+  at: { type: 'string', value: 'n' },
+  effects: { type: 'string', value: 'word' },
   agent: { type: 'string', value: 'file' },
   audit: { type: 'boolean' },
   all: { type: 'boolean' },

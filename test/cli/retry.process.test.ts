@@ -13,6 +13,28 @@ async function failed() {
   return { cwd, ended, paid: () => readFileSync(join(cwd, 'paid.txt'), 'utf8') };
 }
 
+describe('`pawl fork`', () => {
+  test('starts another run with the first steps of one, with what --effects says of its calls (lab 26)', async () => {
+    const { cwd, paid } = await failed();
+    const fork = (...words: string[]) => pawl(['fork', 'order-17', ...words], { cwd });
+    const asked = await fork('--at', '0');
+    expect([asked.code, asked.stderr]).toEqual([2, expect.stringMatching(/effects[^\n]+nothing was done[^\n]*\n$/)]);
+    expect((await fork('--at', '9', '--effects', 'live')).stderr).toContain('at must be 0 to 1');
+    expect(await fork('--at', '1', '--effects', 'live')).toMatchObject({ code: 0, stdout: 'all is paid\n' });
+    expect(paid()).toBe('paid\n');
+    const refusing = await fork('--at', '0', '--effects', 'refuse', '--run-id', 'f', '--json', '--agent', flaky);
+    expect(jsonLines(refusing.stdout).at(-1)).toMatchObject({
+      type: 'run.ended',
+      runId: 'f',
+      status: 'ok',
+      forkedFrom: { at: 0 },
+    });
+    expect(paid()).toBe('paid\n');
+    expect((await pawl(['fork', 'order-17'], { cwd })).code).toBe(2);
+    expect((await pawl(['fork', 'nobody', '--at', '0'], { cwd })).code).toBe(2);
+  });
+});
+
 describe('`pawl retry`', () => {
   test('continues a run that ended badly, with the module that it was started with; `pawl run` names it (lab 26)', async () => {
     const { cwd, ended, paid } = await failed();

@@ -1,7 +1,9 @@
+import { randomUUID } from 'node:crypto';
 import type { Command, CommandContext } from '../command.ts';
 import { type AgentModule, loadAgentModule } from '../open/agent-module.ts';
 import { sharedCodec } from '../open/codec-export.ts';
 import { openExistingStore } from '../open/open-store.ts';
+import { oneOf } from '../option-values.ts';
 import { Failure } from '../ui/failure.ts';
 import { PAWL, quoted } from '../ui/shell-words.ts';
 import { Resumption } from './resumption.ts';
@@ -22,6 +24,19 @@ export const retryCommand: Command = (context) => {
   if (runId === undefined)
     throw new Failure(`\`pawl retry\` needs the id of a run; \`${PAWL} list --all\` lists those that ended`);
   return goOn(context, agent === undefined ? [] : [agent], (resumption) => resumption.retry(runId));
+};
+
+/** Runs `pawl fork`: starts another run with the first steps of a stored one. */
+export const forkCommand: Command = (context) => {
+  const { words, agent, at, effects, runId = randomUUID() } = context.args;
+  const [origin] = words;
+  if (origin === undefined || at === undefined)
+    throw new Failure(
+      `\`pawl fork\` needs the id of a run and --at, the number of steps to keep; \`${PAWL} show\` says how many there are`,
+    );
+  const how = effects === undefined ? {} : { effects: oneOf('effects', effects, ['live', 'ask', 'refuse']) };
+  const options = { at: /^\d+$/.test(at) ? Number(at) : Number.NaN, ...how };
+  return goOn(context, agent === undefined ? [] : [agent], (resumption) => resumption.fork({ origin, runId, options }));
 };
 
 /** Runs `pawl recover`: continues all interrupted runs, or those of the named agents. */

@@ -11,6 +11,7 @@ import { exitCodes, Failure, lineOf, oneLine } from '../ui/failure.ts';
 import { lineFor, quoted } from '../ui/shell-words.ts';
 import { aboutRun, canRetry, describeVerdict, unknownRun } from './obstacle.ts';
 import { Session } from './session.ts';
+import type { Forking } from './worked-on.ts';
 
 /** How many runs are continued at once. */
 const SIDE_BY_SIDE = 16;
@@ -73,6 +74,16 @@ export class Resumption {
     const { args } = this.#context;
     await controlExecutor(this.#store, auditOption(args)).control(runId).retry().catch(asFailure);
     return this.one(runId);
+  }
+
+  /** Starts a fork of a stored run, with the named agent module or that of the run. */
+  async fork(fork: Forking): Promise<number> {
+    const [given] = this.#given.values();
+    const record = given ? undefined : await this.#store.load(fork.origin, { ended: true });
+    if (!given && !record) throw unknownRun(fork.origin, this.#store);
+    const module = given ?? (await this.#moduleOf(record as RunCheckpoint));
+    const options = { ...fork.options, ...(given ? { agent: given.agent } : {}) };
+    return this.session.carry({ module, work: { ...fork, options }, isResumed: false, mayAsk: true });
   }
 
   /** Continues every interrupted run, some at once. A run that cannot be continued does not block the others. */
@@ -185,7 +196,12 @@ export class Resumption {
   async #moduleOf({ meta }: RunCheckpoint): Promise<AgentModule> {
     const given = this.#given.get(meta.agentId);
     if (given) return given;
-    const again = lineFor('resume', [meta.runId], ` --agent <agent module>${this.#store.option}`);
+    const { command } = this.#context.args;
+    const again = lineFor(
+      command === 'fork' || command === 'retry' ? command : 'resume',
+      [meta.runId],
+      ` --agent <agent module>${this.#store.option}`,
+    );
     const path = this.#context.args.agent ?? this.#known.find({ store: this.#store.identity, runId: meta.runId });
     if (path === undefined) {
       const run = `run ${oneLine(meta.runId)} of agent ${quoted(meta.agentId)}`;

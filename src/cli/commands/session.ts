@@ -1,19 +1,13 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { type Actor, createActor, waitFor } from 'xstate';
 import {
   type Agent,
   createExecutor,
   type Executor,
-  type Invocation,
   type ListedWait,
   type RunCheckpoint,
   type RunEvent,
-  type RunLogic,
   type RunResult,
-  type RunSnapshot,
-  type WorkflowInvocation,
 } from '../../index.ts';
-import { asSnapshot } from '../../kit.ts';
 import { hasCode } from '../../values/error-data.ts';
 import type { CommandContext } from '../command.ts';
 import { type AgentModule, knownBy } from '../open/agent-module.ts';
@@ -31,15 +25,13 @@ import { unknownCalls } from './describe-run.ts';
 import { canRetry, todoForParked } from './obstacle.ts';
 import { type Asked as AskedPerson, askPerson, hasPerson, WaitEnds } from './waits/ask-person.ts';
 import { allWaits } from './waits/waiting-command.ts';
-
-/** What a run is asked for: an agent has a prompt, a workflow an input. */
-type Asked = Invocation | WorkflowInvocation<unknown>;
+import { type Asked, type Forking, type WorkedOn, workOn } from './worked-on.ts';
 
 /** One run to complete. */
 interface Job {
   readonly module: AgentModule;
-  /** The request, or the record of a continued run. */
-  readonly work: (Asked & { readonly runId: string }) | RunCheckpoint;
+  /** The request, the record of a continued run, or what is forked. */
+  readonly work: (Asked & { readonly runId: string }) | RunCheckpoint | Forking;
   readonly isResumed: boolean;
   /** Whether a person at the terminal is asked when the run waits for one. Not if several runs continue at once. */
   readonly mayAsk: boolean;
@@ -94,7 +86,10 @@ export class Session {
     if (isNew) this.#remember(place, module);
     const asks = mayAsk && !this.#context.args.json && hasPerson();
     const executor = this.#executorFor(module, asks);
-    const run = 'meta' in work ? await continuedRun(executor, module, work) : await startedRun(executor, module, work);
+    const run = await workOn(executor, module, work).catch((error: unknown) => {
+      if (isNew) this.#modules.forget(place);
+      throw error;
+    });
     const { hasBegun } = run;
     if (hasBegun && !isNew) this.#remember(place, module);
     if (hasBegun) this.#begun({ runId, agentId: module.agent.id, isResumed, executor });
@@ -339,60 +334,4 @@ class WaitingRuns {
     this.#changed.resolve(undefined);
     this.#changed = Promise.withResolvers();
   }
-}
-
-/** A run in this process. */
-interface WorkedOn {
-  /** False if it was refused, or had already ended: then it never starts here. */
-  readonly hasBegun: boolean;
-  readonly result: Promise<RunResult>;
-  /** Whether it continues as a host's actor: then it does not rest by itself. */
-  readonly isHosted: boolean;
-  /** Stops working on it: its record stays as it is. */
-  leave(): void;
-}
-
-/** Starts a run, or joins the run of the same request. */
-async function startedRun(executor: Executor, { agent, workflow }: AgentModule, invocation: Asked): Promise<WorkedOn> {
-  const { actor, result } = await executor.start((workflow ?? agent) as Agent, invocation as Invocation);
-  const begun = hasBegun(actor.getSnapshot());
-  return { hasBegun: begun, result, isHosted: false, leave: () => actor.stop() };
-}
-
-function hasBegun({ value, context }: Pick<RunSnapshot, 'value' | 'context'>): boolean {
-  const isRefused = context.isPassing === true || value === 'failing';
-  return !isRefused && value !== 'settled';
-}
-
-/**
- * Continues a stored run by its record alone. The request in the record may be redacted, so a start could not compare it. If
- * the run has ended since the record was read, its outcome is returned, and it does not start again.
- */
-async function continuedRun(
-  executor: Executor,
-  { agent, workflow }: AgentModule,
-  record: RunCheckpoint,
-): Promise<WorkedOn> {
-  const { runId } = record.meta;
-  const snapshot = { ...asSnapshot(record), messages: [], stored: true as const };
-  const actor = createActor(executor.logic((workflow ?? agent) as Agent), {
-    id: `run:${runId}`,
-    snapshot,
-    input: undefined,
-  });
-  actor.start();
-  const first = await waitFor(actor, (state) => state.value !== 'resolving', { timeout: Number.POSITIVE_INFINITY });
-  const known = executor.get(runId)?.result;
-  const result = known ?? settledResult(actor);
-  // The command reports a run that is left; it does not try it again.
-  void result.then(() => actor.stop());
-  return { hasBegun: hasBegun(first), result, isHosted: true, leave: () => actor.stop() };
-}
-
-async function settledResult(actor: Actor<RunLogic>): Promise<RunResult> {
-  const { context } = await waitFor(actor, (state) => state.context.output !== undefined, {
-    timeout: Number.POSITIVE_INFINITY,
-  });
-  if (!context.output) throw new Error('a run that has ended has no result');
-  return { ...context.output, messages: [] };
 }

@@ -127,6 +127,25 @@ The agent module is found as by \`pawl resume\`.`,
     examples: ['pawl retry order-17', 'pawl retry order-17 --agent ./mended/agent.ts'],
     load: async () => (await import('../commands/resume-command.ts')).retryCommand,
   },
+  fork: {
+    takes: '<run id>',
+    does: 'another run with the first steps of a stored one',
+    about: `Starts another run with the first steps of a stored one: live, waiting or ended. The stored run does not change, and nothing before
+the cut is done again. \`pawl show\` says how many steps a run has. With --agent the fork continues with that agent.`,
+    options: {
+      at: 'how many steps it keeps: 0 to all',
+      effects:
+        'what its calls with an effect do: live (they run), ask (a person decides about each) or refuse. Needed where a tool may have any',
+      'run-id': 'your own id for the fork; the same fork with it is found again',
+      agent: 'another agent module; else the one with which the run was started. Importing it runs its top level',
+      store: STORE,
+      audit: AUDIT,
+      json: 'JSON lines on stdout, as of `pawl run`',
+    },
+    more: 'Exit codes: those of `pawl run`; 2 where nothing was done: no such run, no such step, or --effects is missing.',
+    examples: ['pawl fork order-17 --at 3 --effects refuse --agent ./careful.ts'],
+    load: async () => (await import('../commands/resume-command.ts')).forkCommand,
+  },
   recover: {
     takes: '[agent module…]',
     does: 'continue all interrupted runs, or those of these agents',

@@ -1,0 +1,100 @@
+import { type Actor, createActor, waitFor } from 'xstate';
+import type {
+  Agent,
+  Executor,
+  ForkOptions,
+  Invocation,
+  RunCheckpoint,
+  RunLogic,
+  RunResult,
+  RunSnapshot,
+  WorkflowInvocation,
+} from '../../index.ts';
+import { asSnapshot } from '../../kit.ts';
+import type { AgentModule } from '../open/agent-module.ts';
+import { Failure, lineOf } from '../ui/failure.ts';
+
+/** What a run is asked for: an agent has a prompt, a workflow an input. */
+export type Asked = Invocation | WorkflowInvocation<unknown>;
+
+/** A fork to start. */
+export interface Forking {
+  readonly runId: string;
+  /** The run whose first steps it has. */
+  readonly origin: string;
+  readonly options: Omit<ForkOptions, 'runId'>;
+}
+
+/** A run in this process. */
+export interface WorkedOn {
+  /** False if it was refused, or had already ended: then it never starts here. */
+  readonly hasBegun: boolean;
+  readonly result: Promise<RunResult>;
+  /** Whether it continues as a host's actor: then it does not rest by itself. */
+  readonly isHosted: boolean;
+  /** Stops working on it: its record stays as it is. */
+  leave(): void;
+}
+
+/** Works on a run in this process: a request, a stored run, or a fork. @throws {Failure} for a fork that cannot be made */
+export function workOn(
+  executor: Executor,
+  module: AgentModule,
+  work: (Asked & { readonly runId: string }) | RunCheckpoint | Forking,
+): Promise<WorkedOn> {
+  if ('meta' in work) return continuedRun(executor, module, work);
+  return 'origin' in work ? forkedRun(executor, work) : startedRun(executor, module, work);
+}
+
+async function forkedRun(executor: Executor, { origin, runId, options }: Forking): Promise<WorkedOn> {
+  const forked = executor.fork(origin, { ...options, runId }).catch((error: unknown) => {
+    throw new Failure(`${lineOf(error)}; nothing was done`, { cause: error });
+  });
+  const { actor, result } = await forked;
+  return { hasBegun: hasBegun(actor.getSnapshot()), result, isHosted: false, leave: () => actor.stop() };
+}
+
+/** Starts a run, or joins the run of the same request. */
+async function startedRun(executor: Executor, { agent, workflow }: AgentModule, invocation: Asked): Promise<WorkedOn> {
+  const { actor, result } = await executor.start((workflow ?? agent) as Agent, invocation as Invocation);
+  const begun = hasBegun(actor.getSnapshot());
+  return { hasBegun: begun, result, isHosted: false, leave: () => actor.stop() };
+}
+
+function hasBegun({ value, context }: Pick<RunSnapshot, 'value' | 'context'>): boolean {
+  const isRefused = context.isPassing === true || value === 'failing';
+  return !isRefused && value !== 'settled';
+}
+
+/**
+ * Continues a stored run by its record alone. The request in the record may be redacted, so a start could not compare it. If
+ * the run has ended since the record was read, its outcome is returned, and it does not start again.
+ */
+async function continuedRun(
+  executor: Executor,
+  { agent, workflow }: AgentModule,
+  record: RunCheckpoint,
+): Promise<WorkedOn> {
+  const { runId } = record.meta;
+  const snapshot = { ...asSnapshot(record), messages: [], stored: true as const };
+  const actor = createActor(executor.logic((workflow ?? agent) as Agent), {
+    id: `run:${runId}`,
+    snapshot,
+    input: undefined,
+  });
+  actor.start();
+  const first = await waitFor(actor, (state) => state.value !== 'resolving', { timeout: Number.POSITIVE_INFINITY });
+  const known = executor.get(runId)?.result;
+  const result = known ?? settledResult(actor);
+  // The command reports a run that is left; it does not try it again.
+  void result.then(() => actor.stop());
+  return { hasBegun: hasBegun(first), result, isHosted: true, leave: () => actor.stop() };
+}
+
+async function settledResult(actor: Actor<RunLogic>): Promise<RunResult> {
+  const { context } = await waitFor(actor, (state) => state.context.output !== undefined, {
+    timeout: Number.POSITIVE_INFINITY,
+  });
+  if (!context.output) throw new Error('a run that has ended has no result');
+  return { ...context.output, messages: [] };
+}

@@ -71,7 +71,6 @@ const stages: PageWords['stages'] = {
   cancels: 'Stored: the process that works on it ends it',
   parked: 'Parked: no process takes it up',
   unparked: 'Unparked: the next process continues it',
-  continues: 'It continues after its last step',
   reads: 'Taken up: the model reads it before its next turn',
   ended: 'The run has ended',
   read: 'Taken up: the model reads it in its next turn',

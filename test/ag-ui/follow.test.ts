@@ -285,7 +285,7 @@ describe('a run that waits for a person', () => {
           properties: { approved: { type: 'boolean' }, note: { type: 'string', description: expect.any(String) } },
           required: ['approved'],
         },
-        metadata: { pawl: { tool: 'mail', digest: 'd', quorum: 2, votes: 0, input: { to: 'Bob' } } },
+        metadata: { pawl: { tool: 'mail', digest: 'd', quorum: 2, votes: 0, given: [], input: { to: 'Bob' } } },
       },
     ]);
     expect(agent.messages.at(-1)).toMatchObject({

@@ -1,4 +1,3 @@
-import { isDeepStrictEqual } from 'node:util';
 import { type Agent, agentFrom, definitionOf } from '../../../agent/agent.ts';
 import { phaseFactsOf } from '../../../agent/phase.ts';
 import { type RunCheckpoint, toResumeState } from '../../../record/checkpoint.ts';
@@ -206,16 +205,18 @@ function edited(kept: readonly Message[], edit: NonNullable<ForkOptions['edit']>
   for (const [i, message] of messages.entries()) {
     const before = kept[i];
     const isKept = before ? message.role === before.role : message.role === 'user';
-    if (!isKept || (message.role === 'assistant' && !isDeepStrictEqual(message, before)))
+    if (!isKept || (message.role === 'assistant' && !isSame(message, before)))
       throw new TypeError(
         `${of} the answers of the model as they are, and only messages of a person at the end (messages[${i}])`,
       );
   }
   if (messages.length < kept.length) throw new TypeError(`${of} all ${kept.length} messages, not ${messages.length}`);
-  return messages.map((message, i) =>
-    kept[i] && isDeepStrictEqual(message, kept[i]) ? kept[i] : enterStored(message),
-  );
+  return messages.map((message, i) => (kept[i] && isSame(message, kept[i]) ? kept[i] : enterStored(message)));
 }
+
+const textOf = (message: Message) => canonicalJson(message as unknown as JsonValue);
+const isSame = (message: Message, before: Message | undefined) =>
+  before !== undefined && textOf(message) === textOf(before);
 
 /**
  * Returns whether a run of an agent may have an effect from a phase on: a tool of it, of a skill or of an agent that it may call is not

@@ -41,7 +41,7 @@ export function stageText(done: Done, { line, record }: Pick<RecordView, 'line' 
     case 'park':
       return line.state === 'park' ? stages.parked : 'Stored';
     case 'retry':
-      return isOver ? 'Stored' : stages.continues;
+      return isOver ? 'Stored' : stages.woken;
     case 'unpark':
       return line.state === 'park' ? 'Stored' : stages.unparked;
   }

@@ -48,8 +48,6 @@ export type TimelineMark =
   | (Placed & { readonly kind: 'steer'; readonly count: number; readonly texts: readonly string[] })
   | (Placed & { readonly kind: 'parked'; readonly code: string; readonly text: string })
   | (Placed & { readonly kind: 'unparked'; readonly by: string })
-  /** The run had ended so, and continued. */
-  | (Placed & { readonly kind: 'retried'; readonly status: string; readonly code: string; readonly by: string })
   /** One more person approved; others are needed. */
   | (Placed & { readonly kind: 'vote'; readonly of: string; readonly votes: number; readonly by: string })
   /** An answer that the run did not take: its wait is still open. */

@@ -77,14 +77,6 @@ class Fold {
         this.#mark({ kind: 'unparked', at: this.#at, by: nameOf(event.by) });
         return;
       case 'run.retried':
-        this.#mark({
-          kind: 'retried',
-          at: this.#at,
-          status: event.status,
-          code: event.error?.code ?? '',
-          by: nameOf(event.by),
-        });
-        return;
       case 'run.ended':
         this.#ended(event);
         return;
@@ -223,9 +215,9 @@ class Fold {
     result.edge = this.#work;
   }
 
-  #ended({ status, error }: Of<'run.ended'>): void {
+  #ended({ type, status, error }: Of<'run.ended' | 'run.retried'>): void {
     this.#wakes();
-    this.result.isOver = true;
+    this.result.isOver = type === 'run.ended';
     this.#mark({ kind: 'ended', at: this.#at, status, code: error?.code, text: error?.message });
   }
 

@@ -302,14 +302,12 @@ function wordsOf(mark: TimelineMark): readonly [title: string, text: string] {
     case 'vote':
       return [
         `${mark.of === 'question' ? 'Answered' : 'Approved'}${by(mark)}. `,
-        `${mark.votes === 1 ? '1 vote' : `${mark.votes} votes`} so far; more are needed.`,
+        `Vote ${mark.votes}. It waits for more.`,
       ];
     case 'refused':
-      return [`Answer${by(mark)} refused. `, `${mark.code}: ${mark.text} The wait is still open.`];
-    case 'retried':
-      return [`Retried${by(mark)}. `, `It had ended: ${[mark.status, mark.code].filter(Boolean).join(', ')}.`];
+      return [`Answer${by(mark)} refused. `, `${mark.code}: ${mark.text} It still waits.`];
     case 'unparked':
-      return ['Unparked. ', mark.by === '' ? 'The next start continues it.' : `By ${mark.by}.`];
+      return [`Unparked${by(mark)}. `, ''];
     default:
       return [`Ended: ${mark.status}. `, [mark.code, mark.text].filter(Boolean).join(': ').slice(0, 400)];
   }

@@ -18,8 +18,11 @@ describe('`pawl fork`', () => {
     const { cwd, paid } = await failed();
     const fork = (...words: string[]) => pawl(['fork', 'order-17', ...words], { cwd });
     const asked = await fork('--at', '0');
-    expect([asked.code, asked.stderr]).toEqual([2, expect.stringMatching(/effects[^\n]+nothing was done[^\n]*\n$/)]);
-    expect((await fork('--at', '9', '--effects', 'live')).stderr).toContain('at must be 0 to 1');
+    expect([asked.code, asked.stderr]).toEqual([
+      2,
+      expect.stringMatching(/--effects live, ask or refuse; nothing was done[^\n]*\n$/),
+    ]);
+    expect((await fork('--at', '9', '--effects', 'live')).stderr).toContain('--at must be 0 to 1');
     expect(await fork('--at', '1', '--effects', 'live')).toMatchObject({ code: 0, stdout: 'all is paid\n' });
     expect(paid()).toBe('paid\n');
     const refusing = await fork('--at', '0', '--effects', 'refuse', '--run-id', 'f', '--json', '--agent', flaky);
@@ -60,7 +63,7 @@ describe('`pawl retry`', () => {
     expect((await pawl(['retry', 'nobody'], { cwd })).code).toBe(2);
     const env = { PAWL_STATE_HOME: join(cwd, 'elsewhere') };
     const { code, stderr } = await pawl(['retry', 'order-17'], { cwd, env });
-    expect([code, stderr]).toEqual([2, expect.stringContaining('name the agent')]);
+    expect([code, stderr]).toEqual([2, expect.stringContaining('name its agent with --agent')]);
     const shown = await pawl(['show', 'order-17', '--json'], { cwd });
     expect(JSON.parse(shown.stdout)).toMatchObject({ status: 'ended' });
     expect((await pawl(['retry', 'order-17', '--agent', flaky], { cwd, env })).code).toBe(0);

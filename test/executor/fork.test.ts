@@ -240,6 +240,8 @@ describe('the edit of a fork', () => {
     const edit = (messages: Message[]) => [...messages.map(toText('Go slowly.')), more];
     const fork = await (await next.executor.fork('r', { at: 1, edit, effects: 'live' })).result;
     expect(fork.forkedFrom).toEqual({ runId: 'r', at: 1, edited: true });
+    const [line] = await next.executor.history({ limit: 1 });
+    expect(line).toMatchObject({ meta: { prompt: 'Go slowly.' } });
     const texts = next.model.calls[0]?.messages.filter(({ role }) => role === 'user').map(({ content }) => content);
     expect(texts).toEqual([[{ type: 'text', text: 'Go slowly.' }], more.content]);
   });

@@ -196,16 +196,15 @@ export class Resumption {
   async #moduleOf({ meta }: RunCheckpoint): Promise<AgentModule> {
     const given = this.#given.get(meta.agentId);
     if (given) return given;
-    const { command } = this.#context.args;
-    const again = lineFor(
-      command === 'fork' || command === 'retry' ? command : 'resume',
-      [meta.runId],
-      ` --agent <agent module>${this.#store.option}`,
-    );
+    const again = lineFor('resume', [meta.runId], ` --agent <agent module>${this.#store.option}`);
     const path = this.#context.args.agent ?? this.#known.find({ store: this.#store.identity, runId: meta.runId });
     if (path === undefined) {
       const run = `run ${oneLine(meta.runId)} of agent ${quoted(meta.agentId)}`;
-      const todo = `start that program, whose executor.recover() continues the run, or name the agent: ${again}`;
+      const { command } = this.#context.args;
+      const todo =
+        command === 'fork' || command === 'retry'
+          ? 'name its agent with --agent <agent module>'
+          : `start that program, whose executor.recover() continues the run, or name the agent: ${again}`;
       throw new Failure(`${run} was started by a program, or by \`pawl run\` of another user or machine: ${todo}`);
     }
     const loading = this.#modules.get(path) ?? loadAgentModule(path);

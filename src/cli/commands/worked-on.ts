@@ -11,6 +11,7 @@ import type {
   WorkflowInvocation,
 } from '../../index.ts';
 import { asSnapshot } from '../../kit.ts';
+import { hasCode } from '../../values/error-data.ts';
 import type { AgentModule } from '../open/agent-module.ts';
 import { Failure, lineOf } from '../ui/failure.ts';
 
@@ -48,7 +49,10 @@ export function workOn(
 
 async function forkedRun(executor: Executor, { origin, runId, options }: Forking): Promise<WorkedOn> {
   const forked = executor.fork(origin, { ...options, runId }).catch((error: unknown) => {
-    throw new Failure(`${lineOf(error)}; nothing was done`, { cause: error });
+    const why = hasCode(error, 'FORK_EFFECTS')
+      ? 'calls of the fork may have an effect: say what they do with --effects live, ask or refuse'
+      : lineOf(error).replace('executor.fork: at ', '--at ');
+    throw new Failure(`${why}; nothing was done`, { cause: error });
   });
   const { actor, result } = await forked;
   return { hasBegun: hasBegun(actor.getSnapshot()), result, isHosted: false, leave: () => actor.stop() };

@@ -96,7 +96,10 @@ export async function forkRun(services: ExecutorServices, originId: string, opti
 
 async function originOf(store: HistoryStore, runId: string, at: unknown): Promise<RunCheckpoint> {
   const record = await store.load(runId, { ended: true });
-  if (!record) throw new RunNotFoundError(`run ${runId} cannot be forked: there is no record of it, or not any more`);
+  if (!record)
+    throw new RunNotFoundError(
+      `run ${runId} cannot be forked: there is no record of it, or not any more (retention: { records: '7d' } keeps those of runs that end)`,
+    );
   if (record.workflow) throw new UnsupportedError(`run ${runId} is a run of a workflow: it has no steps to fork at`);
   // A turn of a thread keeps the messages that the thread shows.
   if (record.completedPhases.some(({ from }) => from === undefined || record.thread))
@@ -139,7 +142,8 @@ async function firstRecord(
   const messages = edit ? edited(kept, edit) : kept;
   const labels = { ...origin.labels, ...labelsOf(options.labels ?? {}) };
   const earlier = await earlierOf(store, origin);
-  const { callerId, channelId, guildId, prompt } = origin.meta;
+  const { callerId, channelId, guildId } = origin.meta;
+  const prompt = edit ? promptIn(messages[cutAfter(origin, 0) - 1]) : origin.meta.prompt;
   const { inputs = {}, images = [] } = origin;
   const request = { runId, prompt, callerId, channelId, guildId, parentRunId: '', inputs, images, earlier, labels };
   const of = { runId: origin.meta.runId, birth: origin.birth ?? '', at, effects: effects ?? '' };
@@ -165,6 +169,12 @@ async function firstRecord(
   }
   const first = isWholeAnswer(origin, options) ? { ...record, outcome: outcomeIn(record, origin) } : record;
   return config.redact ? new ProgressRedaction(new Redactor(config.redact, 'record')).record(first) : first;
+}
+
+/** The first message of a run is its prompt: an edit may have changed it. */
+function promptIn(opening: Message | undefined): string {
+  const parts = typeof opening?.content === 'string' ? [] : (opening?.content ?? []);
+  return parts.flatMap((part) => (part.type === 'text' ? [part.text] : [])).join('');
 }
 
 /** Whether a fork keeps all of a run that has its answer: then it has the same one, without the model. */

@@ -100,7 +100,7 @@ describe.skipIf(whyNoChromium !== undefined)(inChromium('the views of Studio tha
         const name = `${width}-${at}-${view.replaceAll(/\W/g, '-')}`;
         await lookAt(page, { width, isDark: false });
         await go(page, `#/${ids[view] ?? view}`);
-        await page.waitForSelector(has);
+        await page.waitForSelector(has, { timeout: 90_000 });
         await act?.(page);
         if (shots) await page.screenshot({ path: `${shots}/${name}-light.png` });
         faults.push(...(await faultsOf(page)).map((fault) => `${name}: ${fault}`));

@@ -3,6 +3,9 @@ import { noCounters } from '../run/limits.ts';
 import type { RunOutcome } from '../run/result.ts';
 import type { RunCheckpoint } from './checkpoint.ts';
 
+/** Longest code that a retry keeps. */
+const CODE_CHARS = 64;
+
 /** The record of a run that ended. */
 export type EndedRecord = RunCheckpoint & { readonly outcome: RunOutcome };
 
@@ -37,7 +40,8 @@ export function reopened(record: EndedRecord, now: number): RunCheckpoint {
   const { retries = [], iteration, elapsedMs = 0, usage, spend, openPhase } = record;
   const retry: RunRetry = {
     at: now,
-    error: { code: outcome.error?.code ?? '' },
+    // A code may be a host's own text.
+    error: { code: (outcome.error?.code ?? '').slice(0, CODE_CHARS).toWellFormed() },
     used: { elapsedMs, iterations: iteration, usage, ...(spend ? { spend } : {}) },
   };
   const before = retries.slice(1 - MAX_RETRIES).map(({ at, error }): RunRetry => ({ at, error }));

@@ -301,7 +301,13 @@ export const runFields = {
   },
   attempts: { part: 'head', empty: 0, write: 'always', isValid: isCount, redact: 'public', size: 0 },
   attempt: { part: 'head', write: 'unless-empty', isValid: isAttempt, redact: 'public', size: 0 },
-  retries: { part: 'head', write: 'unless-empty', isValid: isRetries, redact: 'public', size: 0 },
+  retries: {
+    part: 'head',
+    write: 'unless-empty',
+    isValid: isRetries,
+    redact: 'public',
+    size: (retries) => retries.reduce((units, { error }) => units + inJson(error.code) + 64, SMALL_FIELD),
+  },
   definition: {
     part: 'head',
     empty: { version: '', hash: '' },

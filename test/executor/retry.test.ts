@@ -3,6 +3,7 @@ import { sqliteStore } from 'pawl/stores/sqlite';
 import { callTool, callTools, fail, hang, reply, testClock } from 'pawl/testing';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { z } from 'zod';
+import { type EndedRecord, reopened } from '../../src/record/reopen.ts';
 import { type HostOptions, hostOf, toolOf, until } from '../fixtures/host.ts';
 import { watchedStore } from '../fixtures/watched-store.ts';
 
@@ -143,6 +144,15 @@ describe('executor.retry', () => {
     const result = await (await next.executor.retry('r')).result;
     expect(result.messages.slice(0, -1)).toEqual(first.messages);
     expect((await eventsOf(next, 'r')).filter((type) => type === 'step.done')).toHaveLength(4);
+  });
+
+  test('keeps 64 characters of the code of an end, which may be any text of a host (lab 5)', async () => {
+    const store = memoryStore();
+    await hostOf({ store, script: [refused()] }).run(request);
+    const record = (await store.load('r', { ended: true })) as EndedRecord;
+    const error = { name: 'Error', code: 'c'.repeat(5_000), message: 'no' };
+    const ended = { ...record, outcome: { ...record.outcome, error } } as EndedRecord;
+    expect(reopened(ended, 7).retries?.[0]).toMatchObject({ at: 7, error: { code: 'c'.repeat(64) } });
   });
 
   test('a second bad end can be retried too, and the record names the newest 20 retries (lab 5)', async () => {

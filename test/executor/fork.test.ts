@@ -1,4 +1,5 @@
 import { createPalette, defineAgent, type Message, memoryStore } from 'pawl';
+import { readRun } from 'pawl/lab';
 import { sqliteStore } from 'pawl/stores/sqlite';
 import { callTool, hang, reply } from 'pawl/testing';
 import { describe, expect, onTestFinished, test } from 'vitest';
@@ -266,6 +267,17 @@ describe('the edit of a fork', () => {
     await expect(executor.fork('r', { at: 1, runId: 'f', edit: own, effects: 'live' })).rejects.toThrow(RangeError);
     expect(await store.load('f')).toBeNull();
   });
+});
+
+test('a fork counts the steps that readRun has, also of a pipeline (lab 1, 10)', async () => {
+  const phases = ['plan', 'write'].map((name) => ({ name, instructions: name }));
+  for (const agent of [{}, { phases }]) {
+    const { host } = await origin({ agent, ...(agent.phases ? { script: [...script, reply('done')] } : {}) });
+    const { executor } = host({ agent });
+    const { steps } = await readRun(executor, 'r');
+    await expect(executor.fork('r', { at: 99, effects: 'live' })).rejects.toThrow(`at must be 0 to ${steps.length},`);
+    expect(steps.length).toBeGreaterThan(3);
+  }
 });
 
 describe('a fork of a pipeline', () => {

@@ -171,7 +171,15 @@ const importTable: rules.ImportTable = {
   'src/ag-ui': ['src/index', 'src/executor/inside', 'src/http', 'src/run/journal/reply-view', 'src/values'],
   'src/react': ['src/client/index', 'src/index', 'src/run/journal/reply-view', 'src/values'],
   'src/restate': ['src/index'],
-  'src/lab': ['src/index', 'src/executor/inside', 'src/agent/names', 'src/run', 'src/tool', 'src/values'],
+  'src/lab': [
+    'src/index',
+    'src/executor/inside',
+    'src/agent/names',
+    'src/record/steps',
+    'src/run',
+    'src/tool',
+    'src/values',
+  ],
   'src/otel': ['src/index', 'src/values'],
   'src/studio': [
     'src/index',

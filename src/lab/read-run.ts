@@ -1,6 +1,7 @@
 import { childToolPrefixes } from '../agent/names.ts';
 import { insideOf } from '../executor/inside.ts';
 import { type Executor, type Message, PawlError, type RunCheckpoint, type RunExplanation } from '../index.ts';
+import { openingOf, ownFrom } from '../record/steps.ts';
 import { bornRunOf, childOfCall } from '../run/identity.ts';
 import { RunNotFoundError } from '../values/errors.ts';
 import type { KnownKeys } from '../values/known-options.ts';
@@ -88,7 +89,6 @@ function recordedRun(seen: RunExplanation, record: RunCheckpoint, earlier: reado
     usage: outcome?.usage ?? usage,
     ...(spend ? { spend } : {}),
     ...(raisedSteps ? { raisedSteps } : {}),
-    ...(record.forkedFrom ? { forkedFrom: record.forkedFrom } : {}),
     ...(retries ? { retries: retries.map(({ at, error }) => ({ at, error })) } : {}),
     ...(record.forkedFrom ? { forkedFrom: record.forkedFrom } : {}),
     ...(parent ? { parent: { runId: parent.runId, callId: parent.callId } } : {}),
@@ -110,11 +110,6 @@ function standing(
   return (waiting?.waits.length ?? 0) > 0 ? 'waiting' : 'interrupted';
 }
 
-/** A record begins with the conversation before its prompt, unless that is the one of a thread. */
-function ownFrom({ thread, earlier = [] }: RunCheckpoint): number {
-  return thread ? 0 : earlier.length;
-}
-
 /** A record has the names of finished phases only. */
 function nameOf({ name, index }: NonNullable<RunCheckpoint['openPhase']>, { agent }: RunExplanation): string {
   return name ?? agent?.phases[index] ?? '';
@@ -133,14 +128,4 @@ function sourceOf(seen: RunExplanation, record: RunCheckpoint): StepSource {
         ? childOfCall(bornRunOf(record), { callId: id })
         : undefined,
   };
-}
-
-/** A run that began with a state of its host has answers which it did not make: they belong to its opening. */
-function openingOf(record: RunCheckpoint): number {
-  const own = ownFrom(record);
-  const answers = record.messages.flatMap(({ role }, at) => (role === 'assistant' && at >= own ? at : []));
-  const given = answers.length - record.iteration;
-  if (given <= 0) return own + 1;
-  const end = answers[given - 1] as number;
-  return record.messages[end + 1]?.role === 'tool' ? end + 2 : end + 1;
 }

@@ -12,6 +12,7 @@ import type {
   ToolOutput,
   Usage,
 } from '../index.ts';
+import { stepPlaces } from '../record/steps.ts';
 import { toolCallsOf, toolResultsOf } from '../values/message.ts';
 import { markOf } from '../values/message-mark.ts';
 import { noUsage } from '../values/usage.ts';
@@ -93,18 +94,18 @@ export interface StepSource {
 
 const effects: { readonly [letter: string]: ToolEffect } = { r: 'read', i: 'idempotent', o: 'once' };
 
-/** Returns the whole steps of a conversation. A message with calls that have no results is an open step, and none of them. */
+/** Returns the whole steps of a conversation. A call without a result is in none of them. */
 export function stepsOf({ messages, from, phases, childOf }: StepSource): readonly RecordedStep[] {
-  const steps: RecordedStep[] = [];
-  let before: Message[] = [];
-  for (let at = from; at < messages.length; at++) {
+  let last = from;
+  return stepPlaces(messages, from).map(({ at, end }) => {
+    const before = messages.slice(last, at);
+    last = end;
     const message = messages[at] as Message;
-    if (message.role !== 'assistant') {
-      before.push(message);
-      continue;
-    }
     const results = new Map(
-      toolResultsOf(messages[at + 1] ?? message).map(({ toolCallId, output }) => [toolCallId, output]),
+      messages
+        .slice(at + 1, end)
+        .flatMap(toolResultsOf)
+        .map(({ toolCallId, output }) => [toolCallId, output]),
     );
     const mark = markOf(message);
     const calls = toolCallsOf(message).flatMap(({ toolCallId: id, toolName: name, input }, i): RecordedCall[] => {
@@ -115,13 +116,10 @@ export function stepsOf({ messages, from, phases, childOf }: StepSource): readon
       const childRunId = childOf(made);
       return [childRunId === undefined ? made : { ...made, childRunId }];
     });
-    if (messages[at + 1]?.role === 'tool') at += 1;
     const phase = phases.findLast((each) => each.from <= at)?.name;
-    steps.push({
+    return {
       ...(phase === undefined ? {} : { phase }),
       ...{ before, message, model: mark?.model ?? '', usage: mark?.usage ?? noUsage, ms: mark?.ms ?? 0, calls },
-    });
-    before = [];
-  }
-  return steps;
+    };
+  });
 }

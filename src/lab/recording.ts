@@ -1,4 +1,5 @@
 import type { JsonValue, Message } from '../index.ts';
+import { stepPlaces } from '../record/steps.ts';
 import { isRepairRequest } from '../run/pipeline.ts';
 import { canonicalJson } from '../values/json.ts';
 import type { RecordedCall, RecordedRun, RecordedStep } from './recorded-run.ts';
@@ -110,13 +111,12 @@ export function endsOf({ messages, steps }: Pick<RecordedRun, 'messages' | 'step
   readonly opening: readonly Message[];
   readonly rest: readonly Message[];
 } {
-  const answers = messages.flatMap(({ role }, at) => (role === 'assistant' ? at : []));
-  const first = answers[answers.length - steps.length];
-  const last = answers.at(-1);
+  const places = stepPlaces(messages, 0);
+  const first = places[places.length - steps.length]?.at;
+  const last = places.at(-1)?.end;
   if (first === undefined || last === undefined) {
     const opening = last === undefined ? 1 : messages.length;
     return { opening: messages.slice(0, opening), rest: messages.slice(opening) };
   }
-  const after = messages[last + 1]?.role === 'tool' ? last + 2 : last + 1;
-  return { opening: messages.slice(0, first - (steps[0]?.before.length ?? 0)), rest: messages.slice(after) };
+  return { opening: messages.slice(0, first - (steps[0]?.before.length ?? 0)), rest: messages.slice(last) };
 }

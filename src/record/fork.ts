@@ -4,25 +4,13 @@ import type { OpenPhase, PhaseOutput } from '../run/phase.ts';
 import type { Labels, RunCheckpointMeta } from '../run/request.ts';
 import type { Message } from '../values/message.ts';
 import { RECORD_VERSION, type RunCheckpoint } from './checkpoint.ts';
+import { openingOf, stepsIn } from './steps.ts';
 
 /* A fork is another run that begins with the first steps of a recorded one. */
 
-/** Returns where each whole step of a record ends: the index after its last message. A step is an answer, with the results of its calls. */
-export function stepEnds({ messages, thread, earlier = [] }: RunCheckpoint): readonly number[] {
-  const ends: number[] = [];
-  const opening = (thread ? 0 : earlier.length) + 1;
-  for (let i = opening; i < messages.length; i++) {
-    if (messages[i]?.role !== 'assistant') continue;
-    while (messages[i + 1]?.role === 'tool') i++;
-    ends.push(i + 1);
-  }
-  return ends;
-}
-
 /** Returns the index in a record's messages after which nothing belongs to its first `at` steps. */
 export function cutAfter(record: RunCheckpoint, at: number): number {
-  const opening = (record.thread ? 0 : (record.earlier?.length ?? 0)) + 1;
-  return at === 0 ? Math.min(opening, record.messages.length) : (stepEnds(record)[at - 1] ?? record.messages.length);
+  return at === 0 ? openingOf(record) : (stepsIn(record)[at - 1]?.end ?? record.messages.length);
 }
 
 interface Cut {
@@ -74,6 +62,6 @@ function phasesIn(
   const phase = completedPhases[next] ?? openPhase;
   const from = begins[next];
   if (!phase || from === undefined || end <= from) return { completedPhases: kept };
-  const iteration = stepEnds(origin).filter((stepEnd) => stepEnd > from && stepEnd <= end).length;
+  const iteration = stepsIn(origin).filter((step) => step.at >= from && step.end <= end).length;
   return { completedPhases: kept, openPhase: { index: next, hash: phase.hash ?? '', iteration, from } };
 }

@@ -243,6 +243,7 @@ export const sections: readonly Section[] = [
       { what: 'unread answers of one person to one wait', code: 'MAX_UNREAD_ANSWERS' },
       { what: 'persons whose approval one call may need', code: 'MAX_QUORUM' },
       { what: 'characters of the question about one call', code: 'MAX_PROMPT_CHARS' },
+      { what: 'characters of the result of the origin in a question of its fork', code: 'MAX_RESULT_CHARS' },
       { what: 'characters of the facts about one call, as JSON', code: 'MAX_DETAIL_CHARS' },
       { what: 'characters of the questions and facts of one step', code: 'MAX_WORDS_CHARS', unit: 'size' },
       { what: 'characters of the reason of a verdict', code: 'src/executor/run: MAX_REASON_CHARS' },

@@ -211,6 +211,25 @@ describe('the effects of a fork', () => {
     expect(did.length).toBe(before + 1);
   });
 
+  test('`ask`: the question says what the origin did with the same call after the cut (lab 13)', async () => {
+    const secret = (text: string) => text.replaceAll('paid', '[bank]');
+    const asked = async (n: number, isErased = false) => {
+      const { host } = await origin();
+      const call = async () => {
+        if (isErased) await next.executor.erase('r');
+        return callTool('pay', { n });
+      };
+      const next: ReturnType<typeof host> = host({ script: [call], redact: secret, defaults: { waitLingerMs: 1 } });
+      await (await next.executor.fork('r', { at: 1, runId: 'f', effects: 'ask' })).result;
+      const [wait] = await next.executor.waiting({ runId: 'f' });
+      return wait?.kind === 'approval' && wait.prompt;
+    };
+    const fork = 'This run is a fork of run r.';
+    expect(await asked(2)).toBe(`${fork} Run r made the same call in step 2. Its result: [bank]`);
+    expect(await asked(3)).toBe(`${fork} Run r did not make this call.`);
+    expect(await asked(2, true)).toBe(fork);
+  });
+
   test('hold for the children of the fork (lab 13)', async () => {
     const { did, both } = tools();
     const store = memoryStore();

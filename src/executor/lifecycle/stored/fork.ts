@@ -1,8 +1,9 @@
 import { type Agent, agentFrom, definitionOf } from '../../../agent/agent.ts';
 import { phaseFactsOf } from '../../../agent/phase.ts';
 import { type RunCheckpoint, toResumeState } from '../../../record/checkpoint.ts';
-import { cutAfter, forkedRecord, stepEnds } from '../../../record/fork.ts';
+import { cutAfter, forkedRecord } from '../../../record/fork.ts';
 import { ProgressRedaction } from '../../../record/redact-progress.ts';
+import { ownFrom, stepsIn } from '../../../record/steps.ts';
 import { identityOf } from '../../../run/field-rows.ts';
 import { births, bornRunOf, checkHostRunId, fingerprintOf, outcomeIdOf } from '../../../run/identity.ts';
 import { outcomeOf } from '../../../run/outcome.ts';
@@ -104,7 +105,7 @@ async function originOf(store: HistoryStore, runId: string, at: unknown): Promis
   // A turn of a thread keeps the messages that the thread shows.
   if (record.completedPhases.some(({ from }) => from === undefined || record.thread))
     throw new UnsupportedError(`run ${runId} does not keep the messages of its finished phases: it cannot be forked`);
-  const most = stepEnds(record).length;
+  const most = stepsIn(record).length;
   if (Number.isInteger(at) && (at as number) >= 0 && (at as number) <= most)
     return { ...record, messages: record.messages.map(enterStored) };
   throw new TypeError(`executor.fork: at must be 0 to ${most}, the steps of run ${runId}, not ${String(at)}`);
@@ -143,7 +144,7 @@ async function firstRecord(
   const labels = { ...origin.labels, ...labelsOf(options.labels ?? {}) };
   const earlier = await earlierOf(store, origin);
   const { callerId, channelId, guildId } = origin.meta;
-  const prompt = edit ? promptIn(messages[cutAfter(origin, 0) - 1]) : origin.meta.prompt;
+  const prompt = edit ? promptIn(messages[ownFrom(origin)]) : origin.meta.prompt;
   const { inputs = {}, images = [] } = origin;
   const request = { runId, prompt, callerId, channelId, guildId, parentRunId: '', inputs, images, earlier, labels };
   const of = { runId: origin.meta.runId, birth: origin.birth ?? '', at, effects: effects ?? '' };
@@ -179,7 +180,7 @@ function promptIn(opening: Message | undefined): string {
 
 /** Whether a fork keeps all of a run that has its answer: then it has the same one, without the model. */
 function isWholeAnswer(origin: RunCheckpoint, { at, edit }: ForkOptions): boolean {
-  return origin.outcome?.status === 'ok' && edit === undefined && at === stepEnds(origin).length;
+  return origin.outcome?.status === 'ok' && edit === undefined && at === stepsIn(origin).length;
 }
 
 function outcomeIn(record: RunCheckpoint, { outcome }: RunCheckpoint): RunOutcome {

@@ -84,7 +84,9 @@ async function admitApproval(run: JudgedRun, wait: Wait | undefined, given: Appr
     return { ...approved, ...(await approvalAgain(run, candidate, wait)) };
   const checked = await checkInput(run, wait, { ...candidate, tool, edit: input });
   await checkPerson(run, wait, { by: given.by, input: checked.value });
-  return input === undefined ? approved : { ...approved, words: approvalWords(run, tool, checked.value) };
+  if (input === undefined) return approved;
+  const words = await approvalWords(run, { ...candidate, tool }, { input: checked.value });
+  return { ...approved, words };
 }
 
 /** Whether the call, its tool or its agent is another one than the person was asked about. */

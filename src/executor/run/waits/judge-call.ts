@@ -24,6 +24,7 @@ import type { JudgedCall } from '../../host/options.ts';
 import type { RunRedaction } from '../../host/redaction.ts';
 import type { LoopContext } from '../../services/loop-context.ts';
 import type { ExecutorServices } from '../active-run.ts';
+import { forkWords, isLimited, REFUSED } from './forked-call.ts';
 
 /** Longest question to a person, in characters; a tool's own text may hold anything. */
 const MAX_PROMPT_CHARS = 4_096;
@@ -46,6 +47,7 @@ export type JudgedProgress = Pick<
   | 'definition'
   | 'waiting'
   | 'effects'
+  | 'beganAt'
   | 'forkedFrom'
 >;
 
@@ -91,12 +93,12 @@ export async function judgeCall(run: JudgedRun, candidate: Candidate): Promise<J
   // A call whose input cannot be checked now may run later: no rule has seen it then, so a person must.
   if (input === 'unchecked') {
     if (!isJudged(run, progress, tool)) return runs;
-    return { callId, verdict: 'ask', wait: approvalWait(run, { ...candidate, tool }) };
+    return { callId, verdict: 'ask', wait: await approvalWait(run, { ...candidate, tool }) };
   }
   const judging = { ...candidate, tool, input: input.value };
   const verdict = await verdictOf(run, judging);
   if (verdict === 'run') return runs;
-  if (verdict === 'ask') return { callId, verdict, wait: approvalWait(run, judging) };
+  if (verdict === 'ask') return { callId, verdict, wait: await approvalWait(run, judging) };
   if ('deny' in verdict) return { callId, verdict: 'deny', reason: reasonOf(verdict.deny) };
   const digest = approvalDigest(call.name, call.input, progress.definition.version);
   const at = run.services.config.clock.now();
@@ -149,20 +151,13 @@ function isJudged({ services }: JudgedRun, progress: JudgedProgress, tool: Tool)
   return needsApproval !== false || services.config.approvals !== undefined || isLimited(progress, tool);
 }
 
-/** Whether the run is a fork that may not make calls of this tool by itself. A call that is a run passes that on to it. */
-function isLimited({ effects }: Pick<Progress, 'effects'>, { effect, isRun }: Tool): boolean {
-  return effects !== undefined && effect !== 'read' && !isRun;
-}
-
-const REFUSED = 'This run is a fork of another one, and calls that may have an effect are refused in it.';
-
 /** A call whose input fits its tool. */
 export interface Judging extends Candidate {
   readonly tool: Tool;
   readonly input: unknown;
 }
 
-type Asked = Judging | (Candidate & { readonly tool: Tool });
+type Asked = Candidate & { readonly tool: Tool; readonly input?: unknown };
 
 /** Returns the verdict on a call: the executor's, or, where that is undefined, the tool's. Never rejects. */
 export async function verdictOf(run: JudgedRun, judging: Judging): Promise<Verdict> {
@@ -238,9 +233,10 @@ async function askInTime<T>(run: JudgedRun, what: string, work: () => T | Promis
 }
 
 /** Returns the wait for the approval of a call. Each one has another id. An input that is not checked gets no words. */
-export function approvalWait(run: JudgedRun, { progress, call, tool, ...checked }: Asked): Wait {
+async function approvalWait(run: JudgedRun, { progress, call, tool, ...checked }: Asked): Promise<Wait> {
   const { expiresInMs = APPROVAL_EXPIRES_MS, onExpiry = 'deny', quorum = 1, editable = false } = tool.approval ?? {};
   const approvers = tool.approval?.approvers ? { approvers: true as const } : {};
+  const words = await approvalWords(run, { progress, call, tool }, checked);
   const createdAt = run.services.config.clock.now();
   const { callId, name } = call;
   const digest = approvalDigest(name, call.input, progress.definition.version);
@@ -249,7 +245,7 @@ export function approvalWait(run: JudgedRun, { progress, call, tool, ...checked 
     createdAt,
     ...(Number.isFinite(expiresInMs) ? { dueAt: createdAt + Math.ceil(expiresInMs) } : {}),
     ...{ step: progress.iteration + 1, callId, tool: name, kind: 'approval', digest },
-    ...inForkWords(progress, 'input' in checked ? approvalWords(run, tool, checked.input) : {}),
+    ...words,
     ...{ quorum, votes: [], editable, ...approvers, onExpiry, toolHash: toolHashOf(tool) },
   };
 }
@@ -264,13 +260,25 @@ export async function approvalAgain(run: JudgedRun, candidate: Candidate, before
   const input = await tryInput(run, tool, call);
   if (input !== 'unchecked' && 'problem' in input) return { unfit: unfitInput(tool, input.problem) };
   const checked = input === 'unchecked' ? { ...candidate, tool } : { ...candidate, tool, input: input.value };
-  const wait = approvalWait(run, checked);
+  const wait = await approvalWait(run, checked);
   // The question before may have begun in this millisecond.
   return { again: { ...wait, id: waitIdOf([before.id, wait.id]) } };
 }
 
-/** Returns the question and the facts for the person; a call without them is asked about all the same. */
-export function approvalWords(run: JudgedRun, { name, approval }: Tool, input: unknown): ApprovalWords {
+/** Returns the question and the facts for the person. In a fork the question begins with what the origin did. */
+export async function approvalWords(
+  run: JudgedRun,
+  { progress, call, tool }: Pick<Asked, 'progress' | 'call' | 'tool'>,
+  checked: { readonly input?: unknown },
+): Promise<ApprovalWords> {
+  const words = 'input' in checked ? ownWords(run, tool, checked.input) : {};
+  const fork = await forkWords(run, progress, call);
+  if (fork === undefined) return words;
+  return { ...words, prompt: [fork, words.prompt].filter(Boolean).join(' ').slice(0, MAX_PROMPT_CHARS) };
+}
+
+/** The words of the tool; a call without them is asked about all the same. */
+function ownWords(run: JudgedRun, { name, approval }: Tool, input: unknown): ApprovalWords {
   try {
     const prompt: unknown = settledNow(approval?.prompt?.(input));
     const detail = settledNow(approval?.detail?.(input));
@@ -296,13 +304,4 @@ function settledNow<T>(value: T): T {
   if (!isObject(value) || typeof value.then !== 'function') return value;
   void Promise.resolve(value).catch(() => {});
   throw new TypeError('it returned a promise; prompt and detail of an approval return a value');
-}
-
-/** The person reads that the run is a fork. */
-function inForkWords({ effects, forkedFrom }: JudgedProgress, words: ApprovalWords): ApprovalWords {
-  if (!effects) return words;
-  const fork = forkedFrom
-    ? `This run is a fork of run ${forkedFrom.runId}.`
-    : 'This run is below a fork of another run.';
-  return { ...words, prompt: [fork, words.prompt].filter(Boolean).join(' ').slice(0, MAX_PROMPT_CHARS) };
 }

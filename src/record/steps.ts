@@ -5,7 +5,7 @@ import type { RunCheckpoint } from './checkpoint.ts';
 /* A step is an answer of the model with the results of its calls. An open step is in no list of messages. */
 
 /** The place of a step in a list of messages. */
-export interface StepPlace {
+interface StepPlace {
   /** The index of its answer. */
   readonly at: number;
   /** The index after its last message. */

@@ -3,7 +3,7 @@ import { type Limits, unresolvedLimits } from '../src/run/limits.ts';
 import type { OpenCall } from '../src/run/open-step.ts';
 import type { PhaseFacts } from '../src/run/phase.ts';
 import type { Progress, ToolFacts } from '../src/run/progress.ts';
-import type { FinishReason, ModelReply } from '../src/run/reply.ts';
+import type { FinishReason, LostUse, ModelReply } from '../src/run/reply.ts';
 import type { RunOutput } from '../src/run/result.ts';
 import type { SettledWait, Wait } from '../src/run/waits/wait.ts';
 import type { WaitAnswer } from '../src/run/waits/wait-answer.ts';
@@ -138,6 +138,8 @@ export interface FailedAnswer {
   /** The model that was asked, if anything was used: `provider/modelId`. */
   readonly model?: string;
   readonly spend?: Spend;
+  /** The part of it that other models of the list cost, which failed before. */
+  readonly lost?: readonly LostUse[];
   /** How the answer ended that the run may not take. */
   readonly finishReason?: FinishReason;
   /** The model is away: the run waits, and asks again. */

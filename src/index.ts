@@ -54,6 +54,7 @@ export type {
   ApprovalPolicy,
   Defaults,
   ExecutorOptions,
+  FailoverOptions,
   Inspect,
   JudgedCall,
   Logger,
@@ -98,7 +99,7 @@ export type { Accepted, EndedRun, Run } from './executor/run/handle.ts';
 export type { RunActor } from './executor/run/run-actor.ts';
 export type { RunSummary } from './executor/services/registry.ts';
 export type { OlderModel } from './model/adapt-model.ts';
-export type { Model, ModelChoice, Models } from './model/port.ts';
+export type { FallbackFailure, Model, ModelChoice, ModelEntry, Models, TierModels } from './model/port.ts';
 export { createPalette } from './palette/palette.ts';
 export type { Palette } from './palette/port.ts';
 export type { RunCheckpoint } from './record/checkpoint.ts';

@@ -4,6 +4,7 @@ import { ModelError } from '../values/errors.ts';
 import { frozenJson, isObject, MESSAGE_DEPTH } from '../values/json.ts';
 import type { AssistantMessage } from '../values/message.ts';
 import { partsProblem } from '../values/message-shape.ts';
+import { MAX_MODEL_NAME_CHARS } from '../values/model-use.ts';
 import { printable } from '../values/texts/model-text.ts';
 import { isToolName, recordedName } from '../values/tool-name.ts';
 import { noUsage, type Usage } from '../values/usage.ts';
@@ -31,10 +32,12 @@ export function checkedReply(given: unknown, limits: ReplyLimits, needs?: Needed
   if (problem !== undefined) throw wrong(`has a message that no run can record${problem}`);
   const answer = message as unknown as AssistantMessage;
   const raw = readProperty(given, 'finishReason');
+  const model = typeof given.model === 'string' ? given.model.slice(0, MAX_MODEL_NAME_CHARS).toWellFormed() : '';
   return Object.freeze({
     message: answer,
     ...endOf(answer, { unified: finishReason, raw, needs }),
     usage: checkedUsage(usage),
+    ...(model === '' ? {} : { model }),
     ...(refused.length > 0 ? { refused } : {}),
   });
 }

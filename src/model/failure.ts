@@ -90,6 +90,15 @@ const modelCodes: ReadonlySet<unknown> = new Set(['MODEL', 'MODEL_STALLED', 'NOT
 /** Errors of the AI SDK about a key or a setting that this process does not have. */
 const setupErrors: ReadonlySet<unknown> = new Set(['AI_LoadAPIKeyError', 'AI_LoadSettingError']);
 
+/** What is known of errors that Pawl made of several others. */
+const verdicts = new WeakMap<object, ModelFailure>();
+
+/** Returns an error of Pawl's own for which `failureOf` says this, wherever it is in a chain of causes. */
+export function judged<Thrown extends object>(error: Thrown, failure: ModelFailure): Thrown {
+  verdicts.set(error, failure);
+  return error;
+}
+
 /** Returns the error of a model's reply that broke off before its end. It is marked as retryable in the AI SDK's way. */
 export function brokenOff(message: string): ModelError {
   return Object.assign(new ModelError(message), { isRetryable: true });
@@ -106,10 +115,11 @@ export function refusedHere(message: string): ModelError {
  * provider's word that Pawl does not know ends no run. Never throws.
  */
 export function failureOf(error: unknown, clock: Pick<Clock, 'now'>): ModelFailure {
+  const chain = chainOf(error, { left: MAX_CHAIN });
+  const known = chain.map((each) => verdicts.get(each as object)).find((each) => each !== undefined);
+  if (known !== undefined) return known;
   const kind = kindIn(error, { left: MAX_ERRORS }, clock);
-  const requests = chainOf(error, { left: MAX_CHAIN })
-    .map(requestsOf)
-    .find((each) => each !== undefined);
+  const requests = chain.map(requestsOf).find((each) => each !== undefined);
   if (requests !== undefined) return { kind: 'final', requests };
   const retryAfterMs = kind === 'final' ? undefined : askedWait(error, clock);
   return {

@@ -8,7 +8,7 @@ import type {
   ToolOutput,
   ToolResultPart,
 } from '../values/message.ts';
-import { makerOf, unmarkedOptions } from '../values/message-mark.ts';
+import { keyOf, makerOf, unmarkedOptions } from '../values/message-mark.ts';
 import { definableName } from '../values/tool-name.ts';
 import { isForeign, type Vendor, vendorOf } from './vendor.ts';
 
@@ -33,9 +33,10 @@ export class RequestView {
   /** ends[i] = how many messages are sent of the first i + 1. */
   readonly #ends: number[] = [];
 
-  /** @param modelName `provider/modelId`, as records name the model */
-  constructor(modelName: string) {
-    this.#vendor = vendorOf(modelName);
+  /** @param modelName `provider/modelId`, as records name the model @param key its account, where a list of models names one */
+  constructor(modelName: string, key?: string) {
+    const vendor = vendorOf(modelName);
+    this.#vendor = key === undefined ? vendor : { ...vendor, key };
   }
 
   /**
@@ -84,7 +85,7 @@ function toolView(part: ToolMessage['content'][number], vendor: Vendor): ToolMes
 
 function assistantView(message: AssistantMessage, vendor: Vendor): AssistantMessage | undefined {
   const maker = makerOf(message);
-  const isOwn = maker === undefined ? namesVendor(message, vendor) : vendorOf(maker).name === vendor.name;
+  const isOwn = maker === undefined ? namesVendor(message, vendor) : isMadeBy(message, maker, vendor);
   const place = { message, vendor, isOwn };
   const shown: AssistantPart[] = [];
   // Reasoning belongs to what follows it: no provider takes an answer that ends with it.
@@ -102,6 +103,11 @@ function assistantView(message: AssistantMessage, vendor: Vendor): AssistantMess
   const content = isSameList(shown, message.content) ? message.content : shown;
   const providerOptions = isOwn ? unmarkedOptions(message) : undefined;
   return { role: 'assistant', content, ...(providerOptions ? { providerOptions } : {}) };
+}
+
+/** Ids and thoughts are valid for one account. */
+function isMadeBy(message: AssistantMessage, maker: string, vendor: Vendor): boolean {
+  return vendorOf(maker).name === vendor.name && keyOf(message) === vendor.key;
 }
 
 interface PartPlace {

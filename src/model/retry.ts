@@ -42,6 +42,8 @@ export interface RetryOptions {
   readonly random?: () => number;
   /** Called before the wait of each retry. */
   readonly onRetry?: (retry: Retry) => void;
+  /** Returns whether nobody waits for this failure, which asks for a wait of that long, ms: another model is asked at once. */
+  readonly passesOn?: (error: unknown, retryAfterMs: number) => boolean;
   /** Called with the cost of each failed attempt, the last one included, if the model reported it. */
   readonly onSpent?: (usage: Usage) => void;
 }
@@ -86,6 +88,7 @@ function delayAfter(error: unknown, made: { attempt: number; leftMs: number }, o
   const { kind, retryAfterMs = 0, requests = 1 } = failureOf(error, clock);
   const most = kind === 'passing' ? attempts : Math.min(requests, answerAttempts);
   if (kind === 'blocked' || attempt >= most) throw final(error, attempt);
+  if (options.passesOn?.(error, retryAfterMs)) throw final(error, attempt);
   if (leftMs <= 0) throw final(error, attempt, '; modelRetryMs is over');
   if (retryAfterMs > leftMs)
     throw final(error, attempt, `; the provider asks for a wait of ${retryAfterMs} ms, which is too long`);

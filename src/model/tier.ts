@@ -1,20 +1,70 @@
+import { checkSettings } from '../run/model-settings.ts';
 import { readProperty, toErrorData } from '../values/error-data.ts';
 import { UnknownTierError, UnsupportedError } from '../values/errors.ts';
+import { type KnownKeys, kindOf, readOptions } from '../values/known-options.ts';
 import { letGo } from '../values/thenable.ts';
 import { adapted, type OlderModel } from './adapt-model.ts';
-import type { Model, ModelChoice, Models } from './port.ts';
+import type { Model, ModelChoice, ModelEntry, Models } from './port.ts';
+
+/** A model of a tier, ready to be asked. */
+export interface ServedModel extends Omit<ModelEntry, 'model'> {
+  readonly model: Model;
+}
+
+/** Most models of one tier. */
+const MAX_MODELS = 8;
+const MAX_KEY_CHARS = 40;
 
 /**
- * Returns the model that serves a tier; one of spec v3 or v2 is adapted.
+ * Returns the models that serve a tier, in their order: one, or those of its list. Models of spec v3 or v2 are adapted.
  * @throws {UNKNOWN_TIER} if there is none, or the lookup threw; the message lists the known tiers
  * @throws {UNSUPPORTED} if the tier's entry is not a model, or has another specification
+ * @throws {TypeError} for a list that is empty or too long, or has a wrong entry
  */
-export function modelFor(models: Models, tier: string): Model {
+export function modelsFor(models: Models, tier: string): readonly ServedModel[] {
   const found = lookUp(models, tier);
   if (found === undefined || found === null)
     throw new UnknownTierError(`no model serves tier "${tier}"${whyNone(models, tier, String(found))}`);
   letGo(found);
-  return modelOf(found, `what serves tier "${tier}"`);
+  if (Array.isArray(found)) return listed(found, `models.${tier}`);
+  return [{ model: modelOf(found, `what serves tier "${tier}"`) }];
+}
+
+/**
+ * Returns the models of a list, checked. @param name names the list in errors
+ * @throws {TypeError} for a list that is empty or too long, or has a wrong entry @throws {UNSUPPORTED} for an entry whose model is none
+ */
+export function listed(list: readonly unknown[], name: string): readonly ServedModel[] {
+  if (list.length === 0) throw new TypeError(`${name} is an empty list; name at least one model`);
+  if (list.length > MAX_MODELS)
+    throw new TypeError(`${name} has ${list.length} models; at most ${MAX_MODELS} stand in for each other`);
+  const served = Array.from(list, (entry: unknown, i) => entryOf(entry, `${name}[${i}]`));
+  const twice = served.findIndex(({ model }, i) => served.findIndex((other) => other.model === model) < i);
+  if (twice >= 0) throw new TypeError(`${name}[${twice}] is a model that stands in the list before`);
+  return served;
+}
+
+const entryKeys: KnownKeys<ModelEntry> = { model: true, when: true, key: true, maxAttempts: true, settings: true };
+
+function entryOf(entry: unknown, name: string): ServedModel {
+  const isModel = typeof readProperty(entry, 'specificationVersion') === 'string';
+  if (isModel || readProperty(entry, 'model') === undefined) return { model: modelOf(entry, name) };
+  const place = { of: 'createExecutor', at: name };
+  const { model, when, key, maxAttempts, settings } = readOptions(entry as ModelEntry, entryKeys, place);
+  const { of } = place;
+  if (when !== undefined && typeof when !== 'function')
+    throw new TypeError(`${of}: ${name}.when must be a function, not ${kindOf(when)}`);
+  if (key !== undefined && !(typeof key === 'string' && key.length > 0 && key.length <= MAX_KEY_CHARS))
+    throw new TypeError(`${of}: ${name}.key must be a text of 1 to ${MAX_KEY_CHARS} characters`);
+  if (maxAttempts !== undefined && !(Number.isSafeInteger(maxAttempts) && maxAttempts > 0))
+    throw new TypeError(`${of}: ${name}.maxAttempts must be a whole number above 0, not ${kindOf(maxAttempts)}`);
+  return Object.freeze({
+    model: modelOf(model, `${name}.model`),
+    ...(when === undefined ? {} : { when }),
+    ...(key === undefined ? {} : { key: key.toWellFormed() }),
+    ...(maxAttempts === undefined ? {} : { maxAttempts }),
+    ...(settings === undefined ? {} : { settings: checkSettings(settings, { of, at: `${name}.settings` }) }),
+  });
 }
 
 /** Returns the tier that a choice names; '' for a language model. */

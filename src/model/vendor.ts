@@ -9,6 +9,8 @@ import { nodeCrypto } from '../values/digest.ts';
 export interface Vendor {
   /** Equal for two models that may read each other's reasoning and provider options. */
   readonly name: string;
+  /** The account, where a list of models names one: another account reads neither. */
+  readonly key?: string;
   /** The keys of its provider options. */
   readonly namespaces: ReadonlySet<string>;
   /** The key of provider options under which `strictJsonSchema` is set; absent = the vendor has no such mode. */

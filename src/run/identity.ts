@@ -80,9 +80,13 @@ export function modelCallKeyOf(run: BornRun, step: number, phase: number | undef
   return sha256Of(JSON.stringify(phase === undefined ? call : [...call, phase])).toString('hex');
 }
 
-/** Returns the key of a model call in a budget: before its last `:` it names the run. */
-export function budgetKeyOf(run: BornRun, turn: number, phase: number | undefined): string {
-  return `${lifeOf(run).join(':')}:${phase === undefined ? '' : `${phase}.`}${turn}`;
+/**
+ * Returns the key of a model call in a budget: before its last `:` it names the run. A model that stands in for another in the same turn
+ * is another call.
+ */
+export function budgetKeyOf(run: BornRun, call: { turn: number; phase: number | undefined; place?: number }): string {
+  const { turn, phase, place = 0 } = call;
+  return `${lifeOf(run).join(':')}:${phase === undefined ? '' : `${phase}.`}${turn}${place === 0 ? '' : `~${place + 1}`}`;
 }
 
 /** Returns the id of a run's end. @param epoch that of the claim under which it ended */

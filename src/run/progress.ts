@@ -9,7 +9,7 @@ import {
   type ToolOutput,
   toolCallsOf,
 } from '../values/message.ts';
-import { withModel } from '../values/model-use.ts';
+import { type RunUse, withModel } from '../values/model-use.ts';
 import { addSpend, addUsage, noSpend, noUsage, type Spend, type Usage } from '../values/usage.ts';
 import { change } from './change.ts';
 import { emptyHead, type Identity, identityOf } from './field-rows.ts';
@@ -26,7 +26,7 @@ import {
   type ToolEffect,
   withdrawCalls as withdrawInStep,
 } from './open-step.ts';
-import { type FinishReason, finishReasonOf, type ModelReply } from './reply.ts';
+import { type FinishReason, finishReasonOf, type LostUse, type ModelReply } from './reply.ts';
 import type { ImagePart, RunCheckpointMeta, RunRequest } from './request.ts';
 import { Transcript } from './transcript.ts';
 
@@ -158,16 +158,29 @@ type Cost = {
   readonly usage?: Usage;
   readonly spend?: Spend;
   readonly model?: string;
+  readonly lost?: readonly LostUse[];
 };
 
 function spent(
   progress: Progress,
-  { usage = noUsage, spend, model }: Omit<Cost, 'finishReason'>,
+  { usage = noUsage, spend, model, lost }: Omit<Cost, 'finishReason'>,
 ): Pick<Progress, 'usage' | 'spend' | 'models'> {
+  const before = lost ? lost.reduce(afterLoss, progress) : progress;
+  const models = model === undefined ? before.models : withModel(before, model);
   return {
-    ...(model === undefined ? {} : { models: withModel(progress, model) }),
+    ...(models === undefined ? {} : { models }),
     usage: addUsage(progress.usage, usage),
     ...(spend ? { spend: addSpend(progress.spend ?? noSpend, spend) } : {}),
+  };
+}
+
+/** A run after what a model cost that failed: it counts for that model alone. */
+function afterLoss<Run extends RunUse>(run: Run, { model, usage, spend }: LostUse): Run {
+  return {
+    ...run,
+    models: withModel(run, model),
+    usage: addUsage(run.usage, usage),
+    ...(spend ? { spend: addSpend(run.spend ?? noSpend, spend) } : {}),
   };
 }
 

@@ -70,4 +70,13 @@ export interface ModelReply {
   readonly spend?: Spend;
   /** The model that made it: `provider/modelId`. */
   readonly model?: string;
+  /** The part of `usage` and `spend` that models before it cost, which failed. */
+  readonly lost?: readonly LostUse[];
+}
+
+/** What a model cost that failed, and for which another one of its list was asked. */
+export interface LostUse {
+  readonly model: string;
+  readonly usage: Usage;
+  readonly spend?: Spend;
 }

@@ -12,6 +12,8 @@ import { noUsage, type Usage } from './usage.ts';
 export interface MessageMark {
   /** `provider/modelId`, as records name a model. */
   readonly model: string;
+  /** The account, where a list of models names one. */
+  readonly key?: string;
   /** Its tokens, those of failed attempts included; absent in a message that a host gave. */
   readonly usage?: Usage;
   /** From the first attempt to the whole answer, by the executor's clock; absent in a message that a host gave. */
@@ -31,11 +33,16 @@ const counts = Object.keys(noUsage) as readonly (keyof Usage)[];
  */
 export function enterAnswer(
   message: AssistantMessage,
-  { model, usage = noUsage, ms = 0, effects }: MessageMark,
+  { model, key, usage = noUsage, ms = 0, effects }: MessageMark,
 ): AssistantMessage {
   const used = counts.map((name) => bounded(usage[name]));
   while (used.at(-1) === 0) used.pop();
-  const made = { model, usage: Object.freeze(used) as number[], ms: bounded(ms) };
+  const made = {
+    model,
+    ...(key === undefined ? {} : { key }),
+    usage: Object.freeze(used) as number[],
+    ms: bounded(ms),
+  };
   const mark = Object.freeze(effects === undefined ? made : { ...made, effects });
   return enterFrozen({ ...message, providerOptions: Object.freeze({ ...message.providerOptions, pawl: mark }) });
 }
@@ -50,7 +57,13 @@ export function makerOf({ role, providerOptions }: Message): string | undefined 
   return model?.slice(0, MAX_MODEL_NAME_CHARS);
 }
 
-type ReadMark = { readonly model: string } & { readonly [Key in 'usage' | 'ms' | 'effects']?: unknown };
+/** Returns the account of the model that made a message, as a list of models names it; undefined for one without. */
+export function keyOf({ providerOptions }: Message): string | undefined {
+  const key = readMark(providerOptions?.pawl)?.key;
+  return typeof key === 'string' ? key : undefined;
+}
+
+type ReadMark = { readonly model: string } & { readonly [Key in 'key' | 'usage' | 'ms' | 'effects']?: unknown };
 
 function readMark(mark: unknown): ReadMark | undefined {
   return isObject(mark) && typeof mark.model === 'string' ? (mark as { model: string }) : undefined;
@@ -61,8 +74,10 @@ export function markOf(message: Message): MessageMark | undefined {
   const model = makerOf(message);
   if (model === undefined) return undefined;
   const { usage, ms, effects } = readMark(message.providerOptions?.pawl) ?? {};
+  const key = keyOf(message);
   return {
     model,
+    ...(key === undefined ? {} : { key }),
     ...(Array.isArray(usage) && usage.every(isAmount) ? { usage: usageOf(usage) } : {}),
     ...(isAmount(ms) ? { ms: ms as number } : {}),
     ...(typeof effects === 'string' ? { effects } : {}),

@@ -106,6 +106,7 @@ export function secretiveHost(client: Observer<InspectionEvent>, play: readonly 
   // Each option there is: a new one has to say here how it keeps a secret.
   const options: { readonly [Name in keyof Required<ExecutorOptions>]: unknown } = {
     models: Object.assign({ fast: model }, { other: Object.assign(scriptedModel([]), headers('another model')) }),
+    failover: beside('failover'),
     tools: [tool('spare', 'read', async () => 'spare')],
     agents: [agent],
     workflows: [],

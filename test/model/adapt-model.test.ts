@@ -1,9 +1,9 @@
 import { describe, expect, test } from 'vitest';
 import { callModel } from '../../src/model/call.ts';
 import type { Models } from '../../src/model/port.ts';
-import { modelFor } from '../../src/model/tier.ts';
 import { type Message, textOf } from '../../src/values/message.ts';
 import { requestOf, text, watch } from './fake-model.ts';
+import { modelFor } from './model-for.ts';
 import { finishes, older, sentTo } from './older-model.ts';
 
 describe.each(['v3', 'v2'] as const)('a model of spec %s', (version) => {

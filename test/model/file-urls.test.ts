@@ -1,9 +1,9 @@
 import { describe, expect, test, vi } from 'vitest';
 import { callModel } from '../../src/model/call.ts';
 import { withRetries } from '../../src/model/retry.ts';
-import { modelFor } from '../../src/model/tier.ts';
 import { enterMessage, type Message } from '../../src/values/message.ts';
 import { requestOf, streamOf, watch } from './fake-model.ts';
+import { modelFor } from './model-for.ts';
 import { finishes } from './older-model.ts';
 
 const secret = 'signature=s3cr3t';

@@ -1,8 +1,8 @@
 import type { LanguageModelV4CallOptions } from '@ai-sdk/provider';
 import { callModel } from '../../src/model/call.ts';
-import { modelFor } from '../../src/model/tier.ts';
 import type { Message } from '../../src/values/message.ts';
 import { requestOf, streamOf } from './fake-model.ts';
+import { modelFor } from './model-for.ts';
 
 export type Version = 'v3' | 'v2';
 export const finishes = {

@@ -1,9 +1,9 @@
 import { describe, expect, test } from 'vitest';
 import { callModel } from '../../src/model/call.ts';
 import type { ReplyLimits } from '../../src/model/reply-limits.ts';
-import { modelFor } from '../../src/model/tier.ts';
 import { hostOf, toolOf } from '../fixtures/host.ts';
 import { finish, modelOf, type Part, requestOf, streaming, text } from './fake-model.ts';
+import { modelFor } from './model-for.ts';
 
 const limits: ReplyLimits = { maxReplyChars: 10_000, maxCallInputBytes: 1_000, maxCallsPerMessage: 20 };
 const call = (toolCallId: string, input: unknown = '{}') => ({

@@ -1,8 +1,8 @@
 import { describe, expect, test } from 'vitest';
 import type { Models } from '../../src/model/port.ts';
-import { modelFor } from '../../src/model/tier.ts';
 import { scriptedModel } from '../../src/testing/index.ts';
 import { UnknownTierError, UnsupportedError } from '../../src/values/errors.ts';
+import { modelFor } from './model-for.ts';
 
 const model = scriptedModel([]);
 const errorOf = (models: unknown, tier = 'fast') => {

@@ -67,9 +67,13 @@ const samples: { readonly [Type in Types]: readonly [event: Body<Type>, redacted
     { type: 'model.source', step: 1, source: { sourceType: 'url', id: 's', url: `https://a.example/${SECRET}` } },
     { type: 'model.source', step: 1, source: { sourceType: 'url', id: 's', url: 'https://a.example/[key]' } },
   ],
+  'model.fallback': [
+    { type: 'model.fallback', step: 1, attempt: 2, from: 'acme/large', to: 'acme/small', error },
+    { type: 'model.fallback', step: 1, attempt: 2, from: 'acme/large', to: 'acme/small', error: hidden },
+  ],
   'model.retry': [
-    { type: 'model.retry', step: 1, attempt: 2, delayMs: 3, error },
-    { type: 'model.retry', step: 1, attempt: 2, delayMs: 3, error: hidden },
+    { type: 'model.retry', model: 'acme/large', step: 1, attempt: 2, delayMs: 3, error },
+    { type: 'model.retry', model: 'acme/large', step: 1, attempt: 2, delayMs: 3, error: hidden },
   ],
   'tool.input': [
     { type: 'tool.input', step: 1, block: 1, offset: 0, callId: 'c', name: 'look', text: SECRET },

@@ -74,7 +74,10 @@ describe('a run without a birth, which an older version began', () => {
     expect(childOfCall(run, { callId: 'c', hasOldKey: true })).toBe('a~c');
     expect(modelCallKeyOf(run, 3, undefined)).toBe(sha256('["a","model",3]'));
     expect(modelCallKeyOf(run, 3, 1)).toBe(sha256('["a","model",3,1]'));
-    expect([budgetKeyOf(run, 3, undefined), budgetKeyOf(run, 3, 1)]).toEqual(['a:3', 'a:1.3']);
+    expect([budgetKeyOf(run, { turn: 3, phase: undefined }), budgetKeyOf(run, { turn: 3, phase: 1 })]).toEqual([
+      'a:3',
+      'a:1.3',
+    ]);
     expect([outcomeIdOf(run), outcomeIdOf(run, 2)]).toEqual(['a:1', 'a:2']);
   });
 });
@@ -82,7 +85,7 @@ describe('a run without a birth, which an older version began', () => {
 test('two runs under one id share no key, no child and no outcome id: each has a birth of its own (edges 17)', () => {
   const namesOf = (birth: string) => {
     const run = { runId: 'a', birth };
-    const budget = [budgetKeyOf(run, 1, undefined), budgetKeyOf(run, 1, 0)];
+    const budget = [budgetKeyOf(run, { turn: 1, phase: undefined }), budgetKeyOf(run, { turn: 1, phase: 0 })];
     const models = [modelCallKeyOf(run, 1, undefined), modelCallKeyOf(run, 1, 0)];
     return [idempotencyKeyOf(run, call('c')), childRunId(run, 'c'), outcomeIdOf(run), ...budget, ...models];
   };

@@ -3,14 +3,15 @@ import type { FailedAnswer, ModelAnswer } from '../../../machines/context.ts';
 import { callModel, type ModelRequest } from '../../model/call.ts';
 import { checkedReply } from '../../model/checked-reply.ts';
 import { failureOf, isSetupFailure } from '../../model/failure.ts';
+import { Lineup } from '../../model/lists/lineup.ts';
 import type { Retry, RetryOptions } from '../../model/retry.ts';
 import { modelCallKeyOf, waitIdOf } from '../../run/identity.ts';
 import type { ModelSettings } from '../../run/model-settings.ts';
-import { effectsIn, type Progress } from '../../run/progress.ts';
+import { allMessagesOf, effectsIn, type Progress } from '../../run/progress.ts';
 import { isFinishReason, type ModelReply } from '../../run/reply.ts';
-import type { Transcript } from '../../run/transcript.ts';
 import { afterModelFailure, type FailedTurn, type ModelFailure } from '../../run/waits/outage.ts';
 import { retryOf } from '../../run/waits/wait-rules.ts';
+import type { Toolbox } from '../../tool/toolbox.ts';
 import { systemClock } from '../../values/clock.ts';
 import { untilAborted } from '../../values/deadline.ts';
 import { type ErrorData, readProperty, toErrorData } from '../../values/error-data.ts';
@@ -18,18 +19,20 @@ import { ModelError } from '../../values/errors.ts';
 import { yieldToEventLoop } from '../../values/event-loop.ts';
 import { frozenJson, MESSAGE_DEPTH } from '../../values/json.ts';
 import type { AssistantMessage, Message } from '../../values/message.ts';
-import { enterAnswer } from '../../values/message-mark.ts';
-import { estimateTokens } from '../../values/texts/token-estimate.ts';
-import { addUsage, countedUse, noUsage, type Usage } from '../../values/usage.ts';
+import { enterAnswer, keyOf, makerOf } from '../../values/message-mark.ts';
 import { callThrough, type Layers, type ModelCallInfo, noLabels } from '../host/middleware.ts';
 import type { ActiveRun } from '../run/active-run.ts';
 import { isHandleSpared, sparingHandle } from '../run/record/recording.ts';
 import { hasRecorded, isStoredHere, setupError } from '../run/record/setup-fault.ts';
-import { type BudgetedCall, Spending } from '../run/spending.ts';
 import type { CompactedView } from '../services/compacted-view.ts';
-import type { LoopContext } from '../services/loop-context.ts';
-import { RequestEstimate, warnOfEstimate } from '../services/request-estimate.ts';
+import type { LoopContext, LoopModel } from '../services/loop-context.ts';
 import { askModel } from './ask-model.ts';
+import { TurnCost } from './turn-cost.ts';
+
+/** The most requests of a step to a model of a list, for failures that may pass. */
+const LISTED_ATTEMPTS = 2;
+/** A provider that asks for a longer wait is not waited for while another model may be asked, ms. */
+const LONGEST_ASKED_MS = 1_000;
 
 /**
  * Makes the model call of one turn, with budget, middleware and retries: sends the transcript, returns one reply or one
@@ -50,60 +53,87 @@ export async function callModelOnce(input: ModelCallInput, run: ActiveRun): Prom
   }
 }
 
-/** One turn of the model: reserves the budget, calls with retries, and pays in each case. */
+/** The models of a list for one turn. A run stays with the one that answered last: its next step has the same tone, and a warm cache. */
+function lineupOf({ services, progress, runId }: ActiveRun, models: readonly LoopModel[]): Lineup<LoopModel> {
+  const { config, modelRests } = services;
+  const answer = progress && progress.iteration > 0 ? lastAnswer(progress) : undefined;
+  return new Lineup(models, {
+    last: answer && models.find(({ name, key }) => name === makerOf(answer) && key === keyOf(answer)),
+    isResting: ({ model }) => modelRests.isResting(model),
+    clock: config.clock,
+    onThrow: (error) => config.warn("run: a list's `when` threw", { runId, error: toErrorData(error) }),
+  });
+}
+
+function lastAnswer(progress: Progress): Message | undefined {
+  const messages = allMessagesOf(progress);
+  for (let i = messages.length - 1; i >= 0; i--) {
+    const message = messages.at(i);
+    if (message?.role === 'assistant') return message;
+  }
+  return undefined;
+}
+
+/** One turn of the model: reserves the budget, asks the models of its loop, and pays in each case. */
 class Turn {
   readonly #run: ActiveRun;
   readonly #loop: LoopContext;
   readonly #input: ModelCallInput;
-  /** The cost of failed attempts. */
-  #lost: Usage | undefined;
-  /** The messages that replace a history which is too long for the window. */
-  #shorter: readonly Message[] | undefined;
-  /** The model's reply, which a middleware may still drop. */
-  #paid: ModelReply | undefined;
-  /** A middleware answered, and the model was not asked. */
-  #isUnasked = false;
+  readonly #cost: TurnCost;
+  /** The models of the turn, where several stand in for each other. */
+  readonly #lineup: Lineup<LoopModel> | undefined;
+  /** The budget refuses the model that is to be asked. */
+  #isRefused = false;
 
   constructor(run: ActiveRun, loop: LoopContext, input: ModelCallInput) {
     this.#run = run;
     this.#loop = loop;
     this.#input = input;
+    this.#cost = new TurnCost(run, loop, input);
+    if (loop.models.length > 1) this.#lineup = lineupOf(run, loop.models);
+  }
+
+  /** The model that is asked now. */
+  get #asked(): LoopModel {
+    return this.#lineup?.asked ?? this.#loop.models[0];
   }
 
   /** Without a budget the turn adds no promise to its call: a thousand runs a second would notice it. */
   async answer(): Promise<ModelAnswer> {
     const { budget, clock } = this.#run.services.config;
-    let spending: Spending | undefined;
     try {
-      if (budget) spending = await Spending.reserve(this.#run, this.#estimate());
+      if (budget) await this.#cost.reserve(this.#asked);
     } catch (error) {
       return this.#afterRefusal(toErrorData(error, 'MODEL'));
     }
+    const cost = this.#cost;
     const step = this.#input.iteration + 1;
     this.#run.replies.begin(step);
     this.#run.publish({ type: 'step.started', step });
     try {
       const { view } = this.#loop;
-      this.#shorter = view && (await this.#shortened(view));
+      cost.shorter = view && (await this.#shortened(view));
       const askedAt = clock.monotonic();
-      const reply = await this.#ask(step, this.#shorter ?? this.#input.transcript);
+      const reply = await this.#ask(step);
       const ms = clock.monotonic() - askedAt;
       this.#loop.lastInputTokens = reply.usage.inputTokens;
       this.#loop.lastSize = this.#input.transcript.size;
-      this.#run.replies.complete(step, reply.message, this.#paid?.message);
-      const usage = this.#lost ? addUsage(reply.usage, this.#lost) : reply.usage;
-      const spend = spending && (await spending.commit(this.#counted(reply)));
-      const model = this.#loop.modelName;
+      this.#run.replies.complete(step, reply.message, cost.paid?.message);
+      const usage = cost.usageOf(reply);
+      const paid = cost.isShared ? await cost.commit(reply) : undefined;
+      const { name, key } = this.#asked;
+      const model = reply.model ?? name;
       const effects = effectsIn(reply.message, this.#run.resources.facts);
-      const message = enterAnswer(reply.message, { model, usage, ms, ...(effects ? { effects } : {}) });
-      return { reply: { ...reply, message, usage, model, ...(spend ? { spend } : {}) } };
+      const account = key === undefined || model !== name ? {} : { key };
+      const message = enterAnswer(reply.message, { model, usage, ms, ...account, ...(effects ? { effects } : {}) });
+      return { reply: { ...reply, message, usage, model, ...paid } };
     } catch (error) {
       const data = toErrorData(error, 'MODEL');
       const reason = readProperty(error, 'finishReason');
       return {
-        ...this.#afterFailure(error, data),
+        ...(this.#isRefused ? this.#afterRefusal(data) : this.#afterFailure(error, data)),
         ...(isFinishReason(reason) ? { finishReason: reason } : {}),
-        ...(await this.#costOf(spending, data)),
+        ...(await cost.fail(data)),
       };
     }
   }
@@ -165,71 +195,8 @@ class Turn {
     return { error: toErrorData(setupError(run, error)), leaves: true };
   }
 
-  /** Pays for a failed turn as far as it was used. For an interrupted reply, all of it that was read is paid for. */
-  async #costOf(
-    spending: Spending | undefined,
-    error: ErrorData,
-  ): Promise<Pick<FailedAnswer, 'usage' | 'spend' | 'model'>> {
-    const paid = this.#paid;
-    const usage = paid && this.#lost ? addUsage(paid.usage, this.#lost) : (paid?.usage ?? this.#lost);
-    const isCut = error.code === 'REPLY_TOO_LARGE';
-    if (!usage && !isCut) {
-      await spending?.refund();
-      return {};
-    }
-    const spend = await spending?.commit(this.#countedOf(isCut, paid));
-    return { model: this.#loop.modelName, ...(usage ? { usage } : {}), ...(spend ? { spend } : {}) };
-  }
-
-  /**
-   * The usage of this turn as a budget counts it: the failed attempts, and the reply with an estimate of unreported tokens.
-   */
-  #counted({ usage, message }: ModelReply): Usage {
-    // A middleware that answered for the model knows its cost.
-    if (this.#isUnasked) return usage;
-    const use = countedUse(usage, { input: () => this.#inputTokens(), output: () => estimateTokens([message]) });
-    if (use !== usage) this.#warnOfEstimate();
-    return this.#lost ? addUsage(use, this.#lost) : use;
-  }
-
-  #countedOf(isCut: boolean, paid: ModelReply | undefined): Usage {
-    if (paid) return this.#counted(paid);
-    return isCut ? this.#countedCut() : (this.#lost ?? noUsage);
-  }
-
-  #countedCut(): Usage {
-    const { maxReplyChars } = this.#run.services.config.defaults;
-    this.#warnOfEstimate();
-    const use = { ...noUsage, inputTokens: this.#inputTokens(), outputTokens: Math.ceil(maxReplyChars / 4) };
-    return this.#lost ? addUsage(use, this.#lost) : use;
-  }
-
-  #inputTokens(): number {
-    const { toolbox, system } = this.#loop;
-    const { transcript, completedPhases } = this.#input;
-    this.#loop.estimate ??= new RequestEstimate();
-    const request = { system: system(completedPhases), tools: toolbox.definitions, transcript };
-    return this.#loop.estimate.of({ ...request, shortened: this.#shorter });
-  }
-
-  #warnOfEstimate(): void {
-    const { services, runId } = this.#run;
-    const { provider, modelId } = this.#loop.model;
-    warnOfEstimate(services, { runId, model: `${provider}/${modelId}` });
-  }
-
-  #estimate(): BudgetedCall {
-    const { tier, model } = this.#loop;
-    const { transcript, iteration, phase } = this.#input;
-    // The provider's last count, and the messages since: a compacted history is shorter than the transcript.
-    const { lastInputTokens, lastSize = 0 } = this.#loop;
-    const known = lastInputTokens ? lastInputTokens - lastSize / 4 : 0;
-    const inputTokens = Math.ceil(known + transcript.size / 4);
-    return { turn: iteration + 1, phase, modelTier: tier, model: `${model.provider}/${model.modelId}`, inputTokens };
-  }
-
-  #ask(step: number, messages: Transcript | readonly Message[]): Promise<ModelReply> {
-    const request = this.#request(step, messages);
+  #ask(step: number): Promise<ModelReply> {
+    const request = this.#request(step);
     const layers = this.#run.services.config.layers.model;
     if (!layers) return this.#askModel(step, request);
     return this.#askThrough(layers, step, request);
@@ -241,12 +208,14 @@ class Turn {
     let asking: Promise<ModelReply> | undefined;
     const ask = async (): Promise<ModelReply> => {
       const { message, ...rest } = await this.#askModel(step, request);
-      this.#paid = Object.freeze({
+      const paid: ModelReply = Object.freeze({
+        model: this.#asked.name,
         ...rest,
         usage: Object.freeze({ ...rest.usage }),
         message: frozenJson(message, 'reply.message', MESSAGE_DEPTH) as unknown as AssistantMessage,
       });
-      return this.#paid;
+      this.#cost.paid = paid;
+      return paid;
     };
     const answer = callThrough(layers, this.#info(step, request), () => {
       asking = ask();
@@ -254,15 +223,17 @@ class Turn {
     });
     // A running model call ends by itself when the run is aborted, and reports its cost.
     const reply = await untilAborted(answer, signal, () => asking);
-    this.#isUnasked = asking === undefined;
-    return this.#paid && reply === this.#paid ? reply : checkedReply(reply, services.config.defaults, request.needs);
+    this.#cost.isUnasked = asking === undefined;
+    return this.#cost.paid && reply === this.#cost.paid
+      ? reply
+      : checkedReply(reply, services.config.defaults, request.needs);
   }
 
   #info(step: number, { messages, tools, signal }: ModelRequest): ModelCallInfo {
     const { runId, agent, progress, born } = this.#run;
-    const { tier, model } = this.#loop;
+    const { tier } = this.#loop;
     const key = modelCallKeyOf(born, step, this.#input.phase);
-    const { provider, modelId } = model;
+    const { provider, modelId } = this.#asked.model;
     return Object.freeze({
       ...{ runId, step, agentId: agent.id, tier, key, signal, labels: progress?.labels ?? noLabels },
       ...{ provider, modelId, messages: Object.freeze([...messages]), tools: Object.freeze([...tools]) },
@@ -270,9 +241,47 @@ class Turn {
   }
 
   #askModel(step: number, request: ModelRequest): Promise<ModelReply> {
+    return this.#lineup ? this.#askInTurn(this.#lineup, step, request) : this.#askOne(step, request);
+  }
+
+  /** Asks the models of a list, one after the other, until one answers. No record is written in between. */
+  async #askInTurn(lineup: Lineup<LoopModel>, step: number, first: ModelRequest): Promise<ModelReply> {
+    const { services, signal } = this.#run;
+    for (let request = first; ; ) {
+      const from = lineup.asked;
+      const end = services.modelRests.begin(from.model);
+      try {
+        const reply = await this.#askOne(step, request);
+        end(undefined);
+        return reply;
+      } catch (error) {
+        end(signal.aborted ? null : error);
+        if (signal.aborted) throw error;
+        const to = lineup.next(error);
+        if (to === undefined) throw lineup.failure;
+        this.#run.publish({
+          ...{ type: 'model.fallback', step, attempt: lineup.attempt, from: from.name, to: to.name },
+          error: toErrorData(error, 'MODEL'),
+        });
+        await this.#passTo(to);
+        request = { ...request, ...this.#requestTo(to) };
+      }
+    }
+  }
+
+  async #passTo(model: LoopModel): Promise<void> {
+    try {
+      await this.#cost.passTo(model);
+    } catch (error) {
+      this.#isRefused = true;
+      throw error;
+    }
+  }
+
+  #askOne(step: number, request: ModelRequest): Promise<ModelReply> {
     const run = this.#run;
     return askModel({
-      ...{ model: this.#loop.model, request, retries: () => this.#retries(step), call: this.#calling(step) },
+      ...{ model: this.#asked.model, request, retries: () => this.#retries(step), call: this.#calling(step) },
       onCutAnswer: run.agent.onCutAnswer ?? run.services.config.defaults.onCutAnswer,
       maxPauses: run.agent.maxSteps ?? run.services.config.defaults.maxSteps,
       begin: (standing) => run.replies.begin(step, standing),
@@ -285,7 +294,7 @@ class Turn {
     const run = this.#run;
     const { tracing } = run.services.config;
     if (!tracing) return callModel;
-    const { provider, modelId } = this.#loop.model;
+    const { provider, modelId } = this.#asked.model;
     const call = { kind: 'model', run: run.observed, step, provider, modelId } as const;
     return (model, request) => tracing.enter(call, () => callModel(model, request));
   }
@@ -298,44 +307,62 @@ class Turn {
       signal: run.signal,
       clock,
       // Each wake is one attempt.
-      attempts: progress && retryOf(progress) ? 1 : defaults.modelAttempts,
+      attempts: progress && retryOf(progress) ? 1 : this.#attempts(),
       answerAttempts: defaults.modelAttempts,
       withinMs: defaults.modelRetryMs,
       random,
-      onRetry: (retry: Retry) => run.publish({ type: 'model.retry', step, ...retry }),
-      onSpent: (usage) => {
-        this.#lost = this.#lost ? addUsage(this.#lost, usage) : usage;
-      },
+      onRetry: (retry: Retry) => run.publish({ type: 'model.retry', step, model: this.#asked.name, ...retry }),
+      onSpent: (usage) => this.#cost.lose(usage),
+      ...(this.#lineup ? { passesOn: this.#passesOn } : {}),
     };
   }
 
+  /** A model that failed before, and may be well again, is asked once. */
+  #attempts(): number {
+    const { services } = this.#run;
+    const { maxAttempts, model } = this.#asked;
+    if (!this.#lineup) return maxAttempts ?? services.config.defaults.modelAttempts;
+    return services.modelRests.hasFailed(model) ? 1 : (maxAttempts ?? LISTED_ATTEMPTS);
+  }
+
+  readonly #passesOn = (error: unknown, retryAfterMs: number): boolean =>
+    retryAfterMs > LONGEST_ASKED_MS && this.#lineup?.hasNext(error) === true;
+
   /** The stored history stays whole; the model may get a shorter one. */
   #shortened(view: CompactedView): Promise<readonly Message[]> {
-    const { tier, model, lastInputTokens } = this.#loop;
+    const { tier, lastInputTokens } = this.#loop;
+    const { model } = this.#asked;
     const messages = this.#input.transcript.slice();
     return view.messagesFor(messages, { tier, model, signal: this.#run.signal, lastInputTokens });
   }
 
   /** The provider found the history too long: its window is smaller than was thought. */
   async #shortenedAgain(): Promise<readonly Message[] | undefined> {
-    const { tier, model, view, lastInputTokens } = this.#loop;
+    const { tier, view, lastInputTokens } = this.#loop;
+    const { model, requests } = this.#asked;
     const messages = this.#input.transcript.slice();
-    this.#shorter = await view?.shorterFor(messages, { tier, model, signal: this.#run.signal, lastInputTokens });
-    return this.#shorter && this.#loop.requests.of(this.#shorter);
+    const shorter = await view?.shorterFor(messages, { tier, model, signal: this.#run.signal, lastInputTokens });
+    this.#cost.shorter = shorter;
+    return shorter && requests.of(shorter);
   }
 
-  #request(step: number, messages: Transcript | readonly Message[]): ModelRequest {
+  /** The part of a request that depends on the model. */
+  #requestTo({ requests, settings }: LoopModel): Pick<ModelRequest, 'messages' | 'settings'> {
+    const messages = requests.of(this.#cost.shorter ?? this.#input.transcript);
+    return { messages, settings: settingsFor(settings, this.#loop.toolbox, this.#input.turn) };
+  }
+
+  #request(step: number): ModelRequest {
     const { signal, agent, services, resources } = this.#run;
     const { clock, defaults } = services.config;
     const { transcript, completedPhases, phase = 0 } = this.#input;
     const schema = phase + 1 >= resources.loops.length ? agent.outputSchema?.jsonSchema : undefined;
     return {
       system: this.#loop.system(completedPhases),
-      messages: this.#loop.requests.of(messages),
+      ...this.#requestTo(this.#asked),
       // A compactor may add files of its own.
       hasUrls: transcript.hasUrls || this.#loop.view !== undefined,
       tools: this.#loop.toolbox.definitions,
-      settings: settingsFor(this.#loop, this.#input.turn),
       needs: agent.phases?.[phase]?.bare === true ? 'text' : 'text-or-calls',
       ...(schema ? { outputSchema: schema } : {}),
       signal,
@@ -352,7 +379,7 @@ class Turn {
  * The settings of one turn of a loop. A tool choice that forces a call applies to the first turn only: a model that must call
  * a tool in each turn never answers. If the tool is absent, no choice is sent.
  */
-function settingsFor({ settings, toolbox }: LoopContext, turn: number): ModelSettings {
+function settingsFor(settings: ModelSettings, toolbox: Toolbox, turn: number): ModelSettings {
   const { toolChoice, ...rest } = settings;
   if (toolChoice === undefined || toolbox.tools.size === 0) return rest;
   if (toolChoice === 'auto' || toolChoice === 'none') return settings;

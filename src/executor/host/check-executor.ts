@@ -1,4 +1,4 @@
-import { checkModelChoice } from '../../model/tier.ts';
+import { checkModelChoice, listed } from '../../model/tier.ts';
 import { MAX_LEVELS } from '../../run/limits.ts';
 import { cutAnswers } from '../../run/reply.ts';
 import { checkStore } from '../../store/capabilities.ts';
@@ -15,11 +15,12 @@ import {
 } from '../../values/known-options.ts';
 import { checkMiddleware } from './middleware.ts';
 import { checkObservers } from './observers.ts';
-import type { Defaults, ExecutorOptions, Ports, RetentionOptions } from './options.ts';
+import type { Defaults, ExecutorOptions, FailoverOptions, Ports, RetentionOptions } from './options.ts';
 import { checkTracing } from './tracing.ts';
 
 const optionKeys: KnownKeys<ExecutorOptions> = {
   models: true,
+  failover: true,
   tools: true,
   agents: true,
   workflows: true,
@@ -62,6 +63,8 @@ const portKeys: KnownKeys<Ports> = { checkpointer: true, budget: true, audit: tr
 
 // biome-ignore lint/suspicious/noThenProperty: the name of a policy's field
 const saveErrorKeys: KnownKeys<NonNullable<ExecutorOptions['onSaveError']>> = { maxUnsavedSteps: true, then: true };
+
+const failoverKeys: KnownKeys<FailoverOptions> = { cooldownMs: true };
 
 const retentionKeys: KnownKeys<RetentionOptions> = {
   records: true,
@@ -115,6 +118,7 @@ export function checkExecutor(options: ExecutorOptions, defaults: Defaults): voi
   ];
   checkKeys(options, optionKeys, { of, elsewhere, foreign: earlierOptions });
   checkModels(options.models);
+  checkFailover(options.failover);
   checkPorts(options.ports);
   checkDefaults(options.defaults, defaults);
   checkPolicies(options);
@@ -139,7 +143,16 @@ function checkModels(models: unknown): void {
   for (const tier of Object.keys(models)) {
     const found = readProperty(models, tier);
     if (typeof found === 'string') checkModelChoice(`${of}: models.${tier}`, found);
+    else if (Array.isArray(found)) listed(found, `models.${tier}`);
   }
+}
+
+function checkFailover(failover: FailoverOptions | undefined): void {
+  if (failover === undefined) return;
+  checkKeys(failover, failoverKeys, { of, at: 'failover' });
+  const { cooldownMs } = failover;
+  if (cooldownMs !== undefined && !(typeof cooldownMs === 'number' && cooldownMs > 0))
+    throw new TypeError(`${of}: failover.cooldownMs must be a number of ms above 0, not ${kindOf(cooldownMs)}`);
 }
 
 const portMethods: { readonly [Port in keyof Ports]-?: readonly string[] } = {

@@ -61,6 +61,8 @@ const defaults: Defaults = {
 /** An executor's options, checked and completed. */
 export interface Config {
   readonly models: Models;
+  /** How long a model of a list is left alone after it failed, ms. */
+  readonly cooldownMs: number;
   readonly onOutcome: ExecutorOptions['onOutcome'] | undefined;
   readonly tools: readonly Tool[];
   readonly agents: ReadonlyMap<string, Agent>;
@@ -135,6 +137,7 @@ export function configOf(options: ExecutorOptions): Config {
   const hints = new DueHints(options.onDue, { clock, warn, ms: limits.portMs });
   return {
     models: options.models ?? {},
+    cooldownMs: options.failover?.cooldownMs ?? 30_000,
     onOutcome: options.onOutcome,
     tools: options.tools ?? [],
     agents: withWorkflows(agentsById(options.agents ?? []), options.workflows ?? []),

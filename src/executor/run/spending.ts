@@ -14,6 +14,8 @@ export interface BudgetedCall {
   readonly turn: number;
   /** In a pipeline. A failed turn is not counted, and the next phase may have the same number. */
   readonly phase?: number | undefined;
+  /** The place of the model in the list of its tier, from 0: a further one is another call. */
+  readonly place?: number;
   readonly modelTier: string;
   readonly model: string;
   readonly inputTokens: number;
@@ -61,10 +63,13 @@ export class Spending {
    * Reserves a model call at the budget.
    * @throws {BUDGET_EXCEEDED} or another error of the budget: then the call must not be made
    */
-  static async reserve(run: ActiveRun, { turn, phase, ...call }: BudgetedCall): Promise<Spending | undefined> {
+  static async reserve(
+    run: ActiveRun,
+    { turn, phase, place = 0, ...call }: BudgetedCall,
+  ): Promise<Spending | undefined> {
     const { budget } = run.services.config;
     if (!budget) return undefined;
-    const estimate = { key: budgetKeyOf(run.born, turn, phase), runId: run.runId, ...call };
+    const estimate = { key: budgetKeyOf(run.born, { turn, phase, place }), runId: run.runId, ...call };
     const reservation = await askBounded(run, 'budget.reserve', () => budget.reserve(callerOf(run), estimate));
     return new Spending(run, reservation);
   }

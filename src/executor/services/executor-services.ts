@@ -1,5 +1,6 @@
 import type { AnyActorLogic, AnyActorRef } from 'xstate';
 import type { Agent } from '../../agent/agent.ts';
+import { ModelRests } from '../../model/lists/rests.ts';
 import type { Invocation, ParentCall, WorkflowInvocation } from '../../run/request.ts';
 import type { RunResult } from '../../run/result.ts';
 import type { BegunTurn } from '../../store/thread-port.ts';
@@ -99,6 +100,8 @@ export class Services<Run extends LiveRun> {
   /** This executor's running work on stored runs, by run id: each promise resolves at its end. */
   readonly storedWork: Map<string, Promise<void>> = new Map();
   readonly recovery: Recovery = new Recovery();
+  /** The models of lists that failed. */
+  readonly modelRests: ModelRests;
   /** Takes up the runs that are due. */
   readonly sweep: DueSweep;
   /** The runs that it could not continue. */
@@ -128,6 +131,7 @@ export class Services<Run extends LiveRun> {
     this.stuck = parts.stuck;
     this.paused = new PausedAgents(config.clock, config.warn);
     this.feeds = new EventFeeds(config.store, config.clock);
+    this.modelRests = new ModelRests(config.clock, config.cooldownMs);
     this.startTurn = parts.startTurn;
     this.passParked = parts.passParked;
     this.leftRuns = new LeftRuns(config, parts.endChild);

@@ -1,8 +1,9 @@
 import type { Agent } from '../../agent/agent.ts';
 import type { Phase } from '../../agent/phase.ts';
-import type { Model, ModelChoice, Models } from '../../model/port.ts';
+import type { ListedModel } from '../../model/lists/lineup.ts';
+import type { ModelChoice, Models } from '../../model/port.ts';
 import { RequestView } from '../../model/request-view.ts';
-import { modelFor, modelOf, tierOf } from '../../model/tier.ts';
+import { modelOf, modelsFor, type ServedModel, tierOf } from '../../model/tier.ts';
 import { type ModelSettings, mergeSettings } from '../../run/model-settings.ts';
 import type { PhaseOutput } from '../../run/phase.ts';
 import { toldAnswer } from '../../run/reply.ts';
@@ -15,17 +16,21 @@ import type { Config } from '../host/config.ts';
 import { CompactedView } from './compacted-view.ts';
 import type { RequestEstimate } from './request-estimate.ts';
 
+/** A model of a loop. Its name is read once, because a host's model may have getters. */
+export interface LoopModel extends ListedModel {
+  /** The messages as the model takes them. */
+  readonly requests: RequestView;
+  /** Those of the agent, the phase and the entry of the list together. */
+  readonly settings: ModelSettings;
+}
+
 /** The resources of one loop of a run: a pipeline has one for each phase. */
 export interface LoopContext {
   /** '' for a model of the agent's own. */
   readonly tier: string;
-  readonly model: Model;
-  /** The name of the model as records keep it: read once, because a host's model may have getters. */
-  readonly modelName: string;
+  /** One, or those that stand in for each other. */
+  readonly models: readonly [LoopModel, ...LoopModel[]];
   readonly toolbox: Toolbox;
-  /** The messages as the model takes them. */
-  readonly requests: RequestView;
-  readonly settings: ModelSettings;
   /** The part of a long conversation that the model gets; absent without a compactor. */
   readonly view?: CompactedView;
   /** The provider's token count of the last request, and the transcript's size at that time, bytes. */
@@ -53,36 +58,52 @@ interface LoopedRun {
 export function loopsFor(run: LoopedRun, toolbox: Toolbox): readonly LoopContext[] {
   const { agent, config } = run;
   // No model works for a workflow: its calls are tools, and agents with models of their own.
-  if (isWorkflow(agent)) return [{ toolbox, tier: '', modelName: '' } as unknown as LoopContext];
+  if (isWorkflow(agent)) return [{ toolbox, tier: '' } as unknown as LoopContext];
   const whole = { ...served(config.models, agent.model ?? config.defaults.model), toolbox };
   if (!agent.phases?.length) return [agentLoop(run, whole)];
   return agent.phases.map((phase) => phaseLoop(run, phase, whole));
 }
 
-type Resources = Pick<LoopContext, 'tier' | 'model' | 'modelName' | 'toolbox'>;
-
-function served(models: Models, choice: ModelChoice): Omit<Resources, 'toolbox'> {
-  const tier = tierOf(choice);
-  const model = typeof choice === 'string' ? modelFor(models, tier) : modelOf(choice, 'the model of the agent');
-  return { tier, model, modelName: modelName(model) };
+interface Served {
+  readonly tier: string;
+  readonly served: readonly ServedModel[];
 }
 
-function agentLoop({ agent, config }: LoopedRun, whole: Resources): LoopContext {
-  const settings = mergeSettings(agent.settings);
-  const requests = new RequestView(whole.modelName);
-  return { ...whole, requests, settings, ...viewOf(config), system: () => headed(config, agent.instructions) };
+type Resources = Served & Pick<LoopContext, 'toolbox'>;
+
+function served(models: Models, choice: ModelChoice): Served {
+  const tier = tierOf(choice);
+  if (typeof choice === 'string') return { tier, served: modelsFor(models, tier) };
+  return { tier, served: [{ model: modelOf(choice, 'the model of the agent') }] };
+}
+
+function loopModels(served: readonly ServedModel[], settings: ModelSettings): LoopContext['models'] {
+  const models = served.map((each): LoopModel => {
+    const name = modelName(each.model);
+    return {
+      ...each,
+      name,
+      requests: new RequestView(name, each.key),
+      settings: mergeSettings(settings, each.settings),
+    };
+  });
+  return models as unknown as LoopContext['models'];
+}
+
+function agentLoop({ agent, config }: LoopedRun, { served, ...whole }: Resources): LoopContext {
+  const models = loopModels(served, mergeSettings(agent.settings));
+  return { ...whole, models, ...viewOf(config), system: () => headed(config, agent.instructions) };
 }
 
 function phaseLoop(run: LoopedRun, phase: Phase, whole: Resources): LoopContext {
   const { agent, config } = run;
   const isWhole = !phase.bare && phase.tools === undefined;
   let system: string | undefined;
-  const served = servedBy(run, phase, whole);
+  const { tier, served } = servedBy(run, phase, whole);
   return {
-    ...served,
-    requests: new RequestView(served.modelName),
+    tier,
+    models: loopModels(served, mergeSettings(agent.settings, phase.settings)),
     ...viewOf(config),
-    settings: mergeSettings(agent.settings, phase.settings),
     toolbox: isWhole ? whole.toolbox : restrict(whole.toolbox, phase.bare ? [] : (phase.tools ?? [])),
     system: (completed) => {
       system ??= headed(config, instructionsOf(run, phase, completed));
@@ -100,18 +121,15 @@ function viewOf({ compactor, contextTokens, defaults, clock, warn }: Config): { 
   return { view: new CompactedView({ compactor, contextTokens, portMs: defaults.portMs, clock, warn }) };
 }
 
-function servedBy(
-  { runId, config }: LoopedRun,
-  { name, model }: Phase,
-  { toolbox: _, ...base }: Resources,
-): Omit<Resources, 'toolbox'> {
+function servedBy({ runId, config }: LoopedRun, { name, model }: Phase, base: Served): Served {
   if (model === undefined || (model !== '' && model === base.tier)) return base;
   const { models, warn } = config;
   try {
     return served(models, model);
   } catch (error) {
     const fields = { runId, phase: name, error: toErrorData(error) };
-    warn(`run: no model for the tier of a phase; the agent's (${base.tier || base.modelName}) is used`, fields);
+    const used = base.tier || base.served.map((each) => modelName(each.model)).join();
+    warn(`run: no model for the tier of a phase; the agent's (${used}) is used`, fields);
     return base;
   }
 }

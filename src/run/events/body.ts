@@ -95,11 +95,23 @@ export type RunEventBody =
   | {
       readonly type: 'model.retry';
       readonly step: number;
+      /** The model that is asked again: `provider/modelId`. */
+      readonly model: string;
       readonly attempt: number;
       readonly delayMs: number;
       readonly error: ErrorData;
       /** The HTTP status of the failure, if it had one. */
       readonly status?: number;
+    }
+  /** A model of a list failed, and the next one is asked in the same step. `attempt` is the number of the model; the second one is 2. */
+  | {
+      readonly type: 'model.fallback';
+      readonly step: number;
+      readonly attempt: number;
+      /** `provider/modelId`. */
+      readonly from: string;
+      readonly to: string;
+      readonly error: ErrorData;
     }
   /** A piece of a call's arguments, as the model writes them: JSON text. With `redact` only one comes, and its text is empty. */
   | {

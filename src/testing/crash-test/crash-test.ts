@@ -1,6 +1,6 @@
 import type { Agent } from '../../agent/agent.ts';
 import type { Model } from '../../model/port.ts';
-import { modelFor } from '../../model/tier.ts';
+import { modelOf } from '../../model/tier.ts';
 import type { RunStatus } from '../../run/finalize.ts';
 import { carriesCommands, isAppending } from '../../store/capabilities.ts';
 import { memoryStore } from '../../store/memory/memory-store.ts';
@@ -192,7 +192,7 @@ class CrashTest {
 
   #models(): () => Model {
     const { model = noModel } = this.#options;
-    return () => modelFor(() => model(), 'any');
+    return () => modelOf(model(), 'the answer of model()');
   }
 
   #scene(modelOf: () => Model): Scene {

@@ -1,7 +1,7 @@
 import type { Agent } from '../../agent/agent.ts';
 import type { OlderModel } from '../../model/adapt-model.ts';
 import type { Model } from '../../model/port.ts';
-import { modelFor } from '../../model/tier.ts';
+import { modelOf } from '../../model/tier.ts';
 import type { CheckpointStore } from '../../store/port.ts';
 import type { Tool } from '../../tool/define-tool.ts';
 import { toolboxOf } from '../../tool/toolbox.ts';
@@ -84,7 +84,7 @@ export function checkOptions(options: CrashTestOptions): void {
   if (lifeMs !== undefined && !(lifeMs > 0)) throw wrong(`lifeMs must be a number above 0, not ${String(lifeMs)}`);
   try {
     toolboxOf(agent.tools, tools);
-    if (model) modelFor(() => model(), 'any');
+    if (model) modelOf(model(), 'the answer of model()');
   } catch (error) {
     throw wrong(toErrorData(error).message, error);
   }

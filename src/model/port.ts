@@ -36,7 +36,7 @@ export interface ModelEntry {
   readonly settings?: ModelSettings;
 }
 
-/** What serves a tier: a model, or up to 8 that stand in for each other, the preferred one first. */
+/** What serves a tier: a model, or a list of up to 8, the preferred one first: the next one is asked when one fails. */
 export type TierModels = Model | OlderModel | readonly (Model | OlderModel | ModelEntry)[];
 
 /**

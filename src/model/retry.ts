@@ -42,7 +42,7 @@ export interface RetryOptions {
   readonly random?: () => number;
   /** Called before the wait of each retry. */
   readonly onRetry?: (retry: Retry) => void;
-  /** Returns whether nobody waits for this failure, which asks for a wait of that long, ms: another model is asked at once. */
+  /** Returns whether this failure ends the attempts, because another model is asked at once. The provider asks for this wait, ms. */
   readonly passesOn?: (error: unknown, retryAfterMs: number) => boolean;
   /** Called with the cost of each failed attempt, the last one included, if the model reported it. */
   readonly onSpent?: (usage: Usage) => void;

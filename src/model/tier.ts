@@ -12,7 +12,7 @@ export interface ServedModel extends Omit<ModelEntry, 'model'> {
 }
 
 /** Most models of one tier. */
-const MAX_MODELS = 8;
+const MAX_LISTED_MODELS = 8;
 const MAX_KEY_CHARS = 40;
 
 /**
@@ -36,11 +36,11 @@ export function modelsFor(models: Models, tier: string): readonly ServedModel[] 
  */
 export function listed(list: readonly unknown[], name: string): readonly ServedModel[] {
   if (list.length === 0) throw new TypeError(`${name} is an empty list; name at least one model`);
-  if (list.length > MAX_MODELS)
-    throw new TypeError(`${name} has ${list.length} models; at most ${MAX_MODELS} stand in for each other`);
+  if (list.length > MAX_LISTED_MODELS)
+    throw new TypeError(`${name} has ${list.length} models; a list has at most ${MAX_LISTED_MODELS}`);
   const served = Array.from(list, (entry: unknown, i) => entryOf(entry, `${name}[${i}]`));
   const twice = served.findIndex(({ model }, i) => served.findIndex((other) => other.model === model) < i);
-  if (twice >= 0) throw new TypeError(`${name}[${twice}] is a model that stands in the list before`);
+  if (twice >= 0) throw new TypeError(`${name}[${twice}] is the same model as one before it`);
   return served;
 }
 

@@ -81,8 +81,8 @@ export function modelCallKeyOf(run: BornRun, step: number, phase: number | undef
 }
 
 /**
- * Returns the key of a model call in a budget: before its last `:` it names the run. A model that stands in for another in the same turn
- * is another call.
+ * Returns the key of a model call in a budget: before its last `:` it names the run. A further model of a list, asked in the same
+ * turn, is another call.
  */
 export function budgetKeyOf(run: BornRun, call: { turn: number; phase: number | undefined; place?: number }): string {
   const { turn, phase, place = 0 } = call;

@@ -39,6 +39,19 @@ export const sections: readonly Section[] = [
       inDefaults('runs below a run, at all levels', 'maxTreeRuns'),
       inDefaults('attempts of a model call that fails temporarily, in one process', 'modelAttempts'),
       inDefaults('time for the attempts of a model call, from the first failure', 'modelRetryMs', 'ms'),
+      { what: 'models of one list', code: 'MAX_LISTED_MODELS' },
+      {
+        what: 'requests of one step to a model of a list',
+        code: 'LISTED_ATTEMPTS',
+        option: '`maxAttempts` of an entry',
+      },
+      {
+        what: 'rest of a model of a list that failed; it doubles',
+        code: 'FIRST_REST_MS',
+        unit: 'ms',
+        option: 'failover.cooldownMs',
+      },
+      { what: 'longest rest of a model of a list, unless its provider asks for more', code: 'MAX_REST_MS', unit: 'ms' },
       inDefaults('wait of a durable run for a model that stays away', 'modelOutageMs', 'ms'),
       inDefaults(
         'tries of a stored run that the setup of no process can continue, before it is parked',

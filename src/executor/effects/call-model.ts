@@ -80,7 +80,7 @@ class Turn {
   readonly #loop: LoopContext;
   readonly #input: ModelCallInput;
   readonly #cost: TurnCost;
-  /** The models of the turn, where several stand in for each other. */
+  /** The models of the turn, where the loop has a list. */
   readonly #lineup: Lineup<LoopModel> | undefined;
   /** The budget refuses the model that is to be asked. */
   #isRefused = false;

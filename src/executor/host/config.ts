@@ -1,6 +1,7 @@
 import type { InspectionEvent } from 'xstate';
 import { type Agent, agentFrom } from '../../agent/agent.ts';
 import type { Skill } from '../../agent/skill.ts';
+import { FIRST_REST_MS } from '../../model/lists/rests.ts';
 import type { Models } from '../../model/port.ts';
 import { replyLimits } from '../../model/reply-limits.ts';
 import { checkHostRunId } from '../../run/identity.ts';
@@ -137,7 +138,7 @@ export function configOf(options: ExecutorOptions): Config {
   const hints = new DueHints(options.onDue, { clock, warn, ms: limits.portMs });
   return {
     models: options.models ?? {},
-    cooldownMs: options.failover?.cooldownMs ?? 30_000,
+    cooldownMs: options.failover?.cooldownMs ?? FIRST_REST_MS,
     onOutcome: options.onOutcome,
     tools: options.tools ?? [],
     agents: withWorkflows(agentsById(options.agents ?? []), options.workflows ?? []),

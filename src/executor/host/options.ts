@@ -129,7 +129,7 @@ export interface RetentionOptions {
   readonly audit?: number | string;
 }
 
-/** How models of one list stand in for each other. */
+/** What happens to a model of a list that failed. */
 export interface FailoverOptions {
   /**
    * How long a model that failed is left alone in this process, ms, above 0; default 30,000. It doubles up to 10 minutes, and is longer
@@ -140,11 +140,11 @@ export interface FailoverOptions {
 
 export interface ExecutorOptions {
   /**
-   * AI SDK language models by tier (spec v4; v3 and v2 are adapted), or a function that finds them. A list is of models that stand in for
-   * each other. An agent with a `model` of its own needs none, and so does an executor that only reads and answers.
+   * AI SDK language models by tier (spec v4; v3 and v2 are adapted), or a function that finds them. Of a list the next model is asked when
+   * one fails. An agent with a `model` of its own needs none, and so does an executor that only reads and answers.
    */
   readonly models?: Models | undefined;
-  /** How models of one list stand in for each other. */
+  /** What happens to a model of a list that failed. */
   readonly failover?: FailoverOptions;
   /** Tools that agents name, and that a recovered run finds again. */
   readonly tools?: readonly Tool[];

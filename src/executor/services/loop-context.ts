@@ -28,7 +28,7 @@ export interface LoopModel extends ListedModel {
 export interface LoopContext {
   /** '' for a model of the agent's own. */
   readonly tier: string;
-  /** One, or those that stand in for each other. */
+  /** One, or those of a list: the next one is asked when one fails. */
   readonly models: readonly [LoopModel, ...LoopModel[]];
   readonly toolbox: Toolbox;
   /** The part of a long conversation that the model gets; absent without a compactor. */

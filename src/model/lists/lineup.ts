@@ -7,7 +7,7 @@ import type { FallbackFailure } from '../port.ts';
 import type { ServedModel } from '../tier.ts';
 
 /*
- * Models that stand in for each other: who is asked in one step, in which order, and what it means when all of them have failed.
+ * Lists of models: which one a step asks, which one after a failure, and what it means when all of them have failed.
  */
 
 /** A model of a list. */

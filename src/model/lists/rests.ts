@@ -3,6 +3,8 @@ import type { Clock } from '../../values/clock.ts';
 import { failureOf } from '../failure.ts';
 import type { Model } from '../port.ts';
 
+/** How long a model of a list is left alone after a first failure, ms. */
+export const FIRST_REST_MS = 30_000;
 /** The longest rest of a model that asks for no longer one, ms. */
 const MAX_REST_MS = 600_000;
 
@@ -10,7 +12,7 @@ interface Rest {
   readonly failures: number;
   /** Monotonic ms. */
   readonly endsAt: number;
-  /** After the rest one call tries the model, while the others go on with the next one. */
+  /** After the rest one call tries the model, while the others ask the next one. */
   isTried: boolean;
 }
 
@@ -40,7 +42,7 @@ export class ModelRests {
     return this.#rests.has(model);
   }
 
-  /** A model is asked; what this returns must be called with its end: an error, undefined for an answer, `null` if nobody waited. */
+  /** A model is asked; what this returns must be called with its end: an error, undefined for an answer, `null` if the run was stopped. */
   begin(model: Model): (error: unknown) => void {
     const rest = this.#rests.get(model);
     if (rest && !this.isResting(model)) rest.isTried = true;

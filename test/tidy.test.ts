@@ -229,6 +229,7 @@ const importTable: rules.ImportTable = {
     'src/record/run-tree',
     'src/record/listed-status',
     'src/record/reopen',
+    'src/record/steps',
     'src/record/verdict',
     'src/store/read-only',
     'src/http/authorize',

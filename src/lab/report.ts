@@ -1,4 +1,5 @@
 import type { ErrorData, Message, RunResult } from '../index.ts';
+import { stepPlaces } from '../record/steps.ts';
 import { toErrorData } from '../values/error-data.ts';
 import { markOf, unmarked } from '../values/message-mark.ts';
 import { type RecordedRun, stepsOf } from './recorded-run.ts';
@@ -8,6 +9,8 @@ import { hasEnded } from './run-form.ts';
 
 /** The first message in which a replay differs from its recording; null = there is none on that side. */
 export interface ReplayDifference {
+  /** Its step, counted from 1; what is put before an answer belongs to the step of that answer. 0 = the opening of the run. */
+  readonly step: number;
   /** Its index in `messages`. */
   readonly message: number;
   readonly recorded: Message | null;
@@ -52,7 +55,7 @@ export async function reportOf(replayed: ReplayedRun, result: RunResult): Promis
     childOf: (call) => (answers.has(call.id) ? answers.get(call.id) : recording.takeEqual(call))?.childRunId,
   });
   const end = endOf(replayed, result);
-  const difference = differenceOf(recorded.messages, messages);
+  const difference = differenceOf(recorded.messages, messages, recording.opening.length);
   const isEnd =
     end.status === recorded.status && end.output === recorded.output && textOf(end.data) === textOf(recorded.data);
   const run: RecordedRun = { ...asked, agentId: agent.id, messages, steps, ...end, usage: result.usage };
@@ -97,12 +100,26 @@ function asRecorded(message: Message, recorded: Message | undefined, { answering
   };
 }
 
-function differenceOf(recorded: readonly Message[], replayed: readonly Message[]): ReplayReport['difference'] {
+function differenceOf(
+  recorded: readonly Message[],
+  replayed: readonly Message[],
+  opening: number,
+): ReplayReport['difference'] {
   for (let i = 0; i < Math.max(recorded.length, replayed.length); i++) {
     const [one, other] = [recorded[i], replayed[i]].map((message) => message && unmarked(message));
-    if (textOf(one) !== textOf(other)) return { message: i, recorded: one ?? null, replayed: other ?? null };
+    if (textOf(one) !== textOf(other))
+      return {
+        step: stepAt(one ? recorded : replayed, i, opening),
+        ...{ message: i, recorded: one ?? null, replayed: other ?? null },
+      };
   }
   return null;
+}
+
+function stepAt(messages: readonly Message[], at: number, opening: number): number {
+  if (at < opening) return 0;
+  const answers = stepPlaces(messages.slice(0, at), opening).length;
+  return messages[at]?.role === 'tool' ? answers : answers + 1;
 }
 
 const textOf = (value: unknown): string => JSON.stringify(value) ?? '';

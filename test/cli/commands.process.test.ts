@@ -180,7 +180,7 @@ describe.concurrent('pawl list', () => {
     await pawl(['run', agentFile('counter'), '--store', 'runs.db'], { cwd });
     const { code, stdout, stderr } = await pawl(['list', '--store', 'runs.db'], { cwd });
     expect({ code, stdout }).toEqual({ code: 0, stdout: '' });
-    expect(stderr).toMatch(/^no runs are waiting in .*runs\.db\n$/);
+    expect(stderr).toMatch(/^no runs are waiting in .*runs\.db; --all lists those that ended\n$/);
   });
 
   test('bears that its reader goes away', async () => {

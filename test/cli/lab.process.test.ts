@@ -38,6 +38,9 @@ test('a run is exported to a file, imported into another store, and replayed the
   const again = await pawl(['import', 'runs.jsonl', ...there], { cwd });
   expect(again).toMatchObject({ code: 0, stdout: expect.stringContaining('1 were there already') });
 
+  const shown = await pawl(['show', 'r1', ...there], { cwd });
+  expect(shown.stdout).toMatch(/\nstep 1\n {2}count .*number 1.*\n[\s\S]*step 4\n/);
+
   const agent = ['--agent', agentFile('counter')];
   expect(await pawl(['replay', 'runs.jsonl', ...agent], { cwd })).toMatchObject({
     code: 0,
@@ -59,7 +62,24 @@ test('a replay with a changed agent says the step that differs, and exits with 1
     stdout: expect.stringMatching(/^differs {2}r1 {2}ok; step 3: count: .*number 3.* → count: .*invalid input/),
   });
   const json = await pawl(['replay', 'runs.jsonl', '--agent', 'changed.ts', '--json'], { cwd });
-  expect(JSON.parse(json.stdout)).toMatchObject({ runId: 'r1', same: false, difference: { message: 6 }, unused: [] });
+  expect(JSON.parse(json.stdout)).toMatchObject({
+    runId: 'r1',
+    same: false,
+    difference: { step: 3, message: 6 },
+    unused: [],
+  });
+});
+
+test('a replay shows long texts from the place where they differ (lab 28)', async () => {
+  const cwd = emptyFolder();
+  const text = "'x'.repeat(300) + process.env.END + 'y'.repeat(200)";
+  writeFileSync(
+    join(cwd, 'long.ts'),
+    `import { defineAgent } from 'pawl';\nimport { reply, scriptedModel } from 'pawl/testing';\nexport default defineAgent({ id: 'long', instructions: 'Write.' });\nexport const models = { fast: scriptedModel([reply(${text})]) };\n`,
+  );
+  await pawl(['run', 'long.ts', 'Write.', '--run-id', 'r1'], { cwd, env: { END: 'one' } });
+  const replayed = await pawl(['replay', 'r1', '--agent', 'long.ts', '--live-model'], { cwd, env: { END: 'two' } });
+  expect(replayed.stdout).toMatch(/^differs {2}r1 {2}ok; step 1: …x{25}oney+… → …x{25}twoy+…\n$/);
 });
 
 test('with --live-model the models of the module are asked, and the recording answers their calls (lab 28)', async () => {

@@ -32,6 +32,9 @@ describe('`pawl fork`', () => {
       status: 'ok',
       forkedFrom: { at: 0 },
     });
+    expect(refusing.stderr).toBe('');
+    const told = await fork('--at', '0', '--effects', 'refuse');
+    expect(told.stderr).toMatch(/pawl: 1 call of the fork \S+ was refused: pay\n/);
     expect(paid()).toBe('paid\n');
     expect((await pawl(['fork', 'order-17'], { cwd })).code).toBe(2);
     expect((await pawl(['fork', 'nobody', '--at', '0'], { cwd })).code).toBe(2);
@@ -45,6 +48,8 @@ describe('`pawl retry`', () => {
     expect(ended.stderr).toMatch(/once the cause is mended, continue it with: pawl retry order-17\n$/);
     expect(await pawl(['retry', 'order-17'], { cwd })).toMatchObject({ code: 0, stdout: 'all is paid\n' });
     expect(paid()).toBe('paid\n');
+    const shown = await pawl(['show', 'order-17'], { cwd });
+    expect(shown.stdout).toMatch(/\nstep 1\n {2}pay \{\} → paid \(.*\)\nstep 2\n/);
     const again = await pawl(['retry', 'order-17'], { cwd });
     expect(again).toMatchObject({ code: 2, stderr: expect.stringMatching(/has its answer[^\n]+nothing was done/) });
   });

@@ -61,7 +61,12 @@ test('a candidate asks the model with the instructions of the agent, and gets th
     ...{ status: 'ok', output: 'Paid.', same: false, missed: [], drift: [] },
     unused: [{ step: 1, name: 'look', input: { id: 2 } }],
     usage: { inputTokens: 20, outputTokens: 10 },
-    difference: { message: 1, recorded: run.messages[1] && { role: 'assistant' }, replayed: { role: 'assistant' } },
+    difference: {
+      step: 1,
+      message: 1,
+      recorded: run.messages[1] && { role: 'assistant' },
+      replayed: { role: 'assistant' },
+    },
   });
   expect(report.steps[0]?.calls.map(({ output }) => output)).toStrictEqual([
     run.steps[0]?.calls[0]?.output,
@@ -139,7 +144,7 @@ test('an agent whose tool takes another input differs where the check refuses th
     input: { jsonSchema: strict, validate: () => ({ ok: false, message: 'cents is no text' }) },
   };
   const report = await replay(run, { agent: { ...agent, tools: [look, changed] as readonly Tool[] } });
-  expect(report).toMatchObject({ same: false, unused: [], missed: [], difference: { message: 4 } });
+  expect(report).toMatchObject({ same: false, unused: [], missed: [], difference: { step: 2, message: 4 } });
   expect(report.difference?.replayed).toMatchObject({ content: [{ output: { type: 'error-text' } }] });
 });
 
@@ -147,7 +152,7 @@ test('an agent with fewer steps ends at its limit, where the recorded run went o
   const { run, agent } = await desk();
   const report = await replay(run, { agent: { ...agent, maxSteps: 2 } });
   expect(report).toMatchObject({ same: false, status: 'error', error: { code: 'STEP_LIMIT' } });
-  expect(report.difference).toMatchObject({ message: 5, replayed: null });
+  expect(report.difference).toMatchObject({ step: 3, message: 5, replayed: null });
 });
 
 test('an answer that does not fit the schema of today needs another one, which the recording does not have (lab 17)', async () => {
@@ -158,7 +163,7 @@ test('an answer that does not fit the schema of today needs another one, which t
     same: false,
     status: 'error',
     error: { code: 'REPLAY_MISS' },
-    difference: { message: 6 },
+    difference: { step: 4, message: 6 },
   });
 });
 

@@ -11,6 +11,7 @@ import type { OpenCall, SentCommand } from '../../kit.ts';
 import { openWaitsIn } from '../../record/interrupted.ts';
 import { listedStatus } from '../../record/listed-status.ts';
 import type { Place } from '../../record/run-tree.ts';
+import { stepsIn } from '../../record/steps.ts';
 import { verdictOf } from '../../record/verdict.ts';
 import { outcomeUnknown } from '../../run/open-step.ts';
 import { answersIn } from '../../run/waits/sent-answer.ts';
@@ -81,7 +82,7 @@ export function describeRecord(
     field('worked', duration(record.elapsedMs ?? 0)),
     ...(parked ? [field('parked', oneLine(parked.reason))] : []),
     '',
-    ...steps(record.messages),
+    ...recordedSteps(record),
     ...(openStep ? ['under way:', ...openStep.calls.map(openCall)] : []),
     ...waits.flatMap((wait) => waitLines(wait, { runId: meta.runId, place, inbox, store })),
     ...(unread.length === 0 ? [] : ['not read yet:', ...told(unread)]),
@@ -169,13 +170,13 @@ function openCall({ name, input, state, attempt, effect }: OpenCall): string {
   return `  ${oneLine(name)} ${shortened(oneLine(JSON.stringify(input)), WIDTH)}: ${state} (${effect}${times})`;
 }
 
-/** The transcript as steps: each reply of the model with its calls and results. */
-function steps(messages: readonly Message[]): string[] {
+/** Returns the steps of a record as lines: each reply of the model with its calls and results. */
+export function recordedSteps(record: RunCheckpoint): string[] {
+  const { messages } = record;
   const results = new Map(messages.flatMap(toolResultsOf).map((part) => [part.toolCallId, part.output]));
-  const replies = messages.filter((message) => message.role === 'assistant');
-  return replies.flatMap((reply, i) => [
+  return stepsIn(record).flatMap(({ at }, i) => [
     `step ${i + 1}`,
-    ...toolCallsOf(reply).map(({ toolName, input, toolCallId }) => {
+    ...toolCallsOf(messages[at] as Message).map(({ toolName, input, toolCallId }) => {
       const given = shortened(oneLine(JSON.stringify(input)), WIDTH / 2);
       return `  ${oneLine(toolName)} ${given} → ${shortened(oneLine(resultText(results.get(toolCallId))), WIDTH / 2)}`;
     }),

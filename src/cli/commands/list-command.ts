@@ -81,7 +81,7 @@ function print({ args, output }: CommandContext, { store, waiting, kept }: Liste
   const now = Date.now();
   const rows = [...waiting.map((entry) => cells(entry, now)), ...kept.map((run) => keptCells(run, now))];
   if (rows.length > 0) for (const line of table([heads, ...rows])) output.print(line);
-  else output.say(`no runs are waiting in ${store.path}`);
+  else output.say(`no runs are waiting in ${store.path}${args.all ? '' : '; --all lists those that ended'}`);
   if (args.all && kept.length === 0) output.say(NONE_KEPT);
 }
 

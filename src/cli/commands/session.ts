@@ -25,7 +25,7 @@ import { unknownCalls } from './describe-run.ts';
 import { canRetry, todoForParked } from './obstacle.ts';
 import { type Asked as AskedPerson, askPerson, hasPerson, WaitEnds } from './waits/ask-person.ts';
 import { allWaits } from './waits/waiting-command.ts';
-import { type Asked, type Forking, type WorkedOn, workOn } from './worked-on.ts';
+import { type Asked, type Forking, refusedIn, type WorkedOn, workOn } from './worked-on.ts';
 
 /** One run to complete. */
 interface Job {
@@ -259,6 +259,8 @@ export class Session {
     const isParked = error?.code === 'RUN_PARKED';
     const isRefused = isParked || (status === 'error' && exitCode === exitCodes.badInput);
     if (args.json || !isRefused) this.progress.ended(result);
+    const refused = args.json || args.effects !== 'refuse' ? undefined : refusedIn(result);
+    if (refused) output.say(`pawl: ${refused}`);
     if (status === 'ok') {
       if (!args.json) output.printText(textOf(result));
       return exitCodes.ok;

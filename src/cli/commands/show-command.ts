@@ -1,4 +1,10 @@
-import { createAudit, type RunCheckpoint, type RunOutcome, type WorkflowView } from '../../index.ts';
+import {
+  type AuditedRunDetail,
+  createAudit,
+  type RunCheckpoint,
+  type RunOutcome,
+  type WorkflowView,
+} from '../../index.ts';
 import type { SentCommand } from '../../kit.ts';
 import { listedStatus } from '../../record/listed-status.ts';
 import type { Command, CommandContext } from '../command.ts';
@@ -9,7 +15,7 @@ import { allRuns, loadRecord, pidOf, treeIn } from '../open/stored-runs.ts';
 import { exitCodes, Failure, lineOf } from '../ui/failure.ts';
 import { PAWL } from '../ui/shell-words.ts';
 import { type Audited, describeAudited, describeChildren, describeSteps } from './describe-audit.ts';
-import { describeOutcome, describeRecord, type Waiting } from './describe-run.ts';
+import { describeOutcome, describeRecord, recordedSteps, type Waiting } from './describe-run.ts';
 import { unknownRun } from './obstacle.ts';
 
 /** Runs `pawl show`: prints the progress or the end of a run, and what its audit keeps. */
@@ -34,6 +40,8 @@ export const showCommand: Command = async (context) => {
 interface Stored {
   readonly waiting: Waiting | undefined;
   readonly outcome: RunOutcome | null;
+  /** The record of a run that has ended, while it is kept. */
+  readonly kept?: RunCheckpoint | null;
 }
 
 interface Found extends Stored {
@@ -43,13 +51,18 @@ interface Found extends Stored {
 
 async function storedRun(context: CommandContext, store: RunStore, runId: string): Promise<Stored> {
   const record = await loadRecord(store, runId);
-  if (!record) return { waiting: undefined, outcome: await store.outcome(runId) };
+  if (!record) return { waiting: undefined, outcome: await store.outcome(runId), kept: await keptRecord(store, runId) };
   const entries = await allRuns(store);
   const entry = entries.find((each) => each.runId === runId);
   const place = entry ? await treeIn(store, entries).placeOf(entry) : ({ kind: 'own' } as const);
   const inbox = await inboxOf(context, store, runId);
   const workflow = await workflowOf(context, store, record);
   return { waiting: { record, entry, place, inbox, module: moduleOf(context, store, runId), workflow }, outcome: null };
+}
+
+/** A record that cannot be read must not prevent the output of the end. */
+async function keptRecord(store: RunStore, runId: string): Promise<RunCheckpoint | null> {
+  return store.load(runId, { ended: true }).catch(() => null);
 }
 
 /** What a workflow's record says of its machine; and with the module of the workflow, what the machine itself says. */
@@ -125,11 +138,16 @@ function print({ output }: CommandContext, found: Found, store: RunStore): void 
   if (text !== '') output.printText(`\n${text}`);
 }
 
-function describe({ waiting, outcome, audited }: Found, store: RunStore): string[] {
+function describe({ waiting, outcome, kept, audited }: Found, store: RunStore): string[] {
   const children = audited ? describeChildren(audited) : [];
   if (waiting) return [...describeRecord(waiting, store), ...children];
   const known = audited ? describeAudited(audited.run) : [];
   const ended = known.length > 0 || !outcome ? known : describeOutcome(outcome);
-  const steps = audited ? describeSteps(audited.run) : [];
-  return [...ended, ...steps, ...children];
+  return [...ended, ...stepsOf(audited?.run, kept), ...children];
+}
+
+/** The events of a run say more of its steps than its record, but may be kept for a part of them only. */
+function stepsOf(run: AuditedRunDetail | undefined, kept: RunCheckpoint | null | undefined): string[] {
+  if (kept && !kept.workflow && (run?.steps.length ?? 0) < kept.iteration) return ['', ...recordedSteps(kept)];
+  return run ? describeSteps(run) : [];
 }

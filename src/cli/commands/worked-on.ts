@@ -11,9 +11,12 @@ import type {
   WorkflowInvocation,
 } from '../../index.ts';
 import { asSnapshot } from '../../kit.ts';
+import { stepPlaces } from '../../record/steps.ts';
 import { hasCode } from '../../values/error-data.ts';
+import { toolResultsOf } from '../../values/message.ts';
 import type { AgentModule } from '../open/agent-module.ts';
-import { Failure, lineOf } from '../ui/failure.ts';
+import { Failure, lineOf, oneLine } from '../ui/failure.ts';
+import { count, shortened } from '../ui/format.ts';
 
 /** What a run is asked for: an agent has a prompt, a workflow an input. */
 export type Asked = Invocation | WorkflowInvocation<unknown>;
@@ -45,6 +48,17 @@ export function workOn(
 ): Promise<WorkedOn> {
   if ('meta' in work) return continuedRun(executor, module, work);
   return 'origin' in work ? forkedRun(executor, work) : startedRun(executor, module, work);
+}
+
+/** Says which calls of a fork were refused; undefined = none. */
+export function refusedIn({ messages, iterations, forkedFrom, runId }: RunResult): string | undefined {
+  const places = stepPlaces(messages, 0);
+  const own = places.slice(places.length - iterations + (forkedFrom?.at ?? 0));
+  const results = own.flatMap(({ at, end }) => messages.slice(at + 1, end).flatMap(toolResultsOf));
+  const tools = results.filter(({ output }) => output.type === 'execution-denied').map(({ toolName }) => toolName);
+  if (tools.length === 0) return undefined;
+  const which = shortened(oneLine([...new Set(tools)].join(', ')), 100);
+  return `${count(tools.length, 'call')} of the fork ${oneLine(runId)} ${tools.length > 1 ? 'were' : 'was'} refused: ${which}`;
 }
 
 async function forkedRun(executor: Executor, { origin, runId, options }: Forking): Promise<WorkedOn> {

@@ -104,10 +104,10 @@ function print({ args, output }: Pick<CommandContext, 'args' | 'output'>, report
 }
 
 /** What differs, was missed, or drifted, in a line. */
-function described({ difference, messages, status, error, missed, drift, unused }: ReplayReport): string {
+function described({ difference, status, error, missed, drift, unused }: ReplayReport): string {
   const parts = [
     `${status}${error ? ` (${error.code})` : ''}`,
-    ...(difference ? [`step ${stepOf(messages, difference.message)}: ${partsOf(difference)}`] : []),
+    ...(difference ? [`step ${difference.step}: ${partsOf(difference)}`] : []),
     ...(missed.length > 0 ? [`missed ${missed.map(({ step, name }) => `${name} (step ${step})`).join(', ')}`] : []),
     ...(drift.length > 0 ? [`drifted ${drift.map(({ step, name }) => `${name} (step ${step})`).join(', ')}`] : []),
     ...(unused.length > 0 ? [`${unused.length} recorded calls not made`] : []),
@@ -115,19 +115,21 @@ function described({ difference, messages, status, error, missed, drift, unused 
   return `  ${oneLine(parts.join('; '))}`;
 }
 
-/** The step in which a message stands, or that would follow it. */
-function stepOf(messages: ReplayReport['messages'], at: number): number {
-  const answers = messages.slice(0, at).filter(({ role }) => role === 'assistant').length;
-  return messages[at]?.role === 'tool' ? answers : answers + 1;
-}
-
+/** The most characters of a text that differs. */
 const MAX_CHARS = 100;
 
-/** The first parts in which two messages differ. */
+/** The first parts in which two messages differ, from a little before the place where they do. */
 function partsOf({ recorded, replayed }: NonNullable<ReplayReport['difference']>): string {
-  const [was, is] = [recorded, replayed].map((message) => (message ? wordsOf(message.content) : []));
-  const at = was?.findIndex((words, i) => words !== is?.[i]) ?? 0;
-  return [was, is].map((words) => shortened(words?.[Math.max(0, at)] ?? 'nothing', MAX_CHARS)).join(' → ');
+  const [was = [], is = []] = [recorded, replayed].map((message) => (message ? wordsOf(message.content) : []));
+  const at = Math.max(
+    0,
+    was.findIndex((words, i) => words !== is[i]),
+  );
+  const [one, other] = [was[at] ?? 'nothing', is[at] ?? 'nothing'];
+  let from = 0;
+  while (from < one.length && one[from] === other[from]) from += 1;
+  const begin = from < MAX_CHARS / 2 ? 0 : from - MAX_CHARS / 4;
+  return [one, other].map((text) => `${begin > 0 ? '…' : ''}${shortened(text.slice(begin), MAX_CHARS)}`).join(' → ');
 }
 
 function wordsOf(content: NonNullable<NonNullable<ReplayReport['difference']>['recorded']>['content']): string[] {

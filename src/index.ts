@@ -155,11 +155,14 @@ export type {
 export type { InspectedStep, MachineAction, WorkflowAdvance, WorkflowEvent } from './run/workflow/advanced.ts';
 export type { MachineEvent } from './run/workflow/event.ts';
 export type { MessageReceiver, WorkflowMessage, WorkflowState } from './run/workflow/state.ts';
+export type { Schedule, ScheduledRun } from './schedules/definition.ts';
+export type { ListedSchedule, PauseOptions, Schedules } from './schedules/schedules.ts';
 export type { Checkpointer } from './store/checkpointer.ts';
 export type { RunStats } from './store/counting/port.ts';
 export type { CheckpointerFactory } from './store/factory.ts';
 export { type MemoryStore, memoryStore } from './store/memory/memory-store.ts';
 export type { CheckpointStore, DueList, DueRun } from './store/port.ts';
+export type { ScheduleTimes, TickCount } from './store/schedules/port.ts';
 export type {
   ListThreadsOptions,
   OnBusy,

@@ -174,16 +174,20 @@ export {
   type StoreTimes,
   type ValueRuns,
 } from './store/run-value.ts';
+export { type NotedRow, noteRow, type ScheduleFacts } from './store/schedules/note-row.ts';
+export type {
+  ScheduleStore,
+  ScheduleTimes,
+  StoredSchedule,
+  TickCount,
+  TickRun,
+} from './store/schedules/port.ts';
 export type {
   DueHeads,
-  DueMethods,
   EndedHead,
   EndedPage,
   ForkWrite,
-  FullStore,
-  HistoryMethods,
   JournalDriver,
-  JournalMethods,
   ListedHead,
   ListedThread,
   ListPage,
@@ -191,21 +195,30 @@ export type {
   MessageReader,
   PartReader,
   RowsPage,
+  ScheduleDriver,
+  ScheduleRow,
+  ScheduleWrite,
   StoreDriver,
   StoredPart,
   StoredTexts,
-  StoreOf,
   StoreWrite,
   TakeDue,
   TakenHead,
   TakenHeads,
   ThreadDriver,
-  ThreadMethods,
   ThreadPage,
   ThreadWrite,
   WriteKind,
 } from './store/store-driver.ts';
 export { type StoreFromOptions, storeFrom } from './store/store-from.ts';
+export type {
+  DueMethods,
+  FullStore,
+  HistoryMethods,
+  JournalMethods,
+  StoreOf,
+  ThreadMethods,
+} from './store/store-of.ts';
 export { inTurns, isWished, type Taking, takeAmong } from './store/taking/in-turns.ts';
 export type {
   Admission,

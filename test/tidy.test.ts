@@ -26,6 +26,7 @@ const belowStores = [
   'src/store/taking/in-turns',
   'src/store/topics',
   'src/store/deliveries',
+  'src/store/schedules',
   'src/store/encoding',
   'src/record',
   'src/run',
@@ -43,6 +44,7 @@ const belowExecutor = [
   'src/store/thread-port',
   'src/store/deliveries/port',
   'src/store/counting/port',
+  'src/store/schedules/port',
   'src/store/reading/record-part',
   'src/store/checkpointer',
   'src/store/factory',
@@ -60,6 +62,7 @@ const belowExecutor = [
   'src/critic/port',
   'src/compaction/port',
   'src/palette/port',
+  'src/schedules',
   'machines',
 ];
 
@@ -75,11 +78,13 @@ const importTable: rules.ImportTable = {
   'src/store/thread-port': ['src/store/port', 'src/record', 'src/values'],
   'src/store/deliveries/port': ['src/store/port', 'src/run'],
   'src/store/counting/port': ['src/store/port'],
+  'src/store/schedules/port': ['src/store/port', 'src/record', 'src/run'],
   'src/store/capabilities': [
     'src/store/port',
     'src/store/thread-port',
     'src/store/deliveries/port',
     'src/store/counting/port',
+    'src/store/schedules/port',
     'src/values',
   ],
   'src/store/encoding': ['src/record', 'src/run', 'src/values', 'src/codec/port'],
@@ -115,6 +120,7 @@ const importTable: rules.ImportTable = {
   'src/compaction': ['src/run', 'src/values', 'src/model'],
   'src/palette': ['src/agent', 'src/values'],
   'src/workflow': ['src/agent', 'src/tool', 'src/run', 'src/values'],
+  'src/schedules': ['src/store/schedules/port', 'src/agent', 'src/workflow', 'src/run', 'src/values'],
   // executor > drive, fleet > lifecycle > effects > run > services > host
   'src/executor/host': [...belowExecutor],
   'src/executor/services': ['src/executor/host', ...belowExecutor],

@@ -6,6 +6,8 @@ import { checkRunId } from '../run/identity.ts';
 import type { JournalEvent } from '../run/journal/reader.ts';
 import type { Invocation, WorkflowInvocation } from '../run/request.ts';
 import type { RunResult } from '../run/result.ts';
+import { type Schedules, schedulesOf } from '../schedules/schedules.ts';
+import { isScheduling } from '../store/capabilities.ts';
 import type { RunStats } from '../store/counting/port.ts';
 import type { DueList } from '../store/port.ts';
 import type { ListThreadsOptions, ThreadLine } from '../store/thread-port.ts';
@@ -217,6 +219,11 @@ export interface Executor {
    */
   work(options?: WorkOptions): Worker;
   /**
+   * The schedules of the store and of this executor (`createExecutor({ schedules })`): a function that lists them, with `pause` and `resume`.
+   * @example for (const { id, nextAt, missed } of await executor.schedules()) console.log(id, nextAt, missed.count);
+   */
+  readonly schedules: Schedules;
+  /**
    * Parks a stored run: `recover` skips it, `start` refuses it. `unpark` frees it, with all its attempts.
    * @throws {RUN_OWNED_ELSEWHERE} while it is live, here or elsewhere @throws {RUN_NOT_FOUND} if there is none
    */
@@ -348,6 +355,12 @@ export function createExecutor(options: ExecutorOptions): Executor {
     due: async (dueOptions = {}) => listDueRuns(services, dueOptions),
     agent: (id) => agentFor(services, id),
     work: (workOptions = {}) => fleet.work(workOptions),
+    schedules: schedulesOf({
+      ...config,
+      schedules: config.schedules ?? [],
+      store: config.store && isScheduling(config.store) ? config.store : undefined,
+      hasStore: config.store !== undefined,
+    }),
     park: (runId, reason, options = {}) => park(services, runId, { ...options, reason }),
     unpark: (runId, options = {}) => unpark(services, runId, options),
     fork: async (runId, forkOptions) => forkRun(services, checkRunId(runId), forkOptions),

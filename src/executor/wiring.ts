@@ -1,4 +1,5 @@
-import { isDue } from '../store/capabilities.ts';
+import { Scheduler } from '../schedules/scheduler.ts';
+import { isDue, isScheduling } from '../store/capabilities.ts';
 import { newOwner } from '../store/owner.ts';
 import { checkKeys } from '../values/known-options.ts';
 import type { FollowedRuns } from './drive/followed-runs.ts';
@@ -7,6 +8,7 @@ import { shutdown } from './fleet/shut-down.ts';
 import type { Config } from './host/config.ts';
 import { SignalSwitch } from './host/process-signals.ts';
 import { takeUpDue } from './lifecycle/due/take-up-due.ts';
+import { hasEnded, scheduledRun } from './lifecycle/scheduled-run.ts';
 import { startRun } from './lifecycle/start.ts';
 import { endChild } from './lifecycle/stored/cancel-stored.ts';
 import { startTurn } from './lifecycle/threads/begin-turn.ts';
@@ -40,8 +42,24 @@ export function servicesOf(config: Config): ExecutorServices {
     }),
     startTurn: (turn) => startTurn(services, turn),
     passParked: (runId) => passIfAwaited(services, runId),
+    scheduler: schedulerOf(config, () => services),
   });
   return services;
+}
+
+function schedulerOf(config: Config, services: () => ExecutorServices): Scheduler | undefined {
+  const { store, clock, random, warn, deployment, schedules, defaults } = config;
+  if (!schedules || !store || !isScheduling(store)) return undefined;
+  return new Scheduler(schedules, {
+    ...{ store, clock, random, warn, deployment, ms: defaults.portMs },
+    recordOf: (run, of) => scheduledRun(services(), run, of),
+    hasEnded: (runId) => hasEnded(services(), runId),
+    admitted: (runId) => {
+      config.hints.tell(runId);
+      void services().sweep.look();
+    },
+    outlive: (work) => services().outlive(work),
+  });
 }
 
 function sweepOf(config: Config, parts: Pick<SweepParts, 'stuck' | 'takeUp' | 'onLook'>): DueSweep {

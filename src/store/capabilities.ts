@@ -14,6 +14,7 @@ import type {
   OwningStore,
   TakingStore,
 } from './port.ts';
+import type { ScheduleStore } from './schedules/port.ts';
 import type { ThreadStore } from './thread-port.ts';
 
 /* What a store can do besides its four methods. It has all methods of an interface, or none: so one of them tells. */
@@ -41,6 +42,8 @@ export const isJournal = (store: CheckpointStore): store is JournalStore => has(
 export const isMarking = (store: CheckpointStore): store is ChangeStore => has(store, 'changeMark');
 /** Returns whether a store keeps conversations: it has the methods of a ThreadStore. */
 export const isThreads = (store: CheckpointStore): store is ThreadStore => has(store, 'admit');
+/** Returns whether a store keeps schedules: it has `noteSchedule`. */
+export const isScheduling = (store: CheckpointStore): store is ScheduleStore => has(store, 'noteSchedule');
 /** Returns whether a store keeps outcomes after the record is deleted: it has `keepOutcome`. */
 export const isKeepingOutcomes = (store: CheckpointStore): store is OutcomeStore => has(store, 'keepOutcome');
 /** Returns whether a store knows which ends are delivered: it has `takeUndelivered`. */

@@ -46,6 +46,8 @@ const storeMethods = {
   rewind: 'writes',
   fork: 'writes',
   deleteThread: 'writes',
+  schedules: 'reads',
+  noteSchedule: 'writes',
 } satisfies { readonly [Method in keyof WholeStore]-?: 'reads' | 'writes' };
 
 /** The name of a method that a store may have. */

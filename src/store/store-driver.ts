@@ -1,32 +1,15 @@
 import type { TotalsRange, TotalsRow } from '../record/totals.ts';
 import type { CommandToSend, StoredCommand } from './commands.ts';
-import type { CountingStore, RunCounts } from './counting/port.ts';
-import type { DeliveryDriver, DeliveryMethods } from './deliveries/deliveries.ts';
+import type { RunCounts } from './counting/port.ts';
+import type { DeliveryDriver } from './deliveries/deliveries.ts';
 import type { Due } from './due.ts';
 import type { StoredPieces } from './encoding/piece-refs.ts';
 import type { StoredBody } from './encoding/stored-body.ts';
 import type { JournalRow } from './encoding/stored-journal.ts';
-import type {
-  AppendingStore,
-  ChangeStore,
-  Claim,
-  ControlStore,
-  Cursor,
-  DueStore,
-  EndedCursor,
-  EventStore,
-  HistoryStore,
-  InboxOf,
-  JournalStore,
-  ListDueOptions,
-  OutcomeStore,
-  TakingStore,
-} from './port.ts';
-import type { PartStore } from './reading/record-part.ts';
+import type { Claim, Cursor, EndedCursor, InboxOf, ListDueOptions } from './port.ts';
 import type { Decide, RecordFacts } from './rules/decision.ts';
 import type { Lease } from './rules/lease.ts';
 import type { ThreadDecision, ThreadFacts, ThreadRow, TurnQuery, TurnRow } from './rules/thread-rows.ts';
-import type { ThreadStore } from './thread-port.ts';
 import type { TopicDriver } from './topics.ts';
 
 /**
@@ -99,6 +82,8 @@ export interface StoreDriver {
   readonly journal?: JournalDriver;
   /** Conversations of several runs: needs `listEnded` and `listDue`. */
   readonly threads?: ThreadDriver;
+  /** What is kept of schedules: needs `listDue`. */
+  readonly schedules?: ScheduleDriver;
   /** Waits for the pending writes, and refuses every later call. */
   close?(): Promise<void>;
   /** Whether an owner is certainly dead. Default: a dead process of this machine, if the executor named the owner. */
@@ -359,42 +344,25 @@ export interface ThreadDriver {
   list(page: ThreadPage): Promise<readonly ListedThread[]>;
 }
 
-/** Appends, owns, carries commands, and keeps outcomes. */
-export interface FullStore extends AppendingStore, ControlStore, OutcomeStore {
-  /** Waits for the pending writes. Every later call is refused. */
-  close(): Promise<void>;
-  [Symbol.asyncDispose](): Promise<void>;
+/** What is kept of a schedule. */
+export interface ScheduleRow {
+  readonly id: string;
+  /** Counts its writes, from 1. */
+  readonly revision: number;
+  /** The rest of it; with a codec it is encrypted. */
+  readonly text: string;
 }
 
-/** The methods that a store has because its driver has `listDue`, or `takeDue` or `topics` besides. */
-export type DueMethods<D> = D extends { listDue: unknown; countResting: unknown }
-  ? Pick<DueStore, 'leave' | 'listDue' | 'countResting'> &
-      (D extends { countRuns: unknown } ? Pick<CountingStore, 'countRuns'> : unknown) &
-      (D extends { takeDue: unknown } ? Pick<TakingStore, 'takeDue' | 'heldUntil'> : unknown) &
-      (D extends { readonly topics: TopicDriver } ? Pick<EventStore, 'expect' | 'signal'> : unknown)
-  : unknown;
+/** A write of a schedule, and of the run that begins with it. */
+export interface ScheduleWrite {
+  readonly row: ScheduleRow;
+  readonly run?: StoreWrite<void> | undefined;
+}
 
-/** The methods that a store has because its driver has `listEnded`. */
-export type HistoryMethods<D> = D extends { listEnded: unknown; loadEnded: unknown; forgetEnded: unknown }
-  ? Required<Pick<HistoryStore, 'end' | 'listEnded' | 'erase' | 'forgetEnded'>> &
-      (D extends { totals: unknown } ? Required<Pick<HistoryStore, 'totals'>> : unknown)
-  : unknown;
-
-/** The methods that a store has because its driver has a journal. */
-export type JournalMethods<D> = D extends { readonly journal: JournalDriver }
-  ? Pick<JournalStore, 'publish' | 'readEvents'> & Pick<PartStore, 'loadPart'>
-  : unknown;
-
-/** The methods that a store has because its driver has threads. */
-export type ThreadMethods = Omit<ThreadStore, keyof HistoryStore>;
-
-/**
- * The store of a driver: a `DueStore` if it has `listDue`, besides a `TakingStore` if it has `takeDue`, and so on.
- */
-export type StoreOf<D extends StoreDriver> = FullStore &
-  DueMethods<D> &
-  HistoryMethods<D> &
-  DeliveryMethods<D> &
-  JournalMethods<D> &
-  (D extends { changeMark: unknown } ? Pick<ChangeStore, 'changeMark'> : unknown) &
-  (D extends { readonly threads: ThreadDriver } ? ThreadMethods : unknown);
+/** The schedules of a store. Each method is atomic. */
+export interface ScheduleDriver {
+  /** All of them. One that is damaged has an empty text. */
+  list(): Promise<readonly ScheduleRow[]>;
+  /** Reads the stored row, and makes what `noteRow` decides, in one commit. @returns its `isNoted` */
+  write(write: ScheduleWrite): Promise<boolean>;
+}

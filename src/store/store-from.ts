@@ -22,7 +22,9 @@ import * as historyRules from './rules/history.ts';
 import * as inboxRules from './rules/inbox.ts';
 import * as ownerRules from './rules/ownership.ts';
 import * as writeRules from './rules/writes.ts';
-import type { FullStore, StoreDriver, StoreOf, StoreWrite, WriteKind } from './store-driver.ts';
+import { scheduleMethods } from './schedules/schedules.ts';
+import type { StoreDriver, StoreWrite, WriteKind } from './store-driver.ts';
+import type { FullStore, StoreOf } from './store-of.ts';
 import { checkDeployment, takingMethods } from './taking/taking-methods.ts';
 import { Threads, threadMethods } from './threads/threads.ts';
 import { ThreadTexts } from './threads/turn-text.ts';
@@ -108,6 +110,7 @@ export function storeFrom<D extends StoreDriver>(driver: D, options: StoreFromOp
     ...topics(parts, clock),
     ...history(parts, reader, threads),
     ...(threads ? threadMethods(threads) : {}),
+    ...scheduleMethods(parts),
     load: async (runId, options = {}) => reader.load(checkRunId(runId), options),
     ...journal(parts, reader),
     ...(driver.changeMark ? { changeMark: async () => (driver as Required<StoreDriver>).changeMark() } : {}),

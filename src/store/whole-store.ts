@@ -10,11 +10,12 @@ import type {
   TakingStore,
 } from './port.ts';
 import type { PartStore } from './reading/record-part.ts';
+import type { ScheduleStore } from './schedules/port.ts';
 import type { ThreadStore } from './thread-port.ts';
 
 /**
  * All that a store may be, as the stores of the package are: it appends, owns, carries commands and signals, lets runs rest, keeps
- * outcomes, the records of ended runs and threads, and has a journal. An interface of the port that is not named here has no effect.
+ * outcomes, the records of ended runs, threads and schedules, and has a journal. An interface of the port that is not named here has no effect.
  */
 export interface WholeStore
   extends AppendingStore,
@@ -26,5 +27,6 @@ export interface WholeStore
     JournalStore,
     OutcomeStore,
     PartStore,
+    ScheduleStore,
     TakingStore,
     ThreadStore {}

@@ -86,6 +86,7 @@ const policies = {
   RUN_PARKED: never,
   RUN_SLICED: later,
   RUN_WAITS: later,
+  SCHEDULE_NOT_FOUND: never,
   // A process with another setup can continue the run.
   SETUP: later,
   STEP_LIMIT: never,

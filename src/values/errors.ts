@@ -176,6 +176,10 @@ export class KeyMismatchError extends CodedError {
 export class RunNotFoundError extends CodedError {
   readonly code = 'RUN_NOT_FOUND';
 }
+/** Neither a store nor an executor knows a schedule of this id. */
+export class ScheduleNotFoundError extends CodedError {
+  readonly code = 'SCHEDULE_NOT_FOUND';
+}
 /** A file of exported runs is damaged, cut, foreign, too new or too large. */
 export class LabFileError extends CodedError {
   readonly code = 'LAB_FILE';

@@ -120,6 +120,7 @@ export function secretiveHost(client: Observer<InspectionEvent>, play: readonly 
     requireDurable: false,
     deployment: 1,
     fairBy: 'tenant',
+    schedules: [],
     onSaveError: beside('onSaveError'),
     onUnknownOutcome: 'tell',
     onModelOutage: 'park',

@@ -39,9 +39,11 @@ export class Fleet {
     const wake = () => worker.look();
     const leave = sweep.handOver(wake);
     this.#services.deliveries.begin();
+    const endSchedules = this.#services.scheduler?.begin();
     config.hints.wakes.add(wake);
     const drain = (drainMs: number) => {
       leave();
+      endSchedules?.();
       config.hints.wakes.delete(wake);
       return worker.drain(drainMs).finally(() => this.#workers.delete(worker));
     };

@@ -26,6 +26,7 @@ export async function shutdown(services: ExecutorServices, { fleet, drainMs }: L
   const drained = fleet.drain(drainMs);
   services.isShutDown = true;
   services.sweep.end();
+  services.scheduler?.end();
   services.leftRuns.end();
   const delivered = services.deliveries.end();
   services.feeds.end(new ShutdownError('this executor is shut down: read the events on another host'));

@@ -48,6 +48,7 @@ const optionKeys: KnownKeys<ExecutorOptions> = {
   journal: true,
   deployment: true,
   fairBy: true,
+  schedules: true,
   clock: true,
   random: true,
   ids: true,

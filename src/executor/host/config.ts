@@ -5,7 +5,8 @@ import { FIRST_REST_MS } from '../../model/lists/rests.ts';
 import type { Models } from '../../model/port.ts';
 import { replyLimits } from '../../model/reply-limits.ts';
 import { checkHostRunId } from '../../run/identity.ts';
-import { isJournal, isKeepingRecords } from '../../store/capabilities.ts';
+import { type DefinedSchedule, schedulesIn } from '../../schedules/definition.ts';
+import { isJournal, isKeepingRecords, isScheduling } from '../../store/capabilities.ts';
 import { boundedStore, checkedStore } from '../../store/checked-store.ts';
 import { type CheckpointerFactory, createCheckpointerFactory } from '../../store/factory.ts';
 import type { CheckpointStore } from '../../store/port.ts';
@@ -108,6 +109,8 @@ export interface Config {
   readonly deployment: number | undefined;
   /** The label whose value is the fair key of a run. */
   readonly fairBy: string | undefined;
+  /** The schedules that this executor defines; undefined: it does not say which there are. */
+  readonly schedules: readonly DefinedSchedule[] | undefined;
   readonly clock: Clock;
   readonly newId: () => string;
   /** Whether `newId` returns ids that no other run can have. */
@@ -168,6 +171,7 @@ export function configOf(options: ExecutorOptions): Config {
     isAudited: auditMs > 0,
     deployment: options.deployment,
     fairBy: options.fairBy,
+    schedules: schedulesOn(options, store),
     clock,
     newId: guardedId(options.ids, warn),
     hasRandomIds: options.ids === undefined,
@@ -192,6 +196,18 @@ function journalFor({ journal, retention }: ExecutorOptions, store: CheckpointSt
   if (store && isJournal(store)) return { ...options, lingerMs: retainedMs(retention?.events ?? EVENTS_MS) };
   warn('executor: the option journal has no effect: this store has no journal', {});
   return undefined;
+}
+
+/** Returns the schedules of an executor. @throws {TypeError} for one that cannot be, and for a store that cannot keep it */
+function schedulesOn(
+  { schedules }: ExecutorOptions,
+  store: CheckpointStore | undefined,
+): readonly DefinedSchedule[] | undefined {
+  if (schedules === undefined) return undefined;
+  const defined = schedulesIn(schedules);
+  if (store && isScheduling(store)) return defined;
+  const lack = store ? 'this one has no noteSchedule' : 'there is none';
+  throw new TypeError(`createExecutor: schedules need a store that keeps them and admits their runs; ${lack}`);
 }
 
 /** How long is kept what runs leave at their end. A run without its answer may be retried as long as its outcome is known. */

@@ -11,6 +11,7 @@ import type { Migrate } from '../../record/migrate.ts';
 import type { CutAnswer } from '../../run/reply.ts';
 import type { RunOutcome } from '../../run/result.ts';
 import type { ResumeState } from '../../run/resume.ts';
+import type { Schedule } from '../../schedules/definition.ts';
 import type { Checkpointer } from '../../store/checkpointer.ts';
 import type { CheckpointerFactory } from '../../store/factory.ts';
 import type { CheckpointStore } from '../../store/port.ts';
@@ -246,6 +247,12 @@ export interface ExecutorOptions {
    * @example createExecutor({ models, store, fairBy: 'tenant' })
    */
   readonly fairBy?: string;
+  /**
+   * Runs that start by the clock, each tick once for all processes of the store. Executors that take up due runs (`recover`, `work`) look
+   * after them. An executor with an empty list defines none, and one without the option does not say. Needs a store that keeps schedules: all of Pawl's do.
+   * @example schedules: [{ id: 'digest', cron: '0 7 * * 1-5', timeZone: 'Europe/Berlin', start: () => ({ agent, invocation: { prompt } }) }]
+   */
+  readonly schedules?: readonly Schedule[];
   readonly clock?: Clock;
   /** For the jitter of retries: a number from 0 to 1; default Math.random. */
   readonly random?: () => number;

@@ -3,6 +3,7 @@ import type { Agent } from '../../agent/agent.ts';
 import { ModelRests } from '../../model/lists/rests.ts';
 import type { Invocation, ParentCall, WorkflowInvocation } from '../../run/request.ts';
 import type { RunResult } from '../../run/result.ts';
+import type { Scheduler } from '../../schedules/scheduler.ts';
 import type { BegunTurn } from '../../store/thread-port.ts';
 import type { Toolbox } from '../../tool/toolbox.ts';
 import type { JsonObject } from '../../values/json.ts';
@@ -59,6 +60,7 @@ interface Parts {
   readonly stuck: StuckRuns;
   readonly startTurn: StartTurn;
   readonly passParked: PassParked;
+  readonly scheduler: Scheduler | undefined;
 }
 
 const MAX_SEEN = 1_000;
@@ -81,6 +83,8 @@ export class Services<Run extends LiveRun> {
   readonly sendEvent: SendEvent;
   readonly startTurn: StartTurn;
   readonly passParked: PassParked;
+  /** Settles the ticks of its schedules; undefined: it was not given any. */
+  readonly scheduler: Scheduler | undefined;
   /** The agents that this executor has begun runs or threads of, by id. */
   readonly seenAgents: Map<string, Agent> = new Map();
   isShutDown = false;
@@ -134,6 +138,7 @@ export class Services<Run extends LiveRun> {
     this.modelRests = new ModelRests(config.clock, config.cooldownMs);
     this.startTurn = parts.startTurn;
     this.passParked = parts.passParked;
+    this.scheduler = parts.scheduler;
     this.leftRuns = new LeftRuns(config, parts.endChild);
     this.signals = new LocalSignals(() => config.clock.now());
     this.palette = new PaletteEntries(config.palette ?? ownPalette(config), [config.agents, this.seenAgents]);

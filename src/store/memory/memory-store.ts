@@ -27,6 +27,7 @@ import {
   type RunValue,
   type StoreTimes,
 } from '../run-value.ts';
+import { noteRow } from '../schedules/note-row.ts';
 import type {
   DueHeads,
   EndedHead,
@@ -38,6 +39,9 @@ import type {
   MessageReader,
   PartReader,
   RowsPage,
+  ScheduleDriver,
+  ScheduleRow,
+  ScheduleWrite,
   StoreDriver,
   StoredPart,
   StoredTexts,
@@ -90,6 +94,7 @@ class MemoryDriver implements StoreDriver {
     content: async (runId, range, row) => this.#content(runId, range, row),
   };
   readonly threads: MemoryThreads;
+  readonly schedules: MemorySchedules;
   /** The runs with ends that no process has delivered, in the order of their ends. */
   readonly #undelivered = new Set<string>();
   readonly deliveries: DeliveryDriver;
@@ -110,6 +115,10 @@ class MemoryDriver implements StoreDriver {
         this.#write({ runId: command.runId, decide: sendCommand(command, { keepsDue: true }) });
         return true;
       },
+    });
+    this.schedules = new MemorySchedules({
+      isKnown: (runId) => this.#run(runId) !== undefined,
+      write: (write) => this.#write(write),
     });
     this.threads = new MemoryThreads({
       decide: (write) => this.#decided(write),
@@ -282,6 +291,29 @@ class MemoryDriver implements StoreDriver {
       if (this.#run(oldest)?.kept) return;
       this.#keeping.delete(oldest);
     }
+  }
+}
+
+/** The schedules of a memory store. */
+class MemorySchedules implements ScheduleDriver {
+  readonly #runs: { isKnown(runId: string): boolean; write(write: StoreWrite<void>): void };
+  readonly #rows = new Map<string, ScheduleRow>();
+
+  constructor(runs: { isKnown(runId: string): boolean; write(write: StoreWrite<void>): void }) {
+    this.#runs = runs;
+  }
+
+  async list(): Promise<ScheduleRow[]> {
+    return [...this.#rows.values()];
+  }
+
+  async write(write: ScheduleWrite): Promise<boolean> {
+    const stored = this.#rows.get(write.row.id) ?? null;
+    const isKnown = write.run !== undefined && this.#runs.isKnown(write.run.runId);
+    const { isNoted, isNew, run } = noteRow(write, { stored, isKnown });
+    if (run) this.#runs.write(run);
+    if (isNew) this.#rows.set(write.row.id, write.row);
+    return isNoted;
   }
 }
 

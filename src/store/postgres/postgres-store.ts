@@ -18,6 +18,7 @@ import type {
   ListedHead,
   ListPage,
   MessageReader,
+  ScheduleDriver,
   StoreDriver,
   StoredTexts,
   StoreWrite,
@@ -33,6 +34,7 @@ import { Journals } from './journals.ts';
 import type { PostgresPool } from './pool.ts';
 import { Reader } from './reads-after-writes.ts';
 import { serverTimes } from './run-row.ts';
+import { readSchedules, writeSchedule } from './schedules/schedule-table.ts';
 import { Server } from './server.ts';
 import { Taker } from './taking/taker.ts';
 import { forkThread, readQueued, readThreads, readTurns, writeThread } from './threads/thread-tables.ts';
@@ -115,6 +117,7 @@ class PostgresDriver implements StoreDriver {
   readonly #taker: Taker;
   readonly topics: TopicDriver;
   readonly threads: ThreadDriver;
+  readonly schedules: ScheduleDriver;
   readonly deliveries: DeliveryDriver;
   readonly journal: Journals;
 
@@ -128,6 +131,10 @@ class PostgresDriver implements StoreDriver {
     this.journal = new Journals(server, { queue: this.#queue, reader, waitMs: timeoutMs });
     this.topics = { expect: (write) => reader.expect(write), signal: (write) => reader.signal(write) };
     this.deliveries = { take: (take) => reader.takeDeliveries(take) };
+    this.schedules = {
+      list: () => reader.insist((session) => readSchedules(session, server)),
+      write: (write) => reader.insist((session) => writeSchedule(session, server, write)),
+    };
     this.threads = threadsOf(server, { reader, queue: this.#queue });
   }
 

@@ -25,6 +25,7 @@ const names = {
   lastTurn: 'last_turn',
   deliveries: 'deliveries',
   totals: 'totals',
+  schedules: 'schedules',
 } as const;
 
 /** The schema of a store, and its tables, as statements name them. */
@@ -287,6 +288,8 @@ const layouts: readonly ((tables: Tables) => string)[] = [
   `,
   // Why a run is not due. Rows of an earlier layout do not say it, until their record is written again.
   ({ runs }) => `ALTER TABLE ${runs} ADD COLUMN paused_by text COLLATE "C"`,
+  ({ schedules }) =>
+    `CREATE TABLE ${schedules} (id text COLLATE "C" PRIMARY KEY, revision bigint NOT NULL, checksum bigint NOT NULL, content text NOT NULL)`,
 ];
 
 /** Creates or updates the tables in PostgreSQL before the first use. */

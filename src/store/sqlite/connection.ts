@@ -11,6 +11,7 @@ import { LeaseTable } from './leases.ts';
 import { OutcomeTable } from './outcomes.ts';
 import { Reads } from './reads.ts';
 import { RecordTable } from './records.ts';
+import { ScheduleTable } from './schedules/schedule-table.ts';
 import { checkSchema, prepareSchema } from './schema.ts';
 import { TakingTables } from './taking.ts';
 import { ThreadTables } from './threads.ts';
@@ -57,11 +58,15 @@ export function runDatabase(options: RunDatabaseOptions): RunDatabase {
       const [topics, journals] = [new TopicTables(db, now), new JournalTables(db)];
       const reads = new Reads(db, leases, now);
       const threads = lazy(() => new ThreadTables(db));
+      const schedules = lazy(() => new ScheduleTable(db));
       const taking = lazy(() => new TakingTables(db, { leases, reads, now }));
       const tables = {
         ...{ records, leases, outcomes, inboxes, topics, ended, deliveries, journals, known },
         get threads() {
           return threads();
+        },
+        get schedules() {
+          return schedules();
         },
         get taking() {
           return taking();

@@ -19,6 +19,7 @@ import type {
   MessageReader,
   PartReader,
   RowsPage,
+  ScheduleRow,
   StoredPart,
   StoredTexts,
   TakeDue,
@@ -120,6 +121,10 @@ export class Reader {
 
   threads(page: ThreadPage): Promise<ListedThread[]> {
     return this.#afterWrites(({ tables }) => tables.threads.list(page));
+  }
+
+  schedules(): Promise<ScheduleRow[]> {
+    return this.#afterWrites(({ tables }) => tables.schedules.list());
   }
 
   countResting(): Promise<number> {

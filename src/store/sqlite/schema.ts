@@ -7,7 +7,7 @@ import { olderLayout } from '../read-only.ts';
 import { fileState, refuseBackup } from './copies/file-state.ts';
 
 /** The layout that this code reads and writes; kept in the file as `user_version`. */
-const SCHEMA_VERSION = 8;
+const SCHEMA_VERSION = 9;
 
 /** "Pawl" in ASCII, kept in the file as `application_id`: identifies Pawl's database. */
 const APPLICATION_ID = 0x5061776c;
@@ -240,6 +240,16 @@ const eighth = [
   ) STRICT, WITHOUT ROWID`,
 ];
 
+/** What is kept of schedules. */
+const ninth = [
+  `CREATE TABLE schedules (
+    id TEXT PRIMARY KEY,
+    revision INTEGER NOT NULL,
+    checksum INTEGER NOT NULL,
+    content TEXT NOT NULL
+  ) STRICT, WITHOUT ROWID`,
+];
+
 /** The steps from each layout to the next; the first one starts from nothing. A released layout is never changed. */
 const steps: readonly (readonly string[])[] = [
   first,
@@ -255,6 +265,7 @@ const steps: readonly (readonly string[])[] = [
   [...seventh, ...fileState],
   eighth,
   adding('due', addedLast.due),
+  ninth,
 ];
 
 /**
@@ -318,7 +329,7 @@ function checkTables(db: DatabaseSync, path: string): void {
   );
   // One flipped bit in the name of a column is enough to confuse rows.
   if (
-    ![first, second, third, fourth, fifth, sixth, seventh, fileState, eighth]
+    ![first, second, third, fourth, fifth, sixth, seventh, fileState, eighth, ninth]
       .flat()
       .every((statement) => found.has(statement))
   ) {

@@ -20,6 +20,7 @@ import type {
   ListedHead,
   ListPage,
   MessageReader,
+  ScheduleDriver,
   StoreDriver,
   StoredTexts,
   StoreWrite,
@@ -37,7 +38,7 @@ import { Reader } from './reader.ts';
 import { takeDueIn } from './taking.ts';
 import { forkThread, writeThread } from './threads.ts';
 import { expectIn, signalIn } from './topics.ts';
-import { make } from './writes.ts';
+import { make, writeSchedule } from './writes.ts';
 
 export interface SqliteStoreOptions {
   /** The file; created, with its folder, at the first use. */
@@ -111,6 +112,7 @@ class SqliteDriver implements StoreDriver {
   readonly topics: TopicDriver;
   readonly journal: JournalDriver;
   readonly threads: ThreadDriver;
+  readonly schedules: ScheduleDriver;
   readonly deliveries: DeliveryDriver;
 
   constructor(database: RunDatabase, options: QueueOptions) {
@@ -132,6 +134,10 @@ class SqliteDriver implements StoreDriver {
       publish: (write, signal) => this.#queue.addPassing((tables) => publishIn(tables, write), signal),
       read: (runId, page) => this.#reader.journal(runId, page),
       content: (runId, range, row) => this.#reader.content(runId, range, row),
+    };
+    this.schedules = {
+      list: () => this.#reader.schedules(),
+      write: (write) => this.#queue.add((tables) => writeSchedule(tables, write)),
     };
     this.threads = {
       write: async (write) => {

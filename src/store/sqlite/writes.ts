@@ -10,7 +10,8 @@ import {
   type RunFacts,
 } from '../rules/decision.ts';
 import type { Lease } from '../rules/lease.ts';
-import type { StoreWrite } from '../store-driver.ts';
+import { noteRow } from '../schedules/note-row.ts';
+import type { ScheduleWrite, StoreWrite } from '../store-driver.ts';
 import type { DeliveryTable } from './deliveries.ts';
 import type { EndedTable } from './ended.ts';
 import type { InboxTable } from './inboxes.ts';
@@ -19,6 +20,7 @@ import type { KnownRuns, Stored } from './known-runs.ts';
 import type { LeaseTable } from './leases.ts';
 import type { OutcomeTable } from './outcomes.ts';
 import type { RecordTable, WholeRecord } from './records.ts';
+import type { ScheduleTable } from './schedules/schedule-table.ts';
 import type { TakingTables } from './taking.ts';
 import type { ThreadTables } from './threads.ts';
 import type { TopicTables } from './topics.ts';
@@ -35,6 +37,7 @@ export interface Tables {
   readonly deliveries: DeliveryTable;
   readonly journals: JournalTables;
   readonly threads: ThreadTables;
+  readonly schedules: ScheduleTable;
   /** What the tables of records and leases remember of written rows. */
   readonly known: KnownRuns;
 }
@@ -75,6 +78,21 @@ export function makeDecided<T>(tables: Tables, { value, change, runId, body }: D
   const rest = change && makeChange(tables, { runId, body, change });
   const hasRemoved = rest !== undefined || (change !== undefined && isRemoval(change));
   return { value, hasRemoved, rest };
+}
+
+/** Stores a schedule in SQLite, with the run that begins, inside a transaction that others may share. @returns whether it is noted */
+export function writeSchedule(tables: Tables, write: ScheduleWrite): boolean {
+  const isKnown = write.run !== undefined && isRunKnown(tables, write.run.runId);
+  const { isNoted, isNew, run } = noteRow(write, { stored: tables.schedules.find(write.row.id), isKnown });
+  const decided = run && decideWrite(tables, run);
+  if (decided) makeDecided(tables, decided);
+  if (isNew) tables.schedules.put(write.row);
+  return isNoted;
+}
+
+function isRunKnown({ records, outcomes }: Tables, runId: string): boolean {
+  const isStored = records.find(runId) !== undefined || records.findEnded(runId) !== undefined;
+  return isStored || outcomes.epoch(runId) > 0;
 }
 
 function isRemoval({ remove, forget, end, erase }: Change): boolean {

@@ -8,7 +8,8 @@ import type { Message } from '../../values/message.ts';
 import { eraseRun } from '../rules/history.ts';
 import type { ThreadRow, TurnRow } from '../rules/thread-rows.ts';
 import { admitAgain, admitTurn, type Drop, dropTurns, endTurn } from '../rules/threads.ts';
-import type { ListedThread, StoreWrite, ThreadDriver, ThreadMethods, ThreadWrite } from '../store-driver.ts';
+import type { ListedThread, StoreWrite, ThreadDriver, ThreadWrite } from '../store-driver.ts';
+import type { ThreadMethods } from '../store-of.ts';
 import type {
   Admission,
   BegunTurn,

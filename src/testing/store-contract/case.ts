@@ -11,6 +11,7 @@ import {
   isKeepingRecords,
   isMarking,
   isOwning,
+  isScheduling,
   isTaking,
   isThreads,
 } from '../../store/capabilities.ts';
@@ -29,6 +30,7 @@ import type {
   OwningStore,
   TakingStore,
 } from '../../store/port.ts';
+import type { ScheduleStore } from '../../store/schedules/port.ts';
 import type { ThreadStore } from '../../store/thread-port.ts';
 
 /** What the contract needs of a store's tests. */
@@ -150,6 +152,11 @@ export function markingStore(title: string, body: Body<ChangeStore & OwningStore
 /** Makes a case of the store contract for stores that keep threads. */
 export function threadStore(title: string, body: Body<ThreadStore>, needs?: 'reopen'): Draft {
   return { title, body, offers: isThreads, ...(needs ? { needs } : {}) };
+}
+
+/** Makes a case of the store contract for stores that keep schedules. */
+export function scheduleStore(title: string, body: Body<ScheduleStore>, needs?: 'reopen'): Draft {
+  return { title, body, offers: isScheduling, ...(needs ? { needs } : {}) };
 }
 
 /**

@@ -13,6 +13,7 @@ import { journalCases } from './journal-cases.ts';
 import { deliveryCases, outcomeCases } from './outcome-cases.ts';
 import { recordCases } from './record-cases.ts';
 import { safetyCases } from './safety-cases.ts';
+import { scheduleCases } from './schedules/schedule-cases.ts';
 import { storeCases } from './store-cases.ts';
 import { takeCases } from './take-cases.ts';
 import { threadCases } from './thread-cases.ts';
@@ -35,6 +36,7 @@ const drafts: readonly Draft[] = [
   ...eventCases,
   ...historyCases,
   ...threadCases,
+  ...scheduleCases,
   ...journalCases,
   ...changeCases,
 ];

@@ -66,7 +66,7 @@ describe.skipIf(whyNoPostgres)('the schema of a PostgreSQL store', () => {
     await store.save(sampleRecord('run'));
     expect(await server.sql(`SELECT * FROM "${schema}".layouts ORDER BY part`)).toEqual([
       { part: 'something else', layout: 7 },
-      { part: 'store', layout: 9 },
+      { part: 'store', layout: 10 },
     ]);
   });
 
@@ -80,7 +80,9 @@ describe.skipIf(whyNoPostgres)('the schema of a PostgreSQL store', () => {
     await server.sql(
       `ALTER TABLE "${schema}".runs DROP COLUMN fair, DROP COLUMN agent, DROP COLUMN caller, DROP COLUMN deployment, DROP COLUMN definition, DROP COLUMN paused_by`,
     );
-    await server.sql(`DROP TABLE "${schema}".last_turn, "${schema}".deliveries, "${schema}".totals`);
+    await server.sql(
+      `DROP TABLE "${schema}".last_turn, "${schema}".deliveries, "${schema}".totals, "${schema}".schedules`,
+    );
     await server.sql(`UPDATE "${schema}".layouts SET layout = 4 WHERE part = 'store'`);
     await using store = postgresStore({ pool, schema });
     const wish = { owner: 'me', ttlMs: 60_000, limit: 10 };
@@ -97,7 +99,7 @@ describe.skipIf(whyNoPostgres)('the schema of a PostgreSQL store', () => {
     const before = postgresStore({ pool, schema });
     await endCounted(before, 'before');
     await before.close();
-    await server.sql(`DROP TABLE "${schema}".totals`);
+    await server.sql(`DROP TABLE "${schema}".totals, "${schema}".schedules`);
     await server.sql(`ALTER TABLE "${schema}".runs DROP COLUMN paused_by`);
     await server.sql(`UPDATE "${schema}".layouts SET layout = 7 WHERE part = 'store'`);
     await using store = postgresStore({ pool, schema });
@@ -114,11 +116,29 @@ describe.skipIf(whyNoPostgres)('the schema of a PostgreSQL store', () => {
     await before.close();
     await server.sql(`UPDATE "${schema}".runs SET due_at = 9007199254740991`);
     await server.sql(`ALTER TABLE "${schema}".runs DROP COLUMN paused_by`);
+    await server.sql(`DROP TABLE "${schema}".schedules`);
     await server.sql(`UPDATE "${schema}".layouts SET layout = 8 WHERE part = 'store'`);
     await using store = postgresStore({ pool, schema });
     expect((await store.countRuns()).waiting).toEqual({ other: 1 });
     await store.save(sampleRecord('waits', waitingForTime));
     expect((await store.countRuns()).waiting).toEqual({ timer: 1 });
+  });
+
+  test('the runs of the layout before schedules stay, and schedules are kept from now on (checkpoint 6, schedules 5)', async () => {
+    const schema = server.freshSchema();
+    const pool = server.pool();
+    const before = postgresStore({ pool, schema });
+    await before.save(sampleRecord('run'));
+    await before.close();
+    await server.sql(`DROP TABLE "${schema}".schedules`);
+    await server.sql(`UPDATE "${schema}".layouts SET layout = 9 WHERE part = 'store'`);
+    await using store = postgresStore({ pool, schema });
+    expect(await store.schedules()).toEqual([]);
+    const none = { count: 0 };
+    const schedule = { id: 'nightly', revision: 1, every: '1h', isEnabled: true, definedAt: 1, since: 1 };
+    expect(await store.noteSchedule({ ...schedule, skipped: none, missed: none, failed: none })).toBe(true);
+    expect(await store.load('run')).not.toBeNull();
+    expect(await store.schedules()).toMatchObject([schedule]);
   });
 
   test('the totals of a day are a row for each end, until the sweep makes one of them; two sweeps at once lose none', async () => {

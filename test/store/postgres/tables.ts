@@ -41,6 +41,7 @@ export async function emptyTables(server: PostgresServer, schema: string): Promi
     'threads',
     'thread_turns',
     'ended',
+    'schedules',
   ];
   await server.sql(tables.map((table) => `DELETE FROM "${schema}".${table}`).join('; '));
 }

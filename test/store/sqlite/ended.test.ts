@@ -127,7 +127,7 @@ describe('the kept record of a run that ended, in SQLite', () => {
     const path = freshPath();
     await using store = sqliteStore({ path });
     await ended(store, 'run');
-    expect(sql(path, 'PRAGMA user_version')).toEqual([{ user_version: 8 }]);
+    expect(sql(path, 'PRAGMA user_version')).toEqual([{ user_version: 9 }]);
   });
 });
 
@@ -137,13 +137,14 @@ test('a file of the layout before totals keeps its ended runs, and counts those 
   await ended(before, 'before');
   await before.close();
   sql(path, 'DROP TABLE totals');
+  sql(path, 'DROP TABLE schedules');
   sql(path, 'ALTER TABLE due DROP COLUMN paused_by');
   sql(path, 'PRAGMA user_version = 6');
   await using store = sqliteStore({ path, clock: testClock(1_000) });
   await ended(store, 'after', { isCounted: true });
   expect((await store.listEnded({ limit: 10 })).map(({ runId }) => runId)).toEqual(['after', 'before']);
   expect(await store.totals?.()).toMatchObject([{ status: 'ok', runs: 1 }]);
-  expect(sql(path, 'PRAGMA user_version')).toEqual([{ user_version: 8 }]);
+  expect(sql(path, 'PRAGMA user_version')).toEqual([{ user_version: 9 }]);
 });
 
 test('a file of the layout before pauses counts its waits as other, until their record is written again (checkpoint 6, otel 15)', async () => {
@@ -155,11 +156,28 @@ test('a file of the layout before pauses counts its waits as other, until their 
   await before.close();
   sql(path, 'UPDATE due SET due_at = 9007199254740991');
   sql(path, 'ALTER TABLE due DROP COLUMN paused_by');
+  sql(path, 'DROP TABLE schedules');
   sql(path, 'PRAGMA user_version = 7');
   await using store = sqliteStore({ path });
   expect((await store.countRuns()).waiting).toEqual({ other: 1 });
   await store.save(record);
   expect((await store.countRuns()).waiting).toEqual({ timer: 1 });
+});
+
+test('a file of the layout before schedules keeps its runs, and keeps schedules from now on (checkpoint 6, schedules 5)', async () => {
+  const path = freshPath();
+  const before = sqliteStore({ path });
+  await before.save(sampleRecord('run'));
+  await before.close();
+  sql(path, 'DROP TABLE schedules');
+  sql(path, 'PRAGMA user_version = 8');
+  await using store = sqliteStore({ path });
+  expect(await store.schedules()).toEqual([]);
+  const none = { count: 0 };
+  const schedule = { id: 'nightly', revision: 1, every: '1h', isEnabled: true, definedAt: 1, since: 1 };
+  expect(await store.noteSchedule({ ...schedule, skipped: none, missed: none, failed: none })).toBe(true);
+  expect(await store.load('run')).not.toBeNull();
+  expect(await store.schedules()).toMatchObject([schedule]);
 });
 
 describe('agents and callers of ended runs, in an encrypted SQLite file', () => {

@@ -77,6 +77,7 @@ export async function recover(services: ExecutorServices, options: RecoverOption
     // Not before: the report has what the list had.
     services.sweep.begin();
     services.deliveries.begin();
+    if (!services.isShutDown) services.scheduler?.begin();
   }
   if (report.failed.length > 0) warn('recover: some runs could not be started', { failed: report.failed.length });
   if (follow) await services.sweep.follow(signal);

@@ -239,8 +239,9 @@ interface DecidedRun {
   readonly sent: Sent | undefined;
 }
 
-async function decidedRun(
-  { session, server }: Locked,
+/** Decides a write of a run from its state in PostgreSQL, inside a transaction. @throws what `decide` throws */
+export async function decidedRun(
+  { session, server }: Pick<Locked, 'session' | 'server'>,
   { runId, decide, body }: StoreWrite<unknown>,
 ): Promise<DecidedRun> {
   const { tables, times } = server;
@@ -260,7 +261,10 @@ function endedIn({ found, sent }: DecidedRun): RecordFacts | undefined {
 }
 
 /** Writes decided changes of runs. @throws {NoAnswer} if another transaction has changed one of the runs */
-async function makeRuns({ session, server }: Locked, runs: readonly DecidedRun[]): Promise<void> {
+export async function makeRuns(
+  { session, server }: Pick<Locked, 'session' | 'server'>,
+  runs: readonly DecidedRun[],
+): Promise<void> {
   const sent = runs.flatMap((run) => (run.sent ? [run.sent] : []));
   if (sent.length === 0) return;
   const landed = await writeRuns(session, sent, server);

@@ -35,7 +35,7 @@ interface Known {
 }
 
 /** A suspended computer, or a clock that is set, is noticed within this time, ms. */
-const LONGEST_WAIT_MS = 60_000;
+const LOOK_MS = 60_000;
 /** The pause after a store that did not answer, ms. */
 const RETRY_MS = 5_000;
 /** How much later looks a process that was not the first, at most, ms. */
@@ -107,10 +107,10 @@ export class Scheduler {
   #arm(now: number): void {
     const { clock } = this.#parts;
     clock.clearTimeout(this.#timer);
-    let next = now + LONGEST_WAIT_MS;
+    let next = now + LOOK_MS;
     for (const { at, isBusy } of this.#known) if (!isBusy && at < next) next = at;
     // Until the rows are read nothing is done; what reads them looks again.
-    const ms = this.#rows ? Math.max(1, Math.ceil(next - now)) : LONGEST_WAIT_MS;
+    const ms = this.#rows ? Math.max(1, Math.ceil(next - now)) : LOOK_MS;
     this.#timer = clock.setTimeout(() => this.#look(), ms);
     unreferenced(this.#timer);
   }

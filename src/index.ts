@@ -57,7 +57,6 @@ export type {
   FailoverOptions,
   Inspect,
   JudgedCall,
-  Logger,
   Ports,
   RetentionOptions,
   RunOptions,
@@ -98,6 +97,7 @@ export type { SignalKeys } from './executor/lifecycle/waits/signal-runs.ts';
 export type { Accepted, EndedRun, Run } from './executor/run/handle.ts';
 export type { RunActor } from './executor/run/run-actor.ts';
 export type { RunSummary } from './executor/services/registry.ts';
+export type { LogFields, Logger } from './log/log.ts';
 export type { OlderModel } from './model/adapt-model.ts';
 export type { FallbackFailure, Model, ModelChoice, ModelEntry, Models, TierModels } from './model/port.ts';
 export { createPalette } from './palette/palette.ts';

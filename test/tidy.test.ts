@@ -37,6 +37,7 @@ const belowStores = [
 const insideExecutor = ['src/executor/effects', 'src/executor/run', 'src/executor/services', 'src/executor/host'];
 const belowExecutor = [
   'src/values',
+  'src/log',
   'src/run',
   'src/record',
   'src/store/port',
@@ -69,6 +70,7 @@ const belowExecutor = [
 /** Which area may import which others: imports go down only. An area may always import itself; the longest matching prefix counts. */
 const importTable: rules.ImportTable = {
   'src/values': [],
+  'src/log': ['src/values'],
   'src/run': ['src/values'],
   'src/record': ['src/run', 'src/values'],
   'src/files': ['src/values'],
@@ -120,7 +122,7 @@ const importTable: rules.ImportTable = {
   'src/compaction': ['src/run', 'src/values', 'src/model'],
   'src/palette': ['src/agent', 'src/values'],
   'src/workflow': ['src/agent', 'src/tool', 'src/run', 'src/values'],
-  'src/schedules': ['src/store/schedules/port', 'src/agent', 'src/workflow', 'src/run', 'src/values'],
+  'src/schedules': ['src/log', 'src/store/schedules/port', 'src/agent', 'src/workflow', 'src/run', 'src/values'],
   // executor > drive, fleet > lifecycle > effects > run > services > host
   'src/executor/host': [...belowExecutor],
   'src/executor/services': ['src/executor/host', ...belowExecutor],
@@ -149,6 +151,7 @@ const importTable: rules.ImportTable = {
   'src/edits/root': ['src/edits/errors', 'src/files/errors'],
   'src/fan-out': [
     'src/index',
+    'src/log',
     'src/edits',
     'src/values',
     'src/run',
@@ -162,6 +165,7 @@ const importTable: rules.ImportTable = {
   ],
   'src/http': [
     'src/index',
+    'src/log',
     'src/executor/inside',
     'src/values',
     'src/run/command',
@@ -189,6 +193,7 @@ const importTable: rules.ImportTable = {
   'src/otel': ['src/index', 'src/values'],
   'src/studio': [
     'src/index',
+    'src/log',
     'src/executor/inside',
     'src/kit',
     'src/http',

@@ -1,5 +1,5 @@
-import type { Warn } from '../executor/host/guard.ts';
 import type { Clock, ErrorData } from '../index.ts';
+import type { Warn } from '../log/log.ts';
 import { toErrorData } from '../values/error-data.ts';
 import { addDecimals } from '../values/usage.ts';
 import { costsBy, type Paid } from './cost-budget.ts';
@@ -50,7 +50,7 @@ export class Choice {
       this.#ranking = await rankWithin(judge, { prompt, responses, signal }, { ms: deadlineMs, ports });
     } catch (error) {
       this.#error = toErrorData(error);
-      warn('fan-out: the judge gave no ranking', { error: this.#error });
+      warn('fan-out.judge.failed', { error: this.#error });
     }
   }
 

@@ -1,7 +1,6 @@
 import type { FanOutContext, FanOutEmitted, FanOutOpening } from '../../machines/index.ts';
 import { fileTools } from '../edits/file-tools.ts';
 import { Overlay } from '../edits/overlay.ts';
-import { guardedWarn, type Warn } from '../executor/host/guard.ts';
 import { guardedClock } from '../executor/host/guarded-clock.ts';
 import {
   type Agent,
@@ -12,6 +11,7 @@ import {
   type Invocation,
   type Model,
 } from '../index.ts';
+import { LogLines, type Warn } from '../log/log.ts';
 import { checkHostRunId } from '../run/identity.ts';
 import { type ErrorData, toErrorData } from '../values/error-data.ts';
 import { letGo } from '../values/thenable.ts';
@@ -58,8 +58,10 @@ export class Session {
     const { models, path, prompt, root, verbose = false } = options;
     const ids = Object.keys(models);
     this.options = options;
-    this.warn = guardedWarn(options.logger ?? { warn: (message, fields) => console.warn(message, fields) });
+    const lines = new LogLines(options.logger);
+    this.warn = lines.warn;
     const clock = guardedClock(options.clock, this.warn);
+    lines.clock = clock;
     this.clock = clock;
     this.#choice = new Choice(options, { clock, warn: this.warn });
     this.#newId = idsOf(options.ids, this.warn, (id) => this.#kept?.records.has(id) ?? false);
@@ -78,7 +80,7 @@ export class Session {
     this.#end = await this.#endedBefore();
     if (this.#end) return this.#asBefore(this.#end);
     const notGoingOn = (runId: string, error: unknown) =>
-      this.warn('fan-out: a run cannot be continued; its model starts again', { runId, error: toErrorData(error) });
+      this.warn('fan-out.run.unreadable', { runId, error: toErrorData(error) });
     const unfinished = await this.#kept?.unfinished(this.executor, notGoingOn);
     const invocations = this.watches.map((watch): Invocation | null => {
       const answered = this.#kept?.completed(watch.modelId);
@@ -106,7 +108,7 @@ export class Session {
     if (this.options.fresh) return undefined;
     const request = { instructions: instructionsOf(this.options), keptMs: keptMs(this.options) };
     return this.#kept?.ended(request).catch((error: unknown) => {
-      this.warn('fan-out: the answers of the last call could not be read', { error: toErrorData(error) });
+      this.warn('fan-out.answers.unreadable', { error: toErrorData(error) });
       return undefined;
     });
   }
@@ -131,8 +133,7 @@ export class Session {
         this.#tell('onEvent', () => this.options.onEvent?.(watch.modelId, event));
       }
     };
-    const lost = (error: unknown) =>
-      this.warn('fan-out: events of a run were lost', { runId, error: toErrorData(error) });
+    const lost = (error: unknown) => this.warn('fan-out.events.lost', { runId, error: toErrorData(error) });
     this.#following.set(place, follow().catch(lost));
   }
 
@@ -169,9 +170,7 @@ export class Session {
       this.#path = this.options.path;
       this.#unsaved(error);
     }
-    await this.#kept
-      ?.close()
-      .catch((error) => this.warn('fan-out: the checkpoint file stays locked', { error: toErrorData(error) }));
+    await this.#kept?.close().catch((error) => this.warn('fan-out.lock.kept', { error: toErrorData(error) }));
   }
 
   /** In adapter order. A model that was not asked has the response of an earlier process. */
@@ -249,14 +248,14 @@ export class Session {
 
   #unsaved(error: unknown): void {
     this.#saveError = toErrorData(error);
-    this.warn('fan-out: the checkpoint file could not be written', { error: this.#saveError });
+    this.warn('fan-out.file.failed', { error: this.#saveError });
   }
 
   #tell(what: string, callback: () => unknown): void {
     try {
       letGo(callback());
     } catch (error) {
-      this.warn(`fan-out: ${what} threw`, { error: toErrorData(error) });
+      this.warn('fan-out.callback.threw', { what, error: toErrorData(error) });
     }
   }
 }
@@ -305,7 +304,7 @@ function idsOf(
       given.add(id);
       return id;
     } catch (error) {
-      warn('fan-out: ids gave no run id; a random one is used', { error: toErrorData(error) });
+      warn('fan-out.ids.invalid', { error: toErrorData(error) });
       return crypto.randomUUID();
     }
   };

@@ -1,3 +1,4 @@
+import { LogLines } from '../log/log.ts';
 import { checkKeys } from '../values/known-options.ts';
 import type { Authorize, Grant } from './authorize.ts';
 import { remoteAddressOf, watchConnections } from './connection.ts';
@@ -31,11 +32,12 @@ export function localOnly(options: LocalOptions): Authorize {
   if (typeof callerId !== 'string' || callerId === '') throw new TypeError('localOnly needs a callerId');
   if (address === remoteAddressOf) watchConnections();
   const grant: Grant = { callerId, by: { id: callerId.slice(0, 256) }, all: true };
+  const { warn } = new LogLines();
   const told = new Set<string>();
   return (request) => {
     const why = refusalOf(request, address(request));
     if (why === undefined) return grant;
-    if (!told.has(why)) console.warn(`localOnly refused a request: ${why}`);
+    if (!told.has(why)) warn('http.local.refused', { why });
     told.add(why);
     return null;
   };

@@ -33,7 +33,7 @@ export async function ownRun(
       return await executor.find(id);
     } catch (error) {
       if (grant.all || !isUnreadable(error)) throw error;
-      if (!hasCode(error, 'INVALID_RUN_ID')) warn('http: a run was not found, because it cannot be read', error);
+      if (!hasCode(error, 'INVALID_RUN_ID')) warn('http.run.unreadable', { runId: id, error });
       return null;
     }
   };

@@ -180,7 +180,7 @@ class EventStream {
       this.close();
       this.#controller?.close();
     } catch (error) {
-      if (!this.#isClosed) this.#options.web.warn('http: a stream broke', error);
+      if (!this.#isClosed) this.#options.web.warn('http.stream.broke', { error });
       this.#break(error);
     }
   }

@@ -1,6 +1,6 @@
 import type { Clock, Logger } from '../index.ts';
+import { LogLines, type Warn } from '../log/log.ts';
 import { systemClock } from '../values/clock.ts';
-import { toErrorData } from '../values/error-data.ts';
 import { isObject } from '../values/json.ts';
 import { checkKeys, type KnownKeys, kindOf } from '../values/known-options.ts';
 import type { Authorize } from './authorize.ts';
@@ -60,12 +60,10 @@ export interface Web extends Required<Omit<WebOptions, 'hosts' | 'origins' | 'lo
   /** How streams read events: no caller's hold up another one. */
   readonly reading: Reading;
   /** Logs a failure of the server. Never throws. */
-  warn(message: string, error: unknown): void;
+  readonly warn: Warn;
   /** Does the work of a request. Never rejects: an error becomes its answer. */
   answer(request: Request, work: () => Promise<Response>): Promise<Response>;
 }
-
-const consoleLogger: Logger = { warn: (message, fields) => console.warn(message, fields) };
 
 /**
  * Checks the options of a handler.
@@ -74,7 +72,7 @@ const consoleLogger: Logger = { warn: (message, fields) => console.warn(message,
  */
 export function webOf(options: WebOptions, of: string, keys: Readonly<Record<string, true>> = {}): Web {
   checkKeys(options, { ...webKeys, ...keys }, { of });
-  const { authorize, hosts, origins = [], logger = consoleLogger, clock = systemClock } = options;
+  const { authorize, hosts, origins = [], logger, clock = systemClock } = options;
   if (typeof authorize !== 'function')
     throw new TypeError(
       `${of} needs authorize: a function that says who sends a request; for your own machine localOnly()`,
@@ -83,13 +81,9 @@ export function webOf(options: WebOptions, of: string, keys: Readonly<Record<str
   const { heartbeatMs = 10_000, reauthorizeMs = 300_000 } = options;
   const limits = { maxBodyBytes, bodyMs, maxStreams, heartbeatMs, reauthorizeMs };
   for (const [name, value] of Object.entries(limits)) checkLimit(`${of}: ${name}`, value);
-  const warn = (message: string, error: unknown) => {
-    try {
-      logger.warn(message, { error: toErrorData(error) });
-    } catch {
-      // A logger that throws must not change an answer.
-    }
-  };
+  const lines = new LogLines(logger);
+  lines.clock = clock;
+  const { warn } = lines;
   return {
     authorize,
     basePath: basePathOf(options.basePath ?? '/', of),
@@ -109,7 +103,7 @@ async function answerSafely(work: () => Promise<Response>, warn: Web['warn']): P
     return await work();
   } catch (error) {
     const answer = problemAnswer(error);
-    if (answer.status >= 500) warn(`http: a request was answered with ${answer.status}`, error);
+    if (answer.status >= 500) warn('http.answer.failed', { status: answer.status, error });
     return answer;
   }
 }

@@ -117,6 +117,30 @@ export const metricTable = {
     [...agent, 'pawl.code'],
     'Runs that were parked until a person acts, by their code.',
   ),
+  'pawl.setups.failed': {
+    ...counter('{failure}', ['pawl.code'], 'Runs that a process gave back, because its setup cannot continue them.'),
+    alerts: [
+      {
+        name: 'PawlSetup',
+        when: moreThan('pawl.setups.failed', 0),
+        ...{ for: '0m', urgency: 'page', says: 'A process lacks a model, a key or a tool: a bad deploy.' },
+        see: 'A deploy broke runs',
+      },
+    ],
+  },
+  'pawl.outcomes.undelivered': {
+    ...counter('{delivery}', [], 'Deliveries of ends that `onOutcome` did not accept. They are tried again.'),
+    alerts: [
+      {
+        name: 'PawlUndelivered',
+        when: 'sum(rate(pawl.outcomes.undelivered[5m])) > 0',
+        ...{ for: '10m', urgency: 'ticket', says: 'Your program does not accept the ends of runs.' },
+        see: 'Ends are not delivered',
+      },
+    ],
+  },
+  'pawl.schedules.missed': counter('{tick}', [], 'Times of schedules at which no process was there to begin a run.'),
+  'pawl.warnings': counter('{line}', ['pawl.event'], 'Log lines of level `warn` or `error`, by their event.'),
   'pawl.spend.usd': {
     ...counter('{USD}', [...agent], 'What the steps of runs cost, as the budget counts it.'),
     alerts: [

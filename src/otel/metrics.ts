@@ -9,7 +9,7 @@ import {
   metrics,
   type Observable,
 } from '@opentelemetry/api';
-import type { ObservedRun, RunEvent, TracedCall, WatchedExecutor } from '../index.ts';
+import type { LogFields, ObservedRun, RunEvent, TracedCall, WatchedExecutor } from '../index.ts';
 import { durationBounds, type MetricName, metricTable, saveBounds } from './metric-table.ts';
 import { genAi, own } from './names.ts';
 import { BoundedValues, codeOf, tokensOf } from './replies.ts';
@@ -63,6 +63,7 @@ export class Metrics {
     if (this.#watched && this.#meter !== idle && this.#showing !== this.#meter) {
       this.#showing = this.#meter;
       addGauges(this.#meter, this.#watched);
+      for (const name of ['pawl.outcomes.undelivered', 'pawl.schedules.missed'] as const) this.#count(name, 0, {});
       for (const id of this.#watched.agentIds) this.#showZeros(id, { [own.agentId]: this.#values.of(own.agentId, id) });
     }
     return this.#meter !== idle;
@@ -71,6 +72,7 @@ export class Metrics {
   /** Shows the store and the places of an executor, the first one that there is: the processes of a fleet show one store. */
   watch(executor: WatchedExecutor): void {
     this.#watched ??= executor;
+    executor.onWarning((fields) => this.#warned(fields));
     void this.isMeasuring;
   }
 
@@ -134,6 +136,14 @@ export class Metrics {
         this.#worked(run, at, event.status);
         break;
     }
+  }
+
+  #warned({ event, code, ticks }: LogFields): void {
+    if (!this.isMeasuring) return;
+    this.#count('pawl.warnings', 1, { 'pawl.event': String(event) });
+    if (event === 'setup.failed') this.#count('pawl.setups.failed', 1, this.#code(String(code)));
+    if (event === 'schedule.missed') this.#count('pawl.schedules.missed', Number(ticks), {});
+    if (event === 'outcome.delivery.failed') this.#count('pawl.outcomes.undelivered', 1, {});
   }
 
   #begun(event: Extract<RunEvent, { type: 'run.started' | 'run.resumed' }>, run: ObservedRun): void {

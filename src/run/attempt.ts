@@ -95,6 +95,11 @@ export function isTrace(value: unknown): boolean {
   return typeof value === 'string' && value.length <= TRACE_CHARS;
 }
 
+/** Returns the id in what a record keeps of a trace; undefined where that is no `traceparent`. */
+export function traceIdIn(trace: string | undefined): string | undefined {
+  return trace && /^00-[0-9a-f]{32}-/.test(trace) ? trace.slice(3, 35) : undefined;
+}
+
 /** Returns the attempt that begins now. @param before the newest one of the record; undefined = there is none @param now wall clock, ms */
 export function nextAttempt(before: RunAttempt | undefined, now: number): RunAttempt {
   return { number: (before?.number ?? 0) + 1, from: now };

@@ -1,3 +1,4 @@
+import type { Warn } from '../log/log.ts';
 import type { ScheduleStore, StoredSchedule, TickRun } from '../store/schedules/port.ts';
 import type { Clock } from '../values/clock.ts';
 import { withDeadline } from '../values/deadline.ts';
@@ -10,7 +11,7 @@ interface SchedulerParts {
   readonly store: ScheduleStore;
   readonly clock: Clock;
   readonly random: () => number;
-  readonly warn: (message: string, fields: Readonly<Record<string, unknown>>) => void;
+  readonly warn: Warn;
   readonly deployment: number | undefined;
   /** Longest time of a call of `start`, ms. */
   readonly ms: number;
@@ -222,12 +223,13 @@ export class Scheduler {
   ): void {
     const { warn, admitted } = this.#parts;
     const tick = new Date(due.newest).toISOString();
-    if (due.older > 0) warn('schedule: ticks were missed', { schedule, count: due.older });
+    if (due.older > 0) warn('schedule.missed', { schedule, ticks: due.older });
     if (settled.as === 'started') admitted(settled.runId);
     else
-      warn(`schedule: ${whyNot[settled.as]}`, {
+      warn(whyNot[settled.as], {
         schedule,
         tick,
+        ...(settled.as === 'missed' ? { ticks: 1 } : {}),
         ...(settled.as === 'failed' ? { error: settled.error } : {}),
       });
   }
@@ -237,7 +239,7 @@ export class Scheduler {
   }
 
   #failed(error: unknown): void {
-    if (!this.#isFailing) this.#parts.warn('schedule: the store does not answer', { error: toErrorData(error) });
+    if (!this.#isFailing) this.#parts.warn('schedule.read.failed', { error: toErrorData(error) });
     this.#isFailing = true;
   }
 }
@@ -246,9 +248,9 @@ const MAX_ERROR_CHARS = 1_000;
 
 /** Why a tick began no run. */
 const whyNot = {
-  skipped: 'a tick began no run: the run of an earlier tick has not ended',
-  missed: 'a tick was missed',
-  failed: 'a tick began no run: its start failed',
+  skipped: 'schedule.skipped',
+  missed: 'schedule.missed',
+  failed: 'schedule.start.failed',
 } as const;
 
 /** The timer may be of a host's clock: it need not have the method, and the method may throw. */

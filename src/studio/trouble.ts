@@ -21,7 +21,7 @@ export async function troubleAnswer(error: unknown, request: Request, web: Web):
   if (code === undefined) throw error;
   const grant = await askHost(web, request, { action: 'inspect' }).catch(() => undefined);
   if (!grant?.all) throw error;
-  web.warn(`studio: a request was answered with ${code}`, error);
+  web.warn('studio.answer.failed', { code, error });
   const { message } = toErrorData(error);
   const problem = { type: `urn:pawl:${code}`, title: titles[code], status: 503, code, detail: message.slice(0, 1_000) };
   return jsonAnswer(problem, 503, { 'content-type': 'application/problem+json', 'retry-after': '5' });

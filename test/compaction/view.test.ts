@@ -248,9 +248,7 @@ describe('a compactor that fails', () => {
       const shown = show(long);
       await clock.advance(50);
       expect(await shown).toBe(long);
-      expect(warned).toMatchObject([
-        ['run: the history could not be compacted; it is sent as it is', { error: { message: expect.any(String) } }],
-      ]);
+      expect(warned).toMatchObject([['compaction.failed', { error: { message: expect.any(String) } }]]);
       expect(clock.pending).toBe(0);
 
       // Grown by a bit: it is not asked. By a tenth: it is, and not warned of again.

@@ -204,6 +204,8 @@ export const sections: readonly Section[] = [
       { what: 'labels of a run', code: 'MAX_LABELS' },
       { what: 'characters of a name in a span or a metric', code: 'MAX_NAME_CHARS' },
       { what: 'events of one span; later ones are counted', code: 'MAX_SPAN_EVENTS' },
+      { what: 'different log lines whose repetition is known', code: 'MAX_KNOWN_LINES' },
+      { what: 'characters of a field in the sentence of a log line', code: 'MAX_FIELD_CHARS' },
       { what: 'values of one attribute of a metric; further ones are `other`', code: 'MAX_VALUES' },
       { what: 'models of a run that are counted apart; of more, the first ones are added up', code: 'MAX_RUN_MODELS' },
       { what: 'name of a model in a record, characters', code: 'MAX_MODEL_NAME_CHARS' },

@@ -47,7 +47,6 @@ const inner = new Set([
     'MAX_WAIT_ID',
     'MOST_CONNECTIONS',
     'MOST_REQUESTS',
-    'MOST_WARNINGS',
   ],
   // What the ready escalator shows to its model, and sums of a budget beyond all measure.
   ...['MAX_CODE_CHARS', 'MAX_LOOKS', 'MAX_MESSAGES', 'MAX_OUTPUT_TOKENS', 'MAX_UNITS'],

@@ -1,6 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { exitCodeTable } from '../../src/cli/ui/exit-codes.ts';
+import { type LogRow, logTable } from '../../src/log/table.ts';
 import { type MetricRow, metricTable } from '../../src/otel/metric-table.ts';
 import { dashboardFile } from '../deploy/dashboard.ts';
 import { alerts, anchorOf, rulesFile } from '../deploy/rules.ts';
@@ -37,6 +38,14 @@ export function metricsPage(root: string): string {
     ],
   );
   return pageWith(root, 'docs/traces-and-metrics.md', [['metric', 'kind', 'attributes', 'what it measures'], ...rows]);
+}
+
+/** docs/log-lines.md with its table of log lines. */
+export function logLinesPage(root: string): string {
+  const rows = Object.entries(logTable as Readonly<Record<string, LogRow>>).map(
+    ([event, { level, says, cause, remedy }]) => [`\`${event}\``, level, says, cause, remedy],
+  );
+  return pageWith(root, 'docs/log-lines.md', [['event', 'level', 'sentence', 'cause', 'what to do'], ...rows]);
 }
 
 /** docs/deploying.md with its table of alerts. */

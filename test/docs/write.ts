@@ -7,7 +7,7 @@ import { lifecyclePage } from './lifecycle.ts';
 import { limitsPage } from './limits.ts';
 import { llmsPage } from './llms.ts';
 import { referencePage } from './reference.ts';
-import { deployFiles, deployingPage, metricsPage, operationsPage } from './tables.ts';
+import { deployFiles, deployingPage, logLinesPage, metricsPage, operationsPage } from './tables.ts';
 
 const root = fileURLToPath(new URL('../..', import.meta.url));
 writeFileSync(`${root}/docs/run-lifecycle.md`, lifecyclePage());
@@ -16,6 +16,7 @@ writeFileSync(`${root}/docs/llms.txt`, llmsPage(root));
 writeFileSync(`${root}/docs/reference.md`, referencePage(root));
 writeFileSync(`${root}/docs/events.md`, eventsPage(root));
 writeFileSync(`${root}/docs/traces-and-metrics.md`, metricsPage(root));
+writeFileSync(`${root}/docs/log-lines.md`, logLinesPage(root));
 writeFileSync(`${root}/docs/operations.md`, operationsPage(root));
 writeFileSync(`${root}/docs/deploying.md`, deployingPage(root));
 for (const [name, make] of Object.entries(deployFiles)) writeFileSync(`${root}/docs/deploy/${name}`, make());

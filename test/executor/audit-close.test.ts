@@ -115,7 +115,7 @@ describe('the close of an audit recorder', () => {
     expect(isDown).toBe(false);
     await clock.advance(1);
     await down;
-    expect(host.warnings).toContain('run: an audit recorder could not be closed');
+    expect(host.warnings).toContain('run: the audit threw; its recorder could not be closed');
   });
 });
 

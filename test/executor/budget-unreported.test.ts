@@ -57,11 +57,10 @@ describe('a model whose provider reports no usage', () => {
 
   test('is warned of once per executor, and not when the usage is reported', async () => {
     const ports = { budget: createBudget({ tokens: 10 ** 9 }) };
-    const warning = 'run: a model reported no usage; the budget counts an estimate of its tokens';
     const silent = hostOf({ models: { fast: modelReporting(undefined, 2) } as never, tools, ports });
     await silent.run({ runId: 'a' });
     await silent.run({ runId: 'b' });
-    expect(silent.warned).toEqual([{ message: warning, fields: { runId: 'a', model: 'fake/fake' } }]);
+    expect(silent.warned).toMatchObject([{ fields: { event: 'budget.estimated', runId: 'a', model: 'fake/fake' } }]);
     const usage = { inputTokens: { total: 7 }, outputTokens: { total: 3 } };
     const reporting = hostOf({ models: { fast: modelReporting(usage) } as never, ports });
     expect((await reporting.run()).spend?.tokens).toBe(10);

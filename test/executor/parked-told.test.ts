@@ -162,6 +162,6 @@ describe('notify', () => {
     });
     for (let i = 0; i < 102; i++) await executor.park(`r${i}`, 'all of them');
     await settle();
-    expect([called, warned]).toEqual([100, ['executor: notify failed; the run stays parked']]);
+    expect([called, warned]).toEqual([100, ['executor: notify failed']]);
   });
 });

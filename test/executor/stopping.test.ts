@@ -226,7 +226,7 @@ describe('shutdown', () => {
     await clock.advance(1);
     await settle();
     expect(isOver).toBe(true);
-    expect(host.warned.at(-1)?.fields).toEqual({ runIds: ['a'] });
+    expect(host.warned.at(-1)?.fields).toMatchObject({ runIds: ['a'] });
   });
 
   test('happens at the end of an await using block', async () => {

@@ -44,7 +44,7 @@ describe('due runs of an agent that no process has', () => {
     await minutes(1.5);
     expect(warned()).toEqual([]);
     await minutes(1);
-    expect(warned()).toEqual([{ code, agentId: 'clerk', runs: 3 }]);
+    expect(warned()).toMatchObject([{ event: 'agent.unknown', level: 'error', agentId: 'clerk', runs: 3 }]);
     await minutes(1);
     expect(warned()).toHaveLength(2);
     expect(await store.listInterrupted()).toHaveLength(3);
@@ -81,7 +81,7 @@ describe('due runs of an agent that no process has', () => {
     });
     executor.work();
     for (let i = 0; i < 130; i++) await clock.advance(1_000);
-    expect(warned.filter((message) => message === 'run: the due runs cannot be looked at')).toHaveLength(2);
+    expect(warned.filter((message) => message === 'executor: the due runs cannot be read')).toHaveLength(2);
     await executor.shutdown();
   });
 });

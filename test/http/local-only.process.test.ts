@@ -86,7 +86,7 @@ describe('localOnly', () => {
     const handler = handlerOf();
     for (let i = 0; i < 2; i++) expect((await handler(request())).status).toBe(401);
     expect(warn.mock.calls).toEqual([
-      [expect.stringMatching(/handler\(request, connection\), or localOnly\(\{ callerId, address/)],
+      [expect.stringMatching(/handler\(request, connection\), or localOnly\(\{ callerId, address/), expect.anything()],
     ]);
   });
 });

@@ -54,6 +54,20 @@ describe('metrics', () => {
     expect(points.length).toBeGreaterThan(15);
   });
 
+  test('count log lines by event, and among them setups that failed and ends that were not accepted (operations 9)', async () => {
+    const { tracing, read } = measuring();
+    const host = hostOf({ tracing, store: memoryStore(), onOutcome: () => Promise.reject(new Error('not now')) });
+    expect((await read()).of('pawl.outcomes.undelivered')).toBe(0);
+    await host.run({ runId: 'a' });
+    await host.run({ runId: 'b' });
+    const measured = await read();
+    expect(measured.of('pawl.outcomes.undelivered')).toBe(2);
+    // The second line was not written, because it repeats the first.
+    expect(measured.of('pawl.warnings', { 'pawl.event': 'outcome.delivery.failed' })).toBe(2);
+    expect(host.warnings).toHaveLength(1);
+    await host.executor.shutdown();
+  });
+
   test('tell at most 200 values of an attribute apart (otel 16)', async () => {
     const { tracing, read } = measuring();
     const script = Array.from({ length: 210 }, (_, i) => callTool(`tool-${i}`, {}));

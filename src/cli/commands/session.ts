@@ -235,7 +235,7 @@ export class Session {
       requireDurable: true,
       defaults: { waitLingerMs: asks ? LINGER_MS.withPerson : LINGER_MS.without },
       // The command says itself that its run is parked, and what to do.
-      logger: loggerOf(this.#context.output, 'run: parked'),
+      logger: loggerOf(this.#context.output, 'run.parked'),
       observers: [
         {
           onEvent: (event, run) => {

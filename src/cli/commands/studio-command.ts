@@ -4,7 +4,6 @@ import { resolve } from 'node:path';
 import { toNodeListener } from '../../http/node-listener.ts';
 import { type Codec, createExecutor, type Executor } from '../../index.ts';
 import { studioHandler } from '../../studio/index.ts';
-import { toErrorData } from '../../values/error-data.ts';
 import type { Command, CommandContext } from '../command.ts';
 import { type AgentModule, knownBy, loadAgentModule } from '../open/agent-module.ts';
 import { auditOption } from '../open/control-executor.ts';
@@ -20,10 +19,9 @@ import { exitCodes, Failure, lineOf, oneLine } from '../ui/failure.ts';
 import type { Output } from '../ui/output.ts';
 import { watchParent } from '../ui/parent-watch.ts';
 import { PAWL } from '../ui/shell-words.ts';
+import { loggerOf } from '../ui/warnings.ts';
 
 const USUAL_PORT = 4747;
-const WARN_EVERY_MS = 60_000;
-const MOST_WARNINGS = 100;
 
 /** Runs `pawl studio`: serves a page on a store until it is stopped. */
 export const studioCommand: Command = async (context) => {
@@ -46,7 +44,7 @@ export const studioCommand: Command = async (context) => {
       fanOuts: resolve(args.fanOuts ?? '.pawl'),
       ...(module && !module.workflow ? { agents: { [module.agent.id]: module.agent }, tools: module.tools } : {}),
       ...(apply === undefined ? {} : { apply: { root: apply } }),
-      logger: warnings(output),
+      logger: loggerOf(output),
     });
     return toNodeListener(guarded(handler));
   });
@@ -87,23 +85,8 @@ async function executorOn(
     journal: true,
     ...(module ? { ...knownBy(module), tools: [...module.tools] } : {}),
     ...auditOption(context.args),
-    logger: warnings(context.output),
+    logger: loggerOf(context.output),
   });
-}
-
-/** A page asks again and again: the same warning is printed once a minute. */
-function warnings(output: Output) {
-  const printed = new Map<string, number>();
-  return {
-    warn: (message: string, { error }: { readonly error?: unknown } = {}) => {
-      const line = oneLine(`pawl: warning: ${message}${error === undefined ? '' : `: ${toErrorData(error).message}`}`);
-      const now = performance.now();
-      if (now - (printed.get(line) ?? Number.NEGATIVE_INFINITY) < WARN_EVERY_MS) return;
-      if (printed.size >= MOST_WARNINGS) printed.clear();
-      printed.set(line, now);
-      output.say(line);
-    },
-  };
 }
 
 /** The name of this user's account; `local` where the system has none. */

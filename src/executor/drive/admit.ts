@@ -120,7 +120,7 @@ function followSignal({ config }: ExecutorServices, run: Run, { signal, ended }:
   const cancel = () => {
     if (isShutdown(readProperty(signal, 'reason'))) return;
     run.cancel('the caller aborted the run').catch((error: unknown) => {
-      config.warn('run: an admitted run could not be cancelled', { runId: run.runId, error: toErrorData(error) });
+      config.warn('run.cancel.failed', { runId: run.runId, error: toErrorData(error) });
     });
   };
   if (signal.aborted) {

@@ -142,8 +142,7 @@ export class FollowedRuns {
       this.#isFailing = false;
       if (result && !registry.live(runId)) this.#resolve(followed, result);
     } catch (error) {
-      if (!this.#isFailing)
-        config.warn('run: the end of a run cannot be read; it is read again', { runId, error: toErrorData(error) });
+      if (!this.#isFailing) config.warn('admission.follow.failed', { runId, error: toErrorData(error) });
       this.#isFailing = true;
     }
   }

@@ -61,7 +61,7 @@ function lineupOf({ services, progress, runId }: ActiveRun, models: readonly Loo
     last: answer && models.find(({ name, key }) => name === makerOf(answer) && key === keyOf(answer)),
     isResting: ({ model }) => modelRests.isResting(model),
     clock: config.clock,
-    onThrow: (error) => config.warn("run: a list's `when` threw", { runId, error: toErrorData(error) }),
+    onThrow: (error) => config.warn('callback.threw', { runId, what: "a list's `when`", error: toErrorData(error) }),
   });
 }
 

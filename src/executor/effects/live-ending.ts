@@ -132,7 +132,7 @@ async function deliver(run: ActiveRun, progress: Progress, outcome: RunOutcome):
   try {
     await onOutcome?.(outcome);
   } catch (error) {
-    warn('run: onOutcome failed', { runId: run.runId, error: toErrorData(error) });
+    warn('outcome.delivery.failed', { runId: run.runId, error: toErrorData(error) });
     // Without a claim the record counts the starts. This start did not fail, so its process did not die of the run. A store that
     // keeps which ends are delivered ends the run all the same.
     if (progress.outcome && !run.resources.claim) await saveLeft(run, { ...progress, attempts: 0 });

@@ -362,7 +362,7 @@ function warnOfStep({ agent, runId, services }: ActiveRun, { openPhase }: Progre
   const phase = openPhase && agent.phases?.[openPhase.index];
   if (phase?.recovery !== 'boundary') return;
   const fields = { runId, phase: phase.name };
-  services.config.warn('run: a phase continues at its step, not at its beginning: its effects are recorded', fields);
+  services.config.warn('phase.not-repeated', fields);
 }
 
 /** Whether an inspector may watch: Pawl's own, or one of the machine that contains the run. */

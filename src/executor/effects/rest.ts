@@ -87,8 +87,7 @@ async function leave(run: ActiveRun, progress: Progress, isFirst: boolean): Prom
     return left;
   } catch (error) {
     if (hasCode(error, 'LEASE_LOST')) run.loseLease(error);
-    else if (isFirst)
-      services.config.warn('run: the run could not rest; it tries again', { runId, error: toErrorData(error) });
+    else if (isFirst) services.config.warn('run.suspend.failed', { runId, error: toErrorData(error) });
     return 'failed';
   }
 }

@@ -49,7 +49,7 @@ async function settleRun(run: ActiveRun, input: SettleInput): Promise<RunOutput>
   } catch (error) {
     if (hasCode(error, 'LEASE_LOST')) return loseRun(run, outcome, error);
     const step = input.outcome === 'leave-running' ? 'save' : input.outcome;
-    warn(`run: checkpoint ${step} failed`, { runId: run.runId, error: toErrorData(error) });
+    warn('checkpoint.close.failed', { runId: run.runId, step, error: toErrorData(error) });
   }
   // Also if there was only an outcome to deliver, and the host did not accept it.
   void run.services.outlive(withdraw(run, input.progress.outcome && uncounted(run)));

@@ -42,6 +42,7 @@ export function watchOver(services: ExecutorServices, fleet: Fleet): Watched {
   const watch = new StoreWatch(config);
   config.tracing?.watch({
     agentIds: [...config.agents.keys()],
+    onWarning: (listener) => config.lines.listen(listener),
     async store() {
       if (!config.store || services.isShutDown) return undefined;
       const { state, stats } = await watch.look(GAUGE_MS);

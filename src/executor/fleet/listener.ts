@@ -1,9 +1,9 @@
+import type { Warn } from '../../log/log.ts';
 import { type Backoff, backoffMs } from '../../values/backoff.ts';
 import type { Clock } from '../../values/clock.ts';
 import { withDeadline } from '../../values/deadline.ts';
 import { toErrorData } from '../../values/error-data.ts';
 import { letGo } from '../../values/thenable.ts';
-import type { Warn } from '../host/guard.ts';
 import type { ListenClient } from './options.ts';
 
 /** The channel on which the PostgreSQL store says that a run is due. */
@@ -86,8 +86,7 @@ export class Listener {
     const { clock, random, warn } = this.#around;
     close(this.#client);
     this.#client = undefined;
-    if (this.#failures === 0)
-      warn('work: the connection that listens is lost; due runs are polled', { error: toErrorData(error) });
+    if (this.#failures === 0) warn('due.listener.lost', { error: toErrorData(error) });
     this.#failures += 1;
     clock.clearTimeout(this.#timer);
     this.#timer = clock.setTimeout(() => void this.begin(), backoffMs(this.#failures, pauses, random));

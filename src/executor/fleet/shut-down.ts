@@ -48,7 +48,7 @@ export async function shutdown(services: ExecutorServices, { fleet, drainMs }: L
     const results = await Promise.all(others.map((run) => run.life.ended.promise));
     return results.some(({ status }) => status === 'interrupted') ? 'runs' : 'nothing';
   } catch {
-    services.config.warn('executor: shutdown ended before all runs were left in good order', {
+    services.config.warn('shutdown.cut', {
       runIds: services.registry.all().map((run) => run.runId),
     });
     return 'trouble';

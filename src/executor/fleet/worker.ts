@@ -176,8 +176,7 @@ export class FleetWorker {
       this.#taken += taken.claims.length;
       return taken;
     } catch (error) {
-      if (this.#failures === 0)
-        this.#services.config.warn('work: the due runs cannot be taken', { error: toErrorData(error) });
+      if (this.#failures === 0) this.#services.config.warn('due.read.failed', { error: toErrorData(error) });
       this.#failures += 1;
       return undefined;
     }

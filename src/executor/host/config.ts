@@ -1,6 +1,7 @@
 import type { InspectionEvent } from 'xstate';
 import { type Agent, agentFrom } from '../../agent/agent.ts';
 import type { Skill } from '../../agent/skill.ts';
+import { consoleLogger, LogLines, type Warn } from '../../log/log.ts';
 import { FIRST_REST_MS } from '../../model/lists/rests.ts';
 import type { Models } from '../../model/port.ts';
 import { replyLimits } from '../../model/reply-limits.ts';
@@ -17,14 +18,14 @@ import { letGo } from '../../values/thenable.ts';
 import { agentOfWorkflow, type Workflow } from '../../workflow/workflow.ts';
 import { checkExecutor, retainedMs } from './check-executor.ts';
 import { DueHints } from './due-hints.ts';
-import { guarded, guardedWarn, readable, type Warn } from './guard.ts';
+import { guarded, readable } from './guard.ts';
 import { guardedClock } from './guarded-clock.ts';
 import { type Journaling, journalDefaults, journalOptionsOf } from './journal-options.ts';
 import { type Layers, layersOf } from './middleware.ts';
 import { Notices } from './notices.ts';
-import { type Observer, observersOf, type RunObserver } from './observers.ts';
+import { type Observer, observersOf, type RunObserver, runLines } from './observers.ts';
 import type { Defaults, ExecutorOptions, Ports } from './options.ts';
-import { redactedInspect, redactedWarn } from './redaction.ts';
+import { redactedInspect, redactedLogger } from './redaction.ts';
 import { type GuardedTracing, guardedTracing } from './tracing.ts';
 
 const DAY_MS = 86_400_000;
@@ -116,6 +117,8 @@ export interface Config {
   /** Whether `newId` returns ids that no other run can have. */
   readonly hasRandomIds: boolean;
   readonly random: () => number;
+  /** What writes the log lines. */
+  readonly lines: LogLines;
   readonly warn: Warn;
   readonly layers: Layers;
   readonly observers: readonly Observer[];
@@ -128,9 +131,10 @@ export interface Config {
 /** Checks the options of createExecutor and adds the defaults. @throws {TypeError} if the options cannot make an executor */
 export function configOf(options: ExecutorOptions): Config {
   checkExecutor(options, defaults);
-  const logged = guardedWarn(options.logger ?? { warn: (message, fields) => console.warn(message, fields) });
-  const warn = redactedWarn(logged, options.redact);
+  const lines = new LogLines(redactedLogger(options.logger ?? consoleLogger, options.redact));
+  const { warn } = lines;
   const clock = guardedClock(options.clock, warn);
+  lines.clock = clock;
   const limits = { ...defaults, ...given(options.defaults) };
   const factory =
     options.ports?.checkpointer ??
@@ -176,9 +180,10 @@ export function configOf(options: ExecutorOptions): Config {
     newId: guardedId(options.ids, warn),
     hasRandomIds: options.ids === undefined,
     random: guardedRandom(options.random),
+    lines,
     warn,
     layers: layersOf(options.middleware),
-    observers: observersOf(observersIn(options), warn),
+    observers: observersOf(observersIn(options, lines), warn),
     tracing: guardedTracing(options.tracing, warn),
     inspect: redactedInspect(guarded('inspect', options.inspect, warn), options.redact),
     onStep: guarded('onStep', options.onStep, warn),
@@ -186,15 +191,19 @@ export function configOf(options: ExecutorOptions): Config {
 }
 
 /** A tracing gets the events of runs as an observer does. */
-function observersIn({ observers = [], tracing }: ExecutorOptions): readonly RunObserver[] {
-  return tracing ? [...observers, { onEvent: (event, run) => tracing.event(event, run) }] : observers;
+function observersIn({ observers = [], tracing }: ExecutorOptions, lines: LogLines): readonly RunObserver[] {
+  return [
+    ...observers,
+    ...(tracing ? [{ onEvent: tracing.event.bind(tracing) }] : []),
+    ...(lines.hasInfo ? [runLines(lines.warn)] : []),
+  ];
 }
 
 function journalFor({ journal, retention }: ExecutorOptions, store: CheckpointStore | undefined, warn: Warn) {
   const options = journalOptionsOf(journal);
   if (!options) return undefined;
   if (store && isJournal(store)) return { ...options, lingerMs: retainedMs(retention?.events ?? EVENTS_MS) };
-  warn('executor: the option journal has no effect: this store has no journal', {});
+  warn('option.no-effect', { option: 'journal', why: 'this store has no journal' });
   return undefined;
 }
 
@@ -236,7 +245,8 @@ function keepRecordsMsOf(
 ): number {
   const keepMs = retainedMs(retention?.records ?? RECORDS_MS);
   if (keepMs > 0 && !(store && isKeepingRecords(store))) {
-    warn('executor: the store keeps no records of ended runs (it has no listEnded); they are deleted', { keepMs });
+    const why = 'this store has no listEnded; records of ended runs are deleted';
+    warn('option.no-effect', { option: 'retention.records', why });
   }
   return journal ? Math.max(keepMs, retainedMs(retention?.events ?? EVENTS_MS)) : keepMs;
 }
@@ -246,7 +256,7 @@ function auditMsOf({ audit, retention }: ExecutorOptions, store: CheckpointStore
   if (!audit) return 0;
   if (store && isKeepingRecords(store) && store.totals && isJournal(store))
     return retainedMs(retention?.audit ?? AUDIT_MS);
-  warn('executor: the option audit has no effect: this store lacks listEnded, totals or a journal', {});
+  warn('option.no-effect', { option: 'audit', why: 'this store lacks listEnded, totals or a journal' });
   return 0;
 }
 
@@ -311,7 +321,7 @@ function guardedId(ids: (() => string) | undefined, warn: Warn): () => string {
       letGo(id);
       return checkHostRunId(id);
     } catch (error) {
-      warn('run: the port ids returned no valid run id; a random one is used', { error: toErrorData(error) });
+      warn('ids.invalid', { error: toErrorData(error) });
       return crypto.randomUUID();
     }
   };

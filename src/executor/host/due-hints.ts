@@ -1,9 +1,9 @@
+import type { Warn } from '../../log/log.ts';
 import { carriesCommands, isEvents, isThreads } from '../../store/capabilities.ts';
 import type { CheckpointStore } from '../../store/port.ts';
 import type { Clock } from '../../values/clock.ts';
 import { withDeadline } from '../../values/deadline.ts';
 import { toErrorData } from '../../values/error-data.ts';
-import type { Warn } from './guard.ts';
 
 /** Reports that a run is due at a time: see `createExecutor({ onDue })`. */
 export type OnDue = (runId: string, at: number) => void | Promise<void>;
@@ -89,7 +89,7 @@ export class DueHints {
       await withDeadline(call(), { ms, clock, what: 'onDue' });
       this.#isFailing = false;
     } catch (error) {
-      if (!this.#isFailing) warn('executor: onDue failed; the run stays due', { runId, error: toErrorData(error) });
+      if (!this.#isFailing) warn('due.hint.failed', { runId, error: toErrorData(error) });
       this.#isFailing = true;
     }
   }

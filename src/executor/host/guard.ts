@@ -1,23 +1,7 @@
+import type { Warn } from '../../log/log.ts';
 import { readProperty, toErrorData } from '../../values/error-data.ts';
 import { RunPanicError } from '../../values/errors.ts';
-import { isThenable, letGo } from '../../values/thenable.ts';
-import type { Logger } from './options.ts';
-
-export type Warn = (message: string, fields?: Readonly<Record<string, unknown>>) => void;
-
-/**
- * Wraps the host's logger so that it cannot throw. Errors of the host's logger are dropped, because no other place is left
- * to report them.
- */
-export function guardedWarn(logger: Logger): Warn {
-  return (message, fields = {}) => {
-    try {
-      letGo(logger.warn(message, fields));
-    } catch {
-      // A logger that throws must not end the run that wanted to log.
-    }
-  };
-}
+import { isThenable } from '../../values/thenable.ts';
 
 /** A host's callback: a function, or an observer with `next`, as XState accepts it and inspectors provide it. */
 type Callback<A extends unknown[]> = ((...args: A) => unknown) | { readonly next?: (...args: A) => unknown };
@@ -29,7 +13,7 @@ export function guarded<A extends unknown[]>(
   warn: Warn,
 ): ((...args: A) => void) | undefined {
   if (!callback) return undefined;
-  const failed = (error: unknown) => warn(`run: ${what} threw`, { error: toErrorData(error) });
+  const failed = (error: unknown) => warn('callback.threw', { what, error: toErrorData(error) });
   return (...args) => {
     try {
       const answer = typeof callback === 'function' ? callback(...args) : callback.next?.(...args);

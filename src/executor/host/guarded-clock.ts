@@ -1,7 +1,7 @@
+import type { Warn } from '../../log/log.ts';
 import { type Clock, systemClock } from '../../values/clock.ts';
 import { toErrorData } from '../../values/error-data.ts';
 import { letGo } from '../../values/thenable.ts';
-import type { Warn } from './guard.ts';
 
 /** A host's clock may use the timers of Node, which treat a longer time as 1 ms. */
 const MAX_MS = 2 ** 31 - 1;
@@ -19,8 +19,10 @@ export function guardedClock(clock: Clock | undefined, warn: Warn): Clock {
       letGo(answer);
       return answer;
     } catch (error) {
-      if (!isWarned) warn('run: the clock threw; the system clock replaces it', { error: toErrorData(error) });
+      const isFirst = !isWarned;
+      // Before the warning, which asks for the time itself.
       isWarned = true;
+      if (isFirst) warn('clock.threw', { error: toErrorData(error) });
       return instead();
     }
   };

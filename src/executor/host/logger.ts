@@ -1,12 +1,14 @@
+import type { Logger } from '../../log/log.ts';
 import type { Clock } from '../../values/clock.ts';
 import { readProperty, toErrorData } from '../../values/error-data.ts';
 import { checkKeys, type KnownKeys } from '../../values/known-options.ts';
 import { isThenable, letGo } from '../../values/thenable.ts';
 import { isError } from './guard.ts';
-import type { Logger } from './options.ts';
 
 /** The options of a JSON logger. */
 export interface JsonLoggerOptions {
+  /** Writes `info` lines too: which runs this process takes, ends and leaves. Default: false. */
+  readonly info?: boolean;
   /** Takes one line, without its line break. Default: `console.error`, which writes to stderr. Its errors are dropped. */
   readonly write?: (line: string) => void;
   /** The time of a line; default: the system clock. */
@@ -14,6 +16,7 @@ export interface JsonLoggerOptions {
 }
 
 const optionKeys: KnownKeys<JsonLoggerOptions> = {
+  info: true,
   write: true,
   clock: true,
 };
@@ -28,26 +31,27 @@ const MAX_LINE = 32_000;
 const own: readonly string[] = ['time', 'level', 'message'];
 
 /**
- * Returns a logger that writes one JSON object for each line: `time` (ISO), `level` (always `warn`: nothing else is
- * logged), `message`, and the fields beside them. Any field can be written: values that JSON does not know are described,
+ * Returns a logger that writes one JSON object for each line: `time` (ISO), `level` (`warn` or `error`, where a person is
+ * needed), `message`, and the fields beside them. Any field can be written: values that JSON does not know are described,
  * errors become `{ name, code, message, cause? }`, long texts and lists are cut.
  * @example createExecutor({ models, logger: jsonLogger() })
  * @example createExecutor({ models, logger: jsonLogger({ write: (line) => file.write(`${line}\n`) }) })
  */
 export function jsonLogger(options: JsonLoggerOptions = {}): Logger {
   checkKeys(options, optionKeys, { of: 'jsonLogger' });
-  const { write = (line: string) => console.error(line), clock = Date } = options;
-  return {
-    warn(message, fields) {
+  const { write = (line: string) => console.error(line), clock = Date, info = false } = options;
+  const writing = (level: string): Logger['warn'] => {
+    return (message, fields) => {
       try {
         const left = { room: MAX_LINE };
-        const line = { time: timeOf(clock), level: 'warn', message: textOf(message, left), ...fieldsOf(fields, left) };
+        const line = { time: timeOf(clock), level, message: textOf(message, left), ...fieldsOf(fields, left) };
         letGo(write(JSON.stringify(line)));
       } catch {
         // No other place is left to report it.
       }
-    },
+    };
   };
+  return { warn: writing('warn'), error: writing('error'), ...(info ? { info: writing('info') } : {}) };
 }
 
 /** The rest of a line's limits. */

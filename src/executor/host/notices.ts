@@ -1,10 +1,10 @@
+import type { Warn } from '../../log/log.ts';
 import type { ParkedReason } from '../../run/fields.ts';
 import type { Person } from '../../run/waits/wait.ts';
 import type { Clock } from '../../values/clock.ts';
 import { withDeadline } from '../../values/deadline.ts';
 import { toErrorData } from '../../values/error-data.ts';
 import { type Redaction, Redactor } from '../../values/redact.ts';
-import type { Warn } from './guard.ts';
 import { redactedEvent } from './redaction.ts';
 
 /** What a host should know, because nothing but a person moves it. Further kinds may come: look at `kind`. */
@@ -81,8 +81,7 @@ export class Notices {
 
   /** One warning for a row of failures. */
   #failed({ runId }: Pick<Notice, 'runId'>, error: unknown): void {
-    if (!this.#isFailing)
-      this.#around.warn('executor: notify failed; the run stays parked', { runId, error: toErrorData(error) });
+    if (!this.#isFailing) this.#around.warn('notice.failed', { runId, error: toErrorData(error) });
     this.#isFailing = true;
   }
 }

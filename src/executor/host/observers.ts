@@ -1,9 +1,10 @@
+import type { Warn } from '../../log/log.ts';
 import type { PreviousAttempt } from '../../run/attempt.ts';
 import type { RunEvent } from '../../run/events/body.ts';
 import type { RunInfo } from '../../run/request.ts';
 import { isObject } from '../../values/json.ts';
 import { checkKeys, type KnownKeys, kindOf } from '../../values/known-options.ts';
-import { guarded, type Warn } from './guard.ts';
+import { guarded } from './guard.ts';
 
 /**
  * How a run came to this process. `started`: by `executor.start`, also if it continues from its record. `recovered`: by
@@ -81,4 +82,20 @@ export function observersOf(observers: readonly RunObserver[] = [], warn: Warn):
     const onEvent = guarded('an observer', observer.onEvent?.bind(observer), warn);
     return onEvent ? [{ onEvent }] : [];
   });
+}
+
+/** Writes an `info` line for each run that this process takes, ends, or leaves. */
+export function runLines(write: Warn): RunObserver {
+  return {
+    onEvent(event, { info }) {
+      const about = { runId: event.runId, agentId: info.subjectId };
+      if (event.type === 'run.started' || event.type === 'run.resumed') write('run.taken', about);
+      else if (event.type === 'run.waiting') write('run.waiting', { ...about, waits: event.waits });
+      else if (event.type === 'run.ended') {
+        const { status, error } = event;
+        const isLeft = status === 'interrupted' || status === 'waiting';
+        write(isLeft ? 'run.left' : 'run.ended', { ...about, status, ...(error ? { code: error.code } : {}) });
+      }
+    },
+  };
 }

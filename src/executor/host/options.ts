@@ -5,6 +5,7 @@ import type { Audit } from '../../audit/port.ts';
 import type { Budget } from '../../budget/port.ts';
 import type { Compactor } from '../../compaction/port.ts';
 import type { Critic } from '../../critic/port.ts';
+import type { Logger } from '../../log/log.ts';
 import type { ModelChoice, Models } from '../../model/port.ts';
 import type { Palette } from '../../palette/port.ts';
 import type { Migrate } from '../../record/migrate.ts';
@@ -36,11 +37,6 @@ export interface JudgedCall extends Omit<CallInfo, 'signal'>, Omit<ToolCallInfo,
 
 /** Decides about a tool call: see `createExecutor({ approvals })`. */
 export type ApprovalPolicy = (call: JudgedCall) => Verdict | undefined | Promise<Verdict | undefined>;
-
-/** Receives warnings. Default: the console. */
-export interface Logger {
-  warn(message: string, fields: Readonly<Record<string, unknown>>): void;
-}
 
 /** Values for everything that neither the agent nor the invocation sets. Times in milliseconds. */
 export interface Defaults {

@@ -143,14 +143,14 @@ class SignalListener {
     const shutdown = this.#executor.shutdown(this.#drainMs);
     const left = shutdown.then(() => {});
     const hook = (async () => this.#options.onSignal?.(signal, left))().catch((error) => {
-      warn('executor: onSignal threw', { error: toErrorData(error) });
+      warn('callback.threw', { what: 'onSignal', error: toErrorData(error) });
     });
     const limit = { ms: this.#drainMs, clock, what: 'leaving on a signal' };
     try {
       const [departure] = await withDeadline(Promise.all([shutdown, hook]), limit);
       return departure;
     } catch {
-      warn('executor: the process ends before everything was closed', { signal, drainMs: this.#drainMs });
+      warn('drain.cut', { signal, drainMs: this.#drainMs });
       return 'trouble';
     }
   }
@@ -161,7 +161,7 @@ class SignalListener {
       if (exit) letGo(exit(code));
       else process.exit(code);
     } catch (error) {
-      this.#executor.config.warn('executor: exit threw', { error: toErrorData(error) });
+      this.#executor.config.warn('callback.threw', { what: 'exit', error: toErrorData(error) });
       process.exit(code);
     }
   }

@@ -1,5 +1,6 @@
 import type { InspectionEvent } from 'xstate';
 import type { RunContext } from '../../../machines/context.ts';
+import type { Logger } from '../../log/log.ts';
 import { ProgressRedaction } from '../../record/redact-progress.ts';
 import type { ReplyContent, RunEventBody } from '../../run/events/body.ts';
 import { type FieldRedaction, runEvents, specOf } from '../../run/events/table.ts';
@@ -10,7 +11,6 @@ import { redactWait, type Wait } from '../../run/waits/wait.ts';
 import type { ErrorData } from '../../values/error-data.ts';
 import type { ToolOutput } from '../../values/message.ts';
 import { type Redaction, Redactor } from '../../values/redact.ts';
-import type { Warn } from './guard.ts';
 
 type Delta = Extract<RunEventBody, { type: 'model.delta' }>;
 
@@ -103,13 +103,20 @@ export function redactedRun(
 }
 
 /** Fields that name the run, and hold none of its content. */
-const named = new Set(['runId', 'agentId', 'code', 'callId']);
+const named = new Set(['event', 'level', 'runId', 'agentId', 'traceId', 'code', 'callId']);
 
 /** Wraps a logger so that it gets only redacted texts. */
-export function redactedWarn(warn: Warn, redact: Redaction | undefined): Warn {
-  if (!redact) return warn;
+export function redactedLogger(logger: Logger, redact: Redaction | undefined): Logger {
+  if (!redact) return logger;
   const redactor = new Redactor(redact, 'log');
-  return (message, fields) => warn(redactor.text(message), fields && (copyOf(fields, redactor) as typeof fields));
+  const redacted = (write: Logger['warn']): Logger['warn'] => {
+    return (message, fields) => write(redactor.text(message), copyOf(fields, redactor) as typeof fields);
+  };
+  return {
+    warn: redacted((...line) => logger.warn(...line)),
+    ...(logger.error ? { error: redacted((...line) => logger.error?.(...line)) } : {}),
+    ...(logger.info ? { info: redacted((...line) => logger.info?.(...line)) } : {}),
+  };
 }
 
 /**

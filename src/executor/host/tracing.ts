@@ -1,3 +1,4 @@
+import type { LogFields, Warn } from '../../log/log.ts';
 import { TRACE_CHARS } from '../../run/attempt.ts';
 import type { RunEvent } from '../../run/events/body.ts';
 import type { ToolEffect } from '../../run/ledger.ts';
@@ -6,7 +7,6 @@ import { toErrorData } from '../../values/error-data.ts';
 import { isObject } from '../../values/json.ts';
 import { kindOf } from '../../values/known-options.ts';
 import { letGo } from '../../values/thenable.ts';
-import type { Warn } from './guard.ts';
 import type { ObservedRun } from './observers.ts';
 
 /** A run whose trace begins. */
@@ -64,6 +64,8 @@ export interface WatchedExecutor {
   store(): Promise<{ readonly isUp: boolean; readonly stats?: RunStats } | undefined>;
   /** Undefined: no worker works. */
   places(): Places | undefined;
+  /** Calls a function with the fields of each log line of level `warn` or `error`, also of lines that are repeated and not written. */
+  onWarning(listener: (fields: LogFields) => void): void;
 }
 
 /**
@@ -102,7 +104,7 @@ export interface GuardedTracing {
 /** Guards a host's tracing: it changes no call, and its errors are logged. */
 export function guardedTracing(tracing: Tracing | undefined, warn: Warn): GuardedTracing | undefined {
   if (!tracing) return undefined;
-  const failed = (error: unknown) => warn('tracing threw', { error: toErrorData(error) });
+  const failed = (error: unknown) => warn('callback.threw', { what: 'tracing', error: toErrorData(error) });
   return {
     begin(run) {
       try {

@@ -152,9 +152,7 @@ function stopCall(run: ActiveRun, call: OpenCall): void {
   if (!call.name.startsWith(childToolName('agent', '')) || call.attempt === 0) return;
   const ending = services.endChild(childOfCall(born, call), 'the workflow left the state that made this call');
   void services.outlive(
-    ending.catch((error) =>
-      services.config.warn('run: a child run was not ended', { runId, error: toErrorData(error) }),
-    ),
+    ending.catch((error) => services.config.warn('run.cancel.failed', { runId, error: toErrorData(error) })),
   );
 }
 
@@ -172,7 +170,7 @@ function runActs(run: ActiveRun, { acts }: Extract<RunEmitted, { type: 'workflow
     } catch (thrown) {
       const error = toErrorData(thrown);
       run.publish({ type: 'workflow.action-failed', name, error });
-      run.services.config.warn('run: an action of the workflow threw', { runId: run.runId, name, error });
+      run.services.config.warn('workflow.action.threw', { runId: run.runId, name, error });
     }
   }
 }
@@ -184,7 +182,7 @@ function callRefused({ step, call }: Extract<RunEmitted, { type: 'call.refused' 
 }
 
 function nudgeDropped({ bytes, left }: Extract<RunEmitted, { type: 'nudge.dropped' }>, run: ActiveRun): void {
-  run.services.config.warn('run: a nudge of the critic is too large; it was dropped', {
+  run.services.config.warn('critic.nudge.dropped', {
     runId: run.runId,
     bytes,
     left,
@@ -288,7 +286,7 @@ async function conclude(run: ActiveRun): Promise<void> {
         what: 'leaving the run',
       });
     } catch (error) {
-      run.services.config.warn('run: checkpoint save failed', { runId: run.runId, error: toErrorData(error) });
+      run.services.config.warn('checkpoint.save.failed', { runId: run.runId, error: toErrorData(error) });
     }
   }
   await releaseClaim(run);

@@ -1,6 +1,7 @@
 import type { RunContext } from '../../../machines/context.ts';
 import type { Agent } from '../../agent/agent.ts';
 import type { SaveMoment } from '../../record/state.ts';
+import { traceIdIn } from '../../run/attempt.ts';
 import type { SteeredBy } from '../../run/command.ts';
 import type { RunEventBody } from '../../run/events/body.ts';
 import { hasOrigin } from '../../run/events/table.ts';
@@ -109,6 +110,11 @@ export class ActiveRun implements LiveRun, Leaseholder {
 
   get runId(): string {
     return this.seed.request.runId;
+  }
+
+  /** What log lines say of it. */
+  get names(): LiveRun['names'] {
+    return { agentId: this.agent.id, traceId: traceIdIn(this.progress?.trace) };
   }
 
   /** What the keys of its calls and the ids of its children are made of; known once it is accepted. */
@@ -280,7 +286,7 @@ export class ActiveRun implements LiveRun, Leaseholder {
     try {
       cleanup();
     } catch (error) {
-      this.services.config.warn('run: a cleanup threw', { runId: this.runId, error: toErrorData(error) });
+      this.services.config.warn('callback.threw', { runId: this.runId, what: 'a cleanup', error: toErrorData(error) });
     }
   }
 

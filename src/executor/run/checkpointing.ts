@@ -151,7 +151,6 @@ export class Checkpointing {
     const { runId, services } = this.#run;
     this.saveErrors += 1;
     this.#run.publish({ type: 'checkpoint.failed', error: toErrorData(error) });
-    if (this.saveErrors === 1)
-      services.config.warn('run: checkpoint save failed', { runId, error: toErrorData(error) });
+    if (this.saveErrors === 1) services.config.warn('checkpoint.save.failed', { runId, error: toErrorData(error) });
   }
 }

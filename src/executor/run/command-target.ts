@@ -125,7 +125,7 @@ async function fittingIn(run: ActiveRun, event: MachineEvent): Promise<MachineEv
   } catch (thrown) {
     const error = toErrorData(thrown);
     run.publish({ type: 'workflow.ignored', step: run.progress?.iteration ?? 0, event: event.type, error });
-    run.services.config.warn('run: an event does not fit the schema of its workflow', { runId: run.runId, error });
+    run.services.config.warn('event.invalid', { runId: run.runId, error });
     return undefined;
   }
 }

@@ -135,8 +135,9 @@ export class CriticMonitor implements Observer {
       const asked = Promise.resolve(this.#handle.onOutOfSteps?.());
       await withDeadline(asked, { ms: defaults.portMs, clock, what: 'the critic' });
     } catch (error) {
-      warn('run: the critic did not say whether the run may continue', {
+      warn('critic.failed', {
         runId: this.#run.runId,
+        outcome: 'it did not say whether the run may continue',
         error: toErrorData(error),
       });
     }
@@ -164,7 +165,7 @@ function handleOf(run: Watched, info: RunInfo, past: Past): CriticHandle | undef
     letGo(handle);
     return isObject(handle) && !isThenable(handle) ? (handle as unknown as CriticHandle) : undefined;
   } catch (error) {
-    warn('run: the critic threw; the run is not watched', { runId: run.runId, error: toErrorData(error) });
+    warn('critic.failed', { runId: run.runId, outcome: 'the run is not watched', error: toErrorData(error) });
     return undefined;
   }
 }

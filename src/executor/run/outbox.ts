@@ -103,8 +103,7 @@ export class Outbox {
     if (life.isOver) return;
     // A timer would keep a process alive whose run is over.
     if (this.#timer === undefined) this.#run.onEnd(() => clock.clearTimeout(this.#timer));
-    if (this.#failures === 0)
-      services.config.warn('run: an event for another run did not arrive; it is sent again', { runId, why });
+    if (this.#failures === 0) services.config.warn('outbox.delivery.failed', { runId, why });
     this.#failures += 1;
     this.#isPausing = true;
     this.#timer = clock.setTimeout(

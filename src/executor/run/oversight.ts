@@ -57,7 +57,7 @@ export function tellParked(run: ActiveRun, parked: ParkedReason, isKnown = false
   run.publish({ type: 'run.parked', ...parked });
   const how =
     'look at the reason; then executor.control(runId).unpark(), or `pawl unpark` and its id, continues the run';
-  services.config.warn('run: parked', { runId, code, reason, how });
+  services.config.warn('run.parked', { runId, code, reason, how });
   if (!isKnown) services.config.notices.parked({ runId, agentId: agent.id }, parked);
 }
 

@@ -43,7 +43,7 @@ export async function restoreSpend(run: ActiveRun, progress: Progress): Promise<
       budget.restore?.(callerOf(run), { ...bornRunOf(progress), spend }),
     );
   } catch (error) {
-    warn('run: the budget did not accept the earlier spend of the run', fields(run, error));
+    warn('budget.restore.failed', fields(run, error));
   }
 }
 
@@ -85,7 +85,7 @@ export class Spending {
         await askBounded(this.#run, 'budget.commit', () => budget.commit(reservation, { usage, seconds })),
       );
     } catch (error) {
-      warn('run: a model call could not be charged to the budget', fields(this.#run, error));
+      warn('budget.commit.failed', fields(this.#run, error));
       return undefined;
     }
   }
@@ -97,7 +97,7 @@ export class Spending {
     try {
       await askBounded(this.#run, 'budget.refund', () => budget.refund(reservation));
     } catch (error) {
-      warn('run: a reservation could not be returned to the budget', fields(this.#run, error));
+      warn('budget.refund.failed', fields(this.#run, error));
     }
   }
 }

@@ -50,7 +50,7 @@ export function followSignal(
     if (signal.aborted) stop();
     else letGo(signal.addEventListener('abort', stop, { once: true }));
   } catch (error) {
-    run.services.config.warn('run: the signal cannot be followed', { runId: run.runId, error: toErrorData(error) });
+    run.services.config.warn('abort-signal.unreadable', { runId: run.runId, error: toErrorData(error) });
   }
   run.onEnd(() => letGo(signal.removeEventListener('abort', stop)));
 }

@@ -1,5 +1,6 @@
 import type { Audit, AuditRecorder } from '../../audit/port.ts';
 import { Recording } from '../../audit/recording.ts';
+import type { Warn } from '../../log/log.ts';
 import type { RunEvent } from '../../run/events/body.ts';
 import type { RunInfo } from '../../run/request.ts';
 import type { RunOutput } from '../../run/result.ts';
@@ -8,7 +9,7 @@ import { withDeadline } from '../../values/deadline.ts';
 import { toErrorData } from '../../values/error-data.ts';
 import { isObject } from '../../values/json.ts';
 import { isThenable, letGo } from '../../values/thenable.ts';
-import { guarded, type Warn } from '../host/guard.ts';
+import { guarded } from '../host/guard.ts';
 import type { Observer } from '../host/observers.ts';
 
 interface Surroundings {
@@ -41,7 +42,11 @@ export class Auditing implements Observer {
       const isRecorder = isObject(recorder) && !isThenable(recorder);
       return isRecorder ? new Auditing(recorder as unknown as AuditRecorder, around) : undefined;
     } catch (error) {
-      around.warn('run: the audit threw; the run is not recorded in it', { error: toErrorData(error) });
+      around.warn('audit.failed', {
+        runId: info.runId,
+        outcome: 'the run is not recorded in it',
+        error: toErrorData(error),
+      });
       return undefined;
     }
   }
@@ -60,7 +65,7 @@ export class Auditing implements Observer {
       const closed = Promise.resolve(this.#recorder.close(status, output, error, sums));
       await withDeadline(closed, { ms, clock, what: 'audit close' });
     } catch (thrown) {
-      warn('run: an audit recorder could not be closed', { error: toErrorData(thrown) });
+      warn('audit.failed', { outcome: 'its recorder could not be closed', error: toErrorData(thrown) });
     }
   }
 }

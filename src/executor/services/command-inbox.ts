@@ -1,10 +1,10 @@
+import type { Warn } from '../../log/log.ts';
 import { MAX_COMMANDS, type SentCommand } from '../../run/command.ts';
 import { carriesCommands } from '../../store/capabilities.ts';
 import type { CheckpointStore, Claim, ControlStore } from '../../store/port.ts';
 import type { Clock } from '../../values/clock.ts';
 import { withDeadline } from '../../values/deadline.ts';
 import { hasCode, readProperty, toErrorData } from '../../values/error-data.ts';
-import type { Warn } from '../host/guard.ts';
 
 /** A live run that commands may be waiting for. */
 export interface CommandTarget {
@@ -146,7 +146,7 @@ export class CommandInbox {
       for (const member of members) this.#deliver(store, member, byRun.get(member.runId) ?? []);
       return true;
     } catch (error) {
-      if (!this.#isFailing) warn('run: commands from other processes cannot be read', { error: toErrorData(error) });
+      if (!this.#isFailing) warn('command.read.failed', { error: toErrorData(error) });
       this.#isFailing = true;
       return false;
     }
@@ -231,7 +231,7 @@ export class CommandInbox {
       for (const id of ids) this.#acknowledged.add(keyOf(member, id));
     } catch (error) {
       if (!hasCode(error, 'LEASE_LOST')) {
-        warn('run: a command could not be acknowledged', { runId, error: toErrorData(error) });
+        warn('command.confirm.failed', { runId, error: toErrorData(error) });
       }
     }
   }

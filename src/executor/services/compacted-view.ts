@@ -1,4 +1,5 @@
 import type { Compactor } from '../../compaction/port.ts';
+import type { Warn } from '../../log/log.ts';
 import type { Model } from '../../model/port.ts';
 import type { Clock } from '../../values/clock.ts';
 import { withDeadline } from '../../values/deadline.ts';
@@ -9,7 +10,6 @@ import { enterMessage, type Message, toolCallsOf, toolResultsOf } from '../../va
 import { modelName } from '../../values/model-use.ts';
 import { estimateTokens } from '../../values/texts/token-estimate.ts';
 import { letGo } from '../../values/thenable.ts';
-import type { Warn } from '../host/guard.ts';
 
 export interface CompactedViewOptions {
   readonly compactor: Compactor;
@@ -184,7 +184,7 @@ export class CompactedView {
 
   #warnOnce(error: unknown): void {
     if (!this.#hasWarned) {
-      this.#options.warn('run: the history could not be compacted; it is sent as it is', { error: toErrorData(error) });
+      this.#options.warn('compaction.failed', { error: toErrorData(error) });
     }
     this.#hasWarned = true;
   }

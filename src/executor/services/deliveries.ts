@@ -43,11 +43,7 @@ export class Deliveries {
     this.#parts = parts;
     this.#store = onOutcome && store && isDelivering(store) ? store : undefined;
     // A host that keeps no outcomes asks for the ends of its own process.
-    if (onOutcome && store && !this.#store && keepOutcomesMs > 0)
-      warn(
-        'executor: onOutcome gets only the ends of runs of this process: this store does not keep which are delivered',
-        {},
-      );
+    if (onOutcome && store && !this.#store && keepOutcomesMs > 0) warn('outcome.delivery.partial', {});
   }
 
   /** Looks from now on. */
@@ -94,7 +90,7 @@ export class Deliveries {
       }
       this.#isFailing = false;
     } catch (error) {
-      if (!this.#isFailing) warn('executor: the undelivered ends cannot be read', { error: toErrorData(error) });
+      if (!this.#isFailing) warn('outcome.read.failed', { error: toErrorData(error) });
       this.#isFailing = true;
     }
   }
@@ -105,13 +101,13 @@ export class Deliveries {
     try {
       await offerOutcome(this.#config, given);
     } catch (error) {
-      this.#config.warn('run: onOutcome failed', { runId, error: toErrorData(error) });
+      this.#config.warn('outcome.delivery.failed', { runId, error: toErrorData(error) });
       return;
     }
     try {
       await store.markDelivered(runId, outcomeId);
     } catch (error) {
-      this.#config.warn('run: the delivery of an end could not be noted', { runId, error: toErrorData(error) });
+      this.#config.warn('outcome.mark.failed', { runId, error: toErrorData(error) });
     }
   }
 

@@ -148,6 +148,7 @@ export class Services<Run extends LiveRun> {
     );
     this.deliveries = new Deliveries({ config, palette: this.palette, seenAgents: this.seenAgents });
     this.registry = new Registry(config.warn);
+    config.lines.namesOf = (runId) => this.registry.live(runId)?.names;
     this.leases = new LeaseRenewal(config.store, config.clock, config.defaults.leaseMs);
   }
 

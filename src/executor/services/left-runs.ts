@@ -77,7 +77,7 @@ export class LeftRuns {
       entry.cancel = reason;
       await this.#lookAt(run, entry, undefined);
     } catch (error) {
-      this.#config.warn('run: a cancel did not reach the run, which was left', { runId, error: toErrorData(error) });
+      this.#config.warn('run.cancel.failed', { runId, error: toErrorData(error) });
     }
   }
 

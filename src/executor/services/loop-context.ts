@@ -127,9 +127,8 @@ function servedBy({ runId, config }: LoopedRun, { name, model }: Phase, base: Se
   try {
     return served(models, model);
   } catch (error) {
-    const fields = { runId, phase: name, error: toErrorData(error) };
-    const used = base.tier || base.served.map((each) => modelName(each.model)).join();
-    warn(`run: no model for the tier of a phase; the agent's (${used}) is used`, fields);
+    const instead = base.tier || base.served.map((each) => modelName(each.model)).join();
+    warn('phase.model.missing', { runId, phase: name, instead, error: toErrorData(error) });
     return base;
   }
 }

@@ -1,9 +1,10 @@
 import { type Atom, createAtom, type ReadonlyAtom } from '@xstate/store';
+import type { Warn } from '../../log/log.ts';
 import type { Labels } from '../../run/request.ts';
 import type { RunOutput } from '../../run/result.ts';
 import { toErrorData } from '../../values/error-data.ts';
 import type { Usage } from '../../values/usage.ts';
-import { guardedObserver, type Warn } from '../host/guard.ts';
+import { guardedObserver } from '../host/guard.ts';
 import { Semaphore } from './recovery-limits.ts';
 
 /** The public summary of a live run. */
@@ -24,6 +25,8 @@ export interface RunSummary {
 /** A run as the registry knows it. */
 export interface LiveRun {
   readonly runId: string;
+  /** What a log line says of it besides its id. */
+  readonly names: { readonly agentId: string; readonly traceId?: string | undefined };
   readonly summary: RunSummary;
 }
 
@@ -175,7 +178,7 @@ export class Registry<R extends LiveRun> {
     try {
       set();
     } catch (error) {
-      this.#warn('run: a subscriber of executor.runs threw', { error: toErrorData(error) });
+      this.#warn('callback.threw', { what: 'a subscriber of executor.runs', error: toErrorData(error) });
     }
   }
 

@@ -43,5 +43,5 @@ export function warnOfEstimate(
 ): void {
   if (services.hasWarnedOfEstimate) return;
   services.hasWarnedOfEstimate = true;
-  services.config.warn('run: a model reported no usage; the budget counts an estimate of its tokens', fields);
+  services.config.warn('budget.estimated', fields);
 }

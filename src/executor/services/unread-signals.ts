@@ -23,7 +23,7 @@ export async function returnSignal(
   } catch (error) {
     const isDropped = policyOf(readProperty(error, 'code'))?.retry === 'never';
     if (isDropped)
-      warn('run: a signal came after its wait, and the store does not take it back', {
+      warn('signal.return.failed', {
         runId,
         error: toErrorData(error),
       });
@@ -51,7 +51,7 @@ export async function returnUnread(
       if (answer) await returnSignal(config, runId, { ...answer, sentAt: answer.signal.sentAt ?? sent.sentAt });
     }
   } catch (error) {
-    warn('run: the signals of a run that ended could not be given back', { runId, error: toErrorData(error) });
+    warn('signal.return.failed', { runId, error: toErrorData(error) });
   }
 }
 

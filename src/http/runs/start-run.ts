@@ -68,7 +68,7 @@ export async function startRun({ request, body, grant, served }: GrantedCall): P
   });
   const { accepted, error } = run;
   if (accepted === 'refused') {
-    served.web.warn('http: a run was refused', error);
+    served.web.warn('http.start.refused', { runId, error });
     return refusedAnswer(error?.code ?? 'INTERNAL');
   }
   const headers = { location: `${served.web.basePath}/runs/${encodeURIComponent(runId)}` };

@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { constants } from 'node:fs';
 import { type FileHandle, lstat, open, rename } from 'node:fs/promises';
 import { PawlError, type Person } from '../../index.ts';
+import type { Warn } from '../../log/log.ts';
 import { isStoredPerson } from '../../run/waits/wait.ts';
 import { readProperty } from '../../values/error-data.ts';
 import { isAmount, isCount, isObject } from '../../values/json.ts';
@@ -35,7 +36,7 @@ interface LogOptions {
   /** Wall clock, ms. */
   now(): number;
   /** Says that the end of an action was not recorded. */
-  warn(message: string, error: unknown): void;
+  readonly warn: Warn;
 }
 
 /** So much of the end of the file is read, bytes. */
@@ -111,7 +112,7 @@ export class AppliedLog {
     const line: Ended = { v: 1, id, at: this.#options.now(), ...end };
     // The files are changed by now: the action must not look as if it had failed.
     await this.#write(line).catch((error: unknown) => {
-      this.#options.warn(`studio: ${this.#path} does not have the end of an action`, error);
+      this.#options.warn('studio.log.incomplete', { path: this.#path, error });
     });
   }
 

@@ -179,7 +179,7 @@ export class Watcher {
     this.#failures += 1;
     this.#mark = undefined;
     if (this.#failures !== AWAY_AFTER) return;
-    this.#served.web.warn('studio: the store does not answer', error);
+    this.#served.web.warn('studio.store.away', { error });
     this.#away = toErrorData(error);
     for (const { tab, grant } of this.#tabs) tab.store(awayFor(this.#away, grant));
   }

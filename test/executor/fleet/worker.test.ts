@@ -154,7 +154,7 @@ describe('a worker and its store', () => {
     expect(worker.stats()).toMatchObject({ live: 0, storeAway: true });
     const pauses = asked.slice(1).map((at, i) => at - (asked[i] ?? 0));
     expect(pauses.slice(0, 8)).toEqual([500, 1_000, 2_000, 4_000, 8_000, 16_000, 30_000, 30_000]);
-    expect(host.warnings()).toEqual(['work: the due runs cannot be taken']);
+    expect(host.warnings()).toEqual(['executor: the due runs cannot be read']);
     isAway = false;
     await clock.advance(30_000);
     expect([host.ended, worker.stats().storeAway]).toEqual([['run-0'], false]);

@@ -110,7 +110,7 @@ describe('executor.shutdownOnSignals (faults 21, 22, 23)', () => {
     const { exits, warnings } = await hostThatListens({ onSignal });
     tell();
     await settle();
-    expect({ exits, warnings: warnings() }).toEqual({ exits: [interrupted], warnings: ['executor: onSignal threw'] });
+    expect({ exits, warnings: warnings() }).toEqual({ exits: [interrupted], warnings: ['run: onSignal threw'] });
   });
 
   test('with `exit: false` leaves the end of the process to the host', async () => {

@@ -311,7 +311,7 @@ describe('a store that keeps no records of ended runs', () => {
     const host = someHost({ script: [reply('one'), reply('two')], store });
     await host.run({ runId: 'r', callerId: 'ada' });
     await host.run({ runId: 's' });
-    expect(host.warnings).toEqual([expect.stringContaining('keeps no records of ended runs')]);
+    expect(host.warnings).toEqual([expect.stringContaining('the option retention.records has no effect')]);
     expect(await store.listInterrupted()).toEqual([]);
     expect(await store.outcome('r')).toMatchObject({ run: { meta: { callerId: 'ada' } } });
     await expect(host.executor.history()).rejects.toMatchObject({ code: 'UNSUPPORTED' });

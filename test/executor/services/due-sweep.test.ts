@@ -194,7 +194,7 @@ describe('the sweep of due runs', () => {
     });
     sweep.begin();
     await clock.advance(3_500);
-    expect([warned, taken]).toEqual([['sweep: the due runs cannot be read'], []]);
+    expect([warned, taken]).toEqual([['due.read.failed'], []]);
     isDown = false;
     await clock.advance(1_000);
     expect(taken).toEqual(['r']);

@@ -49,7 +49,7 @@ export async function startTaken(
     return { ...(run ? { run } : {}), over: endOf(services, taken, { run, result }) };
   } catch (error) {
     services.paused.leave(meta.agentId, false);
-    services.config.warn('work: a run could not be started', { runId, error: toErrorData(error) });
+    services.config.warn('run.start.failed', { runId, error: toErrorData(error) });
     return handBack(services, taken);
   }
 }

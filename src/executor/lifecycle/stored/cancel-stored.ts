@@ -183,7 +183,7 @@ export async function endChild(
     if (hasCode(error, 'RUN_OWNED_ELSEWHERE')) return sendCancel(services, childRunId, reason);
     // A child that cannot be read cannot be ended either. A person has to look at it.
     if (!unreadable.some((code) => hasCode(error, code))) throw error;
-    services.config.warn('run: a child run cannot be cancelled', { runId: childRunId, error: toErrorData(error) });
+    services.config.warn('run.cancel.failed', { runId: childRunId, error: toErrorData(error) });
   }
 }
 

@@ -47,7 +47,7 @@ async function childrenOf(
     return record.messages.flatMap((message) => toolCallsOf(message).map((call) => childRunId(born, call.toolCallId)));
   } catch (error) {
     if (!unreadable.some((code) => hasCode(error, code))) throw error;
-    config.warn('run: a record that cannot be read is erased without its child runs', {
+    config.warn('run.erase.partial', {
       runId,
       error: toErrorData(error),
     });

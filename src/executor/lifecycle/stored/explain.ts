@@ -321,7 +321,7 @@ async function commandsOf(
   try {
     return await store.inbox({ runId });
   } catch (error) {
-    config.warn('run: the commands to a run cannot be read', { runId, error: toErrorData(error) });
+    config.warn('command.read.failed', { runId, error: toErrorData(error) });
     return [];
   }
 }

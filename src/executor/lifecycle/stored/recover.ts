@@ -79,7 +79,7 @@ export async function recover(services: ExecutorServices, options: RecoverOption
     services.deliveries.begin();
     if (!services.isShutDown) services.scheduler?.begin();
   }
-  if (report.failed.length > 0) warn('recover: some runs could not be started', { failed: report.failed.length });
+  if (report.failed.length > 0) warn('run.recovery.failed', { failed: report.failed.length });
   if (follow) await services.sweep.follow(signal);
   return { ...report, waiting };
 }

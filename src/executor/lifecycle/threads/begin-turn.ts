@@ -70,6 +70,6 @@ export async function startTurn(
       options: {},
     });
   } catch (error) {
-    services.config.warn('thread: a turn could not be started', { runId, error: toErrorData(error) });
+    services.config.warn('turn.start.failed', { runId, error: toErrorData(error) });
   }
 }

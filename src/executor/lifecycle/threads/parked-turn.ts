@@ -77,7 +77,7 @@ async function passHeldUp(services: ExecutorServices): Promise<void> {
       after = next;
     }
   } catch (error) {
-    warn('thread: parked turns could not be looked for', { error: toErrorData(error) });
+    warn('turn.read.failed', { error: toErrorData(error) });
   }
 }
 
@@ -93,6 +93,6 @@ export async function passIfAwaited(services: ExecutorServices, runId: string): 
     // A store that does not know the option answers with turns that have begun.
     if (waiting.some(({ state }) => state === 'queued' || state === 'steered')) await passParked(services, runId);
   } catch (error) {
-    warn('thread: a parked turn could not be ended', { runId, error: toErrorData(error) });
+    warn('turn.end.failed', { runId, error: toErrorData(error) });
   }
 }

@@ -66,7 +66,7 @@ export async function sendMessage(setting: ThreadSetting, given: ThreadSend, aga
 /** Never rejects: the message is stored. */
 async function tryToPass({ services }: ThreadSetting, live: string): Promise<boolean> {
   return passParked(services, live).catch((error: unknown) => {
-    services.config.warn('thread: a parked turn could not be ended', { runId: live, error: toErrorData(error) });
+    services.config.warn('turn.end.failed', { runId: live, error: toErrorData(error) });
     return false;
   });
 }
@@ -167,7 +167,7 @@ function begin({ services, agent }: ThreadSetting, runId: string): Promise<void>
 function interrupt({ services }: ThreadSetting, live: string): void {
   const cancelling = cancelTurn(services, live, 'another message of its thread interrupts it');
   services.outlive(cancelling).catch((error: unknown) => {
-    services.config.warn('thread: a run could not be cancelled', { runId: live, error: toErrorData(error) });
+    services.config.warn('run.cancel.failed', { runId: live, error: toErrorData(error) });
   });
 }
 

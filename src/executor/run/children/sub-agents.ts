@@ -41,7 +41,7 @@ function find(run: ActiveRun, kind: 'agent' | 'skill', name: string): Agent | Sk
   const { warn } = run.services.config;
   const left = (error?: unknown) => {
     const why = error === undefined ? {} : { error: toErrorData(error) };
-    warn(`run: this executor has no ${kind} ${name}; the agent works without it`, { runId: run.runId, ...why });
+    warn('palette.entry.missing', { runId: run.runId, kind, name, ...why });
     return null;
   };
   try {

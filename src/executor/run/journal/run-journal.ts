@@ -1,3 +1,4 @@
+import type { Warn } from '../../../log/log.ts';
 import type { JournalPart } from '../../../record/state.ts';
 import type { RunEvent, RunEventBody } from '../../../run/events/body.ts';
 import { keepOf, specOf } from '../../../run/events/table.ts';
@@ -15,7 +16,6 @@ import { isJournal } from '../../../store/capabilities.ts';
 import type { Claim, JournalStore } from '../../../store/port.ts';
 import type { Clock } from '../../../values/clock.ts';
 import { hasCode, toErrorData } from '../../../values/error-data.ts';
-import type { Warn } from '../../host/guard.ts';
 import type { Journaling } from '../../host/journal-options.ts';
 import type { ActiveRun } from '../active-run.ts';
 import type { RunJournaling } from '../run-state.ts';
@@ -230,7 +230,7 @@ export class RunJournal implements RunJournaling {
       onNews();
     } catch (error) {
       if (hasCode(error, 'LEASE_LOST')) return this.close();
-      if (!this.#hasFailed) warn('run: a journal write failed', { runId, error: toErrorData(error) });
+      if (!this.#hasFailed) warn('journal.write.failed', { runId, error: toErrorData(error) });
       this.#hasFailed = true;
       // They keep their places: if the store has them all the same, it replaces them.
       this.#outbox.putBack(batch.filter((each) => !this.#isStale(each)));

@@ -196,7 +196,7 @@ export async function returnRun(run: ActiveRun): Promise<void> {
     if (record && store && isOwning(store) && run.resources.claim)
       await rewrite(run, store, { ...record, attempts: record.attempts - 1 }, record.parked);
   } catch (error) {
-    warn('run: the record could not be restored', { runId: run.runId, error: toErrorData(error) });
+    warn('run.restore.failed', { runId: run.runId, error: toErrorData(error) });
   }
   await withdraw(run, uncounted(run));
 }
@@ -242,7 +242,7 @@ export async function releaseClaim(run: ActiveRun, options?: ReleaseOptions): Pr
   try {
     await store.release(held, options);
   } catch (error) {
-    services.config.warn('run: claim release failed', { runId: run.runId, error: toErrorData(error) });
+    services.config.warn('claim.release.failed', { runId: run.runId, error: toErrorData(error) });
   }
 }
 

@@ -73,7 +73,7 @@ async function storeOutcome(run: Ending): Promise<void> {
   } catch (error) {
     // A record that cannot hold its outcome now (too large, not JSON) never can: the run ends without it.
     if (!hasTrait(error, 'isUnstorable')) throw error;
-    run.services.config.warn('run: outcome save failed', { runId: run.runId, error: toErrorData(error) });
+    run.services.config.warn('outcome.save.failed', { runId: run.runId, error: toErrorData(error) });
   }
 }
 

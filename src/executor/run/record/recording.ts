@@ -91,7 +91,7 @@ async function refuseOrGoOn(
   // Its possible remains are kept from other processes as long as this run makes calls, and removed at its end.
   run.resources.hasLeftover = policy.isLeft ?? false;
   if (!run.resources.hasLeftover) await releaseClaim(run, uncounted(run));
-  policy.warn('run: checkpointer begin failed; running non-durable', {
+  policy.warn('checkpoint.begin.failed', {
     runId: run.runId,
     error: toErrorData(error),
   });
@@ -170,7 +170,11 @@ export async function finalizeHandle(run: ActiveRun, progress: Progress, error: 
     const finalizing = finalizeCheckpoint(handle, error, run.signal.reason);
     await askCheckpointer(run, 'checkpointer.fail', finalizing);
   } catch (thrown) {
-    run.services.config.warn('run: checkpoint fail failed', { runId: run.runId, error: toErrorData(thrown) });
+    run.services.config.warn('checkpoint.close.failed', {
+      runId: run.runId,
+      step: 'fail',
+      error: toErrorData(thrown),
+    });
   }
   return error;
 }

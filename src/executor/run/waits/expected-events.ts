@@ -140,7 +140,7 @@ export class ExpectedEvents {
       return;
     }
     if (this.#failures === 0)
-      warn('run: the store does not know yet which event the run waits for', {
+      warn('wait.register.failed', {
         runId: run.runId,
         error: toErrorData(error),
       });

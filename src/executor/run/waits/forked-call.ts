@@ -52,7 +52,7 @@ async function madeByOrigin(
     const text = textOf(made.output);
     return { ...made, text: redaction?.records.text(text) ?? text };
   } catch (error) {
-    warn(`run: what run ${forkedFrom.runId} did cannot be said`, { runId, error: toErrorData(error) });
+    warn('fork.source.unreadable', { runId, from: forkedFrom.runId, error: toErrorData(error) });
     return undefined;
   }
 }

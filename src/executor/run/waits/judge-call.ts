@@ -139,8 +139,7 @@ async function tryInput(run: JudgedRun, tool: Tool, call: OpenCall) {
     return await validInput(run, tool, call);
   } catch (error) {
     const { runId, services } = run;
-    const why = { runId, error: toErrorData(error) };
-    services.config.warn(`run: the input of a call of tool ${tool.name} cannot be checked`, why);
+    services.config.warn('approval.input.unchecked', { runId, tool: tool.name, error: toErrorData(error) });
     return 'unchecked';
   }
 }
@@ -220,9 +219,9 @@ async function askRule(run: JudgedRun, what: string, rule: () => Promise<Verdict
   try {
     const verdict = await askInTime(run, what, rule);
     if (verdict !== undefined) return verdict;
-    warn(`run: ${what} returned no verdict; a person must approve`, { runId: run.runId });
+    warn('approval.rule.failed', { runId: run.runId, rule: what, error: 'it returned no verdict' });
   } catch (error) {
-    warn(`run: ${what} failed; a person must approve`, { runId: run.runId, error: toErrorData(error) });
+    warn('approval.rule.failed', { runId: run.runId, rule: what, error: toErrorData(error) });
   }
   return 'ask';
 }
@@ -291,8 +290,9 @@ function ownWords(run: JudgedRun, { name, approval }: Tool, input: unknown): App
       ...(facts !== undefined && isSmall ? { detail: facts } : {}),
     };
   } catch (error) {
-    run.services.config.warn(`run: the question of tool ${name} cannot be made; the person sees the input alone`, {
+    run.services.config.warn('approval.question.failed', {
       runId: run.runId,
+      tool: name,
       error: toErrorData(error),
     });
     return {};

@@ -26,7 +26,7 @@ export async function forwardCancel(run: ActiveRun, reason: string | undefined):
       ...(reason === undefined ? {} : { reason: recordedText(services, reason) }),
     });
   } catch (error) {
-    services.config.warn('run: a cancel did not reach the run, which rests', { runId, error: toErrorData(error) });
+    services.config.warn('run.cancel.failed', { runId, error: toErrorData(error) });
   }
 }
 
@@ -55,7 +55,7 @@ export async function cancelResting(run: ActiveRun, result: RunResult, reason: s
     const outcome = store && isKeepingOutcomes(store) ? await store.outcome(runId) : null;
     return outcome ? { ...withoutId(outcome), messages: result.messages } : result;
   } catch (error) {
-    services.config.warn('run: a run that rests could not be cancelled', { runId, error: toErrorData(error) });
+    services.config.warn('run.cancel.failed', { runId, error: toErrorData(error) });
     return result;
   }
 }

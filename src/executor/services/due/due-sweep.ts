@@ -1,7 +1,7 @@
+import type { Warn } from '../../../log/log.ts';
 import type { DueRun, DueStore } from '../../../store/port.ts';
 import type { Clock } from '../../../values/clock.ts';
 import { toErrorData } from '../../../values/error-data.ts';
-import type { Warn } from '../../host/guard.ts';
 import type { StuckRuns } from './stuck-runs.ts';
 
 /** What a sweep works with. */
@@ -133,7 +133,7 @@ export class DueSweep {
       }
       this.#isFailing = false;
     } catch (error) {
-      if (!this.#isFailing) this.#around.warn('sweep: the due runs cannot be read', { error: toErrorData(error) });
+      if (!this.#isFailing) this.#around.warn('due.read.failed', { error: toErrorData(error) });
       this.#isFailing = true;
     }
   }

@@ -1,6 +1,6 @@
+import type { Warn } from '../../../log/log.ts';
 import type { Clock } from '../../../values/clock.ts';
 import type { ErrorData } from '../../../values/error-data.ts';
-import type { Warn } from '../../host/guard.ts';
 
 /** The runs of an agent that this process could not continue are left alone for this time, doubled up to the longest, ms. */
 const FIRST_PAUSE_MS = 30_000;
@@ -60,7 +60,7 @@ export class PausedAgents {
     }
     if (now - pause.warnedAt < WARNING_MS) return;
     const fields = { code: 'SETUP', agentId, runs: pause.runs.size, pauseMs: pause.ms, error: fault };
-    this.#warn('run: the setup of this process cannot continue the runs of an agent; they are given back', fields);
+    this.#warn('setup.failed', fields);
     pause.warnedAt = now;
     pause.runs.clear();
   }

@@ -90,7 +90,7 @@ export class TakenClaim implements Leaseholder {
       return dueAt;
     } catch (error) {
       if (hasCode(error, 'LEASE_LOST')) return undefined;
-      config.warn('work: a run could not be given back', { runId: claim.runId, error: toErrorData(error) });
+      config.warn('run.give-back.failed', { runId: claim.runId, error: toErrorData(error) });
       return undefined;
     } finally {
       this.#gone.resolve();

@@ -51,16 +51,13 @@ export class UnknownAgents {
       const waiting = found.filter(({ runId }) => this.#before.has(runId));
       this.#before = new Set(found.map(({ runId }) => runId));
       for (const [agentId, runs] of countsOf(waiting).slice(0, MAX_WARNINGS))
-        warn(
-          'run: due runs wait for an agent that this process does not have, and no other has taken them for a minute',
-          {
-            code: 'AGENT_NOT_FOUND',
-            agentId,
-            runs,
-          },
-        );
+        warn('agent.unknown', {
+          code: 'AGENT_NOT_FOUND',
+          agentId,
+          runs,
+        });
     } catch (error) {
-      warn('run: the due runs cannot be looked at', { error: toErrorData(error) });
+      warn('due.read.failed', { error: toErrorData(error) });
     }
   }
 

@@ -70,7 +70,7 @@ describe('an observer', () => {
     expect(steps.map(({ usage }) => usage.inputTokens)).toEqual([10, 20]);
     expect(result.usage.inputTokens).toBe(20);
     expect(onlyNoted(audit).told.onTool[0]?.[0].name).toBe('look');
-    expect(host.warnings).toEqual(['run: an observer threw']);
+    expect(host.warnings).toEqual(['run: an observer threw', 'run: an observer threw']);
   });
 
   test('gets texts after `redact`, in events and in what the run is', async () => {

@@ -121,7 +121,9 @@ describe('the docs', () => {
     expect(stdout).toBe('');
   });
 
-  test.concurrent.for(blocks.map(({ at }, index) => [at, index] as const))(
+  // A suite runs where its page is followed.
+  const programs = blocks.map(({ at, code }, index) => [at, index, code] as const);
+  test.concurrent.for(programs.filter(([, , code]) => !/^\/\/ \S+\.test\.ts/.test(code)))(
     'the code block at %s runs to its end',
     async ([_, index]) => {
       const { code, stderr } = await run(index);

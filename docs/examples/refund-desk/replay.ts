@@ -2,11 +2,12 @@
 //
 //   node replay.ts            (the cases of DESK, else of .pawl/desk)
 import { createExecutor } from 'pawl';
-import { type RecordedRun, readRun, replay } from 'pawl/lab';
+import { readRun, replay } from 'pawl/lab';
 import { sqliteStore } from 'pawl/stores/sqlite';
 import { refundDesk } from './agent.ts';
 import { Bank } from './bank.ts';
 import { clerk } from './clerk.ts';
+import { effectsOf } from './evals.ts';
 
 const folder = process.env.DESK ?? '.pawl/desk';
 const store = sqliteStore({ path: `${folder}/runs.db` });
@@ -16,12 +17,6 @@ const executor = createExecutor({ store });
 const today = refundDesk(new Bank(`${folder}/bank.jsonl`), {});
 const tomorrow = { ...today, instructions: `${today.instructions} Refund whole euros only.` };
 
-/** The calls with an effect, which is what matters of a case. */
-const effects = (run: RecordedRun) =>
-  run.steps
-    .flatMap(({ calls }) => calls)
-    .flatMap(({ name, input, effect }) => (effect === 'read' ? [] : { name, input }));
-
 for (const { runId } of await executor.history()) {
   const run = await readRun(executor, runId);
   // The agent of today still works through the case: this is the test of a deploy, and costs nothing.
@@ -29,7 +24,7 @@ for (const { runId } of await executor.history()) {
   // The model of today with the prompt of tomorrow. A refund with another sum gets the recorded result of the next one.
   const candidate = await replay(run, { agent: tomorrow, model: clerk() });
   console.log(`${runId}: ${baseline.same ? 'the same today' : 'not the same today'}`);
-  const [was, is] = [run, candidate].map((each) => effects(each).map((call) => JSON.stringify(call)));
+  const [was, is] = [run, candidate].map((each) => effectsOf(each).map((call) => JSON.stringify(call)));
   for (const [i, call] of (was ?? []).entries())
     if (call !== is?.[i]) console.log(`  ${call} → ${is?.[i] ?? 'nothing'}`);
 }

@@ -11,6 +11,7 @@ const inner = new Set([
   ...['MAX_ENDED_PAGE', 'MAX_ROW_CHARS', 'MAX_SEND_MS', 'MAX_TAKEN', 'MAX_WRITE_CHARS', 'MOST_LEAVING', 'MOST_TAKEN'],
   // How a run that ended is found: longer ids share an entry of the index.
   'MAX_KEY_CHARS',
+  'MAX_SAID_CHARS',
   // What is kept open or remembered, and is found again at a cost.
   ...[
     'MAX_ANSWERED',

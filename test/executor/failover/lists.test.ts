@@ -1,7 +1,8 @@
 import { createBudget } from 'pawl';
 import { callTool, reply, stallAfter } from 'pawl/testing';
 import { describe, expect, test } from 'vitest';
-import { brokenAfter, methodsOf, named, overloaded, played, refusal } from './lists.ts';
+import { toolOf } from '../../fixtures/host.ts';
+import { brokenAfter, listHost, methodsOf, named, overloaded, played, refusal } from './lists.ts';
 
 describe('a tier with a list of models', () => {
   test('asks the second model in the same step when the first one is overloaded (failover 2, 3)', async () => {
@@ -117,16 +118,33 @@ describe('a tier with a list of models', () => {
     expect([opus.calls.length, gpt.calls.length]).toEqual([3, 3]);
   });
 
-  test('stays with the model that answered last until the run ends, also after a kill (failover 7)', async () => {
-    const opus = named('anthropic/opus', [overloaded, overloaded, reply('never')]);
-    const gpt = named('openai/gpt', [callTool('look'), callTool('look'), reply('done')]);
-    const host = await played([opus, gpt], { failover: { cooldownMs: 1 } });
-    expect(await host.run.result).toMatchObject({ status: 'ok', output: 'done' });
+  test('stays with the model that answered last until the run ends; the next run begins with the first (failover 7)', async () => {
+    const opus = named('anthropic/opus', [overloaded, overloaded, reply('opus')]);
+    const gpt = named('openai/gpt', [callTool('look'), callTool('look'), reply('gpt')]);
+    const slow = toolOf(
+      'look',
+      'read',
+      () => new Promise((resolve) => host.clock.setTimeout(() => resolve('seen'), 1_000)),
+    );
+    const host = listHost([opus, gpt], { tools: [slow], failover: { cooldownMs: 1 } });
+    const run = await host.start();
+    await host.clock.advance(5_000);
+    expect(await run.result).toMatchObject({ status: 'ok', output: 'gpt' });
     expect([opus.calls.length, gpt.calls.length]).toEqual([2, 3]);
-    await host.run.result;
-    const second = await host.start({ runId: 'next' });
-    await host.clock.advance(1_000);
-    expect(await second.result).toMatchObject({ output: 'never' });
+    expect((await (await host.start()).result).output).toBe('opus');
+  });
+
+  test('stays with that model in another process too (failover 7)', async () => {
+    const gpt = named('openai/gpt', [callTool('look')]);
+    const hung = toolOf('look', 'read', () => new Promise(() => {}));
+    const first = listHost([named('anthropic/opus', [refusal(401)]), gpt], { tools: [hung] });
+    await first.start({ runId: 'r' });
+    await first.clock.advance(1);
+    await first.executor.shutdown({ drainMs: 0 });
+    const [opus, next] = [named('anthropic/opus', []), named('openai/gpt', [reply('done')])];
+    const second = listHost([opus, next], { store: first.store, clock: first.clock });
+    expect(await second.run({ runId: 'r' })).toMatchObject({ status: 'ok', output: 'done' });
+    expect(opus.calls).toHaveLength(0);
   });
 
   test('counts what each model cost for that model, in the record and the budget (failover 4, 14)', async () => {

@@ -23,13 +23,17 @@ export class Oracle {
   #last: string | undefined;
   readonly #rests = new Map<string, { failures: number; endsAt: number }>();
 
-  constructor(
-    readonly list: readonly string[],
-    readonly deedOf: (model: string) => Deed,
-  ) {}
+  readonly list: readonly string[];
+  readonly deedOf: (model: string) => Deed;
+
+  constructor(list: readonly string[], deedOf: (model: string) => Deed) {
+    this.list = list;
+    this.deedOf = deedOf;
+  }
 
   step(isWake: boolean): StepEnd {
-    const order = this.#last === undefined ? this.list : [this.#last, ...this.list.filter((each) => each !== this.#last)];
+    const order =
+      this.#last === undefined ? this.list : [this.#last, ...this.list.filter((each) => each !== this.#last)];
     const rests = (model: string) => this.now < (this.#rests.get(model)?.endsAt ?? 0);
     const resting = this.list.length > 1 ? order.filter(rests) : [];
     const queue = [...order.filter((each) => !resting.includes(each)), ...resting];

@@ -98,6 +98,11 @@ describe('a model of a list that failed', () => {
     expect(rests.isResting(model)).toBe(true);
     await clock.advance(1);
     expect(rests.isResting(model)).toBe(false);
+    rests.begin(model)(errorOf(overloaded));
+    await clock.advance(59_999);
+    expect(rests.isResting(model)).toBe(true);
+    await clock.advance(1);
+    expect(rests.isResting(model)).toBe(false);
     rests.begin(model)(errorOf(refusal(429, { 'retry-after': '3600' })));
     await clock.advance(3_599_999);
     expect(rests.isResting(model)).toBe(true);

@@ -55,7 +55,8 @@ async function lived(plan: readonly (readonly Deed[])[]): Promise<readonly Turn[
   const end = (how: StepEnd) => Object.assign(turns.at(-1) ?? {}, { end: how });
   const onEvent = (event: RunEvent) => {
     if (event.type === 'step.started') turns.push({ at: host.clock.monotonic(), asked: [] });
-    if (event.type === 'wait.opened' && event.wait.kind === 'retry') end(event.wait.needsPerson ? 'needs a person' : 'waits');
+    if (event.type === 'wait.opened' && event.wait.kind === 'retry')
+      end(event.wait.needsPerson ? 'needs a person' : 'waits');
     if (event.type === 'step.done') end('answer');
     if (event.type === 'run.ended' && event.status === 'error') end('ends');
   };

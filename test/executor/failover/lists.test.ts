@@ -147,6 +147,20 @@ describe('a tier with a list of models', () => {
     expect(opus.calls).toHaveLength(0);
   });
 
+  test('tells a middleware who answered, and records the model that it names (failover 13)', async () => {
+    const seen: unknown[] = [];
+    const rename = async (_: unknown, next: () => Promise<{ model?: string }>) => {
+      const answer = await next();
+      seen.push(answer.model);
+      return { ...answer, model: 'house/router' };
+    };
+    const list = [named('anthropic/opus', [refusal(401)]), named('openai/gpt', [reply('done')])];
+    const { run, used } = await played(list, { middleware: [{ model: rename as never }] });
+    expect((await run.result).messages.at(-1)?.providerOptions?.pawl).toMatchObject({ model: 'house/router' });
+    expect(seen).toEqual(['openai/gpt']);
+    expect(used()).toMatchObject([{ model: 'house/router', turns: 1 }]);
+  });
+
   test('counts what each model cost for that model, in the record and the budget (failover 4, 14)', async () => {
     const keys: unknown[] = [];
     const budget = createBudget({ usd: 10 ** 9, prices: ({ model }) => (model === 'anthropic/opus' ? 100 : 1) });

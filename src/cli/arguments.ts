@@ -15,6 +15,7 @@ export const options = {
   agent: { type: 'string', value: 'file' },
   audit: { type: 'boolean' },
   all: { type: 'boolean' },
+  'needs-person': { type: 'boolean' },
   by: { type: 'string', value: 'id' },
   since: { type: 'string', value: 'time' },
   limit: { type: 'string', value: 'n' },

@@ -37,6 +37,7 @@ export function servicesOf(config: Config): ExecutorServices {
       takeUp: (runs) => takeUpDue(services, runs),
       onLook: () => {
         services.unknownAgents.look();
+        services.noticeSweep.look();
         lookForHeldUp(services);
       },
     }),

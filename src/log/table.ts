@@ -93,6 +93,7 @@ export const logTable = {
     'Mend the setup and start the process again. Others take the runs meanwhile.',
   ),
   'notice.failed': warn('executor: notify failed', OWN_CODE, MEND_IT),
+  'notice.look.failed': warn('executor: the runs that need a person cannot be looked for', STORE, RETRIED),
   'admission.follow.failed': warn('run: the end of a run cannot be read; it is read again', STORE, RETRIED),
   'command.read.failed': warn('run: commands from other processes cannot be read', STORE, RETRIED),
   'command.confirm.failed': warn('run: a command could not be acknowledged', STORE, 'Nothing: it is read again.'),

@@ -35,6 +35,7 @@ describe.concurrent('a run that waits for an approval, in a pipe', () => {
       ].join('\n'),
     );
     expect((await go('list')).stdout).toMatch(/r1 +waiting +Refunder .*waits for an approval of refund/);
+    expect(JSON.parse((await go('list', '--needs-person', '--json')).stdout).runs).toMatchObject([{ runId: 'r1' }]);
     const { waits } = JSON.parse((await go('waiting', '--json')).stdout);
     expect(waits).toMatchObject([{ runId: 'r1', kind: 'approval', tool: 'refund', input: { cents: 700 }, quorum: 1 }]);
     const shown = await go('show', 'r1');

@@ -115,7 +115,15 @@ describe('notify', () => {
     await executor.park('r', 'see secret', { by: { id: 'ada' } });
     const by = { id: 'ada' };
     expect(notices).toEqual([
-      { kind: 'parked', runId: 'r', agentId: 'worker', code: 'PARKED', reason: 'see [hidden]', by },
+      {
+        noticeId: 'r:parked:PARKED:1',
+        kind: 'parked',
+        runId: 'r',
+        agentId: 'worker',
+        code: 'PARKED',
+        reason: 'see [hidden]',
+        by,
+      },
     ]);
   });
 

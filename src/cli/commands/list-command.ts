@@ -21,7 +21,8 @@ export const listCommand: Command = async (context) => {
   if (!args.all) refuseBounds(context);
   const bounds = boundsOf(args);
   const store = await openExistingStore(args.store);
-  const waiting = await allRuns(store);
+  const open = await allRuns(store);
+  const waiting = args.needsPerson ? open.filter(needsPerson) : open;
   const kept = args.all ? await keptRuns(store, bounds) : [];
   const listed = { store, waiting, kept };
   if (args.json) output.printJson(document(listed, args.all), 2);
@@ -68,6 +69,14 @@ function refuseBounds({ args }: CommandContext): void {
   throw new Failure('--since, --limit, --status and --label are for runs that have ended; add --all');
 }
 
+/** Whether only a person moves a run, or ends its wait. */
+function needsPerson(entry: InterruptedRun): boolean {
+  if (entry.status === 'parked' || entry.status === 'quarantined') return true;
+  return (entry.waits ?? []).some(
+    (wait) => wait.kind === 'approval' || wait.kind === 'question' || (wait.kind === 'retry' && wait.needsPerson),
+  );
+}
+
 function document({ store, waiting, kept }: Listed, all: boolean) {
   return { store: store.path, runs: waiting.map(plain), ...(all ? { ended: kept } : {}) };
 }
@@ -81,6 +90,7 @@ function print({ args, output }: CommandContext, { store, waiting, kept }: Liste
   const now = Date.now();
   const rows = [...waiting.map((entry) => cells(entry, now)), ...kept.map((run) => keptCells(run, now))];
   if (rows.length > 0) for (const line of table([heads, ...rows])) output.print(line);
+  else if (args.needsPerson) output.say(`no run needs a person in ${store.path}`);
   else output.say(`no runs are waiting in ${store.path}${args.all ? '' : '; --all lists those that ended'}`);
   if (args.all && kept.length === 0) output.say(NONE_KEPT);
 }

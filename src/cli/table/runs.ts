@@ -53,6 +53,7 @@ With --all they are followed by the ended runs whose records the store keeps, th
 --audit for 90.`,
     options: {
       store: STORE,
+      'needs-person': 'only runs that a person must look at: parked, unreadable, or waiting for one',
       all: 'also runs that have ended and that the store keeps',
       since: 'kept runs that ended since then: a date, or how long ago (30m, 12h, 7d)',
       status: 'kept runs of this status: ok, error, timeout, cancelled or killed; some with commas between',

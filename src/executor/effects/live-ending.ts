@@ -21,6 +21,7 @@ import type { Ending } from '../run/record/end-run.ts';
 import { finalizeCheckpoint } from '../run/record/finalize-checkpoint.ts';
 import { isRefused, liveTurnEndOf, withTurnOf } from '../run/threads/thread-turn.ts';
 import { isAwaitedHere, openChildren } from '../run/waits/child-end.ts';
+import { noticeUndelivered } from '../services/deliveries.ts';
 
 /** How many times a refused save of the outcome is repeated, and the waits before. */
 const OUTCOME_RETRIES = 3;
@@ -133,6 +134,7 @@ async function deliver(run: ActiveRun, progress: Progress, outcome: RunOutcome):
     await onOutcome?.(outcome);
   } catch (error) {
     warn('outcome.delivery.failed', { runId: run.runId, error: toErrorData(error) });
+    noticeUndelivered(run.services.config, outcome);
     // Without a claim the record counts the starts. This start did not fail, so its process did not die of the run. A store that
     // keeps which ends are delivered ends the run all the same.
     if (progress.outcome && !run.resources.claim) await saveLeft(run, { ...progress, attempts: 0 });

@@ -28,7 +28,6 @@ import { checkpointerOf, finalizeHandle, firstSave, isStoreRefusal } from '../ru
 import { askerOf, conflict, isAskedRun } from '../run/record/same-request.ts';
 import { faultFields, followSetup, hasRecorded, isStoredHere, setupError } from '../run/record/setup-fault.ts';
 import { identifiedBy, infoOf, limitsOf, metaOf } from '../run/run-info.ts';
-import type { StartFacts } from '../run/run-state.ts';
 import { restoreSpend } from '../run/spending.ts';
 import { withThread } from '../run/threads/thread-turn.ts';
 import { restAgain } from '../run/waits/rest-again.ts';
@@ -334,16 +333,22 @@ function progressOf(
   const recovered = openStep
     ? withoutLostWaits({ ...fitting, openStep: recoverOpenStep(openStep) })
     : withoutLostWaits(fitting);
-  if (openStep) run.startFacts.unknown = unknownIn(openStep, fitting.iteration + 1);
+  if (openStep) noteUnknown(run, openStep, fitting.iteration + 1);
   warnOfStep(run, recovered);
   if (recovered.parent || recovered.treeRuns) run.tree.learn(recovered.treeRuns);
   return { progress: { ...recovered, attempts: from.attempts }, isReplaced };
 }
 
-/** The `once` calls during which a process died. */
-function unknownIn({ calls }: OpenStep, step: number): StartFacts['unknown'] {
+/** Notes the `once` calls during which a process died. Their notices come before the save that settles them, so that none is lost. */
+function noteUnknown(run: ActiveRun, { calls }: OpenStep, step: number): void {
+  const { runId, agent, services } = run;
   const isUnknown = ({ state, effect }: OpenCall) => state === 'started' && effect === 'once';
-  return calls.filter(isUnknown).map(({ callId, name, attempt }) => ({ step, callId, name, attempt }));
+  const unknown = calls.filter(isUnknown).map(({ callId, name, attempt }) => ({ step, callId, name, attempt }));
+  run.startFacts.unknown = unknown;
+  for (const { callId, name: tool, attempt } of unknown) {
+    const noticeId = `${runId}:unknown:${callId}:${attempt}`;
+    services.config.notices.give({ kind: 'unknown-outcome', noticeId, runId, agentId: agent.id, callId, tool });
+  }
 }
 
 /** Checks the last phase's answer against the output schema, if a host's own list of phases has it without data. */

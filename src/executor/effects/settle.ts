@@ -96,7 +96,7 @@ async function leaveHere(run: ActiveRun, { progress, cause }: SettleInput): Prom
   const left = leftBy(run, progress, cause);
   run.endFacts.left = left;
   await leave(run, left, cause);
-  if (left.parked) tellParked(run, left.parked);
+  if (left.parked) tellParked(run, left.parked, left);
   await run.journal?.flush();
 }
 

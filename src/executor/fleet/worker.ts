@@ -169,6 +169,7 @@ export class FleetWorker {
     this.#polls += 1;
     this.#askedAt = this.#services.config.clock.monotonic();
     this.#services.unknownAgents.look();
+    this.#services.noticeSweep.look();
     lookForHeldUp(this.#services);
     try {
       const taken = await takeDue(this.#services, this.#store, { limit, fullKeys: this.#fullKeys() });

@@ -58,6 +58,7 @@ const defaults: Defaults = {
   controlMs: 500,
   maxAttempts: 3,
   waitLingerMs: 1_000,
+  notifyAfterMs: 3_600_000,
   dueMs: 1_000,
 };
 

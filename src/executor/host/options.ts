@@ -84,6 +84,8 @@ export interface Defaults {
   readonly maxAttempts: number;
   /** How long a run that waits stays in its process before it rests in the store. */
   readonly waitLingerMs: number;
+  /** How long a run waits for a person before `notify` gets a notice of it. */
+  readonly notifyAfterMs: number;
   /** How often the store is asked for runs that are due. */
   readonly dueMs: number;
 }
@@ -214,10 +216,11 @@ export interface ExecutorOptions {
    */
   readonly onDue?: OnDue;
   /**
-   * Gets what only a person moves, to page one: `{ kind: 'parked', runId, agentId, code, reason, by? }` for each run that this process
-   * parks. No caller waits for it; it has `portMs`, 100 calls at a time, and a failure is logged and changes nothing. What it may have
-   * missed is in `executor.list({ status: 'parked' })`.
-   * @example notify: ({ runId, code, reason }) => pager.send(`${runId} is parked: ${code}: ${reason}`)
+   * Gets what only a person moves, to page one: a run is `parked`, the effect of a call is unknown (`unknown-outcome`), an end was not
+   * accepted (`undelivered`), or a run is `waiting` for a person for longer than `defaults.notifyAfterMs`. Each comes at least once, with
+   * a stable `noticeId`: each process with `notify` that works or recovers looks at the store each minute, and gives the notices that
+   * it has not given. No caller waits for it; it has `portMs`, 100 calls at a time, and a failure is logged and changes nothing.
+   * @example notify: ({ noticeId, kind, runId }) => pager.send({ key: noticeId, text: `${kind}: ${runId}` })
    */
   readonly notify?: Notify;
   /**

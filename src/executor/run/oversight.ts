@@ -37,7 +37,7 @@ export function announceParked(run: ActiveRun, record: RunCheckpoint, parked: Pa
   run.parent = parent;
   beginAudit(run);
   run.events.continueFrom(seq);
-  tellParked(run, parked, isSameParking(record.parked, parked));
+  tellParked(run, parked, { iteration: record.iteration, isKnown: isSameParking(record.parked, parked) });
 }
 
 /** Whether a run that was parked before stays so. */
@@ -50,7 +50,11 @@ export function isSameParking(before: ParkedReason | undefined, now: ParkedReaso
  * this process.
  * @param isKnown it was parked before: the host has its notice
  */
-export function tellParked(run: ActiveRun, parked: ParkedReason, isKnown = false): void {
+export function tellParked(
+  run: ActiveRun,
+  parked: ParkedReason,
+  { iteration, isKnown = false }: { readonly iteration: number; readonly isKnown?: boolean },
+): void {
   const { runId, agent, services } = run;
   const { code, reason } = parked;
   run.endFacts.parked = parked;
@@ -58,7 +62,7 @@ export function tellParked(run: ActiveRun, parked: ParkedReason, isKnown = false
   const how =
     'look at the reason; then executor.control(runId).unpark(), or `pawl unpark` and its id, continues the run';
   services.config.warn('run.parked', { runId, code, reason, how });
-  if (!isKnown) services.config.notices.parked({ runId, agentId: agent.id }, parked);
+  if (!isKnown) services.config.notices.parked({ runId, agentId: agent.id, iteration }, parked);
 }
 
 /** Begins the run's audit. */

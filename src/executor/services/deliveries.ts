@@ -102,6 +102,7 @@ export class Deliveries {
       await offerOutcome(this.#config, given);
     } catch (error) {
       this.#config.warn('outcome.delivery.failed', { runId, error: toErrorData(error) });
+      noticeUndelivered(this.#config, given);
       return;
     }
     try {
@@ -126,6 +127,11 @@ export class Deliveries {
 export async function offerOutcome({ onOutcome, clock, defaults }: Config, outcome: RunOutcome): Promise<void> {
   const answer = (async () => onOutcome?.(outcome))();
   await withDeadline(answer, { ms: defaults.portMs, clock, what: 'onOutcome' });
+}
+
+/** Gives one notice of an end that `onOutcome` did not accept, however often it is delivered again. */
+export function noticeUndelivered({ notices }: Config, { runId, outcomeId }: RunOutcome): void {
+  notices.giveOnce({ kind: 'undelivered', noticeId: `${outcomeId}:undelivered`, runId, outcomeId });
 }
 
 /** The ids of agents, and of those of the palette that their calls begin. */

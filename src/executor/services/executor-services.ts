@@ -12,6 +12,7 @@ import type { RunOptions } from '../host/options.ts';
 import type { CommandInbox } from './command-inbox.ts';
 import { Deliveries } from './deliveries.ts';
 import type { DueSweep } from './due/due-sweep.ts';
+import { NoticeSweep } from './due/notice-sweep.ts';
 import { PausedAgents } from './due/paused-agents.ts';
 import type { StuckRuns } from './due/stuck-runs.ts';
 import { UnknownAgents } from './due/unknown-agents.ts';
@@ -114,6 +115,8 @@ export class Services<Run extends LiveRun> {
   readonly paused: PausedAgents;
   /** Reports the due runs of agents that it does not have. */
   readonly unknownAgents: UnknownAgents;
+  /** Finds the runs that only a person moves. */
+  readonly noticeSweep: NoticeSweep;
   /** The runs of hosts' machines that this process has left, and tries again. */
   readonly leftRuns: LeftRuns;
   /** Delivers the ends that no process has delivered. */
@@ -142,6 +145,7 @@ export class Services<Run extends LiveRun> {
     this.leftRuns = new LeftRuns(config, parts.endChild);
     this.signals = new LocalSignals(() => config.clock.now());
     this.palette = new PaletteEntries(config.palette ?? ownPalette(config), [config.agents, this.seenAgents]);
+    this.noticeSweep = new NoticeSweep(config);
     this.unknownAgents = new UnknownAgents(
       config,
       (id) => config.agents.has(id) || this.seenAgents.has(id) || this.palette.agentById(id) !== undefined,

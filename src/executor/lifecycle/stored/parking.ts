@@ -2,7 +2,6 @@ import type { RunCheckpoint } from '../../../record/checkpoint.ts';
 import { isPerson } from '../../../run/command.ts';
 import type { RunEventBody } from '../../../run/events/body.ts';
 import { recoverOpenStep } from '../../../run/open-step.ts';
-import type { RunCheckpointMeta } from '../../../run/request.ts';
 import type { Person } from '../../../run/waits/wait.ts';
 import { forgetRetry } from '../../../run/waits/wait-rules.ts';
 import { hasCode } from '../../../values/error-data.ts';
@@ -29,11 +28,11 @@ export async function park(
 ): Promise<void> {
   const by = personIn(options, 'park');
   const parked = { code: 'PARKED', reason: recordedText(services, reason), ...by };
-  const { agentId } = await changeRecord(services, runId, {
+  const { meta, iteration } = await changeRecord(services, runId, {
     change: (record) => ({ ...record, parked }),
     event: { type: 'run.parked', ...parked },
   });
-  services.config.notices.parked({ runId, agentId }, parked);
+  services.config.notices.parked({ runId, agentId: meta.agentId, iteration }, parked);
   await services.passParked(runId);
 }
 
@@ -88,16 +87,12 @@ interface Changing {
   readonly event: RunEventBody;
 }
 
-function changeRecord(
-  services: ExecutorServices,
-  runId: string,
-  { change, event }: Changing,
-): Promise<RunCheckpointMeta> {
+function changeRecord(services: ExecutorServices, runId: string, { change, event }: Changing): Promise<RunCheckpoint> {
   return withStoredRun(services, runId, async (run) => {
     const { record, store, claim, counts } = run;
     const changed = change(record);
     counts(changed.attempts);
     await rewriteHead(store, changed, { claim, events: journalWrite(services, run, event) });
-    return changed.meta;
+    return changed;
   });
 }

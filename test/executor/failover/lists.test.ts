@@ -1,5 +1,6 @@
+import { LoadAPIKeyError } from '@ai-sdk/provider';
 import { createBudget } from 'pawl';
-import { callTool, reply, stallAfter } from 'pawl/testing';
+import { callTool, fail, reply, stallAfter } from 'pawl/testing';
 import { describe, expect, test } from 'vitest';
 import { toolOf } from '../../fixtures/host.ts';
 import { brokenAfter, listHost, methodsOf, named, overloaded, played, refusal } from './lists.ts';
@@ -105,6 +106,18 @@ describe('a tier with a list of models', () => {
     const opus = named('anthropic/opus', [callTool('look'), refusal(401)]);
     const { record } = await played([opus, named('openai/gpt', [refusal(403)])]);
     expect(record?.waiting?.waits).toMatchObject([{ kind: 'retry', needsPerson: true }]);
+  });
+
+  test('passes over a model whose key is missing, and gives the run back where all keys are (failover 5; edges 1)', async () => {
+    const keyless = fail(new LoadAPIKeyError({ message: 'no key' }));
+    const sound = await played([named('anthropic/opus', [keyless]), named('openai/gpt', [reply('done')])]);
+    expect(await sound.run.result).toMatchObject({ status: 'ok', output: 'done' });
+    const opus = named('anthropic/opus', [callTool('look'), keyless]);
+    const { run } = await played([opus, named('openai/gpt', [keyless])]);
+    expect(await run.result).toMatchObject({ status: 'interrupted', error: { code: 'SETUP' } });
+    const other = named('anthropic/opus', [callTool('look'), keyless]);
+    const { record } = await played([other, named('openai/gpt', [overloaded, overloaded])]);
+    expect(record?.waiting?.waits).toMatchObject([{ kind: 'retry', needsPerson: false }]);
   });
 
   test('asks each model once at a wake, and goes on with the one that answers (failover 5)', async () => {

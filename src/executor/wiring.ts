@@ -80,7 +80,11 @@ export function endingOf(
     followed.close();
     return departure;
   };
-  const signals = new SignalSwitch({ config: services.config, shutdown: leave });
+  const signals = new SignalSwitch({
+    config: services.config,
+    live: () => services.registry.all().length,
+    shutdown: leave,
+  });
   const end = async (ending: { readonly drainMs?: number } = {}): Promise<void> => {
     checkKeys(ending, { drainMs: true }, { of: 'shutdown' });
     const { drainMs = 10_000 } = ending;

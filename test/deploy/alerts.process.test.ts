@@ -1,13 +1,14 @@
-import { execFileSync } from 'node:child_process';
+import { execFileSync, spawnSync } from 'node:child_process';
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { createExecutor, defineAgent, memoryStore } from 'pawl';
 import { describe, expect, test } from 'vitest';
-import { parse } from 'yaml';
+import { parse, stringify } from 'yaml';
 import { deployFiles, deployingPage } from '../docs/tables.ts';
 import { measuring } from '../otel/measuring.ts';
+import { scenes } from './fired-alerts.ts';
 import { alerts, anchorOf } from './rules.ts';
 import { metrics, spelled } from './spelling.ts';
 
@@ -134,6 +135,49 @@ test.skipIf(!hasPromtool()).for(['pawl.rules.yml', 'pawl.otlp.rules.yml'])(
     const folder = mkdtempSync(join(tmpdir(), 'pawl-rules-'));
     writeFileSync(join(folder, name), textOf(name));
     expect(execFileSync('promtool', ['check', 'rules', join(folder, name)], { encoding: 'utf8' })).toContain('SUCCESS');
+    rmSync(folder, { recursive: true });
+  },
+);
+
+test('each alert has a scene in which it fires, and one in which it does not (operations 34)', () => {
+  expect(Object.keys(scenes).sort()).toEqual(alerts.map(({ name }) => name).sort());
+});
+
+/** What `promtool test rules` reads: each alert in its two scenes. */
+function ruleTests(rules: string, way: 'scrape' | 'otlp'): string {
+  const summaries = new Map(rulesIn(rules).map(({ alert, annotations }) => [alert, annotations]));
+  const tests = alerts.flatMap(({ name, urgency }) =>
+    (['fires', 'calm'] as const).flatMap((kind) => {
+      const scene = scenes[name]?.[kind];
+      if (!scene) return [];
+      const input_series = Object.entries(scene.series).map(([series, values]) => ({
+        series: spelled(series, way),
+        values,
+      }));
+      const fired = { exp_labels: { severity: urgency, ...scene.labels }, exp_annotations: summaries.get(name) };
+      const exp_alerts = kind === 'fires' ? [fired] : [];
+      return {
+        interval: '1m',
+        name,
+        input_series,
+        alert_rule_test: [{ eval_time: scene.at, alertname: name, exp_alerts }],
+      };
+    }),
+  );
+  return stringify({ rule_files: [rules], evaluation_interval: '1m', tests }, { lineWidth: 0 });
+}
+
+test.skipIf(!hasPromtool()).for([
+  ['pawl.rules.yml', 'scrape'],
+  ['pawl.otlp.rules.yml', 'otlp'],
+] as const)(
+  'each alert of %s fires in its scene, and not in the neighbour, as promtool evaluates them (operations 34)',
+  ([name, way]) => {
+    const folder = mkdtempSync(join(tmpdir(), 'pawl-rules-'));
+    writeFileSync(join(folder, name), textOf(name));
+    writeFileSync(join(folder, 'test.yml'), ruleTests(name, way));
+    const said = spawnSync('promtool', ['test', 'rules', 'test.yml'], { cwd: folder, encoding: 'utf8' });
+    expect(said.status, said.stdout + said.stderr).toBe(0);
     rmSync(folder, { recursive: true });
   },
 );

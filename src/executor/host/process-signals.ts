@@ -36,6 +36,8 @@ const optionKeys: KnownKeys<SignalOptions> = {
 /** The parts of an executor that a shutdown on signals uses. */
 interface Leaving {
   readonly config: Pick<Config, 'clock' | 'warn'>;
+  /** How many runs this process still works on. */
+  live(): number;
   shutdown(drainMs: number): Promise<Departure>;
 }
 
@@ -146,13 +148,13 @@ class SignalListener {
       warn('callback.threw', { what: 'onSignal', error: toErrorData(error) });
     });
     const limit = { ms: this.#drainMs, clock, what: 'leaving on a signal' };
-    try {
-      const [departure] = await withDeadline(Promise.all([shutdown, hook]), limit);
-      return departure;
-    } catch {
-      warn('drain.cut', { signal, drainMs: this.#drainMs });
-      return 'trouble';
-    }
+    const departure = await withDeadline(Promise.all([shutdown, hook]), limit).then(
+      ([found]) => found,
+      () => 'trouble' as const,
+    );
+    // The last line of a process: what its supervisor waits, or `drainMs`, is too short.
+    if (departure === 'trouble') warn('drain.cut', { signal, drainMs: this.#drainMs, live: this.#executor.live() });
+    return departure;
   }
 
   #exit(code: number): void {

@@ -1,7 +1,8 @@
 import { memoryStore, type SignalOptions } from 'pawl';
-import { callTool, reply, testClock } from 'pawl/testing';
+import { callTool, hang, reply, testClock } from 'pawl/testing';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { gate, hostOf, settle, toolOf } from '../../fixtures/host.ts';
+import { watchedStore } from '../../fixtures/watched-store.ts';
 
 // A signal that means nothing to the test runner; what others listen to is not told of it.
 const signal = 'SIGUSR2';
@@ -73,6 +74,25 @@ describe('executor.shutdownOnSignals (faults 21, 22, 23)', () => {
     await clock.advance(1);
     expect(exits).toEqual([interrupted]);
     expect(warnings()).toEqual(['executor: the process ends before everything was closed']);
+  });
+
+  test('says in its last line how many runs it could not leave in time (operations 27)', async () => {
+    const clock = testClock();
+    let isHung = false;
+    const store = watchedStore({ before: () => isHung && new Promise(() => {}) }, memoryStore({ clock }));
+    const host = hostOf({ script: [hang()], store, clock });
+    const exits: number[] = [];
+    const exit = (code: number) => void exits.push(code);
+    const listening = host.executor.shutdownOnSignals({ signals: [signal], exit, drainMs: 1_000 });
+    onTestFinished(() => listening[Symbol.dispose]());
+    await host.start({ runId: 'r' });
+    isHung = true;
+    tell();
+    await clock.advance(1_000);
+    await settle();
+    expect(exits).toHaveLength(1);
+    const line = { event: 'drain.cut', level: 'error', signal, drainMs: 1_000, live: 1 };
+    expect(host.warned.at(-1)?.fields).toMatchObject(line);
   });
 
   test('tells the host at once, and again when the runs are left; what the host does then is waited for', async () => {

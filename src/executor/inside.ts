@@ -18,6 +18,11 @@ export interface ExecutorInside {
   /** The messages before those of a record, redacted: the earlier conversation, or the earlier turns of its thread. */
   earlierOf(record: RunCheckpoint): Promise<readonly Message[]>;
   /**
+   * Stores the first record of a fork of a run, which any process with its agent continues.
+   * @returns its id @throws the errors of `executor.fork`
+   */
+  forkStored(runId: string, options: Parameters<Executor['fork']>[1]): Promise<string>;
+  /**
    * Puts a run that has ended into the store, unless one of its id is known there.
    * @returns whether it is new here @throws {UNSUPPORTED} @throws {NOT_DURABLE} @throws the store's own error
    */

@@ -1,6 +1,7 @@
 import type { Route } from '../http/route.ts';
 import { runRoutes } from '../http/runs/run-routes.ts';
 import { threadRoutes } from '../http/threads/thread-routes.ts';
+import { forkRoute } from './actions/fork-route.ts';
 import { namingWhoCancels } from './actions/named-cancel.ts';
 import { parkRoutes } from './actions/park-routes.ts';
 import { fanOutRoutes } from './fan-outs/fan-out-routes.ts';
@@ -28,7 +29,7 @@ export function studioRoutes(studio: Studio): readonly Route[] {
   const wanted = new Set([...reading, ...readingThreads, ...(studio.write ? writing : [])]);
   const known = [...runRoutes, ...threadRoutes].filter(({ method, path }) => wanted.has(`${method} ${path}`));
   const watcher = new Watcher(studio.served);
-  const ofRuns = [...(studio.write ? parkRoutes : []), ...recordRoutes(studio)];
+  const ofRuns = [...(studio.write ? [...parkRoutes, forkRoute] : []), ...recordRoutes(studio)];
   return [
     ...known.map(namingWhoCancels).map(withShownWaits),
     ...ofRuns,

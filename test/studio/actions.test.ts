@@ -1,7 +1,7 @@
 import { memoryStore } from 'pawl';
-import { hang } from 'pawl/testing';
+import { callTool, hang, reply } from 'pawl/testing';
 import { describe, expect, test } from 'vitest';
-import { hostOf } from '../fixtures/host.ts';
+import { hostOf, toolOf } from '../fixtures/host.ts';
 import { leftBehind } from '../fixtures/left-runs.ts';
 import { watchedStore } from '../fixtures/watched-store.ts';
 import { base } from '../http/web-host.ts';
@@ -48,7 +48,7 @@ describe('POST /runs/:runId/park and unpark', () => {
   test('do not exist without write, like each route that writes (studio 25)', async () => {
     const store = watchedStore({}, await leftBehind(1));
     const { ask } = studioHost({ store });
-    for (const what of ['park', 'unpark', 'cancel', 'steer', 'answers/w'])
+    for (const what of ['fork', 'park', 'unpark', 'cancel', 'steer', 'answers/w'])
       expect((await ask(`/runs/r0/${what}`, { body: {} })).status).toBe(404);
     for (const path of [
       '/store',
@@ -117,5 +117,57 @@ describe('a request that a browser calls foreign', () => {
       expect(answer.headers.get('cross-origin-opener-policy'), path).toBe('same-origin');
       await answer.body?.cancel();
     }
+  });
+});
+
+describe('POST /runs/:runId/fork', () => {
+  const pay = () => toolOf('pay', 'once', async () => 'paid');
+
+  test('stores another run with the first steps, which a process with the agent continues; the origin stays (lab 29)', async () => {
+    const store = memoryStore();
+    const tools = [pay()];
+    const script = [callTool('pay'), reply('done')];
+    const origin = await hostOf({ store, tools, script, retention: { records: 60_000 } }).run({
+      runId: 'r',
+      callerId: 'ada',
+    });
+    const { ask, model } = studioHost({ store, tools, studio: write });
+    const forked = await ask('/runs/r/fork', { body: { at: 1, effects: 'refuse' } });
+    expect([forked.status, forked.body]).toEqual([201, { runId: expect.any(String), state: 'due' }]);
+    const { runId } = forked.body;
+    expect(await store.load(runId)).toMatchObject({
+      iteration: 1,
+      effects: 'refuse',
+      forkedFrom: { runId: 'r', at: 1 },
+    });
+    expect(model.calls.length).toBe(0);
+    const worker = hostOf({
+      store,
+      tools,
+      script: [callTool('pay'), reply('not paid')],
+      retention: { records: 60_000 },
+    });
+    expect((await worker.executor.recover()).resumed).toEqual([{ runId }]);
+    expect((await worker.executor.get(runId)?.result)?.output).toBe('not paid');
+    expect((await store.load('r', { ended: true }))?.outcome?.output).toBe(origin.output);
+  });
+
+  test('is refused with what to do for steps that are not there, an agent that is not known, and a run of another caller (lab 29)', async () => {
+    const store = memoryStore();
+    const other = hostOf({ store, agent: { id: 'other' }, retention: { records: 60_000 } });
+    await other.run({ runId: 'r', callerId: 'ada' });
+    const { ask } = studioHost({ store, studio: write });
+    const fork = async (body: object, as?: string) => (await ask('/runs/r/fork', { body, ...(as ? { as } : {}) })).body;
+    expect(await fork({ at: 9, effects: 'ask' })).toMatchObject({
+      status: 400,
+      detail: expect.stringContaining('at must be 0 to 1'),
+    });
+    expect(await fork({ at: 1, effects: 'ask' })).toMatchObject({
+      status: 400,
+      detail: expect.stringContaining('--agent'),
+    });
+    expect(await fork({ at: 1 })).toMatchObject({ status: 400 });
+    expect(await fork({ at: 1, effects: 'all' })).toMatchObject({ status: 400 });
+    expect(await fork({ at: 1, effects: 'ask' }, 'bob')).toMatchObject({ status: 404 });
   });
 });

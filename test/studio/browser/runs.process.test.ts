@@ -151,6 +151,22 @@ describe.skipIf(whyNoChromium)(inChromium('the runs of Studio in Chromium'), () 
     expect((await store.load('set-aside'))?.parked).toBeUndefined();
   });
 
+  test('a step that is chosen can be forked with a word on effects, and the fork continues where its agent is (lab 29)', async () => {
+    await working('origin');
+    gateOf('origin').open();
+    await until(async () => (await store.load('origin', { ended: true }))?.outcome !== undefined);
+    await open('origin');
+    await page.locator('.tr').first().click();
+    await page.locator('.insp').getByText('Fork here').waitFor();
+    await page.locator('.insp').getByRole('button', { name: 'refuse' }).click();
+    const link = page.locator('.insp .in > a');
+    await link.waitFor();
+    const fork = (await link.textContent()) ?? '';
+    await worker.executor.recover();
+    expect((await worker.executor.get(fork)?.result)?.status).toBe('ok');
+    expect(await store.load(fork, { ended: true })).toMatchObject({ effects: 'refuse', forkedFrom: { runId: 'origin' } });
+  });
+
   test('a run that ends while it is shown says how, and has no button any more (studio 28)', async () => {
     await working('ends');
     await open('ends');

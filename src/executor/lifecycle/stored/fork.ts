@@ -21,6 +21,7 @@ import {
   DefinitionChangedError,
   ForkEffectsError,
   RunNotFoundError,
+  RunOwnedElsewhereError,
   UnsupportedError,
 } from '../../../values/errors.ts';
 import { canonicalJson, type JsonValue } from '../../../values/json.ts';
@@ -31,6 +32,7 @@ import { metaFor } from '../../host/request.ts';
 import type { ExecutorServices } from '../../run/active-run.ts';
 import { handleOf, type Run } from '../../run/handle.ts';
 import { isAskedRun } from '../../run/record/same-request.ts';
+import { claimOptionsOf } from '../../run/record/stored-run.ts';
 import { SKILL } from '../../services/palette-entries.ts';
 import { launch } from '../start.ts';
 import { historyStore } from './history.ts';
@@ -73,15 +75,7 @@ const optionKeys: KnownKeys<ForkOptions> = {
  * @throws {UNSUPPORTED} for a run of a workflow, or where the store keeps no records of ended runs
  */
 export async function forkRun(services: ExecutorServices, originId: string, options: ForkOptions): Promise<Run> {
-  checkKeys(options, optionKeys, { of: 'executor.fork' });
-  checkWord('executor.fork: effects', options.effects, ['live', 'ask', 'refuse']);
-  if (options.edit !== undefined && typeof options.edit !== 'function')
-    throw new TypeError(`executor.fork: edit must be a function, not ${kindOf(options.edit)}`);
-  const runId = checkHostRunId(options.runId ?? services.config.newId());
-  const store = historyStore(services);
-  const origin = await originOf(store, originId, options.at);
-  const agent = agentOf(services, origin, options.agent);
-  const record = await firstRecord(services, store, { origin, agent, runId, options });
+  const { runId, agent, record } = await prepared(services, originId, options);
   const { meta, inputs = {}, images = [], earlier = [], fingerprint = '' } = record;
   const { prompt, callerId, channelId, guildId } = meta;
   const asked = { prompt, callerId, channelId, guildId, parentRunId: '', inputs, images, earlier };
@@ -93,6 +87,32 @@ export async function forkRun(services: ExecutorServices, originId: string, opti
     if (isAskedRun(asker, live)) return handleOf(live, 'joined');
   }
   return launch(services, agent, { seed: { request, isNewId: false, origin: 'started', forked: record }, options: {} });
+}
+
+/**
+ * Stores the first record of a fork, which any process with its agent continues.
+ * @returns its id @throws the errors of `forkRun`, and {RUN_OWNED_ELSEWHERE}
+ */
+export async function forkStored(services: ExecutorServices, originId: string, options: ForkOptions): Promise<string> {
+  const { store, runId, record } = await prepared(services, originId, options);
+  const claim = await store.claim(runId, services.owner, services.config.defaults.leaseMs, claimOptionsOf(services));
+  if (!claim) throw new RunOwnedElsewhereError(`another process works on run ${runId}`);
+  // Asked for in one turn: stores that write in groups make one commit of it.
+  await Promise.all([store.save(record, { claim }), store.release(claim, { attempts: 0 })]);
+  services.config.hints.tell(runId);
+  return runId;
+}
+
+async function prepared(services: ExecutorServices, originId: string, options: ForkOptions) {
+  checkKeys(options, optionKeys, { of: 'executor.fork' });
+  checkWord('executor.fork: effects', options.effects, ['live', 'ask', 'refuse']);
+  if (options.edit !== undefined && typeof options.edit !== 'function')
+    throw new TypeError(`executor.fork: edit must be a function, not ${kindOf(options.edit)}`);
+  const runId = checkHostRunId(options.runId ?? services.config.newId());
+  const store = historyStore(services);
+  const origin = await originOf(store, originId, options.at);
+  const agent = agentOf(services, origin, options.agent);
+  return { store, runId, agent, record: await firstRecord(services, store, { origin, agent, runId, options }) };
 }
 
 async function originOf(store: HistoryStore, runId: string, at: unknown): Promise<RunCheckpoint> {

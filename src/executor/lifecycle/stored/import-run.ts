@@ -5,6 +5,7 @@ import { hasCode } from '../../../values/error-data.ts';
 import type { ExecutorServices } from '../../run/active-run.ts';
 import { untilUntouched } from '../../run/record/stored-run.ts';
 import { changeMarkOf } from './explain.ts';
+import { type ForkOptions, forkStored } from './fork.ts';
 import { earlierOf, historyStore } from './history.ts';
 
 /** Makes the parts of an executor that are for other parts of this package: see `ExecutorInside`. */
@@ -15,6 +16,7 @@ export function insidePartsOf(services: ExecutorServices) {
     hasJournal: Boolean(journal),
     lingerMs: journal?.lingerMs ?? 0,
     earlierOf: (record: RunCheckpoint) => earlierOf(services, record),
+    forkStored: (runId: string, options: ForkOptions) => forkStored(services, runId, options),
     importRun: (record: RunCheckpoint, outcome: RunOutcome) => importRun(services, record, outcome),
   };
 }

@@ -1,15 +1,16 @@
 import { useEffect, useState } from 'preact/hooks';
 import type { RecordView } from '../../wire.ts';
-import { pathOf, post, type Trouble } from '../frame/api.ts';
+import { type Answered, pathOf, post, type Trouble } from '../frame/api.ts';
 import { useKeys } from '../frame/keys.ts';
 import { store, useCanWrite } from '../frame/live.ts';
 import { useShared } from '../frame/use-shared.ts';
+import { words } from '../frame/words.ts';
 import { dropKept, useKept } from '../inbox/kept.ts';
 import { Confirm, Dialog } from '../parts/dialog.tsx';
 import { Failed } from '../parts/empty.tsx';
 import { Reason } from '../parts/reason.tsx';
 import { say } from '../parts/say.tsx';
-import { Mono } from '../parts/text.tsx';
+import { Mono, RunLink } from '../parts/text.tsx';
 import { actionsFor, type Done, type RunAction, stageText } from './action-stages.ts';
 
 /** Steer, Cancel, Park, Unpark and Retry of a run: those that can be done to it now. */
@@ -72,6 +73,29 @@ export function Unpark({ runId }: { readonly runId: string }) {
   );
 }
 
+/** Another run with the steps up to one. */
+export function Fork({ runId, at }: { readonly runId: string; readonly at: number }) {
+  const [made, setMade] = useState<Answered<{ readonly runId: string }>>();
+  const canWrite = useCanWrite();
+  if (!useShared(store)?.may.write) return null;
+  const fork = async (effects: string) => setMade(await post(pathOf('runs', runId, 'fork'), { at, effects }));
+  return (
+    <>
+      <h3>Fork here</h3>
+      <p class="faint">{words.stages?.fork}</p>
+      <p class="buttons">
+        {['ask', 'refuse', 'live'].map((effects) => (
+          <button key={effects} type="button" disabled={!canWrite} onClick={() => void fork(effects)}>
+            {effects}
+          </button>
+        ))}
+      </p>
+      {made?.trouble && <Failed trouble={made.trouble} />}
+      {made?.value && <RunLink runId={made.value.runId} />}
+    </>
+  );
+}
+
 type Send = (action: RunAction, body: object) => Promise<boolean>;
 
 /** Sends actions of a run, and keeps how far the last one came. */
@@ -127,7 +151,7 @@ function Steer({ record: { line }, send, close }: AskProps) {
         Steer <Mono text={line.runId} />
       </h1>
       <label class="field">
-        <span>The model reads it before its next turn</span>
+        <span>{words.stages?.steers}</span>
         <textarea
           rows={4}
           value={text}
@@ -151,7 +175,7 @@ function Steer({ record: { line }, send, close }: AskProps) {
 
 function Cancel({ record: { line, children }, send, close }: AskProps) {
   const [reason, setReason] = useKept(line.runId, 'cancel');
-  const more = children.length === 0 ? '' : ', and each run below it';
+  const more = children.length > 0 && words.stages?.below;
   return (
     <Confirm
       title="Cancel this run?"
@@ -161,7 +185,8 @@ function Cancel({ record: { line, children }, send, close }: AskProps) {
     >
       <p>
         <Mono text={line.runId} />
-        {` ends for good${more}.`}
+        {words.stages?.ends}
+        {more}
       </p>
       <Reason label="Why?" text={reason} onType={setReason} />
     </Confirm>
@@ -178,7 +203,7 @@ function Park({ record: { line }, send, close }: AskProps) {
       onClose={close}
     >
       <p>
-        No process takes up <Mono text={line.runId} /> until a person unparks it.
+        <Mono text={line.runId} /> {words.stages?.parks}
       </p>
       <Reason label="Why?" text={reason} onType={setReason} />
     </Confirm>

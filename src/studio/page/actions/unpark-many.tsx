@@ -3,6 +3,7 @@ import type { RunLine } from '../../wire.ts';
 import { pathOf, post, type Trouble } from '../frame/api.ts';
 import { store, useCanWrite } from '../frame/live.ts';
 import { useShared } from '../frame/use-shared.ts';
+import { words } from '../frame/words.ts';
 import { Confirm } from '../parts/dialog.tsx';
 import { Failed } from '../parts/empty.tsx';
 import { say } from '../parts/say.tsx';
@@ -42,7 +43,7 @@ export function UnparkMany({ lines }: { readonly lines: ReadonlyMap<string, RunL
           onYes={() => void unpark()}
           onClose={() => setAsking(false)}
         >
-          <p>The next process continues each of them, with all its attempts. Is the cause of their parking removed?</p>
+          <p>{words.stages?.many}</p>
         </Confirm>
       )}
     </>

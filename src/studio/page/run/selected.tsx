@@ -1,4 +1,5 @@
 import type { CallView, RecordView, RunState } from '../../wire.ts';
+import { Fork } from '../actions/run-actions.tsx';
 import { encoded } from '../frame/api.ts';
 import { words } from '../frame/words.ts';
 import { clockTime, span, whole } from '../parts/amounts.ts';
@@ -27,14 +28,14 @@ export function Selected({ row, view, onClose }: SelectedProps) {
           Close
         </button>
       )}
-      {row?.kind === 'step' && <Turn step={row.step} />}
+      {row?.kind === 'step' && <Turn step={row.step} view={view} />}
       {row?.kind === 'call' && <Call key={row.key} step={row.step} call={row.call} view={view} />}
-      {row === undefined && <p class="pad faint">Choose a row to see its input, its output and its ledger.</p>}
+      {row === undefined && <p class="pad faint">{words.stages?.choose}</p>}
     </section>
   );
 }
 
-function Turn({ step }: { readonly step: TimelineStep }) {
+function Turn({ step, view }: { readonly step: TimelineStep; readonly view: RecordView }) {
   const { tokens, ms, at, retries, words, calls, ending, took } = step;
   return (
     <>
@@ -59,6 +60,7 @@ function Turn({ step }: { readonly step: TimelineStep }) {
             words && ['Says', words],
           ]}
         />
+        {view.record && <Fork key={step.step} runId={view.line.runId} at={step.step} />}
       </div>
     </>
   );
@@ -114,8 +116,6 @@ function inputOf({ input }: TimelineCall): CallView['input'] | undefined {
   return input === undefined ? undefined : { value: input, bytes: 0 };
 }
 
-const NONE = 'The record does not have it any more: the messages of a phase are deleted with its end.';
-
 function Content({
   runId,
   shown,
@@ -125,7 +125,11 @@ function Content({
   readonly shown: CallView['input'] | undefined;
   readonly at: string;
 }) {
-  return shown ? <Value runId={runId} shown={shown} /> : <Loaded key={at} runId={runId} at={at} isAtOnce none={NONE} />;
+  return shown ? (
+    <Value runId={runId} shown={shown} />
+  ) : (
+    <Loaded key={at} runId={runId} at={at} isAtOnce none={words.stages?.none ?? ''} />
+  );
 }
 
 interface LedgerProps {

@@ -2,6 +2,7 @@ import { useState } from 'preact/hooks';
 import type { MessagesPage, MessageView, RecordView } from '../../wire.ts';
 import { pathOf } from '../frame/api.ts';
 import { useLoaded } from '../frame/loaded.ts';
+import { words as texts } from '../frame/words.ts';
 import { whole } from '../parts/amounts.ts';
 import { Failed } from '../parts/empty.tsx';
 import { wordsOf } from './few-words.ts';
@@ -45,7 +46,7 @@ export function Transcript({ view }: { readonly view: RecordView }) {
           </button>
         </p>
       )}
-      <p class="pad faint">The model’s own words, shown as text. Nothing in them is rendered, followed or run.</p>
+      <p class="pad faint">{texts.stages?.own}</p>
     </section>
   );
 }

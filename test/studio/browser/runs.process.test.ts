@@ -164,7 +164,10 @@ describe.skipIf(whyNoChromium)(inChromium('the runs of Studio in Chromium'), () 
     const fork = (await link.textContent()) ?? '';
     await worker.executor.recover();
     expect((await worker.executor.get(fork)?.result)?.status).toBe('ok');
-    expect(await store.load(fork, { ended: true })).toMatchObject({ effects: 'refuse', forkedFrom: { runId: 'origin' } });
+    expect(await store.load(fork, { ended: true })).toMatchObject({
+      effects: 'refuse',
+      forkedFrom: { runId: 'origin' },
+    });
   });
 
   test('a run that ends while it is shown says how, and has no button any more (studio 28)', async () => {

@@ -116,18 +116,18 @@ export const runEvents = {
     activity: 'delta',
   },
   'model.source': { redact: { source: 'json' }, audit: 'skip', endsText: false, of: 'call', keep: 'with-step' },
-  'model.fallback': {
-    redact: { from: 'public', to: 'public', error: 'error' },
-    audit: 'log',
-    endsText: true,
-    keep: 'kept',
-  },
   'model.retry': {
     redact: { model: 'public', error: 'error' },
     audit: 'log',
     endsText: true,
     of: 'call',
     keep: 'passing',
+  },
+  'model.fallback': {
+    redact: { from: 'public', to: 'public', error: 'error' },
+    audit: 'log',
+    endsText: true,
+    keep: 'kept',
   },
   'tool.input': {
     redact: { callId: 'public', name: 'public', text: 'text' },

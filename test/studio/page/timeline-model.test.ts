@@ -67,6 +67,22 @@ test('a step says how its answer ended, where that was not by itself (edges 7)',
   expect(endings('content-filter')).toEqual([undefined, 'the provider withheld its rest']);
 });
 
+test('a step says which model of a list failed, and which one was asked then (failover 12)', async () => {
+  const { begin, clock, events } = world();
+  const { executor, agent } = begin([reply('Well.')], []);
+  await executor.start(agent, { runId: 'r', prompt: 'Look.' });
+  await clock.advance(5_000);
+  const [from, to] = ['anthropic/opus', 'openai/gpt'];
+  const story = (await events('r')).flatMap((event): JournalEvent[] => {
+    if (event.type !== 'run.started') return [event];
+    const error = { name: 'ModelError', message: 'Overloaded', code: 'MODEL' } as const;
+    return [event, { ...event, type: 'model.fallback', step: 1, attempt: 2, from, to, error }];
+  });
+  expect(timelineOf(story).steps).toMatchObject([
+    { passed: 'anthropic/opus → openai/gpt: Overloaded', words: 'Well.' },
+  ]);
+});
+
 test('events in any pieces give the same timeline (studio 3)', async () => {
   const { begin, clock, events } = world();
   const { executor, agent } = begin(

@@ -36,7 +36,7 @@ export function Selected({ row, view, onClose }: SelectedProps) {
 }
 
 function Turn({ step, view }: { readonly step: TimelineStep; readonly view: RecordView }) {
-  const { tokens, ms, at, retries, words, calls, ending, took } = step;
+  const { tokens, ms, at, retries, passed, words, calls, ending, took } = step;
   return (
     <>
       <div class="sec">
@@ -53,7 +53,8 @@ function Turn({ step, view }: { readonly step: TimelineStep; readonly view: Reco
               `${whole(tokens.input)} in (${whole(tokens.cached)} cached) · ${whole(tokens.output)} out`,
             ],
             ms !== undefined && ['Took', span(ms)],
-            retries > 0 && ['Attempts', `${retries + 1}: the model was asked again after an error`],
+            passed && ['Models', passed],
+            retries > 0 && ['Attempts', `${retries + 1}: asked again after an error`],
             ending && ['Answer', ending],
             ['Calls', calls.length === 0 ? (took === undefined ? 'none: it answered' : 'none') : whole(calls.length)],
             at && ['Message', clockTime(at)],

@@ -102,6 +102,9 @@ class Fold {
       case 'step.done':
         this.#done(event);
         return;
+      case 'model.fallback':
+        this.#edit(event.step, { passed: `${event.from} → ${event.to}: ${event.error.message}` });
+        return;
       case 'model.retry':
         this.#edit(event.step, { retries: event.attempt - 1 });
         return;

@@ -74,6 +74,8 @@ export interface TimelineStep {
   readonly isDone: boolean;
   /** How many times the model was asked again after an error. */
   readonly retries: number;
+  /** The model of a list that failed last, why, and the model that was asked in its place. */
+  readonly passed?: string;
 }
 
 /** A phase of a pipeline. */

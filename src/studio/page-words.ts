@@ -72,7 +72,7 @@ const stages: PageWords['stages'] = {
   parks: 'is not taken up by any process until a person unparks it.',
   fork: 'Another run begins with the steps up to here. What do its calls with an effect do: does a person decide (ask), are they refused, or do they run (live)? The next process with its agent continues it.',
   many: 'The next process continues each of them, with all its attempts. Is the cause of their parking removed?',
-  none: 'The record does not have it any more: the messages of a phase are deleted with its end.',
+  none: 'The record does not have it.',
   choose: 'Choose a row to see its input, its output and its ledger.',
   own: 'The model’s own words, shown as text. Nothing in them is rendered, followed or run.',
   cancelled: 'Cancelled',

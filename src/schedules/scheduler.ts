@@ -158,7 +158,7 @@ export class Scheduler {
     known.isBusy = true;
     try {
       if (known.isBehind) await this.#read();
-      known.isBehind = await this.#settleDue(schedule);
+      known.isBehind = await this.#settleDue(known);
       const next = schedule.isEnabled ? schedule.ticks.next(clock.now()) : undefined;
       known.at = (next ?? Number.POSITIVE_INFINITY) + (known.isBehind ? (0.4 + 0.6 * random()) * BEHIND_MS : 0);
     } catch (error) {
@@ -171,15 +171,24 @@ export class Scheduler {
   }
 
   /** Settles what is due of a schedule. @returns whether another process was first */
-  async #settleDue(schedule: DefinedSchedule): Promise<boolean> {
+  async #settleDue(known: Known): Promise<boolean> {
+    const { schedule } = known;
     let isBehind = false;
+    let isFresh = known.isBehind;
     for (let tries = 0; tries < MAX_TRIES && !this.#isOver; tries++) {
       const verdict = judge(schedule, this.#rows?.get(schedule.id), this.#looker());
-      if (verdict.does === 'nothing') return isBehind;
+      if (verdict.does === 'nothing') {
+        if (isFresh) return isBehind;
+        // It may have been resumed, or defined by another process, since this one has read or written it.
+        isFresh = true;
+        await this.#read();
+        continue;
+      }
       if (!(verdict.does === 'define' ? await this.#note(verdict.row) : await this.#settleTick(schedule, verdict))) {
         isBehind = true;
         await this.#read();
       }
+      isFresh = true;
     }
     return isBehind;
   }

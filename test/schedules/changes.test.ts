@@ -123,6 +123,20 @@ describe('a schedule that changes', () => {
     for (const { executor } of [old, again]) await executor.shutdown();
   });
 
+  test('is that of the higher deployment also when nothing else differs (schedules 6)', async () => {
+    const { clock, store } = shared();
+    const old = hostOf([{ every: '1m' }], { clock, store, deployment: 4 });
+    await old.executor.recover();
+    await clock.advance(MINUTE_MS);
+    const next = hostOf([{ every: '1m' }], { clock, store, deployment: 5 });
+    await next.executor.recover();
+    await clock.advance(0);
+    await next.executor.shutdown();
+    await clock.advance(5 * MINUTE_MS);
+    expect([old.ended, next.ended]).toEqual([[idOf('06:59')], []]);
+    await old.executor.shutdown();
+  });
+
   test('without numbers is that of the process that began last (schedules 6)', async () => {
     const { clock, store } = shared();
     const old = hostOf([{ every: '1m' }], { clock, store });

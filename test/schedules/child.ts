@@ -1,37 +1,50 @@
 /*
- * A process for the tests of schedules: `node child.ts <store> <log> <until>`. It looks after one schedule that ticks each second, and
- * notes each run that it works on. `<store>` is the path of an SQLite file, or the connection of a PostgreSQL server.
+ * A process for the tests of schedules: `node child.ts <store> <log> <options>`. It looks after one schedule that ticks each second, and
+ * notes each end of a run. `<store>` is the path of an SQLite file, or the address of a PostgreSQL server. The options are JSON: the
+ * `schema` in that server, and at which write of a schedule the process dies, before or after it is stored.
  */
 import { appendFileSync } from 'node:fs';
 import { createExecutor, defineAgent } from '../../src/index.ts';
 import { postgresStore } from '../../src/store/postgres/index.ts';
+import type { ScheduleStore } from '../../src/store/schedules/port.ts';
 import { sqliteStore } from '../../src/store/sqlite/index.ts';
 import { reply, scriptedModel } from '../../src/testing/index.ts';
 
-const [place = '', log = '', schema = ''] = process.argv.slice(2);
+const [place = '', log = '', given = ''] = process.argv.slice(2);
+const { schema, dies } = JSON.parse(given) as {
+  readonly schema?: string;
+  readonly dies?: { readonly at: number; readonly isStored: boolean };
+};
 
 async function openStore() {
-  if (schema === '') return sqliteStore({ path: place });
+  if (schema === undefined) return sqliteStore({ path: place });
   const { Pool } = (await import('pg')).default;
-  return postgresStore({ pool: new Pool({ connectionString: place, max: 4 }) as never, schema });
+  return postgresStore({ pool: new Pool({ connectionString: place, max: 4 }), schema });
 }
 
+const store = await openStore();
+const die = (): Promise<never> => {
+  process.kill(process.pid, 'SIGKILL');
+  return new Promise(() => {});
+};
+let writes = 0;
+const noteSchedule: ScheduleStore['noteSchedule'] = async (row, run) => {
+  writes += 1;
+  if (dies?.at === writes && !dies.isStored) await die();
+  const isNoted = await store.noteSchedule(row, run);
+  if (dies?.at === writes && dies.isStored) await die();
+  return isNoted;
+};
+
+const watched = { ...store, noteSchedule };
 const agent = defineAgent({ id: 'ticker', instructions: 'Tick.' });
-const model = scriptedModel(Array.from({ length: 500 }, () => reply('done')));
 const executor = createExecutor({
-  models: { fast: model },
+  models: { fast: scriptedModel(Array.from({ length: 500 }, () => reply('done'))) },
   agents: [agent],
-  store: await openStore(),
-  defaults: { leaseMs: 2_000, dueMs: 200 },
+  store: watched,
+  defaults: { leaseMs: 1_000, dueMs: 100 },
   logger: { warn: () => {} },
-  schedules: [
-    {
-      id: 'tick',
-      every: '1s',
-      overlap: 'allow',
-      start: () => ({ agent, invocation: { prompt: 'Tick.' } }),
-    },
-  ],
+  schedules: [{ id: 'tick', every: '1s', overlap: 'allow', start: () => ({ agent, invocation: { prompt: 'Tick.' } }) }],
   onOutcome: ({ runId, status }) => appendFileSync(log, `${runId} ${status}\n`),
 });
 await executor.recover({ follow: true });

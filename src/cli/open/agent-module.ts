@@ -24,6 +24,8 @@ export interface AgentModule {
   /** The input of the workflow if the user gives none. */
   readonly input: unknown;
   readonly options: ModuleOptions;
+  /** What a worker starts by the clock. */
+  readonly schedules: ExecutorOptions['schedules'];
   /** The codec of its store. */
   readonly codec: Codec | undefined;
   /** Closes what it has open, at the end of a worker. */
@@ -57,9 +59,11 @@ export async function loadAgentModule(
     throw new Failure(`the export \`prompt\` of ${path} must be a string, not ${typeof prompt}`);
   }
   if (!Array.isArray(tools)) throw new Failure(`the export \`tools\` of ${path} must be an array of tools`);
-  const { close } = exported;
+  const { close, schedules } = exported;
   if (close !== undefined && typeof close !== 'function')
     throw new Failure(`the export \`close\` of ${path} must be a function, not ${typeof close}`);
+  if (schedules !== undefined && !Array.isArray(schedules))
+    throw new Failure(`the export \`schedules\` of ${path} must be an array of schedules`);
   const options = optionsOf(exported, path);
   const codec = codecOf(exported.codec, path);
   const isModelNeeded = asksModels && !definition;
@@ -74,6 +78,7 @@ export async function loadAgentModule(
     prompt,
     input,
     options,
+    schedules,
     codec,
     close: close as AgentModule['close'],
   };

@@ -2,6 +2,27 @@ import { AUDIT, type CommandRow, STORE } from './row.ts';
 
 /** The commands on a whole store. */
 export const storeCommands = {
+  schedules: {
+    takes: '[pause | resume] [id]',
+    usage: ['pawl schedules [options]', 'pawl schedules pause <id> [options]', 'pawl schedules resume <id> [options]'],
+    words: 2,
+    does: 'list the schedules of a store; then schedules pause, resume <id>',
+    about: `Lists the runs that start by the clock: the next tick of each schedule, the last one, and how many began no run. A schedule that is
+paused begins no run in any process, until it is resumed; its ticks are not made up. The processes with the schedules are
+those that your program, or \`pawl work\`, runs.`,
+    options: {
+      by: 'who pauses it: the list shows it',
+      store: STORE,
+      json: `{ store, schedules: [{ id, cron?, every?, timeZone?, nextAt?, lastAt?, lastRunId?, paused?, skipped, missed, failed, gone?, disabled? }] };
+of pause and resume: { id, status: 'paused' | 'resumed' }`,
+    },
+    more: `  SKIPPED   the run of an earlier tick had not ended
+  MISSED    no process looked within a minute
+  FAILED    its \`start\` threw
+  gone      no deployment defines it, or no process has looked after it for ten minutes`,
+    examples: ['pawl schedules', 'pawl schedules pause nightly --by ada', 'pawl schedules resume nightly'],
+    load: async () => (await import('../commands/schedules-command.ts')).schedulesCommand,
+  },
   doctor: {
     takes: '[agent module…]',
     does: 'read every record, and say what the next recovery does with it',

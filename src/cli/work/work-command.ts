@@ -108,7 +108,7 @@ interface Surroundings {
 }
 
 function executorFor(module: AgentModule, { context, store, wishes, progress }: Surroundings): Executor {
-  const { models, tools, options } = module;
+  const { models, tools, options, schedules } = module;
   return createExecutor({
     ...options,
     ...wishes.executor,
@@ -116,6 +116,7 @@ function executorFor(module: AgentModule, { context, store, wishes, progress }: 
     models,
     tools,
     ...knownBy(module),
+    ...(schedules ? { schedules } : {}),
     store,
     observers: [progress],
     logger: loggerOf(context.output),

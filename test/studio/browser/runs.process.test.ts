@@ -341,7 +341,7 @@ describe.skipIf(whyNoChromium)(inChromium('the runs of Studio in Chromium'), () 
     await tab.locator('.tr.call', { hasText: 'paid' }).waitFor();
     await tab.locator('svg.chart[aria-label*="as of the last save"]').waitFor();
     await go(tab, '#/run/silent/usage');
-    await shown(tab, 'Tokens a step come from the journal; this run has none of them.');
+    await shown(tab, 'Tokens a step come from the journal; this run has none.');
     await go(tab, '#/run/silent');
     await work.executor.signal('invoice.paid', {}, { key: 'silent', id: 'p1' });
     await tab.locator('.why', { hasText: 'Ended: ok' }).waitFor();

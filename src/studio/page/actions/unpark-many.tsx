@@ -28,7 +28,7 @@ export function UnparkMany({ lines }: { readonly lines: ReadonlyMap<string, RunL
       }
     }
     setLeft(0);
-    say('The listed runs are unparked: the next process continues them.');
+    say('Unparked: the next process continues them');
   };
   return (
     <>

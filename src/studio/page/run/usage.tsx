@@ -24,9 +24,7 @@ export function UsageTab({ view, timeline }: { readonly view: RecordView; readon
           have.
         </p>
       )}
-      {usage.usd === undefined && (
-        <p class="pad faint">A run without a budget with prices has no cost in its record.</p>
-      )}
+      {usage.usd === undefined && <p class="pad faint">Without a budget with prices no cost is recorded.</p>}
     </section>
   );
 }
@@ -151,8 +149,7 @@ function Bars({ timeline }: { readonly timeline: Timeline }) {
   const bars = barsOf(timeline);
   const top = Math.max(1, ...bars.map(({ input, output }) => input + output));
   const height = (tokens: number) => ({ height: `${Math.max(1, (Math.max(0, tokens) / top) * HEIGHT)}px` });
-  if (bars.length === 0)
-    return <p class="pad faint">Tokens a step come from the journal; this run has none of them.</p>;
+  if (bars.length === 0) return <p class="pad faint">Tokens a step come from the journal; this run has none.</p>;
   const last = bars.at(-1);
   return (
     <>

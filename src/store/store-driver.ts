@@ -12,6 +12,14 @@ import type { Lease } from './rules/lease.ts';
 import type { ThreadDecision, ThreadFacts, ThreadRow, TurnQuery, TurnRow } from './rules/thread-rows.ts';
 import type { TopicDriver } from './topics.ts';
 
+/** What a driver removes whose time is over. `storeFrom` asks for it once a minute, with a limit. */
+export interface ForgetOptions {
+  /** Nothing is removed: it is only counted. */
+  readonly dryRun: boolean;
+  /** Remove about so many rows of each kind, and leave the rest. Absent: all. */
+  readonly limit?: number | undefined;
+}
+
 /**
  * The work of a store of its own: read facts, make changes, and return stored texts. `storeFrom` makes a store of it.
  *
@@ -42,8 +50,8 @@ export interface StoreDriver {
    * it makes `change.end` and `change.erase`. A record whose time is over counts as removed.
    */
   listEnded?(page: EndedPage): Promise<readonly EndedHead[]>;
-  /** Removes the records of ended runs whose time is over, or only counts them. Called once a minute. @returns how many */
-  forgetEnded?(options: { readonly dryRun: boolean }): Promise<number>;
+  /** Removes the records of ended runs whose time is over, or only counts them. @returns how many */
+  forgetEnded?(options: ForgetOptions): Promise<number>;
   /** The totals of days, in any order. A driver that has it adds `change.end.totals` to them in the commit of the end. */
   totals?(range: TotalsRange): Promise<readonly TotalsRow[]>;
   /** The runs with a record, by `updatedAt`, then by the UTF-8 bytes of the run id: those after `after`, up to `limit`. */
@@ -56,8 +64,8 @@ export interface StoreDriver {
   send?(command: CommandToSend): Promise<void>;
   /** Replaces a `write` with the decision `acknowledge`. @throws {LEASE_LOST} */
   acknowledge?(claim: Claim, ids: readonly string[]): Promise<void>;
-  /** Removes expired outcomes, or only counts them. `storeFrom` calls it once a minute. @returns how many */
-  forgetOutcomes?(options: { readonly dryRun: boolean }): Promise<number>;
+  /** Removes expired outcomes, or only counts them. @returns how many */
+  forgetOutcomes?(options: ForgetOptions): Promise<number>;
   /**
    * The runs that are due by the driver's clock and that no live owner holds. A driver that has it keeps
    * `change.due` and gives the facts `due` and `inbox.newest`, also for commands that `send` stores.

@@ -106,6 +106,7 @@ export function storeFrom<D extends StoreDriver>(driver: D, options: StoreFromOp
       clock,
       isDead: writing(driver).isDead,
       dueRun: (head, definitions) => reader.dueRun(head, definitions),
+      onTake: () => parts.sweep.begin(),
     }),
     ...topics(parts, clock),
     ...history(parts, reader, threads),
@@ -123,11 +124,14 @@ export function storeFrom<D extends StoreDriver>(driver: D, options: StoreFromOp
 /** How often expired outcomes and records are removed, ms. */
 const MINUTE_MS = 60_000;
 
+/** Most rows of each kind that one process removes in a minute. Each end of a run removes some besides. */
+const MAX_FORGOTTEN = 500;
+
 const timed = ['forgetOutcomes', 'forgetEnded'] as const;
 
 /**
- * Removes what a store keeps only for a time: the outcomes and the records of runs that ended. It does so once a minute, from
- * `begin` to `end`, and does not keep the process running.
+ * Removes what a store keeps only for a time: the outcomes and the records of runs that ended. It does so once a minute, from the
+ * first claim, end or look for due runs on, and does not keep the process running.
  */
 class Sweep {
   readonly #driver: StoreDriver;
@@ -160,7 +164,7 @@ class Sweep {
   async #forget(): Promise<void> {
     for (const method of timed) {
       try {
-        await this.#driver[method]?.({ dryRun: false });
+        await this.#driver[method]?.({ dryRun: false, limit: MAX_FORGOTTEN });
       } catch {
         // The driver may be a host's: nothing that it throws may end the process.
       }
@@ -284,7 +288,7 @@ function control(
   };
 }
 
-function due({ driver }: Parts, reader: StoredReader): Partial<CountingStore> {
+function due({ driver, sweep }: Parts, reader: StoredReader): Partial<CountingStore> {
   const { countResting } = driver;
   if (!driver.listDue || !countResting) return {};
   return {
@@ -298,7 +302,10 @@ function due({ driver }: Parts, reader: StoredReader): Partial<CountingStore> {
       }
       return false;
     },
-    listDue: async (page) => reader.due(page),
+    listDue: async (page) => {
+      sweep.begin();
+      return reader.due(page);
+    },
     countResting: async () => countResting.call(driver),
     ...(driver.countRuns ? { countRuns: async () => (driver as Required<StoreDriver>).countRuns() } : {}),
   };

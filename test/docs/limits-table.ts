@@ -207,6 +207,10 @@ export const sections: readonly Section[] = [
       { what: 'events of one span; later ones are counted', code: 'MAX_SPAN_EVENTS' },
       { what: 'runs of one look for those that need a person; the next look continues', code: 'MAX_LOOKED' },
       { what: 'notices that a process knows to have given', code: 'MAX_GIVEN' },
+      {
+        what: 'rows of a kind that are past their time and that one process removes in a minute',
+        code: 'MAX_FORGOTTEN',
+      },
       { what: 'different log lines whose repetition is known', code: 'MAX_KNOWN_LINES' },
       { what: 'characters of a field in the sentence of a log line', code: 'MAX_FIELD_CHARS' },
       { what: 'values of one attribute of a metric; further ones are `other`', code: 'MAX_VALUES' },

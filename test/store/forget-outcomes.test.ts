@@ -60,3 +60,43 @@ test("what a host's driver throws when outcomes are forgotten by the minute ends
   expect({ tries, unhandled }).toEqual({ tries: 2, unhandled: [] });
   await store.close();
 });
+
+test('a process that only looks for due runs removes what is over, 500 of a kind in a minute at most, and prune the rest (operations 16)', async () => {
+  const folder = mkdtempSync(join(tmpdir(), 'pawl-forget-'));
+  const clock = testClock();
+  const path = join(folder, 'runs.db');
+  const before = sqliteStore({ path, clock });
+  for (let i = 0; i < 1_200; i++) await before.keepOutcome(`r${i}`, sampleOutcome(`r${i}`), HOUR);
+  await before.close();
+  clock.wallJump(2 * HOUR);
+  const store = sqliteStore({ path, clock });
+  onTestFinished(async () => {
+    await store.close();
+    rmSync(folder, { recursive: true });
+  });
+  const left = () => store.forgetOutcomes?.({ dryRun: true });
+  await clock.advance(120_000);
+  expect(await left()).toBe(1_200);
+  await store.takeDue({ owner: 'w', ttlMs: 1_000, limit: 1 });
+  const counts: unknown[] = [];
+  for (let minute = 0; minute < 2; minute++) {
+    await clock.advance(60_000);
+    counts.push(await left());
+  }
+  expect(counts).toEqual([700, 200]);
+  expect(await store.forgetOutcomes?.()).toBe(200);
+});
+
+test('the write of an outcome removes at most 100 that are over: it does not wait for a million of them (operations 16)', async () => {
+  const folder = mkdtempSync(join(tmpdir(), 'pawl-forget-'));
+  const clock = testClock();
+  const store = sqliteStore({ path: join(folder, 'runs.db'), clock });
+  onTestFinished(async () => {
+    await store.close();
+    rmSync(folder, { recursive: true });
+  });
+  for (let i = 0; i < 250; i++) await store.keepOutcome(`r${i}`, sampleOutcome(`r${i}`), HOUR);
+  clock.wallJump(2 * HOUR);
+  await store.keepOutcome('one', sampleOutcome('one'), 9 * HOUR);
+  expect(await store.forgetOutcomes?.({ dryRun: true })).toBe(150);
+});

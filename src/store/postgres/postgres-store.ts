@@ -15,6 +15,7 @@ import type {
   DueHeads,
   EndedHead,
   EndedPage,
+  ForgetOptions,
   ListedHead,
   ListPage,
   MessageReader,
@@ -204,12 +205,12 @@ class PostgresDriver implements StoreDriver {
     return this.#reader.acknowledge(claim, ids);
   }
 
-  forgetOutcomes({ dryRun }: { readonly dryRun: boolean }): Promise<number> {
-    return this.#reader.forgetOutcomes(dryRun);
+  forgetOutcomes(options: ForgetOptions): Promise<number> {
+    return this.#reader.forgetOutcomes(options);
   }
 
-  forgetEnded({ dryRun }: { readonly dryRun: boolean }): Promise<number> {
-    return this.#reader.forgetEnded(dryRun);
+  forgetEnded(options: ForgetOptions): Promise<number> {
+    return this.#reader.forgetEnded(options);
   }
 
   async close(): Promise<void> {

@@ -11,6 +11,7 @@ import type {
   DueHeads,
   EndedHead,
   EndedPage,
+  ForgetOptions,
   ListedHead,
   ListPage,
   MessageReader,
@@ -47,7 +48,7 @@ import type { WriteQueue } from './write-queue.ts';
 const MAX_READS = 4;
 
 /** Most expired outcomes that one statement removes. */
-const FORGOTTEN_AT_ONCE = 1_000;
+const FORGOTTEN_AT_ONCE = 500;
 
 /** A command is not retried longer than this, ms: its run remembers it for twice as long, even if it is repeated. */
 const MAX_SEND_MS = 30_000;
@@ -104,13 +105,13 @@ export class Reader {
   }
 
   /** Removes the kept records whose time is over, or only counts them. @returns how many */
-  async forgetEnded(isOnlyCounted: boolean): Promise<number> {
-    if (isOnlyCounted) return this.insist((session) => countExpired(session, this.#server));
+  async forgetEnded({ dryRun, limit = Number.POSITIVE_INFINITY }: ForgetOptions): Promise<number> {
+    if (dryRun) return this.insist((session) => countExpired(session, this.#server));
     await this.insist((session) => joinTotals(session, this.#server.tables));
     for (let count = 0; ; ) {
       const removed = await this.insist((session) => removeExpired(session, this.#server));
       count += removed;
-      if (removed === 0) return count;
+      if (removed === 0 || count >= limit) return count;
     }
   }
 
@@ -193,25 +194,26 @@ export class Reader {
    * Counts the outcomes that are past their time, and removes them.
    * @returns how many outcomes had expired; they are removed, unless they are only counted
    */
-  async forgetOutcomes(isOnlyCounted: boolean): Promise<number> {
+  async forgetOutcomes({ dryRun, limit = Number.POSITIVE_INFINITY }: ForgetOptions): Promise<number> {
     const { tables, times } = this.#server;
     const now = times.wall();
     const due = `FROM ${tables.outcomes} WHERE until <= $1::pg_catalog.float8`;
-    if (isOnlyCounted) {
+    if (dryRun) {
       const [row] = await this.insist((session) => session.query(`SELECT pg_catalog.count(*) AS count ${due}`, [now]));
       return Number(row?.count);
     }
     const gone = `SELECT signal FROM ${tables.signals} WHERE until <= $1::pg_catalog.float8 LIMIT ${FORGOTTEN_AT_ONCE}`;
     const forgetSignals = `DELETE FROM ${tables.signals} WHERE signal IN (${gone} FOR UPDATE SKIP LOCKED)`;
     await this.insist((session) => session.query(forgetSignals, [now]));
-    const forgetMarks = `DELETE FROM ${tables.deliveries} WHERE until <= $1::pg_catalog.float8`;
+    const old = `SELECT run_id, outcome_id FROM ${tables.deliveries} WHERE until <= $1::pg_catalog.float8 LIMIT ${FORGOTTEN_AT_ONCE}`;
+    const forgetMarks = `DELETE FROM ${tables.deliveries} WHERE (run_id, outcome_id) IN (${old} FOR UPDATE SKIP LOCKED)`;
     await this.insist((session) => session.query(forgetMarks, [now]));
     const some = `SELECT run_id ${due} LIMIT ${FORGOTTEN_AT_ONCE} FOR UPDATE SKIP LOCKED`;
     const forget = `DELETE FROM ${tables.outcomes} WHERE run_id IN (${some}) RETURNING 1 AS gone`;
     for (let count = 0; ; ) {
       const { length } = await this.insist((session) => session.query(forget, [now]));
       count += length;
-      if (length < FORGOTTEN_AT_ONCE) return count;
+      if (length < FORGOTTEN_AT_ONCE || count >= limit) return count;
     }
   }
 

@@ -35,7 +35,8 @@ export class DeliveryTable {
        FROM (SELECT d.* ${due} ORDER BY d.due_at LIMIT ?) d LEFT JOIN outcomes o ON o.run_id = d.run_id AND o.until > ?`,
     );
     this.#move = db.prepare('UPDATE deliveries SET due_at = ?, tries = ? WHERE run_id = ? AND outcome_id = ?');
-    this.#forget = db.prepare('DELETE FROM deliveries WHERE until <= ?');
+    const gone = 'SELECT run_id, outcome_id FROM deliveries WHERE until <= ? LIMIT ?';
+    this.#forget = db.prepare(`DELETE FROM deliveries WHERE (run_id, outcome_id) IN (${gone})`);
   }
 
   put(runId: string, { id, agent, text, untilMs }: EndToDeliver): void {
@@ -68,8 +69,8 @@ export class DeliveryTable {
     return taken;
   }
 
-  /** Deletes the marks that are past their time. */
-  forgetExpired(): void {
-    this.#forget.run(this.#now());
+  /** Deletes marks that are past their time; -1 = all of them. */
+  forgetExpired(limit: number): void {
+    this.#forget.run(this.#now(), limit);
   }
 }

@@ -4,6 +4,9 @@ import { CheckpointCorruptError } from '../../values/errors.ts';
 import { isIntact } from '../encoding/checksum.ts';
 import type { Change } from '../rules/decision.ts';
 
+/** Most expired outcomes that the write of another one removes. */
+const REMOVED_WITH_A_WRITE = 100;
+
 interface OutcomeRow {
   readonly until: number;
   readonly checksum: number;
@@ -30,7 +33,7 @@ export class OutcomeTable {
        checksum = excluded.checksum, outcome = excluded.outcome`,
     );
     this.#raiseEpoch = db.prepare('UPDATE outcomes SET epoch = max(epoch, ?) WHERE run_id = ?');
-    this.#forget = db.prepare('DELETE FROM outcomes WHERE until <= ?');
+    this.#forget = db.prepare('DELETE FROM outcomes WHERE no IN (SELECT no FROM outcomes WHERE until <= ? LIMIT ?)');
     this.#epoch = db.prepare(
       `SELECT max(epoch) AS epoch FROM (SELECT epoch FROM outcomes WHERE run_id = $id AND until > $now UNION ALL
        SELECT e.epoch FROM runs r JOIN ended e ON e.no = r.no WHERE r.run_id = $id AND e.keep_until > $now)`,
@@ -61,7 +64,7 @@ export class OutcomeTable {
   }
 
   put(runId: string, { text, untilMs, epoch }: NonNullable<Change['keep']>): void {
-    this.forgetExpired();
+    this.forgetExpired(REMOVED_WITH_A_WRITE);
     this.#put.run(runId, untilMs, epoch, crc32(text), text);
   }
 
@@ -69,9 +72,9 @@ export class OutcomeTable {
     this.#raiseEpoch.run(epoch, runId);
   }
 
-  /** Deletes the outcomes that are past their time. @returns how many there were */
-  forgetExpired(): number {
-    return Number(this.#forget.run(this.#now()).changes);
+  /** Deletes outcomes that are past their time; -1 = all of them. @returns how many */
+  forgetExpired(limit: number): number {
+    return Number(this.#forget.run(this.#now(), limit).changes);
   }
 
   countExpired(): number {

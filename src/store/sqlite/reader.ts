@@ -146,7 +146,7 @@ export class Reader {
   async outcome(runId: string): Promise<string | null> {
     const found = await this.#afterWrites(({ tables }) => tables.outcomes.read(runId));
     if (found !== 'expired') return found?.text ?? null;
-    if (!this.#options.isReadOnly) await this.#queue.add((tables) => tables.outcomes.forgetExpired());
+    if (!this.#options.isReadOnly) await this.#queue.add((tables) => tables.outcomes.remove(runId));
     return null;
   }
 

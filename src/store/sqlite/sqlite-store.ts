@@ -16,6 +16,7 @@ import type {
   DueHeads,
   EndedHead,
   EndedPage,
+  ForgetOptions,
   JournalDriver,
   ListedHead,
   ListPage,
@@ -217,12 +218,12 @@ class SqliteDriver implements StoreDriver {
     return this.#reader.inbox(of);
   }
 
-  forgetOutcomes({ dryRun }: { readonly dryRun: boolean }): Promise<number> {
-    return dryRun ? this.#queue.add(({ outcomes }) => outcomes.countExpired()) : this.#removals.sweep();
+  forgetOutcomes({ dryRun, limit }: ForgetOptions): Promise<number> {
+    return dryRun ? this.#queue.add(({ outcomes }) => outcomes.countExpired()) : this.#removals.sweep(limit);
   }
 
-  forgetEnded({ dryRun }: { readonly dryRun: boolean }): Promise<number> {
-    return dryRun ? this.#queue.add(({ ended }) => ended.countExpired()) : this.#removals.sweepEnded();
+  forgetEnded({ dryRun, limit }: ForgetOptions): Promise<number> {
+    return dryRun ? this.#queue.add(({ ended }) => ended.countExpired()) : this.#removals.sweepEnded(limit);
   }
 
   async close(): Promise<void> {
@@ -264,10 +265,10 @@ class Removals {
    * Removes expired outcomes and signals, and the rest of records that dead processes did not remove completely. @returns how many
    * outcomes
    */
-  async sweep(): Promise<number> {
+  async sweep(limit = -1): Promise<number> {
     const { count, signals } = await this.#queue.add(({ outcomes, topics, deliveries }) => {
-      deliveries.forgetExpired();
-      return { count: outcomes.forgetExpired(), signals: topics.forgetExpired() };
+      deliveries.forgetExpired(limit);
+      return { count: outcomes.forgetExpired(limit), signals: topics.forgetExpired(limit) };
     });
     if (count + signals > 0) this.happened();
     await this.#sweepRests();
@@ -275,14 +276,14 @@ class Removals {
   }
 
   /** Removes the kept records whose time is over. @returns how many */
-  async sweepEnded(): Promise<number> {
+  async sweepEnded(limit = Number.POSITIVE_INFINITY): Promise<number> {
     for (let count = 0; ; ) {
       const removed = await this.#queue.add(({ ended, records }) =>
         ended.expired(REMOVED_AT_ONCE).map(({ no, runId }) => records.removeEnded(runId, no)),
       );
       for (const rest of removed) this.happened(rest);
       count += removed.length;
-      if (removed.length < REMOVED_AT_ONCE) return count;
+      if (removed.length < REMOVED_AT_ONCE || count >= limit) return count;
     }
   }
 

@@ -53,7 +53,7 @@ export class TopicTables {
     );
     this.#deliver = db.prepare('UPDATE signals SET run_id = ?, checksum = 0, content = NULL WHERE signal = ?');
     this.#deleteSignal = db.prepare('DELETE FROM signals WHERE signal = ?');
-    this.#forget = db.prepare('DELETE FROM signals WHERE until <= ?');
+    this.#forget = db.prepare('DELETE FROM signals WHERE no IN (SELECT no FROM signals WHERE until <= ? LIMIT ?)');
   }
 
   topicOf({ runId, waitId }: TopicWait): string | undefined {
@@ -108,9 +108,9 @@ export class TopicTables {
     this.#deleteSignal.run(key);
   }
 
-  /** Removes expired signals. @returns how many */
-  forgetExpired(): number {
-    return Number(this.#forget.run(this.#now()).changes);
+  /** Removes expired signals; -1 = all of them. @returns how many */
+  forgetExpired(limit: number): number {
+    return Number(this.#forget.run(this.#now(), limit).changes);
   }
 }
 

@@ -17,15 +17,18 @@ interface Parts {
   readonly isDead: IsDead | undefined;
   /** Reads the entry of a due run; undefined: its record cannot be read, or says that it is never due. */
   readonly dueRun: (head: ListedHead, definitions?: readonly string[]) => DueRun | undefined;
+  /** Called at each look for due runs. */
+  onTake(): void;
 }
 
 /** Returns the methods of a TakingStore; none if the driver has no `takeDue`. */
 export function takingMethods(parts: Parts): Partial<TakingStore> {
-  const { driver, clock, isDead } = parts;
+  const { driver, clock, isDead, onTake } = parts;
   if (!driver.takeDue || !driver.listDue) return {};
   let after: string | undefined;
   return {
     takeDue: async (options) => {
+      onTake();
       const runs = new Map<string, DueRun>();
       const found = await driver.takeDue?.(wishOf(options, parts, { after, runs }));
       const { now = 0, taken = [], nextAt } = found ?? {};

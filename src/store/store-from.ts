@@ -123,15 +123,14 @@ export function storeFrom<D extends StoreDriver>(driver: D, options: StoreFromOp
 
 /** How often expired outcomes and records are removed, ms. */
 const MINUTE_MS = 60_000;
-
 /** Most rows of each kind that one process removes in a minute. Each end of a run removes some besides. */
 const MAX_FORGOTTEN = 500;
 
 const timed = ['forgetOutcomes', 'forgetEnded'] as const;
 
 /**
- * Removes what a store keeps only for a time: the outcomes and the records of runs that ended. It does so once a minute, from the
- * first claim, end or look for due runs on, and does not keep the process running.
+ * Removes what a store keeps only for a time, once a minute, from the first claim, end or look for due runs on. It does not keep
+ * the process running.
  */
 class Sweep {
   readonly #driver: StoreDriver;

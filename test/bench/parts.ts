@@ -1,6 +1,7 @@
 import { callRows } from './calls.ts';
 import { coldRows } from './cold.ts';
 import { fleetRows } from './fleet.ts';
+import { labRows } from './lab.ts';
 import { manyRunsRows } from './many-runs.ts';
 import { memoryRows } from './memory.ts';
 import { otherStoreRows } from './other-stores.ts';
@@ -32,6 +33,7 @@ export const parts: readonly BenchPart[] = [
   { name: 'stores', title: 'PostgreSQL', isCore: false, measure: otherStoreRows },
   { name: 'many', title: 'Many runs at once', isCore: true, measure: manyRunsRows },
   { name: 'workflows', title: 'Workflows', isCore: true, measure: workflowRows },
+  { name: 'lab', title: 'Retry, fork, replay', isCore: false, measure: labRows },
   { name: 'memory', title: 'Memory', isCore: true, measure: memoryRows },
   { name: 'start', title: 'New processes', isCore: true, measure: startRows },
   { name: 'journal', title: 'Journals and readers', isCore: false, measure: webRows },

@@ -5,6 +5,7 @@ import { describe, expect, onTestFinished, test } from 'vitest';
 import { z } from 'zod';
 import { type EndedRecord, reopened } from '../../src/record/reopen.ts';
 import { type HostOptions, hostOf, toolOf, until } from '../fixtures/host.ts';
+import { notingBudget } from '../fixtures/noting-ports.ts';
 import { watchedStore } from '../fixtures/watched-store.ts';
 
 const stores = {
@@ -329,6 +330,30 @@ describe('executor.retry', () => {
     }
   });
 });
+
+test.for(['park', 'fail'] as const)(
+  'a run whose budget is exceeded continues by a retry once the limit is raised, after its recorded steps: %s (lab 9)',
+  async (onBudgetExceeded) => {
+    const limit = { calls: 1 };
+    const { did, tool } = countedTool('pay');
+    const budget = notingBudget({ refuse: () => limit.calls-- <= 0 });
+    const script = [callTool('pay'), reply('done')];
+    const host = hostOf({ store: memoryStore(), tools: [tool], script, onBudgetExceeded, ports: { budget } });
+    expect(await host.run(request)).toMatchObject({
+      status: onBudgetExceeded === 'park' ? 'interrupted' : 'error',
+      error: { code: 'BUDGET_EXCEEDED' },
+    });
+    // The budget is asked as it stands now.
+    expect((await (await host.executor.retry('r')).result).error?.code).toBe('BUDGET_EXCEEDED');
+    limit.calls = 9;
+    expect(await (await host.executor.retry('r')).result).toMatchObject({
+      status: 'ok',
+      output: 'done',
+      iterations: 2,
+    });
+    expect(did.length).toBe(1);
+  },
+);
 
 describe('start with ifFailed: retry', () => {
   test('continues a run of the same request that ended badly, and is a start otherwise (lab 8)', async () => {

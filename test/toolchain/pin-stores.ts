@@ -17,7 +17,7 @@ const clock = testClock(PINNED_AT);
 const fixedWrites = (store: Parameters<typeof writeFixed>[0]) =>
   writeFixed(store, Number(version?.slice(1)) as Parameters<typeof writeFixed>[1]);
 
-const pins: Record<string, () => Promise<void>> = { sqlite, postgres, records };
+const pins: Record<string, () => Promise<void>> = { sqlite, postgres, records, runs };
 const pin = pins[kind ?? ''];
 if (!/^v\d+$/.test(version ?? '') || !pin) {
   console.error(`usage: pin-stores.ts v<version> ${Object.keys(pins).join(' | ')}`);
@@ -34,6 +34,12 @@ function fresh(name: string): string {
   if (!existsSync(path)) return path;
   console.error(`${path} is pinned already: what a version wrote is never written again`);
   return process.exit(1);
+}
+
+/** A file of runs, as `pawl export` writes it. */
+async function runs(): Promise<void> {
+  const { exportedRuns } = await import('../lab/pinned-exports.ts');
+  writeFileSync(fresh('runs.jsonl'), (await exportedRuns()).join(''));
 }
 
 async function sqlite(): Promise<void> {

@@ -127,7 +127,7 @@ async function originOf(store: HistoryStore, runId: string, at: unknown): Promis
     throw new UnsupportedError(`run ${runId} does not keep the messages of its finished phases: it cannot be forked`);
   const most = stepsIn(record).length;
   if (Number.isInteger(at) && (at as number) >= 0 && (at as number) <= most)
-    return { ...record, messages: record.messages.map(enterStored) };
+    return record;
   throw new TypeError(`executor.fork: at must be 0 to ${most}, the steps of run ${runId}, not ${String(at)}`);
 }
 
@@ -159,7 +159,7 @@ async function firstRecord(
 ): Promise<RunCheckpoint> {
   const { config } = services;
   const { at, edit, effects } = options;
-  const kept = origin.messages.slice(0, cutAfter(origin, at));
+  const kept = origin.messages.slice(0, cutAfter(origin, at)).map(enterStored);
   const messages = edit ? edited(kept, edit) : kept;
   const labels = { ...origin.labels, ...labelsOf(options.labels ?? {}) };
   const earlier = await earlierOf(store, origin);

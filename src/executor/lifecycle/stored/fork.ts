@@ -126,8 +126,7 @@ async function originOf(store: HistoryStore, runId: string, at: unknown): Promis
   if (record.completedPhases.some(({ from }) => from === undefined || record.thread))
     throw new UnsupportedError(`run ${runId} does not keep the messages of its finished phases: it cannot be forked`);
   const most = stepsIn(record).length;
-  if (Number.isInteger(at) && (at as number) >= 0 && (at as number) <= most)
-    return record;
+  if (Number.isInteger(at) && (at as number) >= 0 && (at as number) <= most) return record;
   throw new TypeError(`executor.fork: at must be 0 to ${most}, the steps of run ${runId}, not ${String(at)}`);
 }
 

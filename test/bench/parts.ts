@@ -2,6 +2,7 @@ import { callRows } from './calls.ts';
 import { coldRows } from './cold.ts';
 import { fleetRows } from './fleet.ts';
 import { labRows } from './lab.ts';
+import { listRows } from './lists.ts';
 import { manyRunsRows } from './many-runs.ts';
 import { memoryRows } from './memory.ts';
 import { otherStoreRows } from './other-stores.ts';
@@ -29,6 +30,7 @@ export const parts: readonly BenchPart[] = [
   { name: 'steps', title: 'Durable steps of one run', isCore: true, measure: stepRows },
   { name: 'cold', title: 'A process that has just begun', isCore: true, measure: coldRows },
   { name: 'calls', title: 'Many calls in one message', isCore: true, measure: callRows },
+  { name: 'lists', title: 'Lists of models', isCore: false, measure: listRows },
   { name: 'text', title: 'Streamed text', isCore: true, measure: streamRows },
   { name: 'stores', title: 'PostgreSQL', isCore: false, measure: otherStoreRows },
   { name: 'many', title: 'Many runs at once', isCore: true, measure: manyRunsRows },

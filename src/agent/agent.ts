@@ -81,13 +81,16 @@ const agentKeys: KnownKeys<Agent> = {
   settings: true,
 };
 
-/** The words of the AI SDK's agents, from which many users come. */
+/** The words of the AI SDK's agents, from which many users come, and of other libraries. */
 const foreignWords = {
   system: 'Pawl calls the system prompt instructions',
   prompt: 'each run has a prompt of its own: executor.run(agent, { prompt })',
   messages: 'a run gets earlier messages as history: executor.run(agent, { prompt, history })',
   ...earlierNames,
   stopWhen: 'maxSteps is the most steps of a run',
+  maxTurns: 'maxSteps is the most steps of a run',
+  maxRetries: 'createExecutor({ defaults: { modelAttempts } }) is the most attempts of a model call',
+  handoffs: 'subAgents takes the ids of agents that it may call',
 } as const;
 
 /** Agents that this module read: frozen, and plain data as far as Pawl made them. */

@@ -125,9 +125,17 @@ const toolKeys: KnownKeys<ToolDefinition<unknown, unknown>> = {
   execute: true,
 };
 
-/** The words of other libraries for a tool's schema. */
-const schemaIsInput = 'the schema of its input is input';
-const foreignWords = { parameters: schemaIsInput, inputSchema: schemaIsInput, schema: schemaIsInput } as const;
+/** The words of other libraries. */
+const [schema, work, approval] = [
+  'the schema of its input is input',
+  'the function that does the work is execute',
+  'needsApproval makes a person decide',
+];
+const foreignWords = {
+  ...{ parameters: schema, inputSchema: schema, schema },
+  ...{ run: work, handler: work, func: work, call: work },
+  ...{ requireApproval: approval, requiresApproval: approval },
+};
 
 /**
  * Defines a tool.

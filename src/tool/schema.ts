@@ -123,7 +123,7 @@ async function fromOutput(output: AiSdkOutput<unknown>, value: unknown): Promise
 function standardInput(standard: Standard, toolName: string): ToolInput {
   if (typeof standard.jsonSchema?.input !== 'function') {
     throw new TypeError(
-      `tool "${toolName}": the input schema (of ${standard.vendor}) has no JSON Schema; use a version that implements ~standard.jsonSchema, or pass a JSON Schema`,
+      `tool "${toolName}": the input schema (of ${standard.vendor}) has no JSON Schema; ${standard.vendor === 'zod' ? 'install zod@4' : 'use a version that implements ~standard.jsonSchema'}, or pass a JSON Schema`,
     );
   }
   return {

@@ -64,6 +64,13 @@ describe('a word of another library is refused with the word of Pawl', () => {
     ['modelTier', agentWith({ modelTier: 'fast' }), 'model takes the name of a tier, or a language model'],
     ['stopWhen', agentWith({ stopWhen: [] }), 'maxSteps is the most steps of a run'],
     ['maxIterations', agentWith({ maxIterations: 5 }), 'maxSteps is the most steps of a run'],
+    ['maxTurns', agentWith({ maxTurns: 5 }), 'maxSteps is the most steps of a run'],
+    [
+      'maxRetries',
+      agentWith({ maxRetries: 5 }),
+      'createExecutor({ defaults: { modelAttempts } }) is the most attempts of a model call',
+    ],
+    ['handoffs', agentWith({ handoffs: [] }), 'subAgents takes the ids of agents that it may call'],
   ])('agent a: %s', ([word, call, advice]) => {
     expect(refusal(call)).toBe(`agent a: unknown option ${word}; ${advice}`);
   });
@@ -87,15 +94,33 @@ describe('a word of another library is refused with the word of Pawl', () => {
     ['keepOutcomesMs', 'retention.outcomes takes this time'],
     ['keepSignalsMs', 'retention.signals takes this time'],
     ['version', 'deployment is the number of this deployment; version is of an agent'],
-  ])('createExecutor: %s, a name of before, is refused with the name of today', ([word, advice]) => {
-    expect(refusal(executorWith({ [`${word}`]: memoryStore() }))).toBe(
-      `createExecutor: unknown option ${word}; ${advice}`,
-    );
-  });
-  test.for(['parameters', 'inputSchema', 'schema'])('tool "look": %s', (word) => {
-    const advice = 'the schema of its input is input';
+    ['db', "store takes the store: sqliteStore({ path: 'runs.db' })"],
+    ['maxRetries', 'defaults.modelAttempts is the most attempts of a model call'],
+    [
+      'concurrency',
+      'executor.work({ concurrency }) bounds the runs of a worker, defaults.toolConcurrency the calls of a message',
+    ],
+    ['onFinish', 'onOutcome gets the end of each run'],
+    ['telemetry', 'tracing takes openTelemetry() of pawl/otel'],
+  ])(
+    'createExecutor: %s, a name of before or of another library, is refused with the name of today',
+    ([word, advice]) => {
+      expect(refusal(executorWith({ [`${word}`]: memoryStore() }))).toBe(
+        `createExecutor: unknown option ${word}; ${advice}`,
+      );
+    },
+  );
+  test.for([
+    ...['parameters', 'inputSchema', 'schema'].map((word) => [word, 'the schema of its input is input'] as const),
+    ...['run', 'handler'].map((word) => [word, 'the function that does the work is execute'] as const),
+    ['requiresApproval', 'needsApproval makes a person decide'] as const,
+  ])('tool "look": %s', ([word, advice]) => {
     expect(refusal(toolWith({ [word]: {} }))).toBe(`tool "look": unknown option ${word}; ${advice}`);
   });
+});
+
+test('sqliteStore with a path alone is refused with what to write', () => {
+  expect(refusal(() => sqliteStore('runs.db' as never))).toBe('sqliteStore takes options: write sqliteStore({ path })');
 });
 
 describe('two entries of one name are refused: of two, one would never be found', () => {

@@ -96,13 +96,23 @@ const callbacks = [
 
 const of = 'createExecutor';
 
-/** Names that options had before, each with the name of today. */
-const earlierOptions = {
+const takesStore = "store takes the store: sqliteStore({ path: 'runs.db' })";
+const getsEnds = 'onOutcome gets the end of each run';
+const traces = 'tracing takes openTelemetry() of pawl/otel';
+
+/** Names that options had before or have elsewhere, each with the name of today. */
+const otherNames = {
   checkpoints: 'store takes the store',
   history: 'retention.records takes the time of records',
   keepOutcomesMs: 'retention.outcomes takes this time',
   keepSignalsMs: 'retention.signals takes this time',
   version: 'deployment is the number of this deployment; version is of an agent',
+  ...{ db: takesStore, database: takesStore },
+  maxRetries: 'defaults.modelAttempts is the most attempts of a model call',
+  concurrency:
+    'executor.work({ concurrency }) bounds the runs of a worker, defaults.toolConcurrency the calls of a message',
+  ...{ onFinish: getsEnds, onError: getsEnds },
+  ...{ telemetry: traces, experimental_telemetry: traces },
 } as const;
 
 /**
@@ -117,7 +127,7 @@ export function checkExecutor(options: ExecutorOptions, defaults: Defaults): voi
     ...names('onSaveError', saveErrorKeys),
     ...names('retention', retentionKeys),
   ];
-  checkKeys(options, optionKeys, { of, elsewhere, foreign: earlierOptions });
+  checkKeys(options, optionKeys, { of, elsewhere, foreign: otherNames });
   checkModels(options.models);
   checkFailover(options.failover);
   checkPorts(options.ports);

@@ -52,7 +52,7 @@ export class Scheduler {
   readonly #parts: SchedulerParts;
   readonly #known: readonly Known[];
   /** The rows as this process has last read or written them. */
-  #rows: ReadonlyMap<string, StoredSchedule> | undefined;
+  #rows: Map<string, StoredSchedule> | undefined;
   #reading: Promise<void> | undefined;
   #beganAt = 0;
   #timer: unknown;
@@ -222,7 +222,7 @@ export class Scheduler {
 
   async #note(row: StoredSchedule, run?: TickRun): Promise<boolean> {
     const isNoted = await this.#parts.store.noteSchedule(row, run);
-    if (isNoted) this.#rows = new Map(this.#rows).set(row.id, row);
+    if (isNoted) this.#rows?.set(row.id, row);
     return isNoted;
   }
 

@@ -30,10 +30,10 @@ type CronClass = new (
 
 const SECOND_MS = 1_000;
 const MINUTE_MS = 60_000;
-const LONGEST_MS = 366 * 86_400_000;
+const LONGEST_EVERY_MS = 366 * 86_400_000;
 const MAX_CRON_CHARS = 200;
 /** So many ticks of an expression are counted one by one. */
-const MAX_COUNTED = 1_000;
+const MAX_COUNTED_TICKS = 1_000;
 
 /**
  * Returns the ticks of an interval or an expression.
@@ -52,7 +52,7 @@ export function ticksOf({ cron, every, timeZone }: ScheduleTimes, of: string): T
 
 function intervalOf(every: unknown, of: string): number {
   const ms = typeof every === 'string' ? (durationMs(every) ?? 0) : 0;
-  if (ms >= SECOND_MS && ms <= LONGEST_MS) return ms;
+  if (ms >= SECOND_MS && ms <= LONGEST_EVERY_MS) return ms;
   const got = typeof every === 'string' ? JSON.stringify(every.slice(0, 40)) : typeof every;
   throw new TypeError(`${of}: every must be a time from '1s' to '366d', not ${got}`);
 }
@@ -117,8 +117,8 @@ function cronTicks(pattern: CronPattern): Ticks {
       const first = next(after);
       if (first === undefined || first > now) return undefined;
       const counted = upTo(next, { newest: first, older: 0 }, now);
-      if (counted.older < MAX_COUNTED) return counted;
-      return { ...newestIn(next, counted, now), older: MAX_COUNTED };
+      if (counted.older < MAX_COUNTED_TICKS) return counted;
+      return { ...newestIn(next, counted, now), older: MAX_COUNTED_TICKS };
     },
   };
 }
@@ -126,7 +126,7 @@ function cronTicks(pattern: CronPattern): Ticks {
 /** Continues from a tick to the newest one that is due, over at most 1,000. */
 function upTo(next: Ticks['next'], from: DueTicks, now: number): DueTicks {
   let { newest, older, olderAt } = from;
-  while (older < MAX_COUNTED) {
+  while (older < MAX_COUNTED_TICKS) {
     const later = next(newest);
     if (later === undefined || later > now) break;
     olderAt = newest;

@@ -8,6 +8,7 @@ import { memoryRows } from './memory.ts';
 import { otherStoreRows } from './other-stores.ts';
 import type { Part } from './report.ts';
 import { restateRows } from './restate.ts';
+import { scheduleRows } from './schedules.ts';
 import { startRows } from './start.ts';
 import { stepRows } from './steps.ts';
 import { streamRows } from './streams.ts';
@@ -36,6 +37,7 @@ export const parts: readonly BenchPart[] = [
   { name: 'many', title: 'Many runs at once', isCore: true, measure: manyRunsRows },
   { name: 'workflows', title: 'Workflows', isCore: true, measure: workflowRows },
   { name: 'lab', title: 'Retry, fork, replay', isCore: false, measure: labRows },
+  { name: 'schedules', title: 'Schedules', isCore: false, measure: scheduleRows },
   { name: 'memory', title: 'Memory', isCore: true, measure: memoryRows },
   { name: 'start', title: 'New processes', isCore: true, measure: startRows },
   { name: 'journal', title: 'Journals and readers', isCore: false, measure: webRows },

@@ -17,6 +17,7 @@ const pages = [
   'otel',
   'pipeline',
   'recovery',
+  'schedules',
   'studio',
   'supervision',
   'waiting',

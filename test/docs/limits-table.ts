@@ -165,7 +165,7 @@ export const sections: readonly Section[] = [
         option: 'retention.records',
       },
       { what: 'characters of the prompt in an entry of `executor.history`', code: 'src/record: MAX_PROMPT' },
-      { what: 'characters of the error in an entry of `executor.history`', code: 'MAX_ERROR_CHARS' },
+      { what: 'characters of the error in an entry of `executor.history`', code: 'src/schedules: MAX_ERROR_CHARS' },
       { what: 'sources of a step in events', code: 'MAX_SOURCES' },
       { what: 'characters of the content in a page of a journal, about', code: 'CONTENT_CHARS' },
       { what: 'events that wait for the journal, before progress of tools is left out', code: 'MAX_PROGRESS' },
@@ -189,6 +189,21 @@ export const sections: readonly Section[] = [
       { what: 'longest wait of a durable run for its model', code: 'LONGEST_WAIT_MS', unit: 'ms' },
       { what: 'share by which a wait for the model is longer or shorter', code: 'WAIT_SPREAD' },
       { what: 'wait for a model that refuses the account or the address', code: 'BLOCKED_WAIT_MS', unit: 'ms' },
+    ],
+  },
+  {
+    title: 'Schedules',
+    limits: [
+      { what: 'characters of an expression', code: 'MAX_CRON_CHARS' },
+      { what: 'longest interval', code: 'LONGEST_EVERY_MS', unit: 'ms' },
+      { what: 'after this time a tick is missed', code: 'src/schedules: LATE_MS', unit: 'ms' },
+      { what: 'missed ticks of an expression that are counted after one downtime', code: 'MAX_COUNTED_TICKS' },
+      {
+        what: 'after this time a schedule is listed as gone, without `deployment`',
+        code: 'src/schedules: ABANDONED_MS',
+        unit: 'ms',
+      },
+      { what: 'characters of an error of `start` that the list has', code: 'src/schedules: MAX_ERROR_CHARS' },
     ],
   },
   {

@@ -142,7 +142,7 @@ export interface FailedAnswer {
   readonly lost?: readonly LostUse[];
   /** How the answer ended that the run may not take. */
   readonly finishReason?: FinishReason;
-  /** The model is away: the run waits, and asks again. */
+  /** The model is away, or the call has a later turn: the run waits, and asks again. */
   readonly wait?: Wait;
   /** The run is left: the setup of this process cannot ask the model, or the budget refuses the call. */
   readonly leaves?: true;

@@ -4,7 +4,7 @@ import { isAllAnswered, isIdle, isLastUnanswered } from '../src/run/open-step.ts
 import { currentPhase, isPhasePassable } from '../src/run/pipeline.ts';
 import type { Progress } from '../src/run/progress.ts';
 import { isOver, type RunOutput } from '../src/run/result.ts';
-import { retryOf } from '../src/run/waits/wait-rules.ts';
+import { modelWaitOf } from '../src/run/waits/model-waits.ts';
 import { outboxOf } from '../src/run/workflow/advanced.ts';
 import { hasNews } from '../src/run/workflow/news.ts';
 import { hasToolCalls, toolCallsOf } from '../src/values/message.ts';
@@ -24,7 +24,7 @@ export const guards = {
     context.cause === undefined &&
     context.yielding === undefined &&
     context.progress.openStep === undefined &&
-    retryOf(context.progress) === undefined &&
+    modelWaitOf(context.progress) === undefined &&
     !isOutOfSteps(context) &&
     !isAnsweredToCheck(context) &&
     toolLoopOf(context.progress.counters, context.limits) === undefined,
@@ -61,8 +61,8 @@ export const guards = {
   isEndUnsent: ({ context }: Context) =>
     (context.data !== undefined || context.error !== undefined) && outboxOf(context.progress).length > 0,
   isAllSent: ({ context: { progress } }: Context) => outboxOf(progress).length === 0,
-  /** The model did not answer, and the run waits until it is asked again. */
-  isModelAway: ({ context: { progress } }: Context) => retryOf(progress) !== undefined,
+  /** The model did not answer, or the next call has a later turn: the run waits until it is asked. */
+  isModelAway: ({ context: { progress } }: Context) => modelWaitOf(progress) !== undefined,
   isModelDue: ({ context: { progress } }: Context) => isModelDue(progress),
   isOutage: (_: Context, answer: ModelAnswer) => 'error' in answer && answer.wait !== undefined,
   isOutageOver: (_: Context, answer: ModelAnswer) => 'error' in answer && answer.parks === true,
@@ -114,8 +114,8 @@ function isRefusedForNow({ isHosted, isPassing }: RunContext): boolean {
 }
 
 function isModelDue(progress: Progress): boolean {
-  const retry = retryOf(progress);
-  return retry !== undefined && retry.dueAt === undefined;
+  const wait = modelWaitOf(progress);
+  return wait !== undefined && wait.dueAt === undefined;
 }
 
 /**

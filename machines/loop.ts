@@ -121,7 +121,8 @@ export const loop = pieces.createStateConfig({
       },
     },
     waiting: {
-      description: 'Each open call has answered or waits for something from outside, or the model is away.',
+      description:
+        'Each open call has answered or waits for something from outside, or the model is away, or has a later turn.',
       tags: 'waiting',
       meta: { resumesAt: 'here' },
       entry: 'announceWaiting',

@@ -12,7 +12,8 @@ import {
   withdrawCalls,
 } from '../src/run/progress.ts';
 import type { RunOutput } from '../src/run/result.ts';
-import { forgetRetry, type Judgement } from '../src/run/waits/wait-rules.ts';
+import { forgetModelWaits } from '../src/run/waits/model-waits.ts';
+import type { Judgement } from '../src/run/waits/wait-rules.ts';
 import { outboxOf, type WorkflowAdvance, withOutbox } from '../src/run/workflow/advanced.ts';
 import { type ErrorData, toErrorData } from '../src/values/error-data.ts';
 import { OutputInvalidError, StepLimitError } from '../src/values/errors.ts';
@@ -76,7 +77,7 @@ export const pieces = setup({
     markPersisted: assign(({ context }, boundary: number) => ({ persisted: Math.max(context.persisted, boundary) })),
     keepReply: assign(({ context }, answer: ModelAnswer) =>
       'reply' in answer
-        ? { reply: answer.reply, progress: forgetRetry(context.progress) }
+        ? { reply: answer.reply, progress: forgetModelWaits(context.progress) }
         : { error: answer.error, progress: recordSpent(context.progress, answer) },
     ),
     /** The model is away: the run waits for it, with the cost of the failed attempts. */

@@ -1,8 +1,9 @@
 import { callOf } from '../src/run/open-step.ts';
 import { openStep, type Progress, recordSpent } from '../src/run/progress.ts';
 import type { ModelReply } from '../src/run/reply.ts';
+import { awaitModel, forgetModelWaits } from '../src/run/waits/model-waits.ts';
 import type { Wait } from '../src/run/waits/wait.ts';
-import { answerWait, awaitModel, forgetRetry, isMachineTimer, judge, openWaits } from '../src/run/waits/wait-rules.ts';
+import { answerWait, isMachineTimer, judge, openWaits } from '../src/run/waits/wait-rules.ts';
 import { type ErrorData, toErrorData } from '../src/values/error-data.ts';
 import { RunParkedError, WaitExpiredError } from '../src/values/errors.ts';
 import type { JudgeInput } from './actors.ts';
@@ -45,7 +46,7 @@ export function startJudged(context: RunContext, opened: Progress, enqueue: Enqu
   if (waits.length > 0) enqueue.emit({ type: 'waits.opened', waits, boundary: boundary ?? context.requested });
 }
 
-/** Keeps the wait of a run whose model is away, and requests a save of it. */
+/** Keeps the wait of a run for its model, and requests a save of it. */
 export function keepOutage(context: RunContext, answer: ModelAnswer, enqueue: Enqueue): void {
   if (!('error' in answer) || !answer.wait) return;
   const progress = awaitModel(recordSpent(context.progress, answer), answer.wait);
@@ -62,7 +63,7 @@ export function keepOutage(context: RunContext, answer: ModelAnswer, enqueue: En
 export function parked({ progress }: RunContext, why: ErrorData): Partial<RunContext> {
   const { code, message: reason } = why;
   const error = toErrorData(new RunParkedError(`run ${progress.meta.runId} is parked: ${reason}`, { cause: why }));
-  return { progress: { ...forgetRetry(progress), parked: { code, reason } }, error, cause: error };
+  return { progress: { ...forgetModelWaits(progress), parked: { code, reason } }, error, cause: error };
 }
 
 /**

@@ -97,6 +97,8 @@ export type { SignalKeys } from './executor/lifecycle/waits/signal-runs.ts';
 export type { Accepted, EndedRun, Run } from './executor/run/handle.ts';
 export type { RunActor } from './executor/run/run-actor.ts';
 export type { RunSummary } from './executor/services/registry.ts';
+export type { CallLimits, CallTurn, LimitedCall } from './limits/port.ts';
+export { type LimitRule, type RateLimitsOptions, rateLimits } from './limits/rate-limits.ts';
 export type { LogFields, Logger } from './log/log.ts';
 export type { OlderModel } from './model/adapt-model.ts';
 export type { FallbackFailure, Model, ModelChoice, ModelEntry, Models, TierModels } from './model/port.ts';

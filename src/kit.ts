@@ -79,6 +79,16 @@ export {
   settled,
   settledLater,
 } from './store/group-commit.ts';
+export {
+  type BucketCharge,
+  type ChargedBuckets,
+  IDLE_MS,
+  idleAt,
+  type LimitDriver,
+  nextAfter,
+  REMOVED_AT_ONCE,
+} from './store/limits/buckets.ts';
+export type { BucketCost, BucketMove, LimitStore, TakenTurns } from './store/limits/port.ts';
 export type {
   AppendingStore,
   ChangeStore,

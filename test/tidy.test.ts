@@ -27,6 +27,7 @@ const belowStores = [
   'src/store/topics',
   'src/store/deliveries',
   'src/store/schedules',
+  'src/store/limits',
   'src/store/encoding',
   'src/record',
   'src/run',
@@ -46,6 +47,7 @@ const belowExecutor = [
   'src/store/deliveries/port',
   'src/store/counting/port',
   'src/store/schedules/port',
+  'src/store/limits/port',
   'src/store/reading/record-part',
   'src/store/checkpointer',
   'src/store/factory',
@@ -64,6 +66,7 @@ const belowExecutor = [
   'src/compaction/port',
   'src/palette/port',
   'src/schedules',
+  'src/limits/port',
   'machines',
 ];
 
@@ -80,6 +83,7 @@ const importTable: rules.ImportTable = {
   'src/store/thread-port': ['src/store/port', 'src/record', 'src/values'],
   'src/store/deliveries/port': ['src/store/port', 'src/run'],
   'src/store/counting/port': ['src/store/port'],
+  'src/store/limits/port': ['src/store/port'],
   'src/store/schedules/port': ['src/store/port', 'src/record', 'src/run'],
   'src/store/capabilities': [
     'src/store/port',
@@ -87,6 +91,7 @@ const importTable: rules.ImportTable = {
     'src/store/deliveries/port',
     'src/store/counting/port',
     'src/store/schedules/port',
+    'src/store/limits/port',
     'src/values',
   ],
   'src/store/encoding': ['src/record', 'src/run', 'src/values', 'src/codec/port'],
@@ -122,6 +127,7 @@ const importTable: rules.ImportTable = {
   'src/compaction': ['src/run', 'src/values', 'src/model'],
   'src/palette': ['src/agent', 'src/values'],
   'src/workflow': ['src/agent', 'src/tool', 'src/run', 'src/values'],
+  'src/limits': ['src/store/port', 'src/store/limits/port', 'src/store/capabilities', 'src/run', 'src/values'],
   'src/schedules': ['src/log', 'src/store/schedules/port', 'src/agent', 'src/workflow', 'src/run', 'src/values'],
   // executor > drive, fleet > lifecycle > effects > run > services > host
   'src/executor/host': [...belowExecutor],

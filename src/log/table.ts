@@ -75,6 +75,12 @@ export const logTable = {
     'Nothing: the end is delivered again. `onOutcome` sees the same `outcomeId`.',
   ),
   'outcome.read.failed': warn('executor: the undelivered ends cannot be read', STORE, RETRIED),
+  'limit.failed': warn('run: its limits gave no turn; they are asked again', STORE, RETRIED),
+  'limit.exceeded': warn(
+    'run: a request has more tokens than its limit gives for a minute',
+    'It is sent when its turn comes, and what follows waits for longer than a minute.',
+    'Raise `tokensPerMinute` of the rule, or let the agent send less.',
+  ),
   'due.read.failed': warn('executor: the due runs cannot be read', STORE, RETRIED),
   'due.hint.failed': warn('executor: onDue failed; the run stays due', OWN_CODE, MEND_IT),
   'due.listener.lost': warn(

@@ -256,4 +256,4 @@ async function read(
 }
 
 /** What runs wait for. A kind without runs is 0: an alert would miss one that is born at 1. */
-const KINDS = ['approval', 'question', 'event', 'timer', 'child', 'retry', 'other'];
+const KINDS = ['approval', 'question', 'event', 'timer', 'child', 'retry', 'limit', 'other'];

@@ -2,8 +2,8 @@ import { type HeadFields, type IdentityFields, staysParked } from '../run/fields
 import { inputOf } from '../run/open-step.ts';
 import { neededPhases } from '../run/pipeline.ts';
 import type { Labels, ParentCall, RunCheckpointMeta } from '../run/request.ts';
+import { isAtRest } from '../run/waits/model-waits.ts';
 import type { Wait } from '../run/waits/wait.ts';
-import { isAtRest } from '../run/waits/wait-rules.ts';
 import { toErrorData } from '../values/error-data.ts';
 import type { JsonValue } from '../values/json.ts';
 import type { Spend, Usage } from '../values/usage.ts';

@@ -157,6 +157,7 @@ const awaited: { readonly [Kind in Wait['kind']]: string } = {
   timer: 'a time',
   child: 'a child run',
   retry: 'its model',
+  limit: 'its turn',
 };
 
 function needsPerson(wait: Wait): boolean {

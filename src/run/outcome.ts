@@ -76,6 +76,7 @@ const ways: { readonly [kind in Wait['kind']]: string } = {
   timer: 'its time comes',
   child: 'that run ends, or is answered',
   retry: 'the model answers again',
+  limit: 'its turn comes',
 };
 
 /** Says what a run waits for, and how the first of its waits ends. */

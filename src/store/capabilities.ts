@@ -1,5 +1,6 @@
 import { kindOf, missingMethods } from '../values/known-options.ts';
 import type { CountingStore } from './counting/port.ts';
+import type { LimitStore } from './limits/port.ts';
 import type {
   AppendingStore,
   ChangeStore,
@@ -44,6 +45,8 @@ export const isMarking = (store: CheckpointStore): store is ChangeStore => has(s
 export const isThreads = (store: CheckpointStore): store is ThreadStore => has(store, 'admit');
 /** Returns whether a store keeps schedules: it has `noteSchedule`. */
 export const isScheduling = (store: CheckpointStore): store is ScheduleStore => has(store, 'noteSchedule');
+/** Returns whether a store gives turns to limited calls: it has `takeTurns`. */
+export const isLimiting = (store: CheckpointStore): store is LimitStore => has(store, 'takeTurns');
 /** Returns whether a store keeps outcomes after the record is deleted: it has `keepOutcome`. */
 export const isKeepingOutcomes = (store: CheckpointStore): store is OutcomeStore => has(store, 'keepOutcome');
 /** Returns whether a store knows which ends are delivered: it has `takeUndelivered`. */

@@ -48,6 +48,7 @@ const storeMethods = {
   deleteThread: 'writes',
   schedules: 'reads',
   noteSchedule: 'writes',
+  takeTurns: 'writes',
 } satisfies { readonly [Method in keyof WholeStore]-?: 'reads' | 'writes' };
 
 /** The name of a method that a store may have. */

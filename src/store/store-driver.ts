@@ -6,6 +6,7 @@ import type { Due } from './due.ts';
 import type { StoredPieces } from './encoding/piece-refs.ts';
 import type { StoredBody } from './encoding/stored-body.ts';
 import type { JournalRow } from './encoding/stored-journal.ts';
+import type { LimitDriver } from './limits/buckets.ts';
 import type { Claim, Cursor, EndedCursor, InboxOf, ListDueOptions } from './port.ts';
 import type { Decide, RecordFacts } from './rules/decision.ts';
 import type { Lease } from './rules/lease.ts';
@@ -92,6 +93,8 @@ export interface StoreDriver {
   readonly threads?: ThreadDriver;
   /** What is kept of schedules: needs `listDue`. */
   readonly schedules?: ScheduleDriver;
+  /** The turns of limited calls. */
+  readonly limits?: LimitDriver;
   /** Waits for the pending writes, and refuses every later call. */
   close?(): Promise<void>;
   /** Whether an owner is certainly dead. Default: a dead process of this machine, if the executor named the owner. */

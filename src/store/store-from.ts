@@ -13,6 +13,7 @@ import { encodeOutcome } from './encoding/encode.ts';
 import { Encryption } from './encoding/encryption.ts';
 import { BodyWriter, charsOf, type StoredBody } from './encoding/stored-body.ts';
 import { journalRows, storedJournal } from './encoding/stored-journal.ts';
+import { limitMethods } from './limits/buckets.ts';
 import type { Claim, EndOptions, EventStore, HistoryStore, JournalStore, WriteOptions } from './port.ts';
 import { encodeEnd } from './reading/kept-entry.ts';
 import type { PartStore } from './reading/record-part.ts';
@@ -112,6 +113,7 @@ export function storeFrom<D extends StoreDriver>(driver: D, options: StoreFromOp
     ...history(parts, reader, threads),
     ...(threads ? threadMethods(threads) : {}),
     ...scheduleMethods(parts),
+    ...limitMethods(driver),
     load: async (runId, options = {}) => reader.load(checkRunId(runId), options),
     ...journal(parts, reader),
     ...(driver.changeMark ? { changeMark: async () => (driver as Required<StoreDriver>).changeMark() } : {}),

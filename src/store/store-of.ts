@@ -1,5 +1,7 @@
 import type { CountingStore } from './counting/port.ts';
 import type { DeliveryMethods } from './deliveries/deliveries.ts';
+import type { LimitDriver } from './limits/buckets.ts';
+import type { LimitStore } from './limits/port.ts';
 import type {
   AppendingStore,
   ChangeStore,
@@ -56,4 +58,5 @@ export type StoreOf<D extends StoreDriver> = FullStore &
   JournalMethods<D> &
   (D extends { changeMark: unknown } ? Pick<ChangeStore, 'changeMark'> : unknown) &
   (D extends { readonly threads: ThreadDriver } ? ThreadMethods : unknown) &
-  (D extends { readonly schedules: ScheduleDriver } ? Pick<ScheduleStore, 'schedules' | 'noteSchedule'> : unknown);
+  (D extends { readonly schedules: ScheduleDriver } ? Pick<ScheduleStore, 'schedules' | 'noteSchedule'> : unknown) &
+  (D extends { readonly limits: LimitDriver } ? Pick<LimitStore, 'takeTurns'> : unknown);

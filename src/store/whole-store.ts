@@ -1,4 +1,5 @@
 import type { CountingStore } from './counting/port.ts';
+import type { LimitStore } from './limits/port.ts';
 import type {
   AppendingStore,
   ChangeStore,
@@ -15,7 +16,7 @@ import type { ThreadStore } from './thread-port.ts';
 
 /**
  * All that a store may be, as the stores of the package are: it appends, owns, carries commands and signals, lets runs rest, keeps
- * outcomes, the records of ended runs, threads and schedules, and has a journal. An interface of the port that is not named here has no effect.
+ * outcomes, the records of ended runs, threads and schedules, has a journal, and gives turns to limited calls. An interface of the port that is not named here has no effect.
  */
 export interface WholeStore
   extends AppendingStore,
@@ -25,6 +26,7 @@ export interface WholeStore
     EventStore,
     HistoryStore,
     JournalStore,
+    LimitStore,
     OutcomeStore,
     PartStore,
     ScheduleStore,

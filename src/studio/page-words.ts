@@ -34,6 +34,7 @@ const expiry: PageWords['expiry'] = {
   question: ['the tool reads that', 'nothing came'],
   event: ['the tool reads that', 'nothing came'],
   retry: ['the model is', 'asked again'],
+  limit: ['the model is', 'asked'],
   timer: ['the run', 'continues'],
   child: ['the run', 'continues'],
 };

@@ -107,6 +107,7 @@ export function secretiveHost(client: Observer<InspectionEvent>, play: readonly 
   const options: { readonly [Name in keyof Required<ExecutorOptions>]: unknown } = {
     models: Object.assign({ fast: model }, { other: Object.assign(scriptedModel([]), headers('another model')) }),
     failover: beside('failover'),
+    limits: undefined,
     tools: [tool('spare', 'read', async () => 'spare')],
     agents: [agent],
     workflows: [],

@@ -106,7 +106,7 @@ test('a SQLite store that is open for reading only names an empty file and an ol
   await using reader = sqliteStore({ path: old, readOnly: true });
   await expect(reader.listInterrupted()).rejects.toMatchObject({
     code: 'STORE_UNAVAILABLE',
-    message: expect.stringMatching(/has layout \d, and this Pawl reads layout 9: the first process that writes to it/),
+    message: expect.stringMatching(/has layout \d, and this Pawl reads layout 10: the first process that writes to it/),
   });
   expect(readFileSync(old)).toEqual(before);
   await using writer = sqliteStore({ path: old });

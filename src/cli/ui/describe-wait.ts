@@ -50,6 +50,8 @@ export function describeWait(wait: OpenWait, now: number): string[] {
       return [...said('run', wait.childRunId), ...ends];
     case 'retry':
       return [...said('error', wait.error.message), ...said('failures', String(wait.failures)), ...ends];
+    case 'limit':
+      return [...said('model', wait.model), ...ends];
     default:
       return ends;
   }

@@ -9,8 +9,8 @@ import { modelCallKeyOf, waitIdOf } from '../../run/identity.ts';
 import type { ModelSettings } from '../../run/model-settings.ts';
 import { allMessagesOf, effectsIn, type Progress } from '../../run/progress.ts';
 import { isFinishReason, type ModelReply } from '../../run/reply.ts';
+import { retryOf } from '../../run/waits/model-waits.ts';
 import { afterModelFailure, type FailedTurn, type ModelFailure } from '../../run/waits/outage.ts';
-import { retryOf } from '../../run/waits/wait-rules.ts';
 import type { Toolbox } from '../../tool/toolbox.ts';
 import { systemClock } from '../../values/clock.ts';
 import { untilAborted } from '../../values/deadline.ts';
@@ -28,6 +28,7 @@ import type { CompactedView } from '../services/compacted-view.ts';
 import type { LoopContext, LoopModel } from '../services/loop-context.ts';
 import { askModel } from './ask-model.ts';
 import { TurnCost } from './turn-cost.ts';
+import { TurnLimit } from './turn-limit.ts';
 
 /** The most requests of a step to a model of a list, for failures that may pass. */
 const LISTED_ATTEMPTS = 2;
@@ -80,6 +81,8 @@ class Turn {
   readonly #loop: LoopContext;
   readonly #input: ModelCallInput;
   readonly #cost: TurnCost;
+  /** Undefined: the executor has no limits. */
+  readonly #limit: TurnLimit | undefined;
   /** The models of the turn, where the loop has a list. */
   readonly #lineup: Lineup<LoopModel> | undefined;
   /** The budget refuses the model that is to be asked. */
@@ -91,6 +94,8 @@ class Turn {
     this.#input = input;
     this.#cost = new TurnCost(run, loop, input);
     if (loop.models.length > 1) this.#lineup = lineupOf(run, loop.models);
+    const facts = { input, tier: loop.tier, asked: () => this.#asked, inputTokens: () => this.#cost.estimate() };
+    this.#limit = run.services.config.limits && new TurnLimit(run, facts);
   }
 
   /** The model that is asked now. */
@@ -115,7 +120,7 @@ class Turn {
       cost.shorter = view && (await this.#shortened(view));
       const askedAt = clock.monotonic();
       const reply = await this.#ask(step);
-      const ms = clock.monotonic() - askedAt;
+      const ms = clock.monotonic() - askedAt - (this.#limit?.heldMs ?? 0);
       this.#loop.lastInputTokens = reply.usage.inputTokens;
       this.#loop.lastSize = this.#input.transcript.size;
       this.#run.replies.complete(step, reply.message, cost.paid?.message);
@@ -130,6 +135,8 @@ class Turn {
     } catch (error) {
       const data = toErrorData(error, 'MODEL');
       const reason = readProperty(error, 'finishReason');
+      const wait = this.#limit?.wait;
+      if (wait && !this.#run.signal.aborted) return { error: data, wait, ...(await cost.fail(data)) };
       return {
         ...(this.#isRefused ? this.#afterRefusal(data) : this.#afterFailure(error, data)),
         ...(isFinishReason(reason) ? { finishReason: reason } : {}),
@@ -255,8 +262,9 @@ class Turn {
         end(undefined);
         return reply;
       } catch (error) {
-        end(signal.aborted ? null : error);
-        if (signal.aborted) throw error;
+        const isOver = signal.aborted || this.#limit?.wait !== undefined;
+        end(isOver ? null : error);
+        if (isOver) throw error;
         const to = lineup.next(error);
         if (to === undefined) throw lineup.failure;
         this.#run.publish({
@@ -293,10 +301,11 @@ class Turn {
   #calling(step: number): typeof callModel {
     const run = this.#run;
     const { tracing } = run.services.config;
-    if (!tracing) return callModel;
+    const limited = (call: typeof callModel) => this.#limit?.limiting(call) ?? call;
+    if (!tracing) return limited(callModel);
     const { provider, modelId } = this.#asked.model;
     const call = { kind: 'model', run: run.observed, step, provider, modelId } as const;
-    return (model, request) => tracing.enter(call, () => callModel(model, request));
+    return limited((model, request) => tracing.enter(call, () => callModel(model, request)));
   }
 
   #retries(step: number): RetryOptions {

@@ -38,7 +38,8 @@ export async function rest(_: unknown, run: ActiveRun): Promise<Rested> {
   return new Promise(() => {});
 }
 
-function mayRest(run: ActiveRun): boolean {
+/** Returns whether a run can wait without a process: its store knows when it is due, and nothing else has to continue it. */
+export function mayRest(run: ActiveRun): boolean {
   return run.resources.claim !== undefined && isRestable(run, run.progress) && isReadable(run);
 }
 

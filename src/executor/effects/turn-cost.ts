@@ -38,15 +38,21 @@ export class TurnCost {
   /** Asks the budget for a call of this model. @throws {BUDGET_EXCEEDED} or another error of the budget: it must not be made */
   async reserve(model: LoopModel): Promise<void> {
     this.#model = model;
-    const { tier, models, lastInputTokens, lastSize = 0 } = this.#loop;
-    const { transcript, iteration, phase } = this.#input;
-    // The provider's last count, and the messages since: a compacted history is shorter than the transcript.
-    const known = lastInputTokens ? lastInputTokens - lastSize / 4 : 0;
-    const inputTokens = Math.ceil(known + transcript.size / 4);
+    const { tier, models } = this.#loop;
+    const { iteration, phase } = this.#input;
+    const inputTokens = this.estimate();
     this.#spending = await Spending.reserve(this.#run, {
       ...{ turn: iteration + 1, phase, modelTier: tier, model: fullName(model), inputTokens },
       place: models.indexOf(model),
     });
+  }
+
+  /** Estimates the input of a request, in tokens: the provider's last count, and the messages since. */
+  estimate(): number {
+    const { lastInputTokens, lastSize = 0 } = this.#loop;
+    // A compacted history is shorter than the transcript.
+    const known = lastInputTokens ? lastInputTokens - lastSize / 4 : 0;
+    return Math.max(0, Math.ceil(known + this.#input.transcript.size / 4));
   }
 
   /** An attempt failed, and was used. */
@@ -142,7 +148,7 @@ export class TurnCost {
   }
 }
 
-/** A budget gets the name of a model whole: it looks for its price. */
-function fullName({ model }: LoopModel): string {
+/** Returns the name of a model whole: a budget looks for its price, and a limit for its requests. */
+export function fullName({ model }: LoopModel): string {
   return `${model.provider}/${model.modelId}`;
 }

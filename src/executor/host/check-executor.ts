@@ -21,6 +21,7 @@ import { checkTracing } from './tracing.ts';
 const optionKeys: KnownKeys<ExecutorOptions> = {
   models: true,
   failover: true,
+  limits: true,
   tools: true,
   agents: true,
   workflows: true,
@@ -130,6 +131,10 @@ export function checkExecutor(options: ExecutorOptions, defaults: Defaults): voi
   checkKeys(options, optionKeys, { of, elsewhere, foreign: otherNames });
   checkModels(options.models);
   checkFailover(options.failover);
+  checkMethods(`${of}: limits`, options.limits, {
+    methods: ['take', 'report'],
+    advice: ': use rateLimits({ store, rules })',
+  });
   checkPorts(options.ports);
   checkDefaults(options.defaults, defaults);
   checkPolicies(options);

@@ -67,6 +67,7 @@ export interface Config {
   readonly models: Models;
   /** How long a model of a list is left alone after it failed, ms. */
   readonly cooldownMs: number;
+  readonly limits: ExecutorOptions['limits'];
   readonly onOutcome: ExecutorOptions['onOutcome'] | undefined;
   readonly tools: readonly Tool[];
   readonly agents: ReadonlyMap<string, Agent>;
@@ -147,6 +148,7 @@ export function configOf(options: ExecutorOptions): Config {
   return {
     models: options.models ?? {},
     cooldownMs: options.failover?.cooldownMs ?? FIRST_REST_MS,
+    limits: options.limits,
     onOutcome: options.onOutcome,
     tools: options.tools ?? [],
     agents: withWorkflows(agentsById(options.agents ?? []), options.workflows ?? []),

@@ -5,6 +5,7 @@ import type { Audit } from '../../audit/port.ts';
 import type { Budget } from '../../budget/port.ts';
 import type { Compactor } from '../../compaction/port.ts';
 import type { Critic } from '../../critic/port.ts';
+import type { CallLimits } from '../../limits/port.ts';
 import type { Logger } from '../../log/log.ts';
 import type { ModelChoice, Models } from '../../model/port.ts';
 import type { Palette } from '../../palette/port.ts';
@@ -145,6 +146,12 @@ export interface ExecutorOptions {
   readonly models?: Models | undefined;
   /** What happens to a model of a list that failed. */
   readonly failover?: FailoverOptions;
+  /**
+   * Limits on the requests and tokens of a minute, by model, tier, caller or label, for all processes of a store together. Each request waits
+   * for its turn: a short time in the process, a longer one at rest. See `rateLimits`.
+   * @example limits: rateLimits({ store, rules: [{ by: 'label:tenant', requestsPerMinute: 60 }] })
+   */
+  readonly limits?: CallLimits;
   /** Tools that agents name, and that a recovered run finds again. */
   readonly tools?: readonly Tool[];
   /**

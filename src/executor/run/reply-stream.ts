@@ -43,6 +43,11 @@ export class ReplyStream {
     this.#run = run;
   }
 
+  /** Whether a part of the reply stands: a further request adds to it. */
+  get hasPart(): boolean {
+    return this.#standing !== undefined;
+  }
+
   /** An attempt begins. Pieces of an earlier one are void; the step is shown again from its beginning. */
   begin(step: number, standing?: AssistantMessage): void {
     if (standing !== undefined) {

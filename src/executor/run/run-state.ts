@@ -132,6 +132,8 @@ export interface RunWaiting {
   forward(event: RunMachineEvent): void;
   /** Sends a message that came after the run had left through the store. @throws {UNDELIVERED} */
   forwardSteering(text: string, by?: Person): Promise<'durable'>;
+  /** The working time of the run. */
+  readonly time: { hold(isHeld: boolean): void };
   /** Counts the times that the run began to wait: an effect of an earlier time is over. */
   readonly turn: number;
   /**

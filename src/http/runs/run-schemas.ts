@@ -58,7 +58,7 @@ export const lineSchema: JsonObject = answerOf(lineFields, lineRequired);
 
 const waitFields: JsonObject = {
   id: text,
-  kind: { enum: ['approval', 'question', 'event', 'timer', 'child', 'retry'] },
+  kind: { enum: ['approval', 'question', 'event', 'timer', 'child', 'retry', 'limit'] },
   createdAt: time,
   dueAt: time,
   step: count,

@@ -7,7 +7,15 @@ import { ownRoots } from '../run-access.ts';
 import { waitView } from './run-view.ts';
 
 /** Kinds of waits, as a query names them. */
-export const waitKinds: readonly ListedWait['kind'][] = ['approval', 'question', 'event', 'timer', 'child', 'retry'];
+export const waitKinds: readonly ListedWait['kind'][] = [
+  'approval',
+  'question',
+  'event',
+  'timer',
+  'child',
+  'retry',
+  'limit',
+];
 
 /** A run that waits for a run below it waits for what that one waits for, which is in the list. */
 const usualKinds = waitKinds.filter((kind) => kind !== 'child');

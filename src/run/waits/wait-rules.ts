@@ -1,13 +1,13 @@
 import { canonicalJson, type JsonValue } from '../../values/json.ts';
 import { approvalDigest, waitIdOf } from '../identity.ts';
-import { callOf, changeCalls, isIdle, type OpenCall, type WaitEnd } from '../open-step.ts';
+import { callOf, changeCalls, type OpenCall, type WaitEnd } from '../open-step.ts';
 import { keepPhase } from '../pipeline.ts';
 import type { Progress } from '../progress.ts';
-import { hasNews } from '../workflow/news.ts';
 import {
   type Allowed,
   type AnswerVote,
   type HowAnswered,
+  isForModel,
   quorumOf,
   type SettledWait,
   type Vote,
@@ -32,7 +32,8 @@ export type Judgement =
 /** Most remembered ends of waits. */
 const MAX_SETTLED = 8;
 
-const noWaits: Waiting = { waits: [], settled: [] };
+/** A run that waits for nothing. */
+export const noWaits: Waiting = { waits: [], settled: [] };
 
 /** Returns the open waits of a run. */
 export function waitsOf({ waiting }: { readonly waiting?: Waiting | undefined }): readonly Wait[] {
@@ -108,7 +109,8 @@ function heldCall(call: OpenCall): OpenCall {
   return { ...call, state: 'waiting', attempt: isUnbegun ? call.attempt - 1 : call.attempt };
 }
 
-function withWaits({ settled }: Waiting, waits: readonly Wait[]): Waiting {
+/** Returns the waits of a run with these open ones in place of those. */
+export function withWaits({ settled }: Waiting, waits: readonly Wait[]): Waiting {
   const wakeAt = earliest(waits.map(({ dueAt }) => dueAt));
   return { waits, ...(wakeAt === undefined ? {} : { wakeAt }), settled };
 }
@@ -162,6 +164,7 @@ const answersTo: { readonly [Kind in Wait['kind']]: readonly HowAnswered[] } = {
   timer: ['expire', 'wake'],
   child: ['ended'],
   retry: ['expire', 'wake'],
+  limit: ['expire', 'wake'],
 };
 
 /** Returns whether a kind of wait takes an answer. */
@@ -290,6 +293,7 @@ function effectOf(progress: Progress, wait: Wait, answer: WaitAnswer): Progress 
       if (answer.how !== 'ended') return progress;
       return changeCall(progress, wait, (call) => ({ ...call, state: 'done', result: answer.output }));
     case 'retry':
+    case 'limit':
       return progress;
     default: {
       const end = endOf(wait, answer);
@@ -329,8 +333,8 @@ export function isMachineTimer({ kind, callId }: Wait): boolean {
 }
 
 function close(progress: Progress, wait: Wait, settled: SettledWait): Progress {
-  // A retry stays open, and is due, until the model has answered: a crash during the attempt must not end the outage.
-  if (wait.kind === 'retry') {
+  // It stays open, and is due, until the model has answered: a crash during the attempt must not end an outage, or lose a turn.
+  if (isForModel(wait)) {
     const { dueAt: _, ...due } = wait;
     return replace(progress, due);
   }
@@ -360,38 +364,4 @@ export function withdrawWaitsOf(progress: Progress, isGone: (wait: Wait) => bool
   const kept = waits.filter((wait) => !isGone(wait));
   if (kept.length === waits.length) return progress;
   return { ...progress, waiting: withWaits(progress.waiting ?? noWaits, kept) };
-}
-
-/** Returns the wait of a run whose model is away; undefined if it answers. */
-export function retryOf(progress: Pick<Progress, 'waiting'>): Extract<Wait, { kind: 'retry' }> | undefined {
-  if (progress.waiting === undefined) return undefined;
-  return waitsOf(progress).find((wait) => wait.kind === 'retry');
-}
-
-/** Returns whether nothing but waits is left of a run: each open call has answered or waits, or the model is away until a time. */
-export function isAtRest(record: Pick<Progress, 'waiting' | 'openStep' | 'outcome' | 'workflow'>): boolean {
-  const { openStep, outcome, workflow } = record;
-  // Events may come to a workflow that waits for nothing else. The process that recorded a wait as over may have died before it was
-  // taken; and its events for other runs must be sent.
-  if (workflow) return !outcome && !hasNews(record) && !workflow.outbox && (!openStep || isIdle(openStep));
-  const waits = waitsOf(withoutLostWaits(record));
-  if (outcome || waits.length === 0) return false;
-  const isDueNow = waits.some((wait) => wait.kind === 'retry' && wait.dueAt === undefined);
-  const isWaiting = openStep ? isIdle(openStep) : waits.some(({ kind }) => kind === 'retry');
-  return isWaiting && !isDueNow;
-}
-
-/** Returns the progress with the next wait for a model that is away, in place of the last one. */
-export function awaitModel(progress: Progress, wait: Wait): Progress {
-  const others = waitsOf(progress).filter(({ kind }) => kind !== 'retry');
-  return keepPhase({ ...progress, waiting: withWaits(progress.waiting ?? noWaits, [...others, wait]) });
-}
-
-/** Returns the run without its wait for a model: the model has answered, or a person begins again. */
-export function forgetRetry<Run extends Pick<Progress, 'waiting'>>(run: Run): Run {
-  if (!retryOf(run)) return run;
-  const { waiting = noWaits, ...rest } = run;
-  const waits = waiting.waits.filter(({ kind }) => kind !== 'retry');
-  if (waits.length + waiting.settled.length === 0) return rest as Run;
-  return { ...run, waiting: withWaits(waiting, waits) };
 }

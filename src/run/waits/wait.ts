@@ -88,7 +88,20 @@ export type Wait = WaitFacts &
         readonly since: number;
         readonly needsPerson: boolean;
       }
+    | {
+        /** A limit on requests or tokens gives the next model call a later turn. The wait ends a second before it. */
+        readonly kind: 'limit';
+        /** When the call may begin, wall clock, ms. */
+        readonly turnAt: number;
+        /** The model that has the turn: `provider/modelId`. */
+        readonly model: string;
+      }
   );
+
+/** Returns whether a run waits for its model: it is away, or the next call has a turn. */
+export function isForModel({ kind }: Pick<Wait, 'kind'>): boolean {
+  return kind === 'retry' || kind === 'limit';
+}
 
 /**
  * How a wait ends. `approve`, `deny`, `answer`: a person decided. `signal`: its event came. `expire`: its time is over; the
@@ -198,6 +211,7 @@ const kinds: { readonly [Kind in Wait['kind']]: Check } = {
   timer: () => true,
   child: (wait) => has(wait, { childRunId: isText }),
   retry: (wait) => has(wait, { error: isErrorData, failures: isCount, since: isAmount, needsPerson: isFlag }),
+  limit: (wait) => has(wait, { turnAt: isAmount, model: isText }),
 };
 
 const isKind: Check = (value) => Object.hasOwn(kinds, String(value));
@@ -305,5 +319,7 @@ export function nameOfWait(wait: Wait): string {
       return `run ${wait.childRunId}`;
     case 'retry':
       return 'its model';
+    case 'limit':
+      return 'its turn';
   }
 }

@@ -11,6 +11,7 @@ import type { MessageRow } from '../encoding/encryption.ts';
 import { type StepTexts, stepAfter } from '../encoding/step-texts.ts';
 import type { StoredBody } from '../encoding/stored-body.ts';
 import type { JournalRow, StoredJournal } from '../encoding/stored-journal.ts';
+import { IDLE_MS, idleAt, type LimitDriver, nextAfter, REMOVED_AT_ONCE } from '../limits/buckets.ts';
 import type { InboxOf, ListDueOptions } from '../port.ts';
 import { type Change, decideNow } from '../rules/decision.ts';
 import { sendCommand } from '../rules/inbox.ts';
@@ -95,6 +96,7 @@ class MemoryDriver implements StoreDriver {
   };
   readonly threads: MemoryThreads;
   readonly schedules: MemorySchedules;
+  readonly limits: LimitDriver;
   /** The runs with ends that no process has delivered, in the order of their ends. */
   readonly #undelivered = new Set<string>();
   readonly deliveries: DeliveryDriver;
@@ -116,6 +118,7 @@ class MemoryDriver implements StoreDriver {
         return true;
       },
     });
+    this.limits = memoryLimits(clock);
     this.schedules = new MemorySchedules({
       isKnown: (runId) => this.#run(runId) !== undefined,
       write: (write) => this.#write(write),
@@ -292,6 +295,32 @@ class MemoryDriver implements StoreDriver {
       this.#keeping.delete(oldest);
     }
   }
+}
+
+/** The buckets of a memory store; the one that was charged last comes last. */
+function memoryLimits(clock: Clock): LimitDriver {
+  const buckets = new Map<string, { readonly next: number; readonly idleAt: number }>();
+  const removeIdle = (now: number) => {
+    let left = REMOVED_AT_ONCE;
+    for (const [id, bucket] of buckets) {
+      if (left-- === 0) return;
+      buckets.delete(id);
+      if (bucket.idleAt >= now - IDLE_MS) buckets.set(id, bucket);
+    }
+  };
+  return {
+    charge: async (charges) => {
+      const now = clock.now();
+      removeIdle(now);
+      const next = charges.map((charge) => {
+        const after = nextAfter(charge, buckets.get(charge.id)?.next, now);
+        buckets.delete(charge.id);
+        buckets.set(charge.id, { next: after, idleAt: idleAt(charge, after) });
+        return after;
+      });
+      return { now, next };
+    },
+  };
 }
 
 /** The schedules of a memory store. */

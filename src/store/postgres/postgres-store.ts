@@ -8,6 +8,7 @@ import type { CommandToSend, StoredCommand } from '../commands.ts';
 import type { RunCounts } from '../counting/port.ts';
 import type { DeliveryDriver } from '../deliveries/deliveries.ts';
 import type { StoredBody } from '../encoding/stored-body.ts';
+import type { LimitDriver } from '../limits/buckets.ts';
 import type { Claim, InboxOf, ListDueOptions } from '../port.ts';
 import { withoutWrites } from '../read-only.ts';
 import { decideNow } from '../rules/decision.ts';
@@ -32,6 +33,7 @@ import type { TopicDriver } from '../topics.ts';
 import type { WholeStore } from '../whole-store.ts';
 import { Writer } from './group-writer.ts';
 import { Journals } from './journals.ts';
+import { chargeBuckets } from './limits/limit-table.ts';
 import type { PostgresPool } from './pool.ts';
 import { Reader } from './reads-after-writes.ts';
 import { serverTimes } from './run-row.ts';
@@ -119,6 +121,7 @@ class PostgresDriver implements StoreDriver {
   readonly topics: TopicDriver;
   readonly threads: ThreadDriver;
   readonly schedules: ScheduleDriver;
+  readonly limits: LimitDriver;
   readonly deliveries: DeliveryDriver;
   readonly journal: Journals;
 
@@ -132,6 +135,7 @@ class PostgresDriver implements StoreDriver {
     this.journal = new Journals(server, { queue: this.#queue, reader, waitMs: timeoutMs });
     this.topics = { expect: (write) => reader.expect(write), signal: (write) => reader.signal(write) };
     this.deliveries = { take: (take) => reader.takeDeliveries(take) };
+    this.limits = { charge: (charges) => reader.insist((session) => chargeBuckets(session, server, charges)) };
     this.schedules = {
       list: () => reader.insist((session) => readSchedules(session, server)),
       write: (write) => reader.insist((session) => writeSchedule(session, server, write)),

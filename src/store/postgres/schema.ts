@@ -26,6 +26,7 @@ const names = {
   deliveries: 'deliveries',
   totals: 'totals',
   schedules: 'schedules',
+  limits: 'limits',
 } as const;
 
 /** The schema of a store, and its tables, as statements name them. */
@@ -290,6 +291,10 @@ const layouts: readonly ((tables: Tables) => string)[] = [
   ({ runs }) => `ALTER TABLE ${runs} ADD COLUMN paused_by text COLLATE "C"`,
   ({ schedules }) =>
     `CREATE TABLE ${schedules} (id text COLLATE "C" PRIMARY KEY, revision bigint NOT NULL, checksum bigint NOT NULL, content text NOT NULL)`,
+  ({
+    limits,
+  }) => `CREATE TABLE ${limits} (id text COLLATE "C" PRIMARY KEY, next_at float8 NOT NULL, idle_at float8 NOT NULL);
+    CREATE INDEX ON ${limits} (idle_at)`,
 ];
 
 /** Creates or updates the tables in PostgreSQL before the first use. */

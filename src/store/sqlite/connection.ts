@@ -8,6 +8,7 @@ import { InboxTable } from './inboxes.ts';
 import { JournalTables } from './journals.ts';
 import { KnownRuns } from './known-runs.ts';
 import { LeaseTable } from './leases.ts';
+import { LimitTable } from './limits/limit-table.ts';
 import { OutcomeTable } from './outcomes.ts';
 import { Reads } from './reads.ts';
 import { RecordTable } from './records.ts';
@@ -59,6 +60,7 @@ export function runDatabase(options: RunDatabaseOptions): RunDatabase {
       const reads = new Reads(db, leases, now);
       const threads = lazy(() => new ThreadTables(db));
       const schedules = lazy(() => new ScheduleTable(db));
+      const limits = lazy(() => new LimitTable(db, now));
       const taking = lazy(() => new TakingTables(db, { leases, reads, now }));
       const tables = {
         ...{ records, leases, outcomes, inboxes, topics, ended, deliveries, journals, known },
@@ -67,6 +69,9 @@ export function runDatabase(options: RunDatabaseOptions): RunDatabase {
         },
         get schedules() {
           return schedules();
+        },
+        get limits() {
+          return limits();
         },
         get taking() {
           return taking();

@@ -7,7 +7,7 @@ import { olderLayout } from '../read-only.ts';
 import { fileState, refuseBackup } from './copies/file-state.ts';
 
 /** The layout that this code reads and writes; kept in the file as `user_version`. */
-const SCHEMA_VERSION = 9;
+const SCHEMA_VERSION = 10;
 
 /** "Pawl" in ASCII, kept in the file as `application_id`: identifies Pawl's database. */
 const APPLICATION_ID = 0x5061776c;
@@ -250,6 +250,16 @@ const ninth = [
   ) STRICT, WITHOUT ROWID`,
 ];
 
+/** When the next call of a bucket may begin, and when the bucket is equal to none. */
+const tenth = [
+  `CREATE TABLE limits (
+    id TEXT PRIMARY KEY,
+    next_at REAL NOT NULL,
+    idle_at REAL NOT NULL
+  ) STRICT, WITHOUT ROWID`,
+  'CREATE INDEX limits_by_idle ON limits (idle_at)',
+];
+
 /** The steps from each layout to the next; the first one starts from nothing. A released layout is never changed. */
 const steps: readonly (readonly string[])[] = [
   first,
@@ -266,6 +276,7 @@ const steps: readonly (readonly string[])[] = [
   eighth,
   adding('due', addedLast.due),
   ninth,
+  tenth,
 ];
 
 /**
@@ -329,7 +340,7 @@ function checkTables(db: DatabaseSync, path: string): void {
   );
   // One flipped bit in the name of a column is enough to confuse rows.
   if (
-    ![first, second, third, fourth, fifth, sixth, seventh, fileState, eighth, ninth]
+    ![first, second, third, fourth, fifth, sixth, seventh, fileState, eighth, ninth, tenth]
       .flat()
       .every((statement) => found.has(statement))
   ) {

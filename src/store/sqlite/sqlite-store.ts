@@ -10,6 +10,7 @@ import type { RunCounts } from '../counting/port.ts';
 import type { DeliveryDriver } from '../deliveries/deliveries.ts';
 import { Encryption } from '../encoding/encryption.ts';
 import { leaseClock } from '../lease-clock.ts';
+import type { LimitDriver } from '../limits/buckets.ts';
 import type { InboxOf, ListDueOptions } from '../port.ts';
 import { withoutWrites } from '../read-only.ts';
 import type {
@@ -115,6 +116,7 @@ class SqliteDriver implements StoreDriver {
   readonly journal: JournalDriver;
   readonly threads: ThreadDriver;
   readonly schedules: ScheduleDriver;
+  readonly limits: LimitDriver;
   readonly deliveries: DeliveryDriver;
 
   constructor(database: RunDatabase, options: QueueOptions) {
@@ -137,6 +139,7 @@ class SqliteDriver implements StoreDriver {
       read: (runId, page) => this.#reader.journal(runId, page),
       content: (runId, range, row) => this.#reader.content(runId, range, row),
     };
+    this.limits = { charge: (charges) => this.#queue.add(({ limits }) => limits.charge(charges)) };
     this.schedules = {
       list: () => this.#reader.schedules(),
       write: (write) => this.#queue.add((tables) => writeSchedule(tables, write)),

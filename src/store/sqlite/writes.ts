@@ -18,6 +18,7 @@ import type { InboxTable } from './inboxes.ts';
 import type { JournalTables } from './journals.ts';
 import type { KnownRuns, Stored } from './known-runs.ts';
 import type { LeaseTable } from './leases.ts';
+import type { LimitTable } from './limits/limit-table.ts';
 import type { OutcomeTable } from './outcomes.ts';
 import type { RecordTable, WholeRecord } from './records.ts';
 import type { ScheduleTable } from './schedules/schedule-table.ts';
@@ -38,6 +39,7 @@ export interface Tables {
   readonly journals: JournalTables;
   readonly threads: ThreadTables;
   readonly schedules: ScheduleTable;
+  readonly limits: LimitTable;
   /** What the tables of records and leases remember of written rows. */
   readonly known: KnownRuns;
 }

@@ -1,5 +1,5 @@
 import type { RunCheckpoint } from '../../record/checkpoint.ts';
-import { isAtRest } from '../../run/waits/wait-rules.ts';
+import { isAtRest } from '../../run/waits/model-waits.ts';
 import { isDue, isKeepingOutcomes, isOwning } from '../../store/capabilities.ts';
 import type { CheckpointStore } from '../../store/port.ts';
 import { toErrorData } from '../../values/error-data.ts';

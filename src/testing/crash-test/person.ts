@@ -1,8 +1,8 @@
 import { createExecutor, type Executor } from '../../executor/executor.ts';
 import type { Command } from '../../run/command.ts';
 import { topicOf } from '../../run/identity.ts';
+import { isAtRest } from '../../run/waits/model-waits.ts';
 import { type Person, votesFor, type Wait } from '../../run/waits/wait.ts';
-import { isAtRest } from '../../run/waits/wait-rules.ts';
 import type { MachineEvent } from '../../run/workflow/event.ts';
 import { carriesCommands, isDue, isEvents } from '../../store/capabilities.ts';
 import type { CheckpointStore } from '../../store/port.ts';

@@ -9,6 +9,7 @@ import {
   isJournal,
   isKeepingOutcomes,
   isKeepingRecords,
+  isLimiting,
   isMarking,
   isOwning,
   isScheduling,
@@ -16,6 +17,7 @@ import {
   isThreads,
 } from '../../store/capabilities.ts';
 import type { CountingStore } from '../../store/counting/port.ts';
+import type { LimitStore } from '../../store/limits/port.ts';
 import type {
   AppendingStore,
   ChangeStore,
@@ -157,6 +159,11 @@ export function threadStore(title: string, body: Body<ThreadStore>, needs?: 'reo
 /** Makes a case of the store contract for stores that keep schedules. */
 export function scheduleStore(title: string, body: Body<ScheduleStore>, needs?: 'reopen'): Draft {
   return { title, body, offers: isScheduling, ...(needs ? { needs } : {}) };
+}
+
+/** Makes a case of the store contract for stores that give turns to limited calls. */
+export function limitStore(title: string, body: Body<LimitStore>, needs?: 'reopen'): Draft {
+  return { title, body, offers: isLimiting, ...(needs ? { needs } : {}) };
 }
 
 /**

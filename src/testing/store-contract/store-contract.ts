@@ -10,6 +10,7 @@ import { eventCases } from './event-cases.ts';
 import { giveBackCases } from './give-back-cases.ts';
 import { historyCases } from './history-cases.ts';
 import { journalCases } from './journal-cases.ts';
+import { limitCases } from './limits/limit-cases.ts';
 import { deliveryCases, outcomeCases } from './outcome-cases.ts';
 import { recordCases } from './record-cases.ts';
 import { safetyCases } from './safety-cases.ts';
@@ -37,6 +38,7 @@ const drafts: readonly Draft[] = [
   ...historyCases,
   ...threadCases,
   ...scheduleCases,
+  ...limitCases,
   ...journalCases,
   ...changeCases,
 ];

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { isAtRest } from '../../../src/run/waits/wait-rules.ts';
+import { isAtRest } from '../../../src/run/waits/model-waits.ts';
 
 test('whether a run rests that waits in 3,000 calls is told by a few looks at its calls, not one for each wait (studio 27)', () => {
   const ids = Array.from({ length: 3_000 }, (_, i) => `c${i}`);

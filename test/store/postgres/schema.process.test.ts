@@ -66,7 +66,7 @@ describe.skipIf(whyNoPostgres)('the schema of a PostgreSQL store', () => {
     await store.save(sampleRecord('run'));
     expect(await server.sql(`SELECT * FROM "${schema}".layouts ORDER BY part`)).toEqual([
       { part: 'something else', layout: 7 },
-      { part: 'store', layout: 10 },
+      { part: 'store', layout: 11 },
     ]);
   });
 
@@ -81,7 +81,7 @@ describe.skipIf(whyNoPostgres)('the schema of a PostgreSQL store', () => {
       `ALTER TABLE "${schema}".runs DROP COLUMN fair, DROP COLUMN agent, DROP COLUMN caller, DROP COLUMN deployment, DROP COLUMN definition, DROP COLUMN paused_by`,
     );
     await server.sql(
-      `DROP TABLE "${schema}".last_turn, "${schema}".deliveries, "${schema}".totals, "${schema}".schedules`,
+      `DROP TABLE "${schema}".last_turn, "${schema}".deliveries, "${schema}".totals, "${schema}".schedules, "${schema}".limits`,
     );
     await server.sql(`UPDATE "${schema}".layouts SET layout = 4 WHERE part = 'store'`);
     await using store = postgresStore({ pool, schema });
@@ -99,7 +99,7 @@ describe.skipIf(whyNoPostgres)('the schema of a PostgreSQL store', () => {
     const before = postgresStore({ pool, schema });
     await endCounted(before, 'before');
     await before.close();
-    await server.sql(`DROP TABLE "${schema}".totals, "${schema}".schedules`);
+    await server.sql(`DROP TABLE "${schema}".totals, "${schema}".schedules, "${schema}".limits`);
     await server.sql(`ALTER TABLE "${schema}".runs DROP COLUMN paused_by`);
     await server.sql(`UPDATE "${schema}".layouts SET layout = 7 WHERE part = 'store'`);
     await using store = postgresStore({ pool, schema });
@@ -116,7 +116,7 @@ describe.skipIf(whyNoPostgres)('the schema of a PostgreSQL store', () => {
     await before.close();
     await server.sql(`UPDATE "${schema}".runs SET due_at = 9007199254740991`);
     await server.sql(`ALTER TABLE "${schema}".runs DROP COLUMN paused_by`);
-    await server.sql(`DROP TABLE "${schema}".schedules`);
+    await server.sql(`DROP TABLE "${schema}".schedules, "${schema}".limits`);
     await server.sql(`UPDATE "${schema}".layouts SET layout = 8 WHERE part = 'store'`);
     await using store = postgresStore({ pool, schema });
     expect((await store.countRuns()).waiting).toEqual({ other: 1 });
@@ -130,7 +130,7 @@ describe.skipIf(whyNoPostgres)('the schema of a PostgreSQL store', () => {
     const before = postgresStore({ pool, schema });
     await before.save(sampleRecord('run'));
     await before.close();
-    await server.sql(`DROP TABLE "${schema}".schedules`);
+    await server.sql(`DROP TABLE "${schema}".schedules, "${schema}".limits`);
     await server.sql(`UPDATE "${schema}".layouts SET layout = 9 WHERE part = 'store'`);
     await using store = postgresStore({ pool, schema });
     expect(await store.schedules()).toEqual([]);
@@ -139,6 +139,19 @@ describe.skipIf(whyNoPostgres)('the schema of a PostgreSQL store', () => {
     expect(await store.noteSchedule({ ...schedule, skipped: none, missed: none, failed: none })).toBe(true);
     expect(await store.load('run')).not.toBeNull();
     expect(await store.schedules()).toMatchObject([schedule]);
+  });
+
+  test('the runs of the layout before limits stay, and turns are given from now on (checkpoint 6, limits 17)', async () => {
+    const schema = server.freshSchema();
+    const pool = server.pool();
+    const before = postgresStore({ pool, schema });
+    await before.save(sampleRecord('run'));
+    await before.close();
+    await server.sql(`DROP TABLE "${schema}".limits`);
+    await server.sql(`UPDATE "${schema}".layouts SET layout = 10 WHERE part = 'store'`);
+    await using store = postgresStore({ pool, schema });
+    expect((await store.takeTurns([[{ bucket: 'a', costMs: 1, lagMs: 0 }]])).turns).toHaveLength(1);
+    expect(await store.load('run')).not.toBeNull();
   });
 
   test('the totals of a day are a row for each end, until the sweep makes one of them; two sweeps at once lose none', async () => {

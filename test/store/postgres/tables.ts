@@ -42,6 +42,7 @@ export async function emptyTables(server: PostgresServer, schema: string): Promi
     'thread_turns',
     'ended',
     'schedules',
+    'limits',
   ];
   await server.sql(tables.map((table) => `DELETE FROM "${schema}".${table}`).join('; '));
 }

@@ -127,7 +127,7 @@ describe('the kept record of a run that ended, in SQLite', () => {
     const path = freshPath();
     await using store = sqliteStore({ path });
     await ended(store, 'run');
-    expect(sql(path, 'PRAGMA user_version')).toEqual([{ user_version: 9 }]);
+    expect(sql(path, 'PRAGMA user_version')).toEqual([{ user_version: 10 }]);
   });
 });
 
@@ -138,13 +138,14 @@ test('a file of the layout before totals keeps its ended runs, and counts those 
   await before.close();
   sql(path, 'DROP TABLE totals');
   sql(path, 'DROP TABLE schedules');
+  sql(path, 'DROP TABLE limits');
   sql(path, 'ALTER TABLE due DROP COLUMN paused_by');
   sql(path, 'PRAGMA user_version = 6');
   await using store = sqliteStore({ path, clock: testClock(1_000) });
   await ended(store, 'after', { isCounted: true });
   expect((await store.listEnded({ limit: 10 })).map(({ runId }) => runId)).toEqual(['after', 'before']);
   expect(await store.totals?.()).toMatchObject([{ status: 'ok', runs: 1 }]);
-  expect(sql(path, 'PRAGMA user_version')).toEqual([{ user_version: 9 }]);
+  expect(sql(path, 'PRAGMA user_version')).toEqual([{ user_version: 10 }]);
 });
 
 test('a file of the layout before pauses counts its waits as other, until their record is written again (checkpoint 6, otel 15)', async () => {
@@ -157,6 +158,7 @@ test('a file of the layout before pauses counts its waits as other, until their 
   sql(path, 'UPDATE due SET due_at = 9007199254740991');
   sql(path, 'ALTER TABLE due DROP COLUMN paused_by');
   sql(path, 'DROP TABLE schedules');
+  sql(path, 'DROP TABLE limits');
   sql(path, 'PRAGMA user_version = 7');
   await using store = sqliteStore({ path });
   expect((await store.countRuns()).waiting).toEqual({ other: 1 });
@@ -170,6 +172,7 @@ test('a file of the layout before schedules keeps its runs, and keeps schedules 
   await before.save(sampleRecord('run'));
   await before.close();
   sql(path, 'DROP TABLE schedules');
+  sql(path, 'DROP TABLE limits');
   sql(path, 'PRAGMA user_version = 8');
   await using store = sqliteStore({ path });
   expect(await store.schedules()).toEqual([]);
@@ -178,6 +181,19 @@ test('a file of the layout before schedules keeps its runs, and keeps schedules 
   expect(await store.noteSchedule({ ...schedule, skipped: none, missed: none, failed: none })).toBe(true);
   expect(await store.load('run')).not.toBeNull();
   expect(await store.schedules()).toMatchObject([schedule]);
+});
+
+test('a file of the layout before limits keeps its runs, and gives turns from now on (checkpoint 6, limits 17)', async () => {
+  const path = freshPath();
+  const before = sqliteStore({ path });
+  await before.save(sampleRecord('run'));
+  await before.close();
+  sql(path, 'DROP TABLE limits');
+  sql(path, 'PRAGMA user_version = 9');
+  await using store = sqliteStore({ path });
+  expect((await store.takeTurns([[{ bucket: 'a', costMs: 1, lagMs: 0 }]])).turns).toHaveLength(1);
+  expect(await store.load('run')).not.toBeNull();
+  expect(sql(path, 'SELECT id FROM limits')).toEqual([{ id: 'a' }]);
 });
 
 describe('agents and callers of ended runs, in an encrypted SQLite file', () => {

@@ -11,7 +11,7 @@ import { migrateRecord } from '../../../record/migrate.ts';
 import { type Place, RunTree } from '../../../record/run-tree.ts';
 import { isRewritten } from '../../../record/upcast.ts';
 import { type NextStart, type RunFacts, type Verdict, verdictOf } from '../../../record/verdict.ts';
-import { isAtRest } from '../../../run/waits/wait-rules.ts';
+import { isAtRest } from '../../../run/waits/model-waits.ts';
 import { checkStore, isDue } from '../../../store/capabilities.ts';
 import { boundedStore } from '../../../store/checked-store.ts';
 import type { CheckpointStore } from '../../../store/port.ts';

@@ -7,7 +7,7 @@ import { LIVE_HERE } from '../../../record/verdict.ts';
 import type { SentCommand } from '../../../run/command.ts';
 import type { RunDefinition } from '../../../run/fields.ts';
 import { type RunOutput, withoutId } from '../../../run/result.ts';
-import { isAtRest } from '../../../run/waits/wait-rules.ts';
+import { isAtRest } from '../../../run/waits/model-waits.ts';
 import {
   carriesCommands,
   isDue,

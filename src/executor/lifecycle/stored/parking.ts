@@ -2,8 +2,8 @@ import type { RunCheckpoint } from '../../../record/checkpoint.ts';
 import { isPerson } from '../../../run/command.ts';
 import type { RunEventBody } from '../../../run/events/body.ts';
 import { recoverOpenStep } from '../../../run/open-step.ts';
+import { forgetModelWaits } from '../../../run/waits/model-waits.ts';
 import type { Person } from '../../../run/waits/wait.ts';
-import { forgetRetry } from '../../../run/waits/wait-rules.ts';
 import { hasCode } from '../../../values/error-data.ts';
 import { RunNotFoundError } from '../../../values/errors.ts';
 import { checkKeys } from '../../../values/known-options.ts';
@@ -47,7 +47,7 @@ export async function unpark(services: ExecutorServices, runId: string, options:
   const changing: Changing = {
     change: ({ parked, ...record }) => {
       const seen = parked?.code === 'OUTCOME_UNKNOWN' ? record.openStep : undefined;
-      const { setup: _, ...tried } = forgetRetry(record);
+      const { setup: _, ...tried } = forgetModelWaits(record);
       services.paused.retry(record.meta.agentId);
       return { ...tried, attempts: 0, ...(seen ? { openStep: recoverOpenStep(seen) } : {}) };
     },

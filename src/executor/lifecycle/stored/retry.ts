@@ -1,7 +1,7 @@
 import type { RunCheckpoint } from '../../../record/checkpoint.ts';
 import { whyOver } from '../../../record/reopen.ts';
+import { retryOf } from '../../../run/waits/model-waits.ts';
 import type { Person } from '../../../run/waits/wait.ts';
-import { retryOf } from '../../../run/waits/wait-rules.ts';
 import type { HistoryStore } from '../../../store/port.ts';
 import { AgentNotFoundError, RunEndedError, RunNotFoundError } from '../../../values/errors.ts';
 import type { ExecutorServices } from '../../run/active-run.ts';

@@ -80,6 +80,7 @@ const kinds: { readonly [Kind in Wait['kind']]: true } = {
   timer: true,
   child: true,
   retry: true,
+  limit: true,
 };
 
 const WAITS_A_PAGE = 100;

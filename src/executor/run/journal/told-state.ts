@@ -1,9 +1,10 @@
 import type { RunEvent, RunEventBody } from '../../../run/events/body.ts';
 import { callOf, inputOf } from '../../../run/open-step.ts';
 import type { Progress } from '../../../run/progress.ts';
-import { type Person, type SettledWait, type Vote, votesFor, type Wait } from '../../../run/waits/wait.ts';
+import { isAtRest } from '../../../run/waits/model-waits.ts';
+import { isForModel, type Person, type SettledWait, type Vote, votesFor, type Wait } from '../../../run/waits/wait.ts';
 import { voteKind } from '../../../run/waits/wait-answer.ts';
-import { isAtRest, notInTime, waitsOf } from '../../../run/waits/wait-rules.ts';
+import { notInTime, waitsOf } from '../../../run/waits/wait-rules.ts';
 
 /** What a save says besides: an event, and a name that each try of the save gives it. */
 export interface Said {
@@ -50,7 +51,7 @@ export class ToldState {
         return !this.#isNow(true);
       case 'wait.answered':
         // The record of a wait for a model does not tell.
-        return event.kind !== 'retry';
+        return !isForModel(event);
       default:
         return ofSave.has(event.type);
     }
@@ -128,8 +129,8 @@ function changeOf(wait: Wait, now: Wait | undefined, state: StateOfRun): Said[] 
     const { name, ...said } = vote;
     return [{ name: `${name} ${waitId}`, body: { type: 'wait.answered', ...facts, how: voteKind(kind), ...said } }];
   }
-  // The model answered, or is asked again: the wait of the next outage is another one.
-  if (kind === 'retry' && !state.outcome) return [];
+  // The model answered, or is asked again: the next wait for it is another one.
+  if (isForModel(wait) && !state.outcome) return [];
   return [{ name: `over ${waitId}`, body: overBody(facts, endOf(wait, state)) }];
 }
 

@@ -1,7 +1,8 @@
 import type { RunCheckpoint, RunHead } from '../../../record/checkpoint.ts';
 import { parseCommand, type SentCommand } from '../../../run/command.ts';
 import { topicOf } from '../../../run/identity.ts';
-import { earliest, isAtRest, withoutLostWaits } from '../../../run/waits/wait-rules.ts';
+import { isAtRest } from '../../../run/waits/model-waits.ts';
+import { earliest, withoutLostWaits } from '../../../run/waits/wait-rules.ts';
 import { isDue, isEvents } from '../../../store/capabilities.ts';
 import type { DueStore } from '../../../store/port.ts';
 import type { ActiveRun } from '../active-run.ts';

@@ -2,7 +2,7 @@ import type { RunEmitted, RunMachineEvent } from '../../../../machines/context.t
 import { callOf, inputOf } from '../../../run/open-step.ts';
 import type { Progress } from '../../../run/progress.ts';
 import { answeredBefore } from '../../../run/waits/sent-answer.ts';
-import type { Person, Wait } from '../../../run/waits/wait.ts';
+import { isForModel, type Person, type Wait } from '../../../run/waits/wait.ts';
 import { type GivenAnswer, voteKind, votesOf, type WaitAnswer } from '../../../run/waits/wait-answer.ts';
 import { waitOf, waitsOf } from '../../../run/waits/wait-rules.ts';
 import { systemClock } from '../../../values/clock.ts';
@@ -54,7 +54,7 @@ export class RunWaits implements RunWaiting {
   #events: ExpectedEvents | undefined;
   #count = 0;
   #timer: unknown;
-  readonly #time: WorkingTime;
+  readonly time: WorkingTime;
   #isWaiting = false;
   /** `run.waiting` was published, and `run.woken` was not. */
   #hasSaidWaiting = false;
@@ -63,7 +63,7 @@ export class RunWaits implements RunWaiting {
 
   constructor(run: ActiveRun) {
     this.#run = run;
-    this.#time = new WorkingTime(run);
+    this.time = new WorkingTime(run);
   }
 
   /**
@@ -230,7 +230,7 @@ export class RunWaits implements RunWaiting {
       if (opened || reason !== undefined) {
         this.#run.publish({ type: 'wait.withdrawn', waitId, kind, ...call });
         if (opened) this.#show([opened]);
-      } else if (settled?.how === 'expire' && kind !== 'timer' && kind !== 'retry')
+      } else if (settled?.how === 'expire' && kind !== 'timer' && !isForModel(wait))
         this.#run.publish({ type: 'wait.expired', waitId, kind, ...call });
       else {
         const votes = settled ? {} : votesOf(wait, given);
@@ -289,7 +289,7 @@ export class RunWaits implements RunWaiting {
     const run = this.#run;
     this.turn += 1;
     this.#isWaiting = true;
-    this.#time.stop();
+    this.time.stop();
     const { waits = [], wakeAt } = progress.waiting ?? {};
     const { requested } = run.actor.getSnapshot().context;
     const turn = this.turn;
@@ -311,7 +311,7 @@ export class RunWaits implements RunWaiting {
     const run = this.#run;
     if (!this.#isWaiting) return;
     this.#isWaiting = false;
-    this.#time.start();
+    this.time.start();
     const { cause, requested } = run.actor.getSnapshot().context;
     // A run that leaves, or is stopped, does not work again.
     if (run.life.isOver || cause || !this.#hasSaidWaiting) return;
@@ -321,7 +321,7 @@ export class RunWaits implements RunWaiting {
 
   /** One of its children waits, or works again, or ended. */
   look(): void {
-    this.#time.look();
+    this.time.look();
   }
 
   withdraw(waits: readonly Wait[]): void {

@@ -8,6 +8,8 @@ export class WorkingTime {
   readonly #run: ActiveRun;
   /** Whether the run itself waits. */
   #isWaiting = false;
+  /** Whether a model call of it waits for its turn in this process. */
+  #isHeld = false;
 
   constructor(run: ActiveRun) {
     this.#run = run;
@@ -25,10 +27,16 @@ export class WorkingTime {
     this.look();
   }
 
+  /** A model call of the run waits for its turn, or waits no more. */
+  hold(isHeld: boolean): void {
+    this.#isHeld = isHeld;
+    this.look();
+  }
+
   /** Stops or starts the time, if its run or one of its children has changed. The run above may have to do the same. */
   look(): void {
     const { time, services, parent } = this.#run;
-    const isStill = this.#isWaiting || hasOnlyWaitingChildren(this.#run);
+    const isStill = this.#isWaiting || this.#isHeld || hasOnlyWaitingChildren(this.#run);
     if (isStill === time.isStill) return;
     if (isStill) this.#pause();
     else this.#resume();

@@ -188,7 +188,7 @@ export function afterEvent(facts: ChartFacts, event: JournalEvent): ChartFacts {
     case 'tool.done':
       return event.type === 'tool.done' && event.isLate ? facts : { ...atTools(facts), step: event.step };
     case 'wait.opened':
-      if (event.wait.kind === 'retry') return facts;
+      if (event.wait.kind === 'retry' || event.wait.kind === 'limit') return facts;
       return atTools(loopState(facts) === 'landing' ? reached(facts, 'judging-calls') : facts);
     case 'run.waiting':
       return reached(facts, 'waiting');

@@ -61,6 +61,8 @@ export function titleOf(wait: ListedWait): string {
       return wait.dueAt === undefined ? 'sleep' : `sleep until ${when(wait.dueAt)}`;
     case 'retry':
       return `The model is away · ${wait.failures} ${wait.failures === 1 ? 'failure' : 'failures'}`;
+    case 'limit':
+      return `turn at ${wait.model}`;
     case 'child':
       return `run ${wait.childRunId}`;
   }
@@ -94,6 +96,7 @@ const ends: { readonly [kind in ListedWait['kind']]: string } = {
   timer: 'in',
   retry: 'tries again in',
   child: 'in',
+  limit: 'in',
 };
 
 /** Its kind, and when it ends. */

@@ -1,0 +1,173 @@
+import type { ModelCallInput } from '../../../machines/actors.ts';
+import type { LimitedCall } from '../../limits/port.ts';
+import type { callModel, ModelRequest } from '../../model/call.ts';
+import { spentBy } from '../../model/failed-call-usage.ts';
+import type { Model } from '../../model/port.ts';
+import { waitIdOf } from '../../run/identity.ts';
+import type { ModelReply } from '../../run/reply.ts';
+import { limitOf } from '../../run/waits/model-waits.ts';
+import type { Wait } from '../../run/waits/wait.ts';
+import { type Backoff, backoffMs, pause } from '../../values/backoff.ts';
+import { untilAborted, withDeadline } from '../../values/deadline.ts';
+import { toErrorData } from '../../values/error-data.ts';
+import { RunWaitsError } from '../../values/errors.ts';
+import type { Usage } from '../../values/usage.ts';
+import { noLabels } from '../host/middleware.ts';
+import type { ActiveRun } from '../run/active-run.ts';
+import type { LoopModel } from '../services/loop-context.ts';
+import { mayRest } from './rest.ts';
+import { fullName } from './turn-cost.ts';
+
+/** The wait of a run for the turn of its next model call. */
+type LimitWait = Extract<Wait, { kind: 'limit' }>;
+
+/** A run that rests is due this long before its turn, ms. A turn that is over for as long is lost. */
+const EARLY_MS = 1_000;
+
+/** The pauses after a store that gave no turn. */
+const away: Backoff = { firstMs: 250, maxMs: 30_000, jitter: 'around' };
+
+/** What a turn of a model tells its limits. */
+interface Limited {
+  readonly input: ModelCallInput;
+  readonly tier: string;
+  /** The model that is asked now. */
+  readonly asked: () => LoopModel;
+  readonly inputTokens: () => number;
+}
+
+/** The limits of one turn of a model: each of its requests waits for a turn, in this process or at rest. */
+export class TurnLimit {
+  readonly #run: ActiveRun;
+  readonly #limited: Limited;
+  /** The turn that the run has rested for. */
+  #ready: LimitWait | undefined;
+  /** How long its requests waited, ms. */
+  heldMs = 0;
+  /** The request has a later turn: the run rests with this wait. */
+  wait: LimitWait | undefined;
+
+  constructor(run: ActiveRun, limited: Limited) {
+    this.#run = run;
+    this.#limited = limited;
+    this.#ready = run.progress && limitOf(run.progress);
+  }
+
+  /** Returns a call that takes a turn before it is made, and says then what it used. @throws {RUN_WAITS} if the run rests */
+  limiting(call: typeof callModel): typeof callModel {
+    return async (model: Model, request: ModelRequest): Promise<ModelReply> => {
+      const limited = this.#call();
+      await this.#take(limited);
+      try {
+        const reply = await call(model, request);
+        this.#report(limited, reply.usage);
+        return reply;
+      } catch (error) {
+        this.#report(limited, spentBy(error));
+        throw error;
+      }
+    };
+  }
+
+  #call(): LimitedCall {
+    const { progress, seed } = this.#run;
+    const { tier, asked, inputTokens } = this.#limited;
+    const { key } = asked();
+    const name = fullName(asked());
+    const model = key === undefined ? name : `${name}#${key}`;
+    const { callerId } = progress?.meta ?? seed.request;
+    return { model, tier, callerId, labels: progress?.labels ?? noLabels, inputTokens: inputTokens() };
+  }
+
+  #report(call: LimitedCall, usage: Usage | undefined): void {
+    const used = (usage?.inputTokens ?? 0) + (usage?.outputTokens ?? 0);
+    // Many compatible servers report nothing: the estimate stands.
+    if (used > 0) this.#run.services.config.limits?.report(call, used);
+  }
+
+  /** Waits for the turn of a request. Its time is no working time. @throws {RUN_WAITS} if the run rests */
+  async #take(call: LimitedCall): Promise<void> {
+    const { waits, services } = this.#run;
+    const { clock } = services.config;
+    const since = clock.monotonic();
+    waits.time.hold(true);
+    try {
+      for (let isLate = true; isLate; ) {
+        const waitMs = await this.#waitFor(call);
+        if (this.#isForRest(waitMs)) throw this.#rest(call.model, waitMs);
+        isLate = (await this.#pause(waitMs)) > EARLY_MS;
+      }
+    } finally {
+      waits.time.hold(false);
+      this.heldMs += clock.monotonic() - since;
+    }
+  }
+
+  /** Waits for a time, and returns how much longer than that it was, ms: a process may stand still. */
+  async #pause(ms: number): Promise<number> {
+    const { services, signal } = this.#run;
+    const { clock } = services.config;
+    const until = clock.monotonic() + ms;
+    const left = () => until - clock.monotonic();
+    while (left() > 0 && !signal.aborted) await pause(left(), clock, signal);
+    signal.throwIfAborted();
+    return -left();
+  }
+
+  /** Returns the time until the turn of a request, ms: that of the run's rest, unless it is over, or a new one. */
+  async #waitFor(call: LimitedCall): Promise<number> {
+    const { clock, limits } = this.#run.services.config;
+    const ready = this.#ready?.model === call.model ? this.#ready : undefined;
+    if (!ready) return this.#newTurn(call);
+    this.#ready = undefined;
+    const leftMs = ready.turnAt - clock.now();
+    if (leftMs >= -EARLY_MS && leftMs <= (limits?.holdMs ?? 0)) return Math.max(0, leftMs);
+    const waitMs = await this.#newTurn(call);
+    // A person woke it long before its turn, which is still its own.
+    return leftMs > 0 ? Math.min(waitMs, leftMs) : waitMs;
+  }
+
+  /** Takes a turn. A store that is away gives none: it is asked until it answers. @throws the reason of the run's signal */
+  async #newTurn(call: LimitedCall): Promise<number> {
+    const { services, signal, runId } = this.#run;
+    const { clock, random, warn } = services.config;
+    for (let failures = 1; ; failures++) {
+      try {
+        return await untilAborted(this.#asked(call), signal);
+      } catch (error) {
+        signal.throwIfAborted();
+        if (failures === 1) warn('limit.failed', { runId, error: toErrorData(error) });
+        await pause(backoffMs(failures, away, random), clock, signal);
+        signal.throwIfAborted();
+      }
+    }
+  }
+
+  async #asked(call: LimitedCall): Promise<number> {
+    const { services, signal, runId } = this.#run;
+    const { clock, limits, defaults, warn } = services.config;
+    if (!limits) return 0;
+    const taken = withDeadline(limits.take(call, signal), { ms: defaults.portMs, clock, what: 'limits.take' });
+    const { waitMs, exceeds } = await taken;
+    if (!(Number.isFinite(waitMs) && waitMs >= 0))
+      throw new TypeError(`limits.take: waitMs must be a number of ms, not ${waitMs}`);
+    if (exceeds) warn('limit.exceeded', { runId, model: call.model, ...exceeds });
+    return waitMs;
+  }
+
+  /** A run that cannot rest is held, however long; so is a request that continues a reply, which a rest would lose. */
+  #isForRest(waitMs: number): boolean {
+    const { services, replies } = this.#run;
+    return waitMs > (services.config.limits?.holdMs ?? 0) && !replies.hasPart && mayRest(this.#run);
+  }
+
+  #rest(model: string, waitMs: number): RunWaitsError {
+    const { runId, services } = this.#run;
+    const createdAt = services.config.clock.now();
+    const turnAt = Math.ceil(createdAt + waitMs);
+    const step = this.#limited.input.iteration + 1;
+    const id = waitIdOf([runId, 'limit', step, createdAt]);
+    this.wait = { id, kind: 'limit', createdAt, dueAt: turnAt - EARLY_MS, step, turnAt, model };
+    return new RunWaitsError(`run ${runId} waits for its turn at ${model}`);
+  }
+}

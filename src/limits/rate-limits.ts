@@ -41,7 +41,7 @@ const HOLD_MS = 2_000;
 const LEAST_HOLD_MS = 1_000;
 /** The output that is expected of a request, in tokens: at most this part of the limit. */
 const OUTPUT_TOKENS = 1_000;
-const MOST_OUTPUT = 1 / 20;
+const OUTPUT_SHARE = 1 / 20;
 
 /**
  * Makes limits on the requests and tokens of a minute, exact over all processes that share the store.
@@ -120,7 +120,7 @@ function tokenBucket(rule: LimitRule, call: LimitedCall): BucketCost[] {
 
 /** What a request is expected to use. */
 function tokensOf({ tokensPerMinute = 0 }: LimitRule, { inputTokens }: LimitedCall): number {
-  return inputTokens + Math.min(OUTPUT_TOKENS, tokensPerMinute * MOST_OUTPUT);
+  return inputTokens + Math.min(OUTPUT_TOKENS, tokensPerMinute * OUTPUT_SHARE);
 }
 
 function isMatch({ by }: LimitRule, call: LimitedCall): boolean {

@@ -2,12 +2,12 @@ import { callTool, reply } from 'pawl/testing';
 import { describe, expect, test } from 'vitest';
 import { limitedHost, noon } from './limited.ts';
 
-const look = callTool('look');
+const look = (n: number) => callTool("look", { n });
 
 describe('a run whose next model call has a later turn', () => {
-  test('is held for a short time, and rests for a longer one: no failure, and no working time (limits 18)', async () => {
+  test('is held for a short time, and rests for a longer one: no failure, and no working time (failover 18)', async () => {
     const rules = [{ by: 'model', requestsPerMinute: 6 }] as const;
-    const host = limitedHost({ rules, play: [look, look, look, reply('done')] });
+    const host = limitedHost({ rules, play: [look(1), look(2), look(3), reply('done')] });
     const run = await host.start({ runId: 'r' });
     await host.clock.advance(5_000);
     expect(host.at).toEqual([0, 0.02]);

@@ -27,6 +27,7 @@ test('pawl offers at most 20 names at run time besides those of workflows', () =
     'isPawlError',
     'jsonLogger',
     'memoryStore',
+    'rateLimits',
     'retryOf',
     'toolContent',
   ]);

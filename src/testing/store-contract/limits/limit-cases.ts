@@ -21,7 +21,7 @@ function near(wait: number | undefined, expected: number): void {
 /** Cases of a store that gives turns to limited calls. */
 export const limitCases: readonly Draft[] = [
   limitStore(
-    'calls of one bucket have their turns one after the other, also in other processes (limits 17)',
+    'calls of one bucket have their turns one after the other, also in other processes (failover 17)',
     async (bench) => {
       const { store } = bench;
       const [first, second, third] = await waits(store, [[cost('a', LONG)], [cost('a', LONG)], [cost('b', LONG)]]);
@@ -33,7 +33,7 @@ export const limitCases: readonly Draft[] = [
   ),
 
   limitStore(
-    'processes that take turns at once get each turn once (limits 17)',
+    'processes that take turns at once get each turn once (failover 17)',
     async ({ store, reopen }) => {
       const other = await reopen();
       const stores = [store, other, store, other, store, other];
@@ -47,7 +47,7 @@ export const limitCases: readonly Draft[] = [
   ),
 
   limitStore(
-    'of several buckets the latest turn counts, and each of them is charged (limits 17)',
+    'of several buckets the latest turn counts, and each of them is charged (failover 17)',
     async ({ store }) => {
       await store.takeTurns([[cost('a', LONG)]]);
       near((await waits(store, [[cost('a', LONG), cost('b', LONG)]]))[0], LONG);
@@ -57,7 +57,7 @@ export const limitCases: readonly Draft[] = [
     },
   ),
 
-  limitStore('an idle bucket lags behind now: so much may begin at once (limits 17)', async ({ store }) => {
+  limitStore('an idle bucket lags behind now: so much may begin at once (failover 17)', async ({ store }) => {
     const lagging = cost('a', LONG, 3 * LONG);
     const taken = await waits(
       store,
@@ -72,7 +72,7 @@ export const limitCases: readonly Draft[] = [
   }),
 
   limitStore(
-    'moves of earlier calls come before the calls of a take, and never beyond idle (limits 16)',
+    'moves of earlier calls come before the calls of a take, and never beyond idle (failover 16)',
     async ({ store }) => {
       await store.takeTurns([[cost('a', 4 * LONG)]]);
       near((await waits(store, [[cost('a', 0)]], [{ bucket: 'a', byMs: -3 * LONG, lagMs: 0 }]))[0], LONG);
@@ -84,7 +84,7 @@ export const limitCases: readonly Draft[] = [
     },
   ),
 
-  limitStore('times that cannot be are refused, and change nothing (limits 17)', async ({ store }) => {
+  limitStore('times that cannot be are refused, and change nothing (failover 17)', async ({ store }) => {
     for (const bad of [cost('a', -1), cost('a', Number.NaN), cost('a', 1, Number.POSITIVE_INFINITY)])
       await assert.rejects(store.takeTurns([[cost('a', LONG), bad]]), TypeError);
     await assert.rejects(store.takeTurns([], [{ bucket: 'a', byMs: Number.NaN, lagMs: 0 }]), TypeError);

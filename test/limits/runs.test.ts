@@ -2,7 +2,7 @@ import { callTool, reply } from 'pawl/testing';
 import { describe, expect, test } from 'vitest';
 import { limitedHost, noon } from './limited.ts';
 
-const look = (n: number) => callTool("look", { n });
+const look = (n: number) => callTool('look', { n });
 
 describe('a run whose next model call has a later turn', () => {
   test('is held for a short time, and rests for a longer one: no failure, and no working time (failover 18)', async () => {

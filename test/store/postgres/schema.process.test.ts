@@ -141,7 +141,7 @@ describe.skipIf(whyNoPostgres)('the schema of a PostgreSQL store', () => {
     expect(await store.schedules()).toMatchObject([schedule]);
   });
 
-  test('the runs of the layout before limits stay, and turns are given from now on (checkpoint 6, failover 17)', async () => {
+  test('the runs of the layout before limits stay, and turns are given from now on (checkpoint 6)', async () => {
     const schema = server.freshSchema();
     const pool = server.pool();
     const before = postgresStore({ pool, schema });

@@ -183,7 +183,7 @@ test('a file of the layout before schedules keeps its runs, and keeps schedules 
   expect(await store.schedules()).toMatchObject([schedule]);
 });
 
-test('a file of the layout before limits keeps its runs, and gives turns from now on (checkpoint 6, failover 17)', async () => {
+test('a file of the layout before limits keeps its runs, and gives turns from now on (checkpoint 6)', async () => {
   const path = freshPath();
   const before = sqliteStore({ path });
   await before.save(sampleRecord('run'));

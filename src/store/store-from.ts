@@ -82,11 +82,8 @@ export function storeFrom<D extends StoreDriver>(driver: D, options: StoreFromOp
   const { blobs = false, steps = false, clock = systemClock } = options;
   const encryption = new Encryption(options.codec);
   const parts: Parts = {
-    driver,
-    encryption,
+    ...{ driver, encryption, dropsBefore: options.dropEncoding === 'before', sweep: new Sweep(driver, clock) },
     bodies: new BodyWriter({ encryption, blobs, steps }),
-    dropsBefore: options.dropEncoding === 'before',
-    sweep: new Sweep(driver, clock),
   };
   const reader = new StoredReader(driver, encryption);
   const threads = threadsOf(parts, reader, clock);

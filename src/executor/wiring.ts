@@ -15,6 +15,7 @@ import { startTurn } from './lifecycle/threads/begin-turn.ts';
 import { lookForHeldUp, passIfAwaited } from './lifecycle/threads/parked-turn.ts';
 import { sendEvent } from './lifecycle/waits/send-event.ts';
 import type { ExecutorServices } from './run/active-run.ts';
+import { recordedText } from './run/record/stored-run.ts';
 import { CommandInbox } from './services/command-inbox.ts';
 import { DueSweep, type SweepParts } from './services/due/due-sweep.ts';
 import { StuckRuns } from './services/due/stuck-runs.ts';
@@ -55,6 +56,7 @@ function schedulerOf(config: Config, services: () => ExecutorServices): Schedule
     ...{ store, clock, random, warn, deployment, ms: defaults.portMs },
     recordOf: (run, of) => scheduledRun(services(), run, of),
     hasEnded: (runId) => hasEnded(services(), runId),
+    redacted: (text) => recordedText(services(), text),
     admitted: (runId) => {
       config.hints.tell(runId);
       void services().sweep.look();

@@ -19,6 +19,8 @@ interface SchedulerParts {
   readonly recordOf: (run: ScheduledRun, of: { readonly runId: string; readonly schedule: string }) => Promise<TickRun>;
   /** Whether a run has ended, or is parked. */
   readonly hasEnded: (runId: string) => Promise<boolean>;
+  /** Redacts a text for the store. */
+  readonly redacted: (text: string) => string;
   /** A run is admitted: it is due now. */
   readonly admitted: (runId: string) => void;
   /** A shutdown waits for this work. */
@@ -205,7 +207,7 @@ export class Scheduler {
     { id, start, overlap, missed }: DefinedSchedule,
     { row, due, isLate }: Extract<Verdict, { does: 'tick' }>,
   ): Promise<{ readonly settled: Settled; readonly run?: TickRun }> {
-    const { clock, ms, recordOf, hasEnded } = this.#parts;
+    const { clock, ms, recordOf, hasEnded, redacted } = this.#parts;
     if (isLate && missed === 'skip') return { settled: { as: 'missed' } };
     const isOverlapping = overlap === 'skip' && row.lastRunId !== undefined && !(await hasEnded(row.lastRunId));
     if (isOverlapping) return { settled: { as: 'skipped' } };
@@ -216,7 +218,8 @@ export class Scheduler {
       const run = await recordOf(await withDeadline(started, { ms, clock, what }), { runId, schedule: id });
       return { settled: { as: 'started', runId }, run };
     } catch (error) {
-      return { settled: { as: 'failed', error: toErrorData(error).message.slice(0, MAX_ERROR_CHARS) } };
+      const message = redacted(toErrorData(error).message).slice(0, MAX_ERROR_CHARS);
+      return { settled: { as: 'failed', error: message } };
     }
   }
 

@@ -227,4 +227,19 @@ describe('a tick', () => {
     expect(next.ended).toEqual([]);
     await next.executor.shutdown();
   });
+
+  test('is settled within a minute when the clock of its host is set forward, and not again when it is set back (schedules 2, 3)', async () => {
+    const { clock, executor, ended } = hostOf([{ every: '1h' }]);
+    await executor.recover();
+    await clock.advance(0);
+    clock.wallJump(3 * 60 * MINUTE_MS);
+    await clock.advance(MINUTE_MS);
+    expect(ended).toEqual(['nightly@2026-11-28T09:00:00.000Z']);
+    clock.wallJump(-2 * 60 * MINUTE_MS);
+    await clock.advance(119 * MINUTE_MS);
+    expect(ended).toHaveLength(1);
+    await clock.advance(61 * MINUTE_MS);
+    expect(ended).toEqual(['nightly@2026-11-28T09:00:00.000Z', 'nightly@2026-11-28T10:00:00.000Z']);
+    await executor.shutdown();
+  });
 });

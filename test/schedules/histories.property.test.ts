@@ -141,6 +141,7 @@ class Mortal {
       ms: 30_000,
       recordOf: async (_, { runId }) => ({ record: sampleRecord(runId, { attempts: 0 }) }),
       hasEnded: async (runId) => clock.now() >= (world.startedAt.get(runId) ?? 0) + RUN_MS,
+      redacted: (text) => text,
       admitted: () => {},
       outlive: (work) => work,
     });

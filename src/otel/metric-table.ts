@@ -139,7 +139,17 @@ export const metricTable = {
       },
     ],
   },
-  'pawl.schedules.missed': counter('{tick}', [], 'Times of schedules at which no process was there to begin a run.'),
+  'pawl.schedules.missed': {
+    ...counter('{tick}', [], 'Times of schedules at which no process was there to begin a run.'),
+    alerts: [
+      {
+        name: 'PawlScheduleMissed',
+        when: moreThan('pawl.schedules.missed', 0),
+        ...{ for: '0m', urgency: 'ticket', says: 'No process was there when a schedule was due.' },
+        see: 'A schedule did not run',
+      },
+    ],
+  },
   'pawl.warnings': counter('{line}', ['pawl.event'], 'Log lines of level `warn` or `error`, by their event.'),
   'pawl.spend.usd': {
     ...counter('{USD}', [...agent], 'What the steps of runs cost, as the budget counts it.'),

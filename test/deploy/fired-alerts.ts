@@ -40,6 +40,10 @@ export const scenes: Readonly<Record<string, { readonly fires: Scene; readonly c
     fires: { at: '30m', series: { 'pawl.outcomes.undelivered': '0+1x30' } },
     calm: { at: '30m', series: { 'pawl.outcomes.undelivered': '0x10 1x20' } },
   },
+  PawlScheduleMissed: {
+    fires: { at: '20m', series: { 'pawl.schedules.missed': '0x15 3x5' } },
+    calm: { at: '40m', series: { 'pawl.schedules.missed': '3x40' } },
+  },
   PawlSpend: {
     fires: { at: '80m', series: { 'pawl.spend.usd{pawl.agent.id="a"}': '0+2x80' } },
     calm: { at: '80m', series: { 'pawl.spend.usd{pawl.agent.id="a"}': '0+1x80' } },

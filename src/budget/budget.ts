@@ -28,7 +28,7 @@ export interface BudgetOptions {
   readonly expected?: ExpectedUse | undefined;
   /** The reservation of a call whose process died ends after this time, ms; default 15 minutes. */
   readonly reservationMs?: number | undefined;
-  /** Where the budget is stored; default: in this process. `sqliteBudget({ path })` is shared and survives the process. */
+  /** Where the budget is stored; default: in this process. `sqliteBudget({ path })` and `postgresBudget({ pool })` are shared and survive the process. */
   readonly store?: BudgetStore | undefined;
   readonly clock?: Clock | undefined;
 }

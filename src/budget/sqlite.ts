@@ -6,7 +6,7 @@ import { Ledger } from './ledger.ts';
 import { SqliteAccount } from './sqlite-account.ts';
 import { layout, type Statements } from './sqlite-layout.ts';
 import type { BudgetStore, BudgetTerms } from './store.ts';
-import { type Ledgers, storeOf } from './store-on-ledgers.ts';
+import { type Asked, type Ledgers, storeOf } from './store-on-ledgers.ts';
 
 export interface SqliteBudgetOptions {
   /** The file; made with its folder at the first use. It must not be the file of a `sqliteStore`. */
@@ -55,7 +55,7 @@ class SqliteLedgers implements Ledgers {
     this.#file = file;
   }
 
-  async with<T>(callerId: string, terms: BudgetTerms, work: (ledger: Ledger) => T): Promise<T> {
+  async with<T>({ callerId }: Asked, terms: BudgetTerms, work: (ledger: Ledger) => T): Promise<T> {
     for (;;) {
       const done = await this.#file.transaction((statements) => {
         const moment = { ...terms, now: terms.clock.now(), runsMs: RUNS_WINDOWS * terms.windowMs };

@@ -33,7 +33,7 @@ export interface LeavingAmounts {
 }
 
 /**
- * Where a budget is stored: in memory, or with `sqliteBudget`. Each operation is atomic for all processes that share the
+ * Where a budget is stored: in memory, or with `sqliteBudget` or `postgresBudget`. Each operation is atomic for all processes that share the
  * store. Amounts are finite and not negative.
  */
 export interface BudgetStore {

@@ -170,6 +170,11 @@ export const logTable = {
     STORE,
     'The person decides without it, or waits until the store answers.',
   ),
+  'budget.away': warn(
+    'run: the budget does not answer; the run waits for it, or goes without, as onBudgetAway says',
+    'The database of the budget is away, full or slow.',
+    'Look at it. `onBudgetAway` decides what runs do meanwhile.',
+  ),
   'budget.restore.failed': warn(
     'run: the budget did not accept the earlier spend of the run',
     'The budget was away, or threw.',

@@ -579,7 +579,8 @@ describe('a provider that is away for two hours', () => {
     expect(outcomes.map((outcome) => outcome.status)).toEqual(times(100, 'ok'));
     expect([answered.size, [...answered.values()].every((count) => count === 1), looks]).toEqual([500, true, 400]);
     expect(most).toBeGreaterThan(0);
-    expect(most).toBeLessThanOrEqual(2);
+    // The sweeps of the executor and of its store.
+    expect(most).toBeLessThanOrEqual(3);
     expect(requests).toBeLessThan(500 + 100 * 20);
     expect(await (store as CheckpointStore).listInterrupted()).toEqual([]);
   }, 180_000);

@@ -126,6 +126,7 @@ export function secretiveHost(client: Observer<InspectionEvent>, play: readonly 
     onUnknownOutcome: 'tell',
     onModelOutage: 'park',
     onBudgetExceeded: 'park',
+    onBudgetAway: 'wait',
     onDefinitionChange: 'refuse',
     observers: [{ onEvent: keeping('an observer', () => undefined) }],
     middleware: [{ tool: keeping('middleware', (_: unknown, next: () => unknown) => next()) }],

@@ -34,6 +34,7 @@ const optionKeys: KnownKeys<ExecutorOptions> = {
   onUnknownOutcome: true,
   onModelOutage: true,
   onBudgetExceeded: true,
+  onBudgetAway: true,
   onDefinitionChange: true,
   migrate: true,
   redact: true,
@@ -215,6 +216,7 @@ function checkPolicies(options: ExecutorOptions): void {
   checkWord(`${of}: onUnknownOutcome`, onUnknownOutcome, ['tell', 'park']);
   checkWord(`${of}: onModelOutage`, onModelOutage, ['park', 'fail']);
   checkWord(`${of}: onBudgetExceeded`, options.onBudgetExceeded, ['park', 'fail']);
+  checkWord(`${of}: onBudgetAway`, options.onBudgetAway, ['wait', 'allow', 'refuse']);
   checkWord(`${of}: onDefinitionChange`, onDefinitionChange, ['refuse', 'restart', 'continue-matching']);
   if (requireDurable !== undefined && typeof requireDurable !== 'boolean')
     throw new TypeError(`${of}: requireDurable must be true or false, not ${kindOf(requireDurable)}`);

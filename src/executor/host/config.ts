@@ -84,6 +84,7 @@ export interface Config {
   readonly onUnknownOutcome: 'tell' | 'park';
   readonly onModelOutage: 'park' | 'fail';
   readonly onBudgetExceeded: 'park' | 'fail';
+  readonly onBudgetAway: 'wait' | 'allow' | 'refuse';
   readonly onDefinitionChange: NonNullable<ExecutorOptions['onDefinitionChange']>;
   readonly migrate: ExecutorOptions['migrate'];
   readonly redact: ExecutorOptions['redact'];
@@ -164,6 +165,7 @@ export function configOf(options: ExecutorOptions): Config {
     onUnknownOutcome: options.onUnknownOutcome ?? 'tell',
     onModelOutage: options.onModelOutage ?? 'park',
     onBudgetExceeded: options.onBudgetExceeded ?? 'park',
+    onBudgetAway: options.onBudgetAway ?? 'wait',
     onDefinitionChange: options.onDefinitionChange ?? 'refuse',
     migrate: options.migrate,
     redact: options.redact,

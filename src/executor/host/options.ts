@@ -181,6 +181,12 @@ export interface ExecutorOptions {
    */
   readonly onBudgetExceeded?: 'park' | 'fail';
   /**
+   * What a run does while its budget is away, or does not answer within `portMs`. `wait` (the default): it waits as for a model that is
+   * away, once it has recorded a step; a first start fails. `allow`: it makes its call, which no limit counts. `refuse`: as
+   * `onBudgetExceeded`.
+   */
+  readonly onBudgetAway?: 'wait' | 'allow' | 'refuse';
+  /**
    * An agent's list of phases no longer matches a record: park the run for a person (`refuse`, the default), begin it again
    * (`restart`), or keep the completed phases that still match (`continue-matching`).
    */

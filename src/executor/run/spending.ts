@@ -2,7 +2,7 @@ import type { Reservation } from '../../budget/port.ts';
 import { bornRunOf, budgetKeyOf } from '../../run/identity.ts';
 import type { Progress } from '../../run/progress.ts';
 import { withDeadline } from '../../values/deadline.ts';
-import { readProperty, toErrorData } from '../../values/error-data.ts';
+import { hasTrait, readProperty, toErrorData } from '../../values/error-data.ts';
 import { BudgetExceededError } from '../../values/errors.ts';
 import type { Spend, Usage } from '../../values/usage.ts';
 import { asError } from '../host/guard.ts';
@@ -26,7 +26,7 @@ export async function askBudget(run: ActiveRun): Promise<Error | undefined> {
   const { budget } = run.services.config;
   if (!budget) return undefined;
   try {
-    await askBounded(run, 'budget.check', () => budget.check(callerOf(run)));
+    await askWhileAway(run, 'budget.check', () => budget.check(callerOf(run)));
     return undefined;
   } catch (error) {
     return asError(error);
@@ -70,8 +70,8 @@ export class Spending {
     const { budget } = run.services.config;
     if (!budget) return undefined;
     const estimate = { key: budgetKeyOf(run.born, { turn, phase, place }), runId: run.runId, ...call };
-    const reservation = await askBounded(run, 'budget.reserve', () => budget.reserve(callerOf(run), estimate));
-    return new Spending(run, reservation);
+    const reservation = await askWhileAway(run, 'budget.reserve', () => budget.reserve(callerOf(run), estimate));
+    return reservation && new Spending(run, reservation);
   }
 
   /** Pays for the usage, even if the budget fails: the error is logged. */
@@ -122,6 +122,24 @@ function fields(run: ActiveRun, error: unknown) {
 }
 
 /** Bounds a call of the budget in time; an error without a code of its own counts as a refusal. */
+/**
+ * Asks the budget before something may happen. A call that gets the error of one that is away waits as for its model.
+ * @returns undefined: it is away, and that allows it
+ * @throws {BUDGET_EXCEEDED} it is away, and that refuses it
+ */
+async function askWhileAway<T>(run: ActiveRun, what: string, ask: () => Promise<T>): Promise<T | undefined> {
+  const { onBudgetAway, warn } = run.services.config;
+  try {
+    return await askBounded(run, what, ask);
+  } catch (error) {
+    if (!hasTrait(error, 'isStoreAway')) throw error;
+    warn('budget.away', { runId: run.runId, error: toErrorData(error) });
+    if (onBudgetAway === 'allow') return undefined;
+    if (onBudgetAway === 'wait') throw error;
+    throw new BudgetExceededError(`the budget is away: ${toErrorData(error).message}`, { cause: error });
+  }
+}
+
 async function askBounded<T>(run: ActiveRun, what: string, ask: () => Promise<T>): Promise<T> {
   const { clock, defaults } = run.services.config;
   try {

@@ -39,17 +39,21 @@ const MAX_NAME_BYTES = 63;
 const LOCK = 0x5061776c;
 
 /**
- * Returns the quoted names of all tables in a schema of PostgreSQL.
+ * Returns the name of a schema of PostgreSQL, quoted.
  * @throws {TypeError} if PostgreSQL cannot have a schema of this name
  */
-function tablesIn(name: string): Tables {
+export function quotedSchema(name: string): string {
   const isFine = typeof name === 'string' && name !== '' && name.isWellFormed() && !name.includes('\0');
   if (!isFine || Buffer.byteLength(name) > MAX_NAME_BYTES || /^pg_|^information_schema$/i.test(name)) {
     throw new TypeError(
       `schema must be a name of 1 to ${MAX_NAME_BYTES} bytes that PostgreSQL does not reserve, not ${JSON.stringify(name)}`,
     );
   }
-  const schema = quoted(name);
+  return quoted(name);
+}
+
+function tablesIn(name: string): Tables {
+  const schema = quotedSchema(name);
   const tables = Object.entries(names).map(([key, table]) => [key, `${schema}.${table}`] as const);
   return { schema, ...(Object.fromEntries(tables) as Omit<Tables, 'schema'>) };
 }

@@ -70,14 +70,10 @@ export class Server {
 
   /** Retries, over other connections, until the time is over. For work that may be done twice. */
   async insist<T>(ms: number, work: (session: Session) => Promise<T>): Promise<T> {
-    const until = performance.now() + ms;
-    for (let failures = 1; ; failures++) {
-      try {
-        return await this.attempt(until - performance.now(), work);
-      } catch (error) {
-        if (!isTransient(error) || performance.now() >= until) throw this.seen(error);
-      }
-      await pause(failures);
+    try {
+      return await insisting(ms, (left) => this.attempt(left, work));
+    } catch (error) {
+      throw this.seen(error);
     }
   }
 
@@ -101,6 +97,22 @@ export class Server {
       parameters.values,
     );
     this.#isSwept = true;
+  }
+}
+
+/**
+ * Tries until the time is over, while the errors may pass. @param attempt gets the time that is left, ms
+ * @throws the error of the last attempt
+ */
+export async function insisting<T>(ms: number, attempt: (ms: number) => Promise<T>): Promise<T> {
+  const until = performance.now() + ms;
+  for (let failures = 1; ; failures++) {
+    try {
+      return await attempt(Math.max(until - performance.now(), LEAST_MS));
+    } catch (error) {
+      if (!isTransient(error) || performance.now() >= until) throw error;
+    }
+    await pause(failures);
   }
 }
 

@@ -31,3 +31,20 @@ export class Parameters {
     return `ARRAY[${names.join(', ')}]::pg_catalog.text[]`;
   }
 }
+
+/** PostgreSQL truncates longer names: two of them could become one. */
+const MAX_NAME_BYTES = 63;
+
+/**
+ * Returns the name of a schema of PostgreSQL, quoted.
+ * @throws {TypeError} if PostgreSQL cannot have a schema of this name
+ */
+export function quotedSchema(name: string): string {
+  const isFine = typeof name === 'string' && name !== '' && name.isWellFormed() && !name.includes('\0');
+  if (!isFine || Buffer.byteLength(name) > MAX_NAME_BYTES || /^pg_|^information_schema$/i.test(name)) {
+    throw new TypeError(
+      `schema must be a name of 1 to ${MAX_NAME_BYTES} bytes that PostgreSQL does not reserve, not ${JSON.stringify(name)}`,
+    );
+  }
+  return `"${name.replaceAll('"', '""')}"`;
+}

@@ -4,6 +4,7 @@ import { CheckpointTooNewError, StoreUnavailableError } from '../../values/error
 import { ON_COMMAND } from '../due.ts';
 import { olderLayout } from '../read-only.ts';
 import { isTableMissing, MEDDLING, refuseMeddling } from './errors.ts';
+import { quotedSchema } from './parameters.ts';
 import { inTransaction, type Session } from './pool.ts';
 
 /** The names of the tables of a store. */
@@ -32,25 +33,8 @@ const names = {
 /** The schema of a store, and its tables, as statements name them. */
 export type Tables = { readonly [Name in keyof typeof names | 'schema']: string };
 
-/** PostgreSQL truncates longer names: two of them could become one. */
-const MAX_NAME_BYTES = 63;
-
 /** "Pawl" in ASCII: the first half of the lock under which a layout is changed. */
 const LOCK = 0x5061776c;
-
-/**
- * Returns the name of a schema of PostgreSQL, quoted.
- * @throws {TypeError} if PostgreSQL cannot have a schema of this name
- */
-export function quotedSchema(name: string): string {
-  const isFine = typeof name === 'string' && name !== '' && name.isWellFormed() && !name.includes('\0');
-  if (!isFine || Buffer.byteLength(name) > MAX_NAME_BYTES || /^pg_|^information_schema$/i.test(name)) {
-    throw new TypeError(
-      `schema must be a name of 1 to ${MAX_NAME_BYTES} bytes that PostgreSQL does not reserve, not ${JSON.stringify(name)}`,
-    );
-  }
-  return quoted(name);
-}
 
 function tablesIn(name: string): Tables {
   const schema = quotedSchema(name);
@@ -75,10 +59,6 @@ export const IS_PARKED = "due_at IS NULL AND definition <> ''";
 
 /** Whether a run was given back: its time has half a ms. */
 export const GIVEN_BACK = '(due_at <> pg_catalog.floor(due_at))';
-
-function quoted(name: string): string {
-  return `"${name.replaceAll('"', '""')}"`;
-}
 
 /**
  * The steps from each layout to the next; the first one starts from nothing. A released layout is never changed: append

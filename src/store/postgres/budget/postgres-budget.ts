@@ -1,19 +1,13 @@
-import { isTableMissing, storeError } from '../store/postgres/errors.ts';
-import {
-  Connections,
-  inLockedTransaction,
-  inTransaction,
-  type PostgresPool,
-  type Session,
-} from '../store/postgres/pool.ts';
-import { quotedSchema } from '../store/postgres/schema.ts';
-import { insisting } from '../store/postgres/server.ts';
-import { systemClock } from '../values/clock.ts';
-import { checkKeys, type KnownKeys } from '../values/known-options.ts';
-import { Ledger } from './ledger.ts';
-import { amountColumns, PostgresAccount } from './postgres-account.ts';
-import type { BudgetStore, BudgetTerms } from './store.ts';
-import { type Asked, type Ledgers, storeOf } from './store-on-ledgers.ts';
+import { Ledger } from '../../../budget/ledger.ts';
+import type { BudgetStore, BudgetTerms } from '../../../budget/store.ts';
+import { type Asked, type Ledgers, storeOf } from '../../../budget/store-on-ledgers.ts';
+import { systemClock } from '../../../values/clock.ts';
+import { checkKeys, type KnownKeys } from '../../../values/known-options.ts';
+import { isTableMissing, storeError } from '../errors.ts';
+import { quotedSchema } from '../parameters.ts';
+import { Connections, inLockedTransaction, inTransaction, type PostgresPool, type Session } from '../pool.ts';
+import { insisting } from '../server.ts';
+import { amountColumns, PostgresAccount } from './account.ts';
 
 export interface PostgresBudgetOptions {
   /** A `Pool` of `pg`. It may be that of the store. */

@@ -1,8 +1,8 @@
-import type { Row, Session } from '../store/postgres/pool.ts';
-import { add, type BudgetAmounts, nothing } from './amounts.ts';
-import type { Account, Moment, TimedAmounts } from './ledger.ts';
-import type { StandingAmounts } from './store.ts';
-import type { Asked } from './store-on-ledgers.ts';
+import { add, type BudgetAmounts, nothing } from '../../../budget/amounts.ts';
+import type { Account, Moment, TimedAmounts } from '../../../budget/ledger.ts';
+import type { StandingAmounts } from '../../../budget/store.ts';
+import type { Asked } from '../../../budget/store-on-ledgers.ts';
+import type { Row, Session } from '../pool.ts';
 
 /** The columns of amounts, in the order of their parameters. */
 export const amountColumns = ['tokens', 'usd', 'seconds'] as const;

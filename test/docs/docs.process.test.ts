@@ -93,16 +93,22 @@ describe('the docs', () => {
     expect(readFileSync(`${root}/docs/limits.md`, 'utf8'), 'run `npm run docs`').toBe(limitsPage(root));
   });
 
-  test('the reading order names every page', () => {
+  const { files } = JSON.parse(readFileSync(`${root}/package.json`, 'utf8')) as { readonly files: readonly string[] };
+  const pages = globSync('docs/*.md', { cwd: root })
+    .map((page) => page.replaceAll('\\', '/').replace('docs/', ''))
+    .filter((page) => page !== 'README.md');
+  const isPacked = (page: string) => !files.includes(`!docs/${page}`);
+
+  test('the reading order links every page of the package, and names the others', () => {
     const index = readFileSync(`${root}/docs/README.md`, 'utf8');
-    const pages = globSync('docs/*.md', { cwd: root }).map((page) => page.replaceAll('\\', '/').replace('docs/', ''));
-    expect(pages.filter((page) => page !== 'README.md' && !index.includes(`(${page})`))).toEqual([]);
+    const isNamed = (page: string) => index.includes(isPacked(page) ? `(${page})` : `\`${page}\``);
+    expect(pages.filter((page) => !isNamed(page))).toEqual([]);
+    expect(pages.filter((page) => !isPacked(page))).toHaveLength(3);
   });
 
-  test('llms.txt names every page', () => {
+  test('llms.txt names every page of the package', () => {
     const index = readFileSync(`${root}/docs/llms.txt`, 'utf8');
-    const pages = globSync('docs/*.md', { cwd: root }).map((page) => page.replaceAll('\\', '/').replace('docs/', ''));
-    expect(pages.filter((page) => page !== 'README.md' && !index.includes(`(${page})`))).toEqual([]);
+    expect(pages.filter((page) => isPacked(page) && !index.includes(`(${page})`))).toEqual([]);
     expect(index, 'run `npm run docs`').toBe(llmsPage(root));
   });
 

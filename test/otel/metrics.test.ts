@@ -1,6 +1,6 @@
 import { memoryStore, type ObservedRun, type RunEvent } from 'pawl';
 import { openTelemetry } from 'pawl/otel';
-import { callTool, fail, reply } from 'pawl/testing';
+import { callTool, fail, reply, testClock } from 'pawl/testing';
 import { describe, expect, test } from 'vitest';
 import { durationBounds, metricTable } from '../../src/otel/metric-table.ts';
 import { hostOf, toolOf } from '../fixtures/host.ts';
@@ -65,6 +65,24 @@ describe('metrics', () => {
     // The second line was not written, because it repeats the first.
     expect(measured.of('pawl.warnings', { 'pawl.event': 'outcome.delivery.failed' })).toBe(2);
     expect(host.warnings).toHaveLength(1);
+    await host.executor.shutdown();
+  });
+
+  test('count the ticks of schedules at which no process was there (operations 9, schedules 4)', async () => {
+    const { tracing, read } = measuring();
+    const clock = testClock(Date.UTC(2026, 10, 28, 6));
+    const store = memoryStore({ clock });
+    const schedule = { id: 'nightly', every: '1h', missed: 'skip', start: () => undefined as never } as const;
+    const first = hostOf({ clock, store, schedules: [schedule] });
+    await first.executor.recover();
+    await clock.advance(0);
+    await first.executor.shutdown();
+    await clock.advance(270 * 60_000);
+    const host = hostOf({ clock, store, tracing, schedules: [schedule] });
+    expect((await read()).of('pawl.schedules.missed')).toBe(0);
+    await host.executor.recover();
+    await clock.advance(0);
+    expect((await read()).of('pawl.schedules.missed')).toBe(4);
     await host.executor.shutdown();
   });
 

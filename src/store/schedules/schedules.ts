@@ -1,4 +1,3 @@
-import { births } from '../../run/identity.ts';
 import { hasCode } from '../../values/error-data.ts';
 import { isAmount, isObject } from '../../values/json.ts';
 import { DAMAGED_TEXT } from '../commands.ts';
@@ -32,7 +31,7 @@ export function scheduleMethods({
     noteSchedule: async (schedule, run) => {
       const { id, revision, ...rest } = schedule;
       // The mark tells the write of this process from an equal one of another.
-      const content = JSON.stringify({ ...rest, mark: births.make(id) });
+      const content = JSON.stringify({ ...rest, mark: crypto.randomUUID() });
       const row = { id, revision, text: encryption.seal(content, id, PART) };
       return schedules.write({ row, ...(run ? { run: firstSave(bodies, run) } : {}) });
     },

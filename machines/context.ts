@@ -56,6 +56,8 @@ export interface RunContext {
   readonly reply?: ModelReply;
   /** The decisions about the calls of that reply, where some need one. */
   readonly judgements?: readonly Judgement[];
+  /** Of a workflow: the calls that were judged last, and may start. */
+  readonly judgedCalls?: readonly string[];
   readonly error?: ErrorData;
   /** The answer as the agent's output schema returned it. */
   readonly data?: JsonValue;

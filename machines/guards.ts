@@ -10,6 +10,7 @@ import { hasNews } from '../src/run/workflow/news.ts';
 import { hasToolCalls, toolCallsOf } from '../src/values/message.ts';
 import { answeredCallId } from './call-ids.ts';
 import type { ModelAnswer, OutputCheck, RunContext, RunMachineEvent, ToolAnswer } from './context.ts';
+import { isToJudge } from './tool-calls.ts';
 
 /** An answer that does not fit its schema gets this many repair turns. */
 const MAX_REPAIRS = 1;
@@ -52,6 +53,10 @@ export const guards = {
   hasCallsToRun: ({ context: { progress } }: Context) => progress.openStep !== undefined && !isIdle(progress.openStep),
   /** A workflow has something to take: a result, a timer whose time has come, or an event. */
   hasNews: ({ context: { progress } }: Context) => hasNews(progress),
+  /** A workflow has calls that must be judged before they start. */
+  hasCallsToJudge: ({ context }: Context) =>
+    (context.hasPolicy || Object.values(context.tools).some(({ asks }) => asks)) &&
+    (context.progress.openStep?.calls ?? []).some((call) => isToJudge(context, call)),
   /** The machine of a workflow is done. */
   isMachineDone: ({ context }: Context) => context.data !== undefined,
   /** No call of a workflow runs or may start, and each event for another run has arrived. */

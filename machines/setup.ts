@@ -36,7 +36,7 @@ import { guards, persistedWith } from './guards.ts';
 import { countProgress, holdNudge, holdSteering, queueHeld, queueNudge, queueSteering } from './steering.ts';
 import { announceRefused, callToolOf, type Enqueue, phaseOf, startTools, withdrawIntents } from './tool-calls.ts';
 import { type GivenAnswer, holdCall, keepOutage, parked, startJudged, takeWaitAnswer } from './waiting.ts';
-import { applyAdvance, enterEvent, keepCallResult } from './workflow-calls.ts';
+import { applyAdvance, enterEvent, keepCallResult, startJudgedCalls } from './workflow-calls.ts';
 
 /** The named parts of the charts of `run.ts` and `loop.ts`. */
 export const pieces = setup({
@@ -86,6 +86,9 @@ export const pieces = setup({
     park: assign(({ context }, given: ModelAnswer) => ('error' in given ? parked(context, given.error) : {})),
     /** The run stops, and its record stays. */
     giveBack: assign((_, given: ModelAnswer) => ('error' in given ? { cause: given.error } : {})),
+    startJudgedCalls: enqueueActions(({ context, enqueue }, judgements: readonly Judgement[]) =>
+      startJudgedCalls(context, judgements, enqueue),
+    ),
     keepJudgements: assign((_, judgements: readonly Judgement[]) => ({ judgements })),
     /** An answer to a wait, an expiry, or the end of a child. */
     answerWait: enqueueActions(({ context, enqueue }, given: GivenAnswer) => takeWaitAnswer(context, given, enqueue)),

@@ -26,7 +26,8 @@ export function startTools(
   const { limits, tools, cause, yielding } = context;
   const step = cause || yielding ? undefined : progress.openStep;
   const ofTool = (name: string) => (Object.hasOwn(tools, name) && tools[name]?.concurrency) || limits.toolConcurrency;
-  const calls = step ? callsToStart(step, { all: limits.toolConcurrency, ofTool }) : [];
+  const free = step ? callsToStart(step, { all: limits.toolConcurrency, ofTool }) : [];
+  const calls = progress.workflow ? free.filter((call) => !isToJudge(context, call)) : free;
   if (calls.length === 0) return keepUnstarted(context, progress, { enqueue, also, save });
   const places = withPlaces(context.places, calls);
   const seated = { isInspected: context.isInspected, places };
@@ -48,6 +49,17 @@ export function startTools(
   if (!kind) return undefined;
   enqueue.emit({ type: 'boundary', boundary, kind, force: true, progress: started });
   return boundary;
+}
+
+/** Whether a call of a workflow has to be judged before its first start: by its tool, or by the executor. */
+export function isToJudge(
+  { tools, hasPolicy, judgedCalls }: RunContext,
+  { callId, name, state, attempt, allowed, answers = [] }: OpenCall,
+): boolean {
+  const { asks, isWait } = (Object.hasOwn(tools, name) && tools[name]) || {};
+  const mustBe = asks || (hasPolicy && !isWait);
+  const isNew = state === 'planned' && attempt === 0 && allowed === undefined && answers.length === 0;
+  return Boolean(mustBe) && isNew && !judgedCalls?.includes(callId);
 }
 
 /** The approval and the start of a call are one save, also for a call without effects. */

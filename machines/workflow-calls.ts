@@ -1,11 +1,11 @@
 import { callOf } from '../src/run/open-step.ts';
 import { recordResult, withdrawCalls } from '../src/run/progress.ts';
-import { waitsOf } from '../src/run/waits/wait-rules.ts';
+import { type Judgement, waitsOf } from '../src/run/waits/wait-rules.ts';
 import { type InspectedSteps, outboxOf, type WorkflowAdvance, withEvent } from '../src/run/workflow/advanced.ts';
 import { toolCallId, withoutPlace } from './call-ids.ts';
 import type { RunContext, RunMachineEvent, ToolAnswer } from './context.ts';
-import { type Enqueue, startTools } from './tool-calls.ts';
-import { holdCall, parked } from './waiting.ts';
+import { type Enqueue, isToJudge, startTools } from './tool-calls.ts';
+import { holdCall, parked, startJudged } from './waiting.ts';
 
 /* What the chart of a workflow does with the transitions of its machine: the parts of `setup.ts` about workflows. */
 
@@ -62,6 +62,23 @@ export function enterEvent(
   const entered = withEvent(progress, id, event);
   enqueue.assign({ progress: entered });
   enqueue.emit({ type: 'event.entered', id, boundary: entered === progress ? requested : requested + 1 });
+}
+
+/** Starts the calls that were judged, those that a person has to approve wait, and denied ones have their end: in one save. */
+export function startJudgedCalls(context: RunContext, given: readonly Judgement[], enqueue: Enqueue): void {
+  const { openStep } = context.progress;
+  const calls = new Map(openStep?.calls.map((call) => [call.callId, call]));
+  // A call may have been stopped meanwhile.
+  const judgements = given.filter(({ callId }) => {
+    const call = calls.get(callId);
+    return call !== undefined && isToJudge(context, call);
+  });
+  const judgedCalls = [
+    ...(context.judgedCalls ?? []).filter((callId) => calls.get(callId)?.state === 'planned'),
+    ...judgements.map(({ callId }) => callId),
+  ];
+  enqueue.assign({ judgedCalls });
+  startJudged({ ...context, judgedCalls, judgements }, context.progress, enqueue);
 }
 
 /** A result is stored with the transition that takes it. One of a call that was stopped is dropped. */

@@ -16,6 +16,18 @@ const sending = pieces.createStateConfig({
   ],
 });
 
+/** Calls begin after their transition is stored, and after their judgement. */
+const judging = pieces.createStateConfig({
+  description: 'Calls whose tool or executor has a rule are judged: each runs, is denied, or waits for a person.',
+  meta: { resumesAt: 'here' },
+  invoke: {
+    id: 'judge-calls',
+    src: 'judge-calls',
+    input: ({ context: { progress } }) => ({ progress }),
+    onDone: { target: 'working', actions: { type: 'startJudgedCalls', params: ({ event }) => event.output } },
+  },
+});
+
 /**
  * The statechart of one run of a workflow. The machine of the workflow is data of its progress; this chart says when it takes what
  * is there, and what is stored before its calls begin.
@@ -57,9 +69,11 @@ export function workflowMachine(advance: (progress: Progress) => WorkflowAdvance
           { guard: 'hasNews', target: 'advancing' },
           { guard: 'isFreeToLeave', target: 'left', actions: 'announceStop' },
           { guard: 'isFreeToYield', target: 'left', actions: 'stopSlice' },
+          { guard: 'hasCallsToJudge', target: 'judging-calls' },
           { guard: 'isStill', target: 'waiting' },
         ],
       },
+      'judging-calls': judging,
       waiting: {
         description: 'The machine waits for an answer, an event, a time or a child run.',
         tags: 'waiting',

@@ -123,6 +123,8 @@ export type ToolFacts = {
     readonly concurrency?: number;
     /** Each of its calls is a run. */
     readonly isRun?: boolean;
+    /** It only waits for something from outside: no rule judges it. */
+    readonly isWait?: boolean;
     /** Its calls are judged before they start: a person may have to approve them. */
     readonly asks?: boolean;
   };

@@ -63,6 +63,8 @@ export interface Tool<Input = unknown, Output = unknown> {
   readonly allowUrls?: boolean;
   /** Each of its calls is a run. */
   readonly isRun?: boolean;
+  /** It only waits for something from outside, as a question of a workflow does: no rule judges it. */
+  readonly isWait?: boolean;
   /** Whether a person must approve its calls; absent = never, unless the executor's `approvals` say so. */
   readonly needsApproval?: NeedsApproval;
   /** How persons decide about its calls. */

@@ -144,12 +144,13 @@ export function restrict(toolbox: Toolbox, names: readonly string[]): Toolbox {
   return { tools, definitions, facts };
 }
 
-function factsOf({ effect, concurrency, isRun, needsApproval = false }: Tool): ToolFacts[string] {
+function factsOf({ effect, concurrency, isRun, isWait, needsApproval = false }: Tool): ToolFacts[string] {
   const asks = needsApproval !== false;
   return {
     effect,
     ...(concurrency === undefined ? {} : { concurrency }),
     ...(isRun ? { isRun } : {}),
+    ...(isWait ? { isWait } : {}),
     ...(asks ? { asks } : {}),
   };
 }

@@ -73,6 +73,7 @@ export function programFrom(of: string, machine: AnyStateMachine, options: Progr
   const calls = new Map<string, StepCall>();
   for (const [src, logic] of Object.entries(machine.implementations.actors)) calls.set(src, stepCallOf(of, src, logic));
   checkStates(of, machine, calls);
+  checkSpawns(of, machine, calls);
   const kinds = [...calls.values()];
   const agents = kinds.flatMap((call) => (call.kind === 'agent' ? [call.agent] : []));
   const tools = new Map(kinds.flatMap((call) => (call.kind === 'agent' ? [] : [[call.tool.name, call.tool] as const])));
@@ -146,12 +147,48 @@ function checkStates(of: string, machine: AnyStateMachine, calls: ReadonlyMap<st
 function sendsToParent({ root, implementations }: AnyStateMachine): boolean {
   const isToParent = (action: unknown): boolean =>
     typeof action === 'function' && (action as { readonly to?: unknown }).to === '#_parent';
-  const own = nodesOf(root).flatMap(({ entry, exit, transitions }) => [
-    ...entry,
-    ...exit,
-    ...[...transitions.values()].flat().flatMap(({ actions }) => actions),
-  ]);
-  return [...own, ...Object.values(implementations.actions)].some(isToParent);
+  return [...nodesOf(root).flatMap(actionsIn), ...Object.values(implementations.actions)].some(isToParent);
+}
+
+function actionsIn({ entry, exit, transitions }: StateNode): readonly unknown[] {
+  return [...entry, ...exit, ...[...transitions.values()].flat().flatMap(({ actions }) => actions)];
+}
+
+/** What XState keeps at the action that `spawnChild` makes. */
+interface SpawnAction {
+  readonly type?: unknown;
+  readonly src?: unknown;
+  readonly id?: unknown;
+  readonly systemId?: unknown;
+  readonly syncSnapshot?: unknown;
+}
+
+/** Checks the actions that spawn. Those that a function enqueues are checked when it runs. @throws {TypeError} */
+function checkSpawns(
+  of: string,
+  { root, implementations }: AnyStateMachine,
+  calls: ReadonlyMap<string, StepCall>,
+): void {
+  const placed = nodesOf(root).flatMap((node) =>
+    actionsIn(node).map((action) => [`${of}: state ${node.path.join('.') || root.key}`, action] as const),
+  );
+  const ofSetup = Object.entries(implementations.actions).map(
+    ([name, action]) => [`${of}: action ${name}`, action] as const,
+  );
+  for (const [at, action] of [...placed, ...ofSetup]) {
+    const { type, src, id, systemId, syncSnapshot } = (typeof action === 'function' ? action : {}) as SpawnAction;
+    if (type !== 'xstate.spawnChild') continue;
+    if (typeof src !== 'string' || !calls.has(src))
+      throw new TypeError(
+        `${at} spawns ${named(src)}: declare it in setup({ actors }) with step, ask or waitForSignal`,
+      );
+    if (id === undefined)
+      throw new TypeError(`${at}: spawnChild needs an id in a workflow: spawnChild(${JSON.stringify(src)}, { id })`);
+    if (systemId !== undefined)
+      throw new TypeError(`${at}: systemId is not possible in a workflow: use the id of the actor`);
+    if (syncSnapshot)
+      throw new TypeError(`${at}: syncSnapshot is not possible in a workflow: a call has a result, and no snapshots`);
+  }
 }
 
 /** XState names inline logic after its state. */

@@ -196,7 +196,14 @@ function valueFor<Input, T>(given: FromInput<Input, T> | undefined, input: Input
 const anyInput = readSchema({}, 'the input of a wait');
 
 function waitTool(src: string, wait: (input: unknown, context: ToolContext) => Promise<unknown>): Tool {
-  return withCodes({ name: src, description: '', input: anyInput, effect: 'read', execute: wait } as Tool);
+  return withCodes({
+    name: src,
+    description: '',
+    input: anyInput,
+    effect: 'read',
+    isWait: true,
+    execute: wait,
+  } as Tool);
 }
 
 /**
@@ -213,13 +220,21 @@ function withCodes(tool: Tool): Tool {
     ...tool,
     execute(input: unknown, context: ToolContext) {
       try {
-        const result = tool.execute(input, context);
+        const result = tool.execute(input, withoutImages(context));
         return isThenable(result) ? Promise.resolve(result).catch(failed) : result;
       } catch (error) {
         return failed(error);
       }
     },
   });
+}
+
+/** A workflow has no message that could hold an image. */
+function withoutImages(context: ToolContext): ToolContext {
+  const attachImages = () => {
+    throw new UnsupportedError('attachImages is not possible in a workflow: return what its machine needs');
+  };
+  return Object.create(context, { attachImages: { value: attachImages, enumerable: true } });
 }
 
 /** Runs a tool in a plain actor of XState: without a record, and without waits. */

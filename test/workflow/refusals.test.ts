@@ -7,6 +7,7 @@ import {
   cancel,
   createActor,
   enqueueActions,
+  fromPromise,
   raise,
   SimulatedClock,
   setup,
@@ -56,6 +57,27 @@ describe('defineWorkflow', () => {
     ).toThrow(why);
   });
 
+  test.each([
+    ['without an id', spawnChild('look' as never), /state a: spawnChild needs an id in a workflow/],
+    ['with a system id', spawnChild('look' as never, { id: 'x', systemId: 's' } as never), /state a: systemId/],
+    ['with syncSnapshot', spawnChild('look' as never, { id: 'x', syncSnapshot: true } as never), /syncSnapshot is not/],
+    ['of a source that is not there', spawnChild('gone' as never, { id: 'x' } as never), /state a spawns "gone"/],
+    ['of inline logic', spawnChild(fromPromise(async () => 1) as never, { id: 'x' } as never), /spawns inline logic/],
+  ])('refuses spawnChild %s, with the path of its state (workflow 13)', (_, action, why) => {
+    expect(() => flowOf(within({ entry: action }))).toThrow(why);
+    expect(() => flowOf(within({ on: { go: { actions: action } } }))).toThrow(why);
+    const named = setup({ actors, actions: { go: action } } as never).createMachine({
+      initial: 'a',
+      states: { a: {} },
+    });
+    expect(() => flowOf(named)).toThrow(TypeError);
+  });
+
+  test('refuses an actor that no state names, and says how it is declared (workflow 13)', () => {
+    const unused = setup({ actors: { unused: fromPromise(async () => 1) } }).createMachine({});
+    expect(() => flowOf(unused)).toThrow('actors: { unused: step(tool) }');
+  });
+
   test('two workflows of one id, and an agent and a workflow of one id, are refused by createExecutor (workflow 13)', () => {
     const [one, two] = [flowOf(within({})), flowOf(within({}))];
     const store = memoryStore();
@@ -80,8 +102,8 @@ describe('a machine that', () => {
       'spawnChild',
     ],
     [
-      'spawns a child without an id',
-      { entry: spawnChild('look' as never) },
+      'spawns a child without an id in a function',
+      { entry: enqueueActions(({ enqueue }) => enqueue.spawnChild('look' as never)) },
       'WORKFLOW_ERROR',
       'spawnChild needs an id',
     ],

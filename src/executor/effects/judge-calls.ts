@@ -1,4 +1,5 @@
 import type { JudgeInput } from '../../../machines/actors.ts';
+import type { OpenCall } from '../../run/open-step.ts';
 import type { Wait } from '../../run/waits/wait.ts';
 import type { Judgement } from '../../run/waits/wait-rules.ts';
 import type { ActiveRun } from '../run/active-run.ts';
@@ -13,7 +14,9 @@ const MAX_WORDS_CHARS = 1_048_576;
 /** Judges each call of a step before it opens, all at the same time. Never rejects. */
 export async function judgeCalls({ progress, phase = 0 }: JudgeInput, run: ActiveRun): Promise<readonly Judgement[]> {
   const tools = run.resources.loops[phase]?.toolbox.tools;
-  const planned = (progress.openStep?.calls ?? []).filter(({ state }) => state === 'planned');
+  // Other calls of a workflow are under way, or were judged before they waited.
+  const isNew = ({ attempt, allowed }: OpenCall) => !progress.workflow || (attempt === 0 && !allowed);
+  const planned = (progress.openStep?.calls ?? []).filter((call) => call.state === 'planned' && isNew(call));
   const judged = await Promise.all(
     planned.map((call) => judgeCall(run, { progress, call, tool: tools?.get(call.name), phase })),
   );

@@ -20,6 +20,8 @@ export const options = {
   since: { type: 'string', value: 'time' },
   limit: { type: 'string', value: 'n' },
   'older-than': { type: 'string', value: 'time' },
+  code: { type: 'string', value: 'code' },
+  'agent-id': { type: 'string', value: 'id' },
   quarantined: { type: 'boolean' },
   parked: { type: 'boolean' },
   waiting: { type: 'boolean' },

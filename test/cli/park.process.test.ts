@@ -126,3 +126,29 @@ describe.concurrent('a parked run', () => {
     await store.close();
   });
 });
+
+test('`pawl unpark --code` says how many runs it would release, lists them, and releases them with --yes, those of an agent and no others (operations 38)', async () => {
+  const setup = { parked: { code: 'SETUP', reason: 'no key' } };
+  const of = (runId: string, more: object, agentId = 'worker') => {
+    const record = interruptedRun(more);
+    return { ...record, meta: { ...record.meta, runId, agentId } };
+  };
+  const { go } = await stored(
+    of('a', setup),
+    of('b', setup),
+    of('other agent', setup, 'other'),
+    of('other code', { parked: { code: 'PARKED', reason: 'by hand' } }),
+  );
+  const wish = ['unpark', '--code', 'SETUP', '--agent-id', 'worker'];
+  expect(await go(...wish)).toMatchObject({
+    code: 2,
+    stderr: expect.stringContaining('2 parked runs with SETUP would be'),
+  });
+  expect(await go(...wish, '--dry-run')).toMatchObject({ code: 0, stdout: 'a: no key\nb: no key\n' });
+  const released = await go(...wish, '--yes', '--by', 'ada', '--json');
+  expect(jsonLines(released.stdout)).toEqual([{ runIds: ['a', 'b'], unparked: 2, failed: [] }]);
+  // Repeated, it finds none.
+  expect(jsonLines((await go(...wish, '--yes', '--json')).stdout)).toEqual([{ runIds: [], unparked: 0, failed: [] }]);
+  const { runs } = JSON.parse((await go('list', '--needs-person', '--json')).stdout);
+  expect(runs.map(({ runId }: { runId: string }) => runId).sort()).toEqual(['other agent', 'other code']);
+});

@@ -22,7 +22,7 @@ describe('the page for runs that are stuck', () => {
   });
 
   test.for([...new Set([...parkings, 'SETUP', 'MODEL_OUTAGE', 'BUDGET_EXCEEDED', 'PARKED'])])(
-    'says what to do about a run that is parked, or left alone, with %s',
+    'says what to do about a run that is parked, or left alone, with %s (operations 39)',
     (code) => expect(page).toContain(`\`${code}\``),
   );
 

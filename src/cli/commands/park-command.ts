@@ -9,6 +9,7 @@ import { exitCodes, Failure, oneLine } from '../ui/failure.ts';
 import { lineFor, PAWL } from '../ui/shell-words.ts';
 import { wayOn } from './describe-run.ts';
 import { withStore } from './obstacle.ts';
+import { isForMany, unparkMany } from './unpark-many.ts';
 
 /** Runs `pawl park`: sets a run aside, so that no process continues it. */
 export const parkCommand: Command = (context) =>
@@ -19,8 +20,9 @@ export const parkCommand: Command = (context) =>
   });
 
 /** Runs `pawl unpark`: releases a parked run and resets its attempts. */
-export const unparkCommand: Command = (context) =>
-  change(context, async (store, runId) => {
+export const unparkCommand: Command = (context) => {
+  if (isForMany(context.args)) return unparkMany(context);
+  return change(context, async (store, runId) => {
     const entries = await allRuns(store);
     const entry = entries.find((each) => each.runId === runId);
     const isParked = !entry || !['interrupted', 'waiting'].includes(listedStatus(entry));
@@ -29,6 +31,7 @@ export const unparkCommand: Command = (context) =>
     const place = entry ? await treeIn(store, entries).placeOf(entry) : ({ kind: 'own' } as const);
     return { status: 'interrupted', text: `${done}; ${wayOn(runId, place, store)}` };
   });
+};
 
 /** Why the next start may park the run again. */
 function warning(entry: InterruptedRun | undefined): string {

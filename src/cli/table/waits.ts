@@ -111,15 +111,30 @@ on is not parked.`,
   },
   unpark: {
     takes: '<run id>',
-    does: 'release a parked run',
+    usage: ['pawl unpark <run id> [options]', 'pawl unpark --code <code> [options]'],
+    does: 'release a parked run, or all that were parked for one reason',
     about: `Releases a parked run and resets its attempts, so that it can be resumed. A run that is not parked does not change. A run that
 was parked because its agent's phases had changed needs the former phases: with others, its next start parks it
-again.`,
+again.
+
+With --code and no id all parked runs with that code are released, one after the other. The command says how many there are, and wants --yes.
+It may be interrupted and repeated.`,
     options: {
+      code: 'all runs that are parked with this code, for example SETUP',
+      'agent-id': 'with --code: only runs of this agent',
+      label: 'with --code: only runs with this label, for example tenant=acme',
+      'older-than': 'with --code: only runs that recorded nothing for this time, for example 2h',
+      'dry-run': 'with --code: list them only',
+      yes: 'with --code: release them without a question',
+      by: 'who releases them: the journal keeps it',
       store: STORE,
-      json: "{ runId, status: 'interrupted' }",
+      json: "{ runId, status: 'interrupted' }; with --code { runIds, unparked, failed: [{ runId, reason }] }",
     },
-    examples: ['pawl unpark nightly-2026-11-21', 'pawl unpark nightly-2026-11-21 && pawl resume nightly-2026-11-21'],
+    examples: [
+      'pawl unpark --code SETUP --agent-id clerk --dry-run',
+      'pawl unpark nightly-2026-11-21',
+      'pawl unpark nightly-2026-11-21 && pawl resume nightly-2026-11-21',
+    ],
     load: async () => (await import('../commands/park-command.ts')).unparkCommand,
   },
 } satisfies Readonly<Record<string, CommandRow>>;

@@ -122,7 +122,11 @@ class PostgresLedgers implements Ledgers {
     if (!(await isThere()))
       await inLockedTransaction(session, [`pawl budget ${this.#schema}`], async () => {
         if (await isThere()) return;
-        await session.query(`CREATE SCHEMA IF NOT EXISTS ${this.#schema}`);
+        // `IF NOT EXISTS` would need the right to create schemas even if there is nothing to create.
+        const [found] = await session.query('SELECT pg_catalog.to_regnamespace($1)::pg_catalog.text AS found', [
+          this.#schema,
+        ]);
+        if (found?.found === null) await session.query(`CREATE SCHEMA ${this.#schema}`);
         const columns = (prefix: string) =>
           amountColumns.map((name) => `${prefix}${name} double precision NOT NULL DEFAULT 0`).join(', ');
         await session.query(

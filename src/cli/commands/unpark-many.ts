@@ -48,7 +48,7 @@ function isParked(entry: InterruptedRun): entry is ReadableRun {
   return entry.status !== 'quarantined' && listedStatus(entry) === 'parked';
 }
 
-/** @throws {Failure} for a label or an age that is none */
+/** Returns which runs the options name. @throws {Failure} for a label or an age that is none */
 function wishOf({ code, agentId, label, olderThan }: Arguments): (run: ReadableRun) => boolean {
   const at = label?.indexOf('=') ?? 1;
   if (at < 1) throw new Failure(`--label ${JSON.stringify(oneLine(label ?? ''))} is not a label; write name=text`);

@@ -68,12 +68,17 @@ function isSame({ times, isEnabled }: DefinedSchedule, row: StoredSchedule): boo
 
 /** The row of what this process defines. Other ticks than before begin from now on: the past is not made up. */
 function definedRow(schedule: DefinedSchedule, row: StoredSchedule | undefined, by: Looker): StoredSchedule {
-  const { cron: _, every: __, timeZone: ___, gone: ____, ...kept } = row ?? freshRow(schedule.id, by);
+  const before = row ?? freshRow(schedule.id, by);
+  const { times, ticks, isEnabled } = schedule;
   const since = row && isSame(schedule, row) ? row.since : by.now;
-  const nextAt = schedule.isEnabled ? schedule.ticks.next(Math.max(since, kept.lastAt ?? 0)) : undefined;
-  const deployment = by.deployment ?? kept.deployment;
-  const { times, isEnabled } = schedule;
-  return { ...kept, ...times, revision: kept.revision + 1, isEnabled, deployment, definedAt: by.now, since, nextAt };
+  return {
+    ...before,
+    ...{ cron: times.cron, every: times.every, timeZone: times.timeZone, isEnabled, since, gone: undefined },
+    revision: before.revision + 1,
+    deployment: by.deployment ?? before.deployment,
+    definedAt: by.now,
+    nextAt: isEnabled ? ticks.next(Math.max(since, before.lastAt ?? 0)) : undefined,
+  };
 }
 
 function freshRow(id: string, { now }: Looker): StoredSchedule {
@@ -113,15 +118,14 @@ export function goneRow(row: StoredSchedule, { deployment, now }: Looker): Store
   return { ...row, revision: row.revision + 1, deployment, definedAt: now, gone: true, nextAt: undefined };
 }
 
-/** Returns the row of a schedule that is paused, or continues. Ticks of a pause are never made up. */
-export function pausedRow(
-  row: StoredSchedule,
-  change:
-    | { readonly paused: StoredSchedule['paused'] }
-    | { readonly since: number; readonly nextAt: number | undefined },
-): StoredSchedule {
-  const { paused: _, ...rest } = row;
-  return { ...rest, ...change, revision: row.revision + 1 };
+/** Returns the row of a schedule that is paused. */
+export function pausedRow(row: StoredSchedule, paused: StoredSchedule['paused']): StoredSchedule {
+  return { ...row, paused, revision: row.revision + 1 };
+}
+
+/** Returns the row of a schedule that continues. Ticks of its pause are never made up. */
+export function resumedRow(row: StoredSchedule, since: number, nextAt: number | undefined): StoredSchedule {
+  return { ...row, paused: undefined, since, nextAt, revision: row.revision + 1 };
 }
 
 /** Returns the id of the run of a tick: every process computes the same. */

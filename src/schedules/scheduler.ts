@@ -46,6 +46,16 @@ const BEHIND_MS = 500;
 /** How many times a tick is tried again because other processes write its schedule. */
 const MAX_TRIES = 20;
 
+/** How much of an error of `start` is kept. */
+const MAX_ERROR_CHARS = 1_000;
+
+/** Why a tick began no run. */
+const whyNot = {
+  skipped: 'schedule.skipped',
+  missed: 'schedule.missed',
+  failed: 'schedule.start.failed',
+} as const;
+
 /**
  * Settles the ticks of an executor's schedules: one timer for all of them, which keeps no process alive. Every process does the same,
  * and the store lets one be the first: there is no leader.
@@ -255,15 +265,6 @@ export class Scheduler {
     this.#isFailing = true;
   }
 }
-
-const MAX_ERROR_CHARS = 1_000;
-
-/** Why a tick began no run. */
-const whyNot = {
-  skipped: 'schedule.skipped',
-  missed: 'schedule.missed',
-  failed: 'schedule.start.failed',
-} as const;
 
 /** The timer may be of a host's clock: it need not have the method, and the method may throw. */
 function unreferenced(timer: unknown): void {

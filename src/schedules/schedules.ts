@@ -5,7 +5,7 @@ import type { Clock } from '../values/clock.ts';
 import { NotDurableError, ScheduleNotFoundError, StoreUnavailableError, UnsupportedError } from '../values/errors.ts';
 import { checkKeys } from '../values/known-options.ts';
 import type { DefinedSchedule } from './definition.ts';
-import { isAbandoned, judge, pausedRow } from './rules.ts';
+import { isAbandoned, judge, pausedRow, resumedRow } from './rules.ts';
 import { ticksOf } from './ticks.ts';
 
 /** Who pauses or resumes a schedule. */
@@ -73,15 +73,13 @@ export function schedulesOf(parts: Parts): Schedules {
   };
   const pause: Schedules['pause'] = async (id, options = {}) => {
     const by = personOf(options, 'pause');
-    await changed(parts, id, (row) =>
-      row.paused ? undefined : pausedRow(row, { paused: { ...by, at: clock.now() } }),
-    );
+    await changed(parts, id, (row) => (row.paused ? undefined : pausedRow(row, { ...by, at: clock.now() })));
   };
   const resume: Schedules['resume'] = async (id, options = {}) => {
     personOf(options, 'resume');
     await changed(parts, id, (row) => {
       const since = clock.now();
-      return row.paused && pausedRow(row, { since, nextAt: nextOf(parts, row, since) });
+      return row.paused && resumedRow(row, since, nextOf(parts, row, since));
     });
   };
   return Object.assign(list, { pause, resume });

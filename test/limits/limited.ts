@@ -1,3 +1,4 @@
+import type { LanguageModelV4StreamPart } from '@ai-sdk/provider';
 import { type ExecutorOptions, type LimitRule, memoryStore, type RunEvent, type RunOutcome, rateLimits } from 'pawl';
 import { type ScriptedEntry, scriptedModel, type TestClock, testClock } from 'pawl/testing';
 import { type HostOptions, hostOf, toolOf } from '../fixtures/host.ts';
@@ -21,6 +22,27 @@ export function timed(script: readonly ScriptedEntry[], clock: TestClock) {
     return doStream.call(model, options);
   };
   return { model: Object.assign(model, { doStream: stream }), at };
+}
+
+/** A model that answers with these parts of texts in turn, each with how it ends, and what it used. */
+export function speaking(
+  answers: readonly { readonly text: string; readonly finish?: string; readonly used?: number }[],
+  clock: TestClock,
+) {
+  const { model, at } = timed([], clock);
+  const doStream = async () => {
+    at.push((clock.now() - noon) / 1_000);
+    const { text = 'more than was asked', finish = 'stop', used = 0 } = answers[at.length - 1] ?? {};
+    const usage = { inputTokens: { total: used }, outputTokens: { total: 0 } };
+    const parts = [
+      { type: 'text-start', id: 't' },
+      { type: 'text-delta', id: 't', delta: text },
+      { type: 'text-end', id: 't' },
+      { type: 'finish', finishReason: { unified: finish, raw: finish }, usage },
+    ] as unknown as LanguageModelV4StreamPart[];
+    return { stream: ReadableStream.from(parts) };
+  };
+  return { model: Object.assign(model, { doStream }), at };
 }
 
 /** A host with limits, on a test clock, with a store, what its runs published, and when its model was called. */

@@ -188,7 +188,8 @@ export function afterEvent(facts: ChartFacts, event: JournalEvent): ChartFacts {
     case 'tool.done':
       return event.type === 'tool.done' && event.isLate ? facts : { ...atTools(facts), step: event.step };
     case 'wait.opened':
-      if (event.wait.kind === 'retry' || event.wait.kind === 'limit') return facts;
+      // The run itself waits for its model.
+      if (!event.wait.callId) return facts;
       return atTools(loopState(facts) === 'landing' ? reached(facts, 'judging-calls') : facts);
     case 'run.waiting':
       return reached(facts, 'waiting');

@@ -58,11 +58,10 @@ export function titleOf(wait: ListedWait): string {
     case 'event':
       return `${wait.name} · key ${wait.key}`;
     case 'timer':
+    case 'limit':
       return wait.dueAt === undefined ? 'sleep' : `sleep until ${when(wait.dueAt)}`;
     case 'retry':
       return `The model is away · ${wait.failures} ${wait.failures === 1 ? 'failure' : 'failures'}`;
-    case 'limit':
-      return `turn at ${wait.model}`;
     case 'child':
       return `run ${wait.childRunId}`;
   }
@@ -89,21 +88,18 @@ export function voteText(vote: (Approval['votes'] | NonNullable<Question['votes'
   return `${personText(by)} ${what} at ${clockTime(at)}${note}`;
 }
 
-const ends: { readonly [kind in ListedWait['kind']]: string } = {
+const ends: { readonly [kind in ListedWait['kind']]?: string } = {
   approval: 'expires in',
   question: 'expires in',
   event: 'gives up in',
-  timer: 'in',
   retry: 'tries again in',
-  child: 'in',
-  limit: 'in',
 };
 
 /** Its kind, and when it ends. */
 export function dueOf({ kind, dueAt }: ListedWait, now: number): string {
   if (dueAt === undefined) return `${kind} · no time limit`;
   const left = dueAt - now;
-  return left <= 0 ? `${kind} · its time is over` : `${kind} · ${ends[kind]} ${coarse(left)}`;
+  return left <= 0 ? `${kind} · its time is over` : `${kind} · ${ends[kind] ?? 'in'} ${coarse(left)}`;
 }
 
 /** A duration without its small parts: `23 h`. */

@@ -1,7 +1,7 @@
 import { agentFrom } from '../../agent/agent.ts';
 import { toCheckpoint } from '../../record/checkpoint.ts';
 import { ProgressRedaction } from '../../record/redact-progress.ts';
-import type { Invocation } from '../../run/request.ts';
+import { type Invocation, labelsOf } from '../../run/request.ts';
 import type { ScheduledRun } from '../../schedules/definition.ts';
 import type { TickRun } from '../../store/schedules/port.ts';
 import { hasCode } from '../../values/error-data.ts';
@@ -33,7 +33,7 @@ export async function scheduledRun(
 ): Promise<TickRun> {
   const { newId, clock, redact } = services.config;
   const { agent, invocation } = askedOf(given);
-  const labels = { ...invocation.labels, schedule };
+  const labels = { ...(invocation.labels === undefined ? {} : labelsOf(invocation.labels)), schedule };
   const now = clock.now();
   const of = { agentId: agent.id, newId, now, isWorkflow: isWorkflow(agent) };
   const request = requestOf({ ...invocation, labels, runId }, of);

@@ -19,6 +19,10 @@ export const genAi = {
   toolCallId: 'gen_ai.tool.call.id',
   toolType: 'gen_ai.tool.type',
   errorType: 'error.type',
+  inputMessages: 'gen_ai.input.messages',
+  outputMessages: 'gen_ai.output.messages',
+  toolArguments: 'gen_ai.tool.call.arguments',
+  toolResult: 'gen_ai.tool.call.result',
 } as const;
 
 /** Attributes of Pawl's own, stable from the first release. */
@@ -38,6 +42,7 @@ export const own = {
   spendUsd: 'pawl.spend.usd',
   eventsDropped: 'pawl.events.dropped',
   link: 'pawl.link',
+  cut: 'pawl.cut',
   code: 'pawl.code',
 } as const;
 
@@ -55,4 +60,11 @@ export function nameOf(text: string): string {
 function isControl(char: string): boolean {
   const code = char.charCodeAt(0);
   return code < 32 || (code >= 127 && code < 160);
+}
+
+/** Returns the attribute of a content, cut at so many UTF-16 units. @param value what the host's `redact` has left of it */
+export function contentOf(name: string, value: unknown, maxChars: number): { [name: string]: string | boolean } {
+  const text = typeof value === 'string' ? value : (JSON.stringify(value) ?? '');
+  if (text.length <= maxChars) return { [name]: text };
+  return { [name]: text.slice(0, maxChars).toWellFormed(), [own.cut]: true };
 }

@@ -1,6 +1,6 @@
 import { diag, type MeterProvider, type TracerProvider } from '@opentelemetry/api';
 import type { Tracing } from '../index.ts';
-import { checkKeys, kindOf } from '../values/known-options.ts';
+import { checkKeys, type KnownKeys, kindOf } from '../values/known-options.ts';
 import { Metrics } from './metrics.ts';
 import { Traces } from './traces.ts';
 
@@ -10,11 +10,36 @@ export interface OpenTelemetryOptions {
   readonly tracerProvider?: TracerProvider;
   /** Default: the provider that is registered globally, now or later. */
   readonly meterProvider?: MeterProvider;
+  /**
+   * `link` (the default): a run is a trace of its own, with a link to the span of the code that starts it. `join`: that span is its
+   * parent, and its sampler decides. For callers that you trust: a `traceparent` of theirs chooses the trace.
+   */
+  readonly trace?: 'link' | 'join';
+  /**
+   * `true`: spans have the prompt and the answer of a run, and the arguments and results of its tools, after `redact`. Default
+   * `false`: ids, names and codes only.
+   */
+  readonly content?: boolean;
+  /** Most characters of one content; default 8,192. A longer one is cut, with `pawl.cut`. */
+  readonly maxContentChars?: number;
   /** `false`: no spans. */
   readonly traces?: boolean;
   /** `false`: no metrics. */
   readonly metrics?: boolean;
 }
+
+/** Most characters of one content of a span. */
+const MAX_CONTENT_CHARS = 8_192;
+
+const optionKeys: KnownKeys<OpenTelemetryOptions> = {
+  tracerProvider: true,
+  meterProvider: true,
+  trace: true,
+  content: true,
+  maxContentChars: true,
+  traces: true,
+  metrics: true,
+};
 
 /**
  * Sends traces and metrics of runs to OpenTelemetry, for the executor's option `tracing`. A run is one trace over all its
@@ -26,13 +51,19 @@ export interface OpenTelemetryOptions {
  */
 export function openTelemetry(options: OpenTelemetryOptions = {}): Tracing {
   const of = 'openTelemetry';
-  checkKeys(options, { tracerProvider: true, meterProvider: true, traces: true, metrics: true }, { of });
+  checkKeys(options, optionKeys, { of });
   checkProvider(options.tracerProvider, `${of}: tracerProvider`, 'getTracer');
   checkProvider(options.meterProvider, `${of}: meterProvider`, 'getMeter');
-  for (const name of ['traces', 'metrics'] as const)
+  for (const name of ['traces', 'metrics', 'content'] as const)
     if (options[name] !== undefined && typeof options[name] !== 'boolean')
       throw new TypeError(`${of}: ${name} must be true or false, not ${kindOf(options[name])}`);
-  const traces = options.traces === false ? undefined : new Traces(options.tracerProvider);
+  const { trace = 'link', maxContentChars = MAX_CONTENT_CHARS } = options;
+  if (trace !== 'link' && trace !== 'join')
+    throw new TypeError(`${of}: trace must be 'link' or 'join', not ${JSON.stringify(trace)}`);
+  if (!Number.isSafeInteger(maxContentChars) || maxContentChars < 1)
+    throw new TypeError(`${of}: maxContentChars must be a whole number above 0, not ${maxContentChars}`);
+  const how = { joins: trace === 'join', contentChars: options.content ? maxContentChars : undefined };
+  const traces = options.traces === false ? undefined : new Traces(options.tracerProvider, how);
   const metrics = options.metrics === false ? undefined : new Metrics(options.meterProvider);
   return Object.freeze<Tracing>({
     begin: (run) => traces?.begin(run),

@@ -10,7 +10,7 @@ import {
   trace,
 } from '@opentelemetry/api';
 import type { RunEvent, TracedCall } from '../index.ts';
-import { genAi, nameOf, operations, own } from './names.ts';
+import { contentOf, genAi, nameOf, operations, own } from './names.ts';
 import { codeOf, replyAttributes } from './replies.ts';
 import type { RunTrace } from './run-trace.ts';
 
@@ -24,6 +24,8 @@ interface BegunAttempt {
   readonly at: number;
   /** Its span, if it began with the trace. */
   readonly early: Span | undefined;
+  /** Spans have contents of at most so many characters; undefined = they have none. */
+  readonly contentChars: number | undefined;
 }
 
 /** The spans of one attempt in this process: its own, and those of its calls. */
@@ -32,12 +34,14 @@ export class RunSpans {
   readonly #attempt: number;
   readonly #span: Span;
   readonly #context: Context;
+  readonly #contentChars: number | undefined;
   readonly #tools = new Map<string, Span>();
   #events = 0;
   #isLost = false;
 
-  constructor(runTrace: RunTrace, { attempt, at, early }: BegunAttempt) {
+  constructor(runTrace: RunTrace, { attempt, at, early, contentChars }: BegunAttempt) {
     this.#trace = runTrace;
+    this.#contentChars = contentChars;
     this.#attempt = attempt;
     const { previous } = runTrace.run;
     const links = previous
@@ -45,6 +49,7 @@ export class RunSpans {
       : [];
     this.#span = runTrace.startAttempt(attempt, at, { links, early });
     this.#context = trace.setSpan(ROOT_CONTEXT, this.#span);
+    if (attempt === 1) this.#say(this.#span, genAi.inputMessages, messageOf('user', runTrace.run.info.prompt));
   }
 
   /** Takes an event. @returns whether the attempt is over */
@@ -116,14 +121,21 @@ export class RunSpans {
     ended.catch((error) => diag.error('pawl/otel: the span of a model request could not end', error));
   }
 
+  /** Adds a content to a span, where the host asked for contents. */
+  #say(span: Span | undefined, name: string, value: unknown): void {
+    if (this.#contentChars !== undefined) span?.setAttributes(contentOf(name, value, this.#contentChars));
+  }
+
   #toolStarted({ effect, step, at, ...call }: Extract<RunEvent, { type: 'tool.started' }>): void {
     const span = this.#trace.startCall(call, at, { attempt: this.#attempt, parent: this.#span });
     this.#tools.set(call.callId, span.setAttributes({ [own.toolEffect]: effect, [own.step]: step }));
+    this.#say(span, genAi.toolArguments, call.input);
   }
 
   #toolDone({ callId, output, at }: Extract<RunEvent, { type: 'tool.done' }>): void {
     const span = this.#tools.get(callId);
     this.#tools.delete(callId);
+    this.#say(span, genAi.toolResult, textIn(output));
     if (span && output.type.startsWith('error'))
       span.setAttribute(genAi.errorType, 'tool_error').setStatus({ code: SpanStatusCode.ERROR });
     span?.end(at);
@@ -136,8 +148,9 @@ export class RunSpans {
     span?.setAttribute(own.toolState, 'waiting').end(at);
   }
 
-  #ended({ status, error, at }: Extract<RunEvent, { type: 'run.ended' }>): true {
+  #ended({ status, error, output, at }: Extract<RunEvent, { type: 'run.ended' }>): true {
     const isLeft = status === 'interrupted' || status === 'waiting';
+    if (!isLeft) this.#say(this.#span, genAi.outputMessages, messageOf('assistant', output));
     if (status !== 'ok' && !isLeft)
       this.#span.setStatus({ code: SpanStatusCode.ERROR, message: error?.code ?? status });
     return this.#end(at, { [own.status]: status, ...(error ? { [genAi.errorType]: error.code } : {}) });
@@ -156,4 +169,16 @@ export class RunSpans {
     this.#events += 1;
     if (this.#events <= MAX_SPAN_EVENTS) this.#span.addEvent(`pawl.${type}`, attributes, at);
   }
+}
+
+/** A message of one text, as the conventions write it. */
+function messageOf(role: string, content: string): object {
+  return [{ role, parts: [{ type: 'text', content }] }];
+}
+
+/** The texts of a result: images and files are never shown. */
+function textIn(output: Extract<RunEvent, { type: 'tool.done' }>['output']): unknown {
+  if (output.type === 'execution-denied') return output.reason ?? '';
+  if (output.type !== 'content') return output.value;
+  return output.value.flatMap((part) => (part.type === 'text' ? [part.text] : [])).join('\n');
 }

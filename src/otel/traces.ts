@@ -1,4 +1,15 @@
-import { diag, ROOT_CONTEXT, type Span, TraceFlags, type Tracer, type TracerProvider, trace } from '@opentelemetry/api';
+import {
+  context,
+  diag,
+  isSpanContextValid,
+  ROOT_CONTEXT,
+  type Span,
+  type SpanContext,
+  TraceFlags,
+  type Tracer,
+  type TracerProvider,
+  trace,
+} from '@opentelemetry/api';
 import type { ObservedRun, RunEvent, TracedCall, TracedRun } from '../index.ts';
 import { attemptSpanId, callSpanId, placeIn, placeText, type TracePlace, traceIdOf, withIds } from './ids.ts';
 import { nameOf } from './names.ts';
@@ -11,9 +22,18 @@ const MAX_EARLY = 1_000;
 /** The name under which spans and metrics come. */
 export const SCOPE = 'pawl';
 
+/** What spans have, and where runs begin. */
+interface TraceOptions {
+  /** The span of the code that starts a run is its parent. */
+  readonly joins?: boolean;
+  /** Spans have contents of at most so many characters; undefined = they have none. */
+  readonly contentChars?: number | undefined;
+}
+
 /** The traces of the runs of one process. */
 export class Traces {
   readonly #provider: TracerProvider | undefined;
+  readonly #options: TraceOptions;
   /** The spans of each run at work here. */
   readonly #runs = new WeakMap<ObservedRun, RunSpans>();
   /** Root spans that began with their trace, by trace id: their runs have not said anything yet. */
@@ -22,8 +42,9 @@ export class Traces {
   #hasIds: boolean | undefined;
 
   /** @param provider default: the one that is registered globally */
-  constructor(provider: TracerProvider | undefined) {
+  constructor(provider: TracerProvider | undefined, options: TraceOptions = {}) {
     this.#provider = provider;
+    this.#options = options;
   }
 
   /** Returns the text that the record of a run keeps; undefined while no provider is there. */
@@ -32,6 +53,8 @@ export class Traces {
     if (!tracer) return undefined;
     const above = parent && placeIn(parent.trace);
     if (parent && above) return placeText({ ...above, parentId: callSpanId(above.traceId, parent) });
+    const caller = this.#options.joins ? trace.getSpanContext(context.active()) : undefined;
+    if (caller && isSpanContextValid(caller)) return placeText(placeBelow(caller));
     const traceId = traceIdOf(runId, birth);
     const place = { traceId, parentId: undefined, isSampled: false };
     // The sampler decides once, at the first span: each later process follows it.
@@ -70,7 +93,10 @@ export class Traces {
     if (previous?.how === 'lost') runTrace.tellLost(previous);
     // A run whose end is recorded is only delivered.
     if (attempt === undefined) return undefined;
-    const spans = new RunSpans(runTrace, { attempt, at, early: this.#takeEarly(place, attempt) });
+    const spans = new RunSpans(runTrace, {
+      ...{ attempt, at, early: this.#takeEarly(place, attempt) },
+      contentChars: this.#options.contentChars,
+    });
     this.#runs.set(run, spans);
     return spans;
   }
@@ -124,4 +150,9 @@ interface Wished {
   readonly place: TracePlace;
   /** Undefined: a random one. */
   readonly spanId: string | undefined;
+}
+
+/** The place of a run in the trace of its caller, whose sampler has decided. */
+function placeBelow({ traceId, spanId, traceFlags }: SpanContext): TracePlace {
+  return { traceId, parentId: spanId, isSampled: (traceFlags & TraceFlags.SAMPLED) !== 0 };
 }

@@ -1,3 +1,4 @@
+import { traceIdIn } from '../run/attempt.ts';
 import { type HeadFields, type IdentityFields, staysParked } from '../run/fields.ts';
 import { inputOf } from '../run/open-step.ts';
 import { neededPhases } from '../run/pipeline.ts';
@@ -35,6 +36,8 @@ export type InterruptedRun =
       readonly updatedAt: number;
       readonly attempts?: number;
       readonly owner?: string;
+      /** The trace of `pawl/otel`; absent = it has none. */
+      readonly traceId?: string;
       /** Why it is parked: an error code, and a text. */
       readonly code?: string;
       readonly reason?: string;
@@ -104,18 +107,22 @@ export function isAwaitingEvents(run: Pick<RunHead, 'waiting' | 'openStep' | 'ou
 interface ListedIdentity extends Pick<IdentityFields, 'labels' | 'beganAt'> {
   /** It is a run of a workflow; absent = of an agent, or the machine of the workflow has not begun. */
   readonly kind?: 'workflow';
+  readonly traceId?: string;
 }
 
-/** Returns the labels of a run, when it began, and whether it is a workflow's. */
+/** Returns the labels of a run, when it began, its trace, and whether it is a workflow's. */
 export function listedIdentity({
   labels,
   beganAt,
+  trace,
   workflow,
-}: Pick<IdentityFields, 'labels' | 'beganAt'> & Pick<HeadFields, 'workflow'>): ListedIdentity {
+}: Pick<IdentityFields, 'labels' | 'beganAt' | 'trace'> & Pick<HeadFields, 'workflow'>): ListedIdentity {
+  const traceId = traceIdIn(trace);
   return {
     ...(workflow ? { kind: 'workflow' } : {}),
     ...(labels ? { labels } : {}),
     ...(beganAt === undefined ? {} : { beganAt }),
+    ...(traceId === undefined ? {} : { traceId }),
   };
 }
 

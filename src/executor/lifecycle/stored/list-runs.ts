@@ -21,6 +21,8 @@ export type LiveRunLine = RunSummary & {
   readonly parent?: ParentCall;
   /** When it began, wall clock of its process, ms; absent: its record does not say it. */
   readonly beganAt?: number;
+  /** The trace of `pawl/otel`; absent = it has none. */
+  readonly traceId?: string;
   /** Its open waits; absent = none. */
   readonly waits?: readonly OpenWait[];
   /** The live runs that its calls began; absent = none. */

@@ -1,0 +1,104 @@
+import { context, trace } from '@opentelemetry/api';
+import { AsyncLocalStorageContextManager } from '@opentelemetry/context-async-hooks';
+import fc from 'fast-check';
+import { memoryStore } from 'pawl';
+import { openTelemetry } from 'pawl/otel';
+import { callTool, hang, reply } from 'pawl/testing';
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { hostOf, toolOf, until } from '../fixtures/host.ts';
+import { afterCrash } from '../fixtures/watched-store.ts';
+import { collecting, faultsOf } from './spans.ts';
+
+describe('content: true', () => {
+  const play = async (secret: string, options: Parameters<ReturnType<typeof collecting>['process']>[0]) => {
+    const collected = collecting();
+    const tools = [toolOf('look', 'read', async () => `found ${secret}`)];
+    const host = hostOf({
+      ...{ tools, script: [callTool('look', { of: secret }), reply(`it is ${secret}`)] },
+      ...{ tracing: collected.process(options), redact: (text: string) => text.replaceAll('SECRET', '[hidden]') },
+    });
+    await host.run({ runId: 'a', prompt: `Find ${secret}` });
+    return collected.spans();
+  };
+
+  test('gives spans the prompt, the answer, and arguments and results of tools, after redact (otel 12)', async () => {
+    const spans = await play('it, SECRET', { content: true });
+    const of = (name: string) => spans.find((span) => span.name === name)?.attributes ?? {};
+    expect(of('execute_tool look')).toMatchObject({
+      'gen_ai.tool.call.arguments': '{"of":"it, [hidden]"}',
+      'gen_ai.tool.call.result': 'found it, [hidden]',
+    });
+    expect(of('invoke_agent Worker')).toMatchObject({
+      'gen_ai.input.messages': '[{"role":"user","parts":[{"type":"text","content":"Find it, [hidden]"}]}]',
+      'gen_ai.output.messages': '[{"role":"assistant","parts":[{"type":"text","content":"it is it, [hidden]"}]}]',
+    });
+    expect(of('chat scripted')).not.toHaveProperty(['gen_ai.input.messages']);
+  });
+
+  test('cuts a content at maxContentChars, and says so (otel 12)', async () => {
+    const spans = await play('x'.repeat(500), { content: true, maxContentChars: 100 });
+    const attributes = spans.find(({ name }) => name === 'execute_tool look')?.attributes ?? {};
+    expect(String(attributes['gen_ai.tool.call.result'])).toHaveLength(100);
+    expect(attributes['pawl.cut']).toBe(true);
+  });
+
+  test('or none: no planted secret is in any attribute of any span, whatever surrounds it (otel 12, 35)', async () => {
+    await fc.assert(
+      fc.asyncProperty(fc.string({ unit: 'binary', maxLength: 40 }), fc.boolean(), async (around, content) => {
+        const spans = await play(`${around}SECRET${around}`, { content });
+        expect(JSON.stringify(spans.map(({ name, attributes, events }) => [name, attributes, events]))).not.toContain(
+          'SECRET',
+        );
+      }),
+      { numRuns: 60 },
+    );
+  });
+
+  test('and the other options are refused where they are wrong (otel 27)', () => {
+    expect(() => openTelemetry({ content: 'yes' as never })).toThrow('content must be true or false');
+    expect(() => openTelemetry({ maxContentChars: 0 })).toThrow('maxContentChars must be a whole number above 0');
+    expect(() => openTelemetry({ trace: 'joined' as never })).toThrow("trace must be 'link' or 'join'");
+  });
+});
+
+describe("trace: 'join'", () => {
+  const manager = new AsyncLocalStorageContextManager();
+  beforeEach(() => void context.setGlobalContextManager(manager.enable()));
+  afterEach(() => context.disable());
+
+  test('makes the span of the code that starts a run its parent, in the trace of that code, also for the next process (otel 8)', async () => {
+    const collected = collecting();
+    const store = memoryStore();
+    const tools = [toolOf('look')];
+    const dead = { isDead: false };
+    const tracing = collected.process({ trace: 'join' }, dead);
+    const host = hostOf({ script: [callTool('look'), hang()], tools, store, tracing });
+    const span = collected.tracer().startSpan('the request');
+    await context.with(trace.setSpan(context.active(), span), () => host.start({ runId: 'a' }));
+    await until(async () => (await store.load('a'))?.iteration === 1);
+    const { traceId } = span.spanContext();
+    expect(await host.executor.list()).toMatchObject([{ runId: 'a', traceId }]);
+    span.end();
+    dead.isDead = true;
+    const next = hostOf({
+      script: [reply('end')],
+      tools,
+      store: await afterCrash(store),
+      tracing: collected.process({ trace: 'join' }),
+    });
+    await next.run({ runId: 'a' });
+    const spans = collected.spans();
+    expect(faultsOf(spans)).toEqual([]);
+    const runs = spans.filter(({ name }) => name === 'invoke_agent Worker');
+    const first = runs.find(({ attributes }) => attributes['pawl.attempt'] === 1);
+    expect(runs).toHaveLength(2);
+    expect(first?.parentSpanContext?.spanId).toBe(span.spanContext().spanId);
+    expect(new Set(spans.map((each) => each.spanContext().traceId))).toEqual(new Set([span.spanContext().traceId]));
+  });
+
+  test('without a span around it a run is a trace of its own (otel 8)', async () => {
+    const collected = collecting();
+    await hostOf({ tracing: collected.process({ trace: 'join' }) }).run({ runId: 'a' });
+    expect(collected.spans().find(({ name }) => name === 'invoke_agent Worker')?.parentSpanContext).toBeUndefined();
+  });
+});

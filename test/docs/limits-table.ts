@@ -220,6 +220,7 @@ export const sections: readonly Section[] = [
       { what: 'labels of a run', code: 'MAX_LABELS' },
       { what: 'characters of a name in a span or a metric', code: 'MAX_NAME_CHARS' },
       { what: 'events of one span; later ones are counted', code: 'MAX_SPAN_EVENTS' },
+      { what: 'characters of one content of a span (`maxContentChars`)', code: 'MAX_CONTENT_CHARS' },
       { what: 'runs of one look for those that need a person; the next look continues', code: 'MAX_LOOKED' },
       { what: 'notices that a process knows to have given', code: 'MAX_GIVEN' },
       {

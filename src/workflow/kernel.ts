@@ -135,8 +135,9 @@ export class Kernel {
     };
     const scope = scopeOf(self, (action) => void given.push(action));
     const snapshot = next(scope, self);
-    const persisted = this.#machine.getPersistedSnapshot(snapshot as never) as Snapshot<unknown> & Persisted;
+    // What may not begin is told by its name: XState only says that it cannot be persisted.
     const effects = given.flatMap((action) => effectsOf(action, self));
+    const persisted = this.#machine.getPersistedSnapshot(snapshot as never) as Snapshot<unknown> & Persisted;
     refuseSpawned(Object.keys(persisted.children), children, effects);
     return {
       snapshot: slim(persisted),
@@ -217,13 +218,14 @@ function effectsOf({ type, info, params, exec }: GivenAction, self: object): rea
 }
 
 function begunActor({ actorRef, id: given, src, input }: { readonly [name: string]: unknown }): BegunActor {
-  // XState's own id is a number of the process: another one after a restart.
-  if (given === undefined || given === '')
-    throw new TypeError(`spawnChild needs an id in a workflow: spawnChild(${JSON.stringify(src)}, { id })`);
   const id = (actorRef as { readonly id?: unknown } | undefined)?.id;
+  const source = typeof src === 'string' ? JSON.stringify(src) : 'inline logic';
+  // XState's own id is a number of the process: another one after a restart. One that a function makes may be empty.
+  if (given === undefined || given === '' || id === '')
+    throw new TypeError(`spawnChild needs an id in a workflow: spawnChild(${source}, { id })`);
   if (typeof src !== 'string' || typeof id !== 'string')
     throw new TypeError(
-      `an actor must be made by step, ask or waitForSignal, and be named in setup({ actors }): ${String(src)} is not`,
+      `the actor ${String(id ?? given)} is ${source}: make it with step, ask or waitForSignal, and name it in setup({ actors })`,
     );
   return { id, src, input };
 }

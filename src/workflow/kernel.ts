@@ -135,7 +135,7 @@ export class Kernel {
     };
     const scope = scopeOf(self, (action) => void given.push(action));
     const snapshot = next(scope, self);
-    // What may not begin is told by its name: XState only says that it cannot be persisted.
+    // This names what may not begin: XState only says that it cannot be persisted.
     const effects = given.flatMap((action) => effectsOf(action, self));
     const persisted = this.#machine.getPersistedSnapshot(snapshot as never) as Snapshot<unknown> & Persisted;
     refuseSpawned(Object.keys(persisted.children), children, effects);

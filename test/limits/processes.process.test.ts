@@ -8,8 +8,8 @@ import { startChild } from '../store/child-process.ts';
 
 const server = postgresServer(['fsync=off']);
 const PROCESSES = 4;
-const RUNS = 30;
-const requestsPerMinute = 1_200;
+const RUNS = 20;
+const requestsPerMinute = 480;
 
 test.skipIf(whyNoPostgres)(
   'four processes on one PostgreSQL, of which one is killed, send no more than the limit and two seconds\u2019 worth in any span; each run ends, and a request costs at most one write (failover 17, 19, 24, 27)',

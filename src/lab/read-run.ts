@@ -11,7 +11,7 @@ import { type RecordedRun, type StepSource, stepsOf } from './recorded-run.ts';
  * Reads a run from its store, as plain JSON with its whole steps: a live, waiting or parked one as it is recorded, a child by its own
  * id, and one that ended while its record is kept. Texts are redacted as the executor's `redact` says, also of older records.
  * @throws {RUN_NOT_FOUND} for an unknown run, and for one of which only the end is kept @throws {UNSUPPORTED} for a run of a
- *   workflow, which has no steps of a model @throws the code of a record that cannot be read, and the store's own errors
+ *   workflow, which has no steps of a model, and for an ended turn of a thread whose agent has phases: their messages are not kept @throws the code of a record that cannot be read, and the store's own errors
  * @example
  * const run = await readRun(executor, 'order-17');
  * const effects = run.steps.flatMap(({ calls }) => calls).filter(({ effect }) => effect !== 'read');
@@ -50,6 +50,9 @@ export async function readStored(
     const advice = 'it has no steps of a model: executor.explain returns its record';
     throw new PawlError('UNSUPPORTED', `run ${runId} is a run of a workflow, and ${advice}`);
   }
+  // Its thread keeps the message and the answer: what its phases said is gone.
+  if (record.thread && seen.outcome && (record.completedPhases.length > 0 || record.openPhase))
+    throw new PawlError('UNSUPPORTED', `run ${runId} is a turn of a thread: the messages of its phases are not kept`);
   const earlier = await insideOf(executor).earlierOf(record);
   // The messages of a turn begin with its own ones: an imported one has those before them, too.
   const shift = record.thread ? earlier.length : 0;

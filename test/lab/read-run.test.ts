@@ -224,3 +224,20 @@ test('an imported run is forked, and the fork works on with its results (lab 25)
   expect(await readRun(there.executor, 'r')).toMatchObject({ status: 'ok', imported: true });
   await expect(there.executor.retry('r')).rejects.toMatchObject({ code: 'RUN_ENDED' });
 });
+
+test('an ended turn of a thread whose agent has phases is UNSUPPORTED: their messages are not kept (lab 1)', async () => {
+  const phases = ['plan', 'write'].map((name) => ({ name, instructions: name }));
+  const host = hostOf({
+    store: memoryStore(),
+    agent: { phases },
+    script: [reply('the plan'), reply('the text')],
+    retention,
+  });
+  const thread = host.executor.thread('t', { agent: host.agent, callerId: 'ada' });
+  const { runId } = await thread.send({ id: 'm1', text: 'Hi.' });
+  await until(async () => (await thread.turn({ runId }))?.state === 'ended');
+  await expect(readRun(host.executor, runId)).rejects.toMatchObject({
+    code: 'UNSUPPORTED',
+    message: expect.stringContaining('a turn of a thread'),
+  });
+});

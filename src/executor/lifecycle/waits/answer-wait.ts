@@ -4,7 +4,7 @@ import { decisionIdOf, waitIdOf } from '../../../run/identity.ts';
 import { MAX_LEVELS } from '../../../run/limits.ts';
 import type { Progress } from '../../../run/progress.ts';
 import { answeredBefore, answersIn, endingAnswer, isSameDecision } from '../../../run/waits/sent-answer.ts';
-import { needsName, type Person, type Wait } from '../../../run/waits/wait.ts';
+import { isForModel, needsName, type Person, type Wait } from '../../../run/waits/wait.ts';
 import { isSameAnswer, takesAnswer, waitOf } from '../../../run/waits/wait-rules.ts';
 import { carriesCommands, isKeepingOutcomes } from '../../../store/capabilities.ts';
 import type { ControlStore } from '../../../store/port.ts';
@@ -179,7 +179,7 @@ async function checkFirst(
 }
 
 /**
- * Ends the timers of a run and of those below it, and their waits for models that are away.
+ * Ends the timers of a run and of those below it, and their waits for models.
  * @throws {WAIT_GONE} if there is none @throws {RUN_NOT_FOUND} if there is no such run
  */
 export async function wakeAll(services: ExecutorServices, runId: string): Promise<AnswerState> {
@@ -187,7 +187,7 @@ export async function wakeAll(services: ExecutorServices, runId: string): Promis
   let isFound = false;
   for await (const { runId: of, at } of treeOf(services, runId)) {
     isFound = true;
-    const waits = (at.waiting?.waits ?? []).filter(({ kind }) => kind === 'timer' || kind === 'retry');
+    const waits = (at.waiting?.waits ?? []).filter((wait) => wait.kind === 'timer' || isForModel(wait));
     asleep.push(...waits.map(({ id }) => ({ of, waitId: id })));
   }
   if (!isFound && storeOf(services)) throw new RunNotFoundError(`run ${runId} has ended, or never began`);

@@ -1,0 +1,109 @@
+import { createPalette, defineAgent } from 'pawl';
+import { httpHandler } from 'pawl/http';
+import { callTool, reply } from 'pawl/testing';
+import { describe, expect, test } from 'vitest';
+import { commandsFor, describeWait } from '../../src/cli/ui/describe-wait.ts';
+import { byToken, requestTo } from '../http/web-host.ts';
+import { limitedHost, noon } from './limited.ts';
+
+const six = [{ by: 'model', requestsPerMinute: 6 }] as const;
+const look = (n: number) => callTool('look', { n });
+
+describe('a run that rests for its turn', () => {
+  test('is told as such, needs no person, and counts by its kind: result, list, explanation, stats, HTTP, command line (failover 18)', async () => {
+    const host = limitedHost({ rules: six, play: [look(1), look(2), reply('done')], journal: true });
+    const run = await host.start({ runId: 'r', callerId: 'ada' });
+    await host.clock.advance(5_000);
+    const result = await run.result;
+    expect(result).toMatchObject({ status: 'waiting', error: { code: 'RUN_WAITS' } });
+    expect(result.error?.message).toContain('waits for its turn; it continues once its turn comes');
+    const { executor } = host;
+    expect(await executor.explain('r')).toMatchObject({
+      verdict: 'waits',
+      reason: `it waits for its turn, until ${new Date(noon + 9_000).toISOString()} at the latest`,
+      needsPerson: false,
+    });
+    expect((await executor.stats()).waiting).toMatchObject({ limit: 1 });
+    expect(await executor.waiting({ kind: ['approval', 'retry'] })).toEqual([]);
+    const [wait] = await executor.waiting({ kind: 'limit' });
+    expect(wait).toMatchObject({ kind: 'limit', model: 'scripted/scripted', turnAt: noon + 10_000 });
+    if (!wait) throw new Error('there is no wait');
+    const lines = describeWait(wait, noon);
+    expect(lines.join('\n')).toMatch(/model +scripted\/scripted\n *until /);
+    expect(commandsFor(wait, '')).toEqual([]);
+    const handler = httpHandler(executor, { authorize: byToken, agents: { worker: host.agent } });
+    const answer = await handler(requestTo('/waits?kind=limit'));
+    expect(answer.status).toBe(200);
+    expect(await answer.json()).toMatchObject({ items: [{ runId: 'r', kind: 'limit', model: 'scripted/scripted' }] });
+  });
+
+  test('continues after `wake` of a whole run with the turn that it had, and after an unpark (failover 18)', async () => {
+    const host = limitedHost({ rules: six, play: [look(1), look(2), reply('done')] });
+    await host.start({ runId: 'r' });
+    await host.clock.advance(5_000);
+    await host.executor.control('r').wake();
+    await host.clock.advance(1_000);
+    await host.executor.park('r', 'stop');
+    await host.clock.advance(20_000);
+    expect(host.at).toEqual([0, 0.02]);
+    await host.executor.control('r').unpark();
+    await host.executor.recover();
+    await host.clock.advance(10_000);
+    expect(host.at).toHaveLength(3);
+    expect(host.outcomes).toMatchObject([{ status: 'ok' }]);
+  });
+});
+
+describe('limits hold for', () => {
+  test('a sub-agent and its parent together: a parent whose child rests works on nothing (failover 17)', async () => {
+    const helper = defineAgent({ id: 'helper', instructions: 'Help.', description: 'Helps.' });
+    const host = limitedHost({
+      rules: six,
+      play: [callTool('agent__helper', { prompt: 'Help.' }), reply('helped'), reply('done')],
+      ports: { palette: createPalette({ agents: [helper] }) },
+      agent: { maxRuntimeMs: 900, subAgents: ['helper'] },
+    });
+    await host.start({ runId: 'r' });
+    await host.clock.advance(40_000);
+    expect(host.at).toEqual([0, 0.02, 10]);
+    expect(host.outcomes.find(({ runId }) => runId === 'r')).toMatchObject({ status: 'ok', output: 'done' });
+  });
+
+  test('each phase of a pipeline, also an optional one (failover 18)', async () => {
+    const phases = [
+      { name: 'one', instructions: 'One.' },
+      { name: 'two', instructions: 'Two.' },
+      { name: 'three', instructions: 'Three.', optional: true },
+      { name: 'four', instructions: 'Four.' },
+    ];
+    const host = limitedHost({ rules: six, play: ['1', '2', '3', '4'].map(reply), agent: { phases } });
+    await host.start({ runId: 'r' });
+    await host.clock.advance(60_000);
+    expect(host.at.map(Math.floor)).toEqual([0, 0, 10, 20]);
+    expect(host.outcomes).toMatchObject([{ status: 'ok', output: '4' }]);
+  });
+
+  test('the turns of a conversation, whose next message waits behind the one that rests (failover 18)', async () => {
+    const host = limitedHost({ rules: six, play: ['1', '2', '3', '4'].map(reply), retention: { records: '1d' } });
+    const thread = host.executor.thread('t', { agent: host.agent, callerId: 'ada' });
+    for (const id of ['a', 'b', 'c']) {
+      await thread.send({ id, text: id });
+      await host.clock.advance(300);
+    }
+    await host.clock.advance(30_000);
+    expect(host.at.map(Math.floor)).toEqual([0, 0, 10]);
+    expect(host.outcomes.map(({ output }) => output)).toEqual(['1', '2', '3']);
+  });
+
+  test('readers of a stream: they see the wait, and the answer from its beginning (failover 18)', async () => {
+    const host = limitedHost({ rules: six, play: [look(1), look(2), reply('one two three')] });
+    await host.start({ runId: 'r' });
+    await host.clock.advance(30_000);
+    const seen = host.events.map(({ type }) => type);
+    expect(seen.filter((type) => type === 'wait.opened')).toHaveLength(1);
+    expect(seen).not.toContain('step.reset');
+    const [answered] = host.of('wait.answered');
+    expect(answered).toMatchObject({ kind: 'limit', how: 'expire' });
+    expect(host.outcomes).toMatchObject([{ output: 'one two three' }]);
+  });
+});

@@ -32,7 +32,7 @@ describe('a run that rests for its turn', () => {
     expect(lines.join('\n')).toMatch(/model +scripted\/scripted\n *until /);
     expect(commandsFor(wait, '')).toEqual([]);
     const handler = httpHandler(executor, { authorize: byToken, agents: { worker: host.agent } });
-    const answer = await handler(requestTo('/waits?kind=limit'));
+    const answer = await handler(requestTo('/waiting?kind=limit'));
     expect(answer.status).toBe(200);
     expect(await answer.json()).toMatchObject({ items: [{ runId: 'r', kind: 'limit', model: 'scripted/scripted' }] });
   });

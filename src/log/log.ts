@@ -93,17 +93,17 @@ export class LogLines {
   }
 
   #fieldsOf(event: LogEvent, { level }: LogRow, given: LogFields): LogFields {
-    const { runId, error, ...rest } = given;
+    const { runId, error, code: givenCode, ...rest } = given;
     const names = typeof runId === 'string' ? this.namesOf?.(runId) : undefined;
-    const code = given.code ?? readProperty(error, 'code');
+    const code = givenCode ?? readProperty(error, 'code');
     return {
       event,
       level,
-      ...(typeof code === 'string' ? { code } : {}),
+      ...(typeof code === 'string' ? { code: code.slice(0, MAX_FIELD_CHARS) } : {}),
       ...(runId === undefined ? {} : { runId }),
       ...(names ? { agentId: names.agentId, ...(names.traceId === undefined ? {} : { traceId: names.traceId }) } : {}),
       ...rest,
-      ...(error === undefined ? {} : { error: error instanceof Error ? toErrorData(error) : error }),
+      ...(error === undefined ? {} : { error: typeof error === 'string' ? error : toErrorData(error) }),
     };
   }
 

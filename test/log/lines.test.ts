@@ -94,6 +94,21 @@ describe('a log line', () => {
     expect(JSON.stringify(lines)).not.toContain('secret');
   });
 
+  test('is written whatever was thrown, and never longer than it may be', () => {
+    const { lines, logger } = noting(['warn']);
+    const { warn } = new LogLines(logger);
+    const { proxy, revoke } = Proxy.revocable({}, {});
+    revoke();
+    warn('http.answer.failed', { status: 500, error: proxy });
+    warn('http.stream.broke', { error: { code: 'x'.repeat(5_000), message: 'm', secret: 'not for a log' } });
+    expect(lines.map(({ message }) => message)).toEqual([
+      'http: a request was answered with 500',
+      'http: a stream broke',
+    ]);
+    expect(String(lines[1]?.fields.code)).toHaveLength(200);
+    expect(JSON.stringify(lines)).not.toContain('secret');
+  });
+
   test('reaches no caller when the logger throws', () => {
     const logger = {
       warn: () => {

@@ -73,7 +73,7 @@ describe('a pinned SQLite file', () => {
       expect((await store.takeDue({ ...ask, agentIds })).claims).toEqual([]);
       const definitions = knownPhases(rest.meta.agentId, []);
       expect((await store.takeDue({ ...ask, agentIds, definitions })).claims).toMatchObject([{ runId: claim.runId }]);
-      expect(sql(path, 'PRAGMA user_version')).toEqual([{ user_version: 8 }]);
+      expect(sql(path, 'PRAGMA user_version')).toEqual([{ user_version: 10 }]);
     },
   );
 });

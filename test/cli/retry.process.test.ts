@@ -6,10 +6,10 @@ import { agentFile, emptyFolder, jsonLines, pawl } from './pawl.ts';
 const flaky = agentFile('flaky');
 
 /** A run that has paid, and failed after it. */
-async function failed() {
+async function failed(how = '1') {
   const cwd = emptyFolder();
   const run = ['run', flaky, 'Pay.', '--run-id', 'order-17'];
-  const ended = await pawl(run, { cwd, env: { FLAKY: '1' } });
+  const ended = await pawl(run, { cwd, env: { FLAKY: how } });
   return { cwd, ended, paid: () => readFileSync(join(cwd, 'paid.txt'), 'utf8') };
 }
 
@@ -72,6 +72,19 @@ describe('`pawl retry`', () => {
     const shown = await pawl(['show', 'order-17', '--json'], { cwd });
     expect(JSON.parse(shown.stdout)).toMatchObject({ status: 'ended' });
     expect((await pawl(['retry', 'order-17', '--agent', flaky], { cwd, env })).code).toBe(0);
+    expect(paid()).toBe('paid\n');
+  });
+
+  test('of a run that waits for its model asks it at once; without its module nothing is written (lab 6, 26)', async () => {
+    const { cwd, ended, paid } = await failed('key');
+    expect(ended.code).toBe(75);
+    const env = { PAWL_STATE_HOME: join(cwd, 'elsewhere') };
+    const shown = async () =>
+      JSON.parse((await pawl(['show', 'order-17', '--json'], { cwd })).stdout) as { status: string };
+    expect(await shown()).toMatchObject({ status: 'waiting' });
+    expect((await pawl(['retry', 'order-17'], { cwd, env })).code).toBe(2);
+    expect(await shown()).toMatchObject({ status: 'waiting' });
+    expect(await pawl(['retry', 'order-17'], { cwd })).toMatchObject({ code: 0, stdout: 'all is paid\n' });
     expect(paid()).toBe('paid\n');
   });
 });

@@ -67,10 +67,11 @@ export class Resumption {
     return judged.place?.kind === 'orphan' ? this.session.dismiss(runId) : this.#resume(runId, true);
   }
 
-  /** Continues a run that ended badly, once its agent is found. One that has not ended is resumed. */
+  /** Continues a run that ended badly, once its agent is found: without it nothing is written. One that has not ended is resumed. */
   async retry(runId: string): Promise<number> {
-    const ended = (await canRetry(this.#store, runId)) && (await this.#store.load(runId, { ended: true }));
-    if (ended) await this.#moduleOf(ended);
+    const ended = await canRetry(this.#store, runId);
+    const record = await this.#store.load(runId, ended ? { ended: true } : {});
+    if (record) await this.#moduleOf(record);
     const { args } = this.#context;
     await controlExecutor(this.#store, auditOption(args)).control(runId).retry().catch(asFailure);
     return this.one(runId);
@@ -203,7 +204,7 @@ export class Resumption {
       const { command } = this.#context.args;
       const todo =
         command === 'fork' || command === 'retry'
-          ? 'name its agent with --agent <agent module>'
+          ? `name its agent with --agent <agent module>${command === 'retry' ? '; or press Retry in Studio, and a worker continues it' : ''}`
           : `start that program, whose executor.recover() continues the run, or name the agent: ${again}`;
       throw new Failure(`${run} was started by a program, or by \`pawl run\` of another user or machine: ${todo}`);
     }

@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { defineAgent, defineTool } from 'pawl';
 import { callTool, fail, reply, scriptedModel } from 'pawl/testing';
 
-/** Notes each payment in a file. With FLAKY set its model refuses after the payment. */
+/** Notes each payment in a file. With FLAKY set its model refuses after the payment: its request, or with `key` its account. */
 const pay = defineTool({
   name: 'pay',
   description: 'Pays.',
@@ -15,7 +15,8 @@ const pay = defineTool({
   },
 });
 
-const refusal = fail(Object.assign(new Error('the account is closed'), { statusCode: 400 }));
+const statusCode = process.env.FLAKY === 'key' ? 401 : 400;
+const refusal = fail(Object.assign(new Error('the account is closed'), { statusCode }));
 const mended = [callTool('pay'), reply('all is paid')];
 
 export const models = {

@@ -123,6 +123,7 @@ function describe(value: unknown): string {
   if (typeof version === 'string') return `a model of spec ${version}; use a provider package of AI SDK 5, 6 or 7`;
   if (isFunction) return 'an object with doStream but without specificationVersion';
   if (typeof readProperty(value, 'then') === 'function') return 'a promise; await it before the executor is made';
+  if (Array.isArray(value)) return 'a list; give it a tier, createExecutor({ models: { fast: [ … ] } }), and name that';
   if (typeof value !== 'string') return `a value of type ${typeof value}`;
   const text = JSON.stringify(value.slice(0, 100));
   if (!value.includes('/')) return `the string ${text}; pass the model itself`;

@@ -148,7 +148,8 @@ export class RunFailedError extends PawlError {
 
   constructor(result: (FailedOutput | WaitingOutput) & Pick<RunResult, 'messages'>) {
     const { runId, status, error } = result;
-    super(error.code, `run ${runId} ended with status ${status}: ${error.code}: ${error.message}`, { cause: error });
+    const what = status === 'waiting' ? 'waits, and has not ended' : `ended with status ${status}`;
+    super(error.code, `run ${runId} ${what}: ${error.code}: ${error.message}`, { cause: error });
     this.#result = result;
   }
 

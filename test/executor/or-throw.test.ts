@@ -1,8 +1,8 @@
 import { inspect } from 'node:util';
 import { memoryStore, PawlError, type RunFailedError } from 'pawl';
-import { fail, hang, reply } from 'pawl/testing';
+import { callTool, fail, hang, reply } from 'pawl/testing';
 import { describe, expect, test } from 'vitest';
-import { hostOf } from '../fixtures/host.ts';
+import { hostOf, toolOf } from '../fixtures/host.ts';
 
 const down = () => fail(Object.assign(new Error('no credit'), { isRetryable: false }));
 const thrownBy = (promise: Promise<unknown>) =>
@@ -25,6 +25,16 @@ describe('run.orThrow()', () => {
     expect(error).toMatchObject({ name: 'RunFailedError', code: 'MODEL' });
     expect(error.message).toMatch(/^run r ended with status error: MODEL: .*no credit/);
     expect([error.cause, error.result]).toEqual([result.error, result]);
+  });
+
+  test('says of a run that waits that it has not ended', async () => {
+    const refund = { ...toolOf('refund'), needsApproval: true } as never;
+    const script = [callTool('refund')];
+    const host = hostOf({ script, tools: [refund], store: memoryStore(), defaults: { waitLingerMs: 1 } });
+    const run = await host.start({ runId: 'r' });
+    const error = await thrownBy(run.orThrow());
+    expect(error.message).toMatch(/^run r waits, and has not ended: RUN_WAITS: /);
+    expect(error.result.status).toBe('waiting');
   });
 
   test.for(['cancelled', 'interrupted', 'refused'] as const)('throws for a run that is %s', async (how) => {

@@ -1,3 +1,4 @@
+import { defineAgent } from 'pawl';
 import { describe, expect, test } from 'vitest';
 import type { Models } from '../../src/model/port.ts';
 import { scriptedModel } from '../../src/testing/index.ts';
@@ -32,6 +33,11 @@ describe('the model of a tier', () => {
     const error = errorOf({ fast: undefined as never });
     expect(error).toBeInstanceOf(UnknownTierError);
     expect(error.message).toBe('no model serves tier "fast": its entry in models is undefined');
+  });
+
+  test('is not a list in the place of a model: the list belongs to a tier', () => {
+    const message = /model must be .*not a list; give it a tier, createExecutor\(\{ models: \{ fast: \[ … \] \} \}\)/;
+    expect(() => defineAgent({ id: 'a', instructions: 'Work.', model: [model, model] as never })).toThrow(message);
   });
 
   test.for(['constructor', 'toString', '__proto__'])('is no inherited property: %s', (tier) => {

@@ -19,6 +19,7 @@ import { nameOfWait } from '../../run/waits/wait.ts';
 import { statePaths } from '../../run/workflow/state.ts';
 import { isObject } from '../../values/json.ts';
 import { type Message, type ToolOutput, toolCallsOf, toolResultsOf } from '../../values/message.ts';
+import { makerOf } from '../../values/message-mark.ts';
 import type { RunStore } from '../open/open-store.ts';
 import { pidOf } from '../open/stored-runs.ts';
 import { wayToResume } from '../open/way-to-resume.ts';
@@ -175,12 +176,18 @@ export function recordedSteps(record: RunCheckpoint): string[] {
   const { messages } = record;
   const results = new Map(messages.flatMap(toolResultsOf).map((part) => [part.toolCallId, part.output]));
   return stepsIn(record).flatMap(({ at }, i) => [
-    `step ${i + 1}`,
+    `step ${i + 1}${madeBy(messages[at])}`,
     ...toolCallsOf(messages[at] as Message).map(({ toolName, input, toolCallId }) => {
       const given = shortened(oneLine(JSON.stringify(input)), WIDTH / 2);
       return `  ${oneLine(toolName)} ${given} → ${shortened(oneLine(resultText(results.get(toolCallId))), WIDTH / 2)}`;
     }),
   ]);
+}
+
+/** The model that answered, after a line's beginning. */
+function madeBy(message: Message | undefined): string {
+  const model = message && makerOf(message);
+  return model === undefined ? '' : ` · ${oneLine(model)}`;
 }
 
 /** Returns the result of a tool call as text for a description. */

@@ -97,7 +97,7 @@ function print({ args, output }: CommandContext, { store, waiting, kept }: Liste
 
 /** Says where ended runs would come from. */
 const NONE_KEPT =
-  "pawl: no ended run is listed: none is kept (`pawl run --audit` keeps them for 90 days, export const retention = { records: '1d' } in the agent module for a day)";
+  "pawl: no ended run is listed: none is kept (`pawl run --audit` and createExecutor({ retention: { records: '7d' } }) keep them; `pawl show` has the ends of a week)";
 
 const heads = ['RUN', 'STATUS', 'AGENT', 'STEPS', 'RECORDED', 'PROMPT'];
 

@@ -10,7 +10,7 @@ import {
 } from '../../index.ts';
 import { hasCode } from '../../values/error-data.ts';
 import type { CommandContext } from '../command.ts';
-import { type AgentModule, knownBy } from '../open/agent-module.ts';
+import { type AgentModule, knownBy, limitsIn } from '../open/agent-module.ts';
 import { auditOption, controlExecutor } from '../open/control-executor.ts';
 import { KnownModules, type RunPlace } from '../open/known-modules.ts';
 import type { RunStore } from '../open/open-store.ts';
@@ -231,6 +231,7 @@ export class Session {
       models,
       tools,
       ...knownBy(module),
+      ...limitsIn(module, this.#store),
       store: this.#store,
       requireDurable: true,
       defaults: { waitLingerMs: asks ? LINGER_MS.withPerson : LINGER_MS.without },

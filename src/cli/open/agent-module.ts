@@ -1,7 +1,19 @@
 import { readFileSync, statSync } from 'node:fs';
 import { resolve } from 'node:path';
 import { pathToFileURL } from 'node:url';
-import type { Agent, Codec, ExecutorOptions, Models, Ports, Tool, Workflow } from '../../index.ts';
+import {
+  type Agent,
+  type CheckpointStore,
+  type Codec,
+  type ExecutorOptions,
+  type LimitRule,
+  type Models,
+  memoryStore,
+  type Ports,
+  rateLimits,
+  type Tool,
+  type Workflow,
+} from '../../index.ts';
 import { readProperty, toErrorData } from '../../values/error-data.ts';
 import { isThenable, letGo } from '../../values/thenable.ts';
 import { agentOfWorkflow } from '../../workflow/workflow.ts';
@@ -26,6 +38,8 @@ export interface AgentModule {
   readonly options: ModuleOptions;
   /** What a worker starts by the clock. */
   readonly schedules: ExecutorOptions['schedules'];
+  /** The limits on its model requests. */
+  readonly limits: readonly LimitRule[] | undefined;
   /** The codec of its store. */
   readonly codec: Codec | undefined;
   /** Closes what it has open, at the end of a worker. */
@@ -64,6 +78,7 @@ export async function loadAgentModule(
     throw new Failure(`the export \`close\` of ${path} must be a function, not ${typeof close}`);
   if (schedules !== undefined && !Array.isArray(schedules))
     throw new Failure(`the export \`schedules\` of ${path} must be an array of schedules`);
+  const limits = limitsOf(exported.limits, path);
   const options = optionsOf(exported, path);
   const codec = codecOf(exported.codec, path);
   const isModelNeeded = asksModels && !definition;
@@ -79,6 +94,7 @@ export async function loadAgentModule(
     input,
     options,
     schedules,
+    limits,
     codec,
     close: close as AgentModule['close'],
   };
@@ -200,6 +216,23 @@ async function modelsOf(
   throw new Failure(
     `no model: the agent of ${path} has no \`model\`; write defineAgent({ model: … }), export models: { fast: … }, or set PAWL_MODEL=provider/model (for example anthropic/claude-sonnet-4-5)`,
   );
+}
+
+/** Returns the rules that a module exports, checked. */
+function limitsOf(rules: unknown, path: string): readonly LimitRule[] | undefined {
+  if (rules === undefined) return undefined;
+  try {
+    rateLimits({ store: memoryStore(), rules: rules as readonly LimitRule[] });
+  } catch (error) {
+    const { message } = toErrorData(error);
+    throw new Failure(`the export \`limits\` of ${path} must be a list of rules: ${message}`, { cause: error });
+  }
+  return rules as readonly LimitRule[];
+}
+
+/** Returns the limits of a module, with their turns in this store. */
+export function limitsIn({ limits }: AgentModule, store: CheckpointStore): Pick<ExecutorOptions, 'limits'> {
+  return limits ? { limits: rateLimits({ store, rules: limits }) } : {};
 }
 
 /** The methods of each port. */

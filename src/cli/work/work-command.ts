@@ -4,7 +4,7 @@ import { type Backoff, backoffMs } from '../../values/backoff.ts';
 import { systemClock } from '../../values/clock.ts';
 import { withDeadline } from '../../values/deadline.ts';
 import type { Command, CommandContext } from '../command.ts';
-import { type AgentModule, knownBy, loadAgentModule } from '../open/agent-module.ts';
+import { type AgentModule, knownBy, limitsIn, loadAgentModule } from '../open/agent-module.ts';
 import { auditOption } from '../open/control-executor.ts';
 import { openWorkStore, type WorkStore } from '../open/open-store.ts';
 import { countOf, lengthOf } from '../option-values.ts';
@@ -117,6 +117,7 @@ function executorFor(module: AgentModule, { context, store, wishes, progress }: 
     tools,
     ...knownBy(module),
     ...(schedules ? { schedules } : {}),
+    ...limitsIn(module, store),
     store,
     observers: [progress],
     logger: loggerOf(context.output),

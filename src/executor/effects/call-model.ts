@@ -2,7 +2,7 @@ import type { ModelCallInput } from '../../../machines/actors.ts';
 import type { FailedAnswer, ModelAnswer } from '../../../machines/context.ts';
 import { callModel, type ModelRequest } from '../../model/call.ts';
 import { checkedReply } from '../../model/checked-reply.ts';
-import { failureOf, isSetupFailure } from '../../model/failure.ts';
+import { failureOf, isSetupFailure, statusOf } from '../../model/failure.ts';
 import { Lineup } from '../../model/lists/lineup.ts';
 import type { Retry, RetryOptions } from '../../model/retry.ts';
 import { modelCallKeyOf, waitIdOf } from '../../run/identity.ts';
@@ -267,9 +267,11 @@ class Turn {
         if (isOver) throw error;
         const to = lineup.next(error);
         if (to === undefined) throw lineup.failure;
+        const status = statusOf(error);
         this.#run.publish({
           ...{ type: 'model.fallback', step, attempt: lineup.attempt, from: from.name, to: to.name },
           error: toErrorData(error, 'MODEL'),
+          ...(status === undefined ? {} : { status }),
         });
         await this.#passTo(to);
         request = { ...request, ...this.#requestTo(to) };

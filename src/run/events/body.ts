@@ -112,6 +112,8 @@ export type RunEventBody =
       readonly from: string;
       readonly to: string;
       readonly error: ErrorData;
+      /** The HTTP status of the failure, if it had one. */
+      readonly status?: number;
     }
   /** A piece of a call's arguments, as the model writes them: JSON text. With `redact` only one comes, and its text is empty. */
   | {

@@ -2,6 +2,7 @@ import { callRows } from './calls.ts';
 import { coldRows } from './cold.ts';
 import { fleetRows } from './fleet.ts';
 import { labRows } from './lab.ts';
+import { limitRows } from './limits.ts';
 import { listRows } from './lists.ts';
 import { manyRunsRows } from './many-runs.ts';
 import { memoryRows } from './memory.ts';
@@ -32,6 +33,7 @@ export const parts: readonly BenchPart[] = [
   { name: 'cold', title: 'A process that has just begun', isCore: true, measure: coldRows },
   { name: 'calls', title: 'Many calls in one message', isCore: true, measure: callRows },
   { name: 'lists', title: 'Lists of models', isCore: false, measure: listRows },
+  { name: 'limits', title: 'Limits', isCore: false, measure: limitRows },
   { name: 'text', title: 'Streamed text', isCore: true, measure: streamRows },
   { name: 'stores', title: 'PostgreSQL', isCore: false, measure: otherStoreRows },
   { name: 'many', title: 'Many runs at once', isCore: true, measure: manyRunsRows },

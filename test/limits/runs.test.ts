@@ -303,4 +303,21 @@ describe('the turn of a request', () => {
     await host.clock.advance(35_000);
     expect(at.length).toBeGreaterThan(1);
   });
+
+  test('may come from a port of the host: what it throws ends no run, and a wait that is none is asked for again (failover 16)', async () => {
+    const waits = [Number.NaN, 0, 400, 0];
+    const limits = {
+      take: async () => ({ waitMs: waits.shift() ?? 0 }),
+      report: () => {
+        throw new Error('oops');
+      },
+    };
+    const host = limitedHost({ play, limits: limits as never });
+    await host.start({ runId: 'r' });
+    await host.clock.advance(5_000);
+    expect(host.outcomes).toMatchObject([{ status: 'ok', output: 'done' }]);
+    expect(host.at).toHaveLength(4);
+    expect(host.of('wait.opened')).toEqual([]);
+    expect(new Set(host.warned.map(({ fields }) => fields.event))).toEqual(new Set(['limit.failed', 'callback.threw']));
+  });
 });

@@ -81,8 +81,19 @@ export class TurnLimit {
 
   #report(call: LimitedCall, usage: Usage | undefined): void {
     const used = (usage?.inputTokens ?? 0) + (usage?.outputTokens ?? 0);
-    // Many compatible servers report nothing: the estimate stands.
-    if (used > 0) this.#run.services.config.limits?.report(call, used);
+    const { services, runId } = this.#run;
+    const { limits, warn } = services.config;
+    try {
+      // Many compatible servers report nothing: the estimate stands.
+      if (used > 0) limits?.report(call, used);
+    } catch (error) {
+      warn('callback.threw', { runId, what: 'limits.report', error: toErrorData(error, 'RUN_PANIC') });
+    }
+  }
+
+  /** A run cannot rest for less than the time by which it is due before its turn. */
+  get #holdMs(): number {
+    return Math.max(EARLY_MS, this.#run.services.config.limits?.holdMs ?? 0);
   }
 
   /** Waits for the turn of a request. Its time is no working time. @throws {RUN_WAITS} if the run rests */
@@ -116,12 +127,12 @@ export class TurnLimit {
 
   /** Returns the time until the turn of a request, ms: that of the run's rest, unless it is over, or a new one. */
   async #waitFor(call: LimitedCall): Promise<number> {
-    const { clock, limits } = this.#run.services.config;
+    const { clock } = this.#run.services.config;
     const ready = this.#ready?.model === call.model ? this.#ready : undefined;
     if (!ready) return this.#newTurn(call);
     this.#ready = undefined;
     const leftMs = ready.turnAt - clock.now();
-    if (leftMs >= -EARLY_MS && leftMs <= (limits?.holdMs ?? 0)) return Math.max(0, leftMs);
+    if (leftMs >= -EARLY_MS && leftMs <= this.#holdMs) return Math.max(0, leftMs);
     const waitMs = await this.#newTurn(call);
     // A person woke it long before its turn, which is still its own.
     return leftMs > 0 ? Math.min(waitMs, leftMs) : waitMs;
@@ -157,8 +168,7 @@ export class TurnLimit {
 
   /** A run that cannot rest is held, however long; so is a request that continues a reply, which a rest would lose. */
   #isForRest(waitMs: number): boolean {
-    const { services, replies } = this.#run;
-    return waitMs > (services.config.limits?.holdMs ?? 0) && !replies.hasPart && mayRest(this.#run);
+    return waitMs > this.#holdMs && !this.#run.replies.hasPart && mayRest(this.#run);
   }
 
   #rest(model: string, waitMs: number): RunWaitsError {

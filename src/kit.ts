@@ -196,6 +196,7 @@ export type {
   DueHeads,
   EndedHead,
   EndedPage,
+  ForgetOptions,
   ForkWrite,
   JournalDriver,
   ListedHead,

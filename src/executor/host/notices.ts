@@ -8,15 +8,13 @@ import { type Redaction, Redactor } from '../../values/redact.ts';
 import { redactedEvent } from './redaction.ts';
 
 /** What a host should know, because only a person moves it. Further kinds may come: look at `kind`. */
-export type Notice = NoticeKind & {
+export type Notice = {
   /** The same for each notice of one fact, in all processes: a fact may be noticed more than once. */
   readonly noticeId: string;
   readonly runId: string;
-};
-
-type NoticeKind =
-  /** The run is set aside until `executor.control(runId).unpark()`, or `pawl unpark`. */
+} & (
   | {
+      /** The run is set aside until `executor.control(runId).unpark()`, or `pawl unpark`. */
       readonly kind: 'parked';
       readonly agentId: string;
       /** Why, for code: see the table of parkings in docs/when-stuck.md. */
@@ -26,19 +24,28 @@ type NoticeKind =
       /** Who parked it, if a person did. */
       readonly by?: Person | undefined;
     }
-  /** A process died during a call of a `once` tool: it may or may not have taken effect. */
-  | { readonly kind: 'unknown-outcome'; readonly agentId: string; readonly callId: string; readonly tool: string }
-  /** `onOutcome` did not accept the end of the run. It is delivered again. */
-  | { readonly kind: 'undelivered'; readonly outcomeId: string }
-  /** The run has waited for a person for longer than `defaults.notifyAfterMs`. */
   | {
+      /** A process died during a call of a `once` tool: it may or may not have taken effect. */
+      readonly kind: 'unknown-outcome';
+      readonly agentId: string;
+      readonly callId: string;
+      readonly tool: string;
+    }
+  | {
+      /** `onOutcome` did not accept the end of the run. It is delivered again. */
+      readonly kind: 'undelivered';
+      readonly outcomeId: string;
+    }
+  | {
+      /** The run has waited for a person for longer than `defaults.notifyAfterMs`. */
       readonly kind: 'waiting';
       readonly agentId: string;
       readonly waitId: string;
       readonly wait: 'approval' | 'question';
       /** When the run last recorded something, wall clock, ms. */
       readonly since: number;
-    };
+    }
+);
 
 /** Gets notices: see `createExecutor({ notify })`. */
 export type Notify = (notice: Notice) => void | Promise<void>;

@@ -52,6 +52,12 @@ export const sections: readonly Section[] = [
         option: 'failover.cooldownMs',
       },
       { what: 'longest rest of a model of a list, unless its provider asks for more', code: 'MAX_REST_MS', unit: 'ms' },
+      {
+        what: 'turn of a limited request that is waited for in the process; with a later one the run rests',
+        code: 'HOLD_MS',
+        unit: 'ms',
+        option: '`holdMs` of `rateLimits`',
+      },
       inDefaults('wait of a durable run for a model that stays away', 'modelOutageMs', 'ms'),
       inDefaults(
         'tries of a stored run that the setup of no process can continue, before it is parked',

@@ -6,7 +6,6 @@ import { seed, torture } from '../crash/random.ts';
 
 const MINUTE = 60_000;
 const HOLD = 2_000;
-/** What is left of a clock that was set: a process that waits does not notice it. */
 const noon = Date.UTC(2026, 0, 1, 12);
 
 /** What happens to a fleet: calls come, a process dies with the turns that it holds, a clock is set, the store is away for a time. */

@@ -3,7 +3,7 @@
  * `executor.logic`, never with the bare machine.
  */
 
-export type { FinishReason, ModelReply, RefusedCall } from '../src/run/reply.ts';
+export type { FinishReason, LostUse, ModelReply, RefusedCall } from '../src/run/reply.ts';
 export type { ApprovalWords, WaitAnswer } from '../src/run/waits/wait-answer.ts';
 export type { Judgement } from '../src/run/waits/wait-rules.ts';
 export type {

@@ -118,7 +118,7 @@ export type { Limits } from './run/limits.ts';
 export type { ModelSettings } from './run/model-settings.ts';
 export type { ToolEffect } from './run/open-step.ts';
 export type { PhaseOutput } from './run/phase.ts';
-export type { CutAnswer, FinishReason, ModelReply, ModelSource, RefusedCall } from './run/reply.ts';
+export type { CutAnswer, FinishReason, LostUse, ModelReply, ModelSource, RefusedCall } from './run/reply.ts';
 export type {
   ForkedFrom,
   ImageInput,

@@ -1,6 +1,5 @@
 import type { LanguageModelV4 } from '@ai-sdk/provider';
 import type { ModelSettings } from '../run/model-settings.ts';
-import type { FailureKind } from '../run/waits/outage.ts';
 import type { OlderModel } from './adapt-model.ts';
 
 /** A language model: any AI SDK model of specification v4, from any provider package. */
@@ -9,7 +8,7 @@ export type Model = LanguageModelV4;
 /** How a model failed, for the model that may be asked in its place. */
 export interface FallbackFailure {
   /** `passing`: it may pass. `blocked`: the account or the model is refused. `final`: this request is refused. */
-  readonly kind: FailureKind;
+  readonly kind: 'passing' | 'blocked' | 'final';
   /** The HTTP status, if there was one. */
   readonly status?: number;
   /** Pawl's code of the error, such as `MODEL`, `MODEL_STALLED`, `CONTEXT_TOO_LONG`. */

@@ -20,7 +20,7 @@ describe.concurrent('a command that makes no sense', () => {
       'an unknown command',
       ['walk'],
       'unknown command "walk"',
-      'run, list, show, resume, retry, fork, recover, work, health, cancel, steer, waiting, approve, deny, answer, signal, send, park, unpark, doctor, prune, backup, restore, export, import, replay, stats, studio, ask, demo',
+      'run, list, show, resume, retry, fork, recover, work, health, cancel, steer, waiting, approve, deny, answer, signal, send, park, unpark, schedules, doctor, prune, backup, restore, export, import, replay, stats, studio, ask, demo',
     ],
     ['an unknown option', ['list', '--al'], "unknown option '--al'", 'pawl --help'],
     ['an option without its value', ['list', '--store'], "'--store <value>' argument missing", 'pawl --help'],

@@ -13,6 +13,7 @@ const pages = [
   'faults',
   'finalize',
   'lab',
+  'failover',
   'operations',
   'otel',
   'pipeline',

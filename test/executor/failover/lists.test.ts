@@ -108,7 +108,7 @@ describe('a tier with a list of models', () => {
     expect(record?.waiting?.waits).toMatchObject([{ kind: 'retry', needsPerson: true }]);
   });
 
-  test('passes over a model whose key is missing, and gives the run back where all keys are (failover 5; edges 1)', async () => {
+  test('passes over a model whose key is missing, and gives the run back where all keys are (failover 5, edges 1)', async () => {
     const keyless = fail(new LoadAPIKeyError({ message: 'no key' }));
     const sound = await played([named('anthropic/opus', [keyless]), named('openai/gpt', [reply('done')])]);
     expect(await sound.run.result).toMatchObject({ status: 'ok', output: 'done' });

@@ -70,7 +70,7 @@ const idsOf = ['tool_use_id', 'tool_call_id', 'call_id', 'toolCallId'];
 
 describe('a conversation that goes from one provider package to another', () => {
   test.for(pairs)(
-    '$from to $to: no thought and no mark of the first is sent, and the ids are such as the second takes (failover 9; edges 9)',
+    '$from to $to: no thought and no mark of the first is sent, and the ids are such as the second takes (failover 9, edges 9)',
     async ({ from, to }) => {
       const { result, sent, asked } = await handedOver(from, to);
       expect(result).toMatchObject({ status: 'ok', output: 'done', iterations: 2 });

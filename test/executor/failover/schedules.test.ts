@@ -89,7 +89,7 @@ function foretold(plan: readonly (readonly Deed[])[], turns: readonly Turn[]): r
   });
 }
 
-const title = `any schedule of failures of one to three models asks whom the contract says, and ends as it says (failover 2, 3, 5, 6, 7; seed ${seed})`;
+const title = `any schedule of failures of one to three models asks whom the contract says, and ends as it says, seed ${seed} (failover 2, 3, 5, 6, 7)`;
 test(title, { timeout: 900_000 }, async () => {
   const seen = new Set<StepEnd | undefined>();
   await fc.assert(

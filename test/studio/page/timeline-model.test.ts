@@ -75,12 +75,10 @@ test('a step says which model of a list failed, and which one was asked then (fa
   const [from, to] = ['anthropic/opus', 'openai/gpt'];
   const story = (await events('r')).flatMap((event): JournalEvent[] => {
     if (event.type !== 'run.started') return [event];
-    const error = { name: 'ModelError', message: 'Overloaded', code: 'MODEL' } as const;
-    return [event, { ...event, type: 'model.fallback', step: 1, attempt: 2, from, to, error }];
+    const error = { name: 'ModelError', message: 'The model failed', code: 'MODEL' } as const;
+    return [event, { ...event, type: 'model.fallback', step: 1, attempt: 2, from, to, error, status: 529 }];
   });
-  expect(timelineOf(story).steps).toMatchObject([
-    { passed: 'anthropic/opus → openai/gpt: Overloaded', words: 'Well.' },
-  ]);
+  expect(timelineOf(story).steps).toMatchObject([{ passed: 'anthropic/opus → openai/gpt: 529', words: 'Well.' }]);
 });
 
 test('events in any pieces give the same timeline (studio 3)', async () => {

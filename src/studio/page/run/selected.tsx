@@ -54,7 +54,7 @@ function Turn({ step, view }: { readonly step: TimelineStep; readonly view: Reco
             ],
             ms !== undefined && ['Took', span(ms)],
             passed && ['Models', passed],
-            retries > 0 && ['Attempts', `${retries + 1}, after errors`],
+            retries > 0 && ['Attempts', `${retries + 1}`],
             ending && ['Answer', ending],
             ['Calls', calls.length === 0 ? (took === undefined ? 'none: it answered' : 'none') : whole(calls.length)],
             at && ['Message', clockTime(at)],

@@ -103,7 +103,7 @@ class Fold {
         this.#done(event);
         return;
       case 'model.fallback':
-        this.#edit(event.step, { passed: `${event.from} → ${event.to}: ${event.error.message}` });
+        this.#edit(event.step, { passed: `${event.from} → ${event.to}: ${event.status ?? event.error.message}` });
         return;
       case 'model.retry':
         this.#edit(event.step, { retries: event.attempt - 1 });

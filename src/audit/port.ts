@@ -15,6 +15,8 @@ export interface AuditedStep {
   readonly usage: Usage;
   /** The names of the called tools. */
   readonly tools: readonly string[];
+  /** The model that answered: `provider/modelId`; absent for a step of a workflow. */
+  readonly model?: string;
 }
 
 /** A tool call that has a result. */

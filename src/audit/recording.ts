@@ -26,7 +26,10 @@ export class Recording {
     if (event.type === 'step.snapshot') return this.#expect(event);
     if (isAuditedAs(event, 'skip')) return undefined;
     if (isAuditedAs(event, 'step')) {
-      return recorder.onStep?.({ step: event.step, usage: event.usage, tools: event.tools });
+      return recorder.onStep?.({
+        ...{ step: event.step, usage: event.usage, tools: event.tools },
+        ...(event.answer ? { model: event.answer.model } : {}),
+      });
     }
     if (isAuditedAs(event, 'tool')) return event.type === 'tool.started' ? this.#begin(event) : this.#end(event);
     if (isAuditedAs(event, 'phase')) return recorder.onPhase?.(phaseOf(event));

@@ -69,7 +69,7 @@ describe.concurrent('pawl run with an audit', () => {
     expect(shown.stdout).toMatch(
       /^run +r1\nstatus +ended: ok\nagent +Counter\nprompt +count, please\nsteps +4\ntokens +60\n/,
     );
-    expect(shown.stdout).toMatch(/\nstep 2\n {2}count \{"n":2\} → number 2 \(\d+ ms\)\n/);
+    expect(shown.stdout).toMatch(/\nstep 2 · scripted\/scripted\n {2}count \{"n":2\} → number 2 \(\d+ ms\)\n/);
     expect(shown.stdout).toMatch(/\n\ncounted to 3\n$/);
     expect((await pawl(['list', '--all'], { cwd })).stdout).toMatch(
       /\nr1 +ok +Counter +4 +\S+ s ago +count, please\n$/,
@@ -238,12 +238,12 @@ describe.concurrent('pawl show with an audit', () => {
         '',
         'phase survey: done',
         'phase report: done',
-        'step 1',
+        'step 1 · scripted/scripted',
         '  lookup {"id":"7"} → found it (TIME)',
-        'step 2',
-        'step 3',
+        'step 2 · scripted/scripted',
+        'step 3 · scripted/scripted',
         '  agent__clerk {"prompt":"Write it."} → clerk ended with status error: MODE… (TIME)',
-        'step 4',
+        'step 4 · scripted/scripted',
         '',
         'runs it began:',
         '  CHILD: error, Clerk, 0 steps, 0 tokens',

@@ -39,7 +39,9 @@ test('a run is exported to a file, imported into another store, and replayed the
   expect(again).toMatchObject({ code: 0, stdout: expect.stringContaining('1 were there already') });
 
   const shown = await pawl(['show', 'r1', ...there], { cwd });
-  expect(shown.stdout).toMatch(/\nstep 1\n {2}count .*number 1.*\n[\s\S]*step 4\n/);
+  expect(shown.stdout).toMatch(
+    /\nstep 1 · scripted\/scripted\n {2}count .*number 1.*\n[\s\S]*step 4 · scripted\/scripted\n/,
+  );
 
   const agent = ['--agent', agentFile('counter')];
   expect(await pawl(['replay', 'runs.jsonl', ...agent], { cwd })).toMatchObject({

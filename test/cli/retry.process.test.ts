@@ -49,7 +49,7 @@ describe('`pawl retry`', () => {
     expect(await pawl(['retry', 'order-17'], { cwd })).toMatchObject({ code: 0, stdout: 'all is paid\n' });
     expect(paid()).toBe('paid\n');
     const shown = await pawl(['show', 'order-17'], { cwd });
-    expect(shown.stdout).toMatch(/\nstep 1\n {2}pay \{\} → paid \(.*\)\nstep 2\n/);
+    expect(shown.stdout).toMatch(/\nstep 1 · scripted\/scripted\n {2}pay \{\} → paid \(.*\)\nstep 2 ·/);
     const again = await pawl(['retry', 'order-17'], { cwd });
     expect(again).toMatchObject({ code: 2, stderr: expect.stringMatching(/has its answer[^\n]+nothing was done/) });
   });

@@ -15,7 +15,7 @@ const usage = (turns: number) => ({
 const tools = [toolOf('look')];
 
 describe('an audit recorder', () => {
-  test('gets each step with the usage so far and the tools it called (supervision 5)', async () => {
+  test('gets each step with the usage so far, the tools it called and its model (supervision 5)', async () => {
     const audit = notingAudit();
     const both = callTools([
       { name: 'look', input: {} },
@@ -23,8 +23,8 @@ describe('an audit recorder', () => {
     ]);
     await hostOf({ script: [both, reply('end')], tools: [...tools, toolOf('send', 'once')], ports: { audit } }).run();
     expect(onlyNoted(audit).told.onStep).toEqual([
-      [{ step: 1, usage: usage(1), tools: ['look', 'send'] }],
-      [{ step: 2, usage: usage(2), tools: [] }],
+      [{ step: 1, usage: usage(1), tools: ['look', 'send'], model: 'scripted/scripted' }],
+      [{ step: 2, usage: usage(2), tools: [], model: 'scripted/scripted' }],
     ]);
   });
 

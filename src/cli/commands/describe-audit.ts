@@ -2,7 +2,7 @@ import type { AuditedRun, AuditedRunDetail, AuditedTool, AuditedTree } from '../
 import { oneLine } from '../ui/failure.ts';
 import { ago, count, dollars, duration, shortened, tokens } from '../ui/format.ts';
 import { field } from '../ui/table.ts';
-import { resultText, WIDTH } from './describe-run.ts';
+import { madeBy, resultText, WIDTH } from './describe-run.ts';
 
 /** What an audit has of a run. */
 export interface Audited {
@@ -33,12 +33,12 @@ export function describeAudited(run: AuditedRunDetail): string[] {
 
 /** Describes the steps of an audited run with their tool calls as lines, grouped by phase. */
 export function describeSteps({ steps, tools, phases, isCut }: AuditedRunDetail): string[] {
-  const finished = new Set(steps.map(({ step }) => step));
-  const numbers = new Set([...finished, ...tools.map(({ step }) => step)]);
+  const finished = new Map(steps.map(({ step, model }) => [step, model]));
+  const numbers = new Set([...finished.keys(), ...tools.map(({ step }) => step)]);
   const lines = [...numbers]
     .sort((a, b) => a - b)
     .flatMap((number) => [
-      `step ${number}${finished.has(number) ? '' : ', not finished'}`,
+      `step ${number}${finished.has(number) ? madeBy(finished.get(number)) : ', not finished'}`,
       ...tools.filter(({ step }) => step === number).map(toolLine),
     ]);
   const ends = phases.filter(({ state }) => state !== 'started');

@@ -176,7 +176,7 @@ export function recordedSteps(record: RunCheckpoint): string[] {
   const { messages } = record;
   const results = new Map(messages.flatMap(toolResultsOf).map((part) => [part.toolCallId, part.output]));
   return stepsIn(record).flatMap(({ at }, i) => [
-    `step ${i + 1}${madeBy(messages[at])}`,
+    `step ${i + 1}${madeBy(makerOf(messages[at] as Message))}`,
     ...toolCallsOf(messages[at] as Message).map(({ toolName, input, toolCallId }) => {
       const given = shortened(oneLine(JSON.stringify(input)), WIDTH / 2);
       return `  ${oneLine(toolName)} ${given} → ${shortened(oneLine(resultText(results.get(toolCallId))), WIDTH / 2)}`;
@@ -184,9 +184,8 @@ export function recordedSteps(record: RunCheckpoint): string[] {
   ]);
 }
 
-/** The model that answered, after a line's beginning. */
-function madeBy(message: Message | undefined): string {
-  const model = message && makerOf(message);
+/** Returns the model that answered, as it follows the beginning of a step's line. */
+export function madeBy(model: string | undefined): string {
   return model === undefined ? '' : ` · ${oneLine(model)}`;
 }
 

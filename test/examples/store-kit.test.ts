@@ -8,6 +8,8 @@ import { changeCases } from '../../src/testing/store-contract/change-cases.ts';
 import { eventCases } from '../../src/testing/store-contract/event-cases.ts';
 import { historyCases } from '../../src/testing/store-contract/history-cases.ts';
 import { journalCases } from '../../src/testing/store-contract/journal-cases.ts';
+import { limitCases } from '../../src/testing/store-contract/limits/limit-cases.ts';
+import { scheduleCases } from '../../src/testing/store-contract/schedules/schedule-cases.ts';
 import { threadCases } from '../../src/testing/store-contract/thread-cases.ts';
 
 const maps = new WeakMap<FullStore, Map<string, string>>();
@@ -61,13 +63,12 @@ describe('the compare-and-set store, made with pawl/stores/kit', () => {
     });
   }
 
-  test('has no signals, kept records, threads, journals and marks of changes, and passes every other case of the contract', async () => {
+  test('has no signals, kept records, threads, journals, marks of changes, schedules and limits, and passes every other case of the contract', async () => {
     const store = storeOn(new Map());
     const skipped: string[] = [];
     for (const each of cases) if ((await once(each)) !== undefined) skipped.push(each.title);
-    const others = [...eventCases, ...journalCases, ...historyCases, ...threadCases, ...changeCases].map(
-      ({ title }) => title,
-    );
+    const groups = [eventCases, journalCases, historyCases, threadCases, changeCases, scheduleCases, limitCases];
+    const others = groups.flat().map(({ title }) => title);
     expect(skipped.toSorted()).toEqual(others.toSorted());
     expect(Object.keys(store)).toEqual(expect.arrayContaining(['append', 'claim', 'send', 'keepOutcome', 'leave']));
   });

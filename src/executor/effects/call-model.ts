@@ -94,7 +94,6 @@ class Turn {
     this.#input = input;
     this.#cost = new TurnCost(run, loop, input);
     if (loop.models.length > 1) this.#lineup = lineupOf(run, loop.models);
-    // Thousands of turns have no limits: they make nothing for them.
     if (!run.services.config.limits) return;
     const facts = { input, tier: loop.tier, asked: () => this.#asked, inputTokens: () => this.#cost.estimate() };
     this.#limit = new TurnLimit(run, facts);

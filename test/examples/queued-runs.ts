@@ -63,10 +63,15 @@ export class QueuedRuns {
     return { executor, agent };
   }
 
-  /** The calls that began more than once. */
+  /** The `once` calls that began more than once. A busy machine may cut another call at the end of a slice: that one is repeated. */
   repeated(): readonly Began[] {
-    return this.began.filter((call, i) => this.began.indexOf(call) !== i);
+    return this.began.filter((call, i) => this.began.indexOf(call) !== i && effectOf(call) === 'once');
   }
+}
+
+function effectOf(call: Began): ToolEffect | undefined {
+  const [step, position] = (call.split(' ')[1] ?? '').split('-').map(Number);
+  return plan[step ?? 0]?.[position ?? 0];
 }
 
 /** What a run says that nobody cuts into slices. */

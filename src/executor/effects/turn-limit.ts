@@ -11,6 +11,7 @@ import { type Backoff, backoffMs, pause } from '../../values/backoff.ts';
 import { untilAborted, withDeadline } from '../../values/deadline.ts';
 import { toErrorData } from '../../values/error-data.ts';
 import { RunWaitsError } from '../../values/errors.ts';
+import { letGo } from '../../values/thenable.ts';
 import type { Usage } from '../../values/usage.ts';
 import { noLabels } from '../host/middleware.ts';
 import type { ActiveRun } from '../run/active-run.ts';
@@ -85,7 +86,7 @@ export class TurnLimit {
     const { limits, warn } = services.config;
     try {
       // Many compatible servers report nothing: the estimate stands.
-      if (used > 0) limits?.report(call, used);
+      if (used > 0) letGo(limits?.report(call, used));
     } catch (error) {
       warn('callback.threw', { runId, what: 'limits.report', error: toErrorData(error, 'RUN_PANIC') });
     }

@@ -2,6 +2,7 @@ import type { ModelFailure } from '../../run/waits/outage.ts';
 import type { Clock } from '../../values/clock.ts';
 import { toErrorData } from '../../values/error-data.ts';
 import { ModelError } from '../../values/errors.ts';
+import { letGo } from '../../values/thenable.ts';
 import { failureOf, judged, statusOf } from '../failure.ts';
 import type { FallbackFailure } from '../port.ts';
 import type { ServedModel } from '../tier.ts';
@@ -99,7 +100,10 @@ export class Lineup<Listed extends ListedModel> {
     const isTaken = kind !== 'final' || requests !== undefined || this.#failed.length > 0 || this.#isFirstResting;
     if (!when) return isTaken;
     try {
-      return when(toldOf(failed)) === true;
+      const said: unknown = when(toldOf(failed));
+      // A promise is no answer, and its rejection must not end the process.
+      letGo(said);
+      return said === true;
     } catch (thrown) {
       this.#options.onThrow(thrown);
       return isTaken;

@@ -75,6 +75,13 @@ describe('a tier with a list of models', () => {
     expect(warned).toMatchObject([{ message: "run: a list's `when` threw", fields: { runId: 'r' } }]);
   });
 
+  test('takes no promise of a `when` for a yes, and its rejection ends no process (failover 3)', async () => {
+    const second = { model: named('openai/gpt', []), when: (() => Promise.reject(new Error('oops'))) as never };
+    const { run } = await played([named('anthropic/opus', [refusal(401)]), second]);
+    expect(await run.result).toMatchObject({ status: 'error', error: { code: 'MODEL' } });
+    expect(second.model.calls).toHaveLength(0);
+  });
+
   test('shows the half of an answer that broke off as void, and the next answer whole (failover 4)', async () => {
     const opus = { model: named('anthropic/opus', [stallAfter('half of')]), maxAttempts: 1 };
     const { run, events } = await played([opus, named('openai/gpt', [reply('whole')])], {

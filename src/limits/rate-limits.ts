@@ -44,7 +44,8 @@ const OUTPUT_TOKENS = 1_000;
 const OUTPUT_SHARE = 1 / 20;
 
 /**
- * Makes limits on the requests and tokens of a minute, exact over all processes that share the store.
+ * Makes limits on the requests and tokens of a minute that hold over all processes that share the store. An idle limit lets one second's
+ * worth begin at once, and at least one request.
  *
  * @throws {TypeError} for a rule without a limit, an unknown `by`, two rules for the same, and a store without `takeTurns`
  * @example

@@ -226,8 +226,10 @@ function counting(): { readonly codec: Codec; characters: number } {
 
 describe('what a call with effects costs does not grow with the calls of its message', () => {
   test('in JSON that is made for the memory store: 250 and 1,000 calls', async () => {
-    const few = await charactersPerCall(memoryStore(), 250);
-    const many = await charactersPerCall(memoryStore(), 1_000);
+    // What is left of other tests in this worker makes JSON too, which only adds: the least counts.
+    const least = async (count: number) =>
+      Math.min(await charactersPerCall(memoryStore(), count), await charactersPerCall(memoryStore(), count));
+    const [few, many] = [await least(250), await least(1_000)];
     expect(many / few).toBeLessThan(1.1);
   });
 

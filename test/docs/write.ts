@@ -2,7 +2,6 @@
 import { writeFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { eventsPage } from './event-table.ts';
-import { filesPage } from './files.ts';
 import { lifecyclePage } from './lifecycle.ts';
 import { limitsPage } from './limits.ts';
 import { llmsPage } from './llms.ts';
@@ -20,4 +19,3 @@ writeFileSync(`${root}/docs/log-lines.md`, logLinesPage(root));
 writeFileSync(`${root}/docs/operations.md`, operationsPage(root));
 writeFileSync(`${root}/docs/deploying.md`, deployingPage(root));
 for (const [name, make] of Object.entries(deployFiles)) writeFileSync(`${root}/docs/deploy/${name}`, make());
-writeFileSync(`${root}/docs/files.md`, filesPage(root));

@@ -44,6 +44,7 @@ export type { Worker } from './executor/fleet/fleet.ts';
 export type { Health, HealthReason } from './executor/fleet/health.ts';
 export type { ListenClient, WorkOptions } from './executor/fleet/options.ts';
 export type { WorkerStats } from './executor/fleet/worker.ts';
+export type { Defaults } from './executor/host/defaults.ts';
 export type { OnDue } from './executor/host/due-hints.ts';
 export type { JournalOption, JournalOptions } from './executor/host/journal-options.ts';
 export { type JsonLoggerOptions, jsonLogger } from './executor/host/logger.ts';
@@ -52,17 +53,14 @@ export type { Notice, Notify } from './executor/host/notices.ts';
 export type { ObservedRun, RunObserver, RunOrigin } from './executor/host/observers.ts';
 export type {
   ApprovalPolicy,
-  Defaults,
   ExecutorOptions,
   FailoverOptions,
-  Inspect,
   JudgedCall,
   Ports,
   RetentionOptions,
-  RunOptions,
-  StepInfo,
 } from './executor/host/options.ts';
 export type { SignalName, SignalOptions } from './executor/host/process-signals.ts';
+export type { Inspect, RunOptions, StepInfo } from './executor/host/run-options.ts';
 export type { Places, TracedCall, TracedRun, Tracing, WatchedExecutor } from './executor/host/tracing.ts';
 export type { ApproveOptions, RunControl, WorkflowControl } from './executor/lifecycle/control.ts';
 export type { FollowOptions } from './executor/lifecycle/read-events.ts';

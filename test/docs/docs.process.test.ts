@@ -10,6 +10,7 @@ import { declaredEvents, eventsPage, listedEvents } from './event-table.ts';
 import { lifecyclePage } from './lifecycle.ts';
 import { limitsPage } from './limits.ts';
 import { llmsPage } from './llms.ts';
+import { examplesOf } from './options.ts';
 import { referencePage } from './reference.ts';
 import { metricsPage, operationsPage } from './tables.ts';
 
@@ -106,7 +107,10 @@ describe('the docs', () => {
 
   test('there are code blocks to check', () => expect(blocks.length).toBeGreaterThan(3));
 
-  test('every code block compiles', () => {
+  test('every code block compiles, and so does each example of an option', () => {
+    mkdirSync(`${work}/options`);
+    const prelude = readFileSync(`${root}/test/docs/options-prelude.ts`, 'utf8');
+    writeFileSync(`${work}/options/block.ts`, examplesOf(root, prelude));
     const config = { extends: '../../tsconfig.json', include: ['**/*.ts'], compilerOptions: { noEmit: true } };
     writeFileSync(`${work}/tsconfig.json`, JSON.stringify(config));
     const { stdout } = spawnSync(

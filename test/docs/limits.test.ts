@@ -75,7 +75,7 @@ describe('the page of limits', () => {
   });
 
   test('has each default of a run', () => {
-    const defaults = numbersOf(root).filter(({ path }) => path === 'src/executor/host/config.ts');
+    const defaults = numbersOf(root).filter(({ path }) => path === 'src/executor/host/defaults.ts');
     const names = defaults.map(({ name }) => name).filter((name) => !/^[A-Z_]+$/.test(name));
     expect(names.length).toBeGreaterThan(10);
     expect(names.filter((name) => !shownLimits.has(name))).toEqual([]);

@@ -132,3 +132,9 @@ function written(value: number, unit: Unit = 'number'): string {
   if (unit === 'size') return value % 2 ** 20 === 0 ? `${value / 2 ** 20} Mi` : `${value / 2 ** 10} Ki`;
   return value.toLocaleString('en-US');
 }
+
+/** The figure of the line that names an option; undefined if no line does. */
+export function limitOfOption(root: string, option: string): number | undefined {
+  const line = sections.flatMap(({ limits }) => limits).find((limit) => limit.option?.replaceAll('`', '') === option);
+  return line && numberOf(numbersOf(root), line);
+}

@@ -1,42 +1,7 @@
-import { readFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
-import { parseSync } from 'rolldown/utils';
 import { entryPoints } from '../toolchain/entry-points.ts';
+import { type Declaration, nameOf, parse } from './declarations.ts';
 import { taskOf, taskTitles } from './reference-tasks.ts';
-
-interface Node {
-  readonly type: string;
-  readonly start: number;
-  readonly end: number;
-}
-interface Declaration extends Node {
-  readonly id?: { readonly name: string };
-  readonly body?: Node | null;
-  readonly declarations?: readonly { readonly id: { readonly name: string } & Node; readonly init?: Node }[];
-}
-interface ExportNode extends Node {
-  readonly declaration?: Declaration | null;
-  readonly source?: { readonly value: string } | null;
-  readonly specifiers: readonly { readonly exported: { readonly name: string } }[];
-}
-interface Parsed {
-  readonly text: string;
-  readonly exports: readonly ExportNode[];
-  readonly comments: readonly { readonly value: string; readonly end: number }[];
-}
-
-const parsed = new Map<string, Parsed>();
-
-function parse(root: string, path: string): Parsed {
-  const known = parsed.get(path);
-  if (known) return known;
-  const text = readFileSync(join(root, path), 'utf8');
-  const { program, comments } = parseSync(path, text, { lang: 'ts', sourceType: 'module' });
-  const exports = (program.body as unknown as ExportNode[]).filter(({ type }) => type === 'ExportNamedDeclaration');
-  const result = { text, exports, comments };
-  parsed.set(path, result);
-  return result;
-}
 
 /** A public name, and where it is declared. */
 interface Entry {
@@ -180,10 +145,6 @@ class Anchors {
   *of(entries: readonly Entry[]): Iterable<[string, string]> {
     for (const entry of entries) yield [keyOf(entry), this.#byEntry.get(keyOf(entry)) ?? ''];
   }
-}
-
-function nameOf({ id, declarations }: Declaration): string {
-  return id?.name ?? declarations?.[0]?.id.name ?? '';
 }
 
 /** Declarations without the bodies of functions and classes. */

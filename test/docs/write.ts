@@ -5,12 +5,14 @@ import { eventsPage } from './event-table.ts';
 import { lifecyclePage } from './lifecycle.ts';
 import { limitsPage } from './limits.ts';
 import { llmsPage } from './llms.ts';
+import { optionsPage } from './options.ts';
 import { referencePage } from './reference.ts';
 import { deployFiles, deployingPage, logLinesPage, metricsPage, operationsPage } from './tables.ts';
 
 const root = fileURLToPath(new URL('../..', import.meta.url));
 writeFileSync(`${root}/docs/run-lifecycle.md`, lifecyclePage());
 writeFileSync(`${root}/docs/limits.md`, limitsPage(root));
+writeFileSync(`${root}/docs/options.md`, optionsPage(root));
 writeFileSync(`${root}/docs/llms.txt`, llmsPage(root));
 writeFileSync(`${root}/docs/reference.md`, referencePage(root));
 writeFileSync(`${root}/docs/events.md`, eventsPage(root));

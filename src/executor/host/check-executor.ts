@@ -13,9 +13,10 @@ import {
   type KnownKeys,
   kindOf,
 } from '../../values/known-options.ts';
+import type { Defaults } from './defaults.ts';
 import { checkMiddleware } from './middleware.ts';
 import { checkObservers } from './observers.ts';
-import type { Defaults, ExecutorOptions, FailoverOptions, Ports, RetentionOptions } from './options.ts';
+import type { ExecutorOptions, FailoverOptions, Ports, RetentionOptions } from './options.ts';
 import { checkTracing } from './tracing.ts';
 
 const optionKeys: KnownKeys<ExecutorOptions> = {

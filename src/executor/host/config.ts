@@ -4,7 +4,6 @@ import type { Skill } from '../../agent/skill.ts';
 import { consoleLogger, LogLines, type Warn } from '../../log/log.ts';
 import { FIRST_REST_MS } from '../../model/lists/rests.ts';
 import type { Models } from '../../model/port.ts';
-import { replyLimits } from '../../model/reply-limits.ts';
 import { checkHostRunId } from '../../run/identity.ts';
 import { type DefinedSchedule, schedulesIn } from '../../schedules/definition.ts';
 import { isJournal, isKeepingRecords, isScheduling } from '../../store/capabilities.ts';
@@ -17,6 +16,7 @@ import { readProperty, toErrorData } from '../../values/error-data.ts';
 import { letGo } from '../../values/thenable.ts';
 import { agentOfWorkflow, type Workflow } from '../../workflow/workflow.ts';
 import { checkExecutor, retainedMs } from './check-executor.ts';
+import { type Defaults, usualDefaults } from './defaults.ts';
 import { DueHints } from './due-hints.ts';
 import { guarded, readable } from './guard.ts';
 import { guardedClock } from './guarded-clock.ts';
@@ -24,7 +24,7 @@ import { type Journaling, journalDefaults, journalOptionsOf } from './journal-op
 import { type Layers, layersOf } from './middleware.ts';
 import { Notices } from './notices.ts';
 import { type Observer, observersOf, type RunObserver, runLines } from './observers.ts';
-import type { Defaults, ExecutorOptions, Ports } from './options.ts';
+import type { ExecutorOptions, Ports } from './options.ts';
 import { redactedInspect, redactedLogger } from './redaction.ts';
 import { type GuardedTracing, guardedTracing } from './tracing.ts';
 
@@ -33,34 +33,6 @@ const WEEK_MS = 7 * DAY_MS;
 const AUDIT_MS = 90 * DAY_MS;
 const EVENTS_MS = 600_000;
 const RECORDS_MS = 0;
-
-const defaults: Defaults = {
-  model: 'fast',
-  maxSteps: 20,
-  maxRuntimeMs: 600_000,
-  maxConsecutiveToolErrors: 3,
-  maxSameToolCallRepeats: 3,
-  toolConcurrency: 8,
-  maxDepth: 8,
-  maxTreeRuns: 1_000,
-  modelAttempts: 5,
-  modelRetryMs: 60_000,
-  modelOutageMs: 86_400_000,
-  setupMs: 86_400_000,
-  firstChunkMs: 120_000,
-  chunkGapMs: 60_000,
-  onCutAnswer: 'accept',
-  ...replyLimits,
-  toolTimeoutMs: 120_000,
-  portMs: 30_000,
-  finalizeMs: 10_000,
-  leaseMs: 30_000,
-  controlMs: 500,
-  maxAttempts: 3,
-  waitLingerMs: 1_000,
-  notifyAfterMs: 3_600_000,
-  dueMs: 1_000,
-};
 
 /** An executor's options, checked and completed. */
 export interface Config {
@@ -133,12 +105,12 @@ export interface Config {
 
 /** Checks the options of createExecutor and adds the defaults. @throws {TypeError} if the options cannot make an executor */
 export function configOf(options: ExecutorOptions): Config {
-  checkExecutor(options, defaults);
+  checkExecutor(options, usualDefaults);
   const lines = new LogLines(redactedLogger(options.logger ?? consoleLogger, options.redact));
   const { warn } = lines;
   const clock = guardedClock(options.clock, warn);
   lines.clock = clock;
-  const limits = { ...defaults, ...given(options.defaults) };
+  const limits = { ...usualDefaults, ...given(options.defaults) };
   const factory =
     options.ports?.checkpointer ??
     (options.store && createCheckpointerFactory(options.store, { clock, timeoutMs: limits.portMs }));

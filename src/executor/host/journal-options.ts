@@ -2,7 +2,7 @@ import { checkKeys, kindOf } from '../../values/known-options.ts';
 
 /** How an executor keeps the events of its runs for readers in any process. */
 export interface JournalOptions {
-  /** How long an event may wait until it is published, ms. */
+  /** How long an event may wait until it is published. */
   readonly flushMs: number;
   /** About how many bytes may wait. */
   readonly flushBytes: number;

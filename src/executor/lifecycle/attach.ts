@@ -16,7 +16,7 @@ import { markOf } from '../../values/message-mark.ts';
 import { noUsage } from '../../values/usage.ts';
 import { leave } from '../effects/settle.ts';
 import { guarded, guardedObserver } from '../host/guard.ts';
-import type { RunOptions, StepInfo } from '../host/options.ts';
+import type { RunOptions, StepInfo } from '../host/run-options.ts';
 import { atMoment, type PersistedRun } from '../host/snapshot.ts';
 import { ActiveRun, type ExecutorServices } from '../run/active-run.ts';
 import { tellInspectors } from '../run/inspected-machine.ts';

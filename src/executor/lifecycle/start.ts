@@ -10,8 +10,8 @@ import { checkMethods, checkWord, type KnownKeys, kindOf, readOptions } from '..
 import { isWorkflow } from '../../workflow/program.ts';
 import { agentOfWorkflow, type Workflow } from '../../workflow/workflow.ts';
 import { guarded, isTypeError, readable } from '../host/guard.ts';
-import type { RunOptions } from '../host/options.ts';
 import { redactedInspect } from '../host/redaction.ts';
+import type { RunOptions } from '../host/run-options.ts';
 import type { ActiveRun, ExecutorServices } from '../run/active-run.ts';
 import { handleOf, type Run } from '../run/handle.ts';
 import { type Asker, conflict, isAskedRun } from '../run/record/same-request.ts';

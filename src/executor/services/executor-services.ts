@@ -8,7 +8,7 @@ import type { BegunTurn } from '../../store/thread-port.ts';
 import type { Toolbox } from '../../tool/toolbox.ts';
 import type { JsonObject } from '../../values/json.ts';
 import type { Config } from '../host/config.ts';
-import type { RunOptions } from '../host/options.ts';
+import type { RunOptions } from '../host/run-options.ts';
 import type { CommandInbox } from './command-inbox.ts';
 import { Deliveries } from './deliveries.ts';
 import type { DueSweep } from './due/due-sweep.ts';

@@ -73,6 +73,7 @@ export function createBudget(options: BudgetOptions): RollingBudget {
   const budget = new StoreBudget(options);
   // Functions, not methods: hosts wrap a budget by spreading it.
   return {
+    isLocal: budget.isLocal,
     check: async (callerId) => budget.check(callerId),
     reserve: async (callerId, estimate) => budget.reserve(callerId, estimate),
     commit: async (reservation, used) => budget.commit(reservation, used),
@@ -113,6 +114,10 @@ class StoreBudget {
     this.#priceOf = priceOfCalls(options.prices);
     this.#estimator = new Estimator(this.#limits, this.#priceOf, options.expected);
     this.#store = options.store ?? memoryBudget();
+  }
+
+  get isLocal(): boolean {
+    return this.#store.isLocal === true;
   }
 
   async check(callerId: string): Promise<void> {

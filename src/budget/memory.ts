@@ -14,7 +14,7 @@ const SLICES = 1_024;
 
 /** Stores a budget in the memory of this process: the default store of a budget. */
 export function memoryBudget(): BudgetStore {
-  return storeOf(new MemoryLedgers());
+  return { ...storeOf(new MemoryLedgers()), isLocal: true };
 }
 
 /**

@@ -40,6 +40,8 @@ export interface Reservation {
  * replaces the earlier reservation, and a commit replaces the earlier count. So a turn counts once.
  */
 export interface Budget {
+  /** Processes of other computers do not see it: an executor on a store that they share warns of that. Absent: they do. */
+  readonly isLocal?: boolean;
   /** @throws {BUDGET_EXCEEDED} if this caller may not start, or continue, a run */
   check(callerId: string): Promise<void>;
   /** @throws {BUDGET_EXCEEDED} if nothing is left, or not enough beside the running calls: the call is not made */

@@ -42,7 +42,7 @@ export function sqliteBudget(options: SqliteBudgetOptions): SqliteBudget {
   const { path, busyTimeoutMs = 10_000 } = options;
   const file = new SqliteFile(layout, { path, busyTimeoutMs });
   const close = async () => file.close();
-  return { ...storeOf(new SqliteLedgers(file)), close, [Symbol.asyncDispose]: close };
+  return { ...storeOf(new SqliteLedgers(file)), isLocal: true, close, [Symbol.asyncDispose]: close };
 }
 
 /** Spending of runs is kept for this many windows: a run that continues later must not have it counted twice. */

@@ -37,6 +37,8 @@ export interface LeavingAmounts {
  * store. Amounts are finite and not negative.
  */
 export interface BudgetStore {
+  /** Processes of other computers do not see it: each computer, or each process, has a budget of its own. Absent: they do. */
+  readonly isLocal?: boolean;
   standing(callerId: string, terms: BudgetTerms): Promise<StandingAmounts>;
   /** The amounts of a caller that leave the window next, oldest first; if there are many, the first of them are enough. */
   leaving(callerId: string, terms: BudgetTerms): Promise<readonly LeavingAmounts[]>;

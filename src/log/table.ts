@@ -175,6 +175,16 @@ export const logTable = {
     'The database of the budget is away, full or slow.',
     'Look at it. `onBudgetAway` decides what runs do meanwhile.',
   ),
+  'budget.local': warn(
+    'executor: the store is shared by computers and the budget is not: each has a budget of its own',
+    'The budget is in the memory of the process or in a SQLite file, and the runs are in PostgreSQL.',
+    'Give it a shared store: `createBudget({ store: postgresBudget({ pool }) })`.',
+  ),
+  'budget.shared': warn(
+    'run: runs without a callerId share one budget',
+    'A run was started without `callerId`, and its budget counts by callers.',
+    'Name the caller at the start, or leave it so where one budget for all is meant.',
+  ),
   'budget.restore.failed': warn(
     'run: the budget did not accept the earlier spend of the run',
     'The budget was away, or threw.',

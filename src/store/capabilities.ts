@@ -1,3 +1,4 @@
+import { readProperty } from '../values/error-data.ts';
 import { kindOf, missingMethods } from '../values/known-options.ts';
 import type { CountingStore } from './counting/port.ts';
 import type { LimitStore } from './limits/port.ts';
@@ -51,6 +52,8 @@ export const isLimiting = (store: CheckpointStore): store is LimitStore => has(s
 export const isKeepingOutcomes = (store: CheckpointStore): store is OutcomeStore => has(store, 'keepOutcome');
 /** Returns whether a store knows which ends are delivered: it has `takeUndelivered`. */
 export const isDelivering = (store: CheckpointStore): store is DeliveryStore => has(store, 'takeUndelivered');
+/** Returns whether processes of several computers share a store: it says `isShared`. */
+export const isShared = (store: CheckpointStore): boolean => readProperty(store, 'isShared') === true;
 
 /**
  * Checks that a value has the methods of a CheckpointStore.

@@ -58,12 +58,12 @@ describe('a model whose provider reports no usage', () => {
   test('is warned of once per executor, and not when the usage is reported', async () => {
     const ports = { budget: createBudget({ tokens: 10 ** 9 }) };
     const silent = hostOf({ models: { fast: modelReporting(undefined, 2) } as never, tools, ports });
-    await silent.run({ runId: 'a' });
-    await silent.run({ runId: 'b' });
+    await silent.run({ runId: 'a', callerId: 'ann' });
+    await silent.run({ runId: 'b', callerId: 'ann' });
     expect(silent.warned).toMatchObject([{ fields: { event: 'budget.estimated', runId: 'a', model: 'fake/fake' } }]);
     const usage = { inputTokens: { total: 7 }, outputTokens: { total: 3 } };
     const reporting = hostOf({ models: { fast: modelReporting(usage) } as never, ports });
-    expect((await reporting.run()).spend?.tokens).toBe(10);
+    expect((await reporting.run({ callerId: 'ann' })).spend?.tokens).toBe(10);
     expect(reporting.warnings).toEqual([]);
     const without = hostOf({ models: { fast: modelReporting(undefined) } as never });
     await without.run();

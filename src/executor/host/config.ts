@@ -6,7 +6,7 @@ import { FIRST_REST_MS } from '../../model/lists/rests.ts';
 import type { Models } from '../../model/port.ts';
 import { checkHostRunId } from '../../run/identity.ts';
 import { type DefinedSchedule, schedulesIn } from '../../schedules/definition.ts';
-import { isJournal, isKeepingRecords, isScheduling } from '../../store/capabilities.ts';
+import { isJournal, isKeepingRecords, isScheduling, isShared } from '../../store/capabilities.ts';
 import { boundedStore, checkedStore } from '../../store/checked-store.ts';
 import { type CheckpointerFactory, createCheckpointerFactory } from '../../store/factory.ts';
 import type { CheckpointStore } from '../../store/port.ts';
@@ -117,6 +117,7 @@ export function configOf(options: ExecutorOptions): Config {
   const store = factory?.store ?? options.store;
   const journal = journalFor(options, store, warn);
   const auditMs = auditMsOf(options, store, warn);
+  if (readProperty(options.ports?.budget, 'isLocal') === true && store && isShared(store)) warn('budget.local');
   const hints = new DueHints(options.onDue, { clock, warn, ms: limits.portMs });
   return {
     models: options.models ?? {},

@@ -23,10 +23,16 @@ export interface BudgetedCall {
 
 /** Asks the budget whether this caller may begin a run. @returns why not */
 export async function askBudget(run: ActiveRun): Promise<Error | undefined> {
-  const { budget } = run.services.config;
+  const { services } = run;
+  const { budget, warn } = services.config;
   if (!budget) return undefined;
+  const callerId = callerOf(run);
+  if (callerId === '' && !services.hasWarnedOfCaller) {
+    services.hasWarnedOfCaller = true;
+    warn('budget.shared', { runId: run.runId });
+  }
   try {
-    await askWhileAway(run, 'budget.check', () => budget.check(callerOf(run)));
+    await askWhileAway(run, 'budget.check', () => budget.check(callerId));
     return undefined;
   } catch (error) {
     return asError(error);

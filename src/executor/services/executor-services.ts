@@ -93,6 +93,8 @@ export class Services<Run extends LiveRun> {
   heldUpAt = Number.NEGATIVE_INFINITY;
   /** Whether the host was warned that its budget counts estimates. */
   hasWarnedOfEstimate = false;
+  /** Whether the host was warned that runs without a caller share one budget. */
+  hasWarnedOfCaller = false;
   readonly #closing: Set<Promise<unknown>> = new Set();
   /** The logic of each agent's runs: its chart, with the effects of this executor. */
   readonly logics: WeakMap<Agent, AnyActorLogic> = new WeakMap();

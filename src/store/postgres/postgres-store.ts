@@ -81,6 +81,8 @@ const MAX_BYTES = 1_000_000_000;
 
 /** The store of `postgresStore`. */
 export interface PostgresStore extends WholeStore {
+  /** Processes of several computers share it. */
+  readonly isShared: true;
   /** Waits for the pending writes. Every later call is refused. The pool stays open: it belongs to the host. */
   close(): Promise<void>;
   [Symbol.asyncDispose](): Promise<void>;
@@ -107,7 +109,7 @@ export function postgresStore(options: PostgresStoreOptions): PostgresStore {
   if (!(timeoutMs > 0)) throw new TypeError(`timeoutMs must be above 0, not ${timeoutMs}`);
   const server = new Server({ pool, schema, times: serverTimes(clock), notifies: notify, isReadOnly });
   const driver = new PostgresDriver(server, timeoutMs);
-  const store = storeFrom(driver, { codec: options.codec, blobs: true, clock });
+  const store = { ...storeFrom(driver, { codec: options.codec, blobs: true, clock }), isShared: true } as const;
   return isReadOnly ? withoutWrites(store, `the PostgreSQL store in schema ${schema}`) : store;
 }
 

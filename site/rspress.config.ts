@@ -1,0 +1,37 @@
+import { readFileSync } from 'node:fs';
+import { defineConfig } from '@rspress/core';
+import { contract, decisionsOf, groups, staged, stagePages } from './pages.ts';
+
+const manifest: { description: string; repository?: { url: string } } = JSON.parse(
+  readFileSync(new URL('../package.json', import.meta.url), 'utf8'),
+);
+/** Where links to sources lead. A package without a repository shows their paths. */
+const repository = manifest.repository?.url.replace(/^git\+/, '').replace(/\.git$/, '');
+stagePages(repository);
+
+const map = groups();
+
+export default defineConfig({
+  root: staged,
+  outDir: 'dist/www',
+  title: 'Pawl',
+  description: manifest.description,
+  logoText: 'Pawl',
+  icon: new URL('icon.svg', import.meta.url),
+  // The index is the one of the package: its links are the pages as Markdown, which the site has too.
+  llms: { llmsTxt: () => readFileSync(new URL('../docs/llms.txt', import.meta.url), 'utf8') },
+  markdown: { link: { checkDeadLinks: true, checkAnchors: true } },
+  search: { codeBlocks: true },
+  themeConfig: {
+    nav: map.slice(0, -1).map(({ text, items }) => ({ text, link: items[0]?.link ?? '/' })),
+    sidebar: {
+      '/contract/': [{ text: 'Contract', items: contract() }],
+      '/decisions/': [{ text: 'Decisions', items: decisionsOf() }],
+      '/': map.map(({ text, items }) => ({ text, items: [...items] })),
+    },
+    ...(repository === undefined ? {} : { socialLinks: [{ icon: 'github', mode: 'link', content: repository }] }),
+    // The copied page goes to the clipboard. The other ways would send it to a vendor.
+    llmsUI: { viewOptions: ['markdownLink'] },
+    enableContentAnimation: false,
+  },
+});

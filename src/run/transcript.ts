@@ -1,4 +1,4 @@
-import { encodeMessage, hasFileUrl, type Message, toolCallsOf } from '../values/message.ts';
+import { hasFileUrl, type Message, sizeOfMessage, toolCallsOf } from '../values/message.ts';
 
 interface Buffer {
   readonly messages: Message[];
@@ -43,7 +43,7 @@ export class Transcript {
     const buffer = isNewest ? this.#buffer : this.#copy();
     for (const message of messages) {
       const index = buffer.messages.push(message) - 1;
-      buffer.sizes.push((buffer.sizes.at(-1) ?? 0) + Buffer.byteLength(encodeMessage(message)));
+      buffer.sizes.push((buffer.sizes.at(-1) ?? 0) + sizeOfMessage(message));
       enter(buffer, message, index);
     }
     return new Transcript(buffer, buffer.messages.length);
@@ -103,7 +103,7 @@ function bufferOf(messages: readonly Message[], sizes: number[] = sizesOf(messag
 function sizesOf(messages: readonly Message[]): number[] {
   let size = 0;
   return messages.map((message) => {
-    size += Buffer.byteLength(encodeMessage(message));
+    size += sizeOfMessage(message);
     return size;
   });
 }

@@ -7,7 +7,7 @@ import type { Transcript } from '../run/transcript.ts';
 import type { Clock } from '../values/clock.ts';
 import { hasCode } from '../values/error-data.ts';
 import { RecordTooLargeError } from '../values/errors.ts';
-import { encodeMessage } from '../values/message.ts';
+import { sizeOfMessage } from '../values/message.ts';
 
 /** The known stored state of a run. */
 export interface LandedState {
@@ -150,7 +150,7 @@ export class RecordWrites {
     if (maxRecordBytes - written > this.#metaSize + 3 * sizeBound(state)) return;
     const size = written + Buffer.byteLength(JSON.stringify(head));
     if (size <= maxRecordBytes) return;
-    const sizes = transcript.slice(ownFrom).map((message) => Buffer.byteLength(encodeMessage(message)));
+    const sizes = transcript.slice(ownFrom).map(sizeOfMessage);
     const largest = Math.max(0, ...sizes);
     throw new RecordTooLargeError(
       `the record of ${this.#meta.runId} would have ${size} bytes, maxRecordBytes is ${maxRecordBytes}; ` +

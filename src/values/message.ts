@@ -18,9 +18,10 @@ export type ToolOutput = LanguageModelV4ToolResultOutput;
 
 /**
  * The JSON text of each message of a transcript. Pawl encodes a message once, when it enters: this proves that it is JSON,
- * gives its size, and the stores write this very text. After the save it is dropped (`undefined`).
+ * gives its size, and the stores write this very text. After the save only its size is kept, in bytes; of a message that a store has
+ * parsed it is not known before it is asked for (`undefined`).
  */
-const encodings = hiddenField<string | undefined>();
+const encodings = hiddenField<string | number | undefined>();
 
 /**
  * Takes a message into a transcript: checks that it is JSON, copies it, freezes the copy and encodes it once.
@@ -39,14 +40,25 @@ export function enterFrozen<M extends Message>(message: M): M {
   return Object.freeze(message);
 }
 
-/** Returns the JSON text of a message; computes it at most once for a message of a transcript. */
+/** Returns the JSON text of a message. Until it is stored, a message of a transcript has it. */
 export function encodeMessage(message: Message): string {
-  return encodings.get(message) ?? JSON.stringify(message);
+  const known = encodings.get(message);
+  if (typeof known === 'string') return known;
+  const text = JSON.stringify(message);
+  if (known === undefined && encodings.has(message)) encodings.put(message, Buffer.byteLength(text));
+  return text;
+}
+
+/** Returns the size of a message's JSON text, bytes; computes it at most once for a message of a transcript. */
+export function sizeOfMessage(message: Message): number {
+  const known = encodings.get(message);
+  return typeof known === 'number' ? known : Buffer.byteLength(encodeMessage(message));
 }
 
 /** Frees the memory of an encoding after the message is stored. */
 export function dropEncoding(message: Message): void {
-  if (encodings.has(message)) encodings.put(message, undefined);
+  const known = encodings.get(message);
+  if (typeof known === 'string') encodings.put(message, Buffer.byteLength(known));
 }
 
 /** Takes in a message that a store has just parsed: freezes it without a copy, a check or an encoding. */

@@ -2,7 +2,7 @@ import { createPalette, defineAgent, type Message, memoryStore } from 'pawl';
 import { readRun } from 'pawl/lab';
 import { sqliteStore } from 'pawl/stores/sqlite';
 import { callTool, hang, reply } from 'pawl/testing';
-import { describe, expect, onTestFinished, test } from 'vitest';
+import { describe, expect, onTestFinished, test, vi } from 'vitest';
 import { type HostOptions, hostOf, toolOf, until } from '../fixtures/host.ts';
 
 const stores = {
@@ -107,6 +107,17 @@ describe('executor.fork', () => {
     await run.cancel();
     const next = hostOf({ store, tools: both, script: [reply('again')] });
     expect(await (await next.executor.fork('r', { at: 1, effects: 'live' })).result).toMatchObject({ output: 'again' });
+  });
+
+  test('turns each message that it keeps into text once, for its save and for its size (lab 30)', async () => {
+    const { host } = await origin({ store: sqliteStore({ path: ':memory:' }) });
+    const next = host({ script: [hang()] });
+    const encoded = vi.spyOn(JSON, 'stringify');
+    onTestFinished(() => encoded.mockRestore());
+    const fork = await next.executor.fork('r', { at: 3, runId: 'f', effects: 'live' });
+    const results = encoded.mock.calls.filter(([value]) => (value as Message | undefined)?.role === 'tool');
+    expect(results).toHaveLength(3);
+    await fork.cancel();
   });
 
   test('is idempotent by its run id, and refuses another fork under it (lab 10)', async () => {

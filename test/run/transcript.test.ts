@@ -3,7 +3,7 @@ import fc from 'fast-check';
 import type { Message } from 'pawl';
 import { describe, expect, test } from 'vitest';
 import { Transcript } from '../../src/run/transcript.ts';
-import { dropEncoding, encodeMessage, enterMessage, enterStored } from '../../src/values/message.ts';
+import { dropEncoding, encodeMessage, enterMessage, enterStored, sizeOfMessage } from '../../src/values/message.ts';
 import { said } from '../fixtures/states.ts';
 
 const calling = (...ids: string[]): Message =>
@@ -154,7 +154,7 @@ describe('a message that enters', () => {
     );
   });
 
-  test('is encoded as JSON.stringify does, also after its text was dropped', () => {
+  test('is encoded and measured as JSON.stringify does, also after its text was dropped', () => {
     fc.assert(
       fc.property(fc.jsonValue(), (value) => {
         const message = enterMessage({
@@ -162,10 +162,13 @@ describe('a message that enters', () => {
           content: [{ type: 'text', text: 'x', providerOptions: { x: value } }],
         });
         const text = JSON.stringify(message);
-        expect(encodeMessage(message)).toBe(text);
-        dropEncoding(message);
-        expect(encodeMessage(message)).toBe(text);
-        expect(JSON.stringify(enterStored(JSON.parse(text) as Message))).toBe(text);
+        const stored = enterStored(JSON.parse(text) as Message);
+        for (const each of [message, stored]) {
+          expect(encodeMessage(each)).toBe(text);
+          dropEncoding(each);
+          expect(sizeOfMessage(each)).toBe(Buffer.byteLength(text));
+          expect(encodeMessage(each)).toBe(text);
+        }
       }),
     );
   });

@@ -23,7 +23,7 @@ import type { Job } from './process.ts';
 
 /** A broken promise. Plain JSON. */
 export interface CrashTestViolation {
-  /** Which promise; docs/testing.md explains each letter. */
+  /** Which promise; docs/crash-test.md explains each letter. */
   readonly promise: CrashTestPromise;
   /** Where the process died, for example `after store.append 3`; `no crash` = it is broken without a crash, too. */
   readonly crashAt: string;

@@ -7,7 +7,7 @@ import type { Message, ToolOutput } from '../../values/message.ts';
 import { isToolError } from '../../values/tool-output.ts';
 import { MachineStory } from './machine-story.ts';
 
-/** The letter of a promise; docs/testing.md explains each. */
+/** The letter of a promise; docs/crash-test.md explains each. */
 export type CrashTestPromise = 'a' | 'b' | 'c' | 'd' | 'e' | 'f' | 'g' | 'h' | 'i' | 'w1' | 'w2' | 'w3';
 
 export interface Complaint {

@@ -14,41 +14,102 @@ import { hashedPhase, type Phase, phaseFactsOf, readPhases } from './phase.ts';
 
 /** The definition of an agent. Ids and versions are the host's; `recover` finds agents by id. */
 export interface AgentDefinition<Schema = unknown> {
+  /**
+   * Names the agent in records: `recover` finds it by this id. It stays the same over releases.
+   * @example id: 'support'
+   */
   readonly id: string;
-  /** Default: the id. */
+  /**
+   * The agent's name for people, in Studio and in lists.
+   * @default the id
+   * @example name: 'Support desk'
+   */
   readonly name?: string;
-  /** Default '1'. Stored with each run, so that an operator sees which definition began it. */
+  /**
+   * Stored with each run, so that an operator sees which definition began it.
+   * @default '1'
+   * @example version: '2026-11'
+   */
   readonly version?: string;
   /**
-   * The language model that it asks, or the name of one of the executor's `models` (a tier); default: the executor's
-   * `defaults.model`.
+   * The language model that it asks, or the name of one of the executor's `models` (a tier).
+   * @default the executor's `defaults.model`
+   * @example model: openai('gpt-5')
    */
   readonly model?: ModelChoice;
-  /** The system prompt, verbatim. An agent with phases needs none: each phase has its own. */
+  /**
+   * The system prompt, verbatim. An agent with phases needs none: each phase has its own.
+   * @default ''
+   * @example instructions: 'Answer questions about orders.'
+   */
   readonly instructions?: string;
+  /**
+   * What it may call: tools, names of the executor's tools, or tools of the AI SDK by their names.
+   * @default none
+   * @example tools: [searchOrders, sendMail]
+   */
   readonly tools?: ToolEntries;
+  /**
+   * Most steps of a run, or of a phase; then STEP_LIMIT.
+   * @default the executor's `defaults.maxSteps`
+   * @example maxSteps: 40
+   */
   readonly maxSteps?: number;
-  /** Working time over all processes, ms. */
+  /**
+   * Longest working time of a run, over all processes; waits do not count.
+   * @default the executor's `defaults.maxRuntimeMs`
+   * @example maxRuntimeMs: 3_600_000
+   */
   readonly maxRuntimeMs?: number;
-  /** Tool calls of one message that run at the same time; default 8. */
+  /**
+   * Most tool calls of one message that run at the same time.
+   * @default the executor's `defaults.toolConcurrency`
+   * @example toolConcurrency: 1
+   */
   readonly toolConcurrency?: number;
-  /** Stages that follow one another, each a loop of its own; the output of the last is the run's output. Absent = one loop. */
+  /**
+   * Stages that follow one another, each a loop of its own; the output of the last is the run's output.
+   * @default none: one loop
+   * @example phases: [{ name: 'plan', instructions: 'Plan.' }, { name: 'write', instructions: 'Write {{.plan}}' }]
+   */
   readonly phases?: readonly Phase[];
-  /** Agents of the executor's palette that this agent may call: tools named `agent__<id>`. */
+  /**
+   * Ids of agents of the executor that this agent may call: tools named `agent__<id>`.
+   * @default none
+   * @example subAgents: ['researcher']
+   */
   readonly subAgents?: readonly string[];
-  /** Skills of the palette: tools named `skill__<name>`. */
+  /**
+   * Names of skills of the executor that it may call: tools named `skill__<name>`.
+   * @default none
+   * @example skills: ['summarise']
+   */
   readonly skills?: readonly string[];
-  /** What the agent is good for: other agents that may call it get this text. */
+  /**
+   * What the agent is good for: other agents that may call it get this text.
+   * @default ''
+   * @example description: 'Finds facts in the archive.'
+   */
   readonly description?: string;
   /**
    * The form of the answer: a schema of the same kinds as a tool's input, or an `Output` of the AI SDK. Pawl reads the answer as
    * JSON and checks it; an answer that does not fit gets one repair turn. In a pipeline it is the answer of the last phase. The
    * result holds it as `data`.
+   * @default none: the answer is text
+   * @example output: z.object({ city: z.string() })
    */
   readonly output?: Schema & (object | undefined);
-  /** An answer that reached its length limit; default: the executor's `defaults.onCutAnswer`. */
+  /**
+   * What a run does with an answer that reached its length limit.
+   * @default the executor's `defaults.onCutAnswer`
+   * @example onCutAnswer: 'continue'
+   */
   readonly onCutAnswer?: CutAnswer;
-  /** Settings of its model calls: temperature, output tokens, tool choice, provider options. A phase may override each. */
+  /**
+   * Settings of its model calls: temperature, output tokens, tool choice, provider options. A phase may override each.
+   * @default none
+   * @example settings: { temperature: 0, maxOutputTokens: 2_000 }
+   */
   readonly settings?: ModelSettings;
 }
 

@@ -10,30 +10,60 @@ export interface Phase {
   /**
    * Names its output for later instructions, and the phase in events and results: letters A-Z a-z, digits, `_`, no digit at
    * the beginning. `Query` is reserved. Two phases may share a name.
+   * @example name: 'plan'
    */
   readonly name: string;
   /**
    * The system prompt, a template: `{{.Query}}` is the run's prompt, `{{.name}}` the output of the phase of that name (the
    * latest of several). Other names are refused; a template has no code and no paths.
+   * @example instructions: 'Write an answer to {{.Query}} by this plan: {{.plan}}'
    */
   readonly instructions: string;
-  /** As in an agent; default: the agent's. If no model serves a tier, the agent's model replaces it, with a warning. */
+  /**
+   * As in an agent. If no model serves a tier, the agent's model replaces it, with a warning.
+   * @default the agent's
+   * @example model: 'smart'
+   */
   readonly model?: ModelChoice;
-  /** Names of the agent's tools that this phase may use; absent = all. */
+  /**
+   * Names of the agent's tools that this phase may use.
+   * @default all tools of the agent
+   * @example tools: ['search']
+   */
   readonly tools?: readonly string[];
-  /** Model turns; default: the agent's. A phase that uses them up passes its last text to the next phase. */
+  /**
+   * Most steps. A phase that uses them up passes its last text to the next phase.
+   * @default the agent's
+   * @example maxSteps: 10
+   */
   readonly maxSteps?: number;
-  /** If the phase fails, `fallback` (default '') replaces its output, and the pipeline continues. */
+  /**
+   * If the phase fails, `fallback` replaces its output, and the pipeline continues.
+   * @default false
+   */
   readonly optional?: boolean;
+  /**
+   * The output of an optional phase that failed.
+   * @default ''
+   * @example fallback: 'No facts were found.'
+   */
   readonly fallback?: string;
-  /** One plain model call, without tools. */
+  /**
+   * One plain model call, without tools.
+   * @default false
+   */
   readonly bare?: boolean;
   /**
-   * Where another process continues after a crash. `step` (the default): at the last step. `boundary`: at the beginning of the
+   * Where another process continues after a crash. `step`: at the last step. `boundary`: at the beginning of the
    * phase; its steps are not stored, as long as it has started only `read` tools.
+   * @default 'step'
    */
   readonly recovery?: 'step' | 'boundary';
-  /** Overrides the agent's `settings`, key by key. */
+  /**
+   * Overrides the agent's `settings`, key by key.
+   * @default the agent's
+   * @example settings: { temperature: 0.7 }
+   */
   readonly settings?: ModelSettings;
 }
 

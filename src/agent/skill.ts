@@ -8,23 +8,54 @@ import { checkKeys, earlierNames, type KnownKeys } from '../values/known-options
 
 /** The argument of `defineSkill`. */
 export interface SkillDefinition<Schema> {
-  /** 1 to 57 of the characters A-Z, a-z, 0-9, `_` and `-`: the model sees it as `skill__<name>`. */
+  /**
+   * 1 to 57 of the characters A-Z, a-z, 0-9, `_` and `-`: the model sees it as `skill__<name>`.
+   * @example name: 'summarise'
+   */
   readonly name: string;
-  /** For the model: what the skill does and when to use it. */
+  /**
+   * For the model: what the skill does and when to use it.
+   * @example description: 'Summarises a text.'
+   */
   readonly description: string;
-  /** The input; the same kinds of schema as a tool's input. */
+  /**
+   * The input; the same kinds of schema as a tool's input.
+   * @example input: z.object({ text: z.string() })
+   */
   readonly input: Schema;
-  /** The prompt, a template: `{{.field}}` is a field of the input. A value that is not text appears as JSON. */
+  /**
+   * The prompt, a template: `{{.field}}` is a field of the input. A value that is not text appears as JSON.
+   * @example instructions: 'Summarise: {{.text}}'
+   */
   readonly instructions: string;
-  /** As in an agent; default: that of the agent that uses it. */
+  /**
+   * As in an agent.
+   * @default that of the agent that uses it
+   * @example model: 'fast'
+   */
   readonly model?: ModelChoice;
-  /** One plain model call (the default), or a loop with the tools that it names. */
+  /**
+   * One plain model call, or with `false` a loop with the tools that it names.
+   * @default true
+   */
   readonly bare?: boolean;
-  /** Names of registered tools, for a skill that is not bare. */
+  /**
+   * Names of the executor's tools, for a skill that is not bare.
+   * @default none
+   * @example tools: ['search']
+   */
   readonly tools?: readonly string[];
-  /** Model turns of a skill that is not bare; default: the executor's `defaults.maxSteps`. */
+  /**
+   * Most steps of a skill that is not bare.
+   * @default the executor's `defaults.maxSteps`
+   * @example maxSteps: 5
+   */
   readonly maxSteps?: number;
-  /** Settings of its model calls; the settings of the calling agent do not apply. */
+  /**
+   * Settings of its model calls; the settings of the calling agent do not apply.
+   * @default none
+   * @example settings: { temperature: 0 }
+   */
   readonly settings?: ModelSettings;
 }
 

@@ -11,25 +11,58 @@ import { type PriceOf, type Prices, priceOfCalls } from './prices.ts';
 import type { BudgetCall, BudgetStore, BudgetTerms, StandingAmounts } from './store.ts';
 
 export interface BudgetOptions {
-  /** The most tokens (input and output) that a caller may use within the window. */
+  /**
+   * The most tokens (input and output) that a caller may use within the window.
+   * @default none
+   * @example tokens: 50_000
+   */
   readonly tokens?: number | undefined;
-  /** The most US dollars; needs `prices`. */
+  /**
+   * The most US dollars; needs `prices`.
+   * @default none
+   * @example usd: 5
+   */
   readonly usd?: number | undefined;
-  /** The longest total time of a caller's model calls. */
+  /**
+   * The longest total time of a caller's model calls.
+   * @default none
+   * @example seconds: 600
+   */
   readonly seconds?: number | undefined;
-  /** The length of the window, ms; default 7 days. */
+  /**
+   * The length of the window.
+   * @default 604_800_000
+   */
   readonly windowMs?: number | undefined;
-  /** The prices of models. Without prices and without a limit in USD, every call counts 0 USD. */
+  /**
+   * The prices of models. Without prices and without a limit in USD, every call counts 0 USD.
+   * @default none
+   * @example prices: await genaiPrices()
+   */
   readonly prices?: Prices | undefined;
   /**
    * What a call is likely to use besides its input. The budget reserves it during the call, so that many calls at once
-   * cannot go far over a limit. Default: 1,000 output tokens and 10 seconds, but at most a twentieth of each limit.
+   * cannot go far over a limit. The default is at most a twentieth of each limit.
+   * @default 1,000 output tokens and 10 seconds
+   * @example expected: { outputTokens: 4_000 }
    */
   readonly expected?: ExpectedUse | undefined;
-  /** The reservation of a call whose process died ends after this time, ms; default 15 minutes. */
+  /**
+   * The reservation of a call whose process died ends after this time.
+   * @default 900_000
+   */
   readonly reservationMs?: number | undefined;
-  /** Where the budget is stored; default: in this process. `sqliteBudget({ path })` and `postgresBudget({ pool })` are shared and survive the process. */
+  /**
+   * Where the budget is stored. `sqliteBudget({ path })` and `postgresBudget({ pool })` are shared and survive the process.
+   * @default in this process
+   * @example store: sqliteBudget({ path: 'runs.db' })
+   */
   readonly store?: BudgetStore | undefined;
+  /**
+   * For tests.
+   * @default the computer's
+   * @example clock: testClock()
+   */
   readonly clock?: Clock | undefined;
 }
 

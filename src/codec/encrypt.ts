@@ -10,11 +10,18 @@ export interface EncryptOptions {
   /**
    * Keys by id, each of 32 random bytes: the bytes, or their base64 (44 characters, padded). `openssl rand -base64 32` makes
    * one. An id has up to 64 letters, digits, `-` and `_`. The store keeps ids unencrypted.
+   * @example keys: { k1: process.env.PAWL_KEY ?? '' }
    */
   readonly keys: { readonly [id: string]: Uint8Array | string };
-  /** The id of the key that encrypts new texts. The other keys only decrypt older texts. */
+  /**
+   * The id of the key that encrypts new texts. The other keys only decrypt older texts.
+   * @example current: 'k1'
+   */
   readonly current: string;
-  /** How texts that were stored unencrypted are handled: refused with KEY_MISMATCH (the default), or read. */
+  /**
+   * How texts that were stored unencrypted are handled: refused with KEY_MISMATCH, or read.
+   * @default 'refuse'
+   */
   readonly plain?: 'refuse' | 'read';
 }
 

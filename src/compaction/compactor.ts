@@ -15,26 +15,57 @@ import { type SplitHistory, splitForCompaction } from './split.ts';
 
 /** All fields are optional. */
 export interface CompactorOptions {
-  /** The model that writes the summary; default: the model of the run. A cheap model is enough. */
+  /**
+   * The model that writes the summary. A cheap model is enough.
+   * @default that of the run
+   * @example model: openai('gpt-5-mini')
+   */
   readonly model?: Model | OlderModel;
-  /** How many messages at the beginning stay unchanged, the opening included; default 1. */
+  /**
+   * How many messages at the beginning stay unchanged, the opening included.
+   * @default 1
+   */
   readonly keepFirst?: number;
-  /** How many messages at the end stay unchanged; default 8. Fewer stay if these alone would fill half of the window. */
+  /**
+   * How many messages at the end stay unchanged. Fewer stay if these alone would fill half of the window.
+   * @default 8
+   */
   readonly keepLast?: number;
-  /** The maximum length of the summary in tokens; default 1,000. */
+  /**
+   * Most tokens of the summary.
+   * @default 1_000
+   */
   readonly maxSummaryTokens?: number;
-  /** How many tokens of the middle the model gets; default: half of the run's window. Longer input is clipped. */
+  /**
+   * How many tokens of the middle the model gets. Longer input is clipped.
+   * @default half of the run's window
+   * @example maxRequestTokens: 50_000
+   */
   readonly maxRequestTokens?: number;
-  /** What else the summary must keep: instructions for the model that writes it. */
+  /**
+   * What else the summary must keep: instructions for the model that writes it.
+   * @default ''
+   * @example instructions: 'Keep order numbers.'
+   */
   readonly instructions?: string;
   /**
    * Fields of tool inputs that the summarizing model must not see, by tool: `{ log_in: ['password', 'card.number'] }`.
    * Their values are removed from its whole request. Messages that are kept do not change.
+   * @default none
+   * @example secrets: { log_in: ['password'] }
    */
   readonly secrets?: SecretFields;
-  /** For the time limit of the model and its retries; default: the clock of this machine. */
+  /**
+   * For the time limit of the model and its retries.
+   * @default the computer's
+   * @example clock: testClock()
+   */
   readonly clock?: Clock;
-  /** For the jitter of its retries: a number from 0 to 1; default Math.random. */
+  /**
+   * For the jitter of its retries: returns a number from 0 to 1.
+   * @default `Math.random`
+   * @example random: () => 0.5
+   */
   readonly random?: () => number;
 }
 

@@ -7,15 +7,31 @@ import { Watch } from './watch.ts';
 
 /** Times in ms. */
 export interface CriticOptions {
-  /** Decides when a run is idle past its soft limit (the agent's `maxRuntimeMs`), or has used up its steps. */
+  /**
+   * Decides when a run is idle past its soft limit (the agent's `maxRuntimeMs`), or has used up its steps.
+   * @example escalator: createEscalator()
+   */
   readonly escalator: Escalator;
-  /** This long without activity is one idle period; default 60 s. Each period raises one alarm. */
+  /**
+   * This long without activity is one idle period. Each period raises one alarm.
+   * @default 60_000
+   */
   readonly idleMs?: number;
-  /** The working time, over all processes, after which the run is killed even if the escalator grants more; default 24 h. */
+  /**
+   * The working time, over all processes, after which the run is killed even if the escalator grants more.
+   * @default 86_400_000
+   */
   readonly backstopMs?: number;
-  /** The time limit of the escalator; default 20 s. A late answer decides nothing. Keep it below the executor's `portMs`. */
+  /**
+   * The time limit of the escalator. A late answer decides nothing. Keep it below the executor's `portMs`.
+   * @default 20_000
+   */
   readonly askTimeoutMs?: number;
-  /** Receives XState's inspection events of the critic's machines, from the first decision on. */
+  /**
+   * Receives XState's inspection events of the critic's machines, from the first decision on.
+   * @default none
+   * @example inspect: (event) => console.log(event.type)
+   */
   readonly inspect?: ((event: InspectionEvent) => void) | { readonly next?: (event: InspectionEvent) => void };
 }
 

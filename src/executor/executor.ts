@@ -67,7 +67,10 @@ export interface Executor {
     invocation: WorkflowInvocation<WorkflowInput<W>>,
     options?: RunOptions,
   ): Promise<Run<WorkflowOutput<W>>>;
-  /** `start`, and the result. */
+  /**
+   * `start`, and the result. It resolves when the run fails too: `status` says how it ended, and only one with `ok` has an answer.
+   * For an error instead, use `(await executor.start(…)).orThrow()`. Rejects with a TypeError for a wrong call, and for nothing else.
+   */
   run<Data>(agent: Agent<Data>, invocation: Invocation, options?: RunOptions): Promise<RunResult<Data>>;
   run<W extends Workflow>(
     workflow: W,
@@ -307,7 +310,8 @@ export interface Executor {
 }
 
 /**
- * Makes an executor.
+ * Makes an executor, which runs agents and workflows. Decide about the `store` first: with one, each run survives its process; without,
+ * none does. Other options have defaults that hold in production.
  * @throws {TypeError} that names the option, for an unknown one and for a wrong value
  * @example
  * const executor = createExecutor({ agents: [agent], store: sqliteStore({ path: 'runs.db' }) })

@@ -11,11 +11,15 @@ import { type WebOptions, webOf } from './web.ts';
 
 /** The options of `httpHandler`. */
 export interface HttpOptions extends WebOptions {
-  /** The agents that requests may start, by the id that they name. */
+  /**
+   * The agents that requests may start, by the id that they name.
+   * @example agents: { support }
+   */
   readonly agents: { readonly [id: string]: Agent };
   /**
-   * What becomes of a conversation's run that waits for a person, if the next message comes: it is cancelled (`interrupt`, the
-   * default), or the message waits too (`queue`).
+   * What becomes of a conversation's run that waits for a person, if the next message comes: it is cancelled (`interrupt`), or
+   * the message waits too (`queue`).
+   * @default 'interrupt'
    */
   readonly onWaiting?: 'interrupt' | 'queue';
 }

@@ -10,29 +10,66 @@ import { Places } from './walls.ts';
 
 /** The options of every handler: who may use it, from where, and how much. */
 export interface WebOptions {
-  /** Decides who sends a request. Required: nothing is open to all. */
+  /**
+   * Decides who sends a request. Required: nothing is open to all.
+   * @example authorize: async (request) => (await userOf(request.headers))?.grant
+   */
   readonly authorize: Authorize;
-  /** The path below which the routes are, for example `/api/pawl`; default `/`. */
+  /**
+   * The path below which the routes are.
+   * @default '/'
+   * @example basePath: '/api/pawl'
+   */
   readonly basePath?: string;
   /**
    * The hosts that requests may name, each with its port if it is not the usual one, for example `app.example` or
-   * `localhost:3000`; others get 421. Absent: any. Set it where `authorize` needs no secret.
+   * `localhost:3000`; others get 421. Set it where `authorize` needs no secret.
+   * @default any
+   * @example hosts: ['app.example']
    */
   readonly hosts?: readonly string[];
-  /** Origins of pages that may use the routes besides those of the same host, for example `https://app.example`. */
+  /**
+   * Origins of pages that may use the routes besides those of the same host.
+   * @default none
+   * @example origins: ['https://app.example']
+   */
   readonly origins?: readonly string[];
-  /** Most bytes of a body; default 1 MiB. */
+  /**
+   * Most bytes of a body.
+   * @default 1_048_576
+   */
   readonly maxBodyBytes?: number;
-  /** Longest time for a body, ms; default 10,000. */
+  /**
+   * Longest time for a body.
+   * @default 10_000
+   */
   readonly bodyMs?: number;
-  /** Most open streams of one caller; default 64. */
+  /**
+   * Most open streams of one caller.
+   * @default 64
+   */
   readonly maxStreams?: number;
-  /** Pause between the comments that keep a stream alive, ms; default 10,000. */
+  /**
+   * Pause between the comments that keep a stream alive.
+   * @default 10_000
+   */
   readonly heartbeatMs?: number;
-  /** How often `authorize` is asked again about an open stream, ms; default 300,000. */
+  /**
+   * How often `authorize` is asked again about an open stream.
+   * @default 300_000
+   */
   readonly reauthorizeMs?: number;
-  /** Gets the errors behind answers of 500 and 503, and broken streams. Default: the console. */
+  /**
+   * Gets the errors behind answers of 500 and 503, and broken streams.
+   * @default the console
+   * @example logger: jsonLogger()
+   */
   readonly logger?: Logger;
+  /**
+   * For tests.
+   * @default the computer's
+   * @example clock: testClock()
+   */
   readonly clock?: Clock;
 }
 

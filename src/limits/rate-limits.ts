@@ -10,22 +10,47 @@ import { TurnTaker } from './turn-taker.ts';
 
 /** A limit. It holds for each model, tier, caller, or value of a label by itself. */
 export interface LimitRule {
-  /** A run without a caller, or without the label, is not limited by the rule. `label:tenant`: by the value of the label `tenant`. */
+  /**
+   * What is limited: each model, each tier, each caller, or each value of a label (`label:tenant`). A run without a caller, or without
+   * the label, is not limited by the rule.
+   * @example by: 'callerId'
+   */
   readonly by: 'model' | 'tier' | 'callerId' | `label:${string}`;
-  /** A number above 0. */
+  /**
+   * Most requests, above 0.
+   * @default none
+   * @example requestsPerMinute: 60
+   */
   readonly requestsPerMinute?: number;
-  /** Input and output together; a number above 0. */
+  /**
+   * Most tokens, input and output together, above 0.
+   * @default none
+   * @example tokensPerMinute: 50_000
+   */
   readonly tokensPerMinute?: number;
 }
 
 export interface RateLimitsOptions {
-  /** Holds the turns of all processes that share it: any store of Pawl. */
+  /**
+   * Holds the turns of all processes that share it: any store of Pawl.
+   * @example store
+   */
   readonly store: CheckpointStore;
-  /** A request waits until all rules that match it give it a turn. */
+  /**
+   * A request waits until all rules that match it give it a turn.
+   * @example rules: [{ by: 'label:tenant', requestsPerMinute: 60 }]
+   */
   readonly rules: readonly LimitRule[];
-  /** A turn within this time is waited for in the process; a run with a later one rests in the store. ms, 1,000 or more; default 2,000. */
+  /**
+   * A turn within this time is waited for in the process; a run with a later one rests in the store. 1,000 or more.
+   * @default 2_000
+   */
   readonly holdMs?: number | undefined;
-  /** For tests. */
+  /**
+   * For tests.
+   * @default the computer's
+   * @example clock: testClock()
+   */
   readonly clock?: Clock | undefined;
 }
 

@@ -72,6 +72,8 @@ export interface GivenFields {
   /**
    * Labels to find the run by (`executor.list({ labels })`): at most 32 names, with their texts at most 1,024 bytes of UTF-8.
    * They are part of the request, and no redaction changes them.
+   * @default none
+   * @example labels: { tenant: 'acme' }
    */
   readonly labels?: Labels;
 }

@@ -7,28 +7,73 @@ import { checkWord, type KnownKeys, kindOf, type OptionsPlace, readOptions } fro
  * it.
  */
 export interface ModelSettings {
-  /** How random the answer is, from 0; most providers accept up to 1 or 2. */
+  /**
+   * How random the answer is, from 0; most providers accept up to 1 or 2.
+   * @default of the provider
+   * @example temperature: 0
+   */
   readonly temperature?: number;
-  /** From 0 to 1. Set this or `temperature`, not both. */
+  /**
+   * The most likely tokens up to this share are drawn from, 0 to 1. Set this or `temperature`, not both.
+   * @default of the provider
+   * @example topP: 0.9
+   */
   readonly topP?: number;
+  /**
+   * Each token is drawn from this many.
+   * @default of the provider
+   * @example topK: 40
+   */
   readonly topK?: number;
+  /**
+   * Makes what was said once less likely.
+   * @default of the provider
+   * @example presencePenalty: 0.5
+   */
   readonly presencePenalty?: number;
+  /**
+   * Makes what was said often less likely.
+   * @default of the provider
+   * @example frequencyPenalty: 0.5
+   */
   readonly frequencyPenalty?: number;
-  /** Most tokens of one reply. */
+  /**
+   * Most tokens of one reply.
+   * @default of the provider
+   * @example maxOutputTokens: 2_000
+   */
   readonly maxOutputTokens?: number;
-  /** The model ends its text before one of these. */
+  /**
+   * The model ends its text before one of these.
+   * @default none
+   * @example stopSequences: ['END']
+   */
   readonly stopSequences?: readonly string[];
-  /** A whole number; models that accept one answer the same request alike. */
+  /**
+   * A whole number; models that accept one answer the same request alike.
+   * @default none
+   * @example seed: 7
+   */
   readonly seed?: number;
-  /** How much the model thinks before it answers. Models of spec v3 and v2 do not accept it: see their `providerOptions`. */
+  /**
+   * How much the model thinks before it answers. Models of spec v3 and v2 do not accept it: see their `providerOptions`.
+   * @default of the provider
+   * @example reasoning: 'low'
+   */
   readonly reasoning?: NonNullable<LanguageModelV4CallOptions['reasoning']>;
   /**
-   * Whether the model may call tools (`auto`, the default), must not (`none`), must call one (`required`), or must call this
+   * Whether the model may call tools (`auto`), must not (`none`), must call one (`required`), or must call this
    * one. The last two apply to the first turn of a loop only: a model that must call a tool in each turn never answers.
    * Without tools the choice is not sent.
+   * @default 'auto'
+   * @example toolChoice: 'required'
    */
   readonly toolChoice?: 'auto' | 'none' | 'required' | { readonly type: 'tool'; readonly toolName: string };
-  /** Options for one provider, by its name: `{ openai: { store: false } }`. Plain JSON. */
+  /**
+   * Options for one provider, by its name. Plain JSON.
+   * @default none
+   * @example providerOptions: { openai: { store: false } }
+   */
   readonly providerOptions?: { readonly [provider: string]: JsonObject };
 }
 

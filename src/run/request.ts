@@ -18,30 +18,99 @@ export type Labels = { readonly [name: string]: string };
 
 /** A request of a host. Only `prompt` is required; with a `runId` of the caller, `start` is idempotent. */
 export interface Invocation extends GivenFields {
+  /**
+   * What the agent should do: the first message of the user.
+   * @example prompt: 'Where is order 7?'
+   */
   readonly prompt: string;
+  /**
+   * Names the run. With an id of your own the same request may come twice: the second start gets the first run, or its end.
+   * @default a random UUID
+   * @example runId: `order-${orderId}`
+   */
   readonly runId?: string;
+  /**
+   * Who asks: budgets, limits, the audit and grants over HTTP go by it.
+   * @default ''
+   * @example callerId: user.id
+   */
   readonly callerId?: string;
+  /**
+   * Where it was asked, for lists and tools.
+   * @default ''
+   * @example channelId: 'web'
+   */
   readonly channelId?: string;
+  /**
+   * The organisation, for lists and tools.
+   * @default ''
+   * @example guildId: 'acme'
+   */
   readonly guildId?: string;
+  /**
+   * A run to which this one belongs, for lists and tools.
+   * @default ''
+   * @example parentRunId: first.runId
+   */
   readonly parentRunId?: string;
-  /** Plain JSON for the host's tools (`context.invocation.inputs`); stored once, with the first record. */
+  /**
+   * Plain JSON for the host's tools (`context.invocation.inputs`); stored once, with the first record.
+   * @default none
+   * @example inputs: { locale: 'de' }
+   */
   readonly inputs?: { readonly [name: string]: JsonValue };
+  /**
+   * Images of the first message: base64, bytes or a URL.
+   * @default none
+   * @example images: [{ mediaType: 'image/png', data }]
+   */
   readonly images?: readonly ImageInput[];
   /**
    * An earlier conversation, which comes before the prompt: messages as in `result.messages`. Each tool call in it has its
    * result. It is stored with the run, and is part of the request: a start with another history is another request.
+   * @default none
+   * @example history: earlier.messages
    */
   readonly history?: readonly Message[];
 }
 
 /** How a run of a workflow is asked for. */
 export interface WorkflowInvocation<Input> extends GivenFields {
-  /** The input of its machine: plain JSON. */
+  /**
+   * The input of its machine: plain JSON.
+   * @default none
+   * @example input: { orderId: '7' }
+   */
   readonly input?: Input;
+  /**
+   * Names the run. With an id of your own the same request may come twice: the second start gets the first run, or its end.
+   * @default a random UUID
+   * @example runId: `refund-${orderId}`
+   */
   readonly runId?: string;
+  /**
+   * Who asks: budgets, limits, the audit and grants over HTTP go by it.
+   * @default ''
+   * @example callerId: user.id
+   */
   readonly callerId?: string;
+  /**
+   * Where it was asked, for lists and tools.
+   * @default ''
+   * @example channelId: 'web'
+   */
   readonly channelId?: string;
+  /**
+   * The organisation, for lists and tools.
+   * @default ''
+   * @example guildId: 'acme'
+   */
   readonly guildId?: string;
+  /**
+   * A run to which this one belongs, for lists and tools.
+   * @default ''
+   * @example parentRunId: first.runId
+   */
   readonly parentRunId?: string;
 }
 

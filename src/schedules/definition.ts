@@ -13,24 +13,49 @@ export type ScheduledRun =
 
 /** Runs that start by the clock: see `createExecutor({ schedules })`. */
 export interface Schedule {
-  /** Names it in stores and in the ids of its runs: 1 to 100 letters, digits and `. _ : / -`. */
+  /**
+   * Names it in stores and in the ids of its runs: 1 to 100 letters, digits and `. _ : / -`.
+   * @example id: 'digest'
+   */
   readonly id: string;
-  /** An expression of five fields, or of six with the second first: `'0 7 * * 1-5'`. Needs the package `croner`. */
+  /**
+   * An expression of five fields, or of six with the second first: `'0 7 * * 1-5'`. Needs the package `croner`.
+   * @default none: `every` says when
+   * @example cron: '0 7 * * 1-5'
+   */
   readonly cron?: string;
-  /** In place of `cron`: an interval such as `'15m'`. Its ticks are the multiples since 1970-01-01T00:00Z. */
+  /**
+   * In place of `cron`: an interval such as `'15m'`. Its ticks are the multiples since 1970-01-01T00:00Z.
+   * @default none: `cron` says when
+   * @example every: '15m'
+   */
   readonly every?: string;
-  /** The zone in which `cron` is read, for example `'Europe/Berlin'`; default UTC. */
+  /**
+   * The zone in which `cron` is read.
+   * @default 'UTC'
+   * @example timeZone: 'Europe/Berlin'
+   */
   readonly timeZone?: string;
   /**
    * Returns the run of a tick. It should be pure: of the processes that call it for a tick one begins the run. A throw, or no answer within
    * `portMs`, costs this tick.
+   * @example start: (tick) => ({ agent, invocation: { prompt: `Digest of ${tick.toISOString()}` } })
    */
   readonly start: (tick: Date) => ScheduledRun | Promise<ScheduledRun>;
-  /** When the run of the tick before has not ended (one that waits has not; one that is parked has): `skip` (default) or `allow`. */
+  /**
+   * When the run of the tick before has not ended (one that waits has not; one that is parked has): `skip` or `allow`.
+   * @default 'skip'
+   */
   readonly overlap?: 'skip' | 'allow';
-  /** When no process looked within 60 s of a tick: `latest` (default) starts the newest one once, `skip` starts none. */
+  /**
+   * When no process looked within 60 s of a tick: `latest` starts the newest one once, `skip` starts none.
+   * @default 'latest'
+   */
   readonly missed?: 'latest' | 'skip';
-  /** `false`: it has no ticks; default `true`. */
+  /**
+   * `false`: it has no ticks.
+   * @default true
+   */
   readonly enabled?: boolean;
 }
 

@@ -48,23 +48,46 @@ export type Answerers<Input = unknown> = (
 
 /** How persons decide about the calls of a tool. */
 export interface Approval<Input = unknown> {
-  /** The question to the person. Default: none; the tool and its input are always shown. */
+  /**
+   * The question to the person. The tool and its input are always shown.
+   * @default none: the tool and its input are shown
+   * @example prompt: ({ cents }) => `Refund ${cents} cents?`
+   */
   prompt?(input: Input): string;
-  /** Facts for the person besides the input, as JSON. */
+  /**
+   * Facts for the person besides the input, as JSON.
+   * @default none
+   * @example detail: ({ orderId }) => ({ page: `https://shop.example/orders/${orderId}` })
+   */
   detail?(input: Input): JsonValue;
-  /** How long a call waits, ms; default 7 days. `Infinity` = without end. */
+  /**
+   * How long a call waits. `Infinity` = without end.
+   * @default 604_800_000
+   */
   readonly expiresInMs?: number;
-  /** When the time is over: the call is denied (default), the run fails, or it parks until a person looks at it. */
+  /**
+   * When the time is over: the call is denied, the run fails, or it parks until a person looks at it.
+   * @default 'deny'
+   */
   readonly onExpiry?: 'deny' | 'fail' | 'park';
   /**
    * Says whether a person may decide about this call. Asked when the run takes the answer, in its own process. A throw refuses.
+   * @default every person
+   * @example approvers: ({ by }) => (by.id === 'lead' ? true : { refused: 'only a lead' })
    */
   approvers?(
     check: ApproverCheck<Input>,
   ): true | { readonly refused: string } | Promise<true | { readonly refused: string }>;
-  /** How many different persons must approve; default 1. One denial decides. */
+  /**
+   * How many different persons must approve. One denial decides.
+   * @default 1
+   * @example quorum: 2
+   */
   readonly quorum?: number;
-  /** Whether a person may change the input; default `false`. */
+  /**
+   * Whether a person may change the input.
+   * @default false
+   */
   readonly editable?: boolean;
 }
 

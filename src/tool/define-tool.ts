@@ -79,37 +79,66 @@ export type InputOf<Schema> = ValueOf<Schema, JsonObject>;
 
 /** The argument of `defineTool`. */
 export interface ToolDefinition<Schema, Output> {
-  /** 1 to 64 of the characters A-Z, a-z, 0-9, `_` and `-`. */
+  /**
+   * 1 to 64 of the characters A-Z, a-z, 0-9, `_` and `-`.
+   * @example name: 'send_mail'
+   */
   readonly name: string;
-  /** For the model: what the tool does and when to use it. */
+  /**
+   * For the model: what the tool does and when to use it.
+   * @example description: 'Sends a mail to a customer.'
+   */
   readonly description: string;
-  /** A Standard Schema with a JSON Schema (zod 4, valibot, arktype), an AI SDK schema, or a plain JSON Schema. */
+  /**
+   * A Standard Schema with a JSON Schema (zod 4, valibot, arktype), an AI SDK schema, or a plain JSON Schema.
+   * @example input: z.object({ to: z.string(), text: z.string() })
+   */
   readonly input: Schema;
   /**
-   * The effect of a repeated call. `read`: none. `idempotent`: the receiver knows the `idempotencyKey`. `once` (the default):
-   * the effect happens twice. A `once` call costs one more durable write and is never repeated after a crash.
+   * Decide what a repeated call does: it is asked after a crash in the middle of the call. `read`: nothing, so the call is made again.
+   * `idempotent`: nothing, if the receiver gets the `idempotencyKey`; it is made again with the same key. `once`: it would do it twice;
+   * the call is never made again, costs one more durable write, and its model or a person reads that its outcome is unknown.
+   * @default 'once'
+   * @example effect: 'read'
    */
   readonly effect?: ToolEffect;
-  /** Milliseconds for one execution; waits do not count. Absent = the executor's `toolTimeoutMs`. */
+  /**
+   * Longest time of one execution; waits do not count.
+   * @default the executor's `defaults.toolTimeoutMs`
+   * @example timeoutMs: 30_000
+   */
   readonly timeoutMs?: number;
+  /**
+   * Most calls of this tool that one message may run at the same time.
+   * @default the agent's `toolConcurrency`
+   * @example concurrency: 2
+   */
   readonly concurrency?: number;
   /**
-   * Whether the parts of its results, and its images, may be files by URL, which the model's provider fetches. Default false:
+   * Whether the parts of its results, and its images, may be files by URL, which the model's provider fetches. Without it
    * such a result is an error for the model. Set it only if the URLs are your own, never for those of an untrusted API or of
    * the model.
+   * @default false
    */
   readonly allowUrls?: boolean;
   /**
    * Whether a person must approve a call before it starts: always, or by its input. The run then waits, without a process. A
    * function that throws or does not answer means that a person must approve.
+   * @default false
+   * @example needsApproval: ({ to }) => !to.endsWith('@shop.example')
    */
   readonly needsApproval?: NeedsApproval<InputOf<Schema>>;
-  /** How persons decide: the question, the time, who may, how many, and whether they may change the input. */
+  /**
+   * How persons decide: the question, the time, who may, how many, and whether they may change the input.
+   * @default any person, within 7 days
+   * @example approval: { prompt: ({ to }) => `Write to ${to}?`, expiresInMs: 86_400_000 }
+   */
   readonly approval?: Approval<InputOf<Schema>>;
   /**
    * Does the work. Returns a string, a JSON value or `toolContent([...])` (text and file parts), or a promise of one. A thrown
    * error becomes an error result that the model reads; it does not end the run. `context.ask`, `waitFor`, `sleep` and
    * `sleepUntil` let the call wait: then `execute` runs again from its beginning when the wait is over.
+   * @example execute: async ({ to, text }, { idempotencyKey }) => mailer.send({ to, text, key: idempotencyKey })
    */
   execute(input: InputOf<Schema>, context: ToolContext): Output;
 }
@@ -140,8 +169,8 @@ const foreignWords = {
 };
 
 /**
- * Defines a tool.
- *
+ * Defines a tool. Decide about its `effect` first: what a repeated call does. The default, `once`, is never made again after a crash in its
+ * middle; a tool that only looks is `read`, and is.
  * @throws {TypeError} for a bad name, effect or limit, an unknown key, or a schema without a JSON Schema
  * @example
  * const lookup = defineTool({

@@ -8,25 +8,41 @@ import { agentOfWorkflow, type TakesBySchema, type Workflow, workflowOf } from '
 
 /** The definition of a workflow. */
 export interface WorkflowDefinition<Machine extends AnyStateMachine, Input = undefined, Events = object> {
+  /**
+   * Names the workflow in records: `recover` finds it by this id. No agent of the executor has it.
+   * @example id: 'refund'
+   */
   readonly id: string;
-  /** Default '1'. Stored with each run. */
+  /**
+   * Stored with each run; `migrate` gets that of the record.
+   * @default '1'
+   * @example version: '2'
+   */
   readonly version?: string;
+  /**
+   * The statechart, made with XState's `setup`. Its actors are made by `step`, `ask` and `waitForSignal`.
+   * @example machine: setup({}).createMachine({ initial: 'done', states: { done: { type: 'final' } } })
+   */
   readonly machine: Machine;
   /**
    * The form of the input: any schema that a tool's `input` takes. The machine gets what the schema returns, for example with
    * defaults. A start with another input fails with INPUT_INVALID.
+   * @default none: it is not checked
+   * @example input: z.object({ orderId: z.string() })
    */
   readonly input?: Input;
   /**
    * The form of events, by their types: a schema for the fields besides `type`. The machine gets what the schema returns. An event
    * that does not fit is refused where it is sent, with EVENT_INVALID.
-   * @example { cancel: z.object({ by: z.string() }) }
+   * @default none: they are not checked
+   * @example events: { cancel: z.object({ by: z.string() }) }
    */
   readonly events?: Events;
   /**
    * Called once with the snapshot of a run of another version, an immer draft: it changes `value` and `context` into a state of
    * this machine. What the new states invoke, and their timers, begin then. A throw parks the run, with MIGRATION_FAILED.
-   * @example (snapshot, { from }) => { if (from === '1' && snapshot.value === 'asking') snapshot.value = 'deciding'; }
+   * @default none: the run is parked
+   * @example migrate: (snapshot, { from }) => void (snapshot.value = from === '1' ? 'deciding' : snapshot.value)
    */
   readonly migrate?: MigrateWorkflow;
 }

@@ -11,7 +11,9 @@ export interface OptionSection {
   readonly subjects?: Readonly<Record<string, readonly string[]>>;
   /** Its type arguments, for the check of its examples. */
   readonly with?: string;
-  /** Fields of the interface that no user sets. */
+  /** The type whose table of known options it has, where that is another one. */
+  readonly keys?: string;
+  /** Known options that no user sets. */
   readonly inner?: readonly string[];
 }
 
@@ -20,7 +22,7 @@ const host = 'src/executor/host';
 export const optionSections: readonly OptionSection[] = [
   {
     title: 'createExecutor',
-    text: 'An executor without options can be made. It runs agents that name a model of their own, and no run is durable.',
+    text: 'No option is required: `createExecutor({})` runs agents that name a model of their own, and no run is durable.',
     of: 'ExecutorOptions',
     path: `${host}/options.ts`,
     subjects: {
@@ -65,4 +67,98 @@ export const optionSections: readonly OptionSection[] = [
     path: `${host}/journal-options.ts`,
   },
   { title: 'createExecutor: ports', of: 'Ports', path: `${host}/options.ts` },
+  {
+    title: 'defineAgent',
+    text: 'An agent may have the tools of the AI SDK as they are; see [I have an AI SDK agent](from-the-ai-sdk.md).',
+    of: 'AgentDefinition',
+    path: 'src/agent/agent.ts',
+    keys: 'Agent',
+    inner: ['outputSchema'],
+  },
+  { title: 'defineAgent: phases', text: 'Each entry of the list.', of: 'Phase', path: 'src/agent/phase.ts' },
+  {
+    title: 'defineAgent: settings',
+    text: 'A phase and a skill may have settings too.',
+    of: 'ModelSettings',
+    path: 'src/run/model-settings.ts',
+  },
+  { title: 'defineSkill', of: 'SkillDefinition', path: 'src/agent/skill.ts', with: '<unknown>' },
+  {
+    title: 'defineTool',
+    text: 'The decision about a tool is its `effect`: see [Effects](effects.md).',
+    of: 'ToolDefinition',
+    path: 'src/tool/define-tool.ts',
+    with: '<Mail, unknown>',
+  },
+  { title: 'defineTool: approval', of: 'Approval', path: 'src/tool/approval.ts', with: '<Refund>' },
+  {
+    title: 'defineWorkflow',
+    of: 'WorkflowDefinition',
+    path: 'src/workflow/define.ts',
+    with: '<Machine, unknown, unknown>',
+  },
+  {
+    title: 'run and start',
+    text: 'The second argument of `executor.run(agent, …)`, `executor.start` and `thread.send`.',
+    of: 'Invocation',
+    path: 'src/run/request.ts',
+  },
+  {
+    title: 'run and start: a workflow',
+    text: 'The second argument where the first is a workflow.',
+    of: 'WorkflowInvocation',
+    path: 'src/run/request.ts',
+    with: '<unknown>',
+  },
+  { title: 'run and start: options', text: 'The third argument.', of: 'RunOptions', path: `${host}/run-options.ts` },
+  {
+    title: 'sqliteStore',
+    text: 'Of `pawl/stores/sqlite`.',
+    of: 'SqliteStoreOptions',
+    path: 'src/store/sqlite/sqlite-store.ts',
+  },
+  {
+    title: 'postgresStore',
+    text: 'Of `pawl/stores/postgres`.',
+    of: 'PostgresStoreOptions',
+    path: 'src/store/postgres/postgres-store.ts',
+  },
+  { title: 'encrypt', of: 'EncryptOptions', path: 'src/codec/encrypt.ts' },
+  {
+    title: 'recover',
+    text: 'Of `executor.recover`.',
+    of: 'RecoverOptions',
+    path: 'src/executor/lifecycle/stored/recover.ts',
+  },
+  { title: 'work', text: 'Of `executor.work`.', of: 'WorkOptions', path: 'src/executor/fleet/options.ts' },
+  { title: 'drive', text: 'Of `executor.drive`.', of: 'DriveOptions', path: 'src/executor/drive/options.ts' },
+  {
+    title: 'shutdownOnSignals',
+    text: 'Of `executor.shutdownOnSignals`. `executor.shutdown` has `drainMs` alone.',
+    of: 'SignalOptions',
+    path: `${host}/process-signals.ts`,
+  },
+  {
+    title: 'thread',
+    text: 'Of `executor.thread(id, …)`.',
+    of: 'ThreadOptions',
+    path: 'src/executor/lifecycle/threads/threads.ts',
+  },
+  {
+    title: 'schedules',
+    text: 'Each entry of `createExecutor({ schedules })`. It has `cron` or `every`.',
+    of: 'Schedule',
+    path: 'src/schedules/definition.ts',
+  },
+  { title: 'rateLimits', of: 'RateLimitsOptions', path: 'src/limits/rate-limits.ts' },
+  {
+    title: 'rateLimits: rules',
+    text: 'Each entry of the list. It has one limit at least.',
+    of: 'LimitRule',
+    path: 'src/limits/rate-limits.ts',
+  },
+  { title: 'createBudget', text: 'It has one limit at least.', of: 'BudgetOptions', path: 'src/budget/budget.ts' },
+  { title: 'createCompactor', of: 'CompactorOptions', path: 'src/compaction/compactor.ts' },
+  { title: 'createCritic', of: 'CriticOptions', path: 'src/critic/critic.ts' },
+  { title: 'httpHandler', text: 'Of `pawl/http`.', of: 'HttpOptions', path: 'src/http/handler.ts' },
 ];

@@ -21,8 +21,8 @@ const tables: Readonly<Record<string, Readonly<Record<string, unknown>>>> = {
 };
 
 /** The options of a section in the order of the code. */
-export function shownOptions(root: string, { of, path, inner = [] }: OptionSection): readonly ShownOption[] {
-  const members = membersOf(root, path, of).filter(({ name }) => !inner.includes(name));
+export function shownOptions(root: string, { of, path }: OptionSection): readonly ShownOption[] {
+  const members = membersOf(root, path, of);
   return members.map((member) => shown(member, of));
 }
 

@@ -1,14 +1,22 @@
 import { checkKeys, checkMethods, type KnownKeys } from '../../values/known-options.ts';
 
 export interface DriveOptions {
-  /** After this time no model call and no tool starts, ms; default 60,000. At least one call begins, however short it is. */
+  /**
+   * After this time no model call and no tool starts. At least one call begins, however short it is.
+   * @default 60_000
+   */
   readonly budgetMs?: number;
   /**
-   * How long calls that are under way then may last, ms; default 30,000. Model calls and `read` calls end after three quarters of
+   * How long calls that are under way then may last. Model calls and `read` calls end after three quarters of
    * it; the rest is for calls with effects and for the last save. A platform that kills must allow for both times together.
+   * @default 30_000
    */
   readonly graceMs?: number;
-  /** An abort ends the budget at once. Nothing is counted as a failed start. */
+  /**
+   * An abort ends the budget at once. Nothing is counted as a failed start.
+   * @default none
+   * @example signal: stop.signal
+   */
   readonly signal?: AbortSignal;
 }
 

@@ -8,22 +8,44 @@ export interface ListenClient {
 }
 
 export interface WorkOptions {
-  /** Most runs that this worker works on at once; default 16. */
+  /**
+   * Most runs that this worker works on at once.
+   * @default 16
+   */
   readonly concurrency?: number;
-  /** How long it works on a run before it leaves it to any worker of the fleet, ms; default 600,000. */
+  /**
+   * How long it works on a run before it leaves it to any worker of the fleet.
+   * @default 600_000
+   */
   readonly budgetMs?: number;
-  /** How long calls that are under way then may last, ms; default 30,000. As for `drive`. */
+  /**
+   * How long calls that are under way then may last. As for `drive`.
+   * @default 30_000
+   */
   readonly graceMs?: number;
-  /** Most live runs of one fair key in this process: see `createExecutor({ fairBy })`. Absent: no bound. */
+  /**
+   * Most live runs of one fair key in this process: see `createExecutor({ fairBy })`.
+   * @default none: no bound
+   * @example perKey: 4
+   */
   readonly perKey?: number;
-  /** How often a worker with free places asks for due runs, ms, give or take 20 %; default 1,000. */
+  /**
+   * How often a worker with free places asks for due runs, give or take 20 %.
+   * @default 1_000
+   */
   readonly dueMs?: number;
   /**
    * Makes a connection of the driver pg on which notifications of the PostgreSQL store wake this worker at once. It is a connection
    * of its own, not one of a pool, and not behind a pooler of transactions. Losing it costs only latency: it is made again.
+   * @default none: it only asks
+   * @example listen: async () => { const client = new Client(); await client.connect(); return client; }
    */
   readonly listen?: () => Promise<ListenClient>;
-  /** An abort drains the worker, with `graceMs` for calls that are under way. */
+  /**
+   * An abort drains the worker, with `graceMs` for calls that are under way.
+   * @default none
+   * @example signal: stop.signal
+   */
   readonly signal?: AbortSignal;
 }
 

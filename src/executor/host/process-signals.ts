@@ -10,19 +10,30 @@ export type SignalName = `SIG${string}`;
 
 /** The options of `executor.shutdownOnSignals`. */
 export interface SignalOptions {
-  /** Which signals; default SIGTERM and SIGINT. */
+  /**
+   * Which signals of the process.
+   * @default SIGTERM and SIGINT
+   * @example signals: ['SIGTERM']
+   */
   readonly signals?: readonly SignalName[];
   /**
-   * Longest time from the signal to the exit, ms; default 8,000, less than the 10 s that `docker stop` waits. If the
+   * Longest time from the signal to the exit; less than the 10 s that `docker stop` waits. If the
    * supervisor waits longer (Kubernetes: 30 s), set it to a second or two less than that wait.
+   * @default 8_000
    */
   readonly drainMs?: number;
   /**
    * Called with the signal, at once: stop accepting work. `left` resolves when the executor has left its runs: close their
    * resources then. The exit waits for the returned promise, within `drainMs`. An error is logged.
+   * @default none
+   * @example onSignal: async (_, left) => left.then(() => server.close())
    */
   onSignal?(signal: SignalName, left: Promise<void>): unknown;
-  /** Ends the process; default `process.exit`. `false`: the host ends it by itself, unless a second signal comes. */
+  /**
+   * Ends the process. `false`: the application ends it by itself, unless a second signal comes.
+   * @default `process.exit`
+   * @example exit: false
+   */
   readonly exit?: ((code: number) => void) | false;
 }
 

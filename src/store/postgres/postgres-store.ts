@@ -44,25 +44,45 @@ import { forkThread, readQueued, readThreads, readTurns, writeThread } from './t
 import { WriteQueue } from './write-queue.ts';
 
 export interface PostgresStoreOptions {
-  /** A pool of `pg`, which the host makes, sizes and ends. The store uses up to six of its connections at a time. */
+  /**
+   * A pool of `pg`, which the host makes, sizes and ends. The store uses up to six of its connections at a time.
+   * @example pool: new Pool({ connectionString: process.env.DATABASE_URL })
+   */
   readonly pool: PostgresPool;
-  /** The schema of its tables; created at the first use. Default: `pawl`. */
+  /**
+   * The schema of its tables; created at the first use.
+   * @default 'pawl'
+   * @example schema: 'agents'
+   */
   readonly schema?: string | undefined;
-  /** How long a call is retried, over new connections, before it is refused with STORE_UNAVAILABLE, ms; default 10,000. */
+  /**
+   * How long a call is retried, over new connections, before it is refused with STORE_UNAVAILABLE.
+   * @default 10_000
+   */
   readonly timeoutMs?: number | undefined;
   /**
    * Runs `NOTIFY pawl_due` in the commit that makes a run due, for workers of `executor.work({ listen })`. Each such commit then
-   * waits for the others of the whole database for a moment. Default `false`.
+   * waits for the others of the whole database for a moment.
+   * @default false
    */
   readonly notify?: boolean | undefined;
-  /** Encrypts the stored texts: see `encrypt`. */
+  /**
+   * Encrypts the stored texts: see `encrypt`.
+   * @default none: texts are stored as they are
+   * @example codec: encrypt({ keys: { k1: process.env.PAWL_KEY ?? '' }, current: 'k1' })
+   */
   readonly codec?: Codec | undefined;
   /**
    * Reads an existing schema: nothing is made or changed in it, not even an older layout, and each write is refused with
-   * UNSUPPORTED. Default `false`.
+   * UNSUPPORTED.
+   * @default false
    */
   readonly readOnly?: boolean | undefined;
-  /** For tests. All stores of one schema must then share it, because leases use it instead of the server's clock. */
+  /**
+   * For tests. All stores of one schema must then share it, because leases use it instead of the server's clock.
+   * @default the server's
+   * @example clock: testClock()
+   */
   readonly clock?: Clock | undefined;
 }
 

@@ -43,23 +43,39 @@ import { expectIn, signalIn } from './topics.ts';
 import { make, writeSchedule } from './writes.ts';
 
 export interface SqliteStoreOptions {
-  /** The file; created, with its folder, at the first use. */
+  /**
+   * The file; created, with its folder, at the first use.
+   * @example path: 'data/runs.db'
+   */
   readonly path: string;
   /**
-   * What a resolved save survives: `power` (the default) a loss of power, by one disk sync per commit;
+   * What a resolved save survives: `power` a loss of power, by one disk sync per commit;
    * `process` the death of the process.
+   * @default 'power'
    */
   readonly durability?: 'power' | 'process' | undefined;
-  /** How long a call waits while another process holds the lock, ms; default 10,000. The event loop runs meanwhile. */
+  /**
+   * How long a call waits while another process holds the lock. The event loop runs meanwhile.
+   * @default 10_000
+   */
   readonly busyTimeoutMs?: number | undefined;
-  /** Encrypts the stored texts: see `encrypt`. */
+  /**
+   * Encrypts the stored texts: see `encrypt`.
+   * @default none: texts are stored as they are
+   * @example codec: encrypt({ keys: { k1: process.env.PAWL_KEY ?? '' }, current: 'k1' })
+   */
   readonly codec?: Codec | undefined;
   /**
    * Opens an existing file for reading: nothing is made or changed in it, not even an older layout, and each write is refused
-   * with UNSUPPORTED. SQLite may leave its -shm and -wal files beside the file. Default `false`.
+   * with UNSUPPORTED. SQLite may leave its -shm and -wal files beside the file.
+   * @default false
    */
   readonly readOnly?: boolean | undefined;
-  /** For tests. All stores of one file must then share it, because leases use it. */
+  /**
+   * For tests. All stores of one file must then share it, because leases use it.
+   * @default the computer's
+   * @example clock: testClock()
+   */
   readonly clock?: Clock | undefined;
 }
 

@@ -23,15 +23,27 @@ import { pages } from './stored-run-pages.ts';
 export type { RecoveryEntry, RecoveryReport } from './recover-one-run.ts';
 
 export interface RecoverOptions {
-  /** Most recovered runs that are live at once, those of other sweeps of this executor included; default 64. */
+  /**
+   * Most recovered runs that are live at once, those of other sweeps of this executor included.
+   * @default 64
+   */
   readonly concurrency?: number;
-  /** Starts in a row without progress before a run is parked; default 3. */
+  /**
+   * Starts in a row without progress before a run is parked.
+   * @default the executor's `defaults.maxAttempts`
+   * @example maxAttempts: 5
+   */
   readonly maxAttempts?: number;
-  /** Starts no further runs; the started ones continue, and are in the report. */
+  /**
+   * An abort starts no further runs; the started ones continue, and are in the report.
+   * @default none
+   * @example signal: stop.signal
+   */
   readonly signal?: AbortSignal;
   /**
    * Keeps the process alive, and resolves at the executor's shutdown, or when the signal is aborted: until then the executor
-   * takes up the runs that become due. Default `false`: runs that rest keep no process alive.
+   * takes up the runs that become due. Without it, runs that rest keep no process alive.
+   * @default false
    */
   readonly follow?: boolean;
 }

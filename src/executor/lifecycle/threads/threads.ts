@@ -27,18 +27,34 @@ import {
 } from './send-message.ts';
 
 export interface ThreadOptions<Data = unknown> {
-  /** The agent of the runs. */
+  /**
+   * The agent of the runs.
+   * @example agent: support
+   */
   readonly agent: Agent<Data>;
-  /** Who talks: a thread belongs to its caller, and another caller has another thread of the same id. Default `''`. */
+  /**
+   * Who talks: a thread belongs to its caller, and another caller has another thread of the same id.
+   * @default ''
+   * @example callerId: user.id
+   */
   readonly callerId?: string;
   /**
-   * What a message does that finds a live run, one that waits included. `queue` (the default): it waits for its turn. `steer`: the
+   * What a message does that finds a live run, one that waits included. `queue`: it waits for its turn. `steer`: the
    * live run gets it. `reject`: THREAD_BUSY. `interrupt`: the live run is cancelled, and this message is next.
+   * @default 'queue'
+   * @example onBusy: 'steer'
    */
   readonly onBusy?: OnBusy;
-  /** Most messages that may wait; default 100. */
+  /**
+   * Most messages that may wait.
+   * @default 100
+   */
   readonly maxQueued?: number;
-  /** Labels of the runs, as for an invocation. */
+  /**
+   * Labels of the runs, as for an invocation.
+   * @default none
+   * @example labels: { tenant: 'acme' }
+   */
   readonly labels?: Labels;
 }
 

@@ -123,9 +123,9 @@ describe('the docs', () => {
     expect(stdout).toBe('');
   });
 
-  // A suite runs where its page is followed.
+  // A suite and a server run where their page is followed.
   const programs = blocks.map(({ at, code }, index) => [at, index, code] as const);
-  test.concurrent.for(programs.filter(([, , code]) => !/^\/\/ \S+\.test\.ts/.test(code)))(
+  test.concurrent.for(programs.filter(([, , code]) => !/^\/\/ (?:\S+\.test|server)\.ts/.test(code)))(
     'the code block at %s runs to its end',
     async ([_, index]) => {
       const { code, stderr } = await run(index);

@@ -80,15 +80,14 @@ export {
   settledLater,
 } from './store/group-commit.ts';
 export {
-  type BucketCharge,
+  type Bucket,
   type ChargedBuckets,
+  type DecideTurns,
   IDLE_MS,
-  idleAt,
   type LimitDriver,
-  nextAfter,
   REMOVED_AT_ONCE,
 } from './store/limits/buckets.ts';
-export type { BucketCost, BucketMove, LimitStore, TakenTurns } from './store/limits/port.ts';
+export type { BucketCost, BucketMove, CallCosts, LimitStore, TakenTurn, TakenTurns } from './store/limits/port.ts';
 export type {
   AppendingStore,
   ChangeStore,

@@ -17,8 +17,18 @@ export interface LimitedCall {
 export interface CallTurn {
   /** The request may be sent after this time, ms; 0 = now. */
   readonly waitMs: number;
+  /** The `by` of the rule that holds it back. */
+  readonly rule?: string | undefined;
+  /** Other rules have given it no turn yet: they are asked at its time, `after` this one. */
+  readonly isPart?: boolean | undefined;
   /** The request alone has more tokens than this limit gives for a minute. It is sent all the same, and what follows waits longer. */
   readonly exceeds?: { readonly by: string; readonly tokensPerMinute: number } | undefined;
+}
+
+/** Of a take. */
+export interface TakeOptions {
+  readonly signal: AbortSignal;
+  readonly after?: string | undefined;
 }
 
 /** The limits of an executor on its model requests: `rateLimits` makes them. */
@@ -27,9 +37,9 @@ export interface CallLimits {
   readonly holdMs: number;
   /**
    * Takes the turn of a request. It is asked before each one, also of retries, and asked again after a rejection.
-   * @param signal the run is stopped: its turn is not needed
+   * @param options `signal`: the run is stopped: its turn is not needed; `after`: the `rule` of a turn that was a part, and has come
    */
-  take(call: LimitedCall, signal: AbortSignal): Promise<CallTurn>;
+  take(call: LimitedCall, options: TakeOptions): Promise<CallTurn>;
   /** A request has ended. @param usedTokens what it used, as its provider reported */
   report(call: LimitedCall, usedTokens: number): void;
 }

@@ -5,7 +5,7 @@ import { type Clock, systemClock } from '../values/clock.ts';
 import { sha256 } from '../values/digest.ts';
 import { isObject } from '../values/json.ts';
 import { checkKeys, type KnownKeys, kindOf } from '../values/known-options.ts';
-import type { CallLimits, LimitedCall } from './port.ts';
+import type { CallLimits, CallTurn, LimitedCall, TakeOptions } from './port.ts';
 import { TurnTaker } from './turn-taker.ts';
 
 /** A limit. It holds for each model, tier, caller, or value of a label by itself. */
@@ -37,7 +37,8 @@ export interface RateLimitsOptions {
    */
   readonly store: CheckpointStore;
   /**
-   * A request waits until all rules that match it give it a turn.
+   * A request waits until all rules that match it give it a turn: those by labels and callers first, those by models last. A request that
+   * an earlier one holds back has no place in the others yet.
    * @example rules: [{ by: 'label:tenant', requestsPerMinute: 60 }]
    */
   readonly rules: readonly LimitRule[];
@@ -94,23 +95,33 @@ export function rateLimits(options: RateLimitsOptions): CallLimits {
 class RateLimits implements CallLimits {
   readonly holdMs: number;
   readonly #rules: readonly LimitRule[];
+  /** What the rules are by, from the narrowest to the widest: the last one is kept to exactly. */
+  readonly #bys: readonly LimitRule['by'][];
   readonly #taker: TurnTaker;
 
   constructor(rules: readonly LimitRule[], { holdMs, taker }: { readonly holdMs: number; readonly taker: TurnTaker }) {
     this.#rules = rules;
+    this.#bys = [...new Set(rules.map(({ by }) => by))].sort((a, b) => widthOf(a) - widthOf(b));
     this.holdMs = holdMs;
     this.#taker = taker;
   }
 
-  async take(call: LimitedCall, signal: AbortSignal) {
-    const buckets = this.#rules.flatMap((rule) => bucketsOf(rule, call));
-    if (buckets.length === 0) return { waitMs: 0 };
-    const waitMs = await this.#taker.take(buckets, signal);
+  async take(call: LimitedCall, { signal, after }: TakeOptions): Promise<CallTurn> {
+    const bys = this.#bys.slice(this.#bys.indexOf(after as LimitRule['by']) + 1).filter((by) => isMatch({ by }, call));
+    if (bys.length === 0) return { waitMs: 0 };
+    const costs = bys.map((by) =>
+      this.#rules.filter((rule) => rule.by === by).flatMap((rule) => bucketsOf(rule, call)),
+    );
+    const { waitMs, groups } = await this.#taker.take(costs, signal);
     const over = this.#rules.find(
       (rule) => isMatch(rule, call) && tokensOf(rule, call) > (rule.tokensPerMinute ?? Infinity),
     );
-    const { by, tokensPerMinute = 0 } = over ?? {};
-    return by === undefined ? { waitMs } : { waitMs, exceeds: { by, tokensPerMinute } };
+    return {
+      waitMs,
+      rule: bys[groups - 1],
+      ...(groups < bys.length ? { isPart: true } : {}),
+      ...(over && after === undefined ? { exceeds: { by: over.by, tokensPerMinute: over.tokensPerMinute ?? 0 } } : {}),
+    };
   }
 
   report(call: LimitedCall, usedTokens: number): void {
@@ -149,7 +160,12 @@ function tokensOf({ tokensPerMinute = 0 }: LimitRule, { inputTokens }: LimitedCa
   return inputTokens + Math.min(OUTPUT_TOKENS, tokensPerMinute * OUTPUT_SHARE);
 }
 
-function isMatch({ by }: LimitRule, call: LimitedCall): boolean {
+/** Models are the limits of a provider, and count all callers. */
+function widthOf(by: LimitRule['by']): number {
+  return by === 'model' ? 2 : by === 'tier' ? 1 : 0;
+}
+
+function isMatch({ by }: Pick<LimitRule, 'by'>, call: LimitedCall): boolean {
   return limitedBy(by, call) !== undefined;
 }
 

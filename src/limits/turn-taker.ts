@@ -1,4 +1,4 @@
-import type { BucketCost, BucketMove, LimitStore } from '../store/limits/port.ts';
+import type { BucketMove, CallCosts, LimitStore } from '../store/limits/port.ts';
 import type { Clock } from '../values/clock.ts';
 
 /** From the beginning of one write of a process to the next one, ms. */
@@ -10,9 +10,15 @@ const MAX_CALLS = 200;
 const MAX_MOVES = 10_000;
 
 interface Asking {
-  readonly buckets: readonly BucketCost[];
+  readonly costs: CallCosts;
   readonly signal: AbortSignal;
-  readonly turn: PromiseWithResolvers<number>;
+  readonly turn: PromiseWithResolvers<AskedTurn>;
+}
+
+/** The turn of a call: after a time, ms, and from how many of its groups. */
+interface AskedTurn {
+  readonly waitMs: number;
+  readonly groups: number;
 }
 
 /**
@@ -34,10 +40,10 @@ export class TurnTaker {
     this.#clock = clock;
   }
 
-  /** Takes a turn for a call. @returns the wait until it, ms @throws the store's error, or the reason of the signal */
-  take(buckets: readonly BucketCost[], signal: AbortSignal): Promise<number> {
-    const turn = Promise.withResolvers<number>();
-    this.#asking.push({ buckets, signal, turn });
+  /** Takes a turn for a call. @throws the store's error, or the reason of the signal */
+  take(costs: CallCosts, signal: AbortSignal): Promise<AskedTurn> {
+    const turn = Promise.withResolvers<AskedTurn>();
+    this.#asking.push({ costs, signal, turn });
     this.#look();
     return turn.promise;
   }
@@ -85,10 +91,13 @@ export class TurnTaker {
     this.#moves = new Map();
     try {
       const { now, turns } = await this.#store.takeTurns(
-        calls.map(({ buckets }) => buckets),
+        calls.map(({ costs }) => costs),
         moves,
       );
-      for (const [i, { turn }] of calls.entries()) turn.resolve(Math.max(0, (turns[i] ?? now) - now));
+      for (const [i, { turn }] of calls.entries()) {
+        const { at = now, groups = 0 } = turns[i] ?? {};
+        turn.resolve({ waitMs: Math.max(0, at - now), groups });
+      }
     } catch (error) {
       for (const move of moves) this.#add(move);
       for (const { turn } of calls) turn.reject(error);

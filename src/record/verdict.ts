@@ -1,5 +1,5 @@
 import { type ParkedReason, staysParked } from '../run/fields.ts';
-import type { Wait, Waiting } from '../run/waits/wait.ts';
+import { nameOfWait, type Wait, type Waiting } from '../run/waits/wait.ts';
 import type { ErrorData } from '../values/error-data.ts';
 import type { RunCheckpoint } from './checkpoint.ts';
 import { damageIn, type InterruptedRun, isAwaitingEvents, type ReadableRun } from './interrupted.ts';
@@ -142,7 +142,9 @@ function waiting({ next, place, isResting: rests = false }: Known): Verdict | un
   if (!mayRest || !isResting(record.waiting, now)) return undefined;
   const { waits, wakeAt } = record.waiting;
   const latest = wakeAt === undefined ? '' : `, until ${timeOf(wakeAt)} at the latest`;
-  const things = [...new Set(waits.map(({ kind }) => awaited[kind]))].join(', ');
+  const things = [
+    ...new Set(waits.map((wait) => (wait.kind === 'limit' ? nameOfWait(wait) : awaited[wait.kind]))),
+  ].join(', ');
   return { verdict: 'waits', reason: `it waits for ${things}${latest}`, needsPerson: waits.some(needsPerson) };
 }
 
@@ -150,14 +152,13 @@ function isResting(waits: Waiting | undefined, now: number): waits is Waiting {
   return waits !== undefined && waits.waits.length > 0 && !(waits.wakeAt !== undefined && waits.wakeAt <= now);
 }
 
-const awaited: { readonly [Kind in Wait['kind']]: string } = {
+const awaited: { readonly [Kind in Exclude<Wait['kind'], 'limit'>]: string } = {
   approval: 'an approval',
   question: 'an answer',
   event: 'an event',
   timer: 'a time',
   child: 'a child run',
   retry: 'its model',
-  limit: 'its turn',
 };
 
 function needsPerson(wait: Wait): boolean {

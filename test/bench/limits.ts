@@ -70,7 +70,7 @@ async function sent(calls: number) {
     const sentAt: number[] = [];
     const { cpuMs } = await measured(async () => {
       const taken = Array.from({ length: calls }, async (_, i) => {
-        const turn = await takers[i % PROCESSES]?.take(call, never);
+        const turn = await takers[i % PROCESSES]?.take(call, { signal: never });
         sentAt.push(clock.monotonic() + (turn?.waitMs ?? 0));
       });
       const all = Promise.all(taken);

@@ -16,11 +16,13 @@ describe('a run that rests for its turn', () => {
     await host.clock.advance(5_000);
     const result = await run.result;
     expect(result).toMatchObject({ status: 'waiting', error: { code: 'RUN_WAITS' } });
-    expect(result.error?.message).toContain('waits for its turn; it continues once its turn comes');
+    expect(result.error?.message).toContain(
+      'waits for its turn, which is limited by model; it continues once its turn comes',
+    );
     const { executor } = host;
     expect(await executor.explain('r')).toMatchObject({
       verdict: 'waits',
-      reason: `it waits for its turn, until ${new Date(noon + 9_000).toISOString()} at the latest`,
+      reason: `it waits for its turn, which is limited by model, until ${new Date(noon + 9_000).toISOString()} at the latest`,
       needsPerson: false,
     });
     expect((await executor.stats()).waiting).toMatchObject({ limit: 1 });
@@ -29,7 +31,7 @@ describe('a run that rests for its turn', () => {
     expect(wait).toMatchObject({ kind: 'limit', model: 'scripted/scripted', turnAt: noon + 10_000 });
     if (!wait) throw new Error('there is no wait');
     const lines = describeWait(wait, noon);
-    expect(lines.join('\n')).toMatch(/model +scripted\/scripted\n *until /);
+    expect(lines.join('\n')).toMatch(/model +scripted\/scripted\n *rule +model\n *until /);
     expect(commandsFor(wait, '')).toEqual([]);
     const handler = httpHandler(executor, { authorize: byToken, agents: { worker: host.agent } });
     const answer = await handler(requestTo('/waiting?kind=limit'));

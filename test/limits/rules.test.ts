@@ -56,7 +56,7 @@ describe('rateLimits', () => {
   test('writes nothing for a call that no rule matches (failover 16)', async () => {
     const { store: noted, takes, clock } = noting();
     const limits = rateLimits({ store: noted, clock, rules: [{ by: 'callerId', requestsPerMinute: 1 }] });
-    expect(await limits.take(call, never)).toEqual({ waitMs: 0 });
+    expect(await limits.take(call, { signal: never })).toEqual({ waitMs: 0 });
     expect(takes).toEqual([]);
   });
 
@@ -71,9 +71,9 @@ describe('rateLimits', () => {
       ],
     });
     const callers = ['a', 'a\u0000', '\ud800', 'x'.repeat(100_000), 'label:__proto__', '["requests","callerId","a"]'];
-    const taken = callers.map((callerId) => limits.take({ ...call, callerId }, never));
+    const taken = callers.map((callerId) => limits.take({ ...call, callerId }, { signal: never }));
     await Promise.all(taken);
-    const ids = takes.flatMap(([calls]) => calls.flatMap((costs) => costs.map(({ bucket }) => bucket)));
+    const ids = takes.flatMap(([calls]) => calls.flatMap((costs) => costs.flat().map(({ bucket }) => bucket)));
     expect(ids).toHaveLength(callers.length);
     expect(new Set(ids).size).toBe(callers.length);
     for (const id of ids) expect(id).toMatch(/^[\w-]{43}$/);
@@ -83,7 +83,7 @@ describe('rateLimits', () => {
     const { store: noted, takes, clock } = noting();
     const limits = rateLimits({ store: noted, clock, rules: [one] });
     const waits: number[] = [];
-    const take = () => void limits.take(call, never).then(({ waitMs }) => waits.push(waitMs));
+    const take = () => void limits.take(call, { signal: never }).then(({ waitMs }) => waits.push(waitMs));
     take();
     take();
     await clock.advance(0);
@@ -101,9 +101,9 @@ describe('rateLimits', () => {
   test('takes no turn for a run that was stopped before the write (failover 19)', async () => {
     const { store: noted, takes, clock } = noting();
     const limits = rateLimits({ store: noted, clock, rules: [one] });
-    await limits.take(call, never);
+    await limits.take(call, { signal: never });
     const life = new AbortController();
-    const taken = limits.take(call, life.signal);
+    const taken = limits.take(call, { signal: life.signal });
     life.abort(new Error('stopped'));
     await Promise.all([expect(taken).rejects.toThrow('stopped'), clock.advance(20)]);
     expect(takes.flatMap(([calls]) => calls)).toHaveLength(1);
@@ -116,11 +116,11 @@ describe('rateLimits', () => {
       isAway ? Promise.reject(new Error('away')) : noted.takeTurns(...take);
     const flaky = { ...noted, takeTurns };
     const limits = rateLimits({ store: flaky, clock, rules: [{ by: 'model', tokensPerMinute: 60_000 }] });
-    await limits.take({ ...call, inputTokens: 500 }, never);
+    await limits.take({ ...call, inputTokens: 500 }, { signal: never });
     limits.report({ ...call, inputTokens: 500 }, 2_500);
     limits.report({ ...call, inputTokens: 500 }, 1_000);
     await clock.advance(20);
-    const next = limits.take({ ...call, inputTokens: 500 }, never);
+    const next = limits.take({ ...call, inputTokens: 500 }, { signal: never });
     await clock.advance(20);
     // 1,500 were expected of each.
     expect(takes[1]?.[1]).toMatchObject([{ byMs: 500 }]);

@@ -23,7 +23,7 @@ describe('a run whose next model call has a later turn', () => {
     expect(record?.waiting?.waits).toEqual([
       {
         ...{ id: expect.any(String), kind: 'limit', step: 3, createdAt: noon + 40, dueAt: noon + 9_000 },
-        ...{ turnAt: noon + 10_000, model: 'scripted/scripted' },
+        ...{ turnAt: noon + 10_000, model: 'scripted/scripted', rule: 'model' },
       },
     ]);
     expect((await run.result).status).toBe('waiting');
@@ -100,6 +100,29 @@ describe('a run whose next model call has a later turn', () => {
     expect(again).toMatchObject({ turnAt: noon + 30_000 });
     await host.clock.advance(1_000);
     expect(host.at).toEqual([0, 0.02, 30]);
+  });
+
+  test('that one rule holds back has no place in the others until then: it asks them at its turn, and may rest once more (failover 17, 18)', async () => {
+    const rules = [
+      { by: 'model', requestsPerMinute: 15 },
+      { by: 'label:tenant', requestsPerMinute: 6 },
+    ] as const;
+    const long = [look(1), look(2), look(3), look(4), reply('done')];
+    const host = limitedHost({ rules, play: [...long, ...long] });
+    const waitOf = async () => (await host.store.load('r'))?.waiting?.waits[0];
+    await host.start({ runId: 'r', labels: { tenant: 'acme' } });
+    await host.clock.advance(5_000);
+    expect(await waitOf()).toMatchObject({ rule: 'label:tenant', isPart: true, turnAt: noon + 10_000 });
+    await host.clock.advance(3_000);
+    // The model is free: a run without a tenant gets two turns at once, and the next one at 12.
+    await host.start({ runId: 's' });
+    await host.clock.advance(1_500);
+    expect(host.at.map(Math.round)).toEqual([0, 0, 8, 8]);
+    await host.clock.advance(1_500);
+    expect(await waitOf()).toMatchObject({ rule: 'model', turnAt: noon + 16_000 });
+    expect(await waitOf()).not.toHaveProperty('isPart');
+    await host.clock.advance(30_000);
+    expect(host.at.map(Math.round).slice(0, 6)).toEqual([0, 0, 8, 8, 12, 16]);
   });
 
   test('reserves nothing in a budget while it rests (failover 18)', async () => {

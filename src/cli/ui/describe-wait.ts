@@ -51,7 +51,7 @@ export function describeWait(wait: OpenWait, now: number): string[] {
     case 'retry':
       return [...said('error', wait.error.message), ...said('failures', String(wait.failures)), ...ends];
     case 'limit':
-      return [...said('model', wait.model), ...ends];
+      return [...said('model', wait.model), ...said('rule', wait.rule), ...ends];
     default:
       return ends;
   }

@@ -1,5 +1,5 @@
 import type { ModelCallInput } from '../../../machines/actors.ts';
-import type { LimitedCall } from '../../limits/port.ts';
+import type { CallTurn, LimitedCall } from '../../limits/port.ts';
 import type { callModel, ModelRequest } from '../../model/call.ts';
 import { spentBy } from '../../model/failed-call-usage.ts';
 import type { Model } from '../../model/port.ts';
@@ -24,6 +24,9 @@ type LimitWait = Extract<Wait, { kind: 'limit' }>;
 
 /** A run that rests is due this long before its turn, ms. A turn that is over for as long is lost. */
 const EARLY_MS = 1_000;
+
+/** The most characters of a rule in a record: more than a label's name has. */
+const MAX_RULE = 300;
 
 /** The pauses after a store that gave no turn. */
 const away: Backoff = { firstMs: 250, maxMs: 30_000, jitter: 'around' };
@@ -104,10 +107,12 @@ export class TurnLimit {
     const since = clock.monotonic();
     waits.time.hold(true);
     try {
-      for (let isLate = true; isLate; ) {
-        const waitMs = await this.#waitFor(call);
-        if (this.#isForRest(waitMs)) throw this.#rest(call.model, waitMs);
-        isLate = (await this.#pause(waitMs)) > EARLY_MS;
+      for (let after: string | undefined; ; ) {
+        const { waitMs, rule, isPart } = await this.#turnOf(call, after);
+        if (this.#isForRest(waitMs)) throw this.#rest(call.model, { waitMs, rule, isPart });
+        const isLate = (await this.#pause(waitMs)) > EARLY_MS;
+        if (!isLate && !(isPart && rule !== after)) return;
+        after = isLate ? undefined : rule;
       }
     } finally {
       waits.time.hold(false);
@@ -126,26 +131,28 @@ export class TurnLimit {
     return -left();
   }
 
-  /** Returns the time until the turn of a request, ms: that of the run's rest, unless it is over, or a new one. */
-  async #waitFor(call: LimitedCall): Promise<number> {
+  /** Returns the turn of a request: that of the run's rest, unless it is over, or a new one. @param after the rule whose turn has come */
+  async #turnOf(call: LimitedCall, after: string | undefined): Promise<CallTurn> {
     const { clock } = this.#run.services.config;
     const ready = this.#ready?.model === call.model ? this.#ready : undefined;
-    if (!ready) return this.#newTurn(call);
+    if (!ready) return this.#newTurn(call, after);
     this.#ready = undefined;
+    const { rule, isPart } = ready;
     const leftMs = ready.turnAt - clock.now();
-    if (leftMs >= -EARLY_MS && leftMs <= this.#holdMs) return Math.max(0, leftMs);
-    const waitMs = await this.#newTurn(call);
+    const own = { waitMs: Math.max(0, leftMs), rule, isPart };
+    if (leftMs >= -EARLY_MS && leftMs <= this.#holdMs) return own;
+    const other = await this.#newTurn(call);
     // A person woke it long before its turn, which is still its own.
-    return leftMs > 0 ? Math.min(waitMs, leftMs) : waitMs;
+    return leftMs > 0 && leftMs < other.waitMs ? own : other;
   }
 
   /** Takes a turn. A store that is away gives none: it is asked until it answers. @throws the reason of the run's signal */
-  async #newTurn(call: LimitedCall): Promise<number> {
+  async #newTurn(call: LimitedCall, after?: string): Promise<CallTurn> {
     const { services, signal, runId } = this.#run;
     const { clock, random, warn } = services.config;
     for (let failures = 1; ; failures++) {
       try {
-        return await untilAborted(this.#asked(call), signal);
+        return await untilAborted(this.#asked(call, after), signal);
       } catch (error) {
         signal.throwIfAborted();
         if (failures === 1) warn('limit.failed', { runId, error: toErrorData(error) });
@@ -155,16 +162,18 @@ export class TurnLimit {
     }
   }
 
-  async #asked(call: LimitedCall): Promise<number> {
+  async #asked(call: LimitedCall, after: string | undefined): Promise<CallTurn> {
     const { services, signal, runId } = this.#run;
     const { clock, limits, defaults, warn } = services.config;
-    if (!limits) return 0;
-    const taken = withDeadline(limits.take(call, signal), { ms: defaults.portMs, clock, what: 'limits.take' });
-    const { waitMs, exceeds } = await taken;
+    if (!limits) return { waitMs: 0 };
+    const what = 'limits.take';
+    const turn = await withDeadline(limits.take(call, { signal, after }), { ms: defaults.portMs, clock, what });
+    const { waitMs, exceeds, rule } = turn;
     if (!(Number.isFinite(waitMs) && waitMs >= 0))
-      throw new TypeError(`limits.take: waitMs must be a number of ms, not ${waitMs}`);
+      throw new TypeError(`${what}: waitMs must be a number of ms, not ${waitMs}`);
+    if (rule !== undefined && typeof rule !== 'string') throw new TypeError(`${what}: rule must be a text`);
     if (exceeds) warn('limit.exceeded', { runId, model: call.model, ...exceeds });
-    return waitMs;
+    return turn;
   }
 
   /** A run that cannot rest is held, however long; so is a request that continues a reply, which a rest would lose. */
@@ -172,13 +181,14 @@ export class TurnLimit {
     return waitMs > this.#holdMs && !this.#run.replies.hasPart && mayRest(this.#run);
   }
 
-  #rest(model: string, waitMs: number): RunWaitsError {
+  #rest(model: string, { waitMs, rule, isPart }: CallTurn): RunWaitsError {
     const { runId, services } = this.#run;
     const createdAt = services.config.clock.now();
     const turnAt = Math.ceil(createdAt + waitMs);
     const step = this.#limited.input.iteration + 1;
     const id = waitIdOf([runId, 'limit', step, createdAt]);
-    this.wait = { id, kind: 'limit', createdAt, dueAt: turnAt - EARLY_MS, step, turnAt, model };
+    const held = { ...(rule === undefined ? {} : { rule: rule.slice(0, MAX_RULE) }), ...(isPart ? { isPart } : {}) };
+    this.wait = { id, kind: 'limit', createdAt, dueAt: turnAt - EARLY_MS, step, turnAt, model, ...held };
     return new RunWaitsError(`run ${runId} waits for its turn at ${model}`);
   }
 }

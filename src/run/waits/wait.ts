@@ -95,6 +95,10 @@ export type Wait = WaitFacts &
         readonly turnAt: number;
         /** The model that has the turn: `provider/modelId`. */
         readonly model: string;
+        /** The `by` of the rule that holds it back: `label:tenant`. Absent: the limits of the executor do not say it. */
+        readonly rule?: string;
+        /** Other rules are to be asked at that time. */
+        readonly isPart?: true;
       }
   );
 
@@ -211,7 +215,13 @@ const kinds: { readonly [Kind in Wait['kind']]: Check } = {
   timer: () => true,
   child: (wait) => has(wait, { childRunId: isText }),
   retry: (wait) => has(wait, { error: isErrorData, failures: isCount, since: isAmount, needsPerson: isFlag }),
-  limit: (wait) => has(wait, { turnAt: isAmount, model: isText }),
+  limit: (wait) =>
+    has(wait, {
+      turnAt: isAmount,
+      model: isText,
+      rule: isOptional(isText),
+      isPart: isOptional((value) => value === true),
+    }),
 };
 
 const isKind: Check = (value) => Object.hasOwn(kinds, String(value));
@@ -320,6 +330,6 @@ export function nameOfWait(wait: Wait): string {
     case 'retry':
       return 'its model';
     case 'limit':
-      return 'its turn';
+      return wait.rule === undefined ? 'its turn' : `its turn, which is limited by ${wait.rule}`;
   }
 }

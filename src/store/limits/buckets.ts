@@ -1,46 +1,36 @@
-import type { BucketCost, BucketMove, LimitStore, TakenTurns } from './port.ts';
+import type { BucketCost, BucketMove, CallCosts, LimitStore, TakenTurn, TakenTurns } from './port.ts';
 
-/** What a take changes in one bucket. Times in milliseconds. */
-export interface BucketCharge {
+/** A bucket after a take. Times in milliseconds. */
+export interface Bucket {
   readonly id: string;
-  /** What all calls of the take cost together. */
-  readonly costMs: number;
-  readonly lagMs: number;
-  readonly moveMs: number;
+  readonly next: number;
+  /** When it is equal to none. */
+  readonly idleAt: number;
 }
 
-/** What a driver made of a take. */
-export interface ChargedBuckets {
-  /** Wall clock, ms. */
-  readonly now: number;
-  /** `next` of each charge, in their order, after the take. */
-  readonly next: readonly number[];
+/** What a take makes of its buckets. */
+export interface ChargedBuckets extends TakenTurns {
+  readonly buckets: readonly Bucket[];
 }
+
+/** Decides a take. @param next of each bucket that there is @param now wall clock, ms */
+export type DecideTurns = (next: ReadonlyMap<string, number>, now: number) => ChargedBuckets;
 
 /** The buckets of a store: a number for each id, and one more by which idle buckets are found. */
 export interface LimitDriver {
   /**
-   * Sets each bucket to `nextAfter(charge, next, now)`, all of them in one commit. A few buckets with `idleAt` of more than
-   * `IDLE_MS` ago are removed.
+   * Reads the buckets with these ids, which are sorted, and stores what `decide` makes of them, in one commit: no other take comes between.
+   * `decide` may be called again. A few buckets with `idleAt` of more than `IDLE_MS` ago are removed.
    */
-  charge(charges: readonly BucketCharge[]): Promise<ChargedBuckets>;
+  charge(ids: readonly string[], decide: DecideTurns): Promise<TakenTurns>;
 }
 
 /** A bucket stays for so long after it is equal to none: a clock may be set back a little. */
 export const IDLE_MS = 60_000;
 /** How many idle buckets a take removes: more than it makes, as a rule. */
 export const REMOVED_AT_ONCE = 8;
-
-/** Returns `next` of a bucket after a charge. @param next as it was; undefined: there is none */
-export function nextAfter({ costMs, lagMs, moveMs }: BucketCharge, next: number | undefined, now: number): number {
-  const floor = now - lagMs;
-  return Math.max(floor, Math.max(floor, next ?? floor) + moveMs) + costMs;
-}
-
-/** Returns when a bucket is equal to none. */
-export function idleAt({ lagMs }: Pick<BucketCharge, 'lagMs'>, next: number): number {
-  return next + lagMs;
-}
+/** A call whose turn is later than this is charged in no further group, ms: no bucket with a lag of as much is set ahead of now for another one. */
+const AHEAD_MS = 1_000;
 
 /** Returns the method that a store has because its driver has `limits`. */
 export function limitMethods({
@@ -51,43 +41,65 @@ export function limitMethods({
   if (!limits) return {};
   return {
     takeTurns: async (calls, moves = []) => {
-      const charges = chargesOf(calls, moves);
-      return turnsOf(calls, charges, await limits.charge(charges));
+      const costs = calls.flat(2);
+      for (const { costMs, lagMs } of costs) checkTimes({ costMs, lagMs, byMs: 0 });
+      for (const { byMs, lagMs } of moves) checkTimes({ costMs: 0, lagMs, byMs });
+      // Transactions that take their locks in one order do not wait for each other in a circle.
+      const ids = [...new Set([...moves, ...costs].map(({ bucket }) => bucket))].sort();
+      const { now, turns } = await limits.charge(ids, (next, at) => new Take(next, at).decide(calls, moves));
+      return { now, turns };
     },
   };
 }
 
-/** One charge for each bucket, by id: transactions that take their locks in this order do not wait for each other in a circle. */
-function chargesOf(calls: readonly (readonly BucketCost[])[], moves: readonly BucketMove[]): BucketCharge[] {
-  const byId = new Map<string, BucketCharge>();
-  const add = ({ bucket: id, lagMs }: Pick<BucketCost, 'bucket' | 'lagMs'>, costMs: number, moveMs: number) => {
-    if (![costMs, lagMs, moveMs].every(Number.isFinite) || costMs < 0 || lagMs < 0)
-      throw new TypeError(
-        `takeTurns: a cost of ${costMs} ms, a lag of ${lagMs} ms and a move of ${moveMs} ms cannot be`,
-      );
-    const before = byId.get(id) ?? { id, costMs: 0, lagMs, moveMs: 0 };
-    byId.set(id, { id, costMs: before.costMs + costMs, lagMs: before.lagMs, moveMs: before.moveMs + moveMs });
-  };
-  for (const move of moves) add(move, 0, move.byMs);
-  for (const costs of calls) for (const cost of costs) add(cost, cost.costMs, 0);
-  return [...byId.values()].sort((a, b) => (a.id < b.id ? -1 : 1));
+function checkTimes({
+  costMs,
+  lagMs,
+  byMs,
+}: {
+  readonly costMs: number;
+  readonly lagMs: number;
+  readonly byMs: number;
+}) {
+  if ([costMs, lagMs, byMs].every(Number.isFinite) && costMs >= 0 && lagMs >= 0) return;
+  throw new TypeError(`takeTurns: a cost of ${costMs} ms, a lag of ${lagMs} ms and a move of ${byMs} ms cannot be`);
 }
 
-/** The calls of a take stand one after the other in each bucket. */
-function turnsOf(
-  calls: readonly (readonly BucketCost[])[],
-  charges: readonly BucketCharge[],
-  { now, next }: ChargedBuckets,
-): TakenTurns {
-  const from = new Map(charges.map(({ id, costMs }, i) => [id, (next[i] ?? now) - costMs]));
-  const turns = calls.map((costs) => {
-    let turn = now;
-    for (const { bucket, costMs } of costs) {
-      const begins = from.get(bucket) ?? now;
-      turn = Math.max(turn, begins);
-      from.set(bucket, begins + costMs);
+/** A take at one moment. */
+class Take {
+  readonly #stored: ReadonlyMap<string, number>;
+  readonly #now: number;
+  readonly #charged = new Map<string, Bucket>();
+
+  constructor(stored: ReadonlyMap<string, number>, now: number) {
+    this.#stored = stored;
+    this.#now = now;
+  }
+
+  decide(calls: readonly CallCosts[], moves: readonly BucketMove[]): ChargedBuckets {
+    for (const move of moves) this.#set(move, Math.max(this.#now - move.lagMs, this.#next(move) + move.byMs));
+    const turns = calls.map((groups) => this.#turn(groups));
+    return { now: this.#now, turns, buckets: [...this.#charged.values()] };
+  }
+
+  #turn(groups: CallCosts): TakenTurn {
+    let [at, taken] = [this.#now, 0];
+    for (const group of groups) {
+      if (at > this.#now + AHEAD_MS) break;
+      at = Math.max(at, ...group.map((cost) => this.#next(cost)));
+      for (const cost of group) this.#set(cost, Math.max(this.#next(cost), at - cost.lagMs) + cost.costMs);
+      taken += 1;
     }
-    return turn;
-  });
-  return { now, turns };
+    return { at, groups: taken };
+  }
+
+  /** An idle bucket is equal to none. */
+  #next({ bucket, lagMs }: Pick<BucketCost, 'bucket' | 'lagMs'>): number {
+    const next = this.#charged.get(bucket)?.next ?? this.#stored.get(bucket) ?? Number.NEGATIVE_INFINITY;
+    return Math.max(this.#now - lagMs, next);
+  }
+
+  #set({ bucket, lagMs }: Pick<BucketCost, 'bucket' | 'lagMs'>, next: number): void {
+    this.#charged.set(bucket, { id: bucket, next, idleAt: next + lagMs });
+  }
 }

@@ -11,7 +11,7 @@ import type { MessageRow } from '../encoding/encryption.ts';
 import { type StepTexts, stepAfter } from '../encoding/step-texts.ts';
 import type { StoredBody } from '../encoding/stored-body.ts';
 import type { JournalRow, StoredJournal } from '../encoding/stored-journal.ts';
-import { IDLE_MS, idleAt, type LimitDriver, nextAfter, REMOVED_AT_ONCE } from '../limits/buckets.ts';
+import { type Bucket, IDLE_MS, type LimitDriver, REMOVED_AT_ONCE } from '../limits/buckets.ts';
 import type { InboxOf, ListDueOptions } from '../port.ts';
 import { type Change, decideNow } from '../rules/decision.ts';
 import { sendCommand } from '../rules/inbox.ts';
@@ -299,7 +299,7 @@ class MemoryDriver implements StoreDriver {
 
 /** The buckets of a memory store; the one that was charged last comes last. */
 function memoryLimits(clock: Clock): LimitDriver {
-  const buckets = new Map<string, { readonly next: number; readonly idleAt: number }>();
+  const buckets = new Map<string, Bucket>();
   const removeIdle = (now: number) => {
     let left = REMOVED_AT_ONCE;
     for (const [id, bucket] of buckets) {
@@ -309,16 +309,16 @@ function memoryLimits(clock: Clock): LimitDriver {
     }
   };
   return {
-    charge: async (charges) => {
+    charge: async (ids, decide) => {
       const now = clock.now();
       removeIdle(now);
-      const next = charges.map((charge) => {
-        const after = nextAfter(charge, buckets.get(charge.id)?.next, now);
-        buckets.delete(charge.id);
-        buckets.set(charge.id, { next: after, idleAt: idleAt(charge, after) });
-        return after;
-      });
-      return { now, next };
+      const stored = ids.flatMap((id) => buckets.get(id) ?? []).map(({ id, next }) => [id, next] as const);
+      const { buckets: charged, ...taken } = decide(new Map(stored), now);
+      for (const bucket of charged) {
+        buckets.delete(bucket.id);
+        buckets.set(bucket.id, bucket);
+      }
+      return taken;
     },
   };
 }

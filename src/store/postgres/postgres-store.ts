@@ -157,7 +157,9 @@ class PostgresDriver implements StoreDriver {
     this.journal = new Journals(server, { queue: this.#queue, reader, waitMs: timeoutMs });
     this.topics = { expect: (write) => reader.expect(write), signal: (write) => reader.signal(write) };
     this.deliveries = { take: (take) => reader.takeDeliveries(take) };
-    this.limits = { charge: (charges) => reader.insist((session) => chargeBuckets(session, server, charges)) };
+    this.limits = {
+      charge: (ids, decide) => reader.insist((session) => chargeBuckets(session, server, { ids, decide })),
+    };
     this.schedules = {
       list: () => reader.insist((session) => readSchedules(session, server)),
       write: (write) => reader.insist((session) => writeSchedule(session, server, write)),

@@ -155,7 +155,7 @@ class SqliteDriver implements StoreDriver {
       read: (runId, page) => this.#reader.journal(runId, page),
       content: (runId, range, row) => this.#reader.content(runId, range, row),
     };
-    this.limits = { charge: (charges) => this.#queue.add(({ limits }) => limits.charge(charges)) };
+    this.limits = { charge: (ids, decide) => this.#queue.add(({ limits }) => limits.charge(ids, decide)) };
     this.schedules = {
       list: () => this.#reader.schedules(),
       write: (write) => this.#queue.add((tables) => writeSchedule(tables, write)),

@@ -150,7 +150,7 @@ describe.skipIf(whyNoPostgres)('the schema of a PostgreSQL store', () => {
     await server.sql(`DROP TABLE "${schema}".limits`);
     await server.sql(`UPDATE "${schema}".layouts SET layout = 10 WHERE part = 'store'`);
     await using store = postgresStore({ pool, schema });
-    expect((await store.takeTurns([[{ bucket: 'a', costMs: 1, lagMs: 0 }]])).turns).toHaveLength(1);
+    expect((await store.takeTurns([[[{ bucket: 'a', costMs: 1, lagMs: 0 }]]])).turns).toHaveLength(1);
     expect(await store.load('run')).not.toBeNull();
   });
 

@@ -191,7 +191,7 @@ test('a file of the layout before limits keeps its runs, and gives turns from no
   sql(path, 'DROP TABLE limits');
   sql(path, 'PRAGMA user_version = 9');
   await using store = sqliteStore({ path });
-  expect((await store.takeTurns([[{ bucket: 'a', costMs: 1, lagMs: 0 }]])).turns).toHaveLength(1);
+  expect((await store.takeTurns([[[{ bucket: 'a', costMs: 1, lagMs: 0 }]]])).turns).toHaveLength(1);
   expect(await store.load('run')).not.toBeNull();
   expect(sql(path, 'SELECT id FROM limits')).toEqual([{ id: 'a' }]);
 });

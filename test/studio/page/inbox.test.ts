@@ -108,6 +108,15 @@ describe('the list of waits (studio 8)', () => {
     expect([when(NOON, NOON), when(NOON + 86_400_000, NOON)]).toEqual(['12:00', 'tomorrow 12:00']);
   });
 
+  test('says which rule holds back the request of a run that rests for its turn, and until when (failover 18)', () => {
+    const wait = approval({ kind: 'limit', model: 'anthropic/opus', rule: 'label:tenant', dueAt: NOON + 90_000 });
+    expect([titleOf(wait), dueOf(wait, NOON)]).toEqual([
+      'The turn of its request to anthropic/opus · limited by label:tenant',
+      'limit · continues in 1 m 30 s',
+    ]);
+    expect(titleOf(approval({ kind: 'limit', model: 'm' }))).toBe('The turn of its request to m');
+  });
+
   test('takes what the list had no room for from the record of the run, if it is the same input (studio 27)', () => {
     const long = { input: { text: '', bytes: 900, at: 'x' } };
     const listed = approval({ input: undefined, long });

@@ -1,37 +1,40 @@
-import { type BucketCharge, type ChargedBuckets, IDLE_MS, REMOVED_AT_ONCE } from '../../limits/buckets.ts';
+import { type DecideTurns, IDLE_MS, REMOVED_AT_ONCE } from '../../limits/buckets.ts';
+import type { TakenTurns } from '../../limits/port.ts';
 import { Parameters } from '../parameters.ts';
-import type { Session } from '../pool.ts';
+import { inTransaction, type Session } from '../pool.ts';
 import type { Server } from '../server.ts';
 
-/**
- * Charges buckets in PostgreSQL, in one statement, by the clock of the server: `nextAfter` as SQL. Rows are locked in the order of the
- * charges, which is that of their ids. A statement that waited for a lock has an earlier `now`: then less may begin at once.
- */
-export async function chargeBuckets(
+/** Charges buckets in PostgreSQL, in one transaction, by the clock of the server. Rows are locked in the order of their ids. */
+export function chargeBuckets(
   session: Session,
   { tables: { limits }, times }: Server,
-  charges: readonly BucketCharge[],
-): Promise<ChargedBuckets> {
-  const parameters = new Parameters();
-  const columns = { id: 'text', cost: 'float8', lag: 'float8', move: 'float8' } as const;
-  const rows = charges.map(({ id, costMs, lagMs, moveMs }) => ({ id, cost: costMs, lag: lagMs, move: moveMs }));
-  const text = `
-    WITH now AS MATERIALIZED (SELECT ${times.due(parameters)}::float8 AS at),
-    c AS MATERIALIZED (SELECT t.*, now.at - t.lag AS floor FROM ${parameters.table(columns, rows)}, now),
-    gone AS (DELETE FROM ${limits} WHERE id IN (
-      SELECT id FROM ${limits} WHERE idle_at < (SELECT at FROM now) - ${IDLE_MS} AND id NOT IN (SELECT id FROM c)
-      ORDER BY idle_at LIMIT ${REMOVED_AT_ONCE} FOR UPDATE SKIP LOCKED)),
-    charged AS (
-      INSERT INTO ${limits} AS b (id, next_at, idle_at)
-      SELECT id, floor + greatest(0, move) + cost, floor + greatest(0, move) + cost + lag FROM c ORDER BY id
-      ON CONFLICT (id) DO UPDATE SET (next_at, idle_at) = (
-        SELECT after.next, after.next + c.lag
-        FROM c, LATERAL (SELECT greatest(c.floor, greatest(c.floor, b.next_at) + c.move) + c.cost AS next) after
-        WHERE c.id = excluded.id)
-      RETURNING id, next_at)
-    SELECT charged.id, charged.next_at, now.at AS now FROM now LEFT JOIN charged ON true`;
-  const found = await session.query(text, parameters.values);
-  const next = new Map(found.map((row) => [row.id, Number(row.next_at)]));
-  const now = Number(found[0]?.now);
-  return { now, next: charges.map(({ id }) => next.get(id) ?? now) };
+  { ids, decide }: { readonly ids: readonly string[]; readonly decide: DecideTurns },
+): Promise<TakenTurns> {
+  return inTransaction(session, async () => {
+    const locking = new Parameters();
+    // A row that is not there yet is made, so that there is one to lock.
+    const lock = `
+      WITH now AS MATERIALIZED (SELECT ${times.due(locking)}::float8 AS at),
+      gone AS (DELETE FROM ${limits} WHERE id IN (
+        SELECT id FROM ${limits} WHERE idle_at < (SELECT at FROM now) - ${IDLE_MS}
+          AND id <> ALL (${locking.add(ids)}::text[])
+        ORDER BY idle_at LIMIT ${REMOVED_AT_ONCE} FOR UPDATE SKIP LOCKED)),
+      locked AS (
+        INSERT INTO ${limits} AS b (id, next_at, idle_at)
+        SELECT id, '-Infinity', '-Infinity' FROM pg_catalog.unnest(${locking.add(ids)}::text[]) AS id ORDER BY id
+        ON CONFLICT (id) DO UPDATE SET next_at = b.next_at
+        RETURNING id, next_at)
+      SELECT locked.id, locked.next_at, now.at AS now FROM now LEFT JOIN locked ON true`;
+    const found = await session.query(lock, locking.values);
+    const next = new Map(found.flatMap(({ id, next_at: at }) => (id == null ? [] : [[id, Number(at)] as const])));
+    const { buckets, ...taken } = decide(next, Number(found[0]?.now));
+    const storing = new Parameters();
+    const columns = { id: 'text', next_at: 'float8', idle_at: 'float8' } as const;
+    const rows = buckets.map(({ id, next: at, idleAt }) => ({ id, next_at: at, idle_at: idleAt }));
+    await session.query(
+      `UPDATE ${limits} AS b SET next_at = t.next_at, idle_at = t.idle_at FROM ${storing.table(columns, rows)} WHERE b.id = t.id`,
+      storing.values,
+    );
+    return taken;
+  });
 }

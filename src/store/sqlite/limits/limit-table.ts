@@ -1,12 +1,6 @@
 import type { DatabaseSync, StatementSync } from 'node:sqlite';
-import {
-  type BucketCharge,
-  type ChargedBuckets,
-  IDLE_MS,
-  idleAt,
-  nextAfter,
-  REMOVED_AT_ONCE,
-} from '../../limits/buckets.ts';
+import { type DecideTurns, IDLE_MS, REMOVED_AT_ONCE } from '../../limits/buckets.ts';
+import type { TakenTurns } from '../../limits/port.ts';
 
 /** The rows of `limits` in SQLite. Callers hold the transaction. */
 export class LimitTable {
@@ -25,15 +19,16 @@ export class LimitTable {
     );
   }
 
-  charge(charges: readonly BucketCharge[]): ChargedBuckets {
+  charge(ids: readonly string[], decide: DecideTurns): TakenTurns {
     const now = this.#now();
     this.#removeIdle.run(now - IDLE_MS, REMOVED_AT_ONCE);
-    const next = charges.map((charge) => {
-      const stored = this.#find.get(charge.id) as { readonly next_at: number } | undefined;
-      const after = nextAfter(charge, stored?.next_at, now);
-      this.#put.run(charge.id, after, idleAt(charge, after));
-      return after;
-    });
-    return { now, next };
+    const stored = new Map<string, number>();
+    for (const id of ids) {
+      const row = this.#find.get(id) as { readonly next_at: number } | undefined;
+      if (row) stored.set(id, row.next_at);
+    }
+    const { buckets, ...taken } = decide(stored, now);
+    for (const { id, next, idleAt } of buckets) this.#put.run(id, next, idleAt);
+    return taken;
   }
 }

@@ -57,8 +57,9 @@ export function titleOf(wait: ListedWait): string {
       return `“${wait.question}”`;
     case 'event':
       return `${wait.name} · key ${wait.key}`;
-    case 'timer':
     case 'limit':
+      return `The turn of its request to ${wait.model}${wait.rule === undefined ? '' : ` · limited by ${wait.rule}`}`;
+    case 'timer':
       return wait.dueAt === undefined ? 'sleep' : `sleep until ${when(wait.dueAt)}`;
     case 'retry':
       return `The model is away · ${wait.failures} ${wait.failures === 1 ? 'failure' : 'failures'}`;
@@ -93,6 +94,7 @@ const ends: { readonly [kind in ListedWait['kind']]?: string } = {
   question: 'expires in',
   event: 'gives up in',
   retry: 'tries again in',
+  limit: 'continues in',
 };
 
 /** Its kind, and when it ends. */

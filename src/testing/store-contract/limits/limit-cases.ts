@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import type { BucketCost, LimitStore } from '../../../store/limits/port.ts';
+import type { BucketCost, BucketMove, CallCosts, LimitStore } from '../../../store/limits/port.ts';
 import { type Draft, limitStore } from '../case.ts';
 
 /** Longer than any case takes: no turn of it comes. */
@@ -7,10 +7,17 @@ const LONG = 600_000;
 
 const cost = (bucket: string, costMs: number, lagMs = 0): BucketCost => ({ bucket, costMs, lagMs });
 
+/** A call with one group of buckets. */
+const call = (...group: readonly BucketCost[]): CallCosts => [group];
+
 /** The turns of some calls, as waits from now, ms. */
-async function waits(store: LimitStore, ...take: Parameters<LimitStore['takeTurns']>): Promise<readonly number[]> {
-  const { now, turns } = await store.takeTurns(...take);
-  return turns.map((turn) => turn - now);
+async function waits(
+  store: LimitStore,
+  calls: readonly CallCosts[],
+  moves?: readonly BucketMove[],
+): Promise<readonly number[]> {
+  const { now, turns } = await store.takeTurns(calls, moves);
+  return turns.map(({ at }) => at - now);
 }
 
 /** A server may round a time, and time passes between two takes: at most that of a case. */
@@ -24,11 +31,15 @@ export const limitCases: readonly Draft[] = [
     'calls of one bucket have their turns one after the other, also in other processes (failover 17)',
     async (bench) => {
       const { store } = bench;
-      const [first, second, third] = await waits(store, [[cost('a', LONG)], [cost('a', LONG)], [cost('b', LONG)]]);
+      const [first, second, third] = await waits(store, [
+        call(cost('a', LONG)),
+        call(cost('a', LONG)),
+        call(cost('b', LONG)),
+      ]);
       assert.deepEqual([first, third], [0, 0]);
       near(second, LONG);
-      near((await waits(store, [[cost('a', LONG)]]))[0], 2 * LONG);
-      near((await waits(store, [[cost('b', 1)]]))[0], LONG);
+      near((await waits(store, [call(cost('a', LONG))]))[0], 2 * LONG);
+      near((await waits(store, [call(cost('b', 1))]))[0], LONG);
     },
   ),
 
@@ -37,8 +48,10 @@ export const limitCases: readonly Draft[] = [
     async ({ store, reopen }) => {
       const other = await reopen();
       const stores = [store, other, store, other, store, other];
-      const taken = await Promise.all(stores.map((each) => each.takeTurns([[cost('a', LONG)], [cost('a', LONG)]])));
-      const turns = taken.flatMap((each) => each.turns).sort((a, b) => a - b);
+      const taken = await Promise.all(
+        stores.map((each) => each.takeTurns([call(cost('a', LONG)), call(cost('a', LONG))])),
+      );
+      const turns = taken.flatMap((each) => each.turns.map(({ at }) => at)).sort((a, b) => a - b);
       const apart = turns.slice(1).map((turn, i) => turn - (turns[i] ?? 0));
       assert.equal(turns.length, 12);
       for (const gap of apart) assert(gap >= LONG - 1, `two turns are ${gap} ms apart`);
@@ -49,11 +62,37 @@ export const limitCases: readonly Draft[] = [
   limitStore(
     'of several buckets the latest turn counts, and each of them is charged (failover 17)',
     async ({ store }) => {
-      await store.takeTurns([[cost('a', LONG)]]);
-      near((await waits(store, [[cost('a', LONG), cost('b', LONG)]]))[0], LONG);
-      near((await waits(store, [[cost('b', LONG), cost('a', LONG)]]))[0], 2 * LONG);
+      await store.takeTurns([call(cost('a', LONG))]);
+      near((await waits(store, [call(cost('a', LONG), cost('b', LONG))]))[0], LONG);
+      near((await waits(store, [call(cost('b', LONG), cost('a', LONG))]))[0], 2 * LONG);
       assert.deepEqual(await waits(store, [[]]), [0]);
       assert.deepEqual(await waits(store, []), []);
+    },
+  ),
+
+  limitStore(
+    'a call that one group holds back for more than a second is charged in no group after it (failover 17)',
+    async ({ store }) => {
+      const taken = await store.takeTurns([
+        [[cost('a', LONG)], [cost('b', LONG)], [cost('c', LONG)]],
+        [[cost('c', LONG)], [cost('b', LONG)], [cost('a', LONG)]],
+      ]);
+      assert.deepEqual(
+        taken.turns.map(({ groups }) => groups),
+        [3, 1],
+      );
+      near((await waits(store, [call(cost('a', 0))]))[0], LONG);
+      near((await waits(store, [call(cost('b', 0))]))[0], LONG);
+      near((await waits(store, [call(cost('c', 0))]))[0], 2 * LONG);
+    },
+  ),
+
+  limitStore(
+    'a bucket lags no further behind the turn of its call than its lag: the buckets of a group are equally late (failover 17, 19)',
+    async ({ store }) => {
+      await waits(store, [call(cost('a', LONG))]);
+      near((await waits(store, [call(cost('a', 1), cost('b', LONG, LONG / 4))]))[0], LONG);
+      near((await waits(store, [call(cost('b', 0, LONG / 4))]))[0], 1.75 * LONG);
     },
   ),
 
@@ -61,7 +100,7 @@ export const limitCases: readonly Draft[] = [
     const lagging = cost('a', LONG, 3 * LONG);
     const taken = await waits(
       store,
-      Array.from({ length: 6 }, () => [lagging]),
+      Array.from({ length: 6 }, () => call(lagging)),
     );
     assert.deepEqual(
       taken.slice(0, 4).map((wait) => wait > 0.5),
@@ -74,20 +113,20 @@ export const limitCases: readonly Draft[] = [
   limitStore(
     'moves of earlier calls come before the calls of a take, and never beyond idle (failover 16)',
     async ({ store }) => {
-      await store.takeTurns([[cost('a', 4 * LONG)]]);
-      near((await waits(store, [[cost('a', 0)]], [{ bucket: 'a', byMs: -3 * LONG, lagMs: 0 }]))[0], LONG);
-      near((await waits(store, [[cost('a', 0)]], [{ bucket: 'a', byMs: LONG, lagMs: 0 }]))[0], 2 * LONG);
-      assert.deepEqual(await waits(store, [[cost('a', LONG)]], [{ bucket: 'a', byMs: -9 * LONG, lagMs: 0 }]), [0]);
-      near((await waits(store, [[cost('a', 0)]]))[0], LONG);
+      await store.takeTurns([call(cost('a', 4 * LONG))]);
+      near((await waits(store, [call(cost('a', 0))], [{ bucket: 'a', byMs: -3 * LONG, lagMs: 0 }]))[0], LONG);
+      near((await waits(store, [call(cost('a', 0))], [{ bucket: 'a', byMs: LONG, lagMs: 0 }]))[0], 2 * LONG);
+      assert.deepEqual(await waits(store, [call(cost('a', LONG))], [{ bucket: 'a', byMs: -9 * LONG, lagMs: 0 }]), [0]);
+      near((await waits(store, [call(cost('a', 0))]))[0], LONG);
       await store.takeTurns([], [{ bucket: 'new', byMs: LONG, lagMs: 0 }]);
-      near((await waits(store, [[cost('new', 0)]]))[0], LONG);
+      near((await waits(store, [call(cost('new', 0))]))[0], LONG);
     },
   ),
 
   limitStore('times that cannot be are refused, and change nothing (failover 17)', async ({ store }) => {
     for (const bad of [cost('a', -1), cost('a', Number.NaN), cost('a', 1, Number.POSITIVE_INFINITY)])
-      await assert.rejects(store.takeTurns([[cost('a', LONG), bad]]), TypeError);
+      await assert.rejects(store.takeTurns([call(cost('a', LONG), bad)]), TypeError);
     await assert.rejects(store.takeTurns([], [{ bucket: 'a', byMs: Number.NaN, lagMs: 0 }]), TypeError);
-    assert.deepEqual(await waits(store, [[cost('a', LONG)]]), [0]);
+    assert.deepEqual(await waits(store, [call(cost('a', LONG))]), [0]);
   }),
 ];

@@ -31,7 +31,7 @@ export function pages(): string[] {
   return found.map((page) => page.replaceAll('\\', '/')).toSorted();
 }
 
-/** The groups of the map, in its order; pages that it does not link are the last group. */
+/** The groups of the map, in its order. A page that it does not link is at the end of `Look up` or `Inside`. */
 export function groups(): Group[] {
   const found: { text: string; items: Entry[] }[] = [];
   for (const line of read(map).split('\n')) {
@@ -40,10 +40,18 @@ export function groups(): Group[] {
     if (page !== undefined) found.at(-1)?.items.push(entryOf(posix.join('docs', page), text));
   }
   const listed = new Set(found.flatMap(({ items }) => items.map(({ link }) => link)));
-  const inside = pages().filter((page) => /^docs\/(?:[^/]+|contract\/README)\.md$/.test(page) && page !== map);
-  const rest = inside.map((page) => entryOf(page)).filter(({ link }) => !listed.has(link));
-  const decisions = { text: 'Decisions', link: decisionsOf()[0]?.link ?? '/' };
-  return [...found.filter(({ items }) => items.length > 0), { text: 'Inside', items: [...rest, decisions] }];
+  const rest = pages()
+    .filter((page) => /^docs\/(?:[^/]+|contract\/README)\.md$/.test(page) && page !== map)
+    .map((page) => entryOf(page));
+  const [newest] = decisions();
+  const more = [...rest, ...(newest ? [{ text: 'Decisions', link: newest.link }] : [])];
+  for (const entry of more.filter(({ link }) => !listed.has(link))) {
+    const text = entry.link === '/reference' ? 'Look up' : 'Inside';
+    const group = found.find((each) => each.text === text) ?? { text, items: [] };
+    if (!found.includes(group)) found.push(group);
+    group.items.push(entry);
+  }
+  return found.filter(({ items }) => items.length > 0);
 }
 
 /** The clauses, page by page, as the contract's own table has them. */
@@ -54,7 +62,7 @@ export function contract(): Entry[] {
 }
 
 /** The decisions, the newest first. */
-export function decisionsOf(): Entry[] {
+export function decisions(): Entry[] {
   return pages()
     .filter((page) => page.startsWith('docs/decisions/'))
     .map((page) => entryOf(page))

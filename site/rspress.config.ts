@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { defineConfig } from '@rspress/core';
-import { contract, decisionsOf, groups, staged, stagePages } from './pages.ts';
+import { contract, decisions, groups, staged, stagePages } from './pages.ts';
 
 const manifest: { description: string; repository?: { url: string } } = JSON.parse(
   readFileSync(new URL('../package.json', import.meta.url), 'utf8'),
@@ -21,17 +21,18 @@ export default defineConfig({
   // The index is the one of the package: its links are the pages as Markdown, which the site has too.
   llms: { llmsTxt: () => readFileSync(new URL('../docs/llms.txt', import.meta.url), 'utf8') },
   markdown: { link: { checkDeadLinks: true, checkAnchors: true } },
-  search: { codeBlocks: true },
+  // Words, not samples: of these the reference alone has half a megabyte.
+  search: { codeBlocks: false },
   themeConfig: {
-    nav: map.slice(0, -1).map(({ text, items }) => ({ text, link: items[0]?.link ?? '/' })),
+    nav: map.filter(({ text }) => text !== 'Inside').map(({ text, items }) => ({ text, link: items[0]?.link ?? '/' })),
     sidebar: {
       '/contract/': [{ text: 'Contract', items: contract() }],
-      '/decisions/': [{ text: 'Decisions', items: decisionsOf() }],
+      '/decisions/': [{ text: 'Decisions', items: decisions() }],
       '/': map.map(({ text, items }) => ({ text, items: [...items] })),
     },
     ...(repository === undefined ? {} : { socialLinks: [{ icon: 'github', mode: 'link', content: repository }] }),
-    // The copied page goes to the clipboard. The other ways would send it to a vendor.
-    llmsUI: { viewOptions: ['markdownLink'] },
+    // A page is copied to the clipboard. The theme would also send it to vendors.
+    llmsUI: { viewOptions: false, injectLlmsHint: false },
     enableContentAnimation: false,
   },
 });

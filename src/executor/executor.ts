@@ -68,7 +68,7 @@ export interface Executor {
     options?: RunOptions,
   ): Promise<Run<WorkflowOutput<W>>>;
   /**
-   * `start`, and the result. It resolves when the run fails too: `status` says how it ended, and only one with `ok` has an answer.
+   * Starts a run and resolves to its result, also when the run fails: `status` says how it ended, and only `ok` has an answer.
    * For an error instead, use `(await executor.start(…)).orThrow()`. Rejects with a TypeError for a wrong call, and for nothing else.
    */
   run<Data>(agent: Agent<Data>, invocation: Invocation, options?: RunOptions): Promise<RunResult<Data>>;
@@ -232,6 +232,7 @@ export interface Executor {
    * @throws {RUN_OWNED_ELSEWHERE} while it is live, here or elsewhere @throws {RUN_NOT_FOUND} if there is none
    */
   park(runId: string, reason: string, options?: ParkOptions): Promise<void>;
+  /** Frees a parked run, with all its attempts: it is due. @throws {RUN_NOT_FOUND} if there is none */
   unpark(runId: string, options?: ParkOptions): Promise<void>;
   /**
    * Continues a run that ended badly (error, limit, cancel, kill) after its last recorded step, here. It is the same run: its results,

@@ -4,7 +4,11 @@ import { ShutdownError } from '../values/errors.ts';
 /** What the end of a run does with its record. */
 export type CheckpointOutcome = 'complete' | 'leave-running' | 'fail';
 
-/** How a run ended, as its result reports it. */
+/**
+ * How a run ended, as its result reports it. `ok`: it has its answer. `error`: something failed for good. `timeout`: it used up its working
+ * time. `cancelled`: its caller ended it. `killed`: the critic ended it. `interrupted`: this process left it, and another one continues it.
+ * `waiting`: it rests in its store until one of its waits is over.
+ */
 export type RunStatus = 'ok' | 'error' | 'timeout' | 'cancelled' | 'killed' | 'interrupted' | 'waiting';
 
 /** Returns whether a cause is a shutdown: by code, through `cause` chains and AggregateErrors. */

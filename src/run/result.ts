@@ -21,17 +21,21 @@ import type { Wait } from './waits/wait.ts';
 
 /** The fields of every result, with any status. */
 export interface EndedFacts {
+  /** The id of the run. */
   readonly runId: string;
   /** The answer; for a run that did not succeed, its last text. */
   readonly output: string;
+  /** The tokens of all its model calls. */
   readonly usage: Usage;
   /** The cost as a budget counts it; absent without a budget. */
   readonly spend?: Spend;
+  /** The steps of the run. */
   readonly iterations: number;
   /** The run is a fork of this one. */
   readonly forkedFrom?: ForkedFrom;
   /** How the answer ended; absent for a run without one, and for one that ended before this was stored. */
   readonly finishReason?: FinishReason;
+  /** The outputs of its finished phases. */
   readonly phases: readonly PhaseOutput[];
   /** Steered messages that could not be delivered before the end. */
   readonly undelivered: readonly Message[];
@@ -49,6 +53,7 @@ export interface EndedFacts {
 
 /** A run that succeeded. */
 export interface OkOutput<Data = unknown> extends EndedFacts {
+  /** The run succeeded. */
   readonly status: 'ok';
   /** The answer as the agent's `output` schema returned it; `undefined` without a schema. */
   readonly data: Data;
@@ -60,7 +65,9 @@ export interface OkOutput<Data = unknown> extends EndedFacts {
  * `onOutcome`, or as the result of another `start` with its id.
  */
 export interface WaitingOutput extends EndedFacts {
+  /** The run waits. */
   readonly status: 'waiting';
+  /** What it waits for: each with its id, kind, question and time. */
   readonly waits: readonly Wait[];
   /** The earliest time at which a wait ends by itself, wall clock, ms; absent = only an answer ends one. */
   readonly wakeAt?: number;
@@ -71,7 +78,9 @@ export interface WaitingOutput extends EndedFacts {
 
 /** A run with any other end; its error is the reason. */
 export interface FailedOutput extends EndedFacts {
+  /** How it ended: see the words below. */
   readonly status: Exclude<RunStatus, 'ok' | 'waiting'>;
+  /** Why: `name`, `code`, `message`, `cause`. Branch on the code. */
   readonly error: ErrorData;
   readonly data?: undefined;
 }
@@ -137,7 +146,10 @@ export function keptAnswer(outcome: RunOutcome): RunOutput {
   return { ...withoutId(outcome), kept: true, ...(endedAt === undefined ? {} : { endedAt }) };
 }
 
-/** The status of a run in a list. */
+/**
+ * The status of a run in a list. `live`: a process works on it. `interrupted`: its process has left it, and it is due. `waiting`: it rests until
+ * one of its waits is over. `parked`: only a person moves it, by `unpark`. `quarantined`: its record cannot be read, and is kept.
+ */
 export type ListedStatus = 'live' | 'interrupted' | 'waiting' | 'parked' | 'quarantined';
 
 /** A run did not succeed, and its host asked for an error (`run.orThrow()`). The code is that of the run's error. */

@@ -30,7 +30,9 @@ export interface RunTallies {
 
 /** The context of a tool call, with the waits that it may ask for. */
 export interface ToolContext extends CallWaits {
+  /** The run that makes the call. */
   readonly runId: string;
+  /** Names the call in its run. */
   readonly callId: string;
   /** Equal at each attempt of this call, in every process. An `idempotent` tool passes it to its receiver. */
   readonly idempotencyKey: string;
@@ -38,7 +40,9 @@ export interface ToolContext extends CallWaits {
   readonly attempt: number;
   /** Aborted when the run stops, the tool's time is up or the call begins to wait, with the reason. */
   readonly signal: AbortSignal;
+  /** Who asked for the run, its prompt, and the inputs for its tools. */
   readonly invocation: ToolInvocation;
+  /** How far the run is: its steps, tokens and messages. */
   readonly runState: RunTallies;
   /**
    * Adds images to the result of this call: the model sees them in its next turn, once. They are recorded with the call. An

@@ -31,7 +31,8 @@ interface Member extends Node {
   readonly key?: { readonly name?: string };
   readonly optional?: boolean;
   readonly typeAnnotation?: { readonly typeAnnotation: Node };
-  readonly accessibility?: string | null;
+  readonly params?: readonly { readonly name?: string; readonly optional?: boolean }[];
+  readonly returnType?: { readonly typeAnnotation: Node };
 }
 
 interface Parsed {
@@ -80,7 +81,9 @@ export interface DeclaredMember {
   readonly isOptional: boolean;
   /** For example `number`, or `(runId: string) => void`; the parameters and the return value of a method. */
   readonly type: string;
-  readonly isMethod: boolean;
+  /** Of a method, the names of its parameters; an optional one ends in `?`. */
+  readonly params?: readonly string[];
+  readonly returns?: string;
   readonly doc: Doc;
 }
 
@@ -106,12 +109,34 @@ export function membersOf(root: string, path: string, name: string): readonly De
         name: key,
         isOptional: member.optional === true,
         type: plainType(isMethod ? type.slice(key.length) : type),
-        isMethod,
+        ...(isMethod ? calledAs(text, member) : {}),
         doc: docBefore(root, path, member.start),
       },
     ];
   });
   return [...inherited.filter((each) => own.every(({ name }) => name !== each.name)), ...own];
+}
+
+function calledAs(text: string, { params = [], returnType }: Member): Pick<DeclaredMember, 'params' | 'returns'> {
+  const value = returnType?.typeAnnotation;
+  return {
+    params: params.map(({ name = '', optional }) => `${name}${optional ? '?' : ''}`),
+    returns: value ? plainType(text.slice(value.start, value.end)) : 'void',
+  };
+}
+
+/** The docstring of an exported type. @throws {Error} if the file declares none of that name */
+export function typeDocOf(root: string, path: string, name: string): Doc {
+  const node = parse(root, path).exports.find(({ declaration }) => declaration && nameOf(declaration) === name);
+  if (!node) throw new Error(`${path} exports no ${name}`);
+  return docBefore(root, path, node.start);
+}
+
+/** The words of a type that is one of some texts, in the order of the code. */
+export function wordsOf(root: string, path: string, name: string): readonly string[] {
+  const { text, declarations } = parse(root, path);
+  const found = declarations.find((each) => nameOf(each) === name);
+  return found ? [...text.slice(found.start, found.end).matchAll(/'([^']+)'/g)].map(([, word = '']) => word) : [];
 }
 
 /** A type on one line, without what says nothing about its values. */

@@ -164,7 +164,7 @@ describe('the docs', () => {
     const files = ['src/values/errors.ts', 'src/fan-out/errors.ts', 'src/edits/errors.ts'];
     const source = files.map((file) => readFileSync(`${root}/${file}`, 'utf8')).join('\n');
     const codes = [...source.matchAll(/readonly code = '([A-Z_]+)'/g)].map((match) => match[1]);
-    const rows = [...readFileSync(`${root}/docs/errors.md`, 'utf8').matchAll(/^\| `([A-Z_]+)` \|/gm)].map(
+    const rows = [...readFileSync(`${root}/docs/errors.md`, 'utf8').matchAll(/^### `([A-Z_]+)`$/gm)].map(
       (match) => match[1],
     );
     expect(rows.toSorted()).toEqual(codes.toSorted());

@@ -27,10 +27,10 @@ export function shownOptions(root: string, { of, path }: OptionSection): readonl
 }
 
 function shown(member: DeclaredMember, of: string): ShownOption {
-  const { name, type, isMethod, doc } = member;
+  const { name, type, params, doc } = member;
   const usual = usualOf(member, of);
   const example = doc.tags.get('example')?.[0] ?? evident({ name, type, usual });
-  return { name, type: isMethod ? `method ${type}` : type, usual, text: doc.text, example };
+  return { name, type: params ? `method ${type}` : type, usual, text: doc.text, example };
 }
 
 function usualOf({ name, isOptional, doc }: DeclaredMember, of: string): string | undefined {

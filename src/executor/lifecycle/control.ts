@@ -26,6 +26,7 @@ import { type SendEventOptions, sendEvent } from './waits/send-event.ts';
  * neither the agent nor its models.
  */
 export interface RunControl {
+  /** The id of the run; no run of it needs to exist. */
   readonly runId: string;
   /**
    * Ends the run for good. `ended`: it is over, and its record is deleted. `sent`: another process works on it and ends it at
@@ -59,9 +60,15 @@ export interface RunControl {
    * @example await executor.control(runId).approve(wait.id, { by: { id: 'ada' }, digest: wait.digest })
    */
   approve(waitId: string, options?: ApproveOptions): Promise<AnswerState>;
-  /** Denies a call: it does not start, and the model reads the reason. One denial decides. Errors as for `approve`. */
+  /**
+   * Denies a call: it does not start, and the model reads the reason. One denial decides.
+   * @throws {WAIT_GONE} @throws {ALREADY_ANSWERED} @throws {ANSWER_REFUSED} @throws {ANSWER_REDACTED}
+   */
   deny(waitId: string, options?: { readonly by?: Person; readonly reason?: string }): Promise<AnswerState>;
-  /** Answers a question of a call, with JSON that fits its schema or options. Errors as for `approve`. */
+  /**
+   * Answers a question of a call, with JSON that fits its schema or options.
+   * @throws {WAIT_GONE} @throws {ALREADY_ANSWERED} @throws {ANSWER_REFUSED} @throws {ANSWER_REDACTED}
+   */
   answer(waitId: string, value: JsonValue, options?: { readonly by?: Person }): Promise<AnswerState>;
   /**
    * Ends a timer, or the wait for a model that is away: the run tries again at once. Without an id: each such wait of the run and
@@ -86,9 +93,9 @@ export interface RunControl {
    * @throws {UNSUPPORTED} if the store carries no commands
    */
   unread(): Promise<number>;
-  /** As `executor.park`. */
+  /** Parks the stored run, as `executor.park` does. @throws {RUN_OWNED_ELSEWHERE} @throws {RUN_NOT_FOUND} */
   park(reason: string, options?: ParkOptions): Promise<void>;
-  /** As `executor.unpark`. */
+  /** Frees the parked run, as `executor.unpark` does. @throws {RUN_NOT_FOUND} */
   unpark(options?: ParkOptions): Promise<void>;
   /**
    * Lets a run that ended badly continue, as `executor.retry` does, in any process that has its agent: the run is due. A run that has

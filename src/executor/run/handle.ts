@@ -13,8 +13,7 @@ import { cancelResting } from './waits/left-run.ts';
 /**
  * How a start found its run. `started`: it is new. `resumed`: it continues from its record. `joined`: it is live, here or in
  * another process; in the latter case `result` settles with RUN_OWNED_ELSEWHERE. `ended`: it ended before, and `result` is its
- * kept answer.
- * `refused`: no run began, and `error` says why.
+ * kept answer. `refused`: no run began, and `error` says why.
  */
 export type Accepted = 'started' | 'resumed' | 'joined' | 'ended' | 'refused';
 
@@ -24,7 +23,9 @@ export type Accepted = 'started' | 'resumed' | 'joined' | 'ended' | 'refused';
  * {UNSUPPORTED} without one; `actor` is that of the admission; `cancel` rejects if the store does not answer.
  */
 export interface Run<Data = unknown> {
+  /** The id of the run. */
   readonly runId: string;
+  /** The id of its agent, or of its workflow. */
   readonly agentId: string;
   /** How the start found the run: enough for a server to answer at once, for example with 202, 200 or 409. */
   readonly accepted: Accepted;

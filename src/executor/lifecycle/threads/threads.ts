@@ -89,6 +89,7 @@ export interface ThreadSent {
  * for (const { message } of await thread.messages()) show(message);
  */
 export interface Thread {
+  /** The id of the conversation. */
   readonly id: string;
   /**
    * Adds a message, durably: its run has its first record, or waits for its turn, when this resolves. A crash loses nothing.

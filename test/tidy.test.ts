@@ -193,6 +193,7 @@ const importTable: rules.ImportTable = {
     'src/index',
     'src/executor/inside',
     'src/agent/names',
+    'src/compaction/port',
     'src/record/steps',
     'src/run',
     'src/tool',

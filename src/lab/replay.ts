@@ -1,3 +1,4 @@
+import { recordedCompactor } from '../compaction/port.ts';
 import {
   type Agent,
   createExecutor,
@@ -94,6 +95,7 @@ export async function replay(run: RecordedRun, options: ReplayOptions): Promise<
     // No answer comes later. A run that was retried needs a record to be retried again, in memory.
     defaults: { ...defaults, modelOutageMs: 0 },
     ...(replayed.isRetried ? { store: memoryStore() } : {}),
+    ...(replayed.isCompacted ? { compactor: recordedCompactor(() => replayed.nextCompaction()) } : {}),
     logger: { warn: () => {} },
   });
   const { invocation, resume } = replayed.beginning;

@@ -13,7 +13,7 @@ import { toToolOutput } from '../tool/output.ts';
 import { ReplayMissError } from '../values/errors.ts';
 import { isObject } from '../values/json.ts';
 import { textOf, toolCallsOf } from '../values/message.ts';
-import { unmarked } from '../values/message-mark.ts';
+import { markOf, type RecordedCompaction, unmarked } from '../values/message-mark.ts';
 import { isToolName } from '../values/tool-name.ts';
 import type { RecordedCall, RecordedRun, RecordedStep } from './recorded-run.ts';
 import { Recording, type ReplayedCall } from './recording.ts';
@@ -92,6 +92,17 @@ export class ReplayedRun {
       invocation: { prompt, callerId, labels, inputs, history: earlier, images: images ?? [] },
       ...(Object.keys(resume).length > 0 ? { resume } : {}),
     };
+  }
+
+  get isCompacted(): boolean {
+    return this.recorded.steps.some(({ message }) => markOf(message)?.compacted !== undefined);
+  }
+
+  /** Returns what the recorded model got in the place of older messages in the turn that begins. */
+  async nextCompaction(): Promise<RecordedCompaction | undefined> {
+    const run = await this.handle;
+    const step = this.recorded.steps[this.answering.isBaseline ? this.recording.answers : this.#asked];
+    return step && step.phase === this.#phaseOf(run).name ? markOf(step.message)?.compacted : undefined;
   }
 
   readonly middleware: Middleware = {

@@ -1,6 +1,7 @@
 import type { ErrorCause, ErrorData } from './error-data.ts';
 import { isObject, type JsonValue } from './json.ts';
 import type { Message, ToolOutput } from './message.ts';
+import { withCompacted } from './message-mark.ts';
 import { letGo } from './thenable.ts';
 
 /** The destination of a text. */
@@ -98,7 +99,8 @@ export class Redactor {
       return content === message.content ? message : { ...message, content };
     }
     const content = this.list<Part>(message.content, (part) => this.#part(part, message.role === 'assistant'));
-    return content === message.content ? message : ({ ...message, content } as Message);
+    const changed = content === message.content ? message : ({ ...message, content } as Message);
+    return withCompacted(changed, (compacted) => this.message(compacted));
   }
 
   #part<P extends Part>(part: P, isSigned = false): P {

@@ -8,6 +8,7 @@ import {
   type CompactedViewOptions,
   type ViewedCall,
 } from '../../src/executor/services/compacted-view.ts';
+import { enterAnswer, type RecordedCompaction } from '../../src/values/message-mark.ts';
 import { torture } from '../crash/random.ts';
 import { answered, faultOf, history, said, step } from './histories.ts';
 
@@ -100,6 +101,40 @@ describe('what a model is shown of a transcript', () => {
     expect(await show(other.slice(0, 3))).toEqual(other.slice(0, 3));
     const another = history(20, 40);
     expect(await show(another)).toBe(another);
+  });
+});
+
+describe('a compaction that an answer is marked with', () => {
+  const made = { upTo: 5, parts: [[0, 1], said('[summary]')] } as const;
+  const marked = (compacted: RecordedCompaction) => {
+    const { role, content } = short[5] as Message & { role: 'assistant' };
+    return short.with(5, enterAnswer({ role, content }, { model: 'x/y', compacted }));
+  };
+
+  test('is what the model is shown by the next process, with what came after (lab 16)', async () => {
+    const { show, asked } = viewOf(dropMiddle);
+    const messages = marked(made);
+    expect(await show(messages)).toEqual([messages[0], said('[summary]'), ...messages.slice(5)]);
+    expect(asked).toEqual([]);
+  });
+
+  test('of an earlier turn of its thread is not that of the run (lab 16)', async () => {
+    const messages = marked(made);
+    expect(await viewOf(dropMiddle).show(messages, { ownFrom: 6 })).toEqual(messages);
+    expect(await viewOf(dropMiddle).show(messages, { ownFrom: 5 })).not.toEqual(messages);
+  });
+
+  test.for<[string, RecordedCompaction]>([
+    ['replaces more messages than there are', { ...made, upTo: short.length + 1 }],
+    ['would part a call from its result', { ...made, upTo: 4 }],
+    ['ends in the middle of a turn', { upTo: 5, parts: [[0, 2]] }],
+    ['is empty', { upTo: 5, parts: [] }],
+    ['has a range that is none', { upTo: 5, parts: [[3, 1]] }],
+    ['has a part that is no message', { upTo: 5, parts: [{ role: 'critic' } as never] }],
+    ['has a part that is a number', { upTo: 5, parts: [5 as never] }],
+  ])('that %s is left out, and the model is shown the whole history (lab 16)', async ([, compacted]) => {
+    const messages = marked(compacted);
+    expect(await viewOf(dropMiddle).show(messages)).toEqual(messages);
   });
 });
 

@@ -7,7 +7,7 @@ import { Lineup } from '../../model/lists/lineup.ts';
 import type { Retry, RetryOptions } from '../../model/retry.ts';
 import { modelCallKeyOf, waitIdOf } from '../../run/identity.ts';
 import type { ModelSettings } from '../../run/model-settings.ts';
-import { allMessagesOf, effectsIn, type Progress } from '../../run/progress.ts';
+import { allMessagesOf, effectsIn, ownFrom, type Progress } from '../../run/progress.ts';
 import { isFinishReason, type ModelReply } from '../../run/reply.ts';
 import { retryOf } from '../../run/waits/model-waits.ts';
 import { afterModelFailure, type FailedTurn, type ModelFailure } from '../../run/waits/outage.ts';
@@ -24,7 +24,7 @@ import { callThrough, type Layers, type ModelCallInfo, noLabels } from '../host/
 import type { ActiveRun } from '../run/active-run.ts';
 import { isHandleSpared, sparingHandle } from '../run/record/recording.ts';
 import { hasRecorded, isStoredHere, setupError } from '../run/record/setup-fault.ts';
-import type { CompactedView } from '../services/compacted-view.ts';
+import type { CompactedView, ViewedCall } from '../services/compacted-view.ts';
 import type { LoopContext, LoopModel } from '../services/loop-context.ts';
 import { askModel } from './ask-model.ts';
 import { TurnCost } from './turn-cost.ts';
@@ -131,7 +131,8 @@ class Turn {
       const model = reply.model ?? name;
       const effects = effectsIn(reply.message, this.#run.resources.facts);
       const account = key === undefined || model !== name ? {} : { key };
-      const message = enterAnswer(reply.message, { model, usage, ms, ...account, ...(effects ? { effects } : {}) });
+      const made = { model, usage, ms, ...account, effects, compacted: view?.takeUnmarked() };
+      const message = enterAnswer(reply.message, made);
       return { reply: { ...reply, message, usage, model, ...paid } };
     } catch (error) {
       const data = toErrorData(error, 'MODEL');
@@ -342,20 +343,19 @@ class Turn {
 
   /** The stored history stays whole; the model may get a shorter one. */
   #shortened(view: CompactedView): Promise<readonly Message[]> {
+    return view.messagesFor(this.#input.transcript.slice(), this.#viewed);
+  }
+
+  get #viewed(): ViewedCall {
     const { tier, lastInputTokens } = this.#loop;
-    const { model } = this.#asked;
-    const messages = this.#input.transcript.slice();
-    return view.messagesFor(messages, { tier, model, signal: this.#run.signal, lastInputTokens });
+    const { progress, signal } = this.#run;
+    return { tier, model: this.#asked.model, signal, lastInputTokens, ownFrom: progress && ownFrom(progress) };
   }
 
   /** The provider found the history too long: its window is smaller than was thought. */
   async #shortenedAgain(): Promise<readonly Message[] | undefined> {
-    const { tier, view, lastInputTokens } = this.#loop;
-    const { model, requests } = this.#asked;
-    const messages = this.#input.transcript.slice();
-    const shorter = await view?.shorterFor(messages, { tier, model, signal: this.#run.signal, lastInputTokens });
-    this.#cost.shorter = shorter;
-    return shorter && requests.of(shorter);
+    this.#cost.shorter = await this.#loop.view?.shorterFor(this.#input.transcript.slice(), this.#viewed);
+    return this.#cost.shorter && this.#asked.requests.of(this.#cost.shorter);
   }
 
   /** The part of a request that depends on the model. */

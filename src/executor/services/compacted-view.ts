@@ -1,4 +1,4 @@
-import type { Compactor } from '../../compaction/port.ts';
+import { type Compactor, recordedBy } from '../../compaction/port.ts';
 import type { Warn } from '../../log/log.ts';
 import type { Model } from '../../model/port.ts';
 import type { Clock } from '../../values/clock.ts';
@@ -7,6 +7,7 @@ import { toErrorData } from '../../values/error-data.ts';
 import { TranscriptInvalidError } from '../../values/errors.ts';
 import { isObject } from '../../values/json.ts';
 import { enterMessage, type Message, toolCallsOf, toolResultsOf } from '../../values/message.ts';
+import { markOf, type RecordedCompaction } from '../../values/message-mark.ts';
 import { modelName } from '../../values/model-use.ts';
 import { estimateTokens } from '../../values/texts/token-estimate.ts';
 import { letGo } from '../../values/thenable.ts';
@@ -32,6 +33,8 @@ export interface ViewedCall {
   readonly signal: AbortSignal;
   /** The provider's token count for the previous request of this view; absent, or 0 = not reported. */
   readonly lastInputTokens?: number | undefined;
+  /** How many of the messages are of earlier turns of a thread: their compactions are not those of this run. */
+  readonly ownFrom?: number | undefined;
 }
 
 /** A compactor that failed, or did not help enough, is asked again when the history is longer by this factor. */
@@ -41,8 +44,9 @@ const MOST_ERROR = 3;
 
 /**
  * The part of a run's transcript that the model gets: all of it, until it fills too much of the model's context window;
- * then the compactor's version, and the messages after it. The transcript itself stays whole. One view belongs to one run
- * (or phase) in one process. A turn far below the threshold only costs a look at its new messages.
+ * then the compactor's version, and the messages after it. The transcript itself stays whole: the first answer after a compaction is
+ * marked with it, and a view of another process begins there. One view belongs to one run (or phase) in one process. A turn far
+ * below the threshold only costs a look at its new messages.
  */
 export class CompactedView {
   readonly #options: CompactedViewOptions;
@@ -58,6 +62,8 @@ export class CompactedView {
   /** Below this size the compactor is not asked again. */
   #askFrom = 0;
   #hasWarned = false;
+  /** No answer is marked with it yet. */
+  #unmarked: RecordedCompaction | undefined;
 
   constructor(options: CompactedViewOptions) {
     this.#options = options;
@@ -68,15 +74,28 @@ export class CompactedView {
     return this.#replaced === 0 ? undefined : { replaced: this.#replaced, messages: this.#prefix };
   }
 
+  /** Takes the compaction that the next answer is marked with; undefined: the view has only grown. */
+  takeUnmarked(): RecordedCompaction | undefined {
+    const made = this.#unmarked;
+    this.#unmarked = undefined;
+    return made;
+  }
+
   /**
    * The messages of a model call, compacted when they fill too much of the model's window.
    * @param messages the whole transcript; the view follows its growth, and restarts for another transcript
    * @returns the messages to send; never rejects
    */
   async messagesFor(messages: readonly Message[], call: ViewedCall): Promise<readonly Message[]> {
-    this.#follow(messages);
+    this.#follow(messages, call);
+    const { threshold = 0.7, compactor } = this.#options;
+    const recorded = recordedBy(compactor);
+    if (recorded) {
+      const made = await recorded();
+      if (made && this.#restore(made, messages)) this.#unmarked = made;
+      return this.#view(messages);
+    }
     const tokens = this.#tokens(call.lastInputTokens);
-    const { threshold = 0.7 } = this.#options;
     const limit = this.#windowOf(call);
     if (limit !== undefined && tokens > limit * threshold && tokens >= this.#askFrom) {
       await this.#compact(messages, { ...call, tokens, limit });
@@ -90,7 +109,8 @@ export class CompactedView {
    * @returns undefined if the compactor made them no shorter; never rejects
    */
   async shorterFor(messages: readonly Message[], call: ViewedCall): Promise<readonly Message[] | undefined> {
-    this.#follow(messages);
+    this.#follow(messages, call);
+    if (recordedBy(this.#options.compactor)) return undefined;
     const before = this.#estimate;
     const tokens = this.#tokens(call.lastInputTokens);
     await this.#compact(messages, { ...call, tokens, limit: Math.min(tokens, this.#windowOf(call) ?? tokens) });
@@ -102,7 +122,7 @@ export class CompactedView {
     return this.#replaced === 0 ? messages : [...this.#prefix, ...messages.slice(this.#replaced)];
   }
 
-  #follow(messages: readonly Message[]): void {
+  #follow(messages: readonly Message[], { ownFrom = 0 }: Pick<ViewedCall, 'ownFrom'>): void {
     const isSame =
       messages.length >= this.#counted && (this.#counted === 0 || messages[this.#counted - 1] === this.#last);
     if (!isSame) {
@@ -110,9 +130,27 @@ export class CompactedView {
       this.#replaced = this.#counted = this.#estimate = this.#askFrom = 0;
       this.#sent = undefined;
     }
+    if (this.#counted === 0 && !recordedBy(this.#options.compactor)) {
+      const made = lastCompaction(messages, ownFrom);
+      if (made && this.#restore(made, messages)) this.#counted = made.upTo;
+    }
     this.#estimate += estimateTokens(messages.slice(this.#counted));
     this.#counted = messages.length;
     this.#last = messages.at(-1);
+  }
+
+  /** Begins with a compaction that was made before. @returns false where it is none of this transcript */
+  #restore({ upTo, parts }: RecordedCompaction, messages: readonly Message[]): boolean {
+    if (upTo > messages.length || messages[upTo]?.role === 'tool') return false;
+    const given = parts.flatMap((part) => ('role' in part ? [part] : messages.slice(part[0], part[1])));
+    try {
+      this.#prefix = compactedHistory(given, upTo);
+    } catch {
+      return false;
+    }
+    this.#replaced = upTo;
+    this.#estimate = estimateTokens(this.#prefix);
+    return true;
   }
 
   /**
@@ -151,6 +189,7 @@ export class CompactedView {
       if (estimate >= this.#estimate) throw new TranscriptInvalidError('the compacted history is not shorter');
       // In the provider's measure, which may differ from the estimate.
       this.#askFrom = (tokens * estimate * GROWTH) / this.#estimate;
+      this.#unmarked = Object.freeze({ upTo: messages.length, parts: partsOf(prefix, messages) });
       this.#prefix = prefix;
       this.#replaced = messages.length;
       this.#estimate = estimate;
@@ -188,6 +227,29 @@ export class CompactedView {
     }
     this.#hasWarned = true;
   }
+}
+
+/** The last compaction with which an answer of the run is marked. */
+function lastCompaction(messages: readonly Message[], from: number): RecordedCompaction | undefined {
+  for (let i = messages.length - 1; i >= from; i--) {
+    const message = messages[i] as Message;
+    const made = message.role === 'assistant' ? markOf(message)?.compacted : undefined;
+    if (made) return made;
+  }
+  return undefined;
+}
+
+/** A compacted history as a record keeps it: its mark grows by what the compactor wrote, not by what the transcript has. */
+function partsOf(prefix: readonly Message[], messages: readonly Message[]): RecordedCompaction['parts'] {
+  const places = new Map(messages.map((message, i) => [message, i]));
+  const parts: (readonly [number, number] | Message)[] = [];
+  for (const message of prefix) {
+    const [at, last] = [places.get(message), parts.at(-1)];
+    if (at === undefined) parts.push(message);
+    else if (last && 'length' in last && last[1] === at) parts[parts.length - 1] = Object.freeze([last[0], at + 1]);
+    else parts.push(Object.freeze([at, at + 1]));
+  }
+  return Object.freeze(parts);
 }
 
 /**

@@ -178,6 +178,13 @@ export class Mapper {
 
   #waits({ wait, input }: EventOf<'wait.opened'>): AgUiEvent[] {
     const { step, callId, tool } = wait;
+    if (wait.kind === 'limit') {
+      const { kind, turnAt, rule } = wait;
+      return [
+        ...this.#endAll(),
+        { type: 'CUSTOM', name: 'pawl.wait', value: { kind, turnAt, ...(rule ? { rule } : {}) } },
+      ];
+    }
     return callId === undefined ? this.#endAll() : this.#call({ step, callId, ...(tool ? { name: tool } : {}) }, input);
   }
 

@@ -64,7 +64,7 @@ export class RunSpans {
         return false;
       case 'wait.opened':
         this.#toolWaits(event.wait.callId, at);
-        this.#note(event.type, { kind: event.wait.kind, wait: event.wait.id }, at);
+        this.#note(event.type, { kind: event.wait.kind, wait: event.wait.id, ...ruleIn(event.wait) }, at);
         return false;
       case 'wait.answered':
         this.#note(event.type, { kind: event.kind, wait: event.waitId, how: event.how }, at);
@@ -169,6 +169,11 @@ export class RunSpans {
     this.#events += 1;
     if (this.#events <= MAX_SPAN_EVENTS) this.#span.addEvent(`pawl.${type}`, attributes, at);
   }
+}
+
+/** The rule that holds back a run which waits for its turn. */
+function ruleIn(wait: Extract<RunEvent, { type: 'wait.opened' }>['wait']): Attributes {
+  return wait.kind === 'limit' && wait.rule !== undefined ? { rule: wait.rule } : {};
 }
 
 /** A message of one text, as the conventions write it. */

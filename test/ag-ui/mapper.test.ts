@@ -279,4 +279,13 @@ describe('a reset', () => {
       'STEP_FINISHED',
     ]);
   });
+
+  test('says which limit holds back the next request, and until when (failover 18)', () => {
+    const limit = { id: 'x', createdAt: 5, dueAt: 9, step: 2, kind: 'limit', turnAt: 1_009, model: 'm' } as const;
+    const opened: RunEventBody = { type: 'wait.opened', wait: { ...limit, rule: 'label:tenant' } };
+    expect(mapped(eventsOf(started(1), done(1), opened))).toContainEqual({
+      ...{ type: 'CUSTOM', name: 'pawl.wait' },
+      value: { kind: 'limit', turnAt: 1_009, rule: 'label:tenant' },
+    });
+  });
 });

@@ -11,6 +11,12 @@ describe('the rules that an agent module exports as `limits`', () => {
     expect(await run('b')).toMatchObject({ code: 0, stdout: 'done\n' });
     expect((await run('c')).code).toBe(75);
     expect((await pawl(['waiting', '--json'], { cwd })).stdout).toContain('"kind": "limit"');
+    const held = /waits for its turn, which is limited by model:\n(?: .*\n)*? +rule +model\n +until +\d{4}-.*, in /;
+    expect((await pawl(['show', 'c'], { cwd })).stdout).toMatch(held);
+    expect((await pawl(['waiting'], { cwd })).stdout).toMatch(/waits for its turn, which is limited by model\n/);
+    expect((await pawl(['doctor'], { cwd })).stdout).toMatch(
+      /c: it waits for its turn, which is limited by model, until /,
+    );
   });
 
   test('are checked when the module is loaded (failover 16)', async () => {

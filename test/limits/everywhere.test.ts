@@ -3,7 +3,10 @@ import { httpHandler } from 'pawl/http';
 import { callTool, reply } from 'pawl/testing';
 import { describe, expect, test } from 'vitest';
 import { commandsFor, describeWait } from '../../src/cli/ui/describe-wait.ts';
+import { hostOf } from '../fixtures/host.ts';
 import { byToken, requestTo } from '../http/web-host.ts';
+import { measuring } from '../otel/measuring.ts';
+import { collecting } from '../otel/spans.ts';
 import { limitedHost, noon } from './limited.ts';
 
 const six = [{ by: 'model', requestsPerMinute: 6 }] as const;
@@ -37,6 +40,18 @@ describe('a run that rests for its turn', () => {
     const answer = await handler(requestTo('/waiting?kind=limit'));
     expect(answer.status).toBe(200);
     expect(await answer.json()).toMatchObject({ items: [{ runId: 'r', kind: 'limit', model: 'scripted/scripted' }] });
+  });
+
+  test('is an event with its rule in the span of the run, and counted by its kind in the gauge of waits (failover 18, otel 15)', async () => {
+    const collected = collecting();
+    const traced = limitedHost({ rules: six, play: [look(1), look(2), reply('done')], tracing: collected.process() });
+    await traced.start({ runId: 'r' });
+    await traced.clock.advance(5_000);
+    const opened = collected.spans().flatMap(({ events }) => events.filter(({ name }) => name === 'pawl.wait.opened'));
+    expect(opened.map(({ attributes }) => attributes)).toMatchObject([{ kind: 'limit', rule: 'model' }]);
+    const { tracing, read } = measuring();
+    hostOf({ store: traced.store, clock: traced.clock, tracing });
+    expect((await read()).of('pawl.runs.waiting', { 'pawl.kind': 'limit' })).toBe(1);
   });
 
   test('continues after `wake` of a whole run with the turn that it had, and after an unpark (failover 18)', async () => {

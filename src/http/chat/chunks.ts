@@ -1,4 +1,5 @@
 import type { RunEvent } from '../../index.ts';
+import { isForModel } from '../../run/waits/wait.ts';
 import type { ErrorData } from '../../values/error-data.ts';
 import type { ToolOutput } from '../../values/message.ts';
 import type { Usage } from '../../values/usage.ts';
@@ -7,7 +8,7 @@ import { publicParking } from '../runs/run-line.ts';
 import { type ShownCall, StepContent, textOf } from './step-content.ts';
 import type { RunPart, StepChunk, UiChunk } from './ui-chunk.ts';
 import { WaitChunks } from './wait-chunks.ts';
-import { retryPart } from './wait-parts.ts';
+import { modelWaitPart } from './wait-parts.ts';
 
 type EventOf<Type extends RunEvent['type']> = Extract<RunEvent, { type: Type }>;
 
@@ -30,8 +31,8 @@ export class RunChunks {
   readonly #waits: WaitChunks;
   /** The runs below this one that work. */
   readonly #busyBelow = new Set<string>();
-  /** The wait for a model that is away. */
-  #retryId: string | undefined;
+  /** The waits for its model: it is away, or a limit gives its request a later turn. */
+  readonly #modelWaits = new Map<string, 'retry' | 'limit'>();
   #usage: Usage | undefined;
   /** How the newest answer ended. */
   #finishReason: Extract<RunEvent, { type: 'step.done' }>['finishReason'];
@@ -61,12 +62,12 @@ export class RunChunks {
 
   /** Whether the page has a wait, or has had it. */
   knows(waitId: string): boolean {
-    return waitId === this.#retryId || this.#waits.knows(waitId);
+    return this.#modelWaits.has(waitId) || this.#waits.knows(waitId);
   }
 
   /** Whether the run waits, and only persons can end its waits. */
   get needsPerson(): boolean {
-    const isIdle = this.isWaiting && this.#busyBelow.size === 0 && this.#retryId === undefined;
+    const isIdle = this.isWaiting && this.#busyBelow.size === 0 && this.#modelWaits.size === 0;
     return isIdle && this.#waits.needsPerson;
   }
 
@@ -117,10 +118,10 @@ export class RunChunks {
   }
 
   #showRun(change: Partial<RunPart>): void {
-    const { runId, status, retry } = { ...this.#run, ...change };
+    const { runId, status, retry, limit } = { ...this.#run, ...change };
     const { wakeAt, code } = change;
     const rest = { ...(wakeAt === undefined ? {} : { wakeAt }), ...(code === undefined ? {} : { code }) };
-    this.#run = { runId, status, ...rest, ...(retry ? { retry } : {}) };
+    this.#run = { runId, status, ...rest, ...(retry ? { retry } : {}), ...(limit ? { limit } : {}) };
     this.#emit({ type: 'data-pawl-run', id: runId, data: this.#run });
   }
 
@@ -203,15 +204,17 @@ export class RunChunks {
     if (this.#run.status !== 'running') this.#showRun({ status: 'running' });
   }
 
-  /** A model that is away has no call: the head of the message shows it. */
+  /** A wait for the model has no call: the head of the message shows it. */
   #ofWait(event: RunEvent, isBelow: boolean): void {
-    if (event.type === 'wait.opened' && event.wait.kind === 'retry') {
+    const ended = 'waitId' in event ? this.#modelWaits.get(event.waitId) : undefined;
+    if (event.type === 'wait.opened' && isForModel(event.wait)) {
       if (isBelow) return;
-      this.#retryId = event.wait.id;
-      this.#showRun({ status: 'waiting', retry: retryPart(event.wait) });
-    } else if ('waitId' in event && event.waitId === this.#retryId) {
-      this.#retryId = undefined;
-      const { retry: _, ...rest } = this.#run;
+      const { id, kind } = event.wait;
+      this.#modelWaits.set(id, kind);
+      this.#showRun({ status: 'waiting', ...modelWaitPart(event.wait) });
+    } else if (ended && 'waitId' in event) {
+      this.#modelWaits.delete(event.waitId);
+      const { [ended]: _, ...rest } = this.#run;
       this.#run = rest;
     } else this.#waits.map(event, isBelow);
   }

@@ -16,6 +16,8 @@ export interface RunPart {
   readonly code?: string;
   /** The model is away. */
   readonly retry?: JsonObject;
+  /** A limit gives its next request a later turn: `turnAt`, wall clock, ms, and the `rule` that holds it. */
+  readonly limit?: JsonObject;
 }
 
 /** What a page knows about one wait of a call. The other fields depend on its kind. */

@@ -1,6 +1,7 @@
 import type { Wait } from '../../index.ts';
+import type { ModelWait } from '../../run/waits/wait.ts';
 import type { JsonObject } from '../../values/json.ts';
-import type { WaitPart } from './ui-chunk.ts';
+import type { RunPart, WaitPart } from './ui-chunk.ts';
 
 /** Returns whether only a person ends a wait, apart from its expiry. */
 export function needsPerson({ kind }: Pick<Wait, 'kind'>): boolean {
@@ -49,13 +50,12 @@ function ofKind(wait: Wait): JsonObject {
   }
 }
 
-/** What a page shows of a model that is away. */
-export function retryPart({
-  error,
-  failures,
-  since,
-  needsPerson,
-  dueAt,
-}: Extract<Wait, { kind: 'retry' }>): JsonObject {
-  return { code: error.code, failures, since, needsPerson, ...(dueAt === undefined ? {} : { dueAt }) };
+/** What a page shows of a run that waits for its model. */
+export function modelWaitPart(wait: ModelWait): Pick<RunPart, 'retry' | 'limit'> {
+  if (wait.kind === 'limit') {
+    const { rule, turnAt } = wait;
+    return { limit: { turnAt, ...(rule === undefined ? {} : { rule }) } };
+  }
+  const { error, failures, since, needsPerson, dueAt } = wait;
+  return { retry: { code: error.code, failures, since, needsPerson, ...(dueAt === undefined ? {} : { dueAt }) } };
 }

@@ -2,7 +2,7 @@ import { isIdle } from '../open-step.ts';
 import { keepPhase } from '../pipeline.ts';
 import type { Progress } from '../progress.ts';
 import { hasNews } from '../workflow/news.ts';
-import { isForModel, type Wait } from './wait.ts';
+import { isForModel, type ModelWait, type Wait } from './wait.ts';
 import { noWaits, waitsOf, withoutLostWaits, withWaits } from './wait-rules.ts';
 
 /* The waits of a run for its model: it is away (`retry`), or its limit gives the next call a later turn (`limit`). */
@@ -22,7 +22,7 @@ export function limitOf(run: Waits): Extract<Wait, { kind: 'limit' }> | undefine
 }
 
 /** Returns the wait after which a run asks its model: a turn comes after an outage, which stays open. */
-export function modelWaitOf(run: Waits): Extract<Wait, { kind: 'retry' | 'limit' }> | undefined {
+export function modelWaitOf(run: Waits): ModelWait | undefined {
   return limitOf(run) ?? retryOf(run);
 }
 

@@ -102,7 +102,12 @@ export type Wait = WaitFacts &
       }
   );
 
-/** Returns whether a run waits for its model: it is away, or the next call has a turn. */
+/** The wait of a run for its model: it is away, or the next call has a turn. */
+export type ModelWait = Extract<Wait, { kind: 'retry' | 'limit' }>;
+
+/** Returns whether a run waits for its model. */
+export function isForModel(wait: Wait): wait is ModelWait;
+export function isForModel(wait: Pick<Wait, 'kind'>): boolean;
 export function isForModel({ kind }: Pick<Wait, 'kind'>): boolean {
   return kind === 'retry' || kind === 'limit';
 }

@@ -443,4 +443,16 @@ describe('The end of a stream', () => {
       { type: 'data-pawl-run', id: 'r', data: { runId: 'r', status: 'running' } },
     ]);
   });
+
+  test('says at the head of the message which limit holds the run, and until when (failover 18)', async () => {
+    const limit = { id: 'x', createdAt: 5, dueAt: 9, step: 1, kind: 'limit', turnAt: 1_009, model: 'm' } as const;
+    const held = [started, opened({ ...limit, rule: 'label:tenant' }), { ...waiting, wakeAt: 9 }] as const;
+    expect((await messageOf(story(...held)))?.parts[0]).toMatchObject({
+      data: { status: 'waiting', wakeAt: 9, limit: { turnAt: 1_009, rule: 'label:tenant' } },
+    });
+    const turn = { type: 'wait.answered', waitId: 'x', kind: 'limit', how: 'expire' } as const;
+    expect((await messageOf(story(...held, turn, { type: 'run.woken' })))?.parts).toEqual([
+      { type: 'data-pawl-run', id: 'r', data: { runId: 'r', status: 'running' } },
+    ]);
+  });
 });

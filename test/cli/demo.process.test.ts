@@ -7,6 +7,7 @@ import { type Kill, Narrator } from '../../src/cli/demo/narrator.ts';
 import type { Output } from '../../src/cli/ui/output.ts';
 import { sqliteStore } from '../../src/store/sqlite/index.ts';
 import { isAlive } from '../fixtures/processes.ts';
+import { linesIn, withoutChance } from '../pictures/recording.ts';
 import { bin } from '../toolchain/programs.ts';
 import { emptyFolder, Pawl, pawl } from './pawl.ts';
 import { hasTerminal, TerminalSession } from './terminal.ts';
@@ -127,6 +128,11 @@ test
         expect.stringMatching(/^Report: .*report\.md$/),
         expect.stringMatching(/^Look at it: (npx )?pawl studio --store .*runs\.db$/),
       ]);
+      const recorded = linesIn(readFileSync(join(docs, 'pictures/demo.svg'), 'utf8'));
+      expect(
+        recorded.map(({ words }) => withoutChance(words)),
+        'run `npm run recording`',
+      ).toEqual(lines.map(withoutChance));
       const report = /Report: (.*)/.exec(lines.join('\n'))?.[1] ?? '';
       expect(existsSync(report)).toBe(true);
       rmSync(dirname(dirname(report)), { recursive: true });

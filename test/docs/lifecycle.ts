@@ -1,5 +1,6 @@
 import { fanOutMachine } from '../../machines/fan-out.ts';
 import { runMachine } from '../../machines/run.ts';
+import { runChart } from '../pictures/run-chart.ts';
 
 /** The parts of an XState state node that a page about the chart needs. */
 interface ChartNode {
@@ -31,10 +32,7 @@ export function lifecyclePage(): string {
     'A run is an XState actor of the machine in `machines/run.ts`; its `running` is the loop of `machines/loop.ts`. This page is',
     'made from their descriptions by `npm run docs`, and a test fails when it is out of date.',
     '',
-    '```mermaid',
-    'stateDiagram-v2',
-    ...diagram(root, '  '),
-    '```',
+    `![${runChart().description}](pictures/run-chart.svg)`,
     '',
     '| state | what happens there |',
     '| --- | --- |',

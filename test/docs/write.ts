@@ -1,6 +1,7 @@
 // Writes the generated pages: `npm run docs`.
 import { writeFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
+import { writePictures } from '../pictures/pictures.ts';
 import { cliPage } from './cli-page.ts';
 import { eventsPage } from './event-table.ts';
 import { httpApiPage } from './http-api.ts';
@@ -27,3 +28,4 @@ writeFileSync(`${root}/docs/log-lines.md`, logLinesPage(root));
 writeFileSync(`${root}/docs/operations.md`, operationsPage(root));
 writeFileSync(`${root}/docs/deploying.md`, deployingPage(root));
 for (const [name, make] of Object.entries(deployFiles)) writeFileSync(`${root}/docs/deploy/${name}`, make());
+writePictures(root);

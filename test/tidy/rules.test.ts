@@ -207,20 +207,31 @@ describe('each tidy rule fires on bad code, and leaves good code alone', () => {
 
   test('words that are not plain English, in comments and in long literals', () => {
     const rule = rules.plainWords;
-    const refused = (line: number, words: string) => [`${line}: "${words}" is not plain English`];
-    expect(judge(rule, '\n/** Whoever calls holds the lock. */')).toEqual(refused(2, 'whoever'));
-    expect(judge(rule, '/**\n * The run goes\n * on.\n */')).toEqual(refused(2, 'goes on'));
-    expect(judge(rule, 'a();\n  // The lock is let\n  // go.')).toEqual(refused(2, 'let go'));
-    expect(judge(rule, "throw new Error('the run was told of it long ago');")).toEqual(refused(1, 'was told'));
-    expect(judge(rule, 'const a = `run\nis owned by somebody else`;')).toEqual(refused(2, 'somebody'));
-    expect(judge(rule, '// Nobody hears it.')).toEqual([...refused(1, 'nobody'), ...refused(1, 'hears')]);
+    const refused = (line: number, words: string, instead: string) => [
+      `${line}: "${words}" is not plain English: ${instead}`,
+    ];
+    expect(judge(rule, '\n/** Whoever calls holds the lock. */')).toEqual(
+      refused(2, 'whoever', 'a person, the caller, the reader'),
+    );
+    expect(judge(rule, '/**\n * The run goes\n * on.\n */')).toEqual(refused(2, 'goes on', 'continue'));
+    expect(judge(rule, 'a();\n  // The lock is let\n  // go.')).toEqual(refused(2, 'let go', 'release'));
+    expect(judge(rule, "throw new Error('the run was told of it long ago');")).toEqual(
+      refused(1, 'was told', 'read, get, know'),
+    );
+    expect(judge(rule, 'const a = `run\nis owned by somebody else`;')).toEqual(
+      refused(2, 'somebody', 'a person, the caller, the reader'),
+    );
+    expect(judge(rule, '// Nobody hears it.')).toEqual([
+      ...refused(1, 'nobody', 'no person, no process'),
+      ...refused(1, 'hears', 'get, read'),
+    ]);
     expect(judge(rule, "const a = 'nobody';\nconst nobody = whatever(a);")).toEqual([]);
     expect(judge(rule, '// files on hand; sha256-aNewh; logo on; heard; bystands in; goes only; told apart')).toEqual(
       [],
     );
     expect(judge(rule, '// It goes.\na(); // On line 2.')).toEqual([]);
     expect(rules.plainPage({ path: 'docs/a.md', text: 'Text.\nIt runs for\never.\n' })).toEqual([
-      { path: 'docs/a.md', line: 2, message: '"for ever" is not plain English' },
+      { path: 'docs/a.md', line: 2, message: '"for ever" is not plain English: without an end' },
     ]);
   });
 

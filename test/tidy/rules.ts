@@ -278,20 +278,29 @@ function isFunctionOrClass(node: Node): boolean {
   return children(node.declarations).some(({ init }) => isNode(init) && functions.has(init.type));
 }
 
-/** Words and phrases of spoken or old English, which readers with English as their third language do not know. */
-const bannedWords: readonly string[] = [
-  'whoever|whatever|nobody|somebody|everybody|anew',
-  'go on|goes on|going on|gone on|went on',
-  "let go|lets go|letting go|let's go",
-  '(?:is|are|was|were|be|been|being) told|told of',
-  'hear|hears',
-  'in hand|as good as|for ever|under its eyes',
-  'comes? to nothing|came to nothing',
-  'stands? in|stood in|standing in',
-];
+/** Words and phrases of spoken or old English, which readers with English as their third language do not know, and what to write. */
+const plainFor: Readonly<Record<string, string>> = {
+  'whoever|somebody|everybody': 'a person, the caller, the reader',
+  nobody: 'no person, no process',
+  whatever: 'any value',
+  anew: 'again',
+  'go on|goes on|going on|gone on|went on': 'continue',
+  "let go|lets go|letting go|let's go": 'release',
+  '(?:is|are|was|were|be|been|being) told|told of': 'read, get, know',
+  'hear|hears': 'get, read',
+  'in hand': 'held',
+  'as good as': 'nearly',
+  'for ever': 'without an end',
+  'under its eyes': 'while it looks',
+  'comes? to nothing|came to nothing': 'has no effect',
+  'stands? in|stood in|standing in': 'replace',
+};
 
 /** A phrase may be broken by the end of a line, and by the mark with which the next line of a comment begins. */
-const banned = new RegExp(`\\b(?:${bannedWords.join('|').replaceAll(' ', '(?:\\s|\\*|//)+')})\\b`, 'gi');
+const banned = Object.entries(plainFor).map(([words, instead]) => ({
+  pattern: new RegExp(`\\b(?:${words.replaceAll(' ', '(?:\\s|\\*|//)+')})\\b`, 'gi'),
+  instead,
+}));
 
 /** Reports banned words in comments and in literals of at least 25 characters, which are messages and help texts. */
 export const plainWords: Rule = (source) =>
@@ -313,10 +322,15 @@ export function plainPage({ path, text }: SourceText): Finding[] {
 }
 
 function bannedIn(text: string): { index: number; words: string }[] {
-  return [...text.matchAll(banned)].map(({ 0: match, index }) => ({
-    index,
-    words: `"${match.replace(/(?:\s|\*|\/\/)+/g, ' ').toLowerCase()}" is not plain English`,
-  }));
+  return banned
+    .flatMap(({ pattern, instead }) =>
+      [...text.matchAll(pattern)].map(({ 0: match, index }) => ({ match, index, instead })),
+    )
+    .sort((one, other) => one.index - other.index)
+    .map(({ match, index, instead }) => ({
+      index,
+      words: `"${match.replace(/(?:\s|\*|\/\/)+/g, ' ').toLowerCase()}" is not plain English: ${instead}`,
+    }));
 }
 
 /** Line comments that follow each other are read as one. */

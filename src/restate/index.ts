@@ -1,5 +1,6 @@
 export {
   type BegunRun,
+  type MachineEventRequest,
   type RestateRuns,
   type RestateRunsOptions,
   type RunHandlers,

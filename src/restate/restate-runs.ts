@@ -15,8 +15,13 @@ export interface RestateRunsOptions {
   readonly dueMs?: number;
 }
 
-/** A request to begin a run: the id of its agent, and an invocation. Its run id is the key of the object. */
-export type StartRequest = Omit<pawl.Invocation, 'runId'> & { readonly agentId: string };
+/** A request to begin a run: the id of its agent or workflow, and an invocation of it. Its run id is the key of the object. */
+export type StartRequest = { readonly agentId: string } & (
+  | Omit<pawl.Invocation, 'runId'>
+  | Omit<pawl.WorkflowInvocation<unknown>, 'runId'>
+);
+/** A machine event for a run of a workflow. One of the same id counts once. */
+export type MachineEventRequest = pawl.SendEventOptions & { readonly event: pawl.MachineEvent };
 /** A person's answer to a wait of a run. */
 export type WaitAnswer = pawl.Answer & { readonly waitId: string; readonly by?: pawl.Person };
 /** Where a run is, without its texts: how it ended, the code of its error, its open waits. */
@@ -40,6 +45,8 @@ export type RunHandlers = {
   cancel(ctx: restate.ObjectSharedContext, request?: { readonly reason?: string }): Promise<'ended' | 'sent'>;
   /** Sends a message to the model, as `control.steer`; a crash of the service may repeat it. */
   steer(ctx: restate.ObjectSharedContext, request: { readonly text: string }): Promise<string>;
+  /** Sends a machine event to a workflow, as `control.send`; without an id a crash of the service may repeat it. */
+  send(ctx: restate.ObjectSharedContext, request: MachineEventRequest): Promise<'recorded' | 'sent'>;
   /** Answers a wait of the run. */
   answer(ctx: restate.ObjectSharedContext, answer: WaitAnswer): Promise<string>;
   /** Reads the store; null = there is no such run, or not any more. */
@@ -90,7 +97,8 @@ async function begin(host: Host, runId: string, { agentId, ...invocation }: Star
   const { executor } = host;
   const agent = executor.agent(agentId);
   if (!agent) throw new restate.TerminalError(`AGENT_NOT_FOUND: there is no agent ${agentId}`, { errorCode: 404 });
-  const { accepted, error } = await executor.start(agent, { ...invocation, runId }, { drive: 'later' });
+  const asked = { ...invocation, runId } as pawl.Invocation;
+  const { accepted, error } = await executor.start(agent, asked, { drive: 'later' });
   return { runId, accepted, code: error?.code };
 }
 
@@ -224,6 +232,7 @@ export function restateRuns(executor: pawl.Executor, options: RestateRunsOptions
       start: command((runId, request: StartRequest) => begin(host, runId, request)),
       cancel: command((runId, request?: { reason?: string }) => executor.control(runId).cancel(request?.reason)),
       steer: command((runId, { text }: { text: string }) => executor.control(runId).steer(text)),
+      send: command((runId, { event, ...how }: MachineEventRequest) => executor.control(runId).send(event, how)),
       answer: command((runId, given: WaitAnswer) => answer(executor.control(runId), given)),
       status: shared(({ key }: Shared) => executor.find(key).then((run) => run && stateOf(run))),
       drive: (ctx: Exclusive, request) => drive(host, ctx, request?.timer),

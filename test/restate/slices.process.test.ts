@@ -2,9 +2,10 @@ import { mkdtempSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { defineTool, memoryStore } from 'pawl';
+import { defineTool, defineWorkflow, memoryStore, step } from 'pawl';
 import { callTool, reply } from 'pawl/testing';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { setup } from 'xstate';
 import { StoreUnavailableError } from '../../src/values/errors.ts';
 import { inEngine, programOf, whyNo } from '../engines/engines.ts';
 import { eventually } from '../fixtures/eventually.ts';
@@ -94,6 +95,36 @@ describe.skipIf(whyNo('restate-server'))(inEngine('restate-server', 'runs that R
     expect(states.length).toBeGreaterThanOrEqual(4);
     expect(states.at(-1)).toBe('ended');
     await eventually(async () => expect(await host.invocations()).toEqual([]));
+  });
+
+  test('a workflow is begun, gets its machine events and its timers, and ends in slices of Restate, as a run of an agent does (workflow 1)', async () => {
+    const look = toolOf('look', 'read', () => 'seen');
+    const machine = setup({
+      types: { events: {} as { type: 'go'; by: string }, input: {} as { order: string } },
+      actors: { look: step(look) },
+    }).createMachine({
+      initial: 'first',
+      states: {
+        first: { invoke: { src: 'look', input: {}, onDone: 'asking' } },
+        asking: { on: { go: 'resting' } },
+        resting: { after: { 200: 'done' } },
+        done: { type: 'final' },
+      },
+      output: { paid: true },
+    });
+    const flow = defineWorkflow({ id: 'flow', machine });
+    const host = await hostWith({ workflows: [flow] });
+    const states = statesOf(host);
+    const begun = () => host.call('w', 'start', { agentId: 'flow', input: { order: '42' } });
+    expect(await begun()).toMatchObject({ runId: 'w', accepted: 'started' });
+    await eventually(async () => expect((await host.executor.explain('w'))?.workflow?.state).toBe('asking'));
+    await eventually(() => expect(states.at(-1)).toBe('waiting'));
+    expect(await host.call('w', 'send', { event: { type: 'go', by: 'ada' }, id: 'click-7' })).toBe('sent');
+    expect(await ended(host, 'w')).toMatchObject({ outcome: { status: 'ok', data: { paid: true } } });
+    await eventually(() => expect(states.at(-1)).toBe('ended'));
+    await eventually(async () => expect(await host.invocations()).toEqual([]));
+    expect(await begun()).toMatchObject({ accepted: 'ended' });
+    await expect(host.call('w', 'send', { event: { type: 'go', by: 'ada' } })).rejects.toThrow('RUN_NOT_FOUND');
   });
 
   test('a waiting run has no invocation, only a delayed send; an answer to it begins a slice at once, and the timer does nothing (engine 23, 24)', async () => {

@@ -1,8 +1,9 @@
-import { createAudit, createExecutor, defineTool, defineWorkflow, step, type Tool } from 'pawl';
-import { testClock } from 'pawl/testing';
+import { createAudit, createExecutor, defineAgent, defineTool, defineWorkflow, step, type Tool } from 'pawl';
+import { reply, scriptedModel, testClock } from 'pawl/testing';
 import { describe, expect, test } from 'vitest';
 import { type AnyStateMachine, assign, enqueueActions, fromPromise, raise, setup, spawnChild } from 'xstate';
 import { until } from '../fixtures/host.ts';
+import { notingBudget } from '../fixtures/noting-ports.ts';
 import { noted, worldOf } from './world.ts';
 
 const DAY = 86_400_000;
@@ -63,6 +64,34 @@ describe('a workflow is served as the run of an agent is', () => {
     await pass(8_000);
     expect(await store.outcome('r')).toMatchObject({ status: 'ok' });
     expect(look.calls.length).toBe(2);
+  });
+
+  test('a budget is asked before it, for its caller, and holds the model calls of its agents (workflow 1)', async () => {
+    const clerk = defineAgent({ id: 'clerk', instructions: 'Judge.', model: scriptedModel([reply('yes')]) });
+    const machine = setup({ actors: { clerk: step(clerk) } }).createMachine({
+      initial: 'judging',
+      states: {
+        judging: { invoke: { src: 'clerk', input: { prompt: 'Well?' }, onDone: 'done' } },
+        done: { type: 'final' },
+      },
+    });
+    const flow = defineWorkflow({ id: 'judged', machine });
+    const budget = notingBudget();
+    const { boot, pass } = worldOf([flow], { agents: [clerk], ports: { budget } });
+    const run = await boot().start(flow, { runId: 'r', input: undefined, callerId: 'ada' });
+    await pass(4_000);
+    expect(await run.result).toMatchObject({ status: 'ok' });
+    expect(budget.log.map((line) => line.split(' ')[0])).toEqual(['check', 'check', 'reserve', 'commit']);
+    expect(budget.log.slice(0, 2)).toEqual(['check ada', 'check ada']);
+    expect(budget.open.size).toBe(0);
+  });
+
+  test('a budget that refuses it begins nothing (workflow 1)', async () => {
+    const { flow, look } = waitingFlow();
+    const { boot, store } = worldOf([flow], { ports: { budget: notingBudget({ refuseCheck: true }) } });
+    const run = await boot().start(flow, { runId: 'r', input: undefined, callerId: 'ada' });
+    expect(await run.result).toMatchObject({ status: 'error', error: { code: 'BUDGET_EXCEEDED' } });
+    expect([look.calls.length, await store.load('r')]).toEqual([0, null]);
   });
 
   test('it is driven in slices, and a cancel from any process ends it (workflow 1)', async () => {

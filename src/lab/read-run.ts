@@ -1,7 +1,7 @@
 import { childToolPrefixes } from '../agent/names.ts';
 import { insideOf } from '../executor/inside.ts';
 import { type Executor, type Message, PawlError, type RunCheckpoint, type RunExplanation } from '../index.ts';
-import { openingOf, ownFrom } from '../record/steps.ts';
+import { openingOf, ownFrom, phasesBehind, withPhases } from '../record/steps.ts';
 import { bornRunOf, childOfCall } from '../run/identity.ts';
 import { RunNotFoundError } from '../values/errors.ts';
 import type { KnownKeys } from '../values/known-options.ts';
@@ -11,7 +11,7 @@ import { type RecordedRun, type StepSource, stepsOf } from './recorded-run.ts';
  * Reads a run from its store, as plain JSON with its whole steps: a live, waiting or parked one as it is recorded, a child by its own
  * id, and one that ended while its record is kept. Texts are redacted as the executor's `redact` says, also of older records.
  * @throws {RUN_NOT_FOUND} for an unknown run, and for one of which only the end is kept @throws {UNSUPPORTED} for a run of a
- *   workflow, which has no steps of a model, and for an ended turn of a thread whose agent has phases: their messages are not kept @throws the code of a record that cannot be read, and the store's own errors
+ *   workflow, which has no steps of a model, and for a turn of a thread whose phases an earlier version has not kept @throws the code of a record that cannot be read, and the store's own errors
  * @example
  * const run = await readRun(executor, 'order-17');
  * const effects = run.steps.flatMap(({ calls }) => calls).filter(({ effect }) => effect !== 'read');
@@ -44,30 +44,25 @@ export async function readStored(
   runId: string,
 ): Promise<{ readonly run: RecordedRun; readonly kept: KeptFields }> {
   const seen = await executor.explain(runId);
-  const record = seen?.record;
-  if (!record) throw notThere(runId, seen);
+  const found = seen?.record;
+  if (!found) throw notThere(runId, seen);
+  const record = withPhases(found);
   if (record.workflow || seen.workflow) {
     const advice = 'it has no steps of a model: executor.explain returns its record';
     throw new PawlError('UNSUPPORTED', `run ${runId} is a run of a workflow, and ${advice}`);
   }
-  // Its thread keeps the message and the answer: what its phases said is gone.
-  if (record.thread && seen.outcome && (record.completedPhases.length > 0 || record.openPhase))
+  // A turn of an earlier version has the message and the answer alone, and so has one that was ended without a process.
+  if (record === found && record.thread && seen.outcome && (record.completedPhases.length > 0 || record.openPhase))
     throw new PawlError('UNSUPPORTED', `run ${runId} is a turn of a thread: the messages of its phases are not kept`);
   const earlier = await insideOf(executor).earlierOf(record);
   // The messages of a turn begin with its own ones: an imported one has those before them, too.
   const shift = record.thread ? earlier.length : 0;
-  const { completedPhases, openPhase } = record;
-  const fields: Partial<RunCheckpoint> = {
-    ...record,
-    completedPhases: completedPhases.map((phase) => shifted(phase, shift)),
-    ...(openPhase ? { openPhase: { ...shifted(openPhase, shift), name: nameOf(openPhase, seen) } } : {}),
-  };
+  const phases = phasesBehind(record, shift);
+  const { openPhase } = phases;
+  const named = openPhase ? { openPhase: { ...openPhase, name: nameOf(openPhase, seen) } } : {};
+  const fields: Partial<RunCheckpoint> = { ...record, ...phases, ...named };
   const kept = Object.fromEntries(Object.keys(keptKeys).map((key) => [key, fields[key as keyof KeptFields]]));
   return JSON.parse(JSON.stringify({ run: recordedRun(seen, record, earlier), kept }));
-}
-
-function shifted<Phase extends { readonly from?: number }>(phase: Phase, by: number): Phase {
-  return phase.from === undefined ? phase : { ...phase, from: phase.from + by };
 }
 
 function notThere(runId: string, seen: RunExplanation | null): PawlError {

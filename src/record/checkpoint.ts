@@ -86,8 +86,8 @@ const startKeys = rowsOf('start').map(({ key }) => key as keyof StartFields);
 export function addStart<T extends object>(to: T, progress: Progress): T & Partial<StartFields> {
   const target = to as Record<string, unknown>;
   for (const key of startKeys) {
-    const { value } = progress[key];
-    if (!isEmpty(value) && !(key === 'earlier' && progress.thread)) target[key] = value;
+    const value = progress[key]?.value;
+    if (value && !isEmpty(value) && !(key === 'earlier' && progress.thread)) target[key] = value;
   }
   return to;
 }

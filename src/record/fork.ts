@@ -4,7 +4,7 @@ import type { OpenPhase, PhaseOutput } from '../run/phase.ts';
 import type { Labels, RunCheckpointMeta } from '../run/request.ts';
 import type { Message } from '../values/message.ts';
 import { RECORD_VERSION, type RunCheckpoint } from './checkpoint.ts';
-import { openingOf, stepsIn } from './steps.ts';
+import { openingOf, phasesBehind, stepsIn } from './steps.ts';
 
 /* A fork is another run that begins with the first steps of a recorded one. */
 
@@ -44,7 +44,7 @@ export function forkedRecord(origin: RunCheckpoint, cut: Cut): RunCheckpoint {
     ...{ meta, fingerprint, labels, birth, beganAt: now, forkedFrom: from },
     ...(effects ? { effects } : {}),
     ...{ definition, inputs, images, earlier, attempts: 0, iteration: at, raisedSteps: at },
-    ...phasesIn(origin, cutAfter(origin, at)),
+    ...phasesBehind(phasesIn(origin, cutAfter(origin, at)), opening.length),
     messages: [...opening, ...messages],
   };
 }

@@ -26,6 +26,24 @@ export function stepPlaces(messages: readonly Message[], from: number): readonly
 
 type Placed = Pick<RunCheckpoint, 'messages' | 'thread' | 'earlier' | 'iteration'>;
 
+/** Returns the record of a run with the messages of all its phases: a turn of a thread keeps them beside what the thread shows. */
+export function withPhases<Of extends Pick<RunCheckpoint, 'messages' | 'phaseMessages'>>(record: Of): Of {
+  return record.phaseMessages ? { ...record, messages: record.phaseMessages } : record;
+}
+
+/**
+ * Returns the phases of a run once so many messages come before its own ones. A first phase reads what comes before it: it begins
+ * where the record does.
+ */
+export function phasesBehind(
+  { completedPhases, openPhase }: Pick<RunCheckpoint, 'completedPhases' | 'openPhase'>,
+  count: number,
+): Pick<RunCheckpoint, 'completedPhases' | 'openPhase'> {
+  const moved = <Phase extends { readonly from?: number }>(phase: Phase): Phase =>
+    phase.from ? { ...phase, from: phase.from + count } : phase;
+  return { completedPhases: completedPhases.map(moved), ...(openPhase ? { openPhase: moved(openPhase) } : {}) };
+}
+
 /** Returns where the own messages of a run begin: behind the conversation before its prompt, unless that is the one of its thread. */
 export function ownFrom({ thread, earlier = [] }: Placed): number {
   return thread ? 0 : earlier.length;
@@ -56,10 +74,11 @@ export interface MadeCall {
 
 /** Returns the first call of the same tool with the same input that a run has made after some of its steps. */
 export function sameCallAfter(
-  record: RunCheckpoint,
+  origin: RunCheckpoint,
   at: number,
   wanted: { readonly name: string; readonly input: JsonValue },
 ): MadeCall | undefined {
+  const record = withPhases(origin);
   const { messages, openStep } = record;
   const input = canonicalJson(wanted.input);
   const isSame = (name: string, given: unknown) =>

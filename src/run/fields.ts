@@ -113,6 +113,11 @@ export interface StartFields {
   readonly images: readonly ImagePart[];
   /** The earlier conversation (`invocation.history`). A conversation in `messages` begins with it. */
   readonly earlier: readonly Message[];
+  /**
+   * Of an ended turn of a thread whose agent has phases: its own messages, those of all phases. It is written with the end, when
+   * `messages` becomes what the thread shows.
+   */
+  readonly phaseMessages?: readonly Message[];
 }
 
 /** The state of a run. Written with each save, in the order of the table. */
@@ -370,6 +375,13 @@ export const runFields = {
   earlier: {
     part: 'start',
     empty: [],
+    write: 'unless-empty',
+    isValid: isMessages,
+    redact: redactMessages,
+    size: sizeOfMessages,
+  },
+  phaseMessages: {
+    part: 'start',
     write: 'unless-empty',
     isValid: isMessages,
     redact: redactMessages,

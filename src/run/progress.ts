@@ -40,6 +40,8 @@ export interface Progress extends IdentityFields, HeadFields {
   readonly images: Hidden<readonly ImagePart[]>;
   /** The earlier conversation that comes before the prompt (`invocation.history`). */
   readonly earlier: Hidden<readonly Message[]>;
+  /** Its own messages, those of all phases, once a turn of a thread has ended: its transcript is then what the thread shows. */
+  readonly phaseMessages?: Hidden<readonly Message[]>;
   /** The conversation that the model reads; in a pipeline that of the phase in progress. */
   readonly transcript: Transcript;
   /** The messages of all phases in their order, as the record holds them; absent while `transcript` is all of them. */

@@ -161,7 +161,7 @@ describe('a fork of a turn of a thread', () => {
       ({ runId } = await thread.send({ id, text }));
       await until(async () => (await thread.turn({ runId }))?.state === 'ended');
     }
-    return { runId, next: hostOf({ store, tools: both, agent: agent ?? {}, script: [reply('two')] }) };
+    return { runId, store, next: hostOf({ store, tools: both, agent: agent ?? {}, script: [reply('two')] }) };
   }
 
   test('is a run of its own, with the turns before it (lab 15)', async () => {
@@ -172,10 +172,27 @@ describe('a fork of a turn of a thread', () => {
     for (const text of ['Hi.', 'one', 'And?', 'seen']) expect(first).toContain(text);
   });
 
-  test('is UNSUPPORTED of a pipeline, whose turn keeps the last answer alone (lab 15)', async () => {
+  test('of a pipeline keeps the finished phases before the cut, and reads the turns before it (lab 11, 15)', async () => {
     const phases = ['plan', 'write'].map((name) => ({ name, instructions: name }));
-    const { runId, next } = await turn({ phases }, ['p', 'one', 'q', 'two'].map(reply));
-    expect(await codeOf(next.executor.fork(runId, { at: 1, effects: 'live' }))).toBe('UNSUPPORTED');
+    const script = [callTool('look'), reply('a plan'), callTool('look'), reply('two')];
+    const { runId, next, store } = await turn({ phases }, [reply('p'), reply('one'), ...script]);
+    for (let at = 0; at <= 4; at++) {
+      const host = hostOf({ store, tools: tools().both, agent: { phases }, script: script.slice(at) });
+      const fork = await (await host.executor.fork(runId, { at, effects: 'live' })).result;
+      expect(fork).toMatchObject({ status: 'ok', output: 'two', forkedFrom: { runId, at } });
+      expect(fork.phases.map(({ name, output }) => [name, output])).toEqual([
+        ['plan', 'a plan'],
+        ['write', 'two'],
+      ]);
+      expect(host.model.calls.length).toBe(4 - at);
+      for (const { messages } of host.model.calls) {
+        const texts = JSON.stringify(messages);
+        for (const text of ['Hi.', 'one', 'And?']) expect(texts.split(text)).toHaveLength(2);
+        // A phase reads the conversation before the run, and its own.
+        if (at === 3) expect(texts).not.toContain('a plan');
+      }
+    }
+    expect(await codeOf(next.executor.fork(runId, { at: 5, effects: 'live' }))).toBe('TypeError');
   });
 });
 

@@ -1,5 +1,5 @@
 import { createExecutor, defineWorkflow, type Message, memoryStore, type Tool } from 'pawl';
-import { exportRuns, importRuns, readRun, replay } from 'pawl/lab';
+import { exportRuns, importRuns, readRun, readRuns, replay } from 'pawl/lab';
 import { callTool, callTools, fail, reply, scriptedModel } from 'pawl/testing';
 import { expect, test } from 'vitest';
 import { setup } from 'xstate';
@@ -225,19 +225,51 @@ test('an imported run is forked, and the fork works on with its results (lab 25)
   await expect(there.executor.retry('r')).rejects.toMatchObject({ code: 'RUN_ENDED' });
 });
 
-test('an ended turn of a thread whose agent has phases is UNSUPPORTED: their messages are not kept (lab 1)', async () => {
+test('an ended turn of a thread whose agent has phases is read with the steps of all phases, replayed and filed; its thread shows the answer (lab 1, 17, 22)', async () => {
   const phases = ['plan', 'write'].map((name) => ({ name, instructions: name }));
-  const host = hostOf({
-    store: memoryStore(),
-    agent: { phases },
-    script: [reply('the plan'), reply('the text')],
-    retention,
-  });
+  const script = ['a', 'b'].flatMap((turn) => [callTool('look'), reply(`plan ${turn}`), reply(`text ${turn}`)]);
+  const host = hostOf({ store: memoryStore(), agent: { phases }, tools: [toolOf('look')], script, retention });
+  const thread = host.executor.thread('t', { agent: host.agent, callerId: 'ada' });
+  let runId = '';
+  for (const id of ['m1', 'm2']) {
+    ({ runId } = await thread.send({ id, text: `Hi ${id}.` }));
+    await until(async () => (await thread.turn({ runId }))?.state === 'ended');
+  }
+  const run = await readRun(host.executor, runId);
+  expect(run.steps.map(({ phase, calls }) => [phase, calls.length])).toStrictEqual([
+    ['plan', 1],
+    ['plan', 0],
+    ['write', 0],
+  ]);
+  expect(run.messages.map(({ role }) => role)).toStrictEqual(['user', 'assistant', 'tool', 'assistant', 'assistant']);
+  expect(run.earlier).toHaveLength(2);
+  expect(await replay(run, { agent: host.agent })).toStrictEqual({ ...run, ...allSame });
+  const lines: string[] = [];
+  for await (const line of exportRuns(host.executor, [runId])) lines.push(line);
+  for await (const read of readRuns(lines)) expect(read).toStrictEqual(run);
+  const shown = JSON.stringify(await thread.messages());
+  for (const text of ['Hi m1.', 'text a', 'Hi m2.', 'text b']) expect(shown).toContain(text);
+  expect(shown).not.toContain('plan');
+});
+
+test('of a turn whose phases an earlier version has not kept, reading is UNSUPPORTED (lab 1)', async () => {
+  const store = memoryStore();
+  const phases = ['plan', 'write'].map((name) => ({ name, instructions: name }));
+  const host = hostOf({ store, agent: { phases }, script: [reply('the plan'), reply('the text')], retention });
   const thread = host.executor.thread('t', { agent: host.agent, callerId: 'ada' });
   const { runId } = await thread.send({ id: 'm1', text: 'Hi.' });
   await until(async () => (await thread.turn({ runId }))?.state === 'ended');
-  await expect(readRun(host.executor, runId)).rejects.toMatchObject({
+  const { load } = store;
+  store.load = async (...args) => {
+    const found = await load(...args);
+    if (!found) return null;
+    const { phaseMessages: _, ...record } = found;
+    return record;
+  };
+  const older = hostOf({ store, agent: { phases } });
+  await expect(readRun(older.executor, runId)).rejects.toMatchObject({
     code: 'UNSUPPORTED',
     message: expect.stringContaining('a turn of a thread'),
   });
+  await expect(older.executor.fork(runId, { at: 0 })).rejects.toMatchObject({ code: 'UNSUPPORTED' });
 });

@@ -192,6 +192,7 @@ export const fieldOrigins: { readonly [K in keyof Required<RunFields>]: FieldOri
   inputs: 'played',
   images: 'played',
   earlier: 'absent',
+  phaseMessages: 'absent',
   messages: 'played',
 };
 

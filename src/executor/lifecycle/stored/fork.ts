@@ -3,7 +3,7 @@ import { phaseFactsOf } from '../../../agent/phase.ts';
 import { type RunCheckpoint, toResumeState } from '../../../record/checkpoint.ts';
 import { cutAfter, forkedRecord } from '../../../record/fork.ts';
 import { ProgressRedaction } from '../../../record/redact-progress.ts';
-import { ownFrom, stepsIn } from '../../../record/steps.ts';
+import { ownFrom, stepsIn, withPhases } from '../../../record/steps.ts';
 import { identityOf } from '../../../run/field-rows.ts';
 import { births, bornRunOf, checkHostRunId, fingerprintOf, outcomeIdOf } from '../../../run/identity.ts';
 import { outcomeOf } from '../../../run/outcome.ts';
@@ -116,14 +116,16 @@ async function prepared(services: ExecutorServices, originId: string, options: F
 }
 
 async function originOf(store: HistoryStore, runId: string, at: unknown): Promise<RunCheckpoint> {
-  const record = await store.load(runId, { ended: true });
-  if (!record)
+  const found = await store.load(runId, { ended: true });
+  if (!found)
     throw new RunNotFoundError(
       `run ${runId} cannot be forked: there is no record of it, or not any more (retention: { records: '7d' } keeps those of runs that end)`,
     );
-  if (record.workflow) throw new UnsupportedError(`run ${runId} is a run of a workflow: it has no steps to fork at`);
-  // A turn of a thread keeps the messages that the thread shows.
-  if (record.completedPhases.some(({ from }) => from === undefined || record.thread))
+  if (found.workflow) throw new UnsupportedError(`run ${runId} is a run of a workflow: it has no steps to fork at`);
+  const record = withPhases(found);
+  // Records of earlier versions do not say where a phase begins, and their turns of threads keep what the thread shows.
+  const isShown = record === found && record.thread !== undefined && record.outcome !== undefined;
+  if (record.completedPhases.some(({ from }) => from === undefined || isShown))
     throw new UnsupportedError(`run ${runId} does not keep the messages of its finished phases: it cannot be forked`);
   const most = stepsIn(record).length;
   if (Number.isInteger(at) && (at as number) >= 0 && (at as number) <= most) return record;

@@ -8,6 +8,7 @@ import { isThreads } from '../../../store/capabilities.ts';
 import type { CheckpointStore } from '../../../store/port.ts';
 import type { Compaction, TurnEnd } from '../../../store/thread-port.ts';
 import { UnsupportedError } from '../../../values/errors.ts';
+import { Hidden } from '../../../values/hidden.ts';
 import { enterMessage, enterStored, type Message } from '../../../values/message.ts';
 import type { ActiveRun } from '../active-run.ts';
 import type { Found } from '../record/acquire.ts';
@@ -37,13 +38,15 @@ async function joinThread(run: ActiveRun, record: RunCheckpoint, thread: ThreadP
 
 /**
  * Returns the progress of a turn that has ended as its thread keeps it. The phases of a pipeline have conversations of their own:
- * the thread gets the message and the answer.
+ * the thread gets the message and the answer, and they stay beside these.
  */
 export function withTurnOf(progress: Progress): Progress {
   const { thread, completedPhases, openPhase, outcome } = progress;
   if (!thread || !outcome || (completedPhases.length === 0 && !openPhase)) return progress;
   const opening = openingOf(progress);
-  const { whole: _, ...rest } = progress;
+  const phaseMessages = new Hidden(allMessagesOf(progress).slice(ownFrom(progress)));
+  const { whole: _, ...ended } = progress;
+  const rest = { ...ended, phaseMessages };
   if (outcome.output === '') return { ...rest, transcript: opening };
   const answer = enterMessage({ role: 'assistant', content: [{ type: 'text', text: outcome.output }] });
   return { ...rest, transcript: opening.append(answer) };

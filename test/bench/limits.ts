@@ -2,7 +2,7 @@ import { join } from 'node:path';
 import { rateLimits } from 'pawl';
 import { sqliteStore } from 'pawl/stores/sqlite';
 import { testClock } from 'pawl/testing';
-import { pause } from '../../src/values/backoff.ts';
+import { type HeldCall, HeldCalls } from '../../src/executor/services/held-calls.ts';
 import { systemClock } from '../../src/values/clock.ts';
 import { inFolder, measured, usedHeap } from './measure.ts';
 import type { Part } from './report.ts';
@@ -38,7 +38,7 @@ export async function limitRows(isQuick: boolean): Promise<Part> {
       },
       {
         ...{ what: 'memory of a request that is held', value: bytes / 1_024, unit: 'KB' },
-        note: `of ${HELD} such: with its promise, its timer and what listens for a cancel`,
+        note: `of ${HELD} such: with its promise, and its place at the timer that all share`,
       },
     ],
     broken: [
@@ -87,11 +87,13 @@ async function sent(calls: number) {
 
 /** Requests whose turn was taken, and has not come: what a run has besides itself while it is held. */
 async function heldBytes(): Promise<number> {
-  const lives = Array.from({ length: HELD }, () => new AbortController());
+  const calls = new HeldCalls(systemClock);
+  const entered: HeldCall[] = [];
+  const until = systemClock.monotonic() + MINUTE_MS;
   const before = await usedHeap();
-  const held = lives.map(({ signal }) => pause(MINUTE_MS, systemClock, signal));
+  const held = Array.from({ length: HELD }, () => calls.hold(until, (call) => void entered.push(call)));
   const after = await usedHeap();
-  for (const life of lives) life.abort();
+  for (const call of entered) calls.release(call);
   await Promise.all(held);
   return (after - before) / HELD;
 }

@@ -24,7 +24,7 @@ const takeTurns: typeof store.takeTurns = (...take) => {
 };
 const watched = { ...store, takeTurns };
 const model = scriptedModel(
-  Array.from({ length: 2_000 }, () => () => {
+  Array.from({ length: 20_000 }, () => () => {
     note('request');
     return reply('done');
   }),

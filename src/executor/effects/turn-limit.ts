@@ -126,7 +126,11 @@ export class TurnLimit {
     const { clock } = services.config;
     const until = clock.monotonic() + ms;
     const left = () => until - clock.monotonic();
-    while (left() > 0 && !signal.aborted) await pause(left(), clock, signal);
+    while (left() > 0 && !signal.aborted)
+      await services.heldCalls.hold(until, (call) => {
+        this.#run.heldCall = call;
+      });
+    this.#run.heldCall = undefined;
     signal.throwIfAborted();
     return -left();
   }

@@ -20,6 +20,7 @@ import type { RunOptions } from '../host/run-options.ts';
 import type { CommandTarget } from '../services/command-inbox.ts';
 import { type EventOrigin, EventStream } from '../services/event-stream.ts';
 import type { Services } from '../services/executor-services.ts';
+import type { HeldCall } from '../services/held-calls.ts';
 import type { Leaseholder } from '../services/lease-renewal.ts';
 import { ObserverList } from '../services/observer-list.ts';
 import type { LiveRun, LiveTree, RunSummary } from '../services/registry.ts';
@@ -81,6 +82,8 @@ export class ActiveRun implements LiveRun, Leaseholder {
   #observers: ObserverList | undefined;
   #observed: ObservedRun | undefined;
   #tree: LiveTree | undefined;
+  /** Its request that is held until its turn. */
+  heldCall: HeldCall | undefined;
   /** The last published state of the run. */
   publishedState = '';
   readonly #controller = new AbortController();
@@ -199,6 +202,7 @@ export class ActiveRun implements LiveRun, Leaseholder {
 
   abort(reason: unknown): void {
     if (!this.#controller.signal.aborted) this.#controller.abort(reason);
+    if (this.heldCall) this.services.heldCalls.release(this.heldCall);
   }
 
   /** Whether the actor still works; XState warns about events to an actor that does not. */

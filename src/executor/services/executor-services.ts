@@ -17,6 +17,7 @@ import { PausedAgents } from './due/paused-agents.ts';
 import type { StuckRuns } from './due/stuck-runs.ts';
 import { UnknownAgents } from './due/unknown-agents.ts';
 import { EventFeeds } from './event-feeds.ts';
+import { HeldCalls } from './held-calls.ts';
 import { LeaseRenewal } from './lease-renewal.ts';
 import { LeftRuns } from './left-runs.ts';
 import { LocalSignals } from './local-signals.ts';
@@ -109,6 +110,7 @@ export class Services<Run extends LiveRun> {
   readonly recovery: Recovery = new Recovery();
   /** The models of lists that failed. */
   readonly modelRests: ModelRests;
+  readonly heldCalls: HeldCalls;
   /** Takes up the runs that are due. */
   readonly sweep: DueSweep;
   /** The runs that it could not continue. */
@@ -141,6 +143,7 @@ export class Services<Run extends LiveRun> {
     this.paused = new PausedAgents(config.clock, config.warn);
     this.feeds = new EventFeeds(config.store, config.clock);
     this.modelRests = new ModelRests(config.clock, config.cooldownMs);
+    this.heldCalls = new HeldCalls(config.clock);
     this.startTurn = parts.startTurn;
     this.passParked = parts.passParked;
     this.scheduler = parts.scheduler;

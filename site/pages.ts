@@ -16,6 +16,7 @@ export interface Group {
 
 const root = fileURLToPath(new URL('..', import.meta.url));
 const map = 'docs/README.md';
+const unsearched = '---\nsearch: false\n---\n\n';
 /** Where the pages are while the site is built. */
 export const staged = fileURLToPath(new URL('dist/pages', import.meta.url));
 
@@ -33,12 +34,7 @@ export function pages(): string[] {
 
 /** The groups of the map, in its order. A page that it does not link is at the end of `Look up` or `Inside`. */
 export function groups(): Group[] {
-  const found: { text: string; items: Entry[] }[] = [];
-  for (const line of read(map).split('\n')) {
-    if (line.startsWith('## ')) found.push({ text: line.slice(3), items: [] });
-    const [, text = '', page] = /^\* \[([^\]]+)\]\(([^()\s#]+\.md)\)/.exec(line) ?? [];
-    if (page !== undefined) found.at(-1)?.items.push(entryOf(posix.join('docs', page), text));
-  }
+  const found = mapped();
   const listed = new Set(found.flatMap(({ items }) => items.map(({ link }) => link)));
   const rest = pages()
     .filter((page) => /^docs\/(?:[^/]+|contract\/README)\.md$/.test(page) && page !== map)
@@ -52,6 +48,16 @@ export function groups(): Group[] {
     group.items.push(entry);
   }
   return found.filter(({ items }) => items.length > 0);
+}
+
+function mapped(): { text: string; items: Entry[] }[] {
+  const found: { text: string; items: Entry[] }[] = [];
+  for (const line of read(map).split('\n')) {
+    if (line.startsWith('## ')) found.push({ text: line.slice(3), items: [] });
+    const [, text = '', page] = /^\* \[([^\]]+)\]\(([^()\s#]+\.md)\)/.exec(line) ?? [];
+    if (page !== undefined) found.at(-1)?.items.push(entryOf(posix.join('docs', page), text));
+  }
+  return found;
 }
 
 /** The clauses, page by page, as the contract's own table has them. */
@@ -71,12 +77,15 @@ export function decisions(): Entry[] {
 
 /** Writes the pages with the links of the site. A link to what is no page leads to `repository`, or is code where there is none. */
 export function stagePages(repository: string | undefined): void {
+  const listed = new Set(mapped().flatMap(({ items }) => items.map(({ link }) => link)));
+  // What the map does not list is for people who change Pawl, or has each name: a search would show it first.
+  const isForUsers = (route: string) => route === '/' || listed.has(route);
   rmSync(staged, { recursive: true, force: true });
   for (const page of pages()) {
     const route = routeOf(page);
     const file = `${staged}${route.endsWith('/') ? `${route}index` : route}.md`;
     mkdirSync(dirname(file), { recursive: true });
-    writeFileSync(file, withLinks(page, repository));
+    writeFileSync(file, `${isForUsers(route) ? '' : unsearched}${withLinks(page, repository)}`);
   }
   cpSync(`${root}/docs/pictures`, `${staged}/public/pictures`, { recursive: true });
 }

@@ -16,6 +16,7 @@ export const options = {
   audit: { type: 'boolean' },
   all: { type: 'boolean' },
   'needs-person': { type: 'boolean' },
+  rows: { type: 'boolean' },
   by: { type: 'string', value: 'id' },
   since: { type: 'string', value: 'time' },
   limit: { type: 'string', value: 'n' },

@@ -26,14 +26,42 @@ describe('the page for runs that are stuck', () => {
     (code) => expect(page).toContain(`\`${code}\``),
   );
 
+  test.for([
+    'The disk was full, or the store was away',
+    'A backup was restored',
+    'The key is lost',
+    'Two versions run',
+    'A host was frozen',
+    'A worker uses too much memory',
+  ])('says what Pawl does itself, what is lost and what to do: %s (operations 37)', (heading) => {
+    const [, entry = ''] = page.split(`\n## ${heading}\n`);
+    const [text = ''] = entry.split('\n## ');
+    expect(text).toMatch(/^\n```sh\npawl [^\n]+\n```\n/);
+    expect([...text.matchAll(/^\* \*\*([^*]+)\*\*:/gm)].map((match) => match[1])).toEqual([
+      'Pawl itself',
+      'Lost',
+      'Do',
+    ]);
+  });
+
+  test('has a symptom for each reason for which a process is not well (operations 3, 39)', () => {
+    for (const reason of ['STORE_AWAY', 'LOOP_BLOCKED']) expect(page).toContain(`\`${reason}\``);
+  });
+
   test('was found to have commands, and codes of the code', () => {
     expect(commands.length).toBeGreaterThan(15);
     expect(parkings.length).toBeGreaterThan(4);
   });
 
-  test('names only codes that the page of errors explains, or that a parked run has', () => {
+  test('names only codes that the page of errors explains, or that a parked run or a process has', () => {
     const errors = readFileSync(`${root}/docs/errors.md`, 'utf8');
     const named = [...page.matchAll(/`([A-Z]+_[A-Z_]+)`/g)].map((match) => match[1] ?? '');
-    expect(named.filter((code) => !errors.includes(`\`${code}\``) && !parkings.includes(code))).toEqual([]);
+    const reasons = readFileSync(`${root}/docs/operations.md`, 'utf8');
+    const isKnown = (code: string) =>
+      code.startsWith('PAWL_') ||
+      errors.includes(`\`${code}\``) ||
+      parkings.includes(code) ||
+      reasons.includes(`| \`${code}\` |`);
+    expect(named.filter((code) => !isKnown(code))).toEqual([]);
   });
 });

@@ -1,6 +1,7 @@
 import { resolve } from 'node:path';
 import type { Codec, WorkOptions } from '../../index.ts';
 import type { AppendingStore, ControlStore, OutcomeStore } from '../../kit.ts';
+import type { StoredRowsReader } from '../../store/counting/rows.ts';
 import { sqliteStore } from '../../store/sqlite/index.ts';
 import { Failure } from '../ui/failure.ts';
 import { loadModule } from './agent-module.ts';
@@ -9,7 +10,7 @@ import { openPostgres, postgresListener } from './open-postgres.ts';
 import { identityOf, lookAt, noStore, placeOf, type StorePlace } from './store-place.ts';
 
 /** A store, with what the user needs to know of it. */
-export interface RunStore extends AppendingStore, ControlStore, OutcomeStore {
+export interface RunStore extends AppendingStore, ControlStore, OutcomeStore, StoredRowsReader {
   /** An absolute path, or a URL without its password. */
   readonly path: string;
   /** The option with which another command uses this store; '' if it is the default, also with other environment variables. */
@@ -47,6 +48,13 @@ export async function openExistingStore(option: string | undefined, codec?: Code
   return open(place, { codec, mustExist: true });
 }
 
+/** Opens the store of a command that changes nothing, not even an older layout. It must exist already. @throws {Failure} */
+export async function openExistingReader(option: string | undefined, codec?: Codec): Promise<RunStore> {
+  const place = placeOf(option);
+  if (!isThere(place)) throw noStore(place.path);
+  return open(place, { codec, mustExist: true, readOnly: true });
+}
+
 /** The store of a worker. */
 export interface WorkStore extends RunStore {
   /** Makes a connection on which the store says that a run is due; only if it was asked for. */
@@ -75,13 +83,16 @@ interface Opening {
   readonly mustExist: boolean;
   /** Whether a database says which runs become due. */
   readonly notify?: boolean;
+  readonly readOnly?: boolean;
 }
 
-async function open(place: StorePlace, { codec: given, mustExist, notify = false }: Opening): Promise<RunStore> {
+async function open(place: StorePlace, { codec: given, mustExist, notify = false, readOnly = false }: Opening): Promise<RunStore> {
   const { kind, path, option } = place;
   const codec = given ?? (await codecFromEnvironment());
   const store =
-    kind === 'postgres' ? await openPostgres(place, { codec, mustExist, notify }) : sqliteStore({ path, codec });
+    kind === 'postgres'
+      ? await openPostgres(place, { codec, mustExist, notify, ...(readOnly ? { readMs: READING_MS } : {}) })
+      : sqliteStore({ path, codec, readOnly });
   // A store reports its errors at the first use: here they cannot be confused with others.
   try {
     await store.listInterrupted({ limit: 1 });

@@ -160,20 +160,26 @@ was no run to replay.`,
     load: async () => (await import('../lab/replay-command.ts')).replayCommand,
   },
   stats: {
-    usage: ['pawl stats [--by day|agent|caller] [options]'],
-    does: 'totals of the runs that ended, by day, agent or caller',
+    usage: ['pawl stats [--by day|agent|caller] [options]', 'pawl stats --rows [options]'],
+    does: 'totals of the runs that ended, by day, agent or caller; --rows: what fills the store',
     about: `Sums up the runs that ended with --audit: how many there were and how they ended, steps, tokens, dollars (where a budget
 counted them), and working time. Days are those on which runs started, in UTC, and count every run; agents and callers count the
-runs that the store still keeps.`,
+runs that the store still keeps.
+
+With --rows it says of records, outcomes, events, signals, threads and the audit how many rows and bytes there are, how old the oldest
+is, and how many are past their time: \`pawl prune\` removes those. It reads whole tables.`,
     options: {
+      rows: 'rows, bytes and age of what the store holds, in the place of the totals',
       by: 'what the totals are of: day (the default), agent or caller',
       since: 'runs that started since then: a date, or how long ago (30m, 12h, 7d)',
       store: STORE,
-      json: '{ store, by, totals: [{ key, runs, statuses, usage, spend, iterations, elapsedMs }] }',
+      json: `{ store, by, totals: [{ key, runs, statuses, usage, spend, iterations, elapsedMs }] }; with --rows
+{ store, rows: [{ kind, rows, bytes?, oldestAt?, firstUntil?, expired }] }`,
     },
     examples: [
       'pawl stats',
       'pawl stats --by caller --since 30d',
+      'pawl stats --rows',
       'pawl stats --by agent --store /var/lib/pawl/runs.db --json',
     ],
     load: async () => (await import('../commands/store/stats-command.ts')).statsCommand,

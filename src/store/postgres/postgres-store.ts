@@ -6,6 +6,7 @@ import { RecordTooLargeError } from '../../values/errors.ts';
 import { checkFlag, checkKeys, type KnownKeys } from '../../values/known-options.ts';
 import type { CommandToSend, StoredCommand } from '../commands.ts';
 import type { RunCounts } from '../counting/port.ts';
+import type { StoredRows, StoredRowsReader } from '../counting/rows.ts';
 import type { DeliveryDriver } from '../deliveries/deliveries.ts';
 import type { StoredBody } from '../encoding/stored-body.ts';
 import type { LimitDriver } from '../limits/buckets.ts';
@@ -41,6 +42,7 @@ import { readSchedules, writeSchedule } from './schedules/schedule-table.ts';
 import { Server } from './server.ts';
 import { Taker } from './taking/taker.ts';
 import { forkThread, readQueued, readThreads, readTurns, writeThread } from './threads/thread-tables.ts';
+import { readRows } from './totals/rows.ts';
 import { WriteQueue } from './write-queue.ts';
 
 export interface PostgresStoreOptions {
@@ -100,7 +102,7 @@ const optionKeys: KnownKeys<PostgresStoreOptions> = {
 const MAX_BYTES = 1_000_000_000;
 
 /** The store of `postgresStore`. */
-export interface PostgresStore extends WholeStore {
+export interface PostgresStore extends WholeStore, StoredRowsReader {
   /** Processes of several computers share it. */
   readonly isShared: true;
   /** Waits for the pending writes. Every later call is refused. The pool stays open: it belongs to the host. */
@@ -129,7 +131,11 @@ export function postgresStore(options: PostgresStoreOptions): PostgresStore {
   if (!(timeoutMs > 0)) throw new TypeError(`timeoutMs must be above 0, not ${timeoutMs}`);
   const server = new Server({ pool, schema, times: serverTimes(clock), notifies: notify, isReadOnly });
   const driver = new PostgresDriver(server, timeoutMs);
-  const store = { ...storeFrom(driver, { codec: options.codec, blobs: true, clock }), isShared: true } as const;
+  const store = {
+    ...storeFrom(driver, { codec: options.codec, blobs: true, clock }),
+    isShared: true,
+    storedRows: () => driver.storedRows(),
+  } as const;
   return isReadOnly ? withoutWrites(store, `the PostgreSQL store in schema ${schema}`) : store;
 }
 
@@ -211,6 +217,10 @@ class PostgresDriver implements StoreDriver {
 
   countRuns(): Promise<RunCounts> {
     return this.#reader.countRuns();
+  }
+
+  storedRows(): Promise<readonly StoredRows[]> {
+    return this.#reader.insist((session) => readRows(session, this.#server));
   }
 
   changeMark(): Promise<string> {

@@ -5,6 +5,7 @@ import { backoffMs, lockBackoff } from '../../values/backoff.ts';
 import { CheckpointCorruptError } from '../../values/errors.ts';
 import type { StoredCommand } from '../commands.ts';
 import type { RunCounts } from '../counting/port.ts';
+import type { StoredRows } from '../counting/rows.ts';
 import type { JournalRow } from '../encoding/stored-journal.ts';
 import type { InboxOf, ListDueOptions } from '../port.ts';
 import type { TurnQuery, TurnRow } from '../rules/thread-rows.ts';
@@ -133,6 +134,10 @@ export class Reader {
 
   countRuns(): Promise<RunCounts> {
     return this.#afterWrites(({ counts }) => counts.read());
+  }
+
+  storedRows(): Promise<readonly StoredRows[]> {
+    return this.#afterWrites(({ counts }) => counts.storedRows());
   }
 
   changeMark(): Promise<string> {

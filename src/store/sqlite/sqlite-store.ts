@@ -7,6 +7,7 @@ import { type Clock, systemClock } from '../../values/clock.ts';
 import { checkFlag, checkKeys, checkWord, type KnownKeys, kindOf } from '../../values/known-options.ts';
 import type { StoredCommand } from '../commands.ts';
 import type { RunCounts } from '../counting/port.ts';
+import type { StoredRows, StoredRowsReader } from '../counting/rows.ts';
 import type { DeliveryDriver } from '../deliveries/deliveries.ts';
 import { Encryption } from '../encoding/encryption.ts';
 import { leaseClock } from '../lease-clock.ts';
@@ -80,7 +81,7 @@ export interface SqliteStoreOptions {
 }
 
 /** The store of `sqliteStore`. */
-export interface SqliteStore extends WholeStore {
+export interface SqliteStore extends WholeStore, StoredRowsReader {
   /** Waits for the pending writes, and closes the file. Every later call is refused. */
   close(): Promise<void>;
   [Symbol.asyncDispose](): Promise<void>;
@@ -117,7 +118,10 @@ export function sqliteStore(options: SqliteStoreOptions): SqliteStore {
   const times = { leaseClock: leaseClock(clock), now: () => clock.now() };
   const database = runDatabase({ path, durability, isReadOnly, ...times, encryption });
   const driver = new SqliteDriver(database, { path, busyTimeoutMs, isReadOnly });
-  const store = storeFrom(driver, { codec: options.codec, steps: true, dropEncoding: 'before', clock });
+  const store = {
+    ...storeFrom(driver, { codec: options.codec, steps: true, dropEncoding: 'before', clock }),
+    storedRows: () => driver.storedRows(),
+  };
   return isReadOnly ? withoutWrites(store, `the store ${path}`) : store;
 }
 
@@ -224,6 +228,10 @@ class SqliteDriver implements StoreDriver {
 
   countRuns(): Promise<RunCounts> {
     return this.#reader.countRuns();
+  }
+
+  storedRows(): Promise<readonly StoredRows[]> {
+    return this.#reader.storedRows();
   }
 
   changeMark(): Promise<string> {

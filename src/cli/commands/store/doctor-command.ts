@@ -4,7 +4,7 @@ import type { Command, CommandContext } from '../../command.ts';
 import { type AgentModule, loadAgentModule } from '../../open/agent-module.ts';
 import { sharedCodec } from '../../open/codec-export.ts';
 import { KnownModules } from '../../open/known-modules.ts';
-import { openExistingStore, type RunStore } from '../../open/open-store.ts';
+import { openExistingReader, type RunStore } from '../../open/open-store.ts';
 import { pidOfOwner } from '../../open/stored-runs.ts';
 import { exitCodes, lineOf, oneLine } from '../../ui/failure.ts';
 import { count } from '../../ui/format.ts';
@@ -14,7 +14,7 @@ import { describeVerdict } from '../obstacle.ts';
 /** Runs `pawl doctor`: reads every record, and says what the next recovery does with it. */
 export const doctorCommand: Command = async (context) => {
   const modules = await Promise.all(context.args.words.map((file) => loadAgentModule(file)));
-  const store = await openExistingStore(context.args.store, sharedCodec(modules));
+  const store = await openExistingReader(context.args.store, sharedCodec(modules));
   const counts = new Map<string, number>();
   let needing = 0;
   for await (const found of findings(modules, store)) {

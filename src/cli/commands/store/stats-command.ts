@@ -1,18 +1,19 @@
 import { type AuditTotal, createAudit } from '../../../index.ts';
-import type { Command } from '../../command.ts';
-import { openExistingStore } from '../../open/open-store.ts';
+import type { Command, CommandContext } from '../../command.ts';
+import { openExistingStore, type RunStore } from '../../open/open-store.ts';
 import { oneOf, sinceOf } from '../../option-values.ts';
 import { exitCodes, oneLine } from '../../ui/failure.ts';
-import { dollars, duration, shortened } from '../../ui/format.ts';
+import { ago, dollars, duration, shortened } from '../../ui/format.ts';
 import { PAWL } from '../../ui/shell-words.ts';
 import { table } from '../../ui/table.ts';
 
-/** Runs `pawl stats`: prints the totals of the runs that ended while an audit was on. */
+/** Runs `pawl stats`: prints the totals of the runs that ended while an audit was on, or what fills the store. */
 export const statsCommand: Command = async (context) => {
   const { args, output } = context;
   const by = oneOf('by', args.by, ['day', 'agent', 'caller']);
   const since = sinceOf(args.since, Date.now());
   const store = await openExistingStore(args.store);
+  if (args.rows) return printRows(context, store);
   const totals = await createAudit({ store }).totals({ by, since });
   if (args.json) output.printJson({ store: store.path, by, totals }, 2);
   else if (totals.length === 0)
@@ -28,6 +29,27 @@ export const statsCommand: Command = async (context) => {
   await store.close();
   return exitCodes.ok;
 };
+
+/** Prints what the store holds, by kind. */
+async function printRows({ args, output }: CommandContext, store: RunStore): Promise<number> {
+  const rows = await store.storedRows();
+  if (args.json) output.printJson({ store: store.path, rows }, 2);
+  else {
+    const now = Date.now();
+    const ages = rows.map(({ kind, rows, bytes, oldestAt, firstUntil, expired }) => [
+      ...[kind, grouped.format(rows), bytes === undefined ? '-' : megabytes(bytes)],
+      oldestAt === undefined ? '-' : ago(oldestAt, now),
+      firstUntil === undefined ? '-' : firstUntil > now ? `in ${duration(firstUntil - now)}` : ago(firstUntil, now),
+      grouped.format(expired),
+    ]);
+    const names = ['KIND', 'ROWS', 'SIZE', 'OLDEST', 'FIRST EXPIRES', 'TO PRUNE'];
+    for (const line of table([names, ...ages])) output.print(line);
+  }
+  await store.close();
+  return exitCodes.ok;
+}
+
+const megabytes = (bytes: number) => `${(bytes / 1e6).toFixed(bytes < 1e7 ? 2 : 0)} MB`;
 
 const heads = ['RUNS', 'OK', 'FAILED', 'STEPS', 'TOKENS', 'USD', 'WORKED'];
 const grouped = new Intl.NumberFormat('en-US');

@@ -1,8 +1,10 @@
 import type { DatabaseSync, StatementSync } from 'node:sqlite';
 import { countAmong, OTHER_KIND } from '../../counting/counts.ts';
 import type { RunCounts } from '../../counting/port.ts';
+import type { StoredRows } from '../../counting/rows.ts';
 import type { LeaseTable } from '../leases.ts';
 import { GIVEN_BACK } from '../schema.ts';
+import { readRows } from './rows.ts';
 
 interface CountedRow {
   readonly run_id: string;
@@ -20,6 +22,7 @@ interface CountedRow {
 
 /** Counts the runs in SQLite by the index of their times. Only rows of runs with an owner are read. */
 export class Counts {
+  readonly #db: DatabaseSync;
   readonly #leases: LeaseTable;
   readonly #now: () => number;
   readonly #waiting: StatementSync;
@@ -28,6 +31,7 @@ export class Counts {
   readonly #claimed: StatementSync;
 
   constructor(db: DatabaseSync, leases: LeaseTable, now: () => number) {
+    this.#db = db;
     this.#leases = leases;
     this.#now = now;
     this.#waiting = db.prepare(
@@ -62,6 +66,10 @@ export class Counts {
       ...{ now, live: claimed.live, due, waiting: Object.fromEntries(waiting), parked },
       ...(due > 0 ? { dueSince } : {}),
     };
+  }
+
+  storedRows(): StoredRows[] {
+    return readRows(this.#db, this.#now());
   }
 
   *#heads(now: number) {

@@ -1,0 +1,24 @@
+import { mkdirSync } from 'node:fs';
+import { join } from 'node:path';
+import { sqliteStore } from 'pawl/stores/sqlite';
+import { expect, test } from 'vitest';
+import { sampleOutcome } from '../../src/testing/store-contract/records.ts';
+import { emptyFolder, pawl } from './pawl.ts';
+import { interruptedRun, storeRuns } from './stored-runs.ts';
+
+test('`pawl stats --rows` says what fills the store, and what `pawl prune` takes from it (operations 16)', async () => {
+  const cwd = emptyFolder();
+  mkdirSync(join(cwd, '.pawl'));
+  const path = join(cwd, '.pawl/runs.db');
+  await storeRuns(path, interruptedRun({ runId: 'waits' }));
+  await using store = sqliteStore({ path });
+  await store.keepOutcome('late', sampleOutcome('late'), Date.now() + 3_600_000);
+  await store.keepOutcome('past', sampleOutcome('past'), Date.now() - 10_000);
+  const { stdout, code } = await pawl(['stats', '--rows'], { cwd });
+  expect(code).toBe(0);
+  expect(stdout).toMatch(/^KIND +ROWS +SIZE +OLDEST +FIRST EXPIRES +TO PRUNE\nrecords +1 +0\.\d+ MB +.+ ago +- +0\n/);
+  expect(stdout).toMatch(/\noutcomes +2 +0\.\d+ MB +- +.+ ago +1\n/);
+  const { rows } = JSON.parse((await pawl(['stats', '--rows', '--json'], { cwd })).stdout);
+  expect(rows[1]).toMatchObject({ kind: 'outcomes', rows: 2, expired: 1 });
+  expect((await pawl(['prune', '--dry-run'], { cwd })).stderr).toContain('1 outcome');
+});

@@ -48,7 +48,7 @@ export interface AgentModule {
 
 /** The executor options that an agent module may export; the command sets the others. */
 interface ModuleOptions
-  extends Pick<ExecutorOptions, 'audit' | 'compactor' | 'contextTokens' | 'migrate' | 'retention'> {
+  extends Pick<ExecutorOptions, 'audit' | 'compactor' | 'contextTokens' | 'migrate' | 'retention' | 'tracing'> {
   readonly ports: Omit<Ports, 'checkpointer'>;
 }
 
@@ -244,7 +244,7 @@ const portMethods: Readonly<Record<keyof ModuleOptions['ports'], readonly string
 };
 
 function optionsOf(
-  { ports = {}, audit, compactor, contextTokens, history, migrate, retention }: Record<string, unknown>,
+  { ports = {}, audit, compactor, contextTokens, history, migrate, retention, tracing }: Record<string, unknown>,
   path: string,
 ): ModuleOptions {
   const mustBe = (name: string, what: string) => new Failure(`the export \`${name}\` of ${path} must be ${what}`);
@@ -261,6 +261,7 @@ function optionsOf(
   if (migrate !== undefined && typeof migrate !== 'function') {
     throw mustBe('migrate', 'a function (record) => record');
   }
+  checkTracing(tracing, path);
   const checked = Object.keys(ports).map((name) => [name, portOf(ports, name, path)] as const);
   const options: object = {
     ports: Object.fromEntries(checked),
@@ -269,8 +270,16 @@ function optionsOf(
     ...(contextTokens === undefined ? {} : { contextTokens }),
     ...(migrate === undefined ? {} : { migrate }),
     ...(retention === undefined ? {} : { retention }),
+    ...(tracing === undefined ? {} : { tracing }),
   };
   return options as ModuleOptions;
+}
+
+/** @throws {Failure} for an export that is no tracing */
+function checkTracing(tracing: unknown, path: string): void {
+  const isTracing = ['begin', 'enter', 'event'].every((name) => typeof readProperty(tracing, name) === 'function');
+  if (tracing === undefined || isTracing) return;
+  throw new Failure(`the export \`tracing\` of ${path} must be what openTelemetry() of pawl/otel returns`);
 }
 
 function portOf(ports: object, name: string, path: string): unknown {

@@ -86,7 +86,10 @@ interface Opening {
   readonly readOnly?: boolean;
 }
 
-async function open(place: StorePlace, { codec: given, mustExist, notify = false, readOnly = false }: Opening): Promise<RunStore> {
+async function open(
+  place: StorePlace,
+  { codec: given, mustExist, notify = false, readOnly = false }: Opening,
+): Promise<RunStore> {
   const { kind, path, option } = place;
   const codec = given ?? (await codecFromEnvironment());
   const store =

@@ -199,7 +199,8 @@ models three quarters of it. The runs continue in other processes. A second sign
 nothing was done · 69 the store did not answer · 130 a second signal
 
 The module may export \`schedules\`, as of \`createExecutor({ schedules })\`: this process then looks after them.
-The module may export \`limits\`, the rules of \`rateLimits\`: all workers on a store share them.
+The module may export \`limits\`, the rules of \`rateLimits\`: all workers on a store share them. \`tracing\`, made with \`openTelemetry()\` of
+\`pawl/otel\`, gives traces and metrics, and \`close\` is awaited at the end.
 The module may export \`close()\`: it is awaited after the drain, 5 s at most, to flush an SDK for example.`,
     examples: [
       'pawl work agent.ts --store postgres://app@db/app --listen --concurrency 32',

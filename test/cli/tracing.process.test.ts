@@ -1,0 +1,39 @@
+import { readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { expect, test } from 'vitest';
+import { agentFile, emptyFolder, pawl } from './pawl.ts';
+
+const counter = JSON.stringify(agentFile('counter'));
+
+test('a run of `pawl run` is traced where its module exports `tracing` (otel 25)', async () => {
+  const cwd = emptyFolder();
+  const module = join(cwd, 'traced.ts');
+  const spans = join(cwd, 'spans');
+  writeFileSync(
+    module,
+    `import { appendFileSync } from 'node:fs';
+     export { default, models, prompt } from ${counter};
+     const say = (what: string) => appendFileSync(${JSON.stringify(spans)}, what + '\\n');
+     export const tracing = {
+       begin: ({ runId }: { runId: string }) => void say('begin ' + runId),
+       enter: ({ kind }: { kind: string }, next: () => Promise<unknown>) => { say(kind); void next(); },
+       event: ({ type }: { type: string }) => say(type),
+     };`,
+  );
+  const { code, stdout } = await pawl(['run', module, '--run-id', 'r', '--store', 'runs.db'], { cwd });
+  expect([code, stdout]).toEqual([0, 'counted to 3\n']);
+  const said = readFileSync(spans, 'utf8').split('\n');
+  expect(said[0]).toBe('begin r');
+  expect(said.filter((what) => what === 'model')).toHaveLength(4);
+  expect(said.filter((what) => what === 'tool')).toHaveLength(3);
+  expect(said).toContain('run.ended');
+});
+
+test('an export `tracing` that is no tracing is refused with 2 (otel 25)', async () => {
+  const cwd = emptyFolder();
+  const module = join(cwd, 'wrong.ts');
+  writeFileSync(module, `export { default, models } from ${counter};\nexport const tracing = { begin: 1 };`);
+  const { code, stderr } = await pawl(['work', module, '--store', 'runs.db'], { cwd });
+  expect(code).toBe(2);
+  expect(stderr).toContain('must be what openTelemetry() of pawl/otel returns');
+});

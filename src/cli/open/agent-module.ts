@@ -275,7 +275,7 @@ function optionsOf(
   return options as ModuleOptions;
 }
 
-/** @throws {Failure} for an export that is no tracing */
+/** Checks the export `tracing`. @throws {Failure} for one that is no tracing */
 function checkTracing(tracing: unknown, path: string): void {
   const isTracing = ['begin', 'enter', 'event'].every((name) => typeof readProperty(tracing, name) === 'function');
   if (tracing === undefined || isTracing) return;

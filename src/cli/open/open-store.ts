@@ -1,8 +1,7 @@
 import { resolve } from 'node:path';
 import type { Codec, WorkOptions } from '../../index.ts';
 import type { AppendingStore, ControlStore, OutcomeStore } from '../../kit.ts';
-import type { StoredRowsReader } from '../../store/counting/rows.ts';
-import { sqliteStore } from '../../store/sqlite/index.ts';
+import { type SqliteStore, sqliteStore } from '../../store/sqlite/index.ts';
 import { Failure } from '../ui/failure.ts';
 import { loadModule } from './agent-module.ts';
 import { codecOf } from './codec-export.ts';
@@ -10,7 +9,7 @@ import { openPostgres, postgresListener } from './open-postgres.ts';
 import { identityOf, lookAt, noStore, placeOf, type StorePlace } from './store-place.ts';
 
 /** A store, with what the user needs to know of it. */
-export interface RunStore extends AppendingStore, ControlStore, OutcomeStore, StoredRowsReader {
+export interface RunStore extends AppendingStore, ControlStore, OutcomeStore, Pick<SqliteStore, 'storedRows'> {
   /** An absolute path, or a URL without its password. */
   readonly path: string;
   /** The option with which another command uses this store; '' if it is the default, also with other environment variables. */

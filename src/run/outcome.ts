@@ -3,6 +3,7 @@ import { RunWaitsError } from '../values/errors.ts';
 import type { JsonValue } from '../values/json.ts';
 import { encodeMessage, textOf } from '../values/message.ts';
 import { NPX_PAWL } from '../values/texts/command-name.ts';
+import { traceIdIn } from './attempt.ts';
 import type { Progress } from './progress.ts';
 import type { EndedFacts, FailedOutput, RunOutcome, WaitingOutput } from './result.ts';
 import { nameOfWait, type Wait } from './waits/wait.ts';
@@ -52,6 +53,7 @@ export function outcomeOf(
 }
 
 function factsOf(progress: Progress): Omit<EndedFacts, 'durable' | 'saveErrors'> {
+  const traceId = traceIdIn(progress.trace);
   return {
     runId: progress.meta.runId,
     output: outputOf(progress),
@@ -59,6 +61,7 @@ function factsOf(progress: Progress): Omit<EndedFacts, 'durable' | 'saveErrors'>
     ...(progress.spend ? { spend: progress.spend } : {}),
     iterations: progress.iteration,
     ...(progress.forkedFrom ? { forkedFrom: progress.forkedFrom } : {}),
+    ...(traceId === undefined ? {} : { traceId }),
     ...(progress.finishReason ? { finishReason: progress.finishReason } : {}),
     phases: progress.completedPhases,
     undelivered: progress.undelivered,

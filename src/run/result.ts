@@ -33,6 +33,8 @@ export interface EndedFacts {
   readonly iterations: number;
   /** The run is a fork of this one. */
   readonly forkedFrom?: ForkedFrom;
+  /** The trace of the run, over all its processes; absent without `tracing`. */
+  readonly traceId?: string;
   /** How the answer ended; absent for a run without one, and for one that ended before this was stored. */
   readonly finishReason?: FinishReason;
   /** The outputs of its finished phases. */
@@ -201,6 +203,7 @@ export function isOutcome(value: unknown): boolean {
   const isOwned = value.run === undefined || isOutcomeOwner(value.run);
   const isTimed = value.endedAt === undefined || isAmount(value.endedAt);
   if (value.forkedFrom !== undefined && !isForkedFrom(value.forkedFrom)) return false;
+  if (value.traceId !== undefined && typeof value.traceId !== 'string') return false;
   return hasLists && isCounted && isExplained && isNamed && isEnded && isOwned && isTimed;
 }
 

@@ -90,6 +90,18 @@ describe('a trace', () => {
     expect(named(collected.spans(), 'invoke_agent Worker').map(statusOf)).toEqual([`error ${result.error?.code}`]);
   });
 
+  test('is named in the result, in what `onOutcome` gets, and in the kept answer (otel 2)', async () => {
+    const collected = collecting();
+    const delivered: unknown[] = [];
+    const onOutcome = ({ traceId }: { traceId?: string }) => void delivered.push(traceId);
+    const host = hostOf({ store: memoryStore(), tracing: collected.process(), onOutcome });
+    const { traceId } = await host.run({ runId: 'a' });
+    expect(traceId).toBe(collected.spans()[0]?.spanContext().traceId);
+    expect(await host.run({ runId: 'a' })).toMatchObject({ kept: true, traceId });
+    expect(delivered).toEqual([traceId]);
+    expect(await hostOf().run()).not.toHaveProperty('traceId');
+  });
+
   test('of the same run id after `erase`, or in another store, is another trace (otel 2)', async () => {
     const collected = collecting();
     const { make } = births;

@@ -102,9 +102,9 @@ export function fleet(): Picture {
 
 export function eventLog(): Picture {
   return {
-    title: 'The record, the journal, and a reader',
+    title: 'The record, the event log, and a reader',
     description:
-      'An executor writes the record of a run and its kept events in one commit. Passing events, such as pieces of text, are written beside it ' +
+      'An executor writes the record of a run and its durable events in one commit. Transient events, such as pieces of text, are written beside it ' +
       'and deleted when the message is recorded. A reader in any process gets events after its cursor, and continues there after a cut.',
     width: 480,
     height: 392,
@@ -122,9 +122,9 @@ export function eventLog(): Picture {
       ...['1', '2', '3', '4', '5'].map((n, at) =>
         box([170 + at * 38, 188], [34, 34], [n], at < 3 ? 'good' : undefined),
       ),
-      text([372, 210], 'journal', 'bold'),
-      text([226, 242], 'kept', 'small good', 'middle'),
-      text([322, 242], 'passing', 'small soft', 'middle'),
+      text([366, 210], 'event log', 'bold'),
+      text([226, 242], 'durable', 'small good', 'middle'),
+      text([322, 242], 'transient', 'small soft', 'middle'),
       arrow([240, 264, 240, 316], 'main'),
       text([252, 296], 'events after its cursor', 'small'),
       box([110, 318], [260, 54], ['a reader, in any process', 'cut? it continues after its cursor'], 'main'),

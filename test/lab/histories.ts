@@ -2,6 +2,7 @@
 import fc from 'fast-check';
 import {
   type Agent,
+  type Compactor,
   type Critic,
   createExecutor,
   defineAgent,
@@ -14,6 +15,7 @@ import {
   type Tool,
 } from 'pawl';
 import { type RecordedRun, readRun } from 'pawl/lab';
+import { splitForCompaction } from 'pawl/stores/kit';
 import { settle } from '../fixtures/host.ts';
 import { type MortalProcess, mortalProcess } from '../fixtures/mortal-process.ts';
 
@@ -51,6 +53,8 @@ export interface History {
   readonly approves: 'never' | 'yes' | 'no';
   readonly hasEarlier: boolean;
   readonly hasImage: boolean;
+  /** Its model has room for few messages. */
+  readonly isCompacted: boolean;
   /** The writes after which its processes die. */
   readonly deaths: readonly number[];
   /** The turn in which its host cancels it; -1 = in none. */
@@ -110,6 +114,7 @@ export const histories: fc.Arbitrary<History> = fc.record({
   approves: fc.constantFrom('never', 'never', 'yes', 'no'),
   hasEarlier: oftenNo,
   hasImage: oftenNo,
+  isCompacted: fc.boolean(),
   deaths: fc.array(fc.integer({ min: 1, max: 14 }), { maxLength: 3 }),
   cancelledIn: fc.constantFrom(-1, -1, -1, 1, 3),
   retries: fc.constantFrom(0, 0, 1, 2),
@@ -251,6 +256,12 @@ interface Life {
   readonly count: Count;
 }
 
+const forget: Compactor = (messages) => {
+  const { first, middle, last } = splitForCompaction(messages, { keepFirst: 1, keepLast: 2 });
+  const content = [{ type: 'text' as const, text: `${middle.length} left out` }];
+  return middle.length < 2 ? messages : [...first, { role: 'user', content }, ...last];
+};
+
 function executorOf(life: Life, process: MortalProcess): { executor: Executor; agent: Agent } {
   const { history, played, count } = life;
   const { agent, helper } = agentsOf(history, count);
@@ -258,6 +269,7 @@ function executorOf(life: Life, process: MortalProcess): { executor: Executor; a
     models: { fast: process.model(modelOf(history, played, () => executor)) },
     ...{ agents: [agent, helper], skills: [sum], store: process.store, ports: { critic: criticOf(history) } },
     defaults: { model: 'fast', modelAttempts: 1, modelOutageMs: 0, waitLingerMs: 1 },
+    ...(history.isCompacted ? { compactor: forget, contextTokens: () => 60 } : {}),
     retention: { records: '1h' },
     logger: { warn: () => {} },
   });

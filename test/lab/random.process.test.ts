@@ -4,6 +4,7 @@ import type { JsonValue } from 'pawl';
 import { replay } from 'pawl/lab';
 import { callTools, reply, scriptedModel } from 'pawl/testing';
 import { expect, test, vi } from 'vitest';
+import { markOf } from '../../src/values/message-mark.ts';
 import { seed, torture } from '../crash/random.ts';
 import { agentsOf, histories, recordingsOf } from './histories.ts';
 import { allSame } from './recorded.ts';
@@ -15,10 +16,12 @@ test(`the baseline of a run equals its record to the byte, runs no tool and open
 }, async () => {
   const opened = vi.spyOn(net.Socket.prototype, 'connect');
   const seen: Record<string, number> = {};
+  let compacted = 0;
   await fc.assert(
     fc.asyncProperty(histories, async (history) => {
       const { runs, count } = await recordingsOf(history);
       const { ran } = count;
+      if (runs.some(({ steps }) => steps.some(({ message }) => markOf(message)?.compacted))) compacted += 1;
       for (const run of runs) {
         seen[run.error?.code ?? run.status] = (seen[run.error?.code ?? run.status] ?? 0) + 1;
         const { agent } = agentsOf(history, count);
@@ -32,6 +35,7 @@ test(`the baseline of a run equals its record to the byte, runs no tool and open
   );
   // Good and bad ends were met, and runs that a killed process left.
   expect(Object.keys(seen)).toEqual(expect.arrayContaining(['ok', 'interrupted', 'MODEL', 'CANCELLED']));
+  expect(compacted).toBeGreaterThan(HISTORIES / 20);
   expect(opened).not.toHaveBeenCalled();
 });
 

@@ -10,6 +10,7 @@ const templates = {
   cli: 'a command that asks a person on the terminal',
   api: 'an HTTP API with Hono and Studio',
   worker: 'a fleet of workers on PostgreSQL',
+  chat: 'a chat in the browser with Next and useChat',
 };
 
 const help = `usage: create-pawl <folder> [--template <name>] [--pawl <version>]

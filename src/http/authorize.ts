@@ -67,6 +67,7 @@ export async function askHost(
 ): Promise<Grant> {
   const asked = new Promise<unknown>((resolve) => resolve(authorize(request, details)));
   const given = await withDeadline(asked, { ms: AUTHORIZE_MS, clock, what: 'authorize' }).catch((cause: unknown) => {
+    if (cause instanceof RequestError) throw cause;
     // The code of the host's error must not choose the status, and its message may quote the request's secret.
     throw new Error(`authorize failed: ${nameOf(cause)}; its message is not logged, because it may quote a secret`);
   });

@@ -34,6 +34,16 @@ function addressIn(request: Request, connection: unknown): string | undefined {
 }
 
 let sockets: AsyncLocalStorage<unknown> | undefined;
+/** When the connections of this process began to be noted, and whether one was. */
+let watch = { since: Number.NEGATIVE_INFINITY, hasSeen: false };
+
+/** How long a server may take from its first request to the code that answers it, ms. */
+const STARTING_MS = 5_000;
+
+/** Whether a request may be older than `watchConnections`: a server that loads its code late has taken it before. */
+export function isStarting(): boolean {
+  return !watch.hasSeen && performance.now() - watch.since < STARTING_MS;
+}
 
 /**
  * From now on notes the connection of each request of a `node:http` server, so that it is known in the code that this server calls: Hono,
@@ -47,7 +57,11 @@ export function watchConnections(): void {
     const storage = new Storage<unknown>();
     sockets = storage;
     // The request is handled in the same call of the parser of its connection, whose context this is.
-    subscribe('http.server.request.start', (message) => storage.enterWith(readProperty(message, 'socket')));
+    watch = { since: performance.now(), hasSeen: false };
+    subscribe('http.server.request.start', (message) => {
+      watch.hasSeen = true;
+      storage.enterWith(readProperty(message, 'socket'));
+    });
   } catch {
     // The host passes `address`.
   }

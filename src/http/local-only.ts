@@ -1,7 +1,8 @@
 import { LogLines } from '../log/log.ts';
 import { checkKeys } from '../values/known-options.ts';
 import type { Authorize, Grant } from './authorize.ts';
-import { remoteAddressOf, watchConnections } from './connection.ts';
+import { isStarting, remoteAddressOf, watchConnections } from './connection.ts';
+import { RequestError } from './problem.ts';
 
 /** The options of `localOnly`. */
 export interface LocalOptions {
@@ -35,7 +36,10 @@ export function localOnly(options: LocalOptions): Authorize {
   const { warn } = new LogLines();
   const told = new Set<string>();
   return (request) => {
-    const why = refusalOf(request, address(request));
+    const from = address(request);
+    // Next takes requests before it loads this code: such a request may come again.
+    if (from === undefined && isStarting()) throw new RequestError('STARTING', '', { 'retry-after': '1' });
+    const why = refusalOf(request, from);
     if (why === undefined) return grant;
     if (!told.has(why)) warn('http.local.refused', { why });
     told.add(why);

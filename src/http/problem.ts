@@ -17,6 +17,7 @@ const requestErrors = {
   RESUME_MISMATCH: [422, 'The answers do not fit the open interrupts'],
   TOO_MANY_STREAMS: [429, 'Too many open streams'],
   INTERNAL: [500, 'The server failed'],
+  STARTING: [503, 'The server is starting'],
 } as const satisfies Record<string, readonly [number, string]>;
 
 /** The code of an error of a request itself. */

@@ -13,7 +13,8 @@ export function checkSource(request: Request, { hosts, origins }: Pick<Web, 'hos
   if (hosts && !(hosts.has(url.host) && (named === null || hosts.has(hostIn(named)))))
     throw new RequestError('WRONG_HOST');
   const origin = request.headers.get('origin');
-  if (origin !== null && !origins.has(origin) && !isSameHost(origin, url)) throw new RequestError('FOREIGN_ORIGIN');
+  if (origin !== null && !origins.has(origin) && !isSameHost(origin, url) && !isThisComputer(origin, url, named))
+    throw new RequestError('FOREIGN_ORIGIN');
   return url;
 }
 
@@ -28,6 +29,12 @@ function isSameHost(origin: string, { host, protocol }: URL): boolean {
   const { protocol: its, host: itsHost, origin: normal } = new URL(origin);
   const isWeb = its === 'https:' || its === 'http:';
   return isWeb && normal === origin && (itsHost === host || (its !== protocol && withPort(itsHost, its) === host));
+}
+
+/** Next writes `localhost` into the URL of a request to `127.0.0.1` or `[::1]`; the header has what the page's address names. */
+function isThisComputer(origin: string, { hostname, protocol }: URL, named: string | null): boolean {
+  const isAddress = ['127.0.0.1', '[::1]'].some((address) => named === address || named?.startsWith(`${address}:`));
+  return isAddress && hostname === 'localhost' && origin === `${protocol}//${named}`;
 }
 
 /** `app.example:443` for a proxy that passes the port of TLS on. */

@@ -67,7 +67,7 @@ const paid = 'paying 4200 cents';
 
 describe('create-pawl', () => {
   test('says what it needs, and refuses a folder that has something in it', () => {
-    expect(create('--help').stdout).toMatch(/usage: create-pawl <folder>.*cli.*api.*worker/s);
+    expect(create('--help').stdout).toMatch(/usage: create-pawl <folder>.*cli.*api.*worker.*chat/s);
     expect(create()).toMatchObject({ status: 2, stderr: 'create-pawl: name one folder; --help says more\n' });
     expect(create('x')).toMatchObject({
       status: 2,

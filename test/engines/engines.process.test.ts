@@ -6,13 +6,14 @@ import { type Engine, engineEnvironment, inEngine, programOf, whyNo } from './en
 
 const run = promisify(execFile);
 const manifest = JSON.parse(readFileSync(new URL('package.json', import.meta.url), 'utf8'));
-const pinned = Object.entries<string>(manifest.optionalDependencies);
+const pinned = Object.entries<string>({ ...manifest.optionalDependencies, ...manifest.dependencies });
 
 /** The version that test/engines/package.json asks for, of each engine. workerd says only its date. */
 const versions: readonly (readonly [Engine, string])[] = [
   ['restate-server', pinnedAs('@restatedev/')],
   ['bun', pinnedAs('@oven/')],
   ['deno', pinnedAs('@deno/')],
+  ['next', pinnedAs('next')],
   ['workerd', pinnedAs('@cloudflare/').replace(/^1\.(\d{4})(\d\d)(\d\d)\.\d+$/, '$1-$2-$3')],
 ];
 

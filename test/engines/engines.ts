@@ -1,7 +1,7 @@
 import { existsSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 
-export const engines = ['restate-server', 'bun', 'deno', 'workerd'] as const;
+export const engines = ['restate-server', 'bun', 'deno', 'workerd', 'next'] as const;
 
 /** A server or runtime that stands in a package of its own, `test/engines/package.json`. */
 export type Engine = (typeof engines)[number];
@@ -11,6 +11,7 @@ const programs: Readonly<Record<Engine, (machine: string) => string>> = {
   'restate-server': (machine) => `@restatedev/restate-server-${machine}/bin/restate-server`,
   bun: (machine) => `@oven/bun-${machine.replace('arm64', 'aarch64')}/bin/bun`,
   deno: (machine) => `@deno/${machine.replace(/^linux-.*/, '$&-glibc')}/deno`,
+  next: () => 'next/dist/bin/next',
   workerd: (machine) => `@cloudflare/workerd-${machine.replace('x64', '64')}/bin/workerd`,
 };
 
@@ -41,4 +42,5 @@ export const engineEnvironment: NodeJS.ProcessEnv = {
   RESTATE_DISABLE_TELEMETRY: 'true',
   DENO_NO_UPDATE_CHECK: '1',
   DENO_NO_PROMPT: '1',
+  NEXT_TELEMETRY_DISABLED: '1',
 };

@@ -34,6 +34,20 @@ async function serverOf(fetchOf: (request: Request, incoming: IncomingMessage) =
 }
 
 describe('localOnly', () => {
+  test('asks a request that may be older than itself to come again, as a server that is starting (edges 32)', async () => {
+    // As in a new process: no request of a server was seen.
+    vi.resetModules();
+    const [{ createExecutor, memoryStore }, http] = await Promise.all([import('pawl'), import('pawl/http')]);
+    await using executor = createExecutor({ store: memoryStore(), journal: true });
+    const handler = http.httpHandler(executor, { agents: {}, authorize: http.localOnly({ callerId: 'me' }) });
+    const early = await handler(new Request('http://localhost/runs'));
+    expect([early.status, early.headers.get('retry-after')]).toEqual([503, '1']);
+    expect(await early.json()).toMatchObject({ code: 'STARTING' });
+    expect(await (await serverOf((request) => handler(request)))()).toBe(200);
+    vi.spyOn(console, 'warn').mockReturnValue();
+    expect((await handler(new Request('http://localhost/runs'))).status).toBe(401);
+  });
+
   test('grants this machine in Hono, by the raw request and mounted (edges 32)', async () => {
     const raw = handlerOf();
     const app = new Hono().all('*', async (c) => raw(c.req.raw));

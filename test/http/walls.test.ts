@@ -241,6 +241,17 @@ describe('httpHandler', () => {
     expect([...headers.keys()].filter((name) => name.startsWith('access-control'))).toEqual([]);
   });
 
+  test('answers a page at an address of this computer for which the server writes `localhost`, as Next does (web 21)', async () => {
+    const { handler } = webHost({ http: { authorize: () => ({ callerId: 'ada' }) } });
+    const ask = async (host: string, origin: string) =>
+      (await handler(new Request('http://localhost:3000/runs', { headers: { host, origin } }))).status;
+    expect(await ask('127.0.0.1:3000', 'http://127.0.0.1:3000')).toBe(200);
+    expect(await ask('[::1]:3000', 'http://[::1]:3000')).toBe(200);
+    expect(await ask('127.0.0.1:3000', 'http://127.0.0.1:4000')).toBe(403);
+    expect(await ask('evil.test:3000', 'http://evil.test:3000')).toBe(403);
+    expect(await ask('127.0.0.1.evil.test:3000', 'http://127.0.0.1.evil.test:3000')).toBe(403);
+  });
+
   test('shows nothing of an error that is not of Pawl, whatever its code says (web 22)', async () => {
     const host = webHost();
     host.executor.list = () => Promise.reject(Object.assign(new Error('secret'), { code: 'RUN_PARKED' }));

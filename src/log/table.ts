@@ -274,6 +274,11 @@ export const logTable = {
     'The setup or the store of the server failed.',
     'Look at the error.',
   ),
+  'http.chat.major': warn(
+    'http: useChat needs ai@7 and @ai-sdk/react@4; ai@{version} is installed here',
+    'A page with another major ends with an error of its own at the first approval.',
+    '`npm install ai@7 @ai-sdk/react@4`.',
+  ),
   'http.local.refused': warn(
     'localOnly refused a request: {why}',
     'A page or a computer that is not this one asked.',

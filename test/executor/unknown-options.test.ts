@@ -120,7 +120,9 @@ describe('a word of another library is refused with the word of Pawl', () => {
 });
 
 test('sqliteStore with a path alone is refused with what to write', () => {
-  expect(refusal(() => sqliteStore('runs.db' as never))).toBe('sqliteStore takes options: write sqliteStore({ path })');
+  expect(refusal(() => sqliteStore('runs.db' as never))).toBe(
+    "sqliteStore takes options, not a string: write sqliteStore({ path: 'runs.db' })",
+  );
 });
 
 describe('two entries of one name are refused: of two, one would never be found', () => {

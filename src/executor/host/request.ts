@@ -33,6 +33,19 @@ const invocationKeys: KnownKeys<Invocation> = {
   ...(Object.fromEntries(givenFields.map(([key]) => [key, true])) as { readonly [K in keyof GivenFields]-?: true }),
 };
 
+const settings = 'it is one of the settings of an agent: defineAgent({ settings })';
+const signal = 'an abort signal is an option: run(agent, { prompt }, { signal })';
+/** The words of the AI SDK's calls, from which many users come. */
+const foreignWords = {
+  messages: 'history takes the earlier messages, and prompt the new one',
+  system: 'the system prompt is instructions of an agent',
+  ...{ temperature: settings, maxOutputTokens: settings, providerOptions: settings, toolChoice: settings },
+  model: 'a model is that of an agent, or of the executor',
+  tools: 'tools are those of an agent',
+  stopWhen: 'maxSteps of an agent is the most steps of a run',
+  ...{ signal, abortSignal: signal },
+} as const;
+
 /** The inputs of a request besides the invocation. */
 export interface Beginning {
   readonly agentId: string;
@@ -58,7 +71,7 @@ export function requestOf(
 ): RunRequest {
   const invocation = isWorkflow ? invocationOf(given) : given;
   if (!isObject(invocation)) throw new TypeError('a run needs an invocation: { prompt: string, … }');
-  checkKeys(invocation, invocationKeys, { of: 'invocation' });
+  checkKeys(invocation, invocationKeys, { of: 'invocation', foreign: foreignWords });
   const { prompt, runId, inputs, images = [], history = [] } = invocation as Partial<Invocation>;
   if (typeof prompt !== 'string') throw new TypeError(`prompt must be a string, not ${typeof prompt}`);
   if (!Array.isArray(history)) throw new TypeError('history must be an array of messages');

@@ -23,8 +23,25 @@ const LOOK_MS = 200;
 /** How long a run that must go has for its end, ms. */
 const END_MS = 10_000;
 
+/** The handlers that have looked which `ai` is installed. */
+const looked = new WeakSet<Call['served']['web']>();
+
+/** Says once that pages built here cannot read the answers: the package `ai` of this folder is of another major. */
+function tellOtherMajor({ web }: Call['served']): void {
+  if (looked.has(web)) return;
+  looked.add(web);
+  try {
+    const { createRequire } = process.getBuiltinModule('node:module');
+    const { version } = createRequire(`${process.cwd()}/page.js`)('ai/package.json') as { readonly version: string };
+    if (!version.startsWith('7.')) web.warn('http.chat.major', { version });
+  } catch {
+    // The page is built elsewhere.
+  }
+}
+
 /** Takes a body of `useChat`: gives its answers, sends its news, and streams what follows. */
 export async function postChat(call: Call): Promise<Response> {
+  tellOtherMajor(call.served);
   const { id, agent: agentId } = call.body;
   const chat = await openChat(call, { threadId: String(id), action: 'read', agentId });
   const posted = postedChat(call.body);

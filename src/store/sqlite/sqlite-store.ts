@@ -106,7 +106,8 @@ const optionKeys: KnownKeys<SqliteStoreOptions> = {
  * @example const store = sqliteStore({ path: 'runs.db' })
  */
 export function sqliteStore(options: SqliteStoreOptions): SqliteStore {
-  if (typeof options === 'string') throw new TypeError('sqliteStore takes options: write sqliteStore({ path })');
+  if (typeof options === 'string')
+    throw new TypeError("sqliteStore takes options, not a string: write sqliteStore({ path: 'runs.db' })");
   checkKeys(options, optionKeys, { of: 'sqliteStore' });
   checkWord('sqliteStore: durability', options.durability, ['power', 'process']);
   if (typeof options.path !== 'string')

@@ -1,9 +1,10 @@
 import type { Clock } from '../values/clock.ts';
+import { pageOfCode } from '../values/error-codes.ts';
 import { readProperty, toErrorData } from '../values/error-data.ts';
 import { letGo } from '../values/thenable.ts';
 import { type LogEvent, type LogRow, logTable } from './table.ts';
 
-/** The fields of a log line: `event`, `level`, often `code`, `runId`, `agentId` and `traceId`, and what the line tells. */
+/** The fields of a log line: `event`, `level`, often `code` with `see` (where it is explained), `runId`, `agentId` and `traceId`, and what the line tells. */
 export type LogFields = Readonly<Record<string, unknown>>;
 
 /**
@@ -96,10 +97,12 @@ export class LogLines {
     const { runId, error, code: givenCode, ...rest } = given;
     const names = typeof runId === 'string' ? this.namesOf?.(runId) : undefined;
     const code = givenCode ?? readProperty(error, 'code');
+    const see = level === 'info' ? undefined : pageOfCode(code);
     return {
       event,
       level,
       ...(typeof code === 'string' ? { code: code.slice(0, MAX_FIELD_CHARS) } : {}),
+      ...(see === undefined ? {} : { see }),
       ...(runId === undefined ? {} : { runId }),
       ...(names ? { agentId: names.agentId, ...(names.traceId === undefined ? {} : { traceId: names.traceId }) } : {}),
       ...rest,

@@ -117,6 +117,17 @@ export function policyOf(code: unknown): ErrorPolicy | undefined {
   return typeof code === 'string' && Object.hasOwn(policies, code) ? policies[code as KnownErrorCode] : undefined;
 }
 
+/** The page that explains the codes, in the package. A fork with a site writes the address of its page here. */
+const ERRORS_PAGE = 'docs/errors.md';
+
+/**
+ * Returns where an error is explained; undefined for a code that is not Pawl's.
+ * @example pageOfCode('LEASE_LOST') // docs/errors.md#lease_lost
+ */
+export function pageOfCode(code: unknown): string | undefined {
+  return policyOf(code) && `${ERRORS_PAGE}#${String(code).toLowerCase()}`;
+}
+
 /** Marks every error of Pawl, also across two installed copies of the package. */
 const brand: unique symbol = Symbol.for('pawl.error') as never;
 

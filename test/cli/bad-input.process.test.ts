@@ -2,8 +2,10 @@ import { spawnSync } from 'node:child_process';
 import { chmodSync, existsSync, mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
+import { bin } from '../toolchain/programs.ts';
 import { agentFile, type Ended, emptyFolder, pawl, type Settings } from './pawl.ts';
 import { execute, interruptedRun, makeTooNew, stepsOf, storeRuns } from './stored-runs.ts';
+import { hasTerminal, TerminalSession } from './terminal.ts';
 
 /** One line that says what is wrong and what to do, no stack, nothing on stdout, exit code 2. */
 function expectRefusal({ code, stdout, stderr }: Ended, ...words: readonly (string | RegExp)[]): void {
@@ -256,5 +258,16 @@ describe.concurrent('a record', () => {
   test('with too long an id is refused', async () => {
     const { go } = await stored(interruptedRun());
     expectRefusal(await go('run', agentFile('counter'), '--run-id', 'x'.repeat(600)), 'at most 512 bytes');
+  });
+});
+
+describe.skipIf(!hasTerminal)('an error on a terminal', () => {
+  test('ends with the place in the docs that explains its code', async () => {
+    const cwd = emptyFolder();
+    await storeRuns(join(cwd, 'runs.db'), interruptedRun());
+    makeTooNew(join(cwd, 'runs.db'));
+    const terminal = new TerminalSession([process.execPath, bin, 'show', 'r1', '--store', 'runs.db'], { cwd });
+    await terminal.shows('See docs/errors.md#checkpoint_too_new');
+    expect(await terminal.ended).toMatchObject({ code: 2 });
   });
 });

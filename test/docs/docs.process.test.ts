@@ -5,6 +5,7 @@ import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { helpFor } from '../../src/cli/help/help.ts';
 import { exitCodeTable } from '../../src/cli/ui/exit-codes.ts';
+import { pageOfCode, policyOf } from '../../src/values/error-codes.ts';
 import { codeBlocks } from './blocks.ts';
 import { declaredEvents, eventsPage, listedEvents } from './event-table.ts';
 import { lifecyclePage } from './lifecycle.ts';
@@ -160,7 +161,7 @@ describe('the docs', () => {
     expect(files.map(({ code }) => code.trimEnd().split('\n').length)).toEqual([12, 9]);
   });
 
-  test('every error code is explained, and no other', () => {
+  test('every error code is explained, and no other, and each has an address', () => {
     const files = ['src/values/errors.ts', 'src/fan-out/errors.ts', 'src/edits/errors.ts'];
     const source = files.map((file) => readFileSync(`${root}/${file}`, 'utf8')).join('\n');
     const codes = [...source.matchAll(/readonly code = '([A-Z_]+)'/g)].map((match) => match[1]);
@@ -168,6 +169,10 @@ describe('the docs', () => {
       (match) => match[1],
     );
     expect(rows.toSorted()).toEqual(codes.toSorted());
+    const own = codes.filter((code) => policyOf(code));
+    expect(own.length).toBeGreaterThan(50);
+    expect(own.filter((code) => !isThere(pageOfCode(code) ?? ''))).toEqual([]);
+    expect(pageOfCode('ECONNREFUSED')).toBeUndefined();
   });
 
   test('every page that another links to exists, with its heading', () => {

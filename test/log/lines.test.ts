@@ -35,6 +35,7 @@ describe('a log line', () => {
         event: 'outcome.delivery.failed',
         level: 'warn',
         code: 'CANCELLED',
+        see: 'docs/errors.md#cancelled',
         runId: 'r-1',
         agentId: 'worker',
         traceId,

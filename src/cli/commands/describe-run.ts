@@ -17,6 +17,7 @@ import { outcomeUnknown } from '../../run/open-step.ts';
 import { answersIn } from '../../run/waits/sent-answer.ts';
 import { nameOfWait } from '../../run/waits/wait.ts';
 import { statePaths } from '../../run/workflow/state.ts';
+import { pageOfCode } from '../../values/error-codes.ts';
 import { isObject } from '../../values/json.ts';
 import { type Message, type ToolOutput, toolCallsOf, toolResultsOf } from '../../values/message.ts';
 import { makerOf } from '../../values/message-mark.ts';
@@ -40,8 +41,14 @@ export function describeOutcome({ runId, status, error, usage, iterations }: Run
     field('status', `ended: ${status}`),
     field('steps', String(iterations)),
     field('tokens', String(usage.inputTokens + usage.outputTokens)),
-    ...(error ? [field('error', `${oneLine(error.message)} (${error.code})`)] : []),
+    ...(error ? [field('error', `${oneLine(error.message)} (${error.code})`), ...seeLine(error.code)] : []),
   ];
+}
+
+/** Where the error of a code is explained. */
+function seeLine(code: string): string[] {
+  const page = pageOfCode(code);
+  return page === undefined ? [] : [field('see', page)];
 }
 
 /** A run that has not ended. */

@@ -17,7 +17,7 @@ import type { RunStore } from '../open/open-store.ts';
 import { findWaiting } from '../open/stored-runs.ts';
 import { Interruption } from '../ui/ctrl-c.ts';
 import { commandsFor } from '../ui/describe-wait.ts';
-import { exitCodeOf, exitCodes, lineOf, oneLine } from '../ui/failure.ts';
+import { exitCodeOf, exitCodes, lineOf, oneLine, pageOf } from '../ui/failure.ts';
 import { type BegunRun, type Progress, progressFor } from '../ui/progress.ts';
 import { lineFor, PAWL, quoted } from '../ui/shell-words.ts';
 import { loggerOf } from '../ui/warnings.ts';
@@ -278,6 +278,7 @@ export class Session {
         ? ', or start the work again under another --run-id'
         : '';
     output.say(`pawl: ${failed}${line}${instead} (${error?.code ?? status})`);
+    output.see(pageOf(error));
     // The run is not over: a supervisor starts the command again.
     const isLeft = isParked || status === 'interrupted';
     if (!isRefused && !isLeft && (await canRetry(this.#store, runId))) {

@@ -1,4 +1,4 @@
-import { NO_CODEC, UNKNOWN_KEY } from '../../values/error-codes.ts';
+import { NO_CODEC, pageOfCode, UNKNOWN_KEY } from '../../values/error-codes.ts';
 import { hasCode, readProperty, toErrorData } from '../../values/error-data.ts';
 import { oneLine } from './control-characters.ts';
 import { exitCodes, isAway } from './exit-codes.ts';
@@ -84,6 +84,11 @@ export function lineOf(error: unknown): string {
   const why = code === 'NOT_DURABLE' && cause ? `${message}: ${cause.message}` : message;
   const todo = error instanceof Failure ? undefined : adviceFor(code, message);
   return oneLine(todo === undefined ? why : `${why}; ${todo}`);
+}
+
+/** Returns where an error of Pawl is explained; undefined for another one. */
+export function pageOf(error: unknown): string | undefined {
+  return pageOfCode(readProperty(error instanceof Failure ? error.cause : error, 'code'));
 }
 
 /** Returns the stack of an error, if PAWL_DEBUG asks for it. */

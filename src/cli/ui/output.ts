@@ -67,6 +67,11 @@ export class Output {
     this.#say(harmless(withoutKeys(text)));
   }
 
+  /** Names the page that explains an error to a person at a terminal. A script reads one line for an error. */
+  see(page: string | undefined): void {
+    if (page !== undefined && process.stderr.isTTY) this.say(`See ${page}`);
+  }
+
   #print(shown: string): void {
     const hasFoot = this.#foot.length > 0;
     if (hasFoot) process.stderr.write(this.#erased());

@@ -1,4 +1,5 @@
 // The line above a run, in words. What changes with the clock of the reader is a part of its own: the page writes it.
+import { pageOfCode } from '../../values/error-codes.ts';
 import type { AnswerView, OpenWait, RecordView, ShownWait, VerdictLine, VerdictText } from '../wire.ts';
 
 /** What the line is made of. */
@@ -6,6 +7,12 @@ type Shown = Omit<RecordView, 'says'>;
 
 /** Makes the line of a run: why it is where it is, who holds it, what happens next. */
 export function verdictLine(view: Shown): VerdictLine {
+  const line = withoutPage(view);
+  const page = pageOfCode(line.name);
+  return page === undefined ? line : { ...line, text: [...line.text, ` See ${page}.`] };
+}
+
+function withoutPage(view: Shown): VerdictLine {
   const { line } = view;
   const { state } = line;
   switch (state) {

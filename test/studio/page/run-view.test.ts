@@ -74,7 +74,7 @@ describe('the line above all else', () => {
     });
     const result = { status: 'error', output: '', error: { code: 'MODEL', message: 'overloaded' } };
     expect(verdictLine(viewOf('fail', { result }))).toEqual({
-      ...{ state: 'fail', title: 'Ended: error. ', name: 'MODEL', text: ['Overloaded.'] },
+      ...{ state: 'fail', title: 'Ended: error. ', name: 'MODEL', text: ['Overloaded.', ' See docs/errors.md#model.'] },
     });
   });
 });

@@ -88,6 +88,8 @@ for (const file of builtFiles()) {
   else if (!bundled.includes(file) && file !== page) rmSync(file);
 }
 
+for (const file of builtFiles()) if (file !== page) dropIndentation(file);
+
 pruneTypes(entries.map((entry) => `dist/${entry}.d.ts`));
 
 const command = 'dist/src/cli/bin.js';
@@ -99,6 +101,32 @@ function dropComments(file: string): void {
   const { code, errors } = minifySync(file, readFileSync(file, 'utf8'), as);
   if (errors.length > 0) throw new Error(`${file}: ${errors[0]?.message}`);
   writeFileSync(file, code);
+}
+
+/** A twentieth of the code is indentation, which no program reads. Lines of a template stay as they are. */
+function dropIndentation(file: string): void {
+  const text = readFileSync(file, 'utf8');
+  const templates = templatesIn(parseSync(file, text).program).filter(({ start, end }) =>
+    text.slice(start, end).includes('\n'),
+  );
+  const isInside = (at: number) => templates.some(({ start, end }) => start < at && at < end);
+  writeFileSync(
+    file,
+    text.replaceAll(/^\t+/gm, (tabs, at: number) => (isInside(at) ? tabs : '')),
+  );
+}
+
+interface Span {
+  readonly type?: string;
+  readonly start: number;
+  readonly end: number;
+}
+
+function templatesIn(node: unknown, found: Span[] = []): readonly Span[] {
+  if (typeof node !== 'object' || node === null) return found;
+  if ((node as Span).type === 'TemplateElement') found.push(node as Span);
+  for (const child of Object.values(node)) templatesIn(child, found);
+  return found;
 }
 
 /** The files that a built file imports, paths from the root. */

@@ -5,7 +5,7 @@ import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { installedFolder, pathWithNode } from '../fixtures/installed.ts';
 
-const page = readFileSync(fileURLToPath(new URL('../../docs/continue-fork-replay.md', import.meta.url)), 'utf8');
+const page = readFileSync(fileURLToPath(new URL('../../docs/replay.md', import.meta.url)), 'utf8');
 const guide = page.split(/^## /m)[1] ?? '';
 let folder: string;
 

@@ -36,8 +36,8 @@ const words = [
   { word: 'iteration', pattern: /\biterations?\b/gi, instead: 'step', most: 0 },
   { word: 'journal', pattern: /\bjournals?\b/gi, instead: 'event log', most: 40 },
   { word: 'rests', pattern: /\b(?:rests|rested|resting)\b/gi, instead: 'is suspended', most: 8 },
-  { word: 'kept event', pattern: /\bkept events?\b/gi, instead: 'durable event', most: 0 },
-  { word: 'passing event', pattern: /\bpassing events?\b/gi, instead: 'transient event', most: 0 },
+  { word: 'kept event', pattern: /\bkept events?\b/gi, instead: 'durable event', most: 1 },
+  { word: 'passing event', pattern: /\bpassing events?\b/gi, instead: 'transient event', most: 1 },
   { word: 'kept outcome', pattern: /\bkept outcomes?\b/gi, instead: 'stored outcome', most: 5 },
 ];
 

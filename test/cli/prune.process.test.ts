@@ -2,7 +2,7 @@ import { join } from 'node:path';
 import { type InterruptedRun, memoryStore, type RunCheckpoint } from 'pawl';
 import { beforeEach, describe, expect, test } from 'vitest';
 import { chosenOf } from '../../src/cli/commands/store/prune-choice.ts';
-import { removed } from '../../src/cli/commands/store/prune-command.ts';
+import { removeUnchanged } from '../../src/cli/commands/store/prune-command.ts';
 import { postgresStore } from '../../src/store/postgres/index.ts';
 import {
   CheckpointCorruptError,
@@ -26,26 +26,26 @@ describe('a record that `pawl prune` has chosen', () => {
   });
 
   test('goes', async () => {
-    expect(await removed(store, entry)).toBeUndefined();
+    expect(await removeUnchanged(store, entry)).toBeUndefined();
     expect(await store.load('r1')).toBeNull();
   });
 
   test('stays when a process has taken it up meanwhile', async () => {
     await store.claim('r1', 'somebody', 60_000);
-    expect(await removed(store, entry)).toBe('a process works on it now');
+    expect(await removeUnchanged(store, entry)).toBe('a process works on it now');
     expect(await store.load('r1')).not.toBeNull();
   });
 
   test('stays, and is free for others with all its attempts, when it was unparked meanwhile', async () => {
     await store.save({ ...interruptedRun(), revision: 2, attempts: 0 });
-    expect(await removed(store, entry)).toBe('it has changed meanwhile');
+    expect(await removeUnchanged(store, entry)).toBe('it has changed meanwhile');
     expect(await store.claim('r1', 'somebody', 60_000)).toMatchObject({ attempts: 1 });
   });
 
   test('stays when it was unreadable for a moment only', async () => {
     const wasTorn: InterruptedRun = { runId: 'r1', status: 'quarantined', reason: 'CHECKPOINT_CORRUPT: torn' };
     await store.save({ ...interruptedRun(), revision: 2 });
-    expect(await removed(store, wasTorn)).toBe('it has changed meanwhile');
+    expect(await removeUnchanged(store, wasTorn)).toBe('it has changed meanwhile');
     expect(await store.load('r1')).not.toBeNull();
   });
 
@@ -57,13 +57,13 @@ describe('a record that `pawl prune` has chosen', () => {
       reason: 'CHECKPOINT_CORRUPT: torn',
       updatedAt,
     };
-    expect(await removed(store, wasTorn)).toBe('it has changed meanwhile');
+    expect(await removeUnchanged(store, wasTorn)).toBe('it has changed meanwhile');
     expect(await store.load('r1')).not.toBeNull();
   });
 
   test('stays when it was chosen as a parked one and cannot be read: the reason says so', async () => {
     store.load = () => Promise.reject(new CheckpointCorruptError('its messages are damaged'));
-    expect(await removed(store, entry)).toContain('its messages are damaged');
+    expect(await removeUnchanged(store, entry)).toContain('its messages are damaged');
     expect(await store.listInterrupted()).toHaveLength(1);
   });
 });

@@ -68,7 +68,7 @@ async function apply(context: CommandContext, { root, answers, model }: Chosen):
   if (answer.proposedWrites.length === 0) throw new Failure(`${oneLine(answer.modelId)} proposes no changes`);
   const { files } = await applyWrites(answer, { root });
   sayIfHalfDone(context, answer);
-  return told(context, { model: answer.modelId, files }, () => {
+  return reportResult(context, { model: answer.modelId, files }, () => {
     for (const { path, change } of files) output.print(`${change} ${oneLine(path)}`);
     sayWarnings(output, files);
     output.say(`undo them with: ${PAWL} ask rewind${rootOption(root)}`);
@@ -93,12 +93,12 @@ async function takeBack(context: CommandContext, root: string): Promise<number> 
   if (context.args.words.length > 1)
     throw new Failure(`\`${PAWL} ask rewind\` undoes the last apply; it takes no model`);
   const { files } = await rewind(root);
-  return told(context, { files }, () => {
+  return reportResult(context, { files }, () => {
     for (const { path, change } of files) context.output.print(`${change} ${oneLine(path)}`);
   });
 }
 
-function told({ args, output }: CommandContext, result: object, tell: () => void): number {
+function reportResult({ args, output }: CommandContext, result: object, tell: () => void): number {
   if (args.json) output.printJson(result);
   else tell();
   return exitCodes.ok;

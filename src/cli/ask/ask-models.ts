@@ -32,7 +32,7 @@ export async function modelsFor(args: Arguments, ids: readonly string[]): Promis
   if (tools !== undefined && !Array.isArray(tools)) throw mustBe('tools', 'an array of tools', args.module);
   if (instructions !== undefined && typeof instructions !== 'string')
     throw mustBe('instructions', 'a string', args.module);
-  const known = (prices as FanOutOptions['prices']) ?? (await keptPrices());
+  const known = (prices as FanOutOptions['prices']) ?? (await readPrices());
   const judge = await judgeFor(args, exported, offered);
   return {
     models,
@@ -62,12 +62,12 @@ async function judgeFor(
   offered: Readonly<Record<string, unknown>>,
 ): Promise<FanOutOptions['judge']> {
   if (args.judge === undefined) return judge as FanOutOptions['judge'];
-  return (offered[args.judge] as Model | undefined) ?? named('--judge', args.judge, args);
+  return (offered[args.judge] as Model | undefined) ?? loadNamed('--judge', args.judge, args);
 }
 
 /** The names of `--continue` come from the file: a name that is not provider/model came from a module. */
 function modelOf(name: string, args: Arguments): Promise<Model> {
-  if (!args.continue || name.includes('/')) return named('--models', name, args);
+  if (!args.continue || name.includes('/')) return loadNamed('--models', name, args);
   const todo =
     args.module === undefined
       ? 'name the module it came from again, with --module'
@@ -75,7 +75,7 @@ function modelOf(name: string, args: Arguments): Promise<Model> {
   throw new Failure(`${quoted(name)} is one of the models to continue: ${todo}`);
 }
 
-function named(setting: string, name: string, { module }: Arguments): Promise<Model> {
+function loadNamed(setting: string, name: string, { module }: Arguments): Promise<Model> {
   return modelNamed(name, { setting, modulePath: module === undefined ? undefined : resolve(module) });
 }
 
@@ -90,7 +90,7 @@ function mustBe(name: string, what: string, module: string | undefined): Failure
 }
 
 /** The prices of models, if the list of prices is installed; otherwise no cost is shown. */
-async function keptPrices(): Promise<FanOutOptions['prices']> {
+async function readPrices(): Promise<FanOutOptions['prices']> {
   try {
     const { genaiPrices } = await import('../../budget/genai-prices.ts');
     return await genaiPrices();

@@ -32,7 +32,7 @@ export async function questionOf(args: Arguments): Promise<Question> {
   if (!statSync(home, { throwIfNoEntry: false })?.isDirectory()) {
     throw new Failure(`there is no folder ${home}; check --root`);
   }
-  if (args.continue) return leftOff(args);
+  if (args.continue) return readLeftOff(args);
   const [word] = args.words;
   if (args.words.length > 1) throw new Failure(`put the prompt in quotes: ${PAWL} ask "…" --models a,b`);
   const prompt = word === '-' ? await promptFromStdin() : (word ?? '');
@@ -48,18 +48,18 @@ export async function questionOf(args: Arguments): Promise<Question> {
 type Place = Pick<Question, 'path' | 'home' | 'hasFiles'>;
 
 /** The fan-out that `--continue` continues. */
-async function leftOff(args: Arguments): Promise<Question> {
+async function readLeftOff(args: Arguments): Promise<Question> {
   if (args.models !== undefined) {
     throw new Failure(`\`${PAWL} ask --continue\` asks the models that were asked before; leave --models out`);
   }
   const place = placeOf(args);
   const unfinished = await loadCheckpoint(place.path);
-  const left = unfinished ? { unfinished } : await failedIn(place);
+  const left = unfinished ? { unfinished } : await readFailed(place);
   return { prompt: left.unfinished.prompt, ids: left.unfinished.adapterIds, ...place, ...left };
 }
 
 /** A fan-out that ended, although some models failed. */
-async function failedIn({ path, home }: Place): Promise<{ unfinished: Checkpoint; endedIn: string }> {
+async function readFailed({ path, home }: Place): Promise<{ unfinished: Checkpoint; endedIn: string }> {
   const endedIn = answersIn(home);
   const ended = path === checkpointIn(home) ? await loadCheckpoint(endedIn) : null;
   if (!ended) throw new Failure(`there is nothing to continue: ${path} is not there`);

@@ -23,7 +23,7 @@ export const listCommand: Command = async (context) => {
   const store = await openExistingStore(args.store);
   const open = await allRuns(store);
   const waiting = args.needsPerson ? open.filter(needsPerson) : open;
-  const kept = args.all ? await keptRuns(store, bounds) : [];
+  const kept = args.all ? await readKeptRuns(store, bounds) : [];
   const listed = { store, waiting, kept };
   if (args.json) output.printJson(document(listed, args.all), 2);
   else print(context, listed);
@@ -54,7 +54,7 @@ function boundsOf({ since, limit, status, label }: CommandContext['args']): Boun
 }
 
 /** The newest ends first; none if the store keeps no records. */
-async function keptRuns(store: RunStore, bounds: Bounds): Promise<readonly KeptRun[]> {
+async function readKeptRuns(store: RunStore, bounds: Bounds): Promise<readonly KeptRun[]> {
   try {
     return await controlExecutor(store).history(bounds);
   } catch (error) {

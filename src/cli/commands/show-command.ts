@@ -27,8 +27,8 @@ export const showCommand: Command = async (context) => {
   const store = await openExistingStore(args.store);
   const found = {
     runId,
-    ...(await storedRun(context, store, runId)),
-    audited: await auditedRun(context, store, runId),
+    ...(await readStanding(context, store, runId)),
+    audited: await readAudit(context, store, runId),
   };
   if (!found.waiting && !found.outcome && !found.audited) throw unknownRun(runId, store);
   if (args.json) output.printJson(document(found), 2);
@@ -49,9 +49,10 @@ interface Found extends Stored {
   readonly audited: Audited | undefined;
 }
 
-async function storedRun(context: CommandContext, store: RunStore, runId: string): Promise<Stored> {
+async function readStanding(context: CommandContext, store: RunStore, runId: string): Promise<Stored> {
   const record = await loadRecord(store, runId);
-  if (!record) return { waiting: undefined, outcome: await store.outcome(runId), kept: await keptRecord(store, runId) };
+  if (!record)
+    return { waiting: undefined, outcome: await store.outcome(runId), kept: await readKeptRecord(store, runId) };
   const entries = await allRuns(store);
   const entry = entries.find((each) => each.runId === runId);
   const place = entry ? await treeIn(store, entries).placeOf(entry) : ({ kind: 'own' } as const);
@@ -61,7 +62,7 @@ async function storedRun(context: CommandContext, store: RunStore, runId: string
 }
 
 /** A record that cannot be read must not prevent the output of the end. */
-async function keptRecord(store: RunStore, runId: string): Promise<RunCheckpoint | null> {
+async function readKeptRecord(store: RunStore, runId: string): Promise<RunCheckpoint | null> {
   return store.load(runId, { ended: true }).catch(() => null);
 }
 
@@ -105,7 +106,7 @@ async function inboxOf({ output }: CommandContext, store: RunStore, runId: strin
 const MOST_DESCENDANTS = 200;
 
 /** What cannot be read for the audit must not prevent the output of the rest. */
-async function auditedRun({ output }: CommandContext, store: RunStore, runId: string): Promise<Audited | undefined> {
+async function readAudit({ output }: CommandContext, store: RunStore, runId: string): Promise<Audited | undefined> {
   try {
     const audit = createAudit({ store });
     const run = await audit.run(runId);

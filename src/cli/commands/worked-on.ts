@@ -46,8 +46,8 @@ export function workOn(
   module: AgentModule,
   work: (Asked & { readonly runId: string }) | RunCheckpoint | Forking,
 ): Promise<WorkedOn> {
-  if ('meta' in work) return continuedRun(executor, module, work);
-  return 'origin' in work ? forkedRun(executor, work) : startedRun(executor, module, work);
+  if ('meta' in work) return continueRun(executor, module, work);
+  return 'origin' in work ? startFork(executor, work) : startNewRun(executor, module, work);
 }
 
 /** Says which calls of a fork were refused; undefined = none. */
@@ -61,7 +61,7 @@ export function refusedIn({ messages, iterations, forkedFrom, runId }: RunResult
   return `${count(tools.length, 'call')} of the fork ${oneLine(runId)} ${tools.length > 1 ? 'were' : 'was'} refused: ${which}`;
 }
 
-async function forkedRun(executor: Executor, { origin, runId, options }: Forking): Promise<WorkedOn> {
+async function startFork(executor: Executor, { origin, runId, options }: Forking): Promise<WorkedOn> {
   const forked = executor.fork(origin, { ...options, runId }).catch((error: unknown) => {
     const why = hasCode(error, 'FORK_EFFECTS')
       ? 'calls of the fork may have an effect: say what they do with --effects live, ask or refuse'
@@ -73,7 +73,7 @@ async function forkedRun(executor: Executor, { origin, runId, options }: Forking
 }
 
 /** Starts a run, or joins the run of the same request. */
-async function startedRun(executor: Executor, { agent, workflow }: AgentModule, invocation: Asked): Promise<WorkedOn> {
+async function startNewRun(executor: Executor, { agent, workflow }: AgentModule, invocation: Asked): Promise<WorkedOn> {
   const { actor, result } = await executor.start((workflow ?? agent) as Agent, invocation as Invocation);
   const begun = hasBegun(actor.getSnapshot());
   return { hasBegun: begun, result, isHosted: false, leave: () => actor.stop() };
@@ -88,7 +88,7 @@ function hasBegun({ value, context }: Pick<RunSnapshot, 'value' | 'context'>): b
  * Continues a stored run by its record alone. The request in the record may be redacted, so a start could not compare it. If
  * the run has ended since the record was read, its outcome is returned, and it does not start again.
  */
-async function continuedRun(
+async function continueRun(
   executor: Executor,
   { agent, workflow }: AgentModule,
   record: RunCheckpoint,
@@ -103,13 +103,13 @@ async function continuedRun(
   actor.start();
   const first = await waitFor(actor, (state) => state.value !== 'resolving', { timeout: Number.POSITIVE_INFINITY });
   const known = executor.get(runId)?.result;
-  const result = known ?? settledResult(actor);
+  const result = known ?? awaitResult(actor);
   // The command reports a run that is left; it does not try it again.
   void result.then(() => actor.stop());
   return { hasBegun: hasBegun(first), result, isHosted: true, leave: () => actor.stop() };
 }
 
-async function settledResult(actor: Actor<RunLogic>): Promise<RunResult> {
+async function awaitResult(actor: Actor<RunLogic>): Promise<RunResult> {
   const { context } = await waitFor(actor, (state) => state.context.output !== undefined, {
     timeout: Number.POSITIVE_INFINITY,
   });

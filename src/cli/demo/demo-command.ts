@@ -31,11 +31,11 @@ export const demoCommand: Command = async ({ args, output }) => {
 
   const run = ['run', stage.agent, stage.docs, '--run-id', RUN_ID];
   const halfway = await struck({ stage, narrator, number: 1, args: run, isMoment: isHalfway(stage) });
-  const rest = await rested(stage, narrator);
-  const approval = await approved(stage, narrator, rest);
+  const rest = await restAtApproval(stage, narrator);
+  const approval = await approveWait(stage, narrator, rest);
   const resume = ['resume', RUN_ID];
   const publishing = await struck({ stage, narrator, number: 4, args: resume, isMoment: isPublished(stage) });
-  const last = await finished(stage, narrator);
+  const last = await finishRun(stage, narrator);
   const kills = [halfway, publishing];
   const pids = [halfway, rest, publishing, last].map(({ pid }) => pid);
   const recordings = [halfway, rest, publishing].map(({ record }) => recordedCalls(record));
@@ -123,7 +123,7 @@ interface Strike {
 async function struck({ stage, narrator, number, args, isMoment }: Strike): Promise<Kill> {
   const child = new PawlProcess([...args, ...stage.options], stage.env, (line) => narrator.hears(number, line));
   narrator.begins(number, child.pid);
-  await reached(child, stage, isMoment);
+  await awaitMoment(child, stage, isMoment);
   await child.kill();
   const cutOff = underWay(readLines(stage.journal)).filter(({ pid }) => pid === child.pid);
   const kill = { pid: child.pid, cutOff, record: await loadRecord(stage.store) };
@@ -132,7 +132,7 @@ async function struck({ stage, narrator, number, args, isMoment }: Strike): Prom
 }
 
 /** Freezes the process at its moment. */
-async function reached(child: PawlProcess, { journal }: Stage, isMoment: Moment): Promise<void> {
+async function awaitMoment(child: PawlProcess, { journal }: Stage, isMoment: Moment): Promise<void> {
   for (;;) {
     if (isMoment(readLines(journal))) {
       // On a busy machine the call might return before the kill.
@@ -163,8 +163,8 @@ interface Last {
 }
 
 /** The process that completes the run. */
-async function finished(stage: Stage, narrator: Narrator): Promise<Last> {
-  const { pid, last, complaints } = await resumed(stage, narrator, 5);
+async function finishRun(stage: Stage, narrator: Narrator): Promise<Last> {
+  const { pid, last, complaints } = await resumeKilled(stage, narrator, 5);
   if (last?.type !== 'run.ended') throw broken(`the last process did not finish the run: ${complaints}`);
   return { pid, end: { status: last.status ?? '', answer: last.output ?? '' } };
 }
@@ -176,7 +176,7 @@ interface Resumed {
 }
 
 /** A process that resumes the run, and ends by itself. */
-async function resumed(stage: Stage, narrator: Narrator, number: number): Promise<Resumed> {
+async function resumeKilled(stage: Stage, narrator: Narrator, number: number): Promise<Resumed> {
   let last: ProgressLine | undefined;
   const child = new PawlProcess(['resume', RUN_ID, ...stage.options], stage.env, (line) => {
     narrator.hears(number, line);
@@ -198,10 +198,10 @@ interface Rest {
 }
 
 /** The process that ends because the run waits for an approval. */
-async function rested(stage: Stage, narrator: Narrator): Promise<Rest> {
-  const { pid, last, complaints } = await resumed(stage, narrator, 2);
+async function restAtApproval(stage: Stage, narrator: Narrator): Promise<Rest> {
+  const { pid, last, complaints } = await resumeKilled(stage, narrator, 2);
   if (last?.type !== 'run.waiting') throw broken(`the run does not wait for an approval: ${complaints}`);
-  const { wait, owner } = await listed(stage);
+  const { wait, owner } = await listOpenRuns(stage);
   if (!wait || !isOfCall(wait)) throw broken('the store does not list the approval that the run waits for');
   if (owner !== undefined) throw broken(`process ${owner} has the run that waits`);
   if (readLines(stage.journal).some(({ callId }) => callId === wait.callId)) {
@@ -216,7 +216,7 @@ function isOfCall(wait: ListedWait): wait is CallWait {
 }
 
 /** What `pawl waiting` lists, read in this process, and the process that has the run. */
-async function listed({ store: path }: Stage) {
+async function listOpenRuns({ store: path }: Stage) {
   const store = await openExistingStore(path);
   const { value: wait } = await allWaits(controlExecutor(store), RUN_ID).next();
   const owner = pidOf(await findWaiting(store, RUN_ID));
@@ -225,7 +225,7 @@ async function listed({ store: path }: Stage) {
 }
 
 /** The process that approves the call. It does not run the agent. */
-async function approved(stage: Stage, narrator: Narrator, { pid, wait }: Rest): Promise<Approval> {
+async function approveWait(stage: Stage, narrator: Narrator, { pid, wait }: Rest): Promise<Approval> {
   const { id, tool, callId, digest } = wait;
   let state: string | undefined;
   const args = ['approve', RUN_ID, id, '--digest', digest, '--by', 'demo', ...stage.options];

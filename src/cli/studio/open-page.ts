@@ -31,7 +31,7 @@ export function openPage(address: string, home: string = stateFolder()): Opening
     rmSync(path, { force: true });
   };
   const timer = setTimeout(end, KEPT_MS).unref();
-  return { failed: started(pathToFileURL(path).href), end };
+  return { failed: startOpener(pathToFileURL(path).href), end };
 }
 
 /** A Studio that was killed has left its file, which names a token. */
@@ -57,7 +57,7 @@ const openers: { readonly [platform: string]: readonly [string, ...string[]] } =
   win32: ['rundll32', 'url.dll,FileProtocolHandler'],
 };
 
-function started(url: string): Promise<string | undefined> {
+function startOpener(url: string): Promise<string | undefined> {
   const [program, ...args] = openers[process.platform] ?? ['xdg-open'];
   return new Promise((resolve) => {
     const child = spawn(program, [...args, url], { stdio: 'ignore', detached: true });

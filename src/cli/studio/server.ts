@@ -41,7 +41,7 @@ export async function listenHere(port: number, listenerFor: (port: number) => Re
     return {
       port: portOf(servers[0]),
       isMoved: tries > 0 && port !== 0,
-      close: async () => void (await Promise.all(servers.map(closed))),
+      close: async () => void (await Promise.all(servers.map(closePageServer))),
     };
   }
   throw new Failure(`the ports from ${port} on are all taken; name another one with --port`);
@@ -62,7 +62,7 @@ async function listenOn(wanted: number, listenerFor: (port: number) => RequestLi
     const found = await listening(server, { port, address });
     if (found === 'open') open.push(server);
     if (found === 'taken') {
-      await Promise.all(open.map(closed));
+      await Promise.all(open.map(closePageServer));
       return undefined;
     }
   }
@@ -128,7 +128,7 @@ function portOf(server: Server): number {
   return typeof address === 'object' && address !== null ? address.port : 0;
 }
 
-function closed(server: Server): Promise<void> {
+function closePageServer(server: Server): Promise<void> {
   return new Promise((resolve) => {
     server.close(() => resolve());
     server.closeAllConnections();

@@ -14,14 +14,14 @@ export const healthCommand: Command = async ({ args, output }) => {
   const url = URL.canParse(given) ? new URL(given) : undefined;
   if (!url || !/^https?:$/.test(url.protocol))
     throw new Failure(`--url ${JSON.stringify(oneLine(given))} is not an http address; the usual one is ${USUAL_URL}`);
-  const { ok, reasons } = await asked(url);
+  const { ok, reasons } = await askHealth(url);
   if (args.json) output.printJson({ ok, reasons });
   else output.printText(ok ? 'ok' : `not ok: ${reasons.map(oneLine).join(', ') || 'it gives no reason'}`);
   return ok ? exitCodes.ok : exitCodes.failed;
 };
 
 /** What the probe says. An answer that is none of a probe counts by its status. */
-async function asked(url: URL): Promise<{ readonly ok: boolean; readonly reasons: readonly string[] }> {
+async function askHealth(url: URL): Promise<{ readonly ok: boolean; readonly reasons: readonly string[] }> {
   try {
     const answer = await fetch(url, { signal: AbortSignal.timeout(ANSWER_MS), redirect: 'error' });
     return { ok: answer.status === 200, reasons: reasonsIn(await answer.text()) };

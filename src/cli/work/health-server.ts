@@ -59,7 +59,7 @@ export async function serveHealth(address: Address | undefined, output: Output):
   server.on('error', () => {});
   const shown = address.host.includes(':') ? `[${address.host}]` : address.host;
   output.say(`pawl: health at http://${shown}:${port}/healthz and /readyz`);
-  return { of, [Symbol.asyncDispose]: () => closed(server) };
+  return { of, [Symbol.asyncDispose]: () => closeHealthServer(server) };
 }
 
 function listening(server: Server, { host, port }: Address): Promise<number> {
@@ -75,7 +75,7 @@ function listening(server: Server, { host, port }: Address): Promise<number> {
   });
 }
 
-function closed(server: Server): Promise<void> {
+function closeHealthServer(server: Server): Promise<void> {
   return new Promise((resolve) => {
     server.close(() => resolve());
     server.closeAllConnections();

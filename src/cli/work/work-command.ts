@@ -56,7 +56,7 @@ export const workCommand: Command = async (context) => {
   health.of(executor);
   const worker = executor.work({ ...wishes.limits, ...(store.listen ? { listen: store.listen } : {}) });
   progress.began({ agentId: module.agent.id, store: store.path, concurrency: wishes.concurrency });
-  await aborted(stop.signal);
+  await awaitAbort(stop.signal);
   progress.draining(worker.stats().live, wishes.drainMs);
   await executor.shutdown({ drainMs: wishes.drainMs });
   const { live, taken } = worker.stats();
@@ -141,7 +141,7 @@ async function openInTime(
       if (exitCodeOf(error) !== exitCodes.unavailable || performance.now() >= latest) throw error;
       if (tried === 1) output.say(`pawl: ${lineOf(error)}; it is waited for, ${duration(waitMs)} at most`);
     }
-    await Promise.race([sleep(backoffMs(tried, tries, Math.random)), aborted(signal)]);
+    await Promise.race([sleep(backoffMs(tried, tries, Math.random)), awaitAbort(signal)]);
   }
   return undefined;
 }
@@ -160,7 +160,7 @@ async function closeModule({ close }: AgentModule, output: CommandContext['outpu
   }
 }
 
-function aborted(signal: AbortSignal): Promise<void> {
+function awaitAbort(signal: AbortSignal): Promise<void> {
   return new Promise((resolve) => {
     if (signal.aborted) resolve();
     else signal.addEventListener('abort', () => resolve(), { once: true });

@@ -18,7 +18,7 @@ export const backupCommand: Command = async ({ args, output }) => {
     );
   }
   if (!isStoreThere(args.store)) throw noStore(place.path);
-  const { takenAt, bytes } = await copied(output, place.path, target);
+  const { takenAt, bytes } = await copyStore(output, place.path, target);
   if (args.json) {
     output.printJson({ store: place.path, backup: target, takenAt: new Date(takenAt).toISOString(), bytes });
     return exitCodes.ok;
@@ -28,7 +28,7 @@ export const backupCommand: Command = async ({ args, output }) => {
   return exitCodes.ok;
 };
 
-async function copied(output: CommandContext['output'], path: string, target: string) {
+async function copyStore(output: CommandContext['output'], path: string, target: string) {
   let shownAt = performance.now();
   try {
     return await backupStore({

@@ -21,7 +21,7 @@ export const pruneCommand: Command = async (context) => {
   const deleted: string[] = [];
   const kept: { runId: string; reason: string }[] = [];
   for (const entry of chosen) {
-    const reason = context.args.dryRun ? undefined : await ended(store, executor, entry);
+    const reason = context.args.dryRun ? undefined : await pruneRun(store, executor, entry);
     if (reason === undefined) deleted.push(entry.runId);
     else kept.push({ runId: entry.runId, reason });
   }
@@ -80,8 +80,8 @@ async function confirm({ args }: CommandContext, records: number): Promise<void>
  * record is left, and is deleted.
  * @returns why it was not ended
  */
-async function ended(store: RunStore, executor: Executor, entry: InterruptedRun): Promise<string | undefined> {
-  if (entry.status !== 'waiting') return removed(store, entry);
+async function pruneRun(store: RunStore, executor: Executor, entry: InterruptedRun): Promise<string | undefined> {
+  if (entry.status !== 'waiting') return removeUnchanged(store, entry);
   try {
     const sent = await executor.control(entry.runId).cancel('it waited too long (pawl prune --waiting)');
     return sent === 'ended' ? undefined : 'a process works on it now';
@@ -97,10 +97,10 @@ type Removing = Pick<RunStore, 'claim' | 'release' | 'load' | 'delete'>;
  * Deletes the record of one listed entry for `pawl prune`, unless it has changed or a process works on it.
  * @returns why it was not deleted
  */
-export async function removed(store: Removing, entry: InterruptedRun): Promise<string | undefined> {
+export async function removeUnchanged(store: Removing, entry: InterruptedRun): Promise<string | undefined> {
   const { runId } = entry;
   try {
-    const claim = await claimed(store, runId);
+    const claim = await claimToPrune(store, runId);
     if (claim === null) return 'a process works on it now';
     const reason = await whatChanged(store, entry);
     if (reason === undefined) await store.delete(runId, claim ? { claim } : {});
@@ -115,7 +115,7 @@ export async function removed(store: Removing, entry: InterruptedRun): Promise<s
 const CLAIM_MS = 30_000;
 
 /** Undefined if the record is too damaged to be claimed. */
-async function claimed(store: Removing, runId: string) {
+async function claimToPrune(store: Removing, runId: string) {
   try {
     return await store.claim(runId, `pawl prune ${process.pid} ${randomUUID()}`, CLAIM_MS);
   } catch (error) {

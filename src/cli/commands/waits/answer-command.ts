@@ -56,7 +56,7 @@ async function answer(
     throw new Failure(`\`pawl ${args.command}\` needs the id of a run; \`${PAWL} waiting\` lists those that wait`);
   const given = async (store: RunStore) => {
     const executor = controlExecutor(store);
-    const wait = await found(executor, { store, runId, waitId, kind });
+    const wait = await findWait(executor, { store, runId, waitId, kind });
     if (needsName(wait) && !args.by)
       throw new Failure(`this decision needs a person: add --by <id>; the run records who decided`);
     const status = await give(executor.control(wait.runId), wait);
@@ -76,7 +76,7 @@ interface Sought {
 }
 
 /** Finds the wait that a command names. A run that only its child waits in stands for that child. */
-async function found(executor: Executor, { store, runId, waitId, kind }: Sought): Promise<ListedWait> {
+async function findWait(executor: Executor, { store, runId, waitId, kind }: Sought): Promise<ListedWait> {
   const waits: ListedWait[] = [];
   for await (const wait of allWaits(executor, runId)) {
     if (wait.kind === kind && wait.id.startsWith(waitId ?? '')) waits.push(wait);

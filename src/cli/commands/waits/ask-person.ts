@@ -32,7 +32,7 @@ export async function askPerson(output: Output, { executor, runId, option, ends 
     output.say(`run ${oneLine(wait.runId)} waits for ${oneLine(nameOfWait(wait))}:`);
     for (const line of describeWait(wait, Date.now())) output.say(`  ${line}`);
     const later = `(also in \`${PAWL} studio --write${option}\`)`;
-    return answered(output, { executor, wait, later, over: ends.of(wait) });
+    return askAndAnswer(output, { executor, wait, later, over: ends.of(wait) });
   }
   return 'none';
 }
@@ -47,7 +47,7 @@ interface AskedWait {
 }
 
 /** Asks until an answer is taken, or the wait is over: an answer that does not fit is asked for again. */
-async function answered(output: Output, asked: AskedWait): Promise<Asked> {
+async function askAndAnswer(output: Output, asked: AskedWait): Promise<Asked> {
   const { wait, over } = asked;
   const isOver = async () => {
     output.say(oneLine(String(over.reason)));

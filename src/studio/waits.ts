@@ -91,21 +91,21 @@ function answerView(
 export function withShownWaits(route: Route): Route {
   switch (`${route.method} ${route.path}`) {
     case 'GET /waiting':
-      return { ...route, handle: shownPage } as Route;
+      return { ...route, handle: showPage } as Route;
     case 'GET /runs/:runId':
-      return { ...route, handle: shownRun } as Route;
+      return { ...route, handle: showRun } as Route;
     default:
       return route;
   }
 }
 
-async function shownPage(call: GrantedCall): Promise<Response> {
+async function showPage(call: GrantedCall): Promise<Response> {
   const { items, ...rest } = await listWaitViews(call);
   const shown = new Shown(PAGE_BYTES);
   return jsonAnswer({ ...rest, items: items.map((wait) => shownWait(wait, shown)) });
 }
 
-async function shownRun(call: RunCall): Promise<Response> {
+async function showRun(call: RunCall): Promise<Response> {
   const view = await viewOf(call);
   return jsonAnswer({ ...view, waits: shownWaits(view.waits) });
 }

@@ -117,7 +117,7 @@ export class AppliedLog {
   }
 
   async #write(line: object): Promise<void> {
-    const file = await opened(this.#path, constants.O_RDWR | constants.O_APPEND | constants.O_CREAT);
+    const file = await openLog(this.#path, constants.O_RDWR | constants.O_APPEND | constants.O_CREAT);
     try {
       const { size } = await file.stat();
       // A process that was killed may have left a part of a line.
@@ -136,7 +136,7 @@ export class AppliedLog {
   }
 
   async #tail(path: string): Promise<string> {
-    const file = await opened(path, constants.O_RDONLY).catch(() => undefined);
+    const file = await openLog(path, constants.O_RDONLY).catch(() => undefined);
     try {
       const { size = 0 } = (await file?.stat()) ?? {};
       const from = Math.max(0, size - READ_BYTES);
@@ -148,7 +148,7 @@ export class AppliedLog {
 }
 
 /** A clone may have a link, or a pipe, of this name: neither is followed. */
-async function opened(path: string, flags: number): Promise<FileHandle> {
+async function openLog(path: string, flags: number): Promise<FileHandle> {
   const { O_NOFOLLOW = 0, O_NONBLOCK = 0 } = constants;
   const file = await open(path, flags | O_NOFOLLOW | O_NONBLOCK, 0o600);
   if ((await file.stat()).isFile()) return file;

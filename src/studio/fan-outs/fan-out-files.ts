@@ -65,7 +65,7 @@ export class FanOutFiles {
 
   async #files(): Promise<{ readonly files: readonly Found[]; readonly isPartial: boolean }> {
     const paths = await jsonBelow(this.folder, MAX_DEPTH);
-    const found = await Promise.all(paths.slice(0, 10 * MAX_FILES).map((path) => foundAt(this.folder, path)));
+    const found = await Promise.all(paths.slice(0, 10 * MAX_FILES).map((path) => findAt(this.folder, path)));
     const files = found.filter((file) => file !== undefined).toSorted((a, b) => b.updatedAt - a.updatedAt);
     return { files: files.slice(0, MAX_FILES), isPartial: files.length > MAX_FILES || paths.length > found.length };
   }
@@ -82,7 +82,7 @@ async function jsonBelow(folder: string, depth: number): Promise<readonly string
   return [...paths.map(({ name }) => join(folder, name)), ...below.flat()];
 }
 
-async function foundAt(folder: string, path: string): Promise<Found | undefined> {
+async function findAt(folder: string, path: string): Promise<Found | undefined> {
   const facts = await stat(path).catch(() => undefined);
   if (!facts || facts.size > MAX_BYTES) return undefined;
   const name = relative(folder, path).split(sep).join('/');

@@ -75,13 +75,14 @@ function applyRoute(files: FanOutFiles, root: string, logOf: LogOf): Route {
     answers: { 200: { description: 'The changed files.', schema: answerOf({ files: list }) } },
     problems: ['WRITE_CONFLICT', 'WRITE_FAILED', 'WRITE_OUTSIDE_ROOT'],
     handle: async (call: GrantedCall) => {
-      const { files: changed } = call.body.undo === true ? await takenBack(place, call) : await applied(place, call);
+      const { files: changed } =
+        call.body.undo === true ? await takeBackFiles(place, call) : await applyFiles(place, call);
       return jsonAnswer({ files: changed } satisfies AppliedFiles);
     },
   };
 }
 
-async function takenBack({ files, logOf, done }: Place, call: GrantedCall): Promise<AppliedFiles> {
+async function takeBackFiles({ files, logOf, done }: Place, call: GrantedCall): Promise<AppliedFiles> {
   const id = idIn(call);
   const { path } = await files.read(id);
   const last = done.get(id);
@@ -97,7 +98,7 @@ async function takenBack({ files, logOf, done }: Place, call: GrantedCall): Prom
 }
 
 /** What is applied is what was shown: the model may have proposed more since. */
-async function applied({ files, root, logOf, done }: Place, call: GrantedCall): Promise<AppliedFiles> {
+async function applyFiles({ files, root, logOf, done }: Place, call: GrantedCall): Promise<AppliedFiles> {
   const id = idIn(call);
   const { fanOut, path } = await files.read(id);
   const { modelId, digest } = call.body;

@@ -70,7 +70,7 @@ async function answerView(answer: ModelAnswer, { line, order, root, work }: Arou
     text: text.slice(0, MAX_TEXT).toWellFormed(),
     more: Math.max(0, text.length - MAX_TEXT),
     ...(error === undefined ? {} : { error: error.slice(0, MAX_TEXT) }),
-    ...(await proposed(answer, root, work)),
+    ...(await readProposed(answer, root, work)),
   };
 }
 
@@ -83,7 +83,7 @@ function stateOf({ error, interrupted, stopReason }: ModelAnswer, line: FanOutLi
 
 type Proposed = Pick<FanOutAnswer, 'files' | 'digest' | 'trouble'>;
 
-async function proposed(answer: ModelAnswer, root: string | undefined, work: DiffWork): Promise<Proposed> {
+async function readProposed(answer: ModelAnswer, root: string | undefined, work: DiffWork): Promise<Proposed> {
   if (answer.proposedWrites.length === 0) return { files: [] };
   const digest = digestOf(answer);
   const known = answer.proposedWrites.slice(0, MAX_PROPOSED);

@@ -5,7 +5,7 @@ import { answerOf, anything, count, pageQuery, text } from '../../http/schemas.t
 import type { Studio } from '../studio.ts';
 import { machineDrawing } from './machine-view.ts';
 import { messagesPage, placeIn } from './messages.ts';
-import { inspected, missingFor, recordView } from './record-view.ts';
+import { missingFor, readInspected, recordView } from './record-view.ts';
 import { Transcripts } from './transcripts.ts';
 import { valueIn, valuePage } from './value-page.ts';
 
@@ -23,7 +23,7 @@ const chartRoute: Route = {
     },
   },
   handle: async (call: GrantedCall) =>
-    jsonAnswer(machineDrawing((await inspected(call, { messages: { from: 0, to: 0 } })).seen)),
+    jsonAnswer(machineDrawing((await readInspected(call, { messages: { from: 0, to: 0 } })).seen)),
 };
 
 /** The routes of one run's record, its messages and its long values. */
@@ -57,7 +57,7 @@ export function recordRoutes({ tools, resume }: Pick<Studio, 'tools' | 'resume'>
       handle: async (call: GrantedCall) => {
         const { after: [after] = [], limit: [limit] = [] } = call.query;
         const page = { from: placeIn(after), limit: limitIn(limit) };
-        const { seen } = await inspected(call, { messages: { from: page.from, to: page.from + page.limit } });
+        const { seen } = await readInspected(call, { messages: { from: page.from, to: page.from + page.limit } });
         const found = messagesPage(seen, page);
         return jsonAnswer(seen.record ? found : { ...found, missing: missingFor(seen, call.grant.all === true) });
       },

@@ -32,7 +32,7 @@ const unreadable = ['CHECKPOINT_CORRUPT', 'CHECKPOINT_TOO_NEW', 'KEY_MISMATCH'];
  * Finds the run of a request. One that cannot be read says nothing of its caller: only a reader of all runs may see it.
  * @throws {RequestError} NOT_FOUND
  */
-export async function inspected(call: GrantedCall, options: ExplainOptions = {}): Promise<Inspected> {
+export async function readInspected(call: GrantedCall, options: ExplainOptions = {}): Promise<Inspected> {
   return { run: await runOf(call), seen: await inspect(call, options) };
 }
 

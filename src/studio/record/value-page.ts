@@ -6,7 +6,7 @@ import { partOfWait } from '../waits.ts';
 import type { ValuePage } from '../wire.ts';
 import { outputValue } from './messages.ts';
 import { rawOf } from './record-facts.ts';
-import { type Inspected, inspect, inspected } from './record-view.ts';
+import { type Inspected, inspect, readInspected } from './record-view.ts';
 import { jsonOf } from './shown-value.ts';
 
 /** The length of a piece, in UTF-16 units. */
@@ -39,14 +39,15 @@ export async function valueIn(call: GrantedCall, query: Query): Promise<unknown>
   const index = Number(given);
   if (given !== undefined) {
     if (!Number.isSafeInteger(index) || index < 0) return undefined;
-    const { seen } = await inspected(call, { messages: { from: index, to: index + 1 } });
+    const { seen } = await readInspected(call, { messages: { from: index, to: index + 1 } });
     return partOf(seen.record?.messages[0], Number(part ?? 0));
   }
   if (part === 'raw' && callId === undefined && waitId === undefined)
-    return call.grant.all ? rawIn(await inspected(call)) : undefined;
-  const { seen } = await inspected(call, { messages: { from: 0, to: 0 } });
+    return call.grant.all ? rawIn(await readInspected(call)) : undefined;
+  const { seen } = await readInspected(call, { messages: { from: 0, to: 0 } });
   const { record, messageCount = 0 } = seen;
-  if (callId !== undefined) return ofOpenCall(seen, callId, part) ?? searched(call, { callId, part, to: messageCount });
+  if (callId !== undefined)
+    return ofOpenCall(seen, callId, part) ?? searchValue(call, { callId, part, to: messageCount });
   if (waitId !== undefined) return record && partOfWait(record, waitId, part);
   return part === 'critic' ? record?.critic : undefined;
 }
@@ -56,7 +57,7 @@ function rawIn({ seen: { record } }: Inspected): unknown {
 }
 
 /** Searches a call in the messages before an index, from the last one back. */
-async function searched(
+async function searchValue(
   call: GrantedCall,
   { callId, part, to: end }: { readonly callId: string; readonly part: string | undefined; readonly to: number },
 ): Promise<unknown> {

@@ -160,7 +160,7 @@ function take(frame: WatchFrame, id: string | undefined, isFirst: boolean): void
     if (id !== undefined) followed.after = id;
     return;
   }
-  if (frame.type === 'runs') changed(frame.lines, isFirst);
+  if (frame.type === 'runs') passLines(frame.lines, isFirst);
   else if (frame.type === 'gone') {
     gone.send(frame.runId);
     void count();
@@ -174,7 +174,7 @@ let isToCount = false;
 /** The page reads the counts once it begins. */
 let isNew = true;
 
-function changed(lines: readonly RunLine[], isFirst: boolean): void {
+function passLines(lines: readonly RunLine[], isFirst: boolean): void {
   changes.send({ lines, isFirst });
   // The first ones of a later stream may have changed while there was none.
   if (lines.length > 0 && !(isFirst && isNew)) void count();

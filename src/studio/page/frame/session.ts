@@ -32,7 +32,7 @@ export async function takeToken(): Promise<void> {
   }
   token = given ?? kept(inTab, KEPT);
   const channel = new BroadcastChannel(CHANNEL);
-  if (token === null && (await isThereAnother())) token = await asked(channel);
+  if (token === null && (await isThereAnother())) token = await askOtherPages(channel);
   if (token !== null) keep(inTab, KEPT, token);
   channel.addEventListener('message', ({ data }) => {
     if (data === 'ask' && token !== null && isProven) channel.postMessage({ token });
@@ -46,7 +46,7 @@ async function isThereAnother(): Promise<boolean> {
 }
 
 /** Null if no other tab answers. */
-function asked(channel: BroadcastChannel): Promise<string | null> {
+function askOtherPages(channel: BroadcastChannel): Promise<string | null> {
   return new Promise((resolve) => {
     const timer = setTimeout(() => resolve(null), ASK_MS);
     channel.addEventListener('message', ({ data }) => {

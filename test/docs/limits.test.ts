@@ -37,6 +37,7 @@ const inner = new Set([
     'MAX_VISITED',
     'MAX_WHY',
     'MAX_WITH_ALL_ISSUES',
+    'MAX_RULE',
     'MOST_BYTES',
   ],
   ...[

@@ -116,12 +116,14 @@ export type {
   ReadEventsOptions,
   ReleaseOptions,
   Signal,
+  StoreGroups,
   TakeDueOptions,
   TakenRun,
   TakenRuns,
   TakingStore,
   WriteOptions,
 } from './store/port.ts';
+export { type MethodName, type StoreMethod, type WrapMethod, wrapStore } from './store/read-only.ts';
 export type { LoadPartOptions, PartStore, RecordPart } from './store/reading/record-part.ts';
 export type { LandedState } from './store/record-writes.ts';
 export {

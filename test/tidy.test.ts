@@ -5,10 +5,19 @@ import * as rules from './tidy/rules.ts';
 import { parse } from './tidy/source.ts';
 import { entryPoints } from './toolchain/entry-points.ts';
 
-/** What a store stands on: the port, the rules that stores share, records. No other store. */
-const belowStores = [
+/** What a store can do: its own methods, and its groups. */
+const storePorts = [
   'src/store/port',
   'src/store/thread-port',
+  'src/store/deliveries/port',
+  'src/store/counting/port',
+  'src/store/schedules/port',
+  'src/store/limits/port',
+];
+
+/** What a store stands on: the port, the rules that stores share, records. No other store. */
+const belowStores = [
+  ...storePorts,
   'src/store/read-only',
   'src/store/lease-clock',
   'src/store/owner',
@@ -41,13 +50,8 @@ const belowExecutor = [
   'src/log',
   'src/run',
   'src/record',
-  'src/store/port',
+  ...storePorts,
   'src/store/capabilities',
-  'src/store/thread-port',
-  'src/store/deliveries/port',
-  'src/store/counting/port',
-  'src/store/schedules/port',
-  'src/store/limits/port',
   'src/store/reading/record-part',
   'src/store/checkpointer',
   'src/store/factory',
@@ -79,21 +83,13 @@ const importTable: rules.ImportTable = {
   'src/files': ['src/values'],
   'src/codec': ['src/values'],
   machines: ['src/run', 'src/values'],
-  'src/store/port': ['src/store/thread-port', 'src/store/deliveries/port', 'src/record', 'src/run', 'src/values'],
-  'src/store/thread-port': ['src/store/port', 'src/record', 'src/values'],
-  'src/store/deliveries/port': ['src/store/port', 'src/run'],
+  'src/store/port': [...storePorts, 'src/record', 'src/run', 'src/values'],
+  'src/store/thread-port': [...storePorts, 'src/record', 'src/values'],
+  'src/store/deliveries/port': ['src/run'],
   'src/store/counting/port': ['src/store/port'],
-  'src/store/limits/port': ['src/store/port'],
-  'src/store/schedules/port': ['src/store/port', 'src/record', 'src/run'],
-  'src/store/capabilities': [
-    'src/store/port',
-    'src/store/thread-port',
-    'src/store/deliveries/port',
-    'src/store/counting/port',
-    'src/store/schedules/port',
-    'src/store/limits/port',
-    'src/values',
-  ],
+  'src/store/limits/port': [],
+  'src/store/schedules/port': ['src/record', 'src/run'],
+  'src/store/capabilities': [...storePorts, 'src/store/read-only', 'src/values'],
   'src/store/encoding': ['src/record', 'src/run', 'src/values', 'src/codec/port'],
   'src/store': ['src/store/encoding', 'src/record', 'src/run', 'src/values', 'src/codec/port'],
   'src/store/rules': [

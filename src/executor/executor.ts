@@ -7,7 +7,6 @@ import type { JournalEvent } from '../run/journal/reader.ts';
 import type { Invocation, WorkflowInvocation } from '../run/request.ts';
 import type { RunResult } from '../run/result.ts';
 import { type Schedules, schedulesOf } from '../schedules/schedules.ts';
-import { isScheduling } from '../store/capabilities.ts';
 import type { RunStats } from '../store/counting/port.ts';
 import type { DueList } from '../store/port.ts';
 import type { ListThreadsOptions, ThreadLine } from '../store/thread-port.ts';
@@ -364,7 +363,7 @@ export function createExecutor(options: ExecutorOptions): Executor {
     schedules: schedulesOf({
       ...config,
       schedules: config.schedules ?? [],
-      store: config.store && isScheduling(config.store) ? config.store : undefined,
+      store: config.store?.schedules,
       hasStore: config.store !== undefined,
     }),
     park: (runId, reason, options = {}) => park(services, runId, { ...options, reason }),

@@ -1,5 +1,5 @@
 import { Scheduler } from '../schedules/scheduler.ts';
-import { isDue, isScheduling } from '../store/capabilities.ts';
+import { isDue } from '../store/capabilities.ts';
 import { newOwner } from '../store/owner.ts';
 import { checkKeys } from '../values/known-options.ts';
 import type { FollowedRuns } from './drive/followed-runs.ts';
@@ -51,9 +51,9 @@ export function servicesOf(config: Config): ExecutorServices {
 
 function schedulerOf(config: Config, services: () => ExecutorServices): Scheduler | undefined {
   const { store, clock, random, warn, deployment, schedules, defaults } = config;
-  if (!schedules || !store || !isScheduling(store)) return undefined;
+  if (!schedules || !store?.schedules) return undefined;
   return new Scheduler(schedules, {
-    ...{ store, clock, random, warn, deployment, ms: defaults.portMs },
+    ...{ store: store.schedules, clock, random, warn, deployment, ms: defaults.portMs },
     recordOf: (run, of) => scheduledRun(services(), run, of),
     hasEnded: (runId) => hasEnded(services(), runId),
     redacted: (text) => recordedText(services(), text),

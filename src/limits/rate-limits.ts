@@ -1,5 +1,4 @@
-import { isLimiting } from '../store/capabilities.ts';
-import type { BucketCost, LimitStore } from '../store/limits/port.ts';
+import type { BucketCost } from '../store/limits/port.ts';
 import type { CheckpointStore } from '../store/port.ts';
 import { type Clock, systemClock } from '../values/clock.ts';
 import { sha256 } from '../values/digest.ts';
@@ -73,7 +72,7 @@ const OUTPUT_SHARE = 1 / 20;
  * Makes limits on the requests and tokens of a minute that hold over all processes that share the store. An idle limit lets one second's
  * worth begin at once, and at least one request.
  *
- * @throws {TypeError} for a rule without a limit, an unknown `by`, two rules for the same, and a store without `takeTurns`
+ * @throws {TypeError} for a rule without a limit, an unknown `by`, two rules for the same, and a store without the group `limits`
  * @example
  * const limits = rateLimits({ store, rules: [{ by: 'model', requestsPerMinute: 600 }, { by: 'label:tenant', tokensPerMinute: 50_000 }] });
  * createExecutor({ models, store, limits });
@@ -81,14 +80,14 @@ const OUTPUT_SHARE = 1 / 20;
 export function rateLimits(options: RateLimitsOptions): CallLimits {
   checkKeys(options, optionKeys, { of });
   const { store, rules, holdMs = HOLD_MS, clock = systemClock } = options;
-  if (!isObject(store) || !isLimiting(store as unknown as CheckpointStore))
-    throw new TypeError(`${of}: the store must give turns to calls; this one has no takeTurns`);
+  if (!isObject(store) || !store.limits)
+    throw new TypeError(`${of}: the store must give turns to calls; this one has no group limits`);
   if (!(typeof holdMs === 'number' && holdMs >= LEAST_HOLD_MS))
     throw new TypeError(`${of}: holdMs must be a number of ms of ${LEAST_HOLD_MS} or more, not ${kindOf(holdMs)}`);
   checkRules(rules);
   return new RateLimits(
     rules.map((rule) => ({ ...rule })),
-    { holdMs, taker: new TurnTaker(store as unknown as LimitStore, clock) },
+    { holdMs, taker: new TurnTaker(store.limits, clock) },
   );
 }
 

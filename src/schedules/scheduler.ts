@@ -136,7 +136,7 @@ export class Scheduler {
       const own = new Set(this.#known.map(({ schedule }) => schedule.id));
       for (const row of this.#rows?.values() ?? []) {
         const gone = own.has(row.id) ? undefined : goneRow(row, this.#looker());
-        if (gone) await store.noteSchedule(gone);
+        if (gone) await store.note(gone);
       }
     } catch (error) {
       this.#failed(error);
@@ -152,7 +152,7 @@ export class Scheduler {
   /** Reads the rows; calls that come together share one read. */
   #read(): Promise<void> {
     this.#reading ??= this.#parts.store
-      .schedules()
+      .list()
       .then((rows) => {
         this.#rows = new Map(rows.map((row) => [row.id, row]));
         this.#isFailing = false;
@@ -234,7 +234,7 @@ export class Scheduler {
   }
 
   async #note(row: StoredSchedule, run?: TickRun): Promise<boolean> {
-    const isNoted = await this.#parts.store.noteSchedule(row, run);
+    const isNoted = await this.#parts.store.note(row, run);
     if (isNoted) this.#rows?.set(row.id, row);
     return isNoted;
   }

@@ -67,7 +67,7 @@ const MAX_TRIES = 20;
 export function schedulesOf(parts: Parts): Schedules {
   const { clock } = parts;
   const list = async () => {
-    const stored = new Map((await storeOf(parts).schedules()).map((row) => [row.id, row]));
+    const stored = new Map((await storeOf(parts).list()).map((row) => [row.id, row]));
     for (const { id } of parts.schedules) if (!stored.has(id)) stored.set(id, newRow(parts, id) as StoredSchedule);
     return [...stored.values()].map((row) => listed(row, clock.now())).sort((a, b) => (a.id < b.id ? -1 : 1));
   };
@@ -88,7 +88,7 @@ export function schedulesOf(parts: Parts): Schedules {
 function storeOf({ store, hasStore }: Parts): ScheduleStore {
   if (store) return store;
   if (!hasStore) throw new NotDurableError('schedules need a store (createExecutor({ store }))');
-  throw new UnsupportedError('this store keeps no schedules: it has no noteSchedule');
+  throw new UnsupportedError('this store keeps no schedules: it has no schedules');
 }
 
 function personOf(options: PauseOptions, what: string): { readonly by?: Person } {
@@ -108,11 +108,11 @@ async function changed(
 ): Promise<void> {
   const store = storeOf(parts);
   for (let tries = 0; tries < MAX_TRIES; tries++) {
-    const stored = (await store.schedules()).find((row) => row.id === id);
+    const stored = (await store.list()).find((row) => row.id === id);
     const row = stored ?? newRow(parts, id);
     if (!row) throw new ScheduleNotFoundError(`there is no schedule ${JSON.stringify(String(id).slice(0, 100))}`);
     const next = change(stored ?? { ...row, revision: 0 });
-    if (!next || (await store.noteSchedule(next))) return;
+    if (!next || (await store.note(next))) return;
   }
   throw new StoreUnavailableError(`schedule ${id}: other processes keep changing it; try again`);
 }

@@ -1,7 +1,6 @@
 import { readProperty } from '../values/error-data.ts';
 import { kindOf, missingMethods } from '../values/known-options.ts';
 import type { CountingStore } from './counting/port.ts';
-import type { LimitStore } from './limits/port.ts';
 import type {
   AppendingStore,
   ChangeStore,
@@ -16,7 +15,7 @@ import type {
   OwningStore,
   TakingStore,
 } from './port.ts';
-import type { ScheduleStore } from './schedules/port.ts';
+import { groupMethods } from './read-only.ts';
 import type { ThreadStore } from './thread-port.ts';
 
 /* What a store can do besides its four methods. It has all methods of an interface, or none: so one of them tells. */
@@ -44,10 +43,6 @@ export const isJournal = (store: CheckpointStore): store is JournalStore => has(
 export const isMarking = (store: CheckpointStore): store is ChangeStore => has(store, 'changeMark');
 /** Returns whether a store keeps conversations: it has the methods of a ThreadStore. */
 export const isThreads = (store: CheckpointStore): store is ThreadStore => has(store, 'admit');
-/** Returns whether a store keeps schedules: it has `noteSchedule`. */
-export const isScheduling = (store: CheckpointStore): store is ScheduleStore => has(store, 'noteSchedule');
-/** Returns whether a store gives turns to limited calls: it has `takeTurns`. */
-export const isLimiting = (store: CheckpointStore): store is LimitStore => has(store, 'takeTurns');
 /** Returns whether a store keeps outcomes after the record is deleted: it has `keepOutcome`. */
 export const isKeepingOutcomes = (store: CheckpointStore): store is OutcomeStore => has(store, 'keepOutcome');
 /** Returns whether a store knows which ends are delivered: it has `takeUndelivered`. */
@@ -58,12 +53,30 @@ export const isShared = (store: CheckpointStore): boolean => readProperty(store,
 /**
  * Checks that a value has the methods of a CheckpointStore.
  * @param name of the option, for the error
- * @throws {TypeError} for a value that lacks one of the four methods: runs on it would not be durable
+ * @throws {TypeError} for a value that lacks one of the four methods: runs on it would not be durable; and for a group that is not
+ *   whole, or whose methods stand outside
  */
 export function checkStore(name: string, store: unknown): asserts store is CheckpointStore {
   const missing = missingMethods(store, ['save', 'load', 'delete', 'listInterrupted']);
-  if (missing.length === 0) return;
+  if (missing.length === 0) return checkGroups(name, store);
   const got = missing.length < 4 ? `an object; it has no ${missing.join(', ')}` : kindOf(store);
   const advice = "make one, for example sqliteStore({ path: 'runs.db' }), or leave it out";
   throw new TypeError(`${name} must be a store, not ${got}; ${advice}`);
+}
+
+/** A method of each group that has stood at the store itself, and that no other thing is called. */
+const outside = { noteSchedule: 'schedules', takeTurns: 'limits' } as const;
+
+function checkGroups(name: string, store: unknown): void {
+  for (const [group, methods] of Object.entries(groupMethods)) {
+    const found = readProperty(store, group);
+    const missing = found === undefined ? [] : missingMethods(found, Object.keys(methods));
+    if (missing.length > 0)
+      throw new TypeError(`${name}: its group ${group} has no ${missing.join(', ')}; a group is whole, or absent`);
+  }
+  for (const [method, group] of Object.entries(outside))
+    if (readProperty(store, group) === undefined && typeof readProperty(store, method) === 'function')
+      throw new TypeError(
+        `${name} has ${method} at its top; the methods of this kind are the group ${group} of a store`,
+      );
 }

@@ -10,10 +10,8 @@ import { kindOf } from '../values/known-options.ts';
 import { letGo } from '../values/thenable.ts';
 import type { RunCounts } from './counting/port.ts';
 import type { CheckpointStore, DueList, JournalPage, TakenRuns } from './port.ts';
-import { type MethodName, methodNames } from './read-only.ts';
+import { type MethodName, type StoreMethod, wrapStore } from './read-only.ts';
 import type { RecordPart } from './reading/record-part.ts';
-
-type Method = (...args: unknown[]) => unknown;
 
 const checked = new WeakMap<CheckpointStore, CheckpointStore>();
 
@@ -25,9 +23,7 @@ const checked = new WeakMap<CheckpointStore, CheckpointStore>();
 export function checkedStore<S extends CheckpointStore>(store: S): S {
   const known = checked.get(store);
   if (known) return known as S;
-  const guarded = Object.fromEntries(
-    methodsOf(store).map((name) => [name, guardedMethod(store, name)]),
-  ) as unknown as S;
+  const guarded = wrapStore(store, guardedMethod);
   checked.set(store, guarded);
   checked.set(guarded, guarded);
   return guarded;
@@ -44,19 +40,13 @@ interface Limit {
  * It has the methods that the store has, and no others.
  */
 export function boundedStore<S extends CheckpointStore>(store: S, { ms, clock }: Limit): S {
-  const calls = store as unknown as Record<MethodName, Method>;
-  const bounded = methodsOf(store).map((name): readonly [string, Method] => {
+  return wrapStore(store, (name, call) => {
     const limit = { ms, clock, what: `store.${name}` };
-    return [name, async (...args) => withDeadline(Promise.resolve(calls[name](...args)), limit)];
+    return async (...args) => withDeadline(Promise.resolve(call(...args)), limit);
   });
-  return Object.fromEntries(bounded) as unknown as S;
 }
 
-function methodsOf(store: CheckpointStore): readonly MethodName[] {
-  return methodNames.filter((name) => typeof readProperty(store, name) === 'function');
-}
-
-function guardedMethod(store: CheckpointStore, name: MethodName): Method {
+function guardedMethod(name: MethodName, call: StoreMethod): StoreMethod {
   const what = `store.${name}`;
   const check = checkedAnswers[name];
   const fail = (error: unknown): never => {
@@ -64,7 +54,7 @@ function guardedMethod(store: CheckpointStore, name: MethodName): Method {
   };
   return (...args) => {
     try {
-      const answer = Promise.resolve((store as unknown as Record<string, Method>)[name]?.(...args));
+      const answer = Promise.resolve(call(...args));
       return (check ? answer.then((value) => check(value, String(args[0]))) : answer).catch(fail);
     } catch (error) {
       return Promise.reject(storeFailure(what, error));

@@ -10,6 +10,8 @@ import type { ParentCall, RunCheckpointMeta } from '../run/request.ts';
 import type { RunOutcome } from '../run/result.ts';
 import type { JsonValue } from '../values/json.ts';
 import type { Delivering, Undelivered } from './deliveries/port.ts';
+import type { LimitStore } from './limits/port.ts';
+import type { ScheduleStore } from './schedules/port.ts';
 import type { BegunTurn, TurnEnd } from './thread-port.ts';
 
 /** The right to write a run's record: the owner with the highest epoch has it. `attempts` counts starts without progress. */
@@ -74,17 +76,27 @@ export interface ListOptions {
   readonly callerId?: string | undefined;
 }
 
+/** What a store can do besides its own methods: each group is there as a whole, or not at all. */
+export interface StoreGroups {
+  /** Schedules, and the runs of their ticks. */
+  readonly schedules: ScheduleStore;
+  /** Turns of limited calls. */
+  readonly limits: LimitStore;
+}
+
 /**
- * The four methods that make a store. A stored record is a run to recover; a deleted one is a run that ended. Writes of one
- * run take effect in the order of the calls, even if a caller no longer waits for one.
+ * The four methods that make a store, and its groups. A stored record is a run to recover; a deleted one is a run that ended.
+ * Writes of one run take effect in the order of the calls, even if a caller no longer waits for one.
  */
-export interface CheckpointStore {
+export interface CheckpointStore extends PartialGroups {
   save(record: RunCheckpoint, options?: WriteOptions): Promise<void>;
   load(runId: string, options?: LoadOptions): Promise<RunCheckpoint | null>;
   delete(runId: string, options?: WriteOptions): Promise<void>;
   /** Ordered by `updatedAt`, then `runId`; a record that cannot be read is listed as quarantined. */
   listInterrupted(options?: ListOptions): Promise<readonly InterruptedRun[]>;
 }
+
+type PartialGroups = { readonly [Group in keyof StoreGroups]?: StoreGroups[Group] | undefined };
 
 /** A store that writes only new messages. A revision that is already stored is a success, a gap a RevisionGapError. */
 export interface AppendingStore extends CheckpointStore {

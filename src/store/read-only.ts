@@ -1,4 +1,7 @@
+import { readProperty } from '../values/error-data.ts';
 import { StoreUnavailableError, UnsupportedError } from '../values/errors.ts';
+import { isObject } from '../values/json.ts';
+import type { StoreGroups } from './port.ts';
 import type { WholeStore } from './whole-store.ts';
 
 /** What each method of a store does. A method of the port without a line does not compile: every store would lose it. */
@@ -46,19 +49,62 @@ const storeMethods = {
   rewind: 'writes',
   fork: 'writes',
   deleteThread: 'writes',
-  schedules: 'reads',
-  noteSchedule: 'writes',
-  takeTurns: 'writes',
-} satisfies { readonly [Method in keyof WholeStore]-?: 'reads' | 'writes' };
+} satisfies { readonly [Method in Exclude<keyof WholeStore, keyof StoreGroups>]-?: 'reads' | 'writes' };
 
-/** The name of a method that a store may have. */
-export type MethodName = keyof typeof storeMethods;
+/** The same of the methods of each group. */
+export const groupMethods = {
+  schedules: { list: 'reads', note: 'writes' },
+  limits: { takeTurns: 'writes' },
+} satisfies {
+  readonly [Group in keyof StoreGroups]: { readonly [Method in keyof StoreGroups[Group]]-?: 'reads' | 'writes' };
+};
 
-/** The names of all methods that a store may have. */
-export const methodNames = Object.keys(storeMethods) as readonly MethodName[];
+type Groups = typeof groupMethods;
 
-/** The names of the methods that write. */
-export const writingMethods: readonly MethodName[] = methodNames.filter((name) => storeMethods[name] === 'writes');
+/** A method of a store. */
+export type StoreMethod = (...args: readonly unknown[]) => unknown;
+
+/** The name of a method that a store may have: `save`, or `limits.takeTurns`. */
+export type MethodName =
+  | keyof typeof storeMethods
+  | { [Group in keyof Groups]: `${Group}.${keyof Groups[Group] & string}` }[keyof Groups];
+
+/** Returns a method of a store, or of a group of it; undefined: it has none of this name. */
+export function methodOf(store: object, name: MethodName): StoreMethod | undefined {
+  const [at = '', method] = name.split('.');
+  const target = method === undefined ? store : readProperty(store, at);
+  const call = readProperty(target, method ?? at);
+  return typeof call === 'function' ? (...args) => call.apply(target, args) : undefined;
+}
+
+/** Makes what replaces a method. @param call calls it, as a method of its store or group */
+export type WrapMethod = (name: MethodName, call: StoreMethod, does: 'reads' | 'writes') => StoreMethod;
+
+/**
+ * Wraps each method of a store, group by group. The result has the methods that the store has, and no others.
+ * @example const timed = wrapStore(store, (name, call) => (...args) => measure(name, () => call(...args)))
+ */
+export function wrapStore<Store extends object>(store: Store, wrap: WrapMethod): Store {
+  const groups = Object.entries(groupMethods).flatMap(([name, methods]) => {
+    const group = readProperty(store, name);
+    return isObject(group)
+      ? [[name, wrapAll(group, methods, (method, ...rest) => wrap(`${name}.${method}` as MethodName, ...rest))]]
+      : [];
+  });
+  return { ...wrapAll(store, storeMethods, wrap), ...Object.fromEntries(groups) } as Store;
+}
+
+function wrapAll(
+  target: object,
+  methods: { readonly [method: string]: 'reads' | 'writes' },
+  wrap: (method: never, call: StoreMethod, does: 'reads' | 'writes') => StoreMethod,
+): object {
+  const own = Object.entries(methods).filter(([method]) => typeof readProperty(target, method) === 'function');
+  const calls = target as { readonly [method: string]: StoreMethod };
+  return Object.fromEntries(
+    own.map(([method, does]) => [method, wrap(method as never, (...args) => calls[method]?.(...args), does)]),
+  );
+}
 
 /**
  * Returns a store of which each method that writes is refused with UNSUPPORTED. Only methods that the store has are replaced.
@@ -68,8 +114,7 @@ export function withoutWrites<Store extends object>(store: Store, place: string)
   const refuse = async (): Promise<never> => {
     throw readOnlyError(place);
   };
-  const refused = writingMethods.filter((name) => name in store).map((name) => [name, refuse] as const);
-  return { ...store, ...Object.fromEntries(refused) };
+  return { ...store, ...wrapStore(store, (_, call, does) => (does === 'writes' ? refuse : call)) };
 }
 
 /** Returns the error of a write to a store that is open for reading. */

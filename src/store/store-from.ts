@@ -13,7 +13,7 @@ import { encodeOutcome } from './encoding/encode.ts';
 import { Encryption } from './encoding/encryption.ts';
 import { BodyWriter, charsOf, type StoredBody } from './encoding/stored-body.ts';
 import { journalRows, storedJournal } from './encoding/stored-journal.ts';
-import { limitMethods } from './limits/buckets.ts';
+import { limitStore } from './limits/buckets.ts';
 import type { Claim, EndOptions, EventStore, HistoryStore, JournalStore, WriteOptions } from './port.ts';
 import { encodeEnd } from './reading/kept-entry.ts';
 import type { PartStore } from './reading/record-part.ts';
@@ -23,7 +23,7 @@ import * as historyRules from './rules/history.ts';
 import * as inboxRules from './rules/inbox.ts';
 import * as ownerRules from './rules/ownership.ts';
 import * as writeRules from './rules/writes.ts';
-import { scheduleMethods } from './schedules/schedules.ts';
+import { scheduleStore } from './schedules/schedules.ts';
 import type { StoreDriver, StoreWrite, WriteKind } from './store-driver.ts';
 import type { FullStore, StoreOf } from './store-of.ts';
 import { checkDeployment, takingMethods } from './taking/taking-methods.ts';
@@ -109,8 +109,8 @@ export function storeFrom<D extends StoreDriver>(driver: D, options: StoreFromOp
     ...topics(parts, clock),
     ...history(parts, reader, threads),
     ...(threads ? threadMethods(threads) : {}),
-    ...scheduleMethods(parts),
-    ...limitMethods(driver),
+    ...(driver.schedules && driver.listDue ? { schedules: scheduleStore(driver.schedules, parts) } : {}),
+    ...(driver.limits ? { limits: limitStore(driver.limits) } : {}),
     load: async (runId, options = {}) => reader.load(checkRunId(runId), options),
     ...journal(parts, reader),
     ...(driver.changeMark ? { changeMark: async () => (driver as Required<StoreDriver>).changeMark() } : {}),

@@ -1,7 +1,5 @@
 import type { CountingStore } from './counting/port.ts';
 import type { DeliveryMethods } from './deliveries/deliveries.ts';
-import type { LimitDriver } from './limits/buckets.ts';
-import type { LimitStore } from './limits/port.ts';
 import type {
   AppendingStore,
   ChangeStore,
@@ -11,11 +9,11 @@ import type {
   HistoryStore,
   JournalStore,
   OutcomeStore,
+  StoreGroups,
   TakingStore,
 } from './port.ts';
 import type { PartStore } from './reading/record-part.ts';
-import type { ScheduleStore } from './schedules/port.ts';
-import type { JournalDriver, ScheduleDriver, StoreDriver, ThreadDriver } from './store-driver.ts';
+import type { JournalDriver, StoreDriver, ThreadDriver } from './store-driver.ts';
 import type { ThreadStore } from './thread-port.ts';
 import type { TopicDriver } from './topics.ts';
 
@@ -58,5 +56,4 @@ export type StoreOf<D extends StoreDriver> = FullStore &
   JournalMethods<D> &
   (D extends { changeMark: unknown } ? Pick<ChangeStore, 'changeMark'> : unknown) &
   (D extends { readonly threads: ThreadDriver } ? ThreadMethods : unknown) &
-  (D extends { readonly schedules: ScheduleDriver } ? Pick<ScheduleStore, 'schedules' | 'noteSchedule'> : unknown) &
-  (D extends { readonly limits: LimitDriver } ? Pick<LimitStore, 'takeTurns'> : unknown);
+  Pick<StoreGroups, Extract<keyof D, 'schedules' | 'limits'>>;

@@ -60,9 +60,11 @@ async function sent(calls: number) {
     let writes = 0;
     const counting = {
       ...store,
-      takeTurns: (...take: Parameters<typeof store.takeTurns>) => {
-        writes += 1;
-        return store.takeTurns(...take);
+      limits: {
+        takeTurns: (...take: Parameters<typeof store.limits.takeTurns>) => {
+          writes += 1;
+          return store.limits.takeTurns(...take);
+        },
       },
     };
     const rules = [{ by: 'model', requestsPerMinute }] as const;

@@ -43,13 +43,15 @@ async function costOf(
     let [writes, reads] = [0, 0];
     const counting = {
       ...store,
-      noteSchedule: (...given: Parameters<typeof store.noteSchedule>) => {
-        writes += 1;
-        return store.noteSchedule(...given);
-      },
-      schedules: () => {
-        reads += 1;
-        return store.schedules();
+      schedules: {
+        note: (...given: Parameters<typeof store.schedules.note>) => {
+          writes += 1;
+          return store.schedules.note(...given);
+        },
+        list: () => {
+          reads += 1;
+          return store.schedules.list();
+        },
       },
       listDue: async () => ({ now: clock.now(), runs: [] }),
       takeDue: async () => ({ now: clock.now(), claims: [] }),
@@ -77,7 +79,7 @@ async function costOf(
     const { cpuMs } = await measured(() => clock.advance(minutes * MINUTE_MS));
     const counted = { cpuMs, writes, reads };
     await executor.shutdown();
-    const missed = (await store.schedules()).reduce((sum, row) => sum + row.missed.count, 0);
+    const missed = (await store.schedules.list()).reduce((sum, row) => sum + row.missed.count, 0);
     await store.close();
     return { ...counted, missed };
   });

@@ -4,6 +4,7 @@ import { createExecutor, defineAgent, defineTool } from 'pawl';
 import { exportRuns, importRuns, readRun } from 'pawl/lab';
 import { sqliteStore } from 'pawl/stores/sqlite';
 import { callTool, reply, scriptedModel } from 'pawl/testing';
+import { wrapStore } from '../../src/store/read-only.ts';
 
 const [path = '', what = '', at = '0'] = process.argv.slice(2);
 const script = [callTool('pay', { n: 1 }), callTool('pay', { n: 2 }), reply('done')];
@@ -17,19 +18,16 @@ const moment = () => {
 
 const inner = sqliteStore({ path: what === 'import' ? `${path}.import` : path });
 const writes = ['claim', 'save', 'append', 'end', 'release', 'renew', 'leave'];
-const store = Object.fromEntries(
-  Object.entries(inner).map(([name, method]) => [
-    name,
-    !writes.includes(name)
-      ? method
-      : async (...args: never[]) => {
-          moment();
-          const done = await (method as (...args: never[]) => Promise<unknown>)(...args);
-          moment();
-          return done;
-        },
-  ]),
-) as typeof inner;
+const store = wrapStore(inner, (name, call) =>
+  !writes.includes(name)
+    ? call
+    : async (...args) => {
+        moment();
+        const done = await call(...args);
+        moment();
+        return done;
+      },
+);
 
 const pay = defineTool({
   name: 'pay',

@@ -118,15 +118,15 @@ async function lived(rules: readonly LimitRule[], { deeds }: History) {
   let step = Promise.withResolvers<void>();
   const stepped = () => step.promise;
   const answerMs = () => [0, 0, 3, 40, 700][answers++ % 5] ?? 0;
-  const takeTurns: typeof store.takeTurns = async (...take) => {
+  const takeTurns: typeof store.limits.takeTurns = async (...take) => {
     const isAway = clock.monotonic() < awayUntil;
     // Every second answer of a store that goes away was made.
     if (isAway && answers++ % 2 === 0) throw new Error('away');
-    const taken = await store.takeTurns(...take);
+    const taken = await store.limits.takeTurns(...take);
     if (isAway) throw new Error('no answer');
     return taken;
   };
-  const flaky = { ...store, takeTurns };
+  const flaky = { ...store, limits: { takeTurns } };
   const world = { clock, sent, answerMs, stepped, rules };
   const born = () => ({
     limits: rateLimits({ store: flaky, rules: rules.toReversed(), clock }),

@@ -18,11 +18,11 @@ const { schema, requestsPerMinute, runIds } = JSON.parse(given) as {
 
 const note = (what: string) => appendFileSync(log, `${Date.now()} ${what}\n`);
 const store = postgresStore({ pool: new pg.Pool({ connectionString: address, max: 4 }), schema });
-const takeTurns: typeof store.takeTurns = (...take) => {
+const takeTurns: typeof store.limits.takeTurns = (...take) => {
   note(`take ${take[0].length}`);
-  return store.takeTurns(...take);
+  return store.limits.takeTurns(...take);
 };
-const watched = { ...store, takeTurns };
+const watched = { ...store, limits: { takeTurns } };
 const model = scriptedModel(
   Array.from({ length: 20_000 }, () => () => {
     note('request');

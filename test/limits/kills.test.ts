@@ -22,7 +22,7 @@ const writing: readonly Method[] = [
   'delete',
   'release',
   'leave',
-  'takeTurns' as Method,
+  'limits.takeTurns',
 ];
 const rules = [{ by: 'model', requestsPerMinute: 6 }] as const;
 

@@ -16,9 +16,11 @@ function noting(clock = testClock()) {
   const takes: Parameters<LimitStore['takeTurns']>[] = [];
   const noted = {
     ...inner,
-    takeTurns: (...take: Parameters<LimitStore['takeTurns']>) => {
-      takes.push(take);
-      return inner.takeTurns(...take);
+    limits: {
+      takeTurns: (...take: Parameters<LimitStore['takeTurns']>) => {
+        takes.push(take);
+        return inner.limits.takeTurns(...take);
+      },
     },
   };
   return { clock, store: noted, takes };
@@ -43,9 +45,9 @@ describe('rateLimits', () => {
   });
 
   test('refuses a store that gives no turns, a hold of under a second, and an executor refuses what are no limits (failover 16)', () => {
-    const { takeTurns: _, ...plain } = store;
-    expect(() => made([one], { store: plain as never })).toThrow(/this one has no takeTurns/);
-    expect(() => made([one], { store: undefined as never })).toThrow(/takeTurns/);
+    const { limits: _, ...plain } = store;
+    expect(() => made([one], { store: plain as never })).toThrow(/this one has no group limits/);
+    expect(() => made([one], { store: undefined as never })).toThrow(/group limits/);
     for (const holdMs of [0, 999, Number.NaN, '9' as never])
       expect(() => made([one], { holdMs })).toThrow(/holdMs must be a number of ms of 1000 or more/);
     expect(made([one], { holdMs: Number.POSITIVE_INFINITY }).holdMs).toBe(Number.POSITIVE_INFINITY);
@@ -113,8 +115,8 @@ describe('rateLimits', () => {
     const { store: noted, takes, clock } = noting();
     let isAway = false;
     const takeTurns = (...take: Parameters<LimitStore['takeTurns']>) =>
-      isAway ? Promise.reject(new Error('away')) : noted.takeTurns(...take);
-    const flaky = { ...noted, takeTurns };
+      isAway ? Promise.reject(new Error('away')) : noted.limits.takeTurns(...take);
+    const flaky = { ...noted, limits: { takeTurns } };
     const limits = rateLimits({ store: flaky, clock, rules: [{ by: 'model', tokensPerMinute: 60_000 }] });
     await limits.take({ ...call, inputTokens: 500 }, { signal: never });
     limits.report({ ...call, inputTokens: 500 }, 2_500);

@@ -309,11 +309,13 @@ describe('the turn of a request', () => {
   test('is asked for until the store answers: a store that is away gives none (failover 19)', async () => {
     const host = limitedHost({ rules: six, play });
     let isAway = true;
-    const { takeTurns } = host.store;
+    const { takeTurns } = host.store.limits;
     const flaky = {
       ...host.store,
-      takeTurns: (...take: Parameters<typeof takeTurns>) =>
-        isAway ? Promise.reject(new Error('away')) : takeTurns(...take),
+      limits: {
+        takeTurns: (...take: Parameters<typeof takeTurns>) =>
+          isAway ? Promise.reject(new Error('away')) : takeTurns(...take),
+      },
     };
     const limits = rateLimits({ store: flaky, rules: six, clock: host.clock });
     const { model, at } = timed(play, host.clock);

@@ -1,6 +1,7 @@
 import { type Agent, createExecutor, defineAgent, type Executor, memoryStore, type RunOutcome } from 'pawl';
 import type { Claim } from 'pawl/stores/kit';
 import { callTool, reply, type ScriptedEntry, scriptedModel, type TestClock, testClock } from 'pawl/testing';
+import { wrapStore } from '../../src/store/read-only.ts';
 import { StoreUnavailableError } from '../../src/values/errors.ts';
 import { toolOf } from '../fixtures/host.ts';
 
@@ -194,28 +195,24 @@ class FleetProcess {
     const { notes } = this.#world;
     const noteClaim = ({ runId }: Claim) =>
       notes.deployments.set(runId, [...(notes.deployments.get(runId) ?? []), version]);
-    const reach =
-      (name: string, method: (...args: unknown[]) => Promise<unknown>) =>
-      async (...args: unknown[]) => {
-        await this.#network();
-        const answer = await method(...args);
-        if (name === 'takeDue') {
-          const { claims } = answer as Awaited<ReturnType<Store['takeDue']>>;
-          notes.taken += claims.length;
-          for (const claim of claims) noteClaim(claim);
-        }
-        const { runId = '', head } = (name === 'append' ? args[0] : {}) as {
-          runId?: string;
-          head?: { parked?: object };
-        };
-        if (head?.parked) notes.parked.set(`${runId} ${version}`, (notes.parked.get(`${runId} ${version}`) ?? 0) + 1);
-        if (name === 'claim' && answer) noteClaim(answer as Claim);
-        // An answer may be lost as well.
-        await this.#network();
-        return answer;
+    return wrapStore(store, (name, call) => async (...args) => {
+      await this.#network();
+      const answer = await call(...args);
+      if (name === 'takeDue') {
+        const { claims } = answer as Awaited<ReturnType<Store['takeDue']>>;
+        notes.taken += claims.length;
+        for (const claim of claims) noteClaim(claim);
+      }
+      const { runId = '', head } = (name === 'append' ? args[0] : {}) as {
+        runId?: string;
+        head?: { parked?: object };
       };
-    const methods = Object.entries(store as unknown as Record<string, (...args: unknown[]) => Promise<unknown>>);
-    return Object.fromEntries(methods.map(([name, method]) => [name, reach(name, method)])) as unknown as Store;
+      if (head?.parked) notes.parked.set(`${runId} ${version}`, (notes.parked.get(`${runId} ${version}`) ?? 0) + 1);
+      if (name === 'claim' && answer) noteClaim(answer as Claim);
+      // An answer may be lost as well.
+      await this.#network();
+      return answer;
+    });
   }
 
   async #network(): Promise<void> {

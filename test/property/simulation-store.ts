@@ -2,6 +2,7 @@ import type { CheckpointStore, RunCheckpoint } from 'pawl';
 import type { RunDelta } from 'pawl/stores/kit';
 import type { TestClock } from 'pawl/testing';
 import { isOwning } from '../../src/store/capabilities.ts';
+import { wrapStore } from '../../src/store/read-only.ts';
 import { StoreUnavailableError } from '../../src/values/errors.ts';
 import type { FaultKind, Misfortune } from './simulation-plans.ts';
 
@@ -82,18 +83,14 @@ export class Trouble {
 
   /** A store as a process reaches it. */
   wrap(store: CheckpointStore): CheckpointStore {
-    const methods = Object.entries(store).filter(([, method]) => typeof method === 'function');
-    const met = methods.map(([name, method]) => [
-      name,
+    return wrapStore(store, (name, work) => {
       // Looks by a timer: the numbers of the misfortunes are those of the calls of runs.
-      name === 'takeUndelivered'
-        ? method
-        : (...args: unknown[]) => {
-            const call = { name, isLatest: isLastWord(store, name), isPhaseEnd: isPhaseEnd(name, args[0]) };
-            return this.#meet(call, () => method(...args));
-          },
-    ]);
-    return Object.fromEntries(met);
+      if (name === 'takeUndelivered') return work;
+      return (...args) => {
+        const call = { name, isLatest: isLastWord(store, name), isPhaseEnd: isPhaseEnd(name, args[0]) };
+        return this.#meet(call, async () => work(...args));
+      };
+    });
   }
 
   /** Of a process that is over: what it still waits for is answered, and nobody hears it. */

@@ -56,7 +56,7 @@ describe('a schedule that is paused', () => {
       'by must be { id, name? }',
     );
     await expect(executor.schedules.pause('nightly', { reason: 'x' } as never)).rejects.toThrow(TypeError);
-    const { noteSchedule: _, schedules: __, ...rest } = store;
+    const { schedules: _, ...rest } = store;
     await expect(hostOf(undefined, { store: rest as never }).executor.schedules()).rejects.toMatchObject({
       code: 'UNSUPPORTED',
     });
@@ -225,17 +225,20 @@ test('a schedule of a workflow begins its runs with an input (schedules 1)', asy
 
 test('a schedule whose row is damaged is defined again, and has its ticks from then on (schedules 5)', async () => {
   const { clock, store } = shared();
-  const rows = store.schedules;
   let isDamaged = true;
   const none = { count: 0 };
   const damaged = { isEnabled: false, definedAt: 0, since: 0, skipped: none, missed: none, failed: none };
   const reading = {
     ...store,
-    schedules: async () =>
-      (await rows()).map((row) => (isDamaged ? { id: row.id, revision: row.revision, ...damaged } : row)),
-    noteSchedule: (...given: Parameters<typeof store.noteSchedule>) => {
-      isDamaged = false;
-      return store.noteSchedule(...given);
+    schedules: {
+      list: async () =>
+        (await store.schedules.list()).map((row) =>
+          isDamaged ? { id: row.id, revision: row.revision, ...damaged } : row,
+        ),
+      note: (...given: Parameters<typeof store.schedules.note>) => {
+        isDamaged = false;
+        return store.schedules.note(...given);
+      },
     },
   };
   const first = hostOf([{ every: '1m' }], { clock, store });
@@ -254,8 +257,11 @@ test('a store that does not answer delays a tick, and is said once (schedules 7)
   let isAway = false;
   const failing = {
     ...store,
-    noteSchedule: (...given: Parameters<typeof store.noteSchedule>) =>
-      isAway ? Promise.reject(new Error('away')) : store.noteSchedule(...given),
+    schedules: {
+      ...store.schedules,
+      note: (...given: Parameters<typeof store.schedules.note>) =>
+        isAway ? Promise.reject(new Error('away')) : store.schedules.note(...given),
+    },
   };
   const { executor, ended, warned } = hostOf([{ every: '1m' }], { clock, store: failing });
   await executor.recover();

@@ -28,15 +28,15 @@ const die = (): Promise<never> => {
   return new Promise(() => {});
 };
 let writes = 0;
-const noteSchedule: ScheduleStore['noteSchedule'] = async (row, run) => {
+const note: ScheduleStore['note'] = async (row, run) => {
   writes += 1;
   if (dies?.at === writes && !dies.isStored) await die();
-  const isNoted = await store.noteSchedule(row, run);
+  const isNoted = await store.schedules.note(row, run);
   if (dies?.at === writes && dies.isStored) await die();
   return isNoted;
 };
 
-const watched = { ...store, noteSchedule };
+const watched = { ...store, schedules: { ...store.schedules, note } };
 const agent = defineAgent({ id: 'ticker', instructions: 'Tick.' });
 const executor = createExecutor({
   models: { fast: scriptedModel(Array.from({ length: 500 }, () => reply('done'))) },

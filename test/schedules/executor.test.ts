@@ -110,8 +110,10 @@ describe('createExecutor refuses with a TypeError', () => {
   });
 
   test('schedules without a store, and on one that cannot admit their runs (schedules 1)', () => {
-    const { noteSchedule: _, ...four } = memoryStore();
-    expect(() => hostOf([{ every: '1h' }], { store: four as never })).toThrow(/schedules need a store.*noteSchedule/);
+    const { schedules: _, ...four } = memoryStore();
+    expect(() => hostOf([{ every: '1h' }], { store: four as never })).toThrow(
+      /schedules need a store.*group schedules/,
+    );
   });
 });
 

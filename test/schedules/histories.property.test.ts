@@ -123,17 +123,17 @@ class Mortal {
   constructor(schedules: readonly DefinedSchedule[], world: World, off: number) {
     const { clock, store } = world;
     const alive = <T>(call: () => Promise<T>) => (this.isDead ? new Promise<never>(() => {}) : call());
-    const noteSchedule: ScheduleStore['noteSchedule'] = async (row, run) => {
-      const stored = (await store.schedules()).find(({ id }) => id === row.id);
+    const note: ScheduleStore['note'] = async (row, run) => {
+      const stored = (await store.list()).find(({ id }) => id === row.id);
       const isFirst = (stored?.revision ?? 0) === row.revision - 1;
       if (isFirst && world.power === 'fails before the write') world.fail();
-      const isNoted = await alive(() => store.noteSchedule(row, run));
+      const isNoted = await alive(() => store.note(row, run));
       if (isNoted && run) world.startedAt.set(run.record.meta.runId, clock.now());
       if (isNoted && world.power === 'fails after the write') world.fail();
       return alive(async () => isNoted);
     };
     this.#scheduler = new Scheduler(schedules, {
-      store: { ...store, schedules: () => alive(() => store.schedules()), noteSchedule },
+      store: { list: () => alive(() => store.list()), note },
       clock: { ...clock, now: () => clock.now() + off },
       random: world.random,
       warn: () => {},
@@ -172,10 +172,10 @@ async function played({ overlap, missed, events }: History, random: () => number
     world.power = undefined;
     for (const process of slots.values()) process.end();
   };
-  const world: World = { clock, store, random, startedAt: new Map(), power: undefined, fail };
+  const world: World = { clock, store: store.schedules, random, startedAt: new Map(), power: undefined, fail };
   const start = () => ({}) as never;
   const schedules = schedulesIn([{ id: 'tick', every: '10m', overlap, missed, start }]);
-  const desk = schedulesOf({ schedules: [], store, hasStore: true, clock, deployment: undefined });
+  const desk = schedulesOf({ schedules: [], store: store.schedules, hasStore: true, clock, deployment: undefined });
   const offs = [0, -900, 900];
   for (const event of [...events, { does: 'end', at: START + HISTORY_MS } as const]) {
     await clock.advance(event.at - clock.now());
@@ -194,7 +194,7 @@ async function played({ overlap, missed, events }: History, random: () => number
     }
     if ([...slots.values()].every(({ isDead }) => isDead)) world.power = undefined;
   }
-  const [row] = await store.schedules();
+  const [row] = await store.schedules.list();
   const ran = [...world.startedAt.keys()].map((runId) => Date.parse(runId.slice('tick@'.length)));
   for (const process of slots.values()) process.end();
   return { ran: ran.sort((a, b) => a - b), skipped: row?.skipped.count ?? 0, missed: row?.missed.count ?? 0 };

@@ -18,7 +18,7 @@ interface Place {
   start(dies?: { readonly at: number; readonly isStored: boolean }): Child;
   /** The ticks of the runs that have ended, in order. */
   ended(): number[];
-  readonly store: ScheduleStore & OutcomeStore;
+  readonly store: OutcomeStore & { readonly schedules: ScheduleStore };
   close(): Promise<void>;
 }
 
@@ -52,7 +52,7 @@ async function more({ ended }: Place, count: number): Promise<void> {
 
 /** Checks that each tick since the store first saw the schedule has one run, or is counted as missed. */
 async function checkTicks({ store }: Place): Promise<void> {
-  const row = (await store.schedules()).find(({ id }) => id === 'tick');
+  const row = (await store.schedules.list()).find(({ id }) => id === 'tick');
   const last = Number(row?.lastAt);
   const first = Math.floor(Number(row?.since) / 1_000) * 1_000 + 1_000;
   let [known, all] = [0, 0];
@@ -84,7 +84,7 @@ describe.each(['SQLite', 'PostgreSQL'] as const)('a schedule on %s', (kind) => {
         await more(place, 1);
       }
       for (const child of children) await child.kill();
-      expect((await place.store.schedules())[0]?.missed.count).toBeGreaterThan(0);
+      expect((await place.store.schedules.list())[0]?.missed.count).toBeGreaterThan(0);
       await checkTicks(place);
       await place.close();
     },

@@ -26,14 +26,14 @@ describe.skipIf(whyNoPostgres)('a tick in PostgreSQL', () => {
     async ([, pattern]) => {
       for (const fates of [['lost'], ['unsent'], ['lost', 'unsent', 'lost']] as const) {
         const { pool, store } = open();
-        await store.noteSchedule(scheduleOf(1, ''));
+        await store.schedules.note(scheduleOf(1, ''));
         pool.next(pattern, ...fates);
-        expect(await store.noteSchedule(scheduleOf(2, 'a'), runOf('a'))).toBe(true);
+        expect(await store.schedules.note(scheduleOf(2, 'a'), runOf('a'))).toBe(true);
         expect(pool.fired).toBeGreaterThan(0);
-        expect(await store.schedules()).toEqual([scheduleOf(2, 'a')]);
+        expect(await store.schedules.list()).toEqual([scheduleOf(2, 'a')]);
         expect((await store.listDue({ limit: 5 })).runs.map(({ runId }) => runId)).toEqual(['a']);
         // An equal write of another process is not taken for this one.
-        expect(await store.noteSchedule(scheduleOf(2, 'a'), runOf('a'))).toBe(false);
+        expect(await store.schedules.note(scheduleOf(2, 'a'), runOf('a'))).toBe(false);
         await store.close();
       }
     },

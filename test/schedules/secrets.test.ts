@@ -33,9 +33,9 @@ test('a schedule in an encrypted store has its id in the clear, and no text besi
   expect(bytesOf(path)).toContain('nightly');
   expect(bytesOf(path)).not.toContain(SECRET);
   await using plain = sqliteStore({ path, clock });
-  await expect(plain.schedules()).rejects.toMatchObject({ code: 'KEY_MISMATCH' });
+  await expect(plain.schedules.list()).rejects.toMatchObject({ code: 'KEY_MISMATCH' });
   await using again = sqliteStore({ path, codec: codecOf(), clock });
-  expect(await again.schedules()).toMatchObject([{ id: 'nightly', paused: { by: { id: SECRET } } }]);
+  expect(await again.schedules.list()).toMatchObject([{ id: 'nightly', paused: { by: { id: SECRET } } }]);
 });
 
 test('a schedule whose stored bytes are damaged is listed without its times (schedules 5)', async () => {
@@ -46,7 +46,7 @@ test('a schedule whose stored bytes are damaged is listed without its times (sch
   await executor.recover();
   await clock.advance(0);
   sql(path, "UPDATE schedules SET content = replace(content, '1m', '9m')");
-  expect(await store.schedules()).toMatchObject([{ id: 'nightly', revision: 1, isEnabled: false, since: 0 }]);
+  expect(await store.schedules.list()).toMatchObject([{ id: 'nightly', revision: 1, isEnabled: false, since: 0 }]);
   await executor.shutdown();
 });
 

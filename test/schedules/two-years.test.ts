@@ -20,7 +20,7 @@ test('over two years on a test clock, in five zones, the runs that began are the
     zones.map((timeZone) => ({ id: timeZone, cron: '30 2 * * *', timeZone, start: () => ({}) as never })),
   );
   const scheduler = new Scheduler(schedules, {
-    store,
+    store: store.schedules,
     clock,
     random: () => 0.5,
     warn: (...given) => void late.push(JSON.stringify(given)),

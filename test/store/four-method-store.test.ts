@@ -1,4 +1,5 @@
-import { describe, test } from 'vitest';
+import { createExecutor, memoryStore } from 'pawl';
+import { describe, expect, test } from 'vitest';
 import type { RunCheckpoint } from '../../src/record/checkpoint.ts';
 import { interruptedRun } from '../../src/record/interrupted.ts';
 import { checkRunId } from '../../src/run/identity.ts';
@@ -43,4 +44,26 @@ const isBefore = (a: readonly [number, string], b: readonly [number, string]) =>
 
 describe('a store of the four methods alone', () => {
   for (const { title, run } of checkpointStoreContract({ create: async () => fourMethodStore() })) test(title, run);
+});
+
+describe('the groups of a store', () => {
+  const executorOn = (store: object) => () => createExecutor({ store: store as never });
+
+  test('one that is not whole is refused, and the error says what it lacks', () => {
+    const { schedules, ...rest } = memoryStore();
+    const half = { ...rest, schedules: { list: schedules.list } };
+    expect(executorOn(half)).toThrow(/its group schedules has no note; a group is whole, or absent/);
+    expect(executorOn(half)).toThrow(TypeError);
+  });
+
+  test('a method of a group that stands at the store itself is refused, and the error names the group', () => {
+    const { limits, ...rest } = memoryStore();
+    expect(executorOn({ ...rest, ...limits })).toThrow(/has takeTurns at its top.*the group limits/);
+    expect(executorOn({ ...rest, ...limits })).toThrow(TypeError);
+  });
+
+  test('one that is absent is no error', () => {
+    const { limits: _, schedules: __, ...rest } = memoryStore();
+    expect(executorOn({ ...rest, limits: undefined })).not.toThrow();
+  });
 });

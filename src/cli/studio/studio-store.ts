@@ -1,5 +1,5 @@
-import type { CheckpointStore, Codec } from '../../index.ts';
-import { writingMethods } from '../../store/read-only.ts';
+import type { Codec } from '../../index.ts';
+import { type MethodName, methodOf, wrapStore } from '../../store/read-only.ts';
 import { StoreUnavailableError } from '../../values/errors.ts';
 import { openExistingStore, openReader, type RunStore } from '../open/open-store.ts';
 import { Failure } from '../ui/failure.ts';
@@ -24,10 +24,9 @@ export async function openStudioStore(
   const reader = await openReader(option, codec);
   if (!write) return reader;
   const writer = new Writer(() => openExistingStore(option, codec).catch(asStoreError));
-  const writes = writingMethods.filter((name) => name in reader);
   return {
     ...reader,
-    ...Object.fromEntries(writes.map((name) => [name, (...args: unknown[]) => writer.call(name, args)])),
+    ...wrapStore(reader, (name, call, does) => (does === 'writes' ? (...args) => writer.call(name, args) : call)),
     close: async () => {
       await writer.close();
       await reader.close();
@@ -40,8 +39,6 @@ function asStoreError(error: unknown): never {
   throw error instanceof Failure ? new StoreUnavailableError(error.message, { cause: error }) : error;
 }
 
-type Method = (...args: unknown[]) => Promise<unknown>;
-
 /** Opens the store at the first write, and closes it when no write has come for a while. */
 class Writer {
   readonly #open: () => Promise<RunStore>;
@@ -53,12 +50,11 @@ class Writer {
     this.#open = open;
   }
 
-  async call(name: string, args: readonly unknown[]): Promise<unknown> {
+  async call(name: MethodName, args: readonly unknown[]): Promise<unknown> {
     this.#calls += 1;
     clearTimeout(this.#idle);
     try {
-      const store = (await this.#opened()) as CheckpointStore as unknown as Readonly<Record<string, Method>>;
-      return await store[name]?.(...args);
+      return await methodOf(await this.#opened(), name)?.(...args);
     } finally {
       this.#calls -= 1;
       if (this.#calls === 0) this.#idle = setTimeout(() => void this.close().catch(() => {}), IDLE_MS).unref();

@@ -6,7 +6,7 @@ import { FIRST_REST_MS } from '../../model/lists/rests.ts';
 import type { Models } from '../../model/port.ts';
 import { checkHostRunId } from '../../run/identity.ts';
 import { type DefinedSchedule, schedulesIn } from '../../schedules/definition.ts';
-import { isJournal, isKeepingRecords, isScheduling, isShared } from '../../store/capabilities.ts';
+import { isJournal, isKeepingRecords, isShared } from '../../store/capabilities.ts';
 import { boundedStore, checkedStore } from '../../store/checked-store.ts';
 import { type CheckpointerFactory, createCheckpointerFactory } from '../../store/factory.ts';
 import type { CheckpointStore } from '../../store/port.ts';
@@ -192,8 +192,8 @@ function schedulesOn(
 ): readonly DefinedSchedule[] | undefined {
   if (schedules === undefined) return undefined;
   const defined = schedulesIn(schedules);
-  if (store && isScheduling(store)) return defined;
-  const lack = store ? 'this one has no noteSchedule' : 'there is none';
+  if (store?.schedules) return defined;
+  const lack = store ? 'this one has no group schedules' : 'there is none';
   throw new TypeError(`createExecutor: schedules need a store that keeps them and admits their runs; ${lack}`);
 }
 

@@ -32,13 +32,8 @@ export const REMOVED_AT_ONCE = 8;
 /** A call whose turn is later than this is charged in no further group, ms: no bucket with a lag of as much is set ahead of now for another one. */
 const AHEAD_MS = 1_000;
 
-/** Returns the method that a store has because its driver has `limits`. */
-export function limitMethods({
-  limits,
-}: {
-  readonly limits?: LimitDriver | undefined;
-}): Partial<Pick<LimitStore, 'takeTurns'>> {
-  if (!limits) return {};
+/** Makes the limits of a store. */
+export function limitStore(limits: LimitDriver): LimitStore {
   return {
     takeTurns: async (calls, moves = []) => {
       const costs = calls.flat(2);

@@ -1,5 +1,3 @@
-import type { CheckpointStore } from '../port.ts';
-
 /** What a call costs in a bucket. Times in milliseconds. */
 export interface BucketCost {
   readonly bucket: string;
@@ -39,8 +37,8 @@ export interface TakenTurns {
   readonly turns: readonly TakenTurn[];
 }
 
-/** A store that gives turns to the calls of all its processes. */
-export interface LimitStore extends CheckpointStore {
+/** The turns of limited calls, for all processes that share a store. */
+export interface LimitStore {
   /**
    * Gives each call a turn. A bucket is one number, `next`. A call has its turn `at` the latest of `now` and the `next` of its groups so far,
    * and takes `from = max(next, at - lagMs)` in each bucket of the group, which leaves `next = from + costMs`. If that is more than a second

@@ -1,6 +1,5 @@
 import type { RunCheckpoint } from '../../record/checkpoint.ts';
 import type { Person } from '../../run/waits/wait.ts';
-import type { DueStore } from '../port.ts';
 
 /** When a schedule has its ticks: `cron` or `every`. */
 export interface ScheduleTimes {
@@ -56,14 +55,14 @@ export interface TickRun {
   readonly fairKey?: string | undefined;
 }
 
-/** A store that keeps schedules. */
-export interface ScheduleStore extends DueStore {
+/** The schedules of a store. Their runs are due at once. */
+export interface ScheduleStore {
   /** All that it keeps. One that is damaged has no times, and all counts 0. */
-  schedules(): Promise<readonly StoredSchedule[]>;
+  list(): Promise<readonly StoredSchedule[]>;
   /**
    * Stores a schedule in place of the one with the revision before (revision 1: in place of none), and in the same commit the first
    * record of a run, which is then due. A run of which something is known already does not begin again.
    * @returns false, and changes nothing, if another write was first
    */
-  noteSchedule(schedule: StoredSchedule, run?: TickRun): Promise<boolean>;
+  note(schedule: StoredSchedule, run?: TickRun): Promise<boolean>;
 }

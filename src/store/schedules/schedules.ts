@@ -5,12 +5,11 @@ import { parseStored } from '../encoding/encode.ts';
 import type { Encryption } from '../encoding/encryption.ts';
 import { type BodyWriter, charsOf } from '../encoding/stored-body.ts';
 import { saveRecord } from '../rules/writes.ts';
-import type { ScheduleRow, StoreDriver, StoreWrite } from '../store-driver.ts';
+import type { ScheduleDriver, ScheduleRow, StoreWrite } from '../store-driver.ts';
 import type { ScheduleStore, StoredSchedule, TickRun } from './port.ts';
 
 /** What the schedules of a store are made with. */
 interface Parts {
-  readonly driver: StoreDriver;
   readonly encryption: Encryption;
   readonly bodies: BodyWriter;
 }
@@ -18,17 +17,11 @@ interface Parts {
 const PART = 'schedule';
 const none = { count: 0 };
 
-/** Returns the methods that a store has because its driver has `schedules`. */
-export function scheduleMethods({
-  driver,
-  encryption,
-  bodies,
-}: Parts): Partial<Pick<ScheduleStore, 'schedules' | 'noteSchedule'>> {
-  const { schedules, listDue } = driver;
-  if (!schedules || !listDue) return {};
+/** Makes the schedules of a store. */
+export function scheduleStore(schedules: ScheduleDriver, { encryption, bodies }: Parts): ScheduleStore {
   return {
-    schedules: async () => (await schedules.list()).map((row) => opened(row, encryption)),
-    noteSchedule: async (schedule, run) => {
+    list: async () => (await schedules.list()).map((row) => opened(row, encryption)),
+    note: async (schedule, run) => {
       const { id, revision, ...rest } = schedule;
       // The mark tells the write of this process from an equal one of another.
       const content = JSON.stringify({ ...rest, mark: crypto.randomUUID() });

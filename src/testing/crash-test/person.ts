@@ -6,6 +6,7 @@ import { type Person, votesFor, type Wait } from '../../run/waits/wait.ts';
 import type { MachineEvent } from '../../run/workflow/event.ts';
 import { carriesCommands, isDue, isEvents } from '../../store/capabilities.ts';
 import type { CheckpointStore } from '../../store/port.ts';
+import { wrapStore } from '../../store/read-only.ts';
 import { type Clock, systemClock } from '../../values/clock.ts';
 import { hasCode, toErrorData } from '../../values/error-data.ts';
 import type { JsonValue } from '../../values/json.ts';
@@ -228,16 +229,10 @@ export class HistoryPerson {
 
   /** A person's executor knows neither the agent nor its models, and notes what it sends. */
   #executor(store: CheckpointStore, waitId?: string): Executor {
-    const noted = new Proxy(store, {
-      get: (_, key) => {
-        const method: unknown = Reflect.get(store, key);
-        if (typeof method !== 'function') return method;
-        if (key !== 'send') return method.bind(store);
-        return async (runId: string, command: Command) => {
-          if (waitId !== undefined) this.#sent.push({ waitId, runId, command, isRepeated: false });
-          return method.call(store, runId, command);
-        };
-      },
+    const noted = wrapStore(store, (name, call) => async (...args) => {
+      const [runId, command] = args as [string, Command];
+      if (name === 'send' && waitId !== undefined) this.#sent.push({ waitId, runId, command, isRepeated: false });
+      return call(...args);
     });
     const { time, base } = this.#options;
     const models = () => {

@@ -7,6 +7,7 @@ import type { Invocation } from '../../run/request.ts';
 import { isOwning } from '../../store/capabilities.ts';
 import type { CheckpointerFactory } from '../../store/factory.ts';
 import type { CheckpointStore, Claim, TakenRuns } from '../../store/port.ts';
+import { type MethodName, wrapStore } from '../../store/read-only.ts';
 import type { Tool, ToolContext } from '../../tool/define-tool.ts';
 import { toolboxOf } from '../../tool/toolbox.ts';
 import type { Clock } from '../../values/clock.ts';
@@ -78,9 +79,9 @@ interface World {
   readonly badSetup?: BadSetup;
 }
 
-const writes = [
-  ...['save', 'append', 'delete', 'keepOutcome', 'markDelivered', 'claim', 'takeDue', 'release'],
-  ...['leave', 'end', 'erase', 'send', 'acknowledge', 'expect', 'signal'],
+const writes: readonly MethodName[] = [
+  ...(['save', 'append', 'delete', 'keepOutcome', 'markDelivered', 'claim', 'takeDue', 'release'] as const),
+  ...(['leave', 'end', 'erase', 'send', 'acknowledge', 'expect', 'signal'] as const),
 ];
 /** Writes of a dead process that its store must refuse when another process has claimed the run. */
 const owned = ['store.save', 'store.append', 'store.delete', 'store.keepOutcome', 'store.leave', 'store.end'];
@@ -232,29 +233,19 @@ function waitingContext(context: ToolContext, call: BegunCall): ToolContext {
 
 /** The store as this process reaches it, with the same methods; those that write are boundaries. */
 function mortalStore(job: Job, world: World): CheckpointStore {
-  const { store } = world;
-  const methods = new Map<PropertyKey, unknown>();
-  return new Proxy(store, {
-    get(_, key) {
-      const method: unknown = Reflect.get(store, key);
-      if (typeof method !== 'function') return method;
-      if (!methods.has(key))
-        methods.set(key, mortalMethod(String(key), atTime(job, String(key), method.bind(store) as Method), world));
-      return methods.get(key);
-    },
-  });
+  return wrapStore(world.store, (name, call) => mortalMethod(name, atTime(job, name, call as Method), world));
 }
 
-type Method = (...args: unknown[]) => Promise<unknown>;
+type Method = (...args: readonly unknown[]) => Promise<unknown>;
 
 /** The store's own clock is behind that of the processes if time was moved past a wait. */
-function atTime({ time, executor }: Job, name: string, method: Method): Method {
+function atTime({ time, executor }: Job, name: MethodName, method: Method): Method {
   if (!time || (name !== 'listDue' && name !== 'takeDue')) return method;
   const base = baseClockOf(executor.clock);
   return (options) => method(time.isMoved ? { now: time.clock(base).now(), ...(options as object) } : options);
 }
 
-function mortalMethod(name: string, method: Method, world: World): Method {
+function mortalMethod(name: MethodName, method: Method, world: World): Method {
   const { life, ledger } = world;
   const call = name === 'listInterrupted' ? own(method, world) : method;
   const isWrite = writes.includes(name);

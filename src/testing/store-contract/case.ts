@@ -9,15 +9,12 @@ import {
   isJournal,
   isKeepingOutcomes,
   isKeepingRecords,
-  isLimiting,
   isMarking,
   isOwning,
-  isScheduling,
   isTaking,
   isThreads,
 } from '../../store/capabilities.ts';
 import type { CountingStore } from '../../store/counting/port.ts';
-import type { LimitStore } from '../../store/limits/port.ts';
 import type {
   AppendingStore,
   ChangeStore,
@@ -30,9 +27,9 @@ import type {
   JournalStore,
   OutcomeStore,
   OwningStore,
+  StoreGroups,
   TakingStore,
 } from '../../store/port.ts';
-import type { ScheduleStore } from '../../store/schedules/port.ts';
 import type { ThreadStore } from '../../store/thread-port.ts';
 
 /** What the contract needs of a store's tests. */
@@ -157,13 +154,21 @@ export function threadStore(title: string, body: Body<ThreadStore>, needs?: 'reo
 }
 
 /** Makes a case of the store contract for stores that keep schedules. */
-export function scheduleStore(title: string, body: Body<ScheduleStore>, needs?: 'reopen'): Draft {
-  return { title, body, offers: isScheduling, ...(needs ? { needs } : {}) };
+export function scheduleStore(
+  title: string,
+  body: Body<DueStore & Pick<StoreGroups, 'schedules'>>,
+  needs?: 'reopen',
+): Draft {
+  return { title, body, offers: (store) => store.schedules !== undefined, ...(needs ? { needs } : {}) };
 }
 
 /** Makes a case of the store contract for stores that give turns to limited calls. */
-export function limitStore(title: string, body: Body<LimitStore>, needs?: 'reopen'): Draft {
-  return { title, body, offers: isLimiting, ...(needs ? { needs } : {}) };
+export function limitStore(
+  title: string,
+  body: Body<CheckpointStore & Pick<StoreGroups, 'limits'>>,
+  needs?: 'reopen',
+): Draft {
+  return { title, body, offers: (store) => store.limits !== undefined, ...(needs ? { needs } : {}) };
 }
 
 /**

@@ -1,18 +1,19 @@
 import { memoryStore } from 'pawl';
 import { callTool, hang, reply, testClock } from 'pawl/testing';
 import { describe, expect, test } from 'vitest';
+import { wrapStore } from '../../../src/store/read-only.ts';
 import { hostOf, settle, toolOf } from '../../fixtures/host.ts';
 
 type Store = ReturnType<typeof memoryStore>;
 
 /** The store as a function reaches it: when its platform has killed it, no call comes through. */
 function reachedBy(store: Store, isAlive: () => boolean): Store {
-  const methods = Object.entries(store as unknown as Record<string, (...args: unknown[]) => unknown>);
-  const reach =
-    (method: (...args: unknown[]) => unknown) =>
-    (...args: unknown[]) =>
-      isAlive() ? method(...args) : new Promise(() => {});
-  return Object.fromEntries(methods.map(([name, method]) => [name, reach(method)])) as unknown as Store;
+  return wrapStore(
+    store,
+    (_, call) =>
+      (...args) =>
+        isAlive() ? call(...args) : new Promise(() => {}),
+  );
 }
 
 describe('a function with a time limit', () => {

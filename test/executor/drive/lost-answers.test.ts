@@ -1,6 +1,7 @@
 import { type CheckpointStore, type Driven, memoryStore } from 'pawl';
 import { testClock } from 'pawl/testing';
 import { describe, expect, test } from 'vitest';
+import { wrapStore } from '../../../src/store/read-only.ts';
 import { onClock } from '../../fixtures/on-clock.ts';
 import { leftOf, type SlicedWorld, slicedWorld } from '../../fixtures/sliced-runs.ts';
 
@@ -15,20 +16,15 @@ interface Failing {
 
 function failing(store: CheckpointStore, { at, when }: Failing) {
   const calls: string[] = [];
-  const wrapped = Object.fromEntries(
-    Object.entries(store).map(([name, call]) => [
-      name,
-      async (...args: unknown[]) => {
-        calls.push(name);
-        const fails = calls.length === at;
-        if (fails && when === 'before') throw new Error(`${name} was not sent`);
-        const answer = await (call as (...given: unknown[]) => unknown)(...args);
-        if (fails) throw new Error(`the answer of ${name} was lost`);
-        return answer;
-      },
-    ]),
-  );
-  return { store: wrapped as unknown as CheckpointStore, calls };
+  const wrapped = wrapStore(store, (name, call) => async (...args) => {
+    calls.push(name);
+    const fails = calls.length === at;
+    if (fails && when === 'before') throw new Error(`${name} was not sent`);
+    const answer = await call(...args);
+    if (fails) throw new Error(`the answer of ${name} was lost`);
+    return answer;
+  });
+  return { store: wrapped, calls };
 }
 
 /** Drives a run as a queue does: again after an error, and when the answer says so. */

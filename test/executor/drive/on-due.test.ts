@@ -2,6 +2,7 @@ import { memoryStore, type ToolContext } from 'pawl';
 import type { OutcomeStore } from 'pawl/stores/kit';
 import { callTool, hang, reply, testClock } from 'pawl/testing';
 import { describe, expect, test } from 'vitest';
+import { wrapStore } from '../../../src/store/read-only.ts';
 import { refundTool } from '../../fixtures/approval-desk.ts';
 import { gate, type HostOptions, hostOf, settle, toolOf } from '../../fixtures/host.ts';
 import { onClock } from '../../fixtures/on-clock.ts';
@@ -210,18 +211,11 @@ describe('onDue', () => {
     const { executor } = host();
     expect(await executor.drive('r')).toMatchObject({ state: 'ended' });
     const reads: string[] = [];
-    const watched = new Proxy(store as OutcomeStore & typeof store, {
-      get: (inner, name, receiver) => {
-        const value = Reflect.get(inner, name, receiver);
-        return typeof value !== 'function'
-          ? value
-          : (...args: unknown[]) => {
-              reads.push(String(name));
-              return Reflect.apply(value, inner, args);
-            };
-      },
+    const watched = wrapStore(store as OutcomeStore & typeof store, (name, call) => (...args) => {
+      reads.push(name);
+      return call(...args);
     });
     expect(await host({ store: watched }).executor.drive('r')).toMatchObject({ state: 'ended' });
-    expect(reads.filter((name) => name !== 'constructor')).toEqual(['load', 'outcome']);
+    expect(reads).toEqual(['load', 'outcome']);
   });
 });

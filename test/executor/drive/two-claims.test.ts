@@ -1,24 +1,18 @@
 import { memoryStore } from 'pawl';
 import { callTool, reply, testClock } from 'pawl/testing';
 import { expect, test } from 'vitest';
+import { wrapStore } from '../../../src/store/read-only.ts';
 import { gate, hostOf, settle, toolOf } from '../../fixtures/host.ts';
-
-type Methods = Readonly<Record<string, (...args: unknown[]) => Promise<unknown>>>;
 
 test('a run that was taken as due goes back if another slice of this process has claimed it meanwhile: no call begins with a claim that was replaced (engine 7, 10)', async () => {
   const clock = testClock(1_000_000);
   const store = memoryStore({ clock });
   const door = gate<true>();
   // All claims of one executor have the same owner: the store grants the second one, and the first is worth nothing.
-  const held = Object.fromEntries(
-    Object.entries(store as unknown as Methods).map(([name, method]) => [
-      name,
-      async (...args: unknown[]) => {
-        if (name === 'claim') await door.pass();
-        return method(...args);
-      },
-    ]),
-  ) as unknown as typeof store;
+  const held = wrapStore(store, (name, call) => async (...args) => {
+    if (name === 'claim') await door.pass();
+    return call(...args);
+  });
   const looked: string[] = [];
   const tools = [
     toolOf('look', 'read', async (_, { callId }) => {

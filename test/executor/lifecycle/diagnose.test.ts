@@ -13,6 +13,7 @@ import type { OpenCall } from 'pawl/stores/kit';
 import { reply } from 'pawl/testing';
 import { describe, expect, test } from 'vitest';
 import { RECORD_VERSION } from '../../../src/record/checkpoint.ts';
+import { wrapStore } from '../../../src/store/read-only.ts';
 import { CheckpointCorruptError } from '../../../src/values/errors.ts';
 import { noUsage } from '../../../src/values/usage.ts';
 import { hostOf, toolOf } from '../../fixtures/host.ts';
@@ -233,16 +234,12 @@ describe('diagnose (recovery 1, 2, 8)', () => {
     const used = new Set<string>();
     let atOnce = 0;
     let most = 0;
-    const watched = new Proxy(store, {
-      get:
-        (target, name: keyof typeof store) =>
-        async (...given: readonly never[]) => {
-          used.add(name);
-          most = Math.max(most, ++atOnce);
-          const answer = await (target[name] as (...args: readonly never[]) => Promise<unknown>)(...given);
-          atOnce -= 1;
-          return answer;
-        },
+    const watched = wrapStore(store, (name, call) => async (...given) => {
+      used.add(name);
+      most = Math.max(most, ++atOnce);
+      const answer = await call(...given);
+      atOnce -= 1;
+      return answer;
     });
     await examined(watched, { agents: [worker] });
     expect([...used].toSorted()).toEqual(['listInterrupted', 'load']);

@@ -43,12 +43,8 @@ describe('executor.find', () => {
     const { result } = await first.start({ runId: 'r', callerId: 'ada', labels: { team: 'x' } });
     expect((await result).status).toBe('waiting');
     const claiming = gate();
-    const slow = new Proxy(store, {
-      get: (target, name: keyof typeof store) =>
-        name === 'claim'
-          ? (...given: Parameters<typeof store.claim>) => claiming.pass().then(() => target.claim(...given))
-          : target[name]?.bind(target),
-    });
+    const claim: typeof store.claim = (...given) => claiming.pass().then(() => store.claim(...given));
+    const slow = { ...store, claim };
     const second = someHost({ script: [], tools: [ask], store: slow });
     const started = second.executor.start(second.agent, { runId: 'r', prompt: 'Go.', callerId: 'ada' });
     await claiming.reached;

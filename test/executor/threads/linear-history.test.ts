@@ -10,6 +10,7 @@ import {
 } from 'pawl';
 import { callTool, reply, type ScriptedEntry, scriptedModel } from 'pawl/testing';
 import { describe, expect, test } from 'vitest';
+import { wrapStore } from '../../../src/store/read-only.ts';
 import { torture } from '../../crash/random.ts';
 import { toolOf, until } from '../../fixtures/host.ts';
 import { textsIn } from './thread-host.ts';
@@ -32,20 +33,6 @@ const step: fc.Arbitrary<Step> = fc.record({
   tools: fc.integer({ min: 0, max: 2 }),
   isAwaited: fc.boolean(),
 });
-
-const reading = new Set([
-  'load',
-  'listInterrupted',
-  'inbox',
-  'outcome',
-  'listDue',
-  'countResting',
-  'readThread',
-  'historyOf',
-  'turnOf',
-  'turns',
-  'listThreads',
-]);
 
 /** The processes of a host, one after the other, on one store. */
 class World {
@@ -115,20 +102,15 @@ class World {
 
   /** The store as one process reaches it: the write at which it dies is done, and not answered. */
   #mortal(life: { isDead: boolean }): MemoryStore {
-    const methods = Object.entries(this.store).map(([name, method]) => {
-      const call = method as (...given: unknown[]) => Promise<unknown>;
-      const mortal = async (...given: unknown[]) => {
-        if (life.isDead) return new Promise(() => {});
-        const answer = await call(...given);
-        if (!reading.has(name) && --this.#left < 0 && !life.isDead) {
-          life.isDead = true;
-          this.#isDead = true;
-        }
-        return life.isDead ? new Promise(() => {}) : answer;
-      };
-      return [name, mortal];
+    return wrapStore(this.store, (_, call, does) => async (...given) => {
+      if (life.isDead) return new Promise(() => {});
+      const answer = await call(...given);
+      if (does === 'writes' && --this.#left < 0 && !life.isDead) {
+        life.isDead = true;
+        this.#isDead = true;
+      }
+      return life.isDead ? new Promise(() => {}) : answer;
     });
-    return Object.fromEntries(methods) as MemoryStore;
   }
 }
 

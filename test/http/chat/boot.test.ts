@@ -3,6 +3,7 @@ import type { UIMessage } from 'ai';
 import { type MemoryStore, memoryStore } from 'pawl';
 import { callTool, reply } from 'pawl/testing';
 import { expect, test } from 'vitest';
+import { wrapStore } from '../../../src/store/read-only.ts';
 import { LeaseLostError } from '../../../src/values/errors.ts';
 import { randomFrom, seed, torture } from '../../crash/random.ts';
 import { gate } from '../../fixtures/host.ts';
@@ -20,45 +21,33 @@ function held(store: MemoryStore, at: Calls) {
   const calls = { boot: 0, post: 0 };
   const gates = { boot: gate(), post: gate() };
   const names: string[] = [];
-  const proxy = new Proxy(store, {
-    get(target, name) {
-      const value: unknown = Reflect.get(target, name);
-      if (typeof value !== 'function') return value;
-      return async (...given: unknown[]) => {
-        const who = side.getStore();
-        if (who) calls[who] += 1;
-        if (who && calls[who] === at[who]) {
-          names.push(`${who}: ${String(name)}`);
-          await gates[who].pass();
-        }
-        return value.apply(target, given);
-      };
-    },
+  const watched = wrapStore(store, (name, call) => async (...given) => {
+    const who = side.getStore();
+    if (who) calls[who] += 1;
+    if (who && calls[who] === at[who]) {
+      names.push(`${who}: ${name}`);
+      await gates[who].pass();
+    }
+    return call(...given);
   });
-  return { store: proxy, by: <T>(who: Side, work: () => T) => side.run(who, work), gates, names, calls };
+  return { store: watched, by: <T>(who: Side, work: () => T) => side.run(who, work), gates, names, calls };
 }
 
 /** A store of a process: after its end no call of it has an effect, and none of its claims is held. */
 function mortal(store: MemoryStore) {
   const claims: Parameters<MemoryStore['release']>[0][] = [];
   let isDead = false;
-  const proxy = new Proxy(store, {
-    get(target, name) {
-      const value: unknown = Reflect.get(target, name);
-      if (typeof value !== 'function') return value;
-      return async (...given: unknown[]) => {
-        if (isDead) throw new LeaseLostError('the process is dead');
-        const result: unknown = await value.apply(target, given);
-        if (name === 'claim' && result) claims.push(result as (typeof claims)[number]);
-        return result;
-      };
-    },
+  const reached = wrapStore(store, (name, call) => async (...given) => {
+    if (isDead) throw new LeaseLostError('the process is dead');
+    const result = await call(...given);
+    if (name === 'claim' && result) claims.push(result as (typeof claims)[number]);
+    return result;
   });
   const kill = async () => {
     isDead = true;
     for (const claim of claims) await store.release(claim).catch(() => {});
   };
-  return { store: proxy, kill };
+  return { store: reached, kill };
 }
 
 const script = () => [callTool('mail', { to: 'bo' }), reply('The mail is out.')];

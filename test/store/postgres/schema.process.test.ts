@@ -133,12 +133,12 @@ describe.skipIf(whyNoPostgres)('the schema of a PostgreSQL store', () => {
     await server.sql(`DROP TABLE "${schema}".schedules, "${schema}".limits`);
     await server.sql(`UPDATE "${schema}".layouts SET layout = 9 WHERE part = 'store'`);
     await using store = postgresStore({ pool, schema });
-    expect(await store.schedules()).toEqual([]);
+    expect(await store.schedules.list()).toEqual([]);
     const none = { count: 0 };
     const schedule = { id: 'nightly', revision: 1, every: '1h', isEnabled: true, definedAt: 1, since: 1 };
-    expect(await store.noteSchedule({ ...schedule, skipped: none, missed: none, failed: none })).toBe(true);
+    expect(await store.schedules.note({ ...schedule, skipped: none, missed: none, failed: none })).toBe(true);
     expect(await store.load('run')).not.toBeNull();
-    expect(await store.schedules()).toMatchObject([schedule]);
+    expect(await store.schedules.list()).toMatchObject([schedule]);
   });
 
   test('the runs of the layout before limits stay, and turns are given from now on (checkpoint 6)', async () => {
@@ -150,7 +150,7 @@ describe.skipIf(whyNoPostgres)('the schema of a PostgreSQL store', () => {
     await server.sql(`DROP TABLE "${schema}".limits`);
     await server.sql(`UPDATE "${schema}".layouts SET layout = 10 WHERE part = 'store'`);
     await using store = postgresStore({ pool, schema });
-    expect((await store.takeTurns([[[{ bucket: 'a', costMs: 1, lagMs: 0 }]]])).turns).toHaveLength(1);
+    expect((await store.limits.takeTurns([[[{ bucket: 'a', costMs: 1, lagMs: 0 }]]])).turns).toHaveLength(1);
     expect(await store.load('run')).not.toBeNull();
   });
 

@@ -175,12 +175,12 @@ test('a file of the layout before schedules keeps its runs, and keeps schedules 
   sql(path, 'DROP TABLE limits');
   sql(path, 'PRAGMA user_version = 8');
   await using store = sqliteStore({ path });
-  expect(await store.schedules()).toEqual([]);
+  expect(await store.schedules.list()).toEqual([]);
   const none = { count: 0 };
   const schedule = { id: 'nightly', revision: 1, every: '1h', isEnabled: true, definedAt: 1, since: 1 };
-  expect(await store.noteSchedule({ ...schedule, skipped: none, missed: none, failed: none })).toBe(true);
+  expect(await store.schedules.note({ ...schedule, skipped: none, missed: none, failed: none })).toBe(true);
   expect(await store.load('run')).not.toBeNull();
-  expect(await store.schedules()).toMatchObject([schedule]);
+  expect(await store.schedules.list()).toMatchObject([schedule]);
 });
 
 test('a file of the layout before limits keeps its runs, and gives turns from now on (checkpoint 6)', async () => {
@@ -191,7 +191,7 @@ test('a file of the layout before limits keeps its runs, and gives turns from no
   sql(path, 'DROP TABLE limits');
   sql(path, 'PRAGMA user_version = 9');
   await using store = sqliteStore({ path });
-  expect((await store.takeTurns([[[{ bucket: 'a', costMs: 1, lagMs: 0 }]]])).turns).toHaveLength(1);
+  expect((await store.limits.takeTurns([[[{ bucket: 'a', costMs: 1, lagMs: 0 }]]])).turns).toHaveLength(1);
   expect(await store.load('run')).not.toBeNull();
   expect(sql(path, 'SELECT id FROM limits')).toEqual([{ id: 'a' }]);
 });

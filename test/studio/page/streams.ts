@@ -8,6 +8,7 @@ import {
   type Tool,
 } from 'pawl';
 import { type ScriptedEntry, scriptedModel, testClock } from 'pawl/testing';
+import { wrapStore } from '../../../src/store/read-only.ts';
 import { shownEvent } from '../../../src/studio/watch/shown-event.ts';
 
 /** 12:00:00 of a day. */
@@ -33,15 +34,12 @@ export function world() {
   const begin = (script: readonly ScriptedEntry[], tools: readonly Tool[] = [], given: Given = {}): Process => {
     const { executor: own, ...more } = given;
     let isDead = false;
-    const checkpoints = Object.fromEntries(
-      Object.entries(store).map(([name, method]) => [
-        name,
-        typeof method !== 'function'
-          ? method
-          : (...given: unknown[]) =>
-              isDead ? new Promise(() => {}) : (method as (...all: unknown[]) => unknown)(...given),
-      ]),
-    ) as typeof store;
+    const checkpoints = wrapStore(
+      store,
+      (_, call) =>
+        (...given) =>
+          isDead ? new Promise(() => {}) : call(...given),
+    );
     const agent = defineAgent({ id: 'desk', instructions: 'Work.', tools: [...tools], ...more });
     const executor = createExecutor({
       ...{ clock, logger: { warn: () => {} }, models: { fast: scriptedModel(script) }, agents: [agent] },

@@ -14,6 +14,7 @@ import {
 import type { AnyActorLogic } from 'xstate';
 import { isOwning } from '../../../src/store/capabilities.ts';
 import type { Claim } from '../../../src/store/port.ts';
+import { wrapStore } from '../../../src/store/read-only.ts';
 import { Life } from '../../../src/testing/crash-test/life.ts';
 import type { Clock } from '../../../src/values/clock.ts';
 import { rewireWorkflow } from '../../../src/workflow/define.ts';
@@ -252,22 +253,18 @@ export class DurableRun {
   }
 
   #mortal(life: Life): CheckpointStore {
-    const store = this.#store as unknown as { [name: string]: unknown };
-    const methods = Object.entries(methodsOf(store)).map(([name, method]) => [
-      name,
-      async (...args: unknown[]) => {
-        const isWrite = writes.includes(name);
-        if (isWrite) await life.pass('before', name);
-        const answer = await life.reach(() => {
-          const asked = this.#counted(method(...args).then((value) => noteClaims(life, { name, args, value })));
-          life.track(asked);
-          return asked;
-        });
-        if (isWrite) await life.pass('after', name);
-        return answer;
-      },
-    ]);
-    return Object.fromEntries(methods) as CheckpointStore;
+    return wrapStore(this.#store, (name, call) => async (...args) => {
+      const isWrite = writes.includes(name);
+      if (isWrite) await life.pass('before', name);
+      const answer = await life.reach(() => {
+        const answered = (call(...args) as Promise<unknown>).then((value) => noteClaims(life, { name, args, value }));
+        const asked = this.#counted(answered);
+        life.track(asked);
+        return asked;
+      });
+      if (isWrite) await life.pass('after', name);
+      return answer;
+    });
   }
 
   async #counted<T>(work: Promise<T>): Promise<T> {
@@ -322,19 +319,6 @@ const ROUND_MS = 1_300;
 /** An event for a run that has ended is refused. */
 function ended(error: { readonly code?: string }): void {
   if (error.code !== 'RUN_NOT_FOUND') throw error;
-}
-
-type Method = (...args: unknown[]) => Promise<unknown>;
-
-function methodsOf(store: { readonly [name: string]: unknown }): { readonly [name: string]: Method } {
-  const names = new Set<string>();
-  for (let at: object | null = store; at && at !== Object.prototype; at = Object.getPrototypeOf(at))
-    for (const name of Object.getOwnPropertyNames(at)) names.add(name);
-  const methods = [...names].flatMap((name) => {
-    const method = name === 'constructor' ? undefined : store[name];
-    return typeof method === 'function' ? [[name, method.bind(store) as Method] as const] : [];
-  });
-  return Object.fromEntries(methods);
 }
 
 function noteClaims(

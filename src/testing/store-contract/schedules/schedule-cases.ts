@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { isKeepingOutcomes, isKeepingRecords } from '../../../store/capabilities.ts';
-import type { ScheduleStore, StoredSchedule, TickRun } from '../../../store/schedules/port.ts';
+import type { DueStore } from '../../../store/port.ts';
+import type { StoredSchedule, TickRun } from '../../../store/schedules/port.ts';
 import { type Draft, scheduleStore } from '../case.ts';
 import { sampleOutcome, sampleRecord } from '../records.ts';
 
@@ -16,22 +17,22 @@ function scheduleOf(id: string, revision: number, fields: Partial<StoredSchedule
 
 const runOf = (runId: string): TickRun => ({ record: sampleRecord(runId, { revision: 1, attempts: 0 }) });
 
-const dueIn = async (store: ScheduleStore) => (await store.listDue({ limit: 10 })).runs.map(({ runId }) => runId);
+const dueIn = async (store: DueStore) => (await store.listDue({ limit: 10 })).runs.map(({ runId }) => runId);
 
 /** Cases of a store that keeps schedules. */
 export const scheduleCases: readonly Draft[] = [
   scheduleStore('a schedule is kept as it was written last, also for other processes (schedules 5)', async (bench) => {
     const { store } = bench;
-    assert.deepEqual(await store.schedules(), []);
-    assert.equal(await store.noteSchedule(scheduleOf('a', 1)), true);
-    assert.equal(await store.noteSchedule(scheduleOf('b', 1, { cron: '0 7 * * *', every: undefined })), true);
+    assert.deepEqual(await store.schedules.list(), []);
+    assert.equal(await store.schedules.note(scheduleOf('a', 1)), true);
+    assert.equal(await store.schedules.note(scheduleOf('b', 1, { cron: '0 7 * * *', every: undefined })), true);
     const next = scheduleOf('a', 2, {
       ...{ lastAt: 20, nextAt: 30, lastRunId: 'a@20', deployment: 4, gone: true },
       paused: { by: { id: 'ada', name: 'Ada' }, at: 7 },
       failed: { count: 2, lastAt: 20, error: 'no \ud800' },
     });
-    assert.equal(await store.noteSchedule(next), true);
-    const kept = [...(await store.schedules())].sort((a, b) => (a.id < b.id ? -1 : 1));
+    assert.equal(await store.schedules.note(next), true);
+    const kept = [...(await store.schedules.list())].sort((a, b) => (a.id < b.id ? -1 : 1));
     const { every: _, ...cron } = scheduleOf('b', 1, { cron: '0 7 * * *' });
     assert.deepEqual(kept, [next, cron]);
   }),
@@ -43,11 +44,11 @@ export const scheduleCases: readonly Draft[] = [
       for (const revision of [1, 2, 3, 4, 5]) {
         const tries = [store, other, store, other].map((each, i) => {
           const runId = `a@${revision}-${i}`;
-          return each.noteSchedule(scheduleOf('a', revision, { lastRunId: runId }), runOf(runId));
+          return each.schedules.note(scheduleOf('a', revision, { lastRunId: runId }), runOf(runId));
         });
         const noted = await Promise.all(tries);
         assert.equal(noted.filter(Boolean).length, 1);
-        assert.equal((await other.schedules())[0]?.lastRunId, `a@${revision}-${noted.indexOf(true)}`);
+        assert.equal((await other.schedules.list())[0]?.lastRunId, `a@${revision}-${noted.indexOf(true)}`);
       }
       assert.equal((await dueIn(store)).length, 5);
     },
@@ -55,16 +56,16 @@ export const scheduleCases: readonly Draft[] = [
   ),
 
   scheduleStore('a write that does not follow the stored one changes nothing (schedules 2)', async ({ store }) => {
-    assert.equal(await store.noteSchedule(scheduleOf('a', 2), runOf('early')), false);
-    assert.equal(await store.noteSchedule(scheduleOf('a', 1)), true);
-    assert.equal(await store.noteSchedule(scheduleOf('a', 1, { every: '2h' }), runOf('again')), false);
-    assert.equal(await store.noteSchedule(scheduleOf('a', 3), runOf('late')), false);
+    assert.equal(await store.schedules.note(scheduleOf('a', 2), runOf('early')), false);
+    assert.equal(await store.schedules.note(scheduleOf('a', 1)), true);
+    assert.equal(await store.schedules.note(scheduleOf('a', 1, { every: '2h' }), runOf('again')), false);
+    assert.equal(await store.schedules.note(scheduleOf('a', 3), runOf('late')), false);
     assert.deepEqual(await dueIn(store), []);
-    assert.deepEqual(await store.schedules(), [scheduleOf('a', 1)]);
+    assert.deepEqual(await store.schedules.list(), [scheduleOf('a', 1)]);
   }),
 
   scheduleStore('a run that begins with a tick is due, and can be claimed (schedules 2)', async ({ store }) => {
-    assert.equal(await store.noteSchedule(scheduleOf('a', 1), runOf('a@1')), true);
+    assert.equal(await store.schedules.note(scheduleOf('a', 1), runOf('a@1')), true);
     assert.deepEqual(await store.load('a@1'), runOf('a@1').record);
     assert.deepEqual(await dueIn(store), ['a@1']);
     const claim = await store.claim('a@1', 'me', LONG);
@@ -77,12 +78,12 @@ export const scheduleCases: readonly Draft[] = [
     async ({ store }) => {
       const record = sampleRecord('stored', { attempts: 0 });
       await store.save(record);
-      assert.equal(await store.noteSchedule(scheduleOf('a', 1), runOf('stored')), true);
+      assert.equal(await store.schedules.note(scheduleOf('a', 1), runOf('stored')), true);
       assert.deepEqual(await store.load('stored'), record);
       const claim = await store.claim('held', 'me', LONG);
       assert(claim);
       await store.save(sampleRecord('held'), { claim });
-      assert.equal(await store.noteSchedule(scheduleOf('a', 2), runOf('held')), true);
+      assert.equal(await store.schedules.note(scheduleOf('a', 2), runOf('held')), true);
       if (isKeepingOutcomes(store)) {
         const { now } = await store.listDue({ limit: 1 });
         const done = await store.claim('done', 'me', LONG);
@@ -90,7 +91,7 @@ export const scheduleCases: readonly Draft[] = [
         await store.save(sampleRecord('done'), { claim: done });
         await store.keepOutcome('done', sampleOutcome('done'), now + LONG, { claim: done });
         await store.delete('done', { claim: done });
-        assert.equal(await store.noteSchedule(scheduleOf('a', 3), runOf('done')), true);
+        assert.equal(await store.schedules.note(scheduleOf('a', 3), runOf('done')), true);
         assert.equal(await store.load('done'), null);
       }
       if (isKeepingOutcomes(store) && isKeepingRecords(store)) {
@@ -99,7 +100,7 @@ export const scheduleCases: readonly Draft[] = [
         await store.save(sampleRecord('ended'), { claim: ended });
         const keepUntil = Number.POSITIVE_INFINITY;
         await store.end(ended, { outcome: sampleOutcome('ended'), keepUntil, outcomeUntil: 0 });
-        assert.equal(await store.noteSchedule(scheduleOf('a', 4), runOf('ended')), true);
+        assert.equal(await store.schedules.note(scheduleOf('a', 4), runOf('ended')), true);
         assert.equal(await store.load('ended'), null);
       }
       assert.deepEqual(await dueIn(store), ['stored']);
